@@ -1,0 +1,58 @@
+package hypervisor
+
+// Evidence is proof about one copy of a VM: that it is dead, or that the VM has
+// moved. Resuming a source and removing a copy take it as an argument. The zero
+// value proves nothing and is refused with Invalid.
+type Evidence struct {
+	Proof Proof
+	VM    VMID
+	Host  HostName // the host that the proof is about
+	Job   JobID    // the migration that the proof is about; "" when it is about the host
+	By    string   // who vouches: "agent/n2", "fence_ipmilan", "operator alice"
+}
+
+// A Proof is a way to know.
+type Proof uint8
+
+// The proofs.
+const (
+	// NoProof proves nothing.
+	NoProof Proof = iota
+	// TargetDiscarded: the target's hypervisor discarded the copy before it ran.
+	TargetDiscarded
+	// ProcessReaped: the hypervisor process of the copy was seen to end.
+	ProcessReaped
+	// HostFenced: the host was powered off or cut from power and disks.
+	HostFenced
+	// LeaseExpired: the copy could only run while it held a lease, now expired.
+	LeaseExpired
+	// OperatorWord: a person took responsibility, on the record.
+	OperatorWord
+	// SourceStopped: the source's hypervisor said that the guest had stopped.
+	SourceStopped
+	// RunsAtTarget: the target's hypervisor said that the VM runs there.
+	RunsAtTarget
+)
+
+var proofs = [...]string{"NoProof", "TargetDiscarded", "ProcessReaped", "HostFenced",
+	"LeaseExpired", "OperatorWord", "SourceStopped", "RunsAtTarget"}
+
+// String returns the proof's name.
+func (p Proof) String() string { return word(proofs[:], int(p)) }
+
+// Dead reports whether e proves that the copy of vm on host did not and will
+// not run.
+func (e Evidence) Dead(vm VMID, host HostName) bool {
+	switch e.Proof {
+	case TargetDiscarded, ProcessReaped:
+		return e.VM == vm && e.Host == host
+	case HostFenced, LeaseExpired, OperatorWord:
+		return e.Host == host && (e.VM == "" || e.VM == vm)
+	}
+	return false
+}
+
+// Moved reports whether e proves that vm now runs on a host other than from.
+func (e Evidence) Moved(vm VMID, from HostName) bool {
+	return e.Proof == RunsAtTarget && e.VM == vm && e.Host != from && e.Host != ""
+}

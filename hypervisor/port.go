@@ -1,0 +1,138 @@
+package hypervisor
+
+import (
+	"context"
+	"time"
+)
+
+// A Hypervisor runs the virtual machines of one host. No method waits for a
+// migration; every method may be repeated with the same arguments, and then
+// answers as the first time or with what has become of it; all are safe for
+// concurrent use. Every error is an *[Error].
+type Hypervisor interface {
+	// Host answers capacity and abilities.
+	Host(context.Context) (Host, error)
+	// Domains lists what the host knows, ordered by VM.
+	Domains(context.Context) ([]Domain, error)
+	// Domain answers one VM; a domain that the host does not know has the
+	// state Absent and is no error.
+	Domain(context.Context, VMID) (Domain, error)
+
+	// Receive opens a target. Repeated, it answers the same address.
+	Receive(context.Context, Incoming) (Address, error)
+	// Migrate begins to send. Repeated, it changes nothing.
+	Migrate(context.Context, Outgoing) error
+	// Progress answers how the job goes on this host, as source or as target.
+	// A job that was never begun here has the status JobNone and is no error.
+	Progress(context.Context, JobID) (Progress, error)
+	// Adjust changes a job that is running on this host as its source.
+	Adjust(context.Context, JobID, Adjustment) error
+
+	// Do changes the life of one VM on this host.
+	Do(context.Context, VMID, Command) error
+}
+
+// Address is where a target listens, in the backend's own notation.
+type Address string
+
+// Incoming asks a host to receive a VM.
+type Incoming struct {
+	Job JobID
+	VM  VM
+	// Hold keeps the target from starting by itself when it has received the
+	// complete state; it then starts on the command [Activate].
+	Hold bool
+}
+
+// Outgoing asks a host to send a VM.
+type Outgoing struct {
+	Job     JobID
+	VM      VMID
+	Target  HostName // for people and for models; the connection goes to Address
+	Address Address
+	Options TransferOptions
+}
+
+// TransferOptions say how memory is moved. The zero value is plain pre-copy
+// without limits.
+type TransferOptions struct {
+	Bandwidth    Bandwidth     // cap; 0 is none
+	Downtime     time.Duration // blackout allowed; 0 is the hypervisor's default, 300 ms
+	AutoConverge bool          // slow the guest down when it outruns the wire
+	PostCopy     bool          // allow Adjust with StartPostCopy
+	Channels     int           // parallel connections; 0 and 1 are one
+	Compression  bool
+	StartPaused  bool // the guest was paused by its operator and stays so
+}
+
+// An Adjustment changes a running migration. The set is closed.
+type Adjustment interface{ adjustment() }
+
+type (
+	// Cancel ends the migration; the source keeps the VM. After the source has
+	// stopped for the switch-over it answers Conflict: too late.
+	Cancel struct{}
+	// StartPostCopy lets the target run at once and fetch the rest.
+	StartPostCopy struct{}
+	// PauseGuest stops the guest at the source so that the transfer ends. A
+	// cancel afterwards lets it run again.
+	PauseGuest struct{}
+	// SetDowntime changes the blackout allowed.
+	SetDowntime struct{ Limit time.Duration }
+	// SetBandwidth changes the cap; 0 is none.
+	SetBandwidth struct{ Limit Bandwidth }
+)
+
+func (Cancel) adjustment()        {}
+func (StartPostCopy) adjustment() {}
+func (PauseGuest) adjustment()    {}
+func (SetDowntime) adjustment()   {}
+func (SetBandwidth) adjustment()  {}
+
+// A Command changes the life of a VM on one host. The set is closed.
+type Command interface{ command() }
+
+type (
+	// Start runs the VM from its disks.
+	Start struct{ VM VM }
+	// Stop asks the guest to shut down, and stops it by force after Grace.
+	Stop struct{ Grace time.Duration }
+	// Kill stops the VM now.
+	Kill struct{}
+	// Reboot asks the guest to reboot.
+	Reboot struct{}
+	// Pause stops the guest's CPUs; Unpause lets them run again.
+	Pause struct{}
+	// Unpause undoes Pause.
+	Unpause struct{}
+
+	// Activate starts a received domain that was held.
+	Activate struct {
+		Job     JobID
+		Stopped Evidence // that the source has stopped
+	}
+	// Discard forgets an incoming or received domain that has not started. Once
+	// it has answered without error, that copy did not and will not run.
+	Discard struct{ Job JobID }
+	// Resume lets a source that stopped for the switch-over run again.
+	Resume struct {
+		Job  JobID
+		Dead Evidence // that the target did not and will not run
+	}
+	// Release removes a stopped source, or whatever is left of it.
+	Release struct {
+		Job   JobID
+		Moved Evidence // that the VM runs, or rests, elsewhere
+	}
+)
+
+func (Start) command()    {}
+func (Stop) command()     {}
+func (Kill) command()     {}
+func (Reboot) command()   {}
+func (Pause) command()    {}
+func (Unpause) command()  {}
+func (Activate) command() {}
+func (Discard) command()  {}
+func (Resume) command()   {}
+func (Release) command()  {}

@@ -1,0 +1,181 @@
+package migration
+
+// act is the acting half: what is due in this phase, whatever becomes of it.
+// Source: KubeVirt v1.9.0 migration.go:1761 (sync).
+func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
+	if !c.Compatible {
+		c.tidyUp(s, o, d)
+	}
+	if !o.VM.Exists || o.VM.Deleting || o.Claim == ClaimedBySelf && o.Report.Completed {
+		return
+	}
+	if o.Claim == ClaimedByOther {
+		d.Refused = true
+		return
+	}
+	switch s.Phase {
+	case Pending:
+		c.actPending(m, o, d)
+	case Scheduling:
+		c.actScheduling(m, o, d)
+	case Scheduled:
+		c.actScheduled(o, d)
+	case PreparingTarget, TargetReady:
+		if c.Compatible && (!o.Target.Exists || o.Target.Down) && !o.Report.Started &&
+			!o.Report.Completed {
+			c.reportFailed(o, d)
+		}
+	case Running:
+		if c.Compatible && o.Canceled && o.Claim != Unclaimed {
+			c.requestAbort(o, d)
+		}
+	case Failed:
+		if c.Compatible {
+			c.reportFailed(o, d)
+		}
+	}
+}
+
+// tidyUp asks again for what an end, or a request to abort, still lacks.
+func (c *Config) tidyUp(s *State, o *Observation, d *Decision) {
+	switch {
+	case s.Phase == Failed && o.Target.Exists && !o.Target.Deleting:
+		d.do(DeleteTarget)
+	case !s.Phase.Final() && o.Report.Began && !o.Report.Aborting && !o.Report.Completed &&
+		s.Conditions.Has(AbortRequested):
+		d.do(RequestAbort)
+	}
+}
+
+// actPending creates the target when every gate is open.
+// Source: KubeVirt v1.9.0 migration.go:1790 to :1862.
+func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
+	if o.Canceled {
+		if o.Target.Exists {
+			c.deleteTarget(NoteCanceledTargetDeleted, d)
+		}
+		return
+	}
+	if wait := o.Backoff.Sub(o.Now); wait > 0 {
+		d.note(NoteBackoff)
+		d.wake(wait, inFlight)
+		return
+	}
+	if o.VM.UtilityVolumes || !c.Compatible && o.VM.Backup {
+		return
+	}
+	switch {
+	case !o.Target.Exists:
+		c.createTarget(m, o, d)
+	case !o.Target.Ready:
+		c.expire(m, o, d)
+	case o.VM.Hotplug && !o.Attachment.Exists:
+		d.do(CreateAttachment)
+		d.note(NoteCreatedAttachment)
+	}
+}
+
+// createTarget passes the gates in KubeVirt's order: the VM's instances, the
+// cluster, the source, and whether the VM runs at all.
+// Source: KubeVirt v1.9.0 migration.go:1346 (handleTargetPodCreation).
+func (c *Config) createTarget(m *Spec, o *Observation, d *Decision) {
+	switch {
+	case !o.Running:
+	case o.Instances > 1:
+		d.wake(Priority(100).Requeue(), m.Priority) // one second, whatever the priority
+	case o.Gate != Open:
+		d.wake(m.Priority.Requeue(), m.Priority)
+	case o.VM.Running:
+		d.do(CreateTarget)
+		d.note(NoteCreatedTarget)
+	}
+}
+
+// actScheduling bounds how long the target may take to start.
+// Source: KubeVirt v1.9.0 migration.go:1864.
+func (c *Config) actScheduling(m *Spec, o *Observation, d *Decision) {
+	if o.Canceled {
+		if o.Target.Exists {
+			c.deleteTarget(NoteCanceledTargetDeleted, d)
+		}
+		return
+	}
+	if !c.Compatible && o.Target.Ready && o.VM.Hotplug && !o.Attachment.Exists {
+		d.do(CreateAttachment)
+		d.note(NoteCreatedAttachment)
+	}
+	if o.Target.Exists {
+		c.expire(m, o, d)
+	}
+}
+
+// actScheduled hands the migration over to the hosts.
+// Source: KubeVirt v1.9.0 migration.go:1884, :1199 (handleTargetPodHandoff).
+func (c *Config) actScheduled(o *Observation, d *Decision) {
+	switch {
+	case o.Canceled && !handedOff(o):
+		if o.Target.Exists {
+			c.deleteTarget(NoteCanceledTargetDeleted, d)
+		}
+	case o.Claim == ClaimedBySelf || !o.Target.Ready:
+	case o.VM.Hotplug && !o.Attachment.Exists:
+		d.Stuck = true
+	default:
+		d.do(HandOff)
+		d.note(NoteHandedOff)
+	}
+}
+
+// expire gives up a target that has not started in time. A target without room
+// is looked at again for both bounds.
+// Source: KubeVirt v1.9.0 migration.go:1717 (handlePendingPodTimeout).
+func (c *Config) expire(m *Spec, o *Observation, d *Decision) {
+	if !o.Target.Pending || o.Target.Deleting || o.Target.Created.IsZero() {
+		return
+	}
+	age := max(0, o.Now.Sub(o.Target.Created)) // clocks differ
+	if o.Target.Unschedulable {
+		d.note(NoteTargetUnschedulable)
+		left := or(m.Timeouts.Unschedulable, c.Timeouts.Unschedulable) - age
+		if left <= 0 {
+			c.deleteTarget(NoteUnschedulableTimeout, d)
+			return
+		}
+		d.wake(left, inFlight)
+	}
+	left := or(m.Timeouts.Target, c.Timeouts.Target) - age
+	if left <= 0 {
+		c.deleteTarget(NotePendingTimeout, d)
+		return
+	}
+	d.wake(left, inFlight)
+}
+
+func (c *Config) deleteTarget(why Note, d *Decision) {
+	d.do(DeleteTarget)
+	d.note(why)
+}
+
+// reportFailed lets the VM's state say that the migration failed. In KubeVirt
+// the write is guarded by the state's owner and fails when it is another's.
+// Source: KubeVirt v1.9.0 migration.go:1114 (markMigrationFailedOnVMI).
+func (c *Config) reportFailed(o *Observation, d *Decision) {
+	switch {
+	case o.Claim == Unclaimed || o.Report.Failed:
+	case o.Claim != ClaimedBySelf:
+		d.Stuck = true
+	default:
+		d.do(ReportFailed)
+		d.note(NoteMarkedFailed)
+	}
+}
+
+// requestAbort asks the source, through the VM's state, to stop sending.
+// Source: KubeVirt v1.9.0 migration.go:1320.
+func (c *Config) requestAbort(o *Observation, d *Decision) {
+	if o.Report.Aborting {
+		return
+	}
+	d.do(RequestAbort)
+	d.note(NoteAbortSignaled)
+}

@@ -1,0 +1,98 @@
+package migration
+
+import "time"
+
+// Observation is all that is known about one migration at one moment. Every
+// combination of its fields has an answer, however unlikely.
+type Observation struct {
+	Now time.Time // the only clock there is
+
+	VM      Guest
+	Claim   Claim
+	Report  Report
+	Running bool // the source has an instance of the VM
+
+	Target     Instance
+	Attachment Instance
+
+	// Canceled says that somebody no longer wants the migration.
+	Canceled bool
+	// HandedOff says that the hand-over was stored, though the VM may not show
+	// it yet.
+	HandedOff bool
+	// Instances counts the VM's instances that have not ended, wherever.
+	Instances int
+	// Gate is what the limits say about one more target: [Slots.Admit].
+	Gate Gate
+	// Backoff is when a retry may start; zero or past is now: [Config.Backoff].
+	Backoff time.Time
+	// Trouble is what performing the last actions ran into.
+	Trouble Trouble
+}
+
+// Guest is what is known about the VM.
+type Guest struct {
+	Exists   bool
+	Final    bool // it has ended by itself
+	Deleting bool
+	Running  bool
+
+	Hotplug        bool // it has hot-plugged volumes, which need an attachment
+	UtilityVolumes bool // it has volumes that only a tool uses, for a while
+	Backup         bool // a backup is in progress
+	PeerFailure    bool // the other cluster cannot be reached
+
+	// What a finished migration still has to apply. CPUChange counts as long
+	// as it is recorded at all, the others while they hold.
+	// Source: KubeVirt v1.9.0 migration.go:845.
+	CPUChange, MemoryChange, MoveRequired bool
+}
+
+// A Claim says which migration the VM's own state names.
+type Claim uint8
+
+// The claims.
+const (
+	Unclaimed      Claim = iota // none
+	ClaimedBySelf               // this one
+	ClaimedByOther              // another one that has not ended
+	ClaimedByEnded              // another one that has ended, or is gone
+)
+
+// Report is what the hosts have said about this migration, or, while the claim
+// is another's, about that one.
+type Report struct {
+	TargetNamed bool // the VM's state names the target
+	Address     bool // the target listens
+	Began       bool // the source announced that it begins; there is no way back before a report
+	Started     bool // the source's hypervisor has started to send
+	Ended       bool
+	Completed   bool // the VM runs at the target, or the failure is complete
+	Failed      bool // the source kept the VM
+	Aborting    bool // the abort has been passed on to the source
+	PostCopy    bool // the target runs; there is no deadline and no way back
+	Arrived     bool // the target saw the VM active; its network may fail over
+}
+
+// Instance is a process-to-be of the VM on a host: the target, or what attaches
+// hot-plugged volumes to it.
+type Instance struct {
+	Exists        bool
+	Pending       bool // it has not started
+	Unschedulable bool // there is no room for it
+	Ready         bool
+	Down          bool // it has ended
+	Deleting      bool
+	Told          bool // it knows that the VM has arrived
+	Created       time.Time
+}
+
+// A Trouble is what performing actions ran into.
+type Trouble uint8
+
+// The troubles.
+const (
+	NoTrouble Trouble = iota
+	QuotaExceeded
+	OtherTrouble
+)

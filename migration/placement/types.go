@@ -1,0 +1,118 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Reason is why something was refused: which check, what it needed, what
+// there was. All of it is text for people; nothing is decided on it.
+type Reason struct {
+	Check string `json:"check"`
+	Need  string `json:"need"`
+	Have  string `json:"have"`
+}
+
+// String says it in one line: "memory needs 24GiB has 16GiB".
+func (r Reason) String() string {
+	return fmt.Sprintf("%s needs %s has %s", r.Check, r.Need, r.Have)
+}
+
+// Labels are names and values that selectors match.
+type Labels map[string]string
+
+// An Effect is what a taint does to a VM that does not tolerate it.
+type Effect string
+
+// The effects, as Kubernetes names them.
+const (
+	NoSchedule       Effect = "NoSchedule"
+	PreferNoSchedule Effect = "PreferNoSchedule"
+	NoExecute        Effect = "NoExecute"
+)
+
+// A Taint keeps VMs away from a host.
+type Taint struct {
+	Key, Value string
+	Effect     Effect
+}
+
+// A Toleration lets a VM onto hosts with a taint. An empty Key with Exists
+// tolerates everything; an empty Effect tolerates every effect. Without Exists
+// the values must be equal.
+type Toleration struct {
+	Key, Value string
+	Exists     bool // any value will do
+	Effect     Effect
+}
+
+// A Requirement is one condition on a host's labels.
+type Requirement struct {
+	Key      string
+	Operator Operator
+	Values   []string
+}
+
+// An Operator compares a label with values, as Kubernetes' node affinity does.
+type Operator string
+
+// The operators. In and NotIn take one value or more, Exists and DoesNotExist
+// none, Gt and Lt one whole number; a requirement that differs never holds. A
+// host without the label satisfies NotIn and DoesNotExist only.
+const (
+	In           Operator = "In"
+	NotIn        Operator = "NotIn"
+	Exists       Operator = "Exists"
+	DoesNotExist Operator = "DoesNotExist"
+	Gt           Operator = "Gt"
+	Lt           Operator = "Lt"
+)
+
+// Constraints are the conditions that a VM puts on its host. They are the VM's
+// own and hold for every move.
+type Constraints struct {
+	Selector    Labels          // all must equal the host's labels
+	Affinity    [][]Requirement // one list must hold entirely; an empty list never does
+	Tolerations []Toleration
+	// Apart names groups of which at most one VM may be on a host.
+	Apart []string
+}
+
+// A VM is what placement knows about a VM that looks for a host.
+type VM struct {
+	ID          hypervisor.VMID
+	Memory      hypervisor.Bytes
+	CPUs        int
+	Constraints Constraints
+}
+
+// A Host is what placement knows about a host: its size, what is already taken
+// of it, including what is reserved for VMs on their way, and its marks. No
+// number is negative; more may be used than there is.
+type Host struct {
+	Name       hypervisor.HostName
+	Memory     hypervisor.Bytes // what VMs may use together
+	CPUs       int
+	UsedMemory hypervisor.Bytes // used and reserved
+	UsedCPUs   int
+	Labels     Labels
+	Taints     []Taint
+	Down       bool // not known to be alive
+	Closed     bool // cordoned, draining or in maintenance
+	Incoming   int  // migrations on their way here
+	// Groups counts the VMs here, or on their way, by the groups that they
+	// must be apart in.
+	Groups map[string]int
+}
+
+// Options are what a placement depends on beside the VM and the host. The zero
+// value adds no condition.
+type Options struct {
+	// Source is the host that the VM is on now; "" when it is on none.
+	Source hypervisor.HostName
+	// Inbound limits the migrations on their way to one host; 0 is no limit.
+	Inbound int
+	// Avoid names the hosts that are remembered as bad for this VM.
+	Avoid []hypervisor.HostName
+}

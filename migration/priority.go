@@ -1,0 +1,57 @@
+package migration
+
+import (
+	"cmp"
+	"time"
+)
+
+// A Priority orders migrations that wait: the larger goes first.
+// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:19.
+type Priority int16
+
+// The priorities, with KubeVirt's numbers.
+const (
+	Lowest            Priority = 0    // asked for by a user, or an unknown word
+	SystemMaintenance Priority = 20   // the descheduler
+	UserTriggered     Priority = 50   // hot-plug and volume changes
+	SystemCritical    Priority = 100  // evacuation and upgrades
+	inFlight          Priority = 1000 // work on what already runs comes first
+)
+
+// ParsePriority returns the priority that a word names; an unknown word is
+// Lowest, as in KubeVirt.
+func ParsePriority(word string) Priority {
+	switch word {
+	case "system-critical":
+		return SystemCritical
+	case "user-triggered":
+		return UserTriggered
+	case "system-maintenance":
+		return SystemMaintenance
+	}
+	return Lowest
+}
+
+// Requeue returns how long a migration that a limit holds back waits before it
+// asks again.
+// Source: KubeVirt v1.9.0 migration.go:1404.
+func (p Priority) Requeue() time.Duration {
+	switch {
+	case p >= SystemCritical:
+		return time.Second
+	case p >= UserTriggered:
+		return 3 * time.Second
+	}
+	return 5 * time.Second
+}
+
+// ByPrecedence orders waiting migrations, first to go first: by priority, then
+// by age, then by name. KubeVirt leaves the order among equals to the timing of
+// its queue; a total order lets nobody starve among equals.
+func ByPrecedence(a, b Spec) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		a.Created.Compare(b.Created),
+		cmp.Compare(a.ID, b.ID),
+	)
+}

@@ -1,0 +1,157 @@
+package migration
+
+// A rule says when a migration stops its normal progress. The first rule that
+// holds and decides, decides: the order is the specification.
+type rule struct {
+	name    string
+	holds   func(*State, *Observation) bool
+	verdict verdict
+	note    Note
+}
+
+// A verdict is what a rule comes to. Verdicts are values and not functions, so
+// that a decision allocates nothing.
+type verdict uint8
+
+const (
+	// release lets go of a migration that has ended.
+	release verdict = iota
+	// fail ends the migration: the VM stays where it is.
+	fail
+	// cancel is fail, and records that it was asked for.
+	cancel
+	// giveUp is fail while the source has not begun; afterwards it asks the
+	// source, once, to abandon the transfer, and lets the next rule speak.
+	giveUp
+	// markAborting records that an abort was asked for and consumes the look.
+	markAborting
+	// markUnknown records that nobody says how the transfer ended.
+	markUnknown
+	// goOn skips the remaining rules.
+	goOn
+)
+
+// rules is godwit's own table.
+var rules = [...]rule{
+	{"done", done, release, 0},
+	{"arrived", arrived, goOn, 0},
+	{"source-kept-vm", sourceKeptVM, fail, NoteSourceFailed},
+	{"vm-missing", vmMissing, giveUp, NoteVMMissing},
+	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
+	{"canceled", canceled, giveUp, NoteCanceled},
+	{"target-down", targetDown, giveUp, NoteTargetDown},
+	{"target-vanished", targetVanished, giveUp, NoteTargetRemoved},
+	{"state-cleared", stateCleared, giveUp, NoteStateCleared},
+	{"state-taken-over", stateTakenOver, giveUp, NoteStateTakenOver},
+	{"attachment-down", attachmentDown, giveUp, NoteAttachmentDown},
+	{"overdue", overdue, giveUp, NoteOverdue},
+	{"outcome-unknown", unanswered, markUnknown, NoteOutcomeUnknown},
+}
+
+// kubevirtRules is the reference's table, for the compatible mode.
+// Source: KubeVirt v1.9.0 migration.go:528 (updateStatus).
+var kubevirtRules = [...]rule{
+	{"done", done, release, 0},
+	{"vm-missing", vmMissing, fail, NoteVMMissing},
+	{"vm-ended", vmEnded, fail, NoteVMFinal},
+	{"canceled-before-hand-over", canceledBeforeHandOver, cancel, NoteCanceled},
+	{"target-down", targetDown, fail, NoteTargetDown},
+	{"target-vanished", targetVanished, fail, NoteTargetRemoved},
+	{"state-cleared", stateCleared, fail, NoteStateCleared},
+	{"state-taken-over", stateTakenOver, fail, NoteStateTakenOver},
+	{"source-reported-failed", sourceReportedFailed, fail, NoteSourceFailed},
+	{"canceled-after-hand-over", cancelNotYetRecorded, markAborting, 0},
+	{"attachment-down", attachmentDown, fail, NoteAttachmentDown},
+}
+
+// done: the migration has ended; nothing is decided about it any more.
+// Source: KubeVirt v1.9.0 migration.go:541 (updateStatus, IsFinal).
+func done(s *State, _ *Observation) bool { return s.Phase.Final() }
+
+// arrived: the target's host has seen the VM run there. Nothing that is wrong
+// with the source, the target's helpers or the clock can undo that.
+// Source: godwit; KubeVirt v1.9.0 migration-target.go:278 (the target's ack).
+func arrived(_ *State, o *Observation) bool { return o.Report.Began && o.Report.Completed }
+
+// sourceKeptVM: the source's host reports that the transfer ended and that the
+// VM stayed: the one proof that a transfer that had begun has failed.
+// Source: KubeVirt v1.9.0 migration.go:614 (MigrationState.Failed).
+func sourceKeptVM(_ *State, o *Observation) bool { return o.Report.Failed }
+
+// sourceReportedFailed is sourceKeptVM where the report may be another's.
+// Source: KubeVirt v1.9.0 migration.go:614 (MigrationState.Failed).
+func sourceReportedFailed(_ *State, o *Observation) bool {
+	return o.Claim == ClaimedBySelf && o.Report.Failed
+}
+
+// vmMissing: there is no such VM any more.
+// Source: KubeVirt v1.9.0 migration.go:551 (vmi == nil).
+func vmMissing(_ *State, o *Observation) bool { return !o.VM.Exists }
+
+// vmEnded: the guest has shut down or crashed.
+// Source: KubeVirt v1.9.0 migration.go:555 (vmi.IsFinal).
+func vmEnded(_ *State, o *Observation) bool { return o.VM.Final }
+
+// canceled: somebody no longer wants the migration.
+// Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp), without its gap
+// between hand-over and Running.
+func canceled(_ *State, o *Observation) bool { return o.Canceled }
+
+// canceledBeforeHandOver: nobody but us knows of the target yet.
+// Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp, !isHandedOff).
+func canceledBeforeHandOver(_ *State, o *Observation) bool {
+	return o.Canceled && !handedOff(o)
+}
+
+// cancelNotYetRecorded: the cancel came after the hand-over.
+// Source: KubeVirt v1.9.0 migration.go:620 (MigrationAbortRequested).
+func cancelNotYetRecorded(s *State, o *Observation) bool {
+	return o.Canceled && !s.Conditions.Has(AbortRequested)
+}
+
+// targetDown: the target has ended. One that is only being deleted is not down.
+// Source: KubeVirt v1.9.0 migration.go:577 (PodIsDown).
+func targetDown(_ *State, o *Observation) bool { return o.Target.Exists && o.Target.Down }
+
+// targetVanished: the target had been created and is no longer there.
+// Source: KubeVirt v1.9.0 migration.go:586 (TargetIsCreated && !podExists).
+func targetVanished(s *State, o *Observation) bool {
+	return s.Phase.TargetCreated() && !o.Target.Exists
+}
+
+// stateCleared: the VM's state, which named this migration, names none.
+// Source: KubeVirt v1.9.0 migration.go:598 (IsMigrationSynchronized).
+func stateCleared(s *State, o *Observation) bool {
+	return s.Phase.HandedOver() && o.Claim == Unclaimed
+}
+
+// stateTakenOver: the VM's state, which named this migration, names another.
+// Source: KubeVirt v1.9.0 migration.go:606 (MigrationUID).
+func stateTakenOver(s *State, o *Observation) bool {
+	return s.Phase.HandedOver() && o.Claim != ClaimedBySelf && o.Claim != Unclaimed
+}
+
+// attachmentDown: what attaches hot-plugged volumes at the target has ended.
+// Source: KubeVirt v1.9.0 migration.go:630 (attachment pod IsDown).
+func attachmentDown(_ *State, o *Observation) bool {
+	return o.Attachment.Exists && o.Attachment.Down
+}
+
+// overdue: the phase has used up its time. Post-copy has no deadline: the
+// source can no longer take the VM back.
+// Source: godwit; KubeVirt v1.9.0 has no such bound on Scheduled,
+// PreparingTarget and TargetReady.
+func overdue(s *State, o *Observation) bool {
+	return !s.Deadline.IsZero() && o.Now.After(s.Deadline) && !o.Report.PostCopy
+}
+
+// unanswered: the source was asked to abort and has said nothing in time.
+// Source: godwit; an unknown outcome is not a failure.
+func unanswered(s *State, o *Observation) bool {
+	return s.Conditions.Has(AbortRequested) && !s.Conditions.Has(OutcomeUnknown) &&
+		!s.AbortBy.IsZero() && o.Now.After(s.AbortBy)
+}
+
+// handedOff reports whether the VM's state names this migration, or is about to.
+// Source: KubeVirt v1.9.0 migration.go:2647 (isMigrationHandedOff).
+func handedOff(o *Observation) bool { return o.Claim == ClaimedBySelf || o.HandedOff }

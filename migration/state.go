@@ -1,0 +1,129 @@
+package migration
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// State is all that is decided about one migration. Only [Config.Step] and its
+// caller's choice of a target write it.
+type State struct {
+	Phase      Phase
+	Conditions Conditions
+	// Released says that nothing is left to be done: the migration may be
+	// forgotten. KubeVirt: its finalizer is gone.
+	Released bool `json:",omitempty"`
+
+	Source hypervisor.HostName `json:",omitempty"` // where the VM ran at hand-over
+	Target hypervisor.HostName `json:",omitempty"` // chosen with CreateTarget
+	// Budget bounds the transfer; 0 leaves it to [Timeouts.Transfer].
+	Budget time.Duration `json:",omitempty"`
+
+	Entered  time.Time // when Phase was entered
+	Deadline time.Time `json:",omitzero"`  // when Phase must have ended
+	AbortBy  time.Time `json:",omitzero"`  // when a request to abort must be answered
+	Because  string    `json:",omitempty"` // the rule that ended it, or made it abort
+}
+
+// Conditions are what holds a migration up, and what was asked of it.
+type Conditions struct {
+	set   uint8
+	stale uint8
+}
+
+// A Condition is one of them.
+type Condition uint8
+
+// The conditions, with KubeVirt's meaning.
+const (
+	AbortRequested Condition = 1 << iota
+	RejectedByQuota
+	BlockedByUtilityVolumes
+	BlockedByBackup
+	// PeerBlocked: the VM reports that the other cluster cannot be reached.
+	PeerBlocked
+	// OutcomeUnknown: the source began and nobody says how it ended.
+	OutcomeUnknown
+)
+
+var conditionNames = [...]string{"migrationAbortRequested", "migrationRejectedByResourceQuota",
+	"migrationBlockedByUtilityVolumes", "migrationBlockedByBackup",
+	"decentralizedMigrationBlocked", "migrationOutcomeUnknown"}
+
+// AllConditions lists the conditions in a fixed order.
+func AllConditions() []Condition {
+	all := make([]Condition, len(conditionNames))
+	for i := range all {
+		all[i] = 1 << i
+	}
+	return all
+}
+
+// String returns KubeVirt's name of the condition.
+func (c Condition) String() string {
+	for i, name := range conditionNames {
+		if c == 1<<i {
+			return name
+		}
+	}
+	return fmt.Sprintf("Condition(%d)", uint8(c))
+}
+
+// Has reports whether c is recorded, holding or not.
+// Source: KubeVirt v1.9.0 pkg/controller/conditions.go (HasCondition).
+func (cs Conditions) Has(c Condition) bool { return cs.set&uint8(c) != 0 }
+
+// Holds reports whether c is recorded as holding now.
+func (cs Conditions) Holds(c Condition) bool { return cs.set&^cs.stale&uint8(c) != 0 }
+
+// With returns cs with c holding.
+func (cs Conditions) With(c Condition) Conditions {
+	return Conditions{cs.set | uint8(c), cs.stale &^ uint8(c)}
+}
+
+// WithStale returns cs with c recorded, but not holding.
+func (cs Conditions) WithStale(c Condition) Conditions {
+	return Conditions{cs.set | uint8(c), cs.stale | uint8(c)}
+}
+
+// Without returns cs without any record of c.
+func (cs Conditions) Without(c Condition) Conditions {
+	return Conditions{cs.set &^ uint8(c), cs.stale &^ uint8(c)}
+}
+
+// Words lists the conditions that hold.
+func (cs Conditions) Words() []string {
+	var words []string
+	for i, name := range conditionNames {
+		if cs.Holds(1 << i) {
+			words = append(words, name)
+		}
+	}
+	return words
+}
+
+// MarshalJSON stores the words of the conditions that hold.
+func (cs Conditions) MarshalJSON() ([]byte, error) { return json.Marshal(cs.Words()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (cs *Conditions) UnmarshalJSON(text []byte) error {
+	var words []string
+	if err := json.Unmarshal(text, &words); err != nil {
+		return fmt.Errorf("migration: conditions: %w", err)
+	}
+	*cs = Conditions{}
+next:
+	for _, w := range words {
+		for i, name := range conditionNames {
+			if w == name {
+				*cs = cs.With(1 << i)
+				continue next
+			}
+		}
+		return fmt.Errorf("migration: unknown condition %q", w)
+	}
+	return nil
+}
