@@ -1,0 +1,85 @@
+# make test is what continuous integration runs. Everything works on a clean
+# checkout of a fresh Debian machine that has Go and GNU make.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GO       ?= go
+# The libvirt backend needs no headers with this tag: it loads libvirt.so at run time.
+TAGS     ?= libvirt_dlopen
+FUZZTIME ?= 5s
+BIN      ?= bin
+
+# Property tests start from a seed that the commit determines, so that a failure
+# can be repeated and each commit tries other cases. Without a commit it is 1.
+# Set RAPID_SEED to choose another; 0 draws one.
+RAPID_SEED ?= 0x$(or $(shell git rev-parse --short=15 HEAD 2>/dev/null),1)
+export RAPID_SEED
+
+.DEFAULT_GOAL := test
+.PHONY: setup build test fmt vet staticcheck lint fuzz bench vectors rewrite summary
+
+# setup installs what is missing and changes nothing else: -race needs a C compiler.
+setup:
+	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
+	@command -v gcc >/dev/null || { \
+		apt-get update -q && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+			gcc libc6-dev; }
+
+build:
+	$(GO) build -tags $(TAGS) ./...
+	$(GO) build -tags $(TAGS) -o $(BIN)/ ./cmd/...
+
+# The results are not taken from the cache: it does not know of the seed.
+test: setup fmt vet staticcheck
+	@echo "RAPID_SEED=$(RAPID_SEED)"
+	@status=0; $(GO) test -race -count=1 -tags $(TAGS) ./... || status=$$?; \
+		$(summary); exit $$status
+
+fmt:
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then \
+		echo "gofmt would change:" >&2; echo "$$files" >&2; exit 1; fi
+
+vet:
+	$(GO) vet -tags $(TAGS) ./...
+
+staticcheck:
+	$(GO) tool staticcheck -tags $(TAGS) ./...
+
+# lint checks the style and the architecture; make test includes it.
+lint: fmt vet staticcheck
+	$(GO) test -count=1 ./internal/lint
+
+# fuzz runs every fuzz target for a short time.
+fuzz:
+	@for pkg in $$($(GO) list -tags $(TAGS) ./...); do \
+		for target in $$($(GO) test -tags $(TAGS) -list '^Fuzz' $$pkg | grep '^Fuzz' || :); do \
+			$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" \
+				-fuzztime $(FUZZTIME) $$pkg; \
+		done; done
+
+bench:
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
+
+# vectors replays the decisions recorded from KubeVirt, and says how many.
+vectors:
+	@dirs=$$(grep -rl '/internal/vectors"' --include='*_test.go' . | xargs -n1 dirname | sort -u); \
+		$(GO) test -count=1 -tags $(TAGS) -v -run Vectors $$dirs
+
+# rewrite writes the transcripts anew. The difference is what gets reviewed.
+rewrite:
+	@dirs=$$(grep -rlE 'cockroachdb/datadriven"|"rewrite"' --include='*_test.go' . | \
+		xargs -r -n1 dirname | sort -u || :); \
+	if [ -z "$$dirs" ]; then echo "no package has transcripts"; else \
+		$(GO) test -count=1 -tags $(TAGS) $$dirs -rewrite; fi
+
+# summary says what of the machine the tests have really used.
+define summary
+echo "ran with $$($(GO) env GOVERSION) on $$(nproc) cores, RAPID_SEED=$(RAPID_SEED)"; \
+if [ -e /dev/kvm ]; then kvm=present; else kvm=absent; fi; \
+echo "KVM is $$kvm; no package needs it yet"
+endef
+
+summary:
+	@$(summary)

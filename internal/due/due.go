@@ -1,0 +1,170 @@
+// Package due remembers what is to be looked at now, and what later: [Work] is a
+// queue, [Timers] are wishes. It reads no clock, and what is due it only says.
+package due
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Timers remembers who wants to be looked at when. The earliest wish of a key
+// counts until the key is dropped or popped. The zero value is empty and ready.
+type Timers[K comparable] struct {
+	queue []timer[K] // a binary heap; may hold wishes that no longer count
+	due   map[K]wish
+	seq   int
+}
+
+// wish is the wish of a key that counts.
+type wish struct {
+	at  int64
+	seq int
+}
+
+// timer is one wish. Times are nanoseconds since 1970: they compare in one
+// instruction.
+type timer[K comparable] struct {
+	at  int64
+	seq int
+	key K
+}
+
+func (a *timer[K]) before(b *timer[K]) bool {
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+
+// Set asks for key to be looked at no later than at.
+func (t *Timers[K]) Set(key K, at time.Time) {
+	if t.due == nil {
+		t.due = map[K]wish{}
+	}
+	ns := at.UnixNano()
+	if due, ok := t.due[key]; ok && ns >= due.at {
+		return
+	}
+	t.seq++
+	t.due[key] = wish{ns, t.seq}
+	t.push(timer[K]{ns, t.seq, key})
+	if len(t.queue) > 2*len(t.due)+fewStale {
+		t.sweep()
+	}
+}
+
+// fewStale is how many wishes that no longer count never matter.
+const fewStale = 64
+
+// sweep removes the wishes that no longer count: one for a day ahead would stay
+// for a day, and every look at a migration leaves one behind.
+func (t *Timers[K]) sweep() {
+	t.queue = slices.DeleteFunc(t.queue, func(e timer[K]) bool { return !t.counts(e) })
+	slices.SortFunc(t.queue, func(a, b timer[K]) int { // what is sorted is a heap
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+	})
+}
+
+// Drop forgets key.
+func (t *Timers[K]) Drop(key K) { delete(t.due, key) }
+
+// Pop returns the next key that is due at now, in order of time and wish.
+func (t *Timers[K]) Pop(now time.Time) (key K, ok bool) {
+	for ns := now.UnixNano(); len(t.queue) > 0 && t.queue[0].at <= ns; {
+		if e := t.shift(); t.counts(e) {
+			delete(t.due, e.key)
+			return e.key, true
+		}
+	}
+	return key, false
+}
+
+// Next returns when the next key is due; the zero time is never.
+func (t *Timers[K]) Next() time.Time {
+	for len(t.queue) > 0 {
+		if t.counts(t.queue[0]) {
+			return time.Unix(0, t.queue[0].at).UTC()
+		}
+		t.shift()
+	}
+	return time.Time{}
+}
+
+// counts reports whether a wish is still the earliest of its key.
+func (t *Timers[K]) counts(e timer[K]) bool {
+	due, ok := t.due[e.key]
+	return ok && due.seq == e.seq
+}
+
+// push and shift are a binary heap, written out: through container/heap every
+// wish would be boxed.
+func (t *Timers[K]) push(e timer[K]) {
+	t.queue = append(t.queue, e)
+	for i := len(t.queue) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !t.queue[i].before(&t.queue[parent]) {
+			break
+		}
+		t.queue[i], t.queue[parent] = t.queue[parent], t.queue[i]
+		i = parent
+	}
+}
+
+// shift removes the first wish and returns it.
+func (t *Timers[K]) shift() timer[K] {
+	q := t.queue
+	first, last := q[0], len(q)-1
+	q[0] = q[last]
+	q[last] = timer[K]{}
+	t.queue = q[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && q[child+1].before(&q[child]) {
+			child++
+		}
+		if !q[child].before(&q[i]) {
+			break
+		}
+		q[i], q[child] = q[child], q[i]
+		i = child
+	}
+	return first
+}
+
+// Earliest returns the earlier of two times, where zero is never.
+func Earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Work is a queue of keys to be looked at now, each once, in order of arrival.
+// The zero value is empty and ready.
+type Work[K comparable] struct {
+	queue []K
+	in    map[K]bool
+}
+
+// Add adds key unless it is there.
+func (w *Work[K]) Add(key K) {
+	if w.in == nil {
+		w.in = map[K]bool{}
+	}
+	if !w.in[key] {
+		w.in[key] = true
+		w.queue = append(w.queue, key)
+	}
+}
+
+// Pop removes and returns the key that came first.
+func (w *Work[K]) Pop() (key K, ok bool) {
+	if len(w.queue) == 0 {
+		return key, false
+	}
+	key = w.queue[0]
+	w.queue = w.queue[1:]
+	delete(w.in, key)
+	return key, true
+}

@@ -1,0 +1,105 @@
+package lint
+
+import (
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// anything allows a package to import every other package of the module.
+const anything = "*"
+
+// core is what decides.
+var core = []string{"hypervisor", "migration", "migration/placement", "migration/policy",
+	"migration/convergence", "evacuation"}
+
+// mayImport is the architecture: which packages of the module a package may
+// import, its tests excepted. A package that is not listed is a finding; a key
+// that ends in a slash covers all packages below it.
+var mayImport = map[string][]string{
+	"hypervisor":                {},
+	"hypervisor/fake":           {"hypervisor", "hypervisor/fake/maxmin"},
+	"hypervisor/fake/maxmin":    {"hypervisor"},
+	"hypervisor/qmp":            {"hypervisor"},
+	"hypervisor/libvirt":        {"hypervisor"},
+	"hypervisor/hypervisortest": {"hypervisor"},
+	"migration/placement":       {"hypervisor"},
+	"migration/policy":          {"hypervisor"},
+	"migration/convergence":     {"hypervisor"},
+	"migration": {"hypervisor", "migration/placement", "migration/policy",
+		"migration/convergence"},
+	"evacuation":           {"hypervisor", "migration", "migration/placement"},
+	"controller":           core,
+	"controller/bolt":      {"controller"},
+	"controller/etcd":      {"controller"},
+	"controller/storetest": {"controller"},
+	"controller/drive":     {},
+	"sim":                  slices.Concat(core, []string{"controller", "hypervisor/fake"}),
+	"sim/report":           {"sim"},
+	"sim/scenario": slices.Concat(core,
+		[]string{"controller", "hypervisor/fake", "inventory", "sim"}),
+	"inventory": slices.Concat(core,
+		[]string{"hypervisor/fake", "inventory/document"}),
+	"inventory/document": {},
+	"inventory/kubevirt": slices.Concat(core,
+		[]string{"hypervisor/fake", "inventory", "inventory/document"}),
+	"cmd/":             {anything},
+	"examples":         {anything},
+	"examples/":        {anything},
+	"internal/lint":    {},
+	"internal/vectors": {},
+}
+
+// confined names modules that only one package, its tests included, may import.
+var confined = map[string]string{
+	"libvirt.org/":                     "hypervisor/libvirt",
+	"github.com/digitalocean/go-qemu/": "hypervisor/qmp",
+	"go.etcd.io/bbolt":                 "controller/bolt",
+	"go.etcd.io/etcd/":                 "controller/etcd",
+	"kubevirt.io/":                     "inventory/kubevirt",
+}
+
+func findImports(m *Module, report func(token.Pos, string, ...any)) {
+	m.each(true, func(u *unit, f *file) {
+		allowed, known := allowedFor(u.dir)
+		if !known && !f.test {
+			report(f.ast.Package, "package %s has no row in the table of imports", u.dir)
+		}
+		for _, spec := range f.ast.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if owner := ownerOf(name); owner != "" && owner != u.dir {
+				report(spec.Pos(), "only %s imports %s", owner, name)
+			}
+			own, ours := strings.CutPrefix(name, m.path+"/")
+			forbidden := !slices.Contains(allowed, own) && !slices.Contains(allowed, anything)
+			if ours && known && !f.test && forbidden {
+				report(spec.Pos(), "%s may not import %s", u.dir, own)
+			}
+			if spec.Name != nil && spec.Name.Name == "." {
+				report(spec.Pos(), "a dot import hides where names come from")
+			}
+		}
+	})
+}
+
+func allowedFor(dir string) (allowed []string, known bool) {
+	if allowed, known = mayImport[dir]; known {
+		return allowed, true
+	}
+	for key, below := range mayImport {
+		if strings.HasSuffix(key, "/") && strings.HasPrefix(dir, key) {
+			return below, true
+		}
+	}
+	return nil, false
+}
+
+func ownerOf(path string) string {
+	for prefix, owner := range confined {
+		if strings.HasPrefix(path, prefix) {
+			return owner
+		}
+	}
+	return ""
+}
