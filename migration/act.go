@@ -3,9 +3,6 @@ package migration
 // act is the acting half: what is due in this phase, whatever becomes of it.
 // Source: KubeVirt v1.9.0 migration.go:1761 (sync).
 func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
-	if !c.Compatible {
-		c.tidyUp(s, o, d)
-	}
 	if !o.VM.Exists || o.VM.Deleting || o.Claim == ClaimedBySelf && o.Report.Completed {
 		return
 	}
@@ -23,37 +20,44 @@ func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 	case PreparingTarget, TargetReady:
 		if c.Compatible && (!o.Target.Exists || o.Target.Down) && !o.Report.Started &&
 			!o.Report.Completed {
-			c.reportFailed(o, d)
+			d.reportFailed(o)
 		}
 	case Running:
 		if c.Compatible && o.Canceled && o.Claim != Unclaimed {
-			c.requestAbort(o, d)
+			d.requestAbort(o)
 		}
 	case Failed:
 		if c.Compatible {
-			c.reportFailed(o, d)
+			d.reportFailed(o)
 		}
 	}
 }
 
 // tidyUp asks again for what an end, or a request to abort, still lacks.
-func (c *Config) tidyUp(s *State, o *Observation, d *Decision) {
+func (d *Decision) tidyUp(o *Observation) {
 	switch {
-	case s.Phase == Failed && o.Target.Exists && !o.Target.Deleting:
-		d.do(DeleteTarget)
-	case !s.Phase.Final() && o.Report.Began && !o.Report.Aborting && !o.Report.Completed &&
-		s.Conditions.Has(AbortRequested):
+	case d.State.Phase == Failed:
+		if o.Target.Exists && !o.Target.Deleting && expendable(o) {
+			d.do(DeleteTarget)
+		}
+	case !d.State.Phase.Final() && o.Report.Began && !o.Report.Aborting && !o.Report.Completed &&
+		d.State.Conditions.Has(AbortRequested):
 		d.do(RequestAbort)
 	}
+}
+
+// expendable reports whether the target surely does not hold the VM: the source has not begun,
+// or has said that it kept the VM.
+// Source: godwit; the last good copy is never destroyed.
+func expendable(o *Observation) bool {
+	return !o.Report.Began || o.Report.Failed && !arrived(nil, o)
 }
 
 // actPending creates the target when every gate is open.
 // Source: KubeVirt v1.9.0 migration.go:1790 to :1862.
 func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
 	if o.Canceled {
-		if o.Target.Exists {
-			c.deleteTarget(NoteCanceledTargetDeleted, d)
-		}
+		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
 		return
 	}
 	if wait := o.Backoff.Sub(o.Now); wait > 0 {
@@ -66,19 +70,20 @@ func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
 	}
 	switch {
 	case !o.Target.Exists:
-		c.createTarget(m, o, d)
+		d.createTarget(m, o)
 	case !o.Target.Ready:
-		c.expire(m, o, d)
+		if c.Compatible { // otherwise this look ends in Scheduling
+			c.expire(m, o, d)
+		}
 	case o.VM.Hotplug && !o.Attachment.Exists:
-		d.do(CreateAttachment)
-		d.note(NoteCreatedAttachment)
+		d.ask(CreateAttachment, NoteCreatedAttachment)
 	}
 }
 
-// createTarget passes the gates in KubeVirt's order: the VM's instances, the
-// cluster, the source, and whether the VM runs at all.
+// createTarget passes the gates in KubeVirt's order: the VM's instances, the cluster, the
+// source, and whether the VM runs at all.
 // Source: KubeVirt v1.9.0 migration.go:1346 (handleTargetPodCreation).
-func (c *Config) createTarget(m *Spec, o *Observation, d *Decision) {
+func (d *Decision) createTarget(m *Spec, o *Observation) {
 	switch {
 	case !o.Running:
 	case o.Instances > 1:
@@ -86,8 +91,7 @@ func (c *Config) createTarget(m *Spec, o *Observation, d *Decision) {
 	case o.Gate != Open:
 		d.wake(m.Priority.Requeue(), m.Priority)
 	case o.VM.Running:
-		d.do(CreateTarget)
-		d.note(NoteCreatedTarget)
+		d.ask(CreateTarget, NoteCreatedTarget)
 	}
 }
 
@@ -95,18 +99,13 @@ func (c *Config) createTarget(m *Spec, o *Observation, d *Decision) {
 // Source: KubeVirt v1.9.0 migration.go:1864.
 func (c *Config) actScheduling(m *Spec, o *Observation, d *Decision) {
 	if o.Canceled {
-		if o.Target.Exists {
-			c.deleteTarget(NoteCanceledTargetDeleted, d)
-		}
+		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
 		return
 	}
 	if !c.Compatible && o.Target.Ready && o.VM.Hotplug && !o.Attachment.Exists {
-		d.do(CreateAttachment)
-		d.note(NoteCreatedAttachment)
+		d.ask(CreateAttachment, NoteCreatedAttachment)
 	}
-	if o.Target.Exists {
-		c.expire(m, o, d)
-	}
+	c.expire(m, o, d)
 }
 
 // actScheduled hands the migration over to the hosts.
@@ -114,23 +113,22 @@ func (c *Config) actScheduling(m *Spec, o *Observation, d *Decision) {
 func (c *Config) actScheduled(o *Observation, d *Decision) {
 	switch {
 	case o.Canceled && !handedOff(o):
-		if o.Target.Exists {
-			c.deleteTarget(NoteCanceledTargetDeleted, d)
-		}
+		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
 	case o.Claim == ClaimedBySelf || !o.Target.Ready:
 	case o.VM.Hotplug && !o.Attachment.Exists:
-		d.Stuck = true
+		if d.Stuck = c.Compatible; !d.Stuck {
+			d.ask(CreateAttachment, NoteCreatedAttachment)
+		}
 	default:
-		d.do(HandOff)
-		d.note(NoteHandedOff)
+		d.ask(HandOff, NoteHandedOff)
 	}
 }
 
-// expire gives up a target that has not started in time. A target without room
-// is looked at again for both bounds.
+// expire gives up a target that has not started in time. A target without room is looked at
+// again for both bounds.
 // Source: KubeVirt v1.9.0 migration.go:1717 (handlePendingPodTimeout).
 func (c *Config) expire(m *Spec, o *Observation, d *Decision) {
-	if !o.Target.Pending || o.Target.Deleting || o.Target.Created.IsZero() {
+	if t := &o.Target; !t.Exists || !t.Pending || t.Deleting || t.Created.IsZero() {
 		return
 	}
 	age := max(0, o.Now.Sub(o.Target.Created)) // clocks differ
@@ -138,44 +136,42 @@ func (c *Config) expire(m *Spec, o *Observation, d *Decision) {
 		d.note(NoteTargetUnschedulable)
 		left := or(m.Timeouts.Unschedulable, c.Timeouts.Unschedulable) - age
 		if left <= 0 {
-			c.deleteTarget(NoteUnschedulableTimeout, d)
+			c.deleteTarget(NoteUnschedulableTimeout, o, d)
 			return
 		}
 		d.wake(left, inFlight)
 	}
 	left := or(m.Timeouts.Target, c.Timeouts.Target) - age
 	if left <= 0 {
-		c.deleteTarget(NotePendingTimeout, d)
+		c.deleteTarget(NotePendingTimeout, o, d)
 		return
 	}
 	d.wake(left, inFlight)
 }
 
-func (c *Config) deleteTarget(why Note, d *Decision) {
-	d.do(DeleteTarget)
-	d.note(why)
+func (c *Config) deleteTarget(why Note, o *Observation, d *Decision) {
+	if o.Target.Exists && (c.Compatible || expendable(o)) {
+		d.ask(DeleteTarget, why)
+	}
 }
 
-// reportFailed lets the VM's state say that the migration failed. In KubeVirt
-// the write is guarded by the state's owner and fails when it is another's.
+// reportFailed lets the VM's state say that the migration failed. In KubeVirt the write is
+// guarded by the state's owner and fails when it is another's.
 // Source: KubeVirt v1.9.0 migration.go:1114 (markMigrationFailedOnVMI).
-func (c *Config) reportFailed(o *Observation, d *Decision) {
+func (d *Decision) reportFailed(o *Observation) {
 	switch {
 	case o.Claim == Unclaimed || o.Report.Failed:
 	case o.Claim != ClaimedBySelf:
 		d.Stuck = true
 	default:
-		d.do(ReportFailed)
-		d.note(NoteMarkedFailed)
+		d.ask(ReportFailed, NoteMarkedFailed)
 	}
 }
 
 // requestAbort asks the source, through the VM's state, to stop sending.
 // Source: KubeVirt v1.9.0 migration.go:1320.
-func (c *Config) requestAbort(o *Observation, d *Decision) {
-	if o.Report.Aborting {
-		return
+func (d *Decision) requestAbort(o *Observation) {
+	if !o.Report.Aborting {
+		d.ask(RequestAbort, NoteAbortSignaled)
 	}
-	d.do(RequestAbort)
-	d.note(NoteAbortSignaled)
 }

@@ -2,13 +2,12 @@ package migration
 
 import (
 	"iter"
-	"math/bits"
 	"time"
 )
 
-// An Action is something the world is asked to do. Its parameters are in the
-// [State] that was stored before it. The set is closed; every action follows
-// from what the observation lacks and may be repeated.
+// An Action is something the world is asked to do. Its parameters are in the [State] that was
+// stored before it. The set is closed; every action follows from what the observation lacks and
+// may be repeated.
 type Action uint8
 
 // The actions.
@@ -47,8 +46,8 @@ func (as Actions) Has(a Action) bool { return as&(1<<a) != 0 }
 // All yields the actions in the order in which they are to be performed.
 func (as Actions) All() iter.Seq[Action] {
 	return func(yield func(Action) bool) {
-		for rest := as; rest != 0; rest &= rest - 1 {
-			if !yield(Action(bits.TrailingZeros16(uint16(rest)))) {
+		for a := range numActions {
+			if as.Has(a) && !yield(a) {
 				return
 			}
 		}
@@ -67,8 +66,8 @@ type Decision struct {
 	Actions Actions
 	Rule    string // the rule that decided; "" is normal progress
 	Refused bool   // another migration of the VM is under way; nothing was done
-	// Stuck says that an action cannot succeed: KubeVirt retries it for ever,
-	// and neither collects nor wakes anybody meanwhile. Only in compatible mode.
+	// Stuck says that an action cannot succeed: KubeVirt retries it for ever, and neither
+	// collects nor wakes anybody meanwhile. Only in compatible mode.
 	Stuck bool
 
 	notes  [maxNotes]Note
@@ -103,3 +102,9 @@ func (d *Decision) wake(after time.Duration, p Priority) {
 }
 
 func (d *Decision) do(a Action) { d.Actions = d.Actions.With(a) }
+
+// ask asks for an action and tells why.
+func (d *Decision) ask(a Action, why Note) {
+	d.do(a)
+	d.note(why)
+}

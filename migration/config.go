@@ -1,106 +1,80 @@
 package migration
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// Config is what an operator decides about migrations. A zero field takes the
-// default that it names; [Config.Complete] fills it in.
+// Config is what an operator decides about migrations. A zero field takes the default that it
+// names; [Config.Complete] fills it in.
 type Config struct {
-	// Compatible restores KubeVirt's decisions exactly; see the package's
-	// documentation for what it loses.
+	// Compatible restores KubeVirt's decisions exactly; see the package's documentation for what
+	// it loses.
 	Compatible bool
-	// Timeouts bounds every phase that is not final.
-	Timeouts Timeouts
-	// BackoffBase is the wait after the first failure in a row; it doubles with
-	// each. Default: 20s (KubeVirt v1.9.0 migration.go:1049).
+	Timeouts   Timeouts
+	// BackoffBase is the wait after the first failure in a row; it doubles with each. Default:
+	// 20s (KubeVirt v1.9.0 migration.go:1049).
 	BackoffBase time.Duration
-	// BackoffCap is the longest wait between retries. Default: 320s, where
-	// KubeVirt's ends because it keeps five finished migrations.
+	// BackoffCap is the longest wait between retries. Default: 320s, where KubeVirt's ends
+	// because it keeps five finished migrations.
 	BackoffCap time.Duration
-	// AvoidFor is how long a host is remembered after a migration to it failed.
-	// Default: 10m; KubeVirt has no such memory.
+	// AvoidFor is how long a host is remembered after a migration to it failed. Default: 10m;
+	// KubeVirt has no such memory.
 	AvoidFor time.Duration
-	// Keep is how many finished migrations of a VM are kept. Default: 5
+	// Keep is how many finished migrations of a VM are kept; less than zero is none. Default: 5
 	// (KubeVirt v1.9.0 migration.go:2251).
 	Keep int
 }
 
-// Timeouts bounds the phases. KubeVirt has only Unschedulable, Target and
+// Timeouts bounds every phase that is not final. KubeVirt has only Unschedulable, Target and
 // UtilityVolumes.
 type Timeouts struct {
-	// Pending is how long a migration may wait for a slot and a target.
-	// Default: 24h.
-	Pending time.Duration
-	// Unschedulable is how long a target may find no room. Default: 5m
-	// (KubeVirt v1.9.0 migration.go:86).
-	Unschedulable time.Duration
-	// Target is how long a target may take to start for any reason, and the
-	// deadline of Scheduling. Default: 15m (KubeVirt v1.9.0 migration.go:99).
-	Target time.Duration
-	// HandOver is the deadline of Scheduled. Default: 1m.
-	HandOver time.Duration
-	// Prepare is the deadline of PreparingTarget. Default: 5m.
-	Prepare time.Duration
-	// Begin is the deadline of TargetReady: the source must begin. Default: 2m.
-	Begin time.Duration
-	// Transfer is the deadline of Running when the resolved options bound it no
-	// tighter. Default: 24h.
-	Transfer time.Duration
-	// Abort is how long a request to abort may stay unanswered before the
-	// outcome is called unknown. Default: 2m.
+	Pending       time.Duration // waiting for a slot and a target; default: 24h
+	Unschedulable time.Duration // a target finds no room; default: 5m (migration.go:86)
+	// Target is how long a target may take to start for any reason, and the deadline of
+	// Scheduling. Default: 15m (KubeVirt v1.9.0 migration.go:99).
+	Target   time.Duration
+	HandOver time.Duration // Scheduled; default: 1m
+	Prepare  time.Duration // PreparingTarget; default: 5m
+	Begin    time.Duration // TargetReady: the source must begin; default: 2m
+	Transfer time.Duration // Running, where no budget bounds it tighter; default: 24h
+	// Abort is how long a request to abort may stay unanswered before the outcome is called
+	// unknown. Default: 2m.
 	Abort time.Duration
-	// UtilityVolumes is how long utility volumes may hold a migration back.
-	// Default: 150s (KubeVirt v1.9.0 virt-config.go:39).
+	// UtilityVolumes is how long utility volumes may hold a migration back. Default: 150s
+	// (KubeVirt v1.9.0 virt-config.go:39).
 	UtilityVolumes time.Duration
 }
 
 // Complete returns c with the defaults filled in.
 func (c Config) Complete() Config {
 	t := &c.Timeouts
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&t.Pending, 24 * time.Hour},
-		{&t.Unschedulable, 5 * time.Minute},
-		{&t.Target, 15 * time.Minute},
-		{&t.HandOver, time.Minute},
-		{&t.Prepare, 5 * time.Minute},
-		{&t.Begin, 2 * time.Minute},
-		{&t.Transfer, 24 * time.Hour},
-		{&t.Abort, 2 * time.Minute},
-		{&t.UtilityVolumes, 150 * time.Second},
-		{&c.BackoffBase, 20 * time.Second},
-		{&c.BackoffCap, 320 * time.Second},
-		{&c.AvoidFor, 10 * time.Minute},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if c.Keep == 0 {
-		c.Keep = 5
-	}
+	t.Pending = cmp.Or(t.Pending, 24*time.Hour)
+	t.Unschedulable = cmp.Or(t.Unschedulable, 5*time.Minute)
+	t.Target = cmp.Or(t.Target, 15*time.Minute)
+	t.HandOver = cmp.Or(t.HandOver, time.Minute)
+	t.Prepare = cmp.Or(t.Prepare, 5*time.Minute)
+	t.Begin = cmp.Or(t.Begin, 2*time.Minute)
+	t.Transfer = cmp.Or(t.Transfer, 24*time.Hour)
+	t.Abort = cmp.Or(t.Abort, 2*time.Minute)
+	t.UtilityVolumes = cmp.Or(t.UtilityVolumes, 150*time.Second)
+	c.BackoffBase = cmp.Or(c.BackoffBase, 20*time.Second)
+	c.BackoffCap = cmp.Or(c.BackoffCap, 320*time.Second)
+	c.AvoidFor = cmp.Or(c.AvoidFor, 10*time.Minute)
+	c.Keep = cmp.Or(c.Keep, 5)
 	return c
 }
 
-// deadline returns when a phase that begins at now must have ended.
-func (c *Config) deadline(p Phase, s *State, now time.Time) time.Time {
-	switch p {
-	case Pending:
-		return now.Add(c.Timeouts.Pending)
-	case Scheduling:
-		return now.Add(c.Timeouts.Target)
-	case Scheduled:
-		return now.Add(c.Timeouts.HandOver)
-	case PreparingTarget:
-		return now.Add(c.Timeouts.Prepare)
-	case TargetReady:
-		return now.Add(c.Timeouts.Begin)
-	case Running:
-		if s.Budget > 0 {
-			return now.Add(s.Budget + c.Timeouts.Abort)
-		}
-		return now.Add(c.Timeouts.Transfer)
+// deadline returns when the phase of s, if it begins at now, must have ended; an end has none.
+func (c *Config) deadline(m *Spec, s *State, now time.Time) time.Time {
+	t := &c.Timeouts
+	if s.Phase == Unset || s.Phase.Final() {
+		return time.Time{}
 	}
-	return time.Time{}
+	if s.Phase == Running && s.Budget > 0 {
+		return now.Add(s.Budget).Add(t.Abort)
+	}
+	within := [...]time.Duration{Pending: t.Pending, Scheduling: or(m.Timeouts.Target, t.Target),
+		Scheduled: t.HandOver, PreparingTarget: t.Prepare, TargetReady: t.Begin, Running: t.Transfer}
+	return now.Add(within[s.Phase])
 }

@@ -13,3 +13,36 @@ func (c *Config) Judge(m *Spec, s *State, o *Observation) Decision {
 	c.judge(m, s, o, &d)
 	return d
 }
+
+// AllConditions lists the conditions in a fixed order.
+func AllConditions() []Condition {
+	all := make([]Condition, len(conditionNames))
+	for i := range all {
+		all[i] = 1 << i
+	}
+	return all
+}
+
+// The capacities of a decision. What exceeds them is lost.
+const (
+	MaxNotes = maxNotes
+	MaxWakes = maxWakes
+)
+
+// RuleRow is a rule as people see it.
+type RuleRow struct{ Name, Verdict, Note string }
+
+// RuleTable lists the rules of a mode in their order.
+func RuleTable(compatible bool) []RuleRow {
+	table := rules[:]
+	if compatible {
+		table = kubevirtRules[:]
+	}
+	verdicts := [...]string{release: "release", fail: "fail", giveUp: "give up",
+		markAborting: "mark aborting", markUnknown: "mark unknown", goOn: "go on"}
+	var rows []RuleRow
+	for _, r := range table {
+		rows = append(rows, RuleRow{r.name, verdicts[r.verdict], string(r.note)})
+	}
+	return rows
+}

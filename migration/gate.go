@@ -2,8 +2,8 @@ package migration
 
 import "github.com/godwit-vm/godwit/hypervisor"
 
-// Limits bounds how many migrations hold a slot at once. A slot is held from
-// the creation of the target until the end. Zero and less lets none through.
+// Limits bounds how many migrations hold a slot at once. A slot is held from the creation of the
+// target until the end. Zero and less lets none through.
 type Limits struct {
 	PerCluster int // KubeVirt: parallelMigrationsPerCluster, default 5
 	PerSource  int // KubeVirt: parallelOutboundMigrationsPerNode, default 2
@@ -45,8 +45,8 @@ func HoldsSlot(p Phase, hasTarget, vmExists bool) bool {
 	return p.Active() || !p.Final() && hasTarget && vmExists
 }
 
-// Slots counts the slots that are held, so that asking costs the same however
-// many migrations there are. The zero value is empty and ready.
+// Slots counts the slots that are held, so that asking costs the same however many migrations
+// there are. The zero value is empty and ready.
 type Slots struct {
 	running int
 	from    map[hypervisor.HostName]int
@@ -54,12 +54,10 @@ type Slots struct {
 }
 
 // A Slot is what one migration holds.
+// Source: KubeVirt v1.9.0 migration.go:2423 (outboundMigrationsOnNode).
 type Slot struct {
-	Source hypervisor.HostName // where the VM runs now
-	// Recorded is the source that the VM's state names. When it differs from
-	// Source, the migration counts against both hosts.
-	// Source: KubeVirt v1.9.0 migration.go:2423 (outboundMigrationsOnNode).
-	Recorded hypervisor.HostName
+	Source   hypervisor.HostName // where the VM runs now
+	Recorded hypervisor.HostName // the source that the VM's state names; if another: both count
 	Target   hypervisor.HostName
 }
 
@@ -90,8 +88,8 @@ func (s *Slots) Admit(l Limits, source hypervisor.HostName) Gate {
 	return Open
 }
 
-// AdmitTo answers whether one more migration may go to target. KubeVirt has no
-// such limit, and many VMs may land on one target at once.
+// AdmitTo answers whether one more migration may go to target. KubeVirt has no such limit, and
+// many VMs may land on one target at once.
 func (s *Slots) AdmitTo(l Limits, target hypervisor.HostName) Gate {
 	if s.to[target] >= l.PerTarget {
 		return TargetFull

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -17,28 +18,18 @@ type Attempt struct {
 	Deleted  bool      // somebody removed it, or it is being removed
 	FailedAt time.Time // when it entered Failed; zero if that is not known
 	Target   hypervisor.HostName
-	// Because is the rule that ended it: [State.Because].
-	Because string
+	Because  string // the rule that ended it: [State.Because]
 	// What the VM's state said when it ended.
 	ReportedFailed, ReportedCompleted bool
 }
 
-// repeated reports whether the system will ask again by itself.
-func (a Attempt) repeated() bool { return a.By != User }
-
-// Backoff returns when self, one of a VM's attempts, may create its target;
-// the zero time is now. Only what the system repeats backs off: after n
-// failures in a row the wait is 2^(n-1) times the base, counted from the last
-// failure, and at most the cap. A success ends the row; removed attempts do
-// not count.
+// Backoff returns when self, one of a VM's attempts, may create its target; the zero time is
+// now. Only what the system repeats backs off: after n failures in a row the wait is 2^(n-1)
+// times the base, counted from the last failure, and at most the cap. A success ends the row;
+// removed attempts do not count.
 // Source: KubeVirt v1.9.0 migration.go:1049 (handleMigrationBackoff).
 func (c *Config) Backoff(self ID, attempts []Attempt) time.Time {
-	row := make([]Attempt, 0, len(attempts))
-	for _, a := range attempts {
-		if a.repeated() {
-			row = append(row, a)
-		}
-	}
+	row := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool { return a.By == User })
 	slices.SortStableFunc(row, func(a, b Attempt) int { return b.Created.Compare(a.Created) })
 	if len(row) < 2 || row[0].ID != self {
 		return time.Time{}
@@ -59,20 +50,25 @@ func (c *Config) Backoff(self ID, attempts []Attempt) time.Time {
 	return row[1].FailedAt.Add(wait)
 }
 
-// longer returns the wait after one more failure.
+// longer returns the wait after one more failure. The compatible mode knows no cap but what a
+// duration can hold.
 func (c *Config) longer(wait time.Duration) time.Duration {
-	if wait == 0 {
-		return c.BackoffBase
+	most := time.Duration(math.MaxInt64)
+	if !c.Compatible {
+		most = c.BackoffCap
 	}
-	if c.Compatible {
-		return 2 * wait
+	switch {
+	case wait == 0:
+		return min(c.BackoffBase, most)
+	case wait > most/2:
+		return most
 	}
-	return min(2*wait, c.BackoffCap)
+	return 2 * wait
 }
 
-// Avoid lists the hosts that a new attempt should not try first: those to which
-// a migration of the VM failed lately, through a fault of the target. KubeVirt
-// forgets, and its scheduler may choose the same host for ever.
+// Avoid lists the hosts that a new attempt should not try first: those to which a migration of
+// the VM failed lately, through a fault of the target. KubeVirt forgets, and its scheduler may
+// choose the same host for ever.
 func (c *Config) Avoid(attempts []Attempt, now time.Time) []hypervisor.HostName {
 	var hosts []hypervisor.HostName
 	for _, a := range attempts {
@@ -85,44 +81,38 @@ func (c *Config) Avoid(attempts []Attempt, now time.Time) []hypervisor.HostName 
 	return slices.Compact(hosts)
 }
 
-// targetsFault holds the rules that speak against the target. A transfer that
-// the source gave up speaks against the wire between the two: trying another
-// target is the only cure in reach.
+// targetsFault holds the rules that speak against the target. A transfer that the source gave up
+// speaks against the wire between the two: trying another target is the only cure in reach.
 var targetsFault = map[string]bool{
-	"target-down": true, "target-vanished": true, "attachment-down": true,
-	"overdue": true, "source-kept-vm": true, "outcome-unknown": true,
+	"target-down": true, "target-vanished": true, "target-expired": true,
+	"attachment-down": true, "overdue": true, "source-kept-vm": true,
 }
 
-// A Collection is a finished migration to be forgotten, and what may be left of
-// it on the hosts.
+// A Collection is a finished migration to be forgotten, and what may be left of it on the hosts.
 type Collection struct {
 	ID                         ID
 	DeleteSource, DeleteTarget bool
 }
 
-// Collect lists a VM's finished attempts to be forgotten, oldest first: all but
-// the newest [Config.Keep].
+// Collect lists a VM's finished attempts to be forgotten, oldest first: all but the newest
+// [Config.Keep].
 // Source: KubeVirt v1.9.0 migration.go:2251 (garbageCollectFinalizedMigrations).
 func (c *Config) Collect(attempts []Attempt) []Collection {
-	var done []Attempt
-	for _, a := range attempts {
-		if a.Phase.Final() && !a.Deleted {
-			done = append(done, a)
-		}
-	}
+	done := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool {
+		return !a.Phase.Final() || a.Deleted
+	})
 	slices.SortStableFunc(done, func(a, b Attempt) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	var gone []Collection
-	for _, a := range done[:max(0, len(done)-c.Keep)] {
+	for _, a := range done[:max(0, len(done)-max(0, c.Keep))] {
 		gone = append(gone, Collection{ID: a.ID, DeleteTarget: a.ReportedFailed,
 			DeleteSource: a.ReportedCompleted && !a.ReportedFailed})
 	}
 	return gone
 }
 
-// Waiting orders pending migrations and returns the first n: those that a freed
-// slot wakes.
+// Waiting orders pending migrations and returns the first n: those that a freed slot wakes.
 // Source: KubeVirt v1.9.0 migration.go:452 (reEnqueueHighestPriorityPendingMigrations).
 func Waiting(pending []Spec, n int) []Spec {
 	sorted := slices.SortedFunc(slices.Values(pending), ByPrecedence)

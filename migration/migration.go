@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -10,8 +11,7 @@ import (
 // An ID names a migration. It is the job's name on the hypervisors, too.
 type ID = hypervisor.JobID
 
-// A Creator is who asked for a migration. Only what the system repeats by
-// itself backs off.
+// A Creator is who asked for a migration. Only what the system repeats by itself backs off.
 type Creator uint8
 
 // The creators.
@@ -37,14 +37,14 @@ type Overrides struct {
 	Unschedulable, Target, UtilityVolumes *time.Duration
 }
 
-// ParseSeconds reads an override as KubeVirt's annotations hold it: a whole
-// number of seconds. Anything else is no override.
+// ParseSeconds reads an override as KubeVirt's annotations hold it: a whole number of seconds.
+// Anything else is no override. What no duration can hold is taken as the nearest that one can.
 // Source: KubeVirt v1.9.0 migration.go:1717 (strconv.Atoi).
 func ParseSeconds(text string) *time.Duration {
-	n, err := strconv.Atoi(text)
+	const most = math.MaxInt64 / int64(time.Second)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return nil
 	}
-	d := time.Duration(n) * time.Second
-	return &d
+	return new(time.Duration(max(-most, min(n, most))) * time.Second)
 }

@@ -1,81 +1,61 @@
 package migration
 
-// A Note is something people are told about a migration: an event.
-type Note uint8
+import "cmp"
+
+// A Note is something people are told about a migration: an event's identifier.
+type Note string
 
 // The notes.
 const (
-	NoteVMMissing Note = iota
-	NoteVMFinal
-	NoteCanceled
-	NoteTargetDown
-	NoteTargetRemoved
-	NoteStateCleared
-	NoteStateTakenOver
-	NoteSourceFailed
-	NoteAttachmentDown
-	NoteOtherInProgress
-	NoteUtilityVolumesTimeout
-	NoteUtilityVolumesWaiting
-	NoteMarkedFailed
-	NoteSucceeded
-	NoteTargetUnschedulable
-	NoteUnschedulableTimeout
-	NotePendingTimeout
-	NoteCanceledTargetDeleted
-	NoteCreatedTarget
-	NoteCreatedAttachment
-	NoteHandedOff
-	NoteAbortSignaled
-	NoteBackoff
-	NoteBackupAborted
-	NoteOverdue
-	NoteOutcomeUnknown
+	NoteVMMissing             Note = "vmiMissing"
+	NoteVMFinal               Note = "vmiFinal"
+	NoteCanceled              Note = "canceled"
+	NoteTargetDown            Note = "targetDown"
+	NoteTargetRemoved         Note = "targetRemoved"
+	NoteStateCleared          Note = "stateCleared"
+	NoteStateTakenOver        Note = "stateTakenOver"
+	NoteSourceFailed          Note = "sourceReportedFailed"
+	NoteAttachmentDown        Note = "attachmentDown"
+	NoteOtherInProgress       Note = "otherInProgress"
+	NoteUtilityVolumesTimeout Note = "utilityVolumesTimeout"
+	NoteUtilityVolumesWaiting Note = "utilityVolumesWaiting"
+	NoteMarkedFailed          Note = "markedFailed"
+	NoteSucceeded             Note = "sourceReportedSucceeded"
+	NoteTargetUnschedulable   Note = "targetUnschedulable"
+	NoteUnschedulableTimeout  Note = "unschedulableTimeout"
+	NotePendingTimeout        Note = "pendingTimeout"
+	NoteCanceledTargetDeleted Note = "canceledTargetDeleted"
+	NoteCreatedTarget         Note = "createdTarget"
+	NoteCreatedAttachment     Note = "createdAttachment"
+	NoteHandedOff             Note = "handedOff"
+	NoteAbortSignaled         Note = "abortSignaled"
+	NoteBackoff               Note = "backoff"
+	NoteBackupAborted         Note = "backupAborted"
+	NoteOverdue               Note = "overdue"
+	NoteOutcomeUnknown        Note = "outcomeUnknown"
 )
 
-// notes gives each note its identifier, KubeVirt's event reason, whether it is
-// a warning, and whether it is recorded on the VM.
-var notes = [...]struct {
-	id, reason    string
-	warning, onVM bool
-}{
-	NoteVMMissing:             {"vmiMissing", "FailedMigration", true, false},
-	NoteVMFinal:               {"vmiFinal", "FailedMigration", true, false},
-	NoteCanceled:              {"canceled", "FailedMigration", true, false},
-	NoteTargetDown:            {"targetDown", "FailedMigration", true, false},
-	NoteTargetRemoved:         {"targetRemoved", "FailedMigration", true, false},
-	NoteStateCleared:          {"stateCleared", "FailedMigration", true, false},
-	NoteStateTakenOver:        {"stateTakenOver", "FailedMigration", true, false},
-	NoteSourceFailed:          {"sourceReportedFailed", "FailedMigration", true, false},
-	NoteAttachmentDown:        {"attachmentDown", "FailedMigration", true, false},
-	NoteOtherInProgress:       {"otherInProgress", "FailedMigration", true, false},
-	NoteUtilityVolumesTimeout: {"utilityVolumesTimeout", "FailedMigration", true, false},
-	NoteUtilityVolumesWaiting: {"utilityVolumesWaiting", "UtilityVolumeMigrationPending", true,
-		false},
-	NoteMarkedFailed:          {"markedFailed", "FailedMigration", true, true},
-	NoteSucceeded:             {"sourceReportedSucceeded", "SuccessfulMigration", false, false},
-	NoteTargetUnschedulable:   {"targetUnschedulable", "migrationTargetPodUnschedulable", true, false},
-	NoteUnschedulableTimeout:  {"unschedulableTimeout", "SuccessfulDelete", false, false},
-	NotePendingTimeout:        {"pendingTimeout", "SuccessfulDelete", false, false},
-	NoteCanceledTargetDeleted: {"canceledTargetDeleted", "SuccessfulDelete", false, false},
-	NoteCreatedTarget:         {"createdTarget", "SuccessfulCreate", false, false},
-	NoteCreatedAttachment:     {"createdAttachment", "SuccessfulCreate", false, false},
-	NoteHandedOff:             {"handedOff", "SuccessfulHandOver", false, false},
-	NoteAbortSignaled:         {"abortSignaled", "SuccessfulAbortMigration", false, false},
-	NoteBackoff:               {"backoff", "MigrationBackoff", true, true},
-	NoteBackupAborted:         {"backupAborted", "BackupAbortedForMigration", false, false},
-	NoteOverdue:               {"overdue", "FailedMigration", true, false},
-	NoteOutcomeUnknown:        {"outcomeUnknown", "UnknownMigration", true, false},
+// normal gives the reasons of what is no warning, warnings those of warnings that do not tell of
+// a failure.
+var normal = map[Note]string{
+	NoteSucceeded: "SuccessfulMigration", NoteHandedOff: "SuccessfulHandOver",
+	NoteUnschedulableTimeout: "SuccessfulDelete", NotePendingTimeout: "SuccessfulDelete",
+	NoteCanceledTargetDeleted: "SuccessfulDelete", NoteCreatedTarget: "SuccessfulCreate",
+	NoteCreatedAttachment: "SuccessfulCreate", NoteAbortSignaled: "SuccessfulAbortMigration",
+	NoteBackupAborted: "BackupAbortedForMigration",
 }
 
-// String returns the note's identifier.
-func (n Note) String() string { return notes[n].id }
+var warnings = map[Note]string{
+	NoteUtilityVolumesWaiting: "UtilityVolumeMigrationPending", NoteBackoff: "MigrationBackoff",
+	NoteTargetUnschedulable: "migrationTargetPodUnschedulable",
+	NoteOutcomeUnknown:      "UnknownMigration",
+}
 
 // Reason returns KubeVirt's event reason.
-func (n Note) Reason() string { return notes[n].reason }
+func (n Note) Reason() string { return cmp.Or(normal[n], warnings[n], "FailedMigration") }
 
 // Warning reports whether the note is a warning.
-func (n Note) Warning() bool { return notes[n].warning }
+func (n Note) Warning() bool { return normal[n] == "" }
 
 // OnVM reports whether the note is recorded on the VM, not on the migration.
-func (n Note) OnVM() bool { return notes[n].onVM }
+func (n Note) OnVM() bool { return n == NoteMarkedFailed || n == NoteBackoff }

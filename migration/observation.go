@@ -2,32 +2,23 @@ package migration
 
 import "time"
 
-// Observation is all that is known about one migration at one moment. Every
-// combination of its fields has an answer, however unlikely.
+// Observation is all that is known about one migration at one moment. Every combination of its
+// fields has an answer, however unlikely.
 type Observation struct {
-	Now time.Time // the only clock there is
-
+	Now     time.Time // the only clock there is
 	VM      Guest
 	Claim   Claim
 	Report  Report
 	Running bool // the source has an instance of the VM
 
-	Target     Instance
-	Attachment Instance
+	Target, Attachment Instance
 
-	// Canceled says that somebody no longer wants the migration.
-	Canceled bool
-	// HandedOff says that the hand-over was stored, though the VM may not show
-	// it yet.
-	HandedOff bool
-	// Instances counts the VM's instances that have not ended, wherever.
-	Instances int
-	// Gate is what the limits say about one more target: [Slots.Admit].
-	Gate Gate
-	// Backoff is when a retry may start; zero or past is now: [Config.Backoff].
-	Backoff time.Time
-	// Trouble is what performing the last actions ran into.
-	Trouble Trouble
+	Canceled  bool      // somebody no longer wants the migration
+	HandedOff bool      // the hand-over was stored, though the VM may not show it yet
+	Instances int       // of the VM that have not ended, wherever
+	Gate      Gate      // what the limits say about one more target: [Slots.Admit]
+	Backoff   time.Time // when a retry may start; zero or past is now: [Config.Backoff]
+	Trouble   Trouble   // what performing the last actions ran into
 }
 
 // Guest is what is known about the VM.
@@ -42,8 +33,8 @@ type Guest struct {
 	Backup         bool // a backup is in progress
 	PeerFailure    bool // the other cluster cannot be reached
 
-	// What a finished migration still has to apply. CPUChange counts as long
-	// as it is recorded at all, the others while they hold.
+	// What a finished migration still has to apply. CPUChange counts as long as it is recorded
+	// at all, the others while they hold.
 	// Source: KubeVirt v1.9.0 migration.go:845.
 	CPUChange, MemoryChange, MoveRequired bool
 }
@@ -59,14 +50,13 @@ const (
 	ClaimedByEnded              // another one that has ended, or is gone
 )
 
-// Report is what the hosts have said about this migration, or, while the claim
-// is another's, about that one.
+// Report is what the hosts have said about this migration, or, while the claim is another's,
+// about that one.
 type Report struct {
 	TargetNamed bool // the VM's state names the target
 	Address     bool // the target listens
 	Began       bool // the source announced that it begins; there is no way back before a report
 	Started     bool // the source's hypervisor has started to send
-	Ended       bool
 	Completed   bool // the VM runs at the target, or the failure is complete
 	Failed      bool // the source kept the VM
 	Aborting    bool // the abort has been passed on to the source
@@ -74,8 +64,8 @@ type Report struct {
 	Arrived     bool // the target saw the VM active; its network may fail over
 }
 
-// Instance is a process-to-be of the VM on a host: the target, or what attaches
-// hot-plugged volumes to it.
+// Instance is a process-to-be of the VM on a host: the target, or what attaches hot-plugged
+// volumes to it.
 type Instance struct {
 	Exists        bool
 	Pending       bool // it has not started

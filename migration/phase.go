@@ -1,9 +1,12 @@
 package migration
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// A Phase is how far a migration has come. It never moves back, and one
-// decision moves it by at most one step.
+// A Phase is how far a migration has come. It never moves back, and one decision moves it by at
+// most one step.
 // Source: KubeVirt v1.9.0 api/core/v1/types.go:1851 (phases of a local migration).
 type Phase uint8
 
@@ -25,11 +28,8 @@ var phases = [...]string{"", "Pending", "Scheduling", "Scheduled", "PreparingTar
 
 // Phases lists all phases in order.
 func Phases() []Phase {
-	all := make([]Phase, len(phases))
-	for i := range all {
-		all[i] = Phase(i)
-	}
-	return all
+	return []Phase{Unset, Pending, Scheduling, Scheduled, PreparingTarget, TargetReady, Running,
+		Succeeded, Failed}
 }
 
 // String returns the phase's word; Unset is the empty word.
@@ -50,21 +50,19 @@ func (p Phase) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (p *Phase) UnmarshalText(text []byte) error {
-	for i, w := range phases {
-		if w == string(text) {
-			*p = Phase(i)
-			return nil
-		}
+	i := slices.Index(phases[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("migration: unknown phase %q", text)
 	}
-	return fmt.Errorf("migration: unknown phase %q", text)
+	*p = Phase(i)
+	return nil
 }
 
 // Final reports whether p is an end: nothing is decided after it.
 // Source: KubeVirt v1.9.0 types.go:846 (IsFinal).
 func (p Phase) Final() bool { return p == Succeeded || p == Failed }
 
-// Active reports whether p holds a slot: from the creation of the target until
-// the end.
+// Active reports whether p holds a slot: from the creation of the target until the end.
 // Source: KubeVirt v1.9.0 types.go:850 (IsRunning).
 func (p Phase) Active() bool { return p >= Scheduling && p <= Running }
 

@@ -18,22 +18,14 @@ const (
 	inFlight          Priority = 1000 // work on what already runs comes first
 )
 
-// ParsePriority returns the priority that a word names; an unknown word is
-// Lowest, as in KubeVirt.
-func ParsePriority(word string) Priority {
-	switch word {
-	case "system-critical":
-		return SystemCritical
-	case "user-triggered":
-		return UserTriggered
-	case "system-maintenance":
-		return SystemMaintenance
-	}
-	return Lowest
-}
+// ParsePriority returns the priority that a word names; an unknown word is Lowest, as in
+// KubeVirt.
+func ParsePriority(word string) Priority { return priorities[word] }
 
-// Requeue returns how long a migration that a limit holds back waits before it
-// asks again.
+var priorities = map[string]Priority{"system-critical": SystemCritical,
+	"user-triggered": UserTriggered, "system-maintenance": SystemMaintenance}
+
+// Requeue returns how long a migration that a limit holds back waits before it asks again.
 // Source: KubeVirt v1.9.0 migration.go:1404.
 func (p Priority) Requeue() time.Duration {
 	switch {
@@ -45,9 +37,9 @@ func (p Priority) Requeue() time.Duration {
 	return 5 * time.Second
 }
 
-// ByPrecedence orders waiting migrations, first to go first: by priority, then
-// by age, then by name. KubeVirt leaves the order among equals to the timing of
-// its queue; a total order lets nobody starve among equals.
+// ByPrecedence orders waiting migrations, first to go first: by priority, then by age, then by
+// name. KubeVirt leaves the order among equals to the timing of its queue; a total order lets
+// nobody starve among equals.
 func ByPrecedence(a, b Spec) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),

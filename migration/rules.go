@@ -1,7 +1,7 @@
 package migration
 
-// A rule says when a migration stops its normal progress. The first rule that
-// holds and decides, decides: the order is the specification.
+// A rule says when a migration stops its normal progress. The first rule that holds and decides,
+// decides: the order is the specification.
 type rule struct {
 	name    string
 	holds   func(*State, *Observation) bool
@@ -9,32 +9,25 @@ type rule struct {
 	note    Note
 }
 
-// A verdict is what a rule comes to. Verdicts are values and not functions, so
-// that a decision allocates nothing.
+// A verdict is what a rule comes to. Verdicts are values and not functions, so that a decision
+// allocates nothing.
 type verdict uint8
 
 const (
-	// release lets go of a migration that has ended.
-	release verdict = iota
-	// fail ends the migration: the VM stays where it is.
-	fail
-	// cancel is fail, and records that it was asked for.
-	cancel
-	// giveUp is fail while the source has not begun; afterwards it asks the
-	// source, once, to abandon the transfer, and lets the next rule speak.
+	release verdict = iota // lets go of a migration that has ended
+	fail                   // ends the migration: the VM stays where it is
+	// giveUp is fail while the source has not begun; afterwards it asks the source, once, to
+	// abandon the transfer, and lets the next rule speak.
 	giveUp
-	// markAborting records that an abort was asked for and consumes the look.
-	markAborting
-	// markUnknown records that nobody says how the transfer ended.
-	markUnknown
-	// goOn skips the remaining rules.
-	goOn
+	markAborting // records that an abort was asked for and consumes the look
+	markUnknown  // records that nobody says how the transfer ended
+	goOn         // skips the remaining rules
 )
 
 // rules is godwit's own table.
 var rules = [...]rule{
-	{"done", done, release, 0},
-	{"arrived", arrived, goOn, 0},
+	{"done", done, release, ""},
+	{"arrived", arrived, goOn, ""},
 	{"source-kept-vm", sourceKeptVM, fail, NoteSourceFailed},
 	{"vm-missing", vmMissing, giveUp, NoteVMMissing},
 	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
@@ -46,35 +39,40 @@ var rules = [...]rule{
 	{"attachment-down", attachmentDown, giveUp, NoteAttachmentDown},
 	{"overdue", overdue, giveUp, NoteOverdue},
 	{"outcome-unknown", unanswered, markUnknown, NoteOutcomeUnknown},
+	{"other-in-progress", otherInProgress, giveUp, NoteOtherInProgress},
 }
 
 // kubevirtRules is the reference's table, for the compatible mode.
 // Source: KubeVirt v1.9.0 migration.go:528 (updateStatus).
 var kubevirtRules = [...]rule{
-	{"done", done, release, 0},
+	{"done", done, release, ""},
 	{"vm-missing", vmMissing, fail, NoteVMMissing},
 	{"vm-ended", vmEnded, fail, NoteVMFinal},
-	{"canceled-before-hand-over", canceledBeforeHandOver, cancel, NoteCanceled},
+	{"canceled-before-hand-over", canceledBeforeHandOver, giveUp, NoteCanceled},
 	{"target-down", targetDown, fail, NoteTargetDown},
 	{"target-vanished", targetVanished, fail, NoteTargetRemoved},
 	{"state-cleared", stateCleared, fail, NoteStateCleared},
 	{"state-taken-over", stateTakenOver, fail, NoteStateTakenOver},
 	{"source-reported-failed", sourceReportedFailed, fail, NoteSourceFailed},
-	{"canceled-after-hand-over", cancelNotYetRecorded, markAborting, 0},
+	{"canceled-after-hand-over", cancelNotYetRecorded, markAborting, ""},
 	{"attachment-down", attachmentDown, fail, NoteAttachmentDown},
+	{"other-in-progress", otherInProgress, fail, NoteOtherInProgress},
 }
 
 // done: the migration has ended; nothing is decided about it any more.
 // Source: KubeVirt v1.9.0 migration.go:541 (updateStatus, IsFinal).
 func done(s *State, _ *Observation) bool { return s.Phase.Final() }
 
-// arrived: the target's host has seen the VM run there. Nothing that is wrong
-// with the source, the target's helpers or the clock can undo that.
+// arrived: the target's host has seen the VM run there. Nothing that is wrong with the source,
+// the target's helpers or the clock can undo that. A failure that is complete is none: then the
+// target has not seen the VM.
 // Source: godwit; KubeVirt v1.9.0 migration-target.go:278 (the target's ack).
-func arrived(_ *State, o *Observation) bool { return o.Report.Began && o.Report.Completed }
+func arrived(_ *State, o *Observation) bool {
+	return o.Report.Began && o.Report.Completed && (o.Report.Arrived || !o.Report.Failed)
+}
 
-// sourceKeptVM: the source's host reports that the transfer ended and that the
-// VM stayed: the one proof that a transfer that had begun has failed.
+// sourceKeptVM: the source's host reports that the transfer ended and that the VM stayed: the
+// one proof that a transfer that had begun has failed.
 // Source: KubeVirt v1.9.0 migration.go:614 (MigrationState.Failed).
 func sourceKeptVM(_ *State, o *Observation) bool { return o.Report.Failed }
 
@@ -93,8 +91,8 @@ func vmMissing(_ *State, o *Observation) bool { return !o.VM.Exists }
 func vmEnded(_ *State, o *Observation) bool { return o.VM.Final }
 
 // canceled: somebody no longer wants the migration.
-// Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp), without its gap
-// between hand-over and Running.
+// Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp), without its gap between
+// hand-over and Running.
 func canceled(_ *State, o *Observation) bool { return o.Canceled }
 
 // canceledBeforeHandOver: nobody but us knows of the target yet.
@@ -137,19 +135,25 @@ func attachmentDown(_ *State, o *Observation) bool {
 	return o.Attachment.Exists && o.Attachment.Down
 }
 
-// overdue: the phase has used up its time. Post-copy has no deadline: the
-// source can no longer take the VM back.
-// Source: godwit; KubeVirt v1.9.0 has no such bound on Scheduled,
-// PreparingTarget and TargetReady.
+// overdue: the phase has used up its time. Post-copy has no deadline: the source can no longer
+// take the VM back.
+// Source: godwit; KubeVirt v1.9.0 has no such bound on Scheduled, PreparingTarget and
+// TargetReady.
 func overdue(s *State, o *Observation) bool {
 	return !s.Deadline.IsZero() && o.Now.After(s.Deadline) && !o.Report.PostCopy
+}
+
+// otherInProgress: the VM's state names another migration, which has not ended.
+// Source: KubeVirt v1.9.0 migration.go:716 (phase switch, canMigrateVMI).
+func otherInProgress(s *State, o *Observation) bool {
+	return s.Phase == Unset && o.Claim == ClaimedByOther
 }
 
 // unanswered: the source was asked to abort and has said nothing in time.
 // Source: godwit; an unknown outcome is not a failure.
 func unanswered(s *State, o *Observation) bool {
 	return s.Conditions.Has(AbortRequested) && !s.Conditions.Has(OutcomeUnknown) &&
-		!s.AbortBy.IsZero() && o.Now.After(s.AbortBy)
+		o.Now.After(s.AbortBy)
 }
 
 // handedOff reports whether the VM's state names this migration, or is about to.

@@ -3,18 +3,20 @@ package migration
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// State is all that is decided about one migration. Only [Config.Step] and its
-// caller's choice of a target write it.
+// State is all that is decided about one migration. Only [Config.Step] and its caller's choice
+// of a target write it.
 type State struct {
 	Phase      Phase
 	Conditions Conditions
-	// Released says that nothing is left to be done: the migration may be
-	// forgotten. KubeVirt: its finalizer is gone.
+	// Released says that nothing is left to be done: the migration may be forgotten. KubeVirt:
+	// its finalizer is gone.
 	Released bool `json:",omitempty"`
 
 	Source hypervisor.HostName `json:",omitempty"` // where the VM ran at hand-over
@@ -43,31 +45,18 @@ const (
 	RejectedByQuota
 	BlockedByUtilityVolumes
 	BlockedByBackup
-	// PeerBlocked: the VM reports that the other cluster cannot be reached.
-	PeerBlocked
-	// OutcomeUnknown: the source began and nobody says how it ended.
-	OutcomeUnknown
+	PeerBlocked    // the VM reports that the other cluster cannot be reached
+	OutcomeUnknown // the source began and nobody says how it ended
 )
 
 var conditionNames = [...]string{"migrationAbortRequested", "migrationRejectedByResourceQuota",
 	"migrationBlockedByUtilityVolumes", "migrationBlockedByBackup",
 	"decentralizedMigrationBlocked", "migrationOutcomeUnknown"}
 
-// AllConditions lists the conditions in a fixed order.
-func AllConditions() []Condition {
-	all := make([]Condition, len(conditionNames))
-	for i := range all {
-		all[i] = 1 << i
-	}
-	return all
-}
-
 // String returns KubeVirt's name of the condition.
 func (c Condition) String() string {
-	for i, name := range conditionNames {
-		if c == 1<<i {
-			return name
-		}
+	if i := bits.TrailingZeros8(uint8(c)); i < len(conditionNames) && c == 1<<i {
+		return conditionNames[i]
 	}
 	return fmt.Sprintf("Condition(%d)", uint8(c))
 }
@@ -115,15 +104,12 @@ func (cs *Conditions) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("migration: conditions: %w", err)
 	}
 	*cs = Conditions{}
-next:
 	for _, w := range words {
-		for i, name := range conditionNames {
-			if w == name {
-				*cs = cs.With(1 << i)
-				continue next
-			}
+		i := slices.Index(conditionNames[:], w)
+		if i < 0 {
+			return fmt.Errorf("migration: unknown condition %q", w)
 		}
-		return fmt.Errorf("migration: unknown condition %q", w)
+		*cs = cs.With(1 << i)
 	}
 	return nil
 }

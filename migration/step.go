@@ -1,14 +1,19 @@
 package migration
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// Step decides what one migration does next: which actions are due, and whether
-// it goes one phase forward, fails, or stays. It is total and deterministic, and
-// it allocates nothing. It reads its arguments and changes none of them. The
-// receiver must be complete: see [Config.Complete].
+// Step decides what one migration does next: which actions are due, and whether it goes one
+// phase forward, fails, or stays. It is total and deterministic, and it allocates nothing. It
+// reads its arguments and changes none of them. The receiver must be complete: see
+// [Config.Complete].
 func (c *Config) Step(m *Spec, s *State, o *Observation) Decision {
 	d := Decision{State: *s}
-	c.act(m, s, o, &d)
+	if c.Compatible {
+		c.act(m, s, o, &d) // KubeVirt acts even on what it is about to end
+	}
 	c.judge(m, s, o, &d)
 	return d
 }
@@ -21,16 +26,23 @@ func (c *Config) judge(m *Spec, s *State, o *Observation, d *Decision) {
 		table = kubevirtRules[:]
 	}
 	if !c.decide(table, s, o, d) {
+		if !c.Compatible {
+			c.act(m, s, o, d)
+		}
 		c.advance(m, s, o, d)
 	}
 	d.mirror(PeerBlocked, o.VM.PeerFailure)
-	if !c.Compatible && !d.State.Phase.Final() && !d.State.Deadline.IsZero() {
-		d.wake(max(0, d.State.Deadline.Sub(o.Now))+time.Millisecond, inFlight)
+	if c.Compatible {
+		return
 	}
+	if d.State.Phase != s.Phase || d.State.Deadline.IsZero() {
+		d.State.Deadline = c.deadline(m, &d.State, o.Now)
+	}
+	d.tidyUp(o)
+	d.wakeInTime(o.Now)
 }
 
-// decide applies the first rule that holds and decides; it reports whether one
-// ended the look.
+// decide applies the first rule that holds and decides; it reports whether one ended the look.
 func (c *Config) decide(table []rule, s *State, o *Observation, d *Decision) bool {
 	for i := range table {
 		r := &table[i]
@@ -42,23 +54,12 @@ func (c *Config) decide(table []rule, s *State, o *Observation, d *Decision) boo
 			d.State.Released = true
 		case goOn:
 			return false
-		case cancel:
-			d.State.Conditions = withAbort(d.State.Conditions)
-			c.end(Failed, r, o, d)
 		case fail:
-			c.end(Failed, r, o, d)
+			d.end(r, o.Now)
 		case giveUp:
-			if o.Report.Began {
-				if s.Conditions.Has(AbortRequested) {
-					continue
-				}
-				c.askToAbort(r, o, d)
-				break
+			if !c.giveUp(r, o, d) {
+				continue
 			}
-			if o.Canceled {
-				d.State.Conditions = withAbort(d.State.Conditions)
-			}
-			c.end(Failed, r, o, d)
 		case markAborting:
 			d.State.Conditions = d.State.Conditions.With(AbortRequested)
 			d.Rule = r.name
@@ -72,52 +73,62 @@ func (c *Config) decide(table []rule, s *State, o *Observation, d *Decision) boo
 	return false
 }
 
-// end closes the migration. What made it abort earlier stays the cause.
-func (c *Config) end(p Phase, r *rule, o *Observation, d *Decision) {
-	d.note(r.note)
-	d.Rule = r.name
-	if d.State.Because == "" {
-		d.State.Because = r.name
+// giveUp ends the migration while the source has not begun; afterwards it records the cause and
+// asks the source to keep the VM. It reports false when the source has been asked before.
+func (c *Config) giveUp(r *rule, o *Observation, d *Decision) bool {
+	asked := d.State.Conditions.Has(AbortRequested)
+	if c.Compatible || !o.Report.Began {
+		if o.Canceled && !asked {
+			d.State.Conditions = d.State.Conditions.With(AbortRequested)
+		}
+		d.end(r, o.Now)
+		return true
 	}
-	d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
-	c.enter(p, o, d)
-}
-
-// askToAbort records the cause and asks the source to keep the VM.
-func (c *Config) askToAbort(r *rule, o *Observation, d *Decision) {
+	if asked {
+		return false
+	}
 	d.State.Conditions = d.State.Conditions.With(AbortRequested)
 	d.State.Because = r.name
 	d.State.AbortBy = o.Now.Add(c.Timeouts.Abort)
-	d.do(RequestAbort)
 	d.note(r.note)
 	d.Rule = r.name
+	return true
 }
 
-// withAbort records the request unless some record of it is there.
-func withAbort(cs Conditions) Conditions {
-	if cs.Has(AbortRequested) {
-		return cs
-	}
-	return cs.With(AbortRequested)
+// end lets the migration fail. What made it abort earlier stays the cause.
+func (d *Decision) end(r *rule, now time.Time) {
+	d.note(r.note)
+	d.Rule = r.name
+	d.State.Because = cmp.Or(d.State.Because, r.name)
+	d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
+	d.enter(Failed, now)
 }
 
-// enter moves to p, stamps the time and sets the new deadline.
-func (c *Config) enter(p Phase, o *Observation, d *Decision) {
-	d.State.Phase = p
-	d.State.Entered = o.Now
-	d.State.Deadline = time.Time{}
-	if !p.Final() && !c.Compatible {
-		d.State.Deadline = c.deadline(p, &d.State, o.Now)
-	}
+// enter moves to p. Its deadline is set when the look ends.
+func (d *Decision) enter(p Phase, now time.Time) {
+	d.State.Phase, d.State.Entered, d.State.Deadline = p, now, time.Time{}
 }
 
 // mirror records a condition as long as something holds elsewhere.
 func (d *Decision) mirror(k Condition, on bool) {
 	if on {
 		d.State.Conditions = d.State.Conditions.With(k)
-		return
+	} else {
+		d.State.Conditions = d.State.Conditions.Without(k)
 	}
-	d.State.Conditions = d.State.Conditions.Without(k)
+}
+
+// wakeInTime asks for a look when time alone changes the answer. A bound that has passed without
+// a decision waits for news.
+func (d *Decision) wakeInTime(now time.Time) {
+	at := d.State.Deadline
+	if d.State.Conditions.Has(AbortRequested) {
+		at = d.State.AbortBy
+	}
+	waits := !d.State.Phase.Final() && !d.State.Conditions.Has(OutcomeUnknown)
+	if waits && !at.IsZero() && !at.Before(now) {
+		d.wake(at.Add(time.Millisecond).Sub(now), inFlight)
+	}
 }
 
 // advance goes one phase forward when what the next phase needs is there.
@@ -125,37 +136,39 @@ func (d *Decision) mirror(k Condition, on bool) {
 func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 	switch s.Phase {
 	case Unset:
-		if o.Claim == ClaimedByOther {
-			c.end(Failed, &otherInProgress, o, d)
-			return
-		}
-		c.enter(Pending, o, d)
+		d.enter(Pending, o.Now)
 	case Pending:
 		c.leavePending(m, o, d)
 	case Scheduling:
 		d.State.Conditions = d.State.Conditions.Without(RejectedByQuota)
-		if o.Target.Ready && attached(o) {
-			c.enter(Scheduled, o, d)
+		switch {
+		case !c.Compatible && d.Actions.Has(DeleteTarget):
+			c.giveUp(&targetExpired, o, d)
+		case o.Target.Ready && attached(o):
+			d.enter(Scheduled, o.Now)
 		}
 	case Scheduled:
 		if o.Claim == ClaimedBySelf && o.Report.TargetNamed {
-			c.enter(PreparingTarget, o, d)
+			d.enter(PreparingTarget, o.Now)
 		}
 	case PreparingTarget:
 		if o.Report.TargetNamed && o.Report.Address {
-			c.enter(TargetReady, o, d)
+			d.enter(TargetReady, o.Now)
 		}
 	case TargetReady:
-		if o.Report.Started {
-			c.enter(Running, o, d)
+		if o.Report.Started || !c.Compatible && arrived(s, o) { // the report of the start may be lost
+			d.enter(Running, o.Now)
 		}
 	case Running:
-		c.leaveRunning(o, d)
+		d.leaveRunning(o)
 	}
 }
 
-// otherInProgress is not in the tables: it only holds at the very beginning.
-var otherInProgress = rule{name: "other-in-progress", note: NoteOtherInProgress}
+// These rules are not in the tables: they only hold where progress looks.
+var (
+	targetExpired         = rule{name: "target-expired", note: NoteOverdue}
+	utilityVolumesExpired = rule{name: "utility-volumes-timeout", note: NoteUtilityVolumesTimeout}
+)
 
 // attached reports whether hot-plugged volumes, if any, are at the target.
 func attached(o *Observation) bool {
@@ -165,12 +178,12 @@ func attached(o *Observation) bool {
 // leavePending goes on to Scheduling unless something holds the migration back.
 // Source: KubeVirt v1.9.0 migration.go:1581 (backup), :1665 (utility volumes), :731.
 func (c *Config) leavePending(m *Spec, o *Observation, d *Decision) {
-	if c.heldByBackup(m, o, d) || c.heldByUtilityVolumes(m, o, d) {
+	if d.heldByBackup(m, o) || c.heldByUtilityVolumes(m, o, d) {
 		return
 	}
 	switch {
 	case o.Target.Exists && (attached(o) || !c.Compatible):
-		c.enter(Scheduling, o, d)
+		d.enter(Scheduling, o.Now)
 	case !o.Target.Exists && o.Trouble == QuotaExceeded && !d.State.Conditions.Has(RejectedByQuota):
 		d.State.Conditions = d.State.Conditions.With(RejectedByQuota)
 	}
@@ -178,45 +191,40 @@ func (c *Config) leavePending(m *Spec, o *Observation, d *Decision) {
 
 // heldByBackup waits for a backup; a critical migration asks it, once, to end.
 // Source: KubeVirt v1.9.0 migration.go:1581.
-func (c *Config) heldByBackup(m *Spec, o *Observation, d *Decision) bool {
-	if !o.VM.Backup {
-		d.State.Conditions = d.State.Conditions.Without(BlockedByBackup)
-		return false
+func (d *Decision) heldByBackup(m *Spec, o *Observation) bool {
+	if o.VM.Backup {
+		if m.Priority >= SystemCritical && !d.State.Conditions.Has(BlockedByBackup) {
+			d.ask(AbortBackup, NoteBackupAborted)
+		}
+		d.wake(m.Priority.Requeue(), m.Priority)
 	}
-	if m.Priority >= SystemCritical && !d.State.Conditions.Has(BlockedByBackup) {
-		d.do(AbortBackup)
-		d.note(NoteBackupAborted)
-	}
-	d.State.Conditions = d.State.Conditions.With(BlockedByBackup)
-	d.wake(m.Priority.Requeue(), m.Priority)
-	return true
+	d.mirror(BlockedByBackup, o.VM.Backup)
+	return o.VM.Backup
 }
 
 // heldByUtilityVolumes waits for volumes that only a tool uses, for a while.
 // Source: KubeVirt v1.9.0 migration.go:1665.
 func (c *Config) heldByUtilityVolumes(m *Spec, o *Observation, d *Decision) bool {
 	if !o.VM.UtilityVolumes {
-		d.State.Conditions = d.State.Conditions.Without(BlockedByUtilityVolumes)
+		d.mirror(BlockedByUtilityVolumes, false)
 		return false
 	}
-	timeout := or(m.Timeouts.UtilityVolumes, c.Timeouts.UtilityVolumes)
-	left := timeout - max(0, o.Now.Sub(m.Created))
+	bound := or(m.Timeouts.UtilityVolumes, c.Timeouts.UtilityVolumes)
+	left := bound - max(0, o.Now.Sub(m.Created))
 	if left <= 0 {
-		c.end(Failed, &utilityVolumesExpired, o, d)
+		c.giveUp(&utilityVolumesExpired, o, d)
 		return true
 	}
 	d.note(NoteUtilityVolumesWaiting)
-	d.State.Conditions = d.State.Conditions.With(BlockedByUtilityVolumes)
+	d.mirror(BlockedByUtilityVolumes, true)
 	d.wake(left, inFlight)
 	return true
 }
 
-var utilityVolumesExpired = rule{name: "utility-volumes-timeout", note: NoteUtilityVolumesTimeout}
-
-// leaveRunning tells the target that the VM has arrived, and succeeds once
-// nothing is left to apply.
+// leaveRunning tells the target that the VM has arrived, and succeeds once nothing is left to
+// apply.
 // Source: KubeVirt v1.9.0 migration.go:798 (target-ready annotation), :845.
-func (c *Config) leaveRunning(o *Observation, d *Decision) {
+func (d *Decision) leaveRunning(o *Observation) {
 	if o.Report.Arrived && o.Target.Exists && !o.Target.Told {
 		d.do(TellTarget)
 	}
@@ -224,14 +232,15 @@ func (c *Config) leaveRunning(o *Observation, d *Decision) {
 		d.State.Because = ""
 		d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
 		d.note(NoteSucceeded)
-		c.enter(Succeeded, o, d)
+		d.enter(Succeeded, o.Now)
 	}
 }
 
-// or returns the override where there is one.
+// or returns the bound that holds for one migration: its own where it has one. What is negative
+// has passed.
 func or(override *time.Duration, value time.Duration) time.Duration {
 	if override != nil {
-		return *override
+		value = *override
 	}
-	return value
+	return max(0, value)
 }

@@ -167,7 +167,7 @@ func (w *recorded) readState(s *vectorState) {
 		}
 	}
 	w.seen.Report = migration.Report{TargetNamed: s.TargetNode, Address: s.TargetNodeAddress,
-		Started: s.Started, Ended: s.Ended, Completed: s.Completed, Failed: s.Failed,
+		Started: s.Started, Completed: s.Completed, Failed: s.Failed,
 		Aborting: s.AbortRequested, Arrived: s.TargetDomainReady}
 }
 

@@ -59,7 +59,8 @@ type Operator string
 
 // The operators. In and NotIn take one value or more, Exists and DoesNotExist
 // none, Gt and Lt one whole number; a requirement that differs never holds. A
-// host without the label satisfies NotIn and DoesNotExist only.
+// host without the label satisfies NotIn and DoesNotExist only. Whether a text
+// may be a label at all is not checked.
 const (
 	In           Operator = "In"
 	NotIn        Operator = "NotIn"

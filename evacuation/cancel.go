@@ -1,0 +1,68 @@
+package evacuation
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A Withdrawal is what undoes the evacuation of a host, or of single VMs. When
+// it is refused nothing is to be done.
+type Withdrawal struct {
+	Refused []placement.Reason
+	Clear   []hypervisor.VMID // VMs that lose their marks, by ID
+	Cancel  []migration.ID    // migrations to cancel, by ID
+}
+
+// Cancel decides what undoes the evacuation of the given guests from the host:
+// of all its guests when a drain is withdrawn, or of single ones. Every mark
+// that names the host is cleared, also those of VMs that are on their way:
+// otherwise a failure would start their evacuation anew.
+//
+// It is refused while the host carries the drain taint, because the next Plan
+// would create everything again: remove the taint first.
+//
+// Migrations that this evacuation created and that have not been handed over
+// are cancelled: they cost nothing yet. One that was handed over is finished:
+// the VM is better off where it is expected than half way. Compatible clears
+// marks only; KubeVirt lets even unstarted migrations go on.
+// Source: KubeVirt v1.9.0 pkg/virt-api/rest/evacuate_cancel.go:40.
+func Cancel(p Params, host Host, guests []Guest, flights []Flight) Withdrawal {
+	if p.Draining(host) {
+		key := cmp.Or(p.DrainKey, DefaultDrainKey)
+		return Withdrawal{Refused: []placement.Reason{{
+			Check: "taint",
+			Need:  "no " + key + ":" + string(placement.NoSchedule),
+			Have:  string(host.Name) + " carries it",
+		}}}
+	}
+	var w Withdrawal
+	asked := make(map[hypervisor.VMID]struct{}, len(guests))
+	for i := range guests {
+		asked[guests[i].ID] = struct{}{}
+		if m := guests[i].Mark; m != "" && m == host.Name {
+			w.Clear = append(w.Clear, guests[i].ID)
+		}
+	}
+	slices.Sort(w.Clear)
+	if p.Compatible {
+		return w
+	}
+	for i := range flights {
+		if _, ok := asked[flights[i].VM]; ok && unstarted(host, &flights[i]) {
+			w.Cancel = append(w.Cancel, flights[i].ID)
+		}
+	}
+	slices.Sort(w.Cancel)
+	return w
+}
+
+// unstarted: the evacuation of h created the migration, and nothing has been
+// handed over. From PreparingTarget on the source may begin to send any time.
+func unstarted(h Host, f *Flight) bool {
+	return f.By == migration.Evacuation && f.From == h.Name && h.Name != "" &&
+		!f.Phase.HandedOver()
+}

@@ -1,0 +1,106 @@
+package evacuation_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestCancel(t *testing.T) {
+	host := evacuation.Host{Name: "n1"}
+	marked := func(name string, mark hypervisor.HostName) evacuation.Guest {
+		g := movable(name)
+		g.Mark = mark
+		return g
+	}
+	ours := func(phase migration.Phase) evacuation.Flight {
+		return evacuation.Flight{ID: "m1", VM: "default/a", Phase: phase,
+			By: migration.Evacuation, From: "n1"}
+	}
+	byUser, elsewhere, stranger := ours(migration.Pending), ours(migration.Pending),
+		ours(migration.Pending)
+	byUser.By, elsewhere.From, stranger.VM = migration.User, "n2", "default/z"
+	clear, cancel := []hypervisor.VMID{"default/a"}, []migration.ID{"m1"}
+	tests := []struct {
+		name       string
+		compatible bool
+		host       evacuation.Host
+		guest      evacuation.Guest
+		flight     evacuation.Flight
+		want       evacuation.Withdrawal
+	}{
+		{"the mark goes and the waiting migration with it", false, host, marked("a", "n1"),
+			ours(migration.Pending), evacuation.Withdrawal{Clear: clear, Cancel: cancel}},
+		{"after a taint there is no mark, only the migration", false, host, movable("a"),
+			ours(migration.Unset), evacuation.Withdrawal{Cancel: cancel}},
+		{"a target that is ready but not handed over is given up", false, host, marked("a", "n1"),
+			ours(migration.Scheduled), evacuation.Withdrawal{Clear: clear, Cancel: cancel}},
+		{"a migration that was handed over finishes", false, host, marked("a", "n1"),
+			ours(migration.PreparingTarget), evacuation.Withdrawal{Clear: clear}},
+		{"a finished migration is left alone", false, host, marked("a", "n1"),
+			ours(migration.Failed), evacuation.Withdrawal{Clear: clear}},
+		{"a user's migration is left alone", false, host, marked("a", "n1"), byUser,
+			evacuation.Withdrawal{Clear: clear}},
+		{"the evacuation of another host is left alone", false, host, marked("a", "n2"),
+			elsewhere, evacuation.Withdrawal{}},
+		{"a VM that was not asked about is left alone", false, host, marked("a", "n1"), stranger,
+			evacuation.Withdrawal{Clear: clear}},
+		{"KubeVirt lets even unstarted migrations go on", true, host, marked("a", "n1"),
+			ours(migration.Pending), evacuation.Withdrawal{Clear: clear}},
+		{"while the taint is there it is refused", false, drained("n1"), marked("a", "n1"),
+			ours(migration.Pending), refused()},
+		{"KubeVirt refuses it, too", true, drained("n1"), marked("a", "n1"),
+			ours(migration.Pending), refused()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := evacuation.Cancel(evacuation.Params{Compatible: tt.compatible}, tt.host,
+				[]evacuation.Guest{tt.guest}, []evacuation.Flight{tt.flight})
+			if diff := gocmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func refused() evacuation.Withdrawal {
+	return evacuation.Withdrawal{Refused: []placement.Reason{{Check: "taint",
+		Need: "no kubevirt.io/drain:NoSchedule", Have: "n1 carries it"}}}
+}
+
+// After a withdrawal has been carried out nothing of the evacuation is left:
+// neither does Plan start it again, nor does a second Cancel find anything.
+func TestACancelledDrainStaysCancelled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := anyQuestion(t)
+		q.host.Taints, q.p.Compatible = nil, false
+		flights := anyFlights(t, q.guests)
+		w := evacuation.Cancel(q.p, q.host, q.guests, flights)
+		for i := range q.guests {
+			if slices.Contains(w.Clear, q.guests[i].ID) {
+				q.guests[i].Mark = ""
+			}
+		}
+		for i := range flights {
+			if slices.Contains(w.Cancel, flights[i].ID) {
+				if flights[i].Phase.HandedOver() {
+					t.Fatalf("%+v is cancelled", flights[i])
+				}
+				flights[i].Phase = migration.Failed
+			}
+		}
+		if diff := gocmp.Diff(evacuation.Decision{}, q.plan()); diff != "" {
+			t.Fatalf("planned afterwards (-want +got):\n%s", diff)
+		}
+		again := evacuation.Cancel(q.p, q.host, q.guests, flights)
+		if diff := gocmp.Diff(evacuation.Withdrawal{}, again); diff != "" {
+			t.Fatalf("the second time (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package evacuation
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A Host is the host that is to be emptied.
+type Host struct {
+	Name   hypervisor.HostName
+	Taints []placement.Taint
+	// Missing: the cluster does not know the host any more. Nothing is decided
+	// about its VMs: where they are is then not known either.
+	Missing bool
+}
+
+// A Guest is what evacuation knows of one VM on the host.
+type Guest struct {
+	ID         hypervisor.VMID
+	Final      bool     // it has ended: succeeded or failed
+	Deleting   bool     // its deletion was asked for
+	Strategy   Strategy // its own; Unset takes the cluster's
+	Migratable bool     // known to be able to migrate live
+	// WhyNot says why it is not migratable, in the words of its source. It is
+	// for people; "" is not known.
+	WhyNot string
+	// Mark is the host that it was asked to leave; "" is none.
+	Mark hypervisor.HostName
+	// Migrating: it migrates, going by its own times; see [Migrating].
+	Migrating bool
+	// Moving: an unfinished migration of it exists, in whatever phase.
+	Moving bool
+	// Instances counts its copies that have not ended: 1 for a VM at rest, 2
+	// while an old target is still being cleared away.
+	Instances   int
+	Descheduled bool             // the eviction came from the descheduler: less urgent
+	Memory      hypervisor.Bytes // for the order; 0 is not known
+}
+
+// Migrating reports whether a VM migrates at now, going by the times that it
+// carries itself: begun, and not ended. The zero time is absent; times may lie
+// in the future when clocks differ.
+// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:76 (IsMigrating).
+func Migrating(started, ended, now time.Time) bool {
+	begun := !started.IsZero() && !started.After(now)
+	over := !ended.IsZero() && !ended.After(now)
+	return begun && !over
+}
+
+// priority returns how urgent the guest's migration is.
+// Source: KubeVirt v1.9.0 evacuation.go:336 (GenerateNewMigration).
+func (g *Guest) priority() migration.Priority {
+	if g.Descheduled {
+		return migration.SystemMaintenance
+	}
+	return migration.SystemCritical
+}

@@ -1,0 +1,99 @@
+package evacuation
+
+import (
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// Limits bound how much moves at once. Zero is a limit, too: nothing starts.
+type Limits struct {
+	PerCluster int // migrations in the whole cluster
+	PerNode    int // migrations out of one host
+}
+
+// DefaultLimits are KubeVirt's: 5 in the cluster and 2 out of each host.
+// Source: KubeVirt v1.9.0 virt-config.go:44.
+func DefaultLimits() Limits { return Limits{PerCluster: 5, PerNode: 2} }
+
+// Free returns how many migrations may start from a node now: the smaller of
+// what the cluster and the node still allow, never negative.
+// Source: KubeVirt v1.8.4 evacuation.go:386 (freeSpots). Gone from v1.9.0,
+// which queues by priority instead.
+func (l Limits) Free(inCluster, fromNode int) int {
+	return max(0, min(l.PerCluster-inCluster, l.PerNode-fromNode))
+}
+
+// A Load is what already moves, as far as the limits count it.
+type Load struct {
+	InCluster int
+	FromHost  int
+	// Unseen counts migrations that the caller created for this host and that
+	// the guests' Moving does not show yet. While there are any, nothing is
+	// decided, so that a stale view creates no second migration of a VM.
+	// Source: KubeVirt v1.9.0 evacuation.go:310 (SatisfiedExpectations).
+	Unseen int
+}
+
+// A Flight is what evacuation knows of one migration.
+type Flight struct {
+	ID    migration.ID
+	VM    hypervisor.VMID
+	Phase migration.Phase
+	By    migration.Creator
+	// From is the host that the migration evacuates; "" when it is of another
+	// kind.
+	From hypervisor.HostName
+	// Abroad: the VM goes to another cluster. Its target is created there, so
+	// that it holds no slot here before it is Scheduled. What KubeVirt calls
+	// WaitingForSync and Synchronizing is Pending here.
+	Abroad bool
+}
+
+// Count counts the flights that the limits count, in the cluster and out of
+// the host that the guests are on. All guests belong there, not only those
+// that must leave: any migration off the host uses its link.
+//
+// A VM that migrates several times counts several times, and a flight whose VM
+// is gone still counts in the cluster. Compatible compares names without their
+// namespaces, as KubeVirt did: a migration of other/a then takes a spot of a
+// host that has any VM called a.
+// Source: KubeVirt v1.8.4 evacuation.go (numOfVMIMForThisSourceNode).
+func Count(p Params, flights []Flight, guests []Guest) Load {
+	key := func(id hypervisor.VMID) string { return string(id) }
+	if p.Compatible {
+		key = nameOf
+	}
+	here := make(map[string]struct{}, len(guests))
+	for i := range guests {
+		here[key(guests[i].ID)] = struct{}{}
+	}
+	var load Load
+	for i := range flights {
+		if !p.Mode.counts(&flights[i]) {
+			continue
+		}
+		load.InCluster++
+		if _, ok := here[key(flights[i].VM)]; ok {
+			load.FromHost++
+		}
+	}
+	return load
+}
+
+// counts reports whether the limits count f in mode m. QueueAll has no limits
+// of its own; it counts like FreeSpots, for reports.
+// Source: KubeVirt v1.8.4 evacuation.go:376 (only running ones), v0.59.0
+// evacuation.go (all unfinished), v1.9.0 types.go:850 (IsRunning).
+func (m Mode) counts(f *Flight) bool {
+	if m == FreeSpotsV059 {
+		return !f.Phase.Final()
+	}
+	return f.Phase.Active() && !(f.Abroad && f.Phase == migration.Scheduling)
+}
+
+// nameOf returns the part of an ID after the namespace.
+func nameOf(id hypervisor.VMID) string {
+	return string(id[strings.LastIndexByte(string(id), '/')+1:])
+}

@@ -1,0 +1,109 @@
+package evacuation_test
+
+import (
+	"testing"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/migration"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestFreeIsTheSmallerOfWhatIsAllowed(t *testing.T) {
+	tests := []struct {
+		name                string
+		inCluster, fromNode int
+		want                int
+	}{
+		{"nothing moves", 0, 0, 2},
+		{"the cluster decides", 4, 0, 1},
+		{"the node decides", 0, 1, 1},
+		{"the cluster is full", 5, 0, 0},
+		{"the node is more than full", 0, 9, 0},
+		{"both are more than full", 9, 9, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := evacuation.DefaultLimits().Free(tt.inCluster, tt.fromNode); got != tt.want {
+				t.Errorf("Free = %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatCounts(t *testing.T) {
+	spots, old := evacuation.FreeSpots, evacuation.FreeSpotsV059
+	here := func(phase migration.Phase) evacuation.Flight {
+		return evacuation.Flight{VM: "default/a", Phase: phase}
+	}
+	abroad := func(phase migration.Phase) evacuation.Flight {
+		return evacuation.Flight{VM: "default/a", Phase: phase, Abroad: true}
+	}
+	none, one := evacuation.Load{}, evacuation.Load{InCluster: 1, FromHost: 1}
+	tests := []struct {
+		name       string
+		mode       evacuation.Mode
+		compatible bool
+		flight     evacuation.Flight
+		want       evacuation.Load
+	}{
+		{"a migration that waits takes no spot", spots, false, here(migration.Pending), none},
+		{"a migration that waits took a spot in v0.59", old, false, here(migration.Pending), one},
+		{"so did one that is not accepted yet", old, false, here(migration.Unset), one},
+		{"a target that is being prepared takes a spot", spots, false,
+			here(migration.Scheduling), one},
+		{"unless it is in another cluster", spots, false, abroad(migration.Scheduling), none},
+		{"whose migration counts from Scheduled on", spots, false, abroad(migration.Scheduled), one},
+		{"a running migration takes a spot", spots, false, here(migration.Running), one},
+		{"a finished one takes none", spots, false, here(migration.Succeeded), none},
+		{"a finished one took none in v0.59", old, false, here(migration.Failed), none},
+		{"a VM elsewhere counts in the cluster only", spots, false,
+			evacuation.Flight{VM: "default/b", Phase: migration.Running},
+			evacuation.Load{InCluster: 1}},
+		{"an equal name in another namespace is another VM", spots, false,
+			evacuation.Flight{VM: "other/a", Phase: migration.Running},
+			evacuation.Load{InCluster: 1}},
+		{"which KubeVirt overlooked", spots, true,
+			evacuation.Flight{VM: "other/a", Phase: migration.Running}, one},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := evacuation.Params{Mode: tt.mode, Compatible: tt.compatible}
+			got := evacuation.Count(p, []evacuation.Flight{tt.flight},
+				[]evacuation.Guest{movable("a")})
+			if diff := gocmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNamesAloneNeverCountFewerFromTheHost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := anyQuestion(t)
+		flights := anyFlights(t, q.guests)
+		q.p.Compatible = false
+		exact := evacuation.Count(q.p, flights, q.guests)
+		q.p.Compatible = true
+		names := evacuation.Count(q.p, flights, q.guests)
+		if exact.InCluster != names.InCluster || exact.FromHost > names.FromHost ||
+			names.FromHost > names.InCluster {
+			t.Fatalf("by ID %+v, by name %+v", exact, names)
+		}
+	})
+}
+
+func TestCountingMoreFlightsNeverCountsLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := anyQuestion(t)
+		flights := anyFlights(t, q.guests)
+		all := evacuation.Count(q.p, flights, q.guests)
+		some := evacuation.Count(q.p, flights[:len(flights)/2], q.guests)
+		rest := evacuation.Count(q.p, flights[len(flights)/2:], q.guests)
+		sum := evacuation.Load{InCluster: some.InCluster + rest.InCluster,
+			FromHost: some.FromHost + rest.FromHost}
+		if diff := gocmp.Diff(all, sum); diff != "" {
+			t.Fatalf("the halves differ from the whole (-want +got):\n%s", diff)
+		}
+	})
+}

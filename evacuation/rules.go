@@ -1,0 +1,119 @@
+package evacuation
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A rule keeps a VM that must leave from getting a migration.
+type rule struct {
+	check  string                      // the Reason's name of it
+	need   string                      // what it asks for
+	holds  func(Params, *Guest) bool   // the VM stays
+	have   func(Params, *Guest) string // what there is instead
+	blocks bool                        // the VM must leave all the same
+}
+
+// rules are asked in this order; the first that holds says what becomes of the
+// VM, all that hold are its reasons.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
+var rules = [...]rule{
+	{"phase", "unfinished", final, always("ended"), false},
+	{"deletion", "none", deleting, always("asked for"), false},
+	{"strategy", "LiveMigrate or LiveMigrateIfPossible", unwilling, strategyOf, false},
+	{"if-possible", "a migratable VM", expendable, whyNot, false},
+	{"migratable", "yes", stuck, whyNot, true},
+	{"migrations", "none unfinished", moving, always("one unfinished"), false},
+	{"instances", "at most 1", doubled, instances, false},
+}
+
+// stays returns the first rule that keeps g on the host, or nil.
+func stays(p Params, g *Guest) *rule {
+	for i := range rules {
+		if rules[i].holds(p, g) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// reasons returns every reason why g stays.
+func reasons(p Params, g *Guest) []placement.Reason {
+	var why []placement.Reason
+	for _, r := range rules {
+		if r.holds(p, g) {
+			why = append(why, placement.Reason{Check: r.check, Need: r.need, Have: r.have(p, g)})
+		}
+	}
+	return why
+}
+
+// marked reports whether g alone was asked to leave h, and is not on its way.
+// Source: KubeVirt v1.9.0 evacuation.go:326 (getMarkedForEvictionVMIs).
+func marked(h Host, g *Guest) bool {
+	return g.Mark != "" && g.Mark == h.Name && !g.Migrating
+}
+
+// final: the VM has ended; nothing of it is left to move.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
+func final(_ Params, g *Guest) bool { return g.Final }
+
+// deleting: the VM will be gone soon anyway.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
+func deleting(_ Params, g *Guest) bool { return g.Deleting }
+
+// unwilling: nobody wants godwit to move the VM. A strategy that is not known
+// moves nothing; v0.59 knows LiveMigrate only.
+// Source: KubeVirt v1.9.0 and v0.59.0 pkg/util/migrations/migrations.go
+// (VMIMigratableOnEviction).
+func unwilling(p Params, g *Guest) bool {
+	switch g.Strategy.Or(p.Strategy) {
+	case LiveMigrate:
+		return false
+	case LiveMigrateIfPossible:
+		return p.Mode == FreeSpotsV059
+	}
+	return true
+}
+
+// expendable: the VM would move if it could; as it cannot, it may be killed.
+// Source: KubeVirt v1.9.0 migrations.go (VMIMigratableOnEviction).
+func expendable(p Params, g *Guest) bool {
+	return g.Strategy.Or(p.Strategy) == LiveMigrateIfPossible && !g.Migratable
+}
+
+// stuck: the VM must move and cannot: it blocks the drain until somebody acts.
+// Source: KubeVirt v1.9.0 evacuation.go:456 (filterRunningNonMigratingVMIs).
+func stuck(p Params, g *Guest) bool {
+	return g.Strategy.Or(p.Strategy) == LiveMigrate && !g.Migratable
+}
+
+// moving: one unfinished migration of a VM is enough, whoever asked for it.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
+func moving(_ Params, g *Guest) bool { return g.Moving }
+
+// doubled: an old copy of the VM still has to be cleared away. A VM without
+// any copy is not held back: its migration will wait or fail for itself.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
+func doubled(_ Params, g *Guest) bool { return g.Instances > 1 }
+
+func always(text string) func(Params, *Guest) string {
+	return func(Params, *Guest) string { return text }
+}
+
+func strategyOf(p Params, g *Guest) string {
+	if s := g.Strategy.Or(p.Strategy); s != Unset {
+		return s.String()
+	}
+	return "no strategy"
+}
+
+func whyNot(_ Params, g *Guest) string {
+	if g.WhyNot == "" {
+		return "no"
+	}
+	return "no: " + g.WhyNot
+}
+
+func instances(_ Params, g *Guest) string { return fmt.Sprint(g.Instances) }

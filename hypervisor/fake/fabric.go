@@ -1,0 +1,193 @@
+package fake
+
+import (
+	"sync"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
+	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
+)
+
+// A Fabric is hosts, the links between them and virtual time. It is safe for
+// concurrent use, as its hosts are.
+type Fabric struct {
+	mu      sync.Mutex
+	world   transfer.World
+	model   Model
+	hosts   map[hypervisor.HostName]*Host
+	guests  map[hypervisor.VMID]*machine
+	faults  []*Fault
+	touched []*machine
+	hinted  []hinted
+}
+
+// NewFabric returns an empty world at the time start.
+func NewFabric(start time.Time, m Model) *Fabric {
+	return &Fabric{
+		world:  transfer.NewWorld(start.UTC().Round(0), m.costs()),
+		model:  m,
+		hosts:  map[hypervisor.HostName]*Host{},
+		guests: map[hypervisor.VMID]*machine{},
+	}
+}
+
+// AddHost adds a host. It refuses a host without a name or with a negative
+// capacity (Invalid) and one that exists (Conflict).
+func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := &Host{
+		fabric: f, host: host,
+		domains: map[hypervisor.VMID]*domain{},
+		jobs:    map[hypervisor.JobID]*transfer.Transfer{},
+	}
+	switch {
+	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
+		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
+	case f.hosts[host.Name] != nil:
+		return nil, h.explain("AddHost", "", refuse(hypervisor.Conflict, "it exists"))
+	}
+	h.wire = f.world.NewHost(host.Name, host.Link)
+	f.hosts[host.Name] = h
+	return h, nil
+}
+
+// Host returns a host; nil when there is none of that name.
+func (f *Fabric) Host(name hypervisor.HostName) *Host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[name]
+}
+
+// Now returns the virtual time.
+func (f *Fabric) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.world.Start.Add(f.world.Now)
+}
+
+// Next returns when something happens next, and whether anything will.
+func (f *Fabric) Next() (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.world.Agenda.Next(); t != nil {
+		return f.world.Start.Add(t.At), true
+	}
+	return time.Time{}, false
+}
+
+// AdvanceTo moves time to t and makes happen what happens until then, t
+// included, in order. Time does not go back: an earlier t is now.
+func (f *Fabric) AdvanceTo(t time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := &f.world
+	until := max(w.Now, t.Sub(w.Start))
+	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
+		w.Now = n.At
+		w.Agenda.Disarm(n)
+		n.Fire()
+		w.Settle()
+	}
+	w.Now = until
+}
+
+// in returns a timer that makes fire happen after d.
+func (f *Fabric) in(d time.Duration, fire func()) *agenda.Timer {
+	t := &agenda.Timer{Fire: fire}
+	f.world.Agenda.Arm(t, memory.Later(f.world.Now, max(0, d)))
+	return t
+}
+
+// A Copy is one domain of a VM.
+type Copy struct {
+	Host  hypervisor.HostName
+	State hypervisor.DomainState
+}
+
+// Copies returns where a VM has domains, ordered by host.
+func (f *Fabric) Copies(vm hypervisor.VMID) []Copy {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.guests[vm]
+	if m == nil {
+		return nil
+	}
+	copies := make([]Copy, 0, len(m.domains))
+	for _, d := range m.domains {
+		copies = append(copies, Copy{d.host.host.Name, d.State})
+	}
+	return copies
+}
+
+// Touched returns the VMs whose domains changed since the last call, each once,
+// in the order of their first change.
+func (f *Fabric) Touched() []hypervisor.VMID {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := make([]hypervisor.VMID, 0, len(f.touched))
+	for _, m := range f.touched {
+		m.touched = false
+		ids = append(ids, m.id)
+	}
+	clear(f.touched)
+	f.touched = f.touched[:0]
+	return ids
+}
+
+// A What is what a hypervisor emits an event about.
+type What uint8
+
+// The events.
+const (
+	JobChanged    What = iota // the status of the domain's job changed
+	PassFinished              // a pass over memory ended
+	DomainChanged             // the domain's state changed
+	hintKinds
+)
+
+// String says what happened, in words.
+func (w What) String() string {
+	words := [...]string{"job changed", "pass finished", "domain changed", "invalid"}
+	return words[min(w, hintKinds)]
+}
+
+// A Hint is an event as a real hypervisor emits it: it says that something
+// changed, not what it is now. To lose it costs only time.
+type Hint struct {
+	Host hypervisor.HostName
+	VM   hypervisor.VMID
+	What What
+}
+
+type hinted struct {
+	domain *domain
+	what   What
+}
+
+// Hints returns the hints since the last call, each once, oldest first.
+func (f *Fabric) Hints() []Hint {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	hints := make([]Hint, 0, len(f.hinted))
+	for _, h := range f.hinted {
+		h.domain.hinted[h.what] = false
+		hints = append(hints, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
+	}
+	clear(f.hinted)
+	f.hinted = f.hinted[:0]
+	return hints
+}
+
+func (f *Fabric) hint(d *domain, what What) {
+	if d != nil && !d.hinted[what] {
+		d.hinted[what] = true
+		f.hinted = append(f.hinted, hinted{d, what})
+	}
+}
+
+func refuse(kind hypervisor.Kind, format string, args ...any) error {
+	return transfer.Refuse(kind, format, args...)
+}

@@ -1,0 +1,195 @@
+package fake
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
+)
+
+// A How is what goes wrong with a call.
+type How uint8
+
+// The ways in which a call goes wrong.
+const (
+	noFault How = iota
+	// FailBefore answers Transient, without effect.
+	FailBefore
+	// FailAfter answers Unknown, after the effect.
+	FailAfter
+	// Hang answers Unknown, without effect, after the caller waited for Delay.
+	Hang
+	// LateAnswer has the effect and answers well, after the caller waited for
+	// Delay.
+	LateAnswer
+	// LateEffect answers Unknown; the effect comes after Delay, unless the host
+	// crashes first.
+	LateEffect
+)
+
+// A Fault goes wrong with the next calls that it matches.
+type Fault struct {
+	Host hypervisor.HostName
+	// Op is the method, as "Migrate", or the command or adjustment, as
+	// "Activate". Default: any.
+	Op    string
+	VM    hypervisor.VMID // default: any
+	How   How
+	Times int           // how many calls; default: 1
+	Delay time.Duration // what it costs the caller, or how late the effect is
+}
+
+// Inject adds a fault; of several that match a call the oldest is met. It refuses
+// a fault that says not how (Invalid) or on which host (NotFound).
+func (f *Fabric) Inject(fault Fault) error {
+	return f.strike("Inject", fault.Host, func(*Host) error {
+		if fault.How == noFault || fault.How > LateEffect || fault.Times < 0 || fault.Delay < 0 {
+			return refuse(hypervisor.Invalid, "%+v", fault)
+		}
+		fault.Times = max(1, fault.Times)
+		f.faults = append(f.faults, &fault)
+		return nil
+	})
+}
+
+// ClearFaults forgets the injected faults that have not been met.
+func (f *Fabric) ClearFaults() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = nil
+}
+
+// meet returns the fault that a call meets; the zero Fault is none.
+func (f *Fabric) meet(h *Host, op operation) Fault {
+	for i, fault := range f.faults {
+		if fault.Host != h.host.Name || fault.VM != "" && fault.VM != op.vm ||
+			fault.Op != "" && fault.Op != op.method && fault.Op != op.name {
+			continue
+		}
+		if fault.Times--; fault.Times == 0 {
+			f.faults = slices.Delete(f.faults, i, i+1)
+		}
+		return *fault
+	}
+	return Fault{}
+}
+
+// CrashHost cuts a host from power: what ran there has crashed, what was coming
+// in is gone, its peers hear nothing, and it answers Transient until RestartHost.
+func (f *Fabric) CrashHost(name hypervisor.HostName) error {
+	return f.strike("CrashHost", name, func(h *Host) error {
+		if h.wire.Off {
+			return nil
+		}
+		h.wire.Off = true
+		h.life++
+		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
+			h.domains[id].die("the host crashed")
+		}
+		h.forget()
+		return nil
+	})
+}
+
+// RestartHost brings a crashed host back: its own VMs are shut off, its peers
+// notice that their connections are gone.
+func (f *Fabric) RestartHost(name hypervisor.HostName) error {
+	return f.strike("RestartHost", name, func(h *Host) error {
+		if !h.wire.Off {
+			return nil
+		}
+		h.wire.Off = false
+		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
+			d := h.domains[id]
+			d.Job, d.Unresolved = "", false
+			if d.State != hypervisor.Shutoff {
+				d.Become(hypervisor.Shutoff)
+			}
+		}
+		f.world.Restarted(&h.wire)
+		return nil
+	})
+}
+
+// forget loses all jobs, but not the promise to receive some of them never.
+func (h *Host) forget() {
+	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {
+		t := h.jobs[id]
+		delete(h.jobs, id)
+		if t.Refused && t.To == &h.wire {
+			h.promise(t.VM.ID, id)
+		}
+	}
+}
+
+// KillDomain ends the process of a domain: it has crashed, or, incoming, is gone.
+// It does nothing to a VM without a process.
+func (f *Fabric) KillDomain(host hypervisor.HostName, vm hypervisor.VMID) error {
+	return f.strike("KillDomain", host, func(h *Host) error {
+		if d := h.domains[vm]; d != nil {
+			d.die("the process died")
+		}
+		return nil
+	})
+}
+
+// die ends the process of a domain, if it has one.
+func (d *domain) die(why string) {
+	if !occupies(d.State) {
+		return
+	}
+	incoming := d.State == hypervisor.Receiving || d.State == hypervisor.Received
+	if !incoming {
+		d.Become(hypervisor.Crashed)
+	}
+	if d.transfer != nil {
+		d.transfer.Lose(d, why)
+	}
+	if incoming {
+		d.Vanish()
+	}
+}
+
+// CutLink drops everything between two hosts, unnoticed: nothing times out by
+// itself.
+func (f *Fabric) CutLink(a, b hypervisor.HostName) error {
+	return f.onLink("CutLink", a, b, f.world.Cut)
+}
+
+// HealLink undoes CutLink: what stalled goes on, and a process whose peer died
+// meanwhile is told.
+func (f *Fabric) HealLink(a, b hypervisor.HostName) error {
+	return f.onLink("HealLink", a, b, f.world.Heal)
+}
+
+// ResetLink closes every connection between two hosts.
+func (f *Fabric) ResetLink(a, b hypervisor.HostName) error {
+	return f.onLink("ResetLink", a, b, f.world.Reset)
+}
+
+// strike does something to a host, or answers NotFound.
+func (f *Fabric) strike(op string, name hypervisor.HostName, act func(*Host) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.hosts[name]
+	if h == nil {
+		return &hypervisor.Error{Op: op, Host: name, Kind: hypervisor.NotFound}
+	}
+	err := act(h)
+	f.world.Settle()
+	return h.explain(op, "", err)
+}
+
+// onLink does something to the link between two hosts, or answers NotFound.
+func (f *Fabric) onLink(op string, a, b hypervisor.HostName, act func(a, b *transfer.Host)) error {
+	return f.strike(op, a, func(one *Host) error {
+		other := f.hosts[b]
+		if other == nil || other == one {
+			return refuse(hypervisor.NotFound, "no link to %q", b)
+		}
+		act(&one.wire, &other.wire)
+		return nil
+	})
+}

@@ -1,0 +1,122 @@
+package fake
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
+)
+
+// activate starts a received domain that was held. It takes evidence that the
+// source has stopped, or is dead: the first is an attribute of the second.
+func (d *domain) activate(c hypervisor.Activate) error {
+	if c.Stopped.Proof == hypervisor.NoProof {
+		return refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+	}
+	t := d.host.jobs[c.Job]
+	switch {
+	case d.Job != c.Job || t == nil || t.To != &d.host.wire:
+		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	case d.State == hypervisor.Running || d.State == hypervisor.Paused && t.Rests():
+		return nil
+	case d.State != hypervisor.Received:
+		return d.conflict()
+	case !stopped(c.Stopped, t):
+		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s stopped",
+			c.Stopped.Proof, c.Stopped.VM, c.Stopped.Host, t.From.Name)
+	}
+	t.Activate(d)
+	return nil
+}
+
+// stopped reports whether e proves that the source of t has stopped.
+func stopped(e hypervisor.Evidence, t *transfer.Transfer) bool {
+	source := t.From.Name
+	if e.Proof == hypervisor.SourceStopped {
+		return about(e, t.Job) && e.VM == t.VM.ID && e.Host == source
+	}
+	return about(e, t.Job) && e.Dead(t.VM.ID, source)
+}
+
+// about reports whether e is about the job, or about the host for whatever job:
+// that a target was discarded once says nothing about the next one there.
+func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
+	return e.Job == "" || e.Job == job
+}
+
+// discard forgets an incoming domain that has not started.
+func (d *domain) discard(c hypervisor.Discard) error {
+	switch {
+	case d.State != hypervisor.Receiving && d.State != hypervisor.Received:
+		return d.conflict()
+	case d.Job != c.Job:
+		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	}
+	if d.transfer != nil {
+		d.transfer.Lose(d, "the target was discarded")
+	}
+	d.Vanish()
+	return nil
+}
+
+// promise remembers that a job was discarded: a request to receive it that is
+// still on its way must not bring it to life.
+func (h *Host) promise(vm hypervisor.VMID, job hypervisor.JobID) {
+	t := h.jobs[job]
+	if t == nil {
+		t = h.fabric.world.Never(job, hypervisor.VM{ID: vm}, &h.wire)
+		h.jobs[job] = t
+	}
+	if t.To == &h.wire {
+		t.Refused = true
+	}
+}
+
+// resume lets a source that stopped for the switch-over run again, with evidence
+// that the target did not and will not. After post-copy began there is no way back.
+func (d *domain) resume(c hypervisor.Resume) error {
+	if c.Dead.Proof == hypervisor.NoProof {
+		return refuse(hypervisor.Invalid, "no evidence that the target is dead")
+	}
+	t := d.host.jobs[c.Job]
+	switch {
+	case d.Job != c.Job || t == nil || t.From != &d.host.wire:
+		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	case d.State == hypervisor.Running || d.State == hypervisor.Paused:
+		return nil
+	case d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
+		return d.conflict()
+	case t.NoReturn():
+		return refuse(hypervisor.Conflict, "the target ran in post-copy")
+	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
+		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
+			c.Dead.Proof, c.Dead.VM, c.Dead.Host, t.To.Name)
+	}
+	t.GiveBack(d)
+	d.Unresolved = false
+	return nil
+}
+
+// release removes a source that has stopped for good. It refuses a domain that
+// executes, is paused or is needed by a switch-over under way.
+func (d *domain) release(c hypervisor.Release) error {
+	if c.Moved.Proof == hypervisor.NoProof {
+		return refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+	}
+	t := d.transfer
+	switch {
+	case d.State == hypervisor.Receiving || d.State == hypervisor.Received ||
+		d.State.Executes() || d.State == hypervisor.Paused:
+		return d.conflict()
+	case d.Job != "" && d.Job != c.Job:
+		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	case t != nil && !t.Confirming():
+		return refuse(hypervisor.Conflict, "the switch-over is under way")
+	case !about(c.Moved, c.Job) || !c.Moved.Moved(d.VM.ID, d.host.host.Name):
+		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
+			c.Moved.Proof, c.Moved.VM, c.Moved.Host)
+	}
+	if t != nil {
+		t.Confirm()
+	}
+	d.Become(hypervisor.Absent)
+	return nil
+}

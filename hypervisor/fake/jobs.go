@@ -1,0 +1,86 @@
+package fake
+
+import "github.com/godwit-vm/godwit/hypervisor"
+
+// receive opens a target, or answers the address of the one that is open.
+func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
+	d, old := h.domains[in.VM.ID], h.jobs[in.Job]
+	switch {
+	case in.Job == "" || in.VM.ID == "":
+		return "", refuse(hypervisor.Invalid, "incoming %+v", in)
+	case old != nil && old.Refused && old.To == &h.wire:
+		return "", refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
+	case old != nil && (old.To != &h.wire || old.VM != in.VM || old.Hold != in.Hold):
+		return "", refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
+	case d != nil && d.Job == in.Job && old != nil && d.State != hypervisor.Shutoff:
+		return old.Address, nil
+	case old != nil && old.Status(&h.wire) == hypervisor.JobSucceeded:
+		return "", refuse(hypervisor.Conflict, "job %s has succeeded", in.Job)
+	case d != nil && occupies(d.State):
+		return "", refuse(hypervisor.Conflict, "it is %v here", d.State)
+	}
+	if err := h.admit(in.VM); err != nil {
+		return "", err
+	}
+	return h.listen(in, d), nil
+}
+
+// listen makes the incoming domain; d is what the host has of the VM, or nil.
+func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
+	f := h.fabric
+	if d == nil {
+		d = f.define(h, in.VM, hypervisor.Receiving)
+	} else {
+		d.VM = in.VM
+		d.Become(hypervisor.Receiving)
+	}
+	t := f.world.Listen(in, &h.wire, d)
+	d.Job, d.Unresolved, d.transfer = in.Job, false, t
+	h.jobs[in.Job] = t
+	return t.Address
+}
+
+// migrate connects a domain with the target that listens.
+func (h *Host) migrate(out hypervisor.Outgoing) error {
+	o := out.Options
+	if out.Job == "" || o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 {
+		return refuse(hypervisor.Invalid, "job %q with %+v", out.Job, o)
+	}
+	if old := h.jobs[out.Job]; old != nil {
+		if old.From == &h.wire && old.VM.ID == out.VM {
+			return nil
+		}
+		return refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
+	}
+	d := h.domains[out.VM]
+	switch {
+	case d == nil:
+		return refuse(hypervisor.NotFound, "no such VM")
+	case d.transfer != nil:
+		return refuse(hypervisor.Conflict, "job %s is under way", d.Job)
+	case d.State != hypervisor.Running && d.State != hypervisor.Paused &&
+		d.State != hypervisor.Rebooting:
+		return refuse(hypervisor.Conflict, "it is %v", d.State)
+	}
+	t := h.fabric.world.At(out.Address)
+	switch {
+	case t == nil:
+		return refuse(hypervisor.Transient, "%s: connection refused", out.Address)
+	case t.From != nil:
+		return refuse(hypervisor.Conflict, "%s has another source", out.Address)
+	case t.Job != out.Job || t.VM != d.VM:
+		return refuse(hypervisor.Invalid, "%s expects %+v of job %s, not %+v of job %s",
+			out.Address, t.VM, t.Job, d.VM, out.Job)
+	}
+	d.transfer, d.Job, d.Unresolved, h.jobs[t.Job] = t, t.Job, false, t
+	t.Connect(&h.wire, d, o)
+	return nil
+}
+
+// adjust changes a job that h sends.
+func (h *Host) adjust(job hypervisor.JobID, a hypervisor.Adjustment) error {
+	if t := h.jobs[job]; t != nil && t.From == &h.wire {
+		return t.Adjust(a)
+	}
+	return refuse(hypervisor.NotFound, "no such job")
+}

@@ -1,0 +1,114 @@
+package memory_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
+)
+
+func anyWorkload(t *rapid.T) memory.Workload {
+	bytes := rapid.Int64Range(0, 1<<40)
+	return memory.Workload{
+		Rate:     hypervisor.Bandwidth(bytes.Draw(t, "rate")),
+		Hot:      hypervisor.Bytes(bytes.Draw(t, "hot")),
+		ColdRate: hypervisor.Bandwidth(bytes.Draw(t, "cold rate")),
+		Cold:     hypervisor.Bytes(bytes.Draw(t, "cold")),
+		Zero:     rapid.IntRange(0, 1000).Draw(t, "zero"),
+	}
+}
+
+func anyTime(t *rapid.T, what string) time.Duration {
+	return time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, what))
+}
+
+// The oracle is the formula of the documentation, with the library's exponential.
+func TestDirtiedIsTheDocumentedFormula(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, d := anyWorkload(t), anyTime(t, "time")
+		want := math.Min(float64(w.Cold), d.Seconds()*float64(w.ColdRate))
+		if w.Hot > 0 {
+			want += float64(w.Hot) * (1 - math.Exp(-d.Seconds()*float64(w.Rate)/float64(w.Hot)))
+		}
+		if got := float64(w.Dirtied(d)); math.Abs(got-want) > 2+want/1e9 {
+			t.Fatalf("%+v in %v: %v, want %v", w, d, got, want)
+		}
+	})
+}
+
+func TestDirtiedNeverFallsAndNeverExceedsTheSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, d := anyWorkload(t), anyTime(t, "time")
+		less, more := w.Dirtied(d), w.Dirtied(d+anyTime(t, "more"))
+		if less < 0 || less > more || more > w.Hot+w.Cold {
+			t.Fatalf("%+v: %d, later %d", w, less, more)
+		}
+	})
+}
+
+func TestDirtiedIsTheSameOnEveryMachine(t *testing.T) {
+	w := memory.Workload{Rate: 123456789, Hot: hypervisor.GiB, ColdRate: 1e6, Cold: 5e6}
+	tests := []struct {
+		name string
+		time time.Duration
+		want hypervisor.Bytes
+	}{
+		{"nothing in no time", 0, 0},
+		{"nearly linear at first", 10 * time.Millisecond, 1243858},
+		{"bent in the middle", 10 * time.Second, 738681198},
+		{"saturated in the end", time.Hour, hypervisor.GiB + 5e6},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := w.Dirtied(test.time); got != test.want {
+				t.Errorf("dirtied %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// Whatever the speed does, a pass sends its bytes, and what is left only falls.
+func TestAPassSendsEverythingAtAnySpeeds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := memory.Stream{Options: memory.Options{Memory: 1 << 30,
+			Costs: memory.Costs{PageOverhead: 8, ZeroPage: 9}}}
+		now := time.Duration(0)
+		s.Begin(now, memory.Workload{Zero: rapid.IntRange(0, 1000).Draw(t, "zero")}, true)
+		left := s.Left(now)
+		for range rapid.IntRange(0, 10).Draw(t, "changes") {
+			s.Accelerate(now, hypervisor.Bandwidth(rapid.Int64Range(0, 1e9).Draw(t, "rate")))
+			now = min(now+time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "wait")), s.Ends())
+			if s.Left(now) > left {
+				t.Fatalf("%d was left, and now %d", left, s.Left(now))
+			}
+			left = s.Left(now)
+		}
+		s.Accelerate(now, 1e9)
+		if s.Left(s.Ends()) != 0 || s.EndPass(s.Ends()) != 0 {
+			t.Fatalf("at the end %d is left", s.Left(s.Ends()))
+		}
+	})
+}
+
+// With a window a pass ends when the rest may fit, on a multiple of the window.
+func TestAWindowedPassEndsWhenTheRestFits(t *testing.T) {
+	const window = 100 * time.Millisecond
+	rapid.Check(t, func(t *rapid.T) {
+		limit := time.Duration(rapid.Int64Range(1, 2000).Draw(t, "limit")) * time.Millisecond
+		s := memory.Stream{Options: memory.Options{Memory: 1 << 30, Downtime: limit,
+			Costs: memory.Costs{Window: window}}}
+		s.Begin(0, memory.Workload{}, true)
+		s.Accelerate(0, hypervisor.Bandwidth(rapid.Int64Range(1e7, 1e9).Draw(t, "rate")))
+		ends := s.Ends()
+		if left := s.Left(ends); !s.Fits(left) || ends%window != 0 && left != 0 {
+			t.Fatalf("ends at %v with %d left", ends, left)
+		}
+		if before := ends - window; before > 0 && s.Fits(s.Left(before)) {
+			t.Fatalf("ends at %v, but %d at %v fitted", ends, s.Left(before), before)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package transfer
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// Progress answers how the job goes, as a host at one of its ends sees it. The
+// source's downtime ends when the target holds the complete state, a held
+// target's when it is activated.
+func (t *Transfer) Progress(h *Host) hypervisor.Progress {
+	now := t.world.Now
+	p := hypervisor.Progress{
+		Job: t.Job, Status: t.Status(h), Mode: t.mode, Iteration: t.stream.Passes(),
+		Total: t.VM.Memory, Sent: t.stream.Sent(now), Remaining: t.VM.Memory,
+		DirtyRate: t.stream.DirtyRate(), Bandwidth: t.stream.Rate(),
+		Throttle: t.stream.Throttle(), Error: t.failure,
+	}
+	if t.From == nil {
+		return p
+	}
+	p.Started, p.Remaining = t.world.Start.Add(t.begun), t.stream.Left(now)
+	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
+		p.Remaining = t.rest
+	}
+	switch {
+	case h == t.To && t.wakes >= 0:
+		p.Downtime = t.wakes - t.stopped
+	case h == t.To || p.Status == hypervisor.JobBroken: // not over, or not known
+		p.Downtime = t.blackout(-1)
+	default:
+		p.Downtime = t.blackout(t.dark)
+	}
+	return p
+}
+
+// Status returns the job's status as a host at one of its ends sees it.
+func (t *Transfer) Status(h *Host) hypervisor.JobStatus {
+	if h == t.To {
+		return t.status[atTarget]
+	}
+	return t.status[atSource]
+}
+
+// blackout returns how long the guest stood: over, or until now when that is
+// negative.
+func (t *Transfer) blackout(over time.Duration) time.Duration {
+	switch {
+	case t.stopped < 0:
+		return 0
+	case over >= 0:
+		return over
+	}
+	return t.world.Now - t.stopped
+}

@@ -1,0 +1,307 @@
+package transfer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/maxmin"
+	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
+)
+
+// A stage is how far a transfer has come, more finely than a JobStatus.
+type stage uint8
+
+const (
+	waiting    stage = iota // the target listens
+	connecting              // set-up
+	copying                 // passes over memory, the source may run
+	finishing               // the source has stopped, the rest is on its way
+	loading                 // everything has arrived, the target prepares to run
+	confirming              // the target has said so, the source does not know yet
+	fetching                // post-copy: the target runs and lacks memory
+	closed
+)
+
+// An End is a domain that takes part in a transfer, on its host.
+type End interface {
+	Doing() hypervisor.DomainState
+	Become(hypervisor.DomainState)
+	Vanish()               // it was incoming and ends
+	Own()                  // it outlives its process from now on
+	Leave(unresolved bool) // it takes part no more
+	JobChanged()           // a hint
+	PassFinished()         // a hint
+	Workload() memory.Workload
+}
+
+// A Transfer is one migration on both of its hosts. Either end may be gone.
+type Transfer struct {
+	Job     hypervisor.JobID
+	VM      hypervisor.VM
+	Address hypervisor.Address
+	Hold    bool
+	From    *Host // nil until Connect
+	To      *Host
+	Refused bool // the target was discarded: it may not come back
+
+	world   *World
+	options hypervisor.TransferOptions
+	source  End // nil until Connect, and when its process is gone
+	target  End // nil when its process is gone
+	stage   stage
+	status  [2]hypervisor.JobStatus // as the source and as the target see it
+	failure string
+	mode    hypervisor.Mode
+	paused  bool // the guest was paused by PauseGuest
+	rests   bool // the guest was paused by its operator when the source stopped
+
+	flow   *maxmin.Flow
+	timer  agenda.Timer
+	stream memory.Stream
+	rest   hypervisor.Bytes // post-copy: what the target lacks when it runs
+
+	begun   time.Duration // when Connect was called
+	stopped time.Duration // when the guest stopped; -1 while it runs
+	dark    time.Duration // the source's blackout, when it is over; else -1
+	wakes   time.Duration // when the target ran; else -1
+}
+
+// indices of Transfer.status
+const (
+	atSource = iota
+	atTarget
+)
+
+// Listen opens a target.
+func (w *World) Listen(in hypervisor.Incoming, to *Host, target End) *Transfer {
+	t := w.Never(in.Job, in.VM, to)
+	t.Address = hypervisor.Address(fmt.Sprintf("fake://%s/%s", to.Name, in.Job))
+	t.Hold, t.target, t.stage = in.Hold, target, waiting
+	t.status[atTarget] = hypervisor.JobSetup
+	w.open[t.Address] = t
+	return t
+}
+
+// Never returns a transfer that is over before it began.
+func (w *World) Never(job hypervisor.JobID, vm hypervisor.VM, to *Host) *Transfer {
+	return &Transfer{world: w, Job: job, VM: vm, To: to, stage: closed,
+		stopped: -1, dark: -1, wakes: -1}
+}
+
+// Connect begins set-up from a source towards the target that listens.
+func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions) {
+	w := t.world
+	t.source, t.From, t.options, t.stage, t.begun = source, from, o, connecting, w.Now
+	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
+	t.stream.Options = memory.Options{
+		Costs: w.costs.Memory, Memory: t.VM.Memory, Downtime: o.Downtime,
+		AutoConverge: o.AutoConverge, Compress: o.Compression,
+	}
+	t.timer.Fire = t.advance
+	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
+	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SetUp))
+}
+
+// report changes what the ends think of the job.
+func (t *Transfer) report(source, target hypervisor.JobStatus) {
+	if t.status[atSource] != source {
+		t.status[atSource] = source
+		if t.source != nil {
+			t.source.JobChanged()
+		}
+	}
+	if t.status[atTarget] != target {
+		t.status[atTarget] = target
+		if t.target != nil {
+			t.target.JobChanged()
+		}
+	}
+}
+
+// advance is what happens when the present stage, or pass, is over.
+func (t *Transfer) advance() {
+	switch t.stage {
+	case connecting:
+		t.copyMemory()
+	case copying:
+		t.endPass()
+	case finishing:
+		t.load()
+	case loading:
+		t.arrive()
+	case confirming:
+		t.succeed()
+	case fetching:
+		t.confirm()
+	}
+}
+
+func (t *Transfer) copyMemory() {
+	w := t.world
+	t.stage = copying
+	t.report(hypervisor.JobActive, hypervisor.JobActive)
+	t.flow = w.network.Add(t, t.limit(), t.From.up, t.To.down)
+	t.stream.Begin(w.Now, t.source.Workload(), t.source.Doing().Executes())
+}
+
+// accelerate changes the share of the wire from now on.
+func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
+	t.stream.Accelerate(t.world.Now, rate)
+	t.await()
+}
+
+// await arms the timer for the end of what is being sent.
+func (t *Transfer) await() {
+	if t.stage == copying || t.stage == finishing || t.stage == fetching {
+		t.world.Agenda.Arm(&t.timer, t.stream.Ends())
+	}
+}
+
+// endPass stops the source when the rest fits, and else begins another pass. A
+// guest that shuts down is not moved any more.
+func (t *Transfer) endPass() {
+	rest := t.stream.EndPass(t.world.Now)
+	t.source.PassFinished()
+	if t.stream.Fits(rest) && t.source.Doing() != hypervisor.Stopping {
+		t.finish(rest)
+		return
+	}
+	t.stream.Again(t.world.Now, rest)
+	t.await()
+}
+
+// finish stops the source and sends the rest, without the cap: the blackout has
+// begun. Starting post-copy, only the device state goes first.
+// Source: QEMU 7.2 migration/migration.c (migration_completion, postcopy_start).
+func (t *Transfer) finish(rest hypervisor.Bytes) {
+	w := t.world
+	t.stage = finishing
+	t.rests = t.options.StartPaused || t.source.Doing() == hypervisor.Paused && !t.paused
+	if t.stopped < 0 {
+		t.stopped = w.Now
+	}
+	t.source.Become(hypervisor.HandingOver)
+	t.report(hypervisor.JobSwitching, hypervisor.JobSwitching)
+	t.stream.Finish(w.Now, rest, w.costs.DeviceState)
+	t.await()
+	t.tune()
+	if !t.connected() {
+		t.sever(cut, linkCut)
+	}
+}
+
+// load begins when everything has arrived at the target.
+func (t *Transfer) load() {
+	w := t.world
+	t.stage = loading
+	w.network.SetLimit(t.flow, 0)
+	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SwitchOver))
+}
+
+// arrive makes the target complete, or, in post-copy, lets it run.
+func (t *Transfer) arrive() {
+	t.dark = t.world.Now - t.stopped
+	switch {
+	case t.mode == hypervisor.PostCopy:
+		t.wake()
+		t.stage = fetching
+		t.report(hypervisor.JobActive, hypervisor.JobActive)
+		t.stream.Finish(t.world.Now, t.rest, 0)
+		t.await()
+		t.tune()
+		return
+	case t.Hold:
+		t.target.Become(hypervisor.Received)
+	default:
+		t.wake()
+	}
+	t.report(t.status[atSource], hypervisor.JobSucceeded)
+	t.confirm()
+}
+
+// wake lets the target run, or rest if its operator had paused it.
+func (t *Transfer) wake() {
+	t.wakes = t.world.Now
+	t.target.Own()
+	if t.rests {
+		t.target.Become(hypervisor.Paused)
+		return
+	}
+	t.target.Become(hypervisor.Running)
+}
+
+// confirm sends the acknowledgement, if there is a source to hear it.
+func (t *Transfer) confirm() {
+	w := t.world
+	if t.source == nil {
+		t.close()
+		return
+	}
+	t.stage = confirming
+	t.report(t.status[atSource], hypervisor.JobSucceeded)
+	w.network.SetLimit(t.flow, 0)
+	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.Acknowledge))
+}
+
+func (t *Transfer) succeed() {
+	t.source.Become(hypervisor.HandedOver)
+	t.report(hypervisor.JobSucceeded, t.status[atTarget])
+	t.close()
+}
+
+// close frees what the transfer uses; what became of it stays.
+func (t *Transfer) close() {
+	w := t.world
+	t.stream.Accelerate(w.Now, 0)
+	t.stage = closed
+	w.Agenda.Disarm(&t.timer)
+	if t.flow != nil {
+		w.network.Remove(t.flow)
+		t.flow = nil
+	}
+	if w.open[t.Address] == t {
+		delete(w.open, t.Address)
+	}
+	for _, h := range [...]*Host{t.From, t.To} {
+		if h != nil {
+			h.transfers = slices.DeleteFunc(h.transfers,
+				func(o *Transfer) bool { return o == t })
+		}
+	}
+	for _, e := range [...]End{t.source, t.target} {
+		if e != nil {
+			e.Leave(false)
+		}
+	}
+	t.source, t.target = nil, nil
+}
+
+// limit is what the transfer takes of the wire at most now.
+func (t *Transfer) limit() hypervisor.Bandwidth {
+	switch {
+	case t.source == nil || t.target == nil || !t.connected():
+		return 0
+	case t.stage == loading || t.stage == confirming:
+		return 0
+	}
+	speed := t.world.costs.channels(t.options.Channels)
+	if most := t.options.Bandwidth; most > 0 && t.stage == copying {
+		speed = min(speed, most)
+	}
+	return speed
+}
+
+// tune makes a changed limit felt, and that the guest stopped or runs.
+func (t *Transfer) tune() {
+	if t.flow == nil {
+		return
+	}
+	t.world.network.SetLimit(t.flow, t.limit())
+	if t.stage == copying && t.source != nil {
+		t.stream.Run(t.world.Now, t.source.Doing().Executes())
+		t.await()
+	}
+}

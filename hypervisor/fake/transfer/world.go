@@ -1,0 +1,135 @@
+// Package transfer says what the two ends of a migration do while memory moves
+// between them, and when they lose each other.
+//
+//	waiting → connecting → copying → finishing → loading → confirming → closed
+//	                                    post-copy:  └→ fetching ─┘
+//
+// Until finishing the source keeps the VM, whatever happens. From then on it has
+// stopped and never resumes on its own; a target that has everything goes on.
+// The ends are domains of some host; the package changes them through [End].
+package transfer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/maxmin"
+	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
+)
+
+// Costs are what a transfer costs besides the wire.
+type Costs struct {
+	Memory      memory.Costs
+	SetUp       time.Duration
+	SwitchOver  time.Duration
+	Acknowledge time.Duration
+	DeviceState hypervisor.Bytes
+	PerChannel  hypervisor.Bandwidth // 0 is without limit
+}
+
+// channels returns the speed of n connections together.
+func (c *Costs) channels(n int) hypervisor.Bandwidth {
+	if c.PerChannel == 0 {
+		return hypervisor.Bandwidth(hypervisor.TiB) // faster than any link
+	}
+	return c.PerChannel * hypervisor.Bandwidth(max(1, n))
+}
+
+// A World is virtual time and the wires of all hosts.
+type World struct {
+	Now     time.Duration // since the start of the world
+	Agenda  agenda.Agenda
+	Start   time.Time
+	costs   Costs
+	network maxmin.Network
+	open    map[hypervisor.Address]*Transfer // targets that listen
+	cut     map[pair]bool
+}
+
+// NewWorld returns a world without hosts.
+func NewWorld(start time.Time, c Costs) World {
+	return World{Start: start, costs: c, open: map[hypervisor.Address]*Transfer{},
+		cut: map[pair]bool{}}
+}
+
+// A Host is where transfers begin and end. A host that is Off reaches nobody.
+type Host struct {
+	Name      hypervisor.HostName
+	Off       bool
+	up, down  *maxmin.Link // its network card, each way
+	transfers []*Transfer  // that use the card, oldest first
+}
+
+// NewHost returns a host with a network card of the given speed each way.
+func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) Host {
+	return Host{Name: name, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+}
+
+// Settle gives every transfer its present share of the wire.
+func (w *World) Settle() {
+	for _, flow := range w.network.Settle() {
+		flow.Owner.(*Transfer).accelerate(flow.Rate())
+	}
+}
+
+// At returns the transfer whose target listens at a; nil is nobody.
+func (w *World) At(a hypervisor.Address) *Transfer { return w.open[a] }
+
+// A pair is two hosts, the smaller name first.
+type pair [2]hypervisor.HostName
+
+func between(a, b *Host) pair { return pair{min(a.Name, b.Name), max(a.Name, b.Name)} }
+
+// transfersBetween returns the transfers between two hosts, either way.
+func transfersBetween(a, b *Host) []*Transfer {
+	list := slices.Clone(a.transfers)
+	return slices.DeleteFunc(list, func(t *Transfer) bool { return t.From != b && t.To != b })
+}
+
+const linkCut = "the link was cut"
+
+// Cut drops everything between two hosts, unnoticed.
+func (w *World) Cut(a, b *Host) {
+	w.cut[between(a, b)] = true
+	for _, t := range transfersBetween(a, b) {
+		t.sever(cut, linkCut)
+	}
+}
+
+// Heal undoes Cut: what stalled goes on, and a process whose peer died meanwhile
+// is told.
+func (w *World) Heal(a, b *Host) {
+	delete(w.cut, between(a, b))
+	for _, t := range transfersBetween(a, b) {
+		if t.connected() && (t.source == nil || t.target == nil) && t.stage != loading {
+			t.sever(death, "the peer is gone")
+			continue
+		}
+		t.tune()
+	}
+}
+
+// Reset closes every connection between two hosts.
+func (w *World) Reset(a, b *Host) {
+	for _, t := range transfersBetween(a, b) {
+		t.sever(reset, "connection reset")
+	}
+}
+
+// Restarted tells the peers of a host that came back that it knows nothing of
+// their connections.
+func (w *World) Restarted(h *Host) {
+	for _, t := range slices.Clone(h.transfers) {
+		if t.connected() {
+			t.sever(reset, "the host restarted")
+		}
+	}
+}
+
+// Refuse returns an error of a kind. The port adds what was asked of whom.
+func Refuse(kind hypervisor.Kind, format string, args ...any) error {
+	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+}

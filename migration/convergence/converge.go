@@ -1,0 +1,125 @@
+package convergence
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// Converge looks at a transfer once and says what to do about it. It is total
+// and deterministic. A transfer that has ended, in whatever way, is left alone.
+//
+// now is the wall clock; only spans since the start matter. A State belongs to
+// one job: begin a new job with the zero State.
+func Converge(
+	c Config, s State, p hypervisor.Progress, now time.Time,
+) (State, Verdict) {
+	if p.Status.Final() || p.Status == hypervisor.JobBroken {
+		return s, Verdict{}
+	}
+	l := newLook(c, s, p, now)
+	switch c.Method {
+	case Legacy:
+		return legacy(l)
+	case Stall:
+		return stall(l)
+	}
+	l.c.Method = Watermark
+	return watermark(l)
+}
+
+// A look is one observation with all that a rule may ask about. It is passed by
+// value, so that no rule can change what the next one sees.
+type look struct {
+	c        Config
+	s        State
+	p        hypervisor.Progress // no amount is below zero
+	since    time.Duration       // from the start of the transfer
+	boundary bool                // the first look at a new pass
+}
+
+// newLook takes in what the transfer shows about itself.
+func newLook(c Config, s State, p hypervisor.Progress, now time.Time) look {
+	if s.Started.IsZero() {
+		s.Started = start(p.Started, now)
+	}
+	l := look{c: c, p: sane(p), since: s.since(now)}
+	if c.Method != Legacy {
+		l.since = max(l.since, s.Clock)
+	}
+	s.Clock = l.since
+	s.PostCopy = s.PostCopy || p.Mode == hypervisor.PostCopy
+	s.Paused = s.Paused || p.Mode == hypervisor.PausedCopy
+	if sampled(p.Status) && l.p.Iteration > s.Iteration {
+		s.Iteration, l.boundary = l.p.Iteration, true
+	}
+	l.s = s
+	return l
+}
+
+// start returns when a transfer began that is seen for the first time: what the
+// hypervisor says, unless that is nothing or in the future.
+func start(told, now time.Time) time.Time {
+	if told.IsZero() || told.After(now) {
+		told = now
+	}
+	return told.UTC().Round(0)
+}
+
+// sane returns p without amounts that cannot be.
+func sane(p hypervisor.Progress) hypervisor.Progress {
+	p.Iteration = max(p.Iteration, 0)
+	p.Total, p.Sent, p.Remaining = max(p.Total, 0), max(p.Sent, 0), max(p.Remaining, 0)
+	p.DirtyRate, p.Bandwidth = max(p.DirtyRate, 0), max(p.Bandwidth, 0)
+	p.Throttle = min(max(p.Throttle, 0), 100)
+	return p
+}
+
+// sampled reports whether a job in this status has figures worth keeping.
+func sampled(s hypervisor.JobStatus) bool {
+	return s == hypervisor.JobActive || s == hypervisor.JobSwitching
+}
+
+// seconds returns the span since the start in whole seconds, as KubeVirt counts.
+func (l look) seconds() int64 { return int64(l.since / time.Second) }
+
+// A rule gives a verdict when it holds.
+type rule struct {
+	name    string
+	holds   func(look) bool
+	verdict func(look) Verdict
+}
+
+// decide returns the verdict of the first rule that holds: the order is the
+// specification.
+func decide(rules []rule, l look) Verdict {
+	for _, r := range rules {
+		if r.holds(l) {
+			return r.verdict(l)
+		}
+	}
+	return Verdict{}
+}
+
+// keep leaves the transfer alone.
+func keep(look) Verdict { return Verdict{} }
+
+// abort returns the verdict to give up because of why.
+func abort(why Reason) func(look) Verdict {
+	return func(look) Verdict { return Verdict{Action: Abort, Why: why} }
+}
+
+// inPostCopy: the target runs. There is no deadline: the source can no longer
+// take the VM back.
+// Source: KubeVirt v1.9.0 live-migration-source.go:766 (handleLegacyConvergence).
+func inPostCopy(l look) bool { return l.s.PostCopy }
+
+// smooth returns the exponentially weighted average after one more sample. The
+// first sample counts in full, as does one after the average has come down to 0.
+// Source: KubeVirt v1.9.0 stall-detector.go (updateBandwidthEstimate).
+func smooth(average float64, sample hypervisor.Bandwidth, alpha float64) float64 {
+	if average == 0 {
+		return float64(sample)
+	}
+	return float64(alpha*float64(sample)) + float64((1-alpha)*average)
+}

@@ -1,0 +1,229 @@
+package convergence
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+const (
+	// fresh is how recently data must have moved for post-copy to be safe: once
+	// it runs, a network that fails takes the VM with it.
+	fresh = 5 * time.Second
+	// weight is the weight of a new sample of the bandwidth.
+	weight = 0.4
+	// settle is how many passes a new blackout limit gets to do its work.
+	settle = 2
+)
+
+// watermarkRules is godwit's own way.
+var watermarkRules = [...]rule{
+	{"in post-copy", inPostCopy, keep},
+	{"cancel under way", aborting, keep},
+	{"source has stopped", switching, keep},
+	{"no data moves", stuck, abort(Stuck)},
+	{"over budget: post-copy", overdueToPostCopy, startPostCopy(OverBudget)},
+	{"over budget", overdue, abort(OverBudget)},
+	{"stopped so that it ends", stopped, keep},
+	{"needs help: use the whole blackout", limitUnused, useLimit},
+	{"needs help: post-copy", helpByPostCopy, helpPostCopy},
+	{"needs help: stop the guest", helpByStop, stopGuest},
+	{"stalled", beyondHelp, abort(Stalled)},
+	{"blackout limit", untuned, tuned},
+}
+
+// watermark decides in godwit's own way.
+func watermark(l look) (State, Verdict) {
+	if l.p.Status == hypervisor.JobActive {
+		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, weight)
+		l.s.Watermark = l.mark()
+	}
+	return l.s, decide(watermarkRules[:], l)
+}
+
+// mark keeps the books on progress: does data move, and does the backlog fall?
+// Within a pass what remains always falls, so only the backlogs at the starts of
+// passes are compared with each other.
+func (l look) mark() WatermarkState {
+	w := l.s.Watermark
+	if l.boundary || l.p.Sent > w.Sent || l.p.Remaining < w.PassLow {
+		w.MovedAt = l.since
+	}
+	w.Sent = max(w.Sent, l.p.Sent)
+	w.PassLow = min(w.PassLow, l.p.Remaining)
+	if l.boundary || w.PassStart == 0 {
+		w.PassStart, w.PassLow = l.p.Remaining, l.p.Remaining
+	}
+	if l.boundary && l.s.Iteration > 1 && w.Data == 0 {
+		w.Data, w.FirstPass = l.p.Sent, l.since
+	}
+	first := w.LowIteration == 0 || l.p.Remaining < w.Low
+	if l.boundary && l.s.Iteration > 1 && first {
+		w.Low, w.LowAt, w.LowIteration = l.p.Remaining, l.since, l.s.Iteration
+	}
+	if l.p.Throttle > w.Throttle && w.LowIteration > 0 { // the hypervisor still tries harder
+		w.LowAt, w.LowIteration = l.since, l.s.Iteration
+	}
+	w.Throttle = max(w.Throttle, l.p.Throttle)
+	return w
+}
+
+// aborting: a cancel was accepted and has not failed.
+// Source: godwit.
+func aborting(l look) bool { return l.s.Aborting }
+
+// switching: the source has stopped, and it is too late for anything.
+// Source: godwit.
+func switching(l look) bool { return l.p.Status == hypervisor.JobSwitching }
+
+// stopped: the guest does not run, or will stop at the next opportunity.
+// Source: godwit.
+func stopped(l look) bool { return l.s.Paused || l.s.Forced }
+
+// stuck: no data has moved for longer than ProgressTimeout. To stop the guest
+// would not help: its writes are not what is in the way.
+// Source: godwit.
+func stuck(l look) bool {
+	return l.c.ProgressTimeout > 0 && l.since-l.s.Watermark.MovedAt > l.c.ProgressTimeout
+}
+
+// left returns what is left of the budget.
+func (l look) left() time.Duration {
+	if budget := l.budget(); budget > 0 {
+		return budget - l.since
+	}
+	return hypervisor.Forever
+}
+
+// overdue: the budget is used up. A pause does not extend it.
+// Source: godwit.
+func overdue(l look) bool { return l.left() < 0 }
+
+// overdueToPostCopy: the budget is used up, and post-copy ends it all the same.
+// Source: godwit.
+func overdueToPostCopy(l look) bool { return overdue(l) && l.mayPostCopy() && l.moves() }
+
+// mayPostCopy: post-copy is allowed, possible, and was not refused for good.
+func (l look) mayPostCopy() bool {
+	return l.c.AllowPostCopy && !l.c.VFIO && l.s.Refusals.PostCopy < tries
+}
+
+// moves: data moves now, at a known speed.
+func (l look) moves() bool {
+	active := l.p.Status == hypervisor.JobActive
+	return active && l.speed() > 0 && l.since-l.s.Watermark.MovedAt <= fresh
+}
+
+// stalled: the backlog has not reached a new low for longer than ProgressTimeout
+// and for two passes; one long pass is no stall.
+func stalled(l look) bool {
+	w := l.s.Watermark
+	return l.c.ProgressTimeout > 0 && w.LowIteration > 0 &&
+		l.s.Iteration-w.LowIteration >= settle && l.since-w.LowAt > l.c.ProgressTimeout
+}
+
+// rest returns how long the guest would stand still if it were stopped now. What
+// it dirtied in this pass is not counted yet, so the backlog at the start of the
+// pass stands for it.
+func (l look) rest() time.Duration {
+	backlog := max(l.s.Watermark.PassStart, l.p.Remaining)
+	return backlog.At(l.speed())
+}
+
+// speed returns the smoothed bandwidth, rounded down; 0 is not known.
+func (l look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
+
+// lastMoment: soon the rest will no longer fit into the budget, half of it again
+// allowed for, and the transfer is not about to end by itself.
+func lastMoment(l look) bool {
+	if l.s.Iteration < 2 || l.left() == hypervisor.Forever {
+		return false
+	}
+	rest := l.rest()
+	return later(rest, rest/2) >= l.left() && !l.onCourse()
+}
+
+// onCourse: at the present rates the transfer ends within the budget.
+func (l look) onCourse() bool {
+	e := Predict(l.p.Remaining, l.p.DirtyRate, l.speed(), l.c.maxDowntime())
+	return l.p.DirtyRate > 0 && e.Converges && e.Left <= l.left()
+}
+
+// needsHelp returns why the transfer will not end by itself, if it will not.
+func (l look) needsHelp() (Reason, bool) {
+	switch {
+	case l.p.Status != hypervisor.JobActive:
+		return NoReason, false
+	case stalled(l):
+		return Stalled, true
+	case lastMoment(l):
+		return LastMoment, true
+	}
+	return NoReason, false
+}
+
+// limitUnused: the transfer needs help, and a longer blackout is still allowed,
+// or was allowed so recently that it may yet help.
+// Source: godwit.
+func limitUnused(l look) bool {
+	why, help := l.needsHelp()
+	if !help || l.s.Refusals.Downtime >= tries {
+		return false
+	}
+	settling := l.s.Iteration-l.s.Limit.Iteration < settle
+	return l.s.Limit.Now < l.c.maxDowntime() || (settling && why == Stalled)
+}
+
+// useLimit allows the whole blackout, once.
+func useLimit(l look) Verdict {
+	if l.s.Limit.Now < l.c.maxDowntime() {
+		return limit(l.c.maxDowntime())
+	}
+	return Verdict{}
+}
+
+// helpByPostCopy: the transfer needs help and post-copy may give it.
+// Source: godwit.
+func helpByPostCopy(l look) bool {
+	_, help := l.needsHelp()
+	return help && l.mayPostCopy()
+}
+
+// helpPostCopy starts post-copy, or waits for data to move again.
+func helpPostCopy(l look) Verdict {
+	if why, _ := l.needsHelp(); l.moves() {
+		return startPostCopy(why)(l)
+	}
+	return Verdict{}
+}
+
+// startPostCopy returns the verdict to let the target run because of why.
+func startPostCopy(why Reason) func(look) Verdict {
+	return func(look) Verdict { return Verdict{Action: StartPostCopy, Why: why} }
+}
+
+// helpByStop: the transfer needs help, the guest may be stopped, and what is
+// left fits into the budget.
+// Source: godwit.
+func helpByStop(l look) bool {
+	_, help := l.needsHelp()
+	allowed := l.c.AllowWorkloadDisruption && l.s.Refusals.Pause < tries
+	rest := l.rest()
+	return help && allowed && rest < hypervisor.Forever && rest <= l.left()
+}
+
+// stopGuest pauses the guest. Passed-through devices do not heed a pause: for
+// them the hypervisor may take what is left of the budget as its blackout.
+// Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
+func stopGuest(l look) Verdict {
+	why, _ := l.needsHelp()
+	if !l.c.VFIO {
+		return Verdict{Action: Pause, Why: why}
+	}
+	blackout := min(l.left(), qemuMaxDowntime).Truncate(time.Millisecond)
+	return Verdict{SetDowntime, max(blackout, time.Millisecond), why}
+}
+
+// beyondHelp: stalled, and nothing that is allowed helps.
+// Source: godwit.
+func beyondHelp(l look) bool { return l.p.Status == hypervisor.JobActive && stalled(l) }

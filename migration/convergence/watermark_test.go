@@ -1,0 +1,284 @@
+package convergence_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
+)
+
+// steady is a transfer that does not converge: every pass takes ten seconds, and
+// 2 GB are left when it begins. The first pass shows that there are 2 GiB of data,
+// which with 150 s each makes a budget of 10 s + 300 s.
+func steady(seconds int) hypervisor.Progress {
+	p := sample(1+seconds/10, hypervisor.Bytes(20-2*(seconds%10))*1e8)
+	p.Sent, p.Bandwidth = hypervisor.Bytes(seconds)*2e8, gb/5
+	return p
+}
+
+// An event is a verdict other than to carry on.
+type event struct {
+	Second int
+	convergence.Verdict
+}
+
+// observe looks once a second until the transfer ends, and obeys. It returns
+// what happened, but for the routine of tuning before the given second.
+func (x *transfer) observe(from, until int, show func(int) hypervisor.Progress) []event {
+	var seen []event
+	for s := range until {
+		v := x.obey(float64(s), show(s))
+		if v != goOn && s >= from {
+			seen = append(seen, event{s, v})
+		}
+	}
+	return seen
+}
+
+func verdict(a convergence.Action, why convergence.Reason) convergence.Verdict {
+	return convergence.Verdict{Action: a, Why: why}
+}
+
+func TestWatermarkStall(t *testing.T) {
+	raise := event{71, tune(900 * ms)}
+	for _, row := range []struct {
+		name   string
+		change func(*convergence.Config)
+		want   []event
+	}{
+		{"nothing is allowed: the whole blackout for two passes, then the end", nil,
+			[]event{raise, {90, verdict(convergence.Abort, convergence.Stalled)}}},
+		{"post-copy alone is leave enough", func(c *convergence.Config) {
+			c.AllowPostCopy = true
+		}, []event{raise, {90, verdict(convergence.StartPostCopy, convergence.Stalled)}}},
+		{"disruption pauses", func(c *convergence.Config) {
+			c.AllowWorkloadDisruption = true
+		}, []event{raise, {90, verdict(convergence.Pause, convergence.Stalled)}, {311, tooLate}}},
+		{"post-copy goes before a pause", func(c *convergence.Config) {
+			c.AllowPostCopy, c.AllowWorkloadDisruption = true, true
+		}, []event{raise, {90, verdict(convergence.StartPostCopy, convergence.Stalled)}}},
+		{"passed-through devices may take the rest of the budget", func(c *convergence.Config) {
+			c.AllowPostCopy, c.AllowWorkloadDisruption, c.VFIO = true, true, true
+		}, []event{raise, {90, set(220*time.Second, convergence.Stalled)}, {311, tooLate}}},
+		{"without a progress timeout only the budget counts", func(c *convergence.Config) {
+			c.ProgressTimeout = 0
+		}, []event{{80, tune(899 * ms)}, {90, tune(900 * ms)}, {311, tooLate}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := transfer{config: convergence.Config{Memory: 4 * gib,
+				CompletionTimeoutPerGiB: 150 * time.Second, ProgressTimeout: time.Minute}}
+			if row.change != nil {
+				row.change(&x.config)
+			}
+			same(t, "events", row.want, x.observe(71, 700, steady))
+		})
+	}
+}
+
+func TestWatermarkProgress(t *testing.T) {
+	type step struct {
+		seconds   float64
+		iteration int
+		sent      hypervisor.Bytes
+		remaining hypervisor.Bytes
+		want      convergence.Verdict
+	}
+	for _, row := range []struct {
+		name  string
+		steps []step
+	}{
+		{"no data for longer than the timeout is the end", []step{
+			{1, 1, 0, 100, goOn}, {11, 1, 0, 100, goOn}, {11.001, 1, 0, 100, stuck}}},
+		{"swinging is no progress", []step{
+			{1, 1, 0, 100, goOn}, {5, 1, 0, 200, goOn}, {9, 1, 0, 100, goOn},
+			{12, 1, 0, 150, stuck}}},
+		{"a new low in the pass is", []step{
+			{1, 1, 0, 100, goOn}, {9, 1, 0, 99, goOn}, {19, 1, 0, 99, goOn},
+			{19.1, 1, 0, 99, stuck}}},
+		{"more on the wire is", []step{
+			{1, 1, 0, 100, goOn}, {9, 1, 1, 100, goOn}, {19, 1, 1, 100, goOn},
+			{19.1, 1, 1, 100, stuck}}},
+		{"a new pass is", []step{
+			{1, 1, 0, 100, goOn}, {9, 2, 0, 500, goOn}, {19, 2, 0, 500, goOn},
+			{19.1, 2, 0, 500, stuck}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := transfer{config: convergence.Config{ProgressTimeout: 10 * time.Second}}
+			x.obey(0, hypervisor.Progress{Status: hypervisor.JobSetup})
+			for _, s := range row.steps {
+				p := sample(s.iteration, s.remaining)
+				p.Sent = s.sent
+				same(t, "verdict", s.want, x.look(s.seconds, p))
+			}
+		})
+	}
+}
+
+func TestWatermarkALongFirstPassIsNoStall(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: 10 * time.Second}}
+	same(t, "events", []event(nil), x.observe(1, 1000, func(s int) hypervisor.Progress {
+		return sample(1, 2000-hypervisor.Bytes(s))
+	}))
+}
+
+func TestWatermarkWaitsWhileThrottlingRises(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: time.Minute}}
+	got := x.observe(91, 700, func(s int) hypervisor.Progress {
+		p := steady(s)
+		p.Throttle = min(20+10*(s/50), 99)
+		return p
+	})
+	want := []event{{461, verdict(convergence.Abort, convergence.Stalled)}}
+	same(t, "the last rise is at 400 s", want, got)
+}
+
+func TestWatermarkLastMoment(t *testing.T) {
+	config := convergence.Config{Memory: 4 * gib, AllowWorkloadDisruption: true,
+		CompletionTimeoutPerGiB: 150 * time.Second}
+	t.Run("a pause comes while half again the rest fits", func(t *testing.T) {
+		x := transfer{config: config}
+		want := []event{{295, verdict(convergence.Pause, convergence.LastMoment)}, {311, tooLate}}
+		same(t, "events", want, x.observe(91, 700, steady))
+	})
+	t.Run("a transfer on course is left alone", func(t *testing.T) {
+		x := transfer{config: config}
+		same(t, "events", []event(nil), x.observe(91, 300, func(s int) hypervisor.Progress {
+			p := steady(s)
+			p.DirtyRate = gb / 100
+			return p
+		}))
+	})
+	t.Run("post-copy saves it even after the budget", func(t *testing.T) {
+		x := transfer{config: config}
+		x.config.AllowPostCopy, x.config.AllowWorkloadDisruption = true, false
+		x.observe(0, 290, steady)
+		same(t, "verdict", post, x.look(700, steady(700)))
+	})
+}
+
+func TestWatermarkBudgetFollowsTheData(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		memory hypervisor.Bytes
+		sent   hypervisor.Bytes // by the end of the first pass, at 100 s
+		last   float64          // the last second of the budget
+	}{
+		{"an idle giant is worth its data, from the end of the first pass", 512 * gib, gib, 250},
+		{"a byte more is a GiB more", 512 * gib, gib + 1, 400},
+		{"a full VM is worth its size", 4 * gib, 4 * gib, 600},
+		{"a hypervisor that does not count leaves the size", 4 * gib, 0, 600},
+		{"a VM of one GiB is worth one", gib, gib, 150},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := transfer{config: convergence.Config{Memory: row.memory,
+				CompletionTimeoutPerGiB: 150 * time.Second, MaxDowntime: 150 * ms}}
+			x.obey(0, sample(1, row.memory))
+			p := sample(2, mib)
+			p.Sent = row.sent
+			x.look(100, p)
+			same(t, "last", goOn, x.look(row.last, p))
+			same(t, "beyond", tooLate, x.look(row.last+0.001, p))
+		})
+	}
+}
+
+func TestWatermarkDoesWithoutWhatIsRefused(t *testing.T) {
+	x := transfer{config: convergence.Config{Memory: 4 * gib, ProgressTimeout: time.Minute,
+		CompletionTimeoutPerGiB: 150 * time.Second,
+		AllowPostCopy:           true, AllowWorkloadDisruption: true}}
+	x.observe(0, 90, steady)
+	var got []convergence.Action
+	for s := range 8 {
+		v := x.look(float64(90+s), steady(90+s))
+		x.state = x.state.Refused(v)
+		got = append(got, v.Action)
+	}
+	p, q, a := convergence.StartPostCopy, convergence.Pause, convergence.Abort
+	same(t, "actions", []convergence.Action{p, p, p, q, q, q, a, a}, got)
+}
+
+func TestWatermarkStartsPostCopyOnlyWhileDataMoves(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: time.Minute}}
+	x.observe(0, 80, steady)
+	x.config.AllowPostCopy = true
+	x.config.MaxDowntime = 500 * ms // reached before, so that nothing is left to tune
+	still := steady(90)
+	x.look(90, still)
+	same(t, "nothing has moved for 6 s", goOn, x.look(96, still))
+	still.Sent++
+	v := verdict(convergence.StartPostCopy, convergence.Stalled)
+	same(t, "it moves again", v, x.look(97, still))
+}
+
+func TestWatermarkLeavesAStoppedSourceAlone(t *testing.T) {
+	x := transfer{config: convergence.Config{Memory: gib, ProgressTimeout: time.Second,
+		CompletionTimeoutPerGiB: time.Second}}
+	p := sample(2, gib)
+	p.Status = hypervisor.JobSwitching
+	same(t, "verdict", goOn, x.look(1e6, p))
+}
+
+func TestWatermarkOneLongBadPassIsNoStall(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: 10 * time.Second,
+		MaxDowntime: 150 * ms}}
+	x.obey(0, sample(1, gib))
+	for i, want := range []convergence.Verdict{goOn, goOn,
+		verdict(convergence.Abort, convergence.Stalled)} {
+		p := sample(2+i, gib)
+		for s := range 15 { // data moves all the time
+			p.Sent = hypervisor.Bytes(15*i+s+1) * mib
+			v := x.look(float64(15*i+s+1), p)
+			if s == 0 {
+				same(t, "at the start of a pass", want, v)
+			}
+		}
+	}
+}
+
+func TestWatermarkThrottlingInTheFirstPassIsForgotten(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: 20 * time.Second,
+		MaxDowntime: 150 * ms}}
+	got := x.observe(1, 200, func(s int) hypervisor.Progress {
+		p := steady(s)
+		p.Throttle, p.Remaining = 20, p.Remaining/hypervisor.Bytes(1+s/10)
+		return p
+	})
+	same(t, "a converging transfer is left alone", []event(nil), got)
+}
+
+func TestWatermarkHelpsWithoutALimitThatIsRefused(t *testing.T) {
+	x := transfer{config: convergence.Config{ProgressTimeout: time.Minute, AllowPostCopy: true}}
+	var last convergence.Verdict
+	for s := range 100 {
+		if last = x.look(float64(s), steady(s)); last != goOn {
+			x.state = x.state.Refused(last)
+		}
+		if last.Action == convergence.StartPostCopy {
+			break
+		}
+	}
+	same(t, "verdict", verdict(convergence.StartPostCopy, convergence.Stalled), last)
+}
+
+func TestWatermarkDoesNotPauseWhatDoesNotFit(t *testing.T) {
+	x := transfer{config: convergence.Config{Memory: 4 * gib, AllowWorkloadDisruption: true,
+		CompletionTimeoutPerGiB: 20 * time.Second, MaxDowntime: 150 * ms}}
+	p := sample(1, 4*gib)
+	p.Bandwidth = gb / 10
+	x.obey(0, p)
+	p.Iteration, p.Remaining, p.Sent = 2, 2e9, 4*gib
+	for s := 61; s <= 80; s++ { // 20 s are needed, and fewer are left
+		p.Sent++
+		same(t, "verdict", goOn, x.look(float64(s), p))
+	}
+	same(t, "after the budget", tooLate, x.look(80.1, p))
+}
+
+func TestAClockThatGoesBackStandsStill(t *testing.T) {
+	var x transfer
+	x.obey(0, sample(1, gib))
+	x.look(100, sample(1, gib))
+	x.look(50, sample(1, gib))
+	same(t, "clock", 100*time.Second, x.state.Clock)
+}

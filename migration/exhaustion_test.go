@@ -1,0 +1,152 @@
+package migration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// TestExhaustion looks at every combination of what can matter together and
+// holds each decision against all laws. The full product is out of reach, so it
+// is taken in three groups; within a group nothing is left out. That suffices,
+// because a look consists of three parts that read different things:
+//
+//   - endings: the rules. They read phase, claim, whether the VM lives, cancel and
+//     hand-over, target and attachment, the reports that tell of an end, the abort
+//     and the deadline: 12.4 million combinations. Of the ways in which a target
+//     may wait, the rules know none: those are in the next group.
+//   - gates: what is due before the hand-over. It reads besides why a target may
+//     not be created yet, how old it is, and what held the migration up before:
+//     9.3 million.
+//   - reports: progress from the hand-over on. It reads besides every single
+//     report and what a finished migration still has to apply: 7.1 million.
+//
+// With -race or -short it takes every 97th combination; the stride is prime, and
+// no dial has 97 ways, so every pair of ways still occurs.
+func TestExhaustion(t *testing.T) {
+	all := migration.Phases()
+	groups := []struct {
+		name  string
+		dials []dial
+	}{
+		{"endings", []dial{
+			deadline, abort, bits("reports", began, started, completed, reportedFailed, postCopy),
+			bits("attachment", hotplug, attachment, attachmentDown), target(7),
+			bits("asked", canceled, handedOff), bits("vm", vmExists, vmFinal, vmDeleting),
+			claims, phases(all...)}},
+		{"gates", []dial{
+			bits("vm", vmRunning, utilityVolumes, backup, hotplug, running),
+			bits("asked", canceled, handedOff), instances, gate, backoff, trouble, urgency,
+			heldUp, bits("attachment", attachment, attached), target(len(targets)), claims,
+			phases(migration.Pending, migration.Scheduling, migration.Scheduled)}},
+		{"reports", []dial{
+			deadline, abort, bits("vm", cpuChange, memoryChange, moveRequired, peerFailure),
+			bits("reports", targetNamed, address, began, started, completed, reportedFailed,
+				aborting, postCopy, hasArrived),
+			dial{"target", 3, func(s *situation, v int) {
+				s.seen.Target = targets[[...]int{0, 2, 7}[v]]
+			}},
+			claims, phases(all...)}},
+	}
+	for _, config := range []*migration.Config{&byDefault, &compatible} {
+		mode := "default"
+		if config.Compatible {
+			mode = "compatible"
+		}
+		for _, g := range groups {
+			t.Run(mode+"/"+g.name, func(t *testing.T) {
+				t.Parallel()
+				n := exhaust(t, healthy(config), g.dials)
+				t.Logf("%d combinations", n)
+			})
+		}
+	}
+}
+
+var (
+	instances = dial{"instances", 2, func(s *situation, v int) { s.seen.Instances = v + 1 }}
+	gate      = dial{"gate: open, full", 2, func(s *situation, v int) {
+		s.seen.Gate = migration.Gate(v)
+	}}
+	backoff = dial{"back-off: over, lasts", 2, func(s *situation, v int) {
+		s.seen.Backoff = now.Add(time.Duration(2*v-1) * time.Minute)
+	}}
+	trouble = dial{"trouble", 3, func(s *situation, v int) { s.seen.Trouble = migration.Trouble(v) }}
+	urgency = dial{"priority and age", 3, func(s *situation, v int) {
+		s.spec.Priority, s.spec.Created = migration.Lowest, ago(60)
+		if v > 0 {
+			s.spec.Priority = migration.SystemCritical
+		}
+		if v > 1 {
+			s.spec.Created = ago(1000) // utility volumes have held it for too long
+		}
+	}}
+	heldUp = dial{"held up before", 2, func(s *situation, v int) {
+		s.state.Conditions = migration.Conditions{}
+		if v > 0 {
+			for _, c := range []migration.Condition{migration.RejectedByQuota,
+				migration.BlockedByBackup, migration.BlockedByUtilityVolumes} {
+				s.state.Conditions = s.state.Conditions.With(c)
+			}
+		}
+	}}
+)
+
+// exhaust turns the dials through all their positions, the first one fastest,
+// and returns how many decisions it has looked at.
+func exhaust(t *testing.T, s situation, dials []dial) int {
+	stride := 1
+	if raceEnabled || testing.Short() {
+		stride = 97
+	}
+	at := make([]int, len(dials))
+	for _, d := range dials {
+		d.turn(&s, 0)
+	}
+	for n := 0; ; n++ {
+		checkOne(t, &s, n)
+		if !turn(&s, dials, at, stride) {
+			return n + 1
+		}
+	}
+}
+
+// turn moves the dials on by some positions, like an odometer; it reports false
+// after the last.
+func turn(s *situation, dials []dial, at []int, by int) bool {
+	for i, d := range dials {
+		if by == 0 {
+			return true
+		}
+		by += at[i]
+		at[i], by = by%d.n, by/d.n
+		d.turn(s, at[i])
+	}
+	return by == 0
+}
+
+// checkOne holds one decision against the laws; every 64th is made twice.
+func checkOne(t *testing.T, s *situation, n int) {
+	twice := n%64 == 0
+	var before situation
+	if twice {
+		before = *s
+	}
+	d := s.step()
+	if broken := breach(s, &d); broken != "" {
+		t.Fatalf("broken: %s\n%s\ncame to %q, rule %q, actions %b, notes %v, wakes %v", broken, s,
+			d.State.Phase, d.Rule, d.Actions, d.Notes(), d.Wakes())
+	}
+	if !twice {
+		return
+	}
+	if again := s.step(); d != again {
+		t.Fatalf("a second look at the same differs:\n%s", s)
+	}
+	if before != *s {
+		t.Fatalf("Step changed its arguments (-want +got):\n%s", cmp.Diff(before.seen, s.seen))
+	}
+}

@@ -1,0 +1,141 @@
+package placement
+
+import "slices"
+
+// A filter is one condition on a host. The order of the filters is the order of
+// the reasons; it does not change which hosts are accepted.
+type filter struct {
+	check   string // names the filter in a Reason
+	refuses func(*VM, *Host, Options) bool
+	explain func(*VM, *Host, Options) (need, have string)
+}
+
+// filters lists all conditions, the cheap ones first. An arm that explains is
+// only asked about a host that its filter refuses.
+var filters = []filter{
+	{"down", hostDown, explainDown},
+	{"closed", hostClosed, explainClosed},
+	{"source", isSource, explainSource},
+	{"avoided", isAvoided, explainAvoided},
+	{"inbound", inboundFull, explainInbound},
+	{"memory", memoryLacks, explainMemory},
+	{"cpus", cpusLack, explainCPUs},
+	{"selector", selectorDiffers, explainSelector},
+	{"taints", taintRepels, explainTaints},
+	{"affinity", affinityFails, explainAffinity},
+	{"apart", groupTaken, explainApart},
+}
+
+// Check returns every reason why host cannot take vm, at most one for each
+// check; none means it can. It allocates nothing for a host that can.
+func Check(vm *VM, host *Host, o Options) []Reason {
+	var why []Reason
+	for i := range filters {
+		if f := &filters[i]; f.refuses(vm, host, o) {
+			need, have := f.explain(vm, host, o)
+			why = append(why, Reason{Check: f.check, Need: need, Have: have})
+		}
+	}
+	return why
+}
+
+// Fits reports whether host can take vm: whether Check has no reason against
+// it. It stops at the first.
+func Fits(vm *VM, host *Host, o Options) bool {
+	for i := range filters {
+		if filters[i].refuses(vm, host, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// hostDown: nobody knows that the host is alive. No toleration helps: a VM is
+// not moved onto a host that does not answer.
+// Source: Kubernetes v1.34.1 pkg/controller/nodelifecycle/node_lifecycle_controller.go:87
+// (nodeConditionToTaintKeyStatusMap: NotReady repels), stricter.
+func hostDown(_ *VM, host *Host, _ Options) bool { return host.Down }
+
+// hostClosed: the host was closed to newcomers. Kubernetes lets in a pod that
+// tolerates the mark; here nothing enters a host that is being emptied.
+// Source: Kubernetes v1.34.1 pkg/scheduler/framework/plugins/nodeunschedulable/
+// node_unschedulable.go:133 (Filter), stricter.
+func hostClosed(_ *VM, host *Host, _ Options) bool { return host.Closed }
+
+// isSource: the VM is on this host already.
+// Source: KubeVirt v1.9.0 watch/migration/migration.go:938 (createTargetPod): a
+// required anti-affinity of the VM to itself by host name.
+func isSource(_ *VM, host *Host, o Options) bool { return host.Name == o.Source && o.Source != "" }
+
+// isAvoided: the host is remembered as bad for this VM.
+// Source: godwit. KubeVirt v1.9.0 keeps no such memory and may choose the same
+// bad target after every failure (migration.go:1049 only waits longer).
+func isAvoided(_ *VM, host *Host, o Options) bool { return slices.Contains(o.Avoid, host.Name) }
+
+// inboundFull: as many migrations as are allowed are on their way to the host.
+// Source: godwit. KubeVirt v1.9.0 limits a node's outbound migrations only
+// (migration.go:2423); see kubevirt's ParallelOutboundMigrationsPerNode.
+func inboundFull(_ *VM, host *Host, o Options) bool {
+	return o.Inbound > 0 && host.Incoming >= o.Inbound
+}
+
+// memoryLacks: the VM needs more memory than is free. A VM that needs none is
+// never refused for it, not even by a host that is over-committed.
+// Source: Kubernetes v1.34.1 plugins/noderesources/fit.go:595 (fitsRequest).
+func memoryLacks(vm *VM, host *Host, _ Options) bool {
+	return vm.Memory > 0 && vm.Memory > host.FreeMemory()
+}
+
+// cpusLack: the VM needs more CPUs than are free, as memoryLacks.
+// Source: Kubernetes v1.34.1 plugins/noderesources/fit.go:585 (fitsRequest).
+func cpusLack(vm *VM, host *Host, _ Options) bool {
+	return vm.CPUs > 0 && vm.CPUs > host.FreeCPUs()
+}
+
+// selectorDiffers: a label that the VM selects is absent or has another value.
+// Source: Kubernetes v1.34.1 component-helpers/scheduling/corev1/nodeaffinity/
+// nodeaffinity.go:323 (RequiredNodeAffinity.Match).
+func selectorDiffers(vm *VM, host *Host, _ Options) bool {
+	for key, want := range vm.Constraints.Selector {
+		if have, ok := host.Labels[key]; !ok || have != want {
+			return true
+		}
+	}
+	return false
+}
+
+// taintRepels: a taint that keeps VMs away is not tolerated.
+// Source: Kubernetes v1.34.1 plugins/tainttoleration/taint_toleration.go:111 (Filter).
+func taintRepels(vm *VM, host *Host, _ Options) bool {
+	for i := range host.Taints {
+		if repels(&host.Taints[i], vm.Constraints.Tolerations) {
+			return true
+		}
+	}
+	return false
+}
+
+// affinityFails: there are conditions on the labels, and no list of them holds.
+// Source: Kubernetes v1.34.1 component-helpers/scheduling/corev1/nodeaffinity/
+// nodeaffinity.go:84 (LazyErrorNodeSelector.Match).
+func affinityFails(vm *VM, host *Host, _ Options) bool {
+	for _, all := range vm.Constraints.Affinity {
+		if holdAll(all, host.Labels) {
+			return false
+		}
+	}
+	return len(vm.Constraints.Affinity) > 0
+}
+
+// groupTaken: a VM that this one must be apart from is on the host, or on its
+// way there.
+// Source: Kubernetes v1.34.1 plugins/interpodaffinity/filtering.go:367
+// (satisfyPodAntiAffinity), with the host name as the topology.
+func groupTaken(vm *VM, host *Host, _ Options) bool {
+	for _, group := range vm.Constraints.Apart {
+		if host.Groups[group] > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,21 @@
+// Package placement decides which hosts can take a VM, and which of them takes it.
+//
+// [Check] answers every [Reason] why one host cannot take one VM; none means it
+// can. [Index] keeps many hosts in order of preference, most free memory first,
+// finds the best one that can take a VM, and keeps the books of what is
+// reserved on them.
+//
+// A caller of the Index
+//
+//  1. reserves room as soon as it has chosen a target ([Index.Reserve]),
+//  2. says how that ended: [Index.Arrive] when the VM runs at the target,
+//     [Index.Cancel] when it never will,
+//  3. says when the VM is gone from its source ([Index.Leave]),
+//  4. hands in what it learns about a host anew ([Index.Update]).
+//
+// The conditions are those of the Kubernetes scheduler, which places KubeVirt's
+// targets, and two that it lacks: a limit of migrations into one host, and a
+// memory of hosts that have refused the VM. What Kubernetes merely prefers
+// (PreferNoSchedule, soft affinity) is not looked at. The package does no I/O,
+// starts no goroutine and reads no clock.
+package placement

@@ -1,0 +1,150 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// An Index holds hosts in order of preference, most free memory first, and
+// keeps the books of what is reserved on them. Finding a host and changing one
+// cost O(log n) typically; a VM that hosts with enough room refuse for another
+// reason costs O(log n) for each of them. An Index belongs to one caller: it
+// has no lock. [NewIndex] makes one.
+type Index struct {
+	inbound int
+	at      map[hypervisor.HostName]int
+	tree    tree
+	search  search
+}
+
+// NewIndex returns an index of hosts. Not more than inbound migrations are on
+// their way to one host at once; 0 is no limit. Hosts that are down, closed or
+// at that limit are kept aside, so that no search sees them. Of two hosts with
+// one name the later counts.
+func NewIndex(inbound int, hosts ...Host) *Index {
+	x := &Index{inbound: inbound, at: make(map[hypervisor.HostName]int, len(hosts))}
+	for _, h := range hosts {
+		x.Update(h)
+	}
+	return x
+}
+
+// Update adds a host, or replaces all that is known about it: host says what is
+// used and reserved, and the books go on from there. A group that counts
+// nobody is dropped.
+func (x *Index) Update(host Host) {
+	groups := maps.Clone(host.Groups)
+	maps.DeleteFunc(groups, func(_ string, n int) bool { return n <= 0 })
+	if host.Groups = groups; len(groups) == 0 {
+		host.Groups = nil
+	}
+	i, ok := x.at[host.Name]
+	if !ok {
+		i = x.tree.add(host)
+		x.at[host.Name] = i
+	}
+	x.tree.hosts[i] = host
+	x.settle(i)
+}
+
+// Get returns a host as the books have it now. Its labels and taints are
+// shared and are not to be changed.
+func (x *Index) Get(name hypervisor.HostName) (Host, bool) {
+	i, ok := x.at[name]
+	if !ok {
+		return Host{}, false
+	}
+	host := x.tree.hosts[i]
+	host.Groups = maps.Clone(host.Groups)
+	return host, true
+}
+
+// Len returns how many hosts there are.
+func (x *Index) Len() int { return len(x.tree.hosts) }
+
+// Best returns the host that takes vm and has the most free memory, and among
+// equals the one with the smallest name. It reserves nothing. Of o.Inbound and
+// the index's own limit the stricter counts.
+func (x *Index) Best(vm *VM, o Options) (hypervisor.HostName, bool) {
+	i := x.search.best(&x.tree, vm, x.strict(o))
+	if i == none {
+		return "", false
+	}
+	return x.tree.hosts[i].Name, true
+}
+
+// Check returns every reason why the named host cannot take vm; none means it
+// can. A host that the index does not know is one reason.
+func (x *Index) Check(vm *VM, host hypervisor.HostName, o Options) []Reason {
+	i, ok := x.at[host]
+	if !ok {
+		return []Reason{{Check: "unknown", Need: "a known host", Have: string(host)}}
+	}
+	return Check(vm, &x.tree.hosts[i], x.strict(o))
+}
+
+// A Refusal is a host that cannot take a VM, and every reason why.
+type Refusal struct {
+	Host hypervisor.HostName
+	Why  []Reason
+}
+
+// Refusals explains every host that cannot take vm, ordered by name. It looks
+// at all hosts: it is for people, not for each decision.
+func (x *Index) Refusals(vm *VM, o Options) []Refusal {
+	var all []Refusal
+	for i := range x.tree.hosts {
+		host := &x.tree.hosts[i]
+		if why := Check(vm, host, x.strict(o)); len(why) > 0 {
+			all = append(all, Refusal{Host: host.Name, Why: why})
+		}
+	}
+	slices.SortFunc(all, func(a, b Refusal) int { return cmp.Compare(a.Host, b.Host) })
+	return all
+}
+
+// A Count says how many hosts one check refused.
+type Count struct {
+	Check string
+	Hosts int
+}
+
+// Histogram counts the hosts that cannot take vm by check, the most frequent
+// first, then by name. A host with several reasons is counted for each. It
+// writes no explanations and so costs far less than Refusals.
+func (x *Index) Histogram(vm *VM, o Options) []Count {
+	counts := make([]Count, len(filters))
+	o = x.strict(o)
+	for i := range filters {
+		counts[i].Check = filters[i].check
+		for j := range x.tree.hosts {
+			if filters[i].refuses(vm, &x.tree.hosts[j], o) {
+				counts[i].Hosts++
+			}
+		}
+	}
+	counts = slices.DeleteFunc(counts, func(c Count) bool { return c.Hosts == 0 })
+	slices.SortFunc(counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(a.Check, b.Check))
+	})
+	return counts
+}
+
+// strict gives o the stricter of both inbound limits.
+func (x *Index) strict(o Options) Options {
+	if x.inbound > 0 && (o.Inbound <= 0 || x.inbound < o.Inbound) {
+		o.Inbound = x.inbound
+	}
+	return o
+}
+
+// settle carries host i's present state into the tree. A host that refuses
+// every VM takes no part.
+func (x *Index) settle(i int) {
+	host, o := &x.tree.hosts[i], Options{Inbound: x.inbound}
+	refuses := hostDown(nil, host, o) || hostClosed(nil, host, o) || inboundFull(nil, host, o)
+	x.tree.set(i, !refuses)
+}
