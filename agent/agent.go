@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Agent acts for one host: it prepares targets, drives sources, cleans up what
+// is left of VMs that have moved, and keeps the host's VMs running. It keeps
+// nothing that the store and the hypervisor do not have.
+type Agent struct {
+	host   hypervisor.HostName
+	config Config
+	hv     hypervisor.Hypervisor
+	store  record.Store
+	noter  record.Noter
+
+	seen   record.Revision
+	moves  map[migration.ID]*record.Migration // those that concern this host
+	vms    map[hypervisor.VMID]*record.VM     // those that are on this host
+	dirty  due.Work[record.Key]
+	timers due.Timers[record.Key]
+	hints  []hypervisor.VMID
+	byVM   map[hypervisor.VMID][]migration.ID
+
+	resync  time.Time     // when everything is looked at again
+	patient time.Duration // how long until then
+	acted   bool          // something was done since the last time
+	// monitors is what convergence remembers, ahead of what is stored.
+	monitors map[migration.ID]*convergence.State
+}
+
+// New returns an agent that knows nothing yet.
+func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, store record.Store,
+	noter record.Noter) *Agent {
+	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
+		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
+		monitors: map[migration.ID]*convergence.State{},
+		byVM:     map[hypervisor.VMID][]migration.ID{}}
+}
+
+// Hint says that something may have happened to a VM on this host. Hints are
+// taken in by the next Reconcile; a lost one costs only time.
+func (a *Agent) Hint(vm hypervisor.VMID) { a.hints = append(a.hints, vm) }
+
+// Reconcile looks once at everything that changed or is due, acts once, and
+// says when it next wants to look; the zero time is when something changes.
+func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	if err := a.pull(ctx); err != nil {
+		return now.Add(a.config.Retry), err
+	}
+	a.takeHints()
+	if !now.Before(a.resync) {
+		a.lookAtAll()
+		a.bePatient()
+		a.resync = now.Add(a.patient)
+	}
+	for key, due := a.timers.Pop(now); due; key, due = a.timers.Pop(now) {
+		a.dirty.Add(key)
+	}
+	var errs []error
+	for key, ok := a.dirty.Pop(); ok; key, ok = a.dirty.Pop() {
+		a.timers.Drop(key)
+		err := a.look(ctx, key, now)
+		if err == nil {
+			continue
+		}
+		a.timers.Set(key, now.Add(a.config.Retry))
+		if !errors.Is(err, record.Stale) { // what somebody else wrote is read then
+			errs = append(errs, err)
+		}
+	}
+	return due.Earliest(a.timers.Next(), a.resync), errors.Join(errs...)
+}
+
+// bePatient waits longer before everything is looked at once more, as long as
+// nothing is found: hosts on which nothing happens cost next to nothing.
+func (a *Agent) bePatient() {
+	a.patient = min(2*a.patient, a.config.ResyncCap)
+	if a.acted || a.patient == 0 {
+		a.patient = a.config.Resync
+	}
+	a.acted = false
+}
+
+// pull takes in what changed in the records that concern this host.
+func (a *Agent) pull(ctx context.Context) error {
+	changes, err := a.store.Changes(ctx, record.Feed{Host: a.host}, a.seen)
+	if err != nil {
+		return err
+	}
+	if changes.Reset {
+		clear(a.moves)
+		clear(a.byVM)
+		clear(a.vms)
+	}
+	for _, r := range changes.Records {
+		a.learn(r)
+	}
+	for _, key := range changes.Gone {
+		switch key.Kind { // a VM and a migration may have the same name
+		case record.MigrationKind:
+			a.forget(migration.ID(key.Name))
+		case record.VMKind:
+			delete(a.vms, hypervisor.VMID(key.Name))
+		}
+	}
+	a.seen = changes.Next
+	return nil
+}
+
+// learn takes in a record that concerns, or concerned, this host.
+func (a *Agent) learn(r record.Record) {
+	switch r := r.(type) {
+	case *record.Migration:
+		if old := a.moves[r.Spec.ID]; old != nil && old.Version >= r.Version {
+			return
+		}
+		if r.State.Source != a.host && r.State.Target != a.host {
+			a.forget(r.Spec.ID)
+			return
+		}
+		a.remember(r)
+		a.dirty.Add(r.Key())
+	case *record.VM:
+		if old := a.vms[r.VM.ID]; old != nil && old.Version >= r.Version {
+			return
+		}
+		if r.Host != a.host {
+			delete(a.vms, r.VM.ID)
+			return
+		}
+		a.vms[r.VM.ID] = r
+		a.dirty.Add(r.Key())
+	}
+}
+
+// remember keeps a migration in mind.
+func (a *Agent) remember(m *record.Migration) {
+	if a.moves[m.Spec.ID] == nil {
+		a.byVM[m.Spec.VM] = append(a.byVM[m.Spec.VM], m.Spec.ID)
+	}
+	a.moves[m.Spec.ID] = m
+}
+
+// forget puts a migration out of mind: it does not concern this host, or there
+// is nothing left to be done about it here.
+func (a *Agent) forget(id migration.ID) {
+	m := a.moves[id]
+	if m == nil {
+		return
+	}
+	delete(a.moves, id)
+	delete(a.monitors, id)
+	rest := slices.DeleteFunc(a.byVM[m.Spec.VM], func(o migration.ID) bool { return o == id })
+	if a.byVM[m.Spec.VM] = rest; len(rest) == 0 {
+		delete(a.byVM, m.Spec.VM)
+	}
+}
+
+// takeHints marks what concerns the hinted VMs.
+func (a *Agent) takeHints() {
+	hints := a.hints
+	a.hints = a.hints[:0]
+	slices.Sort(hints)
+	hints = slices.Compact(hints)
+	if len(hints) == 0 {
+		return
+	}
+	for _, vm := range hints {
+		if v := a.vms[vm]; v != nil {
+			a.dirty.Add(v.Key())
+		}
+		for _, id := range a.byVM[vm] {
+			a.dirty.Add(a.moves[id].Key())
+		}
+	}
+}
+
+// lookAtAll marks everything: what was missed is found.
+func (a *Agent) lookAtAll() {
+	for _, m := range a.sortedMoves() {
+		a.dirty.Add(m.Key())
+	}
+	vms := make([]hypervisor.VMID, 0, len(a.vms))
+	for id := range a.vms {
+		vms = append(vms, id)
+	}
+	slices.Sort(vms)
+	for _, id := range vms {
+		a.dirty.Add(a.vms[id].Key())
+	}
+}
+
+func (a *Agent) sortedMoves() []*record.Migration {
+	moves := make([]*record.Migration, 0, len(a.moves))
+	for _, m := range a.moves {
+		moves = append(moves, m)
+	}
+	slices.SortFunc(moves, func(x, y *record.Migration) int {
+		return cmp.Compare(x.Spec.ID, y.Spec.ID)
+	})
+	return moves
+}
+
+// look does what one record asks of this host.
+func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
+	switch key.Kind {
+	case record.MigrationKind:
+		m := a.moves[migration.ID(key.Name)]
+		switch {
+		case m == nil:
+			return nil
+		case m.State.Target == a.host:
+			return a.receive(ctx, m, now)
+		case m.State.Phase == migration.Succeeded && m.Source.Released:
+			a.forget(m.Spec.ID)
+			return nil
+		}
+		return a.send(ctx, m, now)
+	case record.VMKind:
+		if v := a.vms[hypervisor.VMID(key.Name)]; v != nil {
+			return a.keepRunning(ctx, v, now)
+		}
+	}
+	return nil
+}
+
+// report stores what this agent has to say about a migration.
+func (a *Agent) report(ctx context.Context, m *record.Migration,
+	say func(*record.Migration)) (*record.Migration, error) {
+	next := *m
+	say(&next)
+	stored, err := a.store.Put(ctx, &next)
+	if err != nil {
+		return nil, err
+	}
+	a.acted = true
+	saved := stored.(*record.Migration)
+	a.remember(saved)
+	return saved, nil
+}
+
+// again asks to look at a migration once more after a while.
+func (a *Agent) again(m *record.Migration, now time.Time, after time.Duration) {
+	a.timers.Set(m.Key(), now.Add(after))
+}
+
+func (a *Agent) note(now time.Time, m *record.Migration, what string) {
+	a.noter.Note(now, a.host, m.Spec.VM, what)
+}

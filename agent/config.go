@@ -1,0 +1,31 @@
+package agent
+
+import "time"
+
+// Config configures an Agent. A zero field takes the default that it names.
+type Config struct {
+	// Poll is how often a running transfer is looked at. Default: 1s.
+	Poll time.Duration
+	// Retry is how long to wait after an error. Default: 1s.
+	Retry time.Duration
+	// Resync is how often all domains are looked at, asked or not. Default: 5m
+	// (KubeVirt v1.9.0 virt-handler's domain resync).
+	Resync time.Duration
+	// ResyncCap is the longest wait: while nothing is found to be done, Resync
+	// doubles. Default: 1h.
+	ResyncCap time.Duration
+}
+
+// Complete returns c with the defaults filled in.
+func (c Config) Complete() Config {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Poll, time.Second}, {&c.Retry, time.Second}, {&c.Resync, 5 * time.Minute},
+		{&c.ResyncCap, time.Hour}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return c
+}

@@ -1,0 +1,333 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// send does what a migration asks of its source.
+func (a *Agent) send(ctx context.Context, m *record.Migration, now time.Time) error {
+	switch p := m.State.Phase; {
+	case p == migration.Succeeded:
+		return a.release(ctx, m, now)
+	case p.Final() || m.Source.Failed || m.Target.Completed:
+		return nil
+	case m.Source.Began:
+		return a.drive(ctx, m, now)
+	case p == migration.TargetReady && m.Target.Address != "" && !m.Cancel && !m.Target.Down &&
+		!m.State.Conditions.Has(migration.AbortRequested):
+		return a.begin(ctx, m, now)
+	}
+	return nil
+}
+
+// begin announces that the transfer begins, and only then begins it: whoever
+// ended the migration meanwhile wrote the record, and the announcement fails.
+func (a *Agent) begin(ctx context.Context, m *record.Migration, now time.Time) error {
+	m, err := a.report(ctx, m, func(r *record.Migration) { r.Source.Began = true })
+	if err != nil {
+		return err
+	}
+	return a.drive(ctx, m, now)
+}
+
+// drive looks at a transfer that was announced, and does what is due.
+func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) error {
+	p, err := a.hv.Progress(ctx, m.Spec.ID)
+	if err != nil {
+		return err
+	}
+	switch p.Status {
+	case hypervisor.JobNone:
+		return a.driveNothing(ctx, m, now)
+	case hypervisor.JobSetup, hypervisor.JobActive:
+		return a.driveActive(ctx, m, p, now)
+	case hypervisor.JobFailed, hypervisor.JobCancelled:
+		if m.Source.Error != "" { // why it was cancelled says more than that it was
+			p.Error = m.Source.Error
+		}
+		return a.kept(ctx, m, p.Error, now)
+	case hypervisor.JobBroken:
+		return a.resolve(ctx, m, p, now)
+	case hypervisor.JobSwitching:
+		a.again(m, now, a.config.Poll)
+	}
+	return a.started(ctx, m, p)
+}
+
+// driveNothing starts the transfer, or, when the hypervisor no longer knows of
+// one, finds out what has become of the VM. That the VM does not run here proves
+// nothing, even if nobody remembers a start: it may run at the target.
+func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.Time) error {
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	if err != nil {
+		return err
+	}
+	there := d.State.Executes() || d.State == hypervisor.Paused
+	started, aborting := m.Source.Started, m.State.Conditions.Has(migration.AbortRequested)
+	switch {
+	case there && !started && !aborting:
+		return a.start(ctx, m, now)
+	case there && started && !m.Source.Unresolved:
+		return a.kept(ctx, m, "no transfer is under way", now)
+	}
+	// The request to send may have been lost, or taken effect: the target knows.
+	return a.resolve(ctx, m, hypervisor.Progress{Error: "no transfer is known, the VM is " +
+		d.State.String()}, now)
+}
+
+// start asks the hypervisor to send. It is safe to ask again.
+func (a *Agent) start(ctx context.Context, m *record.Migration, now time.Time) error {
+	err := a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
+		Target: m.State.Target, Address: m.Target.Address, Options: transferOptions(m.Options)})
+	switch {
+	case errors.Is(err, hypervisor.Invalid), errors.Is(err, hypervisor.Unsupported),
+		errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.NotFound):
+		return a.kept(ctx, m, err.Error(), now)
+	case err != nil:
+		return err
+	}
+	a.again(m, now, a.config.Poll)
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Started = true })
+	return err
+}
+
+// started makes up for a report that was lost after the transfer had begun.
+func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.Progress) error {
+	if m.Source.Started && m.Source.Mode == p.Mode &&
+		(p.Status != hypervisor.JobSucceeded || m.Source.HandedOver) {
+		return nil
+	}
+	_, err := a.report(ctx, m, func(r *record.Migration) {
+		r.Source.Started, r.Source.Mode = true, p.Mode
+		if p.Status == hypervisor.JobSucceeded {
+			r.Source.HandedOver = true
+			r.Source.Blackout, r.Source.Sent = p.Downtime, p.Sent
+		}
+	})
+	return err
+}
+
+// driveActive aborts a transfer that is no longer wanted, and helps one that is
+// to converge.
+func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	now time.Time) error {
+	a.again(m, now, a.config.Poll)
+	if !m.Source.Started || m.Source.Mode != p.Mode {
+		if err := a.started(ctx, m, p); err != nil {
+			return err
+		}
+		m = a.moves[m.Spec.ID]
+	}
+	if m.State.Conditions.Has(migration.AbortRequested) {
+		return a.abort(ctx, m)
+	}
+	return a.converge(ctx, m, p, now)
+}
+
+// abort passes the request on. Too late is no error: the outcome tells.
+func (a *Agent) abort(ctx context.Context, m *record.Migration) error {
+	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Cancel{})
+	if err != nil && !errors.Is(err, hypervisor.Conflict) {
+		return err
+	}
+	if m.Source.Aborting {
+		return nil
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Aborting = true })
+	return err
+}
+
+// remember is how long the monitor's memory may stay unstored.
+const remember = 10 * time.Second
+
+// converge asks what to do so that the transfer ends, and does it. The monitor's
+// memory is stored before it acts, and now and then besides: an agent that dies
+// loses at most a little patience.
+func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	now time.Time) error {
+	state := convergence.State{}
+	if mon := a.monitor(m); mon != nil {
+		state = *mon
+	}
+	next, v := convergence.Converge(monitorConfig(m, p), state, p, now)
+	a.monitors[m.Spec.ID] = &next
+	adjust, due := v.Adjustment()
+	if !due && now.Sub(m.Source.Looked) < remember {
+		return nil
+	}
+	if m.Source.Looked.IsZero() && !due && now.Sub(p.Started) < remember {
+		return nil
+	}
+	m, err := a.report(ctx, m, func(r *record.Migration) {
+		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &next, now, p.Sent
+		if v.Action == convergence.Abort {
+			r.Source.Error = "given up: " + v.String()
+		}
+	})
+	if err != nil || !due {
+		return err
+	}
+	err = a.hv.Adjust(ctx, m.Spec.ID, adjust)
+	switch {
+	case err == nil:
+		a.note(now, m, "convergence: "+v.String())
+		next = next.Accepted(v, now)
+	case errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.Unsupported):
+		next = next.Refused(v)
+	default:
+		return err
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &next })
+	return err
+}
+
+// monitor returns what convergence remembers: ours, or what was stored.
+func (a *Agent) monitor(m *record.Migration) *convergence.State {
+	if own := a.monitors[m.Spec.ID]; own != nil {
+		return own
+	}
+	return m.Source.Monitor
+}
+
+// kept tells that the transfer has ended and the VM is still here.
+func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now time.Time) error {
+	delete(a.monitors, m.Spec.ID)
+	a.note(now, m, "source kept the VM: "+why)
+	_, err := a.report(ctx, m, func(r *record.Migration) {
+		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, why
+	})
+	return err
+}
+
+// resolve finds out how a transfer ended that broke after the VM had stopped
+// here: it says so, and with evidence that the target is dead it takes the VM
+// back. Without evidence nothing is done.
+func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	now time.Time) error {
+	if !m.Source.Unresolved {
+		a.note(now, m, "outcome unknown: "+p.Error)
+		_, err := a.report(ctx, m, func(r *record.Migration) {
+			r.Source.Unresolved, r.Source.Started, r.Source.Error = true, true, p.Error
+			r.Source.Mode = p.Mode
+		})
+		return err
+	}
+	dead, ok := targetDead(m)
+	if !ok {
+		return nil // the record changes when somebody knows
+	}
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	if err != nil {
+		return err
+	}
+	if d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver {
+		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Resume{Job: m.Spec.ID, Dead: dead})
+		if err != nil {
+			return err
+		}
+		a.note(now, m, "resumed at the source: "+dead.Proof.String())
+	}
+	return a.kept(ctx, m, p.Error, now)
+}
+
+// targetDead returns the evidence that the target's copy did not and will not
+// run, if there is any.
+func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
+	if m.Target.Discarded {
+		return hypervisor.Evidence{Proof: hypervisor.TargetDiscarded, VM: m.Spec.VM,
+			Host: m.State.Target, Job: m.Spec.ID, By: "agent/" + string(m.State.Target)}, true
+	}
+	for _, e := range m.Evidence {
+		if e.Dead(m.Spec.VM, m.State.Target) {
+			return e, true
+		}
+	}
+	return hypervisor.Evidence{}, false
+}
+
+// release removes what is left here of a VM that has moved: the record says so.
+func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time) error {
+	delete(a.monitors, m.Spec.ID)
+	if m.Source.Released {
+		return nil
+	}
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	if err != nil {
+		return err
+	}
+	v := a.vms[m.Spec.VM]
+	if v != nil && v.Claim == m.Spec.ID && d.Job == "" {
+		a.again(m, now, a.config.Poll) // it has not been written down yet that it moved
+		return nil
+	}
+	// A host that restarted has forgotten the job, and keeps the VM's definition.
+	if d.State != hypervisor.Absent && (d.Job == m.Spec.ID || d.Job == "" && v == nil) {
+		if d.State.Executes() {
+			a.note(now, m, "runs here although it has moved: left alone")
+			return nil
+		}
+		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
+			Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: m.Spec.VM,
+				Host: m.State.Target, Job: m.Spec.ID, By: "agent/" + string(m.State.Target)}})
+		if err != nil && !errors.Is(err, hypervisor.NotFound) {
+			return err
+		}
+	}
+	p, err := a.hv.Progress(ctx, m.Spec.ID)
+	if err != nil {
+		return err
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) {
+		r.Source.Released = true
+		if p.Status == hypervisor.JobSucceeded {
+			r.Source.Blackout, r.Source.Sent = p.Downtime, p.Sent
+		}
+	})
+	return err
+}
+
+// transferOptions puts the resolved options into the hypervisor's terms.
+// Source: KubeVirt v1.9.0 migration-source.go:724 (eight channels).
+func transferOptions(o *policy.Options) hypervisor.TransferOptions {
+	if o == nil {
+		return hypervisor.TransferOptions{}
+	}
+	return hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
+		PostCopy: o.AllowPostCopy, Channels: 8, Compression: o.Compression.On()}
+}
+
+// monitorConfig puts the resolved options into convergence's terms.
+func monitorConfig(m *record.Migration, p hypervisor.Progress) convergence.Config {
+	c := convergence.Config{Memory: p.Total}
+	o := m.Options
+	if o == nil {
+		return c
+	}
+	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
+	c.MaxDowntime = o.MaxDowntime
+	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
+	if t := o.DowntimeTuning; t != nil {
+		tuning := convergence.DowntimeTuning(*t)
+		c.DowntimeTuning = &tuning
+	}
+	if s := o.StallDetector; s != nil {
+		c.Method = convergence.Stall
+		c.StallDetector = &convergence.StallDetector{
+			Margin: s.StallMargin, Alpha: s.EWMAAlpha,
+			ProgressTimeout: s.StallProgressTimeout, SwitchoverTimeout: s.SwitchoverTimeout,
+			PrecopyPossibleFactor:     s.PrecopyPossibleFactor,
+			PatienceWindowDecayFactor: s.PatienceWindowDecayFactor,
+			SwitchAnywhere:            !s.SearchLocalMinima,
+			CompletionTimeoutFactor:   s.CompletionTimeoutFactor,
+		}
+	}
+	return c
+}

@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// receive does what a migration asks of its target.
+func (a *Agent) receive(ctx context.Context, m *record.Migration, now time.Time) error {
+	switch p := m.State.Phase; {
+	case p == migration.Pending || p == migration.Scheduling || p == migration.Scheduled:
+		return a.makeRoom(ctx, m, now)
+	case p == migration.Failed:
+		return a.discard(ctx, m, now)
+	case p.Final() || m.Target.Completed || m.Target.Discarded:
+		return nil
+	case m.Target.Address == "" && m.Target.Down:
+		return nil // refused
+	case m.Target.Address == "":
+		return a.listen(ctx, m, now)
+	}
+	return a.watchArrival(ctx, m, now)
+}
+
+// makeRoom says whether this host can take the VM. The books of the controller
+// say so already; this is the late check, on the host itself.
+func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time) error {
+	if m.Target.Ready || m.Target.Refused != nil {
+		return nil
+	}
+	vm, err := a.vmOf(ctx, m)
+	if err != nil || vm == nil {
+		return err
+	}
+	host, err := a.hv.Host(ctx)
+	if err != nil {
+		return err
+	}
+	var refused []placement.Reason
+	if host.Memory < vm.VM.Memory {
+		refused = append(refused, placement.Reason{Check: "memory",
+			Need: vm.VM.Memory.String(), Have: host.Memory.String()})
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) {
+		r.Target.Refused = refused
+		r.Target.Ready = refused == nil
+		r.Target.Attached = refused == nil && vm.Holds.Hotplug
+	})
+	return err
+}
+
+// vmOf reads the VM's record: it lives on another host, so it is not in our feed.
+func (a *Agent) vmOf(ctx context.Context, m *record.Migration) (*record.VM, error) {
+	r, err := a.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(m.Spec.VM)})
+	vm, _ := r.(*record.VM)
+	return vm, err
+}
+
+// listen opens the target and tells where it listens. Nothing else of the VM may
+// be here: what rests here later has come by this migration.
+func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) error {
+	vm, err := a.vmOf(ctx, m)
+	if err != nil || vm == nil {
+		return err
+	}
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	switch {
+	case err != nil:
+		return err
+	case d.State != hypervisor.Absent && d.Job != m.Spec.ID:
+		return a.refuse(ctx, m, "the VM is here: "+d.State.String(), now)
+	}
+	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.VM})
+	switch {
+	case errors.Is(err, hypervisor.NoRoom), errors.Is(err, hypervisor.Invalid),
+		errors.Is(err, hypervisor.Unsupported), errors.Is(err, hypervisor.Conflict):
+		return a.refuse(ctx, m, err.Error(), now)
+	case err != nil:
+		return err
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Address = address })
+	return err
+}
+
+// refuse tells that this host will not receive the VM.
+func (a *Agent) refuse(ctx context.Context, m *record.Migration, why string, now time.Time) error {
+	a.note(now, m, "target refused: "+why)
+	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Down = true })
+	return err
+}
+
+// watchArrival tells that the VM runs here, or that the copy here never will.
+func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.Time) error {
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	if err != nil {
+		return err
+	}
+	own := d.Job == m.Spec.ID
+	switch {
+	case own && (d.State.Executes() || d.State == hypervisor.Paused):
+		return a.arriving(ctx, m, now)
+	case rests(d) && (own || d.Job == ""):
+		// It ran and was lost with its memory: it rests here and starts anew.
+		return a.arrived(ctx, m, now)
+	case own && d.State == hypervisor.Received:
+		return a.hv.Do(ctx, m.Spec.VM, hypervisor.Activate{Job: m.Spec.ID,
+			Stopped: hypervisor.Evidence{Proof: hypervisor.SourceStopped, VM: m.Spec.VM,
+				Host: m.State.Source, Job: m.Spec.ID, By: "agent/" + string(a.host)}})
+	case own && d.State == hypervisor.Receiving && !m.Source.Unresolved && !m.Dead(m.State.Source):
+		a.again(m, now, a.config.Resync)
+		return nil
+	case m.Source.HandedOver:
+		return a.arrived(ctx, m, now) // it ran here, and nothing is left of it but its disks
+	}
+	// What is here, if anything, holds no complete state, and its source has
+	// stopped or is gone, or it has ended: make sure that it never runs.
+	return a.giveUp(ctx, m, now)
+}
+
+// arrived tells that the VM is here.
+func (a *Agent) arrived(ctx context.Context, m *record.Migration, now time.Time) error {
+	a.note(now, m, "arrived")
+	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Completed = true })
+	return err
+}
+
+// arriving waits until nothing is missing any more: a VM that runs here and still
+// fetches memory has not arrived. Whether it does this host knows before the
+// source has told.
+func (a *Agent) arriving(ctx context.Context, m *record.Migration, now time.Time) error {
+	p, err := a.hv.Progress(ctx, m.Spec.ID)
+	if err != nil {
+		return err
+	}
+	under := p.Status == hypervisor.JobSetup || p.Status == hypervisor.JobActive ||
+		p.Status == hypervisor.JobSwitching
+	if under && (p.Mode == hypervisor.PostCopy || m.Source.Mode == hypervisor.PostCopy) {
+		a.again(m, now, a.config.Poll)
+		return nil
+	}
+	return a.arrived(ctx, m, now)
+}
+
+// rests reports whether a domain is nothing but a definition and its disks.
+func rests(d hypervisor.Domain) bool {
+	return d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
+}
+
+// giveUp discards the copy here and says so: that is evidence for the source.
+func (a *Agent) giveUp(ctx context.Context, m *record.Migration, now time.Time) error {
+	err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
+	if err != nil && !errors.Is(err, hypervisor.NotFound) {
+		return err
+	}
+	a.note(now, m, "target discarded")
+	_, err = a.report(ctx, m, func(r *record.Migration) {
+		r.Target.Down, r.Target.Discarded = true, true
+	})
+	return err
+}
+
+// discard clears away the target of a migration that has failed: its source
+// has kept the VM, or never began.
+func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time) error {
+	if m.Target.Address == "" && m.Target.Discarded {
+		return nil
+	}
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	own := d.Job == m.Spec.ID
+	switch {
+	case err != nil:
+		return err
+	case own && (d.State.Executes() || d.State == hypervisor.Paused):
+		a.note(now, m, "runs here although its migration failed: left alone")
+		return nil
+	case rests(d) && (own || d.Job == "") && m.Source.Began && a.vms[m.Spec.VM] == nil:
+		err = a.removeRest(ctx, m)
+	case m.Target.Discarded && (!own || d.State == hypervisor.Absent):
+		return nil
+	case own || d.State == hypervisor.Absent:
+		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
+	}
+	if err != nil && !errors.Is(err, hypervisor.NotFound) {
+		return err
+	}
+	if m.Target.Discarded {
+		return nil
+	}
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Discarded = true })
+	return err
+}
+
+// removeRest removes what a VM that ran here and was lost has left: the record
+// says that it is at the source.
+func (a *Agent) removeRest(ctx context.Context, m *record.Migration) error {
+	return a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
+		Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: m.Spec.VM,
+			Host: m.State.Source, Job: m.Spec.ID, By: "agent/" + string(m.State.Source)}})
+}

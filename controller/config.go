@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/policy"
+)
+
+// Config configures a Controller. A zero field takes the default
+// that it names.
+type Config struct {
+	// Migration holds the timeouts, the back-off and the compatible mode.
+	Migration migration.Config
+	// Cluster is the cluster-wide migration configuration. Default:
+	// [policy.Default]. Its limits are the limits.
+	Cluster *policy.Cluster
+	// Policies override Cluster for the VMs that they match.
+	Policies []policy.Policy
+	// Namespaces gives the labels of namespaces, for policies.
+	Namespaces map[string]policy.Labels
+	// Evacuation says how hosts are emptied.
+	Evacuation evacuation.Params
+	// Retry is how long to wait after an error, and the shortest wait of a VM
+	// that fits nowhere. Default: 1s.
+	Retry time.Duration
+	// RetryCap is the longest wait of a VM that fits nowhere. Default: 1m.
+	RetryCap time.Duration
+	// Resync is how often the store is looked at, told of a change or not.
+	// Default: 5m.
+	Resync time.Duration
+}
+
+// Complete returns c with the defaults filled in.
+func (c Config) Complete() Config {
+	c.Migration = c.Migration.Complete()
+	if c.Cluster == nil {
+		d := policy.Default()
+		c.Cluster = &d
+	}
+	if c.Evacuation.DrainKey == "" {
+		c.Evacuation.DrainKey = c.Cluster.NodeDrainTaintKey
+	}
+	c.Evacuation.Limits = evacuation.Limits{PerCluster: c.Cluster.ParallelMigrationsPerCluster,
+		PerNode: c.Cluster.ParallelOutboundMigrationsPerNode}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Retry, time.Second}, {&c.RetryCap, time.Minute}, {&c.Resync, 5 * time.Minute}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return c
+}
+
+// Limits returns the limits on how much moves at once.
+func (c Config) Limits() migration.Limits {
+	l := migration.Limits{PerCluster: c.Cluster.ParallelMigrationsPerCluster,
+		PerSource: c.Cluster.ParallelOutboundMigrationsPerNode,
+		PerTarget: c.Cluster.ParallelInboundMigrationsPerNode}
+	if l.PerTarget == 0 {
+		l.PerTarget = migration.Unlimited
+	}
+	return l
+}

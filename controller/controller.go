@@ -1,0 +1,325 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Controller decides for the whole cluster: which migrations there are, what
+// each does next, where it goes, and who leaves a host. It keeps nothing that
+// the store does not have.
+type Controller struct {
+	config Config
+	core   *migration.Config
+	limits migration.Limits
+	store  record.Store
+	noter  record.Noter
+
+	view   *view
+	seen   record.Revision
+	timers due.Timers[migration.ID]
+	later  due.Timers[hypervisor.HostName] // evacuations to be planned again
+	pullBy time.Time                       // when to look at the store, told or not
+}
+
+// New returns a controller that knows nothing yet.
+func New(config Config, store record.Store, noter record.Noter) *Controller {
+	c := &Controller{config: config.Complete(), store: store, noter: noter}
+	c.core = &c.config.Migration
+	c.limits = c.config.Limits()
+	c.view = c.newView()
+	return c
+}
+
+// Reconcile looks once, decides once about everything that changed or is due,
+// and says when it next wants to look: after now, and at the latest after
+// [Config.Resync], so that a lost notification costs only time. After an error
+// it wants to look again soon.
+func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	if err := c.pull(ctx); err != nil {
+		return now.Add(c.config.Retry), err
+	}
+	c.pullBy = now.Add(c.config.Resync)
+	c.rouse(now)
+	err := c.work(ctx, now)
+	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), c.later.Next())), err
+}
+
+// rouse marks what is due.
+func (c *Controller) rouse(now time.Time) {
+	for {
+		id, due := c.timers.Pop(now)
+		if !due {
+			break
+		}
+		c.view.dirty.Add(id)
+	}
+	for {
+		host, due := c.later.Pop(now)
+		if !due {
+			break
+		}
+		c.view.plans.Add(host)
+	}
+}
+
+// work decides until nothing is left to be decided, or until a slot may or may
+// not have been given away: then nobody is admitted before the store was read.
+func (c *Controller) work(ctx context.Context, now time.Time) error {
+	var errs []error
+	for busy := true; busy; {
+		busy = false
+		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
+			errs = append(errs, c.evacuate(ctx, host, now))
+			busy = true
+		}
+		for id, ok := c.view.dirty.Pop(); ok; id, ok = c.view.dirty.Pop() {
+			errs = append(errs, c.look(ctx, id, now))
+			busy = true
+		}
+		admitted, err := c.admit(ctx, now)
+		errs = append(errs, err)
+		busy = err == nil && (busy || admitted)
+	}
+	return errors.Join(errs...)
+}
+
+// pull takes in what changed in the store.
+func (c *Controller) pull(ctx context.Context) error {
+	changes, err := c.store.Changes(ctx, record.Everything, c.seen)
+	if err != nil {
+		return err
+	}
+	if changes.Reset {
+		c.reset(changes.Records)
+	}
+	for _, r := range changes.Records {
+		c.view.learn(r)
+	}
+	for _, key := range changes.Gone {
+		c.view.forget(key)
+	}
+	c.seen = changes.Next
+	return nil
+}
+
+// reset starts from nothing: the store no longer knows what we missed. Hosts
+// come first, so that what is on them finds its place.
+func (c *Controller) reset(all []record.Record) {
+	c.view = c.newView()
+	c.timers, c.later = due.Timers[migration.ID]{}, due.Timers[hypervisor.HostName]{}
+	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
+		for _, r := range all {
+			if r.Key().Kind == kind {
+				c.view.learn(r)
+			}
+		}
+	}
+}
+
+func (c *Controller) newView() *view {
+	eager := c.config.Evacuation.Mode != evacuation.QueueAll
+	return newView(c.limits.PerTarget, eager, c.draining)
+}
+
+// put stores a record and takes the result in. A record that somebody else
+// wrote is no error: their writing is looked at as soon as it is read. A lost
+// answer is one: whether it took effect is seen when looking again.
+func (c *Controller) put(ctx context.Context, r record.Record, now time.Time) (bool, error) {
+	stored, err := c.store.Put(ctx, r)
+	switch {
+	case err == nil:
+		c.view.learn(stored)
+		return true, nil
+	case errors.Is(err, record.Stale):
+		c.pullBy = now.Add(c.config.Retry)
+		return false, nil
+	}
+	if m, ok := r.(*record.Migration); ok {
+		c.timers.Set(m.Spec.ID, now.Add(c.config.Retry))
+	}
+	return false, err
+}
+
+// look decides about one migration, and stores and does what follows.
+func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) error {
+	f := c.view.flights[id]
+	if f == nil {
+		return nil
+	}
+	c.timers.Drop(id)
+	if err := c.testify(ctx, f, now); err != nil {
+		return err
+	}
+	o := c.observe(f, now)
+	d := c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
+	if d.Actions.Has(migration.CreateTarget) || o.Gate != migration.Open && waits(f, &o) {
+		// The gate is asked, and the target chosen, when its turn comes.
+		c.view.queue.add(f, o.source)
+	}
+	if err := c.carryOut(ctx, f, &d, now); err != nil {
+		c.timers.Set(id, now.Add(c.config.Retry))
+		return err
+	}
+	c.schedule(f, &d, now)
+	return nil
+}
+
+// schedule sets a migration's timers. A freed slot wakes one that waits in the
+// queue, not the clock. A deadline that has passed is not waited for: the source
+// has been asked to abort, if that is possible, and has until AbortBy to answer.
+func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
+	s, m := &d.State, &f.rec.Spec
+	passed := !s.Deadline.IsZero() && now.After(s.Deadline)
+	_, queued := c.view.queue.waiting[f]
+	for _, w := range d.Wakes() {
+		asks := w.Priority == m.Priority && w.After == m.Priority.Requeue()
+		if !passed && !(queued && asks) {
+			c.timers.Set(m.ID, now.Add(w.After))
+		}
+	}
+	if !s.Phase.Final() && !s.AbortBy.IsZero() && !now.After(s.AbortBy) {
+		c.timers.Set(m.ID, s.AbortBy.Add(time.Millisecond))
+	}
+}
+
+// testify adds what is known about dead hosts to a migration under way.
+func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) error {
+	if !f.rec.Source.Began || f.rec.State.Phase.Final() {
+		return nil
+	}
+	for _, host := range f.rec.Concerns() {
+		if !c.view.site(host).rec.Fenced || f.rec.Dead(host) {
+			continue
+		}
+		next := *f.rec
+		next.Evidence = append(slices.Clip(next.Evidence), hypervisor.Evidence{
+			Proof: hypervisor.HostFenced, Host: host, By: "fencing"})
+		if _, err := c.put(ctx, &next, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carryOut stores the new state and performs the actions that are the
+// controller's. The others are the agents', who read them from the record.
+func (c *Controller) carryOut(ctx context.Context, f *flight, d *migration.Decision,
+	now time.Time) error {
+	if d.State != f.rec.State {
+		before := f.rec.State.Phase
+		next := *f.rec
+		next.State = d.State
+		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+			return err
+		}
+		c.tell(f, before, d, now)
+	}
+	if f.rec.State.Phase != migration.Pending {
+		c.view.queue.remove(f)
+	}
+	if d.Actions.Has(migration.HandOff) {
+		return c.handOff(ctx, f, now)
+	}
+	if f.rec.State.Phase.Final() {
+		return c.settle(ctx, f, now)
+	}
+	return nil
+}
+
+// tell notes a transition, with its cause.
+func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decision, now time.Time) {
+	s := &f.rec.State
+	switch {
+	case s.Phase == before && d.Rule == "":
+	case s.Phase == before:
+		c.noter.Note(now, "", f.rec.Spec.VM, "aborting: "+d.Rule)
+	case s.Phase == migration.Failed:
+		c.noter.Note(now, "", f.rec.Spec.VM, before.String()+" → Failed: "+s.Because)
+	case s.Phase == migration.Succeeded:
+		c.noter.Note(now, "", f.rec.Spec.VM,
+			"Running → Succeeded "+string(s.Source)+"→"+string(s.Target))
+	case s.Phase == migration.Pending:
+		c.noter.Note(now, "", f.rec.Spec.VM, "Pending")
+	default:
+		c.noter.Note(now, "", f.rec.Spec.VM, before.String()+" → "+s.Phase.String())
+	}
+}
+
+// handOff resolves the options, then lets the VM name this migration. A VM that
+// has moved since the target was chosen is not handed over.
+func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) error {
+	g := c.view.guest(f.rec.Spec.VM)
+	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
+		return nil
+	}
+	if f.rec.Options == nil {
+		next := *f.rec
+		next.Options, next.Policy, next.State.Budget = c.resolve(g.rec, f.rec.State.Target)
+		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+			return err
+		}
+	}
+	claimed := *g.rec
+	claimed.Claim = f.rec.Spec.ID
+	_, err := c.put(ctx, &claimed, now)
+	return err
+}
+
+// settle writes down where the VM is after its migration has ended, and forgets
+// migrations that nobody needs any more.
+func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
+	g := c.view.guest(f.rec.Spec.VM)
+	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
+		next := *g.rec
+		next.Claim = ""
+		if f.rec.State.Phase == migration.Succeeded {
+			next.Host, next.Mark = f.rec.State.Target, ""
+		}
+		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+			return err
+		}
+	}
+	if !f.rec.State.Released {
+		c.view.dirty.Add(f.rec.Spec.ID)
+		return nil
+	}
+	for _, gone := range c.core.Collect(attempts(g)) {
+		if old := c.view.flights[gone.ID]; old != nil && old.cleared(g.rec == nil) {
+			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, record.Stale) {
+				return err
+			}
+			c.view.forget(old.rec.Key())
+		}
+	}
+	return nil
+}
+
+// remains returns the host on which something of an ended migration may be left.
+func (f *flight) remains() hypervisor.HostName {
+	if f.rec.State.Phase == migration.Succeeded {
+		return f.rec.State.Source
+	}
+	return f.rec.State.Target
+}
+
+// cleared reports whether nothing of an ended migration is left on its hosts.
+func (f *flight) cleared(vmGone bool) bool {
+	switch s := &f.rec.State; {
+	case !s.Phase.Final():
+		return false
+	case vmGone || s.Target == "":
+		return true
+	case s.Phase == migration.Succeeded:
+		return f.rec.Source.Released
+	}
+	return f.rec.Target.Discarded || f.rec.Target.Address == ""
+}

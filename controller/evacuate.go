@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// draining reports whether a host carries the drain taint.
+func (c *Controller) draining(h *record.Host) bool {
+	return c.config.Evacuation.Draining(evacuation.Host{Name: h.Host.Name, Taints: h.Taints})
+}
+
+// evacuate plans who leaves a host now, and creates their migrations. It also
+// takes back what a drain that was withdrawn has not begun.
+func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now time.Time) error {
+	s := c.view.site(host)
+	if !c.draining(s.rec) {
+		if err := c.withdraw(ctx, s, now); err != nil || s.marked == 0 {
+			return err
+		}
+	}
+	guests := s.asGuests()
+	h := evacuation.Host{Name: host, Taints: s.rec.Taints, Missing: s.rec.Version == 0}
+	load := evacuation.Load{InCluster: c.view.slots.Running(), FromHost: c.view.slots.From(host)}
+	plan := evacuation.Plan(c.config.Evacuation, h, guests, load)
+	for _, vm := range plan.Warn {
+		c.noter.Note(now, "", vm, "cannot migrate: "+c.view.guest(vm).rec.WhyNot)
+	}
+	for i, create := range plan.Create {
+		err := c.create(ctx, create, now.Add(time.Duration(i)))
+		if err != nil {
+			c.later.Set(host, now.Add(c.config.Retry))
+			return err
+		}
+	}
+	if plan.Again > 0 {
+		c.later.Set(host, now.Add(plan.Again))
+	}
+	return nil
+}
+
+// asGuests lists the VMs on a host as evacuation sees them.
+func (s *site) asGuests() []evacuation.Guest {
+	guests := make([]evacuation.Guest, 0, len(s.guests))
+	for _, g := range s.guests { // Plan does not depend on their order
+		guests = append(guests, g.asGuest())
+	}
+	return guests
+}
+
+func (g *guest) asGuest() evacuation.Guest {
+	return evacuation.Guest{
+		ID: g.rec.VM.ID, Final: g.rec.Ended, Strategy: g.rec.Strategy,
+		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
+		Moving: g.moving(), Instances: 1, Memory: g.rec.VM.Memory,
+	}
+}
+
+// moving reports whether an unfinished migration of the VM exists.
+func (g *guest) moving() bool {
+	return slices.ContainsFunc(g.flights, func(f *flight) bool {
+		return !f.rec.State.Phase.Final()
+	})
+}
+
+// create stores a migration. Its name is the VM's with a number that no
+// migration of the VM has had.
+func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
+	g := c.view.guest(e.VM)
+	m := &record.Migration{Spec: migration.Spec{
+		ID: migration.ID(fmt.Sprintf("%s#%d", e.VM, g.lastNumber()+1)), VM: e.VM, Created: now,
+		Priority: e.Priority, By: migration.Evacuation}}
+	_, err := c.put(ctx, m, now)
+	return err
+}
+
+// lastNumber returns the largest number in the names of the VM's migrations. The
+// newest ones are always kept.
+func (g *guest) lastNumber() int {
+	last := 0
+	for _, f := range g.flights {
+		id := string(f.rec.Spec.ID)
+		if n, err := strconv.Atoi(id[strings.LastIndexByte(id, '#')+1:]); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last
+}
+
+// withdraw undoes evacuations whose drain or mark was taken back: migrations
+// that they created and that have not been handed over are cancelled.
+func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error {
+	var flights []evacuation.Flight
+	for _, g := range s.guests {
+		if g.rec.Mark == s.rec.Host.Name {
+			continue
+		}
+		for _, f := range g.flights {
+			if !f.rec.State.Phase.Final() && !f.rec.Cancel {
+				flights = append(flights, evacuation.Flight{ID: f.rec.Spec.ID, VM: f.rec.Spec.VM,
+					Phase: f.rec.State.Phase, By: f.rec.Spec.By, From: s.rec.Host.Name})
+			}
+		}
+	}
+	if len(flights) == 0 {
+		return nil
+	}
+	h := evacuation.Host{Name: s.rec.Host.Name, Taints: s.rec.Taints}
+	for _, id := range evacuation.Cancel(c.config.Evacuation, h, s.asGuests(), flights).Cancel {
+		next := *c.view.flights[id].rec
+		next.Cancel = true
+		if _, err := c.put(ctx, &next, now); err != nil {
+			c.later.Set(s.rec.Host.Name, now.Add(c.config.Retry))
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// observation is what the core sees, and where the VM is.
+type observation struct {
+	migration.Observation
+	source hypervisor.HostName
+}
+
+// observe puts together all that is known about one migration.
+func (c *Controller) observe(f *flight, now time.Time) observation {
+	m, g := f.rec, c.view.guest(f.rec.Spec.VM)
+	o := observation{Observation: migration.Observation{Now: now,
+		Canceled: m.Cancel, Report: report(m), Target: c.target(m)}}
+	if g.rec == nil {
+		return o
+	}
+	home := c.view.site(g.rec.Host)
+	o.source = g.rec.Host
+	o.VM = migration.Guest{Exists: true, Final: g.rec.Ended,
+		Running: !g.rec.Ended && !g.rec.Stopped,
+		Hotplug: g.rec.Holds.Hotplug, UtilityVolumes: g.rec.Holds.UtilityVolumes,
+		Backup: g.rec.Holds.Backup, CPUChange: g.rec.Holds.CPUChange,
+		MemoryChange: g.rec.Holds.MemoryChange}
+	o.Running = g.rec.Host != "" && !home.rec.Fenced
+	o.Instances = 1
+	o.Claim = c.claim(f, g)
+	if o.Target.Exists && g.rec.Holds.Hotplug {
+		o.Attachment = migration.Instance{Exists: true, Ready: m.Target.Attached,
+			Down: m.Target.Detached}
+	}
+	if m.State.Phase == migration.Pending && !o.Target.Exists {
+		c.observePending(f, g, &o, now)
+	}
+	return o
+}
+
+// observePending adds what only matters before there is a target.
+func (c *Controller) observePending(f *flight, g *guest, o *observation, now time.Time) {
+	for _, other := range g.flights {
+		if other != f && other.rec.State.Phase.Final() && !other.cleared(false) &&
+			!c.view.site(other.remains()).rec.Lost {
+			o.Instances++
+		}
+	}
+	if f.rec.Spec.By != migration.User && len(g.flights) > 1 {
+		o.Backoff = c.core.Backoff(f.rec.Spec.ID, attempts(g))
+	}
+	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
+	f.gate = o.Gate
+}
+
+// claim says whom the VM names; before the hand-over the VM's oldest unfinished
+// migration counts as named. A migration that the VM still names has not been
+// settled, even when it has ended: until then nobody knows where the VM is, and
+// no other may have it. It only does not keep another from being accepted.
+func (c *Controller) claim(f *flight, g *guest) migration.Claim {
+	asked := f.rec.State.Phase == migration.Unset
+	switch named := c.view.flights[g.rec.Claim]; {
+	case g.rec.Claim == f.rec.Spec.ID:
+		return migration.ClaimedBySelf
+	case asked && unfinishedBefore(g, f):
+		return migration.ClaimedByOther
+	case g.rec.Claim == "":
+		return migration.Unclaimed
+	case asked && named != nil && named.rec.State.Phase.Final():
+		return migration.ClaimedByEnded
+	}
+	return migration.ClaimedByOther
+}
+
+func unfinishedBefore(g *guest, f *flight) bool {
+	for _, other := range g.flights {
+		if other == f {
+			return false
+		}
+		if !other.rec.State.Phase.Final() {
+			return true
+		}
+	}
+	return false
+}
+
+// report puts the agents' reports into the core's terms.
+func report(m *record.Migration) migration.Report {
+	return migration.Report{
+		TargetNamed: m.Options != nil,
+		Address:     m.Target.Address != "",
+		Began:       m.Source.Began,
+		Started:     m.Source.Started,
+		Completed:   m.Target.Completed,
+		Arrived:     m.Target.Completed,
+		Failed:      m.Source.Failed || bothDead(m),
+		Aborting:    m.Source.Aborting,
+		PostCopy:    m.Source.Mode == hypervisor.PostCopy,
+	}
+}
+
+// bothDead reports whether there is evidence that neither copy runs: the source's
+// host is dead, and the target never had the VM. It rests where it was.
+func bothDead(m *record.Migration) bool {
+	if m.Target.Completed || !m.Dead(m.State.Source) {
+		return false
+	}
+	return m.Target.Discarded || m.Dead(m.State.Target)
+}
+
+// target says what is known about the target. A target whose host is not heard
+// of is given up while nothing has begun; afterwards only its fencing counts.
+func (c *Controller) target(m *record.Migration) migration.Instance {
+	if m.State.Target == "" {
+		return migration.Instance{}
+	}
+	host := c.view.site(m.State.Target).rec
+	gone := m.State.Phase.Final() && (m.Target.Discarded || m.Target.Address == "")
+	return migration.Instance{
+		Exists:  !gone,
+		Pending: !m.Target.Ready,
+		Ready:   m.Target.Ready,
+		Told:    m.Target.Completed,
+		Created: m.State.Entered,
+		Down: !m.Target.Completed && (m.Target.Down || len(m.Target.Refused) > 0 ||
+			host.Fenced || host.Lost && !m.Source.Began),
+	}
+}
+
+// attempts lists a VM's migrations as the core's history.
+func attempts(g *guest) []migration.Attempt {
+	list := make([]migration.Attempt, 0, len(g.flights))
+	for _, f := range g.flights {
+		m := f.rec
+		a := migration.Attempt{ID: m.Spec.ID, By: m.Spec.By, Created: m.Spec.Created,
+			Phase: m.State.Phase, Target: m.State.Target, Because: m.State.Because,
+			ReportedFailed: m.Source.Failed, ReportedCompleted: m.Target.Completed}
+		if m.State.Phase == migration.Failed {
+			a.FailedAt = m.State.Entered
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// resolve returns the options of a VM's migration, the policy that won, and the
+// bound of the transfer. The VM's labels include where it is and where it goes,
+// so that a policy may select on them.
+// Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
+func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy.Options, string,
+	time.Duration) {
+	labels := make(policy.Labels, len(vm.Labels)+2)
+	for k, v := range vm.Labels {
+		labels[k] = v
+	}
+	labels["kubevirt.io/nodeName"] = string(vm.Host)
+	labels["kubevirt.io/migrationTargetNodeName"] = string(target)
+	matcher := policy.Matcher{Compatible: c.core.Compatible}
+	options, name := matcher.Resolve(*c.config.Cluster, c.config.Policies, labels,
+		c.config.Namespaces[vm.Namespace])
+	budget := convergence.Budget(vm.VM.Memory, 0, options.CompletionTimeoutPerGiB)
+	return &options, name, 2 * budget
+}

@@ -1,0 +1,194 @@
+package record
+
+import (
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/policy"
+)
+
+// A Version says which writing of a record this is. The store gives it; zero is
+// a record that was never stored.
+type Version uint64
+
+// A Kind is a kind of record.
+type Kind uint8
+
+// The kinds.
+const (
+	MigrationKind Kind = iota + 1
+	VMKind
+	HostKind
+)
+
+// A Key names a record.
+type Key struct {
+	Kind Kind
+	Name string
+}
+
+// A Record is one thing that is stored: a *[Migration], a *[VM] or a *[Host].
+// Nobody changes a record that was stored or read: copy it first.
+type Record interface {
+	Key() Key
+	At() Version
+	// With returns a copy with another version.
+	With(Version) Record
+	// Concerns lists the hosts whose agents are to see it.
+	Concerns() []hypervisor.HostName
+}
+
+// Migration is all that is kept about one migration.
+type Migration struct {
+	Version Version
+
+	Spec   migration.Spec // written once, by whoever asked
+	Cancel bool           // written by whoever no longer wants it
+
+	State   migration.State // written by the controller only
+	Options *policy.Options `json:",omitempty"` // resolved at hand-over; controller only
+	Policy  string          `json:",omitempty"` // the policy that won; controller only
+	// Evidence is what is known about dead copies; controller only.
+	Evidence []hypervisor.Evidence `json:",omitempty"`
+
+	Source SourceReport // written by the source host's agent only
+	Target TargetReport // written by the target host's agent only
+}
+
+// SourceReport is what the source's agent says.
+type SourceReport struct {
+	Began   bool // about to send: from here on only a report ends the migration
+	Started bool // the hypervisor accepted, or may have
+	// HandedOver: the hypervisor said that the target holds the complete state:
+	// from here on the VM is the target's, whatever becomes of it there.
+	HandedOver bool `json:",omitempty"`
+	// Failed: the transfer has ended and the source kept the VM.
+	Failed bool
+	// Unresolved: the VM has stopped here, or is gone, and only the target can
+	// say whether it runs.
+	Unresolved bool
+	Aborting   bool // the abort was passed on
+	Released   bool // nothing of the VM is left here
+	Mode       hypervisor.Mode
+	Error      string             `json:",omitempty"` // the hypervisor's words
+	Sent       hypervisor.Bytes   // at the last look that was worth a write
+	Blackout   time.Duration      `json:",omitempty"` // measured by the hypervisor
+	Monitor    *convergence.State `json:",omitempty"` // what convergence remembers
+	Looked     time.Time          `json:",omitzero"`  // when Monitor was last stored
+}
+
+// TargetReport is what the target's agent says.
+type TargetReport struct {
+	Ready    bool               // there is room
+	Attached bool               // hot-plugged volumes are there
+	Detached bool               // what attached them has ended
+	Refused  []placement.Reason `json:",omitempty"` // why there is no room
+	Address  hypervisor.Address `json:",omitempty"`
+	// Completed: the VM runs here.
+	Completed bool
+	// Down: the target ended before the VM ran.
+	Down bool
+	// Discarded: the copy here did not and will not run: evidence.
+	Discarded bool
+}
+
+// Key implements Record.
+func (m *Migration) Key() Key { return Key{MigrationKind, string(m.Spec.ID)} }
+
+// At implements Record.
+func (m *Migration) At() Version { return m.Version }
+
+// With implements Record.
+func (m *Migration) With(v Version) Record { c := *m; c.Version = v; return &c }
+
+// Concerns implements Record.
+func (m *Migration) Concerns() []hypervisor.HostName {
+	return []hypervisor.HostName{m.State.Source, m.State.Target}
+}
+
+// Dead reports whether the record holds evidence that the VM's copy on host is
+// dead.
+func (m *Migration) Dead(host hypervisor.HostName) bool {
+	return slices.ContainsFunc(m.Evidence, func(e hypervisor.Evidence) bool {
+		return e.Dead(m.Spec.VM, host)
+	})
+}
+
+// VM is what is kept about one virtual machine.
+type VM struct {
+	Version Version
+
+	// Written by its operator.
+	VM         hypervisor.VM
+	Namespace  string                 `json:",omitempty"`
+	Labels     policy.Labels          `json:",omitempty"`
+	Strategy   evacuation.Strategy    `json:",omitempty"`
+	Migratable bool                   // it can migrate live
+	WhyNot     string                 `json:",omitempty"`
+	Placement  *placement.Constraints `json:",omitempty"`
+	Mark       hypervisor.HostName    `json:",omitempty"` // the host it was asked to leave
+	Holds      Holds                  // what keeps it from migrating for a while
+	Stopped    bool                   // it shall not run
+
+	// Written by the controller.
+	Host  hypervisor.HostName // where it runs, or rests
+	Claim migration.ID        `json:",omitempty"` // the migration that moves it
+
+	// Written by the agent of Host.
+	Boots int  // how often it was started anew
+	Ended bool // it has shut down by itself
+}
+
+// Holds are what others do with a VM that a migration must respect.
+type Holds struct {
+	Backup         bool `json:",omitempty"`
+	UtilityVolumes bool `json:",omitempty"`
+	Hotplug        bool `json:",omitempty"`
+	CPUChange      bool `json:",omitempty"`
+	MemoryChange   bool `json:",omitempty"`
+}
+
+// Key implements Record.
+func (v *VM) Key() Key { return Key{VMKind, string(v.VM.ID)} }
+
+// At implements Record.
+func (v *VM) At() Version { return v.Version }
+
+// With implements Record.
+func (v *VM) With(n Version) Record { c := *v; c.Version = n; return &c }
+
+// Concerns implements Record.
+func (v *VM) Concerns() []hypervisor.HostName { return []hypervisor.HostName{v.Host} }
+
+// Host is what is kept about one host.
+type Host struct {
+	Version Version
+	Host    hypervisor.Host // written by its agent
+
+	// Written by its operator.
+	Labels placement.Labels  `json:",omitempty"`
+	Taints []placement.Taint `json:",omitempty"`
+	Closed bool              // takes no VMs
+
+	// Written by whoever keeps the leases: the agent is not heard.
+	Lost bool
+	// Written by whoever fences: the host was cut off from power or disks.
+	Fenced bool
+}
+
+// Key implements Record.
+func (h *Host) Key() Key { return Key{HostKind, string(h.Host.Name)} }
+
+// At implements Record.
+func (h *Host) At() Version { return h.Version }
+
+// With implements Record.
+func (h *Host) With(v Version) Record { c := *h; c.Version = v; return &c }
+
+// Concerns implements Record.
+func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h.Host.Name} }

@@ -1,0 +1,88 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Store keeps records. Every error is a *[StoreError].
+type Store interface {
+	// Get answers one record; one that is not there is nil and no error.
+	Get(context.Context, Key) (Record, error)
+	// Put stores a record on condition that the stored one still has its
+	// version; version zero creates. It answers the record as stored.
+	Put(context.Context, Record) (Record, error)
+	// Delete removes a record on condition that it still has its version.
+	Delete(context.Context, Record) error
+	// Changes answers what changed in a feed after a revision, in order and as it
+	// is now; a record may be in it more than once. A record that no longer
+	// concerns the feed's host is answered once more, as it is now, so that the
+	// host learns of it. When the store no longer knows what changed since then,
+	// it answers everything that is in the feed and says Reset.
+	Changes(context.Context, Feed, Revision) (Changes, error)
+}
+
+// A Revision is a moment in the life of a store; zero is before everything.
+type Revision uint64
+
+// A Feed is a part of the records: those that concern one host, or all.
+type Feed struct{ Host hypervisor.HostName }
+
+// Everything is the feed of all records.
+var Everything = Feed{}
+
+// Changes are what changed in a feed.
+type Changes struct {
+	Records []Record
+	Gone    []Key
+	Next    Revision // ask for what comes after this the next time
+	Reset   bool     // Records is all there is; forget what is not in it
+}
+
+// StoreError is a store operation that failed.
+type StoreError struct {
+	Op   string // the method: "Put"
+	Key  Key
+	Kind StoreKind
+	Err  error // the store's own words
+}
+
+// Error says what happened, to what, and why.
+func (e *StoreError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("store: %s %s: %s", e.Op, e.Key.Name, e.Kind)
+	}
+	return fmt.Sprintf("store: %s %s: %s: %v", e.Op, e.Key.Name, e.Kind, e.Err)
+}
+
+// Unwrap returns the store's own error.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, record.Stale) work.
+func (e *StoreError) Is(target error) bool { return target == error(e.Kind) }
+
+// A StoreKind says what may be done about an error.
+type StoreKind uint8
+
+// The kinds of errors.
+const (
+	// Unanswered: the operation may or may not have taken effect.
+	Unanswered StoreKind = iota
+	// Stale: somebody wrote the record since it was read. Read and decide again.
+	Stale
+	// Unavailable: it did not take effect and may succeed later.
+	Unavailable
+)
+
+// Error names the kind.
+func (k StoreKind) Error() string {
+	switch k {
+	case Stale:
+		return "written by somebody else"
+	case Unavailable:
+		return "unavailable"
+	}
+	return "no answer"
+}
