@@ -4,8 +4,27 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/policy"
 )
+
+// A Fleet is everything that a file says about a cluster. Hosts, VMs, policies
+// and migrations are ordered by name. Entries that were written as one range
+// share their labels and constraints, which therefore must not be changed.
+type Fleet struct {
+	Hosts    []Host
+	VMs      []VM
+	Policies []policy.Policy
+	// Config has every default applied.
+	Config policy.Cluster
+	// EvictionStrategy holds for VMs whose own is Unset. Default: None.
+	// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:116.
+	EvictionStrategy evacuation.Strategy
+	Namespaces       map[string]placement.Labels
+	Migrations       []Migration // that have not ended
+	Warnings         []Problem
+}
 
 // A Host is a host of the fleet.
 type Host struct {
@@ -30,4 +49,16 @@ type VM struct {
 	Marked    hypervisor.HostName // it was asked to leave this host
 	Placement placement.Constraints
 	Workload  fake.Workload
+}
+
+// A Migration is one that had not ended when the fleet was looked at.
+type Migration struct {
+	migration.Spec // its ID is "namespace/name"
+	Phase          migration.Phase
+	// Leaving is the host whose evacuation asked for the migration, or "".
+	Leaving hypervisor.HostName
+	// Source and Chosen are where it comes from and the target that it was
+	// given; both are "" until the VM was handed over. Spec.Target is only what
+	// was asked for.
+	Source, Chosen hypervisor.HostName
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// mostLeft is how many VMs that stayed are explained in the table.
+const mostLeft = 20
+
+// table prints the answer for people.
+func (a answer) table(out io.Writer, ending sim.Ending) error {
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "%s (seed %d)\n\n", a.Scenario, a.Seed)
+	if len(a.Evacuations) > 0 {
+		fmt.Fprintf(t, "HOST\tDRAINED AT\tEMPTY AFTER\tLEFT\n")
+	}
+	for _, e := range a.Evacuations {
+		empty := "never"
+		if e.EmptySeconds != nil {
+			empty = span(*e.EmptySeconds - e.StartSeconds)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, span(e.StartSeconds), empty, len(e.Left))
+	}
+	fmt.Fprintln(t)
+	m := a.Migrations
+	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d aborted\n", m.Total, m.Succeeded,
+		m.Failed, m.Aborted)
+	fmt.Fprintf(t, "blackout\tp50 %.0f ms, p99 %.0f ms, max %.0f ms\n", a.Downtime.P50,
+		a.Downtime.P99, a.Downtime.Max)
+	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
+	fmt.Fprintf(t, "took\t%s\n", a.took())
+	fmt.Fprintf(t, "simulated\t%s in %.2f s, %d events\n", span(a.VirtualSeconds), a.WallSeconds,
+		a.Events)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	a.left(out)
+	for _, v := range a.Violations {
+		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", span(v.AtSeconds), v.Invariant, v.Detail)
+	}
+	switch ending {
+	case sim.Futile:
+		fmt.Fprintln(out, "\ngiven up: the same migrations fail again and again")
+	case sim.TimeIsUp:
+		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it came to rest")
+	}
+	return nil
+}
+
+// took compares the time it took with the physical lower bound.
+func (a answer) took() string {
+	first, last := -1.0, -1.0
+	for _, e := range a.Evacuations {
+		if first < 0 || e.StartSeconds < first {
+			first = e.StartSeconds
+		}
+		if e.EmptySeconds != nil {
+			last = max(last, *e.EmptySeconds)
+		}
+	}
+	bound := fmt.Sprintf("lower bound %s (bytes over the narrowest link)", span(a.LowerBoundSeconds))
+	if last < 0 || a.LowerBoundSeconds == 0 {
+		return bound
+	}
+	return fmt.Sprintf("%s, %.2f times the %s", span(last-first), (last-first)/a.LowerBoundSeconds,
+		bound)
+}
+
+// left explains who stayed.
+func (a answer) left(out io.Writer) {
+	n := 0
+	for _, e := range a.Evacuations {
+		for _, l := range e.Left {
+			if n++; n > mostLeft {
+				continue
+			}
+			fmt.Fprintf(out, "\n%s stays on %s\n", sim.Short(l.VM), e.Host)
+			for _, r := range l.Reasons {
+				fmt.Fprintf(out, "  %s: needs %s, has %s\n", r.Check, r.Need, r.Have)
+			}
+		}
+	}
+	if n > mostLeft {
+		fmt.Fprintf(out, "\n… and %d more; --json lists them all\n", n-mostLeft)
+	}
+}
+
+// span formats seconds for people: two units at most.
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", seconds)
+	case d < time.Hour:
+		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}

@@ -1,0 +1,312 @@
+package inventory
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// ReadFleet reads godwit's own YAML, a [Spec], of at most [MaxInput] bytes. The
+// name is the file's, for problems. An error is [Problems], unless r fails.
+func ReadFleet(name string, r io.Reader) (*Fleet, error) {
+	data, err := document.ReadAll(name, r, MaxInput)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := document.Parse(name, 1, data)
+	if err != nil {
+		return nil, err
+	}
+	var spec Spec
+	if err := doc.Decode(&spec); err != nil {
+		return nil, err
+	}
+	return spec.Fleet(name, doc.Line)
+}
+
+// Positions returns the line of a field, such as "vms[3].host", or 0 when it is
+// not known. [document.Document.Line] is one.
+type Positions func(field string) int
+
+// Fleet checks a spec and returns what it describes, or all [Problems]. The name
+// is that of the file the spec comes from; lines may be nil.
+func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
+	if lines == nil {
+		lines = func(string) int { return 0 }
+	}
+	b := &specBuilder{Builder: NewBuilder(name), lines: lines}
+	b.defaults = b.readDefaults(s.Defaults)
+	if s.EvictionStrategy != "" {
+		b.EvictBy(b.strategy("evictionStrategy", s.EvictionStrategy))
+	}
+	for name, labels := range s.Namespaces {
+		b.AddNamespace(name, labels)
+	}
+	for i := range s.Hosts {
+		b.host(fmt.Sprintf("hosts[%d]", i), &s.Hosts[i])
+	}
+	for i := range s.VMs {
+		b.vm(fmt.Sprintf("vms[%d]", i), &s.VMs[i])
+	}
+	b.config("config", s.Config)
+	for i := range s.Policies {
+		b.policy(fmt.Sprintf("policies[%d]", i), &s.Policies[i])
+	}
+	return b.Fleet()
+}
+
+// specBuilder builds a fleet from a spec. Its methods take the path of what they
+// read and report what is wrong with it.
+type specBuilder struct {
+	*Builder
+	lines    Positions
+	defaults Defaults
+	hostsAt  map[string][]string // expanded host patterns of VMs
+}
+
+func (b *specBuilder) wrong(field, format string, args ...any) {
+	if b.Full() {
+		b.Errorf(0, "", "")
+		return
+	}
+	b.Errorf(b.lines(field), field, format, args...)
+}
+
+func (b *specBuilder) host(at string, s *HostSpec) {
+	h := Host{
+		Host: hypervisor.Host{
+			Memory: b.bytes(at+".memory", s.Memory, true),
+			CPUs:   s.CPUs,
+			Link:   b.bandwidth(at+".link", s.Link),
+		},
+		Labels: s.Labels,
+		Closed: s.Cordoned || s.Down,
+		Down:   s.Down,
+	}
+	if s.CPUs <= 0 {
+		b.wrong(at+".cpus", "needs 1 or more, has %d", s.CPUs)
+	}
+	if h.Link == 0 {
+		h.Link = b.defaults.LinkOf(s.Labels)
+	}
+	for i, text := range s.Taints {
+		taint, err := parseTaint(text)
+		if err != nil {
+			b.wrong(fmt.Sprintf("%s.taints[%d]", at, i), "%v", err)
+		}
+		h.Taints = append(h.Taints, taint)
+	}
+	line := b.lines(at)
+	for _, name := range b.names(at+".name", s.Name, MaxNames-len(b.fleet.Hosts)) {
+		h.Name = hypervisor.HostName(name)
+		b.AddHost(line, h)
+	}
+}
+
+func (b *specBuilder) vm(at string, s *VMSpec) {
+	namespace := s.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	b.dns(at+".namespace", namespace)
+	v := VM{
+		VM: hypervisor.VM{
+			Memory: b.bytes(at+".memory", s.Memory, true),
+			CPUs:   s.CPUs,
+		},
+		Namespace:  namespace,
+		Labels:     s.Labels,
+		Strategy:   b.strategy(at+".strategy", s.Strategy),
+		Migratable: s.WhyNot == "",
+		WhyNot:     s.WhyNot,
+		Placement:  b.constraints(at, s),
+	}
+	if s.Migratable != nil {
+		v.Migratable = *s.Migratable
+	}
+	if v.Migratable && s.WhyNot != "" {
+		b.wrong(at+".whyNot", "it is migratable")
+	}
+	switch {
+	case s.CPUs < 0:
+		b.wrong(at+".cpus", "needs 1 or more, has %d", s.CPUs)
+	case s.CPUs == 0:
+		v.CPUs = 1
+	}
+	load := b.load(at, s.LoadSpec)
+	if load == (Load{}) {
+		load = b.defaults.LoadOf(s.Labels)
+	} else if load.WorkingSet > v.Memory && v.Memory > 0 {
+		b.wrong(at+".workingSet", "%s is more than the memory, %s", load.WorkingSet, v.Memory)
+	}
+	v.Workload = load.Workload(v.Memory)
+	b.deal(at, s, v)
+}
+
+// deal adds a VM for each name, on the hosts in turn.
+func (b *specBuilder) deal(at string, s *VMSpec, v VM) {
+	hosts := b.hostNames(at+".host", s.Host)
+	line := b.lines(at)
+	for i, name := range b.names(at+".name", s.Name, MaxNames-len(b.fleet.VMs)) {
+		v.ID = hypervisor.VMID(v.Namespace + "/" + name)
+		if len(hosts) > 0 {
+			v.Host = hypervisor.HostName(hosts[i%len(hosts)])
+		}
+		if s.Marked {
+			v.Marked = v.Host
+		}
+		b.AddVM(line, v)
+	}
+}
+
+// hostNames remembers what patterns stand for: many VMs repeat a few of them.
+func (b *specBuilder) hostNames(at, pattern string) []string {
+	if pattern == "" {
+		return nil
+	}
+	if hosts, known := b.hostsAt[pattern]; known {
+		return hosts
+	}
+	hosts := b.names(at, pattern, len(b.fleet.Hosts))
+	if len(b.hostsAt) < 100 {
+		if b.hostsAt == nil {
+			b.hostsAt = make(map[string][]string)
+		}
+		b.hostsAt[pattern] = hosts
+	}
+	return hosts
+}
+
+func (b *specBuilder) names(at, pattern string, limit int) []string {
+	names, err := ExpandNames(pattern, max(1, limit))
+	if err != nil {
+		b.wrong(at, "%v", err)
+		return nil
+	}
+	if len(names) > 0 {
+		b.dns(at, names[0])
+	}
+	return names
+}
+
+// dns: names appear in IDs, in traces and on terminals.
+func (b *specBuilder) dns(at, name string) {
+	ok := name != "" && len(name) <= MaxName
+	for _, c := range name {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune("-._", c))
+	}
+	if !ok {
+		b.wrong(at, "%q is no name: 1 to %d letters, digits and -._", name, MaxName)
+	}
+}
+
+func (b *specBuilder) constraints(at string, s *VMSpec) placement.Constraints {
+	c := placement.Constraints{
+		Selector: s.NodeSelector, Affinity: s.Affinity, Apart: []string(s.Apart),
+	}
+	for i, text := range s.Tolerations {
+		t, err := parseToleration(text)
+		if err != nil {
+			b.wrong(fmt.Sprintf("%s.tolerations[%d]", at, i), "%v", err)
+		}
+		c.Tolerations = append(c.Tolerations, t)
+	}
+	for i, term := range s.Affinity {
+		for j, r := range term {
+			field := fmt.Sprintf("%s.affinity[%d][%d]", at, i, j)
+			if err := checkRequirement(r); err != nil {
+				b.wrong(field, "%v", err)
+			}
+		}
+	}
+	return c
+}
+
+func (b *specBuilder) strategy(at, word string) evacuation.Strategy {
+	s, err := evacuation.ParseStrategy(word)
+	if err != nil {
+		b.wrong(at, "%v", err)
+	}
+	return s
+}
+
+func (b *specBuilder) readDefaults(s DefaultsSpec) Defaults {
+	d := Defaults{
+		Link: b.bandwidth("defaults.link", s.Link),
+		Load: b.load("defaults", s.LoadSpec),
+	}
+	for i, o := range s.Overrides {
+		at := fmt.Sprintf("defaults.overrides[%d]", i)
+		override := Override{
+			Hosts: o.Hosts, Link: b.bandwidth(at+".link", o.Link),
+			VMs: o.VMs, Load: b.load(at, o.LoadSpec),
+		}
+		if err := override.Validate(); err != nil && b.Err() == nil {
+			b.wrong(at, "%v", err)
+		}
+		d.Overrides = append(d.Overrides, override)
+	}
+	return d
+}
+
+func (b *specBuilder) load(at string, s LoadSpec) Load {
+	load := Load{
+		Class:      s.Class,
+		Dirty:      b.bandwidth(at+".dirty", s.Dirty),
+		WorkingSet: b.bytes(at+".workingSet", s.WorkingSet, false),
+		ColdDirty:  b.bandwidth(at+".coldDirty", s.ColdDirty),
+	}
+	if err := load.Validate(); err != nil {
+		b.wrong(at+".class", "%v", err)
+	}
+	return load
+}
+
+// bytes reads an amount that is more than 0; needed says that it must be there.
+func (b *specBuilder) bytes(at, text string, needed bool) hypervisor.Bytes {
+	if text == "" && !needed {
+		return 0
+	}
+	n, err := ParseBytes(text)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("needs more than 0")
+	}
+	if err != nil {
+		b.wrong(at, "%v", err)
+	}
+	return n
+}
+
+// bandwidth reads a speed that is more than 0, if it is there.
+func (b *specBuilder) bandwidth(at, text string) hypervisor.Bandwidth {
+	if text == "" {
+		return 0
+	}
+	n, err := ParseBandwidth(text)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("needs more than 0")
+	}
+	if err != nil {
+		b.wrong(at, "%v", err)
+	}
+	return n
+}
+
+// duration reads a duration, if it is there.
+func (b *specBuilder) duration(at, text string) *time.Duration {
+	if text == "" {
+		return nil
+	}
+	d, err := ParseDuration(text)
+	if err != nil {
+		b.wrong(at, "%v", err)
+	}
+	return &d
+}

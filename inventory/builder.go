@@ -1,0 +1,209 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/policy"
+)
+
+// A Builder puts a fleet together from what a file says, piece by piece and in
+// any order, and reports what does not fit. It must come from [NewBuilder].
+type Builder struct {
+	document.Report
+	fleet    Fleet
+	hosts    map[hypervisor.HostName]int // the lines of the hosts, by name
+	vms      map[hypervisor.VMID]int
+	policies map[string]int
+	moves    map[hypervisor.VMID]int // unfinished migrations, by VM
+}
+
+// NewBuilder returns a builder of a fleet without anything, with the default
+// configuration. The file is only named in problems.
+func NewBuilder(file string) *Builder {
+	return &Builder{
+		Report: document.Report{File: file},
+		fleet: Fleet{
+			Config:           policy.Default(),
+			EvictionStrategy: evacuation.None,
+			Namespaces:       make(map[string]placement.Labels),
+		},
+		hosts:    make(map[hypervisor.HostName]int),
+		vms:      make(map[hypervisor.VMID]int),
+		policies: make(map[string]int),
+		moves:    make(map[hypervisor.VMID]int),
+	}
+}
+
+// AddHost adds a host that the file describes in this line.
+func (b *Builder) AddHost(line int, h Host) {
+	field := fmt.Sprintf("host %s", h.Name)
+	if first, twice := b.hosts[h.Name]; twice {
+		b.Errorf(line, field, "there is already a host of this name in line %d", first)
+		return
+	}
+	switch {
+	case len(b.fleet.Hosts) >= MaxNames:
+		b.Errorf(line, field, "a fleet has at most %d hosts", MaxNames)
+	case h.Name == "" || len(h.Name) > MaxName:
+		b.Errorf(line, field, "a name has 1 to %d characters", MaxName)
+	case h.Memory < 0 || h.CPUs < 0 || h.Link <= 0:
+		b.Errorf(line, field, "it needs memory, CPUs and a link that are not negative, "+
+			"has %s, %d and %s", h.Memory, h.CPUs, h.Link)
+	default:
+		b.hosts[h.Name] = line
+		b.fleet.Hosts = append(b.fleet.Hosts, h)
+	}
+}
+
+// AddVM adds a VM that the file describes in this line.
+func (b *Builder) AddVM(line int, v VM) {
+	field := fmt.Sprintf("vm %s", v.ID)
+	if first, twice := b.vms[v.ID]; twice {
+		b.Errorf(line, field, "there is already a VM of this name in line %d", first)
+		return
+	}
+	switch {
+	case len(b.fleet.VMs) >= MaxNames:
+		b.Errorf(line, field, "a fleet has at most %d VMs", MaxNames)
+	case v.ID == "" || len(v.ID) > 2*MaxName+1:
+		b.Errorf(line, field, "a name has 1 to %d characters", MaxName)
+	case v.Memory <= 0 || v.CPUs <= 0:
+		b.Errorf(line, field, "it needs memory and CPUs, has %s and %d", v.Memory, v.CPUs)
+	default:
+		b.vms[v.ID] = line
+		b.fleet.VMs = append(b.fleet.VMs, v)
+	}
+}
+
+// AddPolicy adds a policy. What KubeVirt's admission refuses is a problem.
+func (b *Builder) AddPolicy(line int, p policy.Policy) {
+	field := fmt.Sprintf("policy %s", p.Name)
+	if first, twice := b.policies[p.Name]; twice {
+		b.Errorf(line, field, "there is already a policy of this name in line %d", first)
+		return
+	}
+	for _, wrong := range p.Validate() {
+		b.Errorf(line, field+" "+wrong.Field, "needs %s, has %s", wrong.Need, wrong.Have)
+	}
+	b.policies[p.Name] = line
+	b.fleet.Policies = append(b.fleet.Policies, p)
+}
+
+// AddMigration adds a migration that has not ended.
+func (b *Builder) AddMigration(line int, m Migration) {
+	field := fmt.Sprintf("migration %s", m.ID)
+	if first, twice := b.moves[m.VM]; twice {
+		b.Warnf(line, field, "line %d has another unfinished migration of %s", first, m.VM)
+	}
+	b.moves[m.VM] = line
+	b.fleet.Migrations = append(b.fleet.Migrations, m)
+}
+
+// AddNamespace sets the labels of a namespace.
+func (b *Builder) AddNamespace(name string, labels placement.Labels) {
+	b.fleet.Namespaces[name] = labels
+}
+
+// Configure sets the cluster's configuration.
+func (b *Builder) Configure(line int, field string, written policy.ClusterOverrides) {
+	b.fleet.Config = written.Complete()
+	for _, wrong := range b.fleet.Config.Validate() {
+		b.Errorf(line, field+"."+wrong.Field, "needs %s, has %s", wrong.Need, wrong.Have)
+	}
+}
+
+// EvictBy sets the cluster's eviction strategy.
+func (b *Builder) EvictBy(s evacuation.Strategy) { b.fleet.EvictionStrategy = s }
+
+// Fleet returns the fleet, or all [Problems]. A VM on a host that the file does
+// not describe is one; VMs that need more than their host has are a warning. The
+// builder must not be used afterwards.
+func (b *Builder) Fleet() (*Fleet, error) {
+	b.checkHosts()
+	b.checkMigrations()
+	f := &b.fleet
+	slices.SortFunc(f.Hosts, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(f.VMs, func(x, y VM) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortFunc(f.Policies, func(x, y policy.Policy) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(f.Migrations, func(x, y Migration) int { return cmp.Compare(x.ID, y.ID) })
+	b.checkRoom()
+	b.checkPolicies()
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	f.Warnings = b.Warnings()
+	return f, nil
+}
+
+// checkHosts: every VM that runs somewhere runs on a host of the fleet.
+func (b *Builder) checkHosts() {
+	for _, v := range b.fleet.VMs {
+		for _, host := range []hypervisor.HostName{v.Host, v.Marked} {
+			if _, found := b.hosts[host]; !found && host != "" {
+				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s", v.ID), "there is no host %q", host)
+				break
+			}
+		}
+	}
+}
+
+// checkMigrations: what moves is a VM of the fleet. A migration may outlive its
+// VM, and then ends by itself.
+func (b *Builder) checkMigrations() {
+	kept := b.fleet.Migrations[:0]
+	for _, m := range b.fleet.Migrations {
+		if _, found := b.vms[m.VM]; found {
+			kept = append(kept, m)
+			continue
+		}
+		b.Warnf(b.moves[m.VM], fmt.Sprintf("migration %s", m.ID),
+			"left out: there is no VM %s", m.VM)
+	}
+	b.fleet.Migrations = kept
+}
+
+// checkRoom: the VMs of a host fit it. Real hosts are sometimes over-committed,
+// so this only warns.
+func (b *Builder) checkRoom() {
+	memory := make(map[hypervisor.HostName]hypervisor.Bytes)
+	cpus := make(map[hypervisor.HostName]int)
+	for _, v := range b.fleet.VMs {
+		memory[v.Host] = saturate(memory[v.Host], v.Memory)
+		cpus[v.Host] = int(saturate(hypervisor.Bytes(cpus[v.Host]), hypervisor.Bytes(v.CPUs)))
+	}
+	for _, h := range b.fleet.Hosts {
+		field := fmt.Sprintf("host %s", h.Name)
+		if need := memory[h.Name]; need > h.Memory {
+			b.Warnf(b.hosts[h.Name], field, "its VMs need %s of memory, it has %s", need, h.Memory)
+		}
+		if need := cpus[h.Name]; need > h.CPUs {
+			b.Warnf(b.hosts[h.Name], field, "its VMs need %d CPUs, it has %d", need, h.CPUs)
+		}
+	}
+}
+
+// checkPolicies: every policy can win for some VM.
+func (b *Builder) checkPolicies() {
+	for _, p := range policy.Overlaps(b.fleet.Policies) {
+		b.Warnf(0, p.Field, "needs %s, has %s", p.Need, p.Have)
+	}
+	for _, p := range b.fleet.Policies {
+		if p.Selectors == nil {
+			b.Warnf(b.policies[p.Name], "policy "+p.Name, "without selectors it matches no VM")
+		}
+	}
+}
+
+// saturate returns a+b, or the largest amount.
+func saturate(a, b hypervisor.Bytes) hypervisor.Bytes {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return 1<<63 - 1
+}

@@ -1,0 +1,104 @@
+package inventory
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/policy"
+)
+
+// config reads the cluster's configuration.
+func (b *specBuilder) config(at string, s ConfigSpec) {
+	o := b.overrides(at, s.OptionsSpec)
+	b.Configure(b.lines(at), at, policy.ClusterOverrides{
+		ParallelMigrationsPerCluster:      s.ParallelMigrationsPerCluster,
+		ParallelOutboundMigrationsPerNode: s.ParallelOutboundMigrationsPerNode,
+		ParallelInboundMigrationsPerNode:  s.ParallelInboundMigrationsPerNode,
+		NodeDrainTaintKey:                 s.NodeDrainTaintKey,
+		BandwidthPerMigration:             o.BandwidthPerMigration,
+		ProgressTimeout:                   b.duration(at+".progressTimeout", s.ProgressTimeout),
+		CompletionTimeoutPerGiB:           o.CompletionTimeoutPerGiB,
+		MaxDowntime:                       o.MaxDowntime,
+		UtilityVolumesTimeout: b.duration(
+			at+".utilityVolumesTimeout", s.UtilityVolumesTimeout),
+		UnsafeMigrationOverride:      s.UnsafeMigrationOverride,
+		AllowAutoConverge:            o.AllowAutoConverge,
+		AllowPostCopy:                o.AllowPostCopy,
+		AllowWorkloadDisruption:      o.AllowWorkloadDisruption,
+		DisableTLS:                   s.DisableTLS,
+		Network:                      s.Network,
+		MatchSELinuxLevelOnMigration: s.MatchSELinuxLevelOnMigration,
+	})
+}
+
+// policy reads one policy.
+func (b *specBuilder) policy(at string, s *PolicySpec) {
+	p := policy.Policy{Name: s.Name, Overrides: b.overrides(at, s.OptionsSpec)}
+	b.dns(at+".name", s.Name)
+	if s.Selectors != nil {
+		p.Selectors = &policy.Selectors{VM: s.Selectors.VM, Namespace: s.Selectors.Namespace}
+	}
+	if s.Experimental != nil {
+		p.Experimental = b.experimental(at+".experimental", s.Experimental)
+	}
+	b.AddPolicy(b.lines(at), p)
+}
+
+// overrides reads what the cluster and policies share. Here a bandwidth of 0 is
+// a value: no cap.
+func (b *specBuilder) overrides(at string, s OptionsSpec) policy.Overrides {
+	o := policy.Overrides{
+		AllowAutoConverge:       s.AllowAutoConverge,
+		AllowPostCopy:           s.AllowPostCopy,
+		AllowWorkloadDisruption: s.AllowWorkloadDisruption,
+		CompletionTimeoutPerGiB: b.duration(
+			at+".completionTimeoutPerGiB", s.CompletionTimeoutPerGiB),
+		MaxDowntime: Times(s.MaxDowntimeMs, time.Millisecond),
+	}
+	if s.BandwidthPerMigration != "" {
+		cap, err := ParseBandwidth(s.BandwidthPerMigration)
+		if err != nil {
+			b.wrong(at+".bandwidthPerMigration", "%v", err)
+		}
+		o.BandwidthPerMigration = &cap
+	}
+	return o
+}
+
+func (b *specBuilder) experimental(at string, s *ExperimentalSpec) *policy.Experimental {
+	e := &policy.Experimental{Compression: (*policy.Compression)(s.Compression)}
+	if d := s.StallDetector; d != nil {
+		e.StallDetector = &policy.StallDetectorOverrides{
+			StallMargin: d.StallMargin,
+			EWMAAlpha:   d.EWMAAlpha,
+			StallProgressTimeout: b.duration(
+				at+".stallDetector.stallProgressTimeout", d.StallProgressTimeout),
+			SwitchoverTimeout: b.duration(
+				at+".stallDetector.switchoverTimeout", d.SwitchoverTimeout),
+			PrecopyPossibleFactor:     d.PrecopyPossibleFactor,
+			PatienceWindowDecayFactor: d.PatienceWindowDecayFactor,
+			SearchLocalMinima:         d.SearchLocalMinima,
+			CompletionTimeoutFactor:   d.CompletionTimeoutFactor,
+		}
+	}
+	if t := s.DowntimeTuning; t != nil {
+		e.DowntimeTuning = &policy.DowntimeTuningOverrides{
+			Initial:             Times(t.InitialMs, time.Millisecond),
+			Steps:               t.Steps,
+			StartAfterIteration: t.StartAfterIteration,
+			Cooldown:            Times(t.CooldownSeconds, time.Second),
+		}
+	}
+	return e
+}
+
+// Times returns n times unit, [hypervisor.Forever] or its negative when that is
+// too long, and nil for nil. KubeVirt writes durations as such numbers.
+func Times(n *int64, unit time.Duration) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	most := int64(hypervisor.Forever / unit)
+	d := time.Duration(max(-most, min(*n, most))) * unit
+	return &d
+}

@@ -1,0 +1,29 @@
+// Package kubevirt reads a fleet from what kubectl prints of a cluster with
+// KubeVirt:
+//
+//	kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o json
+//
+// [Read] takes that, the same as YAML, several such outputs one after another,
+// and single objects. JSON is read several times faster than YAML. Objects are
+// decoded one at a time with the API types of KubeVirt and Kubernetes, so that
+// only the fleet itself is held in memory; objects of other kinds are left out
+// with a warning.
+//
+// What is read from where:
+//
+//   - Node: what is allocatable, labels, taints. It is closed when it is
+//     unschedulable, not ready, or without kubevirt.io/schedulable=true, which
+//     virt-handler sets where VMs may run. Its CPUs are multiplied by KubeVirt's
+//     cpuAllocationRatio, 10 unless the KubeVirt object says otherwise.
+//   - VirtualMachineInstance: memory and CPUs of the guest, node, labels, eviction
+//     strategy, whether it is migratable and why not, whether it was asked to
+//     leave its node, node selector, required node affinity, tolerations, and
+//     required anti-affinity per node. Instances that have ended are left out.
+//   - VirtualMachineInstanceMigration: those that have not ended.
+//   - MigrationPolicy, KubeVirt, Namespace: policies, configuration, labels.
+//
+// What KubeVirt does not know, the speed of links and how fast guests change
+// their memory, comes from [inventory.Defaults]. What the fleet cannot express is
+// a warning: other affinity between VMs, topology spread, dedicated CPUs. Not
+// counted are the memory that virt-launcher itself needs and other pods.
+package kubevirt

@@ -1,0 +1,29 @@
+// Package split takes what kubectl prints to pieces, one for each object, so that
+// only one is held in memory at a time. A piece knows its line.
+package split
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/inventory/document"
+)
+
+// MaxPiece is how many bytes a piece may have.
+const MaxPiece = document.MaxSize
+
+// A Piece is the text of one object.
+type Piece struct {
+	Line int    // of the input, where the text begins; from 1
+	Text []byte // only valid until the next piece
+	JSON bool   // else YAML
+	Rest bool   // what is left of a list whose items were pieces of their own
+}
+
+// An Error is input that cannot be taken to pieces.
+type Error struct {
+	Line    int
+	Message string
+}
+
+// Error says what is wrong in which line.
+func (e Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }

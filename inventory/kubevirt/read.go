@@ -1,0 +1,113 @@
+package kubevirt
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/kubevirt/internal/split"
+)
+
+// Limits on what is read. One object is held in memory at a time.
+const (
+	// MaxInput is how long the whole input may be.
+	MaxInput = 1 << 30
+	// MaxObject is how long one object may be. Kubernetes stores at most 1.5 MiB.
+	MaxObject = split.MaxPiece
+	// MaxObjects is how many objects there may be.
+	MaxObjects = 1_000_000
+)
+
+// Read reads what kubectl printed, as JSON or YAML. The name is the file's, for
+// problems; d is what KubeVirt does not know. An error is [inventory.Problems],
+// unless r fails or d is invalid.
+func Read(name string, r io.Reader, d inventory.Defaults) (*inventory.Fleet, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	limited := &io.LimitedReader{R: r, N: MaxInput + 1}
+	buffered := bufio.NewReaderSize(limited, 1<<16)
+	take := split.YAML
+	if start, _ := buffered.Peek(512); looksLikeJSON(start) {
+		take = split.JSON
+	}
+	f := newReader(name, d)
+	err := take(buffered, f.object)
+	switch problem, is := err.(split.Error); {
+	case limited.N <= 0:
+		f.Errorf(0, "", "it is longer than %d MiB", MaxInput>>20)
+	case is:
+		f.Errorf(problem.Line, "", "%s", problem.Message)
+	case err != nil && err != errEnough:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f.fleet()
+}
+
+// ReadFile reads a file, whatever it is of: what kubectl printed, as [Read] does,
+// or godwit's own YAML, as [inventory.ReadFleet] does. Only the former uses d: the
+// latter has defaults of its own.
+func ReadFile(path string, d inventory.Defaults) (*inventory.Fleet, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	buffered := bufio.NewReaderSize(file, 1<<16)
+	start, _ := buffered.Peek(1 << 16)
+	name := filepath.Base(path)
+	switch {
+	case kubectl.in(start) < own.in(start):
+		return Read(name, buffered, d)
+	case own.in(start) < len(start):
+		return inventory.ReadFleet(name, buffered)
+	}
+	return nil, inventory.Problems{{File: name, Message: "it is neither what kubectl get -o " +
+		"json or -o yaml prints, nor a fleet with hosts: and vms:"}}
+}
+
+// words are field names at the top of a document.
+type words []string
+
+// Which fields tell the two formats apart.
+var (
+	kubectl = words{"apiVersion", "kind", "items"}
+	own     = words{"hosts", "vms", "policies", "config", "evictionStrategy", "namespaces",
+		"defaults"}
+)
+
+// in returns where the first line begins that sets one of the words, or len(start)
+// when there is none.
+func (w words) in(start []byte) int {
+	at := 0
+	for line := range bytes.Lines(start) {
+		if bytes.HasPrefix(line, []byte{' '}) && !looksLikeJSON(start) {
+			at += len(line)
+			continue
+		}
+		text := strings.TrimLeft(string(line), " \t{\"\ufeff")
+		for _, word := range w {
+			after, found := strings.CutPrefix(text, word)
+			if found && strings.HasPrefix(strings.TrimPrefix(after, `"`), ":") {
+				return at
+			}
+		}
+		at += len(line)
+	}
+	return len(start)
+}
+
+// errEnough ends the reading when further problems would only be counted.
+var errEnough = errors.New("enough")
+
+func looksLikeJSON(start []byte) bool {
+	start = bytes.TrimLeftFunc(start, unicode.IsSpace)
+	return len(start) > 0 && start[0] == '{'
+}

@@ -1,0 +1,163 @@
+package inventory
+
+import "github.com/godwit-vm/godwit/migration/placement"
+
+// A Spec is a fleet in godwit's own YAML. Embed it, with the tag `yaml:",inline"`,
+// in the struct of a larger file, decode that with package inventory/document, and
+// call [Spec.Fleet]. Amounts, speeds and durations are texts with units, as
+// [ParseBytes], [ParseBandwidth] and [ParseDuration] read them.
+type Spec struct {
+	Hosts    []HostSpec   `yaml:"hosts,omitempty"`
+	VMs      []VMSpec     `yaml:"vms,omitempty"`
+	Policies []PolicySpec `yaml:"policies,omitempty"`
+	// Config has KubeVirt's field names.
+	Config ConfigSpec `yaml:"config,omitempty"`
+	// EvictionStrategy is the cluster's. Default: None.
+	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
+	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"` // their labels
+	Defaults         DefaultsSpec                `yaml:"defaults,omitempty"`
+}
+
+// A HostSpec is one host, or many that differ only in name.
+type HostSpec struct {
+	Name   string           `yaml:"name"`           // see [ExpandNames]
+	Memory string           `yaml:"memory"`         // what VMs may use together
+	CPUs   int              `yaml:"cpus"`           // as many virtual CPUs as VMs may have
+	Link   string           `yaml:"link,omitempty"` // the migration network's speed, each way
+	Labels placement.Labels `yaml:"labels,omitempty"`
+	// Taints are written as kubectl does: "key:NoSchedule", "key=value:NoExecute".
+	Taints   Words `yaml:"taints,omitempty"`
+	Cordoned bool  `yaml:"cordoned,omitempty"` // takes no VMs
+	Down     bool  `yaml:"down,omitempty"`     // not ready; takes no VMs, either
+}
+
+// A VMSpec is one VM, or many that differ only in name and host.
+type VMSpec struct {
+	Name      string `yaml:"name"`                // see [ExpandNames]
+	Namespace string `yaml:"namespace,omitempty"` // default: "default"
+	// Host is where it runs; a range of hosts is dealt out in turn. Without a
+	// host it does not run yet.
+	Host     string           `yaml:"host,omitempty"`
+	Memory   string           `yaml:"memory"`
+	CPUs     int              `yaml:"cpus,omitempty"` // default: 1
+	Labels   placement.Labels `yaml:"labels,omitempty"`
+	Strategy string           `yaml:"strategy,omitempty"` // default: the cluster's
+	// Migratable is true unless it is written, or WhyNot is.
+	Migratable *bool  `yaml:"migratable,omitempty"`
+	WhyNot     string `yaml:"whyNot,omitempty"`
+	Marked     bool   `yaml:"marked,omitempty"` // asked to leave its host
+
+	// Constraints on its hosts.
+	NodeSelector placement.Labels          `yaml:"nodeSelector,omitempty"`
+	Affinity     [][]placement.Requirement `yaml:"affinity,omitempty"` // any of all of
+	// Tolerations are written like taints; without "=value" any value is
+	// tolerated, without ":effect" every effect; "*" tolerates everything.
+	Tolerations Words `yaml:"tolerations,omitempty"`
+	Apart       Words `yaml:"apart,omitempty"` // groups with at most one VM on a host
+
+	LoadSpec `yaml:",inline"`
+}
+
+// A LoadSpec says how VMs change their memory: see [Load].
+type LoadSpec struct {
+	Class      string `yaml:"class,omitempty"`
+	Dirty      string `yaml:"dirty,omitempty"`
+	WorkingSet string `yaml:"workingSet,omitempty"`
+	ColdDirty  string `yaml:"coldDirty,omitempty"`
+}
+
+// A DefaultsSpec is what hosts and VMs do not say: see [Defaults].
+type DefaultsSpec struct {
+	Link      string         `yaml:"link,omitempty"`
+	Overrides []OverrideSpec `yaml:"overrides,omitempty"`
+	LoadSpec  `yaml:",inline"`
+}
+
+// An OverrideSpec is a default for some hosts or VMs: see [Override].
+type OverrideSpec struct {
+	Hosts    placement.Labels `yaml:"hosts,omitempty"`
+	VMs      placement.Labels `yaml:"vms,omitempty"`
+	Link     string           `yaml:"link,omitempty"`
+	LoadSpec `yaml:",inline"`
+}
+
+// Words are a list of words; a single one need not be a list.
+type Words []string
+
+// UnmarshalYAML reads a word or a list of words.
+func (w *Words) UnmarshalYAML(decode func(any) error) error {
+	var word string
+	if decode(&word) == nil {
+		*w = Words{word}
+		return nil
+	}
+	return decode((*[]string)(w))
+}
+
+// ConfigSpec is the cluster's migration configuration, with KubeVirt's field
+// names; what it leaves out has KubeVirt's default. Unlike there, speeds and
+// durations have units, except where the name says it.
+type ConfigSpec struct {
+	ParallelMigrationsPerCluster      *int    `yaml:"parallelMigrationsPerCluster,omitempty"`
+	ParallelOutboundMigrationsPerNode *int    `yaml:"parallelOutboundMigrationsPerNode,omitempty"`
+	ParallelInboundMigrationsPerNode  *int    `yaml:"parallelInboundMigrationsPerNode,omitempty"`
+	NodeDrainTaintKey                 *string `yaml:"nodeDrainTaintKey,omitempty"`
+	ProgressTimeout                   string  `yaml:"progressTimeout,omitempty"`
+	UtilityVolumesTimeout             string  `yaml:"utilityVolumesTimeout,omitempty"`
+	UnsafeMigrationOverride           *bool   `yaml:"unsafeMigrationOverride,omitempty"`
+	DisableTLS                        *bool   `yaml:"disableTLS,omitempty"`
+	Network                           *string `yaml:"network,omitempty"`
+	MatchSELinuxLevelOnMigration      *bool   `yaml:"matchSELinuxLevelOnMigration,omitempty"`
+	OptionsSpec                       `yaml:",inline"`
+}
+
+// An OptionsSpec is what the cluster and a policy can both set.
+type OptionsSpec struct {
+	AllowAutoConverge       *bool  `yaml:"allowAutoConverge,omitempty"`
+	AllowPostCopy           *bool  `yaml:"allowPostCopy,omitempty"`
+	AllowWorkloadDisruption *bool  `yaml:"allowWorkloadDisruption,omitempty"`
+	BandwidthPerMigration   string `yaml:"bandwidthPerMigration,omitempty"`
+	CompletionTimeoutPerGiB string `yaml:"completionTimeoutPerGiB,omitempty"`
+	MaxDowntimeMs           *int64 `yaml:"maxDowntimeMs,omitempty"`
+}
+
+// A PolicySpec is a migration policy, with KubeVirt's field names.
+type PolicySpec struct {
+	Name         string            `yaml:"name"`
+	Selectors    *SelectorsSpec    `yaml:"selectors,omitempty"`
+	Experimental *ExperimentalSpec `yaml:"experimental,omitempty"`
+	OptionsSpec  `yaml:",inline"`
+}
+
+// SelectorsSpec say which VMs a policy is for.
+type SelectorsSpec struct {
+	VM        placement.Labels `yaml:"virtualMachineInstanceSelector,omitempty"`
+	Namespace placement.Labels `yaml:"namespaceSelector,omitempty"`
+}
+
+// ExperimentalSpec is what only policies can set.
+type ExperimentalSpec struct {
+	Compression    *string             `yaml:"compression,omitempty"`
+	StallDetector  *StallDetectorSpec  `yaml:"stallDetector,omitempty"`
+	DowntimeTuning *DowntimeTuningSpec `yaml:"downtimeTuning,omitempty"`
+}
+
+// A StallDetectorSpec says when a migration counts as stalled.
+type StallDetectorSpec struct {
+	StallMargin               *int     `yaml:"stallMargin,omitempty"`
+	EWMAAlpha                 *float64 `yaml:"ewmaAlpha,omitempty"`
+	StallProgressTimeout      string   `yaml:"stallProgressTimeout,omitempty"`
+	SwitchoverTimeout         string   `yaml:"switchoverTimeout,omitempty"`
+	PrecopyPossibleFactor     *float64 `yaml:"precopyPossibleFactor,omitempty"`
+	PatienceWindowDecayFactor *float64 `yaml:"patienceWindowDecayFactor,omitempty"`
+	SearchLocalMinima         *bool    `yaml:"searchLocalMinima,omitempty"`
+	CompletionTimeoutFactor   *float64 `yaml:"completionTimeoutFactor,omitempty"`
+}
+
+// A DowntimeTuningSpec raises the blackout that is allowed in steps.
+type DowntimeTuningSpec struct {
+	InitialMs           *int64 `yaml:"initialMs,omitempty"`
+	Steps               *int   `yaml:"steps,omitempty"`
+	StartAfterIteration *int   `yaml:"startAfterIteration,omitempty"`
+	CooldownSeconds     *int64 `yaml:"cooldownSeconds,omitempty"`
+}

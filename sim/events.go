@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// An Event is something that operators, guests or fate do to a world.
+type Event interface{ happen(*World) }
+
+type (
+	// Drain puts the drain taint on a host.
+	Drain struct{ Host hypervisor.HostName }
+	// Undrain takes it off again.
+	Undrain struct{ Host hypervisor.HostName }
+	// Close keeps new VMs from a host; Open lets them in again.
+	Close struct{ Host hypervisor.HostName }
+	// Open undoes Close.
+	Open struct{ Host hypervisor.HostName }
+	// Mark asks a VM to leave its host, as an eviction does.
+	Mark struct{ VM hypervisor.VMID }
+	// Unmark takes the mark back.
+	Unmark struct{ VM hypervisor.VMID }
+	// Migrate asks for a migration, as a user does.
+	Migrate struct {
+		VM       hypervisor.VMID
+		Target   hypervisor.HostName // "" is anywhere
+		Priority migration.Priority
+	}
+	// Cancel cancels every unfinished migration of a VM.
+	Cancel struct{ VM hypervisor.VMID }
+	// Delete deletes a VM's record.
+	Delete struct{ VM hypervisor.VMID }
+	// Stop asks for a VM to be shut down.
+	Stop struct{ VM hypervisor.VMID }
+	// Change changes a VM's record, as other controllers do.
+	Change struct {
+		VM   hypervisor.VMID
+		What string // for the trace
+		How  func(*record.VM)
+	}
+	// Tamper changes a migration's record behind everybody's back.
+	Tamper struct {
+		VM   hypervisor.VMID
+		What string
+		How  func(*record.Migration)
+	}
+)
+
+func (e Drain) happen(w *World) {
+	w.say("", "", "drain "+string(e.Host))
+	w.watch.drains(e.Host)
+	key := w.drainKey()
+	w.changeHost(e.Host, func(h *record.Host) {
+		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
+			Effect: placement.NoSchedule})
+	})
+}
+
+func (e Undrain) happen(w *World) {
+	w.say("", "", "stop draining "+string(e.Host))
+	key := w.drainKey()
+	w.changeHost(e.Host, func(h *record.Host) {
+		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool {
+			return t.Key == key
+		})
+	})
+}
+
+func (e Close) happen(w *World) {
+	w.say("", "", "close "+string(e.Host))
+	w.changeHost(e.Host, func(h *record.Host) { h.Closed = true })
+}
+
+func (e Open) happen(w *World) {
+	w.say("", "", "open "+string(e.Host))
+	w.changeHost(e.Host, func(h *record.Host) { h.Closed = false })
+}
+
+func (e Mark) happen(w *World) {
+	w.say("", e.VM, "marked to leave")
+	w.changeVM(e.VM, func(v *record.VM) { v.Mark = v.Host })
+}
+
+func (e Unmark) happen(w *World) {
+	w.say("", e.VM, "mark taken back")
+	w.changeVM(e.VM, func(v *record.VM) { v.Mark = "" })
+}
+
+func (e Migrate) happen(w *World) {
+	for n := 1; ; n++ {
+		id := migration.ID(fmt.Sprintf("%s#u%d", e.VM, n))
+		m := &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,
+			Priority: e.Priority, Target: e.Target}}
+		if _, err := w.store.Put(w.ctx, m); err == nil {
+			w.say("", e.VM, "migration asked for")
+			return
+		}
+	}
+}
+
+func (e Cancel) happen(w *World) {
+	w.say("", e.VM, "cancel")
+	for _, m := range w.unfinished(e.VM) {
+		next := *m
+		next.Cancel = true
+		w.put(&next)
+	}
+}
+
+func (e Delete) happen(w *World) {
+	if r, _ := w.store.Get(w.ctx, vmKey(e.VM)); r != nil {
+		w.say("", e.VM, "deleted")
+		w.watch.deleted[e.VM] = true
+		_ = w.store.Delete(w.ctx, r) // it was read just now
+	}
+}
+
+func (e Stop) happen(w *World) {
+	w.say("", e.VM, "stop")
+	w.changeVM(e.VM, func(v *record.VM) { v.Stopped = true })
+}
+
+func (e Change) happen(w *World) {
+	w.say("", e.VM, e.What)
+	w.changeVM(e.VM, e.How)
+}
+
+func (e Tamper) happen(w *World) {
+	w.say("", e.VM, e.What)
+	for _, m := range w.unfinished(e.VM) {
+		next := *m
+		e.How(&next)
+		w.put(&next)
+	}
+}
+
+// VM returns a VM's record; nil when there is none.
+func (w *World) VM(id hypervisor.VMID) *record.VM {
+	r, _ := w.store.Get(w.ctx, vmKey(id)) // memory does not fail
+	v, _ := r.(*record.VM)
+	return v
+}
+
+// HostRecord returns a host's record; nil when there is none.
+func (w *World) HostRecord(name hypervisor.HostName) *record.Host {
+	r, _ := w.store.Get(w.ctx, record.Key{Kind: record.HostKind, Name: string(name)})
+	h, _ := r.(*record.Host)
+	return h
+}
+
+func (w *World) changeVM(id hypervisor.VMID, how func(*record.VM)) {
+	if v := w.VM(id); v != nil {
+		next := *v
+		how(&next)
+		w.put(&next)
+	}
+}
+
+func (w *World) changeHost(name hypervisor.HostName, how func(*record.Host)) {
+	if h := w.HostRecord(name); h != nil {
+		next := *h
+		how(&next)
+		w.put(&next)
+	}
+}
+
+// put stores what was read at this very moment: nobody can have come between.
+func (w *World) put(r record.Record) {
+	if _, err := w.store.Put(w.ctx, r); err != nil {
+		panic("sim: a record changed while nothing else ran: " + err.Error())
+	}
+}
+
+func (w *World) unfinished(vm hypervisor.VMID) []*record.Migration {
+	return slices.DeleteFunc(w.Migrations(vm), func(m *record.Migration) bool {
+		return m.State.Phase.Final()
+	})
+}
+
+func (w *World) drainKey() string {
+	if k := w.config.Controller.Evacuation.DrainKey; k != "" {
+		return k
+	}
+	return "kubevirt.io/drain"
+}
+
+func vmKey(id hypervisor.VMID) record.Key {
+	return record.Key{Kind: record.VMKind, Name: string(id)}
+}
+
+// Then lets something happen a while after something else.
+type Then struct {
+	First Event
+	After time.Duration
+	Next  Event
+}
+
+func (e Then) happen(w *World) {
+	e.First.happen(w)
+	w.At(w.Now()+e.After, e.Next)
+}
+
+// When lets something happen once, as soon as a migration of a VM is stored in
+// a phase.
+type When struct {
+	VM    hypervisor.VMID
+	Phase migration.Phase
+	Do    Event
+}
+
+func (e When) happen(w *World) { w.watch.triggers = append(w.watch.triggers, e) }
+
+// Load changes how a VM's guest dirties memory.
+type Load struct {
+	VM   hypervisor.VMID
+	Load fake.Workload
+}
+
+func (e Load) happen(w *World) {
+	w.say("", e.VM, "its load changes")
+	for _, c := range w.fabric.Copies(e.VM) {
+		w.tried(w.fabric.Host(c.Host).SetWorkload(e.VM, e.Load))
+	}
+}
+
+// Migrations lists the migrations of a VM that are kept, oldest first.
+func (w *World) Migrations(vm hypervisor.VMID) []*record.Migration {
+	var list []*record.Migration
+	for _, id := range w.watch.ofVM[vm] {
+		r, _ := w.store.Get(w.ctx, record.Key{Kind: record.MigrationKind, Name: string(id)})
+		if m, ok := r.(*record.Migration); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Faults. Each says when it ends; until the last one has ended nothing is
+// promised about when migrations end.
+type (
+	// CrashController ends the controller's process; CrashAgent a host's
+	// agent's. It starts again after For. With After it dies in the middle of
+	// its work, when it attempts the write after so many.
+	CrashController struct {
+		For   time.Duration
+		After *int
+	}
+	// CrashAgent is CrashController for the agent of a host.
+	CrashAgent struct {
+		Host  hypervisor.HostName
+		For   time.Duration
+		After *int
+	}
+	// Deafen lets a participant ("" is the controller) miss hints and
+	// notifications.
+	Deafen struct {
+		Host hypervisor.HostName
+		For  time.Duration
+	}
+	// Repeat tells a participant of everything twice: it looks for no reason.
+	Repeat struct{ Host hypervisor.HostName }
+	// Freeze lets a participant see the store as it is now, for a while.
+	Freeze struct {
+		Host hypervisor.HostName
+		For  time.Duration
+	}
+	// Conflict rewrites the unfinished migrations of a VM, unchanged: whoever
+	// has read one loses the race.
+	Conflict struct{ VM hypervisor.VMID }
+	// Mute lets so many writes of a participant take effect without an answer.
+	Mute struct {
+		Host  hypervisor.HostName
+		Times int
+	}
+	// FullStore lets the store take no writes from participants.
+	FullStore struct{ For time.Duration }
+	// CrashHypervisor ends a host's hypervisor daemon: its VMs run on, and
+	// nobody reaches it.
+	CrashHypervisor struct {
+		Host hypervisor.HostName
+		For  time.Duration
+	}
+	// Break lets calls to a host's hypervisor go wrong.
+	Break struct{ Fault fake.Fault }
+	// CutLink drops everything between two hosts; after For it heals. Zero is
+	// for ever.
+	CutLink struct {
+		A, B hypervisor.HostName
+		For  time.Duration
+	}
+	// ResetLink closes every connection between two hosts.
+	ResetLink struct{ A, B hypervisor.HostName }
+	// KillVM ends the hypervisor process of a VM on a host.
+	KillVM struct {
+		Host hypervisor.HostName
+		VM   hypervisor.VMID
+	}
+	// CrashHost cuts a host from power; it comes back after For, its agent with
+	// it. Zero is never.
+	CrashHost struct {
+		Host hypervisor.HostName
+		For  time.Duration
+	}
+	// Fence cuts a host from power and lets everybody know for sure.
+	Fence struct{ Host hypervisor.HostName }
+	// Return brings back a host that crashed or was fenced.
+	Return struct{ Host hypervisor.HostName }
+	// Skew sets a participant's clock ahead, or back.
+	Skew struct {
+		Host hypervisor.HostName
+		By   time.Duration
+	}
+)
+
+// fault notes a fault and when it ends.
+func (w *World) fault(host hypervisor.HostName, what string, lasts time.Duration) {
+	w.say(host, "", what)
+	w.watch.faulty = true
+	if end := w.now.Add(lasts); end.After(w.healed) {
+		w.healed = end
+	}
+}
+
+// later lets a fault end.
+func (w *World) later(after time.Duration, how func(*World)) {
+	w.At(w.Now()+after, ending(how))
+}
+
+type ending func(*World)
+
+func (e ending) happen(w *World) { e(w) }
+
+func (e CrashController) happen(w *World) { w.crash("", "controller", e.For, e.After) }
+func (e CrashAgent) happen(w *World)      { w.crash(e.Host, "agent", e.For, e.After) }
+
+func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration, after *int) {
+	p := w.people[host]
+	if p == nil || p.brain == nil {
+		return
+	}
+	if after != nil {
+		w.fault(host, fmt.Sprintf("%s will die after %d writes", who, *after), w.config.RestartAfter)
+		p.line.dieAfter = *after
+		return
+	}
+	w.fault(host, who+" crashes", lasts)
+	w.kill(p)
+	w.watchLease(p)
+	w.later(lasts, func(w *World) {
+		if p.brain == nil && !w.down(host) {
+			w.say(host, "", who+" restarts")
+			w.spawn(p)
+			w.heard(p)
+		}
+	})
+}
+
+// watchLease calls a host lost when its agent has been silent for too long.
+func (w *World) watchLease(p *participant) {
+	if p.host == "" {
+		return
+	}
+	died := w.now
+	w.later(w.config.Lease, func(w *World) {
+		if p.brain == nil && !p.since.After(died) {
+			w.say(p.host, "", "lost: its agent is not heard")
+			w.changeHost(p.host, func(h *record.Host) { h.Lost = true })
+		}
+	})
+}
+
+// heard renews the lease of a host whose agent runs again.
+func (w *World) heard(p *participant) {
+	if h := w.HostRecord(p.host); h != nil && h.Lost {
+		w.changeHost(p.host, func(h *record.Host) { h.Lost = false })
+	}
+}
+
+// down reports whether a host is without power.
+func (w *World) down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
+
+func (e Deafen) happen(w *World) {
+	w.fault(e.Host, "hears nothing", e.For)
+	w.people[e.Host].deaf = w.now.Add(e.For)
+}
+
+func (e Repeat) happen(w *World) {
+	w.fault(e.Host, "is told everything twice", 0)
+	w.wake(w.people[e.Host], w.now)
+}
+
+func (e Freeze) happen(w *World) {
+	p := w.people[e.Host]
+	w.fault(e.Host, "sees a stale store", e.For)
+	p.line.frozen = map[record.Feed]record.Changes{}
+	w.later(e.For, func(w *World) {
+		p.line.frozen = nil
+		w.wake(p, w.now)
+	})
+}
+
+func (e Conflict) happen(w *World) {
+	w.fault("", "somebody else writes the migrations of "+string(e.VM), 0)
+	for _, m := range w.unfinished(e.VM) {
+		next := *m
+		w.put(&next)
+	}
+}
+
+func (e Mute) happen(w *World) {
+	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times), 0)
+	w.people[e.Host].line.mute = e.Times
+}
+
+func (e FullStore) happen(w *World) {
+	w.fault("", "the store is full", e.For)
+	w.setFull(true)
+	w.later(e.For, func(w *World) {
+		w.say("", "", "the store has room again")
+		w.setFull(false)
+	})
+}
+
+func (w *World) setFull(full bool) {
+	for _, p := range w.people {
+		p.line.full = full
+	}
+}
+
+func (e CrashHypervisor) happen(w *World) {
+	w.fault(e.Host, "hypervisor daemon dies", e.For)
+	p := w.people[e.Host]
+	p.phone.dead = true
+	w.later(e.For, func(w *World) {
+		w.say(e.Host, "", "hypervisor daemon restarts")
+		p.phone.dead = false
+		w.wake(p, w.now)
+	})
+}
+
+func (e Break) happen(w *World) {
+	w.fault(e.Fault.Host, fmt.Sprintf("calls will go wrong: %s %s", e.Fault.How, e.Fault.Op),
+		e.Fault.Delay)
+	if err := w.fabric.Inject(e.Fault); err != nil {
+		w.say(e.Fault.Host, "", "cannot break: "+err.Error())
+	}
+}
+
+func (e CutLink) happen(w *World) {
+	w.fault("", fmt.Sprintf("link %s–%s is cut", e.A, e.B), e.For)
+	w.tried(w.fabric.CutLink(e.A, e.B))
+	if e.For > 0 {
+		w.later(e.For, func(w *World) {
+			w.say("", "", fmt.Sprintf("link %s–%s heals", e.A, e.B))
+			w.tried(w.fabric.HealLink(e.A, e.B))
+		})
+	}
+}
+
+func (e ResetLink) happen(w *World) {
+	w.fault("", fmt.Sprintf("connections %s–%s are reset", e.A, e.B), 0)
+	w.tried(w.fabric.ResetLink(e.A, e.B))
+}
+
+func (e KillVM) happen(w *World) {
+	w.fault(e.Host, "hypervisor process of "+string(e.VM)+" is killed", 0)
+	w.watch.harmed[e.VM] = true
+	w.tried(w.fabric.KillDomain(e.Host, e.VM))
+}
+
+func (e CrashHost) happen(w *World) {
+	if w.down(e.Host) {
+		return
+	}
+	w.fault(e.Host, "host loses power", e.For)
+	w.powerOff(e.Host)
+	if e.For > 0 {
+		w.later(e.For, func(w *World) { Return{e.Host}.happen(w) })
+	}
+}
+
+func (e Fence) happen(w *World) {
+	w.fault(e.Host, "fenced", 0)
+	if !w.down(e.Host) {
+		w.powerOff(e.Host)
+	}
+	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = true, true })
+}
+
+func (w *World) powerOff(host hypervisor.HostName) {
+	w.watch.powerless[host] = true
+	w.tried(w.fabric.CrashHost(host))
+	p := w.people[host]
+	w.kill(p)
+	w.watchLease(p)
+}
+
+func (e Return) happen(w *World) {
+	if !w.down(e.Host) {
+		return
+	}
+	w.fault(e.Host, "host returns", 0)
+	delete(w.watch.powerless, e.Host)
+	w.tried(w.fabric.RestartHost(e.Host))
+	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
+	w.spawn(w.people[e.Host])
+}
+
+func (e Skew) happen(w *World) {
+	w.fault(e.Host, "clock is off by "+e.By.String(), 0)
+	w.people[e.Host].skew = e.By
+}
+
+// tried traces a fault that could not be brought about.
+func (w *World) tried(err error) {
+	if err != nil {
+		w.say("", "", "nothing to break: "+err.Error())
+	}
+}

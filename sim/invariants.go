@@ -1,0 +1,270 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// An Invariant is something that holds in every world, whatever breaks. Each
+// has one of the three functions.
+type Invariant struct {
+	Name string
+	Says string // in the words of an operator
+	// OfVM is checked whenever a domain of a VM has changed.
+	OfVM func(*World, hypervisor.VMID) error
+	// OfMigration is checked whenever a migration was written.
+	OfMigration func(w *World, before, after *record.Migration) error
+	// AtRest is checked when a world has come to rest, long after its last
+	// fault.
+	AtRest func(*World) error
+}
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string        `json:"invariant"`
+	At        time.Duration `json:"-"`
+	AtSeconds float64       `json:"atSeconds"`
+	Detail    string        `json:"detail"`
+}
+
+// Invariants are what godwit promises.
+var Invariants = []Invariant{
+	{Name: "runs-once", Says: "no VM executes in two places at once", OfVM: runsOnce},
+	{Name: "never-lost", Says: "of every VM there is a copy that can run", OfVM: neverLost},
+	{Name: "keeps-memory", Says: "without faults no VM loses its memory", OfVM: keepsMemory},
+	{Name: "phases-forward", Says: "a migration moves one phase forward at a time, and an end is " +
+		"an end", OfMigration: phasesForward},
+	{Name: "success-is-arrival", Says: "a migration succeeds only when the VM is at its target",
+		OfMigration: successIsArrival},
+	{Name: "failure-keeps-source", Says: "a migration fails only while the VM is at its source",
+		OfMigration: failureKeepsSource},
+	{Name: "limits", Says: "no more moves at once than the limits allow", OfMigration: withinLimits},
+	{Name: "one-move", Says: "a VM is handed over to one migration at a time",
+		OfMigration: oneMove},
+	{Name: "all-end", Says: "once faults have ended every migration ends", AtRest: allEnd},
+	{Name: "records-are-true", Says: "every VM is where its record says",
+		AtRest: recordsAreTrue},
+	{Name: "nothing-left", Says: "no host keeps a copy that belongs elsewhere",
+		AtRest: nothingLeft},
+	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
+}
+
+func (w *World) checkVM(vm hypervisor.VMID) {
+	for i := range Invariants {
+		if inv := &Invariants[i]; inv.OfVM != nil {
+			w.report(inv, string(vm), inv.OfVM(w, vm))
+		}
+	}
+}
+
+func (w *World) checkMigration(before, after *record.Migration) {
+	for i := range Invariants {
+		if inv := &Invariants[i]; inv.OfMigration != nil {
+			w.report(inv, string(after.Spec.ID), inv.OfMigration(w, before, after))
+		}
+	}
+}
+
+// CheckAtRest checks what only holds when everything has come to rest.
+func (w *World) CheckAtRest() {
+	for i := range Invariants {
+		if inv := &Invariants[i]; inv.AtRest != nil {
+			w.report(inv, "", inv.AtRest(w))
+		}
+	}
+}
+
+// report keeps a violation, each once for each subject.
+func (w *World) report(inv *Invariant, subject string, err error) {
+	if err == nil || w.watch.told[inv.Name+subject] {
+		return
+	}
+	w.watch.told[inv.Name+subject] = true
+	w.watch.violations = append(w.watch.violations, Violation{inv.Name, w.Now(),
+		w.Now().Seconds(), err.Error()})
+	w.say("", "", "VIOLATED "+inv.Name+": "+err.Error())
+}
+
+// Violations lists the invariants that did not hold.
+func (w *World) Violations() []Violation { return w.watch.violations }
+
+func runsOnce(w *World, vm hypervisor.VMID) error {
+	var on []hypervisor.HostName
+	for _, c := range w.fabric.Copies(vm) {
+		if c.State.Executes() {
+			on = append(on, c.Host)
+		}
+	}
+	if len(on) > 1 {
+		return fmt.Errorf("%s runs on %v", vm, on)
+	}
+	return nil
+}
+
+func neverLost(w *World, vm hypervisor.VMID) error {
+	if w.watch.deleted[vm] {
+		return nil
+	}
+	copies := w.fabric.Copies(vm)
+	for _, c := range copies {
+		if c.State != hypervisor.Absent && c.State != hypervisor.Receiving {
+			return nil
+		}
+	}
+	return fmt.Errorf("of %s there is only %v", vm, copies)
+}
+
+func keepsMemory(w *World, vm hypervisor.VMID) error {
+	if w.watch.faulty || w.watch.deleted[vm] {
+		return nil
+	}
+	copies := w.fabric.Copies(vm)
+	for _, c := range copies {
+		if c.State.HoldsState() {
+			return nil
+		}
+	}
+	if v := w.VM(vm); v == nil || v.Stopped {
+		return nil
+	}
+	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
+}
+
+func phasesForward(_ *World, before, after *record.Migration) error {
+	from, to := before.State.Phase, after.State.Phase
+	switch {
+	case from == to, to == migration.Failed && !from.Final(), to == from+1 && !from.Final():
+		return nil
+	}
+	return fmt.Errorf("%s went from %q to %q", after.Spec.ID, from, to)
+}
+
+func successIsArrival(w *World, before, after *record.Migration) error {
+	if after.State.Phase != migration.Succeeded || before.State.Phase == migration.Succeeded {
+		return nil
+	}
+	there := false
+	for _, c := range w.fabric.Copies(after.Spec.VM) {
+		if c.Host == after.State.Source && c.State.Executes() {
+			return fmt.Errorf("%s succeeded while the VM runs on its source %s", after.Spec.ID, c.Host)
+		}
+		there = there || c.Host == after.State.Target && c.State != hypervisor.Receiving
+	}
+	if !there {
+		return fmt.Errorf("%s succeeded, but the VM is not on %s", after.Spec.ID, after.State.Target)
+	}
+	return nil
+}
+
+func failureKeepsSource(w *World, before, after *record.Migration) error {
+	if after.State.Phase != migration.Failed || before.State.Phase == migration.Failed ||
+		!after.Source.Began || w.watch.deleted[after.Spec.VM] {
+		return nil
+	}
+	for _, c := range w.fabric.Copies(after.Spec.VM) {
+		switch {
+		case c.Host == after.State.Target && c.State.Executes():
+			return fmt.Errorf("%s failed while the VM runs on its target %s", after.Spec.ID, c.Host)
+		case c.Host == after.State.Source:
+			return nil
+		}
+	}
+	return fmt.Errorf("%s failed, but the VM is not on %s", after.Spec.ID, after.State.Source)
+}
+
+func withinLimits(w *World, _, after *record.Migration) error {
+	l := w.config.Controller.Limits()
+	s := &w.watch.slots
+	switch source, target := after.State.Source, after.State.Target; {
+	case s.Running() > l.PerCluster:
+		return fmt.Errorf("%d migrations at once, %d allowed", s.Running(), l.PerCluster)
+	case s.From(source) > l.PerSource:
+		return fmt.Errorf("%d migrations from %s, %d allowed", s.From(source), source, l.PerSource)
+	case s.To(target) > l.PerTarget:
+		return fmt.Errorf("%d migrations to %s, %d allowed", s.To(target), target, l.PerTarget)
+	}
+	return nil
+}
+
+func oneMove(w *World, _, after *record.Migration) error {
+	if p := after.State.Phase; !p.HandedOver() || p.Final() {
+		return nil
+	}
+	for _, id := range w.watch.ofVM[after.Spec.VM] {
+		other := w.watch.last[id]
+		if p := other.State.Phase; id != after.Spec.ID && p.HandedOver() && !p.Final() {
+			return fmt.Errorf("%s and %s move %s", id, after.Spec.ID, after.Spec.VM)
+		}
+	}
+	return nil
+}
+
+// allEnd: a migration that cannot be decided because a host is still without
+// power, and nobody has fenced it, is said to be of unknown outcome.
+func allEnd(w *World) error {
+	for _, vm := range w.sortedVMs() {
+		for _, m := range w.unfinished(vm) {
+			s := &m.State
+			switch {
+			case s.Phase <= migration.Pending:
+				continue // it waits for room or for a slot: that is no fault
+			case (w.down(s.Source) || w.down(s.Target)) && m.Source.Began:
+				if !s.Conditions.Has(migration.OutcomeUnknown) {
+					return fmt.Errorf("%s waits for a dead host and does not say so", m.Spec.ID)
+				}
+				continue
+			}
+			return fmt.Errorf("%s is still %s", m.Spec.ID, s.Phase)
+		}
+	}
+	return nil
+}
+
+func recordsAreTrue(w *World) error {
+	for _, vm := range w.sortedVMs() {
+		v := w.VM(vm)
+		if v.Stopped || v.Claim != "" || w.down(v.Host) {
+			continue
+		}
+		runs := false
+		for _, c := range w.fabric.Copies(vm) {
+			runs = runs || c.Host == v.Host && c.State.Executes()
+		}
+		if !runs {
+			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.fabric.Copies(vm))
+		}
+	}
+	return nil
+}
+
+func nothingLeft(w *World) error {
+	for _, vm := range w.sortedVMs() {
+		v := w.VM(vm)
+		for _, c := range w.fabric.Copies(vm) {
+			if c.Host != v.Host && v.Claim == "" && !w.down(c.Host) {
+				return fmt.Errorf("%s has left %v on %s", vm, c.State, c.Host)
+			}
+		}
+	}
+	return nil
+}
+
+func explained(w *World) error {
+	for _, e := range w.Evacuations() {
+		for _, left := range e.Left {
+			if len(left.Reasons) == 0 {
+				return fmt.Errorf("%s stays on %s for no reason", left.VM, e.Host)
+			}
+		}
+	}
+	return nil
+}
+
+func asHost(h *record.Host) evacuation.Host {
+	return evacuation.Host{Name: h.Host.Name, Taints: h.Taints}
+}

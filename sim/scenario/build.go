@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// Build makes the world of a scenario: its hosts, its VMs, the migrations that
+// had not ended, and its events. VMs that do not run are left out.
+func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
+	w := sim.New(c)
+	used := s.used()
+	for _, h := range s.Fleet.Hosts {
+		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.Fleet.VMs {
+		v := &s.Fleet.VMs[i]
+		if v.Host == "" {
+			continue
+		}
+		if err := w.AddVM(vmRecord(v), v.Workload); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range s.Fleet.Migrations {
+		if err := s.addMigration(w, m); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range s.Events {
+		w.At(e.At, e.What)
+	}
+	return w, nil
+}
+
+// taken is what the VMs on a host take.
+type taken struct {
+	memory hypervisor.Bytes
+	cpus   int
+}
+
+func (s *Scenario) used() map[hypervisor.HostName]taken {
+	used := map[hypervisor.HostName]taken{}
+	for i := range s.Fleet.VMs {
+		v := &s.Fleet.VMs[i]
+		t := used[v.Host]
+		used[v.Host] = taken{t.memory + v.Memory, t.cpus + v.CPUs}
+	}
+	return used
+}
+
+// hostRecord returns the host as it is stored. A host that is over-committed
+// already is as large as what is on it: it runs that, and takes no more.
+func hostRecord(h inventory.Host, t taken) record.Host {
+	size := h.Host
+	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
+	return record.Host{Host: size, Labels: h.Labels, Taints: h.Taints,
+		Closed: h.Closed || h.Down, Lost: h.Down}
+}
+
+func vmRecord(v *inventory.VM) record.VM {
+	r := record.VM{VM: v.VM, Namespace: v.Namespace, Labels: policy.Labels(v.Labels),
+		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
+		Host: v.Host}
+	p := &v.Placement
+	if len(p.Selector)+len(p.Affinity)+len(p.Tolerations)+len(p.Apart) > 0 {
+		r.Placement = p
+	}
+	return r
+}
+
+// addMigration takes over a migration that had not ended. One that was under way
+// starts over: how far its memory was nobody knows.
+func (s *Scenario) addMigration(w *sim.World, m inventory.Migration) error {
+	spec := m.Spec
+	if spec.Created.IsZero() || spec.Created.After(sim.Epoch) {
+		spec.Created = sim.Epoch
+	}
+	r := record.Migration{Spec: migration.Spec{ID: spec.ID, VM: spec.VM, Created: spec.Created,
+		Priority: spec.Priority, By: spec.By, Target: spec.Target}}
+	if _, err := w.Store().Put(context.Background(), &r); err != nil {
+		return fmt.Errorf("migration %s: %w", spec.ID, err)
+	}
+	return nil
+}
+
+// Hosts returns the names of the fleet's hosts, in order.
+func (s *Scenario) Hosts() []hypervisor.HostName {
+	return slices.Sorted(maps.Keys(s.names().hosts))
+}

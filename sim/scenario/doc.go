@@ -1,0 +1,19 @@
+// Package scenario reads what a simulated world shall be, and what shall happen
+// in it, from YAML:
+//
+//	name: one host is drained, its link breaks for a minute
+//	hosts:
+//	- {name: "n[1-3]", memory: 256GiB, cpus: 64, link: 10Gbit/s}
+//	vms:
+//	- {name: "web-[1-10]", host: n1, memory: 8GiB, cpus: 4, class: web}
+//	events:
+//	- 0s drain n1
+//	- 30s cut n1 n2 for=1m
+//
+// The fleet is written in place, as package inventory reads it, or is read from
+// a file with inventory: FILE, godwit's own or what kubectl prints. An event is
+// one line of text: when, a verb, and what it is done to; [Verbs] lists them.
+// Tests write the same lines in their transcripts.
+//
+// This package decides nothing, and every error names file, line and field.
+package scenario

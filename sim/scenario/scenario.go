@@ -1,0 +1,250 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/inventory/kubevirt"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// Spec is a scenario file.
+type Spec struct {
+	Name string `yaml:"name,omitempty"`
+	Seed uint64 `yaml:"seed,omitempty"` // default: 1
+	// Until is the longest that is simulated. Default: 240h.
+	Until string `yaml:"until,omitempty"`
+	// Inventory is a file with the fleet, beside the scenario's own: godwit's
+	// YAML, or what kubectl prints. The fleet is then not written in place;
+	// defaults say what kubectl does not know.
+	Inventory      string `yaml:"inventory,omitempty"`
+	inventory.Spec `yaml:",inline"`
+	Limits         LimitsSpec `yaml:"limits,omitempty"`
+	// Mode is where migrations wait: QueueAll (default), FreeSpots.
+	Mode string `yaml:"mode,omitempty"`
+	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID.
+	Order string `yaml:"order,omitempty"`
+	// Compatible restores KubeVirt's decisions.
+	Compatible bool `yaml:"compatible,omitempty"`
+	// Model is what hypervisors cost: qemu (default), ideal.
+	Model  string   `yaml:"model,omitempty"`
+	Events []string `yaml:"events,omitempty"` // see [Verbs]
+}
+
+// LimitsSpec overrides the limits of the fleet's configuration.
+type LimitsSpec struct {
+	PerCluster *int `yaml:"perCluster,omitempty"`
+	PerSource  *int `yaml:"perSource,omitempty"`
+	PerTarget  *int `yaml:"perTarget,omitempty"` // 0 is no limit
+}
+
+// A Scenario is a fleet and what happens to it.
+type Scenario struct {
+	Name   string
+	Seed   uint64
+	Until  time.Duration
+	Fleet  *inventory.Fleet
+	Events []Scheduled
+	// Controller and Model are what the world is built with.
+	Controller controller.Config
+	Model      fake.Model
+}
+
+// ReadFile reads a scenario from a file.
+func ReadFile(path string) (*Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := document.ReadAll(path, f, document.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a scenario. The name is the file's, for problems; an inventory is
+// looked for beside it.
+func Parse(name string, data []byte) (*Scenario, error) {
+	doc, err := document.Parse(name, 1, data)
+	if err != nil {
+		return nil, err
+	}
+	var spec Spec
+	if err := doc.Decode(&spec); err != nil {
+		return nil, err
+	}
+	r := &reader{name: name, spec: &spec, line: doc.Line}
+	return r.scenario()
+}
+
+// reader turns a spec into a scenario and collects what is wrong with it.
+type reader struct {
+	name     string
+	spec     *Spec
+	line     inventory.Positions
+	problems inventory.Problems
+}
+
+func (r *reader) wrong(field, format string, args ...any) {
+	r.problems = append(r.problems, inventory.Problem{File: r.name, Line: r.line(field),
+		Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) scenario() (*Scenario, error) {
+	fleet, err := r.fleet()
+	if err != nil {
+		return nil, err
+	}
+	if len(fleet.Hosts) == 0 {
+		r.wrong("hosts", "there are no hosts; write hosts: and vms:, or inventory: FILE")
+	}
+	s := &Scenario{Name: r.spec.Name, Seed: r.spec.Seed, Fleet: fleet, Until: 240 * time.Hour,
+		Model: fake.QEMU()}
+	if s.Name == "" {
+		s.Name = filepath.Base(r.name)
+	}
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	if r.spec.Until != "" {
+		if s.Until, err = inventory.ParseDuration(r.spec.Until); err != nil {
+			r.wrong("until", "%v", err)
+		}
+	}
+	r.choices(s)
+	r.limits(s)
+	r.events(s)
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	return s, nil
+}
+
+// fleet reads the fleet in place, or from the inventory. A fleet in place whose
+// author says nothing about evictions wants its VMs moved.
+func (r *reader) fleet() (*inventory.Fleet, error) {
+	if r.spec.Inventory == "" {
+		if r.spec.EvictionStrategy == "" {
+			r.spec.EvictionStrategy = evacuation.LiveMigrate.String()
+		}
+		return r.spec.Spec.Fleet(r.name, r.line)
+	}
+	if len(r.spec.Hosts)+len(r.spec.VMs) > 0 {
+		r.wrong("inventory", "the fleet is written in place, too: use one of the two")
+		return nil, r.problems
+	}
+	d, err := r.spec.ReadDefaults(r.name, r.line)
+	if err != nil {
+		return nil, err
+	}
+	path := r.spec.Inventory
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.name), path)
+	}
+	fleet, err := kubevirt.ReadFile(path, d)
+	if os.IsNotExist(err) {
+		r.wrong("inventory", "%v", err)
+		return nil, r.problems
+	}
+	return fleet, err
+}
+
+// choices reads the words that select how things are done.
+func (r *reader) choices(s *Scenario) {
+	e := &s.Controller.Evacuation
+	e.Strategy = s.Fleet.EvictionStrategy
+	e.Compatible, s.Controller.Migration.Compatible = r.spec.Compatible, r.spec.Compatible
+	switch r.spec.Mode {
+	case "", "QueueAll":
+	case "FreeSpots":
+		e.Mode = evacuation.FreeSpots
+	default:
+		r.wrong("mode", "unknown mode %q; use QueueAll or FreeSpots", r.spec.Mode)
+	}
+	switch r.spec.Order {
+	case "", "LargestFirst":
+	case "SmallestFirst":
+		e.Order = evacuation.SmallestFirst
+	case "ByID":
+		e.Order = evacuation.ByID
+	default:
+		r.wrong("order", "unknown order %q; use LargestFirst, SmallestFirst or ByID", r.spec.Order)
+	}
+	switch r.spec.Model {
+	case "", "qemu":
+	case "ideal":
+		s.Model = fake.Model{}
+	default:
+		r.wrong("model", "unknown model %q; use qemu or ideal", r.spec.Model)
+	}
+}
+
+// limits reads the limits: the fleet's, unless the scenario says otherwise.
+func (r *reader) limits(s *Scenario) {
+	cluster := s.Fleet.Config
+	for _, l := range []struct {
+		name  string
+		value *int
+		field *int
+	}{
+		{"perCluster", r.spec.Limits.PerCluster, &cluster.ParallelMigrationsPerCluster},
+		{"perSource", r.spec.Limits.PerSource, &cluster.ParallelOutboundMigrationsPerNode},
+		{"perTarget", r.spec.Limits.PerTarget, &cluster.ParallelInboundMigrationsPerNode},
+	} {
+		if l.value == nil {
+			continue
+		}
+		if *l.value < 0 || *l.value > migration.Unlimited {
+			r.wrong("limits."+l.name, "%d is no limit", *l.value)
+		}
+		*l.field = *l.value
+	}
+	s.Controller.Cluster = &cluster
+	s.Controller.Policies = s.Fleet.Policies
+	s.Controller.Namespaces = map[string]map[string]string{}
+	for name, labels := range s.Fleet.Namespaces {
+		s.Controller.Namespaces[name] = labels
+	}
+}
+
+func (r *reader) events(s *Scenario) {
+	known := s.names()
+	for i, text := range r.spec.Events {
+		e, err := known.parse(text)
+		if err != nil {
+			r.wrong(fmt.Sprintf("events[%d]", i), "%v", err)
+			continue
+		}
+		s.Events = append(s.Events, e)
+	}
+}
+
+func (s *Scenario) names() names {
+	n := names{hosts: map[hypervisor.HostName]bool{}, vms: map[hypervisor.VMID]bool{}}
+	for _, h := range s.Fleet.Hosts {
+		n.hosts[h.Name] = true
+	}
+	for _, v := range s.Fleet.VMs {
+		n.vms[v.ID] = true
+	}
+	return n
+}
+
+// Event reads one event of this scenario's fleet.
+func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().parse(text) }
+
+// Config returns the configuration of the scenario's world, for a seed.
+func (s *Scenario) Config(seed uint64) sim.Config {
+	return sim.Config{Controller: s.Controller, Model: &s.Model, Chooser: sim.Seeded(seed)}
+}

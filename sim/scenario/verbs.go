@@ -1,0 +1,216 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// Verbs lists how every event is written, for help texts and errors.
+func Verbs() []string {
+	usages := make([]string, len(verbs))
+	for i, v := range verbs {
+		usages[i] = v.usage
+	}
+	return usages
+}
+
+// verb is one kind of event: how it is written, and how it is read.
+type verb struct {
+	usage string
+	read  func(*words) sim.Event
+}
+
+var verbs = []verb{
+	{"drain HOST", func(w *words) sim.Event { return sim.Drain{Host: w.host()} }},
+	{"undrain HOST", func(w *words) sim.Event { return sim.Undrain{Host: w.host()} }},
+	{"close HOST", func(w *words) sim.Event { return sim.Close{Host: w.host()} }},
+	{"open HOST", func(w *words) sim.Event { return sim.Open{Host: w.host()} }},
+	{"mark VM", func(w *words) sim.Event { return sim.Mark{VM: w.vm()} }},
+	{"unmark VM", func(w *words) sim.Event { return sim.Unmark{VM: w.vm()} }},
+	{"migrate VM [to=HOST] [priority=WORD]", readMigrate},
+	{"cancel VM", func(w *words) sim.Event { return sim.Cancel{VM: w.vm()} }},
+	{"delete VM", func(w *words) sim.Event { return sim.Delete{VM: w.vm()} }},
+	{"stop VM", func(w *words) sim.Event { return sim.Stop{VM: w.vm()} }},
+	{"hold VM backup|utility|hotplug|cpu|memory", func(w *words) sim.Event {
+		return readHold(w, true)
+	}},
+	{"unhold VM backup|utility|hotplug|cpu|memory", func(w *words) sim.Event {
+		return readHold(w, false)
+	}},
+	{"detach VM", readDetach},
+	{"claim VM by=MIGRATION|none", readClaim},
+	{"load VM rate=BANDWIDTH hot=SIZE", readLoad},
+	{"crash-controller for=TIME [after=WRITES]", func(w *words) sim.Event {
+		return sim.CrashController{For: w.lasts(), After: w.count("after")}
+	}},
+	{"crash-agent HOST for=TIME [after=WRITES]", func(w *words) sim.Event {
+		return sim.CrashAgent{Host: w.host(), For: w.lasts(), After: w.count("after")}
+	}},
+	{"deafen HOST|controller for=TIME", func(w *words) sim.Event {
+		return sim.Deafen{Host: w.who(), For: w.lasts()}
+	}},
+	{"repeat HOST|controller", func(w *words) sim.Event { return sim.Repeat{Host: w.who()} }},
+	{"freeze HOST|controller for=TIME", func(w *words) sim.Event {
+		return sim.Freeze{Host: w.who(), For: w.lasts()}
+	}},
+	{"conflict VM", func(w *words) sim.Event { return sim.Conflict{VM: w.vm()} }},
+	{"mute HOST|controller times=N", readMute},
+	{"full-store for=TIME", func(w *words) sim.Event { return sim.FullStore{For: w.lasts()} }},
+	{"crash-hypervisor HOST for=TIME", func(w *words) sim.Event {
+		return sim.CrashHypervisor{Host: w.host(), For: w.lasts()}
+	}},
+	{"break HOST how=HOW [op=METHOD] [times=N] [delay=TIME]", readBreak},
+	{"cut HOST HOST [for=TIME]", func(w *words) sim.Event {
+		return sim.CutLink{A: w.host(), B: w.host(), For: w.duration("for")}
+	}},
+	{"reset HOST HOST", func(w *words) sim.Event {
+		return sim.ResetLink{A: w.host(), B: w.host()}
+	}},
+	{"kill VM HOST", func(w *words) sim.Event { return sim.KillVM{VM: w.vm(), Host: w.host()} }},
+	{"crash HOST [for=TIME]", func(w *words) sim.Event {
+		return sim.CrashHost{Host: w.host(), For: w.duration("for")}
+	}},
+	{"fence HOST", func(w *words) sim.Event { return sim.Fence{Host: w.host()} }},
+	{"return HOST", func(w *words) sim.Event { return sim.Return{Host: w.host()} }},
+	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
+		return sim.Skew{Host: w.who(), By: w.duration("by")}
+	}},
+}
+
+func readMigrate(w *words) sim.Event {
+	e := sim.Migrate{VM: w.vm()}
+	if to := w.value("to"); to != "" {
+		e.Target = w.known(to)
+	}
+	if p := w.value("priority"); p != "" {
+		if e.Priority = migration.ParsePriority(p); e.Priority == migration.Lowest {
+			w.fail("priority %q: use system-critical, user-triggered or system-maintenance", p)
+		}
+	}
+	return e
+}
+
+func readHold(w *words, on bool) sim.Event {
+	vm, what := w.vm(), w.next("what holds the VM")
+	fields := map[string]func(*record.Holds) *bool{
+		"backup":  func(h *record.Holds) *bool { return &h.Backup },
+		"utility": func(h *record.Holds) *bool { return &h.UtilityVolumes },
+		"hotplug": func(h *record.Holds) *bool { return &h.Hotplug },
+		"cpu":     func(h *record.Holds) *bool { return &h.CPUChange },
+		"memory":  func(h *record.Holds) *bool { return &h.MemoryChange },
+	}
+	field := fields[what]
+	if field == nil {
+		w.fail("%q holds no VM: use backup, utility, hotplug, cpu or memory", what)
+		return nil
+	}
+	text := "held by " + what
+	if !on {
+		text = "no longer " + text
+	}
+	return sim.Change{VM: vm, What: text, How: func(v *record.VM) { *field(&v.Holds) = on }}
+}
+
+func readDetach(w *words) sim.Event {
+	return sim.Tamper{VM: w.vm(), What: "what attaches its volumes at the target ends",
+		How: func(m *record.Migration) { m.Target.Detached = true }}
+}
+
+func readClaim(w *words) sim.Event {
+	vm, by := w.vm(), w.value("by")
+	if by == "" {
+		w.fail("by= is missing: name a migration, or none")
+	}
+	if by == "none" {
+		by = ""
+	}
+	return sim.Change{VM: vm, What: "its claim is overwritten with " + strconv.Quote(by),
+		How: func(v *record.VM) { v.Claim = migration.ID(by) }}
+}
+
+func readLoad(w *words) sim.Event {
+	e := sim.Load{VM: w.vm()}
+	rate, err := inventory.ParseBandwidth(w.value("rate"))
+	if err != nil {
+		w.fail("rate: %v", err)
+	}
+	hot, err := inventory.ParseBytes(w.value("hot"))
+	if err != nil {
+		w.fail("hot: %v", err)
+	}
+	e.Load = fake.Workload{Rate: rate, Hot: hot}
+	return e
+}
+
+func readMute(w *words) sim.Event {
+	e := sim.Mute{Host: w.who(), Times: 1}
+	if n := w.count("times"); n != nil {
+		e.Times = *n
+	}
+	return e
+}
+
+func readBreak(w *words) sim.Event {
+	f := fake.Fault{Host: w.host(), Op: w.value("op"), Delay: w.duration("delay")}
+	hows := []string{"FailBefore", "FailAfter", "Hang", "LateAnswer", "LateEffect"}
+	at := slices.Index(hows, w.value("how"))
+	if at < 0 {
+		w.fail("how=: use %s", strings.Join(hows, ", "))
+		return nil
+	}
+	f.How = []fake.How{fake.FailBefore, fake.FailAfter, fake.Hang, fake.LateAnswer,
+		fake.LateEffect}[at]
+	if n := w.count("times"); n != nil {
+		f.Times = *n
+	}
+	return sim.Break{Fault: f}
+}
+
+// names are the hosts and VMs that an event may name.
+type names struct {
+	hosts map[hypervisor.HostName]bool
+	vms   map[hypervisor.VMID]bool
+}
+
+// Scheduled is an event and when it happens.
+type Scheduled struct {
+	At   time.Duration
+	Text string
+	What sim.Event
+}
+
+// parse reads one line: [TIME | when VM=PHASE] VERB ARGUMENT… [KEY=VALUE…].
+func (n names) parse(text string) (Scheduled, error) {
+	w := &words{names: n, rest: strings.Fields(text), used: map[string]bool{}}
+	at, trigger := w.time()
+	name := w.next("a verb")
+	for _, v := range verbs {
+		if word, _, _ := strings.Cut(v.usage, " "); word != name {
+			continue
+		}
+		what := v.read(w)
+		if err := w.end(v.usage); err != nil {
+			return Scheduled{}, err
+		}
+		if trigger != nil {
+			trigger.Do = what
+			what = *trigger
+		}
+		return Scheduled{At: at, Text: text, What: what}, nil
+	}
+	if w.err != nil {
+		return Scheduled{}, w.err
+	}
+	return Scheduled{}, fmt.Errorf("unknown verb %q; the verbs are:\n  %s", name,
+		strings.Join(Verbs(), "\n  "))
+}

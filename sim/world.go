@@ -1,0 +1,303 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Config configures a World. A zero field takes the default that it names.
+type Config struct {
+	Controller controller.Config
+	Agent      agent.Config
+	// Model is what the hypervisors cost. Default: [fake.QEMU].
+	Model *fake.Model
+	// Chooser makes the free choices. Default: Seeded(1).
+	Chooser Chooser
+	// Trace is told every entry of the trace. Default: nobody.
+	Trace func(Entry)
+	// Tick is called every few thousand events; when it answers false the world
+	// stops. Default: go on.
+	Tick func(*World) bool
+	// Verbose traces the errors that participants meet, too.
+	Verbose bool
+	// Delay bounds how late participants hear of a change. Default: 10ms.
+	Delay time.Duration
+	// Lease is how long an agent may be silent before its host counts as lost.
+	// Default: 30s.
+	Lease time.Duration
+	// RestartAfter is how long a process that died stays dead. Default: 5s.
+	RestartAfter time.Duration
+	// Quiet is how long nothing may happen before a world has come to rest.
+	// Default: 11m; but 70m, longer than any agent waits before it looks at
+	// everything again, once something has been broken.
+	Quiet time.Duration
+	// Futile is how long only the same migrations may fail, again and again,
+	// before a world is given up. Default: 6h.
+	Futile time.Duration
+}
+
+func (c Config) complete() Config {
+	if c.Model == nil {
+		m := fake.QEMU()
+		c.Model = &m
+	}
+	if c.Chooser == nil {
+		c.Chooser = Seeded(1)
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Delay, 10 * time.Millisecond}, {&c.Lease, 30 * time.Second},
+		{&c.RestartAfter, 5 * time.Second}, {&c.Futile, 6 * time.Hour}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return c
+}
+
+// Epoch is when every world begins.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// World is a cluster in virtual time.
+type World struct {
+	config Config
+	ctx    context.Context
+	now    time.Time
+	fabric *fake.Fabric
+	store  *record.Memory
+	boss   *controller.Controller
+
+	people map[hypervisor.HostName]*participant
+	order  []hypervisor.HostName // agents, as they were added
+	wakes  due.Timers[hypervisor.HostName]
+	reborn map[hypervisor.HostName]bool
+	plans  agenda
+	seq    int
+
+	watch   watch
+	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
+	steps   int                     // events so far
+	changed time.Time               // when something last happened
+	healed  time.Time               // when the last fault happened or ended
+}
+
+// New returns an empty world with a controller.
+func New(config Config) *World {
+	config.Controller = config.Controller.Complete()
+	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
+		store: record.NewMemory(), people: map[hypervisor.HostName]*participant{},
+		reborn: map[hypervisor.HostName]bool{}, zero: map[hypervisor.VMID]int{}, changed: Epoch, healed: Epoch}
+	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
+	w.watch = newWatch(w)
+	boss := &participant{line: &line{world: w, dieAfter: -1}}
+	w.people[""] = boss
+	w.spawn(boss)
+	return w
+}
+
+// AddHost adds a host and its agent.
+func (w *World) AddHost(h record.Host) error {
+	real, err := w.fabric.AddHost(h.Host)
+	if err != nil {
+		return err
+	}
+	if _, err := w.store.Put(w.ctx, &h); err != nil {
+		return err
+	}
+	l := &line{world: w, dieAfter: -1}
+	p := &participant{host: h.Host.Name, line: l, phone: &phone{real: real, line: l}}
+	w.people[p.host] = p
+	w.order = append(w.order, p.host)
+	w.spawn(p)
+	return nil
+}
+
+// AddVM adds a VM that runs on its host.
+func (w *World) AddVM(v record.VM, load fake.Workload) error {
+	host := w.fabric.Host(v.Host)
+	if host == nil {
+		return fmt.Errorf("VM %s: there is no host %q", v.VM.ID, v.Host)
+	}
+	if err := host.Boot(v.VM, load); err != nil {
+		return err
+	}
+	if load.Zero > 0 {
+		w.zero[v.VM.ID] = load.Zero
+	}
+	_, err := w.store.Put(w.ctx, &v)
+	return err
+}
+
+// Now returns the virtual time since the beginning.
+func (w *World) Now() time.Duration { return w.now.Sub(Epoch) }
+
+// Fabric returns the modelled hypervisors.
+func (w *World) Fabric() *fake.Fabric { return w.fabric }
+
+// Store returns the records. Whoever writes them is an operator.
+func (w *World) Store() *record.Memory { return w.store }
+
+// At schedules something: what it does happens at the virtual time t, or now
+// when t has passed.
+func (w *World) At(t time.Duration, what Event) {
+	w.seq++
+	heap.Push(&w.plans, plan{max(t, w.Now()), w.seq, what})
+}
+
+// An Ending is why a run ended.
+type Ending uint8
+
+// The endings.
+const (
+	AtRest   Ending = iota // nothing happens any more
+	Futile                 // all that happens is that the same migrations fail again
+	TimeIsUp               // the time that was asked for has come
+	Stopped                // Tick said so
+)
+
+// String says why a run ended.
+func (e Ending) String() string {
+	return [...]string{"at rest", "futile", "time is up", "stopped"}[e]
+}
+
+// Run takes events until nothing more is to be learned or the virtual time until
+// has come.
+func (w *World) Run(until time.Duration) Ending {
+	end := Epoch.Add(until)
+	for ticks := 0; ; {
+		next, ok := w.next()
+		if n := w.steps / 4096; n != ticks && w.config.Tick != nil {
+			ticks = n
+			if !w.config.Tick(w) {
+				return Stopped
+			}
+		}
+		switch {
+		case len(w.plans) == 0 && (!ok || next.Sub(w.changed) > w.quiet()):
+			return AtRest
+		case len(w.plans) == 0 && next.Sub(w.watch.news) > w.config.Futile:
+			return Futile
+		case next.After(end):
+			w.advance(end)
+			return TimeIsUp
+		}
+		w.step(next)
+	}
+}
+
+// quiet returns how long nothing must have happened in a world at rest.
+func (w *World) quiet() time.Duration {
+	switch {
+	case w.config.Quiet > 0:
+		return w.config.Quiet
+	case w.watch.faulty:
+		return 70 * time.Minute
+	}
+	return 11 * time.Minute
+}
+
+// next returns when something happens next.
+func (w *World) next() (time.Time, bool) {
+	at := w.wakes.Next()
+	if t, ok := w.fabric.Next(); ok {
+		at = due.Earliest(at, t)
+	}
+	if len(w.plans) > 0 {
+		at = due.Earliest(at, Epoch.Add(w.plans[0].at))
+	}
+	return at, !at.IsZero()
+}
+
+// step takes everything that happens at one moment: first what was planned,
+// then the fabric, then who is to look.
+func (w *World) step(at time.Time) {
+	w.advance(at)
+	for len(w.plans) > 0 && !Epoch.Add(w.plans[0].at).After(w.now) {
+		p := heap.Pop(&w.plans).(plan)
+		w.steps++
+		p.what.happen(w)
+		w.changed, w.watch.news = w.now, w.now
+		w.settle()
+	}
+	for host, ok := w.wakes.Pop(w.now); ok; host, ok = w.wakes.Pop(w.now) {
+		w.steps++
+		p := w.people[host]
+		if w.reborn[host] {
+			delete(w.reborn, host)
+			w.say(host, "", "process restarts")
+			w.spawn(p)
+			continue
+		}
+		w.run(p)
+		w.settle()
+	}
+}
+
+// advance moves time, lets the fabric catch up, and passes its hints on.
+func (w *World) advance(at time.Time) {
+	if at.After(w.now) {
+		w.now = at
+	}
+	w.fabric.AdvanceTo(w.now)
+	w.settle()
+}
+
+// settle passes on what changed, and checks the invariants.
+func (w *World) settle() {
+	for _, h := range w.fabric.Hints() {
+		w.steps++
+		if h.What != fake.PassFinished {
+			w.changed = w.now
+		}
+		p := w.people[h.Host]
+		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) {
+			a.Hint(h.VM)
+			w.wake(p, w.now.Add(w.late()))
+		}
+	}
+	for _, f := range w.store.Changed() {
+		w.changed = w.now
+		if p := w.people[f.Host]; p != nil && p.brain != nil && !p.deaf.After(w.now) {
+			w.wake(p, w.now.Add(w.late()))
+		}
+	}
+	w.watch.look()
+}
+
+// late returns how late a message is.
+func (w *World) late() time.Duration {
+	ms := int(w.config.Delay / time.Millisecond)
+	return time.Duration(1+w.config.Chooser.Choose("delay", max(1, ms))) * time.Millisecond
+}
+
+// plan is an event with its time.
+type plan struct {
+	at   time.Duration
+	seq  int
+	what Event
+}
+
+// agenda is a heap of plans.
+type agenda []plan
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(plan)) }
+func (a *agenda) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
+}
