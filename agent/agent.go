@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +35,6 @@ type Agent struct {
 
 	resync  time.Time     // when everything is looked at again
 	patient time.Duration // how long until then
-	acted   bool          // something was done since the last time
 	// monitors is what convergence remembers, ahead of what is stored.
 	monitors map[migration.ID]*convergence.State
 }
@@ -60,8 +60,11 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	}
 	a.takeHints()
 	if !now.Before(a.resync) {
-		a.lookAtAll()
-		a.bePatient()
+		amiss, err := a.lookAtAll(ctx)
+		if err != nil {
+			return now.Add(a.config.Retry), err
+		}
+		a.bePatient(amiss)
 		a.resync = now.Add(a.patient)
 	}
 	for key, due := a.timers.Pop(now); due; key, due = a.timers.Pop(now) {
@@ -83,13 +86,12 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 }
 
 // bePatient waits longer before everything is looked at once more, as long as
-// nothing is found: hosts on which nothing happens cost next to nothing.
-func (a *Agent) bePatient() {
+// nothing is amiss: hosts on which nothing happens cost next to nothing.
+func (a *Agent) bePatient(amiss bool) {
 	a.patient = min(2*a.patient, a.config.ResyncCap)
-	if a.acted || a.patient == 0 {
+	if amiss || a.patient == 0 {
 		a.patient = a.config.Resync
 	}
-	a.acted = false
 }
 
 // pull takes in what changed in the records that concern this host.
@@ -186,19 +188,42 @@ func (a *Agent) takeHints() {
 	}
 }
 
-// lookAtAll marks everything: what was missed is found.
-func (a *Agent) lookAtAll() {
+// lookAtAll marks what is not as it should be: what was missed is found. A VM
+// that runs here, as it shall, costs one comparison. It reports whether anything
+// was amiss.
+func (a *Agent) lookAtAll(ctx context.Context) (amiss bool, err error) {
 	for _, m := range a.sortedMoves() {
 		a.dirty.Add(m.Key())
 	}
-	vms := make([]hypervisor.VMID, 0, len(a.vms))
-	for id := range a.vms {
-		vms = append(vms, id)
+	domains, err := a.hv.Domains(ctx)
+	if err != nil {
+		return false, err
 	}
-	slices.Sort(vms)
-	for _, id := range vms {
-		a.dirty.Add(a.vms[id].Key())
+	found := 0
+	for i := range domains {
+		v := a.vms[domains[i].VM.ID]
+		if v == nil {
+			continue
+		}
+		found++
+		if domains[i].State != hypervisor.Running || v.Stopped {
+			a.dirty.Add(v.Key())
+			amiss = true
+		}
 	}
+	if found == len(a.vms) {
+		return amiss, nil // nobody is missing
+	}
+	here := make(map[hypervisor.VMID]bool, len(domains))
+	for i := range domains {
+		here[domains[i].VM.ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
+		if !here[id] {
+			a.dirty.Add(a.vms[id].Key())
+		}
+	}
+	return true, nil
 }
 
 func (a *Agent) sortedMoves() []*record.Migration {
@@ -244,7 +269,6 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 	if err != nil {
 		return nil, err
 	}
-	a.acted = true
 	saved := stored.(*record.Migration)
 	a.remember(saved)
 	return saved, nil

@@ -16,24 +16,43 @@ import (
 //
 //   - endings: the rules. They read phase, claim, whether the VM lives, cancel and
 //     hand-over, target and attachment, the reports that tell of an end, the abort
-//     and the deadline: 12.4 million combinations. Of the ways in which a target
+//     and the deadline: 16.5 million combinations, a quarter of them in compatible
+//     mode, which reads neither Began nor PostCopy. Of the ways in which a target
 //     may wait, the rules know none: those are in the next group.
 //   - gates: what is due before the hand-over. It reads besides why a target may
 //     not be created yet, how old it is, and what held the migration up before:
-//     9.3 million.
+//     10.6 million.
 //   - reports: progress from the hand-over on. It reads besides every single
-//     report and what a finished migration still has to apply: 7.1 million.
+//     report and what a finished migration still has to apply: 3.5 million.
 //
 // With -race or -short it takes every 97th combination; the stride is prime, and
 // no dial has 97 ways, so every pair of ways still occurs.
 func TestExhaustion(t *testing.T) {
+	for _, config := range []*migration.Config{&byDefault, &compatible} {
+		mode, ends := "default", bits("reports", began, started, completed, reportedFailed, postCopy)
+		if config.Compatible {
+			mode, ends = "compatible", bits("reports", started, completed, reportedFailed)
+		}
+		for _, g := range groupsOf(ends) {
+			t.Run(mode+"/"+g.name, func(t *testing.T) {
+				t.Parallel()
+				t.Logf("%d combinations", exhaust(t, healthy(config), g.dials))
+			})
+		}
+	}
+}
+
+// A group is what is combined in full.
+type group struct {
+	name  string
+	dials []dial
+}
+
+func groupsOf(ends dial) []group {
 	all := migration.Phases()
-	groups := []struct {
-		name  string
-		dials []dial
-	}{
+	return []group{
 		{"endings", []dial{
-			deadline, abort, bits("reports", began, started, completed, reportedFailed, postCopy),
+			deadline, abort, ends,
 			bits("attachment", hotplug, attachment, attachmentDown), target(7),
 			bits("asked", canceled, handedOff), bits("vm", vmExists, vmFinal, vmDeleting),
 			claims, phases(all...)}},
@@ -43,26 +62,13 @@ func TestExhaustion(t *testing.T) {
 			heldUp, bits("attachment", attachment, attached), target(len(targets)), claims,
 			phases(migration.Pending, migration.Scheduling, migration.Scheduled)}},
 		{"reports", []dial{
-			deadline, abort, bits("vm", cpuChange, memoryChange, moveRequired, peerFailure),
+			deadline, abort, bits("vm", cpuChange, memoryChange, moveRequired),
 			bits("reports", targetNamed, address, began, started, completed, reportedFailed,
 				aborting, postCopy, hasArrived),
 			dial{"target", 3, func(s *situation, v int) {
 				s.seen.Target = targets[[...]int{0, 2, 7}[v]]
 			}},
 			claims, phases(all...)}},
-	}
-	for _, config := range []*migration.Config{&byDefault, &compatible} {
-		mode := "default"
-		if config.Compatible {
-			mode = "compatible"
-		}
-		for _, g := range groups {
-			t.Run(mode+"/"+g.name, func(t *testing.T) {
-				t.Parallel()
-				n := exhaust(t, healthy(config), g.dials)
-				t.Logf("%d combinations", n)
-			})
-		}
 	}
 }
 

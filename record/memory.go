@@ -34,7 +34,7 @@ type change struct {
 
 // keep is how many changes a feed remembers; who is further behind gets
 // everything.
-const keep = 4096
+const keep = 512
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {

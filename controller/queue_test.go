@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// crowd is the naive model of the queue: everybody who waits, and which sources
+// may send.
+type crowd struct {
+	waiting map[*flight]hypervisor.HostName
+	shut    map[hypervisor.HostName]bool
+}
+
+func (c crowd) open(h hypervisor.HostName) bool { return !c.shut[h] }
+
+// best returns the first by precedence of those whose source may send.
+func (c crowd) best() *flight {
+	var all []*flight
+	for f, h := range c.waiting {
+		if c.open(h) {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MinFunc(all, func(a, b *flight) int {
+		return migration.ByPrecedence(a.rec.Spec, b.rec.Spec)
+	})
+}
+
+func drawFlights(t *rapid.T) []*flight {
+	flights := make([]*flight, rapid.IntRange(1, 12).Draw(t, "flights"))
+	for i := range flights {
+		flights[i] = &flight{rec: &record.Migration{Spec: migration.Spec{
+			ID:       migration.ID(fmt.Sprintf("m%d", i)),
+			Priority: migration.Priority(50 * rapid.IntRange(0, 2).Draw(t, "priority")),
+			Created:  time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0),
+		}}}
+	}
+	return flights
+}
+
+func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue
+		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]bool{}}
+		flights := rapid.SampledFrom(drawFlights(t))
+		hosts := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", "n3"})
+		t.Repeat(map[string]func(*rapid.T){
+			"one begins to wait, or waits elsewhere": func(t *rapid.T) {
+				f, h := flights.Draw(t, "flight"), hosts.Draw(t, "host")
+				q.add(f, h)
+				model.waiting[f] = h
+			},
+			"one gives up": func(t *rapid.T) {
+				f := flights.Draw(t, "flight")
+				q.remove(f)
+				delete(model.waiting, f)
+			},
+			"a source has no slot left": func(t *rapid.T) {
+				model.shut[hosts.Draw(t, "host")] = true
+			},
+			"a slot is freed": func(t *rapid.T) {
+				h := hosts.Draw(t, "host")
+				delete(model.shut, h)
+				q.freed(h)
+			},
+			"one is taken": func(t *rapid.T) {
+				want := model.best()
+				if got := q.take(model.open); got != want {
+					t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
+				}
+				delete(model.waiting, want)
+			},
+		})
+		// Nobody starves: when all may send, all are taken, in order.
+		for h := range model.shut {
+			q.freed(h)
+		}
+		clear(model.shut)
+		for want := model.best(); want != nil; want = model.best() {
+			if got := q.take(model.open); got != want {
+				t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
+			}
+			delete(model.waiting, want)
+		}
+		if f := q.take(model.open); f != nil {
+			t.Fatalf("took %s, nobody waits", nameOf(f))
+		}
+	})
+}
+
+func nameOf(f *flight) migration.ID {
+	if f == nil {
+		return "nobody"
+	}
+	return f.rec.Spec.ID
+}

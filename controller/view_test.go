@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+var viewHosts = []hypervisor.HostName{"n1", "n2", "n3"}
+
+// books is all that a view has worked out, of every host.
+type books struct {
+	Running  int
+	From, To map[hypervisor.HostName]int
+	Hosts    map[hypervisor.HostName]placement.Host
+	Guests   map[hypervisor.HostName]int
+	Marked   map[hypervisor.HostName]int
+}
+
+func booksOf(v *view) books {
+	b := books{v.slots.Running(), map[hypervisor.HostName]int{}, map[hypervisor.HostName]int{},
+		map[hypervisor.HostName]placement.Host{}, map[hypervisor.HostName]int{},
+		map[hypervisor.HostName]int{}}
+	for _, name := range viewHosts {
+		s := v.site(name) // one that nobody has spoken of yet is empty and lost
+		b.From[name], b.To[name] = v.slots.From(name), v.slots.To(name)
+		b.Guests[name], b.Marked[name] = len(s.guests), s.marked
+		b.Hosts[name], _ = v.books.Get(name)
+	}
+	return b
+}
+
+func undrained(*record.Host) bool { return false }
+
+// rebuilt is a view that sees all records for the first time, in this order.
+func rebuilt(all []record.Record) *view {
+	v := newView(0, true, undrained)
+	for _, r := range all {
+		v.learn(r)
+	}
+	return v
+}
+
+func drawRecord(t *rapid.T) record.Record {
+	hosts := rapid.SampledFrom(viewHosts)
+	n := rapid.IntRange(1, 3).Draw(t, "number")
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		return &record.Host{Host: hypervisor.Host{Name: hosts.Draw(t, "host"),
+			Memory: hypervisor.Bytes(n) * 16 * hypervisor.GiB, CPUs: 8},
+			Closed: rapid.Bool().Draw(t, "closed"), Lost: rapid.Bool().Draw(t, "lost")}
+	case 1, 2:
+		v := &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(fmt.Sprint("vm", n)), CPUs: n,
+			Memory: hypervisor.GiB * hypervisor.Bytes(rapid.IntRange(1, 3).Draw(t, "size"))},
+			Host: hosts.Draw(t, "host")}
+		if rapid.Bool().Draw(t, "marked") {
+			v.Mark = v.Host
+		}
+		if rapid.Bool().Draw(t, "apart") {
+			v.Placement = &placement.Constraints{Apart: []string{"db"}}
+		}
+		return v
+	}
+	s := migration.State{Phase: rapid.SampledFrom(migration.Phases()).Draw(t, "phase"),
+		Source: hosts.Draw(t, "source")}
+	if s.Phase.Active() || rapid.Bool().Draw(t, "aims") {
+		s.Target = hosts.Draw(t, "target")
+	}
+	return &record.Migration{State: s, Spec: migration.Spec{
+		ID: migration.ID(fmt.Sprint("m", n)), VM: hypervisor.VMID(fmt.Sprint("vm", n))}}
+}
+
+// What the controller keeps up to date with every change is what it would make
+// of the store if it started now, in whatever order it reads.
+func TestTheViewIsWhatTheStoreSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := newView(0, true, undrained)
+		stored := map[record.Key]record.Record{}
+		version := record.Version(0)
+		var old []record.Record
+		t.Repeat(map[string]func(*rapid.T){
+			"a record is written": func(t *rapid.T) {
+				version++
+				r := drawRecord(t).With(version)
+				stored[r.Key()] = r
+				old = append(old, r)
+				v.learn(r)
+			},
+			"news arrive late, or again": func(t *rapid.T) {
+				if len(old) == 0 {
+					t.Skip("no news")
+				}
+				r := rapid.SampledFrom(old).Draw(t, "news")
+				if stored[r.Key()] != nil {
+					v.learn(r)
+				}
+			},
+			"a record is deleted": func(t *rapid.T) {
+				key := drawRecord(t).Key()
+				delete(stored, key)
+				v.forget(key)
+			},
+			"": func(t *rapid.T) {
+				var all []record.Record
+				for _, r := range stored {
+					all = append(all, r)
+				}
+				slices.SortFunc(all, func(a, b record.Record) int { return int(a.At() - b.At()) })
+				want := booksOf(rebuilt(rapid.Permutation(all).Draw(t, "order")))
+				if diff := cmp.Diff(want, booksOf(v)); diff != "" {
+					t.Fatalf("books (-rebuilt +kept):\n%s", diff)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,256 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+var (
+	ctx   = context.Background()
+	words = cmpopts.EquateComparable(migration.Conditions{})
+)
+
+type host = hypervisor.HostName
+
+func vmOn(name string, h host) *record.VM {
+	return &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name)}, Host: h}
+}
+
+func wantKind(t *testing.T, err error, want record.StoreKind) {
+	t.Helper()
+	var e *record.StoreError
+	if !errors.As(err, &e) || e.Kind != want || !errors.Is(err, want) {
+		t.Errorf("error %v, want kind %v", err, want)
+	}
+}
+
+func TestAWriteNeedsTheVersionThatIsStored(t *testing.T) {
+	s := record.NewMemory()
+	first, err := s.Put(ctx, vmOn("a", "n1"))
+	if err != nil || first.At() == 0 {
+		t.Fatalf("Put = %v, %v", first, err)
+	}
+	_, err = s.Put(ctx, vmOn("a", "n2"))
+	wantKind(t, err, record.Stale) // it exists
+	second, err := s.Put(ctx, first)
+	if err != nil || second.At() <= first.At() {
+		t.Fatalf("Put = %v, %v", second, err)
+	}
+	_, err = s.Put(ctx, first)
+	wantKind(t, err, record.Stale)
+	wantKind(t, s.Delete(ctx, first), record.Stale)
+	if err := s.Delete(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(ctx, second); err != nil {
+		t.Errorf("what is gone may be deleted again: %v", err)
+	}
+	_, err = s.Put(ctx, second)
+	wantKind(t, err, record.Stale) // a deleted record does not come back
+	if r, err := s.Get(ctx, second.Key()); r != nil || err != nil {
+		t.Errorf("Get = %v, %v", r, err)
+	}
+}
+
+func TestAStoredRecordIsACopy(t *testing.T) {
+	s := record.NewMemory()
+	v := vmOn("a", "n1")
+	stored, _ := s.Put(ctx, v)
+	v.Host = "n2"
+	if got := stored.(*record.VM).Host; got != "n1" {
+		t.Errorf("the store's record changed to %s", got)
+	}
+}
+
+// reader keeps what it learns from one feed, as participants do.
+type reader struct {
+	feed  record.Feed
+	since record.Revision
+	known map[record.Key]record.Record
+}
+
+func (r *reader) pull(t *rapid.T, s *record.Memory) {
+	c, err := s.Changes(ctx, r.feed, r.since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Reset {
+		r.known = map[record.Key]record.Record{}
+	}
+	for _, rec := range c.Records {
+		if r.feed != record.Everything && !slices.Contains(rec.Concerns(), r.feed.Host) {
+			delete(r.known, rec.Key())
+			continue
+		}
+		r.known[rec.Key()] = rec
+	}
+	for _, key := range c.Gone {
+		delete(r.known, key)
+	}
+	r.since = c.Next
+}
+
+// naive is the store as a map, and what a feed must come to.
+type naive map[record.Key]record.Record
+
+func (n naive) feed(f record.Feed) map[record.Key]record.Record {
+	in := map[record.Key]record.Record{}
+	for k, r := range n {
+		if f == record.Everything || slices.Contains(r.Concerns(), f.Host) {
+			in[k] = r
+		}
+	}
+	return in
+}
+
+// change puts, moves or deletes a drawn record.
+func (n naive) change(t *rapid.T, s *record.Memory) {
+	hosts := rapid.SampledFrom([]host{"", "n1", "n2", "n3"})
+	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+	var r record.Record = vmOn(name, hosts.Draw(t, "host"))
+	if rapid.Bool().Draw(t, "migration") {
+		r = &record.Migration{Spec: migration.Spec{ID: migration.ID(name)}, State: migration.State{
+			Source: hosts.Draw(t, "source"), Target: hosts.Draw(t, "target")}}
+	}
+	key := r.Key()
+	if old := n[key]; old != nil {
+		if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+			if err := s.Delete(ctx, old); err != nil {
+				t.Fatal(err)
+			}
+			delete(n, key)
+			return
+		}
+		r = r.With(old.At())
+	}
+	stored, err := s.Put(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n[key] = stored
+}
+
+func TestReadersOfAFeedMissNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, model := record.NewMemory(), naive{}
+		readers := []*reader{}
+		for _, f := range []record.Feed{record.Everything, {Host: "n1"}, {Host: "n2"}, {Host: "n9"}} {
+			readers = append(readers, &reader{feed: f, known: map[record.Key]record.Record{}})
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"something changes": func(t *rapid.T) {
+				for range rapid.IntRange(1, 30).Draw(t, "changes") {
+					model.change(t, s)
+				}
+			},
+			"a reader catches up": func(t *rapid.T) {
+				r := rapid.SampledFrom(readers).Draw(t, "reader")
+				r.pull(t, s)
+				if diff := cmp.Diff(model.feed(r.feed), r.known, words); diff != "" {
+					t.Fatalf("feed %q (-want +got):\n%s", r.feed.Host, diff)
+				}
+			},
+			"a reader starts anew": func(t *rapid.T) {
+				r := rapid.SampledFrom(readers).Draw(t, "reader")
+				r.since, r.known = 0, map[record.Key]record.Record{}
+			},
+			"": func(t *rapid.T) {
+				if s.Len() != len(model) {
+					t.Fatalf("%d records, want %d", s.Len(), len(model))
+				}
+			},
+		})
+	})
+}
+
+func TestAReaderThatIsFarBehindStartsAnew(t *testing.T) {
+	s := record.NewMemory()
+	stays, _ := s.Put(ctx, vmOn("stays", "n1"))
+	gone, _ := s.Put(ctx, vmOn("gone", "n1"))
+	left, _ := s.Put(ctx, vmOn("left", "n1"))
+	c, _ := s.Changes(ctx, record.Feed{Host: "n1"}, 0)
+	if err := s.Delete(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	moved := *left.(*record.VM)
+	moved.Host = "n2"
+	if _, err := s.Put(ctx, &moved); err != nil {
+		t.Fatal(err)
+	}
+	for range 20_000 { // more than is remembered
+		stays, _ = s.Put(ctx, stays)
+	}
+	c, err := s.Changes(ctx, record.Feed{Host: "n1"}, c.Next)
+	if err != nil || !c.Reset {
+		t.Fatalf("Changes = %+v, %v", c, err)
+	}
+	if diff := cmp.Diff([]record.Record{stays}, c.Records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+func TestChangesComeInOrder(t *testing.T) {
+	s := record.NewMemory()
+	r := map[string]record.Record{}
+	for _, name := range []string{"a", "b", "c"} {
+		r[name], _ = s.Put(ctx, vmOn(name, "n1"))
+	}
+	c, _ := s.Changes(ctx, record.Everything, 0)
+	for _, name := range []string{"c", "a", "c"} {
+		r[name], _ = s.Put(ctx, r[name])
+	}
+	c, _ = s.Changes(ctx, record.Everything, c.Next)
+	if diff := cmp.Diff([]record.Record{r["a"], r["c"]}, c.Records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	again, _ := s.Changes(ctx, record.Everything, c.Next)
+	if diff := cmp.Diff(record.Changes{Next: c.Next}, again); diff != "" {
+		t.Errorf("nothing has changed since (-want +got):\n%s", diff)
+	}
+}
+
+func TestChangedNamesTheFeedsOnce(t *testing.T) {
+	s := record.NewMemory()
+	v, _ := s.Put(ctx, vmOn("a", "n1"))
+	next := *v.(*record.VM)
+	next.Host = "n2"
+	if _, err := s.Put(ctx, &next); err != nil {
+		t.Fatal(err)
+	}
+	want := []record.Feed{record.Everything, {Host: "n1"}, {Host: "n2"}}
+	if diff := cmp.Diff(want, s.Changed()); diff != "" {
+		t.Errorf("feeds (-want +got):\n%s", diff)
+	}
+	if more := s.Changed(); len(more) > 0 {
+		t.Errorf("feeds %v changed again", more)
+	}
+}
+
+func ExampleMemory() {
+	store := record.NewMemory()
+	first, _ := store.Put(ctx, vmOn("default/web", "n1"))
+
+	claimed := *first.(*record.VM)
+	claimed.Claim = "default/web#1"
+	_, err := store.Put(ctx, &claimed)
+	fmt.Println("the first writer:", err)
+
+	other := *first.(*record.VM)
+	other.Claim = "default/web#2"
+	_, err = store.Put(ctx, &other)
+	fmt.Println("the second:", err, errors.Is(err, record.Stale))
+	// Output:
+	// the first writer: <nil>
+	// the second: store: Put default/web: written by somebody else true
+}
