@@ -40,14 +40,25 @@ var proofs = [...]string{"NoProof", "TargetDiscarded", "ProcessReaped", "HostFen
 // String returns the proof's name.
 func (p Proof) String() string { return word(proofs[:], int(p)) }
 
-// Dead reports whether e proves that the copy of vm on host did not and will
-// not run.
+// Dead reports whether e proves that the copy of vm on host does not run and will
+// not. It may have run: only [Evidence.NeverRan] says that it did not.
 func (e Evidence) Dead(vm VMID, host HostName) bool {
 	switch e.Proof {
 	case TargetDiscarded, ProcessReaped:
 		return e.VM == vm && e.Host == host
 	case HostFenced, LeaseExpired, OperatorWord:
 		return e.Host == host && (e.VM == "" || e.VM == vm)
+	}
+	return false
+}
+
+// NeverRan reports whether e proves that the copy of vm that job brought to host
+// did not run and will not. A host that was fenced is no such proof: the VM may
+// have run there, and changed its disks, before the power went.
+func (e Evidence) NeverRan(vm VMID, host HostName, job JobID) bool {
+	switch e.Proof {
+	case TargetDiscarded, OperatorWord:
+		return e.VM == vm && e.Host == host && e.Job == job
 	}
 	return false
 }

@@ -116,8 +116,15 @@ type (
 	Discard struct{ Job JobID }
 	// Resume lets a source that stopped for the switch-over run again.
 	Resume struct {
+		Job      JobID
+		NeverRan Evidence // that the target did not and will not run
+	}
+	// Abandon gives up the memory of a source that stopped for the switch-over,
+	// because the target may have run and is dead: the VM's disks are newer. The
+	// domain becomes Crashed and may be started anew.
+	Abandon struct {
 		Job  JobID
-		Dead Evidence // that the target did not and will not run
+		Dead Evidence // that the target will not run
 	}
 	// Release removes a stopped source, or whatever is left of it.
 	Release struct {
@@ -135,4 +142,5 @@ func (Unpause) command()  {}
 func (Activate) command() {}
 func (Discard) command()  {}
 func (Resume) command()   {}
+func (Abandon) command()  {}
 func (Release) command()  {}

@@ -103,7 +103,7 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 		h.wire.Off = false
 		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
 			d := h.domains[id]
-			d.Job, d.Unresolved = "", false
+			d.Unresolved = false // the job's name is part of the definition
 			if d.State != hypervisor.Shutoff {
 				d.Become(hypervisor.Shutoff)
 			}

@@ -318,7 +318,28 @@ func TestAHostComesBackWithoutMemory(t *testing.T) {
 	}
 }
 
-func TestAResumeNeedsProofThatTheTargetIsDead(t *testing.T) {
+// When the target may have run, its changes are on the VM's disks: the memory at
+// the source is given up, with proof that the target is dead.
+func TestAnAbandonedSourceStartsAnew(t *testing.T) {
+	w, job := begun(t, mild, hypervisor.TransferOptions{})
+	at["switch-over"](w, job)
+	h := w.Host("n1")
+	alive := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n3"}
+	wantKind(t, h.Do(ctx, "vm", hypervisor.Abandon{Job: job, Dead: alive}), hypervisor.Conflict)
+	wantKind(t, h.Do(ctx, "vm", hypervisor.Abandon{Job: job}), hypervisor.Invalid)
+	w.ok(w.CrashHost("n2"))
+	fenced := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n2"}
+	for range 2 {
+		w.ok(h.Do(ctx, "vm", hypervisor.Abandon{Job: job, Dead: fenced}))
+		if got := w.state("n1", "vm"); got != hypervisor.Crashed {
+			t.Fatalf("the source is %v", got)
+		}
+	}
+	w.ok(h.Do(ctx, "vm", hypervisor.Start{VM: aVM("vm")}))
+	w.until("it runs anew", func() bool { return w.state("n1", "vm") == hypervisor.Running })
+}
+
+func TestAResumeNeedsProofThatTheTargetNeverRan(t *testing.T) {
 	dead := func(p hypervisor.Proof, vm vmid, host name) hypervisor.Evidence {
 		return hypervisor.Evidence{Proof: p, VM: vm, Host: host}
 	}
@@ -333,15 +354,19 @@ func TestAResumeNeedsProofThatTheTargetIsDead(t *testing.T) {
 		{"another host may be dead", dead(hypervisor.HostFenced, "", "n3"), hypervisor.Conflict},
 		{"another VM may be dead", dead(hypervisor.ProcessReaped, "x", "n2"), hypervisor.Conflict},
 		{"a discarded target is dead", dead(hypervisor.TargetDiscarded, "vm", "n2"), okay},
-		{"a fenced host is dead", dead(hypervisor.HostFenced, "", "n2"), okay},
-		{"an operator's word counts", dead(hypervisor.OperatorWord, "", "n2"), okay},
+		{"on a fenced host it may have run", dead(hypervisor.HostFenced, "", "n2"),
+			hypervisor.Conflict},
+		{"an operator's word counts", dead(hypervisor.OperatorWord, "vm", "n2"), okay},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w, job := begun(t, mild, hypervisor.TransferOptions{})
 			at["switch-over"](w, job)
 			w.ok(w.KillDomain("n2", "vm"))
-			resume := hypervisor.Resume{Job: job, Dead: test.evidence}
+			if test.evidence.Proof != hypervisor.NoProof {
+				test.evidence.Job = job
+			}
+			resume := hypervisor.Resume{Job: job, NeverRan: test.evidence}
 			err := w.Host("n1").Do(ctx, "vm", resume)
 			if kindOf(err) != test.want {
 				t.Fatalf("error %v, want %v", err, test.want)

@@ -73,26 +73,55 @@ func (h *Host) promise(vm hypervisor.VMID, job hypervisor.JobID) {
 // resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not. After post-copy began there is no way back.
 func (d *domain) resume(c hypervisor.Resume) error {
-	if c.Dead.Proof == hypervisor.NoProof {
-		return refuse(hypervisor.Invalid, "no evidence that the target is dead")
-	}
-	t := d.host.jobs[c.Job]
+	t, err := d.stoppedFor(c.Job, c.NeverRan)
 	switch {
-	case d.Job != c.Job || t == nil || t.From != &d.host.wire:
-		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	case err != nil:
+		return err
 	case d.State == hypervisor.Running || d.State == hypervisor.Paused:
 		return nil
 	case d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
 		return d.conflict()
 	case t.NoReturn():
 		return refuse(hypervisor.Conflict, "the target ran in post-copy")
-	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
-		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
-			c.Dead.Proof, c.Dead.VM, c.Dead.Host, t.To.Name)
+	case !c.NeverRan.NeverRan(d.VM.ID, t.To.Name, c.Job):
+		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it never ran on %s",
+			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, t.To.Name)
 	}
 	t.GiveBack(d)
 	d.Unresolved = false
 	return nil
+}
+
+// abandon gives up the memory of a source that stopped for the switch-over.
+func (d *domain) abandon(c hypervisor.Abandon) error {
+	t, err := d.stoppedFor(c.Job, c.Dead)
+	switch {
+	case err != nil:
+		return err
+	case d.State == hypervisor.Crashed || d.State == hypervisor.Shutoff:
+		return nil
+	case d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
+		return d.conflict()
+	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
+		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
+			c.Dead.Proof, c.Dead.VM, c.Dead.Host, t.To.Name)
+	}
+	d.die("its memory was given up")
+	d.Unresolved = false
+	return nil
+}
+
+// stoppedFor returns the transfer of a job that this domain is the source of.
+func (d *domain) stoppedFor(job hypervisor.JobID, e hypervisor.Evidence) (*transfer.Transfer,
+	error) {
+	t := d.host.jobs[job]
+	switch {
+	case e.Proof == hypervisor.NoProof:
+		return nil, refuse(hypervisor.Invalid, "no evidence about the target")
+	case d.Job != job || t == nil || t.From != &d.host.wire:
+		return nil, refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
+	}
+	return t, nil
 }
 
 // release removes a source that has stopped for good. It refuses a domain that

@@ -38,6 +38,8 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 		return d.discard(c)
 	case hypervisor.Resume:
 		return d.resume(c)
+	case hypervisor.Abandon:
+		return d.abandon(c)
 	case hypervisor.Release:
 		return d.release(c)
 	}

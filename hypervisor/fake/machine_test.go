@@ -196,7 +196,7 @@ func (m *machine) believe() {
 		if e.Proof == hypervisor.HostFenced && m.ran[turn{s.job, e.Host}] {
 			continue // the copy is dead, but it did run: it may have moved on
 		}
-		m.command(s.host, s.vm, hypervisor.Resume{Job: s.job, Dead: e})
+		m.command(s.host, s.vm, hypervisor.Resume{Job: s.job, NeverRan: e})
 	}
 	if rapid.Bool().Draw(m.t, "release") {
 		for _, e := range evidence {

@@ -187,7 +187,9 @@ func TestARepeatedCallChangesNothing(t *testing.T) {
 		hypervisor.Discard{Job: "job-vm0"}, hypervisor.Activate{Job: "job-vm0",
 			Stopped: hypervisor.Evidence{Proof: hypervisor.OperatorWord, Host: "n1"}},
 		hypervisor.Resume{Job: "job-vm0",
-			Dead: hypervisor.Evidence{Proof: hypervisor.OperatorWord, Host: "n2"}},
+			NeverRan: hypervisor.Evidence{Proof: hypervisor.OperatorWord, VM: "vm0", Host: "n2", Job: "job-vm0"}},
+		hypervisor.Abandon{Job: "job-vm0",
+			Dead: hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n2"}},
 		hypervisor.Release{Job: "job-vm0",
 			Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: "vm0", Host: "n2"}}}
 	adjustments := []hypervisor.Adjustment{hypervisor.Cancel{}, hypervisor.StartPostCopy{},

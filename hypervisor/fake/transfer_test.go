@@ -190,7 +190,7 @@ func TestPostCopyHasNoWayBack(t *testing.T) {
 		t.Errorf("progress %+v", p)
 	}
 	wantKind(t, h.Adjust(ctx, job, hypervisor.Cancel{}), hypervisor.Conflict)
-	wantKind(t, h.Do(ctx, "vm", hypervisor.Resume{Job: job, Dead: hypervisor.Evidence{
+	wantKind(t, h.Do(ctx, "vm", hypervisor.Resume{Job: job, NeverRan: hypervisor.Evidence{
 		Proof: hypervisor.OperatorWord, Host: "n2"}}), hypervisor.Conflict)
 	wantKind(t, h.Do(ctx, "vm", hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
 		Proof: hypervisor.RunsAtTarget, VM: "vm", Host: "n2"}}), hypervisor.Conflict)
