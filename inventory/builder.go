@@ -44,7 +44,7 @@ func NewBuilder(file string) *Builder {
 func (b *Builder) AddHost(line int, h Host) {
 	field := fmt.Sprintf("host %s", h.Name)
 	if first, twice := b.hosts[h.Name]; twice {
-		b.Errorf(line, field, "there is already a host of this name in line %d", first)
+		b.Errorf(line, field+" name", "there is already a host of this name in line %d", first)
 		return
 	}
 	switch {
@@ -65,7 +65,7 @@ func (b *Builder) AddHost(line int, h Host) {
 func (b *Builder) AddVM(line int, v VM) {
 	field := fmt.Sprintf("vm %s", v.ID)
 	if first, twice := b.vms[v.ID]; twice {
-		b.Errorf(line, field, "there is already a VM of this name in line %d", first)
+		b.Errorf(line, field+" name", "there is already a VM of this name in line %d", first)
 		return
 	}
 	switch {
@@ -85,7 +85,7 @@ func (b *Builder) AddVM(line int, v VM) {
 func (b *Builder) AddPolicy(line int, p policy.Policy) {
 	field := fmt.Sprintf("policy %s", p.Name)
 	if first, twice := b.policies[p.Name]; twice {
-		b.Errorf(line, field, "there is already a policy of this name in line %d", first)
+		b.Errorf(line, field+" name", "there is already a policy of this name in line %d", first)
 		return
 	}
 	for _, wrong := range p.Validate() {
@@ -146,7 +146,7 @@ func (b *Builder) checkHosts() {
 	for _, v := range b.fleet.VMs {
 		for _, host := range []hypervisor.HostName{v.Host, v.Marked} {
 			if _, found := b.hosts[host]; !found && host != "" {
-				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s", v.ID), "there is no host %q", host)
+				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s host", v.ID), "there is no host %q", host)
 				break
 			}
 		}

@@ -222,5 +222,5 @@ vms:
 	// Output:
 	// fleet.yaml:3: hosts[0].memory: "64" has no unit of memory; write 64GiB, 512MiB or 4KiB
 	// fleet.yaml:5: vms[0].class: unknown class "buzy"; use idle, web, database, busy, in-memory
-	// fleet.yaml:5: vm default/web: there is no host "n2"
+	// fleet.yaml:5: vm default/web host: there is no host "n2"
 }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReadme checks that the README shows the example as it is, and the answer
+// that it gives.
+func TestReadme(t *testing.T) {
+	readme := read(t, "../../README.md")
+	example := read(t, "../../examples/drain-host.yaml")
+	if !strings.Contains(readme, "```yaml\n"+example+"```\n") {
+		t.Error("the README does not show examples/drain-host.yaml as it is")
+	}
+	var out bytes.Buffer
+	err := simulate(context.Background(), &out, "../../examples/drain-host.yaml", simulateFlags{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(readme, "drain one host of five (seed 1)")
+	if at < 0 {
+		t.Fatal("the README shows no answer")
+	}
+	shown, _, _ := strings.Cut(readme[at:], "```")
+	wall := regexp.MustCompile(`in [0-9.]+ s,`)
+	want, got := wall.ReplaceAllString(shown, ""), wall.ReplaceAllString(out.String(), "")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the README's answer (-README +godwit):\n%s", diff)
+	}
+	if lines := strings.Count(readme, "\n"); lines > 200 {
+		t.Errorf("the README has %d lines; 200 are allowed", lines)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
