@@ -14,13 +14,22 @@ const anything = "*"
 var core = []string{"hypervisor", "migration", "migration/placement", "migration/policy",
 	"migration/convergence", "evacuation"}
 
+// participants is what acts, in production as in the simulator.
+var participants = slices.Concat(core, []string{"agent", "controller", "hypervisor/fake",
+	"internal/due", "record", "sim/flaky", "sim/invariant"})
+
 // mayImport is the architecture: which packages of the module a package may
 // import, its tests excepted. A package that is not listed is a finding; a key
 // that ends in a slash covers all packages below it.
 var mayImport = map[string][]string{
-	"hypervisor":                {},
-	"hypervisor/fake":           {"hypervisor", "hypervisor/fake/maxmin"},
-	"hypervisor/fake/maxmin":    {"hypervisor"},
+	"hypervisor": {},
+	"hypervisor/fake": {"hypervisor", "hypervisor/fake/agenda", "hypervisor/fake/memory",
+		"hypervisor/fake/transfer"},
+	"hypervisor/fake/agenda": {"hypervisor"},
+	"hypervisor/fake/memory": {"hypervisor"},
+	"hypervisor/fake/maxmin": {"hypervisor"},
+	"hypervisor/fake/transfer": {"hypervisor", "hypervisor/fake/agenda",
+		"hypervisor/fake/maxmin", "hypervisor/fake/memory"},
 	"hypervisor/qmp":            {"hypervisor"},
 	"hypervisor/libvirt":        {"hypervisor"},
 	"hypervisor/hypervisortest": {"hypervisor"},
@@ -29,34 +38,41 @@ var mayImport = map[string][]string{
 	"migration/convergence":     {"hypervisor"},
 	"migration": {"hypervisor", "migration/placement", "migration/policy",
 		"migration/convergence"},
-	"evacuation":           {"hypervisor", "migration", "migration/placement"},
-	"controller":           core,
-	"controller/bolt":      {"controller"},
-	"controller/etcd":      {"controller"},
-	"controller/storetest": {"controller"},
-	"controller/drive":     {},
-	"sim":                  slices.Concat(core, []string{"controller", "hypervisor/fake"}),
-	"sim/report":           {"sim"},
-	"sim/scenario": slices.Concat(core,
-		[]string{"controller", "hypervisor/fake", "inventory", "sim"}),
+	"evacuation":  {"hypervisor", "migration", "migration/placement"},
+	"record":      core,
+	"record/bolt": {"record"},
+	"record/etcd": {"record"},
+	"controller":  slices.Concat(core, []string{"record", "internal/due"}),
+	"agent": {"hypervisor", "migration", "migration/convergence", "migration/placement",
+		"migration/policy", "record", "internal/due"},
+	"controller/drive": {},
+	"internal/due":     {},
+	"sim":              participants,
+	"sim/flaky":        {"hypervisor", "hypervisor/fake", "record"},
+	"sim/invariant": slices.Concat(core,
+		[]string{"hypervisor/fake", "record"}),
+	"sim/report": {"sim"},
+	"sim/scenario": slices.Concat(participants,
+		[]string{"inventory", "inventory/document", "inventory/kubevirt", "sim"}),
 	"inventory": slices.Concat(core,
 		[]string{"hypervisor/fake", "inventory/document"}),
 	"inventory/document": {},
-	"inventory/kubevirt": slices.Concat(core,
-		[]string{"hypervisor/fake", "inventory", "inventory/document"}),
-	"cmd/":             {anything},
-	"examples":         {anything},
-	"examples/":        {anything},
-	"internal/lint":    {},
-	"internal/vectors": {},
+	"inventory/kubevirt": slices.Concat(core, []string{"hypervisor/fake", "inventory",
+		"inventory/document", "inventory/kubevirt/internal/split"}),
+	"inventory/kubevirt/internal/split": {"inventory/document"},
+	"cmd/":                              {anything},
+	"examples":                          {anything},
+	"examples/":                         {anything},
+	"internal/lint":                     {},
+	"internal/vectors":                  {},
 }
 
 // confined names modules that only one package, its tests included, may import.
 var confined = map[string]string{
 	"libvirt.org/":                     "hypervisor/libvirt",
 	"github.com/digitalocean/go-qemu/": "hypervisor/qmp",
-	"go.etcd.io/bbolt":                 "controller/bolt",
-	"go.etcd.io/etcd/":                 "controller/etcd",
+	"go.etcd.io/bbolt":                 "record/bolt",
+	"go.etcd.io/etcd/":                 "record/etcd",
 	"kubevirt.io/":                     "inventory/kubevirt",
 }
 

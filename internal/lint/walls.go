@@ -35,7 +35,7 @@ func wallOf(dir string) (w wall, ok bool) {
 		return vocabulary, true
 	case dir == "migration" || strings.HasPrefix(dir, "migration/") || dir == "evacuation":
 		return deciding, true
-	case dir == "controller":
+	case dir == "controller", dir == "agent", dir == "record", dir == "internal/due":
 		return acting, true
 	case dir == "sim" || strings.HasPrefix(dir, "sim/") ||
 		dir == "hypervisor/fake" || strings.HasPrefix(dir, "hypervisor/fake/"):
