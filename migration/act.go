@@ -35,11 +35,11 @@ func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 
 // tidyUp asks again for what an end, or a request to abort, still lacks.
 func (d *Decision) tidyUp(o *Observation) {
-	switch {
-	case d.State.Phase == Failed:
-		if o.Target.Exists && !o.Target.Deleting && expendable(o) {
-			d.do(DeleteTarget)
-		}
+	switch t := &o.Target; {
+	case d.State.Phase == Failed && t.Exists && !t.Deleting && expendable(o):
+		d.do(DeleteTarget)
+	case d.State.Phase == Succeeded && t.Exists && !t.Told && o.Report.Arrived:
+		d.do(TellTarget)
 	case !d.State.Phase.Final() && o.Report.Began && !o.Report.Aborting && !o.Report.Completed &&
 		d.State.Conditions.Has(AbortRequested):
 		d.do(RequestAbort)

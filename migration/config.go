@@ -75,6 +75,7 @@ func (c *Config) deadline(m *Spec, s *State, now time.Time) time.Time {
 		return now.Add(s.Budget).Add(t.Abort)
 	}
 	within := [...]time.Duration{Pending: t.Pending, Scheduling: or(m.Timeouts.Target, t.Target),
-		Scheduled: t.HandOver, PreparingTarget: t.Prepare, TargetReady: t.Begin, Running: t.Transfer}
+		Scheduled: t.HandOver, PreparingTarget: t.Prepare, TargetReady: t.Begin,
+		Running: t.Transfer}
 	return now.Add(within[s.Phase])
 }

@@ -25,11 +25,13 @@ import (
 //   - reports: progress from the hand-over on. It reads besides every single
 //     report and what a finished migration still has to apply: 3.5 million.
 //
+// What only times and lengths decide is drawn in TestLawsHoldForExtremeTimes.
 // With -race or -short it takes every 97th combination; the stride is prime, and
-// no dial has 97 ways, so every pair of ways still occurs.
+// no dial has 97 ways, so that no dial stands still.
 func TestExhaustion(t *testing.T) {
 	for _, config := range []*migration.Config{&byDefault, &compatible} {
-		mode, ends := "default", bits("reports", began, started, completed, reportedFailed, postCopy)
+		mode := "default"
+		ends := bits("reports", began, started, completed, reportedFailed, postCopy)
 		if config.Compatible {
 			mode, ends = "compatible", bits("reports", started, completed, reportedFailed)
 		}
@@ -80,7 +82,9 @@ var (
 	backoff = dial{"back-off: over, lasts", 2, func(s *situation, v int) {
 		s.seen.Backoff = now.Add(time.Duration(2*v-1) * time.Minute)
 	}}
-	trouble = dial{"trouble", 3, func(s *situation, v int) { s.seen.Trouble = migration.Trouble(v) }}
+	trouble = dial{"trouble", 3, func(s *situation, v int) {
+		s.seen.Trouble = migration.Trouble(v)
+	}}
 	urgency = dial{"priority and age", 3, func(s *situation, v int) {
 		s.spec.Priority, s.spec.Created = migration.Lowest, ago(60)
 		if v > 0 {

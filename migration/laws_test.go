@@ -34,7 +34,7 @@ func failsNow(s *situation, d *migration.Decision) bool {
 }
 
 var commonLaws = []law{
-	{"a migration that has ended stays as it ended", func(s *situation, d *migration.Decision) bool {
+	{"what has ended stays as it ended", func(s *situation, d *migration.Decision) bool {
 		return !s.state.Phase.Final() || d.State.Phase == s.state.Phase && d.State.Released
 	}},
 	{"only a migration that has ended is released", func(s *situation, d *migration.Decision) bool {
@@ -112,10 +112,10 @@ var actionLaws = []law{
 	only(migration.RequestAbort, "until it is passed on", func(s *situation) bool {
 		return !s.seen.Report.Aborting && !s.state.Phase.Final()
 	}),
-	only(migration.TellTarget, "in Running, once, when the VM has arrived",
+	only(migration.TellTarget, "until it knows, when the VM has arrived",
 		func(s *situation) bool {
-			return s.state.Phase == migration.Running && s.seen.Report.Arrived &&
-				s.seen.Target.Exists && !s.seen.Target.Told
+			return (s.state.Phase == migration.Running || s.state.Phase == migration.Succeeded) &&
+				s.seen.Report.Arrived && s.seen.Target.Exists && !s.seen.Target.Told
 		}),
 	only(migration.AbortBackup, "once, for a critical migration", func(s *situation) bool {
 		return s.state.Phase == migration.Pending && s.seen.VM.Backup &&

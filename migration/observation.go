@@ -50,8 +50,8 @@ const (
 	ClaimedByEnded              // another one that has ended, or is gone
 )
 
-// Report is what the hosts have said about this migration, or, while the claim is another's,
-// about that one.
+// Report is what the hosts have said about this migration; in compatible mode, while the claim is
+// another's, about that one.
 type Report struct {
 	TargetNamed bool // the VM's state names the target
 	Address     bool // the target listens

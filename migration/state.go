@@ -15,8 +15,7 @@ import (
 type State struct {
 	Phase      Phase
 	Conditions Conditions
-	// Released says that nothing is left to be done: the migration may be forgotten. KubeVirt:
-	// its finalizer is gone.
+	// Released says that nothing is left to be decided. KubeVirt: its finalizer is gone.
 	Released bool `json:",omitempty"`
 
 	Source hypervisor.HostName `json:",omitempty"` // where the VM ran at hand-over

@@ -156,7 +156,7 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 			d.enter(TargetReady, o.Now)
 		}
 	case TargetReady:
-		if o.Report.Started || !c.Compatible && arrived(s, o) { // the report of the start may be lost
+		if o.Report.Started || !c.Compatible && arrived(s, o) { // the start's report may be lost
 			d.enter(Running, o.Now)
 		}
 	case Running:

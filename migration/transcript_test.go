@@ -193,7 +193,7 @@ func show(before migration.State, d *migration.Decision) string {
 	line("notes", strings.Join(notes, " "))
 	line("wakes", strings.Join(wakes, ", "))
 	if d.State.Released {
-		line("released", "nothing is left to be done")
+		line("released", "nothing is left to be decided")
 	}
 	if d.Refused {
 		line("refused", "another migration of the VM is under way")
