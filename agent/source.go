@@ -56,6 +56,10 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 		return a.kept(ctx, m, p.Error, now)
 	case hypervisor.JobBroken:
 		return a.resolve(ctx, m, p, now)
+	case hypervisor.JobSucceeded:
+		if _, dead := targetDead(m); dead { // it died before it could say that the VM had come
+			return a.resolve(ctx, m, p, now)
+		}
 	case hypervisor.JobSwitching:
 		a.again(m, now, a.config.Poll)
 	}
@@ -208,8 +212,7 @@ func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now t
 }
 
 // resolve finds out how a transfer ended that broke after the VM had stopped
-// here: it says so, and with evidence that the target is dead it takes the VM
-// back. Without evidence nothing is done.
+// here: it says so, and takes the VM back when it may.
 func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if !m.Source.Unresolved {
@@ -229,28 +232,48 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 		return err
 	}
 	if d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver {
-		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Resume{Job: m.Spec.ID, Dead: dead})
-		if err != nil {
+		if err := a.takeBack(ctx, m, dead, now); err != nil {
 			return err
 		}
-		a.note(now, m, "resumed at the source: "+dead.Proof.String())
 	}
 	return a.kept(ctx, m, p.Error, now)
 }
 
-// targetDead returns the evidence that the target's copy did not and will not
-// run, if there is any.
+// takeBack lets a VM that had stopped here run again, when its target is known
+// never to have run. When the target is dead but may have run, the memory here
+// is older than the VM's disks: the VM starts anew instead.
+func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervisor.Evidence,
+	now time.Time) error {
+	var c hypervisor.Command = hypervisor.Abandon{Job: m.Spec.ID, Dead: dead}
+	what := "memory given up, the target may have run: "
+	neverRan := dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID)
+	if neverRan && !m.Source.HandedOver {
+		c, what = hypervisor.Resume{Job: m.Spec.ID, NeverRan: dead}, "resumed at the source: "
+	}
+	if err := a.hv.Do(ctx, m.Spec.VM, c); err != nil {
+		return err
+	}
+	a.note(now, m, what+dead.Proof.String())
+	return nil
+}
+
+// targetDead returns the evidence that the target's copy will not run, if there
+// is any, and the best there is: that it never ran.
 func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
 	if m.Target.Discarded {
 		return hypervisor.Evidence{Proof: hypervisor.TargetDiscarded, VM: m.Spec.VM,
 			Host: m.State.Target, Job: m.Spec.ID, By: "agent/" + string(m.State.Target)}, true
 	}
+	var best hypervisor.Evidence
 	for _, e := range m.Evidence {
-		if e.Dead(m.Spec.VM, m.State.Target) {
+		switch {
+		case e.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID):
 			return e, true
+		case e.Dead(m.Spec.VM, m.State.Target):
+			best = e
 		}
 	}
-	return hypervisor.Evidence{}, false
+	return best, best.Proof != hypervisor.NoProof
 }
 
 // release removes what is left here of a VM that has moved: the record says so.
@@ -263,13 +286,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 	if err != nil {
 		return err
 	}
-	v := a.vms[m.Spec.VM]
-	if v != nil && v.Claim == m.Spec.ID && d.Job == "" {
-		a.again(m, now, a.config.Poll) // it has not been written down yet that it moved
-		return nil
-	}
-	// A host that restarted has forgotten the job, and keeps the VM's definition.
-	if d.State != hypervisor.Absent && (d.Job == m.Spec.ID || d.Job == "" && v == nil) {
+	if d.State != hypervisor.Absent && d.Job == m.Spec.ID {
 		if d.State.Executes() {
 			a.note(now, m, "runs here although it has moved: left alone")
 			return nil

@@ -105,7 +105,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	switch {
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		return a.arriving(ctx, m, now)
-	case rests(d) && (own || d.Job == ""):
+	case own && rests(d):
 		// It ran and was lost with its memory: it rests here and starts anew.
 		return a.arrived(ctx, m, now)
 	case own && d.State == hypervisor.Received:
@@ -179,11 +179,11 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		a.note(now, m, "runs here although its migration failed: left alone")
 		return nil
-	case rests(d) && (own || d.Job == "") && m.Source.Began && a.vms[m.Spec.VM] == nil:
+	case own && rests(d) && a.vms[m.Spec.VM] == nil:
 		err = a.removeRest(ctx, m)
 	case m.Target.Discarded && (!own || d.State == hypervisor.Absent):
 		return nil
-	case own || d.State == hypervisor.Absent:
+	case own && !rests(d) || d.State == hypervisor.Absent:
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
 	}
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {

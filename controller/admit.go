@@ -39,8 +39,9 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 }
 
 // createTarget asks the core once more, chooses a host and stores the choice:
-// the target's agent does the rest. It reports whether there is more to do now. A VM that fits nowhere does not hold a
-// slot; it asks again later, and later still each time.
+// the target's agent does the rest. It reports whether there is more to do now.
+// A VM that fits nowhere does not hold a slot; it asks again later, and later
+// still each time.
 func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time) (bool, error) {
 	o := c.observe(f, now)
 	d := c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)

@@ -173,21 +173,16 @@ func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) e
 	return nil
 }
 
-// schedule sets a migration's timers. A freed slot wakes one that waits in the
-// queue, not the clock. A deadline that has passed is not waited for: the source
-// has been asked to abort, if that is possible, and has until AbortBy to answer.
+// schedule sets a migration's timers. What the core asks for with the migration's
+// own priority is to look whether a slot, a backup or another instance is still in
+// the way: the end of each is a change in the store, which wakes it anyway.
 func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
-	s, m := &d.State, &f.rec.Spec
-	passed := !s.Deadline.IsZero() && now.After(s.Deadline)
-	_, queued := c.view.queue.waiting[f]
+	m := &f.rec.Spec
 	for _, w := range d.Wakes() {
-		asks := w.Priority == m.Priority && w.After == m.Priority.Requeue()
-		if !passed && !(queued && asks) {
+		polls := w.Priority == m.Priority && w.After <= migration.Lowest.Requeue()
+		if !polls {
 			c.timers.Set(m.ID, now.Add(w.After))
 		}
-	}
-	if !s.Phase.Final() && !s.AbortBy.IsZero() && !now.After(s.AbortBy) {
-		c.timers.Set(m.ID, s.AbortBy.Add(time.Millisecond))
 	}
 }
 

@@ -1,36 +1,28 @@
-// Package controller turns decisions into moves. It holds the two participants
-// and the port to where they keep what they know:
+// Package controller decides for a whole cluster: which migrations there are,
+// what each does next, where it goes, and who leaves a host.
 //
-//	operator ──► [Store] ◄──► [Controller]   decides, for the whole cluster
-//	                ▲
-//	                └───────► [Agent]        acts, one for each host ◄──► hypervisor
+//	operator ──► store ◄──► [Controller]   decides
+//	               ▲
+//	               └──────► agents         act, one for each host
 //
-// Participants are synchronous: Reconcile looks once, acts once, and says when
-// it next wants to look. There is no clock, goroutine, channel or lock in this
-// package; production calls Reconcile in real time, the simulator in virtual
-// time.
+// It asks the pure packages, stores what they decide, and acts on nothing but
+// the store: package agent does the rest. A [Controller] is synchronous:
+// Reconcile looks once, decides once, and says when it next wants to look. There
+// is no clock, goroutine, channel or lock here; production calls Reconcile in
+// real time, the simulator in virtual time.
 //
-// # Records
+// # What it promises
 //
-// Everything known is in three kinds of [Record]: [Migration], [VM] and [Host].
-// Every field has one writer, named in its documentation. A record is written as
-// a whole, on condition that nobody wrote it since it was read: whoever loses
-// that race reads again and decides again.
+// It keeps nothing that the store does not have, and may die after any write. A
+// state is stored before anything follows from it. Until the source has
+// announced that it begins (record.SourceReport.Began) it may end a migration:
+// the source's write then finds another version, and nothing begins. Afterwards
+// only what the agents report ends it, or evidence that both copies are dead.
 //
-// # The hand-over
+// A VM names the migration that moves it (record.VM.Claim) from the hand-over
+// until it has been written down where the VM is. No other migration may have
+// the VM meanwhile, also when the one that it names has ended, or is gone.
 //
-//	controller                 target's agent            source's agent
-//	chooses a target     ──►   makes room: Ready
-//	claims the VM        ──►   Receive: Address
-//	                                                     announces: Began
-//	                                                     Migrate:   Started
-//	                           sees the VM run: Completed
-//	or                                                   sees the VM kept: Failed
-//	or                         Discard: Discarded   ◄──  stopped, outcome Unresolved
-//	                                                ──►  Resume with that Evidence
-//	VM.Host = target     ──►                             Release with Evidence
-//
-// Until Began is written the controller may end the migration: the source's
-// write then finds another version and nothing begins. Afterwards only Completed
-// and Failed end it.
+// A notification that is lost costs at most [Config.Resync], a write that
+// failed [Config.Retry].
 package controller

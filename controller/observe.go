@@ -90,7 +90,9 @@ func unfinishedBefore(g *guest, f *flight) bool {
 	return false
 }
 
-// report puts the agents' reports into the core's terms.
+// report puts the agents' reports into the core's terms. A post-copy that broke, or
+// is through, has a deadline again: when nobody says how it ended, its outcome is
+// unknown.
 func report(m *record.Migration) migration.Report {
 	return migration.Report{
 		TargetNamed: m.Options != nil,
@@ -101,7 +103,8 @@ func report(m *record.Migration) migration.Report {
 		Arrived:     m.Target.Completed,
 		Failed:      m.Source.Failed || bothDead(m),
 		Aborting:    m.Source.Aborting,
-		PostCopy:    m.Source.Mode == hypervisor.PostCopy,
+		PostCopy: m.Source.Mode == hypervisor.PostCopy && !m.Source.Unresolved &&
+			!m.Source.HandedOver,
 	}
 }
 

@@ -94,6 +94,7 @@ func (v *view) forget(key record.Key) {
 			v.move(g, "")
 			v.unreserve(g)
 			g.rec, g.place = nil, nil
+			v.reserveAll(g)
 			v.lookAtFlights(g)
 		}
 	case record.HostKind:
@@ -150,15 +151,26 @@ func (v *view) account(f *flight) {
 	}
 }
 
-// reserve books room for a migration at its target, as much as its VM takes.
+// reserve books room for a migration at its target, as much as its VM takes. A VM
+// whose record is gone may still be on its way: it takes nobody knows how much,
+// and counts as incoming.
 func (v *view) reserve(f *flight) {
-	g := v.guest(f.rec.Spec.VM)
-	if !f.holds || f.slot.Target == "" || g.place == nil {
+	if !f.holds || f.slot.Target == "" {
 		return
 	}
+	place := v.guest(f.rec.Spec.VM).place
+	if place == nil {
+		place = &placement.VM{ID: f.rec.Spec.VM}
+	}
 	v.site(f.slot.Target) // the books know every host that is spoken of
-	if v.books.Reserve(g.place, f.slot.Target) {
-		f.reserved, f.vm = f.slot.Target, g.place
+	if v.books.Reserve(place, f.slot.Target) {
+		f.reserved, f.vm = f.slot.Target, place
+	}
+}
+
+func (v *view) reserveAll(g *guest) {
+	for _, f := range g.flights {
+		v.reserve(f)
 	}
 }
 
@@ -200,9 +212,7 @@ func (v *view) learnVM(r *record.VM) {
 		g.place.Constraints = *r.Placement
 	}
 	v.move(g, r.Host)
-	for _, f := range g.flights {
-		v.reserve(f)
-	}
+	v.reserveAll(g)
 	v.lookAtFlights(g)
 	if old == nil || leavesDifferently(old, r) {
 		v.plan(r.Host)
@@ -269,13 +279,19 @@ func (v *view) bookHost(s *site) {
 
 func (v *view) drains(s *site) bool { return v.drain(s.rec) }
 
-// lookAtAllOf marks every unfinished migration from or to a host.
+// lookAtAllOf marks every unfinished migration from or to a host, and those that
+// wait because an earlier one has left something there.
 func (v *view) lookAtAllOf(host hypervisor.HostName) {
 	var ids []migration.ID
 	for id, f := range v.flights {
-		s := &f.rec.State
-		if !s.Phase.Final() && (s.Source == host || s.Target == host) {
+		switch s := &f.rec.State; {
+		case s.Source != host && s.Target != host:
+		case !s.Phase.Final():
 			ids = append(ids, id)
+		case !f.cleared(false):
+			for _, waiting := range v.guest(f.rec.Spec.VM).flights {
+				ids = append(ids, waiting.rec.Spec.ID)
+			}
 		}
 	}
 	slices.Sort(ids)

@@ -81,28 +81,6 @@ func TestTimersOfOneMomentComeInTheOrderOfTheirWishes(t *testing.T) {
 	}
 }
 
-// A key that is looked at often and waits for a far deadline each time leaves
-// no trace of the deadlines that it no longer waits for.
-func TestTimersForgetWhatWasDropped(t *testing.T) {
-	var timers due.Timers[int]
-	const looks = 100_000
-	perLook := testing.AllocsPerRun(1, func() {
-		for i := range looks {
-			timers.Drop(7)
-			timers.Set(7, at(1_000_000+i))
-		}
-	})
-	if perLook > 100 {
-		t.Errorf("%v allocations for %d looks: the dropped wishes are kept", perLook, looks)
-	}
-	if k, ok := timers.Pop(at(2_000_000)); !ok || k != 7 {
-		t.Errorf("Pop = %v, %v", k, ok)
-	}
-	if k, ok := timers.Pop(at(2_000_000)); ok {
-		t.Errorf("a dropped wish came back: %v", k)
-	}
-}
-
 func TestWorkIsAQueueWithoutRepetitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var work due.Work[int]

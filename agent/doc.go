@@ -1,0 +1,31 @@
+// Package agent acts for one host: it prepares targets, drives sources, cleans
+// up what is left of VMs that have moved, and keeps the host's VMs running.
+//
+//	controller                 target's agent            source's agent
+//	chooses a target     ──►   makes room: Ready
+//	claims the VM        ──►   Receive: Address
+//	                                                     announces: Began
+//	                                                     Migrate:   Started
+//	                           sees the VM run: Completed
+//	or                                                   sees the VM kept: Failed
+//	or                         Discard: Discarded   ◄──  stopped, outcome Unresolved
+//	                                                ──►  Resume with that Evidence
+//	VM.Host = target     ──►                             Release with Evidence
+//
+// It decides nothing about a migration except what its own host alone can know.
+// An [Agent] is synchronous, as package controller is: no clock, goroutine,
+// channel or lock. It keeps nothing that the store and the hypervisor do not
+// have, and may die at any instruction: every command may be repeated.
+//
+// # What it never does
+//
+//   - It sends nothing, and starts no VM anew, that it has not announced in the
+//     store before: whoever claimed the VM or ended the migration meanwhile wrote
+//     the record, and the announcement fails.
+//   - It does not take absence for proof. A source that announced the beginning
+//     and knows of no transfer asks the target, even when nobody remembers a start.
+//   - It lets a source that has stopped go on only with evidence that the target
+//     never ran. When the target is dead but may have run, the memory is given up.
+//   - It removes a copy only when the record says that the VM moved, by this very
+//     migration. What executes is left alone.
+package agent

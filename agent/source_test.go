@@ -1,0 +1,304 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// sendingBy is sending with options that how changes.
+func (s *stage) sendingBy(how func(*record.Migration)) {
+	s.t.Helper()
+	s.begin(migration.PreparingTarget, func(m *record.Migration) {
+		m.Options = &policy.Options{}
+		how(m)
+	})
+	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.acts("n2")
+	s.phase(migration.TargetReady)
+	s.acts("n1")
+	s.phase(migration.Running)
+}
+
+// ready is the moment before the source begins.
+func ready(t *testing.T, store record.Store) *stage {
+	s := newStage(t, store)
+	s.begin(migration.PreparingTarget)
+	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.acts("n2")
+	s.phase(migration.TargetReady)
+	return s
+}
+
+func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		how  func(*record.Migration)
+	}{
+		{"cancelled", func(m *record.Migration) { m.Cancel = true }},
+		{"asked to abort", func(m *record.Migration) {
+			m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
+		}},
+		{"the target is down", func(m *record.Migration) { m.Target.Down = true }},
+		{"failed", func(m *record.Migration) { m.State.Phase = migration.Failed }},
+		{"not ready", func(m *record.Migration) { m.State.Phase = migration.PreparingTarget }},
+		{"nobody listens", func(m *record.Migration) { m.Target.Address = "" }},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := ready(t, record.NewMemory())
+			s.change(r.how)
+			s.acts("n1")
+			if m := s.move(); m.Source.Began {
+				t.Errorf("the source began: %+v", m.Source)
+			}
+		})
+	}
+}
+
+// racing lets somebody else write the record before the next Put of an agent.
+type racing struct {
+	*record.Memory
+	first func()
+}
+
+// Put implements record.Store.
+func (r *racing) Put(ctx context.Context, rec record.Record) (record.Record, error) {
+	if f := r.first; f != nil {
+		r.first = nil
+		f()
+	}
+	return r.Memory.Put(ctx, rec)
+}
+
+func TestTheSourceLosesTheRaceAgainstTheEndOfItsMigration(t *testing.T) {
+	store := &racing{Memory: record.NewMemory()}
+	s := ready(t, store)
+	store.first = func() { s.phase(migration.Failed) }
+	s.acts("n1")
+	for range 5 {
+		s.AdvanceTo(s.Now().Add(time.Second))
+		s.acts("n1")
+	}
+	p, err := s.Host("n1").Progress(ctx, job)
+	if s.ok(err); p.Status != hypervisor.JobNone || s.move().Source.Began {
+		t.Errorf("the source sends (%v) what has failed", p.Status)
+	}
+}
+
+// What the source says when it has announced that it begins and its hypervisor
+// knows of no job.
+func TestASourceWithoutAJob(t *testing.T) {
+	abort := func(m *record.Migration) {
+		m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
+	}
+	kill := func(s *stage) { s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Kill{})) }
+	for _, r := range []struct {
+		name string
+		how  func(*record.Migration)
+		set  func(*stage)
+		want string
+	}{
+		{"starts when the VM is here", func(*record.Migration) {}, func(*stage) {}, "started"},
+		{"kept the VM when the hypervisor forgot the job",
+			func(m *record.Migration) { m.Source.Started = true }, func(*stage) {}, "kept"},
+		{"asks the target when it shall abort what may have begun", abort, func(*stage) {},
+			"unresolved"},
+		{"asks the target when the VM is not here, although nobody remembers a start",
+			func(*record.Migration) {}, kill, "unresolved"},
+		{"asks the target when the VM is gone",
+			func(m *record.Migration) { m.Source.Started = true }, kill, "unresolved"},
+		{"kept the VM when the target was discarded", func(m *record.Migration) {
+			abort(m)
+			m.Source.Unresolved, m.Target.Discarded = true, true
+		}, func(*stage) {}, "kept"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := ready(t, record.NewMemory())
+			r.set(s)
+			s.change(func(m *record.Migration) {
+				m.Source.Began = true
+				r.how(m)
+			})
+			s.acts("n1")
+			if got := saysOf(s.move().Source); got != r.want {
+				t.Errorf("the source says %s, want %s; %q", got, r.want, s.noted)
+			}
+		})
+	}
+}
+
+func saysOf(r record.SourceReport) string {
+	switch {
+	case r.Failed:
+		return "kept"
+	case r.Unresolved:
+		return "unresolved"
+	case r.Started:
+		return "started"
+	}
+	return "nothing"
+}
+
+func TestStarting(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		want string
+	}{
+		{"a lost answer is asked for again", func(s *stage) {
+			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Migrate", How: fake.FailAfter}))
+		}, "started"},
+		{"a failure without effect is tried again", func(s *stage) {
+			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Migrate", How: fake.FailBefore}))
+		}, "started"},
+		{"a VM that shuts down is not sent", func(s *stage) {
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Stop{Grace: time.Hour}))
+		}, "kept"},
+		{"a target that is gone is asked for in vain", func(s *stage) {
+			s.ok(s.KillDomain("n2", vm))
+		}, "nothing"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := ready(t, record.NewMemory())
+			r.set(s)
+			for range 2 {
+				err := s.act("n1")
+				var e *hypervisor.Error
+				if err != nil && !errors.As(err, &e) {
+					t.Fatal(err)
+				}
+				s.AdvanceTo(s.Now().Add(1500 * ms))
+			}
+			if got := saysOf(s.move().Source); got != r.want {
+				t.Errorf("the source says %s, want %s; %q", got, r.want, s.noted)
+			}
+		})
+	}
+}
+
+// The link is lost after the source has stopped. What may run where depends on
+// what is known, and on nothing else.
+func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
+	about := func(e hypervisor.Evidence) func(*record.Migration) {
+		return func(m *record.Migration) { m.Evidence = []hypervisor.Evidence{e} }
+	}
+	for _, r := range []struct {
+		name string
+		how  func(*record.Migration)
+		want hypervisor.DomainState
+		says string
+	}{
+		{"nothing is known", func(*record.Migration) {}, hypervisor.HandingOver, "unresolved"},
+		{"the target was discarded", func(m *record.Migration) { m.Target.Discarded = true },
+			hypervisor.Running, "kept"},
+		{"the target's host was fenced, and may have run it",
+			about(hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n2"}),
+			hypervisor.Crashed, "kept"},
+		{"another host was fenced",
+			about(hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n3"}),
+			hypervisor.HandingOver, "unresolved"},
+		{"another VM's copy is dead", about(hypervisor.Evidence{VM: "b", Host: "n2",
+			Proof: hypervisor.ProcessReaped}), hypervisor.HandingOver, "unresolved"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			s.until("n1", hypervisor.HandingOver)
+			s.ok(s.CutLink("n1", "n2"))
+			s.acts("n1")
+			if got := saysOf(s.move().Source); got != "unresolved" {
+				t.Fatalf("the source says %s", got)
+			}
+			s.change(r.how)
+			s.acts("n1", "n1")
+			s.wantState("n1", r.want)
+			if got := saysOf(s.move().Source); got != r.says {
+				t.Errorf("the source says %s, want %s; %q", got, r.says, s.noted)
+			}
+		})
+	}
+}
+
+func TestReleasing(t *testing.T) {
+	home := func(s *stage) {
+		s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+	}
+	reboot := func(s *stage) {
+		s.ok(s.CrashHost("n1"))
+		s.ok(s.RestartHost("n1"))
+	}
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		want hypervisor.DomainState
+		done bool
+	}{
+		{"a source that was handed over", home, hypervisor.Absent, true},
+		{"a source that is gone", func(s *stage) {
+			home(s)
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
+				Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n2"}}))
+		}, hypervisor.Absent, true},
+		{"a source whose host lost power meanwhile", func(s *stage) {
+			home(s)
+			reboot(s)
+		}, hypervisor.Absent, true},
+		{"a source of which another migration is known now", func(s *stage) {
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
+				Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n2"}}))
+			_, err := s.Host("n1").Receive(ctx, hypervisor.Incoming{Job: "a#2", VM: aVM})
+			s.ok(err)
+		}, hypervisor.Receiving, true},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			s.until("n1", hypervisor.HandedOver)
+			s.acts("n1", "n2")
+			s.phase(migration.Succeeded)
+			r.set(s)
+			s.acts("n1", "n1")
+			s.wantState("n1", r.want)
+			if got := s.move().Source.Released; got != r.done {
+				t.Errorf("released: %v; %q", got, s.noted)
+			}
+		})
+	}
+}
+
+// The target had the VM, and died with it before it could say so: the memory here
+// is older than the disks, whatever the evidence.
+func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		how  func(*record.Migration)
+	}{
+		{"the target's host was fenced", func(m *record.Migration) {
+			m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n2"}}
+		}},
+		{"the target says that it never ran", func(m *record.Migration) {
+			m.Target.Discarded = true
+		}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			s.until("n1", hypervisor.HandedOver)
+			s.acts("n1")
+			s.ok(s.CrashHost("n2"))
+			s.change(r.how)
+			s.acts("n1", "n1")
+			s.wantState("n1", hypervisor.Crashed)
+			if got := saysOf(s.move().Source); got != "kept" {
+				t.Errorf("the source says %s; %q", got, s.noted)
+			}
+		})
+	}
+}

@@ -1,0 +1,196 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+const (
+	gib = hypervisor.GiB
+	ms  = time.Millisecond
+	job = hypervisor.JobID("a#1")
+	vm  = hypervisor.VMID("a")
+)
+
+type name = hypervisor.HostName
+
+var (
+	ctx   = context.Background()
+	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	aVM   = hypervisor.VM{ID: vm, Memory: 4 * gib, CPUs: 1}
+)
+
+// A stage is two hosts, the VM a that runs on n1, and what the store says. The
+// test plays the controller: it writes the migration's record.
+type stage struct {
+	*fake.Fabric
+	t     *testing.T
+	store record.Store
+	noted []string
+	cast  map[name]*agent.Agent
+}
+
+// newStage has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts
+// long enough to be caught in the middle.
+func newStage(t *testing.T, store record.Store) *stage {
+	s := &stage{t: t, store: store, cast: map[name]*agent.Agent{}}
+	s.Fabric = fake.NewFabric(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
+		Acknowledge: 100 * ms, BootTime: 10 * time.Second, ShutdownTime: time.Second})
+	for _, n := range []name{"n1", "n2"} {
+		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
+			Link: 10 * hypervisor.Gbit})
+		s.ok(err)
+		s.cast[n] = agent.New(n, agent.Config{}, h, store, s)
+	}
+	s.ok(s.Host("n1").Boot(aVM, fake.Workload{}))
+	s.put(&record.VM{VM: aVM, Host: "n1", Migratable: true})
+	return s
+}
+
+// Note implements record.Noter.
+func (s *stage) Note(_ time.Time, _ name, _ hypervisor.VMID, what string) {
+	s.noted = append(s.noted, what)
+}
+
+func (s *stage) ok(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) put(r record.Record) {
+	s.t.Helper()
+	_, err := s.store.Put(ctx, r)
+	s.ok(err)
+}
+
+// begin stores the migration of a from n1 to n2 in a phase.
+func (s *stage) begin(p migration.Phase, how ...func(*record.Migration)) {
+	s.t.Helper()
+	m := &record.Migration{Spec: migration.Spec{ID: job, VM: vm},
+		State: migration.State{Phase: p, Source: "n1", Target: "n2"}}
+	for _, h := range how {
+		h(m)
+	}
+	s.put(m)
+}
+
+// change writes the migration's record as the controller does.
+func (s *stage) change(how func(*record.Migration)) {
+	s.t.Helper()
+	next := *s.move()
+	how(&next)
+	s.put(&next)
+}
+
+func (s *stage) changeVM(how func(*record.VM)) {
+	s.t.Helper()
+	next := *s.vm()
+	how(&next)
+	s.put(&next)
+}
+
+func (s *stage) phase(p migration.Phase) {
+	s.t.Helper()
+	s.change(func(m *record.Migration) { m.State.Phase = p })
+}
+
+func (s *stage) move() *record.Migration {
+	s.t.Helper()
+	r, err := s.store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(job)})
+	s.ok(err)
+	return r.(*record.Migration)
+}
+
+func (s *stage) vm() *record.VM {
+	s.t.Helper()
+	r, err := s.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(vm)})
+	s.ok(err)
+	v, _ := r.(*record.VM)
+	return v
+}
+
+// act lets the agent of a host look, and answers its error.
+func (s *stage) act(n name) error {
+	s.t.Helper()
+	s.cast[n].Hint(vm)
+	wake, err := s.cast[n].Reconcile(ctx, s.Now())
+	if !wake.After(s.Now()) {
+		s.t.Fatalf("at %v the agent wants to look at %v", s.Now(), wake)
+	}
+	return err
+}
+
+func (s *stage) acts(hosts ...name) {
+	s.t.Helper()
+	for _, n := range hosts {
+		s.ok(s.act(n))
+	}
+}
+
+// pass lets time pass, and every agent look ten times a second.
+func (s *stage) pass(d time.Duration) {
+	s.t.Helper()
+	for end := s.Now().Add(d); s.Now().Before(end); {
+		s.AdvanceTo(s.Now().Add(100 * ms))
+		for _, n := range []name{"n1", "n2"} {
+			_ = s.act(n) // a host may be without power
+		}
+		s.once()
+	}
+}
+
+// once checks that the VM does not run twice.
+func (s *stage) once() {
+	s.t.Helper()
+	if s.state("n1").Executes() && s.state("n2").Executes() {
+		s.t.Fatalf("the VM runs twice: %v; %q", s.Copies(vm), s.noted)
+	}
+}
+
+func (s *stage) state(n name) hypervisor.DomainState {
+	for _, c := range s.Copies(vm) {
+		if c.Host == n {
+			return c.State
+		}
+	}
+	return hypervisor.Absent
+}
+
+func (s *stage) wantState(n name, want hypervisor.DomainState) {
+	s.t.Helper()
+	if got := s.state(n); got != want {
+		s.t.Errorf("on %s the VM is %v, want %v; %q", n, got, want, s.noted)
+	}
+}
+
+// sending brings the migration to the point where the source sends.
+func (s *stage) sending() {
+	s.t.Helper()
+	s.begin(migration.PreparingTarget)
+	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.acts("n2")
+	s.phase(migration.TargetReady)
+	s.acts("n1")
+	s.phase(migration.Running)
+}
+
+// until advances event by event, without the agents, until the VM is in a state.
+func (s *stage) until(n name, want hypervisor.DomainState) {
+	s.t.Helper()
+	for s.state(n) != want {
+		next, some := s.Next()
+		if !some || next.After(epoch.Add(time.Hour)) {
+			s.t.Fatalf("the VM is never %v on %s: %v", want, n, s.Copies(vm))
+		}
+		s.AdvanceTo(next)
+	}
+}

@@ -1,0 +1,205 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+func TestMakingRoom(t *testing.T) {
+	large := func(s *stage) { s.changeVM(func(v *record.VM) { v.VM.Memory = 65 * gib }) }
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		want record.TargetReport
+	}{
+		{"a host that is large enough is ready", func(*stage) {}, record.TargetReport{Ready: true}},
+		{"hot-plugged volumes are attached", func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Holds.Hotplug = true })
+		}, record.TargetReport{Ready: true, Attached: true}},
+		{"a host that is too small says what is missing", large, record.TargetReport{
+			Refused: []placement.Reason{{Check: "memory", Need: "65GiB", Have: "64GiB"}}}},
+		{"nothing is said about a VM that is gone", func(s *stage) {
+			s.ok(s.store.Delete(ctx, s.vm()))
+		}, record.TargetReport{}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			r.set(s)
+			s.begin(migration.Scheduling)
+			s.acts("n2", "n2")
+			if diff := cmp.Diff(r.want, s.move().Target); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestListening(t *testing.T) {
+	inject := func(how fake.How) func(*stage) {
+		return func(s *stage) { s.ok(s.Inject(fake.Fault{Host: "n2", Op: "Receive", How: how})) }
+	}
+	address := record.TargetReport{Address: "fake://n2/a#1"}
+	down := record.TargetReport{Down: true}
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		want record.TargetReport
+	}{
+		{"the target listens", func(*stage) {}, address},
+		{"a failure without effect is tried again", inject(fake.FailBefore), address},
+		{"a lost answer is asked for again", inject(fake.FailAfter), address},
+		{"a host without room is down", func(s *stage) {
+			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: 62 * gib}, fake.Workload{}))
+		}, down},
+		{"a VM that makes no sense is refused", func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.VM.Memory = 0 })
+		}, down},
+		{"a job that was discarded is not received", func(s *stage) {
+			s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Discard{Job: job}))
+		}, down},
+		{"a VM that runs here is not received", func(s *stage) {
+			s.ok(s.Host("n2").Boot(aVM, fake.Workload{}))
+		}, down},
+		{"what rests here of another time is not written over", func(s *stage) {
+			s.ok(s.Host("n2").Boot(aVM, fake.Workload{}))
+			s.ok(s.KillDomain("n2", vm))
+		}, down},
+		{"nothing is opened for a VM that is gone", func(s *stage) {
+			s.ok(s.store.Delete(ctx, s.vm()))
+		}, record.TargetReport{}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			r.set(s)
+			s.begin(migration.PreparingTarget)
+			for range 3 {
+				_ = s.act("n2") // injected faults are errors
+				s.AdvanceTo(s.Now().Add(time.Second))
+			}
+			if diff := cmp.Diff(r.want, s.move().Target); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestArriving(t *testing.T) {
+	arrived := func(r *record.TargetReport) { r.Completed = true }
+	discarded := func(r *record.TargetReport) { r.Down, r.Discarded = true, true }
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		want func(*record.TargetReport)
+		at   hypervisor.DomainState
+	}{
+		{"a VM that runs here has arrived",
+			func(s *stage) { s.until("n2", hypervisor.Running) }, arrived, hypervisor.Running},
+		{"a VM that has shut down since has arrived", func(s *stage) {
+			s.until("n2", hypervisor.Running)
+			s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Kill{}))
+		}, arrived, hypervisor.Shutoff},
+		{"a VM that crashed after it ran has arrived", func(s *stage) {
+			s.until("n2", hypervisor.Running)
+			s.ok(s.KillDomain("n2", vm))
+		}, arrived, hypervisor.Crashed},
+		{"a VM whose host lost power after it ran has arrived", func(s *stage) {
+			s.until("n2", hypervisor.Running)
+			s.ok(s.CrashHost("n2"))
+			s.ok(s.RestartHost("n2"))
+		}, arrived, hypervisor.Shutoff},
+		{"one that is on its way is waited for", func(*stage) {}, func(*record.TargetReport) {},
+			hypervisor.Receiving},
+		{"one whose host lost power on its way never came", func(s *stage) {
+			s.ok(s.CrashHost("n2"))
+			s.ok(s.RestartHost("n2"))
+		}, discarded, hypervisor.Absent},
+		{"one whose source is stuck is discarded", func(s *stage) {
+			s.until("n1", hypervisor.HandingOver)
+			s.change(func(m *record.Migration) { m.Source.Unresolved = true })
+		}, discarded, hypervisor.Absent},
+		{"one whose source is dead is discarded", func(s *stage) {
+			s.change(func(m *record.Migration) {
+				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n1"}}
+			})
+		}, discarded, hypervisor.Absent},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			r.set(s)
+			s.acts("n2", "n2")
+			want := record.TargetReport{Address: "fake://n2/a#1"}
+			r.want(&want)
+			if diff := cmp.Diff(want, s.move().Target); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+			s.wantState("n2", r.at)
+		})
+	}
+}
+
+// The VM runs at the target and fetches what it lacks: it has not arrived, also
+// while the source has not yet told how it is moved.
+func TestAVMThatFetchesMemoryHasNotArrived(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{ColdRate: 2e9, Cold: 4 * gib}))
+	s.sendingBy(func(m *record.Migration) { m.Options.AllowPostCopy = true })
+	s.AdvanceTo(s.Now().Add(time.Second))
+	s.ok(s.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
+	s.until("n2", hypervisor.Running)
+	s.acts("n2")
+	if s.move().Target.Completed {
+		t.Fatal("the VM has arrived without its memory")
+	}
+	s.pass(20 * time.Second)
+	if m := s.move(); !m.Target.Completed || m.Source.Mode != hypervisor.PostCopy {
+		t.Errorf("in the end: %+v", m.Target)
+	}
+}
+
+func TestClearingAwayAFailedTarget(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		set  func(*stage)
+		at   hypervisor.DomainState
+		done bool
+	}{
+		{"what waits for memory is discarded", func(*stage) {}, hypervisor.Absent, true},
+		{"where nothing is nothing may come", func(s *stage) {
+			s.ok(s.KillDomain("n2", vm))
+		}, hypervisor.Absent, true},
+		{"what runs is left alone", func(s *stage) { s.until("n2", hypervisor.Running) },
+			hypervisor.Running, false},
+		{"what ran and was lost is removed", func(s *stage) {
+			s.until("n2", hypervisor.Running)
+			s.ok(s.CrashHost("n2"))
+			s.ok(s.RestartHost("n2"))
+		}, hypervisor.Absent, true},
+		{"what is at home here is left alone", func(s *stage) {
+			s.until("n2", hypervisor.Running)
+			s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "other" })
+			s.ok(s.CrashHost("n2"))
+			s.ok(s.RestartHost("n2"))
+		}, hypervisor.Shutoff, true},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			r.set(s)
+			s.phase(migration.Failed)
+			s.acts("n2", "n2")
+			s.wantState("n2", r.at)
+			if got := s.move().Target.Discarded; got != r.done {
+				t.Errorf("discarded: %v; %q", got, s.noted)
+			}
+		})
+	}
+}

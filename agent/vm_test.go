@@ -1,0 +1,114 @@
+package agent_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+func TestKeepingAVMRunning(t *testing.T) {
+	kill := func(s *stage) { s.ok(s.KillDomain("n1", vm)) }
+	with := func(how func(*record.VM)) func(*stage) {
+		return func(s *stage) {
+			kill(s)
+			s.changeVM(how)
+		}
+	}
+	for _, r := range []struct {
+		name  string
+		set   func(*stage)
+		want  hypervisor.DomainState
+		boots int
+	}{
+		{"a VM that runs is left alone", func(*stage) {}, hypervisor.Running, 0},
+		{"a VM that crashed starts anew", kill, hypervisor.Starting, 1},
+		{"a VM that is claimed is left alone", with(func(v *record.VM) { v.Claim = job }),
+			hypervisor.Crashed, 0},
+		{"a VM that is at home elsewhere is left alone", with(func(v *record.VM) { v.Host = "n2" }),
+			hypervisor.Crashed, 0},
+		{"a VM whose record is gone is left alone", func(s *stage) {
+			s.acts("n1")
+			kill(s)
+			s.ok(s.store.Delete(ctx, s.vm()))
+		}, hypervisor.Crashed, 0},
+		{"a VM that has ended is left alone", with(func(v *record.VM) { v.Ended = true }),
+			hypervisor.Crashed, 0},
+		{"a VM that shall not run stays down", with(func(v *record.VM) { v.Stopped = true }),
+			hypervisor.Crashed, 0},
+		{"a VM that shall not run is shut down",
+			func(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = true }) },
+			hypervisor.Stopping, 0},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			r.set(s)
+			s.acts("n1")
+			s.wantState("n1", r.want)
+			if v := s.vm(); v != nil && v.Boots != r.boots {
+				t.Errorf("it was started %d times, want %d", v.Boots, r.boots)
+			}
+		})
+	}
+}
+
+func TestAVMThatWasShutDownHasEnded(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.pass(3 * time.Second)
+	s.wantState("n1", hypervisor.Shutoff)
+	if !s.vm().Ended {
+		t.Error("it is not said that it has ended")
+	}
+}
+
+// The VM is claimed, or has moved, between the agent's look and its start: the
+// announcement loses the race, and nothing starts.
+func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		how  func(*record.VM)
+	}{
+		{"it is claimed meanwhile", func(v *record.VM) { v.Claim = job }},
+		{"it has moved meanwhile", func(v *record.VM) { v.Host = "n2" }},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			store := &racing{Memory: record.NewMemory()}
+			s := newStage(t, store)
+			s.ok(s.KillDomain("n1", vm))
+			store.first = func() { s.changeVM(r.how) }
+			s.acts("n1")
+			s.AdvanceTo(s.Now().Add(time.Minute))
+			s.acts("n1")
+			s.wantState("n1", hypervisor.Crashed)
+		})
+	}
+}
+
+// A VM and a migration of the same name are two things: that one is gone says
+// nothing about the other.
+func TestTheEndOfAMigrationIsNotTheEndOfAVMOfThatName(t *testing.T) {
+	store := record.NewMemory()
+	s := newStage(t, store)
+	m, err := store.Put(ctx, &record.Migration{Spec: migration.Spec{ID: migration.ID(vm), VM: vm},
+		State: migration.State{Phase: migration.Failed, Source: "n1", Target: "n2"}})
+	s.ok(err)
+	s.acts("n1")
+	s.ok(store.Delete(ctx, m))
+	s.acts("n1")
+	s.ok(s.KillDomain("n1", vm))
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Starting)
+}
+
+func TestAnAgentSaysWhatItDoes(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.ok(s.KillDomain("n1", vm))
+	s.acts("n1")
+	if !slices.Contains(s.noted, "starts anew") {
+		t.Errorf("it said %q", s.noted)
+	}
+}

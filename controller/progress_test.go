@@ -1,0 +1,168 @@
+package controller_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// wait follows the controller's wishes for a while and returns how often it
+// looked.
+func (c *cluster) wait(d time.Duration) int {
+	c.t.Helper()
+	before, end := c.looks, c.now.Add(d)
+	for !c.now.After(end) {
+		c.now = c.reconcile()
+	}
+	return c.looks - before
+}
+
+func TestAMigrationThatFitsNowhereFailsAtItsDeadline(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		target name
+		check  string // that refuses
+	}{
+		{"to the VM's own host", "n1", "source"},
+		{"to a host that nobody knows", "n9", "unknown"},
+		{"to a host that is too small", "small", "memory"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			c := newCluster(t)
+			c.put(&record.Host{Host: host("small", 1)})
+			c.addVM("a", "n1")
+			c.ask("a#u", "a", r.target)
+			if looks := c.wait(time.Hour); looks > 100 {
+				t.Errorf("the controller looked %d times in an hour", looks)
+			}
+			if m := c.move("a#u"); m.State.Phase != migration.Pending {
+				t.Errorf("the migration is %s", m.State.Phase)
+			}
+			checks := map[string]bool{}
+			for _, why := range c.boss.Why("a", c.now) {
+				checks[why.Check] = true
+			}
+			if !checks[r.check] {
+				t.Errorf("it is not said that %s refuses: %v", r.check, c.boss.Why("a", c.now))
+			}
+			c.wait(24 * time.Hour)
+			if m := c.move("a#u"); m.State.Because != "overdue" {
+				t.Errorf("after its deadline it is %s %q", m.State.Phase, m.State.Because)
+			}
+		})
+	}
+}
+
+// A migration that waits behind others keeps a deadline however short.
+func TestAMigrationThatWaitsForASlotKeepsItsDeadline(t *testing.T) {
+	c := newCluster(t)
+	c.config.Migration.Timeouts.Pending = 30 * time.Second
+	c.restart()
+	c.addVM("a", "n1")
+	c.addVM("b", "n1")
+	c.ask("a#u", "a", "n2")
+	c.reconcile()
+	c.now = c.now.Add(time.Second)
+	c.ask("b#u", "b", "n2")
+	if looks := c.wait(40 * time.Second); looks > 20 {
+		t.Errorf("the controller looked %d times in 40 seconds", looks)
+	}
+	if m := c.move("b#u"); m.State.Because != "overdue" {
+		t.Errorf("it is %s %q", m.State.Phase, m.State.Because)
+	}
+}
+
+// The source has begun and is never heard of again: the outcome is called
+// unknown in time, and nobody spins while it stays so.
+func TestASilentSourceIsWaitedForPatiently(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		spoil func(*record.Migration)
+		wait  time.Duration
+	}{
+		{"a transfer that is overdue", func(*record.Migration) {}, 25 * time.Hour},
+		{"a transfer that was cancelled", func(m *record.Migration) { m.Cancel = true },
+			5 * time.Minute},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			c := newCluster(t)
+			c.addVM("a", "n1")
+			c.ask("a#u", "a", "n2")
+			c.run(time.Minute, func() bool {
+				return c.move("a#u").State.Phase == migration.Running
+			})
+			next := *c.move("a#u")
+			next.Target.Completed = false
+			r.spoil(&next)
+			c.put(&next)
+			c.wait(r.wait)
+			m := c.move("a#u")
+			if !m.State.Conditions.Has(migration.OutcomeUnknown) {
+				t.Errorf("the outcome is not called unknown: %v", m.State.Conditions.Words())
+			}
+			if looks := c.wait(time.Hour); looks > 100 {
+				t.Errorf("the controller looked %d times in an hour", looks)
+			}
+		})
+	}
+}
+
+// Whatever is stored, the controller always wants to look later than now, and
+// not all the time.
+func TestTheControllerDoesNotSpin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster(t)
+		vms := rapid.SampledFrom([]vmid{"a", "b", "c"})
+		places := rapid.SampledFrom([]name{"", "n1", "n2", "n3", "n9"})
+		asked := 0
+		for _, id := range []vmid{"a", "b", "c"} {
+			c.addVM(id, rapid.SampledFrom([]name{"n1", "n2"}).Draw(t, "host"))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"a user asks": func(t *rapid.T) {
+				asked++
+				c.ask(migration.ID(fmt.Sprint("u", asked)), vms.Draw(t, "vm"), places.Draw(t, "to"))
+			},
+			"a host is drained": func(t *rapid.T) { c.drain("n1") },
+			"a host is lost, fenced or comes back": func(t *rapid.T) {
+				next := *c.host(rapid.SampledFrom([]name{"n1", "n2", "n3"}).Draw(t, "host"))
+				next.Lost = rapid.Bool().Draw(t, "lost")
+				next.Fenced = rapid.Bool().Draw(t, "fenced")
+				c.put(&next)
+			},
+			"a VM changes": func(t *rapid.T) {
+				next := *c.vm(vms.Draw(t, "vm"))
+				next.Holds.Backup = rapid.Bool().Draw(t, "backup")
+				next.Stopped = rapid.Bool().Draw(t, "stopped")
+				c.put(&next)
+			},
+			"a migration is cancelled": func(t *rapid.T) {
+				if all := c.moves(); len(all) > 0 {
+					next := *rapid.SampledFrom(all).Draw(t, "migration")
+					next.Cancel = true
+					c.put(&next)
+				}
+			},
+			"the hosts act":             func(*rapid.T) { c.hosts() },
+			"the next write goes wrong": func(t *rapid.T) { c.breakNext(t) },
+			"time passes": func(t *rapid.T) {
+				hours := rapid.SampledFrom([]int{0, 0, 0, 1, 25}).Draw(t, "hours")
+				d := time.Minute + time.Duration(hours)*time.Hour
+				if looks := c.wait(d); looks > 200+int(d/(5*time.Second)) {
+					t.Fatalf("%d looks in %v: %s", looks, d, c)
+				}
+				c.check()
+			},
+		})
+	})
+}
+
+func (c *cluster) breakNext(t *rapid.T) {
+	c.store.at = c.store.puts + 1
+	c.store.how = rapid.SampledFrom([]sabotage{unanswered, unavailable, overtaken}).Draw(t, "how")
+}
