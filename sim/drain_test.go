@@ -12,9 +12,17 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// grid builds hosts hosts with vms VMs each on the first sources of them.
+// grid builds a world of equal hosts, the first of which are full of equal VMs.
 func grid(t testing.TB, c sim.Config, hosts, sources, vms int) *sim.World {
 	w := sim.New(c)
+	fill(t, w, hosts, sources, vms, func(memory hypervisor.Bytes) fake.Workload {
+		return fake.Workload{Rate: 50e6, Hot: memory / 10 * 9}
+	})
+	return w
+}
+
+func fill(t testing.TB, w *sim.World, hosts, sources, vms int,
+	load func(hypervisor.Bytes) fake.Workload) {
 	for i := range hosts {
 		h := record.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("n%d", i+1)),
 			Memory: 256 * hypervisor.GiB, CPUs: 64, Link: 10 * hypervisor.Gbit}}
@@ -22,26 +30,32 @@ func grid(t testing.TB, c sim.Config, hosts, sources, vms int) *sim.World {
 			t.Fatal(err)
 		}
 	}
-	for i := range sources {
-		for k := range vms {
-			v := record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(fmt.Sprintf("default/v%d-%d", i+1, k+1)),
-				Memory: 4 * hypervisor.GiB, CPUs: 2}, Strategy: evacuation.LiveMigrate,
-				Migratable: true, Host: hypervisor.HostName(fmt.Sprintf("n%d", i+1))}
-			load := fake.Workload{Rate: 50e6, Hot: v.VM.Memory / 10 * 9}
-			if err := w.AddVM(v, load); err != nil {
-				t.Fatal(err)
-			}
+	for i := range sources * vms {
+		host, n := i/vms+1, i%vms+1
+		v := record.VM{VM: hypervisor.VM{
+			ID:     hypervisor.VMID(fmt.Sprintf("default/v%d-%d", host, n)),
+			Memory: 4 * hypervisor.GiB, CPUs: 2}, Strategy: evacuation.LiveMigrate,
+			Migratable: true, Host: hypervisor.HostName(fmt.Sprintf("n%d", host))}
+		if err := w.AddVM(v, load(v.VM.Memory)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return w
 }
 
 func TestDrainsOneHost(t *testing.T) {
-	w := grid(t, sim.Config{Trace: func(e sim.Entry) { t.Log(e) }, Verbose: true}, 3, 1, 3)
+	w := grid(t, sim.Config{Trace: func(e sim.Entry) { t.Log(e) }}, 3, 1, 3)
 	w.At(time.Second, sim.Drain{Host: "n1"})
-	rest := w.Run(time.Hour)
+	if end := w.Run(time.Hour); end != sim.AtRest {
+		t.Error(end)
+	}
 	w.CheckAtRest()
-	t.Logf("%v %+v", rest, w.Result())
+	r := w.Result()
+	if want := (sim.Totals{Total: 3, Succeeded: 3}); r.Migrations != want {
+		t.Errorf("migrations %+v, want %+v", r.Migrations, want)
+	}
+	if e := r.Evacuations[0]; e.EmptySeconds == nil || len(e.Left) > 0 {
+		t.Errorf("the host is not empty: %+v", e)
+	}
 	for _, v := range w.Violations() {
 		t.Error(v)
 	}

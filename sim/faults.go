@@ -114,7 +114,7 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 	}
 	if after != nil {
 		w.fault(host, fmt.Sprintf("%s will die after %d writes", who, *after), w.config.RestartAfter)
-		p.line.dieAfter = *after
+		p.line.Dies, p.line.After = true, *after
 		return
 	}
 	w.fault(host, who+" crashes", lasts)
@@ -166,9 +166,9 @@ func (e Repeat) happen(w *World) {
 func (e Freeze) happen(w *World) {
 	p := w.people[e.Host]
 	w.fault(e.Host, "sees a stale store", e.For)
-	p.line.frozen = map[record.Feed]record.Changes{}
+	p.line.Frozen = true
 	w.later(e.For, func(w *World) {
-		p.line.frozen = nil
+		p.line.Frozen = false
 		w.wake(p, w.now)
 	})
 }
@@ -183,7 +183,7 @@ func (e Conflict) happen(w *World) {
 
 func (e Mute) happen(w *World) {
 	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times), 0)
-	w.people[e.Host].line.mute = e.Times
+	w.people[e.Host].line.Mute = e.Times
 }
 
 func (e FullStore) happen(w *World) {
@@ -197,24 +197,28 @@ func (e FullStore) happen(w *World) {
 
 func (w *World) setFull(full bool) {
 	for _, p := range w.people {
-		p.line.full = full
+		p.line.Full = full
 	}
 }
 
 func (e CrashHypervisor) happen(w *World) {
 	w.fault(e.Host, "hypervisor daemon dies", e.For)
 	p := w.people[e.Host]
-	p.phone.dead = true
+	p.phone.Dead = true
 	w.later(e.For, func(w *World) {
 		w.say(e.Host, "", "hypervisor daemon restarts")
-		p.phone.dead = false
+		p.phone.Dead = false
 		w.wake(p, w.now)
 	})
 }
 
+// hows name what goes wrong with a call, for the trace.
+var hows = [...]string{fake.FailBefore: "FailBefore", fake.FailAfter: "FailAfter",
+	fake.Hang: "Hang", fake.LateAnswer: "LateAnswer", fake.LateEffect: "LateEffect", 6: "invalid"}
+
 func (e Break) happen(w *World) {
-	w.fault(e.Fault.Host, fmt.Sprintf("calls will go wrong: %s %s", e.Fault.How, e.Fault.Op),
-		e.Fault.Delay)
+	how := hows[min(int(e.Fault.How), len(hows)-1)]
+	w.fault(e.Fault.Host, "calls will go wrong: "+how+" "+e.Fault.Op, e.Fault.Delay)
 	if err := w.fabric.Inject(e.Fault); err != nil {
 		w.say(e.Fault.Host, "", "cannot break: "+err.Error())
 	}

@@ -213,6 +213,8 @@ func allEnd(w *World) error {
 			switch {
 			case s.Phase <= migration.Pending:
 				continue // it waits for room or for a slot: that is no fault
+			case m.Target.Completed && w.held(vm):
+				continue // it has arrived, and waits until somebody has changed the VM
 			case (w.down(s.Source) || w.down(s.Target)) && m.Source.Began:
 				if !s.Conditions.Has(migration.OutcomeUnknown) {
 					return fmt.Errorf("%s waits for a dead host and does not say so", m.Spec.ID)
@@ -223,6 +225,12 @@ func allEnd(w *World) error {
 		}
 	}
 	return nil
+}
+
+// held reports whether somebody changes a VM, so that its migration cannot end.
+func (w *World) held(vm hypervisor.VMID) bool {
+	v := w.VM(vm)
+	return v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange)
 }
 
 func recordsAreTrue(w *World) error {

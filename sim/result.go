@@ -82,7 +82,7 @@ func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]Left{}
 	for _, vm := range w.sortedVMs() {
 		host := w.watch.home[vm]
-		if w.watch.drained[host] == nil {
+		if d := w.watch.drained[host]; d == nil || d.over {
 			continue
 		}
 		left[host] = append(left[host], Left{vm, w.boss.Why(vm, w.now)})

@@ -42,6 +42,7 @@ type watch struct {
 type drained struct {
 	since time.Duration
 	empty time.Duration // -1 is never
+	over  bool          // the drain was taken back
 }
 
 // moved is a migration that has succeeded.
@@ -69,7 +70,9 @@ func newWatch(w *World) watch {
 
 // drains notes that a host is to be emptied from now on.
 func (x *watch) drains(host hypervisor.HostName) {
-	if x.drained[host] == nil {
+	if d := x.drained[host]; d != nil {
+		d.over = false
+	} else {
 		x.drained[host] = &drained{since: x.w.Now(), empty: -1}
 		x.drainOrder = append(x.drainOrder, host)
 		x.emptied(host)
@@ -89,6 +92,8 @@ func (x *watch) look() {
 		case *record.Host:
 			if x.w.config.Controller.Evacuation.Draining(asHost(r)) {
 				x.drains(r.Host.Name)
+			} else if d := x.drained[r.Host.Name]; d != nil {
+				d.over = true
 			}
 		}
 	}

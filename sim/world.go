@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/flaky"
 )
 
 // Config configures a World. A zero field takes the default that it names.
@@ -99,10 +100,20 @@ func New(config Config) *World {
 		reborn: map[hypervisor.HostName]bool{}, zero: map[hypervisor.VMID]int{}, changed: Epoch, healed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.watch = newWatch(w)
-	boss := &participant{line: &line{world: w, dieAfter: -1}}
+	boss := &participant{line: w.connect()}
 	w.people[""] = boss
 	w.spawn(boss)
 	return w
+}
+
+// connect returns a new connection to the store. Every writing of a migration is
+// watched, not only the last before somebody looks.
+func (w *World) connect() *flaky.Store {
+	return &flaky.Store{Real: w.store, Wrote: func(r record.Record) {
+		if m, ok := r.(*record.Migration); ok {
+			w.watch.migration(m)
+		}
+	}}
 }
 
 // AddHost adds a host and its agent.
@@ -114,8 +125,9 @@ func (w *World) AddHost(h record.Host) error {
 	if _, err := w.store.Put(w.ctx, &h); err != nil {
 		return err
 	}
-	l := &line{world: w, dieAfter: -1}
-	p := &participant{host: h.Host.Name, line: l, phone: &phone{real: real, line: l}}
+	l := w.connect()
+	p := &participant{host: h.Host.Name, line: l, real: real,
+		phone: &flaky.Hypervisor{Real: real, Store: l}}
 	w.people[p.host] = p
 	w.order = append(w.order, p.host)
 	w.spawn(p)

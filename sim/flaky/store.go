@@ -1,0 +1,78 @@
+package flaky
+
+import (
+	"context"
+
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Store is a process's connection to the store. The fields may be changed at any
+// time.
+type Store struct {
+	Real record.Store
+	// Wrote is told of every record that was written. Default: nobody.
+	Wrote func(record.Record)
+
+	// Dies: the process dies when it attempts one write more than After.
+	Dies  bool
+	After int
+	Died  bool // it did: nothing takes effect any more
+
+	Full   bool // the store takes no writes
+	Mute   int  // so many writes take effect without an answer
+	Frozen bool // what changes from now on is not seen
+}
+
+// Get implements [record.Store].
+func (s *Store) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	if s.Died {
+		return nil, &record.StoreError{Op: "Get", Key: key, Kind: record.Unavailable}
+	}
+	return s.Real.Get(ctx, key)
+}
+
+// Put implements [record.Store].
+func (s *Store) Put(ctx context.Context, r record.Record) (record.Record, error) {
+	if err := s.refuse("Put", r.Key()); err != nil {
+		return nil, err
+	}
+	stored, err := s.Real.Put(ctx, r)
+	if err == nil && s.Wrote != nil {
+		s.Wrote(stored)
+	}
+	if err == nil && s.Mute > 0 {
+		s.Mute--
+		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
+	}
+	return stored, err
+}
+
+// Delete implements [record.Store].
+func (s *Store) Delete(ctx context.Context, r record.Record) error {
+	if err := s.refuse("Delete", r.Key()); err != nil {
+		return err
+	}
+	return s.Real.Delete(ctx, r)
+}
+
+// Changes implements [record.Store]. A frozen store still answers whoever starts
+// anew: a process without any view cannot be stale.
+func (s *Store) Changes(ctx context.Context, f record.Feed, since record.Revision) (
+	record.Changes, error) {
+	if s.Frozen && since != 0 {
+		return record.Changes{Next: since}, nil
+	}
+	return s.Real.Changes(ctx, f, since)
+}
+
+// refuse lets the process die, or the store be full.
+func (s *Store) refuse(op string, key record.Key) error {
+	if s.Dies && s.After == 0 {
+		s.Died = true
+	}
+	s.After--
+	if s.Died || s.Full {
+		return &record.StoreError{Op: op, Key: key, Kind: record.Unavailable}
+	}
+	return nil
+}
