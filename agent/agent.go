@@ -274,6 +274,16 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 	return saved, nil
 }
 
+// announce stores what this agent has to say, and then says it.
+func (a *Agent) announce(ctx context.Context, m *record.Migration, now time.Time, what string,
+	say func(*record.Migration)) error {
+	_, err := a.report(ctx, m, say)
+	if err == nil {
+		a.note(now, m, what)
+	}
+	return err
+}
+
 // again asks to look at a migration once more after a while.
 func (a *Agent) again(m *record.Migration, now time.Time, after time.Duration) {
 	a.timers.Set(m.Key(), now.Add(after))

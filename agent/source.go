@@ -204,11 +204,9 @@ func (a *Agent) monitor(m *record.Migration) *convergence.State {
 // kept tells that the transfer has ended and the VM is still here.
 func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now time.Time) error {
 	delete(a.monitors, m.Spec.ID)
-	a.note(now, m, "source kept the VM: "+why)
-	_, err := a.report(ctx, m, func(r *record.Migration) {
+	return a.announce(ctx, m, now, "source kept the VM: "+why, func(r *record.Migration) {
 		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, why
 	})
-	return err
 }
 
 // resolve finds out how a transfer ended that broke after the VM had stopped
@@ -216,12 +214,10 @@ func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now t
 func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if !m.Source.Unresolved {
-		a.note(now, m, "outcome unknown: "+p.Error)
-		_, err := a.report(ctx, m, func(r *record.Migration) {
+		return a.announce(ctx, m, now, "outcome unknown: "+p.Error, func(r *record.Migration) {
 			r.Source.Unresolved, r.Source.Started, r.Source.Error = true, true, p.Error
 			r.Source.Mode = p.Mode
 		})
-		return err
 	}
 	dead, ok := targetDead(m)
 	if !ok {

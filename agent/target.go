@@ -31,28 +31,51 @@ func (a *Agent) receive(ctx context.Context, m *record.Migration, now time.Time)
 // makeRoom says whether this host can take the VM. The books of the controller
 // say so already; this is the late check, on the host itself.
 func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time) error {
-	if m.Target.Ready || m.Target.Refused != nil {
+	switch {
+	case m.Attach && m.Target.Ready && !m.Target.Attached && !m.Target.Detached:
+		_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Attached = true })
+		return err
+	case m.Target.Ready || m.Target.Refused != nil:
 		return nil
 	}
 	vm, err := a.vmOf(ctx, m)
 	if err != nil || vm == nil {
 		return err
 	}
-	host, err := a.hv.Host(ctx)
+	free, err := a.freeMemory(ctx)
 	if err != nil {
 		return err
 	}
 	var refused []placement.Reason
-	if host.Memory < vm.VM.Memory {
+	if free < vm.VM.Memory {
 		refused = append(refused, placement.Reason{Check: "memory",
-			Need: vm.VM.Memory.String(), Have: host.Memory.String()})
+			Need: vm.VM.Memory.String(), Have: free.String()})
+		a.note(now, m, "target refused: "+refused[0].String())
 	}
 	_, err = a.report(ctx, m, func(r *record.Migration) {
 		r.Target.Refused = refused
 		r.Target.Ready = refused == nil
-		r.Target.Attached = refused == nil && vm.Holds.Hotplug
 	})
 	return err
+}
+
+// freeMemory returns what is left of the host's memory, whoever has taken the rest.
+func (a *Agent) freeMemory(ctx context.Context) (hypervisor.Bytes, error) {
+	host, err := a.hv.Host(ctx)
+	if err != nil {
+		return 0, err
+	}
+	domains, err := a.hv.Domains(ctx)
+	if err != nil {
+		return 0, err
+	}
+	free := host.Memory
+	for i := range domains {
+		if !rests(domains[i]) {
+			free -= domains[i].VM.Memory
+		}
+	}
+	return free, nil
 }
 
 // vmOf reads the VM's record: it lives on another host, so it is not in our feed.
@@ -106,8 +129,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		return a.arriving(ctx, m, now)
 	case own && rests(d):
-		// It ran and was lost with its memory: it rests here and starts anew.
-		return a.arrived(ctx, m, now)
+		return a.arrivedWithoutMemory(ctx, m, now)
 	case own && d.State == hypervisor.Received:
 		return a.hv.Do(ctx, m.Spec.VM, hypervisor.Activate{Job: m.Spec.ID,
 			Stopped: hypervisor.Evidence{Proof: hypervisor.SourceStopped, VM: m.Spec.VM,
@@ -115,8 +137,8 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	case own && d.State == hypervisor.Receiving && !m.Source.Unresolved && !m.Dead(m.State.Source):
 		a.again(m, now, a.config.Resync)
 		return nil
-	case m.Source.HandedOver:
-		return a.arrived(ctx, m, now) // it ran here, and nothing is left of it but its disks
+	case m.Source.HandedOver: // nothing is left of it but its disks
+		return a.arrivedWithoutMemory(ctx, m, now)
 	}
 	// What is here, if anything, holds no complete state, and its source has
 	// stopped or is gone, or it has ended: make sure that it never runs.
@@ -125,9 +147,18 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 
 // arrived tells that the VM is here.
 func (a *Agent) arrived(ctx context.Context, m *record.Migration, now time.Time) error {
-	a.note(now, m, "arrived")
-	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Completed = true })
-	return err
+	return a.announce(ctx, m, now, "arrived", func(r *record.Migration) {
+		r.Target.Completed = true
+	})
+}
+
+// arrivedWithoutMemory tells that the VM came here, ran, and was lost with its
+// memory: it rests here and starts anew.
+func (a *Agent) arrivedWithoutMemory(ctx context.Context, m *record.Migration,
+	now time.Time) error {
+	return a.announce(ctx, m, now, "arrived, but has lost its memory", func(r *record.Migration) {
+		r.Target.Completed, r.Target.Lost = true, true
+	})
 }
 
 // arriving waits until nothing is missing any more: a VM that runs here and still
@@ -158,11 +189,9 @@ func (a *Agent) giveUp(ctx context.Context, m *record.Migration, now time.Time) 
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {
 		return err
 	}
-	a.note(now, m, "target discarded")
-	_, err = a.report(ctx, m, func(r *record.Migration) {
+	return a.announce(ctx, m, now, "target discarded", func(r *record.Migration) {
 		r.Target.Down, r.Target.Discarded = true, true
 	})
-	return err
 }
 
 // discard clears away the target of a migration that has failed: its source

@@ -21,8 +21,8 @@ func TestMakingRoom(t *testing.T) {
 		want record.TargetReport
 	}{
 		{"a host that is large enough is ready", func(*stage) {}, record.TargetReport{Ready: true}},
-		{"hot-plugged volumes are attached", func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Holds.Hotplug = true })
+		{"hot-plugged volumes are attached when they are asked for", func(s *stage) {
+			s.change(func(m *record.Migration) { m.Attach, m.Target.Ready = true, true })
 		}, record.TargetReport{Ready: true, Attached: true}},
 		{"a host that is too small says what is missing", large, record.TargetReport{
 			Refused: []placement.Reason{{Check: "memory", Need: "65GiB", Have: "64GiB"}}}},
@@ -93,6 +93,7 @@ func TestListening(t *testing.T) {
 
 func TestArriving(t *testing.T) {
 	arrived := func(r *record.TargetReport) { r.Completed = true }
+	arrivedAnew := func(r *record.TargetReport) { r.Completed, r.Lost = true, true }
 	discarded := func(r *record.TargetReport) { r.Down, r.Discarded = true, true }
 	for _, r := range []struct {
 		name string
@@ -105,16 +106,16 @@ func TestArriving(t *testing.T) {
 		{"a VM that has shut down since has arrived", func(s *stage) {
 			s.until("n2", hypervisor.Running)
 			s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Kill{}))
-		}, arrived, hypervisor.Shutoff},
+		}, arrivedAnew, hypervisor.Shutoff},
 		{"a VM that crashed after it ran has arrived", func(s *stage) {
 			s.until("n2", hypervisor.Running)
 			s.ok(s.KillDomain("n2", vm))
-		}, arrived, hypervisor.Crashed},
+		}, arrivedAnew, hypervisor.Crashed},
 		{"a VM whose host lost power after it ran has arrived", func(s *stage) {
 			s.until("n2", hypervisor.Running)
 			s.ok(s.CrashHost("n2"))
 			s.ok(s.RestartHost("n2"))
-		}, arrived, hypervisor.Shutoff},
+		}, arrivedAnew, hypervisor.Shutoff},
 		{"one that is on its way is waited for", func(*stage) {}, func(*record.TargetReport) {},
 			hypervisor.Receiving},
 		{"one whose host lost power on its way never came", func(s *stage) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -53,6 +54,10 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	target, ok := c.choose(f, g, now)
 	if !ok {
 		f.gate = migration.NoHostFits
+		if !f.nowhere {
+			f.nowhere = true
+			heap.Push(&c.view.nowhere, f)
+		}
 		if f.tries == 0 {
 			c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+c.whyNowhere(f, g, now))
 		}
@@ -65,6 +70,24 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	next := *f.rec
 	next.State.Source, next.State.Target = g.rec.Host, target
 	return c.put(ctx, &next, now)
+}
+
+// retry lets some of those that fit nowhere try again when room has appeared,
+// first in line first; the others wait for their time.
+func (c *Controller) retry() {
+	if !c.view.room {
+		return
+	}
+	c.view.room = false
+	for tries := 0; tries < 4 && c.view.nowhere.Len() > 0; {
+		f := heap.Pop(&c.view.nowhere).(*flight)
+		f.nowhere = false
+		if c.view.flights[f.rec.Spec.ID] == f && f.rec.State.Phase == migration.Pending &&
+			f.rec.State.Target == "" {
+			c.view.dirty.Add(f.rec.Spec.ID)
+			tries++
+		}
+	}
 }
 
 // choose returns the target: the requested host, or the best one. Hosts that
@@ -126,11 +149,8 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		case s.Phase == migration.Failed:
 			failed++
 		case s.Phase.Final():
-		case f.gate == migration.NoHostFits && s.Phase == migration.Pending:
-			why = append(why, c.whyPlace(f, g, now)...)
-		case s.Phase == migration.Pending:
-			why = append(why, placement.Reason{Check: "limit", Need: "a free slot",
-				Have: f.gate.String()})
+		case s.Phase <= migration.Pending:
+			why = append(why, c.whyPending(f, g, now)...)
 		default:
 			why = append(why, placement.Reason{Check: "migration", Need: "to end",
 				Have: string(f.rec.Spec.ID) + " is " + s.Phase.String()})
@@ -140,6 +160,29 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		why = append(why, whyFailed(g, failed))
 	}
 	return why
+}
+
+// whyPending says what a migration waits for that has no target yet.
+func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
+	o := c.observe(f, now)
+	is := func(check, need, have string) []placement.Reason {
+		return []placement.Reason{{Check: check, Need: need, Have: have}}
+	}
+	switch gate := c.view.slots.Admit(c.limits, g.rec.Host); {
+	case o.VM.Backup:
+		return is("backup", "none in progress", "one in progress")
+	case o.VM.UtilityVolumes:
+		return is("utility volumes", "none", "some")
+	case o.Backoff.After(now):
+		return is("back-off", "to wait after a failure", o.Backoff.Sub(now).String()+" left")
+	case o.Instances > 1:
+		return is("instances", "what an earlier migration left to be gone", "something left")
+	case f.gate == migration.NoHostFits || f.tries > 0:
+		return c.whyPlace(f, g, now)
+	case gate != migration.Open:
+		return is("limit", "a free slot", gate.String()+" reached")
+	}
+	return is("migration", "its turn", "it waits")
 }
 
 // whyFailed sums up the migrations of a VM that have failed.

@@ -26,13 +26,16 @@ type Controller struct {
 	view   *view
 	seen   record.Revision
 	timers due.Timers[migration.ID]
-	later  due.Timers[hypervisor.HostName] // evacuations to be planned again
-	pullBy time.Time                       // when to look at the store, told or not
+	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
+	pullBy time.Time                               // when to look at the store, told or not
+	newest time.Time                               // when the youngest migration was created
+	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
 }
 
 // New returns a controller that knows nothing yet.
 func New(config Config, store record.Store, noter record.Noter) *Controller {
-	c := &Controller{config: config.Complete(), store: store, noter: noter}
+	c := &Controller{config: config.Complete(), store: store, noter: noter,
+		warned: map[hypervisor.VMID]hypervisor.HostName{}}
 	c.core = &c.config.Migration
 	c.limits = c.config.Limits()
 	c.view = c.newView()
@@ -85,6 +88,7 @@ func (c *Controller) work(ctx context.Context, now time.Time) error {
 			errs = append(errs, c.look(ctx, id, now))
 			busy = true
 		}
+		c.retry()
 		admitted, err := c.admit(ctx, now)
 		errs = append(errs, err)
 		busy = err == nil && (busy || admitted)
@@ -221,6 +225,12 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, d *migration.Decis
 	if f.rec.State.Phase != migration.Pending {
 		c.view.queue.remove(f)
 	}
+	if d.Actions.Has(migration.CreateAttachment) {
+		next := *f.rec
+		next.Attach = true
+		_, err := c.put(ctx, &next, now)
+		return err
+	}
 	if d.Actions.Has(migration.HandOff) {
 		return c.handOff(ctx, f, now)
 	}
@@ -235,6 +245,9 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 	s := &f.rec.State
 	switch {
 	case s.Phase == before && d.Rule == "":
+	case s.Conditions.Has(migration.OutcomeUnknown):
+		c.noter.Note(now, "", f.rec.Spec.VM, "outcome unknown: waits for word of "+
+			string(s.Source)+" and "+string(s.Target))
 	case s.Phase == before:
 		c.noter.Note(now, "", f.rec.Spec.VM, "aborting: "+d.Rule)
 	case s.Phase == migration.Failed:

@@ -30,14 +30,15 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 	}
 	guests := s.asGuests()
 	h := evacuation.Host{Name: host, Taints: s.rec.Taints, Missing: s.rec.Version == 0}
-	load := evacuation.Load{InCluster: c.view.slots.Running(), FromHost: c.view.slots.From(host)}
-	plan := evacuation.Plan(c.config.Evacuation, h, guests, load)
+	plan := evacuation.Plan(c.config.Evacuation, h, guests, c.load(s))
 	for _, vm := range plan.Warn {
-		c.noter.Note(now, "", vm, "cannot migrate: "+c.view.guest(vm).rec.WhyNot)
+		if why := c.view.guest(vm).rec.WhyNot; c.warned[vm] != host {
+			c.warned[vm] = host
+			c.noter.Note(now, "", vm, "cannot migrate: "+why)
+		}
 	}
-	for i, create := range plan.Create {
-		err := c.create(ctx, create, now.Add(time.Duration(i)))
-		if err != nil {
+	for _, create := range plan.Create {
+		if err := c.create(ctx, create, now); err != nil {
 			c.later.Set(host, now.Add(c.config.Retry))
 			return err
 		}
@@ -46,6 +47,23 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 		c.later.Set(host, now.Add(plan.Again))
 	}
 	return nil
+}
+
+// load counts what already moves, as the limits on free spots count it. KubeVirt
+// does not count what still waits, and so creates more than there are spots.
+func (c *Controller) load(s *site) evacuation.Load {
+	l := evacuation.Load{InCluster: c.view.slots.Running(),
+		FromHost: c.view.slots.From(s.rec.Host.Name)}
+	if c.config.Evacuation.Compatible || c.config.Evacuation.Mode == evacuation.QueueAll {
+		return l
+	}
+	l.InCluster, l.FromHost = c.view.unfinished, 0
+	for _, g := range s.guests {
+		if g.moving() {
+			l.FromHost++
+		}
+	}
+	return l
 }
 
 // asGuests lists the VMs on a host as evacuation sees them.
@@ -73,9 +91,18 @@ func (g *guest) moving() bool {
 }
 
 // create stores a migration. Its name is the VM's with a number that no
-// migration of the VM has had.
+// migration of the VM has had. It is younger than all that were created before,
+// whatever the clock says: they wait in the order in which they were created, and
+// a VM's oldest is the first to be collected, and its name given away again.
 func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
 	g := c.view.guest(e.VM)
+	if n := len(g.flights); n > 0 && c.newest.Before(g.flights[n-1].rec.Spec.Created) {
+		c.newest = g.flights[n-1].rec.Spec.Created
+	}
+	if !now.After(c.newest) {
+		now = c.newest.Add(1)
+	}
+	c.newest = now
 	m := &record.Migration{Spec: migration.Spec{
 		ID: migration.ID(fmt.Sprintf("%s#%d", e.VM, g.lastNumber()+1)), VM: e.VM, Created: now,
 		Priority: e.Priority, By: migration.Evacuation}}

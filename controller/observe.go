@@ -35,8 +35,11 @@ func (c *Controller) observe(f *flight, now time.Time) observation {
 	o.Instances = 1
 	o.Claim = c.claim(f, g)
 	if o.Target.Exists && g.rec.Holds.Hotplug {
-		o.Attachment = migration.Instance{Exists: true, Ready: m.Target.Attached,
+		o.Attachment = migration.Instance{Exists: m.Attach, Ready: m.Target.Attached,
 			Down: m.Target.Detached}
+	}
+	if want := m.Spec.Target; want != "" && !o.Target.Exists {
+		o.Impossible = want == g.rec.Host || c.view.site(want).rec.Version == 0
 	}
 	if m.State.Phase == migration.Pending && !o.Target.Exists {
 		c.observePending(f, g, &o, now)
@@ -101,6 +104,8 @@ func report(m *record.Migration) migration.Report {
 		Started:     m.Source.Started,
 		Completed:   m.Target.Completed,
 		Arrived:     m.Target.Completed,
+		Unresolved:  m.Source.Unresolved,
+		Lost:        m.Target.Lost,
 		Failed:      m.Source.Failed || bothDead(m),
 		Aborting:    m.Source.Aborting,
 		PostCopy: m.Source.Mode == hypervisor.PostCopy && !m.Source.Unresolved &&

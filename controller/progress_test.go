@@ -28,8 +28,6 @@ func TestAMigrationThatFitsNowhereFailsAtItsDeadline(t *testing.T) {
 		target name
 		check  string // that refuses
 	}{
-		{"to the VM's own host", "n1", "source"},
-		{"to a host that nobody knows", "n9", "unknown"},
 		{"to a host that is too small", "small", "memory"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -55,6 +53,19 @@ func TestAMigrationThatFitsNowhereFailsAtItsDeadline(t *testing.T) {
 				t.Errorf("after its deadline it is %s %q", m.State.Phase, m.State.Because)
 			}
 		})
+	}
+}
+
+// A host that can never take the VM is refused at once.
+func TestAMigrationToAnImpossibleHostFailsAtOnce(t *testing.T) {
+	for why, target := range map[string]name{"the VM's own host": "n1", "nobody knows it": "n9"} {
+		c := newCluster(t)
+		c.addVM("a", "n1")
+		c.ask("a#u", "a", target)
+		c.reconcile()
+		if m := c.move("a#u"); m.State.Because != "target-impossible" {
+			t.Errorf("%s: it is %s %q", why, m.State.Phase, m.State.Because)
+		}
 	}
 }
 

@@ -24,24 +24,31 @@ type view struct {
 
 	dirty due.Work[migration.ID]        // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
+
+	unfinished int  // migrations that have not ended
+	nowhere    line // migrations that fit nowhere when they were tried
+	room       bool // room has appeared since then
 }
 
 // flight is one migration in the view.
 type flight struct {
 	rec      *record.Migration
+	ended    bool
 	holds    bool
 	slot     migration.Slot
 	reserved hypervisor.HostName // where the books hold room for it
 	vm       *placement.VM       // what the books hold
 	tries    int                 // how often no host was found in a row
 	gate     migration.Gate      // what held it back last
+	nowhere  bool                // it is in view.nowhere
 }
 
 // guest is one VM in the view.
 type guest struct {
 	rec     *record.VM
 	place   *placement.VM       // what the books hold
-	on      hypervisor.HostName // where the books have it
+	on      hypervisor.HostName // where it is at home
+	booked  bool                // the books count it there
 	flights []*flight           // oldest first
 }
 
@@ -85,6 +92,9 @@ func (v *view) forget(key record.Key) {
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
 			v.release(f)
 			v.queue.remove(f)
+			if !f.ended {
+				v.unfinished--
+			}
 			delete(v.flights, f.rec.Spec.ID)
 			g := v.guest(f.rec.Spec.VM)
 			g.flights = slices.DeleteFunc(g.flights, func(o *flight) bool { return o == f })
@@ -117,8 +127,13 @@ func (v *view) learnMigration(m *record.Migration) {
 			return migration.ByPrecedence(ageOnly(a), ageOnly(b))
 		})
 		g.flights = slices.Insert(g.flights, at, f)
+		v.unfinished++
 	case f.rec.Version >= m.Version:
 		return
+	}
+	if m.State.Phase.Final() && !f.ended {
+		f.ended = true
+		v.unfinished--
 	}
 	f.rec = m
 	v.account(f)
@@ -195,6 +210,7 @@ func (v *view) release(f *flight) {
 		v.books.Cancel(f.vm, f.reserved)
 		f.reserved = ""
 	}
+	v.room = true
 	v.queue.freed(f.slot.Source)
 }
 
@@ -215,6 +231,7 @@ func (v *view) learnVM(r *record.VM) {
 	v.reserveAll(g)
 	v.lookAtFlights(g)
 	if old == nil || leavesDifferently(old, r) {
+		v.room = true
 		v.plan(r.Host)
 	}
 }
@@ -228,7 +245,10 @@ func leavesDifferently(a, b *record.VM) bool {
 // move books a guest out of where it is and into another host; "" is nowhere.
 func (v *view) move(g *guest, to hypervisor.HostName) {
 	if g.on != "" {
-		v.books.Leave(g.place, g.on)
+		if g.booked {
+			v.books.Leave(g.place, g.on)
+			g.booked = false
+		}
 		s := v.site(g.on)
 		delete(s.guests, g.rec.VM.ID)
 		if g.rec.Mark == g.on {
@@ -244,8 +264,9 @@ func (v *view) move(g *guest, to hypervisor.HostName) {
 	if g.rec.Mark == to {
 		s.marked++
 	}
-	if v.books.Reserve(g.place, to) {
+	if !g.rec.Ended && v.books.Reserve(g.place, to) { // who has ended takes no room
 		v.books.Arrive(to)
+		g.booked = true
 	}
 }
 
@@ -275,6 +296,7 @@ func (v *view) bookHost(s *site) {
 	b.Labels, b.Taints = h.Labels, h.Taints
 	b.Down, b.Closed = h.Lost || h.Fenced, h.Closed || v.drains(s)
 	v.books.Update(b)
+	v.room = true
 }
 
 func (v *view) drains(s *site) bool { return v.drain(s.rec) }

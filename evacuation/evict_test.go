@@ -8,28 +8,36 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-func TestEvict(t *testing.T) {
-	compute := func(change func(*evacuation.Eviction)) evacuation.Eviction {
-		e := evacuation.Eviction{Instance: evacuation.Compute, On: "n1", Home: "n1",
-			Strategy: evacuation.LiveMigrate, Migratable: true}
-		change(&e)
-		return e
-	}
-	attachment := func(owner, vm evacuation.Lookup, ended bool) evacuation.Eviction {
-		return evacuation.Eviction{Instance: evacuation.Attachment, Owner: owner, VM: vm,
-			Ended: ended}
-	}
-	const found, missing, unreadable = evacuation.Found, evacuation.NotFound, evacuation.Unreadable
-	allow := func(c evacuation.Cause) evacuation.Verdict {
-		return evacuation.Verdict{Allow: true, Cause: c}
-	}
-	deny := func(c evacuation.Cause) evacuation.Verdict { return evacuation.Verdict{Cause: c} }
-	triggered := evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1"}
-	tests := []struct {
-		name string
-		e    evacuation.Eviction
-		want evacuation.Verdict
-	}{
+// The answers to a look-up, shortened for the tables.
+const found, missing, unreadable = evacuation.Found, evacuation.NotFound, evacuation.Unreadable
+
+// evictRow is a row of a table test of Evict.
+type evictRow struct {
+	name string
+	e    evacuation.Eviction
+	want evacuation.Verdict
+}
+
+// compute is an eviction of a movable VM from its home, changed.
+func compute(change func(*evacuation.Eviction)) evacuation.Eviction {
+	e := evacuation.Eviction{Instance: evacuation.Compute, On: "n1", Home: "n1",
+		Strategy: evacuation.LiveMigrate, Migratable: true}
+	change(&e)
+	return e
+}
+
+func attachment(owner, vm evacuation.Lookup, ended bool) evacuation.Eviction {
+	return evacuation.Eviction{Instance: evacuation.Attachment, Owner: owner, VM: vm, Ended: ended}
+}
+
+func allow(c evacuation.Cause) evacuation.Verdict {
+	return evacuation.Verdict{Allow: true, Cause: c}
+}
+
+func deny(c evacuation.Cause) evacuation.Verdict { return evacuation.Verdict{Cause: c} }
+
+func TestEvictLooksAtTheInstanceFirst(t *testing.T) {
+	checkEvict(t, []evictRow{
 		{"an instance that cannot be read may go",
 			compute(func(e *evacuation.Eviction) { e.Seen = unreadable }),
 			allow(evacuation.InstanceUnknown)},
@@ -58,6 +66,12 @@ func TestEvict(t *testing.T) {
 		{"a VM that is not found stays",
 			compute(func(e *evacuation.Eviction) { e.VM = missing }),
 			deny(evacuation.VMUnknown)},
+	})
+}
+
+func TestEvictOfAVM(t *testing.T) {
+	triggered := evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1"}
+	checkEvict(t, []evictRow{
 		{"a VM without a strategy may be killed",
 			compute(func(e *evacuation.Eviction) { e.Strategy = evacuation.Unset }),
 			allow(evacuation.NobodyMinds)},
@@ -91,12 +105,17 @@ func TestEvict(t *testing.T) {
 			}), triggered},
 		{"the descheduler's eviction is recorded as such",
 			compute(func(e *evacuation.Eviction) { e.Descheduler = true }),
-			evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1", Descheduled: true}},
+			evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1",
+				Descheduled: true}},
 		{"a dry run writes nothing",
 			compute(func(e *evacuation.Eviction) { e.Descheduler, e.DryRun = true, true }),
 			deny(evacuation.EvacuationTriggered)},
-	}
-	for _, tt := range tests {
+	})
+}
+
+func checkEvict(t *testing.T, rows []evictRow) {
+	t.Helper()
+	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
 			got := evacuation.Evict(evacuation.Params{}, tt.e)
 			if diff := gocmp.Diff(tt.want, got); diff != "" {

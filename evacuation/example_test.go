@@ -59,13 +59,15 @@ func ExamplePlan_freeSpots() {
 	fmt.Println("create", d.Create)
 	for _, l := range d.Stay {
 		r := l.Reasons[0]
-		fmt.Printf("keep %s: %s: %s; %s\n", l.VM, r.Check, r.Need, r.Have)
+		fmt.Printf("keep %s: %s: needs %s\n  has %s\n", l.VM, r.Check, r.Need, r.Have)
 	}
 	fmt.Println("look again in", d.Again)
 	// Output:
 	// create [{shop/b 100}]
-	// keep shop/a: migrations: none unfinished; one unfinished
-	// keep shop/c: spots: one; 1 free for 2 VMs (taken: 2 of 5 in the cluster, 1 of 2 from the host)
+	// keep shop/a: migrations: needs none unfinished
+	//   has one unfinished
+	// keep shop/c: spots: needs one
+	//   has 1 free for 2 VMs (taken: 2 of 5 in the cluster, 1 of 2 from the host)
 	// look again in 5s
 }
 

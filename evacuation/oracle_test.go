@@ -62,7 +62,8 @@ func TestFreeSpotsIsKubeVirtsArithmetic(t *testing.T) {
 		want.Create, want.Warn, want.Again = oracle(q.p.Limits, q.load, candidates, nonMigrateable)
 		got := answer{len(d.Create), len(d.Warn), d.Again}
 		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Fatalf("%d candidates, %d blocked (-want +got):\n%s", candidates, nonMigrateable, diff)
+			t.Fatalf("%d candidates, %d blocked (-want +got):\n%s", candidates,
+				nonMigrateable, diff)
 		}
 	})
 }

@@ -222,5 +222,7 @@ func TestADrainComesToAnEnd(t *testing.T) {
 }
 
 func containsAny(all, some []hypervisor.VMID) bool {
-	return slices.ContainsFunc(all, func(vm hypervisor.VMID) bool { return slices.Contains(some, vm) })
+	return slices.ContainsFunc(all, func(vm hypervisor.VMID) bool {
+		return slices.Contains(some, vm)
+	})
 }

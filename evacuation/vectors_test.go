@@ -180,7 +180,9 @@ func (o *out) normalise() {
 	})
 	slices.Sort(o.Events)
 	slices.Sort(o.Candidates)
-	slices.SortFunc(o.EventCounts, func(a, b eventCount) int { return cmp.Compare(a.Event, b.Event) })
+	slices.SortFunc(o.EventCounts, func(a, b eventCount) int {
+		return cmp.Compare(a.Event, b.Event)
+	})
 	for i := range o.EventCounts {
 		slices.Sort(o.EventCounts[i].Of)
 	}

@@ -43,7 +43,8 @@ func TestExpandNames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := inventory.ExpandNames(tt.pattern, 100)
-			if (tt.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.err) {
+			if (tt.err == "") != (err == nil) ||
+				err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("error %v, want %q", err, tt.err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -80,7 +81,9 @@ func TestRangesCount(t *testing.T) {
 }
 
 func FuzzRange(f *testing.F) {
-	for _, seed := range []string{"n[1-3]", "a[01-10]b[2,4]", "[", "]", "[-]", "[1-999999999]", ""} {
+	for _, seed := range []string{
+		"n[1-3]", "a[01-10]b[2,4]", "[", "]", "[-]", "[1-999999999]", "",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, pattern string) {

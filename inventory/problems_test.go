@@ -11,10 +11,14 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
+// refusal is a text that is no fleet, and what the error says.
+type refusal struct{ name, text, want string }
+
+const oneHost = "hosts:\n- {name: n1, memory: 64GiB, cpus: 16}\n"
+
 func TestReadFleetRefuses(t *testing.T) {
-	host := "hosts:\n- {name: n1, memory: 64GiB, cpus: 16}\n"
-	vm := host + "vms:\n- {name: a, host: n1, memory: 1GiB, "
-	tests := []struct{ name, text, want string }{
+	const host = oneHost
+	checkRefusals(t, []refusal{
 		{"nothing at all", "", "f:1: it is empty"},
 		{"a list", "- a\n", "f:1: "},
 		{"a word", "hello", "f:1: "},
@@ -39,6 +43,25 @@ func TestReadFleetRefuses(t *testing.T) {
 			`f:2: hosts[0].name: "n[1" has a [ without a ]`},
 		{"too many hosts", "hosts:\n- {name: \"n[1-999999]\", cpus: 1, memory: 1GiB}\n",
 			"more than 200000 names"},
+		{"a wrong duration", "config: {progressTimeout: 150}\n",
+			`f:1: config.progressTimeout: "150" is no duration`},
+		{"a negative limit", "config: {parallelMigrationsPerCluster: -1}\n",
+			"f:1: config.parallelMigrationsPerCluster: needs"},
+		{"a policy twice", "policies:\n- {name: p}\n- {name: p}\n",
+			"f:3: policy p name: there is already a policy of this name in line 2"},
+		{"a policy that admission refuses", "policies:\n- {name: p, maxDowntimeMs: 0}\n",
+			"f:2: policy p maxDowntime"},
+		{"an override of nothing", "defaults: {overrides: [{class: idle}]}\n",
+			"f:1: defaults.overrides[0]: it selects neither hosts nor vms"},
+		{"an override of the wrong thing",
+			"defaults: {overrides: [{hosts: {a: b}, class: idle}]}\n",
+			"f:1: defaults.overrides[0]: hosts and link go together"},
+	})
+}
+
+func TestReadFleetRefusesVMs(t *testing.T) {
+	const host, vm = oneHost, oneHost + "vms:\n- {name: a, host: n1, memory: 1GiB, "
+	checkRefusals(t, []refusal{
 		{"a VM on no host", host + "vms:\n- {name: a, host: n2, memory: 1GiB}\n",
 			`f:4: vm default/a host: there is no host "n2"`},
 		{"a VM twice", vm + "}\n- {name: a, namespace: default, memory: 1GiB}\n",
@@ -56,19 +79,11 @@ func TestReadFleetRefuses(t *testing.T) {
 			"f:4: vms[0].affinity[0][0]: unknown operator"},
 		{"too few values", vm + "affinity: [[{key: a, operator: In}]]}\n",
 			"f:4: vms[0].affinity[0][0]: a requirement has a key, and with In it takes values"},
-		{"a wrong duration", "config: {progressTimeout: 150}\n",
-			`f:1: config.progressTimeout: "150" is no duration`},
-		{"a negative limit", "config: {parallelMigrationsPerCluster: -1}\n",
-			"f:1: config.parallelMigrationsPerCluster: needs"},
-		{"a policy twice", "policies:\n- {name: p}\n- {name: p}\n",
-			"f:3: policy p name: there is already a policy of this name in line 2"},
-		{"a policy that admission refuses", "policies:\n- {name: p, maxDowntimeMs: 0}\n",
-			"f:2: policy p maxDowntime"},
-		{"an override of nothing", "defaults: {overrides: [{class: idle}]}\n",
-			"f:1: defaults.overrides[0]: it selects neither hosts nor vms"},
-		{"an override of the wrong thing", "defaults: {overrides: [{hosts: {a: b}, class: idle}]}\n",
-			"f:1: defaults.overrides[0]: hosts and link go together"},
-	}
+	})
+}
+
+func checkRefusals(t *testing.T, tests []refusal) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := inventory.ReadFleet("f", strings.NewReader(tt.text))
@@ -96,8 +111,9 @@ func TestReadFleetNeverPanics(t *testing.T) {
 	lines := []string{
 		"hosts:", "vms:", "- {name: n1, memory: 1GiB, cpus: 1}", "- name: \"n[1-3]\"",
 		"  memory: 1GiB", "  cpus: 4", "  host: n1", "  apart: [a, b]", "  labels: {a: b}",
-		"defaults: {link: 1Gbit/s}", "policies:", "  selectors: {}", "config:", "  affinity: [[{}]]",
-		"  tolerations: [\"*\"]", "namespaces: {a: {b: c}}", "- ", "  ", "- - x", "  memory:",
+		"defaults: {link: 1Gbit/s}", "policies:", "  selectors: {}", "config:",
+		"  affinity: [[{}]]", "  tolerations: [\"*\"]", "namespaces: {a: {b: c}}", "- ", "  ",
+		"- - x", "  memory:",
 		"  experimental: {stallDetector: {ewmaAlpha: 2}}", "  workingSet: 9GiB", "# comment",
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -152,7 +152,9 @@ func FuzzParseBytes(f *testing.F) {
 }
 
 func FuzzParseBandwidth(f *testing.F) {
-	for _, seed := range []string{"10Gbit/s", "800MiB/s", "1bit/s", "-1B/s", "/s", "9999999Tbit/s"} {
+	for _, seed := range []string{
+		"10Gbit/s", "800MiB/s", "1bit/s", "-1B/s", "/s", "9999999Tbit/s",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -27,12 +27,7 @@ var actionNames = [numActions]string{"createTarget", "createAttachment", "delete
 	"handOff", "requestAbort", "reportFailed", "tellTarget", "abortBackup"}
 
 // String returns the action's name.
-func (a Action) String() string {
-	if a >= numActions {
-		return "invalid"
-	}
-	return actionNames[a]
-}
+func (a Action) String() string { return word(actionNames[:], int(a)) }
 
 // Actions is a set of actions.
 type Actions uint16

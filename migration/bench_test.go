@@ -77,7 +77,7 @@ func BenchmarkGate(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if slots.Admit(l, next.Source) != migration.Open ||
-					slots.AdmitTo(l, next.Target) != migration.Open {
+					slots.To(next.Target) >= l.PerTarget {
 					b.Fatal("the gate is closed")
 				}
 				slots.Take(next)

@@ -25,19 +25,13 @@ const (
 	Open Gate = iota
 	ClusterFull
 	SourceFull
-	TargetFull
 	NoHostFits
 )
 
-var gateNames = [...]string{"open", "cluster limit", "source limit", "target limit", "no host fits"}
+var gateNames = [...]string{"open", "cluster limit", "source limit", "no host fits"}
 
 // String says which limit holds the migration back.
-func (g Gate) String() string {
-	if int(g) >= len(gateNames) {
-		return "invalid"
-	}
-	return gateNames[g]
-}
+func (g Gate) String() string { return word(gateNames[:], int(g)) }
 
 // HoldsSlot reports whether an unfinished migration counts against the limits.
 // Source: KubeVirt v1.9.0 migration.go:2440 (findRunningMigrations).
@@ -84,15 +78,6 @@ func (s *Slots) Admit(l Limits, source hypervisor.HostName) Gate {
 		return ClusterFull
 	case s.from[source] >= l.PerSource:
 		return SourceFull
-	}
-	return Open
-}
-
-// AdmitTo answers whether one more migration may go to target. KubeVirt has no such limit, and
-// many VMs may land on one target at once.
-func (s *Slots) AdmitTo(l Limits, target hypervisor.HostName) Gate {
-	if s.to[target] >= l.PerTarget {
-		return TargetFull
 	}
 	return Open
 }

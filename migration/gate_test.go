@@ -89,10 +89,6 @@ func TestSlotsCountAsANaiveLookDoes(t *testing.T) {
 					if want != got {
 						t.Fatalf("%q: %v, want %v", host, got, want)
 					}
-					if full := held.to(host) >= l.PerTarget; full !=
-						(slots.AdmitTo(l, host) == migration.TargetFull) {
-						t.Fatalf("%q takes one more: %t", host, !full)
-					}
 				}
 			},
 		})
@@ -146,7 +142,7 @@ func TestAQueueThatAsksKeepsTheLimits(t *testing.T) {
 			home := pick(t, hosts[1:]...)
 			s := migration.Slot{Source: home, Recorded: home, Target: pick(t, hosts[1:]...)}
 			if slots.Admit(l, s.Source) == migration.Open &&
-				slots.AdmitTo(l, s.Target) == migration.Open {
+				slots.To(s.Target) < l.PerTarget {
 				slots.Take(s)
 				held = append(held, s)
 			}

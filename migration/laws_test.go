@@ -174,10 +174,12 @@ var defaultLaws = []law{
 		func(_ *situation, d *migration.Decision) bool {
 			return !d.Stuck && !d.Actions.Has(migration.ReportFailed)
 		}},
-	{"the first cause stays the cause", func(s *situation, d *migration.Decision) bool {
-		return s.state.Because == "" || d.State.Because == s.state.Because ||
-			d.State.Phase == migration.Succeeded
-	}},
+	{"the first cause stays the cause, if it had time to be one",
+		func(s *situation, d *migration.Decision) bool {
+			early := s.seen.Report.Began && !s.seen.Report.Aborting && !s.seen.Canceled
+			return s.state.Because == "" || d.State.Because == s.state.Because ||
+				d.State.Phase == migration.Succeeded || d.State.Phase == migration.Failed && early
+		}},
 	{"a phase is entered with its time ahead, an end without any",
 		func(s *situation, d *migration.Decision) bool {
 			switch {
@@ -188,12 +190,13 @@ var defaultLaws = []law{
 			}
 			return !d.State.Deadline.Before(s.seen.Now)
 		}},
-	{"an outcome is unknown only after an unanswered request to abort",
+	{"an outcome is unknown only when nobody answers, or nobody knows",
 		func(s *situation, d *migration.Decision) bool {
 			return s.state.Conditions.Has(migration.OutcomeUnknown) ||
 				!d.State.Conditions.Has(migration.OutcomeUnknown) ||
 				s.state.Conditions.Has(migration.AbortRequested) &&
-					s.seen.Now.After(s.state.AbortBy)
+					s.seen.Now.After(s.state.AbortBy) ||
+				s.seen.Report.Began && s.seen.Report.Unresolved
 		}},
 	{"whoever waits for time is woken by time", wokenInTime},
 }

@@ -33,6 +33,7 @@ const (
 	NoteBackupAborted         Note = "backupAborted"
 	NoteOverdue               Note = "overdue"
 	NoteOutcomeUnknown        Note = "outcomeUnknown"
+	NoteTargetImpossible      Note = "targetImpossible"
 )
 
 // normal gives the reasons of what is no warning, warnings those of warnings that do not tell of

@@ -13,12 +13,13 @@ type Observation struct {
 
 	Target, Attachment Instance
 
-	Canceled  bool      // somebody no longer wants the migration
-	HandedOff bool      // the hand-over was stored, though the VM may not show it yet
-	Instances int       // of the VM that have not ended, wherever
-	Gate      Gate      // what the limits say about one more target: [Slots.Admit]
-	Backoff   time.Time // when a retry may start; zero or past is now: [Config.Backoff]
-	Trouble   Trouble   // what performing the last actions ran into
+	Canceled   bool      // somebody no longer wants the migration
+	Impossible bool      // the host that was asked for can never take the VM
+	HandedOff  bool      // the hand-over was stored, though the VM may not show it yet
+	Instances  int       // of the VM that have not ended, wherever
+	Gate       Gate      // what the limits say about one more target: [Slots.Admit]
+	Backoff    time.Time // when a retry may start; zero or past is now: [Config.Backoff]
+	Trouble    Trouble   // what performing the last actions ran into
 }
 
 // Guest is what is known about the VM.
@@ -59,6 +60,8 @@ type Report struct {
 	Started     bool // the source's hypervisor has started to send
 	Completed   bool // the VM runs at the target, or the failure is complete
 	Failed      bool // the source kept the VM
+	Unresolved  bool // the VM stopped at the source, and only the target can say whether it runs
+	Lost        bool // the VM came to the target and lost its memory there
 	Aborting    bool // the abort has been passed on to the source
 	PostCopy    bool // the target runs; there is no deadline and no way back
 	Arrived     bool // the target saw the VM active; its network may fail over

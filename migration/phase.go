@@ -33,11 +33,14 @@ func Phases() []Phase {
 }
 
 // String returns the phase's word; Unset is the empty word.
-func (p Phase) String() string {
-	if int(p) >= len(phases) {
-		return fmt.Sprintf("Phase(%d)", uint8(p))
+func (p Phase) String() string { return word(phases[:], int(p)) }
+
+// word returns words[i], and says so when i is out of range.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return fmt.Sprintf("invalid(%d)", i)
 	}
-	return phases[p]
+	return words[i]
 }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.

@@ -94,6 +94,10 @@ func TestBothModesAgreeWhereNothingDiffers(t *testing.T) {
 		}
 		s.state.Conditions, s.state.Because = migration.Conditions{}, ""
 		s.state.Deadline = now.Add(time.Hour)
+		if o.VM.UtilityVolumes {
+			o.Backoff = time.Time{}
+		}
+		o.Impossible, o.Report.Unresolved = false, false
 		o.Canceled, o.VM.Backup, o.VM.Hotplug, o.Attachment = false, false, false,
 			migration.Instance{}
 		o.VM.Exists, o.VM.Final, o.Target.Down, o.Report.Failed = true, false, false, false

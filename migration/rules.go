@@ -32,6 +32,7 @@ var rules = [...]rule{
 	{"vm-missing", vmMissing, giveUp, NoteVMMissing},
 	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
 	{"canceled", canceled, giveUp, NoteCanceled},
+	{"target-impossible", targetImpossible, giveUp, NoteTargetImpossible},
 	{"target-down", targetDown, giveUp, NoteTargetDown},
 	{"target-vanished", targetVanished, giveUp, NoteTargetRemoved},
 	{"state-cleared", stateCleared, giveUp, NoteStateCleared},
@@ -107,6 +108,10 @@ func cancelNotYetRecorded(s *State, o *Observation) bool {
 	return o.Canceled && !s.Conditions.Has(AbortRequested)
 }
 
+// targetImpossible: the host that was asked for is the VM's own, or there is none of that name.
+// Source: godwit; KubeVirt lets the target wait for room until its timeout.
+func targetImpossible(_ *State, o *Observation) bool { return o.Impossible && !o.Target.Exists }
+
 // targetDown: the target has ended. One that is only being deleted is not down.
 // Source: KubeVirt v1.9.0 migration.go:577 (PodIsDown).
 func targetDown(_ *State, o *Observation) bool { return o.Target.Exists && o.Target.Down }
@@ -149,11 +154,12 @@ func otherInProgress(s *State, o *Observation) bool {
 	return s.Phase == Unset && o.Claim == ClaimedByOther
 }
 
-// unanswered: the source was asked to abort and has said nothing in time.
+// unanswered: the source was asked to abort and has said nothing in time, or it has said that it
+// does not know.
 // Source: godwit; an unknown outcome is not a failure.
 func unanswered(s *State, o *Observation) bool {
-	return s.Conditions.Has(AbortRequested) && !s.Conditions.Has(OutcomeUnknown) &&
-		o.Now.After(s.AbortBy)
+	late := s.Conditions.Has(AbortRequested) && o.Now.After(s.AbortBy)
+	return !s.Conditions.Has(OutcomeUnknown) && (late || o.Report.Began && o.Report.Unresolved)
 }
 
 // handedOff reports whether the VM's state names this migration, or is about to.

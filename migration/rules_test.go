@@ -69,6 +69,8 @@ func TestDefaultRules(t *testing.T) {
 		{"a cancel fails it", handed + "canceled", "canceled", failed},
 		{"canceled says more than a target that is down", handed + "canceled target=down",
 			"canceled", failed},
+		{"a host that can never take it fails it", "impossible", "target-impossible", failed},
+		{"canceled says more than impossible", "canceled impossible", "canceled", failed},
 		{"a target that is down fails it", handed + "target=down", "target-down", failed},
 		{"down says more than a cleared state", handed + "target=down claim=none", "target-down",
 			failed},
@@ -158,9 +160,9 @@ func TestWords(t *testing.T) {
 	want := []string{"migrationAbortRequested", "migrationRejectedByResourceQuota",
 		"migrationBlockedByUtilityVolumes", "migrationBlockedByBackup",
 		"decentralizedMigrationBlocked", "migrationOutcomeUnknown",
-		"open", "cluster limit", "source limit", "target limit", "no host fits", "invalid",
+		"open", "cluster limit", "source limit", "no host fits", "invalid(4)",
 		"createTarget", "createAttachment", "deleteTarget", "handOff", "requestAbort",
-		"reportFailed", "tellTarget", "abortBackup", "invalid", "Phase(99)", "Condition(99)"}
+		"reportFailed", "tellTarget", "abortBackup", "invalid(8)", "invalid(99)", "Condition(99)"}
 	if diff := cmp.Diff(want, words); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}

@@ -74,6 +74,9 @@ var (
 	aborting       = func(s *situation) *bool { return &s.seen.Report.Aborting }
 	postCopy       = func(s *situation) *bool { return &s.seen.Report.PostCopy }
 	hasArrived     = func(s *situation) *bool { return &s.seen.Report.Arrived }
+	unresolved     = func(s *situation) *bool { return &s.seen.Report.Unresolved }
+	lost           = func(s *situation) *bool { return &s.seen.Report.Lost }
+	impossible     = func(s *situation) *bool { return &s.seen.Impossible }
 	canceled       = func(s *situation) *bool { return &s.seen.Canceled }
 	handedOff      = func(s *situation) *bool { return &s.seen.HandedOff }
 	running        = func(s *situation) *bool { return &s.seen.Running }

@@ -1,9 +1,6 @@
 package migration
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Step decides what one migration does next: which actions are due, and whether it goes one
 // phase forward, fails, or stays. It is total and deterministic, and it allocates nothing. It
@@ -55,7 +52,7 @@ func (c *Config) decide(table []rule, s *State, o *Observation, d *Decision) boo
 		case goOn:
 			return false
 		case fail:
-			d.end(r, o.Now)
+			d.end(r, o)
 		case giveUp:
 			if !c.giveUp(r, o, d) {
 				continue
@@ -81,7 +78,7 @@ func (c *Config) giveUp(r *rule, o *Observation, d *Decision) bool {
 		if o.Canceled && !asked {
 			d.State.Conditions = d.State.Conditions.With(AbortRequested)
 		}
-		d.end(r, o.Now)
+		d.end(r, o)
 		return true
 	}
 	if asked {
@@ -95,13 +92,16 @@ func (c *Config) giveUp(r *rule, o *Observation, d *Decision) bool {
 	return true
 }
 
-// end lets the migration fail. What made it abort earlier stays the cause.
-func (d *Decision) end(r *rule, now time.Time) {
+// end lets the migration fail. What made it abort earlier stays the cause, unless the transfer
+// ended before the source had acted on that.
+func (d *Decision) end(r *rule, o *Observation) {
 	d.note(r.note)
 	d.Rule = r.name
-	d.State.Because = cmp.Or(d.State.Because, r.name)
+	if d.State.Because == "" || o.Report.Began && !o.Report.Aborting && !o.Canceled {
+		d.State.Because = r.name
+	}
 	d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
-	d.enter(Failed, now)
+	d.enter(Failed, o.Now)
 }
 
 // enter moves to p. Its deadline is set when the look ends.
@@ -111,10 +111,9 @@ func (d *Decision) enter(p Phase, now time.Time) {
 
 // mirror records a condition as long as something holds elsewhere.
 func (d *Decision) mirror(k Condition, on bool) {
+	d.State.Conditions = d.State.Conditions.Without(k)
 	if on {
 		d.State.Conditions = d.State.Conditions.With(k)
-	} else {
-		d.State.Conditions = d.State.Conditions.Without(k)
 	}
 }
 
@@ -164,6 +163,9 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 	}
 }
 
+// MemoryLost is why a VM that has arrived starts anew: [State.Because] of a migration that succeeded.
+const MemoryLost = "memory-lost"
+
 // These rules are not in the tables: they only hold where progress looks.
 var (
 	targetExpired         = rule{name: "target-expired", note: NoteOverdue}
@@ -209,8 +211,11 @@ func (c *Config) heldByUtilityVolumes(m *Spec, o *Observation, d *Decision) bool
 		d.mirror(BlockedByUtilityVolumes, false)
 		return false
 	}
-	bound := or(m.Timeouts.UtilityVolumes, c.Timeouts.UtilityVolumes)
-	left := bound - max(0, o.Now.Sub(m.Created))
+	since := m.Created
+	if !c.Compatible && o.Backoff.After(since) {
+		since = o.Backoff // a retry has not asked before it may
+	}
+	left := or(m.Timeouts.UtilityVolumes, c.Timeouts.UtilityVolumes) - max(0, o.Now.Sub(since))
 	if left <= 0 {
 		c.giveUp(&utilityVolumesExpired, o, d)
 		return true
@@ -229,7 +234,9 @@ func (d *Decision) leaveRunning(o *Observation) {
 		d.do(TellTarget)
 	}
 	if o.Report.Completed && !o.VM.CPUChange && !o.VM.MemoryChange && !o.VM.MoveRequired {
-		d.State.Because = ""
+		if d.State.Because = ""; o.Report.Lost {
+			d.State.Because = MemoryLost
+		}
 		d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
 		d.note(NoteSucceeded)
 		d.enter(Succeeded, o.Now)

@@ -53,6 +53,7 @@ type Migration struct {
 	State   migration.State // written by the controller only
 	Options *policy.Options `json:",omitempty"` // resolved at hand-over; controller only
 	Policy  string          `json:",omitempty"` // the policy that won; controller only
+	Attach  bool            `json:",omitempty"` // hot-plugged volumes are wanted; controller only
 	// Evidence is what is known about dead copies; controller only.
 	Evidence []hypervisor.Evidence `json:",omitempty"`
 
@@ -91,6 +92,8 @@ type TargetReport struct {
 	Address  hypervisor.Address `json:",omitempty"`
 	// Completed: the VM runs here.
 	Completed bool
+	// Lost: the VM ran here and was lost with its memory: it starts anew.
+	Lost bool `json:",omitempty"`
 	// Down: the target ended before the VM ran.
 	Down bool
 	// Discarded: the copy here did not and will not run: evidence.

@@ -166,13 +166,15 @@ func failureKeepsSource(w *World, before, after *record.Migration) error {
 		!after.Source.Began || w.watch.deleted[after.Spec.VM] {
 		return nil
 	}
+	kept := false
 	for _, c := range w.fabric.Copies(after.Spec.VM) {
-		switch {
-		case c.Host == after.State.Target && c.State.Executes():
+		if c.Host == after.State.Target && c.State.Executes() {
 			return fmt.Errorf("%s failed while the VM runs on its target %s", after.Spec.ID, c.Host)
-		case c.Host == after.State.Source:
-			return nil
 		}
+		kept = kept || c.Host == after.State.Source
+	}
+	if kept {
+		return nil
 	}
 	return fmt.Errorf("%s failed, but the VM is not on %s", after.Spec.ID, after.State.Source)
 }

@@ -16,13 +16,17 @@ type Totals struct {
 	Succeeded int `json:"succeeded"`
 	Failed    int `json:"failed"`
 	Aborted   int `json:"aborted"` // cancelled by somebody
+	// MemoryLost counts those of Succeeded whose VM lost its memory on arrival and
+	// started anew.
+	MemoryLost int `json:"memoryLost,omitempty"`
 }
 
 // Evacuation is what became of one host that was drained.
 type Evacuation struct {
 	Host         hypervisor.HostName `json:"host"`
 	StartSeconds float64             `json:"startSeconds"`
-	EmptySeconds *float64            `json:"emptySeconds"` // nil: never
+	EmptySeconds *float64            `json:"emptySeconds"`    // nil: never
+	LastSeconds  float64             `json:"lastLeftSeconds"` // when a VM left it last
 	Left         []Left              `json:"left"`
 }
 
@@ -90,7 +94,8 @@ func (w *World) Evacuations() []Evacuation {
 	list := []Evacuation{}
 	for _, host := range w.watch.drainOrder {
 		d := w.watch.drained[host]
-		e := Evacuation{Host: host, StartSeconds: seconds(d.since), Left: left[host]}
+		e := Evacuation{Host: host, StartSeconds: seconds(d.since),
+			LastSeconds: seconds(d.last), Left: left[host]}
 		if e.Left == nil {
 			e.Left = []Left{}
 		}

@@ -42,6 +42,7 @@ type watch struct {
 type drained struct {
 	since time.Duration
 	empty time.Duration // -1 is never
+	last  time.Duration // when a VM left it last
 	over  bool          // the drain was taken back
 }
 
@@ -70,11 +71,14 @@ func newWatch(w *World) watch {
 
 // drains notes that a host is to be emptied from now on.
 func (x *watch) drains(host hypervisor.HostName) {
-	if d := x.drained[host]; d != nil {
-		d.over = false
-	} else {
-		x.drained[host] = &drained{since: x.w.Now(), empty: -1}
+	d := x.drained[host]
+	if d == nil {
+		d = &drained{over: true}
+		x.drained[host] = d
 		x.drainOrder = append(x.drainOrder, host)
+	}
+	if d.over {
+		*d = drained{since: x.w.Now(), empty: -1, last: x.w.Now()}
 		x.emptied(host)
 	}
 }
@@ -144,6 +148,9 @@ func (x *watch) ended(m *record.Migration) {
 	switch {
 	case m.State.Phase == migration.Succeeded:
 		x.totals.Succeeded++
+		if m.State.Because == migration.MemoryLost {
+			x.totals.MemoryLost++
+		}
 		delete(x.failures, m.Spec.VM)
 		x.moved = append(x.moved, moved{m.Spec.VM, m.Spec.ID, m.State.Source, m.State.Target})
 	case m.State.Because == "canceled":
@@ -177,7 +184,7 @@ func (x *watch) vm(v *record.VM) {
 			x.count[from]--
 			x.emptied(from)
 		}
-		if d := x.drained[v.Host]; d != nil && v.Host != "" {
+		if d := x.drained[v.Host]; d != nil && !d.over {
 			d.empty = -1
 		}
 	}
@@ -203,18 +210,23 @@ func (x *watch) gone(key record.Key) {
 
 // emptied notes when the last VM has left a drained host.
 func (x *watch) emptied(host hypervisor.HostName) {
-	if d := x.drained[host]; d != nil && x.count[host] == 0 {
-		d.empty = x.w.Now()
+	d := x.drained[host]
+	if d == nil || d.over {
+		return
+	}
+	d.last = x.w.Now()
+	if x.count[host] == 0 {
+		d.empty = d.last
 	}
 }
 
 // fire lets happen what waited for a migration to come to a phase.
 func (x *watch) fire(m *record.Migration) {
-	for i, t := range x.triggers {
-		if t.VM == m.Spec.VM && t.Phase == m.State.Phase {
-			x.triggers = slices.Delete(x.triggers, i, i+1)
+	x.triggers = slices.DeleteFunc(x.triggers, func(t When) bool {
+		due := t.VM == m.Spec.VM && t.Phase == m.State.Phase
+		if due {
 			x.w.At(x.w.Now(), t.Do)
-			return
 		}
-	}
+		return due
+	})
 }

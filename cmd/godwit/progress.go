@@ -36,7 +36,9 @@ func (p *progress) show(w *sim.World) {
 		}
 		p.all = mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(40))
 		p.bar = p.all.AddBar(0,
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return sim.Clock(p.at) })),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
+				return sim.Clock(p.at)
+			})),
 			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d migrations")),
 			mpb.BarRemoveOnComplete())
 	}

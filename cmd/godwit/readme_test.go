@@ -20,7 +20,8 @@ func TestReadme(t *testing.T) {
 		t.Error("the README does not show examples/drain-host.yaml as it is")
 	}
 	var out bytes.Buffer
-	err := simulate(context.Background(), &out, "../../examples/drain-host.yaml", simulateFlags{}, false)
+	const path = "../../examples/drain-host.yaml"
+	err := simulate(context.Background(), &out, path, simulateFlags{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

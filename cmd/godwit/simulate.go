@@ -23,22 +23,26 @@ type simulateFlags struct {
 	trace string
 }
 
+const simulateHelp = `Simulate runs the real controller and agents over modelled hosts, in virtual
+time. The scenario holds the fleet, or names a file with it: godwit's own YAML, or what
+kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints.
+
+Exit status: 0 it ran and every invariant held, 1 an invariant was violated,
+2 bad input.`
+
 func simulateCommand() *cobra.Command {
 	var f simulateFlags
 	c := &cobra.Command{
 		Use:   "simulate SCENARIO.yaml",
 		Short: "Simulate what a scenario says, and tell what happens",
-		Long: "Simulate runs the real controller and agents over modelled hosts, in virtual time.\n" +
-			"The scenario holds the fleet, or names a file with it: godwit's own YAML, or what\n" +
-			"kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints.\n\n" +
-			"Exit status: 0 it ran and every invariant held, 1 an invariant was violated,\n" +
-			"2 bad input.",
-		Args: cobra.ExactArgs(1),
+		Long:  simulateHelp,
+		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return simulate(c.Context(), c.OutOrStdout(), args[0], f, c.Flags().Changed("seed"))
 		},
 	}
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "what all chance follows from (default: the scenario's)")
+	c.Flags().Uint64Var(&f.seed, "seed", 1,
+		"what all chance follows from (default: the scenario's)")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVar(&f.trace, "trace", "", "write everything that happens to this `FILE`")
 	return c
@@ -81,7 +85,7 @@ func simulate(ctx context.Context, out io.Writer, path string, f simulateFlags, 
 		return err
 	}
 	a := answer{Scenario: s.Name, Seed: f.seed, WallSeconds: time.Since(began).Seconds(),
-		Result: w.Result()}
+		Ending: ending.String(), Result: w.Result()}
 	if err := a.print(out, f.json, ending); err != nil {
 		return err
 	}
@@ -115,6 +119,7 @@ type answer struct {
 	Scenario    string  `json:"scenario"`
 	Seed        uint64  `json:"seed"`
 	WallSeconds float64 `json:"wallSeconds"`
+	Ending      string  `json:"ending"` // why the simulation ended
 	sim.Result
 }
 

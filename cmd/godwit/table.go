@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -31,6 +30,9 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	m := a.Migrations
 	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d aborted\n", m.Total, m.Succeeded,
 		m.Failed, m.Aborted)
+	if m.MemoryLost > 0 {
+		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
+	}
 	fmt.Fprintf(t, "blackout\tp50 %.0f ms, p99 %.0f ms, max %.0f ms\n", a.Downtime.P50,
 		a.Downtime.P99, a.Downtime.Max)
 	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
@@ -55,21 +57,19 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 
 // took compares the time it took with the physical lower bound.
 func (a answer) took() string {
-	first, last := -1.0, -1.0
+	first, last := -1.0, 0.0
 	for _, e := range a.Evacuations {
 		if first < 0 || e.StartSeconds < first {
 			first = e.StartSeconds
 		}
-		if e.EmptySeconds != nil {
-			last = max(last, *e.EmptySeconds)
-		}
+		last = max(last, e.LastSeconds)
 	}
 	bound := fmt.Sprintf("lower bound %s (bytes over the narrowest link)", span(a.LowerBoundSeconds))
-	if last < 0 || a.LowerBoundSeconds == 0 {
+	if first < 0 || a.LowerBoundSeconds == 0 {
 		return bound
 	}
-	return fmt.Sprintf("%s, %.2f times the %s", span(last-first), (last-first)/a.LowerBoundSeconds,
-		bound)
+	return fmt.Sprintf("%s until the last VM had left, %.2f times the %s", span(last-first),
+		(last-first)/a.LowerBoundSeconds, bound)
 }
 
 // left explains who stayed.
@@ -94,11 +94,12 @@ func (a answer) left(out io.Writer) {
 // span formats seconds for people: two units at most.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
-	switch {
+	switch h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60; {
 	case d < time.Minute:
 		return fmt.Sprintf("%.1fs", seconds)
-	case d < time.Hour:
-		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	case h == 0:
+		return fmt.Sprintf("%dm%02ds", m, s)
+	default:
+		return fmt.Sprintf("%dh%02dm", h, m)
 	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }

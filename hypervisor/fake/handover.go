@@ -84,7 +84,8 @@ func (d *domain) resume(c hypervisor.Resume) error {
 	case t.NoReturn():
 		return refuse(hypervisor.Conflict, "the target ran in post-copy")
 	case !c.NeverRan.NeverRan(d.VM.ID, t.To.Name, c.Job):
-		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it never ran on %s",
+		return refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that it never ran on %s",
 			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, t.To.Name)
 	}
 	t.GiveBack(d)

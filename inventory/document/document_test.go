@@ -235,7 +235,8 @@ func drawValue(t *rapid.T, depth int) map[string]any {
 		rapid.Just[any](nil),
 	)
 	all := make(map[string]any)
-	for _, name := range rapid.SliceOfN(rapid.StringMatching(`[a-z./]{1,8}`), 0, 4).Draw(t, "names") {
+	names := rapid.SliceOfN(rapid.StringMatching(`[a-z./]{1,8}`), 0, 4).Draw(t, "names")
+	for _, name := range names {
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 0:
 			all[name] = rapid.SliceOfN(value, 0, 3).Draw(t, "list")

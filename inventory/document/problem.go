@@ -114,7 +114,8 @@ func (r *Report) Err() error {
 	all := slices.Clone(r.problems)
 	slices.SortStableFunc(all, byLine)
 	if r.left > 0 {
-		all = append(all, Problem{File: r.File, Message: fmt.Sprintf("and %d more problems", r.left)})
+		all = append(all, Problem{
+			File: r.File, Message: fmt.Sprintf("and %d more problems", r.left)})
 	}
 	return all
 }

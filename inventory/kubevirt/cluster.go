@@ -65,11 +65,12 @@ type experimental struct {
 
 func (o *object) configure(m *virtv1.MigrationConfiguration, newer newerFields) {
 	const at = "spec.configuration.migrations"
+	bandwidth := o.speed(at+".bandwidthPerMigration", m.BandwidthPerMigration)
 	written := policy.ClusterOverrides{
 		ParallelMigrationsPerCluster:      count(m.ParallelMigrationsPerCluster),
 		ParallelOutboundMigrationsPerNode: count(m.ParallelOutboundMigrationsPerNode),
 		NodeDrainTaintKey:                 m.NodeDrainTaintKey,
-		BandwidthPerMigration:             o.speed(at+".bandwidthPerMigration", m.BandwidthPerMigration),
+		BandwidthPerMigration:             bandwidth,
 		ProgressTimeout:                   inventory.Times(m.ProgressTimeout, time.Second),
 		CompletionTimeoutPerGiB:           inventory.Times(m.CompletionTimeoutPerGiB, time.Second),
 		UtilityVolumesTimeout:             inventory.Times(m.UtilityVolumesTimeout, time.Second),

@@ -130,7 +130,8 @@ func FuzzReadKubeVirt(f *testing.F) {
 	}
 	for _, seed := range []string{
 		"", node + instance + move, cluster(guest{"a", "x", []string{"x"}}),
-		`{"items":[{"kind":"Node"},[],1,"]"],"kind":"List"}{}`, "items:\n  - a: |\n  - b\n#\nkind: List",
+		`{"items":[{"kind":"Node"},[],1,"]"],"kind":"List"}{}`,
+		"items:\n  - a: |\n  - b\n#\nkind: List",
 		"kind: List\nitems: [{kind: Node}, null]\n", "items:\n-\n- a\n\n---\n...\n",
 	} {
 		f.Add([]byte(seed))

@@ -249,7 +249,8 @@ func beginsScalar(text []byte) bool {
 	before := bytes.TrimRight(text, "0123456789.")
 	found := len(before) < len(text)
 	before = bytes.TrimRight(before, "+-")
-	return found && (len(before) == 0 || strings.IndexByte("\":,[ \n\r\t", before[len(before)-1]) >= 0)
+	return found &&
+		(len(before) == 0 || strings.IndexByte("\":,[ \n\r\t", before[len(before)-1]) >= 0)
 }
 
 func endsScalar(rest []byte) bool {

@@ -71,9 +71,10 @@ func TestReadRefuses(t *testing.T) {
 		{"no name", "apiVersion: v1\nkind: Node\n", "f:1: Node metadata.name: it has no name"},
 		{"a list in a list", list(`{"kind": "List", "items": [{"kind": "List"}]}`),
 			"a list is in a list"},
-		{"a quantity that is a list",
-			with("guest: 8Gi", "guest: [8Gi]"), "f:8: VirtualMachineInstance prod/db: quantities"},
-		{"a wrong quantity", with("8Gi", "8Gigs"), "f:8: VirtualMachineInstance prod/db: quantities"},
+		{"a quantity that is a list", with("guest: 8Gi", "guest: [8Gi]"),
+			"f:8: VirtualMachineInstance prod/db: quantities"},
+		{"a wrong quantity", with("8Gi", "8Gigs"),
+			"f:8: VirtualMachineInstance prod/db: quantities"},
 		{"a wrong type", with("devices: {}", "cpu: {cores: many}"),
 			"f:13: VirtualMachineInstance prod/db spec.domain.cpu.cores: needs uint32, has string"},
 		{"negative memory", with("8Gi", "-8Gi"),
@@ -94,7 +95,8 @@ func TestReadRefuses(t *testing.T) {
 			"f:21: VirtualMachineInstanceMigration prod/m status.phase: "},
 		{"a migration of nothing", vmi + replace(move, "vmiName: db", "{}"), "f:"},
 		{"two KubeVirts", strings.Repeat(
-			"---\napiVersion: kubevirt.io/v1\nkind: KubeVirt\nmetadata: {namespace: k, name: k}\n", 2),
+			"---\napiVersion: kubevirt.io/v1\nkind: KubeVirt\n"+
+				"metadata: {namespace: k, name: k}\n", 2),
 			"f:6: KubeVirt k/k: there is already a KubeVirt object"},
 		{"a policy that admission refuses", "apiVersion: migrations.kubevirt.io/v1alpha1\n" +
 			"kind: MigrationPolicy\nmetadata: {name: p}\nspec: {completionTimeoutPerGiB: -1}\n",
@@ -201,7 +203,8 @@ status: {nodeName: n1}
 			"kubernetes.io/hostname",
 		"f:39: " + picky + "domain.cpu.dedicatedCpuPlacement: " +
 			"dedicated CPUs are counted like shared ones",
-		"f:39: " + picky + "affinity.podAffinity: affinity to other pods is not supported; left out",
+		"f:39: " + picky + "affinity.podAffinity: " +
+			"affinity to other pods is not supported; left out",
 	}
 	var got []string
 	for _, p := range fleet.Warnings {

@@ -98,8 +98,9 @@ func TestLegacyAgreesWithKubeVirtsRules(t *testing.T) {
 		var s convergence.State
 		elapsed := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "looks") {
+			statuses := rapid.SampledFrom([]hypervisor.JobStatus{0, 1, 2, 2, 2, 3})
 			p := hypervisor.Progress{Started: noon, Iteration: 1,
-				Status:    rapid.SampledFrom([]hypervisor.JobStatus{0, 1, 2, 2, 2, 3}).Draw(t, "status"),
+				Status:    statuses.Draw(t, "status"),
 				Remaining: hypervisor.Bytes(max(5, rapid.IntRange(0, 9).Draw(t, "remaining")))}
 			succeeds, fails := flag.Draw(t, "succeeds"), flag.Draw(t, "a cancel fails")
 			now := noon.Add(time.Duration(elapsed))

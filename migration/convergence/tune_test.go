@@ -24,8 +24,8 @@ func TestTuning(t *testing.T) {
 		most   time.Duration
 		ticks  []tick
 	}{
-		{"the defaults go from 150 ms to 900 ms in steps of 107 ms", convergence.DowntimeTuning{}, 0,
-			[]tick{
+		{"the defaults go from 150 ms to 900 ms in steps of 107 ms",
+			convergence.DowntimeTuning{}, 0, []tick{
 				{0, 1, tune(150 * ms)}, {0.4, 1, goOn}, {20, 2, goOn}, {20.4, 3, tune(257 * ms)},
 				{30.3, 4, goOn}, {30.4, 4, tune(364 * ms)}, {40.4, 4, tune(471 * ms)},
 				{50.4, 5, tune(578 * ms)}, {60.4, 5, tune(685 * ms)}, {70.4, 6, tune(792 * ms)},

@@ -37,12 +37,14 @@ func mixed(i int) policy.Selectors {
 
 // equal matches everywhere, each as well as the other.
 func equal(int) policy.Selectors {
-	return policy.Selectors{VM: labels{"app": "db", "tier": "gold"}, Namespace: labels{"env": "prod"}}
+	return policy.Selectors{VM: labels{"app": "db", "tier": "gold"},
+		Namespace: labels{"env": "prod"}}
 }
 
 // missing asks for as many labels as mixed; the last of them is never there.
 func missing(int) policy.Selectors {
-	return policy.Selectors{VM: labels{"app": "db", "tier": "gold"}, Namespace: labels{"env": "test"}}
+	return policy.Selectors{VM: labels{"app": "db", "tier": "gold"},
+		Namespace: labels{"env": "test"}}
 }
 
 func BenchmarkResolve(b *testing.B) {
@@ -78,7 +80,9 @@ func BenchmarkExplain(b *testing.B) {
 
 func TestResolveDoesNotAllocateWithoutExperiments(t *testing.T) {
 	policies, c := hundred(mixed), policy.Default()
-	got := testing.AllocsPerRun(100, func() { policy.Resolve(c, policies, benchVM, benchNamespace) })
+	got := testing.AllocsPerRun(100, func() {
+		policy.Resolve(c, policies, benchVM, benchNamespace)
+	})
 	if got != 0 {
 		t.Errorf("Resolve allocates %.0f times, want none", got)
 	}

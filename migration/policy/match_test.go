@@ -101,8 +101,9 @@ var matching = []struct {
 		compatible: "p-10",
 	},
 	{
-		name:       "a policy that matches all loses to any label",
-		policies:   []policy.Policy{selecting("a", nil, nil), selecting("z", labels{"a": "1"}, nil)},
+		name: "a policy that matches all loses to any label",
+		policies: []policy.Policy{
+			selecting("a", nil, nil), selecting("z", labels{"a": "1"}, nil)},
 		vm:         labels{"a": "1"},
 		want:       "z",
 		compatible: "z",

@@ -141,7 +141,9 @@ func TestExplainAgreesWithResolve(t *testing.T) {
 		same(t, "the winner", name, e.Winner)
 		same(t, "the number of verdicts", len(w.policies), len(e.Verdicts))
 		for _, v := range e.Verdicts {
-			i := slices.IndexFunc(w.policies, func(p policy.Policy) bool { return p.Name == v.Policy })
+			i := slices.IndexFunc(w.policies, func(p policy.Policy) bool {
+				return p.Name == v.Policy
+			})
 			alone := m.Match(w.policies[i:i+1], w.vm, w.namespace)
 			same(t, v.Policy+" matches", alone != nil, v.Matched())
 			same(t, v.Policy+" won", v.Policy == name && name != "", v.Outcome == policy.Won)
@@ -190,7 +192,8 @@ func TestLaterOverridesInheritFromEarlierFieldByField(t *testing.T) {
 		margin, alpha := maybe(t, counts, "margin"), maybe(t, factors, "alpha")
 		before := first.Apply(base)
 		want := *before.StallDetector
-		want.StallMargin, want.EWMAAlpha = value(margin, want.StallMargin), value(alpha, want.EWMAAlpha)
+		want.StallMargin = value(margin, want.StallMargin)
+		want.EWMAAlpha = value(alpha, want.EWMAAlpha)
 		second := experimental(stall{StallMargin: margin, EWMAAlpha: alpha})
 		same(t, "the detector", &want, second.Apply(before).StallDetector)
 

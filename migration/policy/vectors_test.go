@@ -104,10 +104,10 @@ func recorded(out recordedOut) decision {
 			AllowPostCopy:                value(c.AllowPostCopy, false),
 			AllowWorkloadDisruption:      value(c.AllowWorkloadDisruption, false),
 			Bandwidth:                    value(bandwidth(c.BandwidthPerMigration), 0),
-			CompletionTimeoutPerGiB:      value(seconds(c.CompletionTimeoutPerGiB), 150*time.Second),
-			ProgressTimeout:              value(seconds(c.ProgressTimeout), 150*time.Second),
+			CompletionTimeoutPerGiB:      timeout(c.CompletionTimeoutPerGiB),
+			ProgressTimeout:              timeout(c.ProgressTimeout),
 			MaxDowntime:                  value(millis(c.MaxDowntimeMs), 900*time.Millisecond),
-			UtilityVolumesTimeout:        value(seconds(c.UtilityVolumesTimeout), 150*time.Second),
+			UtilityVolumesTimeout:        timeout(c.UtilityVolumesTimeout),
 			UnsafeMigrationOverride:      value(c.UnsafeMigrationOverride, false),
 			DisableTLS:                   value(c.DisableTLS, false),
 			Network:                      value(c.Network, ""),
@@ -120,6 +120,11 @@ func recorded(out recordedOut) decision {
 		PerSource:     value(c.ParallelOutboundMigrationsPerNode, 2),
 		DrainTaintKey: value(c.NodeDrainTaintKey, "kubevirt.io/drain"),
 	}
+}
+
+// timeout: all timeouts of the cluster have one default.
+func timeout(recorded *int64) time.Duration {
+	return value(seconds(recorded), 150*time.Second)
 }
 
 func (e recordedExperimental) detector() *policy.StallDetector {

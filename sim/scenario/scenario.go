@@ -12,7 +12,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
-	"github.com/godwit-vm/godwit/inventory/kubevirt"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -94,9 +93,16 @@ type reader struct {
 	spec     *Spec
 	line     inventory.Positions
 	problems inventory.Problems
+	left     int // problems beyond those that are reported
 }
 
+// wrong adds a problem. Those of an event are longer than others: they say how
+// events are written.
 func (r *reader) wrong(field, format string, args ...any) {
+	if len(r.problems) >= document.MaxProblems {
+		r.left++
+		return
+	}
 	r.problems = append(r.problems, inventory.Problem{File: r.name, Line: r.line(field),
 		Field: field, Message: fmt.Sprintf(format, args...)})
 }
@@ -109,6 +115,7 @@ func (r *reader) scenario() (*Scenario, error) {
 	if len(fleet.Hosts) == 0 {
 		r.wrong("hosts", "there are no hosts; write hosts: and vms:, or inventory: FILE")
 	}
+	r.sizes(fleet)
 	s := &Scenario{Name: r.spec.Name, Seed: r.spec.Seed, Fleet: fleet, Until: 240 * time.Hour,
 		Model: fake.QEMU()}
 	if s.Name == "" {
@@ -118,46 +125,21 @@ func (r *reader) scenario() (*Scenario, error) {
 		s.Seed = 1
 	}
 	if r.spec.Until != "" {
-		if s.Until, err = inventory.ParseDuration(r.spec.Until); err != nil {
+		if s.Until, err = readDuration(r.spec.Until); err != nil {
 			r.wrong("until", "%v", err)
 		}
 	}
 	r.choices(s)
 	r.limits(s)
 	r.events(s)
+	if r.left > 0 {
+		r.problems = append(r.problems, inventory.Problem{File: r.name,
+			Message: fmt.Sprintf("and %d more problems", r.left)})
+	}
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
 	return s, nil
-}
-
-// fleet reads the fleet in place, or from the inventory. A fleet in place whose
-// author says nothing about evictions wants its VMs moved.
-func (r *reader) fleet() (*inventory.Fleet, error) {
-	if r.spec.Inventory == "" {
-		if r.spec.EvictionStrategy == "" {
-			r.spec.EvictionStrategy = evacuation.LiveMigrate.String()
-		}
-		return r.spec.Spec.Fleet(r.name, r.line)
-	}
-	if len(r.spec.Hosts)+len(r.spec.VMs) > 0 {
-		r.wrong("inventory", "the fleet is written in place, too: use one of the two")
-		return nil, r.problems
-	}
-	d, err := r.spec.ReadDefaults(r.name, r.line)
-	if err != nil {
-		return nil, err
-	}
-	path := r.spec.Inventory
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(r.name), path)
-	}
-	fleet, err := kubevirt.ReadFile(path, d)
-	if os.IsNotExist(err) {
-		r.wrong("inventory", "%v", err)
-		return nil, r.problems
-	}
-	return fleet, err
 }
 
 // choices reads the words that select how things are done.
@@ -231,12 +213,12 @@ func (r *reader) events(s *Scenario) {
 }
 
 func (s *Scenario) names() names {
-	n := names{hosts: map[hypervisor.HostName]bool{}, vms: map[hypervisor.VMID]bool{}}
+	n := names{hosts: map[hypervisor.HostName]bool{}, vms: map[hypervisor.VMID]hypervisor.Bytes{}}
 	for _, h := range s.Fleet.Hosts {
 		n.hosts[h.Name] = true
 	}
 	for _, v := range s.Fleet.VMs {
-		n.vms[v.ID] = true
+		n.vms[v.ID] = v.Memory
 	}
 	return n
 }

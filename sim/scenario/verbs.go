@@ -148,6 +148,9 @@ func readLoad(w *words) sim.Event {
 	if err != nil {
 		w.fail("hot: %v", err)
 	}
+	if memory := w.names.vms[e.VM]; hot > memory {
+		w.fail("hot: %v is more than the memory, %v", hot, memory)
+	}
 	e.Load = fake.Workload{Rate: rate, Hot: hot}
 	return e
 }
@@ -160,6 +163,12 @@ func readMute(w *words) sim.Event {
 	return e
 }
 
+// methods are what may be broken: the hypervisor's methods, and its commands and
+// adjustments by their own names.
+var methods = []string{"Host", "Domains", "Domain", "Receive", "Migrate", "Progress", "Adjust",
+	"Do", "Start", "Stop", "Kill", "Reboot", "Pause", "Unpause", "Activate", "Discard", "Resume",
+	"Abandon", "Release", "Cancel", "StartPostCopy", "PauseGuest", "SetDowntime", "SetBandwidth"}
+
 func readBreak(w *words) sim.Event {
 	f := fake.Fault{Host: w.host(), Op: w.value("op"), Delay: w.duration("delay")}
 	hows := []string{"FailBefore", "FailAfter", "Hang", "LateAnswer", "LateEffect"}
@@ -170,17 +179,23 @@ func readBreak(w *words) sim.Event {
 	}
 	f.How = []fake.How{fake.FailBefore, fake.FailAfter, fake.Hang, fake.LateAnswer,
 		fake.LateEffect}[at]
+	if f.Op != "" && !slices.Contains(methods, f.Op) {
+		w.fail("op=: use %s", strings.Join(methods, ", "))
+	}
 	if n := w.count("times"); n != nil {
 		f.Times = *n
 	}
 	return sim.Break{Fault: f}
 }
 
-// names are the hosts and VMs that an event may name.
+// names are the hosts and VMs that an event may name, the VMs with their memory.
 type names struct {
 	hosts map[hypervisor.HostName]bool
-	vms   map[hypervisor.VMID]bool
+	vms   map[hypervisor.VMID]hypervisor.Bytes
 }
+
+// maxEvent is how long the text of an event may be: errors repeat it.
+const maxEvent = 500
 
 // Scheduled is an event and when it happens.
 type Scheduled struct {
@@ -191,6 +206,9 @@ type Scheduled struct {
 
 // parse reads one line: [TIME | when VM=PHASE] VERB ARGUMENT… [KEY=VALUE…].
 func (n names) parse(text string) (Scheduled, error) {
+	if len(text) > maxEvent {
+		return Scheduled{}, fmt.Errorf("an event has at most %d characters", maxEvent)
+	}
 	w := &words{names: n, rest: strings.Fields(text), used: map[string]bool{}}
 	at, trigger := w.time()
 	name := w.next("a verb")

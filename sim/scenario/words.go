@@ -40,13 +40,21 @@ func (w *words) next(what string) string {
 
 // value returns what key= is set to; "" when it is not there.
 func (w *words) value(key string) string {
+	value := ""
 	for _, word := range w.rest {
-		if k, v, found := strings.Cut(word, "="); found && k == key {
-			w.used[key] = true
-			return v
+		k, v, found := strings.Cut(word, "=")
+		switch {
+		case !found || k != key:
+			continue
+		case v == "":
+			w.fail("%s= says nothing", key)
+		case w.used[key]:
+			w.fail("%s= is there twice", key)
 		}
+		w.used[key] = true
+		value = v
 	}
-	return ""
+	return value
 }
 
 // time reads when an event happens: after a duration, when a VM's migration
@@ -57,12 +65,12 @@ func (w *words) time() (time.Duration, *sim.When) {
 		w.rest = w.rest[2:]
 		t := &sim.When{VM: w.knownVM(vm)}
 		if err := t.Phase.UnmarshalText([]byte(phase)); err != nil || t.Phase == migration.Unset {
-			w.fail("when %s=%s: %q is no phase", vm, phase, phase)
+			w.fail("when VM=PHASE: %q is no phase", phase)
 		}
 		return 0, t
 	}
 	if len(w.rest) > 0 && w.rest[0] != "" && w.rest[0][0] >= '0' && w.rest[0][0] <= '9' {
-		at, err := inventory.ParseDuration(w.rest[0])
+		at, err := readDuration(w.rest[0])
 		if err != nil {
 			w.fail("%v", err)
 		}
@@ -76,7 +84,7 @@ func (w *words) host() hypervisor.HostName { return w.known(w.next("a host")) }
 
 func (w *words) known(name string) hypervisor.HostName {
 	host := hypervisor.HostName(name)
-	if name != "" && !w.names.hosts[host] {
+	if !w.names.hosts[host] {
 		w.fail("there is no host %q", name)
 	}
 	return host
@@ -90,7 +98,7 @@ func (w *words) knownVM(name string) hypervisor.VMID {
 	if !strings.Contains(name, "/") {
 		id = "default/" + id
 	}
-	if name != "" && !w.names.vms[id] {
+	if _, known := w.names.vms[id]; !known {
 		w.fail("there is no VM %q", id)
 	}
 	return id
@@ -112,14 +120,30 @@ func (w *words) duration(key string) time.Duration {
 		return 0
 	}
 	back := strings.HasPrefix(text, "-") && key == "by" // a clock may be behind
-	d, err := inventory.ParseDuration(strings.TrimPrefix(text, "-"))
-	if err != nil || !back && strings.HasPrefix(text, "-") {
-		w.fail("%s=%s is no duration such as 30s", key, text)
+	if back {
+		text = text[1:]
+	}
+	d, err := readDuration(text)
+	if err != nil {
+		w.fail("%s=: %v", key, err)
 	}
 	if back {
 		return -d
 	}
 	return d
+}
+
+// longest is longer than any cluster is simulated, and short enough that times
+// can be added up.
+const longest = 100 * 365 * 24 * time.Hour
+
+// readDuration reads a duration of at most a hundred years.
+func readDuration(text string) (time.Duration, error) {
+	d, err := inventory.ParseDuration(text)
+	if err == nil && d > longest {
+		err = fmt.Errorf("%q is longer than a hundred years", text)
+	}
+	return d, err
 }
 
 // lasts reads for=TIME, which must be there.
@@ -139,7 +163,7 @@ func (w *words) count(key string) *int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		w.fail("%s=%s is no count", key, text)
+		w.fail("%s=: %q is no count", key, text)
 	}
 	return &n
 }

@@ -1,0 +1,227 @@
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// What holds when nothing breaks.
+
+// drain empties one host of a fleet that has room for that, of VMs that converge.
+func (m maker) drain() *story {
+	s := m.spacious(calm)
+	m.rules(s)
+	s.events = append(s.events, "0s drain "+m.host(s))
+	return s
+}
+
+func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
+	checkStories(t, maker.drain, func(t *rapid.T, p *played) {
+		r := p.Result()
+		if e := r.Evacuations[0]; p.end != sim.AtRest || e.EmptySeconds == nil || len(e.Left) > 0 {
+			t.Fatalf("%v: %+v", p.end, e)
+		}
+		for _, v := range p.scenario.Fleet.VMs { // each moves once, or not at all
+			moves := p.Migrations(v.ID)
+			if leaves := v.Host == r.Evacuations[0].Host; leaves && len(moves) != 1 ||
+				!leaves && len(moves) > 0 {
+				t.Errorf("%s was on %s and migrated %d times", v.ID, v.Host, len(moves))
+			}
+		}
+		if m := r.Migrations; m.Succeeded != m.Total {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
+	checkStories(t, maker.drain, func(t *rapid.T, p *played) {
+		least := hypervisor.Bytes(0)
+		for _, v := range p.scenario.Fleet.VMs {
+			if p.VM(v.ID).Host != v.Host {
+				least += v.Memory - v.Memory/1000*hypervisor.Bytes(v.Workload.Zero+1)
+			}
+		}
+		r := p.Result()
+		if r.BytesTransferred < least {
+			t.Errorf("moved %v, at least %v must be", r.BytesTransferred, least)
+		}
+		if r.VirtualSeconds < r.LowerBoundSeconds {
+			t.Errorf("took %vs, at least %vs must be", r.VirtualSeconds, r.LowerBoundSeconds)
+		}
+	})
+}
+
+// errands ask for a migration of every VM, at some time and with some priority.
+func (m maker) errands() *story {
+	s := m.spacious(calm)
+	m.rules(s)
+	for _, vm := range s.vmNames() {
+		s.events = append(s.events, m.time()+" migrate "+vm+m.priority())
+	}
+	return s
+}
+
+func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
+	checkStories(t, maker.errands, func(t *rapid.T, p *played) {
+		for _, v := range p.scenario.Fleet.VMs {
+			for _, m := range p.Migrations(v.ID) {
+				if m.State.Phase != migration.Succeeded {
+					t.Errorf("%s is %s %s", m.Spec.ID, m.State.Phase, m.State.Because)
+				}
+			}
+			if p.VM(v.ID).Host == v.Host {
+				t.Errorf("%s is still on %s", v.ID, v.Host)
+			}
+		}
+	})
+}
+
+// rush asks for everything on one host at nearly the same time; there is room for
+// all of it anywhere.
+func (m maker) rush() *story {
+	s := &story{fields: []string{fmt.Sprintf("limits: {perCluster: %d, perSource: %d}",
+		m.between("per cluster", 1, 3), m.between("per source", 1, 2))}}
+	for i := range m.between("hosts", 2, 4) {
+		s.hosts = append(s.hosts, place{name: fmt.Sprintf("n%d", i+1), link: "1Gbit/s", size: 64})
+	}
+	for i := range m.between("VMs", 2, 8) {
+		vm := fmt.Sprintf("v%d", i+1)
+		load, size := m.oneOf("load", calm...), m.between("VM size", 1, 4)
+		s.vms = append(s.vms, tenant{vm, "n1", load, size})
+		s.events = append(s.events, fmt.Sprintf("%dms migrate %s%s", m.Choose("ms", 30_000), vm,
+			m.priority()))
+	}
+	return s
+}
+
+func TestNobodyWaitsBehindALowerPriority(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := maker{drawn{t}}.rush()
+		unjust := ""
+		play(t, s, drawn{t}, func(p *played, e sim.Entry) {
+			if strings.HasPrefix(e.What, "Pending → Scheduling") {
+				unjust = max(unjust, p.overtaken(e.VM))
+			}
+		})
+		if unjust != "" {
+			t.Fatalf("%s\n%s", unjust, s)
+		}
+	})
+}
+
+// overtaken returns who waited when a VM got its slot, and should have had it.
+// Who has come just now may not have been seen.
+func (p *played) overtaken(by hypervisor.VMID) string {
+	winner := p.Migrations(by)[0]
+	for _, v := range p.scenario.Fleet.VMs {
+		for _, m := range p.Migrations(v.ID) {
+			waits := m.State.Phase == migration.Pending && m.State.Target == "" &&
+				p.Now()-m.Spec.Created.Sub(sim.Epoch) > 100*time.Millisecond
+			if waits && migration.ByPrecedence(m.Spec, winner.Spec) < 0 {
+				return fmt.Sprintf("%s waits behind %s", m.Spec.ID, winner.Spec.ID)
+			}
+		}
+	}
+	return ""
+}
+
+// bustle is operators who change their mind, and nothing that breaks.
+func (m maker) bustle() *story {
+	s := m.anyFleet()
+	m.rules(s)
+	m.means(s)
+	m.swarm(s, orders, 1, 10)
+	return s
+}
+
+func TestOperatorsAloneBreakNothing(t *testing.T) { checkStories(t, maker.bustle, nil) }
+
+func TestNobodyIsSentToADrainedHost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := maker{drawn{t}}.bustle()
+		since, wrong := map[string]time.Duration{}, ""
+		play(t, s, drawn{t}, func(p *played, e sim.Entry) {
+			if host, ok := strings.CutPrefix(e.What, "drain "); ok {
+				if _, again := since[host]; !again {
+					since[host] = e.At
+				}
+			}
+			if host, ok := strings.CutPrefix(e.What, "stop draining "); ok {
+				delete(since, host)
+			}
+			if e.What != "Pending → Scheduling" {
+				return
+			}
+			moves := p.Migrations(e.VM)
+			target := string(moves[len(moves)-1].State.Target)
+			if began, drained := since[target]; drained && e.At > began+100*time.Millisecond {
+				wrong = fmt.Sprintf("%s goes to %s at %s", e.VM, target, sim.Clock(e.At))
+			}
+		})
+		if wrong != "" {
+			t.Fatalf("%s\n%s", wrong, s)
+		}
+	})
+}
+
+// A store that loses answers costs time, and changes nothing else.
+func TestLostAnswersDoNotChangeTheOutcome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := maker{drawn{t}}
+		s := m.drain()
+		want := play(t, s, sim.Seeded(1)).outcome()
+		for _, who := range append([]string{"controller"}, s.hostNames()...) {
+			s.events = append(s.events, fmt.Sprintf("%s mute %s times=%d", m.time(), who,
+				m.between("times", 1, 5)))
+		}
+		p := play(t, s, drawn{t})
+		if got := p.outcome(); got != want || p.wrong() != "" {
+			t.Fatalf("want %s, got %s %s\n%s", want, got, p.wrong(), s)
+		}
+	})
+}
+
+// outcome says who has left, and what failed.
+func (p *played) outcome() string {
+	var left []string
+	for _, v := range p.scenario.Fleet.VMs {
+		if p.VM(v.ID).Host != v.Host {
+			left = append(left, string(v.ID))
+		}
+	}
+	slices.Sort(left)
+	r := p.Result()
+	return fmt.Sprintf("%v left, %d failed, %v", left, r.Migrations.Failed, p.end)
+}
+
+// With higher limits idle VMs leave at least as fast, but for what it costs to
+// share a link and to choose other targets: links differ by a factor of ten, so
+// only fleets with equal ones are compared.
+func TestHigherLimitsAreNotMuchSlower(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := maker{drawn{t}}
+		s := m.spacious([]string{"class: idle"})
+		for i := range s.hosts {
+			s.hosts[i].link = "1Gbit/s"
+		}
+		s.events = []string{"0s drain " + m.host(s)}
+		took := func(limit int) float64 {
+			s.fields = []string{fmt.Sprintf("limits: {perCluster: %d, perSource: %[1]d}", limit)}
+			return play(t, s, sim.Seeded(1)).Result().VirtualSeconds
+		}
+		low := m.between("limit", 1, 4)
+		if few, many := took(low), took(low+m.between("more", 1, 4)); many > few*1.1+1 {
+			t.Fatalf("%vs with fewer, %vs with more\n%s", few, many, s)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/sim"
+)
+
+func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := maker{drawn{t}}.turmoil()
+		seed := rapid.Uint64().Draw(t, "seed")
+		first := play(t, s, sim.Seeded(seed), keepTrace)
+		again := play(t, s, sim.Seeded(seed), keepTrace)
+		if diff := cmp.Diff(first.trace.String(), again.trace.String()); diff != "" {
+			t.Fatalf("trace (-first +again):\n%s\n%s", diff, s)
+		}
+		if diff := cmp.Diff(first.result(t), again.result(t)); diff != "" {
+			t.Fatalf("result (-first +again):\n%s\n%s", diff, s)
+		}
+	})
+}
+
+func TestWhoeverWatchesChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := maker{drawn{t}}.turmoil()
+		seed := rapid.Uint64().Draw(t, "seed")
+		watched, alone := play(t, s, sim.Seeded(seed), keepTrace), play(t, s, sim.Seeded(seed))
+		if diff := cmp.Diff(watched.result(t), alone.result(t)); diff != "" {
+			t.Fatalf("result (-watched +alone):\n%s\n%s", diff, s)
+		}
+	})
+}
+
+// A world that is run piece by piece is the world that is run at once.
+func TestPausesChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := maker{drawn{t}}
+		s, seed := m.turmoil(), rapid.Uint64().Draw(t, "seed")
+		whole := play(t, s, sim.Seeded(seed), keepTrace)
+		pieces := stage(t, s, sim.Seeded(seed), keepTrace)
+		for range m.between("pauses", 1, 5) {
+			pieces.Run(pieces.Now() + time.Duration(m.Choose("ms", 100_000))*time.Millisecond)
+		}
+		pieces.finish()
+		if diff := cmp.Diff(whole.trace.String(), pieces.trace.String()); diff != "" {
+			t.Fatalf("trace (-whole +pieces):\n%s\n%s", diff, s)
+		}
+	})
+}
+
+func (p *played) result(t fataler) string {
+	text, err := json.Marshal(p.Result())
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return string(text)
+}

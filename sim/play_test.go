@@ -1,0 +1,106 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// forever is longer than any world has anything to do.
+const forever = 30 * 24 * time.Hour
+
+// fataler is a test, or a drawn one.
+type fataler interface{ Fatalf(string, ...any) }
+
+// A played is a story that has been built, and run.
+type played struct {
+	*sim.World
+	scenario *scenario.Scenario
+	trace    strings.Builder
+	end      sim.Ending
+}
+
+// stage builds the world of a story. Whoever is told, is told every entry.
+func stage(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.Entry)) *played {
+	parsed, err := scenario.Parse("story", []byte(s.String()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s)
+	}
+	p := &played{scenario: parsed}
+	c := parsed.Config(1)
+	c.Chooser = chance
+	c.Quiet = 70 * time.Minute // longer than any agent is patient, and any timeout before that
+	if len(told) > 0 {
+		c.Trace = func(e sim.Entry) {
+			for _, tell := range told {
+				tell(p, e)
+			}
+		}
+	}
+	if p.World, err = parsed.Build(c); err != nil {
+		t.Fatalf("%v\n%s", err, s)
+	}
+	return p
+}
+
+// play builds the world of a story and runs it to its end.
+func play(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.Entry)) *played {
+	p := stage(t, s, chance, told...)
+	p.finish()
+	return p
+}
+
+func (p *played) finish() {
+	if p.end = p.Run(forever); p.end == sim.AtRest {
+		p.CheckAtRest()
+	}
+}
+
+// keepTrace writes the trace down.
+func keepTrace(p *played, e sim.Entry) { p.trace.WriteString(e.String() + "\n") }
+
+// wrong returns what a world did that none may do; "" is nothing.
+func (p *played) wrong() string {
+	var b strings.Builder
+	for _, v := range p.Violations() {
+		b.WriteString(sim.Clock(v.At) + " " + v.Invariant + ": " + v.Detail + "\n")
+	}
+	if p.end == sim.TimeIsUp {
+		b.WriteString("it did not come to an end\n")
+	}
+	for _, v := range p.scenario.Fleet.VMs {
+		for _, m := range p.Migrations(v.ID) {
+			if p.end == sim.Futile && p.hangs(m) {
+				fmt.Fprintf(&b, "%s hangs in %s\n", m.Spec.ID, m.State.Phase)
+			}
+		}
+	}
+	return b.String()
+}
+
+// hangs reports whether a migration has been under way for longer than any may,
+// although others go on: where all rest, the invariants find it.
+func (p *played) hangs(m *record.Migration) bool {
+	s := &m.State
+	if v := p.VM(m.Spec.VM); v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange) {
+		return false // it ends when somebody has changed the VM
+	}
+	return s.Phase > migration.Pending && !s.Phase.Final() &&
+		!s.Conditions.Has(migration.OutcomeUnknown) && p.Now()-s.Entered.Sub(sim.Epoch) > 5*time.Hour
+}
+
+// transcript writes a story as a transcript, to be played with all its words.
+func (s *story) transcript(seed int) string {
+	var b strings.Builder
+	world, events, _ := strings.Cut(s.String(), "events:\n")
+	fmt.Fprintf(&b, "world seed=%d verbose\n%s----\n\nrun\n", seed, world)
+	for _, line := range strings.Split(strings.TrimSpace(events), "\n") {
+		b.WriteString(strings.TrimPrefix(line, "- ") + "\n")
+	}
+	return b.String() + "----\n\nstate\n----\n\nmigrations\n----\n"
+}

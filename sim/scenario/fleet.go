@@ -1,0 +1,87 @@
+package scenario
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/kubevirt"
+)
+
+// fleet reads the fleet in place, or from the inventory. A fleet in place whose
+// author says nothing about evictions wants its VMs moved.
+func (r *reader) fleet() (*inventory.Fleet, error) {
+	if r.spec.Inventory == "" {
+		if r.spec.EvictionStrategy == "" {
+			r.spec.EvictionStrategy = evacuation.LiveMigrate.String()
+		}
+		return r.spec.Spec.Fleet(r.name, r.line)
+	}
+	if r.inPlace(); len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	d, err := r.spec.ReadDefaults(r.name, r.line)
+	if err != nil {
+		return nil, err
+	}
+	path := r.spec.Inventory
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.name), path)
+	}
+	fleet, err := kubevirt.ReadFile(path, d)
+	if _, unread := errors.AsType[*fs.PathError](err); unread {
+		r.wrong("inventory", "%v", err)
+		return nil, r.problems
+	}
+	return fleet, err
+}
+
+// inPlace complains of what is written in place although an inventory says it.
+func (r *reader) inPlace() {
+	s := &r.spec.Spec
+	if len(s.Hosts)+len(s.VMs) > 0 {
+		r.wrong("inventory", "the fleet is written in place, too: use one of the two")
+	}
+	for _, f := range []struct {
+		name    string
+		written bool
+	}{
+		{"policies", len(s.Policies) > 0},
+		{"config", s.Config != inventory.ConfigSpec{}},
+		{"evictionStrategy", s.EvictionStrategy != ""},
+		{"namespaces", len(s.Namespaces) > 0},
+	} {
+		if f.written {
+			r.wrong(f.name, "the inventory says this: write it there")
+		}
+	}
+}
+
+// A world adds up amounts; these stay far from where sums overflow.
+const (
+	maxMemory = 1 << 60 // bytes, 1 EiB
+	maxCPUs   = 1 << 40
+)
+
+// sizes refuses hosts, and VMs together, that are too large to be added up.
+func (r *reader) sizes(fleet *inventory.Fleet) {
+	for _, h := range fleet.Hosts {
+		if h.Memory > maxMemory || h.CPUs > maxCPUs {
+			r.wrong("hosts", "host %s is too large: %v of memory, %d CPUs", h.Name, h.Memory,
+				h.CPUs)
+		}
+	}
+	var memory hypervisor.Bytes
+	cpus := 0
+	for i := range fleet.VMs {
+		v := &fleet.VMs[i]
+		memory, cpus = memory+min(v.Memory, maxMemory+1), cpus+min(v.CPUs, maxCPUs+1)
+		if memory > maxMemory || cpus > maxCPUs {
+			r.wrong("vms", "together they are too large: %v of memory, %d CPUs", memory, cpus)
+			return
+		}
+	}
+}
