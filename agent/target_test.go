@@ -21,9 +21,6 @@ func TestMakingRoom(t *testing.T) {
 		want record.TargetReport
 	}{
 		{"a host that is large enough is ready", func(*stage) {}, record.TargetReport{Ready: true}},
-		{"hot-plugged volumes are attached when they are asked for", func(s *stage) {
-			s.change(func(m *record.Migration) { m.Attach, m.Target.Ready = true, true })
-		}, record.TargetReport{Ready: true, Attached: true}},
 		{"a host that is too small says what is missing", large, record.TargetReport{
 			Refused: []placement.Reason{{Check: "memory", Need: "65GiB", Have: "64GiB"}}}},
 		{"nothing is said about a VM that is gone", func(s *stage) {
@@ -39,6 +36,18 @@ func TestMakingRoom(t *testing.T) {
 				t.Errorf("report (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestHotPluggedVolumesAreAttachedWhenTheyAreAskedFor(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.begin(migration.Scheduling)
+	s.acts("n2", "n2")
+	s.change(func(m *record.Migration) { m.Attach = true })
+	s.acts("n2", "n2")
+	if got, want := s.move().Target, (record.TargetReport{Ready: true, Attached: true}); !cmp.Equal(
+		got, want) {
+		t.Errorf("report %+v, want %+v", got, want)
 	}
 }
 

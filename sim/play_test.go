@@ -34,7 +34,7 @@ func stage(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.En
 	p := &played{scenario: parsed}
 	c := parsed.Config(1)
 	c.Chooser = chance
-	c.Quiet = 70 * time.Minute // longer than any agent is patient, and any timeout before that
+	c.Quiet = 70 * time.Minute // longer than any agent is patient, and than most timeouts
 	if len(told) > 0 {
 		c.Trace = func(e sim.Entry) {
 			for _, tell := range told {

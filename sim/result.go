@@ -25,9 +25,9 @@ type Totals struct {
 type Evacuation struct {
 	Host         hypervisor.HostName `json:"host"`
 	StartSeconds float64             `json:"startSeconds"`
-	EmptySeconds *float64            `json:"emptySeconds"`    // nil: never
-	LastSeconds  float64             `json:"lastLeftSeconds"` // when a VM left it last
+	EmptySeconds *float64            `json:"emptySeconds"` // nil: never
 	Left         []Left              `json:"left"`
+	LastSeconds  float64             `json:"lastLeftSeconds"` // when a VM left it last
 }
 
 // Left is a VM that is still on a drained host, and every reason why.
