@@ -206,11 +206,9 @@ func whyFailed(g *guest, failed int) placement.Reason {
 // whyStay says why evacuation does not move a VM that is to leave its host.
 func (c *Controller) whyStay(g *guest) []placement.Reason {
 	s := c.view.site(g.rec.Host)
-	load := evacuation.Load{InCluster: c.view.slots.Running(),
-		FromHost: c.view.slots.From(g.rec.Host)}
 	plan := evacuation.Plan(c.config.Evacuation,
 		evacuation.Host{Name: g.rec.Host, Taints: s.rec.Taints, Missing: s.rec.Version == 0},
-		[]evacuation.Guest{g.asGuest()}, load)
+		[]evacuation.Guest{g.asGuest()}, c.load(s))
 	for _, left := range plan.Stay {
 		if !g.moving() {
 			return left.Reasons

@@ -28,7 +28,6 @@ type Controller struct {
 	timers due.Timers[migration.ID]
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	pullBy time.Time                               // when to look at the store, told or not
-	newest time.Time                               // when the youngest migration was created
 	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
 }
 

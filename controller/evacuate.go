@@ -91,18 +91,21 @@ func (g *guest) moving() bool {
 }
 
 // create stores a migration. Its name is the VM's with a number that no
-// migration of the VM has had. It is younger than all that were created before,
-// whatever the clock says: they wait in the order in which they were created, and
-// a VM's oldest is the first to be collected, and its name given away again.
+// migration of the VM has had. It is younger than all that were created for the
+// same host before, whatever the clock says: they wait in the order in which they
+// were created, and a VM's oldest is the first to be collected, and its name given
+// away again. Hosts that are drained together take turns: their links are then
+// used side by side.
 func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
 	g := c.view.guest(e.VM)
-	if n := len(g.flights); n > 0 && c.newest.Before(g.flights[n-1].rec.Spec.Created) {
-		c.newest = g.flights[n-1].rec.Spec.Created
+	s := c.view.site(g.on)
+	if n := len(g.flights); n > 0 && s.newest.Before(g.flights[n-1].rec.Spec.Created) {
+		s.newest = g.flights[n-1].rec.Spec.Created
 	}
-	if !now.After(c.newest) {
-		now = c.newest.Add(1)
+	if !now.After(s.newest) {
+		now = s.newest.Add(1)
 	}
-	c.newest = now
+	s.newest = now
 	m := &record.Migration{Spec: migration.Spec{
 		ID: migration.ID(fmt.Sprintf("%s#%d", e.VM, g.lastNumber()+1)), VM: e.VM, Created: now,
 		Priority: e.Priority, By: migration.Evacuation}}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
@@ -56,7 +57,8 @@ type guest struct {
 type site struct {
 	rec    *record.Host
 	guests map[hypervisor.VMID]*guest
-	marked int // guests that were asked to leave
+	marked int       // guests that were asked to leave
+	newest time.Time // when the youngest migration from here was created
 }
 
 func newView(inbound int, eager bool, drain func(*record.Host) bool) *view {

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
@@ -197,18 +196,6 @@ func (w *World) drainKey() string {
 
 func vmKey(id hypervisor.VMID) record.Key {
 	return record.Key{Kind: record.VMKind, Name: string(id)}
-}
-
-// Then lets something happen a while after something else.
-type Then struct {
-	First Event
-	After time.Duration
-	Next  Event
-}
-
-func (e Then) happen(w *World) {
-	e.First.happen(w)
-	w.At(w.Now()+e.After, e.Next)
 }
 
 // When lets something happen once, as soon as a migration of a VM is stored in

@@ -34,13 +34,13 @@ func Example() {
 	w.CheckAtRest()
 
 	r := w.Result()
-	fmt.Printf("%+v\n", r.Migrations)
+	fmt.Println(r.Migrations.Succeeded, "of", r.Migrations.Total, "migrations succeeded")
 	fmt.Println("web is on", w.VM("default/web").Host)
 	fmt.Println("n1 is empty:", r.Evacuations[0].EmptySeconds != nil)
 	fmt.Println("violations:", len(r.Violations))
 	// Output:
 	// at rest
-	// {Total:1 Succeeded:1 Failed:0 Aborted:0}
+	// 1 of 1 migrations succeeded
 	// web is on n2
 	// n1 is empty: true
 	// violations: 0

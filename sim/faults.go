@@ -86,13 +86,10 @@ type (
 	}
 )
 
-// fault notes a fault and when it ends.
-func (w *World) fault(host hypervisor.HostName, what string, lasts time.Duration) {
+// fault notes that something breaks.
+func (w *World) fault(host hypervisor.HostName, what string) {
 	w.say(host, "", what)
 	w.watch.faulty = true
-	if end := w.now.Add(lasts); end.After(w.healed) {
-		w.healed = end
-	}
 }
 
 // later lets a fault end.
@@ -113,15 +110,15 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 		return
 	}
 	if after != nil {
-		w.fault(host, fmt.Sprintf("%s will die after %d writes", who, *after), w.config.RestartAfter)
+		w.fault(host, fmt.Sprintf("%s will die after %d writes", who, *after))
 		p.line.Dies, p.line.After = true, *after
 		return
 	}
-	w.fault(host, who+" crashes", lasts)
+	w.fault(host, who+" crashes")
 	w.kill(p)
 	w.watchLease(p)
 	w.later(lasts, func(w *World) {
-		if p.brain == nil && !w.down(host) {
+		if p.brain == nil && !w.Down(host) {
 			w.say(host, "", who+" restarts")
 			w.spawn(p)
 			w.heard(p)
@@ -150,22 +147,19 @@ func (w *World) heard(p *participant) {
 	}
 }
 
-// down reports whether a host is without power.
-func (w *World) down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
-
 func (e Deafen) happen(w *World) {
-	w.fault(e.Host, "hears nothing", e.For)
+	w.fault(e.Host, "hears nothing")
 	w.people[e.Host].deaf = w.now.Add(e.For)
 }
 
 func (e Repeat) happen(w *World) {
-	w.fault(e.Host, "is told everything twice", 0)
+	w.fault(e.Host, "is told everything twice")
 	w.wake(w.people[e.Host], w.now)
 }
 
 func (e Freeze) happen(w *World) {
 	p := w.people[e.Host]
-	w.fault(e.Host, "sees a stale store", e.For)
+	w.fault(e.Host, "sees a stale store")
 	p.line.Frozen = true
 	w.later(e.For, func(w *World) {
 		p.line.Frozen = false
@@ -174,7 +168,7 @@ func (e Freeze) happen(w *World) {
 }
 
 func (e Conflict) happen(w *World) {
-	w.fault("", "somebody else writes the migrations of "+string(e.VM), 0)
+	w.fault("", "somebody else writes the migrations of "+string(e.VM))
 	for _, m := range w.unfinished(e.VM) {
 		next := *m
 		w.put(&next)
@@ -182,12 +176,12 @@ func (e Conflict) happen(w *World) {
 }
 
 func (e Mute) happen(w *World) {
-	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times), 0)
+	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times))
 	w.people[e.Host].line.Mute = e.Times
 }
 
 func (e FullStore) happen(w *World) {
-	w.fault("", "the store is full", e.For)
+	w.fault("", "the store is full")
 	w.setFull(true)
 	w.later(e.For, func(w *World) {
 		w.say("", "", "the store has room again")
@@ -202,7 +196,7 @@ func (w *World) setFull(full bool) {
 }
 
 func (e CrashHypervisor) happen(w *World) {
-	w.fault(e.Host, "hypervisor daemon dies", e.For)
+	w.fault(e.Host, "hypervisor daemon dies")
 	p := w.people[e.Host]
 	p.phone.Dead = true
 	w.later(e.For, func(w *World) {
@@ -212,20 +206,15 @@ func (e CrashHypervisor) happen(w *World) {
 	})
 }
 
-// hows name what goes wrong with a call, for the trace.
-var hows = [...]string{fake.FailBefore: "FailBefore", fake.FailAfter: "FailAfter",
-	fake.Hang: "Hang", fake.LateAnswer: "LateAnswer", fake.LateEffect: "LateEffect", 6: "invalid"}
-
 func (e Break) happen(w *World) {
-	how := hows[min(int(e.Fault.How), len(hows)-1)]
-	w.fault(e.Fault.Host, "calls will go wrong: "+how+" "+e.Fault.Op, e.Fault.Delay)
+	w.fault(e.Fault.Host, fmt.Sprintf("calls will go wrong: %s %s", e.Fault.How, e.Fault.Op))
 	if err := w.fabric.Inject(e.Fault); err != nil {
 		w.say(e.Fault.Host, "", "cannot break: "+err.Error())
 	}
 }
 
 func (e CutLink) happen(w *World) {
-	w.fault("", fmt.Sprintf("link %s–%s is cut", e.A, e.B), e.For)
+	w.fault("", fmt.Sprintf("link %s–%s is cut", e.A, e.B))
 	w.tried(w.fabric.CutLink(e.A, e.B))
 	if e.For > 0 {
 		w.later(e.For, func(w *World) {
@@ -236,21 +225,20 @@ func (e CutLink) happen(w *World) {
 }
 
 func (e ResetLink) happen(w *World) {
-	w.fault("", fmt.Sprintf("connections %s–%s are reset", e.A, e.B), 0)
+	w.fault("", fmt.Sprintf("connections %s–%s are reset", e.A, e.B))
 	w.tried(w.fabric.ResetLink(e.A, e.B))
 }
 
 func (e KillVM) happen(w *World) {
-	w.fault(e.Host, "hypervisor process of "+string(e.VM)+" is killed", 0)
-	w.watch.harmed[e.VM] = true
+	w.fault(e.Host, "hypervisor process of "+string(e.VM)+" is killed")
 	w.tried(w.fabric.KillDomain(e.Host, e.VM))
 }
 
 func (e CrashHost) happen(w *World) {
-	if w.down(e.Host) {
+	if w.Down(e.Host) {
 		return
 	}
-	w.fault(e.Host, "host loses power", e.For)
+	w.fault(e.Host, "host loses power")
 	w.powerOff(e.Host)
 	if e.For > 0 {
 		w.later(e.For, func(w *World) { Return{e.Host}.happen(w) })
@@ -258,8 +246,8 @@ func (e CrashHost) happen(w *World) {
 }
 
 func (e Fence) happen(w *World) {
-	w.fault(e.Host, "fenced", 0)
-	if !w.down(e.Host) {
+	w.fault(e.Host, "fenced")
+	if !w.Down(e.Host) {
 		w.powerOff(e.Host)
 	}
 	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = true, true })
@@ -274,10 +262,10 @@ func (w *World) powerOff(host hypervisor.HostName) {
 }
 
 func (e Return) happen(w *World) {
-	if !w.down(e.Host) {
+	if !w.Down(e.Host) {
 		return
 	}
-	w.fault(e.Host, "host returns", 0)
+	w.fault(e.Host, "host returns")
 	delete(w.watch.powerless, e.Host)
 	w.tried(w.fabric.RestartHost(e.Host))
 	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
@@ -285,7 +273,7 @@ func (e Return) happen(w *World) {
 }
 
 func (e Skew) happen(w *World) {
-	w.fault(e.Host, "clock is off by "+e.By.String(), 0)
+	w.fault(e.Host, "clock is off by "+e.By.String())
 	w.people[e.Host].skew = e.By
 }
 

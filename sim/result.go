@@ -84,7 +84,7 @@ func (w *World) Result() Result {
 // is left there and why.
 func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]Left{}
-	for _, vm := range w.sortedVMs() {
+	for _, vm := range w.VMs() {
 		host := w.watch.home[vm]
 		if d := w.watch.drained[host]; d == nil || d.over {
 			continue
@@ -137,7 +137,8 @@ func (w *World) lowerBound() float64 {
 // Done returns how many migrations have ended, and how many there are.
 func (w *World) Done() (done, total int) { return w.watch.done, w.watch.totals.Total }
 
-func (w *World) sortedVMs() []hypervisor.VMID {
+// VMs implements [invariant.World].
+func (w *World) VMs() []hypervisor.VMID {
 	return slices.Sorted(maps.Keys(w.watch.home))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/invariant"
 )
 
 // sabotaged is a world of two hosts and two VMs on the first, in which nobody
@@ -196,13 +197,13 @@ func TestEveryInvariantCanFail(t *testing.T) {
 // restful reports whether an invariant is about worlds at rest; in the others
 // what the saboteur leaves lying is beside the point.
 func restful(name string) bool {
-	return slices.ContainsFunc(sim.Invariants, func(i sim.Invariant) bool {
+	return slices.ContainsFunc(invariant.All, func(i invariant.Invariant) bool {
 		return i.Name == name && i.AtRest != nil
 	})
 }
 
 func TestEveryInvariantIsSabotaged(t *testing.T) {
-	for _, inv := range sim.Invariants {
+	for _, inv := range invariant.All {
 		if !slices.ContainsFunc(outrages, func(o outrage) bool { return o.invariant == inv.Name }) {
 			t.Errorf("nothing breaks %s: %s", inv.Name, inv.Says)
 		}

@@ -23,7 +23,6 @@ type watch struct {
 
 	triggers  []When
 	deleted   map[hypervisor.VMID]bool
-	harmed    map[hypervisor.VMID]bool
 	powerless map[hypervisor.HostName]bool
 	faulty    bool // something has been broken
 
@@ -60,7 +59,6 @@ func newWatch(w *World) watch {
 		home:      map[hypervisor.VMID]hypervisor.HostName{},
 		count:     map[hypervisor.HostName]int{},
 		deleted:   map[hypervisor.VMID]bool{},
-		harmed:    map[hypervisor.VMID]bool{},
 		powerless: map[hypervisor.HostName]bool{},
 		drained:   map[hypervisor.HostName]*drained{},
 		told:      map[string]bool{},

@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/flaky"
 )
@@ -38,7 +39,7 @@ type Config struct {
 	// RestartAfter is how long a process that died stays dead. Default: 5s.
 	RestartAfter time.Duration
 	// Quiet is how long nothing may happen before a world has come to rest.
-	// Default: 11m; but 70m, longer than any agent waits before it looks at
+	// Default: 20m; but 70m, longer than any agent waits before it looks at
 	// everything again, once something has been broken.
 	Quiet time.Duration
 	// Futile is how long only the same migrations may fail, again and again,
@@ -86,6 +87,7 @@ type World struct {
 	seq    int
 
 	watch   watch
+	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
@@ -97,9 +99,10 @@ func New(config Config) *World {
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: record.NewMemory(), people: map[hypervisor.HostName]*participant{},
-		reborn: map[hypervisor.HostName]bool{}, zero: map[hypervisor.VMID]int{}, changed: Epoch, healed: Epoch}
+		reborn: map[hypervisor.HostName]bool{}, zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.watch = newWatch(w)
+	w.limits = config.Controller.Limits()
 	boss := &participant{line: w.connect()}
 	w.people[""] = boss
 	w.spawn(boss)
@@ -215,7 +218,7 @@ func (w *World) quiet() time.Duration {
 	case w.watch.faulty:
 		return 70 * time.Minute
 	}
-	return 11 * time.Minute
+	return 20 * time.Minute
 }
 
 // next returns when something happens next.

@@ -39,14 +39,20 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.AddCommand(simulateCommand())
 	root.SetArgs(args)
-	switch err := root.ExecuteContext(ctx); {
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "godwit:", err)
+	}
+	return exitStatus(err)
+}
+
+// exitStatus returns what a command that ended with err tells the shell.
+func exitStatus(err error) int {
+	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errViolated):
-		fmt.Fprintln(os.Stderr, "godwit:", err)
 		return exitViolated
-	default:
-		fmt.Fprintln(os.Stderr, "godwit:", err)
-		return exitBadInput
 	}
+	return exitBadInput
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,6 +17,23 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// exits N COMMAND… runs a command and checks its exit status, which ! does not.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND…")
+	}
+	status := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if failed, is := errors.AsType[*exec.ExitError](err); is {
+		status = failed.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got := strconv.Itoa(status); got != args[0] {
+		ts.Fatalf("exit status %s, want %s", got, args[0])
+	}
+}
+
 // TestScripts runs the command as its users do.
 func TestScripts(t *testing.T) {
 	examples, err := os.ReadDir("../../examples")
@@ -21,7 +41,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:  "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(e *testscript.Env) error {
 			for _, f := range examples {
 				if f.IsDir() {

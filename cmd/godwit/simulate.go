@@ -89,10 +89,7 @@ func simulate(ctx context.Context, out io.Writer, path string, f simulateFlags, 
 	if err := a.print(out, f.json, ending); err != nil {
 		return err
 	}
-	if len(a.Violations) > 0 {
-		return errViolated
-	}
-	return nil
+	return a.verdict()
 }
 
 // traceTo lets a world write its trace to a file, if there is to be one.
@@ -121,6 +118,14 @@ type answer struct {
 	WallSeconds float64 `json:"wallSeconds"`
 	Ending      string  `json:"ending"` // why the simulation ended
 	sim.Result
+}
+
+// verdict returns errViolated when an invariant did not hold.
+func (a answer) verdict() error {
+	if len(a.Violations) > 0 {
+		return errViolated
+	}
+	return nil
 }
 
 func (a answer) print(out io.Writer, asJSON bool, ending sim.Ending) error {

@@ -1,14 +1,28 @@
-package sim
+package invariant
 
 import (
+	"errors"
 	"fmt"
-	"time"
 
-	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
+
+// World is what an invariant may look at.
+type World interface {
+	Copies(hypervisor.VMID) []fake.Copy // where a VM has domains
+	VMs() []hypervisor.VMID             // that have a record, in order
+	VM(hypervisor.VMID) *record.VM
+	Migrations(hypervisor.VMID) []*record.Migration // of a VM, as stored, oldest first
+	Slots() *migration.Slots                        // counted apart from the controller
+	Limits() migration.Limits
+	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
+	Down(hypervisor.HostName) bool // the host has no power
+	Faulty() bool                  // something has been broken
+	Unexplained() []string         // who stays on a drained host without a reason
+}
 
 // An Invariant is something that holds in every world, whatever breaks. Each
 // has one of the three functions.
@@ -16,24 +30,16 @@ type Invariant struct {
 	Name string
 	Says string // in the words of an operator
 	// OfVM is checked whenever a domain of a VM has changed.
-	OfVM func(*World, hypervisor.VMID) error
+	OfVM func(World, hypervisor.VMID) error
 	// OfMigration is checked whenever a migration was written.
-	OfMigration func(w *World, before, after *record.Migration) error
+	OfMigration func(w World, before, after *record.Migration) error
 	// AtRest is checked when a world has come to rest, long after its last
 	// fault.
-	AtRest func(*World) error
+	AtRest func(World) error
 }
 
-// A Violation is an invariant that did not hold.
-type Violation struct {
-	Invariant string        `json:"invariant"`
-	At        time.Duration `json:"-"`
-	AtSeconds float64       `json:"atSeconds"`
-	Detail    string        `json:"detail"`
-}
-
-// Invariants are what godwit promises.
-var Invariants = []Invariant{
+// All is what godwit promises.
+var All = []Invariant{
 	{Name: "runs-once", Says: "no VM executes in two places at once", OfVM: runsOnce},
 	{Name: "never-lost", Says: "of every VM there is a copy that can run", OfVM: neverLost},
 	{Name: "keeps-memory", Says: "without faults no VM loses its memory", OfVM: keepsMemory},
@@ -54,48 +60,9 @@ var Invariants = []Invariant{
 	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
 }
 
-func (w *World) checkVM(vm hypervisor.VMID) {
-	for i := range Invariants {
-		if inv := &Invariants[i]; inv.OfVM != nil {
-			w.report(inv, string(vm), inv.OfVM(w, vm))
-		}
-	}
-}
-
-func (w *World) checkMigration(before, after *record.Migration) {
-	for i := range Invariants {
-		if inv := &Invariants[i]; inv.OfMigration != nil {
-			w.report(inv, string(after.Spec.ID), inv.OfMigration(w, before, after))
-		}
-	}
-}
-
-// CheckAtRest checks what only holds when everything has come to rest.
-func (w *World) CheckAtRest() {
-	for i := range Invariants {
-		if inv := &Invariants[i]; inv.AtRest != nil {
-			w.report(inv, "", inv.AtRest(w))
-		}
-	}
-}
-
-// report keeps a violation, each once for each subject.
-func (w *World) report(inv *Invariant, subject string, err error) {
-	if err == nil || w.watch.told[inv.Name+subject] {
-		return
-	}
-	w.watch.told[inv.Name+subject] = true
-	w.watch.violations = append(w.watch.violations, Violation{inv.Name, w.Now(),
-		w.Now().Seconds(), err.Error()})
-	w.say("", "", "VIOLATED "+inv.Name+": "+err.Error())
-}
-
-// Violations lists the invariants that did not hold.
-func (w *World) Violations() []Violation { return w.watch.violations }
-
-func runsOnce(w *World, vm hypervisor.VMID) error {
+func runsOnce(w World, vm hypervisor.VMID) error {
 	var on []hypervisor.HostName
-	for _, c := range w.fabric.Copies(vm) {
+	for _, c := range w.Copies(vm) {
 		if c.State.Executes() {
 			on = append(on, c.Host)
 		}
@@ -106,11 +73,11 @@ func runsOnce(w *World, vm hypervisor.VMID) error {
 	return nil
 }
 
-func neverLost(w *World, vm hypervisor.VMID) error {
-	if w.watch.deleted[vm] {
+func neverLost(w World, vm hypervisor.VMID) error {
+	if w.Deleted(vm) {
 		return nil
 	}
-	copies := w.fabric.Copies(vm)
+	copies := w.Copies(vm)
 	for _, c := range copies {
 		if c.State != hypervisor.Absent && c.State != hypervisor.Receiving {
 			return nil
@@ -119,11 +86,11 @@ func neverLost(w *World, vm hypervisor.VMID) error {
 	return fmt.Errorf("of %s there is only %v", vm, copies)
 }
 
-func keepsMemory(w *World, vm hypervisor.VMID) error {
-	if w.watch.faulty || w.watch.deleted[vm] {
+func keepsMemory(w World, vm hypervisor.VMID) error {
+	if w.Faulty() || w.Deleted(vm) {
 		return nil
 	}
-	copies := w.fabric.Copies(vm)
+	copies := w.Copies(vm)
 	for _, c := range copies {
 		if c.State.HoldsState() {
 			return nil
@@ -135,7 +102,7 @@ func keepsMemory(w *World, vm hypervisor.VMID) error {
 	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
 }
 
-func phasesForward(_ *World, before, after *record.Migration) error {
+func phasesForward(_ World, before, after *record.Migration) error {
 	from, to := before.State.Phase, after.State.Phase
 	switch {
 	case from == to, to == migration.Failed && !from.Final(), to == from+1 && !from.Final():
@@ -144,12 +111,12 @@ func phasesForward(_ *World, before, after *record.Migration) error {
 	return fmt.Errorf("%s went from %q to %q", after.Spec.ID, from, to)
 }
 
-func successIsArrival(w *World, before, after *record.Migration) error {
+func successIsArrival(w World, before, after *record.Migration) error {
 	if after.State.Phase != migration.Succeeded || before.State.Phase == migration.Succeeded {
 		return nil
 	}
 	there := false
-	for _, c := range w.fabric.Copies(after.Spec.VM) {
+	for _, c := range w.Copies(after.Spec.VM) {
 		if c.Host == after.State.Source && c.State.Executes() {
 			return fmt.Errorf("%s succeeded while the VM runs on its source %s", after.Spec.ID, c.Host)
 		}
@@ -161,13 +128,13 @@ func successIsArrival(w *World, before, after *record.Migration) error {
 	return nil
 }
 
-func failureKeepsSource(w *World, before, after *record.Migration) error {
+func failureKeepsSource(w World, before, after *record.Migration) error {
 	if after.State.Phase != migration.Failed || before.State.Phase == migration.Failed ||
-		!after.Source.Began || w.watch.deleted[after.Spec.VM] {
+		!after.Source.Began || w.Deleted(after.Spec.VM) {
 		return nil
 	}
 	kept := false
-	for _, c := range w.fabric.Copies(after.Spec.VM) {
+	for _, c := range w.Copies(after.Spec.VM) {
 		if c.Host == after.State.Target && c.State.Executes() {
 			return fmt.Errorf("%s failed while the VM runs on its target %s", after.Spec.ID, c.Host)
 		}
@@ -179,9 +146,9 @@ func failureKeepsSource(w *World, before, after *record.Migration) error {
 	return fmt.Errorf("%s failed, but the VM is not on %s", after.Spec.ID, after.State.Source)
 }
 
-func withinLimits(w *World, _, after *record.Migration) error {
-	l := w.config.Controller.Limits()
-	s := &w.watch.slots
+func withinLimits(w World, _, after *record.Migration) error {
+	l := w.Limits()
+	s := w.Slots()
 	switch source, target := after.State.Source, after.State.Target; {
 	case s.Running() > l.PerCluster:
 		return fmt.Errorf("%d migrations at once, %d allowed", s.Running(), l.PerCluster)
@@ -193,13 +160,13 @@ func withinLimits(w *World, _, after *record.Migration) error {
 	return nil
 }
 
-func oneMove(w *World, _, after *record.Migration) error {
+func oneMove(w World, _, after *record.Migration) error {
 	if p := after.State.Phase; !p.HandedOver() || p.Final() {
 		return nil
 	}
-	for _, id := range w.watch.ofVM[after.Spec.VM] {
-		other := w.watch.last[id]
-		if p := other.State.Phase; id != after.Spec.ID && p.HandedOver() && !p.Final() {
+	for _, other := range w.Migrations(after.Spec.VM) {
+		p, id := other.State.Phase, other.Spec.ID
+		if id != after.Spec.ID && p.HandedOver() && !p.Final() {
 			return fmt.Errorf("%s and %s move %s", id, after.Spec.ID, after.Spec.VM)
 		}
 	}
@@ -208,16 +175,16 @@ func oneMove(w *World, _, after *record.Migration) error {
 
 // allEnd: a migration that cannot be decided because a host is still without
 // power, and nobody has fenced it, is said to be of unknown outcome.
-func allEnd(w *World) error {
-	for _, vm := range w.sortedVMs() {
-		for _, m := range w.unfinished(vm) {
+func allEnd(w World) error {
+	for _, vm := range w.VMs() {
+		for _, m := range w.Migrations(vm) {
 			s := &m.State
 			switch {
-			case s.Phase <= migration.Pending:
+			case s.Phase.Final(), s.Phase <= migration.Pending:
 				continue // it waits for room or for a slot: that is no fault
-			case m.Target.Completed && w.held(vm):
+			case m.Target.Completed && held(w.VM(vm)):
 				continue // it has arrived, and waits until somebody has changed the VM
-			case (w.down(s.Source) || w.down(s.Target)) && m.Source.Began:
+			case (w.Down(s.Source) || w.Down(s.Target)) && m.Source.Began:
 				if !s.Conditions.Has(migration.OutcomeUnknown) {
 					return fmt.Errorf("%s waits for a dead host and does not say so", m.Spec.ID)
 				}
@@ -230,33 +197,32 @@ func allEnd(w *World) error {
 }
 
 // held reports whether somebody changes a VM, so that its migration cannot end.
-func (w *World) held(vm hypervisor.VMID) bool {
-	v := w.VM(vm)
+func held(v *record.VM) bool {
 	return v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange)
 }
 
-func recordsAreTrue(w *World) error {
-	for _, vm := range w.sortedVMs() {
+func recordsAreTrue(w World) error {
+	for _, vm := range w.VMs() {
 		v := w.VM(vm)
-		if v.Stopped || v.Claim != "" || w.down(v.Host) {
+		if v.Stopped || v.Claim != "" || w.Down(v.Host) {
 			continue
 		}
 		runs := false
-		for _, c := range w.fabric.Copies(vm) {
+		for _, c := range w.Copies(vm) {
 			runs = runs || c.Host == v.Host && c.State.Executes()
 		}
 		if !runs {
-			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.fabric.Copies(vm))
+			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.Copies(vm))
 		}
 	}
 	return nil
 }
 
-func nothingLeft(w *World) error {
-	for _, vm := range w.sortedVMs() {
+func nothingLeft(w World) error {
+	for _, vm := range w.VMs() {
 		v := w.VM(vm)
-		for _, c := range w.fabric.Copies(vm) {
-			if c.Host != v.Host && v.Claim == "" && !w.down(c.Host) {
+		for _, c := range w.Copies(vm) {
+			if c.Host != v.Host && v.Claim == "" && !w.Down(c.Host) {
 				return fmt.Errorf("%s has left %v on %s", vm, c.State, c.Host)
 			}
 		}
@@ -264,17 +230,9 @@ func nothingLeft(w *World) error {
 	return nil
 }
 
-func explained(w *World) error {
-	for _, e := range w.Evacuations() {
-		for _, left := range e.Left {
-			if len(left.Reasons) == 0 {
-				return fmt.Errorf("%s stays on %s for no reason", left.VM, e.Host)
-			}
-		}
+func explained(w World) error {
+	if list := w.Unexplained(); len(list) > 0 {
+		return errors.New(list[0])
 	}
 	return nil
-}
-
-func asHost(h *record.Host) evacuation.Host {
-	return evacuation.Host{Name: h.Host.Name, Taints: h.Taints}
 }

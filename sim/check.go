@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/invariant"
+)
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string        `json:"invariant"`
+	At        time.Duration `json:"-"`
+	AtSeconds float64       `json:"atSeconds"`
+	Detail    string        `json:"detail"`
+}
+
+func (w *World) checkVM(vm hypervisor.VMID) {
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.OfVM != nil {
+			w.report(inv, string(vm), inv.OfVM(w, vm))
+		}
+	}
+}
+
+func (w *World) checkMigration(before, after *record.Migration) {
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.OfMigration != nil {
+			w.report(inv, string(after.Spec.ID), inv.OfMigration(w, before, after))
+		}
+	}
+}
+
+// CheckAtRest checks what only holds when everything has come to rest.
+func (w *World) CheckAtRest() {
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.AtRest != nil {
+			w.report(inv, "", inv.AtRest(w))
+		}
+	}
+}
+
+// report keeps a violation, each once for each subject.
+func (w *World) report(inv *invariant.Invariant, subject string, err error) {
+	if err == nil || w.watch.told[inv.Name+subject] {
+		return
+	}
+	w.watch.told[inv.Name+subject] = true
+	w.watch.violations = append(w.watch.violations, Violation{inv.Name, w.Now(),
+		w.Now().Seconds(), err.Error()})
+	w.say("", "", "VIOLATED "+inv.Name+": "+err.Error())
+}
+
+// Violations lists the invariants that did not hold.
+func (w *World) Violations() []Violation { return w.watch.violations }
+
+// What invariants look at.
+
+// Copies implements [invariant.World].
+func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }
+
+// Slots implements [invariant.World].
+func (w *World) Slots() *migration.Slots { return &w.watch.slots }
+
+// Limits implements [invariant.World].
+func (w *World) Limits() migration.Limits { return w.limits }
+
+// Deleted implements [invariant.World].
+func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
+
+// Down implements [invariant.World].
+func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
+
+// Faulty implements [invariant.World].
+func (w *World) Faulty() bool { return w.watch.faulty }
+
+// Unexplained implements [invariant.World].
+func (w *World) Unexplained() []string {
+	var list []string
+	for _, e := range w.Evacuations() {
+		for _, left := range e.Left {
+			if len(left.Reasons) == 0 {
+				list = append(list, string(left.VM)+" stays on "+string(e.Host)+" for no reason")
+			}
+		}
+	}
+	return list
+}
+
+func asHost(h *record.Host) evacuation.Host {
+	return evacuation.Host{Name: h.Host.Name, Taints: h.Taints}
+}
