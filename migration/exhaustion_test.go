@@ -60,7 +60,8 @@ func groupsOf(ends dial) []group {
 			claims, phases(all...)}},
 		{"gates", []dial{
 			bits("vm", vmRunning, utilityVolumes, backup, hotplug, running),
-			bits("asked", canceled, handedOff, impossible), instances, gate, backoff, trouble, urgency,
+			bits("asked", canceled, handedOff, impossible), instances, gate, backoff, trouble,
+			urgency,
 			heldUp, bits("attachment", attachment, attached), target(len(targets)), claims,
 			phases(migration.Pending, migration.Scheduling, migration.Scheduled)}},
 		{"reports", []dial{

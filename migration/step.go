@@ -163,7 +163,7 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 	}
 }
 
-// MemoryLost is why a VM that has arrived starts anew: [State.Because] of a migration that succeeded.
+// MemoryLost is the [State.Because] of a migration whose VM arrived and had to start anew.
 const MemoryLost = "memory-lost"
 
 // These rules are not in the tables: they only hold where progress looks.

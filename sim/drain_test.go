@@ -15,14 +15,15 @@ import (
 // grid builds a world of equal hosts, the first of which are full of equal VMs.
 func grid(t testing.TB, c sim.Config, hosts, sources, vms int) *sim.World {
 	w := sim.New(c)
-	fill(t, w, hosts, sources, vms, func(memory hypervisor.Bytes) fake.Workload {
+	fill(t, w, [3]int{hosts, sources, vms}, func(memory hypervisor.Bytes) fake.Workload {
 		return fake.Workload{Rate: 50e6, Hot: memory / 10 * 9}
 	})
 	return w
 }
 
-func fill(t testing.TB, w *sim.World, hosts, sources, vms int,
-	load func(hypervisor.Bytes) fake.Workload) {
+// fill adds hosts, and to so many of them so many VMs each.
+func fill(t testing.TB, w *sim.World, size [3]int, load func(hypervisor.Bytes) fake.Workload) {
+	hosts, sources, vms := size[0], size[1], size[2]
 	for i := range hosts {
 		h := record.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("n%d", i+1)),
 			Memory: 256 * hypervisor.GiB, CPUs: 64, Link: 10 * hypervisor.Gbit}}

@@ -91,7 +91,8 @@ func (p *played) hangs(m *record.Migration) bool {
 		return false // it ends when somebody has changed the VM
 	}
 	return s.Phase > migration.Pending && !s.Phase.Final() &&
-		!s.Conditions.Has(migration.OutcomeUnknown) && p.Now()-s.Entered.Sub(sim.Epoch) > 5*time.Hour
+		!s.Conditions.Has(migration.OutcomeUnknown) &&
+		p.Now()-s.Entered.Sub(sim.Epoch) > 5*time.Hour
 }
 
 // transcript writes a story as a transcript, to be played with all its words.

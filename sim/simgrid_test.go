@@ -25,7 +25,7 @@ func TestAgreesWithOtherSimulators(t *testing.T) {
 	load := func(memory hypervisor.Bytes) fake.Workload {
 		return fake.Workload{ColdRate: 50e6, Cold: memory / 10 * 9}
 	}
-	fill(t, w, 100, 50, 20, load)
+	fill(t, w, [3]int{100, 50, 20}, load)
 	for i := range 50 {
 		w.At(0, sim.Drain{Host: hypervisor.HostName(fmt.Sprintf("n%d", i+1))})
 	}

@@ -110,7 +110,9 @@ func (w *transcript) run(d *datadriven.TestData) string {
 	lines := w.lines
 	if words := strings.Split(argument(d, "only"), ","); words[0] != "" {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
-			return !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l, word) })
+			return !slices.ContainsFunc(words, func(word string) bool {
+				return strings.Contains(l, word)
+			})
 		})
 	}
 	return strings.Join(append(lines, end.String()), "\n")

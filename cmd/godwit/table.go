@@ -64,7 +64,8 @@ func (a answer) took() string {
 		}
 		last = max(last, e.LastSeconds)
 	}
-	bound := fmt.Sprintf("lower bound %s (bytes over the narrowest link)", span(a.LowerBoundSeconds))
+	bound := fmt.Sprintf("lower bound %s (bytes over the narrowest link)",
+		span(a.LowerBoundSeconds))
 	if first < 0 || a.LowerBoundSeconds == 0 {
 		return bound
 	}

@@ -50,7 +50,8 @@ func (h *Hypervisor) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor
 }
 
 // Receive implements [hypervisor.Hypervisor].
-func (h *Hypervisor) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
+func (h *Hypervisor) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address,
+	error) {
 	if err := h.check("Receive"); err != nil {
 		return "", err
 	}
@@ -66,7 +67,8 @@ func (h *Hypervisor) Migrate(ctx context.Context, out hypervisor.Outgoing) error
 }
 
 // Progress implements [hypervisor.Hypervisor].
-func (h *Hypervisor) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
+func (h *Hypervisor) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress,
+	error) {
 	if err := h.check("Progress"); err != nil {
 		return hypervisor.Progress{}, err
 	}
@@ -74,7 +76,8 @@ func (h *Hypervisor) Progress(ctx context.Context, job hypervisor.JobID) (hyperv
 }
 
 // Adjust implements [hypervisor.Hypervisor].
-func (h *Hypervisor) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
+func (h *Hypervisor) Adjust(ctx context.Context, job hypervisor.JobID,
+	a hypervisor.Adjustment) error {
 	if err := h.check("Adjust"); err != nil {
 		return err
 	}

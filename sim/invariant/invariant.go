@@ -49,7 +49,8 @@ var All = []Invariant{
 		OfMigration: successIsArrival},
 	{Name: "failure-keeps-source", Says: "a migration fails only while the VM is at its source",
 		OfMigration: failureKeepsSource},
-	{Name: "limits", Says: "no more moves at once than the limits allow", OfMigration: withinLimits},
+	{Name: "limits", Says: "no more moves at once than the limits allow",
+		OfMigration: withinLimits},
 	{Name: "one-move", Says: "a VM is handed over to one migration at a time",
 		OfMigration: oneMove},
 	{Name: "all-end", Says: "once faults have ended every migration ends", AtRest: allEnd},
@@ -118,12 +119,14 @@ func successIsArrival(w World, before, after *record.Migration) error {
 	there := false
 	for _, c := range w.Copies(after.Spec.VM) {
 		if c.Host == after.State.Source && c.State.Executes() {
-			return fmt.Errorf("%s succeeded while the VM runs on its source %s", after.Spec.ID, c.Host)
+			return fmt.Errorf("%s succeeded while the VM runs on its source %s", after.Spec.ID,
+				c.Host)
 		}
 		there = there || c.Host == after.State.Target && c.State != hypervisor.Receiving
 	}
 	if !there {
-		return fmt.Errorf("%s succeeded, but the VM is not on %s", after.Spec.ID, after.State.Target)
+		return fmt.Errorf("%s succeeded, but the VM is not on %s", after.Spec.ID,
+			after.State.Target)
 	}
 	return nil
 }

@@ -27,13 +27,13 @@ events:
 	}
 	fmt.Println(w.Run(s.Until))
 	r := w.Result()
-	fmt.Printf("%+v\n", r.Migrations)
+	fmt.Println(r.Migrations.Succeeded, "of", r.Migrations.Total, "succeeded")
 	for _, e := range r.Evacuations {
 		fmt.Println(e.Host, "is empty:", e.EmptySeconds != nil)
 	}
 	// Output:
 	// at rest
-	// {Total:2 Succeeded:2 Failed:0 Aborted:0}
+	// 2 of 2 succeeded
 	// n1 is empty: true
 }
 

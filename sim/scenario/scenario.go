@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
@@ -132,6 +134,9 @@ func (r *reader) scenario() (*Scenario, error) {
 	r.choices(s)
 	r.limits(s)
 	r.events(s)
+	slices.SortStableFunc(r.problems, func(a, b inventory.Problem) int {
+		return cmp.Compare(a.Line, b.Line)
+	})
 	if r.left > 0 {
 		r.problems = append(r.problems, inventory.Problem{File: r.name,
 			Message: fmt.Sprintf("and %d more problems", r.left)})
