@@ -91,7 +91,6 @@ type World struct {
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
-	healed  time.Time               // when the last fault happened or ended
 }
 
 // New returns an empty world with a controller.
