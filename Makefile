@@ -8,6 +8,7 @@ GO       ?= go
 # The libvirt backend needs no headers with this tag: it loads libvirt.so at run time.
 TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
+SOAK     ?= 5000
 BIN      ?= bin
 
 # Property tests start from a seed that the commit determines, so that a failure
@@ -31,10 +32,14 @@ build:
 	$(GO) build -tags $(TAGS) ./...
 	$(GO) build -tags $(TAGS) -o $(BIN)/ ./cmd/...
 
+# What takes too long under the race detector, every combination of what a decision
+# may see and SOAK random worlds, runs without it afterwards.
 # The results are not taken from the cache: it does not know of the seed.
 test: setup fmt vet staticcheck
 	@echo "RAPID_SEED=$(RAPID_SEED)"
 	@status=0; $(GO) test -race -count=1 -tags $(TAGS) ./... || status=$$?; \
+		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
+			./migration ./sim || status=$$?; \
 		$(summary); exit $$status
 
 fmt:

@@ -35,6 +35,7 @@ func TestAt(t *testing.T) {
 		{"more than 292 years last for ever", most, 1, hypervisor.Forever},
 		{"as long as can be said is said", most, 1e9 + 1, 9_223_372_027_631_403_780},
 		{"for ever is not one nanosecond less", most, 1e9, hypervisor.Forever},
+		{"what does not fit a duration lasts for ever", most, 1e9 - 1, hypervisor.Forever},
 		{"everything at any speed does not overflow", most, fastest, time.Second},
 	}
 	for _, tt := range tests {

@@ -63,7 +63,8 @@ func drawnEvent(t *rapid.T) string {
 
 func drawnScenario(t *rapid.T) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "model: %s\nmode: %s\ncompatible: %t\nlimits: {perCluster: %d, perTarget: %d}\n",
+	fmt.Fprintf(&b, "model: %s\nmode: %s\ncompatible: %t\n"+
+		"limits: {perCluster: %d, perTarget: %d}\n",
 		rapid.SampledFrom([]string{"qemu", "ideal"}).Draw(t, "model"),
 		rapid.SampledFrom([]string{"QueueAll", "FreeSpots"}).Draw(t, "mode"),
 		rapid.Bool().Draw(t, "compatible"),

@@ -169,7 +169,8 @@ func TestWrongScenariosAreExplained(t *testing.T) {
 			`f.yaml:4: vm default/a host: there is no host "n2"`},
 		{"an unknown strategy", hosts + "evictionStrategy: Flee\n",
 			"f.yaml:3: evictionStrategy: unknown"},
-		{"a host that cannot be added to others", "hosts:\n- {name: n1, memory: 2048PiB, cpus: 1}\n",
+		{"a host that cannot be added to others",
+			"hosts:\n- {name: n1, memory: 2048PiB, cpus: 1}\n",
 			"f.yaml:1: hosts: host n1 is too large: 2097152TiB of memory, 1 CPUs"},
 		{"VMs that cannot be added up", hosts +
 			"vms:\n- {name: \"a[1-9]\", host: n1, memory: 1000PiB}\n",
