@@ -142,6 +142,10 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
 	}
 	why := c.whyStay(g)
+	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
+		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
+			Have: string(id)})
+	}
 	failed := 0
 	for _, f := range g.flights {
 		s := &f.rec.State

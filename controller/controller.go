@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -17,11 +18,12 @@ import (
 // each does next, where it goes, and who leaves a host. It keeps nothing that
 // the store does not have.
 type Controller struct {
-	config Config
-	core   *migration.Config
-	limits migration.Limits
-	store  record.Store
-	noter  record.Noter
+	config   Config
+	core     *migration.Config
+	limits   migration.Limits
+	policies *policy.Set
+	store    record.Store
+	noter    record.Noter
 
 	view   *view
 	seen   record.Revision
@@ -37,6 +39,7 @@ func New(config Config, store record.Store, noter record.Noter) *Controller {
 		warned: map[hypervisor.VMID]hypervisor.HostName{}}
 	c.core = &c.config.Migration
 	c.limits = c.config.Limits()
+	c.policies = policy.Matcher{Compatible: c.core.Compatible}.Prepare(c.config.Policies)
 	c.view = c.newView()
 	return c
 }
@@ -73,12 +76,21 @@ func (c *Controller) rouse(now time.Time) {
 	}
 }
 
+// maxRounds is how often one look goes over what it has itself changed. More than
+// a handful is a mistake of ours: it must not keep the participant from returning.
+const maxRounds = 1000
+
+var errRestless = errors.New("controller: decisions go on without end; looking again later")
+
 // work decides until nothing is left to be decided, or until a slot may or may
 // not have been given away: then nobody is admitted before the store was read.
 func (c *Controller) work(ctx context.Context, now time.Time) error {
 	var errs []error
-	for busy := true; busy; {
-		busy = false
+	for busy, round := true, 0; busy; round++ {
+		if busy = false; round == maxRounds {
+			c.pullBy = now.Add(c.config.Retry)
+			return errors.Join(append(errs, errRestless)...)
+		}
 		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
 			errs = append(errs, c.evacuate(ctx, host, now))
 			busy = true

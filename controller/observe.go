@@ -169,8 +169,7 @@ func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy
 	}
 	labels["kubevirt.io/nodeName"] = string(vm.Host)
 	labels["kubevirt.io/migrationTargetNodeName"] = string(target)
-	matcher := policy.Matcher{Compatible: c.core.Compatible}
-	options, name := matcher.Resolve(*c.config.Cluster, c.config.Policies, labels,
+	options, name := c.policies.Resolve(*c.config.Cluster, labels,
 		c.config.Namespaces[vm.Namespace])
 	budget := convergence.Budget(vm.VM.Memory, 0, options.CompletionTimeoutPerGiB)
 	return &options, name, 2 * budget

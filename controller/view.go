@@ -241,7 +241,7 @@ func (v *view) learnVM(r *record.VM) {
 // leavesDifferently reports whether evacuation may see the VM in a new light.
 func leavesDifferently(a, b *record.VM) bool {
 	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended
+		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Claim != b.Claim
 }
 
 // move books a guest out of where it is and into another host; "" is nowhere.

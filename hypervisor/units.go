@@ -50,24 +50,25 @@ func (b Bytes) At(r Bandwidth) time.Duration {
 	return Forever
 }
 
-// String formats b with a binary unit when it is a whole number of it, and
-// otherwise with up to one decimal.
+// String formats b with a binary unit: exactly when it is a whole number of it,
+// otherwise with one decimal, rounded down.
 func (b Bytes) String() string {
-	units := []struct {
-		size Bytes
-		name string
-	}{{TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}}
 	if b < 0 {
+		if b == math.MinInt64 {
+			return "-8388608TiB"
+		}
 		return "-" + (-b).String()
 	}
-	for _, u := range units {
+	for _, u := range [...]struct {
+		size Bytes
+		name string
+	}{{TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}} {
 		switch {
 		case b < u.size:
 		case b%u.size == 0:
 			return fmt.Sprintf("%d%s", b/u.size, u.name)
 		default:
-			tenths := b / (u.size / 10) // u.size/10 is exact enough for a display
-			return fmt.Sprintf("%d.%d%s", tenths/10, tenths%10, u.name)
+			return fmt.Sprintf("%d.%d%s", b/u.size, b%u.size*10/u.size, u.name)
 		}
 	}
 	return fmt.Sprintf("%dB", int64(b))

@@ -16,8 +16,9 @@ import (
 
 // The exit statuses.
 const (
-	exitViolated = 1 // an invariant did not hold
-	exitBadInput = 2
+	exitViolated    = 1 // an invariant did not hold
+	exitBadInput    = 2
+	exitInterrupted = 130 // 128 + SIGINT, as shells say it
 )
 
 // errViolated says that a run broke an invariant; it has been reported.
@@ -42,6 +43,9 @@ func run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "godwit:", err)
+	}
+	if ctx.Err() != nil {
+		return exitInterrupted
 	}
 	return exitStatus(err)
 }

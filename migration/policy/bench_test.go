@@ -60,6 +60,13 @@ func BenchmarkResolve(b *testing.B) {
 		{"none of 100 matches", hundred(missing)},
 		{"no policies", nil},
 	} {
+		b.Run("prepared/"+bb.name, func(b *testing.B) {
+			c, set := policy.Default(), policy.Matcher{}.Prepare(bb.policies)
+			b.ReportAllocs()
+			for b.Loop() {
+				set.Resolve(c, benchVM, benchNamespace)
+			}
+		})
 		b.Run(bb.name, func(b *testing.B) {
 			c := policy.Default()
 			b.ReportAllocs()

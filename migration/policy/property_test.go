@@ -278,3 +278,14 @@ func TestAnOverlapIsATieThatTheFirstNameWins(t *testing.T) {
 		}
 	})
 }
+
+func TestAPreparedSetDecidesAsItsPolicies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		m := policy.Matcher{Compatible: rapid.Bool().Draw(t, "compatible")}
+		want, name := m.Resolve(w.cluster, w.policies, w.vm, w.namespace)
+		got, winner := m.Prepare(w.policies).Resolve(w.cluster, w.vm, w.namespace)
+		same(t, "the winner", name, winner)
+		same(t, "the options", want, got)
+	})
+}
