@@ -9,7 +9,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // progress is a bar on a terminal for runs that take long; elsewhere nothing.
@@ -21,7 +20,7 @@ type progress struct {
 	bar   *mpb.Bar
 }
 
-func newProgress(*scenario.Scenario) *progress { return &progress{began: time.Now()} }
+func newProgress() *progress { return &progress{began: time.Now()} }
 
 // show brings the bar up to date, ten times a second, from the second on.
 func (p *progress) show(w *sim.World) {

@@ -67,7 +67,7 @@ func simulate(ctx context.Context, out io.Writer, path string, f simulateFlags, 
 		return err
 	}
 	began := time.Now()
-	bar := newProgress(s)
+	bar := newProgress()
 	config.Tick = func(w *sim.World) bool { bar.show(w); return ctx.Err() == nil }
 	w, err := s.Build(config)
 	if err != nil {

@@ -21,22 +21,31 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	}
 	for _, e := range a.Evacuations {
 		empty := "never"
-		if e.EmptySeconds != nil {
+		switch {
+		case e.EmptySeconds != nil:
 			empty = span(*e.EmptySeconds - e.StartSeconds)
+		case len(e.Left) == 0: // nobody has to leave any more
+			empty = "withdrawn"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, span(e.StartSeconds), empty, len(e.Left))
 	}
-	fmt.Fprintln(t)
+	if len(a.Evacuations) > 0 {
+		fmt.Fprintln(t)
+	}
 	m := a.Migrations
-	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d aborted\n", m.Total, m.Succeeded,
+	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d aborted", m.Total, m.Succeeded,
 		m.Failed, m.Aborted)
+	if n := m.Total - m.Succeeded - m.Failed - m.Aborted; n > 0 {
+		fmt.Fprintf(t, ", %d unfinished", n)
+	}
+	fmt.Fprintln(t)
 	if m.MemoryLost > 0 {
 		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
 	}
 	fmt.Fprintf(t, "blackout\tp50 %.0f ms, p99 %.0f ms, max %.0f ms\n", a.Downtime.P50,
 		a.Downtime.P99, a.Downtime.Max)
 	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
-	fmt.Fprintf(t, "took\t%s\n", a.took())
+	fmt.Fprintln(t, a.took())
 	fmt.Fprintf(t, "simulated\t%s in %.2f s, %d events\n", span(a.VirtualSeconds), a.WallSeconds,
 		a.Events)
 	if err := t.Flush(); err != nil {
@@ -55,7 +64,9 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	return nil
 }
 
-// took compares the time it took with the physical lower bound.
+// took compares the time it took with the physical lower bound, in a row of the
+// table. The bound covers all that moved, also while nothing was drained: when it
+// is longer than the drains took, no ratio makes sense.
 func (a answer) took() string {
 	first, last := -1.0, 0.0
 	for _, e := range a.Evacuations {
@@ -64,13 +75,16 @@ func (a answer) took() string {
 		}
 		last = max(last, e.LastSeconds)
 	}
-	bound := fmt.Sprintf("lower bound %s (bytes over the narrowest link)",
-		span(a.LowerBoundSeconds))
-	if first < 0 || a.LowerBoundSeconds == 0 {
-		return bound
+	took, bound := last-first, span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
+	switch {
+	case first < 0 || a.LowerBoundSeconds == 0:
+		return "lower bound\t" + bound
+	case took < a.LowerBoundSeconds:
+		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",
+			span(took), bound)
 	}
-	return fmt.Sprintf("%s until the last VM had left, %.2f times the %s", span(last-first),
-		(last-first)/a.LowerBoundSeconds, bound)
+	return fmt.Sprintf("took\t%s until the last VM had left, %.2f times the lower bound %s",
+		span(took), took/a.LowerBoundSeconds, bound)
 }
 
 // left explains who stayed.

@@ -34,7 +34,8 @@
 //     without AllowWorkloadDisruption.
 //   - Post-copy. Legacy starts it only after the budget and only together with
 //     AllowWorkloadDisruption. Watermark starts it when the transfer has stalled,
-//     AllowPostCopy alone permits it, and never while no data moves.
+//     when the rest will soon no longer fit into the budget, or when the budget is
+//     used up; AllowPostCopy alone permits it, and never while no data moves.
 //   - Pause. Legacy pauses when the budget is used up and doubles it. Watermark
 //     pauses while the rest still fits into the budget, which stays as it is.
 //   - Stalls. Legacy carries a transfer that cannot end to the end of its budget.
