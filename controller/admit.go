@@ -155,6 +155,9 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		case s.Phase.Final():
 		case s.Phase <= migration.Pending:
 			why = append(why, c.whyPending(f, g, now)...)
+		case s.Conditions.Has(migration.OutcomeUnknown):
+			why = append(why, placement.Reason{Check: "outcome",
+				Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"})
 		default:
 			why = append(why, placement.Reason{Check: "migration", Need: "to end",
 				Have: string(f.rec.Spec.ID) + " is " + s.Phase.String()})
@@ -173,6 +176,8 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 		return []placement.Reason{{Check: check, Need: need, Have: have}}
 	}
 	switch gate := c.view.slots.Admit(c.limits, g.rec.Host); {
+	case !o.Running:
+		return is("host", string(g.rec.Host)+" to be alive", "it was fenced")
 	case o.VM.Backup:
 		return is("backup", "none in progress", "one in progress")
 	case o.VM.UtilityVolumes:
@@ -202,7 +207,7 @@ func whyFailed(g *guest, failed int) placement.Reason {
 		have += " (" + last.Source.Error + ")"
 	}
 	if failed > 1 {
-		have = fmt.Sprintf("%d failures, the last: %s", failed, have)
+		have = fmt.Sprintf("%d failures that are remembered, the last: %s", failed, have)
 	}
 	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
 }

@@ -82,11 +82,14 @@ func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 }
 
 func unfinishedBefore(g *guest, f *flight) bool {
+	older := true
 	for _, other := range g.flights {
 		if other == f {
-			return false
+			older = false
+			continue
 		}
-		if !other.rec.State.Phase.Final() {
+		p := other.rec.State.Phase
+		if !p.Final() && (older || p > migration.Unset) { // accepted before, whatever its age
 			return true
 		}
 	}

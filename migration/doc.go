@@ -28,9 +28,8 @@
 // The reference is KubeVirt's migration controller. [Config.Compatible] restores its decisions
 // exactly, as recorded from it; the default is better where the reference is known to be weak:
 //
-//   - every phase from Pending on that is not final has a deadline ([Timeouts]), except in
-//     post-copy, when the source can no longer take the VM back; KubeVirt bounds only targets that
-//     stay pending;
+//   - every phase from Pending on has a deadline ([Timeouts]), except in post-copy, which nobody
+//     can take back; KubeVirt bounds only targets that stay pending;
 //   - a cancel works at once in every phase up to the beginning of the transfer; KubeVirt ignores
 //     it between hand-over and Running;
 //   - a target that vanishes under a running transfer does not end the migration before the source

@@ -68,18 +68,19 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 // table. The bound covers all that moved, also while nothing was drained: when it
 // is longer than the drains took, no ratio makes sense.
 func (a answer) took() string {
-	first, last := -1.0, 0.0
+	first, last, together := -1.0, 0.0, true
 	for _, e := range a.Evacuations {
-		if first < 0 || e.StartSeconds < first {
+		if first < 0 {
 			first = e.StartSeconds
 		}
+		together = together && e.StartSeconds == first
 		last = max(last, e.LastSeconds)
 	}
 	took, bound := last-first, span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
 	case first < 0 || a.LowerBoundSeconds == 0:
 		return "lower bound\t" + bound
-	case took < a.LowerBoundSeconds:
+	case took < a.LowerBoundSeconds || !together: // nothing to be compared
 		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",
 			span(took), bound)
 	}

@@ -85,7 +85,7 @@ func (a *antiAffinity) term(o *object, field string, index int, term corev1.PodA
 		own, _, _ := strings.Cut(string(o.id), "/")
 		namespaces = []string{own}
 	}
-	name := fmt.Sprintf("%q %s", namespaces, selector)
+	name := strings.Join(namespaces, "+") + "/" + selector.String()
 	if len(name) > maxGroupName {
 		name = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
 	}

@@ -60,18 +60,18 @@ func TestApartGroups(t *testing.T) {
 	}{
 		{"all that are meant say so: one group",
 			[]guest{{"a", "x", []string{"x"}}, {"b", "x", []string{"x"}}, {"c", "y", nil}},
-			map[string][]string{"ns/a": {`["ns"] app=x`}, "ns/b": {`["ns"] app=x`}, "ns/c": nil}},
+			map[string][]string{"ns/a": {"ns/app=x"}, "ns/b": {"ns/app=x"}, "ns/c": nil}},
 		{"one avoids others that do not mind each other: pairs",
 			[]guest{{"a", "x", []string{"y"}}, {"b", "y", nil}, {"c", "y", nil}},
 			map[string][]string{
-				"ns/a": {`["ns"] app=y ns/a ns/b`, `["ns"] app=y ns/a ns/c`},
-				"ns/b": {`["ns"] app=y ns/a ns/b`}, "ns/c": {`["ns"] app=y ns/a ns/c`},
+				"ns/a": {`ns/app=y ns/a ns/b`, `ns/app=y ns/a ns/c`},
+				"ns/b": {`ns/app=y ns/a ns/b`}, "ns/c": {`ns/app=y ns/a ns/c`},
 			}},
 		{"nobody is meant: no group", []guest{{"a", "x", []string{"z"}}},
 			map[string][]string{"ns/a": nil}},
 		{"a condition that is written twice counts once",
 			[]guest{{"a", "x", []string{"x", "x"}}, {"b", "x", []string{"x"}}},
-			map[string][]string{"ns/a": {`["ns"] app=x`}, "ns/b": {`["ns"] app=x`}}},
+			map[string][]string{"ns/a": {"ns/app=x"}, "ns/b": {"ns/app=x"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -61,8 +60,11 @@ func ReadFile(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 	}
 	defer file.Close()
 	buffered := bufio.NewReaderSize(file, 1<<16)
-	start, _ := buffered.Peek(1 << 16)
-	name := filepath.Base(path)
+	start, err := buffered.Peek(1 << 16)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	name := path
 	switch {
 	case kubectl.in(start) < own.in(start):
 		return Read(name, buffered, d)

@@ -65,7 +65,7 @@ func summarize(v inventory.VM) summary {
 
 func TestSampleVMs(t *testing.T) {
 	const g = hypervisor.GiB
-	etcd := []string{`["prod"] app=etcd`}
+	etcd := []string{`prod/app=etcd`}
 	want := []summary{
 		{ID: "lab/gpu-train", Host: "worker-2", Memory: 32 * g, CPUs: 8,
 			Strategy: evacuation.LiveMigrate,
@@ -163,7 +163,7 @@ func TestSampleConfiguration(t *testing.T) {
 			Leaving: "worker-4", Source: "worker-4", Chosen: "worker-3",
 		}},
 		Warnings: []inventory.Problem{{
-			File: "cluster.yaml", Line: 689,
+			File: "../testdata/cluster.yaml", Line: 689,
 			Field: "VirtualMachineInstance prod/orders-db spec.affinity.podAntiAffinity." +
 				"requiredDuringSchedulingIgnoredDuringExecution[0]",
 			Message: "anti-affinity per topology.kubernetes.io/zone is not supported, " +

@@ -63,7 +63,7 @@ func (r *reader) inPlace() {
 // A world adds up amounts; these stay far from where sums overflow.
 const (
 	maxMemory = 1 << 60 // bytes, 1 EiB
-	maxCPUs   = 1 << 40
+	maxCPUs   = 1 << 30
 )
 
 // sizes refuses hosts, and VMs together, that are too large to be added up.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -82,10 +83,15 @@ func Parse(name string, data []byte) (*Scenario, error) {
 		return nil, err
 	}
 	var spec Spec
+	r := &reader{name: name, spec: &spec, line: doc.Line}
+	if bytes.Contains(data[:min(len(data), 1<<12)], []byte("apiVersion")) {
+		r.wrong("apiVersion", "this is what kubectl prints; write a scenario with inventory: %s",
+			filepath.Base(name))
+		return nil, r.problems
+	}
 	if err := doc.Decode(&spec); err != nil {
 		return nil, err
 	}
-	r := &reader{name: name, spec: &spec, line: doc.Line}
 	return r.scenario()
 }
 

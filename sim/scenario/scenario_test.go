@@ -177,7 +177,7 @@ func TestWrongScenariosAreExplained(t *testing.T) {
 			"f.yaml:3: vms: together they are too large: 2048000TiB of memory, 2 CPUs"},
 		{"more CPUs than can be added up", hosts +
 			"vms:\n- {name: a, host: n1, memory: 1GiB, cpus: 9223372036854775807}\n",
-			"f.yaml:3: vms: together they are too large: 1GiB of memory, 1099511627777 CPUs"},
+			"f.yaml:3: vms: together they are too large: 1GiB of memory, 1073741825 CPUs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
