@@ -73,13 +73,15 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 }
 
 // retry lets some of those that fit nowhere try again when room has appeared,
-// first in line first; the others wait for their time.
-func (c *Controller) retry() {
+// first in line first; the others wait for their time. It reports whether anybody
+// tries.
+func (c *Controller) retry() bool {
 	if !c.view.room {
-		return
+		return false
 	}
 	c.view.room = false
-	for tries := 0; tries < 4 && c.view.nowhere.Len() > 0; {
+	tries := 0
+	for tries < 4 && c.view.nowhere.Len() > 0 {
 		f := heap.Pop(&c.view.nowhere).(*flight)
 		f.nowhere = false
 		if c.view.flights[f.rec.Spec.ID] == f && f.rec.State.Phase == migration.Pending &&
@@ -88,6 +90,7 @@ func (c *Controller) retry() {
 			tries++
 		}
 	}
+	return tries > 0
 }
 
 // choose returns the target: the requested host, or the best one. Hosts that

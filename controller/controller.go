@@ -99,7 +99,7 @@ func (c *Controller) work(ctx context.Context, now time.Time) error {
 			errs = append(errs, c.look(ctx, id, now))
 			busy = true
 		}
-		c.retry()
+		busy = c.retry() || busy
 		admitted, err := c.admit(ctx, now)
 		errs = append(errs, err)
 		busy = err == nil && (busy || admitted)

@@ -232,8 +232,12 @@ func (v *view) learnVM(r *record.VM) {
 	v.move(g, r.Host)
 	v.reserveAll(g)
 	v.lookAtFlights(g)
-	if old == nil || leavesDifferently(old, r) {
-		v.room = true
+	if old != nil && !leavesDifferently(old, r) {
+		return
+	}
+	v.room = true
+	s := v.site(r.Host)
+	if v.drains(s) || s.marked > 0 || old != nil && old.Mark != r.Mark {
 		v.plan(r.Host)
 	}
 }
@@ -241,7 +245,8 @@ func (v *view) learnVM(r *record.VM) {
 // leavesDifferently reports whether evacuation may see the VM in a new light.
 func leavesDifferently(a, b *record.VM) bool {
 	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Claim != b.Claim
+		a.Migratable != b.Migratable || a.Ended != b.Ended ||
+		a.Claim != "" && b.Claim == ""
 }
 
 // move books a guest out of where it is and into another host; "" is nowhere.
