@@ -134,7 +134,7 @@ func TestEveryMigrationEnds(t *testing.T) {
 		}
 	})
 	t.Logf("%d succeeded, %d failed, %d unknown", succeeded, failed, unknown)
-	if succeeded == 0 || failed == 0 || unknown == 0 {
+	if !testing.Short() && (succeeded == 0 || failed == 0 || unknown == 0) {
 		t.Error("one end never occurred")
 	}
 }
