@@ -257,8 +257,7 @@ func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervis
 // is any, and the best there is: that it never ran.
 func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
 	if m.Target.Discarded {
-		return hypervisor.Evidence{Proof: hypervisor.TargetDiscarded, VM: m.Spec.VM,
-			Host: m.State.Target, Job: m.Spec.ID, By: "agent/" + string(m.State.Target)}, true
+		return testimony(m, hypervisor.TargetDiscarded, m.State.Target), true
 	}
 	var best hypervisor.Evidence
 	for _, e := range m.Evidence {
@@ -270,6 +269,13 @@ func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
 		}
 	}
 	return best, best.Proof != hypervisor.NoProof
+}
+
+// testimony is the evidence in what the agent of a host has reported about itself.
+func testimony(m *record.Migration, p hypervisor.Proof, host hypervisor.HostName,
+) hypervisor.Evidence {
+	return hypervisor.Evidence{Proof: p, VM: m.Spec.VM, Host: host, Job: m.Spec.ID,
+		By: "agent/" + string(host)}
 }
 
 // release removes what is left here of a VM that has moved: the record says so.
@@ -288,8 +294,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 			return nil
 		}
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
-			Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: m.Spec.VM,
-				Host: m.State.Target, Job: m.Spec.ID, By: "agent/" + string(m.State.Target)}})
+			Moved: testimony(m, hypervisor.RunsAtTarget, m.State.Target)})
 		if err != nil && !errors.Is(err, hypervisor.NotFound) {
 			return err
 		}

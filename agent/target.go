@@ -46,16 +46,12 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	if err != nil {
 		return err
 	}
-	var refused []placement.Reason
 	if free < vm.VM.Memory {
-		refused = append(refused, placement.Reason{Check: "memory",
-			Need: vm.VM.Memory.String(), Have: free.String()})
-		a.note(now, m, "target refused: "+refused[0].String())
+		why := placement.Reason{Check: "memory", Need: vm.VM.Memory.String(), Have: free.String()}
+		return a.announce(ctx, m, now, "target refused: "+why.String(),
+			func(r *record.Migration) { r.Target.Refused = []placement.Reason{why} })
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) {
-		r.Target.Refused = refused
-		r.Target.Ready = refused == nil
-	})
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Ready = true })
 	return err
 }
 
@@ -113,9 +109,9 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 
 // refuse tells that this host will not receive the VM.
 func (a *Agent) refuse(ctx context.Context, m *record.Migration, why string, now time.Time) error {
-	a.note(now, m, "target refused: "+why)
-	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Down = true })
-	return err
+	return a.announce(ctx, m, now, "target refused: "+why, func(r *record.Migration) {
+		r.Target.Down = true
+	})
 }
 
 // watchArrival tells that the VM runs here, or that the copy here never will.
@@ -229,6 +225,5 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 // says that it is at the source.
 func (a *Agent) removeRest(ctx context.Context, m *record.Migration) error {
 	return a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
-		Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: m.Spec.VM,
-			Host: m.State.Source, Job: m.Spec.ID, By: "agent/" + string(m.State.Source)}})
+		Moved: testimony(m, hypervisor.RunsAtTarget, m.State.Source)})
 }

@@ -53,7 +53,6 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	g := c.view.guest(f.rec.Spec.VM)
 	target, ok := c.choose(f, g, now)
 	if !ok {
-		f.gate = migration.NoHostFits
 		if !f.nowhere {
 			f.nowhere = true
 			heap.Push(&c.view.nowhere, f)
@@ -189,7 +188,7 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 		return is("back-off", "to wait after a failure", o.Backoff.Sub(now).String()+" left")
 	case o.Instances > 1:
 		return is("instances", "what an earlier migration left to be gone", "something left")
-	case f.gate == migration.NoHostFits || f.tries > 0:
+	case f.tries > 0:
 		return c.whyPlace(f, g, now)
 	case gate != migration.Open:
 		return is("limit", "a free slot", gate.String()+" reached")
@@ -217,16 +216,16 @@ func whyFailed(g *guest, failed int) placement.Reason {
 
 // whyStay says why evacuation does not move a VM that is to leave its host.
 func (c *Controller) whyStay(g *guest) []placement.Reason {
-	s := c.view.site(g.rec.Host)
-	plan := evacuation.Plan(c.config.Evacuation,
-		evacuation.Host{Name: g.rec.Host, Taints: s.rec.Taints, Missing: s.rec.Version == 0},
-		[]evacuation.Guest{g.asGuest()}, c.load(s))
-	for _, left := range plan.Stay {
-		if !g.moving() {
-			return left.Reasons
-		}
+	if g.moving() {
+		return nil // its migration says why
 	}
-	return nil
+	s := c.view.site(g.rec.Host)
+	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), []evacuation.Guest{g.asGuest()},
+		c.load(s))
+	if len(plan.Stay) == 0 {
+		return nil
+	}
+	return plan.Stay[0].Reasons
 }
 
 // whyPlace counts the hosts by check, and gives the details of one host each.

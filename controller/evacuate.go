@@ -28,9 +28,7 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 			return err
 		}
 	}
-	guests := s.asGuests()
-	h := evacuation.Host{Name: host, Taints: s.rec.Taints, Missing: s.rec.Version == 0}
-	plan := evacuation.Plan(c.config.Evacuation, h, guests, c.load(s))
+	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), s.asGuests(), c.load(s))
 	for _, vm := range plan.Warn {
 		if why := c.view.guest(vm).rec.WhyNot; c.warned[vm] != host {
 			c.warned[vm] = host
@@ -64,6 +62,12 @@ func (c *Controller) load(s *site) evacuation.Load {
 		}
 	}
 	return l
+}
+
+// asHost returns a host as evacuation sees it.
+func (s *site) asHost() evacuation.Host {
+	return evacuation.Host{Name: s.rec.Host.Name, Taints: s.rec.Taints,
+		Missing: s.rec.Version == 0}
 }
 
 // asGuests lists the VMs on a host as evacuation sees them.
@@ -144,8 +148,8 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 	if len(flights) == 0 {
 		return nil
 	}
-	h := evacuation.Host{Name: s.rec.Host.Name, Taints: s.rec.Taints}
-	for _, id := range evacuation.Cancel(c.config.Evacuation, h, s.asGuests(), flights).Cancel {
+	undo := evacuation.Cancel(c.config.Evacuation, s.asHost(), s.asGuests(), flights)
+	for _, id := range undo.Cancel {
 		next := *c.view.flights[id].rec
 		next.Cancel = true
 		if _, err := c.put(ctx, &next, now); err != nil {

@@ -59,7 +59,6 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		o.Backoff = c.core.Backoff(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
-	f.gate = o.Gate
 }
 
 // claim says whom the VM names; before the hand-over the VM's oldest unfinished

@@ -40,7 +40,6 @@ type flight struct {
 	reserved hypervisor.HostName // where the books hold room for it
 	vm       *placement.VM       // what the books hold
 	tries    int                 // how often no host was found in a row
-	gate     migration.Gate      // what held it back last
 	nowhere  bool                // it is in view.nowhere
 }
 
