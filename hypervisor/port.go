@@ -18,9 +18,12 @@ type Hypervisor interface {
 	// state Absent and is no error.
 	Domain(context.Context, VMID) (Domain, error)
 
-	// Receive opens a target. Repeated, it answers the same address.
+	// Receive opens a target. Repeated, it answers the same address; after
+	// post-copy broke it answers one where [Recover] finds the target.
 	Receive(context.Context, Incoming) (Address, error)
-	// Migrate begins to send. Repeated, it changes nothing.
+	// Migrate begins to send. Repeated, it changes nothing. A VM that is Shutoff
+	// moves cold: its definition and its local disks do, and it rests at the
+	// target.
 	Migrate(context.Context, Outgoing) error
 	// Progress answers how the job goes on this host, as source or as target.
 	// A job that was never begun here has the status JobNone and is no error.
@@ -62,7 +65,14 @@ type TransferOptions struct {
 	PostCopy     bool          // allow Adjust with StartPostCopy
 	Channels     int           // parallel connections; 0 and 1 are one
 	Compression  bool
-	StartPaused  bool // the guest was paused by its operator and stays so
+	// Method is how to compress: "zlib" or "zstd". Default: the backend's choice.
+	Method string
+	// XBZRLE sends of a page that was sent before only what has changed in it.
+	XBZRLE      bool
+	StartPaused bool // the guest was paused by its operator and stays so
+	// HoldSwitchOver stops the guest when the rest fits the downtime and then
+	// waits for [SwitchOver] or [Cancel].
+	HoldSwitchOver bool
 }
 
 // An Adjustment changes a running migration. The set is closed.
@@ -81,6 +91,11 @@ type (
 	SetDowntime struct{ Limit time.Duration }
 	// SetBandwidth changes the cap; 0 is none.
 	SetBandwidth struct{ Limit Bandwidth }
+	// SwitchOver lets a job that waits because of HoldSwitchOver go on.
+	SwitchOver struct{}
+	// Recover goes on with a post-copy whose connection broke, at the address
+	// that Receive answers at the target when it is repeated.
+	Recover struct{ Address Address }
 )
 
 func (Cancel) adjustment()        {}
@@ -88,6 +103,8 @@ func (StartPostCopy) adjustment() {}
 func (PauseGuest) adjustment()    {}
 func (SetDowntime) adjustment()   {}
 func (SetBandwidth) adjustment()  {}
+func (SwitchOver) adjustment()    {}
+func (Recover) adjustment()       {}
 
 // A Command changes the life of a VM on one host. The set is closed.
 type Command interface{ command() }
@@ -105,6 +122,24 @@ type (
 	Pause struct{}
 	// Unpause undoes Pause.
 	Unpause struct{}
+
+	// Resize changes memory, CPUs and the sizes of disks of a VM that is Shutoff.
+	// Either all of it takes effect or nothing. A disk never shrinks.
+	Resize struct{ VM VM }
+	// Snapshot keeps the present contents of a disk under a name.
+	Snapshot struct{ Disk, Name string }
+	// AttachDisk plugs a disk into a VM, running or not. Repeated with the same
+	// disk, it changes nothing.
+	AttachDisk struct{ Disk Disk }
+	// DetachDisk unplugs a disk. A running guest is asked to let it go; until it
+	// has, the disk stays in the VM's Hardware.
+	DetachDisk struct{ Name string }
+	// MeasureDirtyRate measures for a while how fast the guest writes memory;
+	// [Domain] answers the result.
+	MeasureDirtyRate struct{ For time.Duration }
+	// Forget removes a VM that is Shutoff or Crashed from its host. The files of
+	// its disks stay.
+	Forget struct{}
 
 	// Activate starts a received domain that was held.
 	Activate struct {
@@ -133,14 +168,20 @@ type (
 	}
 )
 
-func (Start) command()    {}
-func (Stop) command()     {}
-func (Kill) command()     {}
-func (Reboot) command()   {}
-func (Pause) command()    {}
-func (Unpause) command()  {}
-func (Activate) command() {}
-func (Discard) command()  {}
-func (Resume) command()   {}
-func (Abandon) command()  {}
-func (Release) command()  {}
+func (Start) command()            {}
+func (Stop) command()             {}
+func (Kill) command()             {}
+func (Reboot) command()           {}
+func (Pause) command()            {}
+func (Unpause) command()          {}
+func (Resize) command()           {}
+func (Snapshot) command()         {}
+func (AttachDisk) command()       {}
+func (DetachDisk) command()       {}
+func (MeasureDirtyRate) command() {}
+func (Forget) command()           {}
+func (Activate) command()         {}
+func (Discard) command()          {}
+func (Resume) command()           {}
+func (Abandon) command()          {}
+func (Release) command()          {}

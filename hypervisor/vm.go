@@ -16,14 +16,25 @@ type VM struct {
 	ID     VMID
 	Memory Bytes // what the guest sees
 	CPUs   int   // whole virtual CPUs
+	// Hardware is the rest of the machine; nil is the backend's default. It is
+	// shared between copies of the VM and never changed, only replaced.
+	Hardware *Hardware
+}
+
+// Equal reports whether v and w describe the same virtual machine.
+func (v VM) Equal(w VM) bool {
+	return v.ID == w.ID && v.Memory == w.Memory && v.CPUs == w.CPUs &&
+		v.Hardware.equal(w.Hardware)
 }
 
 // A Host is a machine that runs VMs, as its hypervisor reports it.
 type Host struct {
-	Name   HostName
-	Memory Bytes     // what VMs may use together
-	CPUs   int       // what VMs may use together, after over-commitment
-	Link   Bandwidth // the migration network's speed, each way
+	Name      HostName
+	Memory    Bytes     // what VMs may use together
+	CPUs      int       // what VMs may use together, after over-commitment
+	Link      Bandwidth // the migration network's speed, each way
+	Abilities Abilities // what this host can do besides plain pre-copy
+	Software  string    // what runs the VMs, for people: "QEMU 7.2.22, kvm"
 }
 
 // A Domain is a VM as one host sees it.
@@ -36,6 +47,10 @@ type Domain struct {
 	// Unresolved says that the migration Job left this domain stopped and that
 	// the host alone cannot know whether the other side runs.
 	Unresolved bool
+	// DirtyRate is what the last finished [MeasureDirtyRate] found: distinct
+	// memory written per second. Measured is when; zero when none has finished.
+	DirtyRate Bandwidth
+	Measured  time.Time
 }
 
 // A DomainState is what a domain does on its host.

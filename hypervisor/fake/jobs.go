@@ -10,7 +10,7 @@ func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 		return "", refuse(hypervisor.Invalid, "incoming %+v", in)
 	case old != nil && old.Refused && old.To == &h.wire:
 		return "", refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
-	case old != nil && (old.To != &h.wire || old.VM != in.VM || old.Hold != in.Hold):
+	case old != nil && (old.To != &h.wire || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
 	case d != nil && d.Job == in.Job && old != nil && d.State != hypervisor.Shutoff:
 		return old.Address, nil
@@ -68,7 +68,7 @@ func (h *Host) migrate(out hypervisor.Outgoing) error {
 		return refuse(hypervisor.Transient, "%s: connection refused", out.Address)
 	case t.From != nil:
 		return refuse(hypervisor.Conflict, "%s has another source", out.Address)
-	case t.Job != out.Job || t.VM != d.VM:
+	case t.Job != out.Job || !t.VM.Equal(d.VM):
 		return refuse(hypervisor.Invalid, "%s expects %+v of job %s, not %+v of job %s",
 			out.Address, t.VM, t.Job, d.VM, out.Job)
 	}

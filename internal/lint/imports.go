@@ -30,12 +30,23 @@ var mayImport = map[string][]string{
 	"hypervisor/fake/maxmin": {"hypervisor"},
 	"hypervisor/fake/transfer": {"hypervisor", "hypervisor/fake/agenda",
 		"hypervisor/fake/maxmin", "hypervisor/fake/memory"},
-	"hypervisor/qmp":            {"hypervisor"},
-	"hypervisor/libvirt":        {"hypervisor"},
-	"hypervisor/hypervisortest": {"hypervisor"},
-	"migration/placement":       {"hypervisor"},
-	"migration/policy":          {"hypervisor"},
-	"migration/convergence":     {"hypervisor"},
+	"hypervisor/qmp": {"hypervisor", "hypervisor/qmp/monitor", "hypervisor/qmp/machine",
+		"hypervisor/qmp/process", "hypervisor/qmp/probe", "hypervisor/qmp/journal",
+		"hypervisor/qmp/handover", "hypervisor/qmp/qapi"},
+	"hypervisor/qmp/monitor":              {},
+	"hypervisor/qmp/machine":              {"hypervisor"},
+	"hypervisor/qmp/probe":                {"hypervisor"},
+	"hypervisor/qmp/process":              {},
+	"hypervisor/qmp/journal":              {"hypervisor"},
+	"hypervisor/qmp/handover":             {"hypervisor"},
+	"hypervisor/qmp/qapi":                 {"hypervisor", "hypervisor/qmp/monitor"},
+	"hypervisor/libvirt":                  {"hypervisor"},
+	"hypervisor/hypervisortest":           {"hypervisor", "hypervisor/hypervisortest/guest"},
+	"hypervisor/hypervisortest/guest":     {"hypervisor", "hypervisor/hypervisortest/guest/asm"},
+	"hypervisor/hypervisortest/guest/asm": {},
+	"migration/placement":                 {"hypervisor"},
+	"migration/policy":                    {"hypervisor"},
+	"migration/convergence":               {"hypervisor"},
 	"migration": {"hypervisor", "migration/placement", "migration/policy",
 		"migration/convergence"},
 	"evacuation":  {"hypervisor", "migration", "migration/placement"},
@@ -67,7 +78,8 @@ var mayImport = map[string][]string{
 	"internal/vectors":                  {},
 }
 
-// confined names modules that only one package, its tests included, may import.
+// confined names modules that only one package and those below it, their tests
+// included, may import.
 var confined = map[string]string{
 	"libvirt.org/":                     "hypervisor/libvirt",
 	"github.com/digitalocean/go-qemu/": "hypervisor/qmp",
@@ -84,7 +96,8 @@ func findImports(m *Module, report func(token.Pos, string, ...any)) {
 		}
 		for _, spec := range f.ast.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
-			if owner := ownerOf(name); owner != "" && owner != u.dir {
+			owner := ownerOf(name)
+			if owner != "" && owner != u.dir && !strings.HasPrefix(u.dir, owner+"/") {
 				report(spec.Pos(), "only %s imports %s", owner, name)
 			}
 			own, ours := strings.CutPrefix(name, m.path+"/")

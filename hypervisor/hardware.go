@@ -1,0 +1,105 @@
+package hypervisor
+
+import "slices"
+
+// Hardware is what a VM is made of besides memory and CPUs. A zero field takes
+// the default it names.
+type Hardware struct {
+	// Machine is the machine type, as QEMU names it: "q35", "pc-i440fx-7.2". A VM
+	// moves only between hosts that know the same type. Default: "q35".
+	Machine string
+	// CPUModel is what the guest sees as CPU. Default: the host's own, where it is
+	// virtualized, otherwise the backend's.
+	CPUModel string
+	// Hugepages is the size of the pages that back memory. Default: ordinary ones.
+	Hugepages Bytes
+	// Pins are the host CPUs on which the virtual CPUs may run, one set for each.
+	// Default: all of them.
+	Pins [][]int
+	// Firmware is the file of the firmware image. Default: the machine type's own.
+	Firmware string
+	Disks    []Disk
+	NICs     []NIC
+	// DebugPort is the I/O port of a debug console: bytes that the guest writes
+	// there reach whoever listens. Default: none.
+	DebugPort uint16
+}
+
+// A Disk is a disk of a VM.
+type Disk struct {
+	Name string // unique in the VM: lower-case letters, digits, "-"
+	// Path is where the image of a shared disk is, on every host. It is empty for
+	// a local disk, which its host keeps in a place of its own, and which a
+	// migration copies.
+	Path     string
+	Format   string // "raw" or "qcow2". Default: "raw"
+	Size     Bytes  // what the guest sees; a local disk is made in this size
+	ReadOnly bool
+}
+
+// Local reports whether the disk lives on one host only.
+func (d Disk) Local() bool { return d.Path == "" }
+
+// A NIC is a network card of a VM.
+type NIC struct {
+	MAC string // "52:54:00:12:34:56"
+	// Tap is the host's network device that the card is plugged into. Default:
+	// none, the card has no cable.
+	Tap string
+}
+
+// equal reports whether h and o describe the same hardware.
+func (h *Hardware) equal(o *Hardware) bool {
+	switch {
+	case h == o:
+		return true
+	case h == nil:
+		h = &Hardware{}
+	case o == nil:
+		o = &Hardware{}
+	}
+	return h.Machine == o.Machine && h.CPUModel == o.CPUModel && h.Hugepages == o.Hugepages &&
+		h.Firmware == o.Firmware && h.DebugPort == o.DebugPort &&
+		slices.Equal(h.Disks, o.Disks) && slices.Equal(h.NICs, o.NICs) &&
+		slices.EqualFunc(h.Pins, o.Pins, slices.Equal)
+}
+
+// Abilities are what a host can do, as a set. What it lacks it answers with
+// [Unsupported].
+type Abilities uint32
+
+// The abilities that not every host has.
+const (
+	CanAutoConverge     Abilities = 1 << iota // TransferOptions.AutoConverge
+	CanPostCopy                               // TransferOptions.PostCopy
+	CanRecover                                // Recover
+	CanUseChannels                            // TransferOptions.Channels
+	CanCompress                               // TransferOptions.Compression
+	CanXBZRLE                                 // TransferOptions.XBZRLE
+	CanHoldSwitchOver                         // TransferOptions.HoldSwitchOver
+	CanEncrypt                                // migration traffic can be encrypted
+	CanCopyStorage                            // local disks move with their VM
+	CanMoveCold                               // Migrate of a VM that is Shutoff
+	CanMeasureDirtyRate                       // MeasureDirtyRate
+	CanResize                                 // Resize
+	CanSnapshot                               // Snapshot
+	CanAttachDisk                             // AttachDisk and DetachDisk
+)
+
+var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels", "compress",
+	"xbzrle", "hold-switch-over", "encrypt", "copy-storage", "move-cold", "measure-dirty-rate",
+	"resize", "snapshot", "attach-disk"}
+
+// Has reports whether a has all of want.
+func (a Abilities) Has(want Abilities) bool { return a&want == want }
+
+// Names lists the abilities in a.
+func (a Abilities) Names() []string {
+	var names []string
+	for i, name := range abilities {
+		if a.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
