@@ -1,6 +1,11 @@
 package hypervisor
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // VMID names a VM in the whole cluster: "namespace/name".
 type VMID string
@@ -163,6 +168,40 @@ type Progress struct {
 	Downtime  time.Duration // blackout so far; final once Status is final
 	Throttle  int           // auto-converge: percent of CPU time taken away
 	Error     string        // the backend's own words, for people
+}
+
+// MarshalText stores a word, so that renumbering cannot corrupt the past.
+func (s DomainState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the state's name, and refuses what is none.
+func (s *DomainState) UnmarshalText(text []byte) error {
+	return parse(s, domainStates[:], "state of a domain", text)
+}
+
+// MarshalText stores a word, so that renumbering cannot corrupt the past.
+func (s JobStatus) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the status's name, and refuses what is none.
+func (s *JobStatus) UnmarshalText(text []byte) error {
+	return parse(s, jobStatuses[:], "status of a job", text)
+}
+
+// MarshalText stores a word, so that renumbering cannot corrupt the past.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads the mode's name, and refuses what is none.
+func (m *Mode) UnmarshalText(text []byte) error {
+	return parse(m, modes[:], "mode of a transfer", text)
+}
+
+// parse sets v to the number of the word that text is.
+func parse[T ~uint8](v *T, words []string, what string, text []byte) error {
+	i := slices.Index(words, string(text))
+	if i < 0 {
+		return fmt.Errorf("%q is no %s: want one of %s", text, what, strings.Join(words, ", "))
+	}
+	*v = T(i)
+	return nil
 }
 
 // word returns words[i], and says so when i is out of range.

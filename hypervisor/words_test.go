@@ -1,6 +1,7 @@
 package hypervisor_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -129,6 +130,28 @@ func TestKindsAreErrors(t *testing.T) {
 			if got := errors.Is(kind, other); got != (kind == other) {
 				t.Errorf("%v is %v: %t", kind, other, got)
 			}
+		}
+	}
+}
+
+func TestWordsAreReadBackAsTheyWereStored(t *testing.T) {
+	type stored struct {
+		State  hypervisor.DomainState
+		Status hypervisor.JobStatus
+		Mode   hypervisor.Mode
+	}
+	want := stored{hypervisor.HandedOver, hypervisor.JobBroken, hypervisor.PostCopy}
+	text, err := json.Marshal(want)
+	if err != nil || string(text) != `{"State":"HandedOver","Status":"Broken","Mode":"PostCopy"}` {
+		t.Fatalf("stored %s, %v", text, err)
+	}
+	var got stored
+	if err := json.Unmarshal(text, &got); err != nil || got != want {
+		t.Errorf("read %+v, %v; want %+v", got, err, want)
+	}
+	for _, bad := range []string{`{"State":"Gone"}`, `{"Status":""}`, `{"Mode":"PreCopy "}`} {
+		if json.Unmarshal([]byte(bad), &got) == nil {
+			t.Errorf("%s was read", bad)
 		}
 	}
 }

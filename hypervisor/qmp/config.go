@@ -1,0 +1,159 @@
+package qmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/digitalocean/go-qemu/qmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// Config configures a Host. A zero field takes the default it names.
+type Config struct {
+	// Name is the host's name in the cluster. It must be set.
+	Name hypervisor.HostName
+	// Dir is the host's private directory. It must be set, and so short that the
+	// path of a socket in it stays within 107 bytes.
+	Dir string
+	// Memory and CPUs are what VMs may use together. Default: all that the machine
+	// has.
+	Memory hypervisor.Bytes
+	CPUs   int
+	// Link is the speed of the migration network, each way. It is only reported.
+	Link hypervisor.Bandwidth
+	// QEMU is the program. Default: "qemu-system-x86_64".
+	QEMU string
+	// Accelerator is "kvm" or "tcg". Default: kvm where it works.
+	Accelerator string
+	// Listen is the IP address where other hosts reach this one. Default: none;
+	// migrations then go over unix sockets, between hosts on one machine.
+	Listen string
+	// Port is where sources find this host, with Listen. Default: 49150.
+	Port int
+	// Timeout is how long a QEMU may take to answer. Default: 10s.
+	Timeout time.Duration
+	// Patience is how long a target's host may be out of reach at the switch-over
+	// before the outcome counts as unknown. It is asked again for ever. Default: 5s.
+	Patience time.Duration
+	// TLS encrypts the memory and the disks of VMs on their way. Default: none.
+	TLS *TLS
+	// Dial makes the connections to other hosts, which are then passed to QEMU:
+	// through a tunnel, for example. It excludes TransferOptions.Channels.
+	// Default: QEMU makes its own.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Monitor makes the connection to the monitor of a QEMU at a unix socket.
+	// What it cannot do, such as out-of-band commands, the Host cannot do with it.
+	// Default: package monitor's.
+	Monitor func(socket string) (qmp.Monitor, error)
+	// Args are added to every QEMU's arguments.
+	Args []string
+	// Changed is told that a VM or its job has changed. It must not block and may
+	// be called by many goroutines. Missing a call costs only time.
+	Changed func(hypervisor.VMID)
+}
+
+// TLS is how migration traffic is encrypted. Both hosts need it.
+type TLS struct {
+	// Dir has ca-cert.pem, server-cert.pem, server-key.pem, client-cert.pem and
+	// client-key.pem, or, with PSK, keys.psk.
+	// Source: QEMU 7.2 docs/system/tls.rst.
+	Dir string
+	// PSK uses pre-shared keys instead of certificates.
+	PSK bool
+	// Hostname is the name that certificates of targets carry. Default: the one
+	// that the source connects to.
+	Hostname string
+}
+
+// DefaultPort is where sources find a host that listens and names no other port.
+const DefaultPort = 49150
+
+// complete fills in the defaults, and refuses what cannot work.
+func (c Config) complete() (Config, error) {
+	var bad []error
+	if c.Name == "" {
+		bad = append(bad, errors.New("Name: it must be set"))
+	}
+	if c.Dir == "" {
+		bad = append(bad, errors.New("Dir: it must be set"))
+	}
+	if c.Listen != "" && net.ParseIP(c.Listen) == nil {
+		bad = append(bad, fmt.Errorf("Listen: %q is no IP address", c.Listen))
+	}
+	if c.Accelerator != "" && c.Accelerator != "kvm" && c.Accelerator != "tcg" {
+		bad = append(bad, fmt.Errorf("Accelerator: %q is neither kvm nor tcg", c.Accelerator))
+	}
+	if c.Memory < 0 || c.CPUs < 0 || c.Link < 0 || c.Timeout < 0 || c.Patience < 0 {
+		bad = append(bad, errors.New("Memory, CPUs, Link, Timeout and Patience: "+
+			"none may be negative"))
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		bad = append(bad, fmt.Errorf("Port: %d is no port", c.Port))
+	}
+	if err := errors.Join(bad...); err != nil {
+		return c, err
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, fmt.Errorf("Dir: %w", err)
+	}
+	c.defaults()
+	if c.QEMU, err = exec.LookPath(c.QEMU); err != nil {
+		return c, fmt.Errorf("QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
+	}
+	if c.QEMU, err = filepath.Abs(c.QEMU); err != nil {
+		return c, fmt.Errorf("QEMU: %w", err)
+	}
+	if c.Memory == 0 {
+		if c.Memory, err = machineMemory(); err != nil {
+			return c, fmt.Errorf("Memory: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Config) defaults() {
+	if c.QEMU == "" {
+		c.QEMU = "qemu-system-x86_64"
+	}
+	if c.CPUs == 0 {
+		c.CPUs = runtime.NumCPU()
+	}
+	if c.Port == 0 {
+		c.Port = DefaultPort
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	if c.Patience == 0 {
+		c.Patience = 5 * time.Second
+	}
+	if c.Changed == nil {
+		c.Changed = func(hypervisor.VMID) {}
+	}
+}
+
+// machineMemory returns the memory of the machine.
+func machineMemory() (hypervisor.Bytes, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			return hypervisor.Bytes(n) * hypervisor.KiB, err
+		}
+	}
+	return 0, errors.New("/proc/meminfo names no MemTotal")
+}

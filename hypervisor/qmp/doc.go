@@ -1,0 +1,36 @@
+// Package qmp runs and migrates virtual machines with QEMU/KVM, over nothing but
+// QEMU's own machine protocol (QMP).
+//
+//	Host ── one process per VM ── QEMU        they outlive us
+//	  │ journal: what must be remembered      DIR, private
+//	  │ settle:  look → what is due → do it   one goroutine per VM
+//	  └ handover: source and target agree     one listener per host
+//
+// A [Host] is a [hypervisor.Hypervisor]. Its process may die at any instruction,
+// by SIGKILL too, and no running VM notices: the next [New] finds every QEMU from
+// the directory and goes on, with a migration in full flight as well.
+//
+// # Who may run the VM
+//
+// A target is started with its CPUs stopped. It lets the guest run only when it
+// holds the complete state (or, in post-copy, was told to run) and its source has
+// said, signed, that the guest stopped there for good: that QEMU completed the
+// migration, after which it resumes nothing by itself. The extra word costs about
+// a millisecond of blackout. Where a connection breaks before that, QEMU lets its
+// source run on; that is safe, because the target will not hear the word. Where it
+// breaks later, both rest, the job is Broken, and the source resumes only with
+// Evidence that the target never ran.
+//
+// A process of ours that is dead in that moment prolongs the blackout until it is
+// back. That is the price of never running a VM twice.
+//
+// # The caller's duties
+//
+//  1. Give each host a directory of its own on storage that survives a restart of
+//     the machine. One process at a time owns it.
+//  2. Do not kill QEMUs with us: under systemd, KillMode=process.
+//  3. Give a VM's machine type a version ("pc-q35-7.2") where hosts may run
+//     different versions of QEMU.
+//  4. Expect the files of local disks in DIR/disks; those of a VM that has moved
+//     away are removed on Release.
+package qmp

@@ -1,0 +1,372 @@
+// Package life says what a domain is, and what is due next, from what the journal
+// knows of it and what was seen of its QEMU.
+//
+//	journal + look ──► [State], [Status], [Due] ──► act ──► look …
+//
+// Everything that a backend does of its own accord, with nobody asking, is a
+// [Step] from here: it follows from what is, and never from an event that might
+// have been missed. Whoever acts (1) does one step, (2) looks again. Dying in
+// between does no harm.
+//
+// It does no I/O and reads no clock.
+package life
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// A Look is what was seen of a domain's QEMU.
+type Look struct {
+	Alive     bool // the process is there
+	Run       qapi.RunState
+	Migration qapi.MigrationStatus
+	Mirrors   []qapi.Job // the copies of local disks, if there are any
+}
+
+// Complete reports whether an incoming QEMU holds the complete state of the VM.
+func (l Look) Complete() bool {
+	return l.Alive && l.Migration == qapi.Completed && l.Run != qapi.InMigrate
+}
+
+// runnable reports whether an incoming QEMU has what it needs to run the guest:
+// everything, or, in post-copy, a guest that was told to run.
+func (l Look) runnable() bool {
+	return l.Complete() || l.Alive && l.Run == qapi.Paused && l.inPostCopy()
+}
+
+func (l Look) inPostCopy() bool {
+	switch l.Migration {
+	case qapi.PostcopyActive, qapi.PostcopyPaused, qapi.PostcopyRecover:
+		return true
+	}
+	return false
+}
+
+// sends reports whether d is the source of a transfer under way.
+func sends(j *journal.Job) bool {
+	return j != nil && j.Role == journal.Source &&
+		(j.Stage == journal.Mirroring || j.Stage == journal.Sending)
+}
+
+func receives(j *journal.Job) bool {
+	return j != nil && j.Role == journal.Target && j.Stage == journal.Listening
+}
+
+// State says what the domain is. Job is the one it names, or nil.
+func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
+	switch {
+	case sends(j) && j.Cold:
+		return coldState(j)
+	case !l.Alive && d.Doing == hypervisor.Starting:
+		return hypervisor.Starting
+	case !l.Alive && !receives(j):
+		return d.Rest
+	case receives(j):
+		if j.Stopped && l.Complete() {
+			return hypervisor.Received
+		}
+		return hypervisor.Receiving
+	case sends(j) && stoppedToMove(l):
+		if j.Acknowledged && l.Migration == qapi.Completed {
+			return hypervisor.HandedOver
+		}
+		return hypervisor.HandingOver
+	}
+	return runs(d, l)
+}
+
+// coldState: a VM at rest stays so, and is its host's no longer when the target
+// has it.
+func coldState(j *journal.Job) hypervisor.DomainState {
+	if j.Acknowledged {
+		return hypervisor.HandedOver
+	}
+	return hypervisor.Shutoff
+}
+
+// stoppedToMove reports whether the guest of a source stands for the switch-over.
+func stoppedToMove(l Look) bool {
+	switch {
+	case l.Run == qapi.Running:
+		return false
+	case l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate:
+		return true
+	}
+	switch l.Migration {
+	case qapi.PreSwitchover, qapi.Device, qapi.Completed:
+		return true
+	}
+	return l.inPostCopy()
+}
+
+// runs says what a domain is that takes part in no migration, or only sends
+// memory while it runs.
+func runs(d *journal.Domain, l Look) hypervisor.DomainState {
+	switch {
+	case d.Doing != hypervisor.Absent:
+		return d.Doing
+	case l.Run == qapi.Running:
+		return hypervisor.Running
+	case l.Run == qapi.Shutdown:
+		return hypervisor.Stopping
+	case !d.Ran:
+		return hypervisor.Starting
+	}
+	return hypervisor.Paused
+}
+
+// Status says how far the job has come on this host.
+func Status(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
+	switch {
+	case j == nil || j.Role == journal.NoRole || j.Stage == journal.Preparing:
+		return hypervisor.JobNone
+	case sends(j) && j.Cold:
+		return coldStatus(d, j)
+	case j.Stage == journal.Mirroring && l.Alive:
+		return hypervisor.JobActive
+	case sends(j) && l.Alive:
+		return sourceStatus(d, j, l)
+	case receives(j) && l.Alive:
+		return targetStatus(j, l)
+	case j.Stage == journal.Activating && l.Alive:
+		return arrivedStatus(j, l)
+	}
+	return j.Last.Status
+}
+
+func coldStatus(d *journal.Domain, j *journal.Job) hypervisor.JobStatus {
+	switch {
+	case j.Acknowledged:
+		return hypervisor.JobSucceeded
+	case d.Unresolved:
+		return hypervisor.JobBroken
+	}
+	return hypervisor.JobActive
+}
+
+func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
+	switch l.Migration {
+	case qapi.None, qapi.Setup:
+		return hypervisor.JobSetup
+	case qapi.PreSwitchover, qapi.Device:
+		return hypervisor.JobSwitching
+	case qapi.PostcopyActive, qapi.PostcopyRecover:
+		if !j.Acknowledged {
+			return hypervisor.JobSwitching
+		}
+	case qapi.PostcopyPaused:
+		return hypervisor.JobBroken
+	case qapi.Failed:
+		return hypervisor.JobFailed
+	case qapi.Cancelled:
+		return hypervisor.JobCancelled
+	case qapi.Completed:
+		switch {
+		case j.Acknowledged:
+			return hypervisor.JobSucceeded
+		case d.Unresolved:
+			return hypervisor.JobBroken
+		}
+		return hypervisor.JobSwitching
+	}
+	return hypervisor.JobActive
+}
+
+// arrivedStatus: a guest that was let run may still lack memory.
+func arrivedStatus(j *journal.Job, l Look) hypervisor.JobStatus {
+	switch l.Migration {
+	case qapi.PostcopyActive, qapi.PostcopyRecover:
+		return hypervisor.JobActive
+	case qapi.PostcopyPaused:
+		return hypervisor.JobBroken
+	case qapi.Completed:
+		return hypervisor.JobSucceeded
+	}
+	return j.Last.Status
+}
+
+func targetStatus(j *journal.Job, l Look) hypervisor.JobStatus {
+	switch l.Migration {
+	case qapi.None, qapi.Setup, "":
+		return hypervisor.JobSetup
+	case qapi.Completed:
+		if j.Stopped {
+			return hypervisor.JobSucceeded
+		}
+		return hypervisor.JobSwitching
+	case qapi.Failed:
+		return hypervisor.JobFailed
+	}
+	return hypervisor.JobActive
+}
+
+// Mode says how memory moves at the moment.
+func Mode(j *journal.Job, l Look) hypervisor.Mode {
+	switch {
+	case l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
+		return hypervisor.PostCopy
+	case j.GuestPaused:
+		return hypervisor.PausedCopy
+	}
+	return hypervisor.PreCopy
+}
+
+// A Step is something that is due.
+type Step uint8
+
+// The steps.
+const (
+	// Rest: nothing is due.
+	Rest Step = iota
+	// Bury: the process has ended. Note what is left.
+	Bury
+	// Quit: the guest has shut down, or had its time: end the process.
+	Quit
+	// Reset: the guest has shut down to reboot, or had its time: boot it.
+	Reset
+	// Run: let the guest run.
+	Run
+	// Activate: the target has everything, and its source has stopped: note that
+	// the guest may run from now on, and let it.
+	Activate
+	// Arrive: the target has everything and rests, as its guest did.
+	Arrive
+	// Send: the disks are copied: begin with the memory.
+	Send
+	// FinishMirrors: the guest stands: let the copies of the disks end.
+	FinishMirrors
+	// Continue: go on from pre-switchover.
+	Continue
+	// Announce: tell the target that the guest has stopped for good.
+	Announce
+	// Keep: the transfer has ended, and the VM stays here.
+	Keep
+	// GiveUp: the disks cannot be copied: end the transfer.
+	GiveUp
+)
+
+var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Run", "Activate", "Arrive", "Send",
+	"FinishMirrors", "Continue", "Announce", "Keep", "GiveUp"}
+
+// String returns the step's name.
+func (s Step) String() string {
+	if int(s) < len(steps) {
+		return steps[s]
+	}
+	return "invalid"
+}
+
+// Due says what is to be done next with a domain that has a process, or had one.
+// Job is the one it names, or nil.
+func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
+	switch {
+	case !l.Alive:
+		return Bury
+	case d.Ending:
+		return Quit
+	case receives(j):
+		return dueAtTarget(j, l)
+	case sends(j):
+		if s := dueAtSource(j, l); s != Rest {
+			return s
+		}
+	case j != nil && j.Stage == journal.Activating && !j.Resting && !d.Paused && l.runnable() &&
+		l.Run == qapi.Paused && d.Doing == hypervisor.Absent:
+		return Run // we died between noting it and doing it
+	}
+	return dueInLife(d, l, now)
+}
+
+// dueInLife is what is due of the guest's own life.
+func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
+	late := !d.By.IsZero() && !now.Before(d.By)
+	switch {
+	case d.Doing == hypervisor.Rebooting && (l.Run == qapi.Shutdown || late):
+		return Reset
+	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late:
+		return Quit
+	case d.Doing == hypervisor.Starting && l.Run != qapi.Running:
+		return Run
+	}
+	return Rest
+}
+
+// dueAtTarget: the guest starts only when everything is here and its source is
+// known to have stopped.
+func dueAtTarget(j *journal.Job, l Look) Step {
+	switch {
+	case !j.Stopped || j.Hold:
+		return Rest
+	case j.Cold:
+		return Arrive
+	case !l.runnable():
+		return Rest
+	}
+	return Activate
+}
+
+func dueAtSource(j *journal.Job, l Look) Step {
+	failed, ready, ended := mirrors(l.Mirrors)
+	locals := len(l.Mirrors)
+	switch {
+	case j.Stage == journal.Mirroring && failed:
+		return GiveUp
+	case j.Stage == journal.Mirroring && j.Cold && ended == locals:
+		return Send
+	case j.Stage == journal.Mirroring && ready+ended == locals:
+		if j.Cold {
+			return FinishMirrors
+		}
+		return Send
+	case j.Stage == journal.Mirroring:
+		return Rest
+	case j.Cold && !j.Acknowledged:
+		return Announce
+	case j.Cold:
+		return Quit // it was needed for the copies only
+	}
+	switch l.Migration {
+	case qapi.PreSwitchover:
+		switch {
+		case j.Options.HoldSwitchOver && !j.Released:
+			return Rest
+		case failed:
+			return GiveUp
+		case ready > 0:
+			return FinishMirrors
+		case ended < locals:
+			return Rest
+		}
+		return Continue
+	case qapi.Completed:
+		if !j.Acknowledged {
+			return Announce
+		}
+	case qapi.PostcopyActive, qapi.PostcopyPaused, qapi.PostcopyRecover:
+		if !j.Acknowledged && l.Run != qapi.Running {
+			return Announce
+		}
+	case qapi.Failed, qapi.Cancelled:
+		return Keep
+	}
+	return Rest
+}
+
+// mirrors counts the copies of disks by what has become of them.
+func mirrors(jobs []qapi.Job) (failed bool, ready, ended int) {
+	for _, m := range jobs {
+		switch {
+		case m.Error != "" || m.Status == qapi.JobAborting || m.Status == qapi.JobNull:
+			failed = true
+		case m.Status == qapi.JobReady || m.Status == qapi.JobStandby:
+			ready++
+		case m.Status == qapi.JobConcluded:
+			ended++
+		}
+	}
+	return failed, ready, ended
+}
