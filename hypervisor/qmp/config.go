@@ -16,6 +16,7 @@ import (
 	"github.com/digitalocean/go-qemu/qmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
 // Config configures a Host. A zero field takes the default it names.
@@ -63,17 +64,7 @@ type Config struct {
 }
 
 // TLS is how migration traffic is encrypted. Both hosts need it.
-type TLS struct {
-	// Dir has ca-cert.pem, server-cert.pem, server-key.pem, client-cert.pem and
-	// client-key.pem, or, with PSK, keys.psk.
-	// Source: QEMU 7.2 docs/system/tls.rst.
-	Dir string
-	// PSK uses pre-shared keys instead of certificates.
-	PSK bool
-	// Hostname is the name that certificates of targets carry. Default: the one
-	// that the source connects to.
-	Hostname string
-}
+type TLS = qemu.TLS
 
 // DefaultPort is where sources find a host that listens and names no other port.
 const DefaultPort = 49150

@@ -6,92 +6,129 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/action"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/transfer"
 )
 
 // A Host runs the VMs of one machine.
 type Host struct {
-	config   Config
-	features probe.Features
-	journal  *journal.Journal
-	boot     string // names the present start of the machine
-	server   *handover.Server
-	life     context.Context // ends with Close
-	end      context.CancelFunc
-	running  sync.WaitGroup
-
-	mu      sync.Mutex
-	domains map[hypervisor.VMID]*domain
-	jobs    map[hypervisor.JobID]*journal.Job // each is replaced, never changed
+	node   *domain.Node
+	link   hypervisor.Bandwidth
+	server *handover.Server
+	end    context.CancelFunc
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)
 
 // New opens the directory of a host, finds what runs, and goes on with it. The
 // error is an *[hypervisor.Error]: Conflict when another process owns the
-// directory, Unsupported when QEMU is too old, otherwise Invalid.
+// directory, Unsupported when QEMU is too old or KVM does not work, otherwise
+// Invalid.
 func New(ctx context.Context, config Config) (*Host, error) {
-	fail := func(kind hypervisor.Kind, err error) (*Host, error) {
-		return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: err}
+	h, err := open(ctx, config)
+	if err == nil {
+		return h, nil
 	}
+	kind := fault.Classify(err)
+	if kind == hypervisor.Unknown {
+		kind = hypervisor.Invalid
+	}
+	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err {
+		err = e.Err
+	}
+	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: err}
+}
+
+func open(ctx context.Context, config Config) (*Host, error) {
 	c, err := config.complete()
 	if err != nil {
-		return fail(hypervisor.Invalid, err)
+		return nil, err
 	}
-	features, err := probe.Probe(ctx, c.QEMU)
+	features, err := c.probe(ctx)
 	if err != nil {
-		return fail(hypervisor.Invalid, err)
-	}
-	if err := features.Require(probe.Oldest); err != nil {
-		return fail(hypervisor.Unsupported, err)
-	}
-	if c.Accelerator == machine.TCG {
-		features.Accelerator, features.CPU = machine.TCG, ""
-	} else if c.Accelerator == machine.KVM && features.Accelerator != machine.KVM {
-		return fail(hypervisor.Unsupported, fmt.Errorf("KVM does not work here: %s: use tcg, "+
-			"or make it work", features.NoKVM))
-	}
-	j, err := journal.Open(c.Dir)
-	if err != nil {
-		if _, locked := errors.AsType[*journal.LockedError](err); locked {
-			return fail(hypervisor.Conflict, err)
-		}
-		return fail(hypervisor.Invalid, err)
+		return nil, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return fail(hypervisor.Invalid, errors.Join(err, j.Close()))
+		return nil, err
 	}
-	h := &Host{config: c, features: features, journal: j, boot: strings.TrimSpace(string(boot)),
-		domains: map[hypervisor.VMID]*domain{}, jobs: map[hypervisor.JobID]*journal.Job{}}
-	h.life, h.end = context.WithCancel(context.Background())
-	if err := errors.Join(h.adopt(ctx), h.listen()); err != nil {
-		h.Close()
-		return fail(hypervisor.Invalid, err)
+	j, err := journal.Open(c.Dir)
+	if _, locked := errors.AsType[*journal.LockedError](err); locked {
+		return nil, fault.Refuse(hypervisor.Conflict, "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{node: c.node(features, j), link: c.Link}
+	h.node.Boot = strings.TrimSpace(string(boot))
+	h.node.Life, h.end = context.WithCancel(context.Background())
+	if err = h.listen(c); err == nil {
+		err = h.node.Adopt(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }
 
+// probe asks QEMU what it can do here.
+func (c *Config) probe(ctx context.Context) (probe.Features, error) {
+	f, err := probe.Probe(ctx, c.QEMU)
+	if err != nil {
+		return f, err
+	}
+	if err := f.Require(probe.Oldest); err != nil {
+		return f, fault.Refuse(hypervisor.Unsupported, "%w", err)
+	}
+	switch {
+	case c.Accelerator == machine.TCG:
+		f.Accelerator, f.CPU = machine.TCG, ""
+	case c.Accelerator == machine.KVM && f.Accelerator != machine.KVM:
+		return f, fault.Refuse(hypervisor.Unsupported,
+			"KVM does not work here: %s: make it work, or use tcg", f.NoKVM)
+	}
+	return f, nil
+}
+
+// node returns what the domains of the host share.
+func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return &domain.Node{
+		Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Listen: c.Listen, Timeout: c.Timeout,
+		Patience: c.Patience, Dial: dial, Changed: c.Changed, Journal: j, Move: transfer.Step,
+		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
+			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks},
+	}
+}
+
 // listen hears sources.
-func (h *Host) listen() error {
-	network, address := "unix", filepath.Join(h.config.Dir, "handover.sock")
-	if h.config.Listen != "" {
-		network = "tcp"
-		address = net.JoinHostPort(h.config.Listen, strconv.Itoa(h.config.Port))
+func (h *Host) listen(c Config) error {
+	network, address := "unix", filepath.Join(c.Dir, "handover.sock")
+	h.node.Here = url.URL{Scheme: "qmp+unix", Path: address}
+	if c.Listen != "" {
+		network, address = "tcp", net.JoinHostPort(c.Listen, strconv.Itoa(c.Port))
+		h.node.Here = url.URL{Scheme: "qmp", Host: address, Path: "/"}
 	} else if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // what a dead process left: the directory is ours alone
 	}
@@ -111,26 +148,22 @@ func (h *Host) Close() error {
 	if h.server != nil {
 		err = h.server.Close()
 	}
-	h.running.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, d := range h.domains {
-		if d.vm != nil {
-			d.vm.letGo()
-		}
-	}
-	return errors.Join(err, h.journal.Close())
+	h.node.Close()
+	return errors.Join(err, h.node.Journal.Close())
 }
 
 // Host answers capacity and abilities.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
+	n := h.node
 	if err := ctx.Err(); err != nil {
 		return hypervisor.Host{}, h.explain("Host", "", err)
 	}
-	c := &h.config
-	return hypervisor.Host{Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Link: c.Link,
-		Abilities: h.abilities(), Software: h.features.Software()}, nil
+	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
+		Abilities: n.QEMU.Abilities(), Software: n.QEMU.Features.Software()}, nil
 }
+
+// looksAtOnce bounds how many QEMUs are asked at the same time.
+const looksAtOnce = 64
 
 // Domains lists what the host knows, ordered by VM. Of a QEMU that does not answer
 // it tells what was seen last.
@@ -138,22 +171,17 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, h.explain("Domains", "", err)
 	}
-	h.mu.Lock()
-	known := make([]*domain, 0, len(h.domains))
-	for _, d := range h.domains {
-		known = append(known, d)
-	}
-	h.mu.Unlock()
+	known := h.node.All()
 	list := make([]hypervisor.Domain, len(known))
 	var looks errgroup.Group
-	looks.SetLimit(64)
+	looks.SetLimit(looksAtOnce)
 	for i, d := range known {
 		looks.Go(func() error {
-			list[i], _ = d.answer(ctx) // in doubt it is what was seen last
+			list[i], _ = d.Answer(ctx) // in doubt it is what was seen last
 			return nil
 		})
 	}
-	_ = looks.Wait()
+	_ = looks.Wait() // none fails
 	list = slices.DeleteFunc(list, func(d hypervisor.Domain) bool {
 		return d.State == hypervisor.Absent
 	})
@@ -163,17 +191,78 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 
 // Domain answers one VM. It answers Transient when its QEMU does not answer.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
+	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
 	if err := ctx.Err(); err != nil {
-		return hypervisor.Domain{}, h.explain("Domain", vm, err)
+		return none, h.explain("Domain", vm, err)
 	}
-	h.mu.Lock()
-	d := h.domains[vm]
-	h.mu.Unlock()
+	d := h.node.Find(vm)
 	if d == nil {
-		return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
+		return none, nil
 	}
-	answer, err := d.answer(ctx)
-	return answer, h.explain("Domain", vm, observing(err))
+	answer, err := d.Answer(ctx)
+	return answer, h.explain("Domain", vm, fault.Observing(err))
+}
+
+// Receive opens a target. It answers Conflict for a VM that the host runs or
+// keeps and for a job that it was told to discard, NoRoom when the VM does not
+// fit, Invalid when QEMU does not take it.
+func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
+	var address hypervisor.Address
+	err := h.change(ctx, "Receive", in.VM.ID, func(d *domain.Domain) (err error) {
+		address, err = transfer.Receive(ctx, d, in)
+		return err
+	})
+	return address, err
+}
+
+// Migrate begins to send a VM. It answers Transient when the target's host cannot
+// be reached, and Conflict for a VM that cannot be sent now.
+func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
+	return h.change(ctx, "Migrate", out.VM, func(d *domain.Domain) error {
+		return transfer.Migrate(ctx, d, out)
+	})
+}
+
+// Progress answers how the job goes. The source's downtime ends when the target
+// holds the complete state, the target's when the guest runs there.
+func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return hypervisor.Progress{}, h.explain("Progress", "", err)
+	}
+	p, err := transfer.Progress(ctx, h.node, job)
+	return p, h.explain("Progress", h.vmOf(job), err)
+}
+
+// Adjust changes a job that this host sends.
+func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
+	if j := h.node.Job(job); j == nil || j.Role != journal.Source {
+		return h.explain(nameOf(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
+			"no job %q is sent from here", job))
+	}
+	return h.change(ctx, nameOf(a), h.vmOf(job), func(d *domain.Domain) error {
+		return transfer.Adjust(ctx, d, job, a)
+	})
+}
+
+// Do changes the life of one VM.
+func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
+	return h.change(ctx, nameOf(c), vm, func(d *domain.Domain) error {
+		return action.Do(ctx, d, c)
+	})
+}
+
+// change does something that changes a VM, when it is our turn.
+func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
+	act func(*domain.Domain) error) error {
+	d, release, err := h.node.Hold(ctx, vm)
+	if err != nil {
+		return h.explain(op, vm, err)
+	}
+	defer release()
+	if err = ctx.Err(); err == nil {
+		err = act(d)
+	}
+	return h.explain(op, vm, err)
 }
 
 // Monitor returns the connection to the monitor of a VM, for what this package
@@ -181,56 +270,48 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // manages: run state, migration, disks. It answers NotFound for a VM without a
 // process.
 func (h *Host) Monitor(vm hypervisor.VMID) (monitor.Client, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if d := h.domains[vm]; d != nil {
-		if q := d.qemu(); q != nil {
-			return q.client, nil
+	if d := h.node.Find(vm); d != nil {
+		if q := d.Process(); q != nil {
+			return q.Client, nil
 		}
 	}
-	return nil, h.explain("Monitor", vm, refuse(hypervisor.NotFound, "no QEMU runs it"))
+	return nil, h.explain("Monitor", vm, fault.Refuse(hypervisor.NotFound, "no QEMU runs it"))
 }
 
 // token returns what a source of the job must know; "" is nobody.
 func (h *Host) token(job hypervisor.JobID) string {
-	if j := h.job(job); j != nil && j.Role == journal.Target && !j.Refused {
+	if j := h.node.Job(job); j != nil && j.Role == journal.Target && !j.Refused {
 		return j.Token
 	}
 	return ""
 }
 
-func (h *Host) job(id hypervisor.JobID) *journal.Job {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.jobs[id]
-}
-
-// putJob keeps a job.
-func (h *Host) putJob(j *journal.Job, durable bool) error {
-	if err := h.journal.PutJob(j, durable); err != nil {
-		return refuse(hypervisor.Transient, "write the journal: %v", err)
+// hear answers a source.
+func (h *Host) hear(m *handover.Message) handover.Answer {
+	ctx, cancel := context.WithTimeout(h.node.Life, h.node.Timeout)
+	defer cancel()
+	var answer handover.Answer
+	d, release, err := h.node.Hold(ctx, m.VM)
+	if err == nil {
+		answer, err = transfer.Hear(ctx, d, m)
+		release()
 	}
-	h.mu.Lock()
-	h.jobs[j.ID] = j
-	h.mu.Unlock()
-	return nil
-}
-
-// forgetJob removes a job that nobody has heard of.
-func (h *Host) forgetJob(id hypervisor.JobID) error {
-	h.mu.Lock()
-	delete(h.jobs, id)
-	h.mu.Unlock()
-	if err := h.journal.RemoveJob(id); err != nil {
-		return refuse(hypervisor.Transient, "write the journal: %v", err)
+	if err != nil {
+		return handover.Answer{Refused: err.Error(), Kind: fault.Classify(err)}
 	}
-	return nil
+	return answer
 }
 
-// refuse makes an error of a kind; explain completes it.
-func refuse(kind hypervisor.Kind, format string, a ...any) error {
-	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, a...)}
+// vmOf returns the VM of a job, for errors.
+func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
+	if j := h.node.Job(job); j != nil {
+		return j.VM.ID
+	}
+	return ""
 }
+
+// nameOf returns the name of a command or an adjustment.
+func nameOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
 // explain completes an error with what was asked of whom, and says what may be
 // done about it.
@@ -238,42 +319,9 @@ func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind, why := classify(err), err
+	kind, why := fault.Classify(err), err
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err {
 		why = e.Err
 	}
-	return &hypervisor.Error{Op: op, Host: h.config.Name, VM: vm, Kind: kind, Err: why}
-}
-
-// classify returns the kind of an error from below. What QEMU refused, it refused
-// because of the state that it is in.
-func classify(err error) hypervisor.Kind {
-	if e, ok := errors.AsType[*hypervisor.Error](err); ok {
-		return e.Kind
-	}
-	if _, ok := errors.AsType[*monitor.UnsupportedError](err); ok {
-		return hypervisor.Unsupported
-	}
-	if e, ok := errors.AsType[*monitor.Error](err); ok {
-		if e.Class == monitor.CommandNotFound {
-			return hypervisor.Unsupported
-		}
-		return hypervisor.Conflict
-	}
-	switch {
-	case errors.Is(err, monitor.NotSent), errors.Is(err, context.Canceled),
-		errors.Is(err, context.DeadlineExceeded):
-		if !errors.Is(err, monitor.Unknown) {
-			return hypervisor.Transient
-		}
-	}
-	return hypervisor.Unknown
-}
-
-// observing marks an error of something that has no effect: it may be repeated.
-func observing(err error) error {
-	if err != nil && classify(err) == hypervisor.Unknown {
-		return &hypervisor.Error{Kind: hypervisor.Transient, Err: err}
-	}
-	return err
+	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: kind, Err: why}
 }

@@ -1,0 +1,237 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+)
+
+// resize changes a VM that rests: all of it or nothing. Disks grow first, and are
+// cut back when something fails: what was not there before is empty.
+func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) error {
+	h := d.Node
+	if vm.ID != d.ID {
+		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+	}
+	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == journal.Source &&
+		p.Job.Stage.Live() {
+		return p.Conflict()
+	}
+	if p.Rec.VM.Equal(vm) {
+		return nil
+	}
+	grow, err := growing(p.Rec.VM, vm)
+	if err == nil {
+		err = h.Check(vm)
+	}
+	if err == nil {
+		err = h.Reserve(d.Domain, vm)
+		h.Unreserve(d.Domain) // it rests
+	}
+	if err != nil {
+		return err
+	}
+	var done []hypervisor.Disk
+	for _, disk := range grow {
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		if _, missing := os.Stat(path); missing != nil && disk.Local() {
+			continue // it is made in its size when the VM starts
+		}
+		err = h.Image(ctx, "resize", "-q", "-f", domain.Format(disk), path,
+			strconv.FormatInt(int64(disk.Size), 10))
+		if err != nil {
+			break
+		}
+		done = append(done, disk)
+	}
+	if err == nil {
+		err = d.Put(true, func(r *journal.Domain) { r.VM = vm })
+	}
+	if err != nil {
+		return errors.Join(err, d.shrink(ctx, p.Rec.VM, done))
+	}
+	return nil
+}
+
+// growing returns the disks that grow, in their new size. It refuses a change of
+// anything but sizes.
+func growing(old, vm hypervisor.VM) ([]hypervisor.Disk, error) {
+	var grow []hypervisor.Disk
+	same := vm
+	same.Memory, same.CPUs = old.Memory, old.CPUs
+	if vm.Hardware != nil && old.Hardware != nil &&
+		len(vm.Hardware.Disks) == len(old.Hardware.Disks) {
+		hw := *vm.Hardware
+		hw.Disks = slices.Clone(hw.Disks)
+		for i, before := range old.Hardware.Disks {
+			switch now := hw.Disks[i]; {
+			case now.Size < before.Size:
+				return nil, fault.Refuse(hypervisor.Invalid,
+					"disk %s: it never shrinks, from %v to %v",
+					now.Name, before.Size, now.Size)
+			case now.Size > before.Size:
+				grow = append(grow, now)
+			}
+			hw.Disks[i].Size = before.Size
+		}
+		hw.Pins = old.Hardware.Pins // there is one for each CPU
+		same.Hardware = &hw
+	}
+	if !same.Equal(old) {
+		return nil, fault.Refuse(hypervisor.Invalid,
+			"only memory, CPUs, their pins and the sizes of disks can be changed")
+	}
+	return grow, nil
+}
+
+// shrink takes back what was grown.
+func (d guest) shrink(ctx context.Context, old hypervisor.VM,
+	grown []hypervisor.Disk) error {
+	var bad []error
+	for _, disk := range grown {
+		i := slices.IndexFunc(old.Hardware.Disks, func(o hypervisor.Disk) bool {
+			return o.Name == disk.Name
+		})
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		bad = append(bad, d.Node.Image(context.WithoutCancel(ctx), "resize", "-q", "--shrink", "-f",
+			domain.Format(disk), path, strconv.FormatInt(int64(old.Hardware.Disks[i].Size), 10)))
+	}
+	return errors.Join(bad...)
+}
+
+// indexOf returns which disk has a name, or NotFound.
+func indexOf(vm hypervisor.VM, name string) (int, error) {
+	if vm.Hardware != nil {
+		for i, disk := range vm.Hardware.Disks {
+			if disk.Name == name {
+				return i, nil
+			}
+		}
+	}
+	return -1, fault.Refuse(hypervisor.NotFound, "it has no disk %q", name)
+}
+
+// snapshot keeps the contents of a disk inside its image. Only qcow2 can.
+func (d guest) snapshot(ctx context.Context, p domain.Found, c hypervisor.Snapshot) error {
+	i, err := indexOf(p.Rec.VM, c.Disk)
+	if err != nil {
+		return err
+	}
+	disk := p.Rec.VM.Hardware.Disks[i]
+	switch {
+	case c.Name == "" || len(c.Name) > 255:
+		return fault.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
+			len(c.Name))
+	case disk.Format != "qcow2":
+		return fault.Refuse(hypervisor.Unsupported,
+			"disk %s: a %s image cannot keep snapshots, qcow2 can",
+			disk.Name, domain.Format(disk))
+	case p.State == hypervisor.Running || p.State == hypervisor.Paused:
+		if p.Job != nil && p.Job.Role == journal.Source && p.Job.Stage.Live() {
+			return fault.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+		}
+		if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
+			return err
+		}
+		return p.VM.SnapshotInternal(ctx, machine.NodeName(disk.Name), c.Name)
+	case p.State != hypervisor.Shutoff:
+		return p.Conflict()
+	}
+	path := d.Node.QEMU.DiskPath(d.ID, disk)
+	return d.Node.Image(ctx, "snapshot", "-q", "-c", c.Name, path)
+}
+
+// attachDisk plugs a disk in.
+func (d guest) attachDisk(ctx context.Context, p domain.Found, disk hypervisor.Disk) error {
+	if i, err := indexOf(p.Rec.VM, disk.Name); err == nil {
+		if p.Rec.VM.Hardware.Disks[i] == disk {
+			return nil
+		}
+		return fault.Refuse(hypervisor.Conflict, "it has another disk %q", disk.Name)
+	}
+	if err := d.mayPlug(p); err != nil {
+		return err
+	}
+	vm := withDisks(p.Rec.VM, append(slices.Clone(disksOf(p.Rec.VM)), disk))
+	err := d.Node.Check(vm)
+	if err == nil {
+		err = d.MakeDisks(ctx, vm, false)
+	}
+	if err != nil {
+		return err
+	}
+	if p.VM != nil {
+		if err := p.VM.Plug(ctx, vm); err != nil {
+			return err
+		}
+	}
+	return d.Put(true, func(r *journal.Domain) { r.VM = vm })
+}
+
+// mayPlug refuses to change the disks of a VM that moves, or is on its way to
+// another state.
+func (d guest) mayPlug(p domain.Found) error {
+	switch {
+	case p.Job != nil && p.Job.Role == journal.Source && p.Job.Stage.Live():
+		return fault.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+	case p.State != hypervisor.Running && p.State != hypervisor.Paused &&
+		p.State != hypervisor.Shutoff:
+		return p.Conflict()
+	}
+	return d.Node.QEMU.Need(hypervisor.CanAttachDisk)
+}
+
+func disksOf(vm hypervisor.VM) []hypervisor.Disk {
+	if vm.Hardware == nil {
+		return nil
+	}
+	return vm.Hardware.Disks
+}
+
+// withDisks returns the VM with other disks.
+func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
+	hw := hypervisor.Hardware{}
+	if vm.Hardware != nil {
+		hw = *vm.Hardware
+	}
+	hw.Disks = disks
+	vm.Hardware = &hw
+	return vm
+}
+
+// detachDisk asks the guest to let a disk go, and takes its image away when it
+// has: until then the disk stays.
+func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) error {
+	i, err := indexOf(p.Rec.VM, name)
+	if err != nil {
+		return err
+	}
+	if err := d.mayPlug(p); err != nil {
+		return err
+	}
+	if err := machine.CheckDetach(p.Rec.VM.Hardware, i); err != nil {
+		return fault.Refuse(hypervisor.Conflict, "%w", err)
+	}
+	if p.VM != nil {
+		err := p.VM.DeviceDel(ctx, machine.DeviceID(name))
+		if err != nil && !errors.Is(err, monitor.DeviceNotFound) {
+			return err
+		}
+		if err := p.VM.BlockdevDel(ctx, machine.NodeName(name)); err != nil {
+			return fault.Refuse(hypervisor.Transient, "the guest has not let go of disk %s yet: "+
+				"ask again: %w", name, err)
+		}
+	}
+	return d.Put(true, func(r *journal.Domain) {
+		r.VM = withDisks(r.VM, slices.Delete(slices.Clone(r.VM.Hardware.Disks), i, i+1))
+	})
+}

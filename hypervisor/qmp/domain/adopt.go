@@ -1,0 +1,103 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// Adopt reads the journal, finds the QEMUs that an earlier process has left, and
+// goes on with each. It waits for none that does not answer.
+func (n *Node) Adopt(ctx context.Context) error {
+	jobs, err := n.Journal.Jobs(time.Now())
+	if err != nil {
+		return err
+	}
+	n.domains = map[hypervisor.VMID]*Domain{}
+	n.jobs = make(map[hypervisor.JobID]*journal.Job, len(jobs))
+	for _, j := range jobs {
+		n.jobs[j.ID] = j
+	}
+	records, err := n.Journal.Domains()
+	if err != nil {
+		return err
+	}
+	var bad []error
+	for _, rec := range records {
+		d, release, err := n.Hold(ctx, rec.VM.ID)
+		if err != nil {
+			return err
+		}
+		d.rec = rec
+		bad = append(bad, d.adopt(ctx))
+		release()
+	}
+	return errors.Join(bad...)
+}
+
+// adopt finds the QEMU of one domain.
+func (d *Domain) adopt(ctx context.Context) error {
+	s := d.Node.QEMU.Settings(d.ID)
+	found, err := process.Find(s.Owns)
+	if err != nil {
+		return fmt.Errorf("look for the QEMU of %s: %w", d.ID, err)
+	}
+	if len(found) > 1 {
+		return fmt.Errorf("%d processes claim to run %s: %v: end those that do not", len(found),
+			d.ID, found)
+	}
+	var proc *process.Process
+	if len(found) == 1 {
+		proc, err = process.Open(found[0].Identity)
+		if errors.Is(err, process.ErrGone) {
+			proc, err = nil, nil
+		}
+		if err != nil {
+			return fmt.Errorf("take over the QEMU of %s: %w", d.ID, err)
+		}
+	}
+	if proc == nil {
+		return d.adoptNothing(ctx)
+	}
+	d.Node.keep(d)
+	in, err := d.Node.QEMU.Adopt(ctx, d.ID, proc)
+	if err != nil {
+		return err
+	}
+	d.Attach(in)
+	return nil
+}
+
+// keep reserves what a VM takes that is there, whatever there is.
+func (n *Node) keep(d *Domain) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d.memory, d.cpus = d.rec.VM.Memory, d.rec.VM.CPUs
+}
+
+// adoptNothing notes what has become of a VM without a process. What was under
+// way when we died is undone.
+func (d *Domain) adoptNothing(ctx context.Context) error {
+	rec, job, _ := d.Present()
+	ranHere := rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
+	if ranHere || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == journal.Sending) {
+		if err := d.Bury(); err != nil {
+			return err
+		}
+	}
+	rec, job, _ = d.Present()
+	if rec == nil || job == nil {
+		return nil
+	}
+	if life.Due(rec, job, life.Look{Alive: true}, time.Now()) == life.Announce && job.Cold {
+		return d.Node.Move(ctx, d, life.Announce, qapi.Migration{})
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+)
+
+// MakeDisks makes the images of local disks that are not there yet, and refuses a
+// VM whose shared disks are not there. An incoming VM must bring its local disks:
+// what is there already would be overwritten.
+func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM, incoming bool) error {
+	if vm.Hardware == nil {
+		return nil
+	}
+	var bad []error
+	for _, disk := range vm.Hardware.Disks {
+		path := d.Node.QEMU.DiskPath(vm.ID, disk)
+		_, err := os.Stat(path)
+		switch {
+		case err == nil && disk.Local() && incoming:
+			err = fault.Refuse(hypervisor.Conflict, "disk %s: %s is here already: move it away",
+				disk.Name, path)
+		case errors.Is(err, fs.ErrNotExist) && disk.Local():
+			err = d.Node.makeDisk(ctx, path, disk)
+		case errors.Is(err, fs.ErrNotExist):
+			err = fault.Refuse(hypervisor.Invalid,
+				"disk %s: %s does not exist: make it, or correct "+
+				"Hardware.Disks", disk.Name, path)
+		}
+		bad = append(bad, err)
+	}
+	return errors.Join(bad...)
+}
+
+// makeDisk makes an empty image.
+func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fault.Refuse(hypervisor.Transient, "disk %s: %v", d.Name, err)
+	}
+	return n.Image(ctx, "create", "-q", "-f", Format(d), path, strconv.FormatInt(int64(d.Size), 10))
+}
+
+// Format returns the format of a disk's image.
+func Format(d hypervisor.Disk) string {
+	if d.Format == "" {
+		return "raw"
+	}
+	return d.Format
+}
+
+// Image runs qemu-img, which is next to QEMU or in the path.
+func (n *Node) Image(ctx context.Context, args ...string) error {
+	program := filepath.Join(filepath.Dir(n.QEMU.Path), "qemu-img")
+	if _, err := os.Stat(program); err != nil {
+		if program, err = exec.LookPath("qemu-img"); err != nil {
+			return fault.Refuse(hypervisor.Unsupported, "%v: install it (Debian: qemu-utils)", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 6*n.Timeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fault.Refuse(hypervisor.Transient, "qemu-img %s: %v: %s", args[0], err,
+			strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// DropDisks removes the images of local disks: the VM has moved away, or never
+// came.
+func (d *Domain) DropDisks() error {
+	if err := os.RemoveAll(d.Node.Journal.Disks(d.ID)); err != nil {
+		return fault.Refuse(hypervisor.Transient, "remove local disks: %v", err)
+	}
+	return nil
+}

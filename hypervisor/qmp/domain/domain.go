@@ -1,0 +1,265 @@
+// Package domain is a VM on its host: its record, its QEMU, whose turn it is to
+// change it, and one goroutine that does what is due.
+//
+//	look → what is due (package life) → do it → look …
+//
+// Whoever changes a domain holds its turn. Readers do not: a record is replaced and
+// never changed. Dying at any instruction does no harm: Adopt goes on from the
+// journal and from what QEMU says.
+//
+// How a VM is moved is package transfer's, what may be asked of it package action's.
+package domain
+
+import (
+	"context"
+	"sync"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// A Domain is a VM on this host, or the place for one.
+type Domain struct {
+	Node *Node
+	ID   hypervisor.VMID
+
+	// Of who holds the turn: the connection to the target's host, if it is open,
+	// and what ends telling it that the guest has stopped, while we do.
+
+	Link       *handover.Conn
+	Announcing context.CancelFunc
+
+	turn chan struct{} // held by who changes the domain
+	kick chan struct{} // wakes settle
+
+	// Node.mu guards these: who holds or awaits the turn, and what the domain has
+	// of its host.
+
+	refs   int
+	memory hypervisor.Bytes
+	cpus   int
+
+	mu   sync.Mutex
+	rec  *journal.Domain // replaced, never changed; nil: the host has no such VM
+	vm   *qemu.Instance  // its QEMU, if it has one
+	seen life.Look       // last
+}
+
+// Hold takes the turn to change a VM, and returns what gives it back.
+func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+	n.mu.Lock()
+	d := n.domains[vm]
+	if d == nil {
+		d = &Domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+		n.domains[vm] = d
+	}
+	d.refs++
+	n.mu.Unlock()
+	leave := func() {
+		n.mu.Lock()
+		if d.refs--; d.refs == 0 && d.Record() == nil {
+			delete(n.domains, vm)
+		}
+		n.mu.Unlock()
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return d, func() { <-d.turn; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "wait for another operation on it: %w",
+			ctx.Err())
+	}
+}
+
+// Record returns what is kept of the domain; nil is nothing. It must not be changed.
+func (d *Domain) Record() *journal.Domain {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rec
+}
+
+// Process returns the domain's QEMU; nil is none.
+func (d *Domain) Process() *qemu.Instance {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.vm
+}
+
+// Present returns one moment of the domain: what is kept of it and of its job,
+// and its QEMU.
+func (d *Domain) Present() (*journal.Domain, *journal.Job, *qemu.Instance) {
+	d.mu.Lock()
+	rec, vm := d.rec, d.vm
+	d.mu.Unlock()
+	if rec == nil {
+		return nil, nil, vm
+	}
+	return rec, d.Node.Job(rec.Job), vm
+}
+
+// Put keeps a changed copy of the record. The caller holds the turn.
+func (d *Domain) Put(durable bool, change func(*journal.Domain)) error {
+	rec := *d.Record()
+	change(&rec)
+	return d.Set(&rec, durable)
+}
+
+// Set keeps another record. The caller holds the turn.
+func (d *Domain) Set(rec *journal.Domain, durable bool) error {
+	if err := d.Node.Journal.Put(rec, durable); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %v", err)
+	}
+	d.mu.Lock()
+	d.rec = rec
+	d.mu.Unlock()
+	d.Node.Changed(d.ID)
+	return nil
+}
+
+// PutJob keeps a changed copy of the domain's job. The caller holds the turn.
+func (d *Domain) PutJob(durable bool, change func(*journal.Job)) error {
+	job := *d.Node.Job(d.Record().Job)
+	change(&job)
+	err := d.Node.PutJob(&job, durable)
+	d.Node.Changed(d.ID)
+	return err
+}
+
+// Remove forgets the domain. Its files go with it.
+func (d *Domain) Remove() error {
+	if err := d.Node.Journal.Remove(d.ID); err != nil {
+		return fault.Refuse(hypervisor.Transient, "remove its files: %v", err)
+	}
+	d.mu.Lock()
+	d.rec = nil
+	d.mu.Unlock()
+	d.Node.Changed(d.ID)
+	return nil
+}
+
+// Look asks QEMU how the domain is. The migration is asked for first: a guest that
+// stops in between is seen to have stopped for it.
+func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
+	rec, job, vm := d.Present()
+	var m qapi.Migration
+	if rec == nil || vm == nil || vm.Ended() {
+		return life.Look{}, m, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	l := life.Look{Alive: true}
+	var err error
+	if job != nil && job.Stage.Live() {
+		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == journal.Source {
+			l.Mirrors, err = vm.Mirrors(ctx, rec.VM)
+		}
+	}
+	if err == nil {
+		l.Run, err = vm.Status(ctx)
+	}
+	l.Migration = m.Status
+	if err != nil && vm.Dies(ctx) {
+		return life.Look{}, qapi.Migration{}, nil
+	}
+	if err == nil {
+		d.mu.Lock()
+		d.seen = l
+		d.mu.Unlock()
+	}
+	return l, m, err
+}
+
+// Answer describes the domain as it is; with an error, as it was seen last.
+func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+	l, _, err := d.Look(ctx)
+	rec, job, vm := d.Present()
+	if rec == nil {
+		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, nil
+	}
+	if err != nil {
+		d.mu.Lock()
+		l = d.seen
+		d.mu.Unlock()
+		l.Alive = vm != nil
+	}
+	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, l), Job: rec.Job,
+		Unresolved: rec.Unresolved, DirtyRate: rec.DirtyRate, Measured: rec.Measured}
+	return answer, err
+}
+
+// Seen returns what was seen of the domain's QEMU last.
+func (d *Domain) Seen() life.Look {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen
+}
+
+// Changed wakes whoever does what is due.
+func (d *Domain) Changed() {
+	select {
+	case d.kick <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// HangUp closes the connection to the target's host.
+func (d *Domain) HangUp() {
+	if d.Announcing != nil {
+		d.Announcing()
+		d.Announcing = nil
+	}
+	if d.Link != nil {
+		d.Link.Close()
+		d.Link = nil
+	}
+}
+
+// Found is a domain as a command finds it.
+type Found struct {
+	Rec   *journal.Domain // nil: the host has no such VM
+	Job   *journal.Job    // that Rec names, or nil
+	VM    *qemu.Instance  // or nil
+	Look  life.Look
+	State hypervisor.DomainState
+}
+
+// Conflict refuses something because of the domain's state.
+func (f Found) Conflict() error { return fault.Refuse(hypervisor.Conflict, "it is %v", f.State) }
+
+// Find looks at the domain. One whose process has just ended is buried first. The
+// caller holds the turn.
+func (d *Domain) Find(ctx context.Context) (Found, error) {
+	l, _, err := d.Look(ctx)
+	if err != nil {
+		return Found{}, fault.Observing(err)
+	}
+	if !l.Alive && d.Process() != nil {
+		d.Settle(ctx)
+	}
+	f := Found{Look: l}
+	if f.Rec, f.Job, f.VM = d.Present(); f.Rec != nil {
+		f.State = life.State(f.Rec, f.Job, l)
+	}
+	return f, nil
+}
+
+// Undo puts back the record that there was before something that failed as a
+// whole; nil is none. The caller holds the turn.
+func (d *Domain) Undo(before *journal.Domain) error {
+	d.Node.Unreserve(d)
+	if before == nil {
+		return d.Remove()
+	}
+	return d.Set(before, true)
+}
+
+// Occupies reports whether a domain in the state has memory and CPUs of its host.
+func Occupies(s hypervisor.DomainState) bool {
+	return s != hypervisor.Absent && s != hypervisor.Shutoff && s != hypervisor.Crashed
+}

@@ -1,0 +1,264 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// How long settle may wait for a change that it would be told of anyway, for one
+// that QEMU does not tell, and after an error.
+const (
+	resync = 30 * time.Second
+	soon   = 2 * time.Millisecond
+	again  = time.Second
+)
+
+// settle does everything that is due of a domain, and returns when to look again
+// unless something happens before.
+func (d *Domain) settle(ctx context.Context) time.Duration {
+	_, release, err := d.Node.Hold(ctx, d.ID)
+	if err != nil {
+		return again
+	}
+	defer release()
+	return d.Settle(ctx)
+}
+
+// Settle is settle for who holds the turn.
+func (d *Domain) Settle(ctx context.Context) time.Duration {
+	for {
+		rec := d.Record()
+		if rec == nil {
+			return resync
+		}
+		l, m, err := d.Look(ctx)
+		if err != nil {
+			return again
+		}
+		rec, job, _ := d.Present()
+		step := life.Due(rec, job, l, time.Now())
+		if step == life.Rest || step == life.Announce && d.Announcing != nil {
+			return d.wait(ctx, l)
+		}
+		if err := d.do(ctx, step, m); err != nil {
+			return again
+		}
+		switch step {
+		case life.Bury:
+			return resync
+		case life.FinishMirrors:
+			return soon
+		}
+	}
+}
+
+// wait returns when something may be due that no event tells of.
+func (d *Domain) wait(ctx context.Context, l life.Look) time.Duration {
+	rec, job, vm := d.Present()
+	now := time.Now()
+	wait := resync
+	if !rec.By.IsZero() {
+		wait = min(wait, rec.By.Sub(now))
+	}
+	if !rec.Measuring.IsZero() && vm != nil {
+		if now.Before(rec.Measuring) {
+			wait = min(wait, rec.Measuring.Sub(now))
+		} else {
+			wait = min(wait, d.measured(ctx, vm))
+		}
+	}
+	switch {
+	case job == nil || !l.Alive:
+	case job.Stage == journal.Mirroring:
+		wait = min(wait, 50*time.Millisecond)
+	case job.Stage == journal.Sending && l.Migration == qapi.PreSwitchover &&
+		!job.Options.HoldSwitchOver:
+		wait = min(wait, soon)
+	case job.Stage == journal.Listening && job.Stopped && !job.Hold:
+		wait = min(wait, soon) // post-copy: the guest is let run without an event
+	}
+	return max(wait, soon)
+}
+
+// do performs one step. The caller holds the turn.
+func (d *Domain) do(ctx context.Context, step life.Step, m qapi.Migration) error {
+	_, _, vm := d.Present()
+	switch step {
+	case life.Bury:
+		return d.Bury()
+	case life.Quit:
+		if err := d.Put(false, func(r *journal.Domain) { r.Ending = true }); err != nil {
+			return err
+		}
+		return vm.Kill(ctx)
+	case life.Reset:
+		return d.reset(ctx, vm)
+	case life.Run:
+		return d.Run(ctx, vm)
+	case life.Rest:
+		return nil
+	}
+	return d.Node.Move(ctx, d, step, m)
+}
+
+// reset boots the guest anew.
+func (d *Domain) reset(ctx context.Context, vm *qemu.Instance) error {
+	if err := vm.SystemReset(ctx); err != nil {
+		return err
+	}
+	if err := vm.Cont(ctx); err != nil {
+		return err
+	}
+	return d.settled()
+}
+
+// Bury notes what is left of a domain whose process has ended. A guest that ran
+// and was not meant to end has crashed, and stays to be seen: to a cluster, a VM
+// that its host does not know has never run there.
+func (d *Domain) Bury() error {
+	rec, job, vm := d.Present()
+	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
+	rebooted := rec.Boot != "" && rec.Boot != d.Node.Boot
+	d.HangUp()
+	target := job != nil && job.Role == journal.Target && job.Stage == journal.Listening
+	ran := rec.Ran || job != nil && job.Stage == journal.Activating && !job.Cold ||
+		rebooted && target && job.Prepared != nil // it may have run before the power went
+	if job != nil && job.Stage.Live() {
+		if err := d.buryJob(job, ran, words); err != nil {
+			return err
+		}
+	}
+	if vm != nil {
+		vm.LetGo()
+	}
+	d.mu.Lock()
+	d.vm, d.seen = nil, life.Look{}
+	d.mu.Unlock()
+	if err := qemu.Clean(d.Node.QEMU.Settings(d.ID)); err != nil {
+		return err
+	}
+	d.Node.Unreserve(d)
+	if !ran && !rec.Own { // it never was here, or is no more
+		return errors.Join(d.DropDisks(), d.Remove())
+	}
+	lost := ran && !rec.Ending
+	return d.Put(true, func(r *journal.Domain) {
+		r.Own, r.Ran, r.Ending, r.Paused = true, false, false, false
+		r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
+		r.Rest = hypervisor.Shutoff
+		switch {
+		case lost:
+			r.Rest = hypervisor.Crashed
+		case target && !ran:
+			r.Job = "" // it left the VM as it was before
+		}
+	})
+}
+
+// buryJob ends the job of a domain whose process has died.
+func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
+	if job.Cold && job.Role == journal.Source && job.Stage == journal.Sending {
+		return nil // it needed a process only to copy its disks
+	}
+	d.mu.Lock()
+	seen := d.seen
+	d.mu.Unlock()
+	status, stage := life.Status(d.Record(), job, seen), journal.Kept
+	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
+		life.Mode(job, seen) == hypervisor.PostCopy
+	switch {
+	case job.Role == journal.Target && !ran:
+		status, stage = hypervisor.JobFailed, journal.Discarded
+	case job.Role == journal.Target && status.Final():
+		stage = job.Stage
+	case status.Final():
+	case late:
+		status = hypervisor.JobBroken
+	default:
+		status = hypervisor.JobFailed
+	}
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = stage, status
+		j.Last.Error = "the QEMU on this host has ended: " + words
+	})
+	if err != nil || status != hypervisor.JobBroken || job.Role != journal.Source {
+		return err
+	}
+	return d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
+}
+
+// Run lets the guest run. That it may have run is written first.
+func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
+	rec := d.Record()
+	if !rec.Ran {
+		if err := d.Put(false, func(r *journal.Domain) { r.Ran = true }); err != nil {
+			return err
+		}
+	}
+	if err := vm.Cont(ctx); err != nil {
+		return err
+	}
+	if rec.Doing == hypervisor.Starting {
+		return d.settled()
+	}
+	return nil
+}
+
+// settled notes that what was under way is done.
+func (d *Domain) settled() error {
+	return d.Put(false, func(r *journal.Domain) {
+		r.Doing, r.By = hypervisor.Absent, time.Time{}
+	})
+}
+
+// measured takes over the result of a measurement, or returns when to ask again.
+func (d *Domain) measured(ctx context.Context, vm *qemu.Instance) time.Duration {
+	r, err := vm.QueryDirtyRate(ctx)
+	if err != nil || r.Status == "measuring" {
+		return 50 * time.Millisecond
+	}
+	err = d.Put(false, func(rec *journal.Domain) {
+		rec.Measuring = time.Time{}
+		if r.Status == "measured" {
+			rec.DirtyRate = hypervisor.Bandwidth(hypervisor.Bytes(max(0, r.Rate)) * hypervisor.MiB)
+			rec.Measured = time.Now().UTC()
+		}
+	})
+	if err != nil {
+		return again
+	}
+	return resync
+}
+
+// End ends a QEMU on purpose, and the migration that it takes part in.
+func (d *Domain) End(ctx context.Context, vm *qemu.Instance) error {
+	rec, job, _ := d.Present()
+	if job != nil && job.Stage.Live() && job.Role == journal.Source {
+		err := d.PutJob(true, func(j *journal.Job) {
+			j.Stage, j.Last.Status = journal.Kept, hypervisor.JobFailed
+			j.Last.Error = "the guest was shut down"
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !rec.Ending {
+		if err := d.Put(true, func(r *journal.Domain) { r.Ending = true }); err != nil {
+			return err
+		}
+	}
+	if vm == nil {
+		return d.Bury()
+	}
+	if err := vm.Kill(ctx); err != nil {
+		return err
+	}
+	return d.Bury()
+}

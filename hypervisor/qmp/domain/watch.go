@@ -1,0 +1,74 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// Attach makes a QEMU the domain's, and begins to do what is due of it. The caller
+// holds the turn.
+func (d *Domain) Attach(in *qemu.Instance) {
+	d.mu.Lock()
+	d.vm = in
+	d.mu.Unlock()
+	d.Node.Running.Go(func() { d.listen(in) })
+	d.Node.Running.Go(func() { d.watch(in) })
+}
+
+// listen turns every event of a QEMU into a look at it.
+func (d *Domain) listen(in *qemu.Instance) {
+	ctx, cancel := context.WithCancel(d.Node.Life)
+	defer cancel()
+	stop := context.AfterFunc(ctx, in.Events.Close)
+	defer stop()
+	for {
+		_, err := in.Events.Next(ctx)
+		if _, gap := errors.AsType[*monitor.Gap](err); err != nil && !gap {
+			return
+		}
+		d.Changed()
+	}
+}
+
+// watch does what is due, until the process has ended and is buried.
+func (d *Domain) watch(in *qemu.Instance) {
+	for {
+		wait := d.settle(d.Node.Life)
+		if d.Process() != in {
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-d.kick:
+		case <-in.Proc.Done():
+		case <-in.Client.Done():
+			d.reconnect(in)
+		case <-timer.C:
+		case <-d.Node.Life.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// reconnect reaches a QEMU again whose monitor was lost, if it lives.
+func (d *Domain) reconnect(in *qemu.Instance) {
+	if in.Dies(d.Node.Life) {
+		return
+	}
+	again, ok := in.Client.(interface {
+		ConnectContext(context.Context) error
+	})
+	if !ok || again.ConnectContext(d.Node.Life) != nil {
+		select {
+		case <-time.After(time.Second):
+		case <-in.Proc.Done():
+		case <-d.Node.Life.Done():
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package fault makes and classifies the errors of the QMP backend: every error of
+// its port has a kind, and nothing is decided on an error's text.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+)
+
+// Refuse makes an error of a kind. Who answers the caller completes it.
+func Refuse(kind hypervisor.Kind, format string, a ...any) error {
+	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, a...)}
+}
+
+// Classify returns the kind of an error from below. What QEMU refused, it refused
+// because of the state that it is in.
+func Classify(err error) hypervisor.Kind {
+	if e, ok := errors.AsType[*hypervisor.Error](err); ok {
+		return e.Kind
+	}
+	if _, ok := errors.AsType[*monitor.UnsupportedError](err); ok {
+		return hypervisor.Unsupported
+	}
+	if e, ok := errors.AsType[*monitor.Error](err); ok {
+		if e.Class == monitor.CommandNotFound {
+			return hypervisor.Unsupported
+		}
+		return hypervisor.Conflict
+	}
+	switch {
+	case errors.Is(err, monitor.NotSent), errors.Is(err, context.Canceled),
+		errors.Is(err, context.DeadlineExceeded):
+		if !errors.Is(err, monitor.Unknown) {
+			return hypervisor.Transient
+		}
+	}
+	return hypervisor.Unknown
+}
+
+// Observing marks an error of something that has no effect: it may be repeated.
+func Observing(err error) error {
+	if err != nil && Classify(err) == hypervisor.Unknown {
+		return &hypervisor.Error{Kind: hypervisor.Transient, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,329 @@
+// Package qemu starts QEMUs and tells one what to do: processes that outlive us,
+// what they must be told before memory and disks move, and what is left of them.
+//
+// It knows one process at a time and nothing of journals, of other hosts, or of
+// what is due next.
+package qemu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/digitalocean/go-qemu/qmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// A Launcher is how one host runs QEMUs.
+type Launcher struct {
+	Path     string // of the program
+	Features probe.Features
+	Timeout  time.Duration                            // how long a QEMU may take to answer
+	TLS      *TLS                                     // how to encrypt; nil is not at all
+	Passed   bool                                     // QEMU is given connections, and makes none
+	Monitor  func(socket string) (qmp.Monitor, error) // nil is package monitor's
+	Args     []string                                 // added to those of every QEMU
+	// Dir and Disks return the private directories of a VM: of its sockets and
+	// logs, and of its local disks.
+	Dir, Disks func(hypervisor.VMID) string
+}
+
+// TLS is how migration traffic is encrypted. Both hosts need it.
+type TLS struct {
+	// Dir has ca-cert.pem, server-cert.pem, server-key.pem, client-cert.pem and
+	// client-key.pem, or, with PSK, keys.psk.
+	// Source: QEMU 7.2 docs/system/tls.rst.
+	Dir string
+	// PSK uses pre-shared keys instead of certificates.
+	PSK bool
+	// Hostname is the name that certificates of targets carry. Default: the one
+	// that the source connects to.
+	Hostname string
+}
+
+// An Instance is a QEMU that runs, or ran, a VM.
+type Instance struct {
+	qapi.QEMU
+	Client monitor.Client
+	Proc   *process.Process
+	Events *monitor.Subscription
+
+	launcher *Launcher
+}
+
+// Settings are how this host runs a VM.
+func (l *Launcher) Settings(vm hypervisor.VMID) machine.Settings {
+	return machine.Settings{
+		Dir: l.Dir(vm), Accelerator: l.Features.Accelerator, CPU: l.Features.CPU, Console: true,
+		LocalDisk: func(name string) string { return filepath.Join(l.Disks(vm), name) },
+		Extra:     l.Args,
+	}
+}
+
+// DiskPath returns where the image of a disk is on this host.
+func (l *Launcher) DiskPath(vm hypervisor.VMID, d hypervisor.Disk) string {
+	if d.Local() {
+		return l.Settings(vm).LocalDisk(d.Name)
+	}
+	return d.Path
+}
+
+// Resolved returns a VM whose machine type has its full name: another version of
+// QEMU takes an alias for another machine.
+func (l *Launcher) Resolved(vm hypervisor.VM) hypervisor.VM {
+	hw := hypervisor.Hardware{}
+	if vm.Hardware != nil {
+		hw = *vm.Hardware
+	}
+	if hw.Machine == "" {
+		hw.Machine = "q35"
+	}
+	if full, known := l.Features.Machine(hw.Machine); known {
+		hw.Machine = full
+	}
+	vm.Hardware = &hw
+	return vm
+}
+
+func logFile(s machine.Settings) string { return filepath.Join(s.Dir, "qemu.log") }
+
+// Launch starts a QEMU whose guest stands. It answers Invalid with QEMU's own
+// words when it does not take the VM.
+func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) (*Instance, error) {
+	s := l.Settings(vm.ID)
+	s.Incoming = incoming
+	vm = l.Resolved(vm)
+	args, err := machine.Args(vm, s)
+	if err != nil {
+		return nil, fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	if err := Clean(s); err != nil {
+		return nil, fault.Refuse(hypervisor.Transient, "remove what an earlier QEMU left: %v", err)
+	}
+	proc, err := process.Start(process.Spec{Path: l.Path, Args: args, Dir: s.Dir,
+		Log: logFile(s)})
+	if err != nil {
+		return nil, fault.Refuse(hypervisor.Transient, "%v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	in, err := l.connect(ctx, s, proc)
+	if err == nil {
+		return in, nil
+	}
+	if proc.Ended() {
+		err = fault.Refuse(hypervisor.Invalid, "QEMU did not start: %s", LastWords(s))
+	}
+	_ = proc.Kill()
+	<-proc.Done() // a child that was killed ends
+	return nil, errors.Join(err, proc.Close(), Clean(s))
+}
+
+// Clean removes the sockets and the log of a QEMU that has ended.
+func Clean(s machine.Settings) error {
+	var bad []error
+	for _, path := range []string{s.QMP(), s.PIDFile(), s.ConsoleSocket(), s.DebugSocket(),
+		logFile(s), MigrationSocket(s), DisksSocket(s)} {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			bad = append(bad, err)
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// LastWords returns the end of what a QEMU said on its standard error.
+func LastWords(s machine.Settings) string {
+	const most = 2000
+	f, err := os.Open(logFile(s))
+	if err != nil {
+		return "it said nothing"
+	}
+	defer f.Close()
+	if i, err := f.Stat(); err == nil && i.Size() > most {
+		_, _ = f.Seek(-most, 2) // otherwise more is read than is wanted
+	}
+	text := make([]byte, most)
+	n, _ := f.Read(text)
+	words := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:n]), "?")), " ")
+	if words == "" {
+		return "it said nothing"
+	}
+	return words
+}
+
+// connect reaches the monitor of a process, as soon as it listens.
+func (l *Launcher) connect(ctx context.Context, s machine.Settings, proc *process.Process,
+) (*Instance, error) {
+	ended, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-proc.Done():
+			cancel()
+		case <-stop:
+		}
+	}()
+	for {
+		client, err := l.dialMonitor(ended, s.QMP())
+		if err == nil {
+			return &Instance{QEMU: qapi.QEMU{Conn: client}, Client: client, Proc: proc,
+				Events: client.Subscribe(), launcher: l}, nil
+		}
+		select {
+		case <-ended.Done():
+			return nil, fault.Refuse(hypervisor.Transient, "its QEMU does not answer: %v", err)
+		case <-time.After(2 * time.Millisecond): // QEMU makes the socket when it can serve it
+		}
+	}
+}
+
+func (l *Launcher) dialMonitor(ctx context.Context, socket string) (monitor.Client, error) {
+	c := monitor.Config{Path: socket, Timeout: l.Timeout}
+	if l.Monitor == nil {
+		return monitor.Dial(ctx, c)
+	}
+	if _, err := os.Stat(socket); err != nil {
+		return nil, err
+	}
+	m, err := l.Monitor(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Connect(); err != nil {
+		return nil, err
+	}
+	return monitor.Adapt(m, c)
+}
+
+// Ended reports whether the process has ended.
+func (in *Instance) Ended() bool { return in.Proc.Ended() }
+
+// Dies reports whether a QEMU that failed to answer has ended: its monitor breaks
+// a moment before.
+func (in *Instance) Dies(ctx context.Context) bool {
+	if in.Client.Err() == nil {
+		return in.Proc.Ended()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return in.Proc.Wait(ctx) == nil
+}
+
+// Kill ends the process and waits until it has ended.
+func (in *Instance) Kill(ctx context.Context) error {
+	if err := in.Proc.Kill(); err != nil && !errors.Is(err, process.ErrGone) {
+		return fault.Refuse(hypervisor.Transient, "end its QEMU: %w", err)
+	}
+	if err := in.Proc.Wait(ctx); err != nil {
+		return fault.Refuse(hypervisor.Transient,
+			"its QEMU was killed and has not ended yet: %w", err)
+	}
+	return nil
+}
+
+// LetGo ends what we hold of a QEMU, and does nothing to it.
+func (in *Instance) LetGo() {
+	_ = in.Client.Close() // QEMU does not mind
+	_ = in.Proc.Close()
+}
+
+// Pin binds the threads of the virtual CPUs.
+func (in *Instance) Pin(ctx context.Context, vm hypervisor.VM) error {
+	if vm.Hardware == nil || len(vm.Hardware.Pins) == 0 {
+		return nil
+	}
+	cpus, err := in.CPUs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range cpus {
+		if c.Index >= len(vm.Hardware.Pins) {
+			continue
+		}
+		if err := in.Proc.Pin(c.Thread, vm.Hardware.Pins[c.Index]); err != nil {
+			return fault.Refuse(hypervisor.Invalid, "pin CPU %d: %v", c.Index, err)
+		}
+	}
+	return nil
+}
+
+// Mirrors returns the copies of local disks that are being made, those that QEMU
+// does not know any more included.
+func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]qapi.Job, error) {
+	local := Locals(vm)
+	if len(local) == 0 {
+		return nil, nil
+	}
+	known, err := in.QueryJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]qapi.Job, 0, len(local))
+	for _, d := range local {
+		m := qapi.Job{ID: MirrorID(d.Name), Status: qapi.JobNull}
+		for _, k := range known {
+			if k.ID == m.ID {
+				m = k
+			}
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// MirrorID returns what the copy of a local disk is called in QEMU.
+func MirrorID(disk string) string { return "mirror." + machine.NodeName(disk) }
+
+// MigrationSocket is where an incoming QEMU listens for memory, between hosts on
+// one machine.
+func MigrationSocket(s machine.Settings) string { return filepath.Join(s.Dir, "migrate.sock") }
+
+// DisksSocket is where it listens for local disks.
+func DisksSocket(s machine.Settings) string     { return filepath.Join(s.Dir, "disks.sock") }
+
+// String names the process for people.
+func (in *Instance) String() string { return fmt.Sprintf("process %d", in.Proc.Identity().PID) }
+
+// Locals lists the disks that move with the VM.
+func Locals(vm hypervisor.VM) []hypervisor.Disk {
+	if vm.Hardware == nil {
+		return nil
+	}
+	var list []hypervisor.Disk
+	for _, d := range vm.Hardware.Disks {
+		if d.Local() {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Adopt takes over a QEMU that an earlier process of ours has started. One that
+// does not answer is waited for no longer than the context lasts.
+func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *process.Process,
+) (*Instance, error) {
+	socket := l.Settings(vm).QMP()
+	client, err := l.dialMonitor(ctx, socket)
+	if err != nil { // it hangs, or just begins: who watches it tries again
+		client, err = monitor.Prepare(monitor.Config{Path: socket, Timeout: l.Timeout})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &Instance{QEMU: qapi.QEMU{Conn: client}, Client: client, Proc: proc,
+		Events: client.Subscribe(), launcher: l}, nil
+}

@@ -1,0 +1,164 @@
+package qemu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// ListenForDisks exports the local disks of a VM from a waiting QEMU, and returns
+// where: at an IP address, or, without one, at a unix socket.
+func (in *Instance) ListenForDisks(ctx context.Context, vm hypervisor.VM, listen string,
+) (string, error) {
+	disks := Locals(vm)
+	if len(disks) == 0 {
+		return "", nil
+	}
+	_ = in.NBDStop(ctx) // of an attempt that we did not survive
+	creds := ""
+	if t := in.launcher.TLS; t != nil {
+		creds = credentials
+	}
+	at := qapi.Socket{Type: "unix", Path: DisksSocket(in.launcher.Settings(vm.ID))}
+	if listen != "" {
+		port, err := FreePort(listen)
+		if err != nil {
+			return "", fault.Refuse(hypervisor.Transient, "find a port for disks: %v", err)
+		}
+		at = qapi.Socket{Type: "inet", Host: listen, Port: strconv.Itoa(port)}
+	}
+	if err := in.NBDStart(ctx, at, creds); err != nil {
+		return "", err
+	}
+	for _, disk := range disks {
+		if err := in.NBDExport(ctx, machine.NodeName(disk.Name), disk.Name); err != nil {
+			return "", err
+		}
+	}
+	if at.Type == "unix" {
+		return "unix:" + at.Path, nil
+	}
+	return "tcp:" + net.JoinHostPort(at.Host, at.Port), nil
+}
+
+// FreePort finds a port for QEMU, which does not always tell which one it has
+// chosen.
+func FreePort(ip string) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Mirror begins to copy the local disks of a VM to where the target exports its
+// own.
+func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string) error {
+	network, where, _ := strings.Cut(to, ":")
+	server := map[string]any{"type": "unix", "path": where}
+	if network == "tcp" {
+		host, port, err := net.SplitHostPort(where)
+		if err != nil {
+			return fault.Refuse(hypervisor.Invalid,
+				"the target exports its disks at %q: %v", to, err)
+		}
+		server = map[string]any{"type": "inet", "host": host, "port": port}
+	}
+	for _, disk := range Locals(vm) {
+		node := map[string]any{"driver": "nbd", "node-name": mirrorNode(disk.Name),
+			"server": server, "export": disk.Name}
+		if t := in.launcher.TLS; t != nil {
+			node["tls-creds"] = credentials
+			if t.Hostname != "" {
+				node["tls-hostname"] = t.Hostname
+			}
+		}
+		if err := in.BlockdevAdd(ctx, node); err != nil {
+			return fmt.Errorf("reach disk %s at the target: %w", disk.Name, err)
+		}
+		err := in.BlockdevMirror(ctx, MirrorID(disk.Name), machine.NodeName(disk.Name),
+			mirrorNode(disk.Name))
+		if err != nil {
+			return fmt.Errorf("copy disk %s: %w", disk.Name, err)
+		}
+	}
+	return nil
+}
+
+func mirrorNode(disk string) string { return "to." + machine.NodeName(disk)[len("disk."):] }
+
+// FinishMirrors lets copies that are ready end. The guest stands, so that they
+// are complete then.
+func (in *Instance) FinishMirrors(ctx context.Context, vm hypervisor.VM) error {
+	jobs, err := in.Mirrors(ctx, vm)
+	for _, j := range jobs {
+		if j.Status == qapi.JobReady || j.Status == qapi.JobStandby {
+			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, false))
+		}
+	}
+	return err
+}
+
+// DropMirrors removes all that copying disks has left in the source's QEMU. It
+// answers Transient as long as a copy is ending.
+func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
+	jobs, err := in.Mirrors(ctx, vm)
+	for _, j := range jobs {
+		switch j.Status {
+		case qapi.JobNull:
+		case qapi.JobConcluded:
+			err = errors.Join(err, in.JobDismiss(ctx, j.ID))
+		default:
+			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true),
+				fault.Refuse(hypervisor.Transient, "%s is ending", j.ID)) // then Keep is due again
+		}
+	}
+	if err != nil {
+		return err
+	}
+	nodes, err := in.QueryNamedNodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, disk := range Locals(vm) {
+		for _, n := range nodes {
+			if n.Name == mirrorNode(disk.Name) {
+				err = errors.Join(err, in.BlockdevDel(ctx, n.Name))
+			}
+		}
+	}
+	return err
+}
+
+// Plug gives the last disk of vm to its QEMU. What we did not survive to note is
+// there already.
+func (in *Instance) Plug(ctx context.Context, vm hypervisor.VM) error {
+	i := len(vm.Hardware.Disks) - 1
+	name := vm.Hardware.Disks[i].Name
+	nodes, err := in.QueryNamedNodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.Name == machine.NodeName(name) {
+			return nil
+		}
+	}
+	node := machine.DiskNode(vm, i, in.launcher.Settings(vm.ID))
+	if err := in.BlockdevAdd(ctx, node); err != nil {
+		return fault.Refuse(hypervisor.Invalid, "disk %s: %w", name, err)
+	}
+	if err := in.DeviceAdd(ctx, machine.DiskDevice(vm.Hardware, i)); err != nil {
+		return errors.Join(err, in.BlockdevDel(ctx, machine.NodeName(name)))
+	}
+	return nil
+}

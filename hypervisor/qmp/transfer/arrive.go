@@ -1,0 +1,312 @@
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// Receive opens a target. It answers Conflict for a VM that the host runs or
+// keeps and for a job that it was told to discard, NoRoom when the VM does not
+// fit, Invalid when QEMU does not take it. The caller holds the domain's turn.
+func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
+) (hypervisor.Address, error) {
+	d := move{of}
+	h := d.Node
+	if in.Job == "" || in.VM.ID == "" {
+		return "", fault.Refuse(hypervisor.Invalid, "a job and a VM must be named: %+v", in)
+	}
+	l, _, err := d.Look(ctx)
+	if err != nil {
+		return "", fault.Observing(err)
+	}
+	rec, _, _ := d.Present()
+	state := hypervisor.Absent
+	if rec != nil {
+		state = life.State(rec, h.Job(rec.Job), l)
+	}
+	old := h.Job(in.Job)
+	switch {
+	case old != nil && old.Refused:
+		return "", fault.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
+	case old != nil && (old.Role != journal.Target || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
+		return "", fault.Refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
+	case old != nil && rec != nil && rec.Job == in.Job && state != hypervisor.Shutoff:
+		return d.address(old), nil
+	case old != nil:
+		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here: %v", in.Job,
+			old.Last.Status)
+	case domain.Occupies(state):
+		return "", fault.Refuse(hypervisor.Conflict, "it is %v here", state)
+	}
+	return d.open(ctx, in)
+}
+
+// open starts a QEMU that waits for the VM.
+func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
+	h := d.Node
+	before := d.Record()
+	if err := h.Check(in.VM); err != nil {
+		return "", err
+	}
+	if err := h.Reserve(d.Domain, in.VM); err != nil {
+		return "", err
+	}
+	secret := make([]byte, 16)
+	rand.Read(secret) // never fails
+	job := &journal.Job{ID: in.Job, VM: in.VM, Role: journal.Target, Stage: journal.Listening,
+		Hold: in.Hold, Token: hex.EncodeToString(secret), Started: time.Now().UTC(),
+		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory}}
+	rec := &journal.Domain{VM: in.VM, Own: before != nil && before.Own, Rest: hypervisor.Shutoff,
+		Job: in.Job, Boot: h.Boot}
+	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))
+	if err == nil {
+		err = d.MakeDisks(ctx, in.VM, true)
+	}
+	var vm *qemu.Instance
+	if err == nil {
+		vm, err = h.QEMU.Launch(ctx, in.VM, true)
+	}
+	if err != nil {
+		return "", errors.Join(err, h.ForgetJob(job.ID), d.Undo(before))
+	}
+	d.Attach(vm)
+	return d.address(job), nil
+}
+
+// address returns where sources of a job find this host, and how they show that
+// they are one.
+func (d move) address(j *journal.Job) hypervisor.Address {
+	u := d.Node.Here
+	u.RawQuery = url.Values{"token": {j.Token}}.Encode()
+	return hypervisor.Address(u.String())
+}
+
+// digest stands for a VM's description, to compare it across hosts.
+func digest(vm hypervisor.VM) string {
+	if vm.Hardware == nil {
+		vm.Hardware = &hypervisor.Hardware{}
+	}
+	text, err := json.Marshal(vm)
+	if err != nil {
+		panic("qmp: a VM is nothing but words and numbers: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Hear answers what a source says about a job. The caller holds the domain's turn.
+func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover.Answer, error) {
+	var none handover.Answer
+	d := move{of}
+	rec, job, vm := d.Present()
+	if j := d.Node.Job(m.Job); m.Say == handover.Stopped && j.Stage == journal.Activating {
+		return none, nil // it was heard before
+	}
+	switch {
+	case rec == nil || job == nil || job.ID != m.Job || job.Role != journal.Target ||
+		!job.Stage.Live():
+		return none, fault.Refuse(hypervisor.Conflict, "the target's host expects it no more")
+	case m.Say == handover.Stopped:
+		return none, d.hearStopped(ctx, m)
+	case vm == nil:
+		return none, fault.Refuse(hypervisor.Transient, "the target's QEMU is being looked for")
+	case m.Say == handover.Prepare:
+		return d.prepare(ctx, m, vm)
+	}
+	return none, fault.Refuse(hypervisor.Unsupported, "message %q is not known here", m.Say)
+}
+
+// hearStopped notes that the source has stopped for good, and does what is due
+// then.
+func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
+	job := d.Node.Job(m.Job)
+	if !job.Stopped {
+		err := d.PutJob(false, func(j *journal.Job) {
+			j.Stopped, j.Resting, j.Last.Downtime = true, m.Paused, m.Downtime
+			j.Heard = time.Now().UTC()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.Settle(ctx)
+	if j := d.Node.Job(m.Job); j.Stage == journal.Discarded {
+		return fault.Refuse(hypervisor.Conflict, "the target ended before it ran: %s", j.Last.Error)
+	}
+	d.Changed() // look again when it is due
+	return nil
+}
+
+// prepare makes the target's QEMU listen, or answers where it does already.
+func (d move) prepare(ctx context.Context, m *handover.Message, vm *qemu.Instance,
+) (handover.Answer, error) {
+	job := d.Node.Job(m.Job)
+	answer := func(p *journal.Prepared) (handover.Answer, error) {
+		return handover.Answer{URI: p.URI, Disks: p.Disks}, nil
+	}
+	now, err := vm.QueryMigrate(ctx)
+	switch {
+	case err != nil:
+		return handover.Answer{}, fault.Observing(err)
+	case m.Machine != digest(d.Node.QEMU.Resolved(job.VM)):
+		return handover.Answer{}, fault.Refuse(hypervisor.Invalid,
+			"the target was opened for another description of the VM: they must be equal")
+	case job.Prepared != nil && postcopy(now.Status):
+		return d.prepareAgain(ctx, vm, now.Status)
+	case job.Prepared != nil && job.Prepared.Options != m.Options || job.Stopped:
+		return handover.Answer{}, fault.Refuse(hypervisor.Conflict,
+			"the target was prepared before")
+	case job.Prepared != nil:
+		return answer(job.Prepared)
+	}
+	p := &journal.Prepared{Options: m.Options}
+	if !m.Cold {
+		if p.URI, err = d.listenForMemory(ctx, vm, m.Options, now); err != nil {
+			return handover.Answer{}, err
+		}
+	}
+	if p.Disks, err = vm.ListenForDisks(ctx, d.Record().VM, d.Node.Listen); err != nil {
+		return handover.Answer{}, err
+	}
+	err = d.PutJob(false, func(j *journal.Job) {
+		j.Prepared, j.Cold, j.Resting = p, m.Cold, m.Paused
+	})
+	if err != nil {
+		return handover.Answer{}, err
+	}
+	return answer(p)
+}
+
+func postcopy(s qapi.MigrationStatus) bool {
+	return s == qapi.PostcopyActive || s == qapi.PostcopyPaused || s == qapi.PostcopyRecover
+}
+
+// listenForMemory opens the migration's socket of a QEMU and returns where it is.
+func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
+	o hypervisor.TransferOptions, now qapi.Migration) (string, error) {
+	if err := vm.Configure(ctx, o, qemu.AtTarget, false); err != nil {
+		return "", err
+	}
+	if len(now.Sockets) == 0 { // else it does so already, and we died before we noted it
+		uri := "unix:" + qemu.MigrationSocket(d.Node.QEMU.Settings(d.ID))
+		if d.Node.Listen != "" {
+			uri = "tcp:" + net.JoinHostPort(d.Node.Listen, "0")
+		}
+		err := vm.MigrateIncoming(ctx, uri)
+		if err == nil {
+			now, err = vm.QueryMigrate(ctx)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return d.uri(now.Sockets)
+}
+
+// uri returns where QEMU said that it listens.
+func (d move) uri(sockets []qapi.Socket) (string, error) {
+	for _, s := range sockets {
+		switch s.Type {
+		case "inet":
+			return "tcp:" + net.JoinHostPort(d.Node.Listen, s.Port), nil
+		case "unix":
+			return "unix:" + s.Path, nil
+		}
+	}
+	return "", fault.Refuse(hypervisor.Unsupported,
+		"the target's QEMU does not say where it listens")
+}
+
+// prepareAgain makes the QEMU of a broken post-copy listen for the rest of its
+// memory.
+func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.MigrationStatus,
+) (handover.Answer, error) {
+	if status == qapi.PostcopyActive { // its source knows better
+		if err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil); err != nil {
+			return handover.Answer{}, err
+		}
+	}
+	uri := "unix:" + qemu.MigrationSocket(d.Node.QEMU.Settings(d.ID))
+	if listen := d.Node.Listen; listen != "" {
+		port, err := qemu.FreePort(listen)
+		if err != nil {
+			return handover.Answer{}, err
+		}
+		uri = "tcp:" + net.JoinHostPort(listen, strconv.Itoa(port))
+	}
+	err := vm.Client.ExecuteOOB(ctx, "migrate-recover", map[string]any{"uri": uri}, nil)
+	if _, refused := errors.AsType[*monitor.Error](err); refused && status == qapi.PostcopyRecover {
+		return handover.Answer{}, fault.Refuse(hypervisor.Conflict,
+			"it is being recovered: %w", err)
+	}
+	return handover.Answer{URI: uri}, err
+}
+
+// letArrive lets the guest of a target run: it has everything, and its source has
+// stopped for good. That it may run is written first.
+func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
+	seen := d.Seen()
+	rests := d.Node.Job(d.Record().Job).Resting
+	err := d.PutJob(false, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Activating, hypervisor.JobSucceeded
+		if !seen.Complete() {
+			j.Last.Status, j.Last.Mode = hypervisor.JobActive, hypervisor.PostCopy
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = d.Put(false, func(r *journal.Domain) { r.Own, r.Ran, r.Paused = true, true, rests })
+	if err != nil {
+		return err
+	}
+	if len(qemu.Locals(d.Record().VM)) > 0 {
+		if err := vm.NBDStop(ctx); err != nil {
+			return err
+		}
+	}
+	if !rests {
+		if err := vm.Cont(ctx); err != nil {
+			return err
+		}
+	}
+	err = d.PutJob(true, func(j *journal.Job) {
+		if !j.Heard.IsZero() {
+			j.Last.Downtime += time.Since(j.Heard)
+		}
+	})
+	return errors.Join(err, d.Put(true, func(*journal.Domain) {}), vm.Pin(ctx, d.Record().VM))
+}
+
+// arriveCold keeps a VM that has come at rest.
+func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Activating, hypervisor.JobSucceeded
+	})
+	if err != nil {
+		return err
+	}
+	err = d.Put(true, func(r *journal.Domain) { r.Own, r.Ending = true, true })
+	if err != nil || len(qemu.Locals(d.Record().VM)) == 0 {
+		return errors.Join(err, vm.Kill(ctx))
+	}
+	return errors.Join(vm.NBDStop(ctx), vm.Kill(ctx)) // what was written is flushed first
+}

@@ -1,0 +1,71 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// migrateCold moves a VM at rest: its definition, which the target has, and its
+// local disks, which a QEMU copies whose guest never runs.
+func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
+	h, rec := d.Node, d.Record()
+	copies := len(qemu.Locals(rec.VM)) > 0
+	if copies {
+		if err := h.Reserve(d.Domain, rec.VM); err != nil {
+			return err
+		}
+	}
+	answer, err := d.agree(ctx, out, handover.Message{Cold: true})
+	if err != nil {
+		h.Unreserve(d.Domain)
+		return err
+	}
+	job := d.newJob(out)
+	job.Cold = true
+	job.Prepared = &journal.Prepared{Options: out.Options, Disks: answer.Disks}
+	if !copies {
+		if err := d.enlist(job); err != nil {
+			return err
+		}
+		d.announce(0)
+		return nil
+	}
+	job.Stage = journal.Mirroring
+	if err := d.enlist(job); err != nil {
+		h.Unreserve(d.Domain)
+		return err
+	}
+	return d.copyCold(ctx, answer.Disks)
+}
+
+// copyCold starts a QEMU for the disks and begins to copy them.
+func (d move) copyCold(ctx context.Context, to string) error {
+	vm, err := d.Node.QEMU.Launch(ctx, d.Record().VM, false)
+	if err != nil {
+		return errors.Join(err, d.Bury())
+	}
+	d.Attach(vm)
+	err = vm.Encrypt(ctx, qemu.AtSource, nil)
+	if err == nil {
+		err = vm.Mirror(ctx, d.Record().VM, to)
+	}
+	if err != nil {
+		return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
+	}
+	d.Changed()
+	return nil
+}
+
+// endCold ends the QEMU that copied disks.
+func (d move) endCold(ctx context.Context, vm *qemu.Instance) error {
+	if vm == nil {
+		return nil
+	}
+	err := d.Put(true, func(r *journal.Domain) { r.Ending = true })
+	return errors.Join(err, vm.Kill(ctx))
+}

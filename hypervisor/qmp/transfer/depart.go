@@ -1,0 +1,305 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// Migrate begins to send a VM. It answers Transient when the target's host cannot
+// be reached, and Conflict for a VM that cannot be sent now. One that is Shutoff
+// moves cold. The caller holds the domain's turn.
+func Migrate(ctx context.Context, of *domain.Domain, out hypervisor.Outgoing) error {
+	d := move{of}
+	h := d.Node
+	if out.Job == "" {
+		return fault.Refuse(hypervisor.Invalid, "the job has no name")
+	}
+	if err := h.QEMU.CheckOptions(out.Options); err != nil {
+		return err
+	}
+	if old := h.Job(out.Job); old != nil {
+		if old.Role == journal.Source && old.VM.ID == out.VM {
+			return nil
+		}
+		return fault.Refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
+	}
+	rec, job, vm := d.Present()
+	if rec == nil {
+		return fault.Refuse(hypervisor.NotFound, "no such VM")
+	}
+	l, m, err := d.Look(ctx)
+	if err != nil {
+		return fault.Observing(err)
+	}
+	state := life.State(rec, job, l)
+	switch {
+	case job != nil && job.Role == journal.Source && (job.Stage == journal.Sending ||
+		job.Stage == journal.Mirroring):
+		return fault.Refuse(hypervisor.Conflict, "job %s is under way", job.ID)
+	case len(m.Blocked) > 0:
+		return fault.Refuse(hypervisor.Conflict,
+			"QEMU cannot move it: %s", strings.Join(m.Blocked, "; "))
+	case state == hypervisor.Shutoff:
+		return d.migrateCold(ctx, out)
+	case state == hypervisor.Running || state == hypervisor.Paused ||
+		state == hypervisor.Rebooting:
+		return d.migrateLive(ctx, out, vm, state == hypervisor.Paused)
+	}
+	return fault.Refuse(hypervisor.Conflict, "it is %v", state)
+}
+
+// newJob is what is kept of a job that this host sends.
+func (d move) newJob(out hypervisor.Outgoing) *journal.Job {
+	now := time.Now().UTC()
+	return &journal.Job{ID: out.Job, VM: d.Record().VM, Role: journal.Source,
+		Stage: journal.Sending, Started: now, Target: out.Target, Address: out.Address,
+		Options: out.Options, Last: hypervisor.Progress{Job: out.Job, Started: now,
+			Total: d.Record().VM.Memory}}
+}
+
+// migrateLive agrees with the target's host how it will be done, and begins.
+func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu.Instance,
+	paused bool) error {
+	copies := len(qemu.Locals(d.Record().VM)) > 0
+	answer, err := d.agree(ctx, out, handover.Message{Paused: paused || out.Options.StartPaused})
+	if err != nil {
+		return err
+	}
+	if err := vm.Configure(ctx, out.Options, qemu.AtSource, copies); err != nil {
+		return err
+	}
+	job := d.newJob(out)
+	job.Prepared = &journal.Prepared{Options: out.Options, URI: answer.URI, Disks: answer.Disks}
+	if copies {
+		job.Stage = journal.Mirroring
+	}
+	if err := d.enlist(job); err != nil {
+		return err
+	}
+	if copies {
+		err = vm.Mirror(ctx, d.Record().VM, answer.Disks)
+	} else {
+		err = d.transfer(ctx, vm, answer.URI, false)
+	}
+	if err == nil || fault.Classify(err) == hypervisor.Unknown {
+		d.Changed()
+		return err
+	}
+	return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
+}
+
+// enlist notes that the domain takes part in a job, before it does.
+func (d move) enlist(job *journal.Job) error {
+	if err := d.Node.PutJob(job, false); err != nil {
+		return err
+	}
+	return d.Put(false, func(r *journal.Domain) { r.Job, r.Unresolved = job.ID, false })
+}
+
+// agree tells the target's host what will come, and returns where it is to go.
+func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m handover.Message,
+) (*handover.Answer, error) {
+	m.Say, m.Job, m.VM, m.Options = handover.Prepare, out.Job, out.VM, out.Options
+	m.Machine = digest(d.Node.QEMU.Resolved(d.Record().VM))
+	d.HangUp()
+	conn, err := d.Node.Reach(ctx, out.Address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	answer, err := conn.Ask(ctx, &m)
+	if err != nil { // the target can be asked again: nothing has begun
+		conn.Close()
+		return nil, fault.Refuse(hypervisor.Transient, "ask the target's host: %v", err)
+	}
+	if err := answer.Err(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	d.Link = conn
+	return answer, nil
+}
+
+// transfer makes QEMU connect and send, or go on with sending. With a Dial of the
+// caller's, we connect, and QEMU is given the connection.
+func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resume bool) error {
+	if !d.Node.QEMU.Passed {
+		return vm.Migrate(ctx, uri, resume)
+	}
+	network, where, _ := strings.Cut(uri, ":")
+	conn, err := d.Node.Dial(ctx, network, where)
+	if err != nil {
+		return fault.Refuse(hypervisor.Transient, "connect to the target: %v", err)
+	}
+	defer conn.Close() // QEMU has its own copy
+	f, ok := conn.(interface{ File() (*os.File, error) })
+	if !ok {
+		return fault.Refuse(hypervisor.Unsupported,
+			"a connection of type %T cannot be passed on", conn)
+	}
+	file, err := f.File()
+	if err != nil {
+		return fault.Refuse(hypervisor.Transient, "pass on the connection: %v", err)
+	}
+	defer file.Close()
+	if err := vm.Client.SendFile(ctx, "migration", file); err != nil {
+		return err
+	}
+	return vm.Migrate(ctx, "fd:migration", resume)
+}
+
+// send begins with the memory when the disks are copied. Cold, there is none.
+func (d move) send(ctx context.Context, vm *qemu.Instance) error {
+	if err := d.PutJob(false, func(j *journal.Job) { j.Stage = journal.Sending }); err != nil {
+		return err
+	}
+	job := d.Node.Job(d.Record().Job)
+	if job.Cold {
+		return nil
+	}
+	return d.transfer(ctx, vm, job.Prepared.URI, false)
+}
+
+// keep notes that the transfer has ended and the VM stays here.
+func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) error {
+	d.HangUp()
+	rec, job, _ := d.Present()
+	if len(qemu.Locals(rec.VM)) > 0 {
+		if err := vm.DropMirrors(ctx, d.Record().VM); err != nil {
+			return err
+		}
+	}
+	if job.GuestPaused && !rec.Paused {
+		if err := vm.Cont(ctx); err != nil {
+			return err
+		}
+	}
+	last := progress(job, m)
+	last.Status = hypervisor.JobFailed
+	if m.Status == qapi.Cancelled {
+		last.Status = hypervisor.JobCancelled
+	}
+	return d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Kept, last })
+}
+
+// giveUp ends a job whose transfer has not begun, or whose disks cannot be copied.
+func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobStatus) error {
+	d.HangUp()
+	job := d.Node.Job(d.Record().Job)
+	var why string
+	if len(qemu.Locals(job.VM)) > 0 {
+		ms, err := vm.Mirrors(ctx, job.VM)
+		for _, m := range ms {
+			if m.Error != "" {
+				why += fmt.Sprintf("copy %s: %s ", m.ID, m.Error)
+			}
+		}
+		if err = errors.Join(err, vm.DropMirrors(ctx, d.Record().VM)); err != nil {
+			return err
+		}
+	}
+	if job.Stage == journal.Sending && !job.Cold {
+		if m, err := vm.QueryMigrate(ctx); err == nil && m.Status == qapi.PreSwitchover {
+			return vm.MigrateCancel(ctx) // then Keep is due
+		}
+	}
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status, j.Last.Error = journal.Kept, as, why
+	})
+	if job.Cold {
+		return errors.Join(err, d.endCold(ctx, vm))
+	}
+	return err
+}
+
+// announce tells the target's host that the guest has stopped for good, so long
+// ago, until it has heard. The outcome counts as unknown when it cannot be told, and as known
+// again when it can.
+func (d move) announce(stood time.Duration) {
+	rec, job, _ := d.Present()
+	ctx, cancel := context.WithCancel(d.Node.Life)
+	conn, began := d.Link, time.Now()
+	d.Link, d.Announcing = nil, cancel
+	m := &handover.Message{Say: handover.Stopped, Job: job.ID, VM: d.ID, Downtime: stood,
+		Paused: rec.Paused || job.Options.StartPaused}
+	d.Node.Running.Go(func() {
+		defer cancel()
+		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+			err := d.tell(ctx, conn, m, job.Address)
+			conn = nil
+			if ctx.Err() != nil {
+				return
+			}
+			m.Downtime = stood + time.Since(began)
+			final := d.told(ctx, err, time.Since(began) > d.Node.Patience)
+			if final {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	})
+}
+
+// tell says it once, over conn if there is one.
+func (d move) tell(ctx context.Context, conn *handover.Conn, m *handover.Message,
+	address hypervisor.Address) error {
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	var err error
+	if conn == nil {
+		if conn, err = d.Node.Reach(ctx, address); err != nil {
+			return err
+		}
+	}
+	defer conn.Close()
+	answer, err := conn.Ask(ctx, m)
+	if err != nil {
+		return fault.Refuse(hypervisor.Transient, "tell the target's host: %v", err)
+	}
+	return answer.Err()
+}
+
+// told notes what has become of the announcement, and reports whether no other is
+// needed.
+func (d move) told(ctx context.Context, err error, late bool) (final bool) {
+	_, release, held := d.Node.Hold(ctx, d.ID)
+	if held != nil {
+		return true
+	}
+	defer release()
+	rec, job, _ := d.Present()
+	refused := err != nil && fault.Classify(err) == hypervisor.Conflict
+	switch {
+	case rec == nil || job == nil || job.Stage != journal.Sending || ctx.Err() != nil:
+		return true
+	case err == nil:
+		err = d.PutJob(true, func(j *journal.Job) { j.Acknowledged = true })
+		if err == nil && rec.Unresolved {
+			err = d.Put(true, func(r *journal.Domain) { r.Unresolved = false })
+		}
+		d.Changed()
+		return err == nil
+	case (refused || late) && !rec.Unresolved:
+		_ = d.PutJob(true, func(j *journal.Job) { j.Last.Error = err.Error() }) // for people
+		_ = d.Put(true, func(r *journal.Domain) { r.Unresolved = true })        // tried again
+	}
+	return false
+}

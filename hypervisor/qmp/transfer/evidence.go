@@ -1,0 +1,255 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// Do performs a command that is about a migration, and reports whether it is one.
+// The caller holds the domain's turn.
+func Do(ctx context.Context, of *domain.Domain, p domain.Found, c hypervisor.Command,
+) (answered bool, err error) {
+	d := move{of}
+	switch c := c.(type) {
+	case hypervisor.Discard:
+		return true, d.discard(ctx, p, c)
+	case hypervisor.Release:
+		return true, d.release(ctx, p, c)
+	}
+	if p.Rec == nil {
+		return false, nil
+	}
+	switch c := c.(type) {
+	case hypervisor.Activate:
+		return true, d.activate(ctx, p, c)
+	case hypervisor.Resume:
+		return true, d.resume(ctx, p, c)
+	case hypervisor.Abandon:
+		return true, d.abandon(ctx, p, c)
+	}
+	return false, nil
+}
+
+// about reports whether e is about the job, or about the host for whatever job:
+// that a target was discarded once says nothing about the next one there.
+func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
+	return e.Job == "" || e.Job == job
+}
+
+// activate starts a received domain that was held. It takes evidence that the
+// source has stopped, or is dead. Who sends is not known here, only who does not:
+// the evidence must be about the VM on another host.
+func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activate) error {
+	e := c.Stopped
+	if e.Proof == hypervisor.NoProof {
+		return fault.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+	}
+	j := p.Job
+	if j == nil || j.ID != c.Job || j.Role != journal.Target {
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	}
+	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
+	switch {
+	case j.Stage == journal.Activating && (p.State.Executes() || p.State == hypervisor.Paused):
+		return nil
+	case !p.Look.Complete() || j.Stage != journal.Listening:
+		return p.Conflict()
+	case !stopped || !about(e, c.Job) || e.Host == "" || e.Host == d.Node.Name:
+		return fault.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that the source stopped",
+			e.Proof, e.VM, e.Host)
+	}
+	return d.letArrive(ctx, p.VM)
+}
+
+// discard forgets an incoming domain that has not started, and promises never to
+// receive the job. That is written before the process is ended.
+func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard) error {
+	h := d.Node
+	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == journal.Target
+	old := h.Job(c.Job)
+	switch {
+	case c.Job == "":
+		return fault.Refuse(hypervisor.Invalid, "the job has no name")
+	case here && p.Job.Stage == journal.Activating:
+		return p.Conflict()
+	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	case old != nil && old.Role == journal.Source && old.VM.ID == d.ID && old.Stage.Live():
+		return p.Conflict()
+	case old != nil && old.Role == journal.Target && old.Stage == journal.Activating:
+		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
+	}
+	promise := journal.Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	if old != nil {
+		promise = *old
+	}
+	if promise.Role != journal.Source && !promise.Refused {
+		promise.Refused, promise.Stage = true, journal.Discarded
+		if promise.Role == journal.Target && !promise.Last.Status.Final() {
+			promise.Last.Status = hypervisor.JobFailed
+			promise.Last.Error = "the target was discarded"
+		}
+		if err := h.PutJob(&promise, true); err != nil {
+			return err
+		}
+	}
+	if !here {
+		return nil
+	}
+	return d.vanish(ctx, p.VM)
+}
+
+// vanish ends an incoming domain that never ran. A VM that the host had before
+// stays.
+func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
+	rec := d.Record()
+	if !rec.Ending {
+		if err := d.Put(true, func(r *journal.Domain) { r.Ending = true }); err != nil {
+			return err
+		}
+	}
+	if vm != nil {
+		if err := vm.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	return d.Bury()
+}
+
+// resume lets a source that stopped for the switch-over run again, with evidence
+// that the target did not and will not. After post-copy began there is no way
+// back.
+func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) error {
+	j, err := d.stoppedFor(p, c.Job, c.NeverRan)
+	switch {
+	case err != nil:
+		return err
+	case j.Stage == journal.Resumed || p.State == hypervisor.Running ||
+		p.State == hypervisor.Paused || j.Cold && p.State == hypervisor.Shutoff:
+		return nil
+	case p.State != hypervisor.HandingOver && p.State != hypervisor.HandedOver:
+		return p.Conflict()
+	case j.PostCopied:
+		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
+	case !j.Cold && p.Look.Migration != qapi.Completed:
+		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
+		return fault.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that it never ran on %s",
+			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
+	}
+	if err := d.endJob(journal.Resumed, "the source resumed"); err != nil {
+		return err
+	}
+	if j.Cold || p.Rec.Paused {
+		return nil
+	}
+	if len(qemu.Locals(p.Rec.VM)) > 0 {
+		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
+			return err
+		}
+	}
+	return p.VM.Cont(ctx)
+}
+
+// endJob notes, for good, that a stopped source takes part in its job no more.
+func (d move) endJob(stage journal.Stage, why string) error {
+	d.HangUp()
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Stage = stage
+		if !j.Acknowledged {
+			j.Last.Status, j.Last.Error = hypervisor.JobFailed, why
+		}
+	})
+	return errors.Join(err, d.Put(true, func(r *journal.Domain) { r.Unresolved = false }))
+}
+
+// abandon gives up the memory of a source that stopped for the switch-over.
+func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon) error {
+	j, err := d.stoppedFor(p, c.Job, c.Dead)
+	switch {
+	case err != nil:
+		return err
+	case p.State == hypervisor.Crashed || p.State == hypervisor.Shutoff:
+		return nil
+	case p.State != hypervisor.HandingOver && p.State != hypervisor.HandedOver:
+		return p.Conflict()
+	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.ID, j.Target):
+		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
+			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
+	}
+	if err := d.endJob(journal.Abandoned, "its memory was given up"); err != nil {
+		return err
+	}
+	if p.VM == nil {
+		return d.Put(true, func(r *journal.Domain) { r.Rest = hypervisor.Crashed })
+	}
+	if err := p.VM.Kill(ctx); err != nil {
+		return err
+	}
+	return d.Bury()
+}
+
+// stoppedFor returns the job that this domain is the source of.
+func (d move) stoppedFor(p domain.Found, job hypervisor.JobID, e hypervisor.Evidence,
+) (*journal.Job, error) {
+	switch {
+	case e.Proof == hypervisor.NoProof:
+		return nil, fault.Refuse(hypervisor.Invalid, "no evidence about the target")
+	case p.Job == nil || p.Job.ID != job || p.Job.Role != journal.Source:
+		return nil, fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	}
+	return p.Job, nil
+}
+
+// release removes a source that has stopped for good, its local disks, too. It
+// refuses a domain that executes, is paused or is needed by a switch-over under
+// way.
+func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release) error {
+	e := c.Moved
+	if e.Proof == hypervisor.NoProof {
+		return fault.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+	}
+	if p.Rec == nil {
+		return nil
+	}
+	j := p.Job
+	switch {
+	case p.State == hypervisor.Receiving || p.State == hypervisor.Received ||
+		p.State.Executes() || p.State == hypervisor.Paused:
+		return p.Conflict()
+	case p.Rec.Job != "" && p.Rec.Job != c.Job:
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	case !about(e, c.Job) || !e.Moved(d.ID, d.Node.Name):
+		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
+			e.Proof, e.VM, e.Host)
+	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
+		p.Look.Migration != qapi.Completed:
+		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	}
+	d.HangUp()
+	if j != nil && j.Role == journal.Source {
+		err := d.PutJob(true, func(j *journal.Job) {
+			j.Stage, j.Last.Status = journal.Left, hypervisor.JobSucceeded
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := d.Put(true, func(r *journal.Domain) { r.Own, r.Ran, r.Ending = false, false, true })
+	if err == nil && p.VM != nil {
+		err = p.VM.Kill(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return d.Bury()
+}

@@ -1,0 +1,251 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// Progress answers how a job goes. The source's downtime ends when the target
+// holds the complete state, the target's when the guest runs there.
+func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
+) (hypervisor.Progress, error) {
+	j := n.Job(id)
+	if j == nil {
+		return hypervisor.Progress{Job: id}, nil
+	}
+	d := n.Find(j.VM.ID)
+	if d == nil {
+		return j.Last, nil
+	}
+	l, m, err := d.Look(ctx)
+	if err != nil {
+		return hypervisor.Progress{}, fault.Observing(err)
+	}
+	rec, job, _ := d.Present()
+	if rec == nil || job == nil || job.ID != id || !l.Alive {
+		return n.Job(id).Last, nil
+	}
+	p := progress(job, m)
+	p.Status, p.Mode = life.Status(rec, job, l), life.Mode(job, l)
+	if job.Stage == journal.Mirroring {
+		mirrored(&p, l.Mirrors)
+	}
+	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == journal.Target {
+		p.Error = qemu.LastWords(n.QEMU.Settings(d.ID))
+	}
+	return p, nil
+}
+
+// progress puts what QEMU tells of a migration into our terms.
+func progress(j *journal.Job, m qapi.Migration) hypervisor.Progress {
+	p := j.Last
+	if m.Status == qapi.None || m.Status == "" || !j.Stage.Live() {
+		return p
+	}
+	p.Sent = hypervisor.Bytes(m.RAM.Transferred)
+	p.Iteration = m.RAM.DirtySyncCount
+	p.Bandwidth = hypervisor.Bandwidth(math.Max(0, math.Min(m.RAM.Mbps, 1e9)) * 1e6 / 8)
+	p.DirtyRate = hypervisor.Bandwidth(m.RAM.DirtyPagesRate * m.RAM.PageSize)
+	p.Throttle = m.Throttle
+	p.Remaining = hypervisor.Bytes(m.RAM.Remaining)
+	if m.RAM.Total == 0 { // it does not know yet
+		p.Remaining = p.Total
+	}
+	if j.Role == journal.Source {
+		p.Downtime = time.Duration(m.Downtime) * time.Millisecond
+		if m.ErrorDesc != "" {
+			p.Error = m.ErrorDesc
+		}
+	}
+	if j.GuestPaused && j.Role == journal.Source {
+		p.Mode = hypervisor.PausedCopy
+	}
+	return p
+}
+
+// mirrored adds how the copies of the disks go.
+func mirrored(p *hypervisor.Progress, ms []qapi.Job) {
+	for _, m := range ms {
+		p.Sent += hypervisor.Bytes(m.Current)
+		p.Remaining += hypervisor.Bytes(m.Total - m.Current)
+		if m.Error != "" {
+			p.Error = m.Error
+		}
+	}
+}
+
+// Adjust changes a job that this host sends. The caller holds the domain's turn.
+func Adjust(ctx context.Context, of *domain.Domain, id hypervisor.JobID,
+	a hypervisor.Adjustment) error {
+	d := move{of}
+	l, _, err := d.Look(ctx)
+	if err != nil {
+		return fault.Observing(err)
+	}
+	p := domain.Found{Look: l, Job: d.Node.Job(id)}
+	p.Rec, _, p.VM = d.Present()
+	status := p.Job.Last.Status
+	if p.Rec != nil && p.Rec.Job == id {
+		status, p.State = life.Status(p.Rec, p.Job, l), life.State(p.Rec, p.Job, l)
+	}
+	switch a := a.(type) {
+	case hypervisor.Cancel:
+		return d.cancel(ctx, p, status)
+	case hypervisor.StartPostCopy:
+		return d.startPostCopy(ctx, p, status)
+	case hypervisor.PauseGuest:
+		return d.pauseGuest(ctx, p, status)
+	case hypervisor.SetDowntime:
+		return d.retune(ctx, p, a.Limit > 0, qapi.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)})
+	case hypervisor.SetBandwidth:
+		return d.retune(ctx, p, a.Limit >= 0,
+			qapi.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
+	case hypervisor.SwitchOver:
+		return d.switchOver(p, status)
+	case hypervisor.Recover:
+		return d.recover(ctx, p, a.Address)
+	}
+	return fault.Refuse(hypervisor.Unsupported, "%T", a)
+}
+
+func tooLate(s hypervisor.JobStatus) error {
+	return fault.Refuse(hypervisor.Conflict, "the job is %v", s)
+}
+
+// cancel ends a transfer before its source has stopped. QEMU may pass that point
+// while the request is on its way; it then decides, and a target that has
+// everything still is not told to start.
+func (d move) cancel(ctx context.Context, p domain.Found, status hypervisor.JobStatus) error {
+	held := p.Look.Migration == qapi.PreSwitchover && p.Job.Options.HoldSwitchOver &&
+		!p.Job.Released
+	switch {
+	case status == hypervisor.JobCancelled || status == hypervisor.JobFailed:
+		return nil // the source kept the VM, as was asked
+	case p.Job.Stage == journal.Mirroring:
+		return d.giveUp(ctx, p.VM, hypervisor.JobCancelled)
+	case p.Job.PostCopied || p.Job.Cold || !held && status != hypervisor.JobSetup &&
+		status != hypervisor.JobActive:
+		return tooLate(status)
+	}
+	return p.VM.MigrateCancel(ctx)
+}
+
+func (d move) startPostCopy(ctx context.Context, p domain.Found,
+	status hypervisor.JobStatus) error {
+	switch {
+	case !p.Job.Options.PostCopy:
+		return fault.Refuse(hypervisor.Invalid, "the job does not allow post-copy")
+	case p.Job.PostCopied && life.Mode(p.Job, p.Look) == hypervisor.PostCopy:
+		return nil
+	case status != hypervisor.JobActive || p.State == hypervisor.Stopping ||
+		p.Job.Stage != journal.Sending:
+		return fault.Refuse(hypervisor.Conflict, "the job is %v, the VM %v", status, p.State)
+	}
+	if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
+		return err
+	}
+	return p.VM.MigrateStartPostcopy(ctx)
+}
+
+func (d move) pauseGuest(ctx context.Context, p domain.Found, status hypervisor.JobStatus) error {
+	switch {
+	case p.Job.GuestPaused && p.Job.Stage.Live():
+		return nil
+	case status != hypervisor.JobSetup && status != hypervisor.JobActive || p.Job.PostCopied:
+		return tooLate(status)
+	case p.State == hypervisor.Paused: // by its operator, and stays so
+		return nil
+	case p.State != hypervisor.Running:
+		return p.Conflict()
+	}
+	if err := d.PutJob(false, func(j *journal.Job) { j.GuestPaused = true }); err != nil {
+		return err
+	}
+	return p.VM.Stop(ctx)
+}
+
+// retune changes a limit of a running transfer.
+func (d move) retune(ctx context.Context, p domain.Found, valid bool, q qapi.Parameters) error {
+	switch {
+	case !valid:
+		return fault.Refuse(hypervisor.Invalid, "the limit makes no sense")
+	case p.VM == nil || !p.Look.Alive || p.Job.Stage != journal.Sending || p.Job.Acknowledged:
+		return fault.Refuse(hypervisor.Conflict, "the job is not under way")
+	case p.Job.Cold:
+		return fault.Refuse(hypervisor.Conflict, "a VM at rest moves without limits")
+	}
+	return p.VM.SetParameters(ctx, q)
+}
+
+// switchOver lets a job go on that waits before the switch-over. It may come
+// before the job waits.
+func (d move) switchOver(p domain.Found, status hypervisor.JobStatus) error {
+	switch {
+	case !p.Job.Options.HoldSwitchOver:
+		return fault.Refuse(hypervisor.Invalid, "the job does not wait before the switch-over")
+	case p.Job.Released:
+		return nil
+	case p.Job.Stage != journal.Sending && p.Job.Stage != journal.Mirroring:
+		return tooLate(status)
+	}
+	return d.PutJob(true, func(j *journal.Job) { j.Released = true })
+}
+
+// recover goes on with a post-copy whose connection broke. A link that is only
+// silent is given up first: nothing times out by itself.
+func (d move) recover(ctx context.Context, p domain.Found, address hypervisor.Address) error {
+	switch {
+	case !p.Job.PostCopied || p.VM == nil || !postcopy(p.Look.Migration):
+		return fault.Refuse(hypervisor.Conflict, "no post-copy of the job is broken")
+	case p.Look.Migration == qapi.PostcopyRecover:
+		return nil
+	}
+	if p.Look.Migration == qapi.PostcopyActive {
+		err := p.VM.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
+		if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
+			return err
+		}
+		if err := d.awaitPause(ctx, p.VM); err != nil {
+			return err
+		}
+	}
+	out := hypervisor.Outgoing{Job: p.Job.ID, VM: d.ID, Address: address, Options: p.Job.Options}
+	answer, err := d.agree(ctx, out, handover.Message{})
+	if err != nil {
+		return err
+	}
+	defer d.HangUp()
+	return d.transfer(ctx, p.VM, answer.URI, true)
+}
+
+// awaitPause waits until a post-copy that was told to pause has.
+func (d move) awaitPause(ctx context.Context, vm *qemu.Instance) error {
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	for {
+		m, err := vm.QueryMigrate(ctx)
+		if err != nil || m.Status == qapi.PostcopyPaused {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Refuse(hypervisor.Transient,
+				"the broken post-copy does not pause: it is %s",
+				strings.TrimSpace(string(m.Status)))
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
