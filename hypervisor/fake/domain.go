@@ -27,6 +27,8 @@ type domain struct {
 	timer    *agenda.Timer      // the end of Starting, Stopping and Rebooting
 	defined  bool               // it is the host's own: it outlives its process
 	hinted   [hintKinds]bool
+
+	measuring bool // how much the guest writes
 }
 
 // define makes a domain on a host that has none of that VM.

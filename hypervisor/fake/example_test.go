@@ -32,7 +32,7 @@ func Example() {
 	}
 	fmt.Println(f.Now().Sub(start).Round(100 * time.Millisecond))
 	// Output:
-	// Succeeded 3 passes 269ms blackout
+	// Succeeded 4 passes 277ms blackout
 	// n1 HandedOver
 	// n2 Running
 	// 3.6s

@@ -1,11 +1,13 @@
 package fake
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
@@ -33,7 +35,8 @@ func NewFabric(start time.Time, m Model) *Fabric {
 	}
 }
 
-// AddHost adds a host. It refuses a host without a name or with a negative
+// AddHost adds a host. Without abilities it gets all that the model has; what the
+// model lacks no host has. It refuses a host without a name or with a negative
 // capacity (Invalid) and one that exists (Conflict).
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
@@ -49,6 +52,11 @@ func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	case f.hosts[host.Name] != nil:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Conflict, "it exists"))
 	}
+	if h.host.Abilities == 0 {
+		h.host.Abilities = hardware.Abilities
+	}
+	h.host.Abilities &= hardware.Abilities
+	h.host.Software = cmp.Or(host.Software, "godwit's model of QEMU, in virtual time")
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h
 	return h, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
@@ -112,8 +113,8 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 }
 
 // Receive opens a target. It answers Conflict for a VM that the host runs or
-// keeps, and for a job that it was told to discard: that promise outlives a
-// request that was on its way.
+// keeps, for a job that has ended here, and for one that it was told to discard:
+// that promise outlives a request that was on its way.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	return call(ctx, h, operation{"Receive", "Receive", in.VM.ID},
 		func() (hypervisor.Address, error) { return h.receive(in) })
@@ -232,8 +233,9 @@ func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 // admit refuses what is not a VM and what does not fit.
 func (h *Host) admit(vm hypervisor.VM) error {
 	switch {
-	case vm.ID == "" || vm.Memory <= 0 || vm.CPUs < 0:
-		return refuse(hypervisor.Invalid, "VM %+v", vm)
+	case !hardware.Possible(vm):
+		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
+			vm.Memory, vm.CPUs, hardware.Disks(vm))
 	case vm.Memory > h.host.Memory-h.memory:
 		return refuse(hypervisor.NoRoom, "memory needs %v has %v", vm.Memory,
 			h.host.Memory-h.memory)

@@ -1,21 +1,26 @@
 package fake
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
+)
 
 // receive opens a target, or answers the address of the one that is open.
 func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 	d, old := h.domains[in.VM.ID], h.jobs[in.Job]
 	switch {
 	case in.Job == "" || in.VM.ID == "":
-		return "", refuse(hypervisor.Invalid, "incoming %+v", in)
+		return "", refuse(hypervisor.Invalid, "job %q of VM %q", in.Job, in.VM.ID)
 	case old != nil && old.Refused && old.To == &h.wire:
 		return "", refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
 	case old != nil && (old.To != &h.wire || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
 	case d != nil && d.Job == in.Job && old != nil && d.State != hypervisor.Shutoff:
 		return old.Address, nil
-	case old != nil && old.Status(&h.wire) == hypervisor.JobSucceeded:
-		return "", refuse(hypervisor.Conflict, "job %s has succeeded", in.Job)
+	case old != nil && (old.From != nil || old.Status(&h.wire).Final()):
+		return "", refuse(hypervisor.Conflict, "job %s has ended", in.Job)
 	case d != nil && occupies(d.State):
 		return "", refuse(hypervisor.Conflict, "it is %v here", d.State)
 	}
@@ -31,7 +36,7 @@ func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
 	if d == nil {
 		d = f.define(h, in.VM, hypervisor.Receiving)
 	} else {
-		d.VM = in.VM
+		d.VM, d.DirtyRate, d.Measured = in.VM, 0, time.Time{}
 		d.Become(hypervisor.Receiving)
 	}
 	t := f.world.Listen(in, &h.wire, d)
@@ -43,8 +48,11 @@ func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
 // migrate connects a domain with the target that listens.
 func (h *Host) migrate(out hypervisor.Outgoing) error {
 	o := out.Options
-	if out.Job == "" || o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 {
+	if out.Job == "" || !hardware.Sensible(o) {
 		return refuse(hypervisor.Invalid, "job %q with %+v", out.Job, o)
+	}
+	if err := h.able(hardware.NeededBy(o)); err != nil {
+		return err
 	}
 	if old := h.jobs[out.Job]; old != nil {
 		if old.From == &h.wire && old.VM.ID == out.VM {
@@ -58,6 +66,8 @@ func (h *Host) migrate(out hypervisor.Outgoing) error {
 		return refuse(hypervisor.NotFound, "no such VM")
 	case d.transfer != nil:
 		return refuse(hypervisor.Conflict, "job %s is under way", d.Job)
+	case d.State == hypervisor.Shutoff:
+		return refuse(hypervisor.Unsupported, "the host cannot move a VM that is %v", d.State)
 	case d.State != hypervisor.Running && d.State != hypervisor.Paused &&
 		d.State != hypervisor.Rebooting:
 		return refuse(hypervisor.Conflict, "it is %v", d.State)
@@ -69,8 +79,8 @@ func (h *Host) migrate(out hypervisor.Outgoing) error {
 	case t.From != nil:
 		return refuse(hypervisor.Conflict, "%s has another source", out.Address)
 	case t.Job != out.Job || !t.VM.Equal(d.VM):
-		return refuse(hypervisor.Invalid, "%s expects %+v of job %s, not %+v of job %s",
-			out.Address, t.VM, t.Job, d.VM, out.Job)
+		return refuse(hypervisor.Invalid, "%s expects %s as described to job %s, not job %s",
+			out.Address, t.VM.ID, t.Job, out.Job)
 	}
 	d.transfer, d.Job, d.Unresolved, h.jobs[t.Job] = t, t.Job, false, t
 	t.Connect(&h.wire, d, o)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 )
 
@@ -17,11 +18,24 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	if c, ok := c.(hypervisor.Start); ok {
 		return h.startVM(id, c.VM)
 	}
+	if err := h.able(hardware.NeededFor(c)); err != nil {
+		return err
+	}
 	d := h.domains[id]
 	if d == nil {
 		return absent(c)
 	}
 	switch c := c.(type) {
+	case hypervisor.Resize:
+		return d.resize(c.VM)
+	case hypervisor.AttachDisk:
+		return d.attach(c.Disk)
+	case hypervisor.DetachDisk:
+		return d.detach(c.Name)
+	case hypervisor.MeasureDirtyRate:
+		return d.measure(c.For)
+	case hypervisor.Forget:
+		return d.undefine()
 	case hypervisor.Stop:
 		return d.stop(c.Grace)
 	case hypervisor.Kill:
@@ -46,11 +60,12 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	return refuse(hypervisor.Unsupported, "%s", nameOf(c))
 }
 
-// absent answers a command on a VM that the host does not know. What a Discard
-// or a Release asks for is then so already; Host.Do notes what it promises.
+// absent answers a command on a VM that the host does not know. What a Discard,
+// a Forget or a Release asks for is then so already; Host.Do notes what the first
+// promises.
 func absent(c hypervisor.Command) error {
 	switch c := c.(type) {
-	case hypervisor.Discard:
+	case hypervisor.Discard, hypervisor.Forget:
 		return nil
 	case hypervisor.Release:
 		if c.Moved.Proof == hypervisor.NoProof {

@@ -16,6 +16,7 @@ import (
 	"github.com/digitalocean/go-qemu/qmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	Link hypervisor.Bandwidth
 	// QEMU is the program. Default: "qemu-system-x86_64".
 	QEMU string
+	// Features are what the program can do, if that is known. Default: it is asked.
+	Features *probe.Features
 	// Accelerator is "kvm" or "tcg". Default: kvm where it works.
 	Accelerator string
 	// Listen is the IP address where other hosts reach this one. Default: none;
@@ -52,6 +55,10 @@ type Config struct {
 	// through a tunnel, for example. It excludes TransferOptions.Channels.
 	// Default: QEMU makes its own.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Advertise returns the address at which other hosts reach what listens here:
+	// behind a translation of addresses, for example. Addresses are "tcp:HOST:PORT"
+	// and "unix:PATH". Default: the address itself.
+	Advertise func(address string) string
 	// Monitor makes the connection to the monitor of a QEMU at a unix socket.
 	// What it cannot do, such as out-of-band commands, the Host cannot do with it.
 	// Default: package monitor's.
@@ -128,6 +135,9 @@ func (c *Config) defaults() {
 	}
 	if c.Patience == 0 {
 		c.Patience = 5 * time.Second
+	}
+	if c.Advertise == nil {
+		c.Advertise = func(address string) string { return address }
 	}
 	if c.Changed == nil {
 		c.Changed = func(hypervisor.VMID) {}

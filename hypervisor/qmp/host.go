@@ -91,8 +91,11 @@ func open(ctx context.Context, config Config) (*Host, error) {
 
 // probe asks QEMU what it can do here.
 func (c *Config) probe(ctx context.Context) (probe.Features, error) {
-	f, err := probe.Probe(ctx, c.QEMU)
-	if err != nil {
+	var f probe.Features
+	var err error
+	if c.Features != nil {
+		f = *c.Features
+	} else if f, err = probe.Probe(ctx, c.QEMU); err != nil {
 		return f, err
 	}
 	if err := f.Require(probe.Oldest); err != nil {
@@ -116,7 +119,7 @@ func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
 	}
 	return &domain.Node{
 		Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Listen: c.Listen, Timeout: c.Timeout,
-		Patience: c.Patience, Dial: dial, Changed: c.Changed, Journal: j, Move: transfer.Step,
+		Patience: c.Patience, Dial: dial, Advertise: c.Advertise, Changed: c.Changed, Journal: j, Move: transfer.Step,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks},
 	}
@@ -125,11 +128,16 @@ func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
 // listen hears sources.
 func (h *Host) listen(c Config) error {
 	network, address := "unix", filepath.Join(c.Dir, "handover.sock")
-	h.node.Here = url.URL{Scheme: "qmp+unix", Path: address}
 	if c.Listen != "" {
 		network, address = "tcp", net.JoinHostPort(c.Listen, strconv.Itoa(c.Port))
-		h.node.Here = url.URL{Scheme: "qmp", Host: address, Path: "/"}
-	} else if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+	}
+	kind, where, _ := strings.Cut(c.Advertise(network+":"+address), ":")
+	h.node.Here = url.URL{Scheme: "qmp+unix", Path: where}
+	if kind == "tcp" {
+		h.node.Here = url.URL{Scheme: "qmp", Host: where, Path: "/"}
+	}
+	if err := os.Remove(address); network == "unix" && err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err // what a dead process left: the directory is ours alone
 	}
 	l, err := net.Listen(network, address)
@@ -276,6 +284,22 @@ func (h *Host) Monitor(vm hypervisor.VMID) (monitor.Client, error) {
 		}
 	}
 	return nil, h.explain("Monitor", vm, fault.Refuse(hypervisor.NotFound, "no QEMU runs it"))
+}
+
+// Files are the sockets and logs of a VM on its host. They are there as long as
+// the VM has a process.
+type Files struct {
+	Console    string // socket of the serial console
+	ConsoleLog string // what the guest wrote there
+	Debug      string // socket of Hardware.DebugPort
+	Log        string // what QEMU said
+}
+
+// Files returns where the sockets and logs of a VM are.
+func (h *Host) Files(vm hypervisor.VMID) Files {
+	s := h.node.QEMU.Settings(vm)
+	return Files{Console: s.ConsoleSocket(), ConsoleLog: s.ConsoleLog(), Debug: s.DebugSocket(),
+		Log: qemu.LogFile(s)}
 }
 
 // token returns what a source of the job must know; "" is nobody.

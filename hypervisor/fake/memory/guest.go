@@ -43,3 +43,10 @@ func (g *guest) dirtied(now time.Duration, memory hypervisor.Bytes) hypervisor.B
 func (g *guest) writable(memory hypervisor.Bytes) hypervisor.Bytes {
 	return min(memory, g.workload.Hot+g.workload.Cold)
 }
+
+// stale returns what of the memory that the guest writes differs from what the
+// other end has, when left of it was not sent and dirtied was written since. The
+// two are taken to meet by chance.
+func (g *guest) stale(left, dirtied, memory hypervisor.Bytes) hypervisor.Bytes {
+	return left + dirtied - scale(left, dirtied, max(left, dirtied, g.writable(memory)))
+}

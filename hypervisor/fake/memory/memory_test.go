@@ -74,41 +74,23 @@ func TestDirtiedIsTheSameOnEveryMachine(t *testing.T) {
 // Whatever the speed does, a pass sends its bytes, and what is left only falls.
 func TestAPassSendsEverythingAtAnySpeeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := memory.Stream{Options: memory.Options{Memory: 1 << 30,
-			Costs: memory.Costs{PageOverhead: 8, ZeroPage: 9}}}
+		s := memory.Stream{Options: memory.Options{Memory: 1 << 30, Downtime: 1,
+			Costs: anyCosts(t)}}
 		now := time.Duration(0)
 		s.Begin(now, memory.Workload{Zero: rapid.IntRange(0, 1000).Draw(t, "zero")}, true)
 		left := s.Left(now)
 		for range rapid.IntRange(0, 10).Draw(t, "changes") {
-			s.Accelerate(now, hypervisor.Bandwidth(rapid.Int64Range(0, 1e9).Draw(t, "rate")))
+			s.Accelerate(now, hypervisor.Bandwidth(rapid.Int64Range(0, 1e9).Draw(t, "rate")),
+				hypervisor.Bandwidth(rapid.Int64Range(0, 1e10).Draw(t, "burst")))
 			now = min(now+time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "wait")), s.Ends())
 			if s.Left(now) > left {
 				t.Fatalf("%d was left, and now %d", left, s.Left(now))
 			}
 			left = s.Left(now)
 		}
-		s.Accelerate(now, 1e9)
+		s.Accelerate(now, 1e9, 0)
 		if s.Left(s.Ends()) != 0 || s.EndPass(s.Ends()) != 0 {
 			t.Fatalf("at the end %d is left", s.Left(s.Ends()))
-		}
-	})
-}
-
-// With a window a pass ends when the rest may fit, on a multiple of the window.
-func TestAWindowedPassEndsWhenTheRestFits(t *testing.T) {
-	const window = 100 * time.Millisecond
-	rapid.Check(t, func(t *rapid.T) {
-		limit := time.Duration(rapid.Int64Range(1, 2000).Draw(t, "limit")) * time.Millisecond
-		s := memory.Stream{Options: memory.Options{Memory: 1 << 30, Downtime: limit,
-			Costs: memory.Costs{Window: window}}}
-		s.Begin(0, memory.Workload{}, true)
-		s.Accelerate(0, hypervisor.Bandwidth(rapid.Int64Range(1e7, 1e9).Draw(t, "rate")))
-		ends := s.Ends()
-		if left := s.Left(ends); !s.Fits(left) || ends%window != 0 && left != 0 {
-			t.Fatalf("ends at %v with %d left", ends, left)
-		}
-		if before := ends - window; before > 0 && s.Fits(s.Left(before)) {
-			t.Fatalf("ends at %v, but %d at %v fitted", ends, s.Left(before), before)
 		}
 	})
 }

@@ -22,6 +22,23 @@ type Workload struct {
 	// Zero is the part of the memory that has never been written, in parts per
 	// thousand: its pages cost a few bytes each on the wire.
 	Zero int
+	// CatchUp is how long a stop may be after which the guest still makes all the
+	// writes that it missed, as one does whose work comes from outside. The brake
+	// of auto-convergence slows it only by longer stops. Zero makes up for nothing.
+	CatchUp time.Duration
+}
+
+// slice is how long a braked CPU runs between two stops.
+// Source: QEMU 7.2 softmmu/cpu-throttle.c (CPU_THROTTLE_TIMESLICE_NS).
+const slice = 10 * time.Millisecond
+
+// share returns the percentage of its work that a guest does when throttle percent
+// of the CPU time are taken away.
+func (w Workload) share(throttle int) int {
+	if stop := slice * time.Duration(throttle) / time.Duration(100-throttle); stop <= w.CatchUp {
+		return 100
+	}
+	return 100 - throttle
 }
 
 // Dirtied returns how many distinct bytes the guest dirties when its CPUs run for
@@ -41,7 +58,7 @@ func (w Workload) Dirtied(t time.Duration) hypervisor.Bytes {
 // everything is zero.
 func (w Workload) Valid() bool {
 	return w.Rate >= 0 && w.Hot >= 0 && w.ColdRate >= 0 && w.Cold >= 0 &&
-		w.Zero >= 0 && w.Zero <= 1000
+		w.CatchUp >= 0 && w.Zero >= 0 && w.Zero <= 1000
 }
 
 // decay returns e^-x for x ≥ 0. Unlike math.Exp it gives the same bits on every

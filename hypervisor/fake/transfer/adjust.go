@@ -69,8 +69,13 @@ func (t *Transfer) startPostCopy() error {
 		return Refuse(hypervisor.Conflict, "the job is %v, the VM %v", t.status[atSource],
 			t.source.Doing())
 	}
-	t.rest, t.mode = t.stream.Unsent(t.world.Now), hypervisor.PostCopy
-	t.finish(0)
+	if t.world.costs.Memory.Window == 0 {
+		t.finishWithout()
+		return nil
+	}
+	t.switching = true
+	t.stream.Hurry(t.world.Now)
+	t.await()
 	return nil
 }
 

@@ -47,16 +47,17 @@ type Transfer struct {
 	To      *Host
 	Refused bool // the target was discarded: it may not come back
 
-	world   *World
-	options hypervisor.TransferOptions
-	source  End // nil until Connect, and when its process is gone
-	target  End // nil when its process is gone
-	stage   stage
-	status  [2]hypervisor.JobStatus // as the source and as the target see it
-	failure string
-	mode    hypervisor.Mode
-	paused  bool // the guest was paused by PauseGuest
-	rests   bool // the guest was paused by its operator when the source stopped
+	world     *World
+	options   hypervisor.TransferOptions
+	source    End // nil until Connect, and when its process is gone
+	target    End // nil when its process is gone
+	stage     stage
+	status    [2]hypervisor.JobStatus // as the source and as the target see it
+	failure   string
+	mode      hypervisor.Mode
+	paused    bool // the guest was paused by PauseGuest
+	switching bool // post-copy begins at the next look
+	rests     bool // the guest was paused by its operator when the source stopped
 
 	flow   *maxmin.Flow
 	timer  agenda.Timer
@@ -96,9 +97,11 @@ func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions)
 	w := t.world
 	t.source, t.From, t.options, t.stage, t.begun = source, from, o, connecting, w.Now
 	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
+	costs := w.costs.Memory
+	costs.FirstTouch *= hypervisor.Bandwidth(max(1, o.Channels))
 	t.stream.Options = memory.Options{
-		Costs: w.costs.Memory, Memory: t.VM.Memory, Downtime: o.Downtime,
-		AutoConverge: o.AutoConverge, Compress: o.Compression,
+		Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
+		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE,
 	}
 	t.timer.Fire = t.advance
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
@@ -149,7 +152,7 @@ func (t *Transfer) copyMemory() {
 
 // accelerate changes the share of the wire from now on.
 func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
-	t.stream.Accelerate(t.world.Now, rate)
+	t.stream.Accelerate(t.world.Now, rate, t.burst(rate))
 	t.await()
 }
 
@@ -163,20 +166,33 @@ func (t *Transfer) await() {
 // endPass stops the source when the rest fits, and else begins another pass. A
 // guest that shuts down is not moved any more.
 func (t *Transfer) endPass() {
-	rest := t.stream.EndPass(t.world.Now)
-	t.source.PassFinished()
-	if t.stream.Fits(rest) && t.source.Doing() != hypervisor.Stopping {
-		t.finish(rest)
+	moving := t.source.Doing() != hypervisor.Stopping
+	if t.switching && moving {
+		t.finishWithout()
 		return
 	}
-	t.stream.Again(t.world.Now, rest)
+	rest := t.stream.EndPass(t.world.Now)
+	t.source.PassFinished()
+	if t.stream.Fits(rest) && moving {
+		t.finish(func(device hypervisor.Bytes) { t.stream.Finish(t.world.Now, device) })
+		return
+	}
+	t.stream.Again(t.world.Now)
 	t.await()
 }
 
+// finishWithout lets the target run before it has all of the memory: only the
+// device state goes first.
+// Source: QEMU 7.2 migration/migration.c (postcopy_start).
+func (t *Transfer) finishWithout() {
+	t.mode, t.switching = hypervisor.PostCopy, false
+	t.finish(func(device hypervisor.Bytes) { t.rest = t.stream.Defer(t.world.Now, device) })
+}
+
 // finish stops the source and sends the rest, without the cap: the blackout has
-// begun. Starting post-copy, only the device state goes first.
-// Source: QEMU 7.2 migration/migration.c (migration_completion, postcopy_start).
-func (t *Transfer) finish(rest hypervisor.Bytes) {
+// begun.
+// Source: QEMU 7.2 migration/migration.c (migration_completion).
+func (t *Transfer) finish(send func(device hypervisor.Bytes)) {
 	w := t.world
 	t.stage = finishing
 	t.rests = t.options.StartPaused || t.source.Doing() == hypervisor.Paused && !t.paused
@@ -185,8 +201,7 @@ func (t *Transfer) finish(rest hypervisor.Bytes) {
 	}
 	t.source.Become(hypervisor.HandingOver)
 	t.report(hypervisor.JobSwitching, hypervisor.JobSwitching)
-	t.stream.Finish(w.Now, rest, w.costs.DeviceState)
-	t.await()
+	send(w.costs.DeviceState)
 	t.tune()
 	if !t.connected() {
 		t.sever(cut, linkCut)
@@ -209,8 +224,7 @@ func (t *Transfer) arrive() {
 		t.wake()
 		t.stage = fetching
 		t.report(hypervisor.JobActive, hypervisor.JobActive)
-		t.stream.Finish(t.world.Now, t.rest, 0)
-		t.await()
+		t.stream.Fetch(t.world.Now)
 		t.tune()
 		return
 	case t.Hold:
@@ -255,7 +269,7 @@ func (t *Transfer) succeed() {
 // close frees what the transfer uses; what became of it stays.
 func (t *Transfer) close() {
 	w := t.world
-	t.stream.Accelerate(w.Now, 0)
+	t.stream.Accelerate(w.Now, 0, 0)
 	t.stage = closed
 	w.Agenda.Disarm(&t.timer)
 	if t.flow != nil {
@@ -287,11 +301,20 @@ func (t *Transfer) limit() hypervisor.Bandwidth {
 	case t.stage == loading || t.stage == confirming:
 		return 0
 	}
-	speed := t.world.costs.channels(t.options.Channels)
+	speed := t.world.costs.speed(&t.options)
 	if most := t.options.Bandwidth; most > 0 && t.stage == copying {
 		speed = min(speed, most)
 	}
 	return speed
+}
+
+// burst returns how fast the transfer sends while it may: one whose cap is below
+// what the wire and the sender could do is fast for a part of the time.
+func (t *Transfer) burst(rate hypervisor.Bandwidth) hypervisor.Bandwidth {
+	if t.stage != copying || t.options.Bandwidth == 0 || rate < t.options.Bandwidth {
+		return 0
+	}
+	return min(t.world.costs.speed(&t.options), t.From.link, t.To.link)
 }
 
 // tune makes a changed limit felt, and that the guest stopped or runs.
@@ -302,6 +325,6 @@ func (t *Transfer) tune() {
 	t.world.network.SetLimit(t.flow, t.limit())
 	if t.stage == copying && t.source != nil {
 		t.stream.Run(t.world.Now, t.source.Doing().Executes())
-		t.await()
 	}
+	t.accelerate(t.stream.Rate())
 }

@@ -28,14 +28,19 @@ type Costs struct {
 	Acknowledge time.Duration
 	DeviceState hypervisor.Bytes
 	PerChannel  hypervisor.Bandwidth // 0 is without limit
+	AllChannels hypervisor.Bandwidth // 0 is without limit
 }
 
-// channels returns the speed of n connections together.
-func (c *Costs) channels(n int) hypervisor.Bandwidth {
-	if c.PerChannel == 0 {
-		return hypervisor.Bandwidth(hypervisor.TiB) // faster than any link
+// speed returns how fast a sender is whose wire takes everything.
+func (c *Costs) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth {
+	speed := hypervisor.Bandwidth(hypervisor.TiB) // faster than any link
+	if c.PerChannel > 0 {
+		speed = c.PerChannel * hypervisor.Bandwidth(max(1, o.Channels))
 	}
-	return c.PerChannel * hypervisor.Bandwidth(max(1, n))
+	if c.AllChannels > 0 {
+		speed = min(speed, c.AllChannels)
+	}
+	return speed
 }
 
 // A World is virtual time and the wires of all hosts.
@@ -59,13 +64,14 @@ func NewWorld(start time.Time, c Costs) World {
 type Host struct {
 	Name      hypervisor.HostName
 	Off       bool
+	link      hypervisor.Bandwidth
 	up, down  *maxmin.Link // its network card, each way
 	transfers []*Transfer  // that use the card, oldest first
 }
 
 // NewHost returns a host with a network card of the given speed each way.
 func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) Host {
-	return Host{Name: name, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+	return Host{Name: name, link: link, up: w.network.AddLink(link), down: w.network.AddLink(link)}
 }
 
 // Settle gives every transfer its present share of the wire.

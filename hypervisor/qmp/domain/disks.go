@@ -34,7 +34,7 @@ func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM, incoming bool)
 		case errors.Is(err, fs.ErrNotExist):
 			err = fault.Refuse(hypervisor.Invalid,
 				"disk %s: %s does not exist: make it, or correct "+
-				"Hardware.Disks", disk.Name, path)
+					"Hardware.Disks", disk.Name, path)
 		}
 		bad = append(bad, err)
 	}

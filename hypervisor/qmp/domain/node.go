@@ -29,13 +29,15 @@ type Node struct {
 	Timeout  time.Duration // how long a QEMU or another host may take to answer
 	Patience time.Duration // how long a target's host may be out of reach
 	// Dial makes connections to other hosts.
-	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	Changed func(hypervisor.VMID) // is told that a VM or its job has changed
-	QEMU    *qemu.Launcher
-	Journal *journal.Journal
-	Boot    string          // names the present start of the machine
-	Life    context.Context // ends when everything is to be let go
-	Running sync.WaitGroup  // what must have ended then
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Advertise returns the address at which other hosts reach one of ours.
+	Advertise func(address string) string
+	Changed   func(hypervisor.VMID) // is told that a VM or its job has changed
+	QEMU      *qemu.Launcher
+	Journal   *journal.Journal
+	Boot      string          // names the present start of the machine
+	Life      context.Context // ends when everything is to be let go
+	Running   sync.WaitGroup  // what must have ended then
 	// Move does a step of a migration. Who calls it holds the domain's turn.
 	Move func(context.Context, *Domain, life.Step, qapi.Migration) error
 

@@ -128,7 +128,7 @@ func (d *Domain) Bury() error {
 	rebooted := rec.Boot != "" && rec.Boot != d.Node.Boot
 	d.HangUp()
 	target := job != nil && job.Role == journal.Target && job.Stage == journal.Listening
-	ran := rec.Ran || job != nil && job.Stage == journal.Activating && !job.Cold ||
+	ran := rec.Ran || job != nil && job.Stage.MayHaveRun() && !job.Cold ||
 		rebooted && target && job.Prepared != nil // it may have run before the power went
 	if job != nil && job.Stage.Live() {
 		if err := d.buryJob(job, ran, words); err != nil {

@@ -59,7 +59,8 @@ type Stage string
 // The stages of a target, and of a source, in order.
 const (
 	Listening  Stage = "listening"  // room is made; the state may be under way
-	Activating Stage = "activating" // the guest is let run, or has been
+	Activating Stage = "activating" // the guest may run, and is being let
+	Arrived    Stage = "arrived"    // it was let run, or rests as it did
 	Discarded  Stage = "discarded"  // the copy did not and will not run
 
 	Preparing Stage = "preparing" // nothing was sent yet
@@ -73,8 +74,11 @@ const (
 
 // Live reports whether a job in this stage may have a transfer under way.
 func (s Stage) Live() bool {
-	return s == Listening || s == Activating || s == Mirroring || s == Sending
+	return s == Listening || s == Arrived || s == Activating || s == Mirroring || s == Sending
 }
+
+// MayHaveRun reports whether the guest of a target in this stage runs, or did.
+func (s Stage) MayHaveRun() bool { return s == Activating || s == Arrived }
 
 // A Job is what is kept of one migration on this host. It is kept after the
 // domain is gone: the id of a job is never used again.

@@ -132,7 +132,7 @@ func Status(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
 		return sourceStatus(d, j, l)
 	case receives(j) && l.Alive:
 		return targetStatus(j, l)
-	case j.Stage == journal.Activating && l.Alive:
+	case j.Stage.MayHaveRun() && l.Alive:
 		return arrivedStatus(j, l)
 	}
 	return j.Last.Status
@@ -274,9 +274,8 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 		if s := dueAtSource(j, l); s != Rest {
 			return s
 		}
-	case j != nil && j.Stage == journal.Activating && !j.Resting && !d.Paused && l.runnable() &&
-		l.Run == qapi.Paused && d.Doing == hypervisor.Absent:
-		return Run // we died between noting it and doing it
+	case j != nil && j.Stage == journal.Activating:
+		return Activate // we died between noting it and doing it
 	}
 	return dueInLife(d, l, now)
 }

@@ -97,7 +97,8 @@ func (l *Launcher) Resolved(vm hypervisor.VM) hypervisor.VM {
 	return vm
 }
 
-func logFile(s machine.Settings) string { return filepath.Join(s.Dir, "qemu.log") }
+// LogFile is where what a QEMU says is kept.
+func LogFile(s machine.Settings) string { return filepath.Join(s.Dir, "qemu.log") }
 
 // Launch starts a QEMU whose guest stands. It answers Invalid with QEMU's own
 // words when it does not take the VM.
@@ -113,7 +114,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 		return nil, fault.Refuse(hypervisor.Transient, "remove what an earlier QEMU left: %v", err)
 	}
 	proc, err := process.Start(process.Spec{Path: l.Path, Args: args, Dir: s.Dir,
-		Log: logFile(s)})
+		Log: LogFile(s)})
 	if err != nil {
 		return nil, fault.Refuse(hypervisor.Transient, "%v", err)
 	}
@@ -135,7 +136,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 func Clean(s machine.Settings) error {
 	var bad []error
 	for _, path := range []string{s.QMP(), s.PIDFile(), s.ConsoleSocket(), s.DebugSocket(),
-		logFile(s), MigrationSocket(s), DisksSocket(s)} {
+		LogFile(s), MigrationSocket(s), DisksSocket(s)} {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, err)
 		}
@@ -146,7 +147,7 @@ func Clean(s machine.Settings) error {
 // LastWords returns the end of what a QEMU said on its standard error.
 func LastWords(s machine.Settings) string {
 	const most = 2000
-	f, err := os.Open(logFile(s))
+	f, err := os.Open(LogFile(s))
 	if err != nil {
 		return "it said nothing"
 	}
@@ -293,7 +294,7 @@ func MirrorID(disk string) string { return "mirror." + machine.NodeName(disk) }
 func MigrationSocket(s machine.Settings) string { return filepath.Join(s.Dir, "migrate.sock") }
 
 // DisksSocket is where it listens for local disks.
-func DisksSocket(s machine.Settings) string     { return filepath.Join(s.Dir, "disks.sock") }
+func DisksSocket(s machine.Settings) string { return filepath.Join(s.Dir, "disks.sock") }
 
 // String names the process for people.
 func (in *Instance) String() string { return fmt.Sprintf("process %d", in.Proc.Identity().PID) }

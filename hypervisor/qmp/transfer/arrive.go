@@ -117,7 +117,7 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 	var none handover.Answer
 	d := move{of}
 	rec, job, vm := d.Present()
-	if j := d.Node.Job(m.Job); m.Say == handover.Stopped && j.Stage == journal.Activating {
+	if j := d.Node.Job(m.Job); m.Say == handover.Stopped && j != nil && j.Stage.MayHaveRun() {
 		return none, nil // it was heard before
 	}
 	switch {
@@ -183,8 +183,12 @@ func (d move) prepare(ctx context.Context, m *handover.Message, vm *qemu.Instanc
 			return handover.Answer{}, err
 		}
 	}
-	if p.Disks, err = vm.ListenForDisks(ctx, d.Record().VM, d.Node.Listen); err != nil {
+	p.Disks, err = vm.ListenForDisks(ctx, d.Record().VM, d.Node.Listen)
+	if err != nil {
 		return handover.Answer{}, err
+	}
+	if p.Disks != "" {
+		p.Disks = d.Node.Advertise(p.Disks)
 	}
 	err = d.PutJob(false, func(j *journal.Job) {
 		j.Prepared, j.Cold, j.Resting = p, m.Cold, m.Paused
@@ -226,9 +230,9 @@ func (d move) uri(sockets []qapi.Socket) (string, error) {
 	for _, s := range sockets {
 		switch s.Type {
 		case "inet":
-			return "tcp:" + net.JoinHostPort(d.Node.Listen, s.Port), nil
+			return d.Node.Advertise("tcp:" + net.JoinHostPort(d.Node.Listen, s.Port)), nil
 		case "unix":
-			return "unix:" + s.Path, nil
+			return d.Node.Advertise("unix:" + s.Path), nil
 		}
 	}
 	return "", fault.Refuse(hypervisor.Unsupported,
@@ -257,7 +261,7 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.M
 		return handover.Answer{}, fault.Refuse(hypervisor.Conflict,
 			"it is being recovered: %w", err)
 	}
-	return handover.Answer{URI: uri}, err
+	return handover.Answer{URI: d.Node.Advertise(uri)}, err
 }
 
 // letArrive lets the guest of a target run: it has everything, and its source has
@@ -279,9 +283,7 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
 		return err
 	}
 	if len(qemu.Locals(d.Record().VM)) > 0 {
-		if err := vm.NBDStop(ctx); err != nil {
-			return err
-		}
+		_ = vm.NBDStop(ctx) // it has stopped already if we died meanwhile
 	}
 	if !rests {
 		if err := vm.Cont(ctx); err != nil {
@@ -289,6 +291,7 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
 		}
 	}
 	err = d.PutJob(true, func(j *journal.Job) {
+		j.Stage = journal.Arrived
 		if !j.Heard.IsZero() {
 			j.Last.Downtime += time.Since(j.Heard)
 		}
@@ -299,7 +302,7 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
 // arriveCold keeps a VM that has come at rest.
 func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
 	err := d.PutJob(true, func(j *journal.Job) {
-		j.Stage, j.Last.Status = journal.Activating, hypervisor.JobSucceeded
+		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
 	})
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activat
 	}
 	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
 	switch {
-	case j.Stage == journal.Activating && (p.State.Executes() || p.State == hypervisor.Paused):
+	case j.Stage.MayHaveRun() && (p.State.Executes() || p.State == hypervisor.Paused):
 		return nil
 	case !p.Look.Complete() || j.Stage != journal.Listening:
 		return p.Conflict()
@@ -78,13 +78,13 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 	switch {
 	case c.Job == "":
 		return fault.Refuse(hypervisor.Invalid, "the job has no name")
-	case here && p.Job.Stage == journal.Activating:
+	case here && p.Job.Stage.MayHaveRun():
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	case old != nil && old.Role == journal.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return p.Conflict()
-	case old != nil && old.Role == journal.Target && old.Stage == journal.Activating:
+	case old != nil && old.Role == journal.Target && old.Stage.MayHaveRun():
 		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
 	}
 	promise := journal.Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}

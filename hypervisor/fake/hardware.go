@@ -1,0 +1,104 @@
+package fake
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
+)
+
+// able refuses what the host cannot do.
+func (h *Host) able(needs hypervisor.Abilities) error {
+	if lacks := needs &^ h.host.Abilities; lacks != 0 {
+		return refuse(hypervisor.Unsupported, "the host cannot %s",
+			strings.Join(lacks.Names(), ", "))
+	}
+	return nil
+}
+
+// resize changes the sizes of a VM that is shut off.
+func (d *domain) resize(vm hypervisor.VM) error {
+	switch {
+	case vm.ID != d.VM.ID || !hardware.Possible(vm) || !hardware.Resizes(d.VM, vm):
+		return refuse(hypervisor.Invalid, "%s with %v and %d CPUs is no other size of it", vm.ID,
+			vm.Memory, vm.CPUs)
+	case d.State != hypervisor.Shutoff:
+		return d.conflict()
+	}
+	if err := d.host.admit(vm); err != nil {
+		return err
+	}
+	d.VM = vm
+	return nil
+}
+
+// attach plugs a disk in.
+func (d *domain) attach(disk hypervisor.Disk) error {
+	disks := hardware.Disks(d.VM)
+	switch i := hardware.Index(disks, disk.Name); {
+	case !hardware.PossibleDisks([]hypervisor.Disk{disk}):
+		return refuse(hypervisor.Invalid, "disk %+v", disk)
+	case !d.pluggable():
+		return d.conflict()
+	case i >= 0 && disks[i] == disk:
+		return nil
+	case i >= 0:
+		return refuse(hypervisor.Conflict, "there is another disk %q", disk.Name)
+	}
+	d.VM = hardware.WithDisks(d.VM, append(slices.Clone(disks), disk))
+	return nil
+}
+
+// detach unplugs a disk; the modelled guest lets it go at once.
+func (d *domain) detach(name string) error {
+	if !d.pluggable() {
+		return d.conflict()
+	}
+	disks := hardware.Disks(d.VM)
+	if i := hardware.Index(disks, name); i >= 0 {
+		d.VM = hardware.WithDisks(d.VM, slices.Delete(slices.Clone(disks), i, i+1))
+	}
+	return nil
+}
+
+// pluggable reports whether disks may come and go: both ends of a migration
+// describe the same machine.
+func (d *domain) pluggable() bool {
+	return d.transfer == nil && (d.State == hypervisor.Running || d.State == hypervisor.Paused ||
+		!occupies(d.State))
+}
+
+// measure finds how much the guest writes from now on. A guest that does not run
+// all the time, or leaves, is not measured.
+func (d *domain) measure(period time.Duration) error {
+	switch {
+	case period <= 0:
+		return refuse(hypervisor.Invalid, "a measurement of %v", period)
+	case !d.State.Executes():
+		return d.conflict()
+	case d.measuring:
+		return nil
+	}
+	d.measuring = true
+	f := d.host.fabric
+	f.in(period, func() {
+		d.measuring = false
+		if d.State.Executes() {
+			dirtied := min(d.VM.Memory, d.machine.workload.Dirtied(period))
+			d.DirtyRate = hypervisor.Bandwidth(float64(dirtied) / period.Seconds())
+			d.Measured = f.world.Start.Add(f.world.Now)
+		}
+	})
+	return nil
+}
+
+// undefine removes a VM that has no process.
+func (d *domain) undefine() error {
+	if d.State != hypervisor.Shutoff && d.State != hypervisor.Crashed {
+		return d.conflict()
+	}
+	d.Become(hypervisor.Absent)
+	return nil
+}

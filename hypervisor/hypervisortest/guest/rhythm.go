@@ -1,0 +1,139 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest/image"
+)
+
+// A Rhythm is what a Pulse has heard of one VM so far, from all its processes
+// together.
+type Rhythm struct {
+	Boots    int       // how often the guest has booted
+	Ready    bool      // its memory is filled: it beats
+	Off      bool      // the power button reached it; it powered itself off
+	Beats    int64     // heartbeats
+	Last     time.Time // the last heartbeat; zero if there is none
+	From     string    // the process that sent it
+	Gap      Gap       // the largest since the last Mark
+	Holes    int64     // heartbeats missing in the sequence
+	Repeats  int64     // times that the sequence went back: the guest ran twice
+	Returns  int64     // times that a process beat again after another had: the same
+	Errors   int64     // heartbeats that reported a memory error
+	Unknown  int64     // bytes that no guest sends
+	Troubles []Trouble // the first 16 of all of these
+}
+
+// A Gap is the time between two heartbeats that follow one another. The guest's
+// own pace is part of it.
+type Gap struct {
+	Length     time.Duration
+	Begin, End time.Time
+	From, To   string // the processes that sent the two: they differ over a move
+}
+
+// A Trouble is one thing that must not happen.
+type Trouble struct {
+	At      time.Time
+	Process string
+	What    string
+}
+
+// maxTroubles bounds what is kept of a guest that has gone wild.
+const maxTroubles = 16
+
+// Check returns why the guest has not run exactly once and undamaged, or nil.
+// The sequence counts modulo 64: a hole or a repetition of just 64 heartbeats
+// is not seen.
+func (r Rhythm) Check() error {
+	var why []error
+	for _, t := range r.Troubles {
+		why = append(why, fmt.Errorf("guest: %s at %s: %s", t.Process,
+			t.At.Format("15:04:05.000000"), t.What))
+	}
+	return errors.Join(why...)
+}
+
+// A ledger turns bytes into a Rhythm. It needs them in the order in which they
+// were sent, those of different processes too.
+type ledger struct {
+	now     Rhythm
+	next    byte // the low bits of the next heartbeat's number
+	known   bool // next is known
+	retired map[string]bool
+}
+
+func (l *ledger) hear(process string, at time.Time, code byte) {
+	switch code {
+	case image.Booted:
+		l.now.Boots++
+		l.now.Ready, l.now.Off = false, false
+		l.next, l.known = 1, true
+	case image.Ready:
+		l.now.Ready = true
+	case image.Off:
+		l.now.Off = true
+	case image.Bad:
+		l.now.Errors++
+		l.trouble(process, at, "the guest found its memory damaged")
+	default:
+		if code&^image.BeatMask != image.Beat {
+			l.now.Unknown++
+			l.trouble(process, at, fmt.Sprintf("sent %#02x, which no guest does", code))
+			return
+		}
+		l.beat(process, at, code&image.BeatMask)
+	}
+}
+
+func (l *ledger) beat(process string, at time.Time, number byte) {
+	l.now.Ready = true // heard late, only the beats tell
+	l.judgeProcess(process, at)
+	l.judgeNumber(process, at, number)
+	if !l.now.Last.IsZero() {
+		gap := Gap{at.Sub(l.now.Last), l.now.Last, at, l.now.From, process}
+		if gap.Length > l.now.Gap.Length {
+			l.now.Gap = gap
+		}
+	}
+	l.now.Beats++
+	l.now.Last, l.now.From = at, process
+}
+
+// judgeProcess notes a process that beats after another one has taken over.
+func (l *ledger) judgeProcess(process string, at time.Time) {
+	if l.now.From == process || l.now.Beats == 0 {
+		return
+	}
+	if l.retired == nil {
+		l.retired = map[string]bool{}
+	}
+	l.retired[l.now.From] = true
+	if l.retired[process] {
+		l.now.Returns++
+		l.trouble(process, at, fmt.Sprintf("beats again after %s did: two run", l.now.From))
+	}
+}
+
+func (l *ledger) judgeNumber(process string, at time.Time, number byte) {
+	ahead := (number - l.next) & image.BeatMask
+	switch {
+	case !l.known || ahead == 0:
+	case ahead <= image.BeatMask/2:
+		l.now.Holes += int64(ahead)
+		l.trouble(process, at, fmt.Sprintf("%d heartbeats are missing", ahead))
+	default:
+		l.now.Repeats++
+		back := image.BeatMask + 1 - ahead
+		l.trouble(process, at, fmt.Sprintf("repeats from %d heartbeats ago: it ran twice", back))
+	}
+	l.next, l.known = (number+1)&image.BeatMask, true
+}
+
+func (l *ledger) trouble(process string, at time.Time, what string) {
+	if len(l.now.Troubles) < maxTroubles {
+		l.now.Troubles = append(l.now.Troubles, Trouble{at, process, what})
+	}
+}

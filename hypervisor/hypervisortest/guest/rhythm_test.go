@@ -1,0 +1,121 @@
+package guest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// hear plays a score: "a:" and "b:" say which process, every other byte is sent
+// by it, one each millisecond, and "_" is a millisecond of silence.
+func hear(score string) Rhythm {
+	var l ledger
+	at, process := time.Unix(1, 0), "a"
+	for _, part := range strings.Fields(score) {
+		if name, ok := strings.CutSuffix(part, ":"); ok {
+			process = name
+			continue
+		}
+		for i := range len(part) {
+			at = at.Add(time.Millisecond)
+			if part[i] != '_' || len(part) > 1 {
+				l.hear(process, at, part[i])
+			}
+		}
+	}
+	return l.now
+}
+
+func TestRhythm(t *testing.T) {
+	rows := []struct {
+		name, score string
+		want        Rhythm // of the counts only
+	}{
+		{"a guest boots and beats", "<>ABCD",
+			Rhythm{Boots: 1, Ready: true, Beats: 4, From: "a"}},
+		{"it is heard late", "QRST", Rhythm{Ready: true, Beats: 4, From: "a"}},
+		{"its numbers wrap", "|}~\x7f@AB", Rhythm{Ready: true, Beats: 7, From: "a"}},
+		{"it boots and its first beat is lost", "<>B",
+			Rhythm{Boots: 1, Ready: true, Beats: 1, Holes: 1, From: "a"}},
+		{"it boots and is not ready", "<>AB <", Rhythm{Boots: 2, Beats: 2, From: "a"}},
+		{"it boots again and counts from one", "<>ABCD <>AB",
+			Rhythm{Boots: 2, Ready: true, Beats: 6, From: "a"}},
+		{"it is off", "<>AB.", Rhythm{Boots: 1, Ready: true, Off: true, Beats: 2, From: "a"}},
+		{"it moves", "a: ABC _ _ b: DEF", Rhythm{Ready: true, Beats: 6, From: "b"}},
+		{"it moves on, and on", "a: AB b: CD c: EF",
+			Rhythm{Ready: true, Beats: 6, From: "c"}},
+		{"it moves and loses two", "a: ABC b: FG",
+			Rhythm{Ready: true, Beats: 5, Holes: 2, From: "b"}},
+		{"it moves and runs the last again", "a: ABC b: CD",
+			Rhythm{Ready: true, Beats: 5, Repeats: 1, From: "b"}},
+		{"it moves and the source goes on", "a: ABC b: D a: D",
+			Rhythm{Ready: true, Beats: 5, Repeats: 1, Returns: 1, From: "a"}},
+		{"it starts elsewhere while it runs", "a: ABC b: <>A a: D b: B a: E",
+			Rhythm{Boots: 1, Ready: true, Beats: 7, Holes: 4, Repeats: 1, Returns: 3, From: "a"}},
+		{"it finds damage", "AB!C!D", Rhythm{Ready: true, Beats: 4, Errors: 2, From: "a"}},
+		{"somebody else writes", "AB\x00C", Rhythm{Ready: true, Beats: 3, Unknown: 1, From: "a"}},
+		{"nothing is heard", "", Rhythm{}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			got := hear(r.score)
+			bad := got.Holes+got.Repeats+got.Returns+got.Errors+got.Unknown > 0
+			if (got.Check() != nil) != bad {
+				t.Errorf("the check says %v of %+v", got.Check(), got)
+			}
+			got.Last, got.Gap, got.Troubles = time.Time{}, Gap{}, nil
+			if g, w := counts(got), counts(r.want); g != w {
+				t.Errorf("heard %+v; want %+v", g, w)
+			}
+		})
+	}
+}
+
+// counts is all of a Rhythm that can be compared with ==.
+func counts(r Rhythm) [11]any {
+	return [...]any{r.Boots, r.Ready, r.Off, r.Beats, r.From, r.Holes, r.Repeats, r.Returns,
+		r.Errors, r.Unknown, len(r.Troubles)}
+}
+
+func TestTheLargestGapSaysWhere(t *testing.T) {
+	g := hear("a: AB _ C _ _ _ b: DE _ F").Gap
+	if g.Length != 4*time.Millisecond || g.From != "a" || g.To != "b" ||
+		g.End.Sub(g.Begin) != g.Length {
+		t.Errorf("the largest gap is %+v", g)
+	}
+}
+
+// TestASoundRhythmHasNoTrouble draws moves and reboots that are all right.
+func TestASoundRhythmHasNoTrouble(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l ledger
+		process, number := 'a', rapid.IntRange(0, 63).Draw(t, "first")
+		for i, what := range rapid.SliceOf(rapid.SampledFrom([]string{"beat", "beat", "move",
+			"boot"})).Draw(t, "what") {
+			switch what {
+			case "move":
+				process++
+			case "boot":
+				l.hear(string(process), time.Unix(int64(i), 0), '<')
+				number = 1
+			case "beat":
+				l.hear(string(process), time.Unix(int64(i), 0), 0x40|byte(number))
+				number = (number + 1) % 64
+			}
+		}
+		if err := l.now.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func FuzzRhythm(f *testing.F) {
+	f.Add("a: <>ABC b: DE! a: F.")
+	f.Fuzz(func(t *testing.T, score string) {
+		if r := hear(score); len(r.Troubles) > maxTroubles || r.Gap.Length < 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}

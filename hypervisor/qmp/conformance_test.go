@@ -1,0 +1,63 @@
+package qmp_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
+)
+
+// agent is what a copy of this program does that is to be killed.
+func agent([]string) int { return 0 }
+
+func TestConformance(t *testing.T) {
+	for _, accel := range []string{"kvm", "tcg"} {
+		t.Run(accel, func(t *testing.T) {
+			needQEMU(t, accel)
+			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+				return newSuiteLab(t, accel)
+			})
+		})
+	}
+}
+
+// newSuiteLab is a world of the conformance suite: two hosts on this machine, and
+// a network between them that can be cut.
+func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
+	t.Helper()
+	var wire *link
+	l := newLab(t, accel, func(c *qmp.Config) {
+		if wire == nil {
+			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))
+		}
+		c.Advertise = wire.advertise
+	})
+	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
+	return &hypervisortest.Lab{
+		Source: l.host("n1"), Target: l.host("n2"), Within: 20 * time.Second, Steps: 60,
+		VM:   func(id vmid) hypervisor.VM { return l.vm(id, small) },
+		Slow: 1 << 20,
+		BusyVM: func(id vmid) hypervisor.VM {
+			busy := small
+			busy.WorkingSet, busy.Rate = 4<<20, 200<<20
+			return l.vm(id, busy)
+		},
+		Verify:    l.verify,
+		Alive:     l.alive,
+		Reopen:    l.open,
+		KillVM:    func(n name, id vmid) error { return l.signal(n, id, syscall.SIGKILL) },
+		CutLink:   func() error { return wire.setCut(true) },
+		MendLink:  func() error { return wire.setCut(false) },
+		ResetLink: wire.reset,
+		Restart:   l.restart,
+		Hang: func(n name, id vmid) (func() error, error) {
+			thaw := func() error { return l.signal(n, id, syscall.SIGCONT) }
+			return thaw, l.signal(n, id, syscall.SIGSTOP)
+		},
+	}
+}

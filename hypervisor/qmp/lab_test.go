@@ -1,0 +1,333 @@
+package qmp_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+)
+
+type (
+	name = hypervisor.HostName
+	vmid = hypervisor.VMID
+
+	backend = qmp.Host
+)
+
+const mib = hypervisor.MiB
+
+// features asks the installed QEMU once what it can do.
+var features = sync.OnceValues(func() (probe.Features, error) {
+	path, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		return probe.Features{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return probe.Probe(ctx, path)
+})
+
+// needQEMU skips a test where there is no QEMU, or none with the accelerator.
+func needQEMU(t testing.TB, accelerator string) probe.Features {
+	t.Helper()
+	f, err := features()
+	switch {
+	case err != nil:
+		t.Skipf("no QEMU runs here: %v", err)
+	case accelerator == "kvm" && f.Accelerator != "kvm":
+		t.Skipf("no KVM here: %s", f.NoKVM)
+	}
+	return f
+}
+
+// accelerator is the best that works here.
+func accelerator(t testing.TB) string {
+	t.Helper()
+	return needQEMU(t, "tcg").Accelerator
+}
+
+// A lab is two hosts on this machine and the guests on them.
+type lab struct {
+	t      testing.TB
+	dir    string
+	accel  string
+	change func(*qmp.Config)
+	hosts  map[name]*qmp.Host
+
+	mu     sync.Mutex
+	pulses map[vmid]*guest.Pulse
+	params map[vmid]guest.Params
+	born   map[int]bool // processes that are listened to
+	roms   map[guest.Params]string
+}
+
+// newLab opens two hosts, n1 and n2. Change may change their configurations.
+func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
+	t.Helper()
+	needQEMU(t, accel)
+	dir, err := os.MkdirTemp(root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, dir: dir, accel: accel, change: change, hosts: map[name]*qmp.Host{},
+		pulses: map[vmid]*guest.Pulse{}, params: map[vmid]guest.Params{},
+		roms: map[guest.Params]string{}, born: map[int]bool{}}
+	t.Cleanup(l.close)
+	for _, n := range []name{"n1", "n2"} {
+		if _, err := l.open(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// config is a host's configuration.
+func (l *lab) config(n name) qmp.Config {
+	f, _ := features()
+	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)), Memory: 4 * hypervisor.GiB,
+		CPUs: 64, Accelerator: l.accel, Features: &f, Patience: 500 * time.Millisecond}
+	if l.change != nil {
+		l.change(&c)
+	}
+	return c
+}
+
+// open opens a host, again if it was open before.
+func (l *lab) open(n name) (hypervisor.Hypervisor, error) {
+	if old := l.hosts[n]; old != nil {
+		delete(l.hosts, n)
+		if err := old.Close(); err != nil {
+			return nil, err
+		}
+	}
+	h, err := qmp.New(context.Background(), l.config(n))
+	if err != nil {
+		return nil, err
+	}
+	l.hosts[n] = h
+	return &heard{h, l, n}, nil
+}
+
+func (l *lab) host(n name) hypervisor.Hypervisor { return &heard{l.hosts[n], l, n} }
+
+func (l *lab) close() {
+	for _, h := range l.hosts {
+		if err := h.Close(); err != nil {
+			l.t.Error(err)
+		}
+	}
+	for _, p := range l.pulses {
+		p.Close()
+	}
+	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// vm describes a VM whose guest does what p says.
+func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.params[id] = p
+	rom := l.roms[p]
+	if rom == "" {
+		image, err := p.Firmware()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		rom = filepath.Join(l.dir, fmt.Sprintf("rom%d", len(l.roms)))
+		if err := os.WriteFile(rom, image, 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+		l.roms[p] = rom
+	}
+	memory := hypervisor.Bytes(guest.Base+p.Fill)/mib*mib + 2*mib
+	return hypervisor.VM{ID: id, Memory: memory, CPUs: 1,
+		Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: rom, DebugPort: 0xe9}}
+}
+
+// listen hears the heartbeats of a VM that was started, or opened, on a host.
+func (l *lab) listen(n name, id vmid, pid int) error {
+	l.mu.Lock()
+	if l.born[pid] {
+		l.mu.Unlock()
+		return nil
+	}
+	p := l.pulses[id]
+	if p == nil {
+		var err error
+		if p, err = guest.NewPulse(); err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		l.pulses[id] = p
+	}
+	l.born[pid] = true
+	process := fmt.Sprintf("%s#%d", n, pid)
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return p.Connect(ctx, process, l.hosts[n].Files(id).Debug)
+}
+
+func (l *lab) pulse(id vmid) *guest.Pulse {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pulses[id]
+}
+
+// alive answers on which host the guest beats: not where it did half a heartbeat
+// ago, but where it goes on to.
+func (l *lab) alive(id vmid) ([]name, error) {
+	p := l.pulse(id)
+	if p == nil {
+		return nil, nil
+	}
+	before := p.Rhythm()
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Beats >= before.Beats+3 })
+	if err != nil {
+		return nil, nil // it stands
+	}
+	r := p.Rhythm()
+	host, _, _ := strings.Cut(r.From, "#")
+	return []name{name(host)}, r.Check()
+}
+
+// verify stops the guest for a moment, and reads all of its memory.
+func (l *lab) verify(n name, id vmid) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	p := l.pulse(id)
+	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
+		return fmt.Errorf("the guest does not come up: %w", err)
+	}
+	if err := p.Rhythm().Check(); err != nil {
+		return err
+	}
+	m, err := l.hosts[n].Monitor(id)
+	if err != nil {
+		return err
+	}
+	if err := m.Execute(ctx, "stop", nil, nil); err != nil {
+		return err
+	}
+	err = l.dump(ctx, n, id)
+	return errorsOf(err, m.Execute(ctx, "cont", nil, nil))
+}
+
+// dump checks every byte of the memory of a guest that stands.
+func (l *lab) dump(ctx context.Context, n name, id vmid) error {
+	m, err := l.hosts[n].Monitor(id)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	p := l.params[id]
+	l.mu.Unlock()
+	size := int64(guest.Base + p.Fill)
+	path := filepath.Join(l.dir, "dump."+string(n))
+	defer os.Remove(path)
+	err = m.Execute(ctx, "pmemsave", map[string]any{"val": 0, "size": size, "filename": path}, nil)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return p.Verify(f, size)
+}
+
+// pid returns the process of a VM on a host.
+func (l *lab) pid(n name, id vmid) (int, error) {
+	dir := filepath.Dir(l.hosts[n].Files(id).Log)
+	text, err := os.ReadFile(filepath.Join(dir, "qemu.pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+func (l *lab) signal(n name, id vmid, s syscall.Signal) error {
+	pid, err := l.pid(n, id)
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, s)
+}
+
+// restart takes the power from a host and gives it back.
+func (l *lab) restart(n name) (hypervisor.Hypervisor, error) {
+	if err := l.hosts[n].Close(); err != nil {
+		return nil, err
+	}
+	delete(l.hosts, n)
+	dir := filepath.Join(l.dir, string(n))
+	if err := killBelow(dir); err != nil {
+		return nil, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, err
+	}
+	records, err := filepath.Glob(filepath.Join(dir, "vms", "*", "domain"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range records { // all was written under an earlier name
+		text, err := os.ReadFile(path)
+		if err == nil {
+			old := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
+			err = os.WriteFile(path, []byte(old), 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return l.open(n)
+}
+
+// A heard host lets the lab listen to every guest that is made on it.
+type heard struct {
+	*backend
+	lab  *lab
+	name name
+}
+
+func (h *heard) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
+	address, err := h.backend.Receive(ctx, in)
+	return address, h.follow(in.VM.ID, err)
+}
+
+func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
+	err := h.backend.Do(ctx, id, c)
+	if _, starts := c.(hypervisor.Start); starts {
+		return h.follow(id, err)
+	}
+	return err
+}
+
+// follow listens to a VM's process that nobody has listened to.
+func (h *heard) follow(id vmid, err error) error {
+	d, _ := h.backend.Domain(context.Background(), id)
+	pid, gone := h.lab.pid(h.name, id)
+	if err != nil || gone != nil || d.VM.Hardware == nil || d.VM.Hardware.DebugPort == 0 {
+		return err
+	}
+	return h.lab.listen(h.name, id, pid)
+}
