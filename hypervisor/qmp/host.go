@@ -269,6 +269,7 @@ func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 	defer release()
 	if err = ctx.Err(); err == nil {
 		err = act(d)
+		d.Changed() // something may be due now
 	}
 	return h.explain(op, vm, err)
 }
@@ -304,7 +305,7 @@ func (h *Host) Files(vm hypervisor.VMID) Files {
 
 // token returns what a source of the job must know; "" is nobody.
 func (h *Host) token(job hypervisor.JobID) string {
-	if j := h.node.Job(job); j != nil && j.Role == journal.Target && !j.Refused {
+	if j := h.node.Job(job); j != nil && j.Role == journal.Target {
 		return j.Token
 	}
 	return ""
@@ -321,7 +322,7 @@ func (h *Host) hear(m *handover.Message) handover.Answer {
 		release()
 	}
 	if err != nil {
-		return handover.Answer{Refused: err.Error(), Kind: fault.Classify(err)}
+		return handover.Answer{Refused: fault.Text(err), Kind: fault.Classify(err)}
 	}
 	return answer
 }

@@ -2,6 +2,7 @@ package qmp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,8 +69,8 @@ type lab struct {
 
 	mu     sync.Mutex
 	pulses map[vmid]*guest.Pulse
-	params map[vmid]guest.Params
-	born   map[int]bool // processes that are listened to
+	params map[string]guest.Params // by firmware
+	born   map[int]bool            // processes that are listened to
 	roms   map[guest.Params]string
 }
 
@@ -82,7 +83,7 @@ func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, dir: dir, accel: accel, change: change, hosts: map[name]*qmp.Host{},
-		pulses: map[vmid]*guest.Pulse{}, params: map[vmid]guest.Params{},
+		pulses: map[vmid]*guest.Pulse{}, params: map[string]guest.Params{},
 		roms: map[guest.Params]string{}, born: map[int]bool{}}
 	t.Cleanup(l.close)
 	for _, n := range []name{"n1", "n2"} {
@@ -97,7 +98,8 @@ func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 func (l *lab) config(n name) qmp.Config {
 	f, _ := features()
 	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)), Memory: 4 * hypervisor.GiB,
-		CPUs: 64, Accelerator: l.accel, Features: &f, Patience: 500 * time.Millisecond}
+		CPUs: 64, Accelerator: l.accel, Features: &f,
+		Patience: 500 * time.Millisecond, Timeout: 5 * time.Second}
 	if l.change != nil {
 		l.change(&c)
 	}
@@ -140,7 +142,6 @@ func (l *lab) close() {
 func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.params[id] = p
 	rom := l.roms[p]
 	if rom == "" {
 		image, err := p.Firmware()
@@ -151,7 +152,7 @@ func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 		if err := os.WriteFile(rom, image, 0o600); err != nil {
 			l.t.Fatal(err)
 		}
-		l.roms[p] = rom
+		l.roms[p], l.params[rom] = rom, p
 	}
 	memory := hypervisor.Bytes(guest.Base+p.Fill)/mib*mib + 2*mib
 	return hypervisor.VM{ID: id, Memory: memory, CPUs: 1,
@@ -222,12 +223,20 @@ func (l *lab) verify(n name, id vmid) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Execute(ctx, "stop", nil, nil); err != nil {
-		return err
+	for {
+		if err := m.Execute(ctx, "stop", nil, nil); err != nil {
+			return err
+		}
+		err := l.dump(ctx, n, id)
+		if err = errorsOf(err, m.Execute(ctx, "cont", nil, nil)); !errors.Is(err, errBoots) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	err = l.dump(ctx, n, id)
-	return errorsOf(err, m.Execute(ctx, "cont", nil, nil))
 }
+
+// errBoots: the guest has not filled its memory yet.
+var errBoots = errors.New("the guest boots")
 
 // dump checks every byte of the memory of a guest that stands.
 func (l *lab) dump(ctx context.Context, n name, id vmid) error {
@@ -235,8 +244,12 @@ func (l *lab) dump(ctx context.Context, n name, id vmid) error {
 	if err != nil {
 		return err
 	}
+	d, err := l.hosts[n].Domain(ctx, id)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
-	p := l.params[id]
+	p := l.params[d.VM.Hardware.Firmware]
 	l.mu.Unlock()
 	size := int64(guest.Base + p.Fill)
 	path := filepath.Join(l.dir, "dump."+string(n))
@@ -250,6 +263,9 @@ func (l *lab) dump(ctx context.Context, n name, id vmid) error {
 		return err
 	}
 	defer f.Close()
+	if s, err := guest.ReadState(f); err == nil && !s.Ready && ctx.Err() == nil {
+		return errBoots
+	}
 	return p.Verify(f, size)
 }
 
@@ -316,10 +332,15 @@ func (h *heard) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor
 
 func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	err := h.backend.Do(ctx, id, c)
-	if _, starts := c.(hypervisor.Start); starts {
-		return h.follow(id, err)
+	if _, starts := c.(hypervisor.Start); !starts || err != nil {
+		return err
 	}
-	return err
+	if err := h.follow(id, nil); err != nil || h.lab.pulse(id) == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return h.lab.pulse(id).Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
 }
 
 // follow listens to a VM's process that nobody has listened to.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
@@ -13,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
 // resize changes a VM that rests: all of it or nothing. Disks grow first, and are
@@ -213,7 +215,7 @@ func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
 func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) error {
 	i, err := indexOf(p.Rec.VM, name)
 	if err != nil {
-		return err
+		return nil // it is gone already
 	}
 	if err := d.mayPlug(p); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) erro
 		if err != nil && !errors.Is(err, monitor.DeviceNotFound) {
 			return err
 		}
-		if err := p.VM.BlockdevDel(ctx, machine.NodeName(name)); err != nil {
+		if err := letGo(ctx, p.VM, machine.NodeName(name)); err != nil {
 			return fault.Refuse(hypervisor.Transient, "the guest has not let go of disk %s yet: "+
 				"ask again: %w", name, err)
 		}
@@ -234,4 +236,21 @@ func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) erro
 	return d.Put(true, func(r *journal.Domain) {
 		r.VM = withDisks(r.VM, slices.Delete(slices.Clone(r.VM.Hardware.Disks), i, i+1))
 	})
+}
+
+// letGo removes a block node whose device was asked to go. QEMU frees it a moment
+// after the device has gone.
+func letGo(ctx context.Context, vm *qemu.Instance, node string) error {
+	for range 100 {
+		err := vm.BlockdevDel(ctx, node)
+		if _, refused := errors.AsType[*monitor.Error](err); !refused {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return vm.BlockdevDel(ctx, node)
 }

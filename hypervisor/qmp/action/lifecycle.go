@@ -27,7 +27,7 @@ type guest struct{ *domain.Domain }
 func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
-	if err != nil {
+	if err != nil && !needsNoAnswer(c) {
 		return err
 	}
 	defer d.Changed()
@@ -39,6 +39,9 @@ func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 		return d.start(ctx, p, c.VM)
 	case nil:
 		return fault.Refuse(hypervisor.Invalid, "no command")
+	}
+	if _, forgets := c.(hypervisor.Forget); forgets && p.Rec == nil {
+		return nil
 	}
 	if p.Rec == nil {
 		return fault.Refuse(hypervisor.NotFound, "no such VM")
@@ -56,6 +59,16 @@ func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 		return d.forget(p)
 	}
 	return d.live(ctx, p, c)
+}
+
+// needsNoAnswer reports whether a command ends a QEMU, which need not answer any
+// more for that.
+func needsNoAnswer(c hypervisor.Command) bool {
+	switch c.(type) {
+	case hypervisor.Kill, hypervisor.Discard, hypervisor.Release, hypervisor.Abandon:
+		return true
+	}
+	return false
 }
 
 // live performs the commands on a VM that has, or had, a process.

@@ -13,6 +13,7 @@ package domain
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
@@ -44,10 +45,11 @@ type Domain struct {
 	memory hypervisor.Bytes
 	cpus   int
 
-	mu   sync.Mutex
-	rec  *journal.Domain // replaced, never changed; nil: the host has no such VM
-	vm   *qemu.Instance  // its QEMU, if it has one
-	seen life.Look       // last
+	mu     sync.Mutex
+	rec    *journal.Domain // replaced, never changed; nil: the host has no such VM
+	vm     *qemu.Instance  // its QEMU, if it has one
+	seen   life.Look       // last
+	silent bool            // it did not answer
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.
@@ -151,7 +153,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	if rec == nil || vm == nil || vm.Ended() {
 		return life.Look{}, m, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.patience())
 	defer cancel()
 	l := life.Look{Alive: true}
 	var err error
@@ -167,12 +169,25 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	if err != nil && vm.Dies(ctx) {
 		return life.Look{}, qapi.Migration{}, nil
 	}
-	if err == nil {
-		d.mu.Lock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.silent = err != nil; err == nil {
 		d.seen = l
-		d.mu.Unlock()
 	}
 	return l, m, err
+}
+
+// briefly is how long a QEMU may take that has not answered before.
+const briefly = 100 * time.Millisecond
+
+// patience returns how long the domain's QEMU may take to answer.
+func (d *Domain) patience() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.silent {
+		return min(briefly, d.Node.Timeout)
+	}
+	return d.Node.Timeout
 }
 
 // Answer describes the domain as it is; with an error, as it was seen last.
@@ -232,12 +247,13 @@ type Found struct {
 // Conflict refuses something because of the domain's state.
 func (f Found) Conflict() error { return fault.Refuse(hypervisor.Conflict, "it is %v", f.State) }
 
-// Find looks at the domain. One whose process has just ended is buried first. The
-// caller holds the turn.
+// Find looks at the domain. One whose process has just ended is buried first. With
+// an error it answers what was seen last. The caller holds the turn.
 func (d *Domain) Find(ctx context.Context) (Found, error) {
 	l, _, err := d.Look(ctx)
 	if err != nil {
-		return Found{}, fault.Observing(err)
+		l = d.Seen()
+		l.Alive = true
 	}
 	if !l.Alive && d.Process() != nil {
 		d.Settle(ctx)
@@ -246,7 +262,7 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 	if f.Rec, f.Job, f.VM = d.Present(); f.Rec != nil {
 		f.State = life.State(f.Rec, f.Job, l)
 	}
-	return f, nil
+	return f, fault.Observing(err)
 }
 
 // Undo puts back the record that there was before something that failed as a

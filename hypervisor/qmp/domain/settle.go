@@ -35,7 +35,7 @@ func (d *Domain) settle(ctx context.Context) time.Duration {
 func (d *Domain) Settle(ctx context.Context) time.Duration {
 	for {
 		rec := d.Record()
-		if rec == nil {
+		if rec == nil || d.Process() == nil { // whoever ended it has buried it
 			return resync
 		}
 		l, m, err := d.Look(ctx)
@@ -53,8 +53,8 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		switch step {
 		case life.Bury:
 			return resync
-		case life.FinishMirrors:
-			return soon
+		case life.FinishMirrors, life.Reset:
+			return soon // it takes effect a little later
 		}
 	}
 }
@@ -108,13 +108,10 @@ func (d *Domain) do(ctx context.Context, step life.Step, m qapi.Migration) error
 	return d.Node.Move(ctx, d, step, m)
 }
 
-// reset boots the guest anew.
+// reset resets the machine, so that its guest boots anew.
 func (d *Domain) reset(ctx context.Context, vm *qemu.Instance) error {
-	if err := vm.SystemReset(ctx); err != nil {
-		return err
-	}
-	if err := vm.Cont(ctx); err != nil {
-		return err
+	if err := vm.SystemReset(ctx); err != nil || d.Seen().Run != qapi.Running {
+		return err // one that had shut down stands then, and Run is due
 	}
 	return d.settled()
 }
@@ -174,10 +171,13 @@ func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
 		life.Mode(job, seen) == hypervisor.PostCopy
 	switch {
-	case job.Role == journal.Target && !ran:
-		status, stage = hypervisor.JobFailed, journal.Discarded
-	case job.Role == journal.Target && status.Final():
+	case job.Stage.MayHaveRun() && status.Final():
 		stage = job.Stage
+	case job.Role == journal.Target && !ran:
+		stage = journal.Discarded
+		if !status.Final() {
+			status = hypervisor.JobFailed
+		}
 	case status.Final():
 	case late:
 		status = hypervisor.JobBroken
@@ -205,7 +205,7 @@ func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 	if err := vm.Cont(ctx); err != nil {
 		return err
 	}
-	if rec.Doing == hypervisor.Starting {
+	if rec.Doing == hypervisor.Starting || rec.Doing == hypervisor.Rebooting {
 		return d.settled()
 	}
 	return nil

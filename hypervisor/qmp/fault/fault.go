@@ -48,3 +48,11 @@ func Observing(err error) error {
 	}
 	return err
 }
+
+// Text returns what went wrong without saying where: the rim says that.
+func Text(err error) string {
+	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

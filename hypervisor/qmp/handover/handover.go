@@ -83,7 +83,7 @@ func (a *Answer) Err() error {
 	if a.Refused == "" {
 		return nil
 	}
-	return &hypervisor.Error{Op: "Migrate", Kind: a.Kind, Err: errors.New(a.Refused)}
+	return &hypervisor.Error{Kind: a.Kind, Err: errors.New(a.Refused)}
 }
 
 // A signed is what goes over the wire.
@@ -292,7 +292,7 @@ func (s *Server) hear(line []byte) []byte {
 	}
 	token := s.token(m.Job)
 	if token == "" || !hmac.Equal(env.MAC, sign(token, nil, env.Body)) {
-		return refuse(hypervisor.Conflict, "the target's host does not expect this job")
+		return refuse(hypervisor.Transient, "nobody listens for this job")
 	}
 	line, _, err := seal(token, env.MAC, s.answer(m))
 	if err != nil {

@@ -114,6 +114,8 @@ type Job struct {
 	Options hypervisor.TransferOptions
 	// GuestPaused: PauseGuest stopped the guest; a cancel lets it run again.
 	GuestPaused bool
+	// Cancelled: Cancel was asked. QEMU calls what then ends a failure now and then.
+	Cancelled bool
 	// PostCopied: StartPostCopy was asked. There is no way back.
 	PostCopied bool
 	// Released: SwitchOver was asked of a job that waits before it.

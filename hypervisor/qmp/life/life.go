@@ -52,6 +52,30 @@ func sends(j *journal.Job) bool {
 		(j.Stage == journal.Mirroring || j.Stage == journal.Sending)
 }
 
+// stranded reports whether post-copy failed while it began or ended, or may have:
+// QEMU then does not take the guest back, as it does before, and the target may have
+// all that it needs. At rest for good the guest is after the migration, not before.
+// Source: QEMU 7.2 migration/migration.c (migration_completion: "If not doing
+// postcopy, vm_start() will be called"; postcopy_start).
+func stranded(j *journal.Job, l Look) bool {
+	ended := l.Migration == qapi.Failed || l.Migration == qapi.Cancelled
+	return j.PostCopied && ended && (l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate)
+}
+
+// leftover reports whether a process has nothing to do here any more: its job was
+// ended, and we died before it was. One that was started since is none.
+func leftover(d *journal.Domain, j *journal.Job, l Look) bool {
+	switch {
+	case j == nil || !l.Alive:
+		return false
+	case j.Stage == journal.Left || j.Stage == journal.Abandoned:
+		return l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate
+	case j.Stage == journal.Discarded || j.Stage == journal.Kept && j.Cold:
+		return !d.Ran && d.Doing == hypervisor.Absent
+	}
+	return false
+}
+
 func receives(j *journal.Job) bool {
 	return j != nil && j.Role == journal.Target && j.Stage == journal.Listening
 }
@@ -65,6 +89,8 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 		return hypervisor.Starting
 	case !l.Alive && !receives(j):
 		return d.Rest
+	case leftover(d, j, l):
+		return leftoverState(d, j)
 	case receives(j):
 		if j.Stopped && l.Complete() {
 			return hypervisor.Received
@@ -77,6 +103,19 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 		return hypervisor.HandingOver
 	}
 	return runs(d, l)
+}
+
+// leftoverState: whatever a process is that is about to end, it does not run the VM.
+func leftoverState(d *journal.Domain, j *journal.Job) hypervisor.DomainState {
+	switch j.Stage {
+	case journal.Left:
+		return hypervisor.HandedOver
+	case journal.Abandoned:
+		return hypervisor.HandingOver
+	case journal.Discarded:
+		return hypervisor.Receiving
+	}
+	return d.Rest
 }
 
 // coldState: a VM at rest stays so, and is its host's no longer when the target
@@ -135,7 +174,19 @@ func Status(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
 	case j.Stage.MayHaveRun() && l.Alive:
 		return arrivedStatus(j, l)
 	}
-	return j.Last.Status
+	return noted(j)
+}
+
+// noted is the status that was noted last. A process that has just ended is not
+// buried yet: its job is no longer looked at, but it was begun.
+func noted(j *journal.Job) hypervisor.JobStatus {
+	switch {
+	case j.Last.Status != hypervisor.JobNone:
+		return j.Last.Status
+	case j.Acknowledged:
+		return hypervisor.JobSucceeded
+	}
+	return hypervisor.JobActive
 }
 
 func coldStatus(d *journal.Domain, j *journal.Job) hypervisor.JobStatus {
@@ -149,6 +200,12 @@ func coldStatus(d *journal.Domain, j *journal.Job) hypervisor.JobStatus {
 }
 
 func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
+	switch {
+	case stranded(j, l) && l.Run == qapi.PostMigrate:
+		return hypervisor.JobBroken
+	case stranded(j, l):
+		return hypervisor.JobSwitching
+	}
 	switch l.Migration {
 	case qapi.None, qapi.Setup:
 		return hypervisor.JobSetup
@@ -161,6 +218,9 @@ func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatu
 	case qapi.PostcopyPaused:
 		return hypervisor.JobBroken
 	case qapi.Failed:
+		if j.Cancelled {
+			return hypervisor.JobCancelled
+		}
 		return hypervisor.JobFailed
 	case qapi.Cancelled:
 		return hypervisor.JobCancelled
@@ -168,6 +228,8 @@ func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatu
 		switch {
 		case j.Acknowledged:
 			return hypervisor.JobSucceeded
+		case l.Run == qapi.Running: // see dueAtSource
+			return hypervisor.JobFailed
 		case d.Unresolved:
 			return hypervisor.JobBroken
 		}
@@ -186,7 +248,7 @@ func arrivedStatus(j *journal.Job, l Look) hypervisor.JobStatus {
 	case qapi.Completed:
 		return hypervisor.JobSucceeded
 	}
-	return j.Last.Status
+	return noted(j)
 }
 
 func targetStatus(j *journal.Job, l Look) hypervisor.JobStatus {
@@ -207,7 +269,7 @@ func targetStatus(j *journal.Job, l Look) hypervisor.JobStatus {
 // Mode says how memory moves at the moment.
 func Mode(j *journal.Job, l Look) hypervisor.Mode {
 	switch {
-	case l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
+	case j.PostCopied || l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
 		return hypervisor.PostCopy
 	case j.GuestPaused:
 		return hypervisor.PausedCopy
@@ -266,16 +328,21 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 	switch {
 	case !l.Alive:
 		return Bury
-	case d.Ending:
+	case d.Ending || leftover(d, j, l):
 		return Quit
 	case receives(j):
 		return dueAtTarget(j, l)
 	case sends(j):
-		if s := dueAtSource(j, l); s != Rest {
-			return s
+		if s := dueAtSource(j, l); s != Rest || !j.Cold && stoppedToMove(l) {
+			return s // a guest that stands to move has no life here
 		}
-	case j != nil && j.Stage == journal.Activating:
+	case j == nil:
+	case j.Stage == journal.Activating && l.Run != qapi.Shutdown:
 		return Activate // we died between noting it and doing it
+	case j.Stage == journal.Arrived && j.Cold && l.Run == qapi.InMigrate:
+		return Arrive // again; one that was started since does not wait to receive
+	case j.Stage == journal.Resumed && !j.Cold && !d.Paused && l.Run == qapi.PostMigrate:
+		return Run // and again
 	}
 	return dueInLife(d, l, now)
 }
@@ -288,7 +355,8 @@ func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
 		return Reset
 	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late:
 		return Quit
-	case d.Doing == hypervisor.Starting && l.Run != qapi.Running:
+	case d.Doing == hypervisor.Starting && l.Run != qapi.Running,
+		d.Doing == hypervisor.Rebooting && l.Run == qapi.PreLaunch:
 		return Run
 	}
 	return Rest
@@ -342,7 +410,11 @@ func dueAtSource(j *journal.Job, l Look) Step {
 		}
 		return Continue
 	case qapi.Completed:
-		if !j.Acknowledged {
+		switch {
+		case j.Acknowledged:
+		case l.Run == qapi.Running: // somebody unpaused it just when it completed
+			return Keep
+		default:
 			return Announce
 		}
 	case qapi.PostcopyActive, qapi.PostcopyPaused, qapi.PostcopyRecover:
@@ -350,7 +422,12 @@ func dueAtSource(j *journal.Job, l Look) Step {
 			return Announce
 		}
 	case qapi.Failed, qapi.Cancelled:
-		return Keep
+		switch {
+		case !stranded(j, l):
+			return Keep
+		case !j.Acknowledged && l.Run == qapi.PostMigrate:
+			return Announce
+		}
 	}
 	return Rest
 }

@@ -48,7 +48,7 @@ func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
 		return "", fault.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
 	case old != nil && (old.Role != journal.Target || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", fault.Refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
-	case old != nil && rec != nil && rec.Job == in.Job && state != hypervisor.Shutoff:
+	case old != nil && rec != nil && rec.Job == in.Job && domain.Occupies(state):
 		return d.address(old), nil
 	case old != nil:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here: %v", in.Job,
@@ -123,6 +123,9 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 	switch {
 	case rec == nil || job == nil || job.ID != m.Job || job.Role != journal.Target ||
 		!job.Stage.Live():
+		if m.Say == handover.Prepare {
+			return none, fault.Refuse(hypervisor.Transient, "nobody listens for job %s any more", m.Job)
+		}
 		return none, fault.Refuse(hypervisor.Conflict, "the target's host expects it no more")
 	case m.Say == handover.Stopped:
 		return none, d.hearStopped(ctx, m)

@@ -189,10 +189,7 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 		}
 	}
 	last := progress(job, m)
-	last.Status = hypervisor.JobFailed
-	if m.Status == qapi.Cancelled {
-		last.Status = hypervisor.JobCancelled
-	}
+	last.Status = life.Status(rec, job, life.Look{Alive: true, Migration: m.Status})
 	return d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Kept, last })
 }
 
@@ -291,15 +288,21 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 	case rec == nil || job == nil || job.Stage != journal.Sending || ctx.Err() != nil:
 		return true
 	case err == nil:
-		err = d.PutJob(true, func(j *journal.Job) { j.Acknowledged = true })
+		_, m, _ := d.Look(ctx) // without it the figures are missing, nothing else
+		last := progress(job, m)
+		last.Status = hypervisor.JobSucceeded
+		if life.Mode(job, d.Seen()) == hypervisor.PostCopy {
+			last.Status = hypervisor.JobActive
+		}
+		err = d.PutJob(true, func(j *journal.Job) { j.Acknowledged, j.Last = true, last })
 		if err == nil && rec.Unresolved {
 			err = d.Put(true, func(r *journal.Domain) { r.Unresolved = false })
 		}
 		d.Changed()
 		return err == nil
 	case (refused || late) && !rec.Unresolved:
-		_ = d.PutJob(true, func(j *journal.Job) { j.Last.Error = err.Error() }) // for people
-		_ = d.Put(true, func(r *journal.Domain) { r.Unresolved = true })        // tried again
+		_ = d.PutJob(true, func(j *journal.Job) { j.Last.Error = fault.Text(err) }) // for people
+		_ = d.Put(true, func(r *journal.Domain) { r.Unresolved = true })            // tried again
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
@@ -78,7 +79,10 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 	switch {
 	case c.Job == "":
 		return fault.Refuse(hypervisor.Invalid, "the job has no name")
-	case here && p.Job.Stage.MayHaveRun():
+	case old != nil && old.Refused && !here:
+		return nil
+	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
+		p.State != hypervisor.Received:
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
@@ -93,10 +97,13 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 	}
 	if promise.Role != journal.Source && !promise.Refused {
 		promise.Refused, promise.Stage = true, journal.Discarded
+		if here { // a status that was final stays
+			promise.Last.Status = life.Status(p.Rec, p.Job, p.Look)
+		}
 		if promise.Role == journal.Target && !promise.Last.Status.Final() {
 			promise.Last.Status = hypervisor.JobFailed
-			promise.Last.Error = "the target was discarded"
 		}
+		promise.Last.Error = "the target was discarded"
 		if err := h.PutJob(&promise, true); err != nil {
 			return err
 		}
@@ -139,12 +146,13 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 		return p.Conflict()
 	case j.PostCopied:
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
-	case !j.Cold && p.Look.Migration != qapi.Completed:
-		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that it never ran on %s",
 			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
+	}
+	if !j.Cold && p.Look.Migration != qapi.Completed { // it waits for a target that is no more
+		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
 	if err := d.endJob(journal.Resumed, "the source resumed"); err != nil {
 		return err

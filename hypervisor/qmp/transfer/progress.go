@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -140,6 +139,9 @@ func (d move) cancel(ctx context.Context, p domain.Found, status hypervisor.JobS
 		status != hypervisor.JobActive:
 		return tooLate(status)
 	}
+	if err := d.PutJob(false, func(j *journal.Job) { j.Cancelled = true }); err != nil {
+		return err
+	}
 	return p.VM.MigrateCancel(ctx)
 }
 
@@ -218,7 +220,7 @@ func (d move) recover(ctx context.Context, p domain.Found, address hypervisor.Ad
 		if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
 			return err
 		}
-		if err := d.awaitPause(ctx, p.VM); err != nil {
+		if err := d.await(ctx, p.VM, qapi.PostcopyPaused, true); err != nil {
 			return err
 		}
 	}
@@ -228,23 +230,26 @@ func (d move) recover(ctx context.Context, p domain.Found, address hypervisor.Ad
 		return err
 	}
 	defer d.HangUp()
-	return d.transfer(ctx, p.VM, answer.URI, true)
+	if err := d.transfer(ctx, p.VM, answer.URI, true); err != nil {
+		return err
+	}
+	return d.await(ctx, p.VM, qapi.PostcopyPaused, false)
 }
 
-// awaitPause waits until a post-copy that was told to pause has.
-func (d move) awaitPause(ctx context.Context, vm *qemu.Instance) error {
+// await waits until a migration is, or is no more, in a status. QEMU takes a
+// moment to pause post-copy, and to go on with it.
+func (d move) await(ctx context.Context, vm *qemu.Instance, status qapi.MigrationStatus,
+	is bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
 	defer cancel()
 	for {
 		m, err := vm.QueryMigrate(ctx)
-		if err != nil || m.Status == qapi.PostcopyPaused {
+		if err != nil || (m.Status == status) == is {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fault.Refuse(hypervisor.Transient,
-				"the broken post-copy does not pause: it is %s",
-				strings.TrimSpace(string(m.Status)))
+			return fault.Refuse(hypervisor.Transient, "the broken post-copy is still %s", m.Status)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
