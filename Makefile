@@ -10,6 +10,10 @@ TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
 SOAK     ?= 5000
 BIN      ?= bin
+# The package whose tests run real QEMUs, alone on the machine, and where what they
+# print is kept.
+REAL     := $(shell $(GO) list ./hypervisor/qmp 2>/dev/null)
+REPORT   ?= $(BIN)/qmp.txt
 
 # Property tests start from a seed that the commit determines, so that a failure
 # can be repeated and each commit tries other cases. Without a commit it is 1.
@@ -20,13 +24,18 @@ export RAPID_SEED
 .DEFAULT_GOAL := test
 .PHONY: setup build test fmt vet staticcheck lint fuzz bench vectors rewrite summary
 
-# setup installs what is missing and changes nothing else: -race needs a C compiler.
+# setup installs what is missing and changes nothing else: -race needs a C compiler,
+# the tests of the QMP backend need QEMU, and are skipped without it.
 setup:
 	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
-	@command -v gcc >/dev/null || { \
+	@need=; \
+	command -v gcc >/dev/null || need="gcc libc6-dev"; \
+	command -v qemu-system-x86_64 >/dev/null || need="$$need qemu-system-x86"; \
+	command -v qemu-img >/dev/null || need="$$need qemu-utils"; \
+	test -z "$$need" || { \
 		apt-get update -q && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-			gcc libc6-dev; }
+			$$need; } || command -v gcc >/dev/null
 
 build:
 	$(GO) build -tags $(TAGS) ./...
@@ -36,11 +45,14 @@ build:
 # may see and SOAK random worlds, runs without it afterwards.
 # The results are not taken from the cache: it does not know of the seed.
 test: setup fmt vet staticcheck
-	@echo "RAPID_SEED=$(RAPID_SEED)"
-	@status=0; $(GO) test -race -count=1 -tags $(TAGS) ./... || status=$$?; \
+	@echo "RAPID_SEED=$(RAPID_SEED)"; mkdir -p $(dir $(REPORT))
+	@status=0; $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
+			$$($(GO) list -tags $(TAGS) ./... | grep -vx '$(REAL)') || status=$$?; \
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
-		$(summary); exit $$status
+		GODWIT_LONG=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -v $(REAL) \
+			>$(REPORT) 2>&1 || status=$$?; \
+		$(reality); $(summary); exit $$status
 
 fmt:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then \
@@ -79,12 +91,23 @@ rewrite:
 	if [ -z "$$dirs" ]; then echo "no package has transcripts"; else \
 		$(GO) test -count=1 -tags $(TAGS) $$dirs -rewrite; fi
 
+# reality prints what a run against real QEMUs says of itself: results, figures,
+# what was skipped and why; and all of what failed.
+define reality
+grep -E '^(ok|FAIL|panic:|--- |    --- (FAIL|SKIP))|^ +[a-z_]+_test.go:[0-9]+: |^ +run.go:' \
+	$(REPORT) || cat $(REPORT); \
+grep -q '^FAIL' $(REPORT) && cat $(REPORT) || :
+endef
+
 # summary says what of the machine the tests have really used.
 define summary
 echo "ran with $$($(GO) env GOVERSION) on $$(nproc) cores, RAPID_SEED=$(RAPID_SEED)"; \
+echo "real QEMUs: $$(grep -ohE 'QEMU [0-9.]+, (kvm|tcg)' $(REPORT) | sort -u | tr '\n' ';')" \
+	"$$(grep -c -- '--- PASS' $(REPORT)) tests passed, $$(grep -c -- '--- SKIP' $(REPORT)) skipped"; \
 if [ -e /dev/kvm ]; then kvm=present; else kvm=absent; fi; \
-echo "KVM is $$kvm; no package needs it yet"
+if [ -e /dev/userfaultfd ]; then uffd=present; else uffd=absent; fi; \
+echo "KVM is $$kvm, userfaultfd $$uffd, user $$(id -un)"
 endef
 
 summary:
-	@$(summary)
+	@test -e $(REPORT) && { $(summary); } || echo "make test has not run yet"

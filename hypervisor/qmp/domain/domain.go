@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
@@ -45,11 +46,13 @@ type Domain struct {
 	memory hypervisor.Bytes
 	cpus   int
 
-	mu     sync.Mutex
-	rec    *journal.Domain // replaced, never changed; nil: the host has no such VM
-	vm     *qemu.Instance  // its QEMU, if it has one
-	seen   life.Look       // last
-	silent bool            // it did not answer
+	mu       sync.Mutex
+	rec      *journal.Domain       // replaced, never changed; nil: the host has no such VM
+	vm       *qemu.Instance        // its QEMU, if it has one
+	seen     life.Look             // last
+	silent   bool                  // it did not answer
+	expected *monitor.Subscription // to the end of the present transfer
+	ended    *ending               // what it has told
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.

@@ -38,7 +38,7 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		if rec == nil || d.Process() == nil { // whoever ended it has buried it
 			return resync
 		}
-		l, m, err := d.Look(ctx)
+		l, m, err := d.glance(ctx)
 		if err != nil {
 			return again
 		}

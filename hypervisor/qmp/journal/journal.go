@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -135,17 +136,47 @@ func name(id string) string {
 	return plain[:min(len(plain), 16)] + "." + hex.EncodeToString(sum[:8])
 }
 
+// ours reports whether a file has a name as name makes them.
+func ours(file string) bool {
+	dot := strings.LastIndexByte(file, '.')
+	sum, err := hex.DecodeString(file[dot+1:])
+	return dot >= 0 && err == nil && len(sum) == 8
+}
+
+// text refuses an id that cannot be kept: it would come back as another one.
+func text(id string) error {
+	if !utf8.ValidString(id) {
+		return fmt.Errorf("the id %q is no text in UTF-8: choose another", id)
+	}
+	return nil
+}
+
 // Put keeps d, on storage before it returns when durable.
 func (j *Journal) Put(d *Domain, durable bool) error {
 	dir := j.Dir(d.VM.ID)
+	if err := errors.Join(text(string(d.VM.ID)), text(string(d.Job))); err != nil {
+		return err
+	}
 	if err := private(dir); err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "domain"), d, durable)
 }
 
+// gone ends the name of a directory that is being removed.
+const gone = ".gone"
+
 // Remove forgets a VM and removes all files in its directory.
-func (j *Journal) Remove(vm hypervisor.VMID) error { return os.RemoveAll(j.Dir(vm)) }
+func (j *Journal) Remove(vm hypervisor.VMID) error {
+	dir := j.Dir(vm)
+	if err := os.RemoveAll(dir + gone); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, dir+gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir + gone)
+}
 
 // Domains reads what is kept of all VMs. The error names every file that cannot
 // be read, and what is wrong with it.
@@ -158,9 +189,13 @@ func (j *Journal) Domains() ([]*Domain, error) {
 	var bad []error
 	for _, dir := range dirs {
 		d, path := new(Domain), filepath.Join(j.dir, "vms", dir.Name(), "domain")
-		switch err := read(path, d); {
-		case errors.Is(err, fs.ErrNotExist): // its process died before it wrote one
+		if removed, was := strings.CutSuffix(dir.Name(), gone); was && ours(removed) {
 			bad = append(bad, os.RemoveAll(filepath.Dir(path)))
+			continue
+		}
+		switch err := read(path, d); {
+		case errors.Is(err, fs.ErrNotExist):
+			bad = append(bad, sweep(filepath.Dir(path)))
 		case err != nil:
 			bad = append(bad, err)
 		case name(string(d.VM.ID)) != dir.Name():
@@ -173,8 +208,22 @@ func (j *Journal) Domains() ([]*Domain, error) {
 	return all, errors.Join(bad...)
 }
 
+// sweep removes a directory in which a process died before it wrote a record. Where
+// there is more, a record is missing, and nobody but a person knows why.
+func sweep(dir string) error {
+	_ = os.Remove(filepath.Join(dir, "domain"+unfinished)) // what is left is found below
+	if err := os.Remove(dir); err != nil {
+		return fmt.Errorf("%s: a VM was here whose record is missing: put back its file "+
+			"domain, or move the directory away", dir)
+	}
+	return nil
+}
+
 // PutJob keeps a job, on storage before it returns when durable.
 func (j *Journal) PutJob(job *Job, durable bool) error {
+	if err := errors.Join(text(string(job.ID)), text(string(job.VM.ID))); err != nil {
+		return err
+	}
 	return write(filepath.Join(j.dir, "jobs", name(string(job.ID))), job, durable)
 }
 
@@ -187,6 +236,19 @@ func (j *Journal) RemoveJob(id hypervisor.JobID) error {
 	return err
 }
 
+// named returns the jobs that domains name. A record that cannot be read is told of
+// by Domains.
+func (j *Journal) named() map[hypervisor.JobID]bool {
+	names := map[hypervisor.JobID]bool{}
+	records, _ := filepath.Glob(filepath.Join(j.dir, "vms", "*", "domain"))
+	for _, path := range records {
+		if d := new(Domain); read(path, d) == nil {
+			names[d.Job] = true
+		}
+	}
+	return names
+}
+
 // Jobs reads what is kept of all jobs, and forgets those that ended long ago.
 // The error names every file that cannot be read, and what is wrong with it.
 func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
@@ -196,13 +258,10 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 	}
 	var all []*Job
 	var bad []error
+	named := j.named()
 	for _, f := range files {
 		path := filepath.Join(j.dir, "jobs", f.Name())
-		if strings.HasSuffix(path, unfinished) {
-			bad = append(bad, os.Remove(path))
-			continue
-		}
-		if i, err := f.Info(); err == nil && now.Sub(i.ModTime()) > forgetAfter {
+		if whole, half := strings.CutSuffix(f.Name(), unfinished); half && ours(whole) {
 			bad = append(bad, os.Remove(path))
 			continue
 		}
@@ -211,7 +270,17 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 			bad = append(bad, err)
 			continue
 		}
-		all = append(all, job)
+		i, err := f.Info()
+		switch {
+		case err != nil:
+			bad = append(bad, err)
+		case name(string(job.ID)) != f.Name():
+			bad = append(bad, fmt.Errorf("%s: ID: it is %q, which belongs elsewhere", path, job.ID))
+		case now.Sub(i.ModTime()) > forgetAfter && !named[job.ID]:
+			bad = append(bad, os.Remove(path))
+		default:
+			all = append(all, job)
+		}
 	}
 	return all, errors.Join(bad...)
 }
@@ -257,11 +326,15 @@ func syncDir(dir string) error {
 
 // read fills v from the file at path, and says where in it something is wrong.
 func read(path string, v any) error {
-	f, err := os.Open(path)
+	// Without O_NONBLOCK a pipe that was put there would make us wait for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file: move it away", path)
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	switch {
 	case err != nil:
@@ -271,7 +344,11 @@ func read(path string, v any) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	err = dec.Decode(v)
+	if _, end := dec.Token(); err == nil && end != io.EOF {
+		err = errors.New("there is something after the record")
+	}
+	if err != nil {
 		at := dec.InputOffset()
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at = syntax.Offset

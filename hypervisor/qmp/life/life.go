@@ -88,6 +88,9 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 	case !l.Alive && d.Doing == hypervisor.Starting:
 		return hypervisor.Starting
 	case !l.Alive && !receives(j):
+		if d.Ran && !d.Ending { // it has just died, and is not buried yet
+			return hypervisor.Crashed
+		}
 		return d.Rest
 	case leftover(d, j, l):
 		return leftoverState(d, j)
@@ -351,12 +354,13 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
 	late := !d.By.IsZero() && !now.Before(d.By)
 	switch {
+	case d.Doing == hypervisor.Rebooting && l.Run == qapi.PreLaunch:
+		return Run // it was reset, however late that was
 	case d.Doing == hypervisor.Rebooting && (l.Run == qapi.Shutdown || late):
 		return Reset
 	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late:
 		return Quit
-	case d.Doing == hypervisor.Starting && l.Run != qapi.Running,
-		d.Doing == hypervisor.Rebooting && l.Run == qapi.PreLaunch:
+	case d.Doing == hypervisor.Starting && l.Run != qapi.Running:
 		return Run
 	}
 	return Rest

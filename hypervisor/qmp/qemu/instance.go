@@ -61,7 +61,12 @@ type Instance struct {
 	Events *monitor.Subscription
 
 	launcher *Launcher
+	life     context.Context // ends when we let go
+	end      context.CancelFunc
 }
+
+// Context ends when we let go of the process.
+func (in *Instance) Context() context.Context { return in.life }
 
 // Settings are how this host runs a VM.
 func (l *Launcher) Settings(vm hypervisor.VMID) machine.Settings {
@@ -181,8 +186,7 @@ func (l *Launcher) connect(ctx context.Context, s machine.Settings, proc *proces
 	for {
 		client, err := l.dialMonitor(ended, s.QMP())
 		if err == nil {
-			return &Instance{QEMU: qapi.QEMU{Conn: client}, Client: client, Proc: proc,
-				Events: client.Subscribe(), launcher: l}, nil
+			return l.instance(client, proc), nil
 		}
 		select {
 		case <-ended.Done():
@@ -238,6 +242,7 @@ func (in *Instance) Kill(ctx context.Context) error {
 
 // LetGo ends what we hold of a QEMU, and does nothing to it.
 func (in *Instance) LetGo() {
+	in.end()
 	_ = in.Client.Close() // QEMU does not mind
 	_ = in.Proc.Close()
 }
@@ -325,6 +330,12 @@ func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *process.
 			return nil, err
 		}
 	}
-	return &Instance{QEMU: qapi.QEMU{Conn: client}, Client: client, Proc: proc,
-		Events: client.Subscribe(), launcher: l}, nil
+	return l.instance(client, proc), nil
+}
+
+func (l *Launcher) instance(client monitor.Client, proc *process.Process) *Instance {
+	in := &Instance{QEMU: qapi.QEMU{Conn: client}, Client: client, Proc: proc,
+		Events: client.Subscribe(), launcher: l}
+	in.life, in.end = context.WithCancel(context.Background())
+	return in
 }

@@ -124,7 +124,8 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 	case rec == nil || job == nil || job.ID != m.Job || job.Role != journal.Target ||
 		!job.Stage.Live():
 		if m.Say == handover.Prepare {
-			return none, fault.Refuse(hypervisor.Transient, "nobody listens for job %s any more", m.Job)
+			return none, fault.Refuse(hypervisor.Transient,
+				"nobody listens for job %s any more", m.Job)
 		}
 		return none, fault.Refuse(hypervisor.Conflict, "the target's host expects it no more")
 	case m.Say == handover.Stopped:
@@ -140,13 +141,17 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 // hearStopped notes that the source has stopped for good, and does what is due
 // then.
 func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
-	job := d.Node.Job(m.Job)
-	if !job.Stopped {
-		err := d.PutJob(false, func(j *journal.Job) {
-			j.Stopped, j.Resting, j.Last.Downtime = true, m.Paused, m.Downtime
-			j.Heard = time.Now().UTC()
-		})
-		if err != nil {
+	job, vm := d.Node.Job(m.Job), d.Process()
+	heard := func(j *journal.Job) {
+		j.Stopped, j.Resting, j.Last.Downtime = true, m.Paused, m.Downtime
+		j.Heard = time.Now().UTC()
+	}
+	switch {
+	case job.Stopped:
+	case vm != nil && !vm.Ended() && !job.Hold && d.Seen().Complete():
+		return d.letArrive(ctx, vm, heard) // the guest waits: no other look, no other note
+	default:
+		if err := d.PutJob(false, heard); err != nil {
 			return err
 		}
 	}
@@ -217,6 +222,7 @@ func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
 		if d.Node.Listen != "" {
 			uri = "tcp:" + net.JoinHostPort(d.Node.Listen, "0")
 		}
+		d.Expect(vm, journal.Target)
 		err := vm.MigrateIncoming(ctx, uri)
 		if err == nil {
 			now, err = vm.QueryMigrate(ctx)
@@ -268,11 +274,11 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.M
 }
 
 // letArrive lets the guest of a target run: it has everything, and its source has
-// stopped for good. That it may run is written first.
-func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
+// stopped for good. That it may run is written first, with what was heard.
+func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*journal.Job)) error {
 	seen := d.Seen()
-	rests := d.Node.Job(d.Record().Job).Resting
 	err := d.PutJob(false, func(j *journal.Job) {
+		heard(j)
 		j.Stage, j.Last.Status = journal.Activating, hypervisor.JobSucceeded
 		if !seen.Complete() {
 			j.Last.Status, j.Last.Mode = hypervisor.JobActive, hypervisor.PostCopy
@@ -281,10 +287,7 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
 	if err != nil {
 		return err
 	}
-	err = d.Put(false, func(r *journal.Domain) { r.Own, r.Ran, r.Paused = true, true, rests })
-	if err != nil {
-		return err
-	}
+	rests := d.Node.Job(d.Record().Job).Resting
 	if len(qemu.Locals(d.Record().VM)) > 0 {
 		_ = vm.NBDStop(ctx) // it has stopped already if we died meanwhile
 	}
@@ -299,7 +302,8 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance) error {
 			j.Last.Downtime += time.Since(j.Heard)
 		}
 	})
-	return errors.Join(err, d.Put(true, func(*journal.Domain) {}), vm.Pin(ctx, d.Record().VM))
+	noted := d.Put(true, func(r *journal.Domain) { r.Own, r.Ran, r.Paused = true, true, rests })
+	return errors.Join(err, noted, vm.Pin(ctx, d.Record().VM))
 }
 
 // arriveCold keeps a VM that has come at rest.

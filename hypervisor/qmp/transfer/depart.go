@@ -40,7 +40,7 @@ func Migrate(ctx context.Context, of *domain.Domain, out hypervisor.Outgoing) er
 	if rec == nil {
 		return fault.Refuse(hypervisor.NotFound, "no such VM")
 	}
-	l, m, err := d.Look(ctx)
+	l, _, err := d.Look(ctx)
 	if err != nil {
 		return fault.Observing(err)
 	}
@@ -49,9 +49,6 @@ func Migrate(ctx context.Context, of *domain.Domain, out hypervisor.Outgoing) er
 	case job != nil && job.Role == journal.Source && (job.Stage == journal.Sending ||
 		job.Stage == journal.Mirroring):
 		return fault.Refuse(hypervisor.Conflict, "job %s is under way", job.ID)
-	case len(m.Blocked) > 0:
-		return fault.Refuse(hypervisor.Conflict,
-			"QEMU cannot move it: %s", strings.Join(m.Blocked, "; "))
 	case state == hypervisor.Shutoff:
 		return d.migrateCold(ctx, out)
 	case state == hypervisor.Running || state == hypervisor.Paused ||
@@ -74,6 +71,14 @@ func (d move) newJob(out hypervisor.Outgoing) *journal.Job {
 func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu.Instance,
 	paused bool) error {
 	copies := len(qemu.Locals(d.Record().VM)) > 0
+	m, err := vm.QueryMigrate(ctx)
+	switch {
+	case err != nil:
+		return fault.Observing(err)
+	case len(m.Blocked) > 0:
+		return fault.Refuse(hypervisor.Conflict,
+			"QEMU cannot move it: %s", strings.Join(m.Blocked, "; "))
+	}
 	answer, err := d.agree(ctx, out, handover.Message{Paused: paused || out.Options.StartPaused})
 	if err != nil {
 		return err
@@ -137,6 +142,7 @@ func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m handover.Mes
 // transfer makes QEMU connect and send, or go on with sending. With a Dial of the
 // caller's, we connect, and QEMU is given the connection.
 func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resume bool) error {
+	d.Expect(vm, journal.Source)
 	if !d.Node.QEMU.Passed {
 		return vm.Migrate(ctx, uri, resume)
 	}

@@ -67,7 +67,7 @@ func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activat
 			"%v about %s on %s does not prove that the source stopped",
 			e.Proof, e.VM, e.Host)
 	}
-	return d.letArrive(ctx, p.VM)
+	return d.letArrive(ctx, p.VM, func(*journal.Job) {})
 }
 
 // discard forgets an incoming domain that has not started, and promises never to

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
@@ -27,7 +28,7 @@ func Step(ctx context.Context, of *domain.Domain, step life.Step, m qapi.Migrati
 	rec, _, vm := d.Present()
 	switch step {
 	case life.Activate:
-		return d.letArrive(ctx, vm)
+		return d.letArrive(ctx, vm, func(*journal.Job) {})
 	case life.Arrive:
 		return d.arriveCold(ctx, vm)
 	case life.Send:

@@ -1,0 +1,94 @@
+package domain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+)
+
+// An ending is what the event of a transfer's end told: as much as a look, and
+// sooner, for the guest stands meanwhile.
+type ending struct {
+	look  life.Look
+	stood time.Duration // from the guest's stop until then
+}
+
+// Expect listens for the end of the transfer that is about to begin, as its source
+// or its target. Events of earlier transfers have come before and are not heard.
+// The caller holds the turn.
+func (d *Domain) Expect(in *qemu.Instance, as journal.Role) {
+	events := in.Client.Subscribe()
+	d.mu.Lock()
+	if d.expected != nil {
+		d.expected.Close()
+	}
+	d.expected, d.ended = events, nil
+	d.mu.Unlock()
+	d.Node.Running.Go(func() {
+		defer events.Close()
+		ctx, cancel := context.WithCancel(d.Node.Life)
+		defer cancel()
+		defer context.AfterFunc(in.Context(), cancel)()
+		d.hear(ctx, events, as)
+	})
+}
+
+// hear waits until a transfer has ended, in whatever way.
+func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as journal.Role) {
+	var stopped time.Time
+	for {
+		e, err := events.Next(ctx)
+		if _, gap := errors.AsType[*monitor.Gap](err); gap {
+			continue
+		}
+		var data struct{ Status qapi.MigrationStatus }
+		switch {
+		case err != nil:
+			return
+		case e.Name == "STOP":
+			stopped = e.Time
+		case e.Name != "MIGRATION" || json.Unmarshal(e.Data, &data) != nil:
+		case data.Status == qapi.Completed:
+			d.complete(events, as, e.Time.Sub(stopped))
+			return
+		case data.Status == qapi.Failed, data.Status == qapi.Cancelled,
+			data.Status == qapi.PostcopyActive: // the guest does not wait for its end
+			return
+		}
+	}
+}
+
+// complete notes that the expected transfer is complete, and wakes who acts on it.
+func (d *Domain) complete(events *monitor.Subscription, as journal.Role, stood time.Duration) {
+	l := life.Look{Alive: true, Migration: qapi.Completed, Run: qapi.PostMigrate}
+	if as == journal.Target {
+		l.Run = qapi.Paused
+	}
+	d.mu.Lock()
+	if d.expected == events {
+		d.ended = &ending{l, stood}
+		d.seen = l
+	}
+	d.mu.Unlock()
+	d.Changed()
+}
+
+// glance is Look, or what an event told just now.
+func (d *Domain) glance(ctx context.Context) (life.Look, qapi.Migration, error) {
+	d.mu.Lock()
+	told, vm := d.ended, d.vm
+	d.ended = nil
+	d.mu.Unlock()
+	if told == nil || vm == nil || vm.Ended() {
+		return d.Look(ctx)
+	}
+	return told.look, qapi.Migration{Status: qapi.Completed,
+		Downtime: told.stood.Milliseconds()}, nil
+}

@@ -1,0 +1,263 @@
+package qmp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+)
+
+// moved is what one move took: from the order to prepare a target, and from the
+// order to send, until the guest beat there, and how long it stood.
+type moved struct{ whole, sending, blackout time.Duration }
+
+// A script moves a VM by giving QEMUs the commands that a Host gives, one after
+// the other, and remembers nothing.
+type script struct {
+	lab    *lab
+	vm     hypervisor.VM
+	pulse  *guest.Pulse
+	count  int
+	source *scripted
+}
+
+// A scripted QEMU understands one command at a time.
+type scripted struct {
+	cmd  *exec.Cmd
+	conn net.Conn
+	read *bufio.Reader
+}
+
+func (s *script) start(ctx context.Context, incoming bool) *scripted {
+	t := s.lab.t
+	s.count++
+	dir := filepath.Join(s.lab.dir, fmt.Sprintf("s%d", s.count))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := features()
+	settings := machine.Settings{Dir: dir, Accelerator: s.lab.accel, CPU: f.CPU, Console: true,
+		Incoming: incoming}
+	if s.lab.accel == machine.TCG {
+		settings.CPU = ""
+	}
+	args, err := machine.Args(s.vm, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &scripted{cmd: exec.Command(f.Path, args...)}
+	if err := q.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if q.conn, err = net.Dial("unix", settings.QMP()); err == nil {
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	q.read = bufio.NewReader(q.conn)
+	q.do(t, "qmp_capabilities", nil)
+	if err := s.pulse.Connect(ctx, dir, settings.DebugSocket()); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// do gives a command and waits for its answer.
+func (q *scripted) do(t testing.TB, command string, arguments any) {
+	t.Helper()
+	line, err := json.Marshal(map[string]any{"execute": command, "arguments": arguments})
+	if arguments == nil {
+		line, err = json.Marshal(map[string]any{"execute": command})
+	}
+	if err == nil {
+		_, err = q.conn.Write(append(line, '\n'))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.until(t, func(m map[string]any) bool {
+		if m["error"] != nil {
+			t.Fatalf("%s: %v", command, m["error"])
+		}
+		return m["return"] != nil
+	})
+}
+
+func (q *scripted) until(t testing.TB, done func(map[string]any) bool) {
+	t.Helper()
+	for {
+		line, err := q.read.ReadBytes('\n')
+		m := map[string]any{}
+		if err == nil {
+			err = json.Unmarshal(line, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done(m) {
+			return
+		}
+	}
+}
+
+func (q *scripted) end() {
+	q.conn.Close()
+	q.cmd.Process.Kill()
+	q.cmd.Wait()
+}
+
+// configure makes both ends move memory as a Host does.
+func (q *scripted) configure(t testing.TB) {
+	var list []map[string]any
+	for _, c := range []string{"events", "return-path", "late-block-activate"} {
+		list = append(list, map[string]any{"capability": c, "state": true})
+	}
+	q.do(t, "migrate-set-capabilities", map[string]any{"capabilities": list})
+	q.do(t, "migrate-set-parameters", map[string]any{"max-bandwidth": 0, "downtime-limit": 300})
+}
+
+// move moves the VM to a new QEMU.
+func (s *script) move(ctx context.Context) moved {
+	t := s.lab.t
+	began := time.Now()
+	target := s.start(ctx, true)
+	uri := "unix:" + filepath.Join(s.lab.dir, fmt.Sprintf("m%d", s.count))
+	s.pulse.Mark()
+	ordered := time.Now()
+	target.configure(t)
+	target.do(t, "migrate-incoming", map[string]any{"uri": uri})
+	s.source.configure(t)
+	s.source.do(t, "migrate", map[string]any{"uri": uri})
+	s.source.until(t, func(m map[string]any) bool {
+		data, _ := m["data"].(map[string]any)
+		return m["event"] == "MIGRATION" && data["status"] == "completed"
+	})
+	target.do(t, "cont", nil)
+	m := arrived(ctx, t, s.pulse, began, ordered)
+	s.source.end()
+	s.source = target
+	return m
+}
+
+// arrived waits for the guest's first heartbeats at its target.
+func arrived(ctx context.Context, t testing.TB, p *guest.Pulse, began, ordered time.Time) moved {
+	t.Helper()
+	err := p.Wait(ctx, func(r guest.Rhythm) bool {
+		return r.Gap.From != r.Gap.To && r.Last.Sub(r.Gap.End) > 5*time.Millisecond
+	})
+	r := p.Rhythm()
+	if err != nil || r.Check() != nil {
+		t.Fatal(err, r.Check())
+	}
+	return moved{r.Gap.End.Sub(began), r.Gap.End.Sub(ordered), r.Gap.Length}
+}
+
+// travel moves a VM of the lab to the other host.
+func (l *lab) travel(ctx context.Context, i int, vm hypervisor.VM) moved {
+	l.t.Helper()
+	from, to := name("n1"), name("n2")
+	if i%2 == 1 {
+		from, to = to, from
+	}
+	p := l.pulse(vm.ID)
+	job := hypervisor.JobID(fmt.Sprintf("job-%d", i))
+	began := time.Now()
+	address, err := l.host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
+	p.Mark()
+	ordered := time.Now()
+	if err == nil {
+		err = l.hosts[from].Migrate(ctx, hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,
+			Address: address})
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	m := arrived(ctx, l.t, p, began, ordered)
+	l.until(from, job, hypervisor.JobSucceeded)
+	l.release(job, vm.ID, from, to)
+	return m
+}
+
+// What a Host adds to a move, against a script that gives the same commands: two
+// guests of the same kind run, and are moved in turn.
+func TestWhatAMoveCostsAgainstAScript(t *testing.T) {
+	pairs := 5
+	if long() {
+		pairs = 25
+	}
+	accel := accelerator(t)
+	l := newLab(t, accel, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	p := guest.Params{Fill: 248 << 20, WorkingSet: 64 << 20, Rate: 50 << 20}
+	ours := l.vm("suite/ours", p)
+	if err := l.host("n1").Do(ctx, ours.ID, hypervisor.Start{VM: ours}); err != nil {
+		t.Fatal(err)
+	}
+	pulse, err := guest.NewPulse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pulse.Close()
+	theirs := &script{lab: l, vm: l.vm("suite/theirs", p), pulse: pulse}
+	theirs.source = theirs.start(ctx, false)
+	defer func() { theirs.source.end() }()
+	theirs.source.do(t, "cont", nil)
+	err = pulse.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 100 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b []moved
+	for i := range pairs {
+		if i%2 == 0 {
+			a = append(a, l.travel(ctx, i, ours))
+			b = append(b, theirs.move(ctx))
+			continue
+		}
+		b = append(b, theirs.move(ctx))
+		a = append(a, l.travel(ctx, i, ours))
+	}
+	report(t, accel, a, b)
+}
+
+// report prints medians side by side. It fails only on what no noise explains.
+func report(t *testing.T, accel string, ours, theirs []moved) {
+	t.Helper()
+	median := func(all []moved, of func(moved) time.Duration) time.Duration {
+		list := make([]time.Duration, len(all))
+		for i, m := range all {
+			list[i] = of(m)
+		}
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	for _, row := range []struct {
+		what string
+		of   func(moved) time.Duration
+	}{
+		{"preparing a target, sending, running", func(m moved) time.Duration { return m.whole }},
+		{"sending, running", func(m moved) time.Duration { return m.sending }},
+		{"blackout", func(m moved) time.Duration { return m.blackout }},
+	} {
+		a, b := median(ours, row.of), median(theirs, row.of)
+		t.Logf("%s, medians of %d: %s: Host %.1f ms, script %.1f ms: %.3f times, %+.1f ms", accel,
+			len(ours), row.what, ms(a), ms(b), float64(a)/float64(b), ms(a-b))
+		if a > 2*b+50*time.Millisecond {
+			t.Errorf("%s: %v against %v", row.what, a, b)
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
