@@ -14,6 +14,8 @@ BIN      ?= bin
 # print is kept.
 REAL     := $(shell $(GO) list ./hypervisor/qmp 2>/dev/null)
 REPORT   ?= $(BIN)/qmp.txt
+# Of that, the results, the figures, and what was skipped and why.
+TELLING  := '^(ok|FAIL|panic:|--- )|^ +--- (FAIL|SKIP)|^ +[a-z]+_test.go:|^ +run.go:|ran, '
 
 # Property tests start from a seed that the commit determines, so that a failure
 # can be repeated and each commit tries other cases. Without a commit it is 1.
@@ -51,8 +53,9 @@ test: setup fmt vet staticcheck
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
 		GODWIT_LONG=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -v $(REAL) \
-			>$(REPORT) 2>&1 || status=$$?; \
-		$(reality); $(summary); exit $$status
+			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
+		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
+		$(summary); exit $$status
 
 fmt:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then \
@@ -90,14 +93,6 @@ rewrite:
 		xargs -r -n1 dirname | sort -u || :); \
 	if [ -z "$$dirs" ]; then echo "no package has transcripts"; else \
 		$(GO) test -count=1 -tags $(TAGS) $$dirs -rewrite; fi
-
-# reality prints what a run against real QEMUs says of itself: results, figures,
-# what was skipped and why; and all of what failed.
-define reality
-grep -E '^(ok|FAIL|panic:|--- |    --- (FAIL|SKIP))|^ +[a-z_]+_test.go:[0-9]+: |^ +run.go:' \
-	$(REPORT) || cat $(REPORT); \
-grep -q '^FAIL' $(REPORT) && cat $(REPORT) || :
-endef
 
 # summary says what of the machine the tests have really used.
 define summary

@@ -189,6 +189,18 @@ func (l *lab) pulse(id vmid) *guest.Pulse {
 	return l.pulses[id]
 }
 
+// forget ends listening to a VM that was started anew by a process that nobody has
+// listened to: it counts its heartbeats from the beginning.
+func (l *lab) forget(n name, id vmid) {
+	pid, err := l.pid(n, id)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.pulses[id]; p != nil && err == nil && !l.born[pid] {
+		p.Close()
+		delete(l.pulses, id)
+	}
+}
+
 // alive answers on which host the guest beats: not where it did half a heartbeat
 // ago, but where it goes on to.
 func (l *lab) alive(id vmid) ([]name, error) {
@@ -335,6 +347,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	if _, starts := c.(hypervisor.Start); !starts || err != nil {
 		return err
 	}
+	h.lab.forget(h.name, id)
 	if err := h.follow(id, nil); err != nil || h.lab.pulse(id) == nil {
 		return err
 	}

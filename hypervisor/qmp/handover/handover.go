@@ -3,8 +3,9 @@
 //
 //	source → target   Prepare   with these options      ← where to send
 //	source → target   Stopped   the guest stands        ← the target knows
+//	source → target   Kept      the VM stays here       ← the target has ended
 //
-// A target starts only after the second. Each message is one line of JSON and is
+// A target starts only after the second, and never after the third. Each message is one line of JSON and is
 // answered by one; all may be repeated. Both are signed with the job's token, a
 // secret that the target made and put into its address, which reaches the source
 // through those who manage both: nobody else can let a target start, or say where
@@ -68,6 +69,7 @@ type Verb string
 const (
 	Prepare Verb = "prepare"
 	Stopped Verb = "stopped"
+	Kept    Verb = "kept"
 )
 
 // An Answer is what a target replies.

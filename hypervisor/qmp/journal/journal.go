@@ -345,19 +345,28 @@ func read(path string, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err = dec.Decode(v)
+	at := dec.InputOffset()
 	if _, end := dec.Token(); err == nil && end != io.EOF {
-		err = errors.New("there is something after the record")
+		return fmt.Errorf("%s:%d: there is something after the record: repair the file or "+
+			"move it away", path, line(text, at))
 	}
-	if err != nil {
-		at := dec.InputOffset()
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			at = syntax.Offset
-		}
-		if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			at = kind.Offset
-		}
-		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
-		return fmt.Errorf("%s:%d: %w: repair the file or move it away", path, line, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	where := path // of an unknown field the decoder says the name and not the place
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		where = fmt.Sprintf("%s:%d", path, line(text, syntax.Offset))
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		where = fmt.Sprintf("%s:%d", path, line(text, kind.Offset))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		where = fmt.Sprintf("%s:%d", path, line(text, int64(len(text))))
+	}
+	return fmt.Errorf("%s: %w: repair the file or move it away", where, err)
+}
+
+// line returns the number of the line of text that an offset is in.
+func line(text []byte, at int64) int {
+	return 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
 }

@@ -130,6 +130,8 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 		return none, fault.Refuse(hypervisor.Conflict, "the target's host expects it no more")
 	case m.Say == handover.Stopped:
 		return none, d.hearStopped(ctx, m)
+	case m.Say == handover.Kept:
+		return none, d.hearKept(ctx, job, vm)
 	case vm == nil:
 		return none, fault.Refuse(hypervisor.Transient, "the target's QEMU is being looked for")
 	case m.Say == handover.Prepare:
@@ -161,6 +163,19 @@ func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
 	}
 	d.Changed() // look again when it is due
 	return nil
+}
+
+// hearKept ends a target whose source has kept the VM. One that was told before
+// that its source had stopped for good hears it no more.
+func (d move) hearKept(ctx context.Context, job *journal.Job, vm *qemu.Instance) error {
+	if job.Stage != journal.Listening || job.Stopped {
+		return fault.Refuse(hypervisor.Conflict, "the source has stopped for good")
+	}
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Discarded, hypervisor.JobFailed
+		j.Last.Error = "the source kept the VM"
+	})
+	return errors.Join(err, d.vanish(ctx, vm))
 }
 
 // prepare makes the target's QEMU listen, or answers where it does already.

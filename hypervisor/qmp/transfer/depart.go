@@ -196,7 +196,20 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 	}
 	last := progress(job, m)
 	last.Status = life.Status(rec, job, life.Look{Alive: true, Migration: m.Status})
-	return d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Kept, last })
+	err := d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Kept, last })
+	if err == nil {
+		d.tellKept(job)
+	}
+	return err
+}
+
+// tellKept tells the target's host, if it can be told, that nothing more comes.
+// A target that had received everything would wait for ever to be discarded.
+func (d move) tellKept(job *journal.Job) {
+	m := &handover.Message{Say: handover.Kept, Job: job.ID, VM: d.ID}
+	d.Node.Running.Go(func() {
+		_ = d.tell(d.Node.Life, nil, m, job.Address) // it is a kindness
+	})
 }
 
 // giveUp ends a job whose transfer has not begun, or whose disks cannot be copied.
