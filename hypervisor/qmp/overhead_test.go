@@ -136,7 +136,6 @@ func (s *script) move(ctx context.Context) moved {
 	began := time.Now()
 	target := s.start(ctx, true)
 	uri := "unix:" + filepath.Join(s.lab.dir, fmt.Sprintf("m%d", s.count))
-	s.pulse.Mark()
 	ordered := time.Now()
 	target.configure(t, s.limit)
 	target.do(t, "migrate-incoming", map[string]any{"uri": uri})
@@ -156,14 +155,12 @@ func (s *script) move(ctx context.Context) moved {
 // arrived waits for the guest's first heartbeats at its target.
 func arrived(ctx context.Context, t testing.TB, p *guest.Pulse, began, ordered time.Time) moved {
 	t.Helper()
-	err := p.Wait(ctx, func(r guest.Rhythm) bool {
-		return r.Gap.From != r.Gap.To && r.Last.Sub(r.Gap.End) > 5*time.Millisecond
-	})
+	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })
 	r := p.Rhythm()
 	if err != nil || r.Check() != nil {
 		t.Fatal(err, r.Check())
 	}
-	return moved{r.Gap.End.Sub(began), r.Gap.End.Sub(ordered), r.Gap.Length}
+	return moved{r.Move.End.Sub(began), r.Move.End.Sub(ordered), r.Move.Length}
 }
 
 // travel moves a VM of the lab to the other host.
@@ -178,7 +175,6 @@ func (l *lab) travel(ctx context.Context, i int, vm hypervisor.VM, limit hypervi
 	job := hypervisor.JobID(fmt.Sprintf("job-%d", i))
 	began := time.Now()
 	address, err := l.host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
-	p.Mark()
 	ordered := time.Now()
 	if err == nil {
 		err = l.hosts[from].Migrate(ctx, hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,

@@ -18,6 +18,7 @@ type Rhythm struct {
 	Last     time.Time // the last heartbeat; zero if there is none
 	From     string    // the process that sent it
 	Gap      Gap       // the largest since the last Mark
+	Move     Gap       // the last one over which the guest moved to another process
 	Holes    int64     // heartbeats missing in the sequence
 	Repeats  int64     // times that the sequence went back: the guest ran twice
 	Returns  int64     // times that a process beat again after another had: the same
@@ -96,6 +97,9 @@ func (l *ledger) beat(process string, at time.Time, number byte) {
 		gap := Gap{at.Sub(l.now.Last), l.now.Last, at, l.now.From, process}
 		if gap.Length > l.now.Gap.Length {
 			l.now.Gap = gap
+		}
+		if gap.From != gap.To {
+			l.now.Move = gap
 		}
 	}
 	l.now.Beats++

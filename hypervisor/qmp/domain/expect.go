@@ -48,21 +48,29 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as jour
 		if _, gap := errors.AsType[*monitor.Gap](err); gap {
 			continue
 		}
-		var data struct{ Status qapi.MigrationStatus }
-		switch {
-		case err != nil:
+		if err != nil {
 			return
-		case e.Name == "STOP":
+		}
+		if e.Name == "STOP" {
 			stopped = e.Time
-		case e.Name != "MIGRATION" || json.Unmarshal(e.Data, &data) != nil:
-		case data.Status == qapi.Completed:
+		}
+		switch migrationStatus(e) {
+		case qapi.Completed:
 			d.complete(events, as, e.Time.Sub(stopped))
 			return
-		case data.Status == qapi.Failed, data.Status == qapi.Cancelled,
-			data.Status == qapi.PostcopyActive: // the guest does not wait for its end
+		case qapi.Failed, qapi.Cancelled, qapi.PostcopyActive: // it waits for no end
 			return
 		}
 	}
+}
+
+// migrationStatus returns what a MIGRATION event tells; "" is another event.
+func migrationStatus(e monitor.Event) qapi.MigrationStatus {
+	var data struct{ Status qapi.MigrationStatus }
+	if e.Name != "MIGRATION" || json.Unmarshal(e.Data, &data) != nil {
+		return ""
+	}
+	return data.Status
 }
 
 // complete notes that the expected transfer is complete, and wakes who acts on it.

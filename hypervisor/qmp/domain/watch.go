@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
@@ -19,19 +20,39 @@ func (d *Domain) Attach(in *qemu.Instance) {
 	d.Node.Running.Go(func() { d.watch(in) })
 }
 
-// listen turns every event of a QEMU into a look at it.
+// listen turns the events of a QEMU after which something may be due into a look
+// at it. A look at a QEMU that is about to hand over would only keep it waiting.
 func (d *Domain) listen(in *qemu.Instance) {
 	ctx, cancel := context.WithCancel(d.Node.Life)
 	defer cancel()
 	stop := context.AfterFunc(ctx, in.Events.Close)
 	defer stop()
 	for {
-		_, err := in.Events.Next(ctx)
+		e, err := in.Events.Next(ctx)
 		if _, gap := errors.AsType[*monitor.Gap](err); err != nil && !gap {
 			return
 		}
-		d.Changed()
+		if err != nil || d.matters(e) {
+			d.Changed()
+		}
 	}
+}
+
+// matters reports whether something may be due after an event.
+func (d *Domain) matters(e monitor.Event) bool {
+	switch e.Name {
+	case "RESUME":
+		return false
+	case "STOP": // in post-copy it is the last thing that the target waits for
+		rec, job, _ := d.Present()
+		return rec != nil && job != nil && job.PostCopied
+	case "MIGRATION":
+		switch migrationStatus(e) {
+		case qapi.Setup, qapi.Active, qapi.Device:
+			return false
+		}
+	}
+	return true
 }
 
 // watch does what is due, until the process has ended and is buried.

@@ -61,7 +61,8 @@ type Instance struct {
 	Events *monitor.Subscription
 
 	launcher *Launcher
-	life     context.Context // ends when we let go
+	capable  map[qapi.Capability]bool // as Configure has set them
+	life     context.Context          // ends when we let go
 	end      context.CancelFunc
 }
 
@@ -118,6 +119,9 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	if err := Clean(s); err != nil {
 		return nil, fault.Refuse(hypervisor.Transient, "remove what an earlier QEMU left: %v", err)
 	}
+	if err := privateLog(s.ConsoleLog()); err != nil {
+		return nil, fault.Refuse(hypervisor.Transient, "make the log of its console: %v", err)
+	}
 	proc, err := process.Start(process.Spec{Path: l.Path, Args: args, Dir: s.Dir,
 		Log: LogFile(s)})
 	if err != nil {
@@ -135,6 +139,18 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	_ = proc.Kill()
 	<-proc.Done() // a child that was killed ends
 	return nil, errors.Join(err, proc.Close(), Clean(s))
+}
+
+// privateLog makes a file that only we can read: QEMU would let everybody.
+func privateLog(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Clean removes the sockets and the log of a QEMU that has ended.

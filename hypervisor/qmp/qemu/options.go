@@ -2,6 +2,7 @@ package qemu
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +115,7 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 	copies bool) error {
 	l := in.launcher
 	many := manyChannels(o)
-	err := in.SetCapabilities(ctx, map[qapi.Capability]bool{
+	wanted := map[qapi.Capability]bool{
 		qapi.CapEvents:            true,
 		qapi.CapReturnPath:        true,
 		qapi.CapLateBlockActivate: true,
@@ -123,9 +124,13 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 		qapi.CapXBZRLE:            o.XBZRLE,
 		qapi.CapMultifd:           many,
 		qapi.CapPostcopy:          o.PostCopy,
-	})
-	if err != nil {
-		return err
+	}
+	if !maps.Equal(wanted, in.capable) { // QEMU takes some milliseconds to set them
+		in.capable = nil
+		if err := in.SetCapabilities(ctx, wanted); err != nil {
+			return err
+		}
+		in.capable = wanted
 	}
 	p := qapi.Parameters{MaxBandwidth: Bandwidth(o.Bandwidth), DowntimeLimit: Downtime(o.Downtime)}
 	if many {

@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
 
@@ -108,8 +109,11 @@ func (in *Instance) FinishMirrors(ctx context.Context, vm hypervisor.VM) error {
 	return err
 }
 
+// ErrEnding says that copies were told to end, and have not ended yet.
+var ErrEnding = errors.New("it is ending")
+
 // DropMirrors removes all that copying disks has left in the source's QEMU. It
-// answers Transient as long as a copy is ending.
+// answers Transient and [ErrEnding] as long as a copy is ending.
 func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 	jobs, err := in.Mirrors(ctx, vm)
 	for _, j := range jobs {
@@ -118,8 +122,8 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 		case qapi.JobConcluded:
 			err = errors.Join(err, in.JobDismiss(ctx, j.ID))
 		default:
-			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true),
-				fault.Refuse(hypervisor.Transient, "%s is ending", j.ID)) // then Keep is due again
+			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true), in.hangUp(ctx, vm, j.ID),
+				fault.Refuse(hypervisor.Transient, "%s: %w", j.ID, ErrEnding)) // to be done again
 		}
 	}
 	if err != nil {
@@ -137,6 +141,20 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 		}
 	}
 	return err
+}
+
+// hangUp closes the connection over which a disk is copied: what was sent to a host
+// that has fallen silent QEMU would wait for, for ever, before it ends the copy.
+func (in *Instance) hangUp(ctx context.Context, vm hypervisor.VM, job string) error {
+	for _, disk := range Locals(vm) {
+		if MirrorID(disk.Name) == job {
+			err := in.Yank(ctx, mirrorNode(disk.Name))
+			if _, refused := errors.AsType[*monitor.Error](err); !refused {
+				return err
+			}
+		}
+	}
+	return nil // it is closed already
 }
 
 // Plug gives the last disk of vm to its QEMU. What we did not survive to note is
