@@ -227,8 +227,14 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 	if err != nil {
 		return err
 	}
-	if d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver {
+	switch {
+	case d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver:
 		if err := a.takeBack(ctx, m, dead, now); err != nil {
+			return err
+		}
+	case d.Unresolved: // it has lost its memory here, too: the host has to know before a start
+		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
+		if err != nil {
 			return err
 		}
 	}

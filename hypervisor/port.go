@@ -110,7 +110,8 @@ func (Recover) adjustment()       {}
 type Command interface{ command() }
 
 type (
-	// Start runs the VM from its disks.
+	// Start runs the VM from its disks. A host that knows that the VM may run
+	// elsewhere, because its domain is Unresolved, may refuse with Conflict.
 	Start struct{ VM VM }
 	// Stop asks the guest to shut down, and stops it by force after Grace.
 	Stop struct{ Grace time.Duration }

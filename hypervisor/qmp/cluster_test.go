@@ -67,8 +67,27 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 		}
 		return m.State.Phase == migration.Succeeded && m.Source.Released
 	}
+	l.drain(boss, agents, fresh, func() bool {
+		return moved(vms[0]) && moved(vms[1]) && moved(vms[2])
+	})
+	for _, id := range vms {
+		if err := l.verify("n2", id); err != nil {
+			t.Error(id, err)
+		}
+	}
+	if left, err := l.hosts["n1"].Domains(ctx); err != nil || len(left) != 0 {
+		t.Errorf("left on n1: %+v, %v", left, err)
+	}
+}
+
+// drain lets everybody look, in turn, until it is done. Now and then one of the
+// hosts' processes dies.
+func (l *lab) drain(boss *controller.Controller, agents map[name]*participant.Agent,
+	fresh func(name), done func() bool) {
+	t, ctx := l.t, l.t.Context()
+	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for round := 1; !moved(vms[0]) || !moved(vms[1]) || !moved(vms[2]); round++ {
+	for round := 1; !done(); round++ {
 		if time.Now().After(deadline) {
 			t.Fatal("the host is not empty after a minute")
 		}
@@ -87,13 +106,5 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 			fresh(n)
 		}
 		time.Sleep(5 * time.Millisecond)
-	}
-	for _, id := range vms {
-		if err := l.verify("n2", id); err != nil {
-			t.Error(id, err)
-		}
-	}
-	if left, err := l.hosts["n1"].Domains(ctx); err != nil || len(left) != 0 {
-		t.Errorf("left on n1: %+v, %v", left, err)
 	}
 }

@@ -76,6 +76,13 @@ type TLS = qemu.TLS
 // DefaultPort is where sources find a host that listens and names no other port.
 const DefaultPort = 49150
 
+const (
+	// maxSocket is the length of a path in sockaddr_un, less its end.
+	maxSocket = 107
+	// belowDir is the length of what follows Dir in the longest path of a socket.
+	belowDir = len("/vms/sixteen-letters..0123456789abcdef/console.sock")
+)
+
 // complete fills in the defaults, and refuses what cannot work.
 func (c Config) complete() (Config, error) {
 	var bad []error
@@ -104,6 +111,10 @@ func (c Config) complete() (Config, error) {
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, fmt.Errorf("Dir: %w", err)
+	}
+	if longest := len(c.Dir) + belowDir; longest > maxSocket {
+		return c, fmt.Errorf("Dir: %s: the path of a socket in it would have %d bytes, and %d "+
+			"are the most: choose a shorter one", c.Dir, longest, maxSocket)
 	}
 	c.defaults()
 	if c.QEMU, err = exec.LookPath(c.QEMU); err != nil {

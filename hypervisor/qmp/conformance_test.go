@@ -12,9 +12,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
-// agent is what a copy of this program does that is to be killed.
-func agent([]string) int { return 0 }
-
 func TestConformance(t *testing.T) {
 	for _, accel := range []string{"kvm", "tcg"} {
 		t.Run(accel, func(t *testing.T) {

@@ -51,10 +51,7 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if kind == hypervisor.Unknown {
 		kind = hypervisor.Invalid
 	}
-	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err {
-		err = e.Err
-	}
-	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: err}
+	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: fault.Bare(err)}
 }
 
 func open(ctx context.Context, config Config) (*Host, error) {
@@ -80,8 +77,9 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{node: c.node(features, j), link: c.Link}
 	h.node.Boot = strings.TrimSpace(string(boot))
 	h.node.Life, h.end = context.WithCancel(context.Background())
-	if err = h.listen(c); err == nil {
-		err = h.node.Adopt(ctx)
+	h.locate(c)
+	if err = h.node.Adopt(ctx); err == nil {
+		err = h.listen(c) // who asks before that is not refused, but not heard
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -126,17 +124,27 @@ func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
 	}
 }
 
-// listen hears sources.
-func (h *Host) listen(c Config) error {
-	network, address := "unix", filepath.Join(c.Dir, "handover.sock")
+// place returns where this host listens.
+func (c *Config) place() (network, address string) {
 	if c.Listen != "" {
-		network, address = "tcp", net.JoinHostPort(c.Listen, strconv.Itoa(c.Port))
+		return "tcp", net.JoinHostPort(c.Listen, strconv.Itoa(c.Port))
 	}
+	return "unix", filepath.Join(c.Dir, "handover.sock")
+}
+
+// locate says where other hosts find this one.
+func (h *Host) locate(c Config) {
+	network, address := c.place()
 	kind, where, _ := strings.Cut(c.Advertise(network+":"+address), ":")
 	h.node.Here = url.URL{Scheme: "qmp+unix", Path: where}
 	if kind == "tcp" {
 		h.node.Here = url.URL{Scheme: "qmp", Host: where, Path: "/"}
 	}
+}
+
+// listen hears sources.
+func (h *Host) listen(c Config) error {
+	network, address := c.place()
 	if err := os.Remove(address); network == "unix" && err != nil &&
 		!errors.Is(err, os.ErrNotExist) {
 		return err // what a dead process left: the directory is ours alone
@@ -345,9 +353,6 @@ func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind, why := fault.Classify(err), err
-	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err {
-		why = e.Err
-	}
-	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: kind, Err: why}
+	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: fault.Classify(err),
+		Err: fault.Bare(err)}
 }

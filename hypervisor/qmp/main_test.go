@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -66,6 +67,8 @@ func startReaper() (wait func() error, err error) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleKey+"=reaper", rootKey+"="+root)
 	cmd.Stderr = os.Stderr
+	// What ends us by our process group, an interrupt or a timeout, must not end it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/transfer"
 )
@@ -100,6 +101,9 @@ func (d guest) start(ctx context.Context, p domain.Found, vm hypervisor.VM) erro
 	case p.State == hypervisor.Starting || p.State == hypervisor.Running ||
 		p.State == hypervisor.Rebooting:
 		return nil
+	case p.Rec != nil && p.Rec.Unresolved:
+		return fault.Refuse(hypervisor.Conflict, "it may run at the target of job %s: abandon or "+
+			"release it with evidence first", p.Rec.Job)
 	case domain.Occupies(p.State) || p.Job != nil && p.Job.Cold && p.Job.Role == journal.Source &&
 		p.Job.Stage.Live():
 		return p.Conflict()
@@ -215,6 +219,11 @@ func (d guest) unpause(ctx context.Context, p domain.Found) error {
 	}
 	if err := d.Put(true, func(r *journal.Domain) { r.Paused = false }); err != nil {
 		return err
+	}
+	d.Unexpect()
+	if m, err := p.VM.QueryMigrate(ctx); err != nil || p.Job != nil && p.Job.Owes() &&
+		(m.Status == qapi.Completed || m.Status == qapi.Device) { // it has gone meanwhile
+		return errors.Join(fault.Observing(err), p.Conflict())
 	}
 	return p.VM.Cont(ctx)
 }

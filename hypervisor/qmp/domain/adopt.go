@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -20,26 +21,43 @@ func (n *Node) Adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.mu.Lock() // those who send to us are heard already
 	n.domains = map[hypervisor.VMID]*Domain{}
 	n.jobs = make(map[hypervisor.JobID]*journal.Job, len(jobs))
 	for _, j := range jobs {
 		n.jobs[j.ID] = j
 	}
+	n.mu.Unlock()
 	records, err := n.Journal.Domains()
 	if err != nil {
 		return err
 	}
-	var bad []error
-	for _, rec := range records {
-		d, release, err := n.Hold(ctx, rec.VM.ID)
-		if err != nil {
-			return err
-		}
-		d.rec = rec
-		bad = append(bad, d.adopt(ctx))
-		release()
+	bad := make([]error, len(records))
+	var adoptions sync.WaitGroup
+	turns := make(chan struct{}, adoptsAtOnce)
+	for i, rec := range records {
+		turns <- struct{}{}
+		adoptions.Go(func() { bad[i] = n.adopt(ctx, rec); <-turns })
 	}
+	adoptions.Wait()
 	return errors.Join(bad...)
+}
+
+// adoptsAtOnce bounds how many QEMUs are looked for at the same time: each that
+// hangs takes a moment.
+const adoptsAtOnce = 32
+
+// adopt goes on with one domain.
+func (n *Node) adopt(ctx context.Context, rec *journal.Domain) error {
+	d, release, err := n.Hold(ctx, rec.VM.ID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	d.mu.Lock()
+	d.rec = rec
+	d.mu.Unlock()
+	return d.adopt(ctx)
 }
 
 // adopt finds the QEMU of one domain.
@@ -83,21 +101,19 @@ func (n *Node) keep(d *Domain) {
 }
 
 // adoptNothing notes what has become of a VM without a process. What was under
-// way when we died is undone.
+// way when we died is undone. One that is not the host's own never was here, or is
+// no more.
 func (d *Domain) adoptNothing(ctx context.Context) error {
 	rec, job, _ := d.Present()
-	ranHere := rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
-	if ranHere || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == journal.Sending) {
+	due := !rec.Own || rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
+	if due || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == journal.Sending) {
 		if err := d.Bury(); err != nil {
 			return err
 		}
 	}
 	rec, job, _ = d.Present()
-	if rec == nil || job == nil {
+	if rec == nil || job == nil || !job.Cold || !job.Owes() || d.Announcing != nil {
 		return nil
 	}
-	if life.Due(rec, job, life.Look{Alive: true}, time.Now()) == life.Announce && job.Cold {
-		return d.Node.Move(ctx, d, life.Announce, qapi.Migration{})
-	}
-	return nil
+	return d.Node.Move(ctx, d, life.Announce, qapi.Migration{})
 }

@@ -12,7 +12,26 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
+
+// NoDisks refuses an incoming VM one of whose local disks is here already: it would
+// be overwritten, and removed if the VM does not come. It is asked before anything
+// is noted of the VM.
+func (d *Domain) NoDisks(vm hypervisor.VM) error {
+	if vm.Hardware == nil {
+		return nil
+	}
+	var bad []error
+	for _, disk := range vm.Hardware.Disks {
+		path := d.Node.QEMU.DiskPath(vm.ID, disk)
+		if _, err := os.Stat(path); err == nil && disk.Local() {
+			bad = append(bad, fault.Refuse(hypervisor.Conflict,
+				"disk %s: %s is here already: move it away", disk.Name, path))
+		}
+	}
+	return errors.Join(bad...)
+}
 
 // MakeDisks makes the images of local disks that are not there yet, and refuses a
 // VM whose shared disks are not there. An incoming VM must bring its local disks:
@@ -41,12 +60,28 @@ func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM, incoming bool)
 	return errors.Join(bad...)
 }
 
-// makeDisk makes an empty image.
+// unfinished ends the name of an image that is being made. No disk has such a name.
+const unfinished = ".new"
+
+// makeDisk makes an empty image that only we can read. Dying in between leaves none.
 func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	made := path + unfinished
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(made, nil, 0o600)
+	}
+	if err != nil {
 		return fault.Refuse(hypervisor.Transient, "disk %s: %v", d.Name, err)
 	}
-	return n.Image(ctx, "create", "-q", "-f", Format(d), path, strconv.FormatInt(int64(d.Size), 10))
+	err = n.Image(ctx, "create", "-q", "-f", Format(d), made, strconv.FormatInt(int64(d.Size), 10))
+	if err == nil {
+		if err = os.Rename(made, path); err == nil {
+			return nil
+		}
+		err = fault.Refuse(hypervisor.Transient, "disk %s: %v", d.Name, err)
+	}
+	_ = os.Remove(made) // what went wrong before is to be told
+	return err
 }
 
 // Format returns the format of a disk's image.
@@ -75,11 +110,16 @@ func (n *Node) Image(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// DropDisks removes the images of local disks: the VM has moved away, or never
-// came.
-func (d *Domain) DropDisks() error {
-	if err := os.RemoveAll(d.Node.Journal.Disks(d.ID)); err != nil {
-		return fault.Refuse(hypervisor.Transient, "remove local disks: %v", err)
+// DropDisks removes the images of the local disks of a VM that has moved away, or
+// did not come. Other files stay.
+func (d *Domain) DropDisks(vm hypervisor.VM) error {
+	var bad []error
+	for _, disk := range qemu.Locals(vm) {
+		err := os.Remove(d.Node.QEMU.DiskPath(d.ID, disk))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			bad = append(bad, fault.Refuse(hypervisor.Transient, "remove a local disk: %v", err))
+		}
 	}
-	return nil
+	_ = os.Remove(d.Node.Journal.Disks(d.ID)) // unless something else is there
+	return errors.Join(bad...)
 }

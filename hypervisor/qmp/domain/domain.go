@@ -58,6 +58,11 @@ type Domain struct {
 // Hold takes the turn to change a VM, and returns what gives it back.
 func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
 	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host was closed")
+	}
+	n.Running.Add(1) // whoever has a turn is waited for
 	d := n.domains[vm]
 	if d == nil {
 		d = &Domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
@@ -71,10 +76,14 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 			delete(n.domains, vm)
 		}
 		n.mu.Unlock()
+		n.Running.Done()
 	}
 	select {
 	case d.turn <- struct{}{}:
 		return d, func() { <-d.turn; leave() }, nil
+	case <-n.Life.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host is being closed")
 	case <-ctx.Done():
 		leave()
 		return nil, nil, fault.Refuse(hypervisor.Transient, "wait for another operation on it: %w",

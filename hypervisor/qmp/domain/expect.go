@@ -56,7 +56,11 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as jour
 		}
 		switch migrationStatus(e) {
 		case qapi.Completed:
-			d.complete(events, as, e.Time.Sub(stopped))
+			stood := time.Duration(0)
+			if !stopped.IsZero() { // otherwise it stood already
+				stood = e.Time.Sub(stopped)
+			}
+			d.complete(events, as, stood)
 			return
 		case qapi.Failed, qapi.Cancelled, qapi.PostcopyActive: // it waits for no end
 			return
@@ -86,6 +90,17 @@ func (d *Domain) complete(events *monitor.Subscription, as journal.Role, stood t
 	}
 	d.mu.Unlock()
 	d.Changed()
+}
+
+// Unexpect forgets what was told of the end of a transfer: the guest is about to be
+// let run, and what was seen of it is no longer so. The caller holds the turn.
+func (d *Domain) Unexpect() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.expected != nil {
+		d.expected.Close()
+	}
+	d.expected, d.ended = nil, nil
 }
 
 // glance is Look, or what an event told just now.

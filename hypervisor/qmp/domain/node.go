@@ -44,6 +44,7 @@ type Node struct {
 	mu      sync.Mutex
 	domains map[hypervisor.VMID]*Domain
 	jobs    map[hypervisor.JobID]*journal.Job // each is replaced, never changed
+	closed  bool
 }
 
 // Find returns the domain of a VM, or nil.
@@ -60,8 +61,12 @@ func (n *Node) All() []*Domain {
 	return slices.Collect(maps.Values(n.domains))
 }
 
-// Close lets go of every QEMU, when nothing of ours runs any more.
+// Close lets go of every QEMU, when nothing of ours runs any more and nobody has a
+// turn. Nobody gets one afterwards.
 func (n *Node) Close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
 	n.Running.Wait()
 	for _, d := range n.All() {
 		if vm := d.Process(); vm != nil {

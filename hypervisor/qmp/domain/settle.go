@@ -122,11 +122,10 @@ func (d *Domain) reset(ctx context.Context, vm *qemu.Instance) error {
 func (d *Domain) Bury() error {
 	rec, job, vm := d.Present()
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
-	rebooted := rec.Boot != "" && rec.Boot != d.Node.Boot
 	d.HangUp()
-	target := job != nil && job.Role == journal.Target && job.Stage == journal.Listening
-	ran := rec.Ran || job != nil && job.Stage.MayHaveRun() && !job.Cold ||
-		rebooted && target && job.Prepared != nil // it may have run before the power went
+	target := job != nil && job.Role == journal.Target
+	incoming := target && !job.Stage.MayHaveRun()
+	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
 		if err := d.buryJob(job, ran, words); err != nil {
 			return err
@@ -142,21 +141,24 @@ func (d *Domain) Bury() error {
 		return err
 	}
 	d.Node.Unreserve(d)
-	if !ran && !rec.Own { // it never was here, or is no more
-		return errors.Join(d.DropDisks(), d.Remove())
+	switch {
+	case rec.Leaving || incoming && rec.Before == nil:
+		return errors.Join(d.DropDisks(rec.VM), d.Remove())
+	case incoming:
+		return errors.Join(d.DropDisks(rec.VM), d.Set(rec.Before, true))
 	}
-	lost := ran && !rec.Ending
-	return d.Put(true, func(r *journal.Domain) {
-		r.Own, r.Ran, r.Ending, r.Paused = true, false, false, false
+	err := d.Put(true, func(r *journal.Domain) {
+		r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
 		r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
 		r.Rest = hypervisor.Shutoff
-		switch {
-		case lost:
+		if ran && !rec.Ending {
 			r.Rest = hypervisor.Crashed
-		case target && !ran:
-			r.Job = "" // it left the VM as it was before
 		}
 	})
+	if err != nil || job == nil || !job.Cold || !job.Owes() {
+		return err
+	}
+	return d.Node.Move(d.Node.Life, d, life.Announce, qapi.Migration{}) // it needs no process
 }
 
 // buryJob ends the job of a domain whose process has died.
@@ -184,19 +186,23 @@ func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
 	default:
 		status = hypervisor.JobFailed
 	}
-	err := d.PutJob(true, func(j *journal.Job) {
+	unknown := status == hypervisor.JobBroken || status == hypervisor.JobSucceeded
+	if job.Role == journal.Source && unknown { // it may run at the target: first of all
+		err := d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
+		if err != nil {
+			return err
+		}
+	}
+	return d.PutJob(true, func(j *journal.Job) {
 		j.Stage, j.Last.Status = stage, status
 		j.Last.Error = "the QEMU on this host has ended: " + words
 	})
-	if err != nil || status != hypervisor.JobBroken || job.Role != journal.Source {
-		return err
-	}
-	return d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
 }
 
 // Run lets the guest run. That it may have run is written first.
 func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 	rec := d.Record()
+	d.Unexpect()
 	if !rec.Ran {
 		if err := d.Put(false, func(r *journal.Domain) { r.Ran = true }); err != nil {
 			return err

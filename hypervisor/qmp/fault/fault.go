@@ -49,10 +49,21 @@ func Observing(err error) error {
 	return err
 }
 
-// Text returns what went wrong without saying where: the rim says that.
-func Text(err error) string {
-	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e == err && e.Err != nil {
-		return e.Err.Error()
+// Bare returns what went wrong without kinds and without saying where: the rim tells
+// both.
+func Bare(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, Bare(e))
+		}
+		return errors.Join(all...)
 	}
-	return err.Error()
+	if e, ok := err.(*hypervisor.Error); ok && e.Op == "" && e.Err != nil {
+		return Bare(e.Err)
+	}
+	return err
 }
+
+// Text returns what went wrong without saying where.
+func Text(err error) string { return Bare(err).Error() }

@@ -5,11 +5,11 @@
 //	source → target   Stopped   the guest stands        ← the target knows
 //	source → target   Kept      the VM stays here       ← the target has ended
 //
-// A target starts only after the second, and never after the third. Each message is one line of JSON and is
-// answered by one; all may be repeated. Both are signed with the job's token, a
-// secret that the target made and put into its address, which reaches the source
-// through those who manage both: nobody else can let a target start, or say where
-// memory is to be sent. What is said is no secret.
+// A target starts only after the second, and never after the third. Each message is
+// one line of JSON and is answered by one; all may be repeated. Both are signed with
+// the job's token, a secret that the target made and put into its address, which
+// reaches the source through those who manage both: nobody else can let a target
+// start, or say where memory is to be sent. What is said is no secret.
 //
 // It decides nothing: the target's host answers through a function.
 package handover
@@ -47,6 +47,7 @@ const most = 1024
 // A Message is what a source says.
 type Message struct {
 	Say    Verb
+	From   hypervisor.HostName
 	Job    hypervisor.JobID
 	VM     hypervisor.VMID
 	Paused bool // the VM's operator has paused it
@@ -268,21 +269,24 @@ func (s *Server) serve(c net.Conn) {
 		s.mu.Unlock()
 	}()
 	r := bufio.NewReaderSize(c, 4096)
-	for wait := patience; ; wait = idle {
+	for wait, genuine := patience, true; genuine; wait = idle {
 		c.SetReadDeadline(time.Now().Add(wait))
 		line, err := readLine(r)
 		if err != nil {
 			return
 		}
 		c.SetWriteDeadline(time.Now().Add(patience))
-		if _, err := c.Write(s.hear(line)); err != nil {
+		var answer []byte
+		answer, genuine = s.hear(line) // a stranger is not listened to again
+		if _, err := c.Write(answer); err != nil {
 			return
 		}
 	}
 }
 
-// hear returns the signed answer to a line, whatever it is.
-func (s *Server) hear(line []byte) []byte {
+// hear returns the signed answer to a line, whatever it is, and whether the line was
+// signed, too.
+func (s *Server) hear(line []byte) (answer []byte, genuine bool) {
 	var env signed
 	m := new(Message)
 	refuse := func(k hypervisor.Kind, why string) []byte {
@@ -290,15 +294,15 @@ func (s *Server) hear(line []byte) []byte {
 		return line
 	}
 	if json.Unmarshal(line, &env) != nil || json.Unmarshal(env.Body, m) != nil {
-		return refuse(hypervisor.Invalid, "this is no message")
+		return refuse(hypervisor.Invalid, "this is no message"), false
 	}
 	token := s.token(m.Job)
 	if token == "" || !hmac.Equal(env.MAC, sign(token, nil, env.Body)) {
-		return refuse(hypervisor.Transient, "nobody listens for this job")
+		return refuse(hypervisor.Transient, "nobody listens for this job"), false
 	}
 	line, _, err := seal(token, env.MAC, s.answer(m))
 	if err != nil {
-		return refuse(hypervisor.Unknown, err.Error())
+		return refuse(hypervisor.Unknown, err.Error()), true
 	}
-	return line
+	return line, true
 }

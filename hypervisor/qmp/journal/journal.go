@@ -151,7 +151,7 @@ func text(id string) error {
 	return nil
 }
 
-// Put keeps d, on storage before it returns when durable.
+// Put keeps d against our death, and, when durable, against a loss of power.
 func (j *Journal) Put(d *Domain, durable bool) error {
 	dir := j.Dir(d.VM.ID)
 	if err := errors.Join(text(string(d.VM.ID)), text(string(d.Job))); err != nil {
@@ -219,7 +219,7 @@ func sweep(dir string) error {
 	return nil
 }
 
-// PutJob keeps a job, on storage before it returns when durable.
+// PutJob keeps a job against our death, and, when durable, against a loss of power.
 func (j *Journal) PutJob(job *Job, durable bool) error {
 	if err := errors.Join(text(string(job.ID)), text(string(job.VM.ID))); err != nil {
 		return err
@@ -304,7 +304,7 @@ func write(path string, v any, durable bool) (err error) {
 		}
 	}()
 	_, err = f.Write(append(text, '\n'))
-	if err == nil && durable {
+	if err == nil { // a name without its contents would be worse than the old file
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

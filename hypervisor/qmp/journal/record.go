@@ -12,6 +12,9 @@ type Domain struct {
 	// Own: the VM is defined here and stays when its process ends. An incoming
 	// domain becomes its host's own when it runs.
 	Own bool
+	// Before is what there was of an incoming VM before it came; nil is nothing. It
+	// is put back if the VM does not come.
+	Before *Domain
 	// Rest is what the domain is when it has no process: Shutoff or Crashed.
 	Rest hypervisor.DomainState
 	// Job is the migration that the domain takes part in, or took part in last.
@@ -28,6 +31,8 @@ type Domain struct {
 	Ran bool
 	// Ending: the process is meant to end. What it was is then at rest, not lost.
 	Ending bool
+	// Leaving: nothing of the domain is to be left: it runs elsewhere.
+	Leaving bool
 	// Doing is what was asked and is under way: Starting, Stopping, Rebooting, or
 	// Absent for nothing; By is when patience ends.
 	Doing hypervisor.DomainState
@@ -98,8 +103,9 @@ type Job struct {
 
 	// Of a target.
 
-	Hold  bool
-	Token string // what a source must know to be heard
+	Source hypervisor.HostName // who sends, once it has said so
+	Hold   bool
+	Token  string // what a source must know to be heard
 	// Prepared says how the transfer will be done, once its source has asked.
 	Prepared *Prepared
 	// Stopped: the source has said that its guest has stopped for good. Resting:
@@ -122,6 +128,12 @@ type Job struct {
 	Released bool
 	// Acknowledged: the target knows that the guest has stopped for good.
 	Acknowledged bool
+}
+
+// Owes reports whether a source that sends must still tell its target that the
+// guest has stopped for good.
+func (j *Job) Owes() bool {
+	return j.Role == Source && j.Stage == Sending && !j.Acknowledged
 }
 
 // Prepared is what a target told its source.

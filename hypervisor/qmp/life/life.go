@@ -130,10 +130,19 @@ func coldState(j *journal.Job) hypervisor.DomainState {
 	return hypervisor.Shutoff
 }
 
+// stale reports whether a source's completed migration is not what its job is
+// about: QEMU leaves the guest of one that it has sent at rest for good. The VM came
+// by it, or was resumed after it, and we died before its next one began; or somebody
+// unpaused the guest just when it completed.
+// Source: QEMU 7.2 migration/migration.c (migration_iteration_finish).
+func stale(l Look) bool {
+	return l.Migration == qapi.Completed && (l.Run == qapi.Running || l.Run == qapi.Paused)
+}
+
 // stoppedToMove reports whether the guest of a source stands for the switch-over.
 func stoppedToMove(l Look) bool {
 	switch {
-	case l.Run == qapi.Running:
+	case l.Run == qapi.Running || stale(l):
 		return false
 	case l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate:
 		return true
@@ -231,7 +240,7 @@ func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatu
 		switch {
 		case j.Acknowledged:
 			return hypervisor.JobSucceeded
-		case l.Run == qapi.Running: // see dueAtSource
+		case stale(l): // see dueAtSource
 			return hypervisor.JobFailed
 		case d.Unresolved:
 			return hypervisor.JobBroken
@@ -310,7 +319,7 @@ const (
 	Announce
 	// Keep: the transfer has ended, and the VM stays here.
 	Keep
-	// GiveUp: the disks cannot be copied: end the transfer.
+	// GiveUp: the disks cannot be copied, or are not to be: end the transfer.
 	GiveUp
 )
 
@@ -384,7 +393,7 @@ func dueAtSource(j *journal.Job, l Look) Step {
 	failed, ready, ended := mirrors(l.Mirrors)
 	locals := len(l.Mirrors)
 	switch {
-	case j.Stage == journal.Mirroring && failed:
+	case j.Stage == journal.Mirroring && (failed || j.Cancelled):
 		return GiveUp
 	case j.Stage == journal.Mirroring && j.Cold && ended == locals:
 		return Send
@@ -401,6 +410,8 @@ func dueAtSource(j *journal.Job, l Look) Step {
 		return Quit // it was needed for the copies only
 	}
 	switch l.Migration {
+	case qapi.None: // we died after noting the job and before QEMU began
+		return GiveUp
 	case qapi.PreSwitchover:
 		switch {
 		case j.Options.HoldSwitchOver && !j.Released:
@@ -416,7 +427,7 @@ func dueAtSource(j *journal.Job, l Look) Step {
 	case qapi.Completed:
 		switch {
 		case j.Acknowledged:
-		case l.Run == qapi.Running: // somebody unpaused it just when it completed
+		case stale(l):
 			return Keep
 		default:
 			return Announce

@@ -334,11 +334,17 @@ func Locals(vm hypervisor.VM) []hypervisor.Disk {
 	return list
 }
 
+// briefly is how long a QEMU that is taken over may take to greet. One that hangs is
+// reached later, by who watches it.
+const briefly = time.Second
+
 // Adopt takes over a QEMU that an earlier process of ours has started. One that
-// does not answer is waited for no longer than the context lasts.
+// does not answer is not waited for.
 func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *process.Process,
 ) (*Instance, error) {
 	socket := l.Settings(vm).QMP()
+	ctx, cancel := context.WithTimeout(ctx, min(briefly, l.Timeout))
+	defer cancel()
 	client, err := l.dialMonitor(ctx, socket)
 	if err != nil { // it hangs, or just begins: who watches it tries again
 		client, err = monitor.Prepare(monitor.Config{Path: socket, Timeout: l.Timeout})

@@ -11,7 +11,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
 
@@ -122,7 +121,7 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 		case qapi.JobConcluded:
 			err = errors.Join(err, in.JobDismiss(ctx, j.ID))
 		default:
-			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true), in.hangUp(ctx, vm, j.ID),
+			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true),
 				fault.Refuse(hypervisor.Transient, "%s: %w", j.ID, ErrEnding)) // to be done again
 		}
 	}
@@ -141,20 +140,6 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 		}
 	}
 	return err
-}
-
-// hangUp closes the connection over which a disk is copied: what was sent to a host
-// that has fallen silent QEMU would wait for, for ever, before it ends the copy.
-func (in *Instance) hangUp(ctx context.Context, vm hypervisor.VM, job string) error {
-	for _, disk := range Locals(vm) {
-		if MirrorID(disk.Name) == job {
-			err := in.Yank(ctx, mirrorNode(disk.Name))
-			if _, refused := errors.AsType[*monitor.Error](err); !refused {
-				return err
-			}
-		}
-	}
-	return nil // it is closed already
 }
 
 // Plug gives the last disk of vm to its QEMU. What we did not survive to note is

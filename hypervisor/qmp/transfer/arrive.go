@@ -43,6 +43,10 @@ func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
 		state = life.State(rec, h.Job(rec.Job), l)
 	}
 	old := h.Job(in.Job)
+	if old != nil && old.VM.ID == d.ID && old.Stage == journal.Listening &&
+		(rec == nil || rec.Job != in.Job) {
+		old = nil // we died after noting the job and before its domain
+	}
 	switch {
 	case old != nil && old.Refused:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
@@ -63,7 +67,7 @@ func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
 func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	h := d.Node
 	before := d.Record()
-	if err := h.Check(in.VM); err != nil {
+	if err := errors.Join(h.Check(in.VM), d.NoDisks(in.VM)); err != nil {
 		return "", err
 	}
 	if err := h.Reserve(d.Domain, in.VM); err != nil {
@@ -74,8 +78,8 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 	job := &journal.Job{ID: in.Job, VM: in.VM, Role: journal.Target, Stage: journal.Listening,
 		Hold: in.Hold, Token: hex.EncodeToString(secret), Started: time.Now().UTC(),
 		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory}}
-	rec := &journal.Domain{VM: in.VM, Own: before != nil && before.Own, Rest: hypervisor.Shutoff,
-		Job: in.Job, Boot: h.Boot}
+	rec := &journal.Domain{VM: in.VM, Before: before, Rest: hypervisor.Shutoff, Job: in.Job,
+		Boot: h.Boot}
 	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))
 	if err == nil {
 		err = d.MakeDisks(ctx, in.VM, true)
@@ -85,7 +89,7 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 		vm, err = h.QEMU.Launch(ctx, in.VM, true)
 	}
 	if err != nil {
-		return "", errors.Join(err, h.ForgetJob(job.ID), d.Undo(before))
+		return "", errors.Join(err, d.DropDisks(in.VM), h.ForgetJob(job.ID), d.Undo(before))
 	}
 	d.Attach(vm)
 	return d.address(job), nil
@@ -117,7 +121,8 @@ func Hear(ctx context.Context, of *domain.Domain, m *handover.Message) (handover
 	var none handover.Answer
 	d := move{of}
 	rec, job, vm := d.Present()
-	if j := d.Node.Job(m.Job); m.Say == handover.Stopped && j != nil && j.Stage.MayHaveRun() {
+	j := d.Node.Job(m.Job)
+	if m.Say == handover.Stopped && rec != nil && j != nil && j.Stage.MayHaveRun() {
 		return none, nil // it was heard before
 	}
 	switch {
@@ -194,6 +199,9 @@ func (d move) prepare(ctx context.Context, m *handover.Message, vm *qemu.Instanc
 			"the target was opened for another description of the VM: they must be equal")
 	case job.Prepared != nil && postcopy(now.Status):
 		return d.prepareAgain(ctx, vm, now.Status)
+	case m.Cold && job.Hold:
+		return handover.Answer{}, fault.Refuse(hypervisor.Conflict,
+			"the target was opened to be held: a VM at rest has nothing to hold")
 	case job.Prepared != nil && job.Prepared.Options != m.Options || job.Stopped:
 		return handover.Answer{}, fault.Refuse(hypervisor.Conflict,
 			"the target was prepared before")
@@ -201,10 +209,13 @@ func (d move) prepare(ctx context.Context, m *handover.Message, vm *qemu.Instanc
 		return answer(job.Prepared)
 	}
 	p := &journal.Prepared{Options: m.Options}
-	if !m.Cold {
-		if p.URI, err = d.listenForMemory(ctx, vm, m.Options, now); err != nil {
-			return handover.Answer{}, err
-		}
+	if m.Cold {
+		err = vm.Encrypt(ctx, qemu.AtTarget, nil)
+	} else {
+		p.URI, err = d.listenForMemory(ctx, vm, m.Options, now)
+	}
+	if err != nil {
+		return handover.Answer{}, err
 	}
 	p.Disks, err = vm.ListenForDisks(ctx, d.Record().VM, d.Node.Listen)
 	if err != nil {
@@ -214,7 +225,7 @@ func (d move) prepare(ctx context.Context, m *handover.Message, vm *qemu.Instanc
 		p.Disks = d.Node.Advertise(p.Disks)
 	}
 	err = d.PutJob(false, func(j *journal.Job) {
-		j.Prepared, j.Cold, j.Resting = p, m.Cold, m.Paused
+		j.Prepared, j.Cold, j.Resting, j.Source = p, m.Cold, m.Paused, m.From
 	})
 	if err != nil {
 		return handover.Answer{}, err
@@ -292,7 +303,9 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.M
 // stopped for good. That it may run is written first, with what was heard.
 func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*journal.Job)) error {
 	seen := d.Seen()
-	err := d.PutJob(false, func(j *journal.Job) {
+	// Of the few notes that must outlast a loss of power this one costs blackout: a
+	// guest that ran must never count as one that did not.
+	err := d.PutJob(true, func(j *journal.Job) {
 		heard(j)
 		j.Stage, j.Last.Status = journal.Activating, hypervisor.JobSucceeded
 		if !seen.Complete() {
@@ -311,25 +324,31 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*jour
 			return err
 		}
 	}
+	now := time.Now()
+	err = d.Put(true, func(r *journal.Domain) {
+		r.Own, r.Ran, r.Paused, r.Before = true, true, rests, nil
+	})
+	if err != nil {
+		return err // as long as the job is Activating, all of this is done again
+	}
 	err = d.PutJob(true, func(j *journal.Job) {
 		j.Stage = journal.Arrived
 		if !j.Heard.IsZero() {
-			j.Last.Downtime += time.Since(j.Heard)
+			j.Last.Downtime += now.Sub(j.Heard)
 		}
 	})
-	noted := d.Put(true, func(r *journal.Domain) { r.Own, r.Ran, r.Paused = true, true, rests })
-	return errors.Join(err, noted, vm.Pin(ctx, d.Record().VM))
+	return errors.Join(err, vm.Pin(ctx, d.Record().VM))
 }
 
 // arriveCold keeps a VM that has come at rest.
 func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
-	err := d.PutJob(true, func(j *journal.Job) {
-		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
-	})
+	err := d.Put(true, func(r *journal.Domain) { r.Own, r.Ending, r.Before = true, true, nil })
 	if err != nil {
 		return err
 	}
-	err = d.Put(true, func(r *journal.Domain) { r.Own, r.Ending = true, true })
+	err = d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
+	})
 	if err != nil || len(qemu.Locals(d.Record().VM)) == 0 {
 		return errors.Join(err, vm.Kill(ctx))
 	}

@@ -46,6 +46,9 @@ func Migrate(ctx context.Context, of *domain.Domain, out hypervisor.Outgoing) er
 	}
 	state := life.State(rec, job, l)
 	switch {
+	case state == hypervisor.Paused && l.Run == qapi.PostMigrate:
+		return fault.Refuse(hypervisor.Conflict,
+			"it rests since another job: QEMU sends it again when it was unpaused")
 	case job != nil && job.Role == journal.Source && (job.Stage == journal.Sending ||
 		job.Stage == journal.Mirroring):
 		return fault.Refuse(hypervisor.Conflict, "job %s is under way", job.ID)
@@ -106,18 +109,23 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 	return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
 }
 
-// enlist notes that the domain takes part in a job, before it does.
+// enlist notes that the domain takes part in a job, before it does. The job comes
+// last: one that is known is one that somebody will end.
 func (d move) enlist(job *journal.Job) error {
-	if err := d.Node.PutJob(job, false); err != nil {
+	err := d.Put(true, func(r *journal.Domain) { r.Job, r.Unresolved = job.ID, false })
+	if err != nil {
 		return err
 	}
-	return d.Put(false, func(r *journal.Domain) { r.Job, r.Unresolved = job.ID, false })
+	err = d.Node.PutJob(job, true)
+	d.Node.Changed(d.ID)
+	return err
 }
 
 // agree tells the target's host what will come, and returns where it is to go.
 func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m handover.Message,
 ) (*handover.Answer, error) {
 	m.Say, m.Job, m.VM, m.Options = handover.Prepare, out.Job, out.VM, out.Options
+	m.From = d.Node.Name
 	m.Machine = digest(d.Node.QEMU.Resolved(d.Record().VM))
 	d.HangUp()
 	conn, err := d.Node.Reach(ctx, out.Address)
@@ -131,12 +139,21 @@ func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m handover.Mes
 		conn.Close()
 		return nil, fault.Refuse(hypervisor.Transient, "ask the target's host: %v", err)
 	}
-	if err := answer.Err(); err != nil {
+	if err := errors.Join(answer.Err(), place(answer.URI), place(answer.Disks)); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	d.Link = conn
 	return answer, nil
+}
+
+// place refuses what is no place for QEMU to connect to: it can also run programs.
+func place(uri string) error {
+	if uri == "" || strings.HasPrefix(uri, "tcp:") || strings.HasPrefix(uri, "unix:") {
+		return nil
+	}
+	return fault.Refuse(hypervisor.Invalid, "the target's host listens at %q: only tcp and unix "+
+		"are connected to", uri)
 }
 
 // transfer makes QEMU connect and send, or go on with sending. With a Dial of the
@@ -189,13 +206,18 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 			return err
 		}
 	}
-	if job.GuestPaused && !rec.Paused {
+	run := d.Seen().Run // one that stood before the switch-over does not run on by itself
+	if !rec.Paused && (run == qapi.Paused || run == qapi.PostMigrate) {
+		d.Unexpect()
 		if err := vm.Cont(ctx); err != nil {
 			return err
 		}
 	}
 	last := progress(job, m)
 	last.Status = life.Status(rec, job, life.Look{Alive: true, Migration: m.Status})
+	if !last.Status.Final() { // what completed was another migration
+		last.Status, last.Error = hypervisor.JobFailed, "the migration did not begin"
+	}
 	err := d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Kept, last })
 	if err == nil {
 		d.tellKept(job)
@@ -216,6 +238,9 @@ func (d move) tellKept(job *journal.Job) {
 func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobStatus) error {
 	d.HangUp()
 	job := d.Node.Job(d.Record().Job)
+	if job.Cancelled {
+		as = hypervisor.JobCancelled
+	}
 	var why string
 	if len(qemu.Locals(job.VM)) > 0 {
 		ms, err := vm.Mirrors(ctx, job.VM)
@@ -233,9 +258,18 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 			return vm.MigrateCancel(ctx) // then Keep is due
 		}
 	}
+	if job.GuestPaused && !d.Record().Paused {
+		d.Unexpect()
+		if err := vm.Cont(ctx); err != nil {
+			return err
+		}
+	}
 	err := d.PutJob(true, func(j *journal.Job) {
 		j.Stage, j.Last.Status, j.Last.Error = journal.Kept, as, why
 	})
+	if err == nil {
+		d.tellKept(job)
+	}
 	if job.Cold {
 		return errors.Join(err, d.endCold(ctx, vm))
 	}

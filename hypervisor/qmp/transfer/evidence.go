@@ -45,8 +45,7 @@ func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
 }
 
 // activate starts a received domain that was held. It takes evidence that the
-// source has stopped, or is dead. Who sends is not known here, only who does not:
-// the evidence must be about the VM on another host.
+// source has stopped, or is dead.
 func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activate) error {
 	e := c.Stopped
 	if e.Proof == hypervisor.NoProof {
@@ -56,13 +55,13 @@ func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activat
 	if j == nil || j.ID != c.Job || j.Role != journal.Target {
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
-	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
+	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, j.Source)
 	switch {
 	case j.Stage.MayHaveRun() && (p.State.Executes() || p.State == hypervisor.Paused):
 		return nil
 	case !p.Look.Complete() || j.Stage != journal.Listening:
 		return p.Conflict()
-	case !stopped || !about(e, c.Job) || e.Host == "" || e.Host == d.Node.Name:
+	case !stopped || !about(e, c.Job) || e.Host == "" || e.Host != j.Source:
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that the source stopped",
 			e.Proof, e.VM, e.Host)
@@ -79,8 +78,9 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 	switch {
 	case c.Job == "":
 		return fault.Refuse(hypervisor.Invalid, "the job has no name")
-	case old != nil && old.Refused && !here:
-		return nil
+	case old != nil && old.Refused && p.State != hypervisor.Receiving &&
+		p.State != hypervisor.Received:
+		return nil // it was discarded before
 	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
 		p.State != hypervisor.Received:
 		return p.Conflict()
@@ -140,9 +140,9 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 	case err != nil:
 		return err
 	case j.Stage == journal.Resumed || p.State == hypervisor.Running ||
-		p.State == hypervisor.Paused || j.Cold && p.State == hypervisor.Shutoff:
+		p.State == hypervisor.Paused || j.Cold && p.State == hypervisor.Shutoff && !j.Stage.Live():
 		return nil
-	case p.State != hypervisor.HandingOver && p.State != hypervisor.HandedOver:
+	case !standsFor(p, j):
 		return p.Conflict()
 	case j.PostCopied:
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
@@ -157,15 +157,25 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 	if err := d.endJob(journal.Resumed, "the source resumed"); err != nil {
 		return err
 	}
-	if j.Cold || p.Rec.Paused {
-		return nil
+	if j.Cold {
+		return d.endCold(ctx, p.VM)
 	}
 	if len(qemu.Locals(p.Rec.VM)) > 0 {
 		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
 			return err
 		}
 	}
+	if p.Rec.Paused {
+		return nil
+	}
+	d.Unexpect()
 	return p.VM.Cont(ctx)
+}
+
+// standsFor reports whether the domain stands, or rests, for its job.
+func standsFor(p domain.Found, j *journal.Job) bool {
+	return p.State == hypervisor.HandingOver || p.State == hypervisor.HandedOver ||
+		j.Cold && j.Stage.Live() && p.State == hypervisor.Shutoff
 }
 
 // endJob notes, for good, that a stopped source takes part in its job no more.
@@ -186,9 +196,10 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 	switch {
 	case err != nil:
 		return err
-	case p.State == hypervisor.Crashed || p.State == hypervisor.Shutoff:
+	case !standsFor(p, j) && !p.Rec.Unresolved && (p.State == hypervisor.Crashed ||
+		p.State == hypervisor.Shutoff):
 		return nil
-	case p.State != hypervisor.HandingOver && p.State != hypervisor.HandedOver:
+	case !standsFor(p, j) && !p.Rec.Unresolved:
 		return p.Conflict()
 	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.ID, j.Target):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
@@ -197,8 +208,11 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 	if err := d.endJob(journal.Abandoned, "its memory was given up"); err != nil {
 		return err
 	}
-	if p.VM == nil {
-		return d.Put(true, func(r *journal.Domain) { r.Rest = hypervisor.Crashed })
+	switch {
+	case j.Cold:
+		return d.endCold(ctx, p.VM)
+	case p.VM == nil:
+		return nil
 	}
 	if err := p.VM.Kill(ctx); err != nil {
 		return err
@@ -252,7 +266,7 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 			return err
 		}
 	}
-	err := d.Put(true, func(r *journal.Domain) { r.Own, r.Ran, r.Ending = false, false, true })
+	err := d.Put(true, func(r *journal.Domain) { r.Leaving, r.Ending = true, true })
 	if err == nil && p.VM != nil {
 		err = p.VM.Kill(ctx)
 	}

@@ -34,8 +34,12 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 		return hypervisor.Progress{}, fault.Observing(err)
 	}
 	rec, job, _ := d.Present()
-	if rec == nil || job == nil || job.ID != id || !l.Alive {
-		return n.Job(id).Last, nil
+	cold := job != nil && job.Cold && job.Role == journal.Source && job.Stage.Live()
+	if rec == nil || job == nil || job.ID != id || !l.Alive && !cold {
+		if now := n.Job(id); now != nil {
+			j = now
+		}
+		return j.Last, nil
 	}
 	p := progress(job, m)
 	p.Status, p.Mode = life.Status(rec, job, l), life.Mode(job, l)
@@ -134,7 +138,7 @@ func (d move) cancel(ctx context.Context, p domain.Found, status hypervisor.JobS
 	case status == hypervisor.JobCancelled || status == hypervisor.JobFailed:
 		return nil // the source kept the VM, as was asked
 	case p.Job.Stage == journal.Mirroring:
-		return d.giveUp(ctx, p.VM, hypervisor.JobCancelled)
+		return d.cancelCopies(ctx, p.VM)
 	case p.Job.PostCopied || p.Job.Cold || !held && status != hypervisor.JobSetup &&
 		status != hypervisor.JobActive:
 		return tooLate(status)
@@ -143,6 +147,19 @@ func (d move) cancel(ctx context.Context, p domain.Found, status hypervisor.JobS
 		return err
 	}
 	return p.VM.MigrateCancel(ctx)
+}
+
+// cancelCopies ends a job whose disks are being copied. QEMU takes a moment to end
+// a copy; until it has, GiveUp is due.
+func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
+	if err := d.PutJob(false, func(j *journal.Job) { j.Cancelled = true }); err != nil {
+		return err
+	}
+	err := d.giveUp(ctx, vm, hypervisor.JobCancelled)
+	if errors.Is(err, qemu.ErrEnding) {
+		return nil
+	}
+	return err
 }
 
 func (d move) startPostCopy(ctx context.Context, p domain.Found,

@@ -1,0 +1,226 @@
+package life_test
+
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// laws are what holds of every situation: "broken" says when one is.
+var laws = []struct {
+	name   string
+	broken func(situation) bool
+}{
+	{"a process is buried if and only if it has ended", func(s situation) bool {
+		return (s.due() == life.Bury) == s.l.Alive
+	}},
+	{"a target starts when it has what it needs and its source stopped", func(s situation) bool {
+		listens := s.has(journal.Target, journal.Listening)
+		complete := s.l.Migration == qapi.Completed && s.l.Run != qapi.InMigrate
+		told := s.l.Run == qapi.Paused && postCopies(s.l)
+		free := s.j != nil && s.j.Stopped && !s.j.Hold && !s.j.Cold && (complete || told)
+		again := s.j != nil && s.j.Stage == journal.Activating && s.l.Run != qapi.Shutdown
+		return s.l.Alive && (s.due() == life.Activate) != (listens && free || again)
+	}},
+	{"a cold VM arrives when its source has let go", func(s situation) bool {
+		listens := s.has(journal.Target, journal.Listening) && s.j.Stopped && !s.j.Hold
+		again := s.j != nil && s.j.Stage == journal.Arrived && s.l.Run == qapi.InMigrate
+		return s.due() == life.Arrive && !(s.j.Cold && (listens || again))
+	}},
+	{"no guest is let run in a domain that receives", func(s situation) bool {
+		receives := s.has(journal.Target, journal.Listening, journal.Discarded)
+		fresh := receives && s.j.Stage == journal.Discarded &&
+			(s.d.Ran || s.d.Doing != hypervisor.Absent) // started since
+		runs := s.due() == life.Run || s.due() == life.Reset
+		return receives && !fresh && runs
+	}},
+	{"a source that stands to move has no life here", func(s situation) bool {
+		step := s.due()
+		lives := step == life.Run || step == life.Reset || step == life.Quit ||
+			step == life.Activate
+		return s.sends() && !s.j.Cold && s.l.Alive && stands(s.l) && lives
+	}},
+	{"after the end a source runs on only when it was resumed", func(s situation) bool {
+		ended := s.has(journal.Source, journal.Left, journal.Abandoned) &&
+			(s.l.Run == qapi.PostMigrate || s.l.Run == qapi.FinishMigrate)
+		return s.l.Alive && ended && s.due() != life.Quit
+	}},
+	{"a resumed source is let run, unless its operator paused it", func(s situation) bool {
+		left := s.has(journal.Source, journal.Resumed) && s.l.Alive &&
+			s.l.Run == qapi.PostMigrate && !s.j.Cold && !s.d.Paused
+		return left && s.due() != life.Run
+	}},
+	{"a guest that was reset to reboot is let run", func(s situation) bool {
+		return s.j == nil && s.l.Alive && s.d.Doing == hypervisor.Rebooting &&
+			s.l.Run == qapi.PreLaunch && s.due() != life.Run
+	}},
+	{"a guest that runs is not said to have stopped", func(s situation) bool {
+		return s.due() == life.Announce && s.l.Run == qapi.Running && !s.j.Cold
+	}},
+	{"stopped for good is who completed, or went over to post-copy", func(s situation) bool {
+		good := s.l.Migration == qapi.Completed || postCopies(s.l) ||
+			s.j != nil && s.j.PostCopied && s.l.Run == qapi.PostMigrate &&
+				(s.l.Migration == qapi.Failed || s.l.Migration == qapi.Cancelled)
+		return s.due() == life.Announce && !s.j.Cold && !good
+	}},
+	{"what was acknowledged is not said again", func(s situation) bool {
+		return s.due() == life.Announce && s.j.Acknowledged
+	}},
+	{"a source that completed says so until it is heard", func(s situation) bool {
+		return s.has(journal.Source, journal.Sending) && s.l.Alive && !s.j.Cold &&
+			!s.j.Acknowledged && s.l.Migration == qapi.Completed && !free(s.l) &&
+			s.due() != life.Announce
+	}},
+	{"a VM is kept when its migration ended and its guest is free", func(s situation) bool {
+		ended := s.l.Migration == qapi.Failed || s.l.Migration == qapi.Cancelled
+		unpaused := s.l.Migration == qapi.Completed && free(s.l)
+		return s.due() == life.Keep && !ended && !unpaused
+	}},
+	{"a source that post-copy left standing is not kept", func(s situation) bool {
+		return s.due() == life.Keep && s.j.PostCopied &&
+			(s.l.Run == qapi.PostMigrate || s.l.Run == qapi.FinishMigrate)
+	}},
+	{"QEMU goes on when the disks are copied and nobody holds it", func(s situation) bool {
+		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
+		copied := !slices.ContainsFunc(s.l.Mirrors, func(m qapi.Job) bool {
+			return m.Status != qapi.JobConcluded || m.Error != ""
+		})
+		pauses := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.l.Migration == qapi.PreSwitchover
+		return (s.due() == life.Continue) != (pauses && copied && !held)
+	}},
+	{"a copy that failed in the switch-over ends it", func(s situation) bool {
+		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
+		failed := slices.ContainsFunc(s.l.Mirrors, func(m qapi.Job) bool {
+			return m.Error != "" || m.Status == qapi.JobNull
+		})
+		return s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive && failed &&
+			s.l.Migration == qapi.PreSwitchover && !held && s.due() != life.GiveUp
+	}},
+	{"a guest that its operator paused is not let run after a migration", func(s situation) bool {
+		moved := s.has(journal.Source, journal.Resumed, journal.Kept) && s.d.Paused &&
+			s.d.Doing == hypervisor.Absent
+		return moved && (s.due() == life.Run || s.due() == life.Reset)
+	}},
+	{"steps of a source are for sources", func(s situation) bool {
+		step := s.due()
+		return step >= life.Send && !s.sends() && step != life.Rest
+	}},
+	{"a copy that failed ends what needs it", func(s situation) bool {
+		failed := slices.ContainsFunc(s.l.Mirrors, func(m qapi.Job) bool { return m.Error != "" })
+		return s.l.Alive && s.has(journal.Source, journal.Mirroring) &&
+			(s.due() == life.GiveUp) != (failed || hasNull(s.l.Mirrors))
+	}},
+}
+
+// lawsOfWords are about what is said.
+var lawsOfWords = []struct {
+	name   string
+	broken func(situation) bool
+}{
+	{"executes only what is alive and may run, or starts", func(s situation) bool {
+		is := s.state()
+		return is.Executes() && !s.l.Alive && is != hypervisor.Starting
+	}},
+	{"the dead rest, start or were being received", func(s situation) bool {
+		is := s.state()
+		return !s.l.Alive && is != s.d.Rest && is != hypervisor.Crashed &&
+			is != hypervisor.Starting && is != hypervisor.Receiving && !(s.j != nil && s.j.Cold)
+	}},
+	{"a VM that ran and has died unasked has crashed", func(s situation) bool {
+		receives := s.has(journal.Target, journal.Listening)
+		cold := s.j != nil && s.j.Cold
+		is := s.state()
+		return !s.l.Alive && s.d.Ran && !s.d.Ending && !receives && !cold &&
+			is != hypervisor.Crashed && is != hypervisor.Starting
+	}},
+	{"nothing executes that receives", func(s situation) bool {
+		return s.has(journal.Target, journal.Listening) && s.d.Doing != hypervisor.Starting &&
+			s.state() != hypervisor.Receiving && s.state() != hypervisor.Received
+	}},
+	{"received is who may start", func(s situation) bool {
+		return s.state() == hypervisor.Received && !(s.j.Stopped && s.l.Complete())
+	}},
+	{"a running guest executes", func(s situation) bool {
+		plain := s.j == nil || s.sends() && !s.j.Cold
+		return plain && s.l.Alive && s.l.Run == qapi.Running && !s.state().Executes()
+	}},
+	{"a completed source that nobody acknowledged is being handed over", func(s situation) bool {
+		done := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.l.Migration == qapi.Completed && !free(s.l) && !s.j.Acknowledged
+		status := s.status()
+		return done && (s.state() != hypervisor.HandingOver ||
+			status != hypervisor.JobSwitching && status != hypervisor.JobBroken)
+	}},
+	{"a source whose target knows has handed over", func(s situation) bool {
+		done := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.l.Migration == qapi.Completed && !free(s.l) && s.j.Acknowledged
+		return done && (s.state() != hypervisor.HandedOver || s.status() != hypervisor.JobSucceeded)
+	}},
+	{"a source succeeds when its target knows", func(s situation) bool {
+		return s.sends() && s.l.Alive && s.status() == hypervisor.JobSucceeded && !s.j.Acknowledged
+	}},
+	{"only a job that was begun has a status", func(s situation) bool {
+		begun := s.j != nil && s.j.Role != journal.NoRole && s.j.Stage != journal.Preparing
+		return begun != (s.status() != hypervisor.JobNone)
+	}},
+	{"a source that stands and failed does not say that it kept the VM", func(s situation) bool {
+		stranded := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.j.PostCopied && s.l.Migration == qapi.Failed && s.l.Run == qapi.PostMigrate
+		return stranded && s.status() != hypervisor.JobBroken
+	}},
+	{"post-copy is said while it lasts", func(s situation) bool {
+		return s.j != nil && postCopies(s.l) && life.Mode(s.j, s.l) != hypervisor.PostCopy
+	}},
+	{"a VM that left or was given up does not seem to be here", func(s situation) bool {
+		gone := s.has(journal.Source, journal.Left, journal.Abandoned) && s.l.Alive &&
+			s.l.Run == qapi.PostMigrate && s.d.Doing != hypervisor.Starting
+		is := s.state()
+		return gone && (is.Executes() || is == hypervisor.Paused)
+	}},
+	{"a discarded copy does not seem to run", func(s situation) bool {
+		gone := s.has(journal.Target, journal.Discarded) && s.l.Alive && !s.d.Ran &&
+			s.d.Doing == hypervisor.Absent
+		return gone && (s.state() != hypervisor.Receiving || s.due() != life.Quit)
+	}},
+	{"a guest that shut down is at rest soon", func(s situation) bool {
+		step := s.due()
+		plain := s.j == nil || s.has(journal.Target, journal.Activating, journal.Arrived)
+		return plain && s.l.Alive && s.l.Run == qapi.Shutdown && step != life.Quit &&
+			!(step == life.Reset && s.d.Doing == hypervisor.Rebooting)
+	}},
+}
+
+func postCopies(l life.Look) bool {
+	return l.Migration == qapi.PostcopyActive || l.Migration == qapi.PostcopyPaused ||
+		l.Migration == qapi.PostcopyRecover
+}
+
+// stands reports whether the guest of a source was stopped by its QEMU to move.
+func stands(l life.Look) bool {
+	return l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate ||
+		l.Run != qapi.Running && (postCopies(l) || l.Migration == qapi.PreSwitchover ||
+			l.Migration == qapi.Device || l.Migration == qapi.Completed && !free(l))
+}
+
+// free reports whether a guest was not put to rest by a migration of its own.
+func free(l life.Look) bool { return l.Run == qapi.Running || l.Run == qapi.Paused }
+
+func hasNull(ms []qapi.Job) bool {
+	return slices.ContainsFunc(ms, func(m qapi.Job) bool { return m.Status == qapi.JobNull })
+}
+
+// lawful checks all laws, and tells which are broken.
+func (s situation) lawful(t interface{ Errorf(string, ...any) }) bool {
+	ok := true
+	for _, law := range slices.Concat(laws, lawsOfWords) {
+		if law.broken(s) {
+			t.Errorf("not so: %s\n%v", law.name, s)
+			ok = false
+		}
+	}
+	return ok
+}

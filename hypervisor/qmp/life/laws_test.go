@@ -1,0 +1,243 @@
+package life_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// A situation is all that package life is told.
+type situation struct {
+	d *journal.Domain
+	j *journal.Job
+	l life.Look
+}
+
+func (s situation) state() hypervisor.DomainState { return life.State(s.d, s.j, s.l) }
+
+func (s situation) status() hypervisor.JobStatus { return life.Status(s.d, s.j, s.l) }
+
+func (s situation) due() life.Step { return life.Due(s.d, s.j, s.l, now) }
+
+func (s situation) String() string {
+	job := "no job"
+	if s.j != nil {
+		job = fmt.Sprintf("%+v", *s.j)
+	}
+	return fmt.Sprintf("%+v\n%s\n%+v\nis %v, %v, due %v", *s.d, job, s.l, s.state(), s.status(),
+		s.due())
+}
+
+// has reports whether the job is there and in one of the stages.
+func (s situation) has(role journal.Role, stages ...journal.Stage) bool {
+	for _, stage := range stages {
+		if s.j != nil && s.j.Role == role && s.j.Stage == stage {
+			return true
+		}
+	}
+	return false
+}
+
+// sends reports whether a guest may be moved away at the moment.
+func (s situation) sends() bool {
+	return s.has(journal.Source, journal.Mirroring, journal.Sending)
+}
+
+var (
+	runStates = []qapi.RunState{qapi.Running, qapi.Paused, qapi.PreLaunch, qapi.InMigrate,
+		qapi.FinishMigrate, qapi.PostMigrate, qapi.Shutdown, qapi.Suspended, "guest-panicked"}
+	statuses = []qapi.MigrationStatus{"", qapi.None, qapi.Setup, qapi.Cancelling, qapi.Cancelled,
+		qapi.Active, qapi.PostcopyActive, qapi.PostcopyPaused, qapi.PostcopyRecover,
+		qapi.Completed, qapi.Failed, qapi.PreSwitchover, qapi.Device, qapi.WaitUnplug}
+	doings = []hypervisor.DomainState{hypervisor.Absent, hypervisor.Starting, hypervisor.Stopping,
+		hypervisor.Rebooting}
+	sourceStages = []journal.Stage{journal.Preparing, journal.Mirroring, journal.Sending,
+		journal.Kept, journal.Resumed, journal.Abandoned, journal.Left}
+	targetStages = []journal.Stage{journal.Listening, journal.Activating, journal.Arrived,
+		journal.Discarded, journal.Kept}
+	copies = [][]qapi.Job{nil, {{Status: "running"}}, {{Status: qapi.JobReady}},
+		{{Status: qapi.JobConcluded}}, {{Status: qapi.JobConcluded, Error: "no space"}},
+		{{Status: qapi.JobReady}, {Status: qapi.JobConcluded}}, {{Status: qapi.JobNull}}}
+)
+
+// bits spreads the lowest bits of n over flags.
+func bits(n int, flags ...*bool) {
+	for i, f := range flags {
+		*f = n>>i&1 == 1
+	}
+}
+
+// everyJob calls do with every job that makes a difference, and with none.
+func everyJob(do func(*journal.Job)) {
+	do(nil)
+	do(&journal.Job{})
+	for _, stage := range sourceStages {
+		for n := range 1 << 6 {
+			j := &journal.Job{Role: journal.Source, Stage: stage}
+			bits(n, &j.Cold, &j.GuestPaused, &j.PostCopied, &j.Released, &j.Acknowledged,
+				&j.Options.HoldSwitchOver)
+			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold {
+				continue // nobody can ask for that
+			}
+			do(j)
+		}
+	}
+	for _, stage := range targetStages {
+		for n := range 1 << 4 {
+			j := &journal.Job{Role: journal.Target, Stage: stage}
+			bits(n, &j.Cold, &j.Hold, &j.Stopped, &j.Resting)
+			do(j)
+		}
+	}
+}
+
+// everyLook calls do with every look at a domain with the job: a migration is
+// looked at while it may be under way, copies of disks where they matter.
+func everyLook(j *journal.Job, do func(life.Look)) {
+	do(life.Look{})
+	for _, run := range runStates {
+		if j == nil || !j.Stage.Live() {
+			do(life.Look{Alive: true, Run: run})
+			continue
+		}
+		for _, m := range statuses {
+			l := life.Look{Alive: true, Run: run, Migration: m}
+			do(l)
+			copying := j.Stage == journal.Mirroring && m == qapi.None ||
+				j.Stage == journal.Sending && m == qapi.PreSwitchover
+			if !copying {
+				continue
+			}
+			for _, l.Mirrors = range copies[1:] {
+				do(l)
+			}
+		}
+	}
+}
+
+// TestLaws goes through every combination of what was noted and what is seen.
+func TestLaws(t *testing.T) {
+	count := 0
+	everyJob(func(j *journal.Job) {
+		everyLook(j, func(l life.Look) {
+			for _, doing := range doings {
+				for n := range 1 << 3 {
+					d := &journal.Domain{Rest: hypervisor.Shutoff, Doing: doing, Own: true}
+					late := false
+					bits(n, &d.Ran, &d.Paused, &late)
+					if late {
+						d.By = now.Add(-time.Second)
+					}
+					if late && doing == hypervisor.Absent {
+						continue // nothing can be late
+					}
+					count++
+					if s := (situation{d, j, l}); !s.lawful(t) {
+						t.FailNow()
+					}
+				}
+			}
+		})
+	})
+	t.Logf("%d situations", count)
+}
+
+// TestLawsAnyhow draws what TestLaws does not combine.
+func TestLawsAnyhow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := situation{drawDomain(t), drawJob(t), drawLook(t)}
+		if !s.lawful(t) {
+			t.FailNow()
+		}
+		if s.d.Ending = true; s.l.Alive && s.due() != life.Quit {
+			t.Fatalf("it is meant to end:\n%v", s)
+		}
+	})
+}
+
+func drawDomain(t *rapid.T) *journal.Domain {
+	d := &journal.Domain{Rest: rapid.SampledFrom([]hypervisor.DomainState{hypervisor.Shutoff,
+		hypervisor.Crashed}).Draw(t, "rest"), Doing: rapid.SampledFrom(doings).Draw(t, "doing")}
+	bits(rapid.IntRange(0, 15).Draw(t, "domain"), &d.Own, &d.Ran, &d.Paused, &d.Unresolved)
+	if rapid.Bool().Draw(t, "by") {
+		d.By = now.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "seconds")) * time.Second)
+	}
+	return d
+}
+
+func drawJob(t *rapid.T) *journal.Job {
+	j := &journal.Job{}
+	j.Role = rapid.SampledFrom([]journal.Role{journal.NoRole, journal.Source, journal.Target}).
+		Draw(t, "role")
+	stages := sourceStages
+	if j.Role == journal.Target {
+		stages = targetStages
+	}
+	j.Stage = rapid.SampledFrom(stages).Draw(t, "stage")
+	j.Last.Status = rapid.Custom(func(t *rapid.T) hypervisor.JobStatus {
+		return hypervisor.JobStatus(rapid.IntRange(0, int(hypervisor.JobBroken)).Draw(t, "n"))
+	}).Draw(t, "last")
+	j.Last.Mode = hypervisor.Mode(rapid.IntRange(0, 2).Draw(t, "mode"))
+	bits(rapid.IntRange(0, 1<<10-1).Draw(t, "job"), &j.Cold, &j.Hold, &j.Stopped, &j.Resting,
+		&j.GuestPaused, &j.PostCopied, &j.Released, &j.Acknowledged, &j.Options.HoldSwitchOver,
+		&j.Refused)
+	return j
+}
+
+func drawLook(t *rapid.T) life.Look {
+	return life.Look{Alive: rapid.Bool().Draw(t, "alive"),
+		Run:       rapid.SampledFrom(runStates).Draw(t, "run"),
+		Migration: rapid.SampledFrom(statuses).Draw(t, "migration"),
+		Mirrors:   rapid.SampledFrom(copies).Draw(t, "copies")}
+}
+
+// TestProgressOfAStatus: what was final does not become unfinished by a later look
+// of the same stage: QEMU's own endings are final, and so is what was noted.
+func TestProgressOfAStatus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, j, before, after := drawDomain(t), drawJob(t), drawLook(t), drawLook(t)
+		if j.Stage == journal.Mirroring || !before.Alive || !after.Alive {
+			return // Mirroring does not look at it, and the dead are noted anew
+		}
+		if !follows(j, before, after) {
+			return
+		}
+		was, is := life.Status(d, j, before), life.Status(d, j, after)
+		if was.Final() && is != was {
+			t.Fatalf("%v became %v:\n%v", was, is, situation{d, j, after})
+		}
+	})
+}
+
+// follows reports whether QEMU can be seen as after when it was seen as before:
+// here, only that an ended migration stays so, and its guest where it is.
+func follows(j *journal.Job, before, after life.Look) bool {
+	switch before.Migration {
+	case qapi.Failed, qapi.Cancelled, qapi.Completed:
+		settled := before.Run == after.Run ||
+			before.Run == qapi.FinishMigrate && after.Run == qapi.PostMigrate
+		return after.Migration == before.Migration && settled
+	}
+	return false
+}
+
+// TestStepNames: every step has a name of its own, and other values do not.
+func TestStepNames(t *testing.T) {
+	seen := map[string]bool{}
+	for s := life.Rest; s <= life.GiveUp; s++ {
+		if name := s.String(); name == "invalid" || seen[name] {
+			t.Errorf("step %d is called %q", s, name)
+		}
+		seen[s.String()] = true
+	}
+	if name := (life.GiveUp + 1).String(); name != "invalid" {
+		t.Errorf("no step is called %q", name)
+	}
+}

@@ -1,0 +1,289 @@
+package life_test
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+)
+
+// A world is one migration, seen from above: two QEMUs, the two processes of ours
+// that watch them, what these have written down, and what is on its way between
+// them. It is a small value, so that its futures can be enumerated.
+//
+// A QEMU is what QEMU 7.2 does as far as anybody can tell from outside, failures at
+// every point included. A process of ours does what packages domain and transfer
+// do, one indivisible effect after the other: a question to QEMU, a write, a command.
+// Anything may happen between two of them.
+type world struct {
+	source, target host
+
+	link   bool // carries memory
+	shut   bool // the target's QEMU has said that it has everything
+	packed bool // post-copy: the target's QEMU has what it needs to run the guest
+	begun  bool // post-copy was asked of the source's QEMU
+
+	// What is on its way: any number of copies each.
+	stopped, stoppedResting, acknowledgment, refusal bool
+
+	// What the cluster knows for sure.
+	neverRan bool // the target's host has discarded the job
+
+	// What the laws ask for. Unpaused: an operator has tried. Started: somebody let the
+	// held target go on. Early: it was let run before it had what it needs.
+	unpaused, started, early bool
+
+	ranAtTarget, mayHaveRun, killedSource, killedTarget, ended, abandoned bool
+}
+
+// A host is a QEMU and the process of ours that watches it.
+type host struct {
+	// QEMU.
+	alive      bool
+	run        qapi.RunState
+	mig        qapi.MigrationStatus
+	wasRunning bool // and runs on when the migration fails
+	pauses     bool // before the switch-over
+
+	// Our process. What it holds in memory dies with it.
+	up         bool
+	todo       [6]effect
+	asked      request
+	seen       qapi.MigrationStatus // by the question that was asked first
+	last       qapi.MigrationStatus // of the last whole look
+	lastRun    qapi.RunState
+	lived      bool
+	announcing bool
+
+	mind
+}
+
+// A mind is what a host has written down.
+type mind struct {
+	known, own, ran, ending, paused, unresolved bool
+	doing, rest                                 hypervisor.DomainState
+	late                                        bool // patience has ended
+	role                                        journal.Role
+	stage                                       journal.Stage
+	status                                      hypervisor.JobStatus
+	refused, hold, stopped, resting             bool
+	holdSwitchOver, released                    bool
+	guestPaused, postCopied, acknowledged       bool
+}
+
+// record is what package journal keeps of a mind.
+func (m mind) record() *journal.Domain {
+	d := &journal.Domain{Own: m.own, Ran: m.ran, Ending: m.ending, Paused: m.paused,
+		Unresolved: m.unresolved, Doing: m.doing, Rest: m.rest, Job: "job"}
+	if m.late {
+		d.By = now
+	}
+	return d
+}
+
+func (m mind) job() *journal.Job {
+	return &journal.Job{ID: "job", Role: m.role, Stage: m.stage, Refused: m.refused, Hold: m.hold,
+		Stopped: m.stopped, Resting: m.resting, Released: m.released, GuestPaused: m.guestPaused,
+		PostCopied: m.postCopied, Acknowledged: m.acknowledged,
+		Options: hypervisor.TransferOptions{HoldSwitchOver: m.holdSwitchOver, PostCopy: true},
+		Last:    hypervisor.Progress{Status: m.status}}
+}
+
+// A plan says which migration it is.
+type plan struct {
+	paused, hold, holdSwitchOver bool
+}
+
+// begin is the moment in which the source's QEMU was told to send.
+func begin(p plan) world {
+	w := world{link: true}
+	w.source = host{alive: true, run: qapi.Running, mig: qapi.Setup, up: true,
+		pauses: p.holdSwitchOver, mind: mind{known: true, own: true, ran: true, paused: p.paused,
+			rest: hypervisor.Shutoff, role: journal.Source, stage: journal.Sending,
+			holdSwitchOver: p.holdSwitchOver}}
+	if p.paused {
+		w.source.run = qapi.Paused
+	}
+	w.target = host{alive: true, run: qapi.InMigrate, mig: qapi.None, up: true,
+		mind: mind{known: true, rest: hypervisor.Shutoff, role: journal.Target,
+			stage: journal.Listening, hold: p.hold, resting: p.paused}}
+	return w
+}
+
+func (h *host) runs() bool { return h.alive && h.run == qapi.Running }
+
+// stands reports whether the guest of a source was stopped by its QEMU.
+func (h *host) stands() bool { return h.run == qapi.FinishMigrate }
+
+// cont is the command of that name, and reports whether QEMU took it.
+// Source: QEMU 7.2 monitor/qmp-cmds.c (qmp_cont).
+func (h *host) cont() bool {
+	if !h.alive || h.run == qapi.FinishMigrate || h.run == qapi.Shutdown {
+		return false
+	}
+	if h.run != qapi.InMigrate { // else it would start by itself; nobody asks that here
+		h.run = qapi.Running
+	}
+	return true
+}
+
+// holds reports whether the memory of the VM is somewhere as a whole.
+func (w *world) holds() bool {
+	atTarget := w.target.alive && w.target.mig == qapi.Completed && w.target.run != qapi.InMigrate
+	inBoth := w.source.alive && w.target.alive && w.packed
+	return w.source.alive && !w.ranAtTarget || atTarget || inBoth
+}
+
+// An event is something that QEMU, the link or the guest does.
+type event struct {
+	name string
+	kind string // the fault that it is; "" is none
+	when func(*world) bool
+	then func(*world)
+}
+
+// receiving reports whether memory can reach the target's QEMU.
+func (w *world) receiving() bool {
+	return w.link && w.target.alive && w.source.alive && w.target.mig == qapi.Active
+}
+
+// precopies reports whether the source's QEMU is in the part of a migration after
+// which it takes the guest back when something fails.
+func (w *world) precopies() bool {
+	switch w.source.mig {
+	case qapi.Setup, qapi.Active, qapi.PreSwitchover, qapi.Device:
+		return w.source.alive
+	}
+	return false
+}
+
+// precopy is pre-copy as QEMU does it.
+// Source: QEMU 7.2 migration/migration.c (migration_completion,
+// process_incoming_migration_bh, migration_iteration_finish).
+var precopy = []event{
+	{"the QEMUs connect", "", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.Setup && w.link && w.target.alive &&
+			w.target.mig == qapi.None
+	}, func(w *world) { w.source.mig, w.target.mig = qapi.Active, qapi.Active }},
+	{"the source's QEMU stops the guest", "", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.Active && !w.source.stands()
+	}, func(w *world) {
+		w.source.wasRunning, w.source.run = w.source.run == qapi.Running, qapi.FinishMigrate
+		if w.source.pauses {
+			w.source.mig = qapi.PreSwitchover
+		}
+	}},
+	{"the last memory is loaded", "", func(w *world) bool {
+		last := w.source.mig == qapi.Device || w.source.mig == qapi.Active && !w.source.pauses
+		return last && w.source.stands() && w.receiving() && w.target.run == qapi.InMigrate
+	}, func(w *world) { w.target.run = qapi.Paused }},
+	{"the target's QEMU completes", "", func(w *world) bool {
+		return w.target.alive && w.target.mig == qapi.Active && w.target.run == qapi.Paused
+	}, func(w *world) { w.target.mig, w.shut = qapi.Completed, w.link }},
+	{"the source's QEMU completes", "", func(w *world) bool {
+		return w.source.alive && w.shut && w.source.stands() && w.precopies()
+	}, func(w *world) { w.source.mig = qapi.Completed }},
+	{"the source's QEMU comes to rest", "", func(w *world) bool {
+		return w.source.alive && w.source.stands() && w.source.mig == qapi.Completed
+	}, func(w *world) { w.source.run = qapi.PostMigrate }},
+	{"the migration fails", "failure", (*world).precopies,
+		func(w *world) { w.source.mig = qapi.Failed }},
+	{"the migration fails because the target has gone or hung up", "", func(w *world) bool {
+		return w.precopies() && !w.shut && (!w.target.alive || w.target.mig == qapi.Completed)
+	}, func(w *world) { w.source.mig = qapi.Failed }},
+	{"the source's QEMU takes the guest back", "", func(w *world) bool {
+		return w.source.alive && w.source.stands() &&
+			(w.source.mig == qapi.Failed || w.source.mig == qapi.Cancelling)
+	}, func(w *world) {
+		w.source.run = qapi.PostMigrate
+		if w.source.wasRunning {
+			w.source.run = qapi.Running
+		}
+	}},
+	{"the cancel is done", "", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.Cancelling && !w.source.stands()
+	}, func(w *world) { w.source.mig = qapi.Cancelled }},
+	{"the target's QEMU gives up", "", func(w *world) bool {
+		ends := !w.source.alive || w.source.mig == qapi.Failed || w.source.mig == qapi.Cancelled
+		return w.target.alive && ends && w.target.run == qapi.InMigrate && !w.packed
+	}, func(w *world) { w.target.alive = false }},
+}
+
+// postcopy is post-copy as QEMU does it. One that fails while it begins or ends
+// never takes the guest back, whatever the target has by then.
+// Source: QEMU 7.2 migration/migration.c (postcopy_start, migration_completion,
+// migration_detect_error); vm_was_running is not set there.
+var postcopy = []event{
+	{"the source's QEMU goes over to post-copy", "", func(w *world) bool {
+		return w.source.alive && w.begun && w.source.mig == qapi.Active && !w.source.stands()
+	}, func(w *world) { w.source.mig = qapi.PostcopyActive }},
+	{"the source's QEMU stops the guest for post-copy", "", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.PostcopyActive && !w.source.stands()
+	}, func(w *world) { w.source.run = qapi.FinishMigrate }},
+	{"the package arrives", "", func(w *world) bool {
+		return w.source.mig == qapi.PostcopyActive && w.source.stands() && !w.packed &&
+			w.receiving()
+	}, func(w *world) { w.packed, w.target.mig = true, qapi.PostcopyActive }},
+	{"the package is loaded", "", func(w *world) bool {
+		return w.target.alive && w.packed && w.target.run == qapi.InMigrate
+	}, func(w *world) { w.target.run = qapi.Paused }},
+	{"the last page arrives", "", func(w *world) bool {
+		return w.source.alive && w.target.alive && w.link && w.packed &&
+			w.source.mig == qapi.PostcopyActive && w.target.mig == qapi.PostcopyActive &&
+			w.target.run != qapi.InMigrate
+	}, func(w *world) { w.target.mig, w.shut = qapi.Completed, true }},
+	{"the source's QEMU completes post-copy", "", func(w *world) bool {
+		return w.source.alive && w.shut && w.source.mig == qapi.PostcopyActive
+	}, func(w *world) { w.source.mig = qapi.Completed }},
+	{"post-copy fails", "failure", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.PostcopyActive && w.source.stands()
+	}, func(w *world) { w.source.mig = qapi.Failed }},
+	{"the source's QEMU pauses post-copy", "", func(w *world) bool {
+		return w.source.alive && w.source.mig == qapi.PostcopyActive && w.packed && !w.shut &&
+			(!w.link || !w.target.alive)
+	}, func(w *world) { w.source.mig = qapi.PostcopyPaused }},
+	{"the target's QEMU pauses post-copy", "", func(w *world) bool {
+		return w.target.alive && w.target.mig == qapi.PostcopyActive &&
+			(!w.link || !w.source.alive || w.source.mig != qapi.PostcopyActive)
+	}, func(w *world) { w.target.mig = qapi.PostcopyPaused }},
+	{"post-copy is recovered", "", func(w *world) bool {
+		return w.link && w.source.alive && w.target.alive &&
+			w.source.mig == qapi.PostcopyPaused && w.target.mig == qapi.PostcopyPaused
+	}, func(w *world) { w.source.mig, w.target.mig = qapi.PostcopyActive, qapi.PostcopyActive }},
+}
+
+// harm is what hardware, people and guests do.
+var harm = []event{
+	{"the link is cut", "link", func(w *world) bool { return w.link },
+		func(w *world) { w.link = false }},
+	{"the link is back", "", func(w *world) bool { return !w.link },
+		func(w *world) { w.link = true }},
+	{"the source's QEMU is killed", "kill", func(w *world) bool { return w.source.alive },
+		func(w *world) { w.source.alive, w.killedSource = false, true }},
+	{"the target's QEMU is killed", "kill", func(w *world) bool { return w.target.alive },
+		func(w *world) { w.target.alive, w.killedTarget = false, true }},
+	{"the guest powers off at the source", "power off",
+		func(w *world) bool { return w.source.runs() },
+		func(w *world) { w.source.run, w.ended = qapi.Shutdown, true }},
+	{"patience ends", "stop", func(w *world) bool {
+		return w.source.doing != hypervisor.Absent && !w.source.late
+	}, func(w *world) { w.source.late = true }},
+	{"the source's process dies", "crash", func(w *world) bool { return w.source.up },
+		func(w *world) { w.source.crash() }},
+	{"the target's process dies", "crash", func(w *world) bool { return w.target.up },
+		func(w *world) { w.target.crash() }},
+	{"the source's process is back", "", func(w *world) bool { return !w.source.up },
+		func(w *world) { w.source.up = true }},
+	{"the target's process is back", "", func(w *world) bool { return !w.target.up },
+		func(w *world) { w.target.up = true }},
+	{"what the source said is lost", "loss", func(w *world) bool { return w.stopped },
+		func(w *world) { w.stopped = false }},
+	{"what the target answered is lost", "loss",
+		func(w *world) bool { return w.acknowledgment || w.refusal },
+		func(w *world) { w.acknowledgment, w.refusal = false, false }},
+}
+
+// crash forgets what a process of ours has only in memory.
+func (h *host) crash() {
+	h.up, h.todo, h.asked, h.announcing = false, [6]effect{}, nothing, false
+	h.seen, h.last, h.lastRun, h.lived = "", "", "", false
+}
