@@ -21,13 +21,11 @@ func (n *Node) Adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.mu.Lock() // those who send to us are heard already
 	n.domains = map[hypervisor.VMID]*Domain{}
 	n.jobs = make(map[hypervisor.JobID]*journal.Job, len(jobs))
 	for _, j := range jobs {
 		n.jobs[j.ID] = j
 	}
-	n.mu.Unlock()
 	records, err := n.Journal.Domains()
 	if err != nil {
 		return err

@@ -78,6 +78,8 @@ func (d *Domain) wait(ctx context.Context, l life.Look) time.Duration {
 	case job == nil || !l.Alive:
 	case job.Stage == journal.Mirroring:
 		wait = min(wait, 50*time.Millisecond)
+	case job.Stage == journal.Sending && l.Migration == qapi.Failed:
+		wait = min(wait, soon) // QEMU is about to say what its guest does now
 	case job.Stage == journal.Sending && l.Migration == qapi.PreSwitchover &&
 		!job.Options.HoldSwitchOver:
 		wait = min(wait, soon)
@@ -172,9 +174,11 @@ func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
 	status, stage := life.Status(d.Record(), job, seen), journal.Kept
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
 		life.Mode(job, seen) == hypervisor.PostCopy
+	if job.Stage.MayHaveRun() {
+		stage = job.Stage // nobody may say later that it never ran
+	}
 	switch {
 	case job.Stage.MayHaveRun() && status.Final():
-		stage = job.Stage
 	case job.Role == journal.Target && !ran:
 		stage = journal.Discarded
 		if !status.Final() {

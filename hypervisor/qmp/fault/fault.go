@@ -52,12 +52,9 @@ func Observing(err error) error {
 // Bare returns what went wrong without kinds and without saying where: the rim tells
 // both.
 func Bare(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range joined.Unwrap() {
-			all = append(all, Bare(e))
-		}
-		return errors.Join(all...)
+	joined, ok := err.(interface{ Unwrap() []error })
+	if ok && len(joined.Unwrap()) == 1 { // joined with what did not fail
+		return Bare(joined.Unwrap()[0])
 	}
 	if e, ok := err.(*hypervisor.Error); ok && e.Op == "" && e.Err != nil {
 		return Bare(e.Err)

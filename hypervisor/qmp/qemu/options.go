@@ -25,6 +25,10 @@ const (
 // Source: QEMU 7.2 migration/migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 const defaultDowntime = 300 * time.Millisecond
 
+// mostDowntime is the longest blackout that QEMU can be allowed.
+// Source: QEMU 7.2 migration/migration.h (MAX_MIGRATE_DOWNTIME_SECONDS).
+const mostDowntime = 2000 * time.Second
+
 // defaultChannels is how many connections a transfer takes that needs several and
 // names no number.
 const defaultChannels = 2
@@ -35,9 +39,10 @@ const credentials = "migration-tls"
 // CheckOptions refuses options that make no sense, and those that this host cannot
 // do.
 func (l *Launcher) CheckOptions(o hypervisor.TransferOptions) error {
-	if o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 || o.Channels > 255 {
+	if o.Bandwidth < 0 || o.Downtime < 0 || o.Downtime > mostDowntime || o.Channels < 0 ||
+		o.Channels > 255 {
 		return fault.Refuse(hypervisor.Invalid, "options %+v: no number may be negative, "+
-			"and 255 channels are the most", o)
+			"and 255 channels and %v of downtime are the most", o, mostDowntime)
 	}
 	method := o.Method != ""
 	if method && (!o.Compression || o.Method != "zlib" && o.Method != "zstd") {

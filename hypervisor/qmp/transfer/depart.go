@@ -214,7 +214,7 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 		}
 	}
 	last := progress(job, m)
-	last.Status = life.Status(rec, job, life.Look{Alive: true, Migration: m.Status})
+	last.Status = life.Status(rec, job, d.Seen())
 	if !last.Status.Final() { // what completed was another migration
 		last.Status, last.Error = hypervisor.JobFailed, "the migration did not begin"
 	}

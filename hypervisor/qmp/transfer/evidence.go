@@ -144,14 +144,14 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 		return nil
 	case !standsFor(p, j):
 		return p.Conflict()
-	case j.PostCopied:
+	case j.PostCopied && j.Acknowledged:
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
 	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that it never ran on %s",
 			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
 	}
-	if !j.Cold && p.Look.Migration != qapi.Completed { // it waits for a target that is no more
+	if !j.Cold && p.Look.Run != qapi.PostMigrate { // it waits for a target that is no more
 		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
 	if err := d.endJob(journal.Resumed, "the source resumed"); err != nil {
@@ -254,7 +254,7 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			e.Proof, e.VM, e.Host)
 	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
-		p.Look.Migration != qapi.Completed:
+		p.Look.Run != qapi.PostMigrate && p.Look.Migration != qapi.Completed:
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}
 	d.HangUp()
