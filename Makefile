@@ -52,7 +52,7 @@ test: setup fmt vet staticcheck
 			$$($(GO) list -tags $(TAGS) ./... | grep -vx '$(REAL)') || status=$$?; \
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
-		GODWIT_LONG=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -v $(REAL) \
+		GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -v $(REAL) \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
 		$(summary); exit $$status

@@ -57,6 +57,8 @@ func (l *link) advertise(address string) string {
 	return l.through[address]
 }
 
+// accept takes connections to where they are to go, in their order: QEMU 7.2 takes
+// the first that arrives for the one that is not just another channel.
 func (l *link) accept(listener net.Listener, address string) {
 	network, where, _ := strings.Cut(address, ":")
 	for {
@@ -64,22 +66,24 @@ func (l *link) accept(listener net.Listener, address string) {
 		if err != nil {
 			return
 		}
-		l.running.Go(func() {
-			if !l.passable() {
-				near.Close()
-				return
-			}
-			far, err := net.Dial(network, where)
-			if err != nil {
-				near.Close()
-				return
-			}
-			l.mu.Lock()
-			l.conns[near], l.conns[far] = true, true
-			l.mu.Unlock()
-			l.running.Go(func() { l.pump(near, far) })
-			l.pump(far, near)
-		})
+		if !l.passable() {
+			near.Close()
+			return
+		}
+		far, err := net.Dial(network, where)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		l.mu.Lock()
+		l.conns[near], l.conns[far] = true, true
+		if l.closed { // meanwhile
+			near.Close()
+			far.Close()
+		}
+		l.mu.Unlock()
+		l.running.Go(func() { l.pump(near, far) })
+		l.running.Go(func() { l.pump(far, near) })
 	}
 }
 

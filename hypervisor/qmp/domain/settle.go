@@ -126,7 +126,7 @@ func (d *Domain) Bury() error {
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
 	d.HangUp()
 	target := job != nil && job.Role == journal.Target
-	incoming := target && !job.Stage.MayHaveRun()
+	incoming := target && !job.Stage.MayHaveRun() || job == nil && !rec.Own
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
 		if err := d.buryJob(job, ran, words); err != nil {

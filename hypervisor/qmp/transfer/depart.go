@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
@@ -82,11 +84,14 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 		return fault.Refuse(hypervisor.Conflict,
 			"QEMU cannot move it: %s", strings.Join(m.Blocked, "; "))
 	}
+	var own errgroup.Group // meanwhile: it is ours, and does no harm if they disagree
+	own.Go(func() error { return vm.Configure(ctx, out.Options, qemu.AtSource, copies) })
 	answer, err := d.agree(ctx, out, handover.Message{Paused: paused || out.Options.StartPaused})
-	if err != nil {
-		return err
+	if configured := own.Wait(); err == nil {
+		err = configured
 	}
-	if err := vm.Configure(ctx, out.Options, qemu.AtSource, copies); err != nil {
+	if err != nil {
+		d.HangUp()
 		return err
 	}
 	job := d.newJob(out)
