@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package qmp runs and migrates virtual machines with QEMU/KVM, over nothing but
 // QEMU's own machine protocol (QMP).
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package action does what may be asked of a VM on its host: start, stop, pause,
 // reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
 // time is noted, and done when it is due.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package domain is a VM on its host: its record, its QEMU, whose turn it is to
 // change it, and one goroutine that does what is due.
 //

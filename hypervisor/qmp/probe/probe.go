@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package probe finds out what a QEMU can do on this host, by starting it without
 // a machine and asking it, never by its version alone.
 //

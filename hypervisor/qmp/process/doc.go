@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package process runs programs that outlive whoever started them, and finds
 // them again.
 //

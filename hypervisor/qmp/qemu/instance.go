@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package qemu starts QEMUs and tells one what to do: processes that outlive us,
 // what they must be told before memory and disks move, and what is left of them.
 //

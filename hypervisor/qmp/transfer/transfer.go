@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package transfer moves VMs: a target that is opened and starts, a source that
 // sends and stops, and what either does with evidence about the other.
 //
