@@ -1,0 +1,278 @@
+package qmp_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+)
+
+// number finds a number in what QEMU answered; -1 is none.
+func number(m map[string]any, path ...string) float64 {
+	for _, key := range path[:len(path)-1] {
+		m, _ = m[key].(map[string]any)
+	}
+	if n, ok := m[path[len(path)-1]].(float64); ok {
+		return n
+	}
+	return -1
+}
+
+// A wish is options, and how QEMU shows that it has done so.
+type wish struct {
+	name    string
+	options options
+	needs   hypervisor.Abilities
+	// shown judges what the source's QEMU answers about the parameters of the
+	// transfer and about how it went.
+	shown func(parameters, went map[string]any) bool
+}
+
+func channels(n float64) func(p, w map[string]any) bool {
+	return func(p, w map[string]any) bool {
+		return number(p, "multifd-channels") == n && number(w, "ram", "multifd-bytes") > 0
+	}
+}
+
+func packed(method string, channels float64) func(p, w map[string]any) bool {
+	return func(p, w map[string]any) bool {
+		return p["multifd-compression"] == method && number(p, "multifd-channels") == channels &&
+			number(w, "ram", "multifd-bytes") > 0
+	}
+}
+
+func xbzrle(_, w map[string]any) bool { return number(w, "xbzrle-cache", "cache-size") > 0 }
+
+// single is what a transfer is that nobody wished to be anything else.
+func single(p, w map[string]any) bool {
+	return number(w, "ram", "multifd-bytes") <= 0 && number(p, "max-bandwidth") == 0 &&
+		number(p, "downtime-limit") == 300 && w["xbzrle-cache"] == nil
+}
+
+const cap100 = hypervisor.Bandwidth(100 << 20)
+
+var wishes = []wish{
+	{"nothing", options{}, 0, single},
+	{"a cap on bandwidth", options{Bandwidth: cap100}, 0, func(p, _ map[string]any) bool {
+		return number(p, "max-bandwidth") == 100<<20
+	}},
+	{"a short downtime", options{Downtime: 30 * time.Millisecond}, 0,
+		func(p, w map[string]any) bool { return number(p, "downtime-limit") == 30 }},
+	{"two channels", options{Channels: 2}, hypervisor.CanUseChannels, channels(2)},
+	{"four channels", options{Channels: 4}, hypervisor.CanUseChannels, channels(4)},
+	{"zlib", options{Compression: true, Method: "zlib"}, hypervisor.CanCompress,
+		packed("zlib", 2)},
+	{"zstd over four channels", options{Compression: true, Method: "zstd", Channels: 4},
+		hypervisor.CanCompress, packed("zstd", 4)},
+	{"the default compression", options{Compression: true}, hypervisor.CanCompress,
+		packed("zstd", 2)},
+	{"nothing, after compression", options{}, 0, single},
+	{"XBZRLE", options{XBZRLE: true}, hypervisor.CanXBZRLE, xbzrle},
+	{"XBZRLE with a cap and auto-converge",
+		options{XBZRLE: true, Bandwidth: cap100, AutoConverge: true},
+		hypervisor.CanXBZRLE | hypervisor.CanAutoConverge, xbzrle},
+	{"auto-converge with two channels", options{AutoConverge: true, Channels: 2},
+		hypervisor.CanAutoConverge | hypervisor.CanUseChannels, channels(2)},
+	{"post-copy allowed and not needed", options{PostCopy: true}, hypervisor.CanPostCopy,
+		func(_, w map[string]any) bool { return number(w, "ram", "postcopy-requests") <= 0 }},
+	{"post-copy allowed, which takes one channel", options{PostCopy: true, Channels: 4},
+		hypervisor.CanPostCopy | hypervisor.CanUseChannels,
+		func(_, w map[string]any) bool { return number(w, "ram", "multifd-bytes") <= 0 }},
+	{"nothing, after all of that", options{}, 0, single},
+}
+
+// One guest moves there and back, each time in another way. What it moved by
+// before must not show.
+func TestAMigrationHasEveryOption(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	able, err := l.hosts["n1"].Host(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := l.vm("suite/traveller", busy)
+	l.start("n1", vm)
+	from, to := name("n1"), name("n2")
+	for _, w := range wishes {
+		t.Run(w.name, func(t *testing.T) {
+			if !able.Abilities.Has(w.needs) {
+				t.Skipf("this QEMU cannot do it: %v", (w.needs &^ able.Abilities).Names())
+			}
+			j := job("job: " + w.name)
+			l.moveWith(j, vm, [2]name{from, to}, w.options)
+			parameters := l.ask(from, vm.ID, "query-migrate-parameters", nil)
+			went := l.ask(from, vm.ID, "query-migrate", nil)
+			if !w.shown(parameters, went) {
+				t.Errorf("QEMU did not do it: %v\n%v", parameters, went)
+			}
+			l.sound(to, vm.ID)
+			l.release(j, vm.ID, from, to)
+			from, to = to, from
+		})
+	}
+	l.ends(from, vm.ID)
+}
+
+// moveWith moves a VM with options, from the first host to the second.
+func (l *lab) moveWith(j job, vm hypervisor.VM, way [2]name, o options) {
+	l.t.Helper()
+	address, err := l.host(way[1]).Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+	if err == nil {
+		err = l.hosts[way[0]].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+			Target: way[1], Address: address, Options: o})
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.until(way[0], j, hypervisor.JobSucceeded)
+}
+
+// Memory that is mostly zeros takes less of the wire when it is compressed. QEMU's
+// own figures do not show that: they count pages as they were.
+func TestCompressionMakesLessOfMemory(t *testing.T) {
+	sparse := guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20}
+	var passed [2]int64
+	for i, compress := range []bool{false, true} {
+		var count atomic.Int64
+		l, wire := linked(t, nil)
+		if why := supports(l, hypervisor.CanCompress); why != "" {
+			t.Skip(why)
+		}
+		wire.overhear = func(b []byte) { count.Add(int64(len(b))) }
+		vm := l.vm("suite/traveller", sparse)
+		l.start("n1", vm)
+		l.begin("job", vm.ID, options{Channels: 2, Compression: compress})
+		l.arrives("job", vm.ID)
+		passed[i] = count.Load()
+	}
+	t.Logf("%d KiB without compression, %d KiB with it", passed[0]>>10, passed[1]>>10)
+	if passed[0] < sparse.Fill || passed[1] > sparse.Fill/4 {
+		t.Errorf("%d and %d bytes passed for %d", passed[0], passed[1], sparse.Fill)
+	}
+}
+
+// supports returns why a lab's hosts lack an ability; "" is that they have it.
+func supports(l *lab, a hypervisor.Abilities) string {
+	host, err := l.hosts["n1"].Host(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if host.Abilities.Has(a) {
+		return ""
+	}
+	return host.Software + " cannot do it here"
+}
+
+// swift is a guest that writes faster than the narrow wire below carries.
+var (
+	swift  = guest.Params{Fill: 8 << 20, WorkingSet: 4 << 20, Rate: 200 << 20, Random: true}
+	narrow = options{Bandwidth: 16 << 20, Downtime: 10 * time.Millisecond}
+)
+
+// hopeless begins to send a guest that does not converge, and shows that.
+func (l *lab) hopeless(j job, id vmid, o options) {
+	l.t.Helper()
+	l.begin(j, id, o)
+	l.eventually("the memory was sent three times over", func() bool {
+		p := l.progress("n1", j)
+		if p.Status.Final() {
+			l.t.Fatalf("it is %v: the guest is too slow", p.Status)
+		}
+		return p.Iteration > 4
+	})
+}
+
+func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	if err := supports(l, hypervisor.CanAutoConverge); err != "" {
+		t.Skip(err)
+	}
+	vm := l.vm("suite/traveller", swift)
+	l.start("n1", vm)
+	l.hopeless("plain", vm.ID, narrow)
+	if p := l.progress("n1", "plain"); p.Throttle != 0 {
+		t.Errorf("nobody asked for a throttle of %d %%", p.Throttle)
+	}
+	l.adjust("plain", hypervisor.Cancel{})
+	l.until("n1", "plain", hypervisor.JobCancelled)
+	l.do("n2", vm.ID, hypervisor.Discard{Job: "plain"})
+
+	o := narrow
+	o.AutoConverge = true
+	l.set("n1", vm.ID, map[string]any{"cpu-throttle-initial": 99}) // QEMU takes its time
+	l.begin("slowed", vm.ID, o)
+	throttled := 0
+	l.eventually("it has arrived", func() bool {
+		p := l.progress("n1", "slowed")
+		throttled = max(throttled, p.Throttle)
+		return p.Status.Final()
+	})
+	if throttled == 0 {
+		t.Error("it was never seen to be slowed down")
+	}
+	t.Logf("slowed down by %d %%", throttled)
+	l.arrives("slowed", vm.ID)
+}
+
+// The limits of a job under way can be changed, and a guest that did not converge
+// then does.
+func TestLimitsAreChangedUnderWay(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		changes []hypervisor.Adjustment
+	}{
+		{"the cap is lifted and the downtime raised",
+			[]hypervisor.Adjustment{hypervisor.SetBandwidth{},
+				hypervisor.SetDowntime{Limit: 2 * time.Second}}},
+		{"the guest is paused", []hypervisor.Adjustment{hypervisor.PauseGuest{}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			vm := l.vm("suite/traveller", swift)
+			l.start("n1", vm)
+			l.hopeless("job", vm.ID, narrow)
+			for _, a := range row.changes {
+				l.adjust("job", a)
+			}
+			l.arrives("job", vm.ID)
+		})
+	}
+}
+
+// A held job stands before its switch-over whatever else it does.
+func TestAHeldSwitchOverGoesTogetherWithOtherOptions(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		options options
+		goesOn  bool
+	}{
+		{"it goes on", options{}, true},
+		{"it is cancelled", options{}, false},
+		{"over channels it goes on", options{Channels: 2}, true},
+		{"over channels it is cancelled", options{Channels: 2}, false},
+		{"compressed it goes on", options{Compression: true}, true},
+		{"with XBZRLE it is cancelled", options{XBZRLE: true}, false},
+		{"with post-copy allowed it goes on", options{PostCopy: true}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			vm := l.vm("suite/traveller", busy)
+			l.start("n1", vm)
+			row.options.HoldSwitchOver = true
+			l.begin("job", vm.ID, row.options)
+			l.becomes("n1", vm.ID, hypervisor.HandingOver)
+			if s := l.domain("n2", vm.ID).State; s != hypervisor.Receiving {
+				t.Errorf("the target is %v", s)
+			}
+			if row.goesOn {
+				l.adjust("job", hypervisor.SwitchOver{})
+				l.arrives("job", vm.ID)
+				return
+			}
+			l.adjust("job", hypervisor.Cancel{})
+			l.until("n1", "job", hypervisor.JobCancelled)
+			l.stays("job", vm.ID)
+		})
+	}
+}

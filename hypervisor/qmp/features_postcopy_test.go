@@ -1,0 +1,126 @@
+package qmp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+)
+
+func needPostCopy(l *lab, a hypervisor.Abilities) {
+	if why := supports(l, hypervisor.CanPostCopy|a); why != "" {
+		l.t.(*testing.T).Skip(why + ": post-copy takes userfaultfd")
+	}
+}
+
+// postCopies begins to send a VM on a wire so narrow that most of its memory is
+// still here, and lets the target run.
+func (l *lab) postCopies(j job, id vmid, o options) {
+	l.t.Helper()
+	o.PostCopy, o.Bandwidth = true, 4<<20
+	l.begin(j, id, o)
+	l.eventually("memory moves", func() bool {
+		return l.progress("n1", j).Status == hypervisor.JobActive
+	})
+	l.adjust(j, hypervisor.StartPostCopy{})
+}
+
+func TestPostCopyArrives(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		guest   guest.Params
+		options options
+	}{
+		{"of a calm guest", calm, options{}},
+		{"of a busy guest that would never converge", swift, options{}},
+		{"with XBZRLE and auto-converge before it", busy,
+			options{XBZRLE: true, AutoConverge: true}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			needPostCopy(l, 0)
+			vm := l.vm("suite/traveller", row.guest)
+			l.start("n1", vm)
+			l.postCopies("job", vm.ID, row.options)
+			l.until("n1", "job", hypervisor.JobSucceeded)
+			if p := l.progress("n1", "job"); p.Mode != hypervisor.PostCopy {
+				t.Errorf("the mode is %v", p.Mode)
+			}
+			l.until("n2", "job", hypervisor.JobSucceeded)
+			l.arrives("job", vm.ID)
+		})
+	}
+}
+
+// The connection breaks while the guest runs at the target and much of its memory
+// is still at the source.
+func TestABrokenPostCopyIsRecovered(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		breaks func(*lab, *link)
+		silent bool
+	}{
+		{"the connection is closed", func(l *lab, w *link) { _ = w.reset() }, false},
+		{"the network falls silent, and comes back", func(l *lab, w *link) {
+			_ = w.setCut(true)
+			time.Sleep(50 * time.Millisecond) // in which nothing arrives
+		}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l, wire := linked(t, nil)
+			needPostCopy(l, hypervisor.CanRecover)
+			vm := l.vm("suite/traveller", busy)
+			l.start("n1", vm)
+			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
+			l.postCopies("job", vm.ID, options{})
+			l.becomes("n2", vm.ID, hypervisor.Running)
+			row.breaks(l, wire)
+			if row.silent {
+				_ = wire.setCut(false)
+			} else {
+				l.eventually("both sides know that it broke", func() bool {
+					return l.progress("n1", "job").Status == hypervisor.JobBroken &&
+						l.progress("n2", "job").Status == hypervisor.JobBroken
+				})
+			}
+			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
+			address := l.receive("job", vm)
+			l.adjust("job", hypervisor.Recover{Address: address})
+			l.arrives("job", vm.ID)
+		})
+	}
+}
+
+// While the network is silent nothing is known, and nothing is done about it: the
+// source neither runs nor lets itself be resumed.
+func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
+	l, wire := linked(t, nil)
+	needPostCopy(l, 0)
+	vm := l.vm("suite/traveller", busy)
+	l.start("n1", vm)
+	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
+	l.postCopies("job", vm.ID, options{})
+	l.becomes("n2", vm.ID, hypervisor.Running)
+	_ = wire.reset()
+	l.eventually("the source knows that it broke", func() bool {
+		return l.progress("n1", "job").Status == hypervisor.JobBroken
+	})
+	if err := l.hosts["n1"].Adjust(t.Context(), "job", hypervisor.Cancel{}); err == nil {
+		t.Error("it was cancelled")
+	}
+	word := hypervisor.Evidence{Proof: hypervisor.OperatorWord, VM: vm.ID, Host: "n2", Job: "job",
+		By: "test"}
+	l.refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
+		"post-copy")
+	l.refuses("n2", vm.ID, hypervisor.Discard{Job: "job"}, hypervisor.Conflict)
+	if s := l.domain("n1", vm.ID).State; s.Executes() {
+		t.Errorf("the source is %v", s)
+	}
+	l.do("n2", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
+	l.do("n1", vm.ID, hypervisor.Abandon{Job: "job", Dead: hypervisor.Evidence{
+		Proof: hypervisor.ProcessReaped, VM: vm.ID, Host: "n2", Job: "job", By: "test"}})
+	l.becomes("n1", vm.ID, hypervisor.Crashed)
+	l.start("n1", vm)
+	l.ends("n1", vm.ID)
+}
