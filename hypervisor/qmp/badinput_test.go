@@ -148,6 +148,31 @@ func TestAVMThatCannotBeIsRefused(t *testing.T) {
 	l.works("n2")
 }
 
+// A VM that rests here, and cannot be started as something else, rests as it was.
+func TestAStartThatFailsLeavesTheVMAsItWas(t *testing.T) {
+	l := smallLab(t)
+	vm := withDisks(l.vm("suite/rests", calm), hypervisor.Disk{Name: "data", Size: mib})
+	contents := l.furnish("n1", vm)
+	for _, m := range misuses[:4] { // QEMU itself refuses some of these
+		wrong := vm
+		hw := *vm.Hardware
+		wrong.Hardware = &hw
+		m.make(l, &wrong, &hw)
+		l.refuses("n1", vm.ID, hypervisor.Start{VM: wrong}, m.kind, m.words...)
+		if d := l.domain("n1", vm.ID); d.State != hypervisor.Shutoff || !d.VM.Equal(vm) {
+			t.Errorf("after %s it is %+v", m.name, d)
+		}
+	}
+	whole := l.vm("suite/whole", calm)
+	whole.Memory, whole.CPUs = small, 2
+	l.start("n1", whole) // nothing is reserved
+	l.do("n1", whole.ID, hypervisor.Kill{}, hypervisor.Forget{})
+	l.same("n1", contents)
+	l.start("n1", vm)
+	l.sound("n1", vm.ID)
+	l.ends("n1", vm.ID)
+}
+
 // Names that are odd and no harm: each VM is kept apart, inside the directory.
 func TestOddNamesAreKeptApart(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)

@@ -281,7 +281,7 @@ func (d move) uri(sockets []qapi.Socket) (string, error) {
 func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.MigrationStatus,
 ) (handover.Answer, error) {
 	if status == qapi.PostcopyActive { // its source knows better
-		if err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil); err != nil {
+		if err := d.pausePostcopy(ctx, vm); err != nil {
 			return handover.Answer{}, err
 		}
 	}

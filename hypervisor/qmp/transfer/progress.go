@@ -235,11 +235,7 @@ func (d move) recover(ctx context.Context, p domain.Found, address hypervisor.Ad
 		return nil
 	}
 	if p.Look.Migration == qapi.PostcopyActive {
-		err := p.VM.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
-		if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
-			return err
-		}
-		if err := d.await(ctx, p.VM, qapi.PostcopyPaused, true); err != nil {
+		if err := d.pausePostcopy(ctx, p.VM); err != nil {
 			return err
 		}
 	}
@@ -253,6 +249,16 @@ func (d move) recover(ctx context.Context, p domain.Found, address hypervisor.Ad
 		return err
 	}
 	return d.await(ctx, p.VM, qapi.PostcopyPaused, false)
+}
+
+// pausePostcopy gives up the connection of a post-copy. QEMU may find out by itself
+// just then that it broke.
+func (d move) pausePostcopy(ctx context.Context, vm *qemu.Instance) error {
+	err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
+	if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
+		return err
+	}
+	return d.await(ctx, vm, qapi.PostcopyPaused, true)
 }
 
 // await waits until a migration is, or is no more, in a status. QEMU takes a
