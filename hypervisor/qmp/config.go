@@ -89,45 +89,45 @@ const (
 func (c Config) complete() (Config, error) {
 	var bad []error
 	if c.Name == "" {
-		bad = append(bad, errors.New("Name: it must be set"))
+		bad = append(bad, errors.New("config: Name: it must be set"))
 	}
 	if c.Dir == "" {
-		bad = append(bad, errors.New("Dir: it must be set"))
+		bad = append(bad, errors.New("config: Dir: it must be set"))
 	}
 	if c.Listen != "" && net.ParseIP(c.Listen) == nil {
-		bad = append(bad, fmt.Errorf("Listen: %q is no IP address", c.Listen))
+		bad = append(bad, fmt.Errorf("config: Listen: %q is no IP address", c.Listen))
 	}
 	if c.Accelerator != "" && c.Accelerator != "kvm" && c.Accelerator != "tcg" {
-		bad = append(bad, fmt.Errorf("Accelerator: %q is neither kvm nor tcg", c.Accelerator))
+		bad = append(bad, fmt.Errorf("config: Accelerator: %q is neither kvm nor tcg", c.Accelerator))
 	}
 	if c.Memory < 0 || c.CPUs < 0 || c.Link < 0 || c.Timeout < 0 || c.Patience < 0 {
-		bad = append(bad, errors.New("Memory, CPUs, Link, Timeout and Patience: "+
+		bad = append(bad, errors.New("config: Memory, CPUs, Link, Timeout and Patience: "+
 			"none may be negative"))
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		bad = append(bad, fmt.Errorf("Port: %d is no port", c.Port))
+		bad = append(bad, fmt.Errorf("config: Port: %d is no port", c.Port))
 	}
 	if err := errors.Join(bad...); err != nil {
 		return c, err
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
-		return c, fmt.Errorf("Dir: %w", err)
+		return c, fmt.Errorf("config: Dir: %w", err)
 	}
 	if longest := len(c.Dir) + belowDir; longest > maxSocket {
-		return c, fmt.Errorf("Dir: %s: the path of a socket in it would have %d bytes, and %d "+
+		return c, fmt.Errorf("config: Dir: %s: the path of a socket in it would have %d bytes, and %d "+
 			"are the most: choose a shorter one", c.Dir, longest, maxSocket)
 	}
 	c.defaults()
 	if c.QEMU, err = exec.LookPath(c.QEMU); err != nil {
-		return c, fmt.Errorf("QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
+		return c, fmt.Errorf("config: QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
 	}
 	if c.QEMU, err = filepath.Abs(c.QEMU); err != nil {
-		return c, fmt.Errorf("QEMU: %w", err)
+		return c, fmt.Errorf("config: QEMU: %w", err)
 	}
 	if c.Memory == 0 {
 		if c.Memory, err = machineMemory(); err != nil {
-			return c, fmt.Errorf("Memory: %w", err)
+			return c, fmt.Errorf("config: Memory: %w", err)
 		}
 	}
 	return c, nil
