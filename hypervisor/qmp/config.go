@@ -98,7 +98,8 @@ func (c Config) complete() (Config, error) {
 		bad = append(bad, fmt.Errorf("config: Listen: %q is no IP address", c.Listen))
 	}
 	if c.Accelerator != "" && c.Accelerator != "kvm" && c.Accelerator != "tcg" {
-		bad = append(bad, fmt.Errorf("config: Accelerator: %q is neither kvm nor tcg", c.Accelerator))
+		bad = append(bad, fmt.Errorf(
+			"config: Accelerator: %q is neither kvm nor tcg", c.Accelerator))
 	}
 	if c.Memory < 0 || c.CPUs < 0 || c.Link < 0 || c.Timeout < 0 || c.Patience < 0 {
 		bad = append(bad, errors.New("config: Memory, CPUs, Link, Timeout and Patience: "+
@@ -115,12 +116,14 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("config: Dir: %w", err)
 	}
 	if longest := len(c.Dir) + belowDir; longest > maxSocket {
-		return c, fmt.Errorf("config: Dir: %s: the path of a socket in it would have %d bytes, and %d "+
-			"are the most: choose a shorter one", c.Dir, longest, maxSocket)
+		return c, fmt.Errorf(
+			"config: Dir: %s: the path of a socket in it would have %d bytes, and %d "+
+				"are the most: choose a shorter one", c.Dir, longest, maxSocket)
 	}
 	c.defaults()
 	if c.QEMU, err = exec.LookPath(c.QEMU); err != nil {
-		return c, fmt.Errorf("config: QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
+		return c, fmt.Errorf(
+			"config: QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
 	}
 	if c.QEMU, err = filepath.Abs(c.QEMU); err != nil {
 		return c, fmt.Errorf("config: QEMU: %w", err)
