@@ -50,7 +50,10 @@ func (l *lab) until(n name, job hypervisor.JobID, want hypervisor.JobStatus) {
 		case p.Status == want:
 			return
 		case p.Status.Final(), time.Now().After(deadline):
-			l.t.Fatalf("%s is %v, want %v: %s", job, p.Status, want, p.Error)
+			other := map[name]name{"n1": "n2", "n2": "n1"}[n]
+			at, _ := l.hosts[other].Progress(l.t.Context(), job) // without it less is told
+			l.t.Fatalf("%s is %v, want %v: %s; on %s %v: %s", job, p.Status, want, p.Error, other,
+				at.Status, at.Error)
 		}
 		time.Sleep(time.Millisecond)
 	}

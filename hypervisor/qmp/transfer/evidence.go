@@ -146,7 +146,7 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 		return nil
 	case !standsFor(p, j):
 		return p.Conflict()
-	case j.PostCopied && j.Acknowledged:
+	case j.PostCopied && (j.Acknowledged || postcopy(p.Look.Migration)):
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
 	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
 		return fault.Refuse(hypervisor.Conflict,
@@ -222,6 +222,16 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 	return d.Bury()
 }
 
+// hasNothingLeft reports whether the source of a post-copy has no memory any more
+// that its target lacks. QEMU may not notice when its connection breaks just then.
+func (d move) hasNothingLeft(ctx context.Context, p domain.Found) bool {
+	if !p.Job.Acknowledged || !postcopy(p.Look.Migration) {
+		return false
+	}
+	m, err := p.VM.QueryMigrate(ctx)
+	return err == nil && m.RAM.Total > 0 && m.RAM.Remaining == 0
+}
+
 // stoppedFor returns the job that this domain is the source of.
 func (d move) stoppedFor(p domain.Found, job hypervisor.JobID, e hypervisor.Evidence,
 ) (*journal.Job, error) {
@@ -256,7 +266,8 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			e.Proof, e.VM, e.Host)
 	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
-		p.Look.Run != qapi.PostMigrate && p.Look.Migration != qapi.Completed:
+		p.Look.Run != qapi.PostMigrate && p.Look.Migration != qapi.Completed &&
+		!d.hasNothingLeft(ctx, p):
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}
 	d.HangUp()

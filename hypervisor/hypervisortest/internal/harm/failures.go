@@ -236,7 +236,8 @@ func breaksInPostCopy(w *world) hypervisor.JobID {
 	w.Must(w.ResetLink())
 	w.Until("the loss is noticed", func() bool {
 		s := w.Progress(source, job).Status
-		if s == hypervisor.JobSucceeded {
+		if s == hypervisor.JobSucceeded || s != hypervisor.JobBroken &&
+			w.Progress(target, job).Status == hypervisor.JobSucceeded {
 			w.Skip("post-copy was over before its connection was closed")
 		}
 		return s == hypervisor.JobBroken
