@@ -170,7 +170,7 @@ func TestAnEncryptedMigrationGoesBack(t *testing.T) {
 	l.start("n1", vm)
 	from, to := name("n1"), name("n2")
 	for _, j := range []job{"there", "back", "there again"} {
-		l.moveWith(j, vm, [2]name{from, to}, options{})
+		j = l.moveWith(j, vm, [2]name{from, to}, options{})
 		l.sound(to, vm.ID)
 		l.release(j, vm.ID, from, to)
 		from, to = to, from
