@@ -10,14 +10,14 @@ TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
 SOAK     ?= 5000
 BIN      ?= bin
-# The package whose tests run real QEMUs, alone on the machine, and where what they
-# print is kept.
-REAL     := $(shell $(GO) list ./hypervisor/qmp 2>/dev/null)
+# The packages whose tests depend on the machine and run real QEMUs, one after the
+# other, and where what they print is kept.
+REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/...
 REPORT   ?= $(BIN)/qmp.txt
 # What it measures would be the race detector's time.
 TIMED    := WhatAMoveCosts
 # Of that, the results, the figures, and what was skipped and why.
-TELLING  := '^(ok|FAIL|panic:|--- )|^ +--- (FAIL|SKIP)|^ +[a-z]+_test.go:|^ +run.go:|ran, '
+TELLING  := '^(ok|FAIL|panic:|--- )|^ +--- (FAIL|SKIP)|^ +[a-z_]+_test.go:|^ +run.go:|ran, |^ +(source|target|link)[^ ]* [A-Za-z]+ +[0-9]'
 
 # Property tests start from a seed that the commit determines, so that a failure
 # can be repeated and each commit tries other cases. Without a commit it is 1.
@@ -51,12 +51,12 @@ build:
 test: setup fmt vet staticcheck
 	@echo "RAPID_SEED=$(RAPID_SEED)"; mkdir -p $(dir $(REPORT))
 	@status=0; $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			$$($(GO) list -tags $(TAGS) ./... | grep -vx '$(REAL)') || status=$$?; \
+			$$($(GO) list -tags $(TAGS) ./... | grep -vE '/hypervisor/(qmp|hypervisortest/guest)(/|$$)') || status=$$?; \
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
 		{ GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			-v -skip $(TIMED) $(REAL) && \
-			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) $(REAL); } \
+			-p 1 -v -skip $(TIMED) $(REAL) && \
+			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
 		$(summary); exit $$status
@@ -103,6 +103,7 @@ define summary
 echo "ran with $$($(GO) env GOVERSION) on $$(nproc) cores, RAPID_SEED=$(RAPID_SEED)"; \
 echo "real QEMUs: $$(grep -ohE 'QEMU [0-9.]+, (kvm|tcg)' $(REPORT) | sort -u | tr '\n' ';')" \
 	"$$(grep -c -- '--- PASS' $(REPORT)) tests passed, $$(grep -c -- '--- SKIP' $(REPORT)) skipped"; \
+grep -hB1 -- "--- SKIP" $(REPORT) | grep -E "_test.go:|run.go:" | sort | uniq -c || :; \
 if [ -e /dev/kvm ]; then kvm=present; else kvm=absent; fi; \
 if [ -e /dev/userfaultfd ]; then uffd=present; else uffd=absent; fi; \
 echo "KVM is $$kvm, userfaultfd $$uffd, user $$(id -un)"

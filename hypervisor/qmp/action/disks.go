@@ -168,7 +168,7 @@ func (d guest) attachDisk(ctx context.Context, p domain.Found, disk hypervisor.D
 	vm := withDisks(p.Rec.VM, append(slices.Clone(disksOf(p.Rec.VM)), disk))
 	err := d.Node.Check(vm)
 	if err == nil {
-		err = d.MakeDisks(ctx, vm, false)
+		err = d.MakeDisks(ctx, vm)
 	}
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (d guest) start(ctx context.Context, p domain.Found, vm hypervisor.VM) erro
 	}
 	err := d.Set(rec, true)
 	if err == nil {
-		err = d.MakeDisks(ctx, vm, false)
+		err = d.MakeDisks(ctx, vm)
 	}
 	var in *qemu.Instance
 	if err == nil {

@@ -36,9 +36,8 @@ func (d *Domain) NoDisks(vm hypervisor.VM) error {
 }
 
 // MakeDisks makes the images of local disks that are not there yet, and refuses a
-// VM whose shared disks are not there. An incoming VM must bring its local disks:
-// what is there already would be overwritten.
-func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM, incoming bool) error {
+// VM whose shared disks are not there. For an incoming VM, ask NoDisks first.
+func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM) error {
 	if vm.Hardware == nil {
 		return nil
 	}
@@ -47,9 +46,6 @@ func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM, incoming bool)
 		path := d.Node.QEMU.DiskPath(vm.ID, disk)
 		_, err := os.Stat(path)
 		switch {
-		case err == nil && disk.Local() && incoming:
-			err = fault.Refuse(hypervisor.Conflict, "disk %s: %s is here already: move it away",
-				disk.Name, path)
 		case errors.Is(err, fs.ErrNotExist) && disk.Local():
 			err = d.Node.makeDisk(ctx, path, disk)
 		case errors.Is(err, fs.ErrNotExist):

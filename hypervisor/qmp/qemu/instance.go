@@ -10,7 +10,6 @@ package qemu
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -318,9 +317,6 @@ func MigrationSocket(s machine.Settings) string { return filepath.Join(s.Dir, "m
 
 // DisksSocket is where it listens for local disks.
 func DisksSocket(s machine.Settings) string { return filepath.Join(s.Dir, "disks.sock") }
-
-// String names the process for people.
-func (in *Instance) String() string { return fmt.Sprintf("process %d", in.Proc.Identity().PID) }
 
 // Locals lists the disks that move with the VM.
 func Locals(vm hypervisor.VM) []hypervisor.Disk {

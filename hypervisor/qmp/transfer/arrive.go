@@ -84,7 +84,7 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 		Boot: h.Boot}
 	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))
 	if err == nil {
-		err = d.MakeDisks(ctx, in.VM, true)
+		err = d.MakeDisks(ctx, in.VM)
 	}
 	var vm *qemu.Instance
 	if err == nil {
