@@ -1,0 +1,102 @@
+package durable
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRecord bounds what is read as one record, in bytes.
+const maxRecord = 1 << 20
+
+// Write replaces the record at path by v, and, when synced, so that it survives a loss
+// of power, too.
+func Write(path string, v any, synced bool) (err error) {
+	text, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := os.OpenFile(path+Unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(path + Unfinished)
+		}
+	}()
+	_, err = f.Write(append(text, '\n'))
+	if err == nil { // a name without its contents would be worse than the old file
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(path+Unfinished, path); err != nil || !synced {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Read fills v from the record at path, and says where in it something is wrong. A file
+// that is not there is fs.ErrNotExist; a field that v does not have, a file that is
+// too large and what is no file, but a link, a pipe or a directory, are refused.
+func Read(path string, v any) error {
+	// Without O_NONBLOCK a pipe that was put there would make us wait for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file: move it away", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case len(text) > maxRecord:
+		return fmt.Errorf("%s: it has more than %d bytes and is no record", path, maxRecord)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(v)
+	at := dec.InputOffset()
+	if _, end := dec.Token(); err == nil && end != io.EOF {
+		return fmt.Errorf("%s:%d: there is something after the record: repair the file or "+
+			"move it away", path, line(text, at))
+	}
+	if err == nil {
+		return nil
+	}
+	where := path // of an unknown field the decoder says the name and not the place
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		where = fmt.Sprintf("%s:%d", path, line(text, syntax.Offset))
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		where = fmt.Sprintf("%s:%d", path, line(text, kind.Offset))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		where = fmt.Sprintf("%s:%d", path, line(text, int64(len(text))))
+	}
+	return fmt.Errorf("%s: %w: repair the file or move it away", where, err)
+}
+
+// line returns the number of the line of text that an offset is in.
+func line(text []byte, at int64) int {
+	return 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+}
