@@ -84,11 +84,30 @@ const (
 	CanResize                                 // Resize
 	CanSnapshot                               // Snapshot
 	CanAttachDisk                             // AttachDisk and DetachDisk
+
+	// CanTakeBack: a source that was handed over keeps its memory until Release, so
+	// that a Discard of the target that holds it and a Resume undo the migration.
+	//
+	// A hypervisor with a hand-over of its own, such as libvirt's peer-to-peer
+	// migration, lacks it: when the target has everything, the source's memory is
+	// gone, and a definition is left, which is HandedOver until Release. The state's
+	// HoldsState is not true of it. The target is then the only copy:
+	//
+	//   - Discard of a target that is Received answers Conflict.
+	//   - Resume of a source that is HandedOver answers Unsupported, and Abandon
+	//     believes no target that denies to have had it.
+	//   - A held target whose process dies is Crashed, and stays visible there.
+	//   - When the link is lost around the switch-over the source may run on by
+	//     itself, if the hypervisor knows that the target did not and will not run.
+	//
+	// While such a hypervisor moves a VM, Discard at its target, and Pause and Unpause
+	// at its source, may answer Conflict: see there.
+	CanTakeBack
 )
 
 var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels", "compress",
 	"xbzrle", "hold-switch-over", "encrypt", "copy-storage", "move-cold", "measure-dirty-rate",
-	"resize", "snapshot", "attach-disk"}
+	"resize", "snapshot", "attach-disk", "take-back"}
 
 // Has reports whether a has all of want.
 func (a Abilities) Has(want Abilities) bool { return a&want == want }

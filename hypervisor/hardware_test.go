@@ -60,8 +60,8 @@ func TestAbilitiesAreASet(t *testing.T) {
 	if diff := cmp.Diff([]string{"post-copy", "attach-disk"}, some.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	all := hypervisor.CanAttachDisk<<1 - 1
-	if names := all.Names(); len(names) != 14 || slices.Contains(names, "") {
+	all := hypervisor.CanTakeBack<<1 - 1
+	if names := all.Names(); len(names) != 15 || slices.Contains(names, "") {
 		t.Errorf("names of all: %q", names)
 	}
 }

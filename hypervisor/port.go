@@ -119,7 +119,10 @@ type (
 	Kill struct{}
 	// Reboot asks the guest to reboot.
 	Reboot struct{}
-	// Pause stops the guest's CPUs; Unpause lets them run again.
+	// Pause stops the guest's CPUs; Unpause lets them run again. While the VM moves,
+	// a host without [CanTakeBack] may answer Conflict to both, and changes nothing:
+	// its hypervisor would not let the guest rest at the target. The adjustment
+	// [PauseGuest] is not refused for that.
 	Pause struct{}
 	// Unpause undoes Pause.
 	Unpause struct{}
@@ -149,15 +152,26 @@ type (
 	}
 	// Discard forgets an incoming or received domain that has not started. Once
 	// it has answered without error, that copy did not and will not run.
+	//
+	// A host without [CanTakeBack] answers Conflict for a domain that is Received: it
+	// is the only copy. It may answer Conflict for one that is Receiving while its
+	// source sends, and changes nothing then: only the source can end that safely.
+	// The caller cancels at the source, or waits until the hypervisor here has
+	// noticed that the source is gone, and repeats. When a source was cancelled
+	// before it reached its target, only the caller tells the target.
 	Discard struct{ Job JobID }
-	// Resume lets a source that stopped for the switch-over run again.
+	// Resume lets a source that stopped for the switch-over run again. A host
+	// without [CanTakeBack] answers Unsupported when the source is HandedOver: its
+	// memory is gone.
 	Resume struct {
 		Job      JobID
 		NeverRan Evidence // that the target did not and will not run
 	}
 	// Abandon gives up the memory of a source that stopped for the switch-over,
 	// because the target may have run and is dead: the VM's disks are newer. The
-	// domain becomes Crashed and may be started anew.
+	// domain becomes Crashed and may be started anew. A host without [CanTakeBack]
+	// answers Conflict to TargetDiscarded when the source is HandedOver: by the
+	// hypervisor's own word the target had the VM.
 	Abandon struct {
 		Job  JobID
 		Dead Evidence // that the target will not run

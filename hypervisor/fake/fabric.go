@@ -36,8 +36,9 @@ func NewFabric(start time.Time, m Model) *Fabric {
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the
-// model lacks no host has. It refuses a host without a name or with a negative
-// capacity (Invalid) and one that exists (Conflict).
+// model lacks no host has, and CanTakeBack every host has. It refuses a host
+// without a name or with a negative capacity (Invalid) and one that exists
+// (Conflict).
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +56,7 @@ func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	if h.host.Abilities == 0 {
 		h.host.Abilities = hardware.Abilities
 	}
-	h.host.Abilities &= hardware.Abilities
+	h.host.Abilities = h.host.Abilities&hardware.Abilities | hypervisor.CanTakeBack
 	h.host.Software = cmp.Or(host.Software, "godwit's model of QEMU, in virtual time")
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h

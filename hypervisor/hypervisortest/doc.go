@@ -27,6 +27,12 @@
 // where another machine is expected, is refused, or begins and fails while the VM
 // runs on.
 //
+// A host without [hypervisor.CanTakeBack] has a hypervisor with a hand-over of its
+// own. What the port allows it to refuse while that is under way it may refuse, and
+// nothing may change by that; what needs take-back is replaced by cases that demand
+// the opposite: that a target which holds everything is the only copy and is kept.
+// They run only on such hosts. A host that has the ability is held to it.
+//
 // Everything else in a Lab is optional. What it lacks is skipped, and so is what
 // a host cannot do, once the host has answered Unsupported to it; [Run] counts the
 // reasons at its end.

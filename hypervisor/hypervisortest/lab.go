@@ -43,10 +43,13 @@ type Lab struct {
 	// Reopen replaces the connection to a host, as when our process died without
 	// warning and another one takes over. The old one is not used any more.
 	Reopen func(hypervisor.HostName) (hypervisor.Hypervisor, error)
-	// KillVM ends the process of a VM on a host, as kill -9 does.
+	// KillVM ends the process of a VM on a host, as kill -9 does. The suite asks for
+	// it when there is one: at a target not before memory moves, and never for a
+	// source that is handed over on a host without [hypervisor.CanTakeBack].
 	KillVM func(hypervisor.HostName, hypervisor.VMID) error
 	// CutLink drops everything between the two hosts until MendLink. Nobody is told:
-	// connections stay open.
+	// connections stay open, unless a hypervisor misses an answer for too long, which
+	// Within must allow for.
 	CutLink func() error
 	// MendLink undoes CutLink. It is there when CutLink is.
 	MendLink func() error

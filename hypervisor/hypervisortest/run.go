@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) *Lab) {
 type report struct {
 	ran, failed int
 	skipped     map[string]int // by reason
+	mirrors     int            // that say what is right where an ability is lacking
 	hosts       [2]hypervisor.Host
 }
 
@@ -47,6 +48,10 @@ func (r *report) try(t *testing.T, c stage.Trial, lab *Lab) {
 	skip := func(reason string) {
 		r.skipped[reason]++
 		t.Skip(reason)
+	}
+	if has := c.Unable & (r.hosts[0].Abilities | r.hosts[1].Abilities); has != 0 {
+		r.mirrors++ // no gap: the hosts have what it is a substitute for
+		t.Skip("it is about hosts that lack " + strings.Join(has.Names(), ", "))
 	}
 	if reason := w.Lacks(c.Needs); reason != "" {
 		skip(reason)
@@ -83,6 +88,9 @@ func (r *report) String() string {
 		skipped += n
 	}
 	fmt.Fprintf(&b, "%d cases ran, %d of them failed, %d were skipped", r.ran, r.failed, skipped)
+	if r.mirrors > 0 {
+		fmt.Fprintf(&b, ", %d are about hosts that can do less", r.mirrors)
+	}
 	for _, reason := range slices.Sorted(maps.Keys(r.skipped)) {
 		fmt.Fprintf(&b, "\n  %3d because %s", r.skipped[reason], reason)
 	}

@@ -87,7 +87,7 @@ func (f Features) needs() map[hypervisor.Abilities]bool {
 }
 
 // Abilities returns what QEMU does for a backend. What a backend does to files,
-// CanMoveCold and CanResize, is its own to add.
+// CanMoveCold and CanResize, and with processes, CanTakeBack, is its own to add.
 func (f Features) Abilities() hypervisor.Abilities {
 	var all hypervisor.Abilities
 	for ability, has := range f.needs() {

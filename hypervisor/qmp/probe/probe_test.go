@@ -75,7 +75,7 @@ func TestTheInstalledQEMU(t *testing.T) {
 	if got := f.Abilities(); !got.Has(want) {
 		t.Errorf("it lacks %v", (want &^ got).Names())
 	}
-	if f.Abilities()&(hypervisor.CanMoveCold|hypervisor.CanResize) != 0 {
+	if f.Abilities()&(hypervisor.CanMoveCold|hypervisor.CanResize|hypervisor.CanTakeBack) != 0 {
 		t.Error("it claims what only a backend does")
 	}
 	t.Logf("%s with the CPU %s %s", f.Software(), f.CPU, f.NoKVM)

@@ -76,7 +76,8 @@ func (l *Launcher) CheckOptions(o hypervisor.TransferOptions) error {
 
 // Abilities are what this host can do, as it is configured.
 func (l *Launcher) Abilities() hypervisor.Abilities {
-	able := l.Features.Abilities() | hypervisor.CanMoveCold | hypervisor.CanResize
+	able := l.Features.Abilities() | hypervisor.CanMoveCold | hypervisor.CanResize |
+		hypervisor.CanTakeBack // the source's process waits for its release
 	if l.TLS == nil {
 		able &^= hypervisor.CanEncrypt
 	}

@@ -156,6 +156,9 @@ func TestNeed(t *testing.T) {
 	if err := l.Need(hypervisor.CanMoveCold | hypervisor.CanResize); err != nil {
 		t.Errorf("every host moves files: %v", err)
 	}
+	if err := l.Need(hypervisor.CanTakeBack); err != nil {
+		t.Errorf("every host keeps a source: %v", err)
+	}
 	if err := l.Need(hypervisor.CanEncrypt); !errors.Is(err, hypervisor.Unsupported) {
 		t.Errorf("without TLS: got %v", err)
 	}

@@ -52,11 +52,11 @@ var deaths = []stage.Trial{
 			if d := w.Domain(source, theVM); d.Job != job || !w.Listed(source, theVM) {
 				w.T.Fatalf("at the source it is %+v", d)
 			}
-			w.Discards(job)
+			w.Ended(job)
 			w.Running()
 		}},
 	{Name: "a held target that dies is discarded, and the source resumes",
-		Needs: stage.Kill, Run: func(w *world) {
+		Needs: stage.Kill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			w.Kills(target)
 			w.Until("the target is dead", func() bool {
@@ -81,7 +81,7 @@ var deaths = []stage.Trial{
 			w.States(hypervisor.HandedOver, hypervisor.Crashed)
 		}},
 	{Name: "a source that dies after its VM has moved does not harm it",
-		Needs: stage.Kill, Run: func(w *world) {
+		Needs: stage.Kill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			w.Running()
 			job := w.Begin(stage.Move{})
 			w.Arrives(job, hypervisor.Running)
@@ -101,7 +101,7 @@ var deaths = []stage.Trial{
 			w.Adjust(job, hypervisor.Cancel{})
 			w.UntilStatus(source, job, hypervisor.JobCancelled)
 			w.UntilState(source, theVM, hypervisor.Running)
-			w.Discards(job)
+			w.Ended(job)
 			w.UntilState(target, theVM, hypervisor.Absent)
 			_ = thaw() // there may be no process left to thaw
 			w.NeverRuns(target)
@@ -147,7 +147,7 @@ var cuts = []stage.Trial{
 			w.Adjust(job, hypervisor.Cancel{})
 			w.UntilStatus(source, job, hypervisor.JobCancelled)
 			w.UntilState(source, theVM, hypervisor.Running)
-			w.Discards(job)
+			w.Ended(job)
 			w.Must(w.MendLink())
 			w.NeverRuns(target)
 			w.Stays(job, hypervisor.JobCancelled)
@@ -192,7 +192,7 @@ var cuts = []stage.Trial{
 			job := w.Slowly(stage.Move{})
 			w.Must(w.ResetLink())
 			w.UntilStatus(source, job, hypervisor.JobFailed)
-			w.Discards(job) // nobody has told the target
+			w.Ended(job) // nobody has told the target
 			w.Stays(job, hypervisor.JobFailed)
 			w.Arrives(w.Begin(stage.Move{}), hypervisor.Running)
 		}},
@@ -260,13 +260,14 @@ func neverExecutes(w *world, s stage.Side) {
 // and the source resumes.
 func resolve(w *world, job hypervisor.JobID) {
 	w.T.Helper()
+	if !w.TakesBack() {
+		settles(w, job)
+		return
+	}
 	if w.Domain(source, theVM).State.Executes() {
 		w.T.Fatalf("the source went on by itself; %s", w)
 	}
-	w.Until("a broken job is unresolved, and no other", func() bool {
-		broken := w.Progress(source, job).Status == hypervisor.JobBroken
-		return broken == w.Domain(source, theVM).Unresolved
-	})
+	brokenIsUnresolved(w, job)
 	err := w.HV[target].Do(w.Ctx, theVM, hypervisor.Discard{Job: job})
 	if err == nil {
 		w.Do(source, theVM, hypervisor.Resume{Job: job,
@@ -284,6 +285,16 @@ func resolve(w *world, job hypervisor.JobID) {
 	w.Must(w.MendLink())
 	w.States(hypervisor.Absent, hypervisor.Running)
 	w.Sound(target)
+}
+
+// brokenIsUnresolved wants the source to be unresolved if its job is broken, and
+// only then.
+func brokenIsUnresolved(w *world, job hypervisor.JobID) {
+	w.T.Helper()
+	w.Until("a broken job is unresolved, and no other", func() bool {
+		broken := w.Progress(source, job).Status == hypervisor.JobBroken
+		return broken == w.Domain(source, theVM).Unresolved
+	})
 }
 
 // contexts are cases about callers who do not wait any more.

@@ -19,8 +19,8 @@ const (
 // Groups are the cases of this package.
 func Groups() []stage.Group {
 	return []stage.Group{
-		{Name: "failures", Trials: slices.Concat(deaths, cuts)},
-		{Name: "reopen", Trials: reopenings},
+		{Name: "failures", Trials: slices.Concat(deaths, onlyCopies, cuts)},
+		{Name: "reopen", Trials: slices.Concat(reopenings, reopenedCopies)},
 		{Name: "contexts", Trials: contexts},
 		{Name: "crowd", Trials: crowds},
 		{Name: "walk", Trials: walks},

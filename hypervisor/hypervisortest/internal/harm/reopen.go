@@ -138,7 +138,7 @@ var reopenings = []stage.Trial{
 			w.Sound(target)
 		}},
 	{Name: "a source that is handed over resumes after a reopening",
-		Needs: stage.Reopen, Run: func(w *world) {
+		Needs: stage.Reopen, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			finds(w, source, target)
 			w.Do(source, theVM, hypervisor.Resume{Job: job, NeverRan: w.Discards(job)})

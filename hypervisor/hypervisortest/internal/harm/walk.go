@@ -184,7 +184,9 @@ func (r *walker) start() {
 	r.T.Helper()
 	s := r.anywhere()
 	rests := s.here.State == hypervisor.Shutoff || s.here.State == hypervisor.Crashed
-	if rests && !s.there.State.HoldsState() && s.there.State != hypervisor.Receiving {
+	// A source that is not taken back has nothing that could run.
+	left := s.there.State == hypervisor.HandedOver && s.there.Job == s.here.Job && !r.TakesBack()
+	if rests && (left || !s.there.State.HoldsState() && s.there.State != hypervisor.Receiving) {
 		_ = r.command(s.on, s.id, hypervisor.Start{VM: r.VM(s.id)})
 	}
 }
@@ -239,12 +241,35 @@ func (r *walker) harm() {
 	r.T.Helper()
 	s := r.anywhere()
 	if r.choose("harm", 3) == 0 && r.KillVM != nil {
+		if !r.hasProcess(s) {
+			return
+		}
 		r.T.Logf("kill %s on %s", s.id, r.Hosts[s.on].Name)
-		r.Must(r.KillVM(r.Hosts[s.on].Name, s.id))
+		err := r.KillVM(r.Hosts[s.on].Name, s.id)
+		s.here = r.Domain(s.on, s.id)
+		if err != nil && r.hasProcess(s) { // it did not end by itself meanwhile
+			r.Must(err)
+		}
 	} else if r.Reopen != nil {
 		r.T.Logf("reopen %s", r.Hosts[s.on].Name)
 		r.Reopens(s.on)
 	}
+}
+
+// hasProcess reports whether there is a process to kill. Where take-back is lacking
+// a target has one when memory moves, and a source that is handed over has none.
+func (r *walker) hasProcess(s spot) bool {
+	r.T.Helper()
+	switch s.here.State {
+	case hypervisor.Absent, hypervisor.Shutoff, hypervisor.Crashed:
+		return false
+	case hypervisor.HandedOver:
+		return r.TakesBack()
+	case hypervisor.Receiving:
+		p := r.Progress(s.on.Other(), s.here.Job)
+		return r.TakesBack() || !p.Status.Final() && p.Sent > 0
+	}
+	return true
 }
 
 // wait lets time pass: a moment, or until the last migration that nothing slows

@@ -84,8 +84,16 @@ var targets = []stage.Trial{
 	{Name: "a target that is discarded while it receives fails the job, and the source runs on",
 		Needs: stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
-			w.Discards(job)
-			w.Stays(job, hypervisor.JobFailed)
+			ends := hypervisor.JobFailed
+			if !w.Granted(w.HV[target].Do(w.Ctx, theVM, hypervisor.Discard{Job: job})) {
+				w.Rest()
+				w.States(hypervisor.Running, hypervisor.Receiving)
+				w.UntilStatus(source, job, hypervisor.JobActive)
+				ends = hypervisor.JobCancelled
+				w.Adjust(job, hypervisor.Cancel{})
+			}
+			w.Stays(job, ends)
+			w.Ended(job)
 		}},
 }
 

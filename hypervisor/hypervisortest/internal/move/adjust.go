@@ -62,7 +62,9 @@ var cancels = []stage.Trial{
 			job := w.Slowly(stage.Move{})
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.UntilState(source, theVM, hypervisor.Paused)
-			w.Do(source, theVM, hypervisor.Pause{})
+			if !operates(w, job, hypervisor.Pause{}) {
+				return
+			}
 			w.Adjust(job, hypervisor.Cancel{})
 			w.UntilStatus(source, job, hypervisor.JobCancelled)
 			w.Rest()
@@ -78,6 +80,23 @@ var cancels = []stage.Trial{
 			w.UntilState(source, theVM, hypervisor.Shutoff)
 			w.NeverRuns(target)
 		}},
+}
+
+// operates gives a VM on its way a command of its operator, and reports whether it
+// was done. A refusal, which only hosts without take-back may give, changes nothing;
+// the job is then cancelled, and the VM runs on.
+func operates(w *world, job hypervisor.JobID, c hypervisor.Command) bool {
+	w.T.Helper()
+	before := w.Domain(source, theVM).State
+	if w.Granted(w.HV[source].Do(w.Ctx, theVM, c)) {
+		return true
+	}
+	w.Rest()
+	w.States(before, hypervisor.Receiving)
+	w.UntilStatus(source, job, hypervisor.JobActive)
+	w.Adjust(job, hypervisor.Cancel{})
+	w.Stays(job, hypervisor.JobCancelled)
+	return false
 }
 
 // adjustments are cases about changing a migration on its way.
@@ -122,7 +141,9 @@ var adjustments = []stage.Trial{
 			job := w.Slowly(stage.Move{})
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.UntilState(source, theVM, hypervisor.Paused)
-			w.Do(source, theVM, hypervisor.Unpause{})
+			if !operates(w, job, hypervisor.Unpause{}) {
+				return
+			}
 			w.UntilState(source, theVM, hypervisor.Running)
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Arrives(job, hypervisor.Running)
@@ -131,7 +152,9 @@ var adjustments = []stage.Trial{
 	{Name: "a guest that its operator pauses on the way rests at its target",
 		Needs: stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
-			w.Do(source, theVM, hypervisor.Pause{})
+			if !operates(w, job, hypervisor.Pause{}) {
+				return
+			}
 			w.UntilState(source, theVM, hypervisor.Paused)
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Arrives(job, hypervisor.Paused)
@@ -161,7 +184,7 @@ var adjustments = []stage.Trial{
 			if m := w.Progress(source, job).Mode; m != hypervisor.PostCopy {
 				w.T.Fatalf("the mode is %v", m)
 			}
-			w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Resume{Job: job,
+			w.Refuses(w.NotResumed(), source, theVM, hypervisor.Resume{Job: job,
 				NeverRan: w.Says(hypervisor.OperatorWord, target, job)})
 		}},
 	{Name: "a busy guest arrives by post-copy",

@@ -85,7 +85,7 @@ var holds = []stage.Trial{
 // resolutions are cases about a source that stopped and is not needed to be.
 var resolutions = []stage.Trial{
 	{Name: "when the target is discarded the source resumes with its word, once and again",
-		Run: func(w *world) {
+		Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			resume := hypervisor.Resume{Job: job, NeverRan: w.Discards(job)}
 			w.Do(source, theVM, resume, resume)
@@ -95,14 +95,15 @@ var resolutions = []stage.Trial{
 				w.T.Fatalf("it is %+v", d)
 			}
 		}},
-	{Name: "a VM that resumed moves later, as another job", Run: func(w *world) {
-		job := w.HandedOver()
-		w.Do(source, theVM, hypervisor.Resume{Job: job, NeverRan: w.Discards(job)})
-		w.UntilState(source, theVM, hypervisor.Running)
-		w.Arrives(w.Begin(stage.Move{}), hypervisor.Running)
-		w.Sound(target)
-	}},
-	{Name: "a VM that rested resumes its rest", Run: func(w *world) {
+	{Name: "a VM that resumed moves later, as another job",
+		Able: hypervisor.CanTakeBack, Run: func(w *world) {
+			job := w.HandedOver()
+			w.Do(source, theVM, hypervisor.Resume{Job: job, NeverRan: w.Discards(job)})
+			w.UntilState(source, theVM, hypervisor.Running)
+			w.Arrives(w.Begin(stage.Move{}), hypervisor.Running)
+			w.Sound(target)
+		}},
+	{Name: "a VM that rested resumes its rest", Able: hypervisor.CanTakeBack, Run: func(w *world) {
 		w.Running()
 		w.Do(source, theVM, hypervisor.Pause{})
 		w.UntilState(source, theVM, hypervisor.Paused)
@@ -113,7 +114,7 @@ var resolutions = []stage.Trial{
 		w.UntilState(source, theVM, hypervisor.Paused)
 	}},
 	{Name: "a source does not resume without evidence that the target never ran",
-		Run: func(w *world) {
+		Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Resume{Job: job})
 			other := w.Says(hypervisor.TargetDiscarded, target, job)
@@ -140,23 +141,25 @@ var resolutions = []stage.Trial{
 		w.Refuses(hypervisor.Conflict, target, theVM, hypervisor.Discard{Job: job})
 		w.Sound(target)
 	}},
-	{Name: "a discarded target is not activated any more", Run: func(w *world) {
-		job := w.HandedOver()
-		w.Discards(job)
-		w.Refuses(hypervisor.NotFound, target, theVM, hypervisor.Activate{Job: job,
-			Stopped: w.Says(hypervisor.SourceStopped, source, job)})
-	}},
-	{Name: "a source is abandoned when the target is dead, and starts anew", Run: func(w *world) {
-		job := w.HandedOver()
-		w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Abandon{Job: job})
-		w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Abandon{Job: job,
-			Dead: w.Says(hypervisor.HostFenced, source, job)})
-		abandon := hypervisor.Abandon{Job: job, Dead: w.Discards(job)}
-		w.Do(source, theVM, abandon, abandon)
-		w.UntilState(source, theVM, hypervisor.Crashed)
-		w.Running()
-		w.Sound(source)
-	}},
+	{Name: "a discarded target is not activated any more",
+		Able: hypervisor.CanTakeBack, Run: func(w *world) {
+			job := w.HandedOver()
+			w.Discards(job)
+			w.Refuses(hypervisor.NotFound, target, theVM, hypervisor.Activate{Job: job,
+				Stopped: w.Says(hypervisor.SourceStopped, source, job)})
+		}},
+	{Name: "a source is abandoned when the target is dead, and starts anew",
+		Able: hypervisor.CanTakeBack, Run: func(w *world) {
+			job := w.HandedOver()
+			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Abandon{Job: job})
+			w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Abandon{Job: job,
+				Dead: w.Says(hypervisor.HostFenced, source, job)})
+			abandon := hypervisor.Abandon{Job: job, Dead: w.Discards(job)}
+			w.Do(source, theVM, abandon, abandon)
+			w.UntilState(source, theVM, hypervisor.Crashed)
+			w.Running()
+			w.Sound(source)
+		}},
 	{Name: "a VM that runs is neither resumed nor abandoned for a job that never was",
 		Run: func(w *world) {
 			w.Running()

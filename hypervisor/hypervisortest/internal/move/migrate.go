@@ -165,8 +165,12 @@ var refusedMoves = []stage.Trial{
 		w.Running()
 		job, address := w.Receives(stage.Move{})
 		w.Discards(job)
+		kinds := []hypervisor.Kind{hypervisor.Transient}
+		if !w.TakesBack() { // its hypervisor does the talking, so it may know no more
+			kinds = append(kinds, hypervisor.Invalid, hypervisor.Conflict)
+		}
 		endsAtSource(w, "other", w.HV[source].Migrate(w.Ctx, w.Outgoing("other", address)),
-			hypervisor.Transient)
+			kinds...)
 	}},
 	{Name: "a VM does not move to the target of another job", Run: func(w *world) {
 		w.Running()

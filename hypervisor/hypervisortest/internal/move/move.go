@@ -19,7 +19,7 @@ const (
 func Groups() []stage.Group {
 	return []stage.Group{
 		{Name: "migrate", Trials: slices.Concat(moves, refusedMoves, options)},
-		{Name: "hold", Trials: slices.Concat(holds, resolutions, switchOvers)},
+		{Name: "hold", Trials: slices.Concat(holds, resolutions, onlyCopies, switchOvers)},
 		{Name: "adjust", Trials: slices.Concat(cancels, adjustments)},
 	}
 }

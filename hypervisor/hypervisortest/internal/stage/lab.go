@@ -83,7 +83,10 @@ type Trial struct {
 	Name  string
 	Needs Need
 	Able  hypervisor.Abilities // that both hosts need
-	Run   func(*World)
+	// Unable is what neither host may have: the case says what is right where it
+	// is lacking. It mirrors Able.
+	Unable hypervisor.Abilities
+	Run    func(*World)
 }
 
 // A Group is cases about one subject.

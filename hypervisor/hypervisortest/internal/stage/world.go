@@ -210,6 +210,7 @@ func (w *World) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
 	w.T.Helper()
 	w.UntilStatus(Source, job, ends)
 	w.UntilState(Source, TheVM, hypervisor.Running)
+	w.tells(job)
 	w.Until("the target is gone", func() bool {
 		d := w.Domain(Target, TheVM)
 		return !d.State.HoldsState() && d.State != hypervisor.Receiving
@@ -374,7 +375,8 @@ func (w *World) Kills(s Side) {
 	w.Must(w.KillVM(w.Hosts[s].Name, TheVM))
 }
 
-// Discards throws the target away, and returns the proof.
+// Discards throws away a target that nobody sends to, or that is taken back, and
+// returns the proof.
 func (w *World) Discards(job hypervisor.JobID) hypervisor.Evidence {
 	w.T.Helper()
 	w.Do(Target, TheVM, hypervisor.Discard{Job: job})
