@@ -3,6 +3,7 @@ module github.com/godwit-vm/godwit
 go 1.26.0
 
 require (
+	github.com/beevik/etree v1.5.1
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/digitalocean/go-qemu v0.0.0-20250212194115-ee9b0668d242
 	github.com/goccy/go-yaml v1.19.2
@@ -17,6 +18,8 @@ require (
 	k8s.io/api v0.34.3
 	k8s.io/apimachinery v0.34.3
 	kubevirt.io/api v1.8.0
+	libvirt.org/go/libvirt v1.12002.0
+	libvirt.org/go/libvirtxml v1.12002.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -1,0 +1,53 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+)
+
+func TestConformance(t *testing.T) {
+	for _, accel := range []string{domxml.KVM, domxml.QEMU} {
+		t.Run(accel, func(t *testing.T) {
+			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+				return newSuiteLab(t, accel)
+			})
+		})
+	}
+}
+
+// newSuiteLab is a world of the conformance suite.
+func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
+	t.Helper()
+	w := newWorld(t, accel, nil)
+	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
+	return &hypervisortest.Lab{
+		Source: w.host(hosta), Target: w.host(hostb), Within: 40 * time.Second, Steps: 60,
+		VM:   func(id vmid) hypervisor.VM { return w.vm(id, small) },
+		Slow: 1 << 20,
+		BusyVM: func(id vmid) hypervisor.VM {
+			busy := small
+			busy.WorkingSet, busy.Rate = 4<<20, 200<<20
+			return w.vm(id, busy)
+		},
+		Verify:    w.verify,
+		Alive:     w.alive,
+		Reopen:    w.open,
+		KillVM:    func(n name, id vmid) error { return w.signal(n, id, syscall.SIGKILL) },
+		CutLink:   func() error { w.CutLink(); return nil },
+		MendLink:  func() error { w.MendLink(); return nil },
+		ResetLink: func() error { w.ResetLink(); return nil },
+		Restart:   w.restart,
+		Hang: func(n name, id vmid) (func() error, error) {
+			thaw := func() error { return w.signal(n, id, syscall.SIGCONT) }
+			return thaw, w.signal(n, id, syscall.SIGSTOP)
+		},
+	}
+}

@@ -1,0 +1,243 @@
+package domxml
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/internal/spec"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/internal/tree"
+)
+
+// Changes are what differs at the target of a migration. The guest sees none of it.
+// A nil field leaves the XML as it is.
+type Changes struct {
+	// Disks are the images of disks by name, absolute.
+	Disks map[string]string
+	// Pins are the host CPUs of each virtual CPU; empty unpins them all. Where the
+	// emulator and its I/O threads run is not changed.
+	Pins [][]int
+	// Nodes are the host's NUMA nodes that memory comes from; empty is all of them.
+	Nodes []int
+}
+
+// Change returns the domain's XML with the changes. All else comes out as it went
+// in, byte for byte. It fails with a *[Refused], with [hypervisor.NotFound] for a
+// disk that the domain does not have, with [hypervisor.Unsupported] for one that is
+// no file and no block device, and with [hypervisor.Invalid] for XML that is no
+// domain.
+func Change(xml string, c Changes) (string, error) {
+	d, err := tree.Parse(xml, tree.Domain)
+	if err != nil {
+		return "", err
+	}
+	var check spec.Checker
+	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
+		check.Path("disk "+spec.Quote(name)+": image", c.Disks[name])
+	}
+	if c.Pins != nil {
+		cpus, err := cpusOf(d.Root)
+		if err != nil {
+			return "", err
+		}
+		check.Pins(cpus, c.Pins)
+	}
+	if len(c.Nodes) > 0 {
+		check.Set("NUMA nodes", "node", c.Nodes)
+	}
+	if err := check.Refused(""); err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
+		if err := setImage(d.Root, name, c.Disks[name]); err != nil {
+			return "", err
+		}
+	}
+	if c.Pins != nil {
+		setPins(d.Root, c.Pins)
+	}
+	if c.Nodes != nil {
+		setNodes(d.Root, c.Nodes)
+	}
+	return d.String(), nil
+}
+
+func setImage(domain *etree.Element, name, path string) error {
+	e, err := findDisk(domain, name)
+	if err != nil {
+		return err
+	}
+	old, known := imageOf(e)
+	switch {
+	case !known:
+		return fmt.Errorf("disk %s of domain %s is of the type %s, neither a file nor a block "+
+			"device: it is where it is on every host: %w", spec.Quote(name),
+			nameIn(domain), spec.Quote(tree.Attr(e, "type")), hypervisor.Unsupported)
+	case old == path:
+		return nil
+	}
+	kind, source := tree.Attr(e, "type"), tree.Child(e, "source")
+	if spec.Block(path) != spec.Block(old) {
+		kind = map[bool]string{true: "block", false: "file"}[spec.Block(path)]
+	} // else it is what it was: a link outside of /dev may lead to a device
+	key := map[string]string{"block": "dev", "file": "file"}[kind]
+	if tree.Attr(e, "type") != kind {
+		tree.Set(e, "type", kind)
+		for i, a := range source.Attr {
+			if a.Space == "" && (a.Key == "file" || a.Key == "dev") {
+				source.Attr[i].Key = key
+			}
+		}
+	}
+	tree.Set(source, key, path)
+	return nil
+}
+
+// findDisk returns the disk of that name.
+func findDisk(domain *etree.Element, name string) (*etree.Element, error) {
+	all := namedDisks(domain)
+	for _, d := range all {
+		if d.name == name {
+			return d.element, nil
+		}
+	}
+	var names []string
+	for _, d := range all {
+		names = append(names, d.name)
+	}
+	return nil, fmt.Errorf("domain %s has no disk %s, it has %q: %w",
+		nameIn(domain), spec.Quote(name), names, hypervisor.NotFound)
+}
+
+// nameIn returns the name of a domain, for errors.
+func nameIn(domain *etree.Element) string { return spec.Quote(domainName(domain)) }
+
+func setPins(domain *etree.Element, pins [][]int) {
+	tune := tree.Child(domain, "cputune")
+	for _, old := range tree.Children(tune, "vcpupin") {
+		n, err := strconv.ParseUint(tree.Attr(old, "vcpu"), 10, 16)
+		if err != nil || int(n) >= len(pins) {
+			tree.Remove(old)
+			continue
+		}
+		tree.Set(old, "cpuset", formatSet(pins[n]))
+	}
+	if tune == nil && len(pins) > 0 {
+		tune = tree.Ensure(domain, "cputune")
+	}
+	for i, cpus := range pins {
+		pinned := func(e *etree.Element) bool { return tree.Attr(e, "vcpu") == strconv.Itoa(i) }
+		if !slices.ContainsFunc(tree.Children(tune, "vcpupin"), pinned) {
+			tree.Add(tune, tree.New("vcpupin", "vcpu", strconv.Itoa(i), "cpuset", formatSet(cpus)))
+		}
+	}
+}
+
+// setNodes binds memory to the host's NUMA nodes. A guest with nodes of its own may
+// have bound each of them; all are bound to the new ones, since the old ones need
+// not exist.
+func setNodes(domain *etree.Element, nodes []int) {
+	tune := tree.Child(domain, "numatune")
+	if len(nodes) == 0 {
+		if tune != nil {
+			tree.Remove(tune)
+		}
+		return
+	}
+	tune = tree.Ensure(domain, "numatune")
+	memory := tree.Child(tune, "memory")
+	if memory == nil {
+		memory = tree.New("memory", "mode", "strict")
+		tree.Add(tune, memory)
+	}
+	memory.RemoveAttr("placement") // "auto" lets numad choose
+	for _, e := range append(tree.Children(tune, "memnode"), memory) {
+		tree.Set(e, "nodeset", formatSet(nodes))
+	}
+}
+
+// Resize returns the domain's XML with the memory and the CPUs of vm, and with its
+// pins. It is for a domain that is shut off. The mark stays; see [SetMark].
+//
+// It fails with a *[Refused] for a size that no VM has, with [hypervisor.Conflict]
+// where the XML divides the present size into parts, sockets or NUMA nodes or
+// modules, so that nobody but its author can say how to divide another one, and with
+// [hypervisor.Invalid] for XML that is no domain.
+func Resize(xml string, vm hypervisor.VM) (string, error) {
+	d, err := tree.Parse(xml, tree.Domain)
+	if err != nil {
+		return "", err
+	}
+	h := spec.Hardware(vm.Hardware)
+	var c spec.Checker
+	c.Size(vm, h)
+	c.Pins(vm.CPUs, h.Pins)
+	if err := c.Refused(vm.ID); err != nil {
+		return "", err
+	}
+	memory, _ := amount(tree.Child(d.Root, "memory"))
+	cpus, _ := cpusOf(d.Root)
+	current, _ := amount(tree.Child(d.Root, "currentMemory"))
+	if memory != vm.Memory || current != 0 && current != vm.Memory {
+		if err := setMemory(d.Root, vm.Memory); err != nil {
+			return "", err
+		}
+	}
+	limit := tree.TextIn(tree.Child(d.Root, "vcpu"))
+	if cpus != vm.CPUs || limit != strconv.Itoa(cpus) {
+		if err := setCPUs(d.Root, vm.CPUs); err != nil {
+			return "", err
+		}
+	}
+	if present, err := readPins(d.Root, vm.CPUs); err != nil ||
+		!slices.EqualFunc(present, h.Pins, sameSet) || h.Pins == nil {
+		setPins(d.Root, h.Pins)
+	}
+	return d.String(), nil
+}
+
+func setMemory(domain *etree.Element, memory hypervisor.Bytes) error {
+	if err := undivided(domain, "memory", "cpu/numa", "devices/memory", "maxMemory"); err != nil {
+		return err
+	}
+	for _, tag := range []string{"memory", "currentMemory"} {
+		e := tree.Child(domain, tag)
+		if e == nil && tag == "currentMemory" {
+			continue // it is as much as the memory
+		}
+		e = tree.Ensure(domain, tag)
+		tree.Set(e, "unit", "KiB")
+		e.SetText(strconv.FormatUint(uint64(kib(memory)), 10))
+	}
+	return nil
+}
+
+func setCPUs(domain *etree.Element, cpus int) error {
+	if err := undivided(domain, "CPUs", "cpu/numa", "cpu/topology"); err != nil {
+		return err
+	}
+	e := tree.Ensure(domain, "vcpu")
+	e.RemoveAttr("current")
+	e.SetText(strconv.Itoa(cpus))
+	if each := tree.Child(domain, "vcpus"); each != nil {
+		tree.Remove(each) // which of them are plugged in
+	}
+	return nil
+}
+
+// undivided fails if the domain has one of the elements at these paths.
+func undivided(domain *etree.Element, what string, paths ...string) error {
+	for _, path := range paths {
+		if tree.Child(domain, strings.Split(path, "/")...) != nil {
+			return fmt.Errorf("domain %s: the %s cannot be changed, because its XML divides them "+
+				"in /domain/%s: change both with 'virsh edit': %w",
+				nameIn(domain), what, path, hypervisor.Conflict)
+		}
+	}
+	return nil
+}

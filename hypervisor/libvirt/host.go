@@ -1,0 +1,294 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/action"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/transfer"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// A Host is the VMs of one libvirtd.
+type Host struct {
+	node     *node.Node
+	link     hypervisor.Bandwidth
+	strict   bool
+	software string
+	end      context.CancelFunc
+}
+
+var _ hypervisor.Hypervisor = (*Host)(nil)
+
+// New connects to a libvirtd, finds what is there, and goes on with what is under
+// way. The error is an *[hypervisor.Error]: Conflict when another process owns the
+// directory, Unsupported when libvirt or QEMU is too old or not there, Transient when
+// libvirtd does not answer, otherwise Invalid.
+func New(ctx context.Context, config Config) (*Host, error) {
+	h, err := open(ctx, config)
+	if err == nil {
+		return h, nil
+	}
+	kind := fault.Kind(err)
+	if _, owned := errors.AsType[*durable.LockedError](err); owned {
+		kind = hypervisor.Conflict
+	}
+	if kind == hypervisor.Unknown {
+		kind = hypervisor.Invalid
+	}
+	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: fault.Bare(err)}
+}
+
+func open(ctx context.Context, config Config) (*Host, error) {
+	c, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	j, err := journal.Open(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	n := c.node(j)
+	h := &Host{node: n, link: c.Link, strict: c.Strict}
+	n.Life, h.end = context.WithCancel(context.Background())
+	n.Conn, err = virt.Open(ctx, virt.Config{URI: c.URI, Timeout: c.Timeout,
+		KeepAliveInterval: c.KeepAlive, Events: n.Hear, Connected: n.Reborn})
+	if err == nil {
+		err = h.survey(ctx, c)
+	}
+	if err == nil {
+		err = n.Open()
+	}
+	if err == nil {
+		err = n.FindBarred(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	n.Running.Add(1)
+	go n.Sweep(n.Life)
+	n.Wake()
+	return h, nil
+}
+
+// node returns what the domains of the host share.
+func (c *Config) node(j *journal.Journal) *node.Node {
+	return &node.Node{Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Namespace: c.Namespace,
+		Settings: domxml.Settings{Type: c.Accelerator, Namespace: c.Namespace, DiskDir: c.DiskDir},
+		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, Bar: c.Bar,
+		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Changed: c.Changed,
+		Journal: j, Move: transfer.Step}
+}
+
+// survey asks libvirt what the host is.
+func (h *Host) survey(ctx context.Context, c Config) error {
+	type found struct {
+		kvm      bool
+		memory   hypervisor.Bytes
+		cpus     int
+		software string
+	}
+	f, err := virt.Ask(ctx, h.node.Conn, func(c *virt.Connect) (found, error) {
+		info, err := c.GetNodeInfo()
+		if err != nil {
+			return found{}, err
+		}
+		_, errKVM := c.GetDomainCapabilities("", "x86_64", "", domxml.KVM, 0)
+		lib, errLib := c.GetLibVersion()
+		qemu, errQEMU := c.GetVersion()
+		return found{errKVM == nil, hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
+				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu)))},
+			errors.Join(errLib, errQEMU)
+	})
+	if err != nil {
+		return err
+	}
+	n := h.node
+	n.Memory, n.CPUs = cmp.Or(n.Memory, f.memory), cmp.Or(n.CPUs, f.cpus)
+	kind := domxml.QEMU
+	if f.kvm {
+		kind = domxml.KVM
+	}
+	if c.Accelerator == domxml.KVM && !f.kvm {
+		return fault.Refuse(hypervisor.Unsupported, "KVM does not work on %s: make it work, or "+
+			"use qemu", c.Name)
+	}
+	n.Settings.Type = cmp.Or(n.Settings.Type, kind)
+	h.software = f.software + ", " + n.Settings.Type
+	return nil
+}
+
+// version is a version as libvirt counts it: a million for each major one.
+func version(v uint64) string {
+	return fmt.Sprintf("%d.%d.%d", v/1_000_000, v/1000%1000, v%1000)
+}
+
+// Close lets go of everything and returns when nothing of ours runs any more. The
+// VMs, and migrations that libvirt leads, go on.
+func (h *Host) Close() error {
+	h.end()
+	h.node.Close()
+	err := h.node.Part()
+	if h.node.Conn != nil { // migrations that are abandoned libvirt leads to their end
+		if left := h.node.Conn.Close(); !errors.Is(left, hypervisor.Unknown) {
+			err = errors.Join(err, left)
+		}
+	}
+	return errors.Join(err, h.node.Journal.Close())
+}
+
+// Host answers capacity and abilities.
+func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
+	n := h.node
+	if err := ctx.Err(); err != nil {
+		return hypervisor.Host{}, h.explain("Host", "", gone(err))
+	}
+	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
+		Abilities: transfer.Abilities, Software: h.software}, nil
+}
+
+// gone is the error of a caller who does not wait any more.
+func gone(err error) error { return fault.Refuse(hypervisor.Transient, "%w", err) }
+
+// Domains lists what the host knows, ordered by VM: all domains of its libvirtd,
+// whoever made them, and VMs that are expected or have left something behind.
+func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, h.explain("Domains", "", gone(err))
+	}
+	list, err := h.node.Domains(ctx)
+	return list, h.explain("Domains", "", err)
+}
+
+// Domain answers one VM. It answers Transient when libvirtd does not answer.
+func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
+	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
+	if err := ctx.Err(); err != nil {
+		return none, h.explain("Domain", vm, gone(err))
+	}
+	d, err := h.node.Spot(vm)
+	if err != nil {
+		return none, nil // no domain can have that name
+	}
+	answer, err := d.Answer(ctx)
+	return answer, h.explain("Domain", vm, err)
+}
+
+// Receive opens a target. It answers Conflict for a VM that the host has already and
+// for a job that it was told to discard, NoRoom when the VM does not fit, Invalid with
+// an *[hypervisor.Refusal] when the host lacks something for it.
+func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
+	in.Hold = in.Hold || h.strict
+	var address hypervisor.Address
+	err := h.change(ctx, "Receive", in.VM.ID, func(d *node.Domain) (err error) {
+		address, err = transfer.Receive(ctx, d, in)
+		return err
+	})
+	return address, err
+}
+
+// Migrate begins to send a VM. It answers Conflict with an *[hypervisor.Refusal] for a
+// VM that cannot go there, before anything has moved, Conflict for one that cannot be
+// sent now, and Transient when the target's libvirtd cannot be asked.
+func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
+	return h.change(ctx, "Migrate", out.VM, func(d *node.Domain) error {
+		return transfer.Migrate(ctx, d, out)
+	})
+}
+
+// Progress answers how the job goes.
+func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return hypervisor.Progress{}, h.explain("Progress", "", gone(err))
+	}
+	p, err := transfer.Progress(ctx, h.node, job)
+	return p, h.explain("Progress", h.vmOf(job), err)
+}
+
+// Adjust changes a job that this host sends.
+func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
+	if j := h.node.Job(job); j == nil || j.Role != journal.Source {
+		return h.explain(nameOf(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
+			"no job %q is sent from here", job))
+	}
+	return h.change(ctx, nameOf(a), h.vmOf(job), func(d *node.Domain) error {
+		return transfer.Adjust(ctx, d, job, a)
+	})
+}
+
+// Do changes the life of one VM.
+func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
+	return h.change(ctx, nameOf(c), vm, func(d *node.Domain) error {
+		return action.Do(ctx, d, c)
+	})
+}
+
+// change does something that changes a VM, when it is our turn.
+func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
+	act func(*node.Domain) error) error {
+	if err := ctx.Err(); err != nil {
+		return h.explain(op, vm, gone(err))
+	}
+	d, release, err := h.node.Hold(ctx, vm)
+	if err != nil {
+		return h.explain(op, vm, err)
+	}
+	if err = ctx.Err(); err != nil {
+		err = gone(err)
+	} else {
+		err = act(d)
+	}
+	release()
+	d.Kick() // something may be due now
+	h.node.Changed(vm)
+	return h.explain(op, vm, err)
+}
+
+// DebugSocket returns the socket on the host on which the debug port of a VM is heard.
+func (h *Host) DebugSocket(vm hypervisor.VMID) string {
+	name, err := domxml.NameOf(h.node.Namespace, vm)
+	if err != nil {
+		return ""
+	}
+	return h.node.DebugSocket(name)
+}
+
+// Do calls what this package does not offer on the connection to libvirtd. It must
+// not change what this package manages: run state, migration, disks.
+func Do(ctx context.Context, h *Host, call func(*libvirt.Connect) error) error {
+	return h.explain("Do", "", h.node.Conn.Act(ctx, call))
+}
+
+// vmOf returns the VM of a job, for errors.
+func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
+	if j := h.node.Job(job); j != nil {
+		return j.VM.ID
+	}
+	return ""
+}
+
+// nameOf returns the name of a command or an adjustment.
+func nameOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
+
+// explain completes an error with what was asked of whom, and says what may be
+// done about it.
+func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: fault.Kind(err),
+		Err: fault.Bare(err)}
+}

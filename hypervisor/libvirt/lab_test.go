@@ -1,0 +1,276 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+)
+
+func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
+
+type (
+	name = hypervisor.HostName
+	vmid = hypervisor.VMID
+
+	backend = libvirt.Host
+)
+
+const (
+	mib = hypervisor.MiB
+
+	hosta, hostb name = libvirttest.HostA, libvirttest.HostB
+)
+
+// A world is two hosts with real libvirtds, and the guests on them.
+type world struct {
+	*libvirttest.Lab
+	t     testing.TB
+	accel string
+	dir   string
+	hosts map[name]*libvirt.Host
+	// change changes the configurations.
+	change func(*libvirt.Config)
+
+	mu     sync.Mutex
+	ears   map[vmid]*ear
+	params map[string]guest.Params // by firmware
+	starts sync.Mutex
+	roms   map[guest.Params]string
+}
+
+// An ear hears one life of a guest.
+type ear struct {
+	pulse *guest.Pulse
+	stop  func()
+}
+
+// newWorld opens two clean hosts.
+func newWorld(t testing.TB, accel string, change func(*libvirt.Config)) *world {
+	t.Helper()
+	return worldOf(t, libvirttest.Options{}, accel, change)
+}
+
+func worldOf(t testing.TB, o libvirttest.Options, accel string,
+	change func(*libvirt.Config)) *world {
+	t.Helper()
+	if why := libvirttest.Missing(); why != "" {
+		t.Skip(why)
+	}
+	if _, err := os.Stat("/dev/kvm"); accel == domxml.KVM && err != nil {
+		t.Skipf("no KVM here: %v", err)
+	}
+	w := &world{Lab: libvirttest.Shared(t, o), t: t, accel: accel, dir: t.TempDir(),
+		hosts: map[name]*libvirt.Host{}, change: change, ears: map[vmid]*ear{},
+		params: map[string]guest.Params{}, roms: map[guest.Params]string{}}
+	t.Cleanup(w.close)
+	for _, n := range []name{hosta, hostb} {
+		if _, err := w.open(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func (w *world) config(n name) libvirt.Config {
+	c := libvirt.Config{Name: n, Dir: filepath.Join(w.dir, string(n)), URI: w.URI(string(n)),
+		Peer: w.PeerURI(string(n)), Memory: 4 * hypervisor.GiB, CPUs: 64, Accelerator: w.accel,
+		DebugDir: "/run", Timeout: 30 * time.Second, KeepAlive: time.Second,
+		Grace: 500 * time.Millisecond,
+		Reach: func(peer string) string {
+			for _, h := range []name{hosta, hostb} {
+				if peer == w.PeerURI(string(h)) {
+					return w.URI(string(h))
+				}
+			}
+			return peer
+		}}
+	if w.change != nil {
+		w.change(&c)
+	}
+	return c
+}
+
+// open opens a host, again if it was open before.
+func (w *world) open(n name) (hypervisor.Hypervisor, error) {
+	if old := w.hosts[n]; old != nil {
+		delete(w.hosts, n)
+		if err := old.Close(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	h, err := libvirt.New(ctx, w.config(n))
+	if err != nil {
+		return nil, err
+	}
+	w.hosts[n] = h
+	return &heard{h, w}, nil
+}
+
+func (w *world) host(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w} }
+
+func (w *world) close() {
+	for _, h := range w.hosts {
+		if err := h.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+	for _, e := range w.ears {
+		e.stop()
+	}
+}
+
+// vm describes a VM whose guest does what p says.
+func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.roms[p] == "" {
+		w.roms[p] = w.Guest(w.t, p)
+		w.params[w.roms[p]] = p
+	}
+	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(p)) * mib, CPUs: 1,
+		Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: w.roms[p], DebugPort: 0xe9}}
+}
+
+// domain is the name of a VM in libvirt.
+func domainOf(id vmid) string {
+	n, err := domxml.NameOf("", id)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// hear listens to a guest that is about to be started anew.
+func (w *world) hear(id vmid) error {
+	w.mu.Lock()
+	old := w.ears[id]
+	delete(w.ears, id)
+	w.mu.Unlock()
+	if old != nil {
+		old.stop()
+	}
+	p, stop, err := w.Hear(w.hosts[hosta].DebugSocket(id))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.ears[id] = &ear{p, stop}
+	w.mu.Unlock()
+	return nil
+}
+
+func (w *world) pulse(id vmid) *guest.Pulse {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.ears[id]; e != nil {
+		return e.pulse
+	}
+	return nil
+}
+
+// alive answers on which host the guest beats.
+func (w *world) alive(id vmid) ([]name, error) {
+	p := w.pulse(id)
+	if p == nil {
+		return nil, nil
+	}
+	before := p.Rhythm()
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Beats >= before.Beats+3 })
+	if err != nil {
+		return nil, nil // it stands
+	}
+	r := p.Rhythm()
+	return []name{name(libvirttest.HostOf(r.From))}, r.Check()
+}
+
+// verify reads all of the memory of a guest, unless it moves: then it cannot be
+// stopped, and its heartbeats have to do.
+func (w *world) verify(n name, id vmid) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	p := w.pulse(id)
+	if p == nil {
+		return fmt.Errorf("nobody listens to %s", id)
+	}
+	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
+		return fmt.Errorf("the guest does not come up: %w", err)
+	}
+	if err := p.Rhythm().Check(); err != nil {
+		return err
+	}
+	d, err := w.hosts[n].Domain(ctx, id)
+	if err != nil {
+		return err
+	}
+	if d.Job != "" {
+		if j, err := w.hosts[n].Progress(ctx, d.Job); err != nil || !j.Status.Final() {
+			return err
+		}
+	}
+	w.mu.Lock()
+	params := w.params[d.VM.Hardware.Firmware]
+	w.mu.Unlock()
+	return w.Verify(w.t, string(n), domainOf(id), params)
+}
+
+func (w *world) signal(n name, id vmid, s syscall.Signal) error {
+	pid, err := w.QEMU(string(n), domainOf(id))
+	if err != nil {
+		return nil // it has none
+	}
+	return syscall.Kill(pid, s)
+}
+
+// restart takes the power from a host and gives it back.
+func (w *world) restart(n name) (hypervisor.Hypervisor, error) {
+	w.PowerOff(string(n))
+	w.PowerOn(string(n))
+	return w.open(n)
+}
+
+// A heard host listens to every guest that is started on it.
+type heard struct {
+	*backend
+	world *world
+}
+
+// Do implements hypervisor.Hypervisor.
+func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
+	start, starts := c.(hypervisor.Start)
+	if !starts || start.VM.Hardware == nil || start.VM.Hardware.DebugPort == 0 || ctx.Err() != nil {
+		return h.backend.Do(ctx, id, c)
+	}
+	h.world.starts.Lock()
+	defer h.world.starts.Unlock()
+	d, err := h.backend.Domain(ctx, id)
+	if err == nil && !d.State.HoldsState() && d.State != hypervisor.HandedOver &&
+		d.State != hypervisor.Receiving {
+		if err := h.world.hear(id); err != nil {
+			return err
+		}
+	}
+	if err := h.backend.Do(ctx, id, c); err != nil {
+		return err
+	}
+	p := h.world.pulse(id)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
+}

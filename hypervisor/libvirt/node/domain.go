@@ -1,0 +1,233 @@
+//go:build linux && libvirt_dlopen
+
+package node
+
+import (
+	"context"
+	"sync"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// A Domain is a VM on this host, or the place for one.
+type Domain struct {
+	Node *Node
+	ID   hypervisor.VMID
+	Name string // in libvirt
+
+	turn chan struct{} // held by who changes the domain
+	kick chan struct{} // wakes settle
+
+	// Node.mu guards these.
+
+	refs    int  // who holds or awaits the turn
+	settles bool // a goroutine does what is due
+
+	mu       sync.Mutex
+	rec      *journal.Domain  // replaced, never changed; nil: nothing is kept of it
+	call     *Call            // that asked libvirt to migrate, if we did
+	sent     hypervisor.Bytes // in the present migration, at most
+	stats    *virt.JobStats   // of the last migration, as libvirt told at its end
+	rebooted bool
+	xml      string // that facts were read from
+	facts    domxml.Facts
+}
+
+// Hold takes the turn to change a VM, and returns what gives it back.
+func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+	name, err := domxml.NameOf(n.Namespace, vm)
+	if err != nil {
+		return nil, nil, fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host was closed")
+	}
+	n.Running.Add(1) // whoever has a turn is waited for
+	d := n.domains[vm]
+	if d == nil {
+		d = n.domain(vm, name, nil)
+		n.domains[vm] = d
+	}
+	d.refs++
+	n.mu.Unlock()
+	leave := func() {
+		n.mu.Lock()
+		if d.refs--; d.refs == 0 && d.Record() == nil && !d.settles {
+			delete(n.domains, vm)
+		}
+		n.mu.Unlock()
+		n.Running.Done()
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return d, func() { <-d.turn; leave() }, nil
+	case <-n.Life.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host is being closed")
+	case <-ctx.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient,
+			"wait for another operation on it: %w", ctx.Err())
+	}
+}
+
+// Record returns what is kept of the domain; nil is nothing. It must not be changed.
+func (d *Domain) Record() *journal.Domain {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rec
+}
+
+// Put changes what is kept of the domain. The caller holds the turn.
+func (d *Domain) Put(durable bool, change func(*journal.Domain)) error {
+	next := journal.Domain{VM: hypervisor.VM{ID: d.ID}, Name: d.Name}
+	if old := d.Record(); old != nil {
+		next = *old
+	}
+	change(&next)
+	if err := d.Node.Journal.Put(&next, durable); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+	}
+	d.mu.Lock()
+	d.rec = &next
+	d.mu.Unlock()
+	return nil
+}
+
+// PutJob changes what is kept of the job that the domain names. The caller holds the
+// turn.
+func (d *Domain) PutJob(durable bool, change func(*journal.Job)) error {
+	next := *d.Node.Job(d.Record().Job)
+	change(&next)
+	return d.Node.PutJob(&next, durable)
+}
+
+// Remove forgets the domain. The caller holds the turn.
+func (d *Domain) Remove() error {
+	if err := d.Node.Journal.Remove(d.ID); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+	}
+	d.mu.Lock()
+	d.rec, d.call, d.stats = nil, nil, nil
+	d.mu.Unlock()
+	d.Node.Unreserve(d.ID)
+	return nil
+}
+
+// Found is a domain as it was found: what is kept of it and of its job, and what
+// libvirt shows.
+type Found struct {
+	Rec   *journal.Domain // nil: nothing is kept
+	Job   *journal.Job    // that the record names, or nil
+	Sight Sight
+	State hypervisor.DomainState
+	VM    hypervisor.VM
+}
+
+// Find looks at the domain.
+func (d *Domain) Find(ctx context.Context) (Found, error) {
+	s, err := d.See(ctx)
+	if err != nil {
+		return Found{}, err
+	}
+	return d.found(s), nil
+}
+
+func (d *Domain) found(s Sight) Found {
+	f := Found{Rec: d.Record(), Sight: s}
+	if f.Rec != nil {
+		f.Job = d.Node.Job(f.Rec.Job)
+	}
+	f.State, f.VM = life.State(f.Rec, f.Job, s.Look), d.vm(s)
+	return f
+}
+
+// Conflict says that the present state is in the way.
+func (f Found) Conflict() error {
+	if f.Job != nil && f.Job.Stage.Live() {
+		return fault.Refuse(hypervisor.Conflict, "it is %v for job %s", f.State, f.Job.ID)
+	}
+	return fault.Refuse(hypervisor.Conflict, "it is %v", f.State)
+}
+
+// Unresolved reports whether the VM may run elsewhere.
+func (f Found) Unresolved() bool {
+	switch {
+	case f.Rec != nil && f.Rec.Unresolved:
+		return true
+	case f.Sight.Run != life.ShutoffMigrated:
+		return false
+	case f.Job == nil || f.Job.Role != journal.Source:
+		return true // somebody else has migrated it away
+	}
+	return f.Job.Stage == journal.Kept || f.Job.Stage == journal.Resumed
+}
+
+// Answer is what the host says of the domain.
+func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+	f, err := d.Find(ctx)
+	if err != nil {
+		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
+	}
+	answer := hypervisor.Domain{VM: f.VM, State: f.State}
+	if f.State == hypervisor.Absent {
+		answer.VM = hypervisor.VM{ID: d.ID}
+		return answer, nil
+	}
+	answer.Unresolved, answer.Job = f.Unresolved(), f.Sight.Mark.Job
+	if f.Rec != nil {
+		answer.DirtyRate, answer.Measured = f.Rec.DirtyRate, f.Rec.Measured
+		if f.Rec.Job != "" {
+			answer.Job = f.Rec.Job
+		}
+	}
+	return answer, nil
+}
+
+// Do does something to the domain in libvirt. What is not there answers NotFound.
+func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error {
+	return d.Node.Conn.Act(ctx, func(c *virt.Connect) error {
+		dom, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dom.Free() }()
+		return act(dom)
+	})
+}
+
+// hear keeps what an event tells that nobody can ask for later.
+func (d *Domain) hear(e virt.Event) {
+	if e.What == virt.Rebooted {
+		d.SetRebooted(true)
+	}
+	if e.What != virt.JobCompleted || e.Job == nil || e.Job.Operation != virt.MigrationOut {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats = e.Job
+}
+
+// SetRebooted notes whether the guest has booted anew since it was asked to.
+func (d *Domain) SetRebooted(has bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rebooted = has
+}
+
+// Stats returns what libvirt told at the end of the last migration, or nil.
+func (d *Domain) Stats() *virt.JobStats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stats
+}

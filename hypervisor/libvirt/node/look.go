@@ -1,0 +1,190 @@
+//go:build linux && libvirt_dlopen
+
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+)
+
+// A Sight is what libvirt shows of a domain at one moment.
+type Sight struct {
+	life.Look
+	UUID  string
+	XML   string // of what runs, or of the definition
+	Stats virt.JobStats
+	Mark  domxml.Mark
+	// Bars is the UUID of a tombstone that bars the domain's name; "" is none.
+	Bars string
+}
+
+// runsBy are libvirt's pairs of state and reason in our words. What is not listed
+// has the word of its state.
+var runsBy = map[[2]int]life.Run{
+	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_MIGRATED)}: life.RunsMigrated,
+	{int(libvirt.DOMAIN_RUNNING),
+		int(libvirt.DOMAIN_RUNNING_MIGRATION_CANCELED)}: life.RunsCancelled,
+	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_POSTCOPY)}: life.RunsPostCopy,
+	{int(libvirt.DOMAIN_RUNNING),
+		int(libvirt.DOMAIN_RUNNING_POSTCOPY_FAILED)}: life.RunsPostCopyFailed,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_USER)}:        life.PausedUser,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_MIGRATION)}:   life.PausedMigration,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_POSTCOPY)}:    life.PausedPostCopy,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_STARTING_UP)}: life.PausedStarting,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_UNKNOWN)}:     life.PausedUnknown,
+	{int(libvirt.DOMAIN_PAUSED),
+		int(libvirt.DOMAIN_PAUSED_POSTCOPY_FAILED)}: life.PausedPostCopyFailed,
+	{int(libvirt.DOMAIN_PAUSED),
+		int(libvirt.DOMAIN_PAUSED_SHUTTING_DOWN)}: life.ShuttingDown,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_UNKNOWN)}:  life.ShutoffUnknown,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_CRASHED)}:  life.ShutoffCrashed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_DAEMON)}:   life.ShutoffCrashed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_FAILED)}:   life.ShutoffFailed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_MIGRATED)}: life.ShutoffMigrated,
+}
+
+var runsByState = map[libvirt.DomainState]life.Run{
+	libvirt.DOMAIN_NOSTATE:     life.PausedUnknown,
+	libvirt.DOMAIN_RUNNING:     life.Runs,
+	libvirt.DOMAIN_BLOCKED:     life.Runs,
+	libvirt.DOMAIN_PAUSED:      life.PausedTrouble,
+	libvirt.DOMAIN_SHUTDOWN:    life.ShuttingDown,
+	libvirt.DOMAIN_SHUTOFF:     life.ShutoffClean,
+	libvirt.DOMAIN_CRASHED:     life.PausedTrouble,
+	libvirt.DOMAIN_PMSUSPENDED: life.PausedTrouble,
+}
+
+// runOf puts a state and its reason into our words.
+func runOf(state libvirt.DomainState, reason int) life.Run {
+	if r, ok := runsBy[[2]int{int(state), reason}]; ok {
+		return r
+	}
+	return runsByState[state]
+}
+
+// look shows a domain by its name. A domain that is being received has no figures to
+// ask for, and libvirt would log that somebody did.
+func look(c *virt.Connect, name string, figures bool) (Sight, error) {
+	dom, err := c.LookupDomainByName(name)
+	if absent(err) {
+		return Sight{}, nil
+	}
+	if err != nil {
+		return Sight{}, err
+	}
+	defer func() { _ = dom.Free() }()
+	s, err := sightOf(dom, figures)
+	if absent(err) { // it went in between
+		return Sight{}, nil
+	}
+	return s, err
+}
+
+func absent(err error) bool { return errors.Is(err, libvirt.ERR_NO_DOMAIN) }
+
+// sightOf shows a domain.
+func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
+	var s Sight
+	uuid, err := dom.GetUUIDString()
+	if err != nil {
+		return s, err
+	}
+	s.UUID = uuid
+	if s.XML, err = dom.GetXMLDesc(0); err != nil {
+		return s, err
+	}
+	state, reason, err := dom.GetState()
+	if err != nil {
+		return s, err
+	}
+	if bars(s.XML) {
+		return Sight{Bars: s.UUID}, nil
+	}
+	s.Run = runOf(state, reason)
+	if s.Defined, err = dom.IsPersistent(); err != nil {
+		return s, err
+	}
+	if text, err := dom.GetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, domxml.MarkURI,
+		libvirt.DOMAIN_AFFECT_CURRENT); err == nil {
+		s.Mark, _ = domxml.ParseMark(text) // a mark that cannot be read is none
+		s.Job = s.Mark.Job
+	}
+	if figures && s.Run.Alive() {
+		s.sends(dom)
+	}
+	return s, nil
+}
+
+// sends adds what libvirt says of a migration under way. Of one that comes in it says
+// nothing, by an error.
+func (s *Sight) sends(dom *libvirt.Domain) {
+	info, err := dom.GetJobStats(0)
+	if err != nil || info.Type == libvirt.DOMAIN_JOB_NONE {
+		return
+	}
+	s.Stats = virt.JobStatsOf(*info)
+	s.Sends = s.Stats.Operation == virt.MigrationOut
+	s.Aborted = s.Sends && (info.Type == libvirt.DOMAIN_JOB_CANCELLED ||
+		info.Type == libvirt.DOMAIN_JOB_FAILED)
+	s.Moving = s.Sends && s.Stats.MemoryProcessed > 0
+}
+
+// See looks at the domain now.
+func (d *Domain) See(ctx context.Context) (Sight, error) {
+	figures := true
+	if rec := d.Record(); rec != nil {
+		figures = !d.Node.Job(rec.Job).Receives()
+	}
+	s, err := virt.Ask(ctx, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
+		return look(c, d.Name, figures)
+	})
+	if err != nil {
+		return s, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Rebooted = d.rebooted
+	s.Moving = s.Moving || s.Sends && d.sent > 0
+	if d.call != nil {
+		s.Call = d.call.state()
+	}
+	s.Early = time.Since(d.Node.began()) < d.Node.Grace
+	return s, nil
+}
+
+// SeeAt looks at a domain of another host.
+func SeeAt(ctx context.Context, peer *virt.Conn, name string) (Sight, error) {
+	return virt.Ask(ctx, peer, func(c *virt.Connect) (Sight, error) { return look(c, name, true) })
+}
+
+// VM says what the domain is made of: what was asked for, where libvirt agrees.
+func (d *Domain) vm(s Sight) hypervisor.VM {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	asked := s.Mark.VM
+	if d.rec != nil {
+		asked = d.rec.VM
+	}
+	if s.XML == "" {
+		return asked
+	}
+	if d.xml != s.XML {
+		facts, err := domxml.Read(s.XML, d.Node.Settings)
+		if err != nil { // libvirt wrote it: then what was asked has to do
+			return asked
+		}
+		d.xml, d.facts = s.XML, facts
+	}
+	if asked.ID == "" {
+		return d.facts.VM
+	}
+	return domxml.Reconcile(asked, d.facts)
+}

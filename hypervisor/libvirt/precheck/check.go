@@ -1,0 +1,323 @@
+//go:build linux && libvirt_dlopen
+
+// Package precheck asks, before a byte moves, what is in the way of a migration: of the
+// domain, of its target's libvirtd, and of the target itself.
+//
+// It decides nothing about errors: what a libvirtd refuses is a reason, what it does
+// not answer is an error.
+package precheck
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"path"
+	"strconv"
+	"sync/atomic"
+
+	"libvirt.org/go/libvirt"
+	lx "libvirt.org/go/libvirtxml"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/blockers"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+)
+
+// reasons are collected: all of them matter.
+type reasons []hypervisor.Reason
+
+func (r *reasons) add(check, need, have string) {
+	*r = append(*r, hypervisor.Reason{Check: check, Need: need, Have: have})
+}
+
+// Lacks asks the libvirtd of a target what it lacks for a VM.
+func Lacks(ctx context.Context, d *node.Domain, vm hypervisor.VM) ([]hypervisor.Reason, error) {
+	h := hypervisor.Hardware{}
+	if vm.Hardware != nil {
+		h = *vm.Hardware
+	}
+	settings := d.Node.Settings
+	return virt.Ask(ctx, d.Node.Conn, func(c *virt.Connect) ([]hypervisor.Reason, error) {
+		var why reasons
+		_, err := c.GetDomainCapabilities(settings.Emulator, "x86_64", h.Machine, settings.Type, 0)
+		if err != nil && virt.Classify(err) != hypervisor.Unknown {
+			why.add("machine", settings.Type+" "+h.Machine, "not known here")
+		} else if err != nil {
+			return nil, err
+		}
+		if other, err := c.LookupDomainByUUIDString(domxml.UUIDOf(vm.ID)); err == nil {
+			if name, err := other.GetName(); err == nil && name != d.Name {
+				why.add("uuid", domxml.UUIDOf(vm.ID), "taken by domain "+name)
+			}
+			_ = other.Free()
+		}
+		for _, disk := range h.Disks {
+			if !disk.Local() && !present(c, disk.Path) {
+				why.add("disk "+disk.Name, disk.Path, "no such file here")
+			}
+		}
+		if h.Firmware != "" && !present(c, h.Firmware) {
+			why.add("firmware", h.Firmware, "no such file here")
+		}
+		if free, known := freePages(c, h.Hugepages); known && free < vm.Memory {
+			why.add("hugepages of "+h.Hugepages.String(), vm.Memory.String(), free.String())
+		}
+		return why, nil
+	})
+}
+
+// probes numbers the pools that are made to look into a directory.
+var probes atomic.Uint64
+
+// probeName is the storage pool that exists while a directory is looked into.
+const probeName = "godwit-probe"
+
+// present reports whether a host has a file, through libvirt: the host may be far
+// away. Where libvirt cannot tell, the file counts as there.
+func present(c *virt.Connect, file string) bool {
+	dir := path.Dir(file)
+	pool, err := c.LookupStoragePoolByTargetPath(dir)
+	if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) {
+		text, errXML := (&lx.StoragePool{Type: "dir", Name: probeName + "-" + strconv.FormatUint(
+			probes.Add(1), 10), Target: &lx.StoragePoolTarget{Path: dir}}).Marshal()
+		if errXML != nil {
+			return true
+		}
+		pool, err = c.StoragePoolCreateXML(text, 0)
+		if err != nil {
+			return virt.Classify(err) == hypervisor.Unsupported // a directory that is not there
+		}
+		defer func() { _ = pool.Destroy() }()
+	}
+	if err != nil {
+		return true
+	}
+	defer func() { _ = pool.Free() }()
+	vol, err := pool.LookupStorageVolByName(path.Base(file))
+	if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
+		if pool.Refresh(0) == nil {
+			vol, err = pool.LookupStorageVolByName(path.Base(file))
+		}
+	}
+	if err == nil {
+		_ = vol.Free()
+	}
+	return !errors.Is(err, libvirt.ERR_NO_STORAGE_VOL)
+}
+
+// freePages returns how much memory in pages of a size is free; known is false when
+// ordinary pages will do, or libvirt does not tell.
+func freePages(c *virt.Connect, size hypervisor.Bytes) (free hypervisor.Bytes, known bool) {
+	if size == 0 {
+		return 0, false
+	}
+	pages, err := c.GetFreePages([]uint64{uint64(size / hypervisor.KiB)}, 0, 64, 0)
+	if err != nil {
+		pages, err = c.GetFreePages([]uint64{uint64(size / hypervisor.KiB)}, 0, 1, 0)
+	}
+	for _, n := range pages {
+		free += hypervisor.Bytes(n) * size
+	}
+	return free, err == nil
+}
+
+// Obstacles says what is in the way of sending a domain: what it is made of, and what
+// its target's libvirtd says to it.
+func Obstacles(ctx context.Context, d *node.Domain, f node.Found, t address.Target) (
+	[]hypervisor.Reason, error) {
+	resting := f.State == hypervisor.Shutoff
+	why := reasons{}
+	if resting {
+		saved := false
+		err := d.Do(ctx, func(dom *libvirt.Domain) (err error) {
+			saved, err = dom.HasManagedSaveImage(0)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if saved {
+			why.add("saved state", "none: it does not move with the definition",
+				"a managed save: start the VM, or remove it with virsh managedsave-remove")
+		}
+	} else {
+		found, err := blockers.Of(f.Sight.XML, d.Node.Settings)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range found {
+			if b.Weight == blockers.Forbidden {
+				why.add(b.Check+" at "+b.Path, b.Need, b.Have)
+			}
+		}
+	}
+	peer, err := d.Node.Reach(ctx, t.Peer)
+	if err != nil {
+		return nil, err
+	}
+	cpu, err := cpuOf(ctx, d, f)
+	if err != nil {
+		return nil, err
+	}
+	far, err := virt.Ask(ctx, peer, func(c *virt.Connect) ([]hypervisor.Reason, error) {
+		return farther(c, d.Name, f.Sight, cpu)
+	})
+	return append(why, far...), err
+}
+
+// A guestCPU is what a guest needs of the processor at its target.
+type guestCPU struct {
+	xml     string // empty: nothing that could be missing
+	machine string
+	// whole: it sees the processor as it is.
+	whole bool
+}
+
+// cpuOf returns what the guest needs. Where QEMU translates, nothing is needed.
+func cpuOf(ctx context.Context, d *node.Domain, f node.Found) (guestCPU, error) {
+	var dom lx.Domain
+	if !f.Sight.Run.Alive() || d.Node.Settings.Type != domxml.KVM {
+		return guestCPU{}, nil
+	}
+	return virt.Ask(ctx, d.Node.Conn, func(c *virt.Connect) (guestCPU, error) {
+		handle, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return guestCPU{}, err
+		}
+		defer func() { _ = handle.Free() }()
+		text, err := handle.GetXMLDesc(libvirt.DOMAIN_XML_MIGRATABLE)
+		if err != nil {
+			return guestCPU{}, err
+		}
+		if err := dom.Unmarshal(text); err != nil || dom.CPU == nil || dom.OS == nil ||
+			dom.OS.Type == nil || dom.Type != domxml.KVM {
+			return guestCPU{}, nil
+		}
+		g := guestCPU{machine: dom.OS.Type.Machine, whole: dom.CPU.Mode == "host-passthrough"}
+		if !g.whole {
+			text, err := xml.Marshal(dom.CPU)
+			g.xml = string(text)
+			return g, err
+		}
+		caps, err := c.GetCapabilities()
+		if err != nil {
+			return g, err
+		}
+		g.xml, err = hostCPU(caps)
+		return g, err
+	})
+}
+
+// hostCPU returns the processor in a host's capabilities.
+func hostCPU(capabilities string) (string, error) {
+	var caps lx.Caps
+	if err := caps.Unmarshal(capabilities); err != nil || caps.Host.CPU == nil {
+		return "", err
+	}
+	text, err := xml.Marshal(caps.Host.CPU)
+	return string(text), err
+}
+
+// farther asks the target's libvirtd what it says to the domain.
+func farther(c *virt.Connect, own string, s node.Sight, cpu guestCPU) (
+	[]hypervisor.Reason, error) {
+	var why reasons
+	for _, look := range []func() (*libvirt.Domain, error){
+		func() (*libvirt.Domain, error) { return c.LookupDomainByName(own) },
+		func() (*libvirt.Domain, error) { return c.LookupDomainByUUIDString(s.UUID) },
+	} {
+		other, err := look()
+		if errors.Is(err, libvirt.ERR_NO_DOMAIN) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, errName := other.GetName()
+		uuid, errUUID := other.GetUUIDString()
+		_ = other.Free()
+		if err := errors.Join(errName, errUUID); err != nil {
+			return nil, err
+		}
+		if name != own || uuid != s.UUID {
+			why.add("name and uuid", own+" "+s.UUID+" free at the target",
+				"domain "+name+" "+uuid)
+			break
+		}
+		why.add("name and uuid", own+" free at the target", "the same domain is there")
+		break
+	}
+	for _, uuid := range secrets(s.XML) {
+		secret, err := c.LookupSecretByUUIDString(uuid)
+		if errors.Is(err, libvirt.ERR_NO_SECRET) {
+			why.add("secret", uuid, "not at the target: define it there with virsh secret-define")
+			continue
+		}
+		if err == nil {
+			_ = secret.Free()
+		}
+	}
+	if fits, err := compare(c, cpu); err != nil || !fits {
+		why.add("cpu", "the features of the guest's processor", "a target that lacks some of them")
+		return why, err
+	}
+	return why, nil
+}
+
+// compare asks a target whether a guest's processor can be had there.
+func compare(c *virt.Connect, cpu guestCPU) (bool, error) {
+	if cpu.xml == "" {
+		return true, nil
+	}
+	var result libvirt.CPUCompareResult
+	var err error
+	if cpu.whole {
+		result, err = c.CompareCPU(cpu.xml, 0)
+	} else {
+		result, err = c.CompareHypervisorCPU("", "x86_64", cpu.machine, domxml.KVM, cpu.xml, 0)
+	}
+	if err != nil && virt.Classify(err) == hypervisor.Unsupported {
+		return true, nil // it cannot tell, and libvirt will ask again
+	}
+	return result != libvirt.CPU_COMPARE_INCOMPATIBLE, err
+}
+
+// secrets returns the UUIDs of the secrets that the disks of a domain need.
+func secrets(text string) []string {
+	var dom lx.Domain
+	if err := dom.Unmarshal(text); err != nil || dom.Devices == nil {
+		return nil // libvirt asks again
+	}
+	var uuids []string
+	add := func(s *lx.DomainDiskSecret) {
+		if s != nil && s.UUID != "" {
+			uuids = append(uuids, s.UUID)
+		}
+	}
+	encryption := func(e *lx.DomainDiskEncryption) {
+		if e != nil {
+			for i := range e.Secrets {
+				add(&e.Secrets[i])
+			}
+		}
+	}
+	auth := func(a *lx.DomainDiskAuth) {
+		if a != nil {
+			add(a.Secret)
+		}
+	}
+	for _, disk := range dom.Devices.Disks {
+		encryption(disk.Encryption)
+		auth(disk.Auth)
+		if disk.Source != nil {
+			encryption(disk.Source.Encryption)
+			if n := disk.Source.Network; n != nil {
+				auth(n.Auth)
+			}
+		}
+	}
+	return uuids
+}

@@ -1,0 +1,199 @@
+//go:build linux && libvirt_dlopen
+
+package transfer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// Adjust changes a job that this host sends. The caller holds the domain's turn.
+func Adjust(ctx context.Context, of *node.Domain, id hypervisor.JobID,
+	a hypervisor.Adjustment) error {
+	d := move{of}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return err
+	}
+	j := d.Node.Job(id)
+	status := j.Last.Status
+	if f.Job != nil && f.Job.ID == id {
+		j, status = f.Job, life.Status(f.Job, f.Sight.Look)
+	}
+	switch a := a.(type) {
+	case hypervisor.Cancel:
+		return d.cancel(ctx, f, status)
+	case hypervisor.SwitchOver:
+		return node.Need(Abilities, hypervisor.CanHoldSwitchOver)
+	case hypervisor.StartPostCopy:
+		return d.startPostCopy(ctx, f, j, status)
+	case hypervisor.Recover:
+		return d.recover(ctx, f, a.Address, status)
+	case hypervisor.PauseGuest:
+		return d.pauseGuest(ctx, f, status)
+	case hypervisor.SetDowntime:
+		if a.Limit <= 0 {
+			return fault.Refuse(hypervisor.Invalid, "a downtime of %v", a.Limit)
+		}
+		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
+			return dom.MigrateSetMaxDowntime(downtime(a.Limit), 0)
+		})
+	case hypervisor.SetBandwidth:
+		if a.Limit < 0 {
+			return fault.Refuse(hypervisor.Invalid, "a bandwidth of %v", a.Limit)
+		}
+		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
+			return dom.MigrateSetMaxSpeed(bandwidth(a.Limit), 0)
+		})
+	case nil:
+		return fault.Refuse(hypervisor.Invalid, "no adjustment")
+	}
+	return fault.Refuse(hypervisor.Unsupported, "%T", a)
+}
+
+// over refuses what comes too late.
+func over(status hypervisor.JobStatus) error {
+	if status.Final() || status == hypervisor.JobBroken {
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	}
+	return nil
+}
+
+// cancel ends the job. It is noted first, and libvirt is told until it hears: it
+// cannot be told before it has begun.
+func (d move) cancel(ctx context.Context, f node.Found, status hypervisor.JobStatus) error {
+	switch {
+	case status == hypervisor.JobFailed || status == hypervisor.JobCancelled:
+		return nil
+	case f.Sight.Run == life.PausedPostCopy || f.Sight.Run == life.PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "the target runs, and lacks memory that is here")
+	case status == hypervisor.JobSwitching:
+		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	}
+	if err := over(status); err != nil {
+		return err
+	}
+	if !f.Job.Cancelled {
+		if err := d.PutJob(true, func(j *journal.Job) { j.Cancelled = true }); err != nil {
+			return err
+		}
+	}
+	if !f.Sight.Sends {
+		return nil
+	}
+	err := d.abort(ctx)
+	if errors.Is(err, hypervisor.Conflict) { // it has just ended, or not begun
+		return nil
+	}
+	return err
+}
+
+func (d move) startPostCopy(ctx context.Context, f node.Found, j *journal.Job,
+	status hypervisor.JobStatus) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	switch {
+	case !j.Options.PostCopy:
+		return fault.Refuse(hypervisor.Invalid, "the job was begun without PostCopy")
+	case f.Sight.Run == life.PausedPostCopy:
+		return nil
+	case status != hypervisor.JobActive:
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	}
+	if !j.PostCopied {
+		if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
+			return err
+		}
+	}
+	err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.MigrateStartPostCopy(0) })
+	if j.PostCopied && fault.Kind(err) != hypervisor.Transient {
+		return nil // it was begun before, and is under way
+	}
+	return err
+}
+
+// recover has libvirt connect a broken post-copy anew.
+func (d move) recover(ctx context.Context, f node.Found, to hypervisor.Address,
+	status hypervisor.JobStatus) error {
+	t, err := address.Parse(to)
+	switch {
+	case status != hypervisor.JobBroken || f.Sight.Run != life.PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	case err != nil:
+		return fault.Refuse(hypervisor.Invalid, "%w", err)
+	case t.Job != f.Job.ID:
+		return fault.Refuse(hypervisor.Invalid, "the address is for job %s", t.Job)
+	}
+	flags := flagsOf(f.Job, t) | libvirt.MIGRATE_POSTCOPY_RESUME
+	if f.Sight.Defined {
+		flags |= libvirt.MIGRATE_PERSIST_DEST
+	}
+	if d.Node.TLS {
+		flags |= libvirt.MIGRATE_TLS
+	}
+	err = d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Sending, hypervisor.JobActive
+	})
+	if err == nil {
+		err = d.Put(true, func(r *journal.Domain) { r.Unresolved = false })
+	}
+	if err != nil {
+		return err
+	}
+	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
+		return reconnect(dom, t.Peer, flags)
+	})
+}
+
+// notices is how long QEMU may take to notice that its connection is lost. libvirt may
+// have noticed before, on a connection of its own, and then refuses to recover.
+const notices = 20 * time.Second
+
+// reconnect asks libvirt to recover a post-copy until it does.
+func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags) error {
+	for end := time.Now().Add(notices); ; time.Sleep(50 * time.Millisecond) {
+		err := dom.MigrateToURI3(peer, &libvirt.DomainMigrateParameters{}, flags)
+		if !errors.Is(err, libvirt.ERR_OPERATION_INVALID) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (d move) pauseGuest(ctx context.Context, f node.Found, status hypervisor.JobStatus) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	if f.Job.GuestPaused || f.Sight.Run == life.PausedMigration {
+		return nil
+	}
+	if !f.Sight.Sends {
+		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+	}
+	if err := d.PutJob(true, func(j *journal.Job) { j.GuestPaused = true }); err != nil {
+		return err
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
+}
+
+// retune gives libvirt another limit. It takes none before it has begun.
+func (d move) retune(ctx context.Context, f node.Found, status hypervisor.JobStatus,
+	set func(*libvirt.Domain) error) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	if !f.Sight.Sends {
+		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+	}
+	return d.Do(ctx, set)
+}

@@ -1,0 +1,95 @@
+//go:build linux && libvirt_dlopen
+
+package transfer
+
+import (
+	"context"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+)
+
+// Progress answers how a job goes.
+func Progress(ctx context.Context, n *node.Node, id hypervisor.JobID,
+) (hypervisor.Progress, error) {
+	j := n.Job(id)
+	if j == nil {
+		return hypervisor.Progress{Job: id}, nil
+	}
+	of := n.Find(j.VM.ID)
+	if of == nil || j.Last.Status.Final() {
+		return j.Last, nil
+	}
+	d := move{of}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return hypervisor.Progress{}, err
+	}
+	if j = n.Job(id); f.Job == nil || f.Job.ID != id {
+		return j.Last, nil
+	}
+	if j.Last.Status.Final() {
+		return j.Last, nil
+	}
+	p := d.live(j, f.Sight)
+	p.Status, p.Mode = life.Status(j, f.Sight.Look), life.Mode(j, f.Sight.Look)
+	if p.Status == hypervisor.JobSucceeded && j.Role == journal.Source {
+		p = d.final(ctx, f.Sight)
+		p.Status = hypervisor.JobSucceeded
+	}
+	return p, nil
+}
+
+// live is how the job goes while libvirt is at it. What was sent never becomes less.
+func (d move) live(j *journal.Job, s node.Sight) hypervisor.Progress {
+	p := j.Last
+	if j.Role == journal.Source && s.Sends && s.Stats.MemoryTotal > 0 {
+		fill(&p, s.Stats)
+		p.Downtime = 0
+		p.Sent = d.Sent(p.Sent)
+	}
+	return p
+}
+
+// fill puts what libvirt tells of a migration into our terms.
+func fill(p *hypervisor.Progress, s virt.JobStats) {
+	p.Sent = max(p.Sent, s.MemoryProcessed+s.DiskProcessed)
+	p.Iteration = max(p.Iteration, s.Iteration)
+	p.Remaining = min(s.MemoryRemaining, s.MemoryTotal) + s.DiskRemaining
+	p.DirtyRate, p.Bandwidth = s.DirtyRate, s.MemoryBandwidth
+	p.Throttle, p.Downtime = s.Throttle, s.Downtime
+	if s.MemoryProcessed > 0 {
+		p.Iteration = max(p.Iteration, 1)
+	}
+}
+
+// final is how the job went. libvirt keeps the figures of one that succeeded as long
+// as it keeps the domain, and tells them once when it ends.
+func (d move) final(ctx context.Context, s node.Sight) hypervisor.Progress {
+	j := d.Node.Job(d.Record().Job)
+	p := d.live(j, s)
+	p.Sent = d.Sent(p.Sent)
+	p.Mode = life.Mode(j, s.Look)
+	stats := d.Stats()
+	if stats == nil && s.Defined {
+		_ = d.Do(ctx, func(dom *libvirt.Domain) error { // without figures it ended, too
+			info, err := dom.GetJobStats(libvirt.DOMAIN_JOB_STATS_COMPLETED |
+				libvirt.DOMAIN_JOB_STATS_KEEP_COMPLETED)
+			if err == nil && info.Type == libvirt.DOMAIN_JOB_COMPLETED {
+				done := virt.JobStatsOf(*info)
+				stats = &done
+			}
+			return err
+		})
+	}
+	if stats != nil && stats.MemoryTotal > 0 {
+		fill(&p, *stats)
+		p.Remaining = 0
+	}
+	return p
+}

@@ -1,0 +1,196 @@
+//go:build linux && libvirt_dlopen
+
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/precheck"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/storage"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// Receive makes room for a VM and answers where its source finds it. libvirt makes
+// the domain itself when the source comes. The caller holds the domain's turn.
+func Receive(ctx context.Context, of *node.Domain, in hypervisor.Incoming,
+) (hypervisor.Address, error) {
+	d := move{of}
+	n := d.Node
+	if in.Job == "" {
+		return "", fault.Refuse(hypervisor.Invalid, "the job has no name")
+	}
+	if err := n.Check(in.VM); err != nil {
+		return "", err
+	}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return "", err
+	}
+	if old := n.Job(in.Job); old != nil {
+		return d.receiveAgain(f, old, in)
+	}
+	if f.State != hypervisor.Absent {
+		return "", f.Conflict()
+	}
+	if err := d.fits(ctx, in.VM); err != nil {
+		return "", err
+	}
+	if err := n.Reserve(ctx, in.VM); err != nil {
+		return "", err
+	}
+	j := &journal.Job{ID: in.Job, VM: in.VM, Role: journal.Target, Stage: journal.Listening,
+		Hold: in.Hold, Token: rand.Text(), Started: time.Now().UTC().Round(0)}
+	j.Last = hypervisor.Progress{Job: j.ID, Started: j.Started, Total: in.VM.Memory}
+	if err := n.PutJob(j, true); err != nil {
+		n.Unreserve(d.ID)
+		return "", err
+	}
+	err = d.Put(true, func(r *journal.Domain) {
+		*r = journal.Domain{VM: in.VM, Name: d.Name, Job: in.Job}
+	})
+	if err != nil {
+		return "", err
+	}
+	if f.Sight.Bars != "" {
+		if err := d.unbar(ctx); err != nil {
+			return "", err
+		}
+	}
+	return d.here(j), nil
+}
+
+// fits asks libvirt whether it can have such a VM, before anybody sends it.
+func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
+	why, err := precheck.Lacks(ctx, d.Domain, vm)
+	if err != nil {
+		return err
+	}
+	if len(why) > 0 {
+		return fault.Refuse(hypervisor.Invalid, "%w", &hypervisor.Refusal{Reasons: why})
+	}
+	if len(storage.Locals(vm)) == 0 {
+		return nil
+	}
+	return storage.Ensure(ctx, d.Node)
+}
+
+// receiveAgain answers what was answered before, unless something else is asked.
+func (d move) receiveAgain(f node.Found, old *journal.Job, in hypervisor.Incoming,
+) (hypervisor.Address, error) {
+	broken := old.Stage == journal.Arrived && f.Sight.Run == life.RunsPostCopyFailed
+	switch {
+	case old.Role != journal.Target || old.Refused || old.Stage != journal.Listening && !broken:
+		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here", in.Job)
+	case old.VM.ID != d.ID:
+		return "", fault.Refuse(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)
+	case !old.VM.Equal(in.VM) || old.Hold != in.Hold:
+		return "", fault.Refuse(hypervisor.Conflict,
+			"job %s was opened with another description", in.Job)
+	}
+	return d.here(old), nil
+}
+
+// here is the address of a target.
+func (d move) here(j *journal.Job) hypervisor.Address {
+	t := address.Target{Peer: d.Node.Peer, Host: d.Node.Name, Job: j.ID, VM: j.VM, Hold: j.Hold,
+		Token: j.Token}
+	return hypervisor.Address(t.String())
+}
+
+// bar keeps libvirt from receiving the VM: a definition that can never run has its
+// name and another UUID, and libvirt refuses the source that comes. It answers
+// Conflict when libvirt is receiving it already.
+// Source: libvirt 9.0 virdomainobjlist.c (virDomainObjListAddLocked: "domain '%s'
+// already exists with uuid %s").
+func (d move) bar(ctx context.Context) error {
+	xml, err := node.Tombstone(d.Name, d.Node.Settings.Type)
+	if err != nil {
+		return fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	return d.Node.Conn.Act(ctx, func(c *connect) error {
+		dom, err := c.DomainDefineXML(xml)
+		if err != nil {
+			return err
+		}
+		return dom.Free()
+	})
+}
+
+// unbar lets libvirt receive the VM again.
+func (d move) unbar(ctx context.Context) error {
+	return d.Node.Conn.Act(ctx, func(c *connect) error { return node.Unbar(c, d.Name) })
+}
+
+// noteArrival notes that libvirt has begun to receive the VM.
+func (d move) noteArrival() error {
+	return d.PutJob(false, func(j *journal.Job) { j.Seen = true })
+}
+
+// lapse: libvirt took the incoming domain away, which it does only while that has
+// not run. It must not come again.
+func (d move) lapse(ctx context.Context) error {
+	if err := d.bar(ctx); err != nil {
+		return err
+	}
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.Refused, j.Stage = true, journal.Discarded
+		j.Last.Status, j.Last.Error = hypervisor.JobFailed, "the source did not send all of it"
+	})
+	if err != nil {
+		return err
+	}
+	d.Node.Unreserve(d.ID)
+	return d.Remove()
+}
+
+// arrive: the VM is here, and this host's own.
+func (d move) arrive(ctx context.Context, s node.Sight) error {
+	if s.Mark.Autostart && s.Defined {
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.SetAutostart(true) })
+		if err != nil {
+			return err
+		}
+	}
+	postcopy := s.Run == life.RunsPostCopy || s.Run == life.RunsPostCopyFailed
+	err := d.Put(true, func(r *journal.Domain) {
+		r.Ran = s.Run.Alive()
+		r.Crashed = s.Run == life.ShutoffCrashed ||
+			s.Run == life.ShutoffUnknown && !s.Mark.Cold
+	})
+	if err != nil {
+		return err
+	}
+	err = d.PutJob(true, func(j *journal.Job) {
+		j.Stage = journal.Arrived
+		if postcopy {
+			j.PostCopied, j.Last.Mode = true, hypervisor.PostCopy
+			return
+		}
+		j.Last.Status = hypervisor.JobSucceeded
+	})
+	if err == nil {
+		d.Node.Unreserve(d.ID)
+	}
+	return err
+}
+
+// recovered: what a post-copy still lacked has come, or is lost with the domain.
+func (d move) recovered(s node.Sight) error {
+	return d.PutJob(true, func(j *journal.Job) { j.Last.Status = hypervisor.JobSucceeded })
+}
+
+// mark is godwit's own note in a domain.
+func (d move) mark(rec *journal.Domain, j *journal.Job) domxml.Mark {
+	return domxml.Mark{VM: rec.VM, Job: j.ID, Autostart: rec.Autostart, Source: d.Node.Name,
+		From: d.Node.Peer, Cold: j.Cold, Resting: j.Resting}
+}

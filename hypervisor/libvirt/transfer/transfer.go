@@ -1,0 +1,146 @@
+//go:build linux && libvirt_dlopen
+
+// Package transfer moves VMs with libvirt's own migration, and adopts its outcome.
+//
+//	target   Receive → libvirt receives → the guest runs        Discard bars the door
+//	source   Migrate → libvirt sends    → shut off (migrated)   Release undefines
+//
+// Everything is done by who holds the domain's turn, and follows from the journal
+// and from what libvirt shows, so that dying in between does no harm.
+package transfer
+
+import (
+	"context"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+)
+
+// Abilities are what can be done with libvirt 6.0 or newer. A source cannot take a VM
+// back that libvirt's migration has taken away, and libvirt waits for nobody before
+// its switch-over.
+const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanRecover |
+	hypervisor.CanUseChannels | hypervisor.CanCompress | hypervisor.CanXBZRLE |
+	hypervisor.CanEncrypt | hypervisor.CanCopyStorage | hypervisor.CanMoveCold |
+	hypervisor.CanMeasureDirtyRate | hypervisor.CanResize | hypervisor.CanSnapshot |
+	hypervisor.CanAttachDisk
+
+type connect = libvirt.Connect
+
+// A move is a domain that takes part in a migration.
+type move struct{ *node.Domain }
+
+// Step does a step of a migration that is due. The caller holds the domain's turn.
+func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) error {
+	d := move{of}
+	switch step {
+	case life.Send:
+		return d.send(ctx)
+	case life.Abort:
+		return d.abort(ctx)
+	case life.NoteStop:
+		return d.PutJob(true, func(j *journal.Job) { j.Stopped = true })
+	case life.Move:
+		return d.moved(ctx, s)
+	case life.Keep:
+		return d.keep(ctx, s)
+	case life.Strand:
+		return d.strand(ctx, s)
+	case life.NoteArrival:
+		return d.noteArrival()
+	case life.Arrive:
+		return d.arrive(ctx, s)
+	case life.Lapse:
+		return d.lapse(ctx)
+	case life.Recovered:
+		return d.recovered(s)
+	}
+	return nil
+}
+
+// moved: libvirt says that the target has the VM.
+func (d move) moved(ctx context.Context, s node.Sight) error {
+	p := d.final(ctx, s)
+	p.Status, p.Error = hypervisor.JobSucceeded, ""
+	err := d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Moved, p })
+	if err != nil {
+		return err
+	}
+	d.Forget()
+	return d.rests()
+}
+
+// rests notes that the domain runs here no more, and nothing is open about it.
+func (d move) rests() error {
+	d.Node.Unreserve(d.ID)
+	return d.Put(true, func(r *journal.Domain) {
+		r.Ran, r.Unresolved, r.Crashed = false, false, false
+	})
+}
+
+// keep: the migration has ended, and the VM stays here.
+func (d move) keep(ctx context.Context, s node.Sight) error {
+	p := d.final(ctx, s)
+	err := d.ended(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last = journal.Kept, p
+		j.Last.Status, j.Last.Error, j.Last.Downtime = hypervisor.JobFailed, d.Why(), 0
+		if j.Cancelled {
+			j.Last.Status = hypervisor.JobCancelled
+		}
+	})
+	if err == nil {
+		d.Forget()
+		err = d.Put(true, func(r *journal.Domain) { r.Unresolved = false })
+	}
+	return err
+}
+
+// ended gives a VM that stays what a migration takes away.
+func (d move) ended(ctx context.Context) error {
+	if !d.Record().Autostart {
+		return nil
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if defined, err := dom.IsPersistent(); err != nil || !defined {
+			return err
+		}
+		return dom.SetAutostart(true)
+	})
+}
+
+// strand: only the target knows how it ended. What libvirt let run again stands until
+// somebody has asked there.
+func (d move) strand(ctx context.Context, s node.Sight) error {
+	if s.Run.Executes() {
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
+		if err != nil {
+			return err
+		}
+	}
+	p := d.final(ctx, s)
+	err := d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
+	if err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last = journal.Stranded, p
+		j.Last.Status, j.Last.Error = hypervisor.JobBroken, d.Why()
+		if j.Last.Error == "" {
+			j.Last.Error = "libvirt's answer was lost"
+		}
+	})
+}
+
+// abort has libvirt end the migration. That it is not at it, or not any more, the
+// domain tells.
+func (d move) abort(ctx context.Context) error {
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.AbortJob() })
+}
