@@ -2,48 +2,105 @@ package placement
 
 import "slices"
 
-// A filter is one condition on a host. The order of the filters is the order of
-// the reasons; it does not change which hosts are accepted.
-type filter struct {
-	check   string // names the filter in a Reason
-	refuses func(*VM, *Host, Options) bool
-	explain func(*VM, *Host, Options) (need, have string)
+// A Filter is one condition on a host. Package placement/filter has all of them;
+// [Basic] lists those that an [Index] always applies.
+type Filter struct {
+	Name  string // names the filter in a Reason
+	Class Class
+	// Refuses reports whether host cannot take vm.
+	Refuses func(*VM, *Host, Options) bool
+	// Explain says why; it is only asked about a host that is refused.
+	Explain func(*VM, *Host, Options) (need, have string)
+	// Idle reports whether it refuses no host at all this time; nil is never.
+	Idle func(*VM, Options) bool
+	// OfFacts: it looks at nothing of a host but its Facts, so that it needs to
+	// be asked once for all hosts that share them.
+	OfFacts bool
 }
 
-// filters lists all conditions, the cheap ones first. An arm that explains is
-// only asked about a host that its filter refuses.
-var filters = []filter{
-	{"down", hostDown, explainDown},
-	{"closed", hostClosed, explainClosed},
-	{"source", isSource, explainSource},
-	{"avoided", isAvoided, explainAvoided},
-	{"inbound", inboundFull, explainInbound},
-	{"memory", memoryLacks, explainMemory},
-	{"cpus", cpusLack, explainCPUs},
-	{"selector", selectorDiffers, explainSelector},
-	{"taints", taintRepels, explainTaints},
-	{"affinity", affinityFails, explainAffinity},
-	{"apart", groupTaken, explainApart},
+// A Class says what it would take to overrule a filter.
+type Class uint8
+
+// The classes. An operator's force overrules Policy and Capacity, never Physics.
+const (
+	Policy   Class = iota // somebody's wish
+	Capacity              // an amount that runs out
+	Physics               // the VM would not run there
+)
+
+// String names the class.
+func (c Class) String() string {
+	switch c {
+	case Policy:
+		return "policy"
+	case Capacity:
+		return "capacity"
+	case Physics:
+		return "physics"
+	}
+	return "invalid"
 }
+
+// MarshalText stores the class as a word.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// filters lists the basic conditions, the cheap ones first. Their order is the
+// order of the reasons; it does not change which hosts are accepted.
+var filters = []Filter{
+	{"down", Physics, hostDown, explainDown, nil, false},
+	{"closed", Policy, hostClosed, explainClosed, nil, false},
+	{"source", Physics, isSource, explainSource, noSource, false},
+	{"avoided", Policy, isAvoided, explainAvoided, noneAvoided, false},
+	{"inbound", Policy, inboundFull, explainInbound, noLimit, false},
+	{"memory", Capacity, memoryLacks, explainMemory, noMemory, false},
+	{"cpus", Capacity, cpusLack, explainCPUs, noCPUs, false},
+	{"selector", Policy, selectorDiffers, explainSelector, noSelector, false},
+	{"taints", Policy, taintRepels, explainTaints, nil, false},
+	{"affinity", Policy, affinityFails, explainAffinity, noAffinity, false},
+	{"apart", Policy, groupTaken, explainApart, noneApart, false},
+}
+
+// Basic returns the conditions that every [Index] applies, in their order.
+func Basic() []Filter { return slices.Clone(filters) }
 
 // Check returns every reason why host cannot take vm, at most one for each
-// check; none means it can. It allocates nothing for a host that can.
-func Check(vm *VM, host *Host, o Options) []Reason {
+// basic condition; none means it can. It allocates nothing for a host that can.
+func Check(vm *VM, host *Host, o Options) []Reason { return CheckAll(filters, vm, host, o) }
+
+// CheckAll returns every reason of the given filters why host cannot take vm, in
+// their order. It allocates nothing for a host that can.
+func CheckAll(all []Filter, vm *VM, host *Host, o Options) []Reason {
 	var why []Reason
-	for i := range filters {
-		if f := &filters[i]; f.refuses(vm, host, o) {
-			need, have := f.explain(vm, host, o)
-			why = append(why, Reason{Check: f.check, Need: need, Have: have})
+	for i := range all {
+		if f := &all[i]; f.Refuses(vm, host, o) {
+			need, have := f.Explain(vm, host, o)
+			why = append(why, Reason{Check: f.Name, Need: need, Have: have})
 		}
 	}
 	return why
 }
 
+// Active returns the filters that may refuse some host this time. The others
+// need not be asked.
+func Active(all []Filter, vm *VM, o Options) []Filter {
+	active := make([]Filter, 0, len(all))
+	for _, f := range all {
+		if f.Idle == nil || !f.Idle(vm, o) {
+			active = append(active, f)
+		}
+	}
+	return active
+}
+
 // Fits reports whether host can take vm: whether Check has no reason against
 // it. It stops at the first.
-func Fits(vm *VM, host *Host, o Options) bool {
-	for i := range filters {
-		if filters[i].refuses(vm, host, o) {
+func Fits(vm *VM, host *Host, o Options) bool { return FitsAll(filters, vm, host, o) }
+
+// FitsAll reports whether none of the given filters refuses. It stops at the
+// first that does.
+func FitsAll(all []Filter, vm *VM, host *Host, o Options) bool {
+	for i := range all {
+		if all[i].Refuses(vm, host, o) {
 			return false
 		}
 	}
@@ -83,7 +140,8 @@ func inboundFull(_ *VM, host *Host, o Options) bool {
 // never refused for it, not even by a host that is over-committed.
 // Source: Kubernetes v1.34.1 plugins/noderesources/fit.go:595 (fitsRequest).
 func memoryLacks(vm *VM, host *Host, _ Options) bool {
-	return vm.Memory > 0 && vm.Memory > host.FreeMemory()
+	need := vm.Demand()
+	return need > 0 && need > host.FreeMemory()
 }
 
 // cpusLack: the VM needs more CPUs than are free, as memoryLacks.

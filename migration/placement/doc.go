@@ -13,7 +13,19 @@
 //  3. says when the VM is gone from its source ([Index.Leave]),
 //  4. hands in what it learns about a host anew ([Index.Update]).
 //
-// The conditions are those of the Kubernetes scheduler, which places KubeVirt's
+// What is known about hosts beside size and marks, [Facts], and what is taken
+// beside memory and CPUs, [Load], may be left out. What is unknown refuses
+// nobody, unless a VM's [Constraints] ask for it. The packages below build on it:
+//
+//	filter     every condition on a target, by name
+//	weigh      which of the hosts that take a VM is best
+//	choose     a request for a target, its decision, and why
+//	reserve    who holds what while VMs move
+//	topology   NUMA cells, pinned CPUs, pages
+//	aggregate  Nova's language of operators
+//	resource   inventories and devices
+//
+// The basic conditions are those of the Kubernetes scheduler, which places KubeVirt's
 // targets, and two that it lacks: a limit of migrations into one host, and a
 // memory of hosts that have refused the VM. What Kubernetes merely prefers
 // (PreferNoSchedule, soft affinity) is not looked at. The package does no I/O,

@@ -26,7 +26,7 @@ func explainInbound(_ *VM, host *Host, o Options) (need, have string) {
 }
 
 func explainMemory(vm *VM, host *Host, _ Options) (need, have string) {
-	return vm.Memory.String(), host.FreeMemory().String()
+	return vm.Demand().String(), host.FreeMemory().String()
 }
 
 func explainCPUs(vm *VM, host *Host, _ Options) (need, have string) {

@@ -21,7 +21,7 @@ func TestTheOrderOfFiltersIsIrrelevantToAcceptance(t *testing.T) {
 		o := Options{Inbound: few.Draw(t, "inbound")}
 		fits, reasons := true, 0
 		for _, f := range rapid.Permutation(filters).Draw(t, "order") {
-			if f.refuses(vm, host, o) {
+			if f.Refuses(vm, host, o) {
 				fits = false
 				reasons++
 			}
@@ -37,10 +37,10 @@ func TestTheOrderOfFiltersIsIrrelevantToAcceptance(t *testing.T) {
 func TestEachFilterHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range filters {
-		if f.check == "" || seen[f.check] || f.refuses == nil || f.explain == nil {
-			t.Errorf("filter %q is incomplete or repeated", f.check)
+		if f.Name == "" || seen[f.Name] || f.Refuses == nil || f.Explain == nil {
+			t.Errorf("filter %q is incomplete or repeated", f.Name)
 		}
-		seen[f.check] = true
+		seen[f.Name] = true
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // has no lock. [NewIndex] makes one.
 type Index struct {
 	inbound int
+	filters []Filter
 	at      map[hypervisor.HostName]int
 	tree    tree
 	search  search
@@ -26,10 +27,41 @@ type Index struct {
 // one name the later counts.
 func NewIndex(inbound int, hosts ...Host) *Index {
 	x := &Index{inbound: inbound, at: make(map[hypervisor.HostName]int, len(hosts))}
+	x.Use()
 	for _, h := range hosts {
 		x.Update(h)
 	}
 	return x
+}
+
+// Use makes the index apply the basic conditions and these filters, in this
+// order, instead of what it applied before. Filters that are among the basic
+// ones are not applied twice.
+func (x *Index) Use(all ...Filter) {
+	x.filters = Basic()
+	for _, f := range all {
+		known := func(g Filter) bool { return g.Name == f.Name }
+		if !slices.ContainsFunc(x.filters, known) {
+			x.filters = append(x.filters, f)
+		}
+	}
+	x.search.filters = x.filters
+}
+
+// Hosts returns all hosts as the books have them now, in no particular order.
+// They are shared: they are not to be changed, and hold until the next entry.
+func (x *Index) Hosts() []Host { return x.tree.hosts }
+
+// Survey is [Survey] for the hosts of the index.
+func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
+	if len(vm.Constraints.Groups) > 0 {
+		return Survey(vm, source, x.tree.hosts)
+	}
+	m := Survey(vm, "", nil)
+	if i, ok := x.at[source]; ok {
+		m.Source = x.tree.hosts[i].Facts
+	}
+	return m
 }
 
 // Update adds a host, or replaces all that is known about it: host says what is
@@ -41,6 +73,7 @@ func (x *Index) Update(host Host) {
 	if host.Groups = groups; len(groups) == 0 {
 		host.Groups = nil
 	}
+	host.Load = host.Load.clone()
 	i, ok := x.at[host.Name]
 	if !ok {
 		i = x.tree.add(host)
@@ -57,9 +90,7 @@ func (x *Index) Get(name hypervisor.HostName) (Host, bool) {
 	if !ok {
 		return Host{}, false
 	}
-	host := x.tree.hosts[i]
-	host.Groups = maps.Clone(host.Groups)
-	return host, true
+	return x.tree.hosts[i].Clone(), true
 }
 
 // Len returns how many hosts there are.
@@ -83,7 +114,7 @@ func (x *Index) Check(vm *VM, host hypervisor.HostName, o Options) []Reason {
 	if !ok {
 		return []Reason{{Check: "unknown", Need: "a known host", Have: string(host)}}
 	}
-	return Check(vm, &x.tree.hosts[i], x.strict(o))
+	return CheckAll(x.filters, vm, &x.tree.hosts[i], x.strict(o))
 }
 
 // A Refusal is a host that cannot take a VM, and every reason why.
@@ -98,7 +129,7 @@ func (x *Index) Refusals(vm *VM, o Options) []Refusal {
 	var all []Refusal
 	for i := range x.tree.hosts {
 		host := &x.tree.hosts[i]
-		if why := Check(vm, host, x.strict(o)); len(why) > 0 {
+		if why := CheckAll(x.filters, vm, host, x.strict(o)); len(why) > 0 {
 			all = append(all, Refusal{Host: host.Name, Why: why})
 		}
 	}
@@ -116,12 +147,16 @@ type Count struct {
 // first, then by name. A host with several reasons is counted for each. It
 // writes no explanations and so costs far less than Refusals.
 func (x *Index) Histogram(vm *VM, o Options) []Count {
-	counts := make([]Count, len(filters))
-	o = x.strict(o)
-	for i := range filters {
-		counts[i].Check = filters[i].check
-		for j := range x.tree.hosts {
-			if filters[i].refuses(vm, &x.tree.hosts[j], o) {
+	return Tally(x.filters, vm, x.tree.hosts, x.strict(o))
+}
+
+// Tally counts, as Histogram does, the hosts that each filter refuses.
+func Tally(all []Filter, vm *VM, hosts []Host, o Options) []Count {
+	counts := make([]Count, len(all))
+	for i := range all {
+		counts[i].Check = all[i].Name
+		for j := range hosts {
+			if all[i].Refuses(vm, &hosts[j], o) {
 				counts[i].Hosts++
 			}
 		}

@@ -1,6 +1,10 @@
 package placement
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
 
 // FreeMemory returns the memory that nobody uses or has reserved. It is
 // negative on a host that is over-committed.
@@ -12,7 +16,7 @@ func (h *Host) FreeCPUs() int { return h.CPUs - h.UsedCPUs }
 // Reserve books vm as on its way to host: its memory, its CPUs, its groups and
 // one incoming migration. It does not ask whether the VM fits, so that what a
 // store remembers can be booked again; [Index.Best] and [Index.Check] answer
-// that.
+// that. Where the host has a [Load] it also books disk, devices and cells.
 //
 // Like every entry in the books it reports whether it was made. It is refused,
 // and changes nothing, when the index does not know the host, when the VM's
@@ -56,36 +60,57 @@ func (x *Index) book(name hypervisor.HostName, e entry) bool {
 
 // may reports whether e leaves every number of h where it makes sense.
 func (h *Host) may(e entry) bool {
-	if e.vm.Memory < 0 || e.vm.CPUs < 0 || h.Incoming+e.incoming < 0 {
+	vm, need := e.vm, e.vm.Demand()
+	if !vm.sane() || h.Incoming+e.incoming < 0 {
 		return false
 	}
 	if e.here > 0 {
-		return h.UsedMemory+e.vm.Memory >= h.UsedMemory && h.UsedCPUs+e.vm.CPUs >= h.UsedCPUs
+		return h.UsedMemory+need >= h.UsedMemory && h.UsedCPUs+vm.CPUs >= h.UsedCPUs &&
+			(h.Load == nil || h.Load.Disk+vm.Disk >= h.Load.Disk)
 	}
 	if e.here == 0 {
 		return true
 	}
-	for _, group := range e.vm.Constraints.Apart {
+	for _, group := range vm.groups() {
 		if h.Groups[group] == 0 {
 			return false
 		}
 	}
-	return h.UsedMemory >= e.vm.Memory && h.UsedCPUs >= e.vm.CPUs
+	return h.UsedMemory >= need && h.UsedCPUs >= vm.CPUs && (h.Load == nil || h.Load.may(vm))
 }
 
 func (h *Host) apply(e entry) {
-	h.UsedMemory += hypervisor.Bytes(e.here) * e.vm.Memory
+	h.UsedMemory += hypervisor.Bytes(e.here) * e.vm.Demand()
 	h.UsedCPUs += e.here * e.vm.CPUs
 	h.Incoming += e.incoming
-	if h.Groups == nil && len(e.vm.Constraints.Apart) > 0 {
-		h.Groups = map[string]int{}
+	if e.here == 0 {
+		return
 	}
-	for _, group := range distinct(e.vm.Constraints.Apart) {
-		if h.Groups[group] += e.here; h.Groups[group] == 0 {
-			delete(h.Groups, group)
-		}
+	for _, group := range e.vm.groups() {
+		h.Groups = bump(h.Groups, group, e.here)
 	}
-	if len(h.Groups) == 0 {
-		h.Groups = nil
+	if h.Load != nil {
+		h.Load.apply(e.vm, h.Facts, e.here)
 	}
+}
+
+// groups returns the groups that vm is counted in, each once.
+func (vm *VM) groups() []string {
+	c := &vm.Constraints
+	if len(c.Apart)+len(c.Groups) == 0 {
+		return nil
+	}
+	all := slices.Clone(c.Apart)
+	for i := range c.Groups {
+		all = append(all, c.Groups[i].Group)
+	}
+	return distinct(all)
+}
+
+// sane reports whether vm has a size: nothing is negative, the balloon is no
+// larger than the guest, and the sum is a number.
+func (vm *VM) sane() bool {
+	return vm.Memory >= 0 && vm.CPUs >= 0 && vm.Disk >= 0 && vm.Overhead >= 0 &&
+		vm.Balloon >= 0 && vm.Balloon <= vm.Memory && vm.Demand() >= 0 &&
+		!slices.ContainsFunc(vm.Constraints.Devices, func(d DeviceAsk) bool { return d.Count < 0 })
 }

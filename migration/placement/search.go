@@ -4,7 +4,8 @@ package placement
 // It keeps a heap of subtrees that share no host; the one with the best host
 // is first. A visit of k hosts costs O(k log n), and the memory is used again.
 type search struct {
-	heap []int // nodes of the tree
+	filters []Filter
+	heap    []int // nodes of the tree
 }
 
 // best returns the first host in order of rank that takes vm, or none.
@@ -16,7 +17,7 @@ func (s *search) best(t *tree, vm *VM, o Options) int {
 	for len(s.heap) > 0 {
 		at := s.pop(t)
 		i := t.nodes[at].best
-		if Fits(vm, &t.hosts[i], o) {
+		if FitsAll(s.filters, vm, &t.hosts[i], o) {
 			return i
 		}
 		s.without(t, vm, at)

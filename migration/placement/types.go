@@ -1,23 +1,12 @@
 package placement
 
 import (
-	"fmt"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
-// A Reason is why something was refused: which check, what it needed, what
-// there was. All of it is text for people; nothing is decided on it.
-type Reason struct {
-	Check string `json:"check"`
-	Need  string `json:"need"`
-	Have  string `json:"have"`
-}
-
-// String says it in one line: "memory needs 24GiB has 16GiB".
-func (r Reason) String() string {
-	return fmt.Sprintf("%s needs %s has %s", r.Check, r.Need, r.Have)
-}
+// A Reason is why something was refused.
+type Reason = hypervisor.Reason
 
 // Labels are names and values that selectors match.
 type Labels map[string]string
@@ -78,6 +67,19 @@ type Constraints struct {
 	Tolerations []Toleration
 	// Apart names groups of which at most one VM may be on a host.
 	Apart []string
+
+	Zones []string `json:",omitempty"` // availability zones; any will do
+	// Specs are what the VM asks of its host's aggregates, in Nova's language:
+	// "= 8" is at least 8. Keys with another scope than aggregates are ignored.
+	Specs    map[string]string `json:",omitempty"`
+	Groups   []GroupRule       `json:",omitempty"`
+	With     []hypervisor.VMID `json:",omitempty"` // with any of these VMs
+	Without  []hypervisor.VMID `json:",omitempty"` // with none of these VMs
+	Platform Platform          `json:",omitzero"`
+	Topology *topology.Ask     `json:",omitempty"` // the layout of cells and pages
+	Devices  []DeviceAsk       `json:",omitempty"`
+	Networks []string          `json:",omitempty"` // all must be in reach
+	Tenant   string            `json:",omitempty"` // whose VM it is
 }
 
 // A VM is what placement knows about a VM that looks for a host.
@@ -86,7 +88,21 @@ type VM struct {
 	Memory      hypervisor.Bytes
 	CPUs        int
 	Constraints Constraints
+	Overhead    hypervisor.Bytes // what its hypervisor needs beside Memory
+	// Balloon is how much of Memory the guest has given back and is not to have
+	// on the target either.
+	Balloon hypervisor.Bytes
+	Disk    hypervisor.Bytes // local disks, which move with it
 }
+
+// Demand returns the host memory that vm needs: what the guest may use, less
+// what its balloon keeps, and the overhead.
+// Source: xapi (a migration squeezes the VM between its dynamic bounds); KubeVirt
+// v1.9.0 services/memory overhead (GetMemoryOverhead is added to the guest's).
+func (vm *VM) Demand() hypervisor.Bytes { return vm.Memory - vm.Balloon + vm.Overhead }
+
+// Whole returns the size that a layout of vm divides.
+func (vm *VM) Whole() topology.Part { return topology.Part{CPUs: vm.CPUs, Memory: vm.Memory} }
 
 // A Host is what placement knows about a host: its size, what is already taken
 // of it, including what is reserved for VMs on their way, and its marks. No
@@ -105,6 +121,8 @@ type Host struct {
 	// Groups counts the VMs here, or on their way, by the groups that they
 	// must be apart in.
 	Groups map[string]int
+	Facts  *Facts // what else is known; nil is nothing
+	Load   *Load  // what else is taken; nil is unknown
 }
 
 // Options are what a placement depends on beside the VM and the host. The zero
@@ -116,4 +134,7 @@ type Options struct {
 	Inbound int
 	// Avoid names the hosts that are remembered as bad for this VM.
 	Avoid []hypervisor.HostName
+	// Move is what the rules about groups and about the source look at; nil is
+	// nothing. See [Survey].
+	Move *Move
 }

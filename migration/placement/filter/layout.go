@@ -1,0 +1,63 @@
+package filter
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/topology"
+)
+
+// cellsOf returns the host's cells; none when nobody knows them.
+func cellsOf(h *placement.Host) []topology.Cell {
+	if h.Facts == nil {
+		return nil
+	}
+	return h.Facts.Cells
+}
+
+// hugepagesLack: the host has fewer free pages of the size than the VM is made
+// of, in all its cells together. A live move keeps the size of the pages.
+// Source: Nova virt/hardware.py (_numa_cell_supports_pagesize_request) and
+// compute/manager.py (MoveClaim: the page size does not change).
+func hugepagesLack(vm *placement.VM, h *placement.Host, _ options) bool {
+	a := vm.Constraints.Topology
+	if a == nil || a.PageSize == 0 {
+		return false
+	}
+	if a.PageSize < 0 || vm.Memory%a.PageSize != 0 {
+		return true
+	}
+	return int64(vm.Memory/a.PageSize) > freePages(a, h)
+}
+
+func freePages(a *topology.Ask, h *placement.Host) int64 {
+	free, cells, use := int64(0), cellsOf(h), h.UsedCells()
+	for i := range cells {
+		none := topology.Use{}
+		u := &none
+		if i < len(use) {
+			u = &use[i]
+		}
+		free += max(0, topology.FreePages(a.PageSize, &cells[i], u))
+	}
+	return free
+}
+
+func explainHugepages(vm *placement.VM, h *placement.Host, _ options) (string, string) {
+	a := vm.Constraints.Topology
+	return fmt.Sprintf("%v in pages of %v", vm.Memory, a.PageSize),
+		fmt.Sprintf("%d pages", freePages(a, h))
+}
+
+// topologyFails: the VM's layout fits into no choice of the host's cells, or
+// nobody knows the cells.
+// Source: Nova scheduler/filters/numa_topology_filter.py (host_passes).
+func topologyFails(vm *placement.VM, h *placement.Host, _ options) bool {
+	a := vm.Constraints.Topology
+	return a != nil && !topology.Fits(a, vm.Whole(), cellsOf(h), h.UsedCells())
+}
+
+func explainTopology(vm *placement.VM, h *placement.Host, _ options) (string, string) {
+	a := vm.Constraints.Topology
+	return a.Describe(vm.Whole()), a.Left(cellsOf(h), h.UsedCells())
+}

@@ -1,0 +1,381 @@
+// Package reserve keeps the books of who holds what of which host while VMs move.
+//
+//	           source            target
+//	at home    held by the VM
+//	moving     held by the move  held by the VM     after [Ledger.Accept]
+//	succeeded                    held by the VM     after [Ledger.Succeed]
+//	rolled back held by the VM                      after [Ledger.RollBack]
+//
+// Each step is one change: there is nothing between its two sides for a crash to
+// find. What a tenant holds is counted on both sides. A [Ledger] is made again
+// from its claims, so that a store keeps only these.
+//
+// A deadline frees nothing: [Ledger.Overdue] names the moves to ask about, and a
+// target that may run a VM keeps its claim until somebody knows. The package
+// reads no clock and holds no history: every step returns its [Entry].
+// Source: Nova conductor/tasks/migrate.py (replace_allocation_with_migration): the
+// migration holds the source's allocation and the instance the target's.
+package reserve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// An Amount is what a VM takes of a host.
+type Amount struct {
+	Memory hypervisor.Bytes `json:"memory,omitempty"`
+	CPUs   int              `json:"cpus,omitempty"`
+	Disk   hypervisor.Bytes `json:"disk,omitempty"`
+}
+
+// Of returns what vm takes.
+func Of(vm *placement.VM) Amount { return Amount{vm.Demand(), vm.CPUs, vm.Disk} }
+
+func (a Amount) plus(b Amount) Amount {
+	return Amount{a.Memory + b.Memory, a.CPUs + b.CPUs, a.Disk + b.Disk}
+}
+
+func (a Amount) minus(b Amount) Amount {
+	return Amount{a.Memory - b.Memory, a.CPUs - b.CPUs, a.Disk - b.Disk}
+}
+
+// most bounds an amount, so that sums of many do not overflow.
+const most = 1 << 53
+
+func (a Amount) sane() bool {
+	return a.Memory >= 0 && a.CPUs >= 0 && a.Disk >= 0 &&
+		a.Memory <= most && a.CPUs <= most && a.Disk <= most
+}
+
+// A Claim is one entry in the books.
+type Claim struct {
+	VM hypervisor.VMID `json:"vm"`
+	// Move is the move that holds the claim; "" when the VM itself does.
+	Move   hypervisor.JobID    `json:"move,omitempty"`
+	Host   hypervisor.HostName `json:"host"`
+	Tenant string              `json:"tenant,omitempty"`
+	Amount Amount              `json:"amount"`
+	// By is the move that made the claim, while it lasts; "" otherwise. Owner
+	// and Deadline are that move's.
+	By       hypervisor.JobID `json:"by,omitempty"`
+	Owner    string           `json:"owner,omitempty"`
+	Deadline time.Time        `json:"deadline,omitzero"`
+}
+
+// A Plan is a move to be booked.
+type Plan struct {
+	ID     hypervisor.JobID
+	VM     hypervisor.VMID
+	Target hypervisor.HostName
+	Tenant string // of a VM that holds nothing yet; otherwise its claim's counts
+	Amount Amount // on the target
+	Owner  string // who asked
+	// Now is when; Deadline is until when the move should have ended, zero for
+	// never.
+	Now, Deadline time.Time
+}
+
+// Limits are what Accept checks. Nil is not checked: a forced move passes nil.
+type Limits struct {
+	Room  *Amount // what VMs may use of the target together
+	Quota *Amount // what the tenant may use of all hosts together
+}
+
+// A Step is what happened to a claim.
+type Step string
+
+// The steps.
+const (
+	Settled    Step = "settled"
+	Accepted   Step = "accepted"
+	Succeeded  Step = "succeeded"
+	RolledBack Step = "rolled-back"
+	Dropped    Step = "dropped"
+)
+
+// An Entry is one line of the audit.
+type Entry struct {
+	At     time.Time           `json:"at"`
+	Step   Step                `json:"step"`
+	Move   hypervisor.JobID    `json:"move,omitempty"`
+	VM     hypervisor.VMID     `json:"vm"`
+	Source hypervisor.HostName `json:"source,omitempty"`
+	Target hypervisor.HostName `json:"target,omitempty"`
+	Owner  string              `json:"owner,omitempty"`
+	Amount Amount              `json:"amount"`
+}
+
+// A Ledger holds claims. It belongs to one caller: it has no lock. [New] makes
+// one.
+type Ledger struct {
+	held    map[hypervisor.VMID]Claim  // by the VMs
+	moving  map[hypervisor.JobID]Claim // by the moves
+	open    map[hypervisor.JobID]hypervisor.VMID
+	hosts   map[hypervisor.HostName]Amount
+	tenants map[string]Amount
+}
+
+// New returns a ledger of claims, as [Ledger.Claims] listed them. Claims that
+// cannot be together are an error that says which.
+func New(claims ...Claim) (*Ledger, error) {
+	l := &Ledger{
+		held: map[hypervisor.VMID]Claim{}, moving: map[hypervisor.JobID]Claim{},
+		open:  map[hypervisor.JobID]hypervisor.VMID{},
+		hosts: map[hypervisor.HostName]Amount{}, tenants: map[string]Amount{},
+	}
+	for _, c := range claims {
+		_, twice := l.held[c.VM]
+		if c.Move != "" {
+			_, twice = l.moving[c.Move]
+		} else if vm, ok := l.open[c.By]; ok && c.By != "" && vm != c.VM {
+			twice = true
+		}
+		if twice || !c.Amount.sane() {
+			return nil, fmt.Errorf("the claim of %s on %s is negative, too large or not the only "+
+				"one of its holder: correct the stored claims", c.VM, c.Host)
+		}
+		l.put(c)
+	}
+	for id, c := range l.moving {
+		if l.held[c.VM].By != id {
+			return nil, fmt.Errorf("the move %s holds %s for %s, which holds no target by it: "+
+				"correct the stored claims", id, c.Host, c.VM)
+		}
+	}
+	return l, nil
+}
+
+// Settle books a VM at home on a host, in its present size. It is refused while
+// the VM moves, and for a negative amount; whoever was at home elsewhere is no
+// longer.
+func (l *Ledger) Settle(c Claim, now time.Time) (Entry, bool) {
+	old, known := l.held[c.VM]
+	if known && old.By != "" || !c.Amount.sane() || c.Move != "" || c.By != "" {
+		return Entry{}, false
+	}
+	if known {
+		l.take(old)
+	}
+	l.put(c)
+	return Entry{At: now, Step: Settled, VM: c.VM, Source: old.Host, Target: c.Host,
+		Amount: c.Amount}, true
+}
+
+// Accept books a move: its VM holds the target from now on, and the move holds
+// what the VM held. It is refused with every reason: room and quota of Limits, a
+// VM that moves already, a target that it is on. Accepting the same move again
+// changes nothing.
+func (l *Ledger) Accept(p Plan, limits Limits) (Entry, []placement.Reason) {
+	source, known := l.held[p.VM]
+	e := Entry{At: p.Now, Step: Accepted, Move: p.ID, VM: p.VM, Source: source.Host,
+		Target: p.Target, Owner: p.Owner, Amount: p.Amount}
+	if known && source.By == p.ID && source.Host == p.Target && p.ID != "" {
+		e.Source = l.moving[p.ID].Host
+		return e, nil
+	}
+	tenant := p.Tenant
+	if known {
+		tenant = source.Tenant
+	}
+	why := l.refuse(p, source, known)
+	why = append(why, over("room", l.hosts[p.Target].plus(p.Amount), limits.Room)...)
+	why = append(why, over("quota", l.tenants[tenant].plus(p.Amount), limits.Quota)...)
+	if len(why) > 0 {
+		return Entry{}, why
+	}
+	if known {
+		l.take(source)
+		moving := source
+		moving.Move, moving.By, moving.Owner, moving.Deadline = p.ID, p.ID, p.Owner, p.Deadline
+		l.put(moving)
+	}
+	l.put(Claim{VM: p.VM, Host: p.Target, Tenant: tenant, Amount: p.Amount, By: p.ID,
+		Owner: p.Owner, Deadline: p.Deadline})
+	return e, nil
+}
+
+// refuse returns what is wrong with a plan, whatever there is room for.
+func (l *Ledger) refuse(p Plan, source Claim, known bool) []placement.Reason {
+	var why []placement.Reason
+	say := func(check, need, have string) {
+		why = append(why, placement.Reason{Check: check, Need: need, Have: have})
+	}
+	if _, taken := l.open[p.ID]; taken || p.ID == "" {
+		say("move", "a name that no other move has", fmt.Sprintf("%q", p.ID))
+	}
+	if known && source.By != "" {
+		say("vm", "no other move of it", string(source.By))
+	}
+	if known && source.Host == p.Target {
+		say("source", "another host", "the source "+string(p.Target))
+	}
+	if !p.Amount.sane() {
+		say("amount", "no negative or absurd number", fmt.Sprint(p.Amount))
+	}
+	if !p.Deadline.IsZero() && !p.Deadline.After(p.Now) {
+		say("deadline", "time left", "none")
+	}
+	return why
+}
+
+// over returns a reason for each number that exceeds a limit.
+func over(check string, sum Amount, limit *Amount) []placement.Reason {
+	if limit == nil {
+		return nil
+	}
+	var why []placement.Reason
+	say := func(what, need, have string) {
+		why = append(why, placement.Reason{Check: check + "-" + what, Need: need + " in all",
+			Have: have})
+	}
+	if sum.Memory > limit.Memory {
+		say("memory", sum.Memory.String(), limit.Memory.String())
+	}
+	if sum.CPUs > limit.CPUs {
+		say("cpus", fmt.Sprint(sum.CPUs), fmt.Sprint(limit.CPUs))
+	}
+	if sum.Disk > limit.Disk {
+		say("disk", sum.Disk.String(), limit.Disk.String())
+	}
+	return why
+}
+
+// Verify returns what an accepted move exceeds now, as [Ledger.Accept] would; an
+// unknown move is one reason. It is the late check, for a target that is being
+// prepared.
+func (l *Ledger) Verify(id hypervisor.JobID, limits Limits) []placement.Reason {
+	vm, ok := l.open[id]
+	if !ok {
+		return []placement.Reason{{Check: "reservation", Need: "an accepted move",
+			Have: fmt.Sprintf("no move %q", id)}}
+	}
+	c := l.held[vm]
+	return append(over("room", l.hosts[c.Host], limits.Room),
+		over("quota", l.tenants[c.Tenant], limits.Quota)...)
+}
+
+// Succeed ends a move: the VM keeps the target, and the source is free. It is
+// false, and changes nothing, when no such move is open.
+func (l *Ledger) Succeed(id hypervisor.JobID, now time.Time) (Entry, bool) {
+	return l.end(id, now, Succeeded)
+}
+
+// RollBack ends a move: the VM holds the source again, and the target is free.
+// It is false, and changes nothing, when no such move is open.
+func (l *Ledger) RollBack(id hypervisor.JobID, now time.Time) (Entry, bool) {
+	return l.end(id, now, RolledBack)
+}
+
+func (l *Ledger) end(id hypervisor.JobID, now time.Time, step Step) (Entry, bool) {
+	vm, ok := l.open[id]
+	if !ok {
+		return Entry{}, false
+	}
+	target := l.held[vm]
+	source, known := l.moving[id]
+	l.take(target)
+	if known {
+		l.take(source)
+	}
+	switch {
+	case step == Succeeded:
+		l.put(target.settled())
+	case known:
+		l.put(source.settled())
+	}
+	return Entry{At: now, Step: step, Move: id, VM: vm, Source: source.Host, Target: target.Host,
+		Owner: target.Owner, Amount: target.Amount}, true
+}
+
+// settled returns c as the VM's own, made by no move.
+func (c Claim) settled() Claim {
+	return Claim{VM: c.VM, Host: c.Host, Tenant: c.Tenant, Amount: c.Amount}
+}
+
+// Drop takes a VM that is gone off the books, on both sides of its move.
+func (l *Ledger) Drop(vm hypervisor.VMID, now time.Time) (Entry, bool) {
+	c, ok := l.held[vm]
+	if !ok {
+		return Entry{}, false
+	}
+	e := Entry{At: now, Step: Dropped, Move: c.By, VM: vm, Target: c.Host, Amount: c.Amount}
+	l.take(c)
+	if source, moving := l.moving[c.By]; moving {
+		e.Source = source.Host
+		l.take(source)
+	}
+	return e, true
+}
+
+// Overdue lists the targets of moves whose deadline has passed, by move. They
+// keep their claims.
+func (l *Ledger) Overdue(now time.Time) []Claim {
+	var late []Claim
+	for _, vm := range l.open {
+		if c := l.held[vm]; !c.Deadline.IsZero() && now.After(c.Deadline) {
+			late = append(late, c)
+		}
+	}
+	slices.SortFunc(late, func(a, b Claim) int { return cmp.Compare(a.By, b.By) })
+	return late
+}
+
+// Used returns what is claimed of a host.
+func (l *Ledger) Used(host hypervisor.HostName) Amount { return l.hosts[host] }
+
+// UsedBy returns what a tenant's VMs and moves have claimed of all hosts.
+func (l *Ledger) UsedBy(tenant string) Amount { return l.tenants[tenant] }
+
+// Claims lists all claims by VM, the VM's own first.
+func (l *Ledger) Claims() []Claim {
+	all := make([]Claim, 0, len(l.held)+len(l.moving))
+	for _, c := range l.held {
+		all = append(all, c)
+	}
+	for _, c := range l.moving {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.VM, b.VM), cmp.Compare(a.Move, b.Move))
+	})
+	return all
+}
+
+func (l *Ledger) put(c Claim) {
+	if c.Move != "" {
+		l.moving[c.Move] = c
+	} else {
+		l.held[c.VM] = c
+		if c.By != "" {
+			l.open[c.By] = c.VM
+		}
+	}
+	add(l.hosts, c.Host, c.Amount)
+	add(l.tenants, c.Tenant, c.Amount)
+}
+
+func (l *Ledger) take(c Claim) {
+	if c.Move != "" {
+		delete(l.moving, c.Move)
+	} else {
+		delete(l.held, c.VM)
+		delete(l.open, c.By)
+	}
+	minus := Amount{}.minus(c.Amount)
+	add(l.hosts, c.Host, minus)
+	add(l.tenants, c.Tenant, minus)
+}
+
+func add[K comparable](m map[K]Amount, key K, a Amount) {
+	if sum := m[key].plus(a); sum == (Amount{}) {
+		delete(m, key)
+	} else {
+		m[key] = sum
+	}
+}
