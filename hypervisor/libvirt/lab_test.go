@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,7 +20,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
 )
 
-func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
+func TestMain(m *testing.M) {
+	if where := os.Getenv(agentKey); where != "" {
+		os.Exit(agent(where)) // a copy of this program, in a process of its own
+	}
+	os.Exit(libvirttest.Main(m))
+}
 
 type (
 	name = hypervisor.HostName
@@ -224,10 +230,25 @@ func (w *world) verify(n name, id vmid) error {
 			return err
 		}
 	}
+	if err := w.idle(ctx, n, id); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	params := w.params[d.VM.Hardware.Firmware]
 	w.mu.Unlock()
 	return w.Verify(w.t, string(n), domainOf(id), params)
+}
+
+// idle waits until libvirt does nothing with a VM. At the end of a migration it lets a
+// guest run again that somebody has stopped meanwhile.
+func (w *world) idle(ctx context.Context, n name, id vmid) error {
+	for {
+		info, err := w.Virsh(ctx, string(n), "domjobinfo", domainOf(id))
+		if err != nil || strings.Contains(info, "None") {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (w *world) signal(n name, id vmid, s syscall.Signal) error {

@@ -23,7 +23,8 @@ func TestWithoutLibvirt(t *testing.T) {
 		VM: hypervisor.VM{ID: "default/web"}})
 	_, errProgress := h.Progress(ctx, "j")
 	const what = "unsupported: this program was built without libvirt: rebuild it for Linux " +
-		"with -tags libvirt_dlopen, and install libvirt.so.0 where it runs (apt-get install libvirt0)"
+		"with -tags libvirt_dlopen, and install libvirt.so.0 where it runs " +
+		"(apt-get install libvirt0)"
 	for want, err := range map[string]error{
 		"New on n1":           errNew,
 		"Host":                errHost,

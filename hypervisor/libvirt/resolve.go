@@ -1,7 +1,9 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -27,15 +29,15 @@ type Outcome struct {
 //	Received, held            HandedOver          Activate, then Release
 //	nothing complete          HandingOver         Discard, then Resume
 //	nothing complete          lost its memory     Discard, then Abandon
-//	nothing of the job        kept the VM         nothing
+//	nothing complete          kept the VM         Discard, if the target still waits
 //
 // Anything else, and a Discard that is refused, is an error that says which evidence
 // is missing, and which command takes it. It works on every backend's hosts, may be
 // repeated, also after an error, and never makes a second copy run.
 //
 // The error is an *[hypervisor.Error]: Transient when a host does not answer, NotFound
-// when the source knows nothing of the job, Conflict when evidence is missing or the
-// job is under way, otherwise what a host answered.
+// when neither knows the job, Invalid without a VM or a job, Conflict when evidence is
+// missing or the job is under way, otherwise what a host answered.
 func Resolve(ctx context.Context, source, target hypervisor.Hypervisor, vm hypervisor.VMID,
 	job hypervisor.JobID) (Outcome, error) {
 	c := &inquiry{vm: vm, job: job, source: ask(ctx, source, "the source", vm, job),
@@ -58,7 +60,7 @@ type witness struct {
 }
 
 // ask asks one host about a VM and its job. One that does not say its name is called
-// by its part.
+// as its error does, or by its part.
 func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName,
 	vm hypervisor.VMID, job hypervisor.JobID) witness {
 	w := witness{hv: hv, name: part}
@@ -69,6 +71,9 @@ func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName
 	}
 	if w.err == nil {
 		w.job, w.err = hv.Progress(ctx, job)
+	}
+	if e, ok := errors.AsType[*hypervisor.Error](w.err); ok {
+		w.name = cmp.Or(e.Host, w.name)
 	}
 	return w
 }
@@ -98,8 +103,10 @@ var rulings = []struct {
 	holds func(*inquiry) bool
 	rule  ruling
 }{
+	{nameless, lackName},
 	{targetSilent, lackTarget},
 	{sourceSilent, lackSource},
+	{unheard, lackJob},
 	{bothLive, lackOne},
 	{underWay, wait},
 	{postCopyBroke, lackMemory},
@@ -108,9 +115,9 @@ var rulings = []struct {
 	{arrived, release},
 	{held, activate},
 	{movedOn, lackTrace},
-	{sourceUnheard, lackJob},
 	{sourceStopped, takeBack},
 	{sourceLost, giveUp},
+	{orphaned, lackStop},
 }
 
 // ruling returns what is to be done.
@@ -123,19 +130,21 @@ func (c *inquiry) ruling() ruling {
 	return lackWord
 }
 
+func nameless(c *inquiry) bool     { return c.vm == "" || c.job == "" }
 func targetSilent(c *inquiry) bool { return c.target.err != nil }
 func sourceSilent(c *inquiry) bool { return c.source.err != nil }
 
 // own reports whether what a host has of the VM is there by the job.
-func (c *inquiry) own(w *witness) bool {
-	return w.domain.State != hypervisor.Absent && w.domain.Job == c.job
+func (c *inquiry) own(w *witness) bool { return w.domain.Job == c.job }
+
+// unheard: neither host knows the job.
+func unheard(c *inquiry) bool {
+	return !c.own(&c.source) && c.source.job.Status == hypervisor.JobNone &&
+		!c.own(&c.target) && c.target.job.Status == hypervisor.JobNone
 }
 
-// bothLive: no ruling of ours has led there, and none leads out.
+// bothLive: no ruling has led there, and none leads out.
 func bothLive(c *inquiry) bool {
-	if c.source.job.Mode == hypervisor.PostCopy && !c.source.job.Status.Final() {
-		return false // the source lends it its memory
-	}
 	return c.source.lives() && c.target.lives() && !underWay(c)
 }
 
@@ -172,9 +181,12 @@ func sourceKept(c *inquiry) bool {
 	return failed && c.source.rests() && c.own(&c.source) && !c.target.lives()
 }
 
-// arrived: the target has had the complete VM, whatever has become of it there.
+// arrived: the target has had the complete VM, whatever has become of it there. It may
+// have been elsewhere since, and come back by another job.
 func arrived(c *inquiry) bool {
-	return c.own(&c.target) && (c.target.lives() || c.target.rests())
+	back := c.target.lives() && c.target.job.Status == hypervisor.JobSucceeded
+	here := c.own(&c.target) && (c.target.lives() || c.target.rests())
+	return (back || here) && !c.source.lives()
 }
 
 // held: the target has everything and waits for word, and the source has given up.
@@ -189,26 +201,40 @@ func movedOn(c *inquiry) bool {
 	return c.target.job.Status == hypervisor.JobSucceeded && !c.own(&c.target)
 }
 
-func sourceUnheard(c *inquiry) bool { return !c.own(&c.source) }
-
 // unborn reports whether the target has nothing that could be the only copy.
 func (c *inquiry) unborn() bool {
-	return c.target.domain.State == hypervisor.Absent ||
+	none := c.target.domain.State == hypervisor.Absent ||
 		c.own(&c.target) && c.target.domain.State == hypervisor.Receiving
+	return none && c.target.job.Status != hypervisor.JobSucceeded
 }
 
 // sourceStopped: it stopped for the switch-over and has its memory. What a target
 // holds that did not start may be discarded as well: its host refuses if it must not.
 func sourceStopped(c *inquiry) bool {
-	return c.source.domain.State == hypervisor.HandingOver &&
+	return c.own(&c.source) && c.source.domain.State == hypervisor.HandingOver &&
 		(c.unborn() || c.own(&c.target) && c.target.domain.State == hypervisor.Received)
 }
 
-// sourceLost: it has lost its memory, and the target has not got it.
-func sourceLost(c *inquiry) bool { return c.source.rests() && c.unborn() }
+// sourceLost: it has lost its memory, and the target has not got it; or it was never
+// asked to send.
+func sourceLost(c *inquiry) bool {
+	never := c.source.job.Status == hypervisor.JobNone && !c.source.domain.Unresolved
+	return (c.own(&c.source) || never) && c.source.rests() && c.unborn()
+}
 
-// stay: the source has the VM.
+// orphaned: the target has the only memory there is, and nobody says that the VM's
+// disks are not newer.
+func orphaned(c *inquiry) bool {
+	return c.source.rests() && c.own(&c.target) && c.target.domain.State == hypervisor.Received
+}
+
+// stay: the source has the VM. A target that still waits for it need not.
 func stay(ctx context.Context, c *inquiry) (Outcome, error) {
+	if c.own(&c.target) && c.target.domain.State == hypervisor.Receiving {
+		if _, err := c.discard(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
 	return outcome(ctx, c, &c.source, hypervisor.Evidence{})
 }
 
@@ -255,7 +281,9 @@ func giveUp(ctx context.Context, c *inquiry) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	err = c.source.hv.Do(ctx, c.vm, hypervisor.Abandon{Job: c.job, Dead: e})
+	if c.source.domain.Unresolved {
+		err = c.source.hv.Do(ctx, c.vm, hypervisor.Abandon{Job: c.job, Dead: e})
+	}
 	if err != nil {
 		return Outcome{}, lack(fault.Kind(err), "%s has discarded the VM, and %s does not give "+
 			"it up: %w: see to that, and resolve again", c.target.name, c.source.name, err)
@@ -268,7 +296,7 @@ func (c *inquiry) discard(ctx context.Context) (hypervisor.Evidence, error) {
 	err := c.target.hv.Do(ctx, c.vm, hypervisor.Discard{Job: c.job})
 	if err != nil {
 		return hypervisor.Evidence{}, lack(fault.Kind(err), "%s does not discard the VM: %w: "+
-			"resolve again; or %s", c.target.name, err, c.byHand())
+			"wait and resolve again; or %s", c.target.name, err, c.byHand())
 	}
 	return c.evidence(hypervisor.TargetDiscarded, &c.target), nil
 }
@@ -304,7 +332,15 @@ func (c *inquiry) byHand() string {
 		c.target.name, c.source.name)
 }
 
+func lackName(_ context.Context, c *inquiry) (Outcome, error) {
+	return Outcome{}, lack(hypervisor.Invalid, "job %q of VM %q: both need a name", c.job, c.vm)
+}
+
 func lackTarget(_ context.Context, c *inquiry) (Outcome, error) {
+	if c.source.err == nil && sourceKept(c) {
+		return Outcome{}, lack(hypervisor.Transient, "%s has kept the VM, and %s does not answer: "+
+			"%w: bring it back and resolve again", c.source.name, c.target.name, c.target.err)
+	}
 	return Outcome{}, lack(hypervisor.Transient, "%s does not answer, and only it knows whether "+
 		"it has the VM: %w: bring it back and resolve again; or %s", c.target.name, c.target.err,
 		c.byHand())
@@ -317,8 +353,8 @@ func lackSource(_ context.Context, c *inquiry) (Outcome, error) {
 			"%w: bring it back and resolve again; or fence it, then Activate at %s with HostFenced",
 			t, s, c.source.err, t)
 	}
-	return Outcome{}, lack(hypervisor.Transient, "%s does not answer, and says that the VM is %v: "+
-		"%w: bring %[1]s back and resolve again", s, c.target.domain.State, c.source.err)
+	return Outcome{}, lack(hypervisor.Transient, "%s does not answer: %w: bring it back and "+
+		"resolve again; on %s the VM is %v", s, c.source.err, t, c.target.domain.State)
 }
 
 func lackOne(_ context.Context, c *inquiry) (Outcome, error) {
@@ -338,16 +374,24 @@ func lackMemory(_ context.Context, c *inquiry) (Outcome, error) {
 		"Kill it at %[1]s, then Abandon at %[2]s with OperatorWord", c.target.name, c.source.name)
 }
 
+func lackStop(_ context.Context, c *inquiry) (Outcome, error) {
+	return Outcome{}, lack(hypervisor.Conflict, "the VM is %v on %s, and %s holds its memory: if "+
+		"it did not run again on %[2]s, Activate at %[3]s with ProcessReaped about %[2]s; if it "+
+		"did, Discard at %[3]s, and Kill it there if that is refused", c.source.domain.State,
+		c.source.name, c.target.name)
+}
+
 func lackTrace(_ context.Context, c *inquiry) (Outcome, error) {
 	return Outcome{}, lack(hypervisor.Conflict, "the VM came to %s and is no longer there: find "+
-		"where it went, then Release at %s with RunsAtTarget; if it is dead, Abandon at %[2]s "+
-		"with OperatorWord", c.target.name, c.source.name)
+		"where it went, then Release at %s with RunsAtTarget; if it ran and is dead, Abandon at "+
+		"%[2]s with OperatorWord; if it was held and never ran, Resume at %[2]s with OperatorWord",
+		c.target.name, c.source.name)
 }
 
 func lackJob(_ context.Context, c *inquiry) (Outcome, error) {
-	return Outcome{}, lack(hypervisor.NotFound, "%s knows nothing of job %s, the VM is %v there "+
-		"and %v on %s: give the hosts in the right order, and the job by its name", c.source.name,
-		c.job, c.source.domain.State, c.target.domain.State, c.target.name)
+	return Outcome{}, lack(hypervisor.NotFound, "neither %s nor %s knows a job %s of the VM, "+
+		"which is %v and %v there: look for the job's name", c.source.name, c.target.name, c.job,
+		c.source.domain.State, c.target.domain.State)
 }
 
 func lackWord(_ context.Context, c *inquiry) (Outcome, error) {

@@ -91,6 +91,8 @@ type Job struct {
 	Seen bool
 	// Token tells the addresses of two targets apart.
 	Token string
+	// Unborn: it was held, and its process ended before it was let run. It never ran.
+	Unborn bool
 
 	// Of a source.
 
@@ -103,6 +105,12 @@ type Job struct {
 	Cancelled bool
 	// PostCopied: StartPostCopy was asked. There is no way back.
 	PostCopied bool
+	// Aborted: libvirt has said that it ended the transfer before the target had
+	// everything.
+	Aborted bool
+	// Again: when the job began, the domain ran again after an earlier migration that
+	// had ended.
+	Again bool
 	// Stopped: the guest was seen to stand for the switch-over.
 	Stopped bool
 	// Resting: the guest was paused when the migration began, and stays so.

@@ -49,12 +49,23 @@ func (c *Call) state() life.Call {
 	return life.Refused
 }
 
+// answer says what has become of the domain's call.
+func (d *Domain) answer() life.Call {
+	d.mu.Lock()
+	c := d.call
+	d.mu.Unlock()
+	if c == nil {
+		return life.NoCall
+	}
+	return c.state()
+}
+
 // Begin asks libvirt to migrate. The caller holds the turn; what comes of it is due
 // when the call has returned.
 func (d *Domain) Begin(ctx context.Context, ask func(*virt.Connect, *libvirt.Domain) error) error {
 	c := &Call{}
 	d.mu.Lock()
-	d.call, d.stats, d.sent = c, nil, 0
+	d.call, d.stats, d.sent, d.stood = c, nil, 0, false
 	d.mu.Unlock()
 	err := d.Node.Conn.Begin(ctx, func(conn *virt.Connect) error {
 		dom, err := conn.LookupDomainByName(d.Name)

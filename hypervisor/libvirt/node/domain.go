@@ -36,6 +36,7 @@ type Domain struct {
 	sent     hypervisor.Bytes // in the present migration, at most
 	stats    *virt.JobStats   // of the last migration, as libvirt told at its end
 	rebooted bool
+	stood    bool   // for a switch-over, since libvirt was asked
 	xml      string // that facts were read from
 	facts    domxml.Facts
 }
@@ -135,20 +136,16 @@ type Found struct {
 
 // Find looks at the domain.
 func (d *Domain) Find(ctx context.Context) (Found, error) {
-	s, err := d.See(ctx)
-	if err != nil {
-		return Found{}, err
-	}
-	return d.found(s), nil
-}
-
-func (d *Domain) found(s Sight) Found {
-	f := Found{Rec: d.Record(), Sight: s}
+	f := Found{Rec: d.Record()}
 	if f.Rec != nil {
 		f.Job = d.Node.Job(f.Rec.Job)
 	}
-	f.State, f.VM = life.State(f.Rec, f.Job, s.Look), d.vm(s)
-	return f
+	var err error
+	if f.Sight, err = d.See(ctx); err != nil {
+		return Found{}, err
+	}
+	f.State, f.VM = life.State(f.Rec, f.Job, f.Sight.Look), d.vm(f.Sight)
+	return f, nil
 }
 
 // Conflict says that the present state is in the way.
@@ -210,12 +207,21 @@ func (d *Domain) hear(e virt.Event) {
 	if e.What == virt.Rebooted {
 		d.SetRebooted(true)
 	}
+	if e.What == virt.Suspended && e.Detail == virt.Migrated {
+		d.setStood(true)
+	}
 	if e.What != virt.JobCompleted || e.Job == nil || e.Job.Operation != virt.MigrationOut {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats = e.Job
+}
+
+func (d *Domain) setStood(has bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stood = has
 }
 
 // SetRebooted notes whether the guest has booted anew since it was asked to.

@@ -101,12 +101,16 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 	if s.XML, err = dom.GetXMLDesc(0); err != nil {
 		return s, err
 	}
+	if bars(s.XML) {
+		return Sight{Bars: s.UUID}, nil
+	}
+	if figures {
+		s.sends(dom)
+	}
+	// The state is asked for last: it is not older than the end of a migration.
 	state, reason, err := dom.GetState()
 	if err != nil {
 		return s, err
-	}
-	if bars(s.XML) {
-		return Sight{Bars: s.UUID}, nil
 	}
 	s.Run = runOf(state, reason)
 	if s.Defined, err = dom.IsPersistent(); err != nil {
@@ -116,9 +120,6 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 		libvirt.DOMAIN_AFFECT_CURRENT); err == nil {
 		s.Mark, _ = domxml.ParseMark(text) // a mark that cannot be read is none
 		s.Job = s.Mark.Job
-	}
-	if figures && s.Run.Alive() {
-		s.sends(dom)
 	}
 	return s, nil
 }
@@ -143,6 +144,7 @@ func (d *Domain) See(ctx context.Context) (Sight, error) {
 	if rec := d.Record(); rec != nil {
 		figures = !d.Node.Job(rec.Job).Receives()
 	}
+	call := d.answer() // before the look, which then is not older than the answer
 	s, err := virt.Ask(ctx, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
 		return look(c, d.Name, figures)
 	})
@@ -151,11 +153,8 @@ func (d *Domain) See(ctx context.Context) (Sight, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Rebooted = d.rebooted
+	s.Rebooted, s.Stood, s.Call = d.rebooted, d.stood, call
 	s.Moving = s.Moving || s.Sends && d.sent > 0
-	if d.call != nil {
-		s.Call = d.call.state()
-	}
 	s.Early = time.Since(d.Node.began()) < d.Node.Grace
 	return s, nil
 }

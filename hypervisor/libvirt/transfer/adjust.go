@@ -53,7 +53,12 @@ func Adjust(ctx context.Context, of *node.Domain, id hypervisor.JobID,
 			return fault.Refuse(hypervisor.Invalid, "a bandwidth of %v", a.Limit)
 		}
 		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
-			return dom.MigrateSetMaxSpeed(bandwidth(a.Limit), 0)
+			err := dom.MigrateSetMaxSpeed(bandwidth(a.Limit), 0)
+			if err == nil && j.Options.PostCopy { // which has a cap of its own
+				err = dom.MigrateSetMaxSpeed(bandwidth(a.Limit),
+					libvirt.MIGRATE_MAX_SPEED_POSTCOPY)
+			}
+			return err
 		})
 	case nil:
 		return fault.Refuse(hypervisor.Invalid, "no adjustment")

@@ -98,12 +98,15 @@ func (d move) activate(ctx context.Context, f node.Found, c hypervisor.Activate)
 
 // discard promises that libvirt will not receive the VM for this job. A domain that
 // is being received only its source can end safely: libvirt may let it run at any
-// moment. One that is complete is the only copy that there is.
+// moment. One that is complete is the only copy that there is, unless its source says
+// that it has its own still.
 func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) error {
 	n := d.Node
 	old := n.Job(c.Job)
 	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == journal.Target
 	waits := f.State == hypervisor.Receiving
+	unborn := old != nil && old.Unborn
+	held := here && (f.State == hypervisor.Received || unborn && f.Sight.Run.Rests())
 	switch {
 	case c.Job == "":
 		return fault.Refuse(hypervisor.Invalid, "the job has no name")
@@ -114,26 +117,31 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 	case waits && f.Sight.Run != life.Gone && !d.deserted(ctx, f.Sight):
 		return fault.Refuse(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
 			"source, or wait until libvirt notices that the source is gone")
-	case !waits && f.State != hypervisor.Absent:
+	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
 		return f.Conflict()
 	case old != nil && old.Role == journal.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
-	case old != nil && old.Role == journal.Target && old.Stage == journal.Arrived:
+	case old != nil && old.Role == journal.Target && old.Stage == journal.Arrived && !unborn:
 		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
 	case old != nil && old.Role == journal.Source:
 		return nil // it will not be received here: its id is used up
 	}
 	if f.Sight.Run != life.Gone {
-		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
-		if err != nil && !errors.Is(err, hypervisor.NotFound) {
+		if err := d.Erase(ctx, f.Sight); err != nil {
 			return err
 		}
 	}
 	if err := d.bar(ctx); err != nil {
 		if errors.Is(err, hypervisor.Conflict) || fault.Kind(err) == hypervisor.Unknown {
-			return fault.Refuse(hypervisor.Conflict, "libvirt has begun to receive it: %w", err)
+			return fault.Refuse(hypervisor.Conflict, "libvirt has begun to receive it: %w",
+				fault.Bare(err))
 		}
 		return err
+	}
+	if here { // what libvirt has made of its disks
+		if err := storage.Remove(ctx, n, d.Name, old.VM); err != nil {
+			return err
+		}
 	}
 	promise := journal.Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
 	if old != nil {
@@ -158,16 +166,34 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 // by the word of its own libvirtd. What is here then never becomes complete: libvirt
 // may not have been told, or may wait for a process that hangs.
 func (d move) deserted(ctx context.Context, s node.Sight) bool {
+	there, err := d.atSource(ctx, s)
+	return err == nil && there.Run.Executes() && (!there.Sends || there.Aborted)
+}
+
+// spare reports whether the source of a held domain has its process still, and sends no
+// more, by the word of its own libvirtd: the answer that the domain is complete was
+// lost. Of its own accord libvirt then ends neither the source nor lets this one run.
+func (d move) spare(ctx context.Context, s node.Sight) bool {
+	there, err := d.atSource(ctx, s)
+	return err == nil && there.Run.Alive() && !there.Sends &&
+		there.Run != life.PausedPostCopy && there.Run != life.PausedPostCopyFailed
+}
+
+// atSource looks at the domain where it comes from. What is not the same domain there
+// is Gone.
+func (d move) atSource(ctx context.Context, s node.Sight) (node.Sight, error) {
 	if s.Mark.From == "" || s.Mark.Source == d.Node.Name {
-		return false
+		return node.Sight{}, nil
 	}
 	peer, err := d.Node.Reach(ctx, s.Mark.From)
 	if err != nil {
-		return false
+		return node.Sight{}, err
 	}
 	there, err := node.SeeAt(ctx, peer, d.Name)
-	return err == nil && there.UUID == s.UUID && there.Run.Executes() &&
-		(!there.Sends || there.Aborted)
+	if there.UUID != s.UUID {
+		return node.Sight{}, err
+	}
+	return there, err
 }
 
 // stoppedFor refuses what is not about the job that this domain is the source of.

@@ -3,6 +3,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/precheck"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/storage"
@@ -122,7 +124,7 @@ func (d move) accept(ctx context.Context, f node.Found, out hypervisor.Outgoing)
 	j := &journal.Job{ID: out.Job, VM: f.VM, Role: journal.Source, Stage: journal.Sending,
 		Started: time.Now().UTC().Round(0), Target: out.Target, Address: out.Address,
 		Options: out.Options, Cold: f.State == hypervisor.Shutoff,
-		Resting: f.State == hypervisor.Paused}
+		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == life.RunsCancelled}
 	j.Last = hypervisor.Progress{Job: j.ID, Started: j.Started, Total: f.VM.Memory}
 	if err := d.Node.PutJob(j, false); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (d move) send(ctx context.Context) error {
 // directly over a connection of ours to the target.
 func (d move) call(ctx context.Context, t address.Target,
 	params *libvirt.DomainMigrateParameters, flags libvirt.DomainMigrateFlags) error {
-	if d.Node.Direct && flags&libvirt.MIGRATE_OFFLINE == 0 {
+	if d.Node.Direct {
 		return d.direct(ctx, t, params, flags&^libvirt.MIGRATE_PEER2PEER)
 	}
 	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
@@ -181,14 +183,19 @@ func (d move) direct(ctx context.Context, t address.Target,
 		return err
 	}
 	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
-		// The binding's call ends when either connection is lost.
-		return peer.Look(context.WithoutCancel(ctx), func(to *connect) error {
+		outcome := make(chan error, 1)
+		err := peer.Begin(context.WithoutCancel(ctx), func(to *connect) error {
+			// The binding's call ends when either connection is lost.
 			moved, err := dom.Migrate3(to, params, flags)
 			if err == nil {
 				_ = moved.Free()
 			}
 			return err
-		})
+		}, func(err error) { outcome <- err })
+		if err != nil {
+			return err
+		}
+		return <-outcome
 	})
 }
 
@@ -220,12 +227,17 @@ func (d move) prepare(ctx context.Context, rec *journal.Domain, j *journal.Job) 
 		if err == nil && rec.Autostart {
 			err = dom.SetAutostart(false)
 		}
-		if err == nil && active && j.Options.Downtime > 0 {
-			err = dom.MigrateSetMaxDowntime(downtime(j.Options.Downtime), 0)
+		if err == nil && active { // QEMU keeps that of an earlier job
+			limit := cmp.Or(j.Options.Downtime, defaultDowntime)
+			err = dom.MigrateSetMaxDowntime(downtime(limit), 0)
 		}
 		return err
 	})
 }
+
+// defaultDowntime is the blackout that QEMU allows unless it is told otherwise.
+// Source: QEMU migration/options.c (max_downtime).
+const defaultDowntime = 300 * time.Millisecond
 
 // downtime puts a blackout into libvirt's milliseconds; the least is one.
 func downtime(d time.Duration) uint64 { return uint64(max(1, d.Milliseconds())) }
@@ -282,9 +294,8 @@ func (d move) params(dom *libvirt.Domain, j *journal.Job, t address.Target,
 	if d.Node.TLS {
 		flags |= libvirt.MIGRATE_TLS
 	}
-	if b := j.Options.Bandwidth; b > 0 {
-		p.BandwidthSet, p.Bandwidth = true, bandwidth(b)
-	}
+	// Without a cap, too: libvirt keeps one that an earlier job was given under way.
+	p.BandwidthSet, p.Bandwidth = true, bandwidth(j.Options.Bandwidth)
 	if flags&libvirt.MIGRATE_COMPRESSED != 0 {
 		p.CompressionSet, p.Compression = true, "mt"
 		if j.Options.XBZRLE || j.Options.Method == "xbzrle" {

@@ -69,19 +69,27 @@ func Receive(ctx context.Context, of *node.Domain, in hypervisor.Incoming,
 	return d.here(j), nil
 }
 
-// fits asks libvirt whether it can have such a VM, before anybody sends it.
+// fits asks libvirt whether it can have such a VM, before anybody sends it. Images of
+// its local disks must not be there: libvirt would write into them, and what is there
+// later was made by this job, and goes with it.
 func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
 	why, err := precheck.Lacks(ctx, d.Domain, vm)
 	if err != nil {
 		return err
 	}
+	found, err := storage.Found(ctx, d.Node, d.Name, vm)
+	if err != nil {
+		return err
+	}
+	for _, disk := range found {
+		why = append(why, hypervisor.Reason{Check: "disk " + disk.Name, Need: "no image here yet",
+			Have: d.Node.Settings.Image(d.Name, disk.Name) +
+				", of an earlier VM of that name: move it away, or remove it"})
+	}
 	if len(why) > 0 {
 		return fault.Refuse(hypervisor.Invalid, "%w", &hypervisor.Refusal{Reasons: why})
 	}
-	if len(storage.Locals(vm)) == 0 {
-		return nil
-	}
-	return storage.Ensure(ctx, d.Node)
+	return nil
 }
 
 // receiveAgain answers what was answered before, unless something else is asked.
@@ -142,6 +150,9 @@ func (d move) lapse(ctx context.Context) error {
 	if err := d.bar(ctx); err != nil {
 		return err
 	}
+	if err := storage.Remove(ctx, d.Node, d.Name, d.Record().VM); err != nil {
+		return err
+	}
 	err := d.PutJob(true, func(j *journal.Job) {
 		j.Refused, j.Stage = true, journal.Discarded
 		j.Last.Status, j.Last.Error = hypervisor.JobFailed, "the source did not send all of it"
@@ -162,8 +173,9 @@ func (d move) arrive(ctx context.Context, s node.Sight) error {
 		}
 	}
 	postcopy := s.Run == life.RunsPostCopy || s.Run == life.RunsPostCopyFailed
+	ran := d.Record().Ran || s.Run.Alive()
 	err := d.Put(true, func(r *journal.Domain) {
-		r.Ran = s.Run.Alive()
+		r.Ran = ran
 		r.Crashed = s.Run == life.ShutoffCrashed ||
 			s.Run == life.ShutoffUnknown && !s.Mark.Cold
 	})
@@ -171,7 +183,7 @@ func (d move) arrive(ctx context.Context, s node.Sight) error {
 		return err
 	}
 	err = d.PutJob(true, func(j *journal.Job) {
-		j.Stage = journal.Arrived
+		j.Stage, j.Unborn = journal.Arrived, j.Hold && !ran && !j.Cold
 		if postcopy {
 			j.PostCopied, j.Last.Mode = true, hypervisor.PostCopy
 			return

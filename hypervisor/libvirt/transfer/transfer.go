@@ -44,6 +44,8 @@ func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) er
 		return d.abort(ctx)
 	case life.NoteStop:
 		return d.PutJob(true, func(j *journal.Job) { j.Stopped = true })
+	case life.NoteAbort:
+		return d.PutJob(true, func(j *journal.Job) { j.Aborted = true })
 	case life.Move:
 		return d.moved(ctx, s)
 	case life.Keep:
@@ -82,8 +84,12 @@ func (d move) rests() error {
 	})
 }
 
-// keep: the migration has ended, and the VM stays here.
+// keep: the migration has ended, and the VM stays here. Why it has failed only the
+// call tells, which is about to return.
 func (d move) keep(ctx context.Context, s node.Sight) error {
+	if s.Call == life.Calling && !d.Node.Job(d.Record().Job).Cancelled {
+		return nil
+	}
 	p := d.final(ctx, s)
 	err := d.ended(ctx)
 	if err != nil {

@@ -78,11 +78,14 @@ func settles(w *world, job hypervisor.JobID) {
 		staysAtTarget(w, job)
 		return
 	}
-	err := w.HV[source].Do(w.Ctx, theVM, hypervisor.Resume{Job: job,
-		NeverRan: w.Says(hypervisor.TargetDiscarded, target, job)})
-	_ = w.Granted(err) // a Conflict is that it runs by itself, or soon will
+	resume := hypervisor.Resume{Job: job,
+		NeverRan: w.Says(hypervisor.TargetDiscarded, target, job)}
 	w.Until("the source runs, and its job has failed", func() bool {
 		d := w.Domain(source, theVM)
+		if d.State != hypervisor.Running || d.Unresolved {
+			// A Conflict is that it runs by itself, or soon will, or will have to be asked.
+			_ = w.Granted(w.HV[source].Do(w.Ctx, theVM, resume))
+		}
 		return d.State == hypervisor.Running && !d.Unresolved &&
 			w.Progress(source, job).Status == hypervisor.JobFailed
 	})

@@ -1,0 +1,171 @@
+//go:build linux && libvirt_dlopen
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// beat is how often everybody looks.
+const beat = 50 * time.Millisecond
+
+// A drain empties hosts[0].
+type drain struct {
+	out    io.Writer
+	began  time.Time
+	hosts  []*libvirt.Host
+	limits policy.Cluster
+	agents []*agent.Agent
+	store  record.Store
+}
+
+// run lets everybody look, in turn, until nothing is left.
+func (d *drain) run(ctx context.Context) error {
+	d.store = record.NewMemory()
+	for i, h := range d.hosts {
+		if err := d.admit(ctx, i, h); err != nil {
+			return err
+		}
+	}
+	// Big VMs may take their time; one that does not converge is slowed down.
+	slow, patience := true, 10*time.Minute
+	boss := controller.New(controller.Config{Cluster: &d.limits, Policies: []policy.Policy{{
+		Name: "drain", Selectors: &policy.Selectors{}, Overrides: policy.Overrides{
+			AllowAutoConverge: &slow, CompletionTimeoutPerGiB: &patience}}}}, d.store, d)
+	for told := time.Now(); ; {
+		now := time.Now()
+		_, err := boss.Reconcile(ctx, now)
+		for _, a := range d.agents {
+			_, e := a.Reconcile(ctx, now)
+			err = errors.Join(err, e)
+		}
+		left, what, look := d.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %d VMs are left: %s", context.Cause(ctx), left, what)
+		case look == nil && left == 0:
+			d.say("", "the host runs nothing any more")
+			return nil
+		}
+		if err = errors.Join(err, look); err != nil { // it is tried again
+			d.say("", err.Error())
+		}
+		if now.Sub(told) >= time.Second {
+			told = now
+			d.say("", fmt.Sprintf("%d left: %s", left, what))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(beat):
+		}
+	}
+}
+
+// admit makes a host known, and what runs on the one that is drained.
+func (d *drain) admit(ctx context.Context, i int, h *libvirt.Host) error {
+	host, err := h.Host(ctx)
+	if err != nil {
+		return err
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	known := &record.Host{Host: host}
+	if i == 0 {
+		known.Taints = []placement.Taint{{Key: d.limits.NodeDrainTaintKey,
+			Effect: placement.NoSchedule}}
+	}
+	for _, v := range domains {
+		switch {
+		case !v.State.HoldsState():
+		case i > 0: // it stays, nobody here keeps it running, and its room is taken
+			known.Host.Memory -= v.VM.Memory
+			known.Host.CPUs -= v.VM.CPUs
+		default:
+			if err := d.leave(ctx, h, v, host.Name); err != nil {
+				return err
+			}
+		}
+	}
+	d.agents = append(d.agents, agent.New(host.Name, agent.Config{Poll: 4 * beat}, h, d.store, d))
+	_, err = d.store.Put(ctx, known)
+	return err
+}
+
+// leave makes a VM known that is to go, and asks for its migration, so that it has a
+// name that no earlier drain has used: hosts remember their jobs.
+func (d *drain) leave(ctx context.Context, h *libvirt.Host, v hypervisor.Domain,
+	host hypervisor.HostName) error {
+	p, err := h.Progress(ctx, v.Job)
+	if err != nil {
+		return err
+	}
+	if v.Unresolved || p.Status != hypervisor.JobNone && !p.Status.Final() {
+		return fmt.Errorf("%s takes part in job %s, which is %v: see libvirt.Resolve, or wait",
+			v.VM.ID, v.Job, p.Status)
+	}
+	vm := &record.VM{VM: v.VM, Host: host, Strategy: evacuation.LiveMigrate, Migratable: true}
+	if _, err := d.store.Put(ctx, vm); err != nil {
+		return err
+	}
+	_, err = d.store.Put(ctx, &record.Migration{Spec: migration.Spec{VM: v.VM.ID,
+		ID:      migration.ID(fmt.Sprintf("%s#%d", v.VM.ID, d.began.Unix())),
+		Created: d.began, By: migration.Evacuation}})
+	return err
+}
+
+// look counts what is left on the host, and says how it goes.
+func (d *drain) look(ctx context.Context) (left int, what string, err error) {
+	domains, err := d.hosts[0].Domains(ctx)
+	var list []string
+	for _, v := range domains {
+		if v.State == hypervisor.Shutoff || v.State == hypervisor.Crashed && !v.Unresolved {
+			continue // it rests: it does not run anywhere
+		}
+		left++
+		text := fmt.Sprintf("%s %v", v.VM.ID, v.State)
+		p, e := d.hosts[0].Progress(ctx, v.Job)
+		switch {
+		case e != nil || p.Status == hypervisor.JobNone:
+		case p.Status == hypervisor.JobActive && p.Total > 0:
+			text += fmt.Sprintf(" %d%% %v", 100*(p.Total-min(p.Total, p.Remaining))/p.Total,
+				p.Bandwidth)
+		default:
+			text += " " + p.Status.String()
+		}
+		list = append(list, text)
+	}
+	return left, strings.Join(list, ", "), err
+}
+
+// Note implements record.Noter.
+func (d *drain) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
+	if who != "" {
+		what = string(who) + ": " + what
+	}
+	d.say(string(vm), what)
+}
+
+// say prints a line with the time since the beginning.
+func (d *drain) say(vm, what string) {
+	if vm != "" {
+		what = vm + "  " + what
+	}
+	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.began).Seconds(), what)
+}
