@@ -10,10 +10,11 @@ TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
 SOAK     ?= 5000
 BIN      ?= bin
-# The packages whose tests depend on the machine and run real QEMUs, one after the
-# other, and where what they print is kept.
-REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/...
-REPORT   ?= $(BIN)/qmp.txt
+# The packages whose tests depend on the machine and run real QEMUs and libvirtds, one
+# after the other, and where what they print is kept.
+REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/... \
+	./hypervisor/libvirt/... ./examples/libvirt-drain
+REPORT   ?= $(BIN)/real.txt
 # What it measures would be the race detector's time.
 TIMED    := WhatAMoveCosts
 # Of that, the results, the figures, and what was skipped and why.
@@ -29,13 +30,17 @@ export RAPID_SEED
 .PHONY: setup build test fmt vet staticcheck lint fuzz bench vectors rewrite summary
 
 # setup installs what is missing and changes nothing else: -race needs a C compiler,
-# the tests of the QMP backend need QEMU, and are skipped without it.
+# the tests of the backends need QEMU, libvirt and iproute2, and are skipped without
+# them.
 setup:
 	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
 	@need=; \
 	command -v gcc >/dev/null || need="gcc libc6-dev"; \
 	command -v qemu-system-x86_64 >/dev/null || need="$$need qemu-system-x86"; \
 	command -v qemu-img >/dev/null || need="$$need qemu-utils"; \
+	command -v libvirtd >/dev/null || need="$$need libvirt-daemon-system"; \
+	command -v virsh >/dev/null || need="$$need libvirt-clients"; \
+	command -v ip >/dev/null || need="$$need iproute2"; \
 	test -z "$$need" || { \
 		apt-get update -q && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
@@ -51,12 +56,13 @@ build:
 test: setup fmt vet staticcheck
 	@echo "RAPID_SEED=$(RAPID_SEED)"; mkdir -p $(dir $(REPORT))
 	@status=0; $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			$$($(GO) list -tags $(TAGS) ./... | grep -vE '/hypervisor/(qmp|hypervisortest/guest)(/|$$)') || status=$$?; \
+			$$($(GO) list -tags $(TAGS) ./... | grep -vE '/hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$') || status=$$?; \
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
 		{ GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
 			-p 1 -v -skip $(TIMED) $(REAL) && \
-			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp; } \
+			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -p 1 -v -run $(TIMED) \
+				./hypervisor/qmp ./hypervisor/libvirt; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
 		$(summary); exit $$status
@@ -101,7 +107,8 @@ rewrite:
 # summary says what of the machine the tests have really used.
 define summary
 echo "ran with $$($(GO) env GOVERSION) on $$(nproc) cores, RAPID_SEED=$(RAPID_SEED)"; \
-echo "real QEMUs: $$(grep -ohE 'QEMU [0-9.]+, (kvm|tcg)' $(REPORT) | sort -u | tr '\n' ';')" \
+echo "real: $$(grep -ohE '(libvirt [0-9.]+, )?QEMU [0-9.]+, (kvm|tcg|qemu)' $(REPORT) | sort -u | \
+	tr '\n' ';')" \
 	"$$(grep -c -- '--- PASS' $(REPORT)) tests passed, $$(grep -c -- '--- SKIP' $(REPORT)) skipped"; \
 grep -hB1 -- "--- SKIP" $(REPORT) | grep -E "_test.go:|run.go:" | sort | uniq -c || :; \
 if [ -e /dev/kvm ]; then kvm=present; else kvm=absent; fi; \

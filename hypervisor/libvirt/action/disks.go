@@ -3,6 +3,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -237,8 +238,11 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 	return grow, nil
 }
 
-// snapshot keeps the present contents of a qcow2 disk of a VM at rest. libvirt keeps
-// those of one that runs only together with its memory.
+// snapshot keeps the present contents of a qcow2 disk of a VM at rest that has no other.
+// libvirt keeps those of one that runs only together with its memory, and of several
+// disks only all.
+// Source: libvirt 9.0 qemu_snapshot.c ("internal and full system snapshots require all
+// disks to be selected for snapshot").
 func (d guest) snapshot(ctx context.Context, f node.Found, c hypervisor.Snapshot) error {
 	disk, has := diskOf(f.VM, c.Disk)
 	switch {
@@ -248,7 +252,10 @@ func (d guest) snapshot(ctx context.Context, f node.Found, c hypervisor.Snapshot
 		return fault.Refuse(hypervisor.NotFound, "it has no disk %q", c.Disk)
 	case disk.Format != "qcow2":
 		return fault.Refuse(hypervisor.Unsupported, "disk %s is %s: only qcow2 keeps snapshots",
-			disk.Name, disk.Format)
+			disk.Name, cmp.Or(disk.Format, "raw"))
+	case len(f.VM.Hardware.Disks) > 1:
+		return fault.Refuse(hypervisor.Unsupported, "it has %d disks: libvirt keeps the contents "+
+			"of all of them or of none", len(f.VM.Hardware.Disks))
 	}
 	if err := settled(f); err != nil {
 		return err

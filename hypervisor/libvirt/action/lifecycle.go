@@ -108,6 +108,11 @@ func (d guest) start(ctx context.Context, f node.Found, vm hypervisor.VM) error 
 	if err := d.Node.Reserve(ctx, vm); err != nil {
 		return err
 	}
+	if f.Job != nil && f.Job.Unborn { // from now on it has run
+		if err := d.PutJob(true, func(j *journal.Job) { j.Unborn = false }); err != nil {
+			return err
+		}
+	}
 	before := f.Rec
 	err := d.Put(true, func(r *journal.Domain) {
 		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}

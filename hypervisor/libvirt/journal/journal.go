@@ -95,8 +95,11 @@ func (j *Journal) Domains() ([]*Domain, error) {
 		if err := durable.Read(path, d); err != nil {
 			return err
 		}
+		if err := belongs(path, "VM.ID", string(d.VM.ID)); err != nil {
+			return err
+		}
 		all = append(all, d)
-		return belongs(path, "VM.ID", string(d.VM.ID))
+		return nil
 	})
 	return all, err
 }
@@ -115,6 +118,9 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 		if err := durable.Read(path, job); err != nil {
 			return err
 		}
+		if err := belongs(path, "ID", string(job.ID)); err != nil {
+			return err
+		}
 		i, err := f.Info()
 		if err != nil {
 			return err
@@ -123,7 +129,7 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 			return os.Remove(path)
 		}
 		all = append(all, job)
-		return belongs(path, "ID", string(job.ID))
+		return nil
 	})
 	return all, err
 }

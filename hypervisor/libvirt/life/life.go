@@ -11,17 +11,20 @@
 // # Libvirt's states in our words
 //
 //	libvirt                         source of a job      target of a job      otherwise
-//	no such domain                  HandedOver if moved  Receiving            Absent
+//	no such domain                  HandedOver if moved, Receiving            Absent
+//	                                else Crashed
 //	shut off (migrated)             HandedOver           –                    Shutoff, Unresolved
 //	shut off (crashed)              Crashed              Crashed              Crashed
 //	shut off (shutdown, destroyed,  Shutoff              Shutoff              Shutoff
-//	  saved, from snapshot, failed)
-//	shut off (unknown)              HandedOver if moved, Crashed if it ran    Crashed if it ran,
-//	                                else Crashed                              else Shutoff
+//	  saved, from snapshot)
+//	shut off (failed)               Shutoff              Receiving            Shutoff
+//	shut off (unknown)              Crashed if it ran,   Crashed if it ran    Crashed if it ran,
+//	                                else Shutoff                              else Shutoff
 //	running (any reason)            Running              Running              Running
 //	running (post-copy [failed])    –                    Running              Running
 //	paused (user)                   Paused               Received if held     Paused
-//	paused (migrating)              HandingOver          Receiving            HandingOver or Paused
+//	paused (migrating)              HandingOver, Paused  Receiving            HandingOver
+//	                                if PauseGuest did it
 //	paused (post-copy [failed])     HandingOver          –                    HandingOver
 //	paused (starting up)            Starting             Receiving            Starting
 //	paused (unknown)                HandingOver          Receiving            Paused
@@ -29,6 +32,11 @@
 //	  crashed, snapshot, dump)
 //	shutdown, in shutdown           Stopping             Stopping             Stopping
 //	pmsuspended, blocked            Paused, Running      the same             the same
+//
+// A source that libvirt says has moved is HandedOver however it rests, and one that is
+// stranded HandingOver however it stands: so is what is left when a release was
+// interrupted. A target that libvirt has not been told to
+// keep, or could not let run, has not come: it is Receiving.
 //
 // Running, Paused and Shutoff become Starting, Stopping or Rebooting while that is
 // what was asked.
@@ -54,8 +62,8 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 		return receiving(j, l)
 	case l.Run == Gone && has(j, journal.Source, journal.Moved):
 		return hypervisor.HandedOver
-	case l.Run == Gone && j.Sends(): // it left and took its definition along, or was lost
-		return hypervisor.Crashed
+	case l.Run == Gone && (j.Sends() || has(j, journal.Source, journal.Stranded)):
+		return hypervisor.Crashed // it left and took its definition along, or was lost
 	case l.Run == Gone:
 		return hypervisor.Absent
 	case l.Run.Rests():
@@ -108,12 +116,14 @@ func receiving(j *journal.Job, l Look) hypervisor.DomainState {
 	switch {
 	case !Came(j, l):
 		return hypervisor.Receiving
+	case l.Run == ShuttingDown:
+		return hypervisor.Stopping
 	case l.Run.Executes():
 		return hypervisor.Running
-	case l.Run.Rests() && j.Cold:
-		return hypervisor.Shutoff
-	case l.Run.Rests():
+	case l.Run == ShutoffCrashed, l.Run == ShutoffUnknown && !j.Cold:
 		return hypervisor.Crashed
+	case l.Run.Rests():
+		return hypervisor.Shutoff
 	case j.Hold:
 		return hypervisor.Received
 	}
@@ -123,7 +133,7 @@ func receiving(j *journal.Job, l Look) hypervisor.DomainState {
 // resting says what a domain without a process is.
 func resting(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 	switch {
-	case has(j, journal.Source, journal.Moved):
+	case has(j, journal.Source, journal.Moved), has(j, journal.Source, journal.Left):
 		return hypervisor.HandedOver
 	case j.Sends() && left(j, l):
 		return hypervisor.HandedOver
@@ -153,7 +163,7 @@ func standing(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState 
 		return hypervisor.Starting
 	}
 	switch {
-	case has(j, journal.Source, journal.Stranded):
+	case has(j, journal.Source, journal.Stranded), has(j, journal.Source, journal.Left):
 		return hypervisor.HandingOver
 	case l.Run == PausedUnknown && j.Sends():
 		return hypervisor.HandingOver
@@ -248,6 +258,11 @@ const (
 	Abort
 	// NoteStop: the guest stands for the switch-over. Note it.
 	NoteStop
+	// NoteAbort: libvirt has ended the transfer before its end. Note it.
+	NoteAbort
+	// Ask: libvirt may have lost its target's answer. Ask the target itself, before
+	// libvirt lets the source run again.
+	Ask
 	// Move: libvirt says that the target has the VM.
 	Move
 	// Keep: the migration has ended, and the VM stays here.
@@ -266,7 +281,7 @@ const (
 )
 
 var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Settled", "Send", "Abort", "NoteStop",
-	"Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse", "Recovered"}
+	"NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse", "Recovered"}
 
 // String returns the step's name.
 func (s Step) String() string {
@@ -319,7 +334,7 @@ func dueAtSource(j *journal.Job, l Look) Step {
 			return Keep
 		}
 		return Send
-	case l.Call == NoCall && l.Early:
+	case (l.Call == NoCall || l.Call == Broken) && l.Early:
 		return Rest
 	}
 	return verdict(j, l)
@@ -342,7 +357,11 @@ func dueOnTheWay(j *journal.Job, l Look) Step {
 		return Strand
 	case stands && !j.Stopped:
 		return NoteStop
-	case l.Aborted && l.Run.Executes() && !j.Stopped:
+	case l.Aborted && !j.Aborted && !j.PostCopied:
+		return NoteAbort
+	case l.Stuck && l.Run == PausedMigration:
+		return Ask
+	case l.Aborted && l.Run.Executes() && !j.PostCopied:
 		return Keep // the target never gets all of it
 	case j.Cancelled && l.Sends && !l.Aborted:
 		return Abort
@@ -360,10 +379,18 @@ func verdict(j *journal.Job, l Look) Step {
 		return Move
 	case l.Call == Refused && (j.Cold || !movesOn(l.Run)):
 		return Keep // wherever it died or stands
-	case l.Run.Executes() && l.Run != RunsCancelled && !j.Cold && !j.Stopped:
-		return Keep // it never stopped for the switch-over
+	case l.Run.Executes() && !j.Cold && (j.Aborted || !stood(j, l)):
+		return Keep // the target did not get everything
 	}
 	return Strand
+}
+
+// stood reports whether the guest of a source that runs may have stood for the
+// switch-over. libvirt says that it let it run again, but not whether that was now or
+// after an earlier migration.
+func stood(j *journal.Job, l Look) bool {
+	anew := l.Run == RunsCancelled && !(j.Again && l.Call == Broken && !l.Blind)
+	return j.Stopped || l.Stood || anew
 }
 
 // movesOn reports whether a domain looks as while libvirt moves it.

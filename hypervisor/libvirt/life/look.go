@@ -81,6 +81,12 @@ type Look struct {
 	Sends bool
 	// Aborted: libvirt has ended the transfer, and is about to tell its target.
 	Aborted bool
+	// Stood: the guest stood for the switch-over since libvirt was asked; an event told.
+	Stood bool
+	// Blind: events may have been lost since libvirt was asked.
+	Blind bool
+	// Stuck: it has stood for the switch-over for longer than that takes.
+	Stuck bool
 	// Moving: it sends memory of which some has gone.
 	Moving bool
 	// Job is what godwit's mark in the domain says: the migration that brought, or

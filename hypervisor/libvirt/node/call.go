@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"libvirt.org/go/libvirt"
 
@@ -66,6 +67,7 @@ func (d *Domain) Begin(ctx context.Context, ask func(*virt.Connect, *libvirt.Dom
 	c := &Call{}
 	d.mu.Lock()
 	d.call, d.stats, d.sent, d.stood = c, nil, 0, false
+	d.stoodAt, d.blind, d.last = time.Time{}, false, Sight{}
 	d.mu.Unlock()
 	err := d.Node.Conn.Begin(ctx, func(conn *virt.Connect) error {
 		dom, err := conn.LookupDomainByName(d.Name)

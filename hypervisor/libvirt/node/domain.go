@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"libvirt.org/go/libvirt"
 
@@ -36,7 +37,11 @@ type Domain struct {
 	sent     hypervisor.Bytes // in the present migration, at most
 	stats    *virt.JobStats   // of the last migration, as libvirt told at its end
 	rebooted bool
-	stood    bool   // for a switch-over, since libvirt was asked
+	stood    bool // for a switch-over, since libvirt was asked
+	stoodAt  time.Time
+	asking   bool   // libvirt for figures
+	last     Sight  // that it gave, as far as figures go
+	blind    bool   // events may have been lost since then
 	xml      string // that facts were read from
 	facts    domxml.Facts
 }
@@ -208,7 +213,7 @@ func (d *Domain) hear(e virt.Event) {
 		d.SetRebooted(true)
 	}
 	if e.What == virt.Suspended && e.Detail == virt.Migrated {
-		d.setStood(true)
+		d.SetStood()
 	}
 	if e.What != virt.JobCompleted || e.Job == nil || e.Job.Operation != virt.MigrationOut {
 		return
@@ -218,10 +223,14 @@ func (d *Domain) hear(e virt.Event) {
 	d.stats = e.Job
 }
 
-func (d *Domain) setStood(has bool) {
+// SetStood notes that the guest stood for the switch-over since libvirt was asked.
+func (d *Domain) SetStood() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stood = has
+	d.stood = true
+	if d.stoodAt.IsZero() {
+		d.stoodAt = time.Now()
+	}
 }
 
 // SetRebooted notes whether the guest has booted anew since it was asked to.

@@ -105,7 +105,9 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 		return Sight{Bars: s.UUID}, nil
 	}
 	if figures {
-		s.sends(dom)
+		if err := s.sends(dom); err != nil {
+			return s, err
+		}
 	}
 	// The state is asked for last: it is not older than the end of a migration.
 	state, reason, err := dom.GetState()
@@ -125,39 +127,111 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 }
 
 // sends adds what libvirt says of a migration under way. Of one that comes in it says
-// nothing, by an error.
-func (s *Sight) sends(dom *libvirt.Domain) {
+// nothing, by an error, and neither of a domain that is shut off.
+func (s *Sight) sends(dom *libvirt.Domain) error {
 	info, err := dom.GetJobStats(0)
+	if errors.Is(err, libvirt.ERR_OPERATION_UNSUPPORTED) ||
+		errors.Is(err, libvirt.ERR_OPERATION_INVALID) {
+		return nil
+	}
 	if err != nil || info.Type == libvirt.DOMAIN_JOB_NONE {
-		return
+		return err
 	}
 	s.Stats = virt.JobStatsOf(*info)
 	s.Sends = s.Stats.Operation == virt.MigrationOut
 	s.Aborted = s.Sends && (info.Type == libvirt.DOMAIN_JOB_CANCELLED ||
 		info.Type == libvirt.DOMAIN_JOB_FAILED)
-	s.Moving = s.Sends && s.Stats.MemoryProcessed > 0
+	s.Moving = s.Sends && s.Stats.MemoryTotal > 0
+	return nil
 }
 
-// See looks at the domain now.
+// See looks at the domain now. A QEMU that hangs, as one does that sends its last state
+// over a lost link, gives no figures: what it was doing it then is doing still.
 func (d *Domain) See(ctx context.Context) (Sight, error) {
-	figures := true
-	if rec := d.Record(); rec != nil {
-		figures = !d.Node.Job(rec.Job).Receives()
-	}
 	call := d.answer() // before the look, which then is not older than the answer
+	figures, err := d.figures(ctx, call)
+	if err != nil {
+		return Sight{}, err
+	}
 	s, err := virt.Ask(ctx, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
-		return look(c, d.Name, figures)
+		return look(c, d.Name, false)
 	})
 	if err != nil {
 		return s, err
 	}
+	if s.Run.Alive() {
+		s.Stats, s.Sends, s.Aborted, s.Moving = figures.Stats, figures.Sends, figures.Aborted,
+			figures.Moving
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Rebooted, s.Stood, s.Call = d.rebooted, d.stood, call
+	s.Stuck = !d.stoodAt.IsZero() && time.Since(d.stoodAt) > stuck
+	s.Blind = d.blind
 	s.Moving = s.Moving || s.Sends && d.sent > 0
 	s.Early = time.Since(d.Node.began()) < d.Node.Grace
 	return s, nil
 }
+
+// patience is how long a QEMU may take to tell how its migration goes.
+const patience = 2 * time.Second
+
+// figures says how the domain's migration goes. It does not ask where nothing is to be
+// learnt, nor a QEMU that has not answered yet.
+func (d *Domain) figures(ctx context.Context, call life.Call) (Sight, error) {
+	if rec := d.Record(); rec != nil && d.Node.Job(rec.Job).Receives() {
+		return Sight{}, nil
+	}
+	d.mu.Lock()
+	last, waits := d.last, d.asking || d.stood && call == life.Calling
+	last.Sends = last.Sends || d.stood && call == life.Calling
+	d.asking = d.asking || !waits
+	d.mu.Unlock()
+	if waits {
+		return last, nil
+	}
+	short, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := virt.Ask(short, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
+		defer d.asked()
+		return progressOf(c, d.Name)
+	})
+	if err != nil && (ctx.Err() != nil || short.Err() == nil) {
+		d.asked()
+		return s, err
+	}
+	if err != nil { // it is still being asked
+		return last, nil
+	}
+	d.mu.Lock()
+	d.last = s
+	d.mu.Unlock()
+	return s, nil
+}
+
+func (d *Domain) asked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asking = false
+}
+
+// progressOf says how a domain's migration goes, if it has one.
+func progressOf(c *virt.Connect, name string) (Sight, error) {
+	var s Sight
+	dom, err := c.LookupDomainByName(name)
+	if absent(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = dom.Free() }()
+	return s, s.sends(dom)
+}
+
+// stuck is longer than libvirt takes from the stop of a source to the answer of its
+// target, and much shorter than its keep-alive.
+const stuck = 300 * time.Millisecond
 
 // SeeAt looks at a domain of another host.
 func SeeAt(ctx context.Context, peer *virt.Conn, name string) (Sight, error) {

@@ -115,6 +115,11 @@ func (n *Node) Reborn() {
 	n.mu.Lock()
 	n.born = time.Now()
 	n.mu.Unlock()
+	for _, d := range n.known() {
+		d.mu.Lock()
+		d.blind = true
+		d.mu.Unlock()
+	}
 	n.Wake()
 }
 

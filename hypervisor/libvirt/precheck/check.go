@@ -199,8 +199,14 @@ func cpuOf(ctx context.Context, d *node.Domain, f node.Found) (guestCPU, error) 
 		g := guestCPU{machine: dom.OS.Type.Machine, whole: dom.CPU.Mode == "host-passthrough"}
 		if !g.whole {
 			text, err := xml.Marshal(dom.CPU)
+			if err != nil {
+				return g, err
+			}
 			g.xml = string(text)
-			return g, err
+			if fits, err := compare(c, g); err == nil && !fits {
+				return guestCPU{}, nil // it runs here with less, and so it may there
+			}
+			return g, nil
 		}
 		caps, err := c.GetCapabilities()
 		if err != nil {

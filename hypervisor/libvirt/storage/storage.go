@@ -36,17 +36,6 @@ func Locals(vm hypervisor.VM) []hypervisor.Disk {
 	return local
 }
 
-// Ensure sees to it that the pool is there.
-func Ensure(ctx context.Context, n *node.Node) error {
-	return n.Conn.Act(ctx, func(c *virt.Connect) error {
-		pool, err := open(c, n.Settings.DiskDir)
-		if err != nil {
-			return err
-		}
-		return pool.Free()
-	})
-}
-
 // open returns the pool of a directory, which is made when it is not there. A pool
 // that somebody else has made for the directory does as well.
 func open(c *virt.Connect, dir string) (*libvirt.StoragePool, error) {
@@ -126,6 +115,28 @@ func Make(ctx context.Context, n *node.Node, name string, vm hypervisor.VM) erro
 	return nil
 }
 
+// Found returns the local disks of a VM whose images are there.
+func Found(ctx context.Context, n *node.Node, name string, vm hypervisor.VM,
+) ([]hypervisor.Disk, error) {
+	var found []hypervisor.Disk
+	for _, d := range Locals(vm) {
+		there := make(chan struct{}, 2) // Act may repeat it
+		err := within(ctx, n, name, d.Name, func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
+			if v != nil {
+				there <- struct{}{}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(there) > 0 {
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
 // MakeOne makes the image of a disk unless it is there.
 func MakeOne(ctx context.Context, n *node.Node, name string, d hypervisor.Disk) error {
 	return within(ctx, n, name, d.Name, func(p *libvirt.StoragePool, v *libvirt.StorageVol) error {
@@ -148,7 +159,8 @@ func MakeOne(ctx context.Context, n *node.Node, name string, d hypervisor.Disk) 
 	})
 }
 
-// Remove removes the images of local disks: the VM has moved, and they with it.
+// Remove removes the images of local disks: the VM has moved, and they with it, or has
+// not come, and libvirt has made them for it.
 func Remove(ctx context.Context, n *node.Node, name string, vm hypervisor.VM) error {
 	for _, d := range Locals(vm) {
 		err := within(ctx, n, name, d.Name,

@@ -114,7 +114,8 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 		return nil // it was discarded before
 	case waits && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
-	case waits && f.Sight.Run != life.Gone && !d.deserted(ctx, f.Sight):
+	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != life.Gone) &&
+		!d.deserted(ctx, f.Sight):
 		return fault.Refuse(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
 			"source, or wait until libvirt notices that the source is gone")
 	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
@@ -167,7 +168,8 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 // may not have been told, or may wait for a process that hangs.
 func (d move) deserted(ctx context.Context, s node.Sight) bool {
 	there, err := d.atSource(ctx, s)
-	return err == nil && there.Run.Executes() && (!there.Sends || there.Aborted)
+	return err == nil && there.Run.Executes() &&
+		(there.Aborted || !there.Sends && there.Run != life.RunsCancelled)
 }
 
 // spare reports whether the source of a held domain has its process still, and sends no
@@ -240,10 +242,13 @@ func (d move) endJob(ctx context.Context, stage journal.Stage, why string) error
 	if err := d.ended(ctx); err != nil {
 		return err
 	}
-	err := d.PutJob(true, func(j *journal.Job) {
+	err := d.Put(true, func(r *journal.Domain) { r.Unresolved = false })
+	if err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *journal.Job) {
 		j.Stage, j.Last.Status, j.Last.Error = stage, hypervisor.JobFailed, why
 	})
-	return errors.Join(err, d.Put(true, func(r *journal.Domain) { r.Unresolved = false }))
 }
 
 // abandon gives up the memory of a source that stopped for the switch-over.
@@ -254,7 +259,7 @@ func (d move) abandon(ctx context.Context, f node.Found, c hypervisor.Abandon) e
 	j := f.Job
 	rests := f.State == hypervisor.Crashed || f.State == hypervisor.Shutoff
 	switch {
-	case rests && !f.Unresolved():
+	case rests && !f.Unresolved() && j.Stage != journal.Stranded:
 		return nil
 	case j.Stage != journal.Stranded && j.Stage != journal.Moved:
 		return f.Conflict()
@@ -292,7 +297,7 @@ func (d move) release(ctx context.Context, f node.Found, c hypervisor.Release) e
 	if j != nil {
 		job = j.ID
 	}
-	stranded := j != nil && j.Stage == journal.Stranded
+	stranded := j != nil && (j.Stage == journal.Stranded || j.Stage == journal.Left)
 	switch {
 	case f.State == hypervisor.Receiving || f.State == hypervisor.Received ||
 		f.State.Executes() || f.State == hypervisor.Paused:

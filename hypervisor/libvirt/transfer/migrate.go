@@ -5,6 +5,8 @@ package transfer
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,16 +48,68 @@ func Migrate(ctx context.Context, of *node.Domain, out hypervisor.Outgoing) erro
 	if err := expected(f, t, out.Job); err != nil {
 		return err
 	}
-	if why, err := precheck.Obstacles(ctx, d.Domain, f, t); err != nil || len(why) > 0 {
-		if err == nil {
-			err = fault.Refuse(hypervisor.Conflict, "%w", &hypervisor.Refusal{Reasons: why})
-		}
+	why, err := precheck.Obstacles(ctx, d.Domain, f, t)
+	if err != nil {
 		return err
+	}
+	kept, err := d.kept(ctx)
+	if err != nil {
+		return err
+	}
+	if why = slices.Concat(why, kept, behind(f)); len(why) > 0 {
+		return fault.Refuse(hypervisor.Conflict, "%w", &hypervisor.Refusal{Reasons: why})
 	}
 	if err := d.accept(ctx, f, out); err != nil {
 		return err
 	}
 	return d.send(ctx)
+}
+
+// behind are the disks that a VM at rest would leave behind: libvirt's offline migration
+// moves its definition and copies no image.
+// Source: libvirt 9.0 qemu_migration.c ("offline migration cannot handle non-shared
+// storage").
+func behind(f node.Found) []hypervisor.Reason {
+	var why []hypervisor.Reason
+	if f.State != hypervisor.Shutoff {
+		return nil
+	}
+	for _, disk := range storage.Locals(f.VM) {
+		why = append(why, hypervisor.Reason{Check: "disk " + disk.Name,
+			Need: "shared, or the VM running: libvirt copies no image of a VM that is shut off",
+			Have: "a local disk of a VM that is shut off"})
+	}
+	return why
+}
+
+// kept are the snapshots and checkpoints of a domain, which libvirt does not move. What
+// is copied of a disk is its present contents.
+// Source: libvirt 9.0 qemu_migration.c (qemuMigrationSrcIsAllowed).
+func (d move) kept(ctx context.Context) ([]hypervisor.Reason, error) {
+	snapshots, checkpoints := 0, 0
+	err := d.Do(ctx, func(dom *libvirt.Domain) error {
+		n, err := dom.SnapshotNum(0)
+		if err != nil {
+			return err
+		}
+		all, err := dom.ListAllCheckpoints(0)
+		for i := range all {
+			_ = all[i].Free()
+		}
+		snapshots, checkpoints = n, len(all)
+		return err
+	})
+	var why []hypervisor.Reason
+	for _, k := range []struct {
+		what string
+		n    int
+	}{{"snapshot", snapshots}, {"checkpoint", checkpoints}} {
+		if k.n > 0 {
+			why = append(why, hypervisor.Reason{Check: k.what + "s", Need: "none: they do not move",
+				Have: fmt.Sprintf("%d: remove them with virsh %s-delete", k.n, k.what)})
+		}
+	}
+	return why, err
 }
 
 // wanted checks what is asked before anybody is asked about it.
@@ -135,9 +189,18 @@ func (d move) accept(ctx context.Context, f node.Found, out hypervisor.Outgoing)
 	})
 }
 
-// send asks libvirt to migrate. It is noted before that it was asked: libvirt goes
-// on when we die.
+// send has libvirt asked to migrate. What cannot be asked, now or later, ends the job.
 func (d move) send(ctx context.Context) error {
+	err := d.request(ctx)
+	if errors.Is(err, hypervisor.Invalid) {
+		return errors.Join(err, d.endJob(ctx, journal.Kept, fault.Text(err)))
+	}
+	return err
+}
+
+// request asks libvirt to migrate. It is noted before that it was asked: libvirt goes on
+// when we die.
+func (d move) request(ctx context.Context) error {
 	rec := d.Record()
 	j := d.Node.Job(rec.Job)
 	t, err := address.Parse(j.Address)
@@ -285,8 +348,11 @@ func (d move) params(dom *libvirt.Domain, j *journal.Job, t address.Target,
 	libvirt.DomainMigrateFlags, error) {
 	p := &libvirt.DomainMigrateParameters{}
 	defined, err := dom.IsPersistent()
-	if err != nil || j.Cold {
+	if err != nil {
 		return p, flags, err
+	}
+	if j.Cold {
+		return p, flags, d.change(dom, p, j, t)
 	}
 	if defined {
 		flags |= libvirt.MIGRATE_PERSIST_DEST

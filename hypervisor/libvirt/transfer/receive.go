@@ -161,6 +161,7 @@ func (d move) lapse(ctx context.Context) error {
 		return err
 	}
 	d.Node.Unreserve(d.ID)
+	d.Node.Expire(d.Name)
 	return d.Remove()
 }
 

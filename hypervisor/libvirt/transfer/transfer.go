@@ -11,10 +11,12 @@ package transfer
 
 import (
 	"context"
+	"errors"
 
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
@@ -43,9 +45,12 @@ func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) er
 	case life.Abort:
 		return d.abort(ctx)
 	case life.NoteStop:
+		d.SetStood()
 		return d.PutJob(true, func(j *journal.Job) { j.Stopped = true })
 	case life.NoteAbort:
 		return d.PutJob(true, func(j *journal.Job) { j.Aborted = true })
+	case life.Ask:
+		return d.inquire(ctx, s)
 	case life.Move:
 		return d.moved(ctx, s)
 	case life.Keep:
@@ -62,6 +67,30 @@ func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) er
 		return d.recovered(s)
 	}
 	return nil
+}
+
+// inquire asks the target's libvirtd about a source that has stood for long. If the VM runs
+// there, what is here must never run again: libvirt would let it, when it gives up to
+// wait for an answer that was lost.
+func (d move) inquire(ctx context.Context, s node.Sight) error {
+	j := d.Node.Job(d.Record().Job)
+	t, err := address.Parse(j.Address)
+	if err != nil {
+		return err
+	}
+	peer, err := d.Node.Reach(ctx, t.Peer)
+	if err != nil {
+		return err
+	}
+	there, err := node.SeeAt(ctx, peer, d.Name)
+	if err != nil || there.UUID != s.UUID || there.Job != j.ID || !there.Run.Executes() {
+		return err
+	}
+	err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
+	if err != nil && !errors.Is(err, hypervisor.Conflict) {
+		return err
+	}
+	return d.moved(ctx, s)
 }
 
 // moved: libvirt says that the target has the VM.
@@ -92,6 +121,10 @@ func (d move) keep(ctx context.Context, s node.Sight) error {
 	}
 	p := d.final(ctx, s)
 	err := d.ended(ctx)
+	if j := d.Node.Job(d.Record().Job); err == nil && s.Run == life.PausedUser && j.GuestPaused &&
+		!j.Resting { // it was paused when libvirt had given up already
+		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+	}
 	if err != nil {
 		return err
 	}

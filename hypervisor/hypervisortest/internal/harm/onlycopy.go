@@ -78,6 +78,7 @@ func settles(w *world, job hypervisor.JobID) {
 		staysAtTarget(w, job)
 		return
 	}
+	w.Must(w.MendLink()) // a process that sends into nothing may hang until then
 	resume := hypervisor.Resume{Job: job,
 		NeverRan: w.Says(hypervisor.TargetDiscarded, target, job)}
 	w.Until("the source runs, and its job has failed", func() bool {
@@ -89,8 +90,6 @@ func settles(w *world, job hypervisor.JobID) {
 		return d.State == hypervisor.Running && !d.Unresolved &&
 			w.Progress(source, job).Status == hypervisor.JobFailed
 	})
-	w.NeverRuns(target)
-	w.Must(w.MendLink())
 	w.NeverRuns(target)
 	w.Stays(job, hypervisor.JobFailed)
 }
