@@ -212,7 +212,7 @@ func (d *Domain) hear(e virt.Event) {
 	if e.What == virt.Rebooted {
 		d.SetRebooted(true)
 	}
-	if e.What == virt.Suspended && e.Detail == virt.Migrated {
+	if e.What == virt.Suspended && e.Detail == virt.Migrated && !d.letGo() {
 		d.SetStood()
 	}
 	if e.What != virt.JobCompleted || e.Job == nil || e.Job.Operation != virt.MigrationOut {
@@ -221,6 +221,17 @@ func (d *Domain) hear(e virt.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats = e.Job
+}
+
+// letGo reports whether the guest was paused to let it go: libvirt tells of that as of
+// the stop for the switch-over.
+func (d *Domain) letGo() bool {
+	rec := d.Record()
+	if rec == nil {
+		return false
+	}
+	j := d.Node.Job(rec.Job)
+	return j.Sends() && j.GuestPaused
 }
 
 // SetStood notes that the guest stood for the switch-over since libvirt was asked.

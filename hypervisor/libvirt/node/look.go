@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"libvirt.org/go/libvirt"
@@ -192,16 +193,18 @@ func (d *Domain) figures(ctx context.Context, call life.Call) (Sight, error) {
 	}
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var begun atomic.Bool
 	s, err := virt.Ask(short, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
+		begun.Store(true)
 		defer d.asked()
 		return progressOf(c, d.Name)
 	})
-	if err != nil && (ctx.Err() != nil || short.Err() == nil) {
+	if !begun.Load() { // there is no connection
 		d.asked()
 		return s, err
 	}
-	if err != nil { // it is still being asked
-		return last, nil
+	if err != nil { // it is still being asked, or has just died
+		return last, ctx.Err()
 	}
 	d.mu.Lock()
 	d.last = s

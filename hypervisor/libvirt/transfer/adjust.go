@@ -161,15 +161,15 @@ func (d move) recover(ctx context.Context, f node.Found, to hypervisor.Address,
 	})
 }
 
-// notices is how long QEMU may take to notice that its connection is lost. libvirt may
-// have noticed before, on a connection of its own, and then refuses to recover.
+// notices is how long QEMU, and the other side's libvirtd, may take to notice that a
+// connection is lost. Until both have, libvirt refuses to recover, and no harm is done.
 const notices = 20 * time.Second
 
 // reconnect asks libvirt to recover a post-copy until it does.
 func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags) error {
 	for end := time.Now().Add(notices); ; time.Sleep(50 * time.Millisecond) {
 		err := dom.MigrateToURI3(peer, &libvirt.DomainMigrateParameters{}, flags)
-		if !errors.Is(err, libvirt.ERR_OPERATION_INVALID) || time.Now().After(end) {
+		if err == nil || time.Now().After(end) {
 			return err
 		}
 	}

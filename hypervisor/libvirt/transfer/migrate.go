@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,64 +51,13 @@ func Migrate(ctx context.Context, of *node.Domain, out hypervisor.Outgoing) erro
 	if err != nil {
 		return err
 	}
-	kept, err := d.kept(ctx)
-	if err != nil {
-		return err
-	}
-	if why = slices.Concat(why, kept, behind(f)); len(why) > 0 {
+	if len(why) > 0 {
 		return fault.Refuse(hypervisor.Conflict, "%w", &hypervisor.Refusal{Reasons: why})
 	}
 	if err := d.accept(ctx, f, out); err != nil {
 		return err
 	}
 	return d.send(ctx)
-}
-
-// behind are the disks that a VM at rest would leave behind: libvirt's offline migration
-// moves its definition and copies no image.
-// Source: libvirt 9.0 qemu_migration.c ("offline migration cannot handle non-shared
-// storage").
-func behind(f node.Found) []hypervisor.Reason {
-	var why []hypervisor.Reason
-	if f.State != hypervisor.Shutoff {
-		return nil
-	}
-	for _, disk := range storage.Locals(f.VM) {
-		why = append(why, hypervisor.Reason{Check: "disk " + disk.Name,
-			Need: "shared, or the VM running: libvirt copies no image of a VM that is shut off",
-			Have: "a local disk of a VM that is shut off"})
-	}
-	return why
-}
-
-// kept are the snapshots and checkpoints of a domain, which libvirt does not move. What
-// is copied of a disk is its present contents.
-// Source: libvirt 9.0 qemu_migration.c (qemuMigrationSrcIsAllowed).
-func (d move) kept(ctx context.Context) ([]hypervisor.Reason, error) {
-	snapshots, checkpoints := 0, 0
-	err := d.Do(ctx, func(dom *libvirt.Domain) error {
-		n, err := dom.SnapshotNum(0)
-		if err != nil {
-			return err
-		}
-		all, err := dom.ListAllCheckpoints(0)
-		for i := range all {
-			_ = all[i].Free()
-		}
-		snapshots, checkpoints = n, len(all)
-		return err
-	})
-	var why []hypervisor.Reason
-	for _, k := range []struct {
-		what string
-		n    int
-	}{{"snapshot", snapshots}, {"checkpoint", checkpoints}} {
-		if k.n > 0 {
-			why = append(why, hypervisor.Reason{Check: k.what + "s", Need: "none: they do not move",
-				Have: fmt.Sprintf("%d: remove them with virsh %s-delete", k.n, k.what)})
-		}
-	}
-	return why, err
 }
 
 // wanted checks what is asked before anybody is asked about it.
