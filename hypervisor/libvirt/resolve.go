@@ -112,6 +112,7 @@ var rulings = []struct {
 	{postCopyBroke, lackMemory},
 	{bothRest, lackOne},
 	{sourceKept, stay},
+	{diedHeld, recall},
 	{arrived, release},
 	{held, activate},
 	{movedOn, lackTrace},
@@ -154,6 +155,13 @@ func bothRest(c *inquiry) bool {
 	return sourceKept(c) && c.source.rests() && c.own(&c.target) && c.target.rests()
 }
 
+// diedHeld: what came may have died before it was let run, while its source stands with
+// its memory.
+func diedHeld(c *inquiry) bool {
+	return c.own(&c.source) && c.source.domain.State == hypervisor.HandingOver &&
+		c.own(&c.target) && c.target.rests()
+}
+
 // underWay: the source's hypervisor is at it.
 func underWay(c *inquiry) bool {
 	s := c.source.job.Status
@@ -175,7 +183,7 @@ func sourceKept(c *inquiry) bool {
 	case d.Unresolved, s == hypervisor.JobSucceeded && c.own(&c.source):
 		return false
 	case c.source.lives():
-		return !underWay(c)
+		return !underWay(c) && s != hypervisor.JobBroken
 	}
 	failed := s == hypervisor.JobFailed || s == hypervisor.JobCancelled
 	return failed && c.source.rests() && c.own(&c.source) && !c.target.lives()
@@ -289,6 +297,19 @@ func giveUp(ctx context.Context, c *inquiry) (Outcome, error) {
 			"it up: %w: see to that, and resolve again", c.target.name, c.source.name, err)
 	}
 	return outcome(ctx, c, &c.source, e)
+}
+
+// recall takes the VM back if its target says that it never ran there. One that denies
+// that has it.
+func recall(ctx context.Context, c *inquiry) (Outcome, error) {
+	_, err := c.discard(ctx)
+	switch {
+	case errors.Is(err, hypervisor.Conflict):
+		return release(ctx, c)
+	case err != nil:
+		return Outcome{}, err
+	}
+	return takeBack(ctx, c)
 }
 
 // discard makes sure that the target does not run the VM for this job.

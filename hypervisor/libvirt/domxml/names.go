@@ -14,8 +14,9 @@ import (
 const defaultNamespace = "default"
 
 // maxDomainName is how long a domain's name may be: libvirt keeps it as a file of
-// that name with ".xml" in a folder whose names have at most 255 bytes.
-const maxDomainName = 255 - len(".xml")
+// that name with ".xml", and writes it as ".xml.new" first, in a folder whose names have
+// at most 255 bytes.
+const maxDomainName = 255 - len(".xml.new")
 
 // NameOf returns what libvirt calls a VM: "shop/web" is "shop_web", and in the
 // given namespace, which is "default" if it is empty, "web" is enough.

@@ -35,9 +35,9 @@ func TestNames(t *testing.T) {
 		{"a line end is in no name", "", "shop/a\nb", ""},
 		{"what XML cannot say is in no name", "", "shop/a\x01b", ""},
 		{"what is not text is in no name", "", "shop/a\xffb", ""},
-		{"libvirt makes a file of the name", "", hypervisor.VMID("s/" + strings.Repeat("x", 249)),
-			"s_" + strings.Repeat("x", 249)},
-		{"a file's name has a limit", "", hypervisor.VMID("s/" + strings.Repeat("x", 250)), ""},
+		{"libvirt makes a file of the name", "", hypervisor.VMID("s/" + strings.Repeat("x", 245)),
+			"s_" + strings.Repeat("x", 245)},
+		{"a file's name has a limit", "", hypervisor.VMID("s/" + strings.Repeat("x", 246)), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {

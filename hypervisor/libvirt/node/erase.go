@@ -192,7 +192,7 @@ func (n *Node) Reach(ctx context.Context, peer string) (*virt.Conn, error) {
 	}
 	c, err := virt.Open(ctx, virt.Config{URI: uri, Timeout: n.Timeout})
 	if err != nil {
-		return nil, fault.Refuse(hypervisor.Transient, "ask the target: %w", err)
+		return nil, fault.Refuse(fault.Kind(err), "ask the target: %w", fault.Bare(err))
 	}
 	if n.peers == nil {
 		n.peers = map[string]*virt.Conn{}

@@ -308,8 +308,9 @@ func (d move) params(dom *libvirt.Domain, j *journal.Job, t address.Target,
 	if d.Node.TLS {
 		flags |= libvirt.MIGRATE_TLS
 	}
-	// Without a cap, too: libvirt keeps one that an earlier job was given under way.
-	p.BandwidthSet, p.Bandwidth = true, bandwidth(j.Options.Bandwidth)
+	if b := j.Options.Bandwidth; b > 0 {
+		p.BandwidthSet, p.Bandwidth = true, bandwidth(b)
+	}
 	if flags&libvirt.MIGRATE_COMPRESSED != 0 {
 		p.CompressionSet, p.Compression = true, "mt"
 		if j.Options.XBZRLE || j.Options.Method == "xbzrle" {

@@ -4,6 +4,7 @@ package transfer
 
 import (
 	"context"
+	"time"
 
 	"libvirt.org/go/libvirt"
 
@@ -75,7 +76,7 @@ func (d move) final(ctx context.Context, s node.Sight) hypervisor.Progress {
 	p := d.live(j, s)
 	p.Sent = d.Sent(p.Sent)
 	p.Mode = life.Mode(j, s.Look)
-	stats := d.Stats()
+	stats := d.told(ctx, s)
 	if stats == nil && s.Defined {
 		_ = d.Do(ctx, func(dom *libvirt.Domain) error { // without figures it ended, too
 			info, err := dom.GetJobStats(libvirt.DOMAIN_JOB_STATS_COMPLETED |
@@ -92,4 +93,17 @@ func (d move) final(ctx context.Context, s node.Sight) hypervisor.Progress {
 		p.Remaining = 0
 	}
 	return p
+}
+
+// told is what libvirt tells when a migration has ended. When the source has just
+// stopped, it is about to.
+func (d move) told(ctx context.Context, s node.Sight) *virt.JobStats {
+	for wait := 500 * time.Millisecond; ; wait -= 5 * time.Millisecond {
+		stats := d.Stats()
+		if stats != nil || s.Run != life.ShutoffMigrated || s.Call != life.Calling || wait <= 0 ||
+			ctx.Err() != nil {
+			return stats
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
