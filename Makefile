@@ -12,8 +12,8 @@ SOAK     ?= 5000
 BIN      ?= bin
 # The packages whose tests depend on the machine and run real QEMUs and libvirtds, one
 # after the other, and where what they print is kept.
-REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/... \
-	./hypervisor/libvirt/... ./examples/libvirt-drain
+REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/...
+LIBVIRT  := ./hypervisor/libvirt/... ./examples/libvirt-drain
 REPORT   ?= $(BIN)/real.txt
 # What it measures would be the race detector's time.
 TIMED    := WhatAMoveCosts
@@ -61,8 +61,9 @@ test: setup fmt vet staticcheck
 			./migration ./sim || status=$$?; \
 		{ GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
 			-p 1 -v -skip $(TIMED) $(REAL) && \
-			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -p 1 -v -run $(TIMED) \
-				./hypervisor/qmp ./hypervisor/libvirt; } \
+			$(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) && \
+			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp && \
+			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/libvirt; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
 		$(summary); exit $$status

@@ -11,7 +11,9 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/blockers"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/storage"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
 )
 
@@ -154,6 +157,11 @@ func Obstacles(ctx context.Context, d *node.Domain, f node.Found, t address.Targ
 			}
 		}
 	}
+	kept, err := keptOf(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	why = slices.Concat(why, kept, behind(f))
 	peer, err := d.Node.Reach(ctx, t.Peer)
 	if err != nil {
 		return nil, err
@@ -166,6 +174,53 @@ func Obstacles(ctx context.Context, d *node.Domain, f node.Found, t address.Targ
 		return farther(c, d.Name, f.Sight, cpu)
 	})
 	return append(why, far...), err
+}
+
+// behind are the disks that a VM at rest would leave behind: libvirt's offline migration
+// moves its definition and copies no image.
+// Source: libvirt 9.0 qemu_migration.c ("offline migration cannot handle non-shared
+// storage").
+func behind(f node.Found) []hypervisor.Reason {
+	var why []hypervisor.Reason
+	if f.State != hypervisor.Shutoff {
+		return nil
+	}
+	for _, disk := range storage.Locals(f.VM) {
+		why = append(why, hypervisor.Reason{Check: "disk " + disk.Name,
+			Need: "shared, or the VM running: libvirt copies no image of a VM that is shut off",
+			Have: "a local disk of a VM that is shut off"})
+	}
+	return why
+}
+
+// keptOf returns the snapshots and checkpoints of a domain, which libvirt does not move. What
+// is copied of a disk is its present contents.
+// Source: libvirt 9.0 qemu_migration.c (qemuMigrationSrcIsAllowed).
+func keptOf(ctx context.Context, d *node.Domain) ([]hypervisor.Reason, error) {
+	snapshots, checkpoints := 0, 0
+	err := d.Do(ctx, func(dom *libvirt.Domain) error {
+		n, err := dom.SnapshotNum(0)
+		if err != nil {
+			return err
+		}
+		all, err := dom.ListAllCheckpoints(0)
+		for i := range all {
+			_ = all[i].Free()
+		}
+		snapshots, checkpoints = n, len(all)
+		return err
+	})
+	var why []hypervisor.Reason
+	for _, k := range []struct {
+		what string
+		n    int
+	}{{"snapshot", snapshots}, {"checkpoint", checkpoints}} {
+		if k.n > 0 {
+			why = append(why, hypervisor.Reason{Check: k.what + "s", Need: "none: they do not move",
+				Have: fmt.Sprintf("%d: remove them with virsh %s-delete", k.n, k.what)})
+		}
+	}
+	return why, err
 }
 
 // A guestCPU is what a guest needs of the processor at its target.

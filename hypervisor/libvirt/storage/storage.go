@@ -120,14 +120,14 @@ func Found(ctx context.Context, n *node.Node, name string, vm hypervisor.VM,
 ) ([]hypervisor.Disk, error) {
 	var found []hypervisor.Disk
 	for _, d := range Locals(vm) {
-		there := make(chan struct{}, 2) // Act may repeat it
-		err := within(ctx, n, name, d.Name, func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
+		there := make(chan hypervisor.Disk, 2) // within may look twice
+		look := func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
 			if v != nil {
-				there <- struct{}{}
+				there <- d
 			}
 			return nil
-		})
-		if err != nil {
+		}
+		if err := within(ctx, n, name, d.Name, look); err != nil {
 			return nil, err
 		}
 		if len(there) > 0 {

@@ -92,12 +92,14 @@ func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
 	return nil
 }
 
-// receiveAgain answers what was answered before, unless something else is asked.
+// receiveAgain answers what was answered before, unless something else is asked. Here a
+// post-copy may not be known to be broken yet.
 func (d move) receiveAgain(f node.Found, old *journal.Job, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
-	broken := old.Stage == journal.Arrived && f.Sight.Run == life.RunsPostCopyFailed
+	lacks := old.Stage == journal.Arrived &&
+		(f.Sight.Run == life.RunsPostCopy || f.Sight.Run == life.RunsPostCopyFailed)
 	switch {
-	case old.Role != journal.Target || old.Refused || old.Stage != journal.Listening && !broken:
+	case old.Role != journal.Target || old.Refused || old.Stage != journal.Listening && !lacks:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here", in.Job)
 	case old.VM.ID != d.ID:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)

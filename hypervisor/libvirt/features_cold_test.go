@@ -1,0 +1,109 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+func TestAVMAtRestMovesColdAndStartsThere(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, calm)
+	w.start(hosta, vm)
+	w.virsh(hosta, "autostart", domainOf(vm.ID))
+	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.begin("job", vm.ID, transferOptions{})
+	w.until("job", hypervisor.JobSucceeded)
+	w.becomes(hostb, vm.ID, hypervisor.Shutoff)
+	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "disable" {
+		t.Errorf("what is left at the source would start with its host: %s", a)
+	}
+	w.refuses(hosta, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict)
+	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	w.eventually("it starts with its target", func() bool {
+		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
+	})
+	w.start(hostb, vm)
+	w.sound(hostb, vm.ID)
+	w.ends(hostb, vm.ID)
+}
+
+// libvirt moves no image of a VM at rest: that is said before anything moves.
+func TestLocalDisksKeepAVMAtRestWhereItIs(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	contents := w.furnish(hosta, vm)
+	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict,
+		"disk root", "disk data")
+	if p := w.progress(hosta, "job"); p.Status != hypervisor.JobNone {
+		t.Errorf("the job was begun: %v", p.Status)
+	}
+	if got := w.images(hostb); len(got) > 0 || w.virsh(hostb, "list", "--all", "--name") != "" {
+		t.Errorf("something has moved: %v", got)
+	}
+	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.same(hosta, vm.ID, contents)
+	w.start(hosta, vm)
+	w.begin("live", vm.ID, transferOptions{})
+	w.arrives("live", vm.ID)
+}
+
+// freeze makes a directory of a host read-only until thaw is called. It skips the test
+// where that does not work.
+func (w *trial) freeze(n name, dir string) (thaw func()) {
+	w.t.Helper()
+	for _, args := range [][]string{{"--bind", dir, dir}, {"-o", "remount,ro,bind", dir}} {
+		if out, err := w.Run(string(n), append([]string{"mount"}, args...)...); err != nil {
+			w.t.Skipf("a directory cannot be made read-only: %v %s", err, out)
+		}
+	}
+	thaw = sync.OnceFunc(func() { _, _ = w.Run(string(n), "umount", "-l", dir) })
+	w.t.Cleanup(thaw)
+	return thaw
+}
+
+// All of a Resize takes effect, or nothing: what libvirt refuses after the disks have
+// grown shrinks them again.
+func TestAResizeThatFailsChangesNothing(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	contents := w.furnish(hosta, vm)
+	before := w.virsh(hosta, "dumpxml", domainOf(vm.ID))
+
+	bigger := withDisks(vm, twoDisks[0], twoDisks[1])
+	bigger.Hardware.Disks[0].Size, bigger.Hardware.Disks[1].Size = 8*mib, 16*mib
+	bigger.CPUs, bigger.Memory = 2, vm.Memory+4*mib
+	thaw := w.freeze(hosta, "/etc/libvirt/qemu")
+	if err := w.host(hosta).Do(t.Context(), vm.ID, hypervisor.Resize{VM: bigger}); err == nil {
+		t.Error("libvirt keeps a definition that it cannot write")
+	}
+	thaw()
+	for _, d := range twoDisks {
+		if i := w.info(w.disk(hosta, vm.ID, d.Name)); i.Size != d.Size {
+			t.Errorf("disk %s has %v, and had %v", d.Name, i.Size, d.Size)
+		}
+	}
+	w.same(hosta, vm.ID, contents)
+	if after := w.virsh(hosta, "dumpxml", domainOf(vm.ID)); after != before {
+		t.Errorf("the definition was\n%s\nand is\n%s", before, after)
+	}
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("it is %+v %+v", d.VM, d.VM.Hardware)
+	}
+
+	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Resize{VM: bigger})
+	for _, d := range bigger.Hardware.Disks {
+		if i := w.info(w.disk(hosta, vm.ID, d.Name)); i.Size != d.Size {
+			t.Errorf("disk %s has %v, want %v", d.Name, i.Size, d.Size)
+		}
+	}
+	w.start(hosta, bigger)
+	w.sound(hosta, vm.ID)
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(bigger) {
+		t.Errorf("it is %+v %+v", d.VM, d.VM.Hardware)
+	}
+	w.ends(hosta, vm.ID)
+}

@@ -1,0 +1,284 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+)
+
+// The name of a domain that godwit would not have chosen, and the VM that it is.
+const (
+	oddName      = "_odd é"
+	oddVM   vmid = oddName
+)
+
+// foreignXML describes a domain that somebody else has made, with the guest that the
+// others have. Devices are more of them.
+func (w *trial) foreignXML(name, devices string) string {
+	return fmt.Sprintf(`<domain type='%s' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>%s</name>
+  <title>not ours</title>
+  <description>made by hand</description>
+  <metadata><app:thing xmlns:app="http://example.org/app" size="1">kept</app:thing></metadata>
+  <memory unit='MiB'>12</memory><vcpu>1</vcpu>
+  <os><type arch='x86_64' machine='pc'>hvm</type><loader type='rom'>%s</loader></os>
+  <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <controller type='usb' index='0' model='none'/><memballoon model='none'/>
+    <serial type='unix'><source mode='bind' path='/run/%s.debug'/>
+      <target type='isa-debug' port='0'><model name='isa-debugcon'/></target>
+      <address type='isa' iobase='0xe9'/></serial>%s
+  </devices>
+  <qemu:commandline><qemu:env name='GODWIT_FOREIGN' value='kept'/></qemu:commandline>
+</domain>`, w.accel, name, w.vm("x/y", calm).Hardware.Firmware, name, devices)
+}
+
+// virshFile runs a command of virsh's that reads a file.
+func (w *trial) virshFile(n name, command, xml string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "domain.xml")
+	if err := os.WriteFile(path, []byte(xml), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.virsh(n, command, path)
+}
+
+// move moves a VM, sound as it is, and releases its source.
+func (w *trial) move(j jobID, vm hypervisor.VM, from, to name) {
+	w.t.Helper()
+	a, err := w.host(to).Receive(w.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+	if err == nil {
+		err = w.host(from).Migrate(w.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+			Target: to, Address: a})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually(string(j)+" has succeeded", func() bool {
+		p := w.progress(from, j)
+		if p.Status == hypervisor.JobFailed {
+			w.t.Fatalf("%s failed: %s", j, p.Error)
+		}
+		return p.Status == hypervisor.JobSucceeded
+	})
+	w.do(from, vm.ID, moved(j, vm.ID, to))
+}
+
+// dominfo returns what libvirt says of a property of a domain.
+func (w *trial) dominfo(n name, id vmid, key string) string {
+	w.t.Helper()
+	for line := range strings.Lines(w.virsh(n, "dominfo", domainOf(id))) {
+		if k, v, _ := strings.Cut(line, ":"); k == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// keeps wants the XML of a domain to say all of this.
+func (w *trial) keeps(n name, id vmid, what []string, flags ...string) {
+	w.t.Helper()
+	xml := w.virsh(n, append([]string{"dumpxml", domainOf(id)}, flags...)...)
+	for _, text := range what {
+		if !strings.Contains(xml, text) {
+			w.t.Errorf("on %s its XML %v lacks %s:\n%s", n, flags, text, xml)
+		}
+	}
+}
+
+var foreignParts = []string{"<title>not ours</title>", "<description>made by hand</description>",
+	"size=\"1\">kept</app:thing>", "<qemu:env name='GODWIT_FOREIGN' value='kept'/>"}
+
+func TestAForeignDomainMovesThereAndBack(t *testing.T) {
+	w := newTrial(t, nil)
+	w.virshFile(hosta, "define", w.foreignXML(oddName, ""))
+	uuid := w.virsh(hosta, "domuuid", oddName)
+	all, err := w.host(hosta).Domains(t.Context())
+	if err != nil || len(all) != 1 || all[0].VM.ID != oddVM || all[0].State != hypervisor.Shutoff ||
+		all[0].VM.Memory != 12*mib || all[0].VM.Hardware.DebugPort != 0xe9 {
+		t.Fatalf("the host shows %+v: %v", all, err)
+	}
+	vm := all[0].VM
+	w.start(hosta, vm)
+	w.move("there", w.domain(hosta, oddVM).VM, hosta, hostb)
+	w.sound(hostb, oddVM)
+	w.keeps(hostb, oddVM, foreignParts)
+	w.keeps(hostb, oddVM, foreignParts, "--inactive")
+	if got := w.virsh(hosta, "list", "--all", "--name"); got != "" {
+		t.Errorf("the source still has %q", got)
+	}
+	w.move("back", w.domain(hostb, oddVM).VM, hostb, hosta)
+	w.sound(hosta, oddVM)
+	if got := w.virsh(hosta, "domuuid", oddName); got != uuid {
+		t.Errorf("its UUID is %s and was %s", got, uuid)
+	}
+	if p := w.dominfo(hosta, oddVM, "Persistent"); p != "yes" {
+		t.Errorf("it came back persistent: %s", p)
+	}
+	w.do(hosta, oddVM, hypervisor.Kill{})
+	vm = w.domain(hosta, oddVM).VM
+	vm.Memory, vm.CPUs = 24*mib, 2
+	w.do(hosta, oddVM, hypervisor.Resize{VM: vm})
+	w.keeps(hosta, oddVM, append(foreignParts, "<vcpu placement='static'>2</vcpu>",
+		"<memory unit='KiB'>24576</memory>"))
+	w.ends(hosta, oddVM)
+}
+
+// A transient domain stays one, and leaves nothing behind.
+func TestATransientDomainStaysTransient(t *testing.T) {
+	w := newTrial(t, nil)
+	id := vmid("default/passing")
+	if err := w.hear(id); err != nil {
+		t.Fatal(err)
+	}
+	w.virshFile(hosta, "create", w.foreignXML("passing", ""))
+	w.sound(hosta, id)
+	w.begin("job", id, transferOptions{Bandwidth: slow})
+	w.until("job", hypervisor.JobActive)
+	w.cancelled("job", id)
+	if p := w.dominfo(hosta, id, "Persistent"); p != "no" {
+		t.Errorf("after a move that was cancelled it is persistent: %s", p)
+	}
+	w.begin("there", id, transferOptions{})
+	w.until("there", hypervisor.JobSucceeded)
+	w.sound(hostb, id)
+	if p := w.dominfo(hostb, id, "Persistent"); p != "no" {
+		t.Errorf("at the target it is persistent: %s", p)
+	}
+	if s := w.domain(hosta, id).State; s != hypervisor.HandedOver {
+		t.Errorf("the source is %v", s)
+	}
+	w.do(hosta, id, moved("there", id, hostb))
+	w.ends(hostb, id)
+}
+
+// A persistent domain is one at its target, and until Release at its source. It
+// starts with the host where it is, and with no other.
+func TestAutostartGoesWithTheVM(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, calm)
+	w.start(hosta, vm)
+	w.virsh(hosta, "autostart", domainOf(vm.ID))
+	w.moving("cancelled", vm.ID, transferOptions{Bandwidth: slow})
+	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "disable" {
+		t.Errorf("while it moves it would start with its source: %s", a)
+	}
+	w.cancelled("cancelled", vm.ID)
+	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "enable" {
+		t.Errorf("after a move that was cancelled it does not start with its host: %s", a)
+	}
+	w.begin("job", vm.ID, transferOptions{})
+	w.until("job", hypervisor.JobSucceeded)
+	w.sound(hostb, vm.ID)
+	p, a := w.dominfo(hosta, vm.ID, "Persistent"), w.dominfo(hosta, vm.ID, "Autostart")
+	if p != "yes" || a != "disable" {
+		t.Errorf("before Release it is at its source persistent %s, autostart %s", p, a)
+	}
+	w.eventually("it starts with its target", func() bool {
+		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
+	})
+	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	if got := w.virsh(hosta, "list", "--all", "--name"); got != "" {
+		t.Errorf("after Release the source still has %q", got)
+	}
+	w.ends(hostb, vm.ID)
+}
+
+// A saved state is the VM's memory: it is not thrown away, and Start goes on with it.
+func TestAManagedSaveIsLeftAlone(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, calm)
+	w.start(hosta, vm)
+	w.virsh(hosta, "managedsave", domainOf(vm.ID))
+	w.becomes(hosta, vm.ID, hypervisor.Shutoff)
+	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict, "saved state")
+	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	if err := w.host(hosta).Do(t.Context(), vm.ID, hypervisor.Forget{}); err == nil {
+		t.Error("it was forgotten, with its memory")
+	}
+	before := w.pulse(vm.ID).Rhythm().Beats
+	if err := w.hosts[hosta].Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("it beats on", func() bool { return w.pulse(vm.ID).Rhythm().Beats > before })
+	w.sound(hosta, vm.ID)
+	w.ends(hosta, vm.ID)
+}
+
+// What the guest does not see may be another thing at the target.
+func TestTheTargetMayDiffer(t *testing.T) {
+	for _, cold := range []bool{false, true} {
+		t.Run(fmt.Sprint("cold ", cold), func(t *testing.T) {
+			w := newTrial(t, func(c *libvirt.Config) {
+				c.Rewrite = func(target name, xml string) (string, error) {
+					if target != hostb {
+						return "", fmt.Errorf("the target is %s", target)
+					}
+					return domxml.Change(xml, domxml.Changes{Nodes: []int{0}})
+				}
+			})
+			here, there := "/var/lib/libvirt/here.raw", "/var/lib/libvirt/there.raw"
+			for n, path := range map[name]string{hosta: here, hostb: there} {
+				outside := w.Outside(string(n), path)
+				image(t, "create", "-f", "raw", outside, "1M")
+				t.Cleanup(func() { os.Remove(outside) })
+			}
+			vm := withDisks(w.vm(traveller, calm),
+				hypervisor.Disk{Name: "data", Path: here, Size: mib, ReadOnly: true})
+			w.start(hosta, vm)
+			if cold {
+				w.do(hosta, vm.ID, hypervisor.Kill{})
+			}
+			disk := vm.Hardware.Disks[0]
+			disk.Path = there
+			other := withDisks(vm, disk)
+			other.Hardware.Pins = [][]int{{1}}
+			address := w.receive("job", other)
+			if err := w.migrate("job", vm.ID, address, transferOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.until("job", hypervisor.JobSucceeded)
+			if !cold {
+				w.sound(hostb, vm.ID)
+				pins := w.virsh(hostb, "vcpupin", domainOf(vm.ID), "0")
+				if !strings.HasSuffix(pins, " 1") {
+					t.Errorf("its CPU is pinned to %q", pins)
+				}
+			}
+			w.keeps(hostb, vm.ID, []string{"cpuset='1'", there, "nodeset='0'"})
+			w.keeps(hostb, vm.ID, []string{"cpuset='1'", there, "nodeset='0'"}, "--inactive")
+			if d := w.domain(hostb, vm.ID); !d.VM.Equal(other) {
+				t.Errorf("at the target it is %+v, want %+v", d.VM.Hardware, other.Hardware)
+			}
+			w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+			w.ends(hostb, vm.ID)
+		})
+	}
+}
+
+// A Rewrite that fails is told at once, and the VM stays as it was.
+func TestARewriteThatFailsEndsTheJob(t *testing.T) {
+	w := newTrial(t, func(c *libvirt.Config) {
+		c.Rewrite = func(name, string) (string, error) { return "", fmt.Errorf("no such rule") }
+	})
+	vm := w.vm(traveller, calm)
+	w.start(hosta, vm)
+	w.virsh(hosta, "autostart", domainOf(vm.ID))
+	wantRefused(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Invalid, "no such rule")
+	if p := w.progress(hosta, "job"); p.Status != hypervisor.JobFailed || p.Error == "" {
+		t.Errorf("the job is %v: %q", p.Status, p.Error)
+	}
+	w.stays("job", vm.ID)
+	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "enable" {
+		t.Errorf("it does not start with its host any more: %s", a)
+	}
+	w.do(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Unpause{})
+	w.ends(hosta, vm.ID)
+}

@@ -1,0 +1,240 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+)
+
+// reserve has the kernel keep huge pages of 2 MiB until the test ends, and both hosts
+// find them. It skips the test where there are none.
+func (w *trial) reserve(pages int) {
+	w.t.Helper()
+	const file = "/proc/sys/vm/nr_hugepages"
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err == nil { // another process may do the same
+		w.t.Cleanup(func() { f.Close() })
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	var before []byte
+	if err == nil {
+		before, err = os.ReadFile(file)
+	}
+	if err == nil {
+		have, _ := strconv.Atoi(strings.TrimSpace(string(before)))
+		w.t.Cleanup(func() { _ = os.WriteFile(file, before, 0o600) })
+		err = os.WriteFile(file, []byte(strconv.Itoa(have+pages)), 0o600)
+	}
+	if err != nil {
+		w.t.Skipf("no huge pages can be had: %v", err)
+	}
+	free, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+	if n, _ := strconv.Atoi(strings.TrimSpace(string(free))); err != nil || n < pages {
+		w.t.Skipf("the kernel has %d free huge pages, and not %d: %v", n, pages, err)
+	}
+	for _, n := range []name{hosta, hostb} {
+		const dir = "/run/huge"
+		if err := os.MkdirAll(w.Outside(string(n), dir), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+		if out, err := w.Run(string(n), "mount", "-t", "hugetlbfs", "hugetlbfs", dir); err != nil {
+			w.t.Skipf("huge pages cannot be mounted: %v %s", err, out)
+		}
+		w.restartDaemon(n)
+		w.t.Cleanup(func() {
+			_, _ = w.Run(string(n), "umount", "-l", dir)
+			w.KillDaemon(string(n))
+			w.StartDaemon(string(n))
+		})
+	}
+}
+
+// restartDaemon kills a host's libvirtd, starts it again, and waits until the host
+// answers.
+func (w *trial) restartDaemon(n name) {
+	w.t.Helper()
+	w.KillDaemon(string(n))
+	w.StartDaemon(string(n))
+	w.eventually(string(n)+" answers again", func() bool {
+		_, err := w.hosts[n].Domains(w.t.Context())
+		return err == nil
+	})
+}
+
+func TestHugepagesAndPinsAreReal(t *testing.T) {
+	w := newTrial(t, nil)
+	w.reserve(12)
+	vm := w.vm(traveller, calm)
+	hardware := *vm.Hardware
+	hardware.Hugepages, hardware.Pins = 2*mib, [][]int{{1}}
+	vm.Hardware, vm.Memory = &hardware, 12*mib
+	w.start(hosta, vm)
+	for _, n := range []name{hosta, hostb} {
+		if n == hostb {
+			w.begin("job", vm.ID, transferOptions{})
+			w.arrives("job", vm.ID)
+		}
+		if pins := w.virsh(n, "vcpupin", domainOf(vm.ID), "0"); !strings.HasSuffix(pins, " 1") {
+			t.Errorf("on %s its CPU is pinned to %q", n, pins)
+		}
+		pid, err := w.QEMU(string(n), domainOf(vm.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		args, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if err != nil || !strings.Contains(string(args), "/run/huge") {
+			t.Errorf("on %s QEMU's memory is not in huge pages: %q %v", n, args, err)
+		}
+		if d := w.domain(n, vm.ID); !d.VM.Equal(vm) {
+			t.Errorf("on %s it is %+v", n, d.VM.Hardware)
+		}
+	}
+	w.ends(hostb, vm.ID)
+}
+
+// Snapshots are in the image, once each. libvirt moves none, and a VM that has some is
+// not moved.
+func TestSnapshotsAreInTheImage(t *testing.T) {
+	w := newTrial(t, nil)
+	both := withDisks(w.vm("suite/both", calm), twoDisks...)
+	w.furnish(hosta, both)
+	for disk, words := range map[string]string{"root": "raw", "data": "2 disks"} {
+		w.refuses(hosta, both.ID, hypervisor.Snapshot{Disk: disk, Name: "x"},
+			hypervisor.Unsupported, words)
+	}
+	w.do(hosta, both.ID, hypervisor.Forget{})
+
+	vm := withDisks(w.vm(traveller, calm), twoDisks[1])
+	contents := w.furnish(hosta, vm)
+	keep := hypervisor.Snapshot{Disk: "data", Name: "before"}
+	w.do(hosta, vm.ID, keep, keep, hypervisor.Snapshot{Disk: "data", Name: "later"})
+	list := image(t, "snapshot", "-l", w.disk(hosta, vm.ID, "data"))
+	if strings.Count(list, "before") != 1 || strings.Count(list, "later") != 1 {
+		t.Errorf("the image has the snapshots\n%s", list)
+	}
+	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "none", Name: "x"}, hypervisor.NotFound)
+	image(t, "snapshot", "-a", "before", w.disk(hosta, vm.ID, "data"))
+	w.same(hosta, vm.ID, contents)
+	w.start(hosta, vm)
+	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "data", Name: "now"}, hypervisor.Conflict)
+	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict, "snapshots")
+	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	for _, s := range []string{"before", "later"} {
+		w.virsh(hosta, "snapshot-delete", domainOf(vm.ID), s, "--metadata")
+	}
+	w.begin("without", vm.ID, transferOptions{})
+	w.arrives("without", vm.ID)
+}
+
+// A disk that was plugged into a VM that runs moves with it, and one that was
+// unplugged does not come back. Contents are checked where it arrives.
+func TestADiskThatWasPluggedInMoves(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks[0])
+	w.start(hosta, vm)
+	w.do(hosta, vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
+	full := withDisks(vm, twoDisks...)
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(full) {
+		t.Errorf("with the disk it is %+v", d.VM.Hardware)
+	}
+	w.virsh(hosta, "qemu-monitor-command", "--hmp", domainOf(vm.ID),
+		`qemu-io -d libvirt-2-format "write -P 0x5a 0 64k"`)
+	w.begin("job", vm.ID, transferOptions{})
+	w.arrives("job", vm.ID)
+	if d := w.domain(hostb, vm.ID); !d.VM.Equal(full) {
+		t.Errorf("at the target it is %+v", d.VM.Hardware)
+	}
+	w.keeps(hostb, vm.ID, []string{"suite_traveller.data"}, "--inactive")
+	w.do(hostb, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "data"})
+	w.do(hostb, vm.ID, hypervisor.DetachDisk{Name: "data"})
+	if d := w.domain(hostb, vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("without the disk it is %+v", d.VM.Hardware)
+	}
+	w.do(hostb, vm.ID, hypervisor.Start{VM: vm})
+	w.sound(hostb, vm.ID)
+	w.ends(hostb, vm.ID)
+}
+
+// What the guest writes is measured, within a factor.
+func TestTheDirtyRateIsPlausible(t *testing.T) {
+	w := newTrial(t, nil)
+	p := guest.Params{Fill: 64 << 20, WorkingSet: 32 << 20, Rate: 16 << 20, Random: true}
+	vm := w.vm(traveller, p)
+	w.start(hosta, vm)
+	w.do(hosta, vm.ID, hypervisor.MeasureDirtyRate{For: time.Second})
+	var d hypervisor.Domain
+	w.eventually("it is measured", func() bool {
+		d = w.domain(hosta, vm.ID)
+		return !d.Measured.IsZero()
+	})
+	t.Logf("%v are measured of %v", d.DirtyRate, hypervisor.Bandwidth(p.Rate))
+	if low, high := p.Rate/8, p.Rate*4; int64(d.DirtyRate) < low || int64(d.DirtyRate) > high {
+		t.Errorf("it is said to write %v, and writes %v", d.DirtyRate, hypervisor.Bandwidth(p.Rate))
+	}
+	w.ends(hosta, vm.ID)
+}
+
+// libvirtd is killed and comes back: VMs notice nothing, hosts answer again, and what
+// has happened meanwhile is found and told.
+func TestLibvirtdMayDieWhileVMsRun(t *testing.T) {
+	var mu sync.Mutex
+	told := map[vmid]int{}
+	w := newTrial(t, func(c *libvirt.Config) {
+		c.Changed = func(id vmid) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[id]++
+		}
+	})
+	calls := func(id vmid) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return told[id]
+	}
+	ids := []vmid{"suite/runs", "suite/crashes", "suite/stops"}
+	for _, id := range ids {
+		w.start(hosta, w.vm(id, calm))
+	}
+	pid, err := w.QEMU(string(hosta), domainOf("suite/crashes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.do(hosta, "suite/stops", hypervisor.Stop{Grace: time.Minute})
+	w.becomes(hosta, "suite/stops", hypervisor.Shutoff)
+	w.KillDaemon(string(hosta))
+	if _, err := w.host(hosta).Domain(t.Context(), "suite/runs"); err == nil {
+		t.Error("a host answers whose libvirtd is dead")
+	} else {
+		wantRefused(t, err, hypervisor.Transient)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	clear(told)
+	mu.Unlock()
+	w.StartDaemon(string(hosta))
+	w.eventually("the host answers again", func() bool {
+		_, err := w.hosts[hosta].Domains(t.Context())
+		return err == nil
+	})
+	w.becomes(hosta, "suite/crashes", hypervisor.Crashed)
+	w.becomes(hosta, "suite/stops", hypervisor.Shutoff)
+	w.sound(hosta, "suite/runs")
+	w.eventually("it is told", func() bool { return calls("suite/crashes") > 0 })
+	w.do(hosta, "suite/runs", hypervisor.Kill{})
+	for _, id := range ids {
+		w.do(hosta, id, hypervisor.Forget{})
+	}
+}

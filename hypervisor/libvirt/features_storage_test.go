@@ -1,0 +1,317 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+)
+
+// diskDir is where local disks are, as both hosts see it; each has its own.
+const diskDir = "/var/lib/libvirt/images/godwit"
+
+// withDisks returns a VM with disks.
+func withDisks(vm hypervisor.VM, disks ...hypervisor.Disk) hypervisor.VM {
+	h := *vm.Hardware
+	h.Disks = disks
+	vm.Hardware = &h
+	return vm
+}
+
+// image runs qemu-img and returns what it says.
+func image(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(within(t, time.Minute), "qemu-img", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("qemu-img %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// noise is what is written on the disk with a number: never the same as another's.
+func noise(i int, size hypervisor.Bytes) []byte {
+	b := make([]byte, size)
+	r := rand.NewChaCha8([32]byte{byte(i + 1)})
+	_, _ = r.Read(b) // never fails
+	return b
+}
+
+// images lists the images of local disks on a host, without directories.
+func (w *trial) images(n name) []string {
+	w.t.Helper()
+	entries, err := os.ReadDir(w.Outside(string(n), diskDir))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	var files []string
+	for _, e := range entries {
+		files = append(files, e.Name())
+	}
+	return files
+}
+
+// disk is the image of a local disk of a VM on a host, as this process sees it.
+func (w *trial) disk(n name, id vmid, disk string) string {
+	w.t.Helper()
+	for _, f := range w.images(n) {
+		if strings.Contains(f, domainOf(id)) && strings.Contains(f, disk) {
+			return w.Outside(string(n), filepath.Join(diskDir, f))
+		}
+	}
+	w.t.Fatalf("%s has no disk %s of %s, only %v", n, disk, id, w.images(n))
+	return ""
+}
+
+// furnish makes a VM at rest whose local disks have known contents, which it returns
+// by the disk's name. The last eighth of each stays empty.
+func (w *trial) furnish(n name, vm hypervisor.VM) map[string][]byte {
+	w.t.Helper()
+	w.do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
+	contents := map[string][]byte{}
+	for i, d := range vm.Hardware.Disks {
+		contents[d.Name] = append(noise(i, d.Size*7/8), make([]byte, d.Size/8)...)
+		w.fill(w.disk(n, vm.ID, d.Name), d, contents[d.Name])
+	}
+	return contents
+}
+
+// fill writes contents into the image of a disk.
+func (w *trial) fill(path string, d hypervisor.Disk, contents []byte) {
+	w.t.Helper()
+	raw := filepath.Join(w.dir, "raw")
+	if err := os.WriteFile(raw, contents, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	defer os.Remove(raw)
+	format := d.Format
+	if format == "" {
+		format = "raw"
+	}
+	image(w.t, "convert", "-n", "-f", "raw", "-O", format, raw, path)
+}
+
+// same wants the local disks of a VM at rest on a host to have these contents.
+func (w *trial) same(n name, id vmid, contents map[string][]byte) {
+	w.t.Helper()
+	raw := filepath.Join(w.dir, "raw")
+	defer os.Remove(raw)
+	for disk, want := range contents {
+		path := w.disk(n, id, disk)
+		image(w.t, "convert", "-f", w.info(path).Format, "-O", "raw", path, raw)
+		got, err := os.ReadFile(raw)
+		if err != nil || !bytes.Equal(got, want) {
+			w.t.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
+				len(got), len(want), err)
+		}
+	}
+}
+
+// An imageInfo is what qemu-img says of an image.
+type imageInfo struct {
+	Format  string
+	Size    hypervisor.Bytes `json:"virtual-size"`
+	Backing string           `json:"backing-filename"`
+}
+
+func (w *trial) info(path string) (info imageInfo) {
+	w.t.Helper()
+	text := image(w.t, "info", "--force-share", "--output=json", path)
+	if err := json.Unmarshal([]byte(text), &info); err != nil {
+		w.t.Fatal(err)
+	}
+	return info
+}
+
+// twoDisks are a VM's local disks in both formats.
+var twoDisks = []hypervisor.Disk{{Name: "root", Size: 4 * mib},
+	{Name: "data", Format: "qcow2", Size: 8 * mib}}
+
+func TestLocalDisksMoveWithTheirVM(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	contents := w.furnish(hosta, vm)
+	w.start(hosta, vm)
+	for _, f := range w.images(hostb) {
+		t.Errorf("%s is at the target before anybody has asked for it", f)
+	}
+	w.begin("there", vm.ID, transferOptions{})
+	p := w.until("there", hypervisor.JobSucceeded)
+	if p.Sent < 12*mib {
+		t.Errorf("it says that it sent %v, and the disks have 12 MiB", p.Sent)
+	}
+	w.sound(hostb, vm.ID)
+	if got := len(w.images(hosta)); got != 2 {
+		t.Errorf("before Release the source has %d images", got)
+	}
+	w.do(hosta, vm.ID, moved("there", vm.ID, hostb))
+	if left := w.images(hosta); len(left) > 0 {
+		t.Errorf("after Release the source still has %v", left)
+	}
+	if d := w.domain(hostb, vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("it arrived as %+v %+v", d.VM, d.VM.Hardware)
+	}
+	w.do(hostb, vm.ID, hypervisor.Kill{})
+	w.same(hostb, vm.ID, contents)
+	for _, d := range twoDisks {
+		if i := w.info(w.disk(hostb, vm.ID, d.Name)); i.Size != d.Size ||
+			(i.Format == "qcow2") != (d.Format == "qcow2") || i.Backing != "" {
+			t.Errorf("disk %s has become %+v", d.Name, i)
+		}
+	}
+	w.do(hostb, vm.ID, hypervisor.Forget{})
+	if got := len(w.images(hostb)); got != 2 {
+		t.Errorf("Forget leaves %d images, want both", got)
+	}
+}
+
+// A local disk that somebody has put on top of another image arrives whole: there is
+// nothing below it at the target.
+func TestAnOverlayArrivesFlat(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm),
+		hypervisor.Disk{Name: "data", Format: "qcow2", Size: 4 * mib})
+	contents := w.furnish(hosta, vm)
+	top := w.disk(hosta, vm.ID, "data")
+	base := filepath.Join(w.Outside(string(hosta), "/var/lib/libvirt"), "base.qcow2")
+	if err := os.Rename(top, base); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(base) })
+	image(t, "create", "-u", "-f", "qcow2", "-F", "qcow2", "-b", "/var/lib/libvirt/base.qcow2",
+		top, "4M")
+	w.start(hosta, vm)
+	w.begin("job", vm.ID, transferOptions{})
+	w.arrives("job", vm.ID)
+	w.do(hostb, vm.ID, hypervisor.Kill{})
+	if i := w.info(w.disk(hostb, vm.ID, "data")); i.Backing != "" {
+		t.Errorf("at the target it is on top of %s, which is not there", i.Backing)
+	}
+	w.same(hostb, vm.ID, contents)
+}
+
+// What a failed migration has made at the target is gone after Discard, and does no
+// harm to the next.
+func TestAFailedCopyLeavesNoImages(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	contents := w.furnish(hosta, vm)
+	w.start(hosta, vm)
+	w.begin("cancelled", vm.ID, transferOptions{Bandwidth: slow})
+	w.eventually("libvirt has made the images", func() bool { return len(w.images(hostb)) == 2 })
+	w.adjust("cancelled", hypervisor.Cancel{})
+	w.until("cancelled", hypervisor.JobCancelled)
+	w.stays("cancelled", vm.ID)
+	if left := w.images(hostb); len(left) > 0 {
+		t.Errorf("after Discard the target still has %v", left)
+	}
+	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.same(hosta, vm.ID, contents)
+	vm = w.grown(vm, 16*mib)
+	w.start(hosta, vm)
+	w.begin("again", vm.ID, transferOptions{})
+	w.arrives("again", vm.ID)
+}
+
+// What a VM that was forgotten has left is not written over, nor removed.
+func TestImagesThatAreThereAreKept(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	contents := w.furnish(hostb, vm)
+	w.do(hostb, vm.ID, hypervisor.Forget{})
+	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	wantReasons(t, err, hypervisor.Invalid, "disk root", "disk data")
+	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.same(hostb, vm.ID, contents)
+}
+
+// grown resizes the second disk of a VM at rest at hosta.
+func (w *trial) grown(vm hypervisor.VM, size hypervisor.Bytes) hypervisor.VM {
+	w.t.Helper()
+	disks := slices.Clone(vm.Hardware.Disks)
+	disks[1].Size = size
+	vm = withDisks(vm, disks...)
+	w.do(hosta, vm.ID, hypervisor.Resize{VM: vm})
+	return vm
+}
+
+// A target without room for a local disk fails the job, with a reason. The VM runs on.
+func TestAFullTargetKeepsTheVMAtItsSource(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 8 * mib})
+	contents := w.furnish(hosta, vm)
+	w.start(hosta, vm)
+	small := w.Outside(string(hostb), diskDir)
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := w.Run(string(hostb), "mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs",
+		diskDir); err != nil {
+		t.Skipf("no small file system can be mounted: %v %s", err, out)
+	}
+	t.Cleanup(func() { _, _ = w.Run(string(hostb), "umount", "-l", diskDir) })
+	err := w.send("job", vm.ID, transferOptions{})
+	if err != nil {
+		t.Logf("it is refused: %v", err)
+		wantRefused(t, err, hypervisor.Conflict)
+	} else {
+		p := w.ended("job")
+		if p.Status != hypervisor.JobFailed || p.Error == "" {
+			t.Errorf("it is %v: %q", p.Status, p.Error)
+		}
+		t.Log(p.Error)
+	}
+	w.stays("job", vm.ID)
+	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.same(hosta, vm.ID, contents)
+}
+
+// Images of shared disks are where they are, and are not copied.
+func TestSharedDisksAreNotCopied(t *testing.T) {
+	w := newTrial(t, nil)
+	shared := filepath.Join(w.SharedDir(), "shared.raw")
+	d := hypervisor.Disk{Name: "data", Path: shared, Size: 4 * mib, ReadOnly: true}
+	image(t, "create", "-f", "raw", shared, "4M")
+	w.fill(shared, d, noise(7, d.Size))
+	vm := withDisks(w.vm(traveller, calm), d, hypervisor.Disk{Name: "own", Size: mib})
+	w.start(hosta, vm)
+	w.begin("job", vm.ID, transferOptions{})
+	if p := w.arrives("job", vm.ID); p.Sent > 12*mib {
+		t.Errorf("it sent %v, more than the memory and its own disk", p.Sent)
+	}
+	if got := w.images(hostb); len(got) != 1 {
+		t.Errorf("the target has the images %v, want only its own", got)
+	}
+	w.ends(hostb, vm.ID)
+	if got, err := os.ReadFile(shared); err != nil || !bytes.Equal(got, noise(7, d.Size)) {
+		t.Errorf("the shared disk is not what it was: %v", err)
+	}
+}
+
+// What is missing at the target is said before anything moves, all of it.
+func TestMissingFilesAreSaidBeforehand(t *testing.T) {
+	w := newTrial(t, func(c *libvirt.Config) {})
+	vm := withDisks(w.vm(traveller, calm),
+		hypervisor.Disk{Name: "one", Path: "/var/lib/libvirt/only-here.raw", Size: mib},
+		hypervisor.Disk{Name: "two", Path: "/nowhere/at/all.qcow2", Format: "qcow2", Size: mib})
+	vm.Hardware.Firmware = "/var/lib/libvirt/no-firmware"
+	vm.Hardware.Machine = "pc-q35-99.0"
+	vm.Hardware.Hugepages = hypervisor.GiB
+	vm.Memory = hypervisor.GiB
+	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	wantReasons(t, err, hypervisor.Invalid, "machine", "disk one", "disk two", "firmware",
+		"hugepages of 1GiB")
+	if d := w.domain(hostb, vm.ID); d.State != hypervisor.Absent {
+		t.Errorf("the target is %v", d.State)
+	}
+}
