@@ -220,8 +220,8 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 		})
 	}
 	dead, ok := targetDead(m)
-	if !ok {
-		return nil // the record changes when somebody knows
+	if !ok || m.Source.Ceded && dead.Proof == hypervisor.TargetDiscarded {
+		return nil // the record changes when somebody knows, or the target has said more
 	}
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
 	if err != nil {
@@ -229,7 +229,7 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 	}
 	switch {
 	case d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver:
-		if err := a.takeBack(ctx, m, dead, now); err != nil {
+		if back, err := a.takeBack(ctx, m, dead, now); err != nil || !back {
 			return err
 		}
 	case d.Unresolved: // it has lost its memory here, too: the host has to know before a start
@@ -243,29 +243,48 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 
 // takeBack lets a VM that had stopped here run again, when its target is known
 // never to have run. When the target is dead but may have run, the memory here
-// is older than the VM's disks: the VM starts anew instead.
+// is older than the VM's disks: the VM starts anew instead. A host that keeps nothing
+// of what it has handed over can do neither: then it reports false.
 func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervisor.Evidence,
-	now time.Time) error {
-	var c hypervisor.Command = hypervisor.Abandon{Job: m.Spec.ID, Dead: dead}
-	what := "memory given up, the target may have run: "
+	now time.Time) (bool, error) {
 	neverRan := dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID)
 	if neverRan && !m.Source.HandedOver {
-		c, what = hypervisor.Resume{Job: m.Spec.ID, NeverRan: dead}, "resumed at the source: "
+		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Resume{Job: m.Spec.ID, NeverRan: dead})
+		if err == nil {
+			a.note(now, m, "resumed at the source: "+dead.Proof.String())
+		}
+		if !errors.Is(err, hypervisor.Unsupported) {
+			return true, err
+		}
 	}
-	if err := a.hv.Do(ctx, m.Spec.VM, c); err != nil {
-		return err
+	err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
+	if errors.Is(err, hypervisor.Conflict) && dead.Proof == hypervisor.TargetDiscarded {
+		return false, a.cede(ctx, m, now)
 	}
-	a.note(now, m, what+dead.Proof.String())
-	return nil
+	if err == nil {
+		a.note(now, m, "memory given up, the target may have run: "+dead.Proof.String())
+	}
+	return true, err
+}
+
+// cede leaves a VM to its target: by the word of the hypervisor here the target had it,
+// and nothing is left of it here. Asking again would be answered the same.
+func (a *Agent) cede(ctx context.Context, m *record.Migration, now time.Time) error {
+	return a.announce(ctx, m, now, "left to the target: nothing can be taken back here",
+		func(r *record.Migration) { r.Source.Ceded, r.Source.HandedOver = true, true })
 }
 
 // targetDead returns the evidence that the target's copy will not run, if there
-// is any, and the best there is: that it never ran.
+// is any, and the best there is: that it never ran. Where the target's own word is
+// not enough, another's counts before it.
 func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
-	if m.Target.Discarded {
-		return testimony(m, hypervisor.TargetDiscarded, m.State.Target), true
-	}
 	var best hypervisor.Evidence
+	if m.Target.Discarded {
+		best = testimony(m, hypervisor.TargetDiscarded, m.State.Target)
+		if !m.Source.Ceded {
+			return best, true
+		}
+	}
 	for _, e := range m.Evidence {
 		switch {
 		case e.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID):

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -34,7 +35,9 @@ type stage struct {
 	t     *testing.T
 	store record.Store
 	noted []string
-	cast  map[name]*agent.Agent
+	// decision is what the controller has decided about the target.
+	decision *choose.Decision
+	cast     map[name]*agent.Agent
 }
 
 // newStage has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts

@@ -7,13 +7,14 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
 
 // receive does what a migration asks of its target.
 func (a *Agent) receive(ctx context.Context, m *record.Migration, now time.Time) error {
 	switch p := m.State.Phase; {
+	case m.Source.Ceded && !p.Final() && !m.Target.Completed && !m.Source.Failed:
+		return a.arrivedWithoutMemory(ctx, m, now) // this host has what is left of it
 	case p == migration.Pending || p == migration.Scheduling || p == migration.Scheduled:
 		return a.makeRoom(ctx, m, now)
 	case p == migration.Failed:
@@ -42,36 +43,17 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	if err != nil || vm == nil {
 		return err
 	}
-	free, err := a.freeMemory(ctx)
+	why, err := a.lacks(ctx, m, vm)
 	if err != nil {
 		return err
 	}
-	if free < vm.VM.Memory {
-		why := placement.Reason{Check: "memory", Need: vm.VM.Memory.String(), Have: free.String()}
-		return a.announce(ctx, m, now, "target refused: "+why.String(),
-			func(r *record.Migration) { r.Target.Refused = []placement.Reason{why} })
+	if len(why) > 0 {
+		refusal := &hypervisor.Refusal{Reasons: why}
+		return a.announce(ctx, m, now, "target refused: "+refusal.Error(),
+			func(r *record.Migration) { r.Target.Refused = why })
 	}
 	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Ready = true })
 	return err
-}
-
-// freeMemory returns what is left of the host's memory, whoever has taken the rest.
-func (a *Agent) freeMemory(ctx context.Context) (hypervisor.Bytes, error) {
-	host, err := a.hv.Host(ctx)
-	if err != nil {
-		return 0, err
-	}
-	domains, err := a.hv.Domains(ctx)
-	if err != nil {
-		return 0, err
-	}
-	free := host.Memory
-	for i := range domains {
-		if !rests(domains[i]) {
-			free -= domains[i].VM.Memory
-		}
-	}
-	return free, nil
 }
 
 // vmOf reads the VM's record: it lives on another host, so it is not in our feed.
@@ -179,9 +161,14 @@ func rests(d hypervisor.Domain) bool {
 	return d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
 }
 
-// giveUp discards the copy here and says so: that is evidence for the source.
+// giveUp discards the copy here and says so: that is evidence for the source. A host
+// that does not discard it while its source sends is asked again.
 func (a *Agent) giveUp(ctx context.Context, m *record.Migration, now time.Time) error {
 	err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
+	if errors.Is(err, hypervisor.Conflict) {
+		a.again(m, now, a.config.Retry)
+		return nil
+	}
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {
 		return err
 	}
@@ -210,6 +197,10 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 		return nil
 	case own && !rests(d) || d.State == hypervisor.Absent:
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
+	}
+	if errors.Is(err, hypervisor.Conflict) { // not before its hypervisor misses the source
+		a.again(m, now, a.config.Retry)
+		return nil
 	}
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {
 		return err

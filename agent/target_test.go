@@ -10,8 +10,19 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
 	"github.com/godwit-vm/godwit/record"
 )
+
+// forcedTo lets the migration be a forced one.
+func forcedTo(set func(*stage)) func(*stage) {
+	return func(s *stage) {
+		set(s)
+		s.decision = &choose.Decision{Outcome: choose.Accepted, Host: "n2",
+			Action: choose.ForcedMigrate}
+	}
+}
 
 func TestMakingRoom(t *testing.T) {
 	large := func(s *stage) { s.changeVM(func(v *record.VM) { v.VM.Memory = 65 * gib }) }
@@ -26,11 +37,49 @@ func TestMakingRoom(t *testing.T) {
 		{"nothing is said about a VM that is gone", func(s *stage) {
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, record.TargetReport{}},
+		{"what else is known about the host is asked, too", func(s *stage) {
+			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
+				MaxVMs: 1, Zone: "z2", Networks: []string{"red"}}})
+			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: gib}, fake.Workload{}))
+			s.changeVM(func(v *record.VM) {
+				v.Placement = &placement.Constraints{Networks: []string{"blue"},
+					Zones: []string{"z1"}}
+			})
+		}, record.TargetReport{Refused: []placement.Reason{ // the zone is a wish
+			{Check: "max-vms", Need: "fewer than 1 VMs", Have: "1"},
+			{Check: "networks", Need: "blue", Have: "red"}}}},
+		{"devices are counted that VMs here have", func(s *stage) {
+			gpu := &placement.Constraints{Devices: []placement.DeviceAsk{{Class: "gpu", Count: 1}}}
+			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
+				Devices: resource.Devices{{Class: "gpu", Count: 1}}}})
+			other := hypervisor.VM{ID: "b", Memory: gib}
+			s.ok(s.Host("n2").Boot(other, fake.Workload{}))
+			s.put(&record.VM{VM: other, Host: "n2", Placement: gpu})
+			s.changeVM(func(v *record.VM) { v.Placement = gpu })
+		}, record.TargetReport{Refused: []placement.Reason{
+			{Check: "devices", Need: "1 gpu", Have: "0 gpu"}}}},
+		{"force overrules what runs out", forcedTo(func(s *stage) {
+			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"},
+				Facts: &placement.Facts{MaxVMs: 1}})
+			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: gib}, fake.Workload{}))
+		}), record.TargetReport{Ready: true}},
+		{"force does not overrule what is not there", forcedTo(func(s *stage) {
+			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"},
+				Facts: &placement.Facts{Networks: []string{"red"}, MaxVMs: 1}})
+			s.changeVM(func(v *record.VM) {
+				v.Placement = &placement.Constraints{Networks: []string{"blue"}}
+			})
+		}), record.TargetReport{Refused: []placement.Reason{
+			{Check: "networks", Need: "blue", Have: "red"}}}},
+		{"force leaves some memory", forcedTo(func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.VM.Memory = 64 * gib })
+		}), record.TargetReport{Refused: []placement.Reason{
+			{Check: "memory-forced", Need: "more than 64GiB", Have: "64GiB"}}}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := newStage(t, record.NewMemory())
 			r.set(s)
-			s.begin(migration.Scheduling)
+			s.begin(migration.Scheduling, func(m *record.Migration) { m.Decision = s.decision })
 			s.acts("n2", "n2")
 			if diff := cmp.Diff(r.want, s.move().Target); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)

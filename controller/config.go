@@ -5,6 +5,8 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -22,6 +24,12 @@ type Config struct {
 	Namespaces map[string]policy.Labels
 	// Evacuation says how hosts are emptied.
 	Evacuation evacuation.Params
+	// Placement decides about targets. Default: all conditions; most free memory is best,
+	// and what a VM's groups ask for softly.
+	Placement choose.Config
+	// Quotas bound what the VMs of a tenant and their moves hold of all hosts together. A
+	// move counts on both sides. Default: no quota.
+	Quotas map[string]reserve.Amount
 	// Retry is how long to wait after an error, and the shortest wait of a VM
 	// that fits nowhere. Default: 1s.
 	Retry time.Duration

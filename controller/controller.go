@@ -6,10 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -142,7 +145,8 @@ func (c *Controller) reset(all []record.Record) {
 
 func (c *Controller) newView() *view {
 	eager := c.config.Evacuation.Mode != evacuation.QueueAll
-	return newView(c.limits.PerTarget, eager, c.draining)
+	return newView(books.Config{Inbound: c.limits.PerTarget, Placement: c.config.Placement,
+		Quotas: c.config.Quotas}, eager, c.draining)
 }
 
 // put stores a record and takes the result in. A record that somebody else
@@ -178,9 +182,9 @@ func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) e
 	d := c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
 	if d.Actions.Has(migration.CreateTarget) || o.Gate != migration.Open && waits(f, &o) {
 		// The gate is asked, and the target chosen, when its turn comes.
-		c.view.queue.add(f, o.source)
+		c.view.queue.Add(f, o.source)
 	}
-	if err := c.carryOut(ctx, f, &d, now); err != nil {
+	if err := c.carryOut(ctx, f, decided{&d, o.choice}, now); err != nil {
 		c.timers.Set(id, now.Add(c.config.Retry))
 		return err
 	}
@@ -220,21 +224,29 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 	return nil
 }
 
+// decided is what the core has decided, and what was decided about a target that was
+// refused; nil when none was.
+type decided struct {
+	*migration.Decision
+	choice *choose.Decision
+}
+
 // carryOut stores the new state and performs the actions that are the
 // controller's. The others are the agents', who read them from the record.
-func (c *Controller) carryOut(ctx context.Context, f *flight, d *migration.Decision,
-	now time.Time) error {
+func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now time.Time) error {
 	if d.State != f.rec.State {
 		before := f.rec.State.Phase
 		next := *f.rec
-		next.State = d.State
+		if next.State = d.State; d.choice != nil && d.State.Phase == migration.Failed {
+			next.Decision = d.choice
+		}
 		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
 			return err
 		}
-		c.tell(f, before, d, now)
+		c.tell(f, before, d.Decision, now)
 	}
 	if f.rec.State.Phase != migration.Pending {
-		c.view.queue.remove(f)
+		c.view.queue.Remove(f)
 	}
 	if d.Actions.Has(migration.CreateAttachment) {
 		next := *f.rec
@@ -262,8 +274,14 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 	case s.Phase == before:
 		c.noter.Note(now, "", f.rec.Spec.VM, "aborting: "+d.Rule)
 	case s.Phase == migration.Failed:
-		c.noter.Note(now, "", f.rec.Spec.VM, before.String()+" → Failed: "+s.Because)
+		c.audit(f, reserve.RolledBack, now)
+		text := before.String() + " → Failed: " + s.Because
+		if f.rec.Decision != nil && d.Rule != "target-impossible" {
+			text += books.Because(f.rec.Decision)
+		}
+		c.noter.Note(now, "", f.rec.Spec.VM, text)
 	case s.Phase == migration.Succeeded:
+		c.audit(f, reserve.Succeeded, now)
 		c.noter.Note(now, "", f.rec.Spec.VM,
 			"Running → Succeeded "+string(s.Source)+"→"+string(s.Target))
 	case s.Phase == migration.Pending:
@@ -302,6 +320,7 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		next.Claim = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.Host, next.Mark = f.rec.State.Target, ""
+			next.Forced = books.ForcedBy(f.rec)
 		}
 		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
 			return err

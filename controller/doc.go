@@ -23,6 +23,12 @@
 // until it has been written down where the VM is. No other migration may have
 // the VM meanwhile, also when the one that it names has ended, or is gone.
 //
+// A target is chosen by package migration/placement/choose, with what the VM has always asked
+// for and what this migration asks for besides. From the writing that names it the VM holds the
+// target and the migration the source, until it ends: the records are the reservations. Before
+// the VM is handed over the target is asked once more, so that of two who gave the same room
+// away at most one goes on. What a forced move violates stays with the VM as a debt.
+//
 // A notification that is lost costs at most [Config.Resync], a write that
 // failed [Config.Retry].
 package controller

@@ -6,6 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -14,13 +15,14 @@ import (
 type observation struct {
 	migration.Observation
 	source hypervisor.HostName
+	choice *choose.Decision // what was decided about a target that is refused
 }
 
 // observe puts together all that is known about one migration.
 func (c *Controller) observe(f *flight, now time.Time) observation {
 	m, g := f.rec, c.view.guest(f.rec.Spec.VM)
 	o := observation{Observation: migration.Observation{Now: now,
-		Canceled: m.Cancel, Report: report(m), Target: c.target(m)}}
+		Canceled: m.Cancel, Report: m.Report(), Target: c.target(m)}}
 	if g.rec == nil {
 		return o
 	}
@@ -44,6 +46,7 @@ func (c *Controller) observe(f *flight, now time.Time) observation {
 	if m.State.Phase == migration.Pending && !o.Target.Exists {
 		c.observePending(f, g, &o, now)
 	}
+	c.observeChoice(f, g, &o, now)
 	return o
 }
 
@@ -59,6 +62,9 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		o.Backoff = c.core.Backoff(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
+	if f.overrun {
+		o.Trouble = migration.QuotaExceeded
+	}
 }
 
 // claim says whom the VM names; before the hand-over the VM's oldest unfinished
@@ -93,35 +99,6 @@ func unfinishedBefore(g *guest, f *flight) bool {
 		}
 	}
 	return false
-}
-
-// report puts the agents' reports into the core's terms. A post-copy that broke, or
-// is through, has a deadline again: when nobody says how it ended, its outcome is
-// unknown.
-func report(m *record.Migration) migration.Report {
-	return migration.Report{
-		TargetNamed: m.Options != nil,
-		Address:     m.Target.Address != "",
-		Began:       m.Source.Began,
-		Started:     m.Source.Started,
-		Completed:   m.Target.Completed,
-		Arrived:     m.Target.Completed,
-		Unresolved:  m.Source.Unresolved,
-		Lost:        m.Target.Lost,
-		Failed:      m.Source.Failed || bothDead(m),
-		Aborting:    m.Source.Aborting,
-		PostCopy: m.Source.Mode == hypervisor.PostCopy && !m.Source.Unresolved &&
-			!m.Source.HandedOver,
-	}
-}
-
-// bothDead reports whether there is evidence that neither copy runs: the source's
-// host is dead, and the target never had the VM. It rests where it was.
-func bothDead(m *record.Migration) bool {
-	if m.Target.Completed || !m.Dead(m.State.Source) {
-		return false
-	}
-	return m.Target.Discarded || m.Dead(m.State.Target)
 }
 
 // target says what is known about the target. A target whose host is not heard

@@ -57,3 +57,11 @@ func (b *blocked) Put(ctx context.Context, r record.Record) (record.Record, erro
 	}
 	return b.saboteur.Put(ctx, r)
 }
+
+// Put implements record.Store.
+func (b *between) Put(ctx context.Context, r record.Record) (record.Record, error) {
+	if b.at--; b.at == 0 {
+		b.then()
+	}
+	return b.saboteur.Put(ctx, r)
+}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
@@ -18,37 +20,38 @@ type view struct {
 	guests  map[hypervisor.VMID]*guest
 	hosts   map[hypervisor.HostName]*site
 	slots   migration.Slots
-	books   *placement.Index
-	queue   queue
+	books   *books.Books
+	queue   queue.Queue[*flight]
 	drain   func(*record.Host) bool
 	eager   bool // plan evacuations on every step of a migration
 
 	dirty due.Work[migration.ID]        // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 
-	unfinished int  // migrations that have not ended
-	nowhere    line // migrations that fit nowhere when they were tried
-	room       bool // room has appeared since then
+	unfinished int                 // migrations that have not ended
+	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
+	room       bool                // room has appeared since then
 }
 
 // flight is one migration in the view.
 type flight struct {
-	rec      *record.Migration
-	ended    bool
-	holds    bool
-	slot     migration.Slot
-	reserved hypervisor.HostName // where the books hold room for it
-	vm       *placement.VM       // what the books hold
-	tries    int                 // how often no host was found in a row
-	nowhere  bool                // it is in view.nowhere
+	rec     *record.Migration
+	ended   bool
+	holds   bool
+	slot    migration.Slot
+	tries   int  // how often no host was found in a row
+	nowhere bool // it is in view.nowhere
+	overrun bool // its tenant's quota was in the way when it was tried
 }
+
+// Asked implements [queue.Item].
+func (f *flight) Asked() migration.Spec { return f.rec.Spec }
 
 // guest is one VM in the view.
 type guest struct {
 	rec     *record.VM
-	place   *placement.VM       // what the books hold
+	place   *placement.VM       // nil while the record is not known
 	on      hypervisor.HostName // where it is at home
-	booked  bool                // the books count it there
 	flights []*flight           // oldest first
 }
 
@@ -60,16 +63,16 @@ type site struct {
 	newest time.Time // when the youngest migration from here was created
 }
 
-func newView(inbound int, eager bool, drain func(*record.Host) bool) *view {
-	if inbound == migration.Unlimited {
-		inbound = 0
+func newView(c books.Config, eager bool, drain func(*record.Host) bool) *view {
+	if c.Inbound == migration.Unlimited {
+		c.Inbound = 0
 	}
 	return &view{
 		eager:   eager,
 		flights: map[migration.ID]*flight{},
 		guests:  map[hypervisor.VMID]*guest{},
 		hosts:   map[hypervisor.HostName]*site{},
-		books:   placement.NewIndex(inbound),
+		books:   books.New(c),
 		drain:   drain,
 	}
 }
@@ -92,20 +95,20 @@ func (v *view) forget(key record.Key) {
 	case record.MigrationKind:
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
 			v.release(f)
-			v.queue.remove(f)
+			v.queue.Remove(f)
 			if !f.ended {
 				v.unfinished--
 			}
 			delete(v.flights, f.rec.Spec.ID)
 			g := v.guest(f.rec.Spec.VM)
 			g.flights = slices.DeleteFunc(g.flights, func(o *flight) bool { return o == f })
+			v.rebook(string(f.rec.Spec.VM), g)
 		}
 	case record.VMKind:
 		if g := v.guests[hypervisor.VMID(key.Name)]; g != nil {
 			v.move(g, "")
-			v.unreserve(g)
 			g.rec, g.place = nil, nil
-			v.reserveAll(g)
+			v.rebook(key.Name, g)
 			v.lookAtFlights(g)
 		}
 	case record.HostKind:
@@ -163,56 +166,43 @@ func (v *view) account(f *flight) {
 	if holds && !f.holds {
 		f.holds, f.slot = true, slot
 		v.slots.Take(slot)
-		v.reserve(f)
 	}
+	v.rebook(string(f.rec.Spec.VM), v.guest(f.rec.Spec.VM))
 }
 
-// reserve books room for a migration at its target, as much as its VM takes. A VM
-// whose record is gone may still be on its way: it takes nobody knows how much,
-// and counts as incoming.
-func (v *view) reserve(f *flight) {
-	if !f.holds || f.slot.Target == "" {
-		return
+// rebook tells the books what a VM holds: its home, unless it has ended, and the
+// targets of its migrations. A migration that has succeeded keeps its target until
+// the VM's record says where the VM is.
+func (v *view) rebook(id string, g *guest) {
+	s := books.Standing{VM: g.place}
+	if g.rec != nil && !g.rec.Ended {
+		s.Home = g.on
 	}
-	place := v.guest(f.rec.Spec.VM).place
-	if place == nil {
-		place = &placement.VM{ID: f.rec.Spec.VM}
-	}
-	v.site(f.slot.Target) // the books know every host that is spoken of
-	if v.books.Reserve(place, f.slot.Target) {
-		f.reserved, f.vm = f.slot.Target, place
-	}
-}
-
-func (v *view) reserveAll(g *guest) {
 	for _, f := range g.flights {
-		v.reserve(f)
-	}
-}
-
-// unreserve gives back the room that is booked for a VM's migrations.
-func (v *view) unreserve(g *guest) {
-	for _, f := range g.flights {
-		if f.reserved != "" {
-			v.books.Cancel(f.vm, f.reserved)
-			f.reserved = ""
+		landed := f.rec.State.Phase == migration.Succeeded && g.rec != nil &&
+			g.rec.Claim == f.rec.Spec.ID && g.rec.Host == f.rec.State.Source
+		if f.rec.State.Target != "" && (f.holds || landed) {
+			s.Moves = append(s.Moves, f.booking(f.rec.State.Target, landed))
 		}
 	}
+	v.books.Set(hypervisor.VMID(id), s)
 }
 
-// release gives back what a migration holds.
+// booking is what a migration holds at its target.
+func (f *flight) booking(target hypervisor.HostName, landed bool) books.Move {
+	return books.Move{ID: f.rec.Spec.ID, Target: target, Landed: landed,
+		Owner: f.rec.Spec.By.String(), Deadline: f.rec.State.Deadline}
+}
+
+// release gives back the slot that a migration holds.
 func (v *view) release(f *flight) {
 	if !f.holds {
 		return
 	}
 	f.holds = false
 	v.slots.Return(f.slot)
-	if f.reserved != "" {
-		v.books.Cancel(f.vm, f.reserved)
-		f.reserved = ""
-	}
 	v.room = true
-	v.queue.freed(f.slot.Source)
+	v.queue.Freed(f.slot.Source)
 }
 
 func (v *view) learnVM(r *record.VM) {
@@ -222,14 +212,9 @@ func (v *view) learnVM(r *record.VM) {
 	}
 	old := g.rec
 	v.move(g, "")
-	v.unreserve(g)
-	g.rec = r
-	g.place = &placement.VM{ID: r.VM.ID, Memory: r.VM.Memory, CPUs: r.VM.CPUs}
-	if r.Placement != nil {
-		g.place.Constraints = *r.Placement
-	}
+	g.rec, g.place = r, r.Place()
 	v.move(g, r.Host)
-	v.reserveAll(g)
+	v.rebook(string(r.VM.ID), g)
 	v.lookAtFlights(g)
 	if old != nil && !leavesDifferently(old, r) {
 		return
@@ -248,13 +233,9 @@ func leavesDifferently(a, b *record.VM) bool {
 		a.Claim != "" && b.Claim == ""
 }
 
-// move books a guest out of where it is and into another host; "" is nowhere.
+// move takes a guest from where it is to another host; "" is nowhere.
 func (v *view) move(g *guest, to hypervisor.HostName) {
 	if g.on != "" {
-		if g.booked {
-			v.books.Leave(g.place, g.on)
-			g.booked = false
-		}
 		s := v.site(g.on)
 		delete(s.guests, g.rec.VM.ID)
 		if g.rec.Mark == g.on {
@@ -269,10 +250,6 @@ func (v *view) move(g *guest, to hypervisor.HostName) {
 	s.guests[g.rec.VM.ID] = g
 	if g.rec.Mark == to {
 		s.marked++
-	}
-	if !g.rec.Ended && v.books.Reserve(g.place, to) { // who has ended takes no room
-		v.books.Arrive(to)
-		g.booked = true
 	}
 }
 
@@ -293,15 +270,9 @@ func (v *view) learnHost(h *record.Host) {
 	}
 }
 
-// bookHost hands what a host's record says to the books, which keep what is
-// used and reserved.
+// bookHost hands what a host's record says to the books.
 func (v *view) bookHost(s *site) {
-	h := s.rec
-	b, _ := v.books.Get(h.Host.Name)
-	b.Name, b.Memory, b.CPUs = h.Host.Name, h.Host.Memory, h.Host.CPUs
-	b.Labels, b.Taints = h.Labels, h.Taints
-	b.Down, b.Closed = h.Lost || h.Fenced, h.Closed || v.drains(s)
-	v.books.Update(b)
+	v.books.Host(s.rec, s.rec.Closed || v.drains(s))
 	v.room = true
 }
 

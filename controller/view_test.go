@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -16,8 +17,8 @@ import (
 
 var viewHosts = []hypervisor.HostName{"n1", "n2", "n3"}
 
-// books is all that a view has worked out, of every host.
-type books struct {
+// seen is all that a view has worked out, of every host.
+type seen struct {
 	Running  int
 	From, To map[hypervisor.HostName]int
 	Hosts    map[hypervisor.HostName]placement.Host
@@ -25,8 +26,8 @@ type books struct {
 	Marked   map[hypervisor.HostName]int
 }
 
-func booksOf(v *view) books {
-	b := books{v.slots.Running(), map[hypervisor.HostName]int{}, map[hypervisor.HostName]int{},
+func booksOf(v *view) seen {
+	b := seen{v.slots.Running(), map[hypervisor.HostName]int{}, map[hypervisor.HostName]int{},
 		map[hypervisor.HostName]placement.Host{}, map[hypervisor.HostName]int{},
 		map[hypervisor.HostName]int{}}
 	for _, name := range viewHosts {
@@ -42,7 +43,7 @@ func undrained(*record.Host) bool { return false }
 
 // rebuilt is a view that sees all records for the first time, in this order.
 func rebuilt(all []record.Record) *view {
-	v := newView(0, true, undrained)
+	v := newView(books.Config{}, true, undrained)
 	for _, r := range all {
 		v.learn(r)
 	}
@@ -82,7 +83,7 @@ func drawRecord(t *rapid.T) record.Record {
 // of the store if it started now, in whatever order it reads.
 func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := newView(0, true, undrained)
+		v := newView(books.Config{}, true, undrained)
 		stored := map[record.Key]record.Record{}
 		version := record.Version(0)
 		var old []record.Record

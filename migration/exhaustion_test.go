@@ -11,8 +11,8 @@ import (
 
 // TestExhaustion looks at every combination of what can matter together and
 // holds each decision against all laws. The full product is out of reach, so it
-// is taken in three groups; within a group nothing is left out. That suffices,
-// because a look consists of three parts that read different things:
+// is taken in four groups; within a group nothing is left out. That suffices,
+// because a look consists of parts that read different things:
 //
 //   - endings: the rules. They read phase, claim, whether the VM lives, cancel and
 //     hand-over, target and attachment, the reports that tell of an end, the abort
@@ -22,6 +22,7 @@ import (
 //   - gates: what is due before the hand-over. It reads besides why a target may
 //     not be created yet, how old it is, and what held the migration up before:
 //     21.2 million.
+//   - refusals: what was decided about the target. Nothing else reads it.
 //   - reports: progress from the hand-over on. It reads besides every single
 //     report and what a finished migration still has to apply: 7.1 million.
 //
@@ -64,6 +65,10 @@ func groupsOf(ends dial) []group {
 			urgency,
 			heldUp, bits("attachment", attachment, attached), target(len(targets)), claims,
 			phases(migration.Pending, migration.Scheduling, migration.Scheduled)}},
+		{"refusals", []dial{
+			refusal, deadline, abort, bits("reports", began, completed, reportedFailed),
+			bits("asked", canceled, handedOff, impossible), bits("vm", vmExists, vmRunning),
+			target(7), claims, phases(all...)}},
 		{"reports", []dial{
 			deadline, abort, bits("vm", cpuChange, memoryChange, moveRequired),
 			bits("reports", targetNamed, address, began, started, completed, reportedFailed,
@@ -85,6 +90,9 @@ var (
 	}}
 	trouble = dial{"trouble", 3, func(s *situation, v int) {
 		s.seen.Trouble = migration.Trouble(v)
+	}}
+	refusal = dial{"refusal", 4, func(s *situation, v int) {
+		s.seen.Refusal = migration.Refusal(v)
 	}}
 	urgency = dial{"priority and age", 3, func(s *situation, v int) {
 		s.spec.Priority, s.spec.Created = migration.Lowest, ago(60)

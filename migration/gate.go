@@ -1,105 +1,31 @@
 package migration
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import "github.com/godwit-vm/godwit/migration/slot"
 
-// Limits bounds how many migrations hold a slot at once. A slot is held from the creation of the
-// target until the end. Zero and less lets none through.
-type Limits struct {
-	PerCluster int // KubeVirt: parallelMigrationsPerCluster, default 5
-	PerSource  int // KubeVirt: parallelOutboundMigrationsPerNode, default 2
-	PerTarget  int // beyond KubeVirt; [Unlimited] by default
-}
-
-// Unlimited is a limit that is never reached.
-const Unlimited = 1 << 30
-
-// DefaultLimits are KubeVirt's.
-// Source: KubeVirt v1.9.0 virt-config.go:44.
-func DefaultLimits() Limits { return Limits{PerCluster: 5, PerSource: 2, PerTarget: Unlimited} }
-
-// A Gate is what the limits say about one more target.
-type Gate uint8
-
-// The answers. Only Open lets a target be created.
-const (
-	Open Gate = iota
-	ClusterFull
-	SourceFull
-	NoHostFits
+// What bounds how much moves at once; package slot has the arithmetic.
+type (
+	Limits = slot.Limits // how many migrations hold a slot at once
+	Gate   = slot.Gate   // what the limits say about one more target
+	Slots  = slot.Slots  // the slots that are held
+	Slot   = slot.Slot   // what one migration holds
 )
 
-var gateNames = [...]string{"open", "cluster limit", "source limit", "no host fits"}
+// Unlimited is a limit that is never reached.
+const Unlimited = slot.Unlimited
 
-// String says which limit holds the migration back.
-func (g Gate) String() string { return word(gateNames[:], int(g)) }
+// The answers of a [Gate]. Only Open lets a target be created.
+const (
+	Open        = slot.Open
+	ClusterFull = slot.ClusterFull
+	SourceFull  = slot.SourceFull
+	NoHostFits  = slot.NoHostFits
+)
+
+// DefaultLimits are KubeVirt's.
+func DefaultLimits() Limits { return slot.DefaultLimits() }
 
 // HoldsSlot reports whether an unfinished migration counts against the limits.
 // Source: KubeVirt v1.9.0 migration.go:2440 (findRunningMigrations).
 func HoldsSlot(p Phase, hasTarget, vmExists bool) bool {
 	return p.Active() || !p.Final() && hasTarget && vmExists
-}
-
-// Slots counts the slots that are held, so that asking costs the same however many migrations
-// there are. The zero value is empty and ready.
-type Slots struct {
-	running int
-	from    map[hypervisor.HostName]int
-	to      map[hypervisor.HostName]int
-}
-
-// A Slot is what one migration holds.
-// Source: KubeVirt v1.9.0 migration.go:2423 (outboundMigrationsOnNode).
-type Slot struct {
-	Source   hypervisor.HostName // where the VM runs now
-	Recorded hypervisor.HostName // the source that the VM's state names; if another: both count
-	Target   hypervisor.HostName
-}
-
-// Take counts a slot.
-func (s *Slots) Take(slot Slot) { s.add(slot, 1) }
-
-// Return gives back a slot that was taken with the same value.
-func (s *Slots) Return(slot Slot) { s.add(slot, -1) }
-
-// Running returns how many slots are held.
-func (s *Slots) Running() int { return s.running }
-
-// From returns how many slots count against a source.
-func (s *Slots) From(host hypervisor.HostName) int { return s.from[host] }
-
-// To returns how many slots count against a target.
-func (s *Slots) To(host hypervisor.HostName) int { return s.to[host] }
-
-// Admit answers whether one more migration may leave source.
-// Source: KubeVirt v1.9.0 migration.go:1369 and :1380 (cluster before node).
-func (s *Slots) Admit(l Limits, source hypervisor.HostName) Gate {
-	switch {
-	case s.running >= l.PerCluster:
-		return ClusterFull
-	case s.from[source] >= l.PerSource:
-		return SourceFull
-	}
-	return Open
-}
-
-func (s *Slots) add(slot Slot, n int) {
-	if s.from == nil {
-		s.from = map[hypervisor.HostName]int{}
-		s.to = map[hypervisor.HostName]int{}
-	}
-	s.running += n
-	count(s.from, slot.Source, n)
-	if slot.Recorded != slot.Source {
-		count(s.from, slot.Recorded, n)
-	}
-	count(s.to, slot.Target, n)
-}
-
-func count(m map[hypervisor.HostName]int, host hypervisor.HostName, n int) {
-	if host == "" {
-		return
-	}
-	if m[host] += n; m[host] == 0 {
-		delete(m, host)
-	}
 }

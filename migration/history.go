@@ -85,7 +85,7 @@ func (c *Config) Avoid(attempts []Attempt, now time.Time) []hypervisor.HostName 
 // speaks against the wire between the two: trying another target is the only cure in reach.
 var targetsFault = map[string]bool{
 	"target-down": true, "target-vanished": true, "target-expired": true,
-	"attachment-down": true, "overdue": true, "source-kept-vm": true,
+	"attachment-down": true, "overdue": true, "source-kept-vm": true, "target-outdated": true,
 }
 
 // A Collection is a finished migration to be forgotten, and what may be left of it on the hosts.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // An ID names a migration. It is the job's name on the hypervisors, too.
@@ -21,6 +22,11 @@ const (
 	WorkloadUpdate
 )
 
+// String returns the creator's word.
+func (c Creator) String() string {
+	return word([]string{"user", "evacuation", "workload-update"}, int(c))
+}
+
 // A Spec is what was asked for. It does not change afterwards.
 type Spec struct {
 	ID       ID
@@ -29,6 +35,12 @@ type Spec struct {
 	Priority Priority
 	By       Creator
 	Target   hypervisor.HostName // requested; "" lets godwit choose
+	// Force says what happens when Target refuses. Absent: the migration waits until it
+	// takes the VM, as KubeVirt's does. No: it ends as a conflict. Yes: policy and capacity are
+	// overruled and become debts; what physics forbids is a conflict. Only with a Target.
+	Force choose.Force `json:",omitzero"`
+	// Compat serves older clients: an absent force is then as Yes, and nothing is on record.
+	Compat   bool `json:",omitempty"`
 	Timeouts Overrides
 }
 

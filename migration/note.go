@@ -34,6 +34,8 @@ const (
 	NoteOverdue               Note = "overdue"
 	NoteOutcomeUnknown        Note = "outcomeUnknown"
 	NoteTargetImpossible      Note = "targetImpossible"
+	NoteBadRequest            Note = "badRequest"
+	NoteTargetRefused         Note = "targetRefused"
 )
 
 // normal gives the reasons of what is no warning, warnings those of warnings that do not tell of

@@ -15,6 +15,7 @@ type Observation struct {
 
 	Canceled   bool      // somebody no longer wants the migration
 	Impossible bool      // the host that was asked for can never take the VM
+	Refusal    Refusal   // what was decided about the target, before the hand-over
 	HandedOff  bool      // the hand-over was stored, though the VM may not show it yet
 	Instances  int       // of the VM that have not ended, wherever
 	Gate       Gate      // what the limits say about one more target: [Slots.Admit]
@@ -88,4 +89,15 @@ const (
 	NoTrouble Trouble = iota
 	QuotaExceeded
 	OtherTrouble
+)
+
+// A Refusal is why no target may be had, or why the one that was chosen may not be kept.
+type Refusal uint8
+
+// The refusals.
+const (
+	NotRefused Refusal = iota
+	BadRequest         // what was asked for makes no sense
+	Conflict           // the host that was asked for refuses the VM
+	Outdated           // the host that godwit chose no longer takes the VM
 )

@@ -18,7 +18,7 @@ import (
 // every is every dial that there is.
 var every = []dial{
 	phases(migration.Phases()...), claims, target(len(targets)), abort, deadline, instances, gate,
-	backoff, trouble, urgency,
+	backoff, trouble, urgency, refusal,
 	bits("vm", vmExists, vmFinal, vmDeleting, vmRunning, hotplug, utilityVolumes, backup,
 		cpuChange, memoryChange, moveRequired, peerFailure),
 	bits("reports", targetNamed, address, began, started, completed, reportedFailed, aborting,
@@ -97,7 +97,7 @@ func TestBothModesAgreeWhereNothingDiffers(t *testing.T) {
 		if o.VM.UtilityVolumes {
 			o.Backoff = time.Time{}
 		}
-		o.Impossible, o.Report.Unresolved = false, false
+		o.Impossible, o.Report.Unresolved, o.Refusal = false, false, migration.NotRefused
 		o.Canceled, o.VM.Backup, o.VM.Hotplug, o.Attachment = false, false, false,
 			migration.Instance{}
 		o.VM.Exists, o.VM.Final, o.Target.Down, o.Report.Failed = true, false, false, false

@@ -33,6 +33,9 @@ var rules = [...]rule{
 	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
 	{"canceled", canceled, giveUp, NoteCanceled},
 	{"target-impossible", targetImpossible, giveUp, NoteTargetImpossible},
+	{badRequest, senseless, giveUp, NoteBadRequest},
+	{conflict, conflicts, giveUp, NoteTargetRefused},
+	{"target-outdated", outdated, giveUp, NoteTargetRefused},
 	{"target-down", targetDown, giveUp, NoteTargetDown},
 	{"target-vanished", targetVanished, giveUp, NoteTargetRemoved},
 	{"state-cleared", stateCleared, giveUp, NoteStateCleared},
@@ -111,6 +114,18 @@ func cancelNotYetRecorded(s *State, o *Observation) bool {
 // targetImpossible: the host that was asked for is the VM's own, or there is none of that name.
 // Source: godwit; KubeVirt lets the target wait for room until its timeout.
 func targetImpossible(_ *State, o *Observation) bool { return o.Impossible && !o.Target.Exists }
+
+// senseless: no host whatever can do what was asked for.
+// Source: Nova compute/api.py (a force without a host is 400).
+func senseless(_ *State, o *Observation) bool { return o.Refusal == BadRequest && !handedOff(o) }
+
+// conflicts: the host that was asked for refuses the VM, and nobody forced it.
+// Source: Nova specification check-destination-on-migrations (status conflict).
+func conflicts(_ *State, o *Observation) bool { return o.Refusal == Conflict && !handedOff(o) }
+
+// outdated: the host that was chosen was given away twice, or has changed since.
+// Source: Nova compute/manager.py (the late check of a claim on the destination).
+func outdated(_ *State, o *Observation) bool { return o.Refusal == Outdated && !handedOff(o) }
 
 // targetDown: the target has ended. One that is only being deleted is not down.
 // Source: KubeVirt v1.9.0 migration.go:577 (PodIsDown).

@@ -24,9 +24,11 @@ type State struct {
 	Budget time.Duration `json:",omitempty"`
 
 	Entered  time.Time // when Phase was entered
-	Deadline time.Time `json:",omitzero"`  // when Phase must have ended
-	AbortBy  time.Time `json:",omitzero"`  // when a request to abort must be answered
-	Because  string    `json:",omitempty"` // the rule that ended it, or made it abort
+	Deadline time.Time `json:",omitzero"` // when Phase must have ended
+	AbortBy  time.Time `json:",omitzero"` // when a request to abort must be answered
+	// Because is the rule that ended it, or made it abort: "conflict" when the host that was
+	// asked for refused.
+	Because string `json:",omitempty"`
 }
 
 // Conditions are what holds a migration up, and what was asked of it.

@@ -163,6 +163,12 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 	}
 }
 
+// The words in [State.Because] of a request for a host that was refused.
+const (
+	badRequest = "bad-request"
+	conflict   = "conflict"
+)
+
 // MemoryLost is the [State.Because] of a migration whose VM arrived and had to start anew.
 const MemoryLost = "memory-lost"
 

@@ -85,6 +85,10 @@ var kinds = map[string]migration.Instance{
 	"down":          {Exists: true, Down: true},
 }
 
+var refusals = map[string]migration.Refusal{"none": migration.NotRefused,
+	"bad-request": migration.BadRequest, "conflict": migration.Conflict,
+	"outdated": migration.Outdated}
+
 var claimWords = map[string]migration.Claim{"none": migration.Unclaimed,
 	"self": migration.ClaimedBySelf, "other": migration.ClaimedByOther,
 	"ended": migration.ClaimedByEnded}
@@ -132,6 +136,8 @@ func (s *situation) learnValue(name, value string) (ok bool) {
 		s.seen.Backoff, ok = s.seen.Now.Add(wait), err == nil
 	case "quota":
 		s.seen.Trouble, ok = migration.QuotaExceeded, value == ""
+	case "refusal":
+		s.seen.Refusal, ok = refusals[value]
 	case "late":
 		s.state.Deadline, ok = s.seen.Now.Add(-time.Second), value == ""
 	case "unanswered":

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
 )
 
 // A Noter is told what a participant decides, for logs and traces.
@@ -18,3 +19,9 @@ type Silent struct{}
 
 // Note implements Noter.
 func (Silent) Note(time.Time, hypervisor.HostName, hypervisor.VMID, string) {}
+
+// An Auditor is a [Noter] that is told every step of the books, too.
+type Auditor interface {
+	// Audit says who has claimed, or given back, how much of which host.
+	Audit(reserve.Entry)
+}

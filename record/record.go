@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -54,6 +55,9 @@ type Migration struct {
 	Options *policy.Options `json:",omitempty"` // resolved at hand-over; controller only
 	Policy  string          `json:",omitempty"` // the policy that won; controller only
 	Attach  bool            `json:",omitempty"` // hot-plugged volumes are wanted; controller only
+	// Decision is what was decided about a target that was asked for, and every reason
+	// against a target that was refused; controller only. Nil says that nobody asked for one.
+	Decision *choose.Decision `json:",omitempty"`
 	// Evidence is what is known about dead copies; controller only.
 	Evidence []hypervisor.Evidence `json:",omitempty"`
 
@@ -73,14 +77,17 @@ type SourceReport struct {
 	// Unresolved: the VM has stopped here, or is gone, and only the target can
 	// say whether it runs.
 	Unresolved bool
-	Aborting   bool // the abort was passed on
-	Released   bool // nothing of the VM is left here
-	Mode       hypervisor.Mode
-	Error      string             `json:",omitempty"` // the hypervisor's words
-	Sent       hypervisor.Bytes   // at the last look that was worth a write
-	Blackout   time.Duration      `json:",omitempty"` // measured by the hypervisor
-	Monitor    *convergence.State `json:",omitempty"` // what convergence remembers
-	Looked     time.Time          `json:",omitzero"`  // when Monitor was last stored
+	// Ceded: the hypervisor here keeps nothing of a VM that it has handed over, and the
+	// target denies that it has it: the VM is the target's, where it starts anew.
+	Ceded    bool `json:",omitempty"`
+	Aborting bool // the abort was passed on
+	Released bool // nothing of the VM is left here
+	Mode     hypervisor.Mode
+	Error    string             `json:",omitempty"` // the hypervisor's words
+	Sent     hypervisor.Bytes   // at the last look that was worth a write
+	Blackout time.Duration      `json:",omitempty"` // measured by the hypervisor
+	Monitor  *convergence.State `json:",omitempty"` // what convergence remembers
+	Looked   time.Time          `json:",omitzero"`  // when Monitor was last stored
 }
 
 // TargetReport is what the target's agent says.
@@ -128,23 +135,39 @@ type VM struct {
 
 	// Written by its operator.
 	VM         hypervisor.VM
-	Namespace  string                 `json:",omitempty"`
-	Labels     policy.Labels          `json:",omitempty"`
-	Strategy   evacuation.Strategy    `json:",omitempty"`
-	Migratable bool                   // it can migrate live
-	WhyNot     string                 `json:",omitempty"`
-	Placement  *placement.Constraints `json:",omitempty"`
-	Mark       hypervisor.HostName    `json:",omitempty"` // the host it was asked to leave
-	Holds      Holds                  // what keeps it from migrating for a while
-	Stopped    bool                   // it shall not run
+	Namespace  string              `json:",omitempty"`
+	Labels     policy.Labels       `json:",omitempty"`
+	Strategy   evacuation.Strategy `json:",omitempty"`
+	Migratable bool                // it can migrate live
+	WhyNot     string              `json:",omitempty"`
+	// Placement is what the VM asks of every host, whoever moves it and however often.
+	Placement *placement.Constraints `json:",omitempty"`
+	Overhead  hypervisor.Bytes       `json:",omitempty"` // what its hypervisor needs besides
+	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, kept from the guest
+	// Disk is the size of its local disks. Default: what its Hardware says.
+	Disk    hypervisor.Bytes    `json:",omitempty"`
+	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
+	Holds   Holds               // what keeps it from migrating for a while
+	Stopped bool                // it shall not run
 
 	// Written by the controller.
 	Host  hypervisor.HostName // where it runs, or rests
 	Claim migration.ID        `json:",omitempty"` // the migration that moves it
+	// Forced says that the VM was forced onto Host, and what that violates. The next move that
+	// is not forced pays it back.
+	Forced *Forced `json:",omitempty"`
 
 	// Written by the agent of Host.
 	Boots int  // how often it was started anew
 	Ended bool // it has shut down by itself
+}
+
+// Forced is a move whose target was forced, for whoever is to pay it back.
+type Forced struct {
+	Move   migration.ID
+	Host   hypervisor.HostName
+	Action choose.Action
+	Debts  []choose.Debt `json:",omitempty"` // the conditions that were overruled
 }
 
 // Holds are what others do with a VM that a migration must respect.
@@ -177,6 +200,8 @@ type Host struct {
 	Labels placement.Labels  `json:",omitempty"`
 	Taints []placement.Taint `json:",omitempty"`
 	Closed bool              // takes no VMs
+	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
+	Facts *placement.Facts `json:",omitempty"`
 
 	// Written by whoever keeps the leases: the agent is not heard.
 	Lost bool
@@ -195,3 +220,24 @@ func (h *Host) With(v Version) Record { c := *h; c.Version = v; return &c }
 
 // Concerns implements Record.
 func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h.Host.Name} }
+
+// Place returns the VM as placement sees it: its size and its constraints. Local disks
+// move with it. What else its hardware names is for the hypervisors to check, unless the
+// constraints ask for it: most hosts do not say what they know.
+func (v *VM) Place() *placement.VM {
+	p := &placement.VM{ID: v.VM.ID, Memory: v.VM.Memory, CPUs: v.VM.CPUs, Overhead: v.Overhead,
+		Balloon: v.Balloon, Disk: v.Disk}
+	if v.Placement != nil {
+		p.Constraints = *v.Placement
+	}
+	h := v.VM.Hardware
+	if h == nil || p.Disk > 0 {
+		return p
+	}
+	for _, d := range h.Disks {
+		if d.Local() && d.Size > 0 {
+			p.Disk += d.Size
+		}
+	}
+	return p
+}

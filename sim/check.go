@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/invariant"
 )
@@ -74,6 +75,9 @@ func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
 
 // Down implements [invariant.World].
 func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
+
+// Claims implements [invariant.World].
+func (w *World) Claims() []reserve.Claim { return w.boss.Claims() }
 
 // Faulty implements [invariant.World].
 func (w *World) Faulty() bool { return w.watch.faulty }

@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -32,6 +33,8 @@ type (
 		VM       hypervisor.VMID
 		Target   hypervisor.HostName // "" is anywhere
 		Priority migration.Priority
+		Force    choose.Force
+		Compat   bool
 	}
 	// Cancel cancels every unfinished migration of a VM.
 	Cancel struct{ VM hypervisor.VMID }
@@ -100,7 +103,7 @@ func (e Migrate) happen(w *World) {
 			continue // no name is given twice, even when its first bearer is gone
 		}
 		m := &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,
-			Priority: e.Priority, Target: e.Target}}
+			Priority: e.Priority, Target: e.Target, Force: e.Force, Compat: e.Compat}}
 		if _, err := w.store.Put(w.ctx, m); err == nil {
 			w.say("", e.VM, "migration asked for")
 			return

@@ -88,7 +88,10 @@ var orders = []saying{
 	func(m maker, s *story) string { return "mark " + m.vm(s) },
 	func(m maker, s *story) string { return "unmark " + m.vm(s) },
 	func(m maker, s *story) string { return "migrate " + m.vm(s) + m.priority() },
-	func(m maker, s *story) string { return "migrate " + m.vm(s) + " to=" + m.host(s) },
+	func(m maker, s *story) string {
+		return "migrate " + m.vm(s) + " to=" + m.host(s) + m.oneOf("force", "", " force=no",
+			" force=yes", " compat=yes")
+	},
 	func(m maker, s *story) string { return "cancel " + m.vm(s) },
 	func(m maker, s *story) string { return "delete " + m.vm(s) },
 	func(m maker, s *story) string { return "stop " + m.vm(s) },

@@ -165,6 +165,18 @@ var outrages = []outrage{
 		w.must(err)
 		w.notice()
 	}},
+	{"a VM grows and nobody books it", "books-are-true", func(w sabotaged) {
+		w.silence()
+		v := *w.VM(victim)
+		v.VM.Memory *= 2
+		w.put(&v)
+	}},
+	{"a host shrinks under its VMs", "not-overbooked", func(w sabotaged) {
+		w.silence()
+		h := *w.HostRecord("n1")
+		h.Host.Memory = 1
+		w.put(&h)
+	}},
 	{"a host is drained and nobody does anything", "explained", func(w sabotaged) {
 		h := *w.HostRecord("n1")
 		h.Taints = []placement.Taint{{Key: "kubevirt.io/drain", Effect: placement.NoSchedule}}

@@ -24,6 +24,8 @@ import (
 //	state [VM…]                where the VMs are, and in what state
 //	migrations                 how every migration stands
 //	left                       who stays on drained hosts, and why
+//	decisions                  what was decided about targets that were asked for
+//	debts                      who was forced where, and what that violates
 //	result                     what the run came to
 //
 // With -rewrite the expected texts are written anew. Whatever a transcript does,
@@ -59,6 +61,10 @@ func (w *transcript) command(t *testing.T, d *datadriven.TestData) string {
 		return w.migrations()
 	case "left":
 		return w.left()
+	case "decisions":
+		return w.decisions()
+	case "debts":
+		return w.debts()
 	case "result":
 		return w.result()
 	}

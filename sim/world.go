@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/agenda"
 	"github.com/godwit-vm/godwit/sim/flaky"
 )
 
@@ -83,8 +83,7 @@ type World struct {
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  due.Timers[hypervisor.HostName]
 	reborn map[hypervisor.HostName]bool
-	plans  agenda
-	seq    int
+	plans  agenda.Agenda[Event]
 
 	watch   watch
 	limits  migration.Limits
@@ -164,8 +163,7 @@ func (w *World) Store() *record.Memory { return w.store }
 // At schedules something: what it does happens at the virtual time t, or now
 // when t has passed.
 func (w *World) At(t time.Duration, what Event) {
-	w.seq++
-	heap.Push(&w.plans, plan{max(t, w.Now()), w.seq, what})
+	w.plans.Add(max(t, w.Now()), what)
 }
 
 // An Ending is why a run ended.
@@ -197,9 +195,9 @@ func (w *World) Run(until time.Duration) Ending {
 			}
 		}
 		switch {
-		case len(w.plans) == 0 && (!ok || next.Sub(w.changed) > w.quiet()):
+		case w.plans.Len() == 0 && (!ok || next.Sub(w.changed) > w.quiet()):
 			return AtRest
-		case len(w.plans) == 0 && next.Sub(w.watch.news) > w.config.Futile:
+		case w.plans.Len() == 0 && next.Sub(w.watch.news) > w.config.Futile:
 			return Futile
 		case next.After(end):
 			w.advance(end)
@@ -226,8 +224,8 @@ func (w *World) next() (time.Time, bool) {
 	if t, ok := w.fabric.Next(); ok {
 		at = due.Earliest(at, t)
 	}
-	if len(w.plans) > 0 {
-		at = due.Earliest(at, Epoch.Add(w.plans[0].at))
+	if t, ok := w.plans.Next(); ok {
+		at = due.Earliest(at, Epoch.Add(t))
 	}
 	return at, !at.IsZero()
 }
@@ -236,10 +234,9 @@ func (w *World) next() (time.Time, bool) {
 // then the fabric, then who is to look.
 func (w *World) step(at time.Time) {
 	w.advance(at)
-	for len(w.plans) > 0 && !Epoch.Add(w.plans[0].at).After(w.now) {
-		p := heap.Pop(&w.plans).(plan)
+	for what, ok := w.plans.Take(w.Now()); ok; what, ok = w.plans.Take(w.Now()) {
 		w.steps++
-		p.what.happen(w)
+		what.happen(w)
 		w.changed, w.watch.news = w.now, w.now
 		w.settle()
 	}
@@ -292,26 +289,4 @@ func (w *World) settle() {
 func (w *World) late() time.Duration {
 	ms := int(w.config.Delay / time.Millisecond)
 	return time.Duration(1+w.config.Chooser.Choose("delay", max(1, ms))) * time.Millisecond
-}
-
-// plan is an event with its time.
-type plan struct {
-	at   time.Duration
-	seq  int
-	what Event
-}
-
-// agenda is a heap of plans.
-type agenda []plan
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(plan)) }
-func (a *agenda) Pop() any {
-	last := (*a)[len(*a)-1]
-	*a = (*a)[:len(*a)-1]
-	return last
 }

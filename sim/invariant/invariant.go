@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -18,6 +19,8 @@ type World interface {
 	Migrations(hypervisor.VMID) []*record.Migration // of a VM, as stored, oldest first
 	Slots() *migration.Slots                        // counted apart from the controller
 	Limits() migration.Limits
+	Claims() []reserve.Claim // of hosts, as the controller has them
+	HostRecord(hypervisor.HostName) *record.Host
 	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
 	Down(hypervisor.HostName) bool // the host has no power
 	Faulty() bool                  // something has been broken
@@ -58,6 +61,9 @@ var All = []Invariant{
 		AtRest: recordsAreTrue},
 	{Name: "nothing-left", Says: "no host keeps a copy that belongs elsewhere",
 		AtRest: nothingLeft},
+	{Name: "books-are-true", Says: "who holds room is there, or on the way", AtRest: booksAreTrue},
+	{Name: "not-overbooked", Says: "no host is home to more than it has, unless by force",
+		AtRest: notOverbooked},
 	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
 }
 

@@ -27,6 +27,8 @@ var badVerbs = []bad{
 	{"migrate web-1 to=n9", `there is no host "n9"`},
 	{"migrate web-1 to=", `to= says nothing`},
 	{"migrate web-1 to=n2 to=n3", `to= is there twice`},
+	{"migrate web-1 to=n2 force=perhaps", `force: "perhaps" is no force: want absent, no or yes`},
+	{"migrate web-1 to=n2 compat=1", "compat=1: use yes or no"},
 	{"migrate web-1 priority=high",
 		`priority "high": use system-critical, user-triggered or system-maintenance`},
 	{"cancel n1", `there is no VM "default/n1"`},

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -66,18 +67,26 @@ func hostRecord(h inventory.Host, t taken) record.Host {
 	size := h.Host
 	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
 	return record.Host{Host: size, Labels: h.Labels, Taints: h.Taints,
-		Closed: h.Closed || h.Down, Lost: h.Down}
+		Closed: h.Closed || h.Down, Lost: h.Down, Facts: h.Facts}
 }
 
 func vmRecord(v *inventory.VM) record.VM {
 	r := record.VM{VM: v.VM, Namespace: v.Namespace, Labels: policy.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
-		Host: v.Host}
-	p := &v.Placement
-	if len(p.Selector)+len(p.Affinity)+len(p.Tolerations)+len(p.Apart) > 0 {
+		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk}
+	if p := &v.Placement; asks(p) {
 		r.Placement = p
 	}
 	return r
+}
+
+// asks reports whether a VM puts any condition on its hosts.
+func asks(p *placement.Constraints) bool {
+	f := &p.Platform
+	return len(p.Selector)+len(p.Affinity)+len(p.Tolerations)+len(p.Apart)+len(p.Zones)+
+		len(p.Specs)+len(p.Groups)+len(p.With)+len(p.Without)+len(p.Devices)+len(p.Networks)+
+		len(f.CPUFeatures)+f.MinVersion > 0 || p.Topology != nil || p.Tenant != "" ||
+		f.Arch != "" || f.Machine != "" || f.CPUModel != "" || f.Hypervisor != ""
 }
 
 // addMigration takes over a migration that had not ended. One that was under way
@@ -88,7 +97,8 @@ func (s *Scenario) addMigration(w *sim.World, m inventory.Migration) error {
 		spec.Created = sim.Epoch
 	}
 	r := record.Migration{Spec: migration.Spec{ID: spec.ID, VM: spec.VM, Created: spec.Created,
-		Priority: spec.Priority, By: spec.By, Target: spec.Target}}
+		Priority: spec.Priority, By: spec.By, Target: spec.Target, Force: spec.Force,
+		Compat: spec.Compat}}
 	if _, err := w.Store().Put(context.Background(), &r); err != nil {
 		return fmt.Errorf("migration %s: %w", spec.ID, err)
 	}

@@ -37,7 +37,7 @@ var verbs = []verb{
 	{"open HOST", func(w *words) sim.Event { return sim.Open{Host: w.host()} }},
 	{"mark VM", func(w *words) sim.Event { return sim.Mark{VM: w.vm()} }},
 	{"unmark VM", func(w *words) sim.Event { return sim.Unmark{VM: w.vm()} }},
-	{"migrate VM [to=HOST] [priority=WORD]", readMigrate},
+	{"migrate VM [to=HOST] [force=yes|no] [compat=yes] [priority=WORD]", readMigrate},
 	{"cancel VM", func(w *words) sim.Event { return sim.Cancel{VM: w.vm()} }},
 	{"delete VM", func(w *words) sim.Event { return sim.Delete{VM: w.vm()} }},
 	{"stop VM", func(w *words) sim.Event { return sim.Stop{VM: w.vm()} }},
@@ -91,6 +91,18 @@ func readMigrate(w *words) sim.Event {
 	e := sim.Migrate{VM: w.vm()}
 	if to := w.value("to"); to != "" {
 		e.Target = w.known(to)
+	}
+	if f := w.value("force"); f != "" {
+		if err := e.Force.UnmarshalText([]byte(f)); err != nil {
+			w.fail("force: %v", err)
+		}
+	}
+	switch compat := w.value("compat"); compat {
+	case "", "no":
+	default:
+		if e.Compat = compat == "yes"; !e.Compat {
+			w.fail("compat=%s: use yes or no", compat)
+		}
 	}
 	if p := w.value("priority"); p != "" {
 		if e.Priority = migration.ParsePriority(p); e.Priority == migration.Lowest {

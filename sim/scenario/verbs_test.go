@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -56,6 +57,9 @@ var operators = []good{
 	{"unmark prod/db", sim.Unmark{VM: db}},
 	{"migrate web-1", sim.Migrate{VM: web}},
 	{"migrate web-1 to=n3", sim.Migrate{VM: web, Target: "n3"}},
+	{"migrate web-1 to=n3 force=yes", sim.Migrate{VM: web, Target: "n3", Force: choose.Yes}},
+	{"migrate web-1 to=n3 force=no", sim.Migrate{VM: web, Target: "n3", Force: choose.No}},
+	{"migrate web-1 to=n3 compat=yes", sim.Migrate{VM: web, Target: "n3", Compat: true}},
 	{"migrate web-1 priority=system-critical to=n3",
 		sim.Migrate{VM: web, Target: "n3", Priority: migration.SystemCritical}},
 	{"migrate to=n3 web-1", sim.Migrate{VM: web, Target: "n3"}},

@@ -38,6 +38,15 @@ func ValueOf(text string) Value {
 	return v
 }
 
+// MarshalText stores the text alone.
+func (v Value) MarshalText() ([]byte, error) { return []byte(v.Text), nil }
+
+// UnmarshalText reads the value again: a number that was one before it was stored is one.
+func (v *Value) UnmarshalText(text []byte) error {
+	*v = ValueOf(string(text))
+	return nil
+}
+
 // tenantKey is the beginning of the keys that name tenants.
 const tenantKey = "filter_tenant_id"
 

@@ -1,4 +1,4 @@
-package controller
+package queue_test
 
 import (
 	"fmt"
@@ -8,10 +8,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
 )
+
+// flight is a migration that waits.
+type flight struct{ spec migration.Spec }
+
+// Asked implements [queue.Item].
+func (f *flight) Asked() migration.Spec { return f.spec }
 
 // crowd is the naive model of the queue: everybody who waits, and which sources
 // may send.
@@ -34,37 +40,37 @@ func (c crowd) best() *flight {
 		return nil
 	}
 	return slices.MinFunc(all, func(a, b *flight) int {
-		return migration.ByPrecedence(a.rec.Spec, b.rec.Spec)
+		return migration.ByPrecedence(a.spec, b.spec)
 	})
 }
 
 func drawFlights(t *rapid.T) []*flight {
 	flights := make([]*flight, rapid.IntRange(1, 12).Draw(t, "flights"))
 	for i := range flights {
-		flights[i] = &flight{rec: &record.Migration{Spec: migration.Spec{
+		flights[i] = &flight{migration.Spec{
 			ID:       migration.ID(fmt.Sprintf("m%d", i)),
 			Priority: migration.Priority(50 * rapid.IntRange(0, 2).Draw(t, "priority")),
 			Created:  time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0),
-		}}}
+		}}
 	}
 	return flights
 }
 
 func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q queue
+		var q queue.Queue[*flight]
 		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]bool{}}
 		flights := rapid.SampledFrom(drawFlights(t))
 		hosts := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", "n3"})
 		t.Repeat(map[string]func(*rapid.T){
 			"one begins to wait, or waits elsewhere": func(t *rapid.T) {
 				f, h := flights.Draw(t, "flight"), hosts.Draw(t, "host")
-				q.add(f, h)
+				q.Add(f, h)
 				model.waiting[f] = h
 			},
 			"one gives up": func(t *rapid.T) {
 				f := flights.Draw(t, "flight")
-				q.remove(f)
+				q.Remove(f)
 				delete(model.waiting, f)
 			},
 			"a source has no slot left": func(t *rapid.T) {
@@ -73,11 +79,11 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 			"a slot is freed": func(t *rapid.T) {
 				h := hosts.Draw(t, "host")
 				delete(model.shut, h)
-				q.freed(h)
+				q.Freed(h)
 			},
 			"one is taken": func(t *rapid.T) {
 				want := model.best()
-				if got := q.take(model.open); got != want {
+				if got := q.Take(model.open); got != want {
 					t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
 				}
 				delete(model.waiting, want)
@@ -85,16 +91,16 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 		})
 		// Nobody starves: when all may send, all are taken, in order.
 		for h := range model.shut {
-			q.freed(h)
+			q.Freed(h)
 		}
 		clear(model.shut)
 		for want := model.best(); want != nil; want = model.best() {
-			if got := q.take(model.open); got != want {
+			if got := q.Take(model.open); got != want {
 				t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
 			}
 			delete(model.waiting, want)
 		}
-		if f := q.take(model.open); f != nil {
+		if f := q.Take(model.open); f != nil {
 			t.Fatalf("took %s, nobody waits", nameOf(f))
 		}
 	})
@@ -104,5 +110,5 @@ func nameOf(f *flight) migration.ID {
 	if f == nil {
 		return "nobody"
 	}
-	return f.rec.Spec.ID
+	return f.spec.ID
 }

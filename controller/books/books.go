@@ -1,0 +1,256 @@
+// Package books keeps what hosts have given away, as the records say: who is at
+// home where, and which moves hold room at their targets.
+//
+// The caller says what each VM holds, all of it, whenever that may have changed
+// ([Books.Set]); the books work out the difference. So they are the same whatever
+// the order in which records are read, and nothing is kept that the records do not
+// have. They are kept twice: in a [placement.Index], which finds a target fast, and
+// in a [reserve.Ledger], which knows who holds what, and for whom.
+//
+// A VM that has moved is booked on both sides of the index until its record says so:
+// what is given away is never too little.
+package books
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Config is what the books decide by.
+type Config struct {
+	// Inbound limits the migrations on their way to one host; 0 is no limit.
+	Inbound int
+	// Placement decides about targets. Its default filters are all, and its default
+	// weighers prefer free memory and what groups ask for softly.
+	Placement choose.Config
+	// Quotas bound what a tenant's VMs and moves hold together. Default: none.
+	Quotas map[string]reserve.Amount
+}
+
+// Standing is all that one VM holds.
+type Standing struct {
+	VM    *placement.VM       // nil: its record is gone, and nobody knows its size
+	Home  hypervisor.HostName // where it runs or rests; "" takes no room anywhere
+	Moves []Move
+}
+
+// Move is one migration that holds room at its target.
+type Move struct {
+	ID       hypervisor.JobID
+	Target   hypervisor.HostName
+	Landed   bool // it has succeeded, and the VM's record does not say so yet
+	Owner    string
+	Deadline time.Time
+}
+
+// Books are the books of all hosts. They belong to one caller; [New] makes them.
+type Books struct {
+	config  Config
+	index   *placement.Index
+	ledger  *reserve.Ledger
+	hosts   map[hypervisor.HostName]placement.Host // as their records say
+	entries map[hypervisor.VMID]entry
+	// detailed: a host says more than its size, or a VM asks for more than a basic
+	// condition. Until then nothing but sizes is kept, which is a lot faster.
+	detailed bool
+}
+
+// An entry is what the books hold of a VM.
+type entry struct {
+	Standing
+	vm     *placement.VM
+	atHome bool   // the index counts it at home
+	booked []bool // the index counts its moves
+}
+
+// New returns empty books.
+func New(c Config) *Books {
+	b := &Books{config: c, hosts: map[hypervisor.HostName]placement.Host{},
+		entries: map[hypervisor.VMID]entry{}}
+	b.rebuild()
+	return b
+}
+
+// rebuild makes index and ledger anew.
+func (b *Books) rebuild() {
+	b.index = placement.NewIndex(b.config.Inbound)
+	b.ledger, _ = reserve.New() // no claims, no error
+	if b.detailed {
+		b.index.Use(filter.All()...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
+		b.open(b.hosts[name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
+		b.put(id, b.entries[id].Standing)
+	}
+}
+
+// open gives a host an empty page.
+func (b *Books) open(h placement.Host) {
+	if b.detailed {
+		h.Load = &placement.Load{}
+	}
+	b.index.Update(h)
+}
+
+// Host takes in what a host's record says. A host that is closed, for whatever
+// reason, is one that VMs do not enter.
+func (b *Books) Host(h *record.Host, closed bool) {
+	said := placement.Host{Name: h.Host.Name, Memory: h.Host.Memory, CPUs: h.Host.CPUs,
+		Labels: h.Labels, Taints: h.Taints, Down: h.Lost || h.Fenced, Closed: closed,
+		Facts: h.Facts}
+	_, known := b.hosts[said.Name]
+	b.hosts[said.Name] = said
+	switch {
+	case !b.detailed && more(h):
+		b.detailed = true
+		b.rebuild()
+	case !known:
+		b.open(said)
+	default:
+		now, _ := b.index.Get(said.Name)
+		said.UsedMemory, said.UsedCPUs = now.UsedMemory, now.UsedCPUs
+		said.Incoming, said.Groups, said.Load = now.Incoming, now.Groups, now.Load
+		b.index.Update(said)
+	}
+}
+
+// more reports whether a host says more than how large it is, and how it is connected, which
+// refuses nobody.
+func more(h *record.Host) bool {
+	f := h.Facts
+	if f == nil {
+		return false
+	}
+	plain := func(i resource.Inventory, size int64) bool {
+		i.Ratio = cmp.Or(i.Ratio, 1)
+		return i.Total <= size && i == resource.Inventory{Total: i.Total, Ratio: 1}
+	}
+	return !plain(f.Memory, int64(h.Host.Memory)) || !plain(f.CPUs, int64(h.Host.CPUs)) ||
+		!plain(f.Disk, 0) || f.MaxVMs+f.MaxBusy > 0 || f.Disabled || f.Maintenance ||
+		f.Zone != "" || f.CPU != nil || f.Hypervisor != placement.Hypervisor{} ||
+		f.Abilities != 0 || len(f.Aggregates)+len(f.Machines)+len(f.Cells)+len(f.Devices)+
+		len(f.Networks) > 0
+}
+
+// know lets the books know a host that is spoken of: one without a record is down.
+func (b *Books) know(name hypervisor.HostName) {
+	if _, known := b.hosts[name]; !known && name != "" {
+		h := placement.Host{Name: name, Down: true}
+		b.hosts[name] = h
+		b.open(h)
+	}
+}
+
+// Set takes in what a VM holds, instead of what it held.
+func (b *Books) Set(id hypervisor.VMID, s Standing) {
+	if old, held := b.entries[id]; held {
+		if s.VM == old.VM && s.Home == old.Home && slices.Equal(s.Moves, old.Moves) {
+			return
+		}
+		b.drop(id, old)
+	}
+	if s.Home == "" && len(s.Moves) == 0 {
+		return
+	}
+	b.put(id, s)
+}
+
+// notice makes the books keep all that there is to keep, from the first VM on that looks for a
+// host and asks for more than a basic condition.
+func (b *Books) notice(vm *placement.VM) {
+	if vm != nil && !b.detailed && beyond(&vm.Constraints) {
+		b.detailed = true
+		b.rebuild()
+	}
+}
+
+// beyond reports whether a VM asks for more than the basic conditions.
+func beyond(c *placement.Constraints) bool {
+	p := &c.Platform
+	return len(c.Zones)+len(c.Specs)+len(c.Groups)+len(c.With)+len(c.Without)+len(c.Devices)+
+		len(c.Networks)+len(p.CPUFeatures)+p.MinVersion > 0 || c.Topology != nil ||
+		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
+}
+
+// drop takes a VM off the books.
+func (b *Books) drop(id hypervisor.VMID, e entry) {
+	if e.atHome {
+		b.index.Leave(e.vm, e.Home)
+	}
+	for i, m := range e.Moves {
+		if e.booked[i] {
+			b.index.Cancel(e.vm, m.Target)
+		}
+	}
+	b.ledger.Drop(id, time.Time{})
+	delete(b.entries, id)
+}
+
+// put books a VM that holds nothing.
+func (b *Books) put(id hypervisor.VMID, s Standing) {
+	e := entry{Standing: s, vm: s.VM, booked: make([]bool, len(s.Moves))}
+	if e.vm == nil {
+		e.vm = &placement.VM{ID: id}
+	}
+	b.know(s.Home)
+	if s.Home != "" && b.index.Reserve(e.vm, s.Home) {
+		b.index.Arrive(s.Home)
+		e.atHome = true
+	}
+	for i, m := range s.Moves {
+		b.know(m.Target)
+		e.booked[i] = b.index.Reserve(e.vm, m.Target)
+	}
+	b.entries[id] = e
+	b.enter(&e)
+}
+
+// enter books a VM in the ledger. What cannot be together there, such as two moves
+// of one VM, is only in the index.
+func (b *Books) enter(e *entry) {
+	if e.VM == nil {
+		return
+	}
+	home := e.Home
+	for _, m := range e.Moves {
+		if m.Landed {
+			home = m.Target
+		}
+	}
+	if home != "" {
+		b.ledger.Settle(reserve.Claim{VM: e.VM.ID, Host: home, Amount: reserve.Of(e.VM),
+			Tenant: e.VM.Constraints.Tenant}, time.Time{})
+	}
+	for _, m := range e.Moves {
+		if !m.Landed {
+			b.ledger.Accept(m.plan(e.VM), reserve.Limits{})
+		}
+	}
+}
+
+func (m Move) plan(vm *placement.VM) reserve.Plan {
+	return reserve.Plan{ID: m.ID, VM: vm.ID, Target: m.Target, Tenant: vm.Constraints.Tenant,
+		Amount: reserve.Of(vm), Owner: m.Owner, Deadline: m.Deadline}
+}
+
+// Claims lists who holds what, and for which move.
+func (b *Books) Claims() []reserve.Claim { return b.ledger.Claims() }
+
+// Overdue lists the targets of moves whose deadline has passed. They keep what
+// they hold.
+func (b *Books) Overdue(now time.Time) []reserve.Claim { return b.ledger.Overdue(now) }
+
+// Get returns a host as the books have it.
+func (b *Books) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }

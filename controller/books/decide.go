@@ -1,0 +1,156 @@
+package books
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/migration/placement/weigh"
+)
+
+// weighers are the default preferences: the one of the index, and what a VM's groups
+// ask for softly.
+func weighers() []weigh.Weigher {
+	return slices.DeleteFunc(weigh.Spread(), func(w weigh.Weigher) bool {
+		return w.Name != "memory" && w.Name != "soft-affinity" && w.Name != "soft-anti-affinity"
+	})
+}
+
+// chooser returns what decides, with the defaults filled in.
+func (b *Books) chooser() *choose.Config {
+	c := b.config.Placement
+	if c.Weighers == nil {
+		c.Weighers = weighers()
+	}
+	return &c
+}
+
+// Decide answers a request, and books nothing. Where nobody asked for a host, and
+// nothing but free memory is preferred, the index answers without a look at every
+// host; its refusals have no reasons, which [Books.Histogram] counts when they are
+// asked for. The limit of migrations into a host refuses none that was asked for: see
+// [Books.Full].
+func (b *Books) Decide(r *choose.Request) choose.Decision {
+	b.notice(r.VM)
+	if r.Host == "" {
+		r.Inbound = b.config.Inbound
+	}
+	if !b.fast(r) {
+		return choose.Decide(b.chooser(), r, b.index.Hosts())
+	}
+	if why := choose.Contradictions(r.VM); len(why) > 0 {
+		return choose.Decision{Outcome: choose.BadRequest, Why: why, Code: choose.BadInput}
+	}
+	if host, ok := b.index.Best(r.VM, b.options(r)); ok {
+		return choose.Decision{Outcome: choose.Accepted, Host: host}
+	}
+	return choose.Decision{Outcome: choose.NoHost}
+}
+
+// fast reports whether the index decides as package choose would. It applies the
+// same conditions in the same books, and prefers what the default weighers prefer.
+func (b *Books) fast(r *choose.Request) bool {
+	c := &b.config.Placement
+	return r.VM != nil && r.Host == "" && r.Force != choose.Yes && len(r.Ignored) == 0 &&
+		!r.Rebuild && c.Filters == nil && c.Weighers == nil && r.VM.Demand() > 0 &&
+		!slices.ContainsFunc(r.VM.Constraints.Groups, soft)
+}
+
+func soft(r placement.GroupRule) bool {
+	return r.Policy == placement.SoftAffinity || r.Policy == placement.SoftAntiAffinity
+}
+
+func (b *Books) options(r *choose.Request) placement.Options {
+	o := placement.Options{Source: r.Source, Inbound: b.config.Inbound, Avoid: r.Avoid}
+	if b.detailed {
+		o.Move = b.index.Survey(r.VM, r.Source)
+	}
+	return o
+}
+
+// Full reports whether as many migrations as are allowed are on their way to a host.
+func (b *Books) Full(host hypervisor.HostName) bool {
+	h, _ := b.index.Get(host)
+	return b.config.Inbound > 0 && h.Incoming >= b.config.Inbound
+}
+
+// Confirm decides again about a target that holds room for the VM. It returns every
+// reason against it; none confirms.
+func (b *Books) Confirm(r *choose.Request, target hypervisor.HostName) []placement.Reason {
+	b.notice(r.VM)
+	h, known := b.index.Get(target)
+	if !known {
+		h = placement.Host{Name: target, Down: true}
+	}
+	return choose.Confirm(b.chooser(), r, &h, b.index.Hosts())
+}
+
+// Exceeds returns what a move would exceed of its tenant's quota; none is nothing.
+func (b *Books) Exceeds(vm *placement.VM, m Move) []placement.Reason {
+	quota, bounded := b.config.Quotas[vm.Constraints.Tenant]
+	if !bounded {
+		return nil
+	}
+	_, why := b.ledger.Accept(m.plan(vm), reserve.Limits{Quota: &quota})
+	if len(why) == 0 {
+		b.ledger.RollBack(m.ID, m.Deadline) // it was only asked
+	}
+	return why
+}
+
+// Lacking is the decision about a request for which there is not enough of something that
+// time may bring.
+func Lacking(r *choose.Request, why []placement.Reason) choose.Decision {
+	d := choose.Decision{Outcome: choose.NoHost, Why: why, Code: choose.CapacityLacks}
+	if r.Host != "" {
+		d.Outcome = choose.Conflict
+	}
+	return d
+}
+
+// filters are the conditions that hosts are held against.
+func (b *Books) filters() []placement.Filter {
+	switch {
+	case b.config.Placement.Filters != nil:
+		return b.config.Placement.Filters
+	case b.detailed:
+		return filter.All()
+	}
+	return placement.Basic()
+}
+
+// Check returns every reason why a host does not take the VM.
+func (b *Books) Check(r *choose.Request, host hypervisor.HostName) []placement.Reason {
+	b.notice(r.VM)
+	h, known := b.index.Get(host)
+	if !known {
+		return []placement.Reason{{Check: "unknown", Need: "a known host", Have: string(host)}}
+	}
+	return placement.CheckAll(b.filters(), r.VM, &h, b.options(r))
+}
+
+// Histogram counts the hosts that do not take the VM, by reason.
+func (b *Books) Histogram(r *choose.Request) []placement.Count {
+	b.notice(r.VM)
+	o := b.options(r)
+	active := placement.Active(b.filters(), r.VM, o)
+	return placement.Tally(active, r.VM, b.index.Hosts(), o)
+}
+
+// Refusals explains every host that does not take the VM, by name.
+func (b *Books) Refusals(r *choose.Request) []placement.Refusal {
+	b.notice(r.VM)
+	var all []placement.Refusal
+	filters, o, hosts := b.filters(), b.options(r), b.index.Hosts()
+	for i := range hosts {
+		if why := placement.CheckAll(filters, r.VM, &hosts[i], o); len(why) > 0 {
+			all = append(all, placement.Refusal{Host: hosts[i].Name, Why: why})
+		}
+	}
+	slices.SortFunc(all, func(a, b placement.Refusal) int { return cmp.Compare(a.Host, b.Host) })
+	return all
+}

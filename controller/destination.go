@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// request is what a migration asks for, with what the VM asks of every host. What
+// one migration asks for is never asked for by the next.
+func (c *Controller) request(f *flight, now time.Time) choose.Request {
+	m, g := &f.rec.Spec, c.view.guest(f.rec.Spec.VM)
+	r := choose.Request{VM: g.place, Host: m.Target, Force: m.Force, Compat: m.Compat,
+		Source: g.rec.Host}
+	if m.Target == "" && len(g.flights) > 1 {
+		r.Avoid = c.core.Avoid(attempts(g), now)
+	}
+	return r
+}
+
+// choose decides about a target. Hosts that failed this VM lately are tried last, and a
+// tenant that has used up its quota gets none. A limit on what moves at once is a
+// queue and refuses nobody: who asks for a host that is busy waits.
+func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
+	r := c.request(f, now)
+	d := c.view.books.Decide(&r)
+	if d.Outcome == choose.NoHost && r.Avoid != nil {
+		r.Avoid = nil
+		d = c.view.books.Decide(&r)
+	}
+	f.overrun = false
+	if d.Outcome != choose.Accepted {
+		return d
+	}
+	if r.Host != "" && c.view.books.Full(r.Host) {
+		return choose.Decision{Outcome: choose.NoHost}
+	}
+	if why := c.view.books.Exceeds(r.VM, f.booking(d.Host, false)); len(why) > 0 {
+		f.overrun = true
+		return books.Lacking(&r, why)
+	}
+	return d
+}
+
+// accept stores the choice of a target: from this writing on the VM holds it.
+func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
+	bool, error) {
+	f.tries = 0
+	next := *f.rec
+	next.State.Source, next.State.Target = c.view.guest(f.rec.Spec.VM).rec.Host, d.Host
+	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
+		next.Decision = d
+	}
+	stored, err := c.put(ctx, &next, now)
+	if err == nil && stored {
+		c.audit(f, reserve.Accepted, now)
+		if d.Action != "" {
+			c.noter.Note(now, "", f.rec.Spec.VM, books.ForcedText(d))
+		}
+	}
+	return stored, err
+}
+
+// audit tells a step of the books to whoever keeps such lines.
+func (c *Controller) audit(f *flight, step reserve.Step, now time.Time) {
+	auditor, ok := c.noter.(record.Auditor)
+	if g := c.view.guest(f.rec.Spec.VM); ok && g.place != nil && f.rec.State.Target != "" {
+		auditor.Audit(books.Line(f.rec, reserve.Of(g.place), step, now))
+	}
+}
+
+// observeChoice adds what is wrong with what was asked for, or with the target that was
+// chosen: it is asked once more when it holds room and before the VM is handed over.
+// Whoever gave the same room away at the same time is seen by then, by one of the two
+// at least: both wrote their choice before they read the other's.
+func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time.Time) {
+	m, s := &f.rec.Spec, &f.rec.State
+	switch {
+	case c.core.Compatible || s.Phase.HandedOver() || o.Claim == migration.ClaimedBySelf:
+	case s.Target == "" && (o.Impossible || m.Target == "" && m.Force == choose.Yes ||
+		m.Force > choose.Yes):
+		r := c.request(f, now)
+		d := c.view.books.Decide(&r)
+		if o.Impossible && m.Target != g.rec.Host { // the books know of it by this request alone
+			d = choose.Decide(&c.config.Placement, &r, nil)
+		}
+		o.refuse(&d)
+	case s.Phase == migration.Scheduled && o.Target.Ready:
+		r := c.request(f, now)
+		r.Avoid = nil
+		if why := c.view.books.Confirm(&r, s.Target); len(why) > 0 {
+			d := choose.Decision{Outcome: choose.Conflict, Why: why}
+			o.refuse(&d)
+			if m.Target == "" {
+				o.Refusal = migration.Outdated
+			}
+		}
+	}
+}
+
+// refuse takes a refusal into what the core sees.
+func (o *observation) refuse(d *choose.Decision) {
+	switch o.choice = d; d.Outcome {
+	case choose.Conflict:
+		o.Refusal = migration.Conflict
+	case choose.BadRequest:
+		o.Refusal = migration.BadRequest
+	}
+}
+
+// Debts lists the conditions that forced moves have overruled and that no later move has
+// paid, by VM.
+func (c *Controller) Debts() []choose.Debt {
+	var all []choose.Debt
+	for _, g := range c.view.guests {
+		if g.rec != nil && g.rec.Forced != nil {
+			all = append(all, g.rec.Forced.Debts...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b choose.Debt) int { return cmp.Compare(a.VM, b.VM) })
+	return all
+}
+
+// Claims lists who holds what of which host, and for which move, by VM.
+func (c *Controller) Claims() []reserve.Claim { return c.view.books.Claims() }
+
+// Overdue lists the targets of moves whose deadline has passed. They keep what they
+// hold until somebody knows what has become of them.
+func (c *Controller) Overdue(now time.Time) []reserve.Claim { return c.view.books.Overdue(now) }

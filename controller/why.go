@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+)
+
+// Why explains why a VM is still where it is: everything that keeps it from
+// every host, and what holds its migration up. It is for people and costs a
+// look at all hosts.
+func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
+	g := c.view.guests[vm]
+	if g == nil || g.rec == nil {
+		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
+	}
+	why := c.whyStay(g)
+	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
+		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
+			Have: string(id)})
+	}
+	failed := 0
+	for _, f := range g.flights {
+		s := &f.rec.State
+		switch {
+		case s.Phase == migration.Failed:
+			failed++
+		case s.Phase.Final():
+		case s.Phase <= migration.Pending:
+			why = append(why, c.whyPending(f, g, now)...)
+		case s.Conditions.Has(migration.OutcomeUnknown):
+			why = append(why, placement.Reason{Check: "outcome",
+				Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"})
+		default:
+			why = append(why, placement.Reason{Check: "migration", Need: "to end",
+				Have: string(f.rec.Spec.ID) + " is " + s.Phase.String()})
+		}
+	}
+	if failed > 0 {
+		why = append(why, whyFailed(g, failed))
+	}
+	return why
+}
+
+// whyPending says what a migration waits for that has no target yet.
+func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
+	o := c.observe(f, now)
+	is := func(check, need, have string) []placement.Reason {
+		return []placement.Reason{{Check: check, Need: need, Have: have}}
+	}
+	switch gate := c.view.slots.Admit(c.limits, g.rec.Host); {
+	case !o.Running:
+		return is("host", string(g.rec.Host)+" to be alive", "it was fenced")
+	case o.VM.Backup:
+		return is("backup", "none in progress", "one in progress")
+	case o.VM.UtilityVolumes:
+		return is("utility volumes", "none", "some")
+	case o.Backoff.After(now):
+		return is("back-off", "to wait after a failure", o.Backoff.Sub(now).String()+" left")
+	case o.Instances > 1:
+		return is("instances", "what an earlier migration left to be gone", "something left")
+	case f.tries > 0:
+		return c.whyPlace(f, now)
+	case gate != migration.Open:
+		return is("limit", "a free slot", gate.String()+" reached")
+	}
+	return is("migration", "its turn", "it waits")
+}
+
+// whyFailed sums up the migrations of a VM that have failed.
+func whyFailed(g *guest, failed int) placement.Reason {
+	last := g.flights[0].rec
+	for _, f := range g.flights {
+		if f.rec.State.Phase == migration.Failed {
+			last = f.rec
+		}
+	}
+	have := string(last.Spec.ID) + " failed: " + last.State.Because
+	if last.Source.Error != "" {
+		have += " (" + last.Source.Error + ")"
+	}
+	if failed > 1 {
+		have = fmt.Sprintf("%d failures that are remembered, the last: %s", failed, have)
+	}
+	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
+}
+
+// whyStay says why evacuation does not move a VM that is to leave its host.
+func (c *Controller) whyStay(g *guest) []placement.Reason {
+	if g.moving() {
+		return nil // its migration says why
+	}
+	s := c.view.site(g.rec.Host)
+	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), []evacuation.Guest{g.asGuest()},
+		c.load(s))
+	if len(plan.Stay) == 0 {
+		return nil
+	}
+	return plan.Stay[0].Reasons
+}
+
+// whyPlace gives the reasons of every host, or of the one that was asked for.
+func (c *Controller) whyPlace(f *flight, now time.Time) []placement.Reason {
+	r := c.request(f, now)
+	if r.Host != "" {
+		return c.view.books.Check(&r, r.Host)
+	}
+	var why []placement.Reason
+	for _, refusal := range c.view.books.Refusals(&r) {
+		for _, reason := range refusal.Why {
+			reason.Check = string(refusal.Host) + ": " + reason.Check
+			why = append(why, reason)
+		}
+	}
+	return why
+}
+
+// whyNowhere says in one line what keeps a VM from every host.
+func (c *Controller) whyNowhere(f *flight, d *choose.Decision, now time.Time) string {
+	r := c.request(f, now)
+	text := ""
+	switch {
+	case f.overrun || d.Outcome == choose.BadRequest:
+		return books.Text(d.Why)
+	case r.Host != "":
+		text = string(r.Host)
+		for _, reason := range c.view.books.Check(&r, r.Host) {
+			text += " " + reason.String() + ";"
+		}
+		return text
+	}
+	for _, n := range c.view.books.Histogram(&r) {
+		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
+	}
+	return text
+}
