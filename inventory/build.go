@@ -3,12 +3,14 @@ package inventory
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/inventory/facts"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -41,6 +43,7 @@ func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 		lines = func(string) int { return 0 }
 	}
 	b := &specBuilder{Builder: NewBuilder(name), lines: lines}
+	b.facts = facts.NewReader(s.Shared, b.wrong)
 	b.defaults = b.readDefaults(s.Defaults)
 	if s.EvictionStrategy != "" {
 		b.EvictBy(b.strategy("evictionStrategy", s.EvictionStrategy))
@@ -67,6 +70,7 @@ type specBuilder struct {
 	*Builder
 	lines    Positions
 	defaults Defaults
+	facts    *facts.Reader
 	hostsAt  map[string][]string // expanded host patterns of VMs
 }
 
@@ -85,7 +89,7 @@ func (b *specBuilder) host(at string, s *HostSpec) {
 			CPUs:   s.CPUs,
 			Link:   b.bandwidth(at+".link", s.Link),
 		},
-		Labels: s.Labels,
+		Labels: withPlace(s.Labels, s.Zone, s.Rack),
 		Closed: s.Cordoned || s.Down,
 		Down:   s.Down,
 	}
@@ -102,11 +106,29 @@ func (b *specBuilder) host(at string, s *HostSpec) {
 		}
 		h.Taints = append(h.Taints, taint)
 	}
+	h.Facts = b.facts.Host(at, &s.Host, h.Host)
+	h.Memory = hypervisor.Bytes(h.Facts.Memory.Capacity())
+	h.CPUs = int(h.Facts.CPUs.Capacity())
 	line := b.lines(at)
 	for _, name := range b.names(at+".name", s.Name, MaxNames-len(b.fleet.Hosts)) {
 		h.Name = hypervisor.HostName(name)
 		b.AddHost(line, h)
 	}
+}
+
+// withPlace adds zone and rack to labels that do not have them.
+func withPlace(labels placement.Labels, zone, rack string) placement.Labels {
+	all := maps.Clone(labels)
+	for name, value := range map[string]string{"zone": zone, "rack": rack} {
+		if _, said := labels[name]; said || value == "" {
+			continue
+		}
+		if all == nil {
+			all = placement.Labels{}
+		}
+		all[name] = value
+	}
+	return all
 }
 
 func (b *specBuilder) vm(at string, s *VMSpec) {
@@ -146,7 +168,16 @@ func (b *specBuilder) vm(at string, s *VMSpec) {
 		b.wrong(at+".workingSet", "%s is more than the memory, %s", load.WorkingSet, v.Memory)
 	}
 	v.Workload = load.Workload(v.Memory)
+	b.demand(at, s, &v)
 	b.deal(at, s, v)
+}
+
+// demand reads what the VM asks of its host beside what Kubernetes knows.
+func (b *specBuilder) demand(at string, s *VMSpec, v *VM) {
+	want := placement.VM{Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement}
+	v.Hardware = b.facts.VM(at, &s.VM, v.Namespace, &want)
+	v.Placement = want.Constraints
+	v.Overhead, v.Balloon, v.Disk = want.Overhead, want.Balloon, want.Disk
 }
 
 // deal adds a VM for each name, on the hosts in turn.

@@ -126,6 +126,7 @@ func (b *Builder) EvictBy(s evacuation.Strategy) { b.fleet.EvictionStrategy = s 
 // builder must not be used afterwards.
 func (b *Builder) Fleet() (*Fleet, error) {
 	b.checkHosts()
+	b.checkCompany()
 	b.checkMigrations()
 	f := &b.fleet
 	slices.SortFunc(f.Hosts, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
@@ -153,6 +154,18 @@ func (b *Builder) checkHosts() {
 	}
 }
 
+// checkCompany: who a VM is to be with, or not, is a VM of the fleet.
+func (b *Builder) checkCompany() {
+	for _, v := range b.fleet.VMs {
+		for _, other := range slices.Concat(v.Placement.With, v.Placement.Without) {
+			if _, found := b.vms[other]; !found {
+				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s with or without", v.ID),
+					"there is no VM %q", other)
+			}
+		}
+	}
+}
+
 // checkMigrations: what moves is a VM of the fleet. A migration may outlive its
 // VM, and then ends by itself.
 func (b *Builder) checkMigrations() {
@@ -174,7 +187,7 @@ func (b *Builder) checkRoom() {
 	memory := make(map[hypervisor.HostName]hypervisor.Bytes)
 	cpus := make(map[hypervisor.HostName]int)
 	for _, v := range b.fleet.VMs {
-		memory[v.Host] = saturate(memory[v.Host], v.Memory)
+		memory[v.Host] = saturate(memory[v.Host], saturate(v.Memory-v.Balloon, v.Overhead))
 		cpus[v.Host] = int(saturate(hypervisor.Bytes(cpus[v.Host]), hypervisor.Bytes(v.CPUs)))
 	}
 	for _, h := range b.fleet.Hosts {

@@ -34,6 +34,8 @@ type Host struct {
 	// Closed hosts take no VMs: cordoned, or not ready.
 	Closed bool
 	Down   bool // not ready
+	// Facts are what else is known. Hosts of one range share them.
+	Facts *placement.Facts
 }
 
 // A VM is a virtual machine of the fleet.
@@ -48,7 +50,10 @@ type VM struct {
 	WhyNot    string
 	Marked    hypervisor.HostName // it was asked to leave this host
 	Placement placement.Constraints
-	Workload  fake.Workload
+	// Overhead is what its hypervisor needs beside its memory, Balloon what of its
+	// memory the guest has given back, Disk the size of its local disks.
+	Overhead, Balloon, Disk hypervisor.Bytes
+	Workload                fake.Workload
 }
 
 // A Migration is one that had not ended when the fleet was looked at.

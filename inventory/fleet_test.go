@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -43,6 +44,8 @@ func TestReadFleetHosts(t *testing.T) {
 				Name: name, Memory: gib * hypervisor.GiB, CPUs: cpus, Link: link,
 			},
 			Labels: placement.Labels{"rack": rack},
+			Facts: &placement.Facts{Memory: resource.Inventory{Total: int64(gib * hypervisor.GiB)},
+				CPUs: resource.Inventory{Total: int64(cpus)}, Link: link},
 		}
 	}
 	b1 := host("b1", 128, 32, "b", hypervisor.Gbit)

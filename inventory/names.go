@@ -103,3 +103,7 @@ func width(low string) int {
 	}
 	return 1
 }
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

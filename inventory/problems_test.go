@@ -113,7 +113,10 @@ func TestReadFleetNeverPanics(t *testing.T) {
 		"  memory: 1GiB", "  cpus: 4", "  host: n1", "  apart: [a, b]", "  labels: {a: b}",
 		"defaults: {link: 1Gbit/s}", "policies:", "  selectors: {}", "config:",
 		"  affinity: [[{}]]", "  tolerations: [\"*\"]", "namespaces: {a: {b: c}}", "- ", "  ",
-		"- - x", "  memory:",
+		"- - x", "  memory:", "groups: {a: {policy: affinity}}", "  groups: a", "  with: a",
+		"  cells: [{cpus: 0-3, pages: {1GiB: 1}}]", "  topology: {cells: 2}", "  devices: {a: 1}",
+		"  hardware: {hugepages: 1GiB, pins: [\"1\"]}", "  ratios: {cpus: 2}",
+		"  reserved: {cpus: 1}",
 		"  experimental: {stallDetector: {ewmaAlpha: 2}}", "  workingSet: 9GiB", "# comment",
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,6 +139,7 @@ func FuzzReadFleet(f *testing.F) {
 		"", "hosts:\n- {name: \"n[1-3]\", memory: 1GiB, cpus: 1}\nvms:\n- {name: a, host: n1}\n",
 		"vms: [{name: a, memory: 1GiB, class: web, apart: x, tolerations: [\"*\"]}]",
 		"policies: [{name: p, selectors: {}, experimental: {compression: zstd}}]",
+		everything,
 		"config: {maxDowntimeMs: 1}\ndefaults: {overrides: [{vms: {}, dirty: 1MiB/s}]}",
 	} {
 		f.Add([]byte(seed))

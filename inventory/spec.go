@@ -1,6 +1,9 @@
 package inventory
 
-import "github.com/godwit-vm/godwit/migration/placement"
+import (
+	"github.com/godwit-vm/godwit/inventory/facts"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
 
 // A Spec is a fleet in godwit's own YAML. Embed it, with the tag `yaml:",inline"`,
 // in the struct of a larger file, decode that with package inventory/document, and
@@ -16,19 +19,24 @@ type Spec struct {
 	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
 	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"` // their labels
 	Defaults         DefaultsSpec                `yaml:"defaults,omitempty"`
+	facts.Shared     `yaml:",inline"`
 }
 
 // A HostSpec is one host, or many that differ only in name.
 type HostSpec struct {
-	Name   string           `yaml:"name"`           // see [ExpandNames]
-	Memory string           `yaml:"memory"`         // what VMs may use together
-	CPUs   int              `yaml:"cpus"`           // as many virtual CPUs as VMs may have
+	Name string `yaml:"name"` // see [ExpandNames]
+	// Memory and CPUs are what VMs may use together, huge pages included; where
+	// something is reserved, or given away more than once, what there is.
+	Memory string           `yaml:"memory"`
+	CPUs   int              `yaml:"cpus"`
 	Link   string           `yaml:"link,omitempty"` // the migration network's speed, each way
 	Labels placement.Labels `yaml:"labels,omitempty"`
 	// Taints are written as kubectl does: "key:NoSchedule", "key=value:NoExecute".
 	Taints   Words `yaml:"taints,omitempty"`
 	Cordoned bool  `yaml:"cordoned,omitempty"` // takes no VMs
 	Down     bool  `yaml:"down,omitempty"`     // not ready; takes no VMs, either
+	// Zone and rack are labels, too, where labels do not say otherwise.
+	facts.Host `yaml:",inline"`
 }
 
 // A VMSpec is one VM, or many that differ only in name and host.
@@ -55,6 +63,7 @@ type VMSpec struct {
 	Tolerations Words `yaml:"tolerations,omitempty"`
 	Apart       Words `yaml:"apart,omitempty"` // groups with at most one VM on a host
 
+	facts.VM `yaml:",inline"`
 	LoadSpec `yaml:",inline"`
 }
 
@@ -82,17 +91,7 @@ type OverrideSpec struct {
 }
 
 // Words are a list of words; a single one need not be a list.
-type Words []string
-
-// UnmarshalYAML reads a word or a list of words.
-func (w *Words) UnmarshalYAML(decode func(any) error) error {
-	var word string
-	if decode(&word) == nil {
-		*w = Words{word}
-		return nil
-	}
-	return decode((*[]string)(w))
-}
+type Words = facts.Words
 
 // ConfigSpec is the cluster's migration configuration, with KubeVirt's field
 // names; what it leaves out has KubeVirt's default. Unlike there, speeds and

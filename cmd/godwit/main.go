@@ -18,6 +18,7 @@ import (
 const (
 	exitViolated    = 1 // an invariant did not hold
 	exitBadInput    = 2
+	exitNoTarget    = 3   // no host takes the VM
 	exitInterrupted = 130 // 128 + SIGINT, as shells say it
 )
 
@@ -38,7 +39,7 @@ func run(ctx context.Context, args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(simulateCommand())
+	root.AddCommand(simulateCommand(), explainCommand())
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
@@ -57,6 +58,8 @@ func exitStatus(err error) int {
 		return 0
 	case errors.Is(err, errViolated):
 		return exitViolated
+	case errors.Is(err, errNoTarget):
+		return exitNoTarget
 	}
 	return exitBadInput
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	virtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -25,16 +26,19 @@ const (
 	maxMatches = 50_000_000
 )
 
-// antiAffinity collects conditions of the kind "on no node with a pod like that".
-// Kubernetes holds them both ways: whoever is like that cannot come, either.
-type antiAffinity struct {
+// affinities collects conditions of the kinds "on no node with a pod like that", which
+// Kubernetes holds both ways, since whoever is like that cannot come, either, and
+// "on a node with one", which it does not.
+type affinities struct {
 	terms map[string]*apartTerm
 	order []*apartTerm
 }
 
 // apartTerm is one condition, and the VMs that have it.
 type apartTerm struct {
-	name       string // canonical: namespaces and selector
+	name       string // canonical: namespaces and selector, kind and domain
+	together   bool   // the condition is to be with such a pod
+	domain     string // the label of what nodes share; "" is the node itself
 	namespaces []string
 	selector   labels.Selector
 	carriers   []int // indices of VMs
@@ -42,39 +46,48 @@ type apartTerm struct {
 	field      string
 }
 
-const apartField = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+const (
+	requiredField = ".requiredDuringSchedulingIgnoredDuringExecution"
+	apartField    = "spec.affinity.podAntiAffinity" + requiredField
+	togetherField = "spec.affinity.podAffinity" + requiredField
+)
 
 // add takes the conditions of the VM that gets this index.
-func (a *antiAffinity) add(o *object, index int, vmi *virtv1.VirtualMachineInstance) {
+func (a *affinities) add(o *object, index int, vmi *virtv1.VirtualMachineInstance) {
 	affinity := vmi.Spec.Affinity
 	if affinity == nil {
 		return
 	}
-	if p := affinity.PodAffinity; p != nil &&
-		len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		o.warnf("spec.affinity.podAffinity", "affinity to other pods is not supported; left out")
+	if p := affinity.PodAffinity; p != nil {
+		for i, term := range p.RequiredDuringSchedulingIgnoredDuringExecution {
+			a.term(o, index, &apartTerm{together: true,
+				field: fmt.Sprintf("%s[%d]", togetherField, i)}, term)
+		}
 	}
-	if affinity.PodAntiAffinity == nil {
-		return
-	}
-	required := affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	for i, term := range required {
-		field := fmt.Sprintf("%s[%d]", apartField, i)
-		switch {
-		case term.TopologyKey != hostnameLabel:
-			o.warnf(field, "anti-affinity per %s is not supported, only per %s; left out",
-				term.TopologyKey, hostnameLabel)
-		case term.NamespaceSelector != nil:
-			o.warnf(field, "a namespaceSelector of anti-affinity is not supported; left out")
-		case len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) > 0:
-			o.warnf(field, "matchLabelKeys of anti-affinity are not supported; left out")
-		default:
-			a.term(o, field, index, term)
+	if p := affinity.PodAntiAffinity; p != nil {
+		for i, term := range p.RequiredDuringSchedulingIgnoredDuringExecution {
+			a.term(o, index, &apartTerm{field: fmt.Sprintf("%s[%d]", apartField, i)}, term)
 		}
 	}
 }
 
-func (a *antiAffinity) term(o *object, field string, index int, term corev1.PodAffinityTerm) {
+// term adds the VM with this index to a condition, which is t when it is new.
+func (a *affinities) term(o *object, index int, t *apartTerm, term corev1.PodAffinityTerm) {
+	field := t.field
+	switch {
+	case term.TopologyKey == "":
+		o.errorf(field, "a topologyKey is missing")
+		return
+	case term.NamespaceSelector != nil:
+		o.warnf(field, "a namespaceSelector of affinity is not supported; left out")
+		return
+	case len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) > 0:
+		o.warnf(field, "matchLabelKeys of affinity are not supported; left out")
+		return
+	}
+	if term.TopologyKey != hostnameLabel {
+		t.domain = term.TopologyKey
+	}
 	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 	if err != nil {
 		o.errorf(field+".labelSelector", "%v", err)
@@ -86,15 +99,20 @@ func (a *antiAffinity) term(o *object, field string, index int, term corev1.PodA
 		namespaces = []string{own}
 	}
 	name := strings.Join(namespaces, "+") + "/" + selector.String()
+	if t.domain != "" {
+		name += " per " + t.domain
+	}
+	if t.together {
+		name = "with " + name
+	}
 	if len(name) > maxGroupName {
 		name = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
 	}
-	t := a.terms[name]
-	if t == nil {
-		t = &apartTerm{
-			name: name, namespaces: namespaces, selector: selector,
-			line: o.line, field: o.field(field),
-		}
+	if known := a.terms[name]; known != nil {
+		t = known
+	} else {
+		t.name, t.namespaces, t.selector = name, namespaces, selector
+		t.line, t.field = o.line, o.field(field)
 		if a.terms == nil {
 			a.terms = make(map[string]*apartTerm)
 		}
@@ -116,10 +134,15 @@ func (f *fleetReader) addGroups() {
 	for _, t := range f.apart.order {
 		likely := where.likely(t)
 		if matches += len(likely); matches > maxMatches {
-			f.Errorf(t.line, t.field, "there is too much anti-affinity to look at")
+			f.Errorf(t.line, t.field, "there is too much affinity to look at")
 			return
 		}
-		t.group(f, t.matched(f.vms, likely))
+		matched := t.matched(f.vms, likely)
+		if t.together {
+			t.join(f, matched)
+		} else {
+			t.group(f, matched)
+		}
 	}
 }
 
@@ -167,13 +190,13 @@ func (where labelIndex) likely(t *apartTerm) []int {
 // than the condition, and a warning.
 func (t *apartTerm) group(f *fleetReader, matched []int) {
 	if slices.Equal(matched, t.carriers) {
-		f.join(t.name, matched...)
+		f.join(t, t.name, matched...)
 		return
 	}
 	if len(matched)*len(t.carriers) > maxPairs {
 		all := slices.Concat(matched, t.carriers)
 		slices.Sort(all)
-		f.join(t.name, slices.Compact(all)...)
+		f.join(t, t.name, slices.Compact(all)...)
 		f.Warnf(t.line, t.field, "not all VMs that it selects have it; "+
 			"all of them are kept apart from each other")
 		return
@@ -184,7 +207,7 @@ func (t *apartTerm) group(f *fleetReader, matched []int) {
 				slices.Contains(matched, carrier) {
 				continue // alone, or a pair that has been seen from the other side
 			}
-			f.join(fmt.Sprintf("%s %s %s", t.name, f.vms[carrier].ID, f.vms[other].ID),
+			f.join(t, fmt.Sprintf("%s %s %s", t.name, f.vms[carrier].ID, f.vms[other].ID),
 				carrier, other)
 		}
 	}
@@ -201,22 +224,53 @@ func (t *apartTerm) matched(vms []vm, likely []int) []int {
 	return all
 }
 
-func (f *fleetReader) join(group string, members ...int) {
+// join makes VMs members of a group that is apart, or together.
+func (f *fleetReader) join(t *apartTerm, group string, members ...int) {
+	rule := placement.GroupRule{Group: group, Policy: placement.AntiAffinity, Domain: t.domain}
+	if t.together {
+		rule.Policy = placement.Affinity
+	}
 	for _, i := range members {
 		constraints := &f.vms[i].Placement
-		constraints.Apart = append(constraints.Apart, group)
+		if t.together || t.domain != "" {
+			constraints.Groups = append(constraints.Groups, rule)
+		} else {
+			constraints.Apart = append(constraints.Apart, group)
+		}
 	}
 }
 
-// podLabels are the labels of a VM's pod: its own and those that KubeVirt adds.
-// Source: KubeVirt v1.9.0 pkg/virt-controller/services/template.go (podLabels).
-func podLabels(vmi *virtv1.VirtualMachineInstance) placement.Labels {
-	all := make(placement.Labels, len(vmi.Labels)+3)
-	for name, value := range vmi.Labels {
-		all[name] = value
+// join turns one condition to be together into constraints. VMs that are all alike
+// are a group, whose first member may be anywhere. Who wants to be with others on
+// one node names them. What is left cannot be said.
+func (t *apartTerm) join(f *fleetReader, matched []int) {
+	switch {
+	case slices.Equal(matched, t.carriers):
+		f.join(t, t.name, matched...)
+		return
+	case len(matched) == 0:
+		f.Warnf(t.line, t.field, "no VM is meant, and other pods are not known; left out")
+		return
+	case t.domain != "":
+		f.Warnf(t.line, t.field, "affinity per %s to VMs that do not have it, too, is not "+
+			"supported; left out", t.domain)
+		return
+	case len(matched)*len(t.carriers) > maxPairs:
+		f.Warnf(t.line, t.field, "affinity of so many VMs to so many is not supported; left out")
+		return
 	}
-	all[virtv1.AppLabel] = "virt-launcher"
-	all[virtv1.CreatedByLabel] = string(vmi.UID)
-	all[virtv1.DeprecatedVirtualMachineNameLabel] = vmi.Name
-	return all
+	for _, carrier := range t.carriers {
+		var company []hypervisor.VMID
+		for _, other := range matched {
+			if other != carrier {
+				company = append(company, f.vms[other].ID)
+			}
+		}
+		c := &f.vms[carrier].Placement
+		if len(c.With) > 0 && len(company) > 0 {
+			f.Warnf(t.line, t.field, "only one affinity of a VM to others is supported; left out")
+			continue
+		}
+		c.With = append(c.With, company...)
+	}
 }

@@ -11,19 +11,25 @@
 //
 // What is read from where:
 //
-//   - Node: what is allocatable, labels, taints. It is closed when it is
-//     unschedulable, not ready, or without kubevirt.io/schedulable=true, which
-//     virt-handler sets where VMs may run. Its CPUs are multiplied by KubeVirt's
-//     cpuAllocationRatio, 10 unless the KubeVirt object says otherwise.
+//   - Node: what is allocatable, huge pages and devices included, labels, taints,
+//     zone, and what KubeVirt's labels say of its processor and machine types. It is
+//     closed when it is unschedulable, not ready, or without
+//     kubevirt.io/schedulable=true, which virt-handler sets where VMs may run. Its
+//     CPUs are multiplied by KubeVirt's cpuAllocationRatio, 10 unless the KubeVirt
+//     object says otherwise.
 //   - VirtualMachineInstance: memory and CPUs of the guest, node, labels, eviction
 //     strategy, whether it is migratable and why not, whether it was asked to
-//     leave its node, node selector, required node affinity, tolerations, and
-//     required anti-affinity per node. Instances that have ended are left out.
+//     leave its node; and what its pod asks of a node: selector, required affinity to
+//     nodes and to other VMs, tolerations, architecture, CPU model and features,
+//     machine type, huge pages, dedicated CPUs, devices. Instances that have ended are
+//     left out.
 //   - VirtualMachineInstanceMigration: those that have not ended.
 //   - MigrationPolicy, KubeVirt, Namespace: policies, configuration, labels.
 //
 // What KubeVirt does not know, the speed of links and how fast guests change
-// their memory, comes from [inventory.Defaults]. What the fleet cannot express is
-// a warning: other affinity between VMs, topology spread, dedicated CPUs. Not
-// counted are the memory that virt-launcher itself needs and other pods.
+// their memory, comes from [inventory.Defaults]. What would refuse a node and cannot
+// be expressed is a warning: topology spread, networks, claimed devices, NUMA nodes,
+// some affinity between VMs. A node without the label that anti-affinity goes by is
+// refused, which Kubernetes would allow. Not counted are the memory that virt-launcher
+// itself needs and other pods.
 package kubevirt

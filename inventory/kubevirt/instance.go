@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/kubevirt/internal/labels"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -18,6 +19,9 @@ type vm struct {
 	inventory.VM
 	line int
 	pod  placement.Labels // labels of its pod, on which affinity selects
+
+	machine   string // its machine type
+	hostModel bool   // it sees its host's CPU model
 }
 
 // instance reads a VM that has not ended.
@@ -39,15 +43,17 @@ func (o *object) instance(vmi *virtv1.VirtualMachineInstance) {
 	}
 	v.Migratable, v.WhyNot = migratable(vmi)
 	v.Placement = o.constraints(&vmi.Spec)
-	if vmi.IsCPUDedicated() {
-		o.warnf("spec.domain.cpu.dedicatedCpuPlacement",
-			"dedicated CPUs are counted like shared ones")
-	}
+	o.demand(vmi, &v)
 	if m := vmi.Status.MigrationState; m != nil {
 		o.moves = append(o.moves, move{vm: o.id, state: m})
 	}
 	o.apart.add(o, len(o.vms), vmi)
-	o.vms = append(o.vms, vm{VM: v, line: o.line, pod: podLabels(vmi)})
+	machine := ""
+	if m := vmi.Spec.Domain.Machine; m != nil {
+		machine = m.Type
+	}
+	o.vms = append(o.vms, vm{VM: v, line: o.line, pod: labels.OfPod(vmi), machine: machine,
+		hostModel: labels.IsHostModel(vmi)})
 }
 
 // memory is what the guest sees, or what was requested for it.
@@ -125,7 +131,7 @@ func (o *object) strategy(field string, word virtv1.EvictionStrategy) evacuation
 
 // constraints are the conditions that the VM's pod puts on its node.
 func (o *object) constraints(spec *virtv1.VirtualMachineInstanceSpec) placement.Constraints {
-	c := placement.Constraints{Selector: spec.NodeSelector}
+	var c placement.Constraints
 	for _, t := range spec.Tolerations {
 		c.Tolerations = append(c.Tolerations, placement.Toleration{
 			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),

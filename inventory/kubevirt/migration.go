@@ -87,6 +87,7 @@ func (f *fleetReader) addMigrations() {
 
 // fleet puts everything together.
 func (f *fleetReader) fleet() (*inventory.Fleet, error) {
+	f.complete()
 	f.addHosts()
 	f.addGroups()
 	for _, v := range f.vms {

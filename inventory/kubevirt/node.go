@@ -46,6 +46,7 @@ func (o *object) node(n *corev1.Node) {
 			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),
 		})
 	}
+	h.Facts = o.facts(n, &h)
 	o.hosts = append(o.hosts, h)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/inventory/kubevirt/internal/split"
+	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // fleetReader builds a fleet from objects, one after another. Hosts and VMs are
@@ -27,9 +28,10 @@ type fleetReader struct {
 	hosts    []host
 	vms      []vm
 	moves    []move
-	clusters int // KubeVirt objects
-	cpuRatio int // virtual CPUs for each CPU
-	apart    antiAffinity
+	clusters int            // KubeVirt objects
+	cpuRatio int            // virtual CPUs for each CPU
+	cores    []topology.Set // one CPU each, shared by all nodes
+	apart    affinities
 }
 
 // An object is one that is being read.

@@ -55,7 +55,7 @@ func TestReadRefuses(t *testing.T) {
 	vmi := node + instance
 	with := func(old, new string) string { return replace(vmi, old, new) }
 	list := func(item string) string { return `{"kind": "List", "items": [` + "\n" + item + "]}" }
-	tests := []struct{ name, text, want string }{
+	tests := []refusal{
 		{"nothing", "", "f: it is empty"},
 		{"a word", "hello", "f:1: needs"},
 		{"a list", "- a\n- b\n", "f:1: needs"},
@@ -102,6 +102,14 @@ func TestReadRefuses(t *testing.T) {
 			"kind: MigrationPolicy\nmetadata: {name: p}\nspec: {completionTimeoutPerGiB: -1}\n",
 			"f:4: policy p completionTimeoutPerGiB: needs"},
 	}
+	checkRefusals(t, tests)
+}
+
+// refusal is a text that is no fleet, and what the error says.
+type refusal struct{ name, text, want string }
+
+func checkRefusals(t *testing.T, tests []refusal) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := read(tt.text)
@@ -202,9 +210,10 @@ status: {nodeName: n1}
 			"nodeSelectorTerms[0].matchFields: metadata.name is read as the label " +
 			"kubernetes.io/hostname",
 		"f:39: " + picky + "domain.cpu.dedicatedCpuPlacement: " +
-			"dedicated CPUs are counted like shared ones",
-		"f:39: " + picky + "affinity.podAffinity: " +
-			"affinity to other pods is not supported; left out",
+			"dedicated CPUs are kept apart from each other; of what VMs share they are counted " +
+			"like shared ones",
+		"f:39: " + picky + "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution" +
+			"[0]: no VM is meant, and other pods are not known; left out",
 	}
 	var got []string
 	for _, p := range fleet.Warnings {

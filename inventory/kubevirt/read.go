@@ -82,7 +82,7 @@ type words []string
 var (
 	kubectl = words{"apiVersion", "kind", "items"}
 	own     = words{"hosts", "vms", "policies", "config", "evictionStrategy", "namespaces",
-		"defaults"}
+		"defaults", "aggregates", "groups"}
 )
 
 // in returns where the first line begins that sets one of the words, or len(start)

@@ -1,4 +1,6 @@
-package inventory
+// Package quantity reads amounts of memory, speeds and durations as people write
+// them. A unit is never guessed: 64 is no amount of memory, 64GiB is.
+package quantity
 
 import (
 	"fmt"
@@ -28,12 +30,12 @@ var bitUnits = [...]unit{
 	{"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}, {"bit", 1},
 }
 
-// ParseBytes reads an amount of memory: a number, with decimals if need be, and
+// Bytes reads an amount of memory: a number, with decimals if need be, and
 // a unit, without space: 64GiB, 1.5TiB, 512MB, 0B. It is rounded down to a whole
 // byte. A number without unit is an error, and so are a negative one and one of
 // 8 EiB or more. It reads everything that [hypervisor.Bytes.String] prints of an
 // amount that is not negative.
-func ParseBytes(text string) (hypervisor.Bytes, error) {
+func Bytes(text string) (hypervisor.Bytes, error) {
 	number, u, ok := split(text, byteUnits[:])
 	if !ok {
 		return 0, fmt.Errorf("%q has no unit of memory; write 64GiB, 512MiB or 4KiB", text)
@@ -45,10 +47,10 @@ func ParseBytes(text string) (hypervisor.Bytes, error) {
 	return hypervisor.Bytes(n), nil
 }
 
-// ParseBandwidth reads a speed: as [ParseBytes], per second, or in decimal bits
+// Bandwidth reads a speed: as [Bytes], per second, or in decimal bits
 // as links are sold: 10Gbit/s, 800MiB/s, 125MB/s. It is rounded down to a whole
 // byte per second; less than one, other than 0, is an error.
-func ParseBandwidth(text string) (hypervisor.Bandwidth, error) {
+func Bandwidth(text string) (hypervisor.Bandwidth, error) {
 	amount, found := strings.CutSuffix(text, "/s")
 	number, u, isBits := split(amount, bitUnits[:])
 	divisor := uint64(8)
@@ -70,9 +72,9 @@ func ParseBandwidth(text string) (hypervisor.Bandwidth, error) {
 	return hypervisor.Bandwidth(n), nil
 }
 
-// ParseDuration reads a duration that is not negative, with a unit: 150s, 900ms,
+// Duration reads a duration that is not negative, with a unit: 150s, 900ms,
 // 1h30m. Unlike [time.ParseDuration] it does not read a bare 0.
-func ParseDuration(text string) (time.Duration, error) {
+func Duration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil || strings.Trim(text, "+-0") == "":

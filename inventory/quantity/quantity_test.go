@@ -1,4 +1,4 @@
-package inventory_test
+package quantity_test
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/quantity"
 )
 
-func TestParseBytes(t *testing.T) {
+func TestBytes(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       hypervisor.Bytes
@@ -43,13 +43,13 @@ func TestParseBytes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := inventory.ParseBytes(tt.text)
+			got, err := quantity.Bytes(tt.text)
 			check(t, got, tt.want, err, tt.err)
 		})
 	}
 }
 
-func TestParseBandwidth(t *testing.T) {
+func TestBandwidth(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       hypervisor.Bandwidth
@@ -71,13 +71,13 @@ func TestParseBandwidth(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := inventory.ParseBandwidth(tt.text)
+			got, err := quantity.Bandwidth(tt.text)
 			check(t, got, tt.want, err, tt.err)
 		})
 	}
 }
 
-func TestParseDuration(t *testing.T) {
+func TestDuration(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       time.Duration
@@ -94,7 +94,7 @@ func TestParseDuration(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := inventory.ParseDuration(tt.text)
+			got, err := quantity.Duration(tt.text)
 			check(t, got, tt.want, err, tt.err)
 		})
 	}
@@ -124,49 +124,49 @@ func TestSizesRoundTrip(t *testing.T) {
 		unit := rapid.SampledFrom(units).Draw(t, "unit")
 		n := hypervisor.Bytes(rapid.Int64Range(0, 1023).Draw(t, "n"))
 		whole := n * unit
-		got, err := inventory.ParseBytes(whole.String())
+		got, err := quantity.Bytes(whole.String())
 		if err != nil || got != whole {
-			t.Fatalf("ParseBytes(%q) = %d, %v; want %d", whole, got, err, whole)
+			t.Fatalf("Bytes(%q) = %d, %v; want %d", whole, got, err, whole)
 		}
-		speed, err := inventory.ParseBandwidth(hypervisor.Bandwidth(whole).String())
+		speed, err := quantity.Bandwidth(hypervisor.Bandwidth(whole).String())
 		if err != nil || speed != hypervisor.Bandwidth(whole) {
-			t.Fatalf("ParseBandwidth(%q) = %d, %v", whole, speed, err)
+			t.Fatalf("Bandwidth(%q) = %d, %v", whole, speed, err)
 		}
 		odd := whole + hypervisor.Bytes(rapid.Int64Range(0, int64(unit)).Draw(t, "rest"))
-		got, err = inventory.ParseBytes(odd.String())
+		got, err = quantity.Bytes(odd.String())
 		if err != nil || max(got-odd, odd-got) > max(odd/5, 1) {
-			t.Fatalf("ParseBytes(%q) = %d, %v; want nearly %d", odd, got, err, odd)
+			t.Fatalf("Bytes(%q) = %d, %v; want nearly %d", odd, got, err, odd)
 		}
 	})
 }
 
-func FuzzParseBytes(f *testing.F) {
+func FuzzBytes(f *testing.F) {
 	for _, seed := range []string{"64GiB", "1.5TiB", "-1B", "0.000000001PiB", "9e9GB", "B", ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := inventory.ParseBytes(text); n < 0 || err != nil && n != 0 {
-			t.Errorf("ParseBytes(%q) = %d, %v", text, n, err)
+		if n, err := quantity.Bytes(text); n < 0 || err != nil && n != 0 {
+			t.Errorf("Bytes(%q) = %d, %v", text, n, err)
 		}
 	})
 }
 
-func FuzzParseBandwidth(f *testing.F) {
+func FuzzBandwidth(f *testing.F) {
 	for _, seed := range []string{
 		"10Gbit/s", "800MiB/s", "1bit/s", "-1B/s", "/s", "9999999Tbit/s",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := inventory.ParseBandwidth(text); n < 0 || err != nil && n != 0 {
-			t.Errorf("ParseBandwidth(%q) = %d, %v", text, n, err)
+		if n, err := quantity.Bandwidth(text); n < 0 || err != nil && n != 0 {
+			t.Errorf("Bandwidth(%q) = %d, %v", text, n, err)
 		}
 	})
 }
 
-func ExampleParseBandwidth() {
-	link, _ := inventory.ParseBandwidth("10Gbit/s")
-	_, err := inventory.ParseBandwidth("10")
+func ExampleBandwidth() {
+	link, _ := quantity.Bandwidth("10Gbit/s")
+	_, err := quantity.Bandwidth("10")
 	fmt.Println(int64(link), err)
 	// Output: 1250000000 "10" has no unit of speed; write 10Gbit/s or 800MiB/s
 }

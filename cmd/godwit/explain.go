@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/books"
+	"github.com/godwit-vm/godwit/inventory/kubevirt"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/weigh"
+)
+
+// errNoTarget says that no host takes the VM, or not the one that was asked for; it
+// has been reported.
+var errNoTarget = errors.New("no target: the reasons are above")
+
+// explainFlags are the flags of godwit explain destination.
+type explainFlags struct {
+	inventory string
+	vm        string
+	host      string
+	force     bool
+	forced    bool // --force was written, with whatever value
+	compat    bool
+	filters   []string
+	filtered  bool // --filters was written
+	weighers  []string
+	json      bool
+}
+
+const explainHelp = `Destination answers which host takes a VM, and why no other, without changing
+anything. The inventory is godwit's own YAML, or what kubectl prints of a cluster with
+KubeVirt: see godwit help simulate.
+
+With --host it asks for that host: it is accepted, or a conflict with every reason. With --force
+policy and capacity are overruled, physics is not; what is overruled is recorded as a debt.
+--force=false is not the same as no --force with --compat, which serves older clients: there a
+host without a word about force is forced.
+
+--filters names the conditions that are looked at (default: all); those of physics always are.
+--weighers changes how much a preference counts: memory=2,busy=-3.
+
+--json prints one object:
+
+  vm, source          the VM, and the host that it is on, or ""
+  request             what was asked: host, force (absent, no, yes), compat
+  outcome             accepted, conflict, no-host or bad-request
+  target              the host, when accepted; "" otherwise
+  code                what stands in the way: bad-input, incompatible, policy, capacity, or ""
+  action              ForcedMigrate, ForcedRebuild, Bypassed, or ""
+  reasons             check, need, have: against the host that was asked for, or the request; of
+                      no-host, how many hosts each check refused
+  debts               reasons that force overruled
+  hosts               host, verdict (chosen, fits, refuses), score (null unless it takes the
+                      VM), reasons: the target first, then by score, by the number of reasons,
+                      by name; only the host that was asked for, if one was
+  histogram           check, hosts: how many hosts each check refuses
+  nearest             host, memoryBytes, cpus, diskBytes that it lacks, reasons that more room
+                      does not cure, orMoved (a VM whose departure would do, or ""), text
+  notes               what the answer does not say
+
+Exit status: 0 accepted, 2 bad input, 3 conflict or no host.`
+
+func explainCommand() *cobra.Command {
+	c := &cobra.Command{Use: "explain", Short: "Explain a decision, without changing anything",
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(targetCommand())
+	return c
+}
+
+func targetCommand() *cobra.Command {
+	var f explainFlags
+	c := &cobra.Command{
+		Use:   "destination --inventory FILE --vm VM [--host HOST]",
+		Short: "Which host takes a VM, and why no other",
+		Long:  explainHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.forced, f.filtered = c.Flags().Changed("force"), c.Flags().Changed("filters")
+			return explain(c.OutOrStdout(), &f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.inventory, "inventory", "", "the `FILE` that describes hosts and VMs")
+	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
+	flags.StringVar(&f.host, "host", "", "ask for this `HOST`")
+	flags.BoolVar(&f.force, "force", false, "overrule policy and capacity")
+	flags.BoolVar(&f.compat, "compat", false, "a host without a word about force is forced")
+	flags.StringSliceVar(&f.filters, "filters", nil, "look at these `CONDITIONS` only: a,b")
+	flags.StringSliceVar(&f.weighers, "weighers", nil, "`PREFERENCES` with their weights: a=1,b=-1")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
+	return c
+}
+
+// explain reads an inventory, asks about one VM, and prints the answer.
+func explain(out io.Writer, f *explainFlags) error {
+	if f.inventory == "" || f.vm == "" {
+		return errors.New("--inventory and --vm must be given: see godwit help explain destination")
+	}
+	config, err := f.config()
+	if err != nil {
+		return err
+	}
+	fleet, err := kubevirt.ReadFile(f.inventory, inventory.Defaults{})
+	if err != nil {
+		return err
+	}
+	for _, p := range fleet.Warnings {
+		fmt.Fprintln(os.Stderr, "warning:", p.Error())
+	}
+	id := hypervisor.VMID(f.vm)
+	if !strings.Contains(f.vm, "/") {
+		id = "default/" + id
+	}
+	q, found := books.Ask(fleet, id)
+	if !found {
+		return fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
+			"unless that is default", f.inventory, id, len(fleet.VMs))
+	}
+	q.Request.Host, q.Request.Compat = hypervisor.HostName(f.host), f.compat
+	if f.forced {
+		q.Request.Force = choose.ForceOf(&f.force)
+	}
+	e := explained(&q, choose.Explain(config, &q.Request, q.Hosts))
+	if f.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(e)
+	} else if e.Outcome != choose.BadRequest {
+		err = e.table(out, q.Request.VM)
+	}
+	return errors.Join(err, e.verdict())
+}
+
+// config returns the enabled filters and the weighers.
+func (f *explainFlags) config() (*choose.Config, error) {
+	config := &choose.Config{}
+	if f.filtered {
+		var err error
+		if config.Filters, err = filter.Select(f.filters); err != nil {
+			return nil, fmt.Errorf("--filters: %w", err)
+		}
+	}
+	multipliers := map[string]float64{}
+	for _, text := range f.weighers {
+		name, number, _ := strings.Cut(text, "=")
+		m, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return nil, fmt.Errorf("--weighers: %q is no preference with a weight: write memory=2",
+				text)
+		}
+		multipliers[name] = m
+	}
+	var err error
+	if config.Weighers, err = weigh.Select(multipliers); err != nil {
+		return nil, fmt.Errorf("--weighers: %w", err)
+	}
+	return config, nil
+}

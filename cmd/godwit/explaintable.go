@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// table prints the explanation for people.
+func (e *explanation) table(out io.Writer, vm *placement.VM) error {
+	p := &page{}
+	p.line(0, "%s", e.headline(vm))
+	for _, note := range e.Notes {
+		p.line(0, "note: %s", note)
+	}
+	p.hosts(e.Hosts)
+	if e.Request.Host == "" {
+		p.histogram(e.Histogram)
+	}
+	if e.Outcome != choose.Accepted {
+		p.nearest(e.Nearest)
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// headline says who asked for what, and what the answer is.
+func (e *explanation) headline(vm *placement.VM) string {
+	from := ""
+	if e.Source != "" {
+		from = " on " + string(e.Source)
+	}
+	to := "any host"
+	if e.Request.Host != "" {
+		to = string(e.Request.Host)
+	}
+	text := fmt.Sprintf("%s (%v, %s)%s, to %s: ", sim.Short(e.VM), vm.Demand(),
+		count(vm.CPUs, "CPU"), from, to)
+	switch e.Outcome {
+	case choose.Accepted:
+		text += "accepted"
+		if e.Request.Host == "" {
+			text += ", " + string(e.Target)
+		}
+	case choose.NoHost:
+		text += "no host takes it"
+	default:
+		text += string(e.Outcome)
+	}
+	if e.Code != "" {
+		text += fmt.Sprintf(" (%s)", e.Code)
+	}
+	if e.Action != "" {
+		text += fmt.Sprintf(" by force, recorded as %s with %s", e.Action,
+			count(len(e.Debts), "debt"))
+	}
+	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

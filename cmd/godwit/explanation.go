@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory/books"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+)
+
+// explanation is what --json prints: see explainHelp.
+type explanation struct {
+	VM        hypervisor.VMID     `json:"vm"`
+	Source    hypervisor.HostName `json:"source"`
+	Request   asked               `json:"request"`
+	Outcome   choose.Outcome      `json:"outcome"`
+	Target    hypervisor.HostName `json:"target"`
+	Code      choose.Code         `json:"code"`
+	Action    choose.Action       `json:"action"`
+	Reasons   []placement.Reason  `json:"reasons"`
+	Debts     []placement.Reason  `json:"debts"`
+	Hosts     []hostVerdict       `json:"hosts"`
+	Histogram []refusals          `json:"histogram"`
+	Nearest   []miss              `json:"nearest"`
+	Notes     []string            `json:"notes"`
+}
+
+type asked struct {
+	Host   hypervisor.HostName `json:"host"`
+	Force  choose.Force        `json:"force"`
+	Compat bool                `json:"compat"`
+}
+
+type hostVerdict struct {
+	Host    hypervisor.HostName `json:"host"`
+	Verdict string              `json:"verdict"`
+	Score   *float64            `json:"score"`
+	Reasons []placement.Reason  `json:"reasons"`
+}
+
+type refusals struct {
+	Check string `json:"check"`
+	Hosts int    `json:"hosts"`
+}
+
+type miss struct {
+	Host        hypervisor.HostName `json:"host"`
+	MemoryBytes hypervisor.Bytes    `json:"memoryBytes"`
+	CPUs        int                 `json:"cpus"`
+	DiskBytes   hypervisor.Bytes    `json:"diskBytes"`
+	Reasons     []placement.Reason  `json:"reasons"`
+	OrMoved     hypervisor.VMID     `json:"orMoved"`
+	Text        string              `json:"text"`
+}
+
+// explained puts an explanation in the order in which people read it.
+func explained(q *books.Inquiry, e choose.Explanation) *explanation {
+	d, r := &e.Decision, &q.Request
+	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host,
+		Request: asked{r.Host, r.Force, r.Compat}, Code: d.Code, Action: d.Action,
+		Reasons: list(d.Why), Debts: []placement.Reason{}, Hosts: []hostVerdict{},
+		Histogram: []refusals{}, Nearest: []miss{}, Notes: list(q.Notes)}
+	for i := range d.Debts {
+		x.Debts = append(x.Debts, d.Debts[i].Reason)
+	}
+	for i := range e.Verdicts {
+		x.Hosts = append(x.Hosts, verdictOf(&e.Verdicts[i], d))
+	}
+	slices.SortStableFunc(x.Hosts, byVerdict)
+	for _, c := range e.Histogram {
+		x.Histogram = append(x.Histogram, refusals{c.Check, c.Hosts})
+	}
+	for _, m := range e.Nearest {
+		x.Nearest = append(x.Nearest, miss{m.Host, m.Memory, m.CPUs, m.Disk, list(m.Unless),
+			m.Moved, m.String()})
+	}
+	return x
+}
+
+// list returns all, and never nil, which would be no list in JSON.
+func list[T any](all []T) []T { return append([]T{}, all...) }
+
+// The verdicts about a host.
+const (
+	isChosen  = "chosen"
+	isFitting = "fits"
+	isRefused = "refuses"
+)
+
+func verdictOf(v *choose.Verdict, d *choose.Decision) hostVerdict {
+	h := hostVerdict{Host: v.Host, Verdict: isRefused, Reasons: list(v.Why)}
+	if len(v.Why) == 0 {
+		h.Verdict, h.Score = isFitting, &v.Score
+	}
+	if d.Outcome == choose.Accepted && v.Host == d.Host {
+		h.Verdict = isChosen
+	}
+	return h
+}
+
+// byVerdict: the target first, then who takes the VM, best first, then who is
+// refused for the fewest reasons, then by name.
+func byVerdict(a, b hostVerdict) int {
+	words := []string{isChosen, isFitting, isRefused}
+	score := func(h hostVerdict) float64 {
+		if h.Score == nil {
+			return 0
+		}
+		return *h.Score
+	}
+	return cmp.Or(
+		cmp.Compare(slices.Index(words, a.Verdict), slices.Index(words, b.Verdict)),
+		cmp.Compare(score(b), score(a)),
+		cmp.Compare(len(a.Reasons), len(b.Reasons)),
+		cmp.Compare(a.Host, b.Host),
+	)
+}
+
+// verdict returns what the exit status says.
+func (e *explanation) verdict() error {
+	switch e.Outcome {
+	case choose.Accepted:
+		return nil
+	case choose.BadRequest:
+		why := hypervisor.Refusal{Reasons: e.Reasons}
+		return fmt.Errorf("bad request: %s", plain(why.Error()))
+	}
+	return errNoTarget
+}
