@@ -89,14 +89,15 @@ var setbacks = []setback{
 			})
 		}, hypervisor.Transient, []string{"libvirtd"}},
 	{"a socket at which nobody answers", func(t *testing.T, _ *trial, c *libvirt.Config) {
-		var silent []net.Conn
-		c.URI = listening(t, func(s net.Conn) { silent = append(silent, s) })
+		silent := make(chan net.Conn, 16)
 		c.Timeout = 300 * time.Millisecond
 		t.Cleanup(func() {
-			for _, s := range silent {
+			close(silent)
+			for s := range silent {
 				s.Close()
 			}
 		})
+		c.URI = listening(t, func(s net.Conn) { silent <- s })
 	}, hypervisor.Transient, []string{"300ms"}},
 	{"no name", wrong(func(c *libvirt.Config) { c.Name = "" }), hypervisor.Invalid,
 		[]string{"Name"}},
