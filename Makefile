@@ -61,7 +61,7 @@ test: setup fmt vet staticcheck
 			./migration ./sim || status=$$?; \
 		{ GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
 			-p 1 -v -skip $(TIMED) $(REAL) && \
-			$(GO) test -race -count=1 -timeout 30m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) && \
+			$(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) && \
 			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp && \
 			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/libvirt; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
