@@ -109,9 +109,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	case own && rests(d):
 		return a.arrivedWithoutMemory(ctx, m, now)
 	case own && d.State == hypervisor.Received:
-		return a.hv.Do(ctx, m.Spec.VM, hypervisor.Activate{Job: m.Spec.ID,
-			Stopped: hypervisor.Evidence{Proof: hypervisor.SourceStopped, VM: m.Spec.VM,
-				Host: m.State.Source, Job: m.Spec.ID, By: "agent/" + string(a.host)}})
+		return a.activate(ctx, m, now)
 	case own && d.State == hypervisor.Receiving && !m.Source.Unresolved && !m.Dead(m.State.Source):
 		a.again(m, now, a.config.Resync)
 		return nil
@@ -121,6 +119,23 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	// What is here, if anything, holds no complete state, and its source has
 	// stopped or is gone, or it has ended: make sure that it never runs.
 	return a.giveUp(ctx, m, now)
+}
+
+// activate starts a VM that was received and held. A host with take-back has received it
+// only when its source has stopped for good; on the others the hypervisor may yet let the
+// source run again, until that is handed over.
+func (a *Agent) activate(ctx context.Context, m *record.Migration, now time.Time) error {
+	host, err := a.hv.Host(ctx)
+	if err != nil {
+		return err
+	}
+	if !host.Abilities.Has(hypervisor.CanTakeBack) && !m.Source.HandedOver {
+		a.again(m, now, a.config.Poll)
+		return nil
+	}
+	return a.hv.Do(ctx, m.Spec.VM, hypervisor.Activate{Job: m.Spec.ID,
+		Stopped: hypervisor.Evidence{Proof: hypervisor.SourceStopped, VM: m.Spec.VM,
+			Host: m.State.Source, Job: m.Spec.ID, By: "agent/" + string(a.host)}})
 }
 
 // arrived tells that the VM is here.
