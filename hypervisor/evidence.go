@@ -63,6 +63,10 @@ func (e Evidence) NeverRan(vm VMID, host HostName, job JobID) bool {
 	return false
 }
 
+// About reports whether e is about the job, or about the host for whatever job: that a
+// target was discarded once says nothing about the next one there.
+func (e Evidence) About(job JobID) bool { return e.Job == "" || e.Job == job }
+
 // Moved reports whether e proves that vm now runs on a host other than from.
 func (e Evidence) Moved(vm VMID, from HostName) bool {
 	return e.Proof == RunsAtTarget && e.VM == vm && e.Host != from && e.Host != ""

@@ -165,3 +165,14 @@ func ExampleDomainState() {
 	// Receiving: executes false, holds the VM's state false
 	// HandedOver: executes false, holds the VM's state true
 }
+
+func TestEvidenceIsAboutAJobOrAboutAll(t *testing.T) {
+	for _, test := range []struct {
+		job  hypervisor.JobID
+		want bool
+	}{{"", true}, {"j1", true}, {"j2", false}} {
+		if got := (hypervisor.Evidence{Job: test.job}).About("j1"); got != test.want {
+			t.Errorf("evidence for job %q is about j1: %t", test.job, got)
+		}
+	}
+}

@@ -40,6 +40,31 @@ type Disk struct {
 // Local reports whether the disk lives on one host only.
 func (d Disk) Local() bool { return d.Path == "" }
 
+// LocalDisks returns the disks of v that live on one host only.
+func (v VM) LocalDisks() []Disk {
+	if v.Hardware == nil {
+		return nil
+	}
+	var local []Disk
+	for _, d := range v.Hardware.Disks {
+		if d.Local() {
+			local = append(local, d)
+		}
+	}
+	return local
+}
+
+// WithDisks returns v with other disks.
+func (v VM) WithDisks(disks []Disk) VM {
+	h := Hardware{}
+	if v.Hardware != nil {
+		h = *v.Hardware
+	}
+	h.Disks = disks
+	v.Hardware = &h
+	return v
+}
+
 // A NIC is a network card of a VM.
 type NIC struct {
 	MAC string // "52:54:00:12:34:56"

@@ -65,3 +65,26 @@ func TestAbilitiesAreASet(t *testing.T) {
 		t.Errorf("names of all: %q", names)
 	}
 }
+
+func TestLocalDisksAreThoseWithoutAPath(t *testing.T) {
+	vm := machine()
+	if (hypervisor.VM{}).LocalDisks() != nil || vm.LocalDisks() != nil {
+		t.Error("a VM without local disks has some")
+	}
+	want := hypervisor.Disk{Name: "scratch", Format: "raw", Size: 2}
+	grown := vm.WithDisks(append(slices.Clone(vm.Hardware.Disks), want))
+	if diff := cmp.Diff([]hypervisor.Disk{want}, grown.LocalDisks()); diff != "" {
+		t.Errorf("local disks (-want +got)\n%s", diff)
+	}
+	if !vm.Equal(machine()) {
+		t.Error("the VM that got other disks has changed itself")
+	}
+	grown.Hardware.Disks = vm.Hardware.Disks
+	if !grown.Equal(vm) {
+		t.Error("more than the disks has changed")
+	}
+	bare := hypervisor.VM{ID: "a"}.WithDisks([]hypervisor.Disk{want}).Hardware
+	if diff := cmp.Diff(&hypervisor.Hardware{Disks: []hypervisor.Disk{want}}, bare); diff != "" {
+		t.Errorf("hardware of a VM that had none (-want +got)\n%s", diff)
+	}
+}

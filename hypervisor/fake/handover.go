@@ -31,15 +31,9 @@ func (d *domain) activate(c hypervisor.Activate) error {
 func stopped(e hypervisor.Evidence, t *transfer.Transfer) bool {
 	source := t.From.Name
 	if e.Proof == hypervisor.SourceStopped {
-		return about(e, t.Job) && e.VM == t.VM.ID && e.Host == source
+		return e.About(t.Job) && e.VM == t.VM.ID && e.Host == source
 	}
-	return about(e, t.Job) && e.Dead(t.VM.ID, source)
-}
-
-// about reports whether e is about the job, or about the host for whatever job:
-// that a target was discarded once says nothing about the next one there.
-func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
-	return e.Job == "" || e.Job == job
+	return e.About(t.Job) && e.Dead(t.VM.ID, source)
 }
 
 // discard forgets an incoming domain that has not started.
@@ -103,7 +97,7 @@ func (d *domain) abandon(c hypervisor.Abandon) error {
 		return nil
 	case d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
 		return d.conflict()
-	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
+	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
 		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
 			c.Dead.Proof, c.Dead.VM, c.Dead.Host, t.To.Name)
 	}
@@ -140,7 +134,7 @@ func (d *domain) release(c hypervisor.Release) error {
 		return refuse(hypervisor.Conflict, "it belongs to job %q", d.Job)
 	case t != nil && !t.Confirming():
 		return refuse(hypervisor.Conflict, "the switch-over is under way")
-	case !about(c.Moved, c.Job) || !c.Moved.Moved(d.VM.ID, d.host.host.Name):
+	case !c.Moved.About(c.Job) || !c.Moved.Moved(d.VM.ID, d.host.host.Name):
 		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			c.Moved.Proof, c.Moved.VM, c.Moved.Host)
 	}

@@ -4,8 +4,6 @@ package libvirt
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
@@ -66,12 +64,12 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust answers Unsupported.
 func (h *Host) Adjust(ctx context.Context, _ hypervisor.JobID, a hypervisor.Adjustment) error {
-	return h.refuse(ctx, nameOf(a), "")
+	return h.refuse(ctx, fault.Name(a), "")
 }
 
 // Do answers Unsupported.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.refuse(ctx, nameOf(c), vm)
+	return h.refuse(ctx, fault.Name(c), vm)
 }
 
 // Close has nothing to close.
@@ -89,9 +87,6 @@ func Do(ctx context.Context, h *Host, call func(*virt.Connect) error) error {
 func (h *Host) refuse(ctx context.Context, op string, vm hypervisor.VMID) error {
 	return h.explain(op, vm, h.conn.Look(ctx, nil))
 }
-
-// nameOf returns the name of a command or an adjustment.
-func nameOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
 // explain completes an error with what was asked of whom.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {

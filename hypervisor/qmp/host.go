@@ -255,17 +255,17 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
 	if j := h.node.Job(job); j == nil || j.Role != journal.Source {
-		return h.explain(nameOf(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
+		return h.explain(fault.Name(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}
-	return h.change(ctx, nameOf(a), h.vmOf(job), func(d *domain.Domain) error {
+	return h.change(ctx, fault.Name(a), h.vmOf(job), func(d *domain.Domain) error {
 		return transfer.Adjust(ctx, d, job, a)
 	})
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, nameOf(c), vm, func(d *domain.Domain) error {
+	return h.change(ctx, fault.Name(c), vm, func(d *domain.Domain) error {
 		return action.Do(ctx, d, c)
 	})
 }
@@ -345,9 +345,6 @@ func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
 	}
 	return ""
 }
-
-// nameOf returns the name of a command or an adjustment.
-func nameOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
 // explain completes an error with what was asked of whom, and says what may be
 // done about it.

@@ -5,6 +5,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
@@ -21,6 +22,10 @@ func Kind(err error) hypervisor.Kind {
 	}
 	return hypervisor.Unknown
 }
+
+// Name returns the name of a command or an adjustment, which an error calls its
+// operation.
+func Name(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
 // Bare returns what went wrong without kinds and without saying where: the rim tells
 // both.

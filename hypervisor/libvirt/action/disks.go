@@ -32,17 +32,6 @@ func diskOf(vm hypervisor.VM, name string) (hypervisor.Disk, bool) {
 	return vm.Hardware.Disks[i], true
 }
 
-// withDisks returns vm with other disks.
-func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
-	h := hypervisor.Hardware{}
-	if vm.Hardware != nil {
-		h = *vm.Hardware
-	}
-	h.Disks = disks
-	vm.Hardware = &h
-	return vm
-}
-
 // settled refuses to change the hardware of a VM that is on its way somewhere.
 func settled(f node.Found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused &&
@@ -80,7 +69,7 @@ func (d guest) attachDisk(ctx context.Context, f node.Found, disk hypervisor.Dis
 	if f.VM.Hardware != nil {
 		disks = slices.Clone(f.VM.Hardware.Disks)
 	}
-	next := withDisks(f.VM, append(disks, disk))
+	next := f.VM.WithDisks(append(disks, disk))
 	if err := d.Node.Check(next); err != nil {
 		return err
 	}
@@ -145,7 +134,7 @@ func (d guest) detachDisk(ctx context.Context, f node.Found, name string) error 
 	if f.Sight.Run.Alive() {
 		return nil // it is there until the guest has let it go
 	}
-	return d.describe(ctx, f, withDisks(f.VM, slices.DeleteFunc(slices.Clone(f.VM.Hardware.Disks),
+	return d.describe(ctx, f, f.VM.WithDisks(slices.DeleteFunc(slices.Clone(f.VM.Hardware.Disks),
 		func(disk hypervisor.Disk) bool { return disk.Name == name })))
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/blockers"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/storage"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
 )
 
@@ -185,7 +184,7 @@ func behind(f node.Found) []hypervisor.Reason {
 	if f.State != hypervisor.Shutoff {
 		return nil
 	}
-	for _, disk := range storage.Locals(f.VM) {
+	for _, disk := range f.VM.LocalDisks() {
 		why = append(why, hypervisor.Reason{Check: "disk " + disk.Name,
 			Need: "shared, or the VM running: libvirt copies no image of a VM that is shut off",
 			Have: "a local disk of a VM that is shut off"})

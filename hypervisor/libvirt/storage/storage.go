@@ -23,19 +23,6 @@ import (
 // poolName is what the pool is called.
 const poolName = "godwit"
 
-// Locals returns the local disks of a VM.
-func Locals(vm hypervisor.VM) []hypervisor.Disk {
-	var local []hypervisor.Disk
-	if vm.Hardware != nil {
-		for _, d := range vm.Hardware.Disks {
-			if d.Local() {
-				local = append(local, d)
-			}
-		}
-	}
-	return local
-}
-
 // open returns the pool of a directory, which is made when it is not there. A pool
 // that somebody else has made for the directory does as well.
 func open(c *virt.Connect, dir string) (*libvirt.StoragePool, error) {
@@ -107,7 +94,7 @@ func within(ctx context.Context, n *node.Node, name, disk string,
 
 // Make makes the images of local disks that are not there.
 func Make(ctx context.Context, n *node.Node, name string, vm hypervisor.VM) error {
-	for _, d := range Locals(vm) {
+	for _, d := range vm.LocalDisks() {
 		if err := MakeOne(ctx, n, name, d); err != nil {
 			return err
 		}
@@ -119,7 +106,7 @@ func Make(ctx context.Context, n *node.Node, name string, vm hypervisor.VM) erro
 func Found(ctx context.Context, n *node.Node, name string, vm hypervisor.VM,
 ) ([]hypervisor.Disk, error) {
 	var found []hypervisor.Disk
-	for _, d := range Locals(vm) {
+	for _, d := range vm.LocalDisks() {
 		there := make(chan hypervisor.Disk, 2) // within may look twice
 		look := func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
 			if v != nil {
@@ -162,7 +149,7 @@ func MakeOne(ctx context.Context, n *node.Node, name string, d hypervisor.Disk) 
 // Remove removes the images of local disks: the VM has moved, and they with it, or has
 // not come, and libvirt has made them for it.
 func Remove(ctx context.Context, n *node.Node, name string, vm hypervisor.VM) error {
-	for _, d := range Locals(vm) {
+	for _, d := range vm.LocalDisks() {
 		err := within(ctx, n, name, d.Name,
 			func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
 				if v == nil {

@@ -41,11 +41,6 @@ func Do(ctx context.Context, of *node.Domain, f node.Found, c hypervisor.Command
 	return false, nil
 }
 
-// about reports whether e is about the job, or about the host for whatever job.
-func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
-	return e.Job == "" || e.Job == job
-}
-
 // belongs refuses a command about another job than the domain's.
 func belongs(f node.Found, job hypervisor.JobID, role journal.Role) error {
 	if f.Job == nil || f.Job.ID != job || f.Job.Role != role {
@@ -75,7 +70,7 @@ func (d move) activate(ctx context.Context, f node.Found, c hypervisor.Activate)
 		return nil
 	case f.State != hypervisor.Received:
 		return f.Conflict()
-	case !stopped || !about(e, c.Job) || e.Host == "" || source != "" && e.Host != source:
+	case !stopped || !e.About(c.Job) || e.Host == "" || source != "" && e.Host != source:
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that the source stopped", e.Proof, e.VM, e.Host)
 	}
@@ -265,7 +260,7 @@ func (d move) abandon(ctx context.Context, f node.Found, c hypervisor.Abandon) e
 		return f.Conflict()
 	case j.Stage == journal.Moved && c.Dead.Proof == hypervisor.TargetDiscarded:
 		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
-	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.ID, j.Target):
+	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
 			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
 	}
@@ -304,7 +299,7 @@ func (d move) release(ctx context.Context, f node.Found, c hypervisor.Release) e
 		return f.Conflict()
 	case job != "" && job != c.Job:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", job)
-	case !about(e, c.Job) || !e.Moved(d.ID, d.Node.Name):
+	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			e.Proof, e.VM, e.Host)
 	case f.Sight.Run.Alive() && !stranded:

@@ -20,7 +20,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/node"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/precheck"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/storage"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
@@ -345,7 +344,7 @@ func (d move) disks(p *libvirt.DomainMigrateParameters, xml string, j *journal.J
 // localTargets returns libvirt's names of the local disks: "sda".
 func (d move) localTargets(xml string, vm hypervisor.VM) ([]string, error) {
 	local := map[string]bool{}
-	for _, disk := range storage.Locals(vm) {
+	for _, disk := range vm.LocalDisks() {
 		local[d.Node.Settings.Image(d.Name, disk.Name)] = true
 	}
 	var dom lx.Domain

@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // kinds says what may be done about each code of libvirt's. The kind is that of an
@@ -101,7 +102,7 @@ var kinds = map[libvirt.ErrorNumber]hypervisor.Kind{
 // libvirt's code, never by a text. What nobody classified is Unknown, as is nil.
 func Classify(err error) hypervisor.Kind {
 	if _, ours := errors.AsType[*hypervisor.Error](err); ours {
-		return classified(err)
+		return fault.Kind(err)
 	}
 	e, ok := asLibvirt(err)
 	if !ok {
@@ -123,7 +124,7 @@ func classify(op string, err error) error {
 	}
 	kind := Classify(err)
 	if op != "" {
-		return refuse(kind, "%s: %w", op, said{err})
+		return fault.Refuse(kind, "%s: %w", op, said{err})
 	}
 	return &hypervisor.Error{Kind: kind, Err: said{err}}
 }
@@ -149,9 +150,9 @@ func words(err error) string {
 // within says where an error happened.
 func within(where string, err error) error {
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok {
-		return refuse(e.Kind, "%s: %w", where, e.Err)
+		return fault.Refuse(e.Kind, "%s: %w", where, e.Err)
 	}
-	return refuse(hypervisor.Unknown, "%s: %w", where, err)
+	return fault.Refuse(hypervisor.Unknown, "%s: %w", where, err)
 }
 
 // observing makes of an error of something that has no effect one that may be

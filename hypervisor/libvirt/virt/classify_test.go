@@ -15,6 +15,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 func TestClassify(t *testing.T) {
@@ -60,7 +61,7 @@ func TestClassify(t *testing.T) {
 		{"its text says nothing", errors.New("Domain not found"),
 			hypervisor.Unknown, hypervisor.Transient},
 		{"what was classified keeps its kind",
-			refuse(hypervisor.NoRoom, "%w", libvirt.Error{Code: libvirt.ERR_RPC}),
+			fault.Refuse(hypervisor.NoRoom, "%w", libvirt.Error{Code: libvirt.ERR_RPC}),
 			hypervisor.NoRoom, hypervisor.NoRoom},
 		{"a context that ended says nothing", context.Canceled,
 			hypervisor.Unknown, hypervisor.Transient},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt/uri"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // Connect is libvirt's own connection, as the functions see it that are given to
@@ -132,8 +133,9 @@ func (c *Conn) Close() error {
 		}
 	}
 	if left > 0 || begun > 0 {
-		return refuse(hypervisor.Unknown, "close %s: %d connections and %d long calls are still "+
-			"under way and abandoned", uri.Shown(c.config.URI), left, begun)
+		return fault.Refuse(hypervisor.Unknown,
+			"close %s: %d connections and %d long calls are still "+
+				"under way and abandoned", uri.Shown(c.config.URI), left, begun)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt/uri"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // The bounds of what one Conn has under way: each holds a thread while a daemon
@@ -83,12 +84,12 @@ func (s *lanes) leftovers() []*link {
 // take answers a lane for one call, which must be put back. Every error is Transient.
 func (s *lanes) take(ctx context.Context) (*link, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, refuse(hypervisor.Transient, "%w", err)
+		return nil, fault.Refuse(hypervisor.Transient, "%w", err)
 	}
 	select {
 	case s.permits <- struct{}{}:
 	case <-ctx.Done():
-		return nil, refuse(hypervisor.Transient, "%d calls are under way: %w", mostLanes,
+		return nil, fault.Refuse(hypervisor.Transient, "%d calls are under way: %w", mostLanes,
 			context.Cause(ctx))
 	}
 	first, l, err := s.pick()
@@ -111,7 +112,7 @@ func (s *lanes) pick() (first, l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.first == nil {
-		return nil, nil, refuse(hypervisor.Transient, "no connection to %s: %w",
+		return nil, nil, fault.Refuse(hypervisor.Transient, "no connection to %s: %w",
 			uri.Shown(s.config.URI), s.why)
 	}
 	for len(s.idle) > 0 {
@@ -146,12 +147,12 @@ func (s *lanes) dial(ctx context.Context) (*link, error) {
 	select {
 	case s.dials <- struct{}{}:
 	case <-ctx.Done():
-		return nil, refuse(hypervisor.Transient, "%d attempts to connect are under way: %w",
+		return nil, fault.Refuse(hypervisor.Transient, "%d attempts to connect are under way: %w",
 			mostDials, context.Cause(ctx))
 	}
 	l, err := s.config.await(ctx, nil, func() { <-s.dials })
 	if err != nil {
-		return nil, refuse(hypervisor.Transient, "%w", bare(err))
+		return nil, fault.Refuse(hypervisor.Transient, "%w", bare(err))
 	}
 	return l, nil
 }

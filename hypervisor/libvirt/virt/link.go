@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt/loop"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt/uri"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // The oldest far ends that are accepted. libvirt 6.0 is the first that names the
@@ -47,7 +48,7 @@ type link struct {
 // when libvirt does, which may be never while a daemon hangs.
 func (c *Config) dial(tell func(Event)) (*link, error) {
 	if err := loop.Enter(); err != nil {
-		return nil, refuse(hypervisor.Unsupported, "libvirt.so.0 cannot be loaded: %s: "+
+		return nil, fault.Refuse(hypervisor.Unsupported, "libvirt.so.0 cannot be loaded: %s: "+
 			"apt-get install libvirt0", words(err))
 	}
 	conn, err := libvirt.NewConnect(c.URI)
@@ -77,8 +78,9 @@ func (c *Config) unreachable(err error) error {
 	case hypervisor.Invalid, hypervisor.Unsupported:
 		kind = k
 	}
-	return refuse(kind, "connect to %s: %s: is its libvirtd (or virtqemud) running, and may we "+
-		"talk to it?", uri.Shown(c.URI), words(err))
+	return fault.Refuse(kind,
+		"connect to %s: %s: is its libvirtd (or virtqemud) running, and may we "+
+			"talk to it?", uri.Shown(c.URI), words(err))
 }
 
 // watch makes libvirt notice that the daemon is gone, and tell.
@@ -177,7 +179,8 @@ func check(conn *libvirt.Connect) error {
 		return observing(classify("ask for the hypervisor", err))
 	}
 	if driver != "QEMU" {
-		return refuse(hypervisor.Unsupported, "the hypervisor is %s: only QEMU's VMs can be moved",
+		return fault.Refuse(hypervisor.Unsupported,
+			"the hypervisor is %s: only QEMU's VMs can be moved",
 			driver)
 	}
 	lib, err := conn.GetLibVersion()
@@ -197,8 +200,9 @@ func checkVersions(lib, qemu uint32) error {
 	if lib >= oldestLibvirt && qemu >= oldestQEMU {
 		return nil
 	}
-	return refuse(hypervisor.Unsupported, "it has libvirt %s and QEMU %s: at least libvirt %s "+
-		"and QEMU %s are needed: upgrade the host", version(lib), version(qemu),
+	return fault.Refuse(hypervisor.Unsupported,
+		"it has libvirt %s and QEMU %s: at least libvirt %s "+
+			"and QEMU %s are needed: upgrade the host", version(lib), version(qemu),
 		version(oldestLibvirt), version(oldestQEMU))
 }
 
@@ -229,7 +233,7 @@ func (c *Config) await(ctx context.Context, tell func(Event), done func()) (*lin
 				a.link.leave()
 			}
 		}()
-		return nil, refuse(hypervisor.Transient, "connect to %s: %w: does its libvirtd hang?",
+		return nil, fault.Refuse(hypervisor.Transient, "connect to %s: %w: does its libvirtd hang?",
 			uri.Shown(c.URI), context.Cause(ctx))
 	}
 }

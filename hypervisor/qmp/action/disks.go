@@ -165,7 +165,7 @@ func (d guest) attachDisk(ctx context.Context, p domain.Found, disk hypervisor.D
 	if err := d.mayPlug(p); err != nil {
 		return err
 	}
-	vm := withDisks(p.Rec.VM, append(slices.Clone(disksOf(p.Rec.VM)), disk))
+	vm := p.Rec.VM.WithDisks(append(slices.Clone(disksOf(p.Rec.VM)), disk))
 	err := d.Node.Check(vm)
 	if err == nil {
 		err = d.MakeDisks(ctx, vm)
@@ -201,17 +201,6 @@ func disksOf(vm hypervisor.VM) []hypervisor.Disk {
 	return vm.Hardware.Disks
 }
 
-// withDisks returns the VM with other disks.
-func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
-	hw := hypervisor.Hardware{}
-	if vm.Hardware != nil {
-		hw = *vm.Hardware
-	}
-	hw.Disks = disks
-	vm.Hardware = &hw
-	return vm
-}
-
 // detachDisk asks the guest to let a disk go, and takes its image away when it
 // has: until then the disk stays.
 func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) error {
@@ -236,7 +225,7 @@ func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) erro
 		}
 	}
 	return d.Put(true, func(r *journal.Domain) {
-		r.VM = withDisks(r.VM, slices.Delete(slices.Clone(r.VM.Hardware.Disks), i, i+1))
+		r.VM = r.VM.WithDisks(slices.Delete(slices.Clone(r.VM.Hardware.Disks), i, i+1))
 	})
 }
 

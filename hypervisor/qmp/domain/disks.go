@@ -14,7 +14,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
 // NoDisks refuses an incoming VM one of whose local disks is here already: it would
@@ -112,7 +111,7 @@ func (n *Node) Image(ctx context.Context, args ...string) error {
 // did not come. Other files stay.
 func (d *Domain) DropDisks(vm hypervisor.VM) error {
 	var bad []error
-	for _, disk := range qemu.Locals(vm) {
+	for _, disk := range vm.LocalDisks() {
 		err := os.Remove(d.Node.QEMU.DiskPath(d.ID, disk))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, fault.Refuse(hypervisor.Transient, "remove a local disk: %v", err))

@@ -5,15 +5,15 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // Refuse makes an error of a kind. Who answers the caller completes it.
 func Refuse(kind hypervisor.Kind, format string, a ...any) error {
-	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, a...)}
+	return fault.Refuse(kind, format, a...)
 }
 
 // Classify returns the kind of an error from below. What QEMU refused, it refused
@@ -51,16 +51,10 @@ func Observing(err error) error {
 
 // Bare returns what went wrong without kinds and without saying where: the rim tells
 // both.
-func Bare(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if ok && len(joined.Unwrap()) == 1 { // joined with what did not fail
-		return Bare(joined.Unwrap()[0])
-	}
-	if e, ok := err.(*hypervisor.Error); ok && e.Op == "" && e.Err != nil {
-		return Bare(e.Err)
-	}
-	return err
-}
+func Bare(err error) error { return fault.Bare(err) }
 
 // Text returns what went wrong without saying where.
-func Text(err error) string { return Bare(err).Error() }
+func Text(err error) string { return fault.Text(err) }
+
+// Name returns the name of a command or an adjustment.
+func Name(v any) string { return fault.Name(v) }

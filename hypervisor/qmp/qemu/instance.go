@@ -287,7 +287,7 @@ func (in *Instance) Pin(ctx context.Context, vm hypervisor.VM) error {
 // Mirrors returns the copies of local disks that are being made, those that QEMU
 // does not know any more included.
 func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]qapi.Job, error) {
-	local := Locals(vm)
+	local := vm.LocalDisks()
 	if len(local) == 0 {
 		return nil, nil
 	}

@@ -20,7 +20,7 @@ import (
 // where: at an IP address, or, without one, at a unix socket.
 func (in *Instance) ListenForDisks(ctx context.Context, vm hypervisor.VM, listen string,
 ) (string, error) {
-	disks := Locals(vm)
+	disks := vm.LocalDisks()
 	if len(disks) == 0 {
 		return "", nil
 	}
@@ -75,7 +75,7 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string) err
 		}
 		server = map[string]any{"type": "inet", "host": host, "port": port}
 	}
-	for _, disk := range Locals(vm) {
+	for _, disk := range vm.LocalDisks() {
 		node := map[string]any{"driver": "nbd", "node-name": mirrorNode(disk.Name),
 			"server": server, "export": disk.Name}
 		if t := in.launcher.TLS; t != nil {
@@ -134,7 +134,7 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 	if err != nil {
 		return err
 	}
-	for _, disk := range Locals(vm) {
+	for _, disk := range vm.LocalDisks() {
 		for _, n := range nodes {
 			if n.Name == mirrorNode(disk.Name) {
 				err = errors.Join(err, in.BlockdevDel(ctx, n.Name))

@@ -318,7 +318,7 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*jour
 		return err
 	}
 	rests := d.Node.Job(d.Record().Job).Resting
-	if len(qemu.Locals(d.Record().VM)) > 0 {
+	if len(d.Record().VM.LocalDisks()) > 0 {
 		_ = vm.NBDStop(ctx) // it has stopped already if we died meanwhile
 	}
 	if !rests {
@@ -351,7 +351,7 @@ func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
 	err = d.PutJob(true, func(j *journal.Job) {
 		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
 	})
-	if err != nil || len(qemu.Locals(d.Record().VM)) == 0 {
+	if err != nil || len(d.Record().VM.LocalDisks()) == 0 {
 		return errors.Join(err, vm.Kill(ctx))
 	}
 	return errors.Join(vm.NBDStop(ctx), vm.Kill(ctx)) // what was written is flushed first

@@ -16,7 +16,7 @@ import (
 // local disks, which a QEMU copies whose guest never runs.
 func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 	h, rec := d.Node, d.Record()
-	copies := len(qemu.Locals(rec.VM)) > 0
+	copies := len(rec.VM.LocalDisks()) > 0
 	if copies {
 		if err := h.Reserve(d.Domain, rec.VM); err != nil {
 			return err

@@ -77,7 +77,7 @@ func (d move) newJob(out hypervisor.Outgoing) *journal.Job {
 // migrateLive agrees with the target's host how it will be done, and begins.
 func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu.Instance,
 	paused bool) error {
-	copies := len(qemu.Locals(d.Record().VM)) > 0
+	copies := len(d.Record().VM.LocalDisks()) > 0
 	m, err := vm.QueryMigrate(ctx)
 	switch {
 	case err != nil:
@@ -208,7 +208,7 @@ func (d move) send(ctx context.Context, vm *qemu.Instance) error {
 func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) error {
 	d.HangUp()
 	rec, job, _ := d.Present()
-	if len(qemu.Locals(rec.VM)) > 0 {
+	if len(rec.VM.LocalDisks()) > 0 {
 		if err := vm.DropMirrors(ctx, d.Record().VM); err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 		as = hypervisor.JobCancelled
 	}
 	var why string
-	if len(qemu.Locals(job.VM)) > 0 {
+	if len(job.VM.LocalDisks()) > 0 {
 		ms, err := vm.Mirrors(ctx, job.VM)
 		for _, m := range ms {
 			if m.Error != "" {

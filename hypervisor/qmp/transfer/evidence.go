@@ -40,12 +40,6 @@ func Do(ctx context.Context, of *domain.Domain, p domain.Found, c hypervisor.Com
 	return false, nil
 }
 
-// about reports whether e is about the job, or about the host for whatever job:
-// that a target was discarded once says nothing about the next one there.
-func about(e hypervisor.Evidence, job hypervisor.JobID) bool {
-	return e.Job == "" || e.Job == job
-}
-
 // activate starts a received domain that was held. It takes evidence that the
 // source has stopped, or is dead.
 func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activate) error {
@@ -63,7 +57,7 @@ func (d move) activate(ctx context.Context, p domain.Found, c hypervisor.Activat
 		return nil
 	case !p.Look.Complete() || j.Stage != journal.Listening:
 		return p.Conflict()
-	case !stopped || !about(e, c.Job) || e.Host == "" || e.Host != j.Source:
+	case !stopped || !e.About(c.Job) || e.Host == "" || e.Host != j.Source:
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that the source stopped",
 			e.Proof, e.VM, e.Host)
@@ -162,7 +156,7 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 	if j.Cold {
 		return d.endCold(ctx, p.VM)
 	}
-	if len(qemu.Locals(p.Rec.VM)) > 0 {
+	if len(p.Rec.VM.LocalDisks()) > 0 {
 		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
 			return err
 		}
@@ -203,7 +197,7 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 		return nil
 	case !standsFor(p, j) && !p.Rec.Unresolved:
 		return p.Conflict()
-	case !about(c.Dead, c.Job) || !c.Dead.Dead(d.ID, j.Target):
+	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
 			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
 	}
@@ -262,7 +256,7 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 		return p.Conflict()
 	case p.Rec.Job != "" && p.Rec.Job != c.Job:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
-	case !about(e, c.Job) || !e.Moved(d.ID, d.Node.Name):
+	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			e.Proof, e.VM, e.Host)
 	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
