@@ -29,14 +29,15 @@ type mortal struct {
 var errDead = &record.StoreError{Op: "Put", Kind: record.Unavailable, Err: errors.New("dead")}
 
 // Put implements record.Store.
-func (m *mortal) Put(ctx context.Context, r record.Record) (record.Record, error) {
+func (m *mortal) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
 	m.count++
 	dies := m.count == m.last
 	m.dead = m.dead || dies && !m.mute
 	if m.dead && !(dies && m.late) {
 		return nil, errDead
 	}
-	stored, err := m.Memory.Put(ctx, r)
+	stored, err := m.Memory.Put(ctx, r, while...)
 	if dies && m.mute && err == nil {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
 	}

@@ -69,12 +69,13 @@ type racing struct {
 }
 
 // Put implements record.Store.
-func (r *racing) Put(ctx context.Context, rec record.Record) (record.Record, error) {
+func (r *racing) Put(ctx context.Context, rec record.Record, while ...record.Record) (
+	record.Record, error) {
 	if f := r.first; f != nil {
 		r.first = nil
 		f()
 	}
-	return r.Memory.Put(ctx, rec)
+	return r.Memory.Put(ctx, rec, while...)
 }
 
 func TestTheSourceLosesTheRaceAgainstTheEndOfItsMigration(t *testing.T) {

@@ -248,7 +248,8 @@ const (
 var errDead = &record.StoreError{Op: "Put", Kind: record.Unavailable}
 
 // Put implements record.Store.
-func (s *saboteur) Put(ctx context.Context, r record.Record) (record.Record, error) {
+func (s *saboteur) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
 	s.puts++
 	how := s.how
 	if s.puts != s.at && !(how == fatal && s.puts > s.at) {
@@ -262,12 +263,12 @@ func (s *saboteur) Put(ctx context.Context, r record.Record) (record.Record, err
 		return refuse(record.Unavailable)
 	case how == overtaken:
 		if stored, _ := s.Get(ctx, r.Key()); stored != nil {
-			_, _ = s.Memory.Put(ctx, stored) // it was read just now
+			_, _ = s.Memory.Put(ctx, stored, while...) // it was read just now
 		}
 	case how == fatal && s.puts > s.at:
 		return nil, errDead
 	}
-	stored, err := s.Memory.Put(ctx, r)
+	stored, err := s.Memory.Put(ctx, r, while...)
 	if err == nil && how == unanswered {
 		return refuse(record.Unanswered)
 	}

@@ -23,7 +23,8 @@ func (r *rival) Get(ctx context.Context, key record.Key) (record.Record, error) 
 }
 
 // Put implements record.Store.
-func (r *rival) Put(ctx context.Context, rec record.Record) (record.Record, error) {
+func (r *rival) Put(ctx context.Context, rec record.Record, while ...record.Record) (
+	record.Record, error) {
 	if v, ok := rec.(*record.VM); ok && r.left > 0 {
 		r.left--
 		next := *r.vm(v.VM.ID)
@@ -34,7 +35,7 @@ func (r *rival) Put(ctx context.Context, rec record.Record) (record.Record, erro
 }
 
 // Delete implements record.Store.
-func (r *rival) Delete(ctx context.Context, rec record.Record) error {
+func (r *rival) Delete(ctx context.Context, rec record.Record, while ...record.Record) error {
 	return r.store.Delete(ctx, rec)
 }
 
@@ -51,7 +52,8 @@ type blocked struct {
 }
 
 // Put implements record.Store.
-func (b *blocked) Put(ctx context.Context, r record.Record) (record.Record, error) {
+func (b *blocked) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
 	if _, vm := r.(*record.VM); vm && !b.open {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unavailable}
 	}
@@ -59,7 +61,8 @@ func (b *blocked) Put(ctx context.Context, r record.Record) (record.Record, erro
 }
 
 // Put implements record.Store.
-func (b *between) Put(ctx context.Context, r record.Record) (record.Record, error) {
+func (b *between) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
 	if b.at--; b.at == 0 {
 		b.then()
 	}

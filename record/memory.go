@@ -47,11 +47,14 @@ func (s *Memory) Get(_ context.Context, key Key) (Record, error) {
 }
 
 // Put implements Store.
-func (s *Memory) Put(_ context.Context, r Record) (Record, error) {
+func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
 	old := s.records[key]
-	if stored := versionOf(old); stored != r.At() {
+	if versionOf(old) != r.At() {
 		return nil, &StoreError{Op: "Put", Key: key, Kind: Stale}
+	}
+	if err := s.still("Put", while); err != nil {
+		return nil, err
 	}
 	s.revision++
 	r = r.With(Version(s.revision))
@@ -61,7 +64,7 @@ func (s *Memory) Put(_ context.Context, r Record) (Record, error) {
 }
 
 // Delete implements Store.
-func (s *Memory) Delete(_ context.Context, r Record) error {
+func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	key := r.Key()
 	old := s.records[key]
 	switch {
@@ -70,9 +73,22 @@ func (s *Memory) Delete(_ context.Context, r Record) error {
 	case old.At() != r.At():
 		return &StoreError{Op: "Delete", Key: key, Kind: Stale}
 	}
+	if err := s.still("Delete", while); err != nil {
+		return err
+	}
 	s.revision++
 	delete(s.records, key)
 	s.tell(key, old, nil)
+	return nil
+}
+
+// still answers Stale unless every record is stored as it was read.
+func (s *Memory) still(op string, read []Record) error {
+	for _, r := range read {
+		if key := r.Key(); versionOf(s.records[key]) != r.At() {
+			return &StoreError{Op: op, Key: key, Kind: Stale}
+		}
+	}
 	return nil
 }
 
@@ -133,6 +149,10 @@ func (s *Memory) Len() int { return len(s.records) }
 
 // tell enters a change into every feed that it concerns.
 func (s *Memory) tell(key Key, old, now Record) {
+	if key.Kind == LeaseKind || key.Kind == LeaderKind {
+		s.enter(Signs, key, now != nil)
+		return
+	}
 	s.enter(Everything, key, now != nil)
 	var before, after []hypervisor.HostName
 	if old != nil {
@@ -143,12 +163,12 @@ func (s *Memory) tell(key Key, old, now Record) {
 	}
 	for _, h := range after {
 		if h != "" {
-			s.enter(Feed{h}, key, true)
+			s.enter(Feed{Host: h}, key, true)
 		}
 	}
 	for _, h := range before {
 		if h != "" && !slices.Contains(after, h) {
-			s.enter(Feed{h}, key, false)
+			s.enter(Feed{Host: h}, key, false)
 		}
 	}
 }

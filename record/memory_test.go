@@ -63,6 +63,43 @@ func TestAWriteNeedsTheVersionThatIsStored(t *testing.T) {
 	}
 }
 
+func TestAWriteHoldsOnlyWhileOthersAreAsTheyWereRead(t *testing.T) {
+	s := record.NewMemory()
+	leader, _ := s.Put(ctx, &record.Leader{Name: "cluster", Holder: "a"})
+	vm, err := s.Put(ctx, vmOn("v", "n1"), leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(ctx, leader); err != nil { // somebody else has taken over
+		t.Fatal(err)
+	}
+	_, err = s.Put(ctx, vm, leader)
+	wantKind(t, err, record.Stale)
+	wantKind(t, s.Delete(ctx, vm, leader), record.Stale)
+	if _, err := s.Put(ctx, vm, &record.Lease{Owner: "nobody"}); err != nil {
+		t.Errorf("what was not there still is not: %v", err)
+	}
+}
+
+func TestSignsOfLifeBotherNobodyElse(t *testing.T) {
+	s := record.NewMemory()
+	lease := &record.Lease{Owner: record.HostLease("n1")}
+	if _, err := s.Put(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]record.Feed{record.Signs}, s.Changed()); diff != "" {
+		t.Errorf("feeds (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]record.Feed{record.Signs}, record.Feeds(lease)); diff != "" {
+		t.Errorf("feeds (-want +got):\n%s", diff)
+	}
+	moving := &record.Migration{State: migration.State{Source: "n1", Target: "n2"}}
+	want := []record.Feed{record.Everything, {Host: "n1"}, {Host: "n2"}}
+	if diff := cmp.Diff(want, record.Feeds(moving)); diff != "" {
+		t.Errorf("feeds (-want +got):\n%s", diff)
+	}
+}
+
 func TestAStoredRecordIsACopy(t *testing.T) {
 	s := record.NewMemory()
 	v := vmOn("a", "n1")

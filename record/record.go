@@ -25,6 +25,9 @@ const (
 	MigrationKind Kind = iota + 1
 	VMKind
 	HostKind
+	RebuildKind
+	LeaseKind
+	LeaderKind
 )
 
 // A Key names a record.
@@ -33,7 +36,8 @@ type Key struct {
 	Name string
 }
 
-// A Record is one thing that is stored: a *[Migration], a *[VM] or a *[Host].
+// A Record is one thing that is stored: a *[Migration], a *[VM], a *[Host], a *[Rebuild], a
+// *[Lease] or a *[Leader].
 // Nobody changes a record that was stored or read: copy it first.
 type Record interface {
 	Key() Key
@@ -203,10 +207,26 @@ type Host struct {
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
 	Facts *placement.Facts `json:",omitempty"`
 
+	// Dead is who of its operators gives their word that the host is off and stays off;
+	// written by them. It counts as a fencing.
+	Dead string `json:",omitempty"`
+
 	// Written by whoever keeps the leases: the agent is not heard.
 	Lost bool
-	// Written by whoever fences: the host was cut off from power or disks.
+	// Fencing is set before the host is cut off, and stays until it has come back: while
+	// it is, its agent starts nothing. Written by whoever fences.
+	Fencing *Fencing `json:",omitempty"`
+	// Fenced: the host was cut off from power or disks. Written by whoever fences.
 	Fenced bool
+}
+
+// Fencing is the cutting off of a host.
+type Fencing struct {
+	Asked    time.Time
+	Boot     string // the start of the machine that is to end, by its last sign of life
+	Attempts int    `json:",omitempty"`
+	By       string `json:",omitempty"` // who did it: "fence_ipmilan", "operator alice"
+	Error    string `json:",omitempty"` // why the last attempt failed
 }
 
 // Key implements Record.

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
@@ -12,10 +13,12 @@ type Store interface {
 	// Get answers one record; one that is not there is nil and no error.
 	Get(context.Context, Key) (Record, error)
 	// Put stores a record on condition that the stored one still has its
-	// version; version zero creates. It answers the record as stored.
-	Put(context.Context, Record) (Record, error)
-	// Delete removes a record on condition that it still has its version.
-	Delete(context.Context, Record) error
+	// version; version zero creates. It answers the record as stored. It writes
+	// nothing and answers Stale unless each record in while is still stored as it
+	// was read, too; one of version zero must not be there.
+	Put(ctx context.Context, r Record, while ...Record) (Record, error)
+	// Delete removes a record on the same conditions. One that is gone is no error.
+	Delete(ctx context.Context, r Record, while ...Record) error
 	// Changes answers what changed in a feed after a revision, in order and as it
 	// is now; a record may be in it more than once. A record that no longer
 	// concerns the feed's host is answered once more, as it is now, so that the
@@ -24,14 +27,43 @@ type Store interface {
 	Changes(context.Context, Feed, Revision) (Changes, error)
 }
 
+// A Waiter is a store that can tell when to look.
+type Waiter interface {
+	// Wait returns nil when something in a feed has changed after a revision, or
+	// may have. The error is a *[StoreError], or the context's.
+	Wait(context.Context, Feed, Revision) error
+}
+
 // A Revision is a moment in the life of a store; zero is before everything.
 type Revision uint64
 
-// A Feed is a part of the records: those that concern one host, or all.
-type Feed struct{ Host hypervisor.HostName }
+// A Feed is a part of the records: those that concern one host, the signs of life, or
+// all others.
+type Feed struct {
+	Host  hypervisor.HostName
+	Signs bool // leases and leaders, which nobody else is bothered with
+}
 
-// Everything is the feed of all records.
-var Everything = Feed{}
+var (
+	// Everything is the feed of all records but the signs of life.
+	Everything = Feed{}
+	// Signs is the feed of leases and leaders.
+	Signs = Feed{Signs: true}
+)
+
+// Feeds lists the feeds that a record is in.
+func Feeds(r Record) []Feed {
+	if k := r.Key().Kind; k == LeaseKind || k == LeaderKind {
+		return []Feed{Signs}
+	}
+	feeds := []Feed{Everything}
+	for _, h := range r.Concerns() {
+		if h != "" && !slices.Contains(feeds, Feed{Host: h}) {
+			feeds = append(feeds, Feed{Host: h})
+		}
+	}
+	return feeds
+}
 
 // Changes are what changed in a feed.
 type Changes struct {
@@ -74,6 +106,11 @@ const (
 	Stale
 	// Unavailable: it did not take effect and may succeed later.
 	Unavailable
+	// Unreadable: what is stored is damaged, or of a newer version of godwit. Nothing
+	// is done about it.
+	Unreadable
+	// Full: it did not take effect, because there is no room left.
+	Full
 )
 
 // Error names the kind.
@@ -83,6 +120,10 @@ func (k StoreKind) Error() string {
 		return "written by somebody else"
 	case Unavailable:
 		return "unavailable"
+	case Unreadable:
+		return "unreadable"
+	case Full:
+		return "full"
 	}
 	return "no answer"
 }

@@ -32,11 +32,12 @@ func (s *Store) Get(ctx context.Context, key record.Key) (record.Record, error) 
 }
 
 // Put implements [record.Store].
-func (s *Store) Put(ctx context.Context, r record.Record) (record.Record, error) {
+func (s *Store) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
 	if err := s.refuse("Put", r.Key()); err != nil {
 		return nil, err
 	}
-	stored, err := s.Real.Put(ctx, r)
+	stored, err := s.Real.Put(ctx, r, while...)
 	if err == nil && s.Wrote != nil {
 		s.Wrote(stored)
 	}
@@ -48,11 +49,11 @@ func (s *Store) Put(ctx context.Context, r record.Record) (record.Record, error)
 }
 
 // Delete implements [record.Store].
-func (s *Store) Delete(ctx context.Context, r record.Record) error {
+func (s *Store) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
 	if err := s.refuse("Delete", r.Key()); err != nil {
 		return err
 	}
-	return s.Real.Delete(ctx, r)
+	return s.Real.Delete(ctx, r, while...)
 }
 
 // Changes implements [record.Store]. A frozen store still answers whoever starts
