@@ -32,7 +32,8 @@
 //   - With Config.Strict there is no gap: the target waits, paused, until Activate with
 //     evidence that its source is gone. The price is blackout: what libvirt needs to
 //     take the source down, 200 ms or more, and what your controller needs to see that
-//     and to activate.
+//     and to activate. And when the target's libvirtd dies right after Finish, the guest
+//     that it holds dies with its QEMU: the VM starts anew from its disks.
 //
 // A job that is Broken needs both sides to be asked. Agents do that; without them,
 // [Resolve] does, or says which evidence is missing.
@@ -62,6 +63,9 @@
 //   - `virsh resume` of a source that is Unresolved, or of a target that is held, starts
 //     a copy by your own word that the other does not run. Nothing here can undo it.
 //   - `virsh undefine` of a tombstone takes back what Discard has promised.
+//
+// Where a local disk is to arrive, nothing may be: Receive refuses an image that exists, and
+// removes the images of a copy that has failed.
 //
 // Autostart is taken away from a source while its VM moves, so that its host does not
 // start it anew, and is given to the target when it has arrived, or back. A managed

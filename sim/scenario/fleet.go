@@ -53,6 +53,8 @@ func (r *reader) inPlace() {
 		{"config", s.Config != inventory.ConfigSpec{}},
 		{"evictionStrategy", s.EvictionStrategy != ""},
 		{"namespaces", len(s.Namespaces) > 0},
+		{"aggregates", len(s.Aggregates) > 0},
+		{"groups", len(s.Groups) > 0},
 	} {
 		if f.written {
 			r.wrong(f.name, "the inventory says this: write it there")

@@ -198,9 +198,14 @@ func explainVersion(vm *placement.VM, h *placement.Host, o options) (need, have 
 	}
 	have = "unknown"
 	if v := softwareOf(h.Facts).Version; v != 0 {
-		have = fmt.Sprint(v)
+		have = dotted(v)
 	}
-	return fmt.Sprintf("version %d or newer", want), have
+	return "version " + dotted(want) + " or newer", have
+}
+
+// dotted writes a version as its software does: 7002000 is "7.2.0".
+func dotted(version int) string {
+	return fmt.Sprintf("%d.%d.%d", version/1_000_000, version/1000%1000, version%1000)
 }
 
 // networksLack: a card of the VM could not be plugged in.
