@@ -136,9 +136,7 @@ var measurements = []stage.Trial{
 		Needs: stage.Busy, Able: hypervisor.CanMeasureDirtyRate, Run: func(w *world) {
 			w.Name(theVM)
 			w.Boot(source, w.BusyVM(theVM))
-			if measures(w) <= 0 {
-				w.T.Fatalf("it writes nothing")
-			}
+			w.Until("it is found to write", func() bool { return measures(w) > 0 }) // once it is up
 		}},
 	{Name: "a VM that is shut off is not measured, and nobody for no time",
 		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *world) {
@@ -152,12 +150,15 @@ var measurements = []stage.Trial{
 		}},
 }
 
-// measures measures theVM twice at once, and returns what was found.
+// measures measures theVM, asked twice, and returns what was found.
 func measures(w *world) hypervisor.Bandwidth {
 	w.T.Helper()
+	before := w.Domain(source, theVM).Measured
 	m := hypervisor.MeasureDirtyRate{For: time.Second}
 	w.Do(source, theVM, m, m)
-	w.Until("it is measured", func() bool { return !w.Domain(source, theVM).Measured.IsZero() })
+	w.Until("it is measured", func() bool {
+		return !w.Domain(source, theVM).Measured.Equal(before)
+	})
 	w.UntilState(source, theVM, hypervisor.Running)
 	return w.Domain(source, theVM).DirtyRate
 }
