@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -101,6 +102,8 @@ func (f Features) Abilities() hypervisor.Abilities {
 // Probe asks the QEMU at path what it can do here. The context bounds how long
 // that may take. The error is fs.ErrNotExist if there is no such program.
 func Probe(ctx context.Context, path string) (Features, error) {
+	runtime.LockOSThread() // QEMU lives no longer than the thread that has started it
+	defer runtime.UnlockOSThread()
 	f := Features{Path: path, Accelerator: "tcg", CPU: "qemu64"}
 	// Post-copy is a matter of the host as well, which only a target looks at.
 	args := []string{"-machine", "none,accel=kvm:tcg", "-incoming", "defer"}

@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +24,16 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// probing is set in a process that probes a program and does nothing else.
+const probing = "GODWIT_TEST_PROBE"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(probing); path != "" {
+		_, err := probe.Probe(context.Background(), path)
+		panic(err) // it hangs, and we are killed
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func qemu(t *testing.T) string {
 	t.Helper()
@@ -253,6 +264,41 @@ func endStray(t *testing.T, pid string) (ran bool) {
 		t.Errorf("process %s: %v", pid, err)
 	}
 	return true
+}
+
+// Whoever probes may be killed at any moment, and nothing is left of what was started.
+func TestAProbeEndsWithWhoeverBeganIt(t *testing.T) {
+	dir := t.TempDir()
+	pid, path := filepath.Join(dir, "pid"), filepath.Join(dir, "qemu")
+	script := "#!/bin/sh\necho $$ > " + pid + ".new && mv " + pid + ".new " + pid +
+		"\nexec sleep 1000\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), probing+"="+path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for began := time.Now(); len(text) == 0 && time.Since(began) < time.Minute; {
+		time.Sleep(10 * time.Millisecond)
+		text, _ = os.ReadFile(pid) // until it is there
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatalf("the program did not begin: %q", text)
+	}
+	defer syscall.Kill(n, syscall.SIGKILL)
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
+		if err != nil || strings.Contains(string(state), ") Z ") {
+			return
+		}
+	}
+	t.Errorf("process %d is left", n)
 }
 
 func TestNoProgram(t *testing.T) {

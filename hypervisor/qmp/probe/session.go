@@ -35,13 +35,14 @@ type session struct {
 }
 
 // open starts QEMU and shakes hands with it. It has a process group of its own,
-// which ends as a whole with the context.
+// which ends as a whole with the context. Should we be killed, the kernel ends QEMU when
+// the calling thread ends: QEMU itself does not when its standard input closes.
 func open(ctx context.Context, path string, args []string) (*session, error) {
 	args = append([]string{"-nodefaults", "-no-user-config", "-display", "none", "-S",
 		"-qmp", "stdio"}, args...)
 	s := &session{ctx: ctx, path: path, cmd: exec.CommandContext(ctx, path, args...)}
 	s.cmd.Dir = "/"
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = s.kill
 	s.cmd.WaitDelay = time.Second // for whoever left the group and holds the pipes
 	s.cmd.Stderr = &s.errors
