@@ -384,3 +384,36 @@ func TestAResumeNeedsProofThatTheTargetNeverRan(t *testing.T) {
 		})
 	}
 }
+
+// The link is lost in the switch-over, and then the source's process dies: its memory is gone,
+// and its host does not know whether the target runs. It is told, with proof that it is dead.
+func TestACrashedSourceIsToldThatItsTargetIsDead(t *testing.T) {
+	w, job := begun(t, mild, hypervisor.TransferOptions{})
+	at["switch-over"](w, job)
+	w.ok(w.ResetLink("n1", "n2"))
+	w.ok(w.KillDomain("n1", "vm"))
+	if d := w.domain("n1", "vm"); d.State != hypervisor.Crashed || !d.Unresolved {
+		t.Fatalf("it is %+v", d)
+	}
+	h := w.Host("n1")
+	alive := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n3"}
+	wantKind(t, h.Do(ctx, "vm", hypervisor.Abandon{Job: job, Dead: alive}), hypervisor.Conflict)
+	dead := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n2"}
+	for range 2 {
+		w.ok(h.Do(ctx, "vm", hypervisor.Abandon{Job: job, Dead: dead}))
+		if d := w.domain("n1", "vm"); d.State != hypervisor.Crashed || d.Unresolved {
+			t.Fatalf("it is %+v", d)
+		}
+	}
+}
+
+// That a VM is not here any more does not prove that it never ran here.
+func TestWhatRanHereAndIsGoneIsNotDiscarded(t *testing.T) {
+	w, job := begun(t, mild, hypervisor.TransferOptions{})
+	w.untilStatus("n2", job, hypervisor.JobSucceeded)
+	n2 := w.Host("n2")
+	w.ok(n2.Do(ctx, "vm", hypervisor.Kill{}))
+	w.ok(n2.Do(ctx, "vm", hypervisor.Forget{}))
+	wantKind(t, n2.Do(ctx, "vm", hypervisor.Discard{Job: job}), hypervisor.Conflict)
+	w.ok(n2.Do(ctx, "vm", hypervisor.Discard{Job: "other"}))
+}

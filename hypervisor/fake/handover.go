@@ -93,9 +93,9 @@ func (d *domain) abandon(c hypervisor.Abandon) error {
 	switch {
 	case err != nil:
 		return err
-	case d.State == hypervisor.Crashed || d.State == hypervisor.Shutoff:
+	case !d.Unresolved && (d.State == hypervisor.Crashed || d.State == hypervisor.Shutoff):
 		return nil
-	case d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
+	case occupies(d.State) && d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
 		return d.conflict()
 	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.VM.ID, t.To.Name):
 		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",

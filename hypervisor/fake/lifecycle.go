@@ -23,7 +23,7 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	}
 	d := h.domains[id]
 	if d == nil {
-		return absent(c)
+		return h.absent(c)
 	}
 	switch c := c.(type) {
 	case hypervisor.Resize:
@@ -61,11 +61,16 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 }
 
 // absent answers a command on a VM that the host does not know. What a Discard,
-// a Forget or a Release asks for is then so already; Host.Do notes what the first
-// promises.
-func absent(c hypervisor.Command) error {
+// a Forget or a Release asks for is then so already, unless the job has run here; Host.Do
+// notes what the first promises.
+func (h *Host) absent(c hypervisor.Command) error {
 	switch c := c.(type) {
-	case hypervisor.Discard, hypervisor.Forget:
+	case hypervisor.Discard:
+		if t := h.jobs[c.Job]; t != nil && t.To == &h.wire && t.Ran() {
+			return refuse(hypervisor.Conflict, "the VM ran here and is gone")
+		}
+		return nil
+	case hypervisor.Forget:
 		return nil
 	case hypervisor.Release:
 		if c.Moved.Proof == hypervisor.NoProof {

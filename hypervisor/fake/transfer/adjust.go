@@ -139,6 +139,9 @@ func (t *Transfer) Confirming() bool { return t.stage == confirming }
 // Confirm lets the source know.
 func (t *Transfer) Confirm() { t.succeed() }
 
+// Ran reports whether the target has been let run.
+func (t *Transfer) Ran() bool { return t.wakes >= 0 }
+
 // NoReturn reports whether the target ran before it had all of the memory.
 func (t *Transfer) NoReturn() bool { return t.mode == hypervisor.PostCopy && t.wakes >= 0 }
 
