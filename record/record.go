@@ -137,7 +137,8 @@ func (m *Migration) Dead(host hypervisor.HostName) bool {
 type VM struct {
 	Version Version
 
-	// Written by its operator.
+	// Written by its operator. A change of VM's memory, CPUs or sizes of disks asks for a
+	// resize, which takes place when the VM starts the next time, or at the next reboot.
 	VM         hypervisor.VM
 	Namespace  string              `json:",omitempty"`
 	Labels     policy.Labels       `json:",omitempty"`
@@ -153,6 +154,8 @@ type VM struct {
 	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
 	Holds   Holds               // what keeps it from migrating for a while
 	Stopped bool                // it shall not run
+	Kill    bool                `json:",omitempty"` // and its guest is not asked first
+	Reboots int                 `json:",omitempty"` // how often a reboot was asked for
 
 	// Written by the controller.
 	Host  hypervisor.HostName // where it runs, or rests
@@ -163,7 +166,14 @@ type VM struct {
 
 	// Written by the agent of Host.
 	Boots int  // how often it was started anew
-	Ended bool // it has shut down by itself
+	Ended bool // it is off, as it shall be; it takes no room
+	// Doing is stored before the agent acts.
+	Doing    Doing `json:",omitempty"`
+	Rebooted int   `json:",omitempty"` // the Reboots that were seen to
+	// Size is what the VM was last started with. Default: what VM says.
+	Size *Size `json:",omitempty"`
+	// Trouble is why the VM is not as its operator wants it, in words.
+	Trouble string `json:",omitempty"`
 }
 
 // Forced is a move whose target was forced, for whoever is to pay it back.
@@ -241,16 +251,17 @@ func (h *Host) With(v Version) Record { c := *h; c.Version = v; return &c }
 // Concerns implements Record.
 func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h.Host.Name} }
 
-// Place returns the VM as placement sees it: its size and its constraints. Local disks
-// move with it. What else its hardware names is for the hypervisors to check, unless the
-// constraints ask for it: most hosts do not say what they know.
+// Place returns the VM as placement sees it: the size that it has, and its constraints.
+// Local disks move with it. What else its hardware names is for the hypervisors to check,
+// unless the constraints ask for it: most hosts do not say what they know.
 func (v *VM) Place() *placement.VM {
-	p := &placement.VM{ID: v.VM.ID, Memory: v.VM.Memory, CPUs: v.VM.CPUs, Overhead: v.Overhead,
+	vm := v.Now()
+	p := &placement.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs, Overhead: v.Overhead,
 		Balloon: v.Balloon, Disk: v.Disk}
 	if v.Placement != nil {
 		p.Constraints = *v.Placement
 	}
-	h := v.VM.Hardware
+	h := vm.Hardware
 	if h == nil || p.Disk > 0 {
 		return p
 	}

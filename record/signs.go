@@ -71,9 +71,14 @@ type Rebuild struct {
 	Target   hypervisor.HostName
 	Evidence hypervisor.Evidence // that the copy at Source is dead
 	Decided  time.Time
+	Boots    int // how often the VM had been started anew by then
 
 	Cleaned bool // nothing of the VM is left at Source; written by its agent only
 }
+
+// Done reports whether the VM has been started anew since: what is left at Source is then no
+// longer all that there is of it.
+func (r *Rebuild) Done(v *VM) bool { return v.Boots > r.Boots && v.Doing != Starting }
 
 // Key implements Record.
 func (r *Rebuild) Key() Key { return Key{RebuildKind, string(r.VM) + "@" + string(r.Source)} }

@@ -1,0 +1,250 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Changes implements [record.Store]. It answers all that was written before it was asked.
+func (s *Store) Changes(ctx context.Context, of record.Feed, since record.Revision) (
+	record.Changes, error) {
+	head, now, err := s.head(ctx, of)
+	if err != nil {
+		return record.Changes{}, unread("Changes", record.Key{}, err)
+	}
+	if since > now { // the store was put back to an older state
+		s.known.clear()
+		s.follow(of, now).restart(now)
+	}
+	if since == 0 || since > now || head == 0 {
+		return s.everything(ctx, of)
+	}
+	f := s.follow(of, since)
+	if head <= since {
+		return record.Changes{Next: now}, nil
+	}
+	soon, cancel := context.WithTimeout(ctx, s.timeout/4)
+	defer cancel()
+	changed, latest, ok := f.after(soon, since, head)
+	if !ok {
+		late := soon.Err() != nil
+		c, err := s.everything(ctx, of)
+		if err == nil && late {
+			f.restart(c.Next)
+		}
+		return c, err
+	}
+	slices.Reverse(changed)
+	c, err := s.answer(ctx, of, changed)
+	c.Next = max(now, latest)
+	return c, err
+}
+
+// head answers when a feed changed last, and which revision that was asked at. Zero is
+// not known, or never.
+func (s *Store) head(ctx context.Context, of record.Feed) (head, now record.Revision, err error) {
+	got, err := s.read(ctx, clientv3.OpGet(s.keys.head(of), clientv3.WithKeysOnly()))
+	if err != nil {
+		return 0, 0, err
+	}
+	r := got.Get()
+	if len(r.Kvs) > 0 {
+		head = record.Revision(r.Kvs[0].ModRevision)
+	}
+	return head, record.Revision(r.Header.Revision), nil
+}
+
+// answer reads what has changed.
+func (s *Store) answer(ctx context.Context, of record.Feed, changed []change) (
+	record.Changes, error) {
+	var c record.Changes
+	var told []mark
+	for _, e := range changed {
+		key, err := s.keys.parse(of, e.key)
+		switch {
+		case err != nil && e.gone: // it was never one of ours
+		case err != nil:
+			return record.Changes{}, unreadable("Changes", key, err)
+		case of.Host != "":
+			told = append(told, mark{key, e.at, e.gone})
+		case e.gone:
+			s.known.drop(key)
+			c.Gone = append(c.Gone, key)
+		default:
+			r, err := s.decode("Changes", key, e.text, int64(e.at))
+			if err != nil {
+				return record.Changes{}, err
+			}
+			c.Records = append(c.Records, r)
+		}
+	}
+	if len(told) == 0 {
+		return c, nil
+	}
+	return s.fetch(ctx, told, 0)
+}
+
+// A mark says that a record has changed, and whether it has left the feed.
+type mark struct {
+	key  record.Key
+	at   record.Revision
+	left bool
+}
+
+// everything answers all that is in a feed, as it was at one moment.
+func (s *Store) everything(ctx context.Context, of record.Feed) (record.Changes, error) {
+	c, err := s.snapshot(ctx, of)
+	for range 2 { // a compaction between two pages
+		if !compacted(err) {
+			break
+		}
+		c, err = s.snapshot(ctx, of)
+	}
+	if err != nil {
+		return record.Changes{}, err
+	}
+	c.Reset = true
+	s.follow(of, c.Next)
+	return c, nil
+}
+
+func (s *Store) snapshot(ctx context.Context, of record.Feed) (record.Changes, error) {
+	var told []mark
+	var c record.Changes
+	kvs, at, err := s.list(ctx, s.keys.feed(of), of.Host != "")
+	if err != nil {
+		return c, unread("Changes", record.Key{}, err)
+	}
+	for _, kv := range kvs {
+		key, err := s.keys.parse(of, string(kv.Key))
+		if err != nil {
+			return c, unreadable("Changes", key, err)
+		}
+		if of.Host != "" {
+			told = append(told, mark{key: key, at: record.Revision(kv.ModRevision)})
+			continue
+		}
+		r, err := s.decode("Changes", key, kv.Value, kv.ModRevision)
+		if err != nil {
+			return c, err
+		}
+		c.Records = append(c.Records, r)
+	}
+	if len(told) > 0 {
+		c, err = s.fetch(ctx, told, at)
+	}
+	c.Next = at
+	return c, err
+}
+
+// page is how many keys are read at once, usually.
+const page = 500
+
+// list reads all keys with a prefix as they were at one revision, which it answers.
+func (s *Store) list(ctx context.Context, prefix string, keysOnly bool) (
+	[]*mvccpb.KeyValue, record.Revision, error) {
+	var all []*mvccpb.KeyValue
+	var at int64
+	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)),
+		clientv3.WithLimit(s.page)}
+	if keysOnly {
+		options = append(options, clientv3.WithKeysOnly())
+	}
+	for from := prefix; ; {
+		got, err := s.read(ctx, clientv3.OpGet(from, append(options, clientv3.WithRev(at))...))
+		if err != nil {
+			return nil, 0, err
+		}
+		r := got.Get()
+		if at == 0 {
+			at = r.Header.Revision
+		}
+		all = append(all, r.Kvs...)
+		if !r.More || len(r.Kvs) == 0 {
+			return all, record.Revision(at), nil
+		}
+		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// batch is how many records are asked for in one transaction; etcd takes 128.
+const batch = 100
+
+// fetch answers the records that a host was told of, as they were at a revision; zero is
+// now. What is known in the very version that was told is not read.
+func (s *Store) fetch(ctx context.Context, told []mark, at record.Revision) (
+	record.Changes, error) {
+	found := make([]record.Record, len(told))
+	var missing []int
+	for i, m := range told {
+		if !m.left {
+			found[i] = s.known.find(m.key, record.Version(m.at))
+		}
+		if found[i] == nil {
+			missing = append(missing, i)
+		}
+	}
+	for some := range slices.Chunk(missing, batch) {
+		if err := s.fetchSome(ctx, told, some, found, at); err != nil {
+			return record.Changes{}, err
+		}
+	}
+	var c record.Changes
+	for i, m := range told {
+		if found[i] == nil {
+			c.Gone = append(c.Gone, m.key)
+			continue
+		}
+		c.Records = append(c.Records, found[i])
+	}
+	return c, nil
+}
+
+// fetchSome reads some of the records in one transaction.
+func (s *Store) fetchSome(ctx context.Context, told []mark, some []int, found []record.Record,
+	at record.Revision) error {
+	var gets []clientv3.Op
+	for _, i := range some {
+		gets = append(gets, clientv3.OpGet(s.keys.record(told[i].key),
+			clientv3.WithRev(revision(at))))
+	}
+	got, err := s.read(ctx, clientv3.OpTxn(nil, gets, nil))
+	if err != nil {
+		return unread("Changes", record.Key{}, err)
+	}
+	for n, r := range got.Txn().Responses {
+		key := told[some[n]].key
+		kvs := r.GetResponseRange().GetKvs()
+		if len(kvs) == 0 {
+			continue
+		}
+		r, err := s.decode("Changes", key, kvs[0].Value, kvs[0].ModRevision)
+		if err != nil {
+			return err
+		}
+		found[some[n]] = r
+	}
+	return nil
+}
+
+// Wait implements [record.Waiter].
+func (s *Store) Wait(ctx context.Context, of record.Feed, since record.Revision) error {
+	if since == 0 {
+		return ctx.Err() // whoever has not looked yet need not wait
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	if _, _, ok := s.follow(of, since).after(ctx, since, since+1); ok || ctx.Err() == nil {
+		return nil
+	}
+	if s.ctx.Err() != nil {
+		return &record.StoreError{Op: "Wait", Kind: record.Unavailable, Err: errClosed}
+	}
+	return ctx.Err()
+}

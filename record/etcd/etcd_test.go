@@ -1,0 +1,95 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/record/etcd"
+	"github.com/godwit-vm/godwit/record/etcd/etcdtest"
+	"github.com/godwit-vm/godwit/record/storetest"
+)
+
+// open opens a store in a cluster. t.Cleanup closes it.
+func open(t testing.TB, c *etcdtest.Cluster, prefix string) *etcd.Store {
+	t.Helper()
+	return openWith(t, etcd.Config{Endpoints: c.Endpoints, Prefix: prefix})
+}
+
+func openWith(t testing.TB, config etcd.Config) *etcd.Store {
+	t.Helper()
+	config.DialTimeout = time.Minute // the machine may be busy
+	s, err := etcd.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func vmOn(name string, h hypervisor.HostName) *record.VM {
+	return &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name)}, Host: h}
+}
+
+// put stores a record that must be stored.
+func put(t testing.TB, s record.Store, r record.Record, while ...record.Record) record.Record {
+	t.Helper()
+	stored, err := s.Put(t.Context(), r, while...)
+	if err != nil {
+		t.Fatalf("Put %v: %v", r.Key(), err)
+	}
+	return stored
+}
+
+// changes asks for changes that must be answered.
+func changes(t testing.TB, s record.Store, of record.Feed, since record.Revision) record.Changes {
+	t.Helper()
+	c, err := s.Changes(context.WithoutCancel(t.Context()), of, since)
+	if err != nil {
+		t.Fatalf("Changes of %+v since %d: %v", of, since, err)
+	}
+	return c
+}
+
+// TestConformance runs every case in a part of its own of one member, which is paused and
+// killed under some of them.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	parts := 0
+	var mu sync.Mutex
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		mu.Lock()
+		parts++
+		prefix := fmt.Sprintf("/part %d/", parts)
+		mu.Unlock()
+		s := open(t, c, prefix)
+		last := s
+		return storetest.Subject{Store: s,
+			Again: func(t *testing.T) record.Store {
+				last = open(t, c, prefix)
+				return last
+			},
+			Compact: func() error {
+				s.Forget()
+				return c.Compact()
+			},
+			Cut:  func() { c.Pause(0) },
+			Heal: func() { c.Continue(0) },
+			Crash: func() { // of etcd, and then of the client: it would go on with the next
+				c.Kill(0)
+				_ = last.Close() // it is told that nobody is there
+				c.Restart(0)
+				c.Ready()
+			},
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Store keeps records in etcd. It is safe for concurrent use. It implements
+// [record.Store] and [record.Waiter].
+type Store struct {
+	client  *clientv3.Client
+	keys    keys
+	timeout time.Duration
+	known   known
+	page    int64 // how many keys are read at once
+
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
+	followers sync.WaitGroup
+
+	mu    sync.Mutex
+	feeds map[record.Feed]*feed
+}
+
+var (
+	_ record.Store  = (*Store)(nil)
+	_ record.Waiter = (*Store)(nil)
+)
+
+// Close ends the connection and all that waits on it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	s.followers.Wait()
+	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Get implements [record.Store].
+func (s *Store) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	got, err := s.read(ctx, clientv3.OpGet(s.keys.record(key)))
+	if err != nil {
+		return nil, unread("Get", key, err)
+	}
+	return s.first("Get", key, got.Get())
+}
+
+// first decodes the only record of an answer; nil when there is none.
+func (s *Store) first(op string, key record.Key, r *clientv3.GetResponse) (record.Record, error) {
+	if len(r.Kvs) == 0 {
+		s.known.drop(key)
+		return nil, nil
+	}
+	return s.decode(op, key, r.Kvs[0].Value, r.Kvs[0].ModRevision)
+}
+
+// decode reads a stored record, unless it is known.
+func (s *Store) decode(op string, key record.Key, text []byte, at int64) (record.Record, error) {
+	v := record.Version(at)
+	if r := s.known.find(key, v); r != nil {
+		return r, nil
+	}
+	r, err := record.Decode(key, text, v)
+	if err != nil {
+		return nil, unreadable(op, key, err)
+	}
+	s.known.keep(r)
+	return r, nil
+}
+
+// Put implements [record.Store].
+func (s *Store) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
+	key := r.Key()
+	if err := storable(r); err != nil {
+		return nil, unreadable("Put", key, err)
+	}
+	text, err := record.Encode(r)
+	if err != nil {
+		return nil, unreadable("Put", key, err)
+	}
+	old, err := s.before(ctx, "Put", r)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil && r.At() != 0 {
+		return nil, stale("Put", key)
+	}
+	w := s.write("Put", r, while)
+	w.put(old, r, string(text))
+	at, err := w.commit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored := r.With(at)
+	s.known.keep(stored)
+	return stored, nil
+}
+
+// Delete implements [record.Store].
+func (s *Store) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	old, err := s.before(ctx, "Delete", r)
+	switch {
+	case err != nil:
+		return err
+	case old == nil:
+		return nil
+	}
+	w := s.write("Delete", r, while)
+	w.remove(old)
+	if _, err := w.commit(ctx); err != nil {
+		return err
+	}
+	s.known.drop(r.Key())
+	return nil
+}
+
+// before returns the record as it is stored, for the feeds that it is in. It answers nil
+// for one that is to be created, or is not there, and Stale for one that has changed.
+func (s *Store) before(ctx context.Context, op string, r record.Record) (record.Record, error) {
+	if r.At() == 0 && op == "Put" {
+		return nil, nil
+	}
+	key := r.Key()
+	if old := s.known.find(key, r.At()); old != nil {
+		return old, nil
+	}
+	if signs(key.Kind) && r.At() != 0 {
+		return r, nil // they are always in the same feed
+	}
+	got, err := s.read(ctx, clientv3.OpGet(s.keys.record(key)))
+	if err != nil {
+		return nil, unread(op, key, err)
+	}
+	if kvs := got.Get().Kvs; len(kvs) > 0 && record.Version(kvs[0].ModRevision) != r.At() {
+		return nil, stale(op, key)
+	}
+	return s.first(op, key, got.Get())
+}
+
+func stale(op string, key record.Key) error {
+	return &record.StoreError{Op: op, Key: key, Kind: record.Stale}
+}
+
+var errNoText = errors.New("its name, or that of a host, is not UTF-8 text")
+
+// storable refuses what would not be read as it was written.
+func storable(r record.Record) error {
+	if !utf8.ValidString(r.Key().Name) {
+		return errNoText
+	}
+	for _, h := range r.Concerns() {
+		if !utf8.ValidString(string(h)) {
+			return errNoText
+		}
+	}
+	return nil
+}
+
+// attempts is how many members a read may ask before its time is up: one that is cut off
+// or stopped does not answer at all.
+const attempts = 3
+
+// pause is how long a read waits before it is repeated.
+const pause = 50 * time.Millisecond
+
+// read asks etcd for what is true now. It may be repeated, and is.
+func (s *Store) read(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	for {
+		once, cancel := context.WithTimeout(ctx, s.timeout/attempts)
+		r, err := s.client.Do(once, op)
+		cancel()
+		switch {
+		case err == nil:
+			return r, nil
+		case s.ctx.Err() != nil:
+			return r, errClosed
+		case ctx.Err() != nil, !passing(err):
+			return r, advised(err)
+		}
+		select {
+		case <-ctx.Done(): // the next attempt says so
+		case <-time.After(pause):
+		}
+	}
+}
+
+// call returns the context of one call: it ends when its time is up, and with the store.
+func (s *Store) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), s.timeout)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// revision is a revision as etcd takes it; one that cannot be is in the far future.
+func revision(r record.Revision) int64 {
+	return int64(min(r, math.MaxInt64-1))
+}
+
+// compacted reports whether what was asked for is no longer known.
+func compacted(err error) bool { return is(err, rpctypes.ErrCompacted) }
+
+// leaves lists the feeds that old is in and r is not.
+func leaves(old, r record.Record) []record.Feed {
+	if old == nil {
+		return nil
+	}
+	gone := record.Feeds(old)
+	if r == nil {
+		return gone
+	}
+	stays := record.Feeds(r)
+	return slices.DeleteFunc(gone, func(f record.Feed) bool { return slices.Contains(stays, f) })
+}

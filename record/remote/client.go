@@ -1,0 +1,203 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Client is the store behind a socket. It is a [record.Store] and a [record.Waiter], and
+// safe for concurrent use. There is nothing to close.
+type Client struct {
+	path string
+	http *http.Client
+}
+
+var (
+	_ record.Store  = (*Client)(nil)
+	_ record.Waiter = (*Client)(nil)
+)
+
+// Dial makes a client of the server that listens on a path, now or later: no server needs
+// to be there yet. The error says that there cannot be one.
+func Dial(path string) (*Client, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	c := &Client{path: path}
+	c.http = &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, // a connection that was used is no proof of a server
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
+	return c, nil
+}
+
+// call asks the server. The error is a *record.StoreError.
+func (c *Client) call(ctx context.Context, op string, key record.Key, q request) (answer, error) {
+	q.Speaks = ours
+	fail := func(kind record.StoreKind, err error) (answer, error) {
+		return answer{}, &record.StoreError{Op: op, Key: key, Kind: kind,
+			Err: fmt.Errorf("at %s: %w", c.path, err)}
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return fail(record.Unreadable, err)
+	}
+	if len(text) > maxRequest {
+		return fail(record.Unreadable, fmt.Errorf("the request has %d bytes; at most %d are "+
+			"taken", len(text), maxRequest))
+	}
+	a, reached, err := c.exchange(ctx, op, text)
+	if _, is := errors.AsType[*versionError](err); is {
+		return fail(record.Unreadable, err)
+	}
+	if err != nil && reached && (op == opPut || op == opDelete) {
+		return fail(record.Unanswered, err)
+	}
+	if err != nil {
+		return fail(record.Unavailable, err)
+	}
+	if a.Error != nil {
+		return answer{}, a.Error.from()
+	}
+	return a, nil
+}
+
+// exchange sends a request and reads the answer. reached says that a server may have heard
+// it.
+func (c *Client) exchange(ctx context.Context, op string,
+	text []byte) (_ answer, reached bool, err error) {
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	r, err := http.NewRequestWithContext(traced, http.MethodPost, "http://store/"+op,
+		bytes.NewReader(text))
+	if err != nil {
+		return answer{}, false, err
+	}
+	r.GetBody = nil // what was sent is not sent again
+	got, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, connected.Load(), plain(err)
+	}
+	defer got.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
+	if err != nil {
+		return answer{}, true, err
+	}
+	if len(text) > maxAnswer {
+		return answer{}, true, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	a, err := readAnswer(text)
+	return a, true, err
+}
+
+// plain is an error without the address that http made up.
+func plain(err error) error {
+	if e, is := errors.AsType[*url.Error](err); is {
+		return e.Err
+	}
+	return err
+}
+
+func readAnswer(text []byte) (answer, error) {
+	var who struct{ Speaks formats }
+	if err := json.Unmarshal(text, &who); err != nil {
+		return answer{}, fmt.Errorf("the answer is no JSON: %w", err)
+	}
+	if err := understood(who.Speaks, "server"); err != nil {
+		return answer{}, err
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return answer{}, fmt.Errorf("the answer is not understood: %w", err)
+	}
+	return a, nil
+}
+
+// Get implements record.Store.
+func (c *Client) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	a, err := c.call(ctx, opGet, key, request{Key: keyTo(key)})
+	if err != nil || a.Record == nil {
+		return nil, err
+	}
+	r, err := a.Record.from()
+	if err == nil && r.Key() != key {
+		return nil, &record.StoreError{Op: opGet, Key: key, Kind: record.Unreadable,
+			Err: fmt.Errorf("at %s: the answer is %s %q", c.path, r.Key().Kind, r.Key().Name)}
+	}
+	return r, err
+}
+
+// Put implements record.Store.
+func (c *Client) Put(ctx context.Context, r record.Record,
+	while ...record.Record) (record.Record, error) {
+	key := r.Key()
+	s, err := sendRecord(r)
+	if err != nil {
+		return nil, &record.StoreError{Op: opPut, Key: key, Kind: record.Unreadable, Err: err}
+	}
+	a, err := c.call(ctx, opPut, key, request{Record: &s, While: conditionsOf(while)})
+	if err != nil {
+		return nil, err
+	}
+	if a.Record == nil || a.Record.Version == 0 {
+		return nil, &record.StoreError{Op: opPut, Key: key, Kind: record.Unanswered,
+			Err: fmt.Errorf("at %s: the answer has no version", c.path)}
+	}
+	return r.With(a.Record.Version), nil
+}
+
+// Delete implements record.Store.
+func (c *Client) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	gone := conditionOf(r)
+	_, err := c.call(ctx, opDelete, r.Key(), request{Delete: &gone, While: conditionsOf(while)})
+	return err
+}
+
+// Changes implements record.Store.
+func (c *Client) Changes(ctx context.Context, f record.Feed,
+	since record.Revision) (record.Changes, error) {
+	a, err := c.call(ctx, opChanges, record.Key{Name: string(f.Host)},
+		request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
+	if err != nil {
+		return record.Changes{}, err
+	}
+	all := record.Changes{Next: a.Next, Reset: a.Reset}
+	for _, s := range a.Records {
+		r, err := s.from()
+		if err != nil {
+			return record.Changes{}, err
+		}
+		all.Records = append(all.Records, r)
+	}
+	for _, k := range a.Gone {
+		key, err := k.from()
+		if err != nil {
+			return record.Changes{}, &record.StoreError{Op: opChanges, Kind: record.Unreadable,
+				Err: err}
+		}
+		all.Gone = append(all.Gone, key)
+	}
+	return all, nil
+}
+
+// Wait implements record.Waiter.
+func (c *Client) Wait(ctx context.Context, f record.Feed, since record.Revision) error {
+	_, err := c.call(ctx, opWait, record.Key{Name: string(f.Host)},
+		request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
+	return err
+}
