@@ -25,13 +25,19 @@ type Agent struct {
 	store  record.Store
 	noter  record.Noter
 
-	seen   record.Revision
-	moves  map[migration.ID]*record.Migration // those that concern this host
-	vms    map[hypervisor.VMID]*record.VM     // those that are on this host
-	dirty  due.Work[record.Key]
-	timers due.Timers[record.Key]
-	hints  []hypervisor.VMID
-	byVM   map[hypervisor.VMID][]migration.ID
+	seen     record.Revision
+	own      *record.Host                       // nil while nobody has stored one
+	moves    map[migration.ID]*record.Migration // those that concern this host
+	vms      map[hypervisor.VMID]*record.VM     // those that are on this host
+	rebuilds map[record.Key]*record.Rebuild     // of VMs that were here
+	dirty    due.Work[record.Key]
+	timers   due.Timers[record.Key]
+	failed   map[record.Key]int // how often looking at it has failed in a row
+	hints    []hypervisor.VMID
+	byVM     map[hypervisor.VMID][]migration.ID
+
+	strangers []Stranger
+	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 
 	resync  time.Time     // when everything is looked at again
 	patient time.Duration // how long until then
@@ -45,7 +51,8 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, stor
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
 		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
 		monitors: map[migration.ID]*convergence.State{},
-		byVM:     map[hypervisor.VMID][]migration.ID{}}
+		rebuilds: map[record.Key]*record.Rebuild{}, failed: map[record.Key]int{},
+		warned: map[hypervisor.VMID]string{}, byVM: map[hypervisor.VMID][]migration.ID{}}
 }
 
 // Hint says that something may have happened to a VM on this host. Hints are
@@ -60,7 +67,7 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	}
 	a.takeHints()
 	if !now.Before(a.resync) {
-		amiss, err := a.lookAtAll(ctx)
+		amiss, err := a.lookAtAll(ctx, now)
 		if err != nil {
 			return now.Add(a.config.Retry), err
 		}
@@ -75,14 +82,29 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		a.timers.Drop(key)
 		err := a.look(ctx, key, now)
 		if err == nil {
+			delete(a.failed, key)
 			continue
 		}
-		a.timers.Set(key, now.Add(a.config.Retry))
+		a.timers.Drop(key) // what it asked for before it failed
+		a.timers.Set(key, now.Add(a.backoff(key, err)))
 		if !errors.Is(err, record.Stale) { // what somebody else wrote is read then
 			errs = append(errs, err)
 		}
 	}
 	return due.Earliest(a.timers.Next(), a.resync), errors.Join(errs...)
+}
+
+// backoff returns how long to wait before a record is looked at again that could not be
+// dealt with: each time twice as long, whatever becomes of the others. A lost race is no
+// failure.
+// Source: Kubernetes client-go workqueue (ItemExponentialFailureRateLimiter).
+func (a *Agent) backoff(key record.Key, err error) time.Duration {
+	if errors.Is(err, record.Stale) {
+		return a.config.Retry
+	}
+	n := a.failed[key]
+	a.failed[key] = n + 1
+	return max(a.config.Retry, min(a.config.Retry<<min(n, 16), a.config.RetryCap))
 }
 
 // bePatient waits longer before everything is looked at once more, as long as
@@ -104,6 +126,8 @@ func (a *Agent) pull(ctx context.Context) error {
 		clear(a.moves)
 		clear(a.byVM)
 		clear(a.vms)
+		clear(a.rebuilds)
+		a.own = nil
 	}
 	for _, r := range changes.Records {
 		a.learn(r)
@@ -114,6 +138,10 @@ func (a *Agent) pull(ctx context.Context) error {
 			a.forget(migration.ID(key.Name))
 		case record.VMKind:
 			delete(a.vms, hypervisor.VMID(key.Name))
+		case record.RebuildKind:
+			delete(a.rebuilds, key)
+		case record.HostKind:
+			a.own = nil
 		}
 	}
 	a.seen = changes.Next
@@ -143,6 +171,11 @@ func (a *Agent) learn(r record.Record) {
 		}
 		a.vms[r.VM.ID] = r
 		a.dirty.Add(r.Key())
+	case *record.Host:
+		a.learnOwn(r)
+	case *record.Rebuild:
+		a.rebuilds[r.Key()] = r
+		a.dirty.Add(r.Key())
 	}
 }
 
@@ -169,7 +202,8 @@ func (a *Agent) forget(id migration.ID) {
 	}
 }
 
-// takeHints marks what concerns the hinted VMs.
+// takeHints marks what concerns the hinted VMs. A VM that cannot be dealt with waits for its
+// time all the same: a start that fails gives a hint, too.
 func (a *Agent) takeHints() {
 	hints := a.hints
 	a.hints = a.hints[:0]
@@ -179,7 +213,7 @@ func (a *Agent) takeHints() {
 		return
 	}
 	for _, vm := range hints {
-		if v := a.vms[vm]; v != nil {
+		if v := a.vms[vm]; v != nil && a.failed[v.Key()] == 0 {
 			a.dirty.Add(v.Key())
 		}
 		for _, id := range a.byVM[vm] {
@@ -188,53 +222,10 @@ func (a *Agent) takeHints() {
 	}
 }
 
-// lookAtAll marks what is not as it should be: what was missed is found. A VM
-// that runs here, as it shall, costs one comparison. It reports whether anything
-// was amiss.
-func (a *Agent) lookAtAll(ctx context.Context) (amiss bool, err error) {
-	for _, m := range a.sortedMoves() {
-		a.dirty.Add(m.Key())
-	}
-	domains, err := a.hv.Domains(ctx)
-	if err != nil {
-		return false, err
-	}
-	found := 0
-	for i := range domains {
-		v := a.vms[domains[i].VM.ID]
-		if v == nil {
-			continue
-		}
-		found++
-		if domains[i].State != hypervisor.Running || v.Stopped {
-			a.dirty.Add(v.Key())
-			amiss = true
-		}
-	}
-	if found == len(a.vms) {
-		return amiss, nil // nobody is missing
-	}
-	here := make(map[hypervisor.VMID]bool, len(domains))
-	for i := range domains {
-		here[domains[i].VM.ID] = true
-	}
-	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
-		if !here[id] {
-			a.dirty.Add(a.vms[id].Key())
-		}
-	}
-	return true, nil
-}
-
 func (a *Agent) sortedMoves() []*record.Migration {
-	moves := make([]*record.Migration, 0, len(a.moves))
-	for _, m := range a.moves {
-		moves = append(moves, m)
-	}
-	slices.SortFunc(moves, func(x, y *record.Migration) int {
+	return slices.SortedFunc(maps.Values(a.moves), func(x, y *record.Migration) int {
 		return cmp.Compare(x.Spec.ID, y.Spec.ID)
 	})
-	return moves
 }
 
 // look does what one record asks of this host.
@@ -256,16 +247,21 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 		if v := a.vms[hypervisor.VMID(key.Name)]; v != nil {
 			return a.keepRunning(ctx, v, now)
 		}
+	case record.RebuildKind:
+		if r := a.rebuilds[key]; r != nil {
+			return a.cleanUp(ctx, r, now)
+		}
 	}
 	return nil
 }
 
-// report stores what this agent has to say about a migration.
+// report stores what this agent has to say about a migration, on condition that what it
+// goes by stands.
 func (a *Agent) report(ctx context.Context, m *record.Migration,
-	say func(*record.Migration)) (*record.Migration, error) {
+	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
 	next := *m
 	say(&next)
-	stored, err := a.store.Put(ctx, &next)
+	stored, err := a.store.Put(ctx, &next, while...)
 	if err != nil {
 		return nil, err
 	}

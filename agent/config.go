@@ -8,6 +8,9 @@ type Config struct {
 	Poll time.Duration
 	// Retry is how long to wait after an error. Default: 1s.
 	Retry time.Duration
+	// RetryCap is the longest wait after errors about one thing: Retry doubles with each
+	// in a row. Default: 30s.
+	RetryCap time.Duration
 	// Resync is how often all domains are looked at, asked or not. Default: 5m
 	// (KubeVirt v1.9.0 virt-handler's domain resync).
 	Resync time.Duration
@@ -21,7 +24,8 @@ func (c Config) Complete() Config {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&c.Poll, time.Second}, {&c.Retry, time.Second}, {&c.Resync, 5 * time.Minute},
+	}{{&c.Poll, time.Second}, {&c.Retry, time.Second},
+		{&c.RetryCap, 30 * time.Second}, {&c.Resync, 5 * time.Minute},
 		{&c.ResyncCap, time.Hour}} {
 		if *d.field == 0 {
 			*d.field = d.value

@@ -12,6 +12,10 @@
 //	                                                ──►  Resume with that Evidence
 //	VM.Host = target     ──►                             Release with Evidence
 //
+// The life of a VM is what its operator's fields of [record.VM] say: that it runs, is off, has
+// rebooted so often, is so large. What is about to be done is stored before it is done
+// ([record.VM].Doing), and why something is not done is stored, too ([record.VM].Trouble).
+//
 // It decides nothing about a migration except what its own host alone can know.
 // An [Agent] is synchronous, as package controller is: no clock, goroutine,
 // channel or lock. It keeps nothing that the store and the hypervisor do not
@@ -27,5 +31,8 @@
 //   - It lets a source that has stopped go on only with evidence that the target
 //     never ran. When the target is dead but may have run, the memory is given up.
 //   - It removes a copy only when the record says that the VM moved, by this very
-//     migration. What executes is left alone.
+//     migration, or that it was rebuilt elsewhere. What executes is left alone.
+//   - While its own host is being fenced, or was, it starts, activates and resumes
+//     nothing and sends nothing: what is announced is on condition that it is not.
+//   - It touches no domain that no record says is its own ([Agent.Strangers]).
 package agent

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -22,16 +22,18 @@ func (a *Agent) send(ctx context.Context, m *record.Migration, now time.Time) er
 	case m.Source.Began:
 		return a.drive(ctx, m, now)
 	case p == migration.TargetReady && m.Target.Address != "" && !m.Cancel && !m.Target.Down &&
-		!m.State.Conditions.Has(migration.AbortRequested):
+		!m.State.Conditions.Has(migration.AbortRequested) && !a.cutOff():
 		return a.begin(ctx, m, now)
 	}
 	return nil
 }
 
 // begin announces that the transfer begins, and only then begins it: whoever
-// ended the migration meanwhile wrote the record, and the announcement fails.
+// ended the migration meanwhile wrote the record, and the announcement fails. So it does
+// when this host is being cut off: its VMs may soon be started elsewhere.
 func (a *Agent) begin(ctx context.Context, m *record.Migration, now time.Time) error {
-	m, err := a.report(ctx, m, func(r *record.Migration) { r.Source.Began = true })
+	m, err := a.report(ctx, m, func(r *record.Migration) { r.Source.Began = true },
+		a.ownRecord())
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 	case hypervisor.JobBroken:
 		return a.resolve(ctx, m, p, now)
 	case hypervisor.JobSucceeded:
-		if _, dead := targetDead(m); dead { // it died before it could say that the VM had come
+		if _, dead := m.TargetDead(); dead { // it died before it could say that the VM had come
 			return a.resolve(ctx, m, p, now)
 		}
 	case hypervisor.JobSwitching:
@@ -77,7 +79,12 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 	there := d.State.Executes() || d.State == hypervisor.Paused
 	started, aborting := m.Source.Started, m.State.Conditions.Has(migration.AbortRequested)
 	switch {
+	case there && !started && !aborting && a.cutOff():
+		return nil
 	case there && !started && !aborting:
+		if v := a.vms[m.Spec.VM]; v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
+			return a.kept(ctx, m, "the target expects another size: "+terms.Size(v.Now()), now)
+		}
 		return a.start(ctx, m, now)
 	case there && started && !m.Source.Unresolved:
 		return a.kept(ctx, m, "no transfer is under way", now)
@@ -90,7 +97,7 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 // start asks the hypervisor to send. It is safe to ask again.
 func (a *Agent) start(ctx context.Context, m *record.Migration, now time.Time) error {
 	err := a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
-		Target: m.State.Target, Address: m.Target.Address, Options: transferOptions(m.Options)})
+		Target: m.State.Target, Address: m.Target.Address, Options: terms.Transfer(m.Options)})
 	switch {
 	case errors.Is(err, hypervisor.Invalid), errors.Is(err, hypervisor.Unsupported),
 		errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.NotFound):
@@ -161,7 +168,7 @@ func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.
 	if mon := a.monitor(m); mon != nil {
 		state = *mon
 	}
-	next, v := convergence.Converge(monitorConfig(m, p), state, p, now)
+	next, v := convergence.Converge(terms.Monitor(m.Options, p), state, p, now)
 	a.monitors[m.Spec.ID] = &next
 	adjust, due := v.Adjustment()
 	if !due && now.Sub(m.Source.Looked) < remember {
@@ -219,7 +226,7 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 			r.Source.Mode = p.Mode
 		})
 	}
-	dead, ok := targetDead(m)
+	dead, ok := m.TargetDead()
 	if !ok || m.Source.Ceded && dead.Proof == hypervisor.TargetDiscarded {
 		return nil // the record changes when somebody knows, or the target has said more
 	}
@@ -249,6 +256,9 @@ func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervis
 	now time.Time) (bool, error) {
 	neverRan := dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID)
 	if neverRan && !m.Source.HandedOver {
+		if may, err := a.mayRun(ctx); err != nil || !may {
+			return false, err
+		}
 		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Resume{Job: m.Spec.ID, NeverRan: dead})
 		if err == nil {
 			a.note(now, m, "resumed at the source: "+dead.Proof.String())
@@ -274,35 +284,6 @@ func (a *Agent) cede(ctx context.Context, m *record.Migration, now time.Time) er
 		func(r *record.Migration) { r.Source.Ceded, r.Source.HandedOver = true, true })
 }
 
-// targetDead returns the evidence that the target's copy will not run, if there
-// is any, and the best there is: that it never ran. Where the target's own word is
-// not enough, another's counts before it.
-func targetDead(m *record.Migration) (hypervisor.Evidence, bool) {
-	var best hypervisor.Evidence
-	if m.Target.Discarded {
-		best = testimony(m, hypervisor.TargetDiscarded, m.State.Target)
-		if !m.Source.Ceded {
-			return best, true
-		}
-	}
-	for _, e := range m.Evidence {
-		switch {
-		case e.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID):
-			return e, true
-		case e.Dead(m.Spec.VM, m.State.Target):
-			best = e
-		}
-	}
-	return best, best.Proof != hypervisor.NoProof
-}
-
-// testimony is the evidence in what the agent of a host has reported about itself.
-func testimony(m *record.Migration, p hypervisor.Proof, host hypervisor.HostName,
-) hypervisor.Evidence {
-	return hypervisor.Evidence{Proof: p, VM: m.Spec.VM, Host: host, Job: m.Spec.ID,
-		By: "agent/" + string(host)}
-}
-
 // release removes what is left here of a VM that has moved: the record says so.
 func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time) error {
 	delete(a.monitors, m.Spec.ID)
@@ -319,7 +300,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 			return nil
 		}
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
-			Moved: testimony(m, hypervisor.RunsAtTarget, m.State.Target)})
+			Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Target)})
 		if err != nil && !errors.Is(err, hypervisor.NotFound) {
 			return err
 		}
@@ -335,42 +316,4 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 		}
 	})
 	return err
-}
-
-// transferOptions puts the resolved options into the hypervisor's terms.
-// Source: KubeVirt v1.9.0 migration-source.go:724 (eight channels).
-func transferOptions(o *policy.Options) hypervisor.TransferOptions {
-	if o == nil {
-		return hypervisor.TransferOptions{}
-	}
-	return hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
-		PostCopy: o.AllowPostCopy, Channels: 8, Compression: o.Compression.On()}
-}
-
-// monitorConfig puts the resolved options into convergence's terms.
-func monitorConfig(m *record.Migration, p hypervisor.Progress) convergence.Config {
-	c := convergence.Config{Memory: p.Total}
-	o := m.Options
-	if o == nil {
-		return c
-	}
-	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
-	c.MaxDowntime = o.MaxDowntime
-	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
-	if t := o.DowntimeTuning; t != nil {
-		tuning := convergence.DowntimeTuning(*t)
-		c.DowntimeTuning = &tuning
-	}
-	if s := o.StallDetector; s != nil {
-		c.Method = convergence.Stall
-		c.StallDetector = &convergence.StallDetector{
-			Margin: s.StallMargin, Alpha: s.EWMAAlpha,
-			ProgressTimeout: s.StallProgressTimeout, SwitchoverTimeout: s.SwitchoverTimeout,
-			PrecopyPossibleFactor:     s.PrecopyPossibleFactor,
-			PatienceWindowDecayFactor: s.PatienceWindowDecayFactor,
-			SwitchAnywhere:            !s.SearchLocalMinima,
-			CompletionTimeoutFactor:   s.CompletionTimeoutFactor,
-		}
-	}
-	return c
 }

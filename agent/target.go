@@ -39,7 +39,7 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	case m.Target.Ready || m.Target.Refused != nil:
 		return nil
 	}
-	vm, err := a.vmOf(ctx, m)
+	vm, err := a.vmRecord(ctx, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -56,17 +56,10 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	return err
 }
 
-// vmOf reads the VM's record: it lives on another host, so it is not in our feed.
-func (a *Agent) vmOf(ctx context.Context, m *record.Migration) (*record.VM, error) {
-	r, err := a.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(m.Spec.VM)})
-	vm, _ := r.(*record.VM)
-	return vm, err
-}
-
 // listen opens the target and tells where it listens. Nothing else of the VM may
 // be here: what rests here later has come by this migration.
 func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) error {
-	vm, err := a.vmOf(ctx, m)
+	vm, err := a.vmRecord(ctx, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -77,7 +70,7 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 	case d.State != hypervisor.Absent && d.Job != m.Spec.ID:
 		return a.refuse(ctx, m, "the VM is here: "+d.State.String(), now)
 	}
-	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.VM})
+	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.Now()})
 	switch {
 	case errors.Is(err, hypervisor.NoRoom), errors.Is(err, hypervisor.Invalid),
 		errors.Is(err, hypervisor.Unsupported), errors.Is(err, hypervisor.Conflict):
@@ -123,8 +116,11 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 
 // activate starts a VM that was received and held. A host with take-back has received it
 // only when its source has stopped for good; on the others the hypervisor may yet let the
-// source run again, until that is handed over.
+// source run again, until that is handed over. A host that is cut off starts nothing.
 func (a *Agent) activate(ctx context.Context, m *record.Migration, now time.Time) error {
+	if may, err := a.mayRun(ctx); err != nil || !may {
+		return err
+	}
 	host, err := a.hv.Host(ctx)
 	if err != nil {
 		return err
@@ -213,11 +209,12 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	case own && !rests(d) || d.State == hypervisor.Absent:
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
 	}
-	if errors.Is(err, hypervisor.Conflict) { // not before its hypervisor misses the source
+	switch refused := errors.Is(err, hypervisor.Conflict); {
+	case refused && d.State == hypervisor.Absent: // it ran here, and its rest was removed
+	case refused: // not before its hypervisor misses the source
 		a.again(m, now, a.config.Retry)
 		return nil
-	}
-	if err != nil && !errors.Is(err, hypervisor.NotFound) {
+	case err != nil && !errors.Is(err, hypervisor.NotFound):
 		return err
 	}
 	if m.Target.Discarded {
@@ -231,5 +228,5 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 // says that it is at the source.
 func (a *Agent) removeRest(ctx context.Context, m *record.Migration) error {
 	return a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
-		Moved: testimony(m, hypervisor.RunsAtTarget, m.State.Source)})
+		Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Source)})
 }

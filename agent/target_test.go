@@ -262,3 +262,18 @@ func TestClearingAwayAFailedTarget(t *testing.T) {
 		})
 	}
 }
+
+// The VM ran here and was lost, its rest was removed, and the agent died before it could say
+// so. The migration has failed: the VM is at its source, and nothing is left to be done here.
+func TestATargetThatRanAndIsGoneIsClearedAway(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.sending()
+	s.until("n2", hypervisor.Running)
+	s.ok(s.KillDomain("n2", vm))
+	s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Forget{}))
+	s.phase(migration.Failed)
+	s.acts("n2")
+	if !s.move().Target.Discarded {
+		t.Errorf("the target says %+v", s.move().Target)
+	}
+}

@@ -2,16 +2,23 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
 )
 
-// keepRunning sees to it that a VM that belongs here does what its record says.
-// A VM that a migration has claimed is left alone, whatever it does.
+// grace is how long a guest has to shut down.
+// Source: KubeVirt v1.9.0 defaults.go (terminationGracePeriodSeconds of 30), doubled.
+const grace = time.Minute
+
+// keepRunning sees to it that a VM that belongs here does what its record says. A VM that
+// a migration has claimed is left alone, whatever it does, and so is every VM while this
+// host is cut off.
 func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) error {
-	if v.Claim != "" || v.Ended {
+	if v.Claim != "" || v.Ended && v.Stopped || a.cutOff() {
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, v.VM.ID)
@@ -23,37 +30,177 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 		if v.Stopped {
 			return a.ended(ctx, v)
 		}
-		return a.startAnew(ctx, v, now)
+		return a.startAnew(ctx, v, d, now)
 	case hypervisor.Running:
-		if v.Stopped {
-			a.timers.Set(v.Key(), now.Add(a.config.Poll))
-			return a.hv.Do(ctx, v.VM.ID, hypervisor.Stop{Grace: time.Minute})
-		}
+		return a.whileRunning(ctx, v, d, now)
+	case hypervisor.Paused, hypervisor.Starting, hypervisor.Stopping, hypervisor.Rebooting:
+		return a.onTheWay(ctx, v, d, now)
 	}
 	return nil
 }
 
-// startAnew starts a VM from its disks. It announces that first: the writing
-// fails when the VM has been claimed or has moved since this agent read it.
-func (a *Agent) startAnew(ctx context.Context, v *record.VM, now time.Time) error {
-	next := *v
-	next.Boots++
-	stored, err := a.store.Put(ctx, &next)
+// whileRunning does what is asked of a VM that runs.
+func (a *Agent) whileRunning(ctx context.Context, v *record.VM, d hypervisor.Domain,
+	now time.Time) error {
+	switch {
+	case v.Stopped:
+		return a.stop(ctx, v, now)
+	case v.Reboots != v.Rebooted && v.Resized():
+		return a.stopToResize(ctx, v, d, now)
+	case v.Reboots != v.Rebooted:
+		return a.reboot(ctx, v, now)
+	}
+	return a.isAsWanted(ctx, v, d, now)
+}
+
+// onTheWay waits for a VM that starts, stops or reboots. Whoever is in a hurry is heard.
+func (a *Agent) onTheWay(ctx context.Context, v *record.VM, d hypervisor.Domain,
+	now time.Time) error {
+	if d.State != hypervisor.Paused {
+		a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	}
+	switch {
+	case v.Stopped && v.Kill && d.State != hypervisor.Starting:
+		return a.stop(ctx, v, now)
+	case d.State == hypervisor.Rebooting && v.Doing == record.Rebooting:
+		return a.rebooted(ctx, v) // the answer was lost
+	}
+	return nil
+}
+
+// startAnew starts a VM from its disks, in the size that is wanted if that can be. It
+// announces that first: the writing fails when the VM has been claimed or has moved since
+// this agent read it, and when this host is being cut off.
+func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain,
+	now time.Time) error {
+	v, size, err := a.sizeToStart(ctx, v, d, now)
+	if err != nil || size == nil {
+		return err
+	}
+	repeated := v.Doing == record.Starting && v.Trouble != ""
+	v, err = a.tell(ctx, v, func(next *record.VM) {
+		next.Boots++
+		next.Ended, next.Rebooted, next.Size = false, next.Reboots, size
+		next.Doing = record.Starting
+	})
 	if err != nil {
 		return err
 	}
-	a.vms[v.VM.ID] = stored.(*record.VM)
-	a.noter.Note(now, a.host, v.VM.ID, "starts anew")
-	return a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.VM})
+	if !repeated {
+		a.noter.Note(now, a.host, v.VM.ID, "starts anew")
+	}
+	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
+	if errors.Is(err, hypervisor.NoRoom) || errors.Is(err, hypervisor.Invalid) ||
+		errors.Is(err, hypervisor.Unsupported) {
+		_, told := a.troubled(ctx, v, "it does not start: "+terms.Words(err), now)
+		return errors.Join(err, told)
+	}
+	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	return err
+}
+
+// stop shuts a VM down, or kills it.
+func (a *Agent) stop(ctx context.Context, v *record.VM, now time.Time) error {
+	if v.Doing != record.Stopping {
+		var err error
+		if v, err = a.begins(ctx, v, record.Stopping); err != nil {
+			return err
+		}
+		a.noter.Note(now, a.host, v.VM.ID, "shuts down")
+	}
+	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	if v.Kill {
+		return a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{})
+	}
+	return a.hv.Do(ctx, v.VM.ID, hypervisor.Stop{Grace: grace})
+}
+
+// reboot asks the guest to reboot. Asked again while it does, it does so once.
+func (a *Agent) reboot(ctx context.Context, v *record.VM, now time.Time) error {
+	v, err := a.begins(ctx, v, record.Rebooting)
+	if err != nil {
+		return err
+	}
+	a.noter.Note(now, a.host, v.VM.ID, "reboots")
+	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Reboot{}); err != nil {
+		return err
+	}
+	return a.rebooted(ctx, v)
+}
+
+// rebooted tells that the reboots that were asked for are under way.
+func (a *Agent) rebooted(ctx context.Context, v *record.VM) error {
+	if v.Rebooted == v.Reboots {
+		return nil
+	}
+	_, err := a.tell(ctx, v, func(next *record.VM) { next.Rebooted = next.Reboots })
+	return err
+}
+
+// isAsWanted takes back what was announced of a VM that runs, and tells how large it is,
+// and why it is not as large as it shall be.
+func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domain,
+	now time.Time) error {
+	why, has, err := "", record.SizeOf(d.VM), error(nil)
+	other := !has.Is(v.Now()) // somebody asked for a resize before the size was stored
+	if other || v.Ended || v.Doing != record.Nothing {
+		v, err = a.tell(ctx, v, func(next *record.VM) {
+			next.Doing, next.Ended = record.Nothing, false
+			if other {
+				next.Size = has
+			}
+		})
+	}
+	if err == nil && v.Resized() {
+		why, err = a.cannotResize(ctx, v)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = a.troubled(ctx, v, why, now)
+	return err
 }
 
 // ended tells that a VM that shall not run has stopped.
 func (a *Agent) ended(ctx context.Context, v *record.VM) error {
-	next := *v
-	next.Ended = true
-	stored, err := a.store.Put(ctx, &next)
-	if err == nil {
-		a.vms[v.VM.ID] = stored.(*record.VM)
-	}
+	_, err := a.tell(ctx, v, func(next *record.VM) {
+		next.Ended, next.Doing, next.Trouble = true, record.Nothing, ""
+	})
 	return err
+}
+
+// begins announces what is done to a VM next.
+func (a *Agent) begins(ctx context.Context, v *record.VM, what record.Doing) (*record.VM, error) {
+	if v.Doing == what {
+		return v, nil
+	}
+	return a.tell(ctx, v, func(next *record.VM) { next.Doing = what })
+}
+
+// troubled tells why a VM is not as its operator wants it; "" is that it is.
+func (a *Agent) troubled(ctx context.Context, v *record.VM, why string, now time.Time) (
+	*record.VM, error) {
+	if v.Trouble == why {
+		return v, nil
+	}
+	v, err := a.tell(ctx, v, func(next *record.VM) { next.Trouble = why })
+	if err == nil && why != "" {
+		a.noter.Note(now, a.host, v.VM.ID, why)
+	}
+	return v, err
+}
+
+// tell stores what this agent has to say about a VM, unless somebody has claimed or moved
+// it meanwhile, or this host is being cut off.
+func (a *Agent) tell(ctx context.Context, v *record.VM, how func(*record.VM)) (*record.VM, error) {
+	next := *v
+	how(&next)
+	stored, err := a.store.Put(ctx, &next, a.ownRecord())
+	if err != nil {
+		return nil, err
+	}
+	saved := stored.(*record.VM)
+	a.vms[v.VM.ID] = saved
+	return saved, nil
 }

@@ -35,7 +35,12 @@ func TestKeepingAVMRunning(t *testing.T) {
 			kill(s)
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, hypervisor.Crashed, 0},
-		{"a VM that has ended is left alone", with(func(v *record.VM) { v.Ended = true }),
+		{"a VM that has ended is left alone",
+			with(func(v *record.VM) { v.Ended, v.Stopped = true, true }), hypervisor.Crashed, 0},
+		{"a VM that has ended and shall run again starts",
+			with(func(v *record.VM) { v.Ended = true }), hypervisor.Starting, 1},
+		{"a VM that crashed while it was to be stopped stays down",
+			with(func(v *record.VM) { v.Stopped, v.Doing = true, record.Stopping }),
 			hypervisor.Crashed, 0},
 		{"a VM that shall not run stays down", with(func(v *record.VM) { v.Stopped = true }),
 			hypervisor.Crashed, 0},

@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Stranger is a domain on this host that is not the host's own: it is never touched.
+type Stranger struct {
+	VM    hypervisor.VMID
+	State hypervisor.DomainState
+	Why   string // in words: "nobody has a record of it"
+}
+
+// Strangers lists the domains here that no record explains, ordered by VM, as they were
+// when everything was last looked at. It is not to be called during a Reconcile.
+func (a *Agent) Strangers() []Stranger { return slices.Clone(a.strangers) }
+
+// lookAtAll marks what is not as it should be: after a restart that is how an agent adopts
+// what it finds, and later how it finds what it has missed. A VM that runs here, as it
+// shall, costs one comparison. It reports whether anything was amiss.
+func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err error) {
+	for _, m := range a.sortedMoves() {
+		a.dirty.Add(m.Key())
+	}
+	domains, err := a.hv.Domains(ctx)
+	if err != nil {
+		return false, err
+	}
+	found := 0
+	a.strangers = a.strangers[:0]
+	for i := range domains {
+		v := a.vms[domains[i].VM.ID]
+		if v == nil {
+			a.meet(ctx, &domains[i], now)
+			continue
+		}
+		found++
+		if domains[i].State != hypervisor.Running || !v.Settled() {
+			a.dirty.Add(v.Key())
+			amiss = true
+		}
+	}
+	if found == len(a.vms) {
+		return amiss, nil // nobody is missing
+	}
+	here := make(map[hypervisor.VMID]bool, len(domains))
+	for i := range domains {
+		here[domains[i].VM.ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
+		if !here[id] {
+			a.dirty.Add(a.vms[id].Key())
+		}
+	}
+	return true, nil
+}
+
+// meet takes note of a domain that is not this host's own. One that executes while its
+// record says that it is elsewhere, and no migration explains it, may run twice: that is
+// said aloud, once, and nothing is done about it, as nobody knows which copy is the good one.
+func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
+	if len(a.byVM[d.VM.ID]) > 0 {
+		return // a migration explains it
+	}
+	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
+	v, err := a.vmRecord(ctx, d.VM.ID)
+	switch {
+	case err != nil:
+		s.Why = "its record cannot be read: " + err.Error()
+	case v != nil && v.Host == a.host:
+		return // it has just come
+	case v != nil:
+		s.Why = "its record says that it is on " + string(v.Host)
+		rebuilt := a.rebuilds[(&record.Rebuild{VM: d.VM.ID, Source: a.host}).Key()]
+		if d.State.Executes() && rebuilt == nil { // of that [Agent.cleanUp] speaks
+			a.warn(d.VM.ID, "runs here, and "+s.Why+": left alone", now)
+		}
+	}
+	a.strangers = append(a.strangers, s)
+}
+
+// warn says something about a VM that is left alone, once.
+func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
+	if a.warned[vm] != what {
+		a.warned[vm] = what
+		a.noter.Note(now, a.host, vm, what)
+	}
+}
+
+// vmRecord reads a VM's record: when the VM lives on another host, it is not in our feed.
+// One that is not there is nil.
+func (a *Agent) vmRecord(ctx context.Context, id hypervisor.VMID) (*record.VM, error) {
+	r, err := a.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(id)})
+	vm, _ := r.(*record.VM)
+	return vm, err
+}
+
+// cleanUp removes what is left here of a VM that was started anew on another host after
+// this one was fenced: the record of that says so, and the VM's own record says where it is
+// now. What executes, or holds memory, is no leftover: the fencing was none, and an
+// operator has to choose.
+// Source: Nova compute/manager.py (_destroy_evacuated_instances), by record, not by absence.
+func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) error {
+	if r.Cleaned {
+		return nil
+	}
+	v, err := a.vmRecord(ctx, r.VM)
+	switch {
+	case err != nil:
+		return err
+	case v == nil || v.Host == "" || v.Host == a.host:
+		return nil // nobody says where it is, or it has come back
+	case v.Claim != "": // on the move again, perhaps to here
+		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		return nil
+	}
+	d, err := a.hv.Domain(ctx, r.VM)
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.State == hypervisor.Absent:
+	case rests(d) && !r.Done(v): // it is all that there is of the VM
+		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		return nil
+	case rests(d):
+		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
+			return err
+		}
+		a.noter.Note(now, a.host, r.VM, "what was left here is removed: it was rebuilt on "+
+			string(v.Host))
+	default:
+		a.warn(r.VM, "is here and not dead, although it was rebuilt on "+string(v.Host)+
+			": left alone", now)
+		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		return nil
+	}
+	next := *r
+	next.Cleaned = true
+	stored, err := a.store.Put(ctx, &next, v)
+	if err == nil {
+		a.rebuilds[r.Key()] = stored.(*record.Rebuild)
+	}
+	return err
+}

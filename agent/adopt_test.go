@@ -1,0 +1,200 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// boot lets a VM run on n1 without a record of it.
+func (s *stage) boot(v hypervisor.VM) error { return s.Host("n1").Boot(v, fake.Workload{}) }
+
+// A counting store counts the writings.
+type counting struct {
+	*record.Memory
+	writes int
+}
+
+// Put implements record.Store.
+func (c *counting) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
+	c.writes++
+	return c.Memory.Put(ctx, r, while...)
+}
+
+// The agent is dead for an hour, and its VMs run on. Meanwhile one of them has come here and
+// its migration has ended, one has left, and one has crashed. When the agent returns, one
+// Reconcile puts everything right: nothing is touched that runs, and nothing is left to do.
+func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
+	store := &counting{Memory: record.NewMemory()}
+	s := newStage(t, store)
+	for i := range 20 {
+		v := hypervisor.VM{ID: hypervisor.VMID(fmt.Sprintf("vm-%02d", i)), Memory: gib, CPUs: 1}
+		s.ok(s.boot(v))
+		s.put(&record.VM{VM: v, Host: "n1", Size: record.SizeOf(v)})
+	}
+	s.sending() // the VM a leaves n1, and its agent dies when it has sent
+	s.until("n2", hypervisor.Running)
+	s.acts("n2")
+	s.change(func(m *record.Migration) {
+		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
+	})
+	s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+	comes := s.comes(hypervisor.VM{ID: "comer", Memory: gib, CPUs: 1})
+	s.ok(s.KillDomain("n1", "vm-07"))
+	s.AdvanceTo(s.Now().Add(time.Hour))
+
+	e := &eyewitness{machine: s.Host("n1"), s: s}
+	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
+	s.ok(err)
+	e.wants("other", "start") // the one that left is released, the crashed one starts
+	s.wantState("n1", hypervisor.Absent)
+	if !s.move().Source.Released {
+		t.Errorf("the source says %+v", s.move().Source)
+	}
+	if r, err := s.store.Get(ctx, comes); err != nil || !r.(*record.Migration).Target.Completed {
+		t.Errorf("the arrival was not told: %+v, %v", r, err)
+	}
+	for _, c := range s.Copies("vm-07") {
+		if c.State != hypervisor.Starting {
+			t.Errorf("the VM that had crashed is %v", c.State)
+		}
+	}
+
+	s.AdvanceTo(s.Now().Add(time.Minute))
+	_, err = s.cast["n1"].Reconcile(ctx, s.Now()) // vm-07 runs again
+	s.ok(err)
+	written, done := store.writes, len(e.done)
+	for range 3 {
+		s.AdvanceTo(s.Now().Add(time.Hour))
+		_, err = s.cast["n1"].Reconcile(ctx, s.Now())
+		s.ok(err)
+	}
+	if store.writes != written || len(e.done) != done {
+		t.Errorf("%d more writings and %d more commands; %q", store.writes-written,
+			len(e.done)-done, s.noted)
+	}
+}
+
+// VMs that simply run cost nobody anything: no writing, and no command.
+func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
+	store := &counting{Memory: record.NewMemory()}
+	s := newStage(t, store)
+	s.AdvanceTo(s.Now().Add(time.Hour))
+	e := &eyewitness{machine: s.Host("n1"), s: s}
+	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+	before := store.writes
+	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
+	s.ok(err)
+	if store.writes != before || len(e.done) > 0 || len(s.noted) > 0 {
+		t.Errorf("%d writings, %q, %q", store.writes-before, e.names(), s.noted)
+	}
+}
+
+// comes lets a VM arrive on n1 from n2, and nobody has told so yet.
+func (s *stage) comes(v hypervisor.VM) record.Key {
+	s.t.Helper()
+	const id = "comer#1"
+	s.ok(s.Host("n2").Boot(v, fake.Workload{}))
+	s.put(&record.VM{VM: v, Host: "n2", Claim: id})
+	address, err := s.Host("n1").Receive(ctx, hypervisor.Incoming{Job: id, VM: v})
+	s.ok(err)
+	s.ok(s.Host("n2").Migrate(ctx, hypervisor.Outgoing{Job: id, VM: v.ID, Target: "n1",
+		Address: address}))
+	m := &record.Migration{Spec: migration.Spec{ID: id, VM: v.ID},
+		State:  migration.State{Phase: migration.Running, Source: "n2", Target: "n1"},
+		Source: record.SourceReport{Began: true, Started: true},
+		Target: record.TargetReport{Ready: true, Address: address}}
+	s.put(m)
+	return m.Key()
+}
+
+// A picky hypervisor has trouble with one VM, and counts how often it was asked for it.
+type picky struct {
+	*machine
+	with  hypervisor.VMID
+	asked int
+}
+
+var errPicky = &hypervisor.Error{Op: "Domain", Kind: hypervisor.Transient,
+	Err: errors.New("not now")}
+
+// Domain implements hypervisor.Hypervisor.
+func (p *picky) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Domain, error) {
+	if id == p.with {
+		p.asked++
+		return hypervisor.Domain{}, errPicky
+	}
+	return p.machine.Domain(ctx, id)
+}
+
+// What fails is tried again ever less often, and keeps nobody else waiting. When it has
+// worked, the next failure is tried again soon.
+func TestErrorsOfOneVMDelayNobodyElse(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	other := hypervisor.VM{ID: "other", Memory: gib, CPUs: 1}
+	s.ok(s.boot(other))
+	s.put(&record.VM{VM: other, Host: "n1"})
+	p := &picky{machine: s.Host("n1"), with: vm}
+	s.cast["n1"] = agent.New("n1", agent.Config{}, p, s.store, s)
+	look := func() time.Duration {
+		t.Helper()
+		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
+		if !errors.Is(err, hypervisor.Transient) {
+			t.Fatalf("error %v", err)
+		}
+		return wake.Sub(s.Now())
+	}
+	var waits []time.Duration
+	for range 8 {
+		w := look()
+		waits = append(waits, w/time.Second)
+		s.AdvanceTo(s.Now().Add(w))
+	}
+	if got := fmt.Sprint(waits); got != "[1ns 2ns 4ns 8ns 16ns 30ns 30ns 30ns]" {
+		t.Errorf("waited %s", got)
+	}
+	asked := p.asked
+	s.ok(s.KillDomain("n1", "other"))
+	s.cast["n1"].Hint("other")
+	_, err := s.cast["n1"].Reconcile(ctx, s.Now().Add(-time.Second))
+	s.ok(err)
+	if c := s.Copies("other"); c[0].State != hypervisor.Starting || p.asked != asked {
+		t.Errorf("the other is %v; the first was asked for %d times more", c, p.asked-asked)
+	}
+
+	p.with = ""
+	s.AdvanceTo(s.Now().Add(time.Minute))
+	_, err = s.cast["n1"].Reconcile(ctx, s.Now())
+	s.ok(err)
+	p.with = vm
+	s.cast["n1"].Hint(vm)
+	if w := look(); w > time.Second {
+		t.Errorf("after a success it waits %v", w)
+	}
+}
+
+// A lost race is no failure: it is looked at again as soon as ever.
+func TestALostRaceIsNoFailure(t *testing.T) {
+	store := &racing{Memory: record.NewMemory()}
+	s := newStage(t, store)
+	s.ok(s.KillDomain("n1", vm))
+	for range 5 {
+		store.first = func() { s.changeVM(func(*record.VM) {}) }
+		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
+		s.ok(err)
+		if w := wake.Sub(s.Now()); w > time.Second {
+			t.Fatalf("it waits %v", w)
+		}
+		s.AdvanceTo(wake)
+	}
+}

@@ -1,0 +1,415 @@
+package agent_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// host changes the record of n1, which is made when there is none.
+func (s *stage) host(how func(*record.Host)) {
+	s.t.Helper()
+	r, err := s.store.Get(ctx, record.Key{Kind: record.HostKind, Name: "n1"})
+	s.ok(err)
+	h, _ := r.(*record.Host)
+	if h == nil {
+		h = &record.Host{Host: hypervisor.Host{Name: "n1"}}
+	}
+	next := *h
+	how(&next)
+	s.put(&next)
+}
+
+// cuts are the ways in which a host is cut off.
+var cuts = map[string]func(*record.Host){
+	"fencing": func(h *record.Host) { h.Fencing = &record.Fencing{Boot: "b"} },
+	"fenced":  func(h *record.Host) { h.Fenced = true },
+}
+
+func back(h *record.Host) { h.Fencing, h.Fenced = nil, false }
+
+// A host that is being fenced starts nothing anew: its VMs may be started elsewhere. When
+// it is no longer cut off, what had to wait happens.
+func TestAHostThatIsCutOffStartsNothing(t *testing.T) {
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			s, e := witnessed(t)
+			s.host(cut)
+			s.ok(s.KillDomain("n1", vm))
+			s.pass(10 * time.Second)
+			e.wants()
+			if s.vm().Boots != 0 {
+				t.Errorf("a start was announced")
+			}
+			s.host(back)
+			_, err := s.cast["n1"].Reconcile(ctx, s.Now()) // nobody gives a hint
+			s.ok(err)
+			e.wants("start")
+		})
+	}
+}
+
+// What runs is left alone, whatever is asked.
+func TestAHostThatIsCutOffLeavesAloneWhatRuns(t *testing.T) {
+	s, e := witnessed(t)
+	s.host(cuts["fenced"])
+	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.pass(10 * time.Second)
+	e.wants()
+	s.wantState("n1", hypervisor.Running)
+}
+
+// The host is cut off between the agent's look and its start: the announcement fails.
+func TestAStartLosesARaceAgainstFencing(t *testing.T) {
+	for name, cut := range cuts {
+		for _, known := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				store := &racing{Memory: record.NewMemory()}
+				s := newStage(t, store)
+				if known {
+					s.host(func(*record.Host) {})
+				}
+				s.acts("n1")
+				s.ok(s.KillDomain("n1", vm))
+				store.first = func() { s.host(cut) }
+				s.pass(10 * time.Second)
+				s.wantState("n1", hypervisor.Crashed)
+				if s.vm().Boots != 0 {
+					t.Errorf("the start was announced: %q", s.noted)
+				}
+				s.host(back)
+				s.pass(time.Second)
+				s.wantState("n1", hypervisor.Starting)
+			})
+		}
+	}
+}
+
+// A host that is cut off announces no transfer, and begins none that it had announced: the
+// VM would run on the target, and perhaps on a third host.
+func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
+	for name, cut := range cuts {
+		for _, began := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				s := newStage(t, record.NewMemory())
+				s.begin(migration.PreparingTarget)
+				s.changeVM(func(v *record.VM) { v.Claim = job })
+				s.acts("n2")
+				s.change(func(m *record.Migration) {
+					m.State.Phase, m.Source.Began = migration.TargetReady, began
+				})
+				s.host(cut)
+				s.pass(5 * time.Second)
+				if p, err := s.Host("n1").Progress(ctx, job); err != nil ||
+					p.Status != hypervisor.JobNone || s.move().Source.Began != began {
+					t.Fatalf("job %v, source %+v, %v", p.Status, s.move().Source, err)
+				}
+				s.host(back)
+				s.pass(20 * time.Second)
+				s.wantState("n2", hypervisor.Running)
+			})
+		}
+	}
+}
+
+// The announcement that a transfer begins loses the race against fencing.
+func TestATransferLosesARaceAgainstFencing(t *testing.T) {
+	store := &racing{Memory: record.NewMemory()}
+	s := newStage(t, store)
+	s.begin(migration.PreparingTarget)
+	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.acts("n2")
+	s.phase(migration.TargetReady)
+	store.first = func() { s.host(cuts["fencing"]) }
+	s.pass(5 * time.Second)
+	if s.move().Source.Began {
+		t.Errorf("it was announced: %q", s.noted)
+	}
+}
+
+// The source stopped for the switch-over, its target is known never to have run, and the
+// source's own host is cut off: it does not go on by itself. An operator's wrong word is
+// enough for that.
+func TestAHostThatIsCutOffResumesNothing(t *testing.T) {
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, record.NewMemory())
+			s.sending()
+			s.until("n1", hypervisor.HandingOver)
+			s.ok(s.CrashHost("n2"))
+			s.change(func(m *record.Migration) {
+				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.OperatorWord, VM: vm,
+					Host: "n2", Job: job, By: "alice"}}
+			})
+			s.host(cut)
+			s.pass(5 * time.Second)
+			s.wantState("n1", hypervisor.HandingOver)
+			s.host(back)
+			s.pass(5 * time.Second)
+			s.wantState("n1", hypervisor.Running)
+		})
+	}
+}
+
+// held brings a migration to where the target has received everything and is held.
+func held(t *testing.T, take bool) *stage {
+	s := newStage(t, record.NewMemory())
+	if !take {
+		s, _, _ = newForgetful(t)
+	}
+	_, err := s.Host("n2").Receive(ctx, hypervisor.Incoming{Job: job, VM: aVM, Hold: true})
+	s.ok(err)
+	address, err := s.Host("n2").Receive(ctx, hypervisor.Incoming{Job: job, VM: aVM, Hold: true})
+	s.ok(err)
+	s.begin(migration.TargetReady)
+	s.change(func(m *record.Migration) { m.Target.Address, m.Target.Ready = address, true })
+	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.acts("n1")
+	s.phase(migration.Running)
+	s.until("n2", hypervisor.Received)
+	return s
+}
+
+func TestAHostThatIsCutOffActivatesNothing(t *testing.T) {
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			s := held(t, true)
+			n2 := &record.Host{Host: hypervisor.Host{Name: "n2"}}
+			cut(n2)
+			s.put(n2)
+			s.pass(5 * time.Second)
+			s.wantState("n2", hypervisor.Received)
+			r, err := s.store.Get(ctx, n2.Key())
+			s.ok(err)
+			next := *r.(*record.Host)
+			back(&next)
+			s.put(&next)
+			s.pass(5 * time.Second)
+			s.wantState("n2", hypervisor.Running)
+		})
+	}
+}
+
+// A host that keeps what it has handed over has received everything only when the source
+// has stopped for good. One without take-back waits until the source is handed over: until
+// then its hypervisor may let it run again.
+func TestAHeldVMIsActivatedWhenItsSourceCannotGoOn(t *testing.T) {
+	for _, r := range []struct {
+		name       string
+		take       bool
+		handedOver bool
+		want       hypervisor.DomainState
+	}{
+		{"with take-back at once", true, false, hypervisor.Running},
+		{"without take-back not before the source is handed over", false, false,
+			hypervisor.Received},
+		{"without take-back when the source is handed over", false, true, hypervisor.Running},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := held(t, r.take)
+			s.change(func(m *record.Migration) { m.Source.HandedOver = r.handedOver })
+			for range 5 {
+				s.acts("n2") // the source's agent says nothing more
+				s.AdvanceTo(s.Now().Add(time.Second))
+			}
+			s.wantState("n2", r.want)
+			if r.want == hypervisor.Received {
+				s.change(func(m *record.Migration) { m.Source.HandedOver = true })
+				s.acts("n2")
+				s.wantState("n2", hypervisor.Running)
+			}
+		})
+	}
+}
+
+// rebuilt says that the VM was rebuilt on n2 after n1 was fenced, and brings the copy on n1
+// into a state.
+func rebuilt(t *testing.T, set func(*stage)) (*stage, *eyewitness) {
+	s, e := witnessed(t)
+	if set != nil {
+		set(s)
+	}
+	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2",
+		Evidence: hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fence_x"}})
+	s.changeVM(func(v *record.VM) { v.Host, v.Boots = "n2", 1 })
+	return s, e
+}
+
+func (s *stage) rebuild() *record.Rebuild {
+	r, err := s.store.Get(ctx, (&record.Rebuild{VM: vm, Source: "n1"}).Key())
+	s.ok(err)
+	return r.(*record.Rebuild)
+}
+
+func powerCut(s *stage) {
+	s.ok(s.CrashHost("n1"))
+	s.ok(s.RestartHost("n1"))
+}
+
+// What is left on a host that returns, by the state of its copy.
+func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
+	for _, r := range []struct {
+		name    string
+		set     func(*stage)
+		after   func(*stage)
+		want    hypervisor.DomainState
+		cleaned bool
+		says    string
+	}{
+		{"shut off: it is removed", powerCut, nil, hypervisor.Absent, true, "removed"},
+		{"crashed: it is removed", func(s *stage) { s.ok(s.KillDomain("n1", vm)) }, nil,
+			hypervisor.Absent, true, "removed"},
+		{"nothing is there: that is what is said", func(s *stage) {
+			s.ok(s.KillDomain("n1", vm))
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Forget{}))
+		}, nil, hypervisor.Absent, true, ""},
+		{"it is not yet started elsewhere: it is kept", powerCut, func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Boots = 0 })
+		}, hypervisor.Shutoff, false, ""},
+		{"it is about to start elsewhere: it is kept", powerCut, func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Doing = record.Starting })
+		}, hypervisor.Shutoff, false, ""},
+		{"it executes: left alone", nil, nil, hypervisor.Running, false, "left alone"},
+		{"it is paused: left alone", func(s *stage) {
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
+		}, nil, hypervisor.Paused, false, "left alone"},
+		{"it had stopped for a switch-over: left alone", func(s *stage) {
+			s.sending()
+			s.until("n1", hypervisor.HandingOver)
+			s.phase(migration.Failed)
+			s.changeVM(func(v *record.VM) { v.Claim = "" })
+		}, nil, hypervisor.HandedOver, false, "left alone"},
+		{"it is at home here again: it is left alone", powerCut, func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Host, v.Stopped = "n1", true })
+		}, hypervisor.Shutoff, false, ""},
+		{"it is on the move again: nothing yet", powerCut, func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Claim = "a#9" })
+		}, hypervisor.Shutoff, false, ""},
+		{"its record is gone: nobody says where it is", powerCut, func(s *stage) {
+			s.ok(s.store.Delete(ctx, s.vm()))
+		}, hypervisor.Shutoff, false, ""},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s, e := rebuilt(t, r.set)
+			if r.after != nil {
+				r.after(s)
+			}
+			for range 3 {
+				s.acts("n1")
+				s.AdvanceTo(s.Now().Add(10 * time.Minute))
+			}
+			s.wantState("n1", r.want)
+			if got := s.rebuild().Cleaned; got != r.cleaned {
+				t.Errorf("cleaned is %v; %q", got, s.noted)
+			}
+			said := slices.DeleteFunc(slices.Clone(s.noted), func(n string) bool {
+				return r.says == "" || !strings.Contains(n, r.says)
+			})
+			if want := min(1, len(r.says)); len(said) != want {
+				t.Errorf("it said %q, want %q once", s.noted, r.says)
+			}
+			for _, c := range e.done {
+				if _, forget := c.(hypervisor.Forget); !forget {
+					t.Errorf("it did %T", c)
+				}
+			}
+		})
+	}
+}
+
+// The rebuild is stored before the VM's record changes: until it has, it says nothing.
+func TestARebuildSaysNothingBeforeTheVMHasMoved(t *testing.T) {
+	s, e := witnessed(t)
+	powerCut(s)
+	s.host(cuts["fenced"])
+	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2"})
+	s.pass(5 * time.Second)
+	e.wants()
+	s.changeVM(func(v *record.VM) { v.Host, v.Boots = "n2", 1 })
+	s.put(s.rebuild()) // the rebuilder writes it again, or the agent looks later
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Absent)
+}
+
+// The VM comes back between the look at its record and the word that nothing is left.
+func TestThatNothingIsLeftIsSaidOnlyWhileTheVMIsElsewhere(t *testing.T) {
+	store := &racing{Memory: record.NewMemory()}
+	s := newStage(t, store)
+	powerCut(s)
+	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2"})
+	s.changeVM(func(v *record.VM) { v.Host = "n2" })
+	store.first = func() { s.changeVM(func(v *record.VM) { v.Host = "n1" }) }
+	s.acts("n1")
+	if s.rebuild().Cleaned {
+		t.Errorf("it says that it has cleaned up; %q", s.noted)
+	}
+	s.pass(2 * time.Second)
+	s.wantState("n1", hypervisor.Starting)
+}
+
+// Domains that nobody has told this host to have are listed and never touched. One that
+// executes although its record says another host is said aloud, once.
+func TestStrangersAreListedAndLeftAlone(t *testing.T) {
+	s, e := witnessed(t)
+	at := func(id hypervisor.VMID) hypervisor.VM {
+		return hypervisor.VM{ID: id, Memory: gib, CPUs: 1}
+	}
+	for _, id := range []hypervisor.VMID{"nobodys", "others", "resting", "moving"} {
+		s.ok(s.boot(at(id)))
+	}
+	s.ok(s.KillDomain("n1", "resting"))
+	for _, id := range []hypervisor.VMID{"others", "resting", "moving"} {
+		s.put(&record.VM{VM: at(id), Host: "n2"})
+	}
+	s.put(&record.Migration{Spec: migration.Spec{ID: "moving#1", VM: "moving"},
+		State: migration.State{Phase: migration.Running, Source: "n2", Target: "n1"}})
+	for range 4 {
+		s.acts("n1")
+		s.AdvanceTo(s.Now().Add(time.Hour))
+	}
+	want := []agent.Stranger{
+		{VM: "nobodys", State: hypervisor.Running, Why: "nobody has a record of it"},
+		{VM: "others", State: hypervisor.Running, Why: "its record says that it is on n2"},
+		{VM: "resting", State: hypervisor.Crashed, Why: "its record says that it is on n2"}}
+	if got := s.cast["n1"].Strangers(); !slices.Equal(got, want) {
+		t.Errorf("strangers: %+v", got)
+	}
+	aloud := slices.DeleteFunc(slices.Clone(s.noted), func(n string) bool {
+		return !strings.Contains(n, "runs here, and")
+	})
+	if len(aloud) != 1 {
+		t.Errorf("it said %q", s.noted)
+	}
+	e.wants()
+}
+
+// A stranger whose record cannot be read keeps nobody waiting.
+func TestAStrangerWithoutAReadableRecordIsListed(t *testing.T) {
+	s, _ := witnessed(t)
+	s.ok(s.boot(hypervisor.VM{ID: "damaged", Memory: gib, CPUs: 1}))
+	s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), unreadable{s.store}, s)
+	s.ok(s.KillDomain("n1", vm))
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Starting)
+	if got := s.cast["n1"].Strangers(); len(got) != 1 || !strings.Contains(got[0].Why, "damaged") {
+		t.Errorf("strangers: %+v", got)
+	}
+}
+
+// unreadable is a store in which the record of one VM is damaged.
+type unreadable struct{ record.Store }
+
+// Get implements record.Store.
+func (u unreadable) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	if key.Name == "damaged" {
+		return nil, &record.StoreError{Op: "Get", Key: key, Kind: record.Unreadable}
+	}
+	return u.Store.Get(ctx, key)
+}

@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// learnOwn takes in what is stored about this host. When it is no longer cut off, all that
+// had to wait for that is looked at.
+func (a *Agent) learnOwn(h *record.Host) {
+	before := a.cutOff()
+	if a.own != nil && a.own.Version >= h.Version {
+		return
+	}
+	a.own = h
+	if !before || a.cutOff() {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
+		a.dirty.Add(a.vms[id].Key())
+	}
+	for _, m := range a.sortedMoves() {
+		a.dirty.Add(m.Key())
+	}
+}
+
+// ownRecord returns what is stored about this host, to be named as a condition of a write:
+// when nobody has stored anything, that nobody has.
+func (a *Agent) ownRecord() *record.Host {
+	if a.own == nil {
+		return &record.Host{Host: hypervisor.Host{Name: a.host}}
+	}
+	return a.own
+}
+
+// cutOff reports whether this host is being fenced, or was, as far as this agent knows. Its
+// VMs may then be started elsewhere: it starts none, lets none go on, and sends none. What
+// runs is left alone.
+// Source: Proxmox VE HA, pve-ha-lrm (an LRM without its lock starts no service).
+func (a *Agent) cutOff() bool {
+	return a.own != nil && (a.own.Fenced || a.own.Fencing != nil)
+}
+
+// mayRun reads once more whether this host is cut off, before a VM goes on here that no
+// write announces.
+func (a *Agent) mayRun(ctx context.Context) (bool, error) {
+	h, err := a.hostRecord(ctx, a.host)
+	if err != nil {
+		return false, err
+	}
+	return !h.Fenced && h.Fencing == nil, nil
+}

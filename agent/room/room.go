@@ -1,0 +1,92 @@
+// Package room says whether one host has room for a VM: for one that is to come, whatever
+// the books of the controller say, and for one that is at home and is to start or to grow.
+// It looks at what the host's own hypervisor answers, and touches nothing.
+package room
+
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Present is a host as it is now.
+type Present struct {
+	Size    hypervisor.Host
+	Domains []hypervisor.Domain
+	Facts   *placement.Facts // nil: no more than its size is known
+	// VMs are the records of those that are at home there.
+	VMs map[hypervisor.VMID]*record.VM
+}
+
+// less returns the host less what is on it besides one VM.
+func (p *Present) less(besides hypervisor.VMID) *placement.Host {
+	name := p.Size.Name
+	books := placement.NewIndex(0, placement.Host{Name: name, Memory: p.Size.Memory,
+		CPUs: p.Size.CPUs, Facts: p.Facts, Load: &placement.Load{}})
+	for i := range p.Domains {
+		d := &p.Domains[i]
+		if rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed; rests ||
+			d.VM.ID == besides {
+			continue
+		}
+		vm := &placement.VM{ID: d.VM.ID, Memory: d.VM.Memory, CPUs: d.VM.CPUs}
+		if v := p.VMs[d.VM.ID]; v != nil {
+			vm = v.Place()
+			vm.Memory, vm.CPUs = d.VM.Memory, d.VM.CPUs
+		}
+		if books.Reserve(vm, name) {
+			books.Arrive(name)
+		}
+	}
+	host, _ := books.Get(name)
+	return &host
+}
+
+// Lacks returns every reason why the host has no room for a VM that m brings from another:
+// memory, and where more is known about the host than its size, all that runs out or that
+// no VM runs without. Wishes are not asked about here: the controller confirms them.
+// Source: Nova compute/manager.py (check_can_live_migrate_destination, under the claim).
+func (p *Present) Lacks(m *record.Migration, vm *record.VM, source *record.Host,
+) []placement.Reason {
+	place, from := vm.Place(), source.Host.Name
+	o := placement.Options{Source: from, Move: placement.Survey(place, from,
+		[]placement.Host{{Name: from, Facts: source.Facts}})}
+	return placement.CheckAll(conditions(p.Facts != nil, forced(m)), place, p.less(""), o)
+}
+
+// forced reports whether policy and capacity were overruled.
+func forced(m *record.Migration) bool {
+	return m.Decision != nil && m.Decision.Outcome == choose.Accepted && m.Decision.Action != ""
+}
+
+// conditions are what a host holds a VM against that comes.
+func conditions(known, forced bool) []placement.Filter {
+	switch {
+	case forced && known:
+		return append(filter.Physical(), filter.ForcedMemory())
+	case forced:
+		return []placement.Filter{filter.ForcedMemory()}
+	case known:
+		return slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
+			return f.Class == placement.Policy
+		})
+	}
+	return slices.DeleteFunc(placement.Basic(), func(f placement.Filter) bool {
+		return f.Name != "memory"
+	})
+}
+
+// CannotHold returns every reason why the host cannot hold a VM that is at home there in a
+// size: all that runs out. What the VM has now is not in the way.
+func (p *Present) CannotHold(vm *record.VM, size *record.Size) []placement.Reason {
+	wanted := *vm
+	wanted.Size = size
+	runsOut := slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
+		return f.Class != placement.Capacity
+	})
+	return placement.CheckAll(runsOut, wanted.Place(), p.less(vm.VM.ID), placement.Options{})
+}

@@ -1,0 +1,47 @@
+// Package terms puts the options of a migration into the terms of those who carry it out. It
+// decides nothing.
+package terms
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/policy"
+)
+
+// Transfer puts the resolved options of a migration into the hypervisor's terms.
+// Source: KubeVirt v1.9.0 migration-source.go:724 (eight channels).
+func Transfer(o *policy.Options) hypervisor.TransferOptions {
+	if o == nil {
+		return hypervisor.TransferOptions{}
+	}
+	return hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
+		PostCopy: o.AllowPostCopy, Channels: 8, Compression: o.Compression.On()}
+}
+
+// Monitor puts the resolved options of a migration into convergence's terms, for a transfer
+// that has come as far as p.
+func Monitor(o *policy.Options, p hypervisor.Progress) convergence.Config {
+	c := convergence.Config{Memory: p.Total}
+	if o == nil {
+		return c
+	}
+	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
+	c.MaxDowntime = o.MaxDowntime
+	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
+	if t := o.DowntimeTuning; t != nil {
+		tuning := convergence.DowntimeTuning(*t)
+		c.DowntimeTuning = &tuning
+	}
+	if s := o.StallDetector; s != nil {
+		c.Method = convergence.Stall
+		c.StallDetector = &convergence.StallDetector{
+			Margin: s.StallMargin, Alpha: s.EWMAAlpha,
+			ProgressTimeout: s.StallProgressTimeout, SwitchoverTimeout: s.SwitchoverTimeout,
+			PrecopyPossibleFactor:     s.PrecopyPossibleFactor,
+			PatienceWindowDecayFactor: s.PatienceWindowDecayFactor,
+			SwitchAnywhere:            !s.SearchLocalMinima,
+			CompletionTimeoutFactor:   s.CompletionTimeoutFactor,
+		}
+	}
+	return c
+}

@@ -1,0 +1,23 @@
+package terms
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// Words returns a backend's own words of an error, for people.
+func Words(err error) string {
+	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e.Err != nil {
+		return e.Kind.Error() + ": " + e.Err.Error()
+	}
+	return err.Error()
+}
+
+// Refusal lists every reason, for people.
+func Refusal(why []placement.Reason) string { return (&hypervisor.Refusal{Reasons: why}).Error() }
+
+// Size says how large a VM is, for people.
+func Size(vm hypervisor.VM) string { return fmt.Sprintf("%v and %d CPUs", vm.Memory, vm.CPUs) }
