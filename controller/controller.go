@@ -211,12 +211,12 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 		return nil
 	}
 	for _, host := range f.rec.Concerns() {
-		if !c.view.site(host).rec.Fenced || f.rec.Dead(host) {
+		proof := c.view.site(host).rec.Proof()
+		if proof.Proof == hypervisor.NoProof || f.rec.Dead(host) {
 			continue
 		}
 		next := *f.rec
-		next.Evidence = append(slices.Clip(next.Evidence), hypervisor.Evidence{
-			Proof: hypervisor.HostFenced, Host: host, By: "fencing"})
+		next.Evidence = append(slices.Clip(next.Evidence), proof)
 		if _, err := c.put(ctx, &next, now); err != nil {
 			return err
 		}

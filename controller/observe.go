@@ -150,6 +150,6 @@ func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy
 	labels["kubevirt.io/migrationTargetNodeName"] = string(target)
 	options, name := c.policies.Resolve(*c.config.Cluster, labels,
 		c.config.Namespaces[vm.Namespace])
-	budget := convergence.Budget(vm.VM.Memory, 0, options.CompletionTimeoutPerGiB)
+	budget := convergence.Budget(vm.Now().Memory, 0, options.CompletionTimeoutPerGiB)
 	return &options, name, 2 * budget
 }

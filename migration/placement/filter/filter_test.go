@@ -214,8 +214,9 @@ func TestSoftwareAndDevices(t *testing.T) {
 			s.from.Hypervisor = placement.Hypervisor{Kind: "QEMU", Version: 8_000_000}
 			s.facts.Hypervisor = placement.Hypervisor{Kind: "QEMU", Version: 7_002_000}
 		}, "hypervisor-version needs version 8.0.0 or newer has 7.2.0"},
-		{"a version that the VM asks for", func(s *scene) { s.c.Platform = p{MinVersion: 7_002_001} },
-			"hypervisor-version needs version 7.2.1 or newer has unknown"},
+		{"a version that the VM asks for", func(s *scene) {
+			s.c.Platform = p{MinVersion: 7_002_001}
+		}, "hypervisor-version needs version 7.2.1 or newer has unknown"},
 		{"networks out of reach", func(s *scene) {
 			s.c.Networks, s.facts.Networks = []string{"front", "back"}, []string{"front"}
 		}, "networks needs back has front"},

@@ -1,0 +1,178 @@
+package failover_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/flaky"
+)
+
+func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
+	// What happens between the proof's writing and the VM's.
+	between := map[string]func(*stage){
+		"the host returns": func(s *stage) {
+			s.changeHost("n1", func(h *record.Host) { h.Fenced, h.Fencing = false, nil })
+			s.fencer.answers["n1"] = answer{} // nothing is proved again
+		},
+		"the host gives a sign": func(s *stage) { s.beats["n1"] = "boot1"; s.beat() },
+		"somebody claims it": func(s *stage) {
+			s.changeVM("a", func(v *record.VM) { v.Claim = "x" })
+		},
+		"the target falls": func(s *stage) {
+			for _, h := range []hostName{"n2", "n3"} {
+				s.changeHost(h, func(h *record.Host) { h.Closed = true })
+			}
+		},
+	}
+	for name, happens := range between {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+			line := &flaky.Store{Real: s.store}
+			line.Wrote = func(r record.Record) {
+				if r.Key().Kind == record.RebuildKind && line.Wrote != nil {
+					line.Wrote = nil
+					happens(s)
+				}
+			}
+			s.line = line
+			s.restart()
+			s.addVM("a", "n1", gib)
+			s.fencer.works("n1")
+			s.run(time.Minute)
+			s.silence("n1")
+			s.run(2 * time.Minute)
+			if line.Wrote != nil {
+				t.Fatal("no proof was written")
+			}
+			s.wantOn("a", "n1")
+		})
+	}
+}
+
+// deaf is a store that tells nobody of what an owner's lease has become.
+type deaf struct {
+	record.Store
+	to string
+}
+
+func (d *deaf) Changes(ctx context.Context, f record.Feed, since record.Revision) (
+	record.Changes, error) {
+	c, err := d.Store.Changes(ctx, f, since)
+	c.Records = slices.DeleteFunc(c.Records, func(r record.Record) bool {
+		return r.Key().Name == d.to
+	})
+	return c, err
+}
+
+func TestAStaleViewOfAHostThatBeatsFencesNobody(t *testing.T) {
+	s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+	line := &deaf{Store: s.store}
+	s.line = line
+	s.restart()
+	s.addVM("a", "n1", gib)
+	s.fencer.works("n1")
+	s.run(time.Minute)
+	line.to = record.HostLease("n1")
+	s.run(5 * time.Minute)
+	if s.host("n1").Lost {
+		t.Error("n1 beats and is called lost")
+	}
+	s.changeHost("n1", func(h *record.Host) { h.Lost = true }) // by whoever was wrong
+	s.run(5 * time.Minute)
+	if s.host("n1").Fencing != nil || len(s.fencer.asked) > 0 {
+		t.Errorf("n1 beats and is cut: %q", s.fencer.asked)
+	}
+}
+
+func TestASignDuringTheCutIsNoProofOfDeath(t *testing.T) {
+	s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+	s.addVM("a", "n1", gib)
+	s.fencer.works("n1")
+	s.fencer.during = func() { s.beats["n1"] = "boot1"; s.beat() }
+	s.run(time.Minute)
+	s.silence("n1")
+	s.run(2 * time.Minute)
+	s.wantSaid("n1  is to be fenced", 1)
+	s.wantSaid("is fenced", 0)
+	s.wantSaid("n1  is heard again", 1)
+	s.wantOn("a", "n1")
+}
+
+func TestASignFromBeforeTheFencingSpeaksNotAgainstIt(t *testing.T) {
+	s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+	s.addVM("a", "n1", gib)
+	s.run(time.Minute)
+	s.beat()
+	s.silence("n1")
+	s.changeHost("n1", func(h *record.Host) { // by another warden, which has seen that sign
+		h.Lost, h.Fenced = true, true
+		h.Fencing = &record.Fencing{Boot: "boot1", By: "fence_other"}
+	})
+	s.run(time.Minute)
+	s.wantSaid("LIVES", 0)
+	s.wantSaid("a is rebuilt", 1)
+}
+
+func TestAClockThatIsSetBackHidesNoSilence(t *testing.T) {
+	s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+	s.run(time.Minute)
+	s.silence("n1")
+	s.now = s.now.Add(-time.Hour)
+	s.run(40 * time.Second)
+	s.wantSaid("n1  is lost", 1)
+}
+
+func TestACrashAfterAnyWriteLosesNothing(t *testing.T) {
+	for writes := range 12 {
+		s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+		line := &flaky.Store{Real: s.store}
+		s.line = line
+		s.restart()
+		s.addVM("a", "n1", gib)
+		s.addVM("b", "n1", gib)
+		s.fencer.works("n1")
+		s.run(time.Minute)
+		s.silence("n1")
+		line.Dies, line.After = true, writes
+		for range 40 {
+			s.beat()
+			_, err := s.warden.Reconcile(ctx, s.now)
+			if s.now = s.now.Add(5 * time.Second); err != nil {
+				break
+			}
+		}
+		s.line = s.store
+		s.restart()
+		s.run(3 * time.Minute)
+		for _, vm := range []string{"a", "b"} {
+			if r := s.rebuild(vm, "n1"); s.vm(vm).Host == "n1" || r == nil ||
+				r.Target != s.vm(vm).Host {
+				t.Errorf("crash after %d writes: %s is on %s, rebuilt as %+v", writes, vm,
+					s.vm(vm).Host, r)
+			}
+		}
+	}
+}
+
+func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
+	s := newStage(t, failover.Config{}, "n1", "n2", "n3")
+	s.addVM("a", "n1", gib)
+	s.addVM("moved", "n2", gib)
+	for _, r := range []record.Rebuild{{VM: "a", Source: "n1"}, {VM: "gone", Source: "n1"},
+		{VM: "moved", Source: "n1"}, {VM: "moved", Source: "n3", Cleaned: true}} {
+		s.put(&r)
+	}
+	s.run(10 * time.Second)
+	for name, want := range map[string]bool{"a": false, "gone": false, "moved": true} {
+		if got := s.rebuild(name, "n1") != nil; got != want {
+			t.Errorf("the rebuild of %s is there: %v, want %v", name, got, want)
+		}
+	}
+	if s.rebuild("moved", "n3") != nil {
+		t.Error("n3 has cleaned up, and the record is there")
+	}
+}

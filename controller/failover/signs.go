@@ -1,0 +1,121 @@
+package failover
+
+import (
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// signs knows the signs of life of hosts, and since when there has been none. It
+// believes in a silence only while somebody listened.
+type signs struct {
+	watch  lease.Watch
+	leases map[hypervisor.HostName]*record.Lease
+	met    map[hypervisor.HostName]time.Time // since when a host is known
+	beats  map[hypervisor.HostName]bool      // signs that nobody has judged yet
+	seen   record.Revision
+	looked time.Time
+}
+
+func newSigns() signs {
+	return signs{leases: map[hypervisor.HostName]*record.Lease{},
+		met: map[hypervisor.HostName]time.Time{}, beats: map[hypervisor.HostName]bool{}}
+}
+
+// take takes in what has changed. Nobody is silent who could not be heard: after a gap
+// of more than patience, or when the clock was set back, all silences begin anew.
+func (s *signs) take(c *record.Changes, now time.Time, patience time.Duration) {
+	deaf := now.Before(s.looked) || now.Sub(s.looked) > patience
+	if s.looked, s.seen = now, c.Next; deaf {
+		s.watch, s.met = lease.Watch{}, map[hypervisor.HostName]time.Time{}
+	}
+	if c.Reset {
+		s.reset(c.Records)
+	}
+	for _, r := range c.Records {
+		if l, ok := r.(*record.Lease); ok {
+			s.see(l, now)
+		}
+	}
+	for _, key := range c.Gone {
+		if host, ok := hostOf(key); ok {
+			s.forget(host)
+		}
+	}
+	if deaf {
+		for _, l := range s.leases {
+			s.watch.See(l, now)
+		}
+	}
+}
+
+// reset forgets the leases that are no longer there.
+func (s *signs) reset(all []record.Record) {
+	there := map[record.Key]bool{}
+	for _, r := range all {
+		there[r.Key()] = true
+	}
+	for host, l := range s.leases {
+		if !there[l.Key()] {
+			s.forget(host)
+		}
+	}
+}
+
+// see takes in a lease. A sign of life is a change of one that was known: the first
+// sight of it may be the last writing of a host that has long been dead.
+func (s *signs) see(l *record.Lease, now time.Time) {
+	host, ok := hostOf(l.Key())
+	old := s.leases[host]
+	if !ok || old != nil && old.Version >= l.Version {
+		return
+	}
+	s.leases[host] = l
+	if s.watch.See(l, now) && old != nil && *l.With(old.Version).(*record.Lease) != *old {
+		s.beats[host] = true
+	}
+}
+
+func (s *signs) forget(host hypervisor.HostName) {
+	delete(s.leases, host)
+	delete(s.beats, host)
+	delete(s.met, host)
+	s.watch.Forget(record.HostLease(host))
+}
+
+// hostOf returns the host whose agent a lease belongs to.
+func hostOf(key record.Key) (hypervisor.HostName, bool) {
+	host, ok := strings.CutPrefix(key.Name, record.HostLease(""))
+	return hypervisor.HostName(host), ok && key.Kind == record.LeaseKind
+}
+
+// silence returns for how long a host has given no sign while somebody listened.
+func (s *signs) silence(host hypervisor.HostName, now time.Time) time.Duration {
+	if silent, known := s.watch.Silent(record.HostLease(host), now); known {
+		return silent
+	}
+	if _, known := s.met[host]; !known {
+		s.met[host] = now
+	}
+	return max(0, now.Sub(s.met[host]))
+}
+
+// boot returns the start of the machine that an agent gave last.
+func (s *signs) boot(host hypervisor.HostName) string {
+	if l := s.leases[host]; l != nil {
+		return l.Boot
+	}
+	return ""
+}
+
+// lease returns what is to be stored still for a silence to be one: the lease as it was
+// read, or that there is none.
+func (s *signs) lease(host hypervisor.HostName) record.Record {
+	if l := s.leases[host]; l != nil {
+		return l
+	}
+	return &record.Lease{Owner: record.HostLease(host)}
+}
