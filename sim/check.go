@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
@@ -93,8 +92,4 @@ func (w *World) Unexplained() []string {
 		}
 	}
 	return list
-}
-
-func asHost(h *record.Host) evacuation.Host {
-	return evacuation.Host{Name: h.Host.Name, Taints: h.Taints}
 }

@@ -95,12 +95,24 @@ var orders = []saying{
 	func(m maker, s *story) string { return "cancel " + m.vm(s) },
 	func(m maker, s *story) string { return "delete " + m.vm(s) },
 	func(m maker, s *story) string { return "stop " + m.vm(s) },
+	func(m maker, s *story) string { return "start " + m.vm(s) },
+	func(m maker, s *story) string { return "reboot " + m.vm(s) },
+	resize,
 	func(m maker, s *story) string { return "hold " + m.vm(s) + " " + m.hold() },
 	func(m maker, s *story) string { return "unhold " + m.vm(s) + " " + m.hold() },
 	func(m maker, s *story) string {
 		return "load " + m.vm(s) + m.oneOf("load", " rate=1MiB/s hot=64MiB",
 			" rate=4GiB/s hot=1GiB")
 	},
+}
+
+// lives are what owners ask of their VMs.
+var lives = orders[10:14]
+
+// resize asks for a size that fits, that may fit, or that fits nowhere.
+func resize(m maker, s *story) string {
+	return "resize " + m.vm(s) + m.oneOf("size", " memory=1GiB", " memory=12GiB cpus=2",
+		" memory=200GiB", " cpus=1", " cpus=60", " cpus=1000")
 }
 
 func (m maker) hold() string {

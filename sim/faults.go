@@ -128,7 +128,7 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 
 // watchLease calls a host lost when its agent has been silent for too long.
 func (w *World) watchLease(p *participant) {
-	if p.host == "" {
+	if p.host == "" || w.config.Beside != nil {
 		return
 	}
 	died := w.now
@@ -142,7 +142,7 @@ func (w *World) watchLease(p *participant) {
 
 // heard renews the lease of a host whose agent runs again.
 func (w *World) heard(p *participant) {
-	if h := w.HostRecord(p.host); h != nil && h.Lost {
+	if h := w.HostRecord(p.host); h != nil && h.Lost && w.config.Beside == nil {
 		w.changeHost(p.host, func(h *record.Host) { h.Lost = false })
 	}
 }
@@ -250,13 +250,20 @@ func (e Fence) happen(w *World) {
 	if !w.Down(e.Host) {
 		w.powerOff(e.Host)
 	}
-	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = true, true })
+	w.changeHost(e.Host, func(h *record.Host) {
+		if w.config.Beside != nil {
+			h.Dead = "nobody in particular" // the word counts, and the rest follows from it
+			return
+		}
+		h.Fenced, h.Lost = true, true
+	})
 }
 
 func (w *World) powerOff(host hypervisor.HostName) {
 	w.watch.powerless[host] = true
 	w.tried(w.fabric.CrashHost(host))
 	p := w.people[host]
+	p.boots++
 	w.kill(p)
 	w.watchLease(p)
 }
@@ -268,7 +275,9 @@ func (e Return) happen(w *World) {
 	w.fault(e.Host, "host returns")
 	delete(w.watch.powerless, e.Host)
 	w.tried(w.fabric.RestartHost(e.Host))
-	w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
+	if w.config.Beside == nil {
+		w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
+	}
 	w.spawn(w.people[e.Host])
 }
 

@@ -1,20 +1,17 @@
 package sim
 
 import (
-	"context"
+	"errors"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/sim/flaky"
 )
-
-// reconciler is what the controller and the agents have in common.
-type reconciler interface {
-	Reconcile(context.Context, time.Time) (time.Time, error)
-}
 
 // participant is the process of a controller or of an agent: it runs, is dead,
 // or is about to die, and its clock may be wrong.
@@ -23,7 +20,9 @@ type participant struct {
 	line  *flaky.Store        // its connection to the store
 	phone *flaky.Hypervisor   // an agent's connection to its hypervisor
 	real  *fake.Host          // what is at its other end
-	brain reconciler          // nil while the process is dead
+	brain lease.Participant   // nil while the process is dead
+	aside lease.Participant   // what Config.Beside has made; nil is nothing
+	boots int                 // how often its host was cut from power
 	skew  time.Duration       // how far its clock is ahead
 	deaf  time.Time           // until when it misses hints and notifications
 	busy  time.Time           // until when a call keeps it waiting
@@ -39,6 +38,9 @@ func (w *World) spawn(p *participant) {
 		p.brain = w.boss
 	} else {
 		p.brain = agent.New(p.host, w.config.Agent, p.phone, p.line, w)
+	}
+	if w.config.Beside != nil {
+		p.aside = w.config.Beside(w, p.host, p.boots, p.line)
 	}
 	w.wake(p, w.now)
 }
@@ -60,6 +62,10 @@ func (w *World) run(p *participant) {
 		return
 	}
 	next, err := p.brain.Reconcile(w.ctx, w.now.Add(p.skew))
+	if p.aside != nil && !p.line.Died {
+		again, wrong := p.aside.Reconcile(w.ctx, w.now.Add(p.skew))
+		next, err = due.Earliest(next, again), errors.Join(err, wrong)
+	}
 	if p.line.Died {
 		w.say(p.host, "", "process died in the middle of its work")
 		w.kill(p)

@@ -68,6 +68,25 @@ func TestProcessesMayDieAfterAnyOfTheirWrites(t *testing.T) {
 	checkStories(t, maker.amnesia, nil)
 }
 
+// restless is about owners, who start, stop, reboot and resize few VMs all the time while
+// they are moved and processes die.
+func (m maker) restless() *story {
+	s := m.anyFleet()
+	s.vms = s.vms[:min(len(s.vms), 3)]
+	m.rules(s)
+	m.means(s)
+	s.events = append(s.events, "0s drain "+m.host(s))
+	for range m.between("orders", 2, 10) {
+		s.events = append(s.events, m.moment(s)+" "+lives[m.Choose("order", len(lives))](m, s))
+	}
+	m.swarm(s, faults, 0, 3)
+	return s
+}
+
+func TestOwnersMayChangeTheirVMsWhileTheyMove(t *testing.T) {
+	checkStories(t, maker.restless, nil)
+}
+
 // severed cuts or resets the links of a VM in the middle of a long switch-over,
 // or of a post-copy.
 func (m maker) severed() *story {

@@ -119,7 +119,7 @@ func (w *World) lowerBound() float64 {
 		if v == nil {
 			continue
 		}
-		b := v.VM.Memory - v.VM.Memory/1000*hypervisor.Bytes(w.zero[m.vm])
+		b := v.Now().Memory - v.Now().Memory/1000*hypervisor.Bytes(w.zero[m.vm])
 		out[m.source] += b
 		in[m.target] += b
 	}

@@ -168,7 +168,7 @@ var outrages = []outrage{
 	{"a VM grows and nobody books it", "books-are-true", func(w sabotaged) {
 		w.silence()
 		v := *w.VM(victim)
-		v.VM.Memory *= 2
+		v.Size = &record.Size{Memory: 2 * v.VM.Memory, CPUs: v.VM.CPUs}
 		w.put(&v)
 	}},
 	{"a host shrinks under its VMs", "not-overbooked", func(w sabotaged) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
@@ -92,7 +93,8 @@ func (x *watch) look() {
 		case *record.VM:
 			x.vm(r)
 		case *record.Host:
-			if x.w.config.Controller.Evacuation.Draining(asHost(r)) {
+			host := evacuation.Host{Name: r.Host.Name, Taints: r.Taints}
+			if x.w.config.Controller.Evacuation.Draining(host) {
 				x.drains(r.Host.Name)
 			} else if d := x.drained[r.Host.Name]; d != nil {
 				d.over = true

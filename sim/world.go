@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/agenda"
@@ -26,6 +27,10 @@ type Config struct {
 	Chooser Chooser
 	// Trace is told every entry of the trace. Default: nobody.
 	Trace func(Entry)
+	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
+	// give signs of life or to watch for them. boot says how often the host was cut from power.
+	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
+	Beside func(w *World, host hypervisor.HostName, boot int, s record.Store) lease.Participant
 	// Tick is called every few thousand events; when it answers false the world
 	// stops. Default: go on.
 	Tick func(*World) bool
@@ -147,6 +152,7 @@ func (w *World) AddVM(v record.VM, load fake.Workload) error {
 	if load.Zero > 0 {
 		w.zero[v.VM.ID] = load.Zero
 	}
+	v.Size = record.SizeOf(v.VM) // as if its agent had started it
 	_, err := w.store.Put(w.ctx, &v)
 	return err
 }
@@ -277,6 +283,9 @@ func (w *World) settle() {
 		}
 	}
 	for _, f := range w.store.Changed() {
+		if f.Signs {
+			continue // whoever watches for them looks by itself
+		}
 		w.changed = w.now
 		if p := w.people[f.Host]; p != nil && p.brain != nil && !p.deaf.After(w.now) {
 			w.wake(p, w.now.Add(w.late()))
@@ -287,6 +296,6 @@ func (w *World) settle() {
 
 // late returns how late a message is.
 func (w *World) late() time.Duration {
-	ms := int(w.config.Delay / time.Millisecond)
-	return time.Duration(1+w.config.Chooser.Choose("delay", max(1, ms))) * time.Millisecond
+	ms := max(1, int(w.config.Delay/time.Millisecond))
+	return time.Duration(1+w.config.Chooser.Choose("delay", ms)) * time.Millisecond
 }

@@ -103,8 +103,8 @@ func keepsMemory(w World, vm hypervisor.VMID) error {
 			return nil
 		}
 	}
-	if v := w.VM(vm); v == nil || v.Stopped {
-		return nil
+	if v := w.VM(vm); v == nil || v.Stopped || v.Ended || v.Doing != record.Nothing {
+		return nil // that was announced
 	}
 	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
 }
@@ -216,11 +216,13 @@ func recordsAreTrue(w World) error {
 		if v.Stopped || v.Claim != "" || w.Down(v.Host) {
 			continue
 		}
-		runs := false
+		runs, rests := false, false
 		for _, c := range w.Copies(vm) {
 			runs = runs || c.Host == v.Host && c.State.Executes()
+			rests = rests || c.Host == v.Host && (c.State == hypervisor.Shutoff ||
+				c.State == hypervisor.Crashed)
 		}
-		if !runs {
+		if explained := rests && v.Trouble != ""; !runs && !explained {
 			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.Copies(vm))
 		}
 	}

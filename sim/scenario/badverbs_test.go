@@ -11,7 +11,8 @@ import (
 type bad struct{ text, want string }
 
 const methods = "Host, Domains, Domain, Receive, Migrate, Progress, Adjust, Do, Start, Stop, " +
-	"Kill, Reboot, Pause, Unpause, Activate, Discard, Resume, Abandon, Release, Cancel, " +
+	"Kill, Reboot, Pause, Unpause, Activate, Discard, Resume, Abandon, Release, Resize, " +
+	"Forget, Cancel, " +
 	"StartPostCopy, PauseGuest, SetDowntime, SetBandwidth"
 
 // badVerbs has a mistake for every verb.
@@ -34,6 +35,15 @@ var badVerbs = []bad{
 	{"cancel n1", `there is no VM "default/n1"`},
 	{"delete web-1 db", `"db" does not belong here; write: delete VM`},
 	{"stop /", `there is no VM "/"`},
+	{"start web-9", `there is no VM "default/web-9"`},
+	{"reboot", `a VM is missing`},
+	{"reboot web-1 web-1", `"web-1" does not belong here; write: reboot VM`},
+	{"resize web-1", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
+	{"resize web-1 cpus=0", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
+	{"resize web-1 cpus=-1", `cpus=: "-1" is no count`},
+	{"resize web-1 memory=8", `memory: "8" has no unit of memory; write 64GiB, 512MiB or 4KiB`},
+	{"resize web-1 cpus=2 disk=8GiB",
+		`"disk=8GiB" does not belong here; write: resize VM [memory=SIZE] [cpus=N]`},
 	{"hold web-1", `what holds the VM is missing`},
 	{"hold web-1 disk", `"disk" holds no VM: use backup, utility, hotplug, cpu or memory`},
 	{"unhold web-1 backups",

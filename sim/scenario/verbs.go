@@ -41,6 +41,13 @@ var verbs = []verb{
 	{"cancel VM", func(w *words) sim.Event { return sim.Cancel{VM: w.vm()} }},
 	{"delete VM", func(w *words) sim.Event { return sim.Delete{VM: w.vm()} }},
 	{"stop VM", func(w *words) sim.Event { return sim.Stop{VM: w.vm()} }},
+	{"start VM", func(w *words) sim.Event {
+		return sim.Change{VM: w.vm(), What: "start", How: func(v *record.VM) { v.Stopped = false }}
+	}},
+	{"reboot VM", func(w *words) sim.Event {
+		return sim.Change{VM: w.vm(), What: "reboot", How: func(v *record.VM) { v.Reboots++ }}
+	}},
+	{"resize VM [memory=SIZE] [cpus=N]", readResize},
 	{"hold VM backup|utility|hotplug|cpu|memory", func(w *words) sim.Event {
 		return readHold(w, true)
 	}},
@@ -112,6 +119,33 @@ func readMigrate(w *words) sim.Event {
 	return e
 }
 
+func readResize(w *words) sim.Event {
+	vm, cpus := w.vm(), w.count("cpus")
+	var memory hypervisor.Bytes
+	what := "resize"
+	if text := w.value("memory"); text != "" {
+		var err error
+		if memory, err = inventory.ParseBytes(text); err != nil {
+			w.fail("memory: %v", err)
+		}
+		what += " to " + memory.String()
+	}
+	if cpus != nil {
+		what += fmt.Sprintf(" with %d CPUs", *cpus)
+	}
+	if memory <= 0 && cpus == nil || cpus != nil && *cpus == 0 {
+		w.fail("a VM has memory and CPUs: write memory=, cpus= or both, above zero")
+	}
+	return sim.Change{VM: vm, What: what, How: func(v *record.VM) {
+		if memory > 0 {
+			v.VM.Memory = memory
+		}
+		if cpus != nil {
+			v.VM.CPUs = *cpus
+		}
+	}}
+}
+
 func readHold(w *words, on bool) sim.Event {
 	vm, what := w.vm(), w.next("what holds the VM")
 	fields := map[string]func(*record.Holds) *bool{
@@ -179,7 +213,8 @@ func readMute(w *words) sim.Event {
 // adjustments by their own names.
 var methods = []string{"Host", "Domains", "Domain", "Receive", "Migrate", "Progress", "Adjust",
 	"Do", "Start", "Stop", "Kill", "Reboot", "Pause", "Unpause", "Activate", "Discard", "Resume",
-	"Abandon", "Release", "Cancel", "StartPostCopy", "PauseGuest", "SetDowntime", "SetBandwidth"}
+	"Abandon", "Release", "Resize", "Forget", "Cancel", "StartPostCopy", "PauseGuest",
+	"SetDowntime", "SetBandwidth"}
 
 func readBreak(w *words) sim.Event {
 	f := fake.Fault{Host: w.host(), Op: w.value("op"), Delay: w.duration("delay")}

@@ -66,6 +66,11 @@ var operators = []good{
 	{"cancel web-1", sim.Cancel{VM: web}},
 	{"delete web-1", sim.Delete{VM: web}},
 	{"stop web-1", sim.Stop{VM: web}},
+	{"start web-1", sim.Change{VM: web, What: "start"}},
+	{"reboot web-1", sim.Change{VM: web, What: "reboot"}},
+	{"resize web-1 memory=8GiB", sim.Change{VM: web, What: "resize to 8GiB"}},
+	{"resize web-1 cpus=4 memory=8GiB",
+		sim.Change{VM: web, What: "resize to 8GiB with 4 CPUs"}},
 	{"hold web-1 backup", sim.Change{VM: web, What: "held by backup"}},
 	{"unhold web-1 memory", sim.Change{VM: web, What: "no longer held by memory"}},
 	{"detach web-1",
@@ -251,5 +256,22 @@ func TestClaimsAndDetachingChangeRecords(t *testing.T) {
 	}
 	if e.What.(sim.Tamper).How(&m); !m.Target.Detached {
 		t.Error("detach does not say that the volumes are detached")
+	}
+}
+
+func TestOrdersChangeRecords(t *testing.T) {
+	s := parse(t, small)
+	v := record.VM{VM: hypervisor.VM{ID: web, Memory: 4 << 30, CPUs: 2}, Stopped: true}
+	for _, text := range []string{"start web-1", "reboot web-1", "reboot web-1",
+		"resize web-1 memory=8GiB", "resize web-1 cpus=3"} {
+		e, err := s.Event(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.What.(sim.Change).How(&v)
+	}
+	want := record.VM{VM: hypervisor.VM{ID: web, Memory: 8 << 30, CPUs: 3}, Reboots: 2}
+	if diff := cmp.Diff(want, v); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

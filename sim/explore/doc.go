@@ -1,0 +1,43 @@
+// Package explore runs the real controller and the real agents through every order of
+// events in a small world, up to a bound, and at random beyond.
+//
+// A [Scene] is the world before anything has happened. A step is one thing that happens
+// in it: a participant looks, modelled time goes on to the hypervisors' next event, an
+// operator does something, or something breaks. Wherever several steps are possible all
+// are taken, each from the same state. Faults cost a unit of the budget each, and may come
+// at every step: a process dies before any of its writes or commands; the answer to one is
+// lost, or it is refused; a notification is lost; a participant looks twice, late, or at an
+// old view of the store, or hangs; a VM's process dies; a link is cut; a connection breaks;
+// a host loses its power, or is fenced, and its VMs are given to others.
+//
+// Without [Config.Odd] participants that have been told of something, or whose time has
+// come, look in any order, however long that takes, and [Run] goes breadth first: up to
+// [Result.Depth] steps nothing was left out. With it, one order is the usual one, and only
+// so many steps may be other than that; all ways are then followed to their end.
+//
+// Two states are the same when records, hypervisors, the memory of all participants and
+// what is left of the budget are, whatever the clock says: times count by their distance
+// from now. Each is expanded once. States are told apart by numbers of 64 bits: of a
+// million states a false match is less likely than one in ten million.
+//
+// A violation is made shorter by leaving out what is not needed ([Counterexample]). Its
+// transcript is a text that [Replay] plays. It has one step a line:
+//
+//	look WHO [dies-before=N|unanswered=N|refused=N]   N is a write or a command
+//	look-stale, look-first, look-again, lose-hint, crash, restart, hang, go-on WHO
+//	time                     something happens in a hypervisor
+//	operator                 what is next in the script; operator-waits puts it off
+//	kill HOST VM             cut, heal, reset HOST HOST
+//	power-off, power-on, fencing-begins, fence, call-lost HOST
+//	rebuild HOST VM          a VM of a fenced host is given to another
+//
+// WHO is "controller" or a host, for its agent.
+//
+// What is not explored: two participants in the middle of a look at the same time. A
+// look is one step, and what another does meanwhile is seen as a stale view, a refused
+// write, or a lost answer. What a warden does is played, not run: it gives away VMs of
+// fenced hosts and does nothing wrong. The order of two wishes of a participant for the
+// same instant is not part of a state.
+//
+// The package holds the only goroutines of the exploration. Each has a world of its own.
+package explore

@@ -1,0 +1,162 @@
+package explore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/sim/explore"
+)
+
+// count is how many states of all scenes together are explored: GODWIT_EXPLORE, or
+// enough for a look.
+func count(t *testing.T) int {
+	text, set := os.LookupEnv("GODWIT_EXPLORE")
+	if !set {
+		if raced {
+			return 1
+		}
+		return 120_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		t.Fatalf("GODWIT_EXPLORE=%q: write how many states are to be explored", text)
+	}
+	return n
+}
+
+// ways are the ways in which scenes are explored. Each has its share, in parts of a
+// hundred, of the states; one without goes on until there are no more.
+var ways = []struct {
+	name   string
+	share  int
+	scenes []int // all when nil
+	begin  int
+	explore.Config
+}{
+	{"one fault, the usual order", 0, nil, 0, explore.Config{Budget: 1, Odd: 1}},
+	{"one fault, one step out of order", 0, []int{0}, 0, explore.Config{Budget: 1, Odd: 2}},
+	{"two faults, the usual order", 32, []int{0}, 0, explore.Config{Budget: 2, Odd: 1}},
+	{"one fault, one step out of order", 32, []int{1, 2, 3}, 0,
+		explore.Config{Budget: 1, Odd: 2}},
+	{"two faults, the usual order", 12, []int{1, 2, 3, 4, 5, 6, 7, 8}, 0,
+		explore.Config{Budget: 2, Odd: 1}},
+	{"any order, no fault", 10, nil, 0, explore.Config{}},
+	{"two faults in any order, from each step of the usual way", 14, nil, 200,
+		explore.Config{Budget: 2}},
+}
+
+// No way leads to a violation. GODWIT_EXPLORE=1000000 explores so many states.
+func TestNothingIsViolated(t *testing.T) {
+	total, began, before := 0, time.Now(), used()
+	for _, way := range ways {
+		if way.scenes == nil {
+			for i := range scenes {
+				way.scenes = append(way.scenes, i)
+			}
+		}
+		for _, i := range way.scenes {
+			t.Run(way.name+"/"+scenes[i].name, func(t *testing.T) {
+				c := way.Config
+				c.Scene, c.Faults = scene(t, scenes[i].text), explore.AllFaults
+				c.Scene.Begin = way.begin
+				if way.share > 0 { // the ways without a share need some hundred thousand
+					c.States = max(1000, (count(t)-110_000)*way.share/100/len(way.scenes))
+				}
+				if raced {
+					c.States = 600
+				}
+				r, err := explore.Run(t.Context(), c)
+				fail(t, r, err)
+				total += r.States
+				t.Log(r)
+			})
+		}
+	}
+	took, cpu := time.Since(began), used()-before
+	fmt.Printf("explored %d states in %v: %.0f states per second of a processor\n", total,
+		took.Round(time.Millisecond), float64(total)/cpu.Seconds())
+	if total < count(t)/2 && !t.Failed() {
+		t.Errorf("%d states were explored, of %d that were asked for", total, count(t))
+	}
+}
+
+// used returns the processor time that this process has used.
+func used() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 1
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Nor do random ways: those on which a few things go wrong, and those on which many do.
+func TestRandomWays(t *testing.T) {
+	runs := max(40, count(t)/2000)
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			for _, c := range []explore.Config{{Budget: 3, Runs: 4 * runs, Calm: 12},
+				{Budget: 12, Runs: runs, Calm: 2}} {
+				c.Scene, c.Faults = scene(t, s.text), explore.AllFaults
+				r, err := explore.Deep(t.Context(), c)
+				fail(t, r, err)
+				t.Log(r)
+			}
+		})
+	}
+}
+
+// fail reports a violation with its transcript.
+func fail(t *testing.T, r *explore.Result, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Violation; v != nil {
+		t.Fatalf("violated after %d states: %s\nkeep this under testdata:\n%s", r.States,
+			v.Violation.String(), v.Transcript())
+	}
+}
+
+// Every scene without faults comes to an end: all of its states are explored, whoever
+// does it, and their number is always the same.
+func TestASceneIsExhausted(t *testing.T) {
+	c := explore.Config{Scene: scene(t, scenes[4].text), Faults: explore.AllFaults, Budget: 1,
+		Odd: 1}
+	var states []int
+	for _, workers := range []int{1, max(2, runtime.GOMAXPROCS(0))} {
+		c.Workers = workers
+		r, err := explore.Run(t.Context(), c)
+		fail(t, r, err)
+		if !r.Exhausted {
+			t.Errorf("with %d workers it is not exhausted: %v", workers, r)
+		}
+		states = append(states, r.States)
+	}
+	if states[0] != states[1] || states[0] < 1000 {
+		t.Errorf("one worker finds %d states, several find %d", states[0], states[1])
+	}
+}
+
+// What violated something once does so no more, and is played again.
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		violation, err := explore.Replay(string(text))
+		if err != nil || violation != nil {
+			t.Errorf("%s: %v %v", path, violation, err)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package stage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Apply lets a step happen. It reports false when it cannot, or when a fate was not met.
+func (w *World) Apply(s Step) bool {
+	if int(s.A) >= len(w.lines) || !w.enabled(s) || w.Cost(s) != 0 && w.Faults == 0 {
+		return false
+	}
+	if w.Cost(s) != 0 {
+		w.Faults--
+		w.hurt = true
+	}
+	w.Look = Look{}
+	if w.Cost(s) != 0 || s.Op == opPostpone {
+		w.Since = w.Now
+	}
+	switch s.Op {
+	case OpLook:
+		return w.takeLook(int(s.A), Look{fate: fate(s.B), at: int(s.C)})
+	case opStale:
+		return w.takeLook(int(s.A), Look{stale: true})
+	case opLate:
+		return w.takeLook(int(s.A), Look{})
+	case opRepeat:
+		w.Procs[s.A].Told = true
+		return w.takeLook(int(s.A), Look{})
+	case opForget:
+		w.Procs[s.A].Told, w.Procs[s.A].Hints = false, 0
+	case opCrash:
+		w.kill(int(s.A))
+	case opRestart:
+		w.restart(int(s.A))
+	case opTime:
+		next, _ := w.Fabric.Next()
+		w.advance(next)
+	case opPostpone:
+		w.Waits = true
+	case opHang:
+		w.Procs[s.A].Hung = true
+	case opGoOn:
+		w.Procs[s.A].Hung = false
+		w.heard(int(s.A))
+	case OpScript:
+		w.Script++
+		w.Waits = false
+		w.operate(w.Scene.Script[w.Script-1])
+	case opGive:
+		w.give(int(s.A), int(s.B))
+	default:
+		w.harm(s)
+	}
+	w.settle(-1)
+	return true
+}
+
+// restart starts a dead process; a host whose agent is heard is not lost.
+func (w *World) restart(p int) {
+	w.spawn(p)
+	w.heard(p)
+}
+
+// heard takes back that a host is lost, unless it is being fenced.
+func (w *World) heard(p int) {
+	if p > 0 && w.record(uint8(p)).Lost && w.record(uint8(p)).Fencing == nil {
+		w.change(p, func(h *record.Host) { h.Lost = false })
+	}
+}
+
+// harm lets something happen to a host, a link or a VM.
+func (w *World) harm(s Step) {
+	w.touch(TheFabric)
+	a, b := w.HostOf(int(s.A)), hypervisor.HostName("")
+	if s.Op == opCut || s.Op == opHeal || s.Op == opReset {
+		b = w.HostOf(int(s.B))
+	}
+	bit := uint(1) << pair(int(s.A), int(s.B))
+	switch s.Op {
+	case opKill:
+		_ = w.Fabric.KillDomain(a, w.Scene.VMs[s.B].Name) // one that is gone is no harm
+	case opCut:
+		w.Cut |= bit
+		_ = w.Fabric.CutLink(a, b)
+	case opHeal:
+		w.Cut &^= bit
+		_ = w.Fabric.HealLink(a, b)
+	case opReset:
+		_ = w.Fabric.ResetLink(a, b)
+	case opLost:
+		w.change(int(s.A), func(h *record.Host) { h.Lost = true })
+	case opOff:
+		w.powerOff(int(s.A))
+	case opAsk:
+		asked := &record.Fencing{Asked: w.Now}
+		w.change(int(s.A), func(h *record.Host) { h.Fencing, h.Lost = asked, true })
+	case opFence:
+		w.powerOff(int(s.A))
+		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost = true, true })
+	case opOn:
+		w.Procs[s.A].Off = false
+		_ = w.Fabric.RestartHost(a)
+		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
+		w.spawn(int(s.A))
+	}
+}
+
+func (w *World) powerOff(p int) {
+	w.Procs[p].Off = true
+	_ = w.Fabric.CrashHost(w.HostOf(p)) // one that is off stays so
+	w.kill(p)
+}
+
+// record returns a process's host's record.
+func (w *World) record(p uint8) *record.Host { return w.HostRecord(w.HostOf(int(p))) }
+
+func (w *World) change(p int, how func(*record.Host)) {
+	next := *w.record(uint8(p))
+	how(&next)
+	w.put(&next)
+}
+
+// operate does what an operator does, as the script says.
+func (w *World) operate(line string) {
+	verb, name, _ := strings.Cut(line, " ")
+	drain := placement.Taint{Key: w.config.Evacuation.DrainKey, Effect: placement.NoSchedule}
+	switch verb {
+	case "drain":
+		w.change(w.Scene.HostIndex(name)+1, func(h *record.Host) {
+			h.Taints = append(slices.Clip(h.Taints), drain)
+		})
+	case "undrain":
+		w.change(w.Scene.HostIndex(name)+1, func(h *record.Host) {
+			h.Taints = slices.DeleteFunc(slices.Clone(h.Taints),
+				func(t placement.Taint) bool { return t.Key == drain.Key })
+		})
+	case "mark", "stop":
+		next := *w.VM(hypervisor.VMID(name))
+		if verb == "stop" {
+			next.Stopped = true
+		} else {
+			next.Mark = next.Host
+		}
+		w.put(&next)
+	case "migrate":
+		w.put(&record.Migration{Spec: migration.Spec{Created: w.Now, VM: hypervisor.VMID(name),
+			ID: migration.ID(fmt.Sprintf("%s#u%d", name, w.Script))}})
+	case "cancel":
+		for _, m := range w.Migrations(hypervisor.VMID(name)) {
+			if !m.State.Phase.Final() && !m.Cancel {
+				next := *m
+				next.Cancel = true
+				w.put(&next)
+			}
+		}
+	}
+}
+
+// quiet is how long nothing may happen before a world has come to rest: longer than any
+// agent waits before it looks at everything again.
+const quiet = 70 * time.Minute
+
+// patience bounds the looks of a world that is to come to rest: one in which the same
+// migration fails for ever is left alone.
+const patience = 2000
+
+// Rest ends all faults, lets the world come to rest, and checks what then holds. Hosts
+// without power get it back if so wanted; the others are called lost.
+func (w *World) Rest(back bool) {
+	defer func() { w.Touched = ^uint(0) }()
+	w.Faults = 0
+	for w.Script < len(w.Scene.Script) {
+		w.Apply(Step{Op: OpScript})
+	}
+	for a := range w.lines {
+		if a > 0 && w.record(uint8(a)).Fencing != nil {
+			w.Apply(Step{Op: opFence, A: uint8(a)})
+		}
+		switch proc := &w.Procs[a]; {
+		case proc.Off && back:
+			w.Apply(Step{Op: opOn, A: uint8(a)})
+		case proc.Off:
+			w.Apply(Step{Op: opLost, A: uint8(a)})
+		case proc.Brain == nil:
+			w.Apply(Step{Op: opRestart, A: uint8(a)})
+		case proc.Hung:
+			w.Apply(Step{Op: opGoOn, A: uint8(a)})
+		}
+		for b := a + 1; b < len(w.lines); b++ {
+			if w.Cut>>pair(a, b)&1 == 1 {
+				w.Apply(Step{Op: opHeal, A: uint8(a), B: uint8(b)})
+			}
+		}
+	}
+	changed := w.Now
+	for range patience {
+		s, at, ok := w.earliest()
+		if !ok || at.Sub(changed) > quiet {
+			w.checkAtRest()
+			return
+		}
+		w.Touched &^= 1 << TheStore
+		w.Apply(s)
+		if w.Touched>>TheStore&1 == 1 || s.Op == opTime {
+			changed = w.Now
+		}
+	}
+}
+
+// earliest returns the step that happens first when nobody is late.
+func (w *World) earliest() (s Step, at time.Time, ok bool) {
+	if next, some := w.Fabric.Next(); some {
+		s, at, ok = Step{Op: opTime}, next, true
+	}
+	for p := range w.lines {
+		proc := &w.Procs[p]
+		wake := proc.Wake
+		if w.due(p) {
+			wake = w.Now
+		}
+		if proc.Brain != nil && !proc.Hung && !wake.IsZero() && (!ok || wake.Before(at)) {
+			s, at, ok = Step{Op: OpLook, A: uint8(p)}, wake, true
+		}
+	}
+	return s, at, ok
+}
+
+// Enough is how long whatever is broken stays so, unless it can make no difference before.
+const Enough = 20 * time.Second
+
+// Usual returns what happens next when nothing breaks, nobody is late, and what was
+// broken is mended as soon as nothing else is to be done; it is false when nothing is.
+func (w *World) Usual() (Step, bool) {
+	for p := range w.lines {
+		if w.due(p) {
+			return Step{Op: OpLook, A: uint8(p)}, true
+		}
+	}
+	if w.Script < len(w.Scene.Script) && !w.Waits {
+		return Step{Op: OpScript}, true
+	}
+	for p := range w.lines {
+		switch proc := &w.Procs[p]; {
+		case p > 0 && w.record(uint8(p)).Fencing != nil && !w.record(uint8(p)).Fenced:
+			return Step{Op: opFence, A: uint8(p)}, true
+		case proc.Off && !w.record(uint8(p)).Lost:
+			return Step{Op: opLost, A: uint8(p)}, true
+		}
+		for v := range w.Scene.VMs {
+			if p > 0 && w.mayGive(p, v) {
+				return Step{Op: opGive, A: uint8(p), B: uint8(v)}, true
+			}
+		}
+	}
+	if _, goesOn := w.Fabric.Next(); goesOn && w.Now.Sub(w.Since) < Enough {
+		s, _, _ := w.earliest()
+		return s, true
+	}
+	return w.mend()
+}
+
+// mend returns the step that mends what is broken, or, when nothing is, the next.
+func (w *World) mend() (Step, bool) {
+	for a := range w.lines {
+		switch proc := &w.Procs[a]; {
+		case proc.Off:
+			return Step{Op: opOn, A: uint8(a)}, true
+		case proc.Brain == nil:
+			return Step{Op: opRestart, A: uint8(a)}, true
+		case proc.Hung:
+			return Step{Op: opGoOn, A: uint8(a)}, true
+		}
+		for b := a + 1; b < len(w.lines); b++ {
+			if w.Cut>>pair(a, b)&1 == 1 {
+				return Step{Op: opHeal, A: uint8(a), B: uint8(b)}, true
+			}
+		}
+	}
+	if w.Script < len(w.Scene.Script) {
+		return Step{Op: OpScript}, true
+	}
+	s, _, ok := w.earliest()
+	return s, ok && !w.idle()
+}

@@ -1,0 +1,248 @@
+package stage
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/invariant"
+)
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string // its name in [invariant.All]
+	Detail    string
+}
+
+// String says both.
+func (v *Violation) String() string { return v.Invariant + ": " + v.Detail }
+
+// violate keeps the first violation.
+func (w *World) violate(name string, err error) {
+	if err != nil && w.Broken == nil {
+		w.Broken = &Violation{name, err.Error()}
+	}
+}
+
+func (w *World) checkVM(vm hypervisor.VMID) {
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.OfVM != nil {
+			w.violate(inv.Name, inv.OfVM(w, vm))
+		}
+	}
+	w.violate("never-older", w.neverOlder(vm))
+}
+
+// neverOlder: a source that has stopped for the switch-over does not go on with its
+// memory once the VM has run elsewhere: its disks are newer.
+func (w *World) neverOlder(vm hypervisor.VMID) error {
+	copies, v := w.Fabric.Copies(vm), w.Scene.VMIndex(string(vm))
+	var stopped, runs uint8
+	for _, c := range copies {
+		bit := uint8(1) << w.Scene.HostIndex(string(c.Host))
+		switch {
+		case c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver:
+			stopped |= bit
+		case c.State.Executes():
+			runs |= bit
+		}
+	}
+	older := w.Older[v] & runs &^ w.anew(copies)
+	if w.Older[v] &= stopped; runs != 0 {
+		w.Older[v] |= stopped
+	}
+	if older != 0 {
+		return fmt.Errorf("%s goes on with its old memory: %v", vm, copies)
+	}
+	return nil
+}
+
+// anew returns the hosts on which a VM starts from its disks.
+func (w *World) anew(copies []fake.Copy) (hosts uint8) {
+	for _, c := range copies {
+		if c.State == hypervisor.Starting {
+			hosts |= 1 << w.Scene.HostIndex(string(c.Host))
+		}
+	}
+	return hosts
+}
+
+// wrote checks a record that was just written.
+func (w *World) wrote(before, after record.Record) {
+	w.touch(TheStore)
+	m, ok := after.(*record.Migration)
+	if !ok {
+		return
+	}
+	old, _ := before.(*record.Migration)
+	if old == nil {
+		old = &record.Migration{Spec: m.Spec}
+	}
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.OfMigration != nil && !w.excused(inv, m.Spec.VM) {
+			w.violate(inv.Name, inv.OfMigration(w, old, m))
+		}
+	}
+}
+
+// checkAtRest checks what only holds when a world has come to rest.
+func (w *World) checkAtRest() {
+	w.violate("proved-ends", w.provedEnds())
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.AtRest != nil && !w.excused(inv, w.VMs()...) {
+			w.violate(inv.Name, inv.AtRest(w))
+		}
+	}
+}
+
+// provedEnds: a migration ends when everything is at rest and every host that it waits for
+// is known to be dead, even when none of them comes back.
+func (w *World) provedEnds() error {
+	for _, m := range w.all() {
+		s := &m.State
+		dead, silent := 0, 0
+		for _, host := range m.Concerns() {
+			switch {
+			case host == "" || !w.Down(host):
+			case w.HostRecord(host).Fenced:
+				dead++
+			default:
+				silent++
+			}
+		}
+		if dead > 0 && silent == 0 && s.Phase.HandedOver() && !s.Phase.Final() {
+			return fmt.Errorf("%s is still %s, although its dead host was fenced", m.Spec.ID,
+				s.Phase)
+		}
+	}
+	return nil
+}
+
+// excused reports whether an invariant says nothing about some VMs, because one of them was
+// given to another host and has not started there yet. What is left of it elsewhere is all
+// that there is of it, and stays. And when it is asked to move on before it has started,
+// that fails although it is nowhere: it starts once nobody moves it any more.
+func (w *World) excused(inv *invariant.Invariant, vms ...hypervisor.VMID) bool {
+	return (inv.Name == "nothing-left" || inv.Name == "failure-keeps-source") &&
+		slices.ContainsFunc(vms, w.unstarted)
+}
+
+// unstarted reports whether a VM was given to another host and has not started since.
+func (w *World) unstarted(vm hypervisor.VMID) bool {
+	for p := 1; p < len(w.lines); p++ {
+		stored, _ := w.Store.Get(w.ctx, (&record.Rebuild{VM: vm, Source: w.HostOf(p)}).Key())
+		if r, ok := stored.(*record.Rebuild); ok && !r.Cleaned && !r.Done(w.VM(vm)) {
+			return true
+		}
+	}
+	return false
+}
+
+// What invariants look at.
+
+// Copies implements [invariant.World].
+func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.Fabric.Copies(vm) }
+
+// VMs implements [invariant.World].
+func (w *World) VMs() []hypervisor.VMID {
+	var list []hypervisor.VMID
+	for _, v := range w.Scene.VMs {
+		if w.VM(v.Name) != nil {
+			list = append(list, v.Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// VM implements [invariant.World].
+func (w *World) VM(id hypervisor.VMID) *record.VM {
+	r, _ := w.Store.Get(w.ctx, record.Key{Kind: record.VMKind, Name: string(id)})
+	v, _ := r.(*record.VM)
+	return v
+}
+
+// HostRecord implements [invariant.World].
+func (w *World) HostRecord(name hypervisor.HostName) *record.Host {
+	r, _ := w.Store.Get(w.ctx, record.Key{Kind: record.HostKind, Name: string(name)})
+	h, _ := r.(*record.Host)
+	return h
+}
+
+// all lists the migrations that are stored.
+func (w *World) all() []*record.Migration {
+	if w.listed {
+		return w.list
+	}
+	c, _ := w.Store.Changes(w.ctx, record.Everything, 0) // memory does not fail
+	w.list, w.listed = nil, true
+	for _, r := range c.Records {
+		if m, ok := r.(*record.Migration); ok {
+			w.list = append(w.list, m)
+		}
+	}
+	return w.list
+}
+
+// Migrations implements [invariant.World].
+func (w *World) Migrations(vm hypervisor.VMID) []*record.Migration {
+	list := slices.DeleteFunc(slices.Clone(w.all()),
+		func(m *record.Migration) bool { return m.Spec.VM != vm })
+	slices.SortStableFunc(list, func(a, b *record.Migration) int {
+		return a.Spec.Created.Compare(b.Spec.Created)
+	})
+	return list
+}
+
+// Slots implements [invariant.World].
+func (w *World) Slots() *migration.Slots {
+	var slots migration.Slots
+	for _, m := range w.all() {
+		s := &m.State
+		if migration.HoldsSlot(s.Phase, s.Target != "", true) {
+			slots.Take(migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target})
+		}
+	}
+	return &slots
+}
+
+// Limits implements [invariant.World].
+func (w *World) Limits() migration.Limits { return w.limits }
+
+// Claims implements [invariant.World].
+func (w *World) Claims() []reserve.Claim { return w.boss().Claims() }
+
+func (w *World) boss() *controller.Controller {
+	return w.Procs[0].Brain.(*controller.Controller)
+}
+
+// Deleted implements [invariant.World]: no scene deletes a VM.
+func (w *World) Deleted(hypervisor.VMID) bool { return false }
+
+// Down implements [invariant.World].
+func (w *World) Down(host hypervisor.HostName) bool {
+	return w.Procs[w.Scene.HostIndex(string(host))+1].Off
+}
+
+// Faulty implements [invariant.World].
+func (w *World) Faulty() bool { return w.hurt }
+
+// Unexplained implements [invariant.World].
+func (w *World) Unexplained() []string {
+	var list []string
+	for _, vm := range w.VMs() {
+		v := w.VM(vm)
+		h := w.HostRecord(v.Host)
+		drained := w.config.Evacuation.Draining(evacuation.Host{Name: v.Host, Taints: h.Taints})
+		if drained && len(w.boss().Why(vm, w.Now)) == 0 {
+			list = append(list, string(vm)+" stays on "+string(v.Host)+" for no reason")
+		}
+	}
+	return list
+}

@@ -1,0 +1,206 @@
+package explore
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+)
+
+const drain = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nscript drain n1\n"
+
+func played(t *testing.T, faults int) *stage.World {
+	t.Helper()
+	s, err := ParseScene(drain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stage.New(s, faults)
+}
+
+// walk takes random steps, and calls each after every one.
+func walk(w *stage.World, seed uint64, steps int, each func(step)) {
+	chance := rand.New(rand.NewPCG(seed, 1))
+	for range steps {
+		s, ok := w.Usual()
+		list := w.Possible(nil, AllFaults)
+		if len(list) > 0 && (!ok || chance.IntN(3) == 0) {
+			s = list[chance.IntN(len(list))]
+			if s.Op == stage.OpLook && w.Faults > 0 && chance.IntN(3) == 0 {
+				s.B, s.C = uint8(1+chance.IntN(3)), uint8(chance.IntN(2))
+			}
+		}
+		w.Apply(s)
+		each(s)
+	}
+}
+
+// What a step did not touch has not changed: the number of a state, put together from
+// what is known of its parts, is the one that it has when everything is looked at.
+func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
+	for seed := range uint64(8) {
+		w := played(t, 5)
+		k, fresh := newKeeper(w), newKeeper(w)
+		walk(w, seed, 120, func(s step) {
+			n := k.print()
+			fresh.fresh = ^uint(0)
+			if clear(fresh.known); fresh.print() != n {
+				t.Fatalf("after %s something has changed that was not touched", w.Write(s))
+			}
+		})
+	}
+}
+
+// Whatever happened, a state that is brought back is what it was: it has its number, and
+// every step from it leads where it led before.
+func TestStatesAreBroughtBack(t *testing.T) {
+	for seed := range uint64(4) {
+		w := played(t, 4)
+		k := newKeeper(w)
+		k.print()
+		walk(w, seed, 40, func(step) {
+			n := k.print()
+			here := k.keep()
+			var first []uint64
+			for round := range 2 {
+				for i, s := range w.Possible(nil, AllFaults) {
+					w.Apply(s)
+					after := k.print()
+					if round == 0 {
+						first = append(first, after)
+					} else if first[i] != after {
+						t.Fatalf("%s leads elsewhere the second time", w.Write(s))
+					}
+					if i%5 == 0 {
+						w.Rest(true)
+					}
+					k.restore(here)
+				}
+				k.fresh = ^uint(0)
+				if clear(k.known); k.print() != n {
+					t.Fatal("what was brought back is another state")
+				}
+			}
+			k.drop(here)
+		})
+	}
+}
+
+// A state is the same whoever comes to it: two participants that only take in news may do
+// so in either order; and it is the same in two worlds.
+func TestTheOrderOfIndependentStepsDoesNotMatter(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}} {
+		var numbers []uint64
+		for _, order := range [][]int{{0, 1, 2, 3}, order} {
+			w := played(t, 0)
+			k := newKeeper(w)
+			for _, p := range order {
+				w.Apply(step{Op: stage.OpLook, A: uint8(p)})
+			}
+			w.Apply(step{Op: stage.OpScript})
+			w.Apply(step{Op: stage.OpLook})
+			numbers = append(numbers, k.print())
+		}
+		if numbers[0] != numbers[1] {
+			t.Errorf("in the order %v it is another state", order)
+		}
+	}
+}
+
+// All that a rule is about exists, so that none is forgotten when a field gets another
+// name; and some states differ in every part.
+func TestRulesAreMet(t *testing.T) {
+	met := map[string]bool{}
+	for seed := range uint64(6) {
+		w := played(t, 6)
+		k := newKeeper(w)
+		walk(w, seed, 150, func(step) { k.print() })
+		unused := k.maker.Unused()
+		for _, name := range slices.Concat(rules.Skip, rules.Times, rules.Own, rules.Held) {
+			met[name] = met[name] || !slices.Contains(unused, name)
+		}
+	}
+	for name, ok := range met {
+		if !ok && !inNamed(name) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+// inNamed reports whether a field is in a type of which, so far, only the name counts.
+func inNamed(field string) bool {
+	for name := range rules.Named {
+		if strings.HasPrefix(field, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// A violation is reported with a transcript that is as short as can be, and that leads to
+// it again.
+func TestAViolationHasAShortTranscript(t *testing.T) {
+	w := played(t, 3)
+	var way []step
+	walk(w, 3, 60, func(s step) { way = append(way, s) })
+	broken := shortenBy(way, func(steps []step) bool {
+		return slices.ContainsFunc(steps, func(s step) bool { return s.Op == stage.OpScript })
+	})
+	if len(broken) != 1 || broken[0].Op != stage.OpScript {
+		t.Errorf("what is needed is one step of an operator; left are %v", broken)
+	}
+	c := &Counterexample{Violation{Invariant: "runs-once", Detail: "somewhere"}, *w.Scene, way}
+	text := c.Transcript()
+	v, err := Replay(text)
+	if err != nil || v != nil {
+		t.Errorf("%v %v:\n%s", v, err, text)
+	}
+	for _, part := range []string{"# runs-once: somewhere\n", "hosts n1 n2 n3\n",
+		"script drain n1\n\n", "\nlook controller\n", "\noperator\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the transcript lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+// What makes no sense is refused with the line.
+func TestBadTranscripts(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"hosts n1\nvms", "empty line"},
+		{"host n1\n\nlook n1", `line "host n1": unknown word`},
+		{"hosts n1=x\n\n", "n1=x"},
+		{"hosts n1\nvms web\n\n", "web@n1"},
+		{"hosts n1\nvms web@n2\n\n", `no host "n2"`},
+		{"hosts n1\nscript fly n1\n\n", `script "fly n1"`},
+		{"hosts n1\nper-source x\n\n", "per-source x"},
+		{"hosts n1\n\nsing", `"sing" is no step`},
+		{"\n\n", "0 hosts"},
+		{"hosts 1 2 3 4 5 6\n\n", "6 hosts"},
+	} {
+		_, err := Replay(test.text)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want something about %q", test.text, err, test.want)
+		}
+	}
+	if _, err := (Config{}).complete(); err == nil {
+		t.Error("no scene is no error")
+	}
+}
+
+// The set of numbers is a set.
+func TestNumbers(t *testing.T) {
+	var set seen
+	chance, model := rand.New(rand.NewPCG(1, 2)), map[uint64]bool{}
+	for range 100_000 {
+		n := chance.Uint64N(60_000)
+		if n == 0 {
+			n = 1 // stands for zero, too
+		}
+		if set.add(n) == model[n] {
+			t.Fatalf("%d is new: %t", n, model[n])
+		}
+		model[n] = true
+	}
+}

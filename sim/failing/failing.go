@@ -1,0 +1,93 @@
+// Package failing makes worlds in which host failures are found, fenced and made up for
+// by the code that does so in production: every agent gives signs of life, and a warden
+// beside the controller watches for them, has hosts cut from power, and has their VMs
+// rebuilt elsewhere.
+//
+// A world of package sim alone is faster: it knows by itself who is silent.
+package failing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// Config configures what is beside the controller and the agents. A zero field takes the
+// default that it names.
+type Config struct {
+	Warden failover.Config
+	// Every is how often an agent gives a sign of life. Default: 5s.
+	Every time.Duration
+	// CutTakes is how long it takes to cut a host from power. Default: 2s.
+	CutTakes time.Duration
+	// Devices says which hosts can be cut from power. Default: all.
+	Devices func(hypervisor.HostName) bool
+}
+
+// New returns an empty world with a controller and a warden.
+func New(c sim.Config, f Config) *sim.World {
+	if f.CutTakes == 0 {
+		f.CutTakes = 2 * time.Second
+	}
+	p := &people{config: f, starts: map[hypervisor.HostName]int{}}
+	c.Beside = p.beside
+	return sim.New(c)
+}
+
+// people makes participants. Each start of a process is a session of its own.
+type people struct {
+	config Config
+	starts map[hypervisor.HostName]int
+}
+
+func (p *people) beside(w *sim.World, host hypervisor.HostName, boot int, s record.Store,
+) lease.Participant {
+	p.starts[host]++
+	if host == "" {
+		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
+		return failover.New(p.config.Warden, s, power, w)
+	}
+	b, err := lease.NewBeater(s, lease.Beat{Owner: record.HostLease(host), Every: p.config.Every,
+		Boot: fmt.Sprint("boot-", boot), Session: fmt.Sprint("session-", p.starts[host]),
+		Alone: true})
+	if err != nil {
+		panic("sim/failing: the configuration is checked, and wrong: " + err.Error())
+	}
+	return b
+}
+
+// power is the devices that cut hosts from power. They forget with their process what
+// they were asked.
+type power struct {
+	world  *sim.World
+	config *Config
+	since  map[string]time.Duration // when an attempt was asked for
+}
+
+var errNoDevice = &hypervisor.Error{Op: "Cut", Kind: hypervisor.Unsupported,
+	Err: errors.New("there is no device to cut it off with")}
+
+// Cut implements [failover.Fencer].
+func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string) (string, error) {
+	if p.config.Devices != nil && !p.config.Devices(host) {
+		return "", errNoDevice
+	}
+	key := string(host) + " " + attempt
+	began, asked := p.since[key]
+	if !asked {
+		p.since[key] = p.world.Now()
+		p.world.At(p.world.Now()+p.config.CutTakes, sim.CrashHost{Host: host})
+		return "", nil
+	}
+	if p.world.Now() < began+p.config.CutTakes || !p.world.Down(host) {
+		return "", nil
+	}
+	return "a switch", nil
+}

@@ -1,0 +1,61 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// stoppedBy notes which VMs their owners have stopped, and which of those started anew
+// nevertheless.
+func stoppedBy(off map[hypervisor.VMID]bool, again *string) func(*played, sim.Entry) {
+	return func(_ *played, e sim.Entry) {
+		switch {
+		case e.What == "stop":
+			off[e.VM] = true
+		case e.What == "start":
+			delete(off, e.VM)
+		case e.What == "starts anew" && off[e.VM]:
+			*again = e.String()
+		}
+	}
+}
+
+// Whenever in a drain an owner stops a VM: it stays off, wherever it is then.
+func TestAVMThatIsStoppedDuringADrainStaysOff(t *testing.T) {
+	for at := time.Duration(0); at < 20*time.Second; at += 200 * time.Millisecond {
+		s := &story{hosts: []place{{"n1", "1Gbit/s", 64, 0}, {"n2", "1Gbit/s", 64, 0}},
+			vms:    []tenant{{"v1", "n1", "class: idle", 4}, {"v2", "n1", "class: web", 4}},
+			fields: []string{"limits: {perSource: 1}"},
+			events: []string{"0s drain n1", fmt.Sprintf("%dms stop v1", at.Milliseconds()),
+				fmt.Sprintf("%dms stop v2", at.Milliseconds())}}
+		var again string
+		p := play(t, s, sim.Seeded(1), stoppedBy(map[hypervisor.VMID]bool{}, &again))
+		if wrong := p.wrong(); again != "" || wrong != "" {
+			t.Fatalf("stopped at %v: %s\n%s", at, again, wrong)
+		}
+		for _, v := range p.scenario.Fleet.VMs {
+			c := p.Fabric().Copies(v.ID)
+			if r := p.VM(v.ID); len(c) != 1 || c[0].State != hypervisor.Shutoff || !r.Ended {
+				t.Errorf("stopped at %v, %s is %v and its record %+v", at, v.ID, c, r)
+			}
+		}
+	}
+}
+
+// Whatever else is asked for, and whatever breaks: who is stopped does not start again.
+func TestWhoIsStoppedDoesNotStartAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := maker{drawn{t}}.restless()
+		var again string
+		p := play(t, s, drawn{t}, stoppedBy(map[hypervisor.VMID]bool{}, &again))
+		if wrong := p.wrong(); again != "" || wrong != "" {
+			t.Fatalf("%s\n%s\n%s", again, wrong, s)
+		}
+	})
+}
