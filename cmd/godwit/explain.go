@@ -71,13 +71,6 @@ host without a word about force is forced.
 
 Exit status: 0 accepted, 2 bad input, 3 conflict or no host.`
 
-func explainCommand() *cobra.Command {
-	c := &cobra.Command{Use: "explain", Short: "Explain a decision, without changing anything",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(targetCommand())
-	return c
-}
-
 func targetCommand() *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,9 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"godwit": func() { os.Exit(run(context.Background(), os.Args[1:])) },
-	})
+	testscript.Main(m, map[string]func(){"godwit": main})
 }
 
 // exits N COMMAND… runs a command and checks its exit status, which ! does not.
@@ -41,9 +38,15 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
+			"until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy},
+		Condition: func(name string) (bool, error) {
+			return name == "qemu" && runsQEMU() == nil, nil
+		},
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("ACCEL", accelerator())
+			e.Defer(func() { killQEMUs(e.WorkDir) })
 			for _, f := range examples {
 				if f.IsDir() {
 					continue

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/daemon"
+	"github.com/godwit-vm/godwit/daemon/hosts"
+	"github.com/godwit-vm/godwit/daemon/stores"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+)
+
+const agentHelp = `Agent acts for one host: it starts, stops and moves its VMs, and says that it
+lives. The host becomes known when its agent starts.
+
+It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
+may be killed at any moment: the VMs run on. On SIGHUP it reopens its audit log.`
+
+func agentCommand() *cobra.Command {
+	var f daemonFlags
+	var d daemon.Agent
+	var h hosts.Config
+	var memory, link, host string
+	c := &cobra.Command{Use: "agent --host NAME --store URL --backend qmp|libvirt --dir DIR",
+		Short: "Act for a host", Long: agentHelp, Args: cobra.NoArgs}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		d.Host = hypervisor.HostName(host)
+		h.Name = d.Host
+		if err := sizes(&h, memory, link); err != nil {
+			return err
+		}
+		u, err := f.Parse()
+		if err != nil {
+			return err
+		}
+		var done func() error
+		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
+			return err
+		}
+		return errors.Join(act(c.Context(), &d, h, u, &f), done())
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringVar(&host, "host", "", "the host's `NAME`, which no other has")
+	flags.StringVar(&h.Backend, "backend", hosts.QMP, "what runs the VMs: `qmp` or libvirt")
+	flags.StringVar(&h.Dir, "dir", "", "private `DIR` for what the host has to remember")
+	flags.StringVar(&h.URI, "uri", "", "libvirt's `URI` of the host; default: qemu:///system")
+	flags.StringVar(&h.Peer, "peer", "", "libvirt's `URI` of the host for other hosts;\n"+
+		"default: qemu+tls://NAME/system")
+	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one;\n"+
+		"default: all hosts are on this machine")
+	flags.IntVar(&h.Port, "port", 0, "`PORT` at that address; default: 49150")
+	flags.StringVar(&memory, "memory", "", "`SIZE` of what VMs may use together; default: all")
+	flags.IntVar(&h.CPUs, "cpus", 0, "`N` CPUs that VMs may use together; default: all")
+	flags.StringVar(&link, "link", "", "`SPEED` of the migration network: 10Gbit/s")
+	flags.StringVar(&h.QEMU, "qemu", "", "the `PROGRAM`; default: qemu-system-x86_64")
+	flags.StringVar(&h.Accelerator, "accelerator", "", "`kvm` or tcg; default: kvm where it works")
+	flags.DurationVar(&d.Config.Poll, "poll", time.Second, "how often to look at a transfer")
+	return c
+}
+
+// sizes reads amounts.
+func sizes(h *hosts.Config, memory, link string) (err error) {
+	if memory != "" {
+		if h.Memory, err = inventory.ParseBytes(memory); err != nil {
+			return fmt.Errorf("--memory: %w", err)
+		}
+	}
+	if link != "" {
+		if h.Link, err = inventory.ParseBandwidth(link); err != nil {
+			return fmt.Errorf("--link: %w", err)
+		}
+	}
+	return h.Check()
+}
+
+// act runs an agent over its host and its store.
+func act(ctx context.Context, d *daemon.Agent, h hosts.Config, u stores.URL,
+	f *daemonFlags) error {
+	d.Bell = daemon.NewBell()
+	h.Changed = d.Bell.Ring
+	host, err := hosts.Open(ctx, h)
+	if err != nil {
+		return err
+	}
+	d.Hypervisor = host
+	store, err := stores.Await(ctx, u, f.TLS, func(err error) {
+		d.Log.Warn("waits for the store", "error", err)
+	})
+	if err != nil {
+		return errors.Join(ended(ctx, err), host.Close())
+	}
+	d.Store = store
+	return errors.Join(d.Run(ctx), store.Close(), host.Close())
+}

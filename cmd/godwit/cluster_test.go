@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+)
+
+// features asks the installed QEMU once what it can do.
+var features = sync.OnceValues(func() (probe.Features, error) {
+	path, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		return probe.Features{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return probe.Probe(ctx, path)
+})
+
+// runsQEMU says why no QEMU runs here; nil when one does.
+func runsQEMU() error {
+	_, err := features()
+	return err
+}
+
+func accelerator() string {
+	f, _ := features() // without QEMU nobody asks
+	return f.Accelerator
+}
+
+// eventually is how long a script waits for what has to come about.
+const eventually = 90 * time.Second
+
+// until PATTERN COMMAND… runs a command until its output matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND…")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	program, err := exec.LookPath(args[1])
+	ts.Check(err)
+	last := ""
+	end := time.Now().Add(eventually)
+	for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		c := exec.Command(program, args[2:]...)
+		c.Dir = ts.Getenv("WORK")
+		c.Env = append(os.Environ(), "GODWIT_STORE="+ts.Getenv("GODWIT_STORE"))
+		out, err := c.CombinedOutput()
+		if last = string(out); err == nil && want.MatchString(last) {
+			return
+		}
+	}
+	ts.Fatalf("%q does not come about; the last output is\n%s", args[0], last)
+}
+
+// rom FILE writes the firmware of a guest that dirties memory, and obeys the power button.
+func rom(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: rom FILE")
+	}
+	image, err := guest.Params{Fill: 24 << 20, WorkingSet: 1 << 20, Rate: 2 << 20,
+		Random: true}.Firmware()
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), image, 0o644))
+}
+
+// noqemu fails while a QEMU of the script runs.
+func noQEMU(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: noqemu")
+	}
+	if left := qemus(ts.Getenv("WORK")); len(left) > 0 {
+		ts.Fatalf("QEMU runs on: %v", left)
+	}
+}
+
+// qemus finds the processes of QEMU whose files are below a directory.
+func qemus(dir string) []int {
+	var found []int
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "qemu") ||
+			!strings.Contains(string(text), dir+"/") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && pid != os.Getpid() {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func killQEMUs(dir string) {
+	for _, pid := range qemus(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// get URL [STATUS] prints what is served there.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: get URL [STATUS]")
+	}
+	client := http.Client{Timeout: 10 * time.Second}
+	r, err := client.Get(args[0])
+	ts.Check(err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	ts.Check(err)
+	if want := append(args, "200")[1]; strconv.Itoa(r.StatusCode) != want {
+		ts.Fatalf("%s: status %d, want %s\n%s", args[0], r.StatusCode, want, body)
+	}
+	fmt.Fprintf(ts.Stdout(), "%s", body)
+}
+
+// busy VARIABLE listens at an address of the loopback until the script ends.
+func busy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: busy VARIABLE")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv(args[0], l.Addr().String())
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/cmd/godwit/desk"
+	"github.com/godwit-vm/godwit/daemon"
+	"github.com/godwit-vm/godwit/daemon/audit"
+	"github.com/godwit-vm/godwit/daemon/notes"
+	"github.com/godwit-vm/godwit/daemon/settings"
+	"github.com/godwit-vm/godwit/daemon/stores"
+	"github.com/godwit-vm/godwit/fence"
+)
+
+// daemonFlags are what the daemons have in common.
+type daemonFlags struct {
+	desk.StoreFlags
+	listen, audit string
+	log, level    string
+	beat          time.Duration
+}
+
+func (f *daemonFlags) add(c *cobra.Command) {
+	f.StoreFlags.Add(c)
+	c.Annotations = map[string]string{isDaemon: "yes"}
+	flags := c.Flags()
+	flags.StringVar(&f.listen, "listen", "", "`ADDRESS` of health and metrics: 9100 is on the\n"+
+		"loopback, 0.0.0.0:9100 everywhere; default: nowhere")
+	flags.StringVar(&f.audit, "audit", "", "`FILE` to write every decision to; reopened on SIGHUP")
+	flags.StringVar(&f.log, "log", notes.Text, "`FORMAT` of the log: text or json")
+	flags.StringVar(&f.level, "log-level", "info", "`LEVEL` of the log: debug, info, warn, error")
+	flags.DurationVar(&f.beat, "beat", 5*time.Second, "how often to give a sign of life")
+}
+
+// surroundings returns where a daemon writes what; done closes it.
+func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done func() error,
+	err error) {
+	done = func() error { return nil }
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.level)); err != nil {
+		return s, done, fmt.Errorf("--log-level: %q is none: use debug, info, warn or error",
+			f.level)
+	}
+	if s.Log, err = notes.Logger(log, f.log, level); err != nil {
+		return s, done, fmt.Errorf("--log: %w", err)
+	}
+	s.Listen, s.Every = f.listen, f.beat
+	logger := s.Log
+	s.Ready = func(address string) { logger.Info("has begun", "listens", address) }
+	if f.audit == "" {
+		return s, done, nil
+	}
+	if s.Audit, err = audit.Open(f.audit); err != nil {
+		return s, done, err
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range hangups {
+			if err := s.Audit.Reopen(); err != nil {
+				s.Log.Error("audit log is not reopened", "error", err)
+			}
+		}
+	}()
+	return s, func() error {
+		signal.Stop(hangups)
+		close(hangups)
+		<-ended
+		return s.Audit.Close()
+	}, nil
+}
+
+const controllerHelp = `Controller decides for the cluster: migrations, drains, and what becomes
+of hosts that fall silent. With bolt:PATH it opens the file and serves it to the agents and
+operators of this machine at a socket; with etcd://… several controllers may run, of which one
+leads.
+
+It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
+may be killed at any moment. On SIGHUP it reopens its audit log.`
+
+func controllerCommand() *cobra.Command {
+	var f daemonFlags
+	var d daemon.Controller
+	var socket, fencing, config string
+	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Decide for a cluster",
+		Long: controllerHelp, Args: cobra.NoArgs}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		s, err := settings.ReadFile(config)
+		if err != nil {
+			return err
+		}
+		u, err := f.Parse()
+		if err != nil {
+			return err
+		}
+		if d.Name == "" {
+			return errors.New("--name must be given: it tells this controller from others")
+		}
+		var done func() error
+		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
+			return err
+		}
+		d.Config, d.Failover = s.Controller, s.Failover
+		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
+			return decide(ctx, &d, u, &f, socket)
+		}), done())
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringVar(&d.Name, "name", "", "the controller's `NAME`, which no other has")
+	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
+	flags.StringVar(&fencing, "fencing", "", "`FILE` with the devices that cut hosts off")
+	flags.StringVar(&config, "config", "", "`FILE` with limits, policies, timeouts, quotas")
+	flags.DurationVar(&d.Patience, "patience", 0, "how long another leader must be silent; "+
+		"default: 6 beats")
+	return c
+}
+
+// withFence runs a controller that can cut hosts off, if there is a file that says how.
+func withFence(ctx context.Context, d *daemon.Controller, file string,
+	run func(context.Context) error) error {
+	if file == "" {
+		d.Log.Warn("no host can be cut off: operators have to give their word", "see", "--fencing")
+		return run(ctx)
+	}
+	config, err := fence.Load(file)
+	if err != nil {
+		return err
+	}
+	f, err := fence.New(config)
+	if err != nil {
+		return err
+	}
+	d.Fencer = f
+	if err := f.Check(ctx); err != nil {
+		d.Log.Error("a device that cuts hosts off does not work", "error", err)
+	}
+	return errors.Join(run(ctx), f.Close())
+}
+
+// decide runs a controller over its store.
+func decide(ctx context.Context, d *daemon.Controller, u stores.URL, f *daemonFlags,
+	socket string) error {
+	if u.Kind != stores.Bolt {
+		store, err := stores.Await(ctx, u, f.TLS, func(err error) {
+			d.Log.Warn("waits for the store", "error", err)
+		})
+		if err != nil {
+			return ended(ctx, err)
+		}
+		d.Store = store
+		return errors.Join(d.Run(ctx), store.Close())
+	}
+	return stores.Serve(ctx, u, socket, func(ctx context.Context, store stores.Store) error {
+		d.Store, d.Alone = store, true
+		return d.Run(ctx)
+	})
+}
+
+// ended returns nil for an error that only says that the daemon is to end.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+const migrateHelp = `Migrate asks for a VM to be moved to another host. Without --to the
+controller chooses it. A host that is asked for and refuses is waited for; with --force=false it
+is a conflict at once, and with --force policy and capacity are overruled, physics is not.
+
+With --wait it tells how far it is until it has ended.
+
+Exit status: 0 asked for, or succeeded, 2 bad input, 3 it failed.`
+
+func migrateCommand() *cobra.Command {
+	var f deskFlags
+	var m operate.Move
+	var to, priority string
+	var force, wait bool
+	c := &cobra.Command{Use: "migrate VM [--to HOST]", Short: "Move a VM to another host",
+		Long: migrateHelp, Args: cobra.ExactArgs(1)}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		m.VM, m.Target = operate.ID(args[0]), hostName(to)
+		if c.Flags().Changed("force") {
+			m.Force = choose.ForceOf(&force)
+		}
+		m.Priority = migration.ParsePriority(priority)
+		if priority != "" && m.Priority == migration.Lowest {
+			return fmt.Errorf("--priority: %q is none: use system-critical, user-triggered or "+
+				"system-maintenance", priority)
+		}
+		return f.at(c, func(ctx context.Context, d *desk) error {
+			asked, err := d.Migrate(ctx, m)
+			if err != nil || !wait {
+				return d.saidMoves([]*record.Migration{asked}, err)
+			}
+			return d.follow(ctx, asked.Spec.ID)
+		})
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringVar(&to, "to", "", "the `HOST` to move it to")
+	flags.BoolVar(&force, "force", false, "overrule policy and capacity")
+	flags.StringVar(&priority, "priority", "", "its `PRIORITY`: system-critical, user-triggered, "+
+		"system-maintenance")
+	flags.BoolVar(&wait, "wait", false, "tell how far it is until it has ended")
+	return c
+}
+
+// saidMoves prints migrations that were changed.
+func (d *desk) saidMoves(list []*record.Migration, err error) error {
+	if err != nil {
+		return err
+	}
+	moves := []report.Move{}
+	for _, m := range list {
+		moves = append(moves, report.OfMove(m, d.Now()))
+	}
+	return d.print(moves, func(w io.Writer) error { return report.Moves(w, moves, d.Now()) })
+}
+
+func cancelCommand() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{Use: "cancel VM|MIGRATION", Short: "Ask for migrations to end",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				asked, err := d.Cancel(ctx, args[0])
+				return d.saidMoves(asked, err)
+			})
+		}}
+	f.add(c)
+	return c
+}
+
+const drainHelp = `Drain asks for every VM to leave a host, and keeps others from it, until
+godwit host undrain. With --wait it tells how far that is, and ends when nothing runs there any
+more, or when nobody who is left will leave.
+
+Exit status: 0 asked for, or empty, 2 bad input, 3 somebody stays.`
+
+func drainCommand() *cobra.Command {
+	var f deskFlags
+	c := drainVerb(&f)
+	f.add(c)
+	return c
+}
+
+// drainVerb is the command as a part of another one.
+func drainVerb(f *deskFlags) *cobra.Command {
+	var wait bool
+	c := &cobra.Command{Use: "drain HOST", Short: "Ask for every VM to leave a host",
+		Long: drainHelp, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.at(c, func(ctx context.Context, d *desk) error {
+				h, err := d.Drain(ctx, hostName(args[0]))
+				if err != nil || !wait {
+					return d.saidHost(ctx, h, err)
+				}
+				return d.empty(ctx, h.Host.Name)
+			})
+		}}
+	c.Flags().BoolVar(&wait, "wait", false, "tell how far it is until the host is empty")
+	return c
+}
+
+// ErrNotDone says that what was waited for has not come about; why has been reported.
+var ErrNotDone = errors.New("not done: the reasons are above")

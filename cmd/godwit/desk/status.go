@@ -1,0 +1,61 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// every is how often something that is watched is looked at.
+const every = time.Second
+
+const statusHelp = `Status tells how the cluster is: who leads, the hosts, the VMs, and the
+migrations that have not ended, or have lately: what was sent, what is left, how fast, and when
+they end if nothing changes. The figures are what the source's agent last stored; it does that
+now and then.
+
+With --watch it does so every second until it is interrupted; with --json, too, one object a
+line whenever something has changed.`
+
+func statusCommand() *cobra.Command {
+	var f deskFlags
+	var watch bool
+	c := &cobra.Command{Use: "status", Short: "Tell how the cluster is", Long: statusHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !watch {
+				return f.once(c, func(ctx context.Context, d *desk) error {
+					c, err := d.look(ctx)
+					if err != nil {
+						return err
+					}
+					s := report.Make(c, d.Draining, d.Now())
+					return d.print(s, s.Table)
+				})
+			}
+			return f.at(c, func(ctx context.Context, d *desk) error { return d.watch(ctx) })
+		}}
+	f.add(c)
+	c.Flags().BoolVar(&watch, "watch", false, "again and again, until interrupted")
+	return c
+}
+
+// show prints a record.
+func (d *desk) show(ctx context.Context, key record.Key) error {
+	r, err := d.Store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return d.Missing(ctx, key)
+	}
+	e := json.NewEncoder(d.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,162 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/record"
+)
+
+const vmHelp = `Vm changes what VMs there are and what they shall do. A command is done when it
+is stored: controller and agents act on it then; godwit status tells how far they are. A VM is
+named namespace/name, or name alone in the namespace default.`
+
+func vmCommand() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{Use: "vm", Short: "Add, list, start, stop, resize and delete VMs",
+		Long: vmHelp, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	f.add(c)
+	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
+		vmStopCommand(&f), vmDeleteCommand(&f),
+		vmVerb(&f, "start", "Let a VM run that was stopped", (*operate.Desk).StartVM),
+		vmVerb(&f, "reboot", "Ask a VM's guest to reboot", (*operate.Desk).RebootVM),
+		vmVerb(&f, "evict", "Ask for a VM to leave its host", (*operate.Desk).Evict))
+	return c
+}
+
+const vmAddHelp = `Add adds the VMs of a file, or one VM from flags:
+
+  vms:
+  - {name: "web-[1-3]", memory: 4GiB, cpus: 2, labels: {app: web}}
+  - {name: db, host: n1, memory: 16GiB, cpus: 8, hardware: {disks: [{name: root, path: /nfs/db}]}}
+
+The words are those of godwit simulate's scenarios. Without a host the controller chooses one.
+Either all VMs of the file are sound, or none is added.`
+
+func vmAddCommand(f *deskFlags) *cobra.Command {
+	var v operate.NewVM
+	c := &cobra.Command{Use: "add FILE | NAME --memory SIZE", Short: "Add VMs", Long: vmAddHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v.Name = args[0]
+				added, err := d.Add(ctx, v)
+				for _, vm := range added {
+					fmt.Fprintf(d.err, "added %s\n", vm.VM.ID)
+				}
+				return err
+			})
+		}}
+	flags := c.Flags()
+	flags.StringVar(&v.Memory, "memory", "", "`SIZE` of its memory: 4GiB; else it is a file")
+	flags.IntVar(&v.CPUs, "cpus", 1, "`N` virtual CPUs")
+	flags.StringVar(&v.Host, "host", "", "the `HOST` where it is to run at first")
+	flags.StringVar(&v.Firmware, "firmware", "", "`FILE` of its firmware, on the hosts")
+	flags.StringVar(&v.Machine, "machine", "", "its machine `TYPE`: q35, pc")
+	flags.StringVar(&v.Disk, "disk", "", "`PATH` of its disk, on all hosts")
+	flags.StringVar(&v.Strategy, "strategy", "", "what an eviction does to it: None,\n"+
+		"LiveMigrate, LiveMigrateIfPossible or External; default: the cluster's")
+	return c
+}
+
+// vmVerb is a command that changes one VM.
+func vmVerb(f *deskFlags, verb, short string,
+	do func(*operate.Desk, context.Context, vmid) (*record.VM, error)) *cobra.Command {
+	return &cobra.Command{Use: verb + " VM", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := do(&d.Desk, ctx, operate.ID(args[0]))
+				return d.said(ctx, v, err)
+			})
+		}}
+}
+
+// said prints a VM that was changed.
+func (d *desk) said(ctx context.Context, v *record.VM, err error) error {
+	if err != nil {
+		return err
+	}
+	c, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	now := report.OfVM(c, v)
+	return d.print(now, func(w io.Writer) error { return report.VMs(w, []report.VM{now}) })
+}
+
+func vmStopCommand(f *deskFlags) *cobra.Command {
+	var kill bool
+	c := &cobra.Command{Use: "stop VM", Short: "Shut a VM down", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := d.StopVM(ctx, operate.ID(args[0]), kill)
+				return d.said(ctx, v, err)
+			})
+		}}
+	c.Flags().BoolVar(&kill, "kill", false, "at once, without asking its guest")
+	return c
+}
+
+func vmResizeCommand(f *deskFlags) *cobra.Command {
+	var memory string
+	var size operate.Size
+	c := &cobra.Command{Use: "resize VM [--memory SIZE] [--cpus N]",
+		Short: "Change a VM's size: it takes it when it starts the next time, or reboots",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if memory != "" {
+				if size.Memory, err = inventory.ParseBytes(memory); err != nil {
+					return fmt.Errorf("--memory: %w", err)
+				}
+			}
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := d.ResizeVM(ctx, operate.ID(args[0]), size)
+				return d.said(ctx, v, err)
+			})
+		}}
+	c.Flags().StringVar(&memory, "memory", "", "`SIZE` of its memory: 4GiB")
+	c.Flags().IntVar(&size.CPUs, "cpus", 0, "`N` virtual CPUs")
+	return c
+}
+
+func vmDeleteCommand(f *deskFlags) *cobra.Command {
+	return &cobra.Command{Use: "delete VM", Short: "Forget a VM that is stopped; its disks stay",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				return d.DeleteVM(ctx, operate.ID(args[0]))
+			})
+		}}
+}
+
+func vmListCommand(f *deskFlags) *cobra.Command {
+	return &cobra.Command{Use: "list", Short: "List the VMs", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				c, err := d.look(ctx)
+				if err != nil {
+					return err
+				}
+				s := report.Make(c, d.Draining, d.Now())
+				return d.print(s.VMs, func(w io.Writer) error { return report.VMs(w, s.VMs) })
+			})
+		}}
+}
+
+func vmShowCommand(f *deskFlags) *cobra.Command {
+	return &cobra.Command{Use: "show VM", Short: "Print all that is stored about a VM, as JSON",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				return d.show(ctx, record.Key{Kind: record.VMKind,
+					Name: string(operate.ID(args[0]))})
+			})
+		}}
+}

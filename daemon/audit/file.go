@@ -1,0 +1,153 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// A File is an audit log that is being written. It is safe for concurrent use.
+type File struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+	seq  uint64
+	prev string
+	err  error
+}
+
+// maxLine bounds a line: see bounded.
+const maxLine = 1 << 20
+
+// Open opens an audit log, or makes one that only its owner may read. A last line that was
+// torn is ended, and the numbers go on after the last whole one.
+func Open(path string) (*File, error) {
+	f := &File{path: path}
+	return f, f.open()
+}
+
+func (f *File) open() error {
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	if err := f.resume(file); err != nil {
+		return errors.Join(fmt.Errorf("audit log %s: %w", f.path, err), file.Close())
+	}
+	f.file = file
+	return nil
+}
+
+// resume finds the last whole line, and ends one that was torn.
+func (f *File) resume(file *os.File) error {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return err
+	}
+	tail := make([]byte, min(size, 2*maxLine))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return err
+	}
+	if !bytes.HasSuffix(tail, []byte("\n")) {
+		if _, err := file.Write([]byte("\n")); err != nil {
+			return err
+		}
+		tail = append(tail, '\n')
+	}
+	for len(tail) > 0 {
+		begin := bytes.LastIndexByte(tail[:len(tail)-1], '\n') + 1
+		text := tail[begin : len(tail)-1]
+		if l, err := parse(text); err == nil {
+			f.seq, f.prev = l.Seq, hash(text)
+			return nil
+		}
+		tail = tail[:begin]
+	}
+	if f.seq > 0 || size < 2*maxLine {
+		return nil // nothing whole was ever written here
+	}
+	return errors.New("its end is no audit log: move it away")
+}
+
+func parse(text []byte) (Line, error) {
+	var l Line
+	err := json.Unmarshal(text, &l)
+	if err == nil && l.Seq == 0 {
+		err = errors.New("it has no number")
+	}
+	return l, err
+}
+
+// hash identifies a line.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Append writes a line, and returns when it is on disk. Its number and hash are given here.
+// An error stays: see Err.
+func (f *File) Append(l Line) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return f.err
+	}
+	l = l.bounded()
+	l.Seq, l.Prev = f.seq+1, f.prev
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = f.file.Write(append(text, '\n'))
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	if err != nil {
+		f.err = fmt.Errorf("audit log %s: %w", f.path, err)
+		// What is torn now is ended before the next line.
+		_ = f.resume(f.file)
+		return f.err
+	}
+	f.err, f.seq, f.prev = nil, l.Seq, hash(text)
+	return nil
+}
+
+// Err returns why the last line could not be written; nil when it was.
+func (f *File) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Reopen opens the file anew, after it was moved away. When that fails the old one is
+// written on.
+func (f *File) Reopen() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.file
+	if err := f.open(); err != nil {
+		return err
+	}
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// Close closes the file. What is appended afterwards is refused.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file, f.err = nil, fmt.Errorf("audit log %s: %w", f.path, os.ErrClosed)
+	return err
+}

@@ -1,0 +1,73 @@
+// Package audit keeps a file of everything that was decided, and why: one line of JSON for
+// each note and each writing of a record, in order, and only ever added to.
+//
+//	{"seq":7,"at":"…","by":"controller/a","kind":"write","vm":"default/web",
+//	 "migration":"default/web#1","what":"Scheduling → Failed: conflict","reasons":[…],
+//	 "record":"migration default/web#1","was":12,"version":13,"term":2,"prev":"…"}
+//
+// Every line has a number, one more than the line before, and the hash of that line, so
+// that [Verify] notices what was taken out, put in or changed. A line that was torn by a
+// crash stays where it is; the next begins on a line of its own. Whoever rotates the file
+// moves it away and asks for [File.Reopen]: numbers and hashes go on in the new one.
+package audit
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// The kinds of lines.
+const (
+	NoteKind  = "note"  // something was decided or done
+	WriteKind = "write" // a record was stored
+	BooksKind = "books" // room on a host was claimed or given back
+	StartKind = "start" // the participant began, or the file was opened anew
+)
+
+// A Line is one line of the file.
+type Line struct {
+	Seq       uint64              `json:"seq"` // one more than the line before
+	At        time.Time           `json:"at"`
+	By        string              `json:"by"` // "controller/a", "agent/n1"
+	Kind      string              `json:"kind"`
+	VM        hypervisor.VMID     `json:"vm,omitempty"`
+	Migration hypervisor.JobID    `json:"migration,omitempty"`
+	Host      hypervisor.HostName `json:"host,omitempty"`
+	What      string              `json:"what"`
+	Reasons   []hypervisor.Reason `json:"reasons,omitempty"`
+	Record    string              `json:"record,omitempty"`  // "migration default/web#1"
+	Was       uint64              `json:"was,omitempty"`     // its version before; 0 is none
+	Version   uint64              `json:"version,omitempty"` // and now; 0 is deleted
+	Term      uint64              `json:"term,omitempty"`    // of the leader that wrote it
+	Prev      string              `json:"prev,omitempty"`    // hash of the line before
+}
+
+// Limits of what a line repeats, so that every line can be read back in one piece.
+const (
+	maxText    = 1 << 10
+	maxReasons = 32
+)
+
+// bounded cuts what is too long.
+func (l Line) bounded() Line {
+	l.What = cut(l.What)
+	if len(l.Reasons) > maxReasons {
+		l.Reasons = l.Reasons[:maxReasons:maxReasons]
+	}
+	for i, r := range l.Reasons {
+		if len(r.Check)+len(r.Need)+len(r.Have) > maxText {
+			l.Reasons = append([]hypervisor.Reason(nil), l.Reasons...)
+			l.Reasons[i] = hypervisor.Reason{Check: cut(r.Check), Need: cut(r.Need),
+				Have: cut(r.Have)}
+		}
+	}
+	return l
+}
+
+func cut(text string) string {
+	if len(text) > maxText {
+		return text[:maxText] + "…"
+	}
+	return text
+}

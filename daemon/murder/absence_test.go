@@ -1,0 +1,104 @@
+//go:build linux
+
+package murder_test
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/daemon/operate"
+)
+
+// away is how long the agent of the test below is dead: long enough for its host to count
+// as lost, which is after a quarter of it.
+const away = 6 * time.Second
+
+// The agent of a host is dead for a while. The cluster notices; the host's VMs run on and
+// are started nowhere else. When the agent returns it adopts them as they are, and does
+// what was asked in the meantime.
+func TestVMsRunOnWithoutTheirAgent(t *testing.T) {
+	noLeaks(t)
+	c := newCluster(t, 1, away/4)
+	c.populate(3)
+	before, err := read(t.Context(), c.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	qemus := fmt.Sprint(c.living())
+	c.daemon("agent/h1").kill(away)
+	began := time.Now()
+	lost := false
+	for time.Since(began) < away-time.Second {
+		l, err := read(t.Context(), c.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost = lost || l.hosts[hosts[0]].Lost
+		if err := c.await(c.vms, 10*time.Second); err != nil {
+			t.Fatalf("without its agent: %v", err)
+		}
+	}
+	if !lost {
+		t.Errorf("%s is not lost, though its agent was silent for %v", hosts[0], away)
+	}
+	desk := operate.Desk{Store: c.store, Now: time.Now}
+	if _, err := desk.StopVM(t.Context(), c.vms[0], false); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.living()); got != qemus {
+		t.Errorf("the QEMUs were %s and are %s", qemus, got)
+	}
+	c.returned(before)
+}
+
+// returned waits until the agent is back, and checks that it has adopted the VMs, and
+// stopped the one that it was to stop.
+func (c *cluster) returned(before *ledger) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	stopped, rest := c.vms[0], c.vms[1:]
+	for {
+		l, err := read(ctx, c.store)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if v := l.vms[stopped]; v.Ended && !l.hosts[hosts[0]].Lost {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := c.await(rest, 10*time.Second); err != nil {
+		c.t.Error(err)
+	}
+	after, err := read(ctx, c.store)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, id := range rest {
+		if b, a := before.vms[id], after.vms[id]; a.Boots != b.Boots || a.Host != b.Host {
+			c.t.Errorf("%s had booted %d times on %s, and now %d times on %s", id, b.Boots, b.Host,
+				a.Boots, a.Host)
+		}
+	}
+	for _, d := range c.daemons {
+		if err := d.stop(syscall.SIGTERM); err != nil {
+			c.t.Errorf("%s: %v", d.name, err)
+		}
+		if err := d.troubles(); err != nil {
+			c.t.Error(err)
+		}
+	}
+	for _, err := range []error{c.await(rest, 10*time.Second), c.sound(after, c.vms, nil),
+		c.whole(rest)} {
+		if err != nil {
+			c.t.Error(err)
+		}
+	}
+	if !c.rhythm(stopped).Off {
+		c.t.Errorf("%s was not told to shut down", stopped)
+	}
+}

@@ -1,0 +1,137 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// changeHost changes what an operator decides about a host.
+func (d *Desk) changeHost(ctx context.Context, name hypervisor.HostName,
+	how func(*record.Host) error) (*record.Host, error) {
+	r, err := d.change(ctx, hostKey(name), func(r record.Record) (record.Record, error) {
+		next := *r.(*record.Host)
+		return &next, how(&next)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.(*record.Host), nil
+}
+
+func (d *Desk) drain() string { return cmp.Or(d.DrainKey, evacuation.DefaultDrainKey) }
+
+// drains reports whether a taint is the one that drains.
+func (d *Desk) drains(t placement.Taint) bool {
+	return t.Key == d.drain() && t.Effect == placement.NoSchedule
+}
+
+// Draining reports whether a host is drained.
+func (d *Desk) Draining(h *record.Host) bool { return slices.ContainsFunc(h.Taints, d.drains) }
+
+// Drain asks for every VM to leave a host, and for none to come.
+func (d *Desk) Drain(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		if !d.Draining(h) {
+			h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: d.drain(),
+				Effect: placement.NoSchedule})
+		}
+		return nil
+	})
+}
+
+// Undrain takes a drain back: the controller cancels what has not begun, what has begun goes
+// on. VMs that were asked one by one to leave the host may stay, too.
+func (d *Desk) Undrain(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	h, err := d.changeHost(ctx, name, func(h *record.Host) error {
+		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), d.drains)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	vms, err := list[*record.VM](ctx, d.Store)
+	for _, v := range vms {
+		if err == nil && v.Mark == name {
+			_, err = d.changeVM(ctx, v.VM.ID, func(v *record.VM) error {
+				if v.Mark == name {
+					v.Mark = ""
+				}
+				return nil
+			})
+		}
+	}
+	return h, err
+}
+
+// Close keeps new VMs from a host; those that are there stay.
+func (d *Desk) Close(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		h.Closed = true
+		return nil
+	})
+}
+
+// Open lets VMs onto a host again.
+func (d *Desk) Open(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		h.Closed = false
+		return nil
+	})
+}
+
+// Dead stores an operator's word that a host is off and stays off. It counts as a fencing:
+// the host's VMs are then started elsewhere, and if it runs after all they run twice.
+func (d *Desk) Dead(ctx context.Context, name hypervisor.HostName, by string) (*record.Host,
+	error) {
+	what := "host dead " + string(name)
+	if strings.TrimSpace(by) == "" {
+		return nil, refuse(what, "say whose word it is")
+	}
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		switch {
+		case h.Dead != "" && h.Dead != by:
+			return refuse(what, "%s has given their word already", h.Dead)
+		case !h.Lost:
+			return refuse(what, "its agent is heard: it is not off")
+		}
+		h.Dead = by
+		return nil
+	})
+}
+
+// Alive takes an operator's word back, as long as nothing has followed from it.
+func (d *Desk) Alive(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		if h.Fenced {
+			return refuse("host alive "+string(name), "it counts as fenced, and its VMs may "+
+				"have been started elsewhere")
+		}
+		h.Dead = ""
+		return nil
+	})
+}
+
+// Label sets labels of a host; an empty value takes one off.
+func (d *Desk) Label(ctx context.Context, name hypervisor.HostName, labels placement.Labels) (
+	*record.Host, error) {
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		next := placement.Labels{}
+		for k, v := range h.Labels {
+			next[k] = v
+		}
+		for k, v := range labels {
+			if next[k] = v; v == "" {
+				delete(next, k)
+			}
+		}
+		h.Labels = next
+		return nil
+	})
+}

@@ -1,0 +1,340 @@
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// desk returns a desk over a store with two hosts and a VM on the first.
+func desk(t testing.TB) (*operate.Desk, *rivals) {
+	t.Helper()
+	store := &rivals{Memory: record.NewMemory()}
+	for _, r := range []record.Record{
+		&record.Host{Host: hypervisor.Host{Name: "n1"}},
+		&record.Host{Host: hypervisor.Host{Name: "n2"}},
+		&record.VM{VM: hypervisor.VM{ID: "default/web", Memory: 1 << 30, CPUs: 1}, Host: "n1",
+			Migratable: true}} {
+		if _, err := store.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &operate.Desk{Store: store, Now: func() time.Time { return time.Unix(1, 0) }}, store
+}
+
+// rivals is a store in which others write a record between reading and writing, and in which
+// an answer may be lost.
+type rivals struct {
+	*record.Memory
+	writes int  // of others that come first
+	lost   int  // answers
+	late   bool // lost answers had no effect
+}
+
+func (s *rivals) Put(ctx context.Context, r record.Record, while ...record.Record) (record.Record,
+	error) {
+	if old, _ := s.Get(ctx, r.Key()); old != nil && s.writes > 0 {
+		s.writes--
+		if h, is := old.(*record.Host); is {
+			next := *h
+			next.Host.Memory++
+			if _, err := s.Memory.Put(ctx, &next); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s.lost > 0 {
+		s.lost--
+		if !s.late {
+			_, _ = s.Memory.Put(ctx, r, while...)
+		}
+		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
+	}
+	return s.Memory.Put(ctx, r, while...)
+}
+
+func (s *rivals) vm(t testing.TB) *record.VM {
+	t.Helper()
+	r, err := s.Get(t.Context(), record.Key{Kind: record.VMKind, Name: "default/web"})
+	if err != nil || r == nil {
+		t.Fatal("no VM", err)
+	}
+	return r.(*record.VM)
+}
+
+func TestRivalsDoNotLoseTheirWriting(t *testing.T) {
+	d, store := desk(t)
+	store.writes = 5
+	h, err := d.Drain(t.Context(), "n1")
+	if err != nil || !d.Draining(h) || h.Host.Memory != 5 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	store.writes = 100
+	if _, err := d.Undrain(t.Context(), "n1"); !errors.Is(err, record.Stale) {
+		t.Errorf("against somebody who writes without end: %v", err)
+	}
+}
+
+func TestALostAnswerIsLookedUp(t *testing.T) {
+	d, store := desk(t)
+	store.lost = 1
+	if h, err := d.Close(t.Context(), "n1"); err != nil || !h.Closed {
+		t.Errorf("it took effect: %v", err)
+	}
+	store.lost, store.late = 1, true
+	if _, err := d.Open(t.Context(), "n1"); !errors.Is(err, record.Unanswered) {
+		t.Errorf("it did not: %v", err)
+	}
+	store.lost, store.late = 1, false
+	m, err := d.Migrate(t.Context(), operate.Move{VM: "default/web"})
+	if err != nil || m.Version == 0 {
+		t.Errorf("a migration whose answer is lost: %v", err)
+	}
+}
+
+func TestWhatIsDoneTwiceIsDoneOnce(t *testing.T) {
+	d, _ := desk(t)
+	first, err1 := d.Drain(t.Context(), "n1")
+	second, err2 := d.Drain(t.Context(), "n1")
+	if err := errors.Join(err1, err2); err != nil || first.Version != second.Version ||
+		len(second.Taints) != 1 {
+		t.Errorf("%v: %+v", err, second)
+	}
+}
+
+func TestUndrainTakesMarksBack(t *testing.T) {
+	d, store := desk(t)
+	if _, err := d.Evict(t.Context(), "default/web"); err != nil || store.vm(t).Mark != "n1" {
+		t.Fatal(err)
+	}
+	if _, err := d.Undrain(t.Context(), "n1"); err != nil || store.vm(t).Mark != "" {
+		t.Errorf("the mark is %q, %v", store.vm(t).Mark, err)
+	}
+}
+
+// refusal is a request that makes no sense, to a VM that was changed before.
+type refusal struct {
+	name string
+	with func(*record.VM)
+	do   func(context.Context, *operate.Desk) error
+	want string
+}
+
+func move(m operate.Move) func(context.Context, *operate.Desk) error {
+	return func(ctx context.Context, d *operate.Desk) error {
+		m.VM = "default/web"
+		_, err := d.Migrate(ctx, m)
+		return err
+	}
+}
+
+func remove(ctx context.Context, d *operate.Desk) error { return d.DeleteVM(ctx, "default/web") }
+
+// refusals are what makes no sense.
+var refusals = []refusal{
+	{"to where it is", nil, move(operate.Move{Target: "n1"}), "it is on n1 already"},
+	{"to nowhere by force", nil, move(operate.Move{Force: choose.Yes}), "say --to HOST"},
+	{"to a host that is none", nil, move(operate.Move{Target: "n3"}), `no host "n3"`},
+	{"one that is stopped", func(v *record.VM) { v.Stopped = true }, move(operate.Move{}),
+		"it is stopped"},
+	{"one that cannot", func(v *record.VM) { v.Migratable, v.WhyNot = false, "a GPU" },
+		move(operate.Move{}), "it cannot migrate: a GPU"},
+	{"one without a host", func(v *record.VM) { v.Host = "" }, move(operate.Move{}),
+		"it has no host yet"},
+	{"delete what runs", nil, remove, "it runs, or may run, on n1"},
+	{"delete what stops", func(v *record.VM) { v.Stopped = true },
+		remove,
+		"wait until it has stopped"},
+	{"delete what moves", func(v *record.VM) { v.Claim, v.Stopped, v.Ended = "m", true, true },
+		remove,
+		"migration m moves it"},
+	{"reboot what is stopped", func(v *record.VM) { v.Stopped = true },
+		func(ctx context.Context, d *operate.Desk) error {
+			_, err := d.RebootVM(ctx, "default/web")
+			return err
+		}, "godwit vm start it instead"},
+	{"a host that is heard is dead", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.Dead(ctx, "n1", "alice")
+		return err
+	}, "its agent is heard"},
+	{"nobody's word", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.Dead(ctx, "n1", " ")
+		return err
+	}, "say whose word"},
+	{"a size of nothing", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.ResizeVM(ctx, "default/web", operate.Size{Memory: -1})
+		return err
+	}, "how much memory"},
+	{"a name for terminals", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.AddVM(ctx, &record.VM{VM: hypervisor.VM{ID: "default/\x1b[31m"}})
+		return err
+	}, "is no name"},
+	{"a VM of no size", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.AddVM(ctx, &record.VM{VM: hypervisor.VM{ID: "default/x"}})
+		return err
+	}, "needs memory"},
+	{"a VM that is there", nil, func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.AddVM(ctx, &record.VM{VM: hypervisor.VM{ID: "default/web", Memory: 1,
+			CPUs: 1}})
+		return err
+	}, "one of this name already"},
+}
+
+// TestRefusals: what makes no sense is refused, says why, and writes nothing.
+func TestRefusals(t *testing.T) {
+	for _, tt := range refusals {
+		t.Run(tt.name, func(t *testing.T) {
+			d, store := desk(t)
+			if tt.with != nil {
+				next := *store.vm(t)
+				tt.with(&next)
+				if _, err := store.Put(t.Context(), &next); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, _ := store.Changes(t.Context(), record.Everything, 0)
+			err := tt.do(t.Context(), d)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want in it %q", err, tt.want)
+			}
+			after, _ := store.Changes(t.Context(), record.Everything, before.Next)
+			if len(after.Records) > 0 {
+				t.Errorf("it was written: %+v", after.Records)
+			}
+		})
+	}
+}
+
+func TestAHostThatIsLostMayBeDead(t *testing.T) {
+	d, store := desk(t)
+	r, _ := store.Get(t.Context(), record.Key{Kind: record.HostKind, Name: "n1"})
+	next := *r.(*record.Host)
+	next.Lost = true
+	if _, err := store.Put(t.Context(), &next); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := d.Dead(t.Context(), "n1", "alice"); err != nil || h.Dead != "alice" || h.Fenced {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if _, err := d.Dead(t.Context(), "n1", "bob"); err == nil {
+		t.Error("bob takes alice's word over")
+	}
+	if h, err := d.Alive(t.Context(), "n1"); err != nil || h.Dead != "" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// TestOneMigrationAtATime, by a name that is never given twice, and cancelled by its VM's.
+func TestOneMigrationAtATime(t *testing.T) {
+	d, store := desk(t)
+	m, err := d.Migrate(t.Context(), operate.Move{VM: "default/web", Target: "n2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Migrate(t.Context(), operate.Move{VM: "default/web"})
+	if refused, is := errors.AsType[*operate.RefusedError](err); !is ||
+		!strings.Contains(refused.Why, string(m.Spec.ID)) {
+		t.Errorf("a second one: %v", err)
+	}
+	asked, err := d.Cancel(t.Context(), "web")
+	if err != nil || len(asked) != 1 || !asked[0].Cancel {
+		t.Fatalf("%v, %v", asked, err)
+	}
+	ended := *asked[0]
+	ended.State.Phase = migration.Failed
+	if _, err := store.Put(t.Context(), &ended); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Cancel(t.Context(), string(m.Spec.ID)); err == nil {
+		t.Error("what has ended is cancelled")
+	}
+	if vm, err := d.VMOf(t.Context(), string(m.Spec.ID)); err != nil || vm != "default/web" {
+		t.Errorf("the VM of the migration is %q, %v", vm, err)
+	}
+}
+
+func TestNearNames(t *testing.T) {
+	known := []string{"default/web-1", "default/web-2", "default/db", "prod/web-1", "default/cache"}
+	for name, want := range map[string][]string{
+		"default/wbe-1":              {"default/web-1"},
+		"default/Web-1":              {"default/web-1", "default/web-2", "prod/web-1"},
+		"test/db":                    {"default/db"},
+		"default/chache":             {"default/cache"},
+		"default/x":                  nil,
+		"":                           nil,
+		strings.Repeat("web-1", 100): nil,
+	} {
+		got := operate.Near(name, known)
+		if name == "default/wbe-1" {
+			got = got[:min(1, len(got))]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("near %q (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestNearIsSymmetricInOneLetter: a name that lacks, has too much of, or swaps a letter is
+// found, whichever.
+func TestNearFindsOneMistake(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z]{4,12}`).Draw(t, "name")
+		i := rapid.IntRange(0, len(name)-2).Draw(t, "at")
+		b := []byte(name)
+		switch rapid.IntRange(0, 2).Draw(t, "mistake") {
+		case 0:
+			b = slices.Delete(b, i, i+1)
+		case 1:
+			b = slices.Insert(b, i, 'x')
+		case 2:
+			b[i], b[i+1] = b[i+1], b[i]
+		}
+		if got := operate.Near("default/"+string(b), []string{"default/" + name}); len(got) != 1 {
+			t.Errorf("%q is not found by %q", name, b)
+		}
+	})
+}
+
+func TestReadVMs(t *testing.T) {
+	hosts := []*record.Host{{Host: hypervisor.Host{Name: "n1", Memory: 1 << 34, CPUs: 8}}}
+	text := "vms:\n- {name: \"web-[1-2]\", memory: 4GiB, host: n1, nodeSelector: {zone: a}}\n" +
+		"- {name: db, memory: 1GiB, hardware: {machine: pc, disks: [{name: d, size: 10GiB}]}}\n"
+	vms, err := operate.ReadVMs("f", []byte(text), hosts)
+	if err != nil || len(vms) != 3 {
+		t.Fatalf("%v, %v", vms, err)
+	}
+	db, web := vms[0], vms[1]
+	if db.VM.Hardware == nil || db.VM.Hardware.Machine != "pc" || db.Placement != nil ||
+		db.Host != "" || db.Place().Disk != 10<<30 {
+		t.Errorf("db is %+v", db)
+	}
+	if want := (placement.Labels{"zone": "a"}); web.Host != "n1" || web.Placement == nil ||
+		!cmp.Equal(web.Placement.Selector, want) {
+		t.Errorf("web is %+v", web)
+	}
+	for text, want := range map[string]string{
+		"vms: []": "f:1: vms: there are none",
+		"hosts: [{name: a, memory: 1GiB, cpus: 1}]": "f:1: hosts: hosts add themselves",
+		"vms:\n- {name: a}":                         "f:2: vms[0].memory",
+		"vms:\n- {name: a, memory: 1GiB, host: n7}": "n7",
+		"{{{": "f:1",
+	} {
+		if _, err := operate.ReadVMs("f", []byte(text), hosts); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

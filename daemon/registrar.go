@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Registrar keeps what the store says about a host as its hypervisor says it. It writes
+// the record's field Host and no other.
+type Registrar struct {
+	Host       hypervisor.HostName
+	Hypervisor hypervisor.Hypervisor
+	Store      record.Store
+}
+
+const (
+	registerEvery = time.Minute
+	registerRetry = time.Second
+)
+
+// Reconcile looks once whether anything has changed, and stores that.
+func (r *Registrar) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	err := r.register(ctx)
+	if err == nil {
+		return now.Add(registerEvery), nil
+	}
+	if errors.Is(err, record.Stale) { // somebody else wrote another field of it
+		err = nil
+	}
+	return now.Add(registerRetry), err
+}
+
+func (r *Registrar) register(ctx context.Context) error {
+	host, err := r.Hypervisor.Host(ctx)
+	if err != nil {
+		return err
+	}
+	host.Name = r.Host
+	stored, err := r.Store.Get(ctx, (&record.Host{Host: host}).Key())
+	if err != nil {
+		return err
+	}
+	next := record.Host{}
+	if known, is := stored.(*record.Host); is {
+		next = *known
+	}
+	if next.Version > 0 && next.Host == host {
+		return nil
+	}
+	next.Host = host
+	_, err = r.Store.Put(ctx, &next)
+	return err
+}

@@ -1,0 +1,292 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/daemon/view"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const mib, gib = hypervisor.MiB, hypervisor.GiB
+
+// cluster stores records, and returns what is known of them.
+func cluster(t *testing.T, records ...record.Record) (*record.Memory, *view.Cluster) {
+	t.Helper()
+	store, c := record.NewMemory(), &view.Cluster{}
+	for _, r := range records {
+		if _, err := store.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Pull(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	return store, c
+}
+
+func host(name hypervisor.HostName, how func(*record.Host)) *record.Host {
+	h := &record.Host{Host: hypervisor.Host{Name: name, Memory: 8 * gib, CPUs: 8, Link: 100 *
+		hypervisor.Bandwidth(mib)}}
+	if how != nil {
+		how(h)
+	}
+	return h
+}
+
+func vm(id hypervisor.VMID, how func(*record.VM)) *record.VM {
+	v := &record.VM{VM: hypervisor.VM{ID: id, Memory: gib, CPUs: 1}, Host: "n1", Boots: 1,
+		Migratable: true}
+	if how != nil {
+		how(v)
+	}
+	return v
+}
+
+// under is a migration that has 600 MiB left at 60 MiB/s, ten seconds ago.
+func under() *record.Migration {
+	return &record.Migration{
+		Spec: migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-time.Minute)},
+		State: migration.State{Phase: migration.Running, Source: "n1", Target: "n2",
+			Entered: now.Add(-30 * time.Second)},
+		Source: record.SourceReport{Began: true, Sent: 400 * mib, Looked: now.Add(-4 * time.Second),
+			Monitor: &convergence.State{Bandwidth: float64(60 * mib), Iteration: 1,
+				Watermark: convergence.WatermarkState{PassLow: 600 * mib}}}}
+}
+
+func drains(h *record.Host) bool { return len(h.Taints) > 0 }
+
+func TestStatus(t *testing.T) {
+	_, c := cluster(t,
+		&record.Leader{Name: "cluster", Holder: "controller/a", Term: 3},
+		host("n1", func(h *record.Host) {
+			h.Taints = []placement.Taint{{Key: "x", Effect: placement.NoSchedule}}
+		}),
+		host("n2", nil), host("n3", func(h *record.Host) {
+			h.Lost, h.Fenced, h.Fencing = true, true, &record.Fencing{By: "fence_x"}
+		}),
+		vm("default/a", func(v *record.VM) { v.Claim = "default/a#1" }),
+		vm("default/b", nil),
+		vm("default/c", func(v *record.VM) { v.Stopped, v.Ended = true, true }),
+		vm("default/d", func(v *record.VM) { v.Host = "n3" }),
+		vm("default/e", func(v *record.VM) { v.Host = "" }), under(),
+		&record.Migration{Spec: migration.Spec{ID: "old"}, State: migration.State{
+			Phase: migration.Failed, Entered: now.Add(-time.Hour)}},
+		&record.Migration{Spec: migration.Spec{ID: "default/b#1", Created: now}, Cancel: true,
+			State: migration.State{Phase: migration.Pending}})
+	var out bytes.Buffer
+	if err := report.Make(c, drains, now).Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{
+		"controller/a leads, term 3; 3 hosts, 5 VMs, 2 migrations",
+		"",
+		"HOST  STATE     VMS  MEMORY        CPUS    EMPTY IN  SOFTWARE",
+		"n1    draining  3    2GiB of 8GiB  2 of 8  ~27s      ",
+		"n2    ready     0    0B of 8GiB    0 of 8  -         ",
+		"n3    fenced    1    1GiB of 8GiB  1 of 8  -           cut off by fence_x",
+		"",
+		"VM         HOST  STATE               MEMORY  CPUS  BOOTS",
+		"default/a  n1    moving              1GiB    1     1",
+		"default/b  n1    running             1GiB    1     1",
+		"default/c  n1    stopped             1GiB    1     1",
+		"default/d  n3    host fenced         1GiB    1     1",
+		"default/e  -     waiting for a host  1GiB    1     1",
+		"",
+		"MIGRATION    PHASE    FROM  TO  SENT    LEFT    RATE     END IN",
+		"default/a#1  Running  n1    n2  400MiB  600MiB  60MiB/s  ~6s",
+		"default/b#1  Pending  -     -   0B      -       -        -  cancelled",
+		""}, "\n")
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("the status (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesOfVMs: the most important thing is said.
+func TestStatesOfVMs(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), host("gone", func(h *record.Host) { h.Lost = true }))
+	for want, how := range map[string]func(*record.VM){
+		"running":   nil,
+		"placed":    func(v *record.VM) { v.Boots = 0 },
+		"stopping":  func(v *record.VM) { v.Stopped = true },
+		"stopped":   func(v *record.VM) { v.Stopped, v.Ended = true, true },
+		"rebooting": func(v *record.VM) { v.Doing = record.Rebooting },
+		"moving":    func(v *record.VM) { v.Claim = "m"; v.Doing = record.Rebooting },
+		"host lost": func(v *record.VM) { v.Host = "gone" },
+	} {
+		if got := report.OfVM(c, vm("x", how)); got.State != want {
+			t.Errorf("it is %q, want %q", got.State, want)
+		}
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	base := []record.Record{host("n1", nil),
+		vm("default/gpu", func(v *record.VM) { v.Migratable, v.WhyNot = false, "a GPU" }),
+		vm("default/off", func(v *record.VM) { v.Stopped, v.Ended = true, true }),
+		vm("default/none", func(v *record.VM) { v.Strategy = evacuation.None }),
+		vm("default/ext", func(v *record.VM) { v.Strategy = evacuation.External })}
+	_, c := cluster(t, append(base, vm("default/a", func(v *record.VM) { v.Claim = "default/a#1" }),
+		vm("default/b", nil), under(), &record.Migration{Spec: migration.Spec{ID: "b#1",
+			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
+			Because: "target-down"}})...)
+	l := report.Leaving(c, "n1", evacuation.LiveMigrate, now)
+	if l.Done || len(l.Moving) != 1 || len(l.Waiting) != 1 || len(l.Stay) != 3 {
+		t.Errorf("%+v", l)
+	}
+	want := "n1  1 moving, 1 waiting, 3 stay, empty in ~27s; " +
+		"1 failed before: default/b: target-down"
+	if got := l.Line(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	_, c = cluster(t, append(base, vm("default/b", nil))...)
+	if l = report.Leaving(c, "n1", evacuation.LiveMigrate, now); l.Done {
+		t.Errorf("one waits, and it is done: %+v", l)
+	}
+	_, c = cluster(t, base...)
+	l = report.Leaving(c, "n1", evacuation.LiveMigrate, now)
+	var out bytes.Buffer
+	if err := l.Table(&out); err != nil || !l.Done {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	gpu := "default/gpu stays on n1: it cannot migrate: a GPU"
+	if !strings.Contains(out.String(), gpu) {
+		t.Errorf("%s", out.String())
+	}
+	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
+	if l := report.Leaving(c, "n1", evacuation.None, now); !l.Done || len(l.Stay) != 1 {
+		t.Errorf("the cluster's strategy moves nobody: %+v", l)
+	}
+}
+
+// TestExplainWritesNothing, and says what is in the way.
+func TestExplainWritesNothing(t *testing.T) {
+	store, _ := cluster(t, host("n1", nil), host("n2", func(h *record.Host) { h.Closed = true }),
+		vm("default/b", nil), &record.Migration{Spec: migration.Spec{ID: "default/b#1",
+			VM: "default/b", Created: now}, State: migration.State{Phase: migration.Pending,
+			Entered: now, Deadline: now.Add(time.Hour)}})
+	before, _ := store.Changes(t.Context(), record.Everything, 0)
+	e, err := report.Explain(t.Context(), store, controller.Config{}, "default/b", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ := store.Changes(t.Context(), record.Everything, before.Next)
+	if len(after.Records) > 0 {
+		t.Errorf("it was written: %+v", after.Records)
+	}
+	var out bytes.Buffer
+	if err := e.Table(&out, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"default/b is on n1: running\n", "default/b#1  Pending",
+		"  n2: closed: needs "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+	// A controller would give it a target now.
+	if _, err := store.Put(t.Context(), host("n3", nil)); err != nil {
+		t.Fatal(err)
+	}
+	before, _ = store.Changes(t.Context(), record.Everything, 0)
+	_, err = report.Explain(t.Context(), store, controller.Config{}, "default/b", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ = store.Changes(t.Context(), record.Everything, before.Next)
+	if len(after.Records) > 0 {
+		t.Errorf("with room it was written: %+v", after.Records)
+	}
+	if _, err := report.Explain(t.Context(), store, controller.Config{}, "x", now); err == nil {
+		t.Error("a VM that is none is explained")
+	}
+}
+
+// TestNothingReachesTheTerminalAsItIs.
+func TestNothingReachesTheTerminalAsItIs(t *testing.T) {
+	m := under()
+	m.Spec.ID, m.State.Because, m.State.Target = "\x1b[31m", "\x07\xff", "\u009bx"
+	m.Source.Error, m.State.Phase = "\x1b]0;", migration.Failed
+	_, c := cluster(t, host("n\x1b1", nil), vm("v\x1b", nil), m)
+	var out bytes.Buffer
+	s := report.Make(c, drains, now)
+	s.Moves = append(s.Moves, report.OfMove(m, now))
+	if err := s.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	move := report.OfMove(m, now)
+	if err := move.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteString(move.Line(now))
+	if !utf8.ValidString(out.String()) || strings.ContainsAny(out.String(), "\x1b\x07\u009b") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestWatchedTellsChangesOnly(t *testing.T) {
+	_, c := cluster(t, host("n1", nil))
+	var w report.Watched
+	var out bytes.Buffer
+	for i := range 3 {
+		if err := w.JSON(&out, report.Make(c, drains, now.Add(time.Duration(i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 {
+		t.Errorf("%d lines of three that are the same", n)
+	}
+	out.Reset()
+	for range 2 {
+		if err := w.Table(&out, report.Make(c, drains, now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "HOST"); n != 1 {
+		t.Errorf("%d tables of two that are the same", n)
+	}
+}
+
+// TestTheViewFollows: what has gone is gone, and a store that has forgotten is read anew.
+func TestTheViewFollows(t *testing.T) {
+	store, c := cluster(t, host("n1", nil), host("n2", nil), &record.Lease{Owner: "host/n1"})
+	h := c.Host("n2")
+	if err := store.Delete(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 { // more than the store remembers
+		r, _ := store.Get(t.Context(), record.Key{Kind: record.LeaseKind, Name: "host/n1"})
+		l := *r.(*record.Lease)
+		l.Beats++
+		if _, err := store.Put(t.Context(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Beats > 10 && l.Beats < 1900 {
+			continue
+		}
+		if err := c.Pull(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Pull(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Hosts()) != 1 || c.Host("n2") != nil || c.Leases()[0].Beats != 2000 {
+		t.Errorf("%d hosts, %d beats", len(c.Hosts()), c.Leases()[0].Beats)
+	}
+}

@@ -1,0 +1,201 @@
+// Package report says how a cluster is, to people and to programs: its hosts, its VMs, what
+// moves and when that will have ended, and why a VM is where it is. It only reads.
+package report
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/daemon/view"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Status is how a cluster is.
+type Status struct {
+	At     time.Time `json:"at"`
+	Leader string    `json:"leader,omitempty"` // "controller/a"
+	Term   uint64    `json:"term,omitempty"`
+	Hosts  []Host    `json:"hosts"`
+	VMs    []VM      `json:"vms"`
+	Moves  []Move    `json:"migrations"` // that have not ended, or have lately
+}
+
+// A Host is how a host is.
+type Host struct {
+	Name        hypervisor.HostName  `json:"name"`
+	State       string               `json:"state"` // see view.HostState
+	VMs         int                  `json:"vms"`
+	MemoryBytes hypervisor.Bytes     `json:"memoryBytes"`
+	UsedBytes   hypervisor.Bytes     `json:"usedBytes"` // by VMs that are there and not stopped
+	CPUs        int                  `json:"cpus"`
+	UsedCPUs    int                  `json:"usedCPUs"`
+	LinkRate    hypervisor.Bandwidth `json:"linkBytesPerSecond,omitempty"`
+	Software    string               `json:"software,omitempty"`
+	EmptyAt     *time.Time           `json:"emptyAt,omitempty"` // predicted, when drained
+	Why         string               `json:"why,omitempty"`     // it is not ready
+}
+
+// A VM is how a VM is.
+type VM struct {
+	Name        hypervisor.VMID     `json:"name"`
+	Host        hypervisor.HostName `json:"host,omitempty"`
+	State       string              `json:"state"`
+	MemoryBytes hypervisor.Bytes    `json:"memoryBytes"`
+	CPUs        int                 `json:"cpus"`
+	Boots       int                 `json:"boots"`
+	Migration   migration.ID        `json:"migration,omitempty"` // that moves it
+	Why         string              `json:"why,omitempty"`       // it is not as it shall be
+}
+
+// A Move is how a migration goes.
+type Move struct {
+	Name          migration.ID         `json:"name"`
+	VM            hypervisor.VMID      `json:"vm"`
+	Phase         string               `json:"phase"`
+	By            string               `json:"by"`
+	Source        hypervisor.HostName  `json:"source,omitempty"`
+	Target        hypervisor.HostName  `json:"target,omitempty"`
+	Asked         time.Time            `json:"asked"`
+	Ended         *time.Time           `json:"ended,omitempty"`
+	SentBytes     hypervisor.Bytes     `json:"sentBytes"`
+	RemainBytes   hypervisor.Bytes     `json:"remainingBytes"`
+	Rate          hypervisor.Bandwidth `json:"bytesPerSecond"`
+	Looked        *time.Time           `json:"looked,omitempty"`       // when these were true
+	PredictedEnd  *time.Time           `json:"predictedEnd,omitempty"` // if nothing changes
+	BlackoutNanos time.Duration        `json:"blackoutNanoseconds,omitempty"`
+	Canceled      bool                 `json:"canceled,omitempty"`
+	Conditions    []string             `json:"conditions,omitempty"`
+	Why           string               `json:"why,omitempty"` // it ended, or does not go on
+	Reasons       []hypervisor.Reason  `json:"reasons,omitempty"`
+}
+
+// lately is how long migrations that have ended are told.
+const lately = 5 * time.Minute
+
+// Make says how a cluster is now. Draining says which hosts are drained.
+func Make(c *view.Cluster, draining func(*record.Host) bool, now time.Time) *Status {
+	s := &Status{At: now.UTC().Round(0), Hosts: []Host{}, VMs: []VM{}, Moves: []Move{}}
+	if l := c.Leader(); l != nil {
+		s.Leader, s.Term = l.Holder, l.Term
+	}
+	for _, v := range c.VMs() {
+		s.VMs = append(s.VMs, OfVM(c, v))
+	}
+	for _, h := range c.Hosts() {
+		s.Hosts = append(s.Hosts, OfHost(c, h, draining(h), now))
+	}
+	for _, m := range c.Migrations() {
+		if !m.State.Phase.Final() || now.Sub(m.State.Entered) < lately {
+			s.Moves = append(s.Moves, OfMove(m, now))
+		}
+	}
+	return s
+}
+
+// OfHost says how a host is.
+func OfHost(c *view.Cluster, h *record.Host, draining bool, now time.Time) Host {
+	s := Host{Name: h.Host.Name, State: view.HostState(h, draining), MemoryBytes: h.Host.Memory,
+		CPUs: h.Host.CPUs, LinkRate: h.Host.Link, Software: h.Host.Software}
+	for _, v := range c.On(h.Host.Name) {
+		s.VMs++
+		if !v.Stopped || !v.Ended {
+			s.UsedBytes += v.Now().Memory
+			s.UsedCPUs += v.Now().CPUs
+		}
+	}
+	if draining {
+		s.EmptyAt = moment(c.Emptying(h.Host.Name, now))
+	}
+	switch f := h.Fencing; {
+	case h.Dead != "":
+		s.Why = "off, by the word of " + h.Dead
+	case f != nil && h.Fenced:
+		s.Why = "cut off by " + f.By
+	case f != nil && f.Error != "":
+		s.Why = "cutting it off failed: " + f.Error
+	case h.Lost:
+		s.Why = "its agent is not heard"
+	}
+	return s
+}
+
+// OfVM says how a VM is.
+func OfVM(c *view.Cluster, v *record.VM) VM {
+	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
+		Boots: v.Boots, Migration: v.Claim, Why: v.Trouble}
+	h := c.Host(v.Host)
+	switch {
+	case v.Host == "" && v.Stopped:
+		s.State = "stopped"
+	case v.Host == "":
+		s.State = "waiting for a host"
+	case h != nil && (h.Fenced || h.Lost):
+		s.State = "host " + view.HostState(h, false)
+	case v.Claim != "":
+		s.State = "moving"
+	case v.Doing != record.Nothing:
+		s.State = lower(string(v.Doing))
+	case v.Stopped && v.Ended:
+		s.State = "stopped"
+	case v.Stopped:
+		s.State = "stopping"
+	case v.Boots == 0:
+		s.State = "placed" // it is to run there; nothing says yet that it does
+	default:
+		s.State = "running"
+	}
+	if s.Why == "" && v.Resized() && s.State == "running" {
+		s.Why = "another size is wanted: it takes it when it reboots"
+	}
+	return s
+}
+
+func lower(word string) string {
+	b := []byte(word)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// OfMove says how a migration goes.
+func OfMove(m *record.Migration, now time.Time) Move {
+	p := view.Progress(m, now)
+	st := &m.State
+	s := Move{Name: m.Spec.ID, VM: m.Spec.VM, Phase: st.Phase.String(), By: m.Spec.By.String(),
+		Source: st.Source, Target: st.Target, Asked: m.Spec.Created, SentBytes: p.Sent,
+		RemainBytes: p.Remaining, Rate: p.Rate, Looked: moment(p.Looked),
+		PredictedEnd: moment(p.End), BlackoutNanos: m.Source.Blackout, Canceled: m.Cancel,
+		Conditions: st.Conditions.Words(), Why: st.Because}
+	if s.Phase == "" {
+		s.Phase = "Asked"
+	}
+	if st.Phase.Final() {
+		s.Ended = moment(st.Entered)
+	}
+	if m.Source.Error != "" && st.Phase != migration.Succeeded {
+		s.Reasons = append(s.Reasons, hypervisor.Reason{Check: "source", Need: "to go on",
+			Have: m.Source.Error})
+	}
+	s.Reasons = append(s.Reasons, m.Target.Refused...)
+	if d := m.Decision; d != nil && d.Outcome != choose.Accepted {
+		s.Reasons = append(s.Reasons, d.Why...)
+	}
+	if st.Conditions.Has(migration.OutcomeUnknown) && !st.Phase.Final() {
+		s.Why = "outcome unknown: waits for word of " + string(st.Source) + " and " +
+			string(st.Target)
+	}
+	return s
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Round(0)
+	return &t
+}

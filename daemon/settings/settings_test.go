@@ -1,0 +1,122 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/daemon/settings"
+	"github.com/godwit-vm/godwit/evacuation"
+)
+
+const all = `
+evictionStrategy: LiveMigrateIfPossible
+config: {parallelMigrationsPerCluster: 10, bandwidthPerMigration: 2Gbit/s, nodeDrainTaintKey: out}
+policies:
+- {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
+namespaces: {prod: {tier: gold}}
+evacuation: {mode: FreeSpots, order: SmallestFirst}
+timeouts: {pending: 12h, unschedulable: 1m, target: 2m, handOver: 3m, prepare: 4m, begin: 5m,
+  transfer: 6m, abort: 7m, utilityVolumes: 8m}
+backoff: {base: 10s, cap: 5m}
+avoidFor: 9m
+keep: 3
+quotas: {acme: {memory: 512GiB, cpus: 128}, other: {disk: 1TiB}}
+failover: {grace: 20s, fenceAfter: 40s, stormShare: 0.5, fenceAtOnce: 2, fenceIdle: true}
+`
+
+func TestEverythingIsRead(t *testing.T) {
+	s, err := settings.Parse("f", []byte(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, f, m := s.Controller, s.Failover, s.Controller.Migration
+	for what, ok := range map[string]bool{
+		"strategy":      c.Evacuation.Strategy == evacuation.LiveMigrateIfPossible,
+		"limit":         c.Cluster.ParallelMigrationsPerCluster == 10,
+		"bandwidth":     c.Cluster.BandwidthPerMigration == 250e6,
+		"drain key":     c.Complete().Evacuation.DrainKey == "out",
+		"policy":        len(c.Policies) == 1 && *c.Policies[0].AllowPostCopy,
+		"namespace":     c.Namespaces["prod"]["tier"] == "gold",
+		"mode":          c.Evacuation.Mode == evacuation.FreeSpots,
+		"order":         c.Evacuation.Order == evacuation.SmallestFirst,
+		"pending":       m.Timeouts.Pending == 12*time.Hour,
+		"target":        m.Timeouts.Target == 2*time.Minute,
+		"unschedulable": m.Timeouts.Unschedulable == time.Minute,
+		"hand-over":     m.Timeouts.HandOver == 3*time.Minute,
+		"prepare":       m.Timeouts.Prepare == 4*time.Minute,
+		"begin":         m.Timeouts.Begin == 5*time.Minute,
+		"transfer":      m.Timeouts.Transfer == 6*time.Minute,
+		"abort":         m.Timeouts.Abort == 7*time.Minute,
+		"utility":       m.Timeouts.UtilityVolumes == 8*time.Minute,
+		"back-off":      m.BackoffBase == 10*time.Second && m.BackoffCap == 5*time.Minute,
+		"avoid":         m.AvoidFor == 9*time.Minute, "keep": m.Keep == 3,
+		"quota": c.Quotas["acme"].CPUs == 128 && c.Quotas["acme"].Memory == 512<<30 &&
+			c.Quotas["acme"].Disk > 1<<50 && c.Quotas["other"].Memory > 1<<50,
+		"failover": f.Grace == 20*time.Second && f.FenceAfter == 40*time.Second &&
+			f.StormShare == 0.5 && f.FenceAtOnce == 2 && f.FenceIdle,
+	} {
+		if !ok {
+			t.Errorf("%s is not what the file says: %+v %+v", what, c, f)
+		}
+	}
+}
+
+func TestNothingIsAllDefaults(t *testing.T) {
+	s, err := settings.ReadFile("")
+	if err != nil || s.Controller.Evacuation.Strategy != evacuation.LiveMigrate ||
+		s.Controller.Cluster.ParallelMigrationsPerCluster != 5 {
+		t.Errorf("%+v, %v", s.Controller, err)
+	}
+	s, err = settings.Parse("f", []byte("compatible: true"))
+	if err != nil || s.Controller.Evacuation.Strategy != evacuation.None ||
+		!s.Controller.Migration.Compatible || !s.Controller.Evacuation.Compatible {
+		t.Errorf("compatible: %+v, %v", s.Controller, err)
+	}
+}
+
+func TestProblemsHaveLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"hosts: []":                           `f:1: hosts: unknown field "hosts"`,
+		"\nkeep: -1":                          "f:2: keep: needs 0 to 1000",
+		"evacuation:\n  order: Best":          "f:2: evacuation.order: unknown order",
+		"evacuation: {mode: None}":            "f:1: evacuation.mode: unknown mode",
+		"timeouts: {begin: 0s}":               "f:1: timeouts.begin: needs more than 0",
+		"failover:\n  grace: soon":            "f:2: failover.grace",
+		"failover: {stormShare: .nan}":        "f:1: failover.stormShare",
+		"failover: {fenceAtOnce: -1}":         "f:1: failover.fenceAtOnce",
+		"quotas:\n  a: {cpus: -1}":            "f:2: quotas.a.cpus",
+		"quotas:\n  a: {disk: 1}":             "f:2: quotas.a.disk",
+		"config:\n  bandwidthPerMigration: x": "f:2: config.bandwidthPerMigration",
+		"evictionStrategy: Kill":              "f:1: evictionStrategy",
+		"[[[":                                 "f:1",
+	} {
+		if _, err := settings.Parse("f", []byte(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(path, []byte("keep: -1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settings.ReadFile(path); err == nil || !strings.Contains(err.Error(), path+":1") {
+		t.Errorf("of a file: %v", err)
+	}
+	if _, err := settings.ReadFile(path + "x"); err == nil {
+		t.Error("a file that is not there is read")
+	}
+}
+
+// FuzzParse: whatever the text, there is an answer.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(all))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_, err := settings.Parse("f", text)
+		if err != nil && !strings.HasPrefix(err.Error(), "f:") {
+			t.Errorf("the error %q does not name the file", err)
+		}
+	})
+}

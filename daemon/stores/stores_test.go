@@ -1,0 +1,139 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/godwit-vm/godwit/daemon/stores"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]stores.URL{
+		"bolt:/var/lib/c.db": {Kind: stores.Bolt, Path: "/var/lib/c.db"},
+		"bolt:c:d.db":        {Kind: stores.Bolt, Path: "c:d.db"},
+		"unix:/run/g.sock":   {Kind: stores.Unix, Path: "/run/g.sock"},
+		"etcd://a:1,b:2": {Kind: stores.Etcd, Endpoints: []string{"a:1", "b:2"},
+			Prefix: "/godwit"},
+		"etcd://[::1]:1/x/y/": {Kind: stores.Etcd, Endpoints: []string{"[::1]:1"},
+			Prefix: "/x/y"},
+	} {
+		got, err := stores.Parse(text)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
+		}
+		again, err := stores.Parse(got.String())
+		if diff := cmp.Diff(got, again); err != nil || diff != "" {
+			t.Errorf("%s, printed and read again: %v\n%s", got, err, diff)
+		}
+	}
+	for _, wrong := range []string{"", "bolt", "bolt:", "unix:/run/", "etcd:a:1", "etcd://",
+		"etcd://a", "etcd://a:1,", "http://a", "bolt:/" + strings.Repeat("x", 110)} {
+		_, err := stores.Parse(wrong)
+		if _, is := errors.AsType[*stores.URLError](err); !is {
+			t.Errorf("%q: %v, want a URLError", wrong, err)
+		}
+	}
+}
+
+func url(t *testing.T, text string) stores.URL {
+	t.Helper()
+	u, err := stores.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestServeAndOpen: what the controller writes, an operator reads; when it has ended, the
+// store is absent; who waits for it, finds it.
+func TestServeAndOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	u := url(t, "bolt:"+filepath.Join(dir, "c.db"))
+	_, err := stores.Open(t.Context(), u, stores.TLS{})
+	if _, is := errors.AsType[*stores.AbsentError](err); !is ||
+		!strings.Contains(err.Error(), "godwit controller --store bolt:PATH") {
+		t.Fatalf("before: %v", err)
+	}
+	found := make(chan error, 1)
+	told := make(chan error, 1)
+	go func() {
+		s, err := stores.Await(t.Context(), u, stores.TLS{}, func(err error) { told <- err })
+		if err == nil {
+			err = s.Close()
+		}
+		found <- err
+	}()
+	<-told
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	err = stores.Serve(ctx, u, "", func(ctx context.Context, s stores.Store) error {
+		h := &record.Host{Host: hypervisor.Host{Name: "n1"}}
+		if _, err := s.Put(ctx, h); err != nil {
+			return err
+		}
+		if err := <-found; err != nil {
+			t.Errorf("who waited: %v", err)
+		}
+		other, err := stores.Open(ctx, url(t, "unix:"+u.Socket()), stores.TLS{})
+		if err != nil {
+			return err
+		}
+		if r, err := other.Get(ctx, h.Key()); r == nil || err != nil {
+			t.Errorf("nothing is read: %v, %v", r, err)
+		}
+		second := stores.Serve(ctx, u, u.Socket()+"2", nil)
+		if !errors.Is(second, record.Unavailable) {
+			t.Errorf("a second controller of the file: %v", second)
+		}
+		return other.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(u.Socket()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	if _, err := stores.Open(t.Context(), u, stores.TLS{}); err == nil {
+		t.Error("after: it answers")
+	}
+}
+
+func TestWhoWaitsMayBeTold(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	_, err := stores.Await(ctx, url(t, "unix:"+filepath.Join(t.TempDir(), "s")), stores.TLS{},
+		func(error) { stop(enough) })
+	if !errors.Is(err, enough) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestCertificatesAreForEtcd(t *testing.T) {
+	_, err := stores.Open(t.Context(), url(t, "unix:/s"), stores.TLS{CA: "x"})
+	if err == nil || !strings.Contains(err.Error(), "for etcd only") {
+		t.Errorf("a socket: %v", err)
+	}
+	_, err = stores.Open(t.Context(), url(t, "etcd://127.0.0.1:1"), stores.TLS{CA: "none.pem"})
+	if _, absent := errors.AsType[*stores.AbsentError](err); err == nil || absent {
+		t.Errorf("a file that is not there is waited for: %v", err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	_, err = stores.Open(ctx, url(t, "etcd://127.0.0.1:1"), stores.TLS{})
+	if _, absent := errors.AsType[*stores.AbsentError](err); !absent ||
+		!strings.Contains(err.Error(), "start etcd") {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
