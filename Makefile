@@ -8,13 +8,17 @@ GO       ?= go
 # The libvirt backend needs no headers with this tag: it loads libvirt.so at run time.
 TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
-SOAK     ?= 5000
+SOAK     ?= 3000
 BIN      ?= bin
 # The packages whose tests depend on the machine and run real QEMUs and libvirtds, one
 # after the other, and where what they print is kept.
 REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/...
 LIBVIRT  := ./hypervisor/libvirt/... ./examples/libvirt-drain
+# The same of those that run godwit's own processes, and real stores.
+CLUSTER  := ./record/etcd/... ./record/bolt ./record/remote ./fence ./cmd/... \
+	$$($(GO) list -tags $(TAGS) ./daemon/... | grep -v /murder)
 REPORT   ?= $(BIN)/real.txt
+APART    := /hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$|/record/(etcd|bolt|remote)(/|$$)|/fence$$|/cmd/|/daemon(/|$$)
 # What it measures would be the race detector's time.
 TIMED    := WhatAMoveCosts
 # Of that, the results, the figures, and what was skipped and why.
@@ -56,13 +60,16 @@ build:
 test: setup fmt vet staticcheck
 	@echo "RAPID_SEED=$(RAPID_SEED)"; mkdir -p $(dir $(REPORT))
 	@status=0; $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			$$($(GO) list -tags $(TAGS) ./... | grep -vE '/hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$') || status=$$?; \
+			$$($(GO) list -tags $(TAGS) ./... | grep -vE '$(APART)') || status=$$?; \
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
-		{ GODWIT_LONG=1 GODWIT_MURDER=3 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
+		$(GO) test -count=1 -tags $(TAGS) -v ./sim/explore | grep -E '^(ok|FAIL|explored|---)' || status=$$?; \
+		{ $(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v $(CLUSTER) && \
+			$(GO) test -count=1 -tags $(TAGS) -v ./daemon/murder && \
+			GODWIT_MURDER=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
 			-p 1 -v -skip $(TIMED) $(REAL) && \
 			$(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) && \
-			GODWIT_LONG=1 $(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp && \
+			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp && \
 			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/libvirt; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
