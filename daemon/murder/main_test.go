@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"testing"
@@ -81,6 +82,12 @@ func runAs(role, root string, attr *syscall.SysProcAttr) (status int, err error)
 	if role == roleInside {
 		return reap(p.Pid)
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-asked
+		_ = p.Kill() // and with it all others; what is outside is then cleared away
+	}()
 	s, err := p.Wait()
 	if err != nil {
 		return 0, err
