@@ -51,7 +51,11 @@ type Domain struct {
 	mu       sync.Mutex
 	rec      *journal.Domain       // replaced, never changed; nil: the host has no such VM
 	vm       *qemu.Instance        // its QEMU, if it has one
-	seen     life.Look             // last
+	looks    int                   // how many have begun
+	seen     life.Look             // by the latest of them
+	latest   int                   // which that is
+	counting hypervisor.JobID      // whose figures follow
+	counted  qapi.RAM              // as QEMU told them last
 	silent   bool                  // it did not answer
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
@@ -169,7 +173,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.patience())
 	defer cancel()
-	l := life.Look{Alive: true}
+	l, begun := life.Look{Alive: true}, d.look()
 	var err error
 	if job != nil && job.Stage.Live() {
 		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == journal.Source {
@@ -186,9 +190,33 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.silent = err != nil; err == nil {
-		d.seen = l
+		if begun > d.latest { // none that began later has ended before
+			d.seen, d.latest = l, begun
+		}
+		if job != nil {
+			d.recount(job.ID, &m.RAM)
+		}
 	}
 	return l, m, err
+}
+
+// look numbers a look that begins.
+func (d *Domain) look() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looks++
+	return d.looks
+}
+
+// recount puts in what a job had sent as far as it was seen, where QEMU does not tell: of a
+// migration that failed or was cancelled it forgets that at once. The caller holds mu.
+// Source: QEMU 7.2 migration/migration.c (fill_source_migration_info).
+func (d *Domain) recount(job hypervisor.JobID, ram *qapi.RAM) {
+	if ram.Total > 0 {
+		d.counting, d.counted = job, *ram
+	} else if d.counting == job {
+		*ram = d.counted
+	}
 }
 
 // briefly is how long a QEMU may take that has not answered before.
@@ -206,8 +234,7 @@ func (d *Domain) patience() time.Duration {
 
 // Answer describes the domain as it is; with an error, as it was seen last.
 func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
-	l, _, err := d.Look(ctx)
-	rec, job, vm := d.Present()
+	l, rec, job, vm, err := d.moment(ctx)
 	if rec == nil {
 		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, nil
 	}
@@ -220,6 +247,21 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, l), Job: rec.Job,
 		Unresolved: rec.Unresolved, DirtyRate: rec.DirtyRate, Measured: rec.Measured}
 	return answer, err
+}
+
+// moment looks at the domain while nothing of it is noted, or, where that happens again and
+// again, as well as can be.
+func (d *Domain) moment(ctx context.Context) (life.Look, *journal.Domain, *journal.Job,
+	*qemu.Instance, error) {
+	was, before, _ := d.Present()
+	for tries := 0; ; tries++ {
+		l, _, err := d.Look(ctx)
+		rec, job, vm := d.Present()
+		if err != nil || rec == was && job == before || tries == 3 {
+			return l, rec, job, vm, err
+		}
+		was, before = rec, job
+	}
 }
 
 // Seen returns what was seen of the domain's QEMU last.

@@ -88,7 +88,8 @@ func (d *Domain) complete(events *monitor.Subscription, as journal.Role, stood t
 	d.mu.Lock()
 	if d.expected == events {
 		d.ended = &ending{l, stood}
-		d.seen = l
+		d.looks++
+		d.seen, d.latest = l, d.looks
 	}
 	d.mu.Unlock()
 	d.Changed()

@@ -49,7 +49,7 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		if step == life.Rest || step == life.Announce && d.Announcing != nil {
 			return d.wait(ctx, l)
 		}
-		if err := d.do(ctx, step, m); err != nil {
+		if err := d.do(ctx, step, l, m); err != nil {
 			return again
 		}
 		switch step {
@@ -92,7 +92,7 @@ func (d *Domain) wait(ctx context.Context, l life.Look) time.Duration {
 }
 
 // do performs one step. The caller holds the turn.
-func (d *Domain) do(ctx context.Context, step life.Step, m qapi.Migration) error {
+func (d *Domain) do(ctx context.Context, step life.Step, l life.Look, m qapi.Migration) error {
 	_, _, vm := d.Present()
 	switch step {
 	case life.Bury:
@@ -103,7 +103,7 @@ func (d *Domain) do(ctx context.Context, step life.Step, m qapi.Migration) error
 		}
 		return vm.Kill(ctx)
 	case life.Reset:
-		return d.reset(ctx, vm)
+		return d.reset(ctx, vm, l)
 	case life.Run:
 		return d.Run(ctx, vm)
 	case life.Rest:
@@ -112,9 +112,9 @@ func (d *Domain) do(ctx context.Context, step life.Step, m qapi.Migration) error
 	return d.Node.Move(ctx, d, step, m)
 }
 
-// reset resets the machine, so that its guest boots anew.
-func (d *Domain) reset(ctx context.Context, vm *qemu.Instance) error {
-	if err := vm.SystemReset(ctx); err != nil || d.Seen().Run != qapi.Running {
+// reset resets the machine, which was seen so, so that its guest boots anew.
+func (d *Domain) reset(ctx context.Context, vm *qemu.Instance, l life.Look) error {
+	if err := vm.SystemReset(ctx); err != nil || l.Run != qapi.Running {
 		return err // one that had shut down stands then, and Run is due
 	}
 	return d.settled()
