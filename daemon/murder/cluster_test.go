@@ -173,7 +173,7 @@ func (c *cluster) godwit(args ...string) (string, error) {
 // populate starts VMs on the first host, as soon as it is known, and waits until they beat.
 func (c *cluster) populate(n int) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		l, err := read(ctx, c.store)
@@ -195,7 +195,7 @@ func (c *cluster) populate(n int) {
 		}
 		c.vms = append(c.vms, id)
 	}
-	if err := c.await(c.vms, time.Minute); err != nil {
+	if err := c.await(c.vms, 3*time.Minute); err != nil {
 		c.t.Fatal(err)
 	}
 	for _, id := range c.vms {
@@ -227,7 +227,7 @@ func (c *cluster) end(l *ledger) error {
 			bad = append(bad, fmt.Errorf("%s ended by itself: %s", d.name, ends))
 		}
 	}
-	bad = append(bad, c.await(c.vms, 30*time.Second), c.whole(c.vms), c.left(l, hosts),
+	bad = append(bad, c.await(c.vms, 3*time.Minute), c.whole(c.vms), c.left(l, hosts),
 		c.sound(l, c.vms, c.killed), c.strangers())
 	if more := c.homeless(l, c.vms); len(more) > 0 {
 		bad = append(bad, errors.New(strings.Join(more, "\n")))

@@ -35,6 +35,7 @@ type daemon struct {
 	leave   bool          // it is not to be started again
 
 	stopped chan struct{} // closed: no start any more
+	wake    chan struct{} // ends a pause
 	done    sync.WaitGroup
 }
 
@@ -45,7 +46,7 @@ const relaunch = 300 * time.Millisecond
 // supervise starts a daemon, and again, until the test ends.
 func supervise(t *testing.T, d *daemon) *daemon {
 	t.Helper()
-	d.stopped = make(chan struct{})
+	d.stopped, d.wake = make(chan struct{}), make(chan struct{}, 1)
 	d.done.Go(d.serve)
 	t.Cleanup(func() { _ = d.stop(syscall.SIGKILL) }) // it cannot end well
 	return d
@@ -74,6 +75,7 @@ func (d *daemon) serve() {
 		select {
 		case <-d.stopped:
 			return
+		case <-d.wake:
 		case <-time.After(wait):
 		}
 	}

@@ -192,7 +192,7 @@ func (w *witness) whole(vms []vmid) error {
 		}
 		cancel()
 	}
-	return errors.Join(append(bad, w.await(vms, 30*time.Second))...)
+	return errors.Join(append(bad, w.await(vms, time.Minute))...)
 }
 
 // left lists the files that hosts keep of VMs which are not at home there, and disks,
