@@ -89,6 +89,16 @@ func (w *World) wrote(before, after record.Record) {
 			w.violate(inv.Name, inv.OfMigration(w, old, m))
 		}
 	}
+	w.violate("released-after-arrival", releasedTooSoon(m))
+}
+
+// releasedTooSoon: what is left of a VM at its source is given up when the VM is known to
+// run at its target, and not before: until then it may be all that there is of its memory.
+func releasedTooSoon(m *record.Migration) error {
+	if !m.Source.Released || m.State.Phase == migration.Succeeded {
+		return nil
+	}
+	return fmt.Errorf("%s is %s and its source was released", m.Spec.ID, m.State.Phase)
 }
 
 // checkAtRest checks what only holds when a world has come to rest.
