@@ -2,12 +2,14 @@ package controller_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -176,4 +178,25 @@ func TestTheControllerDoesNotSpin(t *testing.T) {
 func (c *cluster) breakNext(t *rapid.T) {
 	c.store.at = c.store.puts + 1
 	c.store.how = rapid.SampledFrom([]sabotage{unanswered, unavailable, overtaken}).Draw(t, "how")
+}
+
+// What failed is told until it has succeeded.
+func TestAnOldFailureIsNotWhyAVMStays(t *testing.T) {
+	c := newCluster(t)
+	c.addVM("a", "n1")
+	c.ask("a#1", "a", "n1")
+	c.reconcile()
+	told := func() bool {
+		return slices.ContainsFunc(c.boss.Why("a", c.now), func(r placement.Reason) bool {
+			return r.Need == "to succeed"
+		})
+	}
+	if !told() {
+		t.Errorf("it is not said that a#1 has failed: %v", c.boss.Why("a", c.now))
+	}
+	c.ask("a#2", "a", "n2")
+	c.run(time.Hour, func() bool { return c.move("a#2").State.Phase == migration.Succeeded })
+	if c.reconcile(); told() {
+		t.Errorf("a#2 has succeeded: %v", c.boss.Why("a", c.now))
+	}
 }

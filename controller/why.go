@@ -31,6 +31,8 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		switch {
 		case s.Phase == migration.Failed:
 			failed++
+		case s.Phase == migration.Succeeded:
+			failed = 0 // what went wrong before does not keep it here
 		case s.Phase.Final():
 		case s.Phase <= migration.Pending:
 			why = append(why, c.whyPending(f, g, now)...)
