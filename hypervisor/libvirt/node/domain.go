@@ -39,10 +39,11 @@ type Domain struct {
 	rebooted bool
 	stood    bool // for a switch-over, since libvirt was asked
 	stoodAt  time.Time
-	asking   bool   // libvirt for figures
-	last     Sight  // that it gave, as far as figures go
-	blind    bool   // events may have been lost since then
-	xml      string // that facts were read from
+	asking   chan struct{} // libvirt for figures; closed when it has answered
+	told     bool          // it has answered
+	last     Sight         // that it gave, as far as figures go
+	blind    bool          // events may have been lost since then
+	xml      string        // that facts were read from
 	facts    domxml.Facts
 }
 

@@ -178,44 +178,71 @@ func (d *Domain) See(ctx context.Context) (Sight, error) {
 const patience = 2 * time.Second
 
 // figures says how the domain's migration goes. It does not ask where nothing is to be
-// learnt, nor a QEMU that has not answered yet.
+// learnt, nor a QEMU that has not answered yet: what that said last is taken, and waited for
+// where it has said nothing.
 func (d *Domain) figures(ctx context.Context, call life.Call) (Sight, error) {
 	if rec := d.Record(); rec != nil && d.Node.Job(rec.Job).Receives() {
 		return Sight{}, nil
 	}
-	d.mu.Lock()
-	last, waits := d.last, d.asking || d.stood && call == life.Calling
-	last.Sends = last.Sends || d.stood && call == life.Calling
-	d.asking = d.asking || !waits
-	d.mu.Unlock()
-	if waits {
-		return last, nil
-	}
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	d.mu.Lock()
+	last, switching := d.last, d.stood && call == life.Calling
+	last.Sends = last.Sends || switching
+	asked, told, done := d.asking, d.told, make(chan struct{})
+	if asked == nil && !switching {
+		d.asking = done
+	}
+	d.mu.Unlock()
+	switch {
+	case switching || asked != nil && told:
+		return last, nil
+	case asked != nil:
+		select {
+		case <-asked:
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.last, nil
+		case <-short.Done():
+			return last, ctx.Err()
+		}
+	}
+	return d.ask(ctx, short, last, done)
+}
+
+// ask asks libvirt for the figures, for as long as short says; last is what it said before,
+// and done is closed at the end.
+func (d *Domain) ask(ctx, short context.Context, last Sight, done chan struct{}) (Sight, error) {
 	var begun atomic.Bool
 	s, err := virt.Ask(short, d.Node.Conn, func(c *virt.Connect) (Sight, error) {
 		begun.Store(true)
-		defer d.asked()
-		return progressOf(c, d.Name)
+		s, err := progressOf(c, d.Name)
+		d.answered(done, s, err)
+		return s, err
 	})
 	if !begun.Load() { // there is no connection
-		d.asked()
+		d.answered(done, last, err)
 		return s, err
 	}
 	if err != nil { // it is still being asked, or has just died
 		return last, ctx.Err()
 	}
-	d.mu.Lock()
-	d.last = s
-	d.mu.Unlock()
 	return s, nil
 }
 
-func (d *Domain) asked() {
+// answered keeps what libvirt has said, and lets those know who wait for it. What was given
+// up before it began may begin all the same, and answers too late.
+func (d *Domain) answered(done chan struct{}, s Sight, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asking = false
+	if d.asking != done {
+		return
+	}
+	if err == nil {
+		d.last, d.told = s, true
+	}
+	close(done)
+	d.asking = nil
 }
 
 // progressOf says how a domain's migration goes, if it has one.
