@@ -44,7 +44,7 @@ func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 	}
 	b := &specBuilder{Builder: NewBuilder(name), lines: lines}
 	b.facts = facts.NewReader(s.Shared, b.wrong)
-	b.defaults = b.readDefaults(s.Defaults)
+	b.defaults = b.readDefaults(s)
 	if s.EvictionStrategy != "" {
 		b.EvictBy(b.strategy("evictionStrategy", s.EvictionStrategy))
 	}
@@ -57,6 +57,7 @@ func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 	for i := range s.VMs {
 		b.vm(fmt.Sprintf("vms[%d]", i), &s.VMs[i])
 	}
+	b.fleet.Network = b.defaults.Network
 	b.config("config", s.Config)
 	for i := range s.Policies {
 		b.policy(fmt.Sprintf("policies[%d]", i), &s.Policies[i])
@@ -268,10 +269,12 @@ func (b *specBuilder) strategy(at, word string) evacuation.Strategy {
 	return s
 }
 
-func (b *specBuilder) readDefaults(s DefaultsSpec) Defaults {
+func (b *specBuilder) readDefaults(spec *Spec) Defaults {
+	s := &spec.Defaults
 	d := Defaults{
-		Link: b.bandwidth("defaults.link", s.Link),
-		Load: b.load("defaults", s.LoadSpec),
+		Link:    b.bandwidth("defaults.link", s.Link),
+		Load:    b.load("defaults", s.LoadSpec),
+		Network: b.bandwidth("network.speed", spec.Network.Speed),
 	}
 	for i, o := range s.Overrides {
 		at := fmt.Sprintf("defaults.overrides[%d]", i)

@@ -127,6 +127,33 @@ func TestReadFleetFacts(t *testing.T) {
 	}
 }
 
+// A rack's up-link is said once, for all of its hosts.
+func TestReadFleetRacksAndNetwork(t *testing.T) {
+	f, err := inventory.ReadFleet("f", strings.NewReader(`
+network: {speed: 100Gbit/s}
+racks: {a: {uplink: 40Gbit/s}, b: {}, c: {}}
+hosts:
+- {name: n1, memory: 1GiB, cpus: 1, rack: a}
+- {name: n2, memory: 1GiB, cpus: 1, rack: a, uplink: 40Gbit/s}
+- {name: n3, memory: 1GiB, cpus: 1, rack: b}
+- {name: n4, memory: 1GiB, cpus: 1, rack: c, uplink: 10Gbit/s}
+- {name: n5, memory: 1GiB, cpus: 1}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const gbit = hypervisor.Gbit
+	want := map[hypervisor.HostName]hypervisor.Bandwidth{"n1": 40 * gbit, "n2": 40 * gbit,
+		"n3": 0, "n4": 10 * gbit, "n5": 0}
+	got := map[hypervisor.HostName]hypervisor.Bandwidth{}
+	for _, h := range f.Hosts {
+		got[h.Name] = h.Facts.Uplink
+	}
+	if diff := cmp.Diff(want, got); diff != "" || f.Network != 100*gbit {
+		t.Errorf("network %v, up-links (-want +got):\n%s", f.Network, diff)
+	}
+}
+
 func TestReadFleetDemands(t *testing.T) {
 	const gib = hypervisor.GiB
 	f, err := inventory.ReadFleet("f", strings.NewReader(everything))

@@ -23,7 +23,10 @@ type Fleet struct {
 	EvictionStrategy evacuation.Strategy
 	Namespaces       map[string]placement.Labels
 	Migrations       []Migration // that have not ended
-	Warnings         []Problem
+	// Network is what all migrations together get of the migration network; 0 is no limit.
+	// The up-links of racks are in the facts of their hosts.
+	Network  hypervisor.Bandwidth
+	Warnings []Problem
 }
 
 // A Host is a host of the fleet.

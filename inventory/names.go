@@ -9,7 +9,7 @@ import (
 // Limits on what one file may describe.
 const (
 	// MaxNames is how many hosts, and how many VMs, a file may have.
-	MaxNames = 200_000
+	MaxNames = 2_000_000
 	// MaxName is how long a name may be. Source: Kubernetes' DNS subdomains.
 	MaxName = 253
 )

@@ -41,8 +41,8 @@ func TestReadFleetRefuses(t *testing.T) {
 			`f:2: hosts[0].name: "n 1" is no name`},
 		{"a range that is none", "hosts:\n- {name: \"n[1\", cpus: 1, memory: 1GiB}\n",
 			`f:2: hosts[0].name: "n[1" has a [ without a ]`},
-		{"too many hosts", "hosts:\n- {name: \"n[1-999999]\", cpus: 1, memory: 1GiB}\n",
-			"more than 200000 names"},
+		{"too many hosts", "hosts:\n- {name: \"n[1-9999999]\", cpus: 1, memory: 1GiB}\n",
+			"more than 2000000 names"},
 		{"a wrong duration", "config: {progressTimeout: 150}\n",
 			`f:1: config.progressTimeout: "150" is no duration`},
 		{"a negative limit", "config: {parallelMigrationsPerCluster: -1}\n",
@@ -56,6 +56,26 @@ func TestReadFleetRefuses(t *testing.T) {
 		{"an override of the wrong thing",
 			"defaults: {overrides: [{hosts: {a: b}, class: idle}]}\n",
 			"f:1: defaults.overrides[0]: hosts and link go together"},
+	})
+}
+
+func TestReadFleetRefusesRacksAndNetworks(t *testing.T) {
+	const listed = "racks: {a: {uplink: 40Gbit/s}}\nhosts:\n- {name: n1, memory: 1GiB, cpus: 1, "
+	checkRefusals(t, []refusal{
+		{"an up-link without unit", "racks:\n  a: {uplink: 40}\n",
+			`f:2: racks.a.uplink: "40" has no unit of speed`},
+		{"a speed of nothing", "hosts: []\nnetwork: {speed: 0Gbit/s}\n",
+			"f:2: network.speed: needs more than 0"},
+		{"an unknown field of a rack", "racks: {a: {speed: 1Gbit/s}}\n",
+			`f:1: racks.a.speed: unknown field "speed"`},
+		{"a rack that is not listed", listed + "rack: b}\n",
+			`f:3: hosts[0].rack: there is no rack "b" under racks: list it there`},
+		{"another up-link than the rack's", listed + "rack: a, uplink: 10Gbit/s}\n",
+			"f:3: hosts[0].uplink: rack a has another up-link already: say it once"},
+		{"two up-links of one rack", "hosts:\n" +
+			"- {name: n1, memory: 1GiB, cpus: 1, rack: a, uplink: 10Gbit/s}\n" +
+			"- {name: n2, memory: 1GiB, cpus: 1, rack: a, uplink: 20Gbit/s}\n",
+			"f:3: hosts[1].uplink: rack a has another up-link already: say it once"},
 	})
 }
 
@@ -116,7 +136,8 @@ func TestReadFleetNeverPanics(t *testing.T) {
 		"- - x", "  memory:", "groups: {a: {policy: affinity}}", "  groups: a", "  with: a",
 		"  cells: [{cpus: 0-3, pages: {1GiB: 1}}]", "  topology: {cells: 2}", "  devices: {a: 1}",
 		"  hardware: {hugepages: 1GiB, pins: [\"1\"]}", "  ratios: {cpus: 2}",
-		"  reserved: {cpus: 1}",
+		"  reserved: {cpus: 1}", "racks: {a: {uplink: 1Gbit/s}}", "  rack: a", "  uplink: 2Gbit/s",
+		"network: {speed: 1Gbit/s}",
 		"  experimental: {stallDetector: {ewmaAlpha: 2}}", "  workingSet: 9GiB", "# comment",
 	}
 	rapid.Check(t, func(t *rapid.T) {

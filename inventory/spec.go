@@ -19,7 +19,14 @@ type Spec struct {
 	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
 	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"` // their labels
 	Defaults         DefaultsSpec                `yaml:"defaults,omitempty"`
-	facts.Shared     `yaml:",inline"`
+	// Network is the migration network, if all migrations together share one.
+	Network      NetworkSpec `yaml:"network,omitempty"`
+	facts.Shared `yaml:",inline"`
+}
+
+// A NetworkSpec is a network that every migration crosses, besides the links of its hosts.
+type NetworkSpec struct {
+	Speed string `yaml:"speed,omitempty"` // of all together: "100Gbit/s"; default: no limit
 }
 
 // A HostSpec is one host, or many that differ only in name.

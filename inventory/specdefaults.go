@@ -7,6 +7,6 @@ func (s *Spec) ReadDefaults(name string, lines Positions) (Defaults, error) {
 		lines = func(string) int { return 0 }
 	}
 	b := &specBuilder{Builder: NewBuilder(name), lines: lines}
-	d := b.readDefaults(s.Defaults)
+	d := b.readDefaults(s)
 	return d, b.Err()
 }

@@ -131,6 +131,8 @@ type Defaults struct {
 	// Overrides are defaults for some hosts and VMs. Of those that match, the
 	// one with the most labels wins, and among equals the last.
 	Overrides []Override
+	// Network is the fleet's: see [Fleet].
+	Network hypervisor.Bandwidth
 }
 
 // An Override is a default for the hosts, or the VMs, with all these labels. A

@@ -27,7 +27,7 @@ func (r *Reader) Host(at string, s *Host, size hypervisor.Host) *placement.Facts
 		MaxVMs: r.count(at+".maxVMs", s.MaxVMs), MaxBusy: r.count(at+".maxBusy", s.MaxBusy),
 		Disabled: s.Disabled, Maintenance: s.Maintenance,
 		Zone: s.Zone, Rack: s.Rack, Link: size.Link,
-		Uplink:     r.bandwidth(at+".uplink", s.Uplink),
+		Uplink:     r.uplink(at, s.Rack, s.Uplink),
 		Aggregates: named(r, at+".aggregates", "aggregate", s.Aggregates, r.aggregates),
 		Machines:   r.words(at+".machines", s.Machines),
 		CPU:        r.cpu(at, s),

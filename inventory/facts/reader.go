@@ -30,14 +30,16 @@ type Reader struct {
 	wrong      func(field, format string, args ...any)
 	aggregates map[string]*aggregate.Aggregate
 	groups     map[string]placement.GroupRule
-	spent      int // of maxWords
+	spent      int                             // of maxWords
+	racks      map[string]hypervisor.Bandwidth // their up-links; 0 is not said
+	listed     bool                            // the racks are all there are
 }
 
 // NewReader returns a reader of hosts and VMs that refer to shared. It tells wrong
 // what is wrong: the field, such as "hosts[3].zone", and what to do about it.
 func NewReader(shared Shared, wrong func(field, format string, args ...any)) *Reader {
 	r := &Reader{wrong: wrong, aggregates: map[string]*aggregate.Aggregate{},
-		groups: map[string]placement.GroupRule{}}
+		groups: map[string]placement.GroupRule{}, racks: map[string]hypervisor.Bandwidth{}}
 	for _, name := range slices.Sorted(maps.Keys(shared.Aggregates)) {
 		r.word("aggregates", name)
 		for _, key := range slices.Sorted(maps.Keys(shared.Aggregates[name])) {
@@ -48,7 +50,33 @@ func NewReader(shared Shared, wrong func(field, format string, args ...any)) *Re
 	for _, name := range slices.Sorted(maps.Keys(shared.Groups)) {
 		r.groups[name] = r.group("groups."+name, name, shared.Groups[name])
 	}
+	r.listed = len(shared.Racks) > 0
+	for _, name := range slices.Sorted(maps.Keys(shared.Racks)) {
+		r.word("racks", name)
+		r.racks[name] = r.bandwidth("racks."+name+".uplink", shared.Racks[name].Uplink)
+	}
 	return r
+}
+
+// uplink returns the up-link of the rack of a host: the rack's own, or the first that one
+// of its hosts says. All say the same.
+func (r *Reader) uplink(at, rack, said string) hypervisor.Bandwidth {
+	own := r.bandwidth(at+".uplink", said)
+	if rack == "" {
+		return own
+	}
+	known, found := r.racks[rack]
+	switch {
+	case r.listed && !found:
+		r.wrong(at+".rack", "there is no rack %q under racks: list it there", rack)
+	case own == 0:
+		return known
+	case known == 0:
+		r.racks[rack] = own
+	case known != own:
+		r.wrong(at+".uplink", "rack %s has another up-link already: say it once", rack)
+	}
+	return own
 }
 
 func (r *Reader) group(at, name string, g Group) placement.GroupRule {

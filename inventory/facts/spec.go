@@ -8,6 +8,14 @@ type Shared struct {
 	// values are separated by commas, filter_tenant_id names who may use them.
 	Aggregates map[string]map[string]string `yaml:"aggregates,omitempty"`
 	Groups     map[string]Group             `yaml:"groups,omitempty"` // of VMs, by name
+	// Racks are the racks of the hosts, by name. When any is listed, all are.
+	Racks map[string]Rack `yaml:"racks,omitempty"`
+}
+
+// A Rack is where hosts are that share an up-link. Moves between racks share it, each way;
+// moves within one do not use it.
+type Rack struct {
+	Uplink string `yaml:"uplink,omitempty"` // "40Gbit/s"; default: as fast as its hosts
 }
 
 // A Group is what some VMs want of their hosts together: see [placement.GroupRule].
@@ -43,7 +51,7 @@ type Host struct {
 	Devices  map[string]int `yaml:"devices,omitempty"`  // how many there are of each class
 	Networks Words          `yaml:"networks,omitempty"` // that cards can be plugged into
 	Rack     string         `yaml:"rack,omitempty"`
-	Uplink   string         `yaml:"uplink,omitempty"` // the rack's, each way: "40Gbit/s"
+	Uplink   string         `yaml:"uplink,omitempty"` // the rack's: see [Rack]
 }
 
 // Amounts are a part of a host.

@@ -1,0 +1,292 @@
+package domains
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml/blockers"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
+)
+
+const (
+	// Ratio is how many virtual CPUs share a CPU.
+	Ratio = 4
+	// maxFile is how long a file may be.
+	maxFile = 4 << 20
+	// mostMemory and mostCPUs keep sums from overflowing.
+	mostMemory = 1 << 50
+	mostCPUs   = 1 << 20
+)
+
+// Is reports whether a folder may be such a fleet: whether it, or a folder in it, has a file
+// whose name ends in .xml.
+func Is(path string) bool {
+	for _, pattern := range []string{"*.xml", "*/*.xml"} {
+		if found, err := filepath.Glob(filepath.Join(escape(path), pattern)); err == nil &&
+			len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// escape takes the meaning from what Glob would act on.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// Read reads a fleet from a folder. What libvirt does not know comes from d. An error is
+// [inventory.Problems], unless a file cannot be read or d is invalid.
+func Read(path string, d inventory.Defaults) (*inventory.Fleet, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	r := &reader{Builder: inventory.NewBuilder(path), defaults: d, hosts: map[string]*host{},
+		domains: map[hypervisor.VMID]*domain{}}
+	r.EvictBy(evacuation.LiveMigrate) // as an evacuation of a host does
+	for _, pattern := range []string{"*.xml", "*/*.xml"} {
+		files, err := filepath.Glob(filepath.Join(escape(path), pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if err := r.file(file); err != nil {
+				return nil, err
+			}
+			if r.Full() {
+				return r.Fleet()
+			}
+		}
+	}
+	r.File = path
+	r.finish()
+	return r.Fleet()
+}
+
+// A reader collects what files say: a domain may be on several hosts.
+type reader struct {
+	*inventory.Builder
+	defaults inventory.Defaults
+	hosts    map[string]*host
+	domains  map[hypervisor.VMID]*domain
+}
+
+type host struct {
+	name   string
+	folder string
+	sized  bool
+	memory hypervisor.Bytes
+	cpus   int
+}
+
+type domain struct {
+	file    string
+	host    string
+	running bool
+	vm      hypervisor.VM
+	forbids error
+}
+
+func (r *reader) file(path string) error {
+	r.File = path
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := document.ReadAll(path, f, maxFile)
+	if problems, are := errors.AsType[document.Problems](err); are {
+		r.Errorf(0, "", "%s", problems[0].Message)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(folder)
+	h := r.hosts[name]
+	if h == nil {
+		h = &host{name: name, folder: filepath.Dir(path)}
+		r.hosts[name] = h
+	}
+	switch root := rootOf(data); root.Name.Local {
+	case "domain":
+		r.domain(h, string(data), root)
+	case "capabilities":
+		r.capabilities(h, data)
+	case "":
+		r.Errorf(lineOf(data), "", "it is no XML: is it cut off?")
+	default:
+		r.Warnf(0, root.Name.Local, "left out: it is neither a domain nor capabilities")
+	}
+	return nil
+}
+
+// rootOf returns the outermost element; one without a name when there is none.
+func rootOf(data []byte) xml.StartElement {
+	d := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return xml.StartElement{}
+		}
+		if start, is := t.(xml.StartElement); is {
+			return start
+		}
+	}
+}
+
+// lineOf returns the line in which XML is no longer XML, or 0 when it is.
+func lineOf(data []byte) int {
+	d := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		_, err := d.Token()
+		if err == io.EOF {
+			return 0
+		}
+		if err != nil {
+			line, _ := d.InputPos()
+			return line
+		}
+	}
+}
+
+func (r *reader) domain(h *host, text string, root xml.StartElement) {
+	facts, err := domxml.Read(text, domxml.Settings{})
+	if err != nil {
+		r.Errorf(lineOf([]byte(text)), "domain", "%v", err)
+		return
+	}
+	v := facts.VM
+	if v.Memory <= 0 || v.Memory > mostMemory || v.CPUs <= 0 || v.CPUs > mostCPUs {
+		r.Errorf(0, "domain "+facts.Name, "needs memory and CPUs that a machine may have, has "+
+			"%v and %d", v.Memory, v.CPUs)
+		return
+	}
+	all, err := blockers.Of(text, domxml.Settings{})
+	if err != nil {
+		r.Errorf(0, "domain "+facts.Name, "%v", err)
+		return
+	}
+	d := &domain{file: r.File, host: h.name, forbids: blockers.Refuse(all),
+		running: slices.ContainsFunc(root.Attr, func(a xml.Attr) bool {
+			return a.Name.Local == "id"
+		}),
+		vm: hypervisor.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs}}
+	if slices.ContainsFunc(all, func(b blockers.Blocker) bool {
+		return b.Weight == blockers.Conditional
+	}) {
+		r.Warnf(0, "domain "+facts.Name, "it needs something of its target that is not looked at")
+	}
+	switch first := r.domains[v.ID]; {
+	case first == nil || d.running && !first.running:
+		r.domains[v.ID] = d
+	case d.running && first.running:
+		r.Errorf(0, "domain "+facts.Name, "it runs on host %s, too, says %s", first.host,
+			first.file)
+	}
+}
+
+// capabilities are the part of virsh capabilities that is read.
+type capabilities struct {
+	Cells []struct {
+		Memory struct {
+			Unit  string `xml:"unit,attr"`
+			Value string `xml:",chardata"`
+		} `xml:"memory"`
+		CPUs struct {
+			Num string `xml:"num,attr"`
+		} `xml:"cpus"`
+	} `xml:"host>topology>cells>cell"`
+}
+
+func (r *reader) capabilities(h *host, data []byte) {
+	var c capabilities
+	if err := xml.Unmarshal(data, &c); err != nil {
+		r.Errorf(lineOf(data), "capabilities", "%v", err)
+		return
+	}
+	if h.sized {
+		r.Errorf(0, "capabilities", "there are others of host %s", h.name)
+		return
+	}
+	for _, cell := range c.Cells {
+		if unit := cell.Memory.Unit; unit != "KiB" && unit != "" {
+			r.Errorf(0, "capabilities memory", "needs KiB, has the unit %q", unit)
+			return
+		}
+		h.memory += hypervisor.KiB * hypervisor.Bytes(r.number("memory",
+			cell.Memory.Value, mostMemory>>10))
+		h.cpus += int(r.number("cpus num", cell.CPUs.Num, mostCPUs))
+	}
+	if h.sized = h.memory > 0 && h.cpus > 0; !h.sized {
+		r.Errorf(0, "capabilities", "host/topology/cells has no memory, or no CPUs")
+	}
+}
+
+func (r *reader) number(field, text string, most int64) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 || n > most {
+		r.Errorf(0, "capabilities "+field, "needs a whole number from 0 to %d, has %q", most, text)
+		return 0
+	}
+	return n
+}
+
+// finish adds everything to the fleet.
+func (r *reader) finish() {
+	if len(r.hosts) > 0 {
+		r.Warnf(0, "", "libvirt has no limit on virtual CPUs: %d for each CPU are taken", Ratio)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
+		h := r.hosts[name]
+		r.File = h.folder
+		if !h.sized {
+			r.Errorf(0, "host "+name, "its size is not known: put the output of virsh "+
+				"capabilities beside its domains, as capabilities.xml")
+			continue
+		}
+		facts := &placement.Facts{Memory: resource.Inventory{Total: int64(h.memory)},
+			CPUs: resource.Inventory{Total: int64(h.cpus), Ratio: Ratio}}
+		r.AddHost(0, inventory.Host{Facts: facts, Host: hypervisor.Host{
+			Name: hypervisor.HostName(name), Memory: h.memory, CPUs: Ratio * h.cpus,
+			Link: r.defaults.LinkOf(nil)}})
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.domains)) {
+		d := r.domains[id]
+		r.File = d.file
+		r.AddVM(0, r.vm(d))
+	}
+}
+
+func (r *reader) vm(d *domain) inventory.VM {
+	namespace, _, found := strings.Cut(string(d.vm.ID), "/")
+	if !found {
+		namespace = "default"
+	}
+	v := inventory.VM{VM: d.vm, Namespace: namespace, Migratable: d.forbids == nil,
+		Workload: r.defaults.LoadOf(nil).Workload(d.vm.Memory)}
+	if d.forbids != nil {
+		v.WhyNot = d.forbids.Error()
+	}
+	if d.running {
+		v.Host = hypervisor.HostName(d.host)
+	}
+	return v
+}

@@ -1,0 +1,92 @@
+// Package formats reads a fleet from whatever a file or a folder holds: the format is told
+// from the content, never from a name.
+//
+//	godwit's own YAML                   see package inventory
+//	what kubectl prints                 see package kubevirt
+//	the text format of Ganeti's htools  see package ganeti
+//	what openstack prints as JSON       see package nova; also a folder of such files
+//	libvirt's domain XML                see package domains; a folder
+package formats
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/domains"
+	"github.com/godwit-vm/godwit/inventory/ganeti"
+	"github.com/godwit-vm/godwit/inventory/kubevirt"
+	"github.com/godwit-vm/godwit/inventory/nova"
+)
+
+// sample is how much of a file tells its format.
+const sample = 1 << 16
+
+// Read reads a fleet. What the format does not know comes from d; godwit's own YAML has
+// defaults of its own. Its errors are [inventory.Problems], unless the file cannot be read
+// or d is invalid.
+func Read(path string, d inventory.Defaults) (*inventory.Fleet, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if at, err := file.Stat(); err == nil && at.IsDir() {
+		return readFolder(path, d)
+	}
+	buffered := bufio.NewReaderSize(file, sample)
+	start, err := buffered.Peek(sample)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case ganeti.Is(start):
+		return ganeti.Read(path, buffered, d)
+	case nova.Is(start):
+		return nova.Read(path, []string{path}, d)
+	}
+	return kubevirt.ReadFile(path, d)
+}
+
+// beginning returns what tells a file's format.
+func beginning(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, sample))
+}
+
+// readFolder reads the JSON files of a cloud, or the folders of libvirt's hosts.
+func readFolder(path string, d inventory.Defaults) (*inventory.Fleet, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		file := filepath.Join(path, e.Name())
+		if !e.Type().IsRegular() || !strings.HasSuffix(file, ".json") {
+			continue
+		}
+		start, err := beginning(file)
+		if err != nil {
+			return nil, err
+		}
+		if nova.Is(start) {
+			files = append(files, file)
+		}
+	}
+	switch {
+	case len(files) > 0:
+		return nova.Read(path, files, d)
+	case domains.Is(path):
+		return domains.Read(path, d)
+	}
+	return nil, inventory.Problems{{File: path, Message: "the folder has neither JSON files, as " +
+		"openstack prints them, nor folders with the XML of libvirt's domains"}}
+}

@@ -1,0 +1,75 @@
+package formats_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/inventory/formats"
+)
+
+// Every format is told by its content: the files lie under names that say nothing.
+func TestEveryFormatIsTold(t *testing.T) {
+	for from, host := range map[string]hypervisor.HostName{
+		"../testdata/fleet.yaml":          "a1",
+		"../testdata/cluster.json":        "worker-1",
+		"../testdata/cluster.yaml":        "worker-1",
+		"../ganeti/testdata/cluster.data": "n1",
+		"../nova/testdata/api/cloud.json": "c1.example.com",
+	} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "fleet")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := formats.Read(path, inventory.Defaults{})
+		if err != nil {
+			t.Errorf("%s: %v", from, err)
+		} else if f.Hosts[0].Name != host {
+			t.Errorf("%s: the first host is %s, want %s", from, f.Hosts[0].Name, host)
+		}
+	}
+}
+
+func TestFoldersAreTold(t *testing.T) {
+	for from, hosts := range map[string]int{
+		"../nova/testdata/cli": 2, "../domains/testdata/fleet": 2,
+		"../domains/testdata/fleet/n1": 1,
+	} {
+		f, err := formats.Read(from, inventory.Defaults{})
+		if err != nil {
+			t.Errorf("%s: %v", from, err)
+		} else if len(f.Hosts) != hosts {
+			t.Errorf("%s: %d hosts, want %d", from, len(f.Hosts), hosts)
+		}
+	}
+}
+
+func TestWhatIsNoFleetIsAProblem(t *testing.T) {
+	for _, text := range []string{"", "[]", "a|b|c\n\n", "PAR1", "<domain/>", "{", "vm,t0\n"} {
+		path := filepath.Join(t.TempDir(), "fleet")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := formats.Read(path, inventory.Defaults{})
+		if _, are := errors.AsType[document.Problems](err); !are {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := formats.Read(t.TempDir(), inventory.Defaults{})
+	if _, are := errors.AsType[document.Problems](err); !are {
+		t.Errorf("an empty folder: %v", err)
+	}
+	_, err = formats.Read(filepath.Join(t.TempDir(), "none"), inventory.Defaults{})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}

@@ -1,0 +1,238 @@
+package nova
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
+)
+
+// What Nova's configuration says when nobody does. Source: Nova 2026.1
+// nova/conf/compute.py (initial_cpu_allocation_ratio, reserved_host_memory_mb).
+const (
+	cpuRatio       = 4
+	reservedMemory = 512 * hypervisor.MiB
+)
+
+// maxCPUs is more than any machine has; it keeps sums from overflowing.
+const maxCPUs = 1 << 20
+
+// A cloud is what was read so far.
+type cloud struct {
+	*inventory.Builder
+	defaults inventory.Defaults
+	text     []byte // of the present file
+	counted  int64  // of it, up to here
+	lines    int    // there are so many
+	hosts    []*host
+	byName   map[string]*host // by all names; nil for one that several have
+	sizes    map[string]size  // of flavors, by name and ID
+	servers  []server
+	known    map[string]place // servers, by ID
+	named    map[string]int   // how many servers have a name
+}
+
+type host struct {
+	*object
+	name     string
+	memory   hypervisor.Bytes
+	cpus     int
+	disk     hypervisor.Bytes
+	held     size // by servers that are shut off
+	up, open bool
+}
+
+// A size is that of a flavor.
+type size struct {
+	memory hypervisor.Bytes
+	cpus   int
+}
+
+type server struct {
+	*object
+	id, name, project string
+	status, host      string
+	size              size
+}
+
+func newCloud(name string, d inventory.Defaults) *cloud {
+	return &cloud{Builder: inventory.NewBuilder(name), defaults: d,
+		byName: map[string]*host{}, sizes: map[string]size{}, known: map[string]place{},
+		named: map[string]int{}}
+}
+
+func (c *cloud) hypervisor(o *object) {
+	h := &host{object: o, name: o.text("Hypervisor Hostname", "hypervisor_hostname")}
+	o.what = "hypervisor " + h.name
+	if kind := o.text("Hypervisor Type", "hypervisor_type"); strings.EqualFold(kind, "ironic") {
+		o.warn("type", "machines without a hypervisor are left out")
+		return
+	}
+	memory, hasMemory := o.number("Memory MB", "memory_mb")
+	cpus, hasCPUs := o.number("vCPUs", "vcpus")
+	if !hasMemory || !hasCPUs {
+		o.wrong("", "it has no memory_mb and vcpus: print the list with --long and with "+
+			"--os-compute-api-version 2.87, which is the last that has them")
+		return
+	}
+	disk, _ := o.number("Local GB", "local_gb")
+	h.memory = hypervisor.Bytes(memory) * hypervisor.MiB
+	h.cpus, h.disk = int(min(cpus, maxCPUs)), hypervisor.Bytes(min(disk, 1<<30))*hypervisor.GiB
+	h.up = !strings.EqualFold(o.text("State", "state"), "down")
+	h.open = !strings.EqualFold(o.text("Status", "status"), "disabled")
+	c.hosts = append(c.hosts, h)
+	aliases := []string{h.name}
+	if service, is := o.inner("service"); is {
+		aliases = append(aliases, service.text("host"))
+	}
+	if first, _, dotted := strings.Cut(h.name, "."); dotted {
+		aliases = append(aliases, first)
+	}
+	for i, name := range aliases {
+		if other, taken := c.byName[name]; taken && other != h && i > 0 {
+			c.byName[name] = nil
+		} else {
+			c.byName[name] = h
+		}
+	}
+}
+
+func (c *cloud) flavor(o *object) {
+	name := o.text("Name", "name")
+	o.what = "flavor " + name
+	s, whole := o.size()
+	if !whole {
+		o.wrong("", "it needs RAM and VCPUs above 0")
+		return
+	}
+	c.sizes[name] = s
+	if id := o.text("ID", "id"); id != "" {
+		c.sizes[id] = s
+	}
+}
+
+// size reads a flavor's memory and CPUs, and whether both are there.
+func (o *object) size() (size, bool) {
+	memory, _ := o.number("RAM", "ram")
+	cpus, _ := o.number("VCPUs", "vcpus")
+	return size{hypervisor.Bytes(memory) * hypervisor.MiB, int(min(cpus, maxCPUs))},
+		memory > 0 && cpus > 0
+}
+
+func (c *cloud) server(o *object) {
+	s := server{object: o, id: o.text("ID", "id"), name: o.text("Name", "name"),
+		project: cmp.Or(o.text("Project ID", "tenant_id"), "default"),
+		status:  strings.ToUpper(o.text("Status", "status"))}
+	o.what = "server " + cmp.Or(s.name, s.id)
+	s.host = o.text("Host", "OS-EXT-SRV-ATTR:hypervisor_hostname", "OS-EXT-SRV-ATTR:host",
+		"hypervisor_hostname")
+	switch first, twice := c.known[s.id]; {
+	case s.id == "":
+		o.wrong("ID", "it has none")
+		return
+	case twice:
+		o.wrong("ID", "there is already a server with it, in line %d of %s", first.line, first.file)
+		return
+	}
+	c.known[s.id] = o.place
+	c.named[s.project+"/"+s.name]++
+	c.servers = append(c.servers, s)
+}
+
+// finish adds everything to the fleet. Servers come first: those that are shut off hold
+// a part of their host.
+func (c *cloud) finish() {
+	if len(c.hosts) == 0 {
+		c.Errorf(0, "", "there are no hypervisors: add the output of openstack hypervisor list "+
+			"--long -f json")
+		return
+	}
+	for i := range c.servers {
+		c.addServer(&c.servers[i])
+	}
+	c.Warnf(0, "", "Nova's configuration is not known: %d virtual CPUs for each CPU and %v that "+
+		"are reserved on each host, its defaults, are taken", cpuRatio, reservedMemory)
+	for _, h := range c.hosts {
+		if c.byName[h.name] != h {
+			h.wrong("", "there are several hypervisors of this name")
+			continue
+		}
+		c.addHost(h)
+	}
+}
+
+func (c *cloud) addHost(h *host) {
+	facts := &placement.Facts{
+		Memory: resource.Inventory{Total: int64(h.memory),
+			Reserved: int64(min(h.memory, reservedMemory+h.held.memory))},
+		CPUs: resource.Inventory{Total: int64(h.cpus), Ratio: cpuRatio},
+		Disk: resource.Inventory{Total: int64(h.disk)},
+	}
+	r := inventory.Host{Facts: facts, Down: !h.up, Closed: !h.up || !h.open}
+	r.Host = hypervisor.Host{Name: hypervisor.HostName(h.name),
+		Memory: hypervisor.Bytes(facts.Memory.Capacity()),
+		CPUs:   max(0, int(facts.CPUs.Capacity())-h.held.cpus), Link: c.defaults.LinkOf(nil)}
+	c.AddHost(0, r)
+}
+
+// The states in which a server's guest runs, and those in which it moves live.
+// Source: Nova 2026.1 nova/compute/api.py (live_migrate).
+var (
+	runs = map[string]bool{"ACTIVE": true, "PAUSED": true, "MIGRATING": true, "REBOOT": true,
+		"HARD_REBOOT": true, "PASSWORD": true, "VERIFY_RESIZE": true, "RESIZE": true,
+		"REVERT_RESIZE": true}
+	moves = map[string]bool{"ACTIVE": true, "PAUSED": true}
+	gone  = map[string]bool{"DELETED": true, "SOFT_DELETED": true, "SHELVED_OFFLOADED": true,
+		"BUILD": true, "ERROR": true}
+)
+
+func (c *cloud) addServer(s *server) {
+	var known bool
+	if inner, is := s.inner("flavor"); is && inner.has("vcpus") {
+		s.size, known = inner.size()
+	} else {
+		id := ""
+		if is {
+			id = inner.text("id")
+		}
+		for _, name := range []string{s.text("Flavor ID"), s.text("Flavor Name", "Flavor"), id} {
+			if !known {
+				s.size, known = c.sizes[name]
+			}
+		}
+	}
+	if !known {
+		s.wrong("flavor", "its size is not known: add the output of openstack flavor list --all "+
+			"--long -f json")
+		return
+	}
+	on := c.byName[s.host]
+	if on == nil && s.host != "" {
+		s.wrong("host", "there is no hypervisor %q, or there are several", s.host)
+		return
+	}
+	name := s.name
+	if name == "" || c.named[s.project+"/"+name] > 1 || len(name) > inventory.MaxName {
+		name = s.id
+	}
+	v := inventory.VM{Namespace: s.project, Labels: placement.Labels{"id": s.id}}
+	v.ID = hypervisor.VMID(s.project + "/" + name)
+	v.Memory, v.CPUs = s.size.memory, s.size.cpus
+	v.Workload = c.defaults.LoadOf(nil).Workload(v.Memory)
+	switch {
+	case on == nil || gone[s.status]:
+	case runs[s.status]:
+		v.Host = hypervisor.HostName(on.name)
+	default:
+		on.held.memory += s.size.memory
+		on.held.cpus = min(maxCPUs, on.held.cpus+s.size.cpus)
+	}
+	if v.Migratable = moves[s.status]; !v.Migratable {
+		v.WhyNot = fmt.Sprintf("its status is %s; ACTIVE and PAUSED servers move", s.status)
+	}
+	c.AddVM(0, v)
+}
