@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -39,10 +39,10 @@ type Agent struct {
 	strangers []Stranger
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 
-	resync  time.Time     // when everything is looked at again
-	patient time.Duration // how long until then
-	// monitors is what convergence remembers, ahead of what is stored.
-	monitors map[migration.ID]*convergence.State
+	resync   time.Time     // when everything is looked at again
+	patient  time.Duration // how long until then
+	monitors terms.Memories
+	draft    record.Migration // scratch of report: what is stored is the store's own
 }
 
 // New returns an agent that knows nothing yet.
@@ -50,7 +50,7 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, stor
 	noter record.Noter) *Agent {
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
 		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
-		monitors: map[migration.ID]*convergence.State{},
+		monitors: terms.Memories{},
 		rebuilds: map[record.Key]*record.Rebuild{}, failed: map[record.Key]int{},
 		warned: map[hypervisor.VMID]string{}, byVM: map[hypervisor.VMID][]migration.ID{}}
 }
@@ -259,9 +259,9 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 // goes by stands.
 func (a *Agent) report(ctx context.Context, m *record.Migration,
 	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
-	next := *m
-	say(&next)
-	stored, err := a.store.Put(ctx, &next, while...)
+	a.draft = *m
+	say(&a.draft)
+	stored, err := a.store.Put(ctx, &a.draft, while...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package agent
 
-import "time"
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/migration/convergence"
+)
 
 // Config configures an Agent. A zero field takes the default that it names.
 type Config struct {
@@ -17,10 +21,16 @@ type Config struct {
 	// ResyncCap is the longest wait: while nothing is found to be done, Resync
 	// doubles. Default: 1h.
 	ResyncCap time.Duration
+	// Converge decides how running transfers are brought to an end. Default:
+	// [convergence.Converge], as the options of each migration say.
+	Converge convergence.Policy
 }
 
 // Complete returns c with the defaults filled in.
 func (c Config) Complete() Config {
+	if c.Converge == nil {
+		c.Converge = convergence.Converge
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration

@@ -164,25 +164,29 @@ const remember = 10 * time.Second
 // loses at most a little patience.
 func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
-	state := convergence.State{}
-	if mon := a.monitor(m); mon != nil {
-		state = *mon
-	}
-	next, v := convergence.Converge(terms.Monitor(m.Options, p), state, p, now)
-	a.monitors[m.Spec.ID] = &next
-	adjust, due := v.Adjustment()
-	if !due && now.Sub(m.Source.Looked) < remember {
+	state := a.monitors.Of(m.Spec.ID, m.Source.Monitor)
+	next, v := a.config.Converge(terms.Monitor(m.Options, p), *state, p, now)
+	*state = next
+	_, due := v.Adjustment()
+	fresh := m.Source.Looked.IsZero() && now.Sub(p.Started) < remember
+	if !due && (fresh || now.Sub(m.Source.Looked) < remember) {
 		return nil
 	}
-	if m.Source.Looked.IsZero() && !due && now.Sub(p.Started) < remember {
-		return nil
-	}
+	return a.adjust(ctx, m, p, v, now)
+}
+
+// adjust stores what convergence remembers, and does what it has decided, if anything.
+func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	v convergence.Verdict, now time.Time) error {
+	state := a.monitors.Of(m.Spec.ID, nil)
+	before := *state
 	m, err := a.report(ctx, m, func(r *record.Migration) {
-		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &next, now, p.Sent
+		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &before, now, p.Sent
 		if v.Action == convergence.Abort {
 			r.Source.Error = "given up: " + v.String()
 		}
 	})
+	adjust, due := v.Adjustment()
 	if err != nil || !due {
 		return err
 	}
@@ -190,22 +194,15 @@ func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.
 	switch {
 	case err == nil:
 		a.note(now, m, "convergence: "+v.String())
-		next = next.Accepted(v, now)
+		*state = before.Accepted(v, now)
 	case errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.Unsupported):
-		next = next.Refused(v)
+		*state = before.Refused(v)
 	default:
 		return err
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &next })
+	after := *state
+	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &after })
 	return err
-}
-
-// monitor returns what convergence remembers: ours, or what was stored.
-func (a *Agent) monitor(m *record.Migration) *convergence.State {
-	if own := a.monitors[m.Spec.ID]; own != nil {
-		return own
-	}
-	return m.Source.Monitor
 }
 
 // kept tells that the transfer has ended and the VM is still here.

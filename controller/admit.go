@@ -21,8 +21,8 @@ func waits(f *flight, o *observation) bool {
 // admit gives free slots to those who wait, first in line first.
 func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
-	open := func(source hypervisor.HostName) bool {
-		return c.view.slots.Admit(c.limits, source) == migration.Open
+	open := func(f *flight, source hypervisor.HostName) bool {
+		return c.view.slots.Admit(c.limits, source) == migration.Open && c.paced(f, source)
 	}
 	for c.view.slots.Running() < c.limits.PerCluster {
 		f := c.view.queue.Take(open)
@@ -43,8 +43,7 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 // A VM that fits nowhere does not hold a slot; it asks again later, and later
 // still each time.
 func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time) (bool, error) {
-	o := c.observe(f, now)
-	d := c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
+	o, d := c.see(f, now)
 	if !d.Actions.Has(migration.CreateTarget) {
 		c.view.dirty.Add(f.rec.Spec.ID)
 		return true, nil
@@ -55,15 +54,17 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 		return c.accept(ctx, f, &choice, now)
 	case books.Ends(&f.rec.Spec, &choice):
 		o.refuse(&choice)
-		d = c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
-		return true, c.carryOut(ctx, f, decided{&d, o.choice}, now)
+		*d = c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
+		return true, c.carryOut(ctx, f, decided{d, o.choice}, now)
 	}
 	if !f.nowhere {
 		f.nowhere = true
 		heap.Push(&c.view.nowhere, f)
 	}
 	if f.tries == 0 {
-		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+c.whyNowhere(f, &choice, now))
+		r := c.request(f, now)
+		why := c.view.books.Nowhere(&r, &choice, f.overrun)
+		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+why)
 	}
 	wait := min(c.config.Retry<<min(f.tries, 16), c.config.RetryCap)
 	f.tries++

@@ -34,6 +34,12 @@ type Controller struct {
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	pullBy time.Time                               // when to look at the store, told or not
 	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
+
+	options *policy.Options // resolved last; records of migrations with the same share them
+
+	sight  observation        // scratch of see
+	answer migration.Decision // scratch of see
+	next   record.Migration   // scratch of draft
 }
 
 // New returns a controller that knows nothing yet.
@@ -95,19 +101,27 @@ func (c *Controller) work(ctx context.Context, now time.Time) error {
 			return errors.Join(append(errs, errRestless)...)
 		}
 		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
-			errs = append(errs, c.evacuate(ctx, host, now))
+			errs = adding(errs, c.evacuate(ctx, host, now))
 			busy = true
 		}
 		for id, ok := c.view.dirty.Pop(); ok; id, ok = c.view.dirty.Pop() {
-			errs = append(errs, c.look(ctx, id, now))
+			errs = adding(errs, c.look(ctx, id, now))
 			busy = true
 		}
 		busy = c.retry() || busy
 		admitted, err := c.admit(ctx, now)
-		errs = append(errs, err)
+		errs = adding(errs, err)
 		busy = err == nil && (busy || admitted)
 	}
 	return errors.Join(errs...)
+}
+
+// adding appends an error, if it is one.
+func adding(errs []error, err error) []error {
+	if err == nil {
+		return errs
+	}
+	return append(errs, err)
 }
 
 // pull takes in what changed in the store.
@@ -149,6 +163,13 @@ func (c *Controller) newView() *view {
 		Quotas: c.config.Quotas}, eager, c.draining)
 }
 
+// draft returns a copy of a record that is to be changed and put. It is valid until the
+// next: what is stored is the store's own.
+func (c *Controller) draft(m *record.Migration) *record.Migration {
+	c.next = *m
+	return &c.next
+}
+
 // put stores a record and takes the result in. A record that somebody else
 // wrote is no error: their writing is looked at as soon as it is read. A lost
 // answer is one: whether it took effect is seen when looking again.
@@ -178,18 +199,25 @@ func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) e
 	if err := c.testify(ctx, f, now); err != nil {
 		return err
 	}
-	o := c.observe(f, now)
-	d := c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
-	if d.Actions.Has(migration.CreateTarget) || o.Gate != migration.Open && waits(f, &o) {
+	o, d := c.see(f, now)
+	if d.Actions.Has(migration.CreateTarget) || o.Gate != migration.Open && waits(f, o) {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.view.queue.Add(f, o.source)
 	}
-	if err := c.carryOut(ctx, f, decided{&d, o.choice}, now); err != nil {
+	if err := c.carryOut(ctx, f, decided{d, o.choice}, now); err != nil {
 		c.timers.Set(id, now.Add(c.config.Retry))
 		return err
 	}
-	c.schedule(f, &d, now)
+	c.schedule(f, d, now)
 	return nil
+}
+
+// see asks the core about one migration. Both answers are valid until it is called
+// again: most looks find nothing to be done, and allocate nothing.
+func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Decision) {
+	c.sight = c.observe(f, now)
+	c.answer = c.core.Step(&f.rec.Spec, &f.rec.State, &c.sight.Observation)
+	return &c.sight, &c.answer
 }
 
 // schedule sets a migration's timers. What the core asks for with the migration's
@@ -215,9 +243,9 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 		if proof.Proof == hypervisor.NoProof || f.rec.Dead(host) {
 			continue
 		}
-		next := *f.rec
+		next := c.draft(f.rec)
 		next.Evidence = append(slices.Clip(next.Evidence), proof)
-		if _, err := c.put(ctx, &next, now); err != nil {
+		if _, err := c.put(ctx, next, now); err != nil {
 			return err
 		}
 	}
@@ -236,11 +264,11 @@ type decided struct {
 func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now time.Time) error {
 	if d.State != f.rec.State {
 		before := f.rec.State.Phase
-		next := *f.rec
+		next := c.draft(f.rec)
 		if next.State = d.State; d.choice != nil && d.State.Phase == migration.Failed {
 			next.Decision = d.choice
 		}
-		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 		c.tell(f, before, d.Decision, now)
@@ -249,9 +277,9 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now tim
 		c.view.queue.Remove(f)
 	}
 	if d.Actions.Has(migration.CreateAttachment) {
-		next := *f.rec
+		next := c.draft(f.rec)
 		next.Attach = true
-		_, err := c.put(ctx, &next, now)
+		_, err := c.put(ctx, next, now)
 		return err
 	}
 	if d.Actions.Has(migration.HandOff) {
@@ -268,40 +296,27 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 	s := &f.rec.State
 	switch {
 	case s.Phase == before && d.Rule == "":
-	case s.Conditions.Has(migration.OutcomeUnknown):
-		c.noter.Note(now, "", f.rec.Spec.VM, "outcome unknown: waits for word of "+
-			string(s.Source)+" and "+string(s.Target))
-	case s.Phase == before:
-		c.noter.Note(now, "", f.rec.Spec.VM, "aborting: "+d.Rule)
+		return
+	case s.Phase == before || s.Conditions.Has(migration.OutcomeUnknown):
 	case s.Phase == migration.Failed:
 		c.audit(f, reserve.RolledBack, now)
-		text := before.String() + " → Failed: " + s.Because
-		if f.rec.Decision != nil && d.Rule != "target-impossible" {
-			text += books.Because(f.rec.Decision)
-		}
-		c.noter.Note(now, "", f.rec.Spec.VM, text)
 	case s.Phase == migration.Succeeded:
 		c.audit(f, reserve.Succeeded, now)
-		c.noter.Note(now, "", f.rec.Spec.VM,
-			"Running → Succeeded "+string(s.Source)+"→"+string(s.Target))
-	case s.Phase == migration.Pending:
-		c.noter.Note(now, "", f.rec.Spec.VM, "Pending")
-	default:
-		c.noter.Note(now, "", f.rec.Spec.VM, before.String()+" → "+s.Phase.String())
 	}
+	c.noter.Note(now, "", f.rec.Spec.VM, books.Step(f.rec, before, d.Rule))
 }
 
 // handOff resolves the options, then lets the VM name this migration. A VM that
 // has moved since the target was chosen is not handed over.
 func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) error {
-	g := c.view.guest(f.rec.Spec.VM)
+	g := f.guest
 	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
 		return nil
 	}
 	if f.rec.Options == nil {
-		next := *f.rec
+		next := c.draft(f.rec)
 		next.Options, next.Policy, next.State.Budget = c.resolve(g.rec, f.rec.State.Target)
-		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 	}
@@ -314,7 +329,7 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) erro
 // settle writes down where the VM is after its migration has ended, and forgets
 // migrations that nobody needs any more.
 func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
-	g := c.view.guest(f.rec.Spec.VM)
+	g := f.guest
 	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
 		next := *g.rec
 		next.Claim = ""
@@ -331,7 +346,7 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		return nil
 	}
 	for _, gone := range c.core.Collect(attempts(g)) {
-		if old := c.view.flights[gone.ID]; old != nil && old.cleared(g.rec == nil) {
+		if old := c.view.flights[gone.ID]; old != nil && books.Cleared(old.rec, g.rec == nil) {
 			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, record.Stale) {
 				return err
 			}
@@ -339,25 +354,4 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		}
 	}
 	return nil
-}
-
-// remains returns the host on which something of an ended migration may be left.
-func (f *flight) remains() hypervisor.HostName {
-	if f.rec.State.Phase == migration.Succeeded {
-		return f.rec.State.Source
-	}
-	return f.rec.State.Target
-}
-
-// cleared reports whether nothing of an ended migration is left on its hosts.
-func (f *flight) cleared(vmGone bool) bool {
-	switch s := &f.rec.State; {
-	case !s.Phase.Final():
-		return false
-	case vmGone || s.Target == "":
-		return true
-	case s.Phase == migration.Succeeded:
-		return f.rec.Source.Released
-	}
-	return f.rec.Target.Discarded || f.rec.Target.Address == ""
 }

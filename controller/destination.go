@@ -16,7 +16,7 @@ import (
 // request is what a migration asks for, with what the VM asks of every host. What
 // one migration asks for is never asked for by the next.
 func (c *Controller) request(f *flight, now time.Time) choose.Request {
-	m, g := &f.rec.Spec, c.view.guest(f.rec.Spec.VM)
+	m, g := &f.rec.Spec, f.guest
 	r := choose.Request{VM: g.place, Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
 	if m.Target == "" && len(g.flights) > 1 {
@@ -53,12 +53,12 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
 	bool, error) {
 	f.tries = 0
-	next := *f.rec
-	next.State.Source, next.State.Target = c.view.guest(f.rec.Spec.VM).rec.Host, d.Host
+	next := c.draft(f.rec)
+	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
 		next.Decision = d
 	}
-	stored, err := c.put(ctx, &next, now)
+	stored, err := c.put(ctx, next, now)
 	if err == nil && stored {
 		c.audit(f, reserve.Accepted, now)
 		if d.Action != "" {
@@ -71,7 +71,7 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 // audit tells a step of the books to whoever keeps such lines.
 func (c *Controller) audit(f *flight, step reserve.Step, now time.Time) {
 	auditor, ok := c.noter.(record.Auditor)
-	if g := c.view.guest(f.rec.Spec.VM); ok && g.place != nil && f.rec.State.Target != "" {
+	if g := f.guest; ok && g.place != nil && f.rec.State.Target != "" {
 		auditor.Audit(books.Line(f.rec, reserve.Of(g.place), step, now))
 	}
 }

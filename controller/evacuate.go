@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -67,7 +68,7 @@ func (c *Controller) load(s *site) evacuation.Load {
 // asHost returns a host as evacuation sees it.
 func (s *site) asHost() evacuation.Host {
 	return evacuation.Host{Name: s.rec.Host.Name, Taints: s.rec.Taints,
-		Missing: s.rec.Version == 0}
+		Missing: s.rec.Version == 0, Link: s.rec.Host.Link}
 }
 
 // asGuests lists the VMs on a host as evacuation sees them.
@@ -84,8 +85,12 @@ func (g *guest) asGuest() evacuation.Guest {
 		ID: g.rec.VM.ID, Final: g.rec.Ended, Strategy: g.rec.Strategy,
 		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
 		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Now().Memory,
+		Failed: migration.Failures(len(g.flights), g.phase),
 	}
 }
+
+// phase returns where a migration of the VM is; they are numbered by age.
+func (g *guest) phase(i int) migration.Phase { return g.flights[i].rec.State.Phase }
 
 // moving reports whether an unfinished migration of the VM exists.
 func (g *guest) moving() bool {
@@ -158,4 +163,26 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 		}
 	}
 	return nil
+}
+
+// paced asks the evacuation's policy, if there is one, whether a VM may leave a host now.
+func (c *Controller) paced(f *flight, source hypervisor.HostName) bool {
+	pace := c.config.Evacuation.Policy
+	if pace == nil || f.guest.rec == nil || f.rec.Spec.By != migration.Evacuation {
+		return true
+	}
+	var others []evacuation.Leaving
+	s := c.view.site(source)
+	for _, g := range s.guests {
+		for _, o := range g.flights {
+			if o.holds {
+				l := g.asGuest().Leaving()
+				l.Target = c.view.site(o.slot.Target).rec.Host.Link
+				l.Sharing = c.view.slots.To(o.slot.Target)
+				others = append(others, l)
+			}
+		}
+	}
+	slices.SortFunc(others, func(a, b evacuation.Leaving) int { return cmp.Compare(a.VM, b.VM) })
+	return len(others) == 0 || pace.Open(s.rec.Host.Link, f.guest.asGuest().Leaving(), others)
 }

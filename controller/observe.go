@@ -3,6 +3,7 @@ package controller
 import (
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
@@ -20,20 +21,19 @@ type observation struct {
 
 // observe puts together all that is known about one migration.
 func (c *Controller) observe(f *flight, now time.Time) observation {
-	m, g := f.rec, c.view.guest(f.rec.Spec.VM)
+	m, g := f.rec, f.guest
 	o := observation{Observation: migration.Observation{Now: now,
 		Canceled: m.Cancel, Report: m.Report(), Target: c.target(m)}}
 	if g.rec == nil {
 		return o
 	}
-	home := c.view.site(g.rec.Host)
 	o.source = g.rec.Host
 	o.VM = migration.Guest{Exists: true, Final: g.rec.Ended,
 		Running: !g.rec.Ended && !g.rec.Stopped,
 		Hotplug: g.rec.Holds.Hotplug, UtilityVolumes: g.rec.Holds.UtilityVolumes,
 		Backup: g.rec.Holds.Backup, CPUChange: g.rec.Holds.CPUChange,
 		MemoryChange: g.rec.Holds.MemoryChange}
-	o.Running = g.rec.Host != "" && !home.rec.Fenced
+	o.Running = g.site != nil && !g.site.rec.Fenced
 	o.Instances = 1
 	o.Claim = c.claim(f, g)
 	if o.Target.Exists && g.rec.Holds.Hotplug {
@@ -53,8 +53,8 @@ func (c *Controller) observe(f *flight, now time.Time) observation {
 // observePending adds what only matters before there is a target.
 func (c *Controller) observePending(f *flight, g *guest, o *observation, now time.Time) {
 	for _, other := range g.flights {
-		if other != f && other.rec.State.Phase.Final() && !other.cleared(false) &&
-			!c.view.site(other.remains()).rec.Lost {
+		if other != f && other.rec.State.Phase.Final() && !books.Cleared(other.rec, false) &&
+			!c.view.site(books.Remains(other.rec)).rec.Lost {
 			o.Instances++
 		}
 	}
@@ -151,5 +151,9 @@ func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy
 	options, name := c.policies.Resolve(*c.config.Cluster, labels,
 		c.config.Namespaces[vm.Namespace])
 	budget := convergence.Budget(vm.Now().Memory, 0, options.CompletionTimeoutPerGiB)
-	return &options, name, 2 * budget
+	if c.options == nil || *c.options != options {
+		c.options = &policy.Options{}
+		*c.options = options
+	}
+	return c.options, name, 2 * budget
 }

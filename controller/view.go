@@ -28,6 +28,8 @@ type view struct {
 	dirty due.Work[migration.ID]        // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 
+	moves []books.Move // scratch of rebook
+
 	unfinished int                 // migrations that have not ended
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
 	room       bool                // room has appeared since then
@@ -36,6 +38,7 @@ type view struct {
 // flight is one migration in the view.
 type flight struct {
 	rec     *record.Migration
+	guest   *guest // the VM that it moves
 	ended   bool
 	holds   bool
 	slot    migration.Slot
@@ -52,6 +55,7 @@ type guest struct {
 	rec     *record.VM
 	place   *placement.VM       // nil while the record is not known
 	on      hypervisor.HostName // where it is at home
+	site    *site               // the host of that name; nil while it is nowhere
 	flights []*flight           // oldest first
 }
 
@@ -100,7 +104,7 @@ func (v *view) forget(key record.Key) {
 				v.unfinished--
 			}
 			delete(v.flights, f.rec.Spec.ID)
-			g := v.guest(f.rec.Spec.VM)
+			g := f.guest
 			g.flights = slices.DeleteFunc(g.flights, func(o *flight) bool { return o == f })
 			v.rebook(string(f.rec.Spec.VM), g)
 		}
@@ -124,9 +128,9 @@ func (v *view) learnMigration(m *record.Migration) {
 	f := v.flights[m.Spec.ID]
 	switch {
 	case f == nil:
-		f = &flight{rec: m}
-		v.flights[m.Spec.ID] = f
 		g := v.guest(m.Spec.VM)
+		f = &flight{rec: m, guest: g}
+		v.flights[m.Spec.ID] = f
 		at, _ := slices.BinarySearchFunc(g.flights, f, func(a, b *flight) int {
 			return migration.ByPrecedence(ageOnly(a), ageOnly(b))
 		})
@@ -143,9 +147,9 @@ func (v *view) learnMigration(m *record.Migration) {
 	v.account(f)
 	v.dirty.Add(m.Spec.ID)
 	if m.State.Phase.Final() {
-		v.lookAtFlights(v.guest(m.Spec.VM))
+		v.lookAtFlights(f.guest)
 	}
-	if g := v.guest(m.Spec.VM); g.on != "" && (v.eager || m.State.Phase == migration.Failed) {
+	if g := f.guest; g.on != "" && (v.eager || m.State.Phase == migration.Failed) {
 		v.plan(g.on)
 	}
 }
@@ -167,14 +171,14 @@ func (v *view) account(f *flight) {
 		f.holds, f.slot = true, slot
 		v.slots.Take(slot)
 	}
-	v.rebook(string(f.rec.Spec.VM), v.guest(f.rec.Spec.VM))
+	v.rebook(string(f.rec.Spec.VM), f.guest)
 }
 
 // rebook tells the books what a VM holds: its home, unless it has ended, and the
 // targets of its migrations. A migration that has succeeded keeps its target until
 // the VM's record says where the VM is.
 func (v *view) rebook(id string, g *guest) {
-	s := books.Standing{VM: g.place}
+	s := books.Standing{VM: g.place, Moves: v.moves[:0]}
 	if g.rec != nil && !g.rec.Ended {
 		s.Home = g.on
 	}
@@ -186,6 +190,7 @@ func (v *view) rebook(id string, g *guest) {
 		}
 	}
 	v.books.Set(hypervisor.VMID(id), s)
+	v.moves = s.Moves
 }
 
 // booking is what a migration holds at its target.
@@ -211,45 +216,46 @@ func (v *view) learnVM(r *record.VM) {
 		return
 	}
 	old := g.rec
-	v.move(g, "")
-	g.rec, g.place = r, r.Place()
-	v.move(g, r.Host)
+	if old == nil || !r.PlacedAs(old) {
+		g.place = r.Place()
+	}
+	if old != nil && old.Host == r.Host && old.Mark == r.Mark {
+		g.rec = r // it stays where it is
+	} else {
+		v.move(g, "")
+		g.rec = r
+		v.move(g, r.Host)
+	}
 	v.rebook(string(r.VM.ID), g)
 	v.lookAtFlights(g)
-	if old != nil && !leavesDifferently(old, r) {
+	if old != nil && !books.LeavesDifferently(old, r) {
 		return
 	}
 	v.room = true
-	s := v.site(r.Host)
+	s := g.site
+	if s == nil {
+		s = v.site(r.Host)
+	}
 	if v.drains(s) || s.marked > 0 || old != nil && old.Mark != r.Mark {
 		v.plan(r.Host)
 	}
 }
 
-// leavesDifferently reports whether evacuation may see the VM in a new light.
-func leavesDifferently(a, b *record.VM) bool {
-	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended ||
-		a.Claim != "" && b.Claim == ""
-}
-
 // move takes a guest from where it is to another host; "" is nowhere.
 func (v *view) move(g *guest, to hypervisor.HostName) {
 	if g.on != "" {
-		s := v.site(g.on)
-		delete(s.guests, g.rec.VM.ID)
+		delete(g.site.guests, g.rec.VM.ID)
 		if g.rec.Mark == g.on {
-			s.marked--
+			g.site.marked--
 		}
 	}
-	g.on = to
-	if to == "" {
+	if g.on, g.site = to, nil; to == "" {
 		return
 	}
-	s := v.site(to)
-	s.guests[g.rec.VM.ID] = g
+	g.site = v.site(to)
+	g.site.guests[g.rec.VM.ID] = g
 	if g.rec.Mark == to {
-		s.marked++
+		g.site.marked++
 	}
 }
 
@@ -287,8 +293,8 @@ func (v *view) lookAtAllOf(host hypervisor.HostName) {
 		case s.Source != host && s.Target != host:
 		case !s.Phase.Final():
 			ids = append(ids, id)
-		case !f.cleared(false):
-			for _, waiting := range v.guest(f.rec.Spec.VM).flights {
+		case !books.Cleared(f.rec, false):
+			for _, waiting := range f.guest.flights {
 				ids = append(ids, waiting.rec.Spec.ID)
 			}
 		}

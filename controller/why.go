@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // Why explains why a VM is still where it is: everything that keeps it from
@@ -68,7 +66,8 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 	case o.Instances > 1:
 		return is("instances", "what an earlier migration left to be gone", "something left")
 	case f.tries > 0:
-		return c.whyPlace(f, now)
+		r := c.request(f, now)
+		return c.view.books.Why(&r)
 	case gate != migration.Open:
 		return is("limit", "a free slot", gate.String()+" reached")
 	}
@@ -105,40 +104,4 @@ func (c *Controller) whyStay(g *guest) []placement.Reason {
 		return nil
 	}
 	return plan.Stay[0].Reasons
-}
-
-// whyPlace gives the reasons of every host, or of the one that was asked for.
-func (c *Controller) whyPlace(f *flight, now time.Time) []placement.Reason {
-	r := c.request(f, now)
-	if r.Host != "" {
-		return c.view.books.Check(&r, r.Host)
-	}
-	var why []placement.Reason
-	for _, refusal := range c.view.books.Refusals(&r) {
-		for _, reason := range refusal.Why {
-			reason.Check = string(refusal.Host) + ": " + reason.Check
-			why = append(why, reason)
-		}
-	}
-	return why
-}
-
-// whyNowhere says in one line what keeps a VM from every host.
-func (c *Controller) whyNowhere(f *flight, d *choose.Decision, now time.Time) string {
-	r := c.request(f, now)
-	text := ""
-	switch {
-	case f.overrun || d.Outcome == choose.BadRequest:
-		return books.Text(d.Why)
-	case r.Host != "":
-		text = string(r.Host)
-		for _, reason := range c.view.books.Check(&r, r.Host) {
-			text += " " + reason.String() + ";"
-		}
-		return text
-	}
-	for _, n := range c.view.books.Histogram(&r) {
-		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
-	}
-	return text
 }

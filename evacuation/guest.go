@@ -15,6 +15,8 @@ type Host struct {
 	// Missing: the cluster does not know the host any more. Nothing is decided
 	// about its VMs: where they are is then not known either.
 	Missing bool
+	// Link is the speed of its network card, for a [Policy]; 0 is not known.
+	Link hypervisor.Bandwidth
 }
 
 // A Guest is what evacuation knows of one VM on the host.
@@ -38,6 +40,12 @@ type Guest struct {
 	Instances   int
 	Descheduled bool             // the eviction came from the descheduler: less urgent
 	Memory      hypervisor.Bytes // for the order; 0 is not known
+	Failed      int              // attempts in a row that have failed, for a [Policy]
+}
+
+// Leaving returns the guest as a [Policy] sees it.
+func (g Guest) Leaving() Leaving {
+	return Leaving{VM: g.ID, Memory: g.Memory, Failed: g.Failed}
 }
 
 // Migrating reports whether a VM migrates at now, going by the times that it

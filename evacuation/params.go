@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -23,6 +24,9 @@ type Params struct {
 	// Limits bound the modes of free spots; QueueAll ignores them.
 	Limits Limits
 	Order  Order
+	// Policy, when there is one, orders in place of Order, and says how much leaves a
+	// host at once within all limits. Default: nil, Order and the limits alone.
+	Policy Policy
 	// Compatible reproduces KubeVirt where godwit does better:
 	//
 	//   - a VM that cannot migrate is noticed only when a spot is left over for
@@ -101,6 +105,17 @@ var orders = [...]string{"LargestFirst", "SmallestFirst", "ByID"}
 
 // String returns the order's name.
 func (o Order) String() string { return word(orders[:], "Order", uint8(o)) }
+
+// compare orders two candidates, first to go first; more urgent ones always do.
+func (p Params) compare(link hypervisor.Bandwidth, a, b *Guest) int {
+	if p.Policy == nil || a.priority() != b.priority() {
+		return p.Order.compare(a, b)
+	}
+	if c := p.Policy.Compare(link, a.Leaving(), b.Leaving()); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
 
 // compare orders two candidates, first to go first. It is total for different
 // IDs. It does not use cmp.Or, which would compare the IDs every time.

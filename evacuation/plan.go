@@ -96,7 +96,7 @@ func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []L
 		}
 		candidates = append(candidates, g)
 	}
-	slices.SortFunc(candidates, p.Order.compare)
+	slices.SortFunc(candidates, func(a, b *Guest) int { return p.compare(host.Link, a, b) })
 	slices.SortFunc(stay, func(a, b Left) int { return cmp.Compare(a.VM, b.VM) })
 	return candidates, stay
 }

@@ -50,6 +50,21 @@ func (c *Config) Backoff(self ID, attempts []Attempt) time.Time {
 	return row[1].FailedAt.Add(wait)
 }
 
+// Failures counts how many of a VM's attempts have failed since the last that succeeded;
+// phase returns how far each has come, oldest first.
+func Failures(attempts int, phase func(int) Phase) int {
+	failed := 0
+	for i := range attempts {
+		switch phase(i) {
+		case Failed:
+			failed++
+		case Succeeded:
+			failed = 0
+		}
+	}
+	return failed
+}
+
 // longer returns the wait after one more failure. The compatible mode knows no cap but what a
 // duration can hold.
 func (c *Config) longer(wait time.Duration) time.Duration {

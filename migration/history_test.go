@@ -227,3 +227,19 @@ func TestCollectKeepsTheNewest(t *testing.T) {
 		}
 	})
 }
+
+func TestFailuresCountsTheLastRow(t *testing.T) {
+	const f, s, r = migration.Failed, migration.Succeeded, migration.Running
+	for _, row := range []struct {
+		phases []migration.Phase
+		want   int
+	}{
+		{nil, 0}, {[]migration.Phase{r}, 0}, {[]migration.Phase{f, f}, 2},
+		{[]migration.Phase{f, f, s}, 0}, {[]migration.Phase{f, s, f, r}, 1},
+	} {
+		phase := func(i int) migration.Phase { return row.phases[i] }
+		if got := migration.Failures(len(row.phases), phase); got != row.want {
+			t.Errorf("%v: %d failures, want %d", row.phases, got, row.want)
+		}
+	}
+}

@@ -238,6 +238,42 @@ func TestAReaderThatIsFarBehindStartsAnew(t *testing.T) {
 	}
 }
 
+// A record that was deleted and is stored again elsewhere is not gone.
+func TestAReaderLearnsWhereADeletedRecordIsNow(t *testing.T) {
+	s := record.NewMemory()
+	first, _ := s.Put(ctx, vmOn("a", "n1"))
+	c, _ := s.Changes(ctx, record.Feed{Host: "n1"}, 0)
+	if err := s.Delete(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := s.Put(ctx, vmOn("a", "n2"))
+	c, _ = s.Changes(ctx, record.Feed{Host: "n1"}, c.Next)
+	if diff := cmp.Diff([]record.Record{second}, c.Records); diff != "" || len(c.Gone) > 0 {
+		t.Errorf("gone: %v, records (-want +got):\n%s", c.Gone, diff)
+	}
+}
+
+// What a reader was answered stays as it was, however much others ask.
+func TestAnswersBelongToTheirReaders(t *testing.T) {
+	s := record.NewMemory()
+	r, _ := s.Put(ctx, vmOn("a", "n1"))
+	c, _ := s.Changes(ctx, record.Everything, 0)
+	var want, got [][]record.Record
+	for i := range 500 {
+		r, _ = s.Put(ctx, r)
+		wrote := []record.Record{r}
+		if i%3 == 0 {
+			b, _ := s.Put(ctx, vmOn(fmt.Sprint("b", i), "n1"))
+			wrote = append(wrote, b)
+		}
+		c, _ = s.Changes(ctx, record.Everything, c.Next)
+		want, got = append(want, wrote), append(got, append(c.Records, nil)[:len(c.Records)])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
 func TestChangesComeInOrder(t *testing.T) {
 	s := record.NewMemory()
 	r := map[string]record.Record{}

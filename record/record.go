@@ -38,7 +38,7 @@ type Key struct {
 
 // A Record is one thing that is stored: a *[Migration], a *[VM], a *[Host], a *[Rebuild], a
 // *[Lease] or a *[Leader].
-// Nobody changes a record that was stored or read: copy it first.
+// Nobody changes a record that was read, or that a store answered: copy it first.
 type Record interface {
 	Key() Key
 	At() Version
@@ -255,8 +255,19 @@ func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h
 // Local disks move with it. What else its hardware names is for the hypervisors to check,
 // unless the constraints ask for it: most hosts do not say what they know.
 func (v *VM) Place() *placement.VM {
+	p := v.placed()
+	return &p
+}
+
+// PlacedAs reports whether placement sees v as it saw old, an earlier writing of it.
+func (v *VM) PlacedAs(old *VM) bool {
+	return v.VM == old.VM && v.Size == old.Size && v.Placement == old.Placement &&
+		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.Disk == old.Disk
+}
+
+func (v *VM) placed() placement.VM {
 	vm := v.Now()
-	p := &placement.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs, Overhead: v.Overhead,
+	p := placement.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs, Overhead: v.Overhead,
 		Balloon: v.Balloon, Disk: v.Disk}
 	if v.Placement != nil {
 		p.Constraints = *v.Placement

@@ -15,7 +15,8 @@ type Store interface {
 	// Put stores a record on condition that the stored one still has its
 	// version; version zero creates. It answers the record as stored. It writes
 	// nothing and answers Stale unless each record in while is still stored as it
-	// was read, too; one of version zero must not be there.
+	// was read, too; one of version zero must not be there. What it stores and answers
+	// is a copy: r is the caller's to be used again.
 	Put(ctx context.Context, r Record, while ...Record) (Record, error)
 	// Delete removes a record on the same conditions. One that is gone is no error.
 	Delete(ctx context.Context, r Record, while ...Record) error

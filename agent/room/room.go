@@ -22,11 +22,12 @@ type Present struct {
 	VMs map[hypervisor.VMID]*record.VM
 }
 
-// less returns the host less what is on it besides one VM.
-func (p *Present) less(besides hypervisor.VMID) *placement.Host {
+// less returns the host less what is on it besides one VM. Without a load only its memory
+// and its CPUs are counted.
+func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement.Host {
 	name := p.Size.Name
 	books := placement.NewIndex(0, placement.Host{Name: name, Memory: p.Size.Memory,
-		CPUs: p.Size.CPUs, Facts: p.Facts, Load: &placement.Load{}})
+		CPUs: p.Size.CPUs, Facts: p.Facts, Load: load})
 	for i := range p.Domains {
 		d := &p.Domains[i]
 		if rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed; rests ||
@@ -53,9 +54,13 @@ func (p *Present) less(besides hypervisor.VMID) *placement.Host {
 func (p *Present) Lacks(m *record.Migration, vm *record.VM, source *record.Host,
 ) []placement.Reason {
 	place, from := vm.Place(), source.Host.Name
-	o := placement.Options{Source: from, Move: placement.Survey(place, from,
-		[]placement.Host{{Name: from, Facts: source.Facts}})}
-	return placement.CheckAll(conditions(p.Facts != nil, forced(m)), place, p.less(""), o)
+	o := placement.Options{Source: from}
+	if p.Facts == nil { // then memory alone counts
+		return placement.CheckAll(conditions(false, forced(m)), place, p.less("", nil), o)
+	}
+	o.Move = placement.Survey(place, from, []placement.Host{{Name: from, Facts: source.Facts}})
+	return placement.CheckAll(conditions(true, forced(m)), place,
+		p.less("", &placement.Load{}), o)
 }
 
 // forced reports whether policy and capacity were overruled.
@@ -71,22 +76,30 @@ func conditions(known, forced bool) []placement.Filter {
 	case forced:
 		return []placement.Filter{filter.ForcedMemory()}
 	case known:
-		return slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
-			return f.Class == placement.Policy
-		})
+		return needs
 	}
-	return slices.DeleteFunc(placement.Basic(), func(f placement.Filter) bool {
+	return memory
+}
+
+// The conditions that are no wishes, those of them that run out, and that there is enough
+// memory.
+var (
+	needs = slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
+		return f.Class == placement.Policy
+	})
+	runsOut = slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
+		return f.Class != placement.Capacity
+	})
+	memory = slices.DeleteFunc(placement.Basic(), func(f placement.Filter) bool {
 		return f.Name != "memory"
 	})
-}
+)
 
 // CannotHold returns every reason why the host cannot hold a VM that is at home there in a
 // size: all that runs out. What the VM has now is not in the way.
 func (p *Present) CannotHold(vm *record.VM, size *record.Size) []placement.Reason {
 	wanted := *vm
 	wanted.Size = size
-	runsOut := slices.DeleteFunc(filter.All(), func(f placement.Filter) bool {
-		return f.Class != placement.Capacity
-	})
-	return placement.CheckAll(runsOut, wanted.Place(), p.less(vm.VM.ID), placement.Options{})
+	return placement.CheckAll(runsOut, wanted.Place(), p.less(vm.VM.ID, &placement.Load{}),
+		placement.Options{})
 }

@@ -56,6 +56,7 @@ type Move struct {
 // Books are the books of all hosts. They belong to one caller; [New] makes them.
 type Books struct {
 	config  Config
+	chooser choose.Config // config.Placement with its defaults
 	index   *placement.Index
 	ledger  *reserve.Ledger
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
@@ -75,7 +76,8 @@ type entry struct {
 
 // New returns empty books.
 func New(c Config) *Books {
-	b := &Books{config: c, hosts: map[hypervisor.HostName]placement.Host{},
+	b := &Books{config: c, chooser: chooser(c.Placement),
+		hosts:   map[hypervisor.HostName]placement.Host{},
 		entries: map[hypervisor.VMID]entry{}}
 	b.rebuild()
 	return b
@@ -153,10 +155,11 @@ func (b *Books) know(name hypervisor.HostName) {
 	}
 }
 
-// Set takes in what a VM holds, instead of what it held.
+// Set takes in what a VM holds, instead of what it held. It keeps no part of s.Moves.
 func (b *Books) Set(id hypervisor.VMID, s Standing) {
 	if old, held := b.entries[id]; held {
-		if s.VM == old.VM && s.Home == old.Home && slices.Equal(s.Moves, old.Moves) {
+		if s.VM == old.VM && s.Home == old.Home && slices.EqualFunc(s.Moves, old.Moves, sameRoom) {
+			b.extend(old.Moves, s.Moves)
 			return
 		}
 		b.drop(id, old)
@@ -164,7 +167,24 @@ func (b *Books) Set(id hypervisor.VMID, s Standing) {
 	if s.Home == "" && len(s.Moves) == 0 {
 		return
 	}
+	s.Moves = slices.Clone(s.Moves)
 	b.put(id, s)
+}
+
+// sameRoom reports whether two moves differ in their deadlines at most.
+func sameRoom(a, b Move) bool {
+	a.Deadline = b.Deadline
+	return a == b
+}
+
+// extend gives moves their new deadlines.
+func (b *Books) extend(old, now []Move) {
+	for i := range old {
+		if m := &old[i]; m.Deadline != now[i].Deadline {
+			m.Deadline = now[i].Deadline
+			b.ledger.Extend(m.ID, m.Deadline)
+		}
+	}
 }
 
 // notice makes the books keep all that there is to keep, from the first VM on that looks for a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -134,7 +135,13 @@ func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {
 				continue
 			}
 			id := rapid.SampledFrom(someVMs).Draw(t, "vm")
-			stands[id] = drawStanding(t, id)
+			if old := stands[id]; len(old.Moves) > 0 && rapid.Bool().Draw(t, "is extended") {
+				old.Moves = slices.Clone(old.Moves)
+				old.Moves[0].Deadline = time.Unix(rapid.Int64Range(1, 9).Draw(t, "until"), 0)
+				stands[id] = old
+			} else {
+				stands[id] = drawStanding(t, id)
+			}
 			kept.Set(id, stands[id])
 		}
 		fresh := books.New(books.Config{})

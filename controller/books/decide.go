@@ -21,12 +21,14 @@ func weighers() []weigh.Weigher {
 }
 
 // chooser returns what decides, with the defaults filled in.
-func (b *Books) chooser() *choose.Config {
-	c := b.config.Placement
+func chooser(c choose.Config) choose.Config {
 	if c.Weighers == nil {
 		c.Weighers = weighers()
 	}
-	return &c
+	if c.Filters == nil {
+		c.Filters = filter.All()
+	}
+	return c
 }
 
 // Decide answers a request, and books nothing. Where nobody asked for a host, and
@@ -40,7 +42,7 @@ func (b *Books) Decide(r *choose.Request) choose.Decision {
 		r.Inbound = b.config.Inbound
 	}
 	if !b.fast(r) {
-		return choose.Decide(b.chooser(), r, b.index.Hosts())
+		return choose.Decide(&b.chooser, r, b.index.Hosts())
 	}
 	if why := choose.Contradictions(r.VM); len(why) > 0 {
 		return choose.Decision{Outcome: choose.BadRequest, Why: why, Code: choose.BadInput}
@@ -86,7 +88,16 @@ func (b *Books) Confirm(r *choose.Request, target hypervisor.HostName) []placeme
 	if !known {
 		h = placement.Host{Name: target, Down: true}
 	}
-	return choose.Confirm(b.chooser(), r, &h, b.index.Hosts())
+	return choose.Confirm(&b.chooser, r, &h, b.others(r))
+}
+
+// others returns the hosts that matter to a confirmation besides the target: where the VM
+// is, and for one that is in a group all that may hold others of it.
+func (b *Books) others(r *choose.Request) []placement.Host {
+	if r.VM == nil || len(r.VM.Constraints.Groups) > 0 {
+		return b.index.Hosts()
+	}
+	return b.index.Only(r.Source)
 }
 
 // Exceeds returns what a move would exceed of its tenant's quota; none is nothing.

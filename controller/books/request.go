@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -52,6 +53,40 @@ func Because(d *choose.Decision) string {
 	return ""
 }
 
+// Step says how a migration has gone from a phase to where its record is now, and by which
+// rule, for people.
+func Step(m *record.Migration, before migration.Phase, rule string) string {
+	s := &m.State
+	switch {
+	case s.Conditions.Has(migration.OutcomeUnknown):
+		return "outcome unknown: waits for word of " + string(s.Source) + " and " +
+			string(s.Target)
+	case s.Phase == before:
+		return "aborting: " + rule
+	case s.Phase == migration.Failed:
+		text := before.String() + " → Failed: " + s.Because
+		if m.Decision != nil && rule != "target-impossible" {
+			text += Because(m.Decision)
+		}
+		return text
+	case s.Phase == migration.Succeeded:
+		return "Running → Succeeded " + string(s.Source) + "→" + string(s.Target)
+	case s.Phase == migration.Pending:
+		return "Pending"
+	case int(s.Phase) < len(onwards) && before == s.Phase-1:
+		return onwards[s.Phase]
+	}
+	return before.String() + " → " + s.Phase.String()
+}
+
+// onwards are the texts of the steps to each phase from the one before.
+var onwards = func() (texts [migration.Failed + 1]string) {
+	for p := migration.Pending; p <= migration.Failed; p++ {
+		texts[p] = (p - 1).String() + " → " + p.String()
+	}
+	return texts
+}()
+
 // Text says reasons in one line.
 func Text(why []placement.Reason) string {
 	texts := make([]string, len(why))
@@ -65,4 +100,32 @@ func Text(why []placement.Reason) string {
 func Line(m *record.Migration, a reserve.Amount, step reserve.Step, at time.Time) reserve.Entry {
 	return reserve.Entry{At: at, Step: step, Move: m.Spec.ID, VM: m.Spec.VM, Amount: a,
 		Source: m.State.Source, Target: m.State.Target, Owner: m.Spec.By.String()}
+}
+
+// Remains returns the host on which something of an ended migration may be left.
+func Remains(m *record.Migration) hypervisor.HostName {
+	if m.State.Phase == migration.Succeeded {
+		return m.State.Source
+	}
+	return m.State.Target
+}
+
+// Cleared reports whether nothing of an ended migration is left on its hosts.
+func Cleared(m *record.Migration, vmGone bool) bool {
+	switch s := &m.State; {
+	case !s.Phase.Final():
+		return false
+	case vmGone || s.Target == "":
+		return true
+	case s.Phase == migration.Succeeded:
+		return m.Source.Released
+	}
+	return m.Target.Discarded || m.Target.Address == ""
+}
+
+// LeavesDifferently reports whether evacuation may see the VM in a new light.
+func LeavesDifferently(a, b *record.VM) bool {
+	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
+		a.Migratable != b.Migratable || a.Ended != b.Ended ||
+		a.Claim != "" && b.Claim == ""
 }

@@ -74,12 +74,13 @@ func (q *Queue[T]) Freed(source hypervisor.HostName) {
 	heap.Push(&q.inLine, (*l)[0])
 }
 
-// Take removes and returns the first in line whose source may send.
-func (q *Queue[T]) Take(open func(hypervisor.HostName) bool) T {
+// Take removes and returns the first in line that may go: open is asked about the first of
+// a source. Who may not is asked again when something of its source is freed.
+func (q *Queue[T]) Take(open func(T, hypervisor.HostName) bool) T {
 	for q.inLine.Len() > 0 {
 		f := heap.Pop(&q.inLine).(T)
 		source, waits := q.waiting[f]
-		if !waits || !open(source) {
+		if !waits || !open(f, source) {
 			continue // Freed brings the source's first back
 		}
 		q.Remove(f)

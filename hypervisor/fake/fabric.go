@@ -23,6 +23,8 @@ type Fabric struct {
 	faults  []*Fault
 	touched []*machine
 	hinted  []hinted
+	told    []hypervisor.VMID // what Touched answered last, to be used again
+	given   []Hint            // what Hints answered last, to be used again
 }
 
 // NewFabric returns an empty world at the time start.
@@ -61,6 +63,30 @@ func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h
 	return h, nil
+}
+
+// Place puts a host into a rack, whose up-link all moves to and from other racks share,
+// each way; of one rack the first speed that is not zero counts, and without one it is no
+// bottleneck. Moves within a rack do not cross it. It answers NotFound for a host that
+// does not exist, and Invalid for a negative speed.
+func (f *Fabric) Place(host hypervisor.HostName, rack string, uplink hypervisor.Bandwidth) error {
+	return f.strike("Place", host, func(h *Host) error {
+		if rack == "" || uplink < 0 {
+			return refuse(hypervisor.Invalid, "rack %q with an up-link of %v", rack, uplink)
+		}
+		f.world.Place(&h.wire, rack, uplink)
+		return nil
+	})
+}
+
+// Share gives all moves that begin from now on one network of the given speed, besides
+// the links of their hosts. A speed of zero or less is no limit, and does nothing.
+func (f *Fabric) Share(speed hypervisor.Bandwidth) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if speed > 0 {
+		f.world.Share(speed)
+	}
 }
 
 // Host returns a host; nil when there is none of that name.
@@ -117,33 +143,33 @@ type Copy struct {
 }
 
 // Copies returns where a VM has domains, ordered by host.
-func (f *Fabric) Copies(vm hypervisor.VMID) []Copy {
+func (f *Fabric) Copies(vm hypervisor.VMID) []Copy { return f.AppendCopies(nil, vm) }
+
+// AppendCopies is Copies, appended to a slice of the caller's.
+func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := f.guests[vm]
-	if m == nil {
-		return nil
+	if m := f.guests[vm]; m != nil {
+		for _, d := range m.domains {
+			to = append(to, Copy{d.host.host.Name, d.State})
+		}
 	}
-	copies := make([]Copy, 0, len(m.domains))
-	for _, d := range m.domains {
-		copies = append(copies, Copy{d.host.host.Name, d.State})
-	}
-	return copies
+	return to
 }
 
 // Touched returns the VMs whose domains changed since the last call, each once,
-// in the order of their first change.
+// in the order of their first change. The answer is valid until the next call.
 func (f *Fabric) Touched() []hypervisor.VMID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ids := make([]hypervisor.VMID, 0, len(f.touched))
+	f.told = f.told[:0]
 	for _, m := range f.touched {
 		m.touched = false
-		ids = append(ids, m.id)
+		f.told = append(f.told, m.id)
 	}
 	clear(f.touched)
 	f.touched = f.touched[:0]
-	return ids
+	return f.told
 }
 
 // A What is what a hypervisor emits an event about.
@@ -176,18 +202,19 @@ type hinted struct {
 	what   What
 }
 
-// Hints returns the hints since the last call, each once, oldest first.
+// Hints returns the hints since the last call, each once, oldest first. The answer is
+// valid until the next call.
 func (f *Fabric) Hints() []Hint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	hints := make([]Hint, 0, len(f.hinted))
+	f.given = f.given[:0]
 	for _, h := range f.hinted {
 		h.domain.hinted[h.what] = false
-		hints = append(hints, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
+		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
 	}
 	clear(f.hinted)
 	f.hinted = f.hinted[:0]
-	return hints
+	return f.given
 }
 
 func (f *Fabric) hint(d *domain, what What) {

@@ -1,9 +1,9 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -86,30 +86,40 @@ func (h *Host) Busy() time.Duration {
 
 // Host answers the host as it was added.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
-	return call(ctx, h, operation{"Host", "Host", ""}, func() (hypervisor.Host, error) {
-		return h.host, nil
-	})
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	if err := h.asked(ctx, operation{"Host", "Host", ""}); err != nil {
+		return hypervisor.Host{}, err
+	}
+	return h.host, nil
 }
 
 // Domains lists what the host knows, ordered by VM.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	return call(ctx, h, operation{"Domains", "Domains", ""}, func() ([]hypervisor.Domain, error) {
-		list := make([]hypervisor.Domain, 0, len(h.domains))
-		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
-			list = append(list, h.domains[id].Domain)
-		}
-		return list, nil
-	})
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	if err := h.asked(ctx, operation{"Domains", "Domains", ""}); err != nil {
+		return nil, err
+	}
+	list := make([]hypervisor.Domain, 0, len(h.domains))
+	for _, d := range h.domains {
+		list = append(list, d.Domain)
+	}
+	slices.SortFunc(list, func(a, b hypervisor.Domain) int { return cmp.Compare(a.VM.ID, b.VM.ID) })
+	return list, nil
 }
 
 // Domain answers one VM.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
-	return call(ctx, h, operation{"Domain", "Domain", vm}, func() (hypervisor.Domain, error) {
-		if d := h.domains[vm]; d != nil {
-			return d.Domain, nil
-		}
-		return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
-	})
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	if err := h.asked(ctx, operation{"Domain", "Domain", vm}); err != nil {
+		return hypervisor.Domain{}, err
+	}
+	if d := h.domains[vm]; d != nil {
+		return d.Domain, nil
+	}
+	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
 }
 
 // Receive opens a target. It answers Conflict for a VM that the host runs or
@@ -130,13 +140,19 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 // Progress answers how the job goes. The source's downtime ends when the target
 // holds the complete state; a held target's goes on until it is activated.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	return call(ctx, h, operation{"Progress", "Progress", h.vmOf(job)},
-		func() (hypervisor.Progress, error) {
-			if t := h.jobs[job]; t != nil {
-				return t.Progress(&h.wire), nil
-			}
-			return hypervisor.Progress{Job: job}, nil
-		})
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	t, op := h.jobs[job], operation{"Progress", "Progress", ""}
+	if t != nil {
+		op.vm = t.VM.ID
+	}
+	if err := h.asked(ctx, op); err != nil {
+		return hypervisor.Progress{}, err
+	}
+	if t != nil {
+		return t.Progress(&h.wire), nil
+	}
+	return hypervisor.Progress{Job: job}, nil
 }
 
 // Adjust changes a job that this host sends.
@@ -178,12 +194,26 @@ func (h *Host) perform(ctx context.Context, op operation, act func() error) erro
 	return err
 }
 
-// call does what every call of the port does: it may meet a dead host or a
-// fault, the wire is shared anew, and the error says where it comes from.
+// asked is what every question meets: a dead host, or a fault. An answer has no effect.
+func (h *Host) asked(ctx context.Context, op operation) error {
+	if ctx.Err() == nil && !h.wire.Off && len(h.fabric.faults) == 0 {
+		return nil
+	}
+	_, err := reach(ctx, h, op, func() (struct{}, error) { return struct{}{}, nil })
+	return err
+}
+
+// call does what every call of the port does, with the lock of its own.
 func call[T any](ctx context.Context, h *Host, op operation, act func() (T, error)) (T, error) {
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	return reach(ctx, h, op, act)
+}
+
+// reach acts unless it meets a dead host or a fault, shares the wire anew, and says
+// where an error comes from.
+func reach[T any](ctx context.Context, h *Host, op operation, act func() (T, error)) (T, error) {
 	f := h.fabric
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var none T
 	fail := func(kind hypervisor.Kind, err error) (T, error) {
 		return none, h.explain(op.name, op.vm, &hypervisor.Error{Kind: kind, Err: err})
@@ -223,6 +253,9 @@ func call[T any](ctx context.Context, h *Host, op operation, act func() (T, erro
 
 // explain completes a refusal with what was asked of whom.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *hypervisor.Error
 	if errors.As(err, &e) {
 		return &hypervisor.Error{Op: op, Host: h.host.Name, VM: vm, Kind: e.Kind, Err: e.Err}

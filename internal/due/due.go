@@ -144,27 +144,49 @@ func Earliest(a, b time.Time) time.Time {
 // The zero value is empty and ready.
 type Work[K comparable] struct {
 	queue []K
-	in    map[K]bool
+	next  int        // in the queue; those before it have been popped
+	in    map[K]bool // who is in a queue that was long; nil while it is short
 }
+
+// short is how many are searched for faster than a map answers.
+const short = 8
 
 // Add adds key unless it is there.
 func (w *Work[K]) Add(key K) {
-	if w.in == nil {
-		w.in = map[K]bool{}
+	if w.has(key) {
+		return
 	}
-	if !w.in[key] {
+	w.queue = append(w.queue, key)
+	if w.in != nil {
 		w.in[key] = true
-		w.queue = append(w.queue, key)
 	}
+}
+
+func (w *Work[K]) has(key K) bool {
+	if w.in != nil {
+		return w.in[key]
+	}
+	waiting := w.queue[w.next:]
+	if len(waiting) <= short {
+		return slices.Contains(waiting, key)
+	}
+	w.in = make(map[K]bool, 2*len(waiting))
+	for _, k := range waiting {
+		w.in[k] = true
+	}
+	return w.in[key]
 }
 
 // Pop removes and returns the key that came first.
 func (w *Work[K]) Pop() (key K, ok bool) {
-	if len(w.queue) == 0 {
+	if w.next == len(w.queue) {
+		w.queue, w.next, w.in = w.queue[:0], 0, nil
 		return key, false
 	}
-	key = w.queue[0]
-	w.queue = w.queue[1:]
-	delete(w.in, key)
+	key = w.queue[w.next]
+	w.next++
+	if w.in != nil {
+		delete(w.in, key)
+	}
 	return key, true
 }

@@ -87,7 +87,7 @@ func TestWorkIsAQueueWithoutRepetitions(t *testing.T) {
 		var model []int
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				k := rapid.IntRange(0, 5).Draw(t, "key")
+				k := rapid.IntRange(0, 30).Draw(t, "key") // more than are searched for
 				work.Add(k)
 				for _, m := range model {
 					if m == k {

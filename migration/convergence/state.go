@@ -42,6 +42,9 @@ type State struct {
 	Watermark WatermarkState `json:",omitzero"`
 	Legacy    LegacyState    `json:",omitzero"`
 	Stall     StallState     `json:",omitzero"`
+	// Own is what a [Policy] from elsewhere remembers: numbers, with a meaning of its own.
+	// It is replaced and never written.
+	Own []int64 `json:",omitempty"`
 }
 
 // LimitState is what is known about the blackout limit.

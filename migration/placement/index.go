@@ -52,6 +52,15 @@ func (x *Index) Use(all ...Filter) {
 // They are shared: they are not to be changed, and hold until the next entry.
 func (x *Index) Hosts() []Host { return x.tree.hosts }
 
+// Only returns the host of a name alone, as Hosts does; none when it is not known.
+func (x *Index) Only(name hypervisor.HostName) []Host {
+	i, ok := x.at[name]
+	if !ok {
+		return nil
+	}
+	return x.tree.hosts[i : i+1 : i+1]
+}
+
 // Survey is [Survey] for the hosts of the index.
 func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
 	if len(vm.Constraints.Groups) > 0 {

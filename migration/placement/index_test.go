@@ -203,3 +203,13 @@ func TestRefusalsAndHistogram(t *testing.T) {
 		t.Errorf("Check of an unknown host (-want +got):\n%s", diff)
 	}
 }
+
+func TestOnlyIsTheHostOfThatName(t *testing.T) {
+	x := placement.NewIndex(0, placement.Host{Name: "n1"}, placement.Host{Name: "n2", CPUs: 4})
+	if got := x.Only("n2"); len(got) != 1 || got[0].Name != "n2" || got[0].CPUs != 4 {
+		t.Errorf("Only(n2) = %+v", got)
+	}
+	if got := x.Only("n9"); len(got) != 0 {
+		t.Errorf("Only of an unknown host = %+v", got)
+	}
+}

@@ -31,6 +31,9 @@ type Link struct {
 	key      hypervisor.Bandwidth // its share when it was last placed in the queue
 }
 
+// Capacity returns what the link carries.
+func (l *Link) Capacity() hypervisor.Bandwidth { return l.capacity }
+
 // A Flow is one sender's use of the links it crosses.
 type Flow struct {
 	// Owner is the caller's; the package does not look at it.
@@ -82,15 +85,19 @@ func (n *Network) Add(owner any, limit hypervisor.Bandwidth, links ...*Link) *Fl
 	return f
 }
 
-// Remove takes a flow away; it is not to be used afterwards.
+// Remove takes a flow away; it is not to be used afterwards. One that has nothing, and
+// takes nothing, leaves nothing to others: nobody's share changes.
 func (n *Network) Remove(f *Flow) {
+	idle := f.limit == 0 && f.rate == 0
 	for i, l := range f.links {
 		at, last := f.slots[i], l.flows[len(l.flows)-1]
 		l.flows[at] = last
 		last.slots[slices.Index(last.links, l)] = at
 		l.flows[len(l.flows)-1] = nil
 		l.flows = l.flows[:len(l.flows)-1]
-		n.movedLinks = append(n.movedLinks, l)
+		if !idle {
+			n.movedLinks = append(n.movedLinks, l)
+		}
 	}
 	f.links, f.rate, f.limit = nil, 0, 0
 }

@@ -10,17 +10,20 @@ import (
 // source's downtime ends when the target holds the complete state, a held
 // target's when it is activated.
 func (t *Transfer) Progress(h *Host) hypervisor.Progress {
-	now := t.world.Now
+	sums := t.sums
+	if t.stream != nil {
+		sums = t.stream.Account(t.world.Now)
+	}
 	p := hypervisor.Progress{
-		Job: t.Job, Status: t.Status(h), Mode: t.mode, Iteration: t.stream.Passes(),
-		Total: t.VM.Memory, Sent: t.stream.Sent(now), Remaining: t.VM.Memory,
-		DirtyRate: t.stream.DirtyRate(), Bandwidth: t.stream.Rate(),
-		Throttle: t.stream.Throttle(), Error: t.failure,
+		Job: t.Job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
+		Total: t.VM.Memory, Sent: sums.Sent, Remaining: t.VM.Memory,
+		DirtyRate: sums.DirtyRate, Bandwidth: sums.Rate, Throttle: sums.Throttle,
+		Error: t.failure,
 	}
 	if t.From == nil {
 		return p
 	}
-	p.Started, p.Remaining = t.world.Start.Add(t.begun), t.stream.Left(now)
+	p.Started, p.Remaining = t.world.Start.Add(t.begun), sums.Left
 	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
 		p.Remaining = t.rest
 	}

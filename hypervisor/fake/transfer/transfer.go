@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -60,8 +59,10 @@ type Transfer struct {
 	rests     bool // the guest was paused by its operator when the source stopped
 
 	flow   *maxmin.Flow
+	alone  hypervisor.Bandwidth // what the flow gets when it is alone
 	timer  agenda.Timer
-	stream memory.Stream
+	stream *memory.Stream   // from Connect until the end
+	sums   memory.Account   // of the stream, when it has ended
 	rest   hypervisor.Bytes // post-copy: what the target lacks when it runs
 
 	begun   time.Duration // when Connect was called
@@ -79,7 +80,7 @@ const (
 // Listen opens a target.
 func (w *World) Listen(in hypervisor.Incoming, to *Host, target End) *Transfer {
 	t := w.Never(in.Job, in.VM, to)
-	t.Address = hypervisor.Address(fmt.Sprintf("fake://%s/%s", to.Name, in.Job))
+	t.Address = hypervisor.Address("fake://" + string(to.Name) + "/" + string(in.Job))
 	t.Hold, t.target, t.stage = in.Hold, target, waiting
 	t.status[atTarget] = hypervisor.JobSetup
 	w.open[t.Address] = t
@@ -99,10 +100,10 @@ func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions)
 	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
 	costs := w.costs.Memory
 	costs.FirstTouch *= hypervisor.Bandwidth(max(1, o.Channels))
-	t.stream.Options = memory.Options{
+	t.stream = &memory.Stream{Options: memory.Options{
 		Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
 		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE,
-	}
+	}}
 	t.timer.Fire = t.advance
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
 	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SetUp))
@@ -146,7 +147,9 @@ func (t *Transfer) copyMemory() {
 	w := t.world
 	t.stage = copying
 	t.report(hypervisor.JobActive, hypervisor.JobActive)
-	t.flow = w.network.Add(t, t.limit(), t.From.up, t.To.down)
+	route := w.route(t.From, t.To)
+	t.alone = narrowest(route)
+	t.flow = w.network.Add(t, t.limit(), route...)
 	t.stream.Begin(w.Now, t.source.Workload(), t.source.Doing().Executes())
 }
 
@@ -269,8 +272,11 @@ func (t *Transfer) succeed() {
 // close frees what the transfer uses; what became of it stays.
 func (t *Transfer) close() {
 	w := t.world
-	t.stream.Accelerate(w.Now, 0, 0)
-	t.stage = closed
+	if t.stream != nil { // many more transfers have ended than are under way
+		t.stream.Accelerate(w.Now, 0, 0)
+		t.sums, t.stream = t.stream.Account(w.Now), nil
+	}
+	t.stage, t.timer.Fire = closed, nil
 	w.Agenda.Disarm(&t.timer)
 	if t.flow != nil {
 		w.network.Remove(t.flow)
@@ -314,7 +320,16 @@ func (t *Transfer) burst(rate hypervisor.Bandwidth) hypervisor.Bandwidth {
 	if t.stage != copying || t.options.Bandwidth == 0 || rate < t.options.Bandwidth {
 		return 0
 	}
-	return min(t.world.costs.speed(&t.options), t.From.link, t.To.link)
+	return min(t.world.costs.speed(&t.options), t.alone)
+}
+
+// narrowest returns what the tightest of some links carries.
+func narrowest(links []*maxmin.Link) hypervisor.Bandwidth {
+	least := maxmin.Unlimited
+	for _, l := range links {
+		least = min(least, l.Capacity())
+	}
+	return least
 }
 
 // tune makes a changed limit felt, and that the guest stopped or runs.

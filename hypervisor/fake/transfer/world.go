@@ -52,26 +52,66 @@ type World struct {
 	network maxmin.Network
 	open    map[hypervisor.Address]*Transfer // targets that listen
 	cut     map[pair]bool
+	racks   map[string]*rack
+	shared  *maxmin.Link // that every transfer crosses; nil is none
+}
+
+// A rack is hosts that share an up-link.
+type rack struct {
+	up, down *maxmin.Link // each way; nil while nobody has said how fast
 }
 
 // NewWorld returns a world without hosts.
 func NewWorld(start time.Time, c Costs) World {
 	return World{Start: start, costs: c, open: map[hypervisor.Address]*Transfer{},
-		cut: map[pair]bool{}}
+		cut: map[pair]bool{}, racks: map[string]*rack{}}
 }
 
 // A Host is where transfers begin and end. A host that is Off reaches nobody.
 type Host struct {
 	Name      hypervisor.HostName
 	Off       bool
-	link      hypervisor.Bandwidth
 	up, down  *maxmin.Link // its network card, each way
+	rack      *rack        // nil: it is in none
 	transfers []*Transfer  // that use the card, oldest first
 }
 
 // NewHost returns a host with a network card of the given speed each way.
 func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) Host {
-	return Host{Name: name, link: link, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+	return Host{Name: name, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+}
+
+// Place puts a host into a rack: transfers to and from other racks cross its up-link, of
+// the given speed each way. A speed of zero leaves that open. Transfers under way are not
+// touched.
+func (w *World) Place(h *Host, name string, uplink hypervisor.Bandwidth) {
+	if w.racks[name] == nil {
+		w.racks[name] = &rack{}
+	}
+	h.rack = w.racks[name]
+	if r := h.rack; uplink > 0 && r.up == nil {
+		r.up, r.down = w.network.AddLink(uplink), w.network.AddLink(uplink)
+	}
+}
+
+// Share makes all transfers that begin from now on cross one network of the given speed.
+func (w *World) Share(speed hypervisor.Bandwidth) { w.shared = w.network.AddLink(speed) }
+
+// route returns the links from one host to another.
+func (w *World) route(from, to *Host) []*maxmin.Link {
+	links := append(make([]*maxmin.Link, 0, 5), from.up, to.down)
+	if from.rack != to.rack {
+		if from.rack != nil && from.rack.up != nil {
+			links = append(links, from.rack.up)
+		}
+		if to.rack != nil && to.rack.down != nil {
+			links = append(links, to.rack.down)
+		}
+	}
+	if w.shared != nil {
+		links = append(links, w.shared)
+	}
+	return links
 }
 
 // Settle gives every transfer its present share of the wire.

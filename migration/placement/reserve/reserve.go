@@ -260,6 +260,23 @@ func (l *Ledger) Verify(id hypervisor.JobID, limits Limits) []placement.Reason {
 		over("quota", l.tenants[c.Tenant], limits.Quota)...)
 }
 
+// Extend gives a move another deadline. It is false, and changes nothing, when no such
+// move is open.
+func (l *Ledger) Extend(id hypervisor.JobID, deadline time.Time) bool {
+	vm, ok := l.open[id]
+	if !ok {
+		return false
+	}
+	target := l.held[vm]
+	target.Deadline = deadline
+	l.held[vm] = target
+	if source, known := l.moving[id]; known {
+		source.Deadline = deadline
+		l.moving[id] = source
+	}
+	return true
+}
+
 // Succeed ends a move: the VM keeps the target, and the source is free. It is
 // false, and changes nothing, when no such move is open.
 func (l *Ledger) Succeed(id hypervisor.JobID, now time.Time) (Entry, bool) {

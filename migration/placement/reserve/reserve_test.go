@@ -166,6 +166,29 @@ func TestADeadlineFreesNothing(t *testing.T) {
 	}
 }
 
+func TestAnExtendedMoveIsOverdueLater(t *testing.T) {
+	l := ledger(t, home("vm", "n1", 3))
+	l.Accept(plan("m", "vm", "n2"), reserve.Limits{})
+	until := noon.Add(3 * time.Hour)
+	if l.Extend("another", until) || !l.Extend("m", until) {
+		t.Fatal("the move that is open is extended, and no other")
+	}
+	if late := l.Overdue(until); len(late) > 0 {
+		t.Errorf("overdue at its deadline: %v", late)
+	}
+	if late := l.Overdue(until.Add(1)); len(late) != 1 {
+		t.Errorf("overdue: %v", late)
+	}
+	for _, c := range l.Claims() { // on both sides
+		if !c.Deadline.Equal(until) {
+			t.Errorf("%+v has another deadline", c)
+		}
+	}
+	if l.Used("n1") != amount(3) || l.Used("n2") != amount(4) {
+		t.Error("what is held has changed")
+	}
+}
+
 // TestTheLateCheckSeesWhatTwoLedgersBooked: two schedulers, each with its own
 // view, both book the last room; together only one has it.
 func TestTheLateCheckSeesWhatTwoLedgersBooked(t *testing.T) {

@@ -1,0 +1,44 @@
+package books
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+)
+
+// Why returns the reasons of every host, each with the host's name, or of the one that was
+// asked for.
+func (b *Books) Why(r *choose.Request) []placement.Reason {
+	if r.Host != "" {
+		return b.Check(r, r.Host)
+	}
+	var why []placement.Reason
+	for _, refusal := range b.Refusals(r) {
+		for _, reason := range refusal.Why {
+			reason.Check = string(refusal.Host) + ": " + reason.Check
+			why = append(why, reason)
+		}
+	}
+	return why
+}
+
+// Nowhere says in one line what keeps a VM from every host; overrun is that its tenant's
+// quota does.
+func (b *Books) Nowhere(r *choose.Request, d *choose.Decision, overrun bool) string {
+	text := ""
+	switch {
+	case overrun || d.Outcome == choose.BadRequest:
+		return Text(d.Why)
+	case r.Host != "":
+		text = string(r.Host)
+		for _, reason := range b.Check(r, r.Host) {
+			text += " " + reason.String() + ";"
+		}
+		return text
+	}
+	for _, n := range b.Histogram(r) {
+		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
+	}
+	return text
+}

@@ -1,0 +1,28 @@
+package evacuation
+
+import "github.com/godwit-vm/godwit/hypervisor"
+
+// A Policy decides what leaves a host when, beside the limits: it can hold back what they
+// would let go, and never lets go what they hold back. It is a pure function: the same
+// arguments have the same answer. Package adaptive has one.
+type Policy interface {
+	// Compare orders two candidates of a host with this link, first to go first; equal
+	// ones go by ID.
+	Compare(link hypervisor.Bandwidth, a, b Leaving) int
+	// Open reports whether one more VM may begin to leave a host with this link while
+	// others are under way from there, by ID; next is the first that waits. It is not asked
+	// while there are none, so that nobody waits for ever.
+	Open(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool
+}
+
+// A Leaving is a VM that leaves its host, or waits to.
+type Leaving struct {
+	VM     hypervisor.VMID
+	Memory hypervisor.Bytes
+	// Failed is how many of its attempts in a row have failed until now.
+	Failed int
+	// Target is the speed of its target's link, and Sharing how many are on their way there,
+	// itself among them; 0 is not known, or it waits.
+	Target  hypervisor.Bandwidth
+	Sharing int
+}

@@ -1,0 +1,53 @@
+package evacuation_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// failedFirst is a policy that lets go who has failed most, and asks for a link that is
+// known.
+type failedFirst struct{}
+
+func (failedFirst) Compare(link hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	if link != 7 {
+		panic("the host's link was lost")
+	}
+	return cmp.Compare(b.Failed, a.Failed)
+}
+
+func (failedFirst) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
+	panic("a plan asks nobody whether there is room on a link")
+}
+
+func TestAPolicyOrdersAmongEquallyUrgentOnes(t *testing.T) {
+	host := evacuation.Host{Name: "n1", Link: 7, Taints: []placement.Taint{
+		{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}}
+	guest := func(id hypervisor.VMID, failed int, descheduled bool) evacuation.Guest {
+		return evacuation.Guest{ID: id, Strategy: evacuation.LiveMigrate, Migratable: true,
+			Instances: 1, Failed: failed, Descheduled: descheduled, Mark: "n1"}
+	}
+	guests := []evacuation.Guest{guest("x/less-urgent", 9, true), guest("x/b", 1, false),
+		guest("x/a", 1, false), guest("x/often", 3, false), guest("x/never", 0, false)}
+	want := []hypervisor.VMID{"x/often", "x/a", "x/b", "x/never", "x/less-urgent"}
+	rapid.Check(t, func(t *rapid.T) {
+		shuffled := rapid.Permutation(slices.Clone(guests)).Draw(t, "guests")
+		d := evacuation.Plan(evacuation.Params{Policy: failedFirst{}}, host, shuffled,
+			evacuation.Load{})
+		var got []hypervisor.VMID
+		for _, c := range d.Create {
+			got = append(got, c.VM)
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Fatalf("the order (-want +got):\n%s", diff)
+		}
+	})
+}
