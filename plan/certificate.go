@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A Certificate proves that the VMs of some hosts cannot all leave them, in whatever
+// order and whoever else is moved. It can be checked without the planner: see
+// package verify.
+type Certificate struct {
+	Kind Kind `json:"kind"`
+	// VMs are those that the proof is about.
+	VMs []hypervisor.VMID `json:"vms,omitempty"`
+
+	// Hosts are, for Short, those that the VMs could be on at the end: all others
+	// are to be emptied, or refuse each of the VMs even with nobody else there.
+	Hosts []hypervisor.HostName `json:"hosts,omitempty"`
+	// Resource is what is short: Memory, CPUs or Places.
+	Resource Resource `json:"resource,omitempty"`
+	// Group is, for Places, the group whose members must be apart.
+	Group string `json:"group,omitempty"`
+	// Unit, when it is positive, counts VMs that need at least so much each instead
+	// of adding up: a host with room for 3.5 units takes three.
+	Unit int64 `json:"unit,omitempty"`
+	Need int64 `json:"need,omitempty"` // bytes or CPUs; VMs when they are counted
+	Have int64 `json:"have,omitempty"` // the same, of the hosts together
+
+	// Pinned is, for Stuck, why the only VM cannot move at all; "" is that it could.
+	Pinned string `json:"pinned,omitempty"`
+	// Refusals are, for Stuck, why no other host takes the first of the VMs.
+	Refusals []placement.Refusal `json:"refusals,omitempty"`
+	// States is, for Exhausted, how many arrangements of the VMs can be reached.
+	States int `json:"states,omitempty"`
+}
+
+// A Kind is the way in which a certificate proves.
+type Kind string
+
+// The kinds.
+const (
+	// Stuck: none of the VMs can be the first of them to move: no host would take
+	// it even if everybody else who can move were gone. One of them must leave.
+	Stuck Kind = "stuck"
+	// Short: the VMs need more together than the hosts have that they could be on.
+	Short Kind = "short"
+	// Exhausted: no arrangement that moves can reach has the hosts empty.
+	Exhausted Kind = "exhausted"
+)
+
+// A Resource is something that runs out.
+type Resource string
+
+// The resources. Places are for VMs of a group that must be apart.
+const (
+	Memory Resource = "memory"
+	CPUs   Resource = "cpus"
+	Places Resource = "places"
+)
+
+// Amount returns what a VM counts for in a Short certificate, and whether it may be
+// counted at all.
+func (c *Certificate) Amount(vm *placement.VM) (int64, bool) {
+	var amount int64
+	switch c.Resource {
+	case Memory:
+		amount = int64(vm.Demand())
+	case CPUs:
+		amount = int64(vm.CPUs)
+	case Places:
+		return 1, limit(vm, c.Group) > 0
+	default:
+		return 0, false
+	}
+	if c.Unit > 0 {
+		return 1, amount >= c.Unit
+	}
+	return amount, true
+}
+
+// Room returns how much of the certificate's VMs a host has room for, as its books
+// are.
+func (c *Certificate) Room(host *placement.Host, f *Fleet) int64 {
+	var room int64
+	switch c.Resource {
+	case Memory:
+		room = int64(host.FreeMemory())
+	case CPUs:
+		room = int64(host.FreeCPUs())
+	case Places:
+		for _, vm := range f.ByID(c.VMs) {
+			room = max(room, int64(limit(&f.VMs[vm].VM, c.Group)))
+		}
+		room -= int64(host.Groups[c.Group])
+	}
+	if c.Unit > 0 && room > 0 {
+		room /= c.Unit
+	}
+	return max(0, room)
+}
+
+// limit returns how many VMs of a group a host may have with vm among them; 0 is that
+// the group does not keep vm from any host.
+func limit(vm *placement.VM, group string) int {
+	if slices.Contains(vm.Constraints.Apart, group) {
+		return 1
+	}
+	most := 0
+	for i := range vm.Constraints.Groups {
+		r := &vm.Constraints.Groups[i]
+		if r.Group == group && r.Policy == placement.AntiAffinity && r.Domain == "" &&
+			(most == 0 || r.Limit() < most) {
+			most = r.Limit()
+		}
+	}
+	return most
+}
+
+// String says in words what the certificate proves.
+func (c *Certificate) String() string {
+	switch {
+	case c.Pinned != "":
+		return fmt.Sprintf("%s cannot move while it runs: %s", names(c.VMs), c.Pinned)
+	case c.Kind == Stuck && len(c.VMs) == 1:
+		return fmt.Sprintf("no other host would take %s, even if nobody else were there", c.VMs[0])
+	case c.Kind == Stuck:
+		return fmt.Sprintf("none of %s can be the first to move: they wait for each other",
+			names(c.VMs))
+	case c.Kind == Exhausted:
+		return fmt.Sprintf("moves can reach %d arrangements of the VMs, and in none of them are "+
+			"the hosts empty", c.States)
+	}
+	need, have := fmt.Sprintf("%d VMs need %s of %s together", len(c.VMs), c.amount(c.Need),
+		c.Resource), "have "+c.amount(c.Have)
+	switch {
+	case c.Resource == Places:
+		need, have = fmt.Sprintf("%d VMs of group %s must be apart", c.Need, c.Group),
+			fmt.Sprintf("have places for %d", c.Have)
+	case c.Unit > 0:
+		need, have = fmt.Sprintf("%d VMs need at least %s of %s each", c.Need, c.amount(c.Unit),
+			c.Resource), fmt.Sprintf("have room for %d", c.Have)
+	}
+	if len(c.Hosts) == 0 {
+		return need + "; there is no host that they could be on"
+	}
+	return fmt.Sprintf("%s; the hosts that they could be on %s: %s", need, have, names(c.Hosts))
+}
+
+func (c *Certificate) amount(n int64) string {
+	if c.Resource == Memory {
+		return hypervisor.Bytes(n).String()
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// names lists names in one line, the first of many.
+func names[T ~string](all []T) string {
+	var texts []string
+	for i, name := range all {
+		if i == 10 && len(all) > 12 {
+			texts = append(texts, fmt.Sprintf("… and %d more", len(all)-i))
+			break
+		}
+		texts = append(texts, string(name))
+	}
+	return strings.Join(texts, ", ")
+}

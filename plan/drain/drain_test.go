@@ -1,0 +1,158 @@
+package drain_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/plan/drain"
+	"github.com/godwit-vm/godwit/plan/plantest"
+	"github.com/godwit-vm/godwit/plan/verify"
+)
+
+// checks sets how many fleets a property is checked with.
+func checks(t *testing.T, n int) {
+	f := flag.Lookup("rapid.checks")
+	before := f.Value.String()
+	if before != f.DefValue {
+		return // somebody has asked for a number
+	}
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(before) })
+}
+
+// TestPlanEqualsBruteForce: in small fleets a plan has as few moves as any, passes the
+// verifier, and what cannot be done comes with a proof that passes it.
+func TestPlanEqualsBruteForce(t *testing.T) {
+	checks(t, 2000)
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		f := plantest.Cramped(t)
+		hosts := plantest.Some(t, f)
+		a := drain.Plan(f, hosts)
+		fewest, possible := bruteForce(f, hosts)
+		if err := verify.Moves(f, a.Waves); err != nil {
+			t.Fatal(err)
+		}
+		moves := plan.Count(a.Waves)
+		if !possible {
+			if len(a.Left) == 0 || a.Proof == nil {
+				t.Fatalf("what cannot be done is planned or not proven: %+v", a)
+			}
+			if err := verify.Certificate(f, hosts, a.Proof); err != nil {
+				t.Fatalf("%+v: %v", a.Proof, err)
+			}
+			for _, c := range a.Further {
+				if err := verify.Certificate(f, hosts, &c); err != nil {
+					t.Fatalf("%+v: %v", c, err)
+				}
+			}
+			seen[string(a.Proof.Kind)+" "+string(a.Proof.Resource)]++
+			return
+		}
+		if err := verify.Empties(f, a.Waves, hosts); err != nil {
+			t.Fatalf("it takes %d moves: %v", fewest, err)
+		}
+		if moves != fewest || !a.Fewest || a.Proof != nil || len(a.Left) > 0 || a.Least > moves {
+			t.Fatalf("it takes %d moves, not %d: %+v", fewest, moves, a)
+		}
+		seen[fmt.Sprintf("%d more", moves-a.Least)]++
+	})
+	t.Log(seen)
+}
+
+// TestPlanOfPackedFleets: where nobody can look at every arrangement, plans and proofs
+// pass the verifier all the same, and VMs stay only with a proof or when others have
+// been asked to make room.
+func TestPlanOfPackedFleets(t *testing.T) {
+	checks(t, 50)
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		f := plantest.Packed(t)
+		hosts := plantest.Some(t, f)
+		a := drain.Plan(f, hosts)
+		switch {
+		case len(a.Left) == 0:
+			if err := verify.Empties(f, a.Waves, hosts); err != nil {
+				t.Fatal(err)
+			}
+			seen[fmt.Sprintf("%d more", plan.Count(a.Waves)-a.Least)]++
+		case a.Proof != nil:
+			if err := verify.Certificate(f, hosts, a.Proof); err != nil {
+				t.Fatalf("%+v: %v", a.Proof, err)
+			}
+			seen[string(a.Proof.Kind)+" "+string(a.Proof.Resource)]++
+		default:
+			seen["given up"]++
+		}
+		if err := verify.Moves(f, a.Waves); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Log(seen)
+}
+
+// bruteForce finds the fewest moves that empty the hosts, arrangement by arrangement.
+func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves int, possible bool) {
+	names := make([]hypervisor.HostName, len(f.VMs))
+	for i := range f.VMs {
+		names[i] = f.VMs[i].Home
+	}
+	seen := map[string]bool{fmt.Sprint(names): true}
+	layer := [][]hypervisor.HostName{names}
+	for ; len(layer) > 0; moves++ {
+		var next [][]hypervisor.HostName
+		for _, at := range layer {
+			empty := func(h hypervisor.HostName) bool { return !slices.Contains(at, h) }
+			if all := slices.Clone(drained); len(slices.DeleteFunc(all, empty)) == 0 {
+				return moves, true
+			}
+			for _, after := range neighbours(f, drained, at) {
+				if key := fmt.Sprint(after); !seen[key] {
+					seen[key] = true
+					next = append(next, after)
+				}
+			}
+		}
+		layer = next
+	}
+	return 0, false
+}
+
+// neighbours returns what one move makes of an arrangement, by books of its own.
+func neighbours(
+	f *plan.Fleet, drained, at []hypervisor.HostName,
+) (all [][]hypervisor.HostName) {
+	index := placement.NewIndex(0)
+	index.Use(f.Filters...)
+	for _, h := range f.Hosts {
+		h.UsedMemory, h.UsedCPUs, h.Groups, h.Load = 0, 0, nil, &placement.Load{}
+		h.Closed = h.Closed || slices.Contains(drained, h.Name)
+		index.Update(h)
+	}
+	for i := range f.VMs {
+		index.Reserve(&f.VMs[i].VM, at[i])
+		index.Arrive(at[i])
+	}
+	for i := range f.VMs {
+		v := &f.VMs[i]
+		o := placement.Options{Source: at[i], Move: index.Survey(&v.VM, at[i])}
+		for _, h := range f.Hosts {
+			if v.Pinned == "" && len(index.Check(&v.VM, h.Name, o)) == 0 {
+				after := slices.Clone(at)
+				after[i] = h.Name
+				all = append(all, after)
+			}
+		}
+	}
+	return all
+}

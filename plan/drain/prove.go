@@ -1,0 +1,270 @@
+package drain
+
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+// mostPairs is for how many pairs of a VM and a host it is worked out whether they
+// could come together at all. Beyond it proofs count the VMs to leave only.
+const mostPairs = 20_000_000
+
+// A prover looks for a proof that some VMs cannot leave.
+type prover struct {
+	*planner
+	alone []placement.Host // with those only that cannot move
+	at    [][]bool         // where a VM could be at the end, by VM; nil is not counted
+}
+
+// stuck returns those of the VMs that can never move, with a proof each.
+func (p *planner) stuck(left []int) (proofs []plan.Certificate, stuck []int) {
+	if len(left) == 0 {
+		return nil, nil
+	}
+	x := prover{planner: p, alone: p.without(nil)}
+	for _, vm := range left {
+		c := plan.Certificate{Kind: plan.Stuck, VMs: x.names([]int{vm}),
+			Pinned: p.fleet.VMs[vm].Pinned}
+		keep := []int{vm}
+		if c.Pinned == "" && !x.none(keep) {
+			if keep = x.circle(vm); len(keep) == 1 || !x.none(keep) {
+				continue
+			}
+			c.VMs = x.names(keep)
+		}
+		if c.Pinned == "" {
+			c.Refusals = x.refusals(vm, keep)
+		}
+		proofs, stuck = append(proofs, c), append(stuck, vm)
+	}
+	return proofs, stuck
+}
+
+// short returns a proof that the VMs and others need more than there is; nil is that
+// none was found.
+func (p *planner) short(left []int) *plan.Certificate {
+	x := prover{planner: p, alone: p.without(nil)}
+	x.options()
+	for _, vm := range left {
+		if c := x.among(x.at[vm], left); c != nil {
+			return c
+		}
+	}
+	everywhere := make([]bool, len(x.alone))
+	for host := range everywhere {
+		everywhere[host] = !x.drained[host]
+	}
+	return x.among(everywhere, left)
+}
+
+// without returns the hosts with nobody there but the VMs to keep and those that
+// cannot move.
+func (p *planner) without(keep []int) []placement.Host {
+	hosts := make([]placement.Host, len(p.fleet.Hosts))
+	for i := range hosts {
+		hosts[i] = *p.start.Host(i)
+	}
+	for vm := range p.fleet.VMs {
+		v, at := &p.fleet.VMs[vm], p.start.Home(vm)
+		if at < 0 || v.Pinned != "" || slices.Contains(keep, vm) {
+			continue
+		}
+		hosts[at], _ = hosts[at].Without(&v.VM, false)
+	}
+	return hosts
+}
+
+// kept returns the hosts with nobody there but the VMs to keep and those that cannot
+// move. Whether one VM alone is where it is does not matter to where it can go.
+func (x *prover) kept(keep []int) []placement.Host {
+	if len(keep) == 1 {
+		return x.alone
+	}
+	return x.without(keep)
+}
+
+// circle returns a VM and all those that it waits for, one through the other.
+func (x *prover) circle(vm int) []int {
+	all := []int{vm}
+	for i := 0; i < len(all); i++ {
+		v := &x.fleet.VMs[all[i]].VM
+		if len(v.Constraints.With)+len(v.Constraints.Groups) == 0 {
+			continue
+		}
+		for other := range x.fleet.VMs {
+			o := &x.fleet.VMs[other]
+			if o.Pinned == "" && plan.DependsOn(v, &o.VM) && !slices.Contains(all, other) {
+				all = append(all, other)
+			}
+		}
+	}
+	return all
+}
+
+// none reports whether none of the VMs could move if all others were gone.
+func (x *prover) none(keep []int) bool {
+	hosts := x.kept(keep)
+	for _, vm := range keep {
+		if slices.Contains(x.takers(vm, hosts, keep), true) {
+			return false
+		}
+	}
+	return true
+}
+
+// takers returns which hosts could take a VM, whatever those do who are not kept: a
+// wish for the company of one of them does not count.
+func (x *prover) takers(vm int, hosts []placement.Host, keep []int) []bool {
+	takes := make([]bool, len(hosts))
+	if x.fleet.VMs[vm].Pinned != "" {
+		return takes
+	}
+	v := x.relaxed(vm, keep)
+	o := placement.Options{Source: x.fleet.VMs[vm].Home}
+	o.Move = placement.Survey(&v, o.Source, hosts)
+	rules := placement.Active(x.fleet.Rules(), &v, o)
+	for host := range hosts {
+		takes[host] = placement.FitsAll(rules, &v, &hosts[host], o)
+	}
+	return takes
+}
+
+func (x *prover) relaxed(vm int, keep []int) placement.VM {
+	v := x.fleet.VMs[vm].VM
+	c := &v.Constraints
+	if len(c.With)+len(c.Groups) == 0 {
+		return v
+	}
+	moves := func(other int) bool {
+		return x.fleet.VMs[other].Pinned == "" && !slices.Contains(keep, other)
+	}
+	if slices.ContainsFunc(x.fleet.ByID(c.With), moves) {
+		c.With = nil
+	}
+	c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(r placement.GroupRule) bool {
+		if r.Policy != placement.Affinity {
+			return false
+		}
+		for other := range x.fleet.VMs {
+			if moves(other) && plan.InGroup(&x.fleet.VMs[other].VM, r.Group) {
+				return true
+			}
+		}
+		return false
+	})
+	return v
+}
+
+// options works out where VMs could be at the end: where they are, unless that is to
+// be emptied, and on hosts that could take them.
+func (x *prover) options() {
+	x.at = make([][]bool, len(x.fleet.VMs))
+	counted := x.leavers
+	if len(x.fleet.VMs)*len(x.fleet.Hosts) <= mostPairs {
+		counted = nil
+		for vm := range x.fleet.VMs {
+			counted = append(counted, vm)
+		}
+	}
+	for _, vm := range counted {
+		home := x.start.Home(vm)
+		if home < 0 || x.fleet.VMs[vm].Pinned != "" {
+			continue
+		}
+		x.at[vm] = x.takers(vm, x.alone, nil)
+		x.at[vm][home] = !x.drained[home]
+	}
+}
+
+// among looks for something that the hosts have too little of for the VMs that could
+// be on no others.
+func (x *prover) among(hosts []bool, left []int) *plan.Certificate {
+	var confined []int
+	for vm, at := range x.at {
+		outside := false
+		for host := range at {
+			outside = outside || at[host] && !hosts[host]
+		}
+		if at != nil && !outside {
+			confined = append(confined, vm)
+		}
+	}
+	for _, c := range x.measures(left) {
+		if x.exceeds(&c, confined, hosts) {
+			for host := range hosts {
+				if hosts[host] {
+					c.Hosts = append(c.Hosts, x.alone[host].Name)
+				}
+			}
+			return &c
+		}
+	}
+	return nil
+}
+
+// measures returns what may be short for the VMs that are left.
+func (x *prover) measures(left []int) []plan.Certificate {
+	all := []plan.Certificate{{Resource: plan.Memory}, {Resource: plan.CPUs}}
+	for _, vm := range left {
+		v := &x.fleet.VMs[vm].VM
+		all = append(all, plan.Certificate{Resource: plan.Memory, Unit: int64(v.Demand())},
+			plan.Certificate{Resource: plan.CPUs, Unit: int64(v.CPUs)})
+		for _, group := range v.Constraints.Apart {
+			all = append(all, plan.Certificate{Resource: plan.Places, Group: group})
+		}
+		for _, r := range v.Constraints.Groups {
+			all = append(all, plan.Certificate{Resource: plan.Places, Group: r.Group})
+		}
+	}
+	for i := range all {
+		all[i].Kind = plan.Short
+	}
+	return all
+}
+
+// exceeds adds up what the VMs need and what the hosts have.
+func (x *prover) exceeds(c *plan.Certificate, confined []int, hosts []bool) bool {
+	now := make([]int64, len(hosts))
+	for _, vm := range confined {
+		v := &x.fleet.VMs[vm]
+		if amount, counts := c.Amount(&v.VM); counts {
+			c.VMs = append(c.VMs, v.ID)
+			c.Need += amount
+			now[x.start.Home(vm)] += amount
+		}
+	}
+	for host, counts := range hosts {
+		if counts {
+			c.Have += max(now[host], c.Room(&x.alone[host], x.fleet))
+		}
+	}
+	return c.Need > c.Have
+}
+
+func (x *prover) names(vms []int) []hypervisor.VMID {
+	var all []hypervisor.VMID
+	for _, vm := range vms {
+		all = append(all, x.fleet.VMs[vm].ID)
+	}
+	return all
+}
+
+// refusals says why no other host takes a VM.
+func (x *prover) refusals(vm int, keep []int) []placement.Refusal {
+	v, hosts := x.relaxed(vm, keep), x.kept(keep)
+	o := placement.Options{Source: x.fleet.VMs[vm].Home}
+	o.Move = placement.Survey(&v, o.Source, hosts)
+	var all []placement.Refusal
+	for host := range hosts {
+		if hosts[host].Name == o.Source {
+			continue
+		}
+		if why := placement.CheckAll(x.fleet.Rules(), &v, &hosts[host], o); len(why) > 0 {
+			all = append(all, placement.Refusal{Host: hosts[host].Name, Why: why})
+		}
+	}
+	return all
+}

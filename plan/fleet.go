@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A Fleet is what is planned for. It is not changed: states share it.
+type Fleet struct {
+	// Hosts are ordered by name, with what the VMs on them take.
+	Hosts []placement.Host
+	VMs   []VM // ordered by ID
+	// Filters are the conditions on a target. Default: [placement.Basic].
+	Filters []placement.Filter
+}
+
+// A VM is a VM of a fleet.
+type VM struct {
+	placement.VM
+	Home hypervisor.HostName // where it runs; "" is nowhere
+	// Pinned says why it cannot move while it runs; "" is that it can.
+	Pinned string
+}
+
+// A Move takes one VM from one host to another.
+type Move struct {
+	VM     hypervisor.VMID     `json:"vm"`
+	Source hypervisor.HostName `json:"source"`
+	Target hypervisor.HostName `json:"target"`
+}
+
+// A Wave is moves that may run at the same time, begin and end in any order. They
+// are listed as they had best begin. The next wave begins when all have ended.
+type Wave []Move
+
+// Count returns how many moves there are.
+func Count(waves []Wave) int {
+	n := 0
+	for _, w := range waves {
+		n += len(w)
+	}
+	return n
+}
+
+// HostAt returns the position of a host, and whether there is such a host.
+func (f *Fleet) HostAt(name hypervisor.HostName) (int, bool) {
+	return slices.BinarySearchFunc(f.Hosts, name,
+		func(h placement.Host, n hypervisor.HostName) int { return cmp.Compare(h.Name, n) })
+}
+
+// VMAt returns the position of a VM, and whether there is such a VM.
+func (f *Fleet) VMAt(id hypervisor.VMID) (int, bool) {
+	return slices.BinarySearchFunc(f.VMs, id,
+		func(v VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
+}
+
+// Rules returns the conditions on a target.
+func (f *Fleet) Rules() []placement.Filter {
+	if f.Filters == nil {
+		return placement.Basic()
+	}
+	return f.Filters
+}

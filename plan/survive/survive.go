@@ -1,0 +1,135 @@
+// Package survive answers whether a fleet survives failures of hosts: whichever hosts
+// fail one after another, is there room to restart every protected VM before the next
+// one fails?
+//
+// A VM that has been restarted stays where it is unless that host fails, too: whoever
+// restarts it does not know which host is next. So the order matters, and the question
+// is a game. [Check] answers
+//
+//   - Yes, when every choice and every order of the failures leaves room. Either there is
+//     so much that any placement will do, which is shown by counting, or a placement was
+//     found for each failure, after which all further failures were looked at;
+//   - No, with a [Counterexample] that can be checked without the search: see
+//     [Counterexample.Verify];
+//   - Open, when neither was found within the effort: [Answer.Lower] failures are
+//     survived for certain, and more than [Answer.Upper] are not.
+//
+// VMs are restarted under the conditions of package placement, as in production, on the
+// books of the fleet. Those on hosts that have not failed stay where they are; VMs that
+// ask to be with others are restarted last, in any order. A host that is down cannot fail
+// again, and its VMs are not looked at.
+//
+// [Strand] says which free room nobody can use, and [Admit] how many more VMs there is
+// room for while the fleet survives.
+//
+// The package is pure: no clock, no chance, no I/O. An answer depends on the question
+// alone.
+package survive
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+// DefaultEffort is how many times [Check] asks a host whether it has room: some seconds.
+const DefaultEffort = 30_000_000
+
+// A Question is what [Check] is asked.
+type Question struct {
+	Fleet *plan.Fleet
+	// Failures is how many hosts, or domains, fail. It is positive.
+	Failures int
+	// Domain is the label of hosts, such as "rack", whose value names what fails at
+	// once. A host without it fails alone. Default: each host does.
+	Domain string
+	// Protected are the VMs that must be restarted; nil is all that run. The others
+	// keep their room while their host is up.
+	Protected map[hypervisor.VMID]bool
+	// Effort bounds the search. Default: [DefaultEffort].
+	Effort int
+}
+
+// A Verdict answers a question.
+type Verdict string
+
+// The verdicts.
+const (
+	Yes  Verdict = "yes"
+	No   Verdict = "no"
+	Open Verdict = "open"
+)
+
+// A Proof is how an answer of Yes was found.
+type Proof string
+
+// The proofs.
+const (
+	// AnyPlacement: there is room wherever VMs are restarted, as long as they fit there.
+	AnyPlacement Proof = "any placement"
+	// SomePlacement: for each failure a placement is known that leaves room for the next.
+	SomePlacement Proof = "some placement"
+)
+
+// An Answer is what [Check] found.
+type Answer struct {
+	Verdict  Verdict `json:"verdict"`
+	Failures int     `json:"failures"` // that were asked about
+	Units    int     `json:"units"`    // hosts, or domains, that can fail
+	VMs      int     `json:"vms"`      // protected ones
+	Proof    Proof   `json:"proof,omitempty"`
+	// Lower is how many failures are survived for certain, and no more than Upper may be
+	// survived, of those asked about.
+	Lower int `json:"lower"`
+	Upper int `json:"upper"`
+	// Searched counts the sets, and orders, of failures that counting did not decide.
+	Searched int `json:"searched"`
+	// Probes is how often a host was asked for room.
+	Probes         int             `json:"probes"`
+	Counterexample *Counterexample `json:"counterexample,omitempty"`
+}
+
+// Validate returns an error when the question makes no sense.
+func (q *Question) Validate() error {
+	if len(q.Fleet.Hosts) == 0 {
+		return fmt.Errorf("the fleet has no hosts: nothing can fail")
+	}
+	up := len(unitsOf(q.Fleet, q.Domain))
+	what := "hosts"
+	if q.Domain != "" {
+		what = fmt.Sprintf("hosts with different values of the label %q", q.Domain)
+	}
+	switch {
+	case up == 0:
+		return fmt.Errorf("all %d hosts are down: nothing can fail", len(q.Fleet.Hosts))
+	case q.Failures < 1:
+		return fmt.Errorf("%d failures make no question: ask for 1 or more", q.Failures)
+	case q.Failures >= up:
+		return fmt.Errorf("%d failures leave no host: the fleet has %d %s that are up; "+
+			"ask for at most %d", q.Failures, up, what, up-1)
+	}
+	return nil
+}
+
+// Check answers a question, which must be valid. When the answer is not yes it asks the
+// same about fewer failures, to find the bounds; a counterexample is then of as few
+// failures as are known to be too many.
+func Check(q Question) Answer {
+	t := newTrial(&q)
+	a := t.answer(q.Failures)
+	a.Lower, a.Upper = q.Failures, q.Failures
+	last := a
+	for k := q.Failures; last.Verdict != Yes; {
+		if last.Verdict == No {
+			a.Upper, a.Counterexample = k-1, last.Counterexample
+		}
+		if k--; k == 0 {
+			a.Lower = 0
+			break
+		}
+		last = t.answer(k)
+		a.Lower, a.Probes = k, a.Probes+last.Probes
+	}
+	return a
+}

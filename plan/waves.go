@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// Waves sorts moves that are possible one after another into waves, and keeps their
+// order. A move joins a wave when all moves of the wave are possible in whatever
+// order they begin and end. It reports false when the moves are not possible one
+// after another, or name something that the state does not have.
+func Waves(from *State, moves []Move) ([]Wave, bool) {
+	s := from.Clone()
+	var waves []Wave
+	var open []leg
+	for _, m := range moves {
+		l, ok := s.leg(m)
+		if !ok {
+			return nil, false
+		}
+		if !s.join(open, l) {
+			for _, done := range open {
+				s.Finish(done.vm)
+			}
+			open = open[:0]
+			if !s.join(nil, l) {
+				return nil, false
+			}
+		}
+		if len(open) == 0 {
+			waves = append(waves, nil)
+		}
+		open = append(open, l)
+		waves[len(waves)-1] = append(waves[len(waves)-1], m)
+	}
+	return waves, true
+}
+
+// A leg is a move by positions.
+type leg struct{ vm, source, target int }
+
+func (s *State) leg(m Move) (leg, bool) {
+	vm, known := s.fleet.VMAt(m.VM)
+	source, from := s.fleet.HostAt(m.Source)
+	target, to := s.fleet.HostAt(m.Target)
+	return leg{vm, source, target}, known && from && to
+}
+
+// join starts a move beside those that are under way, if that is possible.
+func (s *State) join(open []leg, l leg) bool {
+	v := &s.fleet.VMs[l.vm]
+	if v.Pinned != "" || s.home[l.vm] != l.source || s.bound[l.vm] != nowhere {
+		return false
+	}
+	for _, other := range open {
+		o := &s.fleet.VMs[other.vm]
+		if DependsOn(&v.VM, &o.VM) || DependsOn(&o.VM, &v.VM) {
+			return false
+		}
+	}
+	if q := s.Ask(l.vm); !q.Fits(l.target) {
+		return false
+	}
+	mark := s.Mark()
+	if !s.Start(l.vm, l.target) {
+		return false
+	}
+	for _, other := range open {
+		o := &s.fleet.VMs[other.vm]
+		if (other.target == l.target || Rules(&o.VM)) && !s.stillFits(other) {
+			s.Undo(mark)
+			return false
+		}
+	}
+	return true
+}
+
+// stillFits reports whether a move that is under way could begin last.
+func (s *State) stillFits(l leg) bool {
+	mark := s.Mark()
+	defer s.Undo(mark)
+	after, ok := s.hosts[l.target].Without(&s.fleet.VMs[l.vm].VM, true)
+	if !ok {
+		return false
+	}
+	s.note(l.target, l.vm)
+	s.hosts[l.target], s.bound[l.vm] = after, nowhere
+	q := s.Ask(l.vm)
+	return q.Fits(l.target)
+}
+
+// Rules reports whether where vm may go depends on where other VMs are.
+func Rules(vm *placement.VM) bool {
+	c := &vm.Constraints
+	return len(c.Groups)+len(c.With)+len(c.Without)+len(c.Apart) > 0
+}
+
+// DependsOn reports whether vm can move only while other rests: it asks to be with
+// it, or they are in a group that stays together.
+func DependsOn(vm, other *placement.VM) bool {
+	if slices.Contains(vm.Constraints.With, other.ID) {
+		return true
+	}
+	return slices.ContainsFunc(vm.Constraints.Groups, func(r placement.GroupRule) bool {
+		return r.Policy == placement.Affinity && InGroup(other, r.Group)
+	})
+}
+
+// InGroup reports whether a VM is counted in a group.
+func InGroup(vm *placement.VM, group string) bool {
+	return slices.Contains(vm.Constraints.Apart, group) ||
+		slices.ContainsFunc(vm.Constraints.Groups,
+			func(r placement.GroupRule) bool { return r.Group == group })
+}
+
+// ByID returns the positions of VMs, in order; those that are not there are left out.
+func (f *Fleet) ByID(ids []hypervisor.VMID) []int {
+	var all []int
+	for _, id := range ids {
+		if at, ok := f.VMAt(id); ok {
+			all = append(all, at)
+		}
+	}
+	return all
+}
