@@ -22,7 +22,7 @@ type Violation struct {
 func (w *World) checkVM(vm hypervisor.VMID) {
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.OfVM != nil {
-			w.report(inv, string(vm), inv.OfVM(w, vm))
+			w.report(inv, string(vm), inv.OfVM(&w.sight, vm))
 		}
 	}
 }
@@ -30,7 +30,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 func (w *World) checkMigration(before, after *record.Migration) {
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.OfMigration != nil {
-			w.report(inv, string(after.Spec.ID), inv.OfMigration(w, before, after))
+			w.report(inv, string(after.Spec.ID), inv.OfMigration(&w.sight, before, after))
 		}
 	}
 }
@@ -39,7 +39,7 @@ func (w *World) checkMigration(before, after *record.Migration) {
 func (w *World) CheckAtRest() {
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.AtRest != nil {
-			w.report(inv, "", inv.AtRest(w))
+			w.report(inv, "", inv.AtRest(&w.sight))
 		}
 	}
 }
@@ -58,9 +58,29 @@ func (w *World) report(inv *invariant.Invariant, subject string, err error) {
 // Violations lists the invariants that did not hold.
 func (w *World) Violations() []Violation { return w.watch.violations }
 
-// What invariants look at.
+// sight is the world as invariants look at it. It answers the lists that are asked for
+// at every step from memory of its own: each is valid until the next of its kind.
+type sight struct {
+	*World
+	copies []fake.Copy
+	moves  []*record.Migration
+}
 
 // Copies implements [invariant.World].
+func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
+	s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
+	return s.copies
+}
+
+// Migrations implements [invariant.World].
+func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
+	s.moves = s.appendMigrations(s.moves[:0], vm)
+	return s.moves
+}
+
+// What else invariants look at.
+
+// Copies returns where a VM has domains, ordered by host.
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }
 
 // Slots implements [invariant.World].

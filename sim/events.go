@@ -58,7 +58,7 @@ type (
 
 func (e Drain) happen(w *World) {
 	w.say("", "", "drain "+string(e.Host))
-	w.watch.drains(e.Host)
+	w.watch.drains.Begin(e.Host, w.Now())
 	key := w.drainKey()
 	w.changeHost(e.Host, func(h *record.Host) {
 		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
@@ -226,7 +226,10 @@ func (e Load) happen(w *World) {
 
 // Migrations lists the migrations of a VM that are kept, oldest first.
 func (w *World) Migrations(vm hypervisor.VMID) []*record.Migration {
-	var list []*record.Migration
+	return w.appendMigrations(nil, vm)
+}
+
+func (w *World) appendMigrations(list []*record.Migration, vm hypervisor.VMID) []*record.Migration {
 	for _, id := range w.watch.ofVM[vm] {
 		r, _ := w.store.Get(w.ctx, record.Key{Kind: record.MigrationKind, Name: string(id)})
 		if m, ok := r.(*record.Migration); ok {

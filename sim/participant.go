@@ -27,6 +27,8 @@ type participant struct {
 	deaf  time.Time           // until when it misses hints and notifications
 	busy  time.Time           // until when a call keeps it waiting
 	since time.Time           // when the process died
+
+	reborn bool // it starts again when it is woken
 }
 
 // spawn starts a process that knows nothing.
@@ -49,7 +51,7 @@ func (w *World) spawn(p *participant) {
 func (w *World) kill(p *participant) {
 	p.brain = nil
 	p.since = w.now
-	w.wakes.Drop(p.host)
+	w.wakes.Drop(p)
 }
 
 // run lets a participant look once.
@@ -69,8 +71,8 @@ func (w *World) run(p *participant) {
 	if p.line.Died {
 		w.say(p.host, "", "process died in the middle of its work")
 		w.kill(p)
-		w.wakes.Set(p.host, w.now.Add(w.config.RestartAfter))
-		w.reborn[p.host] = true
+		w.wakes.Set(p, w.now.Add(w.config.RestartAfter))
+		p.reborn = true
 		return
 	}
 	if err != nil && w.config.Verbose {
@@ -91,5 +93,5 @@ func (w *World) wake(p *participant, at time.Time) {
 	if at.Before(w.now) {
 		at = w.now
 	}
-	w.wakes.Set(p.host, at)
+	w.wakes.Set(p, at)
 }

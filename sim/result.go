@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/sim/bound"
 )
 
 // Totals counts migrations by how they ended.
@@ -74,8 +75,8 @@ func (w *World) Result() Result {
 		r.BytesTransferred += m.Source.Sent
 	}
 	slices.Sort(blackouts)
-	r.Downtime = Downtime{quantile(blackouts, 0.5), quantile(blackouts, 0.99),
-		quantile(blackouts, 1)}
+	r.Downtime = Downtime{bound.Quantile(blackouts, 0.5), bound.Quantile(blackouts, 0.99),
+		bound.Quantile(blackouts, 1)}
 	r.LowerBoundSeconds = w.lowerBound()
 	return r
 }
@@ -86,21 +87,20 @@ func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]Left{}
 	for _, vm := range w.VMs() {
 		host := w.watch.home[vm]
-		if d := w.watch.drained[host]; d == nil || d.over {
+		if !w.watch.drains.On(host) {
 			continue
 		}
 		left[host] = append(left[host], Left{vm, w.boss.Why(vm, w.now)})
 	}
 	list := []Evacuation{}
-	for _, host := range w.watch.drainOrder {
-		d := w.watch.drained[host]
-		e := Evacuation{Host: host, StartSeconds: seconds(d.since),
-			LastSeconds: seconds(d.last), Left: left[host]}
+	for _, d := range w.watch.drains.All() {
+		e := Evacuation{Host: d.Host, StartSeconds: seconds(d.Since),
+			LastSeconds: seconds(d.Last), Left: left[d.Host]}
 		if e.Left == nil {
 			e.Left = []Left{}
 		}
-		if d.empty >= 0 {
-			s := seconds(d.empty)
+		if d.Empty >= 0 {
+			s := seconds(d.Empty)
 			e.EmptySeconds = &s
 		}
 		list = append(list, e)
@@ -109,29 +109,17 @@ func (w *World) Evacuations() []Evacuation {
 }
 
 // lowerBound returns how long the migrations that succeeded must have taken at
-// least: every byte that is not zero crosses both links once, and the
-// narrowest link for what crosses it decides.
+// least: every byte that is not zero crosses every link on its way once.
 func (w *World) lowerBound() float64 {
-	out := map[hypervisor.HostName]hypervisor.Bytes{}
-	in := map[hypervisor.HostName]hypervisor.Bytes{}
+	var links bound.Links
 	for _, m := range w.watch.moved {
-		v := w.VM(m.vm)
-		if v == nil {
-			continue
-		}
-		b := v.Now().Memory - v.Now().Memory/1000*hypervisor.Bytes(w.zero[m.vm])
-		out[m.source] += b
-		in[m.target] += b
-	}
-	longest := time.Duration(0)
-	for _, side := range []map[hypervisor.HostName]hypervisor.Bytes{out, in} {
-		for host, b := range side {
-			if h := w.HostRecord(host); h != nil && h.Host.Link > 0 {
-				longest = max(longest, b.At(h.Host.Link))
-			}
+		if v := w.VM(m.vm); v != nil {
+			memory := v.Now().Memory
+			links.Move(w.HostRecord(m.source), w.HostRecord(m.target),
+				memory-memory/1000*hypervisor.Bytes(w.zero[m.vm]))
 		}
 	}
-	return seconds(longest)
+	return seconds(links.Least())
 }
 
 // Done returns how many migrations have ended, and how many there are.
@@ -144,13 +132,3 @@ func (w *World) VMs() []hypervisor.VMID {
 
 // seconds rounds to milliseconds, so that equal runs read the same everywhere.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
-
-// quantile returns the smallest value that at least a share q of the sorted
-// values do not exceed.
-func quantile(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	at := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[max(0, min(at, len(sorted)-1))]
-}

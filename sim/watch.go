@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/drains"
 )
 
 // watch sees everything that is stored and everything that runs. It keeps the
@@ -19,7 +20,6 @@ type watch struct {
 	last  map[migration.ID]*record.Migration
 	ofVM  map[hypervisor.VMID][]migration.ID
 	home  map[hypervisor.VMID]hypervisor.HostName // by the records
-	count map[hypervisor.HostName]int             // VMs at home there
 	slots migration.Slots
 
 	triggers  []When
@@ -27,8 +27,7 @@ type watch struct {
 	powerless map[hypervisor.HostName]bool
 	faulty    bool // something has been broken
 
-	drained    map[hypervisor.HostName]*drained
-	drainOrder []hypervisor.HostName
+	drains     drains.Book
 	totals     Totals
 	moved      []moved
 	done       int       // migrations that have ended
@@ -36,14 +35,6 @@ type watch struct {
 	failures   map[hypervisor.VMID]int
 	violations []Violation
 	told       map[string]bool
-}
-
-// drained is a host that was drained, and when it was empty.
-type drained struct {
-	since time.Duration
-	empty time.Duration // -1 is never
-	last  time.Duration // when a VM left it last
-	over  bool          // the drain was taken back
 }
 
 // moved is a migration that has succeeded.
@@ -58,27 +49,11 @@ func newWatch(w *World) watch {
 		last:      map[migration.ID]*record.Migration{},
 		ofVM:      map[hypervisor.VMID][]migration.ID{},
 		home:      map[hypervisor.VMID]hypervisor.HostName{},
-		count:     map[hypervisor.HostName]int{},
 		deleted:   map[hypervisor.VMID]bool{},
 		powerless: map[hypervisor.HostName]bool{},
-		drained:   map[hypervisor.HostName]*drained{},
 		told:      map[string]bool{},
 		failures:  map[hypervisor.VMID]int{},
 		news:      w.now,
-	}
-}
-
-// drains notes that a host is to be emptied from now on.
-func (x *watch) drains(host hypervisor.HostName) {
-	d := x.drained[host]
-	if d == nil {
-		d = &drained{over: true}
-		x.drained[host] = d
-		x.drainOrder = append(x.drainOrder, host)
-	}
-	if d.over {
-		*d = drained{since: x.w.Now(), empty: -1, last: x.w.Now()}
-		x.emptied(host)
 	}
 }
 
@@ -95,9 +70,9 @@ func (x *watch) look() {
 		case *record.Host:
 			host := evacuation.Host{Name: r.Host.Name, Taints: r.Taints}
 			if x.w.config.Controller.Evacuation.Draining(host) {
-				x.drains(r.Host.Name)
-			} else if d := x.drained[r.Host.Name]; d != nil {
-				d.over = true
+				x.drains.Begin(r.Host.Name, x.w.Now())
+			} else {
+				x.drains.End(r.Host.Name)
 			}
 		}
 	}
@@ -126,6 +101,9 @@ func (x *watch) migration(m *record.Migration) {
 	x.hold(before, -1)
 	x.hold(m, +1)
 	x.w.checkMigration(before, m)
+	if x.w.config.Watch != nil {
+		x.w.config.Watch(x.w.Now(), before, m)
+	}
 	if m.State.Phase != before.State.Phase {
 		x.fire(m)
 	}
@@ -179,13 +157,9 @@ func (x *watch) vm(v *record.VM) {
 	if from := x.home[id]; from != v.Host {
 		x.news = x.w.now
 		x.home[id] = v.Host
-		x.count[v.Host]++
+		x.drains.Came(v.Host)
 		if from != "" {
-			x.count[from]--
-			x.emptied(from)
-		}
-		if d := x.drained[v.Host]; d != nil && !d.over {
-			d.empty = -1
+			x.drains.Left(from, x.w.Now())
 		}
 	}
 }
@@ -201,22 +175,9 @@ func (x *watch) gone(key record.Key) {
 	case record.VMKind:
 		id := hypervisor.VMID(key.Name)
 		if from := x.home[id]; from != "" {
-			x.count[from]--
-			x.emptied(from)
+			x.drains.Left(from, x.w.Now())
 		}
 		delete(x.home, id)
-	}
-}
-
-// emptied notes when the last VM has left a drained host.
-func (x *watch) emptied(host hypervisor.HostName) {
-	d := x.drained[host]
-	if d == nil || d.over {
-		return
-	}
-	d.last = x.w.Now()
-	if x.count[host] == 0 {
-		d.empty = d.last
 	}
 }
 

@@ -27,6 +27,9 @@ type Config struct {
 	Chooser Chooser
 	// Trace is told every entry of the trace. Default: nobody.
 	Trace func(Entry)
+	// Watch is told every change of a migration once it is stored, and when: before has
+	// only a Spec when the migration is new. Neither may be changed. Default: nobody.
+	Watch func(at time.Duration, before, after *record.Migration)
 	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
@@ -86,11 +89,11 @@ type World struct {
 
 	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
-	wakes  due.Timers[hypervisor.HostName]
-	reborn map[hypervisor.HostName]bool
+	wakes  due.Timers[*participant]
 	plans  agenda.Agenda[Event]
 
 	watch   watch
+	sight   sight
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	steps   int                     // events so far
@@ -102,9 +105,9 @@ func New(config Config) *World {
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: record.NewMemory(), people: map[hypervisor.HostName]*participant{},
-		reborn: map[hypervisor.HostName]bool{}, zero: map[hypervisor.VMID]int{}, changed: Epoch}
+		zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
-	w.watch = newWatch(w)
+	w.watch, w.sight = newWatch(w), sight{World: w}
 	w.limits = config.Controller.Limits()
 	boss := &participant{line: w.connect()}
 	w.people[""] = boss
@@ -122,11 +125,17 @@ func (w *World) connect() *flaky.Store {
 	}}
 }
 
-// AddHost adds a host and its agent.
+// AddHost adds a host and its agent. Where its facts name a rack, moves between racks
+// share the racks' up-links.
 func (w *World) AddHost(h record.Host) error {
 	real, err := w.fabric.AddHost(h.Host)
 	if err != nil {
 		return err
+	}
+	if f := h.Facts; f != nil && f.Rack != "" {
+		if err := w.fabric.Place(h.Host.Name, f.Rack, f.Uplink); err != nil {
+			return err
+		}
 	}
 	if _, err := w.store.Put(w.ctx, &h); err != nil {
 		return err
@@ -246,12 +255,11 @@ func (w *World) step(at time.Time) {
 		w.changed, w.watch.news = w.now, w.now
 		w.settle()
 	}
-	for host, ok := w.wakes.Pop(w.now); ok; host, ok = w.wakes.Pop(w.now) {
+	for p, ok := w.wakes.Pop(w.now); ok; p, ok = w.wakes.Pop(w.now) {
 		w.steps++
-		p := w.people[host]
-		if w.reborn[host] {
-			delete(w.reborn, host)
-			w.say(host, "", "process restarts")
+		if p.reborn {
+			p.reborn = false
+			w.say(p.host, "", "process restarts")
 			w.spawn(p)
 			continue
 		}

@@ -3,6 +3,7 @@ package invariant
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
@@ -68,16 +69,19 @@ var All = []Invariant{
 }
 
 func runsOnce(w World, vm hypervisor.VMID) error {
+	copies := w.Copies(vm)
+	running := func(c fake.Copy) bool { return c.State.Executes() }
+	first := slices.IndexFunc(copies, running)
+	if first < 0 || !slices.ContainsFunc(copies[first+1:], running) {
+		return nil
+	}
 	var on []hypervisor.HostName
-	for _, c := range w.Copies(vm) {
-		if c.State.Executes() {
+	for _, c := range copies {
+		if running(c) {
 			on = append(on, c.Host)
 		}
 	}
-	if len(on) > 1 {
-		return fmt.Errorf("%s runs on %v", vm, on)
-	}
-	return nil
+	return fmt.Errorf("%s runs on %v", vm, on)
 }
 
 func neverLost(w World, vm hypervisor.VMID) error {

@@ -19,6 +19,7 @@ import (
 // had not ended, and its events. VMs that do not run are left out.
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
+	w.Fabric().Share(s.Fleet.Network)
 	used := s.used()
 	for _, h := range s.Fleet.Hosts {
 		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {

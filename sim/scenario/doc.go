@@ -10,10 +10,13 @@
 //	- 0s drain n1
 //	- 30s cut n1 n2 for=1m
 //
-// The fleet is written in place, as package inventory reads it, or is read from
-// a file with inventory: FILE, godwit's own or what kubectl prints. An event is
-// one line of text: when, a verb, and what it is done to; [Verbs] lists them.
-// Tests write the same lines in their transcripts.
+// The fleet is written in place, as package inventory reads it, or is read with
+// inventory: FILE, of any format of package inventory/formats. trace: FILE adds
+// VMs whose load was recorded, see [TraceSpec]; model: FILE is what hypervisors
+// cost, as godwit calibrate writes it. An event is one line of text: when, a
+// verb, and what it is done to; [Verbs] lists them.
+// Tests write the same lines in their transcripts. What differs from seed to seed
+// is in vary: [Scenario.Draw] draws it.
 //
 // This package decides nothing, and every error names file, line and field.
 package scenario

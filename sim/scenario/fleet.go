@@ -3,12 +3,11 @@ package scenario
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/inventory/kubevirt"
+	"github.com/godwit-vm/godwit/inventory/formats"
 )
 
 // fleet reads the fleet in place, or from the inventory. A fleet in place whose
@@ -27,14 +26,15 @@ func (r *reader) fleet() (*inventory.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := r.spec.Inventory
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(r.name), path)
-	}
-	fleet, err := kubevirt.ReadFile(path, d)
+	path := r.beside(r.spec.Inventory)
+	r.reads(path)
+	fleet, err := formats.Read(path, d)
 	if _, unread := errors.AsType[*fs.PathError](err); unread {
 		r.wrong("inventory", "%v", err)
 		return nil, r.problems
+	}
+	if fleet != nil {
+		fleet.Network = d.Network
 	}
 	return fleet, err
 }
@@ -55,6 +55,7 @@ func (r *reader) inPlace() {
 		{"namespaces", len(s.Namespaces) > 0},
 		{"aggregates", len(s.Aggregates) > 0},
 		{"groups", len(s.Groups) > 0},
+		{"racks", len(s.Racks) > 0},
 	} {
 		if f.written {
 			r.wrong(f.name, "the inventory says this: write it there")

@@ -133,7 +133,7 @@ func TestInventoriesThatAreRefused(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"one that is not there", "name: x\ninventory: nowhere.json\n",
 			"scenario.yaml:2: inventory: open "},
-		{"a directory", "inventory: .\n", "is a directory"},
+		{"a directory", "inventory: .\n", "the folder has neither JSON files"},
 		{"the scenario itself", "inventory: scenario.yaml\n", "it is neither what kubectl"},
 		{"hosts beside it", twice + "hosts:\n- {name: n1, memory: 1GiB, cpus: 1}\n",
 			"scenario.yaml:1: inventory: the fleet is written in place, too: use one of the two"},

@@ -14,9 +14,11 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/costs"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/informed"
 )
 
 // Spec is a scenario file.
@@ -25,21 +27,28 @@ type Spec struct {
 	Seed uint64 `yaml:"seed,omitempty"` // default: 1
 	// Until is the longest that is simulated. Default: 240h.
 	Until string `yaml:"until,omitempty"`
-	// Inventory is a file with the fleet, beside the scenario's own: godwit's
-	// YAML, or what kubectl prints. The fleet is then not written in place;
-	// defaults say what kubectl does not know.
+	// Inventory is a file or a folder with the fleet, beside the scenario's own, of
+	// any format of package inventory/formats. The fleet is then not written in
+	// place; defaults say what the format does not know.
 	Inventory      string `yaml:"inventory,omitempty"`
 	inventory.Spec `yaml:",inline"`
 	Limits         LimitsSpec `yaml:"limits,omitempty"`
 	// Mode is where migrations wait: QueueAll (default), FreeSpots.
 	Mode string `yaml:"mode,omitempty"`
-	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID.
+	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID; or Adaptive,
+	// where package evacuation/adaptive also says how many at once, and where to. Limits
+	// that are not written, here or in config, are lifted then.
 	Order string `yaml:"order,omitempty"`
 	// Compatible restores KubeVirt's decisions.
 	Compatible bool `yaml:"compatible,omitempty"`
-	// Model is what hypervisors cost: qemu (default), ideal.
-	Model  string   `yaml:"model,omitempty"`
-	Events []string `yaml:"events,omitempty"` // see [Verbs]
+	// Model is what hypervisors cost: qemu (default), ideal, a file beside the scenario's
+	// own, or the fields of one: see package costs.
+	Model  costs.Choice `yaml:"model,omitempty"`
+	Events []string     `yaml:"events,omitempty"` // see [Verbs]
+	// Trace adds VMs with loads that were recorded.
+	Trace *TraceSpec `yaml:"trace,omitempty"`
+	// Vary is what differs from seed to seed: see [Scenario.Draw].
+	Vary VarySpec `yaml:"vary,omitempty"`
 }
 
 // LimitsSpec overrides the limits of the fleet's configuration.
@@ -59,10 +68,13 @@ type Scenario struct {
 	// Controller and Model are what the world is built with.
 	Controller controller.Config
 	Model      fake.Model
+	Vary       Vary
+	// Files are what the scenario was read from, itself first.
+	Files []string
 }
 
-// ReadFile reads a scenario from a file.
-func ReadFile(path string) (*Scenario, error) {
+// ReadFile reads a scenario from a file, and gives fields other values.
+func ReadFile(path string, overrides ...Override) (*Scenario, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -72,18 +84,27 @@ func ReadFile(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	return Parse(path, data, overrides...)
 }
 
-// Parse reads a scenario. The name is the file's, for problems; an inventory is
-// looked for beside it.
-func Parse(name string, data []byte) (*Scenario, error) {
+// Parse reads a scenario, and gives fields other values. The name is the file's,
+// for problems; an inventory is looked for beside it. Problems have no lines when
+// there are overrides: the scenario itself should be sound.
+func Parse(name string, data []byte, overrides ...Override) (*Scenario, error) {
+	if len(overrides) > 0 {
+		return parseWith(name, data, overrides)
+	}
 	doc, err := document.Parse(name, 1, data)
 	if err != nil {
 		return nil, err
 	}
+	return read(name, data, doc)
+}
+
+// read reads the scenario in a document.
+func read(name string, data []byte, doc *document.Document) (*Scenario, error) {
 	var spec Spec
-	r := &reader{name: name, spec: &spec, line: doc.Line}
+	r := &reader{name: name, spec: &spec, line: doc.Line, files: []string{name}}
 	if bytes.Contains(data[:min(len(data), 1<<12)], []byte("apiVersion")) {
 		r.wrong("apiVersion", "this is what kubectl prints; write a scenario with inventory: %s",
 			filepath.Base(name))
@@ -102,6 +123,7 @@ type reader struct {
 	line     inventory.Positions
 	problems inventory.Problems
 	left     int // problems beyond those that are reported
+	files    []string
 }
 
 // wrong adds a problem. Those of an event are longer than others: they say how
@@ -139,7 +161,10 @@ func (r *reader) scenario() (*Scenario, error) {
 	}
 	r.choices(s)
 	r.limits(s)
+	r.trace(s)
 	r.events(s)
+	r.vary(s)
+	s.Files = r.files
 	slices.SortStableFunc(r.problems, func(a, b inventory.Problem) int {
 		return cmp.Compare(a.Line, b.Line)
 	})
@@ -171,16 +196,17 @@ func (r *reader) choices(s *Scenario) {
 		e.Order = evacuation.SmallestFirst
 	case "ByID":
 		e.Order = evacuation.ByID
+	case "Adaptive", "adaptive":
+		written := &r.spec.Config
+		if r.spec.Inventory != "" {
+			written = nil
+		}
+		informed.AdaptFleet(&s.Controller, s.Fleet, written)
 	default:
-		r.wrong("order", "unknown order %q; use LargestFirst, SmallestFirst or ByID", r.spec.Order)
+		r.wrong("order", "unknown order %q; use LargestFirst, SmallestFirst, ByID or Adaptive",
+			r.spec.Order)
 	}
-	switch r.spec.Model {
-	case "", "qemu":
-	case "ideal":
-		s.Model = fake.Model{}
-	default:
-		r.wrong("model", "unknown model %q; use qemu or ideal", r.spec.Model)
-	}
+	s.Model = r.model()
 }
 
 // limits reads the limits: the fleet's, unless the scenario says otherwise.

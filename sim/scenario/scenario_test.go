@@ -12,9 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/evacuation/adaptive"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -118,6 +120,28 @@ func TestModesAndOrders(t *testing.T) {
 	}
 }
 
+func TestAdaptiveLiftsOnlyLimitsThatNobodyWrote(t *testing.T) {
+	s := parse(t, small+"order: Adaptive\nlimits: {perSource: 3}\n"+
+		"config: {parallelMigrationsPerCluster: 9, bandwidthPerMigration: 64MiB/s}\n")
+	want := migration.Limits{PerCluster: 9, PerSource: 3, PerTarget: migration.Unlimited}
+	if got := s.Controller.Complete().Limits(); got != want {
+		t.Errorf("limits %+v, want %+v", got, want)
+	}
+	p, ok := s.Controller.Evacuation.Policy.(adaptive.Policy)
+	if !ok || p.Cap != 64*1024*1024 || len(s.Controller.Placement.Weighers) == 0 {
+		t.Errorf("the policy is %+v, with %d weighers", p, len(s.Controller.Placement.Weighers))
+	}
+	s = parse(t, small+"order: adaptive\n")
+	free := migration.Limits{PerCluster: migration.Unlimited, PerSource: migration.Unlimited,
+		PerTarget: migration.Unlimited}
+	if got := s.Controller.Complete().Limits(); got != free {
+		t.Errorf("without any written the limits are %+v", got)
+	}
+	if s = parse(t, small); s.Controller.Evacuation.Policy != nil {
+		t.Error("nobody asked for the policy")
+	}
+}
+
 func TestLimitsLeaveTheOthersAlone(t *testing.T) {
 	s := parse(t, small+"limits: {perSource: 0}\nconfig: {parallelMigrationsPerCluster: 9}\n")
 	c := s.Controller.Cluster
@@ -151,7 +175,8 @@ func TestWrongScenariosAreExplained(t *testing.T) {
 		{"an unknown mode", hosts + "mode: queueall\n",
 			`f.yaml:3: mode: unknown mode "queueall"; use QueueAll or FreeSpots`},
 		{"an unknown order", hosts + "order: Random\n",
-			`f.yaml:3: order: unknown order "Random"; use LargestFirst, SmallestFirst or ByID`},
+			`f.yaml:3: order: unknown order "Random"; use LargestFirst, SmallestFirst, ByID ` +
+				`or Adaptive`},
 		{"an unknown model", hosts + "model: xen\n",
 			`f.yaml:3: model: unknown model "xen"; use qemu or ideal`},
 		{"an until without a unit", hosts + "until: 60\n",

@@ -1,0 +1,14 @@
+// Package rehearse plays a plan for emptying hosts in simulated worlds, with the real
+// controller and agents, and says how long it takes and what becomes of every VM.
+//
+//	hosts are closed ──► wave 1 ──► wave 2 … ──► what is left is drained ──► [Run]
+//
+// An operator follows the plan: he asks for the moves of a wave in order, again when
+// one has failed, and for the next wave when all have ended. The limits say how many
+// run at once. What then is left on the hosts is drained, as the controller does it.
+//
+// The caller makes a [Play], and (1) plays it once as the fleet is, (2) plays it in
+// many worlds that differ as the scenario says, (3) searches for settings with which
+// it ends in time. What comes out follows from the seed alone, however many worlds run
+// at once.
+package rehearse

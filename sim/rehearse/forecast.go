@@ -1,0 +1,241 @@
+package rehearse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/plan/drain"
+	"github.com/godwit-vm/godwit/plan/intake"
+	"github.com/godwit-vm/godwit/plan/verify"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// A Forecast is a plan for emptying hosts, how long it takes, and what becomes of each
+// VM. It is what godwit plan drain --json prints.
+type Forecast struct {
+	Fleet string                `json:"fleet"`
+	Hosts []hypervisor.HostName `json:"hosts"`
+	Seed  uint64                `json:"seed"`
+
+	Settings    Settings          `json:"settings"` // the present ones
+	Moves       int               `json:"moves"`
+	LeastMoves  int               `json:"leastMoves"`  // one for each VM that can leave
+	FewestMoves bool              `json:"fewestMoves"` // no plan has fewer
+	Waves       [][]Step          `json:"waves"`
+	Left        []hypervisor.VMID `json:"left"` // VMs that cannot leave
+	// Proofs are why not all can leave; none with VMs left is that nobody knows.
+	Proofs []plan.Certificate `json:"proofs"`
+
+	// EmptySeconds is when all have left that can, with nothing drawn; null is never.
+	EmptySeconds *float64  `json:"emptySeconds"`
+	Samples      *Summary  `json:"samples"`
+	Deadline     *Deadline `json:"deadline"`
+	Violations   []string  `json:"invariantViolations"`
+}
+
+// A Step is one move and what is predicted of it.
+type Step struct {
+	plan.Move
+	MemoryBytes hypervisor.Bytes `json:"memoryBytes"`
+	// Converges is whether it ends with the links for itself.
+	Converges bool `json:"converges"`
+	// Moves is whether it ends in this plan, with nothing drawn.
+	Moves                bool    `json:"moves"`
+	BeginsSeconds        float64 `json:"beginsSeconds"`
+	Seconds              float64 `json:"seconds"`
+	BlackoutMilliseconds float64 `json:"blackoutMilliseconds"`
+	Mode                 string  `json:"mode"`
+	Note                 string  `json:"note,omitempty"`
+	Drawn                *Fate   `json:"drawn,omitempty"` // in the worlds that were drawn
+}
+
+// A Deadline is what came of a goal.
+type Deadline struct {
+	WithinSeconds float64    `json:"withinSeconds"`
+	Confidence    float64    `json:"confidence"`
+	Met           bool       `json:"met"`
+	With          *Trial     `json:"with"` // the settings that make it
+	Trials        []Trial    `json:"trials"`
+	Obstacles     []Obstacle `json:"obstacles"`
+}
+
+// A Question is what a forecast is to say.
+type Question struct {
+	Hosts   []hypervisor.HostName // to be emptied
+	Samples int                   // in how many worlds the plan is played
+	Goal    *Goal                 // nil is none; its seed is the scenario's
+}
+
+// Ask plans how hosts are emptied, and finds out how long it takes.
+func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, error) {
+	fleet := intake.Fleet(s.Fleet)
+	a := drain.Plan(fleet, q.Hosts)
+	if err := verified(fleet, q.Hosts, &a); err != nil {
+		return nil, fmt.Errorf("the plan does not pass its verifier, so it is not shown; this "+
+			"is a mistake in godwit: %w", err)
+	}
+	p := &Play{Scenario: s, Hosts: q.Hosts, Waves: a.Waves}
+	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
+		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
+		Left: append([]hypervisor.VMID{}, a.Left...), Proofs: proofs(&a), Violations: []string{}}
+	return d, d.play(ctx, p, &q)
+}
+
+// proofs returns all proofs of an answer.
+func proofs(a *drain.Answer) []plan.Certificate {
+	if a.Proof == nil {
+		return []plan.Certificate{}
+	}
+	return append([]plan.Certificate{*a.Proof}, a.Further...)
+}
+
+// verified returns what is wrong with an answer.
+func verified(f *plan.Fleet, hosts []hypervisor.HostName, a *drain.Answer) error {
+	for _, c := range proofs(a) {
+		if err := verify.Certificate(f, hosts, &c); err != nil {
+			return err
+		}
+	}
+	if len(a.Left) > 0 {
+		return verify.Moves(f, a.Waves)
+	}
+	return verify.Empties(f, a.Waves, hosts)
+}
+
+// play finds out how long the plan takes.
+func (d *Forecast) play(ctx context.Context, p *Play, q *Question) error {
+	solos, err := p.Solos(ctx)
+	if err != nil {
+		return err
+	}
+	p = p.With(d.Settings, solos)
+	run, err := p.Nominal(ctx)
+	if err != nil {
+		return err
+	}
+	d.violated(run)
+	d.EmptySeconds = seconds(run.Empty)
+	d.moves(p, run, solos)
+	if q.Samples > 0 && d.Moves > 0 {
+		if err := d.sample(ctx, p, q.Samples); err != nil {
+			return err
+		}
+	}
+	if q.Goal != nil {
+		goal := *q.Goal
+		goal.Seed = d.Seed
+		return d.search(ctx, p, goal, solos)
+	}
+	return nil
+}
+
+// moves says what is predicted of every move.
+func (d *Forecast) moves(
+	p *Play, run *Run, solos map[hypervisor.VMID]Passage,
+) {
+	vms := map[hypervisor.VMID]*inventory.VM{}
+	for i := range p.Scenario.Fleet.VMs {
+		vms[p.Scenario.Fleet.VMs[i].ID] = &p.Scenario.Fleet.VMs[i]
+	}
+	d.Waves = [][]Step{}
+	for _, wave := range p.Waves {
+		var moves []Step
+		for _, m := range wave {
+			passage, solo := run.Passages[m.VM], solos[m.VM]
+			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory, Converges: solo.Done,
+				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
+				Seconds:              passage.Took.Seconds(),
+				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
+				Mode:                 passage.Mode.String()}
+			switch {
+			case !solo.Done:
+				move.Note = "will not converge: " + d.pace(p, vms[m.VM], m)
+			case !passage.Done:
+				move.Note = "converges alone, but not beside the others"
+			}
+			moves = append(moves, move)
+		}
+		d.Waves = append(d.Waves, moves)
+	}
+}
+
+// pace compares how fast a guest writes with how fast its memory can be sent.
+func (d *Forecast) pace(p *Play, v *inventory.VM, m plan.Move) string {
+	link := hypervisor.Bandwidth(0)
+	for i := range p.Scenario.Fleet.Hosts {
+		h := &p.Scenario.Fleet.Hosts[i]
+		if (h.Name == m.Source || h.Name == m.Target) && (link == 0 || h.Link < link) {
+			link = h.Link
+		}
+	}
+	if limit := d.Settings.Bandwidth; limit > 0 && limit < link {
+		link = limit
+	}
+	rate := hypervisor.Bandwidth(v.Workload.Dirtied(time.Second))
+	e := convergence.Predict(v.Memory, rate, link, p.Scenario.Controller.Cluster.MaxDowntime)
+	text := fmt.Sprintf("it dirties %v, %v can be sent", rate, link)
+	if e.Converges {
+		text += " and the policy gives it too little time"
+	}
+	return text
+}
+
+// sample plays the plan in worlds that are drawn.
+func (d *Forecast) sample(ctx context.Context, p *Play, n int) error {
+	runs, err := p.Samples(ctx, d.Seed, n)
+	if err != nil {
+		return err
+	}
+	d.violated(runs...)
+	s := Summarize(runs)
+	d.Samples = &s
+	for _, wave := range d.Waves {
+		for i := range wave {
+			fate := s.VMs[wave[i].VM]
+			wave[i].Drawn = &fate
+		}
+	}
+	return nil
+}
+
+// search looks for settings that meet the deadline.
+func (d *Forecast) search(
+	ctx context.Context, p *Play, goal Goal,
+	solos map[hypervisor.VMID]Passage,
+) error {
+	found, err := p.Search(ctx, goal, solos)
+	if err != nil {
+		return err
+	}
+	d.Deadline = &Deadline{WithinSeconds: goal.Within.Seconds(), Confidence: goal.Confidence,
+		Met: found.Found != nil, With: found.Found, Trials: append([]Trial{}, found.Trials...),
+		Obstacles: append([]Obstacle{}, found.Obstacles...)}
+	return nil
+}
+
+// mostViolations is how many are told.
+const mostViolations = 20
+
+func (d *Forecast) violated(runs ...*Run) {
+	for _, r := range runs {
+		for _, v := range r.Violations {
+			if len(d.Violations) < mostViolations {
+				d.Violations = append(d.Violations, v.Invariant+": "+v.Detail)
+			}
+		}
+	}
+}
+
+// seconds returns a time; nil is never.
+func seconds(d time.Duration) *float64 {
+	if d < 0 {
+		return nil
+	}
+	s := d.Seconds()
+	return &s
+}

@@ -1,0 +1,247 @@
+package rehearse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// attempts is how often the operator asks for a move of the plan.
+const attempts = 3
+
+// A Play is a plan and the world that it is played in.
+type Play struct {
+	// Scenario is the fleet, its limits and what differs from world to world. Its
+	// events are not played, and its unfinished migrations are taken as not begun.
+	Scenario *scenario.Scenario
+	Hosts    []hypervisor.HostName // to be emptied
+	Waves    []plan.Wave
+	once     bool // nothing is tried again, and what is left is not drained
+}
+
+// A Run is how it went in one world.
+type Run struct {
+	// Empty is when the last VM had left the hosts that leaves them by the plan;
+	// negative is never.
+	Empty    time.Duration
+	Passages map[hypervisor.VMID]Passage // of every VM that was asked to move
+	// Violations are invariants that did not hold.
+	Violations []sim.Violation
+}
+
+// A Passage is what became of one VM.
+type Passage struct {
+	Done     bool // it has moved
+	Attempts int
+	// Began is when its memory began to move, at its last attempt; Took how long it
+	// was until it had moved, Blackout how long it stood still at most.
+	Began, Took, Blackout time.Duration
+	Busy                  time.Duration // how long its memory moved, over all attempts
+	Mode                  hypervisor.Mode
+	Why                   string // the rule that ended its last attempt that failed, unless Done
+}
+
+// Nominal plays the plan in the world as the scenario says it is.
+func (p *Play) Nominal(ctx context.Context) (*Run, error) {
+	return p.play(ctx, p.staged(), p.Scenario.Seed)
+}
+
+// staged returns the scenario as it is played: at rest, without events, and with
+// every VM on the hosts to be moved by a drain.
+func (p *Play) staged() *scenario.Scenario {
+	s, fleet := *p.Scenario, *p.Scenario.Fleet
+	fleet.Migrations = nil
+	fleet.VMs = slices.Clone(fleet.VMs)
+	for i := range fleet.VMs {
+		if v := &fleet.VMs[i]; slices.Contains(p.Hosts, v.Host) {
+			v.Strategy = evacuation.LiveMigrate
+		}
+	}
+	s.Fleet, s.Events = &fleet, nil
+	return &s
+}
+
+// play plays the plan in the world of a seed.
+func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Run, error) {
+	o := &operator{play: p, ctx: ctx, until: s.Until, left: p.leaving(),
+		last: map[hypervisor.VMID]*record.Migration{}, run: &Run{Empty: -1,
+			Passages: map[hypervisor.VMID]Passage{}}}
+	config := s.Config(seed)
+	config.Watch = o.watch
+	config.Tick = func(*sim.World) bool { return ctx.Err() == nil }
+	var err error
+	if o.world, err = s.Build(config); err != nil {
+		return nil, err
+	}
+	if o.left == 0 {
+		o.run.Empty = 0
+	}
+	o.follow()
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	for vm, p := range o.run.Passages {
+		if last := o.last[vm]; last.State.Phase == migration.Running {
+			p.Busy += o.world.Now() - p.Began
+			o.run.Passages[vm] = p
+		}
+	}
+	o.run.Violations = o.world.Result().Violations
+	return o.run, nil
+}
+
+// leaving counts the VMs that the plan takes off the hosts.
+func (p *Play) leaving() int {
+	n := 0
+	for _, m := range slices.Concat(p.Waves...) {
+		if slices.Contains(p.Hosts, m.Source) {
+			n++
+		}
+	}
+	return n
+}
+
+// An operator follows a plan in one world.
+type operator struct {
+	play  *Play
+	ctx   context.Context
+	world *sim.World
+	until time.Duration
+	left  int // VMs on the hosts
+	open  int // moves of the wave that have not ended
+	last  map[hypervisor.VMID]*record.Migration
+	run   *Run
+}
+
+// follow carries out the plan, and has drained what it leaves.
+func (o *operator) follow() {
+	for _, host := range o.play.Hosts {
+		o.world.At(0, sim.Close{Host: host})
+	}
+	for _, wave := range o.play.Waves {
+		if !o.carryOut(wave) {
+			break
+		}
+	}
+	if o.play.once {
+		return
+	}
+	if o.left > 0 {
+		o.drain()
+	}
+	if o.world.Run(o.until) == sim.AtRest {
+		o.world.CheckAtRest()
+	}
+}
+
+// carryOut asks for the moves of a wave, and again for those that fail. It reports
+// whether all of them have come about.
+func (o *operator) carryOut(wave plan.Wave) bool {
+	for range attempts {
+		o.open = len(wave)
+		for i, m := range wave { // one after another: the first shall be the oldest
+			o.world.At(o.world.Now()+time.Duration(i)*time.Millisecond,
+				sim.Migrate{VM: m.VM, Target: m.Target})
+		}
+		for o.open > 0 {
+			rests := o.world.Run(o.world.Now()+time.Second) != sim.TimeIsUp
+			if rests || o.world.Now() >= o.until {
+				return false
+			}
+		}
+		wave = slices.DeleteFunc(slices.Clone(wave), func(m plan.Move) bool {
+			return o.run.Passages[m.VM].Done
+		})
+		if len(wave) == 0 || o.play.once {
+			break
+		}
+	}
+	return len(wave) == 0
+}
+
+// drain takes back what the plan has asked for and leaves the rest to the controller.
+func (o *operator) drain() {
+	for _, wave := range o.play.Waves {
+		for _, m := range wave {
+			if last := o.last[m.VM]; last != nil && !last.State.Phase.Final() {
+				o.world.At(o.world.Now(), sim.Cancel{VM: m.VM})
+			}
+		}
+	}
+	for _, host := range o.play.Hosts {
+		o.world.At(o.world.Now()+time.Second, sim.Drain{Host: host})
+	}
+}
+
+// watch is [sim.Config]'s Watch.
+func (o *operator) watch(at time.Duration, before, after *record.Migration) {
+	vm, phase := after.Spec.VM, after.State.Phase
+	o.last[vm] = after
+	p := o.run.Passages[vm]
+	if before.Version == 0 {
+		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Why: p.Why}
+	}
+	p.Blackout, p.Mode = after.Source.Blackout, after.Source.Mode
+	if phase != before.State.Phase {
+		switch {
+		case phase == migration.Running:
+			p.Began = at
+		case phase == migration.Succeeded:
+			p.Done, p.Took, p.Why = true, at-p.Began, ""
+			o.gone(at, after.State.Source)
+		case phase.Final():
+			p.Why = after.State.Because
+		}
+		if phase.Final() {
+			o.open--
+			p.Busy += at - cmp.Or(p.Began, at)
+		}
+	}
+	o.run.Passages[vm] = p
+}
+
+// gone counts a VM that has left a host.
+func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
+	if !slices.Contains(o.play.Hosts, from) {
+		return
+	}
+	if o.left--; o.left == 0 {
+		o.run.Empty = at
+	}
+}
+
+// Solo plays the move of one VM as if nothing else moved or were there: whether it
+// converges with all of the links for itself.
+func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
+	s, fleet := *p.Scenario, *p.Scenario.Fleet
+	fleet.Hosts = slices.DeleteFunc(slices.Clone(fleet.Hosts), func(h inventory.Host) bool {
+		return h.Name != m.Source && h.Name != m.Target
+	})
+	fleet.VMs = slices.DeleteFunc(slices.Clone(fleet.VMs), func(v inventory.VM) bool {
+		return v.ID != m.VM
+	})
+	fleet.Migrations = nil
+	if len(fleet.Hosts) != 2 || len(fleet.VMs) != 1 {
+		return Passage{}, fmt.Errorf("%+v is no move in %s", m, s.Name)
+	}
+	fleet.VMs[0].Placement.With, fleet.VMs[0].Placement.Groups = nil, nil
+	s.Fleet, s.Events = &fleet, nil
+	alone := &Play{Scenario: &s, Hosts: []hypervisor.HostName{m.Source},
+		Waves: []plan.Wave{{m}}, once: true}
+	run, err := alone.play(ctx, &s, s.Seed)
+	if err != nil {
+		return Passage{}, err
+	}
+	return run.Passages[m.VM], nil
+}

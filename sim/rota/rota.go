@@ -1,0 +1,156 @@
+// Package rota plays a plan for the maintenance of many hosts in a simulated world, batch
+// after batch, with the real controller and agents, and says when each batch begins, when
+// its hosts are empty, and when they are back.
+//
+// The caller passes the scenario that the plan was made for, with its limits, and gets a
+// [Timetable]. What takes time besides moves is an argument. The same input gives the same
+// timetable.
+package rota
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/plan/maintenance"
+	"github.com/godwit-vm/godwit/sim/rehearse"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// rest is what a move takes about, besides sending memory.
+const rest = 2 * time.Second
+
+// A Timetable is when what happens, in seconds since the beginning.
+type Timetable struct {
+	Shifts []Shift `json:"shifts"` // one for each batch
+	Back   *Shift  `json:"back"`   // the way home; null when none was asked for
+	// EndsSeconds is when all is over, BoundSeconds when it is at the earliest: the same
+	// moves at the full speed of the narrowest links, as many at once as may.
+	EndsSeconds  float64  `json:"endsSeconds"`
+	BoundSeconds float64  `json:"boundSeconds"`
+	Violations   []string `json:"invariantViolations"`
+}
+
+// A Shift is when one batch is emptied and serviced.
+type Shift struct {
+	BeginsSeconds float64 `json:"beginsSeconds"`
+	MovedSeconds  float64 `json:"movedSeconds"` // when the last VM has moved
+	BackSeconds   float64 `json:"backSeconds"`  // when the hosts take VMs again
+	BoundSeconds  float64 `json:"boundSeconds"` // how long the moves take at least
+	// Stay are the VMs that did not move: they do not converge, or failed too often. The
+	// times are as if somebody had seen to them when the others had moved.
+	Stay []hypervisor.VMID `json:"stay"`
+}
+
+// Each returns about how long a move takes when as many run at once as may: what a plan
+// weighs against the time of a batch.
+func Each(s *scenario.Scenario) time.Duration {
+	var all time.Duration
+	for i := range s.Fleet.VMs {
+		all += s.Fleet.VMs[i].Memory.At(inventory.DefaultLink)
+	}
+	n := time.Duration(max(1, len(s.Fleet.VMs)))
+	return (all/n + rest) / time.Duration(max(1, atOnce(s)))
+}
+
+func atOnce(s *scenario.Scenario) int {
+	return (&rehearse.Play{Scenario: s}).Present().PerCluster
+}
+
+// Play plays a plan and, unless it is nil, the way back. Service is how long the hosts of
+// a batch are away once they are empty.
+func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
+	back *maintenance.Return, service time.Duration) (*Timetable, error) {
+	t := &Timetable{Shifts: []Shift{}, Violations: []string{}}
+	now := *s
+	for i := range a.Batches {
+		b := &a.Batches[i]
+		shift, err := t.play(ctx, &now, b.Hosts, b.Waves)
+		if err != nil {
+			return nil, err
+		}
+		shift.BackSeconds = shift.MovedSeconds + service.Seconds()
+		t.EndsSeconds = shift.BackSeconds
+		t.BoundSeconds += shift.BoundSeconds + service.Seconds()
+		t.Shifts = append(t.Shifts, *shift)
+		now.Fleet = after(now.Fleet, b.Waves)
+	}
+	if back == nil {
+		return t, nil
+	}
+	shift, err := t.play(ctx, &now, nil, back.Waves)
+	if err != nil {
+		return nil, err
+	}
+	shift.BackSeconds = shift.MovedSeconds
+	t.Back, t.EndsSeconds = shift, shift.MovedSeconds
+	t.BoundSeconds += shift.BoundSeconds
+	return t, nil
+}
+
+// play plays the moves of one batch, from where the timetable ends.
+func (t *Timetable) play(ctx context.Context, s *scenario.Scenario, hosts []hypervisor.HostName,
+	waves []plan.Wave) (*Shift, error) {
+	p := &rehearse.Play{Scenario: s, Hosts: hosts, Waves: waves}
+	run, err := p.Nominal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := time.Duration(0)
+	shift := &Shift{BeginsSeconds: t.EndsSeconds, Stay: []hypervisor.VMID{},
+		BoundSeconds: bound(s, waves).Seconds()}
+	for vm, passage := range run.Passages {
+		if passage.Done {
+			last = max(last, passage.Began+passage.Took)
+		} else {
+			shift.Stay = append(shift.Stay, vm)
+		}
+	}
+	slices.Sort(shift.Stay)
+	shift.MovedSeconds = t.EndsSeconds + last.Seconds()
+	for _, v := range run.Violations {
+		t.Violations = append(t.Violations, v.Invariant+": "+v.Detail)
+	}
+	return shift, nil
+}
+
+// bound returns how long moves take at least: by the wire out of each host and into it,
+// and because not more than the limits allow run at once.
+func bound(s *scenario.Scenario, waves []plan.Wave) time.Duration {
+	links := map[hypervisor.HostName]hypervisor.Bandwidth{}
+	for i := range s.Fleet.Hosts {
+		links[s.Fleet.Hosts[i].Name] = s.Fleet.Hosts[i].Link
+	}
+	out := map[hypervisor.HostName]hypervisor.Bytes{}
+	in := map[hypervisor.HostName]hypervisor.Bytes{}
+	var longest, sum time.Duration
+	for _, m := range slices.Concat(waves...) {
+		at, _ := slices.BinarySearchFunc(s.Fleet.VMs, m.VM,
+			func(v inventory.VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
+		v := &s.Fleet.VMs[at]
+		bytes := v.Memory / 1000 * hypervisor.Bytes(1000-v.Workload.Zero)
+		out[m.Source] += bytes
+		in[m.Target] += bytes
+		sum += bytes.At(min(links[m.Source], links[m.Target]))
+		longest = max(longest, out[m.Source].At(links[m.Source]), in[m.Target].At(links[m.Target]))
+	}
+	return max(longest, sum/time.Duration(max(1, atOnce(s))))
+}
+
+// after returns the fleet after moves.
+func after(f *inventory.Fleet, waves []plan.Wave) *inventory.Fleet {
+	now, target := *f, map[hypervisor.VMID]hypervisor.HostName{}
+	for _, m := range slices.Concat(waves...) {
+		target[m.VM] = m.Target
+	}
+	now.VMs, now.Migrations = slices.Clone(f.VMs), nil
+	for i := range now.VMs {
+		v := &now.VMs[i]
+		v.Host = cmp.Or(target[v.ID], v.Host)
+	}
+	return &now
+}

@@ -1,0 +1,121 @@
+package rota_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/plan/intake"
+	"github.com/godwit-vm/godwit/plan/maintenance"
+	"github.com/godwit-vm/godwit/sim/rota"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func parse(t interface{ Fatal(...any) }, text string) *scenario.Scenario {
+	s, err := scenario.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// drawFleet draws a fleet whose room is short, with rules.
+func drawFleet(t *rapid.T) string {
+	var b strings.Builder
+	b.WriteString("groups: {g: {policy: anti-affinity}}\nhosts:\n")
+	hosts := rapid.IntRange(3, 4).Draw(t, "hosts")
+	for i := range hosts {
+		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 32, rack: r%d}\n", i,
+			rapid.IntRange(8, 14).Draw(t, "memory"), i%2)
+	}
+	b.WriteString("vms:\n")
+	for i := range rapid.IntRange(1, 6).Draw(t, "VMs") {
+		fmt.Fprintf(&b, "- {name: v%d, host: n%d, memory: %dGiB, class: idle%s}\n", i, i%hosts,
+			rapid.IntRange(1, 4).Draw(t, "needs"), rapid.SampledFrom([]string{"", "",
+				", apart: x", ", nodeSelector: {rack: r1}", ", groups: g"}).Draw(t, "rule"))
+	}
+	return b.String()
+}
+
+// TestPlansAreCarriedOut: whatever the fleet and the plan, the simulator carries out every
+// move of every batch and of the way home with every invariant kept, in no less time than
+// the bound.
+func TestPlansAreCarriedOut(t *testing.T) {
+	moves, home := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := parse(t, drawFleet(t))
+		r := &maintenance.Request{Fleet: intake.Fleet(s.Fleet), Hosts: s.Hosts(),
+			Keep: rapid.IntRange(0, 1).Draw(t, "keep"), Service: time.Minute, Each: rota.Each(s)}
+		if err := r.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		a := maintenance.Plan(r)
+		back := maintenance.Back(a.After, r.Fleet)
+		moves, home = moves+a.Moves, home+back.Moves
+		times, err := rota.Play(context.Background(), s, &a, &back, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(times.Violations) > 0 {
+			t.Fatal(times.Violations)
+		}
+		last := 0.0
+		for i, shift := range append(slices.Clone(times.Shifts), *times.Back) {
+			if len(shift.Stay) > 0 || shift.BeginsSeconds != last ||
+				shift.MovedSeconds-shift.BeginsSeconds < shift.BoundSeconds {
+				t.Fatalf("shift %d: %+v", i+1, shift)
+			}
+			last = shift.BackSeconds
+		}
+		if times.EndsSeconds != last || last < times.BoundSeconds {
+			t.Fatalf("%+v", times)
+		}
+	})
+	t.Logf("%d moves, %d home", moves, home)
+}
+
+const stuck = `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}
+vms:
+- {name: calm, host: n1, memory: 2GiB, class: idle}
+- {name: hot, host: n1, memory: 16GiB, dirty: 900MiB/s}
+`
+
+// TestWhoDoesNotConvergeStays: a VM that the simulator cannot move is named.
+func TestWhoDoesNotConvergeStays(t *testing.T) {
+	s := parse(t, stuck)
+	r := &maintenance.Request{Fleet: intake.Fleet(s.Fleet), Hosts: []hypervisor.HostName{"n1"}}
+	a := maintenance.Plan(r)
+	times, err := rota.Play(context.Background(), s, &a, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stay := []hypervisor.VMID{"default/hot"}
+	if len(times.Shifts) != 1 || !slices.Equal(times.Shifts[0].Stay, stay) ||
+		times.Back != nil || times.EndsSeconds < 60 {
+		t.Errorf("%+v", times)
+	}
+}
+
+func TestPlayEndsWhenItIsTold(t *testing.T) {
+	s := parse(t, stuck)
+	a := maintenance.Plan(&maintenance.Request{Fleet: intake.Fleet(s.Fleet),
+		Hosts: []hypervisor.HostName{"n1"}})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	told := errors.New("told")
+	cancel(told)
+	if _, err := rota.Play(ctx, s, &a, nil, 0); !errors.Is(err, told) {
+		t.Errorf("%v, want %v", err, told)
+	}
+}

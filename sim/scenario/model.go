@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/costs"
+)
+
+// beside returns where a file is that the scenario names: beside it.
+func (r *reader) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(r.name), path)
+}
+
+// reads remembers a file that was read, or all files of a folder.
+func (r *reader) reads(path string) {
+	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			r.files = append(r.files, file)
+		}
+		return err
+	})
+	if err != nil {
+		r.files = append(r.files, path) // whoever opens it is told why
+	}
+}
+
+// model reads what hypervisors cost.
+func (r *reader) model() fake.Model {
+	choice := &r.spec.Model
+	if choice.Spec != nil {
+		return choice.Spec.Model(func(field, format string, args ...any) {
+			r.wrong("model."+field, format, args...)
+		})
+	}
+	if m, known := costs.Named(choice.Word); known {
+		return m
+	}
+	path := r.beside(choice.Word)
+	m, err := costs.ReadFile(path)
+	if problems, are := errors.AsType[inventory.Problems](err); are {
+		r.problems = append(r.problems, problems...)
+	} else if err != nil {
+		r.wrong("model", "unknown model %q; use qemu or ideal, or a file: %v", choice.Word, err)
+	}
+	r.reads(path)
+	return m
+}

@@ -1,0 +1,154 @@
+package sweep
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestQuantilesAreWhatTheySay: a share q of the values does not exceed it, and no
+// smaller value has that property.
+func TestQuantilesAreWhatTheySay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(-10, 10), 1, 60).Draw(t, "values")
+		percent := rapid.IntRange(1, 100).Draw(t, "percent")
+		slices.Sort(values)
+		got := Quantile(values, float64(percent)/100)
+		upTo := func(x float64) (n int) {
+			for _, v := range values {
+				if v <= x {
+					n++
+				}
+			}
+			return n
+		}
+		if !slices.Contains(values, got) || upTo(got)*100 < percent*len(values) {
+			t.Errorf("quantile %d %% of %v = %v", percent, values, got)
+		}
+		for _, v := range values {
+			if v < got && upTo(v)*100 >= percent*len(values) {
+				t.Errorf("quantile %d %% of %v = %v, and %v would do", percent, values, got, v)
+			}
+		}
+	})
+}
+
+func TestAStatisticIsTheNaiveOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 99).Draw(t, "values")
+		sum, all := 0, make([]float64, len(values))
+		for i, v := range values {
+			all[i] = float64(v)
+			sum += v
+		}
+		got := statistic("x", all)
+		slices.Sort(values)
+		n := len(values)
+		rank := func(percent int) float64 { return float64(values[(percent*n+99)/100-1]) }
+		want := Statistic{"x", math.Round(float64(sum)/float64(n)*1000) / 1000, rank(1),
+			rank(10), rank(50), rank(90), rank(99), rank(100)}
+		if want.Min = float64(values[0]); got != want {
+			t.Errorf("statistic of %v = %+v, want %+v", values, got, want)
+		}
+	})
+	if got := statistic("x", nil); got != (Statistic{Measure: "x"}) {
+		t.Errorf("without samples it is %+v", got)
+	}
+}
+
+// TestTheSignTestIsExact: against sums of binomial coefficients.
+func TestTheSignTestIsExact(t *testing.T) {
+	for n := range 80 {
+		for less := range n + 1 {
+			tail := new(big.Int)
+			for k := range min(less, n-less) + 1 {
+				tail.Add(tail, new(big.Int).Binomial(int64(n), int64(k)))
+			}
+			all := new(big.Int).Lsh(big.NewInt(1), uint(n))
+			want, _ := new(big.Rat).SetFrac(tail.Lsh(tail, 1), all).Float64()
+			if got := signTest(less, n-less); math.Abs(got-min(1, want)) > 1e-9 {
+				t.Errorf("signTest(%d, %d) = %v, want %v", less, n-less, got, min(1, want))
+			}
+		}
+	}
+}
+
+// TestTheBootstrapIsThatOfAllResamples: of few differences all resamples can be
+// listed, and about 2.5 % of their means lie beyond each end of the interval.
+func TestTheBootstrapIsThatOfAllResamples(t *testing.T) {
+	for _, differences := range [][]float64{
+		{-1, 0, 1, 5}, {3, 4, 5, 6, 100}, {-7, -6.5, -6, -1, 0, 2},
+	} {
+		n := len(differences)
+		var means []float64
+		for code := range int(math.Pow(float64(n), float64(n))) {
+			sum := 0.0
+			for range n {
+				sum += differences[code%n]
+				code /= n
+			}
+			means = append(means, sum/float64(n))
+		}
+		low, high := bootstrap(differences)
+		below, above, outside := 0, 0, 0
+		for _, m := range means {
+			if m < low {
+				below++
+			}
+			if m > high {
+				above++
+			}
+			if m < low || m > high {
+				outside++
+			}
+		}
+		// The means are few and different, so that less may lie outside, not more.
+		limit := int(0.04 * float64(len(means)))
+		if below > limit || above > limit || low >= high || outside == 0 {
+			t.Errorf("%v: [%v, %v] leaves out %d and %d of %d", differences, low, high, below,
+				above, len(means))
+		}
+	}
+	if low, high := bootstrap([]float64{2, 2, 2}); low != 2 || high != 2 {
+		t.Errorf("what is certain has the interval [%v, %v]", low, high)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	times := func(n int, x ...float64) (all []float64) {
+		for range n {
+			all = append(all, x...)
+		}
+		return all
+	}
+	tests := []struct {
+		name            string
+		values, against []float64
+		want            Verdict
+	}{
+		{"always less", times(10, 1), times(10, 3), Lower},
+		{"always more", times(10, 3), times(10, 1), Higher},
+		{"always less, but only five pairs", times(5, 1), times(5, 3), Undecided},
+		{"six pairs are enough", times(6, 1), times(6, 3), Lower},
+		{"the same", times(50, 1), times(50, 1), Undecided},
+		{"now more, now less", times(20, 1, 3), times(20, 3, 1), Undecided},
+		{"often a little less, rarely a lot more", append(times(30, 1), 9000, 9000),
+			append(times(30, 1.1), 0, 0), Undecided},
+		{"mostly less", append(times(30, 1), 3, 3), append(times(30, 2), 1, 1), Lower},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := compare(tt.values, tt.against)
+			if c.Verdict != tt.want || c.Less+c.More+c.Same != len(tt.values) {
+				t.Errorf("compared: %+v, want %s", c, tt.want)
+			}
+			back := compare(tt.against, tt.values)
+			if back.Less != c.More || back.Mean != -c.Mean && c.Mean != 0 {
+				t.Errorf("the other way round it is %+v", back)
+			}
+		})
+	}
+}
