@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/books"
-	"github.com/godwit-vm/godwit/inventory/kubevirt"
+	"github.com/godwit-vm/godwit/inventory/formats"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/placement/weigh"
@@ -104,7 +104,7 @@ func explain(out io.Writer, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := kubevirt.ReadFile(f.inventory, inventory.Defaults{})
+	fleet, err := formats.Read(f.inventory, inventory.Defaults{})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/sim"
@@ -38,7 +39,7 @@ func (e *explanation) headline(vm *placement.VM) string {
 		to = string(e.Request.Host)
 	}
 	text := fmt.Sprintf("%s (%v, %s)%s, to %s: ", sim.Short(e.VM), vm.Demand(),
-		count(vm.CPUs, "CPU"), from, to)
+		words.Count(vm.CPUs, "CPU"), from, to)
 	switch e.Outcome {
 	case choose.Accepted:
 		text += "accepted"
@@ -55,14 +56,7 @@ func (e *explanation) headline(vm *placement.VM) string {
 	}
 	if e.Action != "" {
 		text += fmt.Sprintf(" by force, recorded as %s with %s", e.Action,
-			count(len(e.Debts), "debt"))
+			words.Count(len(e.Debts), "debt"))
 	}
 	return text
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim"
+	sweeps "github.com/godwit-vm/godwit/sim/sweep"
 )
 
 // examples lists the scenarios among the examples: all of them but the fleets
@@ -42,7 +46,7 @@ func TestExamples(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			var out bytes.Buffer
-			err := simulate(ctx, &out, path, simulateFlags{}, false)
+			err := simulateFile(ctx, &out, path)
 			if status := exitStatus(err); status != 0 {
 				t.Errorf("exit status %d: %v\n%s", status, err, out.String())
 			}
@@ -51,6 +55,15 @@ func TestExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// simulateFile runs godwit simulate on a file.
+func simulateFile(ctx context.Context, out io.Writer, path string, flags ...string) error {
+	c := simulateCommand()
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetOut(out)
+	c.SetArgs(append(flags, path))
+	return c.ExecuteContext(ctx)
 }
 
 // garbage writes a file of 100 MB that begins with some text, and then goes on
@@ -116,7 +129,7 @@ func refuses(t *testing.T, path, want string) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	err := simulate(context.Background(), &bytes.Buffer{}, path, simulateFlags{}, false)
+	err := simulateFile(context.Background(), &bytes.Buffer{}, path)
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
 	if status := exitStatus(err); status != exitBadInput {
@@ -143,9 +156,9 @@ func TestExitStatus(t *testing.T) {
 		want int
 	}{
 		{"all is well", nil, 0},
-		{"an invariant was violated", errViolated, 1},
-		{"an invariant was violated, in more words", fmt.Errorf("run: %w", errViolated), 1},
-		{"a violation among other errors", errors.Join(os.ErrClosed, errViolated), 1},
+		{"an invariant was violated", sweep.ErrViolated, 1},
+		{"an invariant was violated, in more words", fmt.Errorf("run: %w", sweep.ErrViolated), 1},
+		{"a violation among other errors", errors.Join(os.ErrClosed, sweep.ErrViolated), 1},
 		{"anything else is bad input", errors.New("an invariant was violated"), 2},
 		{"a file that is not there", os.ErrNotExist, 2},
 	}
@@ -210,21 +223,28 @@ func TestTheTableNamesTheFirstWhoStay(t *testing.T) {
 	}
 }
 
-func TestSpansAreForPeople(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0.0s", 12.34: "12.3s", 59.9: "59.9s",
-		60: "1m00s", 119: "1m59s", 3600: "1h00m", 5400: "1h30m", 86399: "23h59m"} {
-		if got := span(seconds); got != want {
-			t.Errorf("span(%v) = %q, want %q", seconds, got, want)
-		}
-	}
-}
-
 func TestAnInterruptedRunSaysWhy(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupt"))
 	var out bytes.Buffer
-	err := simulate(ctx, &out, "../../examples/drain-host.yaml", simulateFlags{}, false)
+	err := simulateFile(ctx, &out, "../../examples/drain-host.yaml")
 	if err == nil || err.Error() != "interrupt" || out.Len() > 0 {
 		t.Errorf("the error is %v, the answer %q", err, out.String())
+	}
+}
+
+func TestAnInterruptedSweepPrintsWhatIsComplete(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	var out bytes.Buffer
+	err := simulateFile(ctx, &out, "../../examples/drain-host.yaml", "--samples=1000000", "--json")
+	var d sweeps.Document
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("interrupted: the answer has the %d of 1000000 worlds that were complete",
+		len(d.Samples))
+	if fmt.Sprint(err) != want || d.Complete != len(d.Samples) || d.Complete == d.Worlds {
+		t.Errorf("the error is %v, %d of %d worlds are complete", err, d.Complete, d.Worlds)
 	}
 }

@@ -13,7 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/calibrate"
+	"github.com/godwit-vm/godwit/cmd/godwit/convert"
 	"github.com/godwit-vm/godwit/cmd/godwit/desk"
+	"github.com/godwit-vm/godwit/cmd/godwit/lab"
+	"github.com/godwit-vm/godwit/cmd/godwit/planner"
+	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 )
 
 // The exit statuses.
@@ -26,9 +31,6 @@ const (
 
 // isDaemon marks the commands that run until they are told to end.
 const isDaemon = "daemon"
-
-// errViolated says that a run broke an invariant; it has been reported.
-var errViolated = errors.New("an invariant was violated")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,8 +49,9 @@ func run(ctx context.Context, args []string) int {
 	}
 	explain := desk.Explain()
 	explain.AddCommand(targetCommand())
-	root.AddCommand(simulateCommand(), controllerCommand(), agentCommand(), explain)
+	root.AddCommand(simulateCommand(), sweep.Merge(), controllerCommand(), agentCommand(), explain)
 	root.AddCommand(desk.Commands()...)
+	root.AddCommand(lab.Command(), calibrate.Command(), convert.Command(), planner.Command())
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
@@ -65,9 +68,10 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errViolated):
+	case errors.Is(err, sweep.ErrViolated), errors.Is(err, planner.ErrViolated):
 		return exitViolated
-	case errors.Is(err, errNoTarget), errors.Is(err, desk.ErrNotDone):
+	case errors.Is(err, errNoTarget), errors.Is(err, desk.ErrNotDone),
+		errors.Is(err, planner.ErrNotDone):
 		return exitNoTarget
 	}
 	return exitBadInput

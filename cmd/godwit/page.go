@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -34,9 +35,9 @@ func (p *page) hosts(all []hostVerdict) {
 		}
 		said := h.Verdict
 		if len(h.Reasons) > 0 {
-			said += ", " + count(len(h.Reasons), "reason")
+			said += ", " + words.Count(len(h.Reasons), "reason")
 			if h.Verdict == isChosen {
-				said = isChosen + ", " + count(len(h.Reasons), "debt")
+				said = isChosen + ", " + words.Count(len(h.Reasons), "debt")
 			}
 		}
 		p.line(width+9, "%-*s  %5s  %s", width, h.Host, score, said)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -38,12 +39,20 @@ func (p *progress) show(w *sim.World) {
 			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
 				return sim.Clock(p.at)
 			})),
-			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d migrations")),
+			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d migrations"),
+				decor.Any(func(s decor.Statistics) string {
+					return rate(s.Current, p.shown.Sub(p.began))
+				})),
 			mpb.BarRemoveOnComplete())
 	}
 	done, total := w.Done()
 	p.bar.SetTotal(int64(total), false)
 	p.bar.SetCurrent(int64(done))
+}
+
+// rate says how many migrations were simulated in a second of real time so far.
+func rate(done int64, took time.Duration) string {
+	return fmt.Sprintf(", %.0f/s", float64(done)/max(took.Seconds(), 0.001))
 }
 
 // done takes the bar away.

@@ -21,7 +21,7 @@ func TestReadme(t *testing.T) {
 	}
 	var out bytes.Buffer
 	const path = "../../examples/drain-host.yaml"
-	err := simulate(context.Background(), &out, path, simulateFlags{}, false)
+	err := simulateFile(context.Background(), &out, path)
 	if err != nil {
 		t.Fatal(err)
 	}

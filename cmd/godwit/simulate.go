@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,23 +13,40 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/sim/report"
 )
 
 // simulateFlags are the flags of godwit simulate.
 type simulateFlags struct {
-	seed  uint64
+	sweep.Flags
 	json  bool
 	trace string
+	html  string
 }
 
 const simulateHelp = `Simulate runs the real controller and agents over modelled hosts, in virtual
 time. The scenario holds the fleet, or names a file with it: godwit's own YAML, or what
-kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints.
+kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints, or
+another format that godwit help convert lists.
+
+With --samples and --sweep it simulates many worlds, on all cores, and compares the
+combinations sample by sample. What differs between samples besides the seed the
+scenario says in vary:, as
+
+  vary:
+    dirty: lognormal(0.5)        # each VM's rates, times a factor of its own
+    workingSet: uniform(0.5, 2)  # each VM's hot set; also triangular(LOW, MODE, HIGH)
+    link: choice(0.5, 1)         # each host's link
+    faults: [10% within 1h crash-agent any-host for=30s, 3x within 2h reset n1 any-host]
+
+Sweeps give any field of the scenario other values, as order or hosts[0].memory, or
+hosts[*].memory for all; an empty value is the scenario's own. Besides, policy=FILE
+replaces the migration policies, and link=SPEED the speed of every host's link.
 
 Exit status: 0 it ran and every invariant held, 1 an invariant was violated,
-2 bad input.`
+2 bad input, 130 it was interrupted.`
 
 func simulateCommand() *cobra.Command {
 	var f simulateFlags
@@ -38,33 +56,57 @@ func simulateCommand() *cobra.Command {
 		Long:  simulateHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return simulate(c.Context(), c.OutOrStdout(), args[0], f, c.Flags().Changed("seed"))
+			debug.SetGCPercent(400) // a short life with a growing heap
+			plan, err := f.Read(args[0])
+			if err != nil {
+				return err
+			}
+			for _, p := range plan.Warnings {
+				fmt.Fprintln(os.Stderr, "warning:", p.Error())
+			}
+			if !plan.Many() {
+				return simulate(c.Context(), c.OutOrStdout(), plan, f)
+			}
+			if f.trace != "" {
+				return errors.New("--trace is of one world: " +
+					"give --seed, and one value to each --sweep")
+			}
+			if f.html != "" && plan.Sharded() {
+				return errors.New("--html is not of a shard: give it to godwit merge")
+			}
+			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
+			if d != nil && f.html != "" {
+				err = errors.Join(err, report.Sweep(d).WriteFile(f.html))
+			}
+			return err
 		},
 	}
-	c.Flags().Uint64Var(&f.seed, "seed", 1,
-		"what all chance follows from (default: the scenario's)")
+	f.Add(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVar(&f.trace, "trace", "", "write everything that happens to this `FILE`")
+	c.Flags().StringVar(&f.html, "html", "",
+		"write a page with charts, which needs no network, to this `FILE`")
 	return c
 }
 
-// simulate runs a scenario and prints its result.
-func simulate(ctx context.Context, out io.Writer, path string, f simulateFlags, seeded bool) error {
-	debug.SetGCPercent(400) // a short life with one growing heap
-	s, err := scenario.ReadFile(path)
+// simulate runs the one world of a plan and prints its result.
+func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFlags) error {
+	s, err := plan.Scenario(0)
 	if err != nil {
 		return err
 	}
-	if !seeded {
-		f.seed = s.Seed
+	if s, err = s.Draw(s.Seed); err != nil {
+		return err
 	}
-	for _, p := range s.Fleet.Warnings {
-		fmt.Fprintln(os.Stderr, "warning:", p.Error())
-	}
-	config := s.Config(f.seed)
+	config := s.Config(s.Seed)
 	closeTrace, err := traceTo(f.trace, &config)
 	if err != nil {
 		return err
+	}
+	var recorder *report.Recorder
+	if f.html != "" {
+		recorder = report.Record(&config)
+		recorder.Network = s.Fleet.Network
 	}
 	began := time.Now()
 	bar := newProgress()
@@ -84,10 +126,17 @@ func simulate(ctx context.Context, out io.Writer, path string, f simulateFlags, 
 	if err := closeTrace(); err != nil {
 		return err
 	}
-	a := answer{Scenario: s.Name, Seed: f.seed, WallSeconds: time.Since(began).Seconds(),
+	a := answer{Scenario: s.Name, Seed: s.Seed, WallSeconds: time.Since(began).Seconds(),
 		Ending: ending.String(), Result: w.Result()}
 	if err := a.print(out, f.json, ending); err != nil {
 		return err
+	}
+	if recorder != nil {
+		d := recorder.Document(w, s.Name, ending)
+		d.Seed = s.Seed
+		if err := d.WriteFile(f.html); err != nil {
+			return err
+		}
 	}
 	return a.verdict()
 }
@@ -120,10 +169,10 @@ type answer struct {
 	sim.Result
 }
 
-// verdict returns errViolated when an invariant did not hold.
+// verdict returns [sweep.ErrViolated] when an invariant did not hold.
 func (a answer) verdict() error {
 	if len(a.Violations) > 0 {
-		return errViolated
+		return sweep.ErrViolated
 	}
 	return nil
 }

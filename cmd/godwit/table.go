@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -23,11 +23,11 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		empty := "never"
 		switch {
 		case e.EmptySeconds != nil:
-			empty = span(*e.EmptySeconds - e.StartSeconds)
+			empty = words.Span(*e.EmptySeconds - e.StartSeconds)
 		case len(e.Left) == 0: // nobody has to leave any more
 			empty = "withdrawn"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, span(e.StartSeconds), empty, len(e.Left))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, words.Span(e.StartSeconds), empty, len(e.Left))
 	}
 	if len(a.Evacuations) > 0 {
 		fmt.Fprintln(t)
@@ -46,14 +46,15 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		a.Downtime.P99, a.Downtime.Max)
 	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
 	fmt.Fprintln(t, a.took())
-	fmt.Fprintf(t, "simulated\t%s in %.2f s, %d events\n", span(a.VirtualSeconds), a.WallSeconds,
-		a.Events)
+	fmt.Fprintf(t, "simulated\t%s in %.2f s, %d events\n", words.Span(a.VirtualSeconds),
+		a.WallSeconds, a.Events)
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	a.left(out)
 	for _, v := range a.Violations {
-		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", span(v.AtSeconds), v.Invariant, v.Detail)
+		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", words.Span(v.AtSeconds), v.Invariant,
+			v.Detail)
 	}
 	switch ending {
 	case sim.Futile:
@@ -76,16 +77,16 @@ func (a answer) took() string {
 		together = together && e.StartSeconds == first
 		last = max(last, e.LastSeconds)
 	}
-	took, bound := last-first, span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
+	took, bound := last-first, words.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
 	case first < 0 || a.LowerBoundSeconds == 0:
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared
 		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",
-			span(took), bound)
+			words.Span(took), bound)
 	}
 	return fmt.Sprintf("took\t%s until the last VM had left, %.2f times the lower bound %s",
-		span(took), took/a.LowerBoundSeconds, bound)
+		words.Span(took), took/a.LowerBoundSeconds, bound)
 }
 
 // left explains who stayed.
@@ -104,18 +105,5 @@ func (a answer) left(out io.Writer) {
 	}
 	if n > mostLeft {
 		fmt.Fprintf(out, "\n… and %d more; --json lists them all\n", n-mostLeft)
-	}
-}
-
-// span formats seconds for people: two units at most.
-func span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60; {
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", seconds)
-	case h == 0:
-		return fmt.Sprintf("%dm%02ds", m, s)
-	default:
-		return fmt.Sprintf("%dh%02dm", h, m)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 )
 
 func table(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 8, 2, ' ', 0) }
@@ -19,8 +20,8 @@ func (s *Status) Table(out io.Writer) error {
 	if s.Leader != "" {
 		leader = fmt.Sprintf("%s leads, term %d", s.Leader, s.Term)
 	}
-	fmt.Fprintf(t, "%s; %d hosts, %d VMs, %d migrations\n\n", leader, len(s.Hosts), len(s.VMs),
-		len(s.Moves))
+	fmt.Fprintf(t, "%s; %s, %s, %s\n\n", leader, words.Count(len(s.Hosts), "host"),
+		words.Count(len(s.VMs), "VM"), words.Count(len(s.Moves), "migration"))
 	hosts(t, s.Hosts, s.At)
 	if len(s.VMs) > 0 {
 		fmt.Fprintln(t)

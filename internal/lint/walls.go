@@ -38,7 +38,9 @@ func wallOf(dir string) (w wall, ok bool) {
 	switch {
 	case dir == "hypervisor":
 		return vocabulary, true
-	case dir == "migration" || strings.HasPrefix(dir, "migration/") || dir == "evacuation":
+	case dir == "migration" || strings.HasPrefix(dir, "migration/") ||
+		dir == "evacuation" || strings.HasPrefix(dir, "evacuation/"),
+		dir == "plan", strings.HasPrefix(dir, "plan/") && dir != "plan/plantest":
 		return deciding, true
 	case slices.Contains(participating, dir):
 		return acting, true

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/drain"
 	"github.com/godwit-vm/godwit/plan/survive"
@@ -16,6 +17,9 @@ const nowhere = -1
 
 // misses is how many hosts that stand in the way of a batch are left out of it.
 const misses = 5
+
+// trials is into how many parts the effort is divided: batches that are tried.
+const trials = 20
 
 // A planner plans batch after batch.
 type planner struct {
@@ -227,6 +231,7 @@ func (p *planner) safe(b *books, hosts []int) (survive.Proof, bool) {
 	if q.Validate() != nil {
 		return "", false // too few hosts are left
 	}
+	q.Effort = max(1, cmp.Or(p.Effort, survive.DefaultEffort)/trials)
 	a := survive.Check(q)
 	return a.Proof, a.Verdict == survive.Yes
 }
@@ -272,24 +277,17 @@ func (p *planner) obstacle(now *plan.Fleet, h int) Obstacle {
 	o := Obstacle{Host: now.Hosts[h].Name, Left: a.Left, Proof: a.Proof}
 	switch {
 	case len(a.Left) > 0 && a.Proof != nil:
-		o.Text = fmt.Sprintf("%s cannot leave it: %v", count(len(a.Left), "VM"), a.Proof)
+		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(len(a.Left), "VM"), a.Proof)
 	case len(a.Left) > 0:
 		o.Text = fmt.Sprintf("for %s no room was found, and no proof that there is none",
-			count(len(a.Left), "VM"))
+			words.Count(len(a.Left), "VM"))
 	default:
 		o.Moves = t.moves
 		o.Text = fmt.Sprintf("without it, %s would not be survived for certain",
-			count(p.Keep, "failure"))
+			words.Count(p.Keep, "failure"))
 		if q := p.question(t.after.without(t.hosts)); q.Validate() == nil {
 			o.Failures = survive.Check(q).Counterexample
 		}
 	}
 	return o
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -47,7 +47,8 @@ type Request struct {
 	// when as many run at once as may. They say how many moves more a batch less is worth.
 	// By default a batch is worth any number of moves.
 	Service, Each time.Duration
-	// Effort bounds each check of failures: see [survive.Question].
+	// Effort bounds the check of failures for an obstacle: see [survive.Question]. Each
+	// batch that is tried has a twentieth of it; one that is not shown to be safe is not.
 	Effort int
 }
 

@@ -1,0 +1,139 @@
+// Package calibrate is godwit calibrate: flags and wiring, no decisions. See package
+// hypervisor/fake/calibrate.
+package calibrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/hypervisor/fake/calibrate"
+	"github.com/godwit-vm/godwit/hypervisor/fake/measurement"
+	"github.com/godwit-vm/godwit/inventory/costs"
+)
+
+const help = `Calibrate fits the model of a hypervisor to migrations measured on your own hosts,
+and prints how far predictions are off before and after: the median and the 90th percentile of total
+time and blackout, as shares of what was measured. "Validated" predicts each experiment by a
+model that was fitted to others: it is what to expect of a migration that was not measured.
+
+The file is CSV, one migration a line; the first line names the columns:
+
+  ram_mib             memory of the VM                                        (needed)
+  total_ms            how long the migration took                             (needed)
+  downtime_ms         how long the guest stood, as the hypervisor says        (needed)
+  ws_mib              memory that the guest writes again and again, cyclically    (0)
+  rate_nominal_mib_s  how fast it writes                                          (0)
+  fill_mib            memory that was ever written; the rest is zero     (all of it)
+  cap_mib_s           the limit on the migration's speed; 0 is none               (0)
+  link_mib_s          the speed of the wire; 0 is faster than the processors      (0)
+  downtime_limit_ms   what the downtime was limited to                          (300)
+  autoconverge, postcopy   1 if it was allowed                                    (0)
+  multifd             how many connections; 0 is one                              (0)
+  switch_after_ms     when it was told to go on by post-copy; -1 is never        (-1)
+  options             words joined by +: compress, xbzrle, tls-x509, mfcomp:zstd    ()
+  accel               kvm, or tcg for a guest that is emulated                  (kvm)
+  label, status       what kind of experiment it is; how it ended   (, completed)
+
+Other columns are ignored. A scenario takes the model that -o writes with model: FILE.
+
+--json prints one object: before, after and validated (null with fewer than two experiments), each
+as godwit lab accuracy prints it; fitted, how many measurements were fitted to; changes, with
+parameter, from and to in nanoseconds, bytes, bytes a second or parts per thousand.
+
+Exit status: 0 it was fitted, 2 bad input.`
+
+// flags are the flags of godwit calibrate.
+type flags struct {
+	json   bool
+	output string
+	base   string
+}
+
+// Command returns godwit calibrate.
+func Command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:   "calibrate MEASUREMENTS.csv",
+		Short: "Fit the model to migrations measured on your own hosts",
+		Long:  help,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return run(c.OutOrStdout(), args[0], &f)
+		},
+	}
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "write the fitted model to this `FILE`")
+	c.Flags().StringVar(&f.base, "from", "", "begin with the model in this `FILE`; default: qemu")
+	return c
+}
+
+func run(out io.Writer, path string, f *flags) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	base := fake.QEMU()
+	if f.base != "" {
+		if base, err = costs.ReadFile(f.base); err != nil {
+			return err
+		}
+	}
+	all, err := measurement.Read(path, file)
+	if err != nil {
+		return err
+	}
+	r, err := calibrate.Fit(all, base)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if f.output != "" {
+		var text bytes.Buffer
+		fmt.Fprintf(&text, "# fitted to %d measurements by godwit calibrate\n", r.Fitted)
+		if err := costs.Write(&text, r.Model); err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.output, text.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return json.NewEncoder(out).Encode(r)
+	}
+	return table(out, r, len(all))
+}
+
+// table prints the answer for people.
+func table(out io.Writer, r *calibrate.Result, n int) error {
+	fmt.Fprintf(out, "fitted to %d of %d measurements\n\n", r.Fitted, n)
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tBLACKOUT MEDIAN\tP90\t\n")
+	row := func(name string, a measurement.Accuracy) {
+		fmt.Fprintf(t, "%-9s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t\n", name, a.Count,
+			100*a.Total.Median, 100*a.Total.P90, 100*a.Blackout.Median, 100*a.Blackout.P90)
+	}
+	row("before", r.Before.All)
+	row("after", r.After.All)
+	if r.Validated != nil {
+		row("validated", r.Validated.All)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if len(r.Changes) == 0 {
+		fmt.Fprintln(out, "no parameter is better than it was")
+	}
+	t = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, c := range r.Changes {
+		fmt.Fprintf(t, "%s\t%s\t→ %s\n", c.Parameter, c.Said(c.From), c.Said(c.To))
+	}
+	return t.Flush()
+}

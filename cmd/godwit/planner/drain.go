@@ -1,0 +1,149 @@
+package planner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/sim/rehearse"
+)
+
+// drainFlags are the flags of godwit plan drain.
+type drainFlags struct {
+	json       bool
+	samples    int
+	seed       uint64
+	by, at     string
+	within     string
+	confidence string
+	vary       []string
+}
+
+const drainHelp = `Drain plans how hosts are emptied, with as few moves as possible, and
+changes nothing. The fleet is whatever godwit reads: its own YAML, a scenario (whose events are
+not played), what kubectl prints, and the other formats of godwit help simulate. Hosts may be
+written as ranges: "a[1-4]".
+
+Every move obeys the rules that the controller obeys, whatever the order in which the moves of
+a wave begin and end; a verifier that knows nothing of the planner has checked it. What cannot
+be done comes with a proof that can be checked: which VMs, which rule or resource, which hosts.
+
+How long it takes is found by playing the plan in the simulator, with the real controller: once
+with nothing drawn, and in --samples worlds that differ as --vary says:
+
+  dirty=lognormal(0.5)        each VM writes so many times as fast
+  workingSet=uniform(0.5, 2)  each VM's hot set is so many times as large
+  link=triangular(0.6, 1, 1)  each host's link is so many times as fast
+  fault=10% within 1h crash-agent any-host for=1m
+  none                        only chance itself differs
+
+Without --vary it is what the scenario says, or else dirty=` + dirtyByDefault + `,
+link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST for=1m.
+
+--within or --by (from --at, or from now) look for limits and an order with which the hosts are
+empty in time with a probability of --confidence, the gentlest first, or say which VM or which
+link stands in the way.
+
+--json prints one object:
+
+  fleet, hosts, seed, varied   what was asked, and what differs from world to world
+  settings                     the present limits
+  moves, leastMoves            how many there are, and one for each VM that can leave
+  fewestMoves                  no plan has fewer
+  waves                        moves that may run at once: vm, source, target, memoryBytes,
+                               converges (alone), moves (in this plan), beginsSeconds, seconds,
+                               blackoutMilliseconds, mode, note, drawn (its distributions)
+  left, proofs                 VMs that cannot leave, and why
+  emptySeconds                 when all have left that can, nothing drawn; null is never
+  samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
+  deadline                     withinSeconds, confidence, met, with, trials, obstacles; or null
+  invariantViolations          none, unless godwit is wrong
+
+Exit status: 0 it can be done, 1 an invariant was violated in a simulated world, 2 bad input,
+3 some VMs cannot leave, or not in time.`
+
+// What differs from world to world when nobody says.
+const (
+	dirtyByDefault = "lognormal(0.3)"
+	linkByDefault  = "triangular(0.7, 1, 1)"
+	faultByDefault = "10% within 30m crash-agent"
+)
+
+func drainCommand() *cobra.Command {
+	var f drainFlags
+	c := &cobra.Command{
+		Use:   "drain FLEET HOST…",
+		Short: "Plan how hosts are emptied, and how long it takes",
+		Long:  drainHelp,
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), c.OutOrStdout(), args, c.Flags().Changed("seed"))
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	flags.IntVar(&f.samples, "samples", 100, "in how many worlds the plan is played")
+	flags.Uint64Var(&f.seed, "seed", 1, "what all chance follows from (default: the scenario's)")
+	flags.StringVar(&f.within, "within", "", "be empty after this `TIME`: 2h")
+	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
+	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
+	flags.StringVar(&f.confidence, "confidence", "95%", "with this `PROBABILITY`")
+	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
+	return c
+}
+
+// run plans, plays and prints.
+func (f *drainFlags) run(ctx context.Context, out io.Writer, args []string, seeded bool) error {
+	goal, err := f.goal(time.Now())
+	if err != nil {
+		return err
+	}
+	s, err := load(args[0])
+	if err != nil {
+		return err
+	}
+	hosts, err := hostsOf(s.Fleet, args[1:])
+	if err != nil {
+		return err
+	}
+	if seeded {
+		s.Seed = f.seed
+	}
+	varied, err := f.differ(s, hosts)
+	if err != nil {
+		return err
+	}
+	d, err := rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: f.samples, Goal: goal})
+	if err != nil {
+		return err
+	}
+	if f.json {
+		e := json.NewEncoder(out)
+		e.SetEscapeHTML(false)
+		err = e.Encode(drainAnswer{d, varied})
+	} else {
+		err = drainPage{d, varied}.print(out)
+	}
+	return errors.Join(err, verdict(d))
+}
+
+// drainAnswer is what --json prints.
+type drainAnswer struct {
+	*rehearse.Forecast
+	Varied []string `json:"varied"` // what differs from world to world
+}
+
+// verdict returns what the shell is told.
+func verdict(f *rehearse.Forecast) error {
+	switch {
+	case len(f.Violations) > 0:
+		return ErrViolated
+	case len(f.Left) > 0, f.EmptySeconds == nil, f.Deadline != nil && !f.Deadline.Met:
+		return ErrNotDone
+	}
+	return nil
+}

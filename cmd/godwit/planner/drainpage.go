@@ -1,0 +1,188 @@
+package planner
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/rehearse"
+)
+
+// mostRows is how many moves, VMs or hosts a page lists.
+const mostRows = 100
+
+// mostRefusals is how many hosts say why they do not take a VM.
+const mostRefusals = 10
+
+// A drainPage is an answer for people.
+type drainPage struct {
+	*rehearse.Forecast
+	varied []string
+}
+
+func (d drainPage) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, d.head())
+	d.table(t)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	d.left(out)
+	d.times(out)
+	if d.Deadline != nil {
+		deadline(out, d.Deadline)
+	}
+	for _, v := range d.Violations {
+		fmt.Fprintln(out, "\nVIOLATED:", v)
+	}
+	return nil
+}
+
+func (d drainPage) head() string {
+	hosts := names(d.Hosts)
+	if d.LeastMoves+len(d.Left) == 0 {
+		return hosts + ": nothing is there; it is empty now"
+	}
+	text := fmt.Sprintf("%s: %s in %s", hosts, words.Count(d.Moves, "move"),
+		words.Count(len(d.Waves), "wave"))
+	switch {
+	case len(d.Left) > 0:
+		text += fmt.Sprintf("; %s cannot leave", words.Count(len(d.Left), "VM"))
+	case d.Moves == d.LeastMoves:
+		text += ", one for each VM"
+	case d.FewestMoves:
+		text += fmt.Sprintf(" for %s; no plan has fewer", words.Count(d.LeastMoves, "VM"))
+	default:
+		text += fmt.Sprintf(" for %s", words.Count(d.LeastMoves, "VM"))
+	}
+	return text
+}
+
+func (d drainPage) table(t io.Writer) {
+	if d.Moves == 0 {
+		return
+	}
+	fmt.Fprint(t, "\nWAVE\tVM\tFROM\tTO\tMEMORY\tBEGINS\tTAKES\tBLACKOUT")
+	if d.Samples != nil {
+		fmt.Fprint(t, "\tP95 TAKES\tP95 BLACKOUT")
+	}
+	fmt.Fprintln(t)
+	rows := 0
+	for n, wave := range d.Waves {
+		for i := range wave {
+			if rows++; rows <= mostRows {
+				row(t, n+1, &wave[i])
+			}
+		}
+	}
+	if rows > mostRows {
+		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
+	}
+}
+
+func row(t io.Writer, wave int, m *rehearse.Step) {
+	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%v", wave, sim.Short(m.VM), m.Source, m.Target, m.MemoryBytes)
+	if m.Moves {
+		fmt.Fprintf(t, "\t%s\t%s\t%.0f ms", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
+			m.BlackoutMilliseconds)
+	} else {
+		fmt.Fprint(t, "\t\t\t")
+	}
+	note := m.Note
+	if f := m.Drawn; f != nil {
+		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), blackout(f.Blackout.P95))
+		if stays := f.Runs - f.Moved; stays > 0 && note == "" {
+			note = fmt.Sprintf("stays in %d of %d worlds", stays, f.Runs)
+		}
+	}
+	if note != "" {
+		fmt.Fprintf(t, "\t%s", note)
+	}
+	fmt.Fprintln(t)
+}
+
+// left says who cannot leave, and why.
+func (d drainPage) left(out io.Writer) {
+	if len(d.Left) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nCannot leave: %s\n", names(d.Left))
+	if len(d.Proofs) == 0 {
+		fmt.Fprintln(out, "Nobody has proven it: the search for a way was given up.")
+	}
+	for i := range d.Proofs {
+		fmt.Fprintln(out, "Why:", &d.Proofs[i])
+		refusals(out, d.Proofs[i].Refusals)
+	}
+}
+
+func refusals(out io.Writer, all []placement.Refusal) {
+	for i, r := range all {
+		if i >= mostRefusals {
+			fmt.Fprintf(out, "  … and %s; --json lists them all\n", words.Count(len(all)-i, "host"))
+			return
+		}
+		fmt.Fprintf(out, "  %s", r.Host)
+		for _, why := range r.Why {
+			fmt.Fprintf(out, "  %s", why)
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// times says when the hosts are empty.
+func (d drainPage) times(out io.Writer) {
+	if d.Moves == 0 {
+		return
+	}
+	s := d.Settings
+	fmt.Fprintf(out, "\n%d at once in the cluster, %d out of each host", s.PerCluster, s.PerSource)
+	if s.PerTarget > 0 {
+		fmt.Fprintf(out, ", %d into each", s.PerTarget)
+	}
+	if s.Bandwidth > 0 {
+		fmt.Fprintf(out, ", %v each at most", s.Bandwidth)
+	}
+	empty := "empty"
+	if len(d.Left) > 0 {
+		empty = "empty but for them"
+	}
+	fmt.Fprintf(out, ": %s\n", after(empty, d.EmptySeconds))
+	if d.Samples == nil {
+		return
+	}
+	fmt.Fprintf(out, "%s, seed %d, each with\n", words.Count(d.Samples.Runs, "world"), d.Seed)
+	for _, text := range d.varied {
+		fmt.Fprintf(out, "  %s\n", text)
+	}
+	fmt.Fprintf(out, "empty in %d of %d", d.Samples.Empty, d.Samples.Runs)
+	if t := d.Samples.Seconds; d.Samples.Empty > 0 {
+		fmt.Fprintf(out, ": p50 %s, p95 %s, p99 %s", when(t.P50), when(t.P95), when(t.P99))
+	}
+	fmt.Fprintln(out)
+}
+
+// when says how long something takes; nil is never.
+func when(seconds *float64) string {
+	if seconds == nil {
+		return "never"
+	}
+	return words.Span(*seconds)
+}
+
+func after(what string, seconds *float64) string {
+	if seconds == nil {
+		return "never " + what
+	}
+	return what + " after " + words.Span(*seconds)
+}
+
+func blackout(milliseconds *float64) string {
+	if milliseconds == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f ms", *milliseconds)
+}

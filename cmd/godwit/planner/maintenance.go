@@ -1,0 +1,163 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan/intake"
+	"github.com/godwit-vm/godwit/plan/maintenance"
+	"github.com/godwit-vm/godwit/sim/rota"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+type maintenanceFlags struct {
+	protection
+	keep, fill, together int
+	reboot, prefer       string
+	home, json           bool
+}
+
+// What a plan may prefer.
+const (
+	preferTime    = "time"
+	preferMoves   = "moves"
+	preferBatches = "batches"
+)
+
+const maintenanceHelp = `Maintenance plans how hosts are serviced in turn: which of them are
+emptied and rebooted together, where their VMs go meanwhile, and how they come back home.
+
+While a batch is emptied and away, every rule holds, and --keep failures more are survived: see
+godwit help plan survive. VMs go to hosts that were serviced already, or need no service, so
+that about one move each is enough; hosts become at most --fill percent full, where possible.
+
+It begins with few hosts or with many, whichever costs least: with --prefer time it weighs the
+time of a batch, which is --reboot, against that of the moves; with batches or moves, as few as
+possible of them. Times are those of the simulator, with the real controller and the limits of
+the scenario.
+
+With --home the VMs come back to where they were, in an order that is possible, some of them
+parked elsewhere meanwhile where VMs wait for each other.
+
+A host that cannot be serviced comes with the reason: the VMs that cannot leave it, with a proof
+that can be checked, or the failures that would not be survived without it.
+
+Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
+2 bad input, 3 some hosts cannot be serviced, or some VMs do not come home.`
+
+func maintenanceCommand() *cobra.Command {
+	var f maintenanceFlags
+	c := &cobra.Command{
+		Use:   "maintenance FLEET HOST…",
+		Short: "Plan a rolling reboot that keeps room for failures",
+		Long:  maintenanceHelp,
+		Args:  cobra.MinimumNArgs(2),
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error { return f.run(c, args[0], args[1:]) }
+	flags := c.Flags()
+	flags.IntVar(&f.keep, "keep", 1, "survive this `NUMBER` of failures at every instant")
+	flags.IntVar(&f.fill, "fill", maintenance.DefaultFill,
+		"make hosts at most so full, in `PERCENT`, where possible")
+	flags.IntVar(&f.together, "together", 0, "service at most so `MANY` hosts at once; 0: any")
+	flags.StringVar(&f.reboot, "reboot", "10m", "how much `TIME` hosts are away once empty")
+	flags.StringVar(&f.prefer, "prefer", preferTime,
+		"as little as possible of `WHAT`: time, moves, batches")
+	flags.BoolVar(&f.home, "home", false, "plan the way back home, too")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	f.protection.add(c)
+	return c
+}
+
+// maintenanceAnswer is what --json prints.
+type maintenanceAnswer struct {
+	maintenance.Answer
+	Keep  int                 `json:"keep"`
+	Home  *maintenance.Return `json:"home"` // null when it was not asked for
+	Times *rota.Timetable     `json:"times"`
+}
+
+func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
+	reboot, err := inventory.ParseDuration(f.reboot)
+	if err != nil {
+		return fmt.Errorf("--reboot: %w", err)
+	}
+	s, err := load(path)
+	if err != nil {
+		return err
+	}
+	r, err := f.request(c, s, hosts, reboot)
+	if err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	a := maintenanceAnswer{Answer: maintenance.Plan(r), Keep: f.keep}
+	if f.home {
+		home := maintenance.Back(a.After, r.Fleet)
+		a.Home = &home
+	}
+	if a.Times, err = rota.Play(c.Context(), s, &a.Answer, a.Home, reboot); err != nil {
+		return stopped(c.Context(), err)
+	}
+	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+}
+
+// stopped returns why something has ended early.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (f *maintenanceFlags) request(c *cobra.Command, s *scenario.Scenario, names []string,
+	reboot time.Duration) (*maintenance.Request, error) {
+	hosts, err := hostsOf(s.Fleet, names)
+	if err != nil {
+		return nil, err
+	}
+	q, err := f.question(c, s.Fleet, intake.Fleet(s.Fleet), f.keep)
+	if err != nil {
+		return nil, err
+	}
+	r := &maintenance.Request{Fleet: q.Fleet, Hosts: hosts, Keep: f.keep, Domain: q.Domain,
+		Protected: q.Protected, Fill: f.fill, Together: f.together, Effort: q.Effort}
+	switch f.prefer {
+	case preferTime:
+		r.Service, r.Each = reboot, rota.Each(s)
+	case preferMoves:
+		r.Each = time.Second
+	case preferBatches:
+		r.Service = time.Second
+	default:
+		return nil, fmt.Errorf("--prefer: %q is none; write time, moves or batches", f.prefer)
+	}
+	return r, nil
+}
+
+// verdict is the error that the exit status follows from.
+func (a maintenanceAnswer) verdict() error {
+	switch {
+	case len(a.Times.Violations) > 0:
+		return ErrViolated
+	case len(a.Obstacles) > 0 || a.Home != nil && len(a.Home.Left) > 0:
+		return ErrNotDone
+	}
+	return nil
+}
+
+// certificate says why VMs cannot leave a host.
+func certificate(out io.Writer, o *maintenance.Obstacle) {
+	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
+	if len(o.Left) > 0 {
+		fmt.Fprintf(out, "cannot leave: %s\n", names(short(o.Left)))
+	}
+	counterexample(out, o.Failures)
+}

@@ -1,0 +1,121 @@
+package planner
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/rota"
+)
+
+// print prints the plan for people.
+func (a maintenanceAnswer) print(out io.Writer) error {
+	fmt.Fprintln(out, a.head())
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	if len(a.Batches) > 0 {
+		fmt.Fprintln(t, "\nBATCH\tBEGINS\tEMPTY\tBACK\tMOVES\tFULLEST\tHOSTS")
+	}
+	for i, b := range a.Batches {
+		s := a.Times.Shifts[i]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, words.Span(s.BeginsSeconds),
+			words.Span(s.MovedSeconds), words.Span(s.BackSeconds), plan.Count(b.Waves),
+			b.Fill, names(b.Hosts))
+	}
+	if len(a.Batches) > 0 {
+		fmt.Fprintln(t, "\nBATCH\tWAVE\tVM\tFROM\tTO")
+	}
+	rows := 0
+	for i, b := range a.Batches {
+		moves(t, fmt.Sprint(i+1), b.Waves, &rows)
+	}
+	if a.Home != nil {
+		moves(t, "home", a.Home.Waves, &rows)
+	}
+	if rows > mostRows {
+		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	a.rest(out)
+	return nil
+}
+
+func (a maintenanceAnswer) head() string {
+	hosts := 0
+	for _, b := range a.Batches {
+		hosts += len(b.Hosts)
+	}
+	if hosts == 0 {
+		return "none of the hosts can be serviced"
+	}
+	text := fmt.Sprintf("%s in 1 batch", words.Count(hosts, "host"))
+	if len(a.Batches) > 1 {
+		text = fmt.Sprintf("%d hosts in %d batches", hosts, len(a.Batches))
+	}
+	if len(a.Obstacles) == 0 && a.Least > 0 {
+		text += fmt.Sprintf(" (at least %d are needed)", a.Least)
+	}
+	text += fmt.Sprintf(", %s for %s", words.Count(a.Moves, "move"), words.Count(a.VMs, "VM"))
+	if a.Keep > 0 {
+		text += fmt.Sprintf("; %s survived at every instant", words.Count(a.Keep, "more failure"))
+	}
+	return text
+}
+
+// moves lists moves, as long as there are rows.
+func moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
+	for n, wave := range waves {
+		for _, m := range wave {
+			if *rows++; *rows <= mostRows {
+				fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", batch, n+1, sim.Short(m.VM), m.Source,
+					m.Target)
+			}
+		}
+	}
+}
+
+// rest says when all is over, who comes home, and what stands in the way.
+func (a maintenanceAnswer) rest(out io.Writer) {
+	if t := a.Times; t.EndsSeconds > 0 {
+		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
+			words.Span(t.EndsSeconds), t.EndsSeconds/max(t.BoundSeconds, 1e-9), words.Span(t.BoundSeconds))
+	}
+	if h := a.Home; h != nil {
+		fmt.Fprintf(out, "home: %s, begun after %s", words.Count(h.Moves, "move"),
+			words.Span(a.Times.Back.BeginsSeconds))
+		if len(h.Parked) > 0 {
+			fmt.Fprintf(out, "; parked meanwhile: %s", names(short(h.Parked)))
+		}
+		fmt.Fprintln(out)
+		if len(h.Left) > 0 {
+			fmt.Fprintf(out, "not home: %s; %s\n", names(short(h.Left)), map[bool]string{
+				true:  "no order of moves brings them there",
+				false: "no order was found, and no proof that there is none"}[h.Proven])
+		}
+	}
+	for _, s := range slices.Concat(a.Times.Shifts, one(a.Times.Back)) {
+		if len(s.Stay) > 0 {
+			fmt.Fprintf(out, "does not move in the simulator, from %s: %s\n",
+				words.Span(s.BeginsSeconds), names(short(s.Stay)))
+		}
+	}
+	for i := range a.Obstacles {
+		certificate(out, &a.Obstacles[i])
+	}
+	for _, v := range a.Times.Violations {
+		fmt.Fprintln(out, "\nVIOLATED:", v)
+	}
+}
+
+// one returns a shift as a list, if there is one.
+func one(s *rota.Shift) []rota.Shift {
+	if s == nil {
+		return nil
+	}
+	return []rota.Shift{*s}
+}

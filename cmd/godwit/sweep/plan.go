@@ -1,0 +1,163 @@
+// Package sweep is godwit simulate with many worlds, and godwit merge: flags and
+// wiring, no decisions.
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/sim/sweep"
+)
+
+// ErrViolated says that a run broke an invariant; it has been reported.
+var ErrViolated = errors.New("an invariant was violated")
+
+// Flags are the flags of godwit simulate that make many worlds out of one.
+type Flags struct {
+	samples int
+	axes    []string
+	shard   string
+	output  string
+	seed    uint64
+
+	set *pflag.FlagSet
+}
+
+// Add adds the flags to a command's.
+func (f *Flags) Add(set *pflag.FlagSet) {
+	f.set = set
+	set.Uint64Var(&f.seed, "seed", 1, "what all chance follows from (default: the scenario's)")
+	set.IntVar(&f.samples, "samples", 1,
+		"simulate `N` worlds that differ in their seed, and in what vary: says")
+	set.StringArrayVar(&f.axes, "sweep", nil,
+		"give a field these values in turn, as limits.perCluster=2,5,10 or\n"+
+			"policy=a.yaml,b.yaml; repeat it for all combinations (`PATH=VALUES`)")
+	set.StringVar(&f.shard, "shard", "",
+		"simulate part `I/N` of the worlds and print lines for godwit merge;\n"+
+			"job/N takes I from a Job of Kubernetes")
+	set.StringVarP(&f.output, "output", "o", "", "write the shard to this `FILE`")
+}
+
+// A Plan is what is to be simulated: one world or many.
+type Plan struct {
+	run   sweep.Run
+	shard sweep.Shard
+	path  string
+	base  *scenario.Scenario // as it is written
+	flags *Flags
+	// Warnings are what should be known about the scenario.
+	Warnings []inventory.Problem
+}
+
+// Read reads the scenario and tries every value of every axis.
+func (f *Flags) Read(path string) (*Plan, error) {
+	p := &Plan{path: path, flags: f}
+	base, err := scenario.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p.base, p.Warnings = base, base.Fleet.Warnings
+	p.run = sweep.Run{Version: version(), Scenario: base.Name, File: filepath.Base(path),
+		Seed: base.Seed, Samples: f.samples, Axes: sweep.Grid{}}
+	if f.set.Changed("seed") {
+		p.run.Seed = f.seed
+	}
+	files := base.Files
+	for _, text := range f.axes {
+		axis, err := sweep.ParseAxis(text)
+		if err != nil {
+			return nil, fmt.Errorf("--sweep: %w", err)
+		}
+		if axis.Path == "seed" && f.set.Changed("seed") {
+			return nil, errors.New("--seed and --sweep seed=… contradict each other: use one")
+		}
+		p.run.Axes = append(p.run.Axes, axis)
+		read, err := try(path, axis)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, read...)
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	p.run.Digest, err = digest(files)
+	return p, err
+}
+
+// check refuses flags that do not fit together.
+func (p *Plan) check() error {
+	f := p.flags
+	if err := p.run.Axes.Check(); err != nil {
+		return fmt.Errorf("--sweep: %w", err)
+	}
+	if err := p.run.Check(); err != nil {
+		return fmt.Errorf("--samples: %w", err)
+	}
+	if f.output != "" && f.shard == "" {
+		return errors.New("--output is where --shard writes: without it, use --json")
+	}
+	if f.shard == "" {
+		return nil
+	}
+	var err error
+	if p.shard, err = sweep.ParseShard(f.shard, os.Getenv); err != nil {
+		return fmt.Errorf("--shard: %w", err)
+	}
+	return nil
+}
+
+// try reads the scenario with each value of an axis, and returns the files that
+// were read.
+func try(path string, axis sweep.Axis) ([]string, error) {
+	var files []string
+	for _, value := range axis.Values {
+		if value == "" {
+			continue
+		}
+		o := scenario.Override{Path: axis.Path, Value: value}
+		s, err := scenario.ReadFile(path, o)
+		if err != nil {
+			return nil, fmt.Errorf("--sweep %s: %w", o, err)
+		}
+		files = append(files, s.Files...)
+	}
+	return files, nil
+}
+
+// Sharded reports whether only a part is to be simulated: there is no document of it.
+func (p *Plan) Sharded() bool { return p.shard.Count > 0 }
+
+// Many reports whether the answer is that of a sweep, not of one world.
+func (p *Plan) Many() bool {
+	return p.run.Worlds() > 1 || p.flags.set.Changed("samples") || p.Sharded()
+}
+
+// Scenario returns the scenario of a combination, with the seed of its first sample.
+func (p *Plan) Scenario(combination int) (*scenario.Scenario, error) {
+	settings := p.run.Axes.At(combination)
+	var overrides []scenario.Override
+	for _, s := range settings {
+		if s.Value != "" {
+			overrides = append(overrides, scenario.Override(s))
+		}
+	}
+	s := *p.base
+	if len(overrides) > 0 {
+		read, err := scenario.ReadFile(p.path, overrides...)
+		if err != nil {
+			return nil, fmt.Errorf("--sweep %s: %w", sweep.Label(settings), err)
+		}
+		s = *read
+	}
+	if p.flags.set.Changed("seed") {
+		s.Seed = p.run.Seed
+	}
+	return &s, nil
+}

@@ -1,0 +1,164 @@
+package sweep
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/sim/sweep"
+)
+
+const (
+	// mostViolated is how many worlds that broke an invariant a page names.
+	mostViolated = 10
+	// mostRows is how many combinations a page has.
+	mostRows = 100
+)
+
+// table prints a document for people.
+func table(out io.Writer, d *sweep.Document) error {
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "%s: %s, %s each (seed %d)\n", d.Run.Scenario,
+		words.Count(len(d.Combinations), "combination"), words.Count(d.Run.Samples, "sample"),
+		d.Run.Seed)
+	if d.Complete < d.Worlds {
+		fmt.Fprintf(t, "interrupted: %d of %d worlds are complete\n", d.Complete, d.Worlds)
+	}
+	fmt.Fprintln(t)
+	shown := d.Combinations[:min(len(d.Combinations), mostRows)]
+	for i, c := range shown {
+		fmt.Fprintf(t, "%d\t%s\n", i+1, sweep.Label(c.Settings))
+	}
+	if more := len(d.Combinations) - mostRows; more > 0 {
+		fmt.Fprintf(t, "… and %d more; --json has them all\n", more)
+	}
+	fmt.Fprintln(t, "\n\t"+strings.Join([]string{"MAKESPAN", "P90", "P99", "DURATION", "P99",
+		"BLACKOUT", "P99", "FAILED", "RETRIES", "STAYED", "MOVED"}, "\t"))
+	for i := range shown {
+		row(t, i+1, &shown[i])
+	}
+	fmt.Fprintln(t, "\nFAILED, RETRIES and STAYED are means over the samples, the others medians; "+
+		"P90 and P99\nare the percentiles of what stands before them.")
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	compared(out, d)
+	unrested := 0
+	for _, c := range d.Combinations {
+		unrested += c.NotAtRest
+	}
+	if unrested > 0 {
+		fmt.Fprintf(out, "\n%s did not come to rest: given up, or stopped at until:\n",
+			words.Count(unrested, "world"))
+	}
+	printViolated(out, &d.Run, d.Violated())
+	return nil
+}
+
+func row(t io.Writer, number int, c *sweep.Combination) {
+	if c.Samples == 0 {
+		fmt.Fprintf(t, "%d\tno sample is complete\n", number)
+		return
+	}
+	at := func(measure string) sweep.Statistic { return c.Statistic(measure) }
+	makespan := at("makespanSeconds")
+	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%.0f ms\t%.0f ms\t%.2f\t%.2f\t%.2f\t%v\n", number,
+		words.Span(makespan.P50), words.Span(makespan.P90), words.Span(makespan.P99),
+		words.Span(at("durationP50Seconds").P50), words.Span(at("durationP99Seconds").P99),
+		at("blackoutP50Milliseconds").P50, at("blackoutP99Milliseconds").P99,
+		at("failures").Mean, at("retries").Mean, at("stayed").Mean,
+		hypervisor.Bytes(at("bytesTransferred").P50))
+}
+
+// compared prints what differs from the first combination, for certain or not.
+func compared(out io.Writer, d *sweep.Document) {
+	if len(d.Comparisons) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nCompared with 1, sample by sample, with a confidence of 95 %:")
+	for _, c := range d.Comparisons {
+		if c.Verdict == sweep.Undecided && c.Measure != "makespanSeconds" ||
+			c.Combination >= mostRows {
+			continue
+		}
+		pairs := c.Less + c.More + c.Same
+		switch c.Verdict {
+		case sweep.Undecided:
+			fmt.Fprintf(out, "%d  %s: undecided (%s to %s), less in %d and more in %d samples\n",
+				c.Combination+1, phrase(c.Measure), amount(c.Measure, c.Low),
+				amount(c.Measure, c.High), c.Less, c.More)
+		case sweep.Lower:
+			fmt.Fprintf(out, "%d  %s: %s less (%s to %s), in %d of %d samples\n", c.Combination+1,
+				phrase(c.Measure), amount(c.Measure, -c.Mean), amount(c.Measure, -c.High),
+				amount(c.Measure, -c.Low), c.Less, pairs)
+		default:
+			fmt.Fprintf(out, "%d  %s: %s more (%s to %s), in %d of %d samples\n", c.Combination+1,
+				phrase(c.Measure), amount(c.Measure, c.Mean), amount(c.Measure, c.Low),
+				amount(c.Measure, c.High), c.More, pairs)
+		}
+	}
+}
+
+// printViolated names the worlds in which an invariant did not hold, and how to
+// see them again.
+func printViolated(out io.Writer, run *sweep.Run, all []*sweep.Sample) {
+	if len(all) > 0 {
+		fmt.Fprintf(out, "\nVIOLATED in %s:\n", words.Count(len(all), "world"))
+	}
+	for _, s := range all[:min(len(all), mostViolated)] {
+		settings := run.Axes.At(s.Combination)
+		v := s.Violations[0]
+		fmt.Fprintf(out, "%s, seed %d, at %s: %s: %s\n", sweep.Label(settings), s.Seed,
+			words.Span(v.AtSeconds), v.Invariant, v.Detail)
+		fmt.Fprintf(out, "  godwit simulate %s --seed %d", word(run.File), s.Seed)
+		for _, set := range settings {
+			if set.Value != "" && set.Path != "seed" {
+				fmt.Fprintf(out, " --sweep %s", word(set.String()))
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	if more := len(all) - mostViolated; more > 0 {
+		fmt.Fprintf(out, "… and %d more; --json has them all\n", more)
+	}
+}
+
+// word writes a word so that a shell takes it as one.
+func word(text string) string {
+	if strings.ContainsAny(text, " \t*?[]{}()<>|&;$`'\"\\!#~") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
+}
+
+// phrase says a measure without its unit: "blackoutP99Milliseconds" is "blackout p99".
+func phrase(measure string) string {
+	units := strings.NewReplacer("Seconds", "", "Milliseconds", "", "Transferred", "")
+	text := units.Replace(measure)
+	if name, is := strings.CutSuffix(text, "P99"); is {
+		return name + " p99"
+	}
+	return text
+}
+
+// amount writes a value of a measure with its unit.
+func amount(measure string, x float64) string {
+	sign := ""
+	if x < 0 {
+		sign = "-"
+	}
+	switch size := math.Abs(x); {
+	case strings.HasSuffix(measure, "Milliseconds"):
+		return fmt.Sprintf("%s%.0f ms", sign, size)
+	case strings.HasSuffix(measure, "Seconds"):
+		return sign + words.Span(size)
+	case measure == "bytesTransferred":
+		return sign + hypervisor.Bytes(size).String()
+	default:
+		return fmt.Sprintf("%s%.2f", sign, size)
+	}
+}
