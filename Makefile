@@ -18,7 +18,7 @@ LIBVIRT  := ./hypervisor/libvirt/... ./examples/libvirt-drain
 CLUSTER  := ./record/etcd/... ./record/bolt ./record/remote ./fence ./cmd/... \
 	$$($(GO) list -tags $(TAGS) ./daemon/... | grep -v /murder)
 REPORT   ?= $(BIN)/real.txt
-APART    := /hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$|/record/(etcd|bolt|remote)(/|$$)|/fence$$|/cmd/|/daemon(/|$$)
+APART    := /hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$|/record/(etcd|bolt|remote)(/|$$)|/fence$$|/cmd/|/daemon(/|$$)|/sim/report$$
 # What it measures would be the race detector's time.
 TIMED    := WhatAMoveCosts
 # Of that, the results, the figures, and what was skipped and why.
@@ -34,8 +34,8 @@ export RAPID_SEED
 .PHONY: setup build test fmt vet staticcheck lint fuzz bench vectors rewrite summary
 
 # setup installs what is missing and changes nothing else: -race needs a C compiler,
-# the tests of the backends need QEMU, libvirt and iproute2, and are skipped without
-# them.
+# the tests of the backends need QEMU, libvirt and iproute2, those of the report a
+# browser, and are skipped without them.
 setup:
 	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
 	@need=; \
@@ -43,6 +43,7 @@ setup:
 	command -v qemu-system-x86_64 >/dev/null || need="$$need qemu-system-x86"; \
 	command -v qemu-img >/dev/null || need="$$need qemu-utils"; \
 	command -v libvirtd >/dev/null || need="$$need libvirt-daemon-system"; \
+	command -v chromium >/dev/null || need="$$need chromium"; \
 	command -v virsh >/dev/null || need="$$need libvirt-clients"; \
 	command -v ip >/dev/null || need="$$need iproute2"; \
 	test -z "$$need" || { \
@@ -64,13 +65,15 @@ test: setup fmt vet staticcheck
 		GODWIT_SOAK=$(SOAK) $(GO) test -count=1 -tags $(TAGS) -run 'Exhaustion|Soak' \
 			./migration ./sim || status=$$?; \
 		$(GO) test -count=1 -tags $(TAGS) -v ./sim/explore | grep -E '^(ok|FAIL|explored|---)' || status=$$?; \
-		{ $(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v $(CLUSTER) && \
-			$(GO) test -count=1 -tags $(TAGS) -v ./daemon/murder && \
+		{ bad=0; $(GO) test -count=1 -tags $(TAGS) -v ./sim/report || bad=1; \
+			$(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v $(CLUSTER) || bad=1; \
+			$(GO) test -count=1 -tags $(TAGS) -v ./daemon/murder || bad=1; \
 			GODWIT_MURDER=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			-p 1 -v -skip $(TIMED) $(REAL) && \
-			$(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) && \
-			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/qmp && \
-			$(GO) test -count=1 -tags $(TAGS) -v -run $(TIMED) ./hypervisor/libvirt; } \
+			-p 1 -v -skip $(TIMED) $(REAL) || bad=1; \
+			$(GO) test -race -count=1 -timeout 25m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) || bad=1; \
+			$(GO) test -count=1 -tags $(TAGS) -p 1 -v -run $(TIMED) \
+			./hypervisor/qmp ./hypervisor/libvirt || bad=1; \
+			exit $$bad; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
 		$(summary); exit $$status

@@ -83,7 +83,8 @@ func moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
 func (a maintenanceAnswer) rest(out io.Writer) {
 	if t := a.Times; t.EndsSeconds > 0 {
 		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
-			words.Span(t.EndsSeconds), t.EndsSeconds/max(t.BoundSeconds, 1e-9), words.Span(t.BoundSeconds))
+			words.Span(t.EndsSeconds), t.EndsSeconds/max(t.BoundSeconds, 1e-9),
+			words.Span(t.BoundSeconds))
 	}
 	if h := a.Home; h != nil {
 		fmt.Fprintf(out, "home: %s, begun after %s", words.Count(h.Moves, "move"),
