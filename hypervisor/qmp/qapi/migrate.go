@@ -1,6 +1,9 @@
 package qapi
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A MigrationStatus is how far QEMU's migration has come.
 // Source: QEMU 7.2 qapi/migration.json (MigrationStatus).
@@ -106,6 +109,17 @@ type Parameters struct {
 // SetParameters changes parameters, also of a running migration.
 func (q QEMU) SetParameters(ctx context.Context, p Parameters) error {
 	return q.do(ctx, "migrate-set-parameters", p)
+}
+
+// Migrating reports whether QEMU still holds on to the connection of a migration, its
+// present one or one that it has not cleaned up after.
+// Source: QEMU 7.2 migration/migration.c (migrate_fd_cleanup, yank_unregister_instance).
+func (q QEMU) Migrating(ctx context.Context) (bool, error) {
+	var held []struct{ Type string }
+	err := q.Execute(ctx, "query-yank", nil, &held)
+	return slices.ContainsFunc(held, func(h struct{ Type string }) bool {
+		return h.Type == "migration"
+	}), err
 }
 
 // Migrate begins to send to uri. With resume it goes on with a paused post-copy.

@@ -18,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
@@ -166,6 +167,11 @@ func place(uri string) error {
 // transfer makes QEMU connect and send, or go on with sending. With a Dial of the
 // caller's, we connect, and QEMU is given the connection.
 func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resume bool) error {
+	if !resume {
+		if err := d.vacant(ctx, vm); err != nil {
+			return err
+		}
+	}
 	d.Expect(vm, journal.Source)
 	if !d.Node.QEMU.Passed {
 		return vm.Migrate(ctx, uri, resume)
@@ -190,6 +196,31 @@ func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resum
 		return err
 	}
 	return vm.Migrate(ctx, "fd:migration", resume)
+}
+
+// vacant waits until QEMU has cleaned up after the migration before. QEMU says that one has
+// failed before it has; another that begins then it refuses, and takes it for begun ever
+// after, or it dies.
+// Source: QEMU 7.2 migration/migration.c (qmp_migrate calls migrate_init before
+// yank_register_instance).
+func (d move) vacant(ctx context.Context, vm *qemu.Instance) error {
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	for {
+		busy, err := vm.Migrating(ctx)
+		if errors.Is(err, monitor.CommandNotFound) {
+			return nil // a monitor of the caller's that does not offer it
+		}
+		if err != nil || !busy {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Refuse(hypervisor.Transient,
+				"QEMU has not cleaned up after the migration before")
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // send begins with the memory when the disks are copied. Cold, there is none.
