@@ -19,10 +19,8 @@ CLUSTER  := ./record/etcd/... ./record/bolt ./record/remote ./fence ./cmd/... \
 	$$($(GO) list -tags $(TAGS) ./daemon/... | grep -v /murder)
 REPORT   ?= $(BIN)/real.txt
 APART    := /hypervisor/(qmp|libvirt|hypervisortest/guest)(/|$$)|/libvirt-drain$$|/record/(etcd|bolt|remote)(/|$$)|/fence$$|/cmd/|/daemon(/|$$)|/sim/report$$
-# What it measures would be the race detector's time.
-TIMED    := WhatAMoveCosts
 # Of that, the results, the figures, and what was skipped and why.
-TELLING  := '^(ok|FAIL|panic:|--- )|^ +--- (FAIL|SKIP)|^ +[a-z_]+_test.go:|^ +run.go:|ran, |^ +(source|target|link)[^ ]* [A-Za-z]+ +[0-9]'
+TELLING  := '^(ok|FAIL|panic:|--- |Benchmark)|^ +--- (FAIL|SKIP)|^ +[a-z_]+_test.go:|^ +run.go:|ran, |^ +(source|target|link)[^ ]* [A-Za-z]+ +[0-9]'
 
 # Property tests start from a seed that the commit determines, so that a failure
 # can be repeated and each commit tries other cases. Without a commit it is 1.
@@ -69,10 +67,10 @@ test: setup fmt vet staticcheck
 			$(GO) test -race -count=1 -timeout 15m -tags $(TAGS) -p 1 -v $(CLUSTER) || bad=1; \
 			$(GO) test -count=1 -tags $(TAGS) -v ./daemon/murder || bad=1; \
 			GODWIT_MURDER=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
-			-p 1 -v -skip $(TIMED) $(REAL) || bad=1; \
-			$(GO) test -race -count=1 -timeout 25m -tags $(TAGS) -p 1 -v -skip $(TIMED) $(LIBVIRT) || bad=1; \
-			$(GO) test -count=1 -tags $(TAGS) -p 1 -v -run $(TIMED) \
-			./hypervisor/qmp ./hypervisor/libvirt || bad=1; \
+			-p 1 -v $(REAL) || bad=1; \
+			$(GO) test -race -count=1 -timeout 25m -tags $(TAGS) -p 1 -v $(LIBVIRT) || bad=1; \
+			$(GO) test -tags $(TAGS) -p 1 -run '^$$' -bench 'WhatAMoveCosts/^(capped|kvm,_idling)' \
+			-benchtime 2x ./hypervisor/qmp ./hypervisor/libvirt || bad=1; \
 			exit $$bad; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
 		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \

@@ -100,7 +100,31 @@ func (d move) cancel(ctx context.Context, f node.Found, status hypervisor.JobSta
 	if errors.Is(err, hypervisor.Conflict) { // it has just ended, or not begun
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return d.heard(ctx)
+}
+
+// heard notes that libvirt gives the transfer up, which it shows only until it has told the
+// target: some milliseconds. Missed, nobody here would know of a guest that had stood that
+// its target did not get it all.
+func (d move) heard(ctx context.Context) error {
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		s, err := d.See(ctx)
+		switch {
+		case err != nil || !s.Sends:
+			return nil // the cancel is noted: Step finds out what became of it
+		case s.Aborted:
+			return d.PutJob(true, func(j *journal.Job) { j.Aborted = true })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
 }
 
 func (d move) startPostCopy(ctx context.Context, f node.Found, j *journal.Job,

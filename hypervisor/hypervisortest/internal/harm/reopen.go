@@ -118,7 +118,7 @@ var reopenings = []stage.Trial{
 			w.UntilState(source, theVM, hypervisor.Paused)
 			finds(w, source)
 			w.Adjust(job, hypervisor.Cancel{})
-			w.Stays(job, hypervisor.JobCancelled)
+			w.StaysFound(job)
 		}},
 	{Name: "a cancelled migration is remembered",
 		Needs: stage.Reopen | stage.Slow, Run: func(w *world) {

@@ -50,3 +50,26 @@ func (w *World) NotResumed() hypervisor.Kind {
 	}
 	return hypervisor.Unsupported
 }
+
+// StaysFound is Stays for a job that was cancelled after its source's host was reopened. A
+// hypervisor with a hand-over of its own may tell for a moment only that it gave up: a host
+// without take-back that missed it says Broken, never that the job went well, and lets the
+// guest run once it is proven that the target never will.
+func (w *World) StaysFound(job hypervisor.JobID) {
+	w.T.Helper()
+	var status hypervisor.JobStatus
+	w.Until(string(job)+" has ended", func() bool {
+		status = w.Progress(Source, job).Status
+		return status.Final() || status == hypervisor.JobBroken
+	})
+	if status == hypervisor.JobBroken && !w.TakesBack() {
+		if d := w.Domain(Source, TheVM); !d.Unresolved {
+			w.T.Fatalf("the job is broken, and its source is %+v", d)
+		}
+		w.Do(Source, TheVM, hypervisor.Resume{Job: job, NeverRan: w.Ended(job)})
+		w.States(hypervisor.Running, hypervisor.Absent)
+		w.Sound(Source)
+		return
+	}
+	w.Stays(job, hypervisor.JobCancelled)
+}
