@@ -1,6 +1,10 @@
 package evacuation
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"cmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
 
 // A Policy decides what leaves a host when, beside the limits: it can hold back what they
 // would let go, and never lets go what they hold back. It is a pure function: the same
@@ -13,6 +17,28 @@ type Policy interface {
 	// others are under way from there, by ID; next is the first that waits. It is not asked
 	// while there are none, so that nobody waits for ever.
 	Open(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool
+}
+
+// An OrderFunc is a [Policy] that is an order, and lets go what the limits do.
+type OrderFunc func(link hypervisor.Bandwidth, a, b Leaving) int
+
+// Compare implements [Policy].
+func (f OrderFunc) Compare(link hypervisor.Bandwidth, a, b Leaving) int { return f(link, a, b) }
+
+// Open implements [Policy].
+func (OrderFunc) Open(hypervisor.Bandwidth, Leaving, []Leaving) bool { return true }
+
+// A LimitFunc is a [Policy] that is a limit, and lets the largest VM go first.
+type LimitFunc func(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool
+
+// Compare implements [Policy].
+func (LimitFunc) Compare(_ hypervisor.Bandwidth, a, b Leaving) int {
+	return cmp.Compare(b.Memory, a.Memory)
+}
+
+// Open implements [Policy].
+func (f LimitFunc) Open(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool {
+	return f(link, next, others)
 }
 
 // A Leaving is a VM that leaves its host, or waits to.

@@ -51,3 +51,30 @@ func TestAPolicyOrdersAmongEquallyUrgentOnes(t *testing.T) {
 		}
 	})
 }
+
+// An order alone lets go what the limits do; a limit alone plans as if there were no policy.
+func TestAPolicyThatIsOneHalf(t *testing.T) {
+	backwards := evacuation.OrderFunc(func(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+		return cmp.Compare(b.VM, a.VM)
+	})
+	if !backwards.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 9)) {
+		t.Error("an order holds something back")
+	}
+	three := evacuation.LimitFunc(func(_ hypervisor.Bandwidth, _ evacuation.Leaving,
+		others []evacuation.Leaving) bool {
+		return len(others) < 3
+	})
+	if !three.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 2)) ||
+		three.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 3)) {
+		t.Error("the limit is not asked")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		q := anyQuestion(t)
+		q.p.Order, q.p.Policy = evacuation.LargestFirst, nil
+		want := q.plan()
+		q.p.Policy = three
+		if diff := gocmp.Diff(want, q.plan()); diff != "" {
+			t.Fatalf("a limit changes the plan (-without +with):\n%s", diff)
+		}
+	})
+}

@@ -12,6 +12,8 @@ type Config struct {
 	// it loses.
 	Compatible bool
 	Timeouts   Timeouts
+	// Retry decides when what failed is tried again. Default: [Config.Backoff].
+	Retry Retry
 	// BackoffBase is the wait after the first failure in a row; it doubles with each. Default:
 	// 20s (KubeVirt v1.9.0 migration.go:1049).
 	BackoffBase time.Duration

@@ -196,35 +196,6 @@ func TestByPrecedenceIsAStrictTotalOrder(t *testing.T) {
 	})
 }
 
-func TestWaitingReturnsTheBest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pending := rapid.SliceOf(anySpec).Draw(t, "pending")
-		before := slices.Clone(pending)
-		n := rapid.IntRange(-1, 12).Draw(t, "n")
-		best := migration.Waiting(pending, n)
-		if want := min(max(0, n), len(pending)); len(best) != want {
-			t.Fatalf("%d are woken, not %d", len(best), want)
-		}
-		if !slices.IsSortedFunc(best, migration.ByPrecedence) {
-			t.Fatalf("%+v are not in order", best)
-		}
-		for _, s := range best { // each of the best goes before all but n of the others
-			ahead := 0
-			for _, p := range pending {
-				if migration.ByPrecedence(p, s) < 0 {
-					ahead++
-				}
-			}
-			if ahead >= n {
-				t.Fatalf("%d go before %+v", ahead, s)
-			}
-		}
-		if diff := cmp.Diff(before, pending); diff != "" {
-			t.Fatalf("Waiting changed its argument (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // The more urgent a migration is, the sooner it asks again.
 func TestRequeue(t *testing.T) {
 	var got []string

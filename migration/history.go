@@ -23,6 +23,21 @@ type Attempt struct {
 	ReportedFailed, ReportedCompleted bool
 }
 
+// A Retry decides when self, one of a VM's attempts, may create its target; an instant that has
+// passed is now. attempts are all that are kept of the VM, oldest first. Only what the system
+// repeats is asked about. It is pure, and answers with an instant, not a wait, so that a restart
+// changes nothing. To give up it names one far away: the attempt waits, and says so, until it is
+// cancelled, the VM need not move any more, or [Timeouts.Pending] has passed.
+type Retry func(self ID, attempts []Attempt) time.Time
+
+// RetryAt returns when self may create its target, by c.Retry or else by [Config.Backoff].
+func (c *Config) RetryAt(self ID, attempts []Attempt) time.Time {
+	if c.Retry != nil {
+		return c.Retry(self, attempts)
+	}
+	return c.Backoff(self, attempts)
+}
+
 // Backoff returns when self, one of a VM's attempts, may create its target; the zero time is
 // now. Only what the system repeats backs off: after n failures in a row the wait is 2^(n-1)
 // times the base, counted from the last failure, and at most the cap. A success ends the row;
@@ -125,11 +140,4 @@ func (c *Config) Collect(attempts []Attempt) []Collection {
 			DeleteSource: a.ReportedCompleted && !a.ReportedFailed})
 	}
 	return gone
-}
-
-// Waiting orders pending migrations and returns the first n: those that a freed slot wakes.
-// Source: KubeVirt v1.9.0 migration.go:452 (reEnqueueHighestPriorityPendingMigrations).
-func Waiting(pending []Spec, n int) []Spec {
-	sorted := slices.SortedFunc(slices.Values(pending), ByPrecedence)
-	return sorted[:min(max(0, n), len(sorted))]
 }

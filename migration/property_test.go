@@ -3,6 +3,7 @@ package migration_test
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -294,7 +295,7 @@ func TestCompleteKeepsWhatIsSet(t *testing.T) {
 			Keep:     rapid.Int().Draw(t, "keep"),
 			Timeouts: migration.Timeouts{Abort: anyDuration.Draw(t, "abort")}}
 		full := c.Complete()
-		if full.Complete() != full {
+		if !reflect.DeepEqual(full.Complete(), full) {
 			t.Fatal("Complete is not idempotent")
 		}
 		if c.Keep != 0 && full.Keep != c.Keep || c.BackoffCap != 0 &&

@@ -134,7 +134,10 @@ func (w *recorded) execute() vectorOut {
 	for _, c := range w.config.Collect(w.attempts) {
 		out.Actions = append(out.Actions, "forget:"+string(c.ID))
 	}
-	for _, s := range migration.Waiting(w.pending, w.limits.PerCluster) {
+	// Those that a freed slot wakes: the first in line.
+	// Source: KubeVirt v1.9.0 migration.go:452 (reEnqueueHighestPriorityPendingMigrations).
+	line := slices.SortedFunc(slices.Values(w.pending), migration.ByPrecedence)
+	for _, s := range line[:min(w.limits.PerCluster, len(line))] {
 		out.Requeue = append(out.Requeue, requeue{Name: string(s.ID), Priority: int(s.Priority)})
 	}
 	return out
