@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"container/heap"
 	"context"
 	"time"
 
@@ -45,7 +44,7 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time) (bool, error) {
 	o, d := c.see(f, now)
 	if !d.Actions.Has(migration.CreateTarget) {
-		c.view.dirty.Add(f.rec.Spec.ID)
+		c.view.dirty.Add(f)
 		return true, nil
 	}
 	choice := c.choose(f, now)
@@ -59,7 +58,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	}
 	if !f.nowhere {
 		f.nowhere = true
-		heap.Push(&c.view.nowhere, f)
+		c.view.nowhere.Push(f)
 	}
 	if f.tries == 0 {
 		r := c.request(f, now)
@@ -68,7 +67,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	}
 	wait := min(c.config.Retry<<min(f.tries, 16), c.config.RetryCap)
 	f.tries++
-	c.timers.Set(f.rec.Spec.ID, now.Add(wait))
+	c.timers.Set(&f.alarm, now.Add(wait))
 	return false, nil
 }
 
@@ -82,11 +81,11 @@ func (c *Controller) retry() bool {
 	c.view.room = false
 	tries := 0
 	for tries < 4 && c.view.nowhere.Len() > 0 {
-		f := heap.Pop(&c.view.nowhere).(*flight)
+		f := c.view.nowhere.Pop()
 		f.nowhere = false
-		if c.view.flights[f.rec.Spec.ID] == f && f.rec.State.Phase == migration.Pending &&
+		if !f.gone && f.rec.State.Phase == migration.Pending &&
 			f.rec.State.Target == "" {
-			c.view.dirty.Add(f.rec.Spec.ID)
+			c.view.dirty.Add(f)
 			tries++
 		}
 	}

@@ -30,7 +30,7 @@ type Controller struct {
 
 	view   *view
 	seen   record.Revision
-	timers due.Timers[migration.ID]
+	timers due.Alarms[*flight]
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	pullBy time.Time                               // when to look at the store, told or not
 	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
@@ -39,7 +39,8 @@ type Controller struct {
 
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
-	next   record.Migration   // scratch of draft
+	next   record.Migration   // scratch of drafts
+	nextVM record.VM
 }
 
 // New returns a controller that knows nothing yet.
@@ -69,18 +70,10 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 
 // rouse marks what is due.
 func (c *Controller) rouse(now time.Time) {
-	for {
-		id, due := c.timers.Pop(now)
-		if !due {
-			break
-		}
-		c.view.dirty.Add(id)
+	for f, due := c.timers.Pop(now); due; f, due = c.timers.Pop(now) {
+		c.view.dirty.Add(f)
 	}
-	for {
-		host, due := c.later.Pop(now)
-		if !due {
-			break
-		}
+	for host, due := c.later.Pop(now); due; host, due = c.later.Pop(now) {
 		c.view.plans.Add(host)
 	}
 }
@@ -104,8 +97,8 @@ func (c *Controller) work(ctx context.Context, now time.Time) error {
 			errs = adding(errs, c.evacuate(ctx, host, now))
 			busy = true
 		}
-		for id, ok := c.view.dirty.Pop(); ok; id, ok = c.view.dirty.Pop() {
-			errs = adding(errs, c.look(ctx, id, now))
+		for f, ok := c.view.dirty.Pop(); ok; f, ok = c.view.dirty.Pop() {
+			errs = adding(errs, c.look(ctx, f, now))
 			busy = true
 		}
 		busy = c.retry() || busy
@@ -147,7 +140,7 @@ func (c *Controller) pull(ctx context.Context) error {
 // come first, so that what is on them finds its place.
 func (c *Controller) reset(all []record.Record) {
 	c.view = c.newView()
-	c.timers, c.later = due.Timers[migration.ID]{}, due.Timers[hypervisor.HostName]{}
+	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
 	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
@@ -164,10 +157,10 @@ func (c *Controller) newView() *view {
 }
 
 // draft returns a copy of a record that is to be changed and put. It is valid until the
-// next: what is stored is the store's own.
-func (c *Controller) draft(m *record.Migration) *record.Migration {
-	c.next = *m
-	return &c.next
+// next of its kind: what is stored is the store's own.
+func draft[R any](scratch, r *R) *R {
+	*scratch = *r
+	return scratch
 }
 
 // put stores a record and takes the result in. A record that somebody else
@@ -183,19 +176,18 @@ func (c *Controller) put(ctx context.Context, r record.Record, now time.Time) (b
 		c.pullBy = now.Add(c.config.Retry)
 		return false, nil
 	}
-	if m, ok := r.(*record.Migration); ok {
-		c.timers.Set(m.Spec.ID, now.Add(c.config.Retry))
+	if m, ok := r.(*record.Migration); ok && c.view.flights[m.Spec.ID] != nil {
+		c.timers.Set(&c.view.flights[m.Spec.ID].alarm, now.Add(c.config.Retry))
 	}
 	return false, err
 }
 
 // look decides about one migration, and stores and does what follows.
-func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) error {
-	f := c.view.flights[id]
-	if f == nil {
+func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
+	if f.gone {
 		return nil
 	}
-	c.timers.Drop(id)
+	c.timers.Drop(&f.alarm)
 	if err := c.testify(ctx, f, now); err != nil {
 		return err
 	}
@@ -205,7 +197,7 @@ func (c *Controller) look(ctx context.Context, id migration.ID, now time.Time) e
 		c.view.queue.Add(f, o.source)
 	}
 	if err := c.carryOut(ctx, f, decided{d, o.choice}, now); err != nil {
-		c.timers.Set(id, now.Add(c.config.Retry))
+		c.timers.Set(&f.alarm, now.Add(c.config.Retry))
 		return err
 	}
 	c.schedule(f, d, now)
@@ -228,7 +220,7 @@ func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
 	for _, w := range d.Wakes() {
 		polls := w.Priority == m.Priority && w.After <= migration.Lowest.Requeue()
 		if !polls {
-			c.timers.Set(m.ID, now.Add(w.After))
+			c.timers.Set(&f.alarm, now.Add(w.After))
 		}
 	}
 }
@@ -238,12 +230,15 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 	if !f.rec.Source.Began || f.rec.State.Phase.Final() {
 		return nil
 	}
-	for _, host := range f.rec.Concerns() {
-		proof := c.view.site(host).rec.Proof()
+	for _, s := range [...]*site{f.source, f.target} {
+		if s == nil {
+			continue
+		}
+		host, proof := s.rec.Host.Name, s.rec.Proof()
 		if proof.Proof == hypervisor.NoProof || f.rec.Dead(host) {
 			continue
 		}
-		next := c.draft(f.rec)
+		next := draft(&c.next, f.rec)
 		next.Evidence = append(slices.Clip(next.Evidence), proof)
 		if _, err := c.put(ctx, next, now); err != nil {
 			return err
@@ -264,7 +259,7 @@ type decided struct {
 func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now time.Time) error {
 	if d.State != f.rec.State {
 		before := f.rec.State.Phase
-		next := c.draft(f.rec)
+		next := draft(&c.next, f.rec)
 		if next.State = d.State; d.choice != nil && d.State.Phase == migration.Failed {
 			next.Decision = d.choice
 		}
@@ -277,7 +272,7 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now tim
 		c.view.queue.Remove(f)
 	}
 	if d.Actions.Has(migration.CreateAttachment) {
-		next := c.draft(f.rec)
+		next := draft(&c.next, f.rec)
 		next.Attach = true
 		_, err := c.put(ctx, next, now)
 		return err
@@ -314,15 +309,15 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) erro
 		return nil
 	}
 	if f.rec.Options == nil {
-		next := c.draft(f.rec)
+		next := draft(&c.next, f.rec)
 		next.Options, next.Policy, next.State.Budget = c.resolve(g.rec, f.rec.State.Target)
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 	}
-	claimed := *g.rec
-	claimed.Claim = f.rec.Spec.ID
-	_, err := c.put(ctx, &claimed, now)
+	next := draft(&c.nextVM, g.rec)
+	next.Claim = f.rec.Spec.ID
+	_, err := c.put(ctx, next, now)
 	return err
 }
 
@@ -331,18 +326,21 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) erro
 func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
 	g := f.guest
 	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
-		next := *g.rec
+		next := draft(&c.nextVM, g.rec)
 		next.Claim = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.Host, next.Mark = f.rec.State.Target, ""
 			next.Forced = books.ForcedBy(f.rec)
 		}
-		if stored, err := c.put(ctx, &next, now); err != nil || !stored {
+		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 	}
 	if !f.rec.State.Released {
-		c.view.dirty.Add(f.rec.Spec.ID)
+		c.view.dirty.Add(f)
+		return nil
+	}
+	if len(g.flights) <= c.core.Keep { // none is to be forgotten
 		return nil
 	}
 	for _, gone := range c.core.Collect(attempts(g)) {

@@ -42,7 +42,7 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	if r.Host != "" && c.view.books.Full(r.Host) {
 		return choose.Decision{Outcome: choose.NoHost}
 	}
-	if why := c.view.books.Exceeds(r.VM, f.booking(d.Host, false)); len(why) > 0 {
+	if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
 		return books.Lacking(&r, why)
 	}
@@ -53,7 +53,7 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
 	bool, error) {
 	f.tries = 0
-	next := c.draft(f.rec)
+	next := draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
 		next.Decision = d

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,10 +114,10 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 		now = s.newest.Add(1)
 	}
 	s.newest = now
-	m := &record.Migration{Spec: migration.Spec{
-		ID: migration.ID(fmt.Sprintf("%s#%d", e.VM, g.lastNumber()+1)), VM: e.VM, Created: now,
-		Priority: e.Priority, By: migration.Evacuation}}
-	_, err := c.put(ctx, m, now)
+	id := migration.ID(string(e.VM) + "#" + strconv.Itoa(g.lastNumber()+1))
+	next := draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: now,
+		Priority: e.Priority, By: migration.Evacuation}})
+	_, err := c.put(ctx, next, now)
 	return err
 }
 

@@ -23,16 +23,15 @@ type observation struct {
 func (c *Controller) observe(f *flight, now time.Time) observation {
 	m, g := f.rec, f.guest
 	o := observation{Observation: migration.Observation{Now: now,
-		Canceled: m.Cancel, Report: m.Report(), Target: c.target(m)}}
+		Canceled: m.Cancel, Report: m.Report()}}
+	if f.target != nil {
+		o.Target = m.Instance(f.target.rec)
+	}
 	if g.rec == nil {
 		return o
 	}
 	o.source = g.rec.Host
-	o.VM = migration.Guest{Exists: true, Final: g.rec.Ended,
-		Running: !g.rec.Ended && !g.rec.Stopped,
-		Hotplug: g.rec.Holds.Hotplug, UtilityVolumes: g.rec.Holds.UtilityVolumes,
-		Backup: g.rec.Holds.Backup, CPUChange: g.rec.Holds.CPUChange,
-		MemoryChange: g.rec.Holds.MemoryChange}
+	o.VM = g.rec.Guest()
 	o.Running = g.site != nil && !g.site.rec.Fenced
 	o.Instances = 1
 	o.Claim = c.claim(f, g)
@@ -59,7 +58,7 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		}
 	}
 	if f.rec.Spec.By != migration.User && len(g.flights) > 1 {
-		o.Backoff = c.core.Backoff(f.rec.Spec.ID, attempts(g))
+		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
 	if f.overrun {
@@ -73,14 +72,15 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 // no other may have it. It only does not keep another from being accepted.
 func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 	asked := f.rec.State.Phase == migration.Unset
-	switch named := c.view.flights[g.rec.Claim]; {
+	switch {
 	case g.rec.Claim == f.rec.Spec.ID:
 		return migration.ClaimedBySelf
 	case asked && unfinishedBefore(g, f):
 		return migration.ClaimedByOther
 	case g.rec.Claim == "":
 		return migration.Unclaimed
-	case asked && named != nil && named.rec.State.Phase.Final():
+	}
+	if named := c.view.flights[g.rec.Claim]; asked && named != nil && named.ended {
 		return migration.ClaimedByEnded
 	}
 	return migration.ClaimedByOther
@@ -101,37 +101,11 @@ func unfinishedBefore(g *guest, f *flight) bool {
 	return false
 }
 
-// target says what is known about the target. A target whose host is not heard
-// of is given up while nothing has begun; afterwards only its fencing counts.
-func (c *Controller) target(m *record.Migration) migration.Instance {
-	if m.State.Target == "" {
-		return migration.Instance{}
-	}
-	host := c.view.site(m.State.Target).rec
-	gone := m.State.Phase.Final() && (m.Target.Discarded || m.Target.Address == "")
-	return migration.Instance{
-		Exists:  !gone,
-		Pending: !m.Target.Ready,
-		Ready:   m.Target.Ready,
-		Told:    m.Target.Completed,
-		Created: m.State.Entered,
-		Down: !m.Target.Completed && (m.Target.Down || len(m.Target.Refused) > 0 ||
-			host.Fenced || host.Lost && !m.Source.Began),
-	}
-}
-
 // attempts lists a VM's migrations as the core's history.
 func attempts(g *guest) []migration.Attempt {
 	list := make([]migration.Attempt, 0, len(g.flights))
 	for _, f := range g.flights {
-		m := f.rec
-		a := migration.Attempt{ID: m.Spec.ID, By: m.Spec.By, Created: m.Spec.Created,
-			Phase: m.State.Phase, Target: m.State.Target, Because: m.State.Because,
-			ReportedFailed: m.Source.Failed, ReportedCompleted: m.Target.Completed}
-		if m.State.Phase == migration.Failed {
-			a.FailedAt = m.State.Entered
-		}
-		list = append(list, a)
+		list = append(list, f.rec.Attempt())
 	}
 	return list
 }

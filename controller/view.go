@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ type view struct {
 	drain   func(*record.Host) bool
 	eager   bool // plan evacuations on every step of a migration
 
-	dirty due.Work[migration.ID]        // migrations to be stepped
+	dirty due.Work[*flight]             // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 
 	moves []books.Move // scratch of rebook
@@ -39,6 +40,11 @@ type view struct {
 type flight struct {
 	rec     *record.Migration
 	guest   *guest // the VM that it moves
+	source  *site  // what its record names, as target; nil while it names none
+	target  *site
+	alarm   due.Alarm[*flight] // when it is to be looked at, changed or not
+	turn    queue.Turn         // in the view's queue
+	gone    bool               // its record is gone
 	ended   bool
 	holds   bool
 	slot    migration.Slot
@@ -48,7 +54,10 @@ type flight struct {
 }
 
 // Asked implements [queue.Item].
-func (f *flight) Asked() migration.Spec { return f.rec.Spec }
+func (f *flight) Asked() *migration.Spec { return &f.rec.Spec }
+
+// Turn implements [queue.Item].
+func (f *flight) Turn() *queue.Turn { return &f.turn }
 
 // guest is one VM in the view.
 type guest struct {
@@ -56,13 +65,15 @@ type guest struct {
 	place   *placement.VM       // nil while the record is not known
 	on      hypervisor.HostName // where it is at home
 	site    *site               // the host of that name; nil while it is nowhere
+	at      int                 // in the site's guests
 	flights []*flight           // oldest first
 }
 
 // site is one host in the view.
 type site struct {
 	rec    *record.Host
-	guests map[hypervisor.VMID]*guest
+	drains bool      // it carries the drain taint
+	guests []*guest  // in no order
 	marked int       // guests that were asked to leave
 	newest time.Time // when the youngest migration from here was created
 }
@@ -100,6 +111,7 @@ func (v *view) forget(key record.Key) {
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
 			v.release(f)
 			v.queue.Remove(f)
+			f.gone = true
 			if !f.ended {
 				v.unfinished--
 			}
@@ -117,35 +129,29 @@ func (v *view) forget(key record.Key) {
 		}
 	case record.HostKind:
 		if s := v.hosts[hypervisor.HostName(key.Name)]; s != nil {
-			s.rec = &record.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, Lost: true}
-			v.bookHost(s)
-			v.lookAtAllOf(s.rec.Host.Name)
+			v.bookHost(s, &record.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, Lost: true})
+			v.lookAtAllOf(s)
 		}
 	}
 }
 
 func (v *view) learnMigration(m *record.Migration) {
-	f := v.flights[m.Spec.ID]
+	f, before := v.flights[m.Spec.ID], migration.State{}
 	switch {
 	case f == nil:
-		g := v.guest(m.Spec.VM)
-		f = &flight{rec: m, guest: g}
-		v.flights[m.Spec.ID] = f
-		at, _ := slices.BinarySearchFunc(g.flights, f, func(a, b *flight) int {
-			return migration.ByPrecedence(ageOnly(a), ageOnly(b))
-		})
-		g.flights = slices.Insert(g.flights, at, f)
-		v.unfinished++
+		f = v.board(m)
 	case f.rec.Version >= m.Version:
 		return
+	default:
+		before = f.rec.State
 	}
 	if m.State.Phase.Final() && !f.ended {
 		f.ended = true
 		v.unfinished--
 	}
 	f.rec = m
-	v.account(f)
-	v.dirty.Add(m.Spec.ID)
+	v.account(f, &before)
+	v.dirty.Add(f)
 	if m.State.Phase.Final() {
 		v.lookAtFlights(f.guest)
 	}
@@ -154,14 +160,38 @@ func (v *view) learnMigration(m *record.Migration) {
 	}
 }
 
-// ageOnly orders the flights of one VM by age, whatever their priority.
-func ageOnly(f *flight) migration.Spec {
-	return migration.Spec{ID: f.rec.Spec.ID, Created: f.rec.Spec.Created}
+// board enters a migration that was not known.
+func (v *view) board(m *record.Migration) *flight {
+	g := v.guest(m.Spec.VM)
+	f := &flight{rec: m, guest: g}
+	f.alarm.Of = f
+	v.flights[m.Spec.ID] = f
+	at, _ := slices.BinarySearchFunc(g.flights, f, byAge)
+	g.flights = slices.Insert(g.flights, at, f)
+	v.unfinished++
+	return f
 }
 
-// account brings slots and books in line with a migration's record.
-func (v *view) account(f *flight) {
+// byAge orders the flights of one VM, whatever their priority.
+func byAge(a, b *flight) int {
+	return cmp.Or(a.rec.Spec.Created.Compare(b.rec.Spec.Created),
+		cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID))
+}
+
+// account brings slots and books in line with a migration's record. They change with its
+// state alone, and most writings do not change that.
+func (v *view) account(f *flight, before *migration.State) {
 	s := &f.rec.State
+	if s.Phase == before.Phase && s.Source == before.Source && s.Target == before.Target &&
+		s.Deadline.Equal(before.Deadline) {
+		return
+	}
+	if s.Source != before.Source {
+		f.source = v.siteOf(s.Source)
+	}
+	if s.Target != before.Target {
+		f.target = v.siteOf(s.Target)
+	}
 	holds := migration.HoldsSlot(s.Phase, s.Target != "", true)
 	slot := migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
 	if f.holds && (!holds || slot != f.slot) {
@@ -171,32 +201,25 @@ func (v *view) account(f *flight) {
 		f.holds, f.slot = true, slot
 		v.slots.Take(slot)
 	}
-	v.rebook(string(f.rec.Spec.VM), f.guest)
+	if s.Target != "" || before.Target != "" {
+		v.rebook(string(f.rec.Spec.VM), f.guest)
+	}
 }
 
 // rebook tells the books what a VM holds: its home, unless it has ended, and the
-// targets of its migrations. A migration that has succeeded keeps its target until
-// the VM's record says where the VM is.
+// targets of its migrations.
 func (v *view) rebook(id string, g *guest) {
 	s := books.Standing{VM: g.place, Moves: v.moves[:0]}
 	if g.rec != nil && !g.rec.Ended {
 		s.Home = g.on
 	}
 	for _, f := range g.flights {
-		landed := f.rec.State.Phase == migration.Succeeded && g.rec != nil &&
-			g.rec.Claim == f.rec.Spec.ID && g.rec.Host == f.rec.State.Source
-		if f.rec.State.Target != "" && (f.holds || landed) {
-			s.Moves = append(s.Moves, f.booking(f.rec.State.Target, landed))
+		if m, holds := books.Held(f.rec, g.rec); holds {
+			s.Moves = append(s.Moves, m)
 		}
 	}
 	v.books.Set(hypervisor.VMID(id), s)
 	v.moves = s.Moves
-}
-
-// booking is what a migration holds at its target.
-func (f *flight) booking(target hypervisor.HostName, landed bool) books.Move {
-	return books.Move{ID: f.rec.Spec.ID, Target: target, Landed: landed,
-		Owner: f.rec.Spec.By.String(), Deadline: f.rec.State.Deadline}
 }
 
 // release gives back the slot that a migration holds.
@@ -216,7 +239,8 @@ func (v *view) learnVM(r *record.VM) {
 		return
 	}
 	old := g.rec
-	if old == nil || !r.PlacedAs(old) {
+	placed := old != nil && r.PlacedAs(old)
+	if !placed {
 		g.place = r.Place()
 	}
 	if old != nil && old.Host == r.Host && old.Mark == r.Mark {
@@ -226,7 +250,9 @@ func (v *view) learnVM(r *record.VM) {
 		g.rec = r
 		v.move(g, r.Host)
 	}
-	v.rebook(string(r.VM.ID), g)
+	if !placed || old.Host != r.Host || old.Claim != r.Claim || old.Ended != r.Ended {
+		v.rebook(string(r.VM.ID), g)
+	}
 	v.lookAtFlights(g)
 	if old != nil && !books.LeavesDifferently(old, r) {
 		return
@@ -236,7 +262,7 @@ func (v *view) learnVM(r *record.VM) {
 	if s == nil {
 		s = v.site(r.Host)
 	}
-	if v.drains(s) || s.marked > 0 || old != nil && old.Mark != r.Mark {
+	if s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark {
 		v.plan(r.Host)
 	}
 }
@@ -244,7 +270,9 @@ func (v *view) learnVM(r *record.VM) {
 // move takes a guest from where it is to another host; "" is nowhere.
 func (v *view) move(g *guest, to hypervisor.HostName) {
 	if g.on != "" {
-		delete(g.site.guests, g.rec.VM.ID)
+		s, last := g.site, len(g.site.guests)-1
+		s.guests[g.at], s.guests[last].at = s.guests[last], g.at
+		s.guests[last], s.guests = nil, s.guests[:last]
 		if g.rec.Mark == g.on {
 			g.site.marked--
 		}
@@ -253,7 +281,7 @@ func (v *view) move(g *guest, to hypervisor.HostName) {
 		return
 	}
 	g.site = v.site(to)
-	g.site.guests[g.rec.VM.ID] = g
+	g.at, g.site.guests = len(g.site.guests), append(g.site.guests, g)
 	if g.rec.Mark == to {
 		g.site.marked++
 	}
@@ -265,43 +293,41 @@ func (v *view) learnHost(h *record.Host) {
 		return
 	}
 	worse := h.Lost != s.rec.Lost || h.Fenced != s.rec.Fenced
-	drained := v.drains(s)
-	s.rec = h
-	v.bookHost(s)
-	if drained || v.drains(s) || s.marked > 0 {
+	drained := s.drains
+	v.bookHost(s, h)
+	if drained || s.drains || s.marked > 0 {
 		v.plan(h.Host.Name)
 	}
 	if worse {
-		v.lookAtAllOf(h.Host.Name)
+		v.lookAtAllOf(s)
 	}
 }
 
 // bookHost hands what a host's record says to the books.
-func (v *view) bookHost(s *site) {
-	v.books.Host(s.rec, s.rec.Closed || v.drains(s))
+func (v *view) bookHost(s *site, h *record.Host) {
+	s.rec, s.drains = h, v.drain(h)
+	v.books.Host(h, h.Closed || s.drains)
 	v.room = true
 }
 
-func (v *view) drains(s *site) bool { return v.drain(s.rec) }
-
 // lookAtAllOf marks every unfinished migration from or to a host, and those that
 // wait because an earlier one has left something there.
-func (v *view) lookAtAllOf(host hypervisor.HostName) {
-	var ids []migration.ID
-	for id, f := range v.flights {
-		switch s := &f.rec.State; {
-		case s.Source != host && s.Target != host:
-		case !s.Phase.Final():
-			ids = append(ids, id)
+func (v *view) lookAtAllOf(s *site) {
+	var all []*flight
+	for _, f := range v.flights {
+		switch {
+		case f.source != s && f.target != s:
+		case !f.ended:
+			all = append(all, f)
 		case !books.Cleared(f.rec, false):
-			for _, waiting := range f.guest.flights {
-				ids = append(ids, waiting.rec.Spec.ID)
-			}
+			all = append(all, f.guest.flights...)
 		}
 	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		v.dirty.Add(id)
+	slices.SortFunc(all, func(a, b *flight) int {
+		return cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID)
+	})
+	for _, f := range all {
+		v.dirty.Add(f)
 	}
 }
 
@@ -310,7 +336,7 @@ func (v *view) lookAtAllOf(host hypervisor.HostName) {
 func (v *view) lookAtFlights(g *guest) {
 	for _, f := range g.flights {
 		if !f.rec.State.Released || g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
-			v.dirty.Add(f.rec.Spec.ID)
+			v.dirty.Add(f)
 		}
 	}
 }
@@ -336,10 +362,17 @@ func (v *view) guest(id hypervisor.VMID) *guest {
 func (v *view) site(name hypervisor.HostName) *site {
 	s := v.hosts[name]
 	if s == nil {
-		s = &site{rec: &record.Host{Host: hypervisor.Host{Name: name}, Lost: true},
-			guests: map[hypervisor.VMID]*guest{}}
+		s = &site{}
 		v.hosts[name] = s
-		v.bookHost(s)
+		v.bookHost(s, &record.Host{Host: hypervisor.Host{Name: name}, Lost: true})
 	}
 	return s
+}
+
+// siteOf is site, and nil for no host.
+func (v *view) siteOf(name hypervisor.HostName) *site {
+	if name == "" {
+		return nil
+	}
+	return v.site(name)
 }

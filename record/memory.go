@@ -3,7 +3,9 @@ package record
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
@@ -12,11 +14,12 @@ import (
 // tests. It belongs to one caller at a time. The zero value is not ready; use
 // [NewMemory].
 type Memory struct {
-	places   map[Key]*place
-	feeds    map[Feed]*feed
-	all      *feed // of Everything
+	places   [len(kinds)]map[string]*place // by kind and name
+	feeds    map[hypervisor.HostName]*feed // of hosts
+	all      *feed                         // of Everything
+	signs    *feed                         // of Signs
 	revision Revision
-	changed  []Feed
+	changed  []*feed
 	answers  []Record // room for the answers of Changes
 	told     []Feed   // what Changed answered last, to be used again
 }
@@ -25,17 +28,24 @@ type Memory struct {
 // for good: who comes later under the same key gets another one.
 type place struct {
 	key    Key
-	record Record // nil: it was deleted
+	record Record  // nil: it was deleted
+	seats  [2]seat // in the feeds that it is in, besides that of everything
+}
+
+// seat is where a place is among the members of a feed; without a feed it is none.
+type seat struct {
+	feed *feed
+	at   int
 }
 
 // feed is the log of one feed.
 type feed struct {
 	name    Feed
 	log     []change
-	keep    int                 // of the log
-	dropped Revision            // changes up to here are no longer in the log
-	members map[*place]struct{} // what is in the feed now; nil: everything that is stored
-	told    bool                // it is in Memory.changed
+	keep    int      // of the log
+	dropped Revision // changes up to here are no longer in the log
+	members []*place // what is in the feed now, in no order; none of Everything
+	told    bool     // it is in Memory.changed
 }
 
 type change struct {
@@ -52,16 +62,28 @@ const (
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	all := &feed{name: Everything, keep: keep}
-	return &Memory{places: map[Key]*place{}, feeds: map[Feed]*feed{Everything: all}, all: all}
+	s := &Memory{feeds: map[hypervisor.HostName]*feed{}, all: &feed{name: Everything, keep: keep},
+		signs: &feed{name: Signs, keep: keep}}
+	for kind := range s.places {
+		s.places[kind] = map[string]*place{}
+	}
+	return s
 }
 
 // Get implements Store.
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }
 
+// shelf returns the places of a kind, by name. There is one for what is no kind.
+func (s *Memory) shelf(k Kind) map[string]*place {
+	if int(k) >= len(s.places) {
+		k = 0
+	}
+	return s.places[k]
+}
+
 // get returns the nil interface for a record that is not there.
 func (s *Memory) get(key Key) Record {
-	if p := s.places[key]; p != nil {
+	if p := s.shelf(key.Kind)[key.Name]; p != nil {
 		return p.record
 	}
 	return nil
@@ -70,7 +92,7 @@ func (s *Memory) get(key Key) Record {
 // Put implements Store.
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
-	p := s.places[key]
+	p := s.shelf(key.Kind)[key.Name]
 	if p == nil {
 		p = &place{key: key}
 	}
@@ -82,18 +104,18 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 		return nil, err
 	}
 	if old == nil {
-		s.places[key] = p
+		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
-	s.tell(p, old)
+	s.tell(p)
 	return p.record, nil
 }
 
 // Delete implements Store.
 func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	key := r.Key()
-	p := s.places[key]
+	p := s.shelf(key.Kind)[key.Name]
 	switch {
 	case p == nil:
 		return nil
@@ -104,10 +126,9 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 		return err
 	}
 	s.revision++
-	old := p.record
 	p.record = nil
-	delete(s.places, key)
-	s.tell(p, old)
+	delete(s.shelf(key.Kind), key.Name)
+	s.tell(p)
 	return nil
 }
 
@@ -124,7 +145,13 @@ func (s *Memory) still(op string, read []Record) error {
 // Changes implements Store.
 func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, error) {
 	c := Changes{Next: s.revision}
-	log := s.feeds[f]
+	log := s.feeds[f.Host]
+	switch f {
+	case Everything:
+		log = s.all
+	case Signs:
+		log = s.signs
+	}
 	switch {
 	case log == nil || since == s.revision && since > 0:
 		return c, nil
@@ -141,10 +168,13 @@ func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, er
 				c.Records = s.room(len(rest) - i)
 			}
 			c.Records = append(c.Records, e.place.record)
-		case s.places[e.place.key] != nil: // it was stored again, perhaps in another feed
-			c.Records = append(c.Records, s.get(e.place.key))
 		default:
-			c.Gone = append(c.Gone, e.place.key)
+			again := s.get(e.place.key)
+			if again == nil {
+				c.Gone = append(c.Gone, e.place.key)
+				continue
+			}
+			c.Records = append(c.Records, again) // it was stored again, perhaps elsewhere
 		}
 	}
 	return c, nil
@@ -167,16 +197,12 @@ func (s *Memory) room(n int) []Record {
 
 // members returns all records in a feed, in the order of their keys.
 func (s *Memory) members(f *feed) []Record {
-	var all []*place
+	all := slices.Clone(f.members)
 	if f == s.all {
-		for key, p := range s.places {
-			if !isSign(key.Kind) {
-				all = append(all, p)
-			}
+		all = make([]*place, 0, s.Len())
+		for kind := MigrationKind; !isSign(kind); kind++ {
+			all = slices.AppendSeq(all, maps.Values(s.places[kind]))
 		}
-	}
-	for p := range f.members {
-		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *place) int { return byKey(a.key, b.key) })
 	records := make([]Record, len(all))
@@ -214,39 +240,109 @@ func repeats(rest []change, p *place) bool {
 // Changed returns the feeds that changed since it was last called, in order. The
 // answer is valid until it is called again.
 func (s *Memory) Changed() []Feed {
+	s.told = s.told[:0]
 	for _, f := range s.changed {
-		s.feeds[f].told = false
+		f.told = false
+		s.told = append(s.told, f.name)
 	}
-	s.changed, s.told = s.told[:0], s.changed
+	s.changed = s.changed[:0]
 	return s.told
 }
 
 // Len returns how many records there are.
-func (s *Memory) Len() int { return len(s.places) }
-
-// tell enters a change into every feed that it concerns.
-func (s *Memory) tell(p *place, old Record) {
-	if isSign(p.key.Kind) {
-		s.enter(s.feed(Signs), p, p.record != nil)
-		return
+func (s *Memory) Len() int {
+	n := 0
+	for kind := range s.places {
+		n += len(s.places[kind])
 	}
-	s.enter(s.all, p, p.record != nil)
-	before, after := concerned(old), concerned(p.record)
-	for i, h := range after {
-		if h != "" && !slices.Contains(after[:i], h) {
-			s.enter(s.feed(Feed{Host: h}), p, true)
+	return n
+}
+
+// tell enters a change into every feed that it concerns: those that the record is in, and
+// those that it has left.
+func (s *Memory) tell(p *place) {
+	if !isSign(p.key.Kind) {
+		s.enter(s.all, p)
+	}
+	left := s.move(p, s.concerned(p))
+	for _, now := range p.seats {
+		if now.feed != nil {
+			s.enter(now.feed, p)
 		}
 	}
-	for i, h := range before {
-		if h != "" && !slices.Contains(after[:], h) && !slices.Contains(before[:i], h) {
-			s.enter(s.feed(Feed{Host: h}), p, false)
+	for _, f := range left {
+		if f != nil {
+			s.enter(f, p)
 		}
 	}
 }
 
-// concerned returns the hosts that a record concerns, without allocating them. No
-// record concerns more than a source and a target.
-func concerned(r Record) (hosts [2]hypervisor.HostName) {
+// concerned returns the feeds that a place is to be in, besides that of everything, each
+// once. No record concerns more than a source and a target. Most records stay where they
+// are: then no feed is looked for.
+func (s *Memory) concerned(p *place) (feeds [2]*feed) {
+	if p.record != nil && isSign(p.key.Kind) {
+		feeds[0] = s.signs
+		return feeds
+	}
+	hosts := hostsOf(p.record)
+	if hosts[1] == hosts[0] {
+		hosts[1] = ""
+	}
+	for i, h := range hosts {
+		switch {
+		case h == "":
+		case p.seats[i].feed != nil && p.seats[i].feed.name.Host == h:
+			feeds[i] = p.seats[i].feed
+		default:
+			feeds[i] = s.feed(h)
+		}
+	}
+	return feeds
+}
+
+// move seats a place in other feeds than before, and returns those that it has left.
+func (s *Memory) move(p *place, to [2]*feed) (left [2]*feed) {
+	if p.seats[0].feed == to[0] && p.seats[1].feed == to[1] {
+		return left
+	}
+	for i, was := range p.seats {
+		if was.feed == nil {
+			continue
+		}
+		was.feed.leave(p)
+		if was.feed != to[0] && was.feed != to[1] {
+			left[i] = was.feed
+		}
+	}
+	for i, f := range to {
+		if p.seats[i] = (seat{feed: f}); f != nil {
+			p.seats[i].at = len(f.members)
+			f.members = append(f.members, p)
+		}
+	}
+	return left
+}
+
+// leave takes a place out of the members of a feed; the last of them takes its seat.
+func (f *feed) leave(p *place) {
+	free, last := p.seat(f), f.members[len(f.members)-1]
+	f.members[free.at] = last
+	last.seat(f).at = free.at
+	f.members[len(f.members)-1] = nil
+	f.members = f.members[:len(f.members)-1]
+}
+
+// seat returns the seat that a place has in a feed.
+func (p *place) seat(f *feed) *seat {
+	if p.seats[0].feed == f {
+		return &p.seats[0]
+	}
+	return &p.seats[1]
+}
+
+// hostsOf returns the hosts that a record concerns, without allocating them.
+func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 	switch r := r.(type) {
 	case nil:
 	case *Migration:
@@ -259,29 +355,19 @@ func concerned(r Record) (hosts [2]hypervisor.HostName) {
 	return hosts
 }
 
-// feed returns the log of a feed, a new one for the first that is in it.
-func (s *Memory) feed(name Feed) *feed {
-	f := s.feeds[name]
+// feed returns the log of a host's feed, a new one for the first that is in it.
+func (s *Memory) feed(host hypervisor.HostName) *feed {
+	f := s.feeds[host]
 	if f == nil {
-		f = &feed{name: name, keep: keep, members: map[*place]struct{}{}}
-		if name.Host != "" {
-			f.keep = keepOfHost
-		}
-		s.feeds[name] = f
+		f = &feed{name: Feed{Host: host}, keep: keepOfHost}
+		s.feeds[host] = f
 	}
 	return f
 }
 
-// enter adds a change to one feed; there says whether the record is in it now. A
-// record that has left a feed is in its log, and not among its members.
-func (s *Memory) enter(f *feed, p *place, there bool) {
-	switch {
-	case f == s.all:
-	case there:
-		f.members[p] = struct{}{}
-	default:
-		delete(f.members, p)
-	}
+// enter adds a change to one feed. A record that has left a feed is in its log once
+// more, and not among its members.
+func (s *Memory) enter(f *feed, p *place) {
 	if f.log = append(f.log, change{s.revision, p}); len(f.log) == 2*f.keep {
 		f.dropped = f.log[f.keep-1].at
 		clear(f.log[copy(f.log, f.log[f.keep:]):])
@@ -289,14 +375,17 @@ func (s *Memory) enter(f *feed, p *place, there bool) {
 	}
 	if !f.told {
 		f.told = true
-		s.changed = append(s.changed, f.name)
+		s.changed = append(s.changed, f)
 	}
 }
 
 func isSign(k Kind) bool { return k == LeaseKind || k == LeaderKind }
 
 func byKey(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	if a.Kind != b.Kind {
+		return cmp.Compare(a.Kind, b.Kind)
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 func versionOf(r Record) Version {

@@ -255,8 +255,9 @@ func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h
 // Local disks move with it. What else its hardware names is for the hypervisors to check,
 // unless the constraints ask for it: most hosts do not say what they know.
 func (v *VM) Place() *placement.VM {
-	p := v.placed()
-	return &p
+	p := &placement.VM{} // whoever keeps it for a moment only has it on the stack
+	v.placeAs(p)
+	return p
 }
 
 // PlacedAs reports whether placement sees v as it saw old, an earlier writing of it.
@@ -265,21 +266,20 @@ func (v *VM) PlacedAs(old *VM) bool {
 		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.Disk == old.Disk
 }
 
-func (v *VM) placed() placement.VM {
+func (v *VM) placeAs(p *placement.VM) {
 	vm := v.Now()
-	p := placement.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs, Overhead: v.Overhead,
-		Balloon: v.Balloon, Disk: v.Disk}
+	p.ID, p.Memory, p.CPUs = vm.ID, vm.Memory, vm.CPUs
+	p.Overhead, p.Balloon, p.Disk = v.Overhead, v.Balloon, v.Disk
 	if v.Placement != nil {
 		p.Constraints = *v.Placement
 	}
 	h := vm.Hardware
 	if h == nil || p.Disk > 0 {
-		return p
+		return
 	}
 	for _, d := range h.Disks {
 		if d.Local() && d.Size > 0 {
 			p.Disk += d.Size
 		}
 	}
-	return p
 }

@@ -4,8 +4,9 @@
 // The caller says what each VM holds, all of it, whenever that may have changed
 // ([Books.Set]); the books work out the difference. So they are the same whatever
 // the order in which records are read, and nothing is kept that the records do not
-// have. They are kept twice: in a [placement.Index], which finds a target fast, and
-// in a [reserve.Ledger], which knows who holds what, and for whom.
+// have. They are kept in a [placement.Index], which finds a target fast. A
+// [reserve.Ledger], which knows who holds what, and for whom, is kept as well where
+// there are quotas; elsewhere it is made when somebody asks.
 //
 // A VM that has moved is booked on both sides of the index until its record says so:
 // what is given away is never too little.
@@ -58,27 +59,19 @@ type Books struct {
 	config  Config
 	chooser choose.Config // config.Placement with its defaults
 	index   *placement.Index
-	ledger  *reserve.Ledger
+	ledger  *reserve.Ledger                        // nil without quotas
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
-	entries map[hypervisor.VMID]entry
+	entries map[hypervisor.VMID]*entry
 	// detailed: a host says more than its size, or a VM asks for more than a basic
 	// condition. Until then nothing but sizes is kept, which is a lot faster.
 	detailed bool
-}
-
-// An entry is what the books hold of a VM.
-type entry struct {
-	Standing
-	vm     *placement.VM
-	atHome bool   // the index counts it at home
-	booked []bool // the index counts its moves
 }
 
 // New returns empty books.
 func New(c Config) *Books {
 	b := &Books{config: c, chooser: chooser(c.Placement),
 		hosts:   map[hypervisor.HostName]placement.Host{},
-		entries: map[hypervisor.VMID]entry{}}
+		entries: map[hypervisor.VMID]*entry{}}
 	b.rebuild()
 	return b
 }
@@ -86,7 +79,10 @@ func New(c Config) *Books {
 // rebuild makes index and ledger anew.
 func (b *Books) rebuild() {
 	b.index = placement.NewIndex(b.config.Inbound)
-	b.ledger, _ = reserve.New() // no claims, no error
+	b.ledger = nil
+	if len(b.config.Quotas) > 0 {
+		b.ledger, _ = reserve.New() // no claims, no error
+	}
 	if b.detailed {
 		b.index.Use(filter.All()...)
 	}
@@ -94,7 +90,10 @@ func (b *Books) rebuild() {
 		b.open(b.hosts[name])
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
-		b.put(id, b.entries[id].Standing)
+		b.put(b.entries[id])
+		if b.ledger != nil {
+			b.entries[id].enter(b.ledger)
+		}
 	}
 }
 
@@ -155,38 +154,6 @@ func (b *Books) know(name hypervisor.HostName) {
 	}
 }
 
-// Set takes in what a VM holds, instead of what it held. It keeps no part of s.Moves.
-func (b *Books) Set(id hypervisor.VMID, s Standing) {
-	if old, held := b.entries[id]; held {
-		if s.VM == old.VM && s.Home == old.Home && slices.EqualFunc(s.Moves, old.Moves, sameRoom) {
-			b.extend(old.Moves, s.Moves)
-			return
-		}
-		b.drop(id, old)
-	}
-	if s.Home == "" && len(s.Moves) == 0 {
-		return
-	}
-	s.Moves = slices.Clone(s.Moves)
-	b.put(id, s)
-}
-
-// sameRoom reports whether two moves differ in their deadlines at most.
-func sameRoom(a, b Move) bool {
-	a.Deadline = b.Deadline
-	return a == b
-}
-
-// extend gives moves their new deadlines.
-func (b *Books) extend(old, now []Move) {
-	for i := range old {
-		if m := &old[i]; m.Deadline != now[i].Deadline {
-			m.Deadline = now[i].Deadline
-			b.ledger.Extend(m.ID, m.Deadline)
-		}
-	}
-}
-
 // notice makes the books keep all that there is to keep, from the first VM on that looks for a
 // host and asks for more than a basic condition.
 func (b *Books) notice(vm *placement.VM) {
@@ -204,73 +171,24 @@ func beyond(c *placement.Constraints) bool {
 		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
 }
 
-// drop takes a VM off the books.
-func (b *Books) drop(id hypervisor.VMID, e entry) {
-	if e.atHome {
-		b.index.Leave(e.vm, e.Home)
-	}
-	for i, m := range e.Moves {
-		if e.booked[i] {
-			b.index.Cancel(e.vm, m.Target)
-		}
-	}
-	b.ledger.Drop(id, time.Time{})
-	delete(b.entries, id)
-}
-
-// put books a VM that holds nothing.
-func (b *Books) put(id hypervisor.VMID, s Standing) {
-	e := entry{Standing: s, vm: s.VM, booked: make([]bool, len(s.Moves))}
-	if e.vm == nil {
-		e.vm = &placement.VM{ID: id}
-	}
-	b.know(s.Home)
-	if s.Home != "" && b.index.Reserve(e.vm, s.Home) {
-		b.index.Arrive(s.Home)
-		e.atHome = true
-	}
-	for i, m := range s.Moves {
-		b.know(m.Target)
-		e.booked[i] = b.index.Reserve(e.vm, m.Target)
-	}
-	b.entries[id] = e
-	b.enter(&e)
-}
-
-// enter books a VM in the ledger. What cannot be together there, such as two moves
-// of one VM, is only in the index.
-func (b *Books) enter(e *entry) {
-	if e.VM == nil {
-		return
-	}
-	home := e.Home
-	for _, m := range e.Moves {
-		if m.Landed {
-			home = m.Target
-		}
-	}
-	if home != "" {
-		b.ledger.Settle(reserve.Claim{VM: e.VM.ID, Host: home, Amount: reserve.Of(e.VM),
-			Tenant: e.VM.Constraints.Tenant}, time.Time{})
-	}
-	for _, m := range e.Moves {
-		if !m.Landed {
-			b.ledger.Accept(m.plan(e.VM), reserve.Limits{})
-		}
-	}
-}
-
-func (m Move) plan(vm *placement.VM) reserve.Plan {
-	return reserve.Plan{ID: m.ID, VM: vm.ID, Target: m.Target, Tenant: vm.Constraints.Tenant,
-		Amount: reserve.Of(vm), Owner: m.Owner, Deadline: m.Deadline}
-}
-
 // Claims lists who holds what, and for which move.
-func (b *Books) Claims() []reserve.Claim { return b.ledger.Claims() }
+func (b *Books) Claims() []reserve.Claim { return b.claims().Claims() }
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what
 // they hold.
-func (b *Books) Overdue(now time.Time) []reserve.Claim { return b.ledger.Overdue(now) }
+func (b *Books) Overdue(now time.Time) []reserve.Claim { return b.claims().Overdue(now) }
+
+// claims returns the ledger, or one made now.
+func (b *Books) claims() *reserve.Ledger {
+	if b.ledger != nil {
+		return b.ledger
+	}
+	l, _ := reserve.New()
+	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
+		b.entries[id].enter(l)
+	}
+	return l
+}
 
 // Get returns a host as the books have it.
 func (b *Books) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }

@@ -88,7 +88,22 @@ func (b *Books) Confirm(r *choose.Request, target hypervisor.HostName) []placeme
 	if !known {
 		h = placement.Host{Name: target, Down: true}
 	}
+	if known && b.confirms(r, &h) {
+		return nil
+	}
 	return choose.Confirm(&b.chooser, r, &h, b.others(r))
+}
+
+// confirms reports whether the basic conditions, which are all there are where nobody has
+// said more, hold without a look at anything else. It explains nothing.
+func (b *Books) confirms(r *choose.Request, target *placement.Host) bool {
+	if b.detailed || b.config.Placement.Filters != nil || r.VM == nil || len(r.Ignored) > 0 ||
+		r.Force > choose.Yes || len(choose.Contradictions(r.VM)) > 0 {
+		return false
+	}
+	free, ok := target.Without(r.VM, true)
+	return ok && placement.Fits(r.VM, &free, placement.Options{Source: r.Source,
+		Inbound: r.Inbound, Avoid: r.Avoid})
 }
 
 // others returns the hosts that matter to a confirmation besides the target: where the VM

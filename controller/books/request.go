@@ -102,6 +102,25 @@ func Line(m *record.Migration, a reserve.Amount, step reserve.Step, at time.Time
 		Source: m.State.Source, Target: m.State.Target, Owner: m.Spec.By.String()}
 }
 
+// Held returns what a migration holds at its target, if it holds anything. One that has
+// succeeded keeps its target until the VM's record says where the VM is; vm is nil where
+// there is none.
+func Held(m *record.Migration, vm *record.VM) (Move, bool) {
+	s := &m.State
+	landed := s.Phase == migration.Succeeded && vm != nil && vm.Claim == m.Spec.ID &&
+		vm.Host == s.Source
+	if s.Target == "" || !landed && !migration.HoldsSlot(s.Phase, true, true) {
+		return Move{}, false
+	}
+	return Booking(m, s.Target, landed), true
+}
+
+// Booking is what a migration holds at a target, or would.
+func Booking(m *record.Migration, target hypervisor.HostName, landed bool) Move {
+	return Move{ID: m.Spec.ID, Target: target, Landed: landed, Owner: m.Spec.By.String(),
+		Deadline: m.State.Deadline}
+}
+
 // Remains returns the host on which something of an ended migration may be left.
 func Remains(m *record.Migration) hypervisor.HostName {
 	if m.State.Phase == migration.Succeeded {

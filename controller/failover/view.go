@@ -122,14 +122,8 @@ func (v *view) rebook(id hypervisor.VMID, g *guest) {
 		s.Home = g.rec.Host
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.moves)) {
-		m := v.moves[name]
-		state := &m.State
-		landed := state.Phase == migration.Succeeded && g.rec != nil &&
-			g.rec.Claim == name && g.rec.Host == state.Source
-		holds := migration.HoldsSlot(state.Phase, state.Target != "", true)
-		if state.Target != "" && (holds || landed) {
-			s.Moves = append(s.Moves, books.Move{ID: name, Target: state.Target, Landed: landed,
-				Owner: m.Spec.By.String(), Deadline: state.Deadline})
+		if m, holds := books.Held(v.moves[name], g.rec); holds {
+			s.Moves = append(s.Moves, m)
 		}
 	}
 	v.books.Set(id, s)

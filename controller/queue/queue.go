@@ -2,8 +2,6 @@
 package queue
 
 import (
-	"container/heap"
-
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 )
@@ -11,7 +9,14 @@ import (
 // An Item is a migration that waits.
 type Item interface {
 	comparable
-	Asked() migration.Spec // its precedence follows from it
+	Asked() *migration.Spec // its precedence follows from it, and does not change
+	Turn() *Turn            // the item's own, for the queue to write
+}
+
+// A Turn says where an item waits. The zero value is nowhere.
+type Turn struct {
+	source hypervisor.HostName
+	waits  bool
 }
 
 // A Queue holds the migrations that wait for a slot. Those of one source wait
@@ -22,40 +27,37 @@ type Item interface {
 type Queue[T Item] struct {
 	bySource map[hypervisor.HostName]*Line[T]
 	inLine   Line[T] // the first of each source that may send; may hold stale ones
-	waiting  map[T]hypervisor.HostName
 }
 
 // Add lets f wait behind the others of its source, which may be another one than
 // before.
 func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
-	if q.waits(f, source) {
+	if waits(f, source) {
 		return
 	}
 	q.Remove(f)
-	if q.waiting == nil {
-		q.waiting = map[T]hypervisor.HostName{}
+	if q.bySource == nil {
 		q.bySource = map[hypervisor.HostName]*Line[T]{}
 	}
-	q.waiting[f] = source
+	*f.Turn() = Turn{source, true}
 	l := q.bySource[source]
 	if l == nil {
 		l = &Line[T]{}
 		q.bySource[source] = l
 	}
-	heap.Push(l, f)
-	if (*l)[0] == f {
-		heap.Push(&q.inLine, f)
+	l.Push(f)
+	if l.First() == f {
+		q.inLine.Push(f)
 	}
 }
 
 // Remove takes f out; its places in the lines go stale and are skipped later.
 func (q *Queue[T]) Remove(f T) {
-	source, ok := q.waiting[f]
-	if !ok {
-		return
+	if turn := f.Turn(); turn.waits {
+		source := turn.source
+		*turn = Turn{}
+		q.Freed(source)
 	}
-	delete(q.waiting, f)
-	q.Freed(source)
 }
 
 // Freed puts the first of a source in line again.
@@ -64,23 +66,22 @@ func (q *Queue[T]) Freed(source hypervisor.HostName) {
 	if l == nil {
 		return
 	}
-	for l.Len() > 0 && !q.waits((*l)[0], source) {
-		heap.Pop(l)
+	for l.Len() > 0 && !waits(l.First(), source) {
+		l.Pop()
 	}
 	if l.Len() == 0 {
 		delete(q.bySource, source)
 		return
 	}
-	heap.Push(&q.inLine, (*l)[0])
+	q.inLine.Push(l.First())
 }
 
 // Take removes and returns the first in line that may go: open is asked about the first of
 // a source. Who may not is asked again when something of its source is freed.
 func (q *Queue[T]) Take(open func(T, hypervisor.HostName) bool) T {
 	for q.inLine.Len() > 0 {
-		f := heap.Pop(&q.inLine).(T)
-		source, waits := q.waiting[f]
-		if !waits || !open(f, source) {
+		f := q.inLine.Pop()
+		if turn := f.Turn(); !turn.waits || !open(f, turn.source) {
 			continue // Freed brings the source's first back
 		}
 		q.Remove(f)
@@ -90,31 +91,7 @@ func (q *Queue[T]) Take(open func(T, hypervisor.HostName) bool) T {
 	return nobody
 }
 
-func (q *Queue[T]) waits(f T, source hypervisor.HostName) bool {
-	s, ok := q.waiting[f]
-	return ok && s == source
-}
-
-// A Line is a heap of migrations by precedence.
-type Line[T Item] []T
-
-// Len implements [heap.Interface], as the next four do.
-func (l Line[T]) Len() int { return len(l) }
-
-// Less orders by precedence.
-func (l Line[T]) Less(i, j int) bool {
-	return migration.ByPrecedence(l[i].Asked(), l[j].Asked()) < 0
-}
-
-// Swap exchanges two.
-func (l Line[T]) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
-
-// Push appends one.
-func (l *Line[T]) Push(x any) { *l = append(*l, x.(T)) }
-
-// Pop removes the last.
-func (l *Line[T]) Pop() any {
-	last := (*l)[len(*l)-1]
-	*l = (*l)[:len(*l)-1]
-	return last
+func waits[T Item](f T, source hypervisor.HostName) bool {
+	turn := f.Turn()
+	return turn.waits && turn.source == source
 }

@@ -14,10 +14,16 @@ import (
 )
 
 // flight is a migration that waits.
-type flight struct{ spec migration.Spec }
+type flight struct {
+	spec migration.Spec
+	turn queue.Turn
+}
 
 // Asked implements [queue.Item].
-func (f *flight) Asked() migration.Spec { return f.spec }
+func (f *flight) Asked() *migration.Spec { return &f.spec }
+
+// Turn implements [queue.Item].
+func (f *flight) Turn() *queue.Turn { return &f.turn }
 
 // crowd is the naive model of the queue: everybody who waits, and which sources
 // may send.
@@ -50,7 +56,7 @@ func (c crowd) best() *flight {
 func drawFlights(t *rapid.T) []*flight {
 	flights := make([]*flight, rapid.IntRange(1, 12).Draw(t, "flights"))
 	for i := range flights {
-		flights[i] = &flight{migration.Spec{
+		flights[i] = &flight{spec: migration.Spec{
 			ID:       migration.ID(fmt.Sprintf("m%d", i)),
 			Priority: migration.Priority(50 * rapid.IntRange(0, 2).Draw(t, "priority")),
 			Created:  time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0),

@@ -145,7 +145,8 @@ func Earliest(a, b time.Time) time.Time {
 type Work[K comparable] struct {
 	queue []K
 	next  int        // in the queue; those before it have been popped
-	in    map[K]bool // who is in a queue that was long; nil while it is short
+	in    map[K]bool // who is in a queue that was long; empty while it is short
+	long  bool
 }
 
 // short is how many are searched for faster than a map answers.
@@ -156,21 +157,26 @@ func (w *Work[K]) Add(key K) {
 	if w.has(key) {
 		return
 	}
+	if w.queue == nil {
+		w.queue = make([]K, 0, short)
+	}
 	w.queue = append(w.queue, key)
-	if w.in != nil {
+	if w.long {
 		w.in[key] = true
 	}
 }
 
 func (w *Work[K]) has(key K) bool {
-	if w.in != nil {
+	if w.long {
 		return w.in[key]
 	}
 	waiting := w.queue[w.next:]
 	if len(waiting) <= short {
 		return slices.Contains(waiting, key)
 	}
-	w.in = make(map[K]bool, 2*len(waiting))
+	if w.long = true; w.in == nil {
+		w.in = make(map[K]bool, 2*len(waiting))
+	}
 	for _, k := range waiting {
 		w.in[k] = true
 	}
@@ -180,12 +186,12 @@ func (w *Work[K]) has(key K) bool {
 // Pop removes and returns the key that came first.
 func (w *Work[K]) Pop() (key K, ok bool) {
 	if w.next == len(w.queue) {
-		w.queue, w.next, w.in = w.queue[:0], 0, nil
+		w.queue, w.next, w.long = w.queue[:0], 0, false
 		return key, false
 	}
 	key = w.queue[w.next]
 	w.next++
-	if w.in != nil {
+	if w.long {
 		delete(w.in, key)
 	}
 	return key, true

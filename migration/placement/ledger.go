@@ -31,6 +31,11 @@ func (x *Index) Arrive(host hypervisor.HostName) bool {
 	return x.book(host, entry{&VM{}, 0, -1})
 }
 
+// Hold books vm at home on host: Reserve and Arrive at once.
+func (x *Index) Hold(vm *VM, host hypervisor.HostName) bool {
+	return x.book(host, entry{vm, +1, 0})
+}
+
 // Cancel books that vm will not come to host: it undoes Reserve.
 func (x *Index) Cancel(vm *VM, host hypervisor.HostName) bool {
 	return x.book(host, entry{vm, -1, -1})

@@ -54,7 +54,8 @@ func (t *tree) grow() {
 	}
 }
 
-// set says whether host i takes part, and carries its present numbers upwards.
+// set says whether host i takes part, and carries its present numbers upwards: as far as they
+// matter, which is not beyond a node that stays as it was and whose best host is another.
 func (t *tree) set(i int, takesPart bool) {
 	leaf := node{best: none}
 	if takesPart {
@@ -63,7 +64,11 @@ func (t *tree) set(i int, takesPart bool) {
 	at := t.leafs + i
 	t.nodes[at] = leaf
 	for at /= 2; at > 0; at /= 2 {
+		was := t.nodes[at]
 		t.nodes[at] = t.join(t.nodes[2*at], t.nodes[2*at+1])
+		if t.nodes[at] == was && was.best != i {
+			return
+		}
 	}
 }
 

@@ -48,9 +48,11 @@ func (g Gate) String() string {
 // there are. The zero value is empty and ready.
 type Slots struct {
 	running int
-	from    map[hypervisor.HostName]int
-	to      map[hypervisor.HostName]int
+	hosts   map[hypervisor.HostName]*uses // of those that were ever counted against
 }
+
+// uses is how many slots count against one host.
+type uses struct{ from, to int }
 
 // A Slot is what one migration holds.
 // Source: KubeVirt v1.9.0 migration.go:2423 (outboundMigrationsOnNode).
@@ -70,10 +72,10 @@ func (s *Slots) Return(slot Slot) { s.add(slot, -1) }
 func (s *Slots) Running() int { return s.running }
 
 // From returns how many slots count against a source.
-func (s *Slots) From(host hypervisor.HostName) int { return s.from[host] }
+func (s *Slots) From(host hypervisor.HostName) int { return s.of(host).from }
 
 // To returns how many slots count against a target.
-func (s *Slots) To(host hypervisor.HostName) int { return s.to[host] }
+func (s *Slots) To(host hypervisor.HostName) int { return s.of(host).to }
 
 // Admit answers whether one more migration may leave source.
 // Source: KubeVirt v1.9.0 migration.go:1369 and :1380 (cluster before node).
@@ -81,30 +83,42 @@ func (s *Slots) Admit(l Limits, source hypervisor.HostName) Gate {
 	switch {
 	case s.running >= l.PerCluster:
 		return ClusterFull
-	case s.from[source] >= l.PerSource:
+	case s.From(source) >= l.PerSource:
 		return SourceFull
 	}
 	return Open
 }
 
-func (s *Slots) add(slot Slot, n int) {
-	if s.from == nil {
-		s.from = map[hypervisor.HostName]int{}
-		s.to = map[hypervisor.HostName]int{}
+// of returns what counts against a host now.
+func (s *Slots) of(host hypervisor.HostName) uses {
+	if u := s.hosts[host]; u != nil {
+		return *u
 	}
-	s.running += n
-	count(s.from, slot.Source, n)
-	if slot.Recorded != slot.Source {
-		count(s.from, slot.Recorded, n)
-	}
-	count(s.to, slot.Target, n)
+	return uses{}
 }
 
-func count(m map[hypervisor.HostName]int, host hypervisor.HostName, n int) {
-	if host == "" {
-		return
+func (s *Slots) add(slot Slot, n int) {
+	s.running += n
+	if slot.Source != "" {
+		s.against(slot.Source).from += n
 	}
-	if m[host] += n; m[host] == 0 {
-		delete(m, host)
+	if slot.Recorded != slot.Source && slot.Recorded != "" {
+		s.against(slot.Recorded).from += n
 	}
+	if slot.Target != "" {
+		s.against(slot.Target).to += n
+	}
+}
+
+// against returns the counts of a host, to be changed.
+func (s *Slots) against(host hypervisor.HostName) *uses {
+	u := s.hosts[host]
+	if u == nil {
+		if s.hosts == nil {
+			s.hosts = map[hypervisor.HostName]*uses{}
+		}
+		u = &uses{}
+		s.hosts[host] = u
+	}
+	return u
 }

@@ -114,22 +114,22 @@ type Entry struct {
 // A Ledger holds claims. It belongs to one caller: it has no lock. [New] makes
 // one.
 type Ledger struct {
-	held    map[hypervisor.VMID]Claim  // by the VMs
-	moving  map[hypervisor.JobID]Claim // by the moves
+	held    map[hypervisor.VMID]*Claim  // by the VMs
+	moving  map[hypervisor.JobID]*Claim // by the moves
 	open    map[hypervisor.JobID]hypervisor.VMID
-	hosts   map[hypervisor.HostName]Amount
-	tenants map[string]Amount
+	hosts   map[hypervisor.HostName]*Amount // those that are not zero
+	tenants map[string]*Amount
 }
 
 // New returns a ledger of claims, as [Ledger.Claims] listed them. Claims that
 // cannot be together are an error that says which.
 func New(claims ...Claim) (*Ledger, error) {
 	l := &Ledger{
-		held: map[hypervisor.VMID]Claim{}, moving: map[hypervisor.JobID]Claim{},
+		held: map[hypervisor.VMID]*Claim{}, moving: map[hypervisor.JobID]*Claim{},
 		open:  map[hypervisor.JobID]hypervisor.VMID{},
-		hosts: map[hypervisor.HostName]Amount{}, tenants: map[string]Amount{},
+		hosts: map[hypervisor.HostName]*Amount{}, tenants: map[string]*Amount{},
 	}
-	for _, c := range claims {
+	for _, c := range slices.Clone(claims) {
 		_, twice := l.held[c.VM]
 		if c.Move != "" {
 			_, twice = l.moving[c.Move]
@@ -140,10 +140,10 @@ func New(claims ...Claim) (*Ledger, error) {
 			return nil, fmt.Errorf("the claim of %s on %s is negative, too large or not the only "+
 				"one of its holder: correct the stored claims", c.VM, c.Host)
 		}
-		l.put(c)
+		l.put(&c)
 	}
 	for id, c := range l.moving {
-		if l.held[c.VM].By != id {
+		if held := l.held[c.VM]; held == nil || held.By != id {
 			return nil, fmt.Errorf("the move %s holds %s for %s, which holds no target by it: "+
 				"correct the stored claims", id, c.Host, c.VM)
 		}
@@ -155,16 +155,17 @@ func New(claims ...Claim) (*Ledger, error) {
 // the VM moves, and for a negative amount; whoever was at home elsewhere is no
 // longer.
 func (l *Ledger) Settle(c Claim, now time.Time) (Entry, bool) {
-	old, known := l.held[c.VM]
-	if known && old.By != "" || !c.Amount.sane() || c.Move != "" || c.By != "" {
+	old := l.held[c.VM]
+	if old != nil && old.By != "" || !c.Amount.sane() || c.Move != "" || c.By != "" {
 		return Entry{}, false
 	}
-	if known {
+	e := Entry{At: now, Step: Settled, VM: c.VM, Target: c.Host, Amount: c.Amount}
+	if old != nil {
+		e.Source = old.Host
 		l.take(old)
 	}
-	l.put(c)
-	return Entry{At: now, Step: Settled, VM: c.VM, Source: old.Host, Target: c.Host,
-		Amount: c.Amount}, true
+	l.put(&c)
+	return e, true
 }
 
 // Accept books a move: its VM holds the target from now on, and the move holds
@@ -172,36 +173,36 @@ func (l *Ledger) Settle(c Claim, now time.Time) (Entry, bool) {
 // VM that moves already, a target that it is on. Accepting the same move again
 // changes nothing.
 func (l *Ledger) Accept(p Plan, limits Limits) (Entry, []placement.Reason) {
-	source, known := l.held[p.VM]
-	e := Entry{At: p.Now, Step: Accepted, Move: p.ID, VM: p.VM, Source: source.Host,
-		Target: p.Target, Owner: p.Owner, Amount: p.Amount}
-	if known && source.By == p.ID && source.Host == p.Target && p.ID != "" {
-		e.Source = l.moving[p.ID].Host
-		return e, nil
+	source, tenant := l.held[p.VM], p.Tenant
+	e := Entry{At: p.Now, Step: Accepted, Move: p.ID, VM: p.VM, Target: p.Target,
+		Owner: p.Owner, Amount: p.Amount}
+	if source != nil {
+		e.Source, tenant = source.Host, source.Tenant
+		if source.By == p.ID && source.Host == p.Target && p.ID != "" {
+			e.Source = ""
+			if moving := l.moving[p.ID]; moving != nil {
+				e.Source = moving.Host
+			}
+			return e, nil
+		}
 	}
-	tenant := p.Tenant
-	if known {
-		tenant = source.Tenant
-	}
-	why := l.refuse(p, source, known)
-	why = append(why, over("room", l.hosts[p.Target].plus(p.Amount), limits.Room)...)
-	why = append(why, over("quota", l.tenants[tenant].plus(p.Amount), limits.Quota)...)
+	why := l.refuse(&p, source)
+	why = append(why, over("room", l.Used(p.Target).plus(p.Amount), limits.Room)...)
+	why = append(why, over("quota", l.UsedBy(tenant).plus(p.Amount), limits.Quota)...)
 	if len(why) > 0 {
 		return Entry{}, why
 	}
-	if known {
-		l.take(source)
-		moving := source
-		moving.Move, moving.By, moving.Owner, moving.Deadline = p.ID, p.ID, p.Owner, p.Deadline
-		l.put(moving)
+	if source != nil { // the move holds from now on what the VM held
+		source.Move, source.By, source.Owner, source.Deadline = p.ID, p.ID, p.Owner, p.Deadline
+		l.moving[p.ID] = source
 	}
-	l.put(Claim{VM: p.VM, Host: p.Target, Tenant: tenant, Amount: p.Amount, By: p.ID,
+	l.put(&Claim{VM: p.VM, Host: p.Target, Tenant: tenant, Amount: p.Amount, By: p.ID,
 		Owner: p.Owner, Deadline: p.Deadline})
 	return e, nil
 }
 
 // refuse returns what is wrong with a plan, whatever there is room for.
-func (l *Ledger) refuse(p Plan, source Claim, known bool) []placement.Reason {
+func (l *Ledger) refuse(p *Plan, source *Claim) []placement.Reason {
 	var why []placement.Reason
 	say := func(check, need, have string) {
 		why = append(why, placement.Reason{Check: check, Need: need, Have: have})
@@ -209,10 +210,10 @@ func (l *Ledger) refuse(p Plan, source Claim, known bool) []placement.Reason {
 	if _, taken := l.open[p.ID]; taken || p.ID == "" {
 		say("move", "a name that no other move has", fmt.Sprintf("%q", p.ID))
 	}
-	if known && source.By != "" {
+	if source != nil && source.By != "" {
 		say("vm", "no other move of it", string(source.By))
 	}
-	if known && source.Host == p.Target {
+	if source != nil && source.Host == p.Target {
 		say("source", "another host", "the source "+string(p.Target))
 	}
 	if !p.Amount.sane() {
@@ -256,8 +257,8 @@ func (l *Ledger) Verify(id hypervisor.JobID, limits Limits) []placement.Reason {
 			Have: fmt.Sprintf("no move %q", id)}}
 	}
 	c := l.held[vm]
-	return append(over("room", l.hosts[c.Host], limits.Room),
-		over("quota", l.tenants[c.Tenant], limits.Quota)...)
+	return append(over("room", l.Used(c.Host), limits.Room),
+		over("quota", l.UsedBy(c.Tenant), limits.Quota)...)
 }
 
 // Extend gives a move another deadline. It is false, and changes nothing, when no such
@@ -267,12 +268,9 @@ func (l *Ledger) Extend(id hypervisor.JobID, deadline time.Time) bool {
 	if !ok {
 		return false
 	}
-	target := l.held[vm]
-	target.Deadline = deadline
-	l.held[vm] = target
-	if source, known := l.moving[id]; known {
+	l.held[vm].Deadline = deadline
+	if source := l.moving[id]; source != nil {
 		source.Deadline = deadline
-		l.moving[id] = source
 	}
 	return true
 }
@@ -294,36 +292,44 @@ func (l *Ledger) end(id hypervisor.JobID, now time.Time, step Step) (Entry, bool
 	if !ok {
 		return Entry{}, false
 	}
-	target := l.held[vm]
-	source, known := l.moving[id]
-	l.take(target)
-	if known {
-		l.take(source)
+	target, source := l.held[vm], l.moving[id]
+	e := Entry{At: now, Step: step, Move: id, VM: vm, Target: target.Host, Owner: target.Owner,
+		Amount: target.Amount}
+	if source != nil {
+		e.Source = source.Host
 	}
-	switch {
-	case step == Succeeded:
-		l.put(target.settled())
-	case known:
-		l.put(source.settled())
+	keeps, leaves := target, source
+	if step == RolledBack {
+		keeps, leaves = source, target
 	}
-	return Entry{At: now, Step: step, Move: id, VM: vm, Source: source.Host, Target: target.Host,
-		Owner: target.Owner, Amount: target.Amount}, true
+	if leaves != nil {
+		l.count(leaves, Amount{}.minus(leaves.Amount))
+	}
+	delete(l.open, id)
+	delete(l.moving, id)
+	if keeps == nil {
+		delete(l.held, vm)
+		return e, true
+	}
+	*keeps = keeps.settled()
+	l.held[vm] = keeps
+	return e, true
 }
 
 // settled returns c as the VM's own, made by no move.
-func (c Claim) settled() Claim {
+func (c *Claim) settled() Claim {
 	return Claim{VM: c.VM, Host: c.Host, Tenant: c.Tenant, Amount: c.Amount}
 }
 
 // Drop takes a VM that is gone off the books, on both sides of its move.
 func (l *Ledger) Drop(vm hypervisor.VMID, now time.Time) (Entry, bool) {
-	c, ok := l.held[vm]
-	if !ok {
+	c := l.held[vm]
+	if c == nil {
 		return Entry{}, false
 	}
 	e := Entry{At: now, Step: Dropped, Move: c.By, VM: vm, Target: c.Host, Amount: c.Amount}
 	l.take(c)
-	if source, moving := l.moving[c.By]; moving {
+	if source := l.moving[c.By]; source != nil {
 		e.Source = source.Host
 		l.take(source)
 	}
@@ -336,7 +342,7 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 	var late []Claim
 	for _, vm := range l.open {
 		if c := l.held[vm]; !c.Deadline.IsZero() && now.After(c.Deadline) {
-			late = append(late, c)
+			late = append(late, *c)
 		}
 	}
 	slices.SortFunc(late, func(a, b Claim) int { return cmp.Compare(a.By, b.By) })
@@ -344,19 +350,19 @@ func (l *Ledger) Overdue(now time.Time) []Claim {
 }
 
 // Used returns what is claimed of a host.
-func (l *Ledger) Used(host hypervisor.HostName) Amount { return l.hosts[host] }
+func (l *Ledger) Used(host hypervisor.HostName) Amount { return sum(l.hosts[host]) }
 
 // UsedBy returns what a tenant's VMs and moves have claimed of all hosts.
-func (l *Ledger) UsedBy(tenant string) Amount { return l.tenants[tenant] }
+func (l *Ledger) UsedBy(tenant string) Amount { return sum(l.tenants[tenant]) }
 
 // Claims lists all claims by VM, the VM's own first.
 func (l *Ledger) Claims() []Claim {
 	all := make([]Claim, 0, len(l.held)+len(l.moving))
 	for _, c := range l.held {
-		all = append(all, c)
+		all = append(all, *c)
 	}
 	for _, c := range l.moving {
-		all = append(all, c)
+		all = append(all, *c)
 	}
 	slices.SortFunc(all, func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.VM, b.VM), cmp.Compare(a.Move, b.Move))
@@ -364,7 +370,8 @@ func (l *Ledger) Claims() []Claim {
 	return all
 }
 
-func (l *Ledger) put(c Claim) {
+// put enters a claim, which is the ledger's from now on.
+func (l *Ledger) put(c *Claim) {
 	if c.Move != "" {
 		l.moving[c.Move] = c
 	} else {
@@ -373,26 +380,39 @@ func (l *Ledger) put(c Claim) {
 			l.open[c.By] = c.VM
 		}
 	}
-	add(l.hosts, c.Host, c.Amount)
-	add(l.tenants, c.Tenant, c.Amount)
+	l.count(c, c.Amount)
 }
 
-func (l *Ledger) take(c Claim) {
+func (l *Ledger) take(c *Claim) {
 	if c.Move != "" {
 		delete(l.moving, c.Move)
 	} else {
 		delete(l.held, c.VM)
 		delete(l.open, c.By)
 	}
-	minus := Amount{}.minus(c.Amount)
-	add(l.hosts, c.Host, minus)
-	add(l.tenants, c.Tenant, minus)
+	l.count(c, Amount{}.minus(c.Amount))
 }
 
-func add[K comparable](m map[K]Amount, key K, a Amount) {
-	if sum := m[key].plus(a); sum == (Amount{}) {
-		delete(m, key)
-	} else {
-		m[key] = sum
+// count adds an amount to what is claimed of a claim's host and by its tenant.
+func (l *Ledger) count(c *Claim, a Amount) {
+	add(l.hosts, c.Host, a)
+	add(l.tenants, c.Tenant, a)
+}
+
+func add[K comparable](m map[K]*Amount, key K, a Amount) {
+	now := m[key]
+	if now == nil {
+		now = &Amount{}
+		m[key] = now
 	}
+	if *now = now.plus(a); *now == (Amount{}) {
+		delete(m, key)
+	}
+}
+
+func sum(a *Amount) Amount {
+	if a == nil {
+		return Amount{}
+	}
+	return *a
 }

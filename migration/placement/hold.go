@@ -1,0 +1,13 @@
+package placement
+
+// Hold books vm as being on the host, in place: as [Host.With], but nothing is copied and
+// nobody is on the way. It is false when the books refuse (see [Index.Reserve]), and then
+// nothing has changed. The host is to share neither its Groups nor its Load.
+func (h *Host) Hold(vm *VM) bool {
+	e := entry{vm, +1, 0}
+	if !h.may(e) {
+		return false
+	}
+	h.apply(e)
+	return true
+}
