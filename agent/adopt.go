@@ -26,7 +26,7 @@ func (a *Agent) Strangers() []Stranger { return slices.Clone(a.strangers) }
 // shall, costs one comparison. It reports whether anything was amiss.
 func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err error) {
 	for _, m := range a.sortedMoves() {
-		a.dirty.Add(m.Key())
+		a.todo.Add(m.Key())
 	}
 	domains, err := a.hv.Domains(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		}
 		found++
 		if domains[i].State != hypervisor.Running || !v.Settled() {
-			a.dirty.Add(v.Key())
+			a.todo.Add(v.Key())
 			amiss = true
 		}
 	}
@@ -55,7 +55,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
 		if !here[id] {
-			a.dirty.Add(a.vms[id].Key())
+			a.todo.Add(a.vms[id].Key())
 		}
 	}
 	return true, nil
@@ -88,7 +88,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 // warn says something about a VM that is left alone, once.
 func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
 	if a.warned[vm] != what {
-		a.warned[vm] = what
+		put(&a.warned, vm, what)
 		a.noter.Note(now, a.host, vm, what)
 	}
 }
@@ -117,7 +117,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	case v == nil || v.Host == "" || v.Host == a.host:
 		return nil // nobody says where it is, or it has come back
 	case v.Claim != "": // on the move again, perhaps to here
-		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, r.VM)
@@ -127,7 +127,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	switch {
 	case d.State == hypervisor.Absent:
 	case rests(d) && !r.Done(v): // it is all that there is of the VM
-		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	case rests(d):
 		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
@@ -138,14 +138,14 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	default:
 		a.warn(r.VM, "is here and not dead, although it was rebuilt on "+string(v.Host)+
 			": left alone", now)
-		a.timers.Set(r.Key(), now.Add(a.config.Resync))
+		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	}
 	next := *r
 	next.Cleaned = true
 	stored, err := a.store.Put(ctx, &next, v)
 	if err == nil {
-		a.rebuilds[r.Key()] = stored.(*record.Rebuild)
+		put(&a.rebuilds, r.Key(), stored.(*record.Rebuild))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/agent/terms"
+	"github.com/godwit-vm/godwit/agent/todo"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
@@ -30,9 +31,7 @@ type Agent struct {
 	moves    map[migration.ID]*record.Migration // those that concern this host
 	vms      map[hypervisor.VMID]*record.VM     // those that are on this host
 	rebuilds map[record.Key]*record.Rebuild     // of VMs that were here
-	dirty    due.Work[record.Key]
-	timers   due.Timers[record.Key]
-	failed   map[record.Key]int // how often looking at it has failed in a row
+	todo     todo.List
 	hints    []hypervisor.VMID
 	byVM     map[hypervisor.VMID][]migration.ID
 
@@ -42,7 +41,7 @@ type Agent struct {
 	resync   time.Time     // when everything is looked at again
 	patient  time.Duration // how long until then
 	monitors terms.Memories
-	draft    record.Migration // scratch of report: what is stored is the store's own
+	draft    *record.Migration // scratch of report: what is stored is the store's own
 }
 
 // New returns an agent that knows nothing yet.
@@ -50,9 +49,7 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, stor
 	noter record.Noter) *Agent {
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
 		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
-		monitors: terms.Memories{},
-		rebuilds: map[record.Key]*record.Rebuild{}, failed: map[record.Key]int{},
-		warned: map[hypervisor.VMID]string{}, byVM: map[hypervisor.VMID][]migration.ID{}}
+		byVM: map[hypervisor.VMID][]migration.ID{}}
 }
 
 // Hint says that something may have happened to a VM on this host. Hints are
@@ -74,37 +71,28 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		a.bePatient(amiss)
 		a.resync = now.Add(a.patient)
 	}
-	for key, due := a.timers.Pop(now); due; key, due = a.timers.Pop(now) {
-		a.dirty.Add(key)
-	}
+	a.todo.Wake(now)
 	var errs []error
-	for key, ok := a.dirty.Pop(); ok; key, ok = a.dirty.Pop() {
-		a.timers.Drop(key)
+	for key, ok := a.todo.Take(); ok; key, ok = a.todo.Take() {
 		err := a.look(ctx, key, now)
 		if err == nil {
-			delete(a.failed, key)
+			a.todo.Done(key)
 			continue
 		}
-		a.timers.Drop(key) // what it asked for before it failed
-		a.timers.Set(key, now.Add(a.backoff(key, err)))
+		a.todo.Failed(key, err, now, a.config.Retry, a.config.RetryCap)
 		if !errors.Is(err, record.Stale) { // what somebody else wrote is read then
 			errs = append(errs, err)
 		}
 	}
-	return due.Earliest(a.timers.Next(), a.resync), errors.Join(errs...)
+	return due.Earliest(a.todo.Next(), a.resync), errors.Join(errs...)
 }
 
-// backoff returns how long to wait before a record is looked at again that could not be
-// dealt with: each time twice as long, whatever becomes of the others. A lost race is no
-// failure.
-// Source: Kubernetes client-go workqueue (ItemExponentialFailureRateLimiter).
-func (a *Agent) backoff(key record.Key, err error) time.Duration {
-	if errors.Is(err, record.Stale) {
-		return a.config.Retry
+// put enters a value into a map that is made for the first: most stay empty.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
-	n := a.failed[key]
-	a.failed[key] = n + 1
-	return max(a.config.Retry, min(a.config.Retry<<min(n, 16), a.config.RetryCap))
+	(*m)[key] = value
 }
 
 // bePatient waits longer before everything is looked at once more, as long as
@@ -160,7 +148,7 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		a.remember(r)
-		a.dirty.Add(r.Key())
+		a.todo.Add(r.Key())
 	case *record.VM:
 		if old := a.vms[r.VM.ID]; old != nil && old.Version >= r.Version {
 			return
@@ -170,12 +158,12 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		a.vms[r.VM.ID] = r
-		a.dirty.Add(r.Key())
+		a.todo.Add(r.Key())
 	case *record.Host:
 		a.learnOwn(r)
 	case *record.Rebuild:
-		a.rebuilds[r.Key()] = r
-		a.dirty.Add(r.Key())
+		put(&a.rebuilds, r.Key(), r)
+		a.todo.Add(r.Key())
 	}
 }
 
@@ -213,16 +201,19 @@ func (a *Agent) takeHints() {
 		return
 	}
 	for _, vm := range hints {
-		if v := a.vms[vm]; v != nil && a.failed[v.Key()] == 0 {
-			a.dirty.Add(v.Key())
+		if v := a.vms[vm]; v != nil && !a.todo.Failing(v.Key()) {
+			a.todo.Add(v.Key())
 		}
 		for _, id := range a.byVM[vm] {
-			a.dirty.Add(a.moves[id].Key())
+			a.todo.Add(a.moves[id].Key())
 		}
 	}
 }
 
 func (a *Agent) sortedMoves() []*record.Migration {
+	if len(a.moves) == 0 {
+		return nil
+	}
 	return slices.SortedFunc(maps.Values(a.moves), func(x, y *record.Migration) int {
 		return cmp.Compare(x.Spec.ID, y.Spec.ID)
 	})
@@ -259,9 +250,12 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 // goes by stands.
 func (a *Agent) report(ctx context.Context, m *record.Migration,
 	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
-	a.draft = *m
-	say(&a.draft)
-	stored, err := a.store.Put(ctx, &a.draft, while...)
+	if a.draft == nil {
+		a.draft = &record.Migration{}
+	}
+	*a.draft = *m
+	say(a.draft)
+	stored, err := a.store.Put(ctx, a.draft, while...)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +276,7 @@ func (a *Agent) announce(ctx context.Context, m *record.Migration, now time.Time
 
 // again asks to look at a migration once more after a while.
 func (a *Agent) again(m *record.Migration, now time.Time, after time.Duration) {
-	a.timers.Set(m.Key(), now.Add(after))
+	a.todo.At(m.Key(), now.Add(after))
 }
 
 func (a *Agent) note(now time.Time, m *record.Migration, what string) {

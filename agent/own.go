@@ -21,10 +21,10 @@ func (a *Agent) learnOwn(h *record.Host) {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
-		a.dirty.Add(a.vms[id].Key())
+		a.todo.Add(a.vms[id].Key())
 	}
 	for _, m := range a.sortedMoves() {
-		a.dirty.Add(m.Key())
+		a.todo.Add(m.Key())
 	}
 }
 

@@ -30,7 +30,7 @@ func (a *Agent) stopToResize(ctx context.Context, v *record.VM, d hypervisor.Dom
 		return err
 	}
 	a.noter.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+terms.Size(v.VM))
-	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	a.todo.At(v.Key(), now.Add(a.config.Poll))
 	return a.hv.Do(ctx, d.VM.ID, hypervisor.Stop{Grace: grace})
 }
 
@@ -55,7 +55,7 @@ func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Doma
 			return nil, nil, err
 		}
 		if len(no) > 0 {
-			a.timers.Set(v.Key(), now.Add(a.config.RetryCap))
+			a.todo.At(v.Key(), now.Add(a.config.RetryCap))
 			_, err = a.troubled(ctx, v, "it does not start: "+terms.Refusal(no), now)
 			return nil, nil, err
 		}

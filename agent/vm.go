@@ -57,7 +57,7 @@ func (a *Agent) whileRunning(ctx context.Context, v *record.VM, d hypervisor.Dom
 func (a *Agent) onTheWay(ctx context.Context, v *record.VM, d hypervisor.Domain,
 	now time.Time) error {
 	if d.State != hypervisor.Paused {
-		a.timers.Set(v.Key(), now.Add(a.config.Poll))
+		a.todo.At(v.Key(), now.Add(a.config.Poll))
 	}
 	switch {
 	case v.Stopped && v.Kill && d.State != hypervisor.Starting:
@@ -95,7 +95,7 @@ func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain
 		_, told := a.troubled(ctx, v, "it does not start: "+terms.Words(err), now)
 		return errors.Join(err, told)
 	}
-	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	a.todo.At(v.Key(), now.Add(a.config.Poll))
 	return err
 }
 
@@ -108,7 +108,7 @@ func (a *Agent) stop(ctx context.Context, v *record.VM, now time.Time) error {
 		}
 		a.noter.Note(now, a.host, v.VM.ID, "shuts down")
 	}
-	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	a.todo.At(v.Key(), now.Add(a.config.Poll))
 	if v.Kill {
 		return a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{})
 	}
@@ -122,7 +122,7 @@ func (a *Agent) reboot(ctx context.Context, v *record.VM, now time.Time) error {
 		return err
 	}
 	a.noter.Note(now, a.host, v.VM.ID, "reboots")
-	a.timers.Set(v.Key(), now.Add(a.config.Poll))
+	a.todo.At(v.Key(), now.Add(a.config.Poll))
 	if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Reboot{}); err != nil {
 		return err
 	}
@@ -142,13 +142,14 @@ func (a *Agent) rebooted(ctx context.Context, v *record.VM) error {
 // and why it is not as large as it shall be.
 func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domain,
 	now time.Time) error {
-	why, has, err := "", record.SizeOf(d.VM), error(nil)
-	other := !has.Is(v.Now()) // somebody asked for a resize before the size was stored
+	why, err := "", error(nil)
+	// Another size: somebody asked for a resize before the size was stored.
+	other := !record.SizeOf(d.VM).Is(v.Now())
 	if other || v.Ended || v.Doing != record.Nothing {
 		v, err = a.tell(ctx, v, func(next *record.VM) {
 			next.Doing, next.Ended = record.Nothing, false
 			if other {
-				next.Size = has
+				next.Size = record.SizeOf(d.VM)
 			}
 		})
 	}

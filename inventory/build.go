@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,6 +177,9 @@ func (b *specBuilder) vm(at string, s *VMSpec) {
 
 // demand reads what the VM asks of its host beside what Kubernetes knows.
 func (b *specBuilder) demand(at string, s *VMSpec, v *VM) {
+	if reflect.ValueOf(&s.VM).Elem().IsZero() {
+		return // as most are: nothing is said
+	}
 	want := placement.VM{Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement}
 	v.Hardware = b.facts.VM(at, &s.VM, v.Namespace, &want)
 	v.Placement = want.Constraints
@@ -185,7 +190,9 @@ func (b *specBuilder) demand(at string, s *VMSpec, v *VM) {
 func (b *specBuilder) deal(at string, s *VMSpec, v VM) {
 	hosts := b.hostNames(at+".host", s.Host)
 	line := b.lines(at)
-	for i, name := range b.names(at+".name", s.Name, MaxNames-len(b.fleet.VMs)) {
+	names := b.names(at+".name", s.Name, MaxNames-len(b.fleet.VMs))
+	b.fleet.VMs = slices.Grow(b.fleet.VMs, len(names))
+	for i, name := range names {
 		v.ID = hypervisor.VMID(v.Namespace + "/" + name)
 		if len(hosts) > 0 {
 			v.Host = hypervisor.HostName(hosts[i%len(hosts)])

@@ -10,23 +10,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // What holds when nothing breaks.
 
-// drain empties one host of a fleet that has room for that, of VMs that converge.
-func (m maker) drain() *story {
-	s := m.spacious(calm)
-	m.rules(s)
-	s.events = append(s.events, "0s drain "+m.host(s))
-	return s
-}
-
 func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
-	checkStories(t, maker.drain, func(t *rapid.T, p *played) {
+	checkWorlds(t, worlds.Calm(), func(t *rapid.T, p *played) {
 		r := p.Result()
 		if e := r.Evacuations[0]; p.end != sim.AtRest || e.EmptySeconds == nil || len(e.Left) > 0 {
 			t.Fatalf("%v: %+v", p.end, e)
@@ -45,7 +39,7 @@ func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
 }
 
 func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
-	checkStories(t, maker.drain, func(t *rapid.T, p *played) {
+	checkWorlds(t, worlds.Calm(), func(t *rapid.T, p *played) {
 		least := hypervisor.Bytes(0)
 		for _, v := range p.scenario.Fleet.VMs {
 			if p.VM(v.ID).Host != v.Host {
@@ -63,17 +57,15 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 }
 
 // errands ask for a migration of every VM, at some time and with some priority.
-func (m maker) errands() *story {
-	s := m.spacious(calm)
-	m.rules(s)
-	for _, vm := range s.vmNames() {
-		s.events = append(s.events, m.time()+" migrate "+vm+m.priority())
+var errands = worlds.Part{Name: "everybody is to move", Add: func(m *worlds.Maker) {
+	for _, vm := range m.World.VMNames() {
+		m.Event(m.Time(), "migrate "+vm+m.Priority())
 	}
-	return s
-}
+}}
 
 func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
-	checkStories(t, maker.errands, func(t *rapid.T, p *played) {
+	g := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Limits(), errands)
+	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
 			for _, m := range p.Migrations(v.ID) {
 				if m.State.Phase != migration.Succeeded {
@@ -89,27 +81,27 @@ func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
 
 // rush asks for everything on one host at nearly the same time; there is room for
 // all of it anywhere.
-func (m maker) rush() *story {
-	s := &story{fields: []string{fmt.Sprintf("limits: {perCluster: %d, perSource: %d}",
-		m.between("per cluster", 1, 3), m.between("per source", 1, 2))}}
-	for i := range m.between("hosts", 2, 4) {
-		s.hosts = append(s.hosts, place{name: fmt.Sprintf("n%d", i+1), link: "1Gbit/s", size: 64})
+var rush = worlds.Part{Name: "all of one host is to move", Add: func(m *worlds.Maker) {
+	cluster, source := m.Between("per cluster", 1, 3), m.Between("per source", 1, 2)
+	m.World.Limits.PerCluster, m.World.Limits.PerSource = &cluster, &source
+	for i := range m.Between("hosts", 2, 4) {
+		m.World.Hosts = append(m.World.Hosts, inventory.HostSpec{Name: fmt.Sprintf("n%d", i+1),
+			Memory: "64GiB", CPUs: 64, Link: "1Gbit/s"})
 	}
-	for i := range m.between("VMs", 2, 8) {
+	for i := range m.Between("VMs", 2, 8) {
 		vm := fmt.Sprintf("v%d", i+1)
-		load, size := m.oneOf("load", calm...), m.between("VM size", 1, 4)
-		s.vms = append(s.vms, tenant{vm, "n1", load, size})
-		s.events = append(s.events, fmt.Sprintf("%dms migrate %s%s", m.Choose("ms", 30_000), vm,
-			m.priority()))
+		m.World.VMs = append(m.World.VMs, inventory.VMSpec{Name: vm, Host: "n1",
+			Memory: fmt.Sprintf("%dGiB", m.Between("VM size", 1, 4))})
+		m.Event(fmt.Sprintf("%dms", m.Choose("ms", 30_000)), "migrate "+vm+m.Priority())
 	}
-	return s
-}
+}}
 
 func TestNobodyWaitsBehindALowerPriority(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.rush()
+		chance := worlds.Drawn(t)
+		s := worlds.Of(rush, worlds.Converging()).Make(chance)
 		unjust := ""
-		play(t, s, drawn{t}, func(p *played, e sim.Entry) {
+		play(t, s, chance, func(p *played, e sim.Entry) {
 			if strings.HasPrefix(e.What, "Pending → Scheduling") {
 				unjust = max(unjust, p.overtaken(e.VM))
 			}
@@ -136,22 +128,14 @@ func (p *played) overtaken(by hypervisor.VMID) string {
 	return ""
 }
 
-// bustle is operators who change their mind, and nothing that breaks.
-func (m maker) bustle() *story {
-	s := m.anyFleet()
-	m.rules(s)
-	m.means(s)
-	m.swarm(s, orders, 1, 10)
-	return s
-}
-
-func TestOperatorsAloneBreakNothing(t *testing.T) { checkStories(t, maker.bustle, nil) }
+func TestOperatorsAloneBreakNothing(t *testing.T) { checkWorlds(t, worlds.Busy(), nil) }
 
 func TestNobodyIsSentToADrainedHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.bustle()
+		chance := worlds.Drawn(t)
+		s := worlds.Busy().Make(chance)
 		since, wrong := map[string]time.Duration{}, ""
-		play(t, s, drawn{t}, func(p *played, e sim.Entry) {
+		play(t, s, chance, func(p *played, e sim.Entry) {
 			if host, ok := strings.CutPrefix(e.What, "drain "); ok {
 				if _, again := since[host]; !again {
 					since[host] = e.At
@@ -183,14 +167,14 @@ func TestNobodyIsSentToADrainedHost(t *testing.T) {
 // A store that loses answers costs time, and changes nothing else.
 func TestLostAnswersDoNotChangeTheOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := maker{drawn{t}}
-		s := m.drain()
+		m := &worlds.Maker{Chooser: worlds.Drawn(t)}
+		s := worlds.Calm().Make(m.Chooser)
 		want := play(t, s, sim.Seeded(1)).outcome()
-		for _, who := range append([]string{"controller"}, s.hostNames()...) {
-			s.events = append(s.events, fmt.Sprintf("%s mute %s times=%d", m.time(), who,
-				m.between("times", 1, 5)))
+		m.World = s
+		for _, who := range append([]string{"controller"}, s.HostNames()...) {
+			m.Event(m.Time(), fmt.Sprintf("mute %s times=%d", who, m.Between("times", 1, 5)))
 		}
-		p := play(t, s, drawn{t})
+		p := play(t, s, m.Chooser)
 		if got := p.outcome(); got != want || p.wrong() != "" {
 			t.Fatalf("want %s, got %s %s\n%s", want, got, p.wrong(), s)
 		}
@@ -215,18 +199,17 @@ func (p *played) outcome() string {
 // only fleets with equal ones are compared.
 func TestHigherLimitsAreNotMuchSlower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := maker{drawn{t}}
-		s := m.spacious([]string{"class: idle"})
-		for i := range s.hosts {
-			s.hosts[i].link = "1Gbit/s"
+		m := &worlds.Maker{Chooser: worlds.Drawn(t)}
+		s := worlds.Of(worlds.Roomy(worlds.Small), worlds.Drain()).Make(m.Chooser) // all idle
+		for i := range s.Hosts {
+			s.Hosts[i].Link = "1Gbit/s"
 		}
-		s.events = []string{"0s drain " + m.host(s)}
 		took := func(limit int) float64 {
-			s.fields = []string{fmt.Sprintf("limits: {perCluster: %d, perSource: %[1]d}", limit)}
+			s.Limits.PerCluster, s.Limits.PerSource = &limit, &limit
 			return play(t, s, sim.Seeded(1)).Result().VirtualSeconds
 		}
-		low := m.between("limit", 1, 4)
-		if few, many := took(low), took(low+m.between("more", 1, 4)); many > few*1.1+1 {
+		low := m.Between("limit", 1, 4)
+		if few, many := took(low), took(low+m.Between("more", 1, 4)); many > few*1.1+1 {
 			t.Fatalf("%vs with fewer, %vs with more\n%s", few, many, s)
 		}
 	})

@@ -20,6 +20,8 @@ type Violation struct {
 }
 
 func (w *World) checkVM(vm hypervisor.VMID) {
+	w.sight.look(vm)
+	defer w.sight.look("")
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.OfVM != nil {
 			w.report(inv, string(vm), inv.OfVM(&w.sight, vm))
@@ -63,20 +65,38 @@ func (w *World) Violations() []Violation { return w.watch.violations }
 type sight struct {
 	*World
 	copies []fake.Copy
+	of     hypervisor.VMID // whose copies they are until something changes; "" is nobody's
 	moves  []*record.Migration
+}
+
+// look looks at the copies of a VM, for all who ask about it until the next look.
+func (s *sight) look(vm hypervisor.VMID) {
+	if s.of = ""; vm != "" {
+		s.Copies(vm)
+		s.of = vm
+	}
 }
 
 // Copies implements [invariant.World].
 func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
+	if s.of == vm && vm != "" {
+		return s.copies
+	}
 	s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
 	return s.copies
 }
 
 // Migrations implements [invariant.World].
 func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
-	s.moves = s.appendMigrations(s.moves[:0], vm)
+	s.moves = s.moves[:0]
+	for _, t := range s.watch.Of(vm) {
+		s.moves = append(s.moves, t.Last)
+	}
 	return s.moves
 }
+
+// VMs implements [invariant.World].
+func (s *sight) VMs() []hypervisor.VMID { return s.watch.VMs() }
 
 // What else invariants look at.
 
@@ -84,7 +104,7 @@ func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }
 
 // Slots implements [invariant.World].
-func (w *World) Slots() *migration.Slots { return &w.watch.slots }
+func (w *World) Slots() *migration.Slots { return &w.watch.Slots }
 
 // Limits implements [invariant.World].
 func (w *World) Limits() migration.Limits { return w.limits }

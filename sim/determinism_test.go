@@ -9,11 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.turmoil()
+		s := worlds.Turmoil().Make(worlds.Drawn(t))
 		seed := rapid.Uint64().Draw(t, "seed")
 		first := play(t, s, sim.Seeded(seed), keepTrace)
 		again := play(t, s, sim.Seeded(seed), keepTrace)
@@ -28,7 +29,7 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 
 func TestWhoeverWatchesChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.turmoil()
+		s := worlds.Turmoil().Make(worlds.Drawn(t))
 		seed := rapid.Uint64().Draw(t, "seed")
 		watched, alone := play(t, s, sim.Seeded(seed), keepTrace), play(t, s, sim.Seeded(seed))
 		if diff := cmp.Diff(watched.result(t), alone.result(t)); diff != "" {
@@ -40,12 +41,12 @@ func TestWhoeverWatchesChangesNothing(t *testing.T) {
 // A world that is run piece by piece is the world that is run at once.
 func TestPausesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := maker{drawn{t}}
-		s, seed := m.turmoil(), rapid.Uint64().Draw(t, "seed")
+		chance := worlds.Drawn(t)
+		s, seed := worlds.Turmoil().Make(chance), rapid.Uint64().Draw(t, "seed")
 		whole := play(t, s, sim.Seeded(seed), keepTrace)
 		pieces := stage(t, s, sim.Seeded(seed), keepTrace)
-		for range m.between("pauses", 1, 5) {
-			pieces.Run(pieces.Now() + time.Duration(m.Choose("ms", 100_000))*time.Millisecond)
+		for range 1 + chance.Choose("pauses", 5) {
+			pieces.Run(pieces.Now() + time.Duration(chance.Choose("ms", 100_000))*time.Millisecond)
 		}
 		pieces.finish()
 		if diff := cmp.Diff(whole.trace.String(), pieces.trace.String()); diff != "" {

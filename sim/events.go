@@ -58,7 +58,7 @@ type (
 
 func (e Drain) happen(w *World) {
 	w.say("", "", "drain "+string(e.Host))
-	w.watch.drains.Begin(e.Host, w.Now())
+	w.watch.Drains.Begin(e.Host, w.Now())
 	key := w.drainKey()
 	w.changeHost(e.Host, func(h *record.Host) {
 		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
@@ -99,7 +99,7 @@ func (e Unmark) happen(w *World) {
 func (e Migrate) happen(w *World) {
 	for n := 1; ; n++ {
 		id := migration.ID(fmt.Sprintf("%s#u%d", e.VM, n))
-		if w.watch.last[id] != nil {
+		if w.watch.Has(id) {
 			continue // no name is given twice, even when its first bearer is gone
 		}
 		m := &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,
@@ -225,13 +225,9 @@ func (e Load) happen(w *World) {
 }
 
 // Migrations lists the migrations of a VM that are kept, oldest first.
-func (w *World) Migrations(vm hypervisor.VMID) []*record.Migration {
-	return w.appendMigrations(nil, vm)
-}
-
-func (w *World) appendMigrations(list []*record.Migration, vm hypervisor.VMID) []*record.Migration {
-	for _, id := range w.watch.ofVM[vm] {
-		r, _ := w.store.Get(w.ctx, record.Key{Kind: record.MigrationKind, Name: string(id)})
+func (w *World) Migrations(vm hypervisor.VMID) (list []*record.Migration) {
+	for _, t := range w.watch.Of(vm) {
+		r, _ := w.store.Get(w.ctx, t.Last.Key())
 		if m, ok := r.(*record.Migration); ok {
 			list = append(list, m)
 		}

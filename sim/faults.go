@@ -111,7 +111,7 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 	}
 	if after != nil {
 		w.fault(host, fmt.Sprintf("%s will die after %d writes", who, *after))
-		p.line.Dies, p.line.After = true, *after
+		p.line.Dies, p.line.After, p.lasts = true, *after, lasts
 		return
 	}
 	w.fault(host, who+" crashes")

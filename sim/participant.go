@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/flaky"
 )
 
@@ -17,8 +18,8 @@ import (
 // or is about to die, and its clock may be wrong.
 type participant struct {
 	host  hypervisor.HostName // "" is the controller
-	line  *flaky.Store        // its connection to the store
-	phone *flaky.Hypervisor   // an agent's connection to its hypervisor
+	line  flaky.Store         // its connection to the store
+	phone flaky.Hypervisor    // an agent's connection to its hypervisor
 	real  *fake.Host          // what is at its other end
 	brain lease.Participant   // nil while the process is dead
 	aside lease.Participant   // what Config.Beside has made; nil is nothing
@@ -27,22 +28,39 @@ type participant struct {
 	deaf  time.Time           // until when it misses hints and notifications
 	busy  time.Time           // until when a call keeps it waiting
 	since time.Time           // when the process died
+	lasts time.Duration       // how long it will be dead that dies at a write
 
 	reborn bool // it starts again when it is woken
+	alarm  due.Alarm[*participant]
+}
+
+// join connects a new participant, and lets it start. Every writing of a migration is
+// watched, not only the last before somebody looks.
+func (w *World) join(host hypervisor.HostName, real *fake.Host) {
+	p := &participant{host: host, real: real}
+	p.line.Real, p.line.Wrote = w.store, w.wrote
+	p.phone.Real, p.phone.Store = real, &p.line
+	p.alarm.Of = p
+	w.people[host] = p
+	w.spawn(p)
 }
 
 // spawn starts a process that knows nothing.
 func (w *World) spawn(p *participant) {
 	p.line.Dies, p.line.Died = false, false
 	p.busy = time.Time{}
+	var store record.Store = &p.line
+	if w.config.Store != nil {
+		store = w.config.Store(p.host, store)
+	}
 	if p.host == "" {
-		w.boss = controller.New(w.config.Controller, p.line, w)
+		w.boss = controller.New(w.config.Controller, store, w)
 		p.brain = w.boss
 	} else {
-		p.brain = agent.New(p.host, w.config.Agent, p.phone, p.line, w)
+		p.brain = agent.New(p.host, w.config.Agent, &p.phone, store, w)
 	}
 	if w.config.Beside != nil {
-		p.aside = w.config.Beside(w, p.host, p.boots, p.line)
+		p.aside = w.config.Beside(w, p.host, p.boots, store)
 	}
 	w.wake(p, w.now)
 }
@@ -51,7 +69,7 @@ func (w *World) spawn(p *participant) {
 func (w *World) kill(p *participant) {
 	p.brain = nil
 	p.since = w.now
-	w.wakes.Drop(p)
+	w.wakes.Drop(&p.alarm)
 }
 
 // run lets a participant look once.
@@ -71,7 +89,10 @@ func (w *World) run(p *participant) {
 	if p.line.Died {
 		w.say(p.host, "", "process died in the middle of its work")
 		w.kill(p)
-		w.wakes.Set(p, w.now.Add(w.config.RestartAfter))
+		if p.lasts > w.config.Lease {
+			w.watchLease(p)
+		}
+		w.wakes.Set(&p.alarm, w.now.Add(p.lasts))
 		p.reborn = true
 		return
 	}
@@ -93,5 +114,5 @@ func (w *World) wake(p *participant, at time.Time) {
 	if at.Before(w.now) {
 		at = w.now
 	}
-	w.wakes.Set(p, at)
+	w.wakes.Set(&p.alarm, at)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // forever is longer than any world has anything to do.
@@ -17,7 +18,7 @@ const forever = 30 * 24 * time.Hour
 // fataler is a test, or a drawn one.
 type fataler interface{ Fatalf(string, ...any) }
 
-// A played is a story that has been built, and run.
+// A played is a world of package worlds that has been built, and run.
 type played struct {
 	*sim.World
 	scenario *scenario.Scenario
@@ -25,9 +26,10 @@ type played struct {
 	end      sim.Ending
 }
 
-// stage builds the world of a story. Whoever is told, is told every entry.
-func stage(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.Entry)) *played {
-	parsed, err := scenario.Parse("story", []byte(s.String()))
+// stage builds a world. Whoever is told, is told every entry.
+func stage(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played, sim.Entry),
+) *played {
+	parsed, err := s.Scenario("world")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s)
 	}
@@ -48,8 +50,9 @@ func stage(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.En
 	return p
 }
 
-// play builds the world of a story and runs it to its end.
-func play(t fataler, s *story, chance sim.Chooser, told ...func(*played, sim.Entry)) *played {
+// play builds a world and runs it to its end.
+func play(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played, sim.Entry),
+) *played {
 	p := stage(t, s, chance, told...)
 	p.finish()
 	return p
@@ -93,15 +96,4 @@ func (p *played) hangs(m *record.Migration) bool {
 	return s.Phase > migration.Pending && !s.Phase.Final() &&
 		!s.Conditions.Has(migration.OutcomeUnknown) &&
 		p.Now()-s.Entered.Sub(sim.Epoch) > 5*time.Hour
-}
-
-// transcript writes a story as a transcript, to be played with all its words.
-func (s *story) transcript(seed int) string {
-	var b strings.Builder
-	world, events, _ := strings.Cut(s.String(), "events:\n")
-	fmt.Fprintf(&b, "world seed=%d verbose\n%s----\n\nrun\n", seed, world)
-	for _, line := range strings.Split(strings.TrimSpace(events), "\n") {
-		b.WriteString(strings.TrimPrefix(line, "- ") + "\n")
-	}
-	return b.String() + "----\n\nstate\n----\n\nmigrations\n----\n"
 }

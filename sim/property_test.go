@@ -11,18 +11,20 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // What fails is printed whole, and reproduced by its seed: a file of rapid's would
 // lie among the transcripts.
 func init() { _ = flag.Set("rapid.nofailfile", "true") }
 
-// checkStories draws stories and lets a property judge how each was played. All
-// of the world's choices are drawn, too: what fails shrinks to little.
-func checkStories(t *testing.T, tell func(maker) *story, judge func(*rapid.T, *played)) {
+// checkWorlds draws worlds and lets a property judge how each was played. All of the world's
+// choices are drawn, too: what fails shrinks to little.
+func checkWorlds(t *testing.T, g worlds.Generator, judge func(*rapid.T, *played)) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := tell(maker{drawn{t}})
-		p := play(t, s, drawn{t})
+		chance := worlds.Drawn(t)
+		s := g.Make(chance)
+		p := play(t, s, chance)
 		if wrong := p.wrong(); wrong != "" {
 			t.Fatalf("%s\n%s", wrong, s)
 		}
@@ -38,90 +40,63 @@ func checkStories(t *testing.T, tell func(maker) *story, judge func(*rapid.T, *p
 // The central property: whatever breaks, no invariant is violated, and once it
 // has ended to break every migration ends, or is said to be unknown.
 func TestWhateverBreaksNoInvariantIsViolated(t *testing.T) {
-	checkStories(t, maker.turmoil, nil)
+	checkWorlds(t, worlds.Turmoil(), nil)
 }
 
-// upheaval is about hosts: they die, are fenced, return, and lose each other.
-func (m maker) upheaval() *story {
-	s := m.spacious(slices.Concat(calm, wild))
-	m.means(s)
-	s.events = append(s.events, "0s drain "+m.host(s))
-	m.swarm(s, hostFaults, 1, 6)
-	return s
-}
-
+// Hosts die, are fenced, return, and lose each other.
 func TestHostsMayDieReturnAndLoseEachOther(t *testing.T) {
-	checkStories(t, maker.upheaval, nil)
+	checkWorlds(t, worlds.Of(worlds.Roomy(worlds.Small), worlds.AnyLoad(), worlds.Means(),
+		worlds.Drain(), worlds.Swarm(worlds.HostFaults(), 1, 6)), nil)
 }
 
-// amnesia is about processes: they die after any of their writes, again and
-// again, and look at stale stores.
-func (m maker) amnesia() *story {
-	s := m.anyFleet()
-	m.rules(s)
-	m.means(s)
-	s.events = append(s.events, "0s drain "+m.host(s))
-	m.swarm(s, storeFaults, 2, 10)
-	return s
-}
-
+// Processes die after any of their writes, again and again, and look at stale stores.
 func TestProcessesMayDieAfterAnyOfTheirWrites(t *testing.T) {
-	checkStories(t, maker.amnesia, nil)
+	checkWorlds(t, worlds.Of(worlds.AnyFleet(worlds.Small), worlds.AnyLoad(), worlds.Limits(),
+		worlds.Means(), worlds.Drain(), worlds.Swarm(worlds.ProcessFaults(), 2, 10)), nil)
 }
 
 // restless is about owners, who start, stop, reboot and resize few VMs all the time while
 // they are moved and processes die.
-func (m maker) restless() *story {
-	s := m.anyFleet()
-	s.vms = s.vms[:min(len(s.vms), 3)]
-	m.rules(s)
-	m.means(s)
-	s.events = append(s.events, "0s drain "+m.host(s))
-	for range m.between("orders", 2, 10) {
-		s.events = append(s.events, m.moment(s)+" "+lives[m.Choose("order", len(lives))](m, s))
-	}
-	m.swarm(s, faults, 0, 3)
-	return s
-}
-
-func TestOwnersMayChangeTheirVMsWhileTheyMove(t *testing.T) {
-	checkStories(t, maker.restless, nil)
-}
-
-// severed cuts or resets the links of a VM in the middle of a long switch-over,
-// or of a post-copy.
-func (m maker) severed() *story {
-	s := m.spacious(wild)
-	m.means(s)
-	s.events = append(s.events, "0s drain "+s.vms[0].host)
-	for _, h := range s.hosts {
-		if h.name != s.vms[0].host {
-			ends := s.vms[0].host + " " + h.name
-			s.events = append(s.events, m.moment(s)+m.oneOf("how", " reset "+ends,
-				" cut "+ends+" "+m.lasting()))
+func restless() worlds.Generator {
+	few := worlds.Part{Name: "few VMs", Add: func(m *worlds.Maker) {
+		m.World.VMs = m.World.VMs[:min(len(m.World.VMs), 3)]
+	}}
+	wishes := worlds.Part{Name: "owners who want things", Add: func(m *worlds.Maker) {
+		all := worlds.Wishes()
+		for range m.Between("wishes", 2, 10) {
+			m.Event(m.Moment(), all[m.Choose("wish", len(all))](m))
 		}
-	}
-	m.swarm(s, orders, 0, 3)
-	return s
+	}}
+	return worlds.Of(worlds.AnyFleet(worlds.Small), few, worlds.AnyLoad(), worlds.Limits(),
+		worlds.Means(), worlds.Drain(), wishes, worlds.Swarm(worlds.Faults(), 0, 3))
 }
 
+func TestOwnersMayChangeTheirVMsWhileTheyMove(t *testing.T) { checkWorlds(t, restless(), nil) }
+
+// The links of a VM are cut or reset in the middle of a long switch-over, or of a post-copy.
 func TestLinksMayBreakInTheSwitchOver(t *testing.T) {
-	checkStories(t, maker.severed, nil)
+	severed := worlds.Part{Name: "whose links break", Add: func(m *worlds.Maker) {
+		home := m.World.VMs[0].Host
+		m.Event("0s", "drain "+home)
+		for _, h := range m.World.HostNames() {
+			if ends := home + " " + h; h != home {
+				m.Event(m.Moment(), m.OneOf("how", "reset "+ends, "cut "+ends+" "+m.Lasting()))
+			}
+		}
+	}}
+	checkWorlds(t, worlds.Of(worlds.Roomy(worlds.Small), worlds.Endless(), worlds.Means(),
+		severed, worlds.Swarm(worlds.Orders(), 0, 3)), nil)
 }
 
-// strict plays by KubeVirt's rules, which lose some of godwit's promises, but
-// not these.
-func (m maker) strict() *story {
-	s := m.turmoil()
-	s.fields = append(s.fields, "compatible: true")
-	return s
-}
-
+// KubeVirt's rules lose some of godwit's promises, but not these.
 func TestCompatibleModeKeepsSafety(t *testing.T) {
 	safety := []string{"runs-once", "never-lost", "keeps-memory", "limits", "one-move"}
+	strict := worlds.Turmoil().And(worlds.Part{Name: "by KubeVirt's rules",
+		Add: func(m *worlds.Maker) { m.World.Compatible = true }})
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.strict()
-		for _, v := range play(t, s, drawn{t}).Violations() {
+		chance := worlds.Drawn(t)
+		s := strict.Make(chance)
+		for _, v := range play(t, s, chance).Violations() {
 			if slices.Contains(safety, v.Invariant) {
 				t.Fatalf("%s: %s\n%s", v.Invariant, v.Detail, s)
 			}
@@ -130,7 +105,7 @@ func TestCompatibleModeKeepsSafety(t *testing.T) {
 }
 
 func TestResultsAddUp(t *testing.T) {
-	checkStories(t, maker.turmoil, func(t *rapid.T, p *played) {
+	checkWorlds(t, worlds.Turmoil(), func(t *rapid.T, p *played) {
 		r, unfinished := p.Result(), 0
 		for _, v := range p.scenario.Fleet.VMs {
 			for _, m := range p.Migrations(v.ID) {
@@ -161,9 +136,10 @@ func TestResultsAddUp(t *testing.T) {
 // anybody says anything.
 func TestLimitsHoldWhateverBreaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.turmoil()
+		chance := worlds.Drawn(t)
+		s := worlds.Turmoil().Make(chance)
 		var over string
-		play(t, s, drawn{t}, func(p *played, _ sim.Entry) { over = max(over, p.overLimits()) })
+		play(t, s, chance, func(p *played, _ sim.Entry) { over = max(over, p.overLimits()) })
 		if over != "" {
 			t.Fatalf("%s\n%s", over, s)
 		}
@@ -201,8 +177,9 @@ func (p *played) overLimits() string {
 // anew, since others have come or gone.
 func TestRestartsAtRestChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.turmoil()
-		p := play(t, s, drawn{t})
+		chance := worlds.Drawn(t)
+		s := worlds.Turmoil().Make(chance)
+		p := play(t, s, chance)
 		if p.end != sim.AtRest {
 			t.SkipNow() // what is futile never rests
 		}
@@ -265,7 +242,9 @@ func reworded(before, after record.Record) bool {
 // Somebody's changes of mind leave nothing half done: every VM runs where its
 // record says, nobody has it, and nobody waits without a drain.
 func TestUndrainLeavesNothingHalfDone(t *testing.T) {
-	checkStories(t, maker.secondThoughts, func(t *rapid.T, p *played) {
+	g := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Limits(),
+		worlds.SecondThoughts())
+	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
 			r, copies := p.VM(v.ID), p.Fabric().Copies(v.ID)
 			if r.Claim != "" || len(copies) != 1 || copies[0].Host != r.Host {
@@ -273,20 +252,11 @@ func TestUndrainLeavesNothingHalfDone(t *testing.T) {
 			}
 			for _, m := range p.Migrations(v.ID) {
 				if s := &m.State; !s.Phase.Final() ||
-					s.Phase == migration.Failed && s.Because != "canceled" {
+					s.Phase == migration.Failed && s.Because != "canceled" &&
+						s.Because != "other-in-progress" {
 					t.Errorf("%s: %s %s", m.Spec.ID, s.Phase, s.Because)
 				}
 			}
 		}
 	})
-}
-
-// secondThoughts drains hosts and takes all of it back.
-func (m maker) secondThoughts() *story {
-	s := m.spacious(calm)
-	m.rules(s)
-	for _, host := range s.hostNames()[:m.between("drains", 1, 2)] {
-		s.events = append(s.events, "0s drain "+host, m.time()+" undrain "+host)
-	}
-	return s
 }

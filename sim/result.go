@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -9,18 +8,11 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim/bound"
+	"github.com/godwit-vm/godwit/sim/tally"
 )
 
 // Totals counts migrations by how they ended.
-type Totals struct {
-	Total     int `json:"total"`
-	Succeeded int `json:"succeeded"`
-	Failed    int `json:"failed"`
-	Aborted   int `json:"aborted"` // cancelled by somebody
-	// MemoryLost counts those of Succeeded whose VM lost its memory on arrival and
-	// started anew.
-	MemoryLost int `json:"memoryLost,omitempty"`
-}
+type Totals = tally.Totals
 
 // Evacuation is what became of one host that was drained.
 type Evacuation struct {
@@ -59,20 +51,18 @@ type Result struct {
 // Result sums up the world as it is now.
 func (w *World) Result() Result {
 	r := Result{
-		VirtualSeconds: seconds(w.changed.Sub(Epoch)),
-		Events:         w.steps,
-		Migrations:     w.watch.totals,
-		Evacuations:    w.Evacuations(),
-		Violations:     append([]Violation{}, w.watch.violations...),
+		VirtualSeconds:   seconds(w.changed.Sub(Epoch)),
+		Events:           w.steps,
+		Migrations:       w.watch.Totals,
+		Evacuations:      w.Evacuations(),
+		BytesTransferred: w.watch.Sent(),
+		Violations:       append([]Violation{}, w.watch.violations...),
 	}
 	var blackouts []float64
-	for _, m := range w.watch.moved {
-		if rec := w.watch.last[m.id]; rec.Source.Released {
+	for _, m := range w.watch.Moved {
+		if rec := m.Last; rec.Source.Released {
 			blackouts = append(blackouts, float64(rec.Source.Blackout.Microseconds())/1000)
 		}
-	}
-	for _, m := range w.watch.last {
-		r.BytesTransferred += m.Source.Sent
 	}
 	slices.Sort(blackouts)
 	r.Downtime = Downtime{bound.Quantile(blackouts, 0.5), bound.Quantile(blackouts, 0.99),
@@ -86,14 +76,14 @@ func (w *World) Result() Result {
 func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]Left{}
 	for _, vm := range w.VMs() {
-		host := w.watch.home[vm]
-		if !w.watch.drains.On(host) {
+		host := w.watch.Home(vm)
+		if !w.watch.Drains.On(host) {
 			continue
 		}
 		left[host] = append(left[host], Left{vm, w.boss.Why(vm, w.now)})
 	}
 	list := []Evacuation{}
-	for _, d := range w.watch.drains.All() {
+	for _, d := range w.watch.Drains.All() {
 		e := Evacuation{Host: d.Host, StartSeconds: seconds(d.Since),
 			LastSeconds: seconds(d.Last), Left: left[d.Host]}
 		if e.Left == nil {
@@ -112,23 +102,22 @@ func (w *World) Evacuations() []Evacuation {
 // least: every byte that is not zero crosses every link on its way once.
 func (w *World) lowerBound() float64 {
 	var links bound.Links
-	for _, m := range w.watch.moved {
-		if v := w.VM(m.vm); v != nil {
+	for _, m := range w.watch.Moved {
+		vm, s := m.Last.Spec.VM, &m.Last.State
+		if v := w.VM(vm); v != nil {
 			memory := v.Now().Memory
-			links.Move(w.HostRecord(m.source), w.HostRecord(m.target),
-				memory-memory/1000*hypervisor.Bytes(w.zero[m.vm]))
+			links.Move(w.HostRecord(s.Source), w.HostRecord(s.Target),
+				memory-memory/1000*hypervisor.Bytes(w.zero[vm]))
 		}
 	}
 	return seconds(links.Least())
 }
 
 // Done returns how many migrations have ended, and how many there are.
-func (w *World) Done() (done, total int) { return w.watch.done, w.watch.totals.Total }
+func (w *World) Done() (done, total int) { return w.watch.Done, w.watch.Totals.Total }
 
 // VMs implements [invariant.World].
-func (w *World) VMs() []hypervisor.VMID {
-	return slices.Sorted(maps.Keys(w.watch.home))
-}
+func (w *World) VMs() []hypervisor.VMID { return slices.Clone(w.watch.VMs()) }
 
 // seconds rounds to milliseconds, so that equal runs read the same everywhere.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

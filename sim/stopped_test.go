@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // stoppedBy notes which VMs their owners have stopped, and which of those started anew
@@ -29,11 +30,21 @@ func stoppedBy(off map[hypervisor.VMID]bool, again *string) func(*played, sim.En
 // Whenever in a drain an owner stops a VM: it stays off, wherever it is then.
 func TestAVMThatIsStoppedDuringADrainStaysOff(t *testing.T) {
 	for at := time.Duration(0); at < 20*time.Second; at += 200 * time.Millisecond {
-		s := &story{hosts: []place{{"n1", "1Gbit/s", 64, 0}, {"n2", "1Gbit/s", 64, 0}},
-			vms:    []tenant{{"v1", "n1", "class: idle", 4}, {"v2", "n1", "class: web", 4}},
-			fields: []string{"limits: {perSource: 1}"},
-			events: []string{"0s drain n1", fmt.Sprintf("%dms stop v1", at.Milliseconds()),
-				fmt.Sprintf("%dms stop v2", at.Milliseconds())}}
+		s, err := worlds.Parse("world", fmt.Appendf(nil, `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 64, link: 1Gbit/s}
+vms:
+- {name: v1, host: n1, memory: 4GiB, class: idle}
+- {name: v2, host: n1, memory: 4GiB, class: web}
+limits: {perSource: 1}
+events:
+- 0s drain n1
+- %[1]dms stop v1
+- %[1]dms stop v2
+`, at.Milliseconds()))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var again string
 		p := play(t, s, sim.Seeded(1), stoppedBy(map[hypervisor.VMID]bool{}, &again))
 		if wrong := p.wrong(); again != "" || wrong != "" {
@@ -51,9 +62,10 @@ func TestAVMThatIsStoppedDuringADrainStaysOff(t *testing.T) {
 // Whatever else is asked for, and whatever breaks: who is stopped does not start again.
 func TestWhoIsStoppedDoesNotStartAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := maker{drawn{t}}.restless()
+		chance := worlds.Drawn(t)
+		s := restless().Make(chance)
 		var again string
-		p := play(t, s, drawn{t}, stoppedBy(map[hypervisor.VMID]bool{}, &again))
+		p := play(t, s, chance, stoppedBy(map[hypervisor.VMID]bool{}, &again))
 		if wrong := p.wrong(); again != "" || wrong != "" {
 			t.Fatalf("%s\n%s\n%s", again, wrong, s)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/agenda"
-	"github.com/godwit-vm/godwit/sim/flaky"
 )
 
 // Config configures a World. A zero field takes the default that it names.
@@ -34,6 +33,13 @@ type Config struct {
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
 	Beside func(w *World, host hypervisor.HostName, boot int, s record.Store) lease.Participant
+	// Store stands between a process ("" is the controller's, the others are agents') and the
+	// records: a store of one's own, or one that does something wrong. It is asked for one
+	// whenever a process starts; what the one before kept is gone. Default: the records.
+	Store func(host hypervisor.HostName, records record.Store) record.Store
+	// After is called after every event, once all that follows from it at that moment is
+	// done; when it answers false the world stops. It changes nothing. Default: go on.
+	After func(*World) bool
 	// Tick is called every few thousand events; when it answers false the world
 	// stops. Default: go on.
 	Tick func(*World) bool
@@ -44,8 +50,6 @@ type Config struct {
 	// Lease is how long an agent may be silent before its host counts as lost.
 	// Default: 30s.
 	Lease time.Duration
-	// RestartAfter is how long a process that died stays dead. Default: 5s.
-	RestartAfter time.Duration
 	// Quiet is how long nothing may happen before a world has come to rest.
 	// Default: 20m; but 70m, longer than any agent waits before it looks at
 	// everything again, once something has been broken.
@@ -67,7 +71,7 @@ func (c Config) complete() Config {
 		field *time.Duration
 		value time.Duration
 	}{{&c.Delay, 10 * time.Millisecond}, {&c.Lease, 30 * time.Second},
-		{&c.RestartAfter, 5 * time.Second}, {&c.Futile, 6 * time.Hour}} {
+		{&c.Futile, 6 * time.Hour}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -89,15 +93,19 @@ type World struct {
 
 	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
-	wakes  due.Timers[*participant]
+	wakes  due.Alarms[*participant]
 	plans  agenda.Agenda[Event]
 
 	watch   watch
+	wrote   func(record.Record) // tells the watch
 	sight   sight
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
+	host    record.Host             // scratch of AddHost: the store keeps a copy
+	vm      record.VM               // scratch of AddVM
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
+	halted  bool                    // Config.After said so
 }
 
 // New returns an empty world with a controller.
@@ -109,20 +117,9 @@ func New(config Config) *World {
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.watch, w.sight = newWatch(w), sight{World: w}
 	w.limits = config.Controller.Limits()
-	boss := &participant{line: w.connect()}
-	w.people[""] = boss
-	w.spawn(boss)
+	w.wrote = w.watch.wrote
+	w.join("", nil)
 	return w
-}
-
-// connect returns a new connection to the store. Every writing of a migration is
-// watched, not only the last before somebody looks.
-func (w *World) connect() *flaky.Store {
-	return &flaky.Store{Real: w.store, Wrote: func(r record.Record) {
-		if m, ok := r.(*record.Migration); ok {
-			w.watch.migration(m)
-		}
-	}}
 }
 
 // AddHost adds a host and its agent. Where its facts name a rack, moves between racks
@@ -137,15 +134,12 @@ func (w *World) AddHost(h record.Host) error {
 			return err
 		}
 	}
-	if _, err := w.store.Put(w.ctx, &h); err != nil {
+	w.host = h
+	if _, err := w.store.Put(w.ctx, &w.host); err != nil {
 		return err
 	}
-	l := w.connect()
-	p := &participant{host: h.Host.Name, line: l, real: real,
-		phone: &flaky.Hypervisor{Real: real, Store: l}}
-	w.people[p.host] = p
-	w.order = append(w.order, p.host)
-	w.spawn(p)
+	w.order = append(w.order, h.Host.Name)
+	w.join(h.Host.Name, real)
 	return nil
 }
 
@@ -162,7 +156,8 @@ func (w *World) AddVM(v record.VM, load fake.Workload) error {
 		w.zero[v.VM.ID] = load.Zero
 	}
 	v.Size = record.SizeOf(v.VM) // as if its agent had started it
-	_, err := w.store.Put(w.ctx, &v)
+	w.vm = v
+	_, err := w.store.Put(w.ctx, &w.vm)
 	return err
 }
 
@@ -189,7 +184,7 @@ const (
 	AtRest   Ending = iota // nothing happens any more
 	Futile                 // all that happens is that the same migrations fail again
 	TimeIsUp               // the time that was asked for has come
-	Stopped                // Tick said so
+	Stopped                // Tick or After said so
 )
 
 // String says why a run ended.
@@ -210,9 +205,11 @@ func (w *World) Run(until time.Duration) Ending {
 			}
 		}
 		switch {
+		case w.halted:
+			return Stopped
 		case w.plans.Len() == 0 && (!ok || next.Sub(w.changed) > w.quiet()):
 			return AtRest
-		case w.plans.Len() == 0 && next.Sub(w.watch.news) > w.config.Futile:
+		case w.plans.Len() == 0 && next.Sub(Epoch)-w.watch.News > w.config.Futile:
 			return Futile
 		case next.After(end):
 			w.advance(end)
@@ -252,7 +249,7 @@ func (w *World) step(at time.Time) {
 	for what, ok := w.plans.Take(w.Now()); ok; what, ok = w.plans.Take(w.Now()) {
 		w.steps++
 		what.happen(w)
-		w.changed, w.watch.news = w.now, w.now
+		w.changed, w.watch.News = w.now, w.Now()
 		w.settle()
 	}
 	for p, ok := w.wakes.Pop(w.now); ok; p, ok = w.wakes.Pop(w.now) {
@@ -261,6 +258,7 @@ func (w *World) step(at time.Time) {
 			p.reborn = false
 			w.say(p.host, "", "process restarts")
 			w.spawn(p)
+			w.heard(p)
 			continue
 		}
 		w.run(p)
@@ -290,7 +288,8 @@ func (w *World) settle() {
 			w.wake(p, w.now.Add(w.late()))
 		}
 	}
-	for _, f := range w.store.Changed() {
+	feeds := w.store.Changed()
+	for _, f := range feeds {
 		if f.Signs {
 			continue // whoever watches for them looks by itself
 		}
@@ -299,7 +298,13 @@ func (w *World) settle() {
 			w.wake(p, w.now.Add(w.late()))
 		}
 	}
-	w.watch.look()
+	if len(feeds) > 0 {
+		w.watch.look()
+	}
+	w.watch.check()
+	if w.config.After != nil && !w.config.After(w) {
+		w.halted = true
+	}
 }
 
 // late returns how late a message is.

@@ -25,26 +25,23 @@ type Present struct {
 // less returns the host less what is on it besides one VM. Without a load only its memory
 // and its CPUs are counted.
 func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement.Host {
-	name := p.Size.Name
-	books := placement.NewIndex(0, placement.Host{Name: name, Memory: p.Size.Memory,
-		CPUs: p.Size.CPUs, Facts: p.Facts, Load: load})
+	host := &placement.Host{Name: p.Size.Name, Memory: p.Size.Memory, CPUs: p.Size.CPUs,
+		Facts: p.Facts, Load: load}
+	var vm placement.VM
 	for i := range p.Domains {
 		d := &p.Domains[i]
 		if rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed; rests ||
 			d.VM.ID == besides {
 			continue
 		}
-		vm := &placement.VM{ID: d.VM.ID, Memory: d.VM.Memory, CPUs: d.VM.CPUs}
+		vm = placement.VM{ID: d.VM.ID}
 		if v := p.VMs[d.VM.ID]; v != nil {
-			vm = v.Place()
-			vm.Memory, vm.CPUs = d.VM.Memory, d.VM.CPUs
+			vm = *v.Place()
 		}
-		if books.Reserve(vm, name) {
-			books.Arrive(name)
-		}
+		vm.Memory, vm.CPUs = d.VM.Memory, d.VM.CPUs
+		host.Hold(&vm)
 	}
-	host, _ := books.Get(name)
-	return &host
+	return host
 }
 
 // Lacks returns every reason why the host has no room for a VM that m brings from another:

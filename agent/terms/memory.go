@@ -10,14 +10,17 @@ type Memories map[hypervisor.JobID]*convergence.State
 
 // Of returns the memory of a transfer, to be changed in place: at first a copy of what was
 // stored, if anything was.
-func (m Memories) Of(job hypervisor.JobID, stored *convergence.State) *convergence.State {
-	own := m[job]
+func (m *Memories) Of(job hypervisor.JobID, stored *convergence.State) *convergence.State {
+	own := (*m)[job]
 	if own == nil {
 		own = &convergence.State{}
 		if stored != nil {
 			*own = *stored
 		}
-		m[job] = own
+		if *m == nil {
+			*m = Memories{}
+		}
+		(*m)[job] = own
 	}
 	return own
 }

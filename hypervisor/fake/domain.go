@@ -10,11 +10,16 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
+// A Workload is how a guest changes its memory. The zero value is an idle guest.
+type Workload = memory.Workload
+
 // A machine is a VM on whatever hosts it has domains.
 type machine struct {
 	id       hypervisor.VMID
 	workload Workload
-	domains  []*domain // ordered by host
+	domains  []*domain  // ordered by host
+	two      [2]*domain // where they are, as a rule
+	first    domain     // made with it
 	touched  bool
 }
 
@@ -33,20 +38,33 @@ type domain struct {
 
 // define makes a domain on a host that has none of that VM.
 func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
-	m := f.guests[vm.ID]
+	m, d := f.guests[vm.ID], (*domain)(nil)
 	if m == nil {
 		m = &machine{id: vm.ID}
+		m.domains, d = m.two[:0], &m.first
 		f.guests[vm.ID] = m
 	}
-	d := &domain{Domain: hypervisor.Domain{VM: vm}, host: h, machine: m}
+	if d == nil {
+		d = &domain{}
+	}
+	d.Domain, d.host, d.machine = hypervisor.Domain{VM: vm}, h, m
 	i, _ := slices.BinarySearchFunc(m.domains, h.host.Name, func(d *domain,
 		n hypervisor.HostName) int {
 		return cmp.Compare(d.host.host.Name, n)
 	})
 	m.domains = slices.Insert(m.domains, i, d)
 	h.domains[vm.ID] = d
+	h.sorted = slices.Insert(h.sorted, h.place(vm.ID), d)
 	d.Become(state)
 	return d
+}
+
+// place returns where the domain of a VM stands among the sorted, or belongs.
+func (h *Host) place(vm hypervisor.VMID) int {
+	i, _ := slices.BinarySearchFunc(h.sorted, vm, func(d *domain, id hypervisor.VMID) int {
+		return cmp.Compare(d.VM.ID, id)
+	})
+	return i
 }
 
 // Become changes a domain's state, and everything that follows from that: the
@@ -68,6 +86,7 @@ func (d *domain) Become(state hypervisor.DomainState) {
 	}
 	if state == hypervisor.Absent {
 		delete(h.domains, d.VM.ID)
+		h.sorted = slices.Delete(h.sorted, h.place(d.VM.ID), h.place(d.VM.ID)+1)
 		i := slices.Index(d.machine.domains, d)
 		d.machine.domains = slices.Delete(d.machine.domains, i, i+1)
 	}

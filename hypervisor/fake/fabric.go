@@ -2,6 +2,7 @@ package fake
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +30,8 @@ type Fabric struct {
 
 // NewFabric returns an empty world at the time start.
 func NewFabric(start time.Time, m Model) *Fabric {
-	return &Fabric{
-		world:  transfer.NewWorld(start.UTC().Round(0), m.costs()),
-		model:  m,
-		hosts:  map[hypervisor.HostName]*Host{},
-		guests: map[hypervisor.VMID]*machine{},
-	}
+	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.costs()), model: m,
+		hosts: map[hypervisor.HostName]*Host{}, guests: map[hypervisor.VMID]*machine{}}
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the
@@ -44,11 +41,8 @@ func NewFabric(start time.Time, m Model) *Fabric {
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := &Host{
-		fabric: f, host: host,
-		domains: map[hypervisor.VMID]*domain{},
-		jobs:    map[hypervisor.JobID]*transfer.Transfer{},
-	}
+	h := &Host{fabric: f, host: host, jobs: map[hypervisor.JobID]*transfer.Transfer{},
+		domains: map[hypervisor.VMID]*domain{}, sorted: make([]*domain, 0, 8)}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -162,7 +156,7 @@ func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 func (f *Fabric) Touched() []hypervisor.VMID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told = f.told[:0]
+	f.told = slices.Grow(f.told[:0], len(f.touched))
 	for _, m := range f.touched {
 		m.touched = false
 		f.told = append(f.told, m.id)
@@ -207,7 +201,7 @@ type hinted struct {
 func (f *Fabric) Hints() []Hint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.given = f.given[:0]
+	f.given = slices.Grow(f.given[:0], len(f.hinted))
 	for _, h := range f.hinted {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})

@@ -75,7 +75,7 @@ func (f *Fabric) ClearFaults() {
 func (f *Fabric) meet(h *Host, op operation) Fault {
 	for i, fault := range f.faults {
 		if fault.Host != h.host.Name || fault.VM != "" && fault.VM != op.vm ||
-			fault.Op != "" && fault.Op != op.method && fault.Op != op.name {
+			fault.Op != "" && fault.Op != op.method && fault.Op != op.name() {
 			continue
 		}
 		if fault.Times--; fault.Times == 0 {
@@ -95,8 +95,8 @@ func (f *Fabric) CrashHost(name hypervisor.HostName) error {
 		}
 		h.wire.Off = true
 		h.life++
-		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
-			h.domains[id].die("the host crashed")
+		for _, d := range slices.Clone(h.sorted) {
+			d.die("the host crashed")
 		}
 		h.forget()
 		return nil
@@ -111,8 +111,7 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 			return nil
 		}
 		h.wire.Off = false
-		for _, id := range slices.Sorted(maps.Keys(h.domains)) {
-			d := h.domains[id]
+		for _, d := range h.sorted {
 			d.Unresolved = false // the job's name is part of the definition
 			if d.State != hypervisor.Shutoff {
 				d.Become(hypervisor.Shutoff)

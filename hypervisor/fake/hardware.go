@@ -1,7 +1,6 @@
 package fake
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -36,18 +35,16 @@ func (d *domain) resize(vm hypervisor.VM) error {
 
 // attach plugs a disk in.
 func (d *domain) attach(disk hypervisor.Disk) error {
-	disks := hardware.Disks(d.VM)
-	switch i := hardware.Index(disks, disk.Name); {
+	with, ok := hardware.Plug(d.VM, disk)
+	switch {
 	case !hardware.PossibleDisks([]hypervisor.Disk{disk}):
 		return refuse(hypervisor.Invalid, "disk %+v", disk)
 	case !d.pluggable():
 		return d.conflict()
-	case i >= 0 && disks[i] == disk:
-		return nil
-	case i >= 0:
+	case !ok:
 		return refuse(hypervisor.Conflict, "there is another disk %q", disk.Name)
 	}
-	d.VM = hardware.WithDisks(d.VM, append(slices.Clone(disks), disk))
+	d.VM = with
 	return nil
 }
 
@@ -56,10 +53,7 @@ func (d *domain) detach(name string) error {
 	if !d.pluggable() {
 		return d.conflict()
 	}
-	disks := hardware.Disks(d.VM)
-	if i := hardware.Index(disks, name); i >= 0 {
-		d.VM = hardware.WithDisks(d.VM, slices.Delete(slices.Clone(disks), i, i+1))
-	}
+	d.VM = hardware.Unplug(d.VM, name)
 	return nil
 }
 

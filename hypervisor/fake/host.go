@@ -1,10 +1,8 @@
 package fake
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -19,6 +17,7 @@ type Host struct {
 	host    hypervisor.Host
 	wire    transfer.Host
 	domains map[hypervisor.VMID]*domain
+	sorted  []*domain // the same, ordered by VM
 	jobs    map[hypervisor.JobID]*transfer.Transfer
 	memory  hypervisor.Bytes
 	cpus    int
@@ -88,7 +87,7 @@ func (h *Host) Busy() time.Duration {
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if err := h.asked(ctx, operation{"Host", "Host", ""}); err != nil {
+	if _, err := h.call(ctx, operation{method: "Host"}); err != nil {
 		return hypervisor.Host{}, err
 	}
 	return h.host, nil
@@ -98,14 +97,13 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if err := h.asked(ctx, operation{"Domains", "Domains", ""}); err != nil {
+	if _, err := h.call(ctx, operation{method: "Domains"}); err != nil {
 		return nil, err
 	}
 	list := make([]hypervisor.Domain, 0, len(h.domains))
-	for _, d := range h.domains {
+	for _, d := range h.sorted {
 		list = append(list, d.Domain)
 	}
-	slices.SortFunc(list, func(a, b hypervisor.Domain) int { return cmp.Compare(a.VM.ID, b.VM.ID) })
 	return list, nil
 }
 
@@ -113,7 +111,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if err := h.asked(ctx, operation{"Domain", "Domain", vm}); err != nil {
+	if _, err := h.call(ctx, operation{method: "Domain", vm: vm}); err != nil {
 		return hypervisor.Domain{}, err
 	}
 	if d := h.domains[vm]; d != nil {
@@ -126,15 +124,18 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // keeps, for a job that has ended here, and for one that it was told to discard:
 // that promise outlives a request that was on its way.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
-	return call(ctx, h, operation{"Receive", "Receive", in.VM.ID},
-		func() (hypervisor.Address, error) { return h.receive(in) })
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	return h.call(ctx, operation{"Receive", in, in.VM.ID, in.Job})
 }
 
 // Migrate begins to send. It answers Transient when nobody listens at the
 // address, and Conflict for a VM that cannot be sent now.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	return h.perform(ctx, operation{"Migrate", "Migrate", out.VM},
-		func() error { return h.migrate(out) })
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	_, err := h.call(ctx, operation{"Migrate", out, out.VM, out.Job})
+	return err
 }
 
 // Progress answers how the job goes. The source's downtime ends when the target
@@ -142,11 +143,11 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	t, op := h.jobs[job], operation{"Progress", "Progress", ""}
+	t, op := h.jobs[job], operation{method: "Progress"}
 	if t != nil {
 		op.vm = t.VM.ID
 	}
-	if err := h.asked(ctx, op); err != nil {
+	if _, err := h.call(ctx, op); err != nil {
 		return hypervisor.Progress{}, err
 	}
 	if t != nil {
@@ -157,66 +158,66 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	return h.perform(ctx, operation{"Adjust", nameOf(a), h.vmOf(job)},
-		func() error { return h.adjust(job, a) })
+	h.fabric.mu.Lock()
+	defer h.fabric.mu.Unlock()
+	op := operation{"Adjust", a, "", job}
+	if t := h.jobs[job]; t != nil {
+		op.vm = t.VM.ID
+	}
+	_, err := h.call(ctx, op)
+	return err
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.perform(ctx, operation{"Do", nameOf(c), vm}, func() error {
-		err := h.do(vm, c)
-		if c, ok := c.(hypervisor.Discard); ok && err == nil {
-			h.promise(vm, c.Job)
-		}
-		return err
-	})
-}
-
-// vmOf returns the VM of a job, for errors and faults.
-func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if t := h.jobs[job]; t != nil {
-		return t.VM.ID
-	}
-	return ""
+	_, err := h.call(ctx, operation{"Do", c, vm, ""})
+	return err
 }
 
 // An operation is one call of the port.
 type operation struct {
 	method string // "Do"
-	name   string // "Start"
+	what   any    // that is asked for; nil is a question
 	vm     hypervisor.VMID
+	job    hypervisor.JobID
 }
 
-func (h *Host) perform(ctx context.Context, op operation, act func() error) error {
-	_, err := call(ctx, h, op, func() (struct{}, error) { return struct{}{}, act() })
-	return err
-}
-
-// asked is what every question meets: a dead host, or a fault. An answer has no effect.
-func (h *Host) asked(ctx context.Context, op operation) error {
-	if ctx.Err() == nil && !h.wire.Off && len(h.fabric.faults) == 0 {
-		return nil
+// name returns what was asked for: "Migrate", or of a command its own name, "Start".
+func (o operation) name() string {
+	if o.method == "Do" || o.method == "Adjust" {
+		return nameOf(o.what)
 	}
-	_, err := reach(ctx, h, op, func() (struct{}, error) { return struct{}{}, nil })
-	return err
+	return o.method
 }
 
-// call does what every call of the port does, with the lock of its own.
-func call[T any](ctx context.Context, h *Host, op operation, act func() (T, error)) (T, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
-	return reach(ctx, h, op, act)
+// act does what was asked for; an answer has no effect.
+func (h *Host) act(op operation) (address hypervisor.Address, err error) {
+	switch op.method {
+	case "Receive":
+		address, err = h.receive(op.what.(hypervisor.Incoming))
+	case "Migrate":
+		err = h.migrate(op.what.(hypervisor.Outgoing))
+	case "Adjust":
+		a, _ := op.what.(hypervisor.Adjustment)
+		err = h.adjust(op.job, a)
+	case "Do":
+		c, _ := op.what.(hypervisor.Command)
+		err = h.do(op.vm, c)
+		if c, ok := c.(hypervisor.Discard); ok && err == nil {
+			h.promise(op.vm, c.Job)
+		}
+	}
+	return address, err
 }
 
-// reach acts unless it meets a dead host or a fault, shares the wire anew, and says
+// call acts unless it meets a dead host or a fault, shares the wire anew, and says
 // where an error comes from.
-func reach[T any](ctx context.Context, h *Host, op operation, act func() (T, error)) (T, error) {
+func (h *Host) call(ctx context.Context, op operation) (hypervisor.Address, error) {
 	f := h.fabric
-	var none T
-	fail := func(kind hypervisor.Kind, err error) (T, error) {
-		return none, h.explain(op.name, op.vm, &hypervisor.Error{Kind: kind, Err: err})
+	fail := func(kind hypervisor.Kind, err error) (hypervisor.Address, error) {
+		return "", h.explain(op.name(), op.vm, &hypervisor.Error{Kind: kind, Err: err})
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(hypervisor.Transient, err)
@@ -235,12 +236,12 @@ func reach[T any](ctx context.Context, h *Host, op operation, act func() (T, err
 		life := h.life
 		f.in(fault.Delay, func() {
 			if h.life == life {
-				_, _ = act() // nobody waits for the answer
+				_, _ = h.act(op) // nobody waits for the answer
 			}
 		})
 		return fail(hypervisor.Unknown, errors.New("injected: the effect comes later"))
 	}
-	answer, err := act()
+	address, err := h.act(op)
 	f.world.Settle()
 	switch fault.How {
 	case FailAfter:
@@ -248,7 +249,10 @@ func reach[T any](ctx context.Context, h *Host, op operation, act func() (T, err
 	case LateAnswer:
 		h.busy += fault.Delay
 	}
-	return answer, h.explain(op.name, op.vm, err)
+	if err != nil {
+		err = h.explain(op.name(), op.vm, err)
+	}
+	return address, err
 }
 
 // explain completes a refusal with what was asked of whom.

@@ -120,6 +120,9 @@ func (r *Reader) cpu(at string, s *Host) *placement.CPU {
 // abilities reads names of abilities. Said to have none, a host can do nothing
 // besides plain pre-copy; of what is not said nothing is known.
 func (r *Reader) abilities(at string, names Words) hypervisor.Abilities {
+	if len(names) == 0 {
+		return 0
+	}
 	known := map[string]hypervisor.Abilities{}
 	for a := hypervisor.Abilities(1); len(a.Names()) > 0; a <<= 1 {
 		known[a.Names()[0]] = a

@@ -2,43 +2,57 @@ package invariant
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/record"
 )
 
 // booksAreTrue: each VM holds what it takes where it is at home, and nothing is held by a
 // migration that has ended, whatever has happened on the way.
 func booksAreTrue(w World) error {
-	homes := map[hypervisor.VMID]reserve.Claim{}
-	open := map[hypervisor.JobID]bool{}
-	for _, vm := range w.VMs() {
-		for _, m := range w.Migrations(vm) {
-			s := &m.State
-			open[m.Spec.ID] = migration.HoldsSlot(s.Phase, s.Target != "", true)
-		}
-	}
-	for _, c := range w.Claims() {
-		switch {
-		case c.By != "" && !open[c.By]:
+	claims, gone := w.Claims(), hypervisor.VMID("")
+	for i := range claims {
+		if c := &claims[i]; c.By != "" && !holds(w, c) {
 			return fmt.Errorf("%s holds %s for %s, which has ended", c.VM, c.Host, c.By)
-		case c.By == "" || c.Move != "":
-			homes[c.VM] = c
 		}
 	}
-	for _, vm := range w.VMs() {
-		v, c := w.VM(vm), homes[vm]
-		if want := (reserve.Claim{Host: v.Host, Amount: reserve.Of(v.Place())}); !v.Ended &&
-			(c.Host != want.Host || c.Amount != want.Amount) {
-			return fmt.Errorf("%s is on %s, and holds %+v", vm, v.Host, c)
+	for _, vm := range w.VMs() { // both lists are in the order of VMs
+		var home reserve.Claim
+		for ; len(claims) > 0 && claims[0].VM <= vm; claims = claims[1:] {
+			switch c := &claims[0]; {
+			case c.By != "" && c.Move == "": // on the way
+			case c.VM == vm:
+				home = *c
+			default:
+				gone = c.VM
+			}
 		}
-		delete(homes, vm)
+		v := w.VM(vm)
+		if !v.Ended && (home.Host != v.Host || home.Amount != reserve.Of(v.Place())) {
+			return fmt.Errorf("%s is on %s, and holds %+v", vm, v.Host, home)
+		}
 	}
-	for vm, c := range homes {
-		return fmt.Errorf("%s is gone, and holds %s", vm, c.Host)
+	for _, c := range claims {
+		if c.By == "" || c.Move != "" {
+			gone = c.VM
+		}
+	}
+	if gone != "" {
+		return fmt.Errorf("%s is gone, and is in the books", gone)
 	}
 	return nil
+}
+
+// holds reports whether the migration that a claim is for is under way.
+func holds(w World, c *reserve.Claim) bool {
+	return slices.ContainsFunc(w.Migrations(c.VM), func(m *record.Migration) bool {
+		s := &m.State
+		return m.Spec.ID == c.By && migration.HoldsSlot(s.Phase, s.Target != "", true)
+	})
 }
 
 // notOverbooked: a host that somebody was forced onto is not looked at.
@@ -51,8 +65,7 @@ func notOverbooked(w World) error {
 			taken[v.Host] += v.Place().Demand()
 		}
 	}
-	for _, vm := range w.VMs() {
-		host := w.VM(vm).Host
+	for _, host := range slices.Sorted(maps.Keys(taken)) {
 		h := w.HostRecord(host)
 		if h != nil && taken[host] > h.Host.Memory && !forced[host] {
 			return fmt.Errorf("%s is home to %v and has %v", host, taken[host], h.Host.Memory)

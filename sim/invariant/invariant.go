@@ -20,7 +20,7 @@ type World interface {
 	Migrations(hypervisor.VMID) []*record.Migration // of a VM, as stored, oldest first
 	Slots() *migration.Slots                        // counted apart from the controller
 	Limits() migration.Limits
-	Claims() []reserve.Claim // of hosts, as the controller has them
+	Claims() []reserve.Claim // of hosts, as the controller has them, by VM
 	HostRecord(hypervisor.HostName) *record.Host
 	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
 	Down(hypervisor.HostName) bool // the host has no power

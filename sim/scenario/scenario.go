@@ -116,6 +116,13 @@ func read(name string, data []byte, doc *document.Document) (*Scenario, error) {
 	return r.scenario()
 }
 
+// Scenario returns what a spec describes that was made and not read, or every problem with it.
+// The name is the file's, for problems; an inventory is looked for beside it.
+func (s Spec) Scenario(name string) (*Scenario, error) {
+	nowhere := func(string) int { return 0 }
+	return (&reader{name: name, spec: &s, line: nowhere, files: []string{name}}).scenario()
+}
+
 // reader turns a spec into a scenario and collects what is wrong with it.
 type reader struct {
 	name     string
@@ -146,14 +153,8 @@ func (r *reader) scenario() (*Scenario, error) {
 		r.wrong("hosts", "there are no hosts; write hosts: and vms:, or inventory: FILE")
 	}
 	r.sizes(fleet)
-	s := &Scenario{Name: r.spec.Name, Seed: r.spec.Seed, Fleet: fleet, Until: 240 * time.Hour,
-		Model: fake.QEMU()}
-	if s.Name == "" {
-		s.Name = filepath.Base(r.name)
-	}
-	if s.Seed == 0 {
-		s.Seed = 1
-	}
+	s := &Scenario{Name: cmp.Or(r.spec.Name, filepath.Base(r.name)), Fleet: fleet,
+		Seed: cmp.Or(r.spec.Seed, 1), Until: 240 * time.Hour, Model: fake.QEMU()}
 	if r.spec.Until != "" {
 		if s.Until, err = readDuration(r.spec.Until); err != nil {
 			r.wrong("until", "%v", err)

@@ -115,3 +115,21 @@ func Resizes(old, wanted hypervisor.VM) bool {
 func Index(disks []hypervisor.Disk, name string) int {
 	return slices.IndexFunc(disks, func(d hypervisor.Disk) bool { return d.Name == name })
 }
+
+// Plug returns vm with one more disk; false when it has another one of that name.
+func Plug(vm hypervisor.VM, disk hypervisor.Disk) (hypervisor.VM, bool) {
+	disks := Disks(vm)
+	if i := Index(disks, disk.Name); i >= 0 {
+		return vm, disks[i] == disk
+	}
+	return WithDisks(vm, append(slices.Clone(disks), disk)), true
+}
+
+// Unplug returns vm without the disk of a name.
+func Unplug(vm hypervisor.VM, name string) hypervisor.VM {
+	disks := Disks(vm)
+	if i := Index(disks, name); i >= 0 {
+		return WithDisks(vm, slices.Delete(slices.Clone(disks), i, i+1))
+	}
+	return vm
+}

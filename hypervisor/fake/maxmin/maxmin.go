@@ -46,7 +46,13 @@ type Flow struct {
 	rate  hypervisor.Bandwidth
 	seen  uint64 // the last settling that visited it
 	done  uint64 // the last settling that gave it a share
+
+	linkRoom [few]*Link // where links and slots are, as a rule
+	slotRoom [few]int
 }
+
+// few is how many links a flow crosses, as a rule, at most.
+const few = 5
 
 // Rate returns the flow's share, in bytes per second, as of the last Settle.
 func (f *Flow) Rate() hypervisor.Bandwidth { return f.rate }
@@ -75,10 +81,10 @@ func (n *Network) AddLink(capacity hypervisor.Bandwidth) *Link {
 // limit. Its rate is zero until Settle.
 func (n *Network) Add(owner any, limit hypervisor.Bandwidth, links ...*Link) *Flow {
 	n.flows++
-	f := &Flow{Owner: owner, id: n.flows, limit: max(0, limit), links: links,
-		slots: make([]int, len(links))}
-	for i, l := range links {
-		f.slots[i] = len(l.flows)
+	f := &Flow{Owner: owner, id: n.flows, limit: max(0, limit)}
+	f.links, f.slots = append(f.linkRoom[:0], links...), f.slotRoom[:0]
+	for _, l := range links {
+		f.slots = append(f.slots, len(l.flows))
 		l.flows = append(l.flows, f)
 	}
 	n.movedFlows = append(n.movedFlows, f)

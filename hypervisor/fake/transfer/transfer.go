@@ -147,7 +147,8 @@ func (t *Transfer) copyMemory() {
 	w := t.world
 	t.stage = copying
 	t.report(hypervisor.JobActive, hypervisor.JobActive)
-	route := w.route(t.From, t.To)
+	var room [5]*maxmin.Link
+	route := w.route(room[:0], t.From, t.To)
 	t.alone = narrowest(route)
 	t.flow = w.network.Add(t, t.limit(), route...)
 	t.stream.Begin(w.Now, t.source.Workload(), t.source.Doing().Executes())

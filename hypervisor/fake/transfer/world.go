@@ -97,9 +97,9 @@ func (w *World) Place(h *Host, name string, uplink hypervisor.Bandwidth) {
 // Share makes all transfers that begin from now on cross one network of the given speed.
 func (w *World) Share(speed hypervisor.Bandwidth) { w.shared = w.network.AddLink(speed) }
 
-// route returns the links from one host to another.
-func (w *World) route(from, to *Host) []*maxmin.Link {
-	links := append(make([]*maxmin.Link, 0, 5), from.up, to.down)
+// route appends the links from one host to another.
+func (w *World) route(links []*maxmin.Link, from, to *Host) []*maxmin.Link {
+	links = append(links, from.up, to.down)
 	if from.rack != to.rack {
 		if from.rack != nil && from.rack.up != nil {
 			links = append(links, from.rack.up)

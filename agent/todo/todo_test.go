@@ -1,0 +1,63 @@
+package todo_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent/todo"
+	"github.com/godwit-vm/godwit/record"
+)
+
+var (
+	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	web   = record.Key{Kind: record.VMKind, Name: "default/web"}
+	db    = record.Key{Kind: record.VMKind, Name: "default/db"}
+)
+
+func TestWhatFailsWaitsTwiceAsLongEachTime(t *testing.T) {
+	var l todo.List
+	stale := &record.StoreError{Op: "Put", Key: web, Kind: record.Stale}
+	broken := errors.New("connection refused")
+	for _, c := range []struct {
+		what string
+		err  error
+		want time.Duration
+	}{
+		{"a lost race is tried again soon", stale, 1},
+		{"the first failure waits the least", broken, 1},
+		{"the second twice as long", broken, 2},
+		{"a lost race does not count", stale, 1},
+		{"the third four times", broken, 4},
+		{"and no longer than the most", broken, 5},
+	} {
+		l.At(web, epoch) // it had asked for an earlier look before it failed
+		l.Failed(web, c.err, epoch, time.Second, 5*time.Second)
+		if got := l.Next().Sub(epoch); got != c.want*time.Second {
+			t.Errorf("%s: it waits %v, want %v", c.what, got, c.want*time.Second)
+		}
+	}
+	if !l.Failing(web) || l.Failing(db) {
+		t.Errorf("failing: web %v, db %v", l.Failing(web), l.Failing(db))
+	}
+	if l.Done(web); l.Failing(web) {
+		t.Error("it fails although it could be dealt with")
+	}
+}
+
+func TestEachIsTakenOnceAndItsTimeIsForgotten(t *testing.T) {
+	var l todo.List
+	l.Add(web)
+	l.At(db, epoch)
+	l.At(web, epoch.Add(time.Hour))
+	l.Wake(epoch)
+	l.Add(web)
+	for _, want := range []record.Key{web, db} {
+		if got, ok := l.Take(); got != want || !ok {
+			t.Errorf("taken: %v, %v, want %v", got, ok, want)
+		}
+	}
+	if got, ok := l.Take(); ok || !l.Next().IsZero() {
+		t.Errorf("left: %v, %v, next %v", got, ok, l.Next())
+	}
+}
