@@ -4,7 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // Deep takes random ways through a scene, [Config.Steps] long, and leads each to rest.
@@ -37,16 +37,16 @@ func Deep(ctx context.Context, c Config) (*Result, error) {
 // wander takes one random way from the scene to rest.
 func (w *worker) wander(chance *rand.Rand) {
 	w.keeper.restore(w.stack[0].snapshot)
-	var way, steps []step
+	var way, list []step
 	for range w.search.config.Steps {
 		s, ok := w.world.Usual()
 		if !ok || chance.IntN(w.search.config.Calm) == 0 {
-			steps = w.world.Possible(steps[:0], w.search.config.Faults)
-			if len(steps) == 0 {
+			list = w.world.Possible(list[:0], w.search.config.Faults)
+			if len(list) == 0 {
 				break
 			}
-			s = steps[chance.IntN(len(steps))]
-			if s.Op == stage.OpLook && w.world.Faults > 0 && chance.IntN(8) == 0 {
+			s = list[chance.IntN(len(list))]
+			if s.Op == steps.Look && w.world.Faults > 0 && chance.IntN(8) == 0 {
 				fated := s.Fated(3, w.search.config.Faults)
 				if len(fated) > 0 {
 					s = fated[chance.IntN(len(fated))]

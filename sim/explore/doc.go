@@ -20,6 +20,12 @@
 // from now. Each is expanded once. States are told apart by numbers of 64 bits: of a
 // million states a false match is less likely than one in ten million.
 //
+// All ways are taken, none is pruned; what makes that fast changes nothing that is found. A
+// step copies and sums up again only the parts of the world that it touched: a participant,
+// the store, the hypervisors. Where only one step is possible the state is not kept, since
+// nobody comes back to it. A test plays every way of small worlds anew, without all that,
+// and meets the same states.
+//
 // A violation is made shorter by leaving out what is not needed ([Counterexample]). Its
 // transcript is a text that [Replay] plays. It has one step a line:
 //
@@ -38,6 +44,9 @@
 // write, or a lost answer. What a warden does is played, not run: it gives away VMs of
 // fenced hosts and does nothing wrong. The order of two wishes of a participant for the
 // same instant is not part of a state.
+//
+// Policies of one's own are plugged in by [Scene.Configure]; package simtest wraps all of this
+// for tests of them. Who gives away VMs of fenced hosts asks none of them.
 //
 // The package holds the only goroutines of the exploration. Each has a world of its own.
 package explore

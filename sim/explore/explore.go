@@ -11,10 +11,21 @@ import (
 
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
 	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
+	"github.com/godwit-vm/godwit/sim/invariant"
 )
 
 // A Scene is a small world before anything has happened, and what its operators will do.
 type Scene = scene.Scene
+
+// Configure plugs policies of one's own into a scene: see [Scene.Configure].
+type Configure = scene.Configure
+
+// A Judge says what else is wrong in a world.
+type Judge = scene.Judge
+
+// A View is what a [Judge] may look at.
+type View = invariant.World
 
 // ParseScene reads a scene: lines as "hosts n1 n2=1", where n2 has room for one VM, "vms
 // web@n1 db@n2,busy", "post-copy", "per-cluster 1", "per-source 1", "per-target 1" and, for
@@ -25,22 +36,22 @@ func ParseScene(text string) (*Scene, error) { return scene.Parse(text) }
 type Violation = stage.Violation
 
 // A Fault is a kind of fault; they are put together with |.
-type Fault = stage.Fault
+type Fault = steps.Fault
 
 // The kinds of faults.
 const (
-	Crashes     = stage.Crashes     // a process dies, before any of its writes or commands
-	LostAnswers = stage.LostAnswers // a write or a command takes effect without an answer
-	Refusals    = stage.Refusals    // a write or a command is refused
-	StaleViews  = stage.StaleViews  // a participant sees nothing new in the store
-	LostHints   = stage.LostHints   // a notification is lost
-	Repeats     = stage.Repeats     // a participant looks twice
-	Delays      = stage.Delays      // a participant hangs, or a later one's time is first
-	Kills       = stage.Kills       // a VM's process dies
-	Cuts        = stage.Cuts        // a link is cut, and heals at any time
-	Resets      = stage.Resets      // connections between two hosts are closed
-	Power       = stage.Power       // a host loses its power, or is fenced, and may return
-	AllFaults   = stage.AllFaults
+	Crashes     = steps.Crashes     // a process dies, before any of its writes or commands
+	LostAnswers = steps.LostAnswers // a write or a command takes effect without an answer
+	Refusals    = steps.Refusals    // a write or a command is refused
+	StaleViews  = steps.StaleViews  // a participant sees nothing new in the store
+	LostHints   = steps.LostHints   // a notification is lost
+	Repeats     = steps.Repeats     // a participant looks twice
+	Delays      = steps.Delays      // a participant hangs, or a later one's time is first
+	Kills       = steps.Kills       // a VM's process dies
+	Cuts        = steps.Cuts        // a link is cut, and heals at any time
+	Resets      = steps.Resets      // connections between two hosts are closed
+	Power       = steps.Power       // a host loses its power, or is fenced, and may return
+	AllFaults   = steps.AllFaults
 )
 
 // Config says what is explored, and how far. A zero field takes the default it names.
@@ -120,6 +131,14 @@ func (r *Result) String() string {
 // that nothing up to [Result.Depth] was left out; with [Config.Odd] depth first, since ways
 // are long and narrow then. The error is about the configuration only.
 func Run(ctx context.Context, c Config) (*Result, error) {
+	s, err := run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &s.result, nil
+}
+
+func run(ctx context.Context, c Config) (*search, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -154,7 +173,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if s.violation != nil {
 		s.result.Violation = shorten(c, s.violation.steps)
 	}
-	return &s.result, nil
+	return s, nil
 }
 
 // dive explores depth first what follows from a frontier.
@@ -173,7 +192,7 @@ func (s *search) dive(frontier []int32) {
 }
 
 // step is one thing that happens.
-type step = stage.Step
+type step = steps.Step
 
 // A node is a state, as the step that led to it from another.
 type node struct {

@@ -26,7 +26,7 @@ var scenes = []struct{ name, text string }{
 		"hosts n1 n2 n3\nvms web@n1 db@n2\nscript migrate web\nscript stop web\n"},
 }
 
-func scene(t *testing.T, text string) *explore.Scene {
+func scene(t testing.TB, text string) *explore.Scene {
 	t.Helper()
 	s, err := explore.ParseScene(text)
 	if err != nil {

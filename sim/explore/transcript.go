@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
 	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // A Counterexample is a way to a violation, without what is not needed for it.
@@ -24,14 +25,22 @@ func (c *Counterexample) Steps() int { return len(c.steps) }
 // and what was violated as comments.
 func (c *Counterexample) Transcript() string {
 	var b strings.Builder
-	b.WriteString("# " + c.Violation.String() + "\n" + c.scene.String() + "\n")
+	what := strings.ReplaceAll(c.Violation.String(), "\n", "\n# ")
+	b.WriteString("# " + what + "\n" + c.scene.String() + "\n")
 	w := stage.New(&c.scene, len(c.steps))
 	w.Tell = func(what string) {
+		if w.Broken != nil {
+			return
+		}
 		fmt.Fprintf(&b, "#   %s %s\n", sim.Clock(w.Now.Sub(stage.Epoch)), what)
 	}
 	for _, s := range c.steps {
-		b.WriteString(w.Write(s) + "\n")
+		b.WriteString(s.Write(w.Scene) + "\n")
 		w.Apply(s)
+	}
+	if w.Broken == nil {
+		b.WriteString("# and then, until nothing more happens:\n")
+		w.Rest(true)
 	}
 	return b.String()
 }
@@ -39,7 +48,11 @@ func (c *Counterexample) Transcript() string {
 // Replay plays a transcript. It returns the first violation, nil when there is none, and
 // an error when the text is no transcript. A step that cannot happen is left out. After
 // the last step the world is led to rest, and what then must hold is checked.
-func Replay(text string) (*Violation, error) {
+func Replay(text string) (*Violation, error) { return ReplayWith(text, nil) }
+
+// ReplayWith plays a transcript of a scene that had policies of one's own: configure is its
+// [Scene.Configure].
+func ReplayWith(text string, configure Configure) (*Violation, error) {
 	head, lines, ok := strings.Cut(text, "\n\n")
 	if !ok {
 		return nil, fmt.Errorf("an empty line between scene and steps is missing")
@@ -48,20 +61,20 @@ func Replay(text string) (*Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := stage.New(set, strings.Count(lines, "\n")+1)
-	var steps []step
+	set.Configure = configure
+	var way []step
 	for line := range strings.Lines(lines) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
 		if line == "" {
 			continue
 		}
-		s, err := w.Read(line)
+		s, err := steps.Read(set, line)
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, s)
+		way = append(way, s)
 	}
-	return play(set, steps), nil
+	return play(set, way), nil
 }
 
 // play takes steps and returns the first violation: on the way, or at rest, with or
@@ -86,8 +99,9 @@ func play(set *Scene, steps []step) *Violation {
 func shorten(c Config, steps []step) *Counterexample {
 	set := *c.Scene
 	broken := play(&set, steps)
-	if broken == nil { // this cannot be: what is played again is the same
-		lost := Violation{Invariant: "replay", Detail: "a violation was not met again"}
+	if broken == nil { // what is played again is the same, if only godwit decides
+		lost := Violation{Invariant: "replay", Detail: "a violation was not met again: something " +
+			"decides by more than its arguments"}
 		return &Counterexample{lost, set, steps}
 	}
 	steps = shortenBy(steps, func(fewer []step) bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // worker plays one world. It goes from state to state over those that they have in
@@ -22,36 +23,49 @@ type worker struct {
 
 // place is a state on the way to the present one.
 type place struct {
-	node     int32 // -1 when it has no number
-	step     step  // that led there
-	snapshot *snapshot
-	steps    []step // scratch
+	node     int32     // -1 when it has no number
+	step     step      // that led there
+	snapshot *snapshot // nil while nobody comes back here
+	steps    []step    // scratch
 }
 
 func newWorker(s *search) *worker {
 	w := &worker{search: s, world: stage.New(s.config.Scene, s.config.Budget)}
 	w.world.Odd = s.config.Odd - 1
 	w.keeper = newKeeper(w.world)
+	w.keeper.print()
 	w.push(0, step{})
+	w.keep()
 	return w
 }
 
-// push remembers the present state.
+// push puts the present state, whose number was made, on the stack.
 func (w *worker) push(node int32, last step) {
-	w.keeper.print()
 	n := len(w.stack)
-	w.stack = append(w.stack[:n:cap(w.stack)], place{})
-	if n < cap(w.stack) {
-		w.stack[n].steps = w.stack[:n+1][n].steps[:0]
+	if n == cap(w.stack) {
+		w.stack = slices.Grow(w.stack, 1)
 	}
+	w.stack = w.stack[:n+1] // with the scratch of whoever was there
 	p := &w.stack[n]
-	p.node, p.step, p.snapshot = node, last, w.keeper.keep()
+	p.node, p.step = node, last
 	w.deepest = max(w.deepest, n)
+}
+
+// keep returns a snapshot of the present state, the last on the stack. It is made once.
+func (w *worker) keep() *snapshot {
+	p := &w.stack[len(w.stack)-1]
+	if p.snapshot == nil {
+		p.snapshot = w.keeper.keep()
+	}
+	return p.snapshot
 }
 
 func (w *worker) pop() {
 	n := len(w.stack) - 1
-	w.keeper.drop(w.stack[n].snapshot)
+	if p := &w.stack[n]; p.snapshot != nil {
+		w.keeper.drop(p.snapshot)
+		p.snapshot = nil
+	}
 	w.stack = w.stack[:n]
 }
 
@@ -90,45 +104,71 @@ func (w *worker) visit(id int32) {
 	for common < min(len(w.line), len(w.stack)) && w.stack[common].node == w.line[common] {
 		common++
 	}
-	for len(w.stack) > common {
+	for len(w.stack) > common || w.stack[len(w.stack)-1].snapshot == nil {
 		w.pop()
 	}
+	common = len(w.stack)
 	w.keeper.restore(w.stack[common-1].snapshot)
 	for _, n := range w.line[common:] {
+		w.keep() // others have it in common
 		s := w.search.nodes[n].step
 		w.world.Apply(s)
 		w.world.Spend(s)
+		w.keeper.print()
 		w.push(n, s)
 	}
 }
 
 // expand takes every step from the present state, and calls each for those that lead to
-// a new one, in it.
+// a new one, in it. The world is left in any state.
 func (w *worker) expand(each func(step)) {
 	at := len(w.stack) - 1
-	here := w.stack[at].snapshot
-	steps := w.world.Possible(w.stack[at].steps[:0], w.search.config.Faults)
-	w.stack[at].steps = steps
-	usual, some := w.world.Usual()
-	if !some {
-		w.rest()
-		w.keeper.restore(here)
+	list, ends := w.steps(w.stack[at].steps[:0])
+	w.stack[at].steps = list
+	faults := w.world.Faults > 0
+	if !ends && len(list) == 1 && !faults { // nobody comes back here
+		w.take(list[0], each)
+		return
 	}
-	for _, s := range steps {
-		s.Odd = w.world.Cost(s) == 0 && (!some || s != usual) && !w.world.AnyTime(s)
-		if s.Odd && here.Odd == 0 {
-			continue
+	here, moved := w.keep(), ends
+	if ends {
+		w.rest()
+	}
+	try := func(s step) int {
+		if moved {
+			w.keeper.restore(here)
 		}
-		effects := w.take(s, each)
-		w.keeper.restore(here)
-		if s.Op != stage.OpLook || here.Faults == 0 {
+		moved = true
+		return w.take(s, each)
+	}
+	for _, s := range list {
+		effects := try(s)
+		if s.Op != steps.Look || !faults {
 			continue
 		}
 		for _, fated := range s.Fated(effects, w.search.config.Faults) {
-			w.take(fated, each)
-			w.keeper.restore(here)
+			try(fated)
 		}
 	}
+}
+
+// steps appends the steps to take from the present state, and reports whether it may end
+// there: nothing is usual.
+func (w *worker) steps(list []step) (_ []step, ends bool) {
+	usual, some := w.world.Usual()
+	if w.world.Faults == 0 && w.world.Odd == 0 {
+		return w.world.OnlyUsual(list, usual, some), !some
+	}
+	list = w.world.Possible(list, w.search.config.Faults)
+	n := 0
+	for _, s := range list {
+		s.Odd = w.world.Cost(s) == 0 && (!some || s != usual) && !w.world.AnyTime(s)
+		if !s.Odd || w.world.Odd != 0 {
+			list[n] = s
+			n++
+		}
+	}
+	return list[:n], !some
 }
 
 // take takes a step, and calls each when it leads to a new state. It returns how many
@@ -154,8 +194,9 @@ func (w *worker) take(s step, each func(step)) int {
 	w.search.met.Add(1)
 	if every := w.search.config.Rest; every > 0 && n/7%uint64(every) == 0 {
 		w.push(-1, s)
+		here := w.keep()
 		w.rest()
-		w.keeper.restore(w.stack[len(w.stack)-1].snapshot)
+		w.keeper.restore(here)
 		w.pop()
 	}
 	each(s)

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 const drain = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nscript drain n1\n"
@@ -21,14 +23,14 @@ func played(t *testing.T, faults int) *stage.World {
 }
 
 // walk takes random steps, and calls each after every one.
-func walk(w *stage.World, seed uint64, steps int, each func(step)) {
+func walk(w *stage.World, seed uint64, length int, each func(step)) {
 	chance := rand.New(rand.NewPCG(seed, 1))
-	for range steps {
+	for range length {
 		s, ok := w.Usual()
 		list := w.Possible(nil, AllFaults)
 		if len(list) > 0 && (!ok || chance.IntN(3) == 0) {
 			s = list[chance.IntN(len(list))]
-			if s.Op == stage.OpLook && w.Faults > 0 && chance.IntN(3) == 0 {
+			if s.Op == steps.Look && w.Faults > 0 && chance.IntN(3) == 0 {
 				s.B, s.C = uint8(1+chance.IntN(3)), uint8(chance.IntN(2))
 			}
 		}
@@ -36,6 +38,9 @@ func walk(w *stage.World, seed uint64, steps int, each func(step)) {
 		each(s)
 	}
 }
+
+// forget makes a keeper look at everything again.
+func (k *keeper) forget() { k.sums, k.fresh = [stage.Parts]sum{}, ^uint(0) }
 
 // What a step did not touch has not changed: the number of a state, put together from
 // what is known of its parts, is the one that it has when everything is looked at.
@@ -45,9 +50,8 @@ func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
 		k, fresh := newKeeper(w), newKeeper(w)
 		walk(w, seed, 120, func(s step) {
 			n := k.print()
-			fresh.fresh = ^uint(0)
-			if clear(fresh.known); fresh.print() != n {
-				t.Fatalf("after %s something has changed that was not touched", w.Write(s))
+			if fresh.forget(); fresh.print() != n {
+				t.Fatalf("after %s something has changed that was not touched", s.Write(w.Scene))
 			}
 		})
 	}
@@ -71,20 +75,42 @@ func TestStatesAreBroughtBack(t *testing.T) {
 					if round == 0 {
 						first = append(first, after)
 					} else if first[i] != after {
-						t.Fatalf("%s leads elsewhere the second time", w.Write(s))
+						t.Fatalf("%s leads elsewhere the second time", s.Write(w.Scene))
 					}
 					if i%5 == 0 {
 						w.Rest(true)
 					}
 					k.restore(here)
 				}
-				k.fresh = ^uint(0)
-				if clear(k.known); k.print() != n {
+				if k.forget(); k.print() != n {
 					t.Fatal("what was brought back is another state")
 				}
 			}
 			k.drop(here)
 		})
+	}
+}
+
+// Whether a participant has a record as it is stored, or one that says the same, makes two
+// states: what it writes is refused or not.
+func TestARecordThatIsNotStoredCounts(t *testing.T) {
+	w := played(t, 0)
+	for p := range w.Len() {
+		w.Apply(step{Op: steps.Look, A: uint8(p)})
+	}
+	k := newKeeper(w)
+	before := k.print()
+	again := *w.VM("web")
+	stored, err := w.Store.Put(t.Context(), &again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Touched |= 1 << stage.TheStore
+	for p := range w.Len() { // they have read that it changed, and not what
+		w.Procs[p].Seen = record.Revision(stored.At())
+	}
+	if k.print() == before {
+		t.Error("a record that is no longer stored counts as one that is")
 	}
 }
 
@@ -97,15 +123,44 @@ func TestTheOrderOfIndependentStepsDoesNotMatter(t *testing.T) {
 			w := played(t, 0)
 			k := newKeeper(w)
 			for _, p := range order {
-				w.Apply(step{Op: stage.OpLook, A: uint8(p)})
+				w.Apply(step{Op: steps.Look, A: uint8(p)})
 			}
-			w.Apply(step{Op: stage.OpScript})
-			w.Apply(step{Op: stage.OpLook})
+			w.Apply(step{Op: steps.Script})
+			w.Apply(step{Op: steps.Look})
 			numbers = append(numbers, k.print())
 		}
 		if numbers[0] != numbers[1] {
 			t.Errorf("in the order %v it is another state", order)
 		}
+	}
+}
+
+// When there may be no more faults, nor steps out of order, the steps that are taken are
+// those that are left of all that are possible.
+func TestOnlyTheUsualIsLeft(t *testing.T) {
+	waited := false
+	for seed := range uint64(12) {
+		w := &worker{world: played(t, 4), search: &search{config: Config{Faults: AllFaults}}}
+		walk(w.world, seed, 150, func(step) {
+			faults := w.world.Faults
+			w.world.Faults, w.world.Odd = 0, 0
+			few, ends := w.steps(nil)
+			usual, some := w.world.Usual()
+			var want []step
+			for _, s := range w.world.Possible(nil, AllFaults) {
+				if some && s == usual || w.world.AnyTime(s) {
+					want = append(want, s)
+				}
+			}
+			if !slices.Equal(few, want) || ends == some {
+				t.Fatalf("the steps are %v, want %v; it ends: %t", few, want, ends)
+			}
+			waited = waited || len(few) > 1
+			w.world.Faults, w.world.Odd = faults, -1
+		})
+	}
+	if !waited {
+		t.Error("no operator waited")
 	}
 }
 
@@ -145,10 +200,10 @@ func TestAViolationHasAShortTranscript(t *testing.T) {
 	w := played(t, 3)
 	var way []step
 	walk(w, 3, 60, func(s step) { way = append(way, s) })
-	broken := shortenBy(way, func(steps []step) bool {
-		return slices.ContainsFunc(steps, func(s step) bool { return s.Op == stage.OpScript })
+	broken := shortenBy(way, func(some []step) bool {
+		return slices.ContainsFunc(some, func(s step) bool { return s.Op == steps.Script })
 	})
-	if len(broken) != 1 || broken[0].Op != stage.OpScript {
+	if len(broken) != 1 || broken[0].Op != steps.Script {
 		t.Errorf("what is needed is one step of an operator; left are %v", broken)
 	}
 	c := &Counterexample{Violation{Invariant: "runs-once", Detail: "somewhere"}, *w.Scene, way}

@@ -7,11 +7,13 @@
 // changes, and what belongs to another graph. A slice is kept up to its length.
 //
 // Whoever restores a graph owns all of it: nothing else may read it meanwhile.
+//
+// It knows how slices, interfaces and maps from texts to pointers are laid out; its tests
+// fail should that ever change.
 package checkpoint
 
 import (
 	"reflect"
-	"time"
 	"unsafe"
 )
 
@@ -19,13 +21,14 @@ import (
 type Keeper struct {
 	fixed map[string]bool
 	plans map[reflect.Type]*plan
-	seen  map[visit]bool
+	met   visits
+	iter  reflect.MapIter
 }
 
 // New returns a Keeper that does not follow pointers to the named types, which are
 // written as reflect writes them: "record.VM".
 func New(fixed ...string) *Keeper {
-	k := &Keeper{fixed: map[string]bool{}, plans: map[reflect.Type]*plan{}, seen: map[visit]bool{}}
+	k := &Keeper{fixed: map[string]bool{}, plans: map[reflect.Type]*plan{}}
 	for _, name := range fixed {
 		k.fixed[name] = true
 	}
@@ -35,38 +38,39 @@ func New(fixed ...string) *Keeper {
 // An Image is what a graph held. It can be restored any number of times.
 type Image struct {
 	values []value
-	slices []value
-	maps   []table
+	lists  []list
+	names  []names
+	tables []table
 }
 
 // value is a piece of memory and its copy.
 type value struct {
 	plan     *plan
-	at, copy reflect.Value
+	at, copy unsafe.Pointer
 }
 
-// table is a map and its entries.
-type table struct {
+// list is the elements of a slice and their copies. The header of the slice belongs to
+// whoever has it.
+type list struct {
 	plan     *plan
-	at       reflect.Value
-	keys     reflect.Value // a slice
-	elements reflect.Value // a slice
+	at, copy header
 }
 
-type visit struct {
-	at   unsafe.Pointer
-	plan *plan
+// header is laid out as that of every slice.
+type header struct {
+	first    unsafe.Pointer
+	len, cap int
 }
 
 // Keep returns an image of all that can be reached from root, a pointer. It uses the
 // memory of old, an image that is no longer wanted; nil is none.
 func (k *Keeper) Keep(root any, old *Image) *Image {
 	if old != nil {
-		k.recycle(old)
+		old.recycle()
 	} else {
 		old = &Image{}
 	}
-	clear(k.seen)
+	k.met.clear()
 	v := reflect.ValueOf(root)
 	k.follow(old, k.planOf(v.Type().Elem()), v.UnsafePointer())
 	return old
@@ -75,53 +79,53 @@ func (k *Keeper) Keep(root any, old *Image) *Image {
 // Restore brings back what the graph held when the image was made.
 func (i *Image) Restore() {
 	for n := range i.values {
-		i.values[n].at.Set(i.values[n].copy)
+		v := &i.values[n]
+		v.plan.at(v.at).Set(v.plan.at(v.copy))
 	}
-	for n := range i.slices {
-		reflect.Copy(i.slices[n].at, i.slices[n].copy)
+	for n := range i.lists {
+		l := &i.lists[n]
+		reflect.Copy(l.plan.at(unsafe.Pointer(&l.at)), l.plan.at(unsafe.Pointer(&l.copy)))
 	}
-	for n := range i.maps {
-		i.maps[n].restore()
+	for n := range i.names {
+		i.names[n].restore()
 	}
-}
-
-func (t *table) restore() {
-	t.at.Clear()
-	for n := range t.keys.Len() {
-		t.at.SetMapIndex(t.keys.Index(n), t.elements.Index(n))
+	for n := range i.tables {
+		i.tables[n].restore()
 	}
 }
 
 // recycle empties an image, and keeps its memory for the next.
-func (k *Keeper) recycle(i *Image) {
+func (i *Image) recycle() {
 	for n := range i.values {
 		v := &i.values[n]
-		v.plan.values.put(v.copy)
+		v.plan.values = append(v.plan.values, v.copy)
 	}
-	for n := range i.slices {
-		v := &i.slices[n]
-		v.plan.lists.put(v.copy)
+	for n := range i.lists {
+		l := &i.lists[n]
+		l.plan.lists = append(l.plan.lists, l.copy)
 	}
-	for n := range i.maps {
-		t := &i.maps[n]
-		t.plan.lists.put(t.keys, t.elements)
+	for n := range i.tables {
+		if t := &i.tables[n]; t.keys.IsValid() {
+			t.plan.spare = append(t.plan.spare, entries{t.keys, t.elements})
+		}
 	}
-	i.values, i.slices, i.maps = i.values[:0], i.slices[:0], i.maps[:0]
+	i.values, i.lists, i.tables = i.values[:0], i.lists[:0], i.tables[:0]
+	i.names = i.names[:0]
 }
 
 // follow keeps the value at a pointer, and what can be reached from it.
 func (k *Keeper) follow(i *Image, p *plan, at unsafe.Pointer) {
-	if at == nil || k.seen[visit{at, p}] {
+	if at == nil || !k.met.add(at, p) {
 		return
 	}
-	k.seen[visit{at, p}] = true
-	v := reflect.NewAt(p.of, at).Elem()
-	c, ok := p.values.take()
-	if !ok {
-		c = reflect.New(p.of).Elem()
+	var c unsafe.Pointer
+	if n := len(p.values); n > 0 {
+		c, p.values = p.values[n-1], p.values[:n-1]
+	} else {
+		c = reflect.New(p.of).UnsafePointer()
 	}
-	c.Set(v)
-	i.values = append(i.values, value{p, v, c})
+	p.at(c).Set(p.at(at))
+	i.values = append(i.values, value{p, at, c})
 	k.within(i, p, at)
 }
 
@@ -143,133 +147,54 @@ func (k *Keeper) within(i *Image, p *plan, at unsafe.Pointer) {
 	case reflect.Pointer:
 		k.follow(i, p.element, *(*unsafe.Pointer)(at))
 	case reflect.Slice:
-		k.slice(i, p, at)
+		k.list(i, p, *(*header)(at))
 	case reflect.Map:
 		k.table(i, p, at)
 	case reflect.Interface:
-		if v := reflect.NewAt(p.of, at).Elem().Elem(); v.Kind() == reflect.Pointer {
-			if held := k.planOf(v.Type()); !held.leaf {
-				k.follow(i, held.element, v.UnsafePointer())
-			}
+		word, held := *(*unsafe.Pointer)(at), unsafe.Add(at, unsafe.Sizeof(at))
+		if word != nil {
+			k.within(i, k.content(p, word, at), held)
 		}
 	}
 }
 
-func (k *Keeper) slice(i *Image, p *plan, at unsafe.Pointer) {
-	v := reflect.NewAt(p.of, at).Elem()
-	n := v.Len()
-	if n == 0 {
-		return
-	}
-	c, ok := p.lists.take()
-	if !ok || c.Cap() < n {
-		c = reflect.MakeSlice(reflect.SliceOf(p.element.of), n, max(n, 8))
-	}
-	c = c.Slice(0, n)
-	reflect.Copy(c, v)
-	// The header is a copy: the slice may be another one when this is restored.
-	first := v.Index(0).Addr().UnsafePointer()
-	i.slices = append(i.slices, value{p, reflect.SliceAt(p.element.of, first, n), c})
-	for e := range n {
-		k.within(i, p.element, unsafe.Add(first, uintptr(e)*p.element.of.Size()))
-	}
-}
-
-func (k *Keeper) table(i *Image, p *plan, at unsafe.Pointer) {
-	v := reflect.ValueOf(reflect.NewAt(p.of, at).Elem().Interface()) // the map, not its variable
-	if v.IsNil() || k.seen[visit{v.UnsafePointer(), p}] {
-		return
-	}
-	k.seen[visit{v.UnsafePointer(), p}] = true
-	n := v.Len()
-	elements, _ := p.lists.take()
-	keys, ok := p.lists.take()
-	if !ok || keys.Cap() < n || elements.Cap() < n {
-		keys = reflect.MakeSlice(reflect.SliceOf(p.of.Key()), n, max(n, 4))
-		elements = reflect.MakeSlice(reflect.SliceOf(p.of.Elem()), n, max(n, 4))
-	}
-	keys, elements = keys.Slice(0, n), elements.Slice(0, n)
-	iter, e := v.MapRange(), 0
-	for iter.Next() {
-		keys.Index(e).SetIterKey(iter)
-		elements.Index(e).SetIterValue(iter)
-		e++
-	}
-	i.maps = append(i.maps, table{p, v, keys, elements})
-	for e := range n {
-		k.within(i, p.key, keys.Index(e).Addr().UnsafePointer())
-		k.within(i, p.element, elements.Index(e).Addr().UnsafePointer())
-	}
-}
-
-// plan says how values of a type are kept.
-type plan struct {
-	of      reflect.Type
-	kind    reflect.Kind
-	leaf    bool // nothing that may change can be reached from it
-	key     *plan
-	element *plan
-	fields  []field
-	values  pool // memory for copies of values
-	lists   pool // memory for copies of elements, and of keys
-}
-
-type field struct {
-	plan   *plan
-	offset uintptr
-}
-
-// pool is memory that can be used again.
-type pool []reflect.Value
-
-func (p *pool) put(v ...reflect.Value) { *p = append(*p, v...) }
-
-func (p *pool) take() (reflect.Value, bool) {
-	n := len(*p)
-	if n == 0 {
-		return reflect.Value{}, false
-	}
-	v := (*p)[n-1]
-	*p = (*p)[:n-1]
-	return v, true
-}
-
-// planOf returns the plan of a type. While it is made it counts as one behind which
-// something can be reached, which is right for a type that contains itself.
-func (k *Keeper) planOf(t reflect.Type) *plan {
-	if p := k.plans[t]; p != nil {
-		return p
-	}
-	p := &plan{of: t, kind: t.Kind()}
-	k.plans[t] = p
-	switch p.kind {
-	case reflect.Pointer:
-		if p.leaf = k.fixed[t.Elem().String()]; !p.leaf {
-			p.element = k.planOf(t.Elem())
-		}
-	case reflect.Slice, reflect.Array:
-		p.element = k.planOf(t.Elem())
-		p.leaf = p.kind == reflect.Array && p.element.leaf
-	case reflect.Map:
-		p.key, p.element = k.planOf(t.Key()), k.planOf(t.Elem())
-	case reflect.Interface:
-	case reflect.Struct:
-		k.planStruct(p)
-	default:
-		p.leaf = true
-	}
-	return p
-}
-
-func (k *Keeper) planStruct(p *plan) {
-	if p.leaf = p.of == reflect.TypeFor[time.Time]() || k.fixed[p.of.String()]; p.leaf {
-		return
-	}
-	for n := range p.of.NumField() {
-		f := p.of.Field(n)
-		if held := k.planOf(f.Type); !held.leaf {
-			p.fields = append(p.fields, field{held, f.Offset})
+// content returns the plan of what an interface holds: it is found by its first word. What
+// is held and is no pointer was copied when it was put there: nobody changes it.
+func (k *Keeper) content(p *plan, word, at unsafe.Pointer) *plan {
+	for n := range p.contents {
+		if p.contents[n].word == word {
+			return p.contents[n].plan
 		}
 	}
-	p.leaf = len(p.fields) == 0
+	held := k.planOf(p.at(at).Elem().Type())
+	if held.kind != reflect.Pointer {
+		held = &plan{leaf: true}
+	}
+	p.contents = append(p.contents, content{word, held})
+	return held
+}
+
+func (k *Keeper) list(i *Image, p *plan, at header) {
+	if at.len == 0 {
+		return
+	}
+	at.cap = at.len
+	var c header
+	if n := len(p.lists); n > 0 {
+		c, p.lists = p.lists[n-1], p.lists[:n-1]
+	}
+	if c.cap < at.len {
+		c.cap = max(at.len, 8)
+		c.first = reflect.MakeSlice(p.of, c.cap, c.cap).UnsafePointer()
+	}
+	c.len = at.len
+	i.lists = append(i.lists, list{p, at, c})
+	l := &i.lists[len(i.lists)-1]
+	reflect.Copy(p.at(unsafe.Pointer(&l.copy)), p.at(unsafe.Pointer(&l.at)))
+	for e := range at.len {
+		if p.element.leaf {
+			break
+		}
+		k.within(i, p.element, unsafe.Add(at.first, uintptr(e)*p.element.of.Size()))
+	}
 }

@@ -19,9 +19,17 @@ type graph struct {
 	refs  []*part
 	any   fmt.Stringer
 	array [2]*part
+	named map[string]*part
+	first *part // of whole: at the same address
+	whole *whole
 	self  *graph
 	fixed *fixed
 	tell  func() int
+}
+
+type whole struct {
+	part
+	n int
 }
 
 type part struct {
@@ -40,6 +48,9 @@ func newGraph() *graph {
 	g := &graph{names: map[string]int{"a": 1}, list: []part{{n: 2}, {n: 3}}, refs: []*part{p},
 		any: p, array: [2]*part{p}, fixed: &fixed{1}}
 	g.parts = map[*part]part{p: {n: 4, next: p}}
+	g.named = map[string]*part{"c": p, "d": {n: 7}}
+	g.whole = &whole{n: 6}
+	g.first = &g.whole.part
 	g.self, g.tell = g, func() int { return p.n + g.n }
 	return g
 }
@@ -66,6 +77,12 @@ var changes = []struct {
 	{"deep inside", func(g *graph, n int) {
 		g.any.(*part).in[1] = append(g.any.(*part).in[1], "x")
 	}},
+	{"another element under a name", func(g *graph, n int) { g.named["d"] = &part{n: n} }},
+	{"an element under another name", func(g *graph, n int) {
+		g.named["e"] = g.named["d"]
+		delete(g.named, "d")
+	}},
+	{"what begins at the same address", func(g *graph, n int) { g.whole.n = n }},
 	{"inside an array", func(g *graph, n int) { g.array[1] = &part{n: n} }},
 	{"a key's part", func(g *graph, n int) {
 		for p := range g.parts {
@@ -84,6 +101,7 @@ func text(g *graph) string {
 	for p, q := range g.parts {
 		s += fmt.Sprint(p == g.any, p.n, p.in, p.next, q.n, q.next == p)
 	}
+	s += fmt.Sprint(g.whole.n, g.first, g.named["c"], g.named["d"], g.named["e"])
 	for _, p := range g.array {
 		s += fmt.Sprint(p)
 	}

@@ -8,14 +8,13 @@
 //
 // A fingerprint has 64 bits. Of a hundred million graphs that differ, two have the same
 // one with a probability of less than one in three thousand.
+//
+// It knows how slices, interfaces and maps from texts to pointers are laid out; its tests
+// fail should that ever change.
 package fingerprint
 
 import (
-	"fmt"
-	"math"
 	"reflect"
-	"strings"
-	"time"
 	"unsafe"
 )
 
@@ -49,7 +48,6 @@ type Print struct {
 	Sum   uint64
 	times uint64 // Σ weight·time
 	moves uint64 // Σ weight
-	Held  []Held // in no particular order
 }
 
 // Held is a pointer that was found on the way.
@@ -61,6 +59,15 @@ type Held struct {
 
 // At returns the fingerprint as seen at a moment, in nanoseconds since 1970.
 func (p *Print) At(now int64) uint64 { return p.Sum + Mix(p.times-p.moves*uint64(now), 7) }
+
+// Add makes another graph, found at a path, a part of the one that was printed. Mark tells
+// apart what there is to say about it besides.
+func (p *Print) Add(path, mark uint64, part *Print) {
+	weight := Mix(path, 9) | 1
+	p.Sum += Mix(path^mark, part.Sum)
+	p.times += weight * part.times
+	p.moves += weight * part.moves
+}
 
 // Mix combines two numbers into one; their order matters.
 func Mix(a, b uint64) uint64 {
@@ -93,7 +100,9 @@ type Maker struct {
 	names map[string]string // what a name is for
 	met   map[string]bool
 	plans map[reflect.Type]visit
-	print *Print
+	print Print
+	held  []Held
+	spare []unsafe.Pointer // what maps have as elements
 	depth int
 }
 
@@ -134,15 +143,14 @@ func (m *Maker) Unused() []string {
 	return list
 }
 
-// Of returns the print of what root, a pointer, points to. The list of what is held
-// takes the memory of held.
-func (m *Maker) Of(root any, held []Held) Print {
-	p := Print{Held: held[:0]}
-	m.print = &p
+// Of returns the print of what root, a pointer, points to, and what is held in it, in no
+// particular order, appended to a list.
+func (m *Maker) Of(root any, held []Held) (Print, []Held) {
+	m.print, m.held = Print{}, held
 	v := reflect.ValueOf(root)
 	m.full(v.Type().Elem())(v.UnsafePointer(), 1)
-	m.print = nil
-	return p
+	held, m.held = m.held, nil
+	return m.print, held
 }
 
 // has reports what a name is for.
@@ -167,281 +175,4 @@ func (m *Maker) addTime(path uint64, ns int64) {
 	m.print.Sum += weight
 	m.print.times += weight * uint64(ns)
 	m.print.moves += weight
-}
-
-// of returns the visit of a type met somewhere: in full unless it is named. Plans refer
-// to each other through the table, since types may contain themselves.
-func (m *Maker) of(t reflect.Type) visit {
-	if name := t.String(); t.Kind() == reflect.Struct {
-		if field, named := m.rules.Named[name]; named {
-			m.met[name] = true
-			return m.byName(t, field)
-		}
-	}
-	return m.full(t)
-}
-
-func (m *Maker) full(t reflect.Type) visit {
-	if v := m.plans[t]; v != nil {
-		return v
-	}
-	m.plans[t] = func(at unsafe.Pointer, path uint64) { m.plans[t](at, path) }
-	m.plans[t] = m.plan(t)
-	return m.plans[t]
-}
-
-func (m *Maker) plan(t reflect.Type) visit {
-	switch t.Kind() {
-	case reflect.Bool:
-		return func(at unsafe.Pointer, path uint64) {
-			if *(*bool)(at) {
-				m.add(path, 1)
-			}
-		}
-	case reflect.String:
-		return func(at unsafe.Pointer, path uint64) {
-			if s := *(*string)(at); s != "" {
-				m.add(path, String(s))
-			}
-		}
-	case reflect.Float64:
-		return func(at unsafe.Pointer, path uint64) {
-			m.add(path, math.Float64bits(*(*float64)(at)))
-		}
-	case reflect.Struct:
-		return m.planStruct(t)
-	case reflect.Pointer:
-		return m.planPointer(t, m.of)
-	case reflect.Slice:
-		return m.planSlice(t)
-	case reflect.Array:
-		return m.planArray(t)
-	case reflect.Map:
-		return m.planMap(t, m.of)
-	case reflect.Interface:
-		return m.planInterface(t)
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		panic(fmt.Sprintf("fingerprint: a %s has no content; skip the field", t))
-	}
-	size := t.Size()
-	return func(at unsafe.Pointer, path uint64) { m.add(path, integer(at, size)) }
-}
-
-func integer(at unsafe.Pointer, size uintptr) uint64 {
-	switch size {
-	case 1:
-		return uint64(*(*uint8)(at))
-	case 2:
-		return uint64(*(*uint16)(at))
-	case 4:
-		return uint64(*(*uint32)(at))
-	}
-	return *(*uint64)(at)
-}
-
-func (m *Maker) planPointer(t reflect.Type, of func(reflect.Type) visit) visit {
-	element := t.Elem()
-	if m.has(element.String(), "held") {
-		return func(at unsafe.Pointer, path uint64) {
-			if to := *(*unsafe.Pointer)(at); to != nil {
-				m.print.Held = append(m.print.Held, Held{path, to, element})
-			}
-		}
-	}
-	inner := of(element)
-	return func(at unsafe.Pointer, path uint64) {
-		to := *(*unsafe.Pointer)(at)
-		if to == nil {
-			return
-		}
-		if m.depth++; m.depth > 200 {
-			panic(fmt.Sprintf("fingerprint: %s refers to itself; name it", element))
-		}
-		m.add(path, 1)
-		inner(to, Mix(path, 2))
-		m.depth--
-	}
-}
-
-func (m *Maker) planSlice(t reflect.Type) visit {
-	element, size := m.of(t.Elem()), t.Elem().Size()
-	return func(at unsafe.Pointer, path uint64) {
-		s := *(*[]struct{})(at) // only its header is used
-		m.add(path, uint64(len(s)))
-		first := *(*unsafe.Pointer)(at)
-		for i := range len(s) {
-			element(unsafe.Add(first, uintptr(i)*size), Mix(path, uint64(i)+1))
-		}
-	}
-}
-
-func (m *Maker) planArray(t reflect.Type) visit {
-	element, size, n := m.of(t.Elem()), t.Elem().Size(), t.Len()
-	return func(at unsafe.Pointer, path uint64) {
-		for i := range n {
-			element(unsafe.Add(at, uintptr(i)*size), Mix(path, uint64(i)+1))
-		}
-	}
-}
-
-// planMap gives every entry a path that follows from its key.
-func (m *Maker) planMap(t reflect.Type, of func(reflect.Type) visit) visit {
-	key, element := m.of(t.Key()), of(t.Elem())
-	spareKey, spare, busy := reflect.New(t.Key()), reflect.New(t.Elem()), false
-	return func(at unsafe.Pointer, path uint64) {
-		v := reflect.NewAt(t, at).Elem()
-		if v.Len() == 0 {
-			return
-		}
-		m.add(path, uint64(v.Len()))
-		k, e, nested := spareKey, spare, busy
-		if nested { // in a map of the same type
-			k, e = reflect.New(t.Key()), reflect.New(t.Elem())
-		}
-		busy = true
-		defer func() { busy = nested }()
-		for iter := v.MapRange(); iter.Next(); {
-			k.Elem().SetIterKey(iter)
-			outer := *m.print
-			*m.print = Print{Held: outer.Held}
-			key(k.UnsafePointer(), 5)
-			entry := Mix(path, m.print.Sum+m.print.times)
-			outer.Held, *m.print = m.print.Held, outer
-			e.Elem().SetIterValue(iter)
-			m.add(entry, 1)
-			element(e.UnsafePointer(), entry)
-		}
-	}
-}
-
-func (m *Maker) planInterface(t reflect.Type) visit {
-	return func(at unsafe.Pointer, path uint64) {
-		v := reflect.NewAt(t, at).Elem().Elem()
-		if !v.IsValid() {
-			return
-		}
-		m.add(path, String(v.Type().String()))
-		if v.Kind() == reflect.Pointer { // the second word is the pointer itself
-			m.of(v.Type())(unsafe.Add(at, unsafe.Sizeof(uintptr(0))), Mix(path, 4))
-			return
-		}
-		box := reflect.New(v.Type())
-		box.Elem().Set(v)
-		m.of(v.Type())(box.UnsafePointer(), Mix(path, 4))
-	}
-}
-
-// A part is one field.
-type part struct {
-	name   string
-	visit  visit
-	offset uintptr
-	salt   uint64
-}
-
-func (m *Maker) planStruct(t reflect.Type) visit {
-	if t == reflect.TypeFor[time.Time]() {
-		return func(at unsafe.Pointer, path uint64) {
-			if when := (*time.Time)(at); !when.IsZero() {
-				m.addTime(path, when.UnixNano())
-			}
-		}
-	}
-	var parts []part
-	for i := range t.NumField() {
-		if f := t.Field(i); !m.has(t.String()+"."+f.Name, "skip") && f.Type.Size() > 0 {
-			parts = append(parts, part{f.Name, m.field(t, f), f.Offset,
-				String(t.String() + "." + f.Name)})
-		}
-	}
-	all := func(at unsafe.Pointer, path uint64) { visitAll(parts, at, path) }
-	over, some := m.rules.Over[t.String()]
-	if !some {
-		return all
-	}
-	m.met[t.String()] = true
-	return m.planOver(t, over, parts)
-}
-
-func visitAll(parts []part, at unsafe.Pointer, path uint64) {
-	for i := range parts {
-		p := &parts[i]
-		p.visit(unsafe.Add(at, p.offset), path+p.salt)
-	}
-}
-
-// planOver is for a struct of which not everything counts all the time.
-func (m *Maker) planOver(t reflect.Type, over Over, parts []part) visit {
-	decides, ok := t.FieldByName(over.Field)
-	if !ok {
-		panic(fmt.Sprintf("fingerprint: %s has no field %s", t, over.Field))
-	}
-	var few []part
-	for _, name := range over.Only {
-		for _, p := range parts {
-			if p.name == name {
-				few = append(few, p)
-			}
-		}
-	}
-	if len(few) != len(over.Only) {
-		panic(fmt.Sprintf("fingerprint: %s lacks one of the fields %v", t, over.Only))
-	}
-	return func(at unsafe.Pointer, path uint64) {
-		if integer(unsafe.Add(at, decides.Offset), decides.Type.Size()) == uint64(over.Is) {
-			visitAll(few, at, path)
-			return
-		}
-		visitAll(parts, at, path)
-	}
-}
-
-// field returns the visit of a field, by what the rules say about it.
-func (m *Maker) field(t reflect.Type, f reflect.StructField) visit {
-	name := t.String() + "." + f.Name
-	switch {
-	case m.has(name, "time"):
-		return func(at unsafe.Pointer, path uint64) {
-			switch ns := *(*int64)(at); {
-			case ns < 0 || ns == math.MaxInt64:
-				m.add(path, uint64(ns))
-			case ns < m.rules.Epoch:
-				m.addTime(path, m.rules.Epoch+ns)
-			default:
-				m.addTime(path, ns)
-			}
-		}
-	case m.has(name, "own") && f.Type.Kind() == reflect.Map:
-		return m.planMap(f.Type, func(e reflect.Type) visit { return m.planPointer(e, m.full) })
-	case m.has(name, "own"):
-		return m.planPointer(f.Type, m.full)
-	}
-	return m.of(f.Type)
-}
-
-// byName visits only the field that names a struct: "rec.Spec.ID" goes through pointers.
-func (m *Maker) byName(t reflect.Type, path string) visit {
-	if path == "" {
-		return func(unsafe.Pointer, uint64) {}
-	}
-	name, rest, more := strings.Cut(path, ".")
-	f, ok := t.FieldByName(name)
-	if !ok || len(f.Index) > 1 {
-		panic(fmt.Sprintf("fingerprint: %s has no field %s of its own", t, name))
-	}
-	var inner visit
-	switch {
-	case !more:
-		inner = m.of(f.Type)
-	case f.Type.Kind() == reflect.Pointer:
-		behind := m.byName(f.Type.Elem(), rest)
-		inner = func(at unsafe.Pointer, path uint64) {
-			if to := *(*unsafe.Pointer)(at); to != nil {
-				behind(to, path)
-			}
-		}
-	default:
-		inner = m.byName(f.Type, rest)
-	}
-	return func(at unsafe.Pointer, path uint64) { inner(unsafe.Add(at, f.Offset), path) }
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim/invariant"
 )
 
 // A Scene is a small world before anything has happened, and what its operators will do.
@@ -26,7 +29,17 @@ type Scene struct {
 	// Begin is a number of steps without faults that lead to where the exploration
 	// begins, too: from the scene itself and from each state on this way. Default: 0.
 	Begin int
+	// Configure changes by what the controller and the agents decide. Default: nothing.
+	Configure Configure
 }
+
+// Configure plugs policies of one's own into one more world that is played. What it returns,
+// if anything, is asked after every step.
+type Configure func(*controller.Config, *agent.Config) Judge
+
+// A Judge says what else is wrong in a world: with a decision that was made in it, or by an
+// invariant of one's own. A name of "" is nothing.
+type Judge func(invariant.World) (name, detail string)
 
 // A Place is a host with room for so many VMs; zero is for all.
 type Place struct {

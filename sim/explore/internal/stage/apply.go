@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // Apply lets a step happen. It reports false when it cannot, or when a fate was not met.
@@ -22,45 +23,46 @@ func (w *World) Apply(s Step) bool {
 		w.hurt = true
 	}
 	w.Look = Look{}
-	if w.Cost(s) != 0 || s.Op == opPostpone {
+	if w.Cost(s) != 0 || s.Op == steps.Postpone {
 		w.Since = w.Now
 	}
 	switch s.Op {
-	case OpLook:
-		return w.takeLook(int(s.A), Look{fate: fate(s.B), at: int(s.C)})
-	case opStale:
+	case steps.Look:
+		return w.takeLook(int(s.A), Look{fate: steps.Fate(s.B), at: int(s.C)})
+	case steps.Stale:
 		return w.takeLook(int(s.A), Look{stale: true})
-	case opLate:
+	case steps.Late:
 		return w.takeLook(int(s.A), Look{})
-	case opRepeat:
+	case steps.Repeat:
 		w.Procs[s.A].Told = true
 		return w.takeLook(int(s.A), Look{})
-	case opForget:
+	case steps.Forget:
 		w.Procs[s.A].Told, w.Procs[s.A].Hints = false, 0
-	case opCrash:
+	case steps.Crash:
 		w.kill(int(s.A))
-	case opRestart:
+	case steps.Restart:
 		w.restart(int(s.A))
-	case opTime:
+	case steps.Time:
 		next, _ := w.Fabric.Next()
 		w.advance(next)
-	case opPostpone:
+	case steps.Postpone:
 		w.Waits = true
-	case opHang:
+	case steps.Hang:
 		w.Procs[s.A].Hung = true
-	case opGoOn:
+	case steps.GoOn:
 		w.Procs[s.A].Hung = false
 		w.heard(int(s.A))
-	case OpScript:
+	case steps.Script:
 		w.Script++
 		w.Waits = false
 		w.operate(w.Scene.Script[w.Script-1])
-	case opGive:
+	case steps.Give:
 		w.give(int(s.A), int(s.B))
 	default:
 		w.harm(s)
 	}
 	w.settle(-1)
+	w.judge()
 	return true
 }
 
@@ -81,32 +83,32 @@ func (w *World) heard(p int) {
 func (w *World) harm(s Step) {
 	w.touch(TheFabric)
 	a, b := w.HostOf(int(s.A)), hypervisor.HostName("")
-	if s.Op == opCut || s.Op == opHeal || s.Op == opReset {
+	if s.Op == steps.Cut || s.Op == steps.Heal || s.Op == steps.Reset {
 		b = w.HostOf(int(s.B))
 	}
 	bit := uint(1) << pair(int(s.A), int(s.B))
 	switch s.Op {
-	case opKill:
+	case steps.Kill:
 		_ = w.Fabric.KillDomain(a, w.Scene.VMs[s.B].Name) // one that is gone is no harm
-	case opCut:
+	case steps.Cut:
 		w.Cut |= bit
 		_ = w.Fabric.CutLink(a, b)
-	case opHeal:
+	case steps.Heal:
 		w.Cut &^= bit
 		_ = w.Fabric.HealLink(a, b)
-	case opReset:
+	case steps.Reset:
 		_ = w.Fabric.ResetLink(a, b)
-	case opLost:
+	case steps.Lost:
 		w.change(int(s.A), func(h *record.Host) { h.Lost = true })
-	case opOff:
+	case steps.Off:
 		w.powerOff(int(s.A))
-	case opAsk:
+	case steps.Ask:
 		asked := &record.Fencing{Asked: w.Now}
 		w.change(int(s.A), func(h *record.Host) { h.Fencing, h.Lost = asked, true })
-	case opFence:
+	case steps.Fence:
 		w.powerOff(int(s.A))
 		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost = true, true })
-	case opOn:
+	case steps.On:
 		w.Procs[s.A].Off = false
 		_ = w.Fabric.RestartHost(a)
 		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
@@ -179,25 +181,25 @@ func (w *World) Rest(back bool) {
 	defer func() { w.Touched = ^uint(0) }()
 	w.Faults = 0
 	for w.Script < len(w.Scene.Script) {
-		w.Apply(Step{Op: OpScript})
+		w.Apply(Step{Op: steps.Script})
 	}
 	for a := range w.lines {
 		if a > 0 && w.record(uint8(a)).Fencing != nil {
-			w.Apply(Step{Op: opFence, A: uint8(a)})
+			w.Apply(Step{Op: steps.Fence, A: uint8(a)})
 		}
 		switch proc := &w.Procs[a]; {
 		case proc.Off && back:
-			w.Apply(Step{Op: opOn, A: uint8(a)})
+			w.Apply(Step{Op: steps.On, A: uint8(a)})
 		case proc.Off:
-			w.Apply(Step{Op: opLost, A: uint8(a)})
+			w.Apply(Step{Op: steps.Lost, A: uint8(a)})
 		case proc.Brain == nil:
-			w.Apply(Step{Op: opRestart, A: uint8(a)})
+			w.Apply(Step{Op: steps.Restart, A: uint8(a)})
 		case proc.Hung:
-			w.Apply(Step{Op: opGoOn, A: uint8(a)})
+			w.Apply(Step{Op: steps.GoOn, A: uint8(a)})
 		}
 		for b := a + 1; b < len(w.lines); b++ {
 			if w.Cut>>pair(a, b)&1 == 1 {
-				w.Apply(Step{Op: opHeal, A: uint8(a), B: uint8(b)})
+				w.Apply(Step{Op: steps.Heal, A: uint8(a), B: uint8(b)})
 			}
 		}
 	}
@@ -210,7 +212,7 @@ func (w *World) Rest(back bool) {
 		}
 		w.Touched &^= 1 << TheStore
 		w.Apply(s)
-		if w.Touched>>TheStore&1 == 1 || s.Op == opTime {
+		if w.Touched>>TheStore&1 == 1 || s.Op == steps.Time {
 			changed = w.Now
 		}
 	}
@@ -219,7 +221,7 @@ func (w *World) Rest(back bool) {
 // earliest returns the step that happens first when nobody is late.
 func (w *World) earliest() (s Step, at time.Time, ok bool) {
 	if next, some := w.Fabric.Next(); some {
-		s, at, ok = Step{Op: opTime}, next, true
+		s, at, ok = Step{Op: steps.Time}, next, true
 	}
 	for p := range w.lines {
 		proc := &w.Procs[p]
@@ -228,7 +230,7 @@ func (w *World) earliest() (s Step, at time.Time, ok bool) {
 			wake = w.Now
 		}
 		if proc.Brain != nil && !proc.Hung && !wake.IsZero() && (!ok || wake.Before(at)) {
-			s, at, ok = Step{Op: OpLook, A: uint8(p)}, wake, true
+			s, at, ok = Step{Op: steps.Look, A: uint8(p)}, wake, true
 		}
 	}
 	return s, at, ok
@@ -242,22 +244,24 @@ const Enough = 20 * time.Second
 func (w *World) Usual() (Step, bool) {
 	for p := range w.lines {
 		if w.due(p) {
-			return Step{Op: OpLook, A: uint8(p)}, true
+			return Step{Op: steps.Look, A: uint8(p)}, true
 		}
 	}
 	if w.Script < len(w.Scene.Script) && !w.Waits {
-		return Step{Op: OpScript}, true
+		return Step{Op: steps.Script}, true
 	}
-	for p := range w.lines {
-		switch proc := &w.Procs[p]; {
-		case p > 0 && w.record(uint8(p)).Fencing != nil && !w.record(uint8(p)).Fenced:
-			return Step{Op: opFence, A: uint8(p)}, true
-		case proc.Off && !w.record(uint8(p)).Lost:
-			return Step{Op: opLost, A: uint8(p)}, true
+	for p := 1; p < len(w.lines); p++ {
+		switch host := w.record(uint8(p)); {
+		case host.Fencing != nil && !host.Fenced:
+			return Step{Op: steps.Fence, A: uint8(p)}, true
+		case w.Procs[p].Off && !host.Lost:
+			return Step{Op: steps.Lost, A: uint8(p)}, true
+		case !host.Fenced:
+			continue
 		}
 		for v := range w.Scene.VMs {
-			if p > 0 && w.mayGive(p, v) {
-				return Step{Op: opGive, A: uint8(p), B: uint8(v)}, true
+			if w.mayGive(p, v) {
+				return Step{Op: steps.Give, A: uint8(p), B: uint8(v)}, true
 			}
 		}
 	}
@@ -273,20 +277,20 @@ func (w *World) mend() (Step, bool) {
 	for a := range w.lines {
 		switch proc := &w.Procs[a]; {
 		case proc.Off:
-			return Step{Op: opOn, A: uint8(a)}, true
+			return Step{Op: steps.On, A: uint8(a)}, true
 		case proc.Brain == nil:
-			return Step{Op: opRestart, A: uint8(a)}, true
+			return Step{Op: steps.Restart, A: uint8(a)}, true
 		case proc.Hung:
-			return Step{Op: opGoOn, A: uint8(a)}, true
+			return Step{Op: steps.GoOn, A: uint8(a)}, true
 		}
 		for b := a + 1; b < len(w.lines); b++ {
 			if w.Cut>>pair(a, b)&1 == 1 {
-				return Step{Op: opHeal, A: uint8(a), B: uint8(b)}, true
+				return Step{Op: steps.Heal, A: uint8(a), B: uint8(b)}, true
 			}
 		}
 	}
 	if w.Script < len(w.Scene.Script) {
-		return Step{Op: OpScript}, true
+		return Step{Op: steps.Script}, true
 	}
 	s, _, ok := w.earliest()
 	return s, ok && !w.idle()

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,16 @@ func (w *World) violate(name string, err error) {
 	}
 }
 
+// judge takes over what is wrong by the scene's own judge.
+func (w *World) judge() {
+	if w.wrong == nil {
+		return
+	}
+	if name, detail := w.wrong(w); name != "" {
+		w.violate(name, errors.New(detail))
+	}
+}
+
 func (w *World) checkVM(vm hypervisor.VMID) {
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.OfVM != nil {
@@ -42,7 +53,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 // neverOlder: a source that has stopped for the switch-over does not go on with its
 // memory once the VM has run elsewhere: its disks are newer.
 func (w *World) neverOlder(vm hypervisor.VMID) error {
-	copies, v := w.Fabric.Copies(vm), w.Scene.VMIndex(string(vm))
+	copies, v := w.Copies(vm), w.Scene.VMIndex(string(vm))
 	var stopped, runs uint8
 	for _, c := range copies {
 		bit := uint8(1) << w.Scene.HostIndex(string(c.Host))
@@ -81,6 +92,7 @@ func (w *World) wrote(before, after record.Record) {
 		return
 	}
 	old, _ := before.(*record.Migration)
+	w.relist(old, m)
 	if old == nil {
 		old = &record.Migration{Spec: m.Spec}
 	}
@@ -109,6 +121,7 @@ func (w *World) checkAtRest() {
 			w.violate(inv.Name, inv.AtRest(w))
 		}
 	}
+	w.judge()
 }
 
 // provedEnds: a migration ends when everything is at rest and every host that it waits for
@@ -156,8 +169,15 @@ func (w *World) unstarted(vm hypervisor.VMID) bool {
 
 // What invariants look at.
 
-// Copies implements [invariant.World].
-func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.Fabric.Copies(vm) }
+// Copies implements [invariant.World]. The answer is valid until the next about the same VM.
+func (w *World) Copies(vm hypervisor.VMID) []fake.Copy {
+	v := w.Scene.VMIndex(string(vm))
+	if v < 0 {
+		return nil
+	}
+	w.copies[v] = w.Fabric.AppendCopies(w.copies[v][:0], vm)
+	return w.copies[v]
+}
 
 // VMs implements [invariant.World].
 func (w *World) VMs() []hypervisor.VMID {
@@ -183,43 +203,6 @@ func (w *World) HostRecord(name hypervisor.HostName) *record.Host {
 	r, _ := w.Store.Get(w.ctx, record.Key{Kind: record.HostKind, Name: string(name)})
 	h, _ := r.(*record.Host)
 	return h
-}
-
-// all lists the migrations that are stored.
-func (w *World) all() []*record.Migration {
-	if w.listed {
-		return w.list
-	}
-	c, _ := w.Store.Changes(w.ctx, record.Everything, 0) // memory does not fail
-	w.list, w.listed = nil, true
-	for _, r := range c.Records {
-		if m, ok := r.(*record.Migration); ok {
-			w.list = append(w.list, m)
-		}
-	}
-	return w.list
-}
-
-// Migrations implements [invariant.World].
-func (w *World) Migrations(vm hypervisor.VMID) []*record.Migration {
-	list := slices.DeleteFunc(slices.Clone(w.all()),
-		func(m *record.Migration) bool { return m.Spec.VM != vm })
-	slices.SortStableFunc(list, func(a, b *record.Migration) int {
-		return a.Spec.Created.Compare(b.Spec.Created)
-	})
-	return list
-}
-
-// Slots implements [invariant.World].
-func (w *World) Slots() *migration.Slots {
-	var slots migration.Slots
-	for _, m := range w.all() {
-		s := &m.State
-		if migration.HoldsSlot(s.Phase, s.Target != "", true) {
-			slots.Take(migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target})
-		}
-	}
-	return &slots
 }
 
 // Limits implements [invariant.World].

@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // line is a process's connection to the store.
@@ -27,42 +28,41 @@ func (l *line) Get(ctx context.Context, key record.Key) (record.Record, error) {
 func (l *line) Put(ctx context.Context, r record.Record, while ...record.Record) (
 	record.Record, error) {
 	fate := l.w.effect()
-	if fate == Dies || fate == Refused {
+	if fate == steps.Dies || fate == steps.Refused {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unavailable}
 	}
 	before, _ := l.w.Store.Get(ctx, r.Key())
-	stored, err := l.w.Store.Put(ctx, apart(r), while...)
+	stored, err := l.w.Store.Put(ctx, r, while...)
 	if err != nil {
 		return nil, err
 	}
+	apart(stored)
 	l.w.wrote(before, stored)
-	if fate == Unanswered {
+	if fate == steps.Unanswered {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
 	}
 	return stored, nil
 }
 
-// apart copies what a participant may go on changing after it was stored, as every
-// store that writes bytes does.
-func apart(r record.Record) record.Record {
-	m, ok := r.(*record.Migration)
-	if !ok || m.Source.Monitor == nil {
-		return r
+// apart gives what was just stored a copy of what a participant may go on changing, as
+// every store that writes bytes does.
+func apart(stored record.Record) {
+	if m, ok := stored.(*record.Migration); ok && m.Source.Monitor != nil {
+		monitor := *m.Source.Monitor
+		m.Source.Monitor = &monitor
 	}
-	next, monitor := *m, *m.Source.Monitor
-	next.Source.Monitor = &monitor
-	return &next
 }
 
 // Delete implements [record.Store].
 func (l *line) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
 	fate := l.w.effect()
-	if fate == Dies || fate == Refused {
+	if fate == steps.Dies || fate == steps.Refused {
 		return &record.StoreError{Op: "Delete", Key: r.Key(), Kind: record.Unavailable}
 	}
 	err := l.w.Store.Delete(ctx, r, while...)
 	l.w.touch(TheStore)
-	if err == nil && fate == Unanswered {
+	l.w.forget()
+	if err == nil && fate == steps.Unanswered {
 		return &record.StoreError{Op: "Delete", Key: r.Key(), Kind: record.Unanswered}
 	}
 	return err
@@ -97,12 +97,12 @@ var (
 // command does what changes something.
 func (h *phone) command(op string, act func() error) error {
 	fate := h.w.effect()
-	if fate == Dies || fate == Refused {
+	if fate == steps.Dies || fate == steps.Refused {
 		return &hypervisor.Error{Op: op, Kind: hypervisor.Transient, Err: errHungUp}
 	}
 	h.w.touch(TheFabric)
 	err := act()
-	if err == nil && fate == Unanswered {
+	if err == nil && fate == steps.Unanswered {
 		return &hypervisor.Error{Op: op, Kind: hypervisor.Unknown, Err: errLost}
 	}
 	return err

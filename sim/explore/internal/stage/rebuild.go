@@ -11,9 +11,11 @@ import (
 
 // mayGive reports whether a VM may be given away because its host is fenced.
 func (w *World) mayGive(p, v int) bool {
+	if !w.record(uint8(p)).Fenced {
+		return false
+	}
 	vm := w.VM(w.Scene.VMs[v].Name)
-	return vm.Host == w.HostOf(p) && vm.Claim == "" && !vm.Stopped && w.record(uint8(p)).Fenced &&
-		w.shelter(p) > 0
+	return vm.Host == w.HostOf(p) && vm.Claim == "" && !vm.Stopped && w.shelter(p) > 0
 }
 
 // shelter returns the first other host that is alive, takes VMs, and has room by the

@@ -1,208 +1,66 @@
 package stage
 
 import (
-	"fmt"
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
-	"slices"
-	"strconv"
-	"strings"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
-// An op is a kind of step.
-type Op uint8
-
-const (
-	OpLook     Op = iota // A: process; B: fate; C: of which write or command
-	opStale              // A: process
-	opLate               // A: process, although another's time comes first
-	opRepeat             // A: process
-	opForget             // A: process
-	opCrash              // A: process
-	opRestart            // A: process
-	opTime               // something happens in a hypervisor
-	OpScript             // an operator does what is next in the script
-	opPostpone           // operators wait until nothing else is to be done
-	opHang               // A: process
-	opGoOn               // A: process
-	opKill               // A: process (its host), B: VM
-	opCut                // A, B: processes
-	opHeal               // A, B
-	opReset              // A, B
-	opLost               // A: process
-	opOff                // A
-	opAsk                // A
-	opFence              // A
-	opOn                 // A
-	opGive               // A: process (its host), B: VM
-	ops
-)
-
-// A step is one thing that happens.
-type Step struct {
-	Op      Op
-	A, B, C uint8
-	Odd     bool // it is no fault, and another would be usual
-}
-
-// A Fault is a kind of fault.
-type Fault uint16
-
-// The kinds of faults.
-const (
-	Crashes     Fault = 1 << iota // a process Dies, before any write or command
-	LostAnswers                   // a write or a command takes effect without an answer
-	Refusals                      // a write or a command is Refused
-	StaleViews                    // a participant sees nothing new in the store
-	LostHints                     // a notification is lost
-	Repeats                       // a participant looks twice
-	Delays                        // a participant hangs for long, or a later one's time is first
-	Kills                         // a VM's process Dies
-	Cuts                          // a link is cut, and heals at any time, or never
-	Resets                        // connections between two hosts are closed
-	Power                         // a host loses its power, or is fenced, and may return
-	AllFaults   Fault = 1<<iota - 1
-)
-
-// words write a step; %a and so on are its arguments: process, VM, number.
-var words = [ops]struct {
-	name  string
-	args  string // p: a process, h: a host's, v: a VM
-	fault Fault  // what it costs; 0 is nothing
-}{
-	OpLook: {"look", "p", 0}, opStale: {"look-stale", "p", StaleViews},
-	opLate: {"look-first", "p", Delays}, opRepeat: {"look-again", "p", Repeats},
-	opForget: {"lose-hint", "p", LostHints}, opCrash: {"crash", "p", Crashes},
-	opRestart: {"restart", "p", 0}, opTime: {"time", "", 0}, OpScript: {"operator", "", 0},
-	opPostpone: {"operator-waits", "", 0}, opHang: {"hang", "p", Delays},
-	opGoOn: {"go-on", "p", 0},
-	opKill: {"kill", "hv", Kills}, opCut: {"cut", "hh", Cuts}, opHeal: {"heal", "hh", 0},
-	opReset: {"reset", "hh", Resets}, opLost: {"call-lost", "h", 0},
-	opOff: {"power-off", "h", Power}, opAsk: {"fencing-begins", "h", Power},
-	opFence: {"fence", "h", Power},
-	opOn:    {"power-on", "h", 0}, opGive: {"rebuild", "hv", 0},
-}
-
-var fates = [...]string{well: "", Dies: "dies-before", Unanswered: "unanswered",
-	Refused: "refused"}
-
-// Fault is what a step costs.
-func (s Step) Fault() Fault {
-	if s.Op == OpLook {
-		return [...]Fault{well: 0, Dies: Crashes, Unanswered: LostAnswers,
-			Refused: Refusals}[s.B]
-	}
-	return words[s.Op].fault
-}
+// A Step is one thing that happens.
+type Step = steps.Step
 
 // Cost is what a step costs in this world: to carry out a fencing that has begun, or to
 // prove one of a host that has no power, is nothing more.
-func (w *World) Cost(s Step) Fault {
-	if s.Op == opFence && (w.Procs[s.A].Off || w.record(s.A).Fencing != nil) {
+func (w *World) Cost(s Step) steps.Fault {
+	if s.Op == steps.Fence && (w.Procs[s.A].Off || w.record(s.A).Fencing != nil) {
 		return 0
 	}
 	return s.Fault()
 }
 
-// Write returns a step as a line of a transcript.
-func (w *World) Write(s Step) string {
-	text := words[s.Op].name
-	for i, kind := range words[s.Op].args {
-		arg := [...]uint8{s.A, s.B}[i]
-		if kind == 'v' {
-			text += " " + string(w.Scene.VMs[arg].Name)
-		} else {
-			text += " " + w.who(int(arg))
-		}
-	}
-	if s.Op == OpLook && fate(s.B) != well {
-		text += fmt.Sprintf(" %s=%d", fates[s.B], s.C+1)
-	}
-	return text
-}
-
-// Read reads a line that write wrote.
-func (w *World) Read(line string) (Step, error) {
-	f := strings.Fields(line)
-	for o := range ops {
-		args := words[o].args
-		if len(f) == 0 || f[0] != words[o].name || len(f) < 1+len(args) {
-			continue
-		}
-		s := Step{Op: o}
-		for i, kind := range args {
-			n, err := w.readArgument(f[1+i], kind)
-			if err != nil {
-				return s, err
-			}
-			*[...]*uint8{&s.A, &s.B}[i] = n
-		}
-		return s, s.readFate(f[1+len(args):])
-	}
-	return Step{}, fmt.Errorf("%q is no step", line)
-}
-
-func (w *World) readArgument(text string, kind rune) (uint8, error) {
-	n := w.Scene.HostIndex(text) + 1
-	switch {
-	case kind == 'v':
-		if n = w.Scene.VMIndex(text); n < 0 {
-			return 0, fmt.Errorf("there is no VM %q", text)
-		}
-	case n == 0 && (kind == 'h' || text != "controller"):
-		return 0, fmt.Errorf("there is no host %q", text)
-	}
-	return uint8(n), nil
-}
-
-func (s *Step) readFate(f []string) error {
-	if len(f) == 0 {
-		return nil
-	}
-	name, number, _ := strings.Cut(f[0], "=")
-	n, err := strconv.ParseUint(number, 10, 8)
-	i := slices.Index(fates[:], name)
-	if i <= 0 || err != nil || n == 0 || s.Op != OpLook || len(f) > 1 {
-		return fmt.Errorf("%q: write dies-before=N, unanswered=N or refused=N",
-			strings.Join(f, " "))
-	}
-	s.B, s.C = uint8(i), uint8(n-1)
-	return nil
-}
-
 // Possible appends the steps that may happen now, but for the fates of looks, which
 // depend on how many writes and commands a look makes.
-func (w *World) Possible(list []Step, allowed Fault) []Step {
+func (w *World) Possible(list []Step, allowed steps.Fault) []Step {
+	if w.Faults == 0 {
+		allowed = 0
+	}
 	next := w.nextTimers()
 	for p := range w.lines {
 		proc, a := &w.Procs[p], uint8(p)
 		switch {
 		case proc.Brain == nil && !proc.Off:
-			list = append(list, Step{Op: opRestart, A: a})
+			list = append(list, Step{Op: steps.Restart, A: a})
 		case proc.Brain == nil:
 		case proc.Hung:
-			list = append(list, Step{Op: opGoOn, A: a})
+			list = append(list, Step{Op: steps.GoOn, A: a})
 		case w.due(p), next.first == p:
-			list = append(list, Step{Op: OpLook, A: a})
-		case w.idle():
+			list = append(list, Step{Op: steps.Look, A: a})
+		case allowed == 0, w.idle():
 		case !proc.Wake.IsZero():
-			list = append(list, Step{Op: opLate, A: a}, Step{Op: opRepeat, A: a})
+			list = w.offer(list, allowed, Step{Op: steps.Late, A: a}, Step{Op: steps.Repeat, A: a})
 		}
-		if proc.Brain != nil {
-			list = append(list, Step{Op: opStale, A: a}, Step{Op: opForget, A: a},
-				Step{Op: opCrash, A: a}, Step{Op: opHang, A: a})
+		if proc.Brain != nil && allowed != 0 {
+			list = w.offer(list, allowed, Step{Op: steps.Stale, A: a}, Step{Op: steps.Forget, A: a},
+				Step{Op: steps.Crash, A: a}, Step{Op: steps.Hang, A: a})
 		}
 	}
 	if next.fabric {
-		list = append(list, Step{Op: opTime})
+		list = append(list, Step{Op: steps.Time})
 	}
 	if w.Script < len(w.Scene.Script) {
-		list = append(list, Step{Op: OpScript}, Step{Op: opPostpone})
+		list = w.offer(list, allowed, Step{Op: steps.Script}, Step{Op: steps.Postpone})
 	}
-	list = w.possibleHarm(list)
-	return slices.DeleteFunc(list, func(s Step) bool {
-		f := w.Cost(s)
-		return f != 0 && (w.Faults == 0 || f&allowed == 0) || !w.enabled(s)
-	})
+	return w.possibleHarm(list, allowed)
+}
+
+// offer appends those of some steps that can happen now, and are allowed if they cost
+// anything.
+func (w *World) offer(list []Step, allowed steps.Fault, some ...Step) []Step {
+	for _, s := range some {
+		if f := w.Cost(s); (f == 0 || f&allowed != 0) && w.enabled(s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // timers say whose time comes first.
@@ -250,36 +108,39 @@ func (w *World) idle() bool {
 }
 
 // possibleHarm appends what can happen to hosts, links and VMs.
-func (w *World) possibleHarm(list []Step) []Step {
+func (w *World) possibleHarm(list []Step, allowed steps.Fault) []Step {
 	for i := range w.Scene.Hosts {
 		a := uint8(i + 1)
-		list = append(list, Step{Op: opLost, A: a}, Step{Op: opOff, A: a},
-			Step{Op: opAsk, A: a}, Step{Op: opFence, A: a}, Step{Op: opOn, A: a})
+		list = w.offer(list, allowed, Step{Op: steps.Lost, A: a}, Step{Op: steps.Off, A: a},
+			Step{Op: steps.Ask, A: a}, Step{Op: steps.Fence, A: a}, Step{Op: steps.On, A: a})
 	}
 	for i := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
-			list = append(list, Step{Op: opGive, A: uint8(p), B: uint8(i)})
+			list = w.offer(list, allowed, Step{Op: steps.Give, A: uint8(p), B: uint8(i)})
 		}
-		for _, c := range w.Fabric.Copies(w.Scene.VMs[i].Name) {
+		if allowed&steps.Kills == 0 {
+			continue
+		}
+		for _, c := range w.Copies(w.Scene.VMs[i].Name) {
 			h := w.Scene.HostIndex(string(c.Host)) + 1
-			list = append(list, Step{Op: opKill, A: uint8(h), B: uint8(i)})
+			list = append(list, Step{Op: steps.Kill, A: uint8(h), B: uint8(i)})
 		}
 	}
-	var pairs uint
+	var busy uint // links that migrations need
 	for _, m := range w.all() {
 		a, b := w.Scene.HostIndex(string(m.State.Source)), w.Scene.HostIndex(string(m.State.Target))
 		if !m.State.Phase.Final() && a >= 0 && b >= 0 {
-			pairs |= 1 << pair(a+1, b+1)
+			busy |= 1 << pair(a+1, b+1)
 		}
 	}
-	for a := 1; a < len(w.lines); a++ {
+	for a := 1; a < len(w.lines) && busy|w.Cut != 0; a++ {
 		for b := a + 1; b < len(w.lines); b++ {
 			switch bit := pair(a, b); {
 			case w.Cut>>bit&1 == 1:
-				list = append(list, Step{Op: opHeal, A: uint8(a), B: uint8(b)})
-			case pairs>>bit&1 == 1:
-				list = append(list, Step{Op: opCut, A: uint8(a), B: uint8(b)},
-					Step{Op: opReset, A: uint8(a), B: uint8(b)})
+				list = append(list, Step{Op: steps.Heal, A: uint8(a), B: uint8(b)})
+			case busy>>bit&1 == 1:
+				list = w.offer(list, allowed, Step{Op: steps.Cut, A: uint8(a), B: uint8(b)},
+					Step{Op: steps.Reset, A: uint8(a), B: uint8(b)})
 			}
 		}
 	}
@@ -294,61 +155,65 @@ func (w *World) enabled(s Step) bool {
 	p := &w.Procs[s.A]
 	alive := p.Brain != nil && !p.Hung
 	switch s.Op {
-	case opGoOn:
+	case steps.GoOn:
 		return p.Hung
-	case opHang:
+	case steps.Hang:
 		return alive
-	case opPostpone:
+	case steps.Postpone:
 		return !w.Waits && w.Script < len(w.Scene.Script)
-	case OpLook, opStale:
-		return alive && (s.Op == OpLook && !p.Wake.IsZero() || p.Told || w.due(int(s.A)))
-	case opLate:
+	case steps.Look, steps.Stale:
+		return alive && (s.Op == steps.Look && !p.Wake.IsZero() || p.Told || w.due(int(s.A)))
+	case steps.Late:
 		return alive && !p.Wake.IsZero() && !w.due(int(s.A))
-	case opRepeat:
+	case steps.Repeat:
 		return alive && !p.Told
-	case opForget:
+	case steps.Forget:
 		return alive && p.Told
-	case opCrash:
+	case steps.Crash:
 		return p.Brain != nil
-	case opRestart:
+	case steps.Restart:
 		return p.Brain == nil && !p.Off
-	case opTime:
+	case steps.Time:
 		_, ok := w.Fabric.Next()
 		return ok
-	case OpScript:
+	case steps.Script:
 		return w.Script < len(w.Scene.Script)
-	case opLost:
+	case steps.Lost:
 		return !alive && !w.record(s.A).Lost // a hung agent gives no sign of life
-	case opOff:
+	case steps.Off:
 		return !p.Off
-	case opAsk:
+	case steps.Ask:
 		return w.record(s.A).Fencing == nil && !w.record(s.A).Fenced
-	case opFence:
+	case steps.Fence:
 		return !w.record(s.A).Fenced
-	case opOn:
+	case steps.On:
 		return p.Off
-	case opGive:
+	case steps.Give:
 		return w.mayGive(int(s.A), int(s.B))
 	}
 	return true
 }
 
-// Fated lists a look with each bad fate of each of its writes and commands.
-func (s Step) Fated(effects int, allowed Fault) []Step {
-	var list []Step
-	for f := Dies; f <= Refused; f++ {
-		fated := Step{Op: OpLook, A: s.A, B: uint8(f)}
-		for n := 0; n < effects && fated.Fault()&allowed != 0; n++ {
-			fated.C = uint8(n)
-			list = append(list, fated)
-		}
+// AnyTime reports whether a step is never out of order: operators who have waited act at
+// any time.
+func (w *World) AnyTime(s Step) bool { return s.Op == steps.Script && w.Waits }
+
+// OnlyUsual appends the steps that are possible when there may be no more faults, nor steps
+// out of order: the usual one, if there is any, and what may happen at any time.
+func (w *World) OnlyUsual(list []Step, usual Step, some bool) []Step {
+	script := Step{Op: steps.Script}
+	free := w.Waits && w.Script < len(w.Scene.Script) && !(some && usual == script)
+	if free && usual.Op > steps.GoOn { // in the order of Possible
+		list, free = append(list, script), false
+	}
+	if some {
+		list = append(list, usual)
+	}
+	if free {
+		list = append(list, script)
 	}
 	return list
 }
-
-// AnyTime reports whether a step is never out of order: operators who have waited act at
-// any time.
-func (w *World) AnyTime(s Step) bool { return s.Op == OpScript && w.Waits }
 
 // Spend counts a step that is not the usual one.
 func (w *World) Spend(s Step) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // Every step is read as it is written.
@@ -13,16 +14,16 @@ func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, met := New(set, 0), map[Op]bool{}
+	met := map[steps.Op]bool{}
 	for seed := range uint64(40) {
 		chance := rand.New(rand.NewPCG(seed, 1))
-		w = New(set, 8)
+		w := New(set, 8)
 		for range 60 {
-			list := w.Possible(nil, AllFaults)
+			list := w.Possible(nil, steps.AllFaults)
 			for _, s := range list {
 				met[s.Op] = true
-				if got, err := w.Read(w.Write(s)); err != nil || got != s {
-					t.Fatalf("%q is read as %+v, %v; want %+v", w.Write(s), got, err, s)
+				if got, err := steps.Read(set, s.Write(set)); err != nil || got != s {
+					t.Fatalf("%q is read as %+v, %v; want %+v", s.Write(set), got, err, s)
 				}
 			}
 			s, ok := w.Usual()
@@ -32,20 +33,20 @@ func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
 			w.Apply(s)
 		}
 	}
-	for _, s := range (Step{A: 2}).Fated(3, AllFaults) {
-		if got, err := w.Read(w.Write(s)); err != nil || got != s {
-			t.Errorf("%q is read as %+v, %v", w.Write(s), got, err)
+	for _, s := range (Step{A: 2}).Fated(3, steps.AllFaults) {
+		if got, err := steps.Read(set, s.Write(set)); err != nil || got != s {
+			t.Errorf("%q is read as %+v, %v", s.Write(set), got, err)
 		}
 	}
-	for o := range ops {
+	for o := range steps.Ops {
 		if !met[o] {
-			t.Errorf("no walk came to where %s is possible", words[o].name)
+			t.Errorf("no walk came to where %s is possible", (steps.Step{Op: o}).Write(set))
 		}
 	}
 	for _, bad := range []string{"", "look", "look n9", "look n1 dies-before",
 		"look n1 dies-before=0", "kill n1 n2", "jump", "look n1 unanswered=1 more",
 		"power-off controller", "look n1 dies-before=300"} {
-		if s, err := w.Read(bad); err == nil {
+		if s, err := steps.Read(set, bad); err == nil {
 			t.Errorf("%q is read as %+v", bad, s)
 		}
 	}

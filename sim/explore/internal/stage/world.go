@@ -2,7 +2,7 @@ package stage
 
 import (
 	"context"
-	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
+	"fmt"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
@@ -13,6 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // Epoch is when every world begins.
@@ -23,6 +25,8 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type World struct {
 	Scene  *scene.Scene
 	config controller.Config
+	agents agent.Config
+	wrong  scene.Judge
 	limits migration.Limits
 	Fabric *fake.Fabric
 	Store  *record.Memory
@@ -33,10 +37,9 @@ type World struct {
 	State
 	Look    Look // the one under way
 	Broken  *Violation
-	Touched uint                // parts that have changed since somebody cleared it
-	list    []*record.Migration // all that are stored, if listed
-	listed  bool
-	Tell    func(string) // is told what happens; nil is nobody
+	Touched uint                      // parts that have changed since somebody cleared it
+	copies  [scene.MaxVMs][]fake.Copy // scratch
+	Tell    func(string)              // is told what happens; nil is nobody
 }
 
 // State is what of a world is copied as it is.
@@ -51,6 +54,7 @@ type State struct {
 	Cut    uint                        // links that are cut, by pair
 	Since  time.Time                   // when something was last broken, or put off
 	Older  [scene.MaxVMs]uint8         // hosts where a VM has stopped, and it ran elsewhere since
+	listed
 }
 
 // Process is a participant's process.
@@ -74,12 +78,13 @@ const (
 	TheFabric = 1 + scene.MaxHosts + iota
 	TheStore
 	Parts
+	TheClock = Parts // of the hypervisors: no part, but where TheFabric keeps the time
 )
 
 // New builds a scene. It panics on one that does not check.
 func New(s *scene.Scene, faults int) *World {
-	w := &World{Scene: s, config: config(s), ctx: context.Background(),
-		Store: record.NewMemory()}
+	w := &World{Scene: s, ctx: context.Background(), Store: record.NewMemory()}
+	w.configure(s)
 	w.limits = w.config.Limits()
 	w.Now, w.Faults = Epoch, faults
 	w.Fabric = fake.NewFabric(Epoch, fake.QEMU())
@@ -115,8 +120,8 @@ func New(s *scene.Scene, faults int) *World {
 	return w
 }
 
-// config is the controller's.
-func config(s *scene.Scene) controller.Config {
+// configure says by what the controller and the agents decide.
+func (w *World) configure(s *scene.Scene) {
 	cluster := policy.Default()
 	for _, l := range []struct{ field, value *int }{
 		{&cluster.ParallelMigrationsPerCluster, &s.PerCluster},
@@ -129,7 +134,11 @@ func config(s *scene.Scene) controller.Config {
 	if s.PostCopy {
 		cluster.AllowPostCopy, cluster.CompletionTimeoutPerGiB = true, scene.Hurry
 	}
-	return controller.Config{Cluster: &cluster}.Complete()
+	w.config = controller.Config{Cluster: &cluster}
+	if s.Configure != nil {
+		w.wrong = s.Configure(&w.config, &w.agents)
+	}
+	w.config = w.config.Complete()
 }
 
 func must(err error) {
@@ -154,14 +163,6 @@ func (w *World) HostOf(p int) hypervisor.HostName {
 	return w.Scene.Hosts[p-1].Name
 }
 
-// who returns the name of a process.
-func (w *World) who(p int) string {
-	if p == 0 {
-		return "controller"
-	}
-	return string(w.Scene.Hosts[p-1].Name)
-}
-
 // spawn starts a process that knows nothing, and wants to look at once.
 func (w *World) spawn(p int) {
 	proc := &w.Procs[p]
@@ -169,7 +170,7 @@ func (w *World) spawn(p int) {
 	if p == 0 {
 		proc.Brain = controller.New(w.config, w.lines[0], w)
 	} else {
-		proc.Brain = agent.New(w.HostOf(p), agent.Config{}, w.phones[p], w.lines[p], w)
+		proc.Brain = agent.New(w.HostOf(p), w.agents, w.phones[p], w.lines[p], w)
 	}
 	w.touch(p)
 }
@@ -180,12 +181,7 @@ func (w *World) kill(p int) {
 	w.touch(p)
 }
 
-func (w *World) touch(part int) {
-	w.Touched |= 1 << part
-	if part == TheStore {
-		w.listed = false
-	}
-}
+func (w *World) touch(part int) { w.Touched |= 1 << part }
 
 // Note implements record.Noter.
 func (w *World) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
@@ -198,19 +194,9 @@ func (w *World) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, w
 	w.Tell(string(who) + ": " + string(vm) + " " + what)
 }
 
-// fate is what becomes of one write or command of a look.
-type fate uint8
-
-const (
-	well       fate = iota
-	Dies            // the process Dies before it
-	Unanswered      // it takes effect, and nobody hears of it
-	Refused         // it takes no effect
-)
-
 // Look is how a participant looks.
 type Look struct {
-	fate    fate
+	fate    steps.Fate
 	at      int  // which write or command the fate is for
 	stale   bool // it sees nothing new in the store
 	Effects int  // writes and commands so far
@@ -218,14 +204,14 @@ type Look struct {
 }
 
 // effect counts a write or a command, and says what becomes of it.
-func (w *World) effect() fate {
+func (w *World) effect() steps.Fate {
 	w.Look.Effects++
 	switch {
 	case w.Look.died:
-		return Dies
-	case w.Look.fate == well || w.Look.Effects-1 != w.Look.at:
-		return well
-	case w.Look.fate == Dies:
+		return steps.Dies
+	case w.Look.fate == steps.Well || w.Look.Effects-1 != w.Look.at:
+		return steps.Well
+	case w.Look.fate == steps.Dies:
 		w.Look.died = true
 	}
 	return w.Look.fate
@@ -254,7 +240,7 @@ func (w *World) takeLook(p int, how Look) bool {
 	}
 	proc.Hints, proc.Wake, proc.Told = 0, time.Time{}, proc.Told && how.stale
 	w.Look = how
-	wake, _ := proc.Brain.Reconcile(w.ctx, w.Now) // it says itself when to try again
+	wake := w.reconcile(proc.Brain)
 	w.touch(p)
 	if w.Look.died {
 		w.kill(p)
@@ -265,17 +251,32 @@ func (w *World) takeLook(p int, how Look) bool {
 		}
 	}
 	w.settle(p)
-	return how.fate == well || w.Look.Effects > how.at
+	return how.fate == steps.Well || w.Look.Effects > how.at
 }
 
-// advance lets modelled time go on, and the hypervisors with it.
+// reconcile lets a participant look, and says when it wants to look again, which it does after
+// an error, too. A panic is a violation.
+func (w *World) reconcile(who Reconciler) (wake time.Time) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.violate("no-panic", fmt.Errorf("%v", r))
+		}
+		w.judge()
+	}()
+	wake, _ = who.Reconcile(w.ctx, w.Now)
+	return wake
+}
+
+// advance lets modelled time go on, and the hypervisors with it. Until something happens in
+// one only the time changes there.
 func (w *World) advance(to time.Time) {
-	w.touch(TheFabric)
+	w.touch(TheClock)
 	for {
 		next, ok := w.Fabric.Next()
 		if !ok || next.After(to) {
 			break
 		}
+		w.touch(TheFabric)
 		w.Fabric.AdvanceTo(next)
 		w.Now = next
 		w.settle(-1)
@@ -322,11 +323,4 @@ func (w *World) Part(part int) any {
 		return nil
 	}
 	return w.Procs[part].Brain
-}
-
-// Restored is called when a part was changed from outside.
-func (w *World) Restored(part int) {
-	if part == TheStore {
-		w.listed = false
-	}
 }

@@ -1,0 +1,102 @@
+package explore
+
+import (
+	"github.com/godwit-vm/godwit/sim/explore/internal/fingerprint"
+	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
+)
+
+// fixed are the types that nobody changes, or that belong to another part.
+var fixed = []string{
+	"stage.line", "stage.phone", "stage.World",
+	"record.Migration", "record.VM", "record.Host", "record.Rebuild",
+	"policy.Cluster", "policy.Set", "migration.Config", "controller.Config",
+	"placement.VM", "placement.Facts", "hypervisor.Hardware", "fake.Model",
+	"choose.Config", "books.Config",
+}
+
+// rules say what of the stage.Parts makes a state.
+var rules = fingerprint.Rules{
+	Epoch: stage.Epoch.UnixNano(),
+	Held:  []string{"record.Migration", "record.VM", "record.Host", "record.Rebuild"},
+	Skip: []string{
+		// Records: versions say only who has read what, which is found by comparing.
+		"record.Migration.Version", "record.VM.Version", "record.Host.Version",
+		"record.Rebuild.Version",
+		// The store: who has read how much of the feeds is a process's.
+		"record.Memory.feeds", "record.Memory.all", "record.Memory.revision",
+		"record.Memory.signs",
+		"record.Memory.changed", "record.Memory.told", "record.Memory.answers",
+		"record.place.seats",
+		// Participants: what is given, and what follows from the rest.
+		"agent.Agent.host", "agent.Agent.config", "agent.Agent.hv", "agent.Agent.store",
+		"agent.Agent.noter", "agent.Agent.seen", "agent.Agent.byVM",
+		"controller.Controller.config", "controller.Controller.core",
+		"controller.Controller.limits", "controller.Controller.policies",
+		"controller.Controller.store", "controller.Controller.noter",
+		"controller.Controller.seen", "controller.Controller.sight",
+		"controller.Controller.answer", "controller.Controller.options",
+		"controller.Controller.next", "controller.Controller.nextVM", "agent.Agent.draft",
+		"controller.view.slots", "controller.view.drain", "controller.view.eager",
+		"controller.view.unfinished", "controller.view.nowhere", "controller.view.moves",
+		"controller.guest.place", "controller.guest.flights",
+		"controller.guest.site", "controller.guest.at", "controller.flight.guest",
+		"controller.flight.source", "controller.flight.target",
+		"controller.site.guests", "controller.site.marked", "controller.site.drains",
+		"books.Books.config", "books.Books.chooser", "books.Books.index",
+		"books.Books.ledger", "books.Books.hosts",
+		"books.entry.vm", "books.Standing.VM",
+		"queue.Queue[*github.com/godwit-vm/godwit/controller.flight].bySource",
+		"queue.stander[*github.com/godwit-vm/godwit/controller.flight].rank",
+		"due.Work[github.com/godwit-vm/godwit/hypervisor.HostName].in",
+		"due.Work[github.com/godwit-vm/godwit/record.Key].in",
+		"due.Work[*github.com/godwit-vm/godwit/controller.flight].in",
+		"due.Timers[github.com/godwit-vm/godwit/hypervisor.HostName].queue",
+		"due.Timers[github.com/godwit-vm/godwit/record.Key].queue",
+		"due.Alarms[*github.com/godwit-vm/godwit/controller.flight].queue",
+		"due.Timers[github.com/godwit-vm/godwit/hypervisor.HostName].seq",
+		"due.Timers[github.com/godwit-vm/godwit/record.Key].seq",
+		"due.Alarms[*github.com/godwit-vm/godwit/controller.flight].seq",
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].Of",
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].seq",
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].place",
+		"due.wish.seq",
+		// Hypervisors: what is given, what leads back, and what follows from the rest.
+		"fake.Fabric.mu", "fake.Fabric.model", "fake.Fabric.touched", "fake.Fabric.hinted",
+		"fake.Fabric.told", "fake.Fabric.given",
+		"fake.Host.fabric", "fake.Host.host", "fake.Host.life", "fake.Host.busy",
+		"fake.Host.sorted",
+		"fake.Fabric.guests",
+		"fake.domain.host", "fake.domain.machine", "fake.domain.hinted",
+		"transfer.World.Now", "transfer.World.Start", "transfer.World.Agenda",
+		"transfer.World.costs", "transfer.World.network",
+		"transfer.World.racks", "transfer.World.shared",
+		"transfer.Host.up", "transfer.Host.down", "transfer.Host.rack",
+		"transfer.Host.transfers",
+		"transfer.Transfer.world", "transfer.Transfer.VM", "transfer.Transfer.flow",
+		"transfer.Transfer.alone",
+		"transfer.Transfer.options",
+		"agenda.Timer.order", "agenda.Timer.Fire",
+		"memory.Stream.Options",
+	},
+	Times: []string{
+		"due.wish.at", "agenda.Timer.At",
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].at",
+		"transfer.Transfer.begun", "transfer.Transfer.stopped", "transfer.Transfer.wakes",
+		"memory.guest.at", "memory.pass.began", "memory.pass.at", "memory.pace.origin",
+		"memory.gauge.origin", "memory.brake.judged",
+	},
+	Named: map[string]string{
+		"controller.flight": "rec.Spec.ID", "transfer.Transfer": "Job",
+		"transfer.Host": "Name", "fake.domain": "",
+	},
+	Own: []string{"controller.view.flights", "fake.Host.domains", "fake.Host.jobs"},
+	Over: map[string]fingerprint.Over{
+		"agenda.Timer": {Field: "place", Is: 0},
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight]": {Field: "place", Is: 0},
+		"transfer.Transfer": {Field: "stage", Is: 7, Only: ended},
+	},
+}
+
+// ended is what counts of a transfer that is over.
+var ended = []string{"Job", "Address", "Hold", "From", "To", "Refused", "stage", "status",
+	"failure", "mode"}

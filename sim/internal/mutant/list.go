@@ -1,0 +1,103 @@
+package mutant
+
+// Planted are the mistakes that are to be found: each violates an invariant somewhere.
+var Planted = []Mutant{
+	// Write before act.
+	{"begins to send without having announced it", "agent/source.go",
+		"m, err := a.report(ctx, m, func(r *record.Migration) { r.Source.Began = true },\n" +
+			"\t\ta.ownRecord())\n",
+		"next := *m\n\tnext.Source.Began = true\n\tm = &next\n\tvar err error\n"},
+	{"starts a VM anew although a migration has claimed it", "agent/vm.go",
+		"if v.Claim != \"\" || v.Ended", "if v.Ended"},
+	{"keeps running a VM that has moved away", "agent/agent.go",
+		"if r.Host != a.host {", "if r.Host == \"\" {"},
+	// Evidence.
+	{"resumes the source without the target's word", "record/evidence.go",
+		"if m.Target.Discarded {", "if m.Source.Unresolved {"},
+	{"says that the target was discarded, and leaves it", "agent/target.go",
+		"now time.Time) error {\n" +
+			"\terr := a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})",
+		"now time.Time) error {\n\tvar err error"},
+	{"takes a fenced host for one that never ran the VM", "hypervisor/evidence.go",
+		"case TargetDiscarded, OperatorWord:\n\t\treturn e.VM == vm &&",
+		"case HostFenced:\n\t\treturn e.Host == host\n\tcase TargetDiscarded, OperatorWord:\n" +
+			"\t\treturn e.VM == vm &&"},
+	{"takes a host that is only silent for a fenced one", "controller/controller.go",
+		"if proof.Proof == hypervisor.NoProof ||",
+		"if proof = (hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: host}); " +
+			"!c.view.site(host).rec.Lost ||"},
+	{"takes one dead host for two", "record/report.go",
+		"return m.Target.Discarded || m.Dead(m.State.Target)", "return true"},
+	{"takes a broken connection for a transfer that has failed", "agent/source.go",
+		"case hypervisor.JobBroken:\n\t\treturn a.resolve(ctx, m, p, now)",
+		"case hypervisor.JobBroken:\n\t\treturn a.kept(ctx, m, p.Error, now)"},
+	{"takes a VM that is not here for one that was kept", "agent/source.go",
+		"return a.resolve(ctx, m, hypervisor.Progress{Error: " +
+			"\"no transfer is known, the VM is \" +\n\t\td.State.String()}, now)",
+		"return a.kept(ctx, m, \"no transfer is known\", now)"},
+	{"takes an unknown outcome for a failure", "record/report.go",
+		"m.Source.Failed || m.bothDead(),",
+		"m.Source.Failed || m.Source.Unresolved || m.bothDead(),"},
+	{"fails a migration at once because its target is down", "migration/rules.go",
+		"{\"target-down\", targetDown, giveUp, NoteTargetDown},",
+		"{\"target-down\", targetDown, fail, NoteTargetDown},"},
+	{"takes a cancel that was asked for as done", "agent/source.go",
+		"func(r *record.Migration) { r.Source.Aborting = true })",
+		"func(r *record.Migration) { r.Source.Aborting, r.Source.Failed = true, true })"},
+	// Arrival.
+	{"says that a VM has arrived while it is still being received", "agent/target.go",
+		"case own && (d.State.Executes() || d.State == hypervisor.Paused):\n\t\treturn a.arriving",
+		"case own && (d.State.Executes() || d.State == hypervisor.Receiving):\n" +
+			"\t\treturn a.arriving"},
+	{"says that a VM has arrived that was lost before it ran", "agent/target.go",
+		"case m.Source.HandedOver: // nothing", "case m.Source.Started: // nothing"},
+	{"releases the source as soon as it has handed over", "agent/source.go",
+		"case p == migration.Succeeded:\n\t\treturn a.release(ctx, m, now)",
+		"case p == migration.Succeeded || m.Source.HandedOver:\n\t\treturn a.release(ctx, m, now)"},
+	{"never releases the source", "agent/source.go",
+		"if d.State != hypervisor.Absent && d.Job == m.Spec.ID {", "if false {"},
+	{"leaves the target of a failed migration", "agent/target.go",
+		"case own && !rests(d) || d.State == hypervisor.Absent:\n",
+		"case own && !rests(d) && false:\n"},
+	// The controller's books.
+	{"does not write down where a VM has moved", "controller/controller.go",
+		"next.Host, next.Mark = f.rec.State.Target, \"\"", "next.Mark = \"\""},
+	{"takes the target for the VM's home although its move has failed",
+		"controller/controller.go",
+		"if f.rec.State.Phase == migration.Succeeded {\n\t\t\tnext.Host",
+		"if f.rec.State.Target != \"\" {\n\t\t\tnext.Host"},
+	{"counts no slots", "controller/view.go", "\t\tv.slots.Take(slot)\n", ""},
+	{"lets one more move from a host than the limit allows", "migration/slot/slot.go",
+		"case s.From(source) >= l.PerSource:", "case s.From(source) > l.PerSource:"},
+	{"writes down a success that nobody has reported", "migration/rules.go",
+		"return o.Report.Began && o.Report.Completed &&", "return o.Report.Began &&"},
+	{"fails a cancelled migration at once", "migration/rules.go",
+		"{\"canceled\", canceled, giveUp, NoteCanceled},",
+		"{\"canceled\", canceled, fail, NoteCanceled},"},
+	{"fails an overdue migration at once", "migration/rules.go",
+		"{\"overdue\", overdue, giveUp, NoteOverdue},",
+		"{\"overdue\", overdue, fail, NoteOverdue},"},
+	// The store.
+	{"forgets to compare versions", "record/memory.go",
+		"if versionOf(old) != r.At() {", "if false {"},
+	{"forgets a change now and then", "record/memory.go", "since+1, func", "since+2, func"},
+}
+
+// Survivors are mistakes that nobody finds here: what they leave out is a second lock on a
+// door that, in these worlds, another keeps shut.
+var Survivors = []Mutant{
+	// An agent's feed is consistent: who sees a VM at home sees whether it is claimed. And a
+	// host that is fenced here has no power: nobody starts anything there meanwhile.
+	{"starts a VM anew without having announced it", "agent/vm.go",
+		"v, err = a.tell(ctx, v, func(next *record.VM) {\n\t\tnext.Boots++",
+		"announced := *v\n\tv, err = func(how func(*record.VM)) (*record.VM, error) {\n" +
+			"\t\thow(&announced)\n\t\treturn &announced, nil\n\t}(func(next *record.VM) {\n" +
+			"\t\tnext.Boots++"},
+	{"forgets the conditions of a write", "record/memory.go",
+		"if err := s.still(\"Put\", while); err != nil {",
+		"if err := s.still(\"Put\", nil); err != nil {"},
+	// It takes a failed move to a host, the loss of what ran there, a rebuild on that host
+	// and a stop, with the host's agent away in between.
+	{"removes what rests of a VM that is at home here", "agent/target.go",
+		"case own && rests(d) && a.vms[m.Spec.VM] == nil:", "case own && rests(d):"},
+}
