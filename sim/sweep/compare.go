@@ -2,8 +2,8 @@ package sweep
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
+
+	"github.com/godwit-vm/godwit/sim/simtest/verdict"
 )
 
 // A Comparison sets a combination against another, sample by sample: the same
@@ -39,10 +39,6 @@ const (
 	Undecided Verdict = "undecided"
 )
 
-// resamples is how often the bootstrap draws. Source: Efron, Tibshirani, "An
-// Introduction to the Bootstrap", 1993, section 13.3 (1,000 or more for intervals).
-const resamples = 1000
-
 // compare sets the values of two combinations against each other, pair by pair.
 func compare(values, against []float64) Comparison {
 	var c Comparison
@@ -59,9 +55,9 @@ func compare(values, against []float64) Comparison {
 			c.Same++
 		}
 	}
-	low, high := bootstrap(differences)
-	c.Mean, c.Low, c.High = rounded(mean(differences)), rounded(low), rounded(high)
-	c.SignP = math.Round(signTest(c.Less, c.More)*1e6) / 1e6
+	low, high := verdict.Bootstrap(differences)
+	c.Mean, c.Low, c.High = rounded(verdict.Mean(differences)), rounded(low), rounded(high)
+	c.SignP = math.Round(verdict.SignTest(c.Less, c.More)*1e6) / 1e6
 	c.Verdict = Undecided
 	switch {
 	case c.SignP > 0.05:
@@ -71,41 +67,4 @@ func compare(values, against []float64) Comparison {
 		c.Verdict = Higher
 	}
 	return c
-}
-
-// bootstrap returns the interval in which 95 % of the means of resampled
-// differences lie. What it draws is always the same.
-func bootstrap(differences []float64) (low, high float64) {
-	n := len(differences)
-	if n == 0 {
-		return 0, 0
-	}
-	if low, high = slices.Min(differences), slices.Max(differences); low == high {
-		return low, high // as often with what is counted, and never changes
-	}
-	chance := rand.New(rand.NewPCG(uint64(n), 0x626f6f747374))
-	means := make([]float64, resamples)
-	for i := range means {
-		sum := 0.0
-		for range n {
-			sum += differences[chance.IntN(n)]
-		}
-		means[i] = sum / float64(n)
-	}
-	slices.Sort(means)
-	return Quantile(means, 0.025), Quantile(means, 0.975)
-}
-
-// signTest returns the chance that of less+more fair coins at least as many fall
-// on one side: twice the smaller tail of the binomial distribution, at most 1.
-func signTest(less, more int) float64 {
-	n, k := less+more, min(less, more)
-	whole, _ := math.Lgamma(float64(n + 1))
-	tail := 0.0
-	for i := range k + 1 {
-		a, _ := math.Lgamma(float64(i + 1))
-		b, _ := math.Lgamma(float64(n - i + 1))
-		tail += math.Exp(whole - a - b - float64(n)*math.Ln2)
-	}
-	return min(1, 2*tail)
 }

@@ -3,6 +3,8 @@ package sweep
 import (
 	"math"
 	"slices"
+
+	"github.com/godwit-vm/godwit/sim/simtest/verdict"
 )
 
 // A Measure is a number that every sample has. Less is better.
@@ -44,8 +46,9 @@ type Statistic struct {
 
 func statistic(measure string, values []float64) Statistic {
 	slices.Sort(values)
-	return Statistic{measure, rounded(mean(values)), Quantile(values, 0), Quantile(values, 0.1),
-		Quantile(values, 0.5), Quantile(values, 0.9), Quantile(values, 0.99), Quantile(values, 1)}
+	return Statistic{measure, rounded(verdict.Mean(values)), Quantile(values, 0),
+		Quantile(values, 0.1), Quantile(values, 0.5), Quantile(values, 0.9),
+		Quantile(values, 0.99), Quantile(values, 1)}
 }
 
 // Quantile returns the smallest of the sorted values that at least a share q of
@@ -56,17 +59,6 @@ func Quantile(sorted []float64, q float64) float64 {
 	}
 	at := int(math.Ceil(q*float64(len(sorted)))) - 1
 	return sorted[max(0, min(at, len(sorted)-1))]
-}
-
-func mean(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
 }
 
 // rounded rounds to thousandths: what is beyond is no news, and differs between

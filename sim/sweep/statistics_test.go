@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"math"
-	"math/big"
 	"slices"
 	"testing"
 
@@ -56,64 +55,6 @@ func TestAStatisticIsTheNaiveOne(t *testing.T) {
 	})
 	if got := statistic("x", nil); got != (Statistic{Measure: "x"}) {
 		t.Errorf("without samples it is %+v", got)
-	}
-}
-
-// TestTheSignTestIsExact: against sums of binomial coefficients.
-func TestTheSignTestIsExact(t *testing.T) {
-	for n := range 80 {
-		for less := range n + 1 {
-			tail := new(big.Int)
-			for k := range min(less, n-less) + 1 {
-				tail.Add(tail, new(big.Int).Binomial(int64(n), int64(k)))
-			}
-			all := new(big.Int).Lsh(big.NewInt(1), uint(n))
-			want, _ := new(big.Rat).SetFrac(tail.Lsh(tail, 1), all).Float64()
-			if got := signTest(less, n-less); math.Abs(got-min(1, want)) > 1e-9 {
-				t.Errorf("signTest(%d, %d) = %v, want %v", less, n-less, got, min(1, want))
-			}
-		}
-	}
-}
-
-// TestTheBootstrapIsThatOfAllResamples: of few differences all resamples can be
-// listed, and about 2.5 % of their means lie beyond each end of the interval.
-func TestTheBootstrapIsThatOfAllResamples(t *testing.T) {
-	for _, differences := range [][]float64{
-		{-1, 0, 1, 5}, {3, 4, 5, 6, 100}, {-7, -6.5, -6, -1, 0, 2},
-	} {
-		n := len(differences)
-		var means []float64
-		for code := range int(math.Pow(float64(n), float64(n))) {
-			sum := 0.0
-			for range n {
-				sum += differences[code%n]
-				code /= n
-			}
-			means = append(means, sum/float64(n))
-		}
-		low, high := bootstrap(differences)
-		below, above, outside := 0, 0, 0
-		for _, m := range means {
-			if m < low {
-				below++
-			}
-			if m > high {
-				above++
-			}
-			if m < low || m > high {
-				outside++
-			}
-		}
-		// The means are few and different, so that less may lie outside, not more.
-		limit := int(0.04 * float64(len(means)))
-		if below > limit || above > limit || low >= high || outside == 0 {
-			t.Errorf("%v: [%v, %v] leaves out %d and %d of %d", differences, low, high, below,
-				above, len(means))
-		}
-	}
-	if low, high := bootstrap([]float64{2, 2, 2}); low != 2 || high != 2 {
-		t.Errorf("what is certain has the interval [%v, %v]", low, high)
 	}
 }
 

@@ -1,0 +1,63 @@
+package simtest
+
+import (
+	"testing"
+
+	"github.com/godwit-vm/godwit/evacuation/adaptive"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement/weigh"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+)
+
+// large is what speed is measured with: 10 hosts, 40 VMs, a drain and 5 faults.
+var large = worlds.Of(worlds.Roomy(worlds.Large), worlds.Converging(), worlds.Drain(),
+	worlds.Swarm(worlds.Faults(), 5, 5))
+
+// own are godwit's own decisions, plugged in as somebody else's would be.
+func own() []Option {
+	return []Option{Evacuation("adaptive", adaptive.Policy{}), Weigher(weigh.Spread()[0]),
+		Convergence("converge", convergence.Converge),
+		Retry("backoff", new(migration.Config{}.Complete()).Backoff)}
+}
+
+// BenchmarkWorlds is what worlds cost alone, made beforehand, in Check, and in Check with all
+// decisions guarded. Compare them by CPU time on a loaded machine.
+func BenchmarkWorlds(b *testing.B) {
+	const many = 200
+	var made []*scenario.Scenario
+	for i := range many {
+		s, err := large.Make(sim.Seeded(uint64(i))).Scenario("world")
+		if err != nil {
+			b.Fatal(err)
+		}
+		made = append(made, s)
+	}
+	each := func(name string, f func(b *testing.B, n int)) {
+		b.Run(name, func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				f(b, n%many)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "worlds/s")
+		})
+	}
+	each("alone", func(b *testing.B, n int) {
+		c := made[n].Config(made[n].Seed)
+		w, err := made[n].Build(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.Run(forever)
+		w.CheckAtRest()
+	})
+	for name, options := range map[string][]Option{"checked": nil, "guarded": own()} {
+		stage := gather(options).stage()
+		each(name, func(b *testing.B, n int) {
+			if f, err := stage.play(large.Make(sim.Seeded(uint64(n)))); f != nil || err != nil {
+				b.Fatal(f, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package simtest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim/simtest"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+)
+
+// printing is a test that prints the first line of what is said against it.
+type printing struct{ testing.TB }
+
+func (printing) Helper()             {}
+func (printing) Name() string        { return "TestExample" }
+func (printing) Logf(string, ...any) {}
+func (printing) Errorf(format string, args ...any) {
+	line, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
+	fmt.Println(line)
+}
+
+// patient is an evacuation policy: the smallest VM goes first, and one at a time.
+type patient struct{}
+
+func (patient) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	return int(a.Memory/hypervisor.MiB - b.Memory/hypervisor.MiB)
+}
+
+func (patient) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
+	return false
+}
+
+// Is it better to let VMs leave a host one at a time? In these worlds it is: a guest that has the
+// link to itself writes less meanwhile. Printed as it is, the comparison is a table with a sentence
+// for each measure, as
+//
+//	blackout p50: better: 30 % shorter (95 %: 26 to 39 %) where they differ, 74 of 138 worlds
+func ExampleCompare() {
+	t := printing{} // in a test it is the test's
+	calm := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Drain())
+	c := simtest.Compare(t, calm,
+		simtest.As("patient", simtest.Evacuation("patient", patient{})),
+		simtest.As("godwit's"), simtest.Runs(100))
+	for _, measure := range []string{simtest.BlackoutP50, simtest.Failures} {
+		v, _ := c.Of(measure)
+		fmt.Printf("%s: %v\n", v.Name, v.Outcome)
+	}
+	if err := c.NotWorse(simtest.BlackoutP99, simtest.Failures); err != nil {
+		t.Errorf("%v", err)
+	}
+	// Output:
+	// blackout p50: better
+	// failed migrations: no difference seen
+}

@@ -1,0 +1,34 @@
+package simtest_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/godwit-vm/godwit/sim/explore"
+	"github.com/godwit-vm/godwit/sim/simtest"
+)
+
+// Somebody promises that web and db come to different hosts, because the emptiest host is chosen
+// first. The shortest way to the mistake is that n3 is slow once: web is then sent to n2, too.
+// The transcript has its steps: the operator drains n1, the controller looks, n2 looks, and n3
+// does not.
+func ExampleExplore() {
+	t := printing{} // in a test it is the test's
+	apart := simtest.Everywhere("web and db are apart", func(w simtest.Sight) error {
+		if web, db := w.VM("web"), w.VM("db"); web.Host == db.Host && web.Host != "n1" {
+			return fmt.Errorf("both are on %s", web.Host)
+		}
+		return nil
+	})
+	dir, err := os.MkdirTemp("", "transcripts") // a test leaves that out: testdata is better
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	simtest.Explore(t, "hosts n1 n2 n3\nvms web@n1 db@n1\nscript drain n1\n", apart,
+		simtest.Bounds(explore.Config{Faults: explore.Delays, Budget: 1, Odd: 1}),
+		simtest.Transcript(dir))
+	// Output:
+	// simtest: web and db are apart: both are on n2
+}

@@ -1,0 +1,85 @@
+package mutants_test
+
+import (
+	"github.com/godwit-vm/godwit/sim/internal/mutant"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+)
+
+// places are where mutants are looked for that the worlds of [worlds.Turmoil] do not find soon.
+var places = map[string]worlds.Generator{
+	"begins to send without having announced it":               dying,
+	"takes a broken connection for a transfer that has failed": severed,
+	"takes an unknown outcome for a failure":                   severed,
+	"fails a migration at once because its target is down":     severed,
+	"fails an overdue migration at once":                       severed,
+	"takes one dead host for two":                              powerless,
+	"says that a VM has arrived that was lost before it ran":   severed,
+	"takes a cancel that was asked for as done":                canceled,
+	"fails a cancelled migration at once":                      canceled,
+	"forgets to compare versions":                              forgetful,
+}
+
+// scenes are where mutants are explored that random worlds do not find soon.
+var scenes = map[string]string{
+	"says that the target was discarded, and leaves it": oneMoves,
+	"takes a fenced host for one that never ran the VM": oneMoves,
+	"resumes the source without the target's word":      oneMoves,
+	"releases the source as soon as it has handed over": oneMoves,
+	"takes a VM that is not here for one that was kept": oneMoves,
+}
+
+// longer are the transcripts that have more than [small] commands: what makes them long is that
+// an exploration writes every look.
+var longer = map[string]int{"says that the target was discarded, and leaves it": 17}
+
+const oneMoves = "hosts n1 n2\nvms web@n1\nscript migrate web\n"
+
+// Worlds that are about one thing, and small, so that much of it happens soon.
+var (
+	few = worlds.Roomy(worlds.Size{MinHosts: 2, MaxHosts: 3, MinVMs: 1, MaxVMs: 2})
+	// dying is about processes that die.
+	dying = worlds.Of(few, worlds.Converging(), worlds.Drain(),
+		worlds.Swarm(worlds.ProcessFaults(), 1, 3))
+	// severed is about the switch-over, which takes long there, and all that can end in it.
+	severed = worlds.Of(few, worlds.Endless(), worlds.Means(), worlds.Drain(),
+		worlds.Swarm(ends, 1, 4), worlds.Swarm(worlds.ProcessFaults(), 0, 2))
+	// canceled is about those who no longer want what is under way.
+	canceled = worlds.Of(few, worlds.AnyLoad(), worlds.Means(), worlds.Drain(),
+		worlds.Swarm(regrets, 1, 5), worlds.Swarm(worlds.ProcessFaults(), 0, 2))
+	// powerless is about hosts that die.
+	powerless = worlds.Of(few, worlds.AnyLoad(), worlds.Means(), worlds.Drain(),
+		worlds.Swarm(worlds.HostFaults(), 1, 5))
+	// forgetful is about processes that die, and look at what is no longer so.
+	forgetful = worlds.Of(worlds.AnyFleet(worlds.Small), worlds.AnyLoad(), worlds.Limits(),
+		worlds.Means(), worlds.Drain(), worlds.Swarm(worlds.ProcessFaults(), 2, 10))
+)
+
+var (
+	ends = []worlds.Saying{
+		func(m *worlds.Maker) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
+		func(m *worlds.Maker) string { return "reset " + m.TwoHosts() },
+		func(m *worlds.Maker) string { return "kill " + m.VM() + " " + m.Host() },
+		func(m *worlds.Maker) string { return "crash " + m.Host() + " " + m.Lasting() },
+		func(m *worlds.Maker) string { return "fence " + m.Host() },
+	}
+	regrets = []worlds.Saying{
+		func(m *worlds.Maker) string { return "cancel " + m.VM() },
+		func(m *worlds.Maker) string { return "migrate " + m.VM() },
+		func(m *worlds.Maker) string { return "undrain " + m.Host() },
+	}
+)
+
+// edits are bugs in what godwit itself does.
+func edits() []bug {
+	var all []bug
+	for i := range mutant.Planted {
+		m := &mutant.Planted[i]
+		in, special := places[m.Name]
+		if !special {
+			in = worlds.Turmoil()
+		}
+		all = append(all, bug{name: m.Name, where: m.File, in: in,
+			scene: scenes[m.Name], edit: m})
+	}
+	return all
+}

@@ -1,0 +1,166 @@
+package simtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/weigh"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/explore"
+	"github.com/godwit-vm/godwit/sim/simtest/guard"
+)
+
+// An Option plugs a decision in, adds an invariant, or says how long to look. Options are
+// applied in their order.
+type Option func(*settings)
+
+// settings are all options together.
+type settings struct {
+	plugs    []func(*sim.Config, *guard.Book)
+	names    []string // of what is plugged in
+	always   []invariant
+	atRest   []invariant
+	promises []promise
+	common   []judgement      // of Everywhere
+	bounds   []explore.Config // of Explore
+	seed     uint64           // of Compare
+	measures []measure        // of Compare, beside its own
+	runs     int              // 0 is as many as rapid makes
+	span     time.Duration    // 0 is as long as it takes
+	patience time.Duration
+	dir      string
+}
+
+// invariant is one that was added.
+type invariant struct {
+	name string
+	f    func(*sim.World) error
+}
+
+// promise is an invariant that comes to hold again.
+type promise struct {
+	invariant
+	within time.Duration
+}
+
+func gather(options []Option) *settings {
+	s := &settings{patience: 10 * time.Second, dir: "testdata"}
+	for _, o := range options {
+		o(s)
+	}
+	return s
+}
+
+// configure plugs the decisions into a configuration, guarded by the book.
+func (s *settings) configure(c *sim.Config, b *guard.Book) {
+	for _, plug := range s.plugs {
+		plug(c, b)
+	}
+}
+
+// plug plugs something in. The name is whose it is.
+func plug(name string, f func(*sim.Config, *guard.Book)) Option {
+	return func(s *settings) { s.plugs, s.names = append(s.plugs, f), append(s.names, name) }
+}
+
+// Evacuation lets a policy say in which order VMs leave a host, and how many at once. The name
+// is for reports.
+func Evacuation(name string, p evacuation.Policy) Option {
+	return plug(name, func(c *sim.Config, b *guard.Book) {
+		c.Controller.Evacuation.Policy = guard.Evacuation(b, name, p)
+	})
+}
+
+// Convergence lets a policy decide how running transfers are brought to an end.
+func Convergence(name string, p convergence.Policy) Option {
+	return plug(name, func(c *sim.Config, b *guard.Book) {
+		c.Agent.Converge = guard.Convergence(b, name, p)
+	})
+}
+
+// Filter adds a condition on targets, or replaces the one with the same name.
+func Filter(f placement.Filter) Option {
+	return plug("filter "+f.Name, func(c *sim.Config, b *guard.Book) {
+		all := c.Controller.Placement.Filters
+		if all == nil {
+			all = filter.All()
+		}
+		c.Controller.Placement.Filters = put(all, guard.Filter(b, f),
+			func(f placement.Filter) string { return f.Name })
+	})
+}
+
+// Weigher adds a preference among targets, or replaces the one with the same name.
+func Weigher(w weigh.Weigher) Option {
+	return plug("weigher "+w.Name, func(c *sim.Config, b *guard.Book) {
+		all := c.Controller.Placement.Weighers
+		if all == nil {
+			all = weigh.Spread()
+		}
+		c.Controller.Placement.Weighers = put(all, guard.Weigher(b, w),
+			func(w weigh.Weigher) string { return w.Name })
+	})
+}
+
+// Retry lets a policy decide when what failed is tried again.
+func Retry(name string, r migration.Retry) Option {
+	return plug(name, func(c *sim.Config, b *guard.Book) {
+		c.Controller.Migration.Retry = guard.Retry(b, name, r)
+	})
+}
+
+// put returns all with one more, or with the one of its name replaced.
+func put[T any](all []T, one T, name func(T) string) []T {
+	all = slices.Clone(all)
+	at := slices.IndexFunc(all, func(other T) bool { return name(other) == name(one) })
+	if at < 0 {
+		return append(all, one)
+	}
+	all[at] = one
+	return all
+}
+
+// Configure changes the configuration of every world. It is called for each anew.
+func Configure(f func(*sim.Config)) Option {
+	return plug("Configure", func(c *sim.Config, _ *guard.Book) { f(c) })
+}
+
+// Always adds an invariant that is checked after every event.
+func Always(name string, f func(*sim.World) error) Option {
+	return func(s *settings) { s.always = append(s.always, invariant{name, f}) }
+}
+
+// AtRest adds an invariant that is checked when nothing happens any more, long after the last
+// fault. A world that never rests is not asked: there the same migrations fail for ever.
+func AtRest(name string, f func(*sim.World) error) Option {
+	return func(s *settings) { s.atRest = append(s.atRest, invariant{name, f}) }
+}
+
+// Eventually adds an invariant that may fail to hold for a while, but not for longer than a
+// virtual time at a stretch, and not when nothing happens any more, or only the same failures
+// again and again. It is checked after every event.
+func Eventually(name string, within time.Duration, f func(*sim.World) error) Option {
+	return func(s *settings) {
+		s.promises = append(s.promises, promise{invariant{name, f}, within})
+	}
+}
+
+// Runs says in how many worlds to look. Default: rapid's, 100 or -rapid.checks; a fifth of
+// that with -short.
+func Runs(n int) Option { return func(s *settings) { s.runs = n } }
+
+// Within says for how long to look at most, by the clock on the wall. Without [Runs] it is also
+// how long to look at least. Default: until all worlds have been played.
+func Within(span time.Duration) Option { return func(s *settings) { s.span = span } }
+
+// Patience is how long a decision may take, by the clock on the wall, before it is said not
+// to return. Default: 10s.
+func Patience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
+
+// Transcript says below which folder transcripts are kept. Default: testdata.
+func Transcript(dir string) Option { return func(s *settings) { s.dir = dir } }
