@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/daemon/metrics"
 	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/internal/due"
@@ -20,9 +22,13 @@ type Controller struct {
 	// Name tells controllers apart. It must be set.
 	Name  string
 	Store record.Store
-	// Config and Failover say how it decides.
+	// Config and Failover say how it decides. A failover that is not told its Placement, or
+	// the taint of a drain, takes what Config says.
 	Config   controller.Config
 	Failover failover.Config
+	// Settings is the text that Config was read from, for the audit log: a replay reads it
+	// again. Default: none, and a replay has to be told the configuration.
+	Settings string
 	// Fencer cuts hosts off. Default: nobody does, and only operators' words count.
 	Fencer failover.Fencer
 	// Alone says that nobody else can have the store: see lease.Election.
@@ -65,6 +71,20 @@ func (c Controller) Run(ctx context.Context) error {
 	return err
 }
 
+// failover says how lost hosts are replaced: where it was not told otherwise it chooses hosts as
+// the controller does.
+func (c *Controller) failover() failover.Config {
+	f, ours := c.Failover, c.Config.Complete()
+	if f.Placement.Filters == nil {
+		f.Placement.Filters = ours.Placement.Filters
+	}
+	if f.Placement.Weighers == nil {
+		f.Placement.Weighers = ours.Placement.Weighers
+	}
+	f.Evacuation.DrainKey = cmp.Or(f.Evacuation.DrainKey, ours.Evacuation.DrainKey)
+	return f
+}
+
 // lead makes what decides in one term.
 func (c *Controller) lead(s record.Store, e *lease.Elector, h *hints) lease.Participant {
 	term := uint64(0)
@@ -76,11 +96,23 @@ func (c *Controller) lead(s record.Store, e *lease.Elector, h *hints) lease.Part
 		t.Begin("leads")
 	}
 	h.forget()
-	noter := c.noter(t)
 	return &both{
-		failover.New(c.Failover, over(t, h.follow(s)), c.Fencer, noter),
-		controller.New(c.Config, over(t, h.follow(s)), noter),
+		failover.New(c.failover(), over(t, h.follow(s)), c.Fencer, c.noter(t)),
+		c.decider(t, h.follow(s)),
 	}
+}
+
+// decider makes what decides about migrations. What it does can be replayed, if there is a
+// trail.
+func (c *Controller) decider(t *audit.Trail, s record.Store) lease.Participant {
+	begin := func(s record.Store, n record.Noter) lease.Participant {
+		return controller.New(c.Config, s, n)
+	}
+	if t == nil {
+		return begin(s, c.noter(nil))
+	}
+	return &audit.Recorder{Trail: t, Store: s, Noter: c.noter(nil), Config: c.Settings,
+		Begin: begin}
 }
 
 // follow takes in who leads, and says when that has changed.

@@ -112,7 +112,7 @@ func controllerCommand() *cobra.Command {
 		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
 			return err
 		}
-		d.Config, d.Failover = s.Controller, s.Failover
+		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
 		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
 			return decide(ctx, &d, u, &f, socket)
 		}), done())

@@ -18,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/desk"
 	"github.com/godwit-vm/godwit/cmd/godwit/lab"
 	"github.com/godwit-vm/godwit/cmd/godwit/planner"
+	"github.com/godwit-vm/godwit/cmd/godwit/replay"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 )
 
@@ -52,6 +53,7 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(simulateCommand(), sweep.Merge(), controllerCommand(), agentCommand(), explain)
 	root.AddCommand(desk.Commands()...)
 	root.AddCommand(lab.Command(), calibrate.Command(), convert.Command(), planner.Command())
+	root.AddCommand(replay.Command())
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
@@ -68,7 +70,8 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, sweep.ErrViolated), errors.Is(err, planner.ErrViolated):
+	case errors.Is(err, sweep.ErrViolated), errors.Is(err, planner.ErrViolated),
+		errors.Is(err, replay.ErrDiffers):
 		return exitViolated
 	case errors.Is(err, errNoTarget), errors.Is(err, desk.ErrNotDone),
 		errors.Is(err, planner.ErrNotDone):

@@ -40,7 +40,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
-			"until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy},
+			"until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy,
+			"journal": journal},
 		Condition: func(name string) (bool, error) {
 			return name == "qemu" && runsQEMU() == nil, nil
 		},

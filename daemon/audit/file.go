@@ -16,11 +16,12 @@ import (
 type File struct {
 	path string
 
-	mu   sync.Mutex
-	file *os.File
-	seq  uint64
-	prev string
-	err  error
+	mu     sync.Mutex
+	file   *os.File
+	opened int // how often
+	seq    uint64
+	prev   string
+	err    error
 }
 
 // maxLine bounds a line: see bounded.
@@ -42,7 +43,15 @@ func (f *File) open() error {
 		return errors.Join(fmt.Errorf("audit log %s: %w", f.path, err), file.Close())
 	}
 	f.file = file
+	f.opened++
 	return nil
+}
+
+// times returns how often the file was opened.
+func (f *File) times() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opened
 }
 
 // resume finds the last whole line, and ends one that was torn.
@@ -91,31 +100,41 @@ func hash(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Append writes a line, and returns when it is on disk. Its number and hash are given here.
-// An error stays: see Err.
-func (f *File) Append(l Line) error {
+// Append writes lines, and returns when they are on disk. Their numbers and hashes are given
+// here. An error stays: see Err.
+func (f *File) Append(lines ...Line) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return f.err
 	}
-	l = l.bounded()
-	l.Seq, l.Prev = f.seq+1, f.prev
-	text, err := json.Marshal(l)
-	if err == nil {
-		_, err = f.file.Write(append(text, '\n'))
+	seq, prev := f.seq, f.prev
+	var all []byte
+	for _, l := range lines {
+		seq++
+		l.Seq, l.Prev = seq, prev
+		text, err := l.encode()
+		if err != nil {
+			return f.failed(err)
+		}
+		prev = hash(text)
+		all = append(append(all, text...), '\n')
 	}
-	if err == nil {
-		err = f.file.Sync()
+	if _, err := f.file.Write(all); err != nil {
+		return f.failed(err)
 	}
-	if err != nil {
-		f.err = fmt.Errorf("audit log %s: %w", f.path, err)
-		// What is torn now is ended before the next line.
-		_ = f.resume(f.file)
-		return f.err
+	if err := f.file.Sync(); err != nil {
+		return f.failed(err)
 	}
-	f.err, f.seq, f.prev = nil, l.Seq, hash(text)
+	f.err, f.seq, f.prev = nil, seq, prev
 	return nil
+}
+
+// failed keeps an error, and ends what is torn before the next line.
+func (f *File) failed(err error) error {
+	f.err = fmt.Errorf("audit log %s: %w", f.path, err)
+	_ = f.resume(f.file)
+	return f.err
 }
 
 // Err returns why the last line could not be written; nil when it was.

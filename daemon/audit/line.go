@@ -9,9 +9,13 @@
 // that [Verify] notices what was taken out, put in or changed. A line that was torn by a
 // crash stays where it is; the next begins on a line of its own. Whoever rotates the file
 // moves it away and asks for [File.Reopen]: numbers and hashes go on in the new one.
+//
+// A [Recorder] also writes down what a participant has read, and when it looked, so that
+// package sim/incident can let it decide again.
 package audit
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -23,6 +27,10 @@ const (
 	WriteKind = "write" // a record was stored
 	BooksKind = "books" // room on a host was claimed or given back
 	StartKind = "start" // the participant began, or the file was opened anew
+	ReadKind  = "read"  // a part of what the next look has read
+	LookKind  = "look"  // the participant looked
+	// A store did not answer that it stored a record.
+	RefusedKind = "refused"
 )
 
 // A Line is one line of the file.
@@ -40,6 +48,8 @@ type Line struct {
 	Was       uint64              `json:"was,omitempty"`     // its version before; 0 is none
 	Version   uint64              `json:"version,omitempty"` // and now; 0 is deleted
 	Term      uint64              `json:"term,omitempty"`    // of the leader that wrote it
+	Look      uint64              `json:"look,omitempty"`    // of a Recorder: in which look
+	Journal   *Journal            `json:"journal,omitempty"` // of a Recorder: for a replay
 	Prev      string              `json:"prev,omitempty"`    // hash of the line before
 }
 
@@ -48,6 +58,18 @@ const (
 	maxText    = 1 << 10
 	maxReasons = 32
 )
+
+// encode writes a line as it is in the file. A journal that is too long for one is left
+// out: whoever replays the log misses it, and says so.
+func (l Line) encode() ([]byte, error) {
+	l = l.bounded()
+	text, err := json.Marshal(l)
+	if err == nil && len(text) >= maxLine && l.Journal != nil {
+		l.Journal = nil
+		text, err = json.Marshal(l)
+	}
+	return text, err
+}
 
 // bounded cuts what is too long.
 func (l Line) bounded() Line {

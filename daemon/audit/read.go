@@ -58,28 +58,36 @@ func scan(r io.Reader, do func(row int, text []byte) error) error {
 // Verify reads a file and says what is missing, was put in or was changed. A line that was
 // torn by a crash is counted: no whole line counts on it.
 func Verify(r io.Reader) (Summary, error) {
+	return Check(r, func(int, Line, []Finding) error { return nil })
+}
+
+// Check does what Verify does, and calls do with every whole line: its row in the file, and
+// what is wrong with it. It ends with the first error of do, and returns that.
+func Check(r io.Reader, do func(row int, l Line, wrong []Finding) error) (Summary, error) {
 	var s Summary
 	last := ""
-	find := func(row int, format string, args ...any) {
-		s.Findings = append(s.Findings, Finding{row, fmt.Sprintf(format, args...)})
-	}
 	err := scan(r, func(row int, text []byte) error {
 		l, err := parse(text)
 		if err != nil {
 			s.Torn++
 			return nil
 		}
+		known := len(s.Findings)
 		switch {
 		case s.Lines == 0:
 			s.First = l.Seq
 		case l.Seq != s.Last+1:
-			find(row, "number %d follows %d", l.Seq, s.Last)
+			s.find(row, "number %d follows %d", l.Seq, s.Last)
 		case l.Prev != last:
-			find(row, "the line before number %d is not the one that was written", l.Seq)
+			s.find(row, "the line before number %d is not the one that was written", l.Seq)
 		}
 		s.Lines++
 		s.Last, last = l.Seq, hash(text)
-		return nil
+		return do(row, l, s.Findings[known:])
 	})
 	return s, err
+}
+
+func (s *Summary) find(row int, format string, args ...any) {
+	s.Findings = append(s.Findings, Finding{row, fmt.Sprintf(format, args...)})
 }

@@ -25,32 +25,43 @@ type Trail struct {
 
 var _ record.Auditor = (*Trail)(nil)
 
-// add writes a line. An error is kept by the file: see [File.Err].
-func (t *Trail) add(l Line) {
-	l.By = t.By
-	if t.Term != nil {
-		l.Term = t.Term()
+// add writes lines. An error is kept by the file: see [File.Err].
+func (t *Trail) add(lines ...Line) error {
+	for i := range lines {
+		l := &lines[i]
+		l.By = t.By
+		if t.Term != nil {
+			l.Term = t.Term()
+		}
+		if l.At.IsZero() {
+			l.At = t.Now()
+		}
+		l.At = l.At.UTC().Round(0)
 	}
-	if l.At.IsZero() {
-		l.At = t.Now()
-	}
-	l.At = l.At.UTC().Round(0)
-	_ = t.File.Append(l)
+	return t.File.Append(lines...)
 }
 
 // Begin writes down that the participant begins.
-func (t *Trail) Begin(what string) { t.add(Line{Kind: StartKind, What: what}) }
+func (t *Trail) Begin(what string) { _ = t.add(Line{Kind: StartKind, What: what}) }
 
 // Note implements record.Noter.
 func (t *Trail) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
-	t.add(Line{At: at, Kind: NoteKind, VM: vm, Host: who, What: what})
+	_ = t.add(Noted(at, who, vm, what))
 }
 
 // Audit implements record.Auditor.
-func (t *Trail) Audit(e reserve.Entry) {
-	t.add(Line{At: e.At, Kind: BooksKind, VM: e.VM, Migration: e.Move, Host: e.Target,
+func (t *Trail) Audit(e reserve.Entry) { _ = t.add(Booked(e)) }
+
+// Noted is the line of a note.
+func Noted(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) Line {
+	return Line{At: at, Kind: NoteKind, VM: vm, Host: who, What: cut(what)}
+}
+
+// Booked is the line of a step of the books.
+func Booked(e reserve.Entry) Line {
+	return Line{At: e.At, Kind: BooksKind, VM: e.VM, Migration: e.Move, Host: e.Target,
 		What: fmt.Sprintf("%s by %s: %s and %d CPUs, %s→%s", e.Step, e.Owner, e.Amount.Memory,
-			e.Amount.CPUs, e.Source, e.Target)})
+			e.Amount.CPUs, e.Source, e.Target)}
 }
 
 // Over returns a store that does what s does, and writes down what was stored, but for
@@ -60,9 +71,7 @@ func (t *Trail) Over(s record.Store) record.Store { return &audited{Store: s, tr
 type audited struct {
 	record.Store
 	trail *Trail
-
-	mu   sync.Mutex
-	said map[record.Key]string // what was last said of a record
+	said  said
 }
 
 var _ record.Waiter = (*audited)(nil)
@@ -72,7 +81,7 @@ func (a *audited) Put(ctx context.Context, r record.Record, while ...record.Reco
 	record.Record, error) {
 	stored, err := a.Store.Put(ctx, r, while...)
 	if err == nil && r.Key().Kind != record.LeaseKind {
-		a.written(stored, r.At())
+		_ = a.trail.add(a.said.written(stored, r.At()))
 	}
 	return stored, err
 }
@@ -81,12 +90,7 @@ func (a *audited) Put(ctx context.Context, r record.Record, while ...record.Reco
 func (a *audited) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
 	err := a.Store.Delete(ctx, r, while...)
 	if err == nil && r.Key().Kind != record.LeaseKind {
-		key := r.Key()
-		l := About(r)
-		l.Kind, l.What, l.Reasons = WriteKind, "deleted", nil
-		l.Record, l.Was = key.Kind.String()+" "+key.Name, uint64(r.At())
-		a.forget(key)
-		a.trail.add(l)
+		_ = a.trail.add(a.said.deleted(r))
 	}
 	return err
 }
@@ -100,34 +104,52 @@ func (a *audited) Wait(ctx context.Context, f record.Feed, since record.Revision
 	return ctx.Err()
 }
 
-// written adds the line of a record that was stored.
-func (a *audited) written(r record.Record, was record.Version) {
-	key := r.Key()
-	l := About(r)
-	l.Kind, l.Record = WriteKind, key.Kind.String()+" "+key.Name
+// said remembers what was last said of each record.
+type said struct {
+	mu   sync.Mutex
+	last map[record.Key]string
+}
+
+// written returns the line of a record that was stored.
+func (s *said) written(r record.Record, was record.Version) Line {
+	l := about(r)
 	l.Was, l.Version = uint64(was), uint64(r.At())
 	now := l.What
-	if before := a.remember(key, now); before != "" && before != now {
+	if before := s.remember(r.Key(), now); before != "" && before != now {
 		l.What = before + " → " + now
 	}
-	a.trail.add(l)
+	return l
+}
+
+// deleted returns the line of a record that was deleted.
+func (s *said) deleted(r record.Record) Line {
+	s.forget(r.Key())
+	l := about(r)
+	l.What, l.Reasons, l.Was = "deleted", nil, uint64(r.At())
+	return l
+}
+
+func about(r record.Record) Line {
+	l := About(r)
+	l.Kind, l.Record = WriteKind, nameOf(r.Key())
+	return l
 }
 
 // maxSaid bounds what is remembered of records, for the sake of the text alone.
 const maxSaid = 10_000
 
-func (a *audited) remember(key record.Key, now string) (before string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.said == nil || len(a.said) >= maxSaid {
-		a.said = map[record.Key]string{}
+func (s *said) remember(key record.Key, now string) (before string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || len(s.last) >= maxSaid {
+		s.last = map[record.Key]string{}
 	}
-	before, a.said[key] = a.said[key], now
+	before, s.last[key] = s.last[key], now
 	return before
 }
 
-func (a *audited) forget(key record.Key) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.said, key)
+func (s *said) forget(key record.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, key)
 }

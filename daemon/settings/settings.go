@@ -91,6 +91,7 @@ type Failover struct {
 
 // Settings are what the file says.
 type Settings struct {
+	Text       string // of the file
 	Controller controller.Config
 	Failover   failover.Config
 }
@@ -130,7 +131,7 @@ func Parse(name string, data []byte) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	var all Settings
+	all := Settings{Text: string(data)}
 	c := &all.Controller
 	c.Cluster, c.Policies = &fleet.Config, fleet.Policies
 	c.Namespaces = map[string]policy.Labels{}

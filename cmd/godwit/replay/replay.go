@@ -1,0 +1,123 @@
+// Package replay is godwit replay: flags and wiring, no decisions.
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/daemon/settings"
+	"github.com/godwit-vm/godwit/sim/incident"
+)
+
+// ErrDiffers says that a decision is not as it was recorded.
+var ErrDiffers = errors.New("replay: a decision differs from what was recorded")
+
+const help = `Replay reads the audit log of a controller and lets a controller of this version
+decide again: at the same moments, of the same records, with the configuration in the log. The
+same version decides the same, byte for byte. Of another version, or with another configuration
+(--config), the first decision that differs is told; --diff tells what was recorded and what is
+decided now, field by field, why, and what the controller saw.
+
+Several logs are replayed one after the other: those of a rotation, or of controllers that led in
+turn. With --scenario the fleet of the log, as it was when the first controller in it began, and
+what operators and fate did to it, are written as a scenario for godwit simulate.
+
+Exit status: 0 every decision is the same, 1 one differs, 2 bad input.`
+
+// Command returns godwit replay.
+func Command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{Use: "replay LOG…", Short: "Decide again what a controller has decided",
+		Long: help, Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, logs []string) error {
+			return f.run(c.OutOrStdout(), logs)
+		}}
+	c.Flags().StringVar(&f.config, "config", "", "another configuration `FILE` than the log's")
+	c.Flags().BoolVar(&f.diff, "diff", false, "tell all about the first decision that differs")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON instead of text")
+	c.Flags().StringVar(&f.scenario, "scenario", "", "write a scenario to this `FILE`")
+	return c
+}
+
+type flags struct {
+	config, scenario string
+	diff, json       bool
+}
+
+func (f *flags) run(out io.Writer, logs []string) error {
+	configure := func(text string) (controller.Config, error) {
+		if text == "" {
+			return controller.Config{}, errors.New("the log does not say it: give it with --config")
+		}
+		s, err := settings.Parse("the log's configuration", []byte(text))
+		return s.Controller, err
+	}
+	if f.config != "" {
+		s, err := settings.ReadFile(f.config)
+		if err != nil {
+			return err
+		}
+		configure = func(string) (controller.Config, error) { return s.Controller, nil }
+	}
+	if f.scenario != "" {
+		if err := f.writeScenario(logs[0]); err != nil {
+			return err
+		}
+	}
+	var differs error
+	for _, path := range logs {
+		r, err := replayFile(path, incident.Options{Configure: configure})
+		if err != nil {
+			return err
+		}
+		if err := f.print(out, r); err != nil {
+			return err
+		}
+		if !r.Same() {
+			differs = ErrDiffers
+		}
+	}
+	return differs
+}
+
+func replayFile(path string, o incident.Options) (*incident.Result, error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	r, err := incident.Replay(log, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func (f *flags) print(out io.Writer, r *incident.Result) error {
+	if !f.json {
+		return r.Tell(out, f.diff)
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}
+
+// writeScenario writes the scenario of a log; no file is left when that fails.
+func (f *flags) writeScenario(path string) error {
+	log, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	text, err := incident.Scenario(log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(f.scenario, text, 0o600)
+}

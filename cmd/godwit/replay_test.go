@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/daemon/audit"
+	"github.com/godwit-vm/godwit/daemon/settings"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// journal FILE writes the audit log of a controller that sees three hosts, of which one with
+// three VMs is drained; no agent does anything about it.
+func journal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: journal FILE")
+	}
+	file, err := audit.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	s, err := settings.Parse("configuration", []byte("timeouts: {pending: 12h}\n"))
+	ts.Check(err)
+	store, now := record.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
+	boss := &audit.Recorder{Store: store, Noter: record.Silent{}, Config: s.Text,
+		Trail: &audit.Trail{File: file, By: "controller/a", Now: func() time.Time { return now }},
+		Begin: func(s2 record.Store, n record.Noter) lease.Participant {
+			return controller.New(s.Controller, s2, n)
+		}}
+	put := func(r record.Record) {
+		_, err := store.Put(context.Background(), r)
+		ts.Check(err)
+	}
+	look := func() {
+		now = now.Add(time.Second)
+		_, err := boss.Reconcile(context.Background(), now)
+		ts.Check(err)
+	}
+	for _, name := range []hypervisor.HostName{"n1", "n2", "n3"} {
+		put(&record.Host{Host: hypervisor.Host{Name: name, Memory: 16 * hypervisor.GiB, CPUs: 8}})
+	}
+	for i, id := range []hypervisor.VMID{"default/small", "default/middle", "default/large"} {
+		put(&record.VM{VM: hypervisor.VM{ID: id, Memory: hypervisor.GiB << i, CPUs: 1}, Host: "n1",
+			Migratable: true})
+	}
+	look()
+	drained, _ := store.Get(context.Background(), (&record.Host{
+		Host: hypervisor.Host{Name: "n1"}}).Key())
+	next := *drained.(*record.Host)
+	next.Taints = []placement.Taint{{Key: "kubevirt.io/drain", Effect: placement.NoSchedule}}
+	put(&next)
+	look()
+	look()
+	ts.Check(file.Close())
+}

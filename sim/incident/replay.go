@@ -1,0 +1,109 @@
+package incident
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/daemon/audit"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Options say how a log is replayed.
+type Options struct {
+	// Configure reads the configuration that is in the log; whoever wants another one
+	// ignores the text. It must be set.
+	Configure func(text string) (controller.Config, error)
+	// Begin makes what decides. Default: controller.New.
+	Begin func(controller.Config, record.Store, record.Noter) lease.Participant
+}
+
+// A Result is what a replay has found.
+type Result struct {
+	Terms   int `json:"terms"`   // controllers that began
+	Looks   int `json:"looks"`   // that were replayed
+	Writes  int `json:"writes"`  // that were compared
+	Skipped int `json:"skipped"` // lines of looks that began in another file
+	// Wakes is how many looks want the next at another time than was wanted, and Words how
+	// many say something else: no decision, but not the same.
+	Wakes int `json:"wakes"`
+	Words int `json:"words"`
+	// Recorded is who wrote the log, one after another; Now is who replayed it.
+	Recorded []string `json:"recorded"`
+	Now      string   `json:"now"`
+	// Difference is the first decision that differs; nil when all are the same.
+	Difference *Difference `json:"difference,omitempty"`
+}
+
+// Same reports whether every decision is the same.
+func (r *Result) Same() bool { return r.Difference == nil }
+
+// errDone ends the reading of a log.
+var errDone = errors.New("the first difference is found")
+
+// Replay reads a log and lets a controller decide again. The error is a *[Wrong] when the
+// log makes no sense, and anything else when it cannot be read.
+func Replay(log io.Reader, o Options) (*Result, error) {
+	if o.Begin == nil {
+		o.Begin = func(c controller.Config, s record.Store, n record.Noter) lease.Participant {
+			return controller.New(c, s, n)
+		}
+	}
+	p := &player{options: o, result: Result{Now: audit.Build()}}
+	r := reader{begun: p.begin, looked: p.play}
+	err := r.read(log)
+	if p.result.Skipped = r.skipped; err != nil && p.result.Difference == nil {
+		return nil, err
+	}
+	return &p.result, nil
+}
+
+// player replays a log.
+type player struct {
+	options Options
+	result  Result
+	stage   *stage
+}
+
+// begin lets a controller begin.
+func (p *player) begin(t *term) error {
+	config, err := p.options.Configure(t.origin.Config)
+	if err != nil {
+		return fmt.Errorf("the configuration: %w", err)
+	}
+	p.stage = &stage{known: map[record.Key]record.Record{}}
+	p.stage.brain = p.options.Begin(config, p.stage, p.stage)
+	p.result.Terms++
+	if n := len(p.result.Recorded); n == 0 || p.result.Recorded[n-1] != t.origin.Build {
+		p.result.Recorded = append(p.result.Recorded, t.origin.Build)
+	}
+	return nil
+}
+
+// play lets the controller look once, and compares.
+func (p *player) play(t *term, k *look) error {
+	wake, err := p.stage.play(k)
+	if err != nil {
+		return err
+	}
+	p.result.Looks++
+	p.result.Writes += p.stage.next
+	if d := p.stage.differs; d != nil {
+		d.By, d.Term, d.Build = t.begin.By, t.begin.Term, t.origin.Build
+		p.result.Difference = d
+		return errDone
+	}
+	if k.outcome == nil {
+		return nil
+	}
+	if !wake.Equal(k.outcome.Wake) {
+		p.result.Wakes++
+	}
+	if !slices.Equal(p.stage.said, k.said) {
+		p.result.Words++
+	}
+	return nil
+}
