@@ -3,8 +3,17 @@
 // hosts and a VM. It looks at a backend through its port only, and at no clock:
 // it waits for what must come, and never demands that something is quick.
 //
-// A backend's author writes a [Lab], a small world with two hosts, and runs the
-// suite on it:
+// # Writing a backend
+//
+// First, implement [hypervisor.Hypervisor]: eight methods that ask, begin and command, and
+// never wait. The first version needs no optional ability: a [hypervisor.Host] whose
+// Abilities are zero moves VMs by plain pre-copy, and whatever else it is asked for it answers
+// with [hypervisor.Unsupported]. Only [hypervisor.CanTakeBack] has to be decided at once: it
+// says which side keeps the VM when a switch-over is undone. Every error is a
+// *[hypervisor.Error] with its kind; one that nobody classified is Unknown, and callers look
+// again.
+//
+// Second, describe a [Lab]: two hosts that run nothing, and a small VM. Run the suite on it:
 //
 //	func TestConformance(t *testing.T) {
 //		hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
@@ -17,6 +26,42 @@
 //			}
 //		})
 //	}
+//
+// Third, let the Lab do more. Everything but the hosts and the VM is optional, and worth
+// having in this order: Slow, without which nothing happens while memory moves; KillVM,
+// CutLink and ResetLink, which are where VMs are lost; Reopen, for a process of ours that
+// dies; Alive and Verify, which look past what the backend says of itself. What a Lab lacks is
+// skipped, and so is what a host cannot do, once the host has answered Unsupported to it.
+// [Run] counts the reasons at its end: a backend is done when what is skipped is what its
+// hypervisor cannot do.
+//
+// Then claim abilities, one at a time. A host that has one is held to it.
+//
+// A whole backend in 130 lines, three that are wrong, and what the suite says of them are in
+// the folder examples/backend.
+//
+// # What a failure means
+//
+// Subtests are named for what a backend does. Their groups, worst first:
+//
+//   - walk: a VM executed twice, or was lost. Nothing else matters until this passes. [Walk]
+//     gives the same commands from rapid, which shrinks them.
+//   - hold: a target started, or a source resumed or was removed, without evidence that the
+//     other side will not run; or evidence was asked for that is not needed.
+//   - failures: after a death or a lost link the two sides do not add up to one VM, or the
+//     backend guesses what it cannot know. An outcome that is not known is Unresolved.
+//   - reopen: something was kept only in the memory of our process.
+//   - receive, migrate, adjust: a job is not what its name says: repeating it has an effect,
+//     it answers for another job, or it ends twice.
+//   - lifecycle, hardware: commands to a VM on one host; most often a wrong kind of error, so
+//     that callers would repeat what cannot work, or give up what could.
+//   - contexts, crowd: a call whose caller has gone took effect all the same; or callers at the
+//     same time got in each other's way.
+//
+// "waited in vain until …" is no matter of speed, unless Within is shorter than the hypervisor's
+// own timeouts: the backend never got there.
+//
+// # Where backends differ
 //
 // Where the port leaves something open the suite demands what hypervisor/fake does:
 // a Paused VM is not asked to Stop (Conflict) and may be killed; to Forget or to
@@ -32,8 +77,4 @@
 // nothing may change by that; what needs take-back is replaced by cases that demand
 // the opposite: that a target which holds everything is the only copy and is kept.
 // They run only on such hosts. A host that has the ability is held to it.
-//
-// Everything else in a Lab is optional. What it lacks is skipped, and so is what
-// a host cannot do, once the host has answered Unsupported to it; [Run] counts the
-// reasons at its end.
 package hypervisortest

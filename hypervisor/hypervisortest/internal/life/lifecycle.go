@@ -169,11 +169,9 @@ var lives = []stage.Trial{
 
 // limits are cases about what is no VM and what does not fit.
 var limits = []stage.Trial{
-	{Name: "a VM under another name is invalid", Run: func(w *world) {
-		w.Refuses(hypervisor.Invalid, source, "suite/x", hypervisor.Start{VM: w.VM("suite/y")})
-	}},
-	{Name: "a VM without a name is invalid", Run: func(w *world) {
+	{Name: "a VM without a name, or under another name, is invalid", Run: func(w *world) {
 		w.Refuses(hypervisor.Invalid, source, "", hypervisor.Start{VM: w.VM("")})
+		w.Refuses(hypervisor.Invalid, source, "suite/x", hypervisor.Start{VM: w.VM("suite/y")})
 	}},
 	{Name: "a VM without memory or with fewer than no CPUs is invalid", Run: func(w *world) {
 		for _, change := range impossible {

@@ -94,7 +94,11 @@ func (w *World) Refuses(k hypervisor.Kind, s Side, id hypervisor.VMID,
 	before := w.Domain(s, id)
 	for _, c := range commands {
 		w.T.Logf("%T, expecting %v", c, k)
-		w.Refused(w.HV[s].Do(w.Ctx, id, c), k)
+		err := w.HV[s].Do(w.Ctx, id, c)
+		w.Refused(err, k)
+		if e, _ := errors.AsType[*hypervisor.Error](err); e.VM != "" && e.VM != id {
+			w.T.Fatalf("error %v is about %q; the command was for %q", err, e.VM, id)
+		}
 		if after := w.Domain(s, id); after.State != before.State || after.Job != before.Job ||
 			!after.VM.Equal(before.VM) {
 			w.T.Fatalf("%T was refused, and made %+v of %+v", c, after, before)

@@ -1,0 +1,26 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim/simtest"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+)
+
+// mine lets VMs leave by name, and two at once. Make it yours.
+type mine struct{}
+
+func (mine) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	return strings.Compare(string(a.VM), string(b.VM))
+}
+
+func (mine) Open(_ hypervisor.Bandwidth, _ evacuation.Leaving, others []evacuation.Leaving) bool {
+	return len(others) < 2
+}
+
+func TestMine(t *testing.T) {
+	simtest.Check(t, worlds.Turmoil(), simtest.Evacuation("mine", mine{}))
+}
