@@ -67,16 +67,13 @@ func (w *World) spawn(p *participant) {
 
 // kill ends a process. What it kept in memory is gone.
 func (w *World) kill(p *participant) {
-	p.brain = nil
+	p.brain, p.reborn = nil, false
 	p.since = w.now
 	w.wakes.Drop(&p.alarm)
 }
 
 // run lets a participant look once.
 func (w *World) run(p *participant) {
-	if p.brain == nil {
-		return
-	}
 	if p.busy.After(w.now) {
 		w.wake(p, p.busy)
 		return
@@ -109,8 +106,11 @@ func (w *World) run(p *participant) {
 	}
 }
 
-// wake asks for a participant to look, not before now and not while it is busy.
+// wake asks a participant that lives to look, not before now and not while it is busy.
 func (w *World) wake(p *participant, at time.Time) {
+	if p.brain == nil {
+		return
+	}
 	if at.Before(w.now) {
 		at = w.now
 	}
