@@ -157,8 +157,7 @@ func attachmentDown(_ *State, o *Observation) bool {
 
 // overdue: the phase has used up its time. Post-copy has no deadline: the source can no longer
 // take the VM back. Neither has an outcome that is unknown: nobody could answer an abort.
-// Source: godwit; KubeVirt v1.9.0 has no such bound on Scheduled, PreparingTarget and
-// TargetReady.
+// Source: godwit; KubeVirt v1.9.0 bounds neither Scheduled, PreparingTarget nor TargetReady.
 func overdue(s *State, o *Observation) bool {
 	return !s.Deadline.IsZero() && o.Now.After(s.Deadline) && !o.Report.PostCopy &&
 		!s.Conditions.Has(OutcomeUnknown)
