@@ -53,6 +53,18 @@ func read(t testing.TB, path string) []byte {
 	return text
 }
 
+// lines returns what is in a log.
+func lines(t testing.TB, path string) (all []audit.Line) {
+	t.Helper()
+	if _, err := audit.Read(bytes.NewReader(read(t, path)), func(l audit.Line) error {
+		all = append(all, l)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestTornAtAnyByte: wherever a crash tears the file, what was whole stays, the numbers go
 // on, and the log is sound.
 func TestTornAtAnyByte(t *testing.T) {
@@ -227,13 +239,7 @@ func TestATrailSaysWhoWroteWhatAndWhy(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var got []audit.Line
-	if _, err := audit.Read(bytes.NewReader(read(t, path)), func(l audit.Line) error {
-		got = append(got, l)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	got := lines(t, path)
 	if len(got) != 4 {
 		t.Fatalf("%d lines, want 4: %+v", len(got), got)
 	}

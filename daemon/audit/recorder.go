@@ -2,11 +2,11 @@ package audit
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/record"
@@ -43,21 +43,6 @@ type Origin struct {
 type Outcome struct {
 	Wake  time.Time `json:"wake,omitzero"`  // when it wants to look again
 	Lines int       `json:"lines,omitzero"` // what it has done and said
-}
-
-// Build names this godwit: its version, and the revision that it was built from.
-func Build() string {
-	about, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	name := about.Main.Version
-	for _, s := range about.Settings {
-		if s.Key == "vcs.revision" {
-			name += " " + s.Value
-		}
-	}
-	return name
 }
 
 // A Recorder is a participant whose looks can be replayed: what it has read, when it looked
@@ -106,7 +91,7 @@ func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, err
 func (r *Recorder) begin(times int) {
 	r.look, r.broken = 0, false
 	r.add(Line{Kind: StartKind, What: "begins", Journal: &Journal{Origin: &Origin{JournalFormat,
-		record.Format, Build(), r.Config}}})
+		record.Format, build.Name(), r.Config}}})
 	if r.broken && r.inner != nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/daemon/audit"
+	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -52,7 +52,7 @@ func Replay(log io.Reader, o Options) (*Result, error) {
 			return controller.New(c, s, n)
 		}
 	}
-	p := &player{options: o, result: Result{Now: audit.Build()}}
+	p := &player{options: o, result: Result{Now: build.Name()}}
 	r := reader{begun: p.begin, looked: p.play}
 	err := r.read(log)
 	if p.result.Skipped = r.skipped; err != nil && p.result.Difference == nil {

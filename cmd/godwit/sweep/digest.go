@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 )
 
 // digest returns what the contents of files come to; each counts once.
@@ -34,23 +33,4 @@ func digestFile(sum io.Writer, path string) error {
 	n, err := io.Copy(sum, f)
 	fmt.Fprintf(sum, "%d\n", n)
 	return err
-}
-
-// version returns what is known about the program: shards of different programs
-// are not merged.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	text := info.Main.Version
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			text += " " + s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			text += " modified"
-		}
-	}
-	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/sim/scenario"
 	"github.com/godwit-vm/godwit/sim/sweep"
@@ -63,7 +64,7 @@ func (f *Flags) Read(path string) (*Plan, error) {
 		return nil, err
 	}
 	p.base, p.Warnings = base, base.Fleet.Warnings
-	p.run = sweep.Run{Version: version(), Scenario: base.Name, File: filepath.Base(path),
+	p.run = sweep.Run{Version: build.Name(), Scenario: base.Name, File: filepath.Base(path),
 		Seed: base.Seed, Samples: f.samples, Axes: sweep.Grid{}}
 	if f.set.Changed("seed") {
 		p.run.Seed = f.seed
