@@ -31,6 +31,7 @@ type Domain struct {
 	refs    int  // who holds or awaits the turn
 	settles bool // a goroutine does what is due
 
+	// mu is taken after Node.mu, where both are.
 	mu       sync.Mutex
 	rec      *journal.Domain  // replaced, never changed; nil: nothing is kept of it
 	call     *Call            // that asked libvirt to migrate, if we did

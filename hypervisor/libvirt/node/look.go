@@ -164,13 +164,13 @@ func (d *Domain) See(ctx context.Context) (Sight, error) {
 		s.Stats, s.Sends, s.Aborted, s.Moving = figures.Stats, figures.Sends, figures.Aborted,
 			figures.Moving
 	}
+	s.Early = time.Since(d.Node.began()) < d.Node.Grace
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Rebooted, s.Stood, s.Call = d.rebooted, d.stood, call
 	s.Stuck = !d.stoodAt.IsZero() && time.Since(d.stoodAt) > stuck
 	s.Blind = d.blind
 	s.Moving = s.Moving || s.Sends && d.sent > 0
-	s.Early = time.Since(d.Node.began()) < d.Node.Grace
 	return s, nil
 }
 
