@@ -217,7 +217,7 @@ func (m *mover) succeeds(n name, job hypervisor.JobID) error {
 		}
 		select {
 		case <-m.changed:
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(time.Second):
 		}
 	}
 }

@@ -209,30 +209,57 @@ func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 	})
 }
 
-// hear keeps what an event tells that nobody can ask for later.
-func (d *Domain) hear(e virt.Event) {
-	if e.What == virt.Rebooted {
+// hear keeps what an event tells that nobody can ask for later, and reports whether that is
+// all: then nothing is due, and nobody needs to look.
+func (d *Domain) hear(e virt.Event) (all bool) {
+	switch e.What {
+	case virt.Rebooted:
 		d.SetRebooted(true)
+	case virt.Suspended:
+		if e.Detail == virt.Migrated && !d.letGo() {
+			d.SetStood()
+			return d.switching() > 0
+		}
+	case virt.Iterated:
+		return true // how far it has come is asked for
+	case virt.Defined:
+		j := d.job()
+		return j.Receives() && j.Seen // it persists as of now; that it runs is told apart
+	case virt.JobCompleted:
+		if e.Job != nil && e.Job.Operation == virt.MigrationOut {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.stats = e.Job
+		}
 	}
-	if e.What == virt.Suspended && e.Detail == virt.Migrated && !d.letGo() {
-		d.SetStood()
+	return false
+}
+
+// job returns what is kept of the job that the domain names, or nil.
+func (d *Domain) job() *journal.Job {
+	rec := d.Record()
+	if rec == nil {
+		return nil
 	}
-	if e.What != virt.JobCompleted || e.Job == nil || e.Job.Operation != virt.MigrationOut {
-		return
-	}
+	return d.Node.Job(rec.Job)
+}
+
+// switching returns how much longer libvirt may take for the switch-over that it has begun:
+// its call answers at the end. 0 is that it has not begun, or has taken too long.
+func (d *Domain) switching() time.Duration {
+	calls := d.answer() == life.Calling
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stats = e.Job
+	if !calls || d.stoodAt.IsZero() {
+		return 0
+	}
+	return max(0, stuck-time.Since(d.stoodAt))
 }
 
 // letGo reports whether the guest was paused to let it go: libvirt tells of that as of
 // the stop for the switch-over.
 func (d *Domain) letGo() bool {
-	rec := d.Record()
-	if rec == nil {
-		return false
-	}
-	j := d.Node.Job(rec.Job)
+	j := d.job()
 	return j.Sends() && j.GuestPaused
 }
 

@@ -63,6 +63,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	born    time.Time
+	caps    string // what libvirtd says of the host; "": it was not asked since born
 	domains map[hypervisor.VMID]*Domain
 	jobs    map[hypervisor.JobID]*journal.Job // each is replaced, never changed
 	taken   map[hypervisor.VMID]hypervisor.VM // room that is promised and not used yet
@@ -110,10 +111,28 @@ func (n *Node) began() time.Time {
 	return n.born
 }
 
+// Capabilities returns what libvirtd says of the host. It takes long to tell, and tells the
+// same as long as it lives.
+func (n *Node) Capabilities(c *virt.Connect) (string, error) {
+	n.mu.Lock()
+	known, born := n.caps, n.born
+	n.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	caps, err := c.GetCapabilities()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && n.born.Equal(born) {
+		n.caps = caps
+	}
+	return caps, err
+}
+
 // Reborn looks at everything anew: libvirtd was out of reach, and events are lost.
 func (n *Node) Reborn() {
 	n.mu.Lock()
-	n.born = time.Now()
+	n.born, n.caps = time.Now(), ""
 	n.mu.Unlock()
 	for _, d := range n.known() {
 		d.mu.Lock()
@@ -130,11 +149,14 @@ func (n *Node) Wake() {
 	}
 }
 
-// Hear looks at the domain that an event is about.
+// Hear looks at the domain that an event is about, unless the event says all that there is
+// to know: whoever looks while libvirt switches over makes the guest stand longer.
 func (n *Node) Hear(e virt.Event) {
 	id := domxml.IDOf(n.Namespace, e.Domain)
 	if d := n.Find(id); d != nil {
-		d.hear(e)
+		if d.hear(e) {
+			return
+		}
 		d.Kick()
 	}
 	n.Changed(id)

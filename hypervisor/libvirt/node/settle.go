@@ -82,6 +82,9 @@ func (d *Domain) retire() bool {
 // settle does everything that is due, and returns when to look again unless
 // something happens before; 0 is never.
 func (d *Domain) settle(ctx context.Context) time.Duration {
+	if left := d.switching(); left > 0 {
+		return left
+	}
 	_, release, err := d.Node.Hold(ctx, d.ID)
 	if err != nil {
 		return again
@@ -137,6 +140,8 @@ func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
 		}
 	}
 	switch {
+	case job.Sends() && f.Sight.Call == life.Calling && !job.Cancelled:
+		sooner(again) // its return is told
 	case job.Sends():
 		sooner(often)
 	case job.Receives() && job.Seen:

@@ -262,7 +262,7 @@ func cpuOf(ctx context.Context, d *node.Domain, f node.Found) (guestCPU, error) 
 			}
 			return g, nil
 		}
-		caps, err := c.GetCapabilities()
+		caps, err := d.Node.Capabilities(c)
 		if err != nil {
 			return g, err
 		}
