@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,6 +29,9 @@ const (
 
 // Options say how the hosts are to be. The zero value is plain libvirt.
 type Options struct {
+	// Name tells labs apart that are alike: tests at the same time share no hosts.
+	// Default: "", the one that most tests share, one after the other.
+	Name string
 	// TLS makes certificates, has QEMU find them when a migration asks for
 	// encryption, and has libvirtd listen for it (see [Lab.PeerTLSURI]). Default: no
 	// certificates.
@@ -68,27 +72,41 @@ func New(t testing.TB, o Options) *Lab {
 	return l
 }
 
-// Shared is a clean lab that the tests of a process use one after the other: it is
-// started once, and cleaned for each. A test that runs at the same time waits. The
-// test may call [Lab.Clean] itself between its subtests.
+// Shared is a clean lab that the tests of a process that want it like that use one after the
+// other: it is started once, and cleaned for each. A test that runs at the same time waits.
+// The test may call [Lab.Clean] itself between its subtests.
 func Shared(t testing.TB, o Options) *Lab {
 	t.Helper()
 	needLab(t)
-	world.busy.Lock()
-	t.Cleanup(world.busy.Unlock)
-	if world.shared == nil {
-		world.shared = map[Options]*Lab{}
-	}
-	l := world.shared[o]
-	if l == nil {
+	p := placeOf(o)
+	p.busy.Lock()
+	t.Cleanup(p.busy.Unlock)
+	if p.lab == nil {
 		var err error
-		if l, err = open(o); err != nil {
+		if p.lab, err = open(o); err != nil {
 			t.Fatalf("libvirttest: %v", err)
 		}
-		world.shared[o] = l
 	}
-	l.Clean(t)
-	return l
+	p.lab.Clean(t)
+	return p.lab
+}
+
+// A place is where tests share a lab.
+type place struct {
+	busy sync.Mutex // held by the test that has it
+	lab  *Lab       // nil before the first one
+}
+
+func placeOf(o Options) *place {
+	world.Lock()
+	defer world.Unlock()
+	if world.shared == nil {
+		world.shared = map[Options]*place{}
+	}
+	if world.shared[o] == nil {
+		world.shared[o] = new(place)
+	}
+	return world.shared[o]
 }
 
 func needLab(t testing.TB) {
@@ -101,8 +119,10 @@ func needLab(t testing.TB) {
 	}
 }
 
-// open starts a lab.
+// open starts a lab, one at a time: the first learns what the others are taught.
 func open(o Options) (*Lab, error) {
+	world.opening.Lock()
+	defer world.opening.Unlock()
 	l := &Lab{options: o}
 	world.Lock()
 	world.next++

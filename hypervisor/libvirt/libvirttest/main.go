@@ -32,8 +32,8 @@ var world struct {
 	next int    // number of the next lab
 	labs []*Lab // those that are up
 
-	shared map[Options]*Lab
-	busy   sync.Mutex // held by the test that has a shared lab
+	shared  map[Options]*place
+	opening sync.Mutex // held by who starts a lab
 }
 
 // Main runs the tests of a package and is its TestMain's only duty. It answers the
