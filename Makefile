@@ -10,8 +10,8 @@ TAGS     ?= libvirt_dlopen
 FUZZTIME ?= 5s
 SOAK     ?= 3000
 BIN      ?= bin
-# The packages whose tests depend on the machine and run real QEMUs and libvirtds, one
-# after the other, and where what they print is kept.
+# The packages whose tests depend on the machine and run real QEMUs, one after the other,
+# and libvirtds, which have hosts of their own, and where what they print is kept.
 REAL     := ./hypervisor/qmp/... ./hypervisor/hypervisortest/guest/...
 LIBVIRT  := ./hypervisor/libvirt/... ./examples/libvirt-drain
 # The same of those that run godwit's own processes, and real stores.
@@ -68,7 +68,7 @@ test: setup fmt vet staticcheck
 			$(GO) test -count=1 -tags $(TAGS) -v ./daemon/murder || bad=1; \
 			GODWIT_MURDER=1 $(GO) test -race -count=1 -timeout 30m -tags $(TAGS) \
 			-p 1 -v $(REAL) || bad=1; \
-			$(GO) test -race -count=1 -timeout 25m -tags $(TAGS) -p 1 -v $(LIBVIRT) || bad=1; \
+			$(GO) test -race -count=1 -timeout 25m -tags $(TAGS) -p 2 -v $(LIBVIRT) || bad=1; \
 			$(GO) test -tags $(TAGS) -p 1 -run '^$$' -bench 'WhatAMoveCosts/^(capped|kvm,_idling)' \
 			-benchtime 2x ./hypervisor/qmp ./hypervisor/libvirt || bad=1; \
 			exit $$bad; } \
