@@ -283,6 +283,10 @@ func (l *Lab) Run(host string, argv ...string) (string, error) {
 	return l.host(host).Run("", argv...)
 }
 
+// PID is the first process of a host as seen from outside, or 0 when it is off: nsenter(1)
+// starts what is to run inside for long. Whoever starts it ends it.
+func (l *Lab) PID(host string) int { return l.host(host).PID() }
+
 // KillDaemon kills a host's libvirtd as if it had crashed. It has ended when this
 // returns; it may have been dead before. QEMUs run on.
 func (l *Lab) KillDaemon(host string) {
