@@ -9,13 +9,13 @@ package precheck
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
-	"sync/atomic"
+	"time"
 
 	"libvirt.org/go/libvirt"
 	lx "libvirt.org/go/libvirtxml"
@@ -71,33 +71,41 @@ func Lacks(ctx context.Context, d *node.Domain, vm hypervisor.VM) ([]hypervisor.
 	})
 }
 
-// probes numbers the pools that are made to look into a directory.
-var probes atomic.Uint64
-
-// probeName is the storage pool that exists while a directory is looked into.
-const probeName = "godwit-probe"
+// probeName begins the name of a storage pool that exists while a directory is looked into.
+// The rest is chance: what somebody who died has left must not be in the way.
+const probeName = "godwit-probe-"
 
 // present reports whether a host has a file, through libvirt: the host may be far
 // away. Where libvirt cannot tell, the file counts as there.
 func present(c *virt.Connect, file string) bool {
 	dir := path.Dir(file)
+	made := false
 	pool, err := c.LookupStoragePoolByTargetPath(dir)
 	if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) {
-		text, errXML := (&lx.StoragePool{Type: "dir", Name: probeName + "-" + strconv.FormatUint(
-			probes.Add(1), 10), Target: &lx.StoragePoolTarget{Path: dir}}).Marshal()
+		text, errXML := (&lx.StoragePool{Type: "dir", Name: probeName + rand.Text(),
+			Target: &lx.StoragePoolTarget{Path: dir}}).Marshal()
 		if errXML != nil {
 			return true
 		}
 		pool, err = c.StoragePoolCreateXML(text, 0)
-		if err != nil {
+		switch {
+		case errors.Is(err, libvirt.ERR_OPERATION_FAILED): // others look into it just now
+			pool, err = c.LookupStoragePoolByTargetPath(dir)
+		case err != nil:
 			return virt.Classify(err) == hypervisor.Unsupported // a directory that is not there
+		default:
+			made = true
 		}
-		defer func() { _ = pool.Destroy() }()
 	}
 	if err != nil {
 		return true
 	}
-	defer func() { _ = pool.Free() }()
+	defer func() {
+		if made {
+			drop(pool)
+		}
+		_ = pool.Free() // last: afterwards it must not be used
+	}()
 	vol, err := pool.LookupStorageVolByName(path.Base(file))
 	if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
 		if pool.Refresh(0) == nil {
@@ -108,6 +116,16 @@ func present(c *virt.Connect, file string) bool {
 		_ = vol.Free()
 	}
 	return !errors.Is(err, libvirt.ERR_NO_STORAGE_VOL)
+}
+
+// drop removes a pool, as soon as libvirt is at nothing with it that others have asked.
+func drop(pool *libvirt.StoragePool) {
+	for range 100 {
+		if err := pool.Destroy(); err == nil || errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // freePages returns how much memory in pages of a size is free; known is false when
