@@ -245,14 +245,14 @@ func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 	if err != nil {
 		return h.explain(op, vm, err)
 	}
+	defer h.node.Changed(vm)
+	defer d.Kick() // something may be due now
+	defer release()
 	if err = ctx.Err(); err != nil {
 		err = gone(err)
 	} else {
 		err = act(d)
 	}
-	release()
-	d.Kick() // something may be due now
-	h.node.Changed(vm)
 	return h.explain(op, vm, err)
 }
 

@@ -153,6 +153,7 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 	}
 	n.Expire(d.Name)
 	if !here {
+		n.Unreserve(d.ID) // of a target that was noted only half
 		return nil
 	}
 	return d.Remove()
@@ -284,10 +285,10 @@ func (d move) release(ctx context.Context, f node.Found, c hypervisor.Release) e
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
 	}
-	if f.State == hypervisor.Absent {
+	j := f.Job
+	if f.State == hypervisor.Absent && (j == nil || j.ID != c.Job || j.Stage != journal.Left) {
 		return nil
 	}
-	j := f.Job
 	job := hypervisor.JobID("")
 	if j != nil {
 		job = j.ID

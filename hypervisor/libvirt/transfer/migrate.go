@@ -110,7 +110,8 @@ func expected(f node.Found, t address.Target, job hypervisor.JobID) error {
 	return nil
 }
 
-// accept notes the job, so that it is not forgotten whatever happens next.
+// accept notes the job, so that it is not forgotten whatever happens next. The job comes
+// last: one that is known is one that its domain names, and that is brought to an end.
 func (d move) accept(ctx context.Context, f node.Found, out hypervisor.Outgoing) error {
 	autostart := false
 	if f.Sight.Defined {
@@ -127,13 +128,14 @@ func (d move) accept(ctx context.Context, f node.Found, out hypervisor.Outgoing)
 		Options: out.Options, Cold: f.State == hypervisor.Shutoff,
 		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == life.RunsCancelled}
 	j.Last = hypervisor.Progress{Job: j.ID, Started: j.Started, Total: f.VM.Memory}
-	if err := d.Node.PutJob(j, false); err != nil {
-		return err
-	}
 	d.Forget()
-	return d.Put(true, func(r *journal.Domain) {
+	err := d.Put(true, func(r *journal.Domain) {
 		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Sight.Run.Alive()
 	})
+	if err != nil {
+		return err
+	}
+	return d.Node.PutJob(j, true)
 }
 
 // send has libvirt asked to migrate. What cannot be asked, now or later, ends the job.

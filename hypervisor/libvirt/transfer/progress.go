@@ -40,7 +40,7 @@ func Progress(ctx context.Context, n *node.Node, id hypervisor.JobID,
 	p := d.live(j, f.Sight)
 	p.Status, p.Mode = life.Status(j, f.Sight.Look), life.Mode(j, f.Sight.Look)
 	if p.Status == hypervisor.JobSucceeded && j.Role == journal.Source {
-		p = d.final(ctx, f.Sight)
+		p = d.final(ctx, j, f.Sight)
 		p.Status = hypervisor.JobSucceeded
 	}
 	return p, nil
@@ -71,8 +71,7 @@ func fill(p *hypervisor.Progress, s virt.JobStats) {
 
 // final is how the job went. libvirt keeps the figures of one that succeeded as long
 // as it keeps the domain, and tells them once when it ends.
-func (d move) final(ctx context.Context, s node.Sight) hypervisor.Progress {
-	j := d.Node.Job(d.Record().Job)
+func (d move) final(ctx context.Context, j *journal.Job, s node.Sight) hypervisor.Progress {
 	p := d.live(j, s)
 	p.Sent = d.Sent(p.Sent)
 	p.Mode = life.Mode(j, s.Look)

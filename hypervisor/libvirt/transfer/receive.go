@@ -36,7 +36,10 @@ func Receive(ctx context.Context, of *node.Domain, in hypervisor.Incoming,
 	if err != nil {
 		return "", err
 	}
-	if old := n.Job(in.Job); old != nil {
+	old := n.Job(in.Job)
+	half := old != nil && old.VM.ID == d.ID && old.Stage == journal.Listening &&
+		(f.Rec == nil || f.Rec.Job != in.Job) // we died, or failed, after noting the job
+	if old != nil && !half {
 		return d.receiveAgain(f, old, in)
 	}
 	if f.State != hypervisor.Absent {

@@ -95,7 +95,7 @@ func (d move) inquire(ctx context.Context, s node.Sight) error {
 
 // moved: libvirt says that the target has the VM.
 func (d move) moved(ctx context.Context, s node.Sight) error {
-	p := d.final(ctx, s)
+	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
 	p.Status, p.Error = hypervisor.JobSucceeded, ""
 	err := d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Moved, p })
 	if err != nil {
@@ -119,7 +119,7 @@ func (d move) keep(ctx context.Context, s node.Sight) error {
 	if s.Call == life.Calling && !d.Node.Job(d.Record().Job).Cancelled {
 		return nil
 	}
-	p := d.final(ctx, s)
+	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
 	err := d.ended(ctx)
 	if j := d.Node.Job(d.Record().Job); err == nil && s.Run == life.PausedUser && j.GuestPaused &&
 		!j.Resting { // it was paused when libvirt had given up already
@@ -164,7 +164,7 @@ func (d move) strand(ctx context.Context, s node.Sight) error {
 			return err
 		}
 	}
-	p := d.final(ctx, s)
+	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
 	err := d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
 	if err != nil {
 		return err

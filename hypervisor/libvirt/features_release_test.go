@@ -1,0 +1,40 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/durable"
+)
+
+// What is left of a source that has moved is removed when its release is asked for again
+// after a death in the middle: the VM can come back.
+func TestAReleaseThatWasInterruptedGoesOn(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	w.furnish(hosta, vm)
+	w.start(hosta, vm)
+	w.begin("job", vm.ID, transferOptions{})
+	w.until("job", hypervisor.JobSucceeded)
+	w.becomes(hosta, vm.ID, hypervisor.HandedOver)
+	must(t, w.hosts[hosta].Close())
+	delete(w.hosts, hosta)
+	file := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name("job"))
+	text, err := os.ReadFile(file)
+	must(t, err)
+	text = bytes.Replace(text, []byte(`"moved"`), []byte(`"left"`), 1)
+	must(t, os.WriteFile(file, text, 0o600))
+	w.virsh(hosta, "undefine", domainOf(vm.ID)) // here it died
+	if _, err := w.open(hosta); err != nil {
+		t.Fatal(err)
+	}
+	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	if left := w.images(hosta); len(left) > 0 {
+		t.Errorf("after Release the source still has %v", left)
+	}
+}
