@@ -182,17 +182,25 @@ func (d *Domain) Sent(now hypervisor.Bytes) hypervisor.Bytes {
 	return d.sent
 }
 
-// Reach connects to another host's libvirtd. The connection is kept.
+// Reach connects to another host's libvirtd. The connection is kept. One that hangs keeps
+// nobody waiting who asks another.
 func (n *Node) Reach(ctx context.Context, peer string) (*virt.Conn, error) {
 	uri := n.Translate(peer)
 	n.peersMu.Lock()
-	defer n.peersMu.Unlock()
-	if c := n.peers[uri]; c != nil {
-		return c, nil
+	kept := n.peers[uri]
+	n.peersMu.Unlock()
+	if kept != nil {
+		return kept, nil
 	}
 	c, err := virt.Open(ctx, virt.Config{URI: uri, Timeout: n.Timeout})
 	if err != nil {
 		return nil, fault.Refuse(fault.Kind(err), "ask the target: %w", fault.Bare(err))
+	}
+	n.peersMu.Lock()
+	defer n.peersMu.Unlock()
+	if kept = n.peers[uri]; kept != nil { // somebody else was first
+		n.Running.Go(func() { _ = c.Close() }) // nobody uses it
+		return kept, nil
 	}
 	if n.peers == nil {
 		n.peers = map[string]*virt.Conn{}

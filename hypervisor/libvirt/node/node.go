@@ -74,11 +74,9 @@ type Node struct {
 	peers   map[string]*virt.Conn // by URI
 }
 
-// Open reads the journal. Afterwards everything that was under way goes on.
+// Open reads the journal. Afterwards everything that was under way goes on. Events may
+// come meanwhile.
 func (n *Node) Open() error {
-	n.domains, n.jobs = map[hypervisor.VMID]*Domain{}, map[hypervisor.JobID]*journal.Job{}
-	n.taken = map[hypervisor.VMID]hypervisor.VM{}
-	n.born = time.Now()
 	domains, err := n.Journal.Domains()
 	if err != nil {
 		return err
@@ -87,6 +85,11 @@ func (n *Node) Open() error {
 	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.domains, n.jobs = map[hypervisor.VMID]*Domain{}, map[hypervisor.JobID]*journal.Job{}
+	n.taken = map[hypervisor.VMID]hypervisor.VM{}
+	n.born = time.Now()
 	for _, j := range jobs {
 		n.jobs[j.ID] = j
 		if j.Receives() {
