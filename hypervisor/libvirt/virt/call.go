@@ -84,9 +84,11 @@ func (l *link) run(fn func(*Connect) error) error {
 	return err
 }
 
-// notCalled reports whether the binding failed to find a function in libvirt.so, and
-// so called nothing. Two callers that need the same function for the first time at
-// the same moment can make it say so though the function is there.
+// notCalled reports whether the binding may have failed to find a function in libvirt.so,
+// and so called nothing. Two callers that need the same function for the first time at
+// the same moment can make it say so though the function is there. libvirtd uses the same
+// numbers where a program that it runs has failed, such as qemu-img: they do not say what
+// took effect.
 func notCalled(err error) bool {
 	e, ok := asLibvirt(err)
 	return ok && e.Code == libvirt.ERR_INTERNAL_ERROR && e.Domain == libvirt.FROM_NONE

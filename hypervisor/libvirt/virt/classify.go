@@ -108,9 +108,6 @@ func Classify(err error) hypervisor.Kind {
 	if !ok {
 		return hypervisor.Unknown
 	}
-	if notCalled(err) { // libvirt.so lacks the function
-		return hypervisor.Unsupported
-	}
 	return kinds[e.Code]
 }
 
