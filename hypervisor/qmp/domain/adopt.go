@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
@@ -32,12 +33,16 @@ func (n *Node) Adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	found, err := n.processes(records)
+	if err != nil {
+		return err
+	}
 	bad := make([]error, len(records))
 	var adoptions sync.WaitGroup
 	turns := make(chan struct{}, adoptsAtOnce)
 	for i, rec := range records {
 		turns <- struct{}{}
-		adoptions.Go(func() { bad[i] = n.adopt(ctx, rec); <-turns })
+		adoptions.Go(func() { bad[i] = n.adopt(ctx, rec, found[rec.VM.ID]); <-turns })
 	}
 	adoptions.Wait()
 	return errors.Join(bad...)
@@ -47,8 +52,27 @@ func (n *Node) Adopt(ctx context.Context) error {
 // hangs takes a moment.
 const adoptsAtOnce = 32
 
-// adopt goes on with one domain.
-func (n *Node) adopt(ctx context.Context, rec *journal.Domain) error {
+// processes finds what claims to run the VMs. All are looked for at once: there may be many
+// of both.
+func (n *Node) processes(records []*journal.Domain) (map[hypervisor.VMID][]process.Found, error) {
+	owners := make(map[string]hypervisor.VMID, len(records))
+	for _, rec := range records {
+		owners[n.QEMU.Settings(rec.VM.ID).PIDFile()] = rec.VM.ID
+	}
+	all, err := process.Find(func(argv []string) bool { return owners[machine.Owned(argv)] != "" })
+	if err != nil {
+		return nil, fmt.Errorf("look for QEMUs: %w", err)
+	}
+	found := map[hypervisor.VMID][]process.Found{}
+	for _, f := range all {
+		vm := owners[machine.Owned(f.Args)]
+		found[vm] = append(found[vm], f)
+	}
+	return found, nil
+}
+
+// adopt goes on with one domain, and with what claims to run it.
+func (n *Node) adopt(ctx context.Context, rec *journal.Domain, found []process.Found) error {
 	d, release, err := n.Hold(ctx, rec.VM.ID)
 	if err != nil {
 		return err
@@ -57,16 +81,11 @@ func (n *Node) adopt(ctx context.Context, rec *journal.Domain) error {
 	d.mu.Lock()
 	d.rec = rec
 	d.mu.Unlock()
-	return d.adopt(ctx)
+	return d.adopt(ctx, found)
 }
 
-// adopt finds the QEMU of one domain.
-func (d *Domain) adopt(ctx context.Context) error {
-	s := d.Node.QEMU.Settings(d.ID)
-	found, err := process.Find(s.Owns)
-	if err != nil {
-		return fmt.Errorf("look for the QEMU of %s: %w", d.ID, err)
-	}
+// adopt takes over the QEMU of one domain.
+func (d *Domain) adopt(ctx context.Context, found []process.Found) (err error) {
 	if len(found) > 1 {
 		return fmt.Errorf("%d processes claim to run %s: %v: end those that do not", len(found),
 			d.ID, found)

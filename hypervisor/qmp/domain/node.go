@@ -63,14 +63,15 @@ func (n *Node) All() []*Domain {
 	return slices.Collect(maps.Values(n.domains))
 }
 
-// Close lets go of every QEMU, when nothing of ours runs any more and nobody has a
-// turn. Nobody gets one afterwards.
+// Close lets go of every QEMU and of every target's host, when nothing of ours runs any
+// more and nobody has a turn. Nobody gets one afterwards.
 func (n *Node) Close() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
 	n.Running.Wait()
 	for _, d := range n.All() {
+		d.HangUp()
 		if vm := d.Process(); vm != nil {
 			vm.LetGo()
 		}

@@ -60,15 +60,20 @@ func (d *Domain) matters(e monitor.Event) bool {
 // watch does what is due, until the process has ended and is buried.
 func (d *Domain) watch(in *qemu.Instance) {
 	for {
+		over := in.Ended()
 		wait := d.settle(d.Node.Life)
 		if d.Process() != in {
 			return
 		}
+		ended, lost := in.Proc.Done(), in.Client.Done()
+		if over { // it could not be buried, and tells no more
+			ended, lost = nil, nil
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-d.kick:
-		case <-in.Proc.Done():
-		case <-in.Client.Done():
+		case <-ended:
+		case <-lost:
 			d.reconnect(in)
 		case <-timer.C:
 		case <-d.Node.Life.Done():

@@ -59,13 +59,17 @@ func (s Settings) DebugSocket() string { return s.Dir + "/debug.sock" }
 
 // Owns reports whether argv is the command line of a QEMU that [Args] made for
 // these settings: its folder is the same.
-func (s Settings) Owns(argv []string) bool {
+func (s Settings) Owns(argv []string) bool { return Owned(argv) == s.PIDFile() }
+
+// Owned returns the PIDFile of the settings for which [Args] made the command line of a
+// QEMU; "" is none.
+func Owned(argv []string) string {
 	for i, arg := range argv {
 		if arg == "-pidfile" && i+1 < len(argv) {
-			return argv[i+1] == s.PIDFile()
+			return argv[i+1]
 		}
 	}
-	return false
+	return ""
 }
 
 func (s Settings) accelerator() string {

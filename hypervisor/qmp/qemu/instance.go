@@ -138,7 +138,9 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 		err = fault.Refuse(hypervisor.Invalid, "QEMU did not start: %s", LastWords(s))
 	}
 	_ = proc.Kill()
-	<-proc.Done() // a child that was killed ends
+	ended, stop := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
+	defer stop()
+	_ = proc.Wait(ended) // what was killed ends, but not while the storage that it opens hangs
 	return nil, errors.Join(err, proc.Close(), Clean(s))
 }
 
