@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +98,7 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 		return err
 	}
 	config := s.Config(s.Seed)
-	closeTrace, err := traceTo(f.trace, &config)
+	trace, err := traceTo(f.trace, &config)
 	if err != nil {
 		return err
 	}
@@ -110,21 +109,21 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	}
 	began := time.Now()
 	bar := newProgress()
-	config.Tick = func(w *sim.World) bool { bar.show(w); return ctx.Err() == nil }
+	config.Tick = func(w *sim.World) bool {
+		bar.show(w)
+		return ctx.Err() == nil && trace.failed == nil
+	}
 	w, err := s.Build(config)
 	if err != nil {
 		return err
 	}
 	ending := w.Run(s.Until)
 	bar.done()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := errors.Join(trace.close(), context.Cause(ctx)); err != nil {
+		return err
 	}
 	if ending == sim.AtRest {
 		w.CheckAtRest()
-	}
-	if err := closeTrace(); err != nil {
-		return err
 	}
 	a := answer{Scenario: s.Name, Seed: s.Seed, WallSeconds: time.Since(began).Seconds(),
 		Ending: ending.String(), Result: w.Result()}
@@ -139,25 +138,6 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 		}
 	}
 	return a.verdict()
-}
-
-// traceTo lets a world write its trace to a file, if there is to be one.
-func traceTo(path string, config *sim.Config) (func() error, error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	buffered := bufio.NewWriter(f)
-	config.Trace = func(e sim.Entry) { fmt.Fprintln(buffered, e) }
-	return func() error {
-		if err := buffered.Flush(); err != nil {
-			return fmt.Errorf("trace %s: %w", path, err)
-		}
-		return f.Close()
-	}, nil
 }
 
 // answer is what --json prints.
