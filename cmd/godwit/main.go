@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/planner"
 	"github.com/godwit-vm/godwit/cmd/godwit/replay"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
+	"github.com/godwit-vm/godwit/internal/build"
 )
 
 // The exit statuses.
@@ -33,6 +35,10 @@ const (
 // isDaemon marks the commands that run until they are told to end.
 const isDaemon = "daemon"
 
+// grace is how long a command that was interrupted may take to print what it has. What plans is
+// pure, and does not know that it was interrupted.
+const grace = 2 * time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -45,6 +51,7 @@ func run(ctx context.Context, args []string) int {
 	root := &cobra.Command{
 		Use:           "godwit",
 		Short:         "Live migration and host evacuation of virtual machines",
+		Version:       build.Name(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -55,6 +62,13 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(lab.Command(), calibrate.Command(), convert.Command(), planner.Command())
 	root.AddCommand(replay.Command())
 	root.SetArgs(args)
+	ended := make(chan struct{})
+	defer close(ended)
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		if c.Annotations[isDaemon] == "" {
+			context.AfterFunc(ctx, func() { cutOff(ended) })
+		}
+	}
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "godwit:", err)
@@ -63,6 +77,16 @@ func run(ctx context.Context, args []string) int {
 		return exitInterrupted
 	}
 	return exitStatus(err)
+}
+
+// cutOff ends the process unless what was interrupted ends by itself.
+func cutOff(ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		fmt.Fprintln(os.Stderr, "godwit: interrupted: there is no answer yet")
+		os.Exit(exitInterrupted)
+	}
 }
 
 // exitStatus returns what a command that ended with err tells the shell.

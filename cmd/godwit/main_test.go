@@ -31,6 +31,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// holds FIFO opens a pipe for writing, which waits for its reader, and writes nothing.
+func holds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: holds FIFO")
+	}
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(f.Close()) })
+}
+
 // TestScripts runs the command as its users do.
 func TestScripts(t *testing.T) {
 	examples, err := os.ReadDir("../../examples")
@@ -40,7 +50,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
-			"until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy,
+			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy,
 			"journal": journal},
 		Condition: func(name string) (bool, error) {
 			return name == "qemu" && runsQEMU() == nil, nil

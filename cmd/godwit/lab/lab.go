@@ -10,6 +10,7 @@ func Command() *cobra.Command {
 		Use:   "lab",
 		Short: "Put the model of migrations to the test",
 		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(commands()...)
 	return c

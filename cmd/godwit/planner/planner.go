@@ -29,6 +29,7 @@ func Command() *cobra.Command {
 		Use:   "plan",
 		Short: "Plan what happens to hosts and their VMs, and change nothing",
 		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(commands()...)
 	return c
