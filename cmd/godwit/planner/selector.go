@@ -6,7 +6,11 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
 )
+
+// rack is the label of hosts that share a rack, as inventories write it.
+const rack = "rack"
 
 // operators are how a selector writes conditions, the longer ones first.
 var operators = []struct {
@@ -58,4 +62,15 @@ func isNumber(text string) bool {
 // holds reports whether labels satisfy all conditions.
 func holds(all []placement.Requirement, labels placement.Labels) bool {
 	return !slices.ContainsFunc(all, func(r placement.Requirement) bool { return !r.Holds(labels) })
+}
+
+// labelled refuses a label that no host has: all hosts would fail alone, and a label that is
+// misspelt would be answered as if there were no domains.
+func labelled(f *plan.Fleet, label string) error {
+	has := func(h placement.Host) bool { _, has := h.Labels[label]; return has }
+	if label == "" || slices.ContainsFunc(f.Hosts, has) {
+		return nil
+	}
+	return fmt.Errorf("no host has the label %q: name one that says which hosts fail at once",
+		label)
 }

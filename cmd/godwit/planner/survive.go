@@ -19,9 +19,6 @@ import (
 	"github.com/godwit-vm/godwit/plan/survive"
 )
 
-// rack is the label of hosts that share a rack, as inventories write it.
-const rack = "rack"
-
 // protection says which VMs must be restarted, and what fails at once.
 type protection struct {
 	racks    bool
@@ -50,6 +47,9 @@ func (p *protection) question(c *cobra.Command, fleet *inventory.Fleet, f *plan.
 	q := survive.Question{Fleet: f, Failures: k, Domain: p.domain, Effort: p.effort}
 	if p.racks {
 		q.Domain = rack
+	}
+	if err := labelled(f, q.Domain); err != nil {
+		return q, err
 	}
 	wants, err := selector(p.protect)
 	if err != nil {
