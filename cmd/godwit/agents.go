@@ -31,8 +31,11 @@ func agentCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		d.Host = hypervisor.HostName(host)
 		h.Name = d.Host
-		if err := sizes(&h, memory, link); err != nil {
+		if err := errors.Join(named("--host", host), sizes(&h, memory, link)); err != nil {
 			return err
+		}
+		if d.Config.Poll <= 0 {
+			return fmt.Errorf("--poll: %v is no time above zero: write 1s", d.Config.Poll)
 		}
 		u, err := f.Parse()
 		if err != nil {

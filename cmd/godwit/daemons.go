@@ -17,9 +17,11 @@ import (
 	"github.com/godwit-vm/godwit/daemon"
 	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/daemon/notes"
+	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/fence"
+	"github.com/godwit-vm/godwit/inventory"
 )
 
 // daemonFlags are what the daemons have in common.
@@ -54,7 +56,9 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	if s.Log, err = notes.Logger(log, f.log, level); err != nil {
 		return s, done, fmt.Errorf("--log: %w", err)
 	}
-	s.Listen, s.Every = f.listen, f.beat
+	if s.Listen, s.Every = f.listen, f.beat; s.Every <= 0 {
+		return s, done, fmt.Errorf("--beat: %v is no time above zero: write 5s", s.Every)
+	}
 	logger := s.Log
 	s.Ready = func(address string) { logger.Info("has begun", "listens", address) }
 	if f.audit == "" {
@@ -82,14 +86,6 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	}, nil
 }
 
-const controllerHelp = `Controller decides for the cluster: migrations, drains, and what becomes
-of hosts that fall silent. With bolt:PATH it opens the file and serves it to the agents and
-operators of this machine at a socket; with etcd://… several controllers may run, of which one
-leads.
-
-It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
-may be killed at any moment. On SIGHUP it reopens its audit log.`
-
 func controllerCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Controller
@@ -107,6 +103,12 @@ func controllerCommand() *cobra.Command {
 		}
 		if d.Name == "" {
 			return errors.New("--name must be given: it tells this controller from others")
+		}
+		if err := named("--name", d.Name); err != nil {
+			return err
+		}
+		if d.Patience < 0 {
+			return fmt.Errorf("--patience: %v is negative: write 30s", d.Patience)
 		}
 		var done func() error
 		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
@@ -126,6 +128,15 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&d.Patience, "patience", 0, "how long another leader must be silent; "+
 		"default: 6 beats")
 	return c
+}
+
+// named refuses a name that could not be written in files, as a scenario of what happened.
+func named(flag, name string) error {
+	if name == "" || operate.IsName(name) {
+		return nil
+	}
+	return fmt.Errorf("%s: %.100q is no name: write 1 to %d letters, digits and -._", flag, name,
+		inventory.MaxName)
 }
 
 // withFence runs a controller that can cut hosts off, if there is a file that says how.

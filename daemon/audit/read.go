@@ -9,8 +9,8 @@ import (
 
 // A Finding is what Verify found wrong with one line of a file.
 type Finding struct {
-	Row  int // in the file, from 1
-	What string
+	Row  int    `json:"row"` // in the file, from 1
+	What string `json:"what"`
 }
 
 // Error says where, and what.
@@ -18,11 +18,11 @@ func (f Finding) Error() string { return fmt.Sprintf("line %d: %s", f.Row, f.Wha
 
 // A Summary is what Verify read.
 type Summary struct {
-	Lines    int // whole ones
-	Torn     int // that a crash left unfinished
-	First    uint64
-	Last     uint64
-	Findings []Finding // nothing is wrong when there are none
+	Lines    int       `json:"lines"` // whole ones
+	Torn     int       `json:"torn"`  // that a crash left unfinished
+	First    uint64    `json:"first"`
+	Last     uint64    `json:"last"`
+	Findings []Finding `json:"findings,omitempty"` // nothing is wrong when there are none
 }
 
 // Read calls do with every whole line of a file, in order, until it returns an error, and

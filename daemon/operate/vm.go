@@ -147,10 +147,12 @@ func (d *Desk) Evict(ctx context.Context, id hypervisor.VMID) (*record.VM, error
 // terminals.
 func named(id hypervisor.VMID) bool {
 	namespace, name := divide(id)
-	return word(namespace) && word(name)
+	return IsName(namespace) && IsName(name)
 }
 
-func word(text string) bool {
+// IsName reports whether text may name a VM, a namespace, a host or a controller: letters, digits
+// and "-._", as in the files that inventories read.
+func IsName(text string) bool {
 	for _, c := range []byte(text) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && c != '-' && c != '.' && c != '_' {

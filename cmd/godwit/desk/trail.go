@@ -2,6 +2,7 @@ package desk
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,10 +12,14 @@ import (
 	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/internal/words"
 )
 
 const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed;
 with --vm it prints what was decided about one VM, and why.
+
+--json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
+numbers), findings, each with row and what; with --vm the lines as they are, one object a line.
 
 Exit status: 0 the log is whole, 2 bad input, 3 it is not.`
 
@@ -30,41 +35,60 @@ func auditCommand() *cobra.Command {
 			}
 			defer f.Close()
 			if vm != "" {
-				return search(c.OutOrStdout(), f, vmid(operate.ID(vm)), asJSON)
+				err = search(c.OutOrStdout(), f, vmid(operate.ID(vm)), asJSON)
+			} else {
+				err = verify(c.OutOrStdout(), f, asJSON)
 			}
-			return verify(c.OutOrStdout(), f)
+			if err != nil && !errors.Is(err, ErrNotDone) {
+				err = fmt.Errorf("%s: %w", args[0], err)
+			}
+			return err
 		}}
 	c.Flags().StringVar(&vm, "vm", "", "print what was decided about this `VM`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the lines as they are")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of text")
 	return c
 }
 
 // verify checks a log.
-func verify(out io.Writer, f io.Reader) error {
+func verify(out io.Writer, f io.Reader, asJSON bool) error {
 	s, err := audit.Verify(f)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case s.Lines == 0:
+		return fmt.Errorf("it is no audit log: %s, and none has a number",
+			words.Count(s.Torn, "line"))
+	case asJSON:
+		err = json.NewEncoder(out).Encode(s)
+	default:
+		err = tell(out, s)
 	}
-	fmt.Fprintf(out, "%d lines, numbers %d to %d, %d torn by crashes\n", s.Lines, s.First, s.Last,
-		s.Torn)
+	if err == nil && len(s.Findings) > 0 {
+		err = ErrNotDone
+	}
+	return err
+}
+
+func tell(out io.Writer, s audit.Summary) error {
+	_, err := fmt.Fprintf(out, "%d lines, numbers %d to %d, %d torn by crashes\n", s.Lines, s.First,
+		s.Last, s.Torn)
 	for _, wrong := range s.Findings {
 		fmt.Fprintln(out, wrong.Error())
 	}
-	if len(s.Findings) > 0 {
-		return ErrNotDone
-	}
-	return nil
+	return err
 }
 
 // search prints the lines about a VM.
 func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
+	found := false
 	_, err := audit.Read(f, func(l audit.Line) error {
-		switch {
-		case l.VM != vm:
+		if l.VM != vm {
 			return nil
-		case asJSON:
+		}
+		found = true
+		if asJSON {
 			return e.Encode(l)
 		}
 		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
@@ -75,5 +99,8 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		}
 		return nil
 	})
+	if err == nil && !found {
+		err = fmt.Errorf("no line is about %s", vm)
+	}
 	return err
 }
