@@ -103,6 +103,22 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestAByteOrderMarkIsNoPartOfTheFirstName: editors on Windows begin files with one.
+func TestAByteOrderMarkIsNoPartOfTheFirstName(t *testing.T) {
+	for _, text := range []string{"\ufeffa: 1\n", "\ufeff{\"a\": 1}"} {
+		var v struct {
+			A int `json:"a"`
+		}
+		doc, err := document.Parse("f", 1, []byte(text))
+		if err == nil {
+			err = doc.Decode(&v)
+		}
+		if err != nil || v.A != 1 {
+			t.Errorf("%q is read as %+v, %v", text, v, err)
+		}
+	}
+}
+
 func TestLineFindsTheDeepestPart(t *testing.T) {
 	text := "a:\n  b:\n  - c: 1\n    d.e: 2\n  - f: 3\nlabels: {x/y: z}\n"
 	doc, err := document.Parse("f", 11, []byte(text))

@@ -52,6 +52,7 @@ func ReadAll(name string, r io.Reader, limit int) ([]byte, error) {
 // its first line in the named file: 1 for a whole file. Every error is
 // [Problems].
 func Parse(name string, first int, data []byte) (*Document, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as Windows begins its files
 	d := &Document{name: name, first: first, size: len(data)}
 	if len(data) > MaxSize {
 		return nil, d.problems(nil, "the document is longer than %d MiB", MaxSize>>20)
