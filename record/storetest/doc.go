@@ -24,6 +24,9 @@
 // Compact, for one that forgets what has changed. What a Subject lacks is skipped, with the
 // reason, and so is waiting where the store is no [record.Waiter].
 //
+// A store whose contents die with its process says that it is Volatile. A [record.Memory]
+// is one, and needs a lock around it besides: the suite has many callers at a time.
+//
 // A whole store in 200 lines, three that are wrong, and what the suite says of them are in the
 // folder examples/store.
 //

@@ -130,7 +130,8 @@ func future(t *testing.T, s Subject) {
 		return
 	}
 	if !c.Reset {
-		t.Fatalf("Changes since %d, which never was: %+v", r.since, c)
+		t.Fatalf("Changes since %d, which never was: %+v, want Reset; a store that dies with its "+
+			"process is Volatile", r.since, c)
 	}
 	r.pull(ctx, t, s.Store)
 	same(t, "the feed", map[record.Key]record.Record{vm.Key(): vm}, r.known)
