@@ -6,7 +6,8 @@
 //	 "record":"migration default/web#1","was":12,"version":13,"term":2,"prev":"…"}
 //
 // Every line has a number, one more than the line before, and the hash of that line, so
-// that [Verify] notices what was taken out, put in or changed. A line that was torn by a
+// that [Verify] notices what was taken out, put in or changed before the last line. Of the
+// last ones only who keeps their number and hash elsewhere knows. A line that was torn by a
 // crash stays where it is; the next begins on a line of its own. Whoever rotates the file
 // moves it away and asks for [File.Reopen]: numbers and hashes go on in the new one.
 //

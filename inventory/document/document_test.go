@@ -90,6 +90,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a name twice", "a: 1\na: 2\n", `f:2: mapping key "a" already defined`},
 		{"a second document", "a: 1\n---\nb: 2\n", "f:3: there is a second document"},
 		{"an open text", "a: \"x\n", "f:1: could not find end character"},
+		{"UTF-16", "\xff\xfea\x00:\x00 \x001\x00", "f:1: it is UTF-16: save it as UTF-8"},
 		{"too long", strings.Repeat("# more\n", 700_000), "f:1: the document is longer than 4 MiB"},
 		{"a hundred megabytes", strings.Repeat("garbage\n", 13_000_000), "longer than 4 MiB"},
 	}

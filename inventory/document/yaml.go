@@ -58,8 +58,11 @@ func Parse(name string, first int, data []byte) (*Document, error) {
 		return nil, d.problems(nil, "the document is longer than %d MiB", MaxSize>>20)
 	}
 	if i := bytes.IndexByte(data, 0); i >= 0 {
-		line := first + bytes.Count(data[:i], []byte{'\n'})
-		return nil, Problems{{File: name, Line: line, Message: "it contains a NUL byte"}}
+		line, what := first+bytes.Count(data[:i], []byte{'\n'}), "it contains a NUL byte"
+		if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+			what = "it is UTF-16: save it as UTF-8"
+		}
+		return nil, Problems{{File: name, Line: line, Message: what}}
 	}
 	err := d.guard(func() error {
 		tokens := lexer.Tokenize(string(data))

@@ -15,7 +15,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/words"
 )
 
-const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed;
+const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed
+before its last line;
 with --vm it prints what was decided about one VM, and why.
 
 --json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
