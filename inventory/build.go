@@ -35,34 +35,42 @@ func ReadFleet(name string, r io.Reader) (*Fleet, error) {
 }
 
 // Positions returns the line of a field, such as "vms[3].host", or 0 when it is
-// not known. [document.Document.Line] is one.
+// not known. [document.Document.Line] is one; nil knows no line.
 type Positions func(field string) int
+
+// Of returns the line of a field; nil does, too.
+func (p Positions) Of(field string) int {
+	if p == nil {
+		return 0
+	}
+	return p(field)
+}
 
 // Fleet checks a spec and returns what it describes, or all [Problems]. The name
 // is that of the file the spec comes from; lines may be nil.
 func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
-	if lines == nil {
-		lines = func(string) int { return 0 }
-	}
-	b := &specBuilder{Builder: NewBuilder(name), lines: lines}
-	b.facts = facts.NewReader(s.Shared, b.wrong)
+	b := newSpecBuilder(name, lines)
+	b.grow(len(s.Hosts), len(s.VMs))
+	b.facts = facts.NewReader(s.Shared, func(field, format string, args ...any) {
+		b.wrong(path{list: field}, format, args...)
+	})
 	b.defaults = b.readDefaults(s)
 	if s.EvictionStrategy != "" {
-		b.EvictBy(b.strategy("evictionStrategy", s.EvictionStrategy))
+		b.EvictBy(b.strategy(path{list: "evictionStrategy"}, s.EvictionStrategy))
 	}
 	for name, labels := range s.Namespaces {
 		b.AddNamespace(name, labels)
 	}
 	for i := range s.Hosts {
-		b.host(fmt.Sprintf("hosts[%d]", i), &s.Hosts[i])
+		b.host(entry("hosts", i), &s.Hosts[i])
 	}
 	for i := range s.VMs {
-		b.vm(fmt.Sprintf("vms[%d]", i), &s.VMs[i])
+		b.vm(entry("vms", i), &s.VMs[i])
 	}
 	b.fleet.Network = b.defaults.Network
-	b.config("config", s.Config)
+	b.config(path{list: "config"}, s.Config)
 	for i := range s.Policies {
-		b.policy(fmt.Sprintf("policies[%d]", i), &s.Policies[i])
+		b.policy(entry("policies", i), &s.Policies[i])
 	}
 	return b.Fleet()
 }
@@ -71,33 +79,44 @@ func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 // read and report what is wrong with it.
 type specBuilder struct {
 	*Builder
-	lines    Positions
+	lines    Positions // nil: they are not known
 	defaults Defaults
 	facts    *facts.Reader
 	hostsAt  map[string][]string // expanded host patterns of VMs
 }
 
-func (b *specBuilder) wrong(field, format string, args ...any) {
+func newSpecBuilder(name string, lines Positions) *specBuilder {
+	return &specBuilder{Builder: NewBuilder(name), lines: lines}
+}
+
+func (b *specBuilder) wrong(at path, format string, args ...any) {
 	if b.Full() {
 		b.Errorf(0, "", "")
 		return
 	}
-	b.Errorf(b.lines(field), field, format, args...)
+	b.Errorf(b.line(at), at.String(), format, args...)
 }
 
-func (b *specBuilder) host(at string, s *HostSpec) {
+func (b *specBuilder) line(at path) int {
+	if b.lines == nil {
+		return 0 // and so the path need not be written
+	}
+	return b.lines(at.String())
+}
+
+func (b *specBuilder) host(at path, s *HostSpec) {
 	h := Host{
 		Host: hypervisor.Host{
-			Memory: b.bytes(at+".memory", s.Memory, true),
+			Memory: b.bytes(at.dot(".memory"), s.Memory, true),
 			CPUs:   s.CPUs,
-			Link:   b.bandwidth(at+".link", s.Link),
+			Link:   b.bandwidth(at.dot(".link"), s.Link),
 		},
 		Labels: withPlace(s.Labels, s.Zone, s.Rack),
 		Closed: s.Cordoned || s.Down,
 		Down:   s.Down,
 	}
 	if s.CPUs <= 0 {
-		b.wrong(at+".cpus", "needs 1 or more, has %d", s.CPUs)
+		b.wrong(at.dot(".cpus"), "needs 1 or more, has %d", s.CPUs)
 	}
 	if h.Link == 0 {
 		h.Link = b.defaults.LinkOf(s.Labels)
@@ -105,22 +124,33 @@ func (b *specBuilder) host(at string, s *HostSpec) {
 	for i, text := range s.Taints {
 		taint, err := parseTaint(text)
 		if err != nil {
-			b.wrong(fmt.Sprintf("%s.taints[%d]", at, i), "%v", err)
+			b.wrong(at.dot(fmt.Sprintf(".taints[%d]", i)), "%v", err)
 		}
 		h.Taints = append(h.Taints, taint)
 	}
-	h.Facts = b.facts.Host(at, &s.Host, h.Host)
+	h.Facts = b.known(at, s, h.Host)
 	h.Memory = hypervisor.Bytes(h.Facts.Memory.Capacity())
 	h.CPUs = int(h.Facts.CPUs.Capacity())
-	line := b.lines(at)
-	for _, name := range b.names(at+".name", s.Name, MaxNames-len(b.fleet.Hosts)) {
+	line := b.line(at)
+	for _, name := range b.names(at.dot(".name"), s.Name, MaxNames-len(b.fleet.Hosts)) {
 		h.Name = hypervisor.HostName(name)
 		b.AddHost(line, h)
 	}
 }
 
+// known returns what is known of a host.
+func (b *specBuilder) known(at path, s *HostSpec, size hypervisor.Host) *placement.Facts {
+	if reflect.ValueOf(&s.Host).Elem().IsZero() {
+		return facts.Plain(size) // as of most: nothing is said
+	}
+	return b.facts.Host(at.String(), &s.Host, size)
+}
+
 // withPlace adds zone and rack to labels that do not have them.
 func withPlace(labels placement.Labels, zone, rack string) placement.Labels {
+	if zone == "" && rack == "" {
+		return labels
+	}
 	all := maps.Clone(labels)
 	for name, value := range map[string]string{"zone": zone, "rack": rack} {
 		if _, said := labels[name]; said || value == "" {
@@ -134,20 +164,20 @@ func withPlace(labels placement.Labels, zone, rack string) placement.Labels {
 	return all
 }
 
-func (b *specBuilder) vm(at string, s *VMSpec) {
+func (b *specBuilder) vm(at path, s *VMSpec) {
 	namespace := s.Namespace
 	if namespace == "" {
 		namespace = "default"
 	}
-	b.dns(at+".namespace", namespace)
+	b.dns(at.dot(".namespace"), namespace)
 	v := VM{
 		VM: hypervisor.VM{
-			Memory: b.bytes(at+".memory", s.Memory, true),
+			Memory: b.bytes(at.dot(".memory"), s.Memory, true),
 			CPUs:   s.CPUs,
 		},
 		Namespace:  namespace,
 		Labels:     s.Labels,
-		Strategy:   b.strategy(at+".strategy", s.Strategy),
+		Strategy:   b.strategy(at.dot(".strategy"), s.Strategy),
 		Migratable: s.WhyNot == "",
 		WhyNot:     s.WhyNot,
 		Placement:  b.constraints(at, s),
@@ -156,11 +186,11 @@ func (b *specBuilder) vm(at string, s *VMSpec) {
 		v.Migratable = *s.Migratable
 	}
 	if v.Migratable && s.WhyNot != "" {
-		b.wrong(at+".whyNot", "it is migratable")
+		b.wrong(at.dot(".whyNot"), "it is migratable")
 	}
 	switch {
 	case s.CPUs < 0:
-		b.wrong(at+".cpus", "needs 1 or more, has %d", s.CPUs)
+		b.wrong(at.dot(".cpus"), "needs 1 or more, has %d", s.CPUs)
 	case s.CPUs == 0:
 		v.CPUs = 1
 	}
@@ -168,7 +198,7 @@ func (b *specBuilder) vm(at string, s *VMSpec) {
 	if load == (Load{}) {
 		load = b.defaults.LoadOf(s.Labels)
 	} else if load.WorkingSet > v.Memory && v.Memory > 0 {
-		b.wrong(at+".workingSet", "%s is more than the memory, %s", load.WorkingSet, v.Memory)
+		b.wrong(at.dot(".workingSet"), "%s is more than the memory, %s", load.WorkingSet, v.Memory)
 	}
 	v.Workload = load.Workload(v.Memory)
 	b.demand(at, s, &v)
@@ -176,21 +206,21 @@ func (b *specBuilder) vm(at string, s *VMSpec) {
 }
 
 // demand reads what the VM asks of its host beside what Kubernetes knows.
-func (b *specBuilder) demand(at string, s *VMSpec, v *VM) {
+func (b *specBuilder) demand(at path, s *VMSpec, v *VM) {
 	if reflect.ValueOf(&s.VM).Elem().IsZero() {
 		return // as most are: nothing is said
 	}
 	want := placement.VM{Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement}
-	v.Hardware = b.facts.VM(at, &s.VM, v.Namespace, &want)
+	v.Hardware = b.facts.VM(at.String(), &s.VM, v.Namespace, &want)
 	v.Placement = want.Constraints
 	v.Overhead, v.Balloon, v.Disk = want.Overhead, want.Balloon, want.Disk
 }
 
 // deal adds a VM for each name, on the hosts in turn.
-func (b *specBuilder) deal(at string, s *VMSpec, v VM) {
-	hosts := b.hostNames(at+".host", s.Host)
-	line := b.lines(at)
-	names := b.names(at+".name", s.Name, MaxNames-len(b.fleet.VMs))
+func (b *specBuilder) deal(at path, s *VMSpec, v VM) {
+	hosts := b.hostNames(at.dot(".host"), s.Host)
+	line := b.line(at)
+	names := b.names(at.dot(".name"), s.Name, MaxNames-len(b.fleet.VMs))
 	b.fleet.VMs = slices.Grow(b.fleet.VMs, len(names))
 	for i, name := range names {
 		v.ID = hypervisor.VMID(v.Namespace + "/" + name)
@@ -205,7 +235,7 @@ func (b *specBuilder) deal(at string, s *VMSpec, v VM) {
 }
 
 // hostNames remembers what patterns stand for: many VMs repeat a few of them.
-func (b *specBuilder) hostNames(at, pattern string) []string {
+func (b *specBuilder) hostNames(at path, pattern string) []string {
 	if pattern == "" {
 		return nil
 	}
@@ -222,7 +252,7 @@ func (b *specBuilder) hostNames(at, pattern string) []string {
 	return hosts
 }
 
-func (b *specBuilder) names(at, pattern string, limit int) []string {
+func (b *specBuilder) names(at path, pattern string, limit int) []string {
 	names, err := ExpandNames(pattern, max(1, limit))
 	if err != nil {
 		b.wrong(at, "%v", err)
@@ -235,7 +265,7 @@ func (b *specBuilder) names(at, pattern string, limit int) []string {
 }
 
 // dns: names appear in IDs, in traces and on terminals.
-func (b *specBuilder) dns(at, name string) {
+func (b *specBuilder) dns(at path, name string) {
 	ok := name != "" && len(name) <= MaxName
 	for _, c := range name {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
@@ -246,29 +276,28 @@ func (b *specBuilder) dns(at, name string) {
 	}
 }
 
-func (b *specBuilder) constraints(at string, s *VMSpec) placement.Constraints {
+func (b *specBuilder) constraints(at path, s *VMSpec) placement.Constraints {
 	c := placement.Constraints{
 		Selector: s.NodeSelector, Affinity: s.Affinity, Apart: []string(s.Apart),
 	}
 	for i, text := range s.Tolerations {
 		t, err := parseToleration(text)
 		if err != nil {
-			b.wrong(fmt.Sprintf("%s.tolerations[%d]", at, i), "%v", err)
+			b.wrong(at.dot(fmt.Sprintf(".tolerations[%d]", i)), "%v", err)
 		}
 		c.Tolerations = append(c.Tolerations, t)
 	}
 	for i, term := range s.Affinity {
 		for j, r := range term {
-			field := fmt.Sprintf("%s.affinity[%d][%d]", at, i, j)
 			if err := checkRequirement(r); err != nil {
-				b.wrong(field, "%v", err)
+				b.wrong(at.dot(fmt.Sprintf(".affinity[%d][%d]", i, j)), "%v", err)
 			}
 		}
 	}
 	return c
 }
 
-func (b *specBuilder) strategy(at, word string) evacuation.Strategy {
+func (b *specBuilder) strategy(at path, word string) evacuation.Strategy {
 	s, err := evacuation.ParseStrategy(word)
 	if err != nil {
 		b.wrong(at, "%v", err)
@@ -279,14 +308,14 @@ func (b *specBuilder) strategy(at, word string) evacuation.Strategy {
 func (b *specBuilder) readDefaults(spec *Spec) Defaults {
 	s := &spec.Defaults
 	d := Defaults{
-		Link:    b.bandwidth("defaults.link", s.Link),
-		Load:    b.load("defaults", s.LoadSpec),
-		Network: b.bandwidth("network.speed", spec.Network.Speed),
+		Link:    b.bandwidth(path{list: "defaults.link"}, s.Link),
+		Load:    b.load(path{list: "defaults"}, s.LoadSpec),
+		Network: b.bandwidth(path{list: "network.speed"}, spec.Network.Speed),
 	}
 	for i, o := range s.Overrides {
-		at := fmt.Sprintf("defaults.overrides[%d]", i)
+		at := entry("defaults.overrides", i)
 		override := Override{
-			Hosts: o.Hosts, Link: b.bandwidth(at+".link", o.Link),
+			Hosts: o.Hosts, Link: b.bandwidth(at.dot(".link"), o.Link),
 			VMs: o.VMs, Load: b.load(at, o.LoadSpec),
 		}
 		if err := override.Validate(); err != nil && b.Err() == nil {
@@ -297,21 +326,21 @@ func (b *specBuilder) readDefaults(spec *Spec) Defaults {
 	return d
 }
 
-func (b *specBuilder) load(at string, s LoadSpec) Load {
+func (b *specBuilder) load(at path, s LoadSpec) Load {
 	load := Load{
 		Class:      s.Class,
-		Dirty:      b.bandwidth(at+".dirty", s.Dirty),
-		WorkingSet: b.bytes(at+".workingSet", s.WorkingSet, false),
-		ColdDirty:  b.bandwidth(at+".coldDirty", s.ColdDirty),
+		Dirty:      b.bandwidth(at.dot(".dirty"), s.Dirty),
+		WorkingSet: b.bytes(at.dot(".workingSet"), s.WorkingSet, false),
+		ColdDirty:  b.bandwidth(at.dot(".coldDirty"), s.ColdDirty),
 	}
 	if err := load.Validate(); err != nil {
-		b.wrong(at+".class", "%v", err)
+		b.wrong(at.dot(".class"), "%v", err)
 	}
 	return load
 }
 
 // bytes reads an amount that is more than 0; needed says that it must be there.
-func (b *specBuilder) bytes(at, text string, needed bool) hypervisor.Bytes {
+func (b *specBuilder) bytes(at path, text string, needed bool) hypervisor.Bytes {
 	if text == "" && !needed {
 		return 0
 	}
@@ -326,7 +355,7 @@ func (b *specBuilder) bytes(at, text string, needed bool) hypervisor.Bytes {
 }
 
 // bandwidth reads a speed that is more than 0, if it is there.
-func (b *specBuilder) bandwidth(at, text string) hypervisor.Bandwidth {
+func (b *specBuilder) bandwidth(at path, text string) hypervisor.Bandwidth {
 	if text == "" {
 		return 0
 	}
@@ -341,7 +370,7 @@ func (b *specBuilder) bandwidth(at, text string) hypervisor.Bandwidth {
 }
 
 // duration reads a duration, if it is there.
-func (b *specBuilder) duration(at, text string) *time.Duration {
+func (b *specBuilder) duration(at path, text string) *time.Duration {
 	if text == "" {
 		return nil
 	}

@@ -40,21 +40,28 @@ func NewBuilder(file string) *Builder {
 	}
 }
 
+// grow makes room for so many hosts and VMs more. As many are expected, and there may be others.
+func (b *Builder) grow(hosts, vms int) {
+	b.fleet.Hosts, b.fleet.VMs = slices.Grow(b.fleet.Hosts, hosts), slices.Grow(b.fleet.VMs, vms)
+	b.hosts = make(map[hypervisor.HostName]int, hosts)
+	b.vms = make(map[hypervisor.VMID]int, vms)
+}
+
 // AddHost adds a host that the file describes in this line.
 func (b *Builder) AddHost(line int, h Host) {
-	field := fmt.Sprintf("host %s", h.Name)
 	if first, twice := b.hosts[h.Name]; twice {
-		b.Errorf(line, field+" name", "there is already a host of this name in line %d", first)
+		b.Errorf(line, hostField(h.Name)+" name",
+			"there is already a host of this name in line %d", first)
 		return
 	}
 	switch {
 	case len(b.fleet.Hosts) >= MaxNames:
-		b.Errorf(line, field, "a fleet has at most %d hosts", MaxNames)
+		b.Errorf(line, hostField(h.Name), "a fleet has at most %d hosts", MaxNames)
 	case h.Name == "" || len(h.Name) > MaxName:
-		b.Errorf(line, field, "a name has 1 to %d characters", MaxName)
+		b.Errorf(line, hostField(h.Name), "a name has 1 to %d characters", MaxName)
 	case h.Memory < 0 || h.CPUs < 0 || h.Link <= 0:
-		b.Errorf(line, field, "it needs memory, CPUs and a link that are not negative, "+
-			"has %s, %d and %s", h.Memory, h.CPUs, h.Link)
+		b.Errorf(line, hostField(h.Name), "it needs memory, CPUs and a link that are not "+
+			"negative, has %s, %d and %s", h.Memory, h.CPUs, h.Link)
 	default:
 		b.hosts[h.Name] = line
 		b.fleet.Hosts = append(b.fleet.Hosts, h)
@@ -63,23 +70,27 @@ func (b *Builder) AddHost(line int, h Host) {
 
 // AddVM adds a VM that the file describes in this line.
 func (b *Builder) AddVM(line int, v VM) {
-	field := fmt.Sprintf("vm %s", v.ID)
 	if first, twice := b.vms[v.ID]; twice {
-		b.Errorf(line, field+" name", "there is already a VM of this name in line %d", first)
+		b.Errorf(line, vmField(v.ID)+" name",
+			"there is already a VM of this name in line %d", first)
 		return
 	}
 	switch {
 	case len(b.fleet.VMs) >= MaxNames:
-		b.Errorf(line, field, "a fleet has at most %d VMs", MaxNames)
+		b.Errorf(line, vmField(v.ID), "a fleet has at most %d VMs", MaxNames)
 	case v.ID == "" || len(v.ID) > 2*MaxName+1:
-		b.Errorf(line, field, "a name has 1 to %d characters", MaxName)
+		b.Errorf(line, vmField(v.ID), "a name has 1 to %d characters", MaxName)
 	case v.Memory <= 0 || v.CPUs <= 0:
-		b.Errorf(line, field, "it needs memory and CPUs, has %s and %d", v.Memory, v.CPUs)
+		b.Errorf(line, vmField(v.ID), "it needs memory and CPUs, has %s and %d", v.Memory, v.CPUs)
 	default:
 		b.vms[v.ID] = line
 		b.fleet.VMs = append(b.fleet.VMs, v)
 	}
 }
+
+// hostField and vmField are what problems with a host and with a VM name.
+func hostField(name hypervisor.HostName) string { return "host " + string(name) }
+func vmField(id hypervisor.VMID) string         { return "vm " + string(id) }
 
 // AddPolicy adds a policy. What KubeVirt's admission refuses is a problem.
 func (b *Builder) AddPolicy(line int, p policy.Policy) {
@@ -129,8 +140,8 @@ func (b *Builder) Fleet() (*Fleet, error) {
 	b.checkCompany()
 	b.checkMigrations()
 	f := &b.fleet
-	slices.SortFunc(f.Hosts, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
-	slices.SortFunc(f.VMs, func(x, y VM) int { return cmp.Compare(x.ID, y.ID) })
+	sortBy(f.Hosts, func(h *Host) hypervisor.HostName { return h.Name })
+	sortBy(f.VMs, func(v *VM) hypervisor.VMID { return v.ID })
 	slices.SortFunc(f.Policies, func(x, y policy.Policy) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(f.Migrations, func(x, y Migration) int { return cmp.Compare(x.ID, y.ID) })
 	b.checkRoom()
@@ -142,12 +153,31 @@ func (b *Builder) Fleet() (*Fleet, error) {
 	return f, nil
 }
 
+// sortBy puts what is large in order: each is moved once, to its place. No two are equal.
+func sortBy[T any, K cmp.Ordered](all []T, key func(*T) K) {
+	place := make([]int, len(all)) // of which it is
+	for i := range place {
+		place[i] = i
+	}
+	slices.SortFunc(place, func(i, j int) int { return cmp.Compare(key(&all[i]), key(&all[j])) })
+	for i := range place {
+		first, at := all[i], i
+		for place[at] != i {
+			next := place[at]
+			all[at], place[at] = all[next], at
+			at = next
+		}
+		all[at], place[at] = first, at
+	}
+}
+
 // checkHosts: every VM that runs somewhere runs on a host of the fleet.
 func (b *Builder) checkHosts() {
-	for _, v := range b.fleet.VMs {
-		for _, host := range []hypervisor.HostName{v.Host, v.Marked} {
+	for i := range b.fleet.VMs {
+		v := &b.fleet.VMs[i]
+		for _, host := range [...]hypervisor.HostName{v.Host, v.Marked} {
 			if _, found := b.hosts[host]; !found && host != "" {
-				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s host", v.ID), "there is no host %q", host)
+				b.Errorf(b.vms[v.ID], vmField(v.ID)+" host", "there is no host %q", host)
 				break
 			}
 		}
@@ -156,11 +186,11 @@ func (b *Builder) checkHosts() {
 
 // checkCompany: who a VM is to be with, or not, is a VM of the fleet.
 func (b *Builder) checkCompany() {
-	for _, v := range b.fleet.VMs {
+	for i := range b.fleet.VMs {
+		v := &b.fleet.VMs[i]
 		for _, other := range slices.Concat(v.Placement.With, v.Placement.Without) {
 			if _, found := b.vms[other]; !found {
-				b.Errorf(b.vms[v.ID], fmt.Sprintf("vm %s with or without", v.ID),
-					"there is no VM %q", other)
+				b.Errorf(b.vms[v.ID], vmField(v.ID)+" with or without", "there is no VM %q", other)
 			}
 		}
 	}
@@ -184,19 +214,25 @@ func (b *Builder) checkMigrations() {
 // checkRoom: the VMs of a host fit it. Real hosts are sometimes over-committed,
 // so this only warns.
 func (b *Builder) checkRoom() {
-	memory := make(map[hypervisor.HostName]hypervisor.Bytes)
-	cpus := make(map[hypervisor.HostName]int)
-	for _, v := range b.fleet.VMs {
-		memory[v.Host] = saturate(memory[v.Host], saturate(v.Memory-v.Balloon, v.Overhead))
-		cpus[v.Host] = int(saturate(hypervisor.Bytes(cpus[v.Host]), hypervisor.Bytes(v.CPUs)))
+	type demand struct{ memory, cpus hypervisor.Bytes }
+	needs := make(map[hypervisor.HostName]demand, len(b.fleet.Hosts))
+	for i := range b.fleet.VMs {
+		v := &b.fleet.VMs[i]
+		need := needs[v.Host]
+		need.memory = saturate(need.memory, saturate(v.Memory-v.Balloon, v.Overhead))
+		need.cpus = saturate(need.cpus, hypervisor.Bytes(v.CPUs))
+		needs[v.Host] = need
 	}
-	for _, h := range b.fleet.Hosts {
-		field := fmt.Sprintf("host %s", h.Name)
-		if need := memory[h.Name]; need > h.Memory {
-			b.Warnf(b.hosts[h.Name], field, "its VMs need %s of memory, it has %s", need, h.Memory)
+	for i := range b.fleet.Hosts {
+		h := &b.fleet.Hosts[i]
+		need := needs[h.Name]
+		if need.memory > h.Memory {
+			b.Warnf(b.hosts[h.Name], hostField(h.Name), "its VMs need %s of memory, it has %s",
+				need.memory, h.Memory)
 		}
-		if need := cpus[h.Name]; need > h.CPUs {
-			b.Warnf(b.hosts[h.Name], field, "its VMs need %d CPUs, it has %d", need, h.CPUs)
+		if int(need.cpus) > h.CPUs {
+			b.Warnf(b.hosts[h.Name], hostField(h.Name), "its VMs need %d CPUs, it has %d",
+				int(need.cpus), h.CPUs)
 		}
 	}
 }

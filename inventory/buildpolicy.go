@@ -8,19 +8,20 @@ import (
 )
 
 // config reads the cluster's configuration.
-func (b *specBuilder) config(at string, s ConfigSpec) {
+func (b *specBuilder) config(at path, s ConfigSpec) {
 	o := b.overrides(at, s.OptionsSpec)
-	b.Configure(b.lines(at), at, policy.ClusterOverrides{
+	b.Configure(b.line(at), at.String(), policy.ClusterOverrides{
 		ParallelMigrationsPerCluster:      s.ParallelMigrationsPerCluster,
 		ParallelOutboundMigrationsPerNode: s.ParallelOutboundMigrationsPerNode,
 		ParallelInboundMigrationsPerNode:  s.ParallelInboundMigrationsPerNode,
 		NodeDrainTaintKey:                 s.NodeDrainTaintKey,
 		BandwidthPerMigration:             o.BandwidthPerMigration,
-		ProgressTimeout:                   b.duration(at+".progressTimeout", s.ProgressTimeout),
-		CompletionTimeoutPerGiB:           o.CompletionTimeoutPerGiB,
-		MaxDowntime:                       o.MaxDowntime,
+		ProgressTimeout: b.duration(
+			at.dot(".progressTimeout"), s.ProgressTimeout),
+		CompletionTimeoutPerGiB: o.CompletionTimeoutPerGiB,
+		MaxDowntime:             o.MaxDowntime,
 		UtilityVolumesTimeout: b.duration(
-			at+".utilityVolumesTimeout", s.UtilityVolumesTimeout),
+			at.dot(".utilityVolumesTimeout"), s.UtilityVolumesTimeout),
 		UnsafeMigrationOverride:      s.UnsafeMigrationOverride,
 		AllowAutoConverge:            o.AllowAutoConverge,
 		AllowPostCopy:                o.AllowPostCopy,
@@ -32,49 +33,49 @@ func (b *specBuilder) config(at string, s ConfigSpec) {
 }
 
 // policy reads one policy.
-func (b *specBuilder) policy(at string, s *PolicySpec) {
+func (b *specBuilder) policy(at path, s *PolicySpec) {
 	p := policy.Policy{Name: s.Name, Overrides: b.overrides(at, s.OptionsSpec)}
-	b.dns(at+".name", s.Name)
+	b.dns(at.dot(".name"), s.Name)
 	if s.Selectors != nil {
 		p.Selectors = &policy.Selectors{VM: s.Selectors.VM, Namespace: s.Selectors.Namespace}
 	}
 	if s.Experimental != nil {
-		p.Experimental = b.experimental(at+".experimental", s.Experimental)
+		p.Experimental = b.experimental(at.dot(".experimental"), s.Experimental)
 	}
-	b.AddPolicy(b.lines(at), p)
+	b.AddPolicy(b.line(at), p)
 }
 
 // overrides reads what the cluster and policies share. Here a bandwidth of 0 is
 // a value: no cap.
-func (b *specBuilder) overrides(at string, s OptionsSpec) policy.Overrides {
+func (b *specBuilder) overrides(at path, s OptionsSpec) policy.Overrides {
 	o := policy.Overrides{
 		AllowAutoConverge:       s.AllowAutoConverge,
 		AllowPostCopy:           s.AllowPostCopy,
 		AllowWorkloadDisruption: s.AllowWorkloadDisruption,
 		CompletionTimeoutPerGiB: b.duration(
-			at+".completionTimeoutPerGiB", s.CompletionTimeoutPerGiB),
+			at.dot(".completionTimeoutPerGiB"), s.CompletionTimeoutPerGiB),
 		MaxDowntime: Times(s.MaxDowntimeMs, time.Millisecond),
 	}
 	if s.BandwidthPerMigration != "" {
 		cap, err := ParseBandwidth(s.BandwidthPerMigration)
 		if err != nil {
-			b.wrong(at+".bandwidthPerMigration", "%v", err)
+			b.wrong(at.dot(".bandwidthPerMigration"), "%v", err)
 		}
 		o.BandwidthPerMigration = &cap
 	}
 	return o
 }
 
-func (b *specBuilder) experimental(at string, s *ExperimentalSpec) *policy.Experimental {
+func (b *specBuilder) experimental(at path, s *ExperimentalSpec) *policy.Experimental {
 	e := &policy.Experimental{Compression: (*policy.Compression)(s.Compression)}
 	if d := s.StallDetector; d != nil {
 		e.StallDetector = &policy.StallDetectorOverrides{
 			StallMargin: d.StallMargin,
 			EWMAAlpha:   d.EWMAAlpha,
 			StallProgressTimeout: b.duration(
-				at+".stallDetector.stallProgressTimeout", d.StallProgressTimeout),
+				at.dot(".stallDetector.stallProgressTimeout"), d.StallProgressTimeout),
 			SwitchoverTimeout: b.duration(
-				at+".stallDetector.switchoverTimeout", d.SwitchoverTimeout),
+				at.dot(".stallDetector.switchoverTimeout"), d.SwitchoverTimeout),
 			PrecopyPossibleFactor:     d.PrecopyPossibleFactor,
 			PatienceWindowDecayFactor: d.PatienceWindowDecayFactor,
 			SearchLocalMinima:         d.SearchLocalMinima,

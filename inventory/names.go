@@ -20,6 +20,9 @@ const (
 // Several ranges are combined, the last one counting fastest. Without a range a
 // pattern is itself.
 func ExpandNames(pattern string, limit int) ([]string, error) {
+	if limit > 0 && len(pattern) <= MaxName && !strings.ContainsAny(pattern, "[]") {
+		return []string{pattern}, nil // as most are
+	}
 	names := []string{""}
 	for rest := pattern; rest != ""; {
 		text, after, found := strings.Cut(rest, "[")

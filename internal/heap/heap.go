@@ -19,18 +19,16 @@ const (
 // Spend lets garbage gather to four times what lives, but only as far as both fit into room
 // bytes. A process that needs more than room, or nearly all of it, goes on as if nobody had
 // asked: collecting ever more often would cost it more time than the memory is worth. It is
-// for the whole process, and for good.
+// for the whole process, and until somebody sets another percentage.
 func Spend(room int64) {
-	debug.SetGCPercent(percent(live(), room))
-	follow(room)
-}
-
-// follow measures anew after every collection: what nobody holds is cleaned up by each.
-func follow(room int64) {
+	set := percent(live(), room)
+	debug.SetGCPercent(set)
+	// It is measured anew after every collection: what nobody holds is cleaned up by each.
 	mark := new([16]*byte)
 	runtime.AddCleanup(mark, func(room int64) {
-		debug.SetGCPercent(percent(live(), room))
-		follow(room)
+		if chosen() == set {
+			Spend(room)
+		}
 	}, room)
 }
 

@@ -35,12 +35,7 @@ func TestWhatLivesIsFollowed(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	kept := make([]byte, 64<<20)
 	Spend(96 << 20) // there is room for at most half as much more
-	set := func() int {
-		now := debug.SetGCPercent(most)
-		debug.SetGCPercent(now)
-		return now
-	}
-	for n := set(); n < least || n > 50; n = set() {
+	for n := chosen(); n < least || n > 50; n = chosen() {
 		// Cleanups run by themselves, after a collection.
 		runtime.GC()
 		runtime.Gosched()

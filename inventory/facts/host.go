@@ -18,6 +18,13 @@ import (
 // maxRatio is the most often that an amount is given away.
 const maxRatio = 1000
 
+// Plain returns the facts of a host of which its size is known, and nothing else.
+func Plain(size hypervisor.Host) *placement.Facts {
+	return &placement.Facts{Link: size.Link,
+		Memory: resource.Inventory{Total: int64(size.Memory)},
+		CPUs:   resource.Inventory{Total: int64(size.CPUs)}}
+}
+
 // Host reads what a file says about the host at a path such as "hosts[3]". size is
 // what the file says that the host has; its zone, its amounts and everything else
 // are in the facts. What VMs may use together of memory and CPUs is the capacity

@@ -21,7 +21,8 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
 	w.Fabric().Share(s.Fleet.Network)
 	used := s.used()
-	for _, h := range s.Fleet.Hosts {
+	for i := range s.Fleet.Hosts {
+		h := &s.Fleet.Hosts[i]
 		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ type taken struct {
 }
 
 func (s *Scenario) used() map[hypervisor.HostName]taken {
-	used := map[hypervisor.HostName]taken{}
+	used := make(map[hypervisor.HostName]taken, len(s.Fleet.Hosts))
 	for i := range s.Fleet.VMs {
 		v := &s.Fleet.VMs[i]
 		t := used[v.Host]
@@ -64,7 +65,7 @@ func (s *Scenario) used() map[hypervisor.HostName]taken {
 
 // hostRecord returns the host as it is stored. A host that is over-committed
 // already is as large as what is on it: it runs that, and takes no more.
-func hostRecord(h inventory.Host, t taken) record.Host {
+func hostRecord(h *inventory.Host, t taken) record.Host {
 	size := h.Host
 	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
 	return record.Host{Host: size, Labels: h.Labels, Taints: h.Taints,

@@ -71,8 +71,8 @@ const (
 
 // sizes refuses hosts, and VMs together, that are too large to be added up.
 func (r *reader) sizes(fleet *inventory.Fleet) {
-	for _, h := range fleet.Hosts {
-		if h.Memory > maxMemory || h.CPUs > maxCPUs {
+	for i := range fleet.Hosts {
+		if h := &fleet.Hosts[i]; h.Memory > maxMemory || h.CPUs > maxCPUs {
 			r.wrong("hosts", "host %s is too large: %v of memory, %d CPUs", h.Name, h.Memory,
 				h.CPUs)
 		}

@@ -119,15 +119,14 @@ func read(name string, data []byte, doc *document.Document) (*Scenario, error) {
 // Scenario returns what a spec describes that was made and not read, or every problem with it.
 // The name is the file's, for problems; an inventory is looked for beside it.
 func (s Spec) Scenario(name string) (*Scenario, error) {
-	nowhere := func(string) int { return 0 }
-	return (&reader{name: name, spec: &s, line: nowhere, files: []string{name}}).scenario()
+	return (&reader{name: name, spec: &s, files: []string{name}}).scenario()
 }
 
 // reader turns a spec into a scenario and collects what is wrong with it.
 type reader struct {
 	name     string
 	spec     *Spec
-	line     inventory.Positions
+	line     inventory.Positions // nil: it was not read
 	problems inventory.Problems
 	left     int // problems beyond those that are reported
 	files    []string
@@ -140,7 +139,7 @@ func (r *reader) wrong(field, format string, args ...any) {
 		r.left++
 		return
 	}
-	r.problems = append(r.problems, inventory.Problem{File: r.name, Line: r.line(field),
+	r.problems = append(r.problems, inventory.Problem{File: r.name, Line: r.line.Of(field),
 		Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -251,12 +250,13 @@ func (r *reader) events(s *Scenario) {
 }
 
 func (s *Scenario) names() names {
-	n := names{hosts: map[hypervisor.HostName]bool{}, vms: map[hypervisor.VMID]hypervisor.Bytes{}}
+	n := names{make(map[hypervisor.HostName]bool, len(s.Fleet.Hosts)),
+		make(map[hypervisor.VMID]hypervisor.Bytes, len(s.Fleet.VMs))}
 	for _, h := range s.Fleet.Hosts {
 		n.hosts[h.Name] = true
 	}
-	for _, v := range s.Fleet.VMs {
-		n.vms[v.ID] = v.Memory
+	for i := range s.Fleet.VMs {
+		n.vms[s.Fleet.VMs[i].ID] = s.Fleet.VMs[i].Memory
 	}
 	return n
 }

@@ -81,7 +81,7 @@ func (r *reader) trace(s *Scenario) {
 	}
 	if left > 0 {
 		s.Fleet.Warnings = append(s.Fleet.Warnings, inventory.Problem{File: r.name,
-			Line: r.line("trace"), Field: "trace", Message: fmt.Sprintf("%d of %d VMs are left "+
+			Line: r.line.Of("trace"), Field: "trace", Message: fmt.Sprintf("%d of %d VMs are left "+
 				"out: the hosts have no room for them", left, len(t.VMs))})
 	}
 	slices.SortFunc(s.Fleet.VMs, func(a, b inventory.VM) int { return cmp.Compare(a.ID, b.ID) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/costs"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -91,6 +92,26 @@ func TestVMsWithoutRoomAreLeftOut(t *testing.T) {
 	if len(s.Fleet.VMs) != 4 || !strings.Contains(fmt.Sprint(s.Fleet.Warnings),
 		"scenario.yaml:3: trace: 1 of 5 VMs are left out: the hosts have no room for them") {
 		t.Errorf("%d VMs, warnings %v", len(s.Fleet.VMs), s.Fleet.Warnings)
+	}
+}
+
+// A spec that was made has no lines; what is to be known of it names the field.
+func TestAMadeSpecTellsOfVMsWithoutRoom(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "day.csv"), day)
+	made := scenario.Spec{Trace: &scenario.TraceSpec{File: "day.csv"}}
+	made.Hosts = []inventory.HostSpec{{Name: "n1", Memory: "16GiB", CPUs: 8}}
+	s, err := made.Scenario(filepath.Join(folder, "made"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(fmt.Sprint(s.Fleet.Warnings), "made: trace: 1 of 5 VMs are left out") {
+		t.Errorf("warnings %v", s.Fleet.Warnings)
+	}
+	made.Events = []string{"0s drain n2"}
+	_, err = made.Scenario(filepath.Join(folder, "made"))
+	if !strings.Contains(fmt.Sprint(err), "made: events[0]: there is no host") {
+		t.Errorf("an event for nobody: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest/guard"
 	"github.com/godwit-vm/godwit/sim/simtest/shrink"
@@ -18,6 +19,8 @@ import (
 // transcript, which from then on is played first.
 func Check(t testing.TB, g worlds.Generator, options ...Option) {
 	t.Helper()
+	garbage.Take(room)
+	defer garbage.Return()
 	s := gather(options)
 	if !replayAll(t, s) {
 		return
@@ -39,6 +42,16 @@ func Check(t testing.TB, g worlds.Generator, options ...Option) {
 		small.world)
 }
 
+// garbage is lent to whoever plays many worlds: each is some hundred KiB, and nothing of it
+// lives any longer when the next one begins. It gathers as far as the process keeps within
+// room; every so many worlds that is measured anew.
+var garbage heap.Loan
+
+const (
+	room  = 256 << 20
+	renew = 64
+)
+
 // A find is a world and what goes wrong in it.
 type find struct {
 	world   *worlds.World
@@ -51,7 +64,9 @@ func (s *settings) search(g worlds.Generator, seed uint64) (found *find, played 
 	now := &find{}
 	hung := s.attended(stage, func() {
 		for played < s.worlds() && (s.span == 0 || time.Since(began) < s.span) {
-			played++
+			if played++; played%renew == 0 {
+				garbage.Renew(room)
+			}
 			now.world = g.Make(sim.Seeded(seed + uint64(played)))
 			if now.failure = stage.judge(now.world, played%twice == 1); now.failure != nil {
 				return
@@ -71,14 +86,19 @@ func (s *settings) search(g worlds.Generator, seed uint64) (found *find, played 
 // happens again.
 const twice = 25
 
-// judge returns what goes wrong in a world, also when it is played again.
+// judge returns what goes wrong in a world, or when it is played again.
 func (s *stage) judge(w *worlds.World, again bool) *failure {
+	if again {
+		return s.again(w)
+	}
+	return s.once(w)
+}
+
+// once plays a world, and returns what goes wrong.
+func (s *stage) once(w *worlds.World) *failure {
 	f, err := s.play(w)
 	if err != nil {
 		return &failure{Name: unbuilt, Detail: err.Error()}
-	}
-	if f == nil && again {
-		return s.again(w)
 	}
 	return f
 }

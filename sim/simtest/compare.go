@@ -133,6 +133,8 @@ func Compare(t testing.TB, g worlds.Generator, ours, theirs Side, options ...Opt
 	for i, m := range p.measures {
 		p.numbers[i] = verdict.Measure{Name: m.name, Kind: m.kind}
 	}
+	garbage.Take(room)
+	defer garbage.Return()
 	began, chance := time.Now(), sim.Seeded(common.seed)
 	for range common.worlds() {
 		if common.span > 0 && time.Since(began) >= common.span {

@@ -79,13 +79,13 @@ func (s *stage) scene(parsed *scenario.Scenario) (*failure, error) {
 // again plays a world twice and compares what happens: whatever is plugged in must not
 // remember anything from one world to the next, nor look at a clock.
 func (s *stage) again(w *worlds.World) *failure {
-	var traces [2][]string
+	var traces [2][]sim.Entry
 	outer := s.trace
 	defer func() { s.trace = outer }()
 	for i := range traces {
-		s.trace = func(e sim.Entry) { traces[i] = append(traces[i], e.String()) }
-		if f, err := s.play(w); f != nil || err != nil {
-			return f // this world is none to compare
+		s.trace = func(e sim.Entry) { traces[i] = append(traces[i], e) }
+		if f := s.once(w); f != nil {
+			return f // what goes wrong counts, whenever it does
 		}
 	}
 	at := 0
@@ -100,12 +100,12 @@ func (s *stage) again(w *worlds.World) *failure {
 		entry(traces[0], at), entry(traces[1], at), strings.Join(s.names, ", "))}
 }
 
-// entry returns an entry of a trace, if it is that long.
-func entry(trace []string, at int) string {
+// entry writes an entry of a trace, if it is that long.
+func entry(trace []sim.Entry, at int) string {
 	if at >= len(trace) {
 		return "nothing more"
 	}
-	return trace[at]
+	return trace[at].String()
 }
 
 // A run is one world that is played.

@@ -12,13 +12,13 @@ import (
 
 // Convergence guards a convergence policy: what it asks for must be allowed.
 func Convergence(b *Book, name string, p convergence.Policy) convergence.Policy {
-	asked := 0
+	q, asked := &look{name: name}, 0
 	return func(c convergence.Config, s convergence.State, o hypervisor.Progress, now time.Time,
 	) (convergence.State, convergence.Verdict) {
 		if b.found != nil {
 			return s, convergence.Verdict{}
 		}
-		q := &look{name: name, config: c, state: s, progress: o, now: now}
+		q.config, q.state, q.progress, q.now, q.closely = c, s, o, now, false
 		if asked++; sampled(asked) {
 			q.config, q.state, q.closely = copied(c), copied(s), true
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
@@ -27,33 +28,41 @@ func (m *Maker) hosts(low, high int, size func() int) {
 	n := m.Between("hosts", low, high)
 	m.World.Hosts = slices.Grow(m.World.Hosts, n)
 	for i := range n {
-		m.World.Hosts = append(m.World.Hosts, inventory.HostSpec{Name: fmt.Sprintf("n%d", i+1),
-			Memory: fmt.Sprintf("%dGiB", size()), CPUs: 64, Link: m.OneOf("link", links...)})
+		m.World.Hosts = append(m.World.Hosts, inventory.HostSpec{Name: "n" + strconv.Itoa(i+1),
+			Memory: gib(size()), CPUs: 64, Link: m.OneOf("link", links...)})
 	}
 }
 
 // settle adds a VM of so many GiB on a host that has room; it is false when none has.
 func (m *Maker) settle(room []int, size int) bool {
-	var roomy []int
+	roomy := 0
 	for i := range room {
 		if room[i] >= size {
-			roomy = append(roomy, i)
+			roomy++
 		}
 	}
-	if len(roomy) == 0 {
+	if roomy == 0 {
 		return false
 	}
-	h := roomy[m.Choose("home", len(roomy))]
+	h, skip := 0, m.Choose("home", roomy)
+	for ; room[h] < size || skip > 0; h++ {
+		if room[h] >= size {
+			skip--
+		}
+	}
 	room[h] -= size
 	m.add(h, size)
 	return true
 }
 
+// gib writes so many GiB.
+func gib(n int) string { return strconv.Itoa(n) + "GiB" }
+
 // add adds a VM of so many GiB on a host.
 func (m *Maker) add(host, size int) {
 	m.World.VMs = append(m.World.VMs, inventory.VMSpec{
-		Name: fmt.Sprintf("v%d", len(m.World.VMs)+1), Host: m.World.Hosts[host].Name,
-		Memory: fmt.Sprintf("%dGiB", size), LoadSpec: inventory.LoadSpec{Class: "idle"}})
+		Name: "v" + strconv.Itoa(len(m.World.VMs)+1), Host: m.World.Hosts[host].Name,
+		Memory: gib(size), LoadSpec: inventory.LoadSpec{Class: "idle"}})
 }
 
 // room returns what is free on each host, in GiB.

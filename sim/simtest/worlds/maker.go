@@ -43,7 +43,11 @@ func (m *Maker) VM() string { return m.World.VMs[m.Choose("VM", len(m.World.VMs)
 
 // Someone chooses a participant: the controller, or a host's agent.
 func (m *Maker) Someone() string {
-	return m.OneOf("who", append([]string{"controller"}, m.World.HostNames()...)...)
+	hosts := m.World.Hosts
+	if n := m.Choose("who", 1+len(hosts)); n > 0 {
+		return hosts[n-1].Name
+	}
+	return "controller"
 }
 
 // TwoHosts chooses the ends of a link.
