@@ -27,6 +27,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 			w.report(inv, string(vm), inv.OfVM(&w.sight, vm))
 		}
 	}
+	w.sight.Became(vm, w.sight.Copies(vm))
 }
 
 func (w *World) checkMigration(before, after *record.Migration) {
@@ -64,6 +65,7 @@ func (w *World) Violations() []Violation { return w.watch.violations }
 // at every step from memory of its own: each is valid until the next of its kind.
 type sight struct {
 	*World
+	invariant.Pasts
 	copies []fake.Copy
 	of     hypervisor.VMID // whose copies they are until something changes; "" is nobody's
 	moves  []*record.Migration
@@ -79,10 +81,9 @@ func (s *sight) look(vm hypervisor.VMID) {
 
 // Copies implements [invariant.World].
 func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
-	if s.of == vm && vm != "" {
-		return s.copies
+	if s.of != vm || vm == "" {
+		s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
 	}
-	s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
 	return s.copies
 }
 
@@ -97,8 +98,6 @@ func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
 
 // VMs implements [invariant.World].
 func (s *sight) VMs() []hypervisor.VMID { return s.watch.VMs() }
-
-// What else invariants look at.
 
 // Copies returns where a VM has domains, ordered by host.
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }

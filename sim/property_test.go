@@ -90,7 +90,8 @@ func TestLinksMayBreakInTheSwitchOver(t *testing.T) {
 
 // KubeVirt's rules lose some of godwit's promises, but not these.
 func TestCompatibleModeKeepsSafety(t *testing.T) {
-	safety := []string{"runs-once", "never-lost", "keeps-memory", "limits", "one-move"}
+	safety := []string{"runs-once", "never-lost", "never-older", "keeps-memory", "limits",
+		"one-move"}
 	strict := worlds.Turmoil().And(worlds.Part{Name: "by KubeVirt's rules",
 		Add: func(m *worlds.Maker) { m.World.Compatible = true }})
 	rapid.Check(t, func(t *rapid.T) {

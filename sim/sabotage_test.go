@@ -135,6 +135,36 @@ var outrages = []outrage{
 			m.Source.Began = true
 			w.set(&m, migration.Failed)
 		}},
+	{"a source goes on although the VM has run at its target", "never-older",
+		func(w sabotaged) {
+			w.At(w.Now(), sim.Migrate{VM: victim})
+			w.Run(w.Now() + time.Second)
+			w.silence()
+			w.Run(w.Now() + time.Minute) // it arrives, and nobody notices
+			w.do("n2", hypervisor.Kill{})
+			w.notice()
+			job := w.Migrations(victim)[0].Spec.ID
+			w.do("n1", hypervisor.Resume{Job: job, NeverRan: hypervisor.Evidence{
+				Proof: hypervisor.OperatorWord, VM: victim, Host: "n2", Job: job,
+				By: "a saboteur"}})
+			w.notice()
+		}},
+	{"a source is given up before the VM has arrived", "released-after-arrival",
+		func(w sabotaged) {
+			w.silence()
+			m := *w.walk(victim, migration.Running)
+			m.Source.Released = true
+			w.put(&m)
+		}},
+	{"a host was fenced and its migration does not end", "proved-ends", func(w sabotaged) {
+		w.silence()
+		m := *w.walk(victim, migration.Running)
+		m.Source.Began = true
+		m.State.Conditions = m.State.Conditions.With(migration.OutcomeUnknown)
+		w.put(&m)
+		w.At(w.Now(), sim.Fence{Host: "n2"})
+		w.notice()
+	}},
 	{"two leave a host that one may leave", "limits", func(w sabotaged) {
 		w.silence()
 		w.walk(victim, migration.Scheduling)

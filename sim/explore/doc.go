@@ -26,9 +26,11 @@
 // nobody comes back to it. A test plays every way of small worlds anew, without all that,
 // and meets the same states.
 //
-// A violation is made shorter by leaving out what is not needed ([Counterexample]). Its
-// transcript is a text that [Replay] plays. It has one step a line:
+// A violation is made shorter by leaving out what is not needed, and taking what is usual
+// wherever that will do ([Counterexample]). Its transcript is a text that [Replay] plays. It
+// has one step a line, or as many as come as usual:
 //
+//	usual N                  N steps, as they come when nothing breaks and nobody is late
 //	look WHO [dies-before=N|unanswered=N|refused=N]   N is a write or a command
 //	look-stale, look-first, look-again, lose-hint, crash, restart, hang, go-on WHO
 //	time                     something happens in a hypervisor

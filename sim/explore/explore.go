@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"runtime"
 	"sync"
@@ -31,6 +32,12 @@ type View = invariant.World
 // web@n1 db@n2,busy", "post-copy", "per-cluster 1", "per-source 1", "per-target 1" and, for
 // what operators do, "script drain n1". The error says which line is wrong.
 func ParseScene(text string) (*Scene, error) { return scene.Parse(text) }
+
+// Scenes yields the small scenes of 2 hosts or more and 1 VM or more, up to so many of each:
+// every way to place VMs on hosts that differs by more than names, at rest and busy, on hosts
+// with room for all and for one VM more than the fullest has, under each of the usual orders of
+// operators. A text is what [ParseScene] reads, and a name says it in few words.
+func Scenes(hosts, vms int) iter.Seq2[string, string] { return scene.Small(hosts, vms) }
 
 // A Violation is an invariant that did not hold.
 type Violation = stage.Violation

@@ -94,6 +94,23 @@ func TestNothingIsViolated(t *testing.T) {
 	}
 }
 
+// Nor does any in the small scenes: GODWIT_EXPLORE=1000000 explores so many states of them.
+func TestNothingIsViolatedInSmallScenes(t *testing.T) {
+	scenes, states := 0, 0
+	for name, text := range explore.Scenes(3, 2) {
+		t.Run(name, func(t *testing.T) {
+			r, err := explore.Run(t.Context(), explore.Config{Scene: scene(t, text),
+				Faults: explore.AllFaults, Budget: 1, Odd: 1, States: max(50, count(t)/100)})
+			fail(t, r, err)
+			states += r.States
+		})
+		scenes++
+	}
+	if t.Logf("%d states of %d scenes", states, scenes); scenes < 100 || states < 40*scenes {
+		t.Errorf("%d states of %d scenes: fewer than there are", states, scenes)
+	}
+}
+
 // used returns the processor time that this process has used.
 func used() time.Duration {
 	var u syscall.Rusage
@@ -126,8 +143,8 @@ func fail(t *testing.T, r *explore.Result, err error) {
 		t.Fatal(err)
 	}
 	if v := r.Violation; v != nil {
-		t.Fatalf("violated after %d states: %s\nkeep this under testdata:\n%s", r.States,
-			v.Violation.String(), v.Transcript())
+		t.Fatalf("violated after %d states, shown in %d commands: %s\nkeep this under "+
+			"testdata:\n%s", r.States, v.Commands(), v.Violation.String(), v.Transcript())
 	}
 }
 

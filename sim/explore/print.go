@@ -46,7 +46,11 @@ func (k *keeper) print() uint64 {
 	left := uint64(w.Faults)<<8 ^ uint64(w.Odd)
 	n += fingerprint.Mix(uint64(w.Script)<<32^left, uint64(w.Cut))
 	for v := range w.Scene.VMs {
-		n += fingerprint.Mix(uint64(v)+51, uint64(w.Older[v]))
+		older := uint64(0)
+		for _, host := range w.Older[v] {
+			older |= 1 << w.Scene.HostIndex(string(host))
+		}
+		n += fingerprint.Mix(uint64(v)+51, older)
 	}
 	now := w.Now.UnixNano()
 	for part := range stage.Parts {

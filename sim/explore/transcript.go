@@ -2,24 +2,33 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
 	"github.com/godwit-vm/godwit/sim/explore/internal/stage"
-	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
 )
 
 // A Counterexample is a way to a violation, without what is not needed for it.
 type Counterexample struct {
 	Violation Violation
 	scene     Scene
-	steps     []step
+	way       []stretch
 }
 
 // Steps returns how many steps it takes.
-func (c *Counterexample) Steps() int { return len(c.steps) }
+func (c *Counterexample) Steps() int {
+	n := 0
+	for _, s := range c.way {
+		n += max(1, s.usual)
+	}
+	return n
+}
+
+// Commands returns how many lines of the transcript are no comments.
+func (c *Counterexample) Commands() int {
+	return strings.Count(c.scene.String(), "\n") + len(c.way)
+}
 
 // Transcript writes the scene and the steps as [Replay] reads them, with what happened
 // and what was violated as comments.
@@ -27,16 +36,21 @@ func (c *Counterexample) Transcript() string {
 	var b strings.Builder
 	what := strings.ReplaceAll(c.Violation.String(), "\n", "\n# ")
 	b.WriteString("# " + what + "\n" + c.scene.String() + "\n")
-	w := stage.New(&c.scene, len(c.steps))
+	w := stage.New(&c.scene, len(c.way))
 	w.Tell = func(what string) {
 		if w.Broken != nil {
 			return
 		}
 		fmt.Fprintf(&b, "#   %s %s\n", sim.Clock(w.Now.Sub(stage.Epoch)), what)
 	}
-	for _, s := range c.steps {
-		b.WriteString(s.Write(w.Scene) + "\n")
-		w.Apply(s)
+	for _, s := range c.way {
+		b.WriteString(s.write(w.Scene) + "\n")
+		for next := range s.steps(w) {
+			if s.usual > 0 {
+				b.WriteString("# " + next.Write(w.Scene) + "\n")
+			}
+			w.Apply(next)
+		}
 	}
 	if w.Broken == nil {
 		b.WriteString("# and then, until nothing more happens:\n")
@@ -62,13 +76,13 @@ func ReplayWith(text string, configure Configure) (*Violation, error) {
 		return nil, err
 	}
 	set.Configure = configure
-	var way []step
+	var way []stretch
 	for line := range strings.Lines(lines) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
 		if line == "" {
 			continue
 		}
-		s, err := steps.Read(set, line)
+		s, err := readStretch(set, line)
 		if err != nil {
 			return nil, err
 		}
@@ -77,54 +91,22 @@ func ReplayWith(text string, configure Configure) (*Violation, error) {
 	return play(set, way), nil
 }
 
-// play takes steps and returns the first violation: on the way, or at rest, with or
+// play takes a way and returns the first violation: on the way, or at rest, with or
 // without the hosts that have no power.
-func play(set *Scene, steps []step) *Violation {
+func play(set *Scene, way []stretch) *Violation {
 	for _, back := range []bool{true, false} {
-		w := stage.New(set, len(steps))
-		for _, s := range steps {
-			if w.Apply(s); w.Broken != nil {
-				return w.Broken
+		w := stage.New(set, len(way))
+		for _, s := range way {
+			for next := range s.steps(w) {
+				w.Apply(next)
 			}
 		}
-		if w.Rest(back); w.Broken != nil {
+		if w.Broken == nil {
+			w.Rest(back)
+		}
+		if w.Broken != nil {
 			return w.Broken
 		}
 	}
 	return nil
-}
-
-// shorten leaves out of a way to a violation every step without which it is violated
-// all the same.
-func shorten(c Config, steps []step) *Counterexample {
-	set := *c.Scene
-	broken := play(&set, steps)
-	if broken == nil { // what is played again is the same, if only godwit decides
-		lost := Violation{Invariant: "replay", Detail: "a violation was not met again: something " +
-			"decides by more than its arguments"}
-		return &Counterexample{lost, set, steps}
-	}
-	steps = shortenBy(steps, func(fewer []step) bool {
-		v := play(&set, fewer)
-		if v == nil || v.Invariant != broken.Invariant {
-			return false
-		}
-		broken = v
-		return true
-	})
-	return &Counterexample{*broken, set, steps}
-}
-
-// shortenBy leaves out every step without which a list is still good: many at once first.
-func shortenBy(steps []step, good func([]step) bool) []step {
-	for size := max(1, len(steps)/2); size >= 1; size /= 2 {
-		for at := 0; at+size <= len(steps); {
-			if fewer := slices.Delete(slices.Clone(steps), at, at+size); good(fewer) {
-				steps = fewer
-				continue
-			}
-			at++
-		}
-	}
-	return steps
 }

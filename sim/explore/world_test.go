@@ -194,32 +194,6 @@ func inNamed(field string) bool {
 	return false
 }
 
-// A violation is reported with a transcript that is as short as can be, and that leads to
-// it again.
-func TestAViolationHasAShortTranscript(t *testing.T) {
-	w := played(t, 3)
-	var way []step
-	walk(w, 3, 60, func(s step) { way = append(way, s) })
-	broken := shortenBy(way, func(some []step) bool {
-		return slices.ContainsFunc(some, func(s step) bool { return s.Op == steps.Script })
-	})
-	if len(broken) != 1 || broken[0].Op != steps.Script {
-		t.Errorf("what is needed is one step of an operator; left are %v", broken)
-	}
-	c := &Counterexample{Violation{Invariant: "runs-once", Detail: "somewhere"}, *w.Scene, way}
-	text := c.Transcript()
-	v, err := Replay(text)
-	if err != nil || v != nil {
-		t.Errorf("%v %v:\n%s", v, err, text)
-	}
-	for _, part := range []string{"# runs-once: somewhere\n", "hosts n1 n2 n3\n",
-		"script drain n1\n\n", "\nlook controller\n", "\noperator\n"} {
-		if !strings.Contains(text, part) {
-			t.Errorf("the transcript lacks %q:\n%s", part, text)
-		}
-	}
-}
-
 // What makes no sense is refused with the line.
 func TestBadTranscripts(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
@@ -231,6 +205,10 @@ func TestBadTranscripts(t *testing.T) {
 		{"hosts n1\nscript fly n1\n\n", `script "fly n1"`},
 		{"hosts n1\nper-source x\n\n", "per-source x"},
 		{"hosts n1\n\nsing", `"sing" is no step`},
+		{"hosts n1\n\nusual", `"usual": write usual and how many steps`},
+		{"hosts n1\n\nusual 0", `"usual 0": write usual and how many steps`},
+		{"hosts n1\n\nusual 1 2", `"usual 1 2": write usual and how many steps`},
+		{"hosts n1\n\nusual 99999999999999999999", "1 to 10000"},
 		{"\n\n", "0 hosts"},
 		{"hosts 1 2 3 4 5 6\n\n", "6 hosts"},
 	} {

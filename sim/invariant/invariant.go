@@ -26,6 +26,7 @@ type World interface {
 	Down(hypervisor.HostName) bool // the host has no power
 	Faulty() bool                  // something has been broken
 	Unexplained() []string         // who stays on a drained host without a reason
+	Past(hypervisor.VMID) Past     // before its domains became what they are
 }
 
 // An Invariant is something that holds in every world, whatever breaks. Each
@@ -47,17 +48,23 @@ var All = []Invariant{
 	{Name: "runs-once", Says: "no VM executes in two places at once", OfVM: runsOnce},
 	{Name: "never-lost", Says: "of every VM there is a copy that can run", OfVM: neverLost},
 	{Name: "keeps-memory", Says: "without faults no VM loses its memory", OfVM: keepsMemory},
+	{Name: "never-older", Says: "no VM goes on with memory from before it has run elsewhere",
+		OfVM: neverOlder},
 	{Name: "phases-forward", Says: "a migration moves one phase forward at a time, and an end is " +
 		"an end", OfMigration: phasesForward},
 	{Name: "success-is-arrival", Says: "a migration succeeds only when the VM is at its target",
 		OfMigration: successIsArrival},
 	{Name: "failure-keeps-source", Says: "a migration fails only while the VM is at its source",
 		OfMigration: failureKeepsSource},
+	{Name: "released-after-arrival", Says: "what is left at a source is given up only once the " +
+		"VM has arrived", OfMigration: releasedAfterArrival},
 	{Name: "limits", Says: "no more moves at once than the limits allow",
 		OfMigration: withinLimits},
 	{Name: "one-move", Says: "a VM is handed over to one migration at a time",
 		OfMigration: oneMove},
 	{Name: "all-end", Says: "once faults have ended every migration ends", AtRest: allEnd},
+	{Name: "proved-ends", Says: "a migration ends when the hosts that it waits for are known to " +
+		"be dead", AtRest: provedEnds},
 	{Name: "records-are-true", Says: "every VM is where its record says",
 		AtRest: recordsAreTrue},
 	{Name: "nothing-left", Says: "no host keeps a copy that belongs elsewhere",
@@ -159,6 +166,15 @@ func failureKeepsSource(w World, before, after *record.Migration) error {
 	return fmt.Errorf("%s failed, but the VM is not on %s", after.Spec.ID, after.State.Source)
 }
 
+// releasedAfterArrival: until the VM is known to run at its target, what is left of it at its
+// source may be all that there is of its memory.
+func releasedAfterArrival(_ World, _, after *record.Migration) error {
+	if !after.Source.Released || after.State.Phase == migration.Succeeded {
+		return nil
+	}
+	return fmt.Errorf("%s is %s and its source was released", after.Spec.ID, after.State.Phase)
+}
+
 func withinLimits(w World, _, after *record.Migration) error {
 	l := w.Limits()
 	s := w.Slots()
@@ -204,6 +220,30 @@ func allEnd(w World) error {
 				continue
 			}
 			return fmt.Errorf("%s is still %s", m.Spec.ID, s.Phase)
+		}
+	}
+	return nil
+}
+
+// provedEnds: also when none of the dead hosts comes back. One that is only silent is waited
+// for.
+func provedEnds(w World) error {
+	for _, vm := range w.VMs() {
+		for _, m := range w.Migrations(vm) {
+			dead, silent := 0, 0
+			for _, host := range m.Concerns() {
+				switch {
+				case host == "" || !w.Down(host):
+				case w.HostRecord(host).Fenced:
+					dead++
+				default:
+					silent++
+				}
+			}
+			p := m.State.Phase
+			if dead > 0 && silent == 0 && p.HandedOver() && !p.Final() {
+				return fmt.Errorf("%s is still %s, although its dead host was fenced", m.Spec.ID, p)
+			}
 		}
 	}
 	return nil

@@ -41,6 +41,13 @@ var usualBounds = []explore.Config{
 //	script drain n1
 //
 // Two or three hosts and two VMs are enough for most mistakes, and not too many for all orders.
+// [explore.Scenes] yields all such scenes, each to be explored as a test of its own, which says
+// how many states it has and, when something goes wrong, in which scene:
+//
+//	for name, scene := range explore.Scenes(3, 2) {
+//		t.Run(name, func(t *testing.T) { simtest.Explore(t, scene, options...) })
+//	}
+//
 // Invariants that were added with [Everywhere] are checked; the others read a [sim.World], and
 // are for [Check]. A VM of a host that is fenced is given to any host with room: that takes an
 // explore.Power fault, and filters are not asked.
@@ -170,7 +177,7 @@ func (s *settings) report(t testing.TB, found *explore.Result) {
 	if err != nil {
 		t.Errorf("simtest: the transcript cannot be written: %v", err)
 	}
-	way := fmt.Sprintf("the shortest way there, of %d steps,", found.Violation.Steps())
+	way := fmt.Sprintf("the shortest way there, of %d commands,", found.Violation.Commands())
 	if found.Violation.Steps() == 0 {
 		way = "what usually happens leads there, and"
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // Somebody promises that web and db come to different hosts, because the emptiest host is chosen
-// first. The shortest way to the mistake is that n3 is slow once: web is then sent to n2, too.
-// The transcript has its steps: the operator drains n1, the controller looks, n2 looks, and n3
-// does not.
+// first. The shortest way to the mistake is that n1 is slow once: web's move to n3 is given up, and
+// the next goes to n2, too. The transcript has what usually happens until then as one command,
+// and then that the controller's time comes before that of n1.
 func ExampleExplore() {
 	t := printing{} // in a test it is the test's
 	apart := simtest.Everywhere("web and db are apart", func(w simtest.Sight) error {

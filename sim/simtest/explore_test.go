@@ -44,6 +44,28 @@ func TestASoundPolicyIsExplored(t *testing.T) {
 	}
 }
 
+// Each small scene is a test of its own, whose name says where something goes wrong.
+func TestSmallScenesAreExplored(t *testing.T) {
+	wrong := map[bool]int{}
+	for name, scene := range explore.Scenes(2, 2) {
+		r := &recorder{name: "TestMine/" + name}
+		simtest.Explore(r, scene, upTo(60, explore.AllFaults), simtest.Transcript(t.TempDir()),
+			simtest.Everywhere("web stays at home", func(w simtest.Sight) error {
+				if web := w.VM("web"); web != nil && web.Host != "n1" {
+					return fmt.Errorf("web is on %s", web.Host)
+				}
+				return nil
+			}))
+		if len(r.said) > 1 || len(r.said) == 1 && !strings.Contains(r.said[0], "web is on n2") {
+			t.Errorf("%s: it says: %q", name, r.said)
+		}
+		wrong[len(r.said) == 1]++
+	}
+	if wrong[true] < 20 || wrong[true]+wrong[false] != 60 {
+		t.Errorf("web left home in %d of %d scenes", wrong[true], wrong[true]+wrong[false])
+	}
+}
+
 // What goes wrong is named, written, and played first from then on, until it is mended.
 func TestExploredMistakesAreReportedByName(t *testing.T) {
 	n := 0
@@ -86,7 +108,7 @@ func TestExploredMistakesAreReportedByName(t *testing.T) {
 				t.Fatalf("want %q, it says: %q", row.says, r.said)
 			}
 			failing := strings.Contains(row.name, "retry") // something must go wrong before
-			if failing && !strings.Contains(r.said[0], "\n\noperator\nlook controller\n") {
+			if failing && !strings.Contains(r.said[0], "\n# operator\n# look controller\n") {
 				t.Errorf("there is no way to it: %q", r.said)
 			}
 			again := &recorder{name: "TestMine"}

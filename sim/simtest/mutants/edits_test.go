@@ -8,6 +8,7 @@ import (
 // places are where mutants are looked for that the worlds of [worlds.Turmoil] do not find soon.
 var places = map[string]worlds.Generator{
 	"begins to send without having announced it":               dying,
+	"releases the source as soon as it has handed over":        dying,
 	"takes a broken connection for a transfer that has failed": severed,
 	"takes an unknown outcome for a failure":                   severed,
 	"fails a migration at once because its target is down":     severed,
@@ -24,13 +25,8 @@ var scenes = map[string]string{
 	"says that the target was discarded, and leaves it": oneMoves,
 	"takes a fenced host for one that never ran the VM": oneMoves,
 	"resumes the source without the target's word":      oneMoves,
-	"releases the source as soon as it has handed over": oneMoves,
 	"takes a VM that is not here for one that was kept": oneMoves,
 }
-
-// longer are the transcripts that have more than [small] commands: what makes them long is that
-// an exploration writes every look.
-var longer = map[string]int{"says that the target was discarded, and leaves it": 17}
 
 const oneMoves = "hosts n1 n2\nvms web@n1\nscript migrate web\n"
 

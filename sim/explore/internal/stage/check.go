@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/godwit-vm/godwit/controller"
@@ -47,41 +46,13 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 			w.violate(inv.Name, inv.OfVM(w, vm))
 		}
 	}
-	w.violate("never-older", w.neverOlder(vm))
+	v := w.Scene.VMIndex(string(vm))
+	w.Older[v] = w.Older[v].After(w.Copies(vm))
 }
 
-// neverOlder: a source that has stopped for the switch-over does not go on with its
-// memory once the VM has run elsewhere: its disks are newer.
-func (w *World) neverOlder(vm hypervisor.VMID) error {
-	copies, v := w.Copies(vm), w.Scene.VMIndex(string(vm))
-	var stopped, runs uint8
-	for _, c := range copies {
-		bit := uint8(1) << w.Scene.HostIndex(string(c.Host))
-		switch {
-		case c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver:
-			stopped |= bit
-		case c.State.Executes():
-			runs |= bit
-		}
-	}
-	older := w.Older[v] & runs &^ w.anew(copies)
-	if w.Older[v] &= stopped; runs != 0 {
-		w.Older[v] |= stopped
-	}
-	if older != 0 {
-		return fmt.Errorf("%s goes on with its old memory: %v", vm, copies)
-	}
-	return nil
-}
-
-// anew returns the hosts on which a VM starts from its disks.
-func (w *World) anew(copies []fake.Copy) (hosts uint8) {
-	for _, c := range copies {
-		if c.State == hypervisor.Starting {
-			hosts |= 1 << w.Scene.HostIndex(string(c.Host))
-		}
-	}
-	return hosts
+// Past implements [invariant.World].
+func (w *World) Past(vm hypervisor.VMID) invariant.Past {
+	return w.Older[w.Scene.VMIndex(string(vm))]
 }
 
 // wrote checks a record that was just written.
@@ -101,50 +72,16 @@ func (w *World) wrote(before, after record.Record) {
 			w.violate(inv.Name, inv.OfMigration(w, old, m))
 		}
 	}
-	w.violate("released-after-arrival", releasedTooSoon(m))
-}
-
-// releasedTooSoon: what is left of a VM at its source is given up when the VM is known to
-// run at its target, and not before: until then it may be all that there is of its memory.
-func releasedTooSoon(m *record.Migration) error {
-	if !m.Source.Released || m.State.Phase == migration.Succeeded {
-		return nil
-	}
-	return fmt.Errorf("%s is %s and its source was released", m.Spec.ID, m.State.Phase)
 }
 
 // checkAtRest checks what only holds when a world has come to rest.
 func (w *World) checkAtRest() {
-	w.violate("proved-ends", w.provedEnds())
 	for i := range invariant.All {
 		if inv := &invariant.All[i]; inv.AtRest != nil && !w.excused(inv, w.VMs()...) {
 			w.violate(inv.Name, inv.AtRest(w))
 		}
 	}
 	w.judge()
-}
-
-// provedEnds: a migration ends when everything is at rest and every host that it waits for
-// is known to be dead, even when none of them comes back.
-func (w *World) provedEnds() error {
-	for _, m := range w.all() {
-		s := &m.State
-		dead, silent := 0, 0
-		for _, host := range m.Concerns() {
-			switch {
-			case host == "" || !w.Down(host):
-			case w.HostRecord(host).Fenced:
-				dead++
-			default:
-				silent++
-			}
-		}
-		if dead > 0 && silent == 0 && s.Phase.HandedOver() && !s.Phase.Final() {
-			return fmt.Errorf("%s is still %s, although its dead host was fenced", m.Spec.ID,
-				s.Phase)
-		}
-	}
-	return nil
 }
 
 // excused reports whether an invariant says nothing about some VMs, because one of them was

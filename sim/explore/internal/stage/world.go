@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/explore/internal/scene"
 	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
+	"github.com/godwit-vm/godwit/sim/invariant"
 )
 
 // Epoch is when every world begins.
@@ -53,7 +54,7 @@ type State struct {
 	hurt   bool                        // there was one
 	Cut    uint                        // links that are cut, by pair
 	Since  time.Time                   // when something was last broken, or put off
-	Older  [scene.MaxVMs]uint8         // hosts where a VM has stopped, and it ran elsewhere since
+	Older  [scene.MaxVMs]invariant.Past
 	listed
 }
 
