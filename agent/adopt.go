@@ -32,7 +32,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	if err != nil {
 		return false, err
 	}
-	found := 0
+	found, first := 0, a.resync.IsZero()
 	a.strangers = a.strangers[:0]
 	for i := range domains {
 		v := a.vms[domains[i].VM.ID]
@@ -41,9 +41,10 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 			continue
 		}
 		found++
-		if domains[i].State != hypervisor.Running || !v.Settled() {
+		wrong := domains[i].State != hypervisor.Running || !v.Settled()
+		amiss = amiss || wrong
+		if wrong || first && v.Claim == "" && !asWanted(v, &domains[i]) {
 			a.todo.Add(v.Key())
-			amiss = true
 		}
 	}
 	if found == len(a.vms) {
@@ -59,6 +60,11 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		}
 	}
 	return true, nil
+}
+
+// asWanted reports whether [Agent.isAsWanted] has nothing to tell of a settled VM that runs.
+func asWanted(v *record.VM, d *hypervisor.Domain) bool {
+	return v.Trouble == "" && !v.Resized() && v.Size != nil && v.Size.Is(d.VM)
 }
 
 // meet takes note of a domain that is not this host's own. One that executes while its

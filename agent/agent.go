@@ -26,22 +26,21 @@ type Agent struct {
 	store  record.Store
 	noter  record.Noter
 
-	seen     record.Revision
-	own      *record.Host                       // nil while nobody has stored one
-	moves    map[migration.ID]*record.Migration // those that concern this host
-	vms      map[hypervisor.VMID]*record.VM     // those that are on this host
-	rebuilds map[record.Key]*record.Rebuild     // of VMs that were here
-	todo     todo.List
-	hints    []hypervisor.VMID
-	byVM     map[hypervisor.VMID][]migration.ID
-
+	seen      record.Revision
+	own       *record.Host                       // nil while nobody has stored one
+	moves     map[migration.ID]*record.Migration // those that concern this host
+	vms       map[hypervisor.VMID]*record.VM     // those that are on this host
+	rebuilds  map[record.Key]*record.Rebuild     // of VMs that were here
+	todo      todo.List
+	hints     []hypervisor.VMID
+	byVM      map[hypervisor.VMID][]migration.ID
 	strangers []Stranger
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 
 	resync   time.Time     // when everything is looked at again
 	patient  time.Duration // how long until then
 	monitors terms.Memories
-	draft    *record.Migration // scratch of report: what is stored is the store's own
+	draft    record.Migration // scratch of report: what is stored is the store's own
 }
 
 // New returns an agent that knows nothing yet.
@@ -49,7 +48,7 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, stor
 	noter record.Noter) *Agent {
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
 		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
-		byVM: map[hypervisor.VMID][]migration.ID{}}
+		byVM: map[hypervisor.VMID][]migration.ID{}, hints: make([]hypervisor.VMID, 0, 4)}
 }
 
 // Hint says that something may have happened to a VM on this host. Hints are
@@ -61,6 +60,9 @@ func (a *Agent) Hint(vm hypervisor.VMID) { a.hints = append(a.hints, vm) }
 func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	if err := a.pull(ctx); err != nil {
 		return now.Add(a.config.Retry), err
+	}
+	if a.resync.IsZero() {
+		a.hints = a.hints[:0] // everything is looked at
 	}
 	a.takeHints()
 	if !now.Before(a.resync) {
@@ -115,7 +117,7 @@ func (a *Agent) pull(ctx context.Context) error {
 		clear(a.byVM)
 		clear(a.vms)
 		clear(a.rebuilds)
-		a.own = nil
+		a.own, a.resync = nil, time.Time{} // everything is looked at
 	}
 	for _, r := range changes.Records {
 		a.learn(r)
@@ -158,7 +160,11 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		a.vms[r.VM.ID] = r
-		a.todo.Add(r.Key())
+		if r.Claim != "" {
+			a.todo.Drop(r.Key()) // it is left alone
+		} else if !a.resync.IsZero() { // else everything is looked at
+			a.todo.Add(r.Key())
+		}
 	case *record.Host:
 		a.learnOwn(r)
 	case *record.Rebuild:
@@ -193,15 +199,11 @@ func (a *Agent) forget(id migration.ID) {
 // takeHints marks what concerns the hinted VMs. A VM that cannot be dealt with waits for its
 // time all the same: a start that fails gives a hint, too.
 func (a *Agent) takeHints() {
-	hints := a.hints
+	slices.Sort(a.hints)
+	hints := slices.Compact(a.hints)
 	a.hints = a.hints[:0]
-	slices.Sort(hints)
-	hints = slices.Compact(hints)
-	if len(hints) == 0 {
-		return
-	}
 	for _, vm := range hints {
-		if v := a.vms[vm]; v != nil && !a.todo.Failing(v.Key()) {
+		if v := a.vms[vm]; v != nil && v.Claim == "" && !a.todo.Failing(v.Key()) {
 			a.todo.Add(v.Key())
 		}
 		for _, id := range a.byVM[vm] {
@@ -250,12 +252,9 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 // goes by stands.
 func (a *Agent) report(ctx context.Context, m *record.Migration,
 	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
-	if a.draft == nil {
-		a.draft = &record.Migration{}
-	}
-	*a.draft = *m
-	say(a.draft)
-	stored, err := a.store.Put(ctx, a.draft, while...)
+	a.draft = *m
+	say(&a.draft)
+	stored, err := a.store.Put(ctx, &a.draft, while...)
 	if err != nil {
 		return nil, err
 	}

@@ -159,9 +159,9 @@ func (a *Agent) abort(ctx context.Context, m *record.Migration) error {
 // remember is how long the monitor's memory may stay unstored.
 const remember = 10 * time.Second
 
-// converge asks what to do so that the transfer ends, and does it. The monitor's
-// memory is stored before it acts, and now and then besides: an agent that dies
-// loses at most a little patience.
+// converge asks what to do so that the transfer ends, and does it. The monitor's memory is
+// stored before it acts, and now and then besides: an agent that dies loses at most a little
+// patience, or asks once more for what was accepted.
 func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	state := a.monitors.Of(m.Spec.ID, m.Source.Monitor)
@@ -196,12 +196,10 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 		a.note(now, m, "convergence: "+v.String())
 		*state = before.Accepted(v, now)
 	case errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.Unsupported):
-		*state = before.Refused(v)
-	default:
-		return err
+		after := before.Refused(v)
+		*state = after
+		_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &after })
 	}
-	after := *state
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &after })
 	return err
 }
 

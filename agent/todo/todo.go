@@ -46,6 +46,12 @@ func (l *List) Take() (record.Key, bool) {
 // Done notes that a record could be dealt with.
 func (l *List) Done(key record.Key) { delete(l.failed, key) }
 
+// Drop forgets a record that nothing is to be done about, unless it is to be looked at now.
+func (l *List) Drop(key record.Key) {
+	l.later.Drop(key)
+	l.Done(key)
+}
+
 // Failed lets a record that could not be dealt with be looked at again after a while: each
 // time twice as long, from least to most, whatever becomes of the others. A lost race is no
 // failure.

@@ -61,3 +61,16 @@ func TestEachIsTakenOnceAndItsTimeIsForgotten(t *testing.T) {
 		t.Errorf("left: %v, %v, next %v", got, ok, l.Next())
 	}
 }
+
+func TestWhatIsDroppedHasNoTimeAndNoFailures(t *testing.T) {
+	var l todo.List
+	l.Failed(web, errors.New("connection refused"), epoch, time.Second, time.Minute)
+	l.At(db, epoch)
+	l.Drop(web)
+	if l.Failing(web) || !l.Next().Equal(epoch) {
+		t.Errorf("failing %v, next %v", l.Failing(web), l.Next())
+	}
+	if l.Drop(db); !l.Next().IsZero() {
+		t.Errorf("next %v", l.Next())
+	}
+}

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -21,7 +22,8 @@ type Host struct {
 	jobs    map[hypervisor.JobID]*transfer.Transfer
 	memory  hypervisor.Bytes
 	cpus    int
-	life    int // how often it crashed
+	listed  []hypervisor.Domain // what Domains answered last
+	life    int                 // how often it crashed
 	busy    time.Duration
 }
 
@@ -93,18 +95,22 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	return h.host, nil
 }
 
-// Domains lists what the host knows, ordered by VM.
+// Domains lists what the host knows, ordered by VM. As long as nothing changes it answers
+// the same list, which nobody is to change.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
 	if _, err := h.call(ctx, operation{method: "Domains"}); err != nil {
 		return nil, err
 	}
-	list := make([]hypervisor.Domain, 0, len(h.domains))
-	for _, d := range h.sorted {
-		list = append(list, d.Domain)
+	same := func(l hypervisor.Domain, d *domain) bool { return l == d.Domain }
+	if h.listed == nil || !slices.EqualFunc(h.listed, h.sorted, same) {
+		h.listed = make([]hypervisor.Domain, 0, len(h.sorted))
+		for _, d := range h.sorted {
+			h.listed = append(h.listed, d.Domain)
+		}
 	}
-	return list, nil
+	return h.listed, nil
 }
 
 // Domain answers one VM.

@@ -83,9 +83,7 @@ func (h *Host) absent(c hypervisor.Command) error {
 	return refuse(hypervisor.NotFound, "no such VM")
 }
 
-func (d *domain) conflict() error {
-	return refuse(hypervisor.Conflict, "it is %v", d.State)
-}
+func (d *domain) conflict() error { return refuse(hypervisor.Conflict, "it is %v", d.State) }
 
 // startVM runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
 // know.

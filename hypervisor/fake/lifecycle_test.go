@@ -245,3 +245,30 @@ func TestAStartElsewhereIsPossible(t *testing.T) {
 		}
 	}
 }
+
+// A list that was answered stays what it was, whatever changes afterwards.
+func TestAListOfDomainsIsNotChangedAfterwards(t *testing.T) {
+	w := newWorld(t, fake.Model{})
+	list := func() []hypervisor.Domain {
+		t.Helper()
+		l, err := w.Host("n1").Domains(ctx)
+		w.ok(err)
+		return l
+	}
+	if l := list(); l == nil || len(l) > 0 {
+		t.Errorf("without VMs the list is %#v", l)
+	}
+	for _, id := range []vmid{"a", "b"} {
+		w.ok(w.Host("n1").Boot(hypervisor.VM{ID: id, Memory: gib}, fake.Workload{}))
+	}
+	before := list()
+	w.ok(w.KillDomain("n1", "b"))
+	after := list()
+	if before[1].State != hypervisor.Running || after[1].State != hypervisor.Crashed {
+		t.Errorf("b was %v and is %v", before[1].State, after[1].State)
+	}
+	w.ok(w.Host("n1").Boot(hypervisor.VM{ID: "c", Memory: gib}, fake.Workload{}))
+	if l := list(); len(after) != 2 || len(l) != 3 || l[2].VM.ID != "c" {
+		t.Errorf("there were %d and are %+v", len(after), l)
+	}
+}

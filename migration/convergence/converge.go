@@ -36,6 +36,10 @@ type look struct {
 	p        hypervisor.Progress // no amount is below zero
 	since    time.Duration       // from the start of the transfer
 	boundary bool                // the first look at a new pass
+
+	// What godwit's own rules ask about again and again.
+	left time.Duration // of the budget
+	need Reason        // why the transfer will not end by itself; NoReason is that it may
 }
 
 // newLook takes in what the transfer shows about itself.

@@ -38,6 +38,11 @@ func watermark(l look) (State, Verdict) {
 		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, weight)
 		l.s.Watermark = l.mark()
 	}
+	l.left = hypervisor.Forever
+	if budget := l.budget(); budget > 0 {
+		l.left = budget - l.since
+	}
+	l.need = l.needsHelp()
 	return l.s, decide(watermarkRules[:], l)
 }
 
@@ -87,17 +92,9 @@ func stuck(l look) bool {
 	return l.c.ProgressTimeout > 0 && l.since-l.s.Watermark.MovedAt > l.c.ProgressTimeout
 }
 
-// left returns what is left of the budget.
-func (l look) left() time.Duration {
-	if budget := l.budget(); budget > 0 {
-		return budget - l.since
-	}
-	return hypervisor.Forever
-}
-
 // overdue: the budget is used up. A pause does not extend it.
 // Source: godwit.
-func overdue(l look) bool { return l.left() < 0 }
+func overdue(l look) bool { return l.left < 0 }
 
 // overdueToPostCopy: the budget is used up, and post-copy ends it all the same.
 // Source: godwit.
@@ -136,42 +133,40 @@ func (l look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l
 // lastMoment: soon the rest will no longer fit into the budget, half of it again
 // allowed for, and the transfer is not about to end by itself.
 func lastMoment(l look) bool {
-	if l.s.Iteration < 2 || l.left() == hypervisor.Forever {
+	if l.s.Iteration < 2 || l.left == hypervisor.Forever {
 		return false
 	}
 	rest := l.rest()
-	return later(rest, rest/2) >= l.left() && !l.onCourse()
+	return later(rest, rest/2) >= l.left && !l.onCourse()
 }
 
 // onCourse: at the present rates the transfer ends within the budget.
 func (l look) onCourse() bool {
 	e := Predict(l.p.Remaining, l.p.DirtyRate, l.speed(), l.c.maxDowntime())
-	return l.p.DirtyRate > 0 && e.Converges && e.Left <= l.left()
+	return l.p.DirtyRate > 0 && e.Converges && e.Left <= l.left
 }
 
 // needsHelp returns why the transfer will not end by itself, if it will not.
-func (l look) needsHelp() (Reason, bool) {
+func (l look) needsHelp() Reason {
 	switch {
 	case l.p.Status != hypervisor.JobActive:
-		return NoReason, false
 	case stalled(l):
-		return Stalled, true
+		return Stalled
 	case lastMoment(l):
-		return LastMoment, true
+		return LastMoment
 	}
-	return NoReason, false
+	return NoReason
 }
 
 // limitUnused: the transfer needs help, and a longer blackout is still allowed,
 // or was allowed so recently that it may yet help.
 // Source: godwit.
 func limitUnused(l look) bool {
-	why, help := l.needsHelp()
-	if !help || l.s.Refusals.Downtime >= tries {
+	if l.need == NoReason || l.s.Refusals.Downtime >= tries {
 		return false
 	}
 	settling := l.s.Iteration-l.s.Limit.Iteration < settle
-	return l.s.Limit.Now < l.c.maxDowntime() || (settling && why == Stalled)
+	return l.s.Limit.Now < l.c.maxDowntime() || (settling && l.need == Stalled)
 }
 
 // useLimit allows the whole blackout, once.
@@ -185,14 +180,13 @@ func useLimit(l look) Verdict {
 // helpByPostCopy: the transfer needs help and post-copy may give it.
 // Source: godwit.
 func helpByPostCopy(l look) bool {
-	_, help := l.needsHelp()
-	return help && l.mayPostCopy()
+	return l.need != NoReason && l.mayPostCopy()
 }
 
 // helpPostCopy starts post-copy, or waits for data to move again.
 func helpPostCopy(l look) Verdict {
-	if why, _ := l.needsHelp(); l.moves() {
-		return startPostCopy(why)(l)
+	if l.moves() {
+		return startPostCopy(l.need)(l)
 	}
 	return Verdict{}
 }
@@ -206,22 +200,20 @@ func startPostCopy(why Reason) func(look) Verdict {
 // left fits into the budget.
 // Source: godwit.
 func helpByStop(l look) bool {
-	_, help := l.needsHelp()
 	allowed := l.c.AllowWorkloadDisruption && l.s.Refusals.Pause < tries
 	rest := l.rest()
-	return help && allowed && rest < hypervisor.Forever && rest <= l.left()
+	return l.need != NoReason && allowed && rest < hypervisor.Forever && rest <= l.left
 }
 
 // stopGuest pauses the guest. Passed-through devices do not heed a pause: for
 // them the hypervisor may take what is left of the budget as its blackout.
 // Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
 func stopGuest(l look) Verdict {
-	why, _ := l.needsHelp()
 	if !l.c.VFIO {
-		return Verdict{Action: Pause, Why: why}
+		return Verdict{Action: Pause, Why: l.need}
 	}
-	blackout := min(l.left(), qemuMaxDowntime).Truncate(time.Millisecond)
-	return Verdict{SetDowntime, max(blackout, time.Millisecond), why}
+	blackout := min(l.left, qemuMaxDowntime).Truncate(time.Millisecond)
+	return Verdict{SetDowntime, max(blackout, time.Millisecond), l.need}
 }
 
 // beyondHelp: stalled, and nothing that is allowed helps.

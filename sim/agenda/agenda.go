@@ -1,22 +1,22 @@
 // Package agenda keeps what is to happen in a simulated world, and when.
 package agenda
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // An Agenda is what is to happen, in order of time, and at one moment in the order in
 // which it was added. The zero value is empty.
 type Agenda[T any] struct {
-	plans plans[T]
+	plans []plan[T] // a binary heap, written out: nothing is boxed
 	seq   int
 }
 
 // Add lets something happen at a time.
 func (a *Agenda[T]) Add(at time.Duration, what T) {
 	a.seq++
-	heap.Push(&a.plans, plan[T]{at, a.seq, what})
+	a.plans = append(a.plans, plan[T]{at, a.seq, what})
+	for i := len(a.plans) - 1; i > 0 && a.before(i, (i-1)/2); i = (i - 1) / 2 {
+		a.swap(i, (i-1)/2)
+	}
 }
 
 // Len returns how much is to happen.
@@ -35,7 +35,22 @@ func (a *Agenda[T]) Take(now time.Duration) (what T, due bool) {
 	if len(a.plans) == 0 || a.plans[0].at > now {
 		return what, false
 	}
-	return heap.Pop(&a.plans).(plan[T]).what, true
+	last := len(a.plans) - 1
+	a.swap(0, last)
+	what = a.plans[last].what
+	a.plans[last] = plan[T]{}
+	a.plans = a.plans[:last]
+	for i, child := 0, 1; child < last; child = 2*i + 1 {
+		if child+1 < last && a.before(child+1, child) {
+			child++
+		}
+		if !a.before(child, i) {
+			break
+		}
+		a.swap(i, child)
+		i = child
+	}
+	return what, true
 }
 
 // A plan is something with its time.
@@ -45,16 +60,9 @@ type plan[T any] struct {
 	what T
 }
 
-type plans[T any] []plan[T]
+func (a *Agenda[T]) before(i, j int) bool {
+	p, q := &a.plans[i], &a.plans[j]
+	return p.at < q.at || p.at == q.at && p.seq < q.seq
+}
 
-func (p plans[T]) Len() int { return len(p) }
-func (p plans[T]) Less(i, j int) bool {
-	return p[i].at < p[j].at || p[i].at == p[j].at && p[i].seq < p[j].seq
-}
-func (p plans[T]) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p *plans[T]) Push(x any)   { *p = append(*p, x.(plan[T])) }
-func (p *plans[T]) Pop() any {
-	last := (*p)[len(*p)-1]
-	*p = (*p)[:len(*p)-1]
-	return last
-}
+func (a *Agenda[T]) swap(i, j int) { a.plans[i], a.plans[j] = a.plans[j], a.plans[i] }

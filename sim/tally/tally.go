@@ -71,7 +71,8 @@ func (b *Book) Home(vm hypervisor.VMID) hypervisor.HostName { return b.home[vm] 
 // VMs returns the VMs that have a record, in order. Nobody changes the list.
 func (b *Book) VMs() []hypervisor.VMID {
 	if b.names == nil {
-		b.names = slices.Sorted(maps.Keys(b.home))
+		b.names = slices.AppendSeq(make([]hypervisor.VMID, 0, len(b.home)), maps.Keys(b.home))
+		slices.Sort(b.names)
 	}
 	return b.names
 }
