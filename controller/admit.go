@@ -54,7 +54,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	case books.Ends(&f.rec.Spec, &choice):
 		o.refuse(&choice)
 		*d = c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
-		return true, c.carryOut(ctx, f, decided{d, o.choice}, now)
+		return true, c.carryOut(ctx, f, now)
 	}
 	if !f.nowhere {
 		f.nowhere = true

@@ -11,7 +11,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
@@ -196,7 +195,7 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.view.queue.Add(f, o.source)
 	}
-	if err := c.carryOut(ctx, f, decided{d, o.choice}, now); err != nil {
+	if err := c.carryOut(ctx, f, now); err != nil {
 		c.timers.Set(&f.alarm, now.Add(c.config.Retry))
 		return err
 	}
@@ -247,43 +246,49 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 	return nil
 }
 
-// decided is what the core has decided, and what was decided about a target that was
-// refused; nil when none was.
-type decided struct {
-	*migration.Decision
-	choice *choose.Decision
-}
-
-// carryOut stores the new state and performs the actions that are the
-// controller's. The others are the agents', who read them from the record.
-func (c *Controller) carryOut(ctx context.Context, f *flight, d decided, now time.Time) error {
+// carryOut stores what [Controller.see] has just answered, and performs the actions that are
+// the controller's. The others are the agents', who read them from the record.
+func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) error {
+	o, d := &c.sight, &c.answer
 	if d.State != f.rec.State {
 		before := f.rec.State.Phase
-		next := draft(&c.next, f.rec)
-		if next.State = d.State; d.choice != nil && d.State.Phase == migration.Failed {
-			next.Decision = d.choice
-		}
-		if stored, err := c.put(ctx, next, now); err != nil || !stored {
+		if stored, err := c.put(ctx, c.decided(f, o, d), now); err != nil || !stored {
 			return err
 		}
-		c.tell(f, before, d.Decision, now)
+		c.tell(f, before, d, now)
 	}
 	if f.rec.State.Phase != migration.Pending {
 		c.view.queue.Remove(f)
 	}
-	if d.Actions.Has(migration.CreateAttachment) {
+	switch {
+	case d.Actions.Has(migration.CreateAttachment):
 		next := draft(&c.next, f.rec)
 		next.Attach = true
 		_, err := c.put(ctx, next, now)
 		return err
-	}
-	if d.Actions.Has(migration.HandOff) {
+	case d.Actions.Has(migration.HandOff):
 		return c.handOff(ctx, f, now)
-	}
-	if f.rec.State.Phase.Final() {
+	case f.rec.State.Phase.Final():
 		return c.settle(ctx, f, now)
 	}
 	return nil
+}
+
+// decided drafts a migration's record with its new state, and with what follows from that
+// alone: how the VM is to be moved that is handed over next, and that nothing is left to be
+// decided about a migration that has ended. Either saves a writing of its own.
+func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *record.Migration {
+	next := draft(&c.next, f.rec)
+	switch next.State = d.State; {
+	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
+		c.resolve(next, f.guest.rec)
+	case d.State.Phase.Final():
+		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State
+	}
+	if o.choice != nil && d.State.Phase == migration.Failed {
+		next.Decision = o.choice
+	}
+	return next
 }
 
 // tell notes a transition, with its cause.
@@ -301,19 +306,12 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 	c.noter.Note(now, "", f.rec.Spec.VM, books.Step(f.rec, before, d.Rule))
 }
 
-// handOff resolves the options, then lets the VM name this migration. A VM that
-// has moved since the target was chosen is not handed over.
+// handOff lets the VM name this migration, whose options are known. A VM that has moved since
+// the target was chosen is not handed over.
 func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) error {
 	g := f.guest
 	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
 		return nil
-	}
-	if f.rec.Options == nil {
-		next := draft(&c.next, f.rec)
-		next.Options, next.Policy, next.State.Budget = c.resolve(g.rec, f.rec.State.Target)
-		if stored, err := c.put(ctx, next, now); err != nil || !stored {
-			return err
-		}
 	}
 	next := draft(&c.nextVM, g.rec)
 	next.Claim = f.rec.Spec.ID
@@ -335,10 +333,6 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
-	}
-	if !f.rec.State.Released {
-		c.view.dirty.Add(f)
-		return nil
 	}
 	if len(g.flights) <= c.core.Keep { // none is to be forgotten
 		return nil

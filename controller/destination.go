@@ -17,7 +17,7 @@ import (
 // one migration asks for is never asked for by the next.
 func (c *Controller) request(f *flight, now time.Time) choose.Request {
 	m, g := &f.rec.Spec, f.guest
-	r := choose.Request{VM: g.place, Host: m.Target, Force: m.Force, Compat: m.Compat,
+	r := choose.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
 	if m.Target == "" && len(g.flights) > 1 {
 		r.Avoid = c.core.Avoid(attempts(g), now)
@@ -49,7 +49,8 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	return d
 }
 
-// accept stores the choice of a target: from this writing on the VM holds it.
+// accept stores the choice of a target, and what follows from it: from this writing on the
+// VM holds the target.
 func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
 	bool, error) {
 	f.tries = 0
@@ -58,9 +59,13 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
 		next.Decision = d
 	}
+	c.sight.Target = next.Instance(c.view.site(d.Host).rec)
+	c.answer = c.core.Step(&next.Spec, &next.State, &c.sight.Observation)
+	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)
-	if err == nil && stored {
+	if stored {
 		c.audit(f, reserve.Accepted, now)
+		c.tell(f, migration.Pending, &c.answer, now)
 		if d.Action != "" {
 			c.noter.Note(now, "", f.rec.Spec.VM, books.ForcedText(d))
 		}
@@ -71,8 +76,8 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 // audit tells a step of the books to whoever keeps such lines.
 func (c *Controller) audit(f *flight, step reserve.Step, now time.Time) {
 	auditor, ok := c.noter.(record.Auditor)
-	if g := f.guest; ok && g.place != nil && f.rec.State.Target != "" {
-		auditor.Audit(books.Line(f.rec, reserve.Of(g.place), step, now))
+	if g := f.guest; ok && g.rec != nil && f.rec.State.Target != "" {
+		auditor.Audit(books.Line(f.rec, reserve.Of(c.view.placed(g)), step, now))
 	}
 }
 

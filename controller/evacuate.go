@@ -103,21 +103,25 @@ func (g *guest) moving() bool {
 // same host before, whatever the clock says: they wait in the order in which they
 // were created, and a VM's oldest is the first to be collected, and its name given
 // away again. Hosts that are drained together take turns: their links are then
-// used side by side.
+// used side by side. The first thing that is decided about it is in the same writing.
 func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
 	g := c.view.guest(e.VM)
 	s := c.view.site(g.on)
 	if n := len(g.flights); n > 0 && s.newest.Before(g.flights[n-1].rec.Spec.Created) {
 		s.newest = g.flights[n-1].rec.Spec.Created
 	}
-	if !now.After(s.newest) {
-		now = s.newest.Add(1)
+	if s.newest = s.newest.Add(1); now.After(s.newest) {
+		s.newest = now
 	}
-	s.newest = now
 	id := migration.ID(string(e.VM) + "#" + strconv.Itoa(g.lastNumber()+1))
-	next := draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: now,
-		Priority: e.Priority, By: migration.Evacuation}})
-	_, err := c.put(ctx, next, now)
+	next := draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
+		Created: s.newest, Priority: e.Priority, By: migration.Evacuation}})
+	_, d := c.see(&flight{rec: next, guest: g}, now)
+	next.State = d.State
+	stored, err := c.put(ctx, next, now)
+	if stored {
+		c.tell(c.view.flights[id], migration.Unset, d, now)
+	}
 	return err
 }
 

@@ -175,7 +175,7 @@ func TestAVMThatHasMovedIsNotHandedOver(t *testing.T) {
 		c.hosts()
 		c.now = c.now.Add(time.Second)
 	}
-	if m := c.move("a#1"); m.Options != nil || m.State.Because != "overdue" {
+	if m := c.move("a#1"); m.Target.Address != "" || m.State.Because != "overdue" {
 		t.Errorf("the migration leaves from %s:%s", m.State.Source, c)
 	}
 }

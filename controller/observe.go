@@ -110,18 +110,17 @@ func attempts(g *guest) []migration.Attempt {
 	return list
 }
 
-// resolve returns the options of a VM's migration, the policy that won, and the
+// resolve writes down the options of a VM's migration, the policy that won, and the
 // bound of the transfer. The VM's labels include where it is and where it goes,
 // so that a policy may select on them.
 // Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
-func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy.Options, string,
-	time.Duration) {
+func (c *Controller) resolve(m *record.Migration, vm *record.VM) {
 	labels := make(policy.Labels, len(vm.Labels)+2)
 	for k, v := range vm.Labels {
 		labels[k] = v
 	}
 	labels["kubevirt.io/nodeName"] = string(vm.Host)
-	labels["kubevirt.io/migrationTargetNodeName"] = string(target)
+	labels["kubevirt.io/migrationTargetNodeName"] = string(m.State.Target)
 	options, name := c.policies.Resolve(*c.config.Cluster, labels,
 		c.config.Namespaces[vm.Namespace])
 	budget := convergence.Budget(vm.Now().Memory, 0, options.CompletionTimeoutPerGiB)
@@ -129,5 +128,5 @@ func (c *Controller) resolve(vm *record.VM, target hypervisor.HostName) (*policy
 		c.options = &policy.Options{}
 		*c.options = options
 	}
-	return c.options, name, 2 * budget
+	m.Options, m.Policy, m.State.Budget = c.options, name, 2*budget
 }

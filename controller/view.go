@@ -30,6 +30,7 @@ type view struct {
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 
 	moves []books.Move // scratch of rebook
+	plain placement.VM // scratch of placed: a VM without constraints
 
 	unfinished int                 // migrations that have not ended
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
@@ -62,7 +63,7 @@ func (f *flight) Turn() *queue.Turn { return &f.turn }
 // guest is one VM in the view.
 type guest struct {
 	rec     *record.VM
-	place   *placement.VM       // nil while the record is not known
+	place   *placement.VM       // of one with constraints; the others share view.plain
 	on      hypervisor.HostName // where it is at home
 	site    *site               // the host of that name; nil while it is nowhere
 	at      int                 // in the site's guests
@@ -209,7 +210,7 @@ func (v *view) account(f *flight, before *migration.State) {
 // rebook tells the books what a VM holds: its home, unless it has ended, and the
 // targets of its migrations.
 func (v *view) rebook(id string, g *guest) {
-	s := books.Standing{VM: g.place, Moves: v.moves[:0]}
+	s := books.Standing{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.rec != nil && !g.rec.Ended {
 		s.Home = g.on
 	}
@@ -240,7 +241,10 @@ func (v *view) learnVM(r *record.VM) {
 	}
 	old := g.rec
 	placed := old != nil && r.PlacedAs(old)
-	if !placed {
+	switch {
+	case r.Placement == nil:
+		g.place = nil
+	case !placed:
 		g.place = r.Place()
 	}
 	if old != nil && old.Host == r.Host && old.Mark == r.Mark {
@@ -265,6 +269,16 @@ func (v *view) learnVM(r *record.VM) {
 	if s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark {
 		v.plan(r.Host)
 	}
+}
+
+// placed returns how placement sees a guest: nil while its record is not known. It is valid
+// until the next call.
+func (v *view) placed(g *guest) *placement.VM {
+	if g.place != nil || g.rec == nil {
+		return g.place
+	}
+	g.rec.PlaceIn(&v.plain)
+	return &v.plain
 }
 
 // move takes a guest from where it is to another host; "" is nowhere.

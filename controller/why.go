@@ -1,13 +1,14 @@
 package controller
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
 )
 
 // Why explains why a VM is still where it is: everything that keeps it from
@@ -23,12 +24,12 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
 			Have: string(id)})
 	}
-	failed := 0
+	failed, last := 0, (*record.Migration)(nil)
 	for _, f := range g.flights {
 		s := &f.rec.State
 		switch {
 		case s.Phase == migration.Failed:
-			failed++
+			failed, last = failed+1, f.rec
 		case s.Phase == migration.Succeeded:
 			failed = 0 // what went wrong before does not keep it here
 		case s.Phase.Final():
@@ -43,7 +44,7 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		}
 	}
 	if failed > 0 {
-		why = append(why, whyFailed(g, failed))
+		why = append(why, books.Failed(last, failed))
 	}
 	return why
 }
@@ -72,24 +73,6 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 		return is("limit", "a free slot", gate.String()+" reached")
 	}
 	return is("migration", "its turn", "it waits")
-}
-
-// whyFailed sums up the migrations of a VM that have failed.
-func whyFailed(g *guest, failed int) placement.Reason {
-	last := g.flights[0].rec
-	for _, f := range g.flights {
-		if f.rec.State.Phase == migration.Failed {
-			last = f.rec
-		}
-	}
-	have := string(last.Spec.ID) + " failed: " + last.State.Because
-	if last.Source.Error != "" {
-		have += " (" + last.Source.Error + ")"
-	}
-	if failed > 1 {
-		have = fmt.Sprintf("%d failures that are remembered, the last: %s", failed, have)
-	}
-	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
 }
 
 // whyStay says why evacuation does not move a VM that is to leave its host.

@@ -256,7 +256,7 @@ func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h
 // unless the constraints ask for it: most hosts do not say what they know.
 func (v *VM) Place() *placement.VM {
 	p := &placement.VM{} // whoever keeps it for a moment only has it on the stack
-	v.placeAs(p)
+	v.PlaceIn(p)
 	return p
 }
 
@@ -266,7 +266,9 @@ func (v *VM) PlacedAs(old *VM) bool {
 		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.Disk == old.Disk
 }
 
-func (v *VM) placeAs(p *placement.VM) {
+// PlaceIn is Place in memory of the caller's. Constraints that are there already stay when
+// the VM has none.
+func (v *VM) PlaceIn(p *placement.VM) {
 	vm := v.Now()
 	p.ID, p.Memory, p.CPUs = vm.ID, vm.Memory, vm.CPUs
 	p.Overhead, p.Balloon, p.Disk = v.Overhead, v.Balloon, v.Disk

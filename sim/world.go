@@ -87,6 +87,7 @@ type World struct {
 	config Config
 	ctx    context.Context
 	now    time.Time
+	since  time.Duration // the same, since Epoch
 	fabric *fake.Fabric
 	store  *record.Memory
 	boss   *controller.Controller
@@ -162,7 +163,7 @@ func (w *World) AddVM(v record.VM, load fake.Workload) error {
 }
 
 // Now returns the virtual time since the beginning.
-func (w *World) Now() time.Duration { return w.now.Sub(Epoch) }
+func (w *World) Now() time.Duration { return w.since }
 
 // Fabric returns the modelled hypervisors.
 func (w *World) Fabric() *fake.Fabric { return w.fabric }
@@ -269,7 +270,7 @@ func (w *World) step(at time.Time) {
 // advance moves time, lets the fabric catch up, and passes its hints on.
 func (w *World) advance(at time.Time) {
 	if at.After(w.now) {
-		w.now = at
+		w.now, w.since = at, at.Sub(Epoch)
 	}
 	w.fabric.AdvanceTo(w.now)
 	w.settle()

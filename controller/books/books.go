@@ -62,6 +62,7 @@ type Books struct {
 	ledger  *reserve.Ledger                        // nil without quotas
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
 	entries map[hypervisor.VMID]*entry
+	plain   placement.VM // scratch of vm: one that asks for nothing but room
 	// detailed: a host says more than its size, or a VM asks for more than a basic
 	// condition. Until then nothing but sizes is kept, which is a lot faster.
 	detailed bool
@@ -92,7 +93,7 @@ func (b *Books) rebuild() {
 	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
 		b.put(b.entries[id])
 		if b.ledger != nil {
-			b.entries[id].enter(b.ledger)
+			b.enter(b.entries[id], b.ledger)
 		}
 	}
 }
@@ -171,6 +172,12 @@ func beyond(c *placement.Constraints) bool {
 		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
 }
 
+// asks reports whether a VM asks for more than room.
+func asks(c *placement.Constraints) bool {
+	return len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Apart) > 0 ||
+		c.Tenant != "" || beyond(c)
+}
+
 // Claims lists who holds what, and for which move.
 func (b *Books) Claims() []reserve.Claim { return b.claims().Claims() }
 
@@ -185,7 +192,7 @@ func (b *Books) claims() *reserve.Ledger {
 	}
 	l, _ := reserve.New()
 	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
-		b.entries[id].enter(l)
+		b.enter(b.entries[id], l)
 	}
 	return l
 }

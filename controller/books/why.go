@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
 )
 
 // Why returns the reasons of every host, each with the host's name, or of the one that was
@@ -41,4 +42,17 @@ func (b *Books) Nowhere(r *choose.Request, d *choose.Decision, overrun bool) str
 		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
 	}
 	return text
+}
+
+// Failed sums up how often a VM's migrations have failed that are remembered, and how the last
+// of them did.
+func Failed(last *record.Migration, times int) placement.Reason {
+	have := string(last.Spec.ID) + " failed: " + last.State.Because
+	if last.Source.Error != "" {
+		have += " (" + last.Source.Error + ")"
+	}
+	if times > 1 {
+		have = fmt.Sprintf("%d failures that are remembered, the last: %s", times, have)
+	}
+	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
 }

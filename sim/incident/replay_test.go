@@ -46,7 +46,7 @@ func TestEveryDecisionIsMadeAgain(t *testing.T) {
 		simulate(t, text)
 	})
 	t.Logf("%d controllers, %d looks, %d writings", terms, looks, writes)
-	if writes < 100 {
+	if writes < 20 {
 		t.Error("hardly anything was decided: the worlds are too small")
 	}
 }
@@ -85,17 +85,17 @@ func TestAnotherConfigurationDecidesDifferently(t *testing.T) {
 		saw, because  string
 	}{
 		{"fewer at once", "config: {parallelOutboundMigrationsPerNode: 1}",
-			"migration default/c#1: Pending n1→n3", "migration default/d#1: Scheduling n1→n2",
+			"migration default/c#1: Scheduling n1→n3", "nothing",
 			"; 1 migration from here, ",
 			"why now   default/c: limit needs a free slot has source limit reached"},
 		{"more at once", "config: {parallelOutboundMigrationsPerNode: 3}",
-			"migration default/d#1: Scheduling n1→n2", "migration default/b#1: Pending n1→n4",
+			"nothing", "migration default/b#1: Scheduling n1→n4",
 			"; 2 migrations from here, ", "State.Target: nothing → \"n4\""},
 		{"the smallest first", "evacuation: {order: SmallestFirst}",
-			"migration default/d#1: asked for", "migration default/a#1: asked for",
+			"migration default/d#1: Pending", "migration default/a#1: Pending",
 			"VM default/a on n1", ""},
 		{"nobody leaves", "evictionStrategy: None",
-			"migration default/d#1: asked for", "nothing", "VM default/d on n1", ""},
+			"migration default/d#1: Pending", "nothing", "VM default/d on n1", ""},
 		{"another deadline", "timeouts: {pending: 3h}", "migration default/d#1: Pending",
 			"migration default/d#1: Pending", "VM default/d on n1", "differs   State.Deadline: " +
 				"recorded \"2026-01-02T00:00:01.005Z\", now \"2026-01-01T03:00:01.005Z\""},
@@ -278,8 +278,8 @@ func TestWhatIsForgottenIsForgottenAgain(t *testing.T) {
 		c.migrate("default/a", i, to)
 		if i == 1 { // the store is full when it is to delete for the first time
 			c.line.Wrote = func(r record.Record) {
-				m, is := r.(*record.Migration)
-				c.line.Full = is && m.State.Released
+				v, is := r.(*record.VM)
+				c.line.Full = is && v.Claim == ""
 			}
 		}
 		c.run(10 * time.Second)
