@@ -26,19 +26,25 @@ func TestSoak(t *testing.T) {
 		if wrong := soak(t, s); wrong != "" {
 			failed++
 			s = shrink.World(s, func(s *worlds.World) bool { return soak(t, s) != "" })
-			t.Errorf("seed %d: %s\n%s\n%s", seed, wrong, soak(t, s), s)
+			t.Errorf("seed %d: %s\nshrunk: %s\n%s", seed, wrong, soak(t, s), s)
 		}
 	}
 	t.Logf("%d seeds in %v, %d failed", seeds, time.Since(began).Round(time.Second), failed)
 }
 
-// soak returns what goes wrong in a world. A panic is wrong, too.
+// soak returns what goes wrong in a world. A panic is wrong, too; a world that cannot be built,
+// as when its last host was shrunk away, is not.
 func soak(t *testing.T, s *worlds.World) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {
 			wrong = fmt.Sprintf("panic: %v", r)
 		}
 	}()
+	if c, err := s.Scenario("world"); err != nil {
+		return ""
+	} else if _, err := c.Build(c.Config(1)); err != nil {
+		return ""
+	}
 	return play(t, s, sim.Seeded(s.Seed)).wrong()
 }
 
