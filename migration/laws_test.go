@@ -201,7 +201,8 @@ var defaultLaws = []law{
 	{"whoever waits for time is woken by time", wokenInTime},
 }
 
-// wokenInTime: a bound that lies ahead comes with a wake just behind it.
+// wokenInTime: a bound that lies ahead comes with a wake just behind it, or, for one in the
+// next centuries, as late as a wake can say.
 func wokenInTime(s *situation, d *migration.Decision) bool {
 	bound := d.State.Deadline
 	if d.State.Conditions.Has(migration.AbortRequested) {
@@ -212,7 +213,7 @@ func wokenInTime(s *situation, d *migration.Decision) bool {
 		return true
 	}
 	for _, w := range d.Wakes() {
-		if s.seen.Now.Add(w.After).Equal(bound.Add(time.Millisecond)) {
+		if w.After == bound.Add(time.Millisecond).Sub(s.seen.Now) {
 			return true
 		}
 	}
