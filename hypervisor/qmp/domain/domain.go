@@ -235,6 +235,10 @@ func (d *Domain) patience() time.Duration {
 // Answer describes the domain as it is; with an error, as it was seen last.
 func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	l, rec, job, vm, err := d.moment(ctx)
+	if lost(job, vm) {
+		d.awaitBurial(ctx)
+		l, rec, job, vm, err = d.moment(ctx)
+	}
 	if rec == nil {
 		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, nil
 	}
@@ -245,8 +249,32 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 		l.Alive = vm != nil
 	}
 	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, l), Job: rec.Job,
-		Unresolved: rec.Unresolved, DirtyRate: rec.DirtyRate, Measured: rec.Measured}
+		Unresolved: rec.Unresolved || lost(job, vm), DirtyRate: rec.DirtyRate,
+		Measured: rec.Measured}
 	return answer, err
+}
+
+// lost reports whether the QEMU of a source has ended and nobody has noted yet what became of
+// its job: the VM may run at the target.
+func lost(j *journal.Job, vm *qemu.Instance) bool {
+	return j != nil && j.Role == journal.Source && j.Stage.Live() && !j.Cold && vm != nil &&
+		vm.Ended()
+}
+
+// awaitBurial waits until that is noted, which takes a moment.
+func (d *Domain) awaitBurial(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, briefly)
+	defer cancel()
+	for {
+		if _, job, vm := d.Present(); !lost(job, vm) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // moment looks at the domain while nothing of it is noted, or, where that happens again and
