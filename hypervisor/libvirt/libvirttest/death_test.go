@@ -80,7 +80,7 @@ func TestNothingOutlivesItsTest(t *testing.T) {
 func dies(t *testing.T, how string, kill func(*os.Process) error) victim {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestVictim$", "-test.v=false")
-	cmd.Env = append(os.Environ(), victimKey+"="+how)
+	cmd.Env = append(os.Environ(), victimKey+"="+how, "TMPDIR="+t.TempDir()) // it removes nothing
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

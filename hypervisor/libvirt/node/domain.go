@@ -114,7 +114,7 @@ func (d *Domain) Put(durable bool, change func(*journal.Domain)) error {
 // PutJob changes what is kept of the job that the domain names. The caller holds the
 // turn.
 func (d *Domain) PutJob(durable bool, change func(*journal.Job)) error {
-	next := *d.Node.Job(d.Record().Job)
+	next := *d.Job()
 	change(&next)
 	return d.Node.PutJob(&next, durable)
 }
@@ -223,7 +223,7 @@ func (d *Domain) hear(e virt.Event) (all bool) {
 	case virt.Iterated:
 		return true // how far it has come is asked for
 	case virt.Defined:
-		j := d.job()
+		j := d.Job()
 		return j.Receives() && j.Seen // it persists as of now; that it runs is told apart
 	case virt.JobCompleted:
 		if e.Job != nil && e.Job.Operation == virt.MigrationOut {
@@ -235,8 +235,8 @@ func (d *Domain) hear(e virt.Event) (all bool) {
 	return false
 }
 
-// job returns what is kept of the job that the domain names, or nil.
-func (d *Domain) job() *journal.Job {
+// Job returns what is kept of the job that the domain names, or nil.
+func (d *Domain) Job() *journal.Job {
 	rec := d.Record()
 	if rec == nil {
 		return nil
@@ -259,7 +259,7 @@ func (d *Domain) switching() time.Duration {
 // letGo reports whether the guest was paused to let it go: libvirt tells of that as of
 // the stop for the switch-over.
 func (d *Domain) letGo() bool {
-	j := d.job()
+	j := d.Job()
 	return j.Sends() && j.GuestPaused
 }
 

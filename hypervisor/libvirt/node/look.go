@@ -181,7 +181,7 @@ const patience = 2 * time.Second
 // learnt, nor a QEMU that has not answered yet: what that said last is taken, and waited for
 // where it has said nothing.
 func (d *Domain) figures(ctx context.Context, call life.Call) (Sight, error) {
-	if d.job().Receives() {
+	if d.Job().Receives() {
 		return Sight{}, nil
 	}
 	short, cancel := context.WithTimeout(ctx, patience)

@@ -73,7 +73,7 @@ func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) er
 // there, what is here must never run again: libvirt would let it, when it gives up to
 // wait for an answer that was lost.
 func (d move) inquire(ctx context.Context, s node.Sight) error {
-	j := d.Node.Job(d.Record().Job)
+	j := d.Job()
 	t, err := address.Parse(j.Address)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (d move) inquire(ctx context.Context, s node.Sight) error {
 
 // moved: libvirt says that the target has the VM.
 func (d move) moved(ctx context.Context, s node.Sight) error {
-	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
+	p := d.final(ctx, d.Job(), s)
 	p.Status, p.Error = hypervisor.JobSucceeded, ""
 	err := d.PutJob(true, func(j *journal.Job) { j.Stage, j.Last = journal.Moved, p })
 	if err != nil {
@@ -116,12 +116,12 @@ func (d move) rests() error {
 // keep: the migration has ended, and the VM stays here. Why it has failed only the
 // call tells, which is about to return.
 func (d move) keep(ctx context.Context, s node.Sight) error {
-	if s.Call == life.Calling && !d.Node.Job(d.Record().Job).Cancelled {
+	if s.Call == life.Calling && !d.Job().Cancelled {
 		return nil
 	}
-	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
+	p := d.final(ctx, d.Job(), s)
 	err := d.ended(ctx)
-	if j := d.Node.Job(d.Record().Job); err == nil && s.Run == life.PausedUser && j.GuestPaused &&
+	if j := d.Job(); err == nil && s.Run == life.PausedUser && j.GuestPaused &&
 		!j.Resting { // it was paused when libvirt had given up already
 		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 	}
@@ -164,7 +164,7 @@ func (d move) strand(ctx context.Context, s node.Sight) error {
 			return err
 		}
 	}
-	p := d.final(ctx, d.Node.Job(d.Record().Job), s)
+	p := d.final(ctx, d.Job(), s)
 	err := d.Put(true, func(r *journal.Domain) { r.Unresolved = true })
 	if err != nil {
 		return err
