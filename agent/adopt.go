@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +24,7 @@ func (a *Agent) Strangers() []Stranger { return slices.Clone(a.strangers) }
 // what it finds, and later how it finds what it has missed. A VM that runs here, as it
 // shall, costs one comparison. It reports whether anything was amiss.
 func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err error) {
-	for _, m := range a.sortedMoves() {
+	for _, m := range a.moves.Sorted() {
 		a.todo.Add(m.Key())
 	}
 	domains, err := a.hv.Domains(ctx)
@@ -35,7 +34,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	found, first := 0, a.resync.IsZero()
 	a.strangers = a.strangers[:0]
 	for i := range domains {
-		v := a.vms[domains[i].VM.ID]
+		v := a.home.Get(domains[i].VM.ID)
 		if v == nil {
 			a.meet(ctx, &domains[i], now)
 			continue
@@ -47,16 +46,16 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 			a.todo.Add(v.Key())
 		}
 	}
-	if found == len(a.vms) {
+	if found == a.home.Len() {
 		return amiss, nil // nobody is missing
 	}
 	here := make(map[hypervisor.VMID]bool, len(domains))
 	for i := range domains {
 		here[domains[i].VM.ID] = true
 	}
-	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
-		if !here[id] {
-			a.todo.Add(a.vms[id].Key())
+	for _, v := range a.home.Sorted() {
+		if !here[v.VM.ID] {
+			a.todo.Add(v.Key())
 		}
 	}
 	return true, nil
@@ -71,7 +70,7 @@ func asWanted(v *record.VM, d *hypervisor.Domain) bool {
 // record says that it is elsewhere, and no migration explains it, may run twice: that is
 // said aloud, once, and nothing is done about it, as nobody knows which copy is the good one.
 func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
-	if len(a.byVM[d.VM.ID]) > 0 {
+	if a.moves.Of(d.VM.ID) != nil {
 		return // a migration explains it
 	}
 	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
@@ -94,7 +93,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 // warn says something about a VM that is left alone, once.
 func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
 	if a.warned[vm] != what {
-		put(&a.warned, vm, what)
+		a.warned[vm] = what
 		a.noter.Note(now, a.host, vm, what)
 	}
 }
@@ -151,7 +150,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	next.Cleaned = true
 	stored, err := a.store.Put(ctx, &next, v)
 	if err == nil {
-		put(&a.rebuilds, r.Key(), stored.(*record.Rebuild))
+		a.rebuilds[r.Key()] = stored.(*record.Rebuild)
 	}
 	return err
 }

@@ -1,14 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/terms"
+	"github.com/godwit-vm/godwit/agent/moves"
+	"github.com/godwit-vm/godwit/agent/room"
 	"github.com/godwit-vm/godwit/agent/todo"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
@@ -27,33 +25,45 @@ type Agent struct {
 	noter  record.Noter
 
 	seen      record.Revision
-	own       *record.Host                       // nil while nobody has stored one
-	moves     map[migration.ID]*record.Migration // those that concern this host
-	vms       map[hypervisor.VMID]*record.VM     // those that are on this host
-	rebuilds  map[record.Key]*record.Rebuild     // of VMs that were here
+	own       *record.Host                   // nil while nobody has stored one
+	moves     moves.List                     // those that concern this host
+	home      room.Home                      // the VMs that are on this host
+	rebuilds  map[record.Key]*record.Rebuild // of VMs that were here
 	todo      todo.List
-	hints     []hypervisor.VMID
-	byVM      map[hypervisor.VMID][]migration.ID
 	strangers []Stranger
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 
-	resync   time.Time     // when everything is looked at again
-	patient  time.Duration // how long until then
-	monitors terms.Memories
-	draft    record.Migration // scratch of report: what is stored is the store's own
+	hinted  bool             // somebody gives hints, which tell that a transfer has ended
+	resync  time.Time        // when everything is looked at again
+	patient time.Duration    // how long until then
+	draft   record.Migration // scratch of report: what is stored is the store's own
 }
 
 // New returns an agent that knows nothing yet.
 func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, store record.Store,
 	noter record.Noter) *Agent {
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
-		moves: map[migration.ID]*record.Migration{}, vms: map[hypervisor.VMID]*record.VM{},
-		byVM: map[hypervisor.VMID][]migration.ID{}, hints: make([]hypervisor.VMID, 0, 4)}
+		rebuilds: map[record.Key]*record.Rebuild{}, warned: map[hypervisor.VMID]string{}}
 }
 
-// Hint says that something may have happened to a VM on this host. Hints are
-// taken in by the next Reconcile; a lost one costs only time.
-func (a *Agent) Hint(vm hypervisor.VMID) { a.hints = append(a.hints, vm) }
+// Hint says that something may have happened to a VM on this host: the next Reconcile looks
+// at what concerns it. A lost hint costs only time. It reports whether there is anything to
+// look at. A VM that cannot be dealt with waits for its time all the same: a start that fails
+// gives a hint, too.
+func (a *Agent) Hint(vm hypervisor.VMID) bool {
+	a.hinted = true
+	heeds := a.resync.IsZero() // everything is looked at
+	if v := a.home.Get(vm); v != nil && v.Claim == "" && !a.todo.Failing(v.Key()) {
+		a.todo.Add(v.Key())
+		heeds = true
+	}
+	for m := a.moves.Of(vm); m != nil; m = m.Next() {
+		a.todo.Add(m.Key())
+		m.Stir()
+		heeds = true
+	}
+	return heeds
+}
 
 // Reconcile looks once at everything that changed or is due, acts once, and
 // says when it next wants to look; the zero time is when something changes.
@@ -61,10 +71,6 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	if err := a.pull(ctx); err != nil {
 		return now.Add(a.config.Retry), err
 	}
-	if a.resync.IsZero() {
-		a.hints = a.hints[:0] // everything is looked at
-	}
-	a.takeHints()
 	if !now.Before(a.resync) {
 		amiss, err := a.lookAtAll(ctx, now)
 		if err != nil {
@@ -89,14 +95,6 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	return due.Earliest(a.todo.Next(), a.resync), errors.Join(errs...)
 }
 
-// put enters a value into a map that is made for the first: most stay empty.
-func put[K comparable, V any](m *map[K]V, key K, value V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[key] = value
-}
-
 // bePatient waits longer before everything is looked at once more, as long as
 // nothing is amiss: hosts on which nothing happens cost next to nothing.
 func (a *Agent) bePatient(amiss bool) {
@@ -113,9 +111,8 @@ func (a *Agent) pull(ctx context.Context) error {
 		return err
 	}
 	if changes.Reset {
-		clear(a.moves)
-		clear(a.byVM)
-		clear(a.vms)
+		a.moves.Keep(changes.Records)
+		a.home.Clear()
 		clear(a.rebuilds)
 		a.own, a.resync = nil, time.Time{} // everything is looked at
 	}
@@ -125,9 +122,9 @@ func (a *Agent) pull(ctx context.Context) error {
 	for _, key := range changes.Gone {
 		switch key.Kind { // a VM and a migration may have the same name
 		case record.MigrationKind:
-			a.forget(migration.ID(key.Name))
+			a.moves.Drop(migration.ID(key.Name))
 		case record.VMKind:
-			delete(a.vms, hypervisor.VMID(key.Name))
+			a.home.Drop(hypervisor.VMID(key.Name))
 		case record.RebuildKind:
 			delete(a.rebuilds, key)
 		case record.HostKind:
@@ -142,24 +139,24 @@ func (a *Agent) pull(ctx context.Context) error {
 func (a *Agent) learn(r record.Record) {
 	switch r := r.(type) {
 	case *record.Migration:
-		if old := a.moves[r.Spec.ID]; old != nil && old.Version >= r.Version {
+		if old := a.moves.Get(r.Spec.ID); old != nil && old.Version >= r.Version {
 			return
 		}
-		if r.State.Source != a.host && r.State.Target != a.host {
-			a.forget(r.Spec.ID)
+		if r.State.Source != a.host && r.State.Target != a.host || a.over(r) {
+			a.moves.Drop(r.Spec.ID)
 			return
 		}
-		a.remember(r)
+		a.moves.Put(r)
 		a.todo.Add(r.Key())
 	case *record.VM:
-		if old := a.vms[r.VM.ID]; old != nil && old.Version >= r.Version {
+		if old := a.home.Get(r.VM.ID); old != nil && old.Version >= r.Version {
 			return
 		}
 		if r.Host != a.host {
-			delete(a.vms, r.VM.ID)
+			a.home.Drop(r.VM.ID)
 			return
 		}
-		a.vms[r.VM.ID] = r
+		a.home.Put(r)
 		if r.Claim != "" {
 			a.todo.Drop(r.Key()) // it is left alone
 		} else if !a.resync.IsZero() { // else everything is looked at
@@ -168,76 +165,37 @@ func (a *Agent) learn(r record.Record) {
 	case *record.Host:
 		a.learnOwn(r)
 	case *record.Rebuild:
-		put(&a.rebuilds, r.Key(), r)
+		a.rebuilds[r.Key()] = r
 		a.todo.Add(r.Key())
 	}
 }
 
-// remember keeps a migration in mind.
-func (a *Agent) remember(m *record.Migration) {
-	if a.moves[m.Spec.ID] == nil {
-		a.byVM[m.Spec.VM] = append(a.byVM[m.Spec.VM], m.Spec.ID)
+// over reports whether nothing is left to be done here about a migration: the VM has left for
+// good, or has come and is at home.
+func (a *Agent) over(m *record.Migration) bool {
+	switch {
+	case m.State.Phase != migration.Succeeded:
+		return false
+	case m.State.Target == a.host:
+		return a.home.Get(m.Spec.VM) != nil
 	}
-	a.moves[m.Spec.ID] = m
-}
-
-// forget puts a migration out of mind: it does not concern this host, or there
-// is nothing left to be done about it here.
-func (a *Agent) forget(id migration.ID) {
-	m := a.moves[id]
-	if m == nil {
-		return
-	}
-	delete(a.moves, id)
-	delete(a.monitors, id)
-	rest := slices.DeleteFunc(a.byVM[m.Spec.VM], func(o migration.ID) bool { return o == id })
-	if a.byVM[m.Spec.VM] = rest; len(rest) == 0 {
-		delete(a.byVM, m.Spec.VM)
-	}
-}
-
-// takeHints marks what concerns the hinted VMs. A VM that cannot be dealt with waits for its
-// time all the same: a start that fails gives a hint, too.
-func (a *Agent) takeHints() {
-	slices.Sort(a.hints)
-	hints := slices.Compact(a.hints)
-	a.hints = a.hints[:0]
-	for _, vm := range hints {
-		if v := a.vms[vm]; v != nil && v.Claim == "" && !a.todo.Failing(v.Key()) {
-			a.todo.Add(v.Key())
-		}
-		for _, id := range a.byVM[vm] {
-			a.todo.Add(a.moves[id].Key())
-		}
-	}
-}
-
-func (a *Agent) sortedMoves() []*record.Migration {
-	if len(a.moves) == 0 {
-		return nil
-	}
-	return slices.SortedFunc(maps.Values(a.moves), func(x, y *record.Migration) int {
-		return cmp.Compare(x.Spec.ID, y.Spec.ID)
-	})
+	return m.Source.Released
 }
 
 // look does what one record asks of this host.
 func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 	switch key.Kind {
 	case record.MigrationKind:
-		m := a.moves[migration.ID(key.Name)]
-		switch {
-		case m == nil:
-			return nil
+		switch m := a.moves.Get(migration.ID(key.Name)); {
+		case m == nil || a.over(m):
+			a.moves.Drop(migration.ID(key.Name))
 		case m.State.Target == a.host:
 			return a.receive(ctx, m, now)
-		case m.State.Phase == migration.Succeeded && m.Source.Released:
-			a.forget(m.Spec.ID)
-			return nil
+		default:
+			return a.send(ctx, m, now)
 		}
-		return a.send(ctx, m, now)
 	case record.VMKind:
-		if v := a.vms[hypervisor.VMID(key.Name)]; v != nil {
+		if v := a.home.Get(hypervisor.VMID(key.Name)); v != nil {
 			return a.keepRunning(ctx, v, now)
 		}
 	case record.RebuildKind:
@@ -259,7 +217,9 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 		return nil, err
 	}
 	saved := stored.(*record.Migration)
-	a.remember(saved)
+	if a.moves.Put(saved); a.over(saved) {
+		a.moves.Drop(saved.Spec.ID)
+	}
 	return saved, nil
 }
 

@@ -8,7 +8,9 @@ import (
 
 // Config configures an Agent. A zero field takes the default that it names.
 type Config struct {
-	// Poll is how often a running transfer is looked at. Default: 1s.
+	// Poll is how often a running transfer is looked at. An agent that is given hints waits
+	// longer where convergence says that the ends of passes are enough, but not after a hint:
+	// that may come before what it tells of can be seen. Default: 1s.
 	Poll time.Duration
 	// Retry is how long to wait after an error. Default: 1s.
 	Retry time.Duration

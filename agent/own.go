@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
@@ -20,10 +18,10 @@ func (a *Agent) learnOwn(h *record.Host) {
 	if !before || a.cutOff() {
 		return
 	}
-	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
-		a.todo.Add(a.vms[id].Key())
+	for _, v := range a.home.Sorted() {
+		a.todo.Add(v.Key())
 	}
-	for _, m := range a.sortedMoves() {
+	for _, m := range a.moves.Sorted() {
 		a.todo.Add(m.Key())
 	}
 }

@@ -20,6 +20,9 @@ func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
 	if err != nil {
 		return nil, err
 	}
+	if host.Spacious(m, vm) {
+		return nil, nil
+	}
 	source, err := a.hostRecord(ctx, m.State.Source)
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*room.Pres
 	}
 	size.Name = a.host
 	domains, err := a.hv.Domains(ctx)
-	return &room.Present{Size: size, Domains: domains, Facts: facts, VMs: a.vms}, err
+	return &room.Present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
 }
 
 // hostRecord reads what is stored about a host; of one that is not known there is only

@@ -82,10 +82,10 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 	case there && !started && !aborting && a.cutOff():
 		return nil
 	case there && !started && !aborting:
-		if v := a.vms[m.Spec.VM]; v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
+		if v := a.home.Get(m.Spec.VM); v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
 			return a.kept(ctx, m, "the target expects another size: "+terms.Size(v.Now()), now)
 		}
-		return a.start(ctx, m, now)
+		return a.start(ctx, m, d.VM.Memory, now)
 	case there && started && !m.Source.Unresolved:
 		return a.kept(ctx, m, "no transfer is under way", now)
 	}
@@ -94,17 +94,31 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 		d.State.String()}, now)
 }
 
-// start asks the hypervisor to send. It is safe to ask again.
-func (a *Agent) start(ctx context.Context, m *record.Migration, now time.Time) error {
+// start asks the hypervisor to send, with the limit of the blackout that convergence would
+// begin with: it looks at the transfer as it will be when it has just begun. What else it
+// decides is not done, and it decides it again at the next look. It is safe to ask again.
+func (a *Agent) start(ctx context.Context, m *record.Migration, memory hypervisor.Bytes,
+	now time.Time) error {
+	p := hypervisor.Progress{Job: m.Spec.ID, Status: hypervisor.JobSetup, Started: now,
+		Total: memory, Remaining: memory}
+	state, v := a.config.Converge(terms.Monitor(m.Options, p), convergence.State{}, p, now)
+	options := terms.Transfer(m.Options)
+	if v.Action == convergence.SetDowntime {
+		options.Downtime = max(0, v.Limit)
+	}
 	err := a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
-		Target: m.State.Target, Address: m.Target.Address, Options: terms.Transfer(m.Options)})
+		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
 	case errors.Is(err, hypervisor.Invalid), errors.Is(err, hypervisor.Unsupported),
 		errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.NotFound):
 		return a.kept(ctx, m, err.Error(), now)
 	case err != nil:
 		return err
+	case options.Downtime > 0:
+		a.note(now, m, "convergence: "+v.String())
+		state = state.Accepted(v, now)
 	}
+	*a.moves.Memory(m.Spec.ID) = state
 	a.again(m, now, a.config.Poll)
 	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Started = true })
 	return err
@@ -130,14 +144,14 @@ func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.P
 // to converge.
 func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
-	a.again(m, now, a.config.Poll)
 	if !m.Source.Started || m.Source.Mode != p.Mode {
 		if err := a.started(ctx, m, p); err != nil {
 			return err
 		}
-		m = a.moves[m.Spec.ID]
+		m = a.moves.Get(m.Spec.ID)
 	}
 	if m.State.Conditions.Has(migration.AbortRequested) {
+		a.again(m, now, a.config.Poll)
 		return a.abort(ctx, m)
 	}
 	return a.converge(ctx, m, p, now)
@@ -156,7 +170,8 @@ func (a *Agent) abort(ctx context.Context, m *record.Migration) error {
 	return err
 }
 
-// remember is how long the monitor's memory may stay unstored.
+// remember is how long the monitor's memory may stay unstored, and a transfer whose end a hint
+// would tell not looked at.
 const remember = 10 * time.Second
 
 // converge asks what to do so that the transfer ends, and does it. The monitor's memory is
@@ -164,9 +179,14 @@ const remember = 10 * time.Second
 // patience, or asks once more for what was accepted.
 func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
-	state := a.monitors.Of(m.Spec.ID, m.Source.Monitor)
+	state := a.moves.Memory(m.Spec.ID)
 	next, v := a.config.Converge(terms.Monitor(m.Options, p), *state, p, now)
 	*state = next
+	calm := a.config.Poll
+	if !a.moves.Stirred(m.Spec.ID) && a.hinted { // what stirred it may not be over yet
+		calm = max(calm, min(next.Started.Add(next.Calm).Sub(now), remember))
+	}
+	a.again(m, now, calm)
 	_, due := v.Adjustment()
 	fresh := m.Source.Looked.IsZero() && now.Sub(p.Started) < remember
 	if !due && (fresh || now.Sub(m.Source.Looked) < remember) {
@@ -178,7 +198,7 @@ func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.
 // adjust stores what convergence remembers, and does what it has decided, if anything.
 func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	v convergence.Verdict, now time.Time) error {
-	state := a.monitors.Of(m.Spec.ID, nil)
+	state := a.moves.Memory(m.Spec.ID)
 	before := *state
 	m, err := a.report(ctx, m, func(r *record.Migration) {
 		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &before, now, p.Sent
@@ -205,7 +225,7 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 
 // kept tells that the transfer has ended and the VM is still here.
 func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now time.Time) error {
-	delete(a.monitors, m.Spec.ID)
+	a.moves.Ended(m.Spec.ID)
 	return a.announce(ctx, m, now, "source kept the VM: "+why, func(r *record.Migration) {
 		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, why
 	})
@@ -216,10 +236,14 @@ func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now t
 func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if !m.Source.Unresolved {
-		return a.announce(ctx, m, now, "outcome unknown: "+p.Error, func(r *record.Migration) {
+		err := a.announce(ctx, m, now, "outcome unknown: "+p.Error, func(r *record.Migration) {
 			r.Source.Unresolved, r.Source.Started, r.Source.Error = true, true, p.Error
 			r.Source.Mode = p.Mode
 		})
+		if err != nil {
+			return err
+		}
+		m = a.moves.Get(m.Spec.ID)
 	}
 	dead, ok := m.TargetDead()
 	if !ok || m.Source.Ceded && dead.Proof == hypervisor.TargetDiscarded {
@@ -281,7 +305,7 @@ func (a *Agent) cede(ctx context.Context, m *record.Migration, now time.Time) er
 
 // release removes what is left here of a VM that has moved: the record says so.
 func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time) error {
-	delete(a.monitors, m.Spec.ID)
+	a.moves.Ended(m.Spec.ID)
 	if m.Source.Released {
 		return nil
 	}
@@ -305,7 +329,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 		return err
 	}
 	_, err = a.report(ctx, m, func(r *record.Migration) {
-		r.Source.Released = true
+		r.Source.Released, r.Source.Monitor = true, nil // what helped it to converge is past
 		if p.Status == hypervisor.JobSucceeded {
 			r.Source.Blackout, r.Source.Sent = p.Downtime, p.Sent
 		}

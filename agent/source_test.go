@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -264,11 +265,12 @@ func TestReleasing(t *testing.T) {
 			s.until("n1", hypervisor.HandedOver)
 			s.acts("n1", "n2")
 			s.phase(migration.Succeeded)
+			s.change(func(m *record.Migration) { m.Source.Monitor = &convergence.State{} })
 			r.set(s)
 			s.acts("n1", "n1")
 			s.wantState("n1", r.want)
-			if got := s.move().Source.Released; got != r.done {
-				t.Errorf("released: %v; %q", got, s.noted)
+			if m := s.move(); m.Source.Released != r.done || (m.Source.Monitor == nil) != r.done {
+				t.Errorf("the source says %+v; %q", m.Source, s.noted)
 			}
 		})
 	}
@@ -301,5 +303,20 @@ func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 				t.Errorf("the source says %s; %q", got, s.noted)
 			}
 		})
+	}
+}
+
+// A source says that an outcome is unknown and resolves it in one go when its target has
+// already denied the VM: nobody but itself would wake it for what it has just said.
+func TestASourceNeedsNoEchoOfItsOwnWord(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.sending()
+	s.until("n1", hypervisor.HandingOver)
+	s.ok(s.KillDomain("n2", vm))
+	s.change(func(m *record.Migration) { m.Target.Down, m.Target.Discarded = true, true })
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Running)
+	if m := s.move(); !m.Source.Failed || m.Source.Unresolved {
+		t.Errorf("the source says %+v, want that it kept the VM", m.Source)
 	}
 }

@@ -202,7 +202,7 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		a.note(now, m, "runs here although its migration failed: left alone")
 		return nil
-	case own && rests(d) && a.vms[m.Spec.VM] == nil:
+	case own && rests(d) && a.home.Get(m.Spec.VM) == nil:
 		err = a.removeRest(ctx, m)
 	case m.Target.Discarded && (!own || d.State == hypervisor.Absent):
 		return nil

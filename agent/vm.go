@@ -202,6 +202,6 @@ func (a *Agent) tell(ctx context.Context, v *record.VM, how func(*record.VM)) (*
 		return nil, err
 	}
 	saved := stored.(*record.VM)
-	a.vms[v.VM.ID] = saved
+	a.home.Put(saved)
 	return saved, nil
 }

@@ -23,24 +23,36 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	open := func(f *flight, source hypervisor.HostName) bool {
 		return c.view.slots.Admit(c.limits, source) == migration.Open && c.paced(f, source)
 	}
-	for c.view.slots.Running() < c.limits.PerCluster {
-		f := c.view.queue.Take(open)
-		if f == nil {
-			break
-		}
-		created, err := c.createTarget(ctx, f, now)
-		if err != nil {
+	for {
+		sure, err := c.ascertain(ctx, now)
+		if err != nil || !sure || c.behind() || c.view.slots.Running() >= c.limits.PerCluster {
 			return admitted, err
 		}
-		admitted = admitted || created
+		f := c.view.queue.Take(open)
+		if f == nil {
+			return admitted, nil
+		}
+		created, err := c.createTarget(ctx, f, now)
+		if admitted = admitted || created; err != nil {
+			return admitted, err
+		}
 	}
-	return admitted, nil
 }
 
-// createTarget asks the core once more, chooses a host and stores the choice:
-// the target's agent does the rest. It reports whether there is more to do now.
-// A VM that fits nowhere does not hold a slot; it asks again later, and later
-// still each time.
+// ascertain reports whether all slots that were given away are known. The migration whose
+// choice of a target was not answered may hold one, and what tells of changes may lag. It
+// holds none if what we know of it can be stored again.
+func (c *Controller) ascertain(ctx context.Context, now time.Time) (sure bool, err error) {
+	m := c.doubt
+	if m == nil || c.view.flights[m.Spec.ID] == nil || c.view.flights[m.Spec.ID].rec != m {
+		return true, nil
+	}
+	return c.put(ctx, draft(&c.next, m), now)
+}
+
+// createTarget asks the core once more, chooses a host and stores the choice: the target's agent
+// does the rest. It reports whether there is more to do now. A VM that fits nowhere does not
+// hold a slot; it asks again later, and later still each time.
 func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time) (bool, error) {
 	o, d := c.see(f, now)
 	if !d.Actions.Has(migration.CreateTarget) {
@@ -62,29 +74,26 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	}
 	if f.tries == 0 {
 		r := c.request(f, now)
-		why := c.view.books.Nowhere(&r, &choice, f.overrun)
+		why := c.view.books.Nowhere(r, &choice, f.overrun)
 		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+why)
 	}
-	wait := min(c.config.Retry<<min(f.tries, 16), c.config.RetryCap)
-	f.tries++
+	wait := min(c.config.Retry<<f.tries, c.config.RetryCap)
+	f.tries = min(f.tries+1, 16)
 	c.timers.Set(&f.alarm, now.Add(wait))
 	return false, nil
 }
 
-// retry lets some of those that fit nowhere try again when room has appeared,
-// first in line first; the others wait for their time. It reports whether anybody
-// tries.
+// retry lets some of those that fit nowhere try again when room has appeared, first in line
+// first; the others wait for their time. It reports whether anybody tries.
 func (c *Controller) retry() bool {
 	if !c.view.room {
 		return false
 	}
-	c.view.room = false
 	tries := 0
-	for tries < 4 && c.view.nowhere.Len() > 0 {
+	for c.view.room = false; tries < 4 && c.view.nowhere.Len() > 0; {
 		f := c.view.nowhere.Pop()
 		f.nowhere = false
-		if !f.gone && f.rec.State.Phase == migration.Pending &&
-			f.rec.State.Target == "" {
+		if !f.gone && f.rec.State.Phase == migration.Pending && f.rec.State.Target == "" {
 			c.view.dirty.Add(f)
 			tries++
 		}

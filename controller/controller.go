@@ -7,37 +7,40 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
 
-// Controller decides for the whole cluster: which migrations there are, what
-// each does next, where it goes, and who leaves a host. It keeps nothing that
-// the store does not have.
+// Controller decides for the whole cluster: which migrations there are, what each does next,
+// where it goes, and who leaves a host. It keeps nothing that the store does not have.
 type Controller struct {
-	config   Config
-	core     *migration.Config
-	limits   migration.Limits
-	policies *policy.Set
-	store    record.Store
-	noter    record.Noter
+	config  Config
+	core    *migration.Config
+	limits  migration.Limits
+	options *options.Resolver
+	store   record.Store
+	noter   record.Noter
 
 	view   *view
 	seen   record.Revision
+	unread int       // writings of our own since then
+	since  time.Time // the first of the looks that go on with each other
 	timers due.Alarms[*flight]
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
+	doubt  *record.Migration                       // as it was when it may have got a slot
 	pullBy time.Time                               // when to look at the store, told or not
 	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
 
-	options *policy.Options // resolved last; records of migrations with the same share them
-
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
+	asked  choose.Request     // scratch of request
 	next   record.Migration   // scratch of drafts
 	nextVM record.VM
 }
@@ -46,24 +49,29 @@ type Controller struct {
 func New(config Config, store record.Store, noter record.Noter) *Controller {
 	c := &Controller{config: config.Complete(), store: store, noter: noter,
 		warned: map[hypervisor.VMID]hypervisor.HostName{}}
-	c.core = &c.config.Migration
-	c.limits = c.config.Limits()
-	c.policies = policy.Matcher{Compatible: c.core.Compatible}.Prepare(c.config.Policies)
+	c.core, c.limits = &c.config.Migration, c.config.Limits()
+	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
+		c.config.Policies, c.config.Namespaces)
 	c.view = c.newView()
 	return c
 }
 
-// Reconcile looks once, decides once about everything that changed or is due,
-// and says when it next wants to look: after now, and at the latest after
-// [Config.Resync], so that a lost notification costs only time. After an error
-// it wants to look again soon.
+// Reconcile looks once, decides once about everything that changed or is due, and says when it
+// next wants to look: after now, and at the latest after [Config.Resync], so that a lost
+// notification costs only time. After an error it wants to look again soon.
 func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	if !c.behind() {
+		c.since = now
+	}
 	if err := c.pull(ctx); err != nil {
 		return now.Add(c.config.Retry), err
 	}
 	c.pullBy = now.Add(c.config.Resync)
 	c.rouse(now)
 	err := c.work(ctx, now)
+	if c.behind() {
+		c.pullBy = now.Add(time.Millisecond)
+	}
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), c.later.Next())), err
 }
 
@@ -93,28 +101,36 @@ func (c *Controller) work(ctx context.Context, now time.Time) error {
 			return errors.Join(append(errs, errRestless)...)
 		}
 		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
-			errs = adding(errs, c.evacuate(ctx, host, now))
+			if errs = adding(errs, c.evacuate(ctx, host, now)); c.behind() {
+				return errors.Join(errs...)
+			}
 			busy = true
 		}
 		for f, ok := c.view.dirty.Pop(); ok; f, ok = c.view.dirty.Pop() {
-			errs = adding(errs, c.look(ctx, f, now))
+			if errs = adding(errs, c.look(ctx, f, now)); c.behind() {
+				return errors.Join(errs...)
+			}
 			busy = true
 		}
 		busy = c.retry() || busy
 		admitted, err := c.admit(ctx, now)
 		errs = adding(errs, err)
-		busy = err == nil && (busy || admitted)
+		busy = err == nil && (busy || admitted) && !c.behind()
 	}
 	return errors.Join(errs...)
 }
 
-// adding appends an error, if it is one.
+// adding appends what is an error.
 func adding(errs []error, err error) []error {
-	if err == nil {
-		return errs
+	if err != nil {
+		errs = append(errs, err)
 	}
-	return append(errs, err)
+	return errs
 }
+
+// behind reports whether the store is to be read before more is written: it would forget what
+// we have not read, and answer everything. The next look goes on.
+func (c *Controller) behind() bool { return c.unread >= 256 }
 
 // pull takes in what changed in the store.
 func (c *Controller) pull(ctx context.Context) error {
@@ -131,7 +147,7 @@ func (c *Controller) pull(ctx context.Context) error {
 	for _, key := range changes.Gone {
 		c.view.forget(key)
 	}
-	c.seen = changes.Next
+	c.seen, c.unread = changes.Next, 0
 	return nil
 }
 
@@ -162,14 +178,14 @@ func draft[R any](scratch, r *R) *R {
 	return scratch
 }
 
-// put stores a record and takes the result in. A record that somebody else
-// wrote is no error: their writing is looked at as soon as it is read. A lost
-// answer is one: whether it took effect is seen when looking again.
+// put stores a record and takes the result in. A record that somebody else wrote is no error:
+// their writing is looked at as soon as it is read. A lost answer is one.
 func (c *Controller) put(ctx context.Context, r record.Record, now time.Time) (bool, error) {
 	stored, err := c.store.Put(ctx, r)
 	switch {
 	case err == nil:
 		c.view.learn(stored)
+		c.unread++
 		return true, nil
 	case errors.Is(err, record.Stale):
 		c.pullBy = now.Add(c.config.Retry)
@@ -215,9 +231,8 @@ func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Dec
 // own priority is to look whether a slot, a backup or another instance is still in
 // the way: the end of each is a change in the store, which wakes it anyway.
 func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
-	m := &f.rec.Spec
 	for _, w := range d.Wakes() {
-		polls := w.Priority == m.Priority && w.After <= migration.Lowest.Requeue()
+		polls := w.Priority == f.rec.Spec.Priority && w.After <= migration.Lowest.Requeue()
 		if !polls {
 			c.timers.Set(&f.alarm, now.Add(w.After))
 		}
@@ -248,11 +263,16 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 
 // carryOut stores what [Controller.see] has just answered, and performs the actions that are
 // the controller's. The others are the agents', who read them from the record.
-func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) error {
+func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (err error) {
 	o, d := &c.sight, &c.answer
 	if d.State != f.rec.State {
-		before := f.rec.State.Phase
-		if stored, err := c.put(ctx, c.decided(f, o, d), now); err != nil || !stored {
+		before, next := f.rec.State.Phase, c.decided(f, o, d)
+		if d.State.Phase == migration.Scheduled && before < d.State.Phase && !c.core.Compatible {
+			if claimed, err := c.claimFor(ctx, f, next, now); err != nil || !claimed {
+				return err
+			}
+		}
+		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 		c.tell(f, before, d, now)
@@ -264,14 +284,31 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) err
 	case d.Actions.Has(migration.CreateAttachment):
 		next := draft(&c.next, f.rec)
 		next.Attach = true
-		_, err := c.put(ctx, next, now)
-		return err
+		_, err = c.put(ctx, next, now)
 	case d.Actions.Has(migration.HandOff):
-		return c.handOff(ctx, f, now)
+		_, err = c.handOff(ctx, f, now)
 	case f.rec.State.Phase.Final():
-		return c.settle(ctx, f, now)
+		err = c.settle(ctx, f, now)
 	}
-	return nil
+	return err
+}
+
+// claimFor goes on with a migration that would be Scheduled and wait for nobody but us: the VM
+// is claimed for it, and next becomes what that leads to. So one writing does for both phases.
+// What a crash leaves behind between the two is a claim of an unfinished migration, as after
+// any hand-over. It reports false when somebody else has written the VM meanwhile.
+func (c *Controller) claimFor(ctx context.Context, f *flight, next *record.Migration,
+	now time.Time) (claimed bool, err error) {
+	stored := f.rec
+	f.rec = next
+	o, d := c.see(f, now)
+	if claimed = true; d.Actions.Has(migration.HandOff) {
+		claimed, err = c.handOff(ctx, f, now)
+		o, d = c.see(f, now)
+	}
+	c.decided(f, o, d)
+	f.rec = stored
+	return claimed, err
 }
 
 // decided drafts a migration's record with its new state, and with what follows from that
@@ -281,7 +318,7 @@ func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *
 	next := draft(&c.next, f.rec)
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
-		c.resolve(next, f.guest.rec)
+		c.options.Resolve(next, f.guest.rec)
 	case d.State.Phase.Final():
 		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State
 	}
@@ -291,7 +328,7 @@ func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *
 	return next
 }
 
-// tell notes a transition, with its cause.
+// tell notes a transition, with its cause, and the phases that the same writing has passed.
 func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decision, now time.Time) {
 	s := &f.rec.State
 	switch {
@@ -303,20 +340,23 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 	case s.Phase == migration.Succeeded:
 		c.audit(f, reserve.Succeeded, now)
 	}
+	for ; before+1 < s.Phase && !s.Phase.Final(); before++ {
+		c.noter.Note(now, "", f.rec.Spec.VM, books.Onto(before+1))
+	}
 	c.noter.Note(now, "", f.rec.Spec.VM, books.Step(f.rec, before, d.Rule))
 }
 
 // handOff lets the VM name this migration, whose options are known. A VM that has moved since
-// the target was chosen is not handed over.
-func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) error {
+// the target was chosen is not handed over. It reports false when somebody else has written
+// the VM meanwhile.
+func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (bool, error) {
 	g := f.guest
 	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
-		return nil
+		return true, nil
 	}
 	next := draft(&c.nextVM, g.rec)
 	next.Claim = f.rec.Spec.ID
-	_, err := c.put(ctx, next, now)
-	return err
+	return c.put(ctx, next, now)
 }
 
 // settle writes down where the VM is after its migration has ended, and forgets

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/godwit-vm/godwit/record"
 )
 
-// request is what a migration asks for, with what the VM asks of every host. What
-// one migration asks for is never asked for by the next.
-func (c *Controller) request(f *flight, now time.Time) choose.Request {
+// request is what a migration asks for, with what the VM asks of every host, until it is called
+// again. What one migration asks for is never asked for by the next.
+func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 	m, g := &f.rec.Spec, f.guest
-	r := choose.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
+	r := &c.asked
+	*r = choose.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
 	if m.Target == "" && len(g.flights) > 1 {
 		r.Avoid = c.core.Avoid(attempts(g), now)
@@ -30,10 +32,10 @@ func (c *Controller) request(f *flight, now time.Time) choose.Request {
 // queue and refuses nobody: who asks for a host that is busy waits.
 func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	r := c.request(f, now)
-	d := c.view.books.Decide(&r)
+	d := c.view.books.Decide(r)
 	if d.Outcome == choose.NoHost && r.Avoid != nil {
 		r.Avoid = nil
-		d = c.view.books.Decide(&r)
+		d = c.view.books.Decide(r)
 	}
 	f.overrun = false
 	if d.Outcome != choose.Accepted {
@@ -44,7 +46,7 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	}
 	if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
-		return books.Lacking(&r, why)
+		return books.Lacking(r, why)
 	}
 	return d
 }
@@ -63,7 +65,10 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 	c.answer = c.core.Step(&next.Spec, &next.State, &c.sight.Observation)
 	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)
-	if stored {
+	switch {
+	case errors.Is(err, record.Unanswered):
+		c.doubt = f.rec
+	case stored:
 		c.audit(f, reserve.Accepted, now)
 		c.tell(f, migration.Pending, &c.answer, now)
 		if d.Action != "" {
@@ -92,15 +97,15 @@ func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time
 	case s.Target == "" && (o.Impossible || m.Target == "" && m.Force == choose.Yes ||
 		m.Force > choose.Yes):
 		r := c.request(f, now)
-		d := c.view.books.Decide(&r)
+		d := c.view.books.Decide(r)
 		if o.Impossible && m.Target != g.rec.Host { // the books know of it by this request alone
-			d = choose.Decide(&c.config.Placement, &r, nil)
+			d = choose.Decide(&c.config.Placement, r, nil)
 		}
 		o.refuse(&d)
 	case s.Phase == migration.Scheduled && o.Target.Ready:
 		r := c.request(f, now)
 		r.Avoid = nil
-		if why := c.view.books.Confirm(&r, s.Target); len(why) > 0 {
+		if why := c.view.books.Confirm(r, s.Target); len(why) > 0 {
 			d := choose.Decision{Outcome: choose.Conflict, Why: why}
 			o.refuse(&d)
 			if m.Target == "" {
@@ -120,8 +125,7 @@ func (o *observation) refuse(d *choose.Decision) {
 	}
 }
 
-// Debts lists the conditions that forced moves have overruled and that no later move has
-// paid, by VM.
+// Debts lists the conditions that forced moves overruled and that no later move paid, by VM.
 func (c *Controller) Debts() []choose.Debt {
 	var all []choose.Debt
 	for _, g := range c.view.guests {

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -98,22 +97,25 @@ func (g *guest) moving() bool {
 	})
 }
 
-// create stores a migration. Its name is the VM's with a number that no
-// migration of the VM has had. It is younger than all that were created for the
-// same host before, whatever the clock says: they wait in the order in which they
-// were created, and a VM's oldest is the first to be collected, and its name given
-// away again. Hosts that are drained together take turns: their links are then
-// used side by side. The first thing that is decided about it is in the same writing.
+// create stores a migration. Its name is the VM's with a number that no migration of the VM
+// has had. It is younger than all that were created for the same host before, whatever the
+// clock says: they wait in the order in which they were created, and a VM's oldest is the
+// first to be collected, and its name given away again. Hosts that are drained together take
+// turns. The first thing that is decided about it is in the same writing.
 func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
 	g := c.view.guest(e.VM)
-	s := c.view.site(g.on)
+	s := g.site
 	if n := len(g.flights); n > 0 && s.newest.Before(g.flights[n-1].rec.Spec.Created) {
 		s.newest = g.flights[n-1].rec.Spec.Created
 	}
-	if s.newest = s.newest.Add(1); now.After(s.newest) {
-		s.newest = now
+	if s.newest = s.newest.Add(1); c.since.After(s.newest) {
+		s.newest = c.since
 	}
-	id := migration.ID(string(e.VM) + "#" + strconv.Itoa(g.lastNumber()+1))
+	last := 0
+	for _, f := range g.flights { // the newest ones are always kept
+		last = max(last, books.Number(f.rec.Spec.ID))
+	}
+	id := books.Name(e.VM, last+1)
 	next := draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
 		Created: s.newest, Priority: e.Priority, By: migration.Evacuation}})
 	_, d := c.see(&flight{rec: next, guest: g}, now)
@@ -125,19 +127,6 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 	return err
 }
 
-// lastNumber returns the largest number in the names of the VM's migrations. The
-// newest ones are always kept.
-func (g *guest) lastNumber() int {
-	last := 0
-	for _, f := range g.flights {
-		id := string(f.rec.Spec.ID)
-		if n, err := strconv.Atoi(id[strings.LastIndexByte(id, '#')+1:]); err == nil {
-			last = max(last, n)
-		}
-	}
-	return last
-}
-
 // withdraw undoes evacuations whose drain or mark was taken back: migrations
 // that they created and that have not been handed over are cancelled.
 func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error {
@@ -147,9 +136,9 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 			continue
 		}
 		for _, f := range g.flights {
-			if !f.rec.State.Phase.Final() && !f.rec.Cancel {
-				flights = append(flights, evacuation.Flight{ID: f.rec.Spec.ID, VM: f.rec.Spec.VM,
-					Phase: f.rec.State.Phase, By: f.rec.Spec.By, From: s.rec.Host.Name})
+			if m := &f.rec.Spec; !f.rec.State.Phase.Final() && !f.rec.Cancel {
+				flights = append(flights, evacuation.Flight{ID: m.ID, VM: m.VM, By: m.By,
+					Phase: f.rec.State.Phase, From: s.name()})
 			}
 		}
 	}
@@ -180,8 +169,10 @@ func (c *Controller) paced(f *flight, source hypervisor.HostName) bool {
 		for _, o := range g.flights {
 			if o.holds {
 				l := g.asGuest().Leaving()
-				l.Target = c.view.site(o.slot.Target).rec.Host.Link
-				l.Sharing = c.view.slots.To(o.slot.Target)
+				if o.target != nil {
+					l.Target = o.target.rec.Host.Link
+					l.Sharing = c.view.slots.To(o.target.name())
+				}
 				others = append(others, l)
 			}
 		}

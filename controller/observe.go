@@ -6,10 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
 )
 
 // observation is what the core sees, and where the VM is.
@@ -108,25 +105,4 @@ func attempts(g *guest) []migration.Attempt {
 		list = append(list, f.rec.Attempt())
 	}
 	return list
-}
-
-// resolve writes down the options of a VM's migration, the policy that won, and the
-// bound of the transfer. The VM's labels include where it is and where it goes,
-// so that a policy may select on them.
-// Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
-func (c *Controller) resolve(m *record.Migration, vm *record.VM) {
-	labels := make(policy.Labels, len(vm.Labels)+2)
-	for k, v := range vm.Labels {
-		labels[k] = v
-	}
-	labels["kubevirt.io/nodeName"] = string(vm.Host)
-	labels["kubevirt.io/migrationTargetNodeName"] = string(m.State.Target)
-	options, name := c.policies.Resolve(*c.config.Cluster, labels,
-		c.config.Namespaces[vm.Namespace])
-	budget := convergence.Budget(vm.Now().Memory, 0, options.CompletionTimeoutPerGiB)
-	if c.options == nil || *c.options != options {
-		c.options = &policy.Options{}
-		*c.options = options
-	}
-	m.Options, m.Policy, m.State.Budget = c.options, name, 2*budget
 }

@@ -47,11 +47,10 @@ type flight struct {
 	turn    queue.Turn         // in the view's queue
 	gone    bool               // its record is gone
 	ended   bool
-	holds   bool
-	slot    migration.Slot
-	tries   int  // how often no host was found in a row
-	nowhere bool // it is in view.nowhere
-	overrun bool // its tenant's quota was in the way when it was tried
+	holds   bool  // a slot
+	tries   uint8 // how often no host was found in a row, as far as that matters
+	nowhere bool  // it is in view.nowhere
+	overrun bool  // its tenant's quota was in the way when it was tried
 }
 
 // Asked implements [queue.Item].
@@ -63,11 +62,11 @@ func (f *flight) Turn() *queue.Turn { return &f.turn }
 // guest is one VM in the view.
 type guest struct {
 	rec     *record.VM
-	place   *placement.VM       // of one with constraints; the others share view.plain
-	on      hypervisor.HostName // where it is at home
-	site    *site               // the host of that name; nil while it is nowhere
-	at      int                 // in the site's guests
-	flights []*flight           // oldest first
+	place   *placement.VM // of one with constraints; the others share view.plain
+	site    *site         // where it is at home; nil while it is nowhere
+	at      int           // in the site's guests
+	flights []*flight     // oldest first
+	account books.Account
 }
 
 // site is one host in the view.
@@ -78,6 +77,8 @@ type site struct {
 	marked int       // guests that were asked to leave
 	newest time.Time // when the youngest migration from here was created
 }
+
+func (s *site) name() hypervisor.HostName { return s.rec.Host.Name }
 
 func newView(c books.Config, eager bool, drain func(*record.Host) bool) *view {
 	if c.Inbound == migration.Unlimited {
@@ -110,7 +111,7 @@ func (v *view) forget(key record.Key) {
 	switch key.Kind {
 	case record.MigrationKind:
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
-			v.release(f)
+			v.release(f, &f.rec.State)
 			v.queue.Remove(f)
 			f.gone = true
 			if !f.ended {
@@ -137,29 +138,31 @@ func (v *view) forget(key record.Key) {
 }
 
 func (v *view) learnMigration(m *record.Migration) {
-	f, before := v.flights[m.Spec.ID], migration.State{}
+	f, before := v.flights[m.Spec.ID], &migration.State{}
 	switch {
 	case f == nil:
 		f = v.board(m)
 	case f.rec.Version >= m.Version:
 		return
 	default:
-		before = f.rec.State
+		before = &f.rec.State
 	}
 	if m.State.Phase.Final() && !f.ended {
 		f.ended = true
 		v.unfinished--
 	}
 	f.rec = m
-	v.account(f, &before)
+	v.account(f, before)
 	v.dirty.Add(f)
 	if m.State.Phase.Final() {
 		v.lookAtFlights(f.guest)
 	}
-	if g := f.guest; g.on != "" && (v.eager || m.State.Phase == migration.Failed) {
-		v.plan(g.on)
+	if s := f.guest.site; s != nil && (v.eager || m.State.Phase == migration.Failed) {
+		v.plan(s)
 	}
 }
+
+func byName(a, b *flight) int { return cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID) }
 
 // board enters a migration that was not known.
 func (v *view) board(m *record.Migration) *flight {
@@ -193,13 +196,12 @@ func (v *view) account(f *flight, before *migration.State) {
 	if s.Target != before.Target {
 		f.target = v.siteOf(s.Target)
 	}
-	holds := migration.HoldsSlot(s.Phase, s.Target != "", true)
-	slot := migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
-	if f.holds && (!holds || slot != f.slot) {
-		v.release(f)
+	holds, slot := migration.HoldsSlot(s.Phase, s.Target != "", true), slotOf(s)
+	if f.holds && (!holds || slot != slotOf(before)) {
+		v.release(f, before)
 	}
 	if holds && !f.holds {
-		f.holds, f.slot = true, slot
+		f.holds = true
 		v.slots.Take(slot)
 	}
 	if s.Target != "" || before.Target != "" {
@@ -207,31 +209,36 @@ func (v *view) account(f *flight, before *migration.State) {
 	}
 }
 
+// slotOf is the slot that a migration in a state holds, if it holds one.
+func slotOf(s *migration.State) migration.Slot {
+	return migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
+}
+
 // rebook tells the books what a VM holds: its home, unless it has ended, and the
 // targets of its migrations.
 func (v *view) rebook(id string, g *guest) {
 	s := books.Standing{VM: v.placed(g), Moves: v.moves[:0]}
-	if g.rec != nil && !g.rec.Ended {
-		s.Home = g.on
+	if g.site != nil && !g.rec.Ended {
+		s.Home = g.site.name()
 	}
 	for _, f := range g.flights {
 		if m, holds := books.Held(f.rec, g.rec); holds {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	v.books.Set(hypervisor.VMID(id), s)
+	v.books.Set(hypervisor.VMID(id), &g.account, s)
 	v.moves = s.Moves
 }
 
-// release gives back the slot that a migration holds.
-func (v *view) release(f *flight) {
+// release gives back the slot that a migration holds, whose last state was s.
+func (v *view) release(f *flight, s *migration.State) {
 	if !f.holds {
 		return
 	}
 	f.holds = false
-	v.slots.Return(f.slot)
+	v.slots.Return(slotOf(s))
 	v.room = true
-	v.queue.Freed(f.slot.Source)
+	v.queue.Freed(s.Source)
 }
 
 func (v *view) learnVM(r *record.VM) {
@@ -267,7 +274,7 @@ func (v *view) learnVM(r *record.VM) {
 		s = v.site(r.Host)
 	}
 	if s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark {
-		v.plan(r.Host)
+		v.plan(s)
 	}
 }
 
@@ -283,18 +290,17 @@ func (v *view) placed(g *guest) *placement.VM {
 
 // move takes a guest from where it is to another host; "" is nowhere.
 func (v *view) move(g *guest, to hypervisor.HostName) {
-	if g.on != "" {
-		s, last := g.site, len(g.site.guests)-1
+	if s := g.site; s != nil {
+		last := len(s.guests) - 1
 		s.guests[g.at], s.guests[last].at = s.guests[last], g.at
 		s.guests[last], s.guests = nil, s.guests[:last]
-		if g.rec.Mark == g.on {
-			g.site.marked--
+		if g.rec.Mark == s.name() {
+			s.marked--
 		}
 	}
-	if g.on, g.site = to, nil; to == "" {
+	if g.site = v.siteOf(to); g.site == nil {
 		return
 	}
-	g.site = v.site(to)
 	g.at, g.site.guests = len(g.site.guests), append(g.site.guests, g)
 	if g.rec.Mark == to {
 		g.site.marked++
@@ -310,7 +316,7 @@ func (v *view) learnHost(h *record.Host) {
 	drained := s.drains
 	v.bookHost(s, h)
 	if drained || s.drains || s.marked > 0 {
-		v.plan(h.Host.Name)
+		v.plan(s)
 	}
 	if worse {
 		v.lookAtAllOf(s)
@@ -337,16 +343,13 @@ func (v *view) lookAtAllOf(s *site) {
 			all = append(all, f.guest.flights...)
 		}
 	}
-	slices.SortFunc(all, func(a, b *flight) int {
-		return cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID)
-	})
+	slices.SortFunc(all, byName)
 	for _, f := range all {
 		v.dirty.Add(f)
 	}
 }
 
-// lookAtFlights marks a VM's migrations, except those of which nothing is left
-// to be done.
+// lookAtFlights marks a VM's migrations, except those of which nothing is left to be done.
 func (v *view) lookAtFlights(g *guest) {
 	for _, f := range g.flights {
 		if !f.rec.State.Released || g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
@@ -356,9 +359,9 @@ func (v *view) lookAtFlights(g *guest) {
 }
 
 // plan marks a host whose evacuation may have to be planned anew.
-func (v *view) plan(host hypervisor.HostName) {
-	if s := v.hosts[host]; s != nil && s.rec.Version != 0 {
-		v.plans.Add(host)
+func (v *view) plan(s *site) {
+	if s.rec.Version != 0 {
+		v.plans.Add(s.name())
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/record"
 )
 
-// Why explains why a VM is still where it is: everything that keeps it from
-// every host, and what holds its migration up. It is for people and costs a
-// look at all hosts.
+// Why explains why a VM is still where it is: everything that keeps it from every host, and
+// what holds its migration up. It is for people and costs a look at all hosts.
 func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	g := c.view.guests[vm]
 	if g == nil || g.rec == nil {
@@ -35,12 +34,8 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		case s.Phase.Final():
 		case s.Phase <= migration.Pending:
 			why = append(why, c.whyPending(f, g, now)...)
-		case s.Conditions.Has(migration.OutcomeUnknown):
-			why = append(why, placement.Reason{Check: "outcome",
-				Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"})
 		default:
-			why = append(why, placement.Reason{Check: "migration", Need: "to end",
-				Have: string(f.rec.Spec.ID) + " is " + s.Phase.String()})
+			why = append(why, books.UnderWay(f.rec))
 		}
 	}
 	if failed > 0 {
@@ -52,27 +47,13 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 // whyPending says what a migration waits for that has no target yet.
 func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
 	o := c.observe(f, now)
-	is := func(check, need, have string) []placement.Reason {
-		return []placement.Reason{{Check: check, Need: need, Have: have}}
-	}
-	switch gate := c.view.slots.Admit(c.limits, g.rec.Host); {
-	case !o.Running:
-		return is("host", string(g.rec.Host)+" to be alive", "it was fenced")
-	case o.VM.Backup:
-		return is("backup", "none in progress", "one in progress")
-	case o.VM.UtilityVolumes:
-		return is("utility volumes", "none", "some")
-	case o.Backoff.After(now):
-		return is("back-off", "to wait after a failure", o.Backoff.Sub(now).String()+" left")
-	case o.Instances > 1:
-		return is("instances", "what an earlier migration left to be gone", "something left")
+	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
+	case why != nil:
+		return why
 	case f.tries > 0:
-		r := c.request(f, now)
-		return c.view.books.Why(&r)
-	case gate != migration.Open:
-		return is("limit", "a free slot", gate.String()+" reached")
+		return c.view.books.Why(c.request(f, now))
 	}
-	return is("migration", "its turn", "it waits")
+	return books.Turn(c.view.slots.Admit(c.limits, g.rec.Host))
 }
 
 // whyStay says why evacuation does not move a VM that is to leave its host.

@@ -44,11 +44,11 @@ type Host struct {
 
 // A Domain is a VM as one host sees it.
 type Domain struct {
-	VM    VM
-	State DomainState
+	VM VM
 	// Job is the migration that this domain takes part in, or took part in
 	// last. It stays after the end until the domain is released or discarded.
-	Job JobID
+	Job   JobID
+	State DomainState
 	// Unresolved says that the migration Job left this domain stopped and that
 	// the host alone cannot know whether the other side runs.
 	Unresolved bool

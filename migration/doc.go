@@ -6,9 +6,9 @@
 // It moves no memory and waits for nothing: [Config.Step] maps what is known to what should be
 // done. A caller
 //
-//  1. stores the new state, on condition that nobody wrote the record since it
-//     was observed,
-//  2. only then performs the actions,
+//  1. stores the new state, on condition that nobody wrote the record since it was observed,
+//  2. only then performs the actions: but [HandOff], which needs no more than source and target,
+//     may be performed before Scheduled is stored, so that one writing does for two phases,
 //  3. observes again.
 //
 // Any of the three may be lost to a crash: actions follow from what the observation lacks, so a

@@ -32,9 +32,9 @@ type Spec struct {
 	ID       ID
 	VM       hypervisor.VMID
 	Created  time.Time
+	Target   hypervisor.HostName // requested; "" lets godwit choose
 	Priority Priority
 	By       Creator
-	Target   hypervisor.HostName // requested; "" lets godwit choose
 	// Force says what happens when Target refuses. Absent: the migration waits until it
 	// takes the VM, as KubeVirt's does. No: it ends as a conflict. Yes: policy and capacity are
 	// overruled and become debts; what physics forbids is a conflict. Only with a Target.

@@ -3,10 +3,10 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -34,9 +34,15 @@ type Certificate struct {
 	// Pinned is, for Stuck, why the only VM cannot move at all; "" is that it could.
 	Pinned string `json:"pinned,omitempty"`
 	// Refusals are, for Stuck, why no other host takes the first of the VMs.
-	Refusals []placement.Refusal `json:"refusals,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"`
 	// States is, for Exhausted, how many arrangements of the VMs can be reached.
 	States int `json:"states,omitempty"`
+}
+
+// A Refusal is why a host does not take a VM: every reason.
+type Refusal struct {
+	Host hypervisor.HostName `json:"host"`
+	Why  []placement.Reason  `json:"reasons"`
 }
 
 // A Kind is the way in which a certificate proves.
@@ -132,30 +138,49 @@ func (c *Certificate) String() string {
 		return fmt.Sprintf("none of %s can be the first to move: they wait for each other",
 			names(c.VMs))
 	case c.Kind == Exhausted:
-		return fmt.Sprintf("moves can reach %d arrangements of the VMs, and in none of them are "+
-			"the hosts empty", c.States)
+		return fmt.Sprintf("moves can reach %s of the VMs, and in none are the hosts empty",
+			words.Count(c.States, "arrangement"))
 	}
-	need, have := fmt.Sprintf("%d VMs need %s of %s together", len(c.VMs), c.amount(c.Need),
-		c.Resource), "have "+c.amount(c.Have)
-	switch {
-	case c.Resource == Places:
-		need, have = fmt.Sprintf("%d VMs of group %s must be apart", c.Need, c.Group),
-			fmt.Sprintf("have places for %d", c.Have)
-	case c.Unit > 0:
-		need, have = fmt.Sprintf("%d VMs need at least %s of %s each", c.Need, c.amount(c.Unit),
-			c.Resource), fmt.Sprintf("have room for %d", c.Have)
+	they := "they"
+	if len(c.VMs) == 1 {
+		they = "it"
 	}
 	if len(c.Hosts) == 0 {
-		return need + "; there is no host that they could be on"
+		return fmt.Sprintf("%s; there is no host that %s could be on", c.short(), they)
 	}
-	return fmt.Sprintf("%s; the hosts that they could be on %s: %s", need, have, names(c.Hosts))
+	have := c.amount(c.Have)
+	switch {
+	case c.Resource == Places:
+		have = words.Count(int(c.Have), "place")
+	case c.Unit > 0:
+		have = fmt.Sprintf("room for %d", c.Have)
+	}
+	return fmt.Sprintf("%s; the hosts that %s could be on have %s: %s", c.short(), they, have,
+		names(c.Hosts))
+}
+
+// short says what the VMs of a Short certificate need.
+func (c *Certificate) short() string {
+	switch one := len(c.VMs) == 1; {
+	case one && c.Resource == Places:
+		return fmt.Sprintf("%s must be apart from others of group %s", c.VMs[0], c.Group)
+	case one && c.Unit > 0:
+		return fmt.Sprintf("%s needs %s", c.VMs[0], c.amount(c.Unit))
+	case one:
+		return fmt.Sprintf("%s needs %s", c.VMs[0], c.amount(c.Need))
+	case c.Resource == Places:
+		return fmt.Sprintf("%d VMs of group %s must be apart", c.Need, c.Group)
+	case c.Unit > 0:
+		return fmt.Sprintf("%d VMs need at least %s each", c.Need, c.amount(c.Unit))
+	}
+	return fmt.Sprintf("%d VMs need %s together", len(c.VMs), c.amount(c.Need))
 }
 
 func (c *Certificate) amount(n int64) string {
 	if c.Resource == Memory {
-		return hypervisor.Bytes(n).String()
+		return hypervisor.Bytes(n).String() + " of memory"
 	}
-	return strconv.FormatInt(n, 10)
+	return words.Count(int(n), "CPU")
 }
 
 // names lists names in one line, the first of many.

@@ -26,14 +26,28 @@ func TestCertificateInWords(t *testing.T) {
 			"v8, v9, … and 10 more can be the first to move: they wait for each other"},
 		{plan.Certificate{Kind: plan.Short, VMs: vms, Hosts: hosts, Resource: plan.Memory,
 			Need: 3 << 30, Have: 1 << 30}, "2 VMs need 3GiB of memory together; the hosts " +
-			"that they could be on have 1GiB: a, b"},
+			"that they could be on have 1GiB of memory: a, b"},
 		{plan.Certificate{Kind: plan.Short, VMs: vms, Hosts: hosts, Resource: plan.CPUs, Unit: 4,
-			Need: 2, Have: 1}, "2 VMs need at least 4 of cpus each; the hosts that they could " +
+			Need: 2, Have: 1}, "2 VMs need at least 4 CPUs each; the hosts that they could " +
 			"be on have room for 1: a, b"},
 		{plan.Certificate{Kind: plan.Short, VMs: vms, Resource: plan.Places, Group: "g", Need: 2},
 			"2 VMs of group g must be apart; there is no host that they could be on"},
-		{plan.Certificate{Kind: plan.Exhausted, States: 7}, "moves can reach 7 arrangements of " +
-			"the VMs, and in none of them are the hosts empty"},
+		{plan.Certificate{Kind: plan.Short, VMs: vms, Hosts: hosts, Resource: plan.CPUs,
+			Need: 5, Have: 1}, "2 VMs need 5 CPUs together; the hosts that they could be on " +
+			"have 1 CPU: a, b"},
+		{plan.Certificate{Kind: plan.Short, VMs: vms[:1], Hosts: hosts, Resource: plan.Memory,
+			Need: 3 << 30, Have: 1 << 30}, "x needs 3GiB of memory; the hosts that it could " +
+			"be on have 1GiB of memory: a, b"},
+		{plan.Certificate{Kind: plan.Short, VMs: vms[:1], Hosts: hosts, Resource: plan.CPUs,
+			Unit: 1, Need: 1}, "x needs 1 CPU; the hosts that it could be on have room for 0: " +
+			"a, b"},
+		{plan.Certificate{Kind: plan.Short, VMs: vms[:1], Hosts: hosts, Resource: plan.Places,
+			Group: "g", Need: 1}, "x must be apart from others of group g; the hosts that it " +
+			"could be on have 0 places: a, b"},
+		{plan.Certificate{Kind: plan.Exhausted, States: 7},
+			"moves can reach 7 arrangements of the VMs, and in none are the hosts empty"},
+		{plan.Certificate{Kind: plan.Exhausted, States: 1},
+			"moves can reach 1 arrangement of the VMs, and in none are the hosts empty"},
 	}
 	for _, tt := range tests {
 		if got := tt.c.String(); got != tt.want {

@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,21 +20,24 @@ type Memory struct {
 	revision Revision
 	changed  []*feed
 	answers  []Record // room for the answers of Changes
+	spare    []place  // empty, with room for places
 	told     []Feed   // what Changed answered last, to be used again
+	watch    func(old, now Record)
 }
 
 // place is where a record is stored. A record that is deleted leaves its place
 // for good: who comes later under the same key gets another one.
 type place struct {
 	key    Key
-	record Record  // nil: it was deleted
-	seats  [2]seat // in the feeds that it is in, besides that of everything
+	record Record // nil: it was deleted
+	seats  seats
 }
 
-// seat is where a place is among the members of a feed; without a feed it is none.
-type seat struct {
-	feed *feed
-	at   int
+// seats are the feeds that a place is in, besides that of everything, and where it is among
+// the members of each. Without a feed it is none.
+type seats struct {
+	feeds [2]*feed
+	at    [2]int32
 }
 
 // feed is the log of one feed.
@@ -54,21 +56,38 @@ type change struct {
 }
 
 // keep is how many changes a feed remembers at least, and keepOfHost that of one host, of
-// which there may be many; who is further behind gets everything.
+// which there may be many; who is further behind gets everything. There is room for a part
+// of them from the beginning.
 const (
 	keep       = 512
 	keepOfHost = 64
+	part       = 8
 )
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	s := &Memory{feeds: map[hypervisor.HostName]*feed{}, all: &feed{name: Everything, keep: keep},
+	s := &Memory{feeds: map[hypervisor.HostName]*feed{}, all: newFeed(Everything, keep),
 		signs: &feed{name: Signs, keep: keep}}
 	for kind := range s.places {
 		s.places[kind] = map[string]*place{}
 	}
 	return s
 }
+
+func newFeed(name Feed, keep int) *feed {
+	return &feed{name: name, keep: keep, log: make([]change, 0, keep/part)}
+}
+
+// newHostFeed returns the log of a host's feed, with room for the few that are there.
+func newHostFeed(host hypervisor.HostName) *feed {
+	f := newFeed(Feed{Host: host}, keepOfHost)
+	f.members = make([]*place, 0, 8)
+	return f
+}
+
+// Watch has who told of every record as soon as it is stored, with what was there before, and
+// of every one that is deleted: either is nil when there is none. Who changes nothing here.
+func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }
 
 // Get implements Store.
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }
@@ -93,23 +112,37 @@ func (s *Memory) get(key Key) Record {
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
 	p := s.shelf(key.Kind)[key.Name]
-	if p == nil {
-		p = &place{key: key}
+	var old Record
+	if p != nil {
+		old = p.record
 	}
-	old := p.record
 	if versionOf(old) != r.At() {
 		return nil, &StoreError{Op: "Put", Key: key, Kind: Stale}
 	}
 	if err := s.still("Put", while); err != nil {
 		return nil, err
 	}
-	if old == nil {
+	if p == nil {
+		p = s.place(key)
 		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
-	s.tell(p)
+	s.tell(p, old)
 	return p.record, nil
+}
+
+// place returns a place for a record that is new. Many are cut from one piece: most stay as
+// long as the store.
+func (s *Memory) place(key Key) *place {
+	const piece = 32
+	if cap(s.spare) == 0 {
+		s.spare = make([]place, 0, piece)
+	}
+	p := &s.spare[:1][0]
+	s.spare = s.spare[1:1:cap(s.spare)]
+	*p = place{key: key}
+	return p
 }
 
 // Delete implements Store.
@@ -126,9 +159,10 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 		return err
 	}
 	s.revision++
+	old := p.record
 	p.record = nil
 	delete(s.shelf(key.Kind), key.Name)
-	s.tell(p)
+	s.tell(p, old)
 	return nil
 }
 
@@ -145,12 +179,12 @@ func (s *Memory) still(op string, read []Record) error {
 // Changes implements Store.
 func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, error) {
 	c := Changes{Next: s.revision}
-	log := s.feeds[f.Host]
-	switch f {
-	case Everything:
-		log = s.all
-	case Signs:
+	log := s.all
+	switch {
+	case f == Signs:
 		log = s.signs
+	case f != Everything:
+		log = s.feeds[f.Host]
 	}
 	switch {
 	case log == nil || since == s.revision && since > 0:
@@ -197,17 +231,34 @@ func (s *Memory) room(n int) []Record {
 
 // members returns all records in a feed, in the order of their keys.
 func (s *Memory) members(f *feed) []Record {
-	all := slices.Clone(f.members)
 	if f == s.all {
-		all = make([]*place, 0, s.Len())
-		for kind := MigrationKind; !isSign(kind); kind++ {
-			all = slices.AppendSeq(all, maps.Values(s.places[kind]))
-		}
+		return s.everything()
 	}
+	all := slices.Clone(f.members)
 	slices.SortFunc(all, func(a, b *place) int { return byKey(a.key, b.key) })
 	records := make([]Record, len(all))
 	for i, p := range all {
 		records[i] = p.record
+	}
+	return records
+}
+
+// everything returns all records but the signs of life, in the order of their keys.
+func (s *Memory) everything() []Record {
+	type named struct {
+		name  string
+		place *place
+	}
+	records, all := make([]Record, 0, s.Len()), []named(nil)
+	for kind := MigrationKind; !isSign(kind); kind++ {
+		all = slices.Grow(all[:0], len(s.places[kind]))
+		for name, p := range s.places[kind] {
+			all = append(all, named{name, p})
+		}
+		slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.name, b.name) })
+		for _, n := range all {
+			records = append(records, n.place.record)
+		}
 	}
 	return records
 }
@@ -260,20 +311,20 @@ func (s *Memory) Len() int {
 
 // tell enters a change into every feed that it concerns: those that the record is in, and
 // those that it has left.
-func (s *Memory) tell(p *place) {
+func (s *Memory) tell(p *place, old Record) {
 	if !isSign(p.key.Kind) {
 		s.enter(s.all, p)
 	}
 	left := s.move(p, s.concerned(p))
-	for _, now := range p.seats {
-		if now.feed != nil {
-			s.enter(now.feed, p)
+	for _, feeds := range [...][2]*feed{p.seats.feeds, left} {
+		for _, f := range feeds {
+			if f != nil {
+				s.enter(f, p)
+			}
 		}
 	}
-	for _, f := range left {
-		if f != nil {
-			s.enter(f, p)
-		}
+	if s.watch != nil {
+		s.watch(old, p.record)
 	}
 }
 
@@ -290,10 +341,10 @@ func (s *Memory) concerned(p *place) (feeds [2]*feed) {
 		hosts[1] = ""
 	}
 	for i, h := range hosts {
-		switch {
+		switch was := p.seats.feeds[i]; {
 		case h == "":
-		case p.seats[i].feed != nil && p.seats[i].feed.name.Host == h:
-			feeds[i] = p.seats[i].feed
+		case was != nil && was.name.Host == h:
+			feeds[i] = was
 		default:
 			feeds[i] = s.feed(h)
 		}
@@ -303,21 +354,22 @@ func (s *Memory) concerned(p *place) (feeds [2]*feed) {
 
 // move seats a place in other feeds than before, and returns those that it has left.
 func (s *Memory) move(p *place, to [2]*feed) (left [2]*feed) {
-	if p.seats[0].feed == to[0] && p.seats[1].feed == to[1] {
+	if p.seats.feeds == to {
 		return left
 	}
-	for i, was := range p.seats {
-		if was.feed == nil {
+	for i, was := range p.seats.feeds {
+		if was == nil {
 			continue
 		}
-		was.feed.leave(p)
-		if was.feed != to[0] && was.feed != to[1] {
-			left[i] = was.feed
+		was.leave(p)
+		if was != to[0] && was != to[1] {
+			left[i] = was
 		}
 	}
+	p.seats = seats{feeds: to}
 	for i, f := range to {
-		if p.seats[i] = (seat{feed: f}); f != nil {
-			p.seats[i].at = len(f.members)
+		if f != nil {
+			p.seats.at[i] = int32(len(f.members))
 			f.members = append(f.members, p)
 		}
 	}
@@ -326,19 +378,19 @@ func (s *Memory) move(p *place, to [2]*feed) (left [2]*feed) {
 
 // leave takes a place out of the members of a feed; the last of them takes its seat.
 func (f *feed) leave(p *place) {
-	free, last := p.seat(f), f.members[len(f.members)-1]
-	f.members[free.at] = last
-	last.seat(f).at = free.at
+	free, last := *p.seats.in(f), f.members[len(f.members)-1]
+	f.members[free] = last
+	*last.seats.in(f) = free
 	f.members[len(f.members)-1] = nil
 	f.members = f.members[:len(f.members)-1]
 }
 
-// seat returns the seat that a place has in a feed.
-func (p *place) seat(f *feed) *seat {
-	if p.seats[0].feed == f {
-		return &p.seats[0]
+// in returns where the seat in a feed is.
+func (s *seats) in(f *feed) *int32 {
+	if s.feeds[0] == f {
+		return &s.at[0]
 	}
-	return &p.seats[1]
+	return &s.at[1]
 }
 
 // hostsOf returns the hosts that a record concerns, without allocating them.
@@ -346,9 +398,11 @@ func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 	switch r := r.(type) {
 	case nil:
 	case *Migration:
-		hosts = [2]hypervisor.HostName{r.State.Source, r.State.Target}
+		return r.hosts()
 	case *VM:
 		hosts[0] = r.Host
+	case *Host:
+		hosts[0] = r.Host.Name
 	default:
 		copy(hosts[:], r.Concerns())
 	}
@@ -359,7 +413,7 @@ func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 func (s *Memory) feed(host hypervisor.HostName) *feed {
 	f := s.feeds[host]
 	if f == nil {
-		f = &feed{name: Feed{Host: host}, keep: keepOfHost}
+		f = newHostFeed(host)
 		s.feeds[host] = f
 	}
 	return f

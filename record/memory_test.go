@@ -95,8 +95,19 @@ func TestSignsOfLifeBotherNobodyElse(t *testing.T) {
 	}
 	moving := &record.Migration{State: migration.State{Source: "n1", Target: "n2"}}
 	want := []record.Feed{record.Everything, {Host: "n1"}, {Host: "n2"}}
+	for _, phase := range []migration.Phase{migration.TargetReady, migration.Failed} {
+		moving.State.Phase = phase
+		if diff := cmp.Diff(want, record.Feeds(moving)); diff != "" {
+			t.Errorf("feeds when it is %v (-want +got):\n%s", phase, diff)
+		}
+	}
+	moving.State.Phase = migration.PreparingTarget // the source has nothing to do yet
+	if got := record.Feeds(moving); slices.Contains(got, record.Feed{Host: "n1"}) {
+		t.Errorf("feeds while the target prepares: %v", got)
+	}
+	moving.Source.Began = true
 	if diff := cmp.Diff(want, record.Feeds(moving)); diff != "" {
-		t.Errorf("feeds (-want +got):\n%s", diff)
+		t.Errorf("feeds once the source has begun (-want +got):\n%s", diff)
 	}
 }
 
@@ -107,6 +118,23 @@ func TestAStoredRecordIsACopy(t *testing.T) {
 	v.Host = "n2"
 	if got := stored.(*record.VM).Host; got != "n1" {
 		t.Errorf("the store's record changed to %s", got)
+	}
+}
+
+func TestWhoWatchesSeesEveryWriting(t *testing.T) {
+	s := record.NewMemory()
+	var seen [][2]record.Record
+	s.Watch(func(old, now record.Record) { seen = append(seen, [2]record.Record{old, now}) })
+	first, _ := s.Put(ctx, vmOn("a", "n1"))
+	second, _ := s.Put(ctx, first)
+	_, err := s.Put(ctx, first)
+	wantKind(t, err, record.Stale)
+	if err := s.Delete(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	want := [][2]record.Record{{nil, first}, {first, second}, {second, nil}}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen: %v, want %v", seen, want)
 	}
 }
 
@@ -158,7 +186,9 @@ func (n naive) change(t *rapid.T, s *record.Memory) {
 	var r record.Record = vmOn(name, hosts.Draw(t, "host"))
 	if rapid.Bool().Draw(t, "migration") {
 		r = &record.Migration{Spec: migration.Spec{ID: migration.ID(name)}, State: migration.State{
-			Source: hosts.Draw(t, "source"), Target: hosts.Draw(t, "target")}}
+			Source: hosts.Draw(t, "source"), Target: hosts.Draw(t, "target"),
+			Phase: rapid.SampledFrom([]migration.Phase{migration.Pending,
+				migration.Running}).Draw(t, "phase")}}
 	}
 	key := r.Key()
 	if old := n[key]; old != nil {

@@ -48,17 +48,18 @@ type Record interface {
 	Concerns() []hypervisor.HostName
 }
 
-// Migration is all that is kept about one migration.
+// Migration is all that is kept about one migration. There are many, and every writing is
+// another: what takes a byte is kept together.
 type Migration struct {
 	Version Version
 
 	Spec   migration.Spec // written once, by whoever asked
 	Cancel bool           // written by whoever no longer wants it
+	Attach bool           `json:",omitempty"` // hot-plugged volumes are wanted; controller only
 
 	State   migration.State // written by the controller only
 	Options *policy.Options `json:",omitempty"` // resolved at hand-over; controller only
 	Policy  string          `json:",omitempty"` // the policy that won; controller only
-	Attach  bool            `json:",omitempty"` // hot-plugged volumes are wanted; controller only
 	// Decision is what was decided about a target that was asked for, and every reason
 	// against a target that was refused; controller only. Nil says that nobody asked for one.
 	Decision *choose.Decision `json:",omitempty"`
@@ -96,11 +97,11 @@ type SourceReport struct {
 
 // TargetReport is what the target's agent says.
 type TargetReport struct {
+	Refused  []placement.Reason `json:",omitempty"` // why there is no room
+	Address  hypervisor.Address `json:",omitempty"`
 	Ready    bool               // there is room
 	Attached bool               // hot-plugged volumes are there
 	Detached bool               // what attached them has ended
-	Refused  []placement.Reason `json:",omitempty"` // why there is no room
-	Address  hypervisor.Address `json:",omitempty"`
 	// Completed: the VM runs here.
 	Completed bool
 	// Lost: the VM ran here and was lost with its memory: it starts anew.
@@ -120,9 +121,18 @@ func (m *Migration) At() Version { return m.Version }
 // With implements Record.
 func (m *Migration) With(v Version) Record { c := *m; c.Version = v; return &c }
 
-// Concerns implements Record.
+// Concerns implements Record. The source has nothing to do before the target listens, and its
+// agent is not bothered until then.
 func (m *Migration) Concerns() []hypervisor.HostName {
-	return []hypervisor.HostName{m.State.Source, m.State.Target}
+	hosts := m.hosts()
+	return hosts[:]
+}
+
+func (m *Migration) hosts() [2]hypervisor.HostName {
+	if m.State.Phase < migration.TargetReady && !m.Source.Began {
+		return [...]hypervisor.HostName{"", m.State.Target}
+	}
+	return [...]hypervisor.HostName{m.State.Source, m.State.Target}
 }
 
 // Dead reports whether the record holds evidence that the VM's copy on host is
@@ -133,7 +143,8 @@ func (m *Migration) Dead(host hypervisor.HostName) bool {
 	})
 }
 
-// VM is what is kept about one virtual machine.
+// VM is what is kept about one virtual machine, of which there are many: what takes a byte is
+// kept together.
 type VM struct {
 	Version Version
 
@@ -152,21 +163,14 @@ type VM struct {
 	// Disk is the size of its local disks. Default: what its Hardware says.
 	Disk    hypervisor.Bytes    `json:",omitempty"`
 	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
+	Reboots int                 `json:",omitempty"` // how often a reboot was asked for
 	Holds   Holds               // what keeps it from migrating for a while
 	Stopped bool                // it shall not run
 	Kill    bool                `json:",omitempty"` // and its guest is not asked first
-	Reboots int                 `json:",omitempty"` // how often a reboot was asked for
-
-	// Written by the controller.
-	Host  hypervisor.HostName // where it runs, or rests
-	Claim migration.ID        `json:",omitempty"` // the migration that moves it
-	// Forced says that the VM was forced onto Host, and what that violates. The next move that
-	// is not forced pays it back.
-	Forced *Forced `json:",omitempty"`
 
 	// Written by the agent of Host.
-	Boots int  // how often it was started anew
 	Ended bool // it is off, as it shall be; it takes no room
+	Boots int  // how often it was started anew
 	// Doing is stored before the agent acts.
 	Doing    Doing `json:",omitempty"`
 	Rebooted int   `json:",omitempty"` // the Reboots that were seen to
@@ -174,6 +178,13 @@ type VM struct {
 	Size *Size `json:",omitempty"`
 	// Trouble is why the VM is not as its operator wants it, in words.
 	Trouble string `json:",omitempty"`
+
+	// Written by the controller.
+	Host  hypervisor.HostName // where it runs, or rests
+	Claim migration.ID        `json:",omitempty"` // the migration that moves it
+	// Forced says that the VM was forced onto Host, and what that violates. The next move that
+	// is not forced pays it back.
+	Forced *Forced `json:",omitempty"`
 }
 
 // Forced is a move whose target was forced, for whoever is to pay it back.

@@ -56,8 +56,10 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 	})
 }
 
-// errands ask for a migration of every VM, at some time and with some priority.
+// errands ask for a migration of every VM, at some time and with some priority. No more than
+// two move at once: a slow link that more of them share is too slow for some loads.
 var errands = worlds.Part{Name: "everybody is to move", Add: func(m *worlds.Maker) {
+	*m.World.Limits.PerCluster = min(2, *m.World.Limits.PerCluster)
 	for _, vm := range m.World.VMNames() {
 		m.Event(m.Time(), "migrate "+vm+m.Priority())
 	}

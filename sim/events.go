@@ -99,7 +99,7 @@ func (e Unmark) happen(w *World) {
 func (e Migrate) happen(w *World) {
 	for n := 1; ; n++ {
 		id := migration.ID(fmt.Sprintf("%s#u%d", e.VM, n))
-		if w.watch.Has(id) {
+		if w.watch.Has(e.VM, id) {
 			continue // no name is given twice, even when its first bearer is gone
 		}
 		m := &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,

@@ -34,11 +34,10 @@ type participant struct {
 	alarm  due.Alarm[*participant]
 }
 
-// join connects a new participant, and lets it start. Every writing of a migration is
-// watched, not only the last before somebody looks.
+// join connects a new participant, and lets it start.
 func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p := &participant{host: host, real: real}
-	p.line.Real, p.line.Wrote = w.store, w.wrote
+	p.line.Real = w.store
 	p.phone.Real, p.phone.Store = real, &p.line
 	p.alarm.Of = p
 	w.people[host] = p
@@ -78,6 +77,7 @@ func (w *World) run(p *participant) {
 		w.wake(p, p.busy)
 		return
 	}
+	p.line.Unanswered = false
 	next, err := p.brain.Reconcile(w.ctx, w.now.Add(p.skew))
 	if p.aside != nil && !p.line.Died {
 		again, wrong := p.aside.Reconcile(w.ctx, w.now.Add(p.skew))
@@ -105,6 +105,10 @@ func (w *World) run(p *participant) {
 		w.wake(p, next.Add(-p.skew))
 	}
 }
+
+// answered reports whether p knows of every change that was made when it last ran: nobody
+// else has written for it, and no answer was lost.
+func (p *participant) answered() bool { return p.aside == nil && !p.line.Unanswered }
 
 // wake asks a participant that lives to look, not before now and not while it is busy.
 func (w *World) wake(p *participant, at time.Time) {

@@ -62,11 +62,16 @@ func (w sabotaged) put(r record.Record) record.Record {
 	return stored
 }
 
-// walk stores a migration of a VM that goes forward phase by phase.
+// walk stores a migration of a VM that goes forward phase by phase, and is handed the VM over.
 func (w sabotaged) walk(vm hypervisor.VMID, last migration.Phase) *record.Migration {
 	m := &record.Migration{Spec: migration.Spec{ID: migration.ID(vm) + "#s", VM: vm},
 		State: migration.State{Source: "n1", Target: "n2"}}
 	for ; m.State.Phase < last; m.State.Phase++ {
+		if m.State.Phase == migration.Scheduled {
+			v := *w.VM(vm)
+			v.Claim = m.Spec.ID
+			w.put(&v)
+		}
 		m = w.put(m).(*record.Migration)
 	}
 	return w.put(m).(*record.Migration)
@@ -115,6 +120,14 @@ var outrages = []outrage{
 	{"a migration goes back", "phases-forward", func(w sabotaged) {
 		w.silence()
 		w.set(w.walk(victim, migration.TargetReady), migration.Scheduling)
+	}},
+	{"a migration is handed over, and its VM does not know", "phases-forward", func(w sabotaged) {
+		w.silence()
+		w.set(w.walk(victim, migration.Scheduling), migration.PreparingTarget)
+	}},
+	{"a migration skips its target's address", "phases-forward", func(w sabotaged) {
+		w.silence()
+		w.set(w.walk(victim, migration.Scheduled), migration.TargetReady)
 	}},
 	{"an end is undone", "phases-forward", func(w sabotaged) {
 		w.silence()

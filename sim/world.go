@@ -98,15 +98,16 @@ type World struct {
 	plans  agenda.Agenda[Event]
 
 	watch   watch
-	wrote   func(record.Record) // tells the watch
 	sight   sight
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	host    record.Host             // scratch of AddHost: the store keeps a copy
 	vm      record.VM               // scratch of AddVM
+	size    *record.Size            // of the VM that was added last
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
 	halted  bool                    // Config.After said so
+	stirs   time.Time               // when something happens on the fabric next; zero is never
 }
 
 // New returns an empty world with a controller.
@@ -118,7 +119,7 @@ func New(config Config) *World {
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.watch, w.sight = newWatch(w), sight{World: w}
 	w.limits = config.Controller.Limits()
-	w.wrote = w.watch.wrote
+	w.store.Watch(w.watch.stored)
 	w.join("", nil)
 	return w
 }
@@ -156,10 +157,18 @@ func (w *World) AddVM(v record.VM, load fake.Workload) error {
 	if load.Zero > 0 {
 		w.zero[v.VM.ID] = load.Zero
 	}
-	v.Size = record.SizeOf(v.VM) // as if its agent had started it
+	v.Size = w.sizeOf(v.VM) // as if its agent had started it
 	w.vm = v
 	_, err := w.store.Put(w.ctx, &w.vm)
 	return err
+}
+
+// sizeOf returns the size of a VM. Many are alike, and share it.
+func (w *World) sizeOf(vm hypervisor.VM) *record.Size {
+	if s := w.size; s == nil || vm.Hardware != nil || s.Disks != nil || !s.Is(vm) {
+		w.size = record.SizeOf(vm)
+	}
+	return w.size
 }
 
 // Now returns the virtual time since the beginning.
@@ -197,6 +206,7 @@ func (e Ending) String() string {
 // has come.
 func (w *World) Run(until time.Duration) Ending {
 	end := Epoch.Add(until)
+	w.settle(nil) // what was done since it last ran
 	for ticks := 0; ; {
 		next, ok := w.next()
 		if n := w.steps / 4096; n != ticks && w.config.Tick != nil {
@@ -234,9 +244,8 @@ func (w *World) quiet() time.Duration {
 // next returns when something happens next.
 func (w *World) next() (time.Time, bool) {
 	at := w.wakes.Next()
-	if t, ok := w.fabric.Next(); ok {
-		at = due.Earliest(at, t)
-	}
+	w.stirs, _ = w.fabric.Next()
+	at = due.Earliest(at, w.stirs)
 	if t, ok := w.plans.Next(); ok {
 		at = due.Earliest(at, Epoch.Add(t))
 	}
@@ -251,7 +260,7 @@ func (w *World) step(at time.Time) {
 		w.steps++
 		what.happen(w)
 		w.changed, w.watch.News = w.now, w.Now()
-		w.settle()
+		w.settle(nil)
 	}
 	for p, ok := w.wakes.Pop(w.now); ok; p, ok = w.wakes.Pop(w.now) {
 		w.steps++
@@ -260,47 +269,50 @@ func (w *World) step(at time.Time) {
 			w.say(p.host, "", "process restarts")
 			w.spawn(p)
 			w.heard(p)
+			w.settle(nil)
 			continue
 		}
 		w.run(p)
-		w.settle()
+		w.settle(p)
 	}
 }
 
-// advance moves time, lets the fabric catch up, and passes its hints on.
+// advance moves time, lets the fabric catch up, and passes on what happens there, if
+// anything does.
 func (w *World) advance(at time.Time) {
 	if at.After(w.now) {
 		w.now, w.since = at, at.Sub(Epoch)
 	}
 	w.fabric.AdvanceTo(w.now)
-	w.settle()
+	if !w.stirs.IsZero() && !w.stirs.After(w.now) {
+		w.settle(nil)
+	}
 }
 
-// settle passes on what changed, and checks the invariants.
-func (w *World) settle() {
+// settle passes on what changed, and checks the invariants. Who has written all of it, and got
+// every answer, is not woken: nobody may need to be told of what it has done itself.
+func (w *World) settle(writer *participant) {
 	for _, h := range w.fabric.Hints() {
 		w.steps++
 		if h.What != fake.PassFinished {
 			w.changed = w.now
 		}
 		p := w.people[h.Host]
-		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) {
-			a.Hint(h.VM)
+		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}
 	}
-	feeds := w.store.Changed()
-	for _, f := range feeds {
+	for _, f := range w.store.Changed() {
 		if f.Signs {
 			continue // whoever watches for them looks by itself
 		}
 		w.changed = w.now
-		if p := w.people[f.Host]; p != nil && p.brain != nil && !p.deaf.After(w.now) {
+		p := w.people[f.Host]
+		switch {
+		case p == nil || p.brain == nil || p.deaf.After(w.now):
+		case p != writer || !p.answered():
 			w.wake(p, w.now.Add(w.late()))
 		}
-	}
-	if len(feeds) > 0 {
-		w.watch.look()
 	}
 	w.watch.check()
 	if w.config.After != nil && !w.config.After(w) {

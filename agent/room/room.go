@@ -18,25 +18,29 @@ type Present struct {
 	Size    hypervisor.Host
 	Domains []hypervisor.Domain
 	Facts   *placement.Facts // nil: no more than its size is known
-	// VMs are the records of those that are at home there.
-	VMs map[hypervisor.VMID]*record.VM
+	Home    *Home            // the VMs that are at home there
 }
 
-// less returns the host less what is on it besides one VM. Without a load only its memory
-// and its CPUs are counted.
+// less returns the host less what is on it besides one VM. What rests keeps its room if it is
+// at home there and shall run: after a loss of power each waits for its start. Without a load
+// only memory and CPUs are counted.
 func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement.Host {
 	host := &placement.Host{Name: p.Size.Name, Memory: p.Size.Memory, CPUs: p.Size.CPUs,
 		Facts: p.Facts, Load: load}
-	var vm placement.VM
+	var vm placement.VM // used again: it is large
+	constrained := false
 	for i := range p.Domains {
 		d := &p.Domains[i]
-		if rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed; rests ||
-			d.VM.ID == besides {
+		v := p.Home.Get(d.VM.ID)
+		rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
+		if d.VM.ID == besides || rests && (v == nil || v.Ended) {
 			continue
 		}
-		vm = placement.VM{ID: d.VM.ID}
-		if v := p.VMs[d.VM.ID]; v != nil {
-			vm = *v.Place()
+		if v == nil || constrained {
+			vm = placement.VM{ID: d.VM.ID}
+		}
+		if constrained = v != nil && v.Placement != nil; v != nil {
+			v.PlaceIn(&vm)
 		}
 		vm.Memory, vm.CPUs = d.VM.Memory, d.VM.CPUs
 		host.Hold(&vm)
@@ -58,6 +62,24 @@ func (p *Present) Lacks(m *record.Migration, vm *record.VM, source *record.Host,
 	o.Move = placement.Survey(place, from, []placement.Host{{Name: from, Facts: source.Facts}})
 	return placement.CheckAll(conditions(true, forced(m)), place,
 		p.less("", &placement.Load{}), o)
+}
+
+// Spacious reports whether the host lacks nothing for sure. That answers most questions without
+// a look at any record: no more is known than its size, and it has the memory even if all that
+// is on it needed all of its own.
+func (p *Present) Spacious(m *record.Migration, vm *record.VM) bool {
+	if p.Facts != nil || forced(m) {
+		return false
+	}
+	var comes placement.VM
+	vm.PlaceIn(&comes)
+	free := p.Size.Memory - max(0, p.Home.overhead)
+	for i := range p.Domains {
+		if free -= max(0, p.Domains[i].VM.Memory); free < 0 {
+			return false
+		}
+	}
+	return comes.Demand() <= free
 }
 
 // forced reports whether policy and capacity were overruled.

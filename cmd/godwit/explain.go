@@ -11,10 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/books"
-	"github.com/godwit-vm/godwit/inventory/formats"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/placement/weigh"
@@ -39,8 +38,8 @@ type explainFlags struct {
 }
 
 const explainHelp = `Destination answers which host takes a VM, and why no other, without changing
-anything. The inventory is godwit's own YAML, or what kubectl prints of a cluster with
-KubeVirt: see godwit help simulate.
+anything. The inventory is a fleet in any format that godwit help convert lists, or a scenario,
+whose events are not played.
 
 With --host it asks for that host: it is accepted, or a conflict with every reason. With --force
 policy and capacity are overruled, physics is not; what is overruled is recorded as a debt.
@@ -104,21 +103,18 @@ func explain(out io.Writer, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := formats.Read(f.inventory, inventory.Defaults{})
+	s, err := fleet.Read(f.inventory, os.Stderr)
 	if err != nil {
 		return err
-	}
-	for _, p := range fleet.Warnings {
-		fmt.Fprintln(os.Stderr, "warning:", p.Error())
 	}
 	id := hypervisor.VMID(f.vm)
 	if !strings.Contains(f.vm, "/") {
 		id = "default/" + id
 	}
-	q, found := books.Ask(fleet, id)
+	q, found := books.Ask(s.Fleet, id)
 	if !found {
 		return fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
-			"unless that is default", f.inventory, id, len(fleet.VMs))
+			"unless that is default", f.inventory, id, len(s.Fleet.VMs))
 	}
 	q.Request.Host, q.Request.Compat = hypervisor.HostName(f.host), f.compat
 	if f.forced {

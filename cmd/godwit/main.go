@@ -21,6 +21,7 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/planner"
 	"github.com/godwit-vm/godwit/cmd/godwit/replay"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
+	"github.com/godwit-vm/godwit/cmd/godwit/usage"
 	"github.com/godwit-vm/godwit/internal/build"
 )
 
@@ -52,6 +53,8 @@ func run(ctx context.Context, args []string) int {
 		Use:           "godwit",
 		Short:         "Live migration and host evacuation of virtual machines",
 		Version:       build.Name(),
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -61,6 +64,7 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(desk.Commands()...)
 	root.AddCommand(lab.Command(), calibrate.Command(), convert.Command(), planner.Command())
 	root.AddCommand(replay.Command())
+	usage.Explain(root)
 	root.SetArgs(args)
 	ended := make(chan struct{})
 	defer close(ended)

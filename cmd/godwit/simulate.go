@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/sim"
@@ -28,7 +29,8 @@ type simulateFlags struct {
 const simulateHelp = `Simulate runs the real controller and agents over modelled hosts, in virtual
 time. The scenario holds the fleet, or names a file with it: godwit's own YAML, or what
 kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints, or
-another format that godwit help convert lists.
+another format that godwit help convert lists. A scenario has 4 MiB at most, and so has a fleet
+in godwit's own YAML; other files may have any size.
 
 With --samples and --sweep it simulates many worlds, on all cores, and compares the
 combinations sample by sample. What differs between samples besides the seed the
@@ -47,6 +49,10 @@ replaces the migration policies, and link=SPEED the speed of every host's link.
 Exit status: 0 it ran and every invariant held, 1 an invariant was violated,
 2 bad input, 130 it was interrupted.`
 
+// room is how much memory a simulation takes for garbage and what lives, so that a whole run
+// stays below 1 GiB if it can.
+const room = 820 << 20
+
 func simulateCommand() *cobra.Command {
 	var f simulateFlags
 	c := &cobra.Command{
@@ -55,13 +61,16 @@ func simulateCommand() *cobra.Command {
 		Long:  simulateHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			heap.Spend(820 << 20) // so that a whole run stays below 1 GiB
+			heap.Spend(room)
 			plan, err := f.Read(args[0])
 			if err != nil {
 				return err
 			}
 			for _, p := range plan.Warnings {
 				fmt.Fprintln(os.Stderr, "warning:", p.Error())
+			}
+			if err := output.Check(f.html); err != nil {
+				return fmt.Errorf("--html: %w", err)
 			}
 			if !plan.Many() {
 				return simulate(c.Context(), c.OutOrStdout(), plan, f)
@@ -75,14 +84,15 @@ func simulateCommand() *cobra.Command {
 			}
 			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
 			if d != nil && f.html != "" {
-				err = errors.Join(err, report.Sweep(d).WriteFile(f.html))
+				err = errors.Join(err, output.Write(f.html, report.Sweep(d).WriteHTML))
 			}
 			return err
 		},
 	}
 	f.Add(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
-	c.Flags().StringVar(&f.trace, "trace", "", "write everything that happens to this `FILE`")
+	c.Flags().StringVar(&f.trace, "trace", "",
+		"write everything to this `FILE`, while it happens")
 	c.Flags().StringVar(&f.html, "html", "",
 		"write a page with charts, which needs no network, to this `FILE`")
 	return c
@@ -110,6 +120,7 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	began := time.Now()
 	bar := newProgress()
 	config.Tick = func(w *sim.World) bool {
+		heap.Renew(room)
 		bar.show(w)
 		return ctx.Err() == nil && trace.failed == nil
 	}
@@ -117,7 +128,8 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	if err != nil {
 		return err
 	}
-	ending := w.Run(s.Until)
+	name, seed, until := s.Name, s.Seed, s.Until // the rest may be large, and is let go of
+	ending := w.Run(until)
 	bar.done()
 	if err := errors.Join(trace.close(), context.Cause(ctx)); err != nil {
 		return err
@@ -125,15 +137,15 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	if ending == sim.AtRest {
 		w.CheckAtRest()
 	}
-	a := answer{Scenario: s.Name, Seed: s.Seed, WallSeconds: time.Since(began).Seconds(),
+	a := answer{Scenario: name, Seed: seed, WallSeconds: time.Since(began).Seconds(),
 		Ending: ending.String(), Result: w.Result()}
 	if err := a.print(out, f.json, ending); err != nil {
 		return err
 	}
 	if recorder != nil {
-		d := recorder.Document(w, s.Name, ending)
-		d.Seed = s.Seed
-		if err := d.WriteFile(f.html); err != nil {
+		d := recorder.Document(w, name, ending)
+		d.Seed = seed
+		if err := output.Write(f.html, d.WriteHTML); err != nil {
 			return err
 		}
 	}

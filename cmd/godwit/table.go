@@ -46,8 +46,8 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		a.Downtime.P99, a.Downtime.Max)
 	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
 	fmt.Fprintln(t, a.took())
-	fmt.Fprintf(t, "simulated\t%s in %.2f s, %d events\n", words.Span(a.VirtualSeconds),
-		a.WallSeconds, a.Events)
+	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", words.Span(a.VirtualSeconds),
+		a.WallSeconds, words.Count(int(a.Events), "event"))
 	if err := t.Flush(); err != nil {
 		return err
 	}

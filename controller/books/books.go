@@ -61,8 +61,10 @@ type Books struct {
 	index   *placement.Index
 	ledger  *reserve.Ledger                        // nil without quotas
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
-	entries map[hypervisor.VMID]*entry
-	plain   placement.VM // scratch of vm: one that asks for nothing but room
+	plain   placement.VM                           // scratch of vm: one that asks for room alone
+	free    placement.Host                         // scratch of confirms
+
+	accounts []*Account // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic
 	// condition. Until then nothing but sizes is kept, which is a lot faster.
 	detailed bool
@@ -71,8 +73,7 @@ type Books struct {
 // New returns empty books.
 func New(c Config) *Books {
 	b := &Books{config: c, chooser: chooser(c.Placement),
-		hosts:   map[hypervisor.HostName]placement.Host{},
-		entries: map[hypervisor.VMID]*entry{}}
+		hosts: map[hypervisor.HostName]placement.Host{}}
 	b.rebuild()
 	return b
 }
@@ -90,12 +91,19 @@ func (b *Books) rebuild() {
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
 		b.open(b.hosts[name])
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
-		b.put(b.entries[id])
+	for _, a := range b.sorted() {
+		b.put(a)
 		if b.ledger != nil {
-			b.enter(b.entries[id], b.ledger)
+			b.enter(a, b.ledger)
 		}
 	}
+}
+
+// sorted returns all accounts by VM.
+func (b *Books) sorted() []*Account {
+	all := slices.Clone(b.accounts)
+	slices.SortFunc(all, func(x, y *Account) int { return cmp.Compare(x.id, y.id) })
+	return all
 }
 
 // open gives a host an empty page.
@@ -179,7 +187,22 @@ func asks(c *placement.Constraints) bool {
 }
 
 // Claims lists who holds what, and for which move.
-func (b *Books) Claims() []reserve.Claim { return b.claims().Claims() }
+func (b *Books) Claims() []reserve.Claim {
+	if b.ledger != nil {
+		return b.ledger.Claims()
+	}
+	all := make([]reserve.Claim, 0, len(b.accounts))
+	for _, a := range b.sorted() {
+		if len(a.moves) == 0 && a.sized && a.home != "" {
+			all = append(all, settled(b.vm(a), a.home)) // as most are
+			continue
+		}
+		l, _ := reserve.New() // what one VM holds is no matter of the others
+		b.enter(a, l)
+		all = append(all, l.Claims()...)
+	}
+	return all
+}
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what
 // they hold.
@@ -191,8 +214,8 @@ func (b *Books) claims() *reserve.Ledger {
 		return b.ledger
 	}
 	l, _ := reserve.New()
-	for _, id := range slices.Sorted(maps.Keys(b.entries)) {
-		b.enter(b.entries[id], l)
+	for _, a := range b.sorted() {
+		b.enter(a, l)
 	}
 	return l
 }

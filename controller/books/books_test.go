@@ -123,8 +123,8 @@ func TestTheFastAnswerIsTheSlowOne(t *testing.T) {
 		}
 		for _, id := range someVMs {
 			s := drawStanding(t, id)
-			quick.Set(id, s)
-			slow.Set(id, s)
+			quick.Say(id, s)
+			slow.Say(id, s)
 		}
 		r := choose.Request{VM: drawVM(t, "new"),
 			Source: rapid.SampledFrom(someHosts).Draw(t, "from")}
@@ -145,7 +145,7 @@ func TestTheFastAnswerIsTheSlowOne(t *testing.T) {
 		}
 		to := rapid.SampledFrom(someHosts).Draw(t, "target")
 		for _, b := range []*books.Books{quick, slow} {
-			b.Set("new", books.Standing{VM: r.VM, Moves: []books.Move{{ID: "new#1", Target: to}}})
+			b.Say("new", books.Standing{VM: r.VM, Moves: []books.Move{{ID: "new#1", Target: to}}})
 		}
 		again = r
 		if got, want := quick.Confirm(&r, to), slow.Confirm(&again, to); !cmp.Equal(want, got) {
@@ -177,11 +177,11 @@ func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {
 			}
 			id := rapid.SampledFrom(someVMs).Draw(t, "vm")
 			stands[id] = drawNext(t, id, stands[id])
-			kept.Set(id, stands[id])
+			kept.Say(id, stands[id])
 		}
 		fresh := books.New(books.Config{})
 		for _, id := range rapid.Permutation(someVMs).Draw(t, "order") {
-			fresh.Set(id, stands[id])
+			fresh.Say(id, stands[id])
 		}
 		for _, h := range hosts {
 			fresh.Host(h, false)
@@ -250,12 +250,12 @@ func TestAcceptedRequestsNeverOverbook(t *testing.T) {
 			if d.Outcome != choose.Accepted || len(b.Exceeds(vm, m)) > 0 {
 				continue
 			}
-			b.Set(vm.ID, books.Standing{VM: vm, Moves: []books.Move{m}})
+			b.Say(vm.ID, books.Standing{VM: vm, Moves: []books.Move{m}})
 			if why := b.Confirm(&r, d.Host); len(why) > 0 {
 				t.Fatalf("%s was accepted by %s, which now refuses: %v", vm.ID, d.Host, why)
 			}
 			if rapid.Bool().Draw(t, "ends") {
-				b.Set(vm.ID, books.Standing{VM: vm, Home: d.Host})
+				b.Say(vm.ID, books.Standing{VM: vm, Home: d.Host})
 			}
 		}
 		tenant := reserve.Amount{}
@@ -286,7 +286,7 @@ func TestARoomThatWasGivenAwayTwiceIsNotConfirmed(t *testing.T) {
 	for _, id := range []hypervisor.VMID{"a", "b"} {
 		vm := &placement.VM{ID: id, Memory: 6 * gib, CPUs: 1}
 		requests[id] = choose.Request{VM: vm, Source: "n0"}
-		b.Set(id, books.Standing{VM: vm, Home: "n0", Moves: []books.Move{{
+		b.Say(id, books.Standing{VM: vm, Home: "n0", Moves: []books.Move{{
 			ID: hypervisor.JobID(id), Target: "n1"}}})
 	}
 	for id, r := range requests {
@@ -294,7 +294,7 @@ func TestARoomThatWasGivenAwayTwiceIsNotConfirmed(t *testing.T) {
 			t.Errorf("%s: %v", id, why)
 		}
 	}
-	b.Set("b", books.Standing{})
+	b.Say("b", books.Standing{})
 	r := requests["a"]
 	if why := b.Confirm(&r, "n1"); len(why) > 0 {
 		t.Errorf("a alone: %v", why)
@@ -327,7 +327,7 @@ func TestPreferencesAreAsked(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			b := hosts(r.config)
-			b.Set("x", books.Standing{Home: "n2", VM: &placement.VM{ID: "x", Constraints: apart}})
+			b.Say("x", books.Standing{Home: "n2", VM: &placement.VM{ID: "x", Constraints: apart}})
 			got := b.Decide(&choose.Request{VM: &placement.VM{ID: "a", Memory: gib, CPUs: 1,
 				Constraints: r.constraints}})
 			if got.Host != r.want {

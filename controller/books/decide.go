@@ -101,8 +101,9 @@ func (b *Books) confirms(r *choose.Request, target *placement.Host) bool {
 		r.Force > choose.Yes || len(choose.Contradictions(r.VM)) > 0 {
 		return false
 	}
-	free, ok := target.Without(r.VM, true)
-	return ok && placement.Fits(r.VM, &free, placement.Options{Source: r.Source,
+	ok := false
+	b.free, ok = target.Without(r.VM, true)
+	return ok && placement.Fits(r.VM, &b.free, placement.Options{Source: r.Source,
 		Inbound: r.Inbound, Avoid: r.Avoid})
 }
 

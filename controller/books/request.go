@@ -1,6 +1,7 @@
 package books
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,10 +74,18 @@ func Step(m *record.Migration, before migration.Phase, rule string) string {
 		return "Running → Succeeded " + string(s.Source) + "→" + string(s.Target)
 	case s.Phase == migration.Pending:
 		return "Pending"
-	case int(s.Phase) < len(onwards) && before == s.Phase-1:
-		return onwards[s.Phase]
+	case before == s.Phase-1:
+		return Onto(s.Phase)
 	}
 	return before.String() + " → " + s.Phase.String()
+}
+
+// Onto says that a migration has come to a phase from the one before, for people.
+func Onto(p migration.Phase) string {
+	if int(p) < len(onwards) {
+		return onwards[p]
+	}
+	return p.String()
 }
 
 // onwards are the texts of the steps to each phase from the one before.
@@ -94,6 +103,20 @@ func Text(why []placement.Reason) string {
 		texts[i] = why[i].String()
 	}
 	return strings.Join(texts, "; ")
+}
+
+// Name is the name of a VM's migration with a number.
+func Name(vm hypervisor.VMID, number int) migration.ID {
+	return migration.ID(string(vm) + "#" + strconv.Itoa(number))
+}
+
+// Number is the number in a migration's name; 0 is that there is none.
+func Number(id migration.ID) int {
+	n, err := strconv.Atoi(string(id[strings.LastIndexByte(string(id), '#')+1:]))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Line is what the audit says about one step of a move.

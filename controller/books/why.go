@@ -3,6 +3,8 @@ package books
 import (
 	"fmt"
 
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
@@ -55,4 +57,44 @@ func Failed(last *record.Migration, times int) placement.Reason {
 		have = fmt.Sprintf("%d failures that are remembered, the last: %s", times, have)
 	}
 	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
+}
+
+// UnderWay says what a migration waits for that has a target.
+func UnderWay(m *record.Migration) placement.Reason {
+	if s := &m.State; s.Conditions.Has(migration.OutcomeUnknown) {
+		return placement.Reason{Check: "outcome",
+			Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"}
+	}
+	return placement.Reason{Check: "migration", Need: "to end",
+		Have: string(m.Spec.ID) + " is " + m.State.Phase.String()}
+}
+
+// InTheWay says what keeps a migration from getting a target besides limits and room; nil is
+// nothing.
+func InTheWay(o *migration.Observation, source hypervisor.HostName) []placement.Reason {
+	switch {
+	case !o.Running:
+		return one("host", string(source)+" to be alive", "it was fenced")
+	case o.VM.Backup:
+		return one("backup", "none in progress", "one in progress")
+	case o.VM.UtilityVolumes:
+		return one("utility volumes", "none", "some")
+	case o.Backoff.After(o.Now):
+		return one("back-off", "to wait after a failure", o.Backoff.Sub(o.Now).String()+" left")
+	case o.Instances > 1:
+		return one("instances", "what an earlier migration left to be gone", "something left")
+	}
+	return nil
+}
+
+// Turn says what a migration waits for that could have a target.
+func Turn(gate migration.Gate) []placement.Reason {
+	if gate != migration.Open {
+		return one("limit", "a free slot", gate.String()+" reached")
+	}
+	return one("migration", "its turn", "it waits")
+}
+
+func one(check, need, have string) []placement.Reason {
+	return []placement.Reason{{Check: check, Need: need, Have: have}}
 }

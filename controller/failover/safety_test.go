@@ -31,13 +31,7 @@ func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 	for name, happens := range between {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, failover.Config{}, "n1", "n2", "n3")
-			line := &flaky.Store{Real: s.store}
-			line.Wrote = func(r record.Record) {
-				if r.Key().Kind == record.RebuildKind && line.Wrote != nil {
-					line.Wrote = nil
-					happens(s)
-				}
-			}
+			line := &attended{Store: s.store, wrote: func() { happens(s) }}
 			s.line = line
 			s.restart()
 			s.addVM("a", "n1", gib)
@@ -45,12 +39,28 @@ func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 			s.run(time.Minute)
 			s.silence("n1")
 			s.run(2 * time.Minute)
-			if line.Wrote != nil {
+			if line.wrote != nil {
 				t.Fatal("no proof was written")
 			}
 			s.wantOn("a", "n1")
 		})
 	}
+}
+
+// attended is a store at which something happens once, right after a proof was written.
+type attended struct {
+	record.Store
+	wrote func()
+}
+
+func (s *attended) Put(ctx context.Context, r record.Record, while ...record.Record) (
+	record.Record, error) {
+	stored, err := s.Store.Put(ctx, r, while...)
+	if happens := s.wrote; err == nil && happens != nil && r.Key().Kind == record.RebuildKind {
+		s.wrote = nil
+		happens()
+	}
+	return stored, err
 }
 
 // deaf is a store that tells nobody of what an owner's lease has become.

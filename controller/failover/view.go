@@ -26,9 +26,10 @@ type view struct {
 
 // guest is one VM in the view.
 type guest struct {
-	rec   *record.VM
-	place *placement.VM
-	moves map[migration.ID]bool
+	rec     *record.VM
+	place   *placement.VM
+	moves   map[migration.ID]bool
+	account books.Account
 }
 
 func newView(c *Config) *view {
@@ -126,7 +127,7 @@ func (v *view) rebook(id hypervisor.VMID, g *guest) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	v.books.Set(id, s)
+	v.books.Set(id, &g.account, s)
 }
 
 // guest returns the VM's entry; its record is nil while it is not known.

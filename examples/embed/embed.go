@@ -35,13 +35,11 @@ type Move struct {
 	Target migration.Instance // of the pod that receives the VM
 }
 
-type hostName = hypervisor.HostName
-
 // A VM is what the reconciler has to know about one.
 type VM struct {
 	Version int
 	Guest   migration.Guest
-	Node    string
+	Node    hypervisor.HostName
 	Move    migration.ID // status.migrationState: the move that it belongs to
 }
 
@@ -63,7 +61,7 @@ type Reconciler struct {
 	Config  migration.Config // complete: see [migration.Config.Complete]
 	Limits  migration.Limits
 	// Schedule chooses a node, or "" when none has room.
-	Schedule func(context.Context, *Move, *VM) (string, error)
+	Schedule func(context.Context, *Move, *VM) (hypervisor.HostName, error)
 	Now      func() time.Time
 }
 
@@ -86,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (Result, error)
 	next := *m
 	next.State = d.State
 	if d.Actions.Has(migration.CreateTarget) && next.State.Target == "" {
-		if next.State.Target, next.State.Source, err = r.choose(ctx, m, vm); err != nil {
+		next.State.Source = vm.Node
+		if next.State.Target, err = r.Schedule(ctx, m, vm); err != nil {
 			return Result{}, err
 		}
 	}
@@ -130,14 +129,8 @@ func (r *Reconciler) observe(ctx context.Context, m *Move, vm *VM) (migration.Ob
 				Target: other.State.Target})
 		}
 	}
-	o.Gate = slots.Admit(r.Limits, hostName(vm.Node))
+	o.Gate = slots.Admit(r.Limits, vm.Node)
 	return o, err
-}
-
-// choose returns where the VM goes and comes from; it goes nowhere yet when no node has room.
-func (r *Reconciler) choose(ctx context.Context, m *Move, vm *VM) (to, from hostName, err error) {
-	node, err := r.Schedule(ctx, m, vm)
-	return hostName(node), hostName(vm.Node), err
 }
 
 // again says when to look again: at the earliest time that was asked for.

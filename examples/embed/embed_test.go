@@ -122,7 +122,7 @@ func newWorld(t *testing.T, vms ...string) (*world, *embed.Reconciler) {
 	return w, &embed.Reconciler{Cluster: w, Config: migration.Config{}.Complete(),
 		Limits: migration.Limits{PerCluster: 1, PerSource: 1, PerTarget: 1},
 		Now:    func() time.Time { now = now.Add(time.Second); return now },
-		Schedule: func(context.Context, *embed.Move, *embed.VM) (string, error) {
+		Schedule: func(context.Context, *embed.Move, *embed.VM) (hypervisor.HostName, error) {
 			if w.full {
 				return "", nil
 			}
@@ -194,7 +194,9 @@ func TestErrorsAreTheClients(t *testing.T) {
 	w, r := newWorld(t, "web")
 	lost := errors.New("connection lost")
 	w.rounds(r, 1)
-	r.Schedule = func(context.Context, *embed.Move, *embed.VM) (string, error) { return "", lost }
+	r.Schedule = func(context.Context, *embed.Move, *embed.VM) (hypervisor.HostName, error) {
+		return "", lost
+	}
 	if _, err := r.Reconcile(t.Context(), embed.Request{Name: "web#1"}); !errors.Is(err, lost) {
 		t.Errorf("the error is %v, want %v", err, lost)
 	}

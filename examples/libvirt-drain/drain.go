@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +59,7 @@ func (d *drain) run(ctx context.Context) error {
 		left, what, look := d.look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %d VMs are left: %s", context.Cause(ctx), left, what)
+			return fmt.Errorf("%w: %d left: %s", context.Cause(ctx), left, what)
 		case look == nil && left == 0:
 			d.say("", "the host runs nothing any more")
 			return nil
@@ -130,13 +132,26 @@ func (d *drain) leave(ctx context.Context, h *libvirt.Host, v hypervisor.Domain,
 	return err
 }
 
-// look counts what is left on the host, and says how it goes.
+// look counts what is left on the host, and says how it goes. A VM that has stopped there is
+// left until its migration has failed or nothing of the VM is here any more: libvirt stops the
+// source before the target has told.
 func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 	domains, err := d.hosts[0].Domains(ctx)
+	known, lost := d.store.Changes(ctx, record.Everything, 0)
+	leaves := map[hypervisor.VMID]bool{}
+	for _, r := range known.Records {
+		if m, ok := r.(*record.Migration); ok && m.Source.Began && !m.Source.Released &&
+			m.State.Phase != migration.Failed {
+			leaves[m.Spec.VM] = true
+		}
+	}
 	var list []string
 	for _, v := range domains {
-		if v.State == hypervisor.Shutoff || v.State == hypervisor.Crashed && !v.Unresolved {
-			continue // it rests: it does not run anywhere
+		moves := leaves[v.VM.ID]
+		delete(leaves, v.VM.ID)
+		rests := v.State == hypervisor.Shutoff || v.State == hypervisor.Crashed && !v.Unresolved
+		if rests && !moves {
+			continue // it does not run anywhere
 		}
 		left++
 		text := fmt.Sprintf("%s %v", v.VM.ID, v.State)
@@ -151,7 +166,11 @@ func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 		}
 		list = append(list, text)
 	}
-	return left, strings.Join(list, ", "), err
+	for _, vm := range slices.Sorted(maps.Keys(leaves)) { // gone, and nobody has told yet
+		left++
+		list = append(list, string(vm)+" is on its way")
+	}
+	return left, strings.Join(list, ", "), errors.Join(err, lost)
 }
 
 // Note implements record.Noter.

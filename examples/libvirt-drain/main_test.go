@@ -126,6 +126,40 @@ func TestDrainsFollowEachOther(t *testing.T) {
 	}
 }
 
+// TestDrainOfWhatEnds: a VM that somebody stops while it waits for its turn is not waited
+// for, and neither moved nor started again.
+func TestDrainOfWhatEnds(t *testing.T) {
+	lab, dir := libvirttest.Shared(t, libvirttest.Options{}), filepath.Join(t.TempDir(), "d")
+	names := begin(t, lab, dir, 2)
+	out := &stopper{stop: func() {
+		if _, err := lab.Virsh(t.Context(), hosta, "destroy", names[1]); err != nil {
+			t.Error(err)
+		}
+	}}
+	args := arguments(lab, dir, "--parallel", "1", "--bandwidth", "8MiB/s")
+	if err := run(t.Context(), args, out); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if there := domains(t, lab, hostb); there != names[0] {
+		t.Errorf("on %s is %q\n%s", hostb, there, out)
+	}
+}
+
+// stopper calls stop once, when the first VM is on its way.
+type stopper struct {
+	bytes.Buffer
+	stop func()
+	done bool
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	if !s.done && bytes.Contains(p, []byte("web-0  ")) && bytes.Contains(p, []byte("→ Running")) {
+		s.done = true
+		s.stop()
+	}
+	return s.Buffer.Write(p)
+}
+
 func TestDrainRefusesWhatItCannotDo(t *testing.T) {
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {

@@ -19,7 +19,6 @@ type machine struct {
 	workload Workload
 	domains  []*domain  // ordered by host
 	two      [2]*domain // where they are, as a rule
-	first    domain     // made with it
 	touched  bool
 }
 
@@ -38,14 +37,15 @@ type domain struct {
 
 // define makes a domain on a host that has none of that VM.
 func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
-	m, d := f.guests[vm.ID], (*domain)(nil)
+	m := f.guests[vm.ID]
 	if m == nil {
 		m = &machine{id: vm.ID}
-		m.domains, d = m.two[:0], &m.first
+		m.domains = m.two[:0]
 		f.guests[vm.ID] = m
 	}
-	if d == nil {
-		d = &domain{}
+	d := &domain{}
+	if n := len(f.free); n > 0 {
+		d, f.free = f.free[n-1], f.free[:n-1]
 	}
 	d.Domain, d.host, d.machine = hypervisor.Domain{VM: vm}, h, m
 	i, _ := slices.BinarySearchFunc(m.domains, h.host.Name, func(d *domain,
@@ -53,10 +53,26 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 		return cmp.Compare(d.host.host.Name, n)
 	})
 	m.domains = slices.Insert(m.domains, i, d)
-	h.domains[vm.ID] = d
 	h.sorted = slices.Insert(h.sorted, h.place(vm.ID), d)
 	d.Become(state)
 	return d
+}
+
+// find returns the domain of a VM, to be changed; nil is that the host does not know it.
+func (h *Host) find(vm hypervisor.VMID) *domain {
+	h.listed.Mark(vm)
+	return h.peek(vm)
+}
+
+func (h *Host) peek(vm hypervisor.VMID) *domain {
+	if m := h.fabric.guests[vm]; m != nil {
+		for _, d := range m.domains {
+			if d.host == h {
+				return d
+			}
+		}
+	}
+	return nil
 }
 
 // place returns where the domain of a VM stands among the sorted, or belongs.
@@ -80,12 +96,12 @@ func (d *domain) Become(state hypervisor.DomainState) {
 		h.cpus += int(sign) * d.VM.CPUs
 	}
 	d.State = state
+	h.listed.Mark(d.VM.ID)
 	if d.timer != nil {
 		f.world.Agenda.Disarm(d.timer)
 		d.timer = nil
 	}
 	if state == hypervisor.Absent {
-		delete(h.domains, d.VM.ID)
 		h.sorted = slices.Delete(h.sorted, h.place(d.VM.ID), h.place(d.VM.ID)+1)
 		i := slices.Index(d.machine.domains, d)
 		d.machine.domains = slices.Delete(d.machine.domains, i, i+1)
@@ -121,6 +137,7 @@ func (d *domain) JobChanged()                   { d.host.fabric.hint(d, JobChang
 func (d *domain) PassFinished()                 { d.host.fabric.hint(d, PassFinished) }
 
 func (d *domain) Leave(unresolved bool) {
+	d.host.listed.Mark(d.VM.ID)
 	d.transfer = nil
 	d.Unresolved = d.Unresolved || unresolved
 }

@@ -26,6 +26,7 @@ type Fabric struct {
 	hinted  []hinted
 	told    []hypervisor.VMID // what Touched answered last, to be used again
 	given   []Hint            // what Hints answered last, to be used again
+	free    []*domain         // that nobody needs any more
 }
 
 // NewFabric returns an empty world at the time start.
@@ -34,15 +35,14 @@ func NewFabric(start time.Time, m Model) *Fabric {
 		hosts: map[hypervisor.HostName]*Host{}, guests: map[hypervisor.VMID]*machine{}}
 }
 
-// AddHost adds a host. Without abilities it gets all that the model has; what the
-// model lacks no host has, and CanTakeBack every host has. It refuses a host
-// without a name or with a negative capacity (Invalid) and one that exists
-// (Conflict).
+// AddHost adds a host. Without abilities it gets all that the model has; what the model lacks no
+// host has, and CanTakeBack every host has. It refuses a host without a name or with a negative
+// capacity (Invalid) and one that exists (Conflict).
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := &Host{fabric: f, host: host, jobs: map[hypervisor.JobID]*transfer.Transfer{},
-		domains: map[hypervisor.VMID]*domain{}, sorted: make([]*domain, 0, 8)}
+		sorted: make([]*domain, 0, 8)}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -171,7 +171,7 @@ type What uint8
 
 // The events.
 const (
-	JobChanged    What = iota // the status of the domain's job changed
+	JobChanged    What = iota // the domain's job ended, or broke
 	PassFinished              // a pass over memory ended
 	DomainChanged             // the domain's state changed
 	hintKinds
@@ -205,6 +205,13 @@ func (f *Fabric) Hints() []Hint {
 	for _, h := range f.hinted {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
+	}
+	for _, h := range f.hinted { // what has gone is used again, if nothing refers to it
+		if d := h.domain; d.machine != nil && d.State == hypervisor.Absent &&
+			d.transfer == nil && !d.measuring {
+			*d = domain{}
+			f.free = append(f.free, d)
+		}
 	}
 	clear(f.hinted)
 	f.hinted = f.hinted[:0]

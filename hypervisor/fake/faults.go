@@ -21,11 +21,10 @@ const (
 	FailAfter
 	// Hang answers Unknown, without effect, after the caller waited for Delay.
 	Hang
-	// LateAnswer has the effect and answers well, after the caller waited for
-	// Delay.
+	// LateAnswer has the effect and answers well, after the caller waited for Delay.
 	LateAnswer
 	// LateEffect answers Unknown; the effect comes after Delay, unless the host
-	// crashes first.
+	// crashes first or a later call changes the VM: no backend lets one overtake another.
 	LateEffect
 )
 
@@ -42,8 +41,7 @@ func (h How) String() string {
 // A Fault goes wrong with the next calls that it matches.
 type Fault struct {
 	Host hypervisor.HostName
-	// Op is the method, as "Migrate", or the command or adjustment, as
-	// "Activate". Default: any.
+	// Op is the method, as "Migrate", or the command or adjustment, as "Activate". Default: any.
 	Op    string
 	VM    hypervisor.VMID // default: any
 	How   How
@@ -86,6 +84,18 @@ func (f *Fabric) meet(h *Host, op operation) Fault {
 	return Fault{}
 }
 
+// putOff lets what was asked for happen later. Nobody waits for the answer.
+func (h *Host) putOff(op operation, by time.Duration) {
+	late := &op
+	h.late = append(h.late, late)
+	h.fabric.in(by, func() {
+		if i := slices.Index(h.late, late); i >= 0 {
+			h.late = slices.Delete(h.late, i, i+1)
+			_, _ = h.act(op)
+		}
+	})
+}
+
 // CrashHost cuts a host from power: what ran there has crashed, what was coming
 // in is gone, its peers hear nothing, and it answers Transient until RestartHost.
 func (f *Fabric) CrashHost(name hypervisor.HostName) error {
@@ -94,7 +104,7 @@ func (f *Fabric) CrashHost(name hypervisor.HostName) error {
 			return nil
 		}
 		h.wire.Off = true
-		h.life++
+		h.late = nil
 		for _, d := range slices.Clone(h.sorted) {
 			d.die("the host crashed")
 		}
@@ -111,6 +121,7 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 			return nil
 		}
 		h.wire.Off = false
+		h.listed.Doubt()
 		for _, d := range h.sorted {
 			d.Unresolved = false // the job's name is part of the definition
 			if d.State != hypervisor.Shutoff {
@@ -137,7 +148,7 @@ func (h *Host) forget() {
 // It does nothing to a VM without a process.
 func (f *Fabric) KillDomain(host hypervisor.HostName, vm hypervisor.VMID) error {
 	return f.strike("KillDomain", host, func(h *Host) error {
-		if d := h.domains[vm]; d != nil {
+		if d := h.find(vm); d != nil {
 			d.die("the process died")
 		}
 		return nil
@@ -161,14 +172,12 @@ func (d *domain) die(why string) {
 	}
 }
 
-// CutLink drops everything between two hosts, unnoticed: nothing times out by
-// itself.
+// CutLink drops everything between two hosts, unnoticed: nothing times out by itself.
 func (f *Fabric) CutLink(a, b hypervisor.HostName) error {
 	return f.onLink("CutLink", a, b, f.world.Cut)
 }
 
-// HealLink undoes CutLink: what stalled goes on, and a process whose peer died
-// meanwhile is told.
+// HealLink undoes CutLink: what stalled goes on, and a process whose peer died meanwhile is told.
 func (f *Fabric) HealLink(a, b hypervisor.HostName) error {
 	return f.onLink("HealLink", a, b, f.world.Heal)
 }

@@ -98,6 +98,25 @@ func TestALateEffectDoesNotOutliveItsHost(t *testing.T) {
 	}
 }
 
+// Calls about one VM take effect in their order, as libvirt's and QEMU's do.
+func TestALateEffectIsOvertaken(t *testing.T) {
+	w := newWorld(t, sure())
+	w.ok(w.Inject(fake.Fault{Host: "n1", Op: "Start", How: fake.LateEffect, Delay: time.Minute}))
+	wantKind(t, w.Host("n1").Do(ctx, "vm", hypervisor.Start{VM: aVM("vm")}), hypervisor.Unknown)
+	w.ok(w.Inject(fake.Fault{Host: "n1", Op: "Start", How: fake.LateEffect, Delay: time.Minute}))
+	wantKind(t, w.Host("n1").Do(ctx, "other", hypervisor.Start{VM: aVM("other")}),
+		hypervisor.Unknown)
+	w.ok(w.Host("n1").Do(ctx, "vm", hypervisor.Start{VM: aVM("vm")}))
+	w.ok(w.Host("n1").Do(ctx, "vm", hypervisor.Kill{}))
+	w.pass(time.Hour)
+	if got := w.state("n1", "vm"); got != hypervisor.Shutoff {
+		t.Errorf("it is %v: the first start came after the second", got)
+	}
+	if got := w.state("n1", "other"); got != hypervisor.Running {
+		t.Errorf("the other is %v: it was not asked again", got)
+	}
+}
+
 func TestADiscardedJobDoesNotComeBackLate(t *testing.T) {
 	w := newWorld(t, sure())
 	w.ok(w.Inject(fake.Fault{Host: "n1", Op: "Receive", How: fake.LateEffect, Delay: time.Minute}))

@@ -19,21 +19,12 @@ func (d *domain) activate(c hypervisor.Activate) error {
 		return nil
 	case d.State != hypervisor.Received:
 		return d.conflict()
-	case !stopped(c.Stopped, t):
+	case !t.Stopped(c.Stopped):
 		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s stopped",
 			c.Stopped.Proof, c.Stopped.VM, c.Stopped.Host, t.From.Name)
 	}
 	t.Activate(d)
 	return nil
-}
-
-// stopped reports whether e proves that the source of t has stopped.
-func stopped(e hypervisor.Evidence, t *transfer.Transfer) bool {
-	source := t.From.Name
-	if e.Proof == hypervisor.SourceStopped {
-		return e.About(t.Job) && e.VM == t.VM.ID && e.Host == source
-	}
-	return e.About(t.Job) && e.Dead(t.VM.ID, source)
 }
 
 // discard forgets an incoming domain that has not started.

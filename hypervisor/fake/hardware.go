@@ -79,7 +79,7 @@ func (d *domain) measure(period time.Duration) error {
 	f := d.host.fabric
 	f.in(period, func() {
 		d.measuring = false
-		if d.State.Executes() {
+		if d.host.listed.Mark(d.VM.ID); d.State.Executes() {
 			dirtied := min(d.VM.Memory, d.machine.workload.Dirtied(period))
 			d.DirtyRate = hypervisor.Bandwidth(float64(dirtied) / period.Seconds())
 			d.Measured = f.world.Start.Add(f.world.Now)

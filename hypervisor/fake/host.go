@@ -8,35 +8,34 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
+	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // A Host is one host of a Fabric and the hypervisor on it. It forgets its jobs
 // when it crashes, but not which of them it was told to discard.
 type Host struct {
-	fabric  *Fabric
-	host    hypervisor.Host
-	wire    transfer.Host
-	domains map[hypervisor.VMID]*domain
-	sorted  []*domain // the same, ordered by VM
-	jobs    map[hypervisor.JobID]*transfer.Transfer
-	memory  hypervisor.Bytes
-	cpus    int
-	listed  []hypervisor.Domain // what Domains answered last
-	life    int                 // how often it crashed
-	busy    time.Duration
+	fabric *Fabric
+	host   hypervisor.Host
+	wire   transfer.Host
+	sorted []*domain // ordered by VM
+	jobs   map[hypervisor.JobID]*transfer.Transfer
+	memory hypervisor.Bytes
+	cpus   int
+	listed listing.List // what Domains answered last
+	late   []*operation // whose effect comes later
+	busy   time.Duration
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)
 
-// Boot places a running VM at once: the set-up of a world. It refuses what is not
-// a VM (Invalid), a VM that the host knows (Conflict) and one that does not fit
-// (NoRoom).
+// Boot places a running VM at once: the set-up of a world. It refuses what is not a VM (Invalid), a
+// VM that the host knows (Conflict) and one that does not fit (NoRoom).
 func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
 	var err error
-	switch d := h.domains[vm.ID]; {
+	switch d := h.find(vm.ID); {
 	case h.wire.Off:
 		err = refuse(hypervisor.Transient, "connection refused")
 	case !w.Valid():
@@ -59,7 +58,7 @@ func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
 func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	d := h.domains[vm]
+	d := h.find(vm)
 	switch {
 	case d == nil:
 		return h.explain("SetWorkload", vm, refuse(hypervisor.NotFound, "no such VM"))
@@ -103,14 +102,8 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if _, err := h.call(ctx, operation{method: "Domains"}); err != nil {
 		return nil, err
 	}
-	same := func(l hypervisor.Domain, d *domain) bool { return l == d.Domain }
-	if h.listed == nil || !slices.EqualFunc(h.listed, h.sorted, same) {
-		h.listed = make([]hypervisor.Domain, 0, len(h.sorted))
-		for _, d := range h.sorted {
-			h.listed = append(h.listed, d.Domain)
-		}
-	}
-	return h.listed, nil
+	at := func(i int) *hypervisor.Domain { return &h.sorted[i].Domain }
+	return h.listed.Now(len(h.sorted), at), nil
 }
 
 // Domain answers one VM.
@@ -120,7 +113,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	if _, err := h.call(ctx, operation{method: "Domain", vm: vm}); err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if d := h.domains[vm]; d != nil {
+	if d := h.peek(vm); d != nil {
 		return d.Domain, nil
 	}
 	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
@@ -239,15 +232,13 @@ func (h *Host) call(ctx context.Context, op operation) (hypervisor.Address, erro
 		h.busy += fault.Delay
 		return fail(hypervisor.Unknown, context.DeadlineExceeded)
 	case LateEffect:
-		life := h.life
-		f.in(fault.Delay, func() {
-			if h.life == life {
-				_, _ = h.act(op) // nobody waits for the answer
-			}
-		})
+		h.putOff(op, fault.Delay)
 		return fail(hypervisor.Unknown, errors.New("injected: the effect comes later"))
 	}
 	address, err := h.act(op)
+	if err == nil && op.what != nil { // what was put off for the VM is overtaken
+		h.late = slices.DeleteFunc(h.late, func(o *operation) bool { return o.vm == op.vm })
+	}
 	f.world.Settle()
 	switch fault.How {
 	case FailAfter:
@@ -275,15 +266,5 @@ func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 
 // admit refuses what is not a VM and what does not fit.
 func (h *Host) admit(vm hypervisor.VM) error {
-	switch {
-	case !hardware.Possible(vm):
-		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
-			vm.Memory, vm.CPUs, hardware.Disks(vm))
-	case vm.Memory > h.host.Memory-h.memory:
-		return refuse(hypervisor.NoRoom, "memory needs %v has %v", vm.Memory,
-			h.host.Memory-h.memory)
-	case vm.CPUs > h.host.CPUs-h.cpus:
-		return refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, h.host.CPUs-h.cpus)
-	}
-	return nil
+	return hardware.Admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)
 }

@@ -9,7 +9,7 @@ import (
 
 // receive opens a target, or answers the address of the one that is open.
 func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
-	d, old := h.domains[in.VM.ID], h.jobs[in.Job]
+	d, old := h.find(in.VM.ID), h.jobs[in.Job]
 	switch {
 	case in.Job == "" || in.VM.ID == "":
 		return "", refuse(hypervisor.Invalid, "job %q of VM %q", in.Job, in.VM.ID)
@@ -60,7 +60,7 @@ func (h *Host) migrate(out hypervisor.Outgoing) error {
 		}
 		return refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
 	}
-	d := h.domains[out.VM]
+	d := h.find(out.VM)
 	switch {
 	case d == nil:
 		return refuse(hypervisor.NotFound, "no such VM")

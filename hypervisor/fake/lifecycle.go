@@ -21,7 +21,7 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	if err := h.able(hardware.NeededFor(c)); err != nil {
 		return err
 	}
-	d := h.domains[id]
+	d := h.find(id)
 	if d == nil {
 		return h.absent(c)
 	}
@@ -85,10 +85,9 @@ func (h *Host) absent(c hypervisor.Command) error {
 
 func (d *domain) conflict() error { return refuse(hypervisor.Conflict, "it is %v", d.State) }
 
-// startVM runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
-// know.
+// startVM runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot know.
 func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
-	d := h.domains[id]
+	d := h.find(id)
 	switch {
 	case vm.ID != id:
 		return refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)

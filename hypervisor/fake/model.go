@@ -8,24 +8,21 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
-// A Model is what a hypervisor costs besides the wire. The zero Model is the
-// textbook's: everything but the wire is free, passes run to their end, and a
-// channel is as fast as the links.
+// A Model is what a hypervisor costs besides the wire. The zero Model is the textbook's: everything
+// but the wire is free, passes run to their end, and a channel is as fast as the links.
 type Model struct {
 	SetUp       time.Duration // from Migrate to the first byte
 	SwitchOver  time.Duration // from the last byte to a target that could run
 	Acknowledge time.Duration // from there until the source knows
-	// Window is how often the hypervisor learns how fast it sends, and begins to
-	// send again after it has sent what a cap allows in a window. It looks then,
-	// and in the middle of a window if it is sending, whether the rest fits the
-	// downtime limit at the speed of the last window; it then begins a new pass at
-	// once to see whether it still does. Zero looks at the end of each pass only,
-	// and knows the speed of the moment.
+	// Window is how often the hypervisor learns how fast it sends, and begins to send again after
+	// it has sent what a cap allows in a window. It looks then, and in the middle of a window if it
+	// is sending, whether the rest fits the downtime limit at the speed of the last window; it then
+	// begins a new pass at once to see whether it still does. Zero looks at the end of each pass
+	// only, and knows the speed of the moment.
 	Window time.Duration
 	// DeviceState is what is sent after the memory, while the guest stands.
 	DeviceState hypervisor.Bytes
-	// PageOverhead is what a page costs besides itself, ZeroPage what a page of
-	// zeros costs in all.
+	// PageOverhead is what a page costs besides itself, ZeroPage what a page of zeros costs in all.
 	PageOverhead, ZeroPage hypervisor.Bytes
 	// ScanRate is how much memory per second is found to be zero. Zero is at once.
 	ScanRate hypervisor.Bandwidth
@@ -41,10 +38,9 @@ type Model struct {
 	// CompressRate is how much memory per second the processors can compress.
 	// Zero is without limit.
 	CompressRate hypervisor.Bandwidth
-	// DeltaCache is how much of the memory that it sent a hypervisor remembers for
-	// a transfer that asks for XBZRLE; zero is none, and no gain. A page that it
-	// remembers costs DeltaPage on the wire, and is compared at DeltaRate (zero is
-	// at once).
+	// DeltaCache is how much of the memory that it sent a hypervisor remembers for a transfer that
+	// asks for XBZRLE; zero is none, and no gain. A page that it remembers costs DeltaPage on the
+	// wire, and is compared at DeltaRate (zero is at once).
 	DeltaCache, DeltaPage hypervisor.Bytes
 	DeltaRate             hypervisor.Bandwidth
 

@@ -277,11 +277,11 @@ func TestHintsSayWhatChangedOnce(t *testing.T) {
 	w.Hints()
 	w.untilStatus("n1", job, hypervisor.JobSucceeded)
 	want := []fake.Hint{
-		{Host: "n1", VM: "vm", What: fake.JobChanged},
-		{Host: "n2", VM: "vm", What: fake.JobChanged},
 		{Host: "n1", VM: "vm", What: fake.PassFinished},
 		{Host: "n1", VM: "vm", What: fake.DomainChanged},
 		{Host: "n2", VM: "vm", What: fake.DomainChanged},
+		{Host: "n2", VM: "vm", What: fake.JobChanged},
+		{Host: "n1", VM: "vm", What: fake.JobChanged},
 	}
 	if diff := cmp.Diff(want, w.Hints()); diff != "" {
 		t.Errorf("hints (-want +got):\n%s", diff)
@@ -295,8 +295,42 @@ func TestHintsSayWhatChangedOnce(t *testing.T) {
 	if again := w.Touched(); len(again) > 0 {
 		t.Errorf("touched is not cleared: %v", again)
 	}
-	if got := fmt.Sprint(want[0].What, want[2].What, want[3].What, fake.What(9)); got !=
+	if got := fmt.Sprint(want[3].What, want[0].What, want[1].What, fake.What(9)); got !=
 		"job changed pass finished domain changed invalid" {
 		t.Errorf("names %q", got)
+	}
+}
+
+// A job that breaks is hinted at, as one that ends is; that it goes on is no news.
+func TestABrokenJobIsHintedAt(t *testing.T) {
+	w, job := begun(t, fake.Workload{}, hypervisor.TransferOptions{})
+	w.untilStatus("n1", job, hypervisor.JobSwitching)
+	changed := fake.Hint{Host: "n1", VM: "vm", What: fake.JobChanged}
+	if slices.Contains(w.Hints(), changed) {
+		t.Error("a job that goes on is hinted at")
+	}
+	w.ok(w.KillDomain("n2", "vm"))
+	if hints := w.Hints(); !slices.Contains(hints, changed) {
+		t.Errorf("hints %v, want one about the job", hints)
+	}
+	if s := w.progress("n1", job).Status; s != hypervisor.JobBroken {
+		t.Errorf("the job is %v", s)
+	}
+}
+
+// A VM that has gone while it was being measured leaves nothing to the next one.
+func TestAMeasurementEndsWithItsDomain(t *testing.T) {
+	w := newWorld(t, sure())
+	h := w.Host("n1")
+	w.boot("n1", "a", fake.Workload{Rate: 1e6, Hot: gib})
+	w.ok(h.Do(ctx, "a", hypervisor.MeasureDirtyRate{For: time.Minute}))
+	w.ok(h.Do(ctx, "a", hypervisor.Kill{}))
+	w.ok(h.Do(ctx, "a", hypervisor.Forget{}))
+	w.Hints()
+	w.boot("n1", "b", fake.Workload{Rate: 1e6, Hot: gib})
+	w.pass(2 * time.Minute)
+	d, err := h.Domain(ctx, "b")
+	if w.ok(err); !d.Measured.IsZero() || d.DirtyRate != 0 {
+		t.Errorf("the next VM was measured: %+v", d)
 	}
 }

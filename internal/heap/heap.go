@@ -9,17 +9,20 @@ import (
 )
 
 // How much garbage gathers, in percent of what lives: at most, at least while it is to stay
-// in a room, and when that is hopeless, which is Go's default.
+// in a room, and when that is hopeless, which is Go's default. Where little lives more gathers
+// than most: up to few bytes cost nobody anything, and collecting them costs time.
 const (
 	most  = 400
 	least = 25
 	usual = 100
+	few   = 64 << 20
+	floor = 4 << 20 // as Go counts what lives, when it is less
 )
 
-// Spend lets garbage gather to four times what lives, but only as far as both fit into room
-// bytes. A process that needs more than room, or nearly all of it, goes on as if nobody had
-// asked: collecting ever more often would cost it more time than the memory is worth. It is
-// for the whole process, and until somebody sets another percentage.
+// Spend lets garbage gather to four times what lives, or to 64 MiB, but only as far as both
+// fit into room bytes. A process that needs more than room, or nearly all of it, goes on as if
+// nobody had asked: collecting ever more often would cost it more time than the memory is
+// worth. It is for the whole process, and until somebody sets another percentage.
 func Spend(room int64) {
 	set := percent(live(), room)
 	debug.SetGCPercent(set)
@@ -32,13 +35,22 @@ func Spend(room int64) {
 	}, room)
 }
 
+// Renew measures anew what lives, after [Spend]. That does so after every collection, too, but
+// may be late: whoever allocates much without a pause says now and then that it is time.
+func Renew(room int64) {
+	if set := percent(live(), room); set != chosen() {
+		debug.SetGCPercent(set)
+	}
+}
+
 // percent returns how much garbage may gather, in percent of what lives.
 func percent(live, room int64) int {
-	fits := 100 * (room - live) / max(1, live)
+	live = max(floor, live)
+	fits := 100 * (room - live) / live
 	if fits < least {
 		return usual
 	}
-	return int(min(most, fits))
+	return int(min(fits, max(most, 100*few/live)))
 }
 
 // live returns how many bytes the last collection has left.

@@ -13,7 +13,10 @@ func TestGarbageGathersInWhatRoomIsLeft(t *testing.T) {
 		live, room int64
 		want       int
 	}{
-		{"nothing lives", 0, 1024 * mib, 400},
+		{"nothing lives", 0, 1024 * mib, 1600},
+		{"little lives", 8 * mib, 1024 * mib, 800},
+		{"little lives in a small room", 8 * mib, 24 * mib, 200},
+		{"more than little lives", 20 * mib, 1024 * mib, 400},
 		{"there is room for four times what lives", 100 * mib, 1024 * mib, 400},
 		{"there is just room", 100 * mib, 500 * mib, 400},
 		{"what lives is a half", 512 * mib, 1024 * mib, 100},
@@ -39,6 +42,18 @@ func TestWhatLivesIsFollowed(t *testing.T) {
 		// Cleanups run by themselves, after a collection.
 		runtime.GC()
 		runtime.Gosched()
+	}
+	runtime.KeepAlive(kept)
+}
+
+// Whoever says that it is time need not wait for a collection.
+func TestItIsTime(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	kept := make([]byte, 64<<20)
+	runtime.GC()
+	debug.SetGCPercent(1000)
+	if Renew(96 << 20); chosen() < least || chosen() > 50 {
+		t.Errorf("with %d of 96 MiB in use it is %d percent", live()>>20, chosen())
 	}
 	runtime.KeepAlive(kept)
 }

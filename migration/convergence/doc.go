@@ -5,10 +5,14 @@
 // the next State and a [Verdict]. It moves no memory, reads no clock and waits
 // for nothing. A caller
 //
-//  1. looks every few hundred milliseconds and whenever a pass ends,
+//  1. looks every few hundred milliseconds and whenever a pass ends; until [State].Calm the
+//     ends of passes are enough,
 //  2. stores the new State, and only then carries out the Verdict,
 //  3. tells the State the hypervisor's answer: [State.Accepted] or
 //     [State.Refused], and stores that, too.
+//
+// It may look once before it begins the transfer, as at one that has just begun: a limit that
+// it is told to set may go along with the request, and is then accepted with it.
 //
 // A verdict that nobody answered counts as refused: it is asked for again, and
 // every verdict may be carried out twice. What the transfer itself shows (that

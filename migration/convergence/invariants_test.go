@@ -56,6 +56,11 @@ var invariants = []struct {
 		timeless := sc.config.ProgressTimeout == 0 && sc.config.CompletionTimeoutPerGiB == 0
 		return !timeless || sc.verdict.Action != convergence.Abort
 	}},
+	{"nothing is asked for in a calm, unless a pass has ended", func(sc scene) bool {
+		s, p := sc.before, sc.progress
+		return s.Calm == 0 || sc.now.Sub(s.Started) > s.Calm || p.Iteration > s.Iteration ||
+			sc.verdict == goOn
+	}},
 	{"the memory is bounded", func(sc scene) bool {
 		return len(sc.after.Stall.Candidates) <= 64 && len(sc.after.Stall.Seen) <= 64
 	}},
@@ -176,4 +181,43 @@ func TestPredictErrsOnTheLongSide(t *testing.T) {
 			t.Fatalf("half the dirty rate: %+v became %+v", e, less)
 		}
 	})
+}
+
+// A transfer is calm in its first pass, until that should have ended or a deadline comes, and
+// never when there is something to be done.
+func TestTheFirstPassIsCalm(t *testing.T) {
+	sends := hypervisor.Progress{Status: hypervisor.JobActive, Iteration: 1, Total: 10 * gib,
+		Sent: gib, Remaining: 9 * gib, Bandwidth: hypervisor.Bandwidth(gib)}
+	for _, r := range []struct {
+		name  string
+		how   func(*convergence.Config, *hypervisor.Progress)
+		until time.Duration
+	}{
+		{"until the pass should have ended, and a second", nil, 12 * time.Second},
+		{"until data should have moved", func(c *convergence.Config, _ *hypervisor.Progress) {
+			c.ProgressTimeout = 5 * time.Second
+		}, 6 * time.Second},
+		{"until the budget is used up", func(c *convergence.Config, _ *hypervisor.Progress) {
+			c.CompletionTimeoutPerGiB = 500 * ms
+		}, 5 * time.Second},
+		{"not in the second pass", func(_ *convergence.Config, p *hypervisor.Progress) {
+			p.Iteration = 2
+		}, 0},
+		{"not before memory moves", func(_ *convergence.Config, p *hypervisor.Progress) {
+			p.Status = hypervisor.JobSetup
+		}, 0},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			x, p := transfer{}, sends
+			if r.how != nil {
+				r.how(&x.config, &p)
+			}
+			if x.obey(1, p); x.state.Calm != 0 {
+				t.Errorf("calm until %v with a limit to be set", x.state.Calm)
+			}
+			if x.look(2, p); x.state.Calm != r.until {
+				t.Errorf("calm until %v, want %v", x.state.Calm, r.until)
+			}
+		})
+	}
 }

@@ -16,6 +16,9 @@ type State struct {
 	Started time.Time `json:",omitzero"`
 	// Clock is the span of the latest look.
 	Clock time.Duration `json:",omitempty"`
+	// Calm is until when nothing will be asked for unless a pass ends: who hears of that
+	// need not look before. Zero is not known.
+	Calm time.Duration `json:",omitempty"`
 
 	// Aborting: a cancel was accepted and has not failed.
 	Aborting bool `json:",omitempty"`

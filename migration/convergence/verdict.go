@@ -40,9 +40,9 @@ func (v Verdict) String() string {
 	case Continue:
 		return v.Action.String()
 	case SetDowntime:
-		return fmt.Sprintf("%s %s (%s)", v.Action, v.Limit, v.Why)
+		return v.Action.String() + " " + v.Limit.String() + " (" + v.Why.String() + ")"
 	}
-	return fmt.Sprintf("%s (%s)", v.Action, v.Why)
+	return v.Action.String() + " (" + v.Why.String() + ")"
 }
 
 // An Action is what a verdict asks for. The set is closed.

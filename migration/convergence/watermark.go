@@ -14,6 +14,8 @@ const (
 	weight = 0.4
 	// settle is how many passes a new blackout limit gets to do its work.
 	settle = 2
+	// unheard is how long after a pass should have ended its end counts as not heard of.
+	unheard = time.Second
 )
 
 // watermarkRules is godwit's own way.
@@ -43,7 +45,23 @@ func watermark(l look) (State, Verdict) {
 		l.left = budget - l.since
 	}
 	l.need = l.needsHelp()
-	return l.s, decide(watermarkRules[:], l)
+	v := decide(watermarkRules[:], l)
+	l.s.Calm = l.calm(v)
+	return l.s, v
+}
+
+// calm returns until when nothing will be asked for, unless a pass ends, after v: in the first
+// pass only a deadline may come, or its end without being heard of.
+func (l look) calm(v Verdict) time.Duration {
+	if v.Action != Continue || l.p.Status != hypervisor.JobActive || l.s.Iteration != 1 ||
+		l.s.Aborting {
+		return 0
+	}
+	calm := min(l.left, later(l.p.Remaining.At(l.p.Bandwidth), unheard))
+	if l.c.ProgressTimeout > 0 {
+		calm = min(calm, l.c.ProgressTimeout-(l.since-l.s.Watermark.MovedAt))
+	}
+	return later(l.since, max(0, calm))
 }
 
 // mark keeps the books on progress: does data move, and does the backlog fall?

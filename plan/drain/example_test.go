@@ -38,7 +38,7 @@ func ExamplePlan_proof() {
 	fmt.Println(a.Proof)
 	// Output:
 	// left: [n1-0 n1-1]
-	// 4 VMs need 21B of memory together; the hosts that they could be on have 16B: n2, n3
+	// 4 VMs need 21B of memory together; the hosts that they could be on have 16B of memory: n2, n3
 }
 
 // fleetOf returns hosts with room for 8 bytes and VMs of the given sizes on them.

@@ -253,17 +253,17 @@ func (x *prover) names(vms []int) []hypervisor.VMID {
 }
 
 // refusals says why no other host takes a VM.
-func (x *prover) refusals(vm int, keep []int) []placement.Refusal {
+func (x *prover) refusals(vm int, keep []int) []plan.Refusal {
 	v, hosts := x.relaxed(vm, keep), x.kept(keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
 	o.Move = placement.Survey(&v, o.Source, hosts)
-	var all []placement.Refusal
+	var all []plan.Refusal
 	for host := range hosts {
 		if hosts[host].Name == o.Source {
 			continue
 		}
 		if why := placement.CheckAll(x.fleet.Rules(), &v, &hosts[host], o); len(why) > 0 {
-			all = append(all, placement.Refusal{Host: hosts[host].Name, Why: why})
+			all = append(all, plan.Refusal{Host: hosts[host].Name, Why: why})
 		}
 	}
 	return all

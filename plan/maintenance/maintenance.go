@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/survive"
 )
@@ -117,7 +118,7 @@ func (r *Request) Validate() error {
 	case r.Keep > 0:
 		q := r.question(r.Fleet)
 		if err := q.Validate(); err != nil {
-			return fmt.Errorf("survive %d failures: %w", r.Keep, err)
+			return fmt.Errorf("survive %s: %w", words.Count(r.Keep, "failure"), err)
 		}
 	}
 	return nil

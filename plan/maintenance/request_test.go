@@ -46,7 +46,7 @@ func TestBadRequests(t *testing.T) {
 		{request{Fleet: full, Hosts: []hypervisor.HostName{"c"}}, "c is down"},
 		{request{Fleet: full}, "no host is to be serviced"},
 		{request{Fleet: &plan.Fleet{}}, "the fleet has no hosts"},
-		{request{Fleet: full, Hosts: []hypervisor.HostName{"a"}, Keep: 2}, "ask for at most 1"},
+		{request{Fleet: full, Hosts: []hypervisor.HostName{"a"}, Keep: 2}, "2 hosts up; "},
 		{request{Fleet: full, Hosts: []hypervisor.HostName{"a"}, Keep: -1}, "negative"},
 		{request{Fleet: full, Hosts: []hypervisor.HostName{"a"}, Fill: 101}, "101 % full"},
 	}

@@ -126,16 +126,12 @@ func Admit(q Question, s Shape) Admission {
 	case Open:
 		return a
 	}
-	low, high := 0, 1
-	for high <= a.AtMost && with(q, s, high) == Yes {
-		low, high = high, 2*high
-	}
-	high = min(high, a.AtMost+1)
-	for high-low > 1 {
-		if mid := (low + high) / 2; with(q, s, mid) == Yes {
-			low = mid
+	low, high := 0, a.AtMost+1
+	for next := a.AtMost; high-low > 1; next = (low + high) / 2 { // the bound is often met
+		if with(q, s, next) == Yes {
+			low = next
 		} else {
-			high = mid
+			high = next
 		}
 	}
 	a.AtLeast = low
@@ -144,7 +140,7 @@ func Admit(q Question, s Shape) Admission {
 
 // with answers for the fleet with n more VMs; No when they find no room to begin with.
 func with(q Question, s Shape, n int) Verdict {
-	f := &plan.Fleet{Filters: q.Fleet.Filters, VMs: slices.Clone(q.Fleet.VMs)}
+	f := &plan.Fleet{Filters: q.Fleet.Filters}
 	index := placement.NewIndex(0, q.Fleet.Hosts...)
 	index.Use(q.Fleet.Rules()...)
 	protected := q.Protected
@@ -154,22 +150,36 @@ func with(q Question, s Shape, n int) Verdict {
 			protected[id] = is
 		}
 	}
+	guests := make([]plan.VM, 0, n)
 	for i := range n {
 		vm := s.newcomer(i)
 		target, ok := index.Best(&vm, restart(&vm, nil))
 		if !ok || !index.Reserve(&vm, target) || !index.Arrive(target) {
 			return No
 		}
-		f.VMs = append(f.VMs, plan.VM{VM: vm, Home: target})
+		guests = append(guests, plan.VM{VM: vm, Home: target})
 		if protected != nil {
 			protected[vm.ID] = true
 		}
 	}
 	f.Hosts = slices.Clone(index.Hosts())
 	slices.SortFunc(f.Hosts, func(a, b placement.Host) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(f.VMs, func(a, b plan.VM) int { return cmp.Compare(a.ID, b.ID) })
+	f.VMs = merged(q.Fleet.VMs, guests)
 	q.Fleet, q.Protected = f, protected
 	return Check(q).Verdict
+}
+
+// merged returns the VMs of a fleet, which are in order, and newcomers, which are not, in order.
+func merged(known, guests []plan.VM) []plan.VM {
+	slices.SortFunc(guests, func(a, b plan.VM) int { return cmp.Compare(a.ID, b.ID) })
+	all := make([]plan.VM, 0, len(known)+len(guests))
+	for _, g := range guests {
+		before, _ := slices.BinarySearchFunc(known, g.ID,
+			func(v plan.VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
+		all = append(append(all, known[:before]...), g)
+		known = known[before:]
+	}
+	return append(all, known...)
 }
 
 // atMost returns a bound on how many VMs of a shape fit together with the protected VMs

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -34,11 +35,17 @@ type Counterexample struct {
 	Failed []hypervisor.HostName `json:"failed"` // none for a Sequence
 	VMs    []hypervisor.VMID     `json:"vms"`    // that find no room
 	// Resource is what is short, memory or cpus.
-	Resource string            `json:"resource,omitempty"`
-	Unit     int64             `json:"unit,omitempty"` // what each VM needs at least; 0: see Need
-	Need     int64             `json:"need,omitempty"` // bytes or CPUs; with a unit, VMs
-	Have     int64             `json:"have,omitempty"`
-	Counts   []placement.Count `json:"refused,omitempty"`
+	Resource string  `json:"resource,omitempty"`
+	Unit     int64   `json:"unit,omitempty"` // what each VM needs at least; 0: see Need
+	Need     int64   `json:"need,omitempty"` // bytes or CPUs; with a unit, VMs
+	Have     int64   `json:"have,omitempty"`
+	Counts   []Count `json:"refused,omitempty"`
+}
+
+// A Count is how many hosts a check refuses.
+type Count struct {
+	Check string `json:"check"`
+	Hosts int    `json:"hosts"`
 }
 
 // resources names what a size is of.
@@ -150,8 +157,11 @@ func (t *trial) pieces(h int, d demand) int64 {
 
 func (t *trial) noHost(units []int, vm int) *Counterexample {
 	standing, k := t.standing(), t.kinds[t.kindOf[vm]].vm
-	return &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm}),
-		Counts: placement.Tally(t.rules, k, standing, restart(k, standing))}
+	c := &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm})}
+	for _, n := range placement.Tally(t.rules, k, standing, restart(k, standing)) {
+		c.Counts = append(c.Counts, Count(n))
+	}
+	return c
 }
 
 // exhausted says that a search has tried everything.
@@ -224,7 +234,7 @@ func (c *Counterexample) Verify(f *plan.Fleet) error {
 		c.takers(f, vm, left, takers)
 	}
 	if c.Why == NoHost && len(takers) > 0 {
-		return fmt.Errorf("%d hosts take %s", len(takers), c.VMs[0])
+		return fmt.Errorf("%s would take %s", words.Count(len(takers), "host"), c.VMs[0])
 	}
 	if c.Why != Short {
 		return nil

@@ -30,6 +30,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -96,18 +97,19 @@ func (q *Question) Validate() error {
 		return fmt.Errorf("the fleet has no hosts: nothing can fail")
 	}
 	up := len(unitsOf(q.Fleet, q.Domain))
-	what := "hosts"
+	what := words.Count(up, "host") + " up"
 	if q.Domain != "" {
-		what = fmt.Sprintf("hosts with different values of the label %q", q.Domain)
+		what += fmt.Sprintf(", by different values of the label %q", q.Domain)
 	}
 	switch {
 	case up == 0:
-		return fmt.Errorf("all %d hosts are down: nothing can fail", len(q.Fleet.Hosts))
+		return fmt.Errorf("no host is up, of %d: nothing can fail", len(q.Fleet.Hosts))
 	case q.Failures < 1:
-		return fmt.Errorf("%d failures make no question: ask for 1 or more", q.Failures)
+		return fmt.Errorf("%s make no question: ask for 1 or more",
+			words.Count(q.Failures, "failure"))
 	case q.Failures >= up:
-		return fmt.Errorf("%d failures leave no host: the fleet has %d %s that are up; "+
-			"ask for at most %d", q.Failures, up, what, up-1)
+		return fmt.Errorf("%s would leave no host: the fleet has %s; ask for fewer",
+			words.Count(q.Failures, "failure"), what)
 	}
 	return nil
 }

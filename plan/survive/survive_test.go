@@ -41,8 +41,8 @@ func TestBadQuestions(t *testing.T) {
 		want string
 	}{
 		{survive.Question{Fleet: &plan.Fleet{}, Failures: 1}, "no hosts"},
-		{survive.Question{Fleet: all, Failures: 1}, "all 1 hosts are down"},
-		{survive.Question{Fleet: down, Failures: 2}, "has 2 hosts that are up; ask for at most 1"},
+		{survive.Question{Fleet: all, Failures: 1}, "no host is up, of 1: nothing can fail"},
+		{survive.Question{Fleet: down, Failures: 2}, "has 2 hosts up; ask for fewer"},
 		{survive.Question{Fleet: down}, "0 failures make no question"},
 		{survive.Question{Fleet: down, Failures: 3, Domain: "rack"}, `values of the label "rack"`},
 	}

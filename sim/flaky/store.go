@@ -10,8 +10,6 @@ import (
 // time.
 type Store struct {
 	Real record.Store
-	// Wrote is told of every record that was written. Default: nobody.
-	Wrote func(record.Record)
 
 	// Dies: the process dies when it attempts one write more than After.
 	Dies  bool
@@ -21,6 +19,8 @@ type Store struct {
 	Full   bool // the store takes no writes
 	Mute   int  // so many writes take effect without an answer
 	Frozen bool // what changes from now on is not seen
+
+	Unanswered bool // a write has taken effect without an answer, since it was last cleared
 }
 
 // Get implements [record.Store].
@@ -38,11 +38,9 @@ func (s *Store) Put(ctx context.Context, r record.Record, while ...record.Record
 		return nil, err
 	}
 	stored, err := s.Real.Put(ctx, r, while...)
-	if err == nil && s.Wrote != nil {
-		s.Wrote(stored)
-	}
 	if err == nil && s.Mute > 0 {
 		s.Mute--
+		s.Unanswered = true
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
 	}
 	return stored, err

@@ -79,16 +79,20 @@ func newCluster(t tester, dir, config string) *cluster {
 	c.memory = &amnesiac{Store: c.store}
 	c.line = &flaky.Store{Real: c.memory}
 	for _, h := range []hypervisor.HostName{"n1", "n2", "n3", "n4"} {
-		host := hypervisor.Host{Name: h, Memory: 64 * hypervisor.GiB, CPUs: 64,
-			Link: 10 * hypervisor.Gbit}
-		real, err := c.fabric.AddHost(host)
-		c.must(err)
-		c.put(&record.Host{Host: host})
-		c.brains[h] = agent.New(h, agent.Config{}, real, c.store, record.Silent{})
-		c.wakes.Set(h, epoch)
+		c.addHost(h, 64)
 	}
 	c.begin()
 	return c
+}
+
+func (c *cluster) addHost(name hypervisor.HostName, gib int) {
+	host := hypervisor.Host{Name: name, Memory: hypervisor.Bytes(gib) * hypervisor.GiB, CPUs: gib,
+		Link: 10 * hypervisor.Gbit}
+	real, err := c.fabric.AddHost(host)
+	c.must(err)
+	c.put(&record.Host{Host: host})
+	c.brains[name] = agent.New(name, agent.Config{}, real, c.store, record.Silent{})
+	c.wakes.Set(name, epoch)
 }
 
 func (c *cluster) must(err error) {

@@ -1,10 +1,7 @@
 package incident
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +9,9 @@ import (
 	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
-	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/incident/known"
 )
 
 // A Difference is the first decision that is not as it was recorded.
@@ -52,21 +49,16 @@ type Decision struct {
 	Said    []string            `json:"said,omitempty"` // of the VMs, in this look
 }
 
-// A Field is a field of a record that differs: its path, "State.Target", and both values as
-// JSON; "" is none.
-type Field struct {
-	Path string `json:"path"`
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-}
+// A Field is a field of a record that differs.
+type Field = known.Field
 
 // difference tells what was recorded next and what is decided now; nil is nothing.
 func (s *stage) difference(now *attempt) *Difference {
 	d := &Difference{Look: s.look.number, Line: s.look.line, At: s.look.at}
 	var about, missing concern
 	var was *deed
-	if s.next < len(s.look.deeds) {
-		was = &s.look.deeds[s.next]
+	if at := s.look.unmet(); at >= 0 {
+		was = &s.look.deeds[at]
 		d.Line = was.line.Seq
 		key, _ := audit.Key(was.line.Record)
 		d.Recorded = s.decision(key, was.record, &about)
@@ -86,10 +78,10 @@ func (s *stage) difference(now *attempt) *Difference {
 		d.Recorded.Said = about.of(s.look.said[:was.said])
 	}
 	if was != nil && now != nil && d.Recorded.Record == d.Now.Record {
-		d.Fields = fields(was.record, now.record)
+		d.Fields = known.Fields(was.record, now.record)
 		if uint64(now.was) != was.line.Was {
-			d.Fields = append(d.Fields, Field{"Version", fmt.Sprint(was.line.Was),
-				fmt.Sprint(now.was)})
+			d.Fields = append(d.Fields, Field{Path: "Version", From: fmt.Sprint(was.line.Was),
+				To: fmt.Sprint(now.was)})
 		}
 	}
 	d.Why, d.Saw = s.why(missing.vms), s.saw(&about)
@@ -106,7 +98,7 @@ func (s *stage) decision(key record.Key, r record.Record, about *concern) *Decis
 	}
 	l := audit.About(r)
 	d.What, d.Reasons = l.What, l.Reasons
-	d.Changes = fields(s.known[key], r)
+	d.Changes = known.Fields(s.known[key], r)
 	return d
 }
 
@@ -174,120 +166,14 @@ func (c *concern) join(other *concern) {
 func (s *stage) saw(about *concern) []string {
 	var lines []string
 	for _, id := range about.vms {
-		key := record.Key{Kind: record.VMKind, Name: string(id)}
-		if v, known := s.known[key].(*record.VM); known {
-			lines = append(lines, "VM "+string(id)+" "+audit.About(v).What)
-			about.hosts = append(about.hosts, v.Host)
-		} else {
-			lines = append(lines, "VM "+string(id)+" is not known")
-		}
+		text, host := s.known.VM(id)
+		lines, about.hosts = append(lines, text), append(about.hosts, host)
 	}
 	slices.Sort(about.hosts)
 	for _, name := range slices.Compact(about.hosts) {
 		if name != "" {
-			lines = append(lines, s.host(name))
+			lines = append(lines, s.known.Host(name))
 		}
 	}
-	running := 0
-	for m := range s.moves() {
-		if underWay(m) {
-			running++
-		}
-	}
-	return append(lines, words.Count(running, "migration")+" under way in the cluster")
-}
-
-// underWay reports whether a migration has a target and has not ended.
-func underWay(m *record.Migration) bool {
-	return migration.HoldsSlot(m.State.Phase, m.State.Target != "", true)
-}
-
-func (s *stage) moves() func(func(*record.Migration) bool) {
-	return func(yield func(*record.Migration) bool) {
-		for _, r := range s.known {
-			if m, is := r.(*record.Migration); is && !yield(m) {
-				return
-			}
-		}
-	}
-}
-
-// host tells how a host is, what is on it, and what moves from and to it.
-func (s *stage) host(name hypervisor.HostName) string {
-	h, known := s.known[record.Key{Kind: record.HostKind, Name: string(name)}].(*record.Host)
-	if !known {
-		return "host " + string(name) + " is not known"
-	}
-	vms, memory, from, to := 0, hypervisor.Bytes(0), 0, 0
-	for _, r := range s.known {
-		if v, is := r.(*record.VM); is && v.Host == name && !v.Ended {
-			vms, memory = vms+1, memory+v.Place().Demand()
-		}
-	}
-	for m := range s.moves() {
-		if underWay(m) && m.State.Source == name {
-			from++
-		}
-		if underWay(m) && m.State.Target == name {
-			to++
-			if v, is := s.known[record.Key{Kind: record.VMKind,
-				Name: string(m.Spec.VM)}].(*record.VM); is {
-				memory += v.Place().Demand()
-			}
-		}
-	}
-	return fmt.Sprintf("host %s%s: %s and %s; %s, %s given away; %s from here, %d to here", name,
-		strings.TrimPrefix(audit.About(h).What, "host"), h.Host.Memory,
-		words.Count(h.Host.CPUs, "CPU"), words.Count(vms, "VM"), memory,
-		words.Count(from, "migration"), to)
-}
-
-// fields lists where two records differ, by path.
-func fields(a, b record.Record) []Field {
-	from, to := flat(a), flat(b)
-	paths := slices.Sorted(maps.Keys(from))
-	for p := range to {
-		if _, both := from[p]; !both {
-			paths = append(paths, p)
-		}
-	}
-	slices.Sort(paths)
-	var list []Field
-	for _, p := range paths {
-		if from[p] != to[p] {
-			list = append(list, Field{p, from[p], to[p]})
-		}
-	}
-	return list
-}
-
-// flat returns the values of a record by path; none for no record.
-func flat(r record.Record) map[string]string {
-	values := map[string]string{}
-	if r == nil {
-		return values
-	}
-	encoded, err := json.Marshal(r.With(0))
-	if err != nil {
-		return values
-	}
-	d := json.NewDecoder(bytes.NewReader(encoded))
-	d.UseNumber()
-	var tree map[string]any
-	if d.Decode(&tree) == nil {
-		flatten("", tree, values)
-	}
-	return values
-}
-
-func flatten(path string, v any, values map[string]string) {
-	o, is := v.(map[string]any)
-	if !is {
-		text, _ := json.Marshal(v) // it was read from JSON
-		values[path] = string(text)
-		return
-	}
-	for k, e := range o {
-		flatten(strings.TrimPrefix(path+"."+k, "."), e, values)
-	}
+	return append(lines, words.Count(s.known.UnderWay(), "migration")+" under way in the cluster")
 }

@@ -16,6 +16,7 @@ type look struct {
 	changes record.Changes
 	failed  string // what the store has answered instead
 	deeds   []deed
+	met     int // deeds that the controller that is replayed has done, too
 	said    []string
 	lines   int            // of what was done and said
 	outcome *audit.Outcome // as the next look tells it; nil when there was none
@@ -26,7 +27,8 @@ type deed struct {
 	line   audit.Line
 	record record.Record // as it was to be stored, with its version; nil is a deletion
 	failed string
-	said   int // how much was said in the look before it
+	said   int  // how much was said in the look before it
+	met    bool // by the controller that is replayed
 }
 
 // A term is what one controller has done, from its beginning to its end.

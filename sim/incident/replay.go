@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/incident/known"
 )
 
 // Options say how a log is replayed.
@@ -19,7 +21,12 @@ type Options struct {
 	Configure func(text string) (controller.Config, error)
 	// Begin makes what decides. Default: controller.New.
 	Begin func(controller.Config, record.Store, record.Noter) lease.Participant
+	// All goes on after a difference: see [Result.Further].
+	All bool
 }
+
+// MostFurther is how many differences are told after the first.
+const MostFurther = 20
 
 // A Result is what a replay has found.
 type Result struct {
@@ -36,6 +43,22 @@ type Result struct {
 	Now      string   `json:"now"`
 	// Difference is the first decision that differs; nil when all are the same.
 	Difference *Difference `json:"difference,omitempty"`
+
+	// Differing is how many looks differ, when all are replayed. Each is compared after all
+	// that was recorded before it, as if somebody else had decided what this version does not.
+	Differing int `json:"differing,omitempty"`
+	// Further are the differences of the next of them, [MostFurther] at most.
+	Further []*Difference `json:"further,omitempty"`
+	// Agrees is since when decisions are the same again; nil: the last look differs.
+	Agrees *Since `json:"agrees,omitempty"`
+}
+
+// Since is a look from which on decisions are the same, to the end of the log.
+type Since struct {
+	Look   uint64    `json:"look"` // its number since its controller began
+	At     time.Time `json:"at"`
+	Looks  int       `json:"looks"`  // from it on
+	Writes int       `json:"writes"` // in them
 }
 
 // Same reports whether every decision is the same.
@@ -55,7 +78,7 @@ func Replay(log io.Reader, o Options) (*Result, error) {
 	p := &player{options: o, result: Result{Now: build.Name()}}
 	r := reader{begun: p.begin, looked: p.play}
 	err := r.read(log)
-	if p.result.Skipped = r.skipped; err != nil && p.result.Difference == nil {
+	if p.result.Skipped = r.skipped; err != nil && !errors.Is(err, errDone) {
 		return nil, err
 	}
 	return &p.result, nil
@@ -74,7 +97,7 @@ func (p *player) begin(t *term) error {
 	if err != nil {
 		return fmt.Errorf("the configuration: %w", err)
 	}
-	p.stage = &stage{known: map[record.Key]record.Record{}}
+	p.stage = &stage{known: known.Records{}}
 	p.stage.brain = p.options.Begin(config, p.stage, p.stage)
 	p.result.Terms++
 	if n := len(p.result.Recorded); n == 0 || p.result.Recorded[n-1] != t.origin.Build {
@@ -90,12 +113,12 @@ func (p *player) play(t *term, k *look) error {
 		return err
 	}
 	p.result.Looks++
-	p.result.Writes += p.stage.next
+	p.result.Writes += k.met
 	if d := p.stage.differs; d != nil {
 		d.By, d.Term, d.Build = t.begin.By, t.begin.Term, t.origin.Build
-		p.result.Difference = d
-		return errDone
+		return p.differs(d)
 	}
+	p.agrees(k)
 	if k.outcome == nil {
 		return nil
 	}
@@ -106,4 +129,35 @@ func (p *player) play(t *term, k *look) error {
 		p.result.Words++
 	}
 	return nil
+}
+
+// differs notes a difference, and lets the replay go on if that was asked for.
+func (p *player) differs(d *Difference) error {
+	r := &p.result
+	if r.Difference == nil {
+		r.Difference = d
+	}
+	if !p.options.All {
+		return errDone
+	}
+	r.Differing++
+	r.Agrees = nil
+	p.stage.loose = true // what the log has instead is read in the looks to come
+	if r.Difference != d && len(r.Further) < MostFurther {
+		r.Further = append(r.Further, d)
+	}
+	return nil
+}
+
+// agrees notes a look in which nothing differs.
+func (p *player) agrees(k *look) {
+	r := &p.result
+	if r.Differing == 0 {
+		return
+	}
+	if r.Agrees == nil {
+		r.Agrees = &Since{Look: k.number, At: k.at}
+	}
+	r.Agrees.Looks++
+	r.Agrees.Writes += k.met
 }

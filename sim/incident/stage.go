@@ -12,17 +12,18 @@ import (
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/incident/known"
 )
 
 // A stage is the store and the listener of a controller that is replayed: it answers as the
 // log says, and notices the first writing that the log does not have.
 type stage struct {
 	brain lease.Participant
-	known map[record.Key]record.Record // as the controller has read and written them
+	known known.Records // as the controller has read and written them
 	look  *look
 	read  bool // the look has read
-	next  int  // writings of the look that were the same
 	said  []string
+	loose bool // something has differed before: the order of writings does not count
 
 	over    bool     // the log ends in the middle of the look
 	attempt *attempt // the first that is not as it was recorded
@@ -36,14 +37,15 @@ var (
 
 // play lets the controller look once. The error says that it did something that none may.
 func (s *stage) play(k *look) (wake time.Time, err error) {
-	s.look, s.read, s.next, s.said, s.over = k, false, 0, nil, false
+	s.look, s.read, s.said, s.over = k, false, nil, false
+	s.attempt, s.differs = nil, nil
 	defer func() {
 		if wrong := recover(); wrong != nil {
 			err = fmt.Errorf("the controller panics in look %d: %v", k.number, wrong)
 		}
 	}()
 	wake, _ = s.brain.Reconcile(context.Background(), k.at)
-	if s.attempt != nil || !s.over && s.next < len(k.deeds) {
+	if s.attempt != nil || !s.over && k.met < len(k.deeds) {
 		s.differs = s.difference(s.attempt)
 	}
 	return wake, nil
@@ -108,37 +110,68 @@ type attempt struct {
 
 // meet compares a writing with the one in the log, and answers as the store did.
 func (s *stage) meet(op string, a *attempt) (*deed, error) {
-	none := s.refuse(op, a.key, record.Unavailable)
+	at := s.look.find(a, s.loose || s.attempt != nil)
 	switch {
-	case s.attempt != nil || s.over:
-		return nil, none
-	case s.next == len(s.look.deeds) && s.look.outcome == nil:
+	case s.over || s.look.outcome == nil && s.look.met == len(s.look.deeds):
 		s.over = true // it may have been cut short here
-		return nil, none
-	case s.next == len(s.look.deeds) || !a.same(&s.look.deeds[s.next]):
-		if s.attempt = a; a.record != nil {
-			a.record = a.record.With(a.was) // its owner may use it again
-		}
-		a.said = slices.Clone(s.said)
-		return nil, none
+		return nil, s.refuse(op, a.key, record.Unavailable)
+	case at < 0:
+		return nil, s.refuse(op, a.key, s.miss(a))
 	}
-	d := &s.look.deeds[s.next]
-	s.next++
+	d := &s.look.deeds[at]
+	d.met, s.look.met = true, s.look.met+1
 	if kind, failed := audit.FailureKind(d.failed); failed {
 		return nil, s.refuse(op, a.key, kind)
 	}
 	return d, nil
 }
 
+// unmet returns which writing is the next that the controller has not made; -1 is none.
+func (k *look) unmet() int {
+	return slices.IndexFunc(k.deeds, func(d deed) bool { return !d.met })
+}
+
+// find returns which writing is made again by an attempt, the next one or any; -1 is none.
+func (k *look) find(a *attempt, anyOrder bool) int {
+	if at := k.unmet(); !anyOrder && (at < 0 || !a.same(&k.deeds[at])) {
+		return -1
+	}
+	return slices.IndexFunc(k.deeds, func(d deed) bool { return !d.met && a.same(&d) })
+}
+
+// miss notes a writing that the log does not have, and returns how the store answers: that
+// somebody else was faster, if what was recorded is about the same record, or as it did then.
+func (s *stage) miss(a *attempt) record.StoreKind {
+	if s.attempt == nil {
+		if s.attempt = a; a.record != nil {
+			a.record = a.record.With(a.was) // its owner may use it again
+		}
+		a.said = slices.Clone(s.said)
+	}
+	at := s.look.unmet()
+	if at < 0 || !a.isOf(&s.look.deeds[at]) {
+		return record.Unavailable // nobody has changed the record: it is tried again
+	}
+	if kind, failed := audit.FailureKind(s.look.deeds[at].failed); failed {
+		return kind
+	}
+	return record.Stale
+}
+
 // same reports whether an attempt is what the log says, byte for byte.
 func (a *attempt) same(d *deed) bool {
-	if a.key.Kind.String()+" "+a.key.Name != d.line.Record || uint64(a.was) != d.line.Was {
+	if !a.isOf(d) || uint64(a.was) != d.line.Was {
 		return false
 	}
 	if a.record == nil || d.record == nil {
 		return a.record == nil && d.record == nil
 	}
 	return bytes.Equal(text(a.record), text(d.record))
+}
+
+// isOf reports whether an attempt is of the record that the log says.
+func (a *attempt) isOf(d *deed) bool {
+	return a.key.Kind.String()+" "+a.key.Name == d.line.Record
 }
 
 // text is a record as it is stored; nil for one that cannot be, or is not there.
@@ -159,10 +192,10 @@ func (s *stage) refuse(op string, key record.Key, kind record.StoreKind) error {
 
 // Note implements [record.Noter].
 func (s *stage) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
-	s.hear(audit.Noted(at, who, vm, what))
+	s.say(audit.Noted(at, who, vm, what))
 }
 
 // Audit implements [record.Auditor].
-func (s *stage) Audit(e reserve.Entry) { s.hear(audit.Booked(e)) }
+func (s *stage) Audit(e reserve.Entry) { s.say(audit.Booked(e)) }
 
-func (s *stage) hear(l audit.Line) { s.said = append(s.said, telling(&l)) }
+func (s *stage) say(l audit.Line) { s.said = append(s.said, telling(&l)) }

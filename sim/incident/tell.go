@@ -15,30 +15,56 @@ func (r *Result) Tell(w io.Writer, all bool) error {
 	fmt.Fprintf(&b, "%s of %s, %s\n", words.Count(r.Looks, "look"),
 		words.Count(r.Terms, "controller"), words.Count(r.Writes, "decision"))
 	if r.Skipped > 0 {
-		fmt.Fprintf(&b, "%d lines go on from the file before, and were left out\n", r.Skipped)
+		fmt.Fprintf(&b, "%s of looks that began in the file before left out\n",
+			words.Count(r.Skipped, "line"))
 	}
 	if len(r.Recorded) != 1 || r.Recorded[0] != r.Now {
 		fmt.Fprintf(&b, "recorded by %s\nreplayed by %s\n", strings.Join(r.Recorded, ", "), r.Now)
 	}
 	if r.Wakes > 0 {
-		fmt.Fprintf(&b, "%d looks want the next one at another time\n", r.Wakes)
+		fmt.Fprintf(&b, "%s with another wish for the next\n", words.Count(r.Wakes, "look"))
 	}
 	if r.Words > 0 {
-		fmt.Fprintf(&b, "%d looks say something else about the same decisions\n", r.Words)
+		fmt.Fprintf(&b, "%s with other words about the same decisions\n",
+			words.Count(r.Words, "look"))
 	}
-	if d := r.Difference; d == nil {
+	if r.Same() {
 		b.WriteString("every decision is the same, byte for byte\n")
 	} else {
-		d.tell(&b, all)
+		r.differs(&b, all)
 	}
 	_, err := io.WriteString(w, plain(b.String()))
 	return err
 }
 
+// stamp is how a moment is written.
+const stamp = "2006-01-02 15:04:05.000"
+
+// differs tells what differs: of one look, or of all.
+func (r *Result) differs(b *strings.Builder, all bool) {
+	if r.Differing > 0 {
+		fmt.Fprintf(b, "%s with other decisions; ", words.Count(r.Differing, "look"))
+		if a := r.Agrees; a != nil {
+			fmt.Fprintf(b, "the same again from look %d on, %s: %s, %s\n", a.Look,
+				a.At.UTC().Format(stamp), words.Count(a.Looks, "look"),
+				words.Count(a.Writes, "decision"))
+		} else {
+			b.WriteString("the last look is one of them\n")
+		}
+	}
+	r.Difference.tell(b, "the first decision that differs:", all)
+	for _, d := range r.Further {
+		d.tell(b, "another:", all)
+	}
+	if more := r.Differing - 1 - len(r.Further); more > 0 {
+		fmt.Fprintf(b, "… and %s more\n", words.Count(more, "look"))
+	}
+}
+
 // tell tells the difference.
-func (d *Difference) tell(b *strings.Builder, all bool) {
-	fmt.Fprintf(b, "the first decision that differs: look %d of %s in term %d, %s, line %d\n",
-		d.Look, d.By, d.Term, d.At.UTC().Format("2006-01-02 15:04:05.000"), d.Line)
+func (d *Difference) tell(b *strings.Builder, title string, all bool) {
+	fmt.Fprintf(b, "%s look %d of %s in term %d, %s, line %d\n", title, d.Look, d.By, d.Term,
+		d.At.UTC().Format(stamp), d.Line)
 	d.Recorded.tell(b, "recorded", all)
 	d.Now.tell(b, "now", all)
 	if !all {

@@ -57,18 +57,24 @@ func holds(w World, c *reserve.Claim) bool {
 
 // notOverbooked: a host that somebody was forced onto is not looked at.
 func notOverbooked(w World) error {
-	taken, forced := map[hypervisor.HostName]hypervisor.Bytes{}, map[hypervisor.HostName]bool{}
+	type home struct {
+		taken  hypervisor.Bytes
+		forced bool
+	}
+	homes := map[hypervisor.HostName]home{}
 	for _, vm := range w.VMs() {
 		v := w.VM(vm)
-		forced[v.Host] = forced[v.Host] || v.Forced != nil
+		at := homes[v.Host]
+		at.forced = at.forced || v.Forced != nil
 		if !v.Ended {
-			taken[v.Host] += v.Place().Demand()
+			at.taken += v.Place().Demand()
 		}
+		homes[v.Host] = at
 	}
-	for _, host := range slices.Sorted(maps.Keys(taken)) {
-		h := w.HostRecord(host)
-		if h != nil && taken[host] > h.Host.Memory && !forced[host] {
-			return fmt.Errorf("%s is home to %v and has %v", host, taken[host], h.Host.Memory)
+	for _, host := range slices.Sorted(maps.Keys(homes)) {
+		at, h := homes[host], w.HostRecord(host)
+		if h != nil && at.taken > h.Host.Memory && !at.forced {
+			return fmt.Errorf("%s is home to %v and has %v", host, at.taken, h.Host.Memory)
 		}
 	}
 	return nil

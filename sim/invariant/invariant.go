@@ -120,8 +120,19 @@ func keepsMemory(w World, vm hypervisor.VMID) error {
 	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
 }
 
-func phasesForward(_ World, before, after *record.Migration) error {
+// phasesForward: who hands a VM over may pass Scheduled in the same writing. Whoever does, the
+// VM names the migration by then.
+func phasesForward(w World, before, after *record.Migration) error {
 	from, to := before.State.Phase, after.State.Phase
+	if to == migration.PreparingTarget && from < to {
+		v := w.VM(after.Spec.VM)
+		if v != nil && v.Claim != after.Spec.ID {
+			return fmt.Errorf("%s was handed over, and its VM names %q", after.Spec.ID, v.Claim)
+		}
+		if from == migration.Scheduling {
+			return nil
+		}
+	}
 	switch {
 	case from == to, to == migration.Failed && !from.Final(), to == from+1 && !from.Final():
 		return nil
@@ -234,7 +245,7 @@ func provedEnds(w World) error {
 		}
 		for _, m := range w.Migrations(vm) {
 			dead, silent := 0, 0
-			for _, host := range m.Concerns() {
+			for _, host := range [...]hypervisor.HostName{m.State.Source, m.State.Target} {
 				switch {
 				case host == "" || !w.Down(host):
 				case w.HostRecord(host).Fenced:

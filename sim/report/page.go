@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -34,18 +33,6 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	}
 	_, err = io.WriteString(w, text)
 	return err
-}
-
-// WriteFile writes the page to a file. The error names it.
-func (d *Document) WriteFile(path string) error {
-	text, err := d.page()
-	if err != nil {
-		return fmt.Errorf("report %s: %w", path, err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
 }
 
 func (d *Document) page() (string, error) {

@@ -279,7 +279,7 @@ func chartsAnswer(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
 	p := open(d, desktop)
 	for chart, want := range map[string]string{"concurrency": "Moving\n4\nWaiting",
-		"links": "99.7 %", "blackouts": "Migrations\n", "durations": "Migrations\n"} {
+		"links": "99.8 %", "blackouts": "Migrations\n", "durations": "Migrations\n"} {
 		if _, told := pointAt(p, chart, 0.15, 40); !strings.Contains(told, want) {
 			t.Errorf("%s: the tooltip says %q, want %q in it", chart, told, want)
 		}

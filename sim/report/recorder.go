@@ -74,6 +74,9 @@ func (n *row) take(m *record.Migration) {
 	if s.Phase > migration.Unset {
 		n.at[min(int(s.Phase), ended)] = since(s.Entered)
 	}
+	if s.Phase == migration.PreparingTarget && n.at[migration.Scheduled] == never {
+		n.at[migration.Scheduled] = since(s.Entered) // one writing did for both
+	}
 	n.outcome = outcomeOf(s)
 	n.mode, n.bytes, n.blackout = m.Source.Mode, m.Source.Sent, never
 	if s.Phase == migration.Succeeded && m.Source.Released {

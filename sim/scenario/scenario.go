@@ -266,5 +266,6 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 
 // Config returns the configuration of the scenario's world, for a seed.
 func (s *Scenario) Config(seed uint64) sim.Config {
-	return sim.Config{Controller: s.Controller, Model: &s.Model, Chooser: sim.Seeded(seed)}
+	model := s.Model // the world keeps it, and is not to keep the scenario
+	return sim.Config{Controller: s.Controller, Model: &model, Chooser: sim.Seeded(seed)}
 }

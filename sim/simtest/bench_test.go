@@ -55,7 +55,7 @@ func BenchmarkWorlds(b *testing.B) {
 		w.CheckAtRest()
 	})
 	for name, options := range map[string][]Option{"checked": nil, "guarded": own()} {
-		stage := gather(options).stage()
+		stage := gather(b, options).stage()
 		each(name, func(b *testing.B, n int) {
 			w := large.Make(sim.Seeded(uint64(n)))
 			if f := stage.judge(w, n%twice == 1); f != nil {

@@ -21,7 +21,7 @@ func Check(t testing.TB, g worlds.Generator, options ...Option) {
 	t.Helper()
 	garbage.Take(room)
 	defer garbage.Return()
-	s := gather(options)
+	s := gather(t, options)
 	if !replayAll(t, s) {
 		return
 	}

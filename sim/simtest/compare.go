@@ -34,7 +34,10 @@ type measure struct {
 // has come to its end; NaN says that this world tells nothing about it.
 func Measure(name string, kind verdict.Kind, of func(*sim.World) float64) Option {
 	read := func(w *sim.World, _ *sim.Result) float64 { return of(w) }
-	return func(s *settings) { s.measures = append(s.measures, measure{name, kind, read}) }
+	return func(s *settings) {
+		s.require(name, of == nil)
+		s.measures = append(s.measures, measure{name, kind, read})
+	}
 }
 
 // Seed says in which worlds [Compare] compares: another number, others. Default: 0.
@@ -124,10 +127,10 @@ type Comparison struct {
 //	}
 func Compare(t testing.TB, g worlds.Generator, ours, theirs Side, options ...Option) *Comparison {
 	t.Helper()
-	common := gather(options)
+	common := gather(t, options)
 	p := paired{measures: slices.Concat(measures, common.measures)}
 	for i, side := range []Side{ours, theirs} {
-		p.stages[i] = gather(slices.Concat(options, side.options)).stage()
+		p.stages[i] = gather(t, slices.Concat(options, side.options)).stage()
 	}
 	p.numbers = make([]verdict.Measure, len(p.measures))
 	for i, m := range p.measures {

@@ -56,7 +56,7 @@ var usualBounds = []explore.Config{
 // on is played first. [Within] bounds the exploration by the clock on the wall.
 func Explore(t testing.TB, scene string, options ...Option) {
 	t.Helper()
-	s := gather(options)
+	s := gather(t, options)
 	parsed, err := explore.ParseScene(scene)
 	if err != nil {
 		t.Errorf("simtest: the scene makes no sense: %v", err)
@@ -158,6 +158,7 @@ func (j *judgement) of(w Sight) (err error) {
 // happens.
 func Everywhere(name string, f func(Sight) error) Option {
 	return func(s *settings) {
+		s.require(name, f == nil)
 		s.common = append(s.common, judgement{name, f})
 		s.always = append(s.always, invariant{name, func(w *sim.World) error { return f(w) }})
 	}

@@ -2,6 +2,8 @@ package simtest
 
 import (
 	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -23,6 +25,7 @@ type Option func(*settings)
 type settings struct {
 	plugs    []func(*sim.Config, *guard.Book)
 	names    []string // of what is plugged in
+	missing  []string // names of what is nil
 	always   []invariant
 	atRest   []invariant
 	promises []promise
@@ -48,10 +51,16 @@ type promise struct {
 	within time.Duration
 }
 
-func gather(options []Option) *settings {
+// gather applies options. What is nil ends the test: it was forgotten.
+func gather(t testing.TB, options []Option) *settings {
+	t.Helper()
 	s := &settings{patience: 10 * time.Second, dir: "testdata"}
 	for _, o := range options {
 		o(s)
+	}
+	if len(s.missing) > 0 {
+		t.Fatalf("simtest: nil was given for %s: give a function or a policy, or leave the "+
+			"option out for godwit's own", strings.Join(s.missing, ", "))
 	}
 	return s
 }
@@ -63,29 +72,39 @@ func (s *settings) configure(c *sim.Config, b *guard.Book) {
 	}
 }
 
-// plug plugs something in. The name is whose it is.
-func plug(name string, f func(*sim.Config, *guard.Book)) Option {
-	return func(s *settings) { s.plugs, s.names = append(s.plugs, f), append(s.names, name) }
+// plug plugs something in. The name is whose it is; missing says that it is nil.
+func plug(name string, missing bool, f func(*sim.Config, *guard.Book)) Option {
+	return func(s *settings) {
+		s.require(name, missing)
+		s.plugs, s.names = append(s.plugs, f), append(s.names, name)
+	}
+}
+
+// require notes what is nil, to be told at once and by its name.
+func (s *settings) require(name string, missing bool) {
+	if missing {
+		s.missing = append(s.missing, name)
+	}
 }
 
 // Evacuation lets a policy say in which order VMs leave a host, and how many at once. The name
 // is for reports.
 func Evacuation(name string, p evacuation.Policy) Option {
-	return plug(name, func(c *sim.Config, b *guard.Book) {
+	return plug(name, p == nil, func(c *sim.Config, b *guard.Book) {
 		c.Controller.Evacuation.Policy = guard.Evacuation(b, name, p)
 	})
 }
 
 // Convergence lets a policy decide how running transfers are brought to an end.
 func Convergence(name string, p convergence.Policy) Option {
-	return plug(name, func(c *sim.Config, b *guard.Book) {
+	return plug(name, p == nil, func(c *sim.Config, b *guard.Book) {
 		c.Agent.Converge = guard.Convergence(b, name, p)
 	})
 }
 
 // Filter adds a condition on targets, or replaces the one with the same name.
 func Filter(f placement.Filter) Option {
-	return plug("filter "+f.Name, func(c *sim.Config, b *guard.Book) {
+	return plug("filter "+f.Name, f.Refuses == nil, func(c *sim.Config, b *guard.Book) {
 		all := c.Controller.Placement.Filters
 		if all == nil {
 			all = filter.All()
@@ -97,7 +116,7 @@ func Filter(f placement.Filter) Option {
 
 // Weigher adds a preference among targets, or replaces the one with the same name.
 func Weigher(w weigh.Weigher) Option {
-	return plug("weigher "+w.Name, func(c *sim.Config, b *guard.Book) {
+	return plug("weigher "+w.Name, w.Of == nil, func(c *sim.Config, b *guard.Book) {
 		all := c.Controller.Placement.Weighers
 		if all == nil {
 			all = weigh.Spread()
@@ -109,7 +128,7 @@ func Weigher(w weigh.Weigher) Option {
 
 // Retry lets a policy decide when what failed is tried again.
 func Retry(name string, r migration.Retry) Option {
-	return plug(name, func(c *sim.Config, b *guard.Book) {
+	return plug(name, r == nil, func(c *sim.Config, b *guard.Book) {
 		c.Controller.Migration.Retry = guard.Retry(b, name, r)
 	})
 }
@@ -127,18 +146,24 @@ func put[T any](all []T, one T, name func(T) string) []T {
 
 // Configure changes the configuration of every world. It is called for each anew.
 func Configure(f func(*sim.Config)) Option {
-	return plug("Configure", func(c *sim.Config, _ *guard.Book) { f(c) })
+	return plug("Configure", f == nil, func(c *sim.Config, _ *guard.Book) { f(c) })
 }
 
 // Always adds an invariant that is checked after every event.
 func Always(name string, f func(*sim.World) error) Option {
-	return func(s *settings) { s.always = append(s.always, invariant{name, f}) }
+	return func(s *settings) {
+		s.require(name, f == nil)
+		s.always = append(s.always, invariant{name, f})
+	}
 }
 
 // AtRest adds an invariant that is checked when nothing happens any more, long after the last
 // fault. A world that never rests is not asked: there the same migrations fail for ever.
 func AtRest(name string, f func(*sim.World) error) Option {
-	return func(s *settings) { s.atRest = append(s.atRest, invariant{name, f}) }
+	return func(s *settings) {
+		s.require(name, f == nil)
+		s.atRest = append(s.atRest, invariant{name, f})
+	}
 }
 
 // Eventually adds an invariant that may fail to hold for a while, but not for longer than a
@@ -146,6 +171,7 @@ func AtRest(name string, f func(*sim.World) error) Option {
 // again and again. It is checked after every event.
 func Eventually(name string, within time.Duration, f func(*sim.World) error) Option {
 	return func(s *settings) {
+		s.require(name, f == nil)
 		s.promises = append(s.promises, promise{invariant{name, f}, within})
 	}
 }

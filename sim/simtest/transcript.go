@@ -22,7 +22,7 @@ func (f *failure) line() string { return fmt.Sprintf("%s, at %s", f.Name, sim.Cl
 // Give it the options of the [Check] that wrote it.
 func Replay(t testing.TB, file string, options ...Option) {
 	t.Helper()
-	gather(options).replay(t, file)
+	gather(t, options).replay(t, file)
 }
 
 // replayAll plays the transcripts of a test, and reports whether nothing went wrong.

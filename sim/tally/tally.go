@@ -5,7 +5,6 @@
 package tally
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -28,9 +27,7 @@ type Totals struct {
 
 // A Move is a migration.
 type Move struct {
-	Last  *record.Migration // as it was last written
-	slot  migration.Slot
-	holds bool // the slot, by its record
+	Last *record.Migration // as it was last written
 }
 
 // A Book is what is known of a world by its records. Use [New].
@@ -45,33 +42,78 @@ type Book struct {
 	// Shown says that somebody may keep what Put returns.
 	Shown bool
 
-	moves    map[migration.ID]*Move
-	kept     map[hypervisor.VMID][]*Move // those that are kept, oldest first
-	home     map[hypervisor.VMID]hypervisor.HostName
-	names    []hypervisor.VMID // of home, in order; nil: they have changed
-	failures map[hypervisor.VMID]int
-	blank    record.Migration // what a new one was before
+	guests map[hypervisor.VMID]*guest
+	spare  []guest               // new ones are cut from it: they stay as long as the book
+	names  []hypervisor.VMID     // of those with a home, in order; nil: they have changed
+	gone   map[migration.ID]bool // migrations that were deleted
+	sent   hypervisor.Bytes      // by them
+	blank  record.Migration      // what a new one was before
+}
+
+// guest is what is known of one VM.
+type guest struct {
+	home     hypervisor.HostName // "" is that it has no record
+	kept     []*Move             // its migrations that are kept, oldest first
+	failures int                 // since it was last moved
 }
 
 // New returns an empty book.
-func New() Book {
-	return Book{moves: map[migration.ID]*Move{}, kept: map[hypervisor.VMID][]*Move{},
-		home: map[hypervisor.VMID]hypervisor.HostName{}, failures: map[hypervisor.VMID]int{}}
+func New() Book { return Book{guests: map[hypervisor.VMID]*guest{}} }
+
+// guest returns what is known of a VM, an empty entry for one that was unknown.
+func (b *Book) guest(vm hypervisor.VMID) *guest {
+	g := b.guests[vm]
+	if g == nil {
+		if len(b.spare) == 0 {
+			b.spare = make([]guest, 32)
+		}
+		g, b.spare = &b.spare[0], b.spare[1:]
+		b.guests[vm] = g
+	}
+	return g
 }
 
-// Has reports whether there is, or was, a migration of that name.
-func (b *Book) Has(id migration.ID) bool { return b.moves[id] != nil }
+// find returns a migration that is kept, the latest first; nil is none of that name.
+func (g *guest) find(id migration.ID) *Move {
+	for _, t := range slices.Backward(g.kept) {
+		if t.Last.Spec.ID == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Has reports whether there is, or was, a migration of a VM with that name.
+func (b *Book) Has(vm hypervisor.VMID, id migration.ID) bool {
+	g := b.guests[vm]
+	return g != nil && g.find(id) != nil || b.gone[id]
+}
 
 // Of returns the migrations of a VM that are kept, oldest first. Nobody changes the list.
-func (b *Book) Of(vm hypervisor.VMID) []*Move { return b.kept[vm] }
+func (b *Book) Of(vm hypervisor.VMID) []*Move {
+	if g := b.guests[vm]; g != nil {
+		return g.kept
+	}
+	return nil
+}
 
 // Home returns where a VM is at home; "" is that it has no record.
-func (b *Book) Home(vm hypervisor.VMID) hypervisor.HostName { return b.home[vm] }
+func (b *Book) Home(vm hypervisor.VMID) hypervisor.HostName {
+	if g := b.guests[vm]; g != nil {
+		return g.home
+	}
+	return ""
+}
 
 // VMs returns the VMs that have a record, in order. Nobody changes the list.
 func (b *Book) VMs() []hypervisor.VMID {
 	if b.names == nil {
-		b.names = slices.AppendSeq(make([]hypervisor.VMID, 0, len(b.home)), maps.Keys(b.home))
+		b.names = make([]hypervisor.VMID, 0, len(b.guests))
+		for vm, g := range b.guests {
+			if g.home != "" {
+				b.names = append(b.names, vm)
+			}
+		}
 		slices.Sort(b.names)
 	}
 	return b.names
@@ -79,9 +121,11 @@ func (b *Book) VMs() []hypervisor.VMID {
 
 // Sent returns what all migrations have sent, as far as they have told.
 func (b *Book) Sent() hypervisor.Bytes {
-	var sent hypervisor.Bytes
-	for _, t := range b.moves {
-		sent += t.Last.Source.Sent
+	sent := b.sent
+	for _, g := range b.guests {
+		for _, t := range g.kept {
+			sent += t.Last.Source.Sent
+		}
 	}
 	return sent
 }
@@ -90,31 +134,30 @@ func (b *Book) Sent() hypervisor.Bytes {
 // when it is new. Nil says that it, or a later writing of it, was entered before. What is
 // returned holds until the next Put, or for good when it is Shown.
 func (b *Book) Put(m *record.Migration, now time.Duration) *record.Migration {
-	t := b.moves[m.Spec.ID]
+	g := b.guest(m.Spec.VM)
+	t := g.find(m.Spec.ID)
 	var before *record.Migration
 	switch {
 	case t == nil:
-		t, before = &Move{}, b.begin(m, now)
-		b.moves[m.Spec.ID], b.kept[m.Spec.VM] = t, append(b.kept[m.Spec.VM], t)
+		t, before = &Move{}, b.begin(g, m, now)
+		g.kept = append(g.kept, t)
 	case t.Last.Version >= m.Version:
 		return nil
 	default:
 		before = t.Last
 	}
 	t.Last = m
-	s := &m.State
-	b.hold(t, migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target},
-		migration.HoldsSlot(s.Phase, s.Target != "", true))
-	if s.Phase.Final() && !before.State.Phase.Final() {
-		b.end(t, now)
+	b.hold(before, m)
+	if m.State.Phase.Final() && !before.State.Phase.Final() {
+		b.end(g, t, now)
 	}
 	return before
 }
 
 // begin counts a new migration, and returns what it was before: nothing.
-func (b *Book) begin(m *record.Migration, now time.Duration) *record.Migration {
+func (b *Book) begin(g *guest, m *record.Migration, now time.Duration) *record.Migration {
 	b.Totals.Total++
-	if b.failures[m.Spec.VM] == 0 {
+	if g.failures == 0 {
 		b.News = now
 	}
 	before := &b.blank
@@ -130,10 +173,10 @@ func (b *Book) begin(m *record.Migration, now time.Duration) *record.Migration {
 const repeats = 6
 
 // end counts a migration that has come to its end.
-func (b *Book) end(t *Move, now time.Duration) {
-	vm, s := t.Last.Spec.VM, &t.Last.State
+func (b *Book) end(g *guest, t *Move, now time.Duration) {
+	s := &t.Last.State
 	b.Done++
-	if b.failures[vm]++; b.failures[vm] <= repeats || s.Phase == migration.Succeeded {
+	if g.failures++; g.failures <= repeats || s.Phase == migration.Succeeded {
 		b.News = now
 	}
 	switch {
@@ -142,7 +185,7 @@ func (b *Book) end(t *Move, now time.Duration) {
 		if s.Because == migration.MemoryLost {
 			b.Totals.MemoryLost++
 		}
-		delete(b.failures, vm)
+		g.failures = 0
 		b.Moved = append(b.Moved, t)
 	case s.Because == "canceled":
 		b.Totals.Aborted++
@@ -151,27 +194,39 @@ func (b *Book) end(t *Move, now time.Duration) {
 	}
 }
 
-// hold counts the slot that a migration holds from now on, if it holds one.
-func (b *Book) hold(t *Move, slot migration.Slot, holds bool) {
-	if t.holds == holds && t.slot == slot {
+// hold counts the slot that a migration holds from now on, if it holds one; nil is that it is
+// gone.
+func (b *Book) hold(before, after *record.Migration) {
+	was, held := slotOf(before)
+	is, holds := slotOf(after)
+	if held == holds && was == is {
 		return
 	}
-	if t.holds {
-		b.Slots.Return(t.slot)
+	if held {
+		b.Slots.Return(was)
 	}
-	if t.slot, t.holds = slot, holds; holds {
-		b.Slots.Take(slot)
+	if holds {
+		b.Slots.Take(is)
 	}
+}
+
+// slotOf returns the slot that a migration holds, if it does.
+func slotOf(m *record.Migration) (migration.Slot, bool) {
+	if m == nil || !migration.HoldsSlot(m.State.Phase, m.State.Target != "", true) {
+		return migration.Slot{}, false
+	}
+	s := &m.State
+	return migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}, true
 }
 
 // PutVM enters where a VM is at home.
 func (b *Book) PutVM(v *record.VM, now time.Duration) {
-	id := v.VM.ID
-	from := b.home[id]
+	g := b.guest(v.VM.ID)
+	from := g.home
 	if from == v.Host {
 		return
 	}
-	b.News, b.home[id] = now, v.Host
+	b.News, g.home = now, v.Host
 	b.Drains.Came(v.Host)
 	if from == "" {
 		b.names = nil
@@ -180,21 +235,25 @@ func (b *Book) PutVM(v *record.VM, now time.Duration) {
 	b.Drains.Left(from, now)
 }
 
-// Gone enters that a record is no longer there.
-func (b *Book) Gone(key record.Key, now time.Duration) {
-	switch key.Kind {
-	case record.MigrationKind:
-		if t := b.moves[migration.ID(key.Name)]; t != nil {
-			b.hold(t, migration.Slot{}, false)
-			vm := t.Last.Spec.VM
-			b.kept[vm] = slices.DeleteFunc(b.kept[vm], func(o *Move) bool { return o == t })
+// Gone enters that a record was deleted.
+func (b *Book) Gone(r record.Record, now time.Duration) {
+	switch r := r.(type) {
+	case *record.Migration:
+		g := b.guest(r.Spec.VM)
+		if t := g.find(r.Spec.ID); t != nil {
+			b.hold(t.Last, nil)
+			b.sent += t.Last.Source.Sent
+			g.kept = slices.DeleteFunc(g.kept, func(o *Move) bool { return o == t })
+			if b.gone == nil {
+				b.gone = map[migration.ID]bool{}
+			}
+			b.gone[r.Spec.ID] = true
 		}
-	case record.VMKind:
-		id := hypervisor.VMID(key.Name)
-		if from := b.home[id]; from != "" {
-			b.Drains.Left(from, now)
+	case *record.VM:
+		g := b.guest(r.VM.ID)
+		if g.home != "" {
+			b.Drains.Left(g.home, now)
 		}
-		delete(b.home, id)
-		b.names = nil
+		g.home, b.names = "", nil
 	}
 }

@@ -61,9 +61,14 @@ func TestTheBookIsWhatIsCountedAnew(t *testing.T) {
 			},
 			"a migration is deleted": func(t *rapid.T) {
 				id := migration.ID(fmt.Sprint("m", name.Draw(t, "migration")))
-				book.Gone(record.Key{Kind: record.MigrationKind, Name: string(id)}, 0)
+				m := &record.Migration{}
+				m.Spec.ID, m.Spec.VM = id, hypervisor.VMID("v"+id[1:])
+				book.Gone(m, 0)
 				gone[id] = gone[id] || last[id] != nil
 				delete(last, id)
+				if book.Has(m.Spec.VM, id) != gone[id] {
+					t.Fatalf("there was %s: %t, want %t", id, !gone[id], gone[id])
+				}
 			},
 			"a VM moves": func(t *rapid.T) {
 				id := hypervisor.VMID(fmt.Sprint("v", name.Draw(t, "VM")))
@@ -73,7 +78,7 @@ func TestTheBookIsWhatIsCountedAnew(t *testing.T) {
 			},
 			"a VM is deleted": func(t *rapid.T) {
 				id := hypervisor.VMID(fmt.Sprint("v", name.Draw(t, "VM")))
-				book.Gone(record.Key{Kind: record.VMKind, Name: string(id)}, 0)
+				book.Gone(&record.VM{VM: hypervisor.VM{ID: id}}, 0)
 				delete(homes, id)
 			},
 			"": func(t *rapid.T) { compare(t, &book, last, homes) },

@@ -3,7 +3,6 @@
 package calibrate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/hypervisor/fake/calibrate"
 	"github.com/godwit-vm/godwit/hypervisor/fake/measurement"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory/costs"
 )
 
@@ -43,8 +44,8 @@ The file is CSV, one migration a line; the first line names the columns:
 
 Other columns are ignored. A scenario takes the model that -o writes with model: FILE.
 
---json prints one object: before, after and validated (null with fewer than two experiments), each
-as godwit lab accuracy prints it; fitted, how many measurements were fitted to; changes, with
+--json prints one object: before, after and validated (absent with fewer than two experiments),
+each as godwit lab accuracy prints it; fitted, how many measurements were fitted to; changes, with
 parameter, from and to in nanoseconds, bytes, bytes a second or parts per thousand.
 
 Exit status: 0 it was fitted, 2 bad input.`
@@ -80,6 +81,9 @@ func run(out io.Writer, path string, f *flags) error {
 		return err
 	}
 	defer file.Close()
+	if err := output.Check(f.output); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
 	base := fake.QEMU()
 	if f.base != "" {
 		if base, err = costs.ReadFile(f.base); err != nil {
@@ -95,12 +99,12 @@ func run(out io.Writer, path string, f *flags) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if f.output != "" {
-		var text bytes.Buffer
-		fmt.Fprintf(&text, "# fitted to %d measurements by godwit calibrate\n", r.Fitted)
-		if err := costs.Write(&text, r.Model); err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.output, text.Bytes(), 0o644); err != nil {
+		err := output.Write(f.output, func(w io.Writer) error {
+			fmt.Fprintf(w, "# fitted to %s by godwit calibrate\n",
+				words.Count(r.Fitted, "measurement"))
+			return costs.Write(w, r.Model)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -112,7 +116,7 @@ func run(out io.Writer, path string, f *flags) error {
 
 // table prints the answer for people.
 func table(out io.Writer, r *calibrate.Result, n int) error {
-	fmt.Fprintf(out, "fitted to %d of %d measurements\n\n", r.Fitted, n)
+	fmt.Fprintf(out, "fitted to %d of %s\n\n", r.Fitted, words.Count(n, "measurement"))
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tBLACKOUT MEDIAN\tP90\t\n")
 	row := func(name string, a measurement.Accuracy) {
@@ -126,6 +130,10 @@ func table(out io.Writer, r *calibrate.Result, n int) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if r.Validated == nil {
+		fmt.Fprintln(out, "not validated: one experiment does not say how far predictions of "+
+			"others are off")
 	}
 	fmt.Fprintln(out)
 	if len(r.Changes) == 0 {

@@ -6,17 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/inventory/formats"
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/inventory/ganeti"
 )
 
 const help = `Convert reads a fleet of any format that godwit reads, a file or a folder, and
 writes it for another program. What it looks like decides, not its name:
 
-  godwit's own YAML; what kubectl prints of a cluster with KubeVirt; the text format of Ganeti's
-  htools; what openstack ... list --long -f json prints, or the compute API's answers, one file
-  or a folder; a folder with the XML of libvirt's domains, one folder for each host
+  godwit's own YAML, also a scenario, whose events are left out; what kubectl prints of a
+  cluster with KubeVirt; the text format of Ganeti's htools; what openstack ... list --long
+  -f json prints, or the compute API's answers, one file or a folder; a folder with the XML of
+  libvirt's domains, one folder for each host
 
 It is written as the text format of htools, for hbal -t, hspace -t and the like.
 
@@ -32,16 +32,13 @@ func Command() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if to != "ganeti" {
-				return fmt.Errorf("--to %q: use ganeti", to)
+				return fmt.Errorf("--to is %q: write --to ganeti", to)
 			}
-			fleet, err := formats.Read(args[0], inventory.Defaults{})
+			s, err := fleet.Read(args[0], c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			for _, p := range fleet.Warnings {
-				fmt.Fprintln(c.ErrOrStderr(), "warning:", p.Error())
-			}
-			return ganeti.Write(c.OutOrStdout(), fleet)
+			return ganeti.Write(c.OutOrStdout(), s.Fleet)
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `FORMAT`: ganeti")

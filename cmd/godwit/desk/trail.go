@@ -71,8 +71,8 @@ func verify(out io.Writer, f io.Reader, asJSON bool) error {
 }
 
 func tell(out io.Writer, s audit.Summary) error {
-	_, err := fmt.Fprintf(out, "%d lines, numbers %d to %d, %d torn by crashes\n", s.Lines, s.First,
-		s.Last, s.Torn)
+	_, err := fmt.Fprintf(out, "%s, numbers %d to %d, %d torn by crashes\n",
+		words.Count(s.Lines, "line"), s.First, s.Last, s.Torn)
 	for _, wrong := range s.Findings {
 		fmt.Fprintln(out, wrong.Error())
 	}

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,7 +39,7 @@ const vmAddHelp = `Add adds the VMs of a file, or one VM from flags:
   - {name: db, host: n1, memory: 16GiB, cpus: 8, hardware: {disks: [{name: root, path: /nfs/db}]}}
 
 The words are those of godwit simulate's scenarios. Without a host the controller chooses one.
-Either all VMs of the file are sound, or none is added.`
+Either all VMs of the file are sound, or none is added. It prints those that were added.`
 
 func vmAddCommand(f *deskFlags) *cobra.Command {
 	var v operate.NewVM
@@ -48,10 +49,10 @@ func vmAddCommand(f *deskFlags) *cobra.Command {
 			return f.once(c, func(ctx context.Context, d *desk) error {
 				v.Name = args[0]
 				added, err := d.Add(ctx, v)
-				for _, vm := range added {
-					fmt.Fprintf(d.err, "added %s\n", vm.VM.ID)
+				if err != nil && len(added) == 0 {
+					return err
 				}
-				return err
+				return errors.Join(d.saidVMs(ctx, added), err)
 			})
 		}}
 	flags := c.Flags()
@@ -89,6 +90,25 @@ func (d *desk) said(ctx context.Context, v *record.VM, err error) error {
 	}
 	now := report.OfVM(c, v)
 	return d.print(now, func(w io.Writer) error { return report.VMs(w, []report.VM{now}) })
+}
+
+// saidVMs prints VMs that were added.
+func (d *desk) saidVMs(ctx context.Context, all []*record.VM) error {
+	c, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]report.VM, len(all))
+	for i, v := range all {
+		list[i] = report.OfVM(c, v)
+	}
+	return d.print(list, func(w io.Writer) error { return report.VMs(w, list) })
+}
+
+// deleted is what --json prints of a VM that is no more.
+type deleted struct {
+	Name  vmid   `json:"name"`
+	State string `json:"state"` // "deleted"
 }
 
 func vmStopCommand(f *deskFlags) *cobra.Command {
@@ -131,7 +151,14 @@ func vmDeleteCommand(f *deskFlags) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error {
-				return d.DeleteVM(ctx, operate.ID(args[0]))
+				id := operate.ID(args[0])
+				if err := d.DeleteVM(ctx, id); err != nil {
+					return err
+				}
+				return d.print(deleted{id, "deleted"}, func(w io.Writer) error {
+					_, err := fmt.Fprintln(w, "deleted", id)
+					return err
+				})
 			})
 		}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim/contest"
 )
 
@@ -20,9 +21,10 @@ schedule, and godwit's own. Guests are drawn from the distributions that
 guests. Everybody may use a blackout of 500 ms at most, on three terms:
 pre-copy alone, with auto-converge, and with post-copy.
 
-SECONDS are until a transfer has ended, well or not; BLACKOUT is of those that
-succeeded; BROWNOUT is for how long a guest was slowed, in the mean; AGAINST is
-how many times as long a policy took as forecast where both succeeded.
+TOOK is until a transfer has ended, well or not, in the mean; BLACKOUT, a
+median, is of those that succeeded; BROWNOUT is for how long a guest was slowed,
+in the mean; AGAINST is how many times as long a policy took as forecast where
+both succeeded.
 
 --json prints one object: distributions, count, seed, and terms, each with a
 name and rows.`
@@ -123,16 +125,17 @@ func (a *convergence) draw() ([]contest.Trace, error) {
 // table prints the answer for people.
 func (a *convergence) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "%d guests of each of: %s (seed %d)\n", a.Count,
+	fmt.Fprintf(out, "%s of each of: %s (seed %d)\n", words.Count(a.Count, "guest"),
 		strings.Join(a.Distributions, ", "), a.Seed)
 	for _, terms := range a.Terms {
-		fmt.Fprintf(t, "\n%s\tENDED\tSECONDS\tP50\tP99\tBLACKOUT\tP99\tMAX\tBROWNOUT\t"+
+		fmt.Fprintf(t, "\n%s\tENDED\tTOOK\tP50\tP99\tBLACKOUT\tP99\tMAX\tBROWNOUT\t"+
 			"SENT\tAGAINST\t\n", strings.ToUpper(terms.Name))
 		for _, r := range terms.Rows {
-			fmt.Fprintf(t, "%s\t%d/%d\t%.1f\t%.1f\t%.1f\t", r.Policy, r.Succeeded, r.Runs,
-				r.MeanSeconds, r.P50Seconds, r.P99Seconds)
-			fmt.Fprintf(t, "%.0fms\t%.0fms\t%.0fms\t%.2fs\t%v\t%.2f\t\n", r.P50Blackout,
-				r.P99Blackout, r.MaxBlackout, r.BrownoutSeconds, r.MeanSent, r.Against)
+			fmt.Fprintf(t, "%s\t%d/%d\t%s\t%s\t%s\t", r.Policy, r.Succeeded, r.Runs,
+				words.Span(r.MeanSeconds), words.Span(r.P50Seconds), words.Span(r.P99Seconds))
+			fmt.Fprintf(t, "%.0f ms\t%.0f ms\t%.0f ms\t%s\t%v\t%.2f\t\n", r.P50Blackout,
+				r.P99Blackout, r.MaxBlackout, words.Span(r.BrownoutSeconds), r.MeanSent,
+				r.Against)
 		}
 	}
 	return t.Flush()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim/bench"
 )
 
@@ -19,10 +21,12 @@ bound that no live migration can beat (every byte of memory that is not zero
 crosses its links once); "never" is a host that some VM did not leave within
 two days. The second has the 99th percentile of the blackouts in milliseconds.
 Limits that an operator has set hold for everybody; the simulator's invariants
-are checked in every run, and a violation makes the exit status 2.
+are checked in every run.
 
 Without CLUSTER the whole set is run. --json prints one object: seed, median
-(of the ratios, by contestant) and outcomes.`
+(of the ratios, by contestant) and outcomes.
+
+Exit status: 0 every invariant held, 1 one was violated, 2 bad input.`
 
 // evacuation is what --json prints.
 type evacuation struct {
@@ -80,8 +84,8 @@ func (a *evacuation) run(names []string) error {
 func (a *evacuation) sound() error {
 	for _, o := range a.Outcomes {
 		for _, v := range o.Violations {
-			return fmt.Errorf("cluster %s, %s: an invariant was violated: %s: %s", o.Cluster,
-				o.Contestant, v.Invariant, v.Detail)
+			return fmt.Errorf("cluster %s, %s: %w: %s: %s", o.Cluster, o.Contestant,
+				sweep.ErrViolated, v.Invariant, v.Detail)
 		}
 	}
 	return nil
@@ -90,7 +94,10 @@ func (a *evacuation) sound() error {
 // table prints the answer for people.
 func (a *evacuation) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	a.rows(t, "TIME / LOWER BOUND", func(o *bench.Outcome) string {
+	bounded := func(o *bench.Outcome) string {
+		return o.Cluster + "\t" + words.Span(o.BoundSeconds)
+	}
+	a.rows(t, "TIME / LOWER BOUND\tBOUND", bounded, func(o *bench.Outcome) string {
 		if o.Left > 0 {
 			return "never"
 		}
@@ -101,22 +108,23 @@ func (a *evacuation) table(out io.Writer) error {
 		fmt.Fprintf(t, "%.2f\t", a.Median[who.Name])
 	}
 	fmt.Fprint(t, "\n\n")
-	a.rows(t, "P99 BLACKOUT, MS", func(o *bench.Outcome) string {
+	named := func(o *bench.Outcome) string { return o.Cluster }
+	a.rows(t, "P99 BLACKOUT, MS", named, func(o *bench.Outcome) string {
 		return fmt.Sprintf("%.0f", o.Downtime.P99)
 	})
 	return t.Flush()
 }
 
 // rows prints one figure of every outcome, a line for each cluster.
-func (a *evacuation) rows(t io.Writer, title string, figure func(*bench.Outcome) string) {
-	fmt.Fprintf(t, "%s\tBOUND\t", title)
+func (a *evacuation) rows(t io.Writer, title string, row, figure func(*bench.Outcome) string) {
+	fmt.Fprintf(t, "%s\t", title)
 	for _, who := range bench.Contestants() {
 		fmt.Fprintf(t, "%s\t", who.Name)
 	}
 	for i := range a.Outcomes {
 		o := &a.Outcomes[i]
 		if i%len(bench.Contestants()) == 0 {
-			fmt.Fprintf(t, "\n%s\t%.0fs\t", o.Cluster, o.BoundSeconds)
+			fmt.Fprintf(t, "\n%s\t", row(o))
 		}
 		fmt.Fprintf(t, "%s\t", figure(o))
 	}

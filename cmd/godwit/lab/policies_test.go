@@ -54,7 +54,7 @@ func TestConvergenceComparesAllPoliciesOnAllTerms(t *testing.T) {
 		}
 	}
 	page, err := ask("convergence", "--traces", "storm", "--count", "1")
-	for _, want := range []string{"1 guests of each of: storm (seed 1)", "ALL TERMS", "oVirt",
+	for _, want := range []string{"1 guest of each of: storm (seed 1)", "ALL TERMS", "oVirt",
 		"godwit forecast"} {
 		if err != nil || !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q (%v):\n%s", want, err, page)

@@ -1,14 +1,12 @@
 package planner
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/sim/rehearse"
 )
 
@@ -81,13 +79,14 @@ func drainCommand() *cobra.Command {
 		Long:  drainHelp,
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.run(c.Context(), c.OutOrStdout(), args, c.Flags().Changed("seed"))
+			return f.run(c, args)
 		},
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
-	flags.IntVar(&f.samples, "samples", 100, "in how many worlds the plan is played")
-	flags.Uint64Var(&f.seed, "seed", 1, "what all chance follows from (default: the scenario's)")
+	flags.IntVar(&f.samples, "samples", samplesByDefault, "in how many `WORLDS` the plan is "+
+		"played; by\ndefault fewer of a fleet with more than 20,000 VMs, 10 at least")
+	flags.Uint64Var(&f.seed, "seed", 0, "what all chance follows from (default: the scenario's)")
 	flags.StringVar(&f.within, "within", "", "be empty after this `TIME`: 2h")
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
 	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
@@ -97,12 +96,12 @@ func drainCommand() *cobra.Command {
 }
 
 // run plans, plays and prints.
-func (f *drainFlags) run(ctx context.Context, out io.Writer, args []string, seeded bool) error {
+func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	goal, err := f.goal(time.Now())
 	if err != nil {
 		return err
 	}
-	s, err := load(args[0])
+	s, err := fleet.Read(args[0], c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -110,25 +109,38 @@ func (f *drainFlags) run(ctx context.Context, out io.Writer, args []string, seed
 	if err != nil {
 		return err
 	}
-	if seeded {
+	if c.Flags().Changed("seed") {
 		s.Seed = f.seed
+	}
+	if !c.Flags().Changed("samples") {
+		f.samples = worlds(len(s.Fleet.VMs))
+	}
+	if goal != nil {
+		goal.Samples = f.samples
 	}
 	varied, err := f.differ(s, hosts)
 	if err != nil {
 		return err
 	}
-	d, err := rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: f.samples, Goal: goal})
+	d, err := rehearse.Ask(c.Context(), s, rehearse.Question{Hosts: hosts, Samples: f.samples,
+		Goal: goal})
 	if err != nil {
 		return err
 	}
-	if f.json {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		err = e.Encode(drainAnswer{d, varied})
-	} else {
-		err = drainPage{d, varied}.print(out)
-	}
+	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
 	return errors.Join(err, verdict(d))
+}
+
+const (
+	samplesByDefault = 100
+	// mostVMs is how many VMs all worlds have together when nobody says how many there
+	// shall be: an answer is to come in less than a minute.
+	mostVMs = 2_000_000
+)
+
+// worlds returns in how many worlds a plan for a fleet is played by default.
+func worlds(vms int) int {
+	return max(samplesByDefault/10, min(samplesByDefault, mostVMs/max(1, vms)))
 }
 
 // drainAnswer is what --json prints.

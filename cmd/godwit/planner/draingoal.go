@@ -20,7 +20,7 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 	if err != nil || !strings.HasSuffix(f.confidence, "%") || !(percent > 0 && percent <= 100) {
 		return nil, fmt.Errorf("--confidence %q is no probability: write 95%%", f.confidence)
 	}
-	goal := &rehearse.Goal{Confidence: percent / 100, Samples: f.samples}
+	goal := &rehearse.Goal{Confidence: percent / 100}
 	switch {
 	case f.within != "" && f.by != "":
 		return nil, errors.New("--within and --by say the same: use one of them")

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/internal/words"
-	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/rehearse"
 )
@@ -109,7 +109,7 @@ func (d drainPage) left(out io.Writer) {
 	if len(d.Left) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nCannot leave: %s\n", names(d.Left))
+	fmt.Fprintf(out, "\nCannot leave: %s\n", names(short(d.Left)))
 	if len(d.Proofs) == 0 {
 		fmt.Fprintln(out, "Nobody has proven it: the search for a way was given up.")
 	}
@@ -119,7 +119,7 @@ func (d drainPage) left(out io.Writer) {
 	}
 }
 
-func refusals(out io.Writer, all []placement.Refusal) {
+func refusals(out io.Writer, all []plan.Refusal) {
 	for i, r := range all {
 		if i >= mostRefusals {
 			fmt.Fprintf(out, "  … and %s; --json lists them all\n", words.Count(len(all)-i, "host"))
@@ -147,7 +147,10 @@ func (d drainPage) times(out io.Writer) {
 		fmt.Fprintf(out, ", %v each at most", s.Bandwidth)
 	}
 	empty := "empty"
-	if len(d.Left) > 0 {
+	switch {
+	case len(d.Left) == 1:
+		empty = "empty but for it"
+	case len(d.Left) > 1:
 		empty = "empty but for them"
 	}
 	fmt.Fprintf(out, ": %s\n", after(empty, d.EmptySeconds))
@@ -158,7 +161,7 @@ func (d drainPage) times(out io.Writer) {
 	for _, text := range d.varied {
 		fmt.Fprintf(out, "  %s\n", text)
 	}
-	fmt.Fprintf(out, "empty in %d of %d", d.Samples.Empty, d.Samples.Runs)
+	fmt.Fprintf(out, "%s in %d of %d", empty, d.Samples.Empty, d.Samples.Runs)
 	if t := d.Samples.Seconds; d.Samples.Empty > 0 {
 		fmt.Fprintf(out, ": p50 %s, p95 %s, p99 %s", when(t.P50), when(t.P95), when(t.P99))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/maintenance"
@@ -47,6 +48,18 @@ parked elsewhere meanwhile where VMs wait for each other.
 
 A host that cannot be serviced comes with the reason: the VMs that cannot leave it, with a proof
 that can be checked, or the failures that would not be survived without it.
+
+--json prints one object:
+
+  batches          hosts, waves of moves (vm, source, target), proof (how it was shown that the
+                   failures are survived), fullest (percent, of a host that took VMs)
+  obstacles        host, left (VMs), proof, failures, moves, text
+  vms, moves       VMs that have to move, and all moves of the batches
+  mostTogether, leastBatches   bounds on what any plan can do
+  keep, home       waves, moves, parked, left, proven; null without --home
+  times            shifts (one a batch) and back (the way home): beginsSeconds, movedSeconds,
+                   backSeconds, boundSeconds, stay; endsSeconds, boundSeconds,
+                   invariantViolations
 
 Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
 2 bad input, 3 some hosts cannot be serviced, or some VMs do not come home.`
@@ -87,7 +100,10 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if err != nil {
 		return fmt.Errorf("--reboot: %w", err)
 	}
-	s, err := load(path)
+	if f.fill < 1 || f.fill > 100 { // 0 is the default of package maintenance
+		return fmt.Errorf("--fill %d: hosts cannot be %[1]d %% full: use 1 to 100", f.fill)
+	}
+	s, err := fleet.Read(path, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

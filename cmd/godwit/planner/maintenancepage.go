@@ -53,12 +53,16 @@ func (a maintenanceAnswer) head() string {
 	if hosts == 0 {
 		return "none of the hosts can be serviced"
 	}
-	text := fmt.Sprintf("%s in 1 batch", words.Count(hosts, "host"))
+	text := words.Count(hosts, "host") + " in 1 batch"
 	if len(a.Batches) > 1 {
 		text = fmt.Sprintf("%d hosts in %d batches", hosts, len(a.Batches))
 	}
-	if len(a.Obstacles) == 0 && a.Least > 0 {
-		text += fmt.Sprintf(" (at least %d are needed)", a.Least)
+	switch {
+	case len(a.Obstacles) > 0 || a.Least == 0:
+	case a.Least == len(a.Batches):
+		text += " (no plan has fewer)"
+	default:
+		text += fmt.Sprintf(" (no plan has fewer than %d)", a.Least)
 	}
 	text += fmt.Sprintf(", %s for %s", words.Count(a.Moves, "move"), words.Count(a.VMs, "VM"))
 	if a.Keep > 0 {

@@ -3,18 +3,15 @@
 package planner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // ErrNotDone says that what was asked for cannot be done; it has been reported.
@@ -44,60 +41,6 @@ func commands() []*cobra.Command {
 	}
 }
 
-// own are fields at the beginning of a line that godwit's own files have: a fleet, or
-// a scenario, which may name a file with the fleet.
-var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
-
-// load reads a scenario, or a fleet in whatever format, and prints what is odd about it.
-func load(path string) (*scenario.Scenario, error) {
-	s, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range s.Fleet.Warnings {
-		fmt.Fprintln(os.Stderr, "warning:", p.Error())
-	}
-	return s, nil
-}
-
-func open(path string) (*scenario.Scenario, error) {
-	mine, err := isOwn(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case mine:
-		return scenario.ReadFile(path)
-	}
-	whole, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	return scenario.Parse(path, fmt.Appendf(nil, "inventory: %q\n", whole))
-}
-
-// isOwn reports whether a file begins as godwit's own do; a folder does not.
-func isOwn(path string) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	if at, err := f.Stat(); err != nil || at.IsDir() {
-		return false, err
-	}
-	head, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	return own.Match(head), err
-}
-
-// read reads a fleet as load does.
-func read(path string) (*inventory.Fleet, error) {
-	s, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return s.Fleet, nil
-}
-
 // hostsOf returns the named hosts, each once. One that the fleet does not have is an
 // error.
 func hostsOf(fleet *inventory.Fleet, names []string) ([]hypervisor.HostName, error) {
@@ -125,4 +68,14 @@ func hostsOf(fleet *inventory.Fleet, names []string) ([]hypervisor.HostName, err
 		}
 	}
 	return hosts, nil
+}
+
+// printed prints an answer as JSON or as a page.
+func printed(out io.Writer, asJSON bool, answer any, page func(io.Writer) error) error {
+	if !asJSON {
+		return page(out)
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e.Encode(answer)
 }

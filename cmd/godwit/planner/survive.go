@@ -1,15 +1,14 @@
 package planner
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
@@ -38,14 +37,16 @@ func (p *protection) add(c *cobra.Command) {
 	flags.IntVar(&p.priority, "priority", 0,
 		"only VMs whose label priority is at least this `NUMBER`")
 	flags.IntVar(&p.effort, "effort", survive.DefaultEffort, "look at so many `PLACES` at most")
-	c.MarkFlagsMutuallyExclusive("racks", "domain")
 }
 
 // question asks about a fleet.
-func (p *protection) question(c *cobra.Command, fleet *inventory.Fleet, f *plan.Fleet, k int) (
+func (p *protection) question(c *cobra.Command, all *inventory.Fleet, f *plan.Fleet, k int) (
 	survive.Question, error) {
 	q := survive.Question{Fleet: f, Failures: k, Domain: p.domain, Effort: p.effort}
-	if p.racks {
+	switch {
+	case p.racks && p.domain != "":
+		return q, errors.New("--racks and --domain say the same: use one of them")
+	case p.racks:
 		q.Domain = rack
 	}
 	if err := labelled(f, q.Domain); err != nil {
@@ -60,20 +61,20 @@ func (p *protection) question(c *cobra.Command, fleet *inventory.Fleet, f *plan.
 			Values: []string{strconv.Itoa(p.priority - 1)}})
 	}
 	if p.effort < 1 {
-		return q, fmt.Errorf("--effort: %d places are too few to look at; use 1 or more", p.effort)
+		return q, fmt.Errorf("--effort %d: use 1 or more", p.effort)
 	}
 	if len(wants) == 0 {
 		return q, nil
 	}
 	q.Protected = map[hypervisor.VMID]bool{}
-	for i := range fleet.VMs {
-		if v := &fleet.VMs[i]; holds(wants, v.Labels) {
+	for i := range all.VMs {
+		if v := &all.VMs[i]; holds(wants, v.Labels) {
 			q.Protected[v.ID] = true
 		}
 	}
 	if len(q.Protected) == 0 {
 		return q, fmt.Errorf("none of %s is protected: no labels match",
-			words.Count(len(fleet.VMs), "VM"))
+			words.Count(len(all.VMs), "VM"))
 	}
 	return q, nil
 }
@@ -108,6 +109,10 @@ It also says which free room is stranded for VMs of the most frequent sizes, and
 of the most frequent one can be admitted while as much is survived; or of the sizes that --admit
 names, such as 8GiB/4 (memory and CPUs).
 
+--json prints one object: verdict (yes, no, open), failures, units, vms, proof, lower and upper
+(how many failures are survived for certain, and at most), searched, probes, counterexample (why,
+failed, vms, resource, unit, need, have, refused), domain; stranded and admission, by size.
+
 Exit status: 0 yes, 2 bad input, 3 no, or not for certain.`
 
 func surviveCommand() *cobra.Command {
@@ -118,9 +123,7 @@ func surviveCommand() *cobra.Command {
 		Long:  surviveHelp,
 		Args:  cobra.ExactArgs(1),
 	}
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		return f.run(c, args[0])
-	}
+	c.RunE = func(_ *cobra.Command, args []string) error { return f.run(c, args[0]) }
 	flags := c.Flags()
 	flags.IntVarP(&f.failures, "failures", "k", 1, "survive this `NUMBER` of failures")
 	flags.StringSliceVar(&f.admit, "admit", nil, "`SIZES` of VMs to be admitted: 8GiB/4")
@@ -138,11 +141,11 @@ type surviveAnswer struct {
 }
 
 func (f *surviveFlags) run(c *cobra.Command, path string) error {
-	fleet, err := read(path)
+	s, err := fleet.Read(path, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	q, err := f.question(c, fleet, intake.Fleet(fleet), f.failures)
+	q, err := f.question(c, s.Fleet, intake.Fleet(s.Fleet), f.failures)
 	if err != nil {
 		return err
 	}
@@ -167,16 +170,6 @@ func (f *surviveFlags) run(c *cobra.Command, path string) error {
 		return errLost
 	}
 	return nil
-}
-
-// printed prints an answer as JSON or as a page.
-func printed(out io.Writer, asJSON bool, answer any, page func(io.Writer) error) error {
-	if !asJSON {
-		return page(out)
-	}
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	return e.Encode(answer)
 }
 
 // shapesOf reads sizes; without any it takes the most frequent ones.

@@ -63,8 +63,8 @@ func counterexample(out io.Writer, c *survive.Counterexample) {
 	}
 	switch {
 	case c.Unit > 0:
-		fmt.Fprintf(out, "why: %s: %d VMs need %s each or more, and pieces for %d are free\n",
-			c.Why, c.Need, amount(c.Resource, c.Unit), c.Have)
+		fmt.Fprintf(out, "why: %s: %s of %s or more, and there is room for %d\n", c.Why,
+			words.Count(int(c.Need), "VM"), amount(c.Resource, c.Unit), c.Have)
 	case c.Resource != "":
 		fmt.Fprintf(out, "why: %s: they need %s, and %s is free where they could go\n", c.Why,
 			amount(c.Resource, c.Need), amount(c.Resource, c.Have))

@@ -24,6 +24,11 @@ same version decides the same, byte for byte. Of another version, or with anothe
 (--config), the first decision that differs is told; --diff tells what was recorded and what is
 decided now, field by field, why, and what the controller saw.
 
+With --all it goes on after a difference, in the history that was recorded: each look is judged
+by all that had happened until then, and not by what would have come of other decisions. It says
+how many looks differ, tells the first of them, and since when the decisions are the same again.
+A look may differ only because one before it has.
+
 Several logs are replayed one after the other: those of a rotation, or of controllers that led in
 turn. With --scenario the fleet of the log, as it was when the first controller in it began, and
 what operators and fate did to it, are written as a scenario for godwit simulate.
@@ -39,7 +44,8 @@ func Command() *cobra.Command {
 			return f.run(c.OutOrStdout(), logs)
 		}}
 	c.Flags().StringVar(&f.config, "config", "", "another configuration `FILE` than the log's")
-	c.Flags().BoolVar(&f.diff, "diff", false, "tell all about the first decision that differs")
+	c.Flags().BoolVar(&f.diff, "diff", false, "tell all about a decision that differs")
+	c.Flags().BoolVar(&f.all, "all", false, "go on after a difference, to the end")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON instead of text")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "write a scenario to this `FILE`")
 	return c
@@ -47,7 +53,7 @@ func Command() *cobra.Command {
 
 type flags struct {
 	config, scenario string
-	diff, json       bool
+	diff, json, all  bool
 }
 
 func (f *flags) run(out io.Writer, logs []string) error {
@@ -72,7 +78,8 @@ func (f *flags) run(out io.Writer, logs []string) error {
 	}
 	var differs error
 	for _, path := range logs {
-		r, err := replayFile(path, incident.Options{Configure: configure})
+		r, err := replayFile(path, incident.Options{Configure: configure,
+			All: f.all})
 		if err != nil {
 			return err
 		}

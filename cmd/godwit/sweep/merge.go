@@ -1,10 +1,12 @@
 package sweep
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/sim/report"
 	"github.com/godwit-vm/godwit/sim/sweep"
 )
@@ -29,6 +31,9 @@ func Merge() *cobra.Command {
 		Long:  mergeHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := output.Check(html); err != nil {
+				return fmt.Errorf("--html: %w", err)
+			}
 			var parts []*sweep.Part
 			for _, path := range args {
 				p, err := readPart(path)
@@ -45,7 +50,7 @@ func Merge() *cobra.Command {
 				return err
 			}
 			if html != "" {
-				if err := report.Sweep(d).WriteFile(html); err != nil {
+				if err := output.Write(html, report.Sweep(d).WriteHTML); err != nil {
 					return err
 				}
 			}

@@ -33,7 +33,7 @@ type Flags struct {
 // Add adds the flags to a command's.
 func (f *Flags) Add(set *pflag.FlagSet) {
 	f.set = set
-	set.Uint64Var(&f.seed, "seed", 1, "what all chance follows from (default: the scenario's)")
+	set.Uint64Var(&f.seed, "seed", 0, "what all chance follows from (default: the scenario's)")
 	set.IntVar(&f.samples, "samples", 1,
 		"simulate `N` worlds that differ in their seed, and in what vary: says")
 	set.StringArrayVar(&f.axes, "sweep", nil,

@@ -26,7 +26,8 @@ func table(out io.Writer, d *sweep.Document) error {
 		words.Count(len(d.Combinations), "combination"), words.Count(d.Run.Samples, "sample"),
 		d.Run.Seed)
 	if d.Complete < d.Worlds {
-		fmt.Fprintf(t, "interrupted: %d of %d worlds are complete\n", d.Complete, d.Worlds)
+		fmt.Fprintf(t, "interrupted: %d of %s complete\n", d.Complete,
+			words.Count(d.Worlds, "world"))
 	}
 	fmt.Fprintln(t)
 	shown := d.Combinations[:min(len(d.Combinations), mostRows)]

@@ -24,7 +24,7 @@ func TestTheTableSaysWhatWentWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"s: 4 combinations, 20 samples each (seed 1)\ninterrupted: 12 of 80 worlds are complete\n",
+		"s: 4 combinations, 20 samples each (seed 1)\ninterrupted: 12 of 80 worlds complete\n",
 		"\n1  seed=1 vary.dirty=\n",
 		"\n1  no sample is complete\n",
 		"\n12 worlds did not come to rest: given up, or stopped at until:\n",

@@ -4,6 +4,7 @@
 package hardware
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,6 +56,23 @@ func NeededBy(o hypervisor.TransferOptions) hypervisor.Abilities {
 func Sensible(o hypervisor.TransferOptions) bool {
 	return o.Bandwidth >= 0 && o.Downtime >= 0 && o.Channels >= 0 &&
 		slices.Contains([]string{"", "zlib", "zstd"}, o.Method)
+}
+
+// Admit refuses what is not a VM, and what does not fit into what a host has left.
+func Admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
+	refuse := func(kind hypervisor.Kind, format string, args ...any) error {
+		return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+	}
+	switch {
+	case !Possible(vm):
+		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
+			vm.Memory, vm.CPUs, Disks(vm))
+	case vm.Memory > memory:
+		return refuse(hypervisor.NoRoom, "memory needs %v has %v", vm.Memory, memory)
+	case vm.CPUs > cpus:
+		return refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, cpus)
+	}
+	return nil
 }
 
 // Possible reports whether a VM can be meant.

@@ -56,7 +56,7 @@ func (t *Transfer) cancel() error {
 }
 
 func (t *Transfer) startPostCopy() error {
-	if !t.options.PostCopy {
+	if !t.postCopy {
 		return Refuse(hypervisor.Invalid, "the job does not allow post-copy")
 	}
 	if t.mode == hypervisor.PostCopy {
@@ -128,6 +128,14 @@ func (t *Transfer) Activate(target End) {
 	if t.stage == closed {
 		t.target = nil
 	}
+}
+
+// Stopped reports whether e proves that the source has stopped.
+func (t *Transfer) Stopped(e hypervisor.Evidence) bool {
+	if e.Proof == hypervisor.SourceStopped {
+		return e.About(t.Job) && e.VM == t.VM.ID && e.Host == t.From.Name
+	}
+	return e.About(t.Job) && e.Dead(t.VM.ID, t.From.Name)
 }
 
 // Rests reports whether the guest was paused by its operator when it moved.

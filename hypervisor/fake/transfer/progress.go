@@ -11,7 +11,7 @@ import (
 // target's when it is activated.
 func (t *Transfer) Progress(h *Host) hypervisor.Progress {
 	sums := t.sums
-	if t.stream != nil {
+	if t.sending != nil {
 		sums = t.stream.Account(t.world.Now)
 	}
 	p := hypervisor.Progress{

@@ -31,7 +31,7 @@ type End interface {
 	Vanish()               // it was incoming and ends
 	Own()                  // it outlives its process from now on
 	Leave(unresolved bool) // it takes part no more
-	JobChanged()           // a hint
+	JobChanged()           // a hint: the job is over
 	PassFinished()         // a hint
 	Workload() memory.Workload
 }
@@ -41,34 +41,40 @@ type Transfer struct {
 	Job     hypervisor.JobID
 	VM      hypervisor.VM
 	Address hypervisor.Address
-	Hold    bool
 	From    *Host // nil until Connect
 	To      *Host
-	Refused bool // the target was discarded: it may not come back
+	world   *World
+	source  End // nil until Connect, and when its process is gone
+	target  End // nil when its process is gone
 
-	world     *World
-	options   hypervisor.TransferOptions
-	source    End // nil until Connect, and when its process is gone
-	target    End // nil when its process is gone
+	Hold      bool
+	Refused   bool // the target was discarded: it may not come back
 	stage     stage
 	status    [2]hypervisor.JobStatus // as the source and as the target see it
-	failure   string
 	mode      hypervisor.Mode
+	postCopy  bool // it is allowed
 	paused    bool // the guest was paused by PauseGuest
 	switching bool // post-copy begins at the next look
 	rests     bool // the guest was paused by its operator when the source stopped
+	failure   string
 
-	flow   *maxmin.Flow
-	alone  hypervisor.Bandwidth // what the flow gets when it is alone
-	timer  agenda.Timer
-	stream *memory.Stream   // from Connect until the end
-	sums   memory.Account   // of the stream, when it has ended
-	rest   hypervisor.Bytes // post-copy: what the target lacks when it runs
+	*sending                  // from Connect until the end; nil else
+	sums     memory.Account   // of what was sent, when it has ended
+	rest     hypervisor.Bytes // post-copy: what the target lacks when it runs
 
 	begun   time.Duration // when Connect was called
 	stopped time.Duration // when the guest stopped; -1 while it runs
 	dark    time.Duration // the source's blackout, when it is over; else -1
 	wakes   time.Duration // when the target ran; else -1
+}
+
+// sending is what a transfer needs while it is under way. Many more have ended.
+type sending struct {
+	options hypervisor.TransferOptions
+	flow    *maxmin.Flow         // while memory moves
+	alone   hypervisor.Bandwidth // what the flow gets when it is alone
+	timer   agenda.Timer
+	stream  memory.Stream
 }
 
 // indices of Transfer.status
@@ -96,31 +102,29 @@ func (w *World) Never(job hypervisor.JobID, vm hypervisor.VM, to *Host) *Transfe
 // Connect begins set-up from a source towards the target that listens.
 func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions) {
 	w := t.world
-	t.source, t.From, t.options, t.stage, t.begun = source, from, o, connecting, w.Now
+	t.source, t.From, t.stage, t.begun, t.postCopy = source, from, connecting, w.Now, o.PostCopy
 	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
 	costs := w.costs.Memory
 	costs.FirstTouch *= hypervisor.Bandwidth(max(1, o.Channels))
-	t.stream = &memory.Stream{Options: memory.Options{
-		Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
-		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE,
-	}}
+	t.sending = w.free()
+	t.options = o
+	t.stream.Options = memory.Options{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
+		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE}
 	t.timer.Fire = t.advance
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
 	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SetUp))
 }
 
-// report changes what the ends think of the job.
+// report changes what the ends think of the job. They say so when it is over for them: that a
+// job goes on is no news.
+// Source: QEMU's events setup, active and device, which hypervisor/qmp does not pass on.
 func (t *Transfer) report(source, target hypervisor.JobStatus) {
-	if t.status[atSource] != source {
-		t.status[atSource] = source
-		if t.source != nil {
-			t.source.JobChanged()
-		}
-	}
-	if t.status[atTarget] != target {
-		t.status[atTarget] = target
-		if t.target != nil {
-			t.target.JobChanged()
+	before := t.status
+	t.status = [2]hypervisor.JobStatus{source, target}
+	for side, e := range [...]End{t.source, t.target} {
+		if now := t.status[side]; now != before[side] && e != nil &&
+			(now.Final() || now == hypervisor.JobBroken) {
+			e.JobChanged()
 		}
 	}
 }
@@ -273,15 +277,16 @@ func (t *Transfer) succeed() {
 // close frees what the transfer uses; what became of it stays.
 func (t *Transfer) close() {
 	w := t.world
-	if t.stream != nil { // many more transfers have ended than are under way
-		t.stream.Accelerate(w.Now, 0, 0)
-		t.sums, t.stream = t.stream.Account(w.Now), nil
-	}
-	t.stage, t.timer.Fire = closed, nil
-	w.Agenda.Disarm(&t.timer)
-	if t.flow != nil {
-		w.network.Remove(t.flow)
-		t.flow = nil
+	t.stage = closed
+	if s := t.sending; s != nil {
+		s.stream.Accelerate(w.Now, 0, 0)
+		t.sums, t.sending = s.stream.Account(w.Now), nil
+		w.Agenda.Disarm(&s.timer)
+		if s.flow != nil {
+			w.network.Remove(s.flow)
+		}
+		*s = sending{}
+		w.idle = append(w.idle, s)
 	}
 	if w.open[t.Address] == t {
 		delete(w.open, t.Address)
@@ -335,7 +340,7 @@ func narrowest(links []*maxmin.Link) hypervisor.Bandwidth {
 
 // tune makes a changed limit felt, and that the guest stopped or runs.
 func (t *Transfer) tune() {
-	if t.flow == nil {
+	if t.sending == nil || t.flow == nil {
 		return
 	}
 	t.world.network.SetLimit(t.flow, t.limit())

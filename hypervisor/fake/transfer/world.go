@@ -54,6 +54,7 @@ type World struct {
 	cut     map[pair]bool
 	racks   map[string]*rack
 	shared  *maxmin.Link // that every transfer crosses; nil is none
+	idle    []*sending   // that nobody needs any more
 }
 
 // A rack is hosts that share an up-link.
@@ -112,6 +113,17 @@ func (w *World) route(links []*maxmin.Link, from, to *Host) []*maxmin.Link {
 		links = append(links, w.shared)
 	}
 	return links
+}
+
+// free returns what a transfer needs that begins.
+func (w *World) free() *sending {
+	n := len(w.idle)
+	if n == 0 {
+		return &sending{}
+	}
+	s := w.idle[n-1]
+	w.idle = w.idle[:n-1]
+	return s
 }
 
 // Settle gives every transfer its present share of the wire.

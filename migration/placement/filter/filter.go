@@ -64,7 +64,8 @@ var filters = []row{
 
 // All returns every condition, in order.
 func All() []placement.Filter {
-	all := placement.Basic()
+	basic := placement.Basic()
+	all := append(make([]placement.Filter, 0, len(basic)+len(filters)), basic...)
 	for _, r := range filters {
 		all = append(all, placement.Filter{
 			Name: r.name, Class: r.class, Refuses: r.refuses, Explain: r.explain,

@@ -20,6 +20,7 @@ package reserve
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -357,16 +358,16 @@ func (l *Ledger) UsedBy(tenant string) Amount { return sum(l.tenants[tenant]) }
 
 // Claims lists all claims by VM, the VM's own first.
 func (l *Ledger) Claims() []Claim {
-	all := make([]Claim, 0, len(l.held)+len(l.moving))
-	for _, c := range l.held {
-		all = append(all, *c)
-	}
-	for _, c := range l.moving {
-		all = append(all, *c)
-	}
-	slices.SortFunc(all, func(a, b Claim) int {
+	order := make([]*Claim, 0, len(l.held)+len(l.moving))
+	order = slices.AppendSeq(order, maps.Values(l.held))
+	order = slices.AppendSeq(order, maps.Values(l.moving))
+	slices.SortFunc(order, func(a, b *Claim) int {
 		return cmp.Or(cmp.Compare(a.VM, b.VM), cmp.Compare(a.Move, b.Move))
 	})
+	all := make([]Claim, len(order))
+	for i, c := range order {
+		all[i] = *c
+	}
 	return all
 }
 

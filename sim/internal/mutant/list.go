@@ -59,6 +59,9 @@ var Planted = []Mutant{
 	{"leaves the target of a failed migration", "agent/target.go",
 		"case own && !rests(d) || d.State == hypervisor.Absent:\n",
 		"case own && !rests(d) && false:\n"},
+	{"hands a VM over that does not name its migration", "controller/controller.go",
+		"next.Claim = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
+		"next.Claim = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
 	// The controller's books.
 	{"does not write down where a VM has moved", "controller/controller.go",
 		"next.Host, next.Mark = f.rec.State.Target, \"\"", "next.Mark = \"\""},
@@ -99,5 +102,5 @@ var Survivors = []Mutant{
 	// It takes a failed move to a host, the loss of what ran there, a rebuild on that host
 	// and a stop, with the host's agent away in between.
 	{"removes what rests of a VM that is at home here", "agent/target.go",
-		"case own && rests(d) && a.vms[m.Spec.VM] == nil:", "case own && rests(d):"},
+		"case own && rests(d) && a.home.Get(m.Spec.VM) == nil:", "case own && rests(d):"},
 }

@@ -289,7 +289,7 @@ function themes() {
 
 $("filter").hidden = $("timeline-section").hidden = $("list-section").hidden = !listed;
 $("time-section").hidden = !listed;
-$("links-figure").hidden = !doc.links?.length;
+$("links-figure").hidden = $("links-note").hidden = !doc.links?.length;
 $("spread-section").hidden = !doc.blackouts && !doc.durations;
 $("sweep-section").hidden = !doc.sweep;
 for (const which of ["blackouts", "durations"]) {

@@ -10,6 +10,10 @@ import (
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
+// several is how many questions are looked at closely at first: several transfers may begin
+// before one is looked at again.
+const several = 8
+
 // Convergence guards a convergence policy: what it asks for must be allowed.
 func Convergence(b *Book, name string, p convergence.Policy) convergence.Policy {
 	q, asked := &look{name: name}, 0
@@ -19,7 +23,7 @@ func Convergence(b *Book, name string, p convergence.Policy) convergence.Policy 
 			return s, convergence.Verdict{}
 		}
 		q.config, q.state, q.progress, q.now, q.closely = c, s, o, now, false
-		if asked++; sampled(asked) {
+		if asked++; asked <= several || sampled(asked) {
 			q.config, q.state, q.closely = copied(c), copied(s), true
 		}
 		next, says := q.ask(b, p, c, s)

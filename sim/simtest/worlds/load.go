@@ -27,7 +27,7 @@ func loads(name string, all []inventory.LoadSpec, holds func(*World) error) Part
 }
 
 // Converging lets every VM write so little that its migration ends by copying alone, on
-// whatever link.
+// whatever link, even if that carries another one.
 func Converging() Part {
 	return loads("VMs that converge", converging, func(w *World) error {
 		return w.eachLoad(func(v *inventory.VM, slowest, _ hypervisor.Bandwidth) error {

@@ -46,7 +46,7 @@ func (m *Maker) plan(t reflect.Type) visit {
 	case reflect.Pointer:
 		return m.planPointer(t, m.of)
 	case reflect.Slice:
-		return m.planSlice(t)
+		return m.planSlice(t, m.of)
 	case reflect.Array:
 		return m.planArray(t)
 	case reflect.Map:
@@ -96,8 +96,8 @@ func (m *Maker) planPointer(t reflect.Type, of func(reflect.Type) visit) visit {
 	}
 }
 
-func (m *Maker) planSlice(t reflect.Type) visit {
-	element, size := m.of(t.Elem()), t.Elem().Size()
+func (m *Maker) planSlice(t reflect.Type, of func(reflect.Type) visit) visit {
+	element, size := of(t.Elem()), t.Elem().Size()
 	return func(at unsafe.Pointer, path uint64) {
 		s := *(*[]struct{})(at) // only its header is used
 		m.add(path, uint64(len(s)))

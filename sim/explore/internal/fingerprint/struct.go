@@ -125,12 +125,17 @@ func (m *Maker) field(t reflect.Type, f reflect.StructField) visit {
 			}
 		}
 	case m.has(name, "own") && f.Type.Kind() == reflect.Map:
-		return m.planMap(f.Type, func(e reflect.Type) visit { return m.planPointer(e, m.full) })
+		return m.planMap(f.Type, m.owned)
+	case m.has(name, "own") && f.Type.Kind() == reflect.Slice:
+		return m.planSlice(f.Type, m.owned)
 	case m.has(name, "own"):
 		return m.planPointer(f.Type, m.full)
 	}
 	return m.of(f.Type)
 }
+
+// owned visits what an element that is a pointer refers to in full.
+func (m *Maker) owned(element reflect.Type) visit { return m.planPointer(element, m.full) }
 
 // byName visits only the field that names a struct: "rec.Spec.ID" goes through pointers.
 func (m *Maker) byName(t reflect.Type, path string) visit {

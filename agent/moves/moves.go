@@ -1,0 +1,149 @@
+// Package moves keeps the migrations that concern one host, and what convergence remembers of
+// those under way. It decides nothing, and keeps what it is given: nobody else may change that.
+package moves
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Move is a migration of which a host knows.
+type Move struct {
+	*record.Migration
+	other   *Move // of the same VM, that became known later
+	memory  *convergence.State
+	stirred bool
+}
+
+// A List is moves. The zero value is empty and ready.
+type List struct {
+	byID map[migration.ID]*Move
+	byVM map[hypervisor.VMID]*Move // the first that became known
+	free []*convergence.State      // memories that nobody needs any more
+}
+
+// Get returns a migration; nil is one that is not known.
+func (l *List) Get(id migration.ID) *record.Migration {
+	if m := l.byID[id]; m != nil {
+		return m.Migration
+	}
+	return nil
+}
+
+// Put enters a migration, or another writing of it.
+func (l *List) Put(r *record.Migration) {
+	if known := l.byID[r.Spec.ID]; known != nil {
+		known.Migration = r
+		return
+	}
+	if l.byID == nil {
+		l.byID, l.byVM = map[migration.ID]*Move{}, map[hypervisor.VMID]*Move{}
+	}
+	m := &Move{Migration: r}
+	l.byID[r.Spec.ID] = m
+	last := l.byVM[r.Spec.VM]
+	if last == nil {
+		l.byVM[r.Spec.VM] = m
+		return
+	}
+	for last.other != nil {
+		last = last.other
+	}
+	last.other = m
+}
+
+// Drop forgets a migration, if it is known.
+func (l *List) Drop(id migration.ID) {
+	m := l.byID[id]
+	if m == nil {
+		return
+	}
+	l.Ended(id)
+	delete(l.byID, id)
+	vm := m.Spec.VM
+	first := l.byVM[vm]
+	if first == m {
+		if l.byVM[vm] = m.other; m.other == nil {
+			delete(l.byVM, vm)
+		}
+		return
+	}
+	for first.other != m {
+		first = first.other
+	}
+	first.other = m.other
+}
+
+// Keep forgets all migrations that are not among some records.
+func (l *List) Keep(records []record.Record) {
+	if len(l.byID) == 0 {
+		return
+	}
+	kept := make(map[record.Key]bool, len(records))
+	for _, r := range records {
+		kept[r.Key()] = true
+	}
+	for id, m := range l.byID {
+		if !kept[m.Key()] {
+			l.Drop(id)
+		}
+	}
+}
+
+// Of returns the first move of a VM that became known, for [Move.Next] to go on; nil is none.
+func (l *List) Of(vm hypervisor.VMID) *Move { return l.byVM[vm] }
+
+// Next returns the next move of the same VM; nil is none.
+func (m *Move) Next() *Move { return m.other }
+
+// Stir says that something has happened to the move: see [List.Stirred].
+func (m *Move) Stir() { m.stirred = true }
+
+// Stirred reports whether something has happened to a move that is known since it was last
+// asked.
+func (l *List) Stirred(id migration.ID) bool {
+	m := l.byID[id]
+	was := m.stirred
+	m.stirred = false
+	return was
+}
+
+// Sorted returns all, by name.
+func (l *List) Sorted() []*Move {
+	return slices.SortedFunc(maps.Values(l.byID), func(x, y *Move) int {
+		return cmp.Compare(x.Spec.ID, y.Spec.ID)
+	})
+}
+
+// Memory returns what convergence remembers of a transfer that is known, ahead of what is
+// stored, to be changed in place until it has [List.Ended]: at first a copy of what is stored,
+// if anything is.
+func (l *List) Memory(id migration.ID) *convergence.State {
+	m := l.byID[id]
+	if m.memory == nil {
+		if n := len(l.free); n > 0 {
+			m.memory, l.free = l.free[n-1], l.free[:n-1]
+		} else {
+			m.memory = &convergence.State{}
+		}
+		if stored := m.Source.Monitor; stored != nil {
+			*m.memory = *stored
+		}
+	}
+	return m.memory
+}
+
+// Ended forgets what convergence remembers of a transfer.
+func (l *List) Ended(id migration.ID) {
+	if m := l.byID[id]; m != nil && m.memory != nil {
+		*m.memory = convergence.State{}
+		l.free = append(l.free, m.memory)
+		m.memory = nil
+	}
+}

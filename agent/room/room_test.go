@@ -1,0 +1,74 @@
+package room_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/agent/room"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A host of which no more than its size is known lacks memory, and nothing else, exactly when
+// what comes needs more than is left by what runs there and by what rests there and shall run.
+func TestWhatIsLeftOfAHost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := func(what string, most int) hypervisor.Bytes {
+			return hypervisor.Bytes(rapid.IntRange(0, most).Draw(t, what))
+		}
+		var home room.Home
+		host := room.Present{Home: &home,
+			Size: hypervisor.Host{Name: "n1", Memory: size("host", 40)}}
+		left := host.Size.Memory
+		for i := range rapid.IntRange(0, 4).Draw(t, "domains") {
+			d := hypervisor.Domain{State: rapid.SampledFrom([]hypervisor.DomainState{
+				hypervisor.Running, hypervisor.Receiving, hypervisor.Shutoff,
+				hypervisor.Crashed}).Draw(t, "state")}
+			d.VM.ID, d.VM.Memory = hypervisor.VMID(fmt.Sprint("v", i)), size("memory", 16)
+			host.Domains = append(host.Domains, d)
+			needs, waits := d.VM.Memory, false
+			if rapid.Bool().Draw(t, "at home") {
+				v := &record.VM{VM: d.VM, Ended: rapid.Bool().Draw(t, "ended")}
+				v.Overhead, v.Balloon = size("overhead", 9), size("balloon", int(d.VM.Memory))
+				home.Put(&record.VM{VM: d.VM, Overhead: 50}) // written anew
+				home.Put(v)
+				needs, waits = needs+v.Overhead-v.Balloon, !v.Ended
+			}
+			if waits || d.State != hypervisor.Shutoff && d.State != hypervisor.Crashed {
+				left -= needs
+			}
+		}
+		home.Put(&record.VM{VM: hypervisor.VM{ID: "gone"}, Overhead: 50})
+		home.Drop("gone")
+		home.Drop("never there")
+		comes := &record.VM{VM: hypervisor.VM{ID: "new", Memory: size("comes", 20)},
+			Overhead: size("overhead", 4)}
+		needs := comes.VM.Memory + comes.Overhead
+		why := host.Lacks(&record.Migration{}, comes, &record.Host{})
+		lacks := needs > 0 && needs > left
+		if lacks != (len(why) > 0) || lacks && host.Spacious(&record.Migration{}, comes) {
+			t.Fatalf("%v of %v for %v: it lacks %v", left, host.Size.Memory, needs, why)
+		}
+		if len(why) > 0 && (len(why) > 1 || why[0].Check != "memory") {
+			t.Fatalf("it lacks %v", why)
+		}
+	})
+}
+
+func TestHome(t *testing.T) {
+	var home room.Home
+	if home.Get("a") != nil || home.Len() != 0 || len(home.Sorted()) != 0 {
+		t.Error("somebody is at home from the start")
+	}
+	for _, vm := range []hypervisor.VMID{"b", "a", "b"} {
+		home.Put(&record.VM{VM: hypervisor.VM{ID: vm}})
+	}
+	if all := home.Sorted(); len(all) != 2 || all[0].VM.ID != "a" || all[1] != home.Get("b") {
+		t.Errorf("at home are %v", all)
+	}
+	if home.Clear(); home.Len() != 0 || home.Get("a") != nil {
+		t.Error("somebody is at home after Clear")
+	}
+}

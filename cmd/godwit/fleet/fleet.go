@@ -1,0 +1,54 @@
+// Package fleet reads the fleets that commands are asked about: flags and wiring, no decisions.
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// own are fields at the beginning of a line that godwit's own files have: a fleet, or
+// a scenario, which may name a file with the fleet.
+var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
+
+// Read reads a scenario, or a fleet in whatever format, and warns of what is odd about it.
+func Read(path string, warnings io.Writer) (*scenario.Scenario, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range s.Fleet.Warnings {
+		fmt.Fprintln(warnings, "warning:", p.Error())
+	}
+	return s, nil
+}
+
+func read(path string) (*scenario.Scenario, error) {
+	mine, err := isOwn(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case mine:
+		return scenario.ReadFile(path)
+	}
+	path = filepath.Clean(path) // what a scenario names is beside it
+	return scenario.Parse(path, fmt.Appendf(nil, "inventory: %q\n", filepath.Base(path)))
+}
+
+// isOwn reports whether a file begins as godwit's own do; a folder does not.
+func isOwn(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if at, err := f.Stat(); err != nil || at.IsDir() {
+		return false, err
+	}
+	head, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	return own.Match(head), err
+}

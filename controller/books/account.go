@@ -1,0 +1,220 @@
+package books
+
+import (
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+)
+
+// An Account is what the books hold of one VM. Whoever keeps the VM keeps it, so that nothing
+// has to be searched for. It belongs to one [Books]; the zero value is of a VM that holds
+// nothing.
+type Account struct {
+	id    hypervisor.VMID
+	vm    *placement.VM // nil unless it asks for more than room
+	home  hypervisor.HostName
+	moves []held
+	size  size
+	at    int32 // in the accounts of the books, from 1; 0 is nowhere
+
+	sized  bool // there is a VM, and size is its size
+	atHome bool // the index counts it at home
+}
+
+// held is a move, as the books have it.
+type held struct {
+	Move
+	booked bool // the index counts it
+}
+
+// A size is what the books keep of a VM that asks for room and nothing else, as most do.
+type size struct {
+	memory, overhead, balloon, disk hypervisor.Bytes
+	cpus                            int
+}
+
+func sizeOf(vm *placement.VM) size {
+	return size{vm.Memory, vm.Overhead, vm.Balloon, vm.Disk, vm.CPUs}
+}
+
+// say takes in what the VM holds, and books nothing. The account keeps its own memory, and none
+// for moves while there are none.
+func (a *Account) say(s *Standing) {
+	a.vm, a.size, a.sized = nil, size{}, s.VM != nil
+	if a.sized {
+		if a.size = sizeOf(s.VM); asks(&s.VM.Constraints) {
+			a.vm = s.VM
+		}
+	}
+	if a.home = s.Home; len(s.Moves) == 0 {
+		a.moves = nil
+		return
+	}
+	a.moves = slices.Grow(a.moves[:0], len(s.Moves))[:len(s.Moves)]
+	for i, m := range s.Moves {
+		a.moves[i] = held{Move: m}
+	}
+}
+
+// is reports whether the account is of this very VM: of the same size, if it asks for nothing
+// else.
+func (a *Account) is(vm *placement.VM) bool {
+	switch {
+	case vm == nil || !a.sized:
+		return vm == nil && !a.sized
+	case a.vm != nil || asks(&vm.Constraints):
+		return vm == a.vm
+	}
+	return a.size == sizeOf(vm)
+}
+
+// vm returns the VM of an account, or one of no size, until it is asked again.
+func (b *Books) vm(a *Account) *placement.VM {
+	if a.vm != nil {
+		return a.vm
+	}
+	p, s := &b.plain, &a.size
+	p.ID, p.Memory, p.Overhead, p.Balloon = a.id, s.memory, s.overhead, s.balloon
+	p.Disk, p.CPUs = s.disk, s.cpus
+	return p
+}
+
+// Set takes in what a VM holds, instead of what it held; a is the VM's account. It keeps no
+// part of s.Moves, and s.VM only if that asks for more than room.
+func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
+	nothing := s.Home == "" && len(s.Moves) == 0
+	switch {
+	case a.at == 0 && nothing:
+		return
+	case a.at == 0:
+		b.accounts = append(b.accounts, a)
+		a.id, a.at = id, int32(len(b.accounts))
+		a.say(&s)
+		b.put(a)
+	case a.is(s.VM) && s.Home == a.home && slices.EqualFunc(s.Moves, a.moves, sameRoom):
+		for i := range s.Moves {
+			a.moves[i].Deadline = s.Moves[i].Deadline
+		}
+	case !b.step(a, &s):
+		b.drop(a)
+		a.say(&s)
+		b.put(a)
+	}
+	if nothing {
+		b.close(a)
+	}
+	if b.ledger != nil {
+		b.ledger.Drop(id, time.Time{})
+		b.enter(a, b.ledger)
+	}
+}
+
+// close takes an account that holds nothing out of the books; the last of them takes its place.
+func (b *Books) close(a *Account) {
+	end := len(b.accounts) - 1
+	last := b.accounts[end]
+	b.accounts[a.at-1], last.at = last, a.at
+	b.accounts[end] = nil
+	b.accounts, a.at = b.accounts[:end], 0
+}
+
+// sameRoom reports whether two moves differ in their deadlines at most.
+func sameRoom(a Move, b held) bool {
+	a.Deadline = b.Deadline
+	return a == b.Move
+}
+
+// step books one step of a VM's only move in the index: it comes to the same as dropping all
+// that the VM holds and booking it again, and costs a fraction. It reports whether it was one.
+func (b *Books) step(a *Account, s *Standing) bool {
+	if s.VM == nil || !a.is(s.VM) || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 {
+		return false
+	}
+	stays, booked := s.Home == a.home, true
+	switch was, now := first(a.moves), first(s.Moves); {
+	case stays && was == nil: // it begins
+		b.know(now.Target)
+		booked = b.index.Reserve(b.vm(a), now.Target)
+	case was == nil || !was.booked:
+		return false
+	case stays && now != nil && now.Target == was.Target: // it has landed
+	case stays && now == nil: // it has failed
+		b.index.Cancel(b.vm(a), was.Target)
+	case now == nil && s.Home == was.Target: // its VM is at home there
+		b.index.Leave(b.vm(a), a.home)
+		b.index.Arrive(s.Home)
+	default:
+		return false
+	}
+	a.say(s)
+	for i := range a.moves {
+		a.moves[i].booked = booked
+	}
+	return true
+}
+
+func first[T any](all []T) *T {
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[0]
+}
+
+// drop takes a VM out of the index.
+func (b *Books) drop(a *Account) {
+	if a.atHome {
+		b.index.Leave(b.vm(a), a.home)
+	}
+	for i := range a.moves {
+		if m := &a.moves[i]; m.booked {
+			b.index.Cancel(b.vm(a), m.Target)
+		}
+	}
+}
+
+// put books a VM that the index does not count.
+func (b *Books) put(a *Account) {
+	b.know(a.home)
+	a.atHome = a.home != "" && b.index.Hold(b.vm(a), a.home)
+	for i := range a.moves {
+		m := &a.moves[i]
+		b.know(m.Target)
+		m.booked = b.index.Reserve(b.vm(a), m.Target)
+	}
+}
+
+// enter books a VM in a ledger that has nothing of it. What cannot be together there, such
+// as two moves of one VM, is only in the index.
+func (b *Books) enter(a *Account, l *reserve.Ledger) {
+	if !a.sized {
+		return
+	}
+	vm, home := b.vm(a), a.home
+	for i := range a.moves {
+		if a.moves[i].Landed {
+			home = a.moves[i].Target
+		}
+	}
+	if home != "" {
+		l.Settle(settled(vm, home), time.Time{})
+	}
+	for i := range a.moves {
+		if m := &a.moves[i]; !m.Landed {
+			l.Accept(m.plan(vm), reserve.Limits{})
+		}
+	}
+}
+
+// settled is what a VM holds at home.
+func settled(vm *placement.VM, home hypervisor.HostName) reserve.Claim {
+	return reserve.Claim{VM: vm.ID, Host: home, Amount: reserve.Of(vm),
+		Tenant: vm.Constraints.Tenant}
+}
+
+func (m *Move) plan(vm *placement.VM) reserve.Plan {
+	return reserve.Plan{ID: m.ID, VM: vm.ID, Target: m.Target, Tenant: vm.Constraints.Tenant,
+		Amount: reserve.Of(vm), Owner: m.Owner, Deadline: m.Deadline}
+}

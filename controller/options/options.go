@@ -1,0 +1,55 @@
+// Package options finds out how a VM is to be moved: by which options, by which policy's, and
+// within which time. It puts that into the migration's record, and stores nothing.
+package options
+
+import (
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Resolver has the cluster's options, and what overrides them. It belongs to one caller.
+type Resolver struct {
+	cluster    *policy.Cluster
+	policies   *policy.Set // nil: there are none
+	namespaces map[string]policy.Labels
+	last       *policy.Options // migrations with the same share them
+}
+
+// New returns a resolver. The policies override the cluster's options for the VMs that they
+// match, by their labels and by those of their namespaces.
+func New(cluster *policy.Cluster, by policy.Matcher, policies []policy.Policy,
+	namespaces map[string]policy.Labels) *Resolver {
+	r := &Resolver{cluster: cluster, namespaces: namespaces}
+	if len(policies) > 0 {
+		r.policies = by.Prepare(policies)
+	}
+	return r
+}
+
+// Resolve writes down the options of a VM's migration, the policy that won, and the bound of
+// the transfer. The target has been chosen.
+// Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
+func (r *Resolver) Resolve(m *record.Migration, vm *record.VM) {
+	o, name := r.cluster.Options(), ""
+	if r.policies != nil {
+		o, name = r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
+	}
+	if r.last == nil || *r.last != o {
+		r.last = &policy.Options{}
+		*r.last = o
+	}
+	m.Options, m.Policy = r.last, name
+	m.State.Budget = 2 * convergence.Budget(vm.Now().Memory, 0, o.CompletionTimeoutPerGiB)
+}
+
+// labels are the VM's, with where it is and where it goes, so that a policy may select on them.
+func labels(m *record.Migration, vm *record.VM) policy.Labels {
+	all := make(policy.Labels, len(vm.Labels)+2)
+	for k, v := range vm.Labels {
+		all[k] = v
+	}
+	all["kubevirt.io/nodeName"] = string(vm.Host)
+	all["kubevirt.io/migrationTargetNodeName"] = string(m.State.Target)
+	return all
+}

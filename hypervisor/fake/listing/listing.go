@@ -1,0 +1,92 @@
+// Package listing keeps the list of domains that a modelled host answers, so that the next
+// answer costs what has changed, and not what there is. An answer is never changed: the next
+// one is another list, or the very same when nothing has changed.
+package listing
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A List is what a host answered last. The zero value is empty and ready.
+type List struct {
+	answered []hypervisor.Domain
+	marked   []hypervisor.VMID // may have changed since
+	unsure   bool              // so may all
+}
+
+// most is how many marks are kept: beyond, everything is compared.
+const most = 16
+
+// Mark says that the domain of a VM may have changed, come or gone.
+func (l *List) Mark(vm hypervisor.VMID) {
+	switch n := len(l.marked); {
+	case l.unsure || n > 0 && l.marked[n-1] == vm:
+	case n == most:
+		l.Doubt()
+	default:
+		l.marked = append(l.marked, vm)
+	}
+}
+
+// Doubt says that any may have changed.
+func (l *List) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
+
+// Now returns the n domains that there are, in the order of at, which is that of their VMs.
+func (l *List) Now(n int, at func(int) *hypervisor.Domain) []hypervisor.Domain {
+	if l.answered == nil || l.unsure {
+		l.compare(n, at)
+	}
+	list, copied := l.answered, false
+	for _, vm := range l.marked {
+		i, was := slices.BinarySearchFunc(list, vm, byVM)
+		d := find(vm, n, at)
+		if d == nil && !was || d != nil && was && *d == list[i] {
+			continue
+		}
+		if !copied {
+			list = append(make([]hypervisor.Domain, 0, len(list)+len(l.marked)), list...)
+			copied = true
+		}
+		switch {
+		case d == nil:
+			list = slices.Delete(list, i, i+1)
+		case was:
+			list[i] = *d
+		default:
+			list = slices.Insert(list, i, *d)
+		}
+	}
+	l.answered, l.marked = list, l.marked[:0]
+	return list
+}
+
+// compare makes a new list if anything has changed.
+func (l *List) compare(n int, at func(int) *hypervisor.Domain) {
+	l.unsure, l.marked = false, l.marked[:0]
+	same := l.answered != nil && len(l.answered) == n
+	for i := 0; same && i < n; i++ {
+		same = l.answered[i] == *at(i)
+	}
+	if same {
+		return
+	}
+	l.answered = make([]hypervisor.Domain, n)
+	for i := range l.answered {
+		l.answered[i] = *at(i)
+	}
+}
+
+// find returns the domain of a VM; nil is that there is none.
+func find(vm hypervisor.VMID, n int, at func(int) *hypervisor.Domain) *hypervisor.Domain {
+	i, is := sort.Find(n, func(i int) int { return cmp.Compare(vm, at(i).VM.ID) })
+	if !is {
+		return nil
+	}
+	return at(i)
+}
+
+func byVM(d hypervisor.Domain, vm hypervisor.VMID) int { return cmp.Compare(d.VM.ID, vm) }
