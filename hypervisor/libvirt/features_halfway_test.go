@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -50,4 +51,30 @@ func TestATargetThatWasNotNotedIsOpenedAgain(t *testing.T) {
 	w.eventually("it has arrived", func() bool {
 		return w.progress(hostb, "job").Status == hypervisor.JobSucceeded
 	})
+}
+
+// Whoever asked for post-copy died when it was noted, and before libvirt was told: whoever
+// comes after him tells it. Else the VM stayed where it is for ever, because it would not
+// converge.
+func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, swift)
+	w.start(hosta, vm)
+	o := narrow
+	o.PostCopy, o.Bandwidth = true, slow
+	w.moving("job", vm.ID, o)
+	must(t, w.hosts[hosta].Close())
+	delete(w.hosts, hosta)
+	path := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name("job"))
+	var noted journal.Job
+	must(t, durable.Read(path, &noted))
+	noted.PostCopied = true
+	must(t, durable.Write(path, &noted, true))
+	_, err := w.open(hosta)
+	must(t, err)
+	w.becomes(hostb, vm.ID, hypervisor.Running)
+	w.adjust("job", hypervisor.SetBandwidth{})
+	if p := w.arrives("job", vm.ID); p.Mode != hypervisor.PostCopy {
+		t.Errorf("it went by %v", p.Mode)
+	}
 }

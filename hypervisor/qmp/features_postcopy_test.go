@@ -1,11 +1,14 @@
 package qmp_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 func needPostCopy(l *lab, a hypervisor.Abilities) {
@@ -123,4 +126,28 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	l.becomes("n1", vm.ID, hypervisor.Crashed)
 	l.start("n1", vm)
 	l.ends("n1", vm.ID)
+}
+
+// Whoever asked for post-copy died when it was noted, and before QEMU was told: whoever
+// comes after him tells it. Else the VM stayed where it is for ever, because it would not
+// converge, and could not be cancelled either.
+func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	needPostCopy(l, 0)
+	vm := l.vm("suite/traveller", swift)
+	l.start("n1", vm)
+	l.begin("job", vm.ID, options{PostCopy: true, Bandwidth: 4 << 20})
+	l.eventually("memory moves", func() bool {
+		return l.progress("n1", "job").Status == hypervisor.JobActive
+	})
+	must(t, l.hosts["n1"].Close())
+	delete(l.hosts, "n1")
+	path := filepath.Join(l.dir, "n1", "jobs", durable.Name("job"))
+	var noted journal.Job
+	must(t, durable.Read(path, &noted))
+	noted.PostCopied = true
+	must(t, durable.Write(path, &noted, true))
+	l.reopen("n1")
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.arrives("job", vm.ID)
 }

@@ -111,6 +111,12 @@ var laws = []struct {
 		hears := under && s.j.Cancelled && !s.stopped()
 		return hears && s.due() != life.Abort
 	}},
+	{"libvirt is told of post-copy until it has gone over to it", func(s situation) bool {
+		under := s.sends() && !s.said() && s.l.Sends && s.l.Moving && !s.l.Aborted
+		own := s.l.Run == life.PausedMigration && s.j != nil && s.j.GuestPaused
+		want := under && s.j.PostCopied && !s.j.Cancelled && (!s.stopped() || own)
+		return (s.due() == life.GoOver) != want
+	}},
 	{"a stop is noted when libvirt has stopped the guest", func(s situation) bool {
 		own := s.l.Run == life.PausedMigration && s.j != nil && s.j.GuestPaused
 		late := s.l.Run == life.PausedPostCopyFailed && s.l.Call != life.Calling &&

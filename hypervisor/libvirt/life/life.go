@@ -256,6 +256,8 @@ const (
 	Send
 	// Abort: a cancel was asked that libvirt has not heard.
 	Abort
+	// GoOver: post-copy was asked for, and libvirt may not know: tell it.
+	GoOver
 	// NoteStop: the guest stands for the switch-over. Note it.
 	NoteStop
 	// NoteAbort: libvirt has ended the transfer before its end. Note it.
@@ -280,8 +282,8 @@ const (
 	Recovered
 )
 
-var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Settled", "Send", "Abort", "NoteStop",
-	"NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse", "Recovered"}
+var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Settled", "Send", "Abort", "GoOver",
+	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse", "Recovered"}
 
 // String returns the step's name.
 func (s Step) String() string {
@@ -365,6 +367,8 @@ func dueOnTheWay(j *journal.Job, l Look) Step {
 		return Keep // the target never gets all of it
 	case j.Cancelled && l.Sends && !l.Aborted:
 		return Abort
+	case j.PostCopied && l.Moving && !l.Aborted && !stands:
+		return GoOver // we died between noting it and asking, or QEMU is about to begin
 	}
 	return Rest
 }

@@ -81,6 +81,8 @@ func transfer(step life.Step, d *journal.Domain, j *journal.Job, l *life.Look) (
 		j.Last.Status, l.Call, l.Sends = hypervisor.JobSetup, life.Calling, !j.Cold
 	case life.Abort:
 		l.Aborted = true
+	case life.GoOver:
+		l.Run = life.PausedPostCopy
 	case life.NoteStop:
 		j.Stopped = true
 	case life.NoteAbort:

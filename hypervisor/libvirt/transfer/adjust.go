@@ -135,21 +135,20 @@ func (d move) startPostCopy(ctx context.Context, f node.Found, j *journal.Job,
 	switch {
 	case !j.Options.PostCopy:
 		return fault.Refuse(hypervisor.Invalid, "the job was begun without PostCopy")
-	case f.Sight.Run == life.PausedPostCopy:
-		return nil
+	case j.PostCopied || f.Sight.Run == life.PausedPostCopy:
+		return nil // whether or not libvirt has heard: Step tells it
 	case status != hypervisor.JobActive:
 		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
 	}
-	if !j.PostCopied {
-		if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
-			return err
-		}
+	if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
+		return err
 	}
-	err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.MigrateStartPostCopy(0) })
-	if j.PostCopied && fault.Kind(err) != hypervisor.Transient {
-		return nil // it was begun before, and is under way
-	}
-	return err
+	return d.goOver(ctx)
+}
+
+// goOver has libvirt go over to post-copy. It may be asked again while QEMU is about to.
+func (d move) goOver(ctx context.Context) error {
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.MigrateStartPostCopy(0) })
 }
 
 // recover has libvirt connect a broken post-copy anew.

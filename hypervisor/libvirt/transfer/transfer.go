@@ -44,6 +44,8 @@ func Step(ctx context.Context, of *node.Domain, step life.Step, s node.Sight) er
 		return d.send(ctx)
 	case life.Abort:
 		return d.abort(ctx)
+	case life.GoOver:
+		return d.goOver(ctx)
 	case life.NoteStop:
 		d.SetStood()
 		return d.PutJob(true, func(j *journal.Job) { j.Stopped = true })

@@ -15,9 +15,10 @@ import (
 )
 
 // How long settle may wait for a change that it would be told of anyway, for one
-// that QEMU does not tell, and after an error.
+// that QEMU does not tell and makes in its own time, or at once, and after an error.
 const (
 	resync = 30 * time.Second
+	later  = 50 * time.Millisecond
 	soon   = 2 * time.Millisecond
 	again  = time.Second
 )
@@ -57,6 +58,8 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 			return resync
 		case life.FinishMirrors, life.Reset:
 			return soon // it takes effect a little later
+		case life.GoOver:
+			return later
 		}
 	}
 }
@@ -79,7 +82,7 @@ func (d *Domain) wait(ctx context.Context, l life.Look) time.Duration {
 	switch {
 	case job == nil || !l.Alive:
 	case job.Stage == journal.Mirroring:
-		wait = min(wait, 50*time.Millisecond)
+		wait = min(wait, later)
 	case job.Stage == journal.Sending && l.Migration == qapi.Failed:
 		wait = min(wait, soon) // QEMU is about to say what its guest does now
 	case job.Stage == journal.Sending && l.Migration == qapi.PreSwitchover &&

@@ -297,6 +297,8 @@ func (w *world) perform(h *host, s life.Step) {
 		} else {
 			h.plan(noteActivating, noteOwn, cont, noteArrived)
 		}
+	case life.GoOver:
+		h.plan(migratePostcopy)
 	case life.Continue:
 		h.plan(migrateContinue)
 	case life.Announce:

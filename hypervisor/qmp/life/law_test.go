@@ -83,6 +83,10 @@ var laws = []struct {
 		return s.due() == life.Keep && s.j.PostCopied &&
 			(s.l.Run == qapi.PostMigrate || s.l.Run == qapi.FinishMigrate)
 	}},
+	{"QEMU is told of post-copy until it has gone over to it", func(s situation) bool {
+		asked := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.j.PostCopied
+		return (s.due() == life.GoOver) != (asked && s.l.Alive && s.l.Migration == qapi.Active)
+	}},
 	{"QEMU goes on when the disks are copied and nobody holds it", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
 		copied := !slices.ContainsFunc(s.l.Mirrors, func(m qapi.Job) bool {

@@ -313,6 +313,8 @@ const (
 	Send
 	// FinishMirrors: the guest stands: let the copies of the disks end.
 	FinishMirrors
+	// GoOver: post-copy was asked for, and QEMU may not know: tell it.
+	GoOver
 	// Continue: go on from pre-switchover.
 	Continue
 	// Announce: tell the target that the guest has stopped for good.
@@ -324,7 +326,7 @@ const (
 )
 
 var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Run", "Activate", "Arrive", "Send",
-	"FinishMirrors", "Continue", "Announce", "Keep", "GiveUp"}
+	"FinishMirrors", "GoOver", "Continue", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
 func (s Step) String() string {
@@ -412,6 +414,10 @@ func dueAtSource(j *journal.Job, l Look) Step {
 	switch l.Migration {
 	case qapi.None: // we died after noting the job and before QEMU began
 		return GiveUp
+	case qapi.Active:
+		if j.PostCopied { // we died between noting it and asking, or QEMU is about to begin
+			return GoOver
+		}
 	case qapi.PreSwitchover:
 		switch {
 		case j.Options.HoldSwitchOver && !j.Released:

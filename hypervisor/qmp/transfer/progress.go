@@ -169,8 +169,8 @@ func (d move) startPostCopy(ctx context.Context, p domain.Found,
 	switch {
 	case !p.Job.Options.PostCopy:
 		return fault.Refuse(hypervisor.Invalid, "the job does not allow post-copy")
-	case p.Job.PostCopied && life.Mode(p.Job, p.Look) == hypervisor.PostCopy:
-		return nil
+	case p.Job.PostCopied:
+		return nil // whether or not QEMU has heard: Step tells it
 	case status != hypervisor.JobActive || p.State == hypervisor.Stopping ||
 		p.Job.Stage != journal.Sending:
 		return fault.Refuse(hypervisor.Conflict, "the job is %v, the VM %v", status, p.State)

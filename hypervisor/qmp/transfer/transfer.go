@@ -37,6 +37,8 @@ func Step(ctx context.Context, of *domain.Domain, step life.Step, m qapi.Migrati
 		return d.send(ctx, vm)
 	case life.FinishMirrors:
 		return vm.FinishMirrors(ctx, rec.VM)
+	case life.GoOver:
+		return vm.MigrateStartPostcopy(ctx)
 	case life.Continue:
 		return vm.MigrateContinue(ctx)
 	case life.Announce:

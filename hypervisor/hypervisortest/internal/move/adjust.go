@@ -177,8 +177,12 @@ var adjustments = []stage.Trial{
 	{Name: "post-copy lets the target run at once; starting it may be repeated",
 		Needs: stage.Slow, Able: hypervisor.CanPostCopy, Run: func(w *world) {
 			job := w.Slowly(stage.Move{Options: hypervisor.TransferOptions{PostCopy: true}})
-			w.Adjust(job, hypervisor.StartPostCopy{}, hypervisor.StartPostCopy{})
-			w.UntilState(target, theVM, hypervisor.Running)
+			w.Until("the target runs", func() bool {
+				for range 20 { // there is no moment at which it is refused
+					w.Adjust(job, hypervisor.StartPostCopy{})
+				}
+				return w.Domain(target, theVM).State == hypervisor.Running
+			})
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 			if m := w.Progress(source, job).Mode; m != hypervisor.PostCopy {
