@@ -53,28 +53,50 @@ func TestATargetThatWasNotNotedIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// Whoever asked for post-copy died when it was noted, and before libvirt was told: whoever
-// comes after him tells it. Else the VM stayed where it is for ever, because it would not
-// converge.
+// dies closes hosta as if its process had died when it had noted something, and before it
+// told libvirt, while it sends a VM that does not converge.
+func (w *trial) dies(j jobID, vm hypervisor.VM, postCopy bool, noting func(*journal.Job)) {
+	w.t.Helper()
+	w.start(hosta, vm)
+	o := narrow
+	o.PostCopy, o.Bandwidth = postCopy, slow
+	w.moving(j, vm.ID, o)
+	must(w.t, w.hosts[hosta].Close())
+	delete(w.hosts, hosta)
+	path := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name(string(j)))
+	var noted journal.Job
+	must(w.t, durable.Read(path, &noted))
+	noting(&noted)
+	must(w.t, durable.Write(path, &noted, true))
+	_, err := w.open(hosta)
+	must(w.t, err)
+}
+
+// Post-copy that was noted is begun. Else the VM stayed where it is for ever.
 func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm(traveller, swift)
-	w.start(hosta, vm)
-	o := narrow
-	o.PostCopy, o.Bandwidth = true, slow
-	w.moving("job", vm.ID, o)
-	must(t, w.hosts[hosta].Close())
-	delete(w.hosts, hosta)
-	path := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name("job"))
-	var noted journal.Job
-	must(t, durable.Read(path, &noted))
-	noted.PostCopied = true
-	must(t, durable.Write(path, &noted, true))
-	_, err := w.open(hosta)
-	must(t, err)
+	w.dies("job", vm, true, func(j *journal.Job) { j.PostCopied = true })
 	w.becomes(hostb, vm.ID, hypervisor.Running)
 	w.adjust("job", hypervisor.SetBandwidth{})
 	if p := w.arrives("job", vm.ID); p.Mode != hypervisor.PostCopy {
 		t.Errorf("it went by %v", p.Mode)
 	}
+}
+
+// A guest of which only is noted that it is to be paused is not said to be, and is paused
+// when somebody asks again.
+func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, swift)
+	w.dies("job", vm, false, func(j *journal.Job) { j.GuestPaused = true })
+	if p := w.progress(hosta, "job"); p.Mode != hypervisor.PreCopy {
+		t.Errorf("while its guest runs it goes by %v", p.Mode)
+	}
+	w.adjust("job", hypervisor.PauseGuest{})
+	if p := w.progress(hosta, "job"); p.Mode != hypervisor.PausedCopy {
+		t.Errorf("with its guest paused it goes by %v", p.Mode)
+	}
+	w.adjust("job", hypervisor.SetBandwidth{})
+	w.arrives("job", vm.ID)
 }

@@ -128,26 +128,50 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	l.ends("n1", vm.ID)
 }
 
-// Whoever asked for post-copy died when it was noted, and before QEMU was told: whoever
-// comes after him tells it. Else the VM stayed where it is for ever, because it would not
-// converge, and could not be cancelled either.
+// dies closes n1 as if its process had died when it had noted something, and before it
+// told QEMU, while it sends a VM that does not converge.
+func (l *lab) dies(j job, vm hypervisor.VM, o options, noting func(*journal.Job)) {
+	l.t.Helper()
+	l.start("n1", vm)
+	o.Bandwidth = 4 << 20
+	l.begin(j, vm.ID, o)
+	l.eventually("memory moves", func() bool {
+		return l.progress("n1", j).Status == hypervisor.JobActive
+	})
+	must(l.t, l.hosts["n1"].Close())
+	delete(l.hosts, "n1")
+	path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(j)))
+	var noted journal.Job
+	must(l.t, durable.Read(path, &noted))
+	noting(&noted)
+	must(l.t, durable.Write(path, &noted, true))
+	l.reopen("n1")
+}
+
+// Post-copy that was noted is begun. Else the VM stayed where it is for ever, and could not
+// be cancelled either.
 func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	needPostCopy(l, 0)
 	vm := l.vm("suite/traveller", swift)
-	l.start("n1", vm)
-	l.begin("job", vm.ID, options{PostCopy: true, Bandwidth: 4 << 20})
-	l.eventually("memory moves", func() bool {
-		return l.progress("n1", "job").Status == hypervisor.JobActive
-	})
-	must(t, l.hosts["n1"].Close())
-	delete(l.hosts, "n1")
-	path := filepath.Join(l.dir, "n1", "jobs", durable.Name("job"))
-	var noted journal.Job
-	must(t, durable.Read(path, &noted))
-	noted.PostCopied = true
-	must(t, durable.Write(path, &noted, true))
-	l.reopen("n1")
+	l.dies("job", vm, options{PostCopy: true}, func(j *journal.Job) { j.PostCopied = true })
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.arrives("job", vm.ID)
+}
+
+// A guest of which only is noted that it is to be paused is not said to be, and is paused
+// when somebody asks again.
+func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/traveller", swift)
+	l.dies("job", vm, options{}, func(j *journal.Job) { j.GuestPaused = true })
+	if p := l.progress("n1", "job"); p.Mode != hypervisor.PreCopy {
+		t.Errorf("while its guest runs it goes by %v", p.Mode)
+	}
+	l.adjust("job", hypervisor.PauseGuest{})
+	if p := l.progress("n1", "job"); p.Mode != hypervisor.PausedCopy {
+		t.Errorf("with its guest paused it goes by %v", p.Mode)
+	}
 	l.until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }

@@ -225,13 +225,14 @@ func arriving(j *journal.Job, l Look) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-// Mode says how memory moves.
+// Mode says how memory moves. That a guest that runs was meant to be paused helps nobody:
+// whoever wants it paused has to ask again.
 func Mode(j *journal.Job, l Look) hypervisor.Mode {
 	switch {
 	case j.PostCopied, j.Last.Mode == hypervisor.PostCopy, l.Run == PausedPostCopy,
 		l.Run == PausedPostCopyFailed, l.Run == RunsPostCopy, l.Run == RunsPostCopyFailed:
 		return hypervisor.PostCopy
-	case j.GuestPaused:
+	case j.GuestPaused && !l.Run.Executes():
 		return hypervisor.PausedCopy
 	}
 	return hypervisor.PreCopy
@@ -283,7 +284,8 @@ const (
 )
 
 var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Settled", "Send", "Abort", "GoOver",
-	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse", "Recovered"}
+	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse",
+	"Recovered"}
 
 // String returns the step's name.
 func (s Step) String() string {

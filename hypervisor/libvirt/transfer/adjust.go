@@ -202,14 +202,16 @@ func (d move) pauseGuest(ctx context.Context, f node.Found, status hypervisor.Jo
 	if err := over(status); err != nil {
 		return err
 	}
-	if f.Job.GuestPaused || f.Sight.Run == life.PausedMigration {
+	if f.Sight.Run == life.PausedMigration || f.Job.GuestPaused && !f.Sight.Run.Executes() {
 		return nil
 	}
 	if !f.Sight.Sends {
 		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
 	}
-	if err := d.PutJob(true, func(j *journal.Job) { j.GuestPaused = true }); err != nil {
-		return err
+	if !f.Job.GuestPaused {
+		if err := d.PutJob(true, func(j *journal.Job) { j.GuestPaused = true }); err != nil {
+			return err
+		}
 	}
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 }

@@ -179,6 +179,10 @@ var lawsOfWords = []struct {
 	{"post-copy is said while it lasts", func(s situation) bool {
 		return s.j != nil && postCopies(s.l) && life.Mode(s.j, s.l) != hypervisor.PostCopy
 	}},
+	{"that a guest is paused to let it go is said while it is", func(s situation) bool {
+		paused := s.j != nil && life.Mode(s.j, s.l) == hypervisor.PausedCopy
+		return paused && (!s.j.GuestPaused || s.l.Run == qapi.Running)
+	}},
 	{"a VM that left or was given up does not seem to be here", func(s situation) bool {
 		gone := s.has(journal.Source, journal.Left, journal.Abandoned) && s.l.Alive &&
 			s.l.Run == qapi.PostMigrate && s.d.Doing != hypervisor.Starting

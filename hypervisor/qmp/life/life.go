@@ -278,12 +278,13 @@ func targetStatus(j *journal.Job, l Look) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-// Mode says how memory moves at the moment.
+// Mode says how memory moves at the moment. That a guest that runs was meant to be paused
+// helps nobody: whoever wants it paused has to ask again.
 func Mode(j *journal.Job, l Look) hypervisor.Mode {
 	switch {
 	case j.PostCopied || l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
 		return hypervisor.PostCopy
-	case j.GuestPaused:
+	case j.GuestPaused && l.Run != qapi.Running:
 		return hypervisor.PausedCopy
 	}
 	return hypervisor.PreCopy

@@ -183,7 +183,7 @@ func (d move) startPostCopy(ctx context.Context, p domain.Found,
 
 func (d move) pauseGuest(ctx context.Context, p domain.Found, status hypervisor.JobStatus) error {
 	switch {
-	case p.Job.GuestPaused && p.Job.Stage.Live():
+	case p.Job.GuestPaused && p.Job.Stage.Live() && p.State != hypervisor.Running:
 		return nil
 	case status != hypervisor.JobSetup && status != hypervisor.JobActive || p.Job.PostCopied:
 		return tooLate(status)
