@@ -34,13 +34,13 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	found, first := 0, a.resync.IsZero()
 	a.strangers = a.strangers[:0]
 	for i := range domains {
-		v := a.home.Get(domains[i].VM.ID)
+		v, settled := a.home.Settled(domains[i].VM.ID)
 		if v == nil {
 			a.meet(ctx, &domains[i], now)
 			continue
 		}
 		found++
-		wrong := domains[i].State != hypervisor.Running || !v.Settled()
+		wrong := domains[i].State != hypervisor.Running || !settled
 		amiss = amiss || wrong
 		if wrong || first && v.Claim == "" && !asWanted(v, &domains[i]) {
 			a.todo.Add(v.Key())

@@ -116,6 +116,9 @@ func (l *List) Stirred(id migration.ID) bool {
 
 // Sorted returns all, by name.
 func (l *List) Sorted() []*Move {
+	if len(l.byID) == 0 {
+		return nil // as on most hosts at most times
+	}
 	return slices.SortedFunc(maps.Values(l.byID), func(x, y *Move) int {
 		return cmp.Compare(x.Spec.ID, y.Spec.ID)
 	})

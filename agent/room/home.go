@@ -2,7 +2,6 @@ package room
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -12,28 +11,41 @@ import (
 // A Home is the VMs that are at home on a host, as their records say. The zero value is empty
 // and ready.
 type Home struct {
-	vms      map[hypervisor.VMID]*record.VM
+	vms      map[hypervisor.VMID]guest
 	overhead hypervisor.Bytes // of all
 }
 
+// A guest is a VM that is at home. Whether it is settled is asked more often than anything
+// else, for all at once: their records need not be touched for that.
+type guest struct {
+	record  *record.VM
+	settled bool
+}
+
 // Get returns the record of a VM; nil is one that is not at home here.
-func (h *Home) Get(vm hypervisor.VMID) *record.VM { return h.vms[vm] }
+func (h *Home) Get(vm hypervisor.VMID) *record.VM { return h.vms[vm].record }
+
+// Settled returns the record of a VM, and whether nothing is asked of it but to run.
+func (h *Home) Settled(vm hypervisor.VMID) (v *record.VM, is bool) {
+	g := h.vms[vm]
+	return g.record, g.settled
+}
 
 // Put enters a VM, or what is stored about it now.
 func (h *Home) Put(v *record.VM) {
 	if h.vms == nil {
-		h.vms = map[hypervisor.VMID]*record.VM{}
+		h.vms = map[hypervisor.VMID]guest{}
 	}
-	if old := h.vms[v.VM.ID]; old != nil {
+	if old := h.Get(v.VM.ID); old != nil {
 		h.overhead -= max(0, old.Overhead)
 	}
 	h.overhead += max(0, v.Overhead)
-	h.vms[v.VM.ID] = v
+	h.vms[v.VM.ID] = guest{v, v.Settled()}
 }
 
 // Drop forgets a VM, if it is known.
 func (h *Home) Drop(vm hypervisor.VMID) {
-	if old := h.vms[vm]; old != nil {
+	if old := h.Get(vm); old != nil {
 		h.overhead -= max(0, old.Overhead)
 		delete(h.vms, vm)
 	}
@@ -50,7 +62,10 @@ func (h *Home) Len() int { return len(h.vms) }
 
 // Sorted returns all, by name.
 func (h *Home) Sorted() []*record.VM {
-	return slices.SortedFunc(maps.Values(h.vms), func(a, b *record.VM) int {
-		return cmp.Compare(a.VM.ID, b.VM.ID)
-	})
+	all := make([]*record.VM, 0, len(h.vms))
+	for _, g := range h.vms {
+		all = append(all, g.record)
+	}
+	slices.SortFunc(all, func(a, b *record.VM) int { return cmp.Compare(a.VM.ID, b.VM.ID) })
+	return all
 }
