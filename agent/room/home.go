@@ -13,13 +13,14 @@ import (
 type Home struct {
 	vms      map[hypervisor.VMID]guest
 	overhead hypervisor.Bytes // of all
+	special  int              // so many have more of their host than memory and CPUs
 }
 
-// A guest is a VM that is at home. Whether it is settled is asked more often than anything
-// else, for all at once: their records need not be touched for that.
+// A guest is a VM that is at home. What is asked most often, of all at once, is kept here:
+// their records need not be touched for that.
 type guest struct {
-	record  *record.VM
-	settled bool
+	record           *record.VM
+	settled, special bool
 }
 
 // Get returns the record of a VM; nil is one that is not at home here.
@@ -36,25 +37,37 @@ func (h *Home) Put(v *record.VM) {
 	if h.vms == nil {
 		h.vms = map[hypervisor.VMID]guest{}
 	}
-	if old := h.Get(v.VM.ID); old != nil {
-		h.overhead -= max(0, old.Overhead)
-	}
+	h.forget(v.VM.ID)
+	g := guest{v, v.Settled(), v.Placement != nil || v.Place().Disk > 0}
 	h.overhead += max(0, v.Overhead)
-	h.vms[v.VM.ID] = guest{v, v.Settled()}
+	if g.special {
+		h.special++
+	}
+	h.vms[v.VM.ID] = g
 }
 
 // Drop forgets a VM, if it is known.
 func (h *Home) Drop(vm hypervisor.VMID) {
-	if old := h.Get(vm); old != nil {
-		h.overhead -= max(0, old.Overhead)
-		delete(h.vms, vm)
+	h.forget(vm)
+	delete(h.vms, vm)
+}
+
+// forget takes what a VM has out of the sums, if it is known.
+func (h *Home) forget(vm hypervisor.VMID) {
+	old, is := h.vms[vm]
+	if !is {
+		return
+	}
+	h.overhead -= max(0, old.record.Overhead)
+	if old.special {
+		h.special--
 	}
 }
 
 // Clear forgets all.
 func (h *Home) Clear() {
 	clear(h.vms)
-	h.overhead = 0
+	h.overhead, h.special = 0, 0
 }
 
 // Len returns how many there are.

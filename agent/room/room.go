@@ -60,8 +60,32 @@ func (p *Present) Lacks(m *record.Migration, vm *record.VM, source *record.Host,
 		return placement.CheckAll(conditions(false, forced(m)), place, p.less("", nil), o)
 	}
 	o.Move = placement.Survey(place, from, []placement.Host{{Name: from, Facts: source.Facts}})
-	return placement.CheckAll(conditions(true, forced(m)), place,
-		p.less("", &placement.Load{}), o)
+	all := conditions(true, forced(m))
+	if host := p.atMost(); host != nil && len(placement.CheckAll(all, place, host, o)) == 0 {
+		return nil
+	}
+	return placement.CheckAll(all, place, p.less("", &placement.Load{}), o)
+}
+
+// atMost returns the host with no less on it than [Present.less] finds, without a look at any
+// record: as if all that is on it needed all of its own. It is nil where a sum does not tell
+// enough: where somebody may have devices, disks, or seats in the host's cells.
+func (p *Present) atMost() *placement.Host {
+	if p.Home.special > 0 || len(p.Facts.Cells) > 0 {
+		return nil
+	}
+	host := &placement.Host{Name: p.Size.Name, Memory: p.Size.Memory, CPUs: p.Size.CPUs,
+		Facts: p.Facts, Load: &placement.Load{VMs: len(p.Domains)},
+		UsedMemory: max(0, p.Home.overhead)}
+	for i := range p.Domains {
+		vm := &p.Domains[i].VM
+		host.UsedMemory += max(0, vm.Memory)
+		host.UsedCPUs += max(0, vm.CPUs)
+		if host.UsedMemory < 0 || host.UsedCPUs < 0 {
+			return nil // more than can be said
+		}
+	}
+	return host
 }
 
 // Spacious reports whether the host lacks nothing for sure. That answers most questions without

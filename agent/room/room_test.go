@@ -2,12 +2,16 @@ package room_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/agent/room"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/resource"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -53,6 +57,61 @@ func TestWhatIsLeftOfAHost(t *testing.T) {
 		}
 		if len(why) > 0 && (len(why) > 1 || why[0].Check != "memory") {
 			t.Fatalf("it lacks %v", why)
+		}
+	})
+}
+
+// What a sum over a host tells is what a look at every record tells, of hosts of which all is
+// known: whoever has a device somewhere makes it look. They are as good as full.
+func TestASumTellsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(what string, least, most int) int {
+			return rapid.IntRange(least, most).Draw(t, what)
+		}
+		random := func(name string) *record.VM {
+			v := &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name), CPUs: number("CPUs", 0, 4),
+				Memory: hypervisor.Bytes(number("memory", 1, 16))}}
+			v.Overhead = hypervisor.Bytes(number("overhead", 0, 3))
+			if rapid.Bool().Draw(t, "with a disk") {
+				v.Disk = hypervisor.Bytes(number("of", 1, 9))
+			}
+			return v
+		}
+		var home room.Home
+		comes := random("new")
+		memory, cpus, disk, vms := comes.VM.Memory+comes.Overhead, comes.VM.CPUs, comes.Disk, 1
+		var domains []hypervisor.Domain
+		for i := range number("domains", 0, 4) {
+			v := random(fmt.Sprint("v", i))
+			memory, cpus, vms = memory+v.VM.Memory, cpus+v.VM.CPUs, vms+1
+			if rapid.Bool().Draw(t, "at home") {
+				home.Put(v)
+				memory, disk = memory+v.Overhead, disk+v.Disk
+			}
+			domains = append(domains, hypervisor.Domain{VM: v.VM, State: hypervisor.Running})
+		}
+		spare := func(what string) int { return number(what+" to spare", -1, 1) }
+		facts := &placement.Facts{MaxVMs: max(0, vms+spare("VMs")),
+			Disk: resource.Inventory{Total: int64(disk) + int64(spare("disk"))}}
+		host := room.Present{Home: &home, Facts: facts, Domains: domains,
+			Size: hypervisor.Host{Name: "n1", CPUs: cpus + spare("CPUs"),
+				Memory: memory + hypervisor.Bytes(spare("memory"))}}
+		m, source := &record.Migration{}, &record.Host{Host: hypervisor.Host{Name: "n0"}}
+		sum := host.Lacks(m, comes, source)
+		for check, lacks := range map[string]bool{
+			"memory":  host.Size.Memory < memory,
+			"disk":    comes.Disk > 0 && facts.Disk.Total > 0 && facts.Disk.Total < int64(disk),
+			"max-vms": facts.MaxVMs > 0 && facts.MaxVMs < vms,
+		} {
+			said := func(r placement.Reason) bool { return r.Check == check }
+			if slices.ContainsFunc(sum, said) != lacks {
+				t.Fatalf("it lacks %v, of %s: %t", sum, check, lacks)
+			}
+		}
+		home.Put(&record.VM{VM: hypervisor.VM{ID: "elsewhere"},
+			Placement: &placement.Constraints{}})
+		if look := host.Lacks(m, comes, source); !reflect.DeepEqual(sum, look) {
+			t.Fatalf("a sum tells %v, a look %v", sum, look)
 		}
 	})
 }
