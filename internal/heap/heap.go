@@ -9,20 +9,18 @@ import (
 )
 
 // How much garbage gathers, in percent of what lives: at most, at least while it is to stay
-// in a room, and when that is hopeless, which is Go's default. Where little lives more gathers
-// than most: up to few bytes cost nobody anything, and collecting them costs time.
+// in a room, and when that is hopeless, which is Go's default.
 const (
-	most  = 400
+	most  = 2000
 	least = 25
 	usual = 100
-	few   = 64 << 20
 	floor = 4 << 20 // as Go counts what lives, when it is less
 )
 
-// Spend lets garbage gather to four times what lives, or to 64 MiB, but only as far as both
-// fit into room bytes. A process that needs more than room, or nearly all of it, goes on as if
-// nobody had asked: collecting ever more often would cost it more time than the memory is
-// worth. It is for the whole process, and until somebody sets another percentage.
+// Spend lets garbage gather to twenty times what lives, but only as far as both fit into room
+// bytes. A process that needs more than room, or nearly all of it, goes on as if nobody had
+// asked: collecting ever more often would cost it more time than the memory is worth. It is
+// for the whole process, and until somebody sets another percentage.
 func Spend(room int64) {
 	set := percent(live(), room)
 	debug.SetGCPercent(set)
@@ -50,7 +48,7 @@ func percent(live, room int64) int {
 	if fits < least {
 		return usual
 	}
-	return int(min(fits, max(most, 100*few/live)))
+	return int(min(fits, most))
 }
 
 // live returns how many bytes the last collection has left.

@@ -13,11 +13,10 @@ func TestGarbageGathersInWhatRoomIsLeft(t *testing.T) {
 		live, room int64
 		want       int
 	}{
-		{"nothing lives", 0, 1024 * mib, 1600},
-		{"little lives", 8 * mib, 1024 * mib, 800},
+		{"nothing lives", 0, 1024 * mib, 2000},
+		{"little lives", 8 * mib, 1024 * mib, 2000},
 		{"little lives in a small room", 8 * mib, 24 * mib, 200},
-		{"more than little lives", 20 * mib, 1024 * mib, 400},
-		{"there is room for four times what lives", 100 * mib, 1024 * mib, 400},
+		{"there is room for nine times what lives", 100 * mib, 1000 * mib, 900},
 		{"there is just room", 100 * mib, 500 * mib, 400},
 		{"what lives is a half", 512 * mib, 1024 * mib, 100},
 		{"what lives is three quarters", 768 * mib, 1024 * mib, 33},
