@@ -140,9 +140,10 @@ func (c *Controller) pull(ctx context.Context) error {
 	}
 	if changes.Reset {
 		c.reset(changes.Records)
-	}
-	for _, r := range changes.Records {
-		c.view.learn(r)
+	} else {
+		for _, r := range changes.Records {
+			c.view.learn(r)
+		}
 	}
 	for _, key := range changes.Gone {
 		c.view.forget(key)
@@ -166,9 +167,8 @@ func (c *Controller) reset(all []record.Record) {
 }
 
 func (c *Controller) newView() *view {
-	eager := c.config.Evacuation.Mode != evacuation.QueueAll
 	return newView(books.Config{Inbound: c.limits.PerTarget, Placement: c.config.Placement,
-		Quotas: c.config.Quotas}, eager, c.draining)
+		Quotas: c.config.Quotas}, c.config.Evacuation.Mode != evacuation.QueueAll, c.draining)
 }
 
 // draft returns a copy of a record that is to be changed and put. It is valid until the

@@ -56,8 +56,9 @@ type change struct {
 }
 
 // keep is how many changes a feed remembers at least, and keepOfHost that of one host, of
-// which there may be many; who is further behind gets everything. There is room for a part
-// of them from the beginning.
+// which there may be many; who is further behind gets everything. That costs what there is:
+// the feed of everything remembers a part of that at least, so that as many hosts as there
+// may be can sign on at once. There is room for a part of them from the beginning.
 const (
 	keep       = 512
 	keepOfHost = 64
@@ -422,14 +423,24 @@ func (s *Memory) feed(host hypervisor.HostName) *feed {
 // enter adds a change to one feed. A record that has left a feed is in its log once
 // more, and not among its members.
 func (s *Memory) enter(f *feed, p *place) {
-	if f.log = append(f.log, change{s.revision, p}); len(f.log) == 2*f.keep {
-		f.dropped = f.log[f.keep-1].at
-		clear(f.log[copy(f.log, f.log[f.keep:]):])
-		f.log = f.log[:f.keep]
+	if f.log = append(f.log, change{s.revision, p}); len(f.log) >= 2*f.keep {
+		s.cut(f)
 	}
 	if !f.told {
 		f.told = true
 		s.changed = append(s.changed, f)
+	}
+}
+
+// cut drops the older half of a long log, unless it is to be longer.
+func (s *Memory) cut(f *feed) {
+	if f == s.all {
+		f.keep = max(f.keep, s.Len()/part)
+	}
+	if old := len(f.log) - f.keep; old >= f.keep {
+		f.dropped = f.log[old-1].at
+		clear(f.log[copy(f.log, f.log[old:]):])
+		f.log = f.log[:f.keep]
 	}
 }
 

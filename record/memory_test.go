@@ -268,6 +268,32 @@ func TestAReaderThatIsFarBehindStartsAnew(t *testing.T) {
 	}
 }
 
+// Who missed less than an eighth of everything need not read everything: not even when all
+// hosts of a large cluster have written at once. What is stored then is what he learns.
+func TestManyMayWriteAtOnce(t *testing.T) {
+	const all, many = 16_000, 1_900
+	s, stored := record.NewMemory(), make([]record.Record, all)
+	for i := range stored {
+		stored[i], _ = s.Put(ctx, vmOn(fmt.Sprint("v", i), "n1"))
+	}
+	for round := range 3 {
+		before, err := s.Changes(ctx, record.Everything, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []record.Record
+		for i := range many {
+			i = (round*many + i) % all
+			stored[i], _ = s.Put(ctx, stored[i])
+			want = append(want, stored[i])
+		}
+		c, err := s.Changes(ctx, record.Everything, before.Next)
+		if err != nil || c.Reset || !slices.Equal(c.Records, want) {
+			t.Fatalf("reset %t, %d of %d records, %v", c.Reset, len(c.Records), many, err)
+		}
+	}
+}
+
 // A record that was deleted and is stored again elsewhere is not gone.
 func TestAReaderLearnsWhereADeletedRecordIsNow(t *testing.T) {
 	s := record.NewMemory()
