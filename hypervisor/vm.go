@@ -47,6 +47,9 @@ type Domain struct {
 	VM VM
 	// Job is the migration that this domain takes part in, or took part in
 	// last. It stays after the end until the domain is released or discarded.
+	// What rests, runs or stands under the job that it is the target of has come by
+	// it: until then it is Receiving, and when it does not come, Absent. A backend
+	// that says otherwise for a moment has the VM started twice.
 	Job   JobID
 	State DomainState
 	// Unresolved says that the migration Job left this domain stopped and that

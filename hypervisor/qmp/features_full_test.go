@@ -1,6 +1,7 @@
 package qmp_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -50,4 +51,48 @@ func TestAnEndThatCannotBeNotedIsNotedLater(t *testing.T) {
 		p, err := l.hosts["n1"].Progress(t.Context(), "job")
 		return err == nil && p.Status == hypervisor.JobFailed
 	})
+}
+
+// A target that did not come and cannot be cleared away is not there, and does not look like a
+// VM that came and was lost. It is cleared away when somebody needs the place.
+func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm, h := l.vm("suite/left", calm), l.hosts["n1"]
+	if _, err := h.Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(l.config("n1").Dir, "vms", durable.Name(string(vm.ID)))
+	obstacle := filepath.Join(dir, "disks.sock", "obstacle")
+	if err := os.MkdirAll(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.signal("n1", vm.ID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("its end is noted", func() bool {
+		p, err := h.Progress(t.Context(), "job")
+		return err == nil && p.Status == hypervisor.JobFailed
+	})
+	for range 20 {
+		d, err := h.Domain(t.Context(), vm.ID)
+		all, listed := h.Domains(t.Context())
+		absent := d.State == hypervisor.Absent && d.Job == "" && len(all) == 0
+		if err != nil || listed != nil || !absent {
+			t.Fatalf("it is %+v, %v; listed %+v, %v", d, err, all, listed)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	again := hypervisor.Incoming{Job: "again", VM: vm}
+	if _, err := h.Receive(t.Context(), again); !errors.Is(err, hypervisor.Transient) {
+		t.Fatalf("another target beside what is left: %v", err)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Receive(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := h.Domain(t.Context(), vm.ID); err != nil || d.State != hypervisor.Receiving {
+		t.Fatalf("it is %+v, %v", d, err)
+	}
 }

@@ -248,10 +248,25 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 		d.mu.Unlock()
 		l.Alive = vm != nil
 	}
+	if rec, job = d.standing(rec, job, l); rec == nil {
+		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
+	}
 	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, l), Job: rec.Job,
 		Unresolved: rec.Unresolved || lost(job, vm), DirtyRate: rec.DirtyRate,
 		Measured: rec.Measured}
 	return answer, err
+}
+
+// standing returns what there is of a VM that did not come, before that is cleared away as
+// well as after.
+func (d *Domain) standing(rec *journal.Domain, job *journal.Job, l life.Look) (*journal.Domain,
+	*journal.Job) {
+	for rec != nil && life.Missed(rec, job, l) {
+		if rec, job = rec.Before, nil; rec != nil {
+			job = d.Node.Job(rec.Job)
+		}
+	}
+	return rec, job
 }
 
 // lost reports whether the QEMU of a source has ended and nobody has noted yet what became of
@@ -331,8 +346,9 @@ type Found struct {
 // Conflict refuses something because of the domain's state.
 func (f Found) Conflict() error { return fault.Refuse(hypervisor.Conflict, "it is %v", f.State) }
 
-// Find looks at the domain. One whose process has just ended is buried first. With
-// an error it answers what was seen last. The caller holds the turn.
+// Find looks at the domain. One whose process has just ended is buried first, and one that
+// could not be is tried again. With an error it answers what was seen last. The caller holds
+// the turn.
 func (d *Domain) Find(ctx context.Context) (Found, error) {
 	l, _, err := d.Look(ctx)
 	if err != nil {
@@ -342,11 +358,20 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 	if !l.Alive && d.Process() != nil {
 		d.Settle(ctx)
 	}
-	f := Found{Look: l}
-	if f.Rec, f.Job, f.VM = d.Present(); f.Rec != nil {
-		f.State = life.State(f.Rec, f.Job, l)
+	rec, job, vm := d.Present()
+	if err = fault.Observing(err); rec != nil && life.Missed(rec, job, l) {
+		if buried := d.Bury(); buried != nil {
+			err = fault.Refuse(hypervisor.Transient, "clear away what is left of a target: %v",
+				buried)
+		}
+		rec, job, vm = d.Present()
+		rec, job = d.standing(rec, job, l)
 	}
-	return f, fault.Observing(err)
+	f := Found{Rec: rec, Job: job, VM: vm, Look: l}
+	if rec != nil {
+		f.State = life.State(rec, job, l)
+	}
+	return f, err
 }
 
 // Undo puts back the record that there was before something that failed as a

@@ -131,7 +131,7 @@ func (d *Domain) Bury() error {
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
 	d.HangUp()
 	target := job != nil && job.Role == journal.Target
-	incoming := target && !job.Stage.MayHaveRun() || job == nil && !rec.Own
+	incoming := life.Incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
 		if err := d.buryJob(job, ran, words); err != nil {

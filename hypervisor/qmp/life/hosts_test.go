@@ -47,6 +47,7 @@ const (
 	migrateContinue
 	migratePostcopy
 	announce
+	noteDeath // of the job, before the domain is cleared away
 	bury
 	noteRan
 	noteSettled
@@ -148,6 +149,10 @@ func (w *world) affect(h *host, e effect) {
 		w.begun = w.begun || h.alive && h.mig == qapi.Active
 	case announce:
 		h.announcing = true
+	case noteDeath:
+		if h.stage.Live() {
+			h.buryJob(h.ran || h.stage.MayHaveRun())
+		}
 	case bury:
 		h.bury()
 	case vouch:
@@ -215,13 +220,9 @@ func (h *host) note(e effect) {
 	}
 }
 
-// bury notes what is left of a domain whose process has ended.
+// bury notes what is left of a domain whose process has ended, and whose job says so.
 func (h *host) bury() {
-	target := h.role == journal.Target && h.stage == journal.Listening
 	ran := h.ran || h.stage.MayHaveRun()
-	if h.stage.Live() {
-		h.buryJob(ran)
-	}
 	h.announcing, h.lived = false, false
 	if !ran && !h.own {
 		h.known = false
@@ -230,7 +231,7 @@ func (h *host) bury() {
 	lost := ran && !h.ending
 	h.own, h.ran, h.ending, h.paused, h.doing = true, false, false, false, hypervisor.Absent
 	h.rest = hypervisor.Shutoff
-	if lost && !target {
+	if lost {
 		h.rest = hypervisor.Crashed
 	}
 }
@@ -240,9 +241,11 @@ func (h *host) buryJob(ran bool) {
 	status, stage := life.Status(h.record(), h.job(), seen), journal.Kept
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
 		life.Mode(h.job(), seen) == hypervisor.PostCopy
+	if h.stage.MayHaveRun() {
+		stage = h.stage
+	}
 	switch {
 	case h.stage.MayHaveRun() && status.Final():
-		stage = h.stage
 	case h.role == journal.Target && !ran:
 		status, stage = hypervisor.JobFailed, journal.Discarded
 	case status.Final():
@@ -281,7 +284,7 @@ func (w *world) perform(h *host, s life.Step) {
 	switch s {
 	case life.Bury:
 		if h.ran || h.ending || h.stage.Live() || h.doing != hypervisor.Absent {
-			h.plan(bury)
+			h.plan(noteDeath, bury)
 		}
 	case life.Quit:
 		h.plan(noteEnding, kill)

@@ -131,8 +131,11 @@ var lawsOfWords = []struct {
 	}},
 	{"the dead rest, start or were being received", func(s situation) bool {
 		is := s.state()
-		return !s.l.Alive && is != s.d.Rest && is != hypervisor.Crashed &&
+		return !s.l.Alive && is != s.d.Rest && is != hypervisor.Crashed && !s.missed() &&
 			is != hypervisor.Starting && is != hypervisor.Receiving && !(s.j != nil && s.j.Cold)
+	}},
+	{"of a VM that did not come nothing is said", func(s situation) bool {
+		return s.missed() && s.state() != hypervisor.Absent
 	}},
 	{"a VM that ran and has died unasked has crashed", func(s situation) bool {
 		receives := s.has(journal.Target, journal.Listening)

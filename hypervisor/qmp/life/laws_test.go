@@ -50,6 +50,13 @@ func (s situation) sends() bool {
 	return s.has(journal.Source, journal.Mirroring, journal.Sending)
 }
 
+// missed reports whether a domain was there only for a VM that did not come, and ended.
+func (s situation) missed() bool {
+	started := s.d.Ran || s.d.Doing != hypervisor.Absent
+	never := s.has(journal.Target, journal.Discarded, journal.Kept) || s.j == nil && !s.d.Own
+	return !s.l.Alive && !started && never
+}
+
 var (
 	runStates = []qapi.RunState{qapi.Running, qapi.Paused, qapi.PreLaunch, qapi.InMigrate,
 		qapi.FinishMigrate, qapi.PostMigrate, qapi.Shutdown, qapi.Suspended, "guest-panicked"}
@@ -128,10 +135,11 @@ func TestLaws(t *testing.T) {
 	everyJob(func(j *journal.Job) {
 		everyLook(j, func(l life.Look) {
 			for _, doing := range doings {
-				for n := range 1 << 3 {
-					d := &journal.Domain{Rest: hypervisor.Shutoff, Doing: doing, Own: true}
-					late := false
-					bits(n, &d.Ran, &d.Paused, &late)
+				for n := range 1 << 4 {
+					d := &journal.Domain{Rest: hypervisor.Shutoff, Doing: doing}
+					late, foreign := false, false
+					bits(n, &d.Ran, &d.Paused, &late, &foreign)
+					d.Own = !foreign
 					if late {
 						d.By = now.Add(-time.Second)
 					}

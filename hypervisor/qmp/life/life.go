@@ -80,11 +80,31 @@ func receives(j *journal.Job) bool {
 	return j != nil && j.Role == journal.Target && j.Stage == journal.Listening
 }
 
+// Incoming reports whether a domain is there only because the VM may come. One that
+// was started since is its host's own.
+func Incoming(d *journal.Domain, j *journal.Job) bool {
+	switch {
+	case d.Ran || d.Doing != hypervisor.Absent:
+		return false
+	case j == nil:
+		return !d.Own
+	}
+	return j.Role == journal.Target && !j.Stage.MayHaveRun()
+}
+
+// Missed reports whether an incoming domain has ended that never had the VM, and is
+// being cleared away. It says nothing of the VM: what there was before is what there is.
+func Missed(d *journal.Domain, j *journal.Job, l Look) bool {
+	return !l.Alive && !receives(j) && Incoming(d, j)
+}
+
 // State says what the domain is. Job is the one it names, or nil.
 func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 	switch {
 	case sends(j) && j.Cold:
 		return coldState(j)
+	case Missed(d, j, l):
+		return hypervisor.Absent
 	case !l.Alive && d.Doing == hypervisor.Starting:
 		return hypervisor.Starting
 	case !l.Alive && !receives(j):

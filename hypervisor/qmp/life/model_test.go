@@ -42,8 +42,8 @@ var promises = []struct {
 		excused := w.killedTarget || w.ended || w.abandoned
 		return !w.holds() && w.target.stage.MayHaveRun() && w.shut && !excused
 	}},
-	{"a host says that the VM runs there, and it cannot have", func(w *world) bool {
-		return w.target.arrived() && !w.target.stage.MayHaveRun()
+	{"a host says that the VM has come there, and it cannot have", func(w *world) bool {
+		return w.target.came() && !w.target.stage.MayHaveRun()
 	}},
 	{"a target is let run before it has what it needs", func(w *world) bool { return w.early }},
 	{"a held target starts unasked", func(w *world) bool {

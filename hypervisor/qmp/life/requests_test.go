@@ -70,7 +70,7 @@ func (w *world) resolve(h *host, l life.Look, state hypervisor.DomainState) []ef
 	switch {
 	case h.asked == toRelease && !l.Alive && (h.stage == journal.Kept || h.stage == journal.Left),
 		h.asked == toRelease && stands && l.Migration == qapi.Completed:
-		return []effect{noteLeft, noteNotOwn, kill, bury}
+		return []effect{noteLeft, noteNotOwn, kill, noteDeath, bury}
 	case !stands || h.stage == journal.Resumed:
 	case h.asked == toResume && !h.postCopied && w.neverRan && l.Migration != qapi.Completed:
 		return []effect{migrateCancel}
@@ -80,7 +80,7 @@ func (w *world) resolve(h *host, l life.Look, state hypervisor.DomainState) []ef
 		}
 		return []effect{noteResumed, cont}
 	case h.asked == toAbandon:
-		return []effect{noteAbandoned, kill, bury}
+		return []effect{noteAbandoned, kill, noteDeath, bury}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (w *world) discard(h *host) []effect {
 	case !h.known:
 		return []effect{noteRefused, vouch}
 	}
-	return []effect{noteRefused, noteEnding, kill, bury, vouch}
+	return []effect{noteRefused, noteEnding, kill, noteDeath, bury, vouch}
 }
 
 // ask gives a process of ours something to do when it has nothing in hand.
@@ -170,6 +170,16 @@ func (h *host) busy() bool {
 func (h *host) arrived() bool {
 	state := life.State(h.record(), h.job(), h.glance())
 	return h.known && h.alive && (state.Executes() || state == hypervisor.Paused)
+}
+
+// came reports whether it is said that the VM has come to a target, and runs, stands or rests
+// there.
+func (h *host) came() bool {
+	switch life.State(h.record(), h.job(), h.glance()) {
+	case hypervisor.Receiving, hypervisor.Received, hypervisor.Absent:
+		return false
+	}
+	return h.known
 }
 
 func (h *host) told() bool {

@@ -19,7 +19,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
@@ -35,18 +34,12 @@ func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
 	if in.Job == "" || in.VM.ID == "" {
 		return "", fault.Refuse(hypervisor.Invalid, "a job and a VM must be named: %+v", in)
 	}
-	l, _, err := d.Look(ctx)
+	f, err := d.Find(ctx)
 	if err != nil {
-		return "", fault.Observing(err)
+		return "", err
 	}
-	rec, _, _ := d.Present()
-	state := hypervisor.Absent
-	if rec != nil {
-		state = life.State(rec, h.Job(rec.Job), l)
-	}
-	old := h.Job(in.Job)
-	if old != nil && old.VM.ID == d.ID && old.Stage == journal.Listening &&
-		(rec == nil || rec.Job != in.Job) {
+	old, named := h.Job(in.Job), f.Rec != nil && f.Rec.Job == in.Job
+	if old != nil && old.VM.ID == d.ID && old.Stage == journal.Listening && !named {
 		old = nil // we died after noting the job and before its domain
 	}
 	switch {
@@ -54,13 +47,13 @@ func Receive(ctx context.Context, of *domain.Domain, in hypervisor.Incoming,
 		return "", fault.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
 	case old != nil && (old.Role != journal.Target || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", fault.Refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
-	case old != nil && rec != nil && rec.Job == in.Job && domain.Occupies(state):
+	case old != nil && named && domain.Occupies(f.State):
 		return d.address(old), nil
 	case old != nil:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here: %v", in.Job,
 			old.Last.Status)
-	case domain.Occupies(state):
-		return "", fault.Refuse(hypervisor.Conflict, "it is %v here", state)
+	case domain.Occupies(f.State):
+		return "", fault.Refuse(hypervisor.Conflict, "it is %v here", f.State)
 	}
 	return d.open(ctx, in)
 }
