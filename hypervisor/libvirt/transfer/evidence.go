@@ -257,8 +257,8 @@ func (d move) abandon(ctx context.Context, f node.Found, c hypervisor.Abandon) e
 	switch {
 	case rests && !f.Unresolved() && j.Stage != journal.Stranded:
 		return nil
-	case j.Stage != journal.Stranded && j.Stage != journal.Moved:
-		return f.Conflict()
+	case j.Stage != journal.Stranded && j.Stage != journal.Moved, f.State.Executes():
+		return f.Conflict() // libvirt may have let a stranded guest go on: it is paused first
 	case j.Stage == journal.Moved && c.Dead.Proof == hypervisor.TargetDiscarded:
 		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
 	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):

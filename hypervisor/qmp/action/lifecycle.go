@@ -30,7 +30,7 @@ type guest struct{ *domain.Domain }
 func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
-	if err != nil && !needsNoAnswer(c) {
+	if err != nil && (!needsNoAnswer(c) || p.Rec != d.Record()) { // what is there must be buried
 		return err
 	}
 	defer d.Changed()

@@ -234,25 +234,21 @@ func (d *Domain) patience() time.Duration {
 
 // Answer describes the domain as it is; with an error, as it was seen last.
 func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
-	l, rec, job, vm, err := d.moment(ctx)
-	if lost(job, vm) {
+	m, err := d.Moment(ctx)
+	if lost(m.Job, m.VM) {
 		d.awaitBurial(ctx)
-		l, rec, job, vm, err = d.moment(ctx)
+		m, err = d.Moment(ctx)
 	}
+	if err != nil && m.Rec != nil {
+		m.Look = d.Seen()
+		m.Look.Alive = m.VM != nil
+	}
+	rec, job := d.standing(m.Rec, m.Job, m.Look)
 	if rec == nil {
-		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, nil
-	}
-	if err != nil {
-		d.mu.Lock()
-		l = d.seen
-		d.mu.Unlock()
-		l.Alive = vm != nil
-	}
-	if rec, job = d.standing(rec, job, l); rec == nil {
 		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
 	}
-	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, l), Job: rec.Job,
-		Unresolved: rec.Unresolved || lost(job, vm), DirtyRate: rec.DirtyRate,
+	answer := hypervisor.Domain{VM: rec.VM, State: life.State(rec, job, m.Look), Job: rec.Job,
+		Unresolved: rec.Unresolved || lost(job, m.VM), DirtyRate: rec.DirtyRate,
 		Measured: rec.Measured}
 	return answer, err
 }
@@ -292,18 +288,27 @@ func (d *Domain) awaitBurial(ctx context.Context) {
 	}
 }
 
-// moment looks at the domain while nothing of it is noted, or, where that happens again and
+// A Moment is what was seen of a domain, and what was kept of it then.
+type Moment struct {
+	Look      life.Look
+	Migration qapi.Migration
+	Rec       *journal.Domain // nil: the host has no such VM
+	Job       *journal.Job    // that Rec names, or nil
+	VM        *qemu.Instance  // or nil
+}
+
+// Moment looks at the domain while nothing of it is noted, or, where that happens again and
 // again, as well as can be.
-func (d *Domain) moment(ctx context.Context) (life.Look, *journal.Domain, *journal.Job,
-	*qemu.Instance, error) {
+func (d *Domain) Moment(ctx context.Context) (Moment, error) {
 	was, before, _ := d.Present()
 	for tries := 0; ; tries++ {
-		l, _, err := d.Look(ctx)
-		rec, job, vm := d.Present()
-		if err != nil || rec == was && job == before || tries == 3 {
-			return l, rec, job, vm, err
+		l, of, err := d.Look(ctx)
+		m := Moment{Look: l, Migration: of}
+		m.Rec, m.Job, m.VM = d.Present()
+		if err != nil || m.Rec == was && m.Job == before || tries == 3 {
+			return m, err
 		}
-		was, before = rec, job
+		was, before = m.Rec, m.Job
 	}
 }
 

@@ -129,12 +129,13 @@ func (d *Domain) reset(ctx context.Context, vm *qemu.Instance, l life.Look) erro
 func (d *Domain) Bury() error {
 	rec, job, vm := d.Present()
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
+	told := d.Announcing != nil || job != nil && job.Acknowledged
 	d.HangUp()
 	target := job != nil && job.Role == journal.Target
 	incoming := life.Incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
-		if err := d.buryJob(job, ran, words); err != nil {
+		if err := d.buryJob(job, ran, told, words); err != nil {
 			return err
 		}
 	}
@@ -168,8 +169,9 @@ func (d *Domain) Bury() error {
 	return d.Node.Move(d.Node.Life, d, life.Announce, qapi.Migration{}) // it needs no process
 }
 
-// buryJob ends the job of a domain whose process has died.
-func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
+// buryJob ends the job of a domain whose process has died. A source that has told its target
+// that the guest stopped for good had stopped, whatever was seen of it last.
+func (d *Domain) buryJob(job *journal.Job, ran, told bool, words string) error {
 	if job.Cold && job.Role == journal.Source && job.Stage == journal.Sending {
 		return nil // it needed a process only to copy its disks
 	}
@@ -189,6 +191,8 @@ func (d *Domain) buryJob(job *journal.Job, ran bool, words string) error {
 		if !status.Final() {
 			status = hypervisor.JobFailed
 		}
+	case told && job.Role == journal.Source && status != hypervisor.JobSucceeded:
+		status = hypervisor.JobBroken
 	case status.Final():
 	case late:
 		status = hypervisor.JobBroken

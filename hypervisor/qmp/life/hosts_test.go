@@ -244,10 +244,13 @@ func (h *host) buryJob(ran bool) {
 	if h.stage.MayHaveRun() {
 		stage = h.stage
 	}
+	told := h.announcing || h.acknowledged
 	switch {
 	case h.stage.MayHaveRun() && status.Final():
 	case h.role == journal.Target && !ran:
 		status, stage = hypervisor.JobFailed, journal.Discarded
+	case told && h.role == journal.Source && status != hypervisor.JobSucceeded:
+		status = hypervisor.JobBroken
 	case status.Final():
 	case late:
 		status = hypervisor.JobBroken

@@ -134,6 +134,12 @@ var lawsOfWords = []struct {
 		return !s.l.Alive && is != s.d.Rest && is != hypervisor.Crashed && !s.missed() &&
 			is != hypervisor.Starting && is != hypervisor.Receiving && !(s.j != nil && s.j.Cold)
 	}},
+	{"how a source's transfer ended is told when it is noted", func(s situation) bool {
+		told := life.Told(s.d, s.j, s.l)
+		noted := told == s.status() || told == hypervisor.JobActive
+		return !noted || s.sends() && s.l.Alive && !s.j.Cold &&
+			(told == hypervisor.JobFailed || told == hypervisor.JobCancelled)
+	}},
 	{"of a VM that did not come nothing is said", func(s situation) bool {
 		return s.missed() && s.state() != hypervisor.Absent
 	}},

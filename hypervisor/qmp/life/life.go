@@ -190,7 +190,17 @@ func runs(d *journal.Domain, l Look) hypervisor.DomainState {
 	return hypervisor.Paused
 }
 
-// Status says how far the job has come on this host.
+// Told is what is said of the job to who asks: its status, but for an end that is not noted
+// yet. Of a source that is about to send QEMU tells how its migration before has ended.
+func Told(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
+	s := Status(d, j, l)
+	if sends(j) && l.Alive && (s == hypervisor.JobFailed || s == hypervisor.JobCancelled) {
+		return hypervisor.JobActive
+	}
+	return s
+}
+
+// Status says how far the job has come on this host, by what QEMU tells.
 func Status(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
 	switch {
 	case j == nil || j.Role == journal.NoRole || j.Stage == journal.Preparing:

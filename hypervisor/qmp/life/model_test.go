@@ -70,7 +70,7 @@ func (h *host) glance() life.Look {
 
 // says is what is said of the job to who asks now.
 func (h *host) says() hypervisor.JobStatus {
-	return life.Status(h.record(), h.job(), h.glance())
+	return life.Told(h.record(), h.job(), h.glance())
 }
 
 // check returns the first promise that is broken, or "".

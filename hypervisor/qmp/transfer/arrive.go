@@ -158,8 +158,11 @@ func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
 		}
 	}
 	d.Settle(ctx)
-	if j := d.Node.Job(m.Job); j.Stage == journal.Discarded {
+	switch j := d.Node.Job(m.Job); {
+	case j.Stage == journal.Discarded:
 		return fault.Refuse(hypervisor.Conflict, "the target ended before it ran: %s", j.Last.Error)
+	case j.Stage == journal.Listening && !j.Hold && (j.Cold || d.Seen().Complete()):
+		return fault.Refuse(hypervisor.Transient, "that the VM is here could not be noted")
 	}
 	d.Changed() // look again when it is due
 	return nil
@@ -337,13 +340,13 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*jour
 
 // arriveCold keeps a VM that has come at rest.
 func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
-	err := d.Put(true, func(r *journal.Domain) { r.Own, r.Ending, r.Before = true, true, nil })
+	err := d.PutJob(true, func(j *journal.Job) { // first of all: from now on it stays
+		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
+	})
 	if err != nil {
 		return err
 	}
-	err = d.PutJob(true, func(j *journal.Job) {
-		j.Stage, j.Last.Status = journal.Arrived, hypervisor.JobSucceeded
-	})
+	err = d.Put(true, func(r *journal.Domain) { r.Own, r.Ending, r.Before = true, true, nil })
 	if err != nil || len(d.Record().VM.LocalDisks()) == 0 {
 		return errors.Join(err, vm.Kill(ctx))
 	}

@@ -51,6 +51,8 @@ func Migrate(ctx context.Context, of *domain.Domain, out hypervisor.Outgoing) er
 	}
 	state := life.State(rec, job, l)
 	switch {
+	case rec.Unresolved:
+		return fault.Refuse(hypervisor.Conflict, "it may run at the target of job %s", rec.Job)
 	case state == hypervisor.Paused && l.Run == qapi.PostMigrate:
 		return fault.Refuse(hypervisor.Conflict,
 			"it rests since another job: QEMU sends it again when it was unpaused")
@@ -120,7 +122,9 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 // enlist notes that the domain takes part in a job, before it does. The job comes
 // last: one that is known is one that somebody will end.
 func (d move) enlist(job *journal.Job) error {
-	err := d.Put(true, func(r *journal.Domain) { r.Job, r.Unresolved = job.ID, false })
+	err := d.Put(true, func(r *journal.Domain) {
+		r.Own, r.Job, r.Unresolved = true, job.ID, false
+	})
 	if err != nil {
 		return err
 	}

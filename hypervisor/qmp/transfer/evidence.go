@@ -78,7 +78,7 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 		p.State != hypervisor.Received:
 		return nil // it was discarded before
 	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
-		p.State != hypervisor.Received:
+		p.State != hypervisor.Received && (old == nil || old.Stage != journal.Discarded):
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
@@ -141,7 +141,7 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 	case !standsFor(p, j):
 		return p.Conflict()
 	case j.PostCopied && (j.Acknowledged || postcopy(p.Look.Migration)):
-		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
+		return fault.Refuse(hypervisor.Conflict, "QEMU has no way back from post-copy: abandon it")
 	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
 		return fault.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that it never ran on %s",

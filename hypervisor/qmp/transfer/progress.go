@@ -31,20 +31,26 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 	if d == nil {
 		return j.Last, nil
 	}
-	l, m, err := d.Look(ctx)
+	m, err := d.Moment(ctx)
 	if err != nil {
 		return hypervisor.Progress{}, fault.Observing(err)
 	}
-	rec, job, _ := d.Present()
-	cold := job != nil && job.Cold && job.Role == journal.Source && job.Stage.Live()
-	if rec == nil || job == nil || job.ID != id || !l.Alive && !cold {
+	if m.Rec == nil || m.Job == nil || m.Job.ID != id {
 		if now := n.Job(id); now != nil {
 			j = now
 		}
 		return j.Last, nil
 	}
-	p := progress(job, m)
-	p.Status, p.Mode = life.Status(rec, job, l), life.Mode(job, l)
+	job, l := m.Job, m.Look
+	p := job.Last
+	if l.Alive || job.Cold && job.Role == journal.Source && job.Stage.Live() {
+		p = progress(job, m.Migration)
+		p.Mode = life.Mode(job, l)
+	}
+	p.Status = life.Told(m.Rec, job, l)
+	if !p.Status.Final() && life.Status(m.Rec, job, l).Final() {
+		p.Error = job.Last.Error // not that of the migration before
+	}
 	if job.Stage == journal.Mirroring {
 		mirrored(&p, l.Mirrors)
 	}

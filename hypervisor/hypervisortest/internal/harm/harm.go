@@ -19,7 +19,7 @@ const (
 // Groups are the cases of this package.
 func Groups() []stage.Group {
 	return []stage.Group{
-		{Name: "failures", Trials: slices.Concat(deaths, remains, onlyCopies, cuts)},
+		{Name: "failures", Trials: slices.Concat(deaths, remains, returns, onlyCopies, cuts)},
 		{Name: "reopen", Trials: slices.Concat(reopenings, reopenedCopies)},
 		{Name: "contexts", Trials: contexts},
 		{Name: "crowd", Trials: crowds},

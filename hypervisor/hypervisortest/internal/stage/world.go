@@ -215,10 +215,7 @@ func (w *World) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
 	w.UntilStatus(Source, job, ends)
 	w.UntilState(Source, TheVM, hypervisor.Running)
 	w.tells(job)
-	w.Until("the target is gone", func() bool {
-		d := w.Domain(Target, TheVM)
-		return !d.State.HoldsState() && d.State != hypervisor.Receiving
-	})
+	w.UntilState(Target, TheVM, hypervisor.Absent)
 	w.Sound(Source)
 }
 
@@ -419,11 +416,12 @@ func Changes() []hypervisor.Adjustment {
 		hypervisor.SetBandwidth{Limit: hypervisor.Gbit}}
 }
 
-// NeverRuns wants TheVM not to execute on a host, now and for a while.
+// NeverRuns wants TheVM not to have come to a host, now and for a while.
 func (w *World) NeverRuns(s Side) {
 	w.T.Helper()
 	for range 20 {
-		if d := w.Domain(s, TheVM); d.State.HoldsState() {
+		d := w.Domain(s, TheVM)
+		if d.State != hypervisor.Absent && d.State != hypervisor.Receiving {
 			w.T.Fatalf("on %s it is %v", w.Hosts[s].Name, d.State)
 		}
 		w.Pass(Tick)
