@@ -253,8 +253,9 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 	if err != nil {
 		return err
 	}
+	goesOn := d.Unresolved && (d.State.Executes() || d.State == hypervisor.Paused) // by itself
 	switch {
-	case d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver:
+	case d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver || goesOn:
 		if back, err := a.takeBack(ctx, m, dead, now); err != nil || !back {
 			return err
 		}
@@ -269,12 +270,13 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 
 // takeBack lets a VM that had stopped here run again, when its target is known
 // never to have run. When the target is dead but may have run, the memory here
-// is older than the VM's disks: the VM starts anew instead. A host that keeps nothing
-// of what it has handed over can do neither: then it reports false.
+// is older than the VM's disks: the VM starts anew instead, as it does after a post-copy
+// from which the host knows no way back. A host that keeps nothing of what it has handed
+// over can do neither: then it reports false.
 func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervisor.Evidence,
 	now time.Time) (bool, error) {
-	neverRan := dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID)
-	if neverRan && !m.Source.HandedOver {
+	refused := false
+	if dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID) && !m.Source.HandedOver {
 		if may, err := a.mayRun(ctx); err != nil || !may {
 			return false, err
 		}
@@ -282,12 +284,13 @@ func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervis
 		if err == nil {
 			a.note(now, m, "resumed at the source: "+dead.Proof.String())
 		}
-		if !errors.Is(err, hypervisor.Unsupported) {
+		refused = errors.Is(err, hypervisor.Conflict) && m.Source.Mode == hypervisor.PostCopy
+		if !refused && !errors.Is(err, hypervisor.Unsupported) {
 			return true, err
 		}
 	}
 	err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
-	if errors.Is(err, hypervisor.Conflict) && dead.Proof == hypervisor.TargetDiscarded {
+	if errors.Is(err, hypervisor.Conflict) && dead.Proof == hypervisor.TargetDiscarded && !refused {
 		return false, a.cede(ctx, m, now)
 	}
 	if err == nil {

@@ -151,15 +151,15 @@ func (a *Agent) arrivedWithoutMemory(ctx context.Context, m *record.Migration,
 }
 
 // arriving waits until nothing is missing any more: a VM that runs here and still
-// fetches memory has not arrived. Whether it does this host knows before the
-// source has told.
+// fetches memory has not arrived, nor has one that cannot fetch it any more. Whether it
+// does this host knows before the source has told.
 func (a *Agent) arriving(ctx context.Context, m *record.Migration, now time.Time) error {
 	p, err := a.hv.Progress(ctx, m.Spec.ID)
 	if err != nil {
 		return err
 	}
 	under := p.Status == hypervisor.JobSetup || p.Status == hypervisor.JobActive ||
-		p.Status == hypervisor.JobSwitching
+		p.Status == hypervisor.JobSwitching || p.Status == hypervisor.JobBroken
 	if under && (p.Mode == hypervisor.PostCopy || m.Source.Mode == hypervisor.PostCopy) {
 		a.again(m, now, a.config.Poll)
 		return nil

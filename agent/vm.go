@@ -18,7 +18,7 @@ const grace = time.Minute
 // a migration has claimed is left alone, whatever it does, and so is every VM while this
 // host is cut off.
 func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) error {
-	if v.Claim != "" || v.Ended && v.Stopped || a.cutOff() {
+	if v.Claim != "" || a.cutOff() {
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, v.VM.ID)
@@ -27,7 +27,10 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
-		if v.Stopped {
+		switch {
+		case v.Stopped && v.Ended: // and it stays so: a start may take effect late
+			return nil
+		case v.Stopped:
 			return a.ended(ctx, v)
 		}
 		return a.startAnew(ctx, v, d, now)

@@ -8,7 +8,7 @@ var Planted = []Mutant{
 			"\t\ta.ownRecord())\n",
 		"next := *m\n\tnext.Source.Began = true\n\tm = &next\n\tvar err error\n"},
 	{"starts a VM anew although a migration has claimed it", "agent/vm.go",
-		"if v.Claim != \"\" || v.Ended", "if v.Ended"},
+		"if v.Claim != \"\" || a.cutOff()", "if a.cutOff()"},
 	{"keeps running a VM that has moved away", "agent/agent.go",
 		"if r.Host != a.host {", "if r.Host == \"\" {"},
 	// Evidence.
