@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -21,6 +22,48 @@ func (h oneWay) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command
 			Err: errors.New("no way back")}
 	}
 	return h.Hypervisor.Do(ctx, id, c)
+}
+
+// A needed host keeps the memory that a broken post-copy lacks until it is told that nobody
+// will fetch it.
+type needed struct {
+	hypervisor.Hypervisor
+	abandoned bool
+}
+
+// Do implements [hypervisor.Hypervisor].
+func (h *needed) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {
+	switch c := c.(type) {
+	case hypervisor.Abandon:
+		h.abandoned = c.Dead.Proof == hypervisor.ProcessReaped && c.Dead.Host == "n2"
+		if h.abandoned {
+			return nil
+		}
+	case hypervisor.Release:
+		if !h.abandoned {
+			return &hypervisor.Error{Op: "Do", VM: id, Kind: hypervisor.Conflict,
+				Err: errors.New("its target lacks memory")}
+		}
+	}
+	return h.Hypervisor.Do(ctx, id, c)
+}
+
+// The memory that a post-copy lacked is released when its target was lost, and not before.
+func TestWhatALostTargetLackedIsReleased(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		s := newStage(t, record.NewMemory())
+		n1 := &needed{Hypervisor: s.Host("n1")}
+		s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.store, s)
+		s.sending()
+		s.until("n1", hypervisor.HandedOver)
+		s.change(func(m *record.Migration) { m.Target.Completed, m.Target.Lost = true, lost })
+		s.phase(migration.Succeeded)
+		err := s.act("n1")
+		r := s.move().Source
+		if r.Released != lost || n1.abandoned != lost || (err == nil) != lost {
+			t.Errorf("lost %t: the source says %+v, abandoned %t; %v", lost, r, n1.abandoned, err)
+		}
+	}
 }
 
 // A post-copy whose target ended before it ran leaves the VM standing at its source, whose

@@ -321,8 +321,16 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 			a.note(now, m, "runs here although it has moved: left alone")
 			return nil
 		}
-		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
-			Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Target)})
+		release := hypervisor.Release{Job: m.Spec.ID,
+			Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Target)}
+		err = a.hv.Do(ctx, m.Spec.VM, release)
+		if errors.Is(err, hypervisor.Conflict) && m.Target.Lost { // nobody fetches what is here
+			dead := m.Testimony(hypervisor.ProcessReaped, m.State.Target)
+			err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
+			if err == nil {
+				err = a.hv.Do(ctx, m.Spec.VM, release)
+			}
+		}
 		if err != nil && !errors.Is(err, hypervisor.NotFound) {
 			return err
 		}

@@ -120,11 +120,12 @@ func (w *witness) homeless(l *ledger, vms []vmid) []string {
 }
 
 // settle waits until the cluster is at rest, and stays so for a while. It gives up when
-// nothing has changed for so long; on a busy machine everything takes its time.
+// nothing has changed for so long, on a busy machine everything takes its time, and when it
+// only goes round in circles.
 func (w *witness) settle(ctx context.Context, store record.Store, vms []vmid, drained hostName,
 	patience time.Duration) (*ledger, error) {
 	const still = 2 * time.Second
-	last, changed := "", time.Now()
+	last, changed, began := "", time.Now(), time.Now()
 	for {
 		l, err := read(ctx, store)
 		if err != nil {
@@ -138,6 +139,8 @@ func (w *witness) settle(ctx context.Context, store record.Store, vms []vmid, dr
 		switch {
 		case why != "" && now.Sub(changed) > patience:
 			return l, fmt.Errorf("not at rest, and nothing changes for %v:\n\t%s", patience, why)
+		case why != "" && now.Sub(began) > 3*patience:
+			return l, fmt.Errorf("not at rest after %v:\n\t%s", now.Sub(began), why)
 		case why == "" && now.Sub(changed) > still:
 			return l, nil
 		}

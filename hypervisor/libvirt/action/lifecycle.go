@@ -115,6 +115,9 @@ func (d guest) start(ctx context.Context, f node.Found, vm hypervisor.VM) error 
 	}
 	before := f.Rec
 	err := d.Put(true, func(r *journal.Domain) {
+		if f.State == hypervisor.Absent { // whatever was here is no more
+			*r = journal.Domain{Name: d.Name}
+		}
 		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}
 	})
 	if err == nil {

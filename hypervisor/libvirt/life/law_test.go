@@ -59,11 +59,12 @@ func (s situation) certain() bool {
 	return never || refused || unmoved || aborted
 }
 
-// complete reports whether an incoming domain is all of the VM.
+// complete reports whether an incoming domain is all of the VM. One that rests while it is
+// being discarded is what is left of it.
 func (s situation) complete() bool {
 	marked := s.l.Defined && (s.l.Job == s.j.ID || s.j.Seen)
 	return s.executes() || s.l.Run == life.PausedUser || s.l.Run == life.PausedTrouble ||
-		s.rests() && marked && (s.j.Cold || s.l.Run != life.ShutoffFailed)
+		s.rests() && marked && !s.j.Refused && (s.j.Cold || s.l.Run != life.ShutoffFailed)
 }
 
 // laws are what holds of every situation: "broken" says when one is.

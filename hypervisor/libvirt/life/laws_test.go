@@ -100,9 +100,9 @@ func everyJob(do func(*journal.Job)) {
 			do(j)
 		}
 	}
-	for n := range 1 << 3 {
+	for n := range 1 << 4 {
 		j := &journal.Job{ID: "job", Role: journal.Target, Stage: journal.Listening}
-		bits(n, &j.Cold, &j.Hold, &j.Seen)
+		bits(n, &j.Cold, &j.Hold, &j.Seen, &j.Refused)
 		do(j)
 	}
 }

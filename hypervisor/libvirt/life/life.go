@@ -104,6 +104,8 @@ func Came(j *journal.Job, l Look) bool {
 		return false
 	case l.Run == ShutoffFailed && !j.Cold: // libvirt could not let it run, and says so
 		return false
+	case j.Refused && l.Run.Rests(): // it was destroyed to be discarded, and is still defined
+		return false
 	case l.Run.Rests():
 		return l.Job == j.ID || j.Seen
 	}
@@ -120,7 +122,7 @@ func receiving(j *journal.Job, l Look) hypervisor.DomainState {
 		return hypervisor.Stopping
 	case l.Run.Executes():
 		return hypervisor.Running
-	case l.Run == ShutoffCrashed, l.Run == ShutoffUnknown && !j.Cold:
+	case l.Run == ShutoffCrashed, l.Run == ShutoffUnknown && !j.Cold && !l.Cold:
 		return hypervisor.Crashed
 	case l.Run.Rests():
 		return hypervisor.Shutoff

@@ -92,6 +92,8 @@ type Look struct {
 	// Job is what godwit's mark in the domain says: the migration that brought, or
 	// brings, it. Empty for a domain that nobody has marked.
 	Job hypervisor.JobID
+	// Cold: the mark says that it rested when it was sent.
+	Cold bool
 	// Defined: libvirt keeps a definition when the process ends.
 	Defined bool
 	// Call is what has become of the call that asked libvirt to migrate.

@@ -122,7 +122,7 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 	if text, err := dom.GetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, domxml.MarkURI,
 		libvirt.DOMAIN_AFFECT_CURRENT); err == nil {
 		s.Mark, _ = domxml.ParseMark(text) // a mark that cannot be read is none
-		s.Job = s.Mark.Job
+		s.Job, s.Cold = s.Mark.Job, s.Mark.Cold
 	}
 	return s, nil
 }

@@ -68,7 +68,7 @@ func (d move) activate(ctx context.Context, f node.Found, c hypervisor.Activate)
 	switch {
 	case f.Job.Stage == journal.Arrived && (f.State.Executes() || f.State == hypervisor.Paused):
 		return nil
-	case f.State != hypervisor.Received:
+	case f.State != hypervisor.Received || f.Job.Refused:
 		return f.Conflict()
 	case !stopped || !e.About(c.Job) || e.Host == "" || source != "" && e.Host != source:
 		return fault.Refuse(hypervisor.Conflict,
@@ -100,12 +100,11 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 	old := n.Job(c.Job)
 	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == journal.Target
 	waits := f.State == hypervisor.Receiving
-	unborn := old != nil && old.Unborn
-	held := here && (f.State == hypervisor.Received || unborn && f.Sight.Run.Rests())
+	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
 	switch {
 	case c.Job == "":
 		return fault.Refuse(hypervisor.Invalid, "the job has no name")
-	case old != nil && old.Refused && !(waits && here):
+	case old != nil && old.Refused && !(waits && here) && !held:
 		return nil // it was discarded before
 	case waits && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
@@ -117,15 +116,13 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 		return f.Conflict()
 	case old != nil && old.Role == journal.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
-	case old != nil && old.Role == journal.Target && old.Stage == journal.Arrived && !unborn:
+	case old != nil && old.Role == journal.Target && old.Stage == journal.Arrived && !old.Unborn:
 		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
 	case old != nil && old.Role == journal.Source:
 		return nil // it will not be received here: its id is used up
 	}
-	if f.Sight.Run != life.Gone {
-		if err := d.Erase(ctx, f.Sight); err != nil {
-			return err
-		}
+	if err := d.forsake(ctx, f, here); err != nil {
+		return err
 	}
 	if err := d.bar(ctx); err != nil {
 		if errors.Is(err, hypervisor.Conflict) || fault.Kind(err) == hypervisor.Unknown {
@@ -157,6 +154,20 @@ func (d move) discard(ctx context.Context, f node.Found, c hypervisor.Discard) e
 		return nil
 	}
 	return d.Remove()
+}
+
+// forsake removes an incoming domain from libvirt. That it will never have come is noted
+// first: half removed, it looks like one that came and rests.
+func (d move) forsake(ctx context.Context, f node.Found, here bool) error {
+	if f.Sight.Run == life.Gone {
+		return nil
+	}
+	if here {
+		if err := d.PutJob(true, func(j *journal.Job) { j.Refused = true }); err != nil {
+			return err
+		}
+	}
+	return d.Erase(ctx, f.Sight)
 }
 
 // deserted reports whether the source of an incoming domain runs and sends no more,
@@ -305,6 +316,8 @@ func (d move) release(ctx context.Context, f node.Found, c hypervisor.Release) e
 			e.Proof, e.VM, e.Host)
 	case f.Sight.Run.Alive() && !stranded:
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	case f.Sight.Run == life.PausedPostCopy || f.Sight.Run == life.PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
 	}
 	if j != nil && j.Role == journal.Source {
 		err := d.PutJob(true, func(j *journal.Job) {

@@ -189,7 +189,8 @@ func (d move) arrive(ctx context.Context, s node.Sight) error {
 		return err
 	}
 	err = d.PutJob(true, func(j *journal.Job) {
-		j.Stage, j.Unborn = journal.Arrived, j.Hold && !ran && !j.Cold
+		j.Stage, j.Cold = journal.Arrived, s.Mark.Cold
+		j.Unborn = j.Hold && !ran && !j.Cold
 		if postcopy {
 			j.PostCopied, j.Last.Mode = true, hypervisor.PostCopy
 			return

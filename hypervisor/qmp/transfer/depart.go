@@ -215,13 +215,13 @@ func (d move) vacant(ctx context.Context, vm *qemu.Instance) error {
 		if errors.Is(err, monitor.CommandNotFound) {
 			return nil // a monitor of the caller's that does not offer it
 		}
-		if err != nil || !busy {
+		if ctx.Err() == nil && (err != nil || !busy) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fault.Refuse(hypervisor.Transient,
-				"QEMU has not cleaned up after the migration before")
+			return fault.Refuse(hypervisor.Transient, "QEMU has not cleaned up after the "+
+				"migration before: if it never does, restart the VM")
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -223,6 +223,28 @@ var cuts = []stage.Trial{
 				}
 			}
 		}},
+	{Name: "what a broken post-copy lacks is not released, but abandoned with its dead target",
+		Needs: stage.Reset | stage.Slow | stage.Kill, Able: hypervisor.CanPostCopy,
+		Run: func(w *world) {
+			job := breaksInPostCopy(w)
+			if s := w.Domain(source, theVM).State; s != hypervisor.HandingOver {
+				w.Skip("a broken post-copy leaves nothing: the source is " + s.String())
+			}
+			release := hypervisor.Release{Job: job,
+				Moved: w.Says(hypervisor.RunsAtTarget, target, job)}
+			lacks := w.Progress(source, job).Remaining > 0
+			if err := w.HV[source].Do(w.Ctx, theVM, release); err != nil || lacks {
+				w.Refused(err, hypervisor.Conflict)
+			} else {
+				w.Skip("nothing was missing when the connection was closed")
+			}
+			w.Kills(target)
+			w.UntilState(target, theVM, hypervisor.Crashed)
+			w.Do(source, theVM, hypervisor.Abandon{Job: job,
+				Dead: w.Says(hypervisor.ProcessReaped, target, job)}, release)
+			w.States(hypervisor.Absent, hypervisor.Crashed)
+			w.Boot(target, w.VM(theVM))
+		}},
 }
 
 // breaksInPostCopy brings a migration to where its connection breaks in post-copy.
