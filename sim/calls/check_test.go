@@ -1,0 +1,187 @@
+package calls_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement/reserve"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/invariant"
+)
+
+// violate keeps the first violation.
+func (w *world) violate(name string, err error) {
+	if err != nil && w.broken == nil {
+		w.broken = fmt.Errorf("%s: %w", name, err)
+		w.say("VIOLATION %v", w.broken)
+	}
+}
+
+// checkVM checks the VM, of which a domain has changed.
+func (w *world) checkVM() {
+	copies := w.Copies(web)
+	w.say("    web: %v", copies)
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.OfVM != nil {
+			w.violate(inv.Name, inv.OfVM(w, web))
+		}
+	}
+	w.pasts.Became(web, copies)
+}
+
+// wrote checks a record that was just written. One VM comes up to no limit.
+func (w *world) wrote(before, after record.Record) {
+	m, is := after.(*record.Migration)
+	if !is {
+		return
+	}
+	old, _ := before.(*record.Migration)
+	if old == nil {
+		old = &record.Migration{Spec: m.Spec}
+	}
+	w.violate("arrival-is-complete", w.arrivalIsComplete(old, m))
+	for i := range invariant.All {
+		inv := &invariant.All[i]
+		if inv.OfMigration != nil && inv.Name != "limits" && !w.excused(inv) {
+			w.violate(inv.Name, inv.OfMigration(w, old, m))
+		}
+	}
+}
+
+// arrivalIsComplete: nobody says of a VM that it has arrived with its memory when the rest of
+// that can never come.
+func (w *world) arrivalIsComplete(before, after *record.Migration) error {
+	t := after.Target
+	if !t.Completed || t.Lost || before.Target.Completed || w.off[after.State.Target] {
+		return nil
+	}
+	p, err := w.Host(after.State.Target).Progress(ctx, after.Spec.ID)
+	if err != nil || p.Status != hypervisor.JobBroken {
+		return err
+	}
+	return fmt.Errorf("%s is said to have arrived with its memory, and its job is %v: %v",
+		after.Spec.ID, p.Status, w.Copies(web))
+}
+
+// excused reports whether an invariant says nothing about the VM, because it was given to
+// another host and has not started there yet. What is left of it elsewhere is all that there
+// is of it, and stays. And when it is asked to move on before it has started, that fails
+// although it is nowhere: it starts once nobody moves it any more.
+func (w *world) excused(inv *invariant.Invariant) bool {
+	return (inv.Name == "nothing-left" || inv.Name == "failure-keeps-source") &&
+		slices.ContainsFunc(w.hosts, func(h hypervisor.HostName) bool {
+			stored, _ := w.store.Get(ctx, (&record.Rebuild{VM: web, Source: h}).Key())
+			r, is := stored.(*record.Rebuild)
+			return is && !r.Cleaned && !r.Done(w.VM(web))
+		})
+}
+
+// checkAtRest checks what only holds when the world has come to rest.
+func (w *world) checkAtRest() {
+	for i := range invariant.All {
+		if inv := &invariant.All[i]; inv.AtRest != nil && !w.excused(inv) {
+			w.violate(inv.Name, inv.AtRest(w))
+		}
+	}
+	v := w.VM(web)
+	for _, c := range w.Copies(web) {
+		if v.Stopped && c.State.Executes() {
+			w.violate("stays-off", fmt.Errorf("it is %v on %s although it is stopped", c.State,
+				c.Host))
+		}
+	}
+}
+
+// isTorn reports whether the guest on a host is the target of a post-copy that is broken, and
+// goes on without the memory that it lacks.
+func (w *world) isTorn(h hypervisor.HostName) bool {
+	if !w.tears || w.off[h] {
+		return false
+	}
+	d, _ := w.Host(h).Domain(ctx, web)
+	if d.State != hypervisor.Crashed || d.Job == "" || w.killed[h] == d.Job {
+		return false
+	}
+	p, _ := w.Host(h).Progress(ctx, d.Job)
+	stored, _ := w.store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(d.Job)})
+	m, is := stored.(*record.Migration)
+	return is && m.State.Target == h && p.Status == hypervisor.JobBroken &&
+		p.Mode == hypervisor.PostCopy
+}
+
+// What invariants look at.
+
+// Copies implements [invariant.World]: a guest that is torn executes.
+func (w *world) Copies(vm hypervisor.VMID) []fake.Copy {
+	copies := w.Fabric.Copies(vm)
+	for i, c := range copies {
+		if w.isTorn(c.Host) {
+			copies[i].State = hypervisor.Running
+		}
+	}
+	return copies
+}
+
+// VMs implements [invariant.World].
+func (w *world) VMs() []hypervisor.VMID { return []hypervisor.VMID{web} }
+
+// VM implements [invariant.World].
+func (w *world) VM(id hypervisor.VMID) *record.VM {
+	r, _ := w.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(id)})
+	v, _ := r.(*record.VM)
+	return v
+}
+
+// HostRecord implements [invariant.World].
+func (w *world) HostRecord(n hypervisor.HostName) *record.Host {
+	r, _ := w.store.Get(ctx, record.Key{Kind: record.HostKind, Name: string(n)})
+	h, _ := r.(*record.Host)
+	return h
+}
+
+// Migrations implements [invariant.World].
+func (w *world) Migrations(hypervisor.VMID) (all []*record.Migration) {
+	for i := range w.moves {
+		r, _ := w.store.Get(ctx, record.Key{Kind: record.MigrationKind,
+			Name: fmt.Sprintf("web#%d", i+1)})
+		if m, is := r.(*record.Migration); is {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Claims implements [invariant.World].
+func (w *world) Claims() []reserve.Claim {
+	for _, p := range w.procs {
+		if c, is := p.brain.(*controller.Controller); is {
+			return c.Claims()
+		}
+	}
+	return nil
+}
+
+// Slots implements [invariant.World]: nobody counts them.
+func (w *world) Slots() *migration.Slots { return nil }
+
+// Limits implements [invariant.World].
+func (w *world) Limits() migration.Limits { return w.config.Limits() }
+
+// Deleted implements [invariant.World].
+func (w *world) Deleted(hypervisor.VMID) bool { return false }
+
+// Down implements [invariant.World].
+func (w *world) Down(h hypervisor.HostName) bool { return w.off[h] }
+
+// Faulty implements [invariant.World].
+func (w *world) Faulty() bool { return w.hurt }
+
+// Unexplained implements [invariant.World]: no host is drained.
+func (w *world) Unexplained() []string { return nil }
+
+// Past implements [invariant.World].
+func (w *world) Past(vm hypervisor.VMID) invariant.Past { return w.pasts.Past(vm) }

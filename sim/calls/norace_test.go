@@ -1,0 +1,6 @@
+//go:build !race
+
+package calls_test
+
+// usual is how many worlds are played, unless GODWIT_CALLS says so.
+const usual = 1000
