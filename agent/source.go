@@ -326,10 +326,8 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 		err = a.hv.Do(ctx, m.Spec.VM, release)
 		if errors.Is(err, hypervisor.Conflict) && m.Target.Lost { // nobody fetches what is here
 			dead := m.Testimony(hypervisor.ProcessReaped, m.State.Target)
-			err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
-			if err == nil {
-				err = a.hv.Do(ctx, m.Spec.VM, release)
-			}
+			abandon := hypervisor.Abandon{Job: m.Spec.ID, Dead: dead}
+			err = errors.Join(a.hv.Do(ctx, m.Spec.VM, abandon), a.hv.Do(ctx, m.Spec.VM, release))
 		}
 		if err != nil && !errors.Is(err, hypervisor.NotFound) {
 			return err

@@ -27,13 +27,12 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
-		switch {
-		case v.Stopped && v.Ended: // and it stays so: a start may take effect late
-			return nil
-		case v.Stopped:
-			return a.ended(ctx, v)
+		switch { // also what has ended is looked at: a start may take effect late
+		case !v.Stopped:
+			return a.startAnew(ctx, v, d, now)
+		case !v.Ended:
+			return a.ended(ctx, v, d)
 		}
-		return a.startAnew(ctx, v, d, now)
 	case hypervisor.Running:
 		return a.whileRunning(ctx, v, d, now)
 	case hypervisor.Paused, hypervisor.Starting, hypervisor.Stopping, hypervisor.Rebooting:
@@ -166,10 +165,14 @@ func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domai
 	return err
 }
 
-// ended tells that a VM that shall not run has stopped.
-func (a *Agent) ended(ctx context.Context, v *record.VM) error {
+// ended tells that a VM that shall not run has stopped. One whose start was announced and that
+// is not here has never been: what there is of it elsewhere is still needed.
+func (a *Agent) ended(ctx context.Context, v *record.VM, d hypervisor.Domain) error {
 	_, err := a.tell(ctx, v, func(next *record.VM) {
-		next.Ended, next.Doing, next.Trouble = true, record.Nothing, ""
+		next.Ended, next.Trouble = true, ""
+		if d.State != hypervisor.Absent || next.Doing != record.Starting {
+			next.Doing = record.Nothing
+		}
 	})
 	return err
 }
