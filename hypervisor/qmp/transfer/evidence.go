@@ -78,7 +78,7 @@ func (d move) discard(ctx context.Context, p domain.Found, c hypervisor.Discard)
 		p.State != hypervisor.Received:
 		return nil // it was discarded before
 	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
-		p.State != hypervisor.Received && (old == nil || old.Stage != journal.Discarded):
+		p.State != hypervisor.Received && (here || old == nil || old.Stage != journal.Discarded):
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
