@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
-// A Version says which writing of a record this is. The store gives it; zero is
-// a record that was never stored.
+// A Version says which writing of a record this is. The store gives it, to later writings of
+// whatever record a greater one; zero is a record that was never stored.
 type Version uint64
 
 // A Kind is a kind of record.

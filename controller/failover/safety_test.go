@@ -186,3 +186,39 @@ func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
 		t.Error("n3 has cleaned up, and the record is there")
 	}
 }
+
+// An operator gives their word, and then the host gives one sign, before anybody looks, and
+// falls silent: the word is older than the sign, and does not count. Nor does a sign count that
+// is older than the word.
+func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
+	word := func(s *stage) { s.changeHost("n1", func(h *record.Host) { h.Dead = "alice" }) }
+	sign := func(s *stage) { s.beats["n1"] = "boot2"; s.beat(); s.silence("n1") }
+	for _, r := range []struct {
+		name  string
+		known bool // a sign of n1 was seen before
+		first func(*stage)
+		then  func(*stage)
+		leave bool
+	}{
+		{"of a host that was heard before", true, word, sign, false},
+		{"of a host that nobody has heard", false, word, sign, false},
+		{"which came before", true, sign, word, true},
+		{"which came before, and is the first", false, sign, word, true},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, failover.Config{}, "n1", "n2")
+			s.addVM("a", "n1", gib)
+			if s.silence("n1"); r.known {
+				s.beats["n1"] = "boot1"
+				s.run(time.Minute)
+				s.silence("n1")
+			}
+			r.first(s)
+			r.then(s)
+			s.run(3 * time.Minute)
+			if on := s.vm("a").Host; (on == "n2") != r.leave {
+				t.Errorf("the VM is on %s; %q", on, s.notes)
+			}
+		})
+	}
+}

@@ -79,6 +79,12 @@ func (s *signs) see(l *record.Lease, now time.Time) {
 	}
 }
 
+// after reports whether the last sign of a host was written after a record was.
+func (s *signs) after(host hypervisor.HostName, v record.Version) bool {
+	l := s.leases[host]
+	return l != nil && l.Version > v
+}
+
 func (s *signs) forget(host hypervisor.HostName) {
 	delete(s.leases, host)
 	delete(s.beats, host)

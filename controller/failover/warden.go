@@ -93,12 +93,17 @@ func (w *Warden) pull(ctx context.Context, now time.Time) error {
 }
 
 // learn takes in a record. What was heard of a host before it was said to be off speaks
-// not against that.
+// not against that; a sign that was written after an operator's word does, also when both
+// are read at once, or nothing of the host was known before.
 func (w *Warden) learn(r record.Record) {
 	if h, ok := r.(*record.Host); ok {
-		old := w.view.hosts[h.Host.Name]
+		name := h.Host.Name
+		old := w.view.hosts[name]
 		if old == nil || h.Fenced && !old.Fenced || h.Dead != old.Dead {
-			delete(w.signs.beats, h.Host.Name)
+			delete(w.signs.beats, name)
+			if h.Dead != "" && !h.Fenced && w.signs.after(name, h.Version) {
+				w.signs.beats[name] = true
+			}
 		}
 	}
 	w.view.learn(r)

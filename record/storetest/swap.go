@@ -19,6 +19,7 @@ func CompareAndSwap(t *testing.T, open Open) {
 		"a refused write changes nothing":                           refused,
 		"of many writers one wins":                                  race,
 		"no version is given twice":                                 unique,
+		"of two records the later writing has the greater version":  later,
 	})
 }
 
@@ -37,6 +38,21 @@ func versions(t *testing.T, s Subject) {
 	holds(ctx, t, s.Store, first.Key(), second)
 	_, err = s.Store.Put(ctx, vmOn("never", "n1").With(second.At()))
 	wantKind(t, err, record.Stale) // there is none
+}
+
+func later(t *testing.T, s Subject) {
+	ctx, last := patient(t), record.Version(0)
+	turns := []record.Record{vmOn("a", "n1"), &record.Lease{Owner: "host/n1"},
+		&record.Host{Host: hypervisor.Host{Name: "n1"}}, &record.Leader{Name: "cluster"}}
+	for range 3 {
+		for i, r := range turns {
+			turns[i] = put(ctx, t, s.Store, r)
+			if now := turns[i].At(); now <= last {
+				t.Errorf("%v was written as version %d after version %d", r.Key(), now, last)
+			}
+			last = turns[i].At()
+		}
+	}
 }
 
 func deleted(t *testing.T, s Subject) {
