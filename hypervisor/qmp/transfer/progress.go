@@ -27,16 +27,15 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 	if j == nil {
 		return hypervisor.Progress{Job: id}, nil
 	}
-	d := n.Find(j.VM.ID)
-	if d == nil {
-		return j.Last, nil
-	}
-	m, err := d.Moment(ctx)
-	if err != nil {
-		return hypervisor.Progress{}, fault.Observing(err)
+	var m domain.Moment
+	if d := n.Find(j.VM.ID); d != nil {
+		var err error
+		if m, err = d.Moment(ctx); err != nil {
+			return hypervisor.Progress{}, fault.Observing(err)
+		}
 	}
 	if m.Rec == nil || m.Job == nil || m.Job.ID != id {
-		if now := n.Job(id); now != nil {
+		if now := n.Job(id); now != nil { // its end was noted before its domain went
 			j = now
 		}
 		return j.Last, nil
@@ -55,7 +54,7 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 		mirrored(&p, l.Mirrors)
 	}
 	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == journal.Target {
-		p.Error = qemu.LastWords(n.QEMU.Settings(d.ID))
+		p.Error = qemu.LastWords(n.QEMU.Settings(job.VM.ID))
 	}
 	return p, nil
 }
@@ -106,7 +105,7 @@ func Adjust(ctx context.Context, of *domain.Domain, id hypervisor.JobID,
 	if err != nil {
 		return fault.Observing(err)
 	}
-	p := domain.Found{Look: l, Job: d.Node.Job(id)}
+	p := domain.Found{Moment: domain.Moment{Look: l, Job: d.Node.Job(id)}}
 	p.Rec, _, p.VM = d.Present()
 	status := p.Job.Last.Status
 	if p.Rec != nil && p.Rec.Job == id {
