@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 	"github.com/godwit-vm/godwit/record"
 )
 
-// An eyed hypervisor answers what a Domain looks like in the eyes of a test, and keeps what it
-// was asked to do.
+// An eyed hypervisor answers what a Domain looks like in the eyes of a test, refuses with a
+// conflict what the test does not want it to do, and keeps what it was asked.
 type eyed struct {
 	*machine
-	eye   func(*hypervisor.Domain) // nil: as it is
-	asked []hypervisor.Command
+	eye     func(*hypervisor.Domain)      // nil: as it is
+	refuses func(hypervisor.Command) bool // nil: nothing
+	asked   []hypervisor.Command
 }
 
 // Domain implements [hypervisor.Hypervisor].
@@ -31,6 +33,10 @@ func (e *eyed) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Domai
 // Do implements [hypervisor.Hypervisor].
 func (e *eyed) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {
 	e.asked = append(e.asked, c)
+	if e.refuses != nil && e.refuses(c) {
+		return &hypervisor.Error{Op: "Do", VM: id, Kind: hypervisor.Conflict,
+			Err: errors.New("the test does not want it")}
+	}
 	return e.machine.Do(ctx, id, c)
 }
 

@@ -1,74 +1,41 @@
 package agent_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
-	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
 
-// A oneWay host knows no way back once a post-copy has begun, as QEMU: not even when its
-// target never ran.
-type oneWay struct{ hypervisor.Hypervisor }
-
-// Do implements [hypervisor.Hypervisor].
-func (h oneWay) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {
-	if _, back := c.(hypervisor.Resume); back {
-		return &hypervisor.Error{Op: "Do", VM: id, Kind: hypervisor.Conflict,
-			Err: errors.New("no way back")}
-	}
-	return h.Hypervisor.Do(ctx, id, c)
-}
-
-// A needed host keeps the memory that a broken post-copy lacks until it is told that nobody
-// will fetch it.
-type needed struct {
-	hypervisor.Hypervisor
-	abandoned bool
-}
-
-// Do implements [hypervisor.Hypervisor].
-func (h *needed) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {
-	switch c := c.(type) {
-	case hypervisor.Abandon:
-		h.abandoned = c.Dead.Proof == hypervisor.ProcessReaped && c.Dead.Host == "n2"
-		if h.abandoned {
-			return nil
-		}
-	case hypervisor.Release:
-		if !h.abandoned {
-			return &hypervisor.Error{Op: "Do", VM: id, Kind: hypervisor.Conflict,
-				Err: errors.New("its target lacks memory")}
-		}
-	}
-	return h.Hypervisor.Do(ctx, id, c)
-}
-
-// The memory that a post-copy lacked is released when its target was lost, and not before.
+// The memory that a post-copy lacked is released when its target was lost, and not before: its
+// host keeps it until it is told that nobody will fetch it.
 func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		s := newStage(t, record.NewMemory())
-		n1 := &needed{Hypervisor: s.Host("n1")}
-		s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.store, s)
+		n1, abandoned := s.eye("n1"), false
+		n1.refuses = func(c hypervisor.Command) bool {
+			if a, is := c.(hypervisor.Abandon); is {
+				abandoned = a.Dead.Proof == hypervisor.ProcessReaped && a.Dead.Host == "n2"
+			}
+			_, releases := c.(hypervisor.Release)
+			return releases && !abandoned
+		}
 		s.sending()
 		s.until("n1", hypervisor.HandedOver)
 		s.change(func(m *record.Migration) { m.Target.Completed, m.Target.Lost = true, lost })
 		s.phase(migration.Succeeded)
 		err := s.act("n1")
 		r := s.move().Source
-		if r.Released != lost || n1.abandoned != lost || (err == nil) != lost {
-			t.Errorf("lost %t: the source says %+v, abandoned %t; %v", lost, r, n1.abandoned, err)
+		if r.Released != lost || abandoned != lost || (err == nil) != lost {
+			t.Errorf("lost %t: the source says %+v, abandoned %t; %v", lost, r, abandoned, err)
 		}
 	}
 }
 
-// A post-copy whose target ended before it ran leaves the VM standing at its source, whose
-// memory nobody can use any more: it is given up, and the VM starts anew there. A pre-copy that
-// is refused is only asked again: there is a way back.
+// A post-copy whose target ended before it ran leaves the VM standing at its source, as QEMU
+// knows no way back. Nobody can use its memory any more: it is given up, and the VM starts anew
+// there. A pre-copy that is refused is only asked again.
 func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 	for _, r := range []struct {
 		mode  hypervisor.Mode
@@ -76,7 +43,10 @@ func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 	}{{hypervisor.PostCopy, hypervisor.Crashed}, {hypervisor.PreCopy, hypervisor.HandingOver}} {
 		t.Run(r.mode.String(), func(t *testing.T) {
 			s := newStage(t, record.NewMemory())
-			s.cast["n1"] = agent.New("n1", agent.Config{}, oneWay{s.Host("n1")}, s.store, s)
+			s.eye("n1").refuses = func(c hypervisor.Command) bool {
+				_, back := c.(hypervisor.Resume)
+				return back
+			}
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.ResetLink("n1", "n2"))

@@ -53,6 +53,27 @@ func TestAnEndThatCannotBeNotedIsNotedLater(t *testing.T) {
 	})
 }
 
+// diesUncleared kills the QEMU of a target, whose files cannot be removed until the answer is
+// called, and waits until its end is noted.
+func (l *lab) diesUncleared(n name, vm vmid, job hypervisor.JobID) (clearing func()) {
+	l.t.Helper()
+	obstacle := filepath.Join(l.config(n).Dir, "vms", durable.Name(string(vm)), "disks.sock",
+		"obstacle")
+	if err := os.MkdirAll(obstacle, 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.signal(n, vm, syscall.SIGKILL); err != nil {
+		l.t.Fatal(err)
+	}
+	l.until(n, job, hypervisor.JobFailed)
+	return func() {
+		l.t.Helper()
+		if err := os.Remove(obstacle); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
 // A target that did not come and cannot be cleared away is not there, and does not look like a
 // VM that came and was lost. It is cleared away when somebody needs the place.
 func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
@@ -61,18 +82,7 @@ func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
 	if _, err := h.Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm}); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(l.config("n1").Dir, "vms", durable.Name(string(vm.ID)))
-	obstacle := filepath.Join(dir, "disks.sock", "obstacle")
-	if err := os.MkdirAll(obstacle, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.signal("n1", vm.ID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	l.eventually("its end is noted", func() bool {
-		p, err := h.Progress(t.Context(), "job")
-		return err == nil && p.Status == hypervisor.JobFailed
-	})
+	clearing := l.diesUncleared("n1", vm.ID, "job")
 	for range 20 {
 		d, err := h.Domain(t.Context(), vm.ID)
 		all, listed := h.Domains(t.Context())
@@ -86,9 +96,7 @@ func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
 	if _, err := h.Receive(t.Context(), again); !errors.Is(err, hypervisor.Transient) {
 		t.Fatalf("another target beside what is left: %v", err)
 	}
-	if err := os.Remove(obstacle); err != nil {
-		t.Fatal(err)
-	}
+	clearing()
 	if _, err := h.Receive(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,19 +68,7 @@ func TestWhatIsLeftOfATargetIsNotTakenForTheVMBefore(t *testing.T) {
 	if _, err := h.Receive(ctx, hypervisor.Incoming{Job: "back", VM: vm}); err != nil {
 		t.Fatal(err)
 	}
-	obstacle := filepath.Join(l.config("n2").Dir, "vms", durable.Name(string(vm.ID)),
-		"disks.sock", "obstacle")
-	if err := os.MkdirAll(obstacle, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.signal("n2", vm.ID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	failed := func() bool {
-		p, err := h.Progress(ctx, "back")
-		return err == nil && p.Status == hypervisor.JobFailed
-	}
-	l.eventually("its end is noted", failed)
+	clearing := l.diesUncleared("n2", vm.ID, "back")
 	for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Start{VM: vm},
 		hypervisor.Release{Job: "there", Moved: hypervisor.Evidence{VM: vm.ID, Host: "n1",
 			Proof: hypervisor.RunsAtTarget, Job: "there"}}} {
@@ -90,12 +77,12 @@ func TestWhatIsLeftOfATargetIsNotTakenForTheVMBefore(t *testing.T) {
 		}
 	}
 	d, err := h.Domain(ctx, vm.ID)
-	if err != nil || d.State != hypervisor.Shutoff || d.Job != "there" || !failed() {
-		t.Fatalf("it is %+v, %v", d, err)
+	p, told := h.Progress(ctx, "back")
+	if err != nil || told != nil || d.State != hypervisor.Shutoff || d.Job != "there" ||
+		p.Status != hypervisor.JobFailed {
+		t.Fatalf("it is %+v, %v; its job %+v, %v", d, err, p, told)
 	}
-	if err := os.Remove(obstacle); err != nil {
-		t.Fatal(err)
-	}
+	clearing()
 	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"}, hypervisor.Discard{Job: "back"})
 	l.becomes("n2", vm.ID, hypervisor.Shutoff)
 	l.start("n2", vm)

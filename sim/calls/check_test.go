@@ -68,16 +68,13 @@ func (w *world) arrivalIsComplete(before, after *record.Migration) error {
 }
 
 // excused reports whether an invariant says nothing about the VM, because it was given to
-// another host and has not started there yet. What is left of it elsewhere is all that there
-// is of it, and stays. And when it is asked to move on before it has started, that fails
-// although it is nowhere: it starts once nobody moves it any more.
+// another host and has not started there yet.
 func (w *world) excused(inv *invariant.Invariant) bool {
-	return (inv.Name == "nothing-left" || inv.Name == "failure-keeps-source") &&
-		slices.ContainsFunc(w.hosts, func(h hypervisor.HostName) bool {
-			stored, _ := w.store.Get(ctx, (&record.Rebuild{VM: web, Source: h}).Key())
-			r, is := stored.(*record.Rebuild)
-			return is && !r.Cleaned && !r.Done(w.VM(web))
-		})
+	return inv.SparesGiven && slices.ContainsFunc(w.hosts, func(h hypervisor.HostName) bool {
+		stored, _ := w.store.Get(ctx, (&record.Rebuild{VM: web, Source: h}).Key())
+		r, is := stored.(*record.Rebuild)
+		return is && !r.Cleaned && !r.Done(w.VM(web))
+	})
 }
 
 // checkAtRest checks what only holds when the world has come to rest.

@@ -132,22 +132,12 @@ func (l line) Put(ctx context.Context, r record.Record, while ...record.Record) 
 		w.say("    %v", err)
 		return nil, err
 	}
-	apart(stored)
 	w.wrote(before, stored)
 	if unanswered {
 		w.say("    the answer is lost")
 		return nil, l.fail("Put", r.Key(), record.Unanswered)
 	}
 	return stored, nil
-}
-
-// apart gives what was just stored a copy of what a participant may go on changing, as
-// every store that writes bytes does.
-func apart(stored record.Record) {
-	if m, is := stored.(*record.Migration); is && m.Source.Monitor != nil {
-		monitor := *m.Source.Monitor
-		m.Source.Monitor = &monitor
-	}
 }
 
 // Delete implements [record.Store].

@@ -341,10 +341,7 @@ func (d *Domain) HangUp() {
 
 // Found is a domain as a command finds it.
 type Found struct {
-	Rec   *journal.Domain // nil: the host has no such VM
-	Job   *journal.Job    // that Rec names, or nil
-	VM    *qemu.Instance  // or nil
-	Look  life.Look
+	Moment
 	State hypervisor.DomainState
 }
 
@@ -355,26 +352,26 @@ func (f Found) Conflict() error { return fault.Refuse(hypervisor.Conflict, "it i
 // could not be is tried again. With an error it answers what was seen last. The caller holds
 // the turn.
 func (d *Domain) Find(ctx context.Context) (Found, error) {
-	l, _, err := d.Look(ctx)
-	if err != nil {
-		l = d.Seen()
-		l.Alive = true
+	var f Found
+	var err error
+	if f.Look, f.Migration, err = d.Look(ctx); err != nil {
+		f.Look = d.Seen()
+		f.Look.Alive = true
 	}
-	if !l.Alive && d.Process() != nil {
+	if !f.Look.Alive && d.Process() != nil {
 		d.Settle(ctx)
 	}
-	rec, job, vm := d.Present()
-	if err = fault.Observing(err); rec != nil && life.Missed(rec, job, l) {
+	f.Rec, f.Job, f.VM = d.Present()
+	if err = fault.Observing(err); f.Rec != nil && life.Missed(f.Rec, f.Job, f.Look) {
 		if buried := d.Bury(); buried != nil {
 			err = fault.Refuse(hypervisor.Transient, "clear away what is left of a target: %v",
 				buried)
 		}
-		rec, job, vm = d.Present()
-		rec, job = d.standing(rec, job, l)
+		f.Rec, f.Job, f.VM = d.Present()
+		f.Rec, f.Job = d.standing(f.Rec, f.Job, f.Look)
 	}
-	f := Found{Rec: rec, Job: job, VM: vm, Look: l}
-	if rec != nil {
-		f.State = life.State(rec, job, l)
+	if f.Rec != nil {
+		f.State = life.State(f.Rec, f.Job, f.Look)
 	}
 	return f, err
 }

@@ -36,21 +36,11 @@ func (l *line) Put(ctx context.Context, r record.Record, while ...record.Record)
 	if err != nil {
 		return nil, err
 	}
-	apart(stored)
 	l.w.wrote(before, stored)
 	if fate == steps.Unanswered {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
 	}
 	return stored, nil
-}
-
-// apart gives what was just stored a copy of what a participant may go on changing, as
-// every store that writes bytes does.
-func apart(stored record.Record) {
-	if m, ok := stored.(*record.Migration); ok && m.Source.Monitor != nil {
-		monitor := *m.Source.Monitor
-		m.Source.Monitor = &monitor
-	}
 }
 
 // Delete implements [record.Store].
