@@ -102,11 +102,15 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, memory hyperviso
 	p := hypervisor.Progress{Job: m.Spec.ID, Status: hypervisor.JobSetup, Started: now,
 		Total: memory, Remaining: memory}
 	state, v := a.config.Converge(terms.Monitor(m.Options, p), convergence.State{}, p, now)
-	options := terms.Transfer(m.Options)
+	host, err := a.hv.Host(ctx)
+	if err != nil {
+		return err
+	}
+	options := terms.Transfer(m.Options, host.Abilities)
 	if v.Action == convergence.SetDowntime {
 		options.Downtime = max(0, v.Limit)
 	}
-	err := a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
+	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
 	case errors.Is(err, hypervisor.Invalid), errors.Is(err, hypervisor.Unsupported),
@@ -144,13 +148,10 @@ func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.P
 // to converge.
 func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
-	if !m.Source.Started || m.Source.Mode != p.Mode {
-		if err := a.started(ctx, m, p); err != nil {
-			return err
-		}
-		m = a.moves.Get(m.Spec.ID)
+	if err := a.started(ctx, m, p); err != nil {
+		return err
 	}
-	if m.State.Conditions.Has(migration.AbortRequested) {
+	if m = a.moves.Get(m.Spec.ID); m.State.Conditions.Has(migration.AbortRequested) {
 		a.again(m, now, a.config.Poll)
 		return a.abort(ctx, m)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
@@ -26,6 +27,40 @@ func (s *stage) sendingBy(how func(*record.Migration)) {
 	s.phase(migration.TargetReady)
 	s.acts("n1")
 	s.phase(migration.Running)
+}
+
+// An able hypervisor can do what it is told it can.
+type able struct {
+	sender
+	abilities hypervisor.Abilities
+}
+
+// Host implements hypervisor.Hypervisor.
+func (h *able) Host(ctx context.Context) (hypervisor.Host, error) {
+	host, err := h.sender.Host(ctx)
+	host.Abilities = h.abilities
+	return host, err
+}
+
+// Several connections are used only where they can be used, and lost.
+func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
+	for _, r := range []struct {
+		abilities hypervisor.Abilities
+		channels  int
+	}{
+		{0, 0}, {hypervisor.CanUseChannels, 0}, {hypervisor.CanLoseChannels, 0},
+		{hypervisor.CanUseChannels | hypervisor.CanLoseChannels, 8},
+	} {
+		store := record.NewMemory()
+		s := newStage(t, store)
+		h := &able{sender{machine: s.Host("n1")}, r.abilities}
+		s.cast["n1"] = agent.New("n1", agent.Config{}, h, store, s)
+		s.sendingBy(func(*record.Migration) {})
+		if len(h.sent) != 1 || h.sent[0].Channels != r.channels {
+			t.Errorf("with %v it was sent with %+v, want %d connections", r.abilities.Names(),
+				h.sent, r.channels)
+		}
+	}
 }
 
 // ready is the moment before the source begins.

@@ -128,11 +128,22 @@ const (
 	// While such a hypervisor moves a VM, Discard at its target, and Pause and Unpause
 	// at its source, may answer Conflict: see there.
 	CanTakeBack
+
+	// CanLoseChannels: a transfer over several connections ends when one of them breaks.
+	//
+	// QEMU before 9.0 may wait for ever for the other ones. Its VM can then not be moved
+	// any more, and one that was about to switch over stands still. Agents use several
+	// connections only where this and CanUseChannels are had; compression needs several
+	// too, and a policy that asks for it asks for the risk.
+	//
+	// Source: QEMU 7.2 migration/multifd.c (multifd_send_thread leaves at "exiting"
+	// without posting what multifd_send_sync_main waits for); QEMU commit 15f3f21d598a.
+	CanLoseChannels
 )
 
 var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels", "compress",
 	"xbzrle", "hold-switch-over", "encrypt", "copy-storage", "move-cold", "measure-dirty-rate",
-	"resize", "snapshot", "attach-disk", "take-back"}
+	"resize", "snapshot", "attach-disk", "take-back", "lose-channels"}
 
 // Has reports whether a has all of want.
 func (a Abilities) Has(want Abilities) bool { return a&want == want }

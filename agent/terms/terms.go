@@ -8,14 +8,22 @@ import (
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
-// Transfer puts the resolved options of a migration into the hypervisor's terms.
-// Source: KubeVirt v1.9.0 migration-source.go:724 (eight channels).
-func Transfer(o *policy.Options) hypervisor.TransferOptions {
+// channels is how many connections a transfer takes where several can be used and lost.
+// Source: KubeVirt v1.9.0 migration-source.go:724.
+const channels = 8
+
+// Transfer puts the resolved options of a migration into the terms of a hypervisor with
+// some abilities.
+func Transfer(o *policy.Options, able hypervisor.Abilities) hypervisor.TransferOptions {
 	if o == nil {
 		return hypervisor.TransferOptions{}
 	}
-	return hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
-		PostCopy: o.AllowPostCopy, Channels: 8, Compression: o.Compression.On()}
+	t := hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
+		PostCopy: o.AllowPostCopy, Compression: o.Compression.On()}
+	if able.Has(hypervisor.CanUseChannels | hypervisor.CanLoseChannels) {
+		t.Channels = channels
+	}
+	return t
 }
 
 // Monitor puts the resolved options of a migration into convergence's terms, for a transfer

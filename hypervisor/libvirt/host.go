@@ -27,6 +27,7 @@ type Host struct {
 	link     hypervisor.Bandwidth
 	strict   bool
 	software string
+	able     hypervisor.Abilities
 	end      context.CancelFunc
 }
 
@@ -99,6 +100,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		memory   hypervisor.Bytes
 		cpus     int
 		software string
+		able     hypervisor.Abilities
 	}
 	f, err := virt.Ask(ctx, h.node.Conn, func(c *virt.Connect) (found, error) {
 		info, err := c.GetNodeInfo()
@@ -109,7 +111,8 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		lib, errLib := c.GetLibVersion()
 		qemu, errQEMU := c.GetVersion()
 		return found{errKVM == nil, hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
-				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu)))},
+				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
+				abilities(qemu)},
 			errors.Join(errLib, errQEMU)
 	})
 	if err != nil {
@@ -126,8 +129,17 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 			"use qemu", c.Name)
 	}
 	n.Settings.Type = cmp.Or(n.Settings.Type, kind)
-	h.software = f.software + ", " + n.Settings.Type
+	h.software, h.able = f.software+", "+n.Settings.Type, f.able
 	return nil
+}
+
+// abilities returns what can be done with a version of QEMU.
+// Source: QEMU commit 15f3f21d598a, in 9.0 (connections that break).
+func abilities(qemu uint32) hypervisor.Abilities {
+	if qemu < 9_000_000 {
+		return transfer.Abilities
+	}
+	return transfer.Abilities | hypervisor.CanLoseChannels
 }
 
 // version is a version as libvirt counts it: a million for each major one.
@@ -156,7 +168,7 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 		return hypervisor.Host{}, h.explain("Host", "", gone(err))
 	}
 	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
-		Abilities: transfer.Abilities, Software: h.software}, nil
+		Abilities: h.able, Software: h.software}, nil
 }
 
 // gone is the error of a caller who does not wait any more.

@@ -14,7 +14,8 @@ import (
 // Abilities is what the model can do besides plain pre-copy.
 const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanUseChannels |
 	hypervisor.CanCompress | hypervisor.CanXBZRLE | hypervisor.CanMeasureDirtyRate |
-	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack
+	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack |
+	hypervisor.CanLoseChannels
 
 // NeededFor returns the ability that a command needs.
 func NeededFor(c hypervisor.Command) hypervisor.Abilities {

@@ -73,8 +73,10 @@ func (f Features) needs() map[hypervisor.Abilities]bool {
 			f.Commands["migrate-start-postcopy"],
 		hypervisor.CanRecover:     f.Capabilities["postcopy-ram"] && f.Commands["migrate-recover"],
 		hypervisor.CanUseChannels: f.Capabilities["multifd"],
-		hypervisor.CanCompress:    f.Capabilities["multifd"] && len(f.MultifdMethods) > 0,
-		hypervisor.CanXBZRLE:      f.Capabilities["xbzrle"],
+		hypervisor.CanLoseChannels: f.Capabilities["multifd"] &&
+			f.Version.Compare(endsChannels) >= 0,
+		hypervisor.CanCompress: f.Capabilities["multifd"] && len(f.MultifdMethods) > 0,
+		hypervisor.CanXBZRLE:   f.Capabilities["xbzrle"],
 		hypervisor.CanHoldSwitchOver: f.Capabilities["pause-before-switchover"] &&
 			f.Commands["migrate-continue"],
 		hypervisor.CanEncrypt: f.Parameters["tls-creds"],

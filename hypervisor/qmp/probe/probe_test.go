@@ -344,6 +344,13 @@ func TestEveryAbilityHasItsNeeds(t *testing.T) {
 	if diff := cmp.Diff(want, all.Abilities().Names()); diff != "" {
 		t.Errorf("without most commands (-want +got):\n%s", diff)
 	}
+	for v, ends := range map[probe.Version]bool{{8, 2, 99}: false, {9, 0, 0}: true,
+		{10, 1, 2}: true} {
+		all.Version = v
+		if all.Abilities().Has(hypervisor.CanLoseChannels) != ends {
+			t.Errorf("QEMU %v can %v", v, all.Abilities().Names())
+		}
+	}
 	if got := (probe.Features{}).Abilities(); got != 0 {
 		t.Errorf("without anything it can %v", got.Names())
 	}

@@ -39,6 +39,14 @@ var deaths = []stage.Trial{
 			w.Stays(job, hypervisor.JobFailed)
 			w.Arrives(w.Begin(stage.Move{}), hypervisor.Running)
 		}},
+	{Name: "when a target that eight connections lead to dies the source runs on",
+		Needs: stage.Kill | stage.Slow,
+		Able:  hypervisor.CanUseChannels | hypervisor.CanLoseChannels, Run: func(w *world) {
+			job := w.Slowly(stage.Move{Options: hypervisor.TransferOptions{Channels: 8}})
+			w.Kills(target)
+			w.Stays(job, hypervisor.JobFailed)
+			w.Arrives(w.Begin(stage.Move{}), hypervisor.Running)
+		}},
 	{Name: "when the source's process dies on the way the target never runs",
 		Needs: stage.Kill | stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
