@@ -128,7 +128,7 @@ func addresses(t testing.TB, n int) (host string, ports []string) {
 		if err != nil {
 			continue
 		}
-		_ = l.Close() // it was only to see whether the port is free
+		defer l.Close() // it was only to see whether the port is free, and not drawn before
 		if ports = append(ports, port); len(ports) == n {
 			return host, ports
 		}
