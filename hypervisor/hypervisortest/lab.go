@@ -49,7 +49,7 @@ type Lab struct {
 	KillVM func(hypervisor.HostName, hypervisor.VMID) error
 	// CutLink drops everything between the two hosts until MendLink. Nobody is told:
 	// connections stay open, unless a hypervisor misses an answer for too long, which
-	// Within must allow for.
+	// Within must allow for. What it asks afterwards may be Transient for a while.
 	CutLink func() error
 	// MendLink undoes CutLink. It is there when CutLink is.
 	MendLink func() error

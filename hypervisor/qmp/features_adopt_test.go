@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // reopen replaces a host as if its process had died and another had come.
@@ -164,4 +166,30 @@ func TestStrayFilesInTheDirectoryOfAHost(t *testing.T) {
 			l.ends("n1", vm.ID)
 		})
 	}
+}
+
+// A VM that runs, which a process that died or had no answer in time has not noted, is not
+// for ever one that starts: it is paused, goes on and moves like any other.
+func TestAStartWhoseEndWasNotNotedIsAtItsEnd(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/started", calm)
+	l.start("n1", vm)
+	l.becomes("n1", vm.ID, hypervisor.Running)
+	must(t, l.hosts["n1"].Close())
+	delete(l.hosts, "n1")
+	path := filepath.Join(l.dir, "n1", "vms", durable.Name(string(vm.ID)), "domain")
+	var noted journal.Domain
+	must(t, durable.Read(path, &noted))
+	noted.Doing = hypervisor.Starting
+	must(t, durable.Write(path, &noted, true))
+	l.reopen("n1")
+	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.do("n1", vm.ID, hypervisor.Pause{})
+	time.Sleep(100 * time.Millisecond)
+	l.becomes("n1", vm.ID, hypervisor.Paused)
+	l.do("n1", vm.ID, hypervisor.Unpause{})
+	l.sound("n1", vm.ID)
+	l.begin("job", vm.ID, options{})
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.arrives("job", vm.ID)
 }

@@ -56,7 +56,7 @@ type Domain struct {
 	latest   int                   // which that is
 	counting hypervisor.JobID      // whose figures follow
 	counted  qapi.RAM              // as QEMU told them last
-	silent   bool                  // it did not answer
+	silent   time.Time             // since when it has not answered; zero: it has
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
 }
@@ -189,7 +189,12 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.silent = err != nil; err == nil {
+	switch {
+	case err != nil && d.silent.IsZero():
+		d.silent = time.Now()
+		d.Changed() // Settle does not leave it at that
+	case err == nil:
+		d.silent = time.Time{}
 		if begun > d.latest { // none that began later has ended before
 			d.seen, d.latest = l, begun
 		}
@@ -226,7 +231,7 @@ const briefly = 100 * time.Millisecond
 func (d *Domain) patience() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.silent {
+	if !d.silent.IsZero() {
 		return min(briefly, d.Node.Timeout)
 	}
 	return d.Node.Timeout

@@ -43,6 +43,7 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		}
 		l, m, err := d.glance(ctx)
 		if err != nil {
+			d.unblock(ctx)
 			return again
 		}
 		rec, job, _ := d.Present()
@@ -62,6 +63,24 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 			return later
 		}
 	}
+}
+
+// unblock ends the transfer of a source that has not answered for long: to its QEMU the link
+// is lost. QEMU sends the last of a guest while it does nothing else, and the guest stands; a
+// link that takes nothing any more would keep it until its kernel gives up, which may take a
+// quarter of an hour.
+// Source: QEMU 7.2 migration/migration.c (migration_completion holds the lock of all else);
+// Linux Documentation/networking/ip-sysctl.rst (tcp_retries2).
+func (d *Domain) unblock(ctx context.Context) {
+	_, job, vm := d.Present()
+	d.mu.Lock()
+	silent := d.silent
+	d.mu.Unlock()
+	if vm == nil || job == nil || job.Role != journal.Source || job.Stage != journal.Sending ||
+		job.PostCopied || silent.IsZero() || time.Since(silent) < d.Node.Timeout {
+		return
+	}
+	_ = vm.Yank(ctx) // it is asked again
 }
 
 // wait returns when something may be due that no event tells of.
@@ -212,22 +231,25 @@ func (d *Domain) buryJob(job *journal.Job, ran, told bool, words string) error {
 	})
 }
 
-// Run lets the guest run. That it may have run is written first.
+// Run lets the guest run. That it may have run is written first, and that its reboot is as
+// good as done: it would be reset once more otherwise, if we died before that was noted.
 func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 	rec := d.Record()
 	d.Unexpect()
-	if !rec.Ran {
-		if err := d.Put(false, func(r *journal.Domain) { r.Ran = true }); err != nil {
+	if !rec.Ran || rec.Doing == hypervisor.Rebooting {
+		err := d.Put(false, func(r *journal.Domain) {
+			if r.Ran = true; r.Doing == hypervisor.Rebooting {
+				r.Doing, r.By = hypervisor.Starting, time.Time{}
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if err := vm.Cont(ctx); err != nil {
+	if err := vm.Cont(ctx); err != nil || d.Record().Doing != hypervisor.Starting {
 		return err
 	}
-	if rec.Doing == hypervisor.Starting || rec.Doing == hypervisor.Rebooting {
-		return d.settled()
-	}
-	return nil
+	return d.settled()
 }
 
 // settled notes that what was under way is done.

@@ -402,8 +402,8 @@ func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
 		return Reset
 	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late:
 		return Quit
-	case d.Doing == hypervisor.Starting && l.Run != qapi.Running:
-		return Run
+	case d.Doing == hypervisor.Starting:
+		return Run // if it runs, we died, or did not hear it, before that was noted
 	}
 	return Rest
 }

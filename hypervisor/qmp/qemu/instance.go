@@ -233,6 +233,15 @@ func (l *Launcher) dialMonitor(ctx context.Context, socket string) (monitor.Clie
 	return monitor.Adapt(m, c)
 }
 
+// Yank closes the connections of a migration, as the loss of its link would. QEMU does that
+// even while it does nothing else. Source: QEMU 7.2 qapi/yank.json.
+func (in *Instance) Yank(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, in.launcher.Timeout)
+	defer cancel()
+	return in.Client.ExecuteOOB(ctx, "yank", map[string]any{
+		"instances": []map[string]string{{"type": "migration"}}}, nil)
+}
+
 // Ended reports whether the process has ended.
 func (in *Instance) Ended() bool { return in.Proc.Ended() }
 

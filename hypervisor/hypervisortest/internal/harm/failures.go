@@ -150,7 +150,7 @@ var cuts = []stage.Trial{
 	{Name: "a migration over a lost link is cancelled, and the source runs on",
 		Needs: stage.Link | stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
-			w.Must(w.CutLink())
+			w.Cuts()
 			w.Rest()
 			w.Adjust(job, hypervisor.Cancel{})
 			w.UntilStatus(source, job, hypervisor.JobCancelled)
@@ -163,7 +163,7 @@ var cuts = []stage.Trial{
 	{Name: "a migration goes on when the link is back",
 		Needs: stage.Link | stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
-			w.Must(w.CutLink())
+			w.Cuts()
 			w.Rest()
 			w.States(hypervisor.Running, hypervisor.Receiving)
 			w.Must(w.MendLink())
@@ -178,7 +178,7 @@ var cuts = []stage.Trial{
 			w.Until("the source stops", func() bool {
 				return !w.Domain(source, theVM).State.Executes()
 			})
-			w.Must(w.CutLink())
+			w.Cuts()
 			w.Rest()
 			resolve(w, job)
 		}},
@@ -186,7 +186,7 @@ var cuts = []stage.Trial{
 		Needs: stage.Link | stage.Slow, Run: func(w *world) {
 			job := w.Slowly(stage.Move{})
 			w.Adjust(job, hypervisor.PauseGuest{})
-			w.Must(w.CutLink())
+			w.Cuts()
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Rest()
 			w.UntilStatus(source, job, hypervisor.JobActive)

@@ -41,6 +41,8 @@ type World struct {
 	Hosts [2]hypervisor.Host       // by side
 	VMs   []hypervisor.VMID        // that take part
 	Jobs  []hypervisor.JobID       // that were begun
+
+	cut bool // the link is, or was
 }
 
 // New begins a case in a Lab.
@@ -77,11 +79,28 @@ func (w *World) Refused(err error, kinds ...hypervisor.Kind) {
 	}
 }
 
+// Cuts cuts the link. A source that sends into nothing may have no answer for a while.
+func (w *World) Cuts() {
+	w.T.Helper()
+	w.Must(w.CutLink())
+	w.cut = true
+}
+
+// answered asks for something; again, once the link was cut, while nobody can tell.
+func (w *World) answered(ask func() error) error {
+	err := ask()
+	for n := 0; w.cut && n < 400 && errors.Is(err, hypervisor.Transient); n++ {
+		w.Pass(Tick)
+		err = ask()
+	}
+	return err
+}
+
 // Do gives commands that must succeed.
 func (w *World) Do(s Side, id hypervisor.VMID, commands ...hypervisor.Command) {
 	w.T.Helper()
 	for _, c := range commands {
-		if err := w.HV[s].Do(w.Ctx, id, c); err != nil {
+		if err := w.answered(func() error { return w.HV[s].Do(w.Ctx, id, c) }); err != nil {
 			w.T.Fatalf("%T: %v; %s", c, err, w)
 		}
 	}
@@ -232,16 +251,22 @@ func (w *World) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustmen
 // Domain answers what a host says of a VM.
 func (w *World) Domain(s Side, id hypervisor.VMID) hypervisor.Domain {
 	w.T.Helper()
-	d, err := w.HV[s].Domain(w.Ctx, id)
-	w.Must(err)
+	var d hypervisor.Domain
+	w.Must(w.answered(func() (err error) {
+		d, err = w.HV[s].Domain(w.Ctx, id)
+		return err
+	}))
 	return d
 }
 
 // Progress answers what a host says of a job.
 func (w *World) Progress(s Side, job hypervisor.JobID) hypervisor.Progress {
 	w.T.Helper()
-	p, err := w.HV[s].Progress(w.Ctx, job)
-	w.Must(err)
+	var p hypervisor.Progress
+	w.Must(w.answered(func() (err error) {
+		p, err = w.HV[s].Progress(w.Ctx, job)
+		return err
+	}))
 	return p
 }
 
