@@ -7,19 +7,25 @@ import "time"
 type Alarm[T any] struct {
 	Of    T
 	at    int64 // nanoseconds since 1970
-	seq   int
-	place int // in the queue, from 1; 0 is not set
-}
-
-func (a *Alarm[T]) before(b *Alarm[T]) bool {
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
+	place int   // in the queue, from 1; 0 is not set
 }
 
 // Alarms is [Timers] for things that keep their own [Alarm]. The zero value is empty and
 // ready.
 type Alarms[T any] struct {
-	queue []*Alarm[T] // a binary heap
+	queue []set[T] // a heap, of which each has four below it: they are next to each other
 	seq   int
+}
+
+// A set alarm has its time beside it: many are compared for each that is moved.
+type set[T any] struct {
+	at    int64
+	seq   int
+	alarm *Alarm[T]
+}
+
+func (a *set[T]) before(b *set[T]) bool {
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
 // Set asks for what the alarm is of to be looked at no later than at.
@@ -29,12 +35,12 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 		return
 	}
 	s.seq++
-	a.at, a.seq = ns, s.seq
+	a.at = ns
 	if a.place == 0 {
-		s.queue = append(s.queue, a)
+		s.queue = append(s.queue, set[T]{})
 		a.place = len(s.queue)
 	}
-	s.rise(a)
+	s.rise(a.place-1, set[T]{ns, s.seq, a})
 }
 
 // Drop forgets an alarm, if it is set.
@@ -42,13 +48,16 @@ func (s *Alarms[T]) Drop(a *Alarm[T]) {
 	if a.place == 0 {
 		return
 	}
-	last := s.queue[len(s.queue)-1]
-	s.queue[len(s.queue)-1] = nil
-	s.queue = s.queue[:len(s.queue)-1]
-	if last != a {
-		last.place = a.place
-		s.sink(last)
-		s.rise(last)
+	end := len(s.queue) - 1
+	last := s.queue[end]
+	s.queue[end] = set[T]{}
+	s.queue = s.queue[:end]
+	switch i := a.place - 1; {
+	case i == end:
+	case i > 0 && last.before(&s.queue[(i-1)/4]):
+		s.rise(i, last)
+	default:
+		s.sink(i, last)
 	}
 	a.place = 0
 }
@@ -58,7 +67,7 @@ func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
 	if len(s.queue) == 0 || s.queue[0].at > now.UnixNano() {
 		return of, false
 	}
-	first := s.queue[0]
+	first := s.queue[0].alarm
 	s.Drop(first)
 	return first.Of, true
 }
@@ -71,27 +80,28 @@ func (s *Alarms[T]) Next() time.Time {
 	return time.Unix(0, s.queue[0].at).UTC()
 }
 
-// rise and sink bring an alarm from its place to where it belongs, towards the front and
+// rise and sink bring an alarm from a place to where it belongs, towards the front and
 // towards the back.
-func (s *Alarms[T]) rise(a *Alarm[T]) {
-	i := a.place - 1
-	for ; i > 0; i = (i - 1) / 2 {
-		parent := s.queue[(i-1)/2]
+func (s *Alarms[T]) rise(i int, a set[T]) {
+	for ; i > 0; i = (i - 1) / 4 {
+		parent := &s.queue[(i-1)/4]
 		if !a.before(parent) {
 			break
 		}
-		s.put(i, parent)
+		s.put(i, *parent)
 	}
 	s.put(i, a)
 }
 
-func (s *Alarms[T]) sink(a *Alarm[T]) {
-	i := a.place - 1
-	for child := 2*i + 1; child < len(s.queue); child = 2*i + 1 {
-		if other := child + 1; other < len(s.queue) && s.queue[other].before(s.queue[child]) {
-			child = other
+func (s *Alarms[T]) sink(i int, a set[T]) {
+	for first := 4*i + 1; first < len(s.queue); first = 4*i + 1 {
+		child := first
+		for other := first + 1; other < min(first+4, len(s.queue)); other++ {
+			if s.queue[other].before(&s.queue[child]) {
+				child = other
+			}
 		}
-		if !s.queue[child].before(a) {
+		if !s.queue[child].before(&a) {
 			break
 		}
 		s.put(i, s.queue[child])
@@ -100,7 +110,7 @@ func (s *Alarms[T]) sink(a *Alarm[T]) {
 	s.put(i, a)
 }
 
-func (s *Alarms[T]) put(i int, a *Alarm[T]) {
+func (s *Alarms[T]) put(i int, a set[T]) {
 	s.queue[i] = a
-	a.place = i + 1
+	a.alarm.place = i + 1
 }

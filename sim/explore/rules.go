@@ -63,7 +63,6 @@ var rules = fingerprint.Rules{
 		"due.Timers[github.com/godwit-vm/godwit/record.Key].seq",
 		"due.Alarms[*github.com/godwit-vm/godwit/controller.flight].seq",
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].Of",
-		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].seq",
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].place",
 		"due.wish.seq",
 		// Hypervisors: what is given, what leads back, and what follows from the rest.
