@@ -26,6 +26,10 @@
 // A process of ours that is dead in that moment prolongs the blackout until it is
 // back. That is the price of never running a VM twice.
 //
+// Where the connection falls silent while QEMU sends the last of a guest, that QEMU
+// answers nothing: what is asked of its VM is Transient. When Config.Timeout has passed
+// twice its connection is closed, out of band, and it is as above.
+//
 // # The caller's duties
 //
 //  1. Give each host a directory of its own on storage that survives a restart of
@@ -33,6 +37,9 @@
 //  2. Do not kill QEMUs with us: under systemd, KillMode=process.
 //  3. Give a VM's machine type a version ("pc-q35-7.2") where hosts may run
 //     different versions of QEMU.
-//  4. Expect the files of local disks in DIR/disks; those of a VM that has moved
+//  4. Ask for TransferOptions.Channels and Compression of a QEMU before 9.0 only if a
+//     source that may hang for good, when its target dies, is worth it: see
+//     [hypervisor.CanLoseChannels].
+//  5. Expect the files of local disks in DIR/disks; those of a VM that has moved
 //     away are removed on Release.
 package qmp

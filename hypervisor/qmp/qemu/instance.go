@@ -234,9 +234,10 @@ func (l *Launcher) dialMonitor(ctx context.Context, socket string) (monitor.Clie
 }
 
 // Yank closes the connections of a migration, as the loss of its link would. QEMU does that
-// even while it does nothing else. Source: QEMU 7.2 qapi/yank.json.
+// even while it does nothing else, but for one that was stopped itself: it is not waited for.
+// Source: QEMU 7.2 qapi/yank.json.
 func (in *Instance) Yank(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, in.launcher.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(briefly, in.launcher.Timeout))
 	defer cancel()
 	return in.Client.ExecuteOOB(ctx, "yank", map[string]any{
 		"instances": []map[string]string{{"type": "migration"}}}, nil)
@@ -343,8 +344,8 @@ func Locals(vm hypervisor.VM) []hypervisor.Disk {
 	return list
 }
 
-// briefly is how long a QEMU that is taken over may take to greet. One that hangs is
-// reached later, by who watches it.
+// briefly is how long a QEMU that is taken over may take to greet, or one that has hung to
+// close a connection. One that hangs is reached later, by who watches it.
 const briefly = time.Second
 
 // Adopt takes over a QEMU that an earlier process of ours has started. One that
