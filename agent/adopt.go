@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent/room"
+	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -42,7 +44,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		found++
 		wrong := domains[i].State != hypervisor.Running || !settled
 		amiss = amiss || wrong
-		if wrong || first && v.Claim == "" && !asWanted(v, &domains[i]) {
+		if wrong || first && v.Claim == "" && !room.AsWanted(v, &domains[i]) {
 			a.todo.Add(v.Key())
 		}
 	}
@@ -61,11 +63,6 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	return true, nil
 }
 
-// asWanted reports whether [Agent.isAsWanted] has nothing to tell of a settled VM that runs.
-func asWanted(v *record.VM, d *hypervisor.Domain) bool {
-	return v.Trouble == "" && !v.Resized() && v.Size != nil && v.Size.Is(d.VM)
-}
-
 // meet takes note of a domain that is not this host's own. One that executes while its
 // record says that it is elsewhere, and no migration explains it, may run twice: that is
 // said aloud, once, and nothing is done about it, as nobody knows which copy is the good one.
@@ -74,7 +71,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 		return // a migration explains it
 	}
 	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
-	v, err := a.vmRecord(ctx, d.VM.ID)
+	v, err := record.VMNamed(ctx, a.store, d.VM.ID)
 	switch {
 	case err != nil:
 		s.Why = "its record cannot be read: " + err.Error()
@@ -98,14 +95,6 @@ func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
 	}
 }
 
-// vmRecord reads a VM's record: when the VM lives on another host, it is not in our feed.
-// One that is not there is nil.
-func (a *Agent) vmRecord(ctx context.Context, id hypervisor.VMID) (*record.VM, error) {
-	r, err := a.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(id)})
-	vm, _ := r.(*record.VM)
-	return vm, err
-}
-
 // cleanUp removes what is left here of a VM that was started anew on another host after
 // this one was fenced: the record of that says so, and the VM's own record says where it is
 // now. What executes, or holds memory, is no leftover: the fencing was none, and an
@@ -115,7 +104,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	if r.Cleaned {
 		return nil
 	}
-	v, err := a.vmRecord(ctx, r.VM)
+	v, err := record.VMNamed(ctx, a.store, r.VM)
 	switch {
 	case err != nil:
 		return err
@@ -131,10 +120,10 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	}
 	switch {
 	case d.State == hypervisor.Absent:
-	case rests(d) && !r.Done(v): // it is all that there is of the VM
+	case terms.Rests(d) && !r.Done(v): // it is all that there is of the VM
 		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil
-	case rests(d):
+	case terms.Rests(d):
 		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/godwit-vm/godwit/migration/convergence"
@@ -33,15 +34,9 @@ func (c Config) Complete() Config {
 	if c.Converge == nil {
 		c.Converge = convergence.Converge
 	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&c.Poll, time.Second}, {&c.Retry, time.Second},
-		{&c.RetryCap, 30 * time.Second}, {&c.Resync, 5 * time.Minute},
-		{&c.ResyncCap, time.Hour}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Poll, c.Retry = cmp.Or(c.Poll, time.Second), cmp.Or(c.Retry, time.Second)
+	c.RetryCap = cmp.Or(c.RetryCap, 30*time.Second)
+	c.Resync = cmp.Or(c.Resync, 5*time.Minute)
+	c.ResyncCap = cmp.Or(c.ResyncCap, time.Hour)
 	return c
 }

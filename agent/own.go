@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
@@ -44,11 +45,12 @@ func (a *Agent) cutOff() bool {
 }
 
 // mayRun reads once more whether this host is cut off, before a VM goes on here that no
-// write announces.
-func (a *Agent) mayRun(ctx context.Context) (bool, error) {
-	h, err := a.hostRecord(ctx, a.host)
-	if err != nil {
-		return false, err
+// write announces. It asks again: this agent may never hear of what was read.
+func (a *Agent) mayRun(ctx context.Context, m *record.Migration, now time.Time) (bool, error) {
+	h, err := record.HostNamed(ctx, a.store, a.host)
+	may := err == nil && !h.Fenced && h.Fencing == nil
+	if !may {
+		a.again(m, now, a.config.Retry)
 	}
-	return !h.Fenced && h.Fencing == nil, nil
+	return may, err
 }

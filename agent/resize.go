@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent/terms"
@@ -78,8 +77,8 @@ func (a *Agent) resize(ctx context.Context, v *record.VM, d hypervisor.Domain, n
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: record.SizeOf(v.VM).Of(d.VM)})
 	switch {
-	case errors.Is(err, hypervisor.NoRoom), errors.Is(err, hypervisor.Invalid),
-		errors.Is(err, hypervisor.Unsupported), errors.Is(err, hypervisor.Conflict):
+	case terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+		hypervisor.Conflict):
 		return v, "not resized to " + terms.Size(v.VM) + ": " + terms.Words(err), nil
 	case err != nil:
 		return nil, "", err

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/agent/room"
-	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -12,7 +11,7 @@ import (
 // lacks returns every reason why this host has no room for a VM that is to come.
 func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
 	[]placement.Reason, error) {
-	own, err := a.hostRecord(ctx, a.host)
+	own, err := record.HostNamed(ctx, a.store, a.host)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +22,7 @@ func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
 	if host.Spacious(m, vm) {
 		return nil, nil
 	}
-	source, err := a.hostRecord(ctx, m.State.Source)
+	source, err := record.HostNamed(ctx, a.store, m.State.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +49,4 @@ func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*room.Pres
 	size.Name = a.host
 	domains, err := a.hv.Domains(ctx)
 	return &room.Present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
-}
-
-// hostRecord reads what is stored about a host; of one that is not known there is only
-// its name.
-func (a *Agent) hostRecord(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
-	r, err := a.store.Get(ctx, record.Key{Kind: record.HostKind, Name: string(name)})
-	if h, ok := r.(*record.Host); ok {
-		return h, err
-	}
-	return &record.Host{Host: hypervisor.Host{Name: name}}, err
 }

@@ -17,6 +17,8 @@ func (a *Agent) send(ctx context.Context, m *record.Migration, now time.Time) er
 	switch p := m.State.Phase; {
 	case p == migration.Succeeded:
 		return a.release(ctx, m, now)
+	case p == migration.Failed && m.Source.Began && !m.Source.Failed && !m.Target.Completed:
+		return a.closeUp(ctx, m, now)
 	case p.Final() || m.Source.Failed || m.Target.Completed:
 		return nil
 	case m.Source.Began:
@@ -113,8 +115,8 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, memory hyperviso
 	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
-	case errors.Is(err, hypervisor.Invalid), errors.Is(err, hypervisor.Unsupported),
-		errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.NotFound):
+	case terms.Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
+		hypervisor.NotFound):
 		return a.kept(ctx, m, err.Error(), now)
 	case err != nil:
 		return err
@@ -269,6 +271,34 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 	return a.kept(ctx, m, p.Error, now)
 }
 
+// closeUp ends what is left here of a transfer whose migration has failed without a word from
+// here: this host was thought to be dead. The VM may have been started elsewhere meanwhile:
+// what stands here is given up, never resumed, and what runs is left alone.
+func (a *Agent) closeUp(ctx context.Context, m *record.Migration, now time.Time) error {
+	p, err := a.hv.Progress(ctx, m.Spec.ID)
+	if err != nil {
+		return err
+	}
+	switch p.Status {
+	case hypervisor.JobSetup, hypervisor.JobActive, hypervisor.JobSwitching: // not for long
+		a.again(m, now, a.config.Poll)
+		return nil
+	}
+	dead, ok := m.TargetDead()
+	d, err := a.hv.Domain(ctx, m.Spec.VM)
+	if err != nil || !ok {
+		return err
+	}
+	stands := d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver
+	if d.Job == m.Spec.ID && (stands || d.Unresolved && terms.Rests(d)) {
+		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
+		if err != nil {
+			return err
+		}
+	}
+	return a.kept(ctx, m, "it was thought to be dead", now)
+}
+
 // takeBack lets a VM that had stopped here run again, when its target is known
 // never to have run. When the target is dead but may have run, the memory here
 // is older than the VM's disks: the VM starts anew instead, as it does after a post-copy
@@ -278,7 +308,7 @@ func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervis
 	now time.Time) (bool, error) {
 	refused := false
 	if dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID) && !m.Source.HandedOver {
-		if may, err := a.mayRun(ctx); err != nil || !may {
+		if may, err := a.mayRun(ctx, m, now); err != nil || !may {
 			return false, err
 		}
 		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Resume{Job: m.Spec.ID, NeverRan: dead})
@@ -317,7 +347,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 	if err != nil {
 		return err
 	}
-	if d.State != hypervisor.Absent && d.Job == m.Spec.ID {
+	if d.State == hypervisor.Absent || d.Job == m.Spec.ID { // its disks may be left of it
 		if d.State.Executes() {
 			a.note(now, m, "runs here although it has moved: left alone")
 			return nil

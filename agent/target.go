@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
@@ -39,7 +40,7 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	case m.Target.Ready || m.Target.Refused != nil:
 		return nil
 	}
-	vm, err := a.vmRecord(ctx, m.Spec.VM)
+	vm, err := record.VMNamed(ctx, a.store, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 // listen opens the target and tells where it listens. Nothing else of the VM may
 // be here: what rests here later has come by this migration.
 func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) error {
-	vm, err := a.vmRecord(ctx, m.Spec.VM)
+	vm, err := record.VMNamed(ctx, a.store, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -72,8 +73,8 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 	}
 	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.Now()})
 	switch {
-	case errors.Is(err, hypervisor.NoRoom), errors.Is(err, hypervisor.Invalid),
-		errors.Is(err, hypervisor.Unsupported), errors.Is(err, hypervisor.Conflict):
+	case terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+		hypervisor.Conflict):
 		return a.refuse(ctx, m, err.Error(), now)
 	case err != nil:
 		return err
@@ -99,7 +100,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	switch {
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		return a.arriving(ctx, m, now)
-	case own && rests(d):
+	case own && terms.Rests(d):
 		return a.arrivedWithoutMemory(ctx, m, now)
 	case own && d.State == hypervisor.Received:
 		return a.activate(ctx, m, now)
@@ -118,7 +119,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 // only when its source has stopped for good; on the others the hypervisor may yet let the
 // source run again, until that is handed over. A host that is cut off starts nothing.
 func (a *Agent) activate(ctx context.Context, m *record.Migration, now time.Time) error {
-	if may, err := a.mayRun(ctx); err != nil || !may {
+	if may, err := a.mayRun(ctx, m, now); err != nil || !may {
 		return err
 	}
 	host, err := a.hv.Host(ctx)
@@ -158,18 +159,12 @@ func (a *Agent) arriving(ctx context.Context, m *record.Migration, now time.Time
 	if err != nil {
 		return err
 	}
-	under := p.Status == hypervisor.JobSetup || p.Status == hypervisor.JobActive ||
-		p.Status == hypervisor.JobSwitching || p.Status == hypervisor.JobBroken
+	under := p.Status != hypervisor.JobNone && !p.Status.Final()
 	if under && (p.Mode == hypervisor.PostCopy || m.Source.Mode == hypervisor.PostCopy) {
 		a.again(m, now, a.config.Poll)
 		return nil
 	}
 	return a.arrived(ctx, m, now)
-}
-
-// rests reports whether a domain is nothing but a definition and its disks.
-func rests(d hypervisor.Domain) bool {
-	return d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
 }
 
 // giveUp discards the copy here and says so: that is evidence for the source. A host
@@ -202,11 +197,11 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		a.note(now, m, "runs here although its migration failed: left alone")
 		return nil
-	case own && rests(d) && a.home.Get(m.Spec.VM) == nil:
+	case own && terms.Rests(d) && a.home.Get(m.Spec.VM) == nil:
 		err = a.removeRest(ctx, m)
 	case m.Target.Discarded && (!own || d.State == hypervisor.Absent):
 		return nil
-	case own && !rests(d) || d.State == hypervisor.Absent:
+	case own && !terms.Rests(d) || d.State == hypervisor.Absent:
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
 	}
 	switch refused := errors.Is(err, hypervisor.Conflict); {

@@ -312,7 +312,7 @@ func (v *view) learnHost(h *record.Host) {
 	if s.rec.Version >= h.Version {
 		return
 	}
-	worse := h.Lost != s.rec.Lost || h.Fenced != s.rec.Fenced
+	worse := h.Lost != s.rec.Lost || h.Fenced != s.rec.Fenced || h.Proof() != s.rec.Proof()
 	drained := s.drains
 	v.bookHost(s, h)
 	if drained || s.drains || s.marked > 0 {
@@ -330,13 +330,13 @@ func (v *view) bookHost(s *site, h *record.Host) {
 	v.room = true
 }
 
-// lookAtAllOf marks every unfinished migration from or to a host, and those that
-// wait because an earlier one has left something there.
+// lookAtAllOf marks every unfinished migration from or to a host, of one of its VMs that is
+// not under way yet, too, and those that wait because an earlier one has left something there.
 func (v *view) lookAtAllOf(s *site) {
 	var all []*flight
 	for _, f := range v.flights {
 		switch {
-		case f.source != s && f.target != s:
+		case f.source != s && f.target != s && f.guest.site != s:
 		case !f.ended:
 			all = append(all, f)
 		case !books.Cleared(f.rec, false):

@@ -128,3 +128,20 @@ func (k StoreKind) Error() string {
 	}
 	return "no answer"
 }
+
+// HostNamed reads what is stored about a host; of one that is not known there is only its
+// name.
+func HostNamed(ctx context.Context, s Store, name hypervisor.HostName) (*Host, error) {
+	r, err := s.Get(ctx, Key{Kind: HostKind, Name: string(name)})
+	if h, is := r.(*Host); is {
+		return h, err
+	}
+	return &Host{Host: hypervisor.Host{Name: name}}, err
+}
+
+// VMNamed reads a VM's record; nil is none.
+func VMNamed(ctx context.Context, s Store, id hypervisor.VMID) (*VM, error) {
+	r, err := s.Get(ctx, Key{Kind: VMKind, Name: string(id)})
+	v, _ := r.(*VM)
+	return v, err
+}

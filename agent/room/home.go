@@ -82,3 +82,9 @@ func (h *Home) Sorted() []*record.VM {
 	slices.SortFunc(all, func(a, b *record.VM) int { return cmp.Compare(a.VM.ID, b.VM.ID) })
 	return all
 }
+
+// AsWanted reports whether there is nothing to tell of a settled VM that runs: neither a size
+// nor a trouble.
+func AsWanted(v *record.VM, d *hypervisor.Domain) bool {
+	return v.Trouble == "" && !v.Resized() && v.Size != nil && v.Size.Is(d.VM)
+}

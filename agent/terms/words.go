@@ -3,6 +3,7 @@ package terms
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -14,6 +15,11 @@ func Words(err error) string {
 		return e.Kind.Error() + ": " + e.Err.Error()
 	}
 	return err.Error()
+}
+
+// Refuses reports whether an error is of one of the kinds that say no, for good.
+func Refuses(err error, kinds ...hypervisor.Kind) bool {
+	return slices.ContainsFunc(kinds, func(k hypervisor.Kind) bool { return errors.Is(err, k) })
 }
 
 // Refusal lists every reason, for people.

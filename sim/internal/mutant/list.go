@@ -55,10 +55,10 @@ var Planted = []Mutant{
 		"case p == migration.Succeeded:\n\t\treturn a.release(ctx, m, now)",
 		"case p == migration.Succeeded || m.Source.HandedOver:\n\t\treturn a.release(ctx, m, now)"},
 	{"never releases the source", "agent/source.go",
-		"if d.State != hypervisor.Absent && d.Job == m.Spec.ID {", "if false {"},
+		"if d.State == hypervisor.Absent || d.Job == m.Spec.ID {", "if false {"},
 	{"leaves the target of a failed migration", "agent/target.go",
-		"case own && !rests(d) || d.State == hypervisor.Absent:\n",
-		"case own && !rests(d) && false:\n"},
+		"case own && !terms.Rests(d) || d.State == hypervisor.Absent:\n",
+		"case own && !terms.Rests(d) && false:\n"},
 	{"hands a VM over that does not name its migration", "controller/controller.go",
 		"next.Claim = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
 		"next.Claim = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
@@ -102,5 +102,6 @@ var Survivors = []Mutant{
 	// It takes a failed move to a host, the loss of what ran there, a rebuild on that host
 	// and a stop, with the host's agent away in between.
 	{"removes what rests of a VM that is at home here", "agent/target.go",
-		"case own && rests(d) && a.home.Get(m.Spec.VM) == nil:", "case own && rests(d):"},
+		"case own && terms.Rests(d) && a.home.Get(m.Spec.VM) == nil:",
+		"case own && terms.Rests(d):"},
 }
