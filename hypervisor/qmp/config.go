@@ -47,7 +47,8 @@ type Config struct {
 	// Port is where sources find this host, with Listen. Default: 49150.
 	Port int
 	// Timeout is how long a QEMU may take to answer. Default: 10s. One that sends its VM
-	// and is silent for twice as long is told that the link is lost.
+	// and is silent for twice as long, and for the blackout allowed besides, is told that the
+	// link is lost.
 	Timeout time.Duration
 	// Patience is how long a target's host may be out of reach at the switch-over
 	// before the outcome counts as unknown. It is asked again for ever. Default: 5s.

@@ -28,7 +28,8 @@
 //
 // Where the connection falls silent while QEMU sends the last of a guest, that QEMU
 // answers nothing: what is asked of its VM is Transient. When Config.Timeout has passed
-// twice its connection is closed, out of band, and it is as above.
+// twice, and the blackout allowed besides, its connection is closed, out of band, and it is
+// as above.
 //
 // # The caller's duties
 //

@@ -24,13 +24,13 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 	})
 	vm := l.vm("suite/traveller", calm)
 	l.start("n1", vm)
-	l.begin("job", vm.ID, options{Bandwidth: 1 << 20})
+	l.begin("job", vm.ID, options{Bandwidth: 4 << 20})
 	l.eventually("memory moves", func() bool { return l.progress("n1", "job").Sent > 0 })
 	if err := wire.setCut(true); err != nil {
 		t.Fatal(err)
 	}
 	// All that is left fits into such a blackout: QEMU switches over.
-	l.adjust("job", hypervisor.SetDowntime{Limit: 1000 * time.Second})
+	l.adjust("job", hypervisor.SetDowntime{Limit: 6 * time.Second})
 	source, began := l.hosts["n1"], time.Now()
 	l.eventually("the source does not answer", func() bool {
 		_, err := source.Domain(t.Context(), vm.ID)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 )
 
 // number finds a number in what QEMU answered; -1 is none.
@@ -299,5 +301,40 @@ func TestAHeldSwitchOverGoesTogetherWithOtherOptions(t *testing.T) {
 			l.until("n1", "job", hypervisor.JobCancelled)
 			l.stays("job", vm.ID)
 		})
+	}
+}
+
+// A VM whose QEMU is older than what its host starts now takes one connection where the others
+// take several: it could wait for ever for one that breaks.
+func TestAVMThatIsOlderThanItsHostTakesOneConnection(t *testing.T) {
+	for _, newer := range []bool{false, true} {
+		l := newLab(t, accelerator(t), func(c *qmp.Config) {
+			if f := *c.Features; newer {
+				f.Version = probe.EndsChannels
+				c.Features = &f
+			}
+		})
+		if l.config("n1").Features.Version.Compare(probe.EndsChannels) >= 0 != newer {
+			t.Skip("the QEMU that is installed can lose connections")
+		}
+		vm := l.vm("suite/old", calm)
+		l.start("n1", vm)
+		l.begin("job", vm.ID, options{Channels: 4, Bandwidth: 4 << 20})
+		l.eventually("memory moves", func() bool { return l.progress("n1", "job").Sent > 0 })
+		var enabled []struct {
+			Capability string
+			State      bool
+		}
+		m, err := l.hosts["n1"].Monitor(vm.ID)
+		must(t, err)
+		must(t, m.Execute(t.Context(), "query-migrate-capabilities", nil, &enabled))
+		for _, c := range enabled {
+			if c.Capability == "multifd" && c.State == newer {
+				t.Errorf("newer host: %v, several connections: %v", newer, c.State)
+			}
+		}
+		l.adjust("job", hypervisor.SetBandwidth{})
+		l.until("n1", "job", hypervisor.JobSucceeded)
+		l.arrives("job", vm.ID)
 	}
 }

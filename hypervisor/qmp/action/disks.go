@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
@@ -229,9 +230,14 @@ func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) erro
 	})
 }
 
-// letGo removes a block node whose device was asked to go. QEMU frees it a moment
-// after the device has gone.
+// letGo removes a block node whose device was asked to go, unless it has gone before. QEMU
+// frees it a moment after the device has gone.
 func letGo(ctx context.Context, vm *qemu.Instance, node string) error {
+	nodes, err := vm.QueryNamedNodes(ctx)
+	is := func(n qapi.NamedNode) bool { return n.Name == node }
+	if err != nil || !slices.ContainsFunc(nodes, is) {
+		return err
+	}
 	for range 100 {
 		err := vm.BlockdevDel(ctx, node)
 		if _, refused := errors.AsType[*monitor.Error](err); !refused {

@@ -159,8 +159,11 @@ func (d guest) stop(ctx context.Context, p domain.Found, grace time.Duration) er
 		return p.Conflict()
 	}
 	err := d.Put(true, func(r *journal.Domain) { r.Doing, r.By = hypervisor.Stopping, by })
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case p.VM == nil:
+		return d.End(ctx, nil)
 	}
 	return p.VM.SystemPowerdown(ctx)
 }
@@ -208,7 +211,10 @@ func (d guest) pause(ctx context.Context, p domain.Found) error {
 
 func (d guest) unpause(ctx context.Context, p domain.Found) error {
 	switch p.State {
-	case hypervisor.Running:
+	case hypervisor.Running: // also what was to be paused, and is not
+		if p.Rec.Paused {
+			return d.Put(true, func(r *journal.Domain) { r.Paused = false })
+		}
 		return nil
 	case hypervisor.Paused:
 	default:

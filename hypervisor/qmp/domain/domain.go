@@ -171,6 +171,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	if rec == nil || vm == nil || vm.Ended() {
 		return life.Look{}, m, nil
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, d.patience())
 	defer cancel()
 	l, begun := life.Look{Alive: true}, d.look()
@@ -190,7 +191,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case err != nil && d.silent.IsZero():
+	case err != nil && d.silent.IsZero() && caller.Err() == nil:
 		d.silent = time.Now()
 		d.Changed() // Settle does not leave it at that
 	case err == nil:
@@ -382,13 +383,20 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 }
 
 // Undo puts back the record that there was before something that failed as a
-// whole; nil is none. The caller holds the turn.
+// whole; nil is none. What cannot be noted is undone once more when we begin anew.
+// The caller holds the turn.
 func (d *Domain) Undo(before *journal.Domain) error {
 	d.Node.Unreserve(d)
+	err := error(nil)
 	if before == nil {
-		return d.Remove()
+		err = d.Remove()
+	} else {
+		err = d.Set(before, true)
 	}
-	return d.Set(before, true)
+	d.mu.Lock()
+	d.rec = before
+	d.mu.Unlock()
+	return err
 }
 
 // Occupies reports whether a domain in the state has memory and CPUs of its host.

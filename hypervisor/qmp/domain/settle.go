@@ -68,7 +68,8 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 // unblock ends the transfer of a source that has not answered for long: to its QEMU the link
 // is lost. QEMU sends the last of a guest while it does nothing else, and the guest stands; a
 // link that takes nothing any more would keep it until its kernel gives up, which may take a
-// quarter of an hour.
+// quarter of an hour. A blackout that was allowed is waited for, and a QEMU that is only slow
+// has all its time to answer.
 // Source: QEMU 7.2 migration/migration.c (migration_completion holds the lock of all else);
 // Linux Documentation/networking/ip-sysctl.rst (tcp_retries2).
 func (d *Domain) unblock(ctx context.Context) {
@@ -77,10 +78,17 @@ func (d *Domain) unblock(ctx context.Context) {
 	silent := d.silent
 	d.mu.Unlock()
 	if vm == nil || job == nil || job.Role != journal.Source || job.Stage != journal.Sending ||
-		job.PostCopied || silent.IsZero() || time.Since(silent) < d.Node.Timeout {
+		job.PostCopied || silent.IsZero() || time.Since(silent) < job.Options.Downtime {
 		return
 	}
-	_ = vm.Yank(ctx) // it is asked again
+	patient, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	if _, err := vm.Status(patient); err != nil && ctx.Err() == nil {
+		_ = vm.Yank(ctx) // it is asked again, after as long
+	}
+	d.mu.Lock()
+	d.silent = time.Now()
+	d.mu.Unlock()
 }
 
 // wait returns when something may be due that no event tells of.
@@ -200,8 +208,8 @@ func (d *Domain) buryJob(job *journal.Job, ran, told bool, words string) error {
 	status, stage := life.Status(d.Record(), job, seen), journal.Kept
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
 		life.Mode(job, seen) == hypervisor.PostCopy
-	if job.Stage.MayHaveRun() {
-		stage = job.Stage // nobody may say later that it never ran
+	if job.Stage.MayHaveRun() { // nobody may say later that it never ran, or let it run again
+		stage = journal.Arrived
 	}
 	switch {
 	case job.Stage.MayHaveRun() && status.Final():
@@ -281,17 +289,17 @@ func (d *Domain) measured(ctx context.Context, vm *qemu.Instance) time.Duration 
 // End ends a QEMU on purpose, and the migration that it takes part in.
 func (d *Domain) End(ctx context.Context, vm *qemu.Instance) error {
 	rec, job, _ := d.Present()
+	if !rec.Ending { // first: else its job is over, and its migration goes on
+		if err := d.Put(true, func(r *journal.Domain) { r.Ending = true }); err != nil {
+			return err
+		}
+	}
 	if job != nil && job.Stage.Live() && job.Role == journal.Source {
 		err := d.PutJob(true, func(j *journal.Job) {
 			j.Stage, j.Last.Status = journal.Kept, hypervisor.JobFailed
 			j.Last.Error = "the guest was shut down"
 		})
 		if err != nil {
-			return err
-		}
-	}
-	if !rec.Ending {
-		if err := d.Put(true, func(r *journal.Domain) { r.Ending = true }); err != nil {
 			return err
 		}
 	}

@@ -62,40 +62,8 @@ func stranded(j *journal.Job, l Look) bool {
 	return j.PostCopied && ended && (l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate)
 }
 
-// leftover reports whether a process has nothing to do here any more: its job was
-// ended, and we died before it was. One that was started since is none.
-func leftover(d *journal.Domain, j *journal.Job, l Look) bool {
-	switch {
-	case j == nil || !l.Alive:
-		return false
-	case j.Stage == journal.Left || j.Stage == journal.Abandoned:
-		return l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate
-	case j.Stage == journal.Discarded || j.Stage == journal.Kept && j.Cold:
-		return !d.Ran && d.Doing == hypervisor.Absent
-	}
-	return false
-}
-
 func receives(j *journal.Job) bool {
 	return j != nil && j.Role == journal.Target && j.Stage == journal.Listening
-}
-
-// Incoming reports whether a domain is there only because the VM may come. One that
-// was started since is its host's own.
-func Incoming(d *journal.Domain, j *journal.Job) bool {
-	switch {
-	case d.Ran || d.Doing != hypervisor.Absent:
-		return false
-	case j == nil:
-		return !d.Own
-	}
-	return j.Role == journal.Target && !j.Stage.MayHaveRun()
-}
-
-// Missed reports whether an incoming domain has ended that never had the VM, and is
-// being cleared away. It says nothing of the VM: what there was before is what there is.
-func Missed(d *journal.Domain, j *journal.Job, l Look) bool {
-	return !l.Alive && !receives(j) && Incoming(d, j)
 }
 
 // State says what the domain is. Job is the one it names, or nil.
@@ -126,19 +94,6 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 		return hypervisor.HandingOver
 	}
 	return runs(d, l)
-}
-
-// leftoverState: whatever a process is that is about to end, it does not run the VM.
-func leftoverState(d *journal.Domain, j *journal.Job) hypervisor.DomainState {
-	switch j.Stage {
-	case journal.Left:
-		return hypervisor.HandedOver
-	case journal.Abandoned:
-		return hypervisor.HandingOver
-	case journal.Discarded:
-		return hypervisor.Receiving
-	}
-	return d.Rest
 }
 
 // coldState: a VM at rest stays so, and is its host's no longer when the target

@@ -17,9 +17,9 @@ type Version struct{ Major, Minor, Micro int }
 // switch-over (2.11), parallel channels (4.0), "-action" (6.0).
 var Oldest = Version{6, 2, 0}
 
-// endsChannels is the first QEMU whose migration ends when one of several connections
+// EndsChannels is the first QEMU whose migration ends when one of several connections
 // breaks. Source: QEMU commit 15f3f21d598a.
-var endsChannels = Version{9, 0, 0}
+var EndsChannels = Version{9, 0, 0}
 
 // String returns v as QEMU says it: "7.2.22".
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }

@@ -45,6 +45,13 @@ func (q QEMU) Status(ctx context.Context) (RunState, error) {
 	return reply.Status, err
 }
 
+// Major returns which QEMU it is, which may be another than what is installed: 7 of "7.2.22".
+func (q QEMU) Major(ctx context.Context) (int, error) {
+	var reply struct{ QEMU struct{ Major int } }
+	err := q.Execute(ctx, "query-version", nil, &reply)
+	return reply.QEMU.Major, err
+}
+
 // Cont lets the guest run.
 func (q QEMU) Cont(ctx context.Context) error { return q.do(ctx, "cont", nil) }
 

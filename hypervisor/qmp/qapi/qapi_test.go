@@ -86,6 +86,7 @@ var commands = []struct {
 		return q.JobDismiss(ctx, "mirror")
 	}},
 	{"QueryNamedNodes", query(qapi.QEMU.QueryNamedNodes)},
+	{"Major", query(qapi.QEMU.Major)},
 	{"BlockResize", func(q qapi.QEMU, ctx cx) error {
 		return q.BlockResize(ctx, "disk", 2<<20)
 	}},

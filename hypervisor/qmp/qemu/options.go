@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
 
@@ -94,6 +95,21 @@ func (l *Launcher) Need(wants hypervisor.Abilities) error {
 			l.Features.Software(), strings.Join(lacks.Names(), ", "))
 	}
 	return nil
+}
+
+// Within returns the options for one VM. Where the host says that connections can be lost,
+// one whose QEMU was started before the host's was replaced, and cannot lose any, takes one.
+func (in *Instance) Within(ctx context.Context, o hypervisor.TransferOptions,
+) (hypervisor.TransferOptions, error) {
+	loses := in.launcher.Features.Abilities().Has(hypervisor.CanLoseChannels)
+	if !loses || !manyChannels(o) || o.Compression {
+		return o, nil
+	}
+	major, err := in.Major(ctx)
+	if major < probe.EndsChannels.Major {
+		o.Channels = 1
+	}
+	return o, err
 }
 
 // manyChannels reports whether a transfer takes several connections. Post-copy

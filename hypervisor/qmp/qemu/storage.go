@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 )
 
@@ -145,7 +146,7 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 }
 
 // Plug gives the last disk of vm to its QEMU. What we did not survive to note is
-// there already.
+// there already, or half of it: a node that is not in use has no device.
 func (in *Instance) Plug(ctx context.Context, vm hypervisor.VM) error {
 	i := len(vm.Hardware.Disks) - 1
 	name := vm.Hardware.Disks[i].Name
@@ -154,8 +155,15 @@ func (in *Instance) Plug(ctx context.Context, vm hypervisor.VM) error {
 		return err
 	}
 	for _, n := range nodes {
-		if n.Name == machine.NodeName(name) {
+		if n.Name != machine.NodeName(name) {
+			continue
+		}
+		err := in.BlockdevDel(ctx, n.Name)
+		if _, inUse := errors.AsType[*monitor.Error](err); inUse {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 	node := machine.DiskNode(vm, i, in.launcher.Settings(vm.ID))

@@ -82,6 +82,9 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 	paused bool) error {
 	copies := len(d.Record().VM.LocalDisks()) > 0
 	m, err := vm.QueryMigrate(ctx)
+	if err == nil {
+		out.Options, err = vm.Within(ctx, out.Options)
+	}
 	switch {
 	case err != nil:
 		return fault.Observing(err)
@@ -103,6 +106,11 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 	job.Prepared = &journal.Prepared{Options: out.Options, URI: answer.URI, Disks: answer.Disks}
 	if copies {
 		job.Stage = journal.Mirroring
+	}
+	if d.Record().Paused != paused { // it was to be paused, and is not, or cannot go on
+		if err := d.Put(true, func(r *journal.Domain) { r.Paused = paused }); err != nil {
+			return err
+		}
 	}
 	if err := d.enlist(job); err != nil {
 		return err

@@ -4,7 +4,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
@@ -150,16 +149,16 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 	if !j.Cold && p.Look.Run != qapi.PostMigrate { // it waits for a target that is no more
 		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
+	if !j.Cold && len(p.Rec.VM.LocalDisks()) > 0 {
+		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
+			return err
+		}
+	}
 	if err := d.endJob(journal.Resumed, "the source resumed"); err != nil {
 		return err
 	}
 	if j.Cold {
 		return d.endCold(ctx, p.VM)
-	}
-	if len(p.Rec.VM.LocalDisks()) > 0 {
-		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
-			return err
-		}
 	}
 	if p.Rec.Paused {
 		return nil
@@ -174,16 +173,19 @@ func standsFor(p domain.Found, j *journal.Job) bool {
 		j.Cold && j.Stage.Live() && p.State == hypervisor.Shutoff
 }
 
-// endJob notes, for good, that a stopped source takes part in its job no more.
+// endJob notes, for good, that a stopped source takes part in its job no more. The job comes
+// last: who dies in between is asked once more.
 func (d move) endJob(stage journal.Stage, why string) error {
 	d.HangUp()
-	err := d.PutJob(true, func(j *journal.Job) {
+	if err := d.Put(true, func(r *journal.Domain) { r.Unresolved = false }); err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *journal.Job) {
 		j.Stage = stage
 		if !j.Acknowledged {
 			j.Last.Status, j.Last.Error = hypervisor.JobFailed, why
 		}
 	})
-	return errors.Join(err, d.Put(true, func(r *journal.Domain) { r.Unresolved = false }))
 }
 
 // abandon gives up the memory of a source that stopped for the switch-over.
@@ -195,7 +197,8 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 	case !standsFor(p, j) && !p.Rec.Unresolved && (p.State == hypervisor.Crashed ||
 		p.State == hypervisor.Shutoff):
 		return nil
-	case !standsFor(p, j) && !p.Rec.Unresolved:
+	case !standsFor(p, j) && !p.Rec.Unresolved || p.State.Executes() ||
+		p.State == hypervisor.Paused:
 		return p.Conflict()
 	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",

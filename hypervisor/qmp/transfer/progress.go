@@ -119,7 +119,11 @@ func Adjust(ctx context.Context, of *domain.Domain, id hypervisor.JobID,
 	case hypervisor.PauseGuest:
 		return d.pauseGuest(ctx, p, status)
 	case hypervisor.SetDowntime:
-		return d.retune(ctx, p, a.Limit > 0, qapi.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)})
+		limit := qapi.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)}
+		if err := d.retune(ctx, p, a.Limit > 0, limit); err != nil {
+			return err
+		}
+		return d.PutJob(false, func(j *journal.Job) { j.Options.Downtime = a.Limit })
 	case hypervisor.SetBandwidth:
 		return d.retune(ctx, p, a.Limit >= 0,
 			qapi.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
