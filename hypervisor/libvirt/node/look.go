@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/life"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // A Sight is what libvirt shows of a domain at one moment.
@@ -204,7 +205,7 @@ func (d *Domain) figures(ctx context.Context, call life.Call) (Sight, error) {
 			defer d.mu.Unlock()
 			return d.last, nil
 		case <-short.Done():
-			return last, ctx.Err()
+			return d.unsaid(ctx, last)
 		}
 	}
 	return d.ask(ctx, short, last, done)
@@ -225,9 +226,21 @@ func (d *Domain) ask(ctx, short context.Context, last Sight, done chan struct{})
 		return s, err
 	}
 	if err != nil { // it is still being asked, or has just died
-		return last, ctx.Err()
+		return d.unsaid(ctx, last)
 	}
 	return s, nil
+}
+
+// unsaid returns what was said last. Of a source that another process of ours let send, and
+// of which nothing has been said yet, nobody can tell: it is not one that does not send.
+func (d *Domain) unsaid(ctx context.Context, last Sight) (Sight, error) {
+	d.mu.Lock()
+	told := d.told
+	d.mu.Unlock()
+	if err := ctx.Err(); err != nil || told || !d.Job().Sends() || d.answer() != life.NoCall {
+		return last, err
+	}
+	return last, fault.Refuse(hypervisor.Transient, "its QEMU has not said yet how it sends")
 }
 
 // answered keeps what libvirt has said, and lets those know who wait for it. What was given
