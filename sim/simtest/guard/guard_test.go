@@ -151,6 +151,20 @@ func TestAWaitThatHasPassedBeforeItBeganIsNonsense(t *testing.T) {
 }
 
 // After a finding nobody is asked any more, and a book that is reset finds the same again.
+// A controller whose clock was set back notes that the younger attempt failed before the older.
+func TestAWaitAfterAClockWasSetBackMakesSense(t *testing.T) {
+	attempts := []migration.Attempt{
+		{ID: "a", Phase: migration.Failed, FailedAt: sim.Epoch.Add(time.Hour)},
+		{ID: "b", Phase: migration.Failed, FailedAt: sim.Epoch}, {ID: "c"}}
+	book := &guard.Book{}
+	guard.Retry(book, "mine", func(_ migration.ID, a []migration.Attempt) time.Time {
+		return a[1].FailedAt.Add(time.Minute)
+	})("c", attempts)
+	if f := book.Finding(); f != nil {
+		t.Errorf("got %v", f)
+	}
+}
+
 func TestAfterAFindingTheGuardAnswers(t *testing.T) {
 	book, asked := &guard.Book{}, 0
 	r := guard.Retry(book, "mine", func(migration.ID, []migration.Attempt) time.Time {

@@ -45,14 +45,15 @@ func (a *again) String() string {
 	return fmt.Sprintf("%s(%s, %s)", a.name, a.self, words(a.attempts))
 }
 
-// failedAt returns when an attempt failed last; zero when that is not known.
+// failedAt returns when the youngest attempt that has failed did so, which is before others by
+// a clock that was set back; zero when that is not known.
 func (a *again) failedAt() (last time.Time) {
 	for i := range a.attempts {
 		at := &a.attempts[i]
 		if at.Phase == migration.Failed && at.FailedAt.IsZero() {
 			return time.Time{}
 		}
-		if at.FailedAt.After(last) {
+		if !at.FailedAt.IsZero() {
 			last = at.FailedAt
 		}
 	}
