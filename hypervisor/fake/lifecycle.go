@@ -94,7 +94,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	case d != nil && (d.State == hypervisor.Starting || d.State == hypervisor.Running ||
 		d.State == hypervisor.Rebooting):
 		return nil
-	case d != nil && (occupies(d.State) || d.Unresolved):
+	case d != nil && occupies(d.State):
 		return d.conflict()
 	}
 	if err := h.admit(vm); err != nil {
@@ -103,7 +103,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	if d == nil {
 		d = h.fabric.define(h, vm, hypervisor.Starting)
 	} else {
-		d.VM = vm
+		d.VM, d.Unresolved = vm, false
 		d.Become(hypervisor.Starting)
 	}
 	d.defined = true
