@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/agent/room"
-	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -120,10 +119,10 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	}
 	switch {
 	case d.State == hypervisor.Absent:
-	case terms.Rests(d) && !r.Done(v): // it is all that there is of the VM
+	case d.State.Rests() && !r.Done(v): // it is all that there is of the VM
 		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil
-	case terms.Rests(d):
+	case d.State.Rests():
 		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
 			return err
 		}

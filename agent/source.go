@@ -290,7 +290,7 @@ func (a *Agent) closeUp(ctx context.Context, m *record.Migration, now time.Time)
 		return err
 	}
 	stands := d.State == hypervisor.HandingOver || d.State == hypervisor.HandedOver
-	if d.Job == m.Spec.ID && (stands || d.Unresolved && terms.Rests(d)) {
+	if d.Job == m.Spec.ID && (stands || d.Unresolved && d.State.Rests()) {
 		err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Abandon{Job: m.Spec.ID, Dead: dead})
 		if err != nil {
 			return err

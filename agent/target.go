@@ -100,7 +100,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 	switch {
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		return a.arriving(ctx, m, now)
-	case own && terms.Rests(d):
+	case own && d.State.Rests():
 		return a.arrivedWithoutMemory(ctx, m, now)
 	case own && d.State == hypervisor.Received:
 		return a.activate(ctx, m, now)
@@ -197,11 +197,11 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	case own && (d.State.Executes() || d.State == hypervisor.Paused):
 		a.note(now, m, "runs here although its migration failed: left alone")
 		return nil
-	case own && terms.Rests(d) && a.home.Get(m.Spec.VM) == nil:
+	case own && d.State.Rests() && a.home.Get(m.Spec.VM) == nil:
 		err = a.removeRest(ctx, m)
 	case m.Target.Discarded && (!own || d.State == hypervisor.Absent):
 		return nil
-	case own && !terms.Rests(d) || d.State == hypervisor.Absent:
+	case own && !d.State.Rests() || d.State == hypervisor.Absent:
 		err = a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
 	}
 	switch refused := errors.Is(err, hypervisor.Conflict); {

@@ -106,6 +106,9 @@ func (s DomainState) Executes() bool {
 	return s == Running || s == Starting || s == Stopping || s == Rebooting
 }
 
+// Rests reports whether the domain is nothing but a definition and its disks.
+func (s DomainState) Rests() bool { return s == Shutoff || s == Crashed }
+
 // HoldsState reports whether the domain's memory is a complete, resumable copy
 // of the VM.
 func (s DomainState) HoldsState() bool {

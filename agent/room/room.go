@@ -32,8 +32,7 @@ func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement
 	for i := range p.Domains {
 		d := &p.Domains[i]
 		v := p.Home.Get(d.VM.ID)
-		rests := d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
-		if d.VM.ID == besides || rests && (v == nil || v.Ended) {
+		if d.VM.ID == besides || d.State.Rests() && (v == nil || v.Ended) {
 			continue
 		}
 		if v == nil || constrained {

@@ -26,11 +26,6 @@ func Transfer(o *policy.Options, able hypervisor.Abilities) hypervisor.TransferO
 	return t
 }
 
-// Rests reports whether a domain is nothing but a definition and its disks.
-func Rests(d hypervisor.Domain) bool {
-	return d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed
-}
-
 // Monitor puts the resolved options of a migration into convergence's terms, for a transfer
 // that has come as far as p.
 func Monitor(o *policy.Options, p hypervisor.Progress) convergence.Config {

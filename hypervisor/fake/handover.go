@@ -84,7 +84,7 @@ func (d *domain) abandon(c hypervisor.Abandon) error {
 	switch {
 	case err != nil:
 		return err
-	case !d.Unresolved && (d.State == hypervisor.Crashed || d.State == hypervisor.Shutoff):
+	case !d.Unresolved && d.State.Rests():
 		return nil
 	case occupies(d.State) && d.State != hypervisor.HandingOver && d.State != hypervisor.HandedOver:
 		return d.conflict()

@@ -90,7 +90,7 @@ func (d *domain) measure(period time.Duration) error {
 
 // undefine removes a VM that has no process.
 func (d *domain) undefine() error {
-	if d.State != hypervisor.Shutoff && d.State != hypervisor.Crashed {
+	if !d.State.Rests() {
 		return d.conflict()
 	}
 	d.Become(hypervisor.Absent)

@@ -139,7 +139,7 @@ func (d *domain) stop(grace time.Duration) error {
 // released, never killed: they may be the last good copy.
 func (d *domain) kill() error {
 	switch {
-	case d.State == hypervisor.Shutoff || d.State == hypervisor.Crashed:
+	case d.State.Rests():
 		return nil
 	case d.State.Executes() || d.State == hypervisor.Paused:
 		d.shutOff()

@@ -80,7 +80,7 @@ func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName
 
 // rests reports whether the VM is there without a process.
 func (w *witness) rests() bool {
-	return w.domain.State == hypervisor.Shutoff || w.domain.State == hypervisor.Crashed
+	return w.domain.State.Rests()
 }
 
 // lives reports whether the VM executes there, or is paused by its operator.

@@ -35,8 +35,7 @@ func diskOf(vm hypervisor.VM, name string) (hypervisor.Disk, bool) {
 // settled refuses to change the hardware of a VM that is on its way somewhere.
 func settled(f node.Found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused &&
-		f.State != hypervisor.Shutoff && f.State != hypervisor.Crashed ||
-		f.Sight.Sends || f.Job != nil && f.Job.Stage.Live() {
+		!f.State.Rests() || f.Sight.Sends || f.Job != nil && f.Job.Stage.Live() {
 		return f.Conflict()
 	}
 	return nil
@@ -147,8 +146,7 @@ func (d guest) resize(ctx context.Context, f node.Found, vm hypervisor.VM) error
 	if err := d.Node.Check(vm); err != nil {
 		return err
 	}
-	if f.State != hypervisor.Shutoff && f.State != hypervisor.Crashed ||
-		f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
+	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}
 	grow, err := growth(f.VM, vm)

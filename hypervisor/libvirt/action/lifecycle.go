@@ -98,8 +98,7 @@ func (d guest) start(ctx context.Context, f node.Found, vm hypervisor.VM) error 
 	case f.Unresolved():
 		return fault.Refuse(hypervisor.Conflict, "it may run elsewhere: libvirt, or job %s, has "+
 			"moved it away: abandon or release it with evidence first", f.Sight.Mark.Job)
-	case f.State != hypervisor.Absent && f.State != hypervisor.Shutoff &&
-		f.State != hypervisor.Crashed, f.Job != nil && f.Job.Stage.Live():
+	case f.State != hypervisor.Absent && !f.State.Rests(), f.Job != nil && f.Job.Stage.Live():
 		return f.Conflict()
 	}
 	if err := d.Node.Check(vm); err != nil {
@@ -213,7 +212,7 @@ func (d guest) doing(what hypervisor.DomainState, by time.Time) error {
 // released, never killed: they may be the last good copy.
 func (d guest) kill(ctx context.Context, f node.Found) error {
 	switch {
-	case f.State == hypervisor.Shutoff || f.State == hypervisor.Crashed:
+	case f.State.Rests():
 		return nil
 	case !f.State.Executes() && f.State != hypervisor.Paused:
 		return f.Conflict()
@@ -315,8 +314,7 @@ func (d guest) measure(ctx context.Context, f node.Found, window time.Duration) 
 // forget removes a VM that rests. The files of its disks stay. A saved state is the
 // VM's memory: libvirt refuses to remove the definition that it belongs to.
 func (d guest) forget(ctx context.Context, f node.Found) error {
-	if f.State != hypervisor.Shutoff && f.State != hypervisor.Crashed ||
-		f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
+	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}
 	if err := d.Erase(ctx, f.Sight); err != nil {

@@ -264,7 +264,7 @@ func (d move) abandon(ctx context.Context, f node.Found, c hypervisor.Abandon) e
 		return err
 	}
 	j := f.Job
-	rests := f.State == hypervisor.Crashed || f.State == hypervisor.Shutoff
+	rests := f.State.Rests()
 	switch {
 	case rests && !f.Unresolved() && j.Stage != journal.Stranded:
 		return nil

@@ -172,7 +172,7 @@ func (d guest) stop(ctx context.Context, p domain.Found, grace time.Duration) er
 // released, never killed: they may be the last good copy.
 func (d guest) kill(ctx context.Context, p domain.Found) error {
 	switch {
-	case p.State == hypervisor.Shutoff || p.State == hypervisor.Crashed:
+	case p.State.Rests():
 		return nil
 	case p.State.Executes() || p.State == hypervisor.Paused:
 		return d.End(ctx, p.VM)
@@ -260,8 +260,7 @@ func (d guest) measure(ctx context.Context, p domain.Found, window time.Duration
 
 // forget removes a VM that rests. The files of its disks stay.
 func (d guest) forget(p domain.Found) error {
-	if p.State != hypervisor.Shutoff && p.State != hypervisor.Crashed ||
-		p.Job != nil && p.Job.Role == journal.Source && p.Job.Stage.Live() {
+	if !p.State.Rests() || p.Job != nil && p.Job.Role == journal.Source && p.Job.Stage.Live() {
 		return p.Conflict()
 	}
 	return d.Remove()

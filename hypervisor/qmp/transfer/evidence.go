@@ -194,8 +194,7 @@ func (d move) abandon(ctx context.Context, p domain.Found, c hypervisor.Abandon)
 	switch {
 	case err != nil:
 		return err
-	case !standsFor(p, j) && !p.Rec.Unresolved && (p.State == hypervisor.Crashed ||
-		p.State == hypervisor.Shutoff):
+	case !standsFor(p, j) && !p.Rec.Unresolved && p.State.Rests():
 		return nil
 	case !standsFor(p, j) && !p.Rec.Unresolved || p.State.Executes() ||
 		p.State == hypervisor.Paused:

@@ -57,8 +57,8 @@ var Planted = []Mutant{
 	{"never releases the source", "agent/source.go",
 		"if d.State == hypervisor.Absent || d.Job == m.Spec.ID {", "if false {"},
 	{"leaves the target of a failed migration", "agent/target.go",
-		"case own && !terms.Rests(d) || d.State == hypervisor.Absent:\n",
-		"case own && !terms.Rests(d) && false:\n"},
+		"case own && !d.State.Rests() || d.State == hypervisor.Absent:\n",
+		"case own && !d.State.Rests() && false:\n"},
 	{"hands a VM over that does not name its migration", "controller/controller.go",
 		"next.Claim = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
 		"next.Claim = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
@@ -102,6 +102,6 @@ var Survivors = []Mutant{
 	// It takes a failed move to a host, the loss of what ran there, a rebuild on that host
 	// and a stop, with the host's agent away in between.
 	{"removes what rests of a VM that is at home here", "agent/target.go",
-		"case own && terms.Rests(d) && a.home.Get(m.Spec.VM) == nil:",
-		"case own && terms.Rests(d):"},
+		"case own && d.State.Rests() && a.home.Get(m.Spec.VM) == nil:",
+		"case own && d.State.Rests():"},
 }

@@ -183,7 +183,7 @@ func (r *walker) live() {
 func (r *walker) start() {
 	r.T.Helper()
 	s := r.anywhere()
-	rests := s.here.State == hypervisor.Shutoff || s.here.State == hypervisor.Crashed
+	rests := s.here.State.Rests()
 	// A source that is not taken back has nothing that could run.
 	left := s.there.State == hypervisor.HandedOver && s.there.Job == s.here.Job && !r.TakesBack()
 	if rests && (left || !s.there.State.HoldsState() && s.there.State != hypervisor.Receiving) {
