@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -42,7 +43,9 @@ func moveAll(b *testing.B, sources, each int) {
 	cluster := policy.Default()
 	cluster.ParallelMigrationsPerCluster = sources / 5
 	began := cpuTime(b)
-	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster}})
+	var pages heap.Pages
+	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster},
+		Tick: func(*sim.World) bool { pages.Enlarge(); return true }})
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))
 		if err := w.AddHost(record.Host{Host: hypervisor.Host{Name: host, CPUs: 512,
@@ -62,6 +65,7 @@ func moveAll(b *testing.B, sources, each int) {
 			}
 		}
 		w.At(time.Second, sim.Drain{Host: host})
+		pages.Enlarge()
 	}
 	built := cpuTime(b)
 	if end := w.Run(100 * 24 * time.Hour); end != sim.AtRest {

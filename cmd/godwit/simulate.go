@@ -119,8 +119,10 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	}
 	began := time.Now()
 	bar := newProgress()
+	var pages heap.Pages
 	config.Tick = func(w *sim.World) bool {
 		heap.Renew(room)
+		pages.Enlarge()
 		bar.show(w)
 		return ctx.Err() == nil && trace.failed == nil
 	}
