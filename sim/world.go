@@ -117,6 +117,7 @@ func New(config Config) *World {
 		store: record.NewMemory(), people: map[hypervisor.HostName]*participant{},
 		zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
+	w.fabric.Spare() // agents keep no list
 	w.watch, w.sight = newWatch(w), sight{World: w}
 	w.limits = config.Controller.Limits()
 	w.store.Watch(w.watch.stored)

@@ -27,6 +27,7 @@ type Fabric struct {
 	told    []hypervisor.VMID // what Touched answered last, to be used again
 	given   []Hint            // what Hints answered last, to be used again
 	free    []*domain         // that nobody needs any more
+	frugal  bool              // see Spare
 }
 
 // NewFabric returns an empty world at the time start.
@@ -82,6 +83,10 @@ func (f *Fabric) Share(speed hypervisor.Bandwidth) {
 		f.world.Share(speed)
 	}
 }
+
+// Spare lets a host write each list of its domains over the one before: what it has answered
+// is then valid until it is asked again.
+func (f *Fabric) Spare() { f.frugal = true }
 
 // Host returns a host; nil when there is none of that name.
 func (f *Fabric) Host(name hypervisor.HostName) *Host {
@@ -179,8 +184,7 @@ const (
 
 // String says what happened, in words.
 func (w What) String() string {
-	words := [...]string{"job changed", "pass finished", "domain changed", "invalid"}
-	return words[min(w, hintKinds)]
+	return [...]string{"job changed", "pass finished", "domain changed", "invalid"}[min(w, hintKinds)]
 }
 
 // A Hint is an event as a real hypervisor emits it: it says that something

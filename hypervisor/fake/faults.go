@@ -28,14 +28,10 @@ const (
 	LateEffect
 )
 
-var howNames = [...]string{"FailBefore", "FailAfter", "Hang", "LateAnswer", "LateEffect"}
-
 // String returns the name of how a call goes wrong.
 func (h How) String() string {
-	if h == 0 || int(h) > len(howNames) {
-		return "invalid"
-	}
-	return howNames[h-1]
+	return [...]string{"invalid", "FailBefore", "FailAfter", "Hang", "LateAnswer", "LateEffect",
+		"invalid"}[min(h, LateEffect+1)]
 }
 
 // A Fault goes wrong with the next calls that it matches.

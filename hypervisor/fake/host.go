@@ -95,7 +95,7 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 }
 
 // Domains lists what the host knows, ordered by VM. As long as nothing changes it answers
-// the same list, which nobody is to change.
+// the same list, which nobody is to change; see also [Fabric.Spare].
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 		return nil, err
 	}
 	at := func(i int) *hypervisor.Domain { return &h.sorted[i].Domain }
-	return h.listed.Now(len(h.sorted), at), nil
+	return h.listed.Now(len(h.sorted), at, h.fabric.frugal), nil
 }
 
 // Domain answers one VM.

@@ -1,6 +1,6 @@
 // Package listing keeps the list of domains that a modelled host answers, so that the next
-// answer costs what has changed, and not what there is. An answer is never changed: the next
-// one is another list, or the very same when nothing has changed.
+// answer costs what has changed, and not what there is. An answer is never changed, unless its
+// reader allows it: the next one is another list, or the very same when nothing has changed.
 package listing
 
 import (
@@ -36,11 +36,12 @@ func (l *List) Mark(vm hypervisor.VMID) {
 func (l *List) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
 
 // Now returns the n domains that there are, in the order of at, which is that of their VMs.
-func (l *List) Now(n int, at func(int) *hypervisor.Domain) []hypervisor.Domain {
+// Over says that nobody needs the answer before any more: it may be written over.
+func (l *List) Now(n int, at func(int) *hypervisor.Domain, over bool) []hypervisor.Domain {
 	if l.answered == nil || l.unsure {
-		l.compare(n, at)
+		l.compare(n, at, over)
 	}
-	list, copied := l.answered, false
+	list, copied := l.answered, over
 	for _, vm := range l.marked {
 		i, was := slices.BinarySearchFunc(list, vm, byVM)
 		d := find(vm, n, at)
@@ -65,7 +66,7 @@ func (l *List) Now(n int, at func(int) *hypervisor.Domain) []hypervisor.Domain {
 }
 
 // compare makes a new list if anything has changed.
-func (l *List) compare(n int, at func(int) *hypervisor.Domain) {
+func (l *List) compare(n int, at func(int) *hypervisor.Domain, over bool) {
 	l.unsure, l.marked = false, l.marked[:0]
 	same := l.answered != nil && len(l.answered) == n
 	for i := 0; same && i < n; i++ {
@@ -74,10 +75,14 @@ func (l *List) compare(n int, at func(int) *hypervisor.Domain) {
 	if same {
 		return
 	}
-	l.answered = make([]hypervisor.Domain, n)
-	for i := range l.answered {
-		l.answered[i] = *at(i)
+	list := l.answered[:0]
+	if !over || list == nil {
+		list = make([]hypervisor.Domain, 0, n)
 	}
+	for i := range n {
+		list = append(list, *at(i))
+	}
+	l.answered = list
 }
 
 // find returns the domain of a VM; nil is that there is none.
