@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
 	sweeps "github.com/godwit-vm/godwit/sim/sweep"
 )
@@ -204,21 +205,25 @@ func TestAViolationIsShownAndIsTheVerdict(t *testing.T) {
 
 func TestTheTableNamesTheFirstWhoStay(t *testing.T) {
 	e := sim.Evacuation{Host: "n1"}
-	for n := range mostLeft + 5 {
-		e.Left = append(e.Left, sim.Left{VM: hypervisor.VMID(fmt.Sprintf("default/v%02d", n))})
+	for n := range 2 * (mostLeft + 5) { // two each have the same reason
+		why := placement.Reason{Check: "memory", Need: fmt.Sprint(n/2, "GiB"), Have: "none"}
+		e.Left = append(e.Left, sim.Left{VM: hypervisor.VMID(fmt.Sprintf("default/v%02d", n)),
+			Reasons: []placement.Reason{why}})
 	}
+	e.Left = append(e.Left[:3], e.Left[4:]...) // one is alone
 	a := answer{Result: sim.Result{Evacuations: []sim.Evacuation{e}}}
 	var out bytes.Buffer
 	if err := a.print(&out, false, sim.Futile); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nv00 stays on n1\n", "\nv19 stays on n1\n",
-		"\n… and 5 more; --json lists them all\n", "\ngiven up: "} {
+	for _, want := range []string{"\nv00 and 1 more stay on n1\n  memory: needs 0GiB, has none\n",
+		"\nv02 stays on n1\n", "\nv38 and 1 more stay on n1\n",
+		"\n… and 10 more; --json lists them all\n", "\ngiven up: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, out.String())
 		}
 	}
-	if strings.Contains(out.String(), "v20") {
+	if strings.Contains(out.String(), "v40") {
 		t.Error("the table names more than it should")
 	}
 }

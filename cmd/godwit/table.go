@@ -3,13 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// mostLeft is how many VMs that stayed are explained in the table.
+// mostLeft is how many explanations why VMs stayed are in the table.
 const mostLeft = 20
 
 // table prints the answer for people.
@@ -89,21 +91,36 @@ func (a answer) took() string {
 		words.Span(took), took/a.LowerBoundSeconds, bound)
 }
 
-// left explains who stayed.
+// left explains who stayed. VMs of a host that stay for the same reasons do so together.
 func (a answer) left(out io.Writer) {
-	n := 0
+	explained, more := 0, 0
 	for _, e := range a.Evacuations {
-		for _, l := range e.Left {
-			if n++; n > mostLeft {
-				continue
+		for rest := e.Left; len(rest) > 0; {
+			alike := 1
+			for alike < len(rest) && slices.Equal(rest[alike].Reasons, rest[0].Reasons) {
+				alike++
 			}
-			fmt.Fprintf(out, "\n%s stays on %s\n", sim.Short(l.VM), e.Host)
-			for _, r := range l.Reasons {
-				fmt.Fprintf(out, "  %s: needs %s, has %s\n", r.Check, r.Need, r.Have)
+			if explained++; explained > mostLeft {
+				more += alike
+			} else {
+				stay(out, rest[:alike], e.Host)
 			}
+			rest = rest[alike:]
 		}
 	}
-	if n > mostLeft {
-		fmt.Fprintf(out, "\n… and %d more; --json lists them all\n", n-mostLeft)
+	if more > 0 {
+		fmt.Fprintf(out, "\n… and %d more; --json lists them all\n", more)
+	}
+}
+
+// stay says why VMs stay that do so for the same reasons.
+func stay(out io.Writer, alike []sim.Left, host hypervisor.HostName) {
+	who := sim.Short(alike[0].VM) + " stays"
+	if n := len(alike) - 1; n > 0 {
+		who = fmt.Sprintf("%s and %d more stay", sim.Short(alike[0].VM), n)
+	}
+	fmt.Fprintf(out, "\n%s on %s\n", who, host)
+	for _, r := range alike[0].Reasons {
+		fmt.Fprintf(out, "  %s: needs %s, has %s\n", r.Check, r.Need, r.Have)
 	}
 }

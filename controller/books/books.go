@@ -63,6 +63,7 @@ type Books struct {
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
 	plain   placement.VM                           // scratch of vm: one that asks for room alone
 	free    placement.Host                         // scratch of confirms
+	told    answers                                // what Why has said
 
 	accounts []*Account // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic
@@ -81,7 +82,7 @@ func New(c Config) *Books {
 // rebuild makes index and ledger anew.
 func (b *Books) rebuild() {
 	b.index = placement.NewIndex(b.config.Inbound)
-	b.ledger = nil
+	b.ledger, b.told = nil, answers{}
 	if len(b.config.Quotas) > 0 {
 		b.ledger, _ = reserve.New() // no claims, no error
 	}

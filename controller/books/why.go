@@ -10,22 +10,6 @@ import (
 	"github.com/godwit-vm/godwit/record"
 )
 
-// Why returns the reasons of every host, each with the host's name, or of the one that was
-// asked for.
-func (b *Books) Why(r *choose.Request) []placement.Reason {
-	if r.Host != "" {
-		return b.Check(r, r.Host)
-	}
-	var why []placement.Reason
-	for _, refusal := range b.Refusals(r) {
-		for _, reason := range refusal.Why {
-			reason.Check = string(refusal.Host) + ": " + reason.Check
-			why = append(why, reason)
-		}
-	}
-	return why
-}
-
 // Nowhere says in one line what keeps a VM from every host; overrun is that its tenant's
 // quota does.
 func (b *Books) Nowhere(r *choose.Request, d *choose.Decision, overrun bool) string {

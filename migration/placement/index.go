@@ -19,6 +19,7 @@ type Index struct {
 	at      map[hypervisor.HostName]int
 	tree    tree
 	search  search
+	changes int
 }
 
 // NewIndex returns an index of hosts. Not more than inbound migrations are on
@@ -101,6 +102,9 @@ func (x *Index) Get(name hypervisor.HostName) (Host, bool) {
 	}
 	return x.tree.hosts[i].Clone(), true
 }
+
+// Changes returns how often the books have changed.
+func (x *Index) Changes() int { return x.changes }
 
 // Len returns how many hosts there are.
 func (x *Index) Len() int { return len(x.tree.hosts) }
@@ -188,6 +192,7 @@ func (x *Index) strict(o Options) Options {
 // settle carries host i's present state into the tree. A host that refuses
 // every VM takes no part.
 func (x *Index) settle(i int) {
+	x.changes++
 	host, o := &x.tree.hosts[i], Options{Inbound: x.inbound}
 	refuses := hostDown(nil, host, o) || hostClosed(nil, host, o) || inboundFull(nil, host, o)
 	x.tree.set(i, !refuses)

@@ -1,0 +1,144 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+)
+
+const (
+	fewHosts = 10 // so many are explained one by one
+	fewSay   = 3  // so many hosts, or answers of theirs, stand for all
+)
+
+// Why returns the reasons of every host, each with the host's name, or of the one that was
+// asked for. Where many hosts refuse, those with the same reason have it together, with how
+// many they are, the most first: nobody reads ten thousand lines.
+func (b *Books) Why(r *choose.Request) []placement.Reason {
+	b.notice(r.VM)
+	switch {
+	case r.Host != "":
+		return b.Check(r, r.Host)
+	case b.detailed || !plain(r) || b.config.Placement.Filters != nil:
+		return together(b.Refusals(r))
+	}
+	if now := b.index.Changes(); b.told.to == nil || b.told.at != now {
+		b.told = answers{now, map[size][]placement.Reason{}}
+	}
+	why, known := b.told.to[sizeOf(r.VM)]
+	if !known {
+		anywhere := *r
+		anywhere.Source = ""
+		why = together(b.Refusals(&anywhere))
+		b.told.to[sizeOf(r.VM)] = why
+	}
+	for _, own := range b.Check(r, r.Source) { // the others are among the rest
+		if own.Check == "source" {
+			own.Check = string(r.Source) + ": source"
+			why = append(slices.Clip(why), own)
+		}
+	}
+	return why
+}
+
+// plain reports whether a request asks for nothing but room: where no more than sizes is known,
+// the answer depends on the VM's size alone, and the source is a host like any other.
+func plain(r *choose.Request) bool {
+	return r.VM != nil && !asks(&r.VM.Constraints) && !r.Rebuild && len(r.Avoid) == 0 &&
+		len(r.Ignored) == 0
+}
+
+// answers are what Why has said about hosts since the books have changed, by the VM's size: many
+// VMs are alike, and a look at all hosts for each of them takes minutes where there are many.
+type answers struct {
+	at int // [placement.Index.Changes]
+	to map[size][]placement.Reason
+}
+
+// A crowd is hosts that refuse for the same reason.
+type crowd struct {
+	why   placement.Reason
+	hosts []hypervisor.HostName // the first of them
+	n     int
+}
+
+// together returns the reasons of all refusals, which are in the order of their hosts.
+func together(all []placement.Refusal) []placement.Reason {
+	var why []placement.Reason
+	if len(all) <= fewHosts {
+		for _, refusal := range all {
+			for _, reason := range refusal.Why {
+				reason.Check = string(refusal.Host) + ": " + reason.Check
+				why = append(why, reason)
+			}
+		}
+		return why
+	}
+	crowds := alike(all)
+	checks := map[string][]*crowd{}
+	for _, c := range crowds {
+		checks[c.why.Check] = append(checks[c.why.Check], c)
+	}
+	for _, check := range crowds {
+		same := checks[check.why.Check]
+		if delete(checks, check.why.Check); len(same) > fewSay {
+			same = []*crowd{joined(same)}
+		}
+		for _, c := range same {
+			c.why.Check = c.names() + ": " + c.why.Check
+			why = append(why, c.why)
+		}
+	}
+	return why
+}
+
+// alike returns who refuses for which reason, the largest crowd first.
+func alike(all []placement.Refusal) []*crowd {
+	by, crowds := map[placement.Reason]*crowd{}, []*crowd(nil)
+	for _, refusal := range all {
+		for _, reason := range refusal.Why {
+			c := by[reason]
+			if c == nil {
+				c = &crowd{why: reason}
+				by[reason], crowds = c, append(crowds, c)
+			}
+			if c.n++; c.n <= fewSay {
+				c.hosts = append(c.hosts, refusal.Host)
+			}
+		}
+	}
+	slices.SortStableFunc(crowds, func(a, b *crowd) int { return cmp.Compare(b.n, a.n) })
+	return crowds
+}
+
+// joined returns crowds that one condition keeps away, each by another number, as one.
+func joined(all []*crowd) *crowd {
+	one := &crowd{why: all[0].why}
+	var have []string
+	for i, c := range all {
+		if one.n += c.n; i < fewSay {
+			have = append(have, c.why.Have+" ("+string(c.hosts[0])+")")
+			one.hosts = append(one.hosts, c.hosts[0])
+		}
+	}
+	one.why.Have = strings.Join(have, ", ") + ", …"
+	return one
+}
+
+// names says who they are.
+func (c *crowd) names() string {
+	names := make([]string, len(c.hosts))
+	for i, h := range c.hosts {
+		names[i] = string(h)
+	}
+	text := strings.Join(names, ", ")
+	if c.n > len(names) {
+		return fmt.Sprintf("%d hosts (%s, …)", c.n, text)
+	}
+	return text
+}

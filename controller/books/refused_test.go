@@ -1,0 +1,103 @@
+package books_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// Few hosts are explained one by one, many together.
+func TestManyRefusalsAreToldTogether(t *testing.T) {
+	for _, c := range []struct {
+		hosts int
+		free  func(i int) hypervisor.Bytes // of each
+		want  []string
+	}{
+		{2, func(int) hypervisor.Bytes { return gib }, []string{
+			"h00: memory needs 4GiB has 1GiB", "h01: memory needs 4GiB has 1GiB"}},
+		{12, func(int) hypervisor.Bytes { return gib }, []string{
+			"12 hosts (h00, h01, h02, …): memory needs 4GiB has 1GiB"}},
+		{12, func(i int) hypervisor.Bytes { return hypervisor.Bytes(1+i/11) * gib }, []string{
+			"11 hosts (h00, h01, h02, …): memory needs 4GiB has 1GiB",
+			"h11: memory needs 4GiB has 2GiB"}},
+		{12, func(i int) hypervisor.Bytes { return hypervisor.Bytes(1+i) << 20 }, []string{
+			"12 hosts (h00, h01, h02, …): memory needs 4GiB has 1MiB (h00), 2MiB (h01), " +
+				"3MiB (h02), …"}},
+	} {
+		b := books.New(books.Config{})
+		for i := range c.hosts {
+			name := hypervisor.HostName(fmt.Sprintf("h%02d", i))
+			b.Host(&record.Host{Host: hypervisor.Host{Name: name, CPUs: 8,
+				Memory: c.free(i)}}, false)
+		}
+		for range 2 { // the second time it is known
+			var got []string
+			for _, r := range b.Why(&choose.Request{VM: &placement.VM{Memory: 4 * gib}}) {
+				got = append(got, fmt.Sprintf("%s needs %s has %s", r.Check, r.Need, r.Have))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%d hosts:\n%s\nwant\n%s", c.hosts, strings.Join(got, "\n"),
+					strings.Join(c.want, "\n"))
+			}
+		}
+	}
+}
+
+// What is remembered of an answer is what a look at all hosts finds, whatever was booked
+// meanwhile, and says as many reasons as the hosts have.
+func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := books.New(books.Config{Inbound: rapid.IntRange(0, 1).Draw(t, "inbound")})
+		stands := map[hypervisor.VMID]books.Standing{}
+		t.Repeat(map[string]func(*rapid.T){
+			"a host": func(t *rapid.T) {
+				h, closed := drawHost(t, rapid.SampledFrom(someHosts).Draw(t, "host"))
+				if rapid.IntRange(0, 3).Draw(t, "says more") > 0 {
+					h.Facts = nil
+				}
+				b.Host(h, closed)
+			},
+			"a VM": func(t *rapid.T) {
+				id := rapid.SampledFrom(someVMs).Draw(t, "VM")
+				s := drawNext(t, id, stands[id])
+				if rapid.IntRange(0, 3).Draw(t, "asks") > 0 {
+					s.VM.Constraints = placement.Constraints{}
+				}
+				stands[id] = s
+				b.Say(id, s)
+			},
+			"": func(t *rapid.T) {
+				r := &choose.Request{VM: drawVM(t, "new"),
+					Source: rapid.SampledFrom(append(someHosts, "")).Draw(t, "source")}
+				if rapid.Bool().Draw(t, "plain") {
+					r.VM.Constraints = placement.Constraints{}
+				}
+				if rapid.IntRange(0, 5).Draw(t, "fails there") == 0 {
+					r.Avoid = someHosts[:1]
+				}
+				remembered := b.Why(r)
+				b.Forget()
+				if fresh := b.Why(r); !reflect.DeepEqual(remembered, fresh) {
+					t.Fatalf("remembered is\n%v\nand it is\n%v", remembered, fresh)
+				}
+				n := 0
+				for _, refusal := range b.Refusals(r) {
+					n += len(refusal.Why)
+				}
+				if len(remembered) != n {
+					t.Fatalf("of %d reasons it says %v", n, remembered)
+				}
+			},
+		})
+	})
+}
