@@ -31,8 +31,7 @@ type domain struct {
 	timer    *agenda.Timer      // the end of Starting, Stopping and Rebooting
 	defined  bool               // it is the host's own: it outlives its process
 	hinted   [hintKinds]bool
-
-	measuring bool // how much the guest writes
+	measured bool // how much the guest writes is being measured
 }
 
 // define makes a domain on a host that has none of that VM.

@@ -184,7 +184,8 @@ const (
 
 // String says what happened, in words.
 func (w What) String() string {
-	return [...]string{"job changed", "pass finished", "domain changed", "invalid"}[min(w, hintKinds)]
+	all := [...]string{"job changed", "pass finished", "domain changed", "invalid"}
+	return all[min(w, hintKinds)]
 }
 
 // A Hint is an event as a real hypervisor emits it: it says that something
@@ -212,7 +213,7 @@ func (f *Fabric) Hints() []Hint {
 	}
 	for _, h := range f.hinted { // what has gone is used again, if nothing refers to it
 		if d := h.domain; d.machine != nil && d.State == hypervisor.Absent &&
-			d.transfer == nil && !d.measuring {
+			d.transfer == nil && !d.measured {
 			*d = domain{}
 			f.free = append(f.free, d)
 		}

@@ -72,13 +72,13 @@ func (d *domain) measure(period time.Duration) error {
 		return refuse(hypervisor.Invalid, "a measurement of %v", period)
 	case !d.State.Executes():
 		return d.conflict()
-	case d.measuring:
+	case d.measured:
 		return nil
 	}
-	d.measuring = true
+	d.measured = true
 	f := d.host.fabric
 	f.in(period, func() {
-		d.measuring = false
+		d.measured = false
 		if d.host.listed.Mark(d.VM.ID); d.State.Executes() {
 			dirtied := min(d.VM.Memory, d.machine.workload.Dirtied(period))
 			d.DirtyRate = hypervisor.Bandwidth(float64(dirtied) / period.Seconds())
