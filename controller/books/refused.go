@@ -18,13 +18,13 @@ const (
 
 // Why returns the reasons of every host, each with the host's name, or of the one that was
 // asked for. Where many hosts refuse, those with the same reason have it together, with how
-// many they are, the most first: nobody reads ten thousand lines.
+// many they are, the most first: nobody reads ten thousand lines. Nobody changes the answer.
 func (b *Books) Why(r *choose.Request) []placement.Reason {
 	b.notice(r.VM)
 	switch {
 	case r.Host != "":
 		return b.Check(r, r.Host)
-	case b.detailed || !plain(r) || b.config.Placement.Filters != nil:
+	case b.index.Len() <= fewHosts || b.detailed || !plain(r) || b.config.Placement.Filters != nil:
 		return together(b.Refusals(r))
 	}
 	if now := b.index.Changes(); b.told.to == nil || b.told.at != now {
@@ -34,13 +34,13 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 	if !known {
 		anywhere := *r
 		anywhere.Source = ""
-		why = together(b.Refusals(&anywhere))
+		why = slices.Clip(together(b.Refusals(&anywhere)))
 		b.told.to[sizeOf(r.VM)] = why
 	}
 	for _, own := range b.Check(r, r.Source) { // the others are among the rest
 		if own.Check == "source" {
 			own.Check = string(r.Source) + ": source"
-			why = append(slices.Clip(why), own)
+			why = append(why, own)
 		}
 	}
 	return why
