@@ -14,28 +14,48 @@ import (
 func Waves(from *State, moves []Move) ([]Wave, bool) {
 	s := from.Clone()
 	var waves []Wave
-	var open []leg
+	open := swell{onto: map[int][]leg{}}
 	for _, m := range moves {
 		l, ok := s.leg(m)
 		if !ok {
 			return nil, false
 		}
-		if !s.join(open, l) {
-			for _, done := range open {
+		if !s.join(&open, l) {
+			for _, done := range open.legs {
 				s.Finish(done.vm)
 			}
-			open = open[:0]
-			if !s.join(nil, l) {
+			open.clear()
+			if !s.join(&open, l) {
 				return nil, false
 			}
 		}
-		if len(open) == 0 {
+		if len(open.legs) == 0 {
 			waves = append(waves, nil)
 		}
-		open = append(open, l)
+		open.add(l, Rules(&s.fleet.VMs[l.vm].VM))
 		waves[len(waves)-1] = append(waves[len(waves)-1], m)
 	}
 	return waves, true
+}
+
+// A swell is the moves of a wave that is still growing, and those of them that have to be asked
+// about one more: whoever goes to the same host, and whose place depends on where others are.
+type swell struct {
+	legs  []leg
+	ruled []leg
+	onto  map[int][]leg // by target
+}
+
+func (w *swell) add(l leg, ruled bool) {
+	w.legs, w.onto[l.target] = append(w.legs, l), append(w.onto[l.target], l)
+	if ruled {
+		w.ruled = append(w.ruled, l)
+	}
+}
+
+func (w *swell) clear() {
+	w.legs, w.ruled = w.legs[:0], w.ruled[:0]
+	clear(w.onto)
 }
 
 // A leg is a move by positions.
@@ -49,12 +69,16 @@ func (s *State) leg(m Move) (leg, bool) {
 }
 
 // join starts a move beside those that are under way, if that is possible.
-func (s *State) join(open []leg, l leg) bool {
+func (s *State) join(open *swell, l leg) bool {
 	v := &s.fleet.VMs[l.vm]
 	if v.Pinned != "" || s.home[l.vm] != l.source || s.bound[l.vm] != nowhere {
 		return false
 	}
-	for _, other := range open {
+	concerned := open.ruled
+	if Rules(&v.VM) {
+		concerned = open.legs
+	}
+	for _, other := range concerned {
 		o := &s.fleet.VMs[other.vm]
 		if DependsOn(&v.VM, &o.VM) || DependsOn(&o.VM, &v.VM) {
 			return false
@@ -67,11 +91,12 @@ func (s *State) join(open []leg, l leg) bool {
 	if !s.Start(l.vm, l.target) {
 		return false
 	}
-	for _, other := range open {
-		o := &s.fleet.VMs[other.vm]
-		if (other.target == l.target || Rules(&o.VM)) && !s.stillFits(other) {
-			s.Undo(mark)
-			return false
+	for _, others := range [...][]leg{open.onto[l.target], open.ruled} {
+		for _, other := range others {
+			if !s.stillFits(other) {
+				s.Undo(mark)
+				return false
+			}
 		}
 	}
 	return true

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -17,6 +18,21 @@ type prover struct {
 	*planner
 	alone []placement.Host // with those only that cannot move
 	at    [][]bool         // where a VM could be at the end, by VM; nil is not counted
+}
+
+// A likeness is all that the hosts on which a VM could be depend on, where it asks for nothing
+// but room. VMs that are alike share what is found for them: there may be many of each.
+type likeness struct {
+	memory, overhead, balloon, disk hypervisor.Bytes
+	cpus, home                      int
+}
+
+// likenessOf returns a VM's, and whether it asks for nothing but room.
+func (x *prover) likenessOf(vm int) (likeness, bool) {
+	v := x.fleet.VMs[vm].VM
+	alike := likeness{v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs, x.start.Home(vm)}
+	v.ID, v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs = "", 0, 0, 0, 0, 0
+	return alike, reflect.ValueOf(v).IsZero()
 }
 
 // stuck returns those of the VMs that can never move, with a proof each.
@@ -48,9 +64,15 @@ func (p *planner) stuck(left []int) (proofs []plan.Certificate, stuck []int) {
 func (p *planner) short(left []int) *plan.Certificate {
 	x := prover{planner: p, alone: p.without(nil)}
 	x.options()
+	tried := map[*bool]bool{}
 	for _, vm := range left {
-		if c := x.among(x.at[vm], left); c != nil {
-			return c
+		if at := x.at[vm]; len(at) == 0 || !tried[&at[0]] {
+			if c := x.among(at, left); c != nil {
+				return c
+			}
+			if len(at) > 0 {
+				tried[&at[0]] = true
+			}
 		}
 	}
 	everywhere := make([]bool, len(x.alone))
@@ -169,13 +191,21 @@ func (x *prover) options() {
 			counted = append(counted, vm)
 		}
 	}
+	known := map[likeness][]bool{}
 	for _, vm := range counted {
 		home := x.start.Home(vm)
 		if home < 0 || x.fleet.VMs[vm].Pinned != "" {
 			continue
 		}
-		x.at[vm] = x.takers(vm, x.alone, nil)
-		x.at[vm][home] = !x.drained[home]
+		alike, plain := x.likenessOf(vm)
+		at := known[alike]
+		if at == nil || !plain {
+			at = x.takers(vm, x.alone, nil)
+			at[home] = !x.drained[home]
+		}
+		if x.at[vm] = at; plain {
+			known[alike] = at
+		}
 	}
 }
 
@@ -183,17 +213,22 @@ func (x *prover) options() {
 // be on no others.
 func (x *prover) among(hosts []bool, left []int) *plan.Certificate {
 	var confined []int
+	within := map[*bool]bool{} // of those who share where they could be
 	for vm, at := range x.at {
-		outside := false
-		for host := range at {
-			outside = outside || at[host] && !hosts[host]
+		if len(at) == 0 {
+			continue
 		}
-		if at != nil && !outside {
+		is, known := within[&at[0]]
+		if !known {
+			is = isWithin(at, hosts)
+			within[&at[0]] = is
+		}
+		if is {
 			confined = append(confined, vm)
 		}
 	}
 	for _, c := range x.measures(left) {
-		if x.exceeds(&c, confined, hosts) {
+		if c.Kind = plan.Short; x.exceeds(&c, confined, hosts) {
 			for host := range hosts {
 				if hosts[host] {
 					c.Hosts = append(c.Hosts, x.alone[host].Name)
@@ -203,6 +238,16 @@ func (x *prover) among(hosts []bool, left []int) *plan.Certificate {
 		}
 	}
 	return nil
+}
+
+// isWithin reports whether each of the one is among the others.
+func isWithin(these, others []bool) bool {
+	for i := range these {
+		if these[i] && !others[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // measures returns what may be short for the VMs that are left.
@@ -219,10 +264,18 @@ func (x *prover) measures(left []int) []plan.Certificate {
 			all = append(all, plan.Certificate{Resource: plan.Places, Group: r.Group})
 		}
 	}
-	for i := range all {
-		all[i].Kind = plan.Short
+	type measure struct {
+		resource plan.Resource
+		unit     int64
+		group    string
 	}
-	return all
+	taken := map[measure]bool{}
+	return slices.DeleteFunc(all, func(c plan.Certificate) bool {
+		m := measure{c.Resource, c.Unit, c.Group}
+		again := taken[m]
+		taken[m] = true
+		return again
+	})
 }
 
 // exceeds adds up what the VMs need and what the hosts have.

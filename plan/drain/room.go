@@ -174,7 +174,14 @@ func (w *work) guests(vm, host int) []int {
 
 // shorten lets a VM that moves several times move once, where that is possible.
 func (p *planner) shorten(moves []plan.Move) []plan.Move {
+	times := make(map[hypervisor.VMID]int, len(moves))
+	for i := range moves {
+		times[moves[i].VM]++
+	}
 	for i := 0; i < len(moves); i++ {
+		if times[moves[i].VM] == 1 {
+			continue // as nearly all
+		}
 		next := slices.IndexFunc(moves[i+1:], func(m plan.Move) bool { return m.VM == moves[i].VM })
 		if next < 0 {
 			continue
@@ -189,6 +196,7 @@ func (p *planner) shorten(moves []plan.Move) []plan.Move {
 		}
 		for _, shorter := range [][]plan.Move{early, late} {
 			if _, ok := plan.Waves(p.start, shorter); ok {
+				times[once.VM] -= len(moves) - len(shorter)
 				moves, i = shorter, -1
 				break
 			}
