@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 )
 
@@ -45,7 +46,7 @@ func sizeOf(vm *placement.VM) size {
 func (a *Account) say(s *Standing) {
 	a.vm, a.size, a.sized = nil, size{}, s.VM != nil
 	if a.sized {
-		if a.size = sizeOf(s.VM); asks(&s.VM.Constraints) {
+		if a.size = sizeOf(s.VM); filter.Asks(&s.VM.Constraints) {
 			a.vm = s.VM
 		}
 	}
@@ -65,7 +66,7 @@ func (a *Account) is(vm *placement.VM) bool {
 	switch {
 	case vm == nil || !a.sized:
 		return vm == nil && !a.sized
-	case a.vm != nil || asks(&vm.Constraints):
+	case a.vm != nil || filter.Asks(&vm.Constraints):
 		return vm == a.vm
 	}
 	return a.size == sizeOf(vm)

@@ -167,24 +167,10 @@ func (b *Books) know(name hypervisor.HostName) {
 // notice makes the books keep all that there is to keep, from the first VM on that looks for a
 // host and asks for more than a basic condition.
 func (b *Books) notice(vm *placement.VM) {
-	if vm != nil && !b.detailed && beyond(&vm.Constraints) {
+	if vm != nil && !b.detailed && filter.AsksMore(&vm.Constraints) {
 		b.detailed = true
 		b.rebuild()
 	}
-}
-
-// beyond reports whether a VM asks for more than the basic conditions.
-func beyond(c *placement.Constraints) bool {
-	p := &c.Platform
-	return len(c.Zones)+len(c.Specs)+len(c.Groups)+len(c.With)+len(c.Without)+len(c.Devices)+
-		len(c.Networks)+len(p.CPUFeatures)+p.MinVersion > 0 || c.Topology != nil ||
-		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
-}
-
-// asks reports whether a VM asks for more than room.
-func asks(c *placement.Constraints) bool {
-	return len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Apart) > 0 ||
-		c.Tenant != "" || beyond(c)
 }
 
 // Claims lists who holds what, and for which move.

@@ -397,7 +397,7 @@ func fill(f reflect.Value) {
 
 func keepsApart(t *testing.T, what string, c placement.Constraints) {
 	t.Helper()
-	if !books.Asks(&c) {
+	if !filter.Asks(&c) {
 		t.Errorf("a VM with %s counts as one that asks for nothing but room", what)
 	}
 }

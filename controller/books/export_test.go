@@ -6,9 +6,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Asks is asks, for the tests.
-var Asks = asks
-
 // Say is Set, for those who keep no accounts.
 func (b *Books) Say(id hypervisor.VMID, s Standing) {
 	e := &Account{}

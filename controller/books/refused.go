@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 )
 
 const (
@@ -49,7 +50,7 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 // plain reports whether a request asks for nothing but room: where no more than sizes is known,
 // the answer depends on the VM's size alone, and the source is a host like any other.
 func plain(r *choose.Request) bool {
-	return r.VM != nil && !asks(&r.VM.Constraints) && !r.Rebuild && len(r.Avoid) == 0 &&
+	return r.VM != nil && !filter.Asks(&r.VM.Constraints) && !r.Rebuild && len(r.Avoid) == 0 &&
 		len(r.Ignored) == 0
 }
 

@@ -125,7 +125,7 @@ var mayImport = map[string][]string{
 		"migration/placement/weigh", "migration/slot"},
 	"plan":          {"hypervisor", "internal/words", "migration/placement"},
 	"plan/intake":   {"inventory", "inventory/books", "migration/placement/filter", "plan"},
-	"plan/drain":    {"hypervisor", "migration/placement", "plan"},
+	"plan/drain":    {"hypervisor", "migration/placement", "migration/placement/filter", "plan"},
 	"plan/verify":   {"hypervisor", "migration/placement", "plan"},
 	"plan/plantest": {"hypervisor", "migration/placement", "migration/placement/filter", "plan"},
 	"plan/survive":  {"hypervisor", "internal/words", "migration/placement", "plan"},

@@ -1,11 +1,11 @@
 package drain
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -27,12 +27,10 @@ type likeness struct {
 	cpus, home                      int
 }
 
-// likenessOf returns a VM's, and whether it asks for nothing but room.
-func (x *prover) likenessOf(vm int) (likeness, bool) {
-	v := x.fleet.VMs[vm].VM
-	alike := likeness{v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs, x.start.Home(vm)}
-	v.ID, v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs = "", 0, 0, 0, 0, 0
-	return alike, reflect.ValueOf(v).IsZero()
+// likenessOf returns a VM's.
+func (x *prover) likenessOf(vm int) likeness {
+	v := &x.fleet.VMs[vm].VM
+	return likeness{v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs, x.start.Home(vm)}
 }
 
 // stuck returns those of the VMs that can never move, with a proof each.
@@ -197,7 +195,7 @@ func (x *prover) options() {
 		if home < 0 || x.fleet.VMs[vm].Pinned != "" {
 			continue
 		}
-		alike, plain := x.likenessOf(vm)
+		alike, plain := x.likenessOf(vm), !filter.Asks(&x.fleet.VMs[vm].VM.Constraints)
 		at := known[alike]
 		if at == nil || !plain {
 			at = x.takers(vm, x.alone, nil)

@@ -1,0 +1,18 @@
+package filter
+
+import "github.com/godwit-vm/godwit/migration/placement"
+
+// Asks reports whether a VM asks for more than room. Those that do not, and are of one size, go
+// wherever the others go.
+func Asks(c *placement.Constraints) bool {
+	return len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Apart) > 0 ||
+		c.Tenant != "" || AsksMore(c)
+}
+
+// AsksMore reports whether a VM asks for more than [placement.Basic] looks at.
+func AsksMore(c *placement.Constraints) bool {
+	p := &c.Platform
+	return len(c.Zones)+len(c.Specs)+len(c.Groups)+len(c.With)+len(c.Without)+len(c.Devices)+
+		len(c.Networks)+len(p.CPUFeatures)+p.MinVersion > 0 || c.Topology != nil ||
+		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
+}
