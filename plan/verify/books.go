@@ -32,3 +32,12 @@ func open(f *plan.Fleet) *books {
 	}
 	return b
 }
+
+// set returns what is in a list.
+func set[T comparable](list []T) map[T]bool {
+	in := make(map[T]bool, len(list))
+	for _, x := range list {
+		in[x] = true
+	}
+	return in
+}

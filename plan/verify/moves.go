@@ -2,7 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -21,8 +20,9 @@ func Moves(f *plan.Fleet, waves []plan.Wave) error {
 // end.
 func Empties(f *plan.Fleet, waves []plan.Wave, hosts []hypervisor.HostName) error {
 	b, err := follow(f, waves)
+	emptied := set(hosts)
 	for _, v := range f.VMs {
-		if at := b.vms[v.ID].Home; err == nil && slices.Contains(hosts, at) {
+		if at := b.vms[v.ID].Home; err == nil && emptied[at] {
 			err = fmt.Errorf("%s is on %s at the end", v.ID, at)
 		}
 	}
@@ -41,13 +41,15 @@ func follow(f *plan.Fleet, waves []plan.Wave) (*books, error) {
 }
 
 func (b *books) wave(wave plan.Wave) error {
-	for i, m := range wave { // everybody is on both hosts
+	moving := map[hypervisor.VMID]bool{}
+	for _, m := range wave { // everybody is on both hosts
 		v, ok := b.vms[m.VM]
 		target, known := b.at[m.Target]
-		twice := slices.ContainsFunc(wave[:i], func(o plan.Move) bool { return o.VM == m.VM })
-		if !ok || !known || v.Home != m.Source || m.Source == "" || v.Pinned != "" || twice {
+		if !ok || !known || v.Home != m.Source || m.Source == "" || v.Pinned != "" ||
+			moving[m.VM] {
 			return fmt.Errorf("%+v is no move of a VM that is there and can move", m)
 		}
+		moving[m.VM] = true
 		if b.hosts[target], ok = b.hosts[target].With(&v.VM); !ok {
 			return fmt.Errorf("%+v: the books refuse", m)
 		}
@@ -70,11 +72,16 @@ func (b *books) wave(wave plan.Wave) error {
 // last checks a move as if it began last, when its target is fullest. Conditions that
 // ask for company must not depend on another move of the wave.
 func (b *books) last(m plan.Move, wave plan.Wave) error {
-	v, hosts, target := b.vms[m.VM], slices.Clone(b.hosts), b.at[m.Target]
-	hosts[target], _ = hosts[target].Without(&v.VM, true)
-	o := placement.Options{Source: m.Source, Move: placement.Survey(&v.VM, m.Source, hosts)}
-	if why := placement.CheckAll(b.rules, &v.VM, &hosts[target], o); len(why) > 0 {
+	v, target := b.vms[m.VM], &b.hosts[b.at[m.Target]]
+	full := *target
+	*target, _ = full.Without(&v.VM, true)
+	o := placement.Options{Source: m.Source, Move: placement.Survey(&v.VM, m.Source, b.hosts)}
+	why := placement.CheckAll(b.rules, &v.VM, target, o)
+	if *target = full; len(why) > 0 {
 		return fmt.Errorf("%+v: %v", m, why)
+	}
+	if !plan.Rules(&v.VM) { // nobody's company
+		return nil
 	}
 	for _, o := range wave {
 		if other := b.vms[o.VM]; o != m && plan.DependsOn(&v.VM, &other.VM) {

@@ -23,29 +23,34 @@ func short(f *plan.Fleet, drained []hypervisor.HostName, c *plan.Certificate) er
 			return fmt.Errorf("no condition of the fleet is called %s", name)
 		}
 	}
+	named, emptied, counted := set(c.Hosts), set(drained), map[hypervisor.VMID]bool{}
+	var others []int // neither named nor to be emptied: none of the VMs may be there
+	for h := range b.hosts {
+		if name := b.hosts[h].Name; !named[name] && !emptied[name] {
+			others = append(others, h)
+		}
+	}
 	now := make([]int64, len(b.hosts))
 	var need, have int64
-	for i, id := range c.VMs {
+	for _, id := range c.VMs {
 		v := b.vms[id]
 		amount, ok := c.Amount(&v.VM)
-		if !ok || v.Pinned != "" || slices.Contains(c.VMs[:i], id) {
+		if !ok || v.Pinned != "" || counted[id] {
 			return fmt.Errorf("%s does not count", id)
 		}
+		counted[id] = true
 		need += amount
 		if at, runs := b.at[v.Home]; runs {
 			now[at] += amount
 		}
-		for h := range b.hosts {
-			name := b.hosts[h].Name
-			leads := slices.Contains(c.Hosts, name) || slices.Contains(drained, name)
-			if !leads && (name == v.Home || !b.refused(v, h, nil)) {
+		for _, h := range others {
+			if name := b.hosts[h].Name; name == v.Home || !b.refused(v, h, nil) {
 				return fmt.Errorf("%s could be on %s", id, name)
 			}
 		}
 	}
 	for h := range b.hosts {
-		if name := b.hosts[h].Name; slices.Contains(c.Hosts, name) &&
-			!slices.Contains(drained, name) {
+		if name := b.hosts[h].Name; named[name] && !emptied[name] {
 			have += max(now[h], c.Room(&b.hosts[h], f))
 		}
 	}
