@@ -157,6 +157,37 @@ func TestTheFastAnswerIsTheSlowOne(t *testing.T) {
 	}
 }
 
+// About a host that was asked for, known or not, the books decide as if they looked at all.
+func TestAHostThatWasAskedForIsDecidedAboutAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := books.New(books.Config{})
+		for _, name := range someHosts {
+			b.Host(drawHost(t, name))
+		}
+		for _, id := range someVMs {
+			b.Say(id, drawStanding(t, id))
+		}
+		hosts := rapid.SampledFrom(append(someHosts, "nowhere"))
+		r := choose.Request{VM: drawVM(t, "new"), Host: hosts.Draw(t, "to"),
+			Source: hosts.Draw(t, "from"), Compat: rapid.Bool().Draw(t, "compat"),
+			Force: rapid.SampledFrom([]choose.Force{choose.Absent, choose.No,
+				choose.Yes}).Draw(t, "force")}
+		if rapid.Bool().Draw(t, "ignores one") {
+			r.Ignored = []hypervisor.HostName{hosts.Draw(t, "ignored")}
+		}
+		again, got := r, b.Decide(&r)
+		var all []placement.Host
+		for _, name := range someHosts {
+			h, _ := b.Get(name)
+			all = append(all, h)
+		}
+		config := choose.Config{Filters: filter.All()}
+		if want := choose.Decide(&config, &again, all); !cmp.Equal(want, got) {
+			t.Fatalf("alone %+v, among all %+v, for %+v", got, want, r)
+		}
+	})
+}
+
 // What is in the books follows from what was said last, whatever was said before and in
 // whatever order, and the ledger holds of each host what the index counts.
 func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {

@@ -42,7 +42,7 @@ func (b *Books) Decide(r *choose.Request) choose.Decision {
 		r.Inbound = b.config.Inbound
 	}
 	if !b.fast(r) {
-		return choose.Decide(&b.chooser, r, b.index.Hosts())
+		return choose.Decide(&b.chooser, r, b.concerned(r))
 	}
 	if why := choose.Contradictions(r.VM); len(why) > 0 {
 		return choose.Decision{Outcome: choose.BadRequest, Why: why, Code: choose.BadInput}
@@ -51,6 +51,19 @@ func (b *Books) Decide(r *choose.Request) choose.Decision {
 		return choose.Decision{Outcome: choose.Accepted, Host: host}
 	}
 	return choose.Decision{Outcome: choose.NoHost}
+}
+
+// concerned returns the hosts that matter to a decision: all of them, but for the host that was
+// asked for it is enough to know that and the VM's own, unless the VM is in a group.
+func (b *Books) concerned(r *choose.Request) []placement.Host {
+	if r.Host == "" || r.VM == nil || len(r.VM.Constraints.Groups) > 0 {
+		return b.index.Hosts()
+	}
+	hosts := b.index.Only(r.Host)
+	if r.Source == r.Host {
+		return hosts
+	}
+	return append(hosts, b.index.Only(r.Source)...) // Only leaves no room: this is a copy
 }
 
 // fast reports whether the index decides as package choose would. It applies the
