@@ -64,13 +64,13 @@ func (p *planner) short(left []int) *plan.Certificate {
 	x.options()
 	tried := map[*bool]bool{}
 	for _, vm := range left {
-		if at := x.at[vm]; len(at) == 0 || !tried[&at[0]] {
-			if c := x.among(at, left); c != nil {
-				return c
-			}
-			if len(at) > 0 {
-				tried[&at[0]] = true
-			}
+		at := x.at[vm]
+		if len(at) == 0 || tried[&at[0]] {
+			continue
+		}
+		tried[&at[0]] = true
+		if c := x.among(at, left); c != nil {
+			return c
 		}
 	}
 	everywhere := make([]bool, len(x.alone))
