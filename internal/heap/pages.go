@@ -2,10 +2,10 @@ package heap
 
 import "runtime/metrics"
 
-// How large a process has to be before its pages matter, and by how much it has to grow before
-// they are looked at again.
+// How large a process has to be before huge pages save it more time than it takes to make them,
+// and by how much it has to grow before they are looked at again.
 const (
-	large = 256 << 20
+	large = 2 << 30
 	grown = 16 << 20
 )
 
