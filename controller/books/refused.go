@@ -81,18 +81,19 @@ func together(all []placement.Refusal) []placement.Reason {
 		return why
 	}
 	crowds := alike(all)
-	checks := map[string][]*crowd{}
+	asked := map[[2]string][]*crowd{} // what they need is the same
 	for _, c := range crowds {
-		checks[c.why.Check] = append(checks[c.why.Check], c)
+		asked[c.need()] = append(asked[c.need()], c)
 	}
-	for _, check := range crowds {
-		same := checks[check.why.Check]
-		if delete(checks, check.why.Check); len(same) > fewSay {
+	for _, first := range crowds {
+		same := asked[first.need()]
+		if delete(asked, first.need()); len(same) > fewSay {
 			same = []*crowd{joined(same)}
 		}
 		for _, c := range same {
-			c.why.Check = c.names() + ": " + c.why.Check
-			why = append(why, c.why)
+			reason := c.why
+			reason.Check = c.names() + ": " + reason.Check
+			why = append(why, reason)
 		}
 	}
 	return why
@@ -117,7 +118,10 @@ func alike(all []placement.Refusal) []*crowd {
 	return crowds
 }
 
-// joined returns crowds that one condition keeps away, each by another number, as one.
+// need returns what they are held against.
+func (c *crowd) need() [2]string { return [2]string{c.why.Check, c.why.Need} }
+
+// joined returns crowds that need the same, of which each has something else, as one.
 func joined(all []*crowd) *crowd {
 	one := &crowd{why: all[0].why}
 	var have []string

@@ -53,6 +53,27 @@ func TestManyRefusalsAreToldTogether(t *testing.T) {
 	}
 }
 
+// Hosts that need something else are not told together: each taint is another matter.
+func TestEachNeedIsToldByItself(t *testing.T) {
+	b := books.New(books.Config{})
+	for i := range 12 {
+		h := &record.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("h%02d", i)),
+			CPUs: 8, Memory: 8 * gib}, Taints: []placement.Taint{{Key: fmt.Sprint("t", i%4),
+			Effect: placement.NoSchedule}}}
+		b.Host(h, false)
+	}
+	why := b.Why(&choose.Request{VM: &placement.VM{Memory: 4 * gib}})
+	for i, r := range why {
+		want := fmt.Sprintf("toleration of t%d:NoSchedule", i)
+		if r.Need != want || r.Have != "none" {
+			t.Errorf("%s needs %s has %s, want it to need %s", r.Check, r.Need, r.Have, want)
+		}
+	}
+	if len(why) != 4 || why[0].Check != "h00, h04, h08: taints" {
+		t.Errorf("it says %v", why)
+	}
+}
+
 // What is remembered of an answer is what a look at all hosts finds, whatever was booked
 // meanwhile.
 func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
