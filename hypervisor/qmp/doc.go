@@ -31,6 +31,12 @@
 // twice, and the blackout allowed besides, its connection is closed, out of band, and it is
 // as above.
 //
+// A QEMU that hangs is waited for: what is asked of its VM is Transient, and names the process.
+// Kill ends it, unless its guest stands to move, or may: that of a source which was sending when
+// we died, and has not answered since, may run at the target. If it never answers, end the
+// process by hand; the job is Broken then, or has succeeded. A Stop that the guest was asked for
+// ends it after its grace, unless it moves.
+//
 // # The caller's duties
 //
 //  1. Give each host a directory of its own on storage that survives a restart of

@@ -105,7 +105,7 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	bigger := enlarged(vm, 8*mib, 8*mib, 8*mib)
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Transient, "resize", last)
+	l.refuses("n1", vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Transient, "qemu-img", last)
 	if err := os.Remove(last); err != nil {
 		t.Fatal(err)
 	}

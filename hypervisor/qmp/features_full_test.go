@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -53,25 +54,26 @@ func TestAnEndThatCannotBeNotedIsNotedLater(t *testing.T) {
 	})
 }
 
+// obstruct keeps the files of a QEMU from being removed until the answer is called.
+func (l *lab) obstruct(n name, vm vmid) (clearing func()) {
+	l.t.Helper()
+	obstacle := filepath.Join(l.config(n).Dir, "vms", durable.Name(string(vm)), "disks.sock",
+		"obstacle")
+	must(l.t, os.MkdirAll(obstacle, 0o700))
+	return func() {
+		l.t.Helper()
+		must(l.t, os.Remove(obstacle))
+	}
+}
+
 // diesUncleared kills the QEMU of a target, whose files cannot be removed until the answer is
 // called, and waits until its end is noted.
 func (l *lab) diesUncleared(n name, vm vmid, job hypervisor.JobID) (clearing func()) {
 	l.t.Helper()
-	obstacle := filepath.Join(l.config(n).Dir, "vms", durable.Name(string(vm)), "disks.sock",
-		"obstacle")
-	if err := os.MkdirAll(obstacle, 0o700); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.signal(n, vm, syscall.SIGKILL); err != nil {
-		l.t.Fatal(err)
-	}
+	clearing = l.obstruct(n, vm)
+	must(l.t, l.signal(n, vm, syscall.SIGKILL))
 	l.until(n, job, hypervisor.JobFailed)
-	return func() {
-		l.t.Helper()
-		if err := os.Remove(obstacle); err != nil {
-			l.t.Fatal(err)
-		}
-	}
+	return clearing
 }
 
 // A target that did not come and cannot be cleared away is not there, and does not look like a
@@ -103,4 +105,61 @@ func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
 	if d, err := h.Domain(t.Context(), vm.ID); err != nil || d.State != hypervisor.Receiving {
 		t.Fatalf("it is %+v, %v", d, err)
 	}
+}
+
+// What a QEMU leaves and cannot be removed for a moment does not keep the room of its VM: it is
+// tried again, with nobody asking.
+func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
+	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.CPUs = 1 })
+	vm, other := l.vm("suite/gone", calm), l.vm("suite/next", calm)
+	l.start("n1", vm)
+	clearing := l.obstruct("n1", vm.ID)
+	must(t, l.signal("n1", vm.ID, syscall.SIGKILL))
+	l.eventually("its log is removed, and what follows is tried", func() bool {
+		_, err := os.Stat(l.hosts["n1"].Files(vm.ID).Log)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	time.Sleep(100 * time.Millisecond)
+	l.becomes("n1", vm.ID, hypervisor.Crashed)
+	l.refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.NoRoom)
+	clearing()
+	l.eventually("there is room", func() bool {
+		return l.host("n1").Do(t.Context(), other.ID, hypervisor.Start{VM: other}) == nil
+	})
+	l.do("n1", vm.ID, hypervisor.Forget{})
+	l.ends("n1", other.ID)
+}
+
+// A VM whose local disk cannot be removed is not forgotten before it is: nobody would know of
+// that disk. Its host can be opened meanwhile.
+func TestAReleaseIsNotDoneBeforeTheDisksAreGone(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := withDisks(l.vm("suite/gone", calm), twoDisks[1])
+	l.furnish("n1", vm)
+	l.start("n1", vm)
+	l.begin("job", vm.ID, options{})
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	disk := l.disk("n1", "data")
+	must(t, os.Rename(disk, disk+".away"))
+	must(t, os.MkdirAll(filepath.Join(disk, "obstacle"), 0o700)) // it is no file for a while
+	release := hypervisor.Release{Job: "job", Moved: hypervisor.Evidence{VM: vm.ID, Host: "n2",
+		Proof: hypervisor.RunsAtTarget, Job: "job", By: "test"}}
+	for range 2 {
+		for range 2 {
+			l.refuses("n1", vm.ID, release, hypervisor.Transient, disk)
+		}
+		if d := l.domain("n1", vm.ID); d.State != hypervisor.Absent {
+			t.Errorf("of a VM that runs elsewhere there is %+v", d)
+		}
+		l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, disk)
+		l.reopen("n1")
+	}
+	must(t, os.RemoveAll(disk))
+	must(t, os.Rename(disk+".away", disk))
+	l.do("n1", vm.ID, release)
+	if left := l.disks("n1"); len(left) > 0 {
+		t.Errorf("the source has %v", left)
+	}
+	l.sound("n2", vm.ID)
+	l.ends("n2", vm.ID)
 }

@@ -1,6 +1,7 @@
 package qmp_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -164,4 +165,23 @@ func TestALongBlackoutThatIsAllowedIsNotGivenUp(t *testing.T) {
 		t.Errorf("it is %v (%s) after a blackout of %v", p.Status, p.Error, p.Downtime)
 	}
 	l.arrives("job", vm.ID)
+}
+
+// A release that was noted and not done is done: whatever else was noted, the VM runs elsewhere,
+// and nobody can start what is left here.
+func TestAReleaseThatWasCutIsDone(t *testing.T) {
+	for _, stage := range []journal.Stage{journal.Sending, journal.Left} {
+		t.Run(fmt.Sprint(stage), func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			vm := l.vm("suite/left", calm)
+			l.start("n1", vm)
+			l.begin("job", vm.ID, options{})
+			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.between("n1", vm.ID, "job", func(d *journal.Domain, j *journal.Job) {
+				d.Leaving, d.Ending, j.Stage = true, true, stage
+			})
+			l.becomes("n1", vm.ID, hypervisor.Absent)
+			l.arrives("job", vm.ID)
+		})
+	}
 }

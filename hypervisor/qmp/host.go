@@ -291,7 +291,7 @@ func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 // process.
 func (h *Host) Monitor(vm hypervisor.VMID) (monitor.Client, error) {
 	if d := h.node.Find(vm); d != nil {
-		if q := d.Process(); q != nil {
+		if q := d.Process(); q != nil && !q.Ended() {
 			return q.Client, nil
 		}
 	}

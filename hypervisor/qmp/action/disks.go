@@ -5,9 +5,7 @@ package action
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -20,8 +18,9 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
 
-// resize changes a VM that rests: all of it or nothing. Disks grow first, and are
-// cut back when something fails: what was not there before is empty.
+// resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
+// one of them fails: what was not there before is empty. If we end before the rest, or that
+// cannot be noted, a repetition finds them grown.
 func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) error {
 	h := d.Node
 	if vm.ID != d.ID {
@@ -34,7 +33,7 @@ func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) err
 	if p.Rec.VM.Equal(vm) {
 		return nil
 	}
-	grow, err := growing(p.Rec.VM, vm)
+	err := resizable(p.Rec.VM, vm)
 	if err == nil {
 		err = h.Check(vm)
 	}
@@ -45,32 +44,15 @@ func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) err
 	if err != nil {
 		return err
 	}
-	var done []hypervisor.Disk
-	for _, disk := range grow {
-		path := d.Node.QEMU.DiskPath(d.ID, disk)
-		if _, missing := os.Stat(path); missing != nil && disk.Local() {
-			continue // it is made in its size when the VM starts
-		}
-		err = h.Image(ctx, "resize", "-q", "-f", domain.Format(disk), path,
-			strconv.FormatInt(int64(disk.Size), 10))
-		if err != nil {
-			break
-		}
-		done = append(done, disk)
-	}
-	if err == nil {
-		err = d.Put(true, func(r *journal.Domain) { r.VM = vm })
-	}
+	grown, err := d.Grow(ctx, domain.Growth(p.Rec.VM, vm))
 	if err != nil {
-		return errors.Join(err, d.shrink(ctx, p.Rec.VM, done))
+		return errors.Join(err, d.CutBack(ctx, grown))
 	}
-	return nil
+	return d.Define(vm)
 }
 
-// growing returns the disks that grow, in their new size. It refuses a change of
-// anything but sizes.
-func growing(old, vm hypervisor.VM) ([]hypervisor.Disk, error) {
-	var grow []hypervisor.Disk
+// resizable refuses a change of anything but sizes, and disks that shrink.
+func resizable(old, vm hypervisor.VM) error {
 	same := vm
 	same.Memory, same.CPUs = old.Memory, old.CPUs
 	if vm.Hardware != nil && old.Hardware != nil &&
@@ -78,13 +60,9 @@ func growing(old, vm hypervisor.VM) ([]hypervisor.Disk, error) {
 		hw := *vm.Hardware
 		hw.Disks = slices.Clone(hw.Disks)
 		for i, before := range old.Hardware.Disks {
-			switch now := hw.Disks[i]; {
-			case now.Size < before.Size:
-				return nil, fault.Refuse(hypervisor.Invalid,
-					"disk %s: it never shrinks, from %v to %v",
+			if now := hw.Disks[i]; now.Size < before.Size {
+				return fault.Refuse(hypervisor.Invalid, "disk %s: it never shrinks, from %v to %v",
 					now.Name, before.Size, now.Size)
-			case now.Size > before.Size:
-				grow = append(grow, now)
 			}
 			hw.Disks[i].Size = before.Size
 		}
@@ -92,25 +70,10 @@ func growing(old, vm hypervisor.VM) ([]hypervisor.Disk, error) {
 		same.Hardware = &hw
 	}
 	if !same.Equal(old) {
-		return nil, fault.Refuse(hypervisor.Invalid,
+		return fault.Refuse(hypervisor.Invalid,
 			"only memory, CPUs, their pins and the sizes of disks can be changed")
 	}
-	return grow, nil
-}
-
-// shrink takes back what was grown.
-func (d guest) shrink(ctx context.Context, old hypervisor.VM,
-	grown []hypervisor.Disk) error {
-	var bad []error
-	for _, disk := range grown {
-		i := slices.IndexFunc(old.Hardware.Disks, func(o hypervisor.Disk) bool {
-			return o.Name == disk.Name
-		})
-		path := d.Node.QEMU.DiskPath(d.ID, disk)
-		bad = append(bad, d.Node.Image(context.WithoutCancel(ctx), "resize", "-q", "--shrink", "-f",
-			domain.Format(disk), path, strconv.FormatInt(int64(old.Hardware.Disks[i].Size), 10)))
-	}
-	return errors.Join(bad...)
+	return nil
 }
 
 // indexOf returns which disk has a name, or NotFound.
@@ -139,7 +102,7 @@ func (d guest) snapshot(ctx context.Context, p domain.Found, c hypervisor.Snapsh
 	case disk.Format != "qcow2":
 		return fault.Refuse(hypervisor.Unsupported,
 			"disk %s: a %s image cannot keep snapshots, qcow2 can",
-			disk.Name, domain.Format(disk))
+			disk.Name, qemu.Format(disk))
 	case p.State == hypervisor.Running || p.State == hypervisor.Paused:
 		if p.Job != nil && p.Job.Role == journal.Source && p.Job.Stage.Live() {
 			return fault.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
@@ -152,7 +115,7 @@ func (d guest) snapshot(ctx context.Context, p domain.Found, c hypervisor.Snapsh
 		return p.Conflict()
 	}
 	path := d.Node.QEMU.DiskPath(d.ID, disk)
-	return d.Node.Image(ctx, "snapshot", "-q", "-c", c.Name, path)
+	return d.Node.QEMU.SnapshotImage(ctx, c.Name, path)
 }
 
 // attachDisk plugs a disk in.
@@ -179,7 +142,7 @@ func (d guest) attachDisk(ctx context.Context, p domain.Found, disk hypervisor.D
 			return err
 		}
 	}
-	return d.Put(true, func(r *journal.Domain) { r.VM = vm })
+	return d.Define(vm)
 }
 
 // mayPlug refuses to change the disks of a VM that moves, or is on its way to
@@ -225,9 +188,8 @@ func (d guest) detachDisk(ctx context.Context, p domain.Found, name string) erro
 				"ask again: %w", name, err)
 		}
 	}
-	return d.Put(true, func(r *journal.Domain) {
-		r.VM = r.VM.WithDisks(slices.Delete(slices.Clone(r.VM.Hardware.Disks), i, i+1))
-	})
+	left := slices.Delete(slices.Clone(p.Rec.VM.Hardware.Disks), i, i+1)
+	return d.Define(p.Rec.VM.WithDisks(left))
 }
 
 // letGo removes a block node whose device was asked to go, unless it has gone before. QEMU

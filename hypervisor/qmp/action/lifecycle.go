@@ -14,6 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/transfer"
@@ -30,8 +32,8 @@ type guest struct{ *domain.Domain }
 func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
-	if err != nil && (!needsNoAnswer(c) || p.Rec != d.Record()) { // what is there must be buried
-		return err
+	if err != nil && (!needsNoAnswer(c, p.Look) || p.Rec != d.Record()) {
+		return err // what is there must be buried
 	}
 	defer d.Changed()
 	if answered, err := transfer.Do(ctx, of, p, c); answered {
@@ -65,11 +67,14 @@ func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 }
 
 // needsNoAnswer reports whether a command ends a QEMU, which need not answer any
-// more for that.
-func needsNoAnswer(c hypervisor.Command) bool {
+// more for that. An Abandon depends on how the guest is, which it has told once then. A Stop
+// asks the guest first.
+func needsNoAnswer(c hypervisor.Command, l life.Look) bool {
 	switch c.(type) {
-	case hypervisor.Kill, hypervisor.Discard, hypervisor.Release, hypervisor.Abandon:
+	case hypervisor.Kill, hypervisor.Discard, hypervisor.Release:
 		return true
+	case hypervisor.Abandon:
+		return l.Heard()
 	}
 	return false
 }
@@ -165,7 +170,19 @@ func (d guest) stop(ctx context.Context, p domain.Found, grace time.Duration) er
 	case p.VM == nil:
 		return d.End(ctx, nil)
 	}
-	return p.VM.SystemPowerdown(ctx)
+	return d.ask(ctx, p)
+}
+
+// ask presses the guest's power button, after what follows from that was noted. What could not
+// be sent does not follow: nobody ends a guest that was not asked.
+func (d guest) ask(ctx context.Context, p domain.Found) error {
+	err := p.VM.SystemPowerdown(ctx)
+	if errors.Is(err, monitor.NotSent) {
+		err = errors.Join(err, d.Put(true, func(r *journal.Domain) {
+			r.Doing, r.By = p.Rec.Doing, p.Rec.By
+		}))
+	}
+	return err
 }
 
 // kill stops the VM now. Incoming domains are discarded and stopped sources
@@ -191,7 +208,7 @@ func (d guest) reboot(ctx context.Context, p domain.Found) error {
 		if err != nil {
 			return err
 		}
-		return p.VM.SystemPowerdown(ctx)
+		return d.ask(ctx, p)
 	}
 	return p.Conflict()
 }

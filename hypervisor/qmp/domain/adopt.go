@@ -127,7 +127,7 @@ func (d *Domain) adoptNothing(ctx context.Context) error {
 	due := !rec.Own || rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
 	if due || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == journal.Sending) {
 		if err := d.Bury(); err != nil {
-			return err
+			return d.unlessGone(err)
 		}
 	}
 	rec, job, _ = d.Present()
@@ -135,4 +135,13 @@ func (d *Domain) adoptNothing(ctx context.Context) error {
 		return nil
 	}
 	return d.Node.Move(ctx, d, life.Announce, qapi.Migration{})
+}
+
+// unlessGone lets the host be opened whose VM is gone, and something that is left of it cannot
+// be removed: that is tried again when it is released, or when its place is needed.
+func (d *Domain) unlessGone(err error) error {
+	if rec, job, _ := d.Present(); life.Missed(rec, job, life.Look{}) {
+		return nil
+	}
+	return err
 }

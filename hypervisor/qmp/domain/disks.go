@@ -7,10 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
@@ -70,8 +67,7 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 	if err != nil {
 		return fault.Refuse(hypervisor.Transient, "disk %s: %v", d.Name, err)
 	}
-	err = n.Image(ctx, "create", "-q", "-f", Format(d), made, strconv.FormatInt(int64(d.Size), 10))
-	if err == nil {
+	if err = n.QEMU.CreateImage(ctx, d, made); err == nil {
 		if err = os.Rename(made, path); err == nil {
 			return nil
 		}
@@ -81,30 +77,58 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 	return err
 }
 
-// Format returns the format of a disk's image.
-func Format(d hypervisor.Disk) string {
-	if d.Format == "" {
-		return "raw"
+// Growth returns the disks that are larger in vm than in old, which has the same disks.
+func Growth(old, vm hypervisor.VM) []hypervisor.Disk {
+	var larger []hypervisor.Disk
+	if vm.Hardware == nil {
+		return nil
 	}
-	return d.Format
-}
-
-// Image runs qemu-img, which is next to QEMU or in the path.
-func (n *Node) Image(ctx context.Context, args ...string) error {
-	program := filepath.Join(filepath.Dir(n.QEMU.Path), "qemu-img")
-	if _, err := os.Stat(program); err != nil {
-		if program, err = exec.LookPath("qemu-img"); err != nil {
-			return fault.Refuse(hypervisor.Unsupported, "%v: install it (Debian: qemu-utils)", err)
+	for i, disk := range vm.Hardware.Disks {
+		if disk.Size > old.Hardware.Disks[i].Size {
+			larger = append(larger, disk)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 6*n.Timeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
-	if err != nil {
-		return fault.Refuse(hypervisor.Transient, "qemu-img %s: %v: %s", args[0], err,
-			strings.TrimSpace(string(out)))
+	return larger
+}
+
+// Grow gives the images of a VM at rest the sizes of disks. It returns those that it may have
+// made larger, in the sizes that they had, whatever was noted of them.
+func (d *Domain) Grow(ctx context.Context, disks []hypervisor.Disk) ([]hypervisor.Disk, error) {
+	var grown []hypervisor.Disk
+	for _, disk := range disks {
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		if _, missing := os.Stat(path); missing != nil && disk.Local() {
+			continue // it is made in its size when the VM starts
+		}
+		had, err := d.Node.QEMU.ImageSize(ctx, disk, path)
+		switch {
+		case err != nil:
+			return grown, err
+		case had > disk.Size:
+			return grown, fault.Refuse(hypervisor.Invalid,
+				"disk %s: %s has %v already, and never shrinks", disk.Name, path, had)
+		case had == disk.Size:
+			continue // we died after that
+		}
+		was := disk
+		was.Size = had
+		grown = append(grown, was) // also one that has, when qemu-img did not survive it
+		if err := d.Node.QEMU.GrowImage(ctx, disk, path); err != nil {
+			return grown, err
+		}
 	}
-	return nil
+	return grown, nil
+}
+
+// CutBack gives images that have just grown the sizes that they had: nothing is there yet.
+func (d *Domain) CutBack(ctx context.Context, grown []hypervisor.Disk) error {
+	ctx = context.WithoutCancel(ctx)
+	var bad []error
+	for _, disk := range grown {
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		bad = append(bad, d.Node.QEMU.CutImage(ctx, disk, path))
+	}
+	return errors.Join(bad...)
 }
 
 // DropDisks removes the images of the local disks of a VM that has moved away, or

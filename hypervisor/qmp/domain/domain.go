@@ -14,6 +14,8 @@ package domain
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -142,6 +144,11 @@ func (d *Domain) Set(rec *journal.Domain, durable bool) error {
 	return nil
 }
 
+// Define notes what the VM is.
+func (d *Domain) Define(vm hypervisor.VM) error {
+	return d.Put(true, func(r *journal.Domain) { r.VM = vm })
+}
+
 // PutJob keeps a changed copy of the domain's job. The caller holds the turn.
 func (d *Domain) PutJob(durable bool, change func(*journal.Job)) error {
 	job := *d.Node.Job(d.Record().Job)
@@ -157,7 +164,7 @@ func (d *Domain) Remove() error {
 		return fault.Refuse(hypervisor.Transient, "remove its files: %v", err)
 	}
 	d.mu.Lock()
-	d.rec = nil
+	d.rec, d.vm = nil, nil
 	d.mu.Unlock()
 	d.Node.Changed(d.ID)
 	return nil
@@ -191,6 +198,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
+	case d.vm != vm: // it is another's by now
 	case err != nil && d.silent.IsZero() && caller.Err() == nil:
 		d.silent = time.Now()
 		d.Changed() // Settle does not leave it at that
@@ -203,7 +211,20 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 			d.recount(job.ID, &m.RAM)
 		}
 	}
+	if caller.Err() == nil {
+		err = unanswered(vm, err)
+	}
 	return l, m, err
+}
+
+// unanswered says which QEMU it is that did not answer, and what can be done about it.
+func unanswered(vm *qemu.Instance, err error) error {
+	if _, refused := errors.AsType[*monitor.Error](err); err == nil || refused {
+		return err
+	}
+	return fmt.Errorf("its QEMU, process %d, does not answer; it goes on by itself if it is only "+
+		"stopped or busy; Kill ends it without an answer, unless its guest stands to move: %w",
+		vm.Proc.Identity().PID, err)
 }
 
 // look numbers a look that begins.
@@ -259,11 +280,14 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	return answer, err
 }
 
-// standing returns what there is of a VM that did not come, before that is cleared away as
-// well as after.
+// standing returns what there is of a VM that did not come, or has left, before that is cleared
+// away as well as after.
 func (d *Domain) standing(rec *journal.Domain, job *journal.Job, l life.Look) (*journal.Domain,
 	*journal.Job) {
 	for rec != nil && life.Missed(rec, job, l) {
+		if rec.Leaving {
+			return nil, nil
+		}
 		if rec, job = rec.Before, nil; rec != nil {
 			job = d.Node.Job(rec.Job)
 		}
@@ -352,7 +376,13 @@ type Found struct {
 }
 
 // Conflict refuses something because of the domain's state.
-func (f Found) Conflict() error { return fault.Refuse(hypervisor.Conflict, "it is %v", f.State) }
+func (f Found) Conflict() error {
+	if f.Look.Alive && !f.Look.Heard() {
+		return fault.Refuse(hypervisor.Conflict, "it may be %v: its QEMU, process %d, has not "+
+			"answered since its host was opened", f.State, f.VM.Proc.Identity().PID)
+	}
+	return fault.Refuse(hypervisor.Conflict, "it is %v", f.State)
+}
 
 // Find looks at the domain. One whose process has just ended is buried first, and one that
 // could not be is tried again. With an error it answers what was seen last. The caller holds
@@ -368,9 +398,12 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 		d.Settle(ctx)
 	}
 	f.Rec, f.Job, f.VM = d.Present()
+	if !f.Look.Alive { // what is left of it is no process
+		f.VM = nil
+	}
 	if err = fault.Observing(err); f.Rec != nil && life.Missed(f.Rec, f.Job, f.Look) {
 		if buried := d.Bury(); buried != nil {
-			err = fault.Refuse(hypervisor.Transient, "clear away what is left of a target: %v",
+			err = fault.Refuse(hypervisor.Transient, "clear away what is left of a move: %v",
 				buried)
 		}
 		f.Rec, f.Job, f.VM = d.Present()

@@ -4,7 +4,6 @@ package domain
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -43,8 +42,7 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		}
 		l, m, err := d.glance(ctx)
 		if err != nil {
-			d.unblock(ctx)
-			return again
+			return d.silence(ctx)
 		}
 		rec, job, _ := d.Present()
 		step := life.Due(rec, job, l, time.Now())
@@ -63,6 +61,17 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 			return later
 		}
 	}
+}
+
+// silence does what is due of a QEMU that does not answer.
+func (d *Domain) silence(ctx context.Context) time.Duration {
+	rec, job, vm := d.Present()
+	if vm != nil && life.DueInSilence(rec, job, time.Now()) == life.Quit {
+		_ = d.do(ctx, life.Quit, life.Look{}, qapi.Migration{}) // it stays due
+		return again
+	}
+	d.unblock(ctx)
+	return again
 }
 
 // unblock ends the transfer of a source that has not answered for long: to its QEMU the link
@@ -131,7 +140,9 @@ func (d *Domain) do(ctx context.Context, step life.Step, l life.Look, m qapi.Mig
 		if err := d.Put(false, func(r *journal.Domain) { r.Ending = true }); err != nil {
 			return err
 		}
-		return vm.Kill(ctx)
+		ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+		defer cancel()
+		return vm.Kill(ctx) // one that its kernel does not let end yet is tried again
 	case life.Reset:
 		return d.reset(ctx, vm, l)
 	case life.Run:
@@ -157,7 +168,9 @@ func (d *Domain) Bury() error {
 	rec, job, vm := d.Present()
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
 	told := d.Announcing != nil || job != nil && job.Acknowledged
-	d.HangUp()
+	if vm != nil {
+		vm.LetGo()
+	}
 	target := job != nil && job.Role == journal.Target
 	incoming := life.Incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
@@ -166,39 +179,58 @@ func (d *Domain) Bury() error {
 			return err
 		}
 	}
-	if vm != nil {
-		vm.LetGo()
-	}
-	d.mu.Lock()
-	d.vm, d.seen = nil, life.Look{}
-	d.mu.Unlock()
+	d.HangUp() // not before: it is known by it what was told
 	if err := qemu.Clean(d.Node.QEMU.Settings(d.ID)); err != nil {
 		return err
 	}
 	d.Node.Unreserve(d)
-	switch {
-	case rec.Leaving || incoming && rec.Before == nil:
-		return errors.Join(d.DropDisks(rec.VM), d.Remove())
-	case incoming:
-		return errors.Join(d.DropDisks(rec.VM), d.Set(rec.Before, true))
-	}
-	err := d.Put(true, func(r *journal.Domain) {
-		r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
-		r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
-		r.Rest = hypervisor.Shutoff
-		if ran && !rec.Ending {
-			r.Rest = hypervisor.Crashed
-		}
-	})
-	if err != nil || job == nil || !job.Cold || !job.Owes() {
+	if err := d.leave(rec, incoming, ran); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	d.vm, d.seen = nil, life.Look{} // not before: whoever watches it tries again
+	d.mu.Unlock()
+	if d.Record() == nil || job == nil || !job.Cold || !job.Owes() {
+		return nil
+	}
 	return d.Node.Move(d.Node.Life, d, life.Announce, qapi.Migration{}) // it needs no process
+}
+
+// leave notes what a domain is without its process. One that is not to be here is forgotten,
+// or is what it was before it came, when nothing is left of its disks.
+func (d *Domain) leave(rec *journal.Domain, incoming, ran bool) error {
+	if !rec.Leaving && !incoming {
+		return d.Put(true, func(r *journal.Domain) {
+			r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
+			r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
+			r.Rest = hypervisor.Shutoff
+			if ran && !rec.Ending {
+				r.Rest = hypervisor.Crashed
+			}
+		})
+	}
+	if err := d.DropDisks(rec.VM); err != nil {
+		return err
+	}
+	if rec.Leaving || rec.Before == nil {
+		return d.Remove()
+	}
+	return d.Set(rec.Before, true)
+}
+
+// HasLeft notes of a source's job that its VM runs at the target.
+func (d *Domain) HasLeft() error {
+	return d.PutJob(true, func(j *journal.Job) {
+		j.Stage, j.Last.Status = journal.Left, hypervisor.JobSucceeded
+	})
 }
 
 // buryJob ends the job of a domain whose process has died. A source that has told its target
 // that the guest stopped for good had stopped, whatever was seen of it last.
 func (d *Domain) buryJob(job *journal.Job, ran, told bool, words string) error {
+	if d.Record().Leaving && job.Role == journal.Source {
+		return d.HasLeft()
+	}
 	if job.Cold && job.Role == journal.Source && job.Stage == journal.Sending {
 		return nil // it needed a process only to copy its disks
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
@@ -16,7 +17,7 @@ import (
 // holds the turn.
 func (d *Domain) Attach(in *qemu.Instance) {
 	d.mu.Lock()
-	d.vm = in
+	d.vm, d.seen, d.silent = in, life.Look{}, time.Time{}
 	d.mu.Unlock()
 	d.Node.Running.Go(func() { d.listen(in) })
 	d.Node.Running.Go(func() { d.watch(in) })

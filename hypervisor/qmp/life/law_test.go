@@ -41,7 +41,7 @@ var laws = []struct {
 		step := s.due()
 		lives := step == life.Run || step == life.Reset || step == life.Quit ||
 			step == life.Activate
-		return s.sends() && !s.j.Cold && s.l.Alive && stands(s.l) && lives
+		return s.sends() && !s.j.Cold && s.l.Alive && s.stands() && lives
 	}},
 	{"after the end a source runs on only when it was resumed", func(s situation) bool {
 		ended := s.has(journal.Source, journal.Left, journal.Abandoned) &&
@@ -71,12 +71,12 @@ var laws = []struct {
 	}},
 	{"a source that completed says so until it is heard", func(s situation) bool {
 		return s.has(journal.Source, journal.Sending) && s.l.Alive && !s.j.Cold &&
-			!s.j.Acknowledged && s.l.Migration == qapi.Completed && !free(s.l) &&
+			!s.j.Acknowledged && s.l.Migration == qapi.Completed && !s.free() &&
 			s.due() != life.Announce
 	}},
 	{"a VM is kept when its migration ended and its guest is free", func(s situation) bool {
 		ended := s.l.Migration == qapi.Failed || s.l.Migration == qapi.Cancelled
-		unpaused := s.l.Migration == qapi.Completed && free(s.l)
+		unpaused := s.l.Migration == qapi.Completed && s.free()
 		return s.due() == life.Keep && !ended && !unpaused
 	}},
 	{"a source that post-copy left standing is not kept", func(s situation) bool {
@@ -163,14 +163,14 @@ var lawsOfWords = []struct {
 	}},
 	{"a completed source that nobody acknowledged is being handed over", func(s situation) bool {
 		done := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == qapi.Completed && !free(s.l) && !s.j.Acknowledged
+			s.l.Migration == qapi.Completed && !s.free() && !s.j.Acknowledged
 		status := s.status()
 		return done && (s.state() != hypervisor.HandingOver ||
 			status != hypervisor.JobSwitching && status != hypervisor.JobBroken)
 	}},
 	{"a source whose target knows has handed over", func(s situation) bool {
 		done := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == qapi.Completed && !free(s.l) && s.j.Acknowledged
+			s.l.Migration == qapi.Completed && !s.free() && s.j.Acknowledged
 		return done && (s.state() != hypervisor.HandedOver || s.status() != hypervisor.JobSucceeded)
 	}},
 	{"a source succeeds when its target knows", func(s situation) bool {
@@ -217,14 +217,24 @@ func postCopies(l life.Look) bool {
 }
 
 // stands reports whether the guest of a source was stopped by its QEMU to move.
-func stands(l life.Look) bool {
+func (s situation) stands() bool {
+	l := s.l
 	return l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate ||
 		l.Run != qapi.Running && (postCopies(l) || l.Migration == qapi.PreSwitchover ||
-			l.Migration == qapi.Device || l.Migration == qapi.Completed && !free(l))
+			l.Migration == qapi.Device || l.Migration == qapi.Completed && !s.free())
 }
 
-// free reports whether a guest was not put to rest by a migration of its own.
-func free(l life.Look) bool { return l.Run == qapi.Running || l.Run == qapi.Paused }
+// free reports whether a guest was not put to rest by a migration of its own. It may be in
+// any state when that has not begun, because its disks are copied first.
+func (s situation) free() bool {
+	switch s.l.Run {
+	case qapi.FinishMigrate, qapi.PostMigrate:
+		return false
+	case qapi.Running, qapi.Paused, qapi.Shutdown:
+		return true
+	}
+	return s.has(journal.Source, journal.Mirroring)
+}
 
 func hasNull(ms []qapi.Job) bool {
 	return slices.ContainsFunc(ms, func(m qapi.Job) bool { return m.Status == qapi.JobNull })

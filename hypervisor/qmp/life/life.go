@@ -27,6 +27,10 @@ type Look struct {
 	Mirrors   []qapi.Job // the copies of local disks, if there are any
 }
 
+// Heard reports whether QEMU has told how the guest is. One that was silent ever since we
+// began has not.
+func (l Look) Heard() bool { return l.Run != "" }
+
 // Complete reports whether an incoming QEMU holds the complete state of the VM.
 func (l Look) Complete() bool {
 	return l.Alive && l.Migration == qapi.Completed && l.Run != qapi.InMigrate
@@ -87,7 +91,7 @@ func State(d *journal.Domain, j *journal.Job, l Look) hypervisor.DomainState {
 			return hypervisor.Received
 		}
 		return hypervisor.Receiving
-	case sends(j) && stoppedToMove(l):
+	case sends(j) && stoppedToMove(j, l):
 		if j.Acknowledged && l.Migration == qapi.Completed {
 			return hypervisor.HandedOver
 		}
@@ -106,18 +110,28 @@ func coldState(j *journal.Job) hypervisor.DomainState {
 }
 
 // stale reports whether a source's completed migration is not what its job is
-// about: QEMU leaves the guest of one that it has sent at rest for good. The VM came
-// by it, or was resumed after it, and we died before its next one began; or somebody
-// unpaused the guest just when it completed.
-// Source: QEMU 7.2 migration/migration.c (migration_iteration_finish).
-func stale(l Look) bool {
-	return l.Migration == qapi.Completed && (l.Run == qapi.Running || l.Run == qapi.Paused)
+// about: QEMU leaves the guest of one that it has sent at rest for good, and it does
+// not shut down there. The VM came by it, or was resumed after it, and its next one has
+// not begun: its disks are copied first, or we died before; or somebody unpaused the
+// guest just when it completed.
+// Source: QEMU 7.2 migration/migration.c (migration_iteration_finish), softmmu/runstate.c
+// (runstate_transitions_def: none leads from postmigrate to shutdown).
+func stale(j *journal.Job, l Look) bool {
+	switch {
+	case l.Migration != qapi.Completed, l.Run == qapi.FinishMigrate, l.Run == qapi.PostMigrate:
+		return false
+	case j.Stage == journal.Mirroring: // its memory has not begun to move
+		return true
+	}
+	return l.Run == qapi.Running || l.Run == qapi.Paused || l.Run == qapi.Shutdown
 }
 
-// stoppedToMove reports whether the guest of a source stands for the switch-over.
-func stoppedToMove(l Look) bool {
+// stoppedToMove reports whether the guest of a source stands for the switch-over, or may.
+func stoppedToMove(j *journal.Job, l Look) bool {
 	switch {
-	case l.Run == qapi.Running || stale(l):
+	case !l.Heard():
+		return j.Stage == journal.Sending
+	case l.Run == qapi.Running || stale(j, l):
 		return false
 	case l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate:
 		return true
@@ -225,7 +239,7 @@ func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatu
 		switch {
 		case j.Acknowledged:
 			return hypervisor.JobSucceeded
-		case stale(l): // see dueAtSource
+		case stale(j, l): // see dueAtSource
 			return hypervisor.JobFailed
 		case d.Unresolved:
 			return hypervisor.JobBroken
@@ -333,7 +347,7 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 	case receives(j):
 		return dueAtTarget(j, l)
 	case sends(j):
-		if s := dueAtSource(j, l); s != Rest || !j.Cold && stoppedToMove(l) {
+		if s := dueAtSource(j, l); s != Rest || !j.Cold && stoppedToMove(j, l) {
 			return s // a guest that stands to move has no life here
 		}
 	case j == nil:
@@ -349,19 +363,21 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 
 // dueInLife is what is due of the guest's own life.
 func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
-	late := !d.By.IsZero() && !now.Before(d.By)
 	switch {
 	case d.Doing == hypervisor.Rebooting && l.Run == qapi.PreLaunch:
 		return Run // it was reset, however late that was
-	case d.Doing == hypervisor.Rebooting && (l.Run == qapi.Shutdown || late):
+	case d.Doing == hypervisor.Rebooting && (l.Run == qapi.Shutdown || late(d, now)):
 		return Reset
-	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late:
+	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late(d, now):
 		return Quit
 	case d.Doing == hypervisor.Starting:
 		return Run // if it runs, we died, or did not hear it, before that was noted
 	}
 	return Rest
 }
+
+// late reports whether what a guest was asked for should have happened by now.
+func late(d *journal.Domain, now time.Time) bool { return !d.By.IsZero() && !now.Before(d.By) }
 
 // dueAtTarget: the guest starts only when everything is here and its source is
 // known to have stopped.
@@ -419,7 +435,7 @@ func dueAtSource(j *journal.Job, l Look) Step {
 	case qapi.Completed:
 		switch {
 		case j.Acknowledged:
-		case stale(l):
+		case stale(j, l):
 			return Keep
 		default:
 			return Announce

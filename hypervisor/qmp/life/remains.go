@@ -47,8 +47,9 @@ func Incoming(d *journal.Domain, j *journal.Job) bool {
 	return j.Role == journal.Target && !j.Stage.MayHaveRun()
 }
 
-// Missed reports whether an incoming domain has ended that never had the VM, and is
-// being cleared away. It says nothing of the VM: what there was before is what there is.
+// Missed reports whether a domain has ended that never had the VM, or whose VM is known to run
+// elsewhere, and is being cleared away. It says nothing of the VM: what there was before is
+// what there is.
 func Missed(d *journal.Domain, j *journal.Job, l Look) bool {
-	return !l.Alive && !receives(j) && Incoming(d, j)
+	return !l.Alive && !receives(j) && (d.Leaving || Incoming(d, j))
 }

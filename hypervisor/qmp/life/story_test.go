@@ -20,7 +20,8 @@ import (
 //	host  a story begins: nothing is noted but the words of the input
 //	note  the words of the input are noted, too
 //	see   a line is a look: QEMU's run state, then its migration's status if it is
-//	      looked at, then "disk=status" for the copy of each local disk; or "dead".
+//	      looked at, then "disk=status" for the copy of each local disk; or "dead"; or
+//	      "silent" for a QEMU that has not answered since we began.
 //	      The answer is what the domain is, how its job stands, and what is due.
 //
 // A word of a note is one of [flags], "!word" for its opposite, "doing=Word",
@@ -61,7 +62,11 @@ func (s situation) tell() string {
 	if s.j != nil {
 		job = fmt.Sprintf("%v (%v)", s.status(), life.Mode(s.j, s.l))
 	}
-	return fmt.Sprintf("%-12v %-22s → %v", s.state(), job, s.due())
+	due := s.due()
+	if s.l.Alive && !s.l.Heard() {
+		due = life.DueInSilence(s.d, s.j, now)
+	}
+	return fmt.Sprintf("%-12v %-22s → %v", s.state(), job, due)
 }
 
 // flags are the words that are noted of a domain and of its job.
@@ -119,8 +124,11 @@ func seen(t *testing.T, d *datadriven.TestData, words []string) life.Look {
 	if len(words) == 0 {
 		d.Fatalf(t, "nothing is seen")
 	}
-	if words[0] == "dead" {
+	switch words[0] {
+	case "dead":
 		return life.Look{}
+	case "silent":
+		return life.Look{Alive: true}
 	}
 	l := life.Look{Alive: true, Run: qapi.RunState(words[0])}
 	for _, word := range words[1:] {

@@ -29,14 +29,17 @@ func query[T any](ask func(qapi.QEMU, cx) (T, error)) func(qapi.QEMU, cx) error 
 }
 
 // commands are all commands, with arguments that a QEMU can check: it has the nodes
-// "disk" and "copy".
+// "disk" and "copy". Its guest stands soon: a QEMU that refuses a device waits until
+// no CPU uses what it freed, and the QEMU of Debian 12 does not always wake an
+// emulated CPU for it, so that it answers nothing any more.
+// Source: QEMU 7.2 softmmu/qdev-monitor.c, qmp_device_add; util/rcu.c, drain_call_rcu.
 var commands = []struct {
 	name string
 	give func(qapi.QEMU, cx) error
 }{
 	{"Status", query(qapi.QEMU.Status)},
-	{"Stop", qapi.QEMU.Stop},
 	{"Cont", qapi.QEMU.Cont},
+	{"Stop", qapi.QEMU.Stop},
 	{"SystemPowerdown", qapi.QEMU.SystemPowerdown},
 	{"SystemReset", qapi.QEMU.SystemReset},
 	{"CPUs", query(qapi.QEMU.CPUs)},

@@ -77,7 +77,10 @@ func TestRealQEMU(t *testing.T) {
 			continue
 		}
 		refused, ok := errors.AsType[*monitor.Error](err)
-		if !ok || refused.Class == monitor.CommandNotFound ||
+		if !ok {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if refused.Class == monitor.CommandNotFound ||
 			misunderstood.MatchString(refused.Description) {
 			t.Errorf("%s: %v", c.name, err)
 			continue

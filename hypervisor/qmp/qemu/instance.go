@@ -1,7 +1,8 @@
 //go:build linux
 
 // Package qemu starts QEMUs and tells one what to do: processes that outlive us,
-// what they must be told before memory and disks move, and what is left of them.
+// what they must be told before memory and disks move, and what is left of them. It makes
+// and changes the images of disks that none of them uses.
 //
 // It knows one process at a time and nothing of journals, of other hosts, or of
 // what is due next.

@@ -277,7 +277,7 @@ func (d move) uri(sockets []qapi.Socket) (string, error) {
 func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.MigrationStatus,
 ) (handover.Answer, error) {
 	if status == qapi.PostcopyActive { // its source knows better
-		if err := d.pausePostcopy(ctx, vm); err != nil {
+		if err := d.breakOff(ctx, vm); err != nil {
 			return handover.Answer{}, err
 		}
 	}
@@ -295,6 +295,23 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qapi.M
 			"it is being recovered: %w", err)
 	}
 	return handover.Answer{URI: d.Node.Advertise(uri)}, err
+}
+
+// findsOut is how long a target takes at most to find that its source has given the connection
+// up, if it can hear that.
+const findsOut = 2 * time.Second
+
+// breakOff ends the connection of a post-copy whose source has given it up. The target finds out
+// by itself, as a rule just now; then it must not be told: a QEMU that pauses by itself and by
+// command at once crashes, with the only memory of its VM.
+// Source: QEMU 7.2 migration/migration.c (qmp_migrate_pause), savevm.c (postcopy_pause_incoming).
+func (d move) breakOff(ctx context.Context, vm *qemu.Instance) error {
+	brief, cancel := context.WithTimeout(ctx, findsOut)
+	defer cancel()
+	if d.await(brief, vm, qapi.PostcopyPaused, true) == nil {
+		return nil
+	}
+	return d.pausePostcopy(ctx, vm)
 }
 
 // letArrive lets the guest of a target run: it has everything, and its source has

@@ -261,21 +261,19 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
 			e.Proof, e.VM, e.Host)
+	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
+		return p.Conflict()
 	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
 		p.Look.Run != qapi.PostMigrate && p.Look.Migration != qapi.Completed &&
 		!d.hasNothingLeft(ctx, p):
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}
 	d.HangUp()
-	if j != nil && j.Role == journal.Source {
-		err := d.PutJob(true, func(j *journal.Job) {
-			j.Stage, j.Last.Status = journal.Left, hypervisor.JobSucceeded
-		})
-		if err != nil {
-			return err
-		}
-	}
+	// First of all: what is left of a job that is over would else be the host's own.
 	err := d.Put(true, func(r *journal.Domain) { r.Leaving, r.Ending = true, true })
+	if err == nil && j != nil && j.Role == journal.Source {
+		err = d.HasLeft()
+	}
 	if err == nil && p.VM != nil {
 		err = p.VM.Kill(ctx)
 	}

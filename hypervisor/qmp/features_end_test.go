@@ -1,0 +1,83 @@
+package qmp_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/internal/durable"
+)
+
+// powersOff lets the guest of a VM shut down whose host is closed, and waits until it has.
+func (l *lab) powersOff(n name, id vmid) {
+	l.t.Helper()
+	sockets, err := filepath.Glob(filepath.Join(l.dir, string(n), "vms", "*", "qmp.sock"))
+	if err != nil || len(sockets) != 1 {
+		l.t.Fatalf("the monitors of %s are %v: %v", id, sockets, err)
+	}
+	m, err := monitor.Dial(l.t.Context(), monitor.Config{Path: sockets[0]})
+	must(l.t, err)
+	defer m.Close()
+	q := qapi.QEMU{Conn: m}
+	must(l.t, q.SystemPowerdown(l.t.Context()))
+	l.eventually("the guest shuts down", func() bool {
+		run, err := q.Status(l.t.Context())
+		return err == nil && run == qapi.Shutdown
+	})
+}
+
+// A VM that has come by a migration and shuts down while its disks are copied for the next one
+// is at rest: what QEMU has completed is the migration before.
+func TestAVMThatCameAndShutsDownWhileItsDisksAreCopiedIsAtRest(t *testing.T) {
+	l, wire := linked(t, nil)
+	brake := slow(wire)
+	brake.Store(false)
+	defer brake.Store(false)
+	vm := withDisks(l.vm("suite/sleeper", calm), twoDisks[1])
+	contents := l.furnish("n2", vm)
+	l.start("n2", vm)
+	l.moveWith("there", vm, [2]name{"n2", "n1"}, options{})
+	l.release("there", vm.ID, "n2", "n1")
+	brake.Store(true)
+	l.copies("back", vm.ID)
+	l.ask("n1", vm.ID, "system_powerdown", nil)
+	l.eventually("it is at rest", func() bool {
+		s := l.domain("n1", vm.ID).State
+		if s == hypervisor.HandingOver {
+			t.Fatal("it is handed over before its memory moves")
+		}
+		return s == hypervisor.Shutoff
+	})
+	brake.Store(false)
+	l.until("n1", "back", hypervisor.JobFailed)
+	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"})
+	l.same("n1", contents)
+	l.start("n1", vm)
+	l.sound("n1", vm.ID)
+	l.ends("n1", vm.ID)
+}
+
+// The same, where we died after the next migration was noted and before it began: nobody says
+// to its target that the guest has stopped for it.
+func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/sleeper", calm)
+	l.start("n2", vm)
+	l.moveWith("there", vm, [2]name{"n2", "n1"}, options{})
+	l.release("there", vm.ID, "n2", "n1")
+	address := l.receive("back", vm)
+	l.between("n1", vm.ID, "", func(d *journal.Domain, _ *journal.Job) {
+		d.Job = "back"
+		path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(d.Job)))
+		must(t, durable.Write(path, &journal.Job{ID: d.Job, VM: vm, Role: journal.Source,
+			Stage: journal.Sending, Target: "n2", Address: address}, true))
+		l.powersOff("n1", vm.ID)
+	})
+	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.until("n1", "back", hypervisor.JobFailed)
+	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"})
+	l.ends("n1", vm.ID)
+}

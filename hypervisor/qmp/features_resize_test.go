@@ -1,0 +1,68 @@
+package qmp_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+)
+
+// What a disk has beyond the size that is noted of it may have been written on: a resize that
+// fails does not take it away, and none makes it smaller.
+func TestAResizeThatFailsTakesNothingAway(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := withDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
+		hypervisor.Disk{Name: "last", Size: 4 * mib})
+	contents := l.furnish("n1", vm)
+	image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+	contents["data"] = append(contents["data"], make([]byte, 4<<20)...)
+	l.start("n1", vm)
+	l.write("n1", vm.ID, "data", contents["data"], 6<<20)
+	l.do("n1", vm.ID, hypervisor.Kill{})
+
+	last := l.disk("n1", "last")
+	must(t, os.Rename(last, last+".away"))
+	must(t, os.Mkdir(last, 0o700))
+	l.refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 16*mib, 16*mib)},
+		hypervisor.Transient, last)
+	must(t, os.Remove(last))
+	must(t, os.Rename(last+".away", last))
+	l.same("n1", contents)
+	l.refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 6*mib, 16*mib)},
+		hypervisor.Invalid, "data", "never shrinks", "8MiB")
+	l.same("n1", contents)
+	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("it has become %+v", d.VM)
+	}
+	l.do("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 8*mib, 16*mib)}) // which it has
+	contents["last"] = append(contents["last"], make([]byte, 12<<20)...)
+	l.same("n1", contents)
+	l.ends("n1", vm.ID)
+}
+
+// A resize that we did not survive, after a disk had grown, is done by its repetition.
+func TestAResizeThatWasCutIsRepeated(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := withDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
+		hypervisor.Disk{Name: "last", Format: "qcow2", Size: 4 * mib})
+	contents := l.furnish("n1", vm)
+	bigger := enlarged(vm, 8*mib, 8*mib)
+	l.between("n1", vm.ID, "", func(*journal.Domain, *journal.Job) {
+		image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+	})
+	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("it has become %+v", d.VM)
+	}
+	for range 2 {
+		l.do("n1", vm.ID, hypervisor.Resize{VM: bigger})
+	}
+	for disk := range contents {
+		contents[disk] = append(contents[disk], make([]byte, 4<<20)...)
+	}
+	l.same("n1", contents)
+	l.start("n1", bigger)
+	l.begin("job", vm.ID, options{})
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.afterwards("job", vm.ID, contents)
+}
