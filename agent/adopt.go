@@ -34,6 +34,9 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	}
 	found, first := 0, a.resync.IsZero()
 	a.strangers = a.strangers[:0]
+	if !first && a.home.Undisturbed(domains) { // the first time there may be more to tell
+		return false, nil
+	}
 	for i := range domains {
 		v, settled := a.home.Settled(domains[i].VM.ID)
 		if v == nil {

@@ -28,9 +28,8 @@ type view struct {
 
 	dirty due.Work[*flight]             // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
-
-	moves []books.Move // scratch of rebook
-	plain placement.VM // scratch of placed: a VM without constraints
+	moves []books.Move                  // scratch of rebook
+	plain placement.VM                  // scratch of placed: a VM without constraints
 
 	unfinished int                 // migrations that have not ended
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
@@ -66,6 +65,7 @@ type guest struct {
 	site    *site         // where it is at home; nil while it is nowhere
 	at      int           // in the site's guests
 	flights []*flight     // oldest first
+	one     [1]*flight    // where they are, as a rule
 	account books.Account
 }
 
@@ -81,9 +81,6 @@ type site struct {
 func (s *site) name() hypervisor.HostName { return s.rec.Host.Name }
 
 func newView(c books.Config, eager bool, drain func(*record.Host) bool) *view {
-	if c.Inbound == migration.Unlimited {
-		c.Inbound = 0
-	}
 	return &view{
 		eager:   eager,
 		flights: map[migration.ID]*flight{},
@@ -171,7 +168,9 @@ func (v *view) board(m *record.Migration) *flight {
 	f.alarm.Of = f
 	v.flights[m.Spec.ID] = f
 	at, _ := slices.BinarySearchFunc(g.flights, f, byAge)
-	g.flights = slices.Insert(g.flights, at, f)
+	if g.flights = slices.Insert(g.flights, at, f); len(g.flights) > 1 {
+		g.one[0] = nil // they are elsewhere
+	}
 	v.unfinished++
 	return f
 }
@@ -370,7 +369,7 @@ func (v *view) guest(id hypervisor.VMID) *guest {
 	g := v.guests[id]
 	if g == nil {
 		g = &guest{}
-		v.guests[id] = g
+		g.flights, v.guests[id] = g.one[:0], g
 	}
 	return g
 }

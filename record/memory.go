@@ -28,9 +28,24 @@ type Memory struct {
 // place is where a record is stored. A record that is deleted leaves its place
 // for good: who comes later under the same key gets another one.
 type place struct {
-	key    Key
-	record Record // nil: it was deleted
+	record Record // a tomb if it was deleted
 	seats  seats
+}
+
+// tomb is what is left of a record that was deleted.
+type tomb Key
+
+func (t tomb) Key() Key                      { return Key(t) }
+func (tomb) At() Version                     { return 0 }
+func (t tomb) With(Version) Record           { return t }
+func (tomb) Concerns() []hypervisor.HostName { return nil }
+
+// now returns what is stored; nil is that it was deleted.
+func (p *place) now() Record {
+	if _, gone := p.record.(tomb); gone {
+		return nil
+	}
+	return p.record
 }
 
 // seats are the feeds that a place is in, besides that of everything, and where it is among
@@ -124,7 +139,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 		return nil, err
 	}
 	if p == nil {
-		p = s.place(key)
+		p = s.place()
 		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
@@ -135,14 +150,14 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 
 // place returns a place for a record that is new. Many are cut from one piece: most stay as
 // long as the store.
-func (s *Memory) place(key Key) *place {
+func (s *Memory) place() *place {
 	const piece = 32
 	if cap(s.spare) == 0 {
 		s.spare = make([]place, 0, piece)
 	}
 	p := &s.spare[:1][0]
 	s.spare = s.spare[1:1:cap(s.spare)]
-	*p = place{key: key}
+	*p = place{}
 	return p
 }
 
@@ -161,7 +176,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	}
 	s.revision++
 	old := p.record
-	p.record = nil
+	p.record = tomb(key)
 	delete(s.shelf(key.Kind), key.Name)
 	s.tell(p, old)
 	return nil
@@ -198,15 +213,16 @@ func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, er
 	for i, e := range rest {
 		switch {
 		case repeats(rest[i+1:], e.place):
-		case e.place.record != nil:
+		case e.place.now() != nil:
 			if c.Records == nil {
 				c.Records = s.room(len(rest) - i)
 			}
 			c.Records = append(c.Records, e.place.record)
 		default:
-			again := s.get(e.place.key)
+			key := e.place.record.Key()
+			again := s.get(key)
 			if again == nil {
-				c.Gone = append(c.Gone, e.place.key)
+				c.Gone = append(c.Gone, key)
 				continue
 			}
 			c.Records = append(c.Records, again) // it was stored again, perhaps elsewhere
@@ -236,7 +252,7 @@ func (s *Memory) members(f *feed) []Record {
 		return s.everything()
 	}
 	all := slices.Clone(f.members)
-	slices.SortFunc(all, func(a, b *place) int { return byKey(a.key, b.key) })
+	slices.SortFunc(all, func(a, b *place) int { return byKey(a.record.Key(), b.record.Key()) })
 	records := make([]Record, len(all))
 	for i, p := range all {
 		records[i] = p.record
@@ -313,7 +329,7 @@ func (s *Memory) Len() int {
 // tell enters a change into every feed that it concerns: those that the record is in, and
 // those that it has left.
 func (s *Memory) tell(p *place, old Record) {
-	if !isSign(p.key.Kind) {
+	if !isSign(p.record.Key().Kind) {
 		s.enter(s.all, p)
 	}
 	left := s.move(p, s.concerned(p))
@@ -325,7 +341,7 @@ func (s *Memory) tell(p *place, old Record) {
 		}
 	}
 	if s.watch != nil {
-		s.watch(old, p.record)
+		s.watch(old, p.now())
 	}
 }
 
@@ -333,11 +349,11 @@ func (s *Memory) tell(p *place, old Record) {
 // once. No record concerns more than a source and a target. Most records stay where they
 // are: then no feed is looked for.
 func (s *Memory) concerned(p *place) (feeds [2]*feed) {
-	if p.record != nil && isSign(p.key.Kind) {
+	if p.now() != nil && isSign(p.record.Key().Kind) {
 		feeds[0] = s.signs
 		return feeds
 	}
-	hosts := hostsOf(p.record)
+	hosts := hostsOf(p.now())
 	if hosts[1] == hosts[0] {
 		hosts[1] = ""
 	}

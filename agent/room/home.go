@@ -1,7 +1,6 @@
 package room
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -11,9 +10,11 @@ import (
 // A Home is the VMs that are at home on a host, as their records say. The zero value is empty
 // and ready.
 type Home struct {
-	vms      map[hypervisor.VMID]guest
-	overhead hypervisor.Bytes // of all
-	special  int              // so many have more of their host than memory and CPUs
+	vms       map[hypervisor.VMID]guest
+	names     []hypervisor.VMID // of all, in order
+	overhead  hypervisor.Bytes  // of all
+	special   int               // so many have more of their host than memory and CPUs
+	unsettled int               // so many are asked something else than to run
 }
 
 // A guest is a VM that is at home. What is asked most often, of all at once, is kept here:
@@ -32,54 +33,81 @@ func (h *Home) Settled(vm hypervisor.VMID) (v *record.VM, is bool) {
 	return g.record, g.settled
 }
 
+// Undisturbed reports whether the domains of the host, ordered by VM, are those of its VMs, all
+// run, and nothing else is asked of any: then there is nothing to look at. That is so nearly
+// always, and costs one comparison each.
+func (h *Home) Undisturbed(domains []hypervisor.Domain) bool {
+	if h.unsettled > 0 || len(domains) != len(h.names) {
+		return false
+	}
+	for i := range domains {
+		if domains[i].State != hypervisor.Running || domains[i].VM.ID != h.names[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // Put enters a VM, or what is stored about it now.
 func (h *Home) Put(v *record.VM) {
 	if h.vms == nil {
 		h.vms = map[hypervisor.VMID]guest{}
 	}
-	h.forget(v.VM.ID)
-	g := guest{v, v.Settled(), v.Placement != nil || v.Place().Disk > 0}
-	h.overhead += max(0, v.Overhead)
-	if g.special {
-		h.special++
+	if !h.forget(v.VM.ID) {
+		i, _ := slices.BinarySearch(h.names, v.VM.ID)
+		h.names = slices.Insert(h.names, i, v.VM.ID)
 	}
+	g := guest{v, v.Settled(), v.Placement != nil || v.Place().Disk > 0}
+	h.count(g, 1)
 	h.vms[v.VM.ID] = g
 }
 
 // Drop forgets a VM, if it is known.
 func (h *Home) Drop(vm hypervisor.VMID) {
-	h.forget(vm)
+	if !h.forget(vm) {
+		return
+	}
+	if len(h.vms) == 1 {
+		*h = Home{} // a map keeps its room, and this host may be empty for long
+		return
+	}
+	i, _ := slices.BinarySearch(h.names, vm)
+	h.names = slices.Delete(h.names, i, i+1)
 	delete(h.vms, vm)
 }
 
 // forget takes what a VM has out of the sums, if it is known.
-func (h *Home) forget(vm hypervisor.VMID) {
-	old, is := h.vms[vm]
-	if !is {
-		return
+func (h *Home) forget(vm hypervisor.VMID) (known bool) {
+	old, known := h.vms[vm]
+	if known {
+		h.count(old, -1)
 	}
-	h.overhead -= max(0, old.record.Overhead)
-	if old.special {
-		h.special--
+	return known
+}
+
+// count adds what a VM has to the sums so many times.
+func (h *Home) count(g guest, times int) {
+	h.overhead += hypervisor.Bytes(times) * max(0, g.record.Overhead)
+	if g.special {
+		h.special += times
+	}
+	if !g.settled {
+		h.unsettled += times
 	}
 }
 
 // Clear forgets all.
-func (h *Home) Clear() {
-	clear(h.vms)
-	h.overhead, h.special = 0, 0
-}
+func (h *Home) Clear() { *h = Home{} }
 
 // Len returns how many there are.
 func (h *Home) Len() int { return len(h.vms) }
 
 // Sorted returns all, by name.
 func (h *Home) Sorted() []*record.VM {
-	all := make([]*record.VM, 0, len(h.vms))
-	for _, g := range h.vms {
-		all = append(all, g.record)
+	all := make([]*record.VM, len(h.names))
+	for i, name := range h.names {
+		all[i] = h.vms[name].record
 	}
-	slices.SortFunc(all, func(a, b *record.VM) int { return cmp.Compare(a.VM.ID, b.VM.ID) })
 	return all
 }
 

@@ -2,6 +2,7 @@ package room_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -130,4 +131,60 @@ func TestHome(t *testing.T) {
 	if home.Clear(); home.Len() != 0 || home.Get("a") != nil {
 		t.Error("somebody is at home after Clear")
 	}
+}
+
+// A host is undisturbed exactly when a look at each of its VMs and of its domains finds nothing,
+// whatever has come, changed and gone.
+func TestAnUndisturbedHost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var home room.Home
+		there := map[hypervisor.VMID]*record.VM{}
+		name := rapid.StringMatching("[a-d]")
+		t.Repeat(map[string]func(*rapid.T){
+			"one comes, or changes": func(t *rapid.T) {
+				v := &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name.Draw(t, "name"))}}
+				v.Stopped, v.Overhead = rapid.Bool().Draw(t, "stopped"), 7
+				home.Put(v)
+				there[v.VM.ID] = v
+			},
+			"one goes": func(t *rapid.T) {
+				vm := hypervisor.VMID(name.Draw(t, "name"))
+				home.Drop(vm)
+				delete(there, vm)
+			},
+			"all go": func(t *rapid.T) {
+				if rapid.Bool().Draw(t, "really") {
+					home.Clear()
+					clear(there)
+				}
+			},
+			"": func(t *rapid.T) {
+				names := slices.Sorted(maps.Keys(there))
+				var all []*record.VM
+				var domains []hypervisor.Domain
+				calm := true
+				for _, vm := range names {
+					all = append(all, there[vm])
+					d := hypervisor.Domain{VM: there[vm].VM, State: hypervisor.Running}
+					if rapid.IntRange(0, 9).Draw(t, "amiss") == 0 {
+						d.State = hypervisor.Crashed
+					}
+					calm = calm && d.State == hypervisor.Running && !there[vm].Stopped
+					domains = append(domains, d)
+				}
+				switch n := len(domains); {
+				case n > 0 && rapid.IntRange(0, 9).Draw(t, "missing") == 0:
+					domains, calm = domains[1:], false
+				case n > 0 && rapid.IntRange(0, 9).Draw(t, "another") == 0:
+					domains[n-1].VM.ID, calm = "e", false
+				}
+				if home.Undisturbed(domains) != calm {
+					t.Fatalf("undisturbed: %t, with %v at home and %v", !calm, all, domains)
+				}
+				if !slices.Equal(home.Sorted(), all) || home.Len() != len(all) {
+					t.Fatalf("at home are %v, not %v", home.Sorted(), all)
+				}
+			},
+		})
+	})
 }

@@ -14,15 +14,13 @@ import (
 // has to be searched for. It belongs to one [Books]; the zero value is of a VM that holds
 // nothing.
 type Account struct {
-	id    hypervisor.VMID
-	vm    *placement.VM // nil unless it asks for more than room
-	home  hypervisor.HostName
-	moves []held
-	size  size
-	at    int32 // in the accounts of the books, from 1; 0 is nowhere
-
-	sized  bool // there is a VM, and size is its size
-	atHome bool // the index counts it at home
+	id     hypervisor.VMID
+	size   *filter.Size  // the VM's, shared with others; nil is that there is no VM
+	vm     *placement.VM // nil unless it asks for more than room
+	home   hypervisor.HostName
+	moves  []held
+	at     int32 // in the accounts of the books, from 1; 0 is nowhere
+	atHome bool  // the index counts it at home
 }
 
 // held is a move, as the books have it.
@@ -31,24 +29,12 @@ type held struct {
 	booked bool // the index counts it
 }
 
-// A size is what the books keep of a VM that asks for room and nothing else, as most do.
-type size struct {
-	memory, overhead, balloon, disk hypervisor.Bytes
-	cpus                            int
-}
-
-func sizeOf(vm *placement.VM) size {
-	return size{vm.Memory, vm.Overhead, vm.Balloon, vm.Disk, vm.CPUs}
-}
-
 // say takes in what the VM holds, and books nothing. The account keeps its own memory, and none
 // for moves while there are none.
-func (a *Account) say(s *Standing) {
-	a.vm, a.size, a.sized = nil, size{}, s.VM != nil
-	if a.sized {
-		if a.size = sizeOf(s.VM); filter.Asks(&s.VM.Constraints) {
-			a.vm = s.VM
-		}
+func (b *Books) say(a *Account, s *Standing) {
+	a.vm, a.size = nil, b.sizeOf(s.VM, a.size)
+	if s.VM != nil && filter.Asks(&s.VM.Constraints) {
+		a.vm = s.VM
 	}
 	if a.home = s.Home; len(s.Moves) == 0 {
 		a.moves = nil
@@ -60,16 +46,38 @@ func (a *Account) say(s *Standing) {
 	}
 }
 
+// manySizes is how many sizes of VMs are remembered. Most VMs are of few.
+const manySizes = 1 << 10
+
+// sizeOf returns the size of a VM, which those have together that are of one; had is what it was.
+func (b *Books) sizeOf(vm *placement.VM, had *filter.Size) *filter.Size {
+	if vm == nil {
+		return nil
+	}
+	size := filter.SizeOf(vm)
+	if had != nil && *had == size {
+		return had
+	}
+	s := b.sizes[size]
+	if s == nil {
+		if s = &size; len(b.sizes) == manySizes {
+			clear(b.sizes)
+		}
+		b.sizes[size] = s
+	}
+	return s
+}
+
 // is reports whether the account is of this very VM: of the same size, if it asks for nothing
 // else.
 func (a *Account) is(vm *placement.VM) bool {
 	switch {
-	case vm == nil || !a.sized:
-		return vm == nil && !a.sized
+	case vm == nil || a.size == nil:
+		return vm == nil && a.size == nil
 	case a.vm != nil || filter.Asks(&vm.Constraints):
 		return vm == a.vm
 	}
-	return a.size == sizeOf(vm)
+	return *a.size == filter.SizeOf(vm)
 }
 
 // vm returns the VM of an account, or one of no size, until it is asked again.
@@ -77,9 +85,12 @@ func (b *Books) vm(a *Account) *placement.VM {
 	if a.vm != nil {
 		return a.vm
 	}
-	p, s := &b.plain, &a.size
-	p.ID, p.Memory, p.Overhead, p.Balloon = a.id, s.memory, s.overhead, s.balloon
-	p.Disk, p.CPUs = s.disk, s.cpus
+	p, s := &b.plain, a.size
+	if s == nil {
+		s = &filter.Size{}
+	}
+	p.ID, p.Memory, p.Overhead, p.Balloon = a.id, s.Memory, s.Overhead, s.Balloon
+	p.Disk, p.CPUs = s.Disk, s.CPUs
 	return p
 }
 
@@ -93,7 +104,7 @@ func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 	case a.at == 0:
 		b.accounts = append(b.accounts, a)
 		a.id, a.at = id, int32(len(b.accounts))
-		a.say(&s)
+		b.say(a, &s)
 		b.put(a)
 	case a.is(s.VM) && s.Home == a.home && slices.EqualFunc(s.Moves, a.moves, sameRoom):
 		for i := range s.Moves {
@@ -101,7 +112,7 @@ func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 		}
 	case !b.step(a, &s):
 		b.drop(a)
-		a.say(&s)
+		b.say(a, &s)
 		b.put(a)
 	}
 	if nothing {
@@ -150,7 +161,7 @@ func (b *Books) step(a *Account, s *Standing) bool {
 	default:
 		return false
 	}
-	a.say(s)
+	b.say(a, s)
 	for i := range a.moves {
 		a.moves[i].booked = booked
 	}
@@ -190,7 +201,7 @@ func (b *Books) put(a *Account) {
 // enter books a VM in a ledger that has nothing of it. What cannot be together there, such
 // as two moves of one VM, is only in the index.
 func (b *Books) enter(a *Account, l *reserve.Ledger) {
-	if !a.sized {
+	if a.size == nil {
 		return
 	}
 	vm, home := b.vm(a), a.home

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
@@ -29,7 +30,8 @@ import (
 
 // Config is what the books decide by.
 type Config struct {
-	// Inbound limits the migrations on their way to one host; 0 is no limit.
+	// Inbound limits the migrations on their way to one host; 0 is no limit, as is
+	// [migration.Unlimited].
 	Inbound int
 	// Placement decides about targets. Its default filters are all, and its default
 	// weighers prefer free memory and what groups ask for softly.
@@ -62,6 +64,7 @@ type Books struct {
 	ledger  *reserve.Ledger                        // nil without quotas
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
 	plain   placement.VM                           // scratch of vm: one that asks for room alone
+	sizes   map[filter.Size]*filter.Size           // of VMs, for those that have the same
 	free    placement.Host                         // scratch of confirms
 	told    answers                                // what Why has said
 
@@ -73,8 +76,12 @@ type Books struct {
 
 // New returns empty books.
 func New(c Config) *Books {
+	if c.Inbound == migration.Unlimited {
+		c.Inbound = 0
+	}
 	b := &Books{config: c, chooser: chooser(c.Placement),
-		hosts: map[hypervisor.HostName]placement.Host{}}
+		hosts: map[hypervisor.HostName]placement.Host{},
+		sizes: map[filter.Size]*filter.Size{}}
 	b.rebuild()
 	return b
 }
@@ -180,7 +187,7 @@ func (b *Books) Claims() []reserve.Claim {
 	}
 	all := make([]reserve.Claim, 0, len(b.accounts))
 	for _, a := range b.sorted() {
-		if len(a.moves) == 0 && a.sized && a.home != "" {
+		if len(a.moves) == 0 && a.size != nil && a.home != "" {
 			all = append(all, settled(b.vm(a), a.home)) // as most are
 			continue
 		}

@@ -29,14 +29,14 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 		return together(b.Refusals(r))
 	}
 	if now := b.index.Changes(); b.told.to == nil || b.told.at != now {
-		b.told = answers{now, map[size][]placement.Reason{}}
+		b.told = answers{now, map[filter.Size][]placement.Reason{}}
 	}
-	why, known := b.told.to[sizeOf(r.VM)]
+	why, known := b.told.to[filter.SizeOf(r.VM)]
 	if !known {
 		anywhere := *r
 		anywhere.Source = ""
 		why = slices.Clip(together(b.Refusals(&anywhere)))
-		b.told.to[sizeOf(r.VM)] = why
+		b.told.to[filter.SizeOf(r.VM)] = why
 	}
 	for _, own := range b.Check(r, r.Source) { // the others are among the rest
 		if own.Check == "source" {
@@ -58,7 +58,7 @@ func plain(r *choose.Request) bool {
 // VMs are alike, and a look at all hosts for each of them takes minutes where there are many.
 type answers struct {
 	at int // [placement.Index.Changes]
-	to map[size][]placement.Reason
+	to map[filter.Size][]placement.Reason
 }
 
 // A crowd is hosts that refuse for the same reason.

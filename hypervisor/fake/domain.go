@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
@@ -15,11 +16,9 @@ type Workload = memory.Workload
 
 // A machine is a VM on whatever hosts it has domains.
 type machine struct {
-	id       hypervisor.VMID
 	workload Workload
-	domains  []*domain  // ordered by host
-	two      [2]*domain // where they are, as a rule
-	touched  bool
+	first    *domain // of its domains, which are ordered by host
+	touched  uint64  // the last round in which one of them changed
 }
 
 // A domain is a VM on one host.
@@ -27,6 +26,7 @@ type domain struct {
 	hypervisor.Domain
 	host     *Host
 	machine  *machine
+	next     *domain            // of the machine
 	transfer *transfer.Transfer // that it takes part in now
 	timer    *agenda.Timer      // the end of Starting, Stopping and Rebooting
 	defined  bool               // it is the host's own: it outlives its process
@@ -38,8 +38,7 @@ type domain struct {
 func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
 	m := f.guests[vm.ID]
 	if m == nil {
-		m = &machine{id: vm.ID}
-		m.domains = m.two[:0]
+		m = &machine{}
 		f.guests[vm.ID] = m
 	}
 	d := &domain{}
@@ -47,14 +46,20 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 		d, f.free = f.free[n-1], f.free[:n-1]
 	}
 	d.Domain, d.host, d.machine = hypervisor.Domain{VM: vm}, h, m
-	i, _ := slices.BinarySearchFunc(m.domains, h.host.Name, func(d *domain,
-		n hypervisor.HostName) int {
-		return cmp.Compare(d.host.host.Name, n)
-	})
-	m.domains = slices.Insert(m.domains, i, d)
-	h.sorted = slices.Insert(h.sorted, h.place(vm.ID), d)
+	at := m.on(h)
+	d.next, *at = *at, d
+	h.sorted = listing.Insert(h.sorted, h.place(vm.ID), d)
 	d.Become(state)
 	return d
+}
+
+// on returns the place of a host's domain among those of the machine.
+func (m *machine) on(h *Host) **domain {
+	at := &m.first
+	for *at != nil && (*at).host.host.Name < h.host.Name {
+		at = &(*at).next
+	}
+	return at
 }
 
 // find returns the domain of a VM, to be changed; nil is that the host does not know it.
@@ -65,7 +70,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 
 func (h *Host) peek(vm hypervisor.VMID) *domain {
 	if m := h.fabric.guests[vm]; m != nil {
-		for _, d := range m.domains {
+		for d := m.first; d != nil; d = d.next {
 			if d.host == h {
 				return d
 			}
@@ -101,13 +106,13 @@ func (d *domain) Become(state hypervisor.DomainState) {
 		d.timer = nil
 	}
 	if state == hypervisor.Absent {
-		h.sorted = slices.Delete(h.sorted, h.place(d.VM.ID), h.place(d.VM.ID)+1)
-		i := slices.Index(d.machine.domains, d)
-		d.machine.domains = slices.Delete(d.machine.domains, i, i+1)
+		h.sorted = listing.Delete(h.sorted, h.place(d.VM.ID))
+		at := d.machine.on(h)
+		*at, d.next = d.next, nil
 	}
-	if !d.machine.touched {
-		d.machine.touched = true
-		f.touched = append(f.touched, d.machine)
+	if m := d.machine; m.touched != f.round {
+		m.touched = f.round
+		f.touched = append(f.touched, d.VM.ID)
 	}
 	f.hint(d, DomainChanged)
 }

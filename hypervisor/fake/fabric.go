@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
+	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
@@ -22,18 +23,19 @@ type Fabric struct {
 	hosts   map[hypervisor.HostName]*Host
 	guests  map[hypervisor.VMID]*machine
 	faults  []*Fault
-	touched []*machine
-	hinted  []hinted
+	round   uint64            // of Touched, from 1
+	touched []hypervisor.VMID // in this round
 	told    []hypervisor.VMID // what Touched answered last, to be used again
-	given   []Hint            // what Hints answered last, to be used again
-	free    []*domain         // that nobody needs any more
-	frugal  bool              // see Spare
+	hinted  []hinted
+	given   []Hint       // what Hints answered last, to be used again
+	free    []*domain    // that nobody needs any more
+	few     *listing.Few // see Spare; nil: each host keeps its own list
 }
 
 // NewFabric returns an empty world at the time start.
 func NewFabric(start time.Time, m Model) *Fabric {
 	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.costs()), model: m,
-		hosts: map[hypervisor.HostName]*Host{}, guests: map[hypervisor.VMID]*machine{}}
+		hosts: map[hypervisor.HostName]*Host{}, guests: map[hypervisor.VMID]*machine{}, round: 1}
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the model lacks no
@@ -42,8 +44,7 @@ func NewFabric(start time.Time, m Model) *Fabric {
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := &Host{fabric: f, host: host, jobs: map[hypervisor.JobID]*transfer.Transfer{},
-		sorted: make([]*domain, 0, 8)}
+	h := &Host{fabric: f, host: host, jobs: map[hypervisor.JobID]*transfer.Transfer{}}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -84,9 +85,9 @@ func (f *Fabric) Share(speed hypervisor.Bandwidth) {
 	}
 }
 
-// Spare lets a host write each list of its domains over the one before: what it has answered
-// is then valid until it is asked again.
-func (f *Fabric) Spare() { f.frugal = true }
+// Spare lets hosts write each list of their domains over the ones before: what one has answered
+// is then valid until any is asked again.
+func (f *Fabric) Spare() { f.few = &listing.Few{} }
 
 // Host returns a host; nil when there is none of that name.
 func (f *Fabric) Host(name hypervisor.HostName) *Host {
@@ -149,7 +150,7 @@ func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m := f.guests[vm]; m != nil {
-		for _, d := range m.domains {
+		for d := m.first; d != nil; d = d.next {
 			to = append(to, Copy{d.host.host.Name, d.State})
 		}
 	}
@@ -161,13 +162,8 @@ func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 func (f *Fabric) Touched() []hypervisor.VMID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told = slices.Grow(f.told[:0], len(f.touched))
-	for _, m := range f.touched {
-		m.touched = false
-		f.told = append(f.told, m.id)
-	}
-	clear(f.touched)
-	f.touched = f.touched[:0]
+	f.round++
+	f.touched, f.told = listing.Again(f.told, len(f.touched)), f.touched
 	return f.told
 }
 
@@ -206,7 +202,7 @@ type hinted struct {
 func (f *Fabric) Hints() []Hint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.given = slices.Grow(f.given[:0], len(f.hinted))
+	f.given = slices.Grow(listing.Again(f.given, len(f.hinted)), len(f.hinted))
 	for _, h := range f.hinted {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
@@ -218,8 +214,7 @@ func (f *Fabric) Hints() []Hint {
 			f.free = append(f.free, d)
 		}
 	}
-	clear(f.hinted)
-	f.hinted = f.hinted[:0]
+	f.hinted = listing.Again(f.hinted, len(f.hinted))
 	return f.given
 }
 

@@ -19,7 +19,7 @@ func (d *domain) activate(c hypervisor.Activate) error {
 		return nil
 	case d.State != hypervisor.Received:
 		return d.conflict()
-	case !t.Stopped(c.Stopped):
+	case !c.Stopped.About(c.Job) || !t.Stopped(c.Stopped):
 		return refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s stopped",
 			c.Stopped.Proof, c.Stopped.VM, c.Stopped.Host, t.From.Name)
 	}
@@ -47,7 +47,7 @@ func (d *domain) discard(c hypervisor.Discard) error {
 func (h *Host) promise(vm hypervisor.VMID, job hypervisor.JobID) {
 	t := h.jobs[job]
 	if t == nil {
-		t = h.fabric.world.Never(job, hypervisor.VM{ID: vm}, &h.wire)
+		t = transfer.Never(hypervisor.VM{ID: vm}, &h.wire)
 		h.jobs[job] = t
 	}
 	if t.To == &h.wire {

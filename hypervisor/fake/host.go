@@ -66,7 +66,7 @@ func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 		return h.explain("SetWorkload", vm, refuse(hypervisor.Invalid, "workload %+v", w))
 	}
 	d.machine.workload = w
-	for _, d := range d.machine.domains {
+	for d := d.machine.first; d != nil; d = d.next {
 		if t := d.sending(); t != nil {
 			t.SetWorkload(w)
 		}
@@ -103,7 +103,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 		return nil, err
 	}
 	at := func(i int) *hypervisor.Domain { return &h.sorted[i].Domain }
-	return h.listed.Now(len(h.sorted), at, h.fabric.frugal), nil
+	return h.listed.Now(len(h.sorted), at, h.fabric.few), nil
 }
 
 // Domain answers one VM.
@@ -150,7 +150,7 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 		return hypervisor.Progress{}, err
 	}
 	if t != nil {
-		return t.Progress(&h.wire), nil
+		return t.Progress(&h.wire, job), nil
 	}
 	return hypervisor.Progress{Job: job}, nil
 }

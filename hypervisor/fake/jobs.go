@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
+	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // receive opens a target, or answers the address of the one that is open.
@@ -18,7 +19,7 @@ func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 	case old != nil && (old.To != &h.wire || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
 	case d != nil && d.Job == in.Job && old != nil && d.State != hypervisor.Shutoff:
-		return old.Address, nil
+		return transfer.Address(&h.wire, in.Job), nil
 	case old != nil && (old.From != nil || old.Status(&h.wire).Final()):
 		return "", refuse(hypervisor.Conflict, "job %s has ended", in.Job)
 	case d != nil && occupies(d.State):
@@ -32,14 +33,13 @@ func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 
 // listen makes the incoming domain; d is what the host has of the VM, or nil.
 func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
-	f := h.fabric
 	if d == nil {
-		d = f.define(h, in.VM, hypervisor.Receiving)
+		d = h.fabric.define(h, in.VM, hypervisor.Receiving)
 	} else {
 		d.VM, d.DirtyRate, d.Measured = in.VM, 0, time.Time{}
 		d.Become(hypervisor.Receiving)
 	}
-	t := f.world.Listen(in, &h.wire, d)
+	t := transfer.Listen(in, &h.wire, d)
 	d.Job, d.Unresolved, d.transfer = in.Job, false, t
 	h.jobs[in.Job] = t
 	return t.Address

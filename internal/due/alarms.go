@@ -1,6 +1,9 @@
 package due
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An Alarm is when one thing wants to be looked at. It belongs to one [Alarms], and whoever
 // is looked at keeps it: nothing has to be searched for. The zero value, with Of, is ready.
@@ -59,7 +62,9 @@ func (s *Alarms[T]) Drop(a *Alarm[T]) {
 	default:
 		s.sink(i, last)
 	}
-	a.place = 0
+	if a.place = 0; cap(s.queue) > crowd && len(s.queue) < cap(s.queue)/4 {
+		s.queue = slices.Clone(s.queue) // there were many once
+	}
 }
 
 // Pop returns what is due next at now, in order of time and wish, and forgets its alarm.

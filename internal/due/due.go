@@ -149,8 +149,12 @@ type Work[K comparable] struct {
 	long  bool
 }
 
-// short is how many are searched for faster than a map answers.
-const short = 8
+// short is how many are searched for faster than a map answers, crowd how many are seldom there
+// at once.
+const (
+	short = 8
+	crowd = 1 << 12
+)
 
 // Add adds key unless it is there.
 func (w *Work[K]) Add(key K) {
@@ -183,10 +187,12 @@ func (w *Work[K]) has(key K) bool {
 	return w.in[key]
 }
 
-// Pop removes and returns the key that came first.
+// Pop removes and returns the key that came first. The memory of a crowd is not kept.
 func (w *Work[K]) Pop() (key K, ok bool) {
 	if w.next == len(w.queue) {
-		w.queue, w.next, w.long = w.queue[:0], 0, false
+		if w.queue, w.next, w.long = w.queue[:0], 0, false; cap(w.queue) > crowd {
+			w.queue, w.in = nil, nil
+		}
 		return key, false
 	}
 	key = w.queue[w.next]

@@ -22,7 +22,7 @@ type Load struct {
 
 // Held is what one VM has of a host. It makes giving back exact.
 type Held struct {
-	VM    VM
+	VM    *VM // as it was booked; shared and never changed
 	Count int // the VM is here, or on its way, so many times
 	Seats []topology.Seat
 }
@@ -128,7 +128,8 @@ func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	held.Count += sign
 	switch {
 	case held.Count == 1 && sign > 0:
-		held.VM, held.Seats = *vm, seats(vm, facts, l.Cells)
+		own := *vm
+		held.VM, held.Seats = &own, seats(vm, facts, l.Cells)
 		l.Cells = topology.Take(l.Cells, held.Seats)
 	case held.Count <= 0:
 		l.Cells = topology.Free(l.Cells, held.Seats)

@@ -31,7 +31,7 @@ var rules = fingerprint.Rules{
 		// Participants: what is given, and what follows from the rest.
 		"agent.Agent.host", "agent.Agent.config", "agent.Agent.hv", "agent.Agent.store",
 		"agent.Agent.noter", "agent.Agent.seen", "moves.List.byVM", "moves.List.free",
-		"moves.Move.other",
+		"moves.Move.other", "room.Home.names", "room.Home.unsettled",
 		"controller.Controller.config", "controller.Controller.core",
 		"controller.Controller.limits",
 		"controller.Controller.store", "controller.Controller.noter",
@@ -42,14 +42,15 @@ var rules = fingerprint.Rules{
 		"controller.Controller.next", "controller.Controller.nextVM", "agent.Agent.draft",
 		"controller.view.slots", "controller.view.drain", "controller.view.eager",
 		"controller.view.unfinished", "controller.view.nowhere", "controller.view.moves",
-		"controller.guest.place", "controller.guest.flights",
+		"controller.guest.place", "controller.guest.flights", "controller.guest.one",
 		"controller.guest.site", "controller.guest.at", "controller.flight.guest",
 		"controller.flight.source", "controller.flight.target",
 		"controller.site.guests", "controller.site.marked", "controller.site.drains",
 		"books.Books.config", "books.Books.chooser", "books.Books.index",
 		"books.Books.ledger", "books.Books.hosts",
-		"books.Account.id", "books.Account.vm", "books.Account.size", "books.Account.sized",
+		"books.Account.id", "books.Account.vm", "books.Account.size",
 		"books.Account.at", "books.Books.accounts", "books.Books.plain", "books.Books.free",
+		"books.Books.sizes",
 		"controller.view.plain",
 		"queue.Queue[*github.com/godwit-vm/godwit/controller.flight].bySource",
 		"queue.stander[*github.com/godwit-vm/godwit/controller.flight].rank",
@@ -67,18 +68,18 @@ var rules = fingerprint.Rules{
 		"due.wish.seq",
 		// Hypervisors: what is given, what leads back, and what follows from the rest.
 		"fake.Fabric.mu", "fake.Fabric.model", "fake.Fabric.touched", "fake.Fabric.hinted",
-		"fake.Fabric.told", "fake.Fabric.given",
+		"fake.Fabric.told", "fake.Fabric.given", "fake.Fabric.round", "fake.Fabric.few",
 		"fake.Host.fabric", "fake.Host.host", "fake.Host.busy",
 		"fake.Host.listed", "fake.Fabric.free",
 		"fake.Fabric.guests",
-		"fake.domain.host", "fake.domain.machine", "fake.domain.hinted",
+		"fake.domain.host", "fake.domain.machine", "fake.domain.next", "fake.domain.hinted",
 		"transfer.World.Now", "transfer.World.Start", "transfer.World.Agenda",
 		"transfer.World.costs", "transfer.World.network",
 		"transfer.World.racks", "transfer.World.shared",
 		"transfer.Host.up", "transfer.Host.down", "transfer.Host.rack",
-		"transfer.Host.transfers",
-		"transfer.World.idle", "transfer.Transfer.world", "transfer.Transfer.VM",
-		"transfer.sending.flow", "transfer.sending.alone", "transfer.sending.options",
+		"transfer.Host.transfers", "transfer.Host.world",
+		"transfer.World.idle", "transfer.Transfer.VM",
+		"transfer.underWay.flow", "transfer.underWay.alone", "transfer.underWay.options",
 		"agenda.Timer.order", "agenda.Timer.Fire",
 		"memory.Stream.Options",
 	},
@@ -90,7 +91,7 @@ var rules = fingerprint.Rules{
 		"memory.gauge.origin", "memory.brake.judged",
 	},
 	Named: map[string]string{
-		"controller.flight": "rec.Spec.ID", "transfer.Transfer": "Job",
+		"controller.flight": "rec.Spec.ID", "transfer.Transfer": "",
 		"transfer.Host": "Name", "fake.domain": "",
 	},
 	Own: []string{"controller.view.flights", "fake.Host.sorted", "fake.Host.jobs"},
@@ -102,5 +103,4 @@ var rules = fingerprint.Rules{
 }
 
 // ended is what counts of a transfer that is over.
-var ended = []string{"Job", "Address", "Hold", "From", "To", "Refused", "stage", "status",
-	"failure", "mode"}
+var ended = []string{"Hold", "From", "To", "Refused", "stage", "status", "failure", "mode"}

@@ -63,8 +63,9 @@ func (p *Play) staged() *scenario.Scenario {
 	s, fleet := *p.Scenario, *p.Scenario.Fleet
 	fleet.Migrations = nil
 	fleet.VMs = slices.Clone(fleet.VMs)
+	emptied := p.emptied()
 	for i := range fleet.VMs {
-		if v := &fleet.VMs[i]; slices.Contains(p.Hosts, v.Host) {
+		if v := &fleet.VMs[i]; emptied[v.Host] {
 			v.Strategy = evacuation.LiveMigrate
 		}
 	}
@@ -74,7 +75,7 @@ func (p *Play) staged() *scenario.Scenario {
 
 // play plays the plan in the world of a seed.
 func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Run, error) {
-	o := &operator{play: p, ctx: ctx, until: s.Until, left: p.leaving(),
+	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(),
 		last: map[hypervisor.VMID]*record.Migration{}, run: &Run{Empty: -1,
 			Passages: map[hypervisor.VMID]Passage{}}}
 	config := s.Config(seed)
@@ -84,7 +85,7 @@ func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Ru
 	if o.world, err = s.Build(config); err != nil {
 		return nil, err
 	}
-	if o.left == 0 {
+	if o.left = p.leaving(o.emptied); o.left == 0 {
 		o.run.Empty = 0
 	}
 	o.follow()
@@ -101,12 +102,23 @@ func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Ru
 	return o.run, nil
 }
 
-// leaving counts the VMs that the plan takes off the hosts.
-func (p *Play) leaving() int {
+// emptied returns the hosts that are to be empty.
+func (p *Play) emptied() map[hypervisor.HostName]bool {
+	all := make(map[hypervisor.HostName]bool, len(p.Hosts))
+	for _, host := range p.Hosts {
+		all[host] = true
+	}
+	return all
+}
+
+// leaving counts the VMs that the plan takes off hosts.
+func (p *Play) leaving(hosts map[hypervisor.HostName]bool) int {
 	n := 0
-	for _, m := range slices.Concat(p.Waves...) {
-		if slices.Contains(p.Hosts, m.Source) {
-			n++
+	for _, wave := range p.Waves {
+		for i := range wave {
+			if hosts[wave[i].Source] {
+				n++
+			}
 		}
 	}
 	return n
@@ -122,6 +134,8 @@ type operator struct {
 	open  int // moves of the wave that have not ended
 	last  map[hypervisor.VMID]*record.Migration
 	run   *Run
+
+	emptied map[hypervisor.HostName]bool // the hosts that are to be empty
 }
 
 // follow carries out the plan, and has drained what it leaves.
@@ -213,7 +227,7 @@ func (o *operator) watch(at time.Duration, before, after *record.Migration) {
 
 // gone counts a VM that has left a host.
 func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
-	if !slices.Contains(o.play.Hosts, from) {
+	if !o.emptied[from] {
 		return
 	}
 	if o.left--; o.left == 0 {

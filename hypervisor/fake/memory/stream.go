@@ -74,14 +74,13 @@ type Account struct {
 	Passes    int
 	Sent      hypervisor.Bytes     // on the wire
 	Left      hypervisor.Bytes     // of the present pass; before the first, everything
-	Rate      hypervisor.Bandwidth // now
 	DirtyRate hypervisor.Bandwidth // of the guest, during the last whole pass
 	Throttle  int                  // percent of CPU time that is taken from the guest
 }
 
 // Account returns how far the stream is.
 func (s *Stream) Account(now time.Duration) Account {
-	return Account{s.Passes(), s.Sent(now), s.Left(now), s.Rate(), s.DirtyRate(), s.Throttle()}
+	return Account{s.Passes(), s.Sent(now), s.Left(now), s.DirtyRate(), s.Throttle()}
 }
 
 // Begin begins the first pass, of all memory, at no speed. What the guest writes

@@ -28,7 +28,7 @@ func (t *Transfer) retune(valid bool, change func()) error {
 	switch {
 	case !valid:
 		return Refuse(hypervisor.Invalid, "the limit makes no sense")
-	case t.source == nil:
+	case !t.sends():
 		return Refuse(hypervisor.Conflict, "the job is %v", t.status[atSource])
 	}
 	change()
@@ -36,9 +36,12 @@ func (t *Transfer) retune(valid bool, change func()) error {
 	return nil
 }
 
+// sends reports whether the source takes part.
+func (t *Transfer) sends() bool { return t.underWay != nil && t.source != nil }
+
 // tooLate refuses what can only be done before the source stops.
 func (t *Transfer) tooLate() error {
-	if t.source == nil || t.stage > copying {
+	if !t.sends() || t.stage > copying {
 		return Refuse(hypervisor.Conflict, "the job is %v", t.status[atSource])
 	}
 	return nil
@@ -69,12 +72,12 @@ func (t *Transfer) startPostCopy() error {
 		return Refuse(hypervisor.Conflict, "the job is %v, the VM %v", t.status[atSource],
 			t.source.Doing())
 	}
-	if t.world.costs.Memory.Window == 0 {
+	if t.world().costs.Memory.Window == 0 {
 		t.finishWithout()
 		return nil
 	}
 	t.switching = true
-	t.stream.Hurry(t.world.Now)
+	t.stream.Hurry(t.world().Now)
 	t.await()
 	return nil
 }
@@ -88,7 +91,7 @@ func (t *Transfer) pauseGuest() error {
 	}
 	switch s := t.source.Doing(); s {
 	case hypervisor.Running:
-		t.paused, t.stopped = true, t.world.Now
+		t.paused, t.stopped = true, t.world().Now
 		t.source.Become(hypervisor.Paused)
 	case hypervisor.Paused: // by its operator, and stays so
 	default:
@@ -119,23 +122,17 @@ func (t *Transfer) Unpaused() {
 }
 
 // SetWorkload changes how the guest dirties memory from now on.
-func (t *Transfer) SetWorkload(w memory.Workload) { t.stream.SetWorkload(t.world.Now, w) }
+func (t *Transfer) SetWorkload(w memory.Workload) { t.stream.SetWorkload(t.world().Now, w) }
 
 // Activate starts a target that holds the complete state.
-func (t *Transfer) Activate(target End) {
-	t.target = target
-	t.wake()
-	if t.stage == closed {
-		t.target = nil
-	}
-}
+func (t *Transfer) Activate(target End) { t.wake(target) }
 
-// Stopped reports whether e proves that the source has stopped.
+// Stopped reports whether e, if it is about the job, proves that the source has stopped.
 func (t *Transfer) Stopped(e hypervisor.Evidence) bool {
 	if e.Proof == hypervisor.SourceStopped {
-		return e.About(t.Job) && e.VM == t.VM.ID && e.Host == t.From.Name
+		return e.VM == t.VM.ID && e.Host == t.From.Name
 	}
-	return e.About(t.Job) && e.Dead(t.VM.ID, t.From.Name)
+	return e.Dead(t.VM.ID, t.From.Name)
 }
 
 // Rests reports whether the guest was paused by its operator when it moved.
@@ -156,10 +153,10 @@ func (t *Transfer) NoReturn() bool { return t.mode == hypervisor.PostCopy && t.w
 // GiveBack lets a stopped source run again, or rest if its operator had paused it.
 // What is still under way to the target is lost.
 func (t *Transfer) GiveBack(source End) {
-	if t.source != nil {
+	if t.sends() {
 		t.sever(cut, "the source resumed")
 	}
-	t.dark = t.world.Now - t.stopped
+	t.dark = t.world().Now - t.stopped
 	if t.status[atSource] == hypervisor.JobBroken {
 		t.status[atSource] = hypervisor.JobFailed
 		source.JobChanged()

@@ -4,28 +4,25 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 )
 
-// Progress answers how the job goes, as a host at one of its ends sees it. The
+// Progress answers how a job goes, as a host at one of its ends sees it. The
 // source's downtime ends when the target holds the complete state, a held
 // target's when it is activated.
-func (t *Transfer) Progress(h *Host) hypervisor.Progress {
-	sums := t.sums
-	if t.sending != nil {
-		sums = t.stream.Account(t.world.Now)
-	}
+func (t *Transfer) Progress(h *Host, job hypervisor.JobID) hypervisor.Progress {
+	sums := t.account()
 	p := hypervisor.Progress{
-		Job: t.Job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
+		Job: job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
 		Total: t.VM.Memory, Sent: sums.Sent, Remaining: t.VM.Memory,
-		DirtyRate: sums.DirtyRate, Bandwidth: sums.Rate, Throttle: sums.Throttle,
-		Error: t.failure,
+		DirtyRate: sums.DirtyRate, Throttle: sums.Throttle, Error: t.failure,
 	}
 	if t.From == nil {
 		return p
 	}
-	p.Started, p.Remaining = t.world.Start.Add(t.begun), sums.Left
-	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
-		p.Remaining = t.rest
+	p.Started, p.Remaining = t.world().Start.Add(t.begun), sums.Left
+	if t.underWay != nil {
+		p.Bandwidth = t.stream.Rate()
 	}
 	switch {
 	case h == t.To && t.wakes >= 0:
@@ -36,6 +33,19 @@ func (t *Transfer) Progress(h *Host) hypervisor.Progress {
 		p.Downtime = t.blackout(t.dark)
 	}
 	return p
+}
+
+// account returns how much was sent, and is left. In post-copy all that the target lacks is left
+// until it runs.
+func (t *Transfer) account() memory.Account {
+	if t.underWay == nil {
+		return t.sums
+	}
+	sums := t.stream.Account(t.world().Now)
+	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
+		sums.Left = t.rest
+	}
+	return sums
 }
 
 // Status returns the job's status as a host at one of its ends sees it.
@@ -55,5 +65,5 @@ func (t *Transfer) blackout(over time.Duration) time.Duration {
 	case over >= 0:
 		return over
 	}
-	return t.world.Now - t.stopped
+	return t.world().Now - t.stopped
 }

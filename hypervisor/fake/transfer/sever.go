@@ -13,7 +13,7 @@ const (
 
 // connected reports whether the two hosts reach each other.
 func (t *Transfer) connected() bool {
-	return !t.From.Off && !t.To.Off && !t.world.cut[between(t.From, t.To)]
+	return !t.From.Off && !t.To.Off && !t.world().cut[between(t.From, t.To)]
 }
 
 // sever is what the ends of a transfer that are left do when they lose each
@@ -53,7 +53,7 @@ func (t *Transfer) sever(how parting, why string) {
 func (t *Transfer) severCopy(how parting, why string) {
 	if how == cut {
 		if t.source == nil || t.target == nil {
-			t.world.Agenda.Disarm(&t.timer)
+			t.world().Agenda.Disarm(&t.timer)
 		}
 		t.tune()
 		return
@@ -92,7 +92,7 @@ func (t *Transfer) keep(status hypervisor.JobStatus, why string) {
 func (t *Transfer) keepSource(status hypervisor.JobStatus, why string) {
 	if t.paused && t.source.Doing() == hypervisor.Paused {
 		t.source.Become(hypervisor.Running)
-		t.dark = t.world.Now - t.stopped
+		t.dark = t.world().Now - t.stopped
 	}
 	t.failure = why
 	t.report(status, t.status[atTarget])

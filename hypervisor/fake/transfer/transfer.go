@@ -36,31 +36,23 @@ type End interface {
 	Workload() memory.Workload
 }
 
-// A Transfer is one migration on both of its hosts. Either end may be gone.
+// A Transfer is one migration on both of its hosts, which know it by the name of its job.
 type Transfer struct {
-	Job     hypervisor.JobID
-	VM      hypervisor.VM
-	Address hypervisor.Address
-	From    *Host // nil until Connect
-	To      *Host
-	world   *World
-	source  End // nil until Connect, and when its process is gone
-	target  End // nil when its process is gone
+	VM   hypervisor.VM
+	From *Host // nil until Connect
+	To   *Host
 
-	Hold      bool
-	Refused   bool // the target was discarded: it may not come back
-	stage     stage
-	status    [2]hypervisor.JobStatus // as the source and as the target see it
-	mode      hypervisor.Mode
-	postCopy  bool // it is allowed
-	paused    bool // the guest was paused by PauseGuest
-	switching bool // post-copy begins at the next look
-	rests     bool // the guest was paused by its operator when the source stopped
-	failure   string
+	Hold     bool
+	Refused  bool // the target was discarded: it may not come back
+	stage    stage
+	status   [2]hypervisor.JobStatus // as the source and as the target see it
+	mode     hypervisor.Mode
+	postCopy bool // it is allowed
+	rests    bool // the guest was paused by its operator when the source stopped
+	failure  string
 
-	*sending                  // from Connect until the end; nil else
-	sums     memory.Account   // of what was sent, when it has ended
-	rest     hypervisor.Bytes // post-copy: what the target lacks when it runs
+	*underWay                // from Listen until the end; nil else
+	sums      memory.Account // of what was sent, when it has ended
 
 	begun   time.Duration // when Connect was called
 	stopped time.Duration // when the guest stopped; -1 while it runs
@@ -68,13 +60,20 @@ type Transfer struct {
 	wakes   time.Duration // when the target ran; else -1
 }
 
-// sending is what a transfer needs while it is under way. Many more have ended.
-type sending struct {
-	options hypervisor.TransferOptions
-	flow    *maxmin.Flow         // while memory moves
-	alone   hypervisor.Bandwidth // what the flow gets when it is alone
-	timer   agenda.Timer
-	stream  memory.Stream
+// underWay is what a transfer needs until it ends. Many more have ended. Either end may be gone.
+type underWay struct {
+	Job       hypervisor.JobID
+	Address   hypervisor.Address // where the target listens
+	source    End                // nil until Connect, and when its process is gone
+	target    End                // nil when its process is gone
+	options   hypervisor.TransferOptions
+	paused    bool                 // the guest was paused by PauseGuest
+	switching bool                 // post-copy begins at the next look
+	rest      hypervisor.Bytes     // post-copy: what the target lacks when it runs
+	flow      *maxmin.Flow         // while memory moves
+	alone     hypervisor.Bandwidth // what the flow gets when it is alone
+	timer     agenda.Timer
+	stream    memory.Stream
 }
 
 // indices of Transfer.status
@@ -84,29 +83,35 @@ const (
 )
 
 // Listen opens a target.
-func (w *World) Listen(in hypervisor.Incoming, to *Host, target End) *Transfer {
-	t := w.Never(in.Job, in.VM, to)
-	t.Address = hypervisor.Address("fake://" + string(to.Name) + "/" + string(in.Job))
+func Listen(in hypervisor.Incoming, to *Host, target End) *Transfer {
+	t := Never(in.VM, to)
+	t.underWay = to.world.free()
+	t.Job, t.Address = in.Job, Address(to, in.Job)
 	t.Hold, t.target, t.stage = in.Hold, target, waiting
 	t.status[atTarget] = hypervisor.JobSetup
-	w.open[t.Address] = t
+	to.world.open[t.Address] = t
 	return t
 }
 
-// Never returns a transfer that is over before it began.
-func (w *World) Never(job hypervisor.JobID, vm hypervisor.VM, to *Host) *Transfer {
-	return &Transfer{world: w, Job: job, VM: vm, To: to, stage: closed,
-		stopped: -1, dark: -1, wakes: -1}
+// Address returns where the target of a job listens.
+func Address(to *Host, job hypervisor.JobID) hypervisor.Address {
+	return hypervisor.Address("fake://" + string(to.Name) + "/" + string(job))
 }
+
+// Never returns a transfer that is over before it began.
+func Never(vm hypervisor.VM, to *Host) *Transfer {
+	return &Transfer{VM: vm, To: to, stage: closed, stopped: -1, dark: -1, wakes: -1}
+}
+
+func (t *Transfer) world() *World { return t.To.world }
 
 // Connect begins set-up from a source towards the target that listens.
 func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions) {
-	w := t.world
+	w := t.world()
 	t.source, t.From, t.stage, t.begun, t.postCopy = source, from, connecting, w.Now, o.PostCopy
 	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
 	costs := w.costs.Memory
 	costs.FirstTouch *= hypervisor.Bandwidth(max(1, o.Channels))
-	t.sending = w.free()
 	t.options = o
 	t.stream.Options = memory.Options{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
 		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE}
@@ -148,7 +153,7 @@ func (t *Transfer) advance() {
 }
 
 func (t *Transfer) copyMemory() {
-	w := t.world
+	w := t.world()
 	t.stage = copying
 	t.report(hypervisor.JobActive, hypervisor.JobActive)
 	var room [5]*maxmin.Link
@@ -160,14 +165,14 @@ func (t *Transfer) copyMemory() {
 
 // accelerate changes the share of the wire from now on.
 func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
-	t.stream.Accelerate(t.world.Now, rate, t.burst(rate))
+	t.stream.Accelerate(t.world().Now, rate, t.burst(rate))
 	t.await()
 }
 
 // await arms the timer for the end of what is being sent.
 func (t *Transfer) await() {
 	if t.stage == copying || t.stage == finishing || t.stage == fetching {
-		t.world.Agenda.Arm(&t.timer, t.stream.Ends())
+		t.world().Agenda.Arm(&t.timer, t.stream.Ends())
 	}
 }
 
@@ -179,13 +184,13 @@ func (t *Transfer) endPass() {
 		t.finishWithout()
 		return
 	}
-	rest := t.stream.EndPass(t.world.Now)
+	rest := t.stream.EndPass(t.world().Now)
 	t.source.PassFinished()
 	if t.stream.Fits(rest) && moving {
-		t.finish(func(device hypervisor.Bytes) { t.stream.Finish(t.world.Now, device) })
+		t.finish(func(device hypervisor.Bytes) { t.stream.Finish(t.world().Now, device) })
 		return
 	}
-	t.stream.Again(t.world.Now)
+	t.stream.Again(t.world().Now)
 	t.await()
 }
 
@@ -194,14 +199,14 @@ func (t *Transfer) endPass() {
 // Source: QEMU 7.2 migration/migration.c (postcopy_start).
 func (t *Transfer) finishWithout() {
 	t.mode, t.switching = hypervisor.PostCopy, false
-	t.finish(func(device hypervisor.Bytes) { t.rest = t.stream.Defer(t.world.Now, device) })
+	t.finish(func(device hypervisor.Bytes) { t.rest = t.stream.Defer(t.world().Now, device) })
 }
 
 // finish stops the source and sends the rest, without the cap: the blackout has
 // begun.
 // Source: QEMU 7.2 migration/migration.c (migration_completion).
 func (t *Transfer) finish(send func(device hypervisor.Bytes)) {
-	w := t.world
+	w := t.world()
 	t.stage = finishing
 	t.rests = t.options.StartPaused || t.source.Doing() == hypervisor.Paused && !t.paused
 	if t.stopped < 0 {
@@ -218,7 +223,7 @@ func (t *Transfer) finish(send func(device hypervisor.Bytes)) {
 
 // load begins when everything has arrived at the target.
 func (t *Transfer) load() {
-	w := t.world
+	w := t.world()
 	t.stage = loading
 	w.network.SetLimit(t.flow, 0)
 	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SwitchOver))
@@ -226,38 +231,38 @@ func (t *Transfer) load() {
 
 // arrive makes the target complete, or, in post-copy, lets it run.
 func (t *Transfer) arrive() {
-	t.dark = t.world.Now - t.stopped
+	t.dark = t.world().Now - t.stopped
 	switch {
 	case t.mode == hypervisor.PostCopy:
-		t.wake()
+		t.wake(t.target)
 		t.stage = fetching
 		t.report(hypervisor.JobActive, hypervisor.JobActive)
-		t.stream.Fetch(t.world.Now)
+		t.stream.Fetch(t.world().Now)
 		t.tune()
 		return
 	case t.Hold:
 		t.target.Become(hypervisor.Received)
 	default:
-		t.wake()
+		t.wake(t.target)
 	}
 	t.report(t.status[atSource], hypervisor.JobSucceeded)
 	t.confirm()
 }
 
 // wake lets the target run, or rest if its operator had paused it.
-func (t *Transfer) wake() {
-	t.wakes = t.world.Now
-	t.target.Own()
+func (t *Transfer) wake(target End) {
+	t.wakes = t.world().Now
+	target.Own()
 	if t.rests {
-		t.target.Become(hypervisor.Paused)
+		target.Become(hypervisor.Paused)
 		return
 	}
-	t.target.Become(hypervisor.Running)
+	target.Become(hypervisor.Running)
 }
 
 // confirm sends the acknowledgement, if there is a source to hear it.
 func (t *Transfer) confirm() {
-	w := t.world
+	w := t.world()
 	if t.source == nil {
 		t.close()
 		return
@@ -276,17 +281,11 @@ func (t *Transfer) succeed() {
 
 // close frees what the transfer uses; what became of it stays.
 func (t *Transfer) close() {
-	w := t.world
-	t.stage = closed
-	if s := t.sending; s != nil {
-		s.stream.Accelerate(w.Now, 0, 0)
-		t.sums, t.sending = s.stream.Account(w.Now), nil
-		w.Agenda.Disarm(&s.timer)
-		if s.flow != nil {
-			w.network.Remove(s.flow)
-		}
-		*s = sending{}
-		w.idle = append(w.idle, s)
+	w := t.world()
+	t.stream.Accelerate(w.Now, 0, 0)
+	w.Agenda.Disarm(&t.timer)
+	if t.flow != nil {
+		w.network.Remove(t.flow)
 	}
 	if w.open[t.Address] == t {
 		delete(w.open, t.Address)
@@ -302,7 +301,10 @@ func (t *Transfer) close() {
 			e.Leave(false)
 		}
 	}
-	t.source, t.target = nil, nil
+	u := t.underWay
+	t.sums, t.stage, t.underWay = t.account(), closed, nil
+	*u = underWay{}
+	w.idle = append(w.idle, u)
 }
 
 // limit is what the transfer takes of the wire at most now.
@@ -313,7 +315,7 @@ func (t *Transfer) limit() hypervisor.Bandwidth {
 	case t.stage == loading || t.stage == confirming:
 		return 0
 	}
-	speed := t.world.costs.speed(&t.options)
+	speed := t.world().costs.speed(&t.options)
 	if most := t.options.Bandwidth; most > 0 && t.stage == copying {
 		speed = min(speed, most)
 	}
@@ -326,7 +328,7 @@ func (t *Transfer) burst(rate hypervisor.Bandwidth) hypervisor.Bandwidth {
 	if t.stage != copying || t.options.Bandwidth == 0 || rate < t.options.Bandwidth {
 		return 0
 	}
-	return min(t.world.costs.speed(&t.options), t.alone)
+	return min(t.world().costs.speed(&t.options), t.alone)
 }
 
 // narrowest returns what the tightest of some links carries.
@@ -340,12 +342,12 @@ func narrowest(links []*maxmin.Link) hypervisor.Bandwidth {
 
 // tune makes a changed limit felt, and that the guest stopped or runs.
 func (t *Transfer) tune() {
-	if t.sending == nil || t.flow == nil {
+	if t.underWay == nil || t.flow == nil {
 		return
 	}
-	t.world.network.SetLimit(t.flow, t.limit())
+	t.world().network.SetLimit(t.flow, t.limit())
 	if t.stage == copying && t.source != nil {
-		t.stream.Run(t.world.Now, t.source.Doing().Executes())
+		t.stream.Run(t.world().Now, t.source.Doing().Executes())
 	}
 	t.accelerate(t.stream.Rate())
 }

@@ -54,7 +54,7 @@ type World struct {
 	cut     map[pair]bool
 	racks   map[string]*rack
 	shared  *maxmin.Link // that every transfer crosses; nil is none
-	idle    []*sending   // that nobody needs any more
+	idle    []*underWay  // that nobody needs any more
 }
 
 // A rack is hosts that share an up-link.
@@ -72,6 +72,7 @@ func NewWorld(start time.Time, c Costs) World {
 type Host struct {
 	Name      hypervisor.HostName
 	Off       bool
+	world     *World
 	up, down  *maxmin.Link // its network card, each way
 	rack      *rack        // nil: it is in none
 	transfers []*Transfer  // that use the card, oldest first
@@ -79,7 +80,7 @@ type Host struct {
 
 // NewHost returns a host with a network card of the given speed each way.
 func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) Host {
-	return Host{Name: name, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+	return Host{Name: name, world: w, up: w.network.AddLink(link), down: w.network.AddLink(link)}
 }
 
 // Place puts a host into a rack: transfers to and from other racks cross its up-link, of
@@ -116,14 +117,14 @@ func (w *World) route(links []*maxmin.Link, from, to *Host) []*maxmin.Link {
 }
 
 // free returns what a transfer needs that begins.
-func (w *World) free() *sending {
+func (w *World) free() *underWay {
 	n := len(w.idle)
 	if n == 0 {
-		return &sending{}
+		return &underWay{}
 	}
-	s := w.idle[n-1]
+	u := w.idle[n-1]
 	w.idle = w.idle[:n-1]
-	return s
+	return u
 }
 
 // Settle gives every transfer its present share of the wire.

@@ -164,16 +164,18 @@ func (q *question) blocker(h *placement.Host) hypervisor.VMID {
 		return ""
 	}
 	var best *placement.VM
-	for id := range h.Load.Held {
-		held := h.Load.Held[id].VM
-		without, ok := h.Without(&held, false)
-		if !ok || id == q.VM.ID || best != nil && bySize(best, &held) < 0 {
+	for id, held := range h.Load.Held {
+		if id == q.VM.ID || held.VM == nil || best != nil && bySize(best, held.VM) < 0 {
+			continue
+		}
+		without, ok := h.Without(held.VM, false)
+		if !ok {
 			continue
 		}
 		o := q.o
 		o.Move = q.surveyWithout(&without)
 		if placement.FitsAll(q.filters, q.VM, &without, o) {
-			best = &held
+			best = held.VM
 		}
 	}
 	if best == nil {

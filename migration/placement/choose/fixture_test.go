@@ -78,7 +78,7 @@ func grand(name hypervisor.HostName, rack string) placement.Host {
 		},
 		Load: &placement.Load{VMs: 10, Devices: resource.Devices{{Class: "a100", Count: 1}},
 			Held: map[hypervisor.VMID]placement.Held{
-				"web/1": {VM: placement.VM{ID: "web/1", Memory: 2 * gib, CPUs: 1}, Count: 1}}},
+				"web/1": {VM: &placement.VM{ID: "web/1", Memory: 2 * gib, CPUs: 1}, Count: 1}}},
 	}
 }
 

@@ -221,7 +221,7 @@ func TestANearestMissIsTrue(t *testing.T) {
 			without := slices.Clone(hosts)
 			if m.Moved != "" {
 				held := h.Load.Held[m.Moved].VM
-				*find(without, m.Host), _ = h.Without(&held, false)
+				*find(without, m.Host), _ = h.Without(held, false)
 				if d := choose.Decide(&choose.Config{}, r, without); d.Outcome != choose.Accepted {
 					t.Fatalf("%v, and without it %+v", m, d)
 				}

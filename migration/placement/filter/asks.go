@@ -1,6 +1,20 @@
 package filter
 
-import "github.com/godwit-vm/godwit/migration/placement"
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A Size is all that hosts look at of a VM that asks for nothing but room.
+type Size struct {
+	Memory, Overhead, Balloon, Disk hypervisor.Bytes
+	CPUs                            int
+}
+
+// SizeOf returns a VM's.
+func SizeOf(vm *placement.VM) Size {
+	return Size{vm.Memory, vm.Overhead, vm.Balloon, vm.Disk, vm.CPUs}
+}
 
 // Asks reports whether a VM asks for more than room. Those that do not, and are of one size, go
 // wherever the others go.
