@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -20,8 +21,11 @@ type tracer struct {
 // writing alone: a pipe is broken when its reader has gone, and full for ever if we can read it.
 func traceTo(path string, config *sim.Config) (*tracer, error) {
 	t := &tracer{}
-	if path == "" {
+	switch path {
+	case "":
 		return t, nil
+	case "-":
+		return t, fmt.Errorf("--trace: %w", output.ErrDash)
 	}
 	var err error
 	if t.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {

@@ -1,8 +1,9 @@
-// Package words writes numbers for people.
+// Package words writes numbers, and lists of names, for people.
 package words
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -25,4 +26,25 @@ func Span(seconds float64) string {
 	default:
 		return fmt.Sprintf("%dh%02dm", h, m)
 	}
+}
+
+// Few says how many of a list a page shows: all of a short one, and never all but one or two.
+func Few(all int) int {
+	if all > 12 {
+		return 10
+	}
+	return all
+}
+
+// List writes names in one line, the first few of many: "a, b, … and 11 more".
+func List[T ~string](all []T) string {
+	few := Few(len(all))
+	texts := make([]string, few, few+1)
+	for i := range texts {
+		texts[i] = string(all[i])
+	}
+	if more := len(all) - few; more > 0 {
+		texts = append(texts, fmt.Sprintf("… and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

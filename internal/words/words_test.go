@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/godwit-vm/godwit/internal/words"
@@ -19,6 +20,20 @@ func TestOneIsNotMany(t *testing.T) {
 	for n, want := range map[int]string{0: "0 VMs", 1: "1 VM", 2: "2 VMs"} {
 		if got := words.Count(n, "VM"); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestALongListIsCut(t *testing.T) {
+	var names []string
+	for i := range 13 {
+		names = append(names, fmt.Sprint(i))
+	}
+	for n, want := range map[int]string{0: "", 1: "0", 2: "0, 1",
+		12: "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
+		13: "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … and 3 more"} {
+		if got := words.List(names[:n]); got != want {
+			t.Errorf("List of %d names = %q, want %q", n, got, want)
 		}
 	}
 }

@@ -14,8 +14,15 @@ import (
 	"path/filepath"
 )
 
+// ErrDash refuses "-" as the name of a file: others mean the standard output by it, where the
+// answer itself is.
+var ErrDash = errors.New(`"-" is no file: name one, the standard output has the answer`)
+
 // Check returns an error when a file could not be written now. The path "" is no file.
 func Check(path string) error {
+	if path == "-" {
+		return ErrDash
+	}
 	if path == "" || streams(path) {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (d drainPage) print(out io.Writer) error {
 }
 
 func (d drainPage) head() string {
-	hosts := names(d.Hosts)
+	hosts := words.List(d.Hosts)
 	if d.LeastMoves+len(d.Left) == 0 {
 		return hosts + ": nothing is there; it is empty now"
 	}
@@ -109,7 +109,7 @@ func (d drainPage) left(out io.Writer) {
 	if len(d.Left) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nCannot leave: %s\n", names(short(d.Left)))
+	fmt.Fprintf(out, "\nCannot leave: %s\n", words.List(short(d.Left)))
 	if len(d.Proofs) == 0 {
 		fmt.Fprintln(out, "Nobody has proven it: the search for a way was given up.")
 	}
@@ -158,9 +158,7 @@ func (d drainPage) times(out io.Writer) {
 		return
 	}
 	fmt.Fprintf(out, "%s, seed %d, each with\n", words.Count(d.Samples.Runs, "world"), d.Seed)
-	for _, text := range d.varied {
-		fmt.Fprintf(out, "  %s\n", text)
-	}
+	listed(out, d.varied)
 	fmt.Fprintf(out, "%s in %d of %d", empty, d.Samples.Empty, d.Samples.Runs)
 	if t := d.Samples.Seconds; d.Samples.Empty > 0 {
 		fmt.Fprintf(out, ": p50 %s, p95 %s, p99 %s", when(t.P50), when(t.P95), when(t.P99))

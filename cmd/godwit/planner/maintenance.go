@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/maintenance"
@@ -173,7 +174,7 @@ func (a maintenanceAnswer) verdict() error {
 func certificate(out io.Writer, o *maintenance.Obstacle) {
 	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
 	if len(o.Left) > 0 {
-		fmt.Fprintf(out, "cannot leave: %s\n", names(short(o.Left)))
+		fmt.Fprintf(out, "cannot leave: %s\n", words.List(short(o.Left)))
 	}
 	counterexample(out, o.Failures)
 }

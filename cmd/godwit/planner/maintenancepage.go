@@ -23,7 +23,7 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 		s := a.Times.Shifts[i]
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, words.Span(s.BeginsSeconds),
 			words.Span(s.MovedSeconds), words.Span(s.BackSeconds), plan.Count(b.Waves),
-			b.Fill, names(b.Hosts))
+			b.Fill, words.List(b.Hosts))
 	}
 	if len(a.Batches) > 0 {
 		fmt.Fprintln(t, "\nBATCH\tWAVE\tVM\tFROM\tTO")
@@ -94,11 +94,11 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 		fmt.Fprintf(out, "home: %s, begun after %s", words.Count(h.Moves, "move"),
 			words.Span(a.Times.Back.BeginsSeconds))
 		if len(h.Parked) > 0 {
-			fmt.Fprintf(out, "; parked meanwhile: %s", names(short(h.Parked)))
+			fmt.Fprintf(out, "; parked meanwhile: %s", words.List(short(h.Parked)))
 		}
 		fmt.Fprintln(out)
 		if len(h.Left) > 0 {
-			fmt.Fprintf(out, "not home: %s; %s\n", names(short(h.Left)), map[bool]string{
+			fmt.Fprintf(out, "not home: %s; %s\n", words.List(short(h.Left)), map[bool]string{
 				true:  "no order of moves brings them there",
 				false: "no order was found, and no proof that there is none"}[h.Proven])
 		}
@@ -106,7 +106,7 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 	for _, s := range slices.Concat(a.Times.Shifts, one(a.Times.Back)) {
 		if len(s.Stay) > 0 {
 			fmt.Fprintf(out, "does not move in the simulator, from %s: %s\n",
-				words.Span(s.BeginsSeconds), names(short(s.Stay)))
+				words.Span(s.BeginsSeconds), words.List(short(s.Stay)))
 		}
 	}
 	for i := range a.Obstacles {

@@ -57,9 +57,10 @@ func counterexample(out io.Writer, c *survive.Counterexample) {
 	switch len(c.Failed) {
 	case 0:
 	case 1:
-		fmt.Fprintf(out, "if %s fails: no room for %s\n", c.Failed[0], names(short(c.VMs)))
+		fmt.Fprintf(out, "if %s fails: no room for %s\n", c.Failed[0], words.List(short(c.VMs)))
 	default:
-		fmt.Fprintf(out, "if %s fail: no room for %s\n", names(c.Failed), names(short(c.VMs)))
+		fmt.Fprintf(out, "if %s fail: no room for %s\n", words.List(c.Failed),
+			words.List(short(c.VMs)))
 	}
 	switch {
 	case c.Unit > 0:

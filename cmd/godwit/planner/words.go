@@ -2,18 +2,18 @@ package planner
 
 import (
 	"fmt"
-	"strings"
+	"io"
+
+	"github.com/godwit-vm/godwit/internal/words"
 )
 
-// names lists names in one line.
-func names[T ~string](all []T) string {
-	var texts []string
-	for i, name := range all {
-		if i == 10 && len(all) > 12 {
-			texts = append(texts, fmt.Sprintf("… and %d more", len(all)-i))
-			break
-		}
-		texts = append(texts, string(name))
+// listed prints texts, each in a line.
+func listed(out io.Writer, all []string) {
+	few := words.Few(len(all))
+	for _, text := range all[:few] {
+		fmt.Fprintf(out, "  %s\n", text)
 	}
-	return strings.Join(texts, ", ")
+	if more := len(all) - few; more > 0 {
+		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", more)
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/sim/incident"
@@ -117,6 +118,9 @@ func (f *flags) print(out io.Writer, r *incident.Result) error {
 
 // writeScenario writes the scenario of a log; no file is left when that fails.
 func (f *flags) writeScenario(path string) error {
+	if f.scenario == "-" {
+		return fmt.Errorf("--scenario: %w", output.ErrDash)
+	}
 	log, err := os.Open(path)
 	if err != nil {
 		return err

@@ -42,7 +42,8 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 	set.StringVar(&f.shard, "shard", "",
 		"simulate part `I/N` of the worlds and print lines for godwit merge;\n"+
 			"job/N takes I from a Job of Kubernetes")
-	set.StringVarP(&f.output, "output", "o", "", "write the shard to this `FILE`")
+	set.StringVarP(&f.output, "output", "o", "",
+		"write the shard to this `FILE`; - is the standard output, as by default")
 }
 
 // A Plan is what is to be simulated: one world or many.

@@ -39,7 +39,7 @@ func (p *Plan) Simulate(ctx context.Context, out io.Writer, asJSON bool) (*sweep
 
 // simulateShard writes the samples as they come.
 func (p *Plan) simulateShard(ctx context.Context, out io.Writer) (err error) {
-	if path := p.flags.output; path != "" {
+	if path := p.flags.output; path != "" && path != "-" {
 		f, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 		if failed != nil {
 			return failed
