@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
@@ -131,12 +130,12 @@ func limit(vm *placement.VM, group string) int {
 func (c *Certificate) String() string {
 	switch {
 	case c.Pinned != "":
-		return fmt.Sprintf("%s cannot move while it runs: %s", names(c.VMs), c.Pinned)
+		return fmt.Sprintf("%s cannot move while it runs: %s", words.List(c.VMs), c.Pinned)
 	case c.Kind == Stuck && len(c.VMs) == 1:
 		return fmt.Sprintf("no other host would take %s, even if nobody else were there", c.VMs[0])
 	case c.Kind == Stuck:
 		return fmt.Sprintf("none of %s can be the first to move: they wait for each other",
-			names(c.VMs))
+			words.List(c.VMs))
 	case c.Kind == Exhausted:
 		return fmt.Sprintf("moves can reach %s of the VMs, and in none are the hosts empty",
 			words.Count(c.States, "arrangement"))
@@ -156,7 +155,7 @@ func (c *Certificate) String() string {
 		have = fmt.Sprintf("room for %d", c.Have)
 	}
 	return fmt.Sprintf("%s; the hosts that %s could be on have %s: %s", c.short(), they, have,
-		names(c.Hosts))
+		words.List(c.Hosts))
 }
 
 // short says what the VMs of a Short certificate need.
@@ -181,17 +180,4 @@ func (c *Certificate) amount(n int64) string {
 		return hypervisor.Bytes(n).String() + " of memory"
 	}
 	return words.Count(int(n), "CPU")
-}
-
-// names lists names in one line, the first of many.
-func names[T ~string](all []T) string {
-	var texts []string
-	for i, name := range all {
-		if i == 10 && len(all) > 12 {
-			texts = append(texts, fmt.Sprintf("… and %d more", len(all)-i))
-			break
-		}
-		texts = append(texts, string(name))
-	}
-	return strings.Join(texts, ", ")
 }

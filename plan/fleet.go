@@ -13,7 +13,9 @@ type Fleet struct {
 	// Hosts are ordered by name, with what the VMs on them take.
 	Hosts []placement.Host
 	VMs   []VM // ordered by ID
-	// Filters are the conditions on a target. Default: [placement.Basic].
+	// Filters are the conditions on a target. Of a VM that has no [placement.Constraints] they
+	// may look at what it takes, and of a host at how much is taken, but not at by whom.
+	// Default: [placement.Basic].
 	Filters []placement.Filter
 }
 

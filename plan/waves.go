@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 )
 
 // Waves sorts moves that are possible one after another into waves, and keeps their
@@ -91,8 +92,12 @@ func (s *State) join(open *swell, l leg) bool {
 	if !s.Start(l.vm, l.target) {
 		return false
 	}
+	plain := s.plain(l.vm)
 	for _, others := range [...][]leg{open.onto[l.target], open.ruled} {
 		for _, other := range others {
+			if plain && s.plain(other.vm) {
+				continue
+			}
 			if !s.stillFits(other) {
 				s.Undo(mark)
 				return false
@@ -101,6 +106,10 @@ func (s *State) join(open *swell, l leg) bool {
 	}
 	return true
 }
+
+// plain reports whether a VM asks for nothing but room. Of two such VMs that go to one host,
+// whoever begins last finds what the other would have found: what they need together is there.
+func (s *State) plain(vm int) bool { return !filter.Asks(&s.fleet.VMs[vm].Constraints) }
 
 // stillFits reports whether a move that is under way could begin last.
 func (s *State) stillFits(l leg) bool {

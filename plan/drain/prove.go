@@ -18,19 +18,14 @@ type prover struct {
 	*planner
 	alone []placement.Host // with those only that cannot move
 	at    [][]bool         // where a VM could be at the end, by VM; nil is not counted
+	found int              // the host that none found last
 }
 
 // A likeness is all that the hosts on which a VM could be depend on, where it asks for nothing
 // but room. VMs that are alike share what is found for them: there may be many of each.
 type likeness struct {
-	memory, overhead, balloon, disk hypervisor.Bytes
-	cpus, home                      int
-}
-
-// likenessOf returns a VM's.
-func (x *prover) likenessOf(vm int) likeness {
-	v := &x.fleet.VMs[vm].VM
-	return likeness{v.Memory, v.Overhead, v.Balloon, v.Disk, v.CPUs, x.start.Home(vm)}
+	size filter.Size
+	home int
 }
 
 // stuck returns those of the VMs that can never move, with a proof each.
@@ -128,28 +123,37 @@ func (x *prover) circle(vm int) []int {
 func (x *prover) none(keep []int) bool {
 	hosts := x.kept(keep)
 	for _, vm := range keep {
-		if slices.Contains(x.takers(vm, hosts, keep), true) {
-			return false
+		takes := x.taker(vm, hosts, keep)
+		for i := range hosts { // from where the last one was found
+			if host := (x.found + i) % len(hosts); takes(host) {
+				x.found = host
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// takers returns which hosts could take a VM, whatever those do who are not kept: a
-// wish for the company of one of them does not count.
+// takers returns which hosts could take a VM.
 func (x *prover) takers(vm int, hosts []placement.Host, keep []int) []bool {
-	takes := make([]bool, len(hosts))
+	takes, could := make([]bool, len(hosts)), x.taker(vm, hosts, keep)
+	for host := range hosts {
+		takes[host] = could(host)
+	}
+	return takes
+}
+
+// taker tells whether a host could take a VM, whatever those do who are not kept: a wish for
+// the company of one of them does not count.
+func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int) bool {
 	if x.fleet.VMs[vm].Pinned != "" {
-		return takes
+		return func(int) bool { return false }
 	}
 	v := x.relaxed(vm, keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
 	o.Move = placement.Survey(&v, o.Source, hosts)
 	rules := placement.Active(x.fleet.Rules(), &v, o)
-	for host := range hosts {
-		takes[host] = placement.FitsAll(rules, &v, &hosts[host], o)
-	}
-	return takes
+	return func(host int) bool { return placement.FitsAll(rules, &v, &hosts[host], o) }
 }
 
 func (x *prover) relaxed(vm int, keep []int) placement.VM {
@@ -195,7 +199,8 @@ func (x *prover) options() {
 		if home < 0 || x.fleet.VMs[vm].Pinned != "" {
 			continue
 		}
-		alike, plain := x.likenessOf(vm), !filter.Asks(&x.fleet.VMs[vm].VM.Constraints)
+		v := &x.fleet.VMs[vm].VM
+		alike, plain := likeness{filter.SizeOf(v), home}, !filter.Asks(&v.Constraints)
 		at := known[alike]
 		if at == nil || !plain {
 			at = x.takers(vm, x.alone, nil)

@@ -22,22 +22,33 @@ type work struct {
 	prefer   preference
 	moves    []plan.Move
 	arriving []hypervisor.Bytes // at each host, by the moves
+	ladder   ladder
 }
 
-// A preference orders hosts that take a VM, best first.
-type preference func(w *work, need hypervisor.Bytes, a, b int) int
+// A preference tells how a VM that needs so much likes a host.
+type preference func(w *work, need hypervisor.Bytes, host int) cost
+
+// A cost is what speaks against a host: the least is liked best.
+type cost struct {
+	filled  int
+	arrival time.Duration
+	memory  hypervisor.Bytes
+}
+
+func (c cost) compare(o cost) int {
+	return cmp.Or(cmp.Compare(c.filled, o.filled), cmp.Compare(c.arrival, o.arrival),
+		cmp.Compare(c.memory, o.memory))
+}
 
 // spread prefers hosts that are not filled above nine tenths, then those whose links
 // have least to carry, then those with most free memory.
-func spread(w *work, need hypervisor.Bytes, a, b int) int {
-	return cmp.Or(cmp.Compare(w.filled(a, need), w.filled(b, need)),
-		cmp.Compare(w.arrival(a, need), w.arrival(b, need)),
-		cmp.Compare(w.s.Host(b).FreeMemory(), w.s.Host(a).FreeMemory()))
+func spread(w *work, need hypervisor.Bytes, host int) cost {
+	return cost{w.filled(host, need), w.arrival(host, need), -w.s.Host(host).FreeMemory()}
 }
 
 // tight prefers least free memory: it keeps large holes for large VMs.
-func tight(w *work, _ hypervisor.Bytes, a, b int) int {
-	return cmp.Compare(w.s.Host(a).FreeMemory(), w.s.Host(b).FreeMemory())
+func tight(w *work, _ hypervisor.Bytes, host int) cost {
+	return cost{memory: w.s.Host(host).FreeMemory()}
 }
 
 // filled returns 1 for a host that need would fill above nine tenths.
@@ -75,22 +86,34 @@ func (w *work) place(vm, depth, not int) bool {
 	return false
 }
 
+// direct moves a VM to the best host that takes it as it is.
 func (w *work) direct(vm, not int) bool {
-	q, need, best := w.s.Ask(vm), w.fleet.VMs[vm].Demand(), nowhere
-	for host := range w.fleet.Hosts {
-		worse := best != nowhere && w.prefer(w, need, host, best) >= 0
-		if host == not || worse { // what is not wanted need not be asked
-			continue
-		}
-		if w.tries--; q.Fits(host) {
-			best = host
-		}
+	best, known := w.climb(vm, not)
+	if !known {
+		best = w.search(vm, not)
 	}
 	return best != nowhere && w.move(vm, best)
 }
 
+// search returns the best host for a VM after a look at all.
+func (w *work) search(vm, not int) int {
+	q, need, best, least := w.s.Ask(vm), w.fleet.VMs[vm].Demand(), nowhere, cost{}
+	for host := range w.fleet.Hosts {
+		c := w.prefer(w, need, host)
+		if host == not || best != nowhere && c.compare(least) >= 0 {
+			continue // what is not wanted need not be asked
+		}
+		if w.tries--; q.Fits(host) {
+			best, least = host, c
+		}
+	}
+	return best
+}
+
 func (w *work) move(vm, target int) bool {
 	m := w.s.Name(vm, target)
+	w.ladder.noteChange(target)
+	w.ladder.noteChange(w.s.Home(vm))
 	if !w.s.Move(vm, target) {
 		return false
 	}
@@ -106,6 +129,8 @@ func (w *work) undo(mark, moves int) {
 		vm, _ := w.fleet.VMAt(m.VM)
 		target, _ := w.fleet.HostAt(m.Target)
 		w.arriving[target] -= w.fleet.VMs[vm].Demand()
+		w.ladder.noteChange(target)
+		w.ladder.noteChange(w.s.Home(vm)) // where it is again
 	}
 	w.moves = w.moves[:moves]
 }
