@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,18 +28,18 @@ func (e *LockedError) Error() string {
 type Lock struct{ file *os.File }
 
 // Own takes the lock of dir, the file lock in it. A lock that a dead process left
-// behind is free. It answers a *[LockedError] when a living one holds it, ours
-// included.
+// behind is free, and one that a child of it still has is waited for. It answers a
+// *[LockedError] when a living one holds it, ours included.
 func Own(dir string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		owner, _ := os.ReadFile(file.Name())
+	if err := take(file); err != nil {
+		owner := signed(file)
 		file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &LockedError{dir, strings.TrimSpace(string(owner))}
+			return nil, &LockedError{dir, owner}
 		}
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
@@ -46,6 +48,33 @@ func Own(dir string) (*Lock, error) {
 		return nil, err
 	}
 	return &Lock{file}, nil
+}
+
+// orphaned is how long a child of a dead process may keep its lock. Between fork and
+// exec a child has all files of its parent open, and the locks with them; what closes
+// them is the exec.
+const orphaned = 500 * time.Millisecond
+
+// take takes a lock, and waits for the child of a dead owner.
+func take(file *os.File) error {
+	for end := time.Now().Add(orphaned); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || lives(signed(file)) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// lives tells whether there is a process with this pid. Who has not signed yet lives.
+func lives(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
+}
+
+// signed returns what the last owner wrote into its lock.
+func signed(file *os.File) string {
+	owner, _ := os.ReadFile(file.Name())
+	return strings.TrimSpace(string(owner))
 }
 
 // sign writes into the lock who holds it.
@@ -57,8 +86,11 @@ func sign(file *os.File) error {
 	return err
 }
 
-// Close gives the directory free.
-func (l *Lock) Close() error { return l.file.Close() }
+// Close gives the directory free, also when a child of ours that has not come to its
+// exec yet has the file open, too.
+func (l *Lock) Close() error {
+	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
+}
 
 // Private makes a directory that only we can enter, with its parents, or checks that
 // the one there is ours and closed to others.

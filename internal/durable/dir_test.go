@@ -65,6 +65,26 @@ func TestOwn(t *testing.T) {
 		must(t, first.Close())
 		own(t, dir)
 	})
+	t.Run("what is closed is free, though a child has the file still open", func(t *testing.T) {
+		dir := private(t)
+		lock := own(t, dir)
+		child := forked(dir, "60")
+		if len(child.ExtraFiles) != 1 {
+			t.Fatalf("the lock is open %d times", len(child.ExtraFiles))
+		}
+		must(t, child.Start())
+		t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+		must(t, child.ExtraFiles[0].Close())
+		must(t, lock.Close())
+		own(t, dir)
+	})
+	t.Run("the child of a killed process is waited for", func(t *testing.T) {
+		dir := private(t)
+		owner := startOwner(t, dir, childKey+"=1")
+		must(t, owner.Process.Kill())
+		_ = owner.Wait()
+		own(t, dir)
+	})
 	t.Run("a directory that is not there has no owner", func(t *testing.T) {
 		_, err := durable.Own(filepath.Join(t.TempDir(), "none"))
 		if !errors.Is(err, os.ErrNotExist) {
