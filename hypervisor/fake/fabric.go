@@ -27,9 +27,9 @@ type Fabric struct {
 	touched []hypervisor.VMID // in this round
 	told    []hypervisor.VMID // what Touched answered last, to be used again
 	hinted  []hinted
-	given   []Hint       // what Hints answered last, to be used again
-	free    []*domain    // that nobody needs any more
-	few     *listing.Few // see Spare; nil: each host keeps its own list
+	given   []Hint    // what Hints answered last, to be used again
+	free    []*domain // that nobody needs any more
+	spare   bool      // see Spare
 }
 
 // NewFabric returns an empty world at the time start.
@@ -85,9 +85,9 @@ func (f *Fabric) Share(speed hypervisor.Bandwidth) {
 	}
 }
 
-// Spare lets hosts write each list of their domains over the ones before: what one has answered
-// is then valid until any is asked again.
-func (f *Fabric) Spare() { f.few = &listing.Few{} }
+// Spare lets each host write the list of its domains over the one before: what it has answered
+// is then valid until it is asked again.
+func (f *Fabric) Spare() { f.spare = true }
 
 // Host returns a host; nil when there is none of that name.
 func (f *Fabric) Host(name hypervisor.HostName) *Host {

@@ -103,7 +103,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 		return nil, err
 	}
 	at := func(i int) *hypervisor.Domain { return &h.sorted[i].Domain }
-	return h.listed.Now(len(h.sorted), at, h.fabric.few), nil
+	return h.listed.Now(len(h.sorted), at, h.fabric.spare), nil
 }
 
 // Domain answers one VM.

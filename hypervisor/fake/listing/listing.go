@@ -1,7 +1,6 @@
 // Package listing keeps the list of domains that a modelled host answers, so that the next
 // answer costs what has changed, and not what there is. An answer is never changed, unless its
-// reader allows it (see [Few]): the next one is another list, or the very same when nothing has
-// changed.
+// reader allows it: the next one is another list, or the very same when nothing has changed.
 package listing
 
 import (
@@ -17,24 +16,6 @@ type List struct {
 	answered []hypervisor.Domain
 	marked   []hypervisor.VMID // may have changed since
 	unsure   bool              // so may all
-}
-
-// A Few is the lists whose answers are kept, of all that share it: a list that is asked and has
-// no answer takes the memory of another's, and makes its own anew. The answers of all hosts would
-// be as much as their domains are, while a few stay in the processor's cache. The zero value is
-// ready.
-type Few struct {
-	kept   [8]*List
-	oldest int
-}
-
-// take gives l the room of the list that has had it for longest.
-func (f *Few) take(l *List) {
-	if old := f.kept[f.oldest]; old != nil {
-		l.answered, old.answered = old.answered[:0], nil
-	}
-	l.unsure, f.kept[f.oldest] = true, l
-	f.oldest = (f.oldest + 1) % len(f.kept)
 }
 
 // most is how many marks are kept: beyond, everything is compared.
@@ -55,13 +36,8 @@ func (l *List) Mark(vm hypervisor.VMID) {
 func (l *List) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
 
 // Now returns the n domains that there are, in the order of at, which is that of their VMs.
-// With few, an answer is valid until any list that shares it is asked; it may be nil, and then all
-// answers are valid for good.
-func (l *List) Now(n int, at func(int) *hypervisor.Domain, few *Few) []hypervisor.Domain {
-	over := few != nil
-	if over && l.answered == nil {
-		few.take(l)
-	}
+// With over, it may write over what it has answered before.
+func (l *List) Now(n int, at func(int) *hypervisor.Domain, over bool) []hypervisor.Domain {
 	if l.answered == nil || l.unsure {
 		l.compare(n, at, over)
 	}
@@ -78,11 +54,11 @@ func (l *List) Now(n int, at func(int) *hypervisor.Domain, few *Few) []hyperviso
 		}
 		switch {
 		case d == nil:
-			list = slices.Delete(list, i, i+1)
+			list = Delete(list, i)
 		case was:
 			list[i] = *d
 		default:
-			list = slices.Insert(list, i, *d)
+			list = Insert(list, i, *d)
 		}
 	}
 	l.answered, l.marked = list, l.marked[:0]
@@ -100,12 +76,13 @@ func (l *List) compare(n int, at func(int) *hypervisor.Domain, over bool) {
 		return
 	}
 	list := l.answered[:0]
-	if !over || cap(list) < n || list == nil {
+	if !over || cap(list) < n || cap(list) > 2*n+8 {
 		list = make([]hypervisor.Domain, 0, n)
 	}
 	for i := range n {
 		list = append(list, *at(i))
 	}
+	clear(list[n:cap(list)])
 	l.answered = list
 }
 
