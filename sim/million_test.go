@@ -49,11 +49,12 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 	cluster := policy.Default()
 	cluster.ParallelMigrationsPerCluster = atOnce
 	began := cpuTime(b)
-	var pages heap.Pages
+	keeper := heap.Keep()
+	defer keeper.Close()
 	patient := migration.Timeouts{Pending: horizon} // the line is longer than a day
 	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster,
 		Migration: migration.Config{Timeouts: patient}},
-		Tick: func(*sim.World) bool { pages.Enlarge(); return true }})
+		Tick: func(*sim.World) bool { keeper.Tend(); return true }})
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))
 		if err := w.AddHost(record.Host{Host: hypervisor.Host{Name: host, CPUs: 512,
@@ -73,7 +74,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 			}
 		}
 		w.At(time.Second, sim.Drain{Host: host})
-		pages.Enlarge()
+		keeper.Tend()
 	}
 	built := cpuTime(b)
 	if end := w.Run(horizon); end != sim.AtRest {

@@ -49,7 +49,7 @@ replaces the migration policies, and link=SPEED the speed of every host's link.
 Exit status: 0 it ran and every invariant held, 1 an invariant was violated,
 2 bad input, 130 it was interrupted.`
 
-// room is how much memory a simulation takes for garbage and what lives, so that a whole run
+// room is how much memory many simulations take for garbage and what lives, so that a whole run
 // stays below 1 GiB if it can.
 const room = 820 << 20
 
@@ -61,7 +61,6 @@ func simulateCommand() *cobra.Command {
 		Long:  simulateHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			heap.Spend(room)
 			plan, err := f.Read(args[0])
 			if err != nil {
 				return err
@@ -82,6 +81,7 @@ func simulateCommand() *cobra.Command {
 			if f.html != "" && plan.Sharded() {
 				return errors.New("--html is not of a shard: give it to godwit merge")
 			}
+			heap.Spend(room)
 			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
 			if d != nil && f.html != "" {
 				err = errors.Join(err, output.Write(f.html, report.Sweep(d).WriteHTML))
@@ -119,10 +119,10 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	}
 	began := time.Now()
 	bar := newProgress()
-	var pages heap.Pages
+	keeper := heap.Keep()
+	defer keeper.Close()
 	config.Tick = func(w *sim.World) bool {
-		heap.Renew(room)
-		pages.Enlarge()
+		keeper.Tend()
 		bar.show(w)
 		return ctx.Err() == nil && trace.failed == nil
 	}

@@ -33,14 +33,6 @@ func Spend(room int64) {
 	}, room)
 }
 
-// Renew measures anew what lives, after [Spend]. That does so after every collection, too, but
-// may be late: whoever allocates much without a pause says now and then that it is time.
-func Renew(room int64) {
-	if set := percent(live(), room); set != chosen() {
-		debug.SetGCPercent(set)
-	}
-}
-
 // percent returns how much garbage may gather, in percent of what lives.
 func percent(live, room int64) int {
 	live = max(floor, live)

@@ -44,15 +44,3 @@ func TestWhatLivesIsFollowed(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 }
-
-// Whoever says that it is time need not wait for a collection.
-func TestItIsTime(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	kept := make([]byte, 64<<20)
-	runtime.GC()
-	debug.SetGCPercent(1000)
-	if Renew(96 << 20); chosen() < least || chosen() > 50 {
-		t.Errorf("with %d of 96 MiB in use it is %d percent", live()>>20, chosen())
-	}
-	runtime.KeepAlive(kept)
-}

@@ -28,11 +28,22 @@ func (p *Pages) ask() {
 		if to-from < 2*huge || p.asked[from] == to {
 			continue
 		}
+		madvise(from, to, unix.MADV_HUGEPAGE)
+		collapse(max(from, min(to, p.asked[from])), to)
 		p.asked[from] = to
-		for _, advice := range [...]uintptr{unix.MADV_HUGEPAGE, unix.MADV_COLLAPSE} {
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, advice)
-		}
 	}
+}
+
+// collapse has what is used already moved into huge pages, one after the other: at the first
+// that it cannot fill the kernel may leave all the others as they are.
+func collapse(from, to uintptr) {
+	for at := (from + huge - 1) / huge * huge; at+huge <= to; at += huge {
+		madvise(at, at+huge, unix.MADV_COLLAPSE)
+	}
+}
+
+func madvise(from, to uintptr, advice uintptr) {
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, advice)
 }
 
 // private returns from where to where a line of /proc/PID/maps says that memory can be written

@@ -1,0 +1,88 @@
+package heap
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// How far the heap of a process may grow that does one thing after the other: to small as long
+// as that is twice what lives, then to four times what lives, but no further than great while
+// that is half as much again as what lives. With what Go needs besides, a process whose heap is
+// great stays below 4 GiB.
+const (
+	small = 820 << 20
+	great = 3300 << 20
+)
+
+// A Keeper collects the garbage of a process whose work is done by one goroutine, while that
+// one waits for it. Beside the work a collection takes a quarter of a core for as long as it
+// lasts, has the work note every pointer that it writes, and keeps what is made meanwhile. It
+// is for the whole process, and leaves all to Go in one that has chosen for itself how much
+// garbage there may be, by GOGC or by [debug.SetGCPercent].
+type Keeper struct {
+	pages   Pages
+	percent int    // that was set last; 0 is that all is left to Go
+	next    uint64 // how far the heap may grow
+}
+
+// Keep begins to keep the process's heap, until [Keeper.Close].
+func Keep() *Keeper {
+	k := &Keeper{}
+	if k.percent = chosen(); k.percent != usual {
+		k.percent = 0
+		return k
+	}
+	k.plan()
+	return k
+}
+
+// Tend collects garbage if there is enough of it, and asks for huge pages for what the process
+// has got. Whoever allocates calls it now and then: it costs little as long as there is nothing
+// to do.
+func (k *Keeper) Tend() {
+	k.pages.Enlarge()
+	if k.percent > 0 && read("/memory/classes/heap/objects:bytes") >= k.next {
+		runtime.GC()
+		k.plan()
+	}
+}
+
+// plan says when to collect again. Should nobody tend the heap before it is twice as large, Go
+// collects beside the work.
+func (k *Keeper) plan() {
+	live := max(floor, live())
+	next := target(live)
+	k.next, k.percent = uint64(next), int((2*next-live)*100/live)
+	debug.SetGCPercent(k.percent)
+}
+
+// Close leaves the heap to Go again.
+func (k *Keeper) Close() {
+	if k.percent > 0 && chosen() == k.percent {
+		debug.SetGCPercent(usual)
+	}
+	k.percent = 0
+}
+
+// target returns how far a heap may grow of which so much lives.
+func target(live int64) int64 {
+	switch {
+	case live <= small/2:
+		return min(live+live*most/100, small)
+	case live <= great/3*2:
+		return min(4*live, great)
+	}
+	return live + live/2
+}
+
+// read returns a figure of the runtime's; what it does not know is more than any other.
+func read(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return math.MaxUint64
+	}
+	return sample[0].Value.Uint64()
+}
