@@ -59,6 +59,8 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 			return soon // it takes effect a little later
 		case life.GoOver:
 			return later
+		case life.EndWait: // once is enough
+			return again
 		}
 	}
 }

@@ -139,9 +139,11 @@ func (w *world) affect(h *host, e effect) {
 		h.alive = false
 	case migrateCancel:
 		if w.precopies() {
+			h.waits = h.waits && h.mig != qapi.PreSwitchover
 			h.mig = qapi.Cancelling
 		}
 	case migrateContinue:
+		h.waits = false
 		if h.alive && h.mig == qapi.PreSwitchover {
 			h.mig = qapi.Device
 		}
@@ -305,7 +307,7 @@ func (w *world) perform(h *host, s life.Step) {
 		}
 	case life.GoOver:
 		h.plan(migratePostcopy)
-	case life.Continue:
+	case life.Continue, life.EndWait:
 		h.plan(migrateContinue)
 	case life.Announce:
 		if !h.announcing {

@@ -96,6 +96,11 @@ var laws = []struct {
 			s.l.Migration == qapi.PreSwitchover
 		return (s.due() == life.Continue) != (pauses && copied && !held)
 	}},
+	{"no transfer waits to go on that is being cancelled", func(s situation) bool {
+		cancelling := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.l.Migration == qapi.Cancelling
+		return (s.due() == life.EndWait) != cancelling
+	}},
 	{"a copy that failed in the switch-over ends it", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
 		failed := slices.ContainsFunc(s.l.Mirrors, func(m qapi.Job) bool {

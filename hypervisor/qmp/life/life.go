@@ -317,6 +317,11 @@ const (
 	GoOver
 	// Continue: go on from pre-switchover.
 	Continue
+	// EndWait: the transfer is being cancelled, and may wait before its switch-over: end
+	// that. QEMU before 10.0 waits for ever if it was cancelled when it was about to.
+	// Source: QEMU 7.2 migration/migration.c (migration_maybe_pause, migrate_fd_cancel and
+	// qmp_migrate_continue; one that did not wait forgets before it does what it was told).
+	EndWait
 	// Announce: tell the target that the guest has stopped for good.
 	Announce
 	// Keep: the transfer has ended, and the VM stays here.
@@ -326,7 +331,7 @@ const (
 )
 
 var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Run", "Activate", "Arrive", "Send",
-	"FinishMirrors", "GoOver", "Continue", "Announce", "Keep", "GiveUp"}
+	"FinishMirrors", "GoOver", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
 func (s Step) String() string {
@@ -432,6 +437,8 @@ func dueAtSource(j *journal.Job, l Look) Step {
 			return Rest
 		}
 		return Continue
+	case qapi.Cancelling:
+		return EndWait
 	case qapi.Completed:
 		switch {
 		case j.Acknowledged:

@@ -126,14 +126,28 @@ func TestEveryFutureOf(t *testing.T) {
 		{"post-copy with processes of ours that die", plan{}, "post-copy,crash"},
 		{"post-copy of a VM that is stopped", plan{}, "post-copy,stop"},
 	} {
-		t.Run(row.name, func(t *testing.T) { explore(t, begin(row.plan), among(row.kinds)) })
+		t.Run(row.name, func(t *testing.T) {
+			explore(t, begin(row.plan), among(row.kinds), (*world).check)
+		})
 	}
+}
+
+// A transfer that is held before its switch-over comes to its end whenever it is cancelled.
+func TestAHeldTransferThatIsCancelledEnds(t *testing.T) {
+	ends := func(w *world) string {
+		if err := w.end(); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	explore(t, begin(plan{holdSwitchOver: true}), among("cancel,crash"), ends)
 }
 
 // most bounds how many worlds one exploration may visit.
 const most = 400_000
 
-func explore(t *testing.T, from world, may []event) {
+// explore looks at everything that can become of a world. Check says what is wrong with one.
+func explore(t *testing.T, from world, may []event, check func(*world) string) {
 	t.Helper()
 	type step struct {
 		before uint64
@@ -157,7 +171,7 @@ func explore(t *testing.T, from world, may []event) {
 				continue
 			}
 			seen[id] = step{before, e.name}
-			if broken := after.check(); broken != "" {
+			if broken := check(&after); broken != "" {
 				var story []string
 				for at := id; seen[at].name != ""; at = seen[at].before {
 					story = append(story, seen[at].name)

@@ -42,7 +42,8 @@ type host struct {
 	run        qapi.RunState
 	mig        qapi.MigrationStatus
 	wasRunning bool // and runs on when the migration fails
-	pauses     bool // before the switch-over
+	pauses     bool // before the switch-over, and has not yet
+	waits      bool // to go on from there
 
 	// Our process. What it holds in memory dies with it.
 	up         bool
@@ -157,7 +158,7 @@ func (w *world) precopies() bool {
 }
 
 // precopy is pre-copy as QEMU does it.
-// Source: QEMU 7.2 migration/migration.c (migration_completion,
+// Source: QEMU 7.2 migration/migration.c (migration_completion, migration_maybe_pause,
 // process_incoming_migration_bh, migration_iteration_finish).
 var precopy = []event{
 	{"the QEMUs connect", "", func(w *world) bool {
@@ -168,10 +169,18 @@ var precopy = []event{
 		return w.source.alive && w.source.mig == qapi.Active && !w.source.stands()
 	}, func(w *world) {
 		w.source.wasRunning, w.source.run = w.source.run == qapi.Running, qapi.FinishMigrate
-		if w.source.pauses {
-			w.source.mig = qapi.PreSwitchover
-		}
 	}},
+	{"the source's QEMU waits to go on, whether or not it has just been cancelled", "",
+		func(w *world) bool {
+			s := &w.source
+			return s.alive && s.pauses && s.stands() &&
+				(s.mig == qapi.Active || s.mig == qapi.Cancelling)
+		}, func(w *world) {
+			w.source.pauses, w.source.waits = false, true
+			if w.source.mig == qapi.Active {
+				w.source.mig = qapi.PreSwitchover
+			}
+		}},
 	{"the last memory is loaded", "", func(w *world) bool {
 		last := w.source.mig == qapi.Device || w.source.mig == qapi.Active && !w.source.pauses
 		return last && w.source.stands() && w.receiving() && w.target.run == qapi.InMigrate
@@ -191,8 +200,8 @@ var precopy = []event{
 		return w.precopies() && !w.shut && (!w.target.alive || w.target.mig == qapi.Completed)
 	}, func(w *world) { w.source.mig = qapi.Failed }},
 	{"the source's QEMU takes the guest back", "", func(w *world) bool {
-		return w.source.alive && w.source.stands() &&
-			(w.source.mig == qapi.Failed || w.source.mig == qapi.Cancelling)
+		return w.source.alive && w.source.stands() && (w.source.mig == qapi.Failed ||
+			w.source.mig == qapi.Cancelling && !w.source.waits)
 	}, func(w *world) {
 		w.source.run = qapi.PostMigrate
 		if w.source.wasRunning {

@@ -139,9 +139,10 @@ func (q QEMU) MigrateIncoming(ctx context.Context, uri string) error {
 // MigrateCancel ends an outgoing migration.
 func (q QEMU) MigrateCancel(ctx context.Context) error { return q.do(ctx, "migrate_cancel", nil) }
 
-// MigrateContinue goes on from pre-switchover.
-func (q QEMU) MigrateContinue(ctx context.Context) error {
-	return q.do(ctx, "migrate-continue", args{"state": PreSwitchover})
+// MigrateContinue goes on with a migration that waits before its switch-over. QEMU refuses
+// it unless the migration is in that status.
+func (q QEMU) MigrateContinue(ctx context.Context, in MigrationStatus) error {
+	return q.do(ctx, "migrate-continue", args{"state": in})
 }
 
 // MigrateStartPostcopy goes over to post-copy.

@@ -115,7 +115,9 @@ var commands = []struct {
 	{"SetParameters, none", func(q qapi.QEMU, ctx cx) error {
 		return q.SetParameters(ctx, qapi.Parameters{})
 	}},
-	{"MigrateContinue", qapi.QEMU.MigrateContinue},
+	{"MigrateContinue", func(q qapi.QEMU, ctx cx) error {
+		return q.MigrateContinue(ctx, qapi.PreSwitchover)
+	}},
 	{"MigrateStartPostcopy", qapi.QEMU.MigrateStartPostcopy},
 	{"MigrateIncoming", func(q qapi.QEMU, ctx cx) error {
 		return q.MigrateIncoming(ctx, "unix:/nowhere/at/all")

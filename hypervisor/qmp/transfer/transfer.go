@@ -39,8 +39,8 @@ func Step(ctx context.Context, of *domain.Domain, step life.Step, m qapi.Migrati
 		return vm.FinishMirrors(ctx, rec.VM)
 	case life.GoOver:
 		return vm.MigrateStartPostcopy(ctx)
-	case life.Continue:
-		return vm.MigrateContinue(ctx)
+	case life.Continue, life.EndWait:
+		return vm.MigrateContinue(ctx, m.Status)
 	case life.Announce:
 		d.announce(time.Duration(m.Downtime) * time.Millisecond)
 	case life.Keep:

@@ -1,0 +1,86 @@
+package qmp_test
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
+)
+
+// crowd lets the threads of a QEMU run on one CPU only, where the one that obeys commands
+// overtakes the others if that is allowed.
+func (l *lab) crowd(n name, id vmid) {
+	l.t.Helper()
+	pid, err := l.pid(n, id)
+	must(l.t, err)
+	var one, may unix.CPUSet
+	must(l.t, unix.SchedGetaffinity(0, &may))
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if may.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	must(l.t, err)
+	for _, thread := range threads {
+		tid, err := strconv.Atoi(thread.Name())
+		must(l.t, err)
+		must(l.t, unix.SchedSetaffinity(tid, &one)) // those that it starts inherit that
+	}
+	err = unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
+		Policy: unix.SCHED_NORMAL, Nice: -20}, 0)
+	if err != nil {
+		l.t.Logf("it does not overtake: %v", err)
+	}
+}
+
+// A transfer that is held before its switch-over, and is cancelled in the very moment in which
+// QEMU has stopped the guest for it, ends, and the guest runs on.
+func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
+	var noted atomic.Pointer[func()]
+	l := newLab(t, accelerator(t), func(c *qmp.Config) {
+		c.Changed = func(hypervisor.VMID) {
+			if then := noted.Swap(nil); then != nil {
+				(*then)()
+			}
+		}
+	})
+	vm := l.vm("suite/held", calm)
+	l.start("n1", vm)
+	l.crowd("n1", vm.ID)
+	m, err := l.hosts["n1"].Monitor(vm.ID)
+	must(t, err)
+	for i := range 5 {
+		id := job("job" + strconv.Itoa(i))
+		l.begin(id, vm.ID, options{HoldSwitchOver: true, Bandwidth: 1 << 20})
+		l.until("n1", id, hypervisor.JobActive)
+		events := m.Subscribe()
+		begun := make(chan struct{})
+		then := func() { // that it is to be cancelled is noted, and QEMU not told yet
+			close(begun)
+			ctx := within(t, 20*time.Second)
+			for e, err := events.Next(ctx); err == nil && e.Name != "STOP"; {
+				e, err = events.Next(ctx)
+			}
+		}
+		noted.Store(&then)
+		cancelled := make(chan error)
+		go func() {
+			cancelled <- l.hosts["n1"].Adjust(t.Context(), id, hypervisor.Cancel{})
+		}()
+		<-begun
+		l.set("n1", vm.ID, map[string]any{"max-bandwidth": 1 << 40})
+		must(t, <-cancelled)
+		events.Close()
+		l.until("n1", id, hypervisor.JobCancelled)
+		l.sound("n1", vm.ID)
+		l.do("n2", vm.ID, hypervisor.Discard{Job: id})
+	}
+	l.ends("n1", vm.ID)
+}
