@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		os.Exit(reap(os.Getenv(rootKey)))
 	case "agent":
 		os.Exit(agent(os.Args[1:]))
+	case "tracer":
+		os.Exit(trace(os.Args[1]))
 	}
 	os.Exit(run(m))
 }

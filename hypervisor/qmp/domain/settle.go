@@ -142,8 +142,6 @@ func (d *Domain) do(ctx context.Context, step life.Step, l life.Look, m qapi.Mig
 		if err := d.Put(false, func(r *journal.Domain) { r.Ending = true }); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
-		defer cancel()
 		return vm.Kill(ctx) // one that its kernel does not let end yet is tried again
 	case life.Reset:
 		return d.reset(ctx, vm, l)

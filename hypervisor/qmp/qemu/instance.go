@@ -258,8 +258,11 @@ func (in *Instance) Dies(ctx context.Context) bool {
 	return in.Proc.Wait(ctx) == nil
 }
 
-// Kill ends the process and waits until it has ended.
+// Kill ends the process and waits until it has ended. It answers Transient for one that its kernel
+// does not let end, while its storage hangs for example.
 func (in *Instance) Kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, in.launcher.Timeout)
+	defer cancel()
 	if err := in.Proc.Kill(); err != nil && !errors.Is(err, process.ErrGone) {
 		return fault.Refuse(hypervisor.Transient, "end its QEMU: %w", err)
 	}
