@@ -111,8 +111,8 @@ func (d guest) start(ctx context.Context, p domain.Found, vm hypervisor.VM) erro
 	case p.Rec != nil && p.Rec.Unresolved:
 		return fault.Refuse(hypervisor.Conflict, "it may run at the target of job %s: abandon or "+
 			"release it with evidence first", p.Rec.Job)
-	case domain.Occupies(p.State) || p.Job != nil && p.Job.Cold && p.Job.Role == journal.Source &&
-		p.Job.Stage.Live():
+	case domain.Occupies(p.State) || p.Job != nil && p.Job.Role == journal.Source &&
+		p.Job.Stage.Live(): // also one whose end is not noted
 		return p.Conflict()
 	}
 	if err := h.Check(vm); err != nil {

@@ -398,6 +398,10 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 		d.Settle(ctx)
 	}
 	f.Rec, f.Job, f.VM = d.Present()
+	if err == nil && lost(f.Job, f.VM) {
+		err = fault.Refuse(hypervisor.Transient, "it could not be noted that its QEMU has ended; "+
+			"the VM may run at the target of job %s", f.Rec.Job)
+	}
 	if !f.Look.Alive { // what is left of it is no process
 		f.VM = nil
 	}
