@@ -95,8 +95,9 @@ func (d *Domain) complete(events *monitor.Subscription, as journal.Role, stood t
 	d.Changed()
 }
 
-// Unexpect forgets what was told of the end of a transfer: the guest is about to be
-// let run, and what was seen of it is no longer so. The caller holds the turn.
+// Unexpect forgets what was told of the end of a transfer, and what will be: the guest is about
+// to be let run, and what was seen of it is no longer so, or it was another transfer. The caller
+// holds the turn.
 func (d *Domain) Unexpect() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

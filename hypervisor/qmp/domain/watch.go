@@ -16,6 +16,7 @@ import (
 // Attach makes a QEMU the domain's, and begins to do what is due of it. The caller
 // holds the turn.
 func (d *Domain) Attach(in *qemu.Instance) {
+	d.Unexpect() // it was told by the process before
 	d.mu.Lock()
 	d.vm, d.seen, d.silent = in, life.Look{}, time.Time{}
 	d.mu.Unlock()

@@ -136,6 +136,7 @@ func (d move) enlist(job *journal.Job) error {
 	if err != nil {
 		return err
 	}
+	d.Unexpect() // how the job before has ended
 	err = d.Node.PutJob(job, true)
 	d.Node.Changed(d.ID)
 	return err
