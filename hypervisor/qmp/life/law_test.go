@@ -235,10 +235,10 @@ func (s situation) free() bool {
 	switch s.l.Run {
 	case qapi.FinishMigrate, qapi.PostMigrate:
 		return false
-	case qapi.Running, qapi.Paused, qapi.Shutdown:
-		return true
+	case qapi.PreLaunch, qapi.InMigrate: // a guest that has moved can be reset
+		return s.has(journal.Source, journal.Mirroring)
 	}
-	return s.has(journal.Source, journal.Mirroring)
+	return true
 }
 
 func hasNull(ms []qapi.Job) bool {

@@ -111,11 +111,11 @@ func coldState(j *journal.Job) hypervisor.DomainState {
 
 // stale reports whether a source's completed migration is not what its job is
 // about: QEMU leaves the guest of one that it has sent at rest for good, and it does
-// not shut down there. The VM came by it, or was resumed after it, and its next one has
-// not begun: its disks are copied first, or we died before; or somebody unpaused the
-// guest just when it completed.
+// not shut down there, nor fail or sleep; it can be reset. The VM came by it, or was resumed
+// after it, and its next one has not begun: its disks are copied first, or we died before; or
+// somebody unpaused the guest just when it completed.
 // Source: QEMU 7.2 migration/migration.c (migration_iteration_finish), softmmu/runstate.c
-// (runstate_transitions_def: none leads from postmigrate to shutdown).
+// (runstate_transitions_def: postmigrate leads to running, finish-migrate and prelaunch).
 func stale(j *journal.Job, l Look) bool {
 	switch {
 	case l.Migration != qapi.Completed, l.Run == qapi.FinishMigrate, l.Run == qapi.PostMigrate:
@@ -123,7 +123,7 @@ func stale(j *journal.Job, l Look) bool {
 	case j.Stage == journal.Mirroring: // its memory has not begun to move
 		return true
 	}
-	return l.Run == qapi.Running || l.Run == qapi.Paused || l.Run == qapi.Shutdown
+	return l.Heard() && l.Run != qapi.PreLaunch && l.Run != qapi.InMigrate
 }
 
 // stoppedToMove reports whether the guest of a source stands for the switch-over, or may.
