@@ -66,3 +66,38 @@ func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 	l.until("n1", "job", hypervisor.JobSucceeded)
 	l.afterwards("job", vm.ID, contents)
 }
+
+// A resize whose end could not be noted, or that we did not survive, and that nobody repeats does
+// not keep the VM from moving, nor from running: its disks are what they were.
+func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		resize func(l *lab, before, after hypervisor.VM)
+	}{
+		{"it could not be noted", func(l *lab, before, after hypervisor.VM) {
+			last := l.unwritable("n1", before.ID)
+			l.refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
+			last()
+			l.refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
+		}},
+		{"we did not survive it", func(l *lab, before, _ hypervisor.VM) {
+			l.between("n1", before.ID, "", func(d *journal.Domain, _ *journal.Job) {
+				d.Growing = before.Hardware.Disks
+				image(l.t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+			})
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			vm := withDisks(l.vm("suite/grower", calm),
+				hypervisor.Disk{Name: "data", Size: 4 * mib},
+				hypervisor.Disk{Name: "last", Format: "qcow2", Size: 4 * mib})
+			contents := l.furnish("n1", vm)
+			row.resize(l, vm, enlarged(vm, 8*mib, 8*mib))
+			l.begin("cold", vm.ID, options{})
+			l.until("n1", "cold", hypervisor.JobSucceeded)
+			l.becomes("n2", vm.ID, hypervisor.Shutoff)
+			l.afterwards("cold", vm.ID, contents)
+		})
+	}
+}

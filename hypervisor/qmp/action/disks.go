@@ -19,8 +19,8 @@ import (
 )
 
 // resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
-// one of them fails: what was not there before is empty. If we end before the rest, or that
-// cannot be noted, a repetition finds them grown.
+// one of them fails, or the rest: what was not there before is empty. If we end before, or that
+// fails, too, whoever uses them next does it.
 func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) error {
 	h := d.Node
 	if vm.ID != d.ID {
@@ -44,11 +44,14 @@ func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) err
 	if err != nil {
 		return err
 	}
-	grown, err := d.Grow(ctx, domain.Growth(p.Rec.VM, vm))
-	if err != nil {
-		return errors.Join(err, d.CutBack(ctx, grown))
+	_ = d.CutBack(ctx) // what cannot be cut is grown already, or told of
+	if err = d.Grow(ctx, growth(p.Rec.VM, vm)); err == nil {
+		err = d.Put(true, func(r *journal.Domain) { r.VM, r.Growing = vm, nil })
 	}
-	return d.Define(vm)
+	if err != nil {
+		return errors.Join(err, d.CutBack(ctx))
+	}
+	return nil
 }
 
 // resizable refuses a change of anything but sizes, and disks that shrink.
@@ -74,6 +77,20 @@ func resizable(old, vm hypervisor.VM) error {
 			"only memory, CPUs, their pins and the sizes of disks can be changed")
 	}
 	return nil
+}
+
+// growth returns the disks that are larger in vm than in old, which has the same disks.
+func growth(old, vm hypervisor.VM) []hypervisor.Disk {
+	var larger []hypervisor.Disk
+	if vm.Hardware == nil {
+		return nil
+	}
+	for i, disk := range vm.Hardware.Disks {
+		if disk.Size > old.Hardware.Disks[i].Size {
+			larger = append(larger, disk)
+		}
+	}
+	return larger
 }
 
 // indexOf returns which disk has a name, or NotFound.

@@ -126,6 +126,7 @@ func (d guest) start(ctx context.Context, p domain.Found, vm hypervisor.VM) erro
 	if p.Rec != nil {
 		rec.Job = p.Rec.Job
 	}
+	_ = d.CutBack(ctx) // before the guest writes there; what cannot be cut is larger than it says
 	err := d.Set(rec, true)
 	if err == nil {
 		err = d.MakeDisks(ctx, vm)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 )
 
 // NoDisks refuses an incoming VM one of whose local disks is here already: it would
@@ -77,24 +78,10 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 	return err
 }
 
-// Growth returns the disks that are larger in vm than in old, which has the same disks.
-func Growth(old, vm hypervisor.VM) []hypervisor.Disk {
-	var larger []hypervisor.Disk
-	if vm.Hardware == nil {
-		return nil
-	}
-	for i, disk := range vm.Hardware.Disks {
-		if disk.Size > old.Hardware.Disks[i].Size {
-			larger = append(larger, disk)
-		}
-	}
-	return larger
-}
-
-// Grow gives the images of a VM at rest the sizes of disks. It returns those that it may have
-// made larger, in the sizes that they had, whatever was noted of them.
-func (d *Domain) Grow(ctx context.Context, disks []hypervisor.Disk) ([]hypervisor.Disk, error) {
-	var grown []hypervisor.Disk
+// Grow gives the images of a VM at rest the sizes of disks. That it may have made some larger is
+// written before, with the sizes that they had, whatever was noted of them.
+func (d *Domain) Grow(ctx context.Context, disks []hypervisor.Disk) error {
+	var grow, were []hypervisor.Disk
 	for _, disk := range disks {
 		path := d.Node.QEMU.DiskPath(d.ID, disk)
 		if _, missing := os.Stat(path); missing != nil && disk.Local() {
@@ -103,32 +90,48 @@ func (d *Domain) Grow(ctx context.Context, disks []hypervisor.Disk) ([]hyperviso
 		had, err := d.Node.QEMU.ImageSize(ctx, disk, path)
 		switch {
 		case err != nil:
-			return grown, err
+			return err
 		case had > disk.Size:
-			return grown, fault.Refuse(hypervisor.Invalid,
+			return fault.Refuse(hypervisor.Invalid,
 				"disk %s: %s has %v already, and never shrinks", disk.Name, path, had)
-		case had == disk.Size:
-			continue // we died after that
-		}
-		was := disk
-		was.Size = had
-		grown = append(grown, was) // also one that has, when qemu-img did not survive it
-		if err := d.Node.QEMU.GrowImage(ctx, disk, path); err != nil {
-			return grown, err
+		case had < disk.Size:
+			grow = append(grow, disk)
+			disk.Size = had
+			were = append(were, disk)
 		}
 	}
-	return grown, nil
+	if len(grow) == 0 {
+		return nil
+	}
+	err := d.Put(true, func(r *journal.Domain) { r.Growing = were })
+	for _, disk := range grow {
+		if err == nil {
+			err = d.Node.QEMU.GrowImage(ctx, disk, d.Node.QEMU.DiskPath(d.ID, disk))
+		}
+	}
+	return err
 }
 
-// CutBack gives images that have just grown the sizes that they had: nothing is there yet.
-func (d *Domain) CutBack(ctx context.Context, grown []hypervisor.Disk) error {
+// CutBack gives the images that a resize has made larger, and that did not come to its end, the
+// sizes that they had: nothing is there yet. Whoever uses them asks for that before. QEMU cannot
+// make every image smaller: the VM is not lost for that.
+func (d *Domain) CutBack(ctx context.Context) error {
+	rec := d.Record()
+	if rec == nil || len(rec.Growing) == 0 {
+		return nil
+	}
 	ctx = context.WithoutCancel(ctx)
 	var bad []error
-	for _, disk := range grown {
+	for _, disk := range rec.Growing {
 		path := d.Node.QEMU.DiskPath(d.ID, disk)
-		bad = append(bad, d.Node.QEMU.CutImage(ctx, disk, path))
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			bad = append(bad, d.Node.QEMU.CutImage(ctx, disk, path))
+		}
 	}
-	return errors.Join(bad...)
+	if err := errors.Join(bad...); err != nil {
+		return err
+	}
+	return d.Put(true, func(r *journal.Domain) { r.Growing = nil })
 }
 
 // DropDisks removes the images of the local disks of a VM that has moved away, or

@@ -40,6 +40,10 @@ type Domain struct {
 	// Paused: an operator paused the guest.
 	Paused bool
 
+	// Growing are the disks whose images a resize is making larger, in the sizes that they
+	// had. Nothing was written beyond yet.
+	Growing []hypervisor.Disk
+
 	// Measuring is when the present measurement ends. DirtyRate and Measured are
 	// the last one's.
 	Measuring time.Time

@@ -15,6 +15,7 @@ import (
 // migrateCold moves a VM at rest: its definition, which the target has, and its
 // local disks, which a QEMU copies whose guest never runs.
 func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
+	_ = d.CutBack(ctx) // what cannot be cut does not fit at the target, which QEMU tells
 	h, rec := d.Node, d.Record()
 	copies := len(rec.VM.LocalDisks()) > 0
 	if copies {
