@@ -1,8 +1,11 @@
 package qmp_test
 
 import (
+	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
@@ -80,4 +83,48 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 	l.until("n1", "back", hypervisor.JobFailed)
 	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"})
 	l.ends("n1", vm.ID)
+}
+
+// A guest that shuts down just before the switch-over is off when that fails, or boots if it was
+// to: QEMU would let it run on behind its end.
+func TestAGuestThatShutsDownBeforeASwitchOverThatFailsIsOff(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		ask   func(*backend, context.Context, vmid) error // which takes a while
+		state hypervisor.DomainState
+	}{
+		{"by itself", func(h *backend, ctx context.Context, _ vmid) error {
+			return h.Adjust(ctx, "job", hypervisor.SetDowntime{Limit: time.Second})
+		}, hypervisor.Shutoff},
+		{"to reboot", func(h *backend, ctx context.Context, id vmid) error {
+			return h.Do(ctx, id, hypervisor.Reboot{})
+		}, hypervisor.Running},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var noted atomic.Pointer[func()]
+			l := newLab(t, accelerator(t), whenNoted(&noted))
+			vm := l.vm("suite/sleeper", calm)
+			l.start("n1", vm)
+			l.begin("job", vm.ID, options{HoldSwitchOver: true, Bandwidth: 1 << 20})
+			l.until("n1", "job", hypervisor.JobActive)
+			begun, ended := make(chan struct{}), make(chan struct{})
+			then := func() { close(begun); <-ended }
+			noted.Store(&then)
+			done := make(chan error)
+			go func() { done <- row.ask(l.hosts["n1"], t.Context(), vm.ID) }()
+			<-begun // meanwhile nobody looks
+			l.ask("n1", vm.ID, "system_powerdown", nil)
+			is := func(query, status string) func() bool {
+				return func() bool { return l.ask("n1", vm.ID, query, nil)["status"] == status }
+			}
+			l.eventually("it shuts down", is("query-status", "shutdown"))
+			l.set("n1", vm.ID, map[string]any{"max-bandwidth": 1 << 40})
+			l.eventually("it stands", is("query-migrate", "pre-switchover"))
+			l.ask("n1", vm.ID, "migrate_cancel", nil)
+			l.eventually("it has failed", is("query-migrate", "cancelled"))
+			close(ended)
+			must(t, <-done)
+			l.becomes("n1", vm.ID, row.state)
+		})
+	}
 }

@@ -40,17 +40,25 @@ func (l *lab) crowd(n name, id vmid) {
 	}
 }
 
+// whenNoted lets n1 do something when it has noted what it does next, and before it does that.
+func whenNoted(then *atomic.Pointer[func()]) func(*qmp.Config) {
+	return func(c *qmp.Config) {
+		if c.Name != "n1" {
+			return
+		}
+		c.Changed = func(hypervisor.VMID) {
+			if f := then.Swap(nil); f != nil {
+				(*f)()
+			}
+		}
+	}
+}
+
 // A transfer that is held before its switch-over, and is cancelled in the very moment in which
 // QEMU has stopped the guest for it, ends, and the guest runs on.
 func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
 	var noted atomic.Pointer[func()]
-	l := newLab(t, accelerator(t), func(c *qmp.Config) {
-		c.Changed = func(hypervisor.VMID) {
-			if then := noted.Swap(nil); then != nil {
-				(*then)()
-			}
-		}
-	})
+	l := newLab(t, accelerator(t), whenNoted(&noted))
 	vm := l.vm("suite/held", calm)
 	l.start("n1", vm)
 	l.crowd("n1", vm.ID)

@@ -7,22 +7,13 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
 // The end of a migration that QEMU tells of while its VM is being killed is not taken for that of
 // the VM's next one, whose disks are still to be copied.
 func TestAnEndThatComesTooLateIsNotThatOfTheNextMigration(t *testing.T) {
 	var noted atomic.Pointer[func()]
-	l := newLab(t, accelerator(t), func(c *qmp.Config) {
-		if c.Name == "n1" {
-			c.Changed = func(hypervisor.VMID) {
-				if then := noted.Swap(nil); then != nil {
-					(*then)()
-				}
-			}
-		}
-	})
+	l := newLab(t, accelerator(t), whenNoted(&noted))
 	vm := l.vm("suite/late", calm)
 	l.start("n1", vm)
 	l.begin("live", vm.ID, options{Bandwidth: 1 << 20})

@@ -5,6 +5,7 @@ package action
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -45,7 +46,7 @@ func (d guest) resize(ctx context.Context, p domain.Found, vm hypervisor.VM) err
 		return err
 	}
 	_ = d.CutBack(ctx) // what cannot be cut is grown already, or told of
-	if err = d.Grow(ctx, growth(p.Rec.VM, vm)); err == nil {
+	if err = d.grow(ctx, growth(p.Rec.VM, vm)); err == nil {
 		err = d.Put(true, func(r *journal.Domain) { r.VM, r.Growing = vm, nil })
 	}
 	if err != nil {
@@ -91,6 +92,40 @@ func growth(old, vm hypervisor.VM) []hypervisor.Disk {
 		}
 	}
 	return larger
+}
+
+// grow gives the images of a VM at rest the sizes of disks. That it may have made some larger is
+// written before, with the sizes that they had, whatever was noted of them.
+func (d guest) grow(ctx context.Context, disks []hypervisor.Disk) error {
+	var grow, were []hypervisor.Disk
+	for _, disk := range disks {
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		if _, missing := os.Stat(path); missing != nil && disk.Local() {
+			continue // it is made in its size when the VM starts
+		}
+		had, err := d.Node.QEMU.ImageSize(ctx, disk, path)
+		switch {
+		case err != nil:
+			return err
+		case had > disk.Size:
+			return fault.Refuse(hypervisor.Invalid,
+				"disk %s: %s has %v already, and never shrinks", disk.Name, path, had)
+		case had < disk.Size:
+			grow = append(grow, disk)
+			disk.Size = had
+			were = append(were, disk)
+		}
+	}
+	if len(grow) == 0 {
+		return nil
+	}
+	err := d.Put(true, func(r *journal.Domain) { r.Growing = were })
+	for _, disk := range grow {
+		if err == nil {
+			err = d.Node.QEMU.GrowImage(ctx, disk, d.Node.QEMU.DiskPath(d.ID, disk))
+		}
+	}
+	return err
 }
 
 // indexOf returns which disk has a name, or NotFound.

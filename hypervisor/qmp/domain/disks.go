@@ -78,40 +78,6 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 	return err
 }
 
-// Grow gives the images of a VM at rest the sizes of disks. That it may have made some larger is
-// written before, with the sizes that they had, whatever was noted of them.
-func (d *Domain) Grow(ctx context.Context, disks []hypervisor.Disk) error {
-	var grow, were []hypervisor.Disk
-	for _, disk := range disks {
-		path := d.Node.QEMU.DiskPath(d.ID, disk)
-		if _, missing := os.Stat(path); missing != nil && disk.Local() {
-			continue // it is made in its size when the VM starts
-		}
-		had, err := d.Node.QEMU.ImageSize(ctx, disk, path)
-		switch {
-		case err != nil:
-			return err
-		case had > disk.Size:
-			return fault.Refuse(hypervisor.Invalid,
-				"disk %s: %s has %v already, and never shrinks", disk.Name, path, had)
-		case had < disk.Size:
-			grow = append(grow, disk)
-			disk.Size = had
-			were = append(were, disk)
-		}
-	}
-	if len(grow) == 0 {
-		return nil
-	}
-	err := d.Put(true, func(r *journal.Domain) { r.Growing = were })
-	for _, disk := range grow {
-		if err == nil {
-			err = d.Node.QEMU.GrowImage(ctx, disk, d.Node.QEMU.DiskPath(d.ID, disk))
-		}
-	}
-	return err
-}
-
 // CutBack gives the images that a resize has made larger, and that did not come to its end, the
 // sizes that they had: nothing is there yet. Whoever uses them asks for that before. QEMU cannot
 // make every image smaller: the VM is not lost for that.

@@ -61,6 +61,7 @@ type Domain struct {
 	silent   time.Time             // since when it has not answered; zero: it has
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
+	off      bool                  // meanwhile the guest has shut down
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.

@@ -31,7 +31,7 @@ func (d *Domain) Expect(in *qemu.Instance, as journal.Role) {
 	if d.expected != nil {
 		d.expected.Close()
 	}
-	d.expected, d.ended = events, nil
+	d.expected, d.ended, d.off = events, nil, false
 	d.mu.Unlock()
 	d.Node.Running.Go(func() {
 		defer events.Close()
@@ -53,8 +53,13 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as jour
 		if err != nil {
 			return
 		}
-		if e.Name == "STOP" {
+		switch e.Name {
+		case "STOP":
 			stopped = e.Time
+		case "SHUTDOWN", "RESET":
+			d.mu.Lock()
+			d.off = e.Name == "SHUTDOWN" && d.expected == events
+			d.mu.Unlock()
 		}
 		switch migrationStatus(e) {
 		case qapi.Completed:
@@ -104,7 +109,16 @@ func (d *Domain) Unexpect() {
 	if d.expected != nil {
 		d.expected.Close()
 	}
-	d.expected, d.ended = nil, nil
+	d.expected, d.ended, d.off = nil, nil, false
+}
+
+// Off reports whether the guest has shut down while the present transfer was under way. QEMU does
+// not tell any more when it has stopped the guest for the switch-over, and that has failed.
+// Source: QEMU 7.2 migration/migration.c (migration_iteration_finish).
+func (d *Domain) Off() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.off
 }
 
 // glance is Look, or what an event told just now.

@@ -257,12 +257,8 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 			return err
 		}
 	}
-	run := d.Seen().Run // one that stood before the switch-over does not run on by itself
-	if !rec.Paused && (run == qapi.Paused || run == qapi.PostMigrate) {
-		d.Unexpect()
-		if err := vm.Cont(ctx); err != nil {
-			return err
-		}
+	if err := d.goOn(ctx, vm, d.Seen().Run); err != nil {
+		return err
 	}
 	last := progress(job, m)
 	last.Status = life.Status(rec, job, d.Seen())
@@ -274,6 +270,22 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m qapi.Migration) err
 		d.tellKept(job)
 	}
 	return err
+}
+
+// goOn lets a guest have its life on here. One that stood before the switch-over does not run on
+// by itself; one that has shut down is not to.
+func (d move) goOn(ctx context.Context, vm *qemu.Instance, run qapi.RunState) error {
+	rec := d.Record()
+	switch {
+	case rec.Paused || run != qapi.Paused && run != qapi.PostMigrate:
+		return nil
+	case d.Off() && rec.Doing == hypervisor.Rebooting:
+		return vm.SystemReset(ctx) // then it is let run
+	case d.Off():
+		return d.Put(false, func(r *journal.Domain) { r.Ending = true })
+	}
+	d.Unexpect()
+	return vm.Cont(ctx)
 }
 
 // tellKept tells the target's host, if it can be told, that nothing more comes.
