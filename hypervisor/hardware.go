@@ -1,6 +1,9 @@
 package hypervisor
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Hardware is what a VM is made of besides memory and CPUs. A zero field takes
 // the default it names.
@@ -52,6 +55,21 @@ func (v VM) LocalDisks() []Disk {
 		}
 	}
 	return local
+}
+
+// LocalSize returns what the local disks of v hold together: what a migration of it copies
+// besides memory.
+func (v VM) LocalSize() Bytes {
+	if v.Hardware == nil {
+		return 0
+	}
+	var sum Bytes
+	for i := range v.Hardware.Disks {
+		if d := &v.Hardware.Disks[i]; d.Local() {
+			sum += min(max(d.Size, 0), math.MaxInt64-sum)
+		}
+	}
+	return sum
 }
 
 // WithDisks returns v with other disks.

@@ -165,10 +165,11 @@ type Progress struct {
 	Status    JobStatus
 	Mode      Mode
 	Started   time.Time     // when Migrate was accepted
-	Iteration int           // passes over memory so far; the first is 1
+	Iteration int           // passes over memory so far; the first is 1, and 0 before it
 	Total     Bytes         // memory of the guest
-	Sent      Bytes         // on the wire so far
-	Remaining Bytes         // still to send, as of the last pass boundary or sample
+	Disks     Bytes         // local disks, as large as the guest sees them: copied before memory
+	Sent      Bytes         // on the wire so far, of disks and memory
+	Remaining Bytes         // still to send of both, as of the last pass boundary or sample
 	DirtyRate Bandwidth     // newly dirtied memory, measured over the last pass
 	Bandwidth Bandwidth     // what the wire carries now
 	Downtime  time.Duration // blackout so far; final once Status is final

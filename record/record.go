@@ -286,13 +286,15 @@ func (v *VM) PlaceIn(p *placement.VM) {
 	if v.Placement != nil {
 		p.Constraints = *v.Placement
 	}
-	h := vm.Hardware
-	if h == nil || p.Disk > 0 {
-		return
+	if p.Disk <= 0 {
+		p.Disk = vm.LocalSize()
 	}
-	for _, d := range h.Disks {
-		if d.Local() && d.Size > 0 {
-			p.Disk += d.Size
-		}
+}
+
+// LocalSize returns what of a VM besides its memory a migration copies: its local disks.
+func (v *VM) LocalSize() hypervisor.Bytes {
+	if v.Disk > 0 {
+		return v.Disk
 	}
+	return v.Now().LocalSize()
 }

@@ -55,8 +55,8 @@ func drawScript(t *rapid.T) script {
 func (s script) play(t *rapid.T, m fake.Model, step func(w *world, until time.Time)) string {
 	w := newWorld(t, m)
 	for i := range scripted {
-		w.boot("n1", vmid(fmt.Sprint("vm", i)), []fake.Workload{mild, wild, {},
-			{Rate: 8e8, Hot: gib, ColdRate: 1e7, Cold: gib, Zero: 300}}[i])
+		w.ok(w.Host("n1").Boot(scriptVM(i), []fake.Workload{mild, wild, {},
+			{Rate: 8e8, Hot: gib, ColdRate: 1e7, Cold: gib, Zero: 300}}[i]))
 	}
 	for _, e := range s {
 		step(w, epoch.Add(e.At))
@@ -66,13 +66,24 @@ func (s script) play(t *rapid.T, m fake.Model, step func(w *world, until time.Ti
 	return dump(w, scripted) + fmt.Sprint(w.Hints(), w.Touched())
 }
 
+// scriptVM is a VM of a script; the first has a local disk.
+func scriptVM(i int) hypervisor.VM {
+	if id := vmid(fmt.Sprint("vm", i)); i > 0 {
+		return aVM(id)
+	}
+	return theFirst
+}
+
+// theFirst is one VM, so that its hardware is printed alike.
+var theFirst = withDisk("vm0", 6*gib)
+
 func (e event) happen(w *world) {
 	n1 := w.Host("n1")
 	id := vmid(fmt.Sprint("vm", e.I))
 	job := hypervisor.JobID("job-" + id)
 	switch e.What {
 	case "migrate":
-		a, _ := w.Host("n2").Receive(ctx, hypervisor.Incoming{Job: job, VM: aVM(id)})
+		a, _ := w.Host("n2").Receive(ctx, hypervisor.Incoming{Job: job, VM: scriptVM(e.I)})
 		_ = n1.Migrate(ctx, hypervisor.Outgoing{Job: job, VM: id, Target: "n2", Address: a,
 			Options: hypervisor.TransferOptions{PostCopy: true, AutoConverge: true}})
 	case "cancel":
@@ -264,10 +275,14 @@ func TestWorkIsConserved(t *testing.T) {
 		for i := range n {
 			vm := hypervisor.VM{ID: vmid(fmt.Sprint("vm", i)),
 				Memory: mib * hypervisor.Bytes(rapid.IntRange(1, 4096).Draw(t, "MiB"))}
+			if disk := rapid.IntRange(0, 4096).Draw(t, "MiB on disk"); disk > 0 {
+				size := mib * hypervisor.Bytes(disk)
+				vm = vm.WithDisks([]hypervisor.Disk{{Name: "d", Size: size}})
+			}
 			from := rapid.SampledFrom([]name{"n1", "n2"}).Draw(t, "from")
 			w.ok(w.Host(from).Boot(vm, fake.Workload{}))
 			w.begin(move{vm: vm, from: from, to: "n3"})
-			total += vm.Memory
+			total += vm.Memory + vm.LocalSize()
 		}
 		// A pass lasts a millisecond at least; each share loses a byte per second.
 		var last time.Time

@@ -88,7 +88,7 @@ var rules = fingerprint.Rules{
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].at",
 		"transfer.Transfer.begun", "transfer.Transfer.stopped", "transfer.Transfer.wakes",
 		"memory.guest.at", "memory.pass.began", "memory.pass.at", "memory.pace.origin",
-		"memory.gauge.origin", "memory.brake.judged",
+		"memory.gauge.origin", "memory.brake.judged", "transfer.mirror.at",
 	},
 	Named: map[string]string{
 		"controller.flight": "rec.Spec.ID", "transfer.Transfer": "",
@@ -98,7 +98,7 @@ var rules = fingerprint.Rules{
 	Over: map[string]fingerprint.Over{
 		"agenda.Timer": {Field: "place", Is: 0},
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight]": {Field: "place", Is: 0},
-		"transfer.Transfer": {Field: "stage", Is: 7, Only: ended},
+		"transfer.Transfer": {Field: "stage", Is: 8, Only: ended},
 	},
 }
 

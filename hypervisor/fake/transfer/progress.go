@@ -14,15 +14,16 @@ func (t *Transfer) Progress(h *Host, job hypervisor.JobID) hypervisor.Progress {
 	sums := t.account()
 	p := hypervisor.Progress{
 		Job: job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
-		Total: t.VM.Memory, Sent: sums.Sent, Remaining: t.VM.Memory,
+		Total: t.VM.Memory, Disks: t.VM.LocalSize(), Sent: sums.Sent, Remaining: sums.Left,
 		DirtyRate: sums.DirtyRate, Throttle: sums.Throttle, Error: t.failure,
 	}
 	if t.From == nil {
+		p.Remaining = p.Total + p.Disks
 		return p
 	}
-	p.Started, p.Remaining = t.world().Start.Add(t.begun), sums.Left
+	p.Started = t.world().Start.Add(t.begun)
 	if t.underWay != nil {
-		p.Bandwidth = t.stream.Rate()
+		p.Bandwidth = t.rate()
 	}
 	switch {
 	case h == t.To && t.wakes >= 0:
@@ -44,6 +45,13 @@ func (t *Transfer) account() memory.Account {
 	sums := t.stream.Account(t.world().Now)
 	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
 		sums.Left = t.rest
+	}
+	switch m := t.mirror; {
+	case m != nil:
+		sent := m.by(t.world().Now)
+		sums.Sent, sums.Left = sums.Sent+sent, sums.Left+m.total-sent
+	case t.stage <= connecting:
+		sums.Left += t.VM.LocalSize()
 	}
 	return sums
 }

@@ -25,7 +25,7 @@ func (t *Transfer) sever(how parting, why string) {
 		return
 	}
 	switch t.stage {
-	case connecting, copying:
+	case connecting, mirroring, copying:
 		t.severCopy(how, why)
 	case finishing:
 		t.abandonSource(why)

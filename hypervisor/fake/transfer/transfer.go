@@ -16,6 +16,7 @@ type stage uint8
 const (
 	waiting    stage = iota // the target listens
 	connecting              // set-up
+	mirroring               // local disks, if there are any
 	copying                 // passes over memory, the source may run
 	finishing               // the source has stopped, the rest is on its way
 	loading                 // everything has arrived, the target prepares to run
@@ -72,6 +73,7 @@ type underWay struct {
 	rest      hypervisor.Bytes     // post-copy: what the target lacks when it runs
 	flow      *maxmin.Flow         // while memory moves
 	alone     hypervisor.Bandwidth // what the flow gets when it is alone
+	mirror    *mirror              // of its local disks; nil is none, or not yet
 	timer     agenda.Timer
 	stream    memory.Stream
 }
@@ -138,6 +140,8 @@ func (t *Transfer) report(source, target hypervisor.JobStatus) {
 func (t *Transfer) advance() {
 	switch t.stage {
 	case connecting:
+		t.open()
+	case mirroring:
 		t.copyMemory()
 	case copying:
 		t.endPass()
@@ -152,26 +156,22 @@ func (t *Transfer) advance() {
 	}
 }
 
-func (t *Transfer) copyMemory() {
-	w := t.world()
-	t.stage = copying
-	t.report(hypervisor.JobActive, hypervisor.JobActive)
-	var room [5]*maxmin.Link
-	route := w.route(room[:0], t.From, t.To)
-	t.alone = narrowest(route)
-	t.flow = w.network.Add(t, t.limit(), route...)
-	t.stream.Begin(w.Now, t.source.Workload(), t.source.Doing().Executes())
-}
-
 // accelerate changes the share of the wire from now on.
 func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
-	t.stream.Accelerate(t.world().Now, rate, t.burst(rate))
+	if t.stage == mirroring {
+		t.mirror.turn(t.world().Now, rate)
+	} else {
+		t.stream.Accelerate(t.world().Now, rate, t.burst(rate))
+	}
 	t.await()
 }
 
 // await arms the timer for the end of what is being sent.
 func (t *Transfer) await() {
-	if t.stage == copying || t.stage == finishing || t.stage == fetching {
+	switch t.stage {
+	case mirroring:
+		t.world().Agenda.Arm(&t.timer, t.mirror.ends())
+	case copying, finishing, fetching:
 		t.world().Agenda.Arm(&t.timer, t.stream.Ends())
 	}
 }
@@ -316,7 +316,7 @@ func (t *Transfer) limit() hypervisor.Bandwidth {
 		return 0
 	}
 	speed := t.world().costs.speed(&t.options)
-	if most := t.options.Bandwidth; most > 0 && t.stage == copying {
+	if most := t.options.Bandwidth; most > 0 && t.stage <= copying {
 		speed = min(speed, most)
 	}
 	return speed
@@ -349,5 +349,5 @@ func (t *Transfer) tune() {
 	if t.stage == copying && t.source != nil {
 		t.stream.Run(t.world().Now, t.source.Doing().Executes())
 	}
-	t.accelerate(t.stream.Rate())
+	t.accelerate(t.rate())
 }

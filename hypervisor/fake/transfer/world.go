@@ -2,11 +2,12 @@
 // between them, and when they lose each other.
 //
 //	waiting → connecting → copying → finishing → loading → confirming → closed
-//	                                    post-copy:  └→ fetching ─┘
+//	   local disks: └→ mirroring ┘       post-copy: └→ fetching ─┘
 //
-// Until finishing the source keeps the VM, whatever happens. From then on it has
-// stopped and never resumes on its own; a target that has everything goes on.
-// The ends are domains of some host; the package changes them through [End].
+// Local disks go first, with the share of the wire that memory has then. Until finishing the
+// source keeps the VM, whatever happens. From then on it has stopped and never resumes on its
+// own; a target that has everything goes on. The ends are domains of some host; the package
+// changes them through [End].
 package transfer
 
 import (
