@@ -87,7 +87,7 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 		if v := a.home.Get(m.Spec.VM); v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
 			return a.kept(ctx, m, "the target expects another size: "+terms.Size(v.Now()), now)
 		}
-		return a.start(ctx, m, d.VM.Memory, now)
+		return a.start(ctx, m, d.VM, now)
 	case there && started && !m.Source.Unresolved:
 		return a.kept(ctx, m, "no transfer is under way", now)
 	}
@@ -99,10 +99,10 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 // start asks the hypervisor to send, with the limit of the blackout that convergence would
 // begin with: it looks at the transfer as it will be when it has just begun. What else it
 // decides is not done, and it decides it again at the next look. It is safe to ask again.
-func (a *Agent) start(ctx context.Context, m *record.Migration, memory hypervisor.Bytes,
+func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM,
 	now time.Time) error {
 	p := hypervisor.Progress{Job: m.Spec.ID, Status: hypervisor.JobSetup, Started: now,
-		Total: memory, Remaining: memory}
+		Total: vm.Memory, Disks: vm.LocalSize(), Remaining: vm.Memory + vm.LocalSize()}
 	state, v := a.config.Converge(terms.Monitor(m.Options, p), convergence.State{}, p, now)
 	host, err := a.hv.Host(ctx)
 	if err != nil {

@@ -99,7 +99,8 @@ func (w *World) Evacuations() []Evacuation {
 }
 
 // lowerBound returns how long the migrations that succeeded must have taken at
-// least: every byte that is not zero crosses every link on its way once.
+// least: every byte of memory that is not zero, and all that local disks hold, crosses every
+// link on its way once.
 func (w *World) lowerBound() float64 {
 	var links bound.Links
 	for _, m := range w.watch.Moved {
@@ -107,7 +108,7 @@ func (w *World) lowerBound() float64 {
 		if v := w.VM(vm); v != nil {
 			memory := v.Now().Memory
 			links.Move(w.HostRecord(s.Source), w.HostRecord(s.Target),
-				memory-memory/1000*hypervisor.Bytes(w.zero[vm]))
+				memory-memory/1000*hypervisor.Bytes(w.zero[vm])+v.Now().LocalSize())
 		}
 	}
 	return seconds(links.Least())

@@ -29,7 +29,7 @@ func Transfer(o *policy.Options, able hypervisor.Abilities) hypervisor.TransferO
 // Monitor puts the resolved options of a migration into convergence's terms, for a transfer
 // that has come as far as p.
 func Monitor(o *policy.Options, p hypervisor.Progress) convergence.Config {
-	c := convergence.Config{Memory: p.Total}
+	c := convergence.Config{Memory: p.Total, Disks: p.Disks}
 	if o == nil {
 		return c
 	}

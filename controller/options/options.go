@@ -3,6 +3,7 @@
 package options
 
 import (
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
@@ -40,7 +41,8 @@ func (r *Resolver) Resolve(m *record.Migration, vm *record.VM) {
 		*r.last = o
 	}
 	m.Options, m.Policy = r.last, name
-	m.State.Budget = 2 * convergence.Budget(vm.Now().Memory, 0, o.CompletionTimeoutPerGiB)
+	budget := convergence.Budget(vm.Now().Memory, vm.LocalSize(), o.CompletionTimeoutPerGiB)
+	m.State.Budget = 2 * min(budget, hypervisor.Forever/2)
 }
 
 // labels are the VM's, with where it is and where it goes, so that a policy may select on them.

@@ -58,3 +58,44 @@ func TestThePolicyThatSelectsTheMoveWins(t *testing.T) {
 		})
 	}
 }
+
+// The time that a transfer may take is doubled, for a pause: 5 s for each of 4, of 46 or of
+// 104 GB.
+func TestLocalDisksCountForTheTime(t *testing.T) {
+	cluster := policy.Default()
+	cluster.CompletionTimeoutPerGiB = 5 * time.Second
+	for _, r := range []struct {
+		name   string
+		stated hypervisor.Bytes
+		disks  []hypervisor.Disk
+		size   map[string]hypervisor.Bytes
+		gb     time.Duration
+	}{
+		{"none", 0, nil, nil, 4},
+		{"a shared one", 0, []hypervisor.Disk{{Name: "d", Path: "/d", Size: 1e12}}, nil, 4},
+		{"local ones", 0, []hypervisor.Disk{{Name: "d", Size: 40e9}, {Name: "e", Size: 2e9}},
+			nil, 46},
+		{"one that has grown", 0, []hypervisor.Disk{{Name: "d", Size: 40e9}},
+			map[string]hypervisor.Bytes{"d": 42e9}, 46},
+		{"what its owner states goes first", 100e9, []hypervisor.Disk{{Name: "d", Size: 42e9}},
+			nil, 104},
+	} {
+		vm := &record.VM{VM: hypervisor.VM{ID: "v", Memory: 4e9,
+			Hardware: &hypervisor.Hardware{Disks: r.disks}}, Disk: r.stated}
+		if r.size != nil {
+			vm.Size = &record.Size{Memory: 4e9, Disks: r.size}
+		}
+		var m record.Migration
+		options.New(&cluster, policy.Matcher{}, nil, nil).Resolve(&m, vm)
+		if want := 2 * r.gb * 5 * time.Second; m.State.Budget != want {
+			t.Errorf("%s: %v, want %v", r.name, m.State.Budget, want)
+		}
+	}
+	cluster.CompletionTimeoutPerGiB = hypervisor.Forever
+	var m record.Migration
+	options.New(&cluster, policy.Matcher{}, nil, nil).Resolve(&m,
+		&record.VM{VM: hypervisor.VM{ID: "v", Memory: 4e9}})
+	if m.State.Budget < hypervisor.Forever/2 {
+		t.Errorf("for ever is %v", m.State.Budget)
+	}
+}

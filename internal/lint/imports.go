@@ -150,7 +150,7 @@ var mayImport = map[string][]string{
 	"controller": slices.Concat(core, requests,
 		[]string{"controller/books", "controller/options", "controller/queue", "record",
 			"internal/due"}),
-	"controller/options": {"migration/convergence", "migration/policy", "record"},
+	"controller/options": {"hypervisor", "migration/convergence", "migration/policy", "record"},
 	"controller/books": slices.Concat(core, requests,
 		[]string{"migration/placement/resource", "record"}),
 	"controller/queue": {"hypervisor", "migration"},

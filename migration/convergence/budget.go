@@ -16,19 +16,30 @@ func Budget(memory, disks hypervisor.Bytes, perGiB time.Duration) time.Duration 
 }
 
 // size returns what the migration has to move at most.
-func (l look) size() hypervisor.Bytes {
-	memory := l.c.Memory
-	if memory <= 0 {
-		memory = l.p.Total
+func (l look) size() hypervisor.Bytes { return plus(l.memory(), l.disks()) }
+
+// memory returns the size of the guest's memory.
+func (l look) memory() hypervisor.Bytes {
+	if l.c.Memory > 0 {
+		return l.c.Memory
 	}
-	return plus(memory, l.c.Disks)
+	return l.p.Total
+}
+
+// disks returns the size of the disks that are copied before it.
+func (l look) disks() hypervisor.Bytes {
+	if l.c.Disks > 0 {
+		return l.c.Disks
+	}
+	return l.p.Disks
 }
 
 // budget returns how long this transfer may take in all; 0 is no limit.
 //
 // KubeVirt counts the VM's size, so that an idle VM of 512 GiB may take a day.
 // Here the first pass shows how much data there really is (a hypervisor does not
-// send pages that hold only zeros); from its end on, that data is the measure.
+// send pages that hold only zeros); from its end on, that data is the measure. Disks are
+// there by then, and count no more.
 func (l look) budget() time.Duration {
 	if l.c.Method != Watermark {
 		return Budget(l.size(), 0, l.c.CompletionTimeoutPerGiB)

@@ -49,7 +49,8 @@ type Config struct {
 	Method Method
 	// Memory is the size of the guest's memory. Default: the transfer's Total.
 	Memory hypervisor.Bytes
-	// Disks is the size of the disks that are copied along. Default: none.
+	// Disks is the size of the disks that are copied along, before memory. Default: the
+	// transfer's Disks.
 	Disks hypervisor.Bytes
 	// CompletionTimeoutPerGiB is what the budget allows for each GiB (in Legacy
 	// and Stall: in whole seconds, for each decimal gigabyte). 0 is no budget.

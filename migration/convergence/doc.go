@@ -32,7 +32,8 @@
 //     low? Throttling that still rises is patience, not a stall.
 //   - Budget. Legacy counts decimal gigabytes of the VM's size. Watermark counts
 //     GiB, and from the end of the first pass allows what the data that was
-//     really there is worth, never more than the size is worth.
+//     really there is worth, never more than the size is worth. Both count the
+//     disks that are copied before memory.
 //   - Blackout. Legacy leaves the hypervisor's 300 ms unless it tunes. Watermark
 //     always sets the limit, raises it in steps, and never above MaxDowntime
 //     without AllowWorkloadDisruption.

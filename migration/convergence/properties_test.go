@@ -44,6 +44,9 @@ func drawConfig(t *rapid.T, wild bool) convergence.Config {
 		MaxDowntime:   time.Duration(rapid.Int64Range(0, 3e9).Draw(t, "max")),
 		AllowPostCopy: flag.Draw(t, "post-copy"), VFIO: flag.Draw(t, "vfio"),
 		AllowWorkloadDisruption: flag.Draw(t, "disruption")}
+	if flag.Draw(t, "local disks") {
+		c.Disks = hypervisor.Bytes(rapid.Int64Range(1, 9e9).Draw(t, "disks"))
+	}
 	if flag.Draw(t, "tuning") {
 		c.DowntimeTuning = &convergence.DowntimeTuning{Cooldown: span(t, "cool-down")}
 	}

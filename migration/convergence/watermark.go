@@ -51,10 +51,11 @@ func watermark(l look) (State, Verdict) {
 }
 
 // calm returns until when nothing will be asked for, unless a pass ends, after v: in the first
-// pass only a deadline may come, or its end without being heard of.
+// pass, and while disks are copied before it, only a deadline may come, or the end of the pass
+// without being heard of.
 func (l look) calm(v Verdict) time.Duration {
-	if v.Action != Continue || l.p.Status != hypervisor.JobActive || l.s.Iteration != 1 ||
-		l.s.Aborting {
+	early := l.s.Iteration == 1 || l.s.Iteration == 0 && l.disks() > 0
+	if v.Action != Continue || l.p.Status != hypervisor.JobActive || !early || l.s.Aborting {
 		return 0
 	}
 	calm := min(l.left, later(l.p.Remaining.At(l.p.Bandwidth), unheard))
@@ -78,7 +79,7 @@ func (l look) mark() WatermarkState {
 		w.PassStart, w.PassLow = l.p.Remaining, l.p.Remaining
 	}
 	if l.boundary && l.s.Iteration > 1 && w.Data == 0 {
-		w.Data, w.FirstPass = l.p.Sent, l.since
+		w.Data, w.FirstPass = l.data(), l.since
 	}
 	first := w.LowIteration == 0 || l.p.Remaining < w.Low
 	if l.boundary && l.s.Iteration > 1 && first {
@@ -89,6 +90,15 @@ func (l look) mark() WatermarkState {
 	}
 	w.Throttle = max(w.Throttle, l.p.Throttle)
 	return w
+}
+
+// data returns what the first pass has sent. Where disks came before it that is not known:
+// nobody says what of them there was to be sent. Then it is all of the memory at most.
+func (l look) data() hypervisor.Bytes {
+	if l.disks() > 0 {
+		return min(l.p.Sent, l.memory())
+	}
+	return l.p.Sent
 }
 
 // aborting: a cancel was accepted and has not failed.
@@ -118,9 +128,11 @@ func overdue(l look) bool { return l.left < 0 }
 // Source: godwit.
 func overdueToPostCopy(l look) bool { return overdue(l) && l.mayPostCopy() && l.moves() }
 
-// mayPostCopy: post-copy is allowed, possible, and was not refused for good.
+// mayPostCopy: post-copy is allowed, possible, and was not refused for good. Without its
+// disks a VM does not run at the target.
 func (l look) mayPostCopy() bool {
-	return l.c.AllowPostCopy && !l.c.VFIO && l.s.Refusals.PostCopy < tries
+	possible := !l.c.VFIO && (l.s.Iteration > 0 || l.disks() <= 0)
+	return l.c.AllowPostCopy && possible && l.s.Refusals.PostCopy < tries
 }
 
 // moves: data moves now, at a known speed.

@@ -282,3 +282,67 @@ func TestAClockThatGoesBackStandsStill(t *testing.T) {
 	x.look(50, sample(1, gib))
 	same(t, "clock", 100*time.Second, x.state.Clock)
 }
+
+// A disk of 60 GiB moves first, with 8 GiB every 10 s, and 150 s are allowed for each GiB:
+// by memory alone it would have to be over after 600 s.
+func TestDisksAreWorthTime(t *testing.T) {
+	for _, method := range []convergence.Method{convergence.Watermark, convergence.Legacy,
+		convergence.Stall} {
+		for _, configured := range []bool{true, false} { // or the transfer says it
+			x := transfer{config: convergence.Config{Method: method, Memory: 4 * gib,
+				CompletionTimeoutPerGiB: 150 * time.Second}}
+			show := func(int) hypervisor.Progress {
+				p := sample(0, 64*gib)
+				p.Disks = 60 * gib
+				return p
+			}
+			if configured {
+				x.config.Disks = 60 * gib
+			}
+			end := map[convergence.Method]int{convergence.Watermark: 64 * 150,
+				convergence.Legacy: 69 * 150, convergence.Stall: 69 * 150}[method]
+			same(t, method.String(), []event{{end + 1, tooLate}},
+				x.observe(10, end+2, show))
+		}
+	}
+}
+
+// When the disks are there the rest is worth what memory is, whatever was sent before it.
+func TestDisksThatHaveMovedAreWorthNoMoreTime(t *testing.T) {
+	x := transfer{config: convergence.Config{Memory: 4 * gib, Disks: 60 * gib,
+		CompletionTimeoutPerGiB: 10 * time.Second}}
+	got := x.observe(0, 300, func(s int) hypervisor.Progress {
+		switch {
+		case s < 75:
+			p := sample(0, 64*gib)
+			p.Sent = hypervisor.Bytes(s) * gib * 8 / 10
+			return p
+		case s < 80:
+			p := sample(1, 4*gib)
+			p.Sent = 60 * gib
+			return p
+		}
+		p := sample(2, 4*gib)
+		p.Sent = 64 * gib
+		return p
+	})
+	if last := got[len(got)-1]; last != (event{80 + 4*10 + 1, tooLate}) {
+		t.Errorf("it ends with %+v", last)
+	}
+}
+
+// A VM does not run at the target without its disks: it may be given up, but not moved over.
+func TestPostCopyIsNotAskedForWhileDisksMove(t *testing.T) {
+	x := transfer{config: convergence.Config{Memory: 4 * gib, Disks: 60 * gib,
+		AllowPostCopy: true, CompletionTimeoutPerGiB: time.Second}}
+	sent := func(iteration int) func(int) hypervisor.Progress {
+		return func(s int) hypervisor.Progress {
+			p := sample(iteration, 64*gib)
+			p.Sent = hypervisor.Bytes(s)
+			return p
+		}
+	}
+	same(t, "with disks on their way", []event{{65, tooLate}}, x.observe(1, 66, sent(0)))
+	x.state = convergence.State{}
+	same(t, "with memory on its way", []event{{65, post}}, x.observe(1, 66, sent(1)))
+}
