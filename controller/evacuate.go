@@ -82,7 +82,7 @@ func (g *guest) asGuest() evacuation.Guest {
 	return evacuation.Guest{
 		ID: g.rec.VM.ID, Final: g.rec.Ended, Strategy: g.rec.Strategy,
 		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
-		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Now().Memory,
+		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Weight(),
 		Failed: migration.Failures(len(g.flights), g.phase),
 	}
 }

@@ -39,7 +39,7 @@ type Guest struct {
 	// while an old target is still being cleared away.
 	Instances   int
 	Descheduled bool             // the eviction came from the descheduler: less urgent
-	Memory      hypervisor.Bytes // for the order; 0 is not known
+	Memory      hypervisor.Bytes // and local disks, for the order; 0 is not known
 	Failed      int              // attempts in a row that have failed, for a [Policy]
 }
 

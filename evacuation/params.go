@@ -85,8 +85,8 @@ type Order uint8
 
 // The orders.
 const (
-	// LargestFirst puts the longest migrations first: memory is the best guess
-	// at how long one takes, since all of it is sent at least once. A drain is
+	// LargestFirst puts the longest migrations first: memory, with local disks, is the best
+	// guess at how long one takes, since all of it is sent at least once. A drain is
 	// over when its last VM has left, and a long migration that starts last
 	// leaves the other slots idle for its whole length. With the longest first
 	// m slots finish within 4/3 of the shortest possible time, in an arbitrary

@@ -44,7 +44,7 @@ func (f LimitFunc) Open(link hypervisor.Bandwidth, next Leaving, others []Leavin
 // A Leaving is a VM that leaves its host, or waits to.
 type Leaving struct {
 	VM     hypervisor.VMID
-	Memory hypervisor.Bytes
+	Memory hypervisor.Bytes // and its local disks: what there is to move
 	// Failed is how many of its attempts in a row have failed until now.
 	Failed int
 	// Target is the speed of its target's link, and Sharing how many are on their way there,

@@ -293,8 +293,11 @@ func (v *VM) PlaceIn(p *placement.VM) {
 
 // LocalSize returns what of a VM besides its memory a migration copies: its local disks.
 func (v *VM) LocalSize() hypervisor.Bytes {
-	if v.Disk > 0 {
+	if v.Disk > 0 || v.VM.Hardware == nil {
 		return v.Disk
 	}
 	return v.Now().LocalSize()
 }
+
+// Weight returns what of a VM there is to move: its memory and its local disks.
+func (v *VM) Weight() hypervisor.Bytes { return v.Now().Memory + v.LocalSize() }

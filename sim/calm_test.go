@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/facts"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/sim"
@@ -38,12 +39,23 @@ func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
 	})
 }
 
+// scratch gives some VMs a disk on their host.
+var scratch = worlds.Part{Name: "local disks", Add: func(m *worlds.Maker) {
+	for i := range m.World.VMs {
+		if size := m.Between("GiB on a local disk", -10, 20); size > 0 {
+			m.World.VMs[i].Hardware = &facts.Hardware{Disks: []facts.Disk{
+				{Name: "scratch", Size: fmt.Sprintf("%dGiB", size)}}}
+		}
+	}
+}}
+
 func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
-	checkWorlds(t, worlds.Calm(), func(t *rapid.T, p *played) {
+	checkWorlds(t, worlds.Calm().And(scratch), func(t *rapid.T, p *played) {
 		least := hypervisor.Bytes(0)
 		for _, v := range p.scenario.Fleet.VMs {
 			if p.VM(v.ID).Host != v.Host {
 				least += v.Memory - v.Memory/1000*hypervisor.Bytes(v.Workload.Zero+1)
+				least += v.LocalSize()
 			}
 		}
 		r := p.Result()
@@ -52,6 +64,10 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 		}
 		if r.VirtualSeconds < r.LowerBoundSeconds {
 			t.Errorf("took %vs, at least %vs must be", r.VirtualSeconds, r.LowerBoundSeconds)
+		}
+		e := r.Evacuations[0] // all that moves leaves this host
+		if e.EmptySeconds != nil && *e.EmptySeconds-e.StartSeconds < r.LowerBoundSeconds-0.002 {
+			t.Errorf("%+v, at least %vs must be", e, r.LowerBoundSeconds)
 		}
 	})
 }

@@ -43,6 +43,11 @@ func TestWhateverBreaksNoInvariantIsViolated(t *testing.T) {
 	checkWorlds(t, worlds.Turmoil(), nil)
 }
 
+// It does so while disks are copied, too.
+func TestWhateverBreaksDisksMoveWithTheirVMs(t *testing.T) {
+	checkWorlds(t, worlds.Turmoil().And(scratch), nil)
+}
+
 // Hosts die, are fenced, return, and lose each other.
 func TestHostsMayDieReturnAndLoseEachOther(t *testing.T) {
 	checkWorlds(t, worlds.Of(worlds.Roomy(worlds.Small), worlds.AnyLoad(), worlds.Means(),

@@ -86,8 +86,8 @@ func TestATransferIsMeasuredWhileItLasts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(hypervisor.Progress{Job: "j", Status: hypervisor.JobActive, Total: 4000, Sent: 1000,
-		Remaining: 3000, DirtyRate: 10, Bandwidth: 100})
+	ask(hypervisor.Progress{Job: "j", Status: hypervisor.JobActive, Total: 3000,
+		Disks: 1000, Sent: 1000, Remaining: 3000, DirtyRate: 10, Bandwidth: 100})
 	const who = `{name="web",namespace="prod",node="n1"}`
 	has(t, scrape(t, set), "godwit_vmi_migration_data_bytes_total"+who+" 4000",
 		"godwit_vmi_migration_data_processed_bytes"+who+" 1000",

@@ -140,7 +140,7 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 // pkg/monitoring/metrics/virt-handler/migrationdomainstats/migrationstats_collector.go.
 var (
 	descTotal = gauge("vmi_migration_data_bytes_total",
-		"Memory of the guest that migrates.", transferLabels...)
+		"Memory of the guest that migrates, and local disks that go with it.", transferLabels...)
 	descRemaining = gauge("vmi_migration_data_remaining_bytes",
 		"Data that remains to be sent to the target.", transferLabels...)
 	descProcessed = gauge("vmi_migration_data_processed_bytes",
@@ -193,7 +193,7 @@ func (x *transfer) values() map[*prometheus.Desc]float64 {
 	if e := convergence.Predict(p.Remaining, p.DirtyRate, p.Bandwidth, limit); e.Converges {
 		eta = e.Left.Seconds()
 	}
-	return map[*prometheus.Desc]float64{descTotal: float64(p.Total),
+	return map[*prometheus.Desc]float64{descTotal: float64(p.Total + p.Disks),
 		descRemaining: float64(p.Remaining), descProcessed: float64(p.Sent),
 		descDirty: float64(p.DirtyRate), descRate: float64(p.Bandwidth), descETA: eta}
 }

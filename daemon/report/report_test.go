@@ -117,6 +117,17 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Of 1 GiB of memory and 11 GiB of local disks at 100 MiB/s all has left after 122.88 s.
+func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), vm("default/a", func(v *record.VM) {
+		v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "d", Size: 11 * gib},
+			{Name: "root", Path: "/shared/root", Size: 90 * gib}})
+	}))
+	if took := c.Emptying("n1", now).Sub(now); took != 122880*time.Millisecond {
+		t.Errorf("it is empty after %v", took)
+	}
+}
+
 // TestStatesOfVMs: the most important thing is said.
 func TestStatesOfVMs(t *testing.T) {
 	_, c := cluster(t, host("n1", nil), host("gone", func(h *record.Host) { h.Lost = true }))

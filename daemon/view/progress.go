@@ -73,8 +73,8 @@ func allowed(m *record.Migration) time.Duration {
 	return defaultDowntime
 }
 
-// Emptying predicts when a host that is drained is empty: what is left of the memory of
-// those that are to leave, at the speed at which it leaves now, or else at the link's.
+// Emptying predicts when a host that is drained is empty: what is left of the memory and
+// disks of those that are to leave, at the speed at which it leaves now, or else at the link's.
 // It is zero when nobody leaves, or nothing is known. It errs on the short side: guests
 // dirty memory again, and not everybody may leave at once.
 func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
@@ -90,13 +90,13 @@ func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
 			v.Strategy == evacuation.External:
 			continue // nobody moves it
 		case m == nil || m.State.Phase != migration.Running:
-			left += v.Now().Memory
+			left += v.Weight()
 			continue
 		}
 		f := Progress(m, now)
 		rate += f.Rate
 		if left += f.Remaining; f.Looked.IsZero() {
-			left += v.Now().Memory
+			left += v.Weight()
 		}
 	}
 	if rate <= 0 {

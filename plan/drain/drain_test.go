@@ -156,3 +156,26 @@ func neighbours(
 	}
 	return all
 }
+
+// TestALinkThatHasDisksToCarryIsSpared: n2 gets the VM with the large disk, and n3 the others,
+// which together have more memory.
+func TestALinkThatHasDisksToCarryIsSpared(t *testing.T) {
+	f := &plan.Fleet{}
+	for _, name := range []hypervisor.HostName{"n1", "n2", "n3"} {
+		f.Hosts = append(f.Hosts, placement.Host{Name: name, Memory: 100 * hypervisor.GiB,
+			CPUs: 100, Load: &placement.Load{}})
+	}
+	for i, disk := range []hypervisor.Bytes{hypervisor.TiB, 0, 0, 0} {
+		f.VMs = append(f.VMs, plan.VM{Home: "n1", VM: placement.VM{Disk: disk, CPUs: 1,
+			Memory: hypervisor.Bytes(5-i) * hypervisor.GiB,
+			ID:     hypervisor.VMID(fmt.Sprint("v", i))}})
+	}
+	targets := map[hypervisor.HostName]int{}
+	for _, m := range slices.Concat(drain.Plan(plantest.Settled(f), []hypervisor.HostName{
+		"n1"}).Waves...) {
+		targets[m.Target]++
+	}
+	if targets["n2"] != 1 || targets["n3"] != 3 {
+		t.Errorf("so many go to each: %v", targets)
+	}
+}

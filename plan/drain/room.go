@@ -21,7 +21,7 @@ type work struct {
 	s        *plan.State
 	prefer   preference
 	moves    []plan.Move
-	arriving []hypervisor.Bytes // at each host, by the moves
+	arriving []hypervisor.Bytes // at each host, by the moves, with local disks
 	ladder   ladder
 }
 
@@ -118,7 +118,7 @@ func (w *work) move(vm, target int) bool {
 		return false
 	}
 	w.moves = append(w.moves, m)
-	w.arriving[target] += w.fleet.VMs[vm].Demand()
+	w.arriving[target] += w.fleet.VMs[vm].Demand() + w.fleet.VMs[vm].Disk
 	return true
 }
 
@@ -128,7 +128,7 @@ func (w *work) undo(mark, moves int) {
 	for _, m := range w.moves[moves:] {
 		vm, _ := w.fleet.VMAt(m.VM)
 		target, _ := w.fleet.HostAt(m.Target)
-		w.arriving[target] -= w.fleet.VMs[vm].Demand()
+		w.arriving[target] -= w.fleet.VMs[vm].Demand() + w.fleet.VMs[vm].Disk
 		w.ladder.noteChange(target)
 		w.ladder.noteChange(w.s.Home(vm)) // where it is again
 	}

@@ -122,6 +122,11 @@ func TestTheLowerBoundIsTheNarrowestOfAll(t *testing.T) {
 			c.Hosts[1].Link, c.Hosts[2].Link = ten/2, ten
 			c.Cap = ten / 4
 		}, (16 * gib).At(ten / 4)},
+		{"one VM with a local disk", func(c *bench.Cluster) {
+			c.Guests[0].VM = c.Guests[0].VM.WithDisks([]hypervisor.Disk{{Name: "d", Size: 48 * gib},
+				{Name: "e", Path: "/shared", Size: 500 * gib}})
+			c.Cap = ten / 4
+		}, (64 * gib).At(ten / 4)},
 		{"the up-link of a rack", func(c *bench.Cluster) {
 			c.RackSize, c.Uplink = 1, ten/8
 		}, (24 * gib).At(ten / 8)},

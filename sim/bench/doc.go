@@ -7,7 +7,8 @@
 // # The lower bound
 //
 // [Cluster.Bound] is what no way to empty the hosts by live migration can beat, whatever it
-// knows. Memory that is not zero crosses the wire at least once, so it is the largest of
+// knows. Memory that is not zero, and local disks, cross the wire at least once, so it is the
+// largest of
 //
 //   - for each drained host, what its VMs weigh over its link,
 //   - for each VM, what it weighs over the slower of its link and the fastest target's, and

@@ -150,6 +150,36 @@ vms:
 - {name: busy, host: n1, memory: 16GiB, dirty: 4GiB/s, workingSet: 12GiB}
 `
 
+// TestDisksTakeTime: a VM with 1 TiB on local disks takes what 10 Gbit/s need for it, and is
+// not taken for one that is like it in everything else.
+func TestDisksTakeTime(t *testing.T) {
+	p := planned(parse(t, `
+hosts:
+- {name: n1, memory: 64GiB, cpus: 32, link: 10Gbit/s}
+- {name: n2, memory: 64GiB, cpus: 32, link: 10Gbit/s}
+vms:
+- {name: plain, host: n1, memory: 8GiB, class: idle}
+- {name: stored, host: n1, memory: 8GiB, class: idle, hardware: {disks: [{name: d, size: 1TiB}]}}
+- {name: shared, host: n1, memory: 8GiB, class: idle, `+
+		`hardware: {disks: [{name: d, size: 1TiB, path: /shared/d}]}}
+`), "n1")
+	solos, err := p.Solos(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := hypervisor.TiB.At(10 * hypervisor.Gbit)
+	for vm, disks := range map[hypervisor.VMID]time.Duration{"default/plain": 0,
+		"default/stored": copied, "default/shared": 0} {
+		if s := solos[vm]; !s.Done || s.Took < disks || s.Took > disks+30*time.Second {
+			t.Errorf("%s: %+v, its disks need %v", vm, s, disks)
+		}
+	}
+	r, err := p.Nominal(context.Background())
+	if err != nil || r.Empty < copied || r.Empty > copied+time.Minute || len(r.Violations) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestSoloTellsWhoDoesNotConverge(t *testing.T) {
 	p := planned(parse(t, busy), "n1")
 	solos, err := p.Solos(context.Background())

@@ -242,7 +242,7 @@ func (p *Play) links(than time.Duration) []Obstacle {
 		if v == nil {
 			continue
 		}
-		written := v.Memory - v.Memory/1000*hypervisor.Bytes(v.Workload.Zero)
+		written := v.Memory - v.Memory/1000*hypervisor.Bytes(v.Workload.Zero) + v.LocalSize()
 		out[m.Source] += written
 		in[m.Target] += written
 	}

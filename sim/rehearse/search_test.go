@@ -146,12 +146,14 @@ vms:
 - {name: small, host: n1, memory: 2GiB}
 - {name: large, host: n1, memory: 8GiB}
 - {name: endless, host: n1, memory: 4GiB}
+- {name: disks, host: n1, memory: 1GiB, hardware: {disks: [{name: d, size: 9GiB}]}}
 `), "n1")
 	solos := map[hypervisor.VMID]rehearse.Passage{"default/small": {Done: true, Took: time.Hour},
-		"default/large": {Done: true, Took: time.Minute}, "default/endless": {}}
+		"default/large": {Done: true, Took: time.Minute}, "default/endless": {},
+		"default/disks": {Done: true, Took: time.Second}}
 	for order, want := range map[rehearse.Order]string{
-		rehearse.LargestFirst: "default/large default/endless default/small",
-		rehearse.LongestFirst: "default/endless default/small default/large",
+		rehearse.LargestFirst: "default/disks default/large default/endless default/small",
+		rehearse.LongestFirst: "default/endless default/small default/large default/disks",
 	} {
 		settings := p.Present()
 		settings.Order = order
@@ -178,6 +180,9 @@ vms:
 		{"a link that carries too much",
 			hosts + `- {name: "v[1-9]", host: a, memory: 24GiB, class: idle}`,
 			"the link of a takes"},
+		{"a link that carries too much of disks",
+			hosts + `- {name: "v[1-9]", host: a, memory: 1GiB, class: idle, ` +
+				`hardware: {disks: [{name: d, size: 23GiB}]}}`, "the link of a takes"},
 		{"a VM that does not converge",
 			hosts + `- {name: busy, host: a, memory: 8GiB, dirty: 4GiB/s, workingSet: 6GiB}`,
 			"default/busy does not converge even alone"},

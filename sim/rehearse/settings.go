@@ -17,7 +17,7 @@ type Order string
 
 // The orders.
 const (
-	// LargestFirst goes by memory, as the controller does by default.
+	// LargestFirst goes by memory and local disks, as the controller does by default.
 	LargestFirst Order = "LargestFirst"
 	// LongestFirst goes by how long a move takes alone, those first that do not end.
 	LongestFirst Order = "LongestFirst"
@@ -50,14 +50,15 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
 	cluster.ParallelInboundMigrationsPerNode = s.PerTarget
 	cluster.BandwidthPerMigration = s.Bandwidth
 	scene.Controller.Cluster = &cluster
-	memory := map[hypervisor.VMID]hypervisor.Bytes{}
+	size := map[hypervisor.VMID]hypervisor.Bytes{} // what is sent at least
 	for i := range scene.Fleet.VMs {
-		memory[scene.Fleet.VMs[i].ID] = scene.Fleet.VMs[i].Memory
+		v := &scene.Fleet.VMs[i]
+		size[v.ID] = v.Memory + v.LocalSize()
 	}
 	length := func(m plan.Move) time.Duration {
 		switch solo := solos[m.VM]; {
 		case s.Order != LongestFirst:
-			return time.Duration(memory[m.VM])
+			return time.Duration(size[m.VM])
 		case !solo.Done:
 			return hypervisor.Forever
 		default:
@@ -79,7 +80,7 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
 // played once.
 func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 	type kind struct {
-		memory         hypervisor.Bytes
+		memory, disks  hypervisor.Bytes
 		load           string
 		policy         string
 		source, target hypervisor.Bandwidth
@@ -98,8 +99,8 @@ func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 		if _, again := solos[m.VM]; again || v == nil {
 			continue
 		}
-		k := kind{v.Memory, fmt.Sprint(v.Workload), v.Namespace + fmt.Sprint(v.Labels),
-			link[m.Source], link[m.Target]}
+		k := kind{v.Memory, v.LocalSize(), fmt.Sprint(v.Workload),
+			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target]}
 		if _, alike := known[k]; !alike {
 			passage, err := p.Solo(ctx, m)
 			if err != nil {
