@@ -175,6 +175,31 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 	}
 }
 
+// While disks are copied the job says how that goes: it would be given up otherwise, as one
+// that does not move.
+func TestACopyOfDisksIsProgress(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := withDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
+	w.furnish(hosta, vm)
+	w.start(hosta, vm)
+	w.begin("job", vm.ID, transferOptions{Bandwidth: slow})
+	var last hypervisor.Bytes
+	for range 2 {
+		w.eventually("disks are copied", func() bool {
+			return w.progress(hosta, "job").Sent > last
+		})
+		p := w.progress(hosta, "job")
+		if p.Status != hypervisor.JobActive || p.Iteration != 0 || p.Disks != 32*mib ||
+			p.Sent > 32*mib || p.Remaining <= vm.Memory || p.Remaining > vm.Memory+p.Disks {
+			t.Errorf("while its disks are copied it is %+v", p)
+		}
+		last = p.Sent
+	}
+	w.adjust("job", hypervisor.Cancel{})
+	w.until("job", hypervisor.JobCancelled)
+	w.stays("job", vm.ID)
+}
+
 // A local disk that somebody has put on top of another image arrives whole: there is
 // nothing below it at the target.
 func TestAnOverlayArrivesFlat(t *testing.T) {

@@ -204,11 +204,18 @@ func TestWhatIsWrittenDuringTheCopyArrives(t *testing.T) {
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.copies("job", vm.ID)
+	if p := l.progress("n1", "job"); p.Disks != 64*mib || p.Iteration != 0 || p.Sent > p.Disks ||
+		p.Remaining <= vm.Memory || p.Remaining > vm.Memory+p.Disks {
+		t.Errorf("while its disks are copied it is %+v", p)
+	}
 	for i, disk := range []string{"root", "data", "root", "data"} {
 		l.write("n1", vm.ID, disk, contents[disk], (31-30*(i/2))<<20)
 	}
 	brake.Store(false)
 	l.until("n1", "job", hypervisor.JobSucceeded)
+	if p := l.progress("n1", "job"); p.Sent < 64*mib || p.Remaining != 0 {
+		t.Errorf("when disks and memory are there it is %+v", p)
+	}
 	l.sound("n2", vm.ID)
 	l.write("n2", vm.ID, "data", contents["data"], 7<<20) // it has become the target's own
 	l.afterwards("job", vm.ID, contents)

@@ -117,6 +117,12 @@ type Job struct {
 	Resting bool
 }
 
+// First returns the progress of the job before anything is sent.
+func (j *Job) First() hypervisor.Progress {
+	return hypervisor.Progress{Job: j.ID, Started: j.Started, Total: j.VM.Memory,
+		Disks: j.VM.LocalSize()}
+}
+
 // Sends reports whether the host is the source of a transfer under way.
 func (j *Job) Sends() bool { return j != nil && j.Role == Source && j.Stage == Sending }
 

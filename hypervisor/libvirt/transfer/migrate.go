@@ -127,7 +127,7 @@ func (d move) accept(ctx context.Context, f node.Found, out hypervisor.Outgoing)
 		Started: time.Now().UTC().Round(0), Target: out.Target, Address: out.Address,
 		Options: out.Options, Cold: f.State == hypervisor.Shutoff,
 		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == life.RunsCancelled}
-	j.Last = hypervisor.Progress{Job: j.ID, Started: j.Started, Total: f.VM.Memory}
+	j.Last = j.First()
 	d.Forget()
 	err := d.Put(true, func(r *journal.Domain) {
 		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Sight.Run.Alive()

@@ -3,6 +3,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -31,10 +32,7 @@ func Progress(ctx context.Context, n *node.Node, id hypervisor.JobID,
 	if err != nil {
 		return hypervisor.Progress{}, err
 	}
-	if j = n.Job(id); f.Job == nil || f.Job.ID != id {
-		return j.Last, nil
-	}
-	if j.Last.Status.Final() {
+	if j = n.Job(id); f.Job == nil || f.Job.ID != id || j.Last.Status.Final() {
 		return j.Last, nil
 	}
 	p := d.live(j, f.Sight)
@@ -49,7 +47,7 @@ func Progress(ctx context.Context, n *node.Node, id hypervisor.JobID,
 // live is how the job goes while libvirt is at it. What was sent never becomes less.
 func (d move) live(j *journal.Job, s node.Sight) hypervisor.Progress {
 	p := j.Last
-	if j.Role == journal.Source && s.Sends && s.Stats.MemoryTotal > 0 {
+	if j.Role == journal.Source && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
 		fill(&p, s.Stats)
 		p.Downtime = 0
 		p.Sent = d.Sent(p.Sent)
@@ -60,13 +58,14 @@ func (d move) live(j *journal.Job, s node.Sight) hypervisor.Progress {
 // fill puts what libvirt tells of a migration into our terms.
 func fill(p *hypervisor.Progress, s virt.JobStats) {
 	p.Sent = max(p.Sent, s.MemoryProcessed+s.DiskProcessed)
-	p.Iteration = max(p.Iteration, s.Iteration)
+	p.Iteration = max(p.Iteration, s.Iteration, int(min(s.MemoryProcessed, 1)))
+	p.Disks = cmp.Or(p.Disks, s.DiskTotal)
 	p.Remaining = min(s.MemoryRemaining, s.MemoryTotal) + s.DiskRemaining
+	if s.MemoryTotal == 0 { // disks go first
+		p.Remaining += p.Total
+	}
 	p.DirtyRate, p.Bandwidth = s.DirtyRate, s.MemoryBandwidth
 	p.Throttle, p.Downtime = s.Throttle, s.Downtime
-	if s.MemoryProcessed > 0 {
-		p.Iteration = max(p.Iteration, 1)
-	}
 }
 
 // final is how the job went. libvirt keeps the figures of one that succeeded as long

@@ -53,7 +53,7 @@ func Receive(ctx context.Context, of *node.Domain, in hypervisor.Incoming,
 	}
 	j := &journal.Job{ID: in.Job, VM: in.VM, Role: journal.Target, Stage: journal.Listening,
 		Hold: in.Hold, Token: rand.Text(), Started: time.Now().UTC().Round(0)}
-	j.Last = hypervisor.Progress{Job: j.ID, Started: j.Started, Total: in.VM.Memory}
+	j.Last = j.First()
 	if err := n.PutJob(j, true); err != nil {
 		n.Unreserve(d.ID)
 		return "", err

@@ -72,7 +72,7 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 	rand.Read(secret) // never fails
 	job := &journal.Job{ID: in.Job, VM: in.VM, Role: journal.Target, Stage: journal.Listening,
 		Hold: in.Hold, Token: hex.EncodeToString(secret), Started: time.Now().UTC(),
-		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory}}
+		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory, Disks: in.VM.LocalSize()}}
 	rec := &journal.Domain{VM: in.VM, Before: before, Rest: hypervisor.Shutoff, Job: in.Job,
 		Boot: h.Boot}
 	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))

@@ -74,7 +74,7 @@ func (d move) newJob(out hypervisor.Outgoing) *journal.Job {
 	return &journal.Job{ID: out.Job, VM: d.Record().VM, Role: journal.Source,
 		Stage: journal.Sending, Started: now, Target: out.Target, Address: out.Address,
 		Options: out.Options, Last: hypervisor.Progress{Job: out.Job, Started: now,
-			Total: d.Record().VM.Memory}}
+			Total: d.Record().VM.Memory, Disks: d.Record().VM.LocalSize()}}
 }
 
 // migrateLive agrees with the target's host how it will be done, and begins.
@@ -404,8 +404,9 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 	case rec == nil || job == nil || job.Stage != journal.Sending || ctx.Err() != nil:
 		return true
 	case err == nil:
-		_, m, _ := d.Look(ctx) // without it the figures are missing, nothing else
+		l, m, _ := d.Look(ctx) // without it the figures are missing, nothing else
 		last := progress(job, m)
+		mirrored(&last, job, l.Mirrors)
 		last.Status = hypervisor.JobSucceeded
 		if life.Mode(job, d.Seen()) == hypervisor.PostCopy {
 			last.Status = hypervisor.JobActive

@@ -50,8 +50,8 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 	if !p.Status.Final() && life.Status(m.Rec, job, l).Final() {
 		p.Error = job.Last.Error // not that of the migration before
 	}
-	if job.Stage == journal.Mirroring {
-		mirrored(&p, l.Mirrors)
+	if job.Role == journal.Source && job.Stage.Live() {
+		mirrored(&p, job, l.Mirrors)
 	}
 	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == journal.Target {
 		p.Error = qemu.LastWords(n.QEMU.Settings(job.VM.ID))
@@ -86,8 +86,12 @@ func progress(j *journal.Job, m qapi.Migration) hypervisor.Progress {
 	return p
 }
 
-// mirrored adds how the copies of the disks go.
-func mirrored(p *hypervisor.Progress, ms []qapi.Job) {
+// mirrored adds how the copies of the disks go. All of the memory comes after them. They go on
+// until the guest has stopped, and what was sent of them stays sent.
+func mirrored(p *hypervisor.Progress, job *journal.Job, ms []qapi.Job) {
+	if job.Stage == journal.Mirroring && !job.Cold {
+		p.Remaining = p.Total
+	}
 	for _, m := range ms {
 		p.Sent += hypervisor.Bytes(m.Current)
 		p.Remaining += hypervisor.Bytes(m.Total - m.Current)
