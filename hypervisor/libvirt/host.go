@@ -97,6 +97,7 @@ func (c *Config) node(j *journal.Journal) *node.Node {
 func (h *Host) survey(ctx context.Context, c Config) error {
 	type found struct {
 		kvm      bool
+		unfit    string
 		memory   hypervisor.Bytes
 		cpus     int
 		software string
@@ -107,10 +108,11 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		if err != nil {
 			return found{}, err
 		}
-		_, errKVM := c.GetDomainCapabilities("", "x86_64", "", domxml.KVM, 0)
+		offer, errKVM := c.GetDomainCapabilities("", "x86_64", "", domxml.KVM, 0)
 		lib, errLib := c.GetLibVersion()
 		qemu, errQEMU := c.GetVersion()
-		return found{errKVM == nil, hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
+		return found{errKVM == nil, domxml.Unfit(offer),
+				hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
 				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
 				abilities(qemu)},
 			errors.Join(errLib, errQEMU)
@@ -128,7 +130,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		return fault.Refuse(hypervisor.Unsupported, "KVM does not work on %s: make it work, or "+
 			"use qemu", c.Name)
 	}
-	n.Settings.Type = cmp.Or(n.Settings.Type, kind)
+	n.Settings.Type, n.Settings.Unfit = cmp.Or(n.Settings.Type, kind), f.unfit
 	h.software, h.able = f.software+", "+n.Settings.Type, f.able
 	return nil
 }

@@ -95,7 +95,7 @@ func board(h hypervisor.Hardware) *lx.DomainOS {
 // start with less. Passed through, it has only features that can move.
 func cpuElement(model string, s Settings) *lx.DomainCPU {
 	p, _ := spec.ParseCPU(model) // check has read it
-	p = p.Or(s.Kind())
+	p = p.Or(s.Kind(), s.Unfit)
 	cpu := &lx.DomainCPU{Mode: p.Mode, Check: "none"}
 	switch p.Mode {
 	case spec.Custom:

@@ -77,6 +77,7 @@ func TestWhatIsBuiltIsRead(t *testing.T) {
 		vm := drawnVM(t)
 		s := settings
 		s.Type = rapid.SampledFrom([]string{"", domxml.KVM, domxml.QEMU}).Draw(t, "type")
+		s.Unfit = rapid.SampledFrom([]string{"", domxml.ArchCapabilities}).Draw(t, "unfit")
 		mark := domxml.Mark{VM: vm, Job: hypervisor.JobID(rapid.String().Draw(t, "job")),
 			Autostart: rapid.Bool().Draw(t, "autostart"), Source: "n1"}
 		mark.Job = hypervisor.JobID(strings.ToValidUTF8(string(mark.Job), ""))

@@ -56,7 +56,10 @@ func agreesCPU(asked string, f Facts) bool {
 	if err != nil {
 		return false
 	}
-	want, found = want.Or(f.Type), found.Or(f.Type)
+	if want.Mode == "" && found.Agrees(want.Or(f.Type, ArchCapabilities)) {
+		return true // it was made where that is unfit
+	}
+	want, found = want.Or(f.Type, ""), found.Or(f.Type, "")
 	if f.Resolved && found.Mode == spec.Custom {
 		return want.Mode == spec.HostModel || want.Mode == spec.Custom && want.Model == found.Model
 	}

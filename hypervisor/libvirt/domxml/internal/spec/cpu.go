@@ -93,15 +93,17 @@ func (p Processor) String() string {
 }
 
 // Or returns p, or the default of a domain's type if p has no mode: the host's own
-// CPU where the processor runs the guest.
-func (p Processor) Or(kind string) Processor {
+// CPU where the processor runs the guest, without a feature that is unfit for it.
+func (p Processor) Or(kind, unfit string) Processor {
 	switch {
 	case p.Mode != "":
 		return p
-	case kind == KVM:
-		return Processor{Mode: Passthrough}
+	case kind != KVM:
+		return Processor{Mode: Custom, Model: "qemu64"}
+	case unfit != "":
+		return Processor{Mode: Passthrough, Features: []Feature{{Name: unfit}}}
 	}
-	return Processor{Mode: Custom, Model: "qemu64"}
+	return Processor{Mode: Passthrough}
 }
 
 // Agrees reports whether p and o are the same CPU.

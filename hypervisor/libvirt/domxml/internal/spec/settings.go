@@ -17,6 +17,9 @@ const (
 type Settings struct {
 	// Type is KVM or QEMU. Default: KVM.
 	Type string
+	// Unfit is a feature that the host's CPU is said to have, and that no guest gets: a VM that
+	// names no CPU goes without it. Default: none.
+	Unfit string
 	// Namespace is the namespace of domains whose name has none. Default: "default".
 	Namespace string
 	// Emulator is the program that runs the guest. Default: libvirt's choice.
