@@ -2,11 +2,13 @@ package heap
 
 import "runtime/metrics"
 
-// How large a process has to be before huge pages save it more time than it takes to make them,
+// How large a process has to be before huge pages are asked for what it is going to use, which
+// costs nothing; before they save it more time than it takes to move there what it uses already;
 // and by how much it has to grow before they are looked at again.
 const (
-	large = 2 << 30
-	grown = 16 << 20
+	hopeful = 64 << 20
+	large   = 2 << 30
+	grown   = 16 << 20
 )
 
 // Pages asks the kernel to keep a large process in huge pages: a heap whose objects are used in
@@ -15,7 +17,11 @@ const (
 type Pages struct {
 	last  uint64              // how large the process was when they were last looked at
 	asked map[uintptr]uintptr // from where to where it was asked for
+	small []span              // what had small pages already when it was first asked
 }
+
+// A span is some memory.
+type span struct{ from, to uintptr }
 
 // Enlarge asks for what the process has got since it was last called. Whoever grows calls it now
 // and then: it costs next to nothing while the process does not.
@@ -25,8 +31,8 @@ func (p *Pages) Enlarge() {
 	if sample[0].Value.Kind() != metrics.KindUint64 {
 		return
 	}
-	if now := sample[0].Value.Uint64(); now >= max(large, p.last+grown) {
+	if now := sample[0].Value.Uint64(); now >= max(hopeful, p.last+grown) {
 		p.last = now
-		p.ask()
+		p.ask(now >= large)
 	}
 }

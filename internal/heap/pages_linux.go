@@ -13,14 +13,15 @@ import (
 const huge = 2 << 20
 
 // ask asks for huge pages wherever the process has much private memory: where it will use it
-// (madvise(2), MADV_HUGEPAGE), and where it does already (MADV_COLLAPSE, since Linux 6.1). What
-// a kernel cannot do it refuses, and all stays as it was.
-func (p *Pages) ask() {
+// (madvise(2), MADV_HUGEPAGE), and, with all, where it did so before anybody asked
+// (MADV_COLLAPSE, since Linux 6.1). What a kernel cannot do it refuses, and all stays as it was.
+func (p *Pages) ask(all bool) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return
 	}
-	if p.asked == nil {
+	first := p.asked == nil
+	if first {
 		p.asked = map[uintptr]uintptr{}
 	}
 	for line := range strings.Lines(string(maps)) {
@@ -29,15 +30,22 @@ func (p *Pages) ask() {
 			continue
 		}
 		madvise(from, to, unix.MADV_HUGEPAGE)
-		collapse(max(from, min(to, p.asked[from])), to)
-		p.asked[from] = to
+		if p.asked[from] = to; first {
+			p.small = append(p.small, span{from, to})
+		}
+	}
+	if all {
+		for _, s := range p.small {
+			s.collapse()
+		}
+		p.small = nil
 	}
 }
 
 // collapse has what is used already moved into huge pages, one after the other: at the first
 // that it cannot fill the kernel may leave all the others as they are.
-func collapse(from, to uintptr) {
-	for at := (from + huge - 1) / huge * huge; at+huge <= to; at += huge {
+func (s span) collapse() {
+	for at := (s.from + huge - 1) / huge * huge; at+huge <= s.to; at += huge {
 		madvise(at, at+huge, unix.MADV_COLLAPSE)
 	}
 }

@@ -3,4 +3,4 @@
 package heap
 
 // ask does nothing: elsewhere the kernel decides alone.
-func (p *Pages) ask() {}
+func (p *Pages) ask(bool) {}
