@@ -22,9 +22,10 @@ const (
 // is for the whole process, and leaves all to Go in one that has chosen for itself how much
 // garbage there may be, by GOGC or by [debug.SetGCPercent].
 type Keeper struct {
-	pages   Pages
-	percent int    // that was set last; 0 is that all is left to Go
-	next    uint64 // how far the heap may grow
+	pages    Pages
+	percent  int    // that was set last; 0 is that all is left to Go
+	next     uint64 // how far the heap may grow
+	reserved int64  // how large a process was prepared for
 }
 
 // Keep begins to keep the process's heap, until [Keeper.Close].
@@ -44,9 +45,32 @@ func Keep() *Keeper {
 func (k *Keeper) Tend() {
 	k.pages.Enlarge()
 	if k.percent > 0 && read("/memory/classes/heap/objects:bytes") >= k.next {
+		k.reserve()
 		runtime.GC()
 		k.plan()
 	}
+}
+
+// reserve has the kernel promise what the heap is going to grow into, in huge pages, which it
+// gives as they are used: Go asks it for little at a time, and uses that at once. What is
+// reserved is garbage of the collection that follows.
+func (k *Keeper) reserve() {
+	to := int64(small)
+	if k.next >= small {
+		to = great + great/6 // with what lies between
+	}
+	if k.reserved >= to {
+		return
+	}
+	k.reserved = to
+	lacks := to - int64(read("/memory/classes/total:bytes"))
+	if lacks < hopeful || !promises(lacks) {
+		return
+	}
+	debug.SetGCPercent(-1) // it is planned anew
+	room := make([]byte, lacks)
+	k.pages.Enlarge()
+	runtime.KeepAlive(room)
 }
 
 // plan says when to collect again. Should nobody tend the heap before it is twice as large, Go

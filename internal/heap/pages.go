@@ -17,7 +17,7 @@ const (
 type Pages struct {
 	last  uint64              // how large the process was when they were last looked at
 	asked map[uintptr]uintptr // from where to where it was asked for
-	small []span              // what had small pages already when it was first asked
+	used  []span              // where some may be in small pages since before it was asked
 }
 
 // A span is some memory.

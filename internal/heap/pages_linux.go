@@ -13,15 +13,14 @@ import (
 const huge = 2 << 20
 
 // ask asks for huge pages wherever the process has much private memory: where it will use it
-// (madvise(2), MADV_HUGEPAGE), and, with all, where it did so before anybody asked
-// (MADV_COLLAPSE, since Linux 6.1). What a kernel cannot do it refuses, and all stays as it was.
-func (p *Pages) ask(all bool) {
+// (madvise(2), MADV_HUGEPAGE), and, once it is large, where it does already (MADV_COLLAPSE,
+// since Linux 6.1). What a kernel cannot do it refuses, and all stays as it was.
+func (p *Pages) ask(large bool) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return
 	}
-	first := p.asked == nil
-	if first {
+	if p.asked == nil {
 		p.asked = map[uintptr]uintptr{}
 	}
 	for line := range strings.Lines(string(maps)) {
@@ -30,15 +29,14 @@ func (p *Pages) ask(all bool) {
 			continue
 		}
 		madvise(from, to, unix.MADV_HUGEPAGE)
-		if p.asked[from] = to; first {
-			p.small = append(p.small, span{from, to})
-		}
+		p.used = append(p.used, span{max(from, min(to, p.asked[from])), to})
+		p.asked[from] = to
 	}
-	if all {
-		for _, s := range p.small {
+	if large {
+		for _, s := range p.used {
 			s.collapse()
 		}
-		p.small = nil
+		p.used = nil
 	}
 }
 

@@ -43,11 +43,11 @@ func TestALargeProcessGetsHugePages(t *testing.T) {
 	}
 	before := inHugePages(t)
 	var pages Pages
-	if pages.Enlarge(); len(pages.small) == 0 {
+	if pages.Enlarge(); len(pages.used) == 0 {
 		t.Error("what a process uses that is not large is moved, or forgotten")
 	}
-	if pages.ask(true); len(pages.small) > 0 {
-		t.Errorf("it is to be moved again: %v", pages.small)
+	if pages.ask(true); len(pages.used) > 0 {
+		t.Errorf("it is to be moved again: %v", pages.used)
 	}
 	if after := inHugePages(t); after <= before {
 		t.Skipf("%s is in huge pages, as before: this kernel gives none to those who ask "+
