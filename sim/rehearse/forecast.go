@@ -7,7 +7,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/drain"
 	"github.com/godwit-vm/godwit/plan/intake"
@@ -56,12 +55,16 @@ type Step struct {
 
 // A Deadline is what came of a goal.
 type Deadline struct {
-	WithinSeconds float64    `json:"withinSeconds"`
-	Confidence    float64    `json:"confidence"`
-	Met           bool       `json:"met"`
-	With          *Trial     `json:"with"` // the settings that make it
-	Trials        []Trial    `json:"trials"`
-	Obstacles     []Obstacle `json:"obstacles"`
+	WithinSeconds float64 `json:"withinSeconds"`
+	Confidence    float64 `json:"confidence"`
+	// Met is whether the hosts are empty in time. It is false when VMs cannot leave, even
+	// if there are settings with which all others have left in time.
+	Met  bool   `json:"met"`
+	With *Trial `json:"with"` // the settings that make it
+	// Waves are the moves in the order in which they are asked for with these settings.
+	Waves     []plan.Wave `json:"waves"`
+	Trials    []Trial     `json:"trials"`
+	Obstacles []Obstacle  `json:"obstacles"`
 }
 
 // A Question is what a forecast is to say.
@@ -152,37 +155,13 @@ func (d *Forecast) moves(
 				Seconds:              passage.Took.Seconds(),
 				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
 				Mode:                 passage.Mode.String()}
-			switch {
-			case !solo.Done:
-				move.Note = "will not converge: " + d.pace(p, vms[m.VM], m)
-			case !passage.Done:
-				move.Note = "converges alone, but not beside the others"
+			if !passage.Done || !solo.Done {
+				move.Note = p.note(solo, vms[m.VM], m)
 			}
 			moves = append(moves, move)
 		}
 		d.Waves = append(d.Waves, moves)
 	}
-}
-
-// pace compares how fast a guest writes with how fast its memory can be sent.
-func (d *Forecast) pace(p *Play, v *inventory.VM, m plan.Move) string {
-	link := hypervisor.Bandwidth(0)
-	for i := range p.Scenario.Fleet.Hosts {
-		h := &p.Scenario.Fleet.Hosts[i]
-		if (h.Name == m.Source || h.Name == m.Target) && (link == 0 || h.Link < link) {
-			link = h.Link
-		}
-	}
-	if limit := d.Settings.Bandwidth; limit > 0 && limit < link {
-		link = limit
-	}
-	rate := hypervisor.Bandwidth(v.Workload.Dirtied(time.Second))
-	e := convergence.Predict(v.Memory, rate, link, p.Scenario.Controller.Cluster.MaxDowntime)
-	text := fmt.Sprintf("it dirties %v, %v can be sent", rate, link)
-	if e.Converges {
-		text += " and the policy gives it too little time"
-	}
-	return text
 }
 
 // sample plays the plan in worlds that are drawn.
@@ -213,9 +192,22 @@ func (d *Forecast) search(
 		return err
 	}
 	d.Deadline = &Deadline{WithinSeconds: goal.Within.Seconds(), Confidence: goal.Confidence,
-		Met: found.Found != nil, With: found.Found, Trials: append([]Trial{}, found.Trials...),
-		Obstacles: append([]Obstacle{}, found.Obstacles...)}
+		Met: found.Found != nil && len(d.Left) == 0, With: found.Found,
+		Trials: append([]Trial{}, found.Trials...), Waves: []plan.Wave{}, Obstacles: d.leftovers()}
+	d.Deadline.Obstacles = append(d.Deadline.Obstacles, found.Obstacles...)
+	if found.Found != nil {
+		d.Deadline.Waves = append(d.Deadline.Waves, p.With(found.Found.Settings, solos).Waves...)
+	}
 	return nil
+}
+
+// leftovers are the VMs that cannot leave: whatever the limits, they stand in the way.
+func (d *Forecast) leftovers() []Obstacle {
+	all := []Obstacle{}
+	for _, vm := range d.Left {
+		all = append(all, Obstacle{VM: vm, Text: string(vm) + " cannot leave"})
+	}
+	return all
 }
 
 // mostViolations is how many are told.

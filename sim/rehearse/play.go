@@ -236,7 +236,8 @@ func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
 }
 
 // Solo plays the move of one VM as if nothing else moved or were there: whether it
-// converges with all of the links for itself.
+// converges with all of the links for itself. A limit of 0 says nothing about that, and
+// lets the one move begin.
 func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
 	s, fleet := *p.Scenario, *p.Scenario.Fleet
 	fleet.Hosts = slices.DeleteFunc(slices.Clone(fleet.Hosts), func(h inventory.Host) bool {
@@ -251,6 +252,10 @@ func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
 	}
 	fleet.VMs[0].Placement.With, fleet.VMs[0].Placement.Groups = nil, nil
 	s.Fleet, s.Events = &fleet, nil
+	cluster := *s.Controller.Cluster
+	cluster.ParallelMigrationsPerCluster = max(1, cluster.ParallelMigrationsPerCluster)
+	cluster.ParallelOutboundMigrationsPerNode = max(1, cluster.ParallelOutboundMigrationsPerNode)
+	s.Controller.Cluster = &cluster
 	alone := &Play{Scenario: &s, Hosts: []hypervisor.HostName{m.Source},
 		Waves: []plan.Wave{{m}}, once: true}
 	run, err := alone.play(ctx, &s, s.Seed)

@@ -61,6 +61,16 @@ func (p *Play) Search(
 	var played []time.Duration
 	for _, settings := range p.candidates() {
 		play := p.With(settings, solos)
+		if settings.Order != LargestFirst {
+			settings.Order = LargestFirst // which a controller knows, and needs nobody who asks
+			if largest := p.With(settings, solos); !slices.EqualFunc(largest.Waves, play.Waves,
+				slices.Equal) {
+				settings.Order = LongestFirst
+			}
+		}
+		if slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.Settings == settings }) {
+			continue
+		}
 		run, err := play.Nominal(ctx)
 		if err != nil {
 			return nil, err

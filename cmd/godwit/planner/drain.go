@@ -44,7 +44,8 @@ link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST
 
 --within or --by (from --at, or from now) look for limits and an order with which the hosts are
 empty in time with a probability of --confidence, the gentlest first, or say which VM or which
-link stands in the way.
+link stands in the way. The order LongestFirst is by how long each move takes alone: the page
+then lists the moves, to be asked for in that order.
 
 --json prints one object:
 
@@ -58,7 +59,8 @@ link stands in the way.
   left, proofs                 VMs that cannot leave, and why
   emptySeconds                 when all have left that can, nothing drawn; null is never
   samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
-  deadline                     withinSeconds, confidence, met, with, trials, obstacles; or null
+  deadline                     withinSeconds, confidence, met, with, waves (of moves, in the
+                               order in which they are asked for), trials, obstacles; or null
   invariantViolations          none, unless godwit is wrong
 
 Exit status: 0 it can be done, 1 an invariant was violated in a simulated world, 2 bad input,

@@ -33,7 +33,7 @@ func (d drainPage) print(out io.Writer) error {
 	d.left(out)
 	d.times(out)
 	if d.Deadline != nil {
-		deadline(out, d.Deadline)
+		deadline(out, d.empty(), d.Deadline)
 	}
 	for _, v := range d.Violations {
 		fmt.Fprintln(out, "\nVIOLATED:", v)
@@ -146,13 +146,7 @@ func (d drainPage) times(out io.Writer) {
 	if s.Bandwidth > 0 {
 		fmt.Fprintf(out, ", %v each at most", s.Bandwidth)
 	}
-	empty := "empty"
-	switch {
-	case len(d.Left) == 1:
-		empty = "empty but for it"
-	case len(d.Left) > 1:
-		empty = "empty but for them"
-	}
+	empty := d.empty()
 	fmt.Fprintf(out, ": %s\n", after(empty, d.EmptySeconds))
 	if d.Samples == nil {
 		return
@@ -164,6 +158,17 @@ func (d drainPage) times(out io.Writer) {
 		fmt.Fprintf(out, ": p50 %s, p95 %s, p99 %s", when(t.P50), when(t.P95), when(t.P99))
 	}
 	fmt.Fprintln(out)
+}
+
+// empty says how empty the hosts become.
+func (d drainPage) empty() string {
+	switch len(d.Left) {
+	case 0:
+		return "empty"
+	case 1:
+		return "empty but for it"
+	}
+	return "empty but for them"
 }
 
 // when says how long something takes; nil is never.
