@@ -24,26 +24,30 @@ import (
 // rest is what a move takes about, besides sending memory.
 const rest = 2 * time.Second
 
-// A Timetable is when what happens, in seconds since the beginning.
+// A Timetable is when what happens, in seconds since the beginning. A time that is nil, which
+// is null in JSON, is never: a batch that is not emptied is not serviced, and those after it
+// do not begin.
 type Timetable struct {
 	Shifts []Shift `json:"shifts"` // one for each batch
 	Back   *Shift  `json:"back"`   // the way home; null when none was asked for
 	// EndsSeconds is when all is over, BoundSeconds when it is at the earliest: the same
 	// moves at the full speed of the narrowest links, as many at once as may.
-	EndsSeconds  float64  `json:"endsSeconds"`
+	EndsSeconds  *float64 `json:"endsSeconds"`
 	BoundSeconds float64  `json:"boundSeconds"`
 	Violations   []string `json:"invariantViolations"`
 }
 
 // A Shift is when one batch is emptied and serviced.
 type Shift struct {
-	BeginsSeconds float64 `json:"beginsSeconds"`
-	MovedSeconds  float64 `json:"movedSeconds"` // when the last VM has moved
-	BackSeconds   float64 `json:"backSeconds"`  // when the hosts take VMs again
-	BoundSeconds  float64 `json:"boundSeconds"` // how long the moves take at least
-	// Stay are the VMs that did not move: they do not converge, or failed too often. The
-	// times are as if somebody had seen to them when the others had moved.
-	Stay []hypervisor.VMID `json:"stay"`
+	BeginsSeconds *float64 `json:"beginsSeconds"`
+	MovedSeconds  *float64 `json:"movedSeconds"` // when the last VM has moved
+	BackSeconds   *float64 `json:"backSeconds"`  // when the hosts take VMs again
+	BoundSeconds  float64  `json:"boundSeconds"` // how long the moves take at least
+	// Stay are the VMs that did not move, and Obstacles say why: they do not converge, or
+	// failed too often. What comes later is played as if somebody had seen to them, so that
+	// all who stand in the way are told.
+	Stay      []hypervisor.VMID   `json:"stay"`
+	Obstacles []rehearse.Obstacle `json:"obstacles"`
 }
 
 // Each returns about how long a move takes when as many run at once as may: what a plan
@@ -65,7 +69,7 @@ func atOnce(s *scenario.Scenario) int {
 // a batch are away once they are empty.
 func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
 	back *maintenance.Return, service time.Duration) (*Timetable, error) {
-	t := &Timetable{Shifts: []Shift{}, Violations: []string{}}
+	t := &Timetable{Shifts: []Shift{}, Violations: []string{}, EndsSeconds: new(float64)}
 	now := *s
 	for i := range a.Batches {
 		b := &a.Batches[i]
@@ -73,7 +77,7 @@ func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
 		if err != nil {
 			return nil, err
 		}
-		shift.BackSeconds = shift.MovedSeconds + service.Seconds()
+		shift.BackSeconds = later(shift.MovedSeconds, service)
 		t.EndsSeconds = shift.BackSeconds
 		t.BoundSeconds += shift.BoundSeconds + service.Seconds()
 		t.Shifts = append(t.Shifts, *shift)
@@ -103,19 +107,32 @@ func (t *Timetable) play(ctx context.Context, s *scenario.Scenario, hosts []hype
 	last := time.Duration(0)
 	shift := &Shift{BeginsSeconds: t.EndsSeconds, Stay: []hypervisor.VMID{},
 		BoundSeconds: bound(s, waves).Seconds()}
-	for vm, passage := range run.Passages {
+	for _, passage := range run.Passages {
 		if passage.Done {
 			last = max(last, passage.Began+passage.Took)
-		} else {
-			shift.Stay = append(shift.Stay, vm)
 		}
 	}
-	slices.Sort(shift.Stay)
-	shift.MovedSeconds = t.EndsSeconds + last.Seconds()
+	if shift.Obstacles, err = p.Stuck(ctx, run); err != nil {
+		return nil, err
+	}
+	for _, o := range shift.Obstacles {
+		shift.Stay = append(shift.Stay, o.VM)
+	}
+	if len(shift.Stay) == 0 {
+		shift.MovedSeconds = later(t.EndsSeconds, last)
+	}
 	for _, v := range run.Violations {
 		t.Violations = append(t.Violations, v.Invariant+": "+v.Detail)
 	}
 	return shift, nil
+}
+
+// later returns a time that is so much later; never stays never.
+func later(seconds *float64, by time.Duration) *float64 {
+	if seconds == nil {
+		return nil
+	}
+	return new(*seconds + by.Seconds())
 }
 
 // bound returns how long moves take at least: by the wire out of each host and into it,

@@ -71,13 +71,13 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		}
 		last := 0.0
 		for i, shift := range append(slices.Clone(times.Shifts), *times.Back) {
-			if len(shift.Stay) > 0 || shift.BeginsSeconds != last ||
-				shift.MovedSeconds-shift.BeginsSeconds < shift.BoundSeconds {
+			if len(shift.Stay) > 0 || *shift.BeginsSeconds != last ||
+				*shift.MovedSeconds-*shift.BeginsSeconds < shift.BoundSeconds {
 				t.Fatalf("shift %d: %+v", i+1, shift)
 			}
-			last = shift.BackSeconds
+			last = *shift.BackSeconds
 		}
-		if times.EndsSeconds != last || last < times.BoundSeconds {
+		if *times.EndsSeconds != last || last < times.BoundSeconds {
 			t.Fatalf("%+v", times)
 		}
 	})
@@ -92,19 +92,29 @@ vms:
 - {name: hot, host: n1, memory: 16GiB, dirty: 900MiB/s}
 `
 
-// TestWhoDoesNotConvergeStays: a VM that the simulator cannot move is named.
+// TestWhoDoesNotConvergeStays: a VM that the simulator cannot move is named, its host is never
+// empty, and nothing that comes later ever begins; who else stands in the way is told, too.
 func TestWhoDoesNotConvergeStays(t *testing.T) {
 	s := parse(t, stuck)
 	r := &maintenance.Request{Fleet: intake.Fleet(s.Fleet), Hosts: []hypervisor.HostName{"n1"}}
 	a := maintenance.Plan(r)
-	times, err := rota.Play(context.Background(), s, &a, nil, time.Minute)
+	back := maintenance.Back(a.After, r.Fleet)
+	times, err := rota.Play(context.Background(), s, &a, &back, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stay := []hypervisor.VMID{"default/hot"}
-	if len(times.Shifts) != 1 || !slices.Equal(times.Shifts[0].Stay, stay) ||
-		times.Back != nil || times.EndsSeconds < 60 {
+	out, home := times.Shifts[0], times.Back
+	if len(times.Shifts) != 1 || !slices.Equal(out.Stay, stay) || !slices.Equal(home.Stay, stay) {
 		t.Errorf("%+v", times)
+	}
+	if *out.BeginsSeconds != 0 || out.MovedSeconds != nil || out.BackSeconds != nil ||
+		home.BeginsSeconds != nil || home.MovedSeconds != nil || times.EndsSeconds != nil {
+		t.Errorf("a time that never comes is told: %+v", times)
+	}
+	why := "default/hot: will not converge: it dirties "
+	if len(out.Obstacles) != 1 || !strings.HasPrefix(out.Obstacles[0].Text, why) {
+		t.Errorf("in the way: %+v, want %s", out.Obstacles, why)
 	}
 }
 

@@ -59,11 +59,11 @@ that can be checked, or the failures that would not be survived without it.
   mostTogether, leastBatches   bounds on what any plan can do
   keep, home       waves, moves, parked, left, proven; null without --home
   times            shifts (one a batch) and back (the way home): beginsSeconds, movedSeconds,
-                   backSeconds, boundSeconds, stay; endsSeconds, boundSeconds,
-                   invariantViolations
+                   backSeconds, boundSeconds, stay (VMs that do not move), obstacles (vm, text);
+                   endsSeconds, boundSeconds, invariantViolations; null is never
 
 Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
-2 bad input, 3 some hosts cannot be serviced, or some VMs do not come home.`
+2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not come home.`
 
 func maintenanceCommand() *cobra.Command {
 	var f maintenanceFlags
@@ -164,7 +164,8 @@ func (a maintenanceAnswer) verdict() error {
 	switch {
 	case len(a.Times.Violations) > 0:
 		return ErrViolated
-	case len(a.Obstacles) > 0 || a.Home != nil && len(a.Home.Left) > 0:
+	case len(a.Obstacles) > 0 || a.Home != nil && len(a.Home.Left) > 0,
+		a.Times.EndsSeconds == nil:
 		return ErrNotDone
 	}
 	return nil

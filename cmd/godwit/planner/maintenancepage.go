@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/internal/words"
@@ -21,8 +20,8 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 	}
 	for i, b := range a.Batches {
 		s := a.Times.Shifts[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, words.Span(s.BeginsSeconds),
-			words.Span(s.MovedSeconds), words.Span(s.BackSeconds), plan.Count(b.Waves),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, when(s.BeginsSeconds),
+			when(s.MovedSeconds), when(s.BackSeconds), plan.Count(b.Waves),
 			b.Fill, words.List(b.Hosts))
 	}
 	if len(a.Batches) > 0 {
@@ -85,14 +84,17 @@ func moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
 
 // rest says when all is over, who comes home, and what stands in the way.
 func (a maintenanceAnswer) rest(out io.Writer) {
-	if t := a.Times; t.EndsSeconds > 0 {
+	switch t := a.Times; {
+	case t.EndsSeconds == nil:
+		fmt.Fprintln(out, "\nnever over: see what is in the way")
+	case *t.EndsSeconds > 0:
 		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
-			words.Span(t.EndsSeconds), t.EndsSeconds/max(t.BoundSeconds, 1e-9),
+			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
 			words.Span(t.BoundSeconds))
 	}
 	if h := a.Home; h != nil {
-		fmt.Fprintf(out, "home: %s, begun after %s", words.Count(h.Moves, "move"),
-			words.Span(a.Times.Back.BeginsSeconds))
+		fmt.Fprintf(out, "home: %s, %s", words.Count(h.Moves, "move"),
+			after("begun", a.Times.Back.BeginsSeconds))
 		if len(h.Parked) > 0 {
 			fmt.Fprintf(out, "; parked meanwhile: %s", words.List(short(h.Parked)))
 		}
@@ -103,12 +105,10 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 				false: "no order was found, and no proof that there is none"}[h.Proven])
 		}
 	}
-	for _, s := range slices.Concat(a.Times.Shifts, one(a.Times.Back)) {
-		if len(s.Stay) > 0 {
-			fmt.Fprintf(out, "does not move in the simulator, from %s: %s\n",
-				words.Span(s.BeginsSeconds), words.List(short(s.Stay)))
-		}
+	for i := range a.Times.Shifts {
+		inTheWay(out, fmt.Sprintf("of batch %d", i+1), &a.Times.Shifts[i])
 	}
+	inTheWay(out, "home", a.Times.Back)
 	for i := range a.Obstacles {
 		certificate(out, &a.Obstacles[i])
 	}
@@ -117,10 +117,16 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 	}
 }
 
-// one returns a shift as a list, if there is one.
-func one(s *rota.Shift) []rota.Shift {
+// inTheWay says which VMs do not move in a shift, if there is one, and why.
+func inTheWay(out io.Writer, what string, s *rota.Shift) {
 	if s == nil {
-		return nil
+		return
 	}
-	return []rota.Shift{*s}
+	few := words.Few(len(s.Obstacles))
+	for _, o := range s.Obstacles[:few] {
+		fmt.Fprintf(out, "in the way %s: %s\n", what, o.Text)
+	}
+	if more := len(s.Obstacles) - few; more > 0 {
+		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", more)
+	}
 }
