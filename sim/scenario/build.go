@@ -16,7 +16,8 @@ import (
 )
 
 // Build makes the world of a scenario: its hosts, its VMs, the migrations that
-// had not ended, and its events. VMs that do not run are left out.
+// had not ended, and its events. VMs that do not run are left out. A host that is down has no
+// power from the beginning: what is on it stays there until an event lets the host return.
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
 	w.Fabric().Share(s.Fleet.Network)
@@ -39,6 +40,11 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	for _, m := range s.Fleet.Migrations {
 		if err := s.addMigration(w, m); err != nil {
 			return nil, err
+		}
+	}
+	for i := range s.Fleet.Hosts {
+		if h := &s.Fleet.Hosts[i]; h.Down {
+			w.At(0, sim.CrashHost{Host: h.Name})
 		}
 	}
 	for _, e := range s.Events {

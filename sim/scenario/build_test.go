@@ -200,3 +200,30 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 		t.Error("another seed changes nothing")
 	}
 }
+
+// TestNothingMovesOffAHostThatIsDown before it returns: there is nobody who could send it.
+func TestNothingMovesOffAHostThatIsDown(t *testing.T) {
+	const down = `
+hosts:
+- {name: n1, memory: 64GiB, cpus: 16, down: true}
+- {name: n2, memory: 64GiB, cpus: 16}
+vms:
+- {name: v, host: n1, memory: 4GiB, class: idle}
+until: 2h
+events:
+- drain n1
+`
+	for _, tt := range []struct {
+		text string
+		at   hypervisor.HostName
+	}{{down, "n1"}, {down + "- 10m return n1\n", "n2"}} {
+		w := build(t, parse(t, tt.text))
+		w.Run(2 * time.Hour)
+		if at := w.VM("default/v").Host; at != tt.at {
+			t.Errorf("the VM is on %s, want %s:%s", at, tt.at, tt.text)
+		}
+		for _, v := range w.Violations() {
+			t.Errorf("%s: %s", v.Invariant, v.Detail)
+		}
+	}
+}
