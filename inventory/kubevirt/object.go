@@ -121,6 +121,9 @@ func (o *object) read() {
 	switch {
 	case strings.HasSuffix(h.Kind, "List"):
 		o.list(h.Items)
+	case o.source.Rest && h.Kind == "" && !o.source.JSON: // JSON that is cut off has no end
+		o.Errorf(o.source.End, "", "the list has items and no kind, which kubectl prints after "+
+			"them: is it cut off?")
 	case o.source.Rest:
 	case h.Kind == "":
 		o.errorf("kind", "it has no kind; print objects with kubectl get -o json or -o yaml")

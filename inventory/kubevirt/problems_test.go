@@ -66,6 +66,11 @@ func TestReadRefuses(t *testing.T) {
 		{"deep JSON in an item", list(strings.Repeat(`[`, 200)), "f:2: it is nested more"},
 		{"YAML that is wrong", node + "\t- :\n", "f:"},
 		{"aliases", "items:\n- a: &a 1\n- b: *a\nkind: List\n", "f:2: YAML anchors"},
+		{"a list that is cut off at the end of a line", "apiVersion: v1\nitems:\n- " +
+			strings.ReplaceAll(strings.TrimSpace(node), "\n", "\n  ") + "\n",
+			"f:8: the list has items and no kind"},
+		{"the first of two lists that is cut off", "items:\n- {a: 1}\n---\n" + node,
+			"f:2: the list has items and no kind"},
 		{"a NUL byte", node + "x: \x00\n", "f:7: it contains a NUL byte"},
 		{"no kind", "metadata: {name: x}\n", "f:1: x kind: it has no kind"},
 		{"no name", "apiVersion: v1\nkind: Node\n", "f:1: Node metadata.name: it has no name"},

@@ -17,6 +17,7 @@ type Piece struct {
 	Text []byte // only valid until the next piece
 	JSON bool   // else YAML
 	Rest bool   // what is left of a list whose items were pieces of their own
+	End  int    // of YAML that is Rest: the line in which the list ends
 }
 
 // An Error is input that cannot be taken to pieces.

@@ -46,6 +46,7 @@ const (
 type yamlSplitter struct {
 	use       func(Piece) error
 	line      int // the number of the line that was read last
+	last      int // the number of the document's last line
 	dash      int // the column of the dashes of the items
 	item      []byte
 	itemLine  int
@@ -81,6 +82,9 @@ func (s *yamlSplitter) add(line []byte) error {
 	switch {
 	case indent == 0 && isMarker(text):
 		return s.endDocument()
+	}
+	s.last = s.line
+	switch {
 	case s.dash == awaited && !empty && text[0] != '#':
 		if isDash(text) {
 			s.dash = indent
@@ -139,7 +143,11 @@ func (s *yamlSplitter) endDocument() error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	return s.use(Piece{Line: s.docLine, Text: text, Rest: listed})
+	p := Piece{Line: s.docLine, Text: text, Rest: listed}
+	if listed {
+		p.End = s.last
+	}
+	return s.use(p)
 }
 
 func (s *yamlSplitter) grow(to *[]byte, line []byte, start int) error {
