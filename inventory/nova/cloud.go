@@ -34,6 +34,10 @@ type cloud struct {
 	servers  []server
 	known    map[string]place // servers, by ID
 	named    map[string]int   // how many servers have a name
+
+	pages  map[string]int     // by kind: lists in answers of the API
+	goesOn map[string][]place // by kind: where one of them says that there is a further one
+	blank  bool               // a list, of whatever, has nothing in it
 }
 
 type host struct {
@@ -62,7 +66,7 @@ type server struct {
 func newCloud(name string, d inventory.Defaults) *cloud {
 	return &cloud{Builder: inventory.NewBuilder(name), defaults: d,
 		byName: map[string]*host{}, sizes: map[string]size{}, known: map[string]place{},
-		named: map[string]int{}}
+		named: map[string]int{}, pages: map[string]int{}, goesOn: map[string][]place{}}
 }
 
 func (c *cloud) hypervisor(o *object) {
@@ -151,6 +155,7 @@ func (c *cloud) finish() {
 			"--long -f json")
 		return
 	}
+	c.complete()
 	for i := range c.servers {
 		c.addServer(&c.servers[i])
 	}
@@ -162,6 +167,25 @@ func (c *cloud) finish() {
 			continue
 		}
 		c.addHost(h)
+	}
+}
+
+// complete refuses lists that are not whole: what is not in them would be no VM, and its room
+// free.
+func (c *cloud) complete() {
+	switch {
+	case len(c.servers)+c.pages[servers] > 0:
+	case c.blank:
+		c.Warnf(0, "", "a list is empty: it is taken as that of the servers, of which there are none")
+	default:
+		c.hosts[0].wrong("", "no list of servers comes with it: add the output of openstack "+
+			"server list --all-projects --long --limit -1 -f json")
+	}
+	for _, kind := range []string{hypervisors, servers, flavors} {
+		if next := c.goesOn[kind]; len(next) > 0 && len(next) >= c.pages[kind] {
+			o := object{place: next[len(next)-1], cloud: c, what: kind}
+			o.wrong("", "the list goes on in another answer: add that one, too")
+		}
 	}
 }
 
@@ -213,6 +237,11 @@ func (c *cloud) addServer(s *server) {
 	on := c.byName[s.host]
 	if on == nil && s.host != "" {
 		s.wrong("host", "there is no hypervisor %q, or there are several", s.host)
+		return
+	}
+	if on == nil && !gone[s.status] {
+		s.wrong("host", "it has none, though its status is %s: print the list with --long, as an "+
+			"administrator", s.status)
 		return
 	}
 	name := s.name

@@ -1,11 +1,13 @@
 // Package nova reads a fleet from what openstack prints of a cloud:
 //
-//	openstack server list --all-projects --long -f json > servers.json
+//	openstack server list --all-projects --long --limit -1 -f json > servers.json
 //	openstack --os-compute-api-version 2.87 hypervisor list --long -f json > hypervisors.json
 //	openstack flavor list --all --long -f json > flavors.json
 //
 // or from the answers of the compute API: servers/detail, os-hypervisors/detail and
-// flavors/detail. They may be files of one folder or follow one another in one file.
+// flavors/detail. They may be files of one folder or follow one another in one file. Lists that
+// are not whole are refused: of servers there must be one, and an answer that goes on in another
+// needs that one, too.
 //
 // What is read from where:
 //

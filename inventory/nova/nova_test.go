@@ -88,6 +88,8 @@ func TestBadFilesAreExplained(t *testing.T) {
 			"flavors.json:3: it ends in the middle: is it cut off?"},
 		{"no JSON", "flavors.json", `"Disk": 80`, `"Disk" 80`,
 			"flavors.json:3: it is no JSON as openstack prints it"},
+		{"servers without their hosts", "servers.json", `"Host": "c1",`, "", "servers.json:2: server " +
+			"web host: it has none, though its status is ACTIVE: print the list with --long"},
 		{"something else", "flavors.json", `"VCPUs": 4`, `"Cores": 4`,
 			"flavors.json:3: item: it is no server, hypervisor or flavor"},
 		{"a word", "flavors.json", "[\n", "\"x\" [\n",
@@ -124,6 +126,71 @@ func TestWithoutHypervisorsThereIsNoFleet(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "cloud: there are no hypervisors: add the") {
 		t.Error(err)
 	}
+}
+
+// written writes a file and returns its path.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cloud.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestListsThatAreNotWholeAreRefused: a cloud would have no servers, or fewer, and room for all.
+func TestListsThatAreNotWholeAreRefused(t *testing.T) {
+	answer, err := os.ReadFile("testdata/api/cloud.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paged := strings.Replace(string(answer), "\n]}\n{\"fla",
+		"\n],\n\"servers_links\": [{\"rel\": \"next\"}]}\n{\"fla", 1)
+	further := `{"servers": [{"id": "9", "name": "x", "status": "BUILD", "flavor": {"id": "1"}}]}`
+	for _, tt := range []struct {
+		what, want string
+		files      []string
+	}{
+		{"no list of servers", "hypervisors.json:2: hypervisor c1.example.com: no list of servers " +
+			"comes with it", []string{cli + "flavors.json", cli + "hypervisors.json"}},
+		{"a list of servers that is empty", "", []string{cli + "hypervisors.json",
+			written(t, "[]\n")}},
+		{"an answer without servers", "", []string{cli + "hypervisors.json",
+			written(t, `{"servers": []}`)}},
+		{"an answer that goes on", "cloud.json:25: servers: the list goes on in another answer",
+			[]string{written(t, paged)}},
+		{"an answer and its second page", "", []string{written(t, paged), written(t, further)}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			_, err := nova.Read("cloud", tt.files, inventory.Defaults{})
+			if tt.want == "" && err != nil {
+				t.Errorf("the error is %v", err)
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("the error is %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestAListAsLongAsTheAPIAllowsIsWarnedOf: there may be more.
+func TestAListAsLongAsTheAPIAllowsIsWarnedOf(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(
+			`{"ID": "%d", "Name": "v", "Status": "BUILD", "Flavor": "m1.small"}`, i))
+	}
+	f, err := nova.Read("cloud", []string{cli + "hypervisors.json", cli + "flavors.json",
+		written(t, "["+strings.Join(many, ",")+"]")}, inventory.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range f.Warnings {
+		if strings.Contains(w.Message, "a list has 1000 items, as many as the API lists at once") {
+			return
+		}
+	}
+	t.Errorf("the warnings are %v", f.Warnings)
 }
 
 func FuzzRead(f *testing.F) {

@@ -25,11 +25,14 @@ const (
 )
 
 // Is reports whether a file that starts so may be one of openstack's: JSON, and a word of
-// its lists is in it.
+// its lists is in it, or a list that is empty.
 func Is(start []byte) bool {
 	start = bytes.TrimSpace(start)
 	if len(start) == 0 || start[0] != '[' && start[0] != '{' {
 		return false
+	}
+	if string(start) == "[]" { // a list of nothing does not say what it has none of
+		return true
 	}
 	for _, word := range []string{`"servers"`, `"hypervisors"`, `"flavors"`,
 		`"Hypervisor Hostname"`, `"Flavor`, `"VCPUs"`, `"Power State"`, `"Task State"`} {
@@ -123,6 +126,12 @@ func (c *cloud) answer(d *json.Decoder) error {
 			return err
 		}
 		kind, _ := key.(string)
+		if of, are := strings.CutSuffix(kind, "_links"); are {
+			if err := c.links(d, of); err != nil {
+				return err
+			}
+			continue
+		}
 		if kind != servers && kind != hypervisors && kind != flavors {
 			var skipped json.RawMessage
 			if err := d.Decode(&skipped); err != nil {
@@ -133,6 +142,7 @@ func (c *cloud) answer(d *json.Decoder) error {
 		if t, err := d.Token(); err != nil || t != json.Delim('[') {
 			return errors.Join(err, fmt.Errorf("%s is no list", kind))
 		}
+		c.pages[kind]++
 		if err := c.items(d, kind); err != nil {
 			return err
 		}
@@ -141,8 +151,42 @@ func (c *cloud) answer(d *json.Decoder) error {
 	return err
 }
 
+// links reads where a list goes on.
+func (c *cloud) links(d *json.Decoder, kind string) error {
+	at := place{c.File, c.line(d)}
+	var text json.RawMessage
+	if err := d.Decode(&text); err != nil {
+		return err
+	}
+	var all []struct{ Rel string }
+	if json.Unmarshal(text, &all) != nil {
+		return nil // whatever it is, it is no link
+	}
+	for _, link := range all {
+		if link.Rel == "next" {
+			c.goesOn[kind] = append(c.goesOn[kind], at)
+		}
+	}
+	return nil
+}
+
+// atOnce is how many things the API lists at most unless it is asked to go on, by default.
+// Source: Nova 2026.1 nova/conf/api.py (max_limit).
+const atOnce = 1000
+
 // items reads the rest of a list. Without a kind each item's own fields tell it.
 func (c *cloud) items(d *json.Decoder, kind string) error {
+	n := 0
+	defer func() {
+		switch {
+		case kind != "":
+		case n == 0:
+			c.blank = true
+		case n == atOnce:
+			c.Warnf(0, "", "a list has %d items, as many as the API lists at once: if there are "+
+				"more, print it with --limit -1", n)
+		}
+	}()
 	for d.More() && !c.Full() {
 		line := c.line(d)
 		o := object{place: place{c.File, line}, cloud: c}
@@ -150,6 +194,7 @@ func (c *cloud) items(d *json.Decoder, kind string) error {
 			return err
 		}
 		c.object(&o, kind)
+		n++
 	}
 	if c.Full() {
 		return nil
