@@ -66,6 +66,52 @@ func TestDecodeReportsEverything(t *testing.T) {
 	}
 }
 
+// whole is a struct with fields that are whole numbers, and others.
+type whole struct {
+	N     int            `yaml:"n"`
+	P     *int           `yaml:"p"`
+	U     uint64         `yaml:"u"`
+	F     float64        `yaml:"f"`
+	Text  string         `yaml:"text"`
+	Sizes map[string]int `yaml:"sizes"`
+	List  []struct {
+		N int64 `yaml:"n"`
+	} `yaml:"list"`
+}
+
+func TestWholeNumbersAreWhole(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"a fraction", "f: 1.5\nn: 0.5", "f.yaml:2: n: needs a whole number, has 0.5"},
+		{"less than nothing", "n: -0.5", "f.yaml:1: n: needs a whole number, has -0.5"},
+		{"behind a pointer", "p: 2.000001", "f.yaml:1: p: needs a whole number, has 2.000001"},
+		{"without a sign", "u: 1.5", "f.yaml:1: u: needs a whole number, has 1.5"},
+		{"in a map, and in a list", "sizes: {a: 1, b: 0.1}\nlist:\n- n: 1\n- {n: 1e-1}",
+			"f.yaml:1: sizes.b: needs a whole number, has 0.1\n" +
+				"f.yaml:4: list[1].n: needs a whole number, has 1e-1"},
+		{"in quotes", `n: "0.5"`, "f.yaml:1: n: needs a whole number, has 0.5"},
+		{"no number", "n: .nan", "f.yaml:1: n: needs a whole number that is not so far from 0, has NaN"},
+		{"below all numbers", "n: -.inf", "f.yaml:1: n: needs a whole number, has -.inf"},
+		{"above all numbers", "n: 99999999999999999999", "f.yaml:1: n: needs a whole number that is " +
+			"not so far from 0, has 99999999999999999999"},
+		{"whole ones, however written", "n: 2.0\np: 1e1\nu: \"3\"\nf: 0.5\ntext: 0.5", "<nil>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			doc, err := document.Parse("f.yaml", 1, []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v whole
+			err = doc.Decode(&v)
+			if diff := cmp.Diff(tt.want, fmt.Sprint(err)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if err == nil && (v.N != 2 || *v.P != 10 || v.U != 3 || v.F != 0.5 || v.Text != "0.5") {
+				t.Errorf("read %+v", v)
+			}
+		})
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	bomb := "a: &a [x, x]\n"
 	for i := range 30 {

@@ -152,6 +152,11 @@ func (d *Document) Decode(v any) error {
 			break
 		}
 	}
+	if report.Err() == nil {
+		if err := d.fractions(v, &report); err != nil {
+			return err
+		}
+	}
 	return report.Err()
 }
 
@@ -168,6 +173,10 @@ func complaint(err error) (*token.Token, string) {
 	if e, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok {
 		return e.Token, fmt.Sprintf("needs %s, has %s",
 			kindName(e.Expected.YAMLName()), kindName(e.Actual.YAMLName()))
+	}
+	if e, ok := errors.AsType[*yaml.OverflowError](err); ok {
+		return e.Token, fmt.Sprintf("needs %s that is not so far from 0, has %s",
+			kindName(e.DstType.Kind().String()), e.SrcNum)
 	}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		return e.GetToken(), e.GetMessage()
