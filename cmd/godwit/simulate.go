@@ -68,7 +68,10 @@ func simulateCommand() *cobra.Command {
 			for _, p := range plan.Warnings {
 				fmt.Fprintln(os.Stderr, "warning:", p.Error())
 			}
-			if err := output.Check(f.html); err != nil {
+			if err := output.Apart(f.trace, plan.Files...); err != nil {
+				return fmt.Errorf("--trace: %w", err)
+			}
+			if err := output.Check(f.html, append(plan.Files, f.trace)...); err != nil {
 				return fmt.Errorf("--html: %w", err)
 			}
 			if !plan.Many() {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
@@ -18,14 +19,17 @@ func (r *reader) beside(path string) string {
 	return filepath.Join(filepath.Dir(r.name), path)
 }
 
-// reads remembers a file that was read, or all files of a folder.
+// reads remembers a file that was read, or all files of a folder, also where links lead there.
 func (r *reader) reads(path string) {
-	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			r.files = append(r.files, file)
-		}
-		return err
-	})
+	root, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+			if at, failed := os.Stat(file); err == nil && failed == nil && at.Mode().IsRegular() {
+				r.files = append(r.files, file)
+			}
+			return err
+		})
+	}
 	if err != nil {
 		r.files = append(r.files, path) // whoever opens it is told why
 	}

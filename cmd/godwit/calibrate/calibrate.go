@@ -81,7 +81,7 @@ func run(out io.Writer, path string, f *flags) error {
 		return err
 	}
 	defer file.Close()
-	if err := output.Check(f.output); err != nil {
+	if err := output.Check(f.output, path, f.base); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
 	base := fake.QEMU()

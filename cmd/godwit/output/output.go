@@ -18,19 +18,49 @@ import (
 // answer itself is.
 var ErrDash = errors.New(`"-" is no file: name one, the standard output has the answer`)
 
-// Check returns an error when a file could not be written now. The path "" is no file.
-func Check(path string) error {
+// Check returns an error when a file could not be written now, or when it is one of those that
+// the command reads or writes besides: see [Apart]. The path "" is no file.
+func Check(path string, besides ...string) error {
 	if path == "-" {
 		return ErrDash
 	}
 	if path == "" || streams(path) {
 		return nil
 	}
+	if err := Apart(path, besides...); err != nil {
+		return err
+	}
 	part, _, err := begin(path)
 	if err != nil {
 		return err
 	}
 	return errors.Join(part.Close(), os.Remove(part.Name()))
+}
+
+// Apart returns an error when a file is one of several others, by whatever name: what was read
+// would be lost. Pipes and devices lose nothing.
+func Apart(path string, others ...string) error {
+	if path == "" || path == "-" || streams(path) {
+		return nil
+	}
+	for _, other := range others {
+		if other != "" && same(path, other) {
+			return fmt.Errorf("%s is used besides: it would be lost; name another file", path)
+		}
+	}
+	return nil
+}
+
+// same reports whether two names of files, which need not be there, are one.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, failed := os.Stat(b)
+	if err == nil && failed == nil {
+		return os.SameFile(x, y)
+	}
+	a, err = filepath.Abs(a)
+	b, failed = filepath.Abs(b)
+	return err == nil && failed == nil && a == b
 }
 
 // Write lets a function write a file, which has its old contents, or none, unless that

@@ -107,6 +107,32 @@ func TestWhatCannotBeWrittenIsSaidAtOnce(t *testing.T) {
 	wantOnly(t, dir)
 }
 
+// TestWhatIsReadIsNotWritten, by whatever name.
+func TestWhatIsReadIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	read := in("read")
+	must(t, os.WriteFile(read, nil, 0o600))
+	must(t, os.Symlink("read", in("link")))
+	must(t, os.Link(read, in("hard")))
+	for _, c := range []struct {
+		path, besides string
+		fine          bool
+	}{
+		{read, read, false}, {in("./x/../read"), read, false}, {in("link"), read, false},
+		{in("hard"), read, false}, {read, in("link"), false},
+		{in("new"), in("new"), false}, {in("new"), read, true}, {in("new"), "", true}, {in("new"), in("gone"), true}, {"/dev/null", "/dev/null", true},
+		{"", read, true},
+	} {
+		for _, err := range []error{output.Check(c.path, in("other"), c.besides),
+			output.Apart(c.path, in("other"), c.besides)} {
+			if (err == nil) != c.fine {
+				t.Errorf("to write %s beside %s: %v", c.path, c.besides, err)
+			}
+		}
+	}
+}
+
 // TestAPipeIsWrittenAsItIs: to see whether it can be would end its reader.
 func TestAPipeIsWrittenAsItIs(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -73,6 +73,9 @@ func (f *flags) run(out io.Writer, logs []string) error {
 		configure = func(string) (controller.Config, error) { return s.Controller, nil }
 	}
 	if f.scenario != "" {
+		if err := output.Apart(f.scenario, append(logs, f.config)...); err != nil {
+			return fmt.Errorf("--scenario: %w", err)
+		}
 		if err := f.writeScenario(logs[0]); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func Merge() *cobra.Command {
 		Long:  mergeHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := output.Check(html); err != nil {
+			if err := output.Check(html, args...); err != nil {
 				return fmt.Errorf("--html: %w", err)
 			}
 			var parts []*sweep.Part

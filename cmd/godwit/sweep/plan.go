@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -55,6 +56,8 @@ type Plan struct {
 	flags *Flags
 	// Warnings are what should be known about the scenario.
 	Warnings []inventory.Problem
+	// Files are what was read, and [Flags]' output: nothing else may be written to them.
+	Files []string
 }
 
 // Read reads the scenario and tries every value of every axis.
@@ -70,7 +73,7 @@ func (f *Flags) Read(path string) (*Plan, error) {
 	if f.set.Changed("seed") {
 		p.run.Seed = f.seed
 	}
-	files := base.Files
+	p.Files = base.Files
 	for _, text := range f.axes {
 		axis, err := sweep.ParseAxis(text)
 		if err != nil {
@@ -84,13 +87,19 @@ func (f *Flags) Read(path string) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, read...)
+		p.Files = append(p.Files, read...)
 	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p.run.Digest, err = digest(files)
-	return p, err
+	if p.run.Digest, err = digest(p.Files); err != nil {
+		return nil, err
+	}
+	if err := output.Apart(f.output, p.Files...); err != nil {
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	p.Files = append(p.Files, f.output)
+	return p, nil
 }
 
 // check refuses flags that do not fit together.
