@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -57,8 +58,8 @@ func (b *Builder) AddHost(line int, h Host) {
 	switch {
 	case len(b.fleet.Hosts) >= MaxNames:
 		b.Errorf(line, hostField(h.Name), "a fleet has at most %d hosts", MaxNames)
-	case h.Name == "" || len(h.Name) > MaxName:
-		b.Errorf(line, hostField(h.Name), "a name has 1 to %d characters", MaxName)
+	case h.Name == "" || len(h.Name) > MaxName || hides(string(h.Name)):
+		b.Errorf(line, hostField(h.Name), "a name has 1 to %d characters, all printable", MaxName)
 	case h.Memory < 0 || h.CPUs < 0 || h.Link <= 0:
 		b.Errorf(line, hostField(h.Name), "it needs memory, CPUs and a link that are not "+
 			"negative, has %s, %d and %s", h.Memory, h.CPUs, h.Link)
@@ -78,8 +79,10 @@ func (b *Builder) AddVM(line int, v VM) {
 	switch {
 	case len(b.fleet.VMs) >= MaxNames:
 		b.Errorf(line, vmField(v.ID), "a fleet has at most %d VMs", MaxNames)
-	case v.ID == "" || len(v.ID) > 2*MaxName+1:
-		b.Errorf(line, vmField(v.ID), "a name has 1 to %d characters", MaxName)
+	case v.ID == "" || len(v.ID) > 2*MaxName+1 || hides(string(v.ID)):
+		b.Errorf(line, vmField(v.ID), "a name has 1 to %d characters, all printable", MaxName)
+	case hides(v.Placement.Tenant):
+		b.Errorf(line, vmField(v.ID)+" tenant", "%q is not printable", v.Placement.Tenant)
 	case v.Memory <= 0 || v.CPUs <= 0:
 		b.Errorf(line, vmField(v.ID), "it needs memory and CPUs, has %s and %d", v.Memory, v.CPUs)
 	default:
@@ -87,6 +90,9 @@ func (b *Builder) AddVM(line int, v VM) {
 		b.fleet.VMs = append(b.fleet.VMs, v)
 	}
 }
+
+// hides reports whether a terminal may act on a name instead of printing it.
+func hides(name string) bool { return strings.ContainsFunc(name, document.Unprintable) }
 
 // hostField and vmField are what problems with a host and with a VM name.
 func hostField(name hypervisor.HostName) string { return "host " + string(name) }

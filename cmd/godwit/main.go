@@ -18,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/convert"
 	"github.com/godwit-vm/godwit/cmd/godwit/desk"
 	"github.com/godwit-vm/godwit/cmd/godwit/lab"
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/cmd/godwit/planner"
 	"github.com/godwit-vm/godwit/cmd/godwit/replay"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "godwit:", err)
+		fmt.Fprintln(output.Plain(os.Stderr), "godwit:", err)
 	}
 	if ctx.Err() != nil && c.Annotations[isDaemon] == "" {
 		return exitInterrupted

@@ -180,5 +180,5 @@ func (a answer) print(out io.Writer, asJSON bool, ending sim.Ending) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(a)
 	}
-	return a.table(out, ending)
+	return a.table(output.Plain(out), ending)
 }

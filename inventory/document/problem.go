@@ -144,12 +144,12 @@ func printable(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "…"
 	}
-	if strings.IndexFunc(text, unprintable) < 0 {
+	if strings.IndexFunc(text, Unprintable) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if unprintable(r) {
+		if Unprintable(r) {
 			fmt.Fprintf(&b, "\\x%02x", r)
 		} else {
 			b.WriteRune(r)
@@ -158,8 +158,9 @@ func printable(text string) string {
 	return b.String()
 }
 
-// unprintable: control characters, the marks that reverse text, broken UTF-8.
-func unprintable(r rune) bool {
+// Unprintable reports whether a terminal may act on a character instead of printing it: control
+// characters, the marks that reverse text, broken UTF-8.
+func Unprintable(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\ufffd' ||
 		r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/resource"
 )
@@ -245,7 +246,8 @@ func (c *cloud) addServer(s *server) {
 		return
 	}
 	name := s.name
-	if name == "" || c.named[s.project+"/"+name] > 1 || len(name) > inventory.MaxName {
+	if name == "" || c.named[s.project+"/"+name] > 1 || len(name) > inventory.MaxName ||
+		strings.ContainsFunc(name, document.Unprintable) {
 		name = s.id
 	}
 	v := inventory.VM{Namespace: s.project, Labels: placement.Labels{"id": s.id}}

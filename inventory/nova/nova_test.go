@@ -173,6 +173,16 @@ func TestListsThatAreNotWholeAreRefused(t *testing.T) {
 	}
 }
 
+// TestANameThatIsNotPrintableIsLeftOut: the server's ID stands for it.
+func TestANameThatIsNotPrintableIsLeftOut(t *testing.T) {
+	f, err := nova.Read("cloud", []string{cli + "hypervisors.json", cli + "flavors.json",
+		written(t, `[{"ID": "7", "Name": "a\u001b[31m", "Status": "BUILD", "Flavor": "m1.small"}]`)},
+		inventory.Defaults{})
+	if err != nil || f.VMs[0].ID != "default/7" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 // TestAListAsLongAsTheAPIAllowsIsWarnedOf: there may be more.
 func TestAListAsLongAsTheAPIAllowsIsWarnedOf(t *testing.T) {
 	var many []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/daemon/stores"
@@ -122,7 +123,7 @@ func (d *desk) look(ctx context.Context) (*view.Cluster, error) {
 // print prints a value as JSON, or as people like it.
 func (d *desk) print(v any, table func(io.Writer) error) error {
 	if !d.json {
-		return table(d.out)
+		return table(output.Plain(d.out))
 	}
 	e := json.NewEncoder(d.out)
 	e.SetEscapeHTML(false)

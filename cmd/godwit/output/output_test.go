@@ -148,3 +148,21 @@ func TestAPipeIsWrittenAsItIs(t *testing.T) {
 		t.Errorf("the reader heard %q", text)
 	}
 }
+
+// TestPlainShowsWhatATerminalWouldActOn and leaves everything else as it is.
+func TestPlainShowsWhatATerminalWouldActOn(t *testing.T) {
+	for text, want := range map[string]string{
+		"a b\tc\nd – ü":        "a b\tc\nd – ü",
+		"\x1b[2Jgone\r\x07":    `\x1b[2Jgone\x0d\x07`,
+		"c1 \u009b31m":         `c1 \x9b31m`,
+		"back \u202ewards":     `back \x202ewards`,
+		"broken \xff, \x7f on": `broken \xfffd, \x7f on`,
+		"":                     "",
+	} {
+		var b strings.Builder
+		n, err := io.WriteString(output.Plain(&b), text)
+		if b.String() != want || n != len(text) || err != nil {
+			t.Errorf("%q is written as %q: %d, %v", text, b.String(), n, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 )
@@ -73,7 +74,7 @@ func hostsOf(fleet *inventory.Fleet, names []string) ([]hypervisor.HostName, err
 // printed prints an answer as JSON or as a page.
 func printed(out io.Writer, asJSON bool, answer any, page func(io.Writer) error) error {
 	if !asJSON {
-		return page(out)
+		return page(output.Plain(out))
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

@@ -112,7 +112,7 @@ func replayFile(path string, o incident.Options) (*incident.Result, error) {
 
 func (f *flags) print(out io.Writer, r *incident.Result) error {
 	if !f.json {
-		return r.Tell(out, f.diff)
+		return r.Tell(output.Plain(out), f.diff)
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

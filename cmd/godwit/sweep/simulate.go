@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/sim/sweep"
 	"github.com/godwit-vm/godwit/sim/sweep/run"
 )
@@ -67,7 +68,7 @@ func (p *Plan) simulateShard(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	printViolated(os.Stderr, &p.run, violated)
+	printViolated(output.Plain(os.Stderr), &p.run, violated)
 	switch {
 	case failed != nil:
 		return interrupted(n, len(p.shard.Worlds(p.run.Worlds())))
@@ -94,7 +95,7 @@ func Print(out io.Writer, d *sweep.Document, asJSON bool) error {
 	if asJSON {
 		return d.WriteJSON(out)
 	}
-	return table(out, d)
+	return table(output.Plain(out), d)
 }
 
 // verdict returns ErrViolated when an invariant did not hold in any world.
