@@ -20,11 +20,11 @@ type Return struct {
 	Waves []plan.Wave `json:"waves"`
 	Moves int         `json:"moves"`
 	// Parked are the VMs that move more than once, to make room for others.
-	Parked []hypervisor.VMID `json:"parked,omitempty"`
+	Parked []hypervisor.VMID `json:"parked"`
 	// Left are the VMs that do not come home. Proven says that every arrangement that can
 	// be reached was looked at; otherwise the search was given up.
-	Left   []hypervisor.VMID `json:"left,omitempty"`
-	Proven bool              `json:"proven,omitempty"`
+	Left   []hypervisor.VMID `json:"left"`
+	Proven bool              `json:"proven"`
 }
 
 // Back plans how the VMs of a fleet come to the hosts where they are in another one, such
@@ -48,7 +48,7 @@ func Back(now, before *plan.Fleet) Return {
 	for b.direct() || b.park() {
 		continue
 	}
-	r := Return{}
+	r := Return{Parked: []hypervisor.VMID{}, Left: []hypervisor.VMID{}}
 	if len(b.away()) > 0 {
 		moves, ended := b.search(now)
 		if r.Proven = ended && moves == nil; moves != nil {

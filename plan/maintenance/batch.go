@@ -274,7 +274,8 @@ func (p *planner) alone(now *plan.Fleet, h int) (*trial, drain.Answer) {
 // obstacle says why a host cannot be serviced, even alone.
 func (p *planner) obstacle(now *plan.Fleet, h int) Obstacle {
 	t, a := p.alone(now, h)
-	o := Obstacle{Host: now.Hosts[h].Name, Left: a.Left, Proof: a.Proof}
+	o := Obstacle{Host: now.Hosts[h].Name, Left: append([]hypervisor.VMID{}, a.Left...),
+		Proof: a.Proof, Moves: []plan.Move{}}
 	switch {
 	case len(a.Left) > 0 && a.Proof != nil:
 		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(len(a.Left), "VM"), a.Proof)
@@ -282,11 +283,14 @@ func (p *planner) obstacle(now *plan.Fleet, h int) Obstacle {
 		o.Text = fmt.Sprintf("for %s no room was found, and no proof that there is none",
 			words.Count(len(a.Left), "VM"))
 	default:
-		o.Moves = t.moves
+		o.Moves = append(o.Moves, t.moves...)
 		o.Text = fmt.Sprintf("without it, %s would not be survived for certain",
 			words.Count(p.Keep, "failure"))
 		if q := p.question(t.after.without(t.hosts)); q.Validate() == nil {
-			o.Failures = survive.Check(q).Counterexample
+			b := survive.Check(q)
+			if o.Failures = b.Counterexample; b.Verdict != survive.No {
+				o.Text += ": that was not shown, and more effort may show it"
+			}
 		}
 	}
 	return o

@@ -67,12 +67,12 @@ type Batch struct {
 type Obstacle struct {
 	Host hypervisor.HostName `json:"host"`
 	// Left are VMs that cannot leave it, and Proof why, unless that is not known.
-	Left  []hypervisor.VMID `json:"left,omitempty"`
+	Left  []hypervisor.VMID `json:"left"`
 	Proof *plan.Certificate `json:"proof,omitempty"`
 	// Failures are those that would not be survived while it is serviced alone, after
 	// the Moves that empty it; nil when no proof was found.
 	Failures *survive.Counterexample `json:"failures,omitempty"`
-	Moves    []plan.Move             `json:"moves,omitempty"`
+	Moves    []plan.Move             `json:"moves"`
 	// Text says it in a sentence.
 	Text string `json:"text"`
 }

@@ -113,11 +113,14 @@ type Admission struct {
 	AtMost int `json:"atMost"`
 }
 
+// mostAdmitted is how many newcomers are placed at most: with many more there would be no end.
+const mostAdmitted = 200_000
+
 // Admit returns how many more VMs of a shape can be admitted, all of them protected. The
 // question must be valid, and the shape have a size. It is none when the answer to the
 // question is no as it is. Each of the checks has a tenth of the effort.
 func Admit(q Question, s Shape) Admission {
-	q.Effort = cmp.Or(q.Effort, DefaultEffort) / share
+	q.Effort = max(1, cmp.Or(q.Effort, DefaultEffort)/share)
 	a := Admission{Shape: s, AtMost: atMost(&q, s)}
 	switch with(q, s, 0) {
 	case No:
@@ -126,8 +129,9 @@ func Admit(q Question, s Shape) Admission {
 	case Open:
 		return a
 	}
-	low, high := 0, a.AtMost+1
-	for next := a.AtMost; high-low > 1; next = (low + high) / 2 { // the bound is often met
+	most := min(a.AtMost, mostAdmitted)
+	low, high := 0, most+1
+	for next := most; high-low > 1; next = (low + high) / 2 { // the bound is often met
 		if with(q, s, next) == Yes {
 			low = next
 		} else {

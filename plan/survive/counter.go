@@ -39,7 +39,7 @@ type Counterexample struct {
 	Unit     int64   `json:"unit,omitempty"` // what each VM needs at least; 0: see Need
 	Need     int64   `json:"need,omitempty"` // bytes or CPUs; with a unit, VMs
 	Have     int64   `json:"have,omitempty"`
-	Counts   []Count `json:"refused,omitempty"`
+	Counts   []Count `json:"refused"`
 }
 
 // A Count is how many hosts a check refuses.
@@ -70,7 +70,7 @@ func (t *trial) short(units, out []int) *Counterexample {
 	for row := range t.rows {
 		for r := range resources {
 			if unit, need, have := t.lack(units, count, row, r); need > have {
-				return &Counterexample{Why: Short, Failed: t.names(units),
+				return &Counterexample{Why: Short, Failed: t.names(units), Counts: []Count{},
 					Resource: resources[r].name, Unit: unit, Need: need, Have: have,
 					VMs: t.ids(slices.DeleteFunc(slices.Clone(out), func(vm int) bool {
 						k := &t.kinds[t.kindOf[vm]]
@@ -157,7 +157,8 @@ func (t *trial) pieces(h int, d demand) int64 {
 
 func (t *trial) noHost(units []int, vm int) *Counterexample {
 	standing, k := t.standing(), t.kinds[t.kindOf[vm]].vm
-	c := &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm})}
+	c := &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm}),
+		Counts: []Count{}}
 	for _, n := range placement.Tally(t.rules, k, standing, restart(k, standing)) {
 		c.Counts = append(c.Counts, Count(n))
 	}
@@ -166,7 +167,7 @@ func (t *trial) noHost(units []int, vm int) *Counterexample {
 
 // exhausted says that a search has tried everything.
 func (t *trial) exhausted(units []int, out []int) *Counterexample {
-	c := &Counterexample{Why: Exhausted, Failed: t.names(units)}
+	c := &Counterexample{Why: Exhausted, Failed: t.names(units), Counts: []Count{}}
 	type seat struct {
 		vm, host int
 		before   placement.Host
@@ -191,7 +192,7 @@ func (t *trial) exhausted(units []int, out []int) *Counterexample {
 }
 
 func (t *trial) names(units []int) []hypervisor.HostName {
-	var names []hypervisor.HostName
+	names := []hypervisor.HostName{}
 	for _, u := range units {
 		for _, h := range t.units[u] {
 			names = append(names, t.hosts[h].Name)

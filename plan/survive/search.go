@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -49,7 +50,8 @@ func (t *trial) play(k int, c *count) (Verdict, *Counterexample) {
 		return No, why
 	}
 	if verdict == No {
-		return No, &Counterexample{Why: Sequence}
+		return No, &Counterexample{Why: Sequence, Failed: []hypervisor.HostName{},
+			VMs: []hypervisor.VMID{}, Counts: []Count{}}
 	}
 	return Open, nil
 }

@@ -137,6 +137,30 @@ func TestTooLittleEffort(t *testing.T) {
 	}
 }
 
+// TestLittleEffortIsNotTakenForNone, which would be the default: of too little, a tenth is less
+// than one.
+func TestLittleEffortIsNotTakenForNone(t *testing.T) {
+	f := fleet([]int{2, 2, 2}, []int{3, 2}, []int{3, 3})
+	shape := survive.Shape{Memory: gib, CPUs: 1}
+	a := survive.Admit(survive.Question{Fleet: f, Failures: 1, Effort: 9}, shape)
+	if b := survive.Admit(survive.Question{Fleet: f, Failures: 1}, shape); a.AtLeast != 0 ||
+		b.AtLeast != 3 {
+		t.Errorf("%+v with hardly any effort, %+v with more", a, b)
+	}
+}
+
+// TestNewcomersAreNotCountedForEver: a host with a billion CPUs takes more than can be tried.
+func TestNewcomersAreNotCountedForEver(t *testing.T) {
+	f := fleet([]int{1}, []int{1})
+	for i := range f.Hosts {
+		f.Hosts[i].Memory, f.Hosts[i].CPUs = 1<<50, 1<<30
+	}
+	a := survive.Admit(survive.Question{Fleet: f, Failures: 1}, survive.Shape{Memory: 1, CPUs: 1})
+	if a.AtLeast < 100_000 || a.AtMost < 1<<29 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestFalseCounterexamplesAreNoticed: Verify believes nothing.
 func TestFalseCounterexamplesAreNoticed(t *testing.T) {
 	f := fleet([]int{4, 4, 1}, []int{6}, []int{7})

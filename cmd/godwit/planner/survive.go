@@ -156,7 +156,8 @@ func (f *surviveFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	a := surviveAnswer{Answer: survive.Check(q), Domain: q.Domain}
+	a := surviveAnswer{Answer: survive.Check(q), Domain: q.Domain, Stranded: []survive.Stranded{},
+		Admission: []survive.Admission{}}
 	for i, s := range shapes {
 		a.Stranded = append(a.Stranded, survive.Strand(q.Fleet, s))
 		if i == 0 || len(f.admit) > 0 {
@@ -172,6 +173,9 @@ func (f *surviveFlags) run(c *cobra.Command, path string) error {
 	return nil
 }
 
+// mostCPUs is more than any machine has.
+const mostCPUs = 1 << 20
+
 // shapesOf reads sizes; without any it takes the most frequent ones.
 func shapesOf(f *plan.Fleet, texts []string) ([]survive.Shape, error) {
 	if len(texts) == 0 {
@@ -182,7 +186,7 @@ func shapesOf(f *plan.Fleet, texts []string) ([]survive.Shape, error) {
 		memory, cpus, _ := strings.Cut(text, "/")
 		bytes, err := inventory.ParseBytes(memory)
 		n, wrong := strconv.Atoi(cpus)
-		if err = errors.Join(err, wrong); err != nil || bytes < 1 || n < 1 {
+		if err = errors.Join(err, wrong); err != nil || bytes < 1 || n < 1 || n > mostCPUs {
 			return nil, fmt.Errorf("--admit: %q is no size of a VM; write 8GiB/4", text)
 		}
 		all = append(all, survive.Shape{Memory: bytes, CPUs: n})
