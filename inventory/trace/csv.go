@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -100,13 +101,11 @@ func readBitbrains(path string, files []string, o Options) (*Trace, error) {
 	return c.trace("Bitbrains")
 }
 
-// nameOf returns a file's name without its folder and endings.
+// nameOf returns a file's name without its folder and the endings that say what it is: a point
+// may be part of a name.
 func nameOf(path string) string {
-	name, _, _ := strings.Cut(filepath.Base(path), ".")
-	if name == "" {
-		return filepath.Base(path)
-	}
-	return name
+	base := filepath.Base(path)
+	return cmp.Or(strings.TrimSuffix(strings.TrimSuffix(base, ".gz"), ".csv"), base)
 }
 
 // planetLabStep is how many seconds are between the samples of PlanetLab.

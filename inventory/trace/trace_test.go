@@ -130,6 +130,13 @@ func TestEveryFormatIsRead(t *testing.T) {
 			{ID: "2", CPUs: 2, Memory: 4 * gib, Load: []trace.Point{load(0, 7), load(10*min, 30)}},
 			{ID: "10", CPUs: 2, Memory: 4 * gib, Load: []trace.Point{load(0, 10), load(5*min, 60)}},
 		}},
+		{"Bitbrains: names with points in them", folder{
+			"web.1.csv":    bitHeader + bit(0, 10),
+			"web.2.csv.gz": zipped(t, bitHeader+bit(0, 20)),
+		}, []trace.VM{
+			{ID: "web.1", CPUs: 2, Memory: 4 * gib, Load: []trace.Point{load(0, 10)}},
+			{ID: "web.2", CPUs: 2, Memory: 4 * gib, Load: []trace.Point{load(0, 20)}},
+		}},
 		{"Azure: what exists at the beginning", folder{"vmtable.csv": azureTable,
 			"vm_cpu_readings-file-1-of-125.csv": azureReadings}, []trace.VM{
 			{ID: "x/+=", CPUs: 8, Memory: 56 * gib,

@@ -14,20 +14,43 @@ type Axis struct {
 	Values []string `json:"values"`
 }
 
-// ParseAxis reads PATH=VALUE,VALUE….
+// ParseAxis reads PATH=VALUE,VALUE…. A comma in brackets or in quotes is part of its value.
 func ParseAxis(text string) (Axis, error) {
 	path, values, found := strings.Cut(text, "=")
 	if !found || path == "" {
 		return Axis{}, fmt.Errorf("%q is no field with values: write limits.perCluster=2,5,10",
 			text)
 	}
-	a := Axis{Path: path, Values: strings.Split(values, ",")}
+	a := Axis{Path: path, Values: list(values)}
 	for i, v := range a.Values {
 		if slices.Contains(a.Values[:i], v) {
 			return Axis{}, fmt.Errorf("%q has the value %q twice", text, v)
 		}
 	}
 	return a, nil
+}
+
+// list splits a list at its commas.
+func list(text string) []string {
+	var all []string
+	quote, depth, from := rune(0), 0, 0
+	for at, c := range text {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case strings.ContainsRune("([{", c):
+			depth++
+		case strings.ContainsRune(")]}", c):
+			depth--
+		case c == ',' && depth <= 0:
+			all, from = append(all, text[from:at]), at+1
+		}
+	}
+	return append(all, text[from:])
 }
 
 // A Setting is one value of an axis.

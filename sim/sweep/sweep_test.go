@@ -20,6 +20,12 @@ func TestParseAxis(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	got, err = sweep.ParseAxis(`vary.dirty=,uniform(0.5, 2),triangular(1,2,3),"a,b",'c,(',d)`)
+	want = sweep.Axis{Path: "vary.dirty", Values: []string{"", "uniform(0.5, 2)",
+		"triangular(1,2,3)", `"a,b"`, "'c,('", "d)"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
 	for text, want := range map[string]string{
 		"limits.perCluster": "is no field with values: write limits.perCluster=2,5,10",
 		"=2":                "is no field with values",

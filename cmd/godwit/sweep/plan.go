@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -54,7 +55,7 @@ type Plan struct {
 	path  string
 	base  *scenario.Scenario // as it is written
 	flags *Flags
-	// Warnings are what should be known about the scenario.
+	// Warnings are what should be known about the scenario, with the values that it is given.
 	Warnings []inventory.Problem
 	// Files are what was read, and [Flags]' output: nothing else may be written to them.
 	Files []string
@@ -67,13 +68,14 @@ func (f *Flags) Read(path string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.base, p.Warnings = base, base.Fleet.Warnings
+	p.base = base
 	p.run = sweep.Run{Version: build.Name(), Scenario: base.Name, File: filepath.Base(path),
 		Seed: base.Seed, Samples: f.samples, Axes: sweep.Grid{}}
 	if f.set.Changed("seed") {
 		p.run.Seed = f.seed
 	}
 	p.Files = base.Files
+	asWritten := true // it is simulated with no value changed
 	for _, text := range f.axes {
 		axis, err := sweep.ParseAxis(text)
 		if err != nil {
@@ -83,11 +85,13 @@ func (f *Flags) Read(path string) (*Plan, error) {
 			return nil, errors.New("--seed and --sweep seed=… contradict each other: use one")
 		}
 		p.run.Axes = append(p.run.Axes, axis)
-		read, err := try(path, axis)
-		if err != nil {
+		if err := p.try(axis); err != nil {
 			return nil, err
 		}
-		p.Files = append(p.Files, read...)
+		asWritten = asWritten && slices.Contains(axis.Values, "")
+	}
+	if asWritten {
+		p.warned(base)
 	}
 	if err := p.check(); err != nil {
 		return nil, err
@@ -124,22 +128,31 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// try reads the scenario with each value of an axis, and returns the files that
-// were read.
-func try(path string, axis sweep.Axis) ([]string, error) {
-	var files []string
+// try reads the scenario with each value of an axis, and remembers the files that were read and
+// what they warn of.
+func (p *Plan) try(axis sweep.Axis) error {
 	for _, value := range axis.Values {
 		if value == "" {
 			continue
 		}
 		o := scenario.Override{Path: axis.Path, Value: value}
-		s, err := scenario.ReadFile(path, o)
+		s, err := scenario.ReadFile(p.path, o)
 		if err != nil {
-			return nil, fmt.Errorf("--sweep %s: %w", o, err)
+			return fmt.Errorf("--sweep %s: %w", o, err)
 		}
-		files = append(files, s.Files...)
+		p.Files = append(p.Files, s.Files...)
+		p.warned(s)
 	}
-	return files, nil
+	return nil
+}
+
+// warned remembers what a scenario warns of, unless another one does, too.
+func (p *Plan) warned(s *scenario.Scenario) {
+	for _, w := range s.Fleet.Warnings {
+		if !slices.Contains(p.Warnings, w) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
 }
 
 // Sharded reports whether only a part is to be simulated: there is no document of it.
