@@ -121,7 +121,8 @@ func TestWhatIsReadIsNotWritten(t *testing.T) {
 	}{
 		{read, read, false}, {in("./x/../read"), read, false}, {in("link"), read, false},
 		{in("hard"), read, false}, {read, in("link"), false},
-		{in("new"), in("new"), false}, {in("new"), read, true}, {in("new"), "", true}, {in("new"), in("gone"), true}, {"/dev/null", "/dev/null", true},
+		{in("new"), in("new"), false}, {in("new"), read, true}, {in("new"), "", true},
+		{in("new"), in("gone"), true}, {"/dev/null", "/dev/null", true},
 		{"", read, true},
 	} {
 		for _, err := range []error{output.Check(c.path, in("other"), c.besides),

@@ -43,21 +43,31 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 	return goal, nil
 }
 
-// window returns the time from --at, or from now, until --by.
+// window returns the time from --at, or from now, until --by. Each is the next one on the clock
+// of now's zone: a night in which clocks are changed is an hour longer or shorter.
 func (f *drainFlags) window(now time.Time) (time.Duration, error) {
 	end, err := time.Parse("15:04", f.by)
 	if err != nil {
 		return 0, fmt.Errorf("--by %q is no time of the day: write 06:00", f.by)
 	}
-	begin := time.Date(0, 1, 1, now.Hour(), now.Minute(), now.Second(), 0, time.UTC)
+	begin := now
 	if f.at != "" {
-		if begin, err = time.Parse("15:04", f.at); err != nil {
+		at, err := time.Parse("15:04", f.at)
+		if err != nil {
 			return 0, fmt.Errorf("--at %q is no time of the day: write 22:00", f.at)
 		}
+		begin = next(now, at)
 	}
-	span := end.Sub(begin)
-	if span <= 0 {
-		span += 24 * time.Hour
+	return next(begin, end).Sub(begin), nil
+}
+
+// next returns when it is so late after a moment.
+func next(after, clock time.Time) time.Time {
+	for day := 0; ; day++ {
+		t := time.Date(after.Year(), after.Month(), after.Day()+day, clock.Hour(), clock.Minute(),
+			0, 0, after.Location())
+		if t.After(after) {
+			return t
+		}
 	}
-	return span, nil
 }
