@@ -89,10 +89,11 @@ func TestWholeNumbersAreWhole(t *testing.T) {
 			"f.yaml:1: sizes.b: needs a whole number, has 0.1\n" +
 				"f.yaml:4: list[1].n: needs a whole number, has 1e-1"},
 		{"in quotes", `n: "0.5"`, "f.yaml:1: n: needs a whole number, has 0.5"},
-		{"no number", "n: .nan", "f.yaml:1: n: needs a whole number that is not so far from 0, has NaN"},
+		{"no number", "n: .nan", "f.yaml:1: n: needs a whole number that is not so far from 0, " +
+			"has NaN"},
 		{"below all numbers", "n: -.inf", "f.yaml:1: n: needs a whole number, has -.inf"},
-		{"above all numbers", "n: 99999999999999999999", "f.yaml:1: n: needs a whole number that is " +
-			"not so far from 0, has 99999999999999999999"},
+		{"above all numbers", "n: 99999999999999999999", "f.yaml:1: n: needs a whole number that " +
+			"is not so far from 0, has 99999999999999999999"},
 		{"whole ones, however written", "n: 2.0\np: 1e1\nu: \"3\"\nf: 0.5\ntext: 0.5", "<nil>"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (d *Document) fractions(v any, report *Report) error {
 			break
 		}
 		if _, is := errors.AsType[*yaml.OverflowError](err); is && !report.Full() {
-			report.Errorf(d.line(where), d.field(where), "needs a whole number, has %s", where.Value)
+			report.Errorf(d.line(where), d.field(where), "needs a whole number, has %s",
+				where.Value)
 		}
 		s.set(s.was)
 		delete(all, where)

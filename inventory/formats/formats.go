@@ -11,6 +11,7 @@ package formats
 import (
 	"bufio"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,22 @@ func Read(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 		return nova.Read(path, []string{path}, d)
 	}
 	return kubevirt.ReadFile(path, d)
+}
+
+// Files returns what was read where a file was, or a folder, and where links lead.
+func Files(path string) []string {
+	var files []string
+	root, _ := filepath.EvalSymlinks(path) // there is none where it fails, and the walk fails
+	err := filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+		if at, failed := os.Stat(file); err == nil && failed == nil && at.Mode().IsRegular() {
+			files = append(files, file)
+		}
+		return err
+	})
+	if err != nil {
+		files = append(files, path) // whoever opens it is told why
+	}
+	return files
 }
 
 // beginning returns what tells a file's format.

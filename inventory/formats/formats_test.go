@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -71,5 +72,33 @@ func TestWhatIsNoFleetIsAProblem(t *testing.T) {
 	_, err = formats.Read(filepath.Join(t.TempDir(), "none"), inventory.Defaults{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestFilesAreThoseThatWereRead: one, or all of a folder, and where links lead.
+func TestFilesAreThoseThatWereRead(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, folder := filepath.Join(dir, "f"), filepath.Join(dir, "d")
+	inner, link := filepath.Join(folder, "below", "x"), filepath.Join(dir, "link")
+	for _, err := range []error{os.WriteFile(file, nil, 0o600),
+		os.MkdirAll(filepath.Dir(inner), 0o700), os.WriteFile(inner, nil, 0o600),
+		os.Symlink("d", link), os.Symlink("f", link+"2"),
+		os.Symlink(file, filepath.Join(folder, "y"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := filepath.Join(dir, "gone")
+	for path, want := range map[string][]string{
+		file: {file}, link + "2": {file}, gone: {gone},
+		folder: {inner, filepath.Join(folder, "y")},
+		link:   {inner, filepath.Join(folder, "y")},
+	} {
+		if got := formats.Files(path); !slices.Equal(got, want) {
+			t.Errorf("Files(%s) = %v, want %v", path, got, want)
+		}
 	}
 }

@@ -177,7 +177,7 @@ func (c *cloud) complete() {
 	switch {
 	case len(c.servers)+c.pages[servers] > 0:
 	case c.blank:
-		c.Warnf(0, "", "a list is empty: it is taken as that of the servers, of which there are none")
+		c.Warnf(0, "", "a list is empty: it is taken as that of the servers: there are none")
 	default:
 		c.hosts[0].wrong("", "no list of servers comes with it: add the output of openstack "+
 			"server list --all-projects --long --limit -1 -f json")

@@ -17,7 +17,7 @@ import (
 
 // Build makes the world of a scenario: its hosts, its VMs, the migrations that
 // had not ended, and its events. VMs that do not run are left out. A host that is down has no
-// power from the beginning: what is on it stays there until an event lets the host return.
+// power until an event lets it return.
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
 	w.Fabric().Share(s.Fleet.Network)
@@ -26,6 +26,9 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 		h := &s.Fleet.Hosts[i]
 		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {
 			return nil, err
+		}
+		if h.Down {
+			w.At(0, sim.CrashHost{Host: h.Name})
 		}
 	}
 	for i := range s.Fleet.VMs {
@@ -40,11 +43,6 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	for _, m := range s.Fleet.Migrations {
 		if err := s.addMigration(w, m); err != nil {
 			return nil, err
-		}
-	}
-	for i := range s.Fleet.Hosts {
-		if h := &s.Fleet.Hosts[i]; h.Down {
-			w.At(0, sim.CrashHost{Host: h.Name})
 		}
 	}
 	for _, e := range s.Events {

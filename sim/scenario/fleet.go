@@ -27,7 +27,7 @@ func (r *reader) fleet() (*inventory.Fleet, error) {
 		return nil, err
 	}
 	path := r.beside(r.spec.Inventory)
-	r.reads(path)
+	r.files = append(r.files, formats.Files(path)...)
 	fleet, err := formats.Read(path, d)
 	if _, unread := errors.AsType[*fs.PathError](err); unread {
 		r.wrong("inventory", "%v", err)

@@ -2,13 +2,12 @@ package scenario
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/costs"
+	"github.com/godwit-vm/godwit/inventory/formats"
 )
 
 // beside returns where a file is that the scenario names: beside it.
@@ -17,22 +16,6 @@ func (r *reader) beside(path string) string {
 		return path
 	}
 	return filepath.Join(filepath.Dir(r.name), path)
-}
-
-// reads remembers a file that was read, or all files of a folder, also where links lead there.
-func (r *reader) reads(path string) {
-	root, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		err = filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
-			if at, failed := os.Stat(file); err == nil && failed == nil && at.Mode().IsRegular() {
-				r.files = append(r.files, file)
-			}
-			return err
-		})
-	}
-	if err != nil {
-		r.files = append(r.files, path) // whoever opens it is told why
-	}
 }
 
 // model reads what hypervisors cost.
@@ -53,6 +36,6 @@ func (r *reader) model() fake.Model {
 	} else if err != nil {
 		r.wrong("model", "unknown model %q; use qemu or ideal, or a file: %v", choice.Word, err)
 	}
-	r.reads(path)
+	r.files = append(r.files, formats.Files(path)...)
 	return m
 }

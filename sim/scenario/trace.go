@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/formats"
 	"github.com/godwit-vm/godwit/inventory/trace"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -59,7 +60,7 @@ func (r *reader) trace(s *Scenario) {
 		return
 	}
 	path := r.beside(spec.File)
-	r.reads(path)
+	r.files = append(r.files, formats.Files(path)...)
 	t, err := trace.Read(path, options)
 	if problems, are := errors.AsType[inventory.Problems](err); are {
 		r.problems = append(r.problems, problems...)
