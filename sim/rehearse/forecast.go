@@ -82,7 +82,7 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 		return nil, fmt.Errorf("the plan does not pass its verifier, so it is not shown; this "+
 			"is a mistake in godwit: %w", err)
 	}
-	p := &Play{Scenario: s, Hosts: q.Hosts, Waves: a.Waves}
+	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
 		Left: append([]hypervisor.VMID{}, a.Left...), Proofs: proofs(&a), Violations: []string{}}

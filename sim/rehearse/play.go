@@ -23,11 +23,23 @@ const attempts = 3
 // A Play is a plan and the world that it is played in.
 type Play struct {
 	// Scenario is the fleet, its limits and what differs from world to world. Its
-	// events are not played, and its unfinished migrations are taken as not begun.
+	// events are not played, and its unfinished migrations are taken as not begun. A
+	// plan is not to end with it: see [Endless].
 	Scenario *scenario.Scenario
 	Hosts    []hypervisor.HostName // to be emptied
 	Waves    []plan.Wave
 	once     bool // nothing is tried again, and what is left is not drained
+}
+
+// longest is how long a plan is played at most, as a scenario is that does not say it.
+const longest = 240 * time.Hour
+
+// Endless returns a scenario that does not end before a plan does: until says how long its own
+// events are played.
+func Endless(s *scenario.Scenario) *scenario.Scenario {
+	endless := *s
+	endless.Until = max(longest, s.Until)
+	return &endless
 }
 
 // A Run is how it went in one world.

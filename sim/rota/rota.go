@@ -70,7 +70,7 @@ func atOnce(s *scenario.Scenario) int {
 func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
 	back *maintenance.Return, service time.Duration) (*Timetable, error) {
 	t := &Timetable{Shifts: []Shift{}, Violations: []string{}, EndsSeconds: new(float64)}
-	now := *s
+	now := *rehearse.Endless(s)
 	for i := range a.Batches {
 		b := &a.Batches[i]
 		shift, err := t.play(ctx, &now, b.Hosts, b.Waves)

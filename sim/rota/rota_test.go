@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/maintenance"
+	"github.com/godwit-vm/godwit/sim/rehearse"
 	"github.com/godwit-vm/godwit/sim/rota"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
@@ -82,6 +83,27 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		}
 	})
 	t.Logf("%d moves, %d home", moves, home)
+}
+
+// TestAPlanDoesNotEndWithItsScenario: until is how long the scenario's own events are played.
+func TestAPlanDoesNotEndWithItsScenario(t *testing.T) {
+	s := parse(t, `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}
+vms:
+- {name: calm, host: n1, memory: 2GiB, class: idle}
+until: 1s
+`)
+	a := maintenance.Plan(&maintenance.Request{Fleet: intake.Fleet(s.Fleet),
+		Hosts: []hypervisor.HostName{"n1"}})
+	times, err := rota.Play(context.Background(), s, &a, nil, 0)
+	if err != nil || times.EndsSeconds == nil || *times.EndsSeconds < 5 {
+		t.Errorf("%+v, %v", times, err)
+	}
+	f, err := rehearse.Ask(context.Background(), s, rehearse.Question{Hosts: a.Batches[0].Hosts})
+	if err != nil || f.EmptySeconds == nil || !f.Waves[0][0].Converges {
+		t.Errorf("%+v, %v", f, err)
+	}
 }
 
 const stuck = `

@@ -58,7 +58,8 @@ func order(out io.Writer, d *rehearse.Deadline) {
 }
 
 func settings(s *rehearse.Settings) string {
-	text := fmt.Sprintf("perCluster=%d perSource=%d order=%s", s.PerCluster, s.PerSource, s.Order)
+	text := fmt.Sprintf("perCluster=%s perSource=%s order=%s", limit(s.PerCluster, "unlimited"),
+		limit(s.PerSource, "unlimited"), s.Order)
 	if s.Bandwidth > 0 {
 		text += fmt.Sprintf(" bandwidth=%v", s.Bandwidth)
 	}

@@ -139,9 +139,10 @@ func (d drainPage) times(out io.Writer) {
 		return
 	}
 	s := d.Settings
-	fmt.Fprintf(out, "\n%d at once in the cluster, %d out of each host", s.PerCluster, s.PerSource)
+	fmt.Fprintf(out, "\n%s at once in the cluster, %s out of each host",
+		limit(s.PerCluster, "any number"), limit(s.PerSource, "any number"))
 	if s.PerTarget > 0 {
-		fmt.Fprintf(out, ", %d into each", s.PerTarget)
+		fmt.Fprintf(out, ", %s into each", limit(s.PerTarget, "any number"))
 	}
 	if s.Bandwidth > 0 {
 		fmt.Fprintf(out, ", %v each at most", s.Bandwidth)
@@ -169,26 +170,4 @@ func (d drainPage) empty() string {
 		return "empty but for it"
 	}
 	return "empty but for them"
-}
-
-// when says how long something takes; nil is never.
-func when(seconds *float64) string {
-	if seconds == nil {
-		return "never"
-	}
-	return words.Span(*seconds)
-}
-
-func after(what string, seconds *float64) string {
-	if seconds == nil {
-		return "never " + what
-	}
-	return what + " after " + words.Span(*seconds)
-}
-
-func blackout(milliseconds *float64) string {
-	if milliseconds == nil {
-		return ""
-	}
-	return fmt.Sprintf("%.0f ms", *milliseconds)
 }

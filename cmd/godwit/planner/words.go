@@ -3,8 +3,10 @@ package planner
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/migration"
 )
 
 // listed prints texts, each in a line.
@@ -16,4 +18,34 @@ func listed(out io.Writer, all []string) {
 	if more := len(all) - few; more > 0 {
 		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", more)
 	}
+}
+
+// limit says how many may move, and in a word of the caller's that there is no limit.
+func limit(n int, none string) string {
+	if n >= migration.Unlimited {
+		return none
+	}
+	return strconv.Itoa(n)
+}
+
+// when says how long something takes; nil is never.
+func when(seconds *float64) string {
+	if seconds == nil {
+		return "never"
+	}
+	return words.Span(*seconds)
+}
+
+func after(what string, seconds *float64) string {
+	if seconds == nil {
+		return "never " + what
+	}
+	return what + " after " + words.Span(*seconds)
+}
+
+func blackout(milliseconds *float64) string {
+	if milliseconds == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f ms", *milliseconds)
 }
