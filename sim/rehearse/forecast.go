@@ -187,7 +187,10 @@ func (d *Forecast) search(
 	ctx context.Context, p *Play, goal Goal,
 	solos map[hypervisor.VMID]Passage,
 ) error {
-	found, err := p.Search(ctx, goal, solos)
+	found, err := &Search{}, error(nil)
+	if d.Moves > 0 || len(d.Left) == 0 { // where nobody can leave, there is nothing to look for
+		found, err = p.Search(ctx, goal, solos)
+	}
 	if err != nil {
 		return err
 	}

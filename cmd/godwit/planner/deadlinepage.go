@@ -10,14 +10,20 @@ import (
 	"github.com/godwit-vm/godwit/sim/rehearse"
 )
 
-// deadline says what came of --within or --by. The text empty says what that means where VMs
-// cannot leave.
-func deadline(out io.Writer, empty string, d *rehearse.Deadline) {
+// deadline says what came of --within or --by.
+func deadline(out io.Writer, p drainPage) {
+	d, empty, nobody := p.Deadline, p.empty(), p.Moves == 0 && len(p.Left) > 0
+	if nobody {
+		empty = "empty"
+	}
 	fmt.Fprintf(out, "\n%s within %s with a probability of %g%%: ",
 		strings.ToUpper(empty[:1])+empty[1:], words.Span(d.WithinSeconds), 100*d.Confidence)
-	if d.With == nil {
+	switch {
+	case d.With == nil && nobody:
+		fmt.Fprintln(out, "no, nobody can leave")
+	case d.With == nil:
 		fmt.Fprintln(out, "no limits were found that make it")
-	} else {
+	default:
 		w := d.With
 		fmt.Fprintf(out, "yes, with %s\n", settings(&w.Settings))
 		fmt.Fprintf(out, "in time in %d of %s that it was not chosen by: with 95%% confidence a "+

@@ -33,7 +33,7 @@ func (d drainPage) print(out io.Writer) error {
 	d.left(out)
 	d.times(out)
 	if d.Deadline != nil {
-		deadline(out, d.empty(), d.Deadline)
+		deadline(out, d)
 	}
 	for _, v := range d.Violations {
 		fmt.Fprintln(out, "\nVIOLATED:", v)
