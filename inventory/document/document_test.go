@@ -113,6 +113,23 @@ func TestWholeNumbersAreWhole(t *testing.T) {
 	}
 }
 
+// TestNumbersThatAreTextsStayAsTheyAreWritten, and those that are numbers mean what they did.
+func TestNumbersThatAreTextsStayAsTheyAreWritten(t *testing.T) {
+	doc, err := document.Parse("f.yaml", 1, []byte("name: 010\n"+
+		"map: {v: 1.10, w: 1e3, x: 7, y: .5}\nwords: [2.0, 00]\nshare: 1.50\ncount: 1.0\n"+
+		"inner: 0x10\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := flat{Name: "010", Map: map[string]string{"v": "1.10", "w": "1e3", "x": "7", "y": ".5"},
+		Words: []string{"2.0", "00"}, Share: 1.5, Count: 1, Inline: Inline{16}}
+	var v flat
+	err = doc.Decode(&v)
+	if diff := cmp.Diff(want, v); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	bomb := "a: &a [x, x]\n"
 	for i := range 30 {

@@ -2,8 +2,10 @@ package document
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -24,7 +26,11 @@ type standIn struct {
 // what it says, and again in the end.
 func (d *Document) fractions(v any, report *Report) error {
 	all := map[*token.Token]standIn{}
-	collect(d.root, func(ast.Node) {}, all)
+	each(d.root, func(node ast.Node, set func(ast.Node)) {
+		if t := fraction(node); t != nil {
+			all[t] = standIn{t, node, set}
+		}
+	})
 	if len(all) == 0 {
 		return nil
 	}
@@ -57,17 +63,40 @@ func (d *Document) fractions(v any, report *Report) error {
 	return decode()
 }
 
-// collect finds the numbers below a node that are not whole; set replaces the node itself.
-func collect(node ast.Node, set func(ast.Node), all map[*token.Token]standIn) {
-	if t := fraction(node); t != nil {
-		all[t] = standIn{t, node, set}
+// asWritten makes texts of numbers that would be written otherwise than they are: a label 1.10
+// is not 1.1, and a host 010 is not 8. As numbers they are what they were, but for 010, which is
+// ten since YAML 1.2.
+func (d *Document) asWritten() {
+	each(d.root, func(node ast.Node, set func(ast.Node)) {
+		t := node.GetToken()
+		switch n := node.(type) {
+		case *ast.FloatNode:
+			x, err := strconv.ParseFloat(t.Value, 64)
+			if err == nil && x == n.Value && fmt.Sprint(x) != t.Value {
+				set(ast.String(t))
+			}
+		case *ast.IntegerNode:
+			if len(t.Value) > 1 && strings.Trim(t.Value, "0123456789") == "" && t.Value[0] == '0' {
+				set(ast.String(t))
+			}
+		}
+	})
+}
+
+// each calls do with the values below a node, and with what puts another in the place of one.
+func each(node ast.Node, do func(node ast.Node, set func(ast.Node))) {
+	visit := func(value ast.Node, set func(ast.Node)) {
+		if value != nil {
+			do(value, set)
+			each(value, do)
+		}
 	}
 	for _, pair := range pairs(node) {
-		collect(pair.Value, func(n ast.Node) { pair.Value = n }, all)
+		visit(pair.Value, func(n ast.Node) { pair.Value = n })
 	}
 	if list, isList := node.(*ast.SequenceNode); isList {
 		for i, value := range list.Values {
-			collect(value, func(n ast.Node) { list.Values[i] = n }, all)
+			visit(value, func(n ast.Node) { list.Values[i] = n })
 		}
 	}
 }

@@ -135,6 +135,7 @@ func (d *Document) Decode(v any) error {
 	if d.root == nil {
 		return d.problems(nil, "it is empty")
 	}
+	d.asWritten()
 	// The decoder stops at the first problem. So what it complains of is taken
 	// out and it is asked again, as often as the size allows.
 	for range min(max(1, MaxSize/(d.size+1)), 4*MaxProblems) {
