@@ -156,7 +156,8 @@ func verdict(f *rehearse.Forecast) error {
 	switch {
 	case len(f.Violations) > 0:
 		return ErrViolated
-	case len(f.Left) > 0, f.EmptySeconds == nil, f.Deadline != nil && !f.Deadline.Met:
+	case len(f.Left) > 0, f.Deadline != nil && !f.Deadline.Met,
+		f.Deadline == nil && f.EmptySeconds == nil: // or with the limits that were found
 		return ErrNotDone
 	}
 	return nil
