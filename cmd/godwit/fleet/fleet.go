@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
@@ -28,6 +29,9 @@ func Read(path string, warnings io.Writer) (*scenario.Scenario, error) {
 }
 
 func read(path string) (*scenario.Scenario, error) {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() && !at.IsDir() {
+		return readPipe(path)
+	}
 	mine, err := isOwn(path)
 	switch {
 	case err != nil:
@@ -37,6 +41,22 @@ func read(path string) (*scenario.Scenario, error) {
 	}
 	path = filepath.Clean(path) // what a scenario names is beside it
 	return scenario.Parse(path, fmt.Appendf(nil, "inventory: %q\n", filepath.Base(path)))
+}
+
+// readPipe reads what can be read once: one of godwit's own files. Other formats are told from
+// their beginning, and then read from there.
+func readPipe(path string) (*scenario.Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := document.ReadAll(path, f, document.MaxSize)
+	if err == nil && own.Match(data) {
+		return scenario.Parse(path, data)
+	}
+	return nil, fmt.Errorf("%s is a pipe, and holds no fleet in godwit's own YAML: write it to a "+
+		"file, which can be read twice", path)
 }
 
 // isOwn reports whether a file begins as godwit's own do; a folder does not.
