@@ -113,6 +113,20 @@ func TestWholeNumbersAreWhole(t *testing.T) {
 	}
 }
 
+// TestManyFractionsAreNotReadForEver: a large document is decoded once or twice, and refused.
+func TestManyFractionsAreNotReadForEver(t *testing.T) {
+	text := "list:\n" + strings.Repeat("- {n: 0.5}\n", 50_000)
+	doc, err := document.Parse("f.yaml", 1, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v whole
+	want := "f.yaml:2: list[0].n: needs a whole number, has 0.5"
+	if err := doc.Decode(&v); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
 // TestNumbersThatAreTextsStayAsTheyAreWritten, and those that are numbers mean what they did.
 func TestNumbersThatAreTextsStayAsTheyAreWritten(t *testing.T) {
 	doc, err := document.Parse("f.yaml", 1, []byte("name: 010\n"+

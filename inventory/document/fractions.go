@@ -40,7 +40,7 @@ func (d *Document) fractions(v any, report *Report) error {
 	for _, s := range all {
 		s.set(&ast.InfinityNode{BaseNode: &ast.BaseNode{}, Token: s.at, Value: math.Inf(1)})
 	}
-	for {
+	for range d.attempts() {
 		err := decode()
 		if err == nil {
 			break
@@ -50,7 +50,7 @@ func (d *Document) fractions(v any, report *Report) error {
 		if !is {
 			break
 		}
-		if _, is := errors.AsType[*yaml.OverflowError](err); is && !report.Full() {
+		if _, is := errors.AsType[*yaml.OverflowError](err); is {
 			report.Errorf(d.line(where), d.field(where), "needs a whole number, has %s",
 				where.Value)
 		}

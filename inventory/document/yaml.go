@@ -138,7 +138,7 @@ func (d *Document) Decode(v any) error {
 	d.asWritten()
 	// The decoder stops at the first problem. So what it complains of is taken
 	// out and it is asked again, as often as the size allows.
-	for range min(max(1, MaxSize/(d.size+1)), 4*MaxProblems) {
+	for range d.attempts() {
 		err := d.guard(func() error { return yaml.NodeToValue(d.root, v, yaml.Strict()) })
 		if err == nil {
 			break
@@ -160,6 +160,9 @@ func (d *Document) Decode(v any) error {
 	}
 	return report.Err()
 }
+
+// attempts is how often a document may be decoded, which takes long where it is large.
+func (d *Document) attempts() int { return min(max(1, MaxSize/(d.size+1)), 4*MaxProblems) }
 
 // complaint returns where a decoding error is, if it says so, and what it is, in
 // words for people who do not know Go.
