@@ -11,7 +11,7 @@ func TestAvailableMemory(t *testing.T) {
 		info string
 		want int64
 	}{
-		{"MemTotal:       24683520 kB\nMemFree: 1 kB\nMemAvailable:   19881984 kB\n", 19881984 << 10},
+		{"MemTotal:  24683520 kB\nMemFree: 1 kB\nMemAvailable:  19881984 kB\n", 19881984 << 10},
 		{"MemAvailable: 0 kB", 0},
 		{"MemFree: 1 kB\n", 0},
 		{"MemAvailable: -5 kB\n", 0},

@@ -68,6 +68,7 @@ var rules = fingerprint.Rules{
 		"due.wish.seq",
 		// Hypervisors: what is given, what leads back, and what follows from the rest.
 		"fake.Fabric.mu", "fake.Fabric.model", "fake.Fabric.touched", "fake.Fabric.hinted",
+		"fake.Fabric.told", "fake.Fabric.given", "fake.Fabric.round",
 		"fake.Host.fabric", "fake.Host.host", "fake.Host.busy",
 		"fake.Host.listed", "fake.Fabric.free",
 		"fake.Fabric.guests",
