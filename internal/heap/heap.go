@@ -45,10 +45,16 @@ func percent(live, room int64) int {
 
 // live returns how many bytes the last collection has left.
 func live() int64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	bytes, _ := figure("/gc/heap/live:bytes") // if nobody can tell, as if there were room
+	return int64(min(bytes, 1<<62))
+}
+
+// figure returns a figure of the runtime's, or 0 and false if it does not know it.
+func figure(name string) (uint64, bool) {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0 // nobody can tell: as if there were room
+		return 0, false
 	}
-	return int64(min(sample[0].Value.Uint64(), 1<<62))
+	return sample[0].Value.Uint64(), true
 }

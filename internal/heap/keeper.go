@@ -4,7 +4,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 )
 
 // How far the heap of a process may grow that does one thing after the other: to small as long
@@ -103,10 +102,8 @@ func target(live int64) int64 {
 
 // read returns a figure of the runtime's; what it does not know is more than any other.
 func read(name string) uint64 {
-	sample := []metrics.Sample{{Name: name}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return math.MaxUint64
+	if n, known := figure(name); known {
+		return n
 	}
-	return sample[0].Value.Uint64()
+	return math.MaxUint64
 }

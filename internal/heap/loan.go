@@ -2,7 +2,6 @@ package heap
 
 import (
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
 )
 
@@ -54,10 +53,6 @@ func (l *Loan) lend(room int64) {
 
 // chosen returns how much garbage may gather now, in percent of what lives.
 func chosen() int {
-	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0 // nobody can tell
-	}
-	return int(min(sample[0].Value.Uint64(), 1<<30))
+	percent, _ := figure("/gc/gogc:percent") // 0 is that nobody can tell
+	return int(min(percent, 1<<30))
 }

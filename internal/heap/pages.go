@@ -1,7 +1,5 @@
 package heap
 
-import "runtime/metrics"
-
 // How large a process has to be before huge pages are asked for what it is going to use, which
 // costs nothing; before they save it more time than it takes to move there what it uses already;
 // and by how much it has to grow before they are looked at again.
@@ -26,12 +24,7 @@ type span struct{ from, to uintptr }
 // Enlarge asks for what the process has got since it was last called. Whoever grows calls it now
 // and then: it costs next to nothing while the process does not.
 func (p *Pages) Enlarge() {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return
-	}
-	if now := sample[0].Value.Uint64(); now >= max(hopeful, p.last+grown) {
+	if now, _ := figure("/memory/classes/total:bytes"); now >= max(hopeful, p.last+grown) {
 		p.last = now
 		p.ask(now >= large)
 	}
