@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim/bound"
 	"github.com/godwit-vm/godwit/sim/tally"
@@ -106,9 +107,8 @@ func (w *World) lowerBound() float64 {
 	for _, m := range w.watch.Moved {
 		vm, s := m.Last.Spec.VM, &m.Last.State
 		if v := w.VM(vm); v != nil {
-			memory := v.Now().Memory
 			links.Move(w.HostRecord(s.Source), w.HostRecord(s.Target),
-				memory-memory/1000*hypervisor.Bytes(w.zero[vm])+v.Now().LocalSize())
+				fake.Workload{Zero: w.zero[vm]}.Least(v.Now()))
 		}
 	}
 	return seconds(links.Least())

@@ -99,7 +99,7 @@ func (c *Cluster) Bound() time.Duration {
 		if g.Host >= c.Drained {
 			continue
 		}
-		b := g.VM.Memory - g.VM.Memory/1000*hypervisor.Bytes(g.Load.Zero) + g.VM.LocalSize()
+		b := g.Load.Least(g.VM)
 		out[g.Host], all = out[g.Host]+b, all+b
 		longest = max(longest, b.At(c.speed(min(c.Hosts[g.Host].Link, fastest))))
 	}

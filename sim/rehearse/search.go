@@ -252,9 +252,9 @@ func (p *Play) links(than time.Duration) []Obstacle {
 		if v == nil {
 			continue
 		}
-		written := v.Memory - v.Memory/1000*hypervisor.Bytes(v.Workload.Zero) + v.LocalSize()
-		out[m.Source] += written
-		in[m.Target] += written
+		least := v.Workload.Least(v.VM)
+		out[m.Source] += least
+		in[m.Target] += least
 	}
 	var all []Obstacle
 	for i := range p.Scenario.Fleet.Hosts {

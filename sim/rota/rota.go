@@ -149,7 +149,7 @@ func bound(s *scenario.Scenario, waves []plan.Wave) time.Duration {
 		at, _ := slices.BinarySearchFunc(s.Fleet.VMs, m.VM,
 			func(v inventory.VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
 		v := &s.Fleet.VMs[at]
-		bytes := v.Memory / 1000 * hypervisor.Bytes(1000-v.Workload.Zero)
+		bytes := v.Workload.Least(v.VM)
 		out[m.Source] += bytes
 		in[m.Target] += bytes
 		sum += bytes.At(min(links[m.Source], links[m.Target]))

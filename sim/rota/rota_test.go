@@ -36,14 +36,15 @@ func drawFleet(t *rapid.T) string {
 	b.WriteString("groups: {g: {policy: anti-affinity}}\nhosts:\n")
 	hosts := rapid.IntRange(3, 4).Draw(t, "hosts")
 	for i := range hosts {
-		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 32, rack: r%d}\n", i,
+		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 32, rack: r%d, disk: 64GiB}\n", i,
 			rapid.IntRange(8, 14).Draw(t, "memory"), i%2)
 	}
 	b.WriteString("vms:\n")
 	for i := range rapid.IntRange(1, 6).Draw(t, "VMs") {
 		fmt.Fprintf(&b, "- {name: v%d, host: n%d, memory: %dGiB, class: idle%s}\n", i, i%hosts,
 			rapid.IntRange(1, 4).Draw(t, "needs"), rapid.SampledFrom([]string{"", "",
-				", apart: x", ", nodeSelector: {rack: r1}", ", groups: g"}).Draw(t, "rule"))
+				", hardware: {disks: [{name: d, size: 9GiB}]}", ", apart: x",
+				", nodeSelector: {rack: r1}", ", groups: g"}).Draw(t, "rule"))
 	}
 	return b.String()
 }

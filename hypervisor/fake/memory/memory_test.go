@@ -94,3 +94,13 @@ func TestAPassSendsEverythingAtAnySpeeds(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsSentAtLeast(t *testing.T) {
+	vm := hypervisor.VM{Memory: 4000, Hardware: &hypervisor.Hardware{Disks: []hypervisor.Disk{
+		{Name: "local", Size: 70}, {Name: "shared", Path: "/shared", Size: 600}}}}
+	for zero, want := range map[int]hypervisor.Bytes{0: 4070, 250: 3070, 1000: 70} {
+		if got := (memory.Workload{Zero: zero}).Least(vm); got != want {
+			t.Errorf("with %d ‰ zeros it is %d, want %d", zero, got, want)
+		}
+	}
+}

@@ -28,6 +28,12 @@ type Workload struct {
 	CatchUp time.Duration
 }
 
+// Least returns what a migration of the guest sends at least: its memory that is not zero, and
+// all that local disks hold.
+func (w Workload) Least(vm hypervisor.VM) hypervisor.Bytes {
+	return vm.Memory - vm.Memory/1000*hypervisor.Bytes(w.Zero) + vm.LocalSize()
+}
+
 // slice is how long a braked CPU runs between two stops.
 // Source: QEMU 7.2 softmmu/cpu-throttle.c (CPU_THROTTLE_TIMESLICE_NS).
 const slice = 10 * time.Millisecond
