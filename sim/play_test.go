@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -37,6 +38,13 @@ func stage(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played,
 	c := parsed.Config(1)
 	c.Chooser = chance
 	c.Quiet = 70 * time.Minute // longer than any agent is patient, and than most timeouts
+	for _, v := range parsed.Fleet.VMs {
+		if disks := v.LocalSize(); disks > 0 { // it is given more time
+			budget := 2 * convergence.Budget(v.Memory, disks,
+				parsed.Controller.Cluster.CompletionTimeoutPerGiB)
+			c.Quiet = max(c.Quiet, budget+10*time.Minute)
+		}
+	}
 	if len(told) > 0 {
 		c.Trace = func(e sim.Entry) {
 			for _, tell := range told {
