@@ -196,6 +196,21 @@ func (l *lab) afterwards(j job, id vmid, contents map[string][]byte) {
 	l.empty()
 }
 
+// The disks of a migration share the bandwidth that it may use.
+func TestTheCopyOfDisksKeepsTheBandwidth(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := withDisks(l.vm("suite/traveller", calm), twoDisks...)
+	contents := l.furnish("n1", vm)
+	l.start("n1", vm)
+	began := time.Now()
+	l.begin("job", vm.ID, options{Bandwidth: 16 << 20})
+	l.until("n1", "job", hypervisor.JobSucceeded)
+	if took := time.Since(began); took < 3500*time.Millisecond { // 64 MiB, and what is sent at once
+		t.Errorf("64 MiB at 16 MiB/s took %s", took)
+	}
+	l.afterwards("job", vm.ID, contents)
+}
+
 // What the guest writes while its disks are being copied is copied, too.
 func TestWhatIsWrittenDuringTheCopyArrives(t *testing.T) {
 	l, wire := linked(t, nil)

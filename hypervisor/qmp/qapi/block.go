@@ -51,10 +51,11 @@ func (q QEMU) NBDExport(ctx context.Context, node, name string) error {
 func (q QEMU) NBDStop(ctx context.Context) error { return q.do(ctx, "nbd-server-stop", nil) }
 
 // BlockdevMirror copies a node to another, and what is written meanwhile, until
-// the job is cancelled. It stays to be seen when it has ended.
-func (q QEMU) BlockdevMirror(ctx context.Context, job, device, target string) error {
+// the job is cancelled, so many bytes per second at most; 0 is no limit. It stays to be seen
+// when it has ended.
+func (q QEMU) BlockdevMirror(ctx context.Context, job, device, target string, speed int64) error {
 	return q.do(ctx, "blockdev-mirror", args{"job-id": job, "device": device, "target": target,
-		"sync": "full", "auto-dismiss": false})
+		"sync": "full", "auto-dismiss": false, "speed": speed})
 }
 
 // BlockJobCancel ends a mirror. Of one that is ready, the copy is then complete,

@@ -79,7 +79,7 @@ var commands = []struct {
 	}},
 	{"NBDStop", qapi.QEMU.NBDStop},
 	{"BlockdevMirror", func(q qapi.QEMU, ctx cx) error {
-		return q.BlockdevMirror(ctx, "mirror", "disk", "copy")
+		return q.BlockdevMirror(ctx, "mirror", "disk", "copy", 1<<20)
 	}},
 	{"QueryJobs", query(qapi.QEMU.QueryJobs)},
 	{"BlockJobCancel", func(q qapi.QEMU, ctx cx) error {

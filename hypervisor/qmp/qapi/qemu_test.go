@@ -142,7 +142,7 @@ func TestMirrorOnRealQEMU(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	q := qapi.QEMU{Conn: startQEMU(t)}
-	if err := q.BlockdevMirror(ctx, "m", "disk", "copy"); err != nil {
+	if err := q.BlockdevMirror(ctx, "m", "disk", "copy", 0); err != nil {
 		t.Fatal(err)
 	}
 	await := func(want qapi.JobStatus) qapi.Job {

@@ -64,8 +64,9 @@ func FreePort(ip string) (int, error) {
 }
 
 // Mirror begins to copy the local disks of a VM to where the target exports its
-// own.
-func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string) error {
+// own. They share the bandwidth that the migration may use; 0 is no limit.
+func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
+	limit hypervisor.Bandwidth) error {
 	network, where, _ := strings.Cut(to, ":")
 	server := map[string]any{"type": "unix", "path": where}
 	if network == "tcp" {
@@ -76,7 +77,8 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string) err
 		}
 		server = map[string]any{"type": "inet", "host": host, "port": port}
 	}
-	for _, disk := range vm.LocalDisks() {
+	disks := vm.LocalDisks()
+	for _, disk := range disks {
 		node := map[string]any{"driver": "nbd", "node-name": mirrorNode(disk.Name),
 			"server": server, "export": disk.Name}
 		if t := in.launcher.TLS; t != nil {
@@ -89,12 +91,20 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string) err
 			return fmt.Errorf("reach disk %s at the target: %w", disk.Name, err)
 		}
 		err := in.BlockdevMirror(ctx, MirrorID(disk.Name), machine.NodeName(disk.Name),
-			mirrorNode(disk.Name))
+			mirrorNode(disk.Name), share(limit, len(disks)))
 		if err != nil {
 			return fmt.Errorf("copy disk %s: %w", disk.Name, err)
 		}
 	}
 	return nil
+}
+
+// share returns what one of n has of a limit, which is never nothing: that would be no limit.
+func share(limit hypervisor.Bandwidth, n int) int64 {
+	if limit <= 0 {
+		return 0
+	}
+	return max(1, int64(limit)/int64(n))
 }
 
 func mirrorNode(disk string) string { return "to." + machine.NodeName(disk)[len("disk."):] }

@@ -43,11 +43,11 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 		h.Unreserve(d.Domain)
 		return err
 	}
-	return d.copyCold(ctx, answer.Disks)
+	return d.copyCold(ctx, answer.Disks, out.Options.Bandwidth)
 }
 
 // copyCold starts a QEMU for the disks and begins to copy them.
-func (d move) copyCold(ctx context.Context, to string) error {
+func (d move) copyCold(ctx context.Context, to string, limit hypervisor.Bandwidth) error {
 	vm, err := d.Node.QEMU.Launch(ctx, d.Record().VM, false)
 	if err != nil {
 		return errors.Join(err, d.Bury())
@@ -55,7 +55,7 @@ func (d move) copyCold(ctx context.Context, to string) error {
 	d.Attach(vm)
 	err = vm.Encrypt(ctx, qemu.AtSource, nil)
 	if err == nil {
-		err = vm.Mirror(ctx, d.Record().VM, to)
+		err = vm.Mirror(ctx, d.Record().VM, to, limit)
 	}
 	if err != nil {
 		return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))

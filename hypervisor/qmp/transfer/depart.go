@@ -116,7 +116,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 		return err
 	}
 	if copies {
-		err = vm.Mirror(ctx, d.Record().VM, answer.Disks)
+		err = vm.Mirror(ctx, d.Record().VM, answer.Disks, out.Options.Bandwidth)
 	} else {
 		err = d.transfer(ctx, vm, answer.URI, false)
 	}
