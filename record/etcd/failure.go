@@ -70,7 +70,7 @@ func advised(err error) error {
 	hint := ""
 	switch {
 	case is(err, rpctypes.ErrNoSpace):
-		hint = "compact and defragment etcd (etcdctl compact, etcdctl defrag), " +
+		hint = "compact and defragment etcd (etcdctl compact --physical, etcdctl defrag), " +
 			"then etcdctl alarm disarm, or raise --quota-backend-bytes"
 	case tooLarge(err):
 		hint = "the record is larger than etcd's --max-request-bytes"
