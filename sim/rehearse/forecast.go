@@ -41,6 +41,7 @@ type Forecast struct {
 type Step struct {
 	plan.Move
 	MemoryBytes hypervisor.Bytes `json:"memoryBytes"`
+	DiskBytes   hypervisor.Bytes `json:"diskBytes"` // of its local disks, which move with it
 	// Converges is whether it ends with the links for itself.
 	Converges bool `json:"converges"`
 	// Moves is whether it ends in this plan, with nothing drawn.
@@ -150,7 +151,8 @@ func (d *Forecast) moves(
 		var moves []Step
 		for _, m := range wave {
 			passage, solo := run.Passages[m.VM], solos[m.VM]
-			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory, Converges: solo.Done,
+			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory,
+				DiskBytes: vms[m.VM].LocalSize(), Converges: solo.Done,
 				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
 				Seconds:              passage.Took.Seconds(),
 				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,

@@ -54,8 +54,9 @@ then lists the moves, to be asked for in that order.
   moves, leastMoves            how many there are, and one for each VM that can leave
   fewestMoves                  no plan has fewer
   waves                        moves that may run at once: vm, source, target, memoryBytes,
-                               converges (alone), moves (in this plan), beginsSeconds, seconds,
-                               blackoutMilliseconds, mode, note, drawn (its distributions)
+                               diskBytes (local), converges (alone), moves (in this plan),
+                               beginsSeconds, seconds, blackoutMilliseconds, mode, note,
+                               drawn (its distributions)
   left, proofs                 VMs that cannot leave, and why
   emptySeconds                 when all have left that can, nothing drawn; null is never
   samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/internal/words"
@@ -65,7 +66,14 @@ func (d drainPage) table(t io.Writer) {
 	if d.Moves == 0 {
 		return
 	}
-	fmt.Fprint(t, "\nWAVE\tVM\tFROM\tTO\tMEMORY\tBEGINS\tTAKES\tBLACKOUT")
+	disks := slices.ContainsFunc(d.Waves, func(wave []rehearse.Step) bool {
+		return slices.ContainsFunc(wave, func(m rehearse.Step) bool { return m.DiskBytes > 0 })
+	})
+	fmt.Fprint(t, "\nWAVE\tVM\tFROM\tTO\tMEMORY")
+	if disks {
+		fmt.Fprint(t, "\tDISKS")
+	}
+	fmt.Fprint(t, "\tBEGINS\tTAKES\tBLACKOUT")
 	if d.Samples != nil {
 		fmt.Fprint(t, "\tP95 TAKES\tP95 BLACKOUT")
 	}
@@ -74,7 +82,7 @@ func (d drainPage) table(t io.Writer) {
 	for n, wave := range d.Waves {
 		for i := range wave {
 			if rows++; rows <= mostRows {
-				row(t, n+1, &wave[i])
+				row(t, n+1, &wave[i], disks)
 			}
 		}
 	}
@@ -83,8 +91,11 @@ func (d drainPage) table(t io.Writer) {
 	}
 }
 
-func row(t io.Writer, wave int, m *rehearse.Step) {
+func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%v", wave, sim.Short(m.VM), m.Source, m.Target, m.MemoryBytes)
+	if disks {
+		fmt.Fprintf(t, "\t%v", m.DiskBytes)
+	}
 	if m.Moves {
 		fmt.Fprintf(t, "\t%s\t%s\t%.0f ms", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
 			m.BlackoutMilliseconds)
