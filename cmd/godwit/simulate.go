@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/internal/heap"
@@ -65,9 +66,7 @@ func simulateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, p := range plan.Warnings {
-				fmt.Fprintln(os.Stderr, "warning:", p.Error())
-			}
+			fleet.Warn(os.Stderr, plan.Warnings)
 			if err := output.Apart(f.trace, plan.Files...); err != nil {
 				return fmt.Errorf("--trace: %w", err)
 			}

@@ -98,7 +98,8 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	if err != nil {
 		return err
 	}
-	d := &desk{settings: s, out: c.OutOrStdout(), err: c.ErrOrStderr(), in: c.InOrStdin(),
+	d := &desk{settings: s, out: c.OutOrStdout(), in: c.InOrStdin(),
+		err:  output.Plain(c.ErrOrStderr()),
 		json: f.json, Desk: operate.Desk{Store: store, Now: time.Now,
 			DrainKey: s.Controller.Complete().Evacuation.DrainKey}}
 	return errors.Join(work(c.Context(), d), store.Close())

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/godwit-vm/godwit/cmd/godwit/output"
+	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
@@ -22,10 +24,15 @@ func Read(path string, warnings io.Writer) (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range s.Fleet.Warnings {
-		fmt.Fprintln(warnings, "warning:", p.Error())
-	}
+	Warn(warnings, s.Fleet.Warnings)
 	return s, nil
+}
+
+// Warn tells what is odd about a fleet or a scenario.
+func Warn(out io.Writer, about []inventory.Problem) {
+	for _, p := range about {
+		fmt.Fprintln(output.Plain(out), "warning:", p.Error())
+	}
 }
 
 func read(path string) (*scenario.Scenario, error) {
