@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -13,22 +14,30 @@ import (
 // waits reports whether a limit alone keeps a migration from its target.
 func waits(f *flight, o *observation) bool {
 	return f.rec.State.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
-		o.VM.Running && o.Instances <= 1 && !o.Backoff.After(o.Now) && !o.VM.Backup &&
-		!o.VM.UtilityVolumes && o.Claim != migration.ClaimedByOther
+		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
+		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Claim != migration.ClaimedByOther
 }
 
-// admit gives free slots to those who wait, first in line first.
+// admit gives free slots to those who wait, first in line first. KubeVirt ignores who sends.
 func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
-	open := func(f *flight, source hypervisor.HostName) bool {
-		return c.view.slots.Admit(c.limits, source) == migration.Open && c.paced(f, source)
+	link := func(f *flight, source hypervisor.HostName) queue.Link {
+		switch {
+		case c.view.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source):
+			return queue.Shut
+		case f.rec.Spec.By == migration.Evacuation && !c.core.Compatible &&
+			queue.Fills(c.view.slots.From(source), c.config.Cluster.BandwidthPerMigration,
+				c.view.site(source).rec.Host.Link):
+			return queue.Sending
+		}
+		return queue.Resting
 	}
 	for {
 		sure, err := c.ascertain(ctx, now)
 		if err != nil || !sure || c.behind() || c.view.slots.Running() >= c.limits.PerCluster {
 			return admitted, err
 		}
-		f := c.view.queue.Take(open)
+		f := c.view.queue.Take(link)
 		if f == nil {
 			return admitted, nil
 		}
@@ -47,7 +56,7 @@ func (c *Controller) ascertain(ctx context.Context, now time.Time) (sure bool, e
 	if m == nil || c.view.flights[m.Spec.ID] == nil || c.view.flights[m.Spec.ID].rec != m {
 		return true, nil
 	}
-	return c.put(ctx, draft(&c.next, m), now)
+	return c.put(ctx, books.Draft(&c.next, m), now)
 }
 
 // createTarget asks the core once more, chooses a host and stores the choice: the target's agent
@@ -60,22 +69,26 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 		return true, nil
 	}
 	choice := c.choose(f, now)
+	ends := books.Ends(&f.rec.Spec, &choice)
 	switch {
 	case choice.Outcome == choose.Accepted:
 		return c.accept(ctx, f, &choice, now)
-	case books.Ends(&f.rec.Spec, &choice):
+	case ends:
 		o.refuse(&choice)
+	case f.tries == 0:
+		why := c.view.books.Nowhere(c.request(f, now), &choice, f.overrun)
+		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+why)
+		o.Queued = false
+	}
+	if ends || f.tries == 0 {
 		*d = c.core.Step(&f.rec.Spec, &f.rec.State, &o.Observation)
-		return true, c.carryOut(ctx, f, now)
+		if err := c.carryOut(ctx, f, now); err != nil || ends {
+			return ends, err
+		}
 	}
 	if !f.nowhere {
 		f.nowhere = true
 		c.view.nowhere.Push(f)
-	}
-	if f.tries == 0 {
-		r := c.request(f, now)
-		why := c.view.books.Nowhere(r, &choice, f.overrun)
-		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+why)
 	}
 	wait := min(c.config.Retry<<f.tries, c.config.RetryCap)
 	f.tries = min(f.tries+1, 16)
@@ -86,11 +99,8 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 // retry lets some of those that fit nowhere try again when room has appeared, first in line
 // first; the others wait for their time. It reports whether anybody tries.
 func (c *Controller) retry() bool {
-	if !c.view.room {
-		return false
-	}
 	tries := 0
-	for c.view.room = false; tries < 4 && c.view.nowhere.Len() > 0; {
+	for c.view.room && tries < 4 && c.view.nowhere.Len() > 0 {
 		f := c.view.nowhere.Pop()
 		f.nowhere = false
 		if !f.gone && f.rec.State.Phase == migration.Pending && f.rec.State.Target == "" {
@@ -98,5 +108,6 @@ func (c *Controller) retry() bool {
 			tries++
 		}
 	}
+	c.view.room = false
 	return tries > 0
 }

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -44,32 +46,18 @@ type Config struct {
 func (c Config) Complete() Config {
 	c.Migration = c.Migration.Complete()
 	if c.Cluster == nil {
-		d := policy.Default()
-		c.Cluster = &d
+		c.Cluster = new(policy.Default())
 	}
 	if c.Evacuation.DrainKey == "" {
 		c.Evacuation.DrainKey = c.Cluster.NodeDrainTaintKey
 	}
 	c.Evacuation.Limits = evacuation.Limits{PerCluster: c.Cluster.ParallelMigrationsPerCluster,
 		PerNode: c.Cluster.ParallelOutboundMigrationsPerNode}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&c.Retry, time.Second}, {&c.RetryCap, time.Minute}, {&c.Resync, 5 * time.Minute}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Retry = cmp.Or(c.Retry, time.Second)
+	c.RetryCap = cmp.Or(c.RetryCap, time.Minute)
+	c.Resync = cmp.Or(c.Resync, 5*time.Minute)
 	return c
 }
 
 // Limits returns the limits on how much moves at once.
-func (c Config) Limits() migration.Limits {
-	l := migration.Limits{PerCluster: c.Cluster.ParallelMigrationsPerCluster,
-		PerSource: c.Cluster.ParallelOutboundMigrationsPerNode,
-		PerTarget: c.Cluster.ParallelInboundMigrationsPerNode}
-	if l.PerTarget == 0 {
-		l.PerTarget = migration.Unlimited
-	}
-	return l
-}
+func (c Config) Limits() migration.Limits { return options.Limits(c.Cluster) }

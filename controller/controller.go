@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/controller/options"
+	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
@@ -32,6 +33,7 @@ type Controller struct {
 	seen   record.Revision
 	unread int       // writings of our own since then
 	since  time.Time // the first of the looks that go on with each other
+	turns  queue.Turns
 	timers due.Alarms[*flight]
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	doubt  *record.Migration                       // as it was when it may have got a slot
@@ -50,6 +52,7 @@ func New(config Config, store record.Store, noter record.Noter) *Controller {
 	c := &Controller{config: config.Complete(), store: store, noter: noter,
 		warned: map[hypervisor.VMID]hypervisor.HostName{}}
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
+	c.turns.Together = options.Together(c.limits, c.core.Compatible)
 	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
 	c.view = c.newView()
@@ -85,8 +88,7 @@ func (c *Controller) rouse(now time.Time) {
 	}
 }
 
-// maxRounds is how often one look goes over what it has itself changed. More than
-// a handful is a mistake of ours: it must not keep the participant from returning.
+// maxRounds bounds how often a look goes over what it has changed: it must always return.
 const maxRounds = 1000
 
 var errRestless = errors.New("controller: decisions go on without end; looking again later")
@@ -171,13 +173,6 @@ func (c *Controller) newView() *view {
 		Quotas: c.config.Quotas}, c.config.Evacuation.Mode != evacuation.QueueAll, c.draining)
 }
 
-// draft returns a copy of a record that is to be changed and put. It is valid until the
-// next of its kind: what is stored is the store's own.
-func draft[R any](scratch, r *R) *R {
-	*scratch = *r
-	return scratch
-}
-
 // put stores a record and takes the result in. A record that somebody else wrote is no error:
 // their writing is looked at as soon as it is read. A lost answer is one.
 func (c *Controller) put(ctx context.Context, r record.Record, now time.Time) (bool, error) {
@@ -232,8 +227,7 @@ func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Dec
 // the way: the end of each is a change in the store, which wakes it anyway.
 func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
 	for _, w := range d.Wakes() {
-		polls := w.Priority == f.rec.Spec.Priority && w.After <= migration.Lowest.Requeue()
-		if !polls {
+		if w.Priority != f.rec.Spec.Priority || w.After > migration.Lowest.Requeue() {
 			c.timers.Set(&f.alarm, now.Add(w.After))
 		}
 	}
@@ -248,11 +242,11 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 		if s == nil {
 			continue
 		}
-		host, proof := s.rec.Host.Name, s.rec.Proof()
-		if proof.Proof == hypervisor.NoProof || f.rec.Dead(host) {
+		proof := s.rec.Proof()
+		if proof.Proof == hypervisor.NoProof || f.rec.Dead(s.name()) {
 			continue
 		}
-		next := draft(&c.next, f.rec)
+		next := books.Draft(&c.next, f.rec)
 		next.Evidence = append(slices.Clip(next.Evidence), proof)
 		if _, err := c.put(ctx, next, now); err != nil {
 			return err
@@ -282,7 +276,7 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (er
 	}
 	switch {
 	case d.Actions.Has(migration.CreateAttachment):
-		next := draft(&c.next, f.rec)
+		next := books.Draft(&c.next, f.rec)
 		next.Attach = true
 		_, err = c.put(ctx, next, now)
 	case d.Actions.Has(migration.HandOff):
@@ -315,7 +309,7 @@ func (c *Controller) claimFor(ctx context.Context, f *flight, next *record.Migra
 // alone: how the VM is to be moved that is handed over next, and that nothing is left to be
 // decided about a migration that has ended. Either saves a writing of its own.
 func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *record.Migration {
-	next := draft(&c.next, f.rec)
+	next := books.Draft(&c.next, f.rec)
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
 		c.options.Resolve(next, f.guest.rec)
@@ -354,7 +348,7 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (boo
 	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
 		return true, nil
 	}
-	next := draft(&c.nextVM, g.rec)
+	next := books.Draft(&c.nextVM, g.rec)
 	next.Claim = f.rec.Spec.ID
 	return c.put(ctx, next, now)
 }
@@ -364,7 +358,7 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (boo
 func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
 	g := f.guest
 	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
-		next := draft(&c.nextVM, g.rec)
+		next := books.Draft(&c.nextVM, g.rec)
 		next.Claim = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.Host, next.Mark = f.rec.State.Target, ""

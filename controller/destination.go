@@ -56,7 +56,7 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
 	bool, error) {
 	f.tries = 0
-	next := draft(&c.next, f.rec)
+	next := books.Draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
 		next.Decision = d

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -27,7 +28,7 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 			return err
 		}
 	}
-	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), s.asGuests(), c.load(s))
+	plan := c.plan(s)
 	for _, vm := range plan.Warn {
 		if why := c.view.guest(vm).rec.WhyNot; c.warned[vm] != host {
 			c.warned[vm] = host
@@ -44,6 +45,23 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 		c.later.Set(host, now.Add(plan.Again))
 	}
 	return nil
+}
+
+func (c *Controller) plan(s *site) evacuation.Decision {
+	return evacuation.Plan(c.config.Evacuation, s.asHost(), s.asGuests(), c.load(s))
+}
+
+// drained lists a host and those that wait to be planned, with what those send who leave now.
+func (c *Controller) drained(s *site) []queue.Drain {
+	var all []queue.Drain
+	for _, host := range append([]hypervisor.HostName{s.name()}, c.view.plans.Waiting()...) {
+		s, d := c.view.site(host), queue.Drain{Host: host}
+		for _, leaves := range c.plan(s).Create {
+			d.Sends += queue.Sends(c.view.guest(leaves.VM).rec, s.rec)
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 // load counts what already moves, as the limits on free spots count it. KubeVirt
@@ -97,27 +115,26 @@ func (g *guest) moving() bool {
 	})
 }
 
-// create stores a migration. Its name is the VM's with a number that no migration of the VM
-// has had. It is younger than all that were created for the same host before, whatever the
-// clock says: they wait in the order in which they were created, and a VM's oldest is the
-// first to be collected, and its name given away again. Hosts that are drained together take
-// turns. The first thing that is decided about it is in the same writing.
+// create stores a migration, with the first thing that is decided about it. Its name is the VM's
+// with a number that no migration of the VM has had. It is younger than all that were created
+// for the same host before, whatever the clock says: they wait in that order, and a VM's oldest
+// is the first to be collected, and its name given away. Hosts drained together take turns.
 func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time.Time) error {
 	g := c.view.guest(e.VM)
 	s := g.site
-	if n := len(g.flights); n > 0 && s.newest.Before(g.flights[n-1].rec.Spec.Created) {
-		s.newest = g.flights[n-1].rec.Spec.Created
-	}
-	if s.newest = s.newest.Add(1); c.since.After(s.newest) {
-		s.newest = c.since
+	if n := len(g.flights); n > 0 && !s.next.After(g.flights[n-1].rec.Spec.Created) {
+		s.next = g.flights[n-1].rec.Spec.Created.Add(1)
 	}
 	last := 0
 	for _, f := range g.flights { // the newest ones are always kept
 		last = max(last, books.Number(f.rec.Spec.ID))
 	}
 	id := books.Name(e.VM, last+1)
-	next := draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
-		Created: s.newest, Priority: e.Priority, By: migration.Evacuation}})
+	next := books.Draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
+		Priority: e.Priority, By: migration.Evacuation}})
+	next.Spec.Created, s.next = c.turns.Next(
+		queue.Drain{Host: s.name(), Sends: queue.Sends(g.rec, s.rec)}, s.next, c.since,
+		func() []queue.Drain { return c.drained(s) })
 	_, d := c.see(&flight{rec: next, guest: g}, now)
 	next.State = d.State
 	stored, err := c.put(ctx, next, now)

@@ -29,6 +29,7 @@ func (s *counting) Changes(ctx context.Context, f record.Feed, since record.Revi
 // A store that remembers the last changes is read often enough by one that writes many.
 func TestWhatItHasWrittenItselfIsNotReadAllOverAgain(t *testing.T) {
 	c := newCluster(t)
+	c.config.Cluster.ParallelMigrationsPerCluster = 2
 	for _, host := range []name{"n1", "n2"} {
 		for i := range 600 {
 			c.addVM(vmid(fmt.Sprint(host, "-", i)), host)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
@@ -58,6 +59,7 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
+	o.Queued = f.tries == 0 && waits(f, o)
 	if f.overrun {
 		o.Trouble = migration.QuotaExceeded
 	}
@@ -84,14 +86,10 @@ func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 }
 
 func unfinishedBefore(g *guest, f *flight) bool {
-	older := true
-	for _, other := range g.flights {
-		if other == f {
-			older = false
-			continue
-		}
-		p := other.rec.State.Phase
-		if !p.Final() && (older || p > migration.Unset) { // accepted before, whatever its age
+	at := slices.Index(g.flights, f)
+	for i, other := range g.flights {
+		p, older := other.rec.State.Phase, i < at || at < 0
+		if i != at && !p.Final() && (older || p > migration.Unset) { // or was accepted before
 			return true
 		}
 	}

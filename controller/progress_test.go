@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
@@ -71,8 +73,9 @@ func TestAMigrationToAnImpossibleHostFailsAtOnce(t *testing.T) {
 	}
 }
 
-// A migration that waits behind others keeps a deadline however short.
-func TestAMigrationThatWaitsForASlotKeepsItsDeadline(t *testing.T) {
+// A migration that waits behind others waits as long as the line is, however short the time
+// that it has for finding a host; and nobody spins meanwhile.
+func TestAMigrationThatWaitsForItsTurnIsNotOverdue(t *testing.T) {
 	c := newCluster(t)
 	c.config.Migration.Timeouts.Pending = 30 * time.Second
 	c.restart()
@@ -85,7 +88,110 @@ func TestAMigrationThatWaitsForASlotKeepsItsDeadline(t *testing.T) {
 	if looks := c.wait(40 * time.Second); looks > 20 {
 		t.Errorf("the controller looked %d times in 40 seconds", looks)
 	}
-	if m := c.move("b#u"); m.State.Because != "overdue" {
+	m := c.move("b#u")
+	if m.State.Phase != migration.Pending || m.State.Because != "" {
+		t.Errorf("it is %s %q", m.State.Phase, m.State.Because)
+	}
+}
+
+// crowded returns a cluster where nobody may wait for a host for more than an hour, and a
+// silent transfer holds the only slot.
+func crowded(t *testing.T) *cluster {
+	c := newCluster(t)
+	c.config.Migration.Timeouts.Pending = time.Hour
+	c.restart()
+	c.addVM("a", "n1")
+	c.ask("a#u", "a", "n2")
+	c.run(time.Minute, func() bool { return c.move("a#u").State.Phase == migration.Running })
+	silent := *c.move("a#u")
+	silent.Target.Completed = false
+	c.put(&silent)
+	return c
+}
+
+// addGiant adds a VM that fits nowhere, and asks for its migration.
+func (c *cluster) addGiant() {
+	c.t.Helper()
+	c.put(&record.VM{VM: hypervisor.VM{ID: "giant", Memory: hypervisor.TiB, CPUs: 1}, Host: "n1",
+		Strategy: evacuation.LiveMigrate, Migratable: true})
+	c.ask("giant#u", "giant", "")
+}
+
+// Whoever is held up by something else after a long time in line is not overdue at once.
+func TestWhoStoodInLineHasItsTimeAfterwards(t *testing.T) {
+	for name, holds := range map[string]func(*record.VM){
+		"a backup begins":   func(v *record.VM) { v.Holds.Backup = true },
+		"its VM is stopped": func(v *record.VM) { v.Stopped, v.Ended = true, true },
+	} {
+		c := crowded(t)
+		c.addVM("b", "n1")
+		c.ask("b#u", "b", "n2")
+		c.wait(3 * time.Hour)
+		next := *c.vm("b")
+		holds(&next)
+		c.put(&next)
+		c.wait(50 * time.Minute)
+		if m := c.move("b#u"); m.State.Because == "overdue" {
+			t.Errorf("50 minutes after %s it is %s", name, m.State.Because)
+		}
+		c.wait(11 * time.Minute)
+		if m := c.move("b#u"); !m.State.Phase.Final() {
+			t.Errorf("an hour after %s it is %s", name, m.State.Phase)
+		}
+	}
+}
+
+// A controller that was not there when the time was over gives no more of it.
+func TestARestartGivesWhoFitsNowhereNoMoreTime(t *testing.T) {
+	c := newCluster(t)
+	c.config.Migration.Timeouts.Pending = time.Hour
+	c.restart()
+	c.addGiant()
+	c.wait(59 * time.Minute)
+	if m := c.move("giant#u"); m.State.Phase != migration.Pending {
+		t.Fatalf("after 59 minutes it is %s %q", m.State.Phase, m.State.Because)
+	}
+	c.now = c.now.Add(10 * time.Minute)
+	c.restart()
+	c.wait(10 * time.Second)
+	if m := c.move("giant#u"); m.State.Because != "overdue" {
+		t.Errorf("after the restart it is %s %q", m.State.Phase, m.State.Because)
+	}
+}
+
+// Whose turn comes late has its time from then on.
+func TestAMigrationWhoseTurnComesLateIsNotOverdueAtOnce(t *testing.T) {
+	c := crowded(t)
+	c.addGiant()
+	c.wait(3 * time.Hour)
+	arrived := *c.move("a#u")
+	arrived.Target.Completed, arrived.Source.Released = true, true
+	c.put(&arrived)
+	c.wait(50 * time.Minute)
+	if m := c.move("giant#u"); m.State.Phase != migration.Pending || m.Version > 99 {
+		t.Errorf("50 minutes after its turn it is %s %q, and was written at %d", m.State.Phase,
+			m.State.Because, m.Version)
+	}
+	c.wait(11 * time.Minute)
+	if m := c.move("giant#u"); m.State.Because != "overdue" {
+		t.Errorf("an hour after its turn it is %s %q", m.State.Phase, m.State.Because)
+	}
+}
+
+// Who was refused has had its turn: it fails in time, whoever else waits.
+func TestAMigrationThatFitsNowhereIsOverdueThoughOthersWait(t *testing.T) {
+	c := newCluster(t)
+	c.config.Migration.Timeouts.Pending = time.Hour
+	c.restart()
+	c.addGiant()
+	c.reconcile()
+	for i := range 90 {
+		vm := vmid(fmt.Sprint("b", i))
+		c.addVM(vm, "n1")
+		c.ask(migration.ID(vm+"#u"), vm, "n2")
+		c.wait(time.Minute)
+	}
+	if m := c.move("giant#u"); m.State.Because != "overdue" {
 		t.Errorf("it is %s %q", m.State.Phase, m.State.Because)
 	}
 }
@@ -198,5 +304,31 @@ func TestAnOldFailureIsNotWhyAVMStays(t *testing.T) {
 	c.run(time.Hour, func() bool { return c.move("a#2").State.Phase == migration.Succeeded })
 	if c.reconcile(); told() {
 		t.Errorf("a#2 has succeeded: %v", c.boss.Why("a", c.now))
+	}
+}
+
+// A migration that was deleted and asked for again by the same name is under way, though the
+// controller has missed that there was none in between: its VM gets no other one.
+func TestANameIsGivenAgain(t *testing.T) {
+	c := newCluster(t)
+	limits := *c.config.Cluster
+	limits.ParallelMigrationsPerCluster = 0 // it is to wait
+	c.config.Cluster = &limits
+	c.restart()
+	c.addVM("a", "n1")
+	c.put(&record.Migration{Spec: migration.Spec{ID: "m", VM: "a", Created: c.now},
+		State: migration.State{Phase: migration.Failed, Because: "canceled", Released: true}})
+	c.reconcile()
+	if err := c.store.Delete(ctx, c.move("m")); err != nil {
+		t.Fatal(err)
+	}
+	c.ask("m", "a", "")
+	c.reconcile()
+	c.drain("n1")
+	for range 3 {
+		c.reconcile()
+	}
+	if all := c.moves(); len(all) != 1 || all[0].State.Phase != migration.Pending {
+		t.Fatalf("there are %d migrations of one VM, the first is %v", len(all), all[0].State.Phase)
 	}
 }

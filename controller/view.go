@@ -75,7 +75,7 @@ type site struct {
 	drains bool      // it carries the drain taint
 	guests []*guest  // in no order
 	marked int       // guests that were asked to leave
-	newest time.Time // when the youngest migration from here was created
+	next   time.Time // the next migration from here is not created before
 }
 
 func (s *site) name() hypervisor.HostName { return s.rec.Host.Name }
@@ -159,8 +159,6 @@ func (v *view) learnMigration(m *record.Migration) {
 	}
 }
 
-func byName(a, b *flight) int { return cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID) }
-
 // board enters a migration that was not known.
 func (v *view) board(m *record.Migration) *flight {
 	g := v.guest(m.Spec.VM)
@@ -175,7 +173,7 @@ func (v *view) board(m *record.Migration) *flight {
 	return f
 }
 
-// byAge orders the flights of one VM, whatever their priority.
+// byAge orders flights, whatever their priority.
 func byAge(a, b *flight) int {
 	return cmp.Or(a.rec.Spec.Created.Compare(b.rec.Spec.Created),
 		cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID))
@@ -213,8 +211,7 @@ func slotOf(s *migration.State) migration.Slot {
 	return migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
 }
 
-// rebook tells the books what a VM holds: its home, unless it has ended, and the
-// targets of its migrations.
+// rebook tells the books what a VM holds: its home, unless it has ended, and its moves' targets.
 func (v *view) rebook(id string, g *guest) {
 	s := books.Standing{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.site != nil && !g.rec.Ended {
@@ -268,11 +265,7 @@ func (v *view) learnVM(r *record.VM) {
 		return
 	}
 	v.room = true
-	s := g.site
-	if s == nil {
-		s = v.site(r.Host)
-	}
-	if s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark {
+	if s := g.site; s != nil && (s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark) {
 		v.plan(s)
 	}
 }
@@ -342,7 +335,7 @@ func (v *view) lookAtAllOf(s *site) {
 			all = append(all, f.guest.flights...)
 		}
 	}
-	slices.SortFunc(all, byName)
+	slices.SortFunc(all, byAge)
 	for _, f := range all {
 		v.dirty.Add(f)
 	}

@@ -28,10 +28,9 @@ type Config struct {
 	Keep int
 }
 
-// Timeouts bounds every phase that is not final. KubeVirt has only Unschedulable, Target and
-// UtilityVolumes.
+// Timeouts bounds all phases but ends. KubeVirt has only Unschedulable, Target, UtilityVolumes.
 type Timeouts struct {
-	Pending       time.Duration // waiting for a slot and a target; default: 24h
+	Pending       time.Duration // waiting for a target that takes it; default: 24h
 	Unschedulable time.Duration // a target finds no room; default: 5m (migration.go:86)
 	// Target is how long a target may take to start for any reason, and the deadline of
 	// Scheduling. Default: 15m (KubeVirt v1.9.0 migration.go:99).

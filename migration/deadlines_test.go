@@ -14,7 +14,14 @@ func TestDeadlines(t *testing.T) {
 		change      func(*situation)
 		want        time.Duration // after entering; 0 is none
 	}{
-		{"Pending waits a day for a slot", "phase=", nil, 24 * time.Hour},
+		{"Pending begins in line", "phase=", nil, 0},
+		{"which lasts as long as it is", "", func(s *situation) {
+			s.state.Deadline, s.seen.Queued = time.Time{}, true
+		}, 0},
+		{"Pending waits a day for a host, or for what else is in the way", "",
+			func(s *situation) { s.state.Deadline = time.Time{} }, 24 * time.Hour},
+		{"of which nothing is given back", "", func(s *situation) { s.seen.Queued = true },
+			time.Minute},
 		{"Scheduling waits for the target", "target=starting", nil, 15 * time.Minute},
 		{"Scheduling waits as long as this migration says", "target=starting",
 			func(s *situation) { s.spec.Timeouts.Target = &own }, own},

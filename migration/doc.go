@@ -29,7 +29,7 @@
 // exactly, as recorded from it; the default is better where the reference is known to be weak:
 //
 //   - every phase from Pending on has a deadline ([Timeouts]), except in post-copy, which nobody
-//     can take back; KubeVirt bounds only targets that stay pending;
+//     can take back, and of who only waits for its turn; KubeVirt bounds only pending targets;
 //   - a cancel works at once in every phase up to the beginning of the transfer; KubeVirt ignores
 //     it between hand-over and Running;
 //   - a target that vanishes under a running transfer does not end the migration before the source

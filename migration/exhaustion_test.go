@@ -65,6 +65,10 @@ func groupsOf(ends dial) []group {
 			urgency,
 			heldUp, bits("attachment", attachment, attached), target(len(targets)), claims,
 			phases(migration.Pending, migration.Scheduling, migration.Scheduled)}},
+		{"turns", []dial{
+			deadline, abort, gate, backoff, bits("queued", queued),
+			bits("vm", vmExists, vmRunning, running), bits("asked", canceled, handedOff),
+			target(7), claims, phases(all...)}},
 		{"refusals", []dial{
 			refusal, deadline, abort, bits("reports", began, completed, reportedFailed),
 			bits("asked", canceled, handedOff, impossible), bits("vm", vmExists, vmRunning),

@@ -185,10 +185,18 @@ var defaultLaws = []law{
 			switch {
 			case d.State.Phase == s.state.Phase:
 				return true
-			case d.State.Phase.Final():
+			case d.State.Phase.Final() || d.State.Phase == migration.Pending:
 				return d.State.Deadline.IsZero()
 			}
 			return !d.State.Deadline.Before(s.seen.Now)
+		}},
+	{"who only waits for its turn is never overdue, and everybody else has a deadline",
+		func(s *situation, d *migration.Decision) bool {
+			if s.state.Phase == migration.Pending && s.seen.Queued {
+				return d.Rule != "overdue"
+			}
+			return s.state.Phase == migration.Unset || d.State.Phase.Final() ||
+				!d.State.Deadline.IsZero()
 		}},
 	{"an outcome is unknown only when nobody answers, or nobody knows",
 		func(s *situation, d *migration.Decision) bool {

@@ -24,7 +24,7 @@ var every = []dial{
 		cpuChange, memoryChange, moveRequired, peerFailure),
 	bits("reports", targetNamed, address, began, started, completed, reportedFailed, aborting,
 		postCopy, hasArrived),
-	bits("asked", canceled, handedOff, running),
+	bits("asked", canceled, handedOff, running, queued),
 	bits("attachment", attachment, attached, attachmentDown),
 }
 

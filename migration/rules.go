@@ -156,11 +156,12 @@ func attachmentDown(_ *State, o *Observation) bool {
 }
 
 // overdue: the phase has used up its time. Post-copy has no deadline: the source can no longer
-// take the VM back. Neither has an outcome that is unknown: nobody could answer an abort.
+// take the VM back. Neither has an outcome that is unknown: nobody could answer an abort. Who only
+// waits for its turn may wait as long as the line is: to fail would send it to its end.
 // Source: godwit; KubeVirt v1.9.0 bounds neither Scheduled, PreparingTarget nor TargetReady.
 func overdue(s *State, o *Observation) bool {
 	return !s.Deadline.IsZero() && o.Now.After(s.Deadline) && !o.Report.PostCopy &&
-		!s.Conditions.Has(OutcomeUnknown)
+		!s.Conditions.Has(OutcomeUnknown) && !o.Queued
 }
 
 // otherInProgress: the VM's state names another migration, which has not ended.

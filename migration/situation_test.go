@@ -80,6 +80,7 @@ var (
 	canceled       = func(s *situation) *bool { return &s.seen.Canceled }
 	handedOff      = func(s *situation) *bool { return &s.seen.HandedOff }
 	running        = func(s *situation) *bool { return &s.seen.Running }
+	queued         = func(s *situation) *bool { return &s.seen.Queued }
 	attachment     = func(s *situation) *bool { return &s.seen.Attachment.Exists }
 	attached       = func(s *situation) *bool { return &s.seen.Attachment.Ready }
 	attachmentDown = func(s *situation) *bool { return &s.seen.Attachment.Down }

@@ -32,7 +32,8 @@ func (c *Config) judge(m *Spec, s *State, o *Observation, d *Decision) {
 	if c.Compatible {
 		return
 	}
-	if d.State.Phase != s.Phase || d.State.Deadline.IsZero() {
+	inLine := d.State.Phase == Pending && (s.Phase != Pending || o.Queued) // as long as the line is
+	if d.State.Deadline.IsZero() && !inLine {
 		d.State.Deadline = c.deadline(m, &d.State, o.Now)
 	}
 	d.tidyUp(o)
@@ -164,10 +165,7 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 }
 
 // The words in [State.Because] of a request for a host that was refused.
-const (
-	badRequest = "bad-request"
-	conflict   = "conflict"
-)
+const badRequest, conflict = "bad-request", "conflict"
 
 // MemoryLost is the [State.Because] of a migration whose VM arrived and had to start anew.
 const MemoryLost = "memory-lost"

@@ -14,7 +14,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/heap"
-	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -51,9 +50,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 	began := cpuTime(b)
 	keeper := heap.Keep()
 	defer keeper.Close()
-	patient := migration.Timeouts{Pending: horizon} // the line is longer than a day
-	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster,
-		Migration: migration.Config{Timeouts: patient}},
+	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster},
 		Tick: func(*sim.World) bool { keeper.Tend(); return true }})
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))

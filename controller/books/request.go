@@ -171,3 +171,10 @@ func LeavesDifferently(a, b *record.VM) bool {
 		a.Migratable != b.Migratable || a.Ended != b.Ended ||
 		a.Claim != "" && b.Claim == ""
 }
+
+// Draft returns a copy of a record that is to be changed and put. It is valid until the
+// next of its kind: what is stored is the store's own.
+func Draft[R any](scratch, r *R) *R {
+	*scratch = *r
+	return scratch
+}

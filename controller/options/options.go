@@ -1,9 +1,11 @@
 // Package options finds out how a VM is to be moved: by which options, by which policy's, and
-// within which time. It puts that into the migration's record, and stores nothing.
+// within which time. It puts that into the migration's record, and stores nothing. And it says
+// how much may move at once.
 package options
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
@@ -43,6 +45,26 @@ func (r *Resolver) Resolve(m *record.Migration, vm *record.VM) {
 	m.Options, m.Policy = r.last, name
 	budget := convergence.Budget(vm.Now().Memory, vm.LocalSize(), o.CompletionTimeoutPerGiB)
 	m.State.Budget = 2 * min(budget, hypervisor.Forever/2)
+}
+
+// Limits returns the limits on how much moves at once.
+func Limits(c *policy.Cluster) migration.Limits {
+	l := migration.Limits{PerCluster: c.ParallelMigrationsPerCluster,
+		PerSource: c.ParallelOutboundMigrationsPerNode,
+		PerTarget: c.ParallelInboundMigrationsPerNode}
+	if l.PerTarget == 0 {
+		l.PerTarget = migration.Unlimited
+	}
+	return l
+}
+
+// Together returns how many of the hosts that are drained at once take turns: as many as may
+// send, and all of them where KubeVirt's order is wanted.
+func Together(l migration.Limits, compatible bool) int {
+	if compatible {
+		return migration.Unlimited
+	}
+	return l.PerCluster
 }
 
 // labels are the VM's, with where it is and where it goes, so that a policy may select on them.

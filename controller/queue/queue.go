@@ -19,14 +19,26 @@ type Turn struct {
 	waits  bool
 }
 
+// A Link says what a source does while one waits to leave it.
+type Link int
+
+// The links of sources, the better ones last.
+const (
+	Shut    Link = iota // nobody may leave now
+	Sending             // it sends already: one more makes the others slower
+	Resting             // it sends nothing
+)
+
 // A Queue holds the migrations that wait for a slot. Those of one source wait
 // behind each other; of every source that may send, the first is in line. So a
 // saturated source costs nothing, and a freed slot goes to the first that can
-// use it. KubeVirt wakes the first in line whether they can use it or not.
+// use it: among equals in priority to one whose source rests, for two that leave
+// one host share its link. KubeVirt wakes the first in line whether they can use it or not.
 // Source: KubeVirt v1.9.0 migration.go:452, for what is not done here. The zero value is empty.
 type Queue[T Item] struct {
 	bySource map[hypervisor.HostName]*Line[T]
 	inLine   Line[T] // the first of each source that may send; may hold stale ones
+	behind   Line[T] // those of them whose source was sending when it was asked
 }
 
 // Add lets f wait behind the others of its source, which may be another one than
@@ -76,19 +88,68 @@ func (q *Queue[T]) Freed(source hypervisor.HostName) {
 	q.inLine.Push(l.First())
 }
 
-// Take removes and returns the first in line that may go: open is asked about the first of
-// a source. Who may not is asked again when something of its source is freed.
-func (q *Queue[T]) Take(open func(T, hypervisor.HostName) bool) T {
-	for q.inLine.Len() > 0 {
-		f := q.inLine.Pop()
-		if turn := f.Turn(); !turn.waits || !open(f, turn.source) {
-			continue // Freed brings the source's first back
+// Take removes and returns the first in line that may go: link is asked about the first of
+// a source. It is asked again when something of the source is freed.
+func (q *Queue[T]) Take(link func(T, hypervisor.HostName) Link) T {
+	for line := q.next(); line != nil; line = q.next() {
+		f := line.Pop()
+		turn := f.Turn()
+		if !turn.waits {
+			continue
 		}
-		q.Remove(f)
-		return f
+		switch does := link(f, turn.source); {
+		case does == Shut:
+		case does == Sending && line == &q.inLine:
+			q.yield(f)
+		default:
+			q.Remove(f)
+			return f
+		}
 	}
 	var nobody T
 	return nobody
+}
+
+// yield puts one behind all whose link rests. Those behind who were taken through the other line
+// meanwhile are thrown out before they are more than those who wait.
+func (q *Queue[T]) yield(f T) {
+	q.behind.Push(f)
+	if q.behind.Len() <= 2*len(q.bySource)+fewStale {
+		return
+	}
+	old, seen := q.behind, map[T]bool{}
+	q.behind = Line[T]{}
+	for old.Len() > 0 {
+		if f := old.Pop(); f.Turn().waits && !seen[f] {
+			seen[f] = true
+			q.behind.Push(f)
+		}
+	}
+}
+
+// fewStale is how many who no longer wait never matter.
+const fewStale = 64
+
+// next returns the line whose first is to be asked next; nil when nobody is in line.
+func (q *Queue[T]) next() *Line[T] {
+	for q.behind.Len() > 0 && !q.behind.First().Turn().waits {
+		q.behind.Pop()
+	}
+	switch {
+	case q.behind.Len() > 0 && (q.inLine.Len() == 0 ||
+		q.behind.First().Asked().Priority > q.inLine.First().Asked().Priority):
+		return &q.behind
+	case q.inLine.Len() > 0:
+		return &q.inLine
+	}
+	return nil
+}
+
+// Fills reports whether so many migrations fill the link of their source, if each may have
+// so much of it; zero is all of it, and a link of which nobody knows how fast it is.
+func Fills(migrations int, each, link hypervisor.Bandwidth) bool {
+	return migrations > 0 && (each <= 0 || link <= 0 ||
+		each > (link-1)/hypervisor.Bandwidth(migrations))
 }
 
 func waits[T Item](f T, source hypervisor.HostName) bool {

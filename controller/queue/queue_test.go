@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -25,23 +26,27 @@ func (f *flight) Asked() *migration.Spec { return &f.spec }
 // Turn implements [queue.Item].
 func (f *flight) Turn() *queue.Turn { return &f.turn }
 
-// crowd is the naive model of the queue: everybody who waits, and which sources
-// may send.
+// crowd is the naive model of the queue: everybody who waits, and what the sources do that
+// do not rest.
 type crowd struct {
 	waiting map[*flight]hypervisor.HostName
-	shut    map[hypervisor.HostName]bool
+	busy    map[hypervisor.HostName]queue.Link
 }
 
-func (c crowd) open(h hypervisor.HostName) bool { return !c.shut[h] }
+// link is what the queue asks.
+func (c crowd) link(_ *flight, h hypervisor.HostName) queue.Link {
+	if does, busy := c.busy[h]; busy {
+		return does
+	}
+	return queue.Resting
+}
 
-// admits is open, as the queue asks.
-func (c crowd) admits(_ *flight, h hypervisor.HostName) bool { return c.open(h) }
-
-// best returns the first by precedence of those whose source may send.
+// best returns the first of those whose source may send: by priority, then those whose source
+// rests, then by precedence.
 func (c crowd) best() *flight {
 	var all []*flight
 	for f, h := range c.waiting {
-		if c.open(h) {
+		if c.link(f, h) != queue.Shut {
 			all = append(all, f)
 		}
 	}
@@ -49,7 +54,9 @@ func (c crowd) best() *flight {
 		return nil
 	}
 	return slices.MinFunc(all, func(a, b *flight) int {
-		return migration.ByPrecedence(a.spec, b.spec)
+		return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority),
+			cmp.Compare(c.link(b, c.waiting[b]), c.link(a, c.waiting[a])),
+			migration.ByPrecedence(a.spec, b.spec))
 	})
 }
 
@@ -68,7 +75,7 @@ func drawFlights(t *rapid.T) []*flight {
 func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue.Queue[*flight]
-		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]bool{}}
+		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]queue.Link{}}
 		flights := rapid.SampledFrom(drawFlights(t))
 		hosts := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", "n3"})
 		t.Repeat(map[string]func(*rapid.T){
@@ -82,34 +89,38 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 				q.Remove(f)
 				delete(model.waiting, f)
 			},
-			"a source has no slot left": func(t *rapid.T) {
-				model.shut[hosts.Draw(t, "host")] = true
+			"a source sends, or has no slot left": func(t *rapid.T) {
+				h := hosts.Draw(t, "host")
+				model.busy[h] = min(rapid.SampledFrom([]queue.Link{queue.Shut,
+					queue.Sending}).Draw(t, "link"), model.link(nil, h))
 			},
 			"a slot is freed": func(t *rapid.T) {
 				h := hosts.Draw(t, "host")
-				delete(model.shut, h)
+				if delete(model.busy, h); rapid.Bool().Draw(t, "another sends") {
+					model.busy[h] = queue.Sending
+				}
 				q.Freed(h)
 			},
 			"one is taken": func(t *rapid.T) {
 				want := model.best()
-				if got := q.Take(model.admits); got != want {
+				if got := q.Take(model.link); got != want {
 					t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
 				}
 				delete(model.waiting, want)
 			},
 		})
 		// Nobody starves: when all may send, all are taken, in order.
-		for h := range model.shut {
+		for h := range model.busy {
 			q.Freed(h)
 		}
-		clear(model.shut)
+		clear(model.busy)
 		for want := model.best(); want != nil; want = model.best() {
-			if got := q.Take(model.admits); got != want {
+			if got := q.Take(model.link); got != want {
 				t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
 			}
 			delete(model.waiting, want)
 		}
-		if f := q.Take(model.admits); f != nil {
+		if f := q.Take(model.link); f != nil {
 			t.Fatalf("took %s, nobody waits", nameOf(f))
 		}
 	})

@@ -187,6 +187,9 @@ func (w *Work[K]) has(key K) bool {
 	return w.in[key]
 }
 
+// Waiting returns a copy of those that would be popped, in that order.
+func (w *Work[K]) Waiting() []K { return slices.Clone(w.queue[w.next:]) }
+
 // Pop removes and returns the key that came first. The memory of a crowd is not kept.
 func (w *Work[K]) Pop() (key K, ok bool) {
 	if w.next == len(w.queue) {

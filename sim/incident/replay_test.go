@@ -117,9 +117,10 @@ func TestAnotherConfigurationDecidesDifferently(t *testing.T) {
 			"VM default/a on n1", ""},
 		{"nobody leaves", "evictionStrategy: None",
 			"migration default/d#1: Pending", "nothing", "VM default/d on n1", ""},
-		{"another deadline", "timeouts: {pending: 3h}", "migration default/d#1: Pending",
-			"migration default/d#1: Pending", "VM default/d on n1", "differs   State.Deadline: " +
-				"recorded \"2026-01-02T00:00:01.005Z\", now \"2026-01-01T03:00:01.005Z\""},
+		{"another deadline", "timeouts: {target: 3h}", "migration default/d#1: Scheduling",
+			"migration default/d#1: Scheduling", "VM default/d on n1",
+			"differs   State.Deadline: " +
+				"recorded \"2026-01-01T00:15:01.005Z\", now \"2026-01-01T03:00:01.005Z\""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			got := replay(t, log, r.config+"\n")

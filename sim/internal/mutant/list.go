@@ -24,8 +24,8 @@ var Planted = []Mutant{
 			"\t\treturn e.VM == vm &&"},
 	{"takes a host that is only silent for a fenced one", "controller/controller.go",
 		"if proof.Proof == hypervisor.NoProof ||",
-		"if proof = (hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: host}); " +
-			"!c.view.site(host).rec.Lost ||"},
+		"if proof = (hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: s.name()}); " +
+			"!s.rec.Lost ||"},
 	{"takes one dead host for two", "record/report.go",
 		"return m.Target.Discarded || m.Dead(m.State.Target)", "return true"},
 	{"takes a broken connection for a transfer that has failed", "agent/source.go",
