@@ -73,7 +73,7 @@ test: setup fmt vet staticcheck
 			-benchtime 2x ./hypervisor/qmp ./hypervisor/libvirt || bad=1; \
 			exit $$bad; } \
 			2>&1 | tee $(REPORT) | grep --line-buffered -E $(TELLING) || status=$$?; \
-		if [ $$status != 0 ]; then grep -B40 -E '^ *--- FAIL|^panic:' $(REPORT) || :; fi; \
+		if [ $$status != 0 ]; then $(failures); fi; \
 		$(summary); exit $$status
 
 fmt:
@@ -112,6 +112,20 @@ rewrite:
 		xargs -r -n1 dirname | sort -u || :); \
 	if [ -z "$$dirs" ]; then echo "no package has transcripts"; else \
 		$(GO) test -count=1 -tags $(TAGS) $$dirs -rewrite; fi
+
+# failures repeats everything that the tests which failed have said: where tests run side by
+# side it stands far from their results. Names are those of one package, which ends its part.
+define failures
+awk 'NR == FNR { \
+		if ($$1 == "---" && $$2 == "FAIL:") failed[part, $$3] = 1; \
+		if (/^(ok|FAIL)[ \t]/) part++; \
+		next } \
+	FNR == 1 { part = now = "" } \
+	$$1 == "===" { now = $$3; if ($$2 != "RUN") next } \
+	/^(FAIL|panic:)/ || /^ *--- FAIL/ || \
+		((part, now) in failed && !/^ *--- /) { print } \
+	/^(ok|FAIL)[ \t]/ { part++; now = "" }' $(REPORT) $(REPORT)
+endef
 
 # summary says what of the machine the tests have really used.
 define summary
