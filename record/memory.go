@@ -19,9 +19,11 @@ type Memory struct {
 	signs    *feed                         // of Signs
 	revision Revision
 	changed  []*feed
+	held     int      // places so far
 	answers  []Record // room for the answers of Changes
-	spare    []place  // empty, with room for places
-	told     []Feed   // what Changed answered last, to be used again
+	spare    []place  // to be used
+	news     []News   // what News answered last, to be used again
+	told     []Feed   // what Changed did
 	watch    func(old, now Record)
 }
 
@@ -63,6 +65,7 @@ type feed struct {
 	dropped Revision // changes up to here are no longer in the log
 	members []*place // what is in the feed now, in no order; none of Everything
 	told    bool     // it is in Memory.changed
+	reader  any      // see Memory.Know
 }
 
 type change struct {
@@ -148,16 +151,15 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 	return p.record, nil
 }
 
-// place returns a place for a record that is new. Many are cut from one piece: most stay as
-// long as the store.
+// place returns a place for a record that is new. Many are cut from one piece, of a store with
+// many: most stay as long as it.
 func (s *Memory) place() *place {
-	const piece = 32
-	if cap(s.spare) == 0 {
-		s.spare = make([]place, 0, piece)
+	if len(s.spare) == 0 {
+		s.spare = make([]place, max(8, min(s.held/4, 512)))
+		s.held += len(s.spare)
 	}
-	p := &s.spare[:1][0]
-	s.spare = s.spare[1:1:cap(s.spare)]
-	*p = place{}
+	p := &s.spare[0]
+	s.spare = s.spare[1:]
 	return p
 }
 
@@ -303,18 +305,6 @@ func repeats(rest []change, p *place) bool {
 		}
 	}
 	return false
-}
-
-// Changed returns the feeds that changed since it was last called, in order. The
-// answer is valid until it is called again.
-func (s *Memory) Changed() []Feed {
-	s.told = s.told[:0]
-	for _, f := range s.changed {
-		f.told = false
-		s.told = append(s.told, f.name)
-	}
-	s.changed = s.changed[:0]
-	return s.told
 }
 
 // Len returns how many records there are.

@@ -22,34 +22,34 @@ type Violation struct {
 func (w *World) checkVM(vm hypervisor.VMID) {
 	w.sight.look(vm)
 	defer w.sight.look("")
-	for i := range invariant.All {
-		if inv := &invariant.All[i]; inv.OfVM != nil {
-			w.report(inv, string(vm), inv.OfVM(&w.sight, vm))
+	for _, inv := range w.laws.OfVM {
+		if err := inv.OfVM(&w.sight, vm); err != nil {
+			w.report(inv, string(vm), err)
 		}
 	}
 	w.sight.Became(vm, w.sight.Copies(vm))
 }
 
 func (w *World) checkMigration(before, after *record.Migration) {
-	for i := range invariant.All {
-		if inv := &invariant.All[i]; inv.OfMigration != nil {
-			w.report(inv, string(after.Spec.ID), inv.OfMigration(&w.sight, before, after))
+	for _, inv := range w.laws.OfMigration {
+		if err := inv.OfMigration(&w.sight, before, after); err != nil {
+			w.report(inv, string(after.Spec.ID), err)
 		}
 	}
 }
 
 // CheckAtRest checks what only holds when everything has come to rest.
 func (w *World) CheckAtRest() {
-	for i := range invariant.All {
-		if inv := &invariant.All[i]; inv.AtRest != nil {
-			w.report(inv, "", inv.AtRest(&w.sight))
+	for _, inv := range w.laws.AtRest {
+		if err := inv.AtRest(&w.sight); err != nil {
+			w.report(inv, "", err)
 		}
 	}
 }
 
 // report keeps a violation, each once for each subject.
 func (w *World) report(inv *invariant.Invariant, subject string, err error) {
-	if err == nil || w.watch.told[inv.Name+subject] {
+	if w.watch.told[inv.Name+subject] {
 		return
 	}
 	w.watch.told[inv.Name+subject] = true

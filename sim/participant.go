@@ -41,6 +41,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p.phone.Real, p.phone.Store = real, &p.line
 	p.alarm.Of = p
 	w.people[host] = p
+	w.store.Know(record.Feed{Host: host}, p)
 	w.spawn(p)
 }
 
@@ -78,9 +79,10 @@ func (w *World) run(p *participant) {
 		return
 	}
 	p.line.Unanswered = false
-	next, err := p.brain.Reconcile(w.ctx, w.now.Add(p.skew))
+	now := due.Shift(w.now, p.skew)
+	next, err := p.brain.Reconcile(w.ctx, now)
 	if p.aside != nil && !p.line.Died {
-		again, wrong := p.aside.Reconcile(w.ctx, w.now.Add(p.skew))
+		again, wrong := p.aside.Reconcile(w.ctx, now)
 		next, err = due.Earliest(next, again), errors.Join(err, wrong)
 	}
 	if p.line.Died {
@@ -102,7 +104,7 @@ func (w *World) run(p *participant) {
 		}
 	}
 	if !next.IsZero() {
-		w.wake(p, next.Add(-p.skew))
+		w.wake(p, due.Shift(next, -p.skew))
 	}
 }
 

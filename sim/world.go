@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/agenda"
+	"github.com/godwit-vm/godwit/sim/invariant"
 )
 
 // Config configures a World. A zero field takes the default that it names.
@@ -99,6 +100,7 @@ type World struct {
 
 	watch   watch
 	sight   sight
+	laws    invariant.Laws
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	host    record.Host             // scratch of AddHost: the store keeps a copy
@@ -118,7 +120,7 @@ func New(config Config) *World {
 		zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.fabric.Spare() // agents keep no list
-	w.watch, w.sight = newWatch(w), sight{World: w}
+	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, invariant.Sorted()
 	w.limits = config.Controller.Limits()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
@@ -303,12 +305,12 @@ func (w *World) settle(writer *participant) {
 			w.wake(p, w.now.Add(w.late()))
 		}
 	}
-	for _, f := range w.store.Changed() {
-		if f.Signs {
+	for _, news := range w.store.News() {
+		if news.Feed.Signs {
 			continue // whoever watches for them looks by itself
 		}
 		w.changed = w.now
-		p := w.people[f.Host]
+		p, _ := news.Reader.(*participant)
 		switch {
 		case p == nil || p.brain == nil || p.deaf.After(w.now):
 		case p != writer || !p.answered():

@@ -140,6 +140,14 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// Shift returns t as a clock shows it that is ahead. Most are right.
+func Shift(t time.Time, ahead time.Duration) time.Time {
+	if ahead == 0 {
+		return t
+	}
+	return t.Add(ahead)
+}
+
 // Work is a queue of keys to be looked at now, each once, in order of arrival.
 // The zero value is empty and ready.
 type Work[K comparable] struct {

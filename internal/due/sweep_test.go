@@ -24,3 +24,33 @@ func TestTimersForgetWhatWasDropped(t *testing.T) {
 		t.Errorf("a dropped wish came back: %v", k)
 	}
 }
+
+// The same holds for alarms, whether they are set anew or only dropped.
+func TestAlarmsForgetWhatWasDropped(t *testing.T) {
+	var alarms Alarms[int]
+	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	crowded := make([]Alarm[int], 4*crowd)
+	for i := range crowded {
+		alarms.Set(&crowded[i], epoch)
+	}
+	for i := range crowded {
+		alarms.Drop(&crowded[i])
+	}
+	if n := cap(alarms.queue); n > crowd {
+		t.Errorf("there is room for %d alarms after a crowd has left", n)
+	}
+	alarm := Alarm[int]{Of: 7}
+	for i := range 100_000 {
+		alarms.Drop(&alarm)
+		alarms.Set(&alarm, epoch.Add(time.Duration(i)*time.Hour))
+		if n := len(alarms.queue); n > 2+fewStale {
+			t.Fatalf("%d wishes are kept for one alarm", n)
+		}
+	}
+	if of, ok := alarms.Pop(epoch.Add(100_000 * time.Hour)); !ok || of != 7 {
+		t.Errorf("Pop = %v, %v", of, ok)
+	}
+	if of, ok := alarms.Pop(epoch.Add(200_000 * time.Hour)); ok {
+		t.Errorf("a dropped wish came back: %v", of)
+	}
+}

@@ -25,8 +25,9 @@ var rules = fingerprint.Rules{
 		// The store: who has read how much of the feeds is a process's.
 		"record.Memory.feeds", "record.Memory.all", "record.Memory.revision",
 		"record.Memory.signs",
-		"record.Memory.changed", "record.Memory.told", "record.Memory.answers",
-		"record.Memory.spare", "record.Memory.watch",
+		"record.Memory.changed", "record.Memory.told", "record.Memory.news",
+		"record.Memory.answers", "record.Memory.spare", "record.Memory.held",
+		"record.Memory.watch",
 		"record.place.seats",
 		// Participants: what is given, and what follows from the rest.
 		"agent.Agent.host", "agent.Agent.config", "agent.Agent.hv", "agent.Agent.store",
@@ -63,8 +64,9 @@ var rules = fingerprint.Rules{
 		"due.Timers[github.com/godwit-vm/godwit/hypervisor.HostName].seq",
 		"due.Timers[github.com/godwit-vm/godwit/record.Key].seq",
 		"due.Alarms[*github.com/godwit-vm/godwit/controller.flight].seq",
+		"due.Alarms[*github.com/godwit-vm/godwit/controller.flight].set",
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].Of",
-		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].place",
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight].seq",
 		"due.wish.seq",
 		// Hypervisors: what is given, what leads back, and what follows from the rest.
 		"fake.Fabric.mu", "fake.Fabric.model", "fake.Fabric.touched", "fake.Fabric.hinted",
@@ -97,7 +99,7 @@ var rules = fingerprint.Rules{
 	Own: []string{"controller.view.flights", "fake.Host.sorted", "fake.Host.jobs"},
 	Over: map[string]fingerprint.Over{
 		"agenda.Timer": {Field: "place", Is: 0},
-		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight]": {Field: "place", Is: 0},
+		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight]": {Field: "seq", Is: 0},
 		"transfer.Transfer": {Field: "stage", Is: 8, Only: ended},
 	},
 }

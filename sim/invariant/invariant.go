@@ -30,7 +30,7 @@ type World interface {
 }
 
 // An Invariant is something that holds in every world, whatever breaks. Each
-// has one of the three functions.
+// has just one of the three functions.
 type Invariant struct {
 	Name string
 	Says string // in the words of an operator
@@ -78,6 +78,24 @@ var All = []Invariant{
 	{Name: "not-overbooked", Says: "no host is home to more than it has, unless by force",
 		AtRest: notOverbooked},
 	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
+}
+
+// Laws are the invariants, by when they are checked.
+type Laws struct{ OfVM, OfMigration, AtRest []*Invariant }
+
+// Sorted returns [All], sorted.
+func Sorted() (l Laws) {
+	for i := range All {
+		switch inv := &All[i]; {
+		case inv.OfVM != nil:
+			l.OfVM = append(l.OfVM, inv)
+		case inv.OfMigration != nil:
+			l.OfMigration = append(l.OfMigration, inv)
+		default:
+			l.AtRest = append(l.AtRest, inv)
+		}
+	}
+	return l
 }
 
 func runsOnce(w World, vm hypervisor.VMID) error {
@@ -191,7 +209,12 @@ func releasedAfterArrival(_ World, _, after *record.Migration) error {
 	return fmt.Errorf("%s is %s and its source was released", after.Spec.ID, after.State.Phase)
 }
 
-func withinLimits(w World, _, after *record.Migration) error {
+// withinLimits: slots are taken and given back by these writings alone.
+func withinLimits(w World, before, after *record.Migration) error {
+	if was, is := &before.State, &after.State; was.Phase == is.Phase &&
+		was.Source == is.Source && was.Target == is.Target {
+		return nil
+	}
 	l := w.Limits()
 	s := w.Slots()
 	switch source, target := after.State.Source, after.State.Target; {

@@ -31,13 +31,20 @@ type Pasts struct {
 }
 
 // Past returns a VM's.
-func (p *Pasts) Past(vm hypervisor.VMID) Past { return p.of[vm] }
+func (p *Pasts) Past(vm hypervisor.VMID) Past {
+	if len(p.of) == 0 { // as in most worlds
+		return nil
+	}
+	return p.of[vm]
+}
 
 // Became takes in which copies there are of a VM.
 func (p *Pasts) Became(vm hypervisor.VMID, copies []fake.Copy) {
-	switch next := p.of[vm].After(copies); {
+	switch next := p.Past(vm).After(copies); {
 	case len(next) == 0:
-		delete(p.of, vm)
+		if len(p.of) > 0 {
+			delete(p.of, vm)
+		}
 	case p.of == nil:
 		p.of = map[hypervisor.VMID]Past{vm: next}
 	default:

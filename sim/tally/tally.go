@@ -55,6 +55,8 @@ type guest struct {
 	home     hypervisor.HostName // "" is that it has no record
 	kept     []*Move             // its migrations that are kept, oldest first
 	failures int                 // since it was last moved
+	first    Move                // its first: most have one
+	one      [1]*Move            // room for kept
 }
 
 // New returns an empty book.
@@ -65,12 +67,21 @@ func (b *Book) guest(vm hypervisor.VMID) *guest {
 	g := b.guests[vm]
 	if g == nil {
 		if len(b.spare) == 0 {
-			b.spare = make([]guest, 32)
+			b.spare = make([]guest, max(1, min(len(b.guests)/4, 512)))
 		}
 		g, b.spare = &b.spare[0], b.spare[1:]
 		b.guests[vm] = g
 	}
 	return g
+}
+
+// move returns a new move of a guest.
+func (g *guest) move() *Move {
+	if g.first.Last != nil {
+		return &Move{}
+	}
+	g.kept = g.one[:0]
+	return &g.first
 }
 
 // find returns a migration that is kept, the latest first; nil is none of that name.
@@ -139,7 +150,7 @@ func (b *Book) Put(m *record.Migration, now time.Duration) *record.Migration {
 	var before *record.Migration
 	switch {
 	case t == nil:
-		t, before = &Move{}, b.begin(g, m, now)
+		t, before = g.move(), b.begin(g, m, now)
 		g.kept = append(g.kept, t)
 	case t.Last.Version >= m.Version:
 		return nil
