@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
@@ -103,6 +104,7 @@ type World struct {
 	laws    invariant.Laws
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
+	names   names.Store             // of VMs
 	host    record.Host             // scratch of AddHost: the store keeps a copy
 	vm      record.VM               // scratch of AddVM
 	size    *record.Size            // of the VM that was added last
@@ -150,11 +152,10 @@ func (w *World) AddHost(h record.Host) error {
 
 // AddVM adds a VM that runs on its host.
 func (w *World) AddVM(v record.VM, load fake.Workload) error {
-	host := w.fabric.Host(v.Host)
-	if host == nil {
+	v.VM.ID = hypervisor.VMID(w.names.Keep(string(v.VM.ID)))
+	if host := w.fabric.Host(v.Host); host == nil {
 		return fmt.Errorf("VM %s: there is no host %q", v.VM.ID, v.Host)
-	}
-	if err := host.Boot(v.VM, load); err != nil {
+	} else if err := host.Boot(v.VM, load); err != nil {
 		return err
 	}
 	if load.Zero > 0 {
@@ -221,9 +222,9 @@ func (w *World) Run(until time.Duration) Ending {
 		switch {
 		case w.halted:
 			return Stopped
-		case w.plans.Len() == 0 && (!ok || next.Sub(w.changed) > w.quiet()):
+		case w.plans.Len() == 0 && (!ok || due.Between(w.changed, next) > w.quiet()):
 			return AtRest
-		case w.plans.Len() == 0 && next.Sub(Epoch)-w.watch.News > w.config.Futile:
+		case w.plans.Len() == 0 && due.Between(Epoch, next)-w.watch.News > w.config.Futile:
 			return Futile
 		case next.After(end):
 			w.advance(end)
@@ -246,9 +247,8 @@ func (w *World) quiet() time.Duration {
 
 // next returns when something happens next.
 func (w *World) next() (time.Time, bool) {
-	at := w.wakes.Next()
 	w.stirs, _ = w.fabric.Next()
-	at = due.Earliest(at, w.stirs)
+	at := due.Earliest(w.wakes.Next(), w.stirs)
 	if t, ok := w.plans.Next(); ok {
 		at = due.Earliest(at, Epoch.Add(t))
 	}
@@ -284,7 +284,7 @@ func (w *World) step(at time.Time) {
 // anything does.
 func (w *World) advance(at time.Time) {
 	if at.After(w.now) {
-		w.now, w.since = at, at.Sub(Epoch)
+		w.now, w.since = at, due.Between(Epoch, at)
 	}
 	w.fabric.AdvanceTo(w.now)
 	if !w.stirs.IsZero() && !w.stirs.After(w.now) {

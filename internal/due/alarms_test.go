@@ -2,6 +2,7 @@ package due_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -78,4 +79,18 @@ func TestAlarmsStayInOrderWhenOneIsDropped(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 10, 12}, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
+}
+
+// Between is what time.Time.Sub says, in all centuries.
+func TestBetweenIsADifference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		moment := rapid.Custom(func(t *rapid.T) time.Time {
+			return time.Unix(rapid.Int64Range(-1<<36, 1<<36).Draw(t, "second"),
+				rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
+		})
+		a, b := moment.Draw(t, "a"), moment.Draw(t, "b")
+		if got, want := due.Between(a, b), b.Sub(a); got != want {
+			t.Fatalf("Between(%v, %v) = %v, want %v", a, b, got, want)
+		}
+	})
 }

@@ -140,6 +140,16 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// Between is b.Sub(a) of times that were not read from a clock just now. It takes a tenth of the
+// time when a century is enough.
+func Between(a, b time.Time) time.Duration {
+	const century = 100 * 365 * 24 * 3600
+	if s := b.Unix() - a.Unix(); -century < s && s < century {
+		return time.Duration(s)*time.Second + time.Duration(b.Nanosecond()-a.Nanosecond())
+	}
+	return b.Sub(a)
+}
+
 // Shift returns t as a clock shows it that is ahead. Most are right.
 func Shift(t time.Time, ahead time.Duration) time.Time {
 	if ahead == 0 {

@@ -21,7 +21,8 @@ var requests = []string{"migration/placement/choose", "migration/placement/filte
 // participants is what acts, in production as in the simulator.
 var participants = slices.Concat(core, requests, []string{"agent", "controller",
 	"controller/books", "hypervisor/fake",
-	"controller/failover", "internal/due", "lease", "record", "sim/flaky", "sim/invariant"})
+	"controller/failover", "internal/due", "internal/names", "lease", "record", "sim/flaky",
+	"sim/invariant"})
 
 // domain is what the parts of the QMP backend that change a VM are made of.
 var domain = []string{"hypervisor", "hypervisor/qmp/domain", "hypervisor/qmp/fault",
@@ -252,6 +253,7 @@ var mayImport = map[string][]string{
 	"inventory/kubevirt/internal/labels": {
 		"migration/placement"},
 	"inventory/kubevirt/internal/split": {"inventory/document"},
+	"internal/names":                    {},
 	"internal/words":                    {},
 	"internal/build":                    {},
 	"cmd/":                              {anything},
