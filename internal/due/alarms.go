@@ -1,9 +1,6 @@
 package due
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // An Alarm is when one thing wants to be looked at. It belongs to one [Alarms], and whoever
 // is looked at keeps it: nothing has to be searched for. The zero value, with Of, is ready.
@@ -16,24 +13,14 @@ type Alarm[T any] struct {
 // Alarms is [Timers] for things that keep their own [Alarm]. The zero value is empty and
 // ready.
 type Alarms[T any] struct {
-	queue []set[T] // a heap, of which each has four below it; may hold what no longer counts
-	set   int      // alarms that are
-	seq   int
+	near, far queue[T] // those of soon after now are few, and come and go the most
+	now       int64    // when Pop was asked last
+	set       int      // alarms that are
+	seq       int
 }
 
-// A set alarm has its time beside it: many are compared for each that is looked at. It counts
-// as long as the alarm has its number.
-type set[T any] struct {
-	at    int64
-	seq   int
-	alarm *Alarm[T]
-}
-
-func (a *set[T]) before(b *set[T]) bool {
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
-}
-
-func (a *set[T]) counts() bool { return a.alarm.seq == a.seq }
+// soon is how far after now near alarms are, in nanoseconds.
+const soon = int64(time.Second)
 
 // Set asks for what the alarm is of to be looked at no later than at.
 func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
@@ -46,8 +33,11 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 	}
 	s.seq++
 	a.at, a.seq = ns, s.seq
-	s.queue = append(s.queue, set[T]{ns, s.seq, a})
-	s.rise(len(s.queue) - 1)
+	if ns < s.now+soon {
+		s.near.push(set[T]{ns, s.seq, a})
+	} else {
+		s.far.push(set[T]{ns, s.seq, a})
+	}
 	s.tidy()
 }
 
@@ -62,11 +52,13 @@ func (s *Alarms[T]) Drop(a *Alarm[T]) {
 
 // Pop returns what is due next at now, in order of time and wish, and forgets its alarm.
 func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
-	if !s.first() || s.queue[0].at > now.UnixNano() {
+	s.now = now.UnixNano()
+	q := s.first()
+	if q == nil || (*q)[0].at > s.now {
 		return of, false
 	}
-	a := s.queue[0].alarm
-	s.shift()
+	a := (*q)[0].alarm
+	q.shift()
 	a.seq = 0
 	s.set--
 	return a.Of, true
@@ -74,70 +66,28 @@ func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
 
 // Next returns when the next alarm is due; the zero time is never.
 func (s *Alarms[T]) Next() time.Time {
-	if !s.first() {
+	q := s.first()
+	if q == nil {
 		return time.Time{}
 	}
-	return time.Unix(0, s.queue[0].at).UTC()
+	return time.Unix(0, (*q)[0].at).UTC()
 }
 
-// first reports whether an alarm is set, and has the next of them at the front.
-func (s *Alarms[T]) first() bool {
-	for len(s.queue) > 0 && !s.queue[0].counts() {
-		s.shift()
+// first returns the queue that has the next alarm at its front; nil is that none is set.
+func (s *Alarms[T]) first() *queue[T] {
+	switch near, far := s.near.clean(), s.far.clean(); {
+	case near && (!far || s.near[0].before(&s.far[0])):
+		return &s.near
+	case far:
+		return &s.far
 	}
-	return len(s.queue) > 0
+	return nil
 }
 
-// shift removes the first of the queue.
-func (s *Alarms[T]) shift() {
-	end := len(s.queue) - 1
-	s.queue[0], s.queue[end] = s.queue[end], set[T]{}
-	s.queue = s.queue[:end]
-	s.sink(0)
-}
-
-// tidy removes what no longer counts once it is more than what does. The memory of a crowd is
-// not kept.
+// tidy removes what no longer counts once it is more than what does.
 func (s *Alarms[T]) tidy() {
-	if len(s.queue) <= 2*s.set+fewStale {
-		return
+	if len(s.near)+len(s.far) > 2*s.set+fewStale {
+		s.near.sweep()
+		s.far.sweep()
 	}
-	s.queue = slices.DeleteFunc(s.queue, func(e set[T]) bool { return !e.counts() })
-	if cap(s.queue) > crowd && len(s.queue) < cap(s.queue)/4 {
-		s.queue = slices.Clone(s.queue)
-	}
-	for i := len(s.queue) / 4; i >= 0; i-- {
-		s.sink(i)
-	}
-}
-
-// rise and sink bring what is in one place to where it belongs, towards the front and towards
-// the back.
-func (s *Alarms[T]) rise(i int) {
-	a := s.queue[i]
-	for ; i > 0 && a.before(&s.queue[(i-1)/4]); i = (i - 1) / 4 {
-		s.queue[i] = s.queue[(i-1)/4]
-	}
-	s.queue[i] = a
-}
-
-func (s *Alarms[T]) sink(i int) {
-	if i >= len(s.queue) {
-		return
-	}
-	a := s.queue[i]
-	for first := 4*i + 1; first < len(s.queue); first = 4*i + 1 {
-		child := first
-		for other := first + 1; other < min(first+4, len(s.queue)); other++ {
-			if s.queue[other].before(&s.queue[child]) {
-				child = other
-			}
-		}
-		if !s.queue[child].before(&a) {
-			break
-		}
-		s.queue[i] = s.queue[child]
-		i = child
-	}
-	s.queue[i] = a
 }
