@@ -30,10 +30,13 @@ func (q *queue[T]) push(a set[T]) {
 
 // clean reports whether an alarm counts, and has the next that does at the front.
 func (q *queue[T]) clean() bool {
-	for len(*q) > 0 && !(*q)[0].counts() {
+	for len(*q) > 0 {
+		if (*q)[0].counts() {
+			return true
+		}
 		q.shift()
 	}
-	return len(*q) > 0
+	return false
 }
 
 // shift removes the first.
