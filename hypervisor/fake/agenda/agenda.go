@@ -2,7 +2,6 @@
 package agenda
 
 import (
-	"container/heap"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -16,9 +15,14 @@ type Timer struct {
 	Fire  func()
 }
 
+// before reports whether t is to fire before o.
+func (t *Timer) before(o *Timer) bool {
+	return t.At < o.At || t.At == o.At && t.order < o.order
+}
+
 // An Agenda is what will happen. The zero value is empty.
 type Agenda struct {
-	queue queue
+	queue []*Timer // a heap
 	armed uint64
 }
 
@@ -30,18 +34,26 @@ func (a *Agenda) Arm(t *Timer, at time.Duration) {
 	}
 	a.armed++
 	t.At, t.order = at, a.armed
-	if t.place > 0 {
-		heap.Fix(&a.queue, t.place-1)
-		return
+	if t.place == 0 {
+		a.queue = append(a.queue, t)
+		t.place = len(a.queue)
 	}
-	heap.Push(&a.queue, t)
+	a.settle(t.place-1, t)
 }
 
 // Disarm makes t not fire.
 func (a *Agenda) Disarm(t *Timer) {
-	if t.place > 0 {
-		heap.Remove(&a.queue, t.place-1)
+	if t.place == 0 {
+		return
 	}
+	end := len(a.queue) - 1
+	last := a.queue[end]
+	a.queue[end] = nil
+	a.queue = a.queue[:end]
+	if last != t {
+		a.settle(t.place-1, last)
+	}
+	t.place = 0
 }
 
 // Next returns the first timer; nil is none.
@@ -52,26 +64,25 @@ func (a *Agenda) Next() *Timer {
 	return a.queue[0]
 }
 
-// queue is a heap of timers.
-type queue []*Timer
+// settle brings t from a place to where it belongs.
+func (a *Agenda) settle(i int, t *Timer) {
+	for ; i > 0 && t.before(a.queue[(i-1)/2]); i = (i - 1) / 2 {
+		a.put(i, a.queue[(i-1)/2])
+	}
+	for child := 2*i + 1; child < len(a.queue); child = 2*i + 1 {
+		if other := child + 1; other < len(a.queue) && a.queue[other].before(a.queue[child]) {
+			child = other
+		}
+		if !a.queue[child].before(t) {
+			break
+		}
+		a.put(i, a.queue[child])
+		i = child
+	}
+	a.put(i, t)
+}
 
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].At < q[j].At || q[i].At == q[j].At && q[i].order < q[j].order
-}
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i+1, j+1
-}
-func (q *queue) Push(t any) {
-	*q = append(*q, t.(*Timer))
-	t.(*Timer).place = len(*q)
-}
-func (q *queue) Pop() any {
-	old := *q
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	t.place = 0
-	return t
+func (a *Agenda) put(i int, t *Timer) {
+	a.queue[i] = t
+	t.place = i + 1
 }
