@@ -69,6 +69,9 @@ type Network struct {
 	component []*Flow // scratch of Settle
 	queue     byShare // scratch of Settle
 	changed   []*Flow // the answer of the last Settle
+
+	gone []*Flow // removed since the last Settle, which may yet see them
+	free []*Flow // to be used again
 }
 
 // AddLink adds a link. A capacity below zero counts as zero.
@@ -81,13 +84,26 @@ func (n *Network) AddLink(capacity hypervisor.Bandwidth) *Link {
 // limit. Its rate is zero until Settle.
 func (n *Network) Add(owner any, limit hypervisor.Bandwidth, links ...*Link) *Flow {
 	n.flows++
-	f := &Flow{Owner: owner, id: n.flows, limit: max(0, limit)}
+	f := n.flow()
+	f.Owner, f.id, f.limit = owner, n.flows, max(0, limit)
 	f.links, f.slots = append(f.linkRoom[:0], links...), f.slotRoom[:0]
 	for _, l := range links {
 		f.slots = append(f.slots, len(l.flows))
 		l.flows = append(l.flows, f)
 	}
 	n.movedFlows = append(n.movedFlows, f)
+	return f
+}
+
+// flow returns one that nobody uses.
+func (n *Network) flow() *Flow {
+	last := len(n.free) - 1
+	if last < 0 {
+		return &Flow{}
+	}
+	f := n.free[last]
+	n.free = n.free[:last]
+	*f = Flow{}
 	return f
 }
 
@@ -106,6 +122,7 @@ func (n *Network) Remove(f *Flow) {
 		}
 	}
 	f.links, f.rate, f.limit = nil, 0, 0
+	n.gone = append(n.gone, f)
 }
 
 // SetLimit changes what a flow takes at most.
@@ -133,12 +150,17 @@ func (n *Network) Settle() []*Flow {
 	clear(n.movedFlows) // pointers to what may be gone
 	clear(n.movedLinks)
 	n.movedFlows, n.movedLinks = n.movedFlows[:0], n.movedLinks[:0]
+	n.free = append(n.free, n.gone...)
+	n.gone = n.gone[:0]
 	slices.SortFunc(n.changed, func(a, b *Flow) int { return cmp.Compare(a.id, b.id) })
 	return n.changed
 }
 
 // settle recomputes the component of one link or flow, unless this Settle did.
 func (n *Network) settle(l *Link, f *Flow) {
+	if f != nil && n.alone(f) || l != nil && len(l.flows) == 0 {
+		return
+	}
 	n.component, n.queue = n.component[:0], n.queue[:0]
 	if f != nil {
 		n.visitFlow(f)
@@ -152,6 +174,20 @@ func (n *Network) settle(l *Link, f *Flow) {
 		}
 	}
 	n.fill()
+}
+
+// alone gives a flow that shares none of its links all that they carry, if it is one.
+func (n *Network) alone(f *Flow) bool {
+	rate := f.limit
+	for _, l := range f.links {
+		if len(l.flows) > 1 {
+			return false
+		}
+		rate = min(rate, l.capacity)
+	}
+	f.seen = n.epoch
+	n.turn(f, rate)
+	return true
 }
 
 func (n *Network) visitFlow(f *Flow) {
@@ -225,6 +261,11 @@ func (n *Network) give(f *Flow, rate hypervisor.Bandwidth) {
 		l.free -= rate
 		l.open--
 	}
+	n.turn(f, rate)
+}
+
+// turn changes what a flow has.
+func (n *Network) turn(f *Flow, rate hypervisor.Bandwidth) {
 	if f.rate != rate {
 		f.rate = rate
 		n.changed = append(n.changed, f)
