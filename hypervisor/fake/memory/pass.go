@@ -97,8 +97,11 @@ func (p *pass) remains(i int) hypervisor.Bytes {
 // left returns the guest memory that is not sent.
 func (p *pass) left() hypervisor.Bytes {
 	var left hypervisor.Bytes
-	for i := min(p.next, parts); i < parts; i++ {
-		left += p.remains(i)
+	if p.next < parts {
+		left = p.remains(p.next)
+	}
+	for i := p.next + 1; i < parts; i++ {
+		left += p.parts[i].memory
 	}
 	return left
 }

@@ -80,7 +80,11 @@ type Account struct {
 
 // Account returns how far the stream is.
 func (s *Stream) Account(now time.Duration) Account {
-	return Account{s.Passes(), s.Sent(now), s.Left(now), s.DirtyRate(), s.Throttle()}
+	p, left := s.pass.by(now), s.Options.Memory
+	if s.passes > 0 {
+		left = p.left()
+	}
+	return Account{s.passes, s.moved + p.through(), left, s.dirty, s.brake.throttle}
 }
 
 // Begin begins the first pass, of all memory, at no speed. What the guest writes
@@ -158,14 +162,18 @@ func (s *Stream) soon() time.Duration {
 // fits returns the first look at which the rest fits, before the pass is over.
 // While a part is sent evenly, only the first two windows differ from the others.
 func (s *Stream) fits(over time.Duration) time.Duration {
-	p, g := s.pass, s.gauge
-	sent := func(t time.Duration) hypervisor.Bytes {
-		q := p.by(t)
-		return s.moved + q.through()
+	p, g := &s.pass, s.gauge
+	var q pass // as it is at t
+	sent := func(at time.Duration) hypervisor.Bytes {
+		if at == q.at {
+			return s.moved + q.through()
+		}
+		earlier := p.by(at)
+		return s.moved + earlier.through()
 	}
 	limit, even := s.downtime(), p.at
 	for t, now := g.look(p.at, p.pace), p.next; t < over; {
-		q := p.by(t)
+		q = p.by(t)
 		if q.next != now {
 			now, even = q.next, t
 		}
@@ -194,7 +202,7 @@ func (s *Stream) learn(now time.Duration) {
 func (s *Stream) EndPass(now time.Duration) hypervisor.Bytes {
 	s.learn(now)
 	p, dirty := s.pass.by(now), s.guest.dirtied(now, s.Options.Memory)
-	s.todo = s.unsent(now)
+	s.todo = s.lacking(&p, dirty)
 	rest := s.todo.total()
 	s.dirty = speed(dirty, now-p.began)
 	if s.Options.AutoConverge && s.brake.judge(now, rest-p.left(), s.Sent(now)) {
@@ -307,8 +315,13 @@ func (s *Stream) Unsent(now time.Duration) hypervisor.Bytes {
 
 // unsent returns what the pass has not sent and what was dirtied since it began.
 func (s *Stream) unsent(now time.Duration) unsent {
-	p, memory := s.pass.by(now), s.Options.Memory
-	left, dirty := p.writable(), s.guest.dirtied(now, memory)
+	p := s.pass.by(now)
+	return s.lacking(&p, s.guest.dirtied(now, s.Options.Memory))
+}
+
+// lacking is unsent when the pass is as p, and so much was dirtied.
+func (s *Stream) lacking(p *pass, dirty hypervisor.Bytes) unsent {
+	memory, left := s.Options.Memory, p.writable()
 	others, zeros := p.left()-left, p.remains(zero)
 	again := min(memory-others, s.guest.stale(left, dirty, memory))
 	return unsent{bulk: others - zeros, zero: zeros, again: again, late: min(left, again)}
