@@ -3,6 +3,7 @@ package fake
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
@@ -16,36 +17,68 @@ type Workload = memory.Workload
 
 // A machine is a VM on whatever hosts it has domains.
 type machine struct {
-	workload Workload
-	first    *domain // of its domains, which are ordered by host
-	touched  uint64  // the last round in which one of them changed
+	vm       hypervisor.VM // as it was described first; never changed
+	workload *Workload     // shared by all that are alike; nil is an idle guest
+	first    *domain       // of its domains, which are ordered by host
+	touched  uint64        // the last round in which one of them changed
 }
 
-// A domain is a VM on one host.
+// as returns a description of the machine, to be kept: nearly all are the first.
+func (m *machine) as(vm hypervisor.VM) *hypervisor.VM {
+	if vm == m.vm {
+		return &m.vm
+	}
+	other := vm
+	return &other
+}
+
+// A domain is a VM on one host: what a [hypervisor.Domain] tells, and more.
 type domain struct {
-	hypervisor.Domain
-	host     *Host
-	machine  *machine
-	next     *domain            // of the machine
-	transfer *transfer.Transfer // that it takes part in now
-	timer    *agenda.Timer      // the end of Starting, Stopping and Rebooting
-	defined  bool               // it is the host's own: it outlives its process
-	hinted   [hintKinds]bool
-	measured bool // how much the guest writes is being measured
+	VM         *hypervisor.VM // never changed, only replaced
+	Job        hypervisor.JobID
+	State      hypervisor.DomainState
+	Unresolved bool
+	defined    bool // it is the host's own: it outlives its process
+	measured   bool // how much the guest writes is being measured
+	hinted     [hintKinds]bool
+	found      *finding // by the last measurement; nil is none
+	host       *Host
+	machine    *machine
+	next       *domain            // of the machine
+	transfer   *transfer.Transfer // that it takes part in now
+	timer      *agenda.Timer      // the end of Starting, Stopping and Rebooting
+}
+
+// A finding is how much a guest wrote, and when.
+type finding struct {
+	rate hypervisor.Bandwidth
+	at   time.Time
+}
+
+// answer returns the domain as the host answers it.
+func (d *domain) answer() hypervisor.Domain {
+	a := hypervisor.Domain{VM: *d.VM, Job: d.Job, State: d.State, Unresolved: d.Unresolved}
+	if d.found != nil {
+		a.DirtyRate, a.Measured = d.found.rate, d.found.at
+	}
+	return a
 }
 
 // define makes a domain on a host that has none of that VM.
 func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
-	m := f.guests[vm.ID]
+	m := f.guests.Get(vm.ID)
 	if m == nil {
-		m = &machine{}
-		f.guests[vm.ID] = m
+		m = f.machines.New()
+		m.vm = vm
+		f.guests.Put(vm.ID, m)
 	}
-	d := &domain{}
+	var d *domain
 	if n := len(f.free); n > 0 {
 		d, f.free = f.free[n-1], f.free[:n-1]
+	} else {
+		d = f.domains.New()
 	}
-	d.Domain, d.host, d.machine = hypervisor.Domain{VM: vm}, h, m
+	*d = domain{VM: m.as(vm), host: h, machine: m}
 	at := m.on(h)
 	d.next, *at = *at, d
 	h.sorted = listing.Insert(h.sorted, h.place(vm.ID), d)
@@ -69,7 +102,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 }
 
 func (h *Host) peek(vm hypervisor.VMID) *domain {
-	if m := h.fabric.guests[vm]; m != nil {
+	if m := h.fabric.guests.Get(vm); m != nil {
 		for d := m.first; d != nil; d = d.next {
 			if d.host == h {
 				return d
@@ -109,10 +142,11 @@ func (d *domain) Become(state hypervisor.DomainState) {
 		h.sorted = listing.Delete(h.sorted, h.place(d.VM.ID))
 		at := d.machine.on(h)
 		*at, d.next = d.next, nil
+		f.gone = append(f.gone, d)
 	}
 	if m := d.machine; m.touched != f.round {
 		m.touched = f.round
-		f.touched = append(f.touched, d.VM.ID)
+		f.touched.Add(d.VM.ID)
 	}
 	f.hint(d, DomainChanged)
 }
@@ -135,10 +169,16 @@ func occupies(s hypervisor.DomainState) bool {
 // The rest of what makes a domain an end of a transfer.
 
 func (d *domain) Doing() hypervisor.DomainState { return d.State }
-func (d *domain) Workload() memory.Workload     { return d.machine.workload }
 func (d *domain) Own()                          { d.defined = true }
 func (d *domain) JobChanged()                   { d.host.fabric.hint(d, JobChanged) }
 func (d *domain) PassFinished()                 { d.host.fabric.hint(d, PassFinished) }
+
+func (d *domain) Workload() memory.Workload {
+	if w := d.machine.workload; w != nil {
+		return *w
+	}
+	return Workload{}
+}
 
 func (d *domain) Leave(unresolved bool) {
 	d.host.listed.Mark(d.VM.ID)

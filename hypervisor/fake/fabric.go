@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
-	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
@@ -21,21 +19,25 @@ type Fabric struct {
 	world   transfer.World
 	model   Model
 	hosts   map[hypervisor.HostName]*Host
-	guests  map[hypervisor.VMID]*machine
+	guests  listing.Register[hypervisor.VMID, machine]
 	faults  []*Fault
-	round   uint64            // of Touched, from 1
-	touched []hypervisor.VMID // in this round
-	told    []hypervisor.VMID // what Touched answered last, to be used again
+	round   uint64 // of Touched, from 1
+	touched listing.News[hypervisor.VMID]
 	hinted  []hinted
 	given   []Hint    // what Hints answered last, to be used again
+	gone    []*domain // since Hints was asked last
 	free    []*domain // that nobody needs any more
 	spare   bool      // see Spare
+	alike   listing.Alike[Workload]
+
+	machines listing.Pieces[machine] // of all of these there are very many
+	domains  listing.Pieces[domain]
 }
 
 // NewFabric returns an empty world at the time start.
 func NewFabric(start time.Time, m Model) *Fabric {
-	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.costs()), model: m,
-		hosts: map[hypervisor.HostName]*Host{}, guests: map[hypervisor.VMID]*machine{}, round: 1}
+	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.Costs()), model: m,
+		hosts: map[hypervisor.HostName]*Host{}, round: 1}
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the model lacks no
@@ -44,7 +46,7 @@ func NewFabric(start time.Time, m Model) *Fabric {
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := &Host{fabric: f, host: host, jobs: map[hypervisor.JobID]*transfer.Transfer{}}
+	h := &Host{fabric: f, host: host, jobs: transfer.Jobs{}}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -106,11 +108,9 @@ func (f *Fabric) Now() time.Time {
 // Next returns when something happens next, and whether anything will.
 func (f *Fabric) Next() (time.Time, bool) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if t := f.world.Agenda.Next(); t != nil {
-		return f.world.Start.Add(t.At), true
-	}
-	return time.Time{}, false
+	next, some := f.world.Next()
+	f.mu.Unlock()
+	return next, some
 }
 
 // AdvanceTo moves time to t and makes happen what happens until then, t
@@ -118,22 +118,7 @@ func (f *Fabric) Next() (time.Time, bool) {
 func (f *Fabric) AdvanceTo(t time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := &f.world
-	until := max(w.Now, t.Sub(w.Start))
-	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
-		w.Now = n.At
-		w.Agenda.Disarm(n)
-		n.Fire()
-		w.Settle()
-	}
-	w.Now = until
-}
-
-// in returns a timer that makes fire happen after d.
-func (f *Fabric) in(d time.Duration, fire func()) *agenda.Timer {
-	t := &agenda.Timer{Fire: fire}
-	f.world.Agenda.Arm(t, memory.Later(f.world.Now, max(0, d)))
-	return t
+	f.world.AdvanceTo(t)
 }
 
 // A Copy is one domain of a VM.
@@ -149,7 +134,7 @@ func (f *Fabric) Copies(vm hypervisor.VMID) []Copy { return f.AppendCopies(nil, 
 func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m := f.guests[vm]; m != nil {
+	if m := f.guests.Get(vm); m != nil {
 		for d := m.first; d != nil; d = d.next {
 			to = append(to, Copy{d.host.host.Name, d.State})
 		}
@@ -161,10 +146,10 @@ func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 // in the order of their first change. The answer is valid until the next call.
 func (f *Fabric) Touched() []hypervisor.VMID {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.round++
-	f.touched, f.told = listing.Again(f.told, len(f.touched)), f.touched
-	return f.told
+	touched := f.touched.Take()
+	f.mu.Unlock()
+	return touched
 }
 
 // A What is what a hypervisor emits an event about.
@@ -202,18 +187,20 @@ type hinted struct {
 func (f *Fabric) Hints() []Hint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.hinted) == 0 {
+		return nil
+	}
 	f.given = slices.Grow(listing.Again(f.given, len(f.hinted)), len(f.hinted))
 	for _, h := range f.hinted {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
 	}
-	for _, h := range f.hinted { // what has gone is used again, if nothing refers to it
-		if d := h.domain; d.machine != nil && d.State == hypervisor.Absent &&
-			d.transfer == nil && !d.measured {
-			*d = domain{}
+	for _, d := range f.gone {
+		if d.transfer == nil && !d.measured { // nothing refers to it
 			f.free = append(f.free, d)
 		}
 	}
+	f.gone = listing.Again(f.gone, len(f.gone))
 	f.hinted = listing.Again(f.hinted, len(f.hinted))
 	return f.given
 }

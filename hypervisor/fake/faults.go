@@ -1,7 +1,7 @@
 package fake
 
 import (
-	"maps"
+	"errors"
 	"slices"
 	"time"
 
@@ -80,16 +80,17 @@ func (f *Fabric) meet(h *Host, op operation) Fault {
 	return Fault{}
 }
 
-// putOff lets what was asked for happen later. Nobody waits for the answer.
-func (h *Host) putOff(op operation, by time.Duration) {
-	late := &op
+// putOff lets a call act later. Nobody waits for the answer.
+func (h *Host) putOff(op operation, fault Fault, act func()) error {
+	late := &postponed{op.vm}
 	h.late = append(h.late, late)
-	h.fabric.in(by, func() {
+	h.fabric.world.In(fault.Delay, func() {
 		if i := slices.Index(h.late, late); i >= 0 {
 			h.late = slices.Delete(h.late, i, i+1)
-			_, _ = h.act(op)
+			act()
 		}
 	})
+	return h.fail(op, hypervisor.Unknown, errors.New("injected: the effect comes later"))
 }
 
 // CrashHost cuts a host from power: what ran there has crashed, what was coming
@@ -104,7 +105,7 @@ func (f *Fabric) CrashHost(name hypervisor.HostName) error {
 		for _, d := range slices.Clone(h.sorted) {
 			d.die("the host crashed")
 		}
-		h.forget()
+		h.jobs.Forget(&h.wire)
 		return nil
 	})
 }
@@ -127,17 +128,6 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 		f.world.Restarted(&h.wire)
 		return nil
 	})
-}
-
-// forget loses all jobs, but not the promise to receive some of them never.
-func (h *Host) forget() {
-	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {
-		t := h.jobs[id]
-		delete(h.jobs, id)
-		if t.Refused && t.To == &h.wire {
-			h.promise(t.VM.ID, id)
-		}
-	}
 }
 
 // KillDomain ends the process of a domain: it has crashed, or, incoming, is gone.

@@ -42,19 +42,6 @@ func (d *domain) discard(c hypervisor.Discard) error {
 	return nil
 }
 
-// promise remembers that a job was discarded: a request to receive it that is
-// still on its way must not bring it to life.
-func (h *Host) promise(vm hypervisor.VMID, job hypervisor.JobID) {
-	t := h.jobs[job]
-	if t == nil {
-		t = transfer.Never(hypervisor.VM{ID: vm}, &h.wire)
-		h.jobs[job] = t
-	}
-	if t.To == &h.wire {
-		t.Refused = true
-	}
-}
-
 // resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not. After post-copy began there is no way back.
 func (d *domain) resume(c hypervisor.Resume) error {

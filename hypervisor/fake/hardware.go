@@ -20,7 +20,7 @@ func (h *Host) able(needs hypervisor.Abilities) error {
 // resize changes the sizes of a VM that is shut off.
 func (d *domain) resize(vm hypervisor.VM) error {
 	switch {
-	case vm.ID != d.VM.ID || !hardware.Possible(vm) || !hardware.Resizes(d.VM, vm):
+	case vm.ID != d.VM.ID || !hardware.Possible(vm) || !hardware.Resizes(*d.VM, vm):
 		return refuse(hypervisor.Invalid, "%s with %v and %d CPUs is no other size of it", vm.ID,
 			vm.Memory, vm.CPUs)
 	case d.State != hypervisor.Shutoff:
@@ -29,13 +29,13 @@ func (d *domain) resize(vm hypervisor.VM) error {
 	if err := d.host.admit(vm); err != nil {
 		return err
 	}
-	d.VM = vm
+	d.VM = d.machine.as(vm)
 	return nil
 }
 
 // attach plugs a disk in.
 func (d *domain) attach(disk hypervisor.Disk) error {
-	with, ok := hardware.Plug(d.VM, disk)
+	with, ok := hardware.Plug(*d.VM, disk)
 	switch {
 	case !hardware.PossibleDisks([]hypervisor.Disk{disk}):
 		return refuse(hypervisor.Invalid, "disk %+v", disk)
@@ -44,7 +44,7 @@ func (d *domain) attach(disk hypervisor.Disk) error {
 	case !ok:
 		return refuse(hypervisor.Conflict, "there is another disk %q", disk.Name)
 	}
-	d.VM = with
+	d.VM = d.machine.as(with)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (d *domain) detach(name string) error {
 	if !d.pluggable() {
 		return d.conflict()
 	}
-	d.VM = hardware.Unplug(d.VM, name)
+	d.VM = d.machine.as(hardware.Unplug(*d.VM, name))
 	return nil
 }
 
@@ -77,12 +77,12 @@ func (d *domain) measure(period time.Duration) error {
 	}
 	d.measured = true
 	f := d.host.fabric
-	f.in(period, func() {
+	f.world.In(period, func() {
 		d.measured = false
 		if d.host.listed.Mark(d.VM.ID); d.State.Executes() {
-			dirtied := min(d.VM.Memory, d.machine.workload.Dirtied(period))
-			d.DirtyRate = hypervisor.Bandwidth(float64(dirtied) / period.Seconds())
-			d.Measured = f.world.Start.Add(f.world.Now)
+			dirtied := min(d.VM.Memory, d.Workload().Dirtied(period))
+			d.found = &finding{hypervisor.Bandwidth(float64(dirtied) / period.Seconds()),
+				f.world.Start.Add(f.world.Now)}
 		}
 	})
 	return nil

@@ -2,8 +2,6 @@ package fake
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -19,11 +17,11 @@ type Host struct {
 	host   hypervisor.Host
 	wire   transfer.Host
 	sorted []*domain // ordered by VM
-	jobs   map[hypervisor.JobID]*transfer.Transfer
+	jobs   transfer.Jobs
 	memory hypervisor.Bytes
 	cpus   int
 	listed listing.List // what Domains answered last
-	late   []*operation // whose effect comes later
+	late   []*postponed // calls
 	busy   time.Duration
 }
 
@@ -49,7 +47,7 @@ func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
 		return h.explain("Boot", vm.ID, err)
 	}
 	d := h.fabric.define(h, vm, hypervisor.Running)
-	d.defined, d.machine.workload = true, w
+	d.defined, d.machine.workload = true, h.fabric.alike.Keep(w)
 	return nil
 }
 
@@ -65,7 +63,7 @@ func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 	case !w.Valid():
 		return h.explain("SetWorkload", vm, refuse(hypervisor.Invalid, "workload %+v", w))
 	}
-	d.machine.workload = w
+	d.machine.workload = h.fabric.alike.Keep(w)
 	for d := d.machine.first; d != nil; d = d.next {
 		if t := d.sending(); t != nil {
 			t.SetWorkload(w)
@@ -88,7 +86,7 @@ func (h *Host) Busy() time.Duration {
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if _, err := h.call(ctx, operation{method: "Host"}); err != nil {
+	if err := h.ask(ctx, "Host", ""); err != nil {
 		return hypervisor.Host{}, err
 	}
 	return h.host, nil
@@ -99,10 +97,10 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if _, err := h.call(ctx, operation{method: "Domains"}); err != nil {
+	if err := h.ask(ctx, "Domains", ""); err != nil {
 		return nil, err
 	}
-	at := func(i int) *hypervisor.Domain { return &h.sorted[i].Domain }
+	at := func(i int) hypervisor.Domain { return h.sorted[i].answer() }
 	return h.listed.Now(len(h.sorted), at, h.fabric.spare), nil
 }
 
@@ -110,11 +108,11 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	if _, err := h.call(ctx, operation{method: "Domain", vm: vm}); err != nil {
+	if err := h.ask(ctx, "Domain", vm); err != nil {
 		return hypervisor.Domain{}, err
 	}
 	if d := h.peek(vm); d != nil {
-		return d.Domain, nil
+		return d.answer(), nil
 	}
 	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
 }
@@ -125,7 +123,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	return h.call(ctx, operation{"Receive", in, in.VM.ID, in.Job})
+	return perform(ctx, h, operation{"Receive", nil, in.VM.ID}, in, (*Host).receive)
 }
 
 // Migrate begins to send. It answers Transient when nobody listens at the
@@ -133,7 +131,7 @@ func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	_, err := h.call(ctx, operation{"Migrate", out, out.VM, out.Job})
+	_, err := perform(ctx, h, operation{"Migrate", nil, out.VM}, out, (*Host).migrate)
 	return err
 }
 
@@ -142,11 +140,11 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	t, op := h.jobs[job], operation{method: "Progress"}
+	t, vm := h.jobs[job], hypervisor.VMID("")
 	if t != nil {
-		op.vm = t.VM.ID
+		vm = t.VM.ID
 	}
-	if _, err := h.call(ctx, op); err != nil {
+	if err := h.ask(ctx, "Progress", vm); err != nil {
 		return hypervisor.Progress{}, err
 	}
 	if t != nil {
@@ -159,11 +157,11 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	op := operation{"Adjust", a, "", job}
+	op := operation{"Adjust", a, ""}
 	if t := h.jobs[job]; t != nil {
 		op.vm = t.VM.ID
 	}
-	_, err := h.call(ctx, op)
+	_, err := perform(ctx, h, op, adjustment{job, a}, (*Host).adjust)
 	return err
 }
 
@@ -171,96 +169,7 @@ func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Ad
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
 	h.fabric.mu.Lock()
 	defer h.fabric.mu.Unlock()
-	_, err := h.call(ctx, operation{"Do", c, vm, ""})
-	return err
-}
-
-// An operation is one call of the port.
-type operation struct {
-	method string // "Do"
-	what   any    // that is asked for; nil is a question
-	vm     hypervisor.VMID
-	job    hypervisor.JobID
-}
-
-// name returns what was asked for: "Migrate", or of a command its own name, "Start".
-func (o operation) name() string {
-	if o.method == "Do" || o.method == "Adjust" {
-		return nameOf(o.what)
-	}
-	return o.method
-}
-
-// act does what was asked for; an answer has no effect.
-func (h *Host) act(op operation) (address hypervisor.Address, err error) {
-	switch op.method {
-	case "Receive":
-		address, err = h.receive(op.what.(hypervisor.Incoming))
-	case "Migrate":
-		err = h.migrate(op.what.(hypervisor.Outgoing))
-	case "Adjust":
-		a, _ := op.what.(hypervisor.Adjustment)
-		err = h.adjust(op.job, a)
-	case "Do":
-		c, _ := op.what.(hypervisor.Command)
-		err = h.do(op.vm, c)
-		if c, ok := c.(hypervisor.Discard); ok && err == nil {
-			h.promise(op.vm, c.Job)
-		}
-	}
-	return address, err
-}
-
-// call acts unless it meets a dead host or a fault, shares the wire anew, and says
-// where an error comes from.
-func (h *Host) call(ctx context.Context, op operation) (hypervisor.Address, error) {
-	f := h.fabric
-	fail := func(kind hypervisor.Kind, err error) (hypervisor.Address, error) {
-		return "", h.explain(op.name(), op.vm, &hypervisor.Error{Kind: kind, Err: err})
-	}
-	if err := ctx.Err(); err != nil {
-		return fail(hypervisor.Transient, err)
-	}
-	if h.wire.Off {
-		return fail(hypervisor.Transient, errors.New("connection refused"))
-	}
-	fault := f.meet(h, op)
-	switch fault.How {
-	case FailBefore:
-		return fail(hypervisor.Transient, errors.New("injected: failed before the effect"))
-	case Hang:
-		h.busy += fault.Delay
-		return fail(hypervisor.Unknown, context.DeadlineExceeded)
-	case LateEffect:
-		h.putOff(op, fault.Delay)
-		return fail(hypervisor.Unknown, errors.New("injected: the effect comes later"))
-	}
-	address, err := h.act(op)
-	if err == nil && op.what != nil { // what was put off for the VM is overtaken
-		h.late = slices.DeleteFunc(h.late, func(o *operation) bool { return o.vm == op.vm })
-	}
-	f.world.Settle()
-	switch fault.How {
-	case FailAfter:
-		return fail(hypervisor.Unknown, errors.New("injected: failed after the effect"))
-	case LateAnswer:
-		h.busy += fault.Delay
-	}
-	if err != nil {
-		err = h.explain(op.name(), op.vm, err)
-	}
-	return address, err
-}
-
-// explain completes a refusal with what was asked of whom.
-func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *hypervisor.Error
-	if errors.As(err, &e) {
-		return &hypervisor.Error{Op: op, Host: h.host.Name, VM: vm, Kind: e.Kind, Err: e.Err}
-	}
+	_, err := perform(ctx, h, operation{"Do", c, vm}, command{vm, c}, (*Host).command)
 	return err
 }
 

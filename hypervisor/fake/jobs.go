@@ -1,8 +1,6 @@
 package fake
 
 import (
-	"time"
-
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
@@ -36,61 +34,66 @@ func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
 	if d == nil {
 		d = h.fabric.define(h, in.VM, hypervisor.Receiving)
 	} else {
-		d.VM, d.DirtyRate, d.Measured = in.VM, 0, time.Time{}
+		d.VM, d.found = d.machine.as(in.VM), nil
 		d.Become(hypervisor.Receiving)
 	}
-	t := transfer.Listen(in, &h.wire, d)
-	d.Job, d.Unresolved, d.transfer = in.Job, false, t
-	h.jobs[in.Job] = t
+	t := h.wire.Listen(in, d.VM, d)
+	d.Job, d.Unresolved, d.transfer, h.jobs[in.Job] = in.Job, false, t, t
 	return t.Address
 }
 
 // migrate connects a domain with the target that listens.
-func (h *Host) migrate(out hypervisor.Outgoing) error {
+func (h *Host) migrate(out hypervisor.Outgoing) (none hypervisor.Address, err error) {
 	o := out.Options
 	if out.Job == "" || !hardware.Sensible(o) {
-		return refuse(hypervisor.Invalid, "job %q with %+v", out.Job, o)
+		return "", refuse(hypervisor.Invalid, "job %q with %+v", out.Job, o)
 	}
 	if err := h.able(hardware.NeededBy(o)); err != nil {
-		return err
+		return "", err
 	}
 	if old := h.jobs[out.Job]; old != nil {
 		if old.From == &h.wire && old.VM.ID == out.VM {
-			return nil
+			return "", nil
 		}
-		return refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
+		return "", refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
 	}
 	d := h.find(out.VM)
 	switch {
 	case d == nil:
-		return refuse(hypervisor.NotFound, "no such VM")
+		return "", refuse(hypervisor.NotFound, "no such VM")
 	case d.transfer != nil:
-		return refuse(hypervisor.Conflict, "job %s is under way", d.Job)
+		return "", refuse(hypervisor.Conflict, "job %s is under way", d.Job)
 	case d.State == hypervisor.Shutoff:
-		return refuse(hypervisor.Unsupported, "the host cannot move a VM that is %v", d.State)
+		return "", refuse(hypervisor.Unsupported, "the host cannot move a VM that is %v", d.State)
 	case d.State != hypervisor.Running && d.State != hypervisor.Paused &&
 		d.State != hypervisor.Rebooting:
-		return refuse(hypervisor.Conflict, "it is %v", d.State)
+		return "", refuse(hypervisor.Conflict, "it is %v", d.State)
 	}
 	t := h.fabric.world.At(out.Address)
 	switch {
 	case t == nil:
-		return refuse(hypervisor.Transient, "%s: connection refused", out.Address)
+		return "", refuse(hypervisor.Transient, "%s: connection refused", out.Address)
 	case t.From != nil:
-		return refuse(hypervisor.Conflict, "%s has another source", out.Address)
-	case t.Job != out.Job || !t.VM.Equal(d.VM):
-		return refuse(hypervisor.Invalid, "%s expects %s as described to job %s, not job %s",
+		return "", refuse(hypervisor.Conflict, "%s has another source", out.Address)
+	case t.Job != out.Job || !t.VM.Equal(*d.VM):
+		return "", refuse(hypervisor.Invalid, "%s expects %s as described to job %s, not job %s",
 			out.Address, t.VM.ID, t.Job, out.Job)
 	}
 	d.transfer, d.Job, d.Unresolved, h.jobs[t.Job] = t, t.Job, false, t
 	t.Connect(&h.wire, d, o)
-	return nil
+	return "", nil
+}
+
+// An adjustment changes a job.
+type adjustment struct {
+	job hypervisor.JobID
+	how hypervisor.Adjustment
 }
 
 // adjust changes a job that h sends.
-func (h *Host) adjust(job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if t := h.jobs[job]; t != nil && t.From == &h.wire {
-		return t.Adjust(a)
+func (h *Host) adjust(a adjustment) (none hypervisor.Address, err error) {
+	if t := h.jobs[a.job]; t != nil && t.From == &h.wire {
+		return "", t.Adjust(a.how)
 	}
-	return refuse(hypervisor.NotFound, "no such job")
+	return "", refuse(hypervisor.NotFound, "no such job")
 }

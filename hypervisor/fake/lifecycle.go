@@ -13,6 +13,21 @@ import (
 // nameOf returns the name of a command or an adjustment.
 func nameOf(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
+// A command is to change the life of a VM.
+type command struct {
+	vm  hypervisor.VMID
+	how hypervisor.Command
+}
+
+// command performs one command, and remembers what the answer to a Discard promises.
+func (h *Host) command(c command) (none hypervisor.Address, err error) {
+	err = h.do(c.vm, c.how)
+	if d, ok := c.how.(hypervisor.Discard); ok && err == nil {
+		h.jobs.Promise(&h.wire, c.vm, d.Job)
+	}
+	return "", err
+}
+
 // do performs one command.
 func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	if c, ok := c.(hypervisor.Start); ok {
@@ -61,8 +76,7 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 }
 
 // absent answers a command on a VM that the host does not know. What a Discard,
-// a Forget or a Release asks for is then so already, unless the job has run here; Host.Do
-// notes what the first promises.
+// a Forget or a Release asks for is then so already, unless the job has run here.
 func (h *Host) absent(c hypervisor.Command) error {
 	switch c := c.(type) {
 	case hypervisor.Discard:
@@ -103,7 +117,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	if d == nil {
 		d = h.fabric.define(h, vm, hypervisor.Starting)
 	} else {
-		d.VM, d.Unresolved = vm, false
+		d.VM, d.Unresolved = d.machine.as(vm), false
 		d.Become(hypervisor.Starting)
 	}
 	d.defined = true
@@ -113,7 +127,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 
 // after sets what ends the present state, unless another state comes first.
 func (d *domain) after(wait time.Duration, then func()) {
-	d.timer = d.host.fabric.in(wait, then)
+	d.timer = d.host.fabric.world.In(wait, then)
 }
 
 // stop asks the guest to shut down. A second Stop may shorten the grace.

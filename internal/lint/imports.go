@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"hypervisor/fake/memory":   {"hypervisor"},
 	"hypervisor/fake/maxmin":   {"hypervisor"},
 	"hypervisor/fake/transfer": {"hypervisor", "hypervisor/fake/agenda",
-		"hypervisor/fake/maxmin", "hypervisor/fake/memory"},
+		"hypervisor/fake/listing", "hypervisor/fake/maxmin", "hypervisor/fake/memory"},
 	"hypervisor/qmp": {"hypervisor", "hypervisor/qmp/action", "hypervisor/qmp/domain",
 		"hypervisor/qmp/fault", "hypervisor/qmp/handover", "hypervisor/qmp/journal",
 		"hypervisor/qmp/machine", "hypervisor/qmp/monitor", "hypervisor/qmp/probe",

@@ -37,15 +37,15 @@ func (l *List) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
 
 // Now returns the n domains that there are, in the order of at, which is that of their VMs.
 // With over, it may write over what it has answered before.
-func (l *List) Now(n int, at func(int) *hypervisor.Domain, over bool) []hypervisor.Domain {
+func (l *List) Now(n int, at func(int) hypervisor.Domain, over bool) []hypervisor.Domain {
 	if l.answered == nil || l.unsure {
 		l.compare(n, at, over)
 	}
 	list, copied := l.answered, over
 	for _, vm := range l.marked {
 		i, was := slices.BinarySearchFunc(list, vm, byVM)
-		d := find(vm, n, at)
-		if d == nil && !was || d != nil && was && *d == list[i] {
+		d, is := find(vm, i, n, at)
+		if !is && !was || is && was && d == list[i] {
 			continue
 		}
 		if !copied {
@@ -53,24 +53,33 @@ func (l *List) Now(n int, at func(int) *hypervisor.Domain, over bool) []hypervis
 			copied = true
 		}
 		switch {
-		case d == nil:
+		case !is:
 			list = Delete(list, i)
 		case was:
-			list[i] = *d
+			list[i] = d
 		default:
-			list = Insert(list, i, *d)
+			list = Insert(roomier(list), i, d)
 		}
 	}
 	l.answered, l.marked = list, l.marked[:0]
 	return list
 }
 
+// roomier returns the list with room for another, and half as many more if there was none: as
+// a rule many come one after the other, and what is copied each time is large.
+func roomier(list []hypervisor.Domain) []hypervisor.Domain {
+	if n := len(list); n == cap(list) {
+		return append(make([]hypervisor.Domain, 0, n+n/2+4), list...)
+	}
+	return list
+}
+
 // compare makes a new list if anything has changed.
-func (l *List) compare(n int, at func(int) *hypervisor.Domain, over bool) {
+func (l *List) compare(n int, at func(int) hypervisor.Domain, over bool) {
 	l.unsure, l.marked = false, l.marked[:0]
 	same := l.answered != nil && len(l.answered) == n
 	for i := 0; same && i < n; i++ {
-		same = l.answered[i] == *at(i)
+		same = l.answered[i] == at(i)
 	}
 	if same {
 		return
@@ -80,19 +89,25 @@ func (l *List) compare(n int, at func(int) *hypervisor.Domain, over bool) {
 		list = make([]hypervisor.Domain, 0, n)
 	}
 	for i := range n {
-		list = append(list, *at(i))
+		list = append(list, at(i))
 	}
 	clear(list[n:cap(list)])
 	l.answered = list
 }
 
-// find returns the domain of a VM; nil is that there is none.
-func find(vm hypervisor.VMID, n int, at func(int) *hypervisor.Domain) *hypervisor.Domain {
+// find returns the domain of a VM, and whether there is one. It is nearly always at guess.
+func find(vm hypervisor.VMID, guess, n int, at func(int) hypervisor.Domain) (d hypervisor.Domain,
+	is bool) {
+	if guess < n {
+		if d = at(guess); d.VM.ID == vm {
+			return d, true
+		}
+	}
 	i, is := sort.Find(n, func(i int) int { return cmp.Compare(vm, at(i).VM.ID) })
 	if !is {
-		return nil
+		return d, false
 	}
-	return at(i)
+	return at(i), true
 }
 
 func byVM(d hypervisor.Domain, vm hypervisor.VMID) int { return cmp.Compare(d.VM.ID, vm) }

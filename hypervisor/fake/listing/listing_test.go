@@ -72,8 +72,8 @@ func TestAnAnswerIsWhatThereIs(t *testing.T) {
 	})
 }
 
-func at(there []*hypervisor.Domain) func(int) *hypervisor.Domain {
-	return func(i int) *hypervisor.Domain { return there[i] }
+func at(there []*hypervisor.Domain) func(int) hypervisor.Domain {
+	return func(i int) hypervisor.Domain { return *there[i] }
 }
 
 // However many have changed, all of them are in the answer.

@@ -2,6 +2,58 @@ package listing
 
 import "slices"
 
+// Pieces makes values that stay where they are. They are cut from pieces that grow with their
+// number, so that of very many there are few pieces for the collector to mark. The zero value
+// is ready.
+type Pieces[T any] struct {
+	rest []T
+	made int
+}
+
+// largest is how many values a piece has at most.
+const largest = 128
+
+// New returns another value, which is zero.
+func (p *Pieces[T]) New() *T {
+	if len(p.rest) == 0 {
+		p.rest = make([]T, min(1+p.made/8, largest))
+	}
+	t := &p.rest[0]
+	p.rest = p.rest[1:]
+	p.made++
+	return t
+}
+
+// An Alike keeps values so that those that come one after the other and are the same are one.
+// The zero value is ready.
+type Alike[T comparable] struct{ last *T }
+
+// Keep returns where v is kept. It is not to be changed there.
+func (a *Alike[T]) Keep(v T) *T {
+	if a.last == nil || *a.last != v {
+		another := v
+		a.last = &another
+	}
+	return a.last
+}
+
+// A News is what has come up since somebody asked last. The zero value is nothing.
+type News[E any] struct {
+	fresh, told []E
+}
+
+// Add adds what has come up.
+func (n *News[E]) Add(e E) { n.fresh = append(n.fresh, e) }
+
+// Take returns all of it, oldest first; it is valid until the next call that finds something.
+func (n *News[E]) Take() []E {
+	if len(n.fresh) == 0 {
+		return nil
+	}
+	n.told, n.fresh = n.fresh, Again(n.told, len(n.fresh))
+	return n.told
+}
+
 // Insert is slices.Insert of one, for the many lists that are long and change little: it keeps
 // room for an eighth more, not for as much again.
 func Insert[E any](list []E, i int, e E) []E {
@@ -21,11 +73,10 @@ func Delete[E any](list []E, i int) []E {
 }
 
 // Again returns a list that was read, empty, to be filled again, unless a burst once filled it
-// that was far longer than the n that were needed now.
+// that was far longer than the n that were needed now. What it refers to it may keep for a while.
 func Again[E any](list []E, n int) []E {
 	if cap(list) > 8*n+1024 {
 		return nil
 	}
-	clear(list)
 	return list[:0]
 }

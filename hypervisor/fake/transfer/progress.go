@@ -15,7 +15,10 @@ func (t *Transfer) Progress(h *Host, job hypervisor.JobID) hypervisor.Progress {
 	p := hypervisor.Progress{
 		Job: job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
 		Total: t.VM.Memory, Disks: t.VM.LocalSize(), Sent: sums.Sent, Remaining: sums.Left,
-		DirtyRate: sums.DirtyRate, Throttle: sums.Throttle, Error: t.failure,
+		DirtyRate: sums.DirtyRate, Throttle: sums.Throttle,
+	}
+	if t.failure != nil {
+		p.Error = *t.failure
 	}
 	if t.From == nil {
 		p.Remaining = p.Total + p.Disks
@@ -40,7 +43,9 @@ func (t *Transfer) Progress(h *Host, job hypervisor.JobID) hypervisor.Progress {
 // until it runs.
 func (t *Transfer) account() memory.Account {
 	if t.underWay == nil {
-		return t.sums
+		s := &t.sums
+		return memory.Account{Passes: int(s.passes), Sent: s.sent, Left: s.left,
+			DirtyRate: s.dirty, Throttle: int(s.throttle)}
 	}
 	sums := t.stream.Account(t.world().Now)
 	if t.mode == hypervisor.PostCopy && t.wakes < 0 {

@@ -47,6 +47,9 @@ func (t *Transfer) sever(how parting, why string) {
 	}
 }
 
+// fail remembers what went wrong.
+func (t *Transfer) fail(why string) { t.failure = t.world().failures.Keep(why) }
+
 // severCopy: a cut only stalls, and a closed connection leaves the target waiting
 // for ever; the target notices the end of the source's process.
 // Source: measured on QEMU 7.2.
@@ -69,7 +72,7 @@ func (t *Transfer) severCopy(how parting, why string) {
 
 // severFetch: each end has a part of the memory, nobody has all of it.
 func (t *Transfer) severFetch(why string) {
-	t.failure = why
+	t.fail(why)
 	for _, e := range [...]End{t.source, t.target} {
 		if e != nil && e.Doing() != hypervisor.Shutoff {
 			e.Become(hypervisor.Crashed)
@@ -94,7 +97,7 @@ func (t *Transfer) keepSource(status hypervisor.JobStatus, why string) {
 		t.source.Become(hypervisor.Running)
 		t.dark = t.world().Now - t.stopped
 	}
-	t.failure = why
+	t.fail(why)
 	t.report(status, t.status[atTarget])
 }
 
@@ -112,7 +115,7 @@ func (t *Transfer) abandonSource(why string) {
 	if t.source == nil {
 		return
 	}
-	t.failure = why
+	t.fail(why)
 	t.source.Leave(true)
 	t.report(hypervisor.JobBroken, t.status[atTarget])
 	t.source = nil
@@ -143,7 +146,7 @@ func (t *Transfer) Lose(e End, why string) {
 		t.target = nil
 	}
 	e.Leave(false)
-	t.failure = why
+	t.fail(why)
 	how := death
 	if t.From != nil && !t.connected() {
 		how = cut

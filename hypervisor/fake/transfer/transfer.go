@@ -39,8 +39,8 @@ type End interface {
 
 // A Transfer is one migration on both of its hosts, which know it by the name of its job.
 type Transfer struct {
-	VM   hypervisor.VM
-	From *Host // nil until Connect
+	VM   *hypervisor.VM // never changed
+	From *Host          // nil until Connect
 	To   *Host
 
 	Hold     bool
@@ -48,12 +48,12 @@ type Transfer struct {
 	stage    stage
 	status   [2]hypervisor.JobStatus // as the source and as the target see it
 	mode     hypervisor.Mode
-	postCopy bool // it is allowed
-	rests    bool // the guest was paused by its operator when the source stopped
-	failure  string
+	postCopy bool    // it is allowed
+	rests    bool    // the guest was paused by its operator when the source stopped
+	failure  *string // nil is none
 
-	*underWay                // from Listen until the end; nil else
-	sums      memory.Account // of what was sent, when it has ended
+	*underWay      // from Listen until the end; nil else
+	sums      sums // of what was sent, when it has ended
 
 	begun   time.Duration // when Connect was called
 	stopped time.Duration // when the guest stopped; -1 while it runs
@@ -61,8 +61,16 @@ type Transfer struct {
 	wakes   time.Duration // when the target ran; else -1
 }
 
+// sums are a [memory.Account], in less room: they are kept of each transfer.
+type sums struct {
+	sent, left       hypervisor.Bytes
+	dirty            hypervisor.Bandwidth
+	passes, throttle int32
+}
+
 // underWay is what a transfer needs until it ends. Many more have ended. Either end may be gone.
 type underWay struct {
+	of        *Transfer
 	Job       hypervisor.JobID
 	Address   hypervisor.Address // where the target listens
 	source    End                // nil until Connect, and when its process is gone
@@ -84,25 +92,9 @@ const (
 	atTarget
 )
 
-// Listen opens a target.
-func Listen(in hypervisor.Incoming, to *Host, target End) *Transfer {
-	t := Never(in.VM, to)
-	t.underWay = to.world.free()
-	t.Job, t.Address = in.Job, Address(to, in.Job)
-	t.Hold, t.target, t.stage = in.Hold, target, waiting
-	t.status[atTarget] = hypervisor.JobSetup
-	to.world.open[t.Address] = t
-	return t
-}
-
 // Address returns where the target of a job listens.
 func Address(to *Host, job hypervisor.JobID) hypervisor.Address {
 	return hypervisor.Address("fake://" + string(to.Name) + "/" + string(job))
-}
-
-// Never returns a transfer that is over before it began.
-func Never(vm hypervisor.VM, to *Host) *Transfer {
-	return &Transfer{VM: vm, To: to, stage: closed, stopped: -1, dark: -1, wakes: -1}
 }
 
 func (t *Transfer) world() *World { return t.To.world }
@@ -117,7 +109,6 @@ func (t *Transfer) Connect(from *Host, source End, o hypervisor.TransferOptions)
 	t.options = o
 	t.stream.Options = memory.Options{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
 		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE}
-	t.timer.Fire = t.advance
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
 	w.Agenda.Arm(&t.timer, memory.Later(w.Now, w.costs.SetUp))
 }
@@ -302,8 +293,10 @@ func (t *Transfer) close() {
 		}
 	}
 	u := t.underWay
-	t.sums, t.stage, t.underWay = t.account(), closed, nil
-	*u = underWay{}
+	a := t.account()
+	t.sums = sums{a.Sent, a.Left, a.DirtyRate, int32(a.Passes), int32(a.Throttle)}
+	t.stage, t.underWay = closed, nil
+	*u = underWay{timer: agenda.Timer{Fire: u.timer.Fire}}
 	w.idle = append(w.idle, u)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
+	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/maxmin"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 )
@@ -46,16 +47,26 @@ func (c *Costs) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth {
 
 // A World is virtual time and the wires of all hosts.
 type World struct {
-	Now     time.Duration // since the start of the world
-	Agenda  agenda.Agenda
-	Start   time.Time
-	costs   Costs
-	network maxmin.Network
-	open    map[hypervisor.Address]*Transfer // targets that listen
-	cut     map[pair]bool
-	racks   map[string]*rack
-	shared  *maxmin.Link // that every transfer crosses; nil is none
-	idle    []*underWay  // that nobody needs any more
+	Now      time.Duration // since the start of the world
+	Agenda   agenda.Agenda
+	Start    time.Time
+	costs    Costs
+	network  maxmin.Network
+	open     map[hypervisor.Address]*Transfer // targets that listen
+	cut      map[pair]bool
+	racks    map[string]*rack
+	shared   *maxmin.Link // that every transfer crosses; nil is none
+	idle     []*underWay  // that nobody needs any more
+	made     listing.Pieces[Transfer]
+	failures listing.Alike[string]
+	second   int64  // in which it starts, since 1970
+	coming   moment // what Next answered last: it is asked more often than it changes
+}
+
+// A moment is a time in the world, in both ways to say it.
+type moment struct {
+	at   time.Duration
+	time time.Time
 }
 
 // A rack is hosts that share an up-link.
@@ -65,8 +76,50 @@ type rack struct {
 
 // NewWorld returns a world without hosts.
 func NewWorld(start time.Time, c Costs) World {
-	return World{Start: start, costs: c, open: map[hypervisor.Address]*Transfer{},
-		cut: map[pair]bool{}, racks: map[string]*rack{}}
+	return World{Start: start, second: start.Unix(), coming: moment{time: start}, costs: c,
+		open: map[hypervisor.Address]*Transfer{},
+		cut:  map[pair]bool{}, racks: map[string]*rack{}}
+}
+
+// Next returns when something happens next, and whether anything will.
+func (w *World) Next() (time.Time, bool) {
+	t := w.Agenda.Next()
+	if t == nil {
+		return time.Time{}, false
+	}
+	if w.coming.at != t.At {
+		w.coming = moment{t.At, w.Start.Add(t.At)}
+	}
+	return w.coming.time, true
+}
+
+// AdvanceTo moves time to t and makes happen what happens until then. Time does not go back.
+func (w *World) AdvanceTo(t time.Time) {
+	until := max(w.Now, w.since(t))
+	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
+		w.Now = n.At
+		w.Agenda.Disarm(n)
+		n.Fire()
+		w.Settle()
+	}
+	w.Now = until
+}
+
+// In returns a timer that makes fire happen after d.
+func (w *World) In(d time.Duration, fire func()) *agenda.Timer {
+	t := &agenda.Timer{Fire: fire}
+	w.Agenda.Arm(t, memory.Later(w.Now, max(0, d)))
+	return t
+}
+
+// since is t.Sub of the start. Within a century of it that is a difference of seconds.
+func (w *World) since(t time.Time) time.Duration {
+	const century = 100 * 365 * 24 * 3600
+	if s := t.Unix() - w.second; s > -century && s < century {
+		return time.Duration(s)*time.Second +
+			time.Duration(t.Nanosecond()-w.Start.Nanosecond())
+	}
+	return t.Sub(w.Start)
 }
 
 // A Host is where transfers begin and end. A host that is Off reaches nobody.
@@ -118,13 +171,15 @@ func (w *World) route(links []*maxmin.Link, from, to *Host) []*maxmin.Link {
 }
 
 // free returns what a transfer needs that begins.
-func (w *World) free() *underWay {
-	n := len(w.idle)
-	if n == 0 {
-		return &underWay{}
+func (w *World) free(t *Transfer) *underWay {
+	if n := len(w.idle); n > 0 {
+		u := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		u.of = t
+		return u
 	}
-	u := w.idle[n-1]
-	w.idle = w.idle[:n-1]
+	u := &underWay{of: t}
+	u.timer.Fire = func() { u.of.advance() }
 	return u
 }
 

@@ -1,0 +1,30 @@
+package listing_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
+)
+
+// A register answers as a map does, whatever it was asked before.
+func TestARegisterIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var register listing.Register[string, int]
+		want := map[string]*int{}
+		name := rapid.StringMatching("(long)?[a-c]{0,4}")
+		t.Repeat(map[string]func(*rapid.T){
+			"one is entered": func(t *rapid.T) {
+				name, v := name.Draw(t, "name"), new(int)
+				register.Put(name, v)
+				want[name] = v
+			},
+			"one is asked for": func(t *rapid.T) {
+				if name := name.Draw(t, "name"); register.Get(name) != want[name] {
+					t.Fatalf("Get(%q) = %p, want %p", name, register.Get(name), want[name])
+				}
+			},
+		})
+	})
+}
