@@ -57,10 +57,15 @@ func (p *pass) advance(now time.Duration) {
 		if to.wire == 0 {
 			continue
 		}
-		pace := p.pace.within(to.most)
-		ends := pace.ends(p.at, to.wire-p.sent)
+		pace, rest := p.pace.within(to.most), to.wire-p.sent
+		passed := pace.between(p.at, now)
+		if passed < rest && !pace.bursts() {
+			p.sent += passed // it ends later, as nearly always
+			break
+		}
+		ends := pace.ends(p.at, rest)
 		if ends > now {
-			p.sent = min(to.wire, p.sent+pace.between(p.at, now))
+			p.sent += min(rest, passed)
 			break
 		}
 		p.gone, p.sent, p.at = p.gone+to.wire, 0, ends
