@@ -28,8 +28,7 @@ func (m *machine) as(vm hypervisor.VM) *hypervisor.VM {
 	if vm == m.vm {
 		return &m.vm
 	}
-	other := vm
-	return &other
+	return new(vm)
 }
 
 // A domain is a VM on one host: what a [hypervisor.Domain] tells, and more.
@@ -81,7 +80,7 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 	*d = domain{VM: m.as(vm), host: h, machine: m}
 	at := m.on(h)
 	d.next, *at = *at, d
-	h.sorted = listing.Insert(h.sorted, h.place(vm.ID), d)
+	h.sorted = listing.Insert(listing.Roomier(h.sorted), h.place(vm.ID), d)
 	d.Become(state)
 	return d
 }

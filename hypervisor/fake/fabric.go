@@ -23,7 +23,7 @@ type Fabric struct {
 	faults  []*Fault
 	round   uint64 // of Touched, from 1
 	touched listing.News[hypervisor.VMID]
-	hinted  []hinted
+	hinted  listing.News[hinted]
 	given   []Hint    // what Hints answered last, to be used again
 	gone    []*domain // since Hints was asked last
 	free    []*domain // that nobody needs any more
@@ -133,12 +133,12 @@ func (f *Fabric) Copies(vm hypervisor.VMID) []Copy { return f.AppendCopies(nil, 
 // AppendCopies is Copies, appended to a slice of the caller's.
 func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if m := f.guests.Get(vm); m != nil {
 		for d := m.first; d != nil; d = d.next {
 			to = append(to, Copy{d.host.host.Name, d.State})
 		}
 	}
+	f.mu.Unlock()
 	return to
 }
 
@@ -186,12 +186,18 @@ type hinted struct {
 // valid until the next call.
 func (f *Fabric) Hints() []Hint {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.hinted) == 0 {
+	hints := f.hints()
+	f.mu.Unlock()
+	return hints
+}
+
+func (f *Fabric) hints() []Hint {
+	fresh := f.hinted.Take()
+	if len(fresh) == 0 {
 		return nil
 	}
-	f.given = slices.Grow(listing.Again(f.given, len(f.hinted)), len(f.hinted))
-	for _, h := range f.hinted {
+	f.given = slices.Grow(listing.Again(f.given, len(fresh)), len(fresh))
+	for _, h := range fresh {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
 	}
@@ -201,14 +207,13 @@ func (f *Fabric) Hints() []Hint {
 		}
 	}
 	f.gone = listing.Again(f.gone, len(f.gone))
-	f.hinted = listing.Again(f.hinted, len(f.hinted))
 	return f.given
 }
 
 func (f *Fabric) hint(d *domain, what What) {
 	if d != nil && !d.hinted[what] {
 		d.hinted[what] = true
-		f.hinted = append(f.hinted, hinted{d, what})
+		f.hinted.Add(hinted{d, what})
 	}
 }
 

@@ -76,9 +76,9 @@ func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 // what hung or late answers cost their caller.
 func (h *Host) Busy() time.Duration {
 	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
 	busy := h.busy
 	h.busy = 0
+	h.fabric.mu.Unlock()
 	return busy
 }
 

@@ -58,19 +58,10 @@ func (l *List) Now(n int, at func(int) hypervisor.Domain, over bool) []hyperviso
 		case was:
 			list[i] = d
 		default:
-			list = Insert(roomier(list), i, d)
+			list = Insert(Roomier(list), i, d)
 		}
 	}
 	l.answered, l.marked = list, l.marked[:0]
-	return list
-}
-
-// roomier returns the list with room for another, and half as many more if there was none: as
-// a rule many come one after the other, and what is copied each time is large.
-func roomier(list []hypervisor.Domain) []hypervisor.Domain {
-	if n := len(list); n == cap(list) {
-		return append(make([]hypervisor.Domain, 0, n+n/2+4), list...)
-	}
 	return list
 }
 

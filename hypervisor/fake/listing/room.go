@@ -31,8 +31,7 @@ type Alike[T comparable] struct{ last *T }
 // Keep returns where v is kept. It is not to be changed there.
 func (a *Alike[T]) Keep(v T) *T {
 	if a.last == nil || *a.last != v {
-		another := v
-		a.last = &another
+		a.last = new(v)
 	}
 	return a.last
 }
@@ -43,7 +42,12 @@ type News[E any] struct {
 }
 
 // Add adds what has come up.
-func (n *News[E]) Add(e E) { n.fresh = append(n.fresh, e) }
+func (n *News[E]) Add(e E) {
+	if len(n.fresh) == cap(n.fresh) { // there may be very many at first
+		n.fresh = slices.Grow(n.fresh, len(n.fresh)+1)
+	}
+	n.fresh = append(n.fresh, e)
+}
 
 // Take returns all of it, oldest first; it is valid until the next call that finds something.
 func (n *News[E]) Take() []E {
@@ -61,6 +65,15 @@ func Insert[E any](list []E, i int, e E) []E {
 		list = append(make([]E, 0, n+n/8+4), list...)
 	}
 	return slices.Insert(list, i, e)
+}
+
+// Roomier returns a list with room for another, and half as many more if there was none: for
+// lists to which, as a rule, many come one after the other.
+func Roomier[E any](list []E) []E {
+	if n := len(list); n == cap(list) {
+		return append(make([]E, 0, n+n/2+4), list...)
+	}
+	return list
 }
 
 // Delete is slices.Delete of one, which gives room back when less than half of it is used.
