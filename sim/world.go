@@ -295,15 +295,12 @@ func (w *World) advance(at time.Time) {
 // settle passes on what changed, and checks the invariants. Who has written all of it, and got
 // every answer, is not woken: nobody may need to be told of what it has done itself.
 func (w *World) settle(writer *participant) {
-	var p *participant
 	for _, h := range w.fabric.Hints() {
 		w.steps++
 		if h.What != fake.PassFinished {
 			w.changed = w.now
 		}
-		if p == nil || p.host != h.Host { // those of a host come together
-			p = w.people[h.Host]
-		}
+		p := w.people[h.Host]
 		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}
