@@ -74,7 +74,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	case choice.Outcome == choose.Accepted:
 		return c.accept(ctx, f, &choice, now)
 	case ends:
-		o.refuse(&choice)
+		o.refuse(new(choice))
 	case f.tries == 0:
 		why := c.view.books.Nowhere(c.request(f, now), &choice, f.overrun)
 		c.noter.Note(now, "", f.rec.Spec.VM, "no host fits: "+why)

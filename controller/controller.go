@@ -217,8 +217,8 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 // see asks the core about one migration. Both answers are valid until it is called
 // again: most looks find nothing to be done, and allocate nothing.
 func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Decision) {
-	c.sight = c.observe(f, now)
-	c.answer = c.core.Step(&f.rec.Spec, &f.rec.State, &c.sight.Observation)
+	c.observe(f, &c.sight, now)
+	c.core.StepIn(&f.rec.Spec, &f.rec.State, &c.sight.Observation, &c.answer)
 	return &c.sight, &c.answer
 }
 

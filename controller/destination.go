@@ -59,10 +59,10 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 	next := books.Draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
-		next.Decision = d
+		next.Decision = new(*d)
 	}
 	c.sight.Target = next.Instance(c.view.site(d.Host).rec)
-	c.answer = c.core.Step(&next.Spec, &next.State, &c.sight.Observation)
+	c.core.StepIn(&next.Spec, &next.State, &c.sight.Observation, &c.answer)
 	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)
 	switch {

@@ -17,16 +17,16 @@ type observation struct {
 	choice *choose.Decision // what was decided about a target that is refused
 }
 
-// observe puts together all that is known about one migration.
-func (c *Controller) observe(f *flight, now time.Time) observation {
+// observe puts together, in o, all that is known about one migration.
+func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 	m, g := f.rec, f.guest
-	o := observation{Observation: migration.Observation{Now: now,
-		Canceled: m.Cancel, Report: m.Report()}}
+	*o = observation{}
+	o.Now, o.Canceled, o.Report = now, m.Cancel, m.Report()
 	if f.target != nil {
 		o.Target = m.Instance(f.target.rec)
 	}
 	if g.rec == nil {
-		return o
+		return
 	}
 	o.source = g.rec.Host
 	o.VM = g.rec.Guest()
@@ -41,10 +41,9 @@ func (c *Controller) observe(f *flight, now time.Time) observation {
 		o.Impossible = want == g.rec.Host || c.view.site(want).rec.Version == 0
 	}
 	if m.State.Phase == migration.Pending && !o.Target.Exists {
-		c.observePending(f, g, &o, now)
+		c.observePending(f, g, o, now)
 	}
-	c.observeChoice(f, g, &o, now)
-	return o
+	c.observeChoice(f, g, o, now)
 }
 
 // observePending adds what only matters before there is a target.

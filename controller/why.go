@@ -46,7 +46,8 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 
 // whyPending says what a migration waits for that has no target yet.
 func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
-	o := c.observe(f, now)
+	var o observation
+	c.observe(f, &o, now)
 	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
 		return why

@@ -22,9 +22,9 @@ func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 			!o.Report.Completed {
 			d.reportFailed(o)
 		}
-	case Running:
-		if c.Compatible && o.Canceled && o.Claim != Unclaimed {
-			d.requestAbort(o)
+	case Running: // Source: KubeVirt v1.9.0 migration.go:1320 (through the VM's state).
+		if c.Compatible && o.Canceled && o.Claim != Unclaimed && !o.Report.Aborting {
+			d.ask(RequestAbort, NoteAbortSignaled)
 		}
 	case Failed:
 		if c.Compatible {
@@ -165,13 +165,5 @@ func (d *Decision) reportFailed(o *Observation) {
 		d.Stuck = true
 	default:
 		d.ask(ReportFailed, NoteMarkedFailed)
-	}
-}
-
-// requestAbort asks the source, through the VM's state, to stop sending.
-// Source: KubeVirt v1.9.0 migration.go:1320.
-func (d *Decision) requestAbort(o *Observation) {
-	if !o.Report.Aborting {
-		d.ask(RequestAbort, NoteAbortSignaled)
 	}
 }

@@ -65,16 +65,10 @@ type Decision struct {
 	// collects nor wakes anybody meanwhile. Only in compatible mode.
 	Stuck bool
 
-	notes  [maxNotes]Note
-	wakes  [maxWakes]Wake
-	nNotes uint8
-	nWakes uint8
+	notes          [6]Note
+	wakes          [4]Wake
+	nNotes, nWakes uint8
 }
-
-const (
-	maxNotes = 6
-	maxWakes = 4
-)
 
 // Notes lists what people are to be told, in order.
 func (d *Decision) Notes() []Note { return d.notes[:d.nNotes] }
@@ -83,14 +77,14 @@ func (d *Decision) Notes() []Note { return d.notes[:d.nNotes] }
 func (d *Decision) Wakes() []Wake { return d.wakes[:d.nWakes] }
 
 func (d *Decision) note(n Note) {
-	if d.nNotes < maxNotes {
+	if int(d.nNotes) < len(d.notes) {
 		d.notes[d.nNotes] = n
 		d.nNotes++
 	}
 }
 
 func (d *Decision) wake(after time.Duration, p Priority) {
-	if d.nWakes < maxWakes {
+	if int(d.nWakes) < len(d.wakes) {
 		d.wakes[d.nWakes] = Wake{after, p}
 		d.nWakes++
 	}

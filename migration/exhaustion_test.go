@@ -1,6 +1,7 @@
 package migration_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,13 @@ func exhaust(t *testing.T, s situation, dials []dial) int {
 	}
 }
 
+// same compares two decisions, but not what is behind their last notes and wakes.
+func same(a, b *migration.Decision) bool {
+	return a.State == b.State && a.Actions == b.Actions && a.Rule == b.Rule &&
+		a.Refused == b.Refused && a.Stuck == b.Stuck && slices.Equal(a.Notes(), b.Notes()) &&
+		slices.Equal(a.Wakes(), b.Wakes())
+}
+
 // turn moves the dials on by some positions, like an odometer; it reports false
 // after the last.
 func turn(s *situation, dials []dial, at []int, by int) bool {
@@ -168,6 +176,14 @@ func checkOne(t *testing.T, s *situation, n int) {
 	}
 	if again := s.step(); d != again {
 		t.Fatalf("a second look at the same differs:\n%s", s)
+	}
+	used := migration.Decision{State: s.state, Actions: ^d.Actions, Rule: "used", Refused: true,
+		Stuck: true}
+	for range 2 { // the second time there are notes and wakes, too
+		s.config.StepIn(&s.spec, &s.state, &s.seen, &used)
+	}
+	if !same(&d, &used) {
+		t.Fatalf("what was in a decision's memory shows:\n%s\nwant %+v\ngot %+v", s, d, used)
 	}
 	if before != *s {
 		t.Fatalf("Step changed its arguments (-want +got):\n%s", cmp.Diff(before.seen, s.seen))

@@ -1,5 +1,7 @@
 package migration
 
+import "slices"
+
 // Act is the acting half of Step alone.
 func (c *Config) Act(m *Spec, s *State, o *Observation) Decision {
 	d := Decision{State: *s}
@@ -14,6 +16,14 @@ func (c *Config) Judge(m *Spec, s *State, o *Observation) Decision {
 	return d
 }
 
+// Undisturbed reports whether none of godwit's rules holds.
+func Undisturbed(s *State, o *Observation) bool { return undisturbed(s, o) }
+
+// RuleHolds is the table's own answer to Undisturbed, the other way round.
+func RuleHolds(s *State, o *Observation) bool {
+	return slices.ContainsFunc(rules[:], func(r rule) bool { return r.holds(s, o) })
+}
+
 // AllConditions lists the conditions in a fixed order.
 func AllConditions() []Condition {
 	all := make([]Condition, len(conditionNames))
@@ -25,8 +35,8 @@ func AllConditions() []Condition {
 
 // The capacities of a decision. What exceeds them is lost.
 const (
-	MaxNotes = maxNotes
-	MaxWakes = maxWakes
+	MaxNotes = len(Decision{}.notes)
+	MaxWakes = len(Decision{}.wakes)
 )
 
 // RuleRow is a rule as people see it.

@@ -139,6 +139,11 @@ var compatibleLaws = []law{
 }
 
 var defaultLaws = []law{
+	{"a look is undisturbed exactly when no rule holds",
+		func(s *situation, _ *migration.Decision) bool {
+			return migration.Undisturbed(&s.state, &s.seen) !=
+				migration.RuleHolds(&s.state, &s.seen)
+		}},
 	{"once the source has begun, only its report makes a migration fail",
 		func(s *situation, d *migration.Decision) bool {
 			return !failsNow(s, d) || !s.seen.Report.Began || s.seen.Report.Failed

@@ -41,9 +41,6 @@ func (p Priority) Requeue() time.Duration {
 // name. KubeVirt leaves the order among equals to the timing of its queue; a total order lets
 // nobody starve among equals.
 func ByPrecedence(a, b Spec) int {
-	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority),
-		a.Created.Compare(b.Created),
-		cmp.Compare(a.ID, b.ID),
-	)
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created),
+		cmp.Compare(a.ID, b.ID))
 }

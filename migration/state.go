@@ -32,10 +32,7 @@ type State struct {
 }
 
 // Conditions are what holds a migration up, and what was asked of it.
-type Conditions struct {
-	set   uint8
-	stale uint8
-}
+type Conditions struct{ set, stale uint8 }
 
 // A Condition is one of them.
 type Condition uint8

@@ -6,23 +6,25 @@ import "time"
 // phase forward, fails, or stays. It is total and deterministic, and it allocates nothing. It
 // reads its arguments and changes none of them. The receiver must be complete: see
 // [Config.Complete].
-func (c *Config) Step(m *Spec, s *State, o *Observation) Decision {
-	d := Decision{State: *s}
-	if c.Compatible {
-		c.act(m, s, o, &d) // KubeVirt acts even on what it is about to end
-	}
-	c.judge(m, s, o, &d)
+func (c *Config) Step(m *Spec, s *State, o *Observation) (d Decision) {
+	c.StepIn(m, s, o, &d)
 	return d
+}
+
+// StepIn is Step in memory of the caller's. What is there is overwritten; s is not part of it.
+func (c *Config) StepIn(m *Spec, s *State, o *Observation, d *Decision) {
+	d.State = *s
+	d.Actions, d.Rule, d.Refused, d.Stuck, d.nNotes, d.nWakes = 0, "", false, false, 0, 0
+	if c.Compatible {
+		c.act(m, s, o, d) // KubeVirt acts even on what it is about to end
+	}
+	c.judge(m, s, o, d)
 }
 
 // judge is the deciding half: the rules, then normal progress.
 // Source: KubeVirt v1.9.0 migration.go:528 (updateStatus).
 func (c *Config) judge(m *Spec, s *State, o *Observation, d *Decision) {
-	table := rules[:]
-	if c.Compatible {
-		table = kubevirtRules[:]
-	}
-	if !c.decide(table, s, o, d) {
+	if !c.decide(s, o, d) {
 		if !c.Compatible {
 			c.act(m, s, o, d)
 		}
@@ -41,7 +43,14 @@ func (c *Config) judge(m *Spec, s *State, o *Observation, d *Decision) {
 }
 
 // decide applies the first rule that holds and decides; it reports whether one ended the look.
-func (c *Config) decide(table []rule, s *State, o *Observation, d *Decision) bool {
+func (c *Config) decide(s *State, o *Observation, d *Decision) bool {
+	table := rules[:]
+	switch {
+	case c.Compatible:
+		table = kubevirtRules[:]
+	case undisturbed(s, o): // as nearly always
+		return false
+	}
 	for i := range table {
 		r := &table[i]
 		if !r.holds(s, o) {
@@ -86,8 +95,7 @@ func (c *Config) giveUp(r *rule, o *Observation, d *Decision) bool {
 		return false
 	}
 	d.State.Conditions = d.State.Conditions.With(AbortRequested)
-	d.State.Because = r.name
-	d.State.AbortBy = o.Now.Add(c.Timeouts.Abort)
+	d.State.Because, d.State.AbortBy = r.name, o.Now.Add(c.Timeouts.Abort)
 	d.note(r.note)
 	d.Rule = r.name
 	return true
@@ -126,8 +134,8 @@ func (d *Decision) wakeInTime(now time.Time) {
 		at = d.State.AbortBy
 	}
 	waits := !d.State.Phase.Final() && !d.State.Conditions.Has(OutcomeUnknown)
-	if waits && !at.IsZero() && !at.Before(now) {
-		d.wake(at.Add(time.Millisecond).Sub(now), inFlight)
+	if left := at.Sub(now); waits && !at.IsZero() && left >= 0 {
+		d.wake(max(left, left+time.Millisecond), inFlight) // the longest wait stays as it is
 	}
 }
 
