@@ -96,36 +96,28 @@ var errRestless = errors.New("controller: decisions go on without end; looking a
 // work decides until nothing is left to be decided, or until a slot may or may
 // not have been given away: then nobody is admitted before the store was read.
 func (c *Controller) work(ctx context.Context, now time.Time) error {
-	var errs []error
+	var errs error
 	for busy, round := true, 0; busy; round++ {
 		if busy = false; round == maxRounds {
 			c.pullBy = now.Add(c.config.Retry)
-			return errors.Join(append(errs, errRestless)...)
+			return errors.Join(errs, errRestless)
 		}
 		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
-			if errs = adding(errs, c.evacuate(ctx, host, now)); c.behind() {
-				return errors.Join(errs...)
+			if errs = errors.Join(errs, c.evacuate(ctx, host, now)); c.behind() {
+				return errs
 			}
 			busy = true
 		}
 		for f, ok := c.view.dirty.Pop(); ok; f, ok = c.view.dirty.Pop() {
-			if errs = adding(errs, c.look(ctx, f, now)); c.behind() {
-				return errors.Join(errs...)
+			if errs = errors.Join(errs, c.look(ctx, f, now)); c.behind() {
+				return errs
 			}
 			busy = true
 		}
 		busy = c.retry() || busy
 		admitted, err := c.admit(ctx, now)
-		errs = adding(errs, err)
+		errs = errors.Join(errs, err)
 		busy = err == nil && (busy || admitted) && !c.behind()
-	}
-	return errors.Join(errs...)
-}
-
-// adding appends what is an error.
-func adding(errs []error, err error) []error {
-	if err != nil {
-		errs = append(errs, err)
 	}
 	return errs
 }
@@ -169,8 +161,15 @@ func (c *Controller) reset(all []record.Record) {
 }
 
 func (c *Controller) newView() *view {
-	return newView(books.Config{Inbound: c.limits.PerTarget, Placement: c.config.Placement,
-		Quotas: c.config.Quotas}, c.config.Evacuation.Mode != evacuation.QueueAll, c.draining)
+	return &view{
+		flights: map[migration.ID]*flight{},
+		guests:  map[hypervisor.VMID]*guest{},
+		hosts:   map[hypervisor.HostName]*site{},
+		books: books.New(books.Config{Inbound: c.limits.PerTarget,
+			Placement: c.config.Placement, Quotas: c.config.Quotas}),
+		drain: c.draining,
+		eager: c.config.Evacuation.Mode != evacuation.QueueAll,
+	}
 }
 
 // put stores a record and takes the result in. A record that somebody else wrote is no error:

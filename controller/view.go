@@ -80,17 +80,6 @@ type site struct {
 
 func (s *site) name() hypervisor.HostName { return s.rec.Host.Name }
 
-func newView(c books.Config, eager bool, drain func(*record.Host) bool) *view {
-	return &view{
-		eager:   eager,
-		flights: map[migration.ID]*flight{},
-		guests:  map[hypervisor.VMID]*guest{},
-		hosts:   map[hypervisor.HostName]*site{},
-		books:   books.New(c),
-		drain:   drain,
-	}
-}
-
 // learn takes in a record unless it is known already.
 func (v *view) learn(r record.Record) {
 	switch r := r.(type) {
@@ -187,21 +176,26 @@ func (v *view) account(f *flight, before *migration.State) {
 		s.Deadline.Equal(before.Deadline) {
 		return
 	}
-	if s.Source != before.Source {
+	leaves, goes := s.Source != before.Source, s.Target != before.Target
+	if leaves {
 		f.source = v.siteOf(s.Source)
 	}
-	if s.Target != before.Target {
+	if goes {
 		f.target = v.siteOf(s.Target)
 	}
-	holds, slot := migration.HoldsSlot(s.Phase, s.Target != "", true), slotOf(s)
-	if f.holds && (!holds || slot != slotOf(before)) {
+	held, holds, slot := f.holds, migration.HoldsSlot(s.Phase, s.Target != "", true), slotOf(s)
+	if held && (!holds || leaves || goes) {
 		v.release(f, before)
 	}
 	if holds && !f.holds {
 		f.holds = true
 		v.slots.Take(slot)
 	}
-	if s.Target != "" || before.Target != "" {
+	switch {
+	case s.Target == "" && before.Target == "":
+	case held && holds && !goes:
+		v.books.Extend(&f.guest.account, f.rec.Spec.ID, s.Deadline)
+	default:
 		v.rebook(string(f.rec.Spec.VM), f.guest)
 	}
 }
@@ -257,7 +251,8 @@ func (v *view) learnVM(r *record.VM) {
 		g.rec = r
 		v.move(g, r.Host)
 	}
-	if !placed || old.Host != r.Host || old.Claim != r.Claim || old.Ended != r.Ended {
+	if !placed || old.Host != r.Host || old.Ended != r.Ended ||
+		old.Claim != r.Claim && slices.ContainsFunc(g.flights, succeeded) {
 		v.rebook(string(r.VM.ID), g)
 	}
 	v.lookAtFlights(g)
@@ -269,6 +264,9 @@ func (v *view) learnVM(r *record.VM) {
 		v.plan(s)
 	}
 }
+
+// succeeded reports whether a migration has: what it holds depends on whom its VM names.
+func succeeded(f *flight) bool { return f.rec.State.Phase == migration.Succeeded }
 
 // placed returns how placement sees a guest: nil while its record is not known. It is valid
 // until the next call.

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -39,11 +38,12 @@ func booksOf(v *view) seen {
 	return b
 }
 
-func undrained(*record.Host) bool { return false }
+// blank is a view that knows nothing.
+func blank() *view { return New(Config{}, nil, nil).view }
 
 // rebuilt is a view that sees all records for the first time, in this order.
 func rebuilt(all []record.Record) *view {
-	v := newView(books.Config{}, true, undrained)
+	v := blank()
 	for _, r := range all {
 		v.learn(r)
 	}
@@ -83,7 +83,7 @@ func drawRecord(t *rapid.T) record.Record {
 // of the store if it started now, in whatever order it reads.
 func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := newView(books.Config{}, true, undrained)
+		v := blank()
 		stored := map[record.Key]record.Record{}
 		version := record.Version(0)
 		var old []record.Record
@@ -94,6 +94,22 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 				stored[r.Key()] = r
 				old = append(old, r)
 				v.learn(r)
+			},
+			"a VM is claimed, or let go": func(t *rapid.T) {
+				n := rapid.IntRange(1, 3).Draw(t, "number")
+				key := record.Key{Kind: record.VMKind, Name: fmt.Sprint("vm", n)}
+				vm, _ := stored[key].(*record.VM)
+				if vm == nil {
+					t.Skip("no VM")
+				}
+				version++
+				next := vm.With(version).(*record.VM)
+				if next.Claim = ""; vm.Claim == "" {
+					next.Claim = migration.ID(fmt.Sprint("m", n))
+				}
+				stored[key] = next
+				old = append(old, next)
+				v.learn(next)
 			},
 			"news arrive late, or again": func(t *rapid.T) {
 				if len(old) == 0 {

@@ -29,16 +29,27 @@ type held struct {
 	booked bool // the index counts it
 }
 
-// say takes in what the VM holds, and books nothing. The account keeps its own memory, and none
-// for moves while there are none.
+// say takes in what the VM is and holds, and books nothing.
 func (b *Books) say(a *Account, s *Standing) {
 	a.vm, a.size = nil, b.sizeOf(s.VM, a.size)
 	if s.VM != nil && filter.Asks(&s.VM.Constraints) {
 		a.vm = s.VM
 	}
+	b.place(a, s)
+}
+
+// place takes in where the VM is and goes, and books nothing. The account keeps its own memory,
+// and none for moves while there are none.
+func (b *Books) place(a *Account, s *Standing) {
 	if a.home = s.Home; len(s.Moves) == 0 {
-		a.moves = nil
+		if a.moves != nil {
+			clear(a.moves)
+			a.moves, b.spare = nil, a.moves[:0]
+		}
 		return
+	}
+	if a.moves == nil { // one ends, another begins
+		a.moves, b.spare = b.spare, nil
 	}
 	a.moves = slices.Grow(a.moves[:0], len(s.Moves))[:len(s.Moves)]
 	for i, m := range s.Moves {
@@ -60,7 +71,7 @@ func (b *Books) sizeOf(vm *placement.VM, had *filter.Size) *filter.Size {
 	}
 	s := b.sizes[size]
 	if s == nil {
-		if s = &size; len(b.sizes) == manySizes {
+		if s = new(size); len(b.sizes) == manySizes {
 			clear(b.sizes)
 		}
 		b.sizes[size] = s
@@ -98,6 +109,7 @@ func (b *Books) vm(a *Account) *placement.VM {
 // part of s.Moves, and s.VM only if that asks for more than room.
 func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 	nothing := s.Home == "" && len(s.Moves) == 0
+	same := a.at != 0 && a.is(s.VM)
 	switch {
 	case a.at == 0 && nothing:
 		return
@@ -106,11 +118,11 @@ func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 		a.id, a.at = id, int32(len(b.accounts))
 		b.say(a, &s)
 		b.put(a)
-	case a.is(s.VM) && s.Home == a.home && slices.EqualFunc(s.Moves, a.moves, sameRoom):
+	case same && s.Home == a.home && slices.EqualFunc(s.Moves, a.moves, sameRoom):
 		for i := range s.Moves {
 			a.moves[i].Deadline = s.Moves[i].Deadline
 		}
-	case !b.step(a, &s):
+	case !same || !b.step(a, &s):
 		b.drop(a)
 		b.say(a, &s)
 		b.put(a)
@@ -120,6 +132,19 @@ func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 	}
 	if b.ledger != nil {
 		b.ledger.Drop(id, time.Time{})
+		b.enter(a, b.ledger)
+	}
+}
+
+// Extend takes in that a move of a VM has another deadline, and that nothing else has changed.
+func (b *Books) Extend(a *Account, move hypervisor.JobID, deadline time.Time) {
+	for i := range a.moves {
+		if m := &a.moves[i]; m.ID == move {
+			m.Deadline = deadline
+		}
+	}
+	if b.ledger != nil {
+		b.ledger.Drop(a.id, time.Time{})
 		b.enter(a, b.ledger)
 	}
 }
@@ -141,8 +166,9 @@ func sameRoom(a Move, b held) bool {
 
 // step books one step of a VM's only move in the index: it comes to the same as dropping all
 // that the VM holds and booking it again, and costs a fraction. It reports whether it was one.
+// The VM is as it was.
 func (b *Books) step(a *Account, s *Standing) bool {
-	if s.VM == nil || !a.is(s.VM) || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 {
+	if s.VM == nil || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 {
 		return false
 	}
 	stays, booked := s.Home == a.home, true
@@ -161,7 +187,7 @@ func (b *Books) step(a *Account, s *Standing) bool {
 	default:
 		return false
 	}
-	b.say(a, s)
+	b.place(a, s)
 	for i := range a.moves {
 		a.moves[i].booked = booked
 	}

@@ -67,6 +67,7 @@ type Books struct {
 	sizes   map[filter.Size]*filter.Size           // of VMs, for those that have the same
 	free    placement.Host                         // scratch of confirms
 	told    answers                                // what Why has said
+	spare   []held                                 // memory of an account that has no more moves
 
 	accounts []*Account // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic

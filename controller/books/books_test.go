@@ -209,6 +209,10 @@ func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {
 			id := rapid.SampledFrom(someVMs).Draw(t, "vm")
 			stands[id] = drawNext(t, id, stands[id])
 			kept.Say(id, stands[id])
+			if m := stands[id].Moves; len(m) > 0 && rapid.Bool().Draw(t, "extended") {
+				m[0].Deadline = time.Unix(rapid.Int64Range(1, 9).Draw(t, "to"), 0)
+				kept.Prolong(id, m[0].ID, m[0].Deadline)
+			}
 		}
 		fresh := books.New(books.Config{})
 		for _, id := range rapid.Permutation(someVMs).Draw(t, "order") {

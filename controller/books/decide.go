@@ -97,12 +97,12 @@ func (b *Books) Full(host hypervisor.HostName) bool {
 // reason against it; none confirms.
 func (b *Books) Confirm(r *choose.Request, target hypervisor.HostName) []placement.Reason {
 	b.notice(r.VM)
+	if at := b.index.Only(target); len(at) > 0 && b.confirms(r, &at[0]) {
+		return nil
+	}
 	h, known := b.index.Get(target)
 	if !known {
 		h = placement.Host{Name: target, Down: true}
-	}
-	if known && b.confirms(r, &h) {
-		return nil
 	}
 	return choose.Confirm(&b.chooser, r, &h, b.others(r))
 }

@@ -2,17 +2,26 @@ package books
 
 import (
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
 // Say is Set, for those who keep no accounts.
 func (b *Books) Say(id hypervisor.VMID, s Standing) {
-	e := &Account{}
+	b.Set(id, b.account(id), s)
+}
+
+// Prolong is Extend, for those who keep no accounts.
+func (b *Books) Prolong(id hypervisor.VMID, move hypervisor.JobID, deadline time.Time) {
+	b.Extend(b.account(id), move, deadline)
+}
+
+func (b *Books) account(id hypervisor.VMID) *Account {
 	if i := slices.IndexFunc(b.accounts, func(e *Account) bool { return e.id == id }); i >= 0 {
-		e = b.accounts[i]
+		return b.accounts[i]
 	}
-	b.Set(id, e, s)
+	return &Account{}
 }
 
 // Together is together, for the tests.
