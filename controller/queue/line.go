@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"time"
-
-	"github.com/godwit-vm/godwit/migration"
-)
+import "github.com/godwit-vm/godwit/migration"
 
 // A Line is a heap of migrations by precedence. One may stand in it more than once. The
 // zero value is empty.
@@ -12,28 +8,30 @@ type Line[T Item] struct {
 	heap []stander[T]
 }
 
-// stander is one who stands in line. What it is compared by is kept beside it: looking at
-// the migration itself for every comparison costs more than the rest.
+// stander is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
+// it: looking at the migration itself for every comparison costs more than the rest.
 type stander[T Item] struct {
 	rank rank
 	item T
 }
 
-// rank is what [migration.ByPrecedence] compares.
+// rank is what is kept.
 type rank struct {
+	seconds  int64 // since 1970, when it was created
+	nanos    int32
 	priority migration.Priority
-	created  time.Time
-	id       migration.ID
 }
 
-func (a *rank) before(b *rank) bool {
-	switch {
-	case a.priority != b.priority:
-		return a.priority > b.priority
-	case !a.created.Equal(b.created):
-		return a.created.Before(b.created)
+func (a *stander[T]) before(b *stander[T]) bool {
+	switch x, y := &a.rank, &b.rank; {
+	case x.priority != y.priority:
+		return x.priority > y.priority
+	case x.seconds != y.seconds:
+		return x.seconds < y.seconds
+	case x.nanos != y.nanos:
+		return x.nanos < y.nanos
 	}
-	return a.id < b.id
+	return a.item.Asked().ID < b.item.Asked().ID
 }
 
 // Len returns how many stand in line.
@@ -45,11 +43,12 @@ func (l *Line[T]) First() T { return l.heap[0].item }
 // Push adds one.
 func (l *Line[T]) Push(item T) {
 	m := item.Asked()
-	l.heap = append(l.heap, stander[T]{rank{m.Priority, m.Created, m.ID}, item})
+	l.heap = append(l.heap, stander[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()),
+		m.Priority}, item})
 	h := l.heap
 	for at := len(h) - 1; at > 0; {
 		parent := (at - 1) / 2
-		if !h[at].rank.before(&h[parent].rank) {
+		if !h[at].before(&h[parent]) {
 			return
 		}
 		h[at], h[parent] = h[parent], h[at]
@@ -68,10 +67,10 @@ func (l *Line[T]) Pop() T {
 		if child >= last {
 			return first
 		}
-		if child+1 < last && h[child+1].rank.before(&h[child].rank) {
+		if child+1 < last && h[child+1].before(&h[child]) {
 			child++
 		}
-		if !h[child].rank.before(&h[at].rank) {
+		if !h[child].before(&h[at]) {
 			return first
 		}
 		h[at], h[child] = h[child], h[at]
