@@ -43,6 +43,7 @@ type Controller struct {
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
 	asked  choose.Request     // scratch of request
+	guests []evacuation.Guest // scratch of asGuests
 	next   record.Migration   // scratch of drafts
 	nextVM record.VM
 }
@@ -162,9 +163,8 @@ func (c *Controller) reset(all []record.Record) {
 
 func (c *Controller) newView() *view {
 	return &view{
-		flights: map[migration.ID]*flight{},
-		guests:  map[hypervisor.VMID]*guest{},
-		hosts:   map[hypervisor.HostName]*site{},
+		flights: map[migration.ID]*flight{}, guests: map[hypervisor.VMID]*guest{},
+		hosts: map[hypervisor.HostName]*site{},
 		books: books.New(books.Config{Inbound: c.limits.PerTarget,
 			Placement: c.config.Placement, Quotas: c.config.Quotas}),
 		drain: c.draining,

@@ -48,7 +48,7 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 }
 
 func (c *Controller) plan(s *site) evacuation.Decision {
-	return evacuation.Plan(c.config.Evacuation, s.asHost(), s.asGuests(), c.load(s))
+	return evacuation.Plan(c.config.Evacuation, s.asHost(), c.asGuests(s), c.load(s))
 }
 
 // drained lists a host and those that wait to be planned, with what those send who leave now.
@@ -67,8 +67,7 @@ func (c *Controller) drained(s *site) []queue.Drain {
 // load counts what already moves, as the limits on free spots count it. KubeVirt
 // does not count what still waits, and so creates more than there are spots.
 func (c *Controller) load(s *site) evacuation.Load {
-	l := evacuation.Load{InCluster: c.view.slots.Running(),
-		FromHost: c.view.slots.From(s.rec.Host.Name)}
+	l := evacuation.Load{InCluster: c.view.slots.Running(), FromHost: c.view.slots.From(s.name())}
 	if c.config.Evacuation.Compatible || c.config.Evacuation.Mode == evacuation.QueueAll {
 		return l
 	}
@@ -87,13 +86,13 @@ func (s *site) asHost() evacuation.Host {
 		Missing: s.rec.Version == 0, Link: s.rec.Host.Link}
 }
 
-// asGuests lists the VMs on a host as evacuation sees them.
-func (s *site) asGuests() []evacuation.Guest {
-	guests := make([]evacuation.Guest, 0, len(s.guests))
+// asGuests lists the VMs on a host as evacuation sees them, until it is called again.
+func (c *Controller) asGuests(s *site) []evacuation.Guest {
+	c.guests = slices.Grow(c.guests[:0], len(s.guests))
 	for _, g := range s.guests { // Plan does not depend on their order
-		guests = append(guests, g.asGuest())
+		c.guests = append(c.guests, g.asGuest())
 	}
-	return guests
+	return c.guests
 }
 
 func (g *guest) asGuest() evacuation.Guest {
@@ -110,9 +109,8 @@ func (g *guest) phase(i int) migration.Phase { return g.flights[i].rec.State.Pha
 
 // moving reports whether an unfinished migration of the VM exists.
 func (g *guest) moving() bool {
-	return slices.ContainsFunc(g.flights, func(f *flight) bool {
-		return !f.rec.State.Phase.Final()
-	})
+	unfinished := func(f *flight) bool { return !f.rec.State.Phase.Final() }
+	return slices.ContainsFunc(g.flights, unfinished)
 }
 
 // create stores a migration, with the first thing that is decided about it. Its name is the VM's
@@ -162,7 +160,7 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 	if len(flights) == 0 {
 		return nil
 	}
-	undo := evacuation.Cancel(c.config.Evacuation, s.asHost(), s.asGuests(), flights)
+	undo := evacuation.Cancel(c.config.Evacuation, s.asHost(), c.asGuests(s), flights)
 	for _, id := range undo.Cancel {
 		next := *c.view.flights[id].rec
 		next.Cancel = true

@@ -30,6 +30,7 @@ type view struct {
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 	moves []books.Move                  // scratch of rebook
 	plain placement.VM                  // scratch of placed: a VM without constraints
+	spare []guest                       // entries for those who come next
 
 	unfinished int                 // migrations that have not ended
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
@@ -355,11 +356,15 @@ func (v *view) plan(s *site) {
 	}
 }
 
-// guest returns the VM's entry; its record is nil while it is not known.
+// guest returns the VM's entry; its record is nil while it is not known. Entries stay: they are
+// cut from pieces, larger ones in a larger cluster.
 func (v *view) guest(id hypervisor.VMID) *guest {
 	g := v.guests[id]
 	if g == nil {
-		g = &guest{}
+		if len(v.spare) == 0 {
+			v.spare = make([]guest, 1+min(len(v.guests)/8, 127))
+		}
+		g, v.spare = &v.spare[0], v.spare[1:]
 		g.flights, v.guests[id] = g.one[:0], g
 	}
 	return g
