@@ -76,8 +76,7 @@ func (s *search) pop(t *tree) int {
 }
 
 func (s *search) before(t *tree, a, b int) bool {
-	x, y := t.nodes[s.heap[a]].best, t.nodes[s.heap[b]].best
-	return byRank(&t.hosts[x], &t.hosts[y]) < 0
+	return t.better(&t.nodes[s.heap[a]], &t.nodes[s.heap[b]])
 }
 
 func (s *search) swap(a, b int) { s.heap[a], s.heap[b] = s.heap[b], s.heap[a] }

@@ -1,6 +1,6 @@
 package placement
 
-import "cmp"
+import "github.com/godwit-vm/godwit/hypervisor"
 
 // A tree is a tournament of hosts: every inner node knows the best host below
 // it and the most CPUs that one host below it has free. Hosts that can take
@@ -14,21 +14,22 @@ type tree struct {
 	leafs int    // a power of two; the leaf of host i is nodes[leafs+i]
 }
 
-// A node sums up the hosts below it that take part.
+// A node sums up the hosts below it that take part. Where nobody does, only best has a meaning.
 type node struct {
-	best int // the position of the best host; none if nobody takes part
-	cpus int // the most free CPUs of one host; meaningless if nobody takes part
+	best int              // the position of the best host; none if nobody takes part
+	free hypervisor.Bytes // the best host's memory that is free
+	cpus int              // the most free CPUs of one host
 }
 
 const none = -1
 
-// byRank orders hosts, best first: most free memory, which spreads the load,
-// then the smaller name.
-func byRank(a, b *Host) int {
-	return cmp.Or(
-		cmp.Compare(b.FreeMemory(), a.FreeMemory()),
-		cmp.Compare(a.Name, b.Name),
-	)
+// better orders nodes by their best hosts: most free memory, which spreads the load, then the
+// smaller name.
+func (t *tree) better(a, b *node) bool {
+	if a.free != b.free {
+		return a.free > b.free
+	}
+	return t.hosts[a.best].Name < t.hosts[b.best].Name
 }
 
 // add appends a host that does not take part yet, and returns its position.
@@ -50,39 +51,43 @@ func (t *tree) grow() {
 	}
 	copy(t.nodes[t.leafs:], old)
 	for i := t.leafs - 1; i > 0; i-- {
-		t.nodes[i] = t.join(t.nodes[2*i], t.nodes[2*i+1])
+		t.nodes[i] = t.join(&t.nodes[2*i], &t.nodes[2*i+1])
 	}
 }
 
 // set says whether host i takes part, and carries its present numbers upwards: as far as they
-// matter, which is not beyond a node that stays as it was and whose best host is another.
+// matter, which is not beyond a node that stays as it was.
 func (t *tree) set(i int, takesPart bool) {
 	leaf := node{best: none}
 	if takesPart {
-		leaf = node{best: i, cpus: t.hosts[i].FreeCPUs()}
+		leaf = node{best: i, free: t.hosts[i].FreeMemory(), cpus: t.hosts[i].FreeCPUs()}
 	}
 	at := t.leafs + i
+	if t.nodes[at] == leaf {
+		return
+	}
 	t.nodes[at] = leaf
 	for at /= 2; at > 0; at /= 2 {
-		was := t.nodes[at]
-		t.nodes[at] = t.join(t.nodes[2*at], t.nodes[2*at+1])
-		if t.nodes[at] == was && was.best != i {
+		sum := t.join(&t.nodes[2*at], &t.nodes[2*at+1])
+		if t.nodes[at] == sum {
 			return
 		}
+		t.nodes[at] = sum
 	}
 }
 
-func (t *tree) join(a, b node) node {
+func (t *tree) join(a, b *node) node {
 	switch {
 	case a.best == none:
-		return b
+		return *b
 	case b.best == none:
-		return a
+		return *a
 	}
-	both := node{best: a.best, cpus: max(a.cpus, b.cpus)}
-	if byRank(&t.hosts[b.best], &t.hosts[a.best]) < 0 {
-		both.best = b.best
+	both := *a
+	if t.better(b, a) {
+		both = *b
 	}
+	both.cpus = max(a.cpus, b.cpus)
 	return both
 }
 
