@@ -11,13 +11,6 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
-// waits reports whether a limit alone keeps a migration from its target.
-func waits(f *flight, o *observation) bool {
-	return f.rec.State.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
-		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
-		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Claim != migration.ClaimedByOther
-}
-
 // admit gives free slots to those who wait, first in line first. KubeVirt ignores who sends.
 func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
@@ -63,6 +56,7 @@ func (c *Controller) ascertain(ctx context.Context, now time.Time) (sure bool, e
 // does the rest. It reports whether there is more to do now. A VM that fits nowhere does not
 // hold a slot; it asks again later, and later still each time.
 func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time) (bool, error) {
+	c.view.latest = f
 	o, d := c.see(f, now)
 	if !d.Actions.Has(migration.CreateTarget) {
 		c.view.dirty.Add(f)

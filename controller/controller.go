@@ -96,8 +96,7 @@ var errRestless = errors.New("controller: decisions go on without end; looking a
 
 // work decides until nothing is left to be decided, or until a slot may or may
 // not have been given away: then nobody is admitted before the store was read.
-func (c *Controller) work(ctx context.Context, now time.Time) error {
-	var errs error
+func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 	for busy, round := true, 0; busy; round++ {
 		if busy = false; round == maxRounds {
 			c.pullBy = now.Add(c.config.Retry)
@@ -196,12 +195,14 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 	if f.gone {
 		return nil
 	}
+	c.view.latest = f
 	c.timers.Drop(&f.alarm)
 	if err := c.testify(ctx, f, now); err != nil {
 		return err
 	}
 	o, d := c.see(f, now)
-	if d.Actions.Has(migration.CreateTarget) || o.Gate != migration.Open && waits(f, o) {
+	if d.Actions.Has(migration.CreateTarget) ||
+		o.Gate != migration.Open && books.Waits(&f.rec.State, &o.Observation) {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.view.queue.Add(f, o.source)
 	}

@@ -126,8 +126,7 @@ func (o *observation) refuse(d *choose.Decision) {
 }
 
 // Debts lists the conditions that forced moves overruled and that no later move paid, by VM.
-func (c *Controller) Debts() []choose.Debt {
-	var all []choose.Debt
+func (c *Controller) Debts() (all []choose.Debt) {
 	for _, g := range c.view.guests {
 		if g.rec != nil && g.rec.Forced != nil {
 			all = append(all, g.rec.Forced.Debts...)

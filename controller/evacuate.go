@@ -52,8 +52,7 @@ func (c *Controller) plan(s *site) evacuation.Decision {
 }
 
 // drained lists a host and those that wait to be planned, with what those send who leave now.
-func (c *Controller) drained(s *site) []queue.Drain {
-	var all []queue.Drain
+func (c *Controller) drained(s *site) (all []queue.Drain) {
 	for _, host := range append([]hypervisor.HostName{s.name()}, c.view.plans.Waiting()...) {
 		s, d := c.view.site(host), queue.Drain{Host: host}
 		for _, leaves := range c.plan(s).Create {

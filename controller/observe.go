@@ -58,7 +58,7 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
-	o.Queued = f.tries == 0 && waits(f, o)
+	o.Queued = f.tries == 0 && books.Waits(&f.rec.State, &o.Observation)
 	if f.overrun {
 		o.Trouble = migration.QuotaExceeded
 	}

@@ -20,6 +20,7 @@ type view struct {
 	flights map[migration.ID]*flight
 	guests  map[hypervisor.VMID]*guest
 	hosts   map[hypervisor.HostName]*site
+	latest  *flight // that was looked at: news are of it more often than not
 	slots   migration.Slots
 	books   *books.Books
 	queue   queue.Queue[*flight]
@@ -125,7 +126,10 @@ func (v *view) forget(key record.Key) {
 }
 
 func (v *view) learnMigration(m *record.Migration) {
-	f, before := v.flights[m.Spec.ID], &migration.State{}
+	f, before := v.latest, &migration.State{}
+	if f == nil || f.gone || f.rec.Spec.ID != m.Spec.ID {
+		f = v.flights[m.Spec.ID]
+	}
 	switch {
 	case f == nil:
 		f = v.board(m)
@@ -359,6 +363,9 @@ func (v *view) plan(s *site) {
 // guest returns the VM's entry; its record is nil while it is not known. Entries stay: they are
 // cut from pieces, larger ones in a larger cluster.
 func (v *view) guest(id hypervisor.VMID) *guest {
+	if f := v.latest; f != nil && f.rec.Spec.VM == id {
+		return f.guest
+	}
 	g := v.guests[id]
 	if g == nil {
 		if len(v.spare) == 0 {

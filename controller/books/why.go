@@ -82,3 +82,10 @@ func Turn(gate migration.Gate) []placement.Reason {
 func one(check, need, have string) []placement.Reason {
 	return []placement.Reason{{Check: check, Need: need, Have: have}}
 }
+
+// Waits reports whether a limit alone keeps a migration from its target.
+func Waits(s *migration.State, o *migration.Observation) bool {
+	return s.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
+		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
+		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Claim != migration.ClaimedByOther
+}

@@ -52,7 +52,7 @@ var rules = fingerprint.Rules{
 		"books.Account.id", "books.Account.vm", "books.Account.size",
 		"books.Account.at", "books.Books.accounts", "books.Books.plain", "books.Books.free",
 		"books.Books.sizes", "books.Books.spare",
-		"controller.view.plain", "controller.view.spare",
+		"controller.view.plain", "controller.view.spare", "controller.view.latest",
 		"queue.Queue[*github.com/godwit-vm/godwit/controller.flight].bySource",
 		"queue.stander[*github.com/godwit-vm/godwit/controller.flight].rank",
 		"due.Work[github.com/godwit-vm/godwit/hypervisor.HostName].in",
