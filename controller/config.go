@@ -12,8 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
-// Config configures a Controller. A zero field takes the default
-// that it names.
+// Config configures a Controller. A zero field takes the default that it names.
 type Config struct {
 	// Migration holds the timeouts, the back-off and the compatible mode.
 	Migration migration.Config
@@ -37,8 +36,7 @@ type Config struct {
 	Retry time.Duration
 	// RetryCap is the longest wait of a VM that fits nowhere. Default: 1m.
 	RetryCap time.Duration
-	// Resync is how often the store is looked at, told of a change or not.
-	// Default: 5m.
+	// Resync is how often the store is looked at, told of a change or not. Default: 5m.
 	Resync time.Duration
 }
 

@@ -200,18 +200,20 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 	if err := c.testify(ctx, f, now); err != nil {
 		return err
 	}
+	seen := f.rec
 	o, d := c.see(f, now)
 	if d.Actions.Has(migration.CreateTarget) ||
 		o.Gate != migration.Open && books.Waits(&f.rec.State, &o.Observation) {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.view.queue.Add(f, o.source)
 	}
-	if err := c.carryOut(ctx, f, now); err != nil {
+	err := c.carryOut(ctx, f, now)
+	if err != nil {
 		c.timers.Set(&f.alarm, now.Add(c.config.Retry))
-		return err
+	} else if f.rec == seen { // otherwise it is looked at again
+		c.schedule(f, d, now)
 	}
-	c.schedule(f, d, now)
-	return nil
+	return err
 }
 
 // see asks the core about one migration. Both answers are valid until it is called
