@@ -40,7 +40,7 @@ func TestWhoIsGoneIsForgotten(t *testing.T) {
 		now := hypervisor.HostName(fmt.Sprintf("n%d", i%2))
 		sends["n0"], sends["n1"] = now != "n0", now != "n1"
 		q.Freed(now)
-		if f := q.Take(link); f == nil || f.turn.waits || f.spec.ID == "0" {
+		if f := q.Take(link); f == nil || f.turn.waits() || f.spec.ID == "0" {
 			t.Fatalf("number %d: took %v", i, f)
 		}
 		if n := q.behind.Len(); n > 2*len(q.bySource)+fewStale {

@@ -15,9 +15,10 @@ type Item interface {
 
 // A Turn says where an item waits. The zero value is nowhere.
 type Turn struct {
-	source hypervisor.HostName
-	waits  bool
+	source *hypervisor.HostName
 }
+
+func (t *Turn) waits() bool { return t.source != nil }
 
 // A Link says what a source does while one waits to leave it.
 type Link int
@@ -36,9 +37,15 @@ const (
 // one host share its link. KubeVirt wakes the first in line whether they can use it or not.
 // Source: KubeVirt v1.9.0 migration.go:452, for what is not done here. The zero value is empty.
 type Queue[T Item] struct {
-	bySource map[hypervisor.HostName]*Line[T]
+	bySource map[hypervisor.HostName]*sourceLine[T]
 	inLine   Line[T] // the first of each source that may send; may hold stale ones
 	behind   Line[T] // those of them whose source was sending when it was asked
+}
+
+// sourceLine holds those who wait for one source.
+type sourceLine[T Item] struct {
+	source hypervisor.HostName // what their turns name
+	Line[T]
 }
 
 // Add lets f wait behind the others of its source, which may be another one than
@@ -49,14 +56,14 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 	}
 	q.Remove(f)
 	if q.bySource == nil {
-		q.bySource = map[hypervisor.HostName]*Line[T]{}
+		q.bySource = map[hypervisor.HostName]*sourceLine[T]{}
 	}
-	*f.Turn() = Turn{source, true}
 	l := q.bySource[source]
 	if l == nil {
-		l = &Line[T]{}
+		l = &sourceLine[T]{source: source}
 		q.bySource[source] = l
 	}
+	*f.Turn() = Turn{&l.source}
 	l.Push(f)
 	if l.First() == f {
 		q.inLine.Push(f)
@@ -65,8 +72,8 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 
 // Remove takes f out; its places in the lines go stale and are skipped later.
 func (q *Queue[T]) Remove(f T) {
-	if turn := f.Turn(); turn.waits {
-		source := turn.source
+	if turn := f.Turn(); turn.waits() {
+		source := *turn.source
 		*turn = Turn{}
 		q.Freed(source)
 	}
@@ -94,10 +101,10 @@ func (q *Queue[T]) Take(link func(T, hypervisor.HostName) Link) T {
 	for line := q.next(); line != nil; line = q.next() {
 		f := line.Pop()
 		turn := f.Turn()
-		if !turn.waits {
+		if !turn.waits() {
 			continue
 		}
-		switch does := link(f, turn.source); {
+		switch does := link(f, *turn.source); {
 		case does == Shut:
 		case does == Sending && line == &q.inLine:
 			q.yield(f)
@@ -120,7 +127,7 @@ func (q *Queue[T]) yield(f T) {
 	old, seen := q.behind, map[T]bool{}
 	q.behind = Line[T]{}
 	for old.Len() > 0 {
-		if f := old.Pop(); f.Turn().waits && !seen[f] {
+		if f := old.Pop(); f.Turn().waits() && !seen[f] {
 			seen[f] = true
 			q.behind.Push(f)
 		}
@@ -132,7 +139,7 @@ const fewStale = 64
 
 // next returns the line whose first is to be asked next; nil when nobody is in line.
 func (q *Queue[T]) next() *Line[T] {
-	for q.behind.Len() > 0 && !q.behind.First().Turn().waits {
+	for q.behind.Len() > 0 && !q.behind.First().Turn().waits() {
 		q.behind.Pop()
 	}
 	switch {
@@ -154,5 +161,5 @@ func Fills(migrations int, each, link hypervisor.Bandwidth) bool {
 
 func waits[T Item](f T, source hypervisor.HostName) bool {
 	turn := f.Turn()
-	return turn.waits && turn.source == source
+	return turn.waits() && *turn.source == source
 }
