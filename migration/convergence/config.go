@@ -132,13 +132,13 @@ const (
 )
 
 // maxDowntime returns the longest blackout allowed, in whole milliseconds.
-func (c Config) maxDowntime() time.Duration {
+func (c *Config) maxDowntime() time.Duration {
 	limit := positive(c.MaxDowntime, 900*time.Millisecond)
 	return max(limit.Truncate(time.Millisecond), time.Millisecond)
 }
 
 // tuning returns the parameters of tuning, complete, and whether to tune.
-func (c Config) tuning() (DowntimeTuning, bool) {
+func (c *Config) tuning() (DowntimeTuning, bool) {
 	var t DowntimeTuning
 	if c.DowntimeTuning != nil {
 		t = *c.DowntimeTuning
@@ -152,7 +152,7 @@ func (c Config) tuning() (DowntimeTuning, bool) {
 }
 
 // detector returns the parameters of the stall detector, complete.
-func (c Config) detector() StallDetector {
+func (c *Config) detector() StallDetector {
 	var d StallDetector
 	if c.StallDetector != nil {
 		d = *c.StallDetector

@@ -17,38 +17,52 @@ func Converge(
 	if p.Status.Final() || p.Status == hypervisor.JobBroken {
 		return s, Verdict{}
 	}
-	l := newLook(c, s, p, now)
+	l := look{c: c, s: s, p: sane(&p)}
+	l.take(&p, now)
+	var v Verdict
 	switch c.Method {
 	case Legacy:
-		return legacy(l)
+		v = legacy(&l)
 	case Stall:
-		return stall(l)
+		v = stall(&l)
+	default:
+		l.c.Method = Watermark
+		v = watermark(&l)
 	}
-	l.c.Method = Watermark
-	return watermark(l)
+	return l.s, v
 }
 
-// A look is one observation with all that a rule may ask about. It is passed by
-// value, so that no rule can change what the next one sees.
+// A look is one observation with all that a rule may ask about. Rules are given it by value, so
+// that none can change what the next one sees.
 type look struct {
 	c        Config
 	s        State
-	p        hypervisor.Progress // no amount is below zero
-	since    time.Duration       // from the start of the transfer
-	boundary bool                // the first look at a new pass
+	p        sample
+	since    time.Duration // from the start of the transfer
+	boundary bool          // the first look at a new pass
 
 	// What godwit's own rules ask about again and again.
 	left time.Duration // of the budget
 	need Reason        // why the transfer will not end by itself; NoReason is that it may
 }
 
-// newLook takes in what the transfer shows about itself.
-func newLook(c Config, s State, p hypervisor.Progress, now time.Time) look {
+// A sample is the figures of a [hypervisor.Progress]. No amount is below zero.
+type sample struct {
+	Status               hypervisor.JobStatus
+	Iteration, Throttle  int
+	Total, Disks         hypervisor.Bytes
+	Sent, Remaining      hypervisor.Bytes
+	DirtyRate, Bandwidth hypervisor.Bandwidth
+}
+
+// take takes in what the transfer shows about itself.
+func (l *look) take(p *hypervisor.Progress, now time.Time) {
+	s := &l.s
 	if s.Started.IsZero() {
 		s.Started = start(p.Started, now)
 	}
-	l := look{c: c, p: sane(p), since: s.since(now)}
-	if c.Method != Legacy {
+	l.since = s.since(now)
+	if l.c.Method != Legacy {
 		l.since = max(l.since, s.Clock)
 	}
 	s.Clock = l.since
@@ -57,8 +71,6 @@ func newLook(c Config, s State, p hypervisor.Progress, now time.Time) look {
 	if sampled(p.Status) && l.p.Iteration > s.Iteration {
 		s.Iteration, l.boundary = l.p.Iteration, true
 	}
-	l.s = s
-	return l
 }
 
 // start returns when a transfer began that is seen for the first time: what the
@@ -70,13 +82,12 @@ func start(told, now time.Time) time.Time {
 	return told.UTC().Round(0)
 }
 
-// sane returns p without amounts that cannot be.
-func sane(p hypervisor.Progress) hypervisor.Progress {
-	p.Iteration = max(p.Iteration, 0)
-	p.Total, p.Sent, p.Remaining = max(p.Total, 0), max(p.Sent, 0), max(p.Remaining, 0)
-	p.DirtyRate, p.Bandwidth = max(p.DirtyRate, 0), max(p.Bandwidth, 0)
-	p.Throttle = min(max(p.Throttle, 0), 100)
-	return p
+// sane returns the figures of p without amounts that cannot be.
+func sane(p *hypervisor.Progress) sample {
+	return sample{Status: p.Status, Iteration: max(p.Iteration, 0),
+		Throttle: min(max(p.Throttle, 0), 100), Total: max(p.Total, 0), Disks: p.Disks,
+		Sent: max(p.Sent, 0), Remaining: max(p.Remaining, 0),
+		DirtyRate: max(p.DirtyRate, 0), Bandwidth: max(p.Bandwidth, 0)}
 }
 
 // sampled reports whether a job in this status has figures worth keeping.
@@ -85,7 +96,7 @@ func sampled(s hypervisor.JobStatus) bool {
 }
 
 // seconds returns the span since the start in whole seconds, as KubeVirt counts.
-func (l look) seconds() int64 { return int64(l.since / time.Second) }
+func (l *look) seconds() int64 { return int64(l.since / time.Second) }
 
 // A rule gives a verdict when it holds.
 type rule struct {
@@ -97,8 +108,8 @@ type rule struct {
 // decide returns the verdict of the first rule that holds: the order is the
 // specification.
 func decide(rules []rule, l look) Verdict {
-	for _, r := range rules {
-		if r.holds(l) {
+	for i := range rules {
+		if r := &rules[i]; r.holds(l) {
 			return r.verdict(l)
 		}
 	}

@@ -17,19 +17,19 @@ var legacyRules = [...]rule{
 }
 
 // legacy decides as KubeVirt does by default.
-func legacy(l look) (State, Verdict) {
+func legacy(l *look) Verdict {
 	l.s.Legacy = l.legacyProgress()
-	v := decide(legacyRules[:], l)
+	v := decide(legacyRules[:], *l)
 	if v.Why == Tuning && l.s.Limit.Now == 0 {
 		l.s.Limit.Now = qemuDowntime // until accepted; a refused first limit is not repeated
 	}
-	return l.s, v
+	return v
 }
 
 // legacyProgress keeps the books on progress. The "watermark" is the previous
 // sample and not the lowest: any decrease counts.
 // Source: KubeVirt v1.9.0 live-migration-source.go:856 (processInflightMigration).
-func (l look) legacyProgress() LegacyState {
+func (l *look) legacyProgress() LegacyState {
 	was := l.s.Legacy
 	if !sampled(l.p.Status) && l.p.Status != hypervisor.JobSetup {
 		return was
@@ -43,12 +43,12 @@ func (l look) legacyProgress() LegacyState {
 
 // legacyStopped: the guest is paused, or was told to switch over, which the
 // monitor does not tell apart.
-func (l look) legacyStopped() bool { return l.s.Paused || l.s.Forced }
+func (l *look) legacyStopped() bool { return l.s.Paused || l.s.Forced }
 
 // legacyDeadline returns the acceptable completion time in seconds; a pause
 // doubles it. It cannot overflow: a span has at most 9.3e9 seconds.
 // Source: KubeVirt v1.9.0 live-migration-source.go:821.
-func (l look) legacyDeadline() int64 {
+func (l *look) legacyDeadline() int64 {
 	if l.legacyStopped() {
 		return 2 * l.acceptable()
 	}
@@ -57,7 +57,7 @@ func (l look) legacyDeadline() int64 {
 
 // legacyLate: more whole seconds have passed than are acceptable; 0 is no limit.
 // Source: KubeVirt v1.9.0 live-migration-source.go (shouldTriggerTimeout).
-func (l look) legacyLate() bool {
+func (l *look) legacyLate() bool {
 	deadline := l.legacyDeadline()
 	return deadline != 0 && l.seconds() > deadline
 }

@@ -43,12 +43,12 @@ const history = 64
 // stall decides as KubeVirt's stall detector does: it looks for a stall at each
 // pass boundary, and at the completion timeouts always.
 // Source: KubeVirt v1.9.0 live-migration-source.go:705 (handleStallDetection).
-func stall(l look) (State, Verdict) {
+func stall(l *look) Verdict {
 	if l.p.Status == hypervisor.JobSwitching && !l.s.PostCopy {
 		l.s.Paused = true // the hypervisor switches over by itself (reconcilePauseState)
 	}
 	if l.s.Aborting {
-		return l.s, Verdict{}
+		return Verdict{}
 	}
 	d := l.c.detector()
 	var v Verdict
@@ -71,11 +71,11 @@ func stall(l look) (State, Verdict) {
 	if v.Action == Continue && !l.s.Limit.Set && !l.s.PostCopy {
 		v = limit(min(l.c.maxDowntime(), qemuDowntime))
 	}
-	return l.s, v
+	return v
 }
 
 // switchedOver: a switch-over was initiated, or given up.
-func (l look) switchedOver() bool { return l.s.Forced || l.s.PostCopy || l.s.GaveUp }
+func (l *look) switchedOver() bool { return l.s.Forced || l.s.PostCopy || l.s.GaveUp }
 
 // iterate takes in the backlog at a pass boundary.
 // Source: KubeVirt v1.9.0 stall-detector.go (processStallDetectionIteration).
@@ -137,7 +137,7 @@ func (s StallState) relax(d StallDetector, r Backlog) StallState {
 // converge decides at a pass boundary how to end a transfer that has stalled.
 // Source: KubeVirt v1.9.0 stall-detector.go (decideAction),
 // live-migration-source.go (triggerConvergenceAction).
-func (l look) converge(d StallDetector) Verdict {
+func (l *look) converge(d StallDetector) Verdict {
 	estimate := l.downtime()
 	allowed := float64(l.c.maxDowntime() / time.Millisecond)
 	atMinimum := l.p.Remaining <= scale(l.s.Stall.Best, 1+float64(d.Margin)/100)
@@ -159,7 +159,7 @@ func (l look) converge(d StallDetector) Verdict {
 // timeouts ends what has used up its time, if it may by force, and otherwise
 // aborts it. Post-copy has no deadline.
 // Source: KubeVirt v1.9.0 live-migration-source.go (processCompletionTimeouts).
-func (l look) timeouts(d StallDetector) Verdict {
+func (l *look) timeouts(d StallDetector) Verdict {
 	if l.s.PostCopy || !l.stallLate(d) {
 		return Verdict{}
 	}
@@ -179,7 +179,7 @@ func (l look) timeouts(d StallDetector) Verdict {
 // stallLate: the acceptable time is over, or the time to switch over where one
 // was initiated and the guest still runs. Without a budget nothing is ever late.
 // Source: KubeVirt v1.9.0 live-migration-source.go (shouldTriggerTimeout).
-func (l look) stallLate(d StallDetector) bool {
+func (l *look) stallLate(d StallDetector) bool {
 	deadline := l.stretched(d)
 	if deadline == 0 {
 		return false
@@ -192,7 +192,7 @@ func (l look) stallLate(d StallDetector) bool {
 
 // stretched returns the acceptable time in seconds, as a forced switch-over
 // after the budget has extended it.
-func (l look) stretched(d StallDetector) int64 {
+func (l *look) stretched(d StallDetector) int64 {
 	if l.s.Stretched {
 		return extended(l.acceptable(), d)
 	}
@@ -207,14 +207,14 @@ func extended(seconds int64, d StallDetector) int64 {
 
 // fits: what takes estimate milliseconds ends before the extended budget does.
 // Source: KubeVirt v1.9.0 stall-detector.go (canFinishByDeadline).
-func (l look) fits(d StallDetector, estimate int64) bool {
+func (l *look) fits(d StallDetector, estimate int64) bool {
 	left := extended(l.stretched(d), d) - l.seconds()
 	return l.s.Bandwidth != 0 && (left > math.MaxUint32 || estimate <= left*1000)
 }
 
 // downtime estimates how long the backlog takes, in milliseconds.
 // Source: KubeVirt v1.9.0 stall-detector.go (estimateDowntimeMs).
-func (l look) downtime() int64 {
+func (l *look) downtime() int64 {
 	if l.s.Bandwidth == 0 {
 		return 0
 	}

@@ -145,7 +145,7 @@ func (s State) Refused(v Verdict) State {
 
 // since returns the span from the start to now; nothing has started before the
 // first look.
-func (s State) since(now time.Time) time.Duration {
+func (s *State) since(now time.Time) time.Duration {
 	if s.Started.IsZero() {
 		return 0
 	}

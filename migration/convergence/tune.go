@@ -4,12 +4,15 @@ import "time"
 
 // untuned: the blackout limit is due for its first value or for the next step.
 // Source: KubeVirt v1.9.0 live-migration-source.go:458 (tuneDowntime).
-func untuned(l look) bool { return tuned(l) != Verdict{} }
+func untuned(l look) bool { return l.tuning() != Verdict{} }
 
-// tuned returns the next blackout limit: the initial one at the first look, then
+// tuned returns the next blackout limit.
+func tuned(l look) Verdict { return l.tuning() }
+
+// tuning returns the next blackout limit: the initial one at the first look, then
 // one step more in each cool-down, from the third pass on, up to MaxDowntime.
 // Source: KubeVirt v1.9.0 live-migration-source.go:458 (tuneDowntime).
-func tuned(l look) Verdict {
+func (l *look) tuning() Verdict {
 	t, tunes := l.c.tuning()
 	ceiling := l.c.maxDowntime()
 	switch {

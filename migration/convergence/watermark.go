@@ -35,25 +35,25 @@ var watermarkRules = [...]rule{
 }
 
 // watermark decides in godwit's own way.
-func watermark(l look) (State, Verdict) {
+func watermark(l *look) Verdict {
 	if l.p.Status == hypervisor.JobActive {
 		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, weight)
-		l.s.Watermark = l.mark()
+		l.mark()
 	}
 	l.left = hypervisor.Forever
 	if budget := l.budget(); budget > 0 {
 		l.left = budget - l.since
 	}
 	l.need = l.needsHelp()
-	v := decide(watermarkRules[:], l)
+	v := decide(watermarkRules[:], *l)
 	l.s.Calm = l.calm(v)
-	return l.s, v
+	return v
 }
 
 // calm returns until when nothing will be asked for, unless a pass ends, after v: in the first
 // pass, and while disks are copied before it, only a deadline may come, or the end of the pass
 // without being heard of.
-func (l look) calm(v Verdict) time.Duration {
+func (l *look) calm(v Verdict) time.Duration {
 	early := l.s.Iteration == 1 || l.s.Iteration == 0 && l.disks() > 0
 	if v.Action != Continue || l.p.Status != hypervisor.JobActive || !early || l.s.Aborting {
 		return 0
@@ -68,8 +68,8 @@ func (l look) calm(v Verdict) time.Duration {
 // mark keeps the books on progress: does data move, and does the backlog fall?
 // Within a pass what remains always falls, so only the backlogs at the starts of
 // passes are compared with each other.
-func (l look) mark() WatermarkState {
-	w := l.s.Watermark
+func (l *look) mark() {
+	w := &l.s.Watermark
 	if l.boundary || l.p.Sent > w.Sent || l.p.Remaining < w.PassLow {
 		w.MovedAt = l.since
 	}
@@ -89,12 +89,11 @@ func (l look) mark() WatermarkState {
 		w.LowAt, w.LowIteration = l.since, l.s.Iteration
 	}
 	w.Throttle = max(w.Throttle, l.p.Throttle)
-	return w
 }
 
 // data returns what the first pass has sent. Where disks came before it that is not known:
 // nobody says what of them there was to be sent. Then it is all of the memory at most.
-func (l look) data() hypervisor.Bytes {
+func (l *look) data() hypervisor.Bytes {
 	if l.disks() > 0 {
 		return min(l.p.Sent, l.memory())
 	}
@@ -126,25 +125,25 @@ func overdue(l look) bool { return l.left < 0 }
 
 // overdueToPostCopy: the budget is used up, and post-copy ends it all the same.
 // Source: godwit.
-func overdueToPostCopy(l look) bool { return overdue(l) && l.mayPostCopy() && l.moves() }
+func overdueToPostCopy(l look) bool { return l.left < 0 && l.mayPostCopy() && l.moves() }
 
 // mayPostCopy: post-copy is allowed, possible, and was not refused for good. Without its
 // disks a VM does not run at the target.
-func (l look) mayPostCopy() bool {
+func (l *look) mayPostCopy() bool {
 	possible := !l.c.VFIO && (l.s.Iteration > 0 || l.disks() <= 0)
 	return l.c.AllowPostCopy && possible && l.s.Refusals.PostCopy < tries
 }
 
 // moves: data moves now, at a known speed.
-func (l look) moves() bool {
+func (l *look) moves() bool {
 	active := l.p.Status == hypervisor.JobActive
 	return active && l.speed() > 0 && l.since-l.s.Watermark.MovedAt <= fresh
 }
 
 // stalled: the backlog has not reached a new low for longer than ProgressTimeout
 // and for two passes; one long pass is no stall.
-func stalled(l look) bool {
-	w := l.s.Watermark
+func (l *look) stalled() bool {
+	w := &l.s.Watermark
 	return l.c.ProgressTimeout > 0 && w.LowIteration > 0 &&
 		l.s.Iteration-w.LowIteration >= settle && l.since-w.LowAt > l.c.ProgressTimeout
 }
@@ -152,17 +151,17 @@ func stalled(l look) bool {
 // rest returns how long the guest would stand still if it were stopped now. What
 // it dirtied in this pass is not counted yet, so the backlog at the start of the
 // pass stands for it.
-func (l look) rest() time.Duration {
+func (l *look) rest() time.Duration {
 	backlog := max(l.s.Watermark.PassStart, l.p.Remaining)
 	return backlog.At(l.speed())
 }
 
 // speed returns the smoothed bandwidth, rounded down; 0 is not known.
-func (l look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
+func (l *look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
 
 // lastMoment: soon the rest will no longer fit into the budget, half of it again
 // allowed for, and the transfer is not about to end by itself.
-func lastMoment(l look) bool {
+func (l *look) lastMoment() bool {
 	if l.s.Iteration < 2 || l.left == hypervisor.Forever {
 		return false
 	}
@@ -171,18 +170,18 @@ func lastMoment(l look) bool {
 }
 
 // onCourse: at the present rates the transfer ends within the budget.
-func (l look) onCourse() bool {
+func (l *look) onCourse() bool {
 	e := Predict(l.p.Remaining, l.p.DirtyRate, l.speed(), l.c.maxDowntime())
 	return l.p.DirtyRate > 0 && e.Converges && e.Left <= l.left
 }
 
 // needsHelp returns why the transfer will not end by itself, if it will not.
-func (l look) needsHelp() Reason {
+func (l *look) needsHelp() Reason {
 	switch {
 	case l.p.Status != hypervisor.JobActive:
-	case stalled(l):
+	case l.stalled():
 		return Stalled
-	case lastMoment(l):
+	case l.lastMoment():
 		return LastMoment
 	}
 	return NoReason
@@ -248,4 +247,4 @@ func stopGuest(l look) Verdict {
 
 // beyondHelp: stalled, and nothing that is allowed helps.
 // Source: godwit.
-func beyondHelp(l look) bool { return l.p.Status == hypervisor.JobActive && stalled(l) }
+func beyondHelp(l look) bool { return l.p.Status == hypervisor.JobActive && l.stalled() }
