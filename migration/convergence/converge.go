@@ -101,15 +101,39 @@ func (l *look) seconds() int64 { return int64(l.since / time.Second) }
 // A rule gives a verdict when it holds.
 type rule struct {
 	name    string
+	when    plight // it cannot hold in another, and is not given a copy of the look to say so
 	holds   func(look) bool
 	verdict func(look) Verdict
+}
+
+// A plight is what has to be the matter before a rule can hold; anyhow is nothing.
+type plight uint8
+
+const (
+	late  plight = 1 << iota // the budget is used up
+	needy                    // the transfer will not end by itself
+
+	anyhow plight = 0
+)
+
+// plight returns all that is the matter.
+func (l *look) plight() plight {
+	in := anyhow
+	if l.left < 0 {
+		in |= late
+	}
+	if l.need != NoReason {
+		in |= needy
+	}
+	return in
 }
 
 // decide returns the verdict of the first rule that holds: the order is the
 // specification.
 func decide(rules []rule, l look) Verdict {
+	in := l.plight()
 	for i := range rules {
-		if r := &rules[i]; r.holds(l) {
+		if r := &rules[i]; r.when&^in == 0 && r.holds(l) {
 			return r.verdict(l)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 // legacyRules is KubeVirt's default monitor.
 // Source: KubeVirt v1.9.0 live-migration-source.go:762 (handleLegacyConvergence).
 var legacyRules = [...]rule{
-	{"in post-copy", inPostCopy, keep},
-	{"over budget: assist", legacyAssist, assist},
-	{"no progress", legacyStuck, abort(Stuck)},
-	{"over budget", legacyOverdue, abort(OverBudget)},
-	{"blackout limit", untuned, tuned},
+	{"in post-copy", anyhow, inPostCopy, keep},
+	{"over budget: assist", anyhow, legacyAssist, assist},
+	{"no progress", anyhow, legacyStuck, abort(Stuck)},
+	{"over budget", anyhow, legacyOverdue, abort(OverBudget)},
+	{"blackout limit", anyhow, untuned, tuned},
 }
 
 // legacy decides as KubeVirt does by default.

@@ -20,18 +20,18 @@ const (
 
 // watermarkRules is godwit's own way.
 var watermarkRules = [...]rule{
-	{"in post-copy", inPostCopy, keep},
-	{"cancel under way", aborting, keep},
-	{"source has stopped", switching, keep},
-	{"no data moves", stuck, abort(Stuck)},
-	{"over budget: post-copy", overdueToPostCopy, startPostCopy(OverBudget)},
-	{"over budget", overdue, abort(OverBudget)},
-	{"stopped so that it ends", stopped, keep},
-	{"needs help: use the whole blackout", limitUnused, useLimit},
-	{"needs help: post-copy", helpByPostCopy, helpPostCopy},
-	{"needs help: stop the guest", helpByStop, stopGuest},
-	{"stalled", beyondHelp, abort(Stalled)},
-	{"blackout limit", untuned, tuned},
+	{"in post-copy", anyhow, inPostCopy, keep},
+	{"cancel under way", anyhow, aborting, keep},
+	{"source has stopped", anyhow, switching, keep},
+	{"no data moves", anyhow, stuck, abort(Stuck)},
+	{"over budget: post-copy", late, overdueToPostCopy, startPostCopy(OverBudget)},
+	{"over budget", late, overdue, abort(OverBudget)},
+	{"stopped so that it ends", anyhow, stopped, keep},
+	{"needs help: use the whole blackout", needy, limitUnused, useLimit},
+	{"needs help: post-copy", needy, helpByPostCopy, helpPostCopy},
+	{"needs help: stop the guest", needy, helpByStop, stopGuest},
+	{"stalled", needy, beyondHelp, abort(Stalled)},
+	{"blackout limit", anyhow, untuned, tuned},
 }
 
 // watermark decides in godwit's own way.
