@@ -34,7 +34,7 @@ func (s *Store) Get(ctx context.Context, key record.Key) (record.Record, error) 
 // Put implements [record.Store].
 func (s *Store) Put(ctx context.Context, r record.Record, while ...record.Record) (
 	record.Record, error) {
-	if err := s.refuse("Put", r.Key()); err != nil {
+	if err := s.refuse("Put", r); err != nil {
 		return nil, err
 	}
 	stored, err := s.Real.Put(ctx, r, while...)
@@ -48,7 +48,7 @@ func (s *Store) Put(ctx context.Context, r record.Record, while ...record.Record
 
 // Delete implements [record.Store].
 func (s *Store) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
-	if err := s.refuse("Delete", r.Key()); err != nil {
+	if err := s.refuse("Delete", r); err != nil {
 		return err
 	}
 	return s.Real.Delete(ctx, r, while...)
@@ -65,13 +65,13 @@ func (s *Store) Changes(ctx context.Context, f record.Feed, since record.Revisio
 }
 
 // refuse lets the process die, or the store be full.
-func (s *Store) refuse(op string, key record.Key) error {
+func (s *Store) refuse(op string, r record.Record) error {
 	if s.Dies && s.After == 0 {
 		s.Died = true
 	}
 	s.After--
 	if s.Died || s.Full {
-		return &record.StoreError{Op: op, Key: key, Kind: record.Unavailable}
+		return &record.StoreError{Op: op, Key: r.Key(), Kind: record.Unavailable}
 	}
 	return nil
 }
