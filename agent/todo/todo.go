@@ -12,44 +12,81 @@ import (
 
 // A List is the records to look at. The zero value is empty and ready.
 type List struct {
-	now    due.Work[record.Key]
-	later  due.Timers[record.Key]
-	failed map[record.Key]int // how often looking at it has failed in a row
+	items items
+	now   []*item
+	taken int // so many of now
+	later due.Alarms[*item]
 }
 
 // Add lets a record be looked at now.
-func (l *List) Add(key record.Key) { l.now.Add(key) }
+func (l *List) Add(key record.Key) { l.add(l.items.of(key)) }
+
+func (l *List) add(i *item) {
+	if !i.waits {
+		i.waits = true
+		l.now = append(l.now, i)
+	}
+}
 
 // At lets a record be looked at no later than at.
-func (l *List) At(key record.Key, at time.Time) { l.later.Set(key, at) }
+func (l *List) At(key record.Key, at time.Time) { l.at(l.items.of(key), at) }
+
+func (l *List) at(i *item, at time.Time) {
+	l.later.Set(&i.alarm, at)
+	i.timed = true
+}
 
 // Next returns when the next record is due; the zero time is when something changes.
 func (l *List) Next() time.Time { return l.later.Next() }
 
 // Wake lets all that is due be looked at now.
 func (l *List) Wake(now time.Time) {
-	for key, ok := l.later.Pop(now); ok; key, ok = l.later.Pop(now) {
-		l.now.Add(key)
+	for i, ok := l.later.Pop(now); ok; i, ok = l.later.Pop(now) {
+		i.timed = false
+		l.add(i)
 	}
 }
 
 // Take removes and returns the record that is first to be looked at. Its time is forgotten:
-// whoever looks says when to look again.
+// whoever looks says when to look again, and then that it is Done or has Failed.
 func (l *List) Take() (record.Key, bool) {
-	key, ok := l.now.Pop()
-	if ok {
-		l.later.Drop(key)
+	if l.taken == len(l.now) {
+		if l.now, l.taken = l.now[:0], 0; cap(l.now) > crowd {
+			l.now = nil
+		}
+		return record.Key{}, false
 	}
-	return key, ok
+	i := l.now[l.taken]
+	l.taken++
+	i.waits = false
+	l.forget(i)
+	return i.key, true
+}
+
+// crowd is how many are seldom there at once: their memory is not kept.
+const crowd = 64
+
+// forget forgets the time of a record.
+func (l *List) forget(i *item) {
+	l.later.Drop(&i.alarm)
+	i.timed = false
 }
 
 // Done notes that a record could be dealt with.
-func (l *List) Done(key record.Key) { delete(l.failed, key) }
+func (l *List) Done(key record.Key) {
+	if i := l.items.find(key); i != nil {
+		i.failed = 0
+		l.items.settle(i)
+	}
+}
 
 // Drop forgets a record that nothing is to be done about, unless it is to be looked at now.
 func (l *List) Drop(key record.Key) {
-	l.later.Drop(key)
-	l.Done(key)
+	if i := l.items.find(key); i != nil {
+		l.forget(i)
+		i.failed = 0
+		l.items.settle(i)
+	}
 }
 
 // Failed lets a record that could not be dealt with be looked at again after a while: each
@@ -57,18 +94,17 @@ func (l *List) Drop(key record.Key) {
 // failure.
 // Source: Kubernetes client-go workqueue (ItemExponentialFailureRateLimiter).
 func (l *List) Failed(key record.Key, err error, now time.Time, least, most time.Duration) {
-	wait := least
+	wait, i := least, l.items.of(key)
 	if !errors.Is(err, record.Stale) {
-		if l.failed == nil {
-			l.failed = map[record.Key]int{}
-		}
-		n := l.failed[key]
-		l.failed[key] = n + 1
-		wait = max(least, min(least<<min(n, 16), most))
+		wait = max(least, min(least<<min(i.failed, 16), most))
+		i.failed++
 	}
-	l.later.Drop(key) // what it asked for before it failed
-	l.later.Set(key, now.Add(wait))
+	l.forget(i) // what it asked for before it failed
+	l.at(i, now.Add(wait))
 }
 
 // Failing reports whether a record could not be dealt with when it was last looked at.
-func (l *List) Failing(key record.Key) bool { return l.failed[key] > 0 }
+func (l *List) Failing(key record.Key) bool {
+	i := l.items.find(key)
+	return i != nil && i.failed > 0
+}
