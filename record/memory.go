@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // Memory is a store that lives and dies with its process: for simulations and
 // tests. It belongs to one caller at a time. The zero value is not ready; use
 // [NewMemory].
 type Memory struct {
-	places   [len(kinds)]map[string]*place // by kind and name
-	feeds    map[hypervisor.HostName]*feed // of hosts
-	all      *feed                         // of Everything
-	signs    *feed                         // of Signs
+	places   [len(kinds)]names.Register[string, place] // by kind and name
+	feeds    names.Register[hypervisor.HostName, feed] // of hosts
+	all      *feed                                     // of Everything
+	signs    *feed                                     // of Signs
 	revision Revision
 	changed  []*feed
 	held     int      // places so far
@@ -85,12 +86,8 @@ const (
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	s := &Memory{feeds: map[hypervisor.HostName]*feed{}, all: newFeed(Everything, keep),
+	return &Memory{all: newFeed(Everything, keep),
 		signs: &feed{name: Signs, keep: keep}}
-	for kind := range s.places {
-		s.places[kind] = map[string]*place{}
-	}
-	return s
 }
 
 func newFeed(name Feed, keep int) *feed {
@@ -112,16 +109,16 @@ func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }
 
 // shelf returns the places of a kind, by name. There is one for what is no kind.
-func (s *Memory) shelf(k Kind) map[string]*place {
+func (s *Memory) shelf(k Kind) *names.Register[string, place] {
 	if int(k) >= len(s.places) {
 		k = 0
 	}
-	return s.places[k]
+	return &s.places[k]
 }
 
 // get returns the nil interface for a record that is not there.
 func (s *Memory) get(key Key) Record {
-	if p := s.shelf(key.Kind)[key.Name]; p != nil {
+	if p := s.shelf(key.Kind).Get(key.Name); p != nil {
 		return p.record
 	}
 	return nil
@@ -130,7 +127,7 @@ func (s *Memory) get(key Key) Record {
 // Put implements Store.
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
-	p := s.shelf(key.Kind)[key.Name]
+	p := s.shelf(key.Kind).Get(key.Name)
 	var old Record
 	if p != nil {
 		old = p.record
@@ -143,7 +140,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 	}
 	if p == nil {
 		p = s.place()
-		s.shelf(key.Kind)[key.Name] = p
+		s.shelf(key.Kind).Put(key.Name, p)
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
@@ -166,7 +163,7 @@ func (s *Memory) place() *place {
 // Delete implements Store.
 func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	key := r.Key()
-	p := s.shelf(key.Kind)[key.Name]
+	p := s.shelf(key.Kind).Get(key.Name)
 	switch {
 	case p == nil:
 		return nil
@@ -179,7 +176,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	s.revision++
 	old := p.record
 	p.record = tomb(key)
-	delete(s.shelf(key.Kind), key.Name)
+	s.shelf(key.Kind).Drop(key.Name)
 	s.tell(p, old)
 	return nil
 }
@@ -202,7 +199,7 @@ func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, er
 	case f == Signs:
 		log = s.signs
 	case f != Everything:
-		log = s.feeds[f.Host]
+		log = s.feeds.Get(f.Host)
 	}
 	switch {
 	case log == nil || since == s.revision && since > 0:
@@ -270,8 +267,8 @@ func (s *Memory) everything() []Record {
 	}
 	records, all := make([]Record, 0, s.Len()), []named(nil)
 	for kind := MigrationKind; !isSign(kind); kind++ {
-		all = slices.Grow(all[:0], len(s.places[kind]))
-		for name, p := range s.places[kind] {
+		all = slices.Grow(all[:0], s.places[kind].Len())
+		for name, p := range s.places[kind].All() {
 			all = append(all, named{name, p})
 		}
 		slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.name, b.name) })
@@ -311,7 +308,7 @@ func repeats(rest []change, p *place) bool {
 func (s *Memory) Len() int {
 	n := 0
 	for kind := range s.places {
-		n += len(s.places[kind])
+		n += s.places[kind].Len()
 	}
 	return n
 }
@@ -418,10 +415,10 @@ func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 
 // feed returns the log of a host's feed, a new one for the first that is in it.
 func (s *Memory) feed(host hypervisor.HostName) *feed {
-	f := s.feeds[host]
+	f := s.feeds.Get(host)
 	if f == nil {
 		f = newHostFeed(host)
-		s.feeds[host] = f
+		s.feeds.Put(host, f)
 	}
 	return f
 }

@@ -105,7 +105,7 @@ func (e CrashController) happen(w *World) { w.crash("", "controller", e.For, e.A
 func (e CrashAgent) happen(w *World)      { w.crash(e.Host, "agent", e.For, e.After) }
 
 func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration, after *int) {
-	p := w.people[host]
+	p := w.people.Get(host)
 	if p == nil || p.brain == nil {
 		return
 	}
@@ -149,16 +149,16 @@ func (w *World) heard(p *participant) {
 
 func (e Deafen) happen(w *World) {
 	w.fault(e.Host, "hears nothing")
-	w.people[e.Host].deaf = w.now.Add(e.For)
+	w.people.Get(e.Host).deaf = w.now.Add(e.For)
 }
 
 func (e Repeat) happen(w *World) {
 	w.fault(e.Host, "is told everything twice")
-	w.wake(w.people[e.Host], w.now)
+	w.wake(w.people.Get(e.Host), w.now)
 }
 
 func (e Freeze) happen(w *World) {
-	p := w.people[e.Host]
+	p := w.people.Get(e.Host)
 	w.fault(e.Host, "sees a stale store")
 	p.line.Frozen = true
 	w.later(e.For, func(w *World) {
@@ -177,7 +177,7 @@ func (e Conflict) happen(w *World) {
 
 func (e Mute) happen(w *World) {
 	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times))
-	w.people[e.Host].line.Mute = e.Times
+	w.people.Get(e.Host).line.Mute = e.Times
 }
 
 func (e FullStore) happen(w *World) {
@@ -190,14 +190,14 @@ func (e FullStore) happen(w *World) {
 }
 
 func (w *World) setFull(full bool) {
-	for _, p := range w.people {
+	for _, p := range w.people.All() {
 		p.line.Full = full
 	}
 }
 
 func (e CrashHypervisor) happen(w *World) {
 	w.fault(e.Host, "hypervisor daemon dies")
-	p := w.people[e.Host]
+	p := w.people.Get(e.Host)
 	p.phone.Dead = true
 	w.later(e.For, func(w *World) {
 		w.say(e.Host, "", "hypervisor daemon restarts")
@@ -262,7 +262,7 @@ func (e Fence) happen(w *World) {
 func (w *World) powerOff(host hypervisor.HostName) {
 	w.watch.powerless[host] = true
 	w.tried(w.fabric.CrashHost(host))
-	p := w.people[host]
+	p := w.people.Get(host)
 	p.boots++
 	w.kill(p)
 	w.watchLease(p)
@@ -278,12 +278,12 @@ func (e Return) happen(w *World) {
 	if w.config.Beside == nil {
 		w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
 	}
-	w.spawn(w.people[e.Host])
+	w.spawn(w.people.Get(e.Host))
 }
 
 func (e Skew) happen(w *World) {
 	w.fault(e.Host, "clock is off by "+e.By.String())
-	w.people[e.Host].skew = e.By
+	w.people.Get(e.Host).skew = e.By
 }
 
 // tried traces a fault that could not be brought about.

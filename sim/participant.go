@@ -40,7 +40,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p.line.Real = w.store
 	p.phone.Real, p.phone.Store = real, &p.line
 	p.alarm.Of = p
-	w.people[host] = p
+	w.people.Put(host, p)
 	w.store.Know(record.Feed{Host: host}, p)
 	w.spawn(p)
 }

@@ -94,7 +94,7 @@ type World struct {
 	store  *record.Memory
 	boss   *controller.Controller
 
-	people map[hypervisor.HostName]*participant
+	people names.Register[hypervisor.HostName, participant]
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  due.Alarms[*participant]
 	plans  agenda.Agenda[Event]
@@ -118,8 +118,8 @@ type World struct {
 func New(config Config) *World {
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
-		store: record.NewMemory(), people: map[hypervisor.HostName]*participant{},
-		zero: map[hypervisor.VMID]int{}, changed: Epoch}
+		store: record.NewMemory(),
+		zero:  map[hypervisor.VMID]int{}, changed: Epoch}
 	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
 	w.fabric.Spare() // agents keep no list
 	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, invariant.Sorted()
@@ -300,7 +300,7 @@ func (w *World) settle(writer *participant) {
 		if h.What != fake.PassFinished {
 			w.changed = w.now
 		}
-		p := w.people[h.Host]
+		p := w.people.Get(h.Host)
 		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
+	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // A Fabric is hosts, the links between them and virtual time. It is safe for
@@ -19,7 +20,7 @@ type Fabric struct {
 	world   transfer.World
 	model   Model
 	hosts   map[hypervisor.HostName]*Host
-	guests  listing.Register[hypervisor.VMID, machine]
+	guests  names.Register[hypervisor.VMID, machine]
 	faults  []*Fault
 	round   uint64 // of Touched, from 1
 	touched listing.News[hypervisor.VMID]

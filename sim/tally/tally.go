@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/drains"
@@ -42,7 +43,7 @@ type Book struct {
 	// Shown says that somebody may keep what Put returns.
 	Shown bool
 
-	guests map[hypervisor.VMID]*guest
+	guests names.Register[hypervisor.VMID, guest]
 	spare  []guest               // new ones are cut from it: they stay as long as the book
 	names  []hypervisor.VMID     // of those with a home, in order; nil: they have changed
 	gone   map[migration.ID]bool // migrations that were deleted
@@ -60,17 +61,17 @@ type guest struct {
 }
 
 // New returns an empty book.
-func New() Book { return Book{guests: map[hypervisor.VMID]*guest{}} }
+func New() Book { return Book{} }
 
 // guest returns what is known of a VM, an empty entry for one that was unknown.
 func (b *Book) guest(vm hypervisor.VMID) *guest {
-	g := b.guests[vm]
+	g := b.guests.Get(vm)
 	if g == nil {
 		if len(b.spare) == 0 {
-			b.spare = make([]guest, max(1, min(len(b.guests)/4, 512)))
+			b.spare = make([]guest, max(1, min(b.guests.Len()/4, 512)))
 		}
 		g, b.spare = &b.spare[0], b.spare[1:]
-		b.guests[vm] = g
+		b.guests.Put(vm, g)
 	}
 	return g
 }
@@ -96,13 +97,13 @@ func (g *guest) find(id migration.ID) *Move {
 
 // Has reports whether there is, or was, a migration of a VM with that name.
 func (b *Book) Has(vm hypervisor.VMID, id migration.ID) bool {
-	g := b.guests[vm]
+	g := b.guests.Get(vm)
 	return g != nil && g.find(id) != nil || b.gone[id]
 }
 
 // Of returns the migrations of a VM that are kept, oldest first. Nobody changes the list.
 func (b *Book) Of(vm hypervisor.VMID) []*Move {
-	if g := b.guests[vm]; g != nil {
+	if g := b.guests.Get(vm); g != nil {
 		return g.kept
 	}
 	return nil
@@ -110,7 +111,7 @@ func (b *Book) Of(vm hypervisor.VMID) []*Move {
 
 // Home returns where a VM is at home; "" is that it has no record.
 func (b *Book) Home(vm hypervisor.VMID) hypervisor.HostName {
-	if g := b.guests[vm]; g != nil {
+	if g := b.guests.Get(vm); g != nil {
 		return g.home
 	}
 	return ""
@@ -119,8 +120,8 @@ func (b *Book) Home(vm hypervisor.VMID) hypervisor.HostName {
 // VMs returns the VMs that have a record, in order. Nobody changes the list.
 func (b *Book) VMs() []hypervisor.VMID {
 	if b.names == nil {
-		b.names = make([]hypervisor.VMID, 0, len(b.guests))
-		for vm, g := range b.guests {
+		b.names = make([]hypervisor.VMID, 0, b.guests.Len())
+		for vm, g := range b.guests.All() {
 			if g.home != "" {
 				b.names = append(b.names, vm)
 			}
@@ -133,7 +134,7 @@ func (b *Book) VMs() []hypervisor.VMID {
 // Sent returns what all migrations have sent, as far as they have told.
 func (b *Book) Sent() hypervisor.Bytes {
 	sent := b.sent
-	for _, g := range b.guests {
+	for _, g := range b.guests.All() {
 		for _, t := range g.kept {
 			sent += t.Last.Source.Sent
 		}
