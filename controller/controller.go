@@ -56,7 +56,7 @@ func New(config Config, store record.Store, noter record.Noter) *Controller {
 	c.turns.Together = options.Together(c.limits, c.core.Compatible)
 	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
-	c.view = c.newView()
+	c.view = c.newView(0)
 	return c
 }
 
@@ -149,7 +149,7 @@ func (c *Controller) pull(ctx context.Context) error {
 // reset starts from nothing: the store no longer knows what we missed. Hosts
 // come first, so that what is on them finds its place.
 func (c *Controller) reset(all []record.Record) {
-	c.view = c.newView()
+	c.view = c.newView(len(all))
 	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
 	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
 		for _, r := range all {
@@ -160,9 +160,9 @@ func (c *Controller) reset(all []record.Record) {
 	}
 }
 
-func (c *Controller) newView() *view {
+func (c *Controller) newView(n int) *view {
 	return &view{
-		flights: map[migration.ID]*flight{}, guests: map[hypervisor.VMID]*guest{},
+		flights: make(map[migration.ID]*flight, n), guests: make(map[hypervisor.VMID]*guest, n),
 		hosts: map[hypervisor.HostName]*site{},
 		books: books.New(books.Config{Inbound: c.limits.PerTarget,
 			Placement: c.config.Placement, Quotas: c.config.Quotas}),

@@ -101,6 +101,12 @@ func newHostFeed(host hypervisor.HostName) *feed {
 	return f
 }
 
+// Grow makes room for so many VMs and as many migrations, in a store without any.
+func (s *Memory) Grow(n int) {
+	s.places[VMKind].Grow(n)
+	s.places[MigrationKind].Grow(n)
+}
+
 // Watch has who told of every record as soon as it is stored, with what was there before, and
 // of every one that is deleted: either is nil when there is none. Who changes nothing here.
 func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }

@@ -52,6 +52,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 	defer keeper.Close()
 	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster},
 		Tick: func(*sim.World) bool { keeper.Tend(); return true }})
+	w.Expect(sources * each)
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))
 		if err := w.AddHost(record.Host{Host: hypervisor.Host{Name: host, CPUs: 512,

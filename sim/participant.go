@@ -37,9 +37,8 @@ type participant struct {
 // join connects a new participant, and lets it start.
 func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p := &participant{host: host, real: real}
-	p.line.Real = w.store
+	p.line.Real, p.alarm.Of = w.store, p
 	p.phone.Real, p.phone.Store = real, &p.line
-	p.alarm.Of = p
 	w.people.Put(host, p)
 	w.store.Know(record.Feed{Host: host}, p)
 	w.spawn(p)
@@ -47,8 +46,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 
 // spawn starts a process that knows nothing.
 func (w *World) spawn(p *participant) {
-	p.line.Dies, p.line.Died = false, false
-	p.busy = time.Time{}
+	p.line.Dies, p.line.Died, p.busy = false, false, time.Time{}
 	var store record.Store = &p.line
 	if w.config.Store != nil {
 		store = w.config.Store(p.host, store)
@@ -67,8 +65,7 @@ func (w *World) spawn(p *participant) {
 
 // kill ends a process. What it kept in memory is gone.
 func (w *World) kill(p *participant) {
-	p.brain, p.reborn = nil, false
-	p.since = w.now
+	p.brain, p.reborn, p.since = nil, false, w.now
 	w.wakes.Drop(&p.alarm)
 }
 

@@ -120,13 +120,19 @@ func New(config Config) *World {
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: record.NewMemory(),
 		zero:  map[hypervisor.VMID]int{}, changed: Epoch}
-	w.fabric = fake.NewFabric(Epoch, *w.config.Model)
+	w.fabric, w.limits = fake.NewFabric(Epoch, *w.config.Model), config.Controller.Limits()
 	w.fabric.Spare() // agents keep no list
 	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, invariant.Sorted()
-	w.limits = config.Controller.Limits()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
 	return w
+}
+
+// Expect makes room for so many VMs, before there are any. Without it worlds grow as they go.
+func (w *World) Expect(vms int) {
+	w.store.Grow(vms)
+	w.fabric.Grow(vms)
+	w.watch.Grow(vms)
 }
 
 // AddHost adds a host and its agent. Where its facts name a rack, moves between racks
@@ -318,9 +324,7 @@ func (w *World) settle(writer *participant) {
 		}
 	}
 	w.watch.check()
-	if w.config.After != nil && !w.config.After(w) {
-		w.halted = true
-	}
+	w.halted = w.halted || w.config.After != nil && !w.config.After(w)
 }
 
 // late returns how late a message is.

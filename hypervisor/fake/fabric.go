@@ -16,21 +16,20 @@ import (
 // A Fabric is hosts, the links between them and virtual time. It is safe for
 // concurrent use, as its hosts are.
 type Fabric struct {
-	mu      sync.Mutex
-	world   transfer.World
-	model   Model
-	hosts   map[hypervisor.HostName]*Host
-	guests  names.Register[hypervisor.VMID, machine]
-	faults  []*Fault
-	round   uint64 // of Touched, from 1
-	touched listing.News[hypervisor.VMID]
-	hinted  listing.News[hinted]
-	given   []Hint    // what Hints answered last, to be used again
-	gone    []*domain // since Hints was asked last
-	free    []*domain // that nobody needs any more
-	spare   bool      // see Spare
-	alike   listing.Alike[Workload]
-
+	mu       sync.Mutex
+	world    transfer.World
+	model    Model
+	hosts    map[hypervisor.HostName]*Host
+	guests   names.Register[hypervisor.VMID, machine]
+	faults   []*Fault
+	round    uint64 // of Touched, from 1
+	touched  listing.News[hypervisor.VMID]
+	hinted   listing.News[hinted]
+	given    []Hint    // what Hints answered last, to be used again
+	gone     []*domain // since Hints was asked last
+	free     []*domain // that nobody needs any more
+	spare    bool      // see Spare
+	alike    listing.Alike[Workload]
 	machines listing.Pieces[machine] // of all of these there are very many
 	domains  listing.Pieces[domain]
 }
@@ -87,6 +86,9 @@ func (f *Fabric) Share(speed hypervisor.Bandwidth) {
 		f.world.Share(speed)
 	}
 }
+
+// Grow makes room for so many VMs, in a world without any.
+func (f *Fabric) Grow(n int) { f.guests.Grow(n) }
 
 // Spare lets each host write the list of its domains over the one before: what it has answered
 // is then valid until it is asked again.

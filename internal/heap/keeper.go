@@ -12,7 +12,7 @@ import (
 // great stays below 4 GiB.
 const (
 	small = 820 << 20
-	great = 3300 << 20
+	great = 3440 << 20
 )
 
 // A Keeper collects the garbage of a process whose work is done by one goroutine, while that

@@ -16,8 +16,8 @@ func TestHowFarAHeapMayGrow(t *testing.T) {
 		{"twenty times what lives does not fit", 100 * mib, 820 * mib},
 		{"what lives is half of small", 410 * mib, 820 * mib},
 		{"what lives is more", 411 * mib, 1644 * mib},
-		{"four times what lives does not fit", 1000 * mib, 3300 * mib},
-		{"what lives is two thirds of great", 2200 * mib, 3300 * mib},
+		{"four times what lives does not fit", 1000 * mib, 3440 * mib},
+		{"what lives is nearly two thirds of great", 2280 * mib, 3440 * mib},
 		{"what lives is more than that", 2400 * mib, 3600 * mib},
 		{"what lives is more than great", 8000 * mib, 12000 * mib},
 	} {

@@ -15,6 +15,13 @@ type entry[N ~string, V any] struct {
 	value *V
 }
 
+// Grow makes room for so many, if there is nothing yet.
+func (r *Register[N, V]) Grow(n int) {
+	if r.all == nil {
+		r.all = make(map[N]*V, n)
+	}
+}
+
 // Put enters a value, which is not nil, instead of the one that has its name.
 func (r *Register[N, V]) Put(name N, v *V) {
 	if r.all == nil {

@@ -21,6 +21,7 @@ import (
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
 	w.Fabric().Share(s.Fleet.Network)
+	w.Expect(len(s.Fleet.VMs))
 	used := s.used()
 	for i := range s.Fleet.Hosts {
 		h := &s.Fleet.Hosts[i]

@@ -64,6 +64,9 @@ type guest struct {
 func New() Book { return Book{} }
 
 // guest returns what is known of a VM, an empty entry for one that was unknown.
+// Grow makes room for so many VMs, in an empty book.
+func (b *Book) Grow(n int) { b.guests.Grow(n) }
+
 func (b *Book) guest(vm hypervisor.VMID) *guest {
 	g := b.guests.Get(vm)
 	if g == nil {
