@@ -107,10 +107,10 @@ func (n *Network) flow() *Flow {
 	return f
 }
 
-// Remove takes a flow away; it is not to be used afterwards. One that has nothing, and
-// takes nothing, leaves nothing to others: nobody's share changes.
+// Remove takes a flow away; it is not to be used afterwards. One that has nothing, and took
+// nothing when the links were shared last, leaves nothing to others: nobody's share changes.
 func (n *Network) Remove(f *Flow) {
-	idle := f.limit == 0 && f.rate == 0
+	idle := f.limit == 0 && f.rate == 0 && !slices.Contains(n.movedFlows, f)
 	for i, l := range f.links {
 		at, last := f.slots[i], l.flows[len(l.flows)-1]
 		l.flows[at] = last

@@ -67,6 +67,20 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// A flow that was stopped and taken away before the links were shared again had kept the other
+// from what was too little for two.
+func TestWhoeverIsStoppedAndTakenAwayLeavesWhatItHadClaimed(t *testing.T) {
+	var n maxmin.Network
+	link := n.AddLink(1)
+	one, other := n.Add(1, none, link), n.Add(2, none, link)
+	n.Settle()
+	n.SetLimit(one, 0)
+	n.Remove(one)
+	if n.Settle(); other.Rate() != 1 {
+		t.Errorf("the other has %v of a link that carries 1", other.Rate())
+	}
+}
+
 func TestSettleLeavesBystandersAlone(t *testing.T) {
 	var n maxmin.Network
 	a, b := n.AddLink(100), n.AddLink(100)
