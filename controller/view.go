@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
@@ -31,7 +32,7 @@ type view struct {
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 	moves []books.Move                  // scratch of rebook
 	plain placement.VM                  // scratch of placed: a VM without constraints
-	spare []guest                       // entries for those who come next
+	made  names.Pieces[guest]           // entries of VMs
 
 	unfinished int                 // migrations that have not ended
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
@@ -368,10 +369,7 @@ func (v *view) guest(id hypervisor.VMID) *guest {
 	}
 	g := v.guests[id]
 	if g == nil {
-		if len(v.spare) == 0 {
-			v.spare = make([]guest, 1+min(len(v.guests)/8, 127))
-		}
-		g, v.spare = &v.spare[0], v.spare[1:]
+		g = v.made.New()
 		g.flights, v.guests[id] = g.one[:0], g
 	}
 	return g

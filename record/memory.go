@@ -20,11 +20,10 @@ type Memory struct {
 	signs    *feed                                     // of Signs
 	revision Revision
 	changed  []*feed
-	held     int      // places so far
 	answers  []Record // room for the answers of Changes
-	spare    []place  // to be used
-	news     []News   // what News answered last, to be used again
-	told     []Feed   // what Changed did
+	made     names.Pieces[place]
+	news     []News // what News answered last, to be used again
+	told     []Feed // what Changed did
 	watch    func(old, now Record)
 }
 
@@ -145,25 +144,13 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 		return nil, err
 	}
 	if p == nil {
-		p = s.place()
+		p = s.made.New() // most stay as long as the store
 		s.shelf(key.Kind).Put(key.Name, p)
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
 	s.tell(p, old)
 	return p.record, nil
-}
-
-// place returns a place for a record that is new. Many are cut from one piece, of a store with
-// many: most stay as long as it.
-func (s *Memory) place() *place {
-	if len(s.spare) == 0 {
-		s.spare = make([]place, max(8, min(s.held/4, 512)))
-		s.held += len(s.spare)
-	}
-	p := &s.spare[0]
-	s.spare = s.spare[1:]
-	return p
 }
 
 // Delete implements Store.

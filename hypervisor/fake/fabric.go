@@ -30,8 +30,8 @@ type Fabric struct {
 	free     []*domain // that nobody needs any more
 	spare    bool      // see Spare
 	alike    listing.Alike[Workload]
-	machines listing.Pieces[machine] // of all of these there are very many
-	domains  listing.Pieces[domain]
+	machines names.Pieces[machine] // of all of these there are very many
+	domains  names.Pieces[domain]
 }
 
 // NewFabric returns an empty world at the time start.

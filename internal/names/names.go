@@ -1,5 +1,7 @@
-// Package names keeps many short names in few pieces of memory: what collects garbage marks a
-// piece, not each name, and names that were given together lie together.
+// Package names keeps very many things that stay, and finds the few that are busy: [Store] is
+// for their names, [Pieces] for the things themselves, [Register] for looking them up. What is
+// kept lies in few pieces of memory: what collects garbage marks a piece, not each thing, and
+// what was made together lies together.
 package names
 
 import "strings"

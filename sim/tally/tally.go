@@ -44,7 +44,7 @@ type Book struct {
 	Shown bool
 
 	guests names.Register[hypervisor.VMID, guest]
-	spare  []guest               // new ones are cut from it: they stay as long as the book
+	made   names.Pieces[guest]   // they stay as long as the book
 	names  []hypervisor.VMID     // of those with a home, in order; nil: they have changed
 	gone   map[migration.ID]bool // migrations that were deleted
 	sent   hypervisor.Bytes      // by them
@@ -70,10 +70,7 @@ func (b *Book) Grow(n int) { b.guests.Grow(n) }
 func (b *Book) guest(vm hypervisor.VMID) *guest {
 	g := b.guests.Get(vm)
 	if g == nil {
-		if len(b.spare) == 0 {
-			b.spare = make([]guest, max(1, min(b.guests.Len()/4, 512)))
-		}
-		g, b.spare = &b.spare[0], b.spare[1:]
+		g = b.made.New()
 		b.guests.Put(vm, g)
 	}
 	return g

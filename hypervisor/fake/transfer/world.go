@@ -20,6 +20,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
 	"github.com/godwit-vm/godwit/hypervisor/fake/maxmin"
 	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // Costs are what a transfer costs besides the wire.
@@ -57,9 +59,8 @@ type World struct {
 	racks    map[string]*rack
 	shared   *maxmin.Link // that every transfer crosses; nil is none
 	idle     []*underWay  // that nobody needs any more
-	made     listing.Pieces[Transfer]
+	made     names.Pieces[Transfer]
 	failures listing.Alike[string]
-	second   int64  // in which it starts, since 1970
 	coming   moment // what Next answered last: it is asked more often than it changes
 }
 
@@ -76,7 +77,7 @@ type rack struct {
 
 // NewWorld returns a world without hosts.
 func NewWorld(start time.Time, c Costs) World {
-	return World{Start: start, second: start.Unix(), coming: moment{time: start}, costs: c,
+	return World{Start: start, coming: moment{time: start}, costs: c,
 		open: map[hypervisor.Address]*Transfer{},
 		cut:  map[pair]bool{}, racks: map[string]*rack{}}
 }
@@ -95,7 +96,7 @@ func (w *World) Next() (time.Time, bool) {
 
 // AdvanceTo moves time to t and makes happen what happens until then. Time does not go back.
 func (w *World) AdvanceTo(t time.Time) {
-	until := max(w.Now, w.since(t))
+	until := max(w.Now, due.Between(w.Start, t))
 	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
 		w.Now = n.At
 		w.Agenda.Disarm(n)
@@ -110,16 +111,6 @@ func (w *World) In(d time.Duration, fire func()) *agenda.Timer {
 	t := &agenda.Timer{Fire: fire}
 	w.Agenda.Arm(t, memory.Later(w.Now, max(0, d)))
 	return t
-}
-
-// since is t.Sub of the start. Within a century of it that is a difference of seconds.
-func (w *World) since(t time.Time) time.Duration {
-	const century = 100 * 365 * 24 * 3600
-	if s := t.Unix() - w.second; s > -century && s < century {
-		return time.Duration(s)*time.Second +
-			time.Duration(t.Nanosecond()-w.Start.Nanosecond())
-	}
-	return t.Sub(w.Start)
 }
 
 // A Host is where transfers begin and end. A host that is Off reaches nobody.
