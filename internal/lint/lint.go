@@ -1,5 +1,5 @@
 // Package lint enforces the house rules of the module: who may import whom,
-// what may not happen in code that decides, how large things may be, and what
+// what may not happen in code that decides, and what
 // must be documented. Its test runs all of it on the module. It reads syntax
 // only and knows nothing about packages outside the module.
 package lint
@@ -70,7 +70,6 @@ var all = []rule{
 	{"imports", findImports},
 	{"walls", findBreaches},
 	{"written", findWrittenVariables},
-	{"size", findLargeCode},
 	{"source", findUnsourcedRules},
 	{"docs", findUndocumented},
 	{"names", findMixedNames},
