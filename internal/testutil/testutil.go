@@ -1,0 +1,125 @@
+// Package testutil holds what tests of several packages need: one way to wait
+// for a real process, and the two tiers of tests.
+//
+// The default tier is what `make test` and a plain `go test` run. The long tier
+// adds what takes minutes: more rounds, more seeds, software emulation beside
+// KVM. It runs with GODWIT_LONG=1, as `make test-all` sets it.
+//
+// A limit on waiting says when to give up, not how fast something has to be. On
+// a machine that is slower still, GODWIT_TEST_PATIENCE=5 multiplies every limit
+// by five.
+package testutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// The environment variables that tests read.
+const (
+	LongKey     = "GODWIT_LONG"          // not empty: the long tier
+	PatienceKey = "GODWIT_TEST_PATIENCE" // the factor of every limit, from 0.1 to 1000
+)
+
+// DefaultLimit is how long [Eventually] waits with a patience of 1. Everything that
+// tests wait for takes a second or less on an idle machine.
+const DefaultLimit = time.Minute
+
+// polling is the pause between two looks.
+const polling = 5 * time.Millisecond
+
+// longNote is what a test prints that does more in the long tier. The test
+// command looks for it, and runs again only such tests.
+const longNote = "in the long tier (" + LongKey + "=1)"
+
+// InLongTier reports whether the long tier runs.
+func InLongTier() bool { return os.Getenv(LongKey) != "" }
+
+// Long skips a test that belongs to the long tier.
+func Long(t testing.TB) {
+	t.Helper()
+	if !InLongTier() {
+		t.Skip("it runs " + longNote)
+	}
+}
+
+// Rounds returns how often a test repeats what it does: short in the default tier,
+// long in the long one.
+func Rounds(t testing.TB, short, long int) int {
+	t.Helper()
+	if InLongTier() {
+		return long
+	}
+	t.Logf("%d rounds; %d %s", short, long, longNote)
+	return short
+}
+
+// Limit multiplies a limit on waiting by the patience that the environment asks for.
+func Limit(d time.Duration) time.Duration {
+	f, err := strconv.ParseFloat(os.Getenv(PatienceKey), 64)
+	if err != nil || f < 0.1 || f > 1000 {
+		return d
+	}
+	return time.Duration(float64(d) * f)
+}
+
+// Context returns a context that ends with the test, or after [Limit] of d.
+func Context(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Limit(d))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Eventually looks until check returns nil, and fails the test if it does not
+// within the default limit. The error is what check saw; the last one is printed.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	EventuallyWithin(t, DefaultLimit, what, check)
+}
+
+// EventuallyWithin is [Eventually] with a limit of its own, which the patience multiplies.
+func EventuallyWithin(t testing.TB, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	if err := Poll(t.Context(), limit, check); err != nil {
+		t.Fatalf("waited until %s: %v", what, err)
+	}
+}
+
+// Poll looks until check returns nil. If it does not within [Limit] of limit, or
+// before ctx ends, Poll returns what check saw last, and for how long it waited.
+func Poll(ctx context.Context, limit time.Duration, check func() error) error {
+	began, limit := time.Now(), Limit(limit)
+	for {
+		saw := check()
+		if saw == nil {
+			return nil
+		}
+		var fatal stop
+		waited := time.Since(began)
+		switch {
+		case errors.As(saw, &fatal):
+			return fatal.error
+		case waited >= limit:
+			return fmt.Errorf("gave up after %v; last: %w", waited.Round(time.Millisecond), saw)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w after %v; last: %w", context.Cause(ctx),
+				waited.Round(time.Millisecond), saw)
+		case <-time.After(polling):
+		}
+	}
+}
+
+// stop is an error after which waiting is of no use.
+type stop struct{ error }
+
+// Stop marks an error of a check after which it cannot become true any more:
+// [Poll] returns err at once.
+func Stop(err error) error { return stop{err} }

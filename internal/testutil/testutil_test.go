@@ -1,0 +1,84 @@
+package testutil_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
+)
+
+func TestPollReturnsAsSoonAsTheCheckHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, looks := time.Now(), 0
+		err := testutil.Poll(t.Context(), time.Minute, func() error {
+			if looks++; looks < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if err != nil || looks != 3 || time.Since(began) > time.Second {
+			t.Errorf("%v after %d looks and %v", err, looks, time.Since(began))
+		}
+	})
+}
+
+func TestPollSaysWhatItSawLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, last := time.Now(), errors.New("two of three are up")
+		err := testutil.Poll(t.Context(), time.Minute, func() error { return last })
+		if !errors.Is(err, last) || !strings.Contains(err.Error(), "gave up after 1m0s") {
+			t.Errorf("it says %q", err)
+		}
+		if waited := time.Since(began); waited < time.Minute || waited > 61*time.Second {
+			t.Errorf("it waited %v", waited)
+		}
+	})
+}
+
+func TestPollEndsWithItsContextAndWithAFinalError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := testutil.Poll(ctx, time.Hour, func() error { return errors.New("down") })
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "down") {
+			t.Errorf("it says %q", err)
+		}
+		dead, began := errors.New("the process has died"), time.Now()
+		err = testutil.Poll(t.Context(), time.Hour, func() error { return testutil.Stop(dead) })
+		if !errors.Is(err, dead) || time.Since(began) > 0 {
+			t.Errorf("it says %q after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestPatienceMultipliesLimits(t *testing.T) {
+	for _, row := range []struct {
+		patience string
+		want     time.Duration
+	}{{"", time.Minute}, {"5", 5 * time.Minute}, {"0.5", 30 * time.Second},
+		{"0", time.Minute}, {"-1", time.Minute}, {"many", time.Minute}, {"1e9", time.Minute}} {
+		t.Setenv(testutil.PatienceKey, row.patience)
+		if got := testutil.Limit(time.Minute); got != row.want {
+			t.Errorf("%q: %v, want %v", row.patience, got, row.want)
+		}
+	}
+}
+
+func TestTiers(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		t.Setenv(testutil.LongKey, map[bool]string{true: "1"}[long])
+		skipped := true
+		t.Run("long", func(t *testing.T) {
+			testutil.Long(t)
+			skipped = false
+		})
+		rounds := testutil.Rounds(t, 2, 20)
+		if skipped == long || (rounds == 20) != long {
+			t.Errorf("long %v: skipped %v, %d rounds", long, skipped, rounds)
+		}
+	}
+}
