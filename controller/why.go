@@ -51,6 +51,12 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
 		return why
+	case f.tries > 0 && f.overrun:
+		r := c.request(f, now)
+		if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, g.rec.Host, false)); why != nil {
+			return why
+		}
+		return c.view.books.Why(r)
 	case f.tries > 0:
 		return c.view.books.Why(c.request(f, now))
 	}
