@@ -206,7 +206,7 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 	m, err := a.report(ctx, m, func(r *record.Migration) {
 		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &before, now, p.Sent
 		if v.Action == convergence.Abort {
-			r.Source.Error = "given up: " + v.String()
+			r.Source.Error, r.Source.GaveUp = "given up: "+v.String(), v.Why
 		}
 	})
 	adjust, due := v.Adjustment()

@@ -77,9 +77,22 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 		hypervisor.Conflict):
 		return a.refuse(ctx, m, err.Error(), now)
 	case err != nil:
-		return err
+		return errors.Join(err, a.cannotListen(ctx, m, err))
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Address = address })
+	_, err = a.report(ctx, m, func(r *record.Migration) {
+		r.Target.Address, r.Target.Error = address, ""
+	})
+	return err
+}
+
+// cannotListen tells why this host could not prepare the VM, once for each reason. A call that
+// was not answered says nothing.
+func (a *Agent) cannotListen(ctx context.Context, m *record.Migration, why error) error {
+	words := terms.Words(why)
+	if errors.Is(why, hypervisor.Unknown) || m.Target.Error == words {
+		return nil
+	}
+	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Error = words })
 	return err
 }
 

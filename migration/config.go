@@ -37,6 +37,9 @@ type Timeouts struct {
 	Target   time.Duration
 	HandOver time.Duration // Scheduled; default: 1m
 	Prepare  time.Duration // PreparingTarget; default: 5m
+	// Probe bounds each phase until the target listens, where the target has failed lately:
+	// what is tried once more has not long to show that it works. Default: 30s.
+	Probe    time.Duration
 	Begin    time.Duration // TargetReady: the source must begin; default: 2m
 	Transfer time.Duration // Running, where no budget bounds it tighter; default: 24h
 	// Abort is how long a request to abort may stay unanswered before the outcome is called
@@ -55,6 +58,7 @@ func (c Config) Complete() Config {
 	t.Target = cmp.Or(t.Target, 15*time.Minute)
 	t.HandOver = cmp.Or(t.HandOver, time.Minute)
 	t.Prepare = cmp.Or(t.Prepare, 5*time.Minute)
+	t.Probe = cmp.Or(t.Probe, 30*time.Second)
 	t.Begin = cmp.Or(t.Begin, 2*time.Minute)
 	t.Transfer = cmp.Or(t.Transfer, 24*time.Hour)
 	t.Abort = cmp.Or(t.Abort, 2*time.Minute)
@@ -66,9 +70,9 @@ func (c Config) Complete() Config {
 	return c
 }
 
-// deadline returns when the phase of s, if it begins at now, must have ended; an end has none.
-func (c *Config) deadline(m *Spec, s *State, now time.Time) time.Time {
-	t := &c.Timeouts
+// deadline returns when the phase of s, if it begins now, must have ended; an end has none.
+func (c *Config) deadline(m *Spec, s *State, o *Observation) time.Time {
+	t, now := &c.Timeouts, o.Now
 	if s.Phase == Unset || s.Phase.Final() {
 		return time.Time{}
 	}
@@ -78,5 +82,8 @@ func (c *Config) deadline(m *Spec, s *State, now time.Time) time.Time {
 	within := [...]time.Duration{Pending: t.Pending, Scheduling: or(m.Timeouts.Target, t.Target),
 		Scheduled: t.HandOver, PreparingTarget: t.Prepare, TargetReady: t.Begin,
 		Running: t.Transfer}
+	if o.Suspect && s.Phase > Pending && s.Phase < TargetReady {
+		return now.Add(min(within[s.Phase], t.Probe))
+	}
 	return now.Add(within[s.Phase])
 }

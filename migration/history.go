@@ -115,7 +115,16 @@ func (c *Config) Avoid(attempts []Attempt, now time.Time) []hypervisor.HostName 
 // speaks against the wire between the two: trying another target is the only cure in reach.
 var targetsFault = map[string]bool{
 	"target-down": true, "target-vanished": true, "target-expired": true,
-	"attachment-down": true, "overdue": true, "source-kept-vm": true, "target-outdated": true,
+	"attachment-down": true, Overdue: true, "source-kept-vm": true, "target-outdated": true,
+}
+
+// Overdue is the [State.Because] of a migration that used up the time of a phase.
+const Overdue = "overdue"
+
+// HostsFault reports whether the rule that ended a migration may speak against one of its hosts;
+// the other rules are about the VM, what was asked for, or what was decided.
+func HostsFault(because string) bool {
+	return targetsFault[because] && because != "target-outdated"
 }
 
 // A Collection is a finished migration to be forgotten, and what may be left of it on the hosts.

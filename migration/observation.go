@@ -19,6 +19,7 @@ type Observation struct {
 	HandedOff  bool      // the hand-over was stored, though the VM may not show it yet
 	Instances  int       // of the VM that have not ended, wherever
 	Gate       Gate      // what the limits say about one more target: [Slots.Admit]
+	Suspect    bool      // the target has failed others lately: [Timeouts.Probe] bounds it
 	Queued     bool      // in Pending: it only waits for its turn; no host has refused it yet
 	Backoff    time.Time // when a retry may start; zero or past is now: [Config.RetryAt]
 	Trouble    Trouble   // what performing the last actions ran into

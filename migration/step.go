@@ -36,7 +36,7 @@ func (c *Config) judge(m *Spec, s *State, o *Observation, d *Decision) {
 	}
 	inLine := d.State.Phase == Pending && (s.Phase != Pending || o.Queued) // as long as the line is
 	if d.State.Deadline.IsZero() && !inLine {
-		d.State.Deadline = c.deadline(m, &d.State, o.Now)
+		d.State.Deadline = c.deadline(m, &d.State, o)
 	}
 	d.tidyUp(o)
 	d.wakeInTime(o.Now)

@@ -88,7 +88,9 @@ type SourceReport struct {
 	Aborting bool // the abort was passed on
 	Released bool // nothing of the VM is left here
 	Mode     hypervisor.Mode
-	Error    string             `json:",omitempty"` // the hypervisor's words
+	Error    string `json:",omitempty"` // the hypervisor's words
+	// GaveUp is why convergence cancelled the transfer, if it did.
+	GaveUp   convergence.Reason `json:",omitempty"`
 	Sent     hypervisor.Bytes   // at the last look that was worth a write
 	Blackout time.Duration      `json:",omitempty"` // measured by the hypervisor
 	Monitor  *convergence.State `json:",omitempty"` // what convergence remembers
@@ -97,11 +99,14 @@ type SourceReport struct {
 
 // TargetReport is what the target's agent says.
 type TargetReport struct {
-	Refused  []placement.Reason `json:",omitempty"` // why there is no room
-	Address  hypervisor.Address `json:",omitempty"`
-	Ready    bool               // there is room
-	Attached bool               // hot-plugged volumes are there
-	Detached bool               // what attached them has ended
+	Refused []placement.Reason `json:",omitempty"` // why there is no room
+	Address hypervisor.Address `json:",omitempty"`
+	// Error is why the host could not prepare the VM when it last tried, in the hypervisor's
+	// words. It tries again.
+	Error    string `json:",omitempty"`
+	Ready    bool   // there is room
+	Attached bool   // hot-plugged volumes are there
+	Detached bool   // what attached them has ended
 	// Completed: the VM runs here.
 	Completed bool
 	// Lost: the VM ran here and was lost with its memory: it starts anew.
@@ -159,9 +164,7 @@ type VM struct {
 	// Placement is what the VM asks of every host, whoever moves it and however often.
 	Placement *placement.Constraints `json:",omitempty"`
 	Overhead  hypervisor.Bytes       `json:",omitempty"` // what its hypervisor needs besides
-	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, takes no room
-	// CPURequest is what it takes of its host's CPUs. Default: its virtual CPUs.
-	CPURequest int `json:",omitempty"`
+	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, kept from the guest
 	// Disk is the size of its local disks. Default: what its Hardware says.
 	Disk    hypervisor.Bytes    `json:",omitempty"`
 	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
@@ -276,7 +279,7 @@ func (v *VM) Place() *placement.VM {
 // PlacedAs reports whether placement sees v as it saw old, an earlier writing of it.
 func (v *VM) PlacedAs(old *VM) bool {
 	return v.VM == old.VM && v.Size == old.Size && v.Placement == old.Placement &&
-		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.CPURequest == old.CPURequest && v.Disk == old.Disk
+		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.Disk == old.Disk
 }
 
 // PlaceIn is Place in memory of the caller's. Constraints that are there already stay when
@@ -285,7 +288,6 @@ func (v *VM) PlaceIn(p *placement.VM) {
 	vm := v.Now()
 	p.ID, p.Memory, p.CPUs = vm.ID, vm.Memory, vm.CPUs
 	p.Overhead, p.Balloon, p.Disk = v.Overhead, v.Balloon, v.Disk
-	p.CPURequest = v.CPURequest
 	if v.Placement != nil {
 		p.Constraints = *v.Placement
 	}

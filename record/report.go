@@ -1,8 +1,13 @@
 package record
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/health"
 )
 
 // Report puts the agents' reports into the core's terms. A post-copy that broke, or
@@ -59,6 +64,85 @@ func (m *Migration) Attempt() migration.Attempt {
 		a.FailedAt = m.State.Entered
 	}
 	return a
+}
+
+// Outcome puts an end into the terms of what speaks against hosts. It reports false while there
+// is none.
+func (m *Migration) Outcome() (health.Outcome, bool) {
+	if !m.State.Phase.Final() {
+		return health.Outcome{}, false
+	}
+	o := health.Outcome{ID: m.Spec.ID, VM: m.Spec.VM, Source: m.State.Source,
+		Target: m.State.Target, At: m.State.Entered,
+		Succeeded: m.State.Phase == migration.Succeeded}
+	if !o.Succeeded {
+		o.Fault, o.Why = m.fault()
+	}
+	return o, true
+}
+
+// Health adds up what migrations say of hosts, in the order in which they ended.
+func Health(all []*Migration) *health.Ledger {
+	l := &health.Ledger{}
+	failed := func(m *Migration) bool { return m.State.Phase == migration.Failed }
+	if !slices.ContainsFunc(all, failed) {
+		return l // as nearly always: nothing has to be sorted
+	}
+	ends := slices.DeleteFunc(slices.Clone(all), func(m *Migration) bool {
+		return !m.State.Phase.Final()
+	})
+	slices.SortFunc(ends, func(a, b *Migration) int {
+		return cmp.Or(a.State.Entered.Compare(b.State.Entered), cmp.Compare(a.Spec.ID, b.Spec.ID))
+	})
+	for _, m := range ends {
+		o, _ := m.Outcome()
+		l.Add(&o)
+	}
+	return l
+}
+
+// fault returns what the failure of a migration speaks against, and how for people. What the
+// operator, the VM or the controller ended speaks against no host, and neither does a guest that
+// dirties its memory too fast. A host that is dead is known to be.
+func (m *Migration) fault() (health.Fault, string) {
+	t := &m.Target
+	switch because := m.State.Because; {
+	case m.State.Target == "" || t.Refused != nil || len(m.Evidence) > 0 ||
+		!migration.HostsFault(because):
+		return health.NoFault, ""
+	case m.Source.Began:
+		return m.transferFault()
+	case t.Down && t.Address == "":
+		return health.Refusing, "receive refused"
+	case t.Address != "" && !t.Down && because == migration.Overdue:
+		return health.Beginning, "send does not begin"
+	case !t.Ready:
+		return health.Preparing, "no answer"
+	case t.Error != "":
+		return health.Preparing, "receive fails: " + t.Error
+	case t.Address == "":
+		return health.Preparing, "receive hangs"
+	}
+	return health.Preparing, "the target ended"
+}
+
+// transferFault is fault for a transfer that was announced.
+func (m *Migration) transferFault() (health.Fault, string) {
+	s := &m.Source
+	switch {
+	case s.GaveUp != convergence.NoReason && s.GaveUp != convergence.Stuck:
+		return health.NoFault, ""
+	case s.GaveUp == convergence.Stuck:
+		return health.Sending, "no data moves"
+	case m.State.Because == migration.Overdue && s.Started && s.Sent > 0:
+		return health.NoFault, "" // it used up its budget
+	case m.State.Because == migration.Overdue && !s.Started:
+		return health.Sending, "send hangs"
+	}
+	if s.Error != "" {
+		return health.Sending, "the transfer broke: " + s.Error
+	}
+	return health.Sending, "the transfer broke"
 }
 
 // Guest puts a VM into the core's terms.

@@ -61,6 +61,7 @@ type Timeouts struct {
 	Target         string `yaml:"target,omitempty"`
 	HandOver       string `yaml:"handOver,omitempty"`
 	Prepare        string `yaml:"prepare,omitempty"`
+	Probe          string `yaml:"probe,omitempty"`
 	Begin          string `yaml:"begin,omitempty"`
 	Transfer       string `yaml:"transfer,omitempty"`
 	Abort          string `yaml:"abort,omitempty"`
@@ -193,6 +194,7 @@ func (r *reader) times(f *File, s *Settings) {
 		{"timeouts.target", f.Timeouts.Target, &t.Target},
 		{"timeouts.handOver", f.Timeouts.HandOver, &t.HandOver},
 		{"timeouts.prepare", f.Timeouts.Prepare, &t.Prepare},
+		{"timeouts.probe", f.Timeouts.Probe, &t.Probe},
 		{"timeouts.begin", f.Timeouts.Begin, &t.Begin},
 		{"timeouts.transfer", f.Timeouts.Transfer, &t.Transfer},
 		{"timeouts.abort", f.Timeouts.Abort, &t.Abort},
