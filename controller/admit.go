@@ -16,7 +16,8 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
 	link := func(f *flight, source hypervisor.HostName) queue.Link {
 		switch {
-		case c.view.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source):
+		case c.view.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source) ||
+			!c.maySend(f, source, now):
 			return queue.Shut
 		case f.rec.Spec.By == migration.Evacuation && !c.core.Compatible &&
 			queue.Fills(c.view.slots.From(source), c.config.Cluster.BandwidthPerMigration,
@@ -85,7 +86,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 		c.view.nowhere.Push(f)
 	}
 	wait := min(c.config.Retry<<f.tries, c.config.RetryCap)
-	f.tries = min(f.tries+1, 16)
+	c.view.setTries(f, min(f.tries+1, 16))
 	c.timers.Set(&f.alarm, now.Add(wait))
 	return false, nil
 }

@@ -36,6 +36,7 @@ type Controller struct {
 	turns  queue.Turns
 	timers due.Alarms[*flight]
 	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
+	probes due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
 	doubt  *record.Migration                       // as it was when it may have got a slot
 	pullBy time.Time                               // when to look at the store, told or not
 	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
@@ -73,10 +74,12 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	c.pullBy = now.Add(c.config.Resync)
 	c.rouse(now)
 	err := c.work(ctx, now)
+	c.watchTroubled(now)
 	if c.behind() {
 		c.pullBy = now.Add(time.Millisecond)
 	}
-	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), c.later.Next())), err
+	next := due.Earliest(c.later.Next(), c.probes.Next())
+	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
 
 // rouse marks what is due.
@@ -87,6 +90,7 @@ func (c *Controller) rouse(now time.Time) {
 	for host, due := c.later.Pop(now); due; host, due = c.later.Pop(now) {
 		c.view.plans.Add(host)
 	}
+	c.probe(now)
 }
 
 // maxRounds bounds how often a look goes over what it has changed: it must always return.
@@ -151,6 +155,7 @@ func (c *Controller) pull(ctx context.Context) error {
 func (c *Controller) reset(all []record.Record) {
 	c.view = c.newView(len(all))
 	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
+	c.probes = due.Timers[hypervisor.HostName]{}
 	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
@@ -158,6 +163,7 @@ func (c *Controller) reset(all []record.Record) {
 			}
 		}
 	}
+	c.view.recallOutcomes()
 }
 
 func (c *Controller) newView(n int) *view {
@@ -165,10 +171,9 @@ func (c *Controller) newView(n int) *view {
 		flights: make(map[migration.ID]*flight, n), guests: make(map[hypervisor.VMID]*guest, n),
 		hosts: map[hypervisor.HostName]*site{},
 		books: books.New(books.Config{Inbound: c.limits.PerTarget,
-			Placement: c.config.Placement, Quotas: c.config.Quotas,
-			ResourceQuotas: c.config.ResourceQuotas}),
+			Placement: c.config.Placement, Quotas: c.config.Quotas}),
 		drain: c.draining,
-		eager: c.config.Evacuation.Mode != evacuation.QueueAll,
+		eager: c.config.Evacuation.Mode != evacuation.QueueAll, forgiving: c.core.Compatible,
 	}
 }
 

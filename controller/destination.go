@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
@@ -21,20 +22,34 @@ func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 	r := &c.asked
 	*r = choose.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
-	if m.Target == "" && len(g.flights) > 1 {
-		r.Avoid = c.core.Avoid(attempts(g), now)
+	rather := []hypervisor.HostName(nil)
+	if !c.core.Compatible {
+		r.Avoid, rather = c.suspects(f, now)
+	}
+	if m.Target == "" {
+		r.Avoid = append(r.Avoid, rather...)
+		if len(g.flights) > 1 {
+			r.Avoid = append(r.Avoid, c.core.Avoid(attempts(g), now)...)
+		}
 	}
 	return r
 }
 
-// choose decides about a target. Hosts that failed this VM lately are tried last, and a
+// choose decides about a target. Hosts that failed this VM lately are tried last, those that
+// failed any VM only one at a time and after a while, see package migration/health. A
 // tenant that has used up its quota gets none. A limit on what moves at once is a
 // queue and refuses nobody: who asks for a host that is busy waits.
 func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	r := c.request(f, now)
+	if !c.mayTry(f, r) {
+		f.overrun = false
+		return choose.Decision{Outcome: choose.NoHost}
+	}
 	d := c.view.books.Decide(r)
-	if d.Outcome == choose.NoHost && r.Avoid != nil {
-		r.Avoid = nil
+	if d.Outcome == choose.NoHost && len(r.Avoid) > 0 && r.Host == "" {
+		if r.Avoid = nil; !c.core.Compatible {
+			r.Avoid, _ = c.suspects(f, now)
+		}
 		d = c.view.books.Decide(r)
 	}
 	f.overrun = false
@@ -55,13 +70,14 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 // VM holds the target.
 func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
 	bool, error) {
-	f.tries = 0
+	c.view.setTries(f, 0)
 	next := books.Draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
 		next.Decision = new(*d)
 	}
 	c.sight.Target = next.Instance(c.view.site(d.Host).rec)
+	c.sight.Suspect = c.suspectTarget(d.Host, next.State.Source, now)
 	c.core.StepIn(&next.Spec, &next.State, &c.sight.Observation, &c.answer)
 	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)

@@ -29,5 +29,8 @@
 // the VM is handed over the target is asked once more, so that of two who gave the same room
 // away at most one goes on. What a forced move violates stays with the VM as a debt.
 //
+// A host that fails migrations is tried by one at a time, and after a back-off: see package
+// migration/health. What is known of it follows from the stored migrations.
+//
 // A notification that is lost costs at most [Config.Resync], a failed write [Config.Retry].
 package controller

@@ -28,7 +28,7 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 			return err
 		}
 	}
-	plan := c.plan(s)
+	plan := c.plan(s, now)
 	for _, vm := range plan.Warn {
 		if why := c.view.guest(vm).rec.WhyNot; c.warned[vm] != host {
 			c.warned[vm] = host
@@ -47,15 +47,15 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 	return nil
 }
 
-func (c *Controller) plan(s *site) evacuation.Decision {
-	return evacuation.Plan(c.config.Evacuation, s.asHost(), c.asGuests(s), c.load(s))
+func (c *Controller) plan(s *site, now time.Time) evacuation.Decision {
+	return evacuation.Plan(c.config.Evacuation, s.asHost(), c.asGuests(s), c.load(s, now))
 }
 
 // drained lists a host and those that wait to be planned, with what those send who leave now.
-func (c *Controller) drained(s *site) (all []queue.Drain) {
+func (c *Controller) drained(s *site, now time.Time) (all []queue.Drain) {
 	for _, host := range append([]hypervisor.HostName{s.name()}, c.view.plans.Waiting()...) {
 		s, d := c.view.site(host), queue.Drain{Host: host}
-		for _, leaves := range c.plan(s).Create {
+		for _, leaves := range c.plan(s, now).Create {
 			d.Sends += queue.Sends(c.view.guest(leaves.VM).rec, s.rec)
 		}
 		all = append(all, d)
@@ -64,19 +64,43 @@ func (c *Controller) drained(s *site) (all []queue.Drain) {
 }
 
 // load counts what already moves, as the limits on free spots count it. KubeVirt
-// does not count what still waits, and so creates more than there are spots.
-func (c *Controller) load(s *site) evacuation.Load {
+// does not count what still waits, and so creates more than there are spots. What waits for a
+// host that takes it, or for its source to be tried again, takes no spot from others.
+func (c *Controller) load(s *site, now time.Time) evacuation.Load {
 	l := evacuation.Load{InCluster: c.view.slots.Running(), FromHost: c.view.slots.From(s.name())}
 	if c.config.Evacuation.Compatible || c.config.Evacuation.Mode == evacuation.QueueAll {
 		return l
 	}
-	l.InCluster, l.FromHost = c.view.unfinished, 0
+	l.InCluster, l.FromHost = c.view.unfinished-c.view.stuck, 0
+	for _, host := range c.view.health.Hosts() {
+		if _, is := c.view.health.Sending(host, now); is {
+			l.InCluster -= c.view.site(host).waiting()
+		}
+	}
 	for _, g := range s.guests {
-		if g.moving() {
+		if g.moving() && !g.stuck() {
 			l.FromHost++
 		}
 	}
 	return l
+}
+
+// waiting counts the migrations out of a host that wait for a target, without those that no host
+// takes.
+func (s *site) waiting() (n int) {
+	for _, g := range s.guests {
+		for _, f := range g.flights {
+			if f.rec.State.Phase <= migration.Pending && f.tries == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// stuck reports whether no host was found for a migration of the VM when it was tried last.
+func (g *guest) stuck() bool {
+	return slices.ContainsFunc(g.flights, func(f *flight) bool { return f.tries > 0 })
 }
 
 // asHost returns a host as evacuation sees it.
@@ -131,7 +155,7 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 		Priority: e.Priority, By: migration.Evacuation}})
 	next.Spec.Created, s.next = c.turns.Next(
 		queue.Drain{Host: s.name(), Sends: queue.Sends(g.rec, s.rec)}, s.next, c.since,
-		func() []queue.Drain { return c.drained(s) })
+		func() []queue.Drain { return c.drained(s, now) })
 	_, d := c.see(&flight{rec: next, guest: g}, now)
 	next.State = d.State
 	stored, err := c.put(ctx, next, now)

@@ -24,6 +24,8 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 	o.Now, o.Canceled, o.Report = now, m.Cancel, m.Report()
 	if f.target != nil {
 		o.Target = m.Instance(f.target.rec)
+		o.Suspect = m.State.Phase < migration.TargetReady &&
+			c.suspectTarget(m.State.Target, m.State.Source, now)
 	}
 	if g.rec == nil {
 		return

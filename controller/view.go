@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -34,7 +35,12 @@ type view struct {
 	plain placement.VM                  // scratch of placed: a VM without constraints
 	made  names.Pieces[guest]           // entries of VMs
 
+	health    health.Ledger         // what ended migrations say of hosts
+	failed    []hypervisor.HostName // of migrations that failed since they were looked at
+	forgiving bool                  // as KubeVirt: no host is remembered
+
 	unfinished int                 // migrations that have not ended
+	stuck      int                 // of them, those for which no host was found at the last try
 	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
 	room       bool                // room has appeared since then
 }
@@ -102,8 +108,9 @@ func (v *view) forget(key record.Key) {
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
 			v.release(f, &f.rec.State)
 			v.queue.Remove(f)
+			v.forgetOutcome(f)
 			f.gone = true
-			if !f.ended {
+			if v.setTries(f, 0); !f.ended {
 				v.unfinished--
 			}
 			delete(v.flights, f.rec.Spec.ID)
@@ -139,11 +146,15 @@ func (v *view) learnMigration(m *record.Migration) {
 	default:
 		before = &f.rec.State
 	}
-	if m.State.Phase.Final() && !f.ended {
+	ends := m.State.Phase.Final() && !f.ended
+	if ends {
 		f.ended = true
 		v.unfinished--
+		v.setTries(f, 0)
 	}
-	f.rec = m
+	if f.rec = m; ends {
+		v.learnOutcome(f)
+	}
 	v.account(f, before)
 	v.dirty.Add(f)
 	if m.State.Phase.Final() {
@@ -152,6 +163,17 @@ func (v *view) learnMigration(m *record.Migration) {
 	if s := f.guest.site; s != nil && (v.eager || m.State.Phase == migration.Failed) {
 		v.plan(s)
 	}
+}
+
+// setTries notes how often no host was found for a migration in a row.
+func (v *view) setTries(f *flight, tries uint8) {
+	switch {
+	case f.tries == 0 && tries > 0:
+		v.stuck++
+	case f.tries > 0 && tries == 0:
+		v.stuck--
+	}
+	f.tries = tries
 }
 
 // board enters a migration that was not known.

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
@@ -18,7 +20,7 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	if g == nil || g.rec == nil {
 		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
 	}
-	why := c.whyStay(g)
+	why := c.whyStay(g, now)
 	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
 		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
 			Have: string(id)})
@@ -48,29 +50,29 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
 	var o observation
 	c.observe(f, &o, now)
+	unhealthy := c.whyUnhealthy(f, now)
 	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
-		return why
-	case f.tries > 0 && f.overrun:
-		r := c.request(f, now)
-		if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, g.rec.Host, false)); why != nil {
-			return why
-		}
-		return c.view.books.Why(r)
+		return append(why, unhealthy...)
 	case f.tries > 0:
-		return c.view.books.Why(c.request(f, now))
+		return append(unhealthy, slices.DeleteFunc(c.view.books.Why(c.request(f, now)), avoided)...)
+	case len(unhealthy) > 0:
+		return unhealthy
 	}
 	return books.Turn(c.view.slots.Admit(c.limits, g.rec.Host))
 }
 
+// avoided reports whether a reason says no more than that a host is avoided.
+func avoided(r placement.Reason) bool { return strings.HasSuffix(r.Check, ": avoided") }
+
 // whyStay says why evacuation does not move a VM that is to leave its host.
-func (c *Controller) whyStay(g *guest) []placement.Reason {
+func (c *Controller) whyStay(g *guest, now time.Time) []placement.Reason {
 	if g.moving() {
 		return nil // its migration says why
 	}
 	s := c.view.site(g.rec.Host)
 	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), []evacuation.Guest{g.asGuest()},
-		c.load(s))
+		c.load(s, now))
 	if len(plan.Stay) == 0 {
 		return nil
 	}
