@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
@@ -22,17 +23,17 @@ const atOnce = 64
 // most important first. What does not fit waits, and says why.
 func (w *Warden) place(ctx context.Context, now time.Time) error {
 	w.planned, w.retry = true, time.Time{}
-	placed := 0
+	placed, starts := 0, w.view.starts(now)
 	for _, v := range w.waiting(now) {
 		if placed == atOnce {
 			w.planned, w.wake = false, now
 			break
 		}
 		r := request(w.view.guests[v.VM.ID])
-		d := w.view.books.Decide(&r)
+		d := w.decide(&r, starts, now)
 		if d.Outcome != choose.Accepted {
 			w.retry = now.Add(w.config.Retry)
-			w.say(v, "fits nowhere: "+books.Text(w.reasons(&r, &d)), now)
+			w.say(v, "fits nowhere: "+books.Text(reasons(&r, &d, starts, now)), now)
 			continue
 		}
 		stored, err := w.give(ctx, v, d.Host, now)
@@ -102,9 +103,10 @@ func request(g *guest) choose.Request {
 }
 
 // reasons returns what keeps a VM from all hosts.
-func (w *Warden) reasons(r *choose.Request, d *choose.Decision) []placement.Reason {
-	if len(d.Why) > 0 {
-		return d.Why
+func reasons(r *choose.Request, d *choose.Decision, starts *health.Ledger, now time.Time,
+) []placement.Reason {
+	if why := append(slices.Clip(d.Why), whyUnhealthy(r, starts, now)...); len(why) > 0 {
+		return why
 	}
 	return []placement.Reason{{Check: "hosts", Need: "a host for " + string(r.VM.ID),
 		Have: "none"}}
@@ -227,8 +229,9 @@ func (w *Warden) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		return why
 	}
 	r := request(g)
-	if d := w.view.books.Decide(&r); d.Outcome != choose.Accepted {
-		return w.reasons(&r, &d)
+	starts := w.view.starts(now)
+	if d := w.decide(&r, starts, now); d.Outcome != choose.Accepted {
+		return reasons(&r, &d, starts, now)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -22,6 +23,7 @@ type view struct {
 	moves    map[migration.ID]*record.Migration
 	rebuilds map[record.Key]*record.Rebuild
 	books    *books.Books
+	health   health.Ledger // what ended migrations say of hosts
 }
 
 // guest is one VM in the view.
@@ -57,6 +59,9 @@ func (v *view) learn(r record.Record) {
 		}
 	case *record.Migration:
 		if old := v.moves[r.Spec.ID]; old == nil || old.Version < r.Version {
+			if o, ended := r.Outcome(); ended && (old == nil || !old.State.Phase.Final()) {
+				v.health.Add(&o)
+			}
 			v.moves[r.Spec.ID] = r
 			g := v.guest(r.Spec.VM)
 			g.moves[r.Spec.ID] = true
@@ -87,6 +92,9 @@ func (v *view) forget(key record.Key) {
 	case record.MigrationKind:
 		if m := v.moves[migration.ID(key.Name)]; m != nil {
 			delete(v.moves, m.Spec.ID)
+			if o, ended := m.Outcome(); ended {
+				v.health.Forget(&o)
+			}
 			g := v.guest(m.Spec.VM)
 			delete(g.moves, m.Spec.ID)
 			v.rebook(m.Spec.VM, g)

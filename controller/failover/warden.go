@@ -81,6 +81,9 @@ func (w *Warden) pull(ctx context.Context, now time.Time) error {
 	for _, r := range c.Records {
 		w.learn(r)
 	}
+	if c.Reset { // they are not listed in the order in which they ended
+		w.view.health = *record.Health(slices.Collect(maps.Values(w.view.moves)))
+	}
 	for _, key := range c.Gone {
 		w.view.forget(key)
 		if key.Kind == record.VMKind {
