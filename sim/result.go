@@ -37,16 +37,25 @@ type Downtime struct {
 	Max float64 `json:"max"`
 }
 
+// Trouble is a host that has failed migrations lately, and for how long it is left alone.
+type Trouble struct {
+	Host hypervisor.HostName `json:"host"`
+	Why  string              `json:"why"`
+}
+
 // Result is what a run came to.
 type Result struct {
-	VirtualSeconds    float64          `json:"virtualSeconds"` // until nothing happened any more
-	Events            int              `json:"events"`
-	Migrations        Totals           `json:"migrations"`
-	Evacuations       []Evacuation     `json:"evacuations"`
-	Downtime          Downtime         `json:"downtimeMilliseconds"`
-	BytesTransferred  hypervisor.Bytes `json:"bytesTransferred"`
-	LowerBoundSeconds float64          `json:"lowerBoundSeconds"`
-	Violations        []Violation      `json:"invariantViolations"`
+	VirtualSeconds   float64          `json:"virtualSeconds"` // until nothing happened any more
+	Events           int              `json:"events"`
+	Migrations       Totals           `json:"migrations"`
+	Evacuations      []Evacuation     `json:"evacuations"`
+	Downtime         Downtime         `json:"downtimeMilliseconds"`
+	BytesTransferred hypervisor.Bytes `json:"bytesTransferred"`
+	// LowerBoundSeconds is missing when nothing has moved.
+	LowerBoundSeconds float64 `json:"lowerBoundSeconds,omitzero"`
+	// Troubles are the hosts that have failed migrations lately.
+	Troubles   []Trouble   `json:"troubledHosts,omitempty"`
+	Violations []Violation `json:"invariantViolations"`
 }
 
 // Result sums up the world as it is now.
@@ -69,6 +78,9 @@ func (w *World) Result() Result {
 	r.Downtime = Downtime{bound.Quantile(blackouts, 0.5), bound.Quantile(blackouts, 0.99),
 		bound.Quantile(blackouts, 1)}
 	r.LowerBoundSeconds = w.lowerBound()
+	for _, t := range w.boss.Troubles(w.now) {
+		r.Troubles = append(r.Troubles, Trouble{t.Host, t.String(w.now)})
+	}
 	return r
 }
 

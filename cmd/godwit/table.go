@@ -53,6 +53,9 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for i, t := range a.Troubles {
+		fmt.Fprintf(out, "%s%s: %s\n", []string{"\n", ""}[min(i, 1)], t.Host, t.Why)
+	}
 	a.left(out)
 	for _, v := range a.Violations {
 		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", words.Span(v.AtSeconds), v.Invariant,
@@ -81,6 +84,8 @@ func (a answer) took() string {
 	}
 	took, bound := last-first, words.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
+	case a.Migrations.Succeeded == 0:
+		return "lower bound\tunknown: nothing has moved"
 	case first < 0 || a.LowerBoundSeconds == 0:
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared

@@ -117,6 +117,26 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Three VMs from two hosts could not be prepared on n2, the last 10 seconds ago.
+func TestStatusTellsWhichHostFailsMigrationsAndWhenItIsTriedAgain(t *testing.T) {
+	failed := func(id migration.ID, source hypervisor.HostName, ago time.Duration) *record.Migration {
+		return &record.Migration{Spec: migration.Spec{ID: id, VM: hypervisor.VMID(id)},
+			State: migration.State{Phase: migration.Failed, Because: migration.Overdue,
+				Source: source, Target: "n2", Entered: now.Add(-ago)},
+			Target: record.TargetReport{Ready: true}}
+	}
+	_, c := cluster(t, host("n1", nil), host("n2", nil), failed("a#1", "n1", 5*time.Minute),
+		failed("b#1", "n3", 3*time.Minute), failed("c#1", "n1", 10*time.Second))
+	s := report.Make(c, drains, now)
+	if s.Hosts[0].Why != "" {
+		t.Errorf("n1: %s", s.Hosts[0].Why)
+	}
+	const want = "3 migrations failed in a row (receive hangs); tried again in 1m10s"
+	if got := s.Hosts[1].Why; got != want {
+		t.Errorf("n2: %q, want %q", got, want)
+	}
+}
+
 // Of 1 GiB of memory and 11 GiB of local disks at 100 MiB/s all has left after 122.88 s.
 func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
 	_, c := cluster(t, host("n1", nil), vm("default/a", func(v *record.VM) {

@@ -3,11 +3,13 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/daemon/view"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -34,7 +36,7 @@ type Host struct {
 	LinkRate    hypervisor.Bandwidth `json:"linkBytesPerSecond,omitempty"`
 	Software    string               `json:"software,omitempty"`
 	EmptyAt     *time.Time           `json:"emptyAt,omitempty"` // predicted, when drained
-	Why         string               `json:"why,omitempty"`     // it is not ready
+	Why         string               `json:"why,omitempty"`     // it is not ready, or fails
 }
 
 // A VM is how a VM is.
@@ -83,10 +85,12 @@ func Make(c *view.Cluster, draining func(*record.Host) bool, now time.Time) *Sta
 	for _, v := range c.VMs() {
 		s.VMs = append(s.VMs, OfVM(c, v))
 	}
+	migrations := c.Migrations()
+	troubles := record.Health(migrations).Troubles(now)
 	for _, h := range c.Hosts() {
-		s.Hosts = append(s.Hosts, OfHost(c, h, draining(h), now))
+		s.Hosts = append(s.Hosts, ofHost(c, h, draining(h), troubles, now))
 	}
-	for _, m := range c.Migrations() {
+	for _, m := range migrations {
 		if !m.State.Phase.Final() || now.Sub(m.State.Entered) < lately {
 			s.Moves = append(s.Moves, OfMove(m, now))
 		}
@@ -96,6 +100,12 @@ func Make(c *view.Cluster, draining func(*record.Host) bool, now time.Time) *Sta
 
 // OfHost says how a host is.
 func OfHost(c *view.Cluster, h *record.Host, draining bool, now time.Time) Host {
+	return ofHost(c, h, draining, record.Health(c.Migrations()).Troubles(now), now)
+}
+
+// ofHost is OfHost where it is known which hosts have failed migrations lately.
+func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Trouble,
+	now time.Time) Host {
 	s := Host{Name: h.Host.Name, State: view.HostState(h, draining), MemoryBytes: h.Host.Memory,
 		CPUs: h.Host.CPUs, LinkRate: h.Host.Link, Software: h.Host.Software}
 	for _, v := range c.On(h.Host.Name) {
@@ -117,8 +127,21 @@ func OfHost(c *view.Cluster, h *record.Host, draining bool, now time.Time) Host 
 		s.Why = "cutting it off failed: " + f.Error
 	case h.Lost:
 		s.Why = "its agent is not heard"
+	default:
+		s.Why = troubled(h.Host.Name, troubles, now)
 	}
 	return s
+}
+
+// troubled says which migrations a host has failed lately; "" is none.
+func troubled(host hypervisor.HostName, troubles []health.Trouble, now time.Time) string {
+	var all []string
+	for i := range troubles {
+		if troubles[i].Host == host {
+			all = append(all, troubles[i].String(now))
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // OfVM says how a VM is.

@@ -62,7 +62,6 @@ type Domain struct {
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
 	off      bool                  // meanwhile the guest has shut down
-	crossing life.SwitchOver       // whether it came to its switch-over
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.
@@ -205,7 +204,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 		d.silent = time.Now()
 		d.Changed() // Settle does not leave it at that
 	case err == nil:
-		d.silent, l.SwitchOver = time.Time{}, d.crossing
+		d.silent = time.Time{}
 		if begun > d.latest { // none that began later has ended before
 			d.seen, d.latest = l, begun
 		}

@@ -52,11 +52,9 @@ type Message struct {
 	VM     hypervisor.VMID
 	Paused bool // the VM's operator has paused it
 
-	// With Stopped: how long the guest has stood already, and whether its transfer has failed:
-	// a target that lacks something will never have it.
+	// With Stopped: how long the guest has stood already.
 
 	Downtime time.Duration
-	Failed   bool
 
 	// With Prepare.
 

@@ -86,17 +86,12 @@ func everyJob(do func(*journal.Job)) {
 	do(nil)
 	do(&journal.Job{})
 	for _, stage := range sourceStages {
-		for n := range 1 << 7 {
+		for n := range 1 << 6 {
 			j := &journal.Job{Role: journal.Source, Stage: stage}
-			parked := false
 			bits(n, &j.Cold, &j.GuestPaused, &j.PostCopied, &j.Released, &j.Acknowledged,
-				&j.Options.HoldSwitchOver, &parked)
-			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold ||
-				parked && (j.Cold || j.GuestPaused || j.Released || !j.PostCopied) {
+				&j.Options.HoldSwitchOver)
+			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold {
 				continue // nobody can ask for that
-			}
-			if parked {
-				j.Parked = now.Add(-time.Second)
 			}
 			do(j)
 		}
@@ -122,13 +117,6 @@ func everyLook(j *journal.Job, do func(life.Look)) {
 		for _, m := range statuses {
 			l := life.Look{Alive: true, Run: run, Migration: m}
 			do(l)
-			if !j.Parked.IsZero() && run == qapi.Paused {
-				for _, l.SwitchOver = range []life.SwitchOver{life.SwitchOverAwaited,
-					life.SwitchOverNever} {
-					do(l)
-				}
-				l.SwitchOver = life.SwitchOverUnknown
-			}
 			copying := j.Stage == journal.Mirroring && m == qapi.None ||
 				j.Stage == journal.Sending && m == qapi.PreSwitchover
 			if !copying {
