@@ -57,7 +57,7 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 		if m.Source.Error != "" { // why it was cancelled says more than that it was
 			p.Error = m.Source.Error
 		}
-		return a.kept(ctx, m, p.Error, now)
+		return a.kept(ctx, m, p, now)
 	case hypervisor.JobBroken:
 		return a.resolve(ctx, m, p, now)
 	case hypervisor.JobSucceeded:
@@ -85,11 +85,12 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 		return nil
 	case there && !started && !aborting:
 		if v := a.home.Get(m.Spec.VM); v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
-			return a.kept(ctx, m, "the target expects another size: "+terms.Size(v.Now()), now)
+			return a.kept(ctx, m, nothingSent("the target expects another size: "+
+				terms.Size(v.Now())), now)
 		}
 		return a.start(ctx, m, d.VM, now)
 	case there && started && !m.Source.Unresolved:
-		return a.kept(ctx, m, "no transfer is under way", now)
+		return a.kept(ctx, m, hypervisor.Progress{Error: "no transfer is under way"}, now)
 	}
 	// The request to send may have been lost, or taken effect: the target knows.
 	return a.resolve(ctx, m, hypervisor.Progress{Error: "no transfer is known, the VM is " +
@@ -117,7 +118,7 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM
 	switch {
 	case terms.Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
 		hypervisor.NotFound):
-		return a.kept(ctx, m, err.Error(), now)
+		return a.kept(ctx, m, nothingSent(err.Error()), now)
 	case err != nil:
 		return err
 	case options.Downtime > 0:
@@ -140,7 +141,7 @@ func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.P
 		r.Source.Started, r.Source.Mode = true, p.Mode
 		if p.Status == hypervisor.JobSucceeded {
 			r.Source.HandedOver = true
-			r.Source.Blackout, r.Source.Sent = p.Downtime, p.Sent
+			measured(&r.Source, p)
 		}
 	})
 	return err
@@ -226,12 +227,28 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 	return err
 }
 
-// kept tells that the transfer has ended and the VM is still here.
-func (a *Agent) kept(ctx context.Context, m *record.Migration, why string, now time.Time) error {
+// kept tells that the transfer has ended and the VM is still here. What the transfer sent, and
+// how long the guest stood for it, counts although it was for nothing.
+func (a *Agent) kept(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	now time.Time) error {
 	a.moves.Ended(m.Spec.ID)
-	return a.announce(ctx, m, now, "source kept the VM: "+why, func(r *record.Migration) {
-		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, why
+	return a.announce(ctx, m, now, "source kept the VM: "+p.Error, func(r *record.Migration) {
+		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, p.Error
+		measured(&r.Source, p)
 	})
+}
+
+// nothingSent is the progress of a transfer that did not begin.
+func nothingSent(why string) hypervisor.Progress {
+	return hypervisor.Progress{Status: hypervisor.JobFailed, Error: why}
+}
+
+// measured takes over what the hypervisor measured of a transfer that has ended. A hypervisor
+// that knows of no transfer has measured nothing.
+func measured(r *record.SourceReport, p hypervisor.Progress) {
+	if p.Status.Final() || p.Status == hypervisor.JobBroken {
+		r.Blackout, r.Sent, r.Measured = p.Downtime, max(r.Sent, p.Sent), true
+	}
 }
 
 // resolve finds out how a transfer ended that broke after the VM had stopped
@@ -268,7 +285,7 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 			return err
 		}
 	}
-	return a.kept(ctx, m, p.Error, now)
+	return a.kept(ctx, m, p, now)
 }
 
 // closeUp ends what is left here of a transfer whose migration has failed without a word from
@@ -296,7 +313,8 @@ func (a *Agent) closeUp(ctx context.Context, m *record.Migration, now time.Time)
 			return err
 		}
 	}
-	return a.kept(ctx, m, "it was thought to be dead", now)
+	p.Error = "it was thought to be dead"
+	return a.kept(ctx, m, p, now)
 }
 
 // takeBack lets a VM that had stopped here run again, when its target is known
@@ -371,7 +389,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 	_, err = a.report(ctx, m, func(r *record.Migration) {
 		r.Source.Released, r.Source.Monitor = true, nil // what helped it to converge is past
 		if p.Status == hypervisor.JobSucceeded {
-			r.Source.Blackout, r.Source.Sent = p.Downtime, p.Sent
+			measured(&r.Source, p)
 		}
 	})
 	return err

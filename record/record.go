@@ -93,9 +93,17 @@ type SourceReport struct {
 	GaveUp   convergence.Reason `json:",omitempty"`
 	Sent     hypervisor.Bytes   // at the last look that was worth a write
 	Blackout time.Duration      `json:",omitempty"` // measured by the hypervisor
+	// Measured: the transfer has ended, and Sent and Blackout are what the hypervisor measured
+	// in the end. Without it they are unknown, however small they are: the source died before
+	// it told, or an agent of an earlier version wrote the record.
+	Measured bool               `json:",omitempty"`
 	Monitor  *convergence.State `json:",omitempty"` // what convergence remembers
 	Looked   time.Time          `json:",omitzero"`  // when Monitor was last stored
 }
+
+// Untold reports whether a transfer began and nobody has measured what it sent and how long the
+// guest stood. When the migration has ended these stay unknown.
+func (r *SourceReport) Untold() bool { return r.Began && !r.Measured && r.Blackout == 0 }
 
 // TargetReport is what the target's agent says.
 type TargetReport struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/invariant"
+	"github.com/godwit-vm/godwit/sim/tally"
 )
 
 // A Violation is an invariant that did not hold.
@@ -27,7 +28,23 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 			w.report(inv, string(vm), err)
 		}
 	}
-	w.sight.Became(vm, w.sight.Copies(vm))
+	copies := w.sight.Copies(vm)
+	w.sight.Became(vm, copies)
+	w.watch.Did(vm, doing(copies), w.Now())
+}
+
+// doing returns what a guest does, by its copies.
+func doing(copies []fake.Copy) tally.Doing {
+	does := tally.Stands
+	for _, c := range copies {
+		switch c.State {
+		case hypervisor.Running, hypervisor.Stopping, hypervisor.Rebooting:
+			return tally.Runs
+		case hypervisor.Starting, hypervisor.Shutoff:
+			does = tally.Boots
+		}
+	}
+	return does
 }
 
 func (w *World) checkMigration(before, after *record.Migration) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim/bound"
 	"github.com/godwit-vm/godwit/sim/tally"
@@ -30,7 +31,9 @@ type Left struct {
 	Reasons []placement.Reason `json:"reasons"`
 }
 
-// Downtime is the distribution of blackouts, in milliseconds.
+// Downtime is how long guests stood by their migrations, in milliseconds: from when a guest stopped
+// during a transfer until it ran again, wherever and however the migration ended. Of migrations
+// that did not succeed only those count that let their guest stand.
 type Downtime struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -43,14 +46,37 @@ type Trouble struct {
 	Why  string              `json:"why"`
 }
 
+// Outages are all times in which guests that should run did not, by migrations, crashes and
+// restarts: see [tally.Outages].
+type Outages struct {
+	Count          int     `json:"count"`
+	TotalSeconds   float64 `json:"totalSeconds"`
+	LongestSeconds float64 `json:"longestSeconds"`
+}
+
+// Down is a VM that should run and does not when the run ends. Where the world had come to rest,
+// it stays so until the end of the time that was to be simulated.
+type Down struct {
+	VM           hypervisor.VMID `json:"vm"`
+	SinceSeconds float64         `json:"sinceSeconds"`
+	Seconds      float64         `json:"seconds"`
+}
+
 // Result is what a run came to.
 type Result struct {
-	VirtualSeconds   float64          `json:"virtualSeconds"` // until nothing happened any more
-	Events           int              `json:"events"`
-	Migrations       Totals           `json:"migrations"`
-	Evacuations      []Evacuation     `json:"evacuations"`
-	Downtime         Downtime         `json:"downtimeMilliseconds"`
+	VirtualSeconds float64      `json:"virtualSeconds"` // until nothing happened any more
+	Events         int          `json:"events"`
+	Migrations     Totals       `json:"migrations"`
+	Evacuations    []Evacuation `json:"evacuations"`
+	Down           []Down       `json:"down"` // the first to stop first
+	Downtime       Downtime     `json:"downtimeMilliseconds"`
+	// DowntimeCount is of how many migrations Downtime is; of none it is all zero.
+	DowntimeCount    int              `json:"downtimeCount"`
+	Outages          Outages          `json:"outages"`
 	BytesTransferred hypervisor.Bytes `json:"bytesTransferred"`
+	// BytesUnknown counts the migrations that sent more than BytesTransferred has of them:
+	// their sources did not live to tell.
+	BytesUnknown int `json:"bytesUnknown"`
 	// LowerBoundSeconds is missing when nothing has moved.
 	LowerBoundSeconds float64 `json:"lowerBoundSeconds,omitzero"`
 	// Troubles are the hosts that have failed migrations lately.
@@ -61,27 +87,54 @@ type Result struct {
 // Result sums up the world as it is now.
 func (w *World) Result() Result {
 	r := Result{
-		VirtualSeconds:   seconds(w.changed.Sub(Epoch)),
-		Events:           w.steps,
-		Migrations:       w.watch.Totals,
-		Evacuations:      w.Evacuations(),
-		BytesTransferred: w.watch.Sent(),
-		Violations:       append([]Violation{}, w.watch.violations...),
+		VirtualSeconds: seconds(w.changed.Sub(Epoch)),
+		Events:         w.steps,
+		Migrations:     w.watch.Totals,
+		Evacuations:    w.Evacuations(),
+		Violations:     append([]Violation{}, w.watch.violations...),
 	}
-	var blackouts []float64
-	for _, m := range w.watch.Moved {
-		if rec := m.Last; rec.Source.Released {
-			blackouts = append(blackouts, float64(rec.Source.Blackout.Microseconds())/1000)
-		}
-	}
-	slices.Sort(blackouts)
-	r.Downtime = Downtime{bound.Quantile(blackouts, 0.5), bound.Quantile(blackouts, 0.99),
-		bound.Quantile(blackouts, 1)}
+	r.BytesTransferred, r.BytesUnknown = w.watch.Sent()
+	r.Down, r.Outages = w.Standing(), w.outages()
+	r.Downtime, r.DowntimeCount = w.downtimes()
 	r.LowerBoundSeconds = w.lowerBound()
 	for _, t := range w.boss.Troubles(w.now) {
 		r.Troubles = append(r.Troubles, Trouble{t.Host, t.String(w.now)})
 	}
 	return r
+}
+
+// ends returns until when the world is as it is now, at least.
+func (w *World) ends() time.Duration { return max(w.rests, w.Now()) }
+
+// Standing lists the VMs that should run and do not, the first to stop first.
+func (w *World) Standing() []Down {
+	list := []Down{}
+	for _, d := range w.watch.Down() {
+		list = append(list, Down{d.VM, seconds(d.Since), seconds(w.ends() - d.Since)})
+	}
+	return list
+}
+
+func (w *World) outages() Outages {
+	o := w.watch.Outages(w.ends())
+	return Outages{o.Count, seconds(o.Total), seconds(o.Longest)}
+}
+
+func (w *World) downtimes() (d Downtime, migrations int) {
+	stood := w.watch.Downtimes(w.ends())
+	ms := make([]float64, len(stood))
+	for i, d := range stood {
+		ms[i] = float64(d.Microseconds()) / 1000
+	}
+	slices.Sort(ms)
+	d = Downtime{bound.Quantile(ms, 0.5), bound.Quantile(ms, 0.99), bound.Quantile(ms, 1)}
+	return d, len(ms)
+}
+
+// Downtime returns how long a VM's guest stood by a migration, until now or until the end of a
+// world at rest. It is false of a migration whose record is gone.
+func (w *World) Downtime(vm hypervisor.VMID, id migration.ID) (time.Duration, bool) {
+	return w.watch.Downtime(vm, id, w.ends())
 }
 
 // Evacuations says of every host that was drained when it was empty, and what

@@ -111,6 +111,7 @@ type World struct {
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
 	halted  bool                    // Config.After said so
+	rests   time.Duration           // until when nothing more happens, since Epoch
 	stirs   time.Time               // when something happens on the fabric next; zero is never
 }
 
@@ -216,6 +217,7 @@ func (e Ending) String() string {
 // has come.
 func (w *World) Run(until time.Duration) Ending {
 	end := Epoch.Add(until)
+	w.rests = 0
 	w.settle(nil) // what was done since it last ran
 	for ticks := 0; ; {
 		next, ok := w.next()
@@ -229,6 +231,7 @@ func (w *World) Run(until time.Duration) Ending {
 		case w.halted:
 			return Stopped
 		case w.plans.Len() == 0 && (!ok || due.Between(w.changed, next) > w.quiet()):
+			w.rests = until
 			return AtRest
 		case w.plans.Len() == 0 && due.Between(Epoch, next)-w.watch.News > w.config.Futile:
 			return Futile

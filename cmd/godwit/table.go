@@ -16,6 +16,7 @@ const mostLeft = 20
 
 // table prints the answer for people.
 func (a answer) table(out io.Writer, ending sim.Ending) error {
+	a.down(out)
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "%s (seed %d)\n\n", a.Scenario, a.Seed)
 	if len(a.Evacuations) > 0 {
@@ -44,9 +45,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	if m.MemoryLost > 0 {
 		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
 	}
-	fmt.Fprintf(t, "blackout\tp50 %.0f ms, p99 %.0f ms, max %.0f ms\n", a.Downtime.P50,
-		a.Downtime.P99, a.Downtime.Max)
-	fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
+	a.stood(t)
 	fmt.Fprintln(t, a.took())
 	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", words.Span(a.VirtualSeconds),
 		a.WallSeconds, words.Count(int(a.Events), "event"))
@@ -68,6 +67,51 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it came to rest")
 	}
 	return nil
+}
+
+// mostDown is how many VMs that are down have a line of their own.
+const mostDown = 5
+
+// down says first of all which VMs should run at the end and do not.
+func (a answer) down(out io.Writer) {
+	few := min(len(a.Down), mostDown)
+	for _, d := range a.Down[:few] {
+		fmt.Fprintf(out, "%s has been down for %s, since %s\n", sim.Short(d.VM),
+			words.Span(d.Seconds), words.Span(d.SinceSeconds))
+	}
+	switch more := len(a.Down) - few; {
+	case more == 1:
+		fmt.Fprintln(out, "… and 1 more VM is down; --json lists it")
+	case more > 1:
+		fmt.Fprintf(out, "… and %d more VMs are down; --json lists them all\n", more)
+	}
+	if few > 0 {
+		fmt.Fprintln(out)
+	}
+}
+
+// stood prints how long guests stood, and what was sent.
+func (a answer) stood(t io.Writer) {
+	if d := a.Downtime; a.DowntimeCount == 0 {
+		fmt.Fprintln(t, "downtime\tno guest has moved")
+	} else {
+		fmt.Fprintf(t, "downtime\tp50 %s, p99 %s, max %s\n", words.Milliseconds(d.P50),
+			words.Milliseconds(d.P99), words.Milliseconds(d.Max))
+	}
+	if o := a.Outages; o.TotalSeconds >= 1 {
+		fmt.Fprintf(t, "outages\t%s in all, the longest %s\n", words.Span(o.TotalSeconds),
+			words.Span(o.LongestSeconds))
+	}
+	switch n := a.BytesUnknown; {
+	case n == 0:
+		fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
+	case a.BytesTransferred == 0:
+		fmt.Fprintf(t, "moved\tunknown: %s ended without a word from the source\n",
+			words.Count(n, "migration"))
+	default:
+		fmt.Fprintf(t, "moved\tmore than %v: %s ended without a word from the source\n",
+			a.BytesTransferred, words.Count(n, "migration"))
+	}
 }
 
 // took compares the time it took with the physical lower bound, in a row of the

@@ -34,7 +34,10 @@ func (m *Move) Table(out io.Writer) error {
 	if err := Moves(out, []Move{*m}, time.Time{}); err != nil {
 		return err
 	}
-	if m.BlackoutNanos > 0 {
+	switch {
+	case m.Unknown:
+		fmt.Fprintln(out, "how long the guest was stopped is unknown: its source did not tell")
+	case m.BlackoutNanos > 0:
 		fmt.Fprintf(out, "the guest was stopped for %s\n", m.BlackoutNanos.Round(time.Millisecond))
 	}
 	reasons(out, string(m.Name), m.Reasons)

@@ -67,10 +67,13 @@ type Move struct {
 	Looked        *time.Time           `json:"looked,omitempty"`       // when these were true
 	PredictedEnd  *time.Time           `json:"predictedEnd,omitempty"` // if nothing changes
 	BlackoutNanos time.Duration        `json:"blackoutNanoseconds,omitempty"`
-	Canceled      bool                 `json:"canceled,omitempty"`
-	Conditions    []string             `json:"conditions,omitempty"`
-	Why           string               `json:"why,omitempty"` // it ended, or does not go on
-	Reasons       []hypervisor.Reason  `json:"reasons,omitempty"`
+	// Unknown says that it has ended and nobody knows how much it sent in all, and how long the
+	// guest stood: its source did not live to tell.
+	Unknown    bool                `json:"unknown,omitempty"`
+	Canceled   bool                `json:"canceled,omitempty"`
+	Conditions []string            `json:"conditions,omitempty"`
+	Why        string              `json:"why,omitempty"` // it ended, or does not go on
+	Reasons    []hypervisor.Reason `json:"reasons,omitempty"`
 }
 
 // lately is how long migrations that have ended are told.
@@ -198,7 +201,7 @@ func OfMove(m *record.Migration, now time.Time) Move {
 		s.Phase = "Asked"
 	}
 	if st.Phase.Final() {
-		s.Ended = moment(st.Entered)
+		s.Ended, s.Unknown = moment(st.Entered), m.Source.Untold()
 	}
 	if m.Source.Error != "" && st.Phase != migration.Succeeded {
 		s.Reasons = append(s.Reasons, hypervisor.Reason{Check: "source", Need: "to go on",

@@ -92,9 +92,20 @@ func moves(t io.Writer, list []Move, now time.Time) {
 			text = "cancelled; " + text
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", Plain(string(m.Name)), m.Phase,
-			dash(m.Source), dash(m.Target), m.SentBytes, left, rate, end,
+			dash(m.Source), dash(m.Target), m.sent(), left, rate, end,
 			why(strings.TrimSuffix(text, "; ")))
 	}
+}
+
+// sent says what a migration has sent.
+func (m *Move) sent() string {
+	switch {
+	case m.Unknown && m.SentBytes > 0:
+		return ">" + m.SentBytes.String()
+	case m.Unknown:
+		return "unknown"
+	}
+	return m.SentBytes.String()
 }
 
 func dash(h hypervisor.HostName) string {

@@ -48,3 +48,15 @@ func List[T ~string](all []T) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// Milliseconds writes a downtime: in milliseconds when it is short, as [Span] does when it is
+// ten seconds or more. What is not zero is never written as zero.
+func Milliseconds(ms float64) string {
+	switch {
+	case ms >= 10_000:
+		return Span(ms / 1000)
+	case ms > 0 && ms < 0.5:
+		return "<1 ms"
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}

@@ -57,7 +57,8 @@ type Passage struct {
 	Done     bool // it has moved
 	Attempts int
 	// Began is when its memory began to move, at its last attempt; Took how long it
-	// was until it had moved, Blackout how long it stood still at most.
+	// was until it had moved, Blackout how long its guest stood at most in one attempt,
+	// also in one that failed.
 	Began, Took, Blackout time.Duration
 	Busy                  time.Duration // how long its memory moved, over all attempts
 	Mode                  hypervisor.Mode
@@ -105,10 +106,14 @@ func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Ru
 		return nil, context.Cause(ctx)
 	}
 	for vm, p := range o.run.Passages {
-		if last := o.last[vm]; last.State.Phase == migration.Running {
+		last := o.last[vm]
+		if last.State.Phase == migration.Running {
 			p.Busy += o.world.Now() - p.Began
-			o.run.Passages[vm] = p
 		}
+		if stood, known := o.world.Downtime(vm, last.Spec.ID); known {
+			p.Blackout = max(p.Blackout, stood)
+		}
+		o.run.Passages[vm] = p
 	}
 	o.run.Violations = o.world.Result().Violations
 	return o.run, nil
@@ -216,9 +221,9 @@ func (o *operator) watch(at time.Duration, before, after *record.Migration) {
 	o.last[vm] = after
 	p := o.run.Passages[vm]
 	if before.Version == 0 {
-		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Why: p.Why}
+		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Blackout: p.Blackout, Why: p.Why}
 	}
-	p.Blackout, p.Mode = after.Source.Blackout, after.Source.Mode
+	p.Mode = after.Source.Mode
 	if phase != before.State.Phase {
 		switch {
 		case phase == migration.Running:
@@ -230,6 +235,9 @@ func (o *operator) watch(at time.Duration, before, after *record.Migration) {
 			p.Why = after.State.Because
 		}
 		if phase.Final() {
+			if stood, known := o.world.Downtime(vm, after.Spec.ID); known {
+				p.Blackout = max(p.Blackout, stood)
+			}
 			o.open--
 			p.Busy += at - cmp.Or(p.Began, at)
 		}

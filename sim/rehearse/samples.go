@@ -104,6 +104,8 @@ func Summarize(runs []*Run) Summary {
 			if p.Done {
 				f.Moved++
 				took[vm] = append(took[vm], p.Took.Seconds())
+			}
+			if p.Done || p.Blackout > 0 {
 				blackout[vm] = append(blackout[vm], p.Blackout.Seconds()*1000)
 			}
 			if p.Attempts > 1 {

@@ -45,7 +45,8 @@ func distribution(values []float64) *Distribution {
 // bin returns the bin of a value: bin i begins at 10^(i/10).
 func bin(v float64) int { return int(math.Floor(10*math.Log10(max(v, least)) + 1e-9)) }
 
-// blackouts returns the blackouts of the VMs that have left their sources, in milliseconds.
+// blackouts returns how long guests stood, in milliseconds: of the VMs that have moved, and of
+// those that stood for nothing.
 func blackouts(rows []row) (list []float64) {
 	for i := range rows {
 		if rows[i].blackout != never {

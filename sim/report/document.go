@@ -29,10 +29,11 @@ type Document struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed"`
 	Ending   string `json:"ending,omitempty"` // why the simulation ended
-	// Result is the world's own. Its lists of who stayed and of violations are cut at
-	// MaxLeft; Stayed and Violated count them all.
+	// Result is the world's own. Its lists of who stayed, of who is down and of violations are
+	// cut at MaxLeft; Stayed, Down and Violated count them all.
 	Result   *sim.Result `json:"result,omitempty"`
 	Stayed   int         `json:"stayed"`
+	Down     int         `json:"down"` // VMs that should run and do not, all of them
 	Violated int         `json:"violated"`
 	// From and To are the time that the charts show.
 	From int64 `json:"from"`
@@ -65,7 +66,7 @@ type Migrations struct {
 	Outcome    []Outcome `json:"outcome"`
 	Mode       []int     `json:"mode"`
 	Why        []int     `json:"why"`
-	Bytes      []int64   `json:"bytes"`
+	Bytes      []int64   `json:"bytes"`    // -1 is unknown: the source did not live to tell
 	Blackout   []float64 `json:"blackout"` // milliseconds
 	Created    []int64   `json:"created"`
 	Pending    []int64   `json:"pending"`
@@ -93,6 +94,7 @@ func Sweep(d *sweep.Document) *Document {
 // Document sums up the world that was recorded, as it is now.
 func (r *Recorder) Document(w *sim.World, name string, ending sim.Ending) *Document {
 	r.locate(w)
+	r.stood(w)
 	d := summarize(r.rows, w.Result(), plant{network: r.Network,
 		site: func(host hypervisor.HostName) site { return siteOf(w.HostRecord(host)) }})
 	d.Scenario, d.Ending = name, ending.String()
@@ -101,7 +103,7 @@ func (r *Recorder) Document(w *sim.World, name string, ending sim.Ending) *Docum
 
 // summarize makes the document of what was recorded, over the links of a plant.
 func summarize(rows []row, result sim.Result, p plant) *Document {
-	d := &Document{Format: 1, Result: &result, Violated: len(result.Violations),
+	d := &Document{Format: 1, Result: &result, Violated: len(result.Violations), Down: len(result.Down),
 		Hosts: []hypervisor.HostName{}}
 	d.cut(&result)
 	from, to := extent(rows, time.Duration(result.VirtualSeconds*float64(time.Second)))
@@ -126,6 +128,7 @@ func (d *Document) cut(result *sim.Result) {
 		e.Left = e.Left[:min(room, len(e.Left))]
 		room -= len(e.Left)
 	}
+	result.Down = result.Down[:min(MaxLeft, len(result.Down))]
 	result.Violations = result.Violations[:min(MaxLeft, len(result.Violations))]
 }
 
@@ -175,7 +178,7 @@ func (d *Document) list(rows []row) {
 		m.Outcome = append(m.Outcome, n.outcome)
 		m.Mode = append(m.Mode, int(n.mode))
 		m.Why = append(m.Why, m.reason(n.why))
-		m.Bytes = append(m.Bytes, int64(n.bytes))
+		m.Bytes = append(m.Bytes, n.told())
 		m.Blackout = append(m.Blackout, milliseconds(n.blackout))
 		for phase, column := range []*[]int64{&m.Created, &m.Pending, &m.Scheduling,
 			&m.Scheduled, &m.Preparing, &m.Ready, &m.Running, &m.Ended} {
@@ -186,6 +189,14 @@ func (d *Document) list(rows []row) {
 			*column = append(*column, at)
 		}
 	}
+}
+
+// told returns what a migration has sent; -1 is unknown.
+func (n *row) told() int64 {
+	if n.untold {
+		return -1
+	}
+	return int64(n.bytes)
 }
 
 // host returns the place of a host's name.

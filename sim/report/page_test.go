@@ -253,7 +253,7 @@ func timelineAnswers(t *testing.T, open opener) {
 		t.Errorf("the zoom is %v, want everything", got)
 	}
 	at, told := pointAt(p, "timeline", 0.5, 25)
-	for _, want := range []string{"db", "From", "n1", "n5", "Blackout", "pre-copy", "running"} {
+	for _, want := range []string{"db", "From", "n1", "n5", "Downtime", "pre-copy", "running"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("the tooltip does not say %q: %q", want, told)
 		}

@@ -29,7 +29,8 @@ type row struct {
 	outcome        Outcome
 	mode           hypervisor.Mode
 	bytes          hypervisor.Bytes
-	blackout       time.Duration // -1 unless the VM has left its source
+	untold         bool          // it has sent more than bytes, and nobody knows how much
+	blackout       time.Duration // -1 unless the VM has moved or its guest has stood
 	why            string
 }
 
@@ -79,7 +80,8 @@ func (n *row) take(m *record.Migration) {
 	}
 	n.outcome = outcomeOf(s)
 	n.mode, n.bytes, n.blackout = m.Source.Mode, m.Source.Sent, never
-	if s.Phase == migration.Succeeded && m.Source.Released {
+	n.untold = m.Source.Untold() && s.Phase.Final()
+	if m.Source.Measured && (s.Phase == migration.Succeeded || m.Source.Blackout > 0) {
 		n.blackout = m.Source.Blackout
 	}
 	n.why = why(m)
@@ -100,6 +102,18 @@ func (r *Recorder) locate(w *sim.World) {
 			n.source = home[n.vm]
 		}
 		home[n.vm] = n.source
+	}
+}
+
+// stood takes over how long guests stood: the world knows it also of those whose hypervisors did
+// not live to tell.
+func (r *Recorder) stood(w *sim.World) {
+	for id, i := range r.known {
+		n := &r.rows[i]
+		stood, known := w.Downtime(n.vm, id)
+		if known && (stood > 0 || n.outcome <= Lost) {
+			n.blackout = stood
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func timeToEmpty(w *sim.World, r *sim.Result) float64 {
 
 func blackout(of func(sim.Downtime) float64) func(*sim.World, *sim.Result) float64 {
 	return func(_ *sim.World, r *sim.Result) float64 {
-		if r.Migrations.Succeeded == 0 {
+		if r.DowntimeCount == 0 {
 			return math.NaN()
 		}
 		return of(r.Downtime) / 1000

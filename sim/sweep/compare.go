@@ -13,7 +13,8 @@ type Comparison struct {
 	Combination int    `json:"combination"`
 	Against     int    `json:"against"`
 	Measure     string `json:"measure"`
-	// Less, More and Same count the samples with that difference.
+	// Less, More and Same count the samples with that difference, of those that have the
+	// measure in both combinations.
 	Less int `json:"less"`
 	More int `json:"more"`
 	Same int `json:"same"`
@@ -42,10 +43,13 @@ const (
 // compare sets the values of two combinations against each other, pair by pair.
 func compare(values, against []float64) Comparison {
 	var c Comparison
-	differences := make([]float64, len(values))
+	differences := make([]float64, 0, len(values))
 	for i := range values {
 		d := values[i] - against[i]
-		differences[i] = d
+		if math.IsNaN(d) {
+			continue // one of the two does not have it
+		}
+		differences = append(differences, d)
 		switch {
 		case d < 0:
 			c.Less++

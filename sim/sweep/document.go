@@ -112,6 +112,9 @@ func against(first, samples []Sample, combination int) []Comparison {
 			values[i], base[i] = m.Of(p[0]), m.Of(p[1])
 		}
 		c := compare(values, base)
+		if c.Less+c.More+c.Same == 0 {
+			continue // no sample has it in both
+		}
 		c.Combination, c.Measure = combination, m.Name
 		all = append(all, c)
 	}

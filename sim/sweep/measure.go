@@ -7,10 +7,11 @@ import (
 	"github.com/godwit-vm/godwit/sim/simtest/verdict"
 )
 
-// A Measure is a number that every sample has. Less is better.
+// A Measure is a number of a sample. Less is better.
 type Measure struct {
 	Name string // as in [Document], with its unit
-	Of   func(*Sample) float64
+	// Of returns the number; NaN is that the sample has none: nothing moved in it.
+	Of func(*Sample) float64
 	// Compared says that combinations are compared by it.
 	Compared bool
 }
@@ -19,11 +20,13 @@ type Measure struct {
 func Measures() []Measure {
 	return []Measure{
 		{"makespanSeconds", func(s *Sample) float64 { return s.Makespan }, true},
-		{"durationP50Seconds", func(s *Sample) float64 { return s.Duration.P50 }, false},
-		{"durationP99Seconds", func(s *Sample) float64 { return s.Duration.P99 }, true},
-		{"blackoutP50Milliseconds", func(s *Sample) float64 { return s.Blackout.P50 }, false},
-		{"blackoutP99Milliseconds", func(s *Sample) float64 { return s.Blackout.P99 }, true},
-		{"blackoutMaxMilliseconds", func(s *Sample) float64 { return s.Blackout.Max }, false},
+		{"durationP50Seconds", moved(func(s *Sample) float64 { return s.Duration.P50 }), false},
+		{"durationP99Seconds", moved(func(s *Sample) float64 { return s.Duration.P99 }), true},
+		{"blackoutP50Milliseconds", stood(func(s *Sample) float64 { return s.Blackout.P50 }), false},
+		{"blackoutP99Milliseconds", stood(func(s *Sample) float64 { return s.Blackout.P99 }), true},
+		{"blackoutMaxMilliseconds", stood(func(s *Sample) float64 { return s.Blackout.Max }), false},
+		{"outageSeconds", func(s *Sample) float64 { return s.Outage }, false},
+		{"down", func(s *Sample) float64 { return float64(s.Down) }, false},
 		{"failures", func(s *Sample) float64 { return float64(s.Migrations.Failed) }, true},
 		{"retries", func(s *Sample) float64 { return float64(s.Retries) }, false},
 		{"stayed", func(s *Sample) float64 { return float64(s.Stayed) }, true},
@@ -32,9 +35,31 @@ func Measures() []Measure {
 	}
 }
 
-// A Statistic is the distribution of a measure over the samples of a combination.
+// moved makes a measure that a sample in which nothing has moved does not have.
+func moved(of func(*Sample) float64) func(*Sample) float64 {
+	return only(of, func(s *Sample) bool {
+		return s.Migrations.Succeeded > 0 || s.Duration != Spread{}
+	})
+}
+
+// stood makes a measure that a sample does not have of whose downtimes nothing is known.
+func stood(of func(*Sample) float64) func(*Sample) float64 {
+	return only(of, func(s *Sample) bool { return s.Stood > 0 || s.Blackout != Spread{} })
+}
+
+func only(of func(*Sample) float64, has func(*Sample) bool) func(*Sample) float64 {
+	return func(s *Sample) float64 {
+		if !has(s) {
+			return math.NaN()
+		}
+		return of(s)
+	}
+}
+
+// A Statistic is the distribution of a measure over those samples of a combination that have it.
 type Statistic struct {
 	Measure string  `json:"measure"`
+	Samples int     `json:"samples"` // that have it; of none the others are 0
 	Mean    float64 `json:"mean"`
 	Min     float64 `json:"min"`
 	P10     float64 `json:"p10"`
@@ -45,8 +70,12 @@ type Statistic struct {
 }
 
 func statistic(measure string, values []float64) Statistic {
+	values = slices.DeleteFunc(values, math.IsNaN)
+	if len(values) == 0 {
+		return Statistic{Measure: measure}
+	}
 	slices.Sort(values)
-	return Statistic{measure, rounded(verdict.Mean(values)), Quantile(values, 0),
+	return Statistic{measure, len(values), rounded(verdict.Mean(values)), Quantile(values, 0),
 		Quantile(values, 0.1), Quantile(values, 0.5), Quantile(values, 0.9),
 		Quantile(values, 0.99), Quantile(values, 1)}
 }

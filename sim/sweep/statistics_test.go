@@ -3,6 +3,7 @@ package sweep
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,7 +48,7 @@ func TestAStatisticIsTheNaiveOne(t *testing.T) {
 		slices.Sort(values)
 		n := len(values)
 		rank := func(percent int) float64 { return float64(values[(percent*n+99)/100-1]) }
-		want := Statistic{"x", math.Round(float64(sum)/float64(n)*1000) / 1000, rank(1),
+		want := Statistic{"x", n, math.Round(float64(sum)/float64(n)*1000) / 1000, rank(1),
 			rank(10), rank(50), rank(90), rank(99), rank(100)}
 		if want.Min = float64(values[0]); got != want {
 			t.Errorf("statistic of %v = %+v, want %+v", values, got, want)
@@ -55,6 +56,24 @@ func TestAStatisticIsTheNaiveOne(t *testing.T) {
 	})
 	if got := statistic("x", nil); got != (Statistic{Measure: "x"}) {
 		t.Errorf("without samples it is %+v", got)
+	}
+	if got := statistic("x", []float64{4, math.NaN(), 6}); got.Samples != 2 || got.Mean != 5 ||
+		got.Min != 4 {
+		t.Errorf("of two that are known and one that is not it is %+v", got)
+	}
+}
+
+func TestASampleInWhichNothingMovesHasNoDowntime(t *testing.T) {
+	still, moved := Sample{}, Sample{Stood: 3, Blackout: Spread{P50: 0, P99: 0}}
+	moved.Migrations.Succeeded = 3
+	for _, m := range Measures() {
+		none := strings.HasPrefix(m.Name, "blackout") || strings.HasPrefix(m.Name, "duration")
+		if got := m.Of(&still); math.IsNaN(got) != none {
+			t.Errorf("%s of a world at rest is %v", m.Name, got)
+		}
+		if got := m.Of(&moved); math.IsNaN(got) {
+			t.Errorf("%s of a world that moved is unknown", m.Name)
+		}
 	}
 }
 

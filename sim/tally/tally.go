@@ -1,6 +1,7 @@
-// Package tally keeps the books of a simulated world, from its records alone: what each
-// migration was last said to be, what it holds of the limits, how it ended, where VMs are at
-// home, and when drained hosts were empty. It decides nothing, and reads no clock: times are
+// Package tally keeps the books of a simulated world: what each migration was last said to be,
+// what it holds of the limits, how it ended, where VMs are at home, and when drained hosts were
+// empty, by the records alone; and how long guests stood that should have run, by the records
+// and by what the guests did. It decides nothing, and reads no clock: times are
 // virtual, and the caller's.
 package tally
 
@@ -29,6 +30,7 @@ type Totals struct {
 // A Move is a migration.
 type Move struct {
 	Last *record.Migration // as it was last written
+	Down time.Duration     // how long its guest stood in outages that have ended
 }
 
 // A Book is what is known of a world by its records. Use [New].
@@ -43,21 +45,30 @@ type Book struct {
 	// Shown says that somebody may keep what Put returns.
 	Shown bool
 
-	guests names.Register[hypervisor.VMID, guest]
-	made   names.Pieces[guest]   // they stay as long as the book
-	names  []hypervisor.VMID     // of those with a home, in order; nil: they have changed
-	gone   map[migration.ID]bool // migrations that were deleted
-	sent   hypervisor.Bytes      // by them
-	blank  record.Migration      // what a new one was before
+	guests  names.Register[hypervisor.VMID, guest]
+	made    names.Pieces[guest]   // they stay as long as the book
+	names   []hypervisor.VMID     // of those with a home, in order; nil: they have changed
+	gone    map[migration.ID]bool // migrations that were deleted
+	sent    hypervisor.Bytes      // by them
+	untold  int                   // of them that ended without a word about what they had sent
+	lost    []time.Duration       // downtimes of those of them that did not succeed
+	down    map[hypervisor.VMID]outage
+	outages Outages          // that have ended
+	blank   record.Migration // what a new one was before
 }
 
 // guest is what is known of one VM.
 type guest struct {
 	home     hypervisor.HostName // "" is that it has no record
 	kept     []*Move             // its migrations that are kept, oldest first
-	failures int                 // since it was last moved
-	first    Move                // its first: most have one
-	one      [1]*Move            // room for kept
+	failures int32               // since it was last moved
+	wanted   bool                // it should run
+	restarts bool                // as its operator wishes
+	seen     bool                // does is known
+	out      bool                // it has an entry in Book.down
+	does     Doing
+	first    Move     // its first: most have one
+	one      [1]*Move // room for kept
 }
 
 // New returns an empty book.
@@ -131,15 +142,25 @@ func (b *Book) VMs() []hypervisor.VMID {
 	return b.names
 }
 
-// Sent returns what all migrations have sent, as far as they have told.
-func (b *Book) Sent() hypervisor.Bytes {
-	sent := b.sent
+// Sent returns what all migrations have sent, as far as they have told, and how many have ended
+// without telling all of it: they have sent more.
+func (b *Book) Sent() (sent hypervisor.Bytes, untold int) {
+	sent, untold = b.sent, b.untold
 	for _, g := range b.guests.All() {
 		for _, t := range g.kept {
 			sent += t.Last.Source.Sent
+			untold += t.untold()
 		}
 	}
-	return sent
+	return sent, untold
+}
+
+// untold is 1 when a migration has begun to send, has ended, and how much it sent is unknown.
+func (t *Move) untold() int {
+	if m := t.Last; m.Source.Untold() && m.State.Phase.Final() {
+		return 1
+	}
+	return 0
 }
 
 // Put enters a migration as it is now, and returns it as it was before: with only a Spec
@@ -234,6 +255,8 @@ func slotOf(m *record.Migration) (migration.Slot, bool) {
 // PutVM enters where a VM is at home.
 func (b *Book) PutVM(v *record.VM, now time.Duration) {
 	g := b.guest(v.VM.ID)
+	b.want(g, v)
+	b.judge(v.VM.ID, g, now)
 	from := g.home
 	if from == v.Host {
 		return
@@ -255,6 +278,10 @@ func (b *Book) Gone(r record.Record, now time.Duration) {
 		if t := g.find(r.Spec.ID); t != nil {
 			b.hold(t.Last, nil)
 			b.sent += t.Last.Source.Sent
+			b.untold += t.untold()
+			if t.Down > 0 && !t.succeeded() {
+				b.lost = append(b.lost, t.Down)
+			}
 			g.kept = slices.DeleteFunc(g.kept, func(o *Move) bool { return o == t })
 			if b.gone == nil {
 				b.gone = map[migration.ID]bool{}
@@ -267,5 +294,7 @@ func (b *Book) Gone(r record.Record, now time.Duration) {
 			b.Drains.Left(g.home, now)
 		}
 		g.home, b.names = "", nil
+		b.want(g, nil)
+		b.judge(r.VM.ID, g, now)
 	}
 }

@@ -97,8 +97,8 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		fmt.Fprintf(t, "\t%v", m.DiskBytes)
 	}
 	if m.Moves {
-		fmt.Fprintf(t, "\t%s\t%s\t%.0f ms", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
-			m.BlackoutMilliseconds)
+		fmt.Fprintf(t, "\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
+			words.Milliseconds(m.BlackoutMilliseconds))
 	} else {
 		fmt.Fprint(t, "\t\t\t")
 	}

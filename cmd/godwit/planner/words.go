@@ -47,5 +47,5 @@ func blackout(milliseconds *float64) string {
 	if milliseconds == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.0f ms", *milliseconds)
+	return words.Milliseconds(*milliseconds)
 }

@@ -47,6 +47,7 @@ func table(out io.Writer, d *sweep.Document) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	downAtEnd(out, d)
 	compared(out, d)
 	unrested := 0
 	for _, c := range d.Combinations {
@@ -67,12 +68,36 @@ func row(t io.Writer, number int, c *sweep.Combination) {
 	}
 	at := func(measure string) sweep.Statistic { return c.Statistic(measure) }
 	makespan := at("makespanSeconds")
-	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%.0f ms\t%.0f ms\t%.2f\t%.2f\t%.2f\t%v\n", number,
+	some := func(measure string, write func(sweep.Statistic) string) string {
+		if s := at(measure); s.Samples > 0 {
+			return write(s)
+		}
+		return "–" // nothing moved in any sample
+	}
+	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%v\n", number,
 		words.Span(makespan.P50), words.Span(makespan.P90), words.Span(makespan.P99),
-		words.Span(at("durationP50Seconds").P50), words.Span(at("durationP99Seconds").P99),
-		at("blackoutP50Milliseconds").P50, at("blackoutP99Milliseconds").P99,
+		some("durationP50Seconds", func(s sweep.Statistic) string { return words.Span(s.P50) }),
+		some("durationP99Seconds", func(s sweep.Statistic) string { return words.Span(s.P99) }),
+		some("blackoutP50Milliseconds",
+			func(s sweep.Statistic) string { return words.Milliseconds(s.P50) }),
+		some("blackoutP99Milliseconds",
+			func(s sweep.Statistic) string { return words.Milliseconds(s.P99) }),
 		at("failures").Mean, at("retries").Mean, at("stayed").Mean,
 		hypervisor.Bytes(at("bytesTransferred").P50))
+}
+
+// downAtEnd says in how many worlds VMs that should run are down at the end.
+func downAtEnd(out io.Writer, d *sweep.Document) {
+	worlds, most := 0, 0
+	for i := range d.Samples {
+		if n := d.Samples[i].Down; n > 0 {
+			worlds, most = worlds+1, max(most, n)
+		}
+	}
+	if worlds > 0 {
+		fmt.Fprintf(out, "\nIn %s VMs are down at the end, up to %d in one.\n",
+			words.Count(worlds, "world"), most)
+	}
 }
 
 // compared prints what differs from the first combination, for certain or not.

@@ -50,8 +50,8 @@ function allOf(i) {
     ["Phases", phases.join(", ")],
     ["Ended", all.ended[i] < 0 ? "not yet" : clock(all.ended[i], true)],
     ["Waited", span(waited(i))], ["Transfer", took(i) < 0 ? "" : span(took(i))],
-    ["Blackout", all.blackout[i] < 0 ? "" : span(all.blackout[i])],
-    ["Moved", all.bytes[i] ? bytes(all.bytes[i]) : ""],
+    ["Downtime", all.blackout[i] < 0 ? "" : span(all.blackout[i])],
+    ["Moved", sentBytes(i)],
     ["Why", all.reasons[all.why[i]]]];
 }
 

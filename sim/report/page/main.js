@@ -9,9 +9,13 @@ function lede() {
   const m = result?.migrations;
   if (m) {
     const strong = (text) => el("strong", {}, text);
+    if (doc.down) parts.push(strong(doc.down === 1 ? `${result.down[0].vm.replace(/^default\//, "")
+      } has been down for ${span(result.down[0].seconds * 1000)}. `
+      : `${plural(doc.down, "VM")} are down at the end, the longest for ${span(Math.max(
+        ...result.down.map((d) => d.seconds)) * 1000)}. `));
     parts.push(strong(m.succeeded === m.total ? `All ${plural(m.total, "migration")} succeeded`
       : `${count(m.succeeded)} of ${plural(m.total, "migration")} succeeded`));
-    if (m.succeeded) parts.push(`; the longest blackout was ${span(
+    if (result.downtimeCount) parts.push(`; the longest downtime was ${span(
       result.downtimeMilliseconds.max)}`);
     parts.push(". ");
     if (doc.stayed) parts.push(strong(`${plural(doc.stayed, "VM")} stayed`),
@@ -44,7 +48,7 @@ function figures() {
   const m = result.migrations, d = result.downtimeMilliseconds, when = drained();
   const rest = m.total - m.succeeded - m.failed - m.aborted;
   const took = when ? when[1] - when[0] : result.virtualSeconds;
-  const bound = result.lowerBoundSeconds;
+  const bound = result.lowerBoundSeconds, stood = result.downtimeCount;
   const ratio = when && took >= bound ? `${digits(took / bound)} × the bound, ` : "bound ";
   return [
     { id: "took", label: when ? "Makespan" : "Simulated",
@@ -54,11 +58,13 @@ function figures() {
     { id: "failed", label: "Failed", value: count(m.failed), exact: m.failed,
       note: [m.aborted && `${count(m.aborted)} aborted`, rest && `${count(rest)} unfinished`]
         .filter(Boolean).join(", ") },
-    { id: "p50", label: "Blackout, median", value: span(d.p50), exact: d.p50, note: "" },
-    { id: "p99", label: "Blackout, p99", value: span(d.p99), exact: d.p99,
-      note: `max ${span(d.max)}` },
+    { id: "p50", label: "Downtime, median", value: stood ? span(d.p50) : "–", exact: d.p50,
+      note: "" },
+    { id: "p99", label: "Downtime, p99", value: stood ? span(d.p99) : "–", exact: d.p99,
+      note: stood ? `max ${span(d.max)}` : "" },
     { id: "bytes", label: "Moved", value: bytes(result.bytesTransferred),
-      exact: result.bytesTransferred, note: "" },
+      exact: result.bytesTransferred, note: result.bytesUnknown
+        ? `and more: ${count(result.bytesUnknown)} unknown` : "" },
     { id: "stayed", label: "Stayed", value: count(doc.stayed), exact: doc.stayed,
       note: `on ${plural(result.evacuations.length, "drained host")}` },
   ].filter((f) => when || f.id !== "stayed");
@@ -105,10 +111,10 @@ const columns = [
     cell: (i) => clock(all.created[i]) },
   { label: "Waited", number: true, sort: waited, cell: (i) => span(waited(i)) },
   { label: "Transfer", number: true, sort: took, cell: (i) => span(took(i)) },
-  { label: "Blackout", number: true, sort: (i) => all.blackout[i],
+  { label: "Downtime", number: true, sort: (i) => all.blackout[i],
     cell: (i) => span(all.blackout[i]) },
   { label: "Moved", number: true, sort: (i) => all.bytes[i],
-    cell: (i) => (all.bytes[i] ? bytes(all.bytes[i]) : "–") },
+    cell: (i) => sentBytes(i) || "–" },
   { label: "Why", wide: true, sort: (i) => all.reasons[all.why[i]],
     cell: (i) => all.reasons[all.why[i]] },
 ];

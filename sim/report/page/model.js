@@ -97,6 +97,9 @@ function span(ms) {
   return `${h}\u00a0h\u00a0${two(Math.floor(whole / 60) % 60)}\u00a0min`;
 }
 
+// sentBytes formats what a migration has sent.
+const sentBytes = (i) => (all.bytes[i] < 0 ? "unknown" : all.bytes[i] ? bytes(all.bytes[i]) : "");
+
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let u = 0;
