@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
+	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // Config configures a Host. A zero field takes the default it names.
@@ -29,6 +30,11 @@ type Config struct {
 	// Dir is the host's private directory. It must be set, and so short that the
 	// path of a socket in it stays within 107 bytes.
 	Dir string
+	// Locks is the directory of the locks that the QEMUs of this machine hold while they live:
+	// outside of Dir, so that a VM whose QEMU runs is not started again, whatever directory or
+	// agent would do it. All hosts on a machine share it. Default: /run/godwit for root, or
+	// godwit in the user's own directory for such files.
+	Locks string
 	// Memory and CPUs are what VMs may use together. Default: all that the machine
 	// has.
 	Memory hypervisor.Bytes
@@ -124,6 +130,9 @@ func (c Config) complete() (Config, error) {
 				"are the most: choose a shorter one", c.Dir, longest, maxSocket)
 	}
 	c.defaults()
+	if c.Locks, err = filepath.Abs(c.Locks); err != nil {
+		return c, fmt.Errorf("config: Locks: %w", err)
+	}
 	if c.QEMU, err = exec.LookPath(c.QEMU); err != nil {
 		return c, fmt.Errorf(
 			"config: QEMU: %w: install it (Debian: qemu-system-x86) or name it", err)
@@ -142,6 +151,9 @@ func (c Config) complete() (Config, error) {
 func (c *Config) defaults() {
 	if c.QEMU == "" {
 		c.QEMU = "qemu-system-x86_64"
+	}
+	if c.Locks == "" {
+		c.Locks = durable.Runtime()
 	}
 	if c.CPUs == 0 {
 		c.CPUs = runtime.NumCPU()

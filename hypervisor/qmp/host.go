@@ -122,7 +122,8 @@ func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
 		Patience: c.Patience, Dial: dial, Advertise: c.Advertise, Changed: c.Changed,
 		Journal: j, Move: transfer.Step,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
-			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks},
+			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,
+			Host: c.Name, Locks: c.Locks},
 	}
 }
 

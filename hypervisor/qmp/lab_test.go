@@ -99,7 +99,8 @@ func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 // config is a host's configuration.
 func (l *lab) config(n name) qmp.Config {
 	f, _ := features()
-	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)), Memory: 4 * hypervisor.GiB,
+	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)),
+		Locks: l.dir + ".locks", Memory: 4 * hypervisor.GiB,
 		CPUs: 64, Accelerator: l.accel, Features: &f,
 		Patience: 500 * time.Millisecond, Timeout: 5 * time.Second}
 	if l.change != nil {
@@ -135,7 +136,8 @@ func (l *lab) close() {
 	for _, p := range l.pulses {
 		p.Close()
 	}
-	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
+	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir),
+		os.RemoveAll(l.dir+".locks")); err != nil {
 		l.t.Error(err)
 	}
 }

@@ -112,7 +112,8 @@ func agent(args []string) int {
 		return 2
 	}
 	var left atomic.Int64
-	c := qmp.Config{Name: p.Name, Dir: p.Dir, Memory: hypervisor.GiB, CPUs: 64,
+	c := qmp.Config{Name: p.Name, Dir: p.Dir, Locks: filepath.Join(filepath.Dir(p.Dir), "locks"),
+		Memory: hypervisor.GiB, CPUs: 64,
 		Accelerator: p.Accel, Features: &p.Features, Timeout: 5 * time.Second,
 		Patience: 150 * time.Millisecond,
 		Args:     []string{"-qmp", "unix:" + p.Spy + ",server=on,wait=off"},

@@ -112,3 +112,16 @@ func Private(dir string) error {
 	}
 	return nil
 }
+
+// Runtime returns the directory for what lives no longer than the machine runs: /run/godwit for
+// root, and for others one of their own.
+// Source: XDG Base Directory Specification 0.8 (XDG_RUNTIME_DIR); file-hierarchy(7) (/run).
+func Runtime() string {
+	if os.Geteuid() == 0 {
+		return "/run/godwit"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "godwit")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("godwit-%d", os.Geteuid()))
+}

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"strings"
+
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
@@ -67,6 +69,16 @@ func Owned(argv []string) string {
 	for i, arg := range argv {
 		if arg == "-pidfile" && i+1 < len(argv) {
 			return argv[i+1]
+		}
+	}
+	return ""
+}
+
+// Runs returns the UUID of the VM that a process with these arguments runs; "" is none.
+func Runs(argv []string) string {
+	for i, arg := range argv {
+		if (arg == "-uuid" || arg == "--uuid") && i+1 < len(argv) {
+			return strings.ToLower(argv[i+1])
 		}
 	}
 	return ""

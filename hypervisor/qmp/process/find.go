@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +22,9 @@ const maxArgs = 1 << 20
 type Found struct {
 	Identity Identity
 	Args     []string // its arguments, the program's name first
+	// Env is its environment, as it was started. [Find] does not read it, and of another
+	// user's process it may be unknown: nil.
+	Env []string
 }
 
 // Find returns the processes of the caller's user whose arguments match, ordered
@@ -30,7 +34,19 @@ type Found struct {
 //
 // It fails if some process of the user cannot be looked at, since an empty answer
 // would then prove nothing; what ends during the search is left out.
-func Find(match func(argv []string) bool) ([]Found, error) {
+func Find(match func(argv []string) bool) ([]Found, error) { return find(match, false) }
+
+// FindAll is Find for the processes of all users, with their environments. What belongs to
+// somebody else, and cannot be looked at, is left out.
+func FindAll(match func(argv []string) bool) ([]Found, error) {
+	all, err := find(match, true)
+	for i := range all {
+		all[i].Env, _ = readArgs(fmt.Sprintf("/proc/%d/environ", all[i].Identity.PID))
+	}
+	return all, err
+}
+
+func find(match func(argv []string) bool, everybody bool) ([]Found, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
@@ -45,13 +61,14 @@ func Find(match func(argv []string) bool) ([]Found, error) {
 		if err != nil {
 			continue // no process
 		}
-		start, args, err := inspect(pid)
+		start, args, err := inspect(pid, everybody)
 		switch {
-		case errors.Is(err, ErrGone):
+		case errors.Is(err, ErrGone), everybody && errors.Is(err, fs.ErrPermission):
 		case err != nil:
 			return nil, fmt.Errorf("find processes: %w", err)
 		case len(args) > 0 && match(args):
-			found = append(found, Found{Identity{PID: pid, Start: start, Boot: boot}, args})
+			found = append(found, Found{Identity: Identity{PID: pid, Start: start, Boot: boot},
+				Args: args})
 		}
 	}
 	slices.SortFunc(found, func(a, b Found) int {
@@ -60,10 +77,10 @@ func Find(match func(argv []string) bool) ([]Found, error) {
 	return found, nil
 }
 
-// inspect returns when a process started, and its arguments: none if it belongs
-// to somebody else or is a part of the kernel. It fails with [ErrGone] if it ends
-// meanwhile.
-func inspect(pid int) (start uint64, args []string, err error) {
+// inspect returns when a process started, and its arguments: none if it is a part of the kernel,
+// or if it belongs to somebody else and not everybody is asked for. It fails with [ErrGone] if
+// it ends meanwhile.
+func inspect(pid int, everybody bool) (start uint64, args []string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	at, err := os.Stat(dir)
 	if vanished(err) {
@@ -73,7 +90,7 @@ func inspect(pid int) (start uint64, args []string, err error) {
 		return 0, nil, err
 	}
 	owner, ok := at.Sys().(*syscall.Stat_t)
-	if !ok || owner.Uid != uint32(os.Geteuid()) {
+	if !everybody && (!ok || owner.Uid != uint32(os.Geteuid())) {
 		return 0, nil, nil
 	}
 	before, err := readStatus(pid)

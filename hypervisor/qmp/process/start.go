@@ -28,10 +28,13 @@ type Spec struct {
 	// Log is the file to which its output and errors are appended. Default: none,
 	// they are thrown away.
 	Log string
+	// Lock is a lock that the process inherits and holds until it ends. The caller may close
+	// its own copy. Default: none.
+	Lock *Lock
 }
 
 // Start runs a program that lives on when the caller dies, in whatever way: it
-// has a session of its own and shares no file with the caller. As long as the
+// has a session of its own and shares no file with the caller but its lock. As long as the
 // caller lives, the process is its child and reaped as soon as it has ended.
 //
 // The error is fs.ErrNotExist if there is no such program.
@@ -59,6 +62,9 @@ func Start(spec Spec) (*Process, error) {
 		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	}
 	cmd.Stdout, cmd.Stderr = log, log
+	if spec.Lock != nil {
+		cmd.ExtraFiles = []*os.File{spec.Lock.file}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)

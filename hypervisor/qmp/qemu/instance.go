@@ -40,6 +40,10 @@ type Launcher struct {
 	// Dir and Disks return the private directories of a VM: of its sockets and
 	// logs, and of its local disks.
 	Dir, Disks func(hypervisor.VMID) string
+	// Host is whose QEMUs these are, and Locks the directory of the locks that they hold: see
+	// [Launcher.Launch].
+	Host  hypervisor.HostName
+	Locks string
 }
 
 // TLS is how migration traffic is encrypted. Both hosts need it.
@@ -109,7 +113,8 @@ func (l *Launcher) Resolved(vm hypervisor.VM) hypervisor.VM {
 func LogFile(s machine.Settings) string { return filepath.Join(s.Dir, "qemu.log") }
 
 // Launch starts a QEMU whose guest stands. It answers Invalid with QEMU's own
-// words when it does not take the VM.
+// words when it does not take the VM, and Conflict when another QEMU runs it on this machine:
+// see [Launcher.alone].
 func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) (*Instance, error) {
 	s := l.Settings(vm.ID)
 	s.Incoming = incoming
@@ -118,6 +123,11 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	if err != nil {
 		return nil, fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
+	lock, err := l.alone(vm.ID, incoming)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // it is QEMU's by then
 	if err := Clean(s); err != nil {
 		return nil, fault.Refuse(hypervisor.Transient, "remove what an earlier QEMU left: %v", err)
 	}
@@ -125,7 +135,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 		return nil, fault.Refuse(hypervisor.Transient, "make the log of its console: %v", err)
 	}
 	proc, err := process.Start(process.Spec{Path: l.Path, Args: args, Dir: s.Dir,
-		Log: LogFile(s)})
+		Log: LogFile(s), Env: l.environment(), Lock: lock})
 	if err != nil {
 		return nil, fault.Refuse(hypervisor.Transient, "%v", err)
 	}

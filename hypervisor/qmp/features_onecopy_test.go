@@ -1,0 +1,164 @@
+//go:build linux
+
+package qmp_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/durable"
+)
+
+// processesBelow lists the processes that work in a directory.
+func processesBelow(dir string) []int {
+	found, _ := process.Find(func(argv []string) bool {
+		return strings.HasPrefix(machine.Owned(argv), dir+string(filepath.Separator))
+	})
+	var pids []int
+	for _, f := range found {
+		pids = append(pids, f.Identity.PID)
+	}
+	return pids
+}
+
+// another opens a host with another directory on this machine, and starts a VM there.
+func (l *lab) another(n name, dir string, vm hypervisor.VM) error {
+	l.t.Helper()
+	c := l.config(n)
+	c.Dir = filepath.Join(l.dir, dir)
+	h, err := qmp.New(within(l.t, 20*time.Second), c)
+	must(l.t, err)
+	defer func() { must(l.t, h.Close()) }()
+	return h.Do(within(l.t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+}
+
+// refusesSecond checks that a start was refused because a QEMU runs the VM, and that this
+// goes on as the only one.
+func (l *lab) refusesSecond(n name, vm hypervisor.VM, err error) {
+	l.t.Helper()
+	if !errors.Is(err, hypervisor.Conflict) ||
+		!strings.Contains(err.Error(), "a QEMU runs the VM on this machine already: process ") {
+		l.t.Errorf("it is started beside itself: %v", err)
+	}
+	if pids := processesBelow(l.dir); len(pids) != 1 {
+		l.t.Errorf("%d QEMUs run: %v", len(pids), pids)
+	}
+	l.becomes(n, vm.ID, hypervisor.Running)
+}
+
+func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		host name
+		dir  string
+	}{
+		{"its host comes with an empty directory", "n1", "empty"},
+		{"another host starts it", "n3", "n3"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, accelerator(t), nil)
+			vm := l.vm("suite/once", calm)
+			l.start("n1", vm)
+			l.refusesSecond("n1", vm, l.another(row.host, row.dir, vm))
+		})
+	}
+	t.Run("the directory of the VM is moved away, as it was advised", func(t *testing.T) {
+		l := newLab(t, accelerator(t), nil)
+		vm := l.vm("suite/once", calm)
+		l.start("n1", vm)
+		must(t, l.hosts["n1"].Close())
+		delete(l.hosts, "n1")
+		of := filepath.Join(l.config("n1").Dir, "vms", durable.Name(string(vm.ID)))
+		must(t, os.Rename(of, filepath.Join(l.dir, "away")))
+		_, err := l.open("n1")
+		must(t, err)
+		err = l.hosts["n1"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+		if !errors.Is(err, hypervisor.Conflict) {
+			t.Errorf("it is started beside itself: %v", err)
+		}
+		if pids := processesBelow(l.dir); len(pids) != 1 {
+			t.Errorf("%d QEMUs run: %v", len(pids), pids)
+		}
+		// What the message says: the directory is given back.
+		must(t, l.hosts["n1"].Close())
+		delete(l.hosts, "n1")
+		must(t, os.Rename(filepath.Join(l.dir, "away"), of))
+		_, err = l.open("n1")
+		must(t, err)
+		l.becomes("n1", vm.ID, hypervisor.Running)
+	})
+	t.Run("the lock dies with the QEMU and not with its agent", func(t *testing.T) {
+		l := newLab(t, accelerator(t), nil)
+		vm := l.vm("suite/once", calm)
+		l.start("n1", vm)
+		must(t, l.hosts["n1"].Close()) // nothing of the agent is left
+		delete(l.hosts, "n1")
+		if err := l.another("n1", "empty", vm); !errors.Is(err, hypervisor.Conflict) {
+			t.Errorf("it is started beside itself: %v", err)
+		}
+		for _, pid := range processesBelow(l.dir) {
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		l.eventually("the QEMU has ended", func() bool { return len(processesBelow(l.dir)) == 0 })
+		if err := l.another("n1", "empty", vm); err != nil {
+			t.Errorf("its QEMU has ended: %v", err)
+		}
+	})
+	t.Run("a host of another installation is not in the way", func(t *testing.T) {
+		l := newLab(t, accelerator(t), nil)
+		vm := l.vm("suite/once", calm)
+		l.start("n1", vm)
+		other := newLab(t, accelerator(t), nil)
+		other.start("n1", other.vm("suite/once", calm))
+	})
+}
+
+// A QEMU that an earlier godwit has started holds no lock, and says nothing of its host.
+func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/once", calm)
+	path, err := exec.LookPath("qemu-system-x86_64")
+	must(t, err)
+	p, err := process.Start(process.Spec{Path: path, Args: []string{"-machine", "none", "-display",
+		"none", "-S", "-uuid", machine.UUID(vm.ID), "-pidfile", filepath.Join(l.dir, "pid")}})
+	must(t, err)
+	t.Cleanup(func() { _ = p.Kill(); <-p.Done() })
+	l.eventually("it has arguments", func() bool { return len(processesBelow(l.dir)) == 1 })
+	if err := l.another("n1", "empty", vm); !errors.Is(err, hypervisor.Conflict) {
+		t.Errorf("it is started beside itself: %v", err)
+	}
+}
+
+// QEMU locks the images of disks: two hosts with one file, which know nothing of each other,
+// do not both run the VM.
+func TestTwoHostsWithOneImage(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/once", calm)
+	path := filepath.Join(l.dir, "shared.img")
+	must(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
+	vm = vm.WithDisks([]hypervisor.Disk{{Name: "root", Path: path, Size: 1 << 20}})
+	l.start("n1", vm)
+	apart := newLab(t, accelerator(t), nil)
+	err := apart.hosts["n2"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+	if !errors.Is(err, hypervisor.Invalid) || !strings.Contains(err.Error(), "lock") {
+		t.Errorf("both write to one image: %v", err)
+	}
+	if pids := processesBelow(apart.dir); len(pids) != 0 {
+		t.Errorf("%d QEMUs run beside it", len(pids))
+	}
+	l.becomes("n1", vm.ID, hypervisor.Running)
+	must(t, l.hosts["n1"].Do(context.Background(), vm.ID, hypervisor.Kill{}))
+	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	must(t, apart.hosts["n2"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm}))
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package qemu
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/durable"
+)
+
+// What the environment of a QEMU says of who has started it. Its guest does not see that.
+const (
+	hostVariable  = "GODWIT_HOST"
+	locksVariable = "GODWIT_LOCKS"
+)
+
+// environment is that of a QEMU of this host.
+func (l *Launcher) environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		hostVariable + "=" + string(l.Host), locksVariable + "=" + l.Locks}
+}
+
+// alone takes the lock without which no QEMU runs a VM on this host, for the QEMU that is about
+// to be started: it inherits the lock, and holds it until it ends. No second QEMU of the same
+// host can have it, whatever agent or directory starts it. It answers Conflict when one has.
+//
+// A VM that is to start, and does not come from elsewhere, must have no QEMU on this machine at
+// all: also none of another host's name, and none from before there were locks. The arguments
+// of all processes say so.
+func (l *Launcher) alone(vm hypervisor.VMID, incoming bool) (*process.Lock, error) {
+	if err := durable.Private(l.Locks); err != nil {
+		return nil, fault.Refuse(hypervisor.Transient, "the directory of locks: %v", err)
+	}
+	name := string(l.Host) + "\x00" + string(vm)
+	lock, err := process.TakeLock(filepath.Join(l.Locks, "vms"), name)
+	held := errors.Is(err, process.ErrLocked)
+	if err != nil && !held {
+		return nil, fault.Refuse(hypervisor.Transient, "take the lock of the VM: %v", err)
+	}
+	if !held && incoming {
+		return lock, nil
+	}
+	others, err := l.running(vm)
+	if err == nil && !held && len(others) == 0 {
+		return lock, nil
+	}
+	if lock != nil {
+		_ = lock.Close() // nothing was written to it
+	}
+	if err != nil {
+		return nil, fault.Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
+	}
+	return nil, fault.Refuse(hypervisor.Conflict, "%s", twice(others))
+}
+
+// running returns the QEMUs on this machine that run a VM. Those of hosts with another directory
+// of locks are not counted: they say that they belong to another installation.
+func (l *Launcher) running(vm hypervisor.VMID) ([]process.Found, error) {
+	uuid := machine.UUID(vm)
+	found, err := process.FindAll(func(argv []string) bool { return machine.Runs(argv) == uuid })
+	return slices.DeleteFunc(found, func(f process.Found) bool {
+		locks, known := variable(f.Env, locksVariable)
+		return known && locks != l.Locks
+	}), err
+}
+
+// variable returns the value of a variable in an environment.
+func variable(env []string, name string) (string, bool) {
+	for _, entry := range env {
+		if value, is := strings.CutPrefix(entry, name+"="); is {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// twice says which QEMUs are in the way, and what to do.
+func twice(others []process.Found) string {
+	if len(others) == 0 {
+		return "another QEMU of this host holds the lock of the VM: it may be in another " +
+			"namespace of processes: find it, and see whether its guest is the one that is wanted"
+	}
+	var list []string
+	for _, o := range others {
+		text := fmt.Sprintf("process %d", o.Identity.PID)
+		if host, known := variable(o.Env, hostVariable); known {
+			text += " of host " + host
+		}
+		if file := machine.Owned(o.Args); file != "" {
+			text += " in " + filepath.Dir(file)
+		}
+		list = append(list, text)
+	}
+	return "a QEMU runs the VM on this machine already: " + strings.Join(list, ", ") + ": the VM " +
+		"is not started beside it: give its agent back the directory that it belongs to, or shut " +
+		"its guest down and end the process"
+}
