@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,6 +17,8 @@ type Stranger struct {
 	VM    hypervisor.VMID
 	State hypervisor.DomainState
 	Why   string // in words: "nobody has a record of it"
+	// Elsewhere is the host that its record names; "" is none.
+	Elsewhere hypervisor.HostName
 }
 
 // Strangers lists the domains here that no record explains, ordered by VM, as they were
@@ -80,13 +84,63 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 	case v != nil && v.Host == a.host:
 		return // it has just come
 	case v != nil:
-		s.Why = "its record says that it is on " + string(v.Host)
+		s.Why, s.Elsewhere = "its record says that it is on "+string(v.Host), v.Host
 		rebuilt := a.rebuilds[(&record.Rebuild{VM: d.VM.ID, Source: a.host}).Key()]
 		if d.State.Executes() && rebuilt == nil { // of that [Agent.cleanUp] speaks
 			a.warn(d.VM.ID, "runs here, and "+s.Why+": left alone", now)
 		}
 	}
 	a.strangers = append(a.strangers, s)
+}
+
+// meetSuspects looks at the domains of which something was hinted, and that are not this host's
+// own as far as is known.
+func (a *Agent) meetSuspects(ctx context.Context, now time.Time) error {
+	if len(a.suspects) == 0 {
+		return nil
+	}
+	suspects := a.suspects
+	a.suspects = nil
+	for _, vm := range suspects {
+		if a.home.Get(vm) != nil {
+			continue
+		}
+		d, err := a.hv.Domain(ctx, vm)
+		if err != nil {
+			return err
+		}
+		a.strangers = slices.DeleteFunc(a.strangers, func(s Stranger) bool { return s.VM == vm })
+		if d.State != hypervisor.Absent {
+			a.meet(ctx, &d, now)
+		}
+	}
+	slices.SortFunc(a.strangers, func(x, y Stranger) int { return cmp.Compare(x.VM, y.VM) })
+	return nil
+}
+
+// tellStrays stores which VMs execute here although their records say that they are elsewhere,
+// when that has changed: operators are told, and nothing else is done about it. A domain of which
+// there is no record may be none of godwit's.
+func (a *Agent) tellStrays(ctx context.Context) error {
+	var strays []record.Stray
+	for _, s := range a.strangers {
+		if s.Elsewhere != "" && (s.State.Executes() || s.State == hypervisor.Paused) {
+			strays = append(strays, record.Stray{VM: s.VM, Why: s.Why})
+		}
+	}
+	if a.own == nil || slices.Equal(a.own.Strays, strays) {
+		return nil
+	}
+	next := *a.own
+	next.Strays = strays
+	stored, err := a.store.Put(ctx, &next)
+	if err == nil {
+		a.own = stored.(*record.Host)
+	}
+	if errors.Is(err, record.Stale) {
+		return nil // somebody else has written another field: it is read first
+	}
+	return err
 }
 
 // warn says something about a VM that is left alone, once.

@@ -31,7 +31,9 @@ type Agent struct {
 	rebuilds  map[record.Key]*record.Rebuild // of VMs that were here
 	todo      todo.List
 	strangers []Stranger
+	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
+	refused   time.Time                  // when the agent was refused that was told of
 
 	hinted  bool             // somebody gives hints, which tell that a transfer has ended
 	resync  time.Time        // when everything is looked at again
@@ -62,14 +64,25 @@ func (a *Agent) Hint(vm hypervisor.VMID) bool {
 		m.Stir()
 		heeds = true
 	}
+	if !heeds && a.home.Get(vm) == nil && len(a.suspects) < mostSuspects {
+		a.suspects = append(a.suspects, vm)
+	}
 	return heeds
 }
+
+// mostSuspects is how many hints of VMs that are not at home are remembered: those beyond are
+// found when everything is looked at.
+const mostSuspects = 1000
 
 // Reconcile looks once at everything that changed or is due, acts once, and
 // says when it next wants to look; the zero time is when something changes.
 func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	if err := a.pull(ctx); err != nil {
 		return now.Add(a.config.Retry), err
+	}
+	a.tellRefused(now)
+	if a.replaced(a.own) {
+		return now.Add(a.config.Resync), nil // its record changes before it may act
 	}
 	if !now.Before(a.resync) {
 		amiss, err := a.lookAtAll(ctx, now)
@@ -81,6 +94,9 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	}
 	a.todo.Wake(now)
 	var errs []error
+	if err := errors.Join(a.meetSuspects(ctx, now), a.tellStrays(ctx)); err != nil {
+		errs = append(errs, err)
+	}
 	for key, ok := a.todo.Take(); ok; key, ok = a.todo.Take() {
 		err := a.look(ctx, key, now)
 		if err == nil {
@@ -153,6 +169,9 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		if r.Host != a.host {
+			if a.home.Get(r.VM.ID) != nil && a.moves.Of(r.VM.ID) == nil {
+				a.suspects = append(a.suspects, r.VM.ID) // it may run here all the same
+			}
 			a.home.Drop(r.VM.ID)
 			return
 		}
@@ -212,6 +231,9 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
 	a.draft = *m
 	say(&a.draft)
+	if a.config.Session != "" && len(while) == 0 {
+		while = []record.Record{a.ownRecord()} // what another agent of this host would say differs
+	}
 	stored, err := a.store.Put(ctx, &a.draft, while...)
 	if err != nil {
 		return nil, err

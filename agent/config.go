@@ -24,6 +24,10 @@ type Config struct {
 	// ResyncCap is the longest wait: while nothing is found to be done, Resync
 	// doubles. Default: 1h.
 	ResyncCap time.Duration
+	// Session is the start of the process, as it is stored in the record of the host while this
+	// agent acts for it: see lease.Claim. While another one is stored the agent starts, sends
+	// and resumes nothing. Default: nobody else can act for the host.
+	Session string
 	// Converge decides how running transfers are brought to an end. Default:
 	// [convergence.Converge], as the options of each migration say.
 	Converge convergence.Policy

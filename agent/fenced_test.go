@@ -361,6 +361,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	at := func(id hypervisor.VMID) hypervisor.VM {
 		return hypervisor.VM{ID: id, Memory: gib, CPUs: 1}
 	}
+	s.put(&record.Host{Host: hypervisor.Host{Name: "n1", Memory: 64 * gib, CPUs: 64}})
 	for _, id := range []hypervisor.VMID{"nobodys", "others", "resting", "moving"} {
 		s.ok(s.boot(at(id)))
 	}
@@ -376,8 +377,19 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	}
 	want := []agent.Stranger{
 		{VM: "nobodys", State: hypervisor.Running, Why: "nobody has a record of it"},
-		{VM: "others", State: hypervisor.Running, Why: "its record says that it is on n2"},
-		{VM: "resting", State: hypervisor.Crashed, Why: "its record says that it is on n2"}}
+		{VM: "others", State: hypervisor.Running, Why: "its record says that it is on n2",
+			Elsewhere: "n2"},
+		{VM: "resting", State: hypervisor.Crashed, Why: "its record says that it is on n2",
+			Elsewhere: "n2"}}
+	strays := func() []record.Stray {
+		h, err := record.HostNamed(ctx, s.store, "n1")
+		s.ok(err)
+		return h.Strays
+	}
+	second := []record.Stray{{VM: "others", Why: "its record says that it is on n2"}}
+	if got := strays(); !slices.Equal(got, second) {
+		t.Errorf("operators see %+v", got)
+	}
 	if got := s.cast["n1"].Strangers(); !slices.Equal(got, want) {
 		t.Errorf("strangers: %+v", got)
 	}
@@ -388,6 +400,13 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 		t.Errorf("it said %q", s.noted)
 	}
 	e.wants()
+	// An operator ends the second copy: that is seen at once.
+	s.ok(s.KillDomain("n1", "others"))
+	s.cast["n1"].Hint("others")
+	s.acts("n1")
+	if got := strays(); len(got) > 0 {
+		t.Errorf("when it has ended operators see %+v", got)
+	}
 }
 
 // A stranger whose record cannot be read keeps nobody waiting.

@@ -36,21 +36,38 @@ func (a *Agent) ownRecord() *record.Host {
 	return a.own
 }
 
-// cutOff reports whether this host is being fenced, or was, as far as this agent knows. Its
-// VMs may then be started elsewhere: it starts none, lets none go on, and sends none. What
-// runs is left alone.
+// cutOff reports whether this host is being fenced, or was, or has another agent, as far as this
+// agent knows. Its VMs may then be started elsewhere: it starts none, lets none go on, and sends
+// none. What runs is left alone.
 // Source: Proxmox VE HA, pve-ha-lrm (an LRM without its lock starts no service).
 func (a *Agent) cutOff() bool {
-	return a.own != nil && (a.own.Fenced || a.own.Fencing != nil)
+	return a.own != nil && (a.own.Fenced || a.own.Fencing != nil) || a.replaced(a.own)
+}
+
+// replaced reports whether another agent acts for this host, by the record of the host: it has
+// taken the name while this one slept, or this one has not taken it yet.
+func (a *Agent) replaced(own *record.Host) bool {
+	return a.config.Session != "" && (own == nil || own.Session != a.config.Session)
 }
 
 // mayRun reads once more whether this host is cut off, before a VM goes on here that no
 // write announces. It asks again: this agent may never hear of what was read.
 func (a *Agent) mayRun(ctx context.Context, m *record.Migration, now time.Time) (bool, error) {
 	h, err := record.HostNamed(ctx, a.store, a.host)
-	may := err == nil && !h.Fenced && h.Fencing == nil
+	may := err == nil && !h.Fenced && h.Fencing == nil && !a.replaced(h)
 	if !may {
 		a.again(m, now, a.config.Retry)
 	}
 	return may, err
+}
+
+// tellRefused says, once for each, that another agent was refused this host's name.
+func (a *Agent) tellRefused(now time.Time) {
+	if a.own == nil || a.own.Refused == nil || a.own.Refused.At.Equal(a.refused) {
+		return
+	}
+	r := a.own.Refused
+	a.refused = r.At
+	a.noter.Note(now, a.host, "", "another agent calls itself "+string(a.host)+
+		" and was refused: identity "+r.Identity.String()+": "+r.Why)
 }

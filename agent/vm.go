@@ -92,7 +92,8 @@ func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain
 		a.noter.Note(now, a.host, v.VM.ID, "starts anew")
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
-	if terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported) {
+	if terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+		hypervisor.Conflict) {
 		_, told := a.troubled(ctx, v, "it does not start: "+terms.Words(err), now)
 		return errors.Join(err, told)
 	}

@@ -23,20 +23,76 @@ type Agent struct {
 	Bell   *Bell
 	Store  record.Store
 	Config agent.Config
+	// Identity is to whom the host's name belongs. It must be set.
+	Identity record.Identity
+	// Lock names a lock that no other process on this machine that acts for the host holds: see
+	// lease.Beat. Default: none.
+	Lock string
 	Surroundings
 }
 
-// Run runs the agent until ctx ends, or another process has its name, which is a
-// *lease.IdentityError. The VMs run on.
+// Run claims the host, and acts for it until ctx ends. It ends with a *lease.ForeignError when
+// the host's name belongs to another identity, and with a *lease.IdentityError when another
+// process acts for the host; before it holds the name it acts on nothing. The VMs run on.
 func (a Agent) Run(ctx context.Context) error {
 	a.complete()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	beater, err := lease.NewBeater(a.Store, lease.Beat{Owner: record.HostLease(a.Host),
-		Boot: a.Boot, Session: session(), Every: a.Every})
+	a.Config.Session = session()
+	claim, err := lease.NewClaim(a.Store, lease.Tenancy{Host: a.Host, Identity: a.Identity,
+		Boot: a.Boot, Session: a.Config.Session, Every: a.Every, Lock: a.Lock,
+		Describe: a.Hypervisor.Host})
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := a.claim(ctx, claim); err != nil {
+		if ctx.Err() != nil {
+			return claim.End(context.WithoutCancel(ctx))
+		}
+		return errors.Join(err, claim.End(ctx))
+	}
+	return a.act(ctx, end, claim)
+}
+
+// claim waits until the host is claimed. What does not pass by itself ends it: another process
+// that acts for the host, or an identity that the host does not have.
+func (a *Agent) claim(ctx context.Context, claim *lease.Claim) error {
+	said := ""
+	for !claim.Holds() {
+		wake, err := claim.Reconcile(ctx, a.Now())
+		if final(err) {
+			a.Log.Error("is refused its host's name, and ends", "error", err)
+			return err
+		}
+		text := "another process had the host's name: its lease has to run out"
+		if err != nil {
+			text = err.Error()
+		}
+		if said != text && !claim.Holds() {
+			a.Log.Warn("waits for its host's name", "why", text)
+			said = text
+		}
+		if claim.Holds() {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(max(20*time.Millisecond, wake.Sub(a.Now()))):
+		}
+	}
+	return nil
+}
+
+// final reports whether an error says that this process will not get the host's name.
+func final(err error) bool {
+	_, two := errors.AsType[*lease.IdentityError](err)
+	_, foreign := errors.AsType[*lease.ForeignError](err)
+	return two || foreign
+}
+
+// act runs the loops of an agent that has claimed its host.
+func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *lease.Claim) error {
 	if a.Bell == nil {
 		a.Bell = NewBell()
 	}
@@ -55,8 +111,8 @@ func (a Agent) Run(ctx context.Context) error {
 	acting := agent.New(a.Host, a.Config, hv, over(t, h.follow(a.Store)), a.noter(t))
 	loop := w.loop("agent", &rung{acting, a.Bell})
 	loop.Wait, loop.Kick = h.wait, a.Bell.kick
-	beat := w.loop("lease", beater)
-	beat.Last = w.parting("lease", beater.End)
+	beat := w.loop("lease", claim)
+	beat.Last = w.parting("lease", claim.End)
 	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
 		Store: over(t, a.Store)})
 	done, err := w.serve()
@@ -64,8 +120,8 @@ func (a Agent) Run(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(run(ctx, known, beat, loop), done())
-	if two, is := errors.AsType[*lease.IdentityError](context.Cause(ctx)); is {
-		err = errors.Join(two, err)
+	if cause := context.Cause(ctx); final(cause) {
+		err = errors.Join(cause, err)
 	}
 	return err
 }

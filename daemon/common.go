@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/godwit-vm/godwit/daemon/metrics"
 	"github.com/godwit-vm/godwit/daemon/notes"
 	"github.com/godwit-vm/godwit/daemon/serve"
-	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -128,8 +126,8 @@ func (w *watcher) loop(name string, r drive.Reconciler) drive.Loop {
 func (w *watcher) looked(l drive.Look) {
 	w.health.Looked(l.Name, longest, l.Err)
 	w.set.Looked(l.Name, l.Took, l.Err)
-	if two, is := errors.AsType[*lease.IdentityError](l.Err); is {
-		w.end(two)
+	if final(l.Err) {
+		w.end(l.Err)
 	}
 	text := ""
 	if l.Err != nil {

@@ -175,7 +175,8 @@ func TestAClusterOfOneHost(t *testing.T) {
 	c.Log, c.Audit = slog.New(slog.NewTextHandler(&log, nil)), file
 	boss := start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
 	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: store,
-		Config: agent.Config{Resync: time.Hour}} // what is not rung is not noticed
+		Identity: record.Identity{ID: "one"},
+		Config:   agent.Config{Resync: time.Hour}} // what is not rung is not noticed
 	acting := start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
 
 	if _, err := store.Put(t.Context(), &record.VM{VM: hypervisor.VM{ID: "default/web",
@@ -333,3 +334,49 @@ func (s *syncBuffer) String() string {
 }
 
 var _ drive.Reconciler = (*daemon.Registrar)(nil)
+
+// TestASecondAgentStartsNothing: it is refused the host before it acts, and everybody can tell.
+func TestASecondAgentStartsNothing(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		second record.Identity
+		want   func(error) bool
+	}{
+		{"another directory", record.Identity{ID: "two"}, func(err error) bool {
+			_, is := errors.AsType[*lease.ForeignError](err)
+			return is
+		}},
+		{"a copied directory", record.Identity{ID: "one"}, func(err error) bool {
+			_, is := errors.AsType[*lease.IdentityError](err)
+			return is
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			store, h, empty := open(t), newHost(), newHost()
+			var log syncBuffer
+			a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: store,
+				Identity: record.Identity{ID: "one"}}
+			a.Log = slog.New(slog.NewTextHandler(&log, nil))
+			start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+			if _, err := store.Put(t.Context(), &record.VM{VM: hypervisor.VM{ID: "default/web",
+				Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the VM's start", func() bool { return h.runs("default/web") })
+			second := daemon.Agent{Host: "n1", Hypervisor: empty, Bell: empty.bell, Store: store,
+				Identity: row.second}
+			second.Every, second.Boot = 2*time.Second, "another"
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if err := second.Run(ctx); !row.want(err) {
+				t.Errorf("the second agent ends with %v", err)
+			}
+			if empty.runs("default/web") {
+				t.Error("the second agent has started the VM beside itself")
+			}
+			until(t, "that the first one tells", func() bool {
+				return strings.Contains(log.String(), "another agent calls itself n1 and was refused")
+			})
+		})
+	}
+}

@@ -31,7 +31,8 @@ func fleet(t *testing.T, store record.Store, hosts ...hypervisor.HostName) *fake
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := daemon.Agent{Host: name, Hypervisor: real, Bell: daemon.NewBell(), Store: store}
+		a := daemon.Agent{Host: name, Hypervisor: real, Bell: daemon.NewBell(), Store: store,
+			Identity: record.Identity{ID: string(name)}}
 		bells[name] = a.Bell
 		start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
 	}

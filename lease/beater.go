@@ -30,6 +30,10 @@ type Beat struct {
 	// certain: it holds the lock of a file, say. A lease that is found is then taken at
 	// once.
 	Alone bool
+	// Lock names a lock that this process holds, and that no other process on this machine can
+	// hold meanwhile. A lease of the same Boot whose process held the same lock is taken at
+	// once: that process is dead. Default: there is none.
+	Lock string
 }
 
 func (c *Beat) complete() error {
@@ -167,7 +171,7 @@ func (b *Beater) next(ctx context.Context, now time.Time) (*record.Lease, error)
 	} else {
 		b.rival, b.alive = nil, false // what it wrote is gone
 	}
-	next.Boot, next.Session = b.config.Boot, b.config.Session
+	next.Boot, next.Session, next.Lock = b.config.Boot, b.config.Session, b.config.Lock
 	next.Beats++
 	return &next, nil
 }
@@ -176,7 +180,9 @@ func (b *Beater) next(ctx context.Context, now time.Time) (*record.Lease, error)
 // taken now. One that took ours while we slept has given a sign by that.
 func (b *Beater) leave(stored *record.Lease, now time.Time) bool {
 	given := stored.Session == "" || stored.Session == b.config.Session
-	if given || b.config.Alone && b.last.IsZero() {
+	ours := b.config.Lock != "" && stored.Lock == b.config.Lock && stored.Boot != "" &&
+		stored.Boot == b.config.Boot
+	if given || (b.config.Alone || ours) && b.last.IsZero() {
 		b.rival, b.alive = nil, false
 		return false
 	}

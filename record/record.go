@@ -245,6 +245,22 @@ type Host struct {
 	// written by them. It counts as a fencing.
 	Dead string `json:",omitempty"`
 
+	// Identity is to which directory on which machine the name belongs. Written by the host's
+	// agent when it takes the name. Nil: its agent is of a godwit that knew of none.
+	Identity *Identity `json:",omitempty"`
+	// Session is the start of the agent that acts for the host: another one announces nothing.
+	// Written by that agent when it takes the name.
+	Session string `json:",omitempty"`
+	// Refused is the agent that was last refused the name; written by that agent, and taken
+	// back by operators.
+	Refused *Refusal `json:",omitempty"`
+	// Strays are the VMs that execute here although nothing says that they are to; written by
+	// the host's agent, which leaves them alone.
+	Strays []Stray `json:",omitempty"`
+	// Adopt is an operator's word that the name belongs to another identity from now on;
+	// written by them, and taken back by the agent that takes the name.
+	Adopt *Adoption `json:",omitempty"`
+
 	// Written by whoever keeps the leases: the agent is not heard.
 	Lost bool
 	// Fencing is set before the host is cut off, and stays until it has come back: while

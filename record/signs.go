@@ -16,6 +16,8 @@ type Lease struct {
 	Boot    string // which start of the machine it runs on
 	Session string // which start of the process
 	Beats   uint64 // changes with every sign
+	// Lock names the lock of the machine that the process holds as long as it lives; "" is none.
+	Lock string `json:",omitempty"`
 }
 
 // HostLease names the lease of a host's agent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,14 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
+// locksVariable names the directory of locks for tests, and for who has no /run.
+const locksVariable = "GODWIT_LOCKS"
+
 const agentHelp = `Agent acts for one host: it starts, stops and moves its VMs, and says that it
-lives. The host becomes known when its agent starts.
+lives. The host becomes known when its agent starts, and its name then belongs to that agent's
+directory on that machine: an agent with another directory, or on another machine, is refused the
+name before it starts anything (exit status 4). When the old one is gone for good, say so with
+godwit host adopt.
 
 It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
 may be killed at any moment: the VMs run on. On SIGHUP it reopens its audit log.`
@@ -52,6 +59,9 @@ func agentCommand() *cobra.Command {
 	flags.StringVar(&host, "host", "", "the host's `NAME`, which no other has")
 	flags.StringVar(&h.Backend, "backend", hosts.QMP, "what runs the VMs: `qmp` or libvirt")
 	flags.StringVar(&h.Dir, "dir", "", "private `DIR` for what the host has to remember")
+	flags.StringVar(&h.Locks, "locks", os.Getenv(locksVariable), "`DIR` of the locks that keep two "+
+		"agents, or two\nQEMUs of a VM, apart on this machine; default: $"+locksVariable+
+		",\nor /run/godwit")
 	flags.StringVar(&h.URI, "uri", "", "libvirt's `URI` of the host; default: qemu:///system")
 	flags.StringVar(&h.Peer, "peer", "", "libvirt's `URI` of the host for other hosts;\n"+
 		"default: qemu+tls://NAME/system")
@@ -86,6 +96,15 @@ func sizes(h *hosts.Config, memory, link string) (err error) {
 func act(ctx context.Context, d *daemon.Agent, h hosts.Config, u stores.URL,
 	f *daemonFlags) error {
 	d.Bell = daemon.NewBell()
+	lock, name, err := hosts.Lock(h)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	d.Lock = name
+	if d.Identity, err = hosts.Identify(h); err != nil {
+		return err
+	}
 	h.Changed = d.Bell.Ring
 	host, err := hosts.Open(ctx, h)
 	if err != nil {

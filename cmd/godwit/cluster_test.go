@@ -90,6 +90,30 @@ func noQEMU(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// countQEMUs N fails unless so many QEMUs of the script run.
+func countQEMUs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: qemus N")
+	}
+	if found := qemus(ts.Getenv("WORK")); strconv.Itoa(len(found)) != args[0] {
+		ts.Fatalf("%d QEMUs run, want %s: %v", len(found), args[0], found)
+	}
+}
+
+// adoptKeep HOST does what the alarm about a second agent of a host says.
+func adoptKeep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: adopt-keep HOST")
+	}
+	_ = ts.Exec("godwit", "status") // it has an alarm, and says so by its status
+	line := regexp.MustCompile(`: godwit (host adopt \S+ --id \S+)`).FindStringSubmatch(
+		ts.ReadFile("stdout"))
+	if line == nil {
+		ts.Fatalf("the status advises nothing")
+	}
+	ts.Check(ts.Exec("godwit", append(strings.Fields(line[1]), "--yes", "--word", "alice")...))
+}
+
 // qemus finds the processes of QEMU whose files are below a directory.
 func qemus(dir string) []int {
 	var found []int

@@ -23,7 +23,9 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/replay"
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/cmd/godwit/usage"
+	"github.com/godwit-vm/godwit/daemon/hosts"
 	"github.com/godwit-vm/godwit/internal/build"
+	"github.com/godwit-vm/godwit/lease"
 )
 
 // The exit statuses.
@@ -31,6 +33,7 @@ const (
 	exitViolated    = 1 // an invariant did not hold
 	exitBadInput    = 2
 	exitNoTarget    = 3   // no host takes the VM, or what was waited for has not come about
+	exitTwo         = 4   // another agent has the host's name, or a VM runs twice
 	exitInterrupted = 130 // 128 + SIGINT, as shells say it
 )
 
@@ -106,5 +109,17 @@ func exitStatus(err error) int {
 		errors.Is(err, planner.ErrNotDone):
 		return exitNoTarget
 	}
+	if isSecond(err) {
+		return exitTwo
+	}
 	return exitBadInput
+}
+
+// isSecond reports whether an agent ended because there is another one, or somebody was told of
+// an alarm.
+func isSecond(err error) bool {
+	_, two := errors.AsType[*lease.IdentityError](err)
+	_, foreign := errors.AsType[*lease.ForeignError](err)
+	_, busy := errors.AsType[*hosts.BusyError](err)
+	return two || foreign || busy || errors.Is(err, desk.ErrAlarm)
 }

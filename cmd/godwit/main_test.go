@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -50,13 +51,15 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
-			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "get": get, "busy": busy,
+			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
+			"adopt-keep": adoptKeep, "get": get, "busy": busy,
 			"journal": journal},
 		Condition: func(name string) (bool, error) {
 			return name == "qemu" && runsQEMU() == nil, nil
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ACCEL", accelerator())
+			e.Setenv(locksVariable, filepath.Join(e.WorkDir, "locks"))
 			e.Defer(func() { killQEMUs(e.WorkDir) })
 			for _, f := range examples {
 				if f.IsDir() {

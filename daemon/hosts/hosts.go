@@ -22,6 +22,7 @@ type Config struct {
 	Name    hypervisor.HostName
 	Backend string // QMP or Libvirt
 	Dir     string // private to the host
+	Locks   string // of all hosts on the machine; "" is the machine's own directory for that
 
 	URI  string // libvirt's, for this process
 	Peer string // libvirt's, for other hosts

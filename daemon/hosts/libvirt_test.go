@@ -101,7 +101,7 @@ func (c *cluster) controller() *daemon {
 
 func (c *cluster) agent(host string) *daemon {
 	return c.start(host, host, "agent", "--host", host, "--backend", "libvirt",
-		"--dir", filepath.Join(c.dir, host), "--peer", c.PeerURI(host), "--memory", "1GiB",
+		"--dir", filepath.Join(c.dir, host), "--locks", filepath.Join(c.dir, host+"-locks"), "--peer", c.PeerURI(host), "--memory", "1GiB",
 		"--cpus", "8", "--poll", "200ms")
 }
 

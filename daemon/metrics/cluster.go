@@ -52,8 +52,12 @@ var (
 		"migration_name", "status")
 	descUnknown = gauge("vmi_migrations_outcome_unknown",
 		"Migrations of which nobody can say how they ended.")
-	descHost = gauge("host_info", "A host, and how it is.", "node", "state")
-	descVMs  = gauge("number_of_vms", "VMs on a host.", "node")
+	descHost  = gauge("host_info", "A host, and how it is.", "node", "state")
+	descVMs   = gauge("number_of_vms", "VMs on a host.", "node")
+	descStray = gauge("vm_runs_astray",
+		"1 for a VM that runs on a host although its record says that it does not.", "vm", "node")
+	descSecond = gauge("host_second_agent",
+		"1 for a host whose name was refused to a second agent.", "node")
 	descGone = gauge("host_drain_eta_seconds",
 		"Seconds until a host that is drained is empty, if nothing changes.", "node")
 	descLeader = gauge("controller_leading_status", "1 for the controller that leads.")
@@ -64,7 +68,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *Cluster) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPending, descScheduling, descRunning, descSucceeded,
-		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descGone, descLeader,
+		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descSecond, descGone, descLeader,
 		descTerm, descRead} {
 		to <- d
 	}
@@ -162,6 +166,12 @@ func (c *Cluster) hosts(tell teller) {
 		node := string(h.Host.Name)
 		tell(descHost, 1, node, view.HostState(h, c.draining(h)))
 		tell(descVMs, float64(count[h.Host.Name]), node)
+		for _, stray := range h.Strays {
+			tell(descStray, 1, string(stray.VM), node)
+		}
+		if h.Refused != nil {
+			tell(descSecond, 1, node)
+		}
 		if !c.draining(h) {
 			continue
 		}

@@ -105,7 +105,7 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	}
 	for _, h := range hosts {
 		c.start("agent/"+string(h), "agent", "--host", string(h), "--dir",
-			filepath.Join(dir, string(h)), "--qemu", filepath.Join(c.bin, "qemu-system-x86_64"),
+			filepath.Join(dir, string(h)), "--locks", filepath.Join(dir, "locks"), "--qemu", filepath.Join(c.bin, "qemu-system-x86_64"),
 			"--accelerator", f.Accelerator, "--address", address(h), "--memory", "4GiB",
 			"--cpus", "64", "--poll", "200ms")
 	}

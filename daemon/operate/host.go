@@ -118,6 +118,46 @@ func (d *Desk) Alive(ctx context.Context, name hypervisor.HostName) (*record.Hos
 	})
 }
 
+// Adopt stores an operator's word that the name of a host belongs to the agent with an identity
+// from now on: its directory was lost or restored, or the machine was replaced. "" is the agent
+// that was refused the name last. The word for the agent that has the name already takes the
+// alarm about another one back, and changes nothing else.
+func (d *Desk) Adopt(ctx context.Context, name hypervisor.HostName, id, by string) (*record.Host,
+	error) {
+	what := "host adopt " + string(name)
+	if strings.TrimSpace(by) == "" {
+		return nil, refuse(what, "say whose word it is")
+	}
+	r, err := d.Store.Get(ctx, record.Key{Kind: record.LeaseKind, Name: string(
+		record.HostLease(name))})
+	if err != nil {
+		return nil, err
+	}
+	l, beats := r.(*record.Lease)
+	beats = beats && l.Session != ""
+	return d.changeHost(ctx, name, func(h *record.Host) error {
+		id := id
+		if id == "" && h.Refused != nil {
+			id = h.Refused.Identity.ID
+		}
+		switch {
+		case id == "":
+			return refuse(what, "no agent was refused its name: there is nothing to adopt")
+		case h.Identity != nil && h.Identity.ID == id && (beats || h.Refused == nil ||
+			h.Refused.Identity.ID != id): // it has the name
+			h.Refused, h.Adopt = nil, nil
+			return nil
+		case beats && !h.Lost:
+			return refuse(what, "its agent is heard, or was until a moment ago: if it is the wrong "+
+				"one stop it, and ask again when godwit host list says that the host is lost")
+		case h.Identity == nil:
+			return refuse(what, "its name belongs to nobody yet: start its agent")
+		}
+		h.Adopt, h.Refused = &record.Adoption{ID: id, By: by}, nil
+		return nil
+	})
+}
+
 // Label sets labels of a host; an empty value takes one off.
 func (d *Desk) Label(ctx context.Context, name hypervisor.HostName, labels placement.Labels) (
 	*record.Host, error) {

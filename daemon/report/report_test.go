@@ -321,3 +321,38 @@ func TestTheViewFollows(t *testing.T) {
 		t.Errorf("%d hosts, %d beats", len(c.Hosts()), c.Leases()[0].Beats)
 	}
 }
+
+// TestAlarms: a VM that runs twice, and a second agent, are said first, with what to do.
+func TestAlarms(t *testing.T) {
+	_, c := cluster(t,
+		host("h3", func(h *record.Host) {
+			h.Strays = []record.Stray{{VM: "default/web", Why: "its record says that it is on h9"}}
+			h.Fenced = true
+		}),
+		host("h9", func(h *record.Host) {
+			h.Identity = &record.Identity{ID: "mine", Machine: "m"}
+			h.Refused = &record.Refusal{Identity: record.Identity{ID: "other"}, Why: "another machine",
+				At: now}
+		}),
+		vm("default/web", func(v *record.VM) { v.Host = "h9" }))
+	s := report.Make(c, drains, now)
+	var out bytes.Buffer
+	if err := s.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ALARM  default/web runs on h3, and its record says that it is on h9: look at both guests",
+		"ALARM  a second agent called itself h9 at 2026-01-02T03:04:05Z and was refused: it has " +
+			"identity other, the host has mine on machine m: another machine: stop the one that is " +
+			"wrong, and give it another name; when the agent that was refused is stopped: " +
+			"godwit host adopt h9 --id mine",
+		"1 VM that should not be here: default/web", "a second agent was refused its name",
+		"default/web  h9    runs on h9 and h3"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+	if len(s.Alarms) != 2 || s.Alarms[0].VM != "default/web" {
+		t.Errorf("%+v", s.Alarms)
+	}
+}

@@ -3,11 +3,14 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/daemon/view"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -22,6 +25,16 @@ type Status struct {
 	Hosts  []Host    `json:"hosts"`
 	VMs    []VM      `json:"vms"`
 	Moves  []Move    `json:"migrations"` // that have not ended, or have lately
+	// Alarms are what must not be: somebody has to look at once. Default: none.
+	Alarms []Alarm `json:"alarms,omitempty"`
+}
+
+// An Alarm is a VM that runs twice, or a host that two agents have called their own.
+type Alarm struct {
+	VM    hypervisor.VMID       `json:"vm,omitempty"`
+	Hosts []hypervisor.HostName `json:"hosts"` // where the VM runs, or the host
+	What  string                `json:"what"`
+	Do    string                `json:"do"`
 }
 
 // A Host is how a host is.
@@ -98,7 +111,56 @@ func Make(c *view.Cluster, draining func(*record.Host) bool, now time.Time) *Sta
 			s.Moves = append(s.Moves, OfMove(m, now))
 		}
 	}
+	s.Alarms = Alarms(c)
 	return s
+}
+
+// Alarms lists what must not be, by what the agents of the hosts have stored.
+func Alarms(c *view.Cluster) []Alarm {
+	var all []Alarm
+	for _, h := range c.Hosts() {
+		for _, stray := range h.Strays {
+			all = append(all, twice(c, h.Host.Name, stray))
+		}
+		if h.Refused != nil {
+			all = append(all, second(h))
+		}
+	}
+	return all
+}
+
+// twice is the alarm for a VM that runs on a host besides its own.
+func twice(c *view.Cluster, host hypervisor.HostName, s record.Stray) Alarm {
+	v := c.VM(s.VM)
+	a := Alarm{VM: s.VM, Hosts: []hypervisor.HostName{host}}
+	if v == nil {
+		a.What = fmt.Sprintf("%s runs on %s, and there is no record of it", s.VM, host)
+		a.Do = fmt.Sprintf("shut its guest down on %s if it is not wanted, or see whether the store "+
+			"is the right one", host)
+		return a
+	}
+	a.Hosts = []hypervisor.HostName{v.Host, host}
+	slices.Sort(a.Hosts)
+	a.What = fmt.Sprintf("%s runs on %s, and its record says that it is on %s", s.VM, host, v.Host)
+	a.Do = "look at both guests, decide which one is good, and end the other one: godwit touches " +
+		"neither"
+	return a
+}
+
+// second is the alarm for a second agent of one host.
+func second(h *record.Host) Alarm {
+	r, name := h.Refused, h.Host.Name
+	of := "unknown"
+	keep := ""
+	if h.Identity != nil {
+		of = h.Identity.String()
+		keep = fmt.Sprintf("; when the agent that was refused is stopped: godwit host adopt %s --id %s",
+			name, h.Identity.ID)
+	}
+	return Alarm{Hosts: []hypervisor.HostName{name},
+		What: fmt.Sprintf("a second agent called itself %s at %s and was refused: it has identity %v, "+
+			"the host has %s: %s", name, r.At.UTC().Format(time.RFC3339), r.Identity, of, r.Why),
+		Do: fmt.Sprintf("stop the one that is wrong, and give it another name%s", keep)}
 }
 
 // OfHost says how a host is.
@@ -122,12 +184,16 @@ func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Tr
 		s.EmptyAt = moment(c.Emptying(h.Host.Name, now))
 	}
 	switch f := h.Fencing; {
+	case len(h.Strays) > 0:
+		s.Why = words.Count(len(h.Strays), "VM") + " that should not be here: " + names(h.Strays)
 	case h.Dead != "":
 		s.Why = "off, by the word of " + h.Dead
 	case f != nil && h.Fenced:
 		s.Why = "cut off by " + f.By
 	case f != nil && f.Error != "":
 		s.Why = "cutting it off failed: " + f.Error
+	case h.Refused != nil:
+		s.Why = "a second agent was refused its name"
 	case h.Lost:
 		s.Why = "its agent is not heard"
 	default:
@@ -147,12 +213,38 @@ func troubled(host hypervisor.HostName, troubles []health.Trouble, now time.Time
 	return strings.Join(all, "; ")
 }
 
+// names lists some of the VMs that run where they should not.
+func names(strays []record.Stray) string {
+	const most = 3
+	var list []string
+	for _, s := range strays[:min(len(strays), most)] {
+		list = append(list, string(s.VM))
+	}
+	if len(strays) > most {
+		list = append(list, "…")
+	}
+	return strings.Join(list, ", ")
+}
+
+// alsoOn returns where a VM runs besides its own host; "" is nowhere.
+func alsoOn(c *view.Cluster, v *record.VM) hypervisor.HostName {
+	for _, host := range c.RunsBeside(v.VM.ID) {
+		if host != v.Host {
+			return host
+		}
+	}
+	return ""
+}
+
 // OfVM says how a VM is.
 func OfVM(c *view.Cluster, v *record.VM) VM {
 	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
 		Boots: v.Boots, Migration: v.Claim, Why: v.Trouble}
 	h := c.Host(v.Host)
+	also := alsoOn(c, v)
 	switch {
+	case also != "":
+		s.State = fmt.Sprintf("runs on %s and %s", v.Host, also)
 	case v.Host == "" && v.Stopped:
 		s.State = "stopped"
 	case v.Host == "":

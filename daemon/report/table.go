@@ -22,6 +22,10 @@ func (s *Status) Table(out io.Writer) error {
 	}
 	fmt.Fprintf(t, "%s; %s, %s, %s\n\n", leader, words.Count(len(s.Hosts), "host"),
 		words.Count(len(s.VMs), "VM"), words.Count(len(s.Moves), "migration"))
+	if len(s.Alarms) > 0 {
+		alarms(t, s.Alarms)
+		fmt.Fprintln(t)
+	}
 	hosts(t, s.Hosts, s.At)
 	if len(s.VMs) > 0 {
 		fmt.Fprintln(t)
@@ -32,6 +36,15 @@ func (s *Status) Table(out io.Writer) error {
 		moves(t, s.Moves, s.At)
 	}
 	return t.Flush()
+}
+
+// AlarmTable prints alarms for people.
+func AlarmTable(out io.Writer, list []Alarm) { alarms(out, list) }
+
+func alarms(out io.Writer, list []Alarm) {
+	for _, a := range list {
+		fmt.Fprintf(out, "ALARM  %s: %s\n", Plain(a.What), Plain(a.Do))
+	}
 }
 
 // Hosts prints hosts for people.

@@ -20,6 +20,7 @@ import (
 type Cluster struct {
 	records map[record.Key]record.Record
 	seen    map[record.Feed]record.Revision
+	strays  map[hypervisor.HostName]bool // hosts that run what they should not
 }
 
 // Pull takes in what has changed in the store, signs of life included.
@@ -56,6 +57,38 @@ func (c *Cluster) take(feed record.Feed, changes *record.Changes) {
 		delete(c.records, key)
 	}
 	c.seen[feed] = changes.Next
+	if !feed.Signs {
+		c.astray(changes)
+	}
+}
+
+// astray notes which hosts run VMs that are not to run there: nearly always none does.
+func (c *Cluster) astray(changes *record.Changes) {
+	if c.strays == nil || changes.Reset {
+		c.strays = map[hypervisor.HostName]bool{}
+	}
+	for _, r := range changes.Records {
+		if h, is := r.(*record.Host); is {
+			c.strays[h.Host.Name] = true
+		}
+	}
+	for host := range c.strays {
+		if h := c.Host(host); h == nil || len(h.Strays) == 0 {
+			delete(c.strays, host)
+		}
+	}
+}
+
+// RunsBeside lists the hosts whose agents say that a VM runs there although it is not to.
+func (c *Cluster) RunsBeside(vm hypervisor.VMID) []hypervisor.HostName {
+	var list []hypervisor.HostName
+	for host := range c.strays {
+		if slices.ContainsFunc(c.Host(host).Strays, func(s record.Stray) bool { return s.VM == vm }) {
+			list = append(list, host)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func isSign(key record.Key) bool {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/user"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,7 @@ func hostCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
 	c.AddCommand(hostListCommand(&f), hostShowCommand(&f), drainVerb(&f), hostDeadCommand(&f),
-		hostLabelCommand(&f),
+		hostAdoptCommand(&f), hostLabelCommand(&f),
 		hostVerb(&f, "undrain", "Take a drain back", (*operate.Desk).Undrain),
 		hostVerb(&f, "close", "Keep new VMs from a host", (*operate.Desk).Close),
 		hostVerb(&f, "open", "Let VMs onto a host again", (*operate.Desk).Open),
@@ -77,9 +78,9 @@ func hostListCommand(f *deskFlags) *cobra.Command {
 					return err
 				}
 				s := report.Make(c, d.Draining, d.Now())
-				return d.print(s.Hosts, func(w io.Writer) error {
+				return d.alarmed(s, d.print(s.Hosts, func(w io.Writer) error {
 					return report.Hosts(w, s.Hosts, s.At)
-				})
+				}))
 			})
 		}}
 }
@@ -122,12 +123,82 @@ func hostDeadCommand(f *deskFlags) *cobra.Command {
 	return c
 }
 
-// confirmed asks whether a host is really off.
-func (d *desk) confirmed(host, word string) bool {
-	fmt.Fprintf(d.err, "%s says that %s is off and stays off. If it is not, its VMs will run "+
-		"twice.\nType the name of the host to go on: ", word, host)
+const adoptHelp = `Adopt gives an operator's word that a host's name belongs to another agent from now
+on: because the directory of its agent was lost, or restored from a backup, or because the machine
+was replaced. Until then an agent with another identity than the host's is refused its name, and
+starts nothing.
+
+What the agent that is adopted does not know of it will start anew. On the same machine a VM whose
+process runs is not started again. On another machine nobody but you can see whether VMs still
+run on the old one: if they do, they run twice. Look at the old machine first.
+
+With the identity that the host has already, the alarm about a second agent is taken back.`
+
+func hostAdoptCommand(f *deskFlags) *cobra.Command {
+	var word, id string
+	var yes bool
+	c := &cobra.Command{Use: "adopt HOST [--id ID]", Short: "Give a host's name to another agent",
+		Long: adoptHelp, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if word == "" {
+				if u, err := user.Current(); err == nil {
+					word = u.Username
+				}
+			}
+			return f.at(c, func(ctx context.Context, d *desk) error {
+				if err := d.lastHeard(ctx, hostName(args[0])); err != nil {
+					return err
+				}
+				if !yes && !d.typed(args[0], "If VMs of the old agent still run on another machine, "+
+					"they will run twice.") {
+					return errors.New("nothing was done: it was not confirmed")
+				}
+				h, err := d.Adopt(ctx, hostName(args[0]), id, word)
+				return d.saidHost(ctx, h, err)
+			})
+		}}
+	c.Flags().StringVar(&id, "id", "", "`ID` of the agent; default: the one that was refused last")
+	c.Flags().StringVar(&word, "word", "", "`NAME` of who gives it; default: the user")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask whether it is meant")
+	return c
+}
+
+// lastHeard tells what the agents of a host have said last, which is all that can be known here.
+func (d *desk) lastHeard(ctx context.Context, name hostName) error {
+	c, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	h := c.Host(name)
+	if h == nil {
+		return d.Missing(ctx, record.Key{Kind: record.HostKind, Name: string(name)})
+	}
+	if h.Identity != nil {
+		fmt.Fprintf(d.err, "%s belongs to identity %v\n", name, *h.Identity)
+	}
+	if r := h.Refused; r != nil {
+		fmt.Fprintf(d.err, "refused at %s: identity %v: %s\n", r.At.Format(time.RFC3339), r.Identity,
+			report.Plain(r.Why))
+	}
+	for _, v := range c.On(name) {
+		if !v.Stopped || !v.Ended {
+			fmt.Fprintf(d.err, "its agent said last: %s runs there\n", report.Plain(string(v.VM.ID)))
+		}
+	}
+	return nil
+}
+
+// typed asks whether something is meant that only a person can know.
+func (d *desk) typed(host, warning string) bool {
+	fmt.Fprintf(d.err, "%s\nType the name of the host to go on: ", warning)
 	answer, _ := bufio.NewReader(d.in).ReadString('\n') // no answer is no
 	return strings.TrimSpace(answer) == host
+}
+
+// confirmed asks whether a host is really off.
+func (d *desk) confirmed(host, word string) bool {
+	return d.typed(host, fmt.Sprintf("%s says that %s is off and stays off. If it is not, its VMs "+
+		"will run twice.", word, host))
 }
 
 func hostLabelCommand(f *deskFlags) *cobra.Command {

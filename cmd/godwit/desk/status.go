@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,9 @@ const statusHelp = `Status tells how the cluster is: who leads, the hosts, the V
 migrations that have not ended, or have lately: what was sent, what is left, how fast, and when
 they end if nothing changes. The figures are what the source's agent last stored; it does that
 now and then.
+
+What must never be is said first, as an alarm with what to do: a VM that runs on two hosts, a
+second agent that has called itself like a host. The exit status is 4 then.
 
 With --watch it does so every second until it is interrupted; with --json, too, one object a
 line whenever something has changed.`
@@ -35,7 +39,11 @@ func statusCommand() *cobra.Command {
 						return err
 					}
 					s := report.Make(c, d.Draining, d.Now())
-					return d.print(s, s.Table)
+					err = d.print(s, s.Table)
+					if err == nil && len(s.Alarms) > 0 {
+						err = ErrAlarm
+					}
+					return err
 				})
 			}
 			return f.at(c, func(ctx context.Context, d *desk) error { return d.watch(ctx) })
@@ -43,6 +51,18 @@ func statusCommand() *cobra.Command {
 	f.add(c)
 	c.Flags().BoolVar(&watch, "watch", false, "again and again, until interrupted")
 	return c
+}
+
+// ErrAlarm says that something is as it must never be: see [report.Alarm].
+var ErrAlarm = errors.New("there is an alarm: see godwit status")
+
+// alarmed tells the alarms of a status below what was printed.
+func (d *desk) alarmed(s *report.Status, err error) error {
+	if err != nil || len(s.Alarms) == 0 {
+		return err
+	}
+	report.AlarmTable(d.err, s.Alarms)
+	return ErrAlarm
 }
 
 // show prints a record.

@@ -172,7 +172,9 @@ func vmListCommand(f *deskFlags) *cobra.Command {
 					return err
 				}
 				s := report.Make(c, d.Draining, d.Now())
-				return d.print(s.VMs, func(w io.Writer) error { return report.VMs(w, s.VMs) })
+				return d.alarmed(s, d.print(s.VMs, func(w io.Writer) error {
+					return report.VMs(w, s.VMs)
+				}))
 			})
 		}}
 }
