@@ -30,7 +30,8 @@
 // Third, let the Lab do more. Everything but the hosts and the VM is optional, and worth
 // having in this order: Slow, without which nothing happens while memory moves; KillVM,
 // CutLink and ResetLink, which are where VMs are lost; Reopen, for a process of ours that
-// dies; Alive and Verify, which look past what the backend says of itself. What a Lab lacks is
+// dies; Alive, Verify and Twice, which look past what the backend says of
+// itself. What a Lab lacks is
 // skipped, and so is what a host cannot do, once the host has answered Unsupported to it.
 // [Run] counts the reasons at its end: a backend is done when what is skipped is what its
 // hypervisor cannot do.

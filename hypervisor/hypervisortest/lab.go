@@ -40,6 +40,10 @@ type Lab struct {
 	// Alive answers on which hosts the guest executes, seen from outside of their
 	// hypervisors.
 	Alive func(hypervisor.VMID) ([]hypervisor.HostName, error)
+	// Twice answers an error when the guest has ever executed on two hosts at once. Only the
+	// guest can tell: its heartbeats, numbered, heard by one reader. Without it the suite
+	// compares what the two hosts say, which is enough where they say it without delay.
+	Twice func(hypervisor.VMID) error
 	// Reopen replaces the connection to a host, as when our process died without
 	// warning and another one takes over. The old one is not used any more.
 	Reopen func(hypervisor.HostName) (hypervisor.Hypervisor, error)

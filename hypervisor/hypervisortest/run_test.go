@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/internal/stage"
 )
 
 // A sabotage is a host that is wrong about something.
@@ -68,17 +70,7 @@ func walk(seed uint64, wrong sabotage) (why verdict) {
 			panic(v)
 		}
 	}()
-	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	fabric := fake.NewFabric(began, fake.QEMU())
-	var hosts [2]hypervisor.Hypervisor
-	for i, name := range []hypervisor.HostName{"n1", "n2"} {
-		host, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
-			CPUs: 8, Link: 10 * hypervisor.Gbit})
-		if err != nil {
-			panic(err)
-		}
-		hosts[i] = host
-	}
+	fabric, hosts := modelled()
 	wrong.Hypervisor = hosts[1]
 	random := rand.New(rand.NewPCG(seed, 1))
 	hypervisortest.Walk(judge{}, &hypervisortest.Lab{
@@ -157,4 +149,69 @@ func TestAWalkNoticesWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What two hosts say of a VM may be from different moments: where the guest can tell whether it
+// ran twice, it is believed, and hosts that never agree are found all the same.
+func TestTheGuestTellsWhetherItRanTwice(t *testing.T) {
+	running := func(d hypervisor.Domain) hypervisor.Domain {
+		if d.State == hypervisor.Absent || d.State == hypervisor.HandedOver {
+			d.State = hypervisor.Running
+		}
+		return d
+	}
+	for _, row := range []struct {
+		name  string
+		late  int // so many answers of the target are of a VM that runs there
+		twice error
+		fails string
+	}{
+		{"nobody says anything wrong", 0, nil, ""},
+		{"a host says too long that it runs", 20, nil, ""},
+		{"a host says for ever that it runs", 1 << 40, nil, "both hosts say that"},
+		{"the guest runs twice, and the hosts say that it does not", 0,
+			errors.New("n1 beats again"), "n1 beats again"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			fabric, hosts := modelled()
+			pass := func(d time.Duration) { fabric.AdvanceTo(fabric.Now().Add(d)) }
+			left := row.late
+			wrong := &sabotage{Hypervisor: hosts[1], domain: func(d hypervisor.Domain,
+			) hypervisor.Domain {
+				if left--; left >= 0 {
+					return running(d)
+				}
+				return d
+			}}
+			w := stage.New(judge{}, (*stage.Lab)(&hypervisortest.Lab{Source: hosts[0],
+				Target: wrong, Pass: pass, Within: time.Minute,
+				VM: func(id hypervisor.VMID) hypervisor.VM {
+					return hypervisor.VM{ID: id, Memory: hypervisor.GiB, CPUs: 1}
+				},
+				Twice: func(hypervisor.VMID) error { return row.twice }}))
+			why := func() (why verdict) {
+				defer func() { why, _ = recover().(verdict) }()
+				w.Running()
+				w.Rest()
+				return ""
+			}()
+			if (why == "") != (row.fails == "") || !strings.Contains(string(why), row.fails) {
+				t.Errorf("it fails with %q, want %q", why, row.fails)
+			}
+		})
+	}
+}
+
+// modelled has two modelled hosts, n1 and n2.
+func modelled() (fabric *fake.Fabric, hosts [2]hypervisor.Hypervisor) {
+	fabric = fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
+	for i, name := range []hypervisor.HostName{"n1", "n2"} {
+		host, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
+			CPUs: 8, Link: 10 * hypervisor.Gbit})
+		if err != nil {
+			panic(err)
+		}
+		hosts[i] = host
+	}
+	return fabric, hosts
 }

@@ -41,6 +41,7 @@ func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 		},
 		Verify:    w.verify,
 		Alive:     w.alive,
+		Twice:     w.twice,
 		Reopen:    w.open,
 		KillVM:    func(n name, id vmid) error { return w.signal(n, id, syscall.SIGKILL) },
 		CutLink:   func() error { w.CutLink(); return nil },

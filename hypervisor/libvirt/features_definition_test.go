@@ -135,7 +135,7 @@ func TestAForeignDomainMovesThereAndBack(t *testing.T) {
 func TestATransientDomainStaysTransient(t *testing.T) {
 	w := newTrial(t, nil)
 	id := vmid("default/passing")
-	if err := w.hear(id); err != nil {
+	if err := w.hear(hosta, id); err != nil {
 		t.Fatal(err)
 	}
 	w.virshFile(hosta, "create", w.foreignXML("passing", ""))

@@ -57,7 +57,7 @@ type world struct {
 	roms   map[guest.Params]string
 }
 
-// An ear hears one life of a guest.
+// An ear hears a guest, on whatever host.
 type ear struct {
 	pulse *guest.Pulse
 	stop  func()
@@ -124,10 +124,10 @@ func (w *world) open(n name) (hypervisor.Hypervisor, error) {
 		return nil, err
 	}
 	w.hosts[n] = h
-	return &heard{h, w}, nil
+	return &heard{h, w, n}, nil
 }
 
-func (w *world) host(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w} }
+func (w *world) host(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w, n} }
 
 func (w *world) close() {
 	for _, h := range w.hosts {
@@ -161,14 +161,12 @@ func domainOf(id vmid) string {
 	return n
 }
 
-// hear listens to a guest that is about to be started anew.
-func (w *world) hear(id vmid) error {
-	w.mu.Lock()
-	old := w.ears[id]
-	delete(w.ears, id)
-	w.mu.Unlock()
-	if old != nil {
-		old.stop()
+// hear listens to a guest that is about to be started anew on a host. What was started before is
+// still listened to.
+func (w *world) hear(n name, id vmid) error {
+	if p := w.pulse(id); p != nil {
+		p.Anew(string(n) + "#")
+		return nil
 	}
 	p, stop, err := w.Hear(w.hosts[hosta].DebugSocket(id))
 	if err != nil {
@@ -185,6 +183,14 @@ func (w *world) pulse(id vmid) *guest.Pulse {
 	defer w.mu.Unlock()
 	if e := w.ears[id]; e != nil {
 		return e.pulse
+	}
+	return nil
+}
+
+// twice answers whether a VM has ever run twice.
+func (w *world) twice(id vmid) error {
+	if p := w.pulse(id); p != nil {
+		return p.Rhythm().Twice()
 	}
 	return nil
 }
@@ -270,6 +276,7 @@ func (w *world) restart(n name) (hypervisor.Hypervisor, error) {
 type heard struct {
 	*backend
 	world *world
+	name  name
 }
 
 // Do implements hypervisor.Hypervisor.
@@ -283,14 +290,17 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	d, err := h.backend.Domain(ctx, id)
 	if err == nil && !d.State.HoldsState() && d.State != hypervisor.HandedOver &&
 		d.State != hypervisor.Receiving {
-		if err := h.world.hear(id); err != nil {
+		if err := h.world.hear(h.name, id); err != nil {
 			return err
 		}
 	}
+	p := h.world.pulse(id)
 	if err := h.backend.Do(ctx, id, c); err != nil {
+		if p != nil {
+			p.Anew("")
+		}
 		return err
 	}
-	p := h.world.pulse(id)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	return p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })

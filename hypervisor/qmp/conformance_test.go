@@ -48,6 +48,7 @@ func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 		},
 		Verify:    l.verify,
 		Alive:     l.alive,
+		Twice:     l.twice,
 		Reopen:    l.open,
 		KillVM:    func(n name, id vmid) error { return l.signal(n, id, syscall.SIGKILL) },
 		CutLink:   func() error { return wire.setCut(true) },

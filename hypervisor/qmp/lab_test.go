@@ -180,11 +180,10 @@ func (l *lab) listen(n name, id vmid, pid int) error {
 		l.pulses[id] = p
 	}
 	l.born[pid] = true
-	process := fmt.Sprintf("%s#%d", n, pid)
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return p.Connect(ctx, process, l.hosts[n].Files(id).Debug)
+	return p.Connect(ctx, processOf(n, pid), l.hosts[n].Files(id).Debug)
 }
 
 func (l *lab) pulse(id vmid) *guest.Pulse {
@@ -193,16 +192,26 @@ func (l *lab) pulse(id vmid) *guest.Pulse {
 	return l.pulses[id]
 }
 
-// forget ends listening to a VM that was started anew by a process that nobody has
-// listened to: it counts its heartbeats from the beginning.
-func (l *lab) forget(n name, id vmid) {
+// anew notes that a VM was started anew if that was by a process that nobody has listened to: it
+// counts its heartbeats from the beginning. The earlier ones are still listened to.
+func (l *lab) anew(n name, id vmid) {
 	pid, err := l.pid(n, id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pulses[id]; p != nil && err == nil && !l.born[pid] {
-		p.Close()
-		delete(l.pulses, id)
+		p.Anew(processOf(n, pid))
 	}
+}
+
+// processOf is what a pulse calls a process.
+func processOf(n name, pid int) string { return fmt.Sprintf("%s#%d", n, pid) }
+
+// twice answers whether a VM has ever run twice.
+func (l *lab) twice(id vmid) error {
+	if p := l.pulse(id); p != nil {
+		return p.Rhythm().Twice()
+	}
+	return nil
 }
 
 // alive answers on which host the guest beats: not where it did half a heartbeat
@@ -351,7 +360,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	if _, starts := c.(hypervisor.Start); !starts || err != nil {
 		return err
 	}
-	h.lab.forget(h.name, id)
+	h.lab.anew(h.name, id)
 	if err := h.follow(id, nil); err != nil || h.lab.pulse(id) == nil {
 		return err
 	}

@@ -173,6 +173,16 @@ func (p *Pulse) Rhythm() Rhythm {
 	return r
 }
 
+// Anew says that the guest is about to be started anew, not moved, by a process whose name begins
+// so and that was not heard before. Its heartbeats need not go on where the last process ended,
+// and it may be heard late; that an earlier process beats again after it is still an error. An
+// empty name takes it back.
+func (p *Pulse) Anew(process string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.renew(process)
+}
+
 // Mark forgets the largest gap: the next Rhythm tells the largest that ended
 // after now. A gap that is open now counts from where it began.
 func (p *Pulse) Mark() {

@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest/image"
@@ -57,6 +58,16 @@ func (r Rhythm) Check() error {
 	return errors.Join(why...)
 }
 
+// Twice returns why the guest has run twice: a process beat again after another had, or repeated
+// what another had done already. Nil is that it has not, so far as was heard; that heartbeats are
+// missing is no proof.
+func (r Rhythm) Twice() error {
+	if r.Returns+r.Repeats == 0 {
+		return nil
+	}
+	return fmt.Errorf("guest: %d returns, %d repeats: %w", r.Returns, r.Repeats, r.Check())
+}
+
 // A ledger turns bytes into a Rhythm. It needs them in the order in which they
 // were sent, those of different processes too.
 type ledger struct {
@@ -64,9 +75,20 @@ type ledger struct {
 	next    byte // the low bits of the next heartbeat's number
 	known   bool // next is known
 	retired map[string]bool
+	anew    string // how the name begins of a process that is started anew; "" is none
+}
+
+// renew says that the guest is started anew by a process that was not heard before.
+func (l *ledger) renew(process string) {
+	l.anew = process
+	l.now.Ready, l.now.Off = false, false
 }
 
 func (l *ledger) hear(process string, at time.Time, code byte) {
+	if l.anew != "" && strings.HasPrefix(process, l.anew) && !l.retired[process] &&
+		process != l.now.From {
+		l.anew, l.known = "", false
+	}
 	switch code {
 	case image.Booted:
 		l.now.Boots++

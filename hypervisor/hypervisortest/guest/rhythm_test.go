@@ -119,3 +119,50 @@ func FuzzRhythm(f *testing.F) {
 		}
 	})
 }
+
+// TestAGuestThatIsStartedAnew is heard together with what was started before: both are the VM.
+func TestAGuestThatIsStartedAnew(t *testing.T) {
+	rows := []struct {
+		name   string
+		heard  []string // each is heard at once, after the guest was said to be started anew at b
+		twice  bool
+		ailing bool
+	}{
+		{"it is heard from its boot", []string{"b: <>ABC"}, false, false},
+		{"it is heard late", []string{"b: QRS"}, false, false},
+		{"it loses two beats afterwards", []string{"b: QRUV"}, false, true},
+		{"it is started elsewhere, and is no news", []string{"c: QRS"}, false, true},
+		{"the old one had something to say before", []string{"a: D", "b: QRS"}, false, false},
+		{"the old one runs on", []string{"b: QR", "a: D"}, true, true},
+		{"the old one runs on at a distance", []string{"b: QRSTUVWXYZ", "b: [", "a: D"}, true, true},
+		{"it moves on", []string{"b: QR", "c: ST"}, false, false},
+		{"it moves on, and runs on here", []string{"b: QR", "c: ST", "b: S"}, true, true},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			var l ledger
+			at := time.Unix(1, 0)
+			say := func(process, codes string) {
+				for i := range len(codes) {
+					at = at.Add(time.Millisecond)
+					l.hear(process, at, codes[i])
+				}
+			}
+			say("a", "<>ABC")
+			l.renew("b")
+			if l.now.Ready {
+				t.Error("it is ready before it was heard")
+			}
+			for _, h := range r.heard {
+				process, codes, _ := strings.Cut(h, ": ")
+				say(process, codes)
+			}
+			if err := l.now.Twice(); (err != nil) != r.twice {
+				t.Errorf("it ran twice: %v", err)
+			}
+			if err := l.now.Check(); (err != nil) != r.ailing {
+				t.Errorf("it is ailing: %v", err)
+			}
+		})
+	}
+}

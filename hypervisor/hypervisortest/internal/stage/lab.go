@@ -18,6 +18,7 @@ type Lab struct {
 	BusyVM         func(hypervisor.VMID) hypervisor.VM
 	Verify         func(hypervisor.HostName, hypervisor.VMID) error
 	Alive          func(hypervisor.VMID) ([]hypervisor.HostName, error)
+	Twice          func(hypervisor.VMID) error
 	Reopen         func(hypervisor.HostName) (hypervisor.Hypervisor, error)
 	KillVM         func(hypervisor.HostName, hypervisor.VMID) error
 	CutLink        func() error
