@@ -2,10 +2,10 @@ package lease_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/lease"
 )
 
@@ -58,14 +58,11 @@ func play(s schedule, identities [2]string) *world {
 
 // Every order in which two processes get their operations through, up to a number of
 // turns, alone and with each operation lost or late: the leader may stop anywhere, the
-// other take over meanwhile, and stop, too. GODWIT_LONG plays all of them, and more turns;
-// without it a part of them, evenly chosen.
+// other take over meanwhile, and stop, too. The long tier plays all of them, and more turns;
+// the default tier plays a part of them, evenly chosen.
 func TestTwoLeadersNeverWriteInAnyOrder(t *testing.T) {
-	long := os.Getenv("GODWIT_LONG") != ""
-	plain, faulty := 4, 3
-	if long {
-		plain, faulty = 5, 4
-	}
+	plain := testutil.Rounds(t, 4, 5)
+	long, faulty := testutil.InLongTier(), plain-1
 	for _, identities := range [][2]string{{"a", "b"}, {"a", "a"}} {
 		t.Run(fmt.Sprint(identities), func(t *testing.T) {
 			var played, barred, followed int

@@ -7,19 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest/shrink"
 	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
-// TestSoak plays as many seeds of turmoil as GODWIT_SOAK says, from the seed
-// GODWIT_SOAK_FROM on (default: 1). Those that fail it prints as scenarios,
-// as small as they can be.
+// TestSoak plays seeds of turmoil, from the seed GODWIT_SOAK_FROM on (default: 1):
+// as many as GODWIT_SOAK says, or as the tier has time for. Those that fail it prints
+// as scenarios, as small as they can be.
 func TestSoak(t *testing.T) {
-	seeds := number(t, "GODWIT_SOAK", 0)
-	if seeds == 0 {
-		t.Skip("set GODWIT_SOAK to a number of seeds")
-	}
+	seeds := number(t, "GODWIT_SOAK", testutil.Rounds(t, 50, 3000))
 	from, began, failed := number(t, "GODWIT_SOAK_FROM", 1), time.Now(), 0
 	for seed := from; seed < from+seeds; seed++ {
 		s := worlds.Turmoil().Make(sim.Seeded(uint64(seed)))

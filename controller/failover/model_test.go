@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/failover"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/flaky"
 )
@@ -303,7 +303,7 @@ func TestNothingRunsTwiceWhateverHappens(t *testing.T) {
 		w.pass(10 * time.Second)
 		t.Repeat(w.actions())
 		w.settle()
-		if checks++; os.Getenv("GODWIT_LONG") != "" && checks%1000 == 0 {
+		if checks++; testutil.InLongTier() && checks%1000 == 0 {
 			fmt.Println(checks, "worlds")
 		}
 	})

@@ -4,12 +4,12 @@ package libvirt_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // libvirt's hand-over has a gap: the source asks the target to finish, the target runs
@@ -19,7 +19,7 @@ import (
 //
 // In the strict mode no two run. Otherwise two do, and the backend stops the source
 // within a second, unless libvirt takes so long that the backend has asked the target
-// before. Either way one is left, with no human's help. With GODWIT_LONG it is
+// before. Either way one is left, with no human's help. In the long tier it is
 // lost in more ways than one.
 func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 	for _, strict := range []bool{false, true} {
@@ -42,10 +42,12 @@ func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 					r.StartDaemon(libvirttest.HostB)
 				}},
 			} {
-				if i > 0 && os.Getenv("GODWIT_LONG") == "" {
-					break
-				}
-				if !t.Run(row.name, func(t *testing.T) { s.loseAnswer(t, i, row.lose) }) {
+				if !t.Run(row.name, func(t *testing.T) {
+					if i > 0 {
+						testutil.Long(t)
+					}
+					s.loseAnswer(t, i, row.lose)
+				}) {
 					return // what it has left disturbs what follows
 				}
 			}

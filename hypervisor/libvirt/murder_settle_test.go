@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // How a round ended.
@@ -35,7 +35,7 @@ var endings = []string{endSucceeded, endFailed, endCancelled, endUnbegun, endMov
 
 // longestCut bounds how long a link is cut that is mended again, beyond 300 ms.
 func longestCut() time.Duration {
-	if os.Getenv("GODWIT_LONG") != "" {
+	if testutil.InLongTier() {
 		return 7700 * time.Millisecond
 	}
 	return 2 * time.Second

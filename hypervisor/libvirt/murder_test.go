@@ -10,13 +10,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // murders returns how many rounds each victim has with each seed, in each mode: more
-// when there is time.
+// in the long tier, and most when GODWIT_MURDER asks for it.
 func murders() int {
-	if os.Getenv("GODWIT_LONG") != "" || os.Getenv("GODWIT_MURDER") != "" {
+	switch {
+	case os.Getenv("GODWIT_MURDER") != "":
 		return 20
+	case testutil.InLongTier():
+		return 3
 	}
 	return 1
 }
@@ -61,8 +66,8 @@ type tally struct {
 // when the target's answer is lost: that is noticed and ended. The guest, who counts
 // its own heartbeats and stamps its own memory, is the witness.
 //
-// It takes one moment for each victim, in one of the modes; with GODWIT_LONG 20 in
-// each. GODWIT_MURDER=3 takes 20 with each of three seeds, GODWIT_SEED=7 another one.
+// It takes one moment for half of the victims; in the long tier, three for each in each mode.
+// GODWIT_MURDER=3 takes 20 with each of three seeds, GODWIT_SEED=7 another one.
 func TestMurder(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]

@@ -14,11 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
-
-// long reports whether the tests are to take the time that they need: with
-// GODWIT_LONG set, as make test does.
-func long() bool { return os.Getenv("GODWIT_LONG") != "" }
 
 // busy is a guest that writes as it moves.
 var busy = guest.Params{Fill: 16 << 20, WorkingSet: 4 << 20, Rate: 100 << 20, Random: true}
@@ -74,10 +71,7 @@ func (l *lab) release(job hypervisor.JobID, id vmid, from, to name) {
 // each time, nothing is left behind, and nothing grows.
 func TestManyMigrationsKeepTheMemoryAndLeakNothing(t *testing.T) {
 	const warmUp = 10
-	rounds := 40
-	if long() {
-		rounds = 200
-	}
+	rounds := testutil.Rounds(t, 20, 200)
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", busy)
 	if err := l.host("n1").Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {

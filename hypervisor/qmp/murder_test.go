@@ -11,15 +11,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// murders returns how many rounds each victim has with each seed: more when there
-// is time.
+// murders returns how many rounds each victim has with each seed: more in the long
+// tier.
 func murders() int {
-	if long() || os.Getenv("GODWIT_MURDER") != "" {
+	if testutil.InLongTier() || os.Getenv("GODWIT_MURDER") != "" {
 		return 20
 	}
-	return 9
+	return 2
 }
 
 // seeds returns what the murders are drawn from: GODWIT_SEED, or 1, and with
@@ -52,7 +54,7 @@ func seeds(t *testing.T) []uint64 {
 // evidence. The guest, who counts its own heartbeats and stamps its own memory,
 // is the witness.
 //
-// It takes 9 moments for each victim, with GODWIT_LONG 20. GODWIT_MURDER=3 takes 20
+// It takes 2 moments for each victim, in the long tier 20. GODWIT_MURDER=3 takes 20
 // with each of three seeds, GODWIT_SEED=7 another one.
 func TestMurder(t *testing.T) {
 	count := map[victim]map[string]int{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/bolt"
 )
@@ -86,13 +87,7 @@ func writeOne(s *bolt.Store, name string, say func(string, ...any)) error {
 
 // TestAKilledWriterLosesNothing kills a process that writes, at whatever moment.
 func TestAKilledWriterLosesNothing(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 5
-	}
-	if os.Getenv("GODWIT_LONG") != "" {
-		rounds = 300
-	}
+	rounds := testutil.Rounds(t, 5, 100)
 	path := newPath(t)
 	acked, tried := map[string]int{}, map[string]int{}
 	version := map[string]record.Version{}

@@ -3,13 +3,14 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"os"
+	"math"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -23,13 +24,14 @@ func Hints(t *testing.T, open Open) {
 	})
 }
 
-// enough is how many changes are drawn at most, unless GODWIT_LONG is set: some stores
+// enough is how many changes are drawn at most, in the default tier: some stores
 // take milliseconds for each.
 const enough = 1200
 
 // walks runs drawn walks on one store, each in a part of its own: to open one takes long.
 func walks(t *testing.T, s record.Store) {
-	long := os.Getenv("GODWIT_LONG") != ""
+	long := testutil.InLongTier()
+	testutil.Rounds(t, enough, math.MaxInt) // it says that there is more
 	worlds, changes, failing := 0, 0, false
 	rapid.Check(t, func(r *rapid.T) {
 		if changes > enough && !failing && !long {

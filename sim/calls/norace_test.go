@@ -2,5 +2,5 @@
 
 package calls_test
 
-// usual is how many worlds are played, unless GODWIT_CALLS says so.
+// usual is how many worlds the long tier plays, unless GODWIT_CALLS says so.
 const usual = 1000

@@ -18,8 +18,8 @@ const root = "../.."
 var longer = []string{"fails a migration at once because its target is down"}
 
 // GODWIT_MUTANTS=all makes every mistake but the survivors' in turn; another text makes those
-// whose names contain it. The exploration must find each. By default only the texts that
-// they replace are looked for.
+// whose names contain it. The exploration must find each. The long tier makes every seventh,
+// which ones follows from the seed; by default only the texts that they replace are looked for.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("GODWIT_MUTANTS")
 	for i, m := range slices.Concat(mutant.Planted, mutant.Survivors) {

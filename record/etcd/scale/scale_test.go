@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/policy"
@@ -42,9 +42,7 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 // one controller, over one etcd that syncs to disk. What a migration costs must not grow
 // faster than the fleet.
 func TestScaleOfTheStorePath(t *testing.T) {
-	if os.Getenv("GODWIT_LONG") == "" {
-		t.Skip("it takes minutes; GODWIT_LONG=1 runs it")
-	}
+	testutil.Long(t)
 	sizes := []int{100, 300, 1000}
 	var all []figures
 	for _, n := range sizes {

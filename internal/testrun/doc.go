@@ -1,0 +1,17 @@
+// Testrun is what make test and make test-all run: the checks of style and the
+// two tiers of tests, in stages, with a table of how long each took.
+//
+//	go run ./internal/testrun             the default tier
+//	go run ./internal/testrun -tier all   the default tier, and then the long one
+//
+// The long tier does not repeat what the default tier has passed on the same commit
+// of a clean checkout. It runs again only the tests that said, while they ran or were
+// skipped, that they do more in the long tier.
+//
+// The race detector is on for every package with a goroutine, a lock or an atomic
+// variable in its code or its tests. In the long tier it is on for all packages.
+//
+// It prints go test's own line for each package, everything that a failed test has
+// said, the ten slowest packages, what ran for real, what was skipped and why, and
+// the stages with their seconds. The exit status is 1 if anything failed.
+package main

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An event is one line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+// A suite collects what the tests of all stages say.
+type suite struct {
+	options
+	w io.Writer // what people see
+
+	mu       sync.Mutex
+	packages []pkg
+	passed   int
+	failed   []string            // "package test"
+	said     map[string][]string // what a test that has not ended has printed
+	skipped  map[string]int      // by reason
+	took     map[string]time.Duration
+	used     map[string]bool     // hypervisors, stores and browsers that were used
+	long     map[string][]string // tests that do more in the long tier, by package
+	log      *os.File
+}
+
+func newSuite(o options) *suite {
+	return &suite{options: o, w: os.Stdout, said: map[string][]string{}, skipped: map[string]int{},
+		took: map[string]time.Duration{}, used: map[string]bool{}, long: map[string][]string{}}
+}
+
+// load finds the packages once.
+func (s *suite) load(ctx context.Context) (err error) {
+	if s.packages == nil {
+		s.packages, err = packages(ctx, s.tags)
+	}
+	return err
+}
+
+// of returns the packages of a kind.
+func (s *suite) of(k kind) (paths []string) {
+	for _, p := range s.packages {
+		if p.kind == k {
+			paths = append(paths, p.path)
+		}
+	}
+	return paths
+}
+
+// each runs the tests of all packages of a kind.
+func (s *suite) each(ctx context.Context, k kind) (bool, error) {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	paths := s.of(k)
+	if len(paths) == 0 {
+		return true, nil
+	}
+	return s.test(ctx, k, "default", paths)
+}
+
+// parallel is how many packages are tested at once. Tests of real processes mostly wait
+// for them.
+func parallel(k kind) int {
+	if k == real {
+		return runtime.NumCPU() + 1
+	}
+	return runtime.NumCPU()
+}
+
+// test runs go test with what every run of it has in common.
+func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (bool, error) {
+	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
+		"-timeout", "30m", "-p", fmt.Sprint(parallel(k))}
+	if k != plain {
+		all = append(all, "-race")
+	}
+	cmd := command(ctx, slices.Concat(all, args)...)
+	cmd.Env = append(os.Environ(), "GODWIT_LONG=")
+	if tier == "long" {
+		cmd.Env = append(os.Environ(), "GODWIT_LONG=1")
+	}
+	cmd.Stderr = s.w
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	before := s.failures()
+	err = s.read(out)
+	ended := cmd.Wait()
+	if err == nil && ended != nil && s.failures() == before {
+		err = ended // for example nothing was built
+	}
+	return ended == nil && err == nil, err
+}
+
+func (s *suite) failures() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.failed)
+}
+
+// read reads the events of a run of go test to their end.
+func (s *suite) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<20), 64<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(s.w, lines.Text())
+			continue
+		}
+		s.event(e)
+	}
+	return lines.Err()
+}
+
+var (
+	// realThing is how tests name what they run on.
+	realThing = regexp.MustCompile(`(libvirt [0-9.]+, )?QEMU [0-9.]+, (kvm|tcg|qemu)|` +
+		`etcd [0-9][0-9.]*, [0-9]+ members?|Chromium [0-9.]+`)
+	// doesMore is what testutil.Long and testutil.Rounds print.
+	doesMore = "in the long tier (GODWIT_LONG=1)"
+	// reason is the place and the text of a message.
+	reason = regexp.MustCompile(`^\s+([a-z0-9_]+\.go):\d+: (.*)`)
+)
+
+// event takes one event into account.
+func (s *suite) event(e event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write(e)
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		s.output(key, e)
+	case "pass", "fail", "skip":
+		s.end(key, e)
+	}
+}
+
+// output takes a line of output into account.
+func (s *suite) output(key string, e event) {
+	for _, thing := range realThing.FindAllString(e.Output, -1) {
+		s.used[thing] = true
+	}
+	if strings.Contains(e.Output, doesMore) && e.Test != "" &&
+		!slices.Contains(s.long[e.Package], e.Test) {
+		s.long[e.Package] = append(s.long[e.Package], e.Test)
+	}
+	if e.Test == "" {
+		if !strings.Contains(e.Output, "[no tests to run]") && telling(e.Output) {
+			fmt.Fprint(s.w, e.Output)
+		}
+		return
+	}
+	s.said[key] = append(s.said[key], e.Output)
+}
+
+// telling leaves out what go test prints for every package that passes, but for its own line.
+func telling(line string) bool {
+	return line != "PASS\n" && !strings.HasPrefix(line, "coverage:")
+}
+
+// end takes the end of a test, or of a package, into account.
+func (s *suite) end(key string, e event) {
+	said := s.said[key]
+	delete(s.said, key)
+	if e.Test == "" {
+		s.took[e.Package] += time.Duration(e.Elapsed * float64(time.Second))
+		if e.Action == "fail" {
+			s.fail(e.Package, s.left(e.Package))
+		}
+		return
+	}
+	switch e.Action {
+	case "pass":
+		s.passed++
+	case "skip":
+		s.skipped[reasonOf(said)]++
+	case "fail":
+		s.fail(key, said)
+	}
+}
+
+// left returns what tests of a package that have not ended have printed: it was
+// stopped, or it panicked.
+func (s *suite) left(path string) (said []string) {
+	for _, key := range sorted(s.said) {
+		if strings.HasPrefix(key, path+" ") {
+			said = append(said, s.said[key]...)
+			delete(s.said, key)
+		}
+	}
+	return said
+}
+
+// fail prints a failure at once.
+func (s *suite) fail(key string, said []string) {
+	s.failed = append(s.failed, key)
+	fmt.Fprintf(s.w, "--- FAIL: %s\n%s", key, strings.Join(said, ""))
+}
+
+// reasonOf finds why a test was skipped in what it printed.
+func reasonOf(said []string) string {
+	for _, line := range slices.Backward(said) {
+		if m := reason.FindStringSubmatch(line); m != nil {
+			if strings.Contains(m[2], doesMore) {
+				return "it belongs to the long tier"
+			}
+			return m[2]
+		}
+	}
+	return "it gives no reason"
+}
+
+// write keeps every event in the log.
+func (s *suite) write(e event) {
+	if s.log == nil {
+		var err error
+		if s.log, err = os.Create(filepath.Join(s.out, "test.log")); err != nil {
+			s.log = os.Stderr
+		}
+	}
+	if e.Output != "" {
+		fmt.Fprintf(s.log, "%s %s: %s", filepath.Base(e.Package), e.Test, e.Output)
+	}
+}
+
+// command is a program that is interrupted when ctx ends.
+func command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
+
+// output returns what a program prints.
+func output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := command(ctx, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", strings.Join(args[:min(3, len(args))], " "), err)
+	}
+	return out, nil
+}

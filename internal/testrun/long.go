@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// longTests runs again the tests that do more in the long tier.
+func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	ok = true
+	long := s.long
+	s.long = map[string][]string{}
+	for _, p := range s.packages {
+		if tests := long[p.path]; len(tests) > 0 && ctx.Err() == nil {
+			fine, err := s.test(ctx, p.kind, "long", []string{"-run", only(tests), p.path})
+			if err != nil {
+				return false, err
+			}
+			ok = ok && fine
+		}
+	}
+	s.long = long
+	return ok, nil
+}
+
+// only is a pattern that matches these tests, by their full names, and nothing else.
+func only(tests []string) string {
+	var all []string
+	for _, test := range tests {
+		var parts []string
+		for part := range strings.SplitSeq(test, "/") {
+			parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+		}
+		all = append(all, strings.Join(parts, "/"))
+	}
+	return strings.Join(all, "|")
+}
+
+// raceAgain tests with the race detector what the default tier tests without it.
+func (s *suite) raceAgain(ctx context.Context) (bool, error) {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	return s.test(ctx, racing, "default", s.of(plain))
+}
+
+// fuzzTargets runs every fuzz target for a moment.
+func (s *suite) fuzzTargets(ctx context.Context) (ok bool, err error) {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	ok = true
+	for _, p := range s.packages {
+		for _, target := range p.fuzz {
+			fine, err := s.command("go", "test", "-tags", s.tags, "-vet=off", "-run", "^$",
+				"-fuzz", "^"+target+"$", "-fuzztime", s.fuzz.String(), p.path)(ctx)
+			if ctx.Err() != nil {
+				return false, err
+			}
+			ok = ok && fine
+		}
+	}
+	return ok, nil
+}
+
+// benchmarks runs every benchmark once.
+func (s *suite) benchmarks(ctx context.Context) (bool, error) {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	args := []string{"go", "test", "-tags", s.tags, "-vet=off", "-p", "1", "-timeout", "30m",
+		"-run", "^$", "-bench", ".", "-benchtime", "1x"}
+	for _, p := range s.packages {
+		if p.benches {
+			args = append(args, p.path)
+		}
+	}
+	return s.command(args...)(ctx)
+}
+
+// passedTier is what the default tier leaves for the long one.
+type passedTier struct {
+	Tree string              // the commit
+	Long map[string][]string // the tests that do more in the long tier
+}
+
+// treeID names the commit that is checked out. It is empty if files differ from it.
+func treeID(ctx context.Context) string {
+	changed, err := output(ctx, "git", "status", "--porcelain")
+	if err != nil || len(changed) > 0 {
+		return ""
+	}
+	commit, err := output(ctx, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(commit))
+}
+
+// readPassed tells whether the default tier has passed on a tree.
+func readPassed(path, tree string) (p passedTier, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil || tree == "" || json.Unmarshal(text, &p) != nil {
+		return p, false
+	}
+	return p, p.Tree == tree
+}
+
+func writePassed(path string, p passedTier) {
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
+		fmt.Println("what has passed is not noted:", err)
+	}
+}

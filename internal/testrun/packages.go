@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A pkg is a package of the module with tests.
+type pkg struct {
+	path string
+	kind kind
+	fuzz []string // its fuzz targets
+	// benches tells whether it has benchmarks.
+	benches bool
+}
+
+// A kind says how the tests of a package run.
+type kind int
+
+const (
+	plain  kind = iota // nothing in it is concurrent
+	racing             // with the race detector
+	real               // with it, and with processes, kernels or files of this machine
+)
+
+// realParts are the packages whose tests run QEMUs, libvirtds, stores, browsers or
+// processes of godwit itself.
+var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "hypervisor/hypervisortest/guest",
+	"record/bolt", "record/etcd", "record/remote", "fence", "cmd", "daemon", "sim/report",
+	"examples/libvirt-drain"}
+
+// listed is what go list says of a package.
+type listed struct {
+	Dir, ImportPath                                       string
+	Module                                                struct{ Path string }
+	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles, Imports []string
+}
+
+// packages finds the packages of the module that have tests.
+func packages(ctx context.Context, tags string) ([]pkg, error) {
+	out, err := output(ctx, "go", "list", "-tags", tags, "-json=Dir,ImportPath,Module,GoFiles,"+
+		"CgoFiles,TestGoFiles,XTestGoFiles", "./...")
+	if err != nil {
+		return nil, err
+	}
+	var all []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
+			continue
+		}
+		p, err := l.inspect()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+}
+
+// inspect reads the files of a package.
+func (l *listed) inspect() (pkg, error) {
+	p := pkg{path: l.ImportPath}
+	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
+	if slices.ContainsFunc(realParts, func(part string) bool {
+		return strings.HasPrefix(below+"/", part+"/")
+	}) {
+		p.kind = real
+	}
+	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles) {
+		source, err := os.ReadFile(filepath.Join(l.Dir, name))
+		if err != nil {
+			return p, err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
+		if err != nil {
+			return p, err
+		}
+		if p.kind == plain && concurrent(f) {
+			p.kind = racing
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			p.targets(f)
+		}
+	}
+	return p, nil
+}
+
+// targets notes the fuzz targets and benchmarks of a file.
+func (p *pkg) targets(f *ast.File) {
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Recv != nil {
+			continue
+		}
+		if strings.HasPrefix(fn.Name.Name, "Fuzz") {
+			p.fuzz = append(p.fuzz, fn.Name.Name)
+		}
+		p.benches = p.benches || strings.HasPrefix(fn.Name.Name, "Benchmark")
+	}
+}
+
+// concurrent reports whether a file starts goroutines or shares memory between them.
+func concurrent(f *ast.File) (found bool) {
+	for _, spec := range f.Imports {
+		switch path, _ := strconv.Unquote(spec.Path.Value); path {
+		case "sync", "sync/atomic", "testing/synctest", "golang.org/x/sync/errgroup",
+			"golang.org/x/sync/semaphore":
+			return true
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.SelectorExpr:
+			found = found || n.Sel.Name == "Parallel" || n.Sel.Name == "RunParallel"
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// slowest is how many packages the summary names.
+const slowest = 10
+
+// summary prints what ran, what was skipped and why, and how long it took.
+func (s *suite) summary(w io.Writer, stages []result) {
+	fmt.Fprintf(w, "\nthe %d slowest packages\n", slowest)
+	names := sorted(s.took)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
+	for _, name := range names[:min(slowest, len(names))] {
+		fmt.Fprintf(w, "  %7.1f s  %s\n", s.took[name].Seconds(), name)
+	}
+	fmt.Fprintf(w, "\nran for real: %s\n", orNone(sorted(s.used)))
+	fmt.Fprintf(w, "the machine: %s, %d cores, KVM %s, userfaultfd %s, user %s, RAPID_SEED=%s\n",
+		runtime.Version(), runtime.NumCPU(), present("/dev/kvm"), present("/dev/userfaultfd"),
+		userName(), cmp.Or(os.Getenv("RAPID_SEED"), "0"))
+	skips := 0
+	for _, why := range sorted(s.skipped) {
+		skips += s.skipped[why]
+	}
+	fmt.Fprintf(w, "skipped: %d\n", skips)
+	for _, why := range sorted(s.skipped) {
+		fmt.Fprintf(w, "  %4d  %s\n", s.skipped[why], why)
+	}
+	s.table(w, stages)
+	for _, key := range s.failed {
+		fmt.Fprintf(w, "FAILED: %s\n", key)
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", s.passed, len(s.failed), skips)
+}
+
+// table prints the stages.
+func (s *suite) table(w io.Writer, stages []result) {
+	var total time.Duration
+	fmt.Fprintln(w, "\nstage                                 seconds")
+	for _, r := range stages {
+		word := ""
+		if !r.ok {
+			word = "  FAILED"
+		}
+		total += r.took
+		fmt.Fprintf(w, "%-36s %8.1f%s\n", r.name, r.took.Seconds(), word)
+	}
+	fmt.Fprintf(w, "%-36s %8.1f\n", "together", total.Seconds())
+}
+
+func orNone(words []string) string {
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, "; ")
+}
+
+func present(path string) string {
+	if _, err := os.Stat(path); err != nil {
+		return "absent"
+	}
+	return "present"
+}
+
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown"
+	}
+	return u.Username
+}

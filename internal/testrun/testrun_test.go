@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// module writes a module with one package in the folder p, and makes it the working folder.
+func module(t *testing.T, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	files["go.mod"] = "module example.org/m\n\ngo 1.26\n"
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOWORK", "off")
+}
+
+const tests = `package p
+
+import ("os"; "testing")
+
+func long(t *testing.T) bool {
+	if os.Getenv("GODWIT_LONG") != "" { return true }
+	t.Log("more in the long tier (GODWIT_LONG=1)")
+	return false
+}
+
+func TestQuick(t *testing.T) {}
+func TestScaled(t *testing.T) { long(t) }
+func TestCases(t *testing.T) {
+	t.Run("short", func(t *testing.T) {
+		if os.Getenv("GODWIT_LONG") != "" { t.Error("repeated") }
+	})
+	t.Run("a.b|c", func(t *testing.T) { if !long(t) { t.Skip("it runs in the long tier (GODWIT_LONG=1)") } })
+}
+func TestNoKVM(t *testing.T) { t.Skip("no KVM here: /dev/kvm is missing") }
+func FuzzText(f *testing.F) { f.Fuzz(func(*testing.T, []byte) {}) }
+func BenchmarkNothing(b *testing.B) {}
+`
+
+// runTier runs one kind of tests and returns the suite and whether it passed.
+func runTier(t *testing.T, run func(*suite, context.Context) (bool, error)) (*suite, bool) {
+	t.Helper()
+	s := newSuite(options{out: t.TempDir(), fuzz: time.Second})
+	s.w = io.Discard
+	ok, err := run(s, t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, ok
+}
+
+func TestTheLongTierRepeatsOnlyWhatDoesMoreThere(t *testing.T) {
+	module(t, map[string]string{"p/p_test.go": tests})
+	s, ok := runTier(t, func(s *suite, ctx context.Context) (bool, error) { return s.each(ctx, plain) })
+	if !ok || s.passed != 5 { // the target of the fuzzer with its seeds is one
+		t.Errorf("passed %d of 5, failed %v", s.passed, s.failed)
+	}
+	want := map[string][]string{"example.org/m/p": {"TestScaled", "TestCases/a.b|c"}}
+	if diff := cmp.Diff(want, s.long); diff != "" {
+		t.Errorf("tests of the long tier (-want +got):\n%s", diff)
+	}
+	skips := map[string]int{"no KVM here: /dev/kvm is missing": 1, "it belongs to the long tier": 1}
+	if diff := cmp.Diff(skips, s.skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	long := newSuite(options{out: t.TempDir()})
+	long.w = io.Discard
+	long.long = s.long
+	if ok, err := long.longTests(t.Context()); !ok || err != nil {
+		t.Errorf("the long tier: %v, %v", err, long.failed)
+	}
+	if long.passed != 3 { // TestScaled, TestCases and its one case
+		t.Errorf("the long tier ran %d tests, want 3", long.passed)
+	}
+}
+
+func TestAFailureAPanicAndABuildErrorAreFailures(t *testing.T) {
+	for name, text := range map[string]string{
+		"failure": `func TestA(t *testing.T) { t.Error("seven is wrong") }`,
+		"panic":   `func TestA(t *testing.T) { panic("seven is wrong") }`,
+		"exit":    "func TestA(t *testing.T) { os.Exit(3) }",
+		"build":   `func TestA(t *testing.T) { seven() }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			imports := "import \"testing\"\n"
+			if name == "exit" {
+				imports = "import (\"os\"; \"testing\")\n"
+			}
+			module(t, map[string]string{"p/p_test.go": "package p\n" + imports + text,
+				"q/q_test.go": "package q\nimport \"testing\"\nfunc TestB(*testing.T) {}\n"})
+			s, ok := runTier(t, func(s *suite, ctx context.Context) (bool, error) {
+				return s.each(ctx, plain)
+			})
+			if ok || len(s.failed) == 0 {
+				t.Errorf("ok %v, failed %v", ok, s.failed)
+			}
+			if s.passed != 1 {
+				t.Errorf("the other package passed %d tests, want 1", s.passed)
+			}
+		})
+	}
+}
+
+func TestPackagesWithGoroutinesAreTestedWithTheRaceDetector(t *testing.T) {
+	file := func(code string) string { return "package p\nimport \"testing\"\n" + code }
+	module(t, map[string]string{
+		"plain/p_test.go": tests,
+		"goes/p.go":       "package p\nfunc f() { go f() }\n",
+		"goes/p_test.go":  file("func TestA(*testing.T) {}\n"),
+		"locks/p_test.go": "package p\nimport (\"testing\"; \"sync\")\nvar _ sync.Mutex\nfunc TestA(*testing.T) {}\n",
+		"cmd/x/p_test.go": file("func TestA(t *testing.T) { t.Parallel() }\n"),
+		"empty/p.go":      "package p\n",
+	})
+	all, err := packages(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]kind{}
+	for _, p := range all {
+		got[strings.TrimPrefix(p.path, "example.org/m/")] = p.kind
+		if strings.HasSuffix(p.path, "plain") && (!p.benches || len(p.fuzz) != 1) {
+			t.Errorf("its benchmark and its fuzz target are not found: %+v", p)
+		}
+	}
+	want := map[string]kind{"plain": plain, "goes": racing, "locks": racing, "cmd/x": real}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+func TestPatternsMatchNothingElse(t *testing.T) {
+	p := only([]string{"TestA", "TestB/x_(y)/z"})
+	if p != `^TestA$|^TestB$/^x_\(y\)$/^z$` {
+		t.Errorf("the pattern is %s", p)
+	}
+	for part := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '|' }) {
+		regexp.MustCompile(part)
+	}
+}
+
+func TestOnlyTheSameCommitIsTakenAsPassed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		all := append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)
+		if out, err := exec.CommandContext(t.Context(), "git", all...).CombinedOutput(); err != nil {
+			t.Skipf("git does not work here: %v: %s", err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	record := filepath.Join(t.TempDir(), "passed.json")
+	first := treeID(t.Context())
+	writePassed(record, passedTier{Tree: first, Long: map[string][]string{"p": {"TestA"}}})
+	if p, ok := readPassed(record, first); !ok || len(p.Long) != 1 {
+		t.Errorf("the same commit: %v %v", p, ok)
+	}
+	if err := os.WriteFile("new", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := readPassed(record, treeID(t.Context())); ok {
+		t.Error("a changed file is taken as passed")
+	}
+	git("add", "new")
+	git("commit", "-q", "-m", "two")
+	if _, ok := readPassed(record, treeID(t.Context())); ok {
+		t.Error("another commit is taken as passed")
+	}
+}
