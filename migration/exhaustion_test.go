@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 )
 
@@ -122,7 +123,7 @@ var (
 // exhaust turns the dials through all their positions, the first one fastest,
 // and returns how many decisions it has looked at.
 func exhaust(t *testing.T, s situation, dials []dial) int {
-	stride := 1
+	stride := testutil.Rounds(t, 11, 1) // every eleventh situation, or all
 	if raceEnabled || testing.Short() {
 		stride = 97
 	}

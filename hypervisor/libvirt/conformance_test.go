@@ -12,11 +12,15 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestConformance(t *testing.T) {
 	for _, accel := range []string{domxml.KVM, domxml.QEMU} {
 		t.Run(accel, func(t *testing.T) {
+			if accel == domxml.QEMU {
+				testutil.Emulated(t)
+			}
 			t.Parallel() // each has hosts of its own
 			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
 				return newSuiteLab(t, accel)
@@ -28,6 +32,7 @@ func TestConformance(t *testing.T) {
 // newSuiteLab is a world of the conformance suite.
 func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 	t.Helper()
+	testutil.Sample(t, 4)
 	w := worldOf(t, libvirttest.Options{Name: accel}, accel, nil)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &hypervisortest.Lab{

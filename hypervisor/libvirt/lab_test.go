@@ -18,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -63,9 +64,12 @@ type ear struct {
 	stop  func()
 }
 
-// newWorld opens two clean hosts.
+// newWorld opens two clean hosts. The default tier runs a sample of the tests that need them.
 func newWorld(t testing.TB, accel string, change func(*libvirt.Config)) *world {
 	t.Helper()
+	if _, measures := t.(*testing.B); !measures {
+		testutil.Sample(t, 3)
+	}
 	return worldOf(t, libvirttest.Options{}, accel, change)
 }
 

@@ -12,12 +12,16 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestConformance(t *testing.T) {
 	for _, accel := range []string{"kvm", "tcg"} {
 		t.Run(accel, func(t *testing.T) {
 			needQEMU(t, accel)
+			if accel == "tcg" {
+				testutil.Emulated(t)
+			}
 			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
 				return newSuiteLab(t, accel)
 			})
@@ -30,7 +34,8 @@ func TestConformance(t *testing.T) {
 func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 	t.Helper()
 	var wire *link
-	l := newLab(t, accel, func(c *qmp.Config) {
+	testutil.Sample(t, 2)
+	l := openLab(t, accel, func(c *qmp.Config) {
 		if wire == nil {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 type (
@@ -76,8 +77,17 @@ type lab struct {
 	roms   map[guest.Params]string
 }
 
-// newLab opens two hosts, n1 and n2. Change may change their configurations.
+// newLab opens two hosts, n1 and n2. Change may change their configurations. The default
+// tier runs a sample of the tests that need them.
 func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
+	t.Helper()
+	if _, measures := t.(*testing.B); !measures {
+		testutil.Sample(t, 3)
+	}
+	return openLab(t, accel, change)
+}
+
+func openLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 	t.Helper()
 	needQEMU(t, accel)
 	dir, err := os.MkdirTemp(root, "")

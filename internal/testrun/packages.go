@@ -40,6 +40,10 @@ var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "hypervisor/hyp
 	"record/bolt", "record/etcd", "record/remote", "fence", "cmd", "daemon", "sim/report",
 	"examples/libvirt-drain"}
 
+// pureParts of them start nothing.
+var pureParts = []string{"hypervisor/qmp/life", "hypervisor/qmp/journal", "hypervisor/libvirt/life",
+	"hypervisor/libvirt/journal", "cmd/godwit/"}
+
 // listed is what go list says of a package.
 type listed struct {
 	Dir, ImportPath                                       string
@@ -77,9 +81,8 @@ func packages(ctx context.Context, tags string) ([]pkg, error) {
 func (l *listed) inspect() (pkg, error) {
 	p := pkg{path: l.ImportPath}
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
-	if slices.ContainsFunc(realParts, func(part string) bool {
-		return strings.HasPrefix(below+"/", part+"/")
-	}) {
+	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
+	if slices.ContainsFunc(realParts, isIn) && !slices.ContainsFunc(pureParts, isIn) {
 		p.kind = real
 	}
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles) {

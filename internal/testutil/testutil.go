@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"strconv"
 	"testing"
@@ -57,6 +58,29 @@ func Rounds(t testing.TB, short, long int) int {
 	}
 	t.Logf("%d rounds; %d %s", short, long, longNote)
 	return short
+}
+
+// Sample skips a test in the default tier unless it is one of a sample: one test in
+// n. The name of the test and the seed of property tests (RAPID_SEED, which make sets
+// from the commit) choose it, so that each commit tries other tests. The long tier runs
+// the rest. It is for suites whose every test starts real hypervisors.
+func Sample(t testing.TB, n uint32) {
+	t.Helper()
+	h := fnv.New32a()
+	fmt.Fprint(h, os.Getenv("RAPID_SEED"), " ", t.Name())
+	if !InLongTier() && h.Sum32()%n != 0 {
+		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", n, longNote)
+	}
+}
+
+// Emulated skips a test of software emulation in the default tier of a machine that has
+// KVM: the long tier runs it.
+func Emulated(t testing.TB) {
+	t.Helper()
+	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+		f.Close()
+		Long(t)
+	}
 }
 
 // Limit multiplies a limit on waiting by the patience that the environment asks for.

@@ -3,6 +3,7 @@ package testutil_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,5 +81,37 @@ func TestTiers(t *testing.T) {
 		if skipped == long || (rounds == 20) != long {
 			t.Errorf("long %v: skipped %v, %d rounds", long, skipped, rounds)
 		}
+	}
+}
+
+func TestASampleIsOneInSoManyAndAnotherForEachSeed(t *testing.T) {
+	t.Setenv(testutil.LongKey, "")
+	run := func(seed string) (ran map[int]bool) {
+		ran = map[int]bool{}
+		t.Setenv("RAPID_SEED", seed)
+		for i := range 400 {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				testutil.Sample(t, 4)
+				ran[i] = true
+			})
+		}
+		return ran
+	}
+	one, other := run("1"), run("2")
+	if len(one) < 60 || len(one) > 140 {
+		t.Errorf("%d of 400 ran, want about 100", len(one))
+	}
+	same := 0
+	for i := range one {
+		if other[i] {
+			same++
+		}
+	}
+	if same > len(one)*3/4 {
+		t.Errorf("%d of %d ran with both seeds", same, len(one))
+	}
+	t.Setenv(testutil.LongKey, "1")
+	if all := run("1"); len(all) != 400 {
+		t.Errorf("the long tier ran %d of 400", len(all))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +31,13 @@ func Dir() string {
 	if dir := os.Getenv("GODWIT_VECTORS"); dir != "" {
 		return dir
 	}
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "testdata", "vectors")
+	dir, err := os.Getwd() // a test runs in the folder of its package
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			break
+		}
+	}
+	return filepath.Join(dir, "testdata", "vectors")
 }
 
 // Replay decides every line of the files that match pattern and prints, for
