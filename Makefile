@@ -19,9 +19,10 @@ export RAPID_SEED
 .DEFAULT_GOAL := test
 .PHONY: setup build test test-all fmt vet staticcheck lint fuzz bench vectors rewrite
 
-# setup installs what is missing and changes nothing else: -race needs a C compiler,
-# the tests of the backends need QEMU, libvirt and iproute2, those of the report a
-# browser, and are skipped without them.
+# setup installs what is missing: -race needs a C compiler, the tests of the backends need
+# QEMU, libvirt and iproute2, those of the report a browser, those of fencing an agent, and
+# are skipped without them. It also reserves 64 huge pages of 2 MiB, where the kernel allows
+# that. It changes nothing else.
 setup:
 	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
 	@need=; \
@@ -32,10 +33,13 @@ setup:
 	command -v chromium >/dev/null || need="$$need chromium"; \
 	command -v virsh >/dev/null || need="$$need libvirt-clients"; \
 	command -v ip >/dev/null || need="$$need iproute2"; \
+	test -x /usr/sbin/fence_dummy || need="$$need fence-agents"; \
 	test -z "$$need" || { \
 		apt-get update -q && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
 			$$need; } || command -v gcc >/dev/null
+	@pages=/proc/sys/vm/nr_hugepages; \
+	if [ -w $$pages ] && [ "$$(cat $$pages)" -lt 64 ]; then echo 64 > $$pages || :; fi
 
 build:
 	$(GO) build -tags $(TAGS) ./...

@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/daemon/serve"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/bolt"
@@ -74,11 +75,7 @@ func start(t *testing.T, s *daemon.Surroundings, run func(context.Context) error
 // until waits for something to come about.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s does not come about", what)
-		}
-	}
+	testutil.Eventually(t, what, testutil.Holds(is))
 }
 
 func get(t *testing.T, url string) string {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-vm/godwit/fence"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,13 +89,13 @@ func start(t *testing.T, levels ...fence.Level) *fence.Fence {
 // wait asks until an attempt has ended.
 func wait(t *testing.T, f *fence.Fence, attempt string) (string, error) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5e6) {
-		if by, err := f.Cut(ctx, "n1", attempt); by != "" || err != nil {
-			return by, err
-		}
-	}
-	t.Fatal("the attempt does not end")
-	return "", nil
+	var by string
+	var err error
+	testutil.Eventually(t, "the attempt "+attempt+" ends", testutil.Holds(func() bool {
+		by, err = f.Cut(ctx, "n1", attempt)
+		return by != "" || err != nil
+	}))
+	return by, err
 }
 
 // log returns what a device was asked.

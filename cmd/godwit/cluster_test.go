@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // features asks the installed QEMU once what it can do.
@@ -55,18 +56,19 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	want := regexp.MustCompile("(?m)" + args[0])
 	program, err := exec.LookPath(args[1])
 	ts.Check(err)
-	last := ""
-	end := time.Now().Add(eventually)
-	for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
 		c := exec.Command(program, args[2:]...)
 		c.Dir = ts.Getenv("WORK")
 		c.Env = append(os.Environ(), "GODWIT_STORE="+ts.Getenv("GODWIT_STORE"))
 		out, err := c.CombinedOutput()
-		if last = string(out); err == nil && want.MatchString(last) {
-			return
+		if err == nil && !want.Match(out) {
+			err = fmt.Errorf("%q is not in it", args[0])
 		}
-	}
-	ts.Fatalf("%q does not come about; the last output is\n%s", args[0], last)
+		if err != nil {
+			return fmt.Errorf("%w; it prints\n%s", err, out)
+		}
+		return nil
+	}))
 }
 
 // rom FILE writes the firmware of a guest that dirties memory, and obeys the power button.

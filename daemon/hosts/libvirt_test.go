@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
@@ -133,14 +134,14 @@ func (c *cluster) must(args ...string) {
 // until waits until what a command prints matches.
 func (c *cluster) until(pattern string, args ...string) {
 	c.t.Helper()
-	want, last, err := regexp.MustCompile("(?m)"+pattern), "", error(nil)
-	for end := time.Now().Add(eventually); time.Now().Before(end); {
-		if last, err = c.godwit(args...); err == nil && want.MatchString(last) {
-			return
+	want := regexp.MustCompile("(?m)" + pattern)
+	testutil.EventuallyWithin(c.t, eventually, fmt.Sprintf("%q is printed", pattern), func() error {
+		out, err := c.godwit(args...)
+		if err == nil && !want.MatchString(out) {
+			err = fmt.Errorf("it prints\n%s", out)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	c.t.Fatalf("%q does not come about: %v\n%s", pattern, err, last)
+		return err
+	})
 }
 
 // runs checks that the VM runs on one host, with its memory, and that the other one soon

@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 type (
@@ -310,8 +311,7 @@ func (w *witness) await(vms []vmid, within time.Duration) error {
 	for _, vm := range vms {
 		before[vm] = w.rhythm(vm).Beats
 	}
-	deadline := time.Now().Add(within)
-	for {
+	return testutil.Poll(context.Background(), within, func() error {
 		var silent []string
 		for _, vm := range vms {
 			if r := w.rhythm(vm); !r.Ready || r.Beats < before[vm]+10 {
@@ -319,12 +319,9 @@ func (w *witness) await(vms []vmid, within time.Duration) error {
 					r.Boots, r.From, r.Last.Format("15:04:05.000")))
 			}
 		}
-		switch {
-		case len(silent) == 0:
-			return nil
-		case time.Now().After(deadline):
+		if len(silent) > 0 {
 			return fmt.Errorf("no heartbeats of %s", strings.Join(silent, ", "))
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // calm is a guest that writes a little, and whose memory no compression makes
@@ -220,21 +222,20 @@ func (w *trial) progress(n name, j jobID) hypervisor.Progress {
 	return p
 }
 
-// eventually waits until something is so. The time is for the busiest of machines.
+// eventually waits until a condition holds.
 func (w *trial) eventually(what string, so func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	testutil.Eventually(w.t, what, testutil.Holds(so))
 }
 
 // becomes waits until a VM is in a state.
 func (w *trial) becomes(n name, id vmid, s hypervisor.DomainState) {
 	w.t.Helper()
-	w.eventually(string(id)+" on "+string(n)+" is "+s.String(), func() bool {
-		return w.domain(n, id).State == s
+	testutil.Eventually(w.t, string(id)+" on "+string(n)+" is "+s.String(), func() error {
+		if got := w.domain(n, id).State; got != s {
+			return fmt.Errorf("it is %v", got)
+		}
+		return nil
 	})
 }
 

@@ -3,6 +3,7 @@ package qmp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // calm is a guest that writes a little, and whose memory no compression makes
@@ -117,21 +119,20 @@ func (l *lab) progress(n name, j job) hypervisor.Progress {
 	return p
 }
 
-// eventually waits until something is so. The time is for the busiest of machines.
+// eventually waits until a condition holds.
 func (l *lab) eventually(what string, so func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	testutil.Eventually(l.t, what, testutil.Holds(so))
 }
 
 // becomes waits until a VM is in a state.
 func (l *lab) becomes(n name, id vmid, s hypervisor.DomainState) {
 	l.t.Helper()
-	l.eventually(string(id)+" on "+string(n)+" is "+s.String(), func() bool {
-		return l.domain(n, id).State == s
+	testutil.Eventually(l.t, string(id)+" on "+string(n)+" is "+s.String(), func() error {
+		if got := l.domain(n, id).State; got != s {
+			return fmt.Errorf("it is %v", got)
+		}
+		return nil
 	})
 }
 

@@ -38,22 +38,22 @@ func (l *lab) move(job hypervisor.JobID, vm hypervisor.VM, from, to name) {
 // until waits until a job has a status on a host.
 func (l *lab) until(n name, job hypervisor.JobID, want hypervisor.JobStatus) {
 	l.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	testutil.Eventually(l.t, fmt.Sprintf("%s is %v", job, want), func() error {
 		p, err := l.hosts[n].Progress(l.t.Context(), job)
-		switch {
-		case err != nil:
-			l.t.Fatal(err)
-		case p.Status == want:
-			return
-		case p.Status.Final(), time.Now().After(deadline):
-			other := map[name]name{"n1": "n2", "n2": "n1"}[n]
-			at, _ := l.hosts[other].Progress(l.t.Context(), job) // without it less is told
-			l.t.Fatalf("%s is %v, want %v: %s; on %s %v: %s", job, p.Status, want, p.Error, other,
-				at.Status, at.Error)
+		if err != nil {
+			return testutil.Stop(err)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		if p.Status == want {
+			return nil
+		}
+		other := map[name]name{"n1": "n2", "n2": "n1"}[n]
+		at, _ := l.hosts[other].Progress(l.t.Context(), job) // without it less is told
+		err = fmt.Errorf("it is %v: %s; on %s %v: %s", p.Status, p.Error, other, at.Status, at.Error)
+		if p.Status.Final() {
+			return testutil.Stop(err)
+		}
+		return err
+	})
 }
 
 // release removes what is left of a VM that has moved.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // Between the note that a job is sent and the order to QEMU lies an instant. Who
@@ -117,17 +118,12 @@ func (s *scene) must(t *testing.T, n name, o order) reply {
 // await waits until a VM is in a state on a host.
 func (s *scene) await(t *testing.T, n name, id vmid, want hypervisor.DomainState) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		d := s.must(t, n, order{VM: id, Domain: true}).Domain
-		if d.State == want {
-			return
+	testutil.Eventually(t, fmt.Sprintf("%s on %s is %v", id, n, want), func() error {
+		if d := s.must(t, n, order{VM: id, Domain: true}).Domain; d.State != want {
+			return fmt.Errorf("it is %v", d.State)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("on %s it is %v, want %v", n, d.State, want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // A VM that was forgotten has left its disk. A target that is asked for the same VM

@@ -147,3 +147,13 @@ type stop struct{ error }
 // Stop marks an error of a check after which it cannot become true any more:
 // [Poll] returns err at once.
 func Stop(err error) error { return stop{err} }
+
+// Holds makes a check of a condition that has nothing to tell but whether it holds.
+func Holds(condition func() bool) func() error {
+	return func() error {
+		if condition() {
+			return nil
+		}
+		return errors.New("it does not hold")
+	}
+}

@@ -133,7 +133,7 @@ func TestNoFlippedBitGoesUnnoticed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var places []int
 	page := os.Getpagesize()
-	pages := page * testutil.Rounds(t, 4, 1) // every fourth page, or all of them
+	pages := page * testutil.Rounds(t, 4, 1)   // every fourth page, or all of them
 	for at := 0; at < len(text); at += pages { // most of what matters is at the beginning
 		places = append(places, at+random.IntN(16), at+16+random.IntN(64), at+random.IntN(page))
 	}

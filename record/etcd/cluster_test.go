@@ -8,28 +8,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/etcd"
 	"github.com/godwit-vm/godwit/record/etcd/etcdtest"
 	"github.com/godwit-vm/godwit/record/storetest"
 )
 
-// within is how long a cluster may take to come back.
-const within = 60 * time.Second
-
 // eventually repeats what until it answers nil; every error must be of one of the kinds.
 func eventually(t *testing.T, what func() error, kinds ...record.StoreKind) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	testutil.Eventually(t, "the cluster comes back", func() error {
 		err := what()
-		if err == nil {
-			return
+		if err != nil {
+			storetest.WantKind(t, err, kinds...)
 		}
-		storetest.WantKind(t, err, kinds...)
-		if t.Failed() || time.Since(begun) > within {
-			t.Fatalf("it does not come back: %v", err)
+		if t.Failed() {
+			return testutil.Stop(err)
 		}
-	}
+		return err
+	})
 }
 
 // A counter counts in one VM, as far as the store lets it.

@@ -5,6 +5,7 @@ package libvirttest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
@@ -106,17 +108,12 @@ func beats(t *testing.T, p *guest.Pulse, host string) {
 // eventually waits until nothing is wrong.
 func eventually(t *testing.T, what string, wrong func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		why := wrong()
-		if why == "" {
-			return
+	testutil.Eventually(t, what, func() error {
+		if why := wrong(); why != "" {
+			return errors.New(why)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %s", what, why)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // spaces are the namespaces of a host: links that say which.

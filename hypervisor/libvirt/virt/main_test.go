@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // loadKey has a copy of this program open a connection and do nothing else.
@@ -84,13 +85,12 @@ func (e *ear) count(what string) int {
 // await waits until something was told for the nth time.
 func (e *ear) await(t *testing.T, what string, n int) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for e.count(what) < n {
-		if time.Now().After(deadline) {
-			t.Fatalf("%q was not told %d times in %s: %q", what, n, patience, e.all)
+	testutil.Eventually(t, fmt.Sprintf("%q was told %d times", what, n), func() error {
+		if e.count(what) < n {
+			return fmt.Errorf("told was %q", e.all)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // open opens a connection that is closed with the test.

@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // patience is how long a test waits for QEMU at most.
@@ -197,19 +198,21 @@ func (m *machineUnderTest) human(command string) string {
 // await asks until the answer has a status.
 func (m *machineUnderTest) await(command, want string) {
 	m.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	testutil.Eventually(m.t, command+" answers "+want, func() error {
 		var got struct {
 			Status string
 			Desc   string `json:"error-desc"`
 		}
 		m.do(command, nil, &got)
-		switch {
-		case got.Status == want:
-			return
-		case got.Status == "failed", time.Now().After(deadline):
-			m.t.Fatalf("%s: %s %s, want %s", command, got.Status, got.Desc, want)
+		err := fmt.Errorf("it answers %s %s", got.Status, got.Desc)
+		switch got.Status {
+		case want:
+			return nil
+		case "failed":
+			return testutil.Stop(err)
 		}
-	}
+		return err
+	})
 }
 
 // unplug takes a disk out. QEMU lets go of it a moment after the device is gone.

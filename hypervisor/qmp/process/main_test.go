@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // part names, in the environment, what the test binary plays when a test runs it.
@@ -113,7 +114,7 @@ func awaitEnd(t *testing.T, p *process.Process) {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Limit(time.Minute)):
 		t.Fatalf("process %d has not ended", p.Identity().PID)
 	}
 }
@@ -121,11 +122,7 @@ func awaitEnd(t *testing.T, p *process.Process) {
 // eventually waits until it holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
+	testutil.Eventually(t, what, testutil.Holds(holds))
 }
 
 // files counts the open files of the test.

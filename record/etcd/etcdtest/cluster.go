@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -183,7 +184,7 @@ func (c *Cluster) await(p *process) {
 	case <-p.ready:
 	case <-p.ended:
 		c.t.Fatalf("etcd %s has ended: %s%s", p.about.Name, p.stderr.String(), p.log())
-	case <-time.After(patience):
+	case <-time.After(testutil.Limit(patience)):
 		c.t.Fatalf("etcd %s is not ready after %v: %s", p.about.Name, patience, p.log())
 	}
 }

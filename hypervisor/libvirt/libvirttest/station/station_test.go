@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest/station"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -151,12 +152,12 @@ func TestTheDaemonIsOneProcess(t *testing.T) {
 // its parent's name, one that was killed ends soon.
 func eventuallyHas(t *testing.T, pids func() []string, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); len(pids()) != want; {
-		if time.Now().After(deadline) {
-			t.Fatalf("there are %q, want %d", pids(), want)
+	testutil.Eventually(t, fmt.Sprintf("there are %d processes", want), func() error {
+		if all := pids(); len(all) != want {
+			return fmt.Errorf("there are %q", all)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func TestAStationThatIsOffSaysSo(t *testing.T) {
