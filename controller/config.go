@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
@@ -31,6 +32,9 @@ type Config struct {
 	// Quotas bound what the VMs of a tenant and their moves hold of all hosts together. A
 	// move counts on both sides. Default: no quota.
 	Quotas map[string]reserve.Amount
+	// ResourceQuotas bound what the VMs of a namespace and their moves ask for together, as
+	// Kubernetes does: see [placement.Constraints.Charges]. Default: no quota.
+	ResourceQuotas []quota.Limit
 	// Retry is how long to wait after an error, and the shortest wait of a VM
 	// that fits nowhere. Default: 1s.
 	Retry time.Duration

@@ -171,7 +171,8 @@ func (c *Controller) newView(n int) *view {
 		flights: make(map[migration.ID]*flight, n), guests: make(map[hypervisor.VMID]*guest, n),
 		hosts: map[hypervisor.HostName]*site{},
 		books: books.New(books.Config{Inbound: c.limits.PerTarget,
-			Placement: c.config.Placement, Quotas: c.config.Quotas}),
+			Placement: c.config.Placement, Quotas: c.config.Quotas,
+			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
 		eager: c.config.Evacuation.Mode != evacuation.QueueAll, forgiving: c.core.Compatible,
 	}

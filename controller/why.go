@@ -54,6 +54,12 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
 		return append(why, unhealthy...)
+	case f.tries > 0 && f.overrun:
+		r := c.request(f, now)
+		if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, g.rec.Host, false)); why != nil {
+			return why
+		}
+		fallthrough
 	case f.tries > 0:
 		return append(unhealthy, slices.DeleteFunc(c.view.books.Why(c.request(f, now)), avoided)...)
 	case len(unhealthy) > 0:

@@ -214,6 +214,7 @@ func (b *specBuilder) demand(at path, s *VMSpec, v *VM) {
 	v.Hardware = b.facts.VM(at.String(), &s.VM, v.Namespace, &want)
 	v.Placement = want.Constraints
 	v.Overhead, v.Balloon, v.Disk = want.Overhead, want.Balloon, want.Disk
+	v.CPURequest = want.CPURequest
 }
 
 // deal adds a VM for each name, on the hosts in turn.

@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -127,6 +128,9 @@ func (b *Builder) AddNamespace(name string, labels placement.Labels) {
 	b.fleet.Namespaces[name] = labels
 }
 
+// AddQuota adds a limit that VMs are charged against.
+func (b *Builder) AddQuota(l quota.Limit) { b.fleet.Quotas = append(b.fleet.Quotas, l) }
+
 // Configure sets the cluster's configuration.
 func (b *Builder) Configure(line int, field string, written policy.ClusterOverrides) {
 	b.fleet.Config = written.Complete()
@@ -226,7 +230,7 @@ func (b *Builder) checkRoom() {
 		v := &b.fleet.VMs[i]
 		need := needs[v.Host]
 		need.memory = saturate(need.memory, saturate(v.Memory-v.Balloon, v.Overhead))
-		need.cpus = saturate(need.cpus, hypervisor.Bytes(v.CPUs))
+		need.cpus = saturate(need.cpus, hypervisor.Bytes(cmp.Or(v.CPURequest, v.CPUs)))
 		needs[v.Host] = need
 	}
 	for i := range b.fleet.Hosts {

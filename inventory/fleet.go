@@ -6,6 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -22,7 +23,8 @@ type Fleet struct {
 	// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:116.
 	EvictionStrategy evacuation.Strategy
 	Namespaces       map[string]placement.Labels
-	Migrations       []Migration // that have not ended
+	Quotas           []quota.Limit // what the VMs' charges are held against
+	Migrations       []Migration   // that have not ended
 	// Network is what all migrations together get of the migration network; 0 is no limit.
 	// The up-links of racks are in the facts of their hosts.
 	Network  hypervisor.Bandwidth
@@ -53,9 +55,10 @@ type VM struct {
 	WhyNot    string
 	Marked    hypervisor.HostName // it was asked to leave this host
 	Placement placement.Constraints
-	// Overhead is what its hypervisor needs beside its memory, Balloon what of its
-	// memory the guest has given back, Disk the size of its local disks.
+	// Overhead is what its hypervisor needs beside its memory, Balloon what of its memory takes
+	// no room, Disk the size of its local disks: see [placement.VM].
 	Overhead, Balloon, Disk hypervisor.Bytes
+	CPURequest              int // what it takes of its host's CPUs; 0 is its virtual CPUs
 	Workload                fake.Workload
 }
 

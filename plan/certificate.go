@@ -76,7 +76,7 @@ func (c *Certificate) Amount(vm *placement.VM) (int64, bool) {
 	case Memory:
 		amount = int64(vm.Demand())
 	case CPUs:
-		amount = int64(vm.CPUs)
+		amount = int64(vm.DemandCPUs())
 	case Places:
 		return 1, limit(vm, c.Group) > 0
 	default:

@@ -172,7 +172,9 @@ type VM struct {
 	// Placement is what the VM asks of every host, whoever moves it and however often.
 	Placement *placement.Constraints `json:",omitempty"`
 	Overhead  hypervisor.Bytes       `json:",omitempty"` // what its hypervisor needs besides
-	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, kept from the guest
+	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, takes no room
+	// CPURequest is what it takes of its host's CPUs. Default: its virtual CPUs.
+	CPURequest int `json:",omitempty"`
 	// Disk is the size of its local disks. Default: what its Hardware says.
 	Disk    hypervisor.Bytes    `json:",omitempty"`
 	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
@@ -303,7 +305,7 @@ func (v *VM) Place() *placement.VM {
 // PlacedAs reports whether placement sees v as it saw old, an earlier writing of it.
 func (v *VM) PlacedAs(old *VM) bool {
 	return v.VM == old.VM && v.Size == old.Size && v.Placement == old.Placement &&
-		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.Disk == old.Disk
+		v.Overhead == old.Overhead && v.Balloon == old.Balloon && v.CPURequest == old.CPURequest && v.Disk == old.Disk
 }
 
 // PlaceIn is Place in memory of the caller's. Constraints that are there already stay when
@@ -312,6 +314,7 @@ func (v *VM) PlaceIn(p *placement.VM) {
 	vm := v.Now()
 	p.ID, p.Memory, p.CPUs = vm.ID, vm.Memory, vm.CPUs
 	p.Overhead, p.Balloon, p.Disk = v.Overhead, v.Balloon, v.Disk
+	p.CPURequest = v.CPURequest
 	if v.Placement != nil {
 		p.Constraints = *v.Placement
 	}

@@ -57,7 +57,7 @@ func (h *Home) Put(v *record.VM) {
 		i, _ := slices.BinarySearch(h.names, v.VM.ID)
 		h.names = slices.Insert(h.names, i, v.VM.ID)
 	}
-	g := guest{v, v.Settled(), v.Placement != nil || v.Place().Disk > 0}
+	g := guest{v, v.Settled(), v.Placement != nil || v.CPURequest > 0 || v.Place().Disk > 0}
 	h.count(g, 1)
 	h.vms[v.VM.ID] = g
 }

@@ -38,6 +38,7 @@ func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement
 		if v == nil || constrained {
 			vm = placement.VM{ID: d.VM.ID}
 		}
+		vm.CPURequest = 0
 		if constrained = v != nil && v.Placement != nil; v != nil {
 			v.PlaceIn(&vm)
 		}

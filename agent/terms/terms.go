@@ -36,20 +36,9 @@ func Monitor(o *policy.Options, p hypervisor.Progress) convergence.Config {
 	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
 	c.MaxDowntime = o.MaxDowntime
 	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
-	if t := o.DowntimeTuning; t != nil {
-		tuning := convergence.DowntimeTuning(*t)
-		c.DowntimeTuning = &tuning
-	}
-	if s := o.StallDetector; s != nil {
+	c.DowntimeTuning, c.StallDetector = o.DowntimeTuning, o.StallDetector
+	if o.StallDetector != nil {
 		c.Method = convergence.Stall
-		c.StallDetector = &convergence.StallDetector{
-			Margin: s.StallMargin, Alpha: s.EWMAAlpha,
-			ProgressTimeout: s.StallProgressTimeout, SwitchoverTimeout: s.SwitchoverTimeout,
-			PrecopyPossibleFactor:     s.PrecopyPossibleFactor,
-			PatienceWindowDecayFactor: s.PatienceWindowDecayFactor,
-			SwitchAnywhere:            !s.SearchLocalMinima,
-			CompletionTimeoutFactor:   s.CompletionTimeoutFactor,
-		}
 	}
 	return c
 }

@@ -58,7 +58,8 @@ host without a word about force is forced.
   code                what stands in the way: bad-input, incompatible, policy, capacity, or ""
   action              ForcedMigrate, ForcedRebuild, Bypassed, or ""
   reasons             check, need, have: against the host that was asked for, or the request; of
-                      no-host, how many hosts each check refused
+                      no-host, how many hosts each check refused; or why the quotas of the VM's
+                      namespace admit no second copy, which no force overrules
   debts               reasons that force overruled
   hosts               host, verdict (chosen, fits, refuses), score (null unless it takes the
                       VM), reasons: the target first, then by score, by the number of reasons,
@@ -120,7 +121,7 @@ func explain(out io.Writer, f *explainFlags) error {
 	if f.forced {
 		q.Request.Force = choose.ForceOf(&f.force)
 	}
-	e := explained(&q, choose.Explain(config, &q.Request, q.Hosts))
+	e := explained(&q, q.Explain(config))
 	if f.json {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)

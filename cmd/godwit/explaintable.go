@@ -24,6 +24,9 @@ func (e *explanation) table(out io.Writer, vm *placement.VM) error {
 	if e.Outcome != choose.Accepted {
 		p.nearest(e.Nearest)
 	}
+	if len(e.Quota) > 0 {
+		p.quota(e.Quota)
+	}
 	_, err := io.WriteString(out, p.String())
 	return err
 }

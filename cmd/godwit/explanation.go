@@ -25,6 +25,7 @@ type explanation struct {
 	Hosts     []hostVerdict       `json:"hosts"`
 	Histogram []refusals          `json:"histogram"`
 	Nearest   []miss              `json:"nearest"`
+	Quota     []placement.Reason  `json:"-"` // among the reasons when it decides
 	Notes     []string            `json:"notes"`
 }
 
@@ -62,7 +63,8 @@ func explained(q *books.Inquiry, e choose.Explanation) *explanation {
 	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host,
 		Request: asked{r.Host, r.Force, r.Compat}, Code: d.Code, Action: d.Action,
 		Reasons: list(d.Why), Debts: []placement.Reason{}, Hosts: []hostVerdict{},
-		Histogram: []refusals{}, Nearest: []miss{}, Notes: list(q.Notes)}
+		Histogram: []refusals{}, Nearest: []miss{}, Quota: list(q.Quota),
+		Notes: list(q.Notes)}
 	for i := range d.Debts {
 		x.Debts = append(x.Debts, d.Debts[i].Reason)
 	}

@@ -68,6 +68,13 @@ func (p *page) nearest(all []miss) {
 	}
 }
 
+// quota says why the quotas of a namespace admit no second copy.
+func (p *page) quota(why []placement.Reason) {
+	p.line(0, "")
+	p.line(0, "QUOTA")
+	p.reasons(0, why)
+}
+
 func (p *page) reasons(indent int, all []placement.Reason) {
 	for _, r := range all {
 		p.line(indent+2, "%s%s: needs %s, has %s", strings.Repeat(" ", indent), r.Check, r.Need,

@@ -29,8 +29,8 @@ type simulateFlags struct {
 
 const simulateHelp = `Simulate runs the real controller and agents over modelled hosts, in virtual
 time. The scenario holds the fleet, or names a file with it: godwit's own YAML, or what
-kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces -A -o yaml prints, or
-another format that godwit help convert lists. A scenario has 4 MiB at most, and so has a fleet
+kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml
+prints, or another format that godwit help convert lists. A scenario has 4 MiB at most, and so has a fleet
 in godwit's own YAML; other files may have any size.
 
 With --samples and --sweep it simulates many worlds, on all cores, and compares the

@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 )
 
@@ -101,13 +102,14 @@ func (b *Books) vm(a *Account) *placement.VM {
 		s = &filter.Size{}
 	}
 	p.ID, p.Memory, p.Overhead, p.Balloon = a.id, s.Memory, s.Overhead, s.Balloon
-	p.Disk, p.CPUs = s.Disk, s.CPUs
+	p.Disk, p.CPUs, p.CPURequest = s.Disk, s.CPUs, s.CPURequest
 	return p
 }
 
 // Set takes in what a VM holds, instead of what it held; a is the VM's account. It keeps no
 // part of s.Moves, and s.VM only if that asks for more than room.
 func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
+	b.charge(id, &s)
 	nothing := s.Home == "" && len(s.Moves) == 0
 	same := a.at != 0 && a.is(s.VM)
 	switch {
@@ -134,6 +136,28 @@ func (b *Books) Set(id hypervisor.VMID, a *Account, s Standing) {
 		b.ledger.Drop(id, time.Time{})
 		b.enter(a, b.ledger)
 	}
+}
+
+// charge counts the copies of a VM in the quotas: the one at home, and one for each move. A
+// copy that a move has left behind is no more.
+func (b *Books) charge(id hypervisor.VMID, s *Standing) {
+	if b.charged == nil {
+		return
+	}
+	copies := 0
+	if s.Home != "" || slices.ContainsFunc(s.Moves, func(m Move) bool { return m.Landed }) {
+		copies = 1
+	}
+	for _, m := range s.Moves {
+		if !m.Landed {
+			copies++
+		}
+	}
+	var charges []quota.Charge
+	if s.VM != nil {
+		charges = s.VM.Constraints.Charges
+	}
+	b.charged.Set(id, charges, copies)
 }
 
 // Extend takes in that a move of a VM has another deadline, and that nothing else has changed.

@@ -23,6 +23,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/placement/resource"
 	"github.com/godwit-vm/godwit/record"
@@ -38,6 +39,8 @@ type Config struct {
 	Placement choose.Config
 	// Quotas bound what a tenant's VMs and moves hold together. Default: none.
 	Quotas map[string]reserve.Amount
+	// ResourceQuotas bound what VMs and moves are charged. Default: none.
+	ResourceQuotas []quota.Limit
 }
 
 // Standing is all that one VM holds.
@@ -62,6 +65,7 @@ type Books struct {
 	chooser choose.Config // config.Placement with its defaults
 	index   *placement.Index
 	ledger  *reserve.Ledger                        // nil without quotas
+	charged *quota.Usage                           // nil without resource quotas
 	hosts   map[hypervisor.HostName]placement.Host // as their records say
 	plain   placement.VM                           // scratch of vm: one that asks for room alone
 	sizes   map[filter.Size]*filter.Size           // of VMs, for those that have the same
@@ -83,6 +87,9 @@ func New(c Config) *Books {
 	b := &Books{config: c, chooser: chooser(c.Placement),
 		hosts: map[hypervisor.HostName]placement.Host{},
 		sizes: map[filter.Size]*filter.Size{}}
+	if len(c.ResourceQuotas) > 0 {
+		b.charged = quota.New(c.ResourceQuotas)
+	}
 	b.rebuild()
 	return b
 }

@@ -420,6 +420,8 @@ func fill(f reflect.Value) {
 		f.SetString("x")
 	case reflect.Int:
 		f.SetInt(1)
+	case reflect.Bool:
+		f.SetBool(true)
 	case reflect.Slice:
 		f.Set(reflect.MakeSlice(f.Type(), 1, 1))
 	case reflect.Map:

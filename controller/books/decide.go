@@ -129,8 +129,14 @@ func (b *Books) others(r *choose.Request) []placement.Host {
 	return b.index.Only(r.Source)
 }
 
-// Exceeds returns what a move would exceed of its tenant's quota; none is nothing.
+// Exceeds returns what a move would exceed of quotas, its tenant's and those that its VM is
+// charged; none is nothing.
 func (b *Books) Exceeds(vm *placement.VM, m Move) []placement.Reason {
+	if b.charged != nil {
+		if why := b.charged.Lacks(vm.Constraints.Charges); len(why) > 0 {
+			return why
+		}
+	}
 	quota, bounded := b.config.Quotas[vm.Constraints.Tenant]
 	if !bounded {
 		return nil

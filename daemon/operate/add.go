@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
-	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -156,19 +156,11 @@ func ReadVMs(name string, data []byte, hosts []*record.Host) ([]*record.VM, erro
 func ofFleet(v *inventory.VM) *record.VM {
 	r := &record.VM{VM: v.VM, Namespace: v.Namespace, Labels: policy.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
-		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon}
+		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon,
+		CPURequest: v.CPURequest}
 	p := v.Placement
-	if !empty(&p) {
+	if filter.Asks(&p) {
 		r.Placement = &p
 	}
 	return r
-}
-
-// empty reports whether constraints ask for nothing.
-func empty(p *placement.Constraints) bool {
-	f := &p.Platform
-	return len(p.Selector)+len(p.Affinity)+len(p.Tolerations)+len(p.Apart)+len(p.Zones)+
-		len(p.Specs)+len(p.Groups)+len(p.With)+len(p.Without)+len(p.Devices)+len(p.Networks)+
-		len(f.CPUFeatures)+f.MinVersion == 0 && p.Topology == nil && p.Tenant == "" &&
-		f.Arch == "" && f.Machine == "" && f.CPUModel == "" && f.Hypervisor == ""
 }

@@ -29,6 +29,7 @@ type Fabric struct {
 	gone     []*domain // since Hints was asked last
 	free     []*domain // that nobody needs any more
 	spare    bool      // see Spare
+	lenient  bool      // see Overcommit
 	alike    listing.Alike[Workload]
 	machines names.Pieces[machine] // of all of these there are very many
 	domains  names.Pieces[domain]
@@ -38,6 +39,14 @@ type Fabric struct {
 func NewFabric(start time.Time, m Model) *Fabric {
 	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.Costs()), model: m,
 		hosts: map[hypervisor.HostName]*Host{}, round: 1}
+}
+
+// Overcommit lets every host take VMs that together are larger than it is, as Linux does.
+// Whether there is room is then for those to decide who know what each VM takes of it.
+func (f *Fabric) Overcommit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lenient = true
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the model lacks no

@@ -1,13 +1,16 @@
 package qmp_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -126,6 +129,81 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	l.becomes("n1", vm.ID, hypervisor.Crashed)
 	l.start("n1", vm)
 	l.ends("n1", vm.ID)
+}
+
+// The target has every page and says so, and the connection is closed before its source hears it.
+// A newer QEMU then lets the guest of the source run again, unless it was stopped before.
+// Source: internal/qemufaults; docs/known-hypervisor-faults.md.
+func TestAPostCopyWhoseEndIsLostDoesNotRunTwice(t *testing.T) {
+	l, wire := linked(t, nil)
+	needPostCopy(l, 0)
+	lost := make(chan bool, 1)
+	wire.overhear = func(heard []byte) {
+		// Source: QEMU 7.2 migration/migration.c (migrate_send_rp_shut): 1, four bytes, no error.
+		if bytes.HasSuffix(heard, []byte{0, 1, 0, 4, 0, 0, 0, 0}) && len(heard) < 1024 {
+			_ = wire.reset()
+			select {
+			case lost <- true:
+			default:
+			}
+		}
+	}
+	vm := l.vm("suite/traveller", calm)
+	l.start("n1", vm)
+	l.postCopies("job", vm.ID, options{})
+	select {
+	case <-lost:
+	case <-within(t, 30*time.Second).Done():
+		t.Fatal("the target never said that it has everything")
+	}
+	l.until("n2", "job", hypervisor.JobSucceeded)
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+		if s := l.domain("n1", vm.ID).State; s.Executes() || s == hypervisor.Paused {
+			t.Fatalf("the source is %v while the target runs", s)
+		}
+	}
+	word := hypervisor.Evidence{Proof: hypervisor.OperatorWord, VM: vm.ID, Host: "n2", Job: "job",
+		By: "test"}
+	l.refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
+		"post-copy")
+	l.sound("n2", vm.ID)
+	l.release("job", vm.ID, "n1", "n2")
+	l.ends("n2", vm.ID)
+}
+
+// The connection breaks when post-copy was asked for and has not begun: the guest runs on here,
+// whether or not it was stopped for that.
+func TestAGuestRunsOnWherePostCopyDidNotBegin(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		breaks func(*link) error
+	}{
+		{"the connection is closed", (*link).reset},
+		{"the link takes nothing any more", func(w *link) error { return w.setCut(true) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l, wire := linked(t, func(c *qmp.Config) { c.Timeout = 2 * time.Second })
+			needPostCopy(l, 0)
+			if f, _ := features(); f.Require(probe.ResumesPostCopied) != nil {
+				t.Skip("this QEMU needs no guest to be stopped before post-copy")
+			}
+			vm := l.vm("suite/traveller", swift)
+			l.start("n1", vm)
+			l.begin("job", vm.ID, options{PostCopy: true})
+			l.eventually("memory moves", func() bool {
+				return l.progress("n1", "job").Sent > 0
+			})
+			_ = wire.setCut(true)
+			time.Sleep(200 * time.Millisecond) // QEMU's buffers are full: it waits
+			l.adjust("job", hypervisor.StartPostCopy{})
+			must(t, row.breaks(wire))
+			l.until("n1", "job", hypervisor.JobFailed)
+			l.sound("n1", vm.ID)
+			_ = wire.setCut(false)
+			l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+			l.ends("n1", vm.ID)
+		})
+	}
 }
 
 // dies closes n1 as if its process had died when it had noted something, and before it

@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 )
 
 // Open returns all hosts of a fleet, ordered by name, with what the VMs on them and
@@ -57,7 +58,8 @@ func Host(h *inventory.Host) placement.Host {
 // VM returns a VM with all that it asks of a host.
 func VM(v *inventory.VM) placement.VM {
 	return placement.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement,
-		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk}
+		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
+		CPURequest: v.CPURequest}
 }
 
 // An Inquiry is a request for a target of one VM, ready to be decided, and what
@@ -65,6 +67,8 @@ func VM(v *inventory.VM) placement.VM {
 type Inquiry struct {
 	Request choose.Request // with VM, Source, Rebuild and Inbound set
 	Hosts   []placement.Host
+	// Quota is why the quotas of its namespace admit no second copy; none is that they do.
+	Quota []placement.Reason
 	// Notes say what the decision does not look at, one sentence each.
 	Notes []string
 }
@@ -90,7 +94,10 @@ func Ask(f *inventory.Fleet, id hypervisor.VMID) (Inquiry, bool) {
 		q.Request.Rebuild = true
 		q.Notes = append(q.Notes, fmt.Sprintf("%s is down: it would be started anew, not moved, "+
 			"once %s is known to be dead", v.Host, v.Host))
-	case !v.Migratable:
+	case len(v.Placement.Charges) > 0:
+		q.Quota = Charged(f).Lacks(v.Placement.Charges)
+	}
+	if !v.Migratable && !q.Request.Rebuild {
 		q.Notes = append(q.Notes, "it cannot be moved while it runs: "+
 			cmp.Or(v.WhyNot, "it is marked so"))
 	}
@@ -100,6 +107,40 @@ func Ask(f *inventory.Fleet, id hypervisor.VMID) (Inquiry, bool) {
 		}
 	}
 	return q, true
+}
+
+// Explain decides about the inquiry, quotas included, and says why for every host. No force
+// overrules a quota.
+func (q *Inquiry) Explain(c *choose.Config) choose.Explanation {
+	e := choose.Explain(c, &q.Request, q.Hosts)
+	if d := &e.Decision; d.Outcome == choose.Accepted && len(q.Quota) > 0 {
+		*d = choose.Decision{Outcome: choose.NoHost, Why: q.Quota, Code: choose.CapacityLacks}
+		if q.Request.Host != "" {
+			d.Outcome = choose.Conflict
+		}
+	}
+	return e
+}
+
+// Charged returns what the VMs of a fleet use of its quotas: each has a copy where it runs, and
+// one more at the target of its unfinished migration.
+func Charged(f *inventory.Fleet) *quota.Usage {
+	u := quota.New(f.Quotas)
+	moving := map[hypervisor.VMID]int{}
+	for _, m := range f.Migrations {
+		if m.Chosen != "" {
+			moving[m.VM]++
+		}
+	}
+	for i := range f.VMs {
+		v := &f.VMs[i]
+		copies := moving[v.ID]
+		if v.Host != "" {
+			copies++
+		}
+		u.Set(v.ID, v.Placement.Charges, copies)
+	}
+	return u
 }
 
 func towards(host hypervisor.HostName) string {

@@ -114,14 +114,15 @@ func (r *Reader) between(at string, i resource.Inventory) resource.Inventory {
 }
 
 func (r *Reader) cpu(at string, s *Host) *placement.CPU {
-	if s.Arch == "" && len(s.CPUModels) == 0 && len(s.CPUFeatures) == 0 {
+	if s.Arch == "" && s.CPUVendor == "" && len(s.CPUModels) == 0 && len(s.CPUFeatures) == 0 {
 		return nil
 	}
 	r.label(at+".arch", s.Arch)
+	r.label(at+".cpuVendor", s.CPUVendor)
 	features := slices.Clone(r.words(at+".cpuFeatures", s.CPUFeatures))
 	slices.Sort(features)
 	return &placement.CPU{Arch: s.Arch, Models: r.words(at+".cpuModels", s.CPUModels),
-		Features: features}
+		Features: features, Vendor: s.CPUVendor}
 }
 
 // abilities reads names of abilities. Said to have none, a host can do nothing

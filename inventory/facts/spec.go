@@ -43,6 +43,7 @@ type Host struct {
 	Arch        string `yaml:"arch,omitempty"`        // "x86_64"
 	CPUModels   Words  `yaml:"cpuModels,omitempty"`   // that it can show to a guest
 	CPUFeatures Words  `yaml:"cpuFeatures,omitempty"` // that its processors have
+	CPUVendor   string `yaml:"cpuVendor,omitempty"`   // "Intel"; live moves do not cross it
 	Machines    Words  `yaml:"machines,omitempty"`    // machine types, as QEMU names them
 	Hypervisor  string `yaml:"hypervisor,omitempty"`  // "QEMU 7.2.22"
 	Abilities   Words  `yaml:"abilities,omitempty"`   // see [hypervisor.Abilities]
@@ -102,7 +103,9 @@ type Cell struct {
 // A VM is what a VM asks of its host: see [placement.Constraints].
 type VM struct {
 	Overhead string `yaml:"overhead,omitempty"` // what its hypervisor needs beside its memory
-	Balloon  string `yaml:"balloon,omitempty"`  // what of its memory the guest gave back
+	Balloon  string `yaml:"balloon,omitempty"`  // what of its memory takes no room
+	// CPURequest is what it takes of its host's CPUs. Default: its virtual CPUs.
+	CPURequest int `yaml:"cpuRequest,omitempty"`
 
 	Zones   Words             `yaml:"zones,omitempty"`   // availability zones; any will do
 	Specs   map[string]string `yaml:"specs,omitempty"`   // of aggregates, in Nova's language
@@ -124,6 +127,7 @@ type Platform struct {
 	Machine     string `yaml:"machine,omitempty"`
 	CPUModel    string `yaml:"cpuModel,omitempty"`
 	CPUFeatures Words  `yaml:"cpuFeatures,omitempty"`
+	CPUExact    bool   `yaml:"cpuExact,omitempty"`   // it sees the processor itself
 	Hypervisor  string `yaml:"hypervisor,omitempty"` // "QEMU", "QEMU 7.2": that or newer
 }
 

@@ -24,6 +24,7 @@ func (r *Reader) VM(at string, s *VM, namespace string, vm *placement.VM) *hyper
 		r.wrong(at+".overhead", "with the memory it is 8 EiB or more")
 		vm.Overhead = 0
 	}
+	vm.CPURequest = r.count(at+".cpuRequest", s.CPURequest)
 	c := &vm.Constraints
 	c.Zones = r.words(at+".zones", s.Zones)
 	for key, text := range s.Specs {
@@ -84,8 +85,8 @@ func (r *Reader) platform(at string, s *Platform, p *placement.Platform) {
 	r.label(at+".cpuModel", s.CPUModel)
 	software := r.software(at+".hypervisor", s.Hypervisor)
 	*p = placement.Platform{Arch: s.Arch, Machine: s.Machine, CPUModel: s.CPUModel,
-		CPUFeatures: r.words(at+".cpuFeatures", s.CPUFeatures),
-		Hypervisor:  software.Kind, MinVersion: software.Version}
+		CPUFeatures: r.words(at+".cpuFeatures", s.CPUFeatures), CPUExact: s.CPUExact,
+		Hypervisor: software.Kind, MinVersion: software.Version}
 }
 
 // layout reads a layout, or reports why it is none for a VM of this size.

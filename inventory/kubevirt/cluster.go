@@ -27,6 +27,7 @@ func (o *object) cluster(kv *virtv1.KubeVirt) {
 			o.cpuRatio = d.CPUAllocationRatio
 		}
 	}
+	o.overcommit(c)
 	if c.EvictionStrategy != nil {
 		o.EvictBy(o.strategy("spec.configuration.evictionStrategy", *c.EvictionStrategy))
 	}

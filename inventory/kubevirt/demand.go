@@ -24,6 +24,7 @@ func (o *object) demand(vmi *virtv1.VirtualMachineInstance, v *inventory.VM) {
 		if cpu.Model != virtv1.CPUModeHostModel && cpu.Model != virtv1.CPUModeHostPassthrough {
 			c.Platform.CPUModel = cpu.Model
 		}
+		c.Platform.CPUExact = cpu.Model == virtv1.CPUModeHostPassthrough
 		for _, f := range cpu.Features {
 			if f.Policy == "" || f.Policy == "require" {
 				c.Platform.CPUFeatures = append(c.Platform.CPUFeatures, f.Name)
@@ -120,6 +121,7 @@ func (f *fleetReader) complete() {
 			manager = virtv1.CPUManager
 		}
 	}
+	f.unit = f.cpuUnit()
 	for i := range f.vms {
 		v := &f.vms[i]
 		c := &v.Placement
@@ -129,6 +131,7 @@ func (f *fleetReader) complete() {
 		if v.hostModel {
 			labels.SeeHostModel(&c.Platform, nodes[v.Host])
 		}
+		f.take(v)
 		if c.Topology != nil && c.Topology.Dedicated {
 			c.Selector = labels.With(c.Selector, manager)
 		}

@@ -62,6 +62,7 @@ func TestNodesSayWhatTheyOffer(t *testing.T) {
 	}
 	want := &placement.Facts{
 		Memory: resource.Inventory{Total: 24 << 30, Reserved: 4 << 30},
+		MaxVMs: 250,
 		Zone:   "north", Machines: []string{"pc-q35-rhel9.4.0"},
 		CPU: &placement.CPU{Arch: "x86_64", Models: []string{"Haswell", "Icelake-Server"},
 			Features: []string{"aes", "vmx"}},
@@ -127,7 +128,7 @@ func plainAskings() []asking {
 			c{Platform: placement.Platform{CPUModel: "Icelake-Server",
 				CPUFeatures: []string{"ibpb"}}}, ""},
 		{"its host's processor", "{domain: {devices: {}, memory: {guest: 2Gi}, cpu: " +
-			"{model: host-passthrough}}}", "", c{}, ""},
+			"{model: host-passthrough}}}", "", c{Platform: placement.Platform{CPUExact: true}}, ""},
 		{"a model and features", "{architecture: amd64, domain: {devices: {}, memory: " +
 			"{guest: 2Gi}, cpu: {model: Haswell, features: [{name: aes}, {name: vmx, policy: " +
 			"require}, {name: ibrs, policy: disable}]}}}", "",

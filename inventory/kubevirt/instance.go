@@ -20,6 +20,7 @@ type vm struct {
 	line int
 	pod  placement.Labels // labels of its pod, on which affinity selects
 
+	asks      podAsk // what its pod asks for
 	machine   string // its machine type
 	hostModel bool   // it sees its host's CPU model
 }
@@ -53,7 +54,7 @@ func (o *object) instance(vmi *virtv1.VirtualMachineInstance) {
 		machine = m.Type
 	}
 	o.vms = append(o.vms, vm{VM: v, line: o.line, pod: labels.OfPod(vmi), machine: machine,
-		hostModel: labels.IsHostModel(vmi)})
+		asks: o.podAsk(vmi, v.CPUs), hostModel: labels.IsHostModel(vmi)})
 }
 
 // memory is what the guest sees, or what was requested for it.

@@ -94,6 +94,7 @@ func (f *fleetReader) fleet() (*inventory.Fleet, error) {
 		f.AddVM(v.line, v.VM)
 	}
 	f.addMigrations()
+	f.addQuotas()
 	if f.objects == 0 {
 		f.Errorf(0, "", "it is empty")
 	}

@@ -47,6 +47,11 @@ func (o *object) node(n *corev1.Node) {
 		})
 	}
 	h.Facts = o.facts(n, &h)
+	if pods, found := n.Status.Allocatable[corev1.ResourcePods]; found {
+		if h.Facts.MaxVMs = o.number("status.allocatable.pods", &pods); h.Facts.MaxVMs == 0 {
+			h.Closed = true
+		}
+	}
 	o.hosts = append(o.hosts, h)
 }
 
@@ -67,7 +72,7 @@ func (o *object) namespace(n *corev1.Namespace) { o.AddNamespace(n.Name, n.Label
 func (f *fleetReader) addHosts() {
 	open := false
 	for _, h := range f.hosts {
-		h.CPUs = int(h.milli * int64(f.cpuRatio) / 1000)
+		h.CPUs = int(h.milli * int64(f.cpuRatio) * f.unit / 1000)
 		f.AddHost(h.line, h.Host)
 		open = open || !h.Closed
 	}
@@ -91,6 +96,18 @@ func (o *object) bytes(field string, q *resource.Quantity) hypervisor.Bytes {
 		return 0
 	}
 	return hypervisor.Bytes(q.Value())
+}
+
+// maxPods is more than any node, or namespace, has.
+const maxPods = 1 << 30
+
+// number returns a quantity as a number of things.
+func (o *object) number(field string, q *resource.Quantity) int {
+	if f := q.AsApproximateFloat64(); f < 0 || f > maxPods {
+		o.errorf(field, "%s is no number of pods", q)
+		return 0
+	}
+	return int(q.Value())
 }
 
 // millis returns a quantity of CPUs in thousandths, rounded up.

@@ -28,8 +28,12 @@ type fleetReader struct {
 	hosts    []host
 	vms      []vm
 	moves    []move
-	clusters int            // KubeVirt objects
-	cpuRatio int            // virtual CPUs for each CPU
+	clusters int   // KubeVirt objects
+	cpuRatio int   // virtual CPUs for each CPU
+	unit     int64 // so many units of a host's CPUs are one virtual CPU that shares
+	percent  int64 // how many percent of what its pod requests a guest has
+	cpuAsk   int64 // what pods request that say nothing, in thousandths; 0 is by ratio
+	quotas   []resourceQuota
 	cores    []topology.Set // one CPU each, shared by all nodes
 	apart    affinities
 }
@@ -59,6 +63,7 @@ func newReader(name string, d inventory.Defaults) *fleetReader {
 		Builder:  inventory.NewBuilder(name),
 		defaults: d,
 		cpuRatio: defaultCPURatio,
+		percent:  100,
 	}
 }
 
@@ -131,6 +136,8 @@ func (o *object) read() {
 		into(o, (*object).node)
 	case h.APIVersion == "v1" && h.Kind == "Namespace":
 		into(o, (*object).namespace)
+	case h.APIVersion == "v1" && h.Kind == "ResourceQuota":
+		into(o, (*object).quota)
 	case group == "kubevirt.io" && h.Kind == "VirtualMachineInstance":
 		into(o, (*object).instance)
 	case group == "kubevirt.io" && h.Kind == "VirtualMachineInstanceMigration":
@@ -166,7 +173,7 @@ func (o *object) list(items []json.RawMessage) {
 
 // apiObject is an object that this package reads.
 type apiObject interface {
-	corev1.Node | corev1.Namespace | virtv1.VirtualMachineInstance | virtv1.KubeVirt |
+	corev1.Node | corev1.Namespace | corev1.ResourceQuota | virtv1.VirtualMachineInstance | virtv1.KubeVirt |
 		virtv1.VirtualMachineInstanceMigration | migrationsv1.MigrationPolicy
 }
 

@@ -110,7 +110,8 @@ func TestSampleHosts(t *testing.T) {
 			},
 			Facts: &placement.Facts{
 				Memory: resource.Inventory{Total: int64(kib * hypervisor.KiB)},
-				Zone:   cmp.Or(zone, "zone-b"), CPU: &placement.CPU{Arch: "x86_64"},
+				Zone:   cmp.Or(zone, "zone-b"), MaxVMs: 250,
+				CPU:  &placement.CPU{Arch: "x86_64", Vendor: "Intel"},
 				Link: 25 * hypervisor.Gbit,
 			},
 		}

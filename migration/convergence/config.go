@@ -1,7 +1,6 @@
 package convergence
 
 import (
-	"math"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -43,7 +42,8 @@ func (m *Method) UnmarshalText(text []byte) error {
 
 // Config says what is allowed and how long things may take. It stays the same
 // during one migration. A zero field takes the default it names; a value that
-// makes no sense (negative, or not a number) counts as zero.
+// makes no sense (negative, or not a number) counts as zero. What it points to is what
+// policies are resolved to: see [StallDetector].
 type Config struct {
 	// Method is how convergence is judged. Default: Watermark.
 	Method Method
@@ -80,49 +80,6 @@ type Config struct {
 	StallDetector *StallDetector
 }
 
-// DowntimeTuning raises the blackout limit step by step while the transfer does
-// not end.
-// Source: KubeVirt v1.9.0 live-migration-source.go:66 (defaults), :458 (tuneDowntime).
-type DowntimeTuning struct {
-	// Initial is the first limit, at most MaxDowntime. Default: 150 ms.
-	Initial time.Duration
-	// Steps is how many steps lead from Initial to MaxDowntime. Default: 7.
-	Steps int
-	// StartAfterIteration is the first pass in which the limit rises. Default: 3.
-	StartAfterIteration int
-	// Cooldown is the time between two steps. Default: 10 s.
-	Cooldown time.Duration
-}
-
-// StallDetector holds the parameters of [Stall].
-// Source: KubeVirt v1.9.0 migration-source.go:693 (defaults).
-type StallDetector struct {
-	// Margin is how much two backlogs may differ and still be the same, in
-	// percent. Default: 4.
-	Margin int
-	// ProgressTimeout is how old a minimum must be before a transfer that has not
-	// undercut it counts as stalled; in whole milliseconds. Default: 40 s.
-	ProgressTimeout time.Duration
-	// SwitchoverTimeout is how long the hypervisor may take to switch over once
-	// it may; in whole seconds. Default: 60 s.
-	SwitchoverTimeout time.Duration
-	// Alpha is the weight of a new sample of the bandwidth, in (0, 1].
-	// Default: 0.4.
-	Alpha float64
-	// PrecopyPossibleFactor times MaxDowntime is the estimated blackout at which
-	// to try MaxDowntime still makes sense. Default: 1.5.
-	PrecopyPossibleFactor float64
-	// PatienceWindowDecayFactor shortens the wait for a better minimum each time
-	// that it ends in vain. Default: 0.5.
-	PatienceWindowDecayFactor float64
-	// CompletionTimeoutFactor times the budget is when the transfer must have
-	// ended after a forced switch-over. Default: 2.
-	CompletionTimeoutFactor float64
-	// SwitchAnywhere acts as soon as the transfer has stalled and does not wait
-	// for a local minimum (KubeVirt: searchLocalMinima false). Default: wait.
-	SwitchAnywhere bool
-}
-
 // Limits that come from QEMU.
 // Source: KubeVirt v1.9.0 live-migration-source.go:447 (QEMU's default), :821
 // (QEMU's maximum).
@@ -139,46 +96,23 @@ func (c *Config) maxDowntime() time.Duration {
 
 // tuning returns the parameters of tuning, complete, and whether to tune.
 func (c *Config) tuning() (DowntimeTuning, bool) {
-	var t DowntimeTuning
+	usual := DefaultDowntimeTuning()
+	t := usual
 	if c.DowntimeTuning != nil {
 		t = *c.DowntimeTuning
 	}
-	t.Initial = positive(t.Initial, 150*time.Millisecond).Truncate(time.Millisecond)
+	t.Initial = positive(t.Initial, usual.Initial).Truncate(time.Millisecond)
 	t.Initial = min(max(t.Initial, time.Millisecond), c.maxDowntime())
-	t.Steps = positive(t.Steps, 7)
-	t.StartAfterIteration = positive(t.StartAfterIteration, 3)
-	t.Cooldown = positive(t.Cooldown, 10*time.Second)
+	t.Steps = positive(t.Steps, usual.Steps)
+	t.StartAfterIteration = positive(t.StartAfterIteration, usual.StartAfterIteration)
+	t.Cooldown = positive(t.Cooldown, usual.Cooldown)
 	return t, c.DowntimeTuning != nil || c.Method != Legacy
 }
 
-// detector returns the parameters of the stall detector, complete.
+// detector returns the parameters of the stall detector.
 func (c *Config) detector() StallDetector {
-	var d StallDetector
-	if c.StallDetector != nil {
-		d = *c.StallDetector
+	if c.StallDetector == nil {
+		return DefaultStallDetector()
 	}
-	d.Margin = min(positive(d.Margin, 4), 100)
-	d.ProgressTimeout = positive(d.ProgressTimeout, 40*time.Second)
-	d.SwitchoverTimeout = positive(d.SwitchoverTimeout, 60*time.Second)
-	d.Alpha = min(factor(d.Alpha, 0.4), 1)
-	d.PrecopyPossibleFactor = factor(d.PrecopyPossibleFactor, 1.5)
-	d.PatienceWindowDecayFactor = factor(d.PatienceWindowDecayFactor, 0.5)
-	d.CompletionTimeoutFactor = factor(d.CompletionTimeoutFactor, 2)
-	return d
-}
-
-// positive returns v, or the default when v is not positive.
-func positive[T int | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-	return otherwise
-}
-
-// factor returns v, or the default when v is not a positive number.
-func factor(v, otherwise float64) float64 {
-	if v > 0 && !math.IsInf(v, 0) {
-		return v
-	}
-	return otherwise
+	return c.StallDetector.sane()
 }

@@ -42,7 +42,10 @@
 //     when the rest will soon no longer fit into the budget, or when the budget is
 //     used up; AllowPostCopy alone permits it, and never while no data moves.
 //   - Pause. Legacy pauses when the budget is used up and doubles it. Watermark
-//     pauses while the rest still fits into the budget, which stays as it is.
+//     pauses when a pass begins, because then the least is left, while that still fits
+//     into the budget. Where no pass began in time it pauses at the end of the budget, if
+//     the rest fits into as much again: what the pass still has to send, and what was
+//     dirtied since the pass began. A guest that is paused is never given up while data moves.
 //   - Stalls. Legacy carries a transfer that cannot end to the end of its budget.
 //     Watermark gives up when it has stalled and nothing that is allowed helps.
 //   - Refusals. Legacy asks for a refused remedy for ever. Watermark asks for

@@ -60,9 +60,9 @@ func drawConfig(t *rapid.T, wild bool) convergence.Config {
 	c.CompletionTimeoutPerGiB = time.Duration(any64.Draw(t, "any per GiB"))
 	c.ProgressTimeout = time.Duration(any64.Draw(t, "any progress"))
 	c.MaxDowntime = time.Duration(any64.Draw(t, "any max"))
-	c.StallDetector = &convergence.StallDetector{Margin: rapid.Int().Draw(t, "margin"),
-		ProgressTimeout:           time.Duration(any64.Draw(t, "window")),
-		Alpha:                     float.Draw(t, "alpha"),
+	c.StallDetector = &convergence.StallDetector{StallMargin: rapid.Int().Draw(t, "margin"),
+		StallProgressTimeout:      time.Duration(any64.Draw(t, "window")),
+		EWMAAlpha:                 float.Draw(t, "alpha"),
 		PatienceWindowDecayFactor: float.Draw(t, "decay"),
 		CompletionTimeoutFactor:   float.Draw(t, "factor")}
 	return c

@@ -29,7 +29,8 @@ func TestTheOrderOfTheRules(t *testing.T) {
 			"blackout limit"}},
 		{"Watermark asks for the least harm first", watermarkRules[:], []string{
 			"in post-copy", "cancel under way", "source has stopped", "no data moves",
-			"over budget: post-copy", "over budget", "stopped so that it ends",
+			"stopped so that it ends", "over budget: post-copy", "over budget: stop the guest",
+			"over budget",
 			"needs help: use the whole blackout", "needs help: post-copy",
 			"needs help: stop the guest", "stalled", "blackout limit"}},
 	} {
@@ -67,6 +68,32 @@ func TestNoRuleHoldsOutsideOfItsPlight(t *testing.T) {
 			if r.when&^l.plight() != 0 && r.holds(l) {
 				t.Errorf("%q holds", r.name)
 			}
+		}
+	})
+}
+
+// What a guest with a working set has dirtied after a while, counted, is never more than what
+// two passes of it lead to expect; of one without, it is exactly that.
+func TestWhatIsDirtiedInAPassIsBoundedByTwoPasses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Int64Range(1, 4000).Draw(t, "bytes a second")
+		set := rapid.Int64Range(1, 1_000_000).Draw(t, "working set")
+		dirtied := func(after time.Duration) hypervisor.Bytes {
+			return hypervisor.Bytes(min(set, rate*int64(after/time.Second)))
+		}
+		span := rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.IntRange(1, 900).Draw(t, "s")) * time.Second
+		})
+		first, last, after := span.Draw(t, "first"), span.Draw(t, "last"), span.Draw(t, "after")
+		l := look{c: Config{Memory: 4 * hypervisor.GiB}, s: State{Iteration: 3,
+			Watermark: WatermarkState{FirstTook: first, FirstLeft: dirtied(first),
+				PassTook: last, PassStart: dirtied(last)}}}
+		got := l.dirtied(after)
+		if real := dirtied(after); got < real-1 {
+			t.Fatalf("%d were dirtied, and %d expected at most", real, got)
+		}
+		if even := rate*900 < set && first > 2*last; even && got > dirtied(after)+2 {
+			t.Fatalf("it writes evenly: %d were dirtied, and %d expected", dirtied(after), got)
 		}
 	})
 }

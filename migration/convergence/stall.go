@@ -63,7 +63,7 @@ func stall(l *look) Verdict {
 	case l.s.Paused || l.s.PostCopy:
 		l.s.Stall.Last = l.p.Remaining
 	default:
-		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, d.Alpha)
+		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, d.EWMAAlpha)
 	}
 	if v.Action == Continue {
 		v = l.timeouts(d)
@@ -80,16 +80,16 @@ func (l *look) switchedOver() bool { return l.s.Forced || l.s.PostCopy || l.s.Ga
 // iterate takes in the backlog at a pass boundary.
 // Source: KubeVirt v1.9.0 stall-detector.go (processStallDetectionIteration).
 func (s StallState) iterate(d StallDetector, r Backlog) StallState {
-	s = s.collect(milliseconds(d.ProgressTimeout), r)
+	s = s.collect(milliseconds(d.StallProgressTimeout), r)
 	switch {
 	case s.Stalled:
 		return s.relax(d, r)
-	case s.HasOutside && r.Remaining >= scale(s.Outside, 1-float64(d.Margin)/100):
+	case s.HasOutside && r.Remaining >= scale(s.Outside, 1-float64(d.StallMargin)/100):
 		s.Stalled, s.Best = true, s.Outside
 		for _, c := range s.Candidates {
 			s.Best = min(s.Best, c.Remaining)
 		}
-		s.Patience = milliseconds(d.ProgressTimeout)
+		s.Patience = milliseconds(d.StallProgressTimeout)
 		s.RelaxAt = r.At + s.Patience
 	}
 	return s
@@ -140,9 +140,9 @@ func (s StallState) relax(d StallDetector, r Backlog) StallState {
 func (l *look) converge(d StallDetector) Verdict {
 	estimate := l.downtime()
 	allowed := float64(l.c.maxDowntime() / time.Millisecond)
-	atMinimum := l.p.Remaining <= scale(l.s.Stall.Best, 1+float64(d.Margin)/100)
+	atMinimum := l.p.Remaining <= scale(l.s.Stall.Best, 1+float64(d.StallMargin)/100)
 	switch {
-	case !l.s.Stall.Stalled || (!atMinimum && !d.SwitchAnywhere):
+	case !l.s.Stall.Stalled || (!atMinimum && d.SearchLocalMinima):
 		return Verdict{}
 	case !l.fits(d, estimate):
 		return Verdict{}

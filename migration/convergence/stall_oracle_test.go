@@ -15,8 +15,9 @@ import (
 // a history without bound. It speaks once in each tick, as godwit does.
 type detector struct {
 	post, disrupt, vfio, anywhere     bool
-	maxMs, window, margin, acceptable float64 // window in ms
-	switchover                        int64   // seconds
+	maxMs, window, margin, acceptable float64 // window in ms, margin in percent
+	decay                             float64
+	switchover                        int64 // seconds
 
 	limited, stalled, initiated, outside, aborting bool
 	mode                                           string
@@ -87,7 +88,7 @@ func (d *detector) iterate(now, remaining float64) bool {
 			d.best = slices.Min(d.heap)
 			i := slices.Index(d.heap, d.best)
 			d.heap = slices.Delete(d.heap, i, i+1)
-			d.patience = float64(uint64(d.patience * 0.5))
+			d.patience = float64(uint64(d.patience * d.decay))
 			d.relaxAt = now + d.patience
 		}
 		return true
@@ -171,17 +172,24 @@ func TestStallAgreesWithKubeVirtsDetector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := rapid.Bool()
 		d := detector{post: flag.Draw(t, "post-copy"), disrupt: flag.Draw(t, "disruption"),
-			vfio: flag.Draw(t, "vfio"), anywhere: flag.Draw(t, "anywhere"), margin: 4,
+			vfio: flag.Draw(t, "vfio"), anywhere: flag.Draw(t, "anywhere"),
+			margin:     float64(rapid.SampledFrom([]int{4, 4, 0, 1, 50, 100}).Draw(t, "margin")),
+			decay:      rapid.SampledFrom([]float64{0.5, 0.5, 0, 1, 0.125}).Draw(t, "decay"),
+			switchover: rapid.SampledFrom([]int64{60, 60, 0, 5}).Draw(t, "switch-over"),
 			maxMs:      float64(rapid.IntRange(1, 3000).Draw(t, "max")),
-			window:     float64(rapid.IntRange(1, 40).Draw(t, "window")) * 1000,
-			acceptable: float64(rapid.IntRange(0, 900).Draw(t, "acceptable")), switchover: 60}
+			window:     float64(rapid.IntRange(0, 40).Draw(t, "window")) * 1000,
+			acceptable: float64(rapid.IntRange(0, 900).Draw(t, "acceptable"))}
 		d.deadline = int64(d.acceptable)
 		c := convergence.Config{Method: convergence.Stall, Memory: 1e9,
 			CompletionTimeoutPerGiB: time.Duration(d.acceptable) * time.Second,
 			MaxDowntime:             time.Duration(d.maxMs) * ms,
-			AllowPostCopy:           d.post, AllowWorkloadDisruption: d.disrupt, VFIO: d.vfio,
-			StallDetector: &convergence.StallDetector{SwitchAnywhere: d.anywhere,
-				ProgressTimeout: time.Duration(d.window) * ms}}
+			AllowPostCopy:           d.post, AllowWorkloadDisruption: d.disrupt, VFIO: d.vfio}
+		sd := convergence.DefaultStallDetector()
+		sd.SearchLocalMinima, sd.StallMargin = !d.anywhere, int(d.margin)
+		sd.StallProgressTimeout = time.Duration(d.window) * ms
+		sd.PatienceWindowDecayFactor = d.decay
+		sd.SwitchoverTimeout = time.Duration(d.switchover) * time.Second
+		c.StallDetector = &sd
 		compareStall(t, c, &d)
 	})
 }

@@ -107,13 +107,23 @@ func TestStallWaitsForAMinimum(t *testing.T) {
 		{"the best is the smallest backlog of all, not only of the old ones", nil, []pass{
 			{10, 2000, goOn}, {20, 1000, goOn}, {50, 1990, goOn}, {55, 1041, goOn},
 			{58, 1040, hard}}},
-		{"it need not wait", func(d *convergence.StallDetector) { d.SwitchAnywhere = true }, []pass{
+		{"it need not wait", func(d *convergence.StallDetector) {
+			d.SearchLocalMinima = false
+		}, []pass{
 			{10, 3000, goOn}, {20, 2000, goOn}, {60, 5000, hard}}},
+		{"with a margin of 0 any progress is progress", func(d *convergence.StallDetector) {
+			d.StallMargin = 0
+		}, []pass{{10, 3000, goOn}, {50, 2999, goOn}, {90, 2998, goOn}, {130, 2998, hard}}},
+		{"a wait that decays to 0 is over with the next pass", func(d *convergence.StallDetector) {
+			d.PatienceWindowDecayFactor = 0
+		}, []pass{{10, 3000, goOn}, {20, 2000, goOn}, {60, 9000, goOn}, {70, 3000, goOn},
+			{80, 4000, goOn}, {100, 9000, goOn}, {101, 4000, hard}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := transfer{config: stallConfig()}
 			x.config.AllowWorkloadDisruption = true
-			x.config.StallDetector = &convergence.StallDetector{}
+			d := convergence.DefaultStallDetector()
+			x.config.StallDetector = &d
 			if row.change != nil {
 				row.change(x.config.StallDetector)
 			}

@@ -74,6 +74,12 @@ type WatermarkState struct {
 	// was left in it.
 	PassStart hypervisor.Bytes `json:",omitempty"`
 	PassLow   hypervisor.Bytes `json:",omitempty"`
+	// PassAt is when this pass was first seen, PassTook how long the one before took.
+	PassAt   time.Duration `json:",omitempty"`
+	PassTook time.Duration `json:",omitempty"`
+	// FirstTook is how long the first pass took, FirstLeft the backlog when it had ended.
+	FirstTook time.Duration    `json:",omitempty"`
+	FirstLeft hypervisor.Bytes `json:",omitempty"`
 	// Low is the lowest backlog at the start of any pass but the first, LowAt and
 	// LowIteration when it was reached (or patience renewed); LowIteration 0 is
 	// not yet.

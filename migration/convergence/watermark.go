@@ -16,6 +16,11 @@ const (
 	settle = 2
 	// unheard is how long after a pass should have ended its end counts as not heard of.
 	unheard = time.Second
+	// opening is how long at least a pass counts as just begun: a few looks.
+	opening = 2 * time.Second
+	// patience is how long a paused guest waits for data beyond its budget where no
+	// progress timeout says so: longer than a network takes to find another way.
+	patience = time.Minute
 )
 
 // watermarkRules is godwit's own way.
@@ -24,9 +29,10 @@ var watermarkRules = [...]rule{
 	{"cancel under way", anyhow, aborting, keep},
 	{"source has stopped", anyhow, switching, keep},
 	{"no data moves", anyhow, stuck, abort(Stuck)},
-	{"over budget: post-copy", late, overdueToPostCopy, startPostCopy(OverBudget)},
-	{"over budget", late, overdue, abort(OverBudget)},
 	{"stopped so that it ends", anyhow, stopped, keep},
+	{"over budget: post-copy", late, overdueToPostCopy, startPostCopy(OverBudget)},
+	{"over budget: stop the guest", late, overdueToStop, stopOverdue},
+	{"over budget", late, overdue, abort(OverBudget)},
 	{"needs help: use the whole blackout", needy, limitUnused, useLimit},
 	{"needs help: post-copy", needy, helpByPostCopy, helpPostCopy},
 	{"needs help: stop the guest", needy, helpByStop, stopGuest},
@@ -77,6 +83,10 @@ func (l *look) mark() {
 	w.PassLow = min(w.PassLow, l.p.Remaining)
 	if l.boundary || w.PassStart == 0 {
 		w.PassStart, w.PassLow = l.p.Remaining, l.p.Remaining
+		w.PassTook, w.PassAt = l.since-w.PassAt, l.since
+		if l.s.Iteration == 2 {
+			w.FirstTook, w.FirstLeft = w.PassTook, w.PassStart
+		}
 	}
 	if l.boundary && l.s.Iteration > 1 && w.Data == 0 {
 		w.Data, w.FirstPass = l.data(), l.since
@@ -108,18 +118,25 @@ func aborting(l look) bool { return l.s.Aborting }
 // Source: godwit.
 func switching(l look) bool { return l.p.Status == hypervisor.JobSwitching }
 
-// stopped: the guest does not run, or will stop at the next opportunity.
+// stopped: the guest does not run, or will stop at the next opportunity. What is paused is
+// carried to its end, whatever that takes: to give up would throw the outage away. A
+// hypervisor that may stop the guest has not done so yet, and has as long as a pause.
 // Source: godwit.
-func stopped(l look) bool { return l.s.Paused || l.s.Forced }
+func stopped(l look) bool { return l.s.Paused || l.s.Forced && l.pauseLeft() >= 0 }
 
 // stuck: no data has moved for longer than ProgressTimeout. To stop the guest
-// would not help: its writes are not what is in the way.
+// would not help: its writes are not what is in the way. A guest that is paused beyond the
+// budget does not wait for ever, even without a timeout.
 // Source: godwit.
 func stuck(l look) bool {
-	return l.c.ProgressTimeout > 0 && l.since-l.s.Watermark.MovedAt > l.c.ProgressTimeout
+	timeout := l.c.ProgressTimeout
+	if timeout <= 0 && l.s.Paused && l.left < 0 {
+		timeout = patience
+	}
+	return timeout > 0 && l.since-l.s.Watermark.MovedAt > timeout
 }
 
-// overdue: the budget is used up. A pause does not extend it.
+// overdue: the budget is used up.
 // Source: godwit.
 func overdue(l look) bool { return l.left < 0 }
 
@@ -148,25 +165,88 @@ func (l *look) stalled() bool {
 		l.s.Iteration-w.LowIteration >= settle && l.since-w.LowAt > l.c.ProgressTimeout
 }
 
-// rest returns how long the guest would stand still if it were stopped now. What
-// it dirtied in this pass is not counted yet, so the backlog at the start of the
-// pass stands for it.
+// rest returns how long the guest would stand still if it were stopped now: what the pass
+// still has to send, and after it what was dirtied since the pass began. The hypervisor looks
+// for dirtied pages at the end of a pass, so a page may have to be sent twice.
+// Source: QEMU 7.2 migration/ram.c (ram_save_complete, migration_bitmap_sync).
 func (l *look) rest() time.Duration {
-	backlog := max(l.s.Watermark.PassStart, l.p.Remaining)
-	return backlog.At(l.speed())
+	if l.passBegins() {
+		return max(l.s.Watermark.PassStart, l.p.Remaining).At(l.speed())
+	}
+	return plus(l.p.Remaining, l.dirtied(l.since-l.s.Watermark.PassAt)).At(l.speed())
+}
+
+// dirtied returns what the guest has dirtied at most, so long after a pass began. A guest
+// that writes the same pages again and again dirties fewer and fewer new ones: the longer the
+// span, the lower the rate. So two passes of different lengths bound what a shorter span
+// gives from above, by the straight line through both. Where two are not known, all that the
+// last pass gave may have been dirtied in its first moments.
+func (l *look) dirtied(after time.Duration) hypervisor.Bytes {
+	w, most := &l.s.Watermark, l.memory()
+	if l.s.Iteration < 2 || w.PassTook <= 0 {
+		return most
+	}
+	last, slope := float64(w.PassStart), 0.0 // bytes a nanosecond
+	switch between := w.FirstTook - w.PassTook; {
+	case after >= w.PassTook: // no more than at the same rate
+		slope = last / float64(w.PassTook)
+	case between > w.PassTook/4:
+		slope = max(0, float64(w.FirstLeft-w.PassStart)/float64(between))
+	}
+	bound := last + slope*float64(after-w.PassTook)
+	return min(most, hypervisor.Bytes(floor(max(0, bound))))
+}
+
+// passBegins: the pass has only just begun, so that next to nothing was dirtied in it.
+func (l *look) passBegins() bool {
+	w, within := &l.s.Watermark, opening
+	if speed := l.speed(); speed > 0 {
+		within = max(within, w.PassStart.At(speed)/20)
+	}
+	return l.s.Iteration > 1 && l.since-w.PassAt <= within
+}
+
+// hasToBegin: a guest should be stopped, or sent to the target, when a pass begins. In the
+// middle of one it has dirtied most of what was left at its start already, and the end comes
+// no earlier.
+func (l *look) hasToBegin() bool {
+	w := &l.s.Watermark
+	half := plus(w.PassStart/2, l.dirtied(w.PassTook/2))
+	return half > plus(w.PassStart, w.PassStart/10)
+}
+
+// opportune: to wait for the next pass would not make the rest smaller.
+func (l *look) opportune() bool { return l.passBegins() || !l.hasToBegin() }
+
+// pauseLeft returns how long a guest may stand still from now on: what is left of the budget
+// and as much again, as KubeVirt extends it for a pause.
+// Source: KubeVirt v1.9.0 live-migration-source.go:821 (acceptableCompletionTime *= 2).
+func (l *look) pauseLeft() time.Duration {
+	if l.left == hypervisor.Forever {
+		return l.left
+	}
+	return l.left + min(l.budget(), hypervisor.Forever-max(l.left, 0))
 }
 
 // speed returns the smoothed bandwidth, rounded down; 0 is not known.
 func (l *look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
 
-// lastMoment: soon the rest will no longer fit into the budget, half of it again
-// allowed for, and the transfer is not about to end by itself.
+// lastMoment: soon what a pass leaves will no longer fit into the budget, half of it again
+// allowed for, and the transfer is not about to end by itself. Where help has to begin with a
+// pass, the next one would be too late.
 func (l *look) lastMoment() bool {
 	if l.s.Iteration < 2 || l.left == hypervisor.Forever {
 		return false
 	}
-	rest := l.rest()
-	return later(rest, rest/2) >= l.left && !l.onCourse()
+	backlog := max(l.s.Watermark.PassStart, l.p.Remaining).At(l.speed())
+	needed := later(backlog, backlog/2)
+	if helpful := l.c.AllowWorkloadDisruption || l.mayPostCopy(); helpful && l.hasToBegin() {
+		if !l.passBegins() {
+			return false
+		}
+		needed = later(needed, backlog)
+	}
+	return needed >= l.left && !l.onCourse()
 }
 
 // onCourse: at the present rates the transfer ends within the budget.
@@ -179,10 +259,10 @@ func (l *look) onCourse() bool {
 func (l *look) needsHelp() Reason {
 	switch {
 	case l.p.Status != hypervisor.JobActive:
-	case l.stalled():
-		return Stalled
 	case l.lastMoment():
 		return LastMoment
+	case l.stalled():
+		return Stalled
 	}
 	return NoReason
 }
@@ -212,9 +292,9 @@ func helpByPostCopy(l look) bool {
 	return l.need != NoReason && l.mayPostCopy()
 }
 
-// helpPostCopy starts post-copy, or waits for data to move again.
+// helpPostCopy starts post-copy, or waits for data to move again, or for the next pass.
 func helpPostCopy(l look) Verdict {
-	if l.moves() {
+	if l.moves() && l.opportune() {
 		return startPostCopy(l.need)(l)
 	}
 	return Verdict{}
@@ -225,24 +305,46 @@ func startPostCopy(why Reason) func(look) Verdict {
 	return func(look) Verdict { return Verdict{Action: StartPostCopy, Why: why} }
 }
 
-// helpByStop: the transfer needs help, the guest may be stopped, and what is
-// left fits into the budget.
-// Source: godwit.
-func helpByStop(l look) bool {
+// mayStop: the guest may be stopped, and what is then left can be sent in the time that
+// there is for a pause.
+func (l *look) mayStop() bool {
 	allowed := l.c.AllowWorkloadDisruption && l.s.Refusals.Pause < tries
-	rest := l.rest()
-	return l.need != NoReason && allowed && rest < hypervisor.Forever && rest <= l.left
+	return allowed && l.speed() > 0 && l.rest() <= l.pauseLeft()
 }
 
-// stopGuest pauses the guest. Passed-through devices do not heed a pause: for
-// them the hypervisor may take what is left of the budget as its blackout.
+// overdueToStop: the budget is used up, and to stop the guest ends it all the same.
 // Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
+func overdueToStop(l look) bool { return l.left < 0 && l.moves() && l.mayStop() }
+
+// stopOverdue stops the guest at once.
+func stopOverdue(l look) Verdict { return l.stop(OverBudget) }
+
+// helpByStop: the transfer needs help, and to stop the guest now, or when the pass has
+// ended, gives it.
+// Source: godwit.
+func helpByStop(l look) bool { return l.need != NoReason && l.mayStop() }
+
+// stopGuest stops the guest, or waits for the next pass.
 func stopGuest(l look) Verdict {
-	if !l.c.VFIO {
-		return Verdict{Action: Pause, Why: l.need}
+	if l.opportune() {
+		return l.stop(l.need)
 	}
-	blackout := min(l.left, qemuMaxDowntime).Truncate(time.Millisecond)
-	return Verdict{SetDowntime, max(blackout, time.Millisecond), l.need}
+	return Verdict{}
+}
+
+// stop pauses the guest. Passed-through devices do not heed a pause: for
+// them the hypervisor may take as its blackout what is left of the budget, or for a pause.
+// Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
+func (l *look) stop(why Reason) Verdict {
+	if !l.c.VFIO {
+		return Verdict{Action: Pause, Why: why}
+	}
+	blackout := l.left
+	if blackout < l.rest() {
+		blackout = l.pauseLeft()
+	}
+	blackout = min(blackout, qemuMaxDowntime).Truncate(time.Millisecond)
+	return Verdict{SetDowntime, max(blackout, time.Millisecond), why}
 }
 
 // beyondHelp: stalled, and nothing that is allowed helps.

@@ -54,13 +54,13 @@ func TestWatermarkStall(t *testing.T) {
 		}, []event{raise, {90, verdict(convergence.StartPostCopy, convergence.Stalled)}}},
 		{"disruption pauses", func(c *convergence.Config) {
 			c.AllowWorkloadDisruption = true
-		}, []event{raise, {90, verdict(convergence.Pause, convergence.Stalled)}, {311, tooLate}}},
+		}, []event{raise, {90, verdict(convergence.Pause, convergence.Stalled)}}},
 		{"post-copy goes before a pause", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption = true, true
 		}, []event{raise, {90, verdict(convergence.StartPostCopy, convergence.Stalled)}}},
-		{"passed-through devices may take the rest of the budget", func(c *convergence.Config) {
+		{"passed-through devices may take the rest of the budget, and have twice that", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption, c.VFIO = true, true, true
-		}, []event{raise, {90, set(220*time.Second, convergence.Stalled)}, {311, tooLate}}},
+		}, []event{raise, {90, set(220*time.Second, convergence.Stalled)}, {621, tooLate}}},
 		{"without a progress timeout only the budget counts", func(c *convergence.Config) {
 			c.ProgressTimeout = 0
 		}, []event{{80, tune(899 * ms)}, {90, tune(900 * ms)}, {311, tooLate}}},
@@ -136,11 +136,12 @@ func TestWatermarkWaitsWhileThrottlingRises(t *testing.T) {
 func TestWatermarkLastMoment(t *testing.T) {
 	config := convergence.Config{Memory: 4 * gib, AllowWorkloadDisruption: true,
 		CompletionTimeoutPerGiB: 150 * time.Second}
-	t.Run("a pause comes while half again the rest fits", func(t *testing.T) {
-		x := transfer{config: config}
-		want := []event{{295, verdict(convergence.Pause, convergence.LastMoment)}, {311, tooLate}}
-		same(t, "events", want, x.observe(91, 700, steady))
-	})
+	t.Run("a pause comes with the last pass after which half again the rest fits",
+		func(t *testing.T) {
+			x := transfer{config: config}
+			want := []event{{290, verdict(convergence.Pause, convergence.LastMoment)}}
+			same(t, "events", want, x.observe(91, 700, steady))
+		})
 	t.Run("a transfer on course is left alone", func(t *testing.T) {
 		x := transfer{config: config}
 		same(t, "events", []event(nil), x.observe(91, 300, func(s int) hypervisor.Progress {
@@ -190,7 +191,7 @@ func TestWatermarkDoesWithoutWhatIsRefused(t *testing.T) {
 	x.observe(0, 90, steady)
 	var got []convergence.Action
 	for s := range 8 {
-		v := x.look(float64(90+s), steady(90+s))
+		v := x.look(90+float64(s)/5, steady(90))
 		x.state = x.state.Refused(v)
 		got = append(got, v.Action)
 	}
@@ -207,8 +208,9 @@ func TestWatermarkStartsPostCopyOnlyWhileDataMoves(t *testing.T) {
 	x.look(90, still)
 	same(t, "nothing has moved for 6 s", goOn, x.look(96, still))
 	still.Sent++
+	same(t, "it moves again, in the middle of a pass", goOn, x.look(97, still))
 	v := verdict(convergence.StartPostCopy, convergence.Stalled)
-	same(t, "it moves again", v, x.look(97, still))
+	same(t, "it moves, and a pass begins", v, x.look(100, steady(100)))
 }
 
 func TestWatermarkLeavesAStoppedSourceAlone(t *testing.T) {
@@ -265,10 +267,10 @@ func TestWatermarkDoesNotPauseWhatDoesNotFit(t *testing.T) {
 	x := transfer{config: convergence.Config{Memory: 4 * gib, AllowWorkloadDisruption: true,
 		CompletionTimeoutPerGiB: 20 * time.Second, MaxDowntime: 150 * ms}}
 	p := sample(1, 4*gib)
-	p.Bandwidth = gb / 10
+	p.Bandwidth = gb / 50
 	x.obey(0, p)
 	p.Iteration, p.Remaining, p.Sent = 2, 2e9, 4*gib
-	for s := 61; s <= 80; s++ { // 20 s are needed, and fewer are left
+	for s := 61; s <= 80; s++ { // 100 s are needed, and fewer are left of twice the budget
 		p.Sent++
 		same(t, "verdict", goOn, x.look(float64(s), p))
 	}
@@ -345,4 +347,69 @@ func TestPostCopyIsNotAskedForWhileDisksMove(t *testing.T) {
 	same(t, "with disks on their way", []event{{65, tooLate}}, x.observe(1, 66, sent(0)))
 	x.state = convergence.State{}
 	same(t, "with memory on its way", []event{{65, post}}, x.observe(1, 66, sent(1)))
+}
+
+// paused is a transfer in its second pass, with 2 GB left of 4 GiB and 1 GB/s, whose guest is
+// stopped, after the budget of 80 s.
+func paused(seconds float64) (transfer, hypervisor.Progress) {
+	x := transfer{config: convergence.Config{Memory: 4 * gib, AllowWorkloadDisruption: true,
+		CompletionTimeoutPerGiB: 20 * time.Second, MaxDowntime: 150 * ms}}
+	p := sample(1, 4*gib)
+	x.obey(0, p)
+	p.Iteration, p.Remaining, p.Sent = 2, 2e9, 4*gib
+	x.look(40, p)
+	x.state = x.state.Accepted(pause, at(41))
+	p.Sent++
+	x.look(seconds, p)
+	return x, p
+}
+
+func TestAPausedGuestIsNotGivenUpWhileDataMoves(t *testing.T) {
+	x, p := paused(79)
+	for s := 80; s < 2000; s++ {
+		p.Sent++
+		same(t, "verdict", goOn, x.look(float64(s), p))
+	}
+	same(t, "nothing has moved for a minute", goOn, x.look(2059, p))
+	same(t, "nor for a second longer", stuck, x.look(2060, p))
+}
+
+func TestAPausedGuestWaitsForDataAsLongAsProgressMayTake(t *testing.T) {
+	x, p := paused(79)
+	x.config.ProgressTimeout = 10 * time.Minute
+	same(t, "verdict", goOn, x.look(79+600, p))
+	same(t, "beyond the timeout", stuck, x.look(79+600.1, p))
+}
+
+// What the pass still has to send is one thing, what was dirtied since its start another.
+// After 20 s of a pass of 40 s half of 4 GB is left, and a guest with a working set of 4 GB
+// has dirtied it all again: 6 GB, for which 60 s are needed, not 40.
+func TestTheRestAtAPauseIsWhatThePassHasToSendAndWhatWasDirtied(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		budget time.Duration // for each of 4 GiB
+		want   convergence.Verdict
+	}{
+		{"it fits into twice the budget", 31 * time.Second, pause},
+		{"it would do for the larger of the two alone", 18 * time.Second, tooLate},
+	} {
+		x := transfer{config: convergence.Config{Memory: 4 * gib, MaxDowntime: 150 * ms,
+			CompletionTimeoutPerGiB: row.budget}}
+		begin := 4*row.budget.Seconds() - 20
+		p := sample(1, 4*gib)
+		p.Bandwidth = gb / 10
+		x.obey(0, p)
+		p.Iteration, p.Remaining, p.Sent = 2, 4e9, 4*gib
+		x.look(begin-40, p)
+		p.Iteration++
+		x.look(begin, p)
+		p.Sent, p.Remaining = p.Sent+1, 2e9
+		x.look(begin+19, p)
+		x.config.AllowWorkloadDisruption = true
+		if row.want == tooLate { // 80 s are more than is left for a pause, 40 s are not
+			p.Remaining = 4e9
+		}
+		p.Sent++
+		same(t, row.name, row.want, x.look(begin+21, p))
+	}
 }

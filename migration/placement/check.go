@@ -147,7 +147,7 @@ func memoryLacks(vm *VM, host *Host, _ Options) bool {
 // cpusLack: the VM needs more CPUs than are free, as memoryLacks.
 // Source: Kubernetes v1.34.1 plugins/noderesources/fit.go:585 (fitsRequest).
 func cpusLack(vm *VM, host *Host, _ Options) bool {
-	return vm.CPUs > 0 && vm.CPUs > host.FreeCPUs()
+	return vm.DemandCPUs() > 0 && vm.DemandCPUs() > host.FreeCPUs()
 }
 
 // selectorDiffers: a label that the VM selects is absent or has another value.

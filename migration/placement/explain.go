@@ -30,7 +30,7 @@ func explainMemory(vm *VM, host *Host, _ Options) (need, have string) {
 }
 
 func explainCPUs(vm *VM, host *Host, _ Options) (need, have string) {
-	return strconv.Itoa(vm.CPUs), strconv.Itoa(host.FreeCPUs())
+	return strconv.Itoa(vm.DemandCPUs()), strconv.Itoa(host.FreeCPUs())
 }
 
 // explainSelector names the labels that differ, and only those.

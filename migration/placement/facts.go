@@ -42,6 +42,7 @@ type CPU struct {
 	Arch     string   // "x86_64"
 	Models   []string // the models that it can show to a guest
 	Features []string // sorted
+	Vendor   string   `json:",omitempty"` // "Intel"; live moves do not cross it
 }
 
 // A Hypervisor is the software that runs the VMs of a host. Versions are
@@ -59,8 +60,11 @@ type Platform struct {
 	// processor, and moves only to a host that has all its features.
 	CPUModel    string   `json:",omitempty"`
 	CPUFeatures []string `json:",omitempty"`
-	Hypervisor  string   `json:",omitempty"` // its kind: "QEMU"
-	MinVersion  int      `json:",omitempty"` // of the hypervisor
+	// CPUExact: the guest sees the processor itself, and moves live only to a host whose
+	// processor has the same features, no fewer and no more.
+	CPUExact   bool   `json:",omitempty"`
+	Hypervisor string `json:",omitempty"` // its kind: "QEMU"
+	MinVersion int    `json:",omitempty"` // of the hypervisor
 }
 
 // A DeviceAsk is a number of host devices of one class.

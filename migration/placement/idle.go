@@ -17,7 +17,7 @@ func noLimit(_ *VM, o Options) bool { return o.Inbound <= 0 }
 func noMemory(vm *VM, _ Options) bool { return vm.Demand() <= 0 }
 
 // noCPUs: Source: cpusLack.
-func noCPUs(vm *VM, _ Options) bool { return vm.CPUs <= 0 }
+func noCPUs(vm *VM, _ Options) bool { return vm.DemandCPUs() <= 0 }
 
 // noSelector: Source: selectorDiffers.
 func noSelector(vm *VM, _ Options) bool { return len(vm.Constraints.Selector) == 0 }

@@ -70,7 +70,7 @@ func (h *Host) may(e entry) bool {
 		return false
 	}
 	if e.here > 0 {
-		return h.UsedMemory+need >= h.UsedMemory && h.UsedCPUs+vm.CPUs >= h.UsedCPUs &&
+		return h.UsedMemory+need >= h.UsedMemory && h.UsedCPUs+vm.DemandCPUs() >= h.UsedCPUs &&
 			(h.Load == nil || h.Load.Disk+vm.Disk >= h.Load.Disk)
 	}
 	if e.here == 0 {
@@ -81,12 +81,12 @@ func (h *Host) may(e entry) bool {
 			return false
 		}
 	}
-	return h.UsedMemory >= need && h.UsedCPUs >= vm.CPUs && (h.Load == nil || h.Load.may(vm))
+	return h.UsedMemory >= need && h.UsedCPUs >= vm.DemandCPUs() && (h.Load == nil || h.Load.may(vm))
 }
 
 func (h *Host) apply(e entry) {
 	h.UsedMemory += hypervisor.Bytes(e.here) * e.vm.Demand()
-	h.UsedCPUs += e.here * e.vm.CPUs
+	h.UsedCPUs += e.here * e.vm.DemandCPUs()
 	h.Incoming += e.incoming
 	if e.here == 0 {
 		return
@@ -115,7 +115,7 @@ func (vm *VM) groups() []string {
 // sane reports whether vm has a size: nothing is negative, the balloon is no
 // larger than the guest, and the sum is a number.
 func (vm *VM) sane() bool {
-	return vm.Memory >= 0 && vm.CPUs >= 0 && vm.Disk >= 0 && vm.Overhead >= 0 &&
+	return vm.Memory >= 0 && vm.CPUs >= 0 && vm.CPURequest >= 0 && vm.Disk >= 0 && vm.Overhead >= 0 &&
 		vm.Balloon >= 0 && vm.Balloon <= vm.Memory && vm.Demand() >= 0 &&
 		!slices.ContainsFunc(vm.Constraints.Devices, func(d DeviceAsk) bool { return d.Count < 0 })
 }

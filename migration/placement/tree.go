@@ -96,5 +96,5 @@ func (t *tree) join(a, b *node) node {
 func (t *tree) hopeless(i int, vm *VM) bool {
 	n := t.nodes[i]
 	return n.best == none || memoryLacks(vm, &t.hosts[n.best], Options{}) ||
-		vm.CPUs > 0 && vm.CPUs > n.cpus
+		vm.DemandCPUs() > 0 && vm.DemandCPUs() > n.cpus
 }

@@ -1,7 +1,10 @@
 package placement
 
 import (
+	"cmp"
+
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
@@ -80,6 +83,8 @@ type Constraints struct {
 	Devices  []DeviceAsk       `json:",omitempty"`
 	Networks []string          `json:",omitempty"` // all must be in reach
 	Tenant   string            `json:",omitempty"` // whose VM it is
+	// Charges are what each of its copies takes of quotas. A migration has two.
+	Charges []quota.Charge `json:",omitempty"`
 }
 
 // A VM is what placement knows about a VM that looks for a host.
@@ -89,11 +94,20 @@ type VM struct {
 	CPUs        int
 	Constraints Constraints
 	Overhead    hypervisor.Bytes // what its hypervisor needs beside Memory
-	// Balloon is how much of Memory the guest has given back and is not to have
-	// on the target either.
+	// Balloon is how much of Memory takes no room: the guest has given it back and is not to
+	// have it on the target either, or its host does not set it aside (over-commitment).
 	Balloon hypervisor.Bytes
 	Disk    hypervisor.Bytes // local disks, which move with it
+	// CPURequest is what the VM takes of a host's CPUs, in the unit of [Host.CPUs], where that
+	// is not the number of its virtual CPUs. 0 is that it is.
+	CPURequest int
 }
+
+// DemandCPUs returns what vm takes of a host's CPUs: its virtual CPUs, or what is requested
+// for them.
+// Source: KubeVirt v1.8.0 services/renderresources.go (WithoutDedicatedCPU: virtual CPUs
+// divided by the allocation ratio; ResourceRenderer.Requests: an explicit request wins).
+func (vm *VM) DemandCPUs() int { return cmp.Or(vm.CPURequest, vm.CPUs) }
 
 // Demand returns the host memory that vm needs: what the guest may use, less
 // what its balloon keeps, and the overhead.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 // Options are what one migration is done with: the cluster's configuration and
@@ -34,79 +35,20 @@ type Options struct {
 	Compression Compression
 }
 
-// A StallDetector says when a migration counts as stalled, and what then may be
-// done about it.
-// Source: KubeVirt v1.9.0 virt-handler/migration-source.go:693 (defaults).
-type StallDetector struct {
-	// StallMargin is by how many percent the remaining memory must fall below
-	// the least seen before the window, to count as progress. Default 4; 0 to
-	// 100.
-	StallMargin int
-	// EWMAAlpha is the weight of the newest sample in the mean of the bandwidth.
-	// Default 0.4; above 0, up to 1.
-	EWMAAlpha float64
-	// StallProgressTimeout is the window without progress after which a
-	// migration is stalled. Default 40 s; 0 or more.
-	StallProgressTimeout time.Duration
-	// SwitchoverTimeout is how long a switch-over that was asked for may take.
-	// Default 60 s; 0 or more.
-	SwitchoverTimeout time.Duration
-	// PrecopyPossibleFactor is by how much the expected blackout may exceed the
-	// allowed one and pre-copy is still tried. Default 1.5; 1 or more.
-	PrecopyPossibleFactor float64
-	// PatienceWindowDecayFactor shortens the wait for the next local minimum,
-	// each time that one was waited for. Default 0.5; 0 to 1.
-	PatienceWindowDecayFactor float64
-	// SearchLocalMinima waits for a moment with little remaining memory before
-	// it acts. Default true.
-	SearchLocalMinima bool
-	// CompletionTimeoutFactor stretches the completion budget when the end is
-	// in sight. Default 2; 1 or more.
-	CompletionTimeoutFactor float64
-}
+// The options that convergence goes by are its own types: nothing is put into other words on
+// the way from a policy to a running migration.
+type (
+	// StallDetector says when a migration counts as stalled.
+	StallDetector = convergence.StallDetector
+	// DowntimeTuning raises the allowed downtime in steps.
+	DowntimeTuning = convergence.DowntimeTuning
+)
 
 // DefaultStallDetector returns a detector with all defaults.
-// Source: KubeVirt v1.9.0 virt-handler/migration-source.go:693.
-func DefaultStallDetector() StallDetector {
-	return StallDetector{
-		StallMargin:               4,
-		EWMAAlpha:                 0.4,
-		StallProgressTimeout:      40 * time.Second,
-		SwitchoverTimeout:         60 * time.Second,
-		PrecopyPossibleFactor:     1.5,
-		PatienceWindowDecayFactor: 0.5,
-		SearchLocalMinima:         true,
-		CompletionTimeoutFactor:   2,
-	}
-}
-
-// DowntimeTuning raises the allowed blackout in steps, from Initial to the
-// maximum, so that an easy migration gets a short one.
-// Source: KubeVirt v1.9.0 virtwrap/live-migration-source.go:66 (defaults).
-type DowntimeTuning struct {
-	// Initial is the first limit; the maximum if that is smaller. Default
-	// 150 ms; 1 ms or more.
-	Initial time.Duration
-	// Steps is in how many equal steps the limit reaches the maximum. Default
-	// 7; 1 or more.
-	Steps int
-	// StartAfterIteration is the pass over memory from which on the limit is
-	// raised. Default 3; 1 or more.
-	StartAfterIteration int
-	// Cooldown is the least time between two steps. Default 10 s; 1 s or more.
-	Cooldown time.Duration
-}
+func DefaultStallDetector() StallDetector { return convergence.DefaultStallDetector() }
 
 // DefaultDowntimeTuning returns a tuning with all defaults.
-// Source: KubeVirt v1.9.0 virtwrap/live-migration-source.go:66.
-func DefaultDowntimeTuning() DowntimeTuning {
-	return DowntimeTuning{
-		Initial:             150 * time.Millisecond,
-		Steps:               7,
-		StartAfterIteration: 3,
-		Cooldown:            10 * time.Second,
-	}
-}
+func DefaultDowntimeTuning() DowntimeTuning { return convergence.DefaultDowntimeTuning() }
 
 // Apply returns base with everything that o sets; base is not changed, and what
 // it points to is copied before it is changed. It checks nothing: see

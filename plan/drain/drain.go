@@ -111,7 +111,7 @@ func (p *planner) harder(a, b int) int {
 	return cmp.Or(
 		cmp.Compare(min(1, conditions(y)), min(1, conditions(x))),
 		cmp.Compare(y.Demand(), x.Demand()),
-		cmp.Compare(y.CPUs, x.CPUs),
+		cmp.Compare(y.DemandCPUs(), x.DemandCPUs()),
 		cmp.Compare(a, b),
 	)
 }

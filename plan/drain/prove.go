@@ -259,7 +259,7 @@ func (x *prover) measures(left []int) []plan.Certificate {
 	for _, vm := range left {
 		v := &x.fleet.VMs[vm].VM
 		all = append(all, plan.Certificate{Resource: plan.Memory, Unit: int64(v.Demand())},
-			plan.Certificate{Resource: plan.CPUs, Unit: int64(v.CPUs)})
+			plan.Certificate{Resource: plan.CPUs, Unit: int64(v.DemandCPUs())})
 		for _, group := range v.Constraints.Apart {
 			all = append(all, plan.Certificate{Resource: plan.Places, Group: group})
 		}

@@ -174,10 +174,10 @@ func (w *work) clear(vm, host, depth int) bool {
 // leaving is enough, the smallest first; then the largest first.
 func (w *work) guests(vm, host int) []int {
 	h, v := w.s.Host(host), &w.fleet.VMs[vm]
-	memory, cpus := v.Demand()-h.FreeMemory(), v.CPUs-h.FreeCPUs()
+	memory, cpus := v.Demand()-h.FreeMemory(), v.DemandCPUs()-h.FreeCPUs()
 	enough := func(other int) bool {
 		o := &w.fleet.VMs[other]
-		return o.Demand() >= memory && o.CPUs >= cpus
+		return o.Demand() >= memory && o.DemandCPUs() >= cpus
 	}
 	all := slices.DeleteFunc(w.s.On(host), func(other int) bool {
 		return other == vm || w.fleet.VMs[other].Pinned != ""

@@ -163,7 +163,7 @@ func (b *books) leavers(hosts []int) []int {
 	vms := b.fleet.VMs
 	slices.SortFunc(all, func(x, y int) int {
 		return cmp.Or(cmp.Compare(vms[y].Demand(), vms[x].Demand()),
-			cmp.Compare(vms[y].CPUs, vms[x].CPUs), cmp.Compare(x, y))
+			cmp.Compare(vms[y].DemandCPUs(), vms[x].DemandCPUs()), cmp.Compare(x, y))
 	})
 	return all
 }
@@ -204,7 +204,7 @@ func (p *planner) target(b *books, vm int, m manner) int {
 func (b *books) full(at int, v *plan.VM, fill int) bool {
 	h := &b.hosts[at]
 	return 100*(h.UsedMemory+v.Demand()) > hypervisor.Bytes(fill)*h.Memory ||
-		100*(h.UsedCPUs+v.CPUs) > fill*h.CPUs
+		100*(h.UsedCPUs+v.DemandCPUs()) > fill*h.CPUs
 }
 
 // percent returns how full a host is.

@@ -78,9 +78,9 @@ func (b *books) move(vm, target int) bool {
 		b.hosts[target], b.hosts[source] = to, from
 	} else {
 		b.hosts[target].UsedMemory += v.Demand()
-		b.hosts[target].UsedCPUs += v.CPUs
+		b.hosts[target].UsedCPUs += v.DemandCPUs()
 		b.hosts[source].UsedMemory -= v.Demand()
-		b.hosts[source].UsedCPUs -= v.CPUs
+		b.hosts[source].UsedCPUs -= v.DemandCPUs()
 	}
 	gone := func(other int) bool { return other == vm }
 	b.on[source] = slices.DeleteFunc(slices.Clone(b.on[source]), gone)

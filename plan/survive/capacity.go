@@ -21,7 +21,7 @@ type Shape struct {
 func Shapes(f *plan.Fleet, n int) []Shape {
 	count := map[Shape]int{}
 	for i := range f.VMs {
-		count[Shape{Memory: f.VMs[i].Demand(), CPUs: f.VMs[i].CPUs}]++
+		count[Shape{Memory: f.VMs[i].Demand(), CPUs: f.VMs[i].DemandCPUs()}]++
 	}
 	var all []Shape
 	for s, vms := range count {

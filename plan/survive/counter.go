@@ -253,7 +253,7 @@ func (c *Counterexample) Verify(f *plan.Fleet) error {
 
 // amount returns what vm counts for.
 func (c *Counterexample) amount(vm *placement.VM) (int64, error) {
-	n := map[string]int64{"memory": int64(vm.Demand()), "cpus": int64(vm.CPUs)}[c.Resource]
+	n := map[string]int64{"memory": int64(vm.Demand()), "cpus": int64(vm.DemandCPUs())}[c.Resource]
 	switch {
 	case c.Unit == 0:
 		return n, nil

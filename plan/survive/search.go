@@ -322,7 +322,7 @@ func (t *trial) put(vm, h int) placement.Host {
 		}
 	case t.bound:
 		t.hosts[h].UsedMemory += k.vm.Demand()
-		t.hosts[h].UsedCPUs += k.vm.CPUs
+		t.hosts[h].UsedCPUs += k.vm.DemandCPUs()
 	}
 	return before
 }

@@ -24,7 +24,7 @@ func (s size) plus(d size, sign int64) size {
 	return size{s.memory + sign*d.memory, s.cpus + sign*d.cpus}
 }
 
-func sizeOf(vm *placement.VM) size { return size{int64(vm.Demand()), int64(vm.CPUs)} }
+func sizeOf(vm *placement.VM) size { return size{int64(vm.Demand()), int64(vm.DemandCPUs())} }
 
 // A kind is VMs that any host takes, or refuses, alike.
 type kind struct {

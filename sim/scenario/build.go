@@ -8,8 +8,9 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/books"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -22,6 +23,9 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
 	w.Fabric().Share(s.Fleet.Network)
 	w.Expect(len(s.Fleet.VMs))
+	if slices.ContainsFunc(s.Fleet.VMs, takesLess) {
+		w.Fabric().Overcommit()
+	}
 	used := s.used()
 	for i := range s.Fleet.Hosts {
 		h := &s.Fleet.Hosts[i]
@@ -52,6 +56,11 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	return w, nil
 }
 
+// takesLess reports whether a VM takes less of its host than it has.
+func takesLess(v inventory.VM) bool {
+	return v.Balloon > 0 || v.CPURequest > 0 && v.CPURequest < v.CPUs
+}
+
 // taken is what the VMs on a host take.
 type taken struct {
 	memory hypervisor.Bytes
@@ -63,7 +72,8 @@ func (s *Scenario) used() map[hypervisor.HostName]taken {
 	for i := range s.Fleet.VMs {
 		v := &s.Fleet.VMs[i]
 		t := used[v.Host]
-		used[v.Host] = taken{t.memory + v.Memory, t.cpus + v.CPUs}
+		vm := books.VM(v)
+		used[v.Host] = taken{t.memory + vm.Demand(), t.cpus + vm.DemandCPUs()}
 	}
 	return used
 }
@@ -80,20 +90,12 @@ func hostRecord(h *inventory.Host, t taken) record.Host {
 func vmRecord(v *inventory.VM) record.VM {
 	r := record.VM{VM: v.VM, Namespace: v.Namespace, Labels: policy.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
-		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk}
-	if p := &v.Placement; asks(p) {
+		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
+		CPURequest: v.CPURequest}
+	if p := &v.Placement; filter.Asks(p) {
 		r.Placement = p
 	}
 	return r
-}
-
-// asks reports whether a VM puts any condition on its hosts.
-func asks(p *placement.Constraints) bool {
-	f := &p.Platform
-	return len(p.Selector)+len(p.Affinity)+len(p.Tolerations)+len(p.Apart)+len(p.Zones)+
-		len(p.Specs)+len(p.Groups)+len(p.With)+len(p.Without)+len(p.Devices)+len(p.Networks)+
-		len(f.CPUFeatures)+f.MinVersion > 0 || p.Topology != nil || p.Tenant != "" ||
-		f.Arch != "" || f.Machine != "" || f.CPUModel != "" || f.Hypervisor != ""
 }
 
 // addMigration takes over a migration that had not ended. One that was under way

@@ -231,6 +231,7 @@ func (r *reader) limits(s *Scenario) {
 	}
 	s.Controller.Cluster = &cluster
 	s.Controller.Policies = s.Fleet.Policies
+	s.Controller.ResourceQuotas = s.Fleet.Quotas
 	s.Controller.Namespaces = map[string]map[string]string{}
 	for name, labels := range s.Fleet.Namespaces {
 		s.Controller.Namespaces[name] = labels

@@ -62,6 +62,7 @@ type Domain struct {
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
 	off      bool                  // meanwhile the guest has shut down
+	crossing life.SwitchOver       // whether it came to its switch-over
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.
@@ -204,7 +205,7 @@ func (d *Domain) Look(ctx context.Context) (life.Look, qapi.Migration, error) {
 		d.silent = time.Now()
 		d.Changed() // Settle does not leave it at that
 	case err == nil:
-		d.silent = time.Time{}
+		d.silent, l.SwitchOver = time.Time{}, d.crossing
 		if begun > d.latest { // none that began later has ended before
 			d.seen, d.latest = l, begun
 		}

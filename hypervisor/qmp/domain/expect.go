@@ -27,14 +27,20 @@ type ending struct {
 // The caller holds the turn.
 func (d *Domain) Expect(in *qemu.Instance, as journal.Role) {
 	events := in.Client.Subscribe()
+	_, job, _ := d.Present()
 	d.mu.Lock()
 	if d.expected != nil {
 		d.expected.Close()
 	}
 	d.expected, d.ended, d.off = events, nil, false
+	d.crossing = life.SwitchOverUnknown
+	if job != nil && as == journal.Source && !job.PostCopied {
+		d.crossing = life.SwitchOverAwaited
+	}
 	d.mu.Unlock()
 	d.Node.Running.Go(func() {
 		defer events.Close()
+		defer d.crosses(events, life.SwitchOverUnknown)
 		ctx, cancel := context.WithCancel(d.Node.Life)
 		defer cancel()
 		defer context.AfterFunc(in.Context(), cancel)()
@@ -48,6 +54,7 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as jour
 	for {
 		e, err := events.Next(ctx)
 		if _, gap := errors.AsType[*monitor.Gap](err); gap {
+			d.crosses(events, life.SwitchOverUnknown)
 			continue
 		}
 		if err != nil {
@@ -69,9 +76,27 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as jour
 			}
 			d.complete(events, as, stood)
 			return
-		case qapi.Failed, qapi.Cancelled, qapi.PostcopyActive: // it waits for no end
+		case qapi.Failed, qapi.Cancelled:
+			d.crosses(events, life.SwitchOverNever)
+			return
+		case qapi.PreSwitchover, qapi.Device:
+			d.crosses(events, life.SwitchOverUnknown)
+		case qapi.PostcopyActive: // it waits for no end
 			return
 		}
+	}
+}
+
+// crosses notes what an event told of the switch-over of the expected transfer. QEMU tells that
+// it begins before anything of it is sent, and events are read in their order.
+// Source: QEMU 10.0 migration/migration.c (migration_switchover_prepare: device); before 9.2
+// post-copy says postcopy-active first of all (postcopy_start).
+func (d *Domain) crosses(events *monitor.Subscription, to life.SwitchOver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.expected == events && d.crossing == life.SwitchOverAwaited {
+		d.crossing = to
+		d.Changed()
 	}
 }
 
@@ -110,6 +135,7 @@ func (d *Domain) Unexpect() {
 		d.expected.Close()
 	}
 	d.expected, d.ended, d.off = nil, nil, false
+	d.crossing = life.SwitchOverUnknown
 }
 
 // Off reports whether the guest has shut down while the present transfer was under way. QEMU does

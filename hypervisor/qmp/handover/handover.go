@@ -52,9 +52,11 @@ type Message struct {
 	VM     hypervisor.VMID
 	Paused bool // the VM's operator has paused it
 
-	// With Stopped: how long the guest has stood already.
+	// With Stopped: how long the guest has stood already, and whether its transfer has failed:
+	// a target that lacks something will never have it.
 
 	Downtime time.Duration
+	Failed   bool
 
 	// With Prepare.
 

@@ -128,6 +128,9 @@ type Job struct {
 	Cancelled bool
 	// PostCopied: StartPostCopy was asked. There is no way back.
 	PostCopied bool
+	// Parked is since when StartPostCopy has kept the guest stopped, so that QEMU does not let
+	// it run again whatever becomes of the transfer; zero: it does not have to.
+	Parked time.Time
 	// Released: SwitchOver was asked of a job that waits before it.
 	Released bool
 	// Acknowledged: the target knows that the guest has stopped for good.

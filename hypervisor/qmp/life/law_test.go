@@ -62,7 +62,7 @@ var laws = []struct {
 	}},
 	{"stopped for good is who completed, or went over to post-copy", func(s situation) bool {
 		good := s.l.Migration == qapi.Completed || postCopies(s.l) ||
-			s.j != nil && s.j.PostCopied && s.l.Run == qapi.PostMigrate &&
+			s.j != nil && s.j.PostCopied && (s.l.Run == qapi.PostMigrate || s.parked()) &&
 				(s.l.Migration == qapi.Failed || s.l.Migration == qapi.Cancelled)
 		return s.due() == life.Announce && !s.j.Cold && !good
 	}},
@@ -82,6 +82,22 @@ var laws = []struct {
 	{"a source that post-copy left standing is not kept", func(s situation) bool {
 		return s.due() == life.Keep && s.j.PostCopied &&
 			(s.l.Run == qapi.PostMigrate || s.l.Run == qapi.FinishMigrate)
+	}},
+	{"a source is not kept whose target may run, or that may have gone over to post-copy",
+		func(s situation) bool {
+			return s.due() == life.Keep && s.j.PostCopied && s.ended() && (s.parked() ||
+				s.j.Acknowledged && (s.l.Run == qapi.Running || s.l.Run == qapi.Paused))
+		}},
+	{"a source that post-copy stopped does not seem to be here, unless it never began",
+		func(s situation) bool {
+			is := s.state()
+			return s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+				s.ended() && s.parked() && (is.Executes() || is == hypervisor.Paused)
+		}},
+	{"a guest that QEMU lets run although its target may run is halted", func(s situation) bool {
+		twice := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.l.Alive &&
+			s.j.PostCopied && s.j.Acknowledged && s.l.Run == qapi.Running && s.ended()
+		return twice != (s.due() == life.Halt)
 	}},
 	{"QEMU is told of post-copy until it has gone over to it", func(s situation) bool {
 		asked := s.has(journal.Source, journal.Sending) && !s.j.Cold && s.j.PostCopied
@@ -219,6 +235,17 @@ var lawsOfWords = []struct {
 func postCopies(l life.Look) bool {
 	return l.Migration == qapi.PostcopyActive || l.Migration == qapi.PostcopyPaused ||
 		l.Migration == qapi.PostcopyRecover
+}
+
+// ended reports whether a migration has ended without having been completed.
+func (s situation) ended() bool {
+	return s.l.Migration == qapi.Failed || s.l.Migration == qapi.Cancelled
+}
+
+// parked reports whether a guest stands that was stopped before post-copy, which may have begun.
+func (s situation) parked() bool {
+	return s.j != nil && !s.j.Parked.IsZero() && s.l.Run == qapi.Paused &&
+		s.l.SwitchOver != life.SwitchOverNever
 }
 
 // stands reports whether the guest of a source was stopped by its QEMU to move.

@@ -86,12 +86,17 @@ func everyJob(do func(*journal.Job)) {
 	do(nil)
 	do(&journal.Job{})
 	for _, stage := range sourceStages {
-		for n := range 1 << 6 {
+		for n := range 1 << 7 {
 			j := &journal.Job{Role: journal.Source, Stage: stage}
+			parked := false
 			bits(n, &j.Cold, &j.GuestPaused, &j.PostCopied, &j.Released, &j.Acknowledged,
-				&j.Options.HoldSwitchOver)
-			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold {
+				&j.Options.HoldSwitchOver, &parked)
+			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold ||
+				parked && (j.Cold || j.GuestPaused || j.Released || !j.PostCopied) {
 				continue // nobody can ask for that
+			}
+			if parked {
+				j.Parked = now.Add(-time.Second)
 			}
 			do(j)
 		}
@@ -117,6 +122,13 @@ func everyLook(j *journal.Job, do func(life.Look)) {
 		for _, m := range statuses {
 			l := life.Look{Alive: true, Run: run, Migration: m}
 			do(l)
+			if !j.Parked.IsZero() && run == qapi.Paused {
+				for _, l.SwitchOver = range []life.SwitchOver{life.SwitchOverAwaited,
+					life.SwitchOverNever} {
+					do(l)
+				}
+				l.SwitchOver = life.SwitchOverUnknown
+			}
 			copying := j.Stage == journal.Mirroring && m == qapi.None ||
 				j.Stage == journal.Sending && m == qapi.PreSwitchover
 			if !copying {

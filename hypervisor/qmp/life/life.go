@@ -25,7 +25,22 @@ type Look struct {
 	Run       qapi.RunState
 	Migration qapi.MigrationStatus
 	Mirrors   []qapi.Job // the copies of local disks, if there are any
+	// SwitchOver is whether the transfer came to its switch-over, as QEMU's events told.
+	SwitchOver SwitchOver
 }
+
+// A SwitchOver is what is known of whether a transfer that ended came to its switch-over.
+type SwitchOver uint8
+
+// What is known of a switch-over.
+const (
+	// SwitchOverUnknown: it began, or some event may have been missed.
+	SwitchOverUnknown SwitchOver = iota
+	// SwitchOverAwaited: no event was missed, but the last ones are still to be read.
+	SwitchOverAwaited
+	// SwitchOverNever: QEMU told everything, and the switch-over did not begin.
+	SwitchOverNever
+)
 
 // Heard reports whether QEMU has told how the guest is. One that was silent ever since we
 // began has not.
@@ -58,12 +73,29 @@ func sends(j *journal.Job) bool {
 
 // stranded reports whether post-copy failed while it began or ended, or may have:
 // QEMU then does not take the guest back, as it does before, and the target may have
-// all that it needs. At rest for good the guest is after the migration, not before.
+// all that it needs. At rest for good the guest is after the migration, not before. One that was
+// parked is paused either way, and stays here only if post-copy did not begin.
 // Source: QEMU 7.2 migration/migration.c (migration_completion: "If not doing
 // postcopy, vm_start() will be called"; postcopy_start).
 func stranded(j *journal.Job, l Look) bool {
-	ended := l.Migration == qapi.Failed || l.Migration == qapi.Cancelled
-	return j.PostCopied && ended && (l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate)
+	switch {
+	case !j.PostCopied || l.Migration != qapi.Failed && l.Migration != qapi.Cancelled:
+		return false
+	case l.Run == qapi.Paused:
+		return j.Acknowledged || !j.Parked.IsZero() && l.SwitchOver != SwitchOverNever
+	}
+	return l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate
+}
+
+// Stranded reports whether a source's transfer failed after post-copy began, or may have: QEMU
+// sends no more, and the guest stands.
+func Stranded(j *journal.Job, l Look) bool { return sends(j) && !j.Cold && stranded(j, l) }
+
+// undecided reports whether QEMU has just ended the transfer of a guest that stands, and is about
+// to say more of it.
+func undecided(l Look) bool {
+	return l.Run == qapi.FinishMigrate ||
+		l.Run == qapi.Paused && l.SwitchOver == SwitchOverAwaited
 }
 
 func receives(j *journal.Job) bool {
@@ -133,7 +165,9 @@ func stoppedToMove(j *journal.Job, l Look) bool {
 		return j.Stage == journal.Sending
 	case l.Run == qapi.Running || stale(j, l):
 		return false
-	case l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate:
+	case l.Run == qapi.FinishMigrate || l.Run == qapi.PostMigrate || stranded(j, l):
+		return true
+	case l.Migration == qapi.Active && l.Run == qapi.Paused && !j.Parked.IsZero():
 		return true
 	}
 	switch l.Migration {
@@ -212,10 +246,10 @@ func coldStatus(d *journal.Domain, j *journal.Job) hypervisor.JobStatus {
 
 func sourceStatus(d *journal.Domain, j *journal.Job, l Look) hypervisor.JobStatus {
 	switch {
-	case stranded(j, l) && l.Run == qapi.PostMigrate:
-		return hypervisor.JobBroken
-	case stranded(j, l):
+	case stranded(j, l) && undecided(l):
 		return hypervisor.JobSwitching
+	case stranded(j, l):
+		return hypervisor.JobBroken
 	}
 	switch l.Migration {
 	case qapi.None, qapi.Setup:
@@ -315,6 +349,8 @@ const (
 	FinishMirrors
 	// GoOver: post-copy was asked for, and QEMU may not know: tell it.
 	GoOver
+	// Halt: QEMU has let the guest of a source run although its target may run: stop it.
+	Halt
 	// Continue: go on from pre-switchover.
 	Continue
 	// EndWait: the transfer is being cancelled, and may wait before its switch-over: end
@@ -331,7 +367,7 @@ const (
 )
 
 var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Run", "Activate", "Arrive", "Send",
-	"FinishMirrors", "GoOver", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
+	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
 func (s Step) String() string {
@@ -360,7 +396,8 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 		return Activate // we died between noting it and doing it
 	case j.Stage == journal.Arrived && j.Cold && l.Run == qapi.InMigrate:
 		return Arrive // again; one that was started since does not wait to receive
-	case j.Stage == journal.Resumed && !j.Cold && !d.Paused && l.Run == qapi.PostMigrate:
+	case j.Stage == journal.Resumed && !j.Cold && !d.Paused &&
+		(l.Run == qapi.PostMigrate || l.Run == qapi.Paused && !j.Parked.IsZero()):
 		return Run // and again
 	}
 	return dueInLife(d, l, now)
@@ -453,9 +490,11 @@ func dueAtSource(j *journal.Job, l Look) Step {
 		}
 	case qapi.Failed, qapi.Cancelled:
 		switch {
+		case j.PostCopied && j.Acknowledged && l.Run == qapi.Running:
+			return Halt
 		case !stranded(j, l):
 			return Keep
-		case !j.Acknowledged && l.Run == qapi.PostMigrate:
+		case !j.Acknowledged && !undecided(l):
 			return Announce
 		}
 	}

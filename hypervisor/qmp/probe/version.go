@@ -21,6 +21,13 @@ var Oldest = Version{6, 2, 0}
 // breaks. Source: QEMU commit 15f3f21d598a.
 var EndsChannels = Version{9, 0, 0}
 
+// ResumesPostCopied is the first QEMU that lets the guest of a source run again when its
+// migration fails after post-copy began, although the guest may run at the target by then. One
+// that was stopped before stays stopped.
+// Source: QEMU 9.0 migration/migration.c (migration_stop_vm notes vm_old_state in post-copy too;
+// migration_iteration_finish). internal/qemufaults shows it.
+var ResumesPostCopied = Version{9, 0, 0}
+
 // String returns v as QEMU says it: "7.2.22".
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
 

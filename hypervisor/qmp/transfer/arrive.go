@@ -150,6 +150,9 @@ func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
 	}
 	switch {
 	case job.Stopped:
+	case m.Failed && !d.whole(ctx):
+		return fault.Refuse(hypervisor.Conflict, "not all of the VM is here, and its source can "+
+			"send no more: discard this target, and the source can resume")
 	case vm != nil && !vm.Ended() && !job.Hold && d.Seen().Complete():
 		return d.letArrive(ctx, vm, heard) // the guest waits: no other look, no other note
 	default:
@@ -166,6 +169,12 @@ func (d move) hearStopped(ctx context.Context, m *handover.Message) error {
 	}
 	d.Changed() // look again when it is due
 	return nil
+}
+
+// whole reports whether an incoming QEMU has everything of its VM.
+func (d move) whole(ctx context.Context) bool {
+	l, _, err := d.Look(ctx)
+	return err == nil && l.Complete()
 }
 
 // hearKept ends a target whose source has kept the VM. One that was told before

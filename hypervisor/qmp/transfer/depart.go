@@ -348,7 +348,7 @@ func (d move) announce(stood time.Duration) {
 	conn, began := d.Link, time.Now()
 	d.Link, d.Announcing = nil, cancel
 	m := &handover.Message{Say: handover.Stopped, Job: job.ID, VM: d.ID, Downtime: stood,
-		Paused: rec.Paused || job.Options.StartPaused}
+		Paused: rec.Paused || job.Options.StartPaused, Failed: life.Stranded(job, d.Seen())}
 	d.Node.Running.Go(func() {
 		defer cancel()
 		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -369,6 +369,15 @@ func (d move) announce(stood time.Duration) {
 			}
 		}
 	})
+}
+
+// stood is for how long the guest has stood for the switch-over.
+func (d move) stood(m qapi.Migration) time.Duration {
+	told := time.Duration(m.Downtime) * time.Millisecond
+	if _, job, _ := d.Present(); !job.Parked.IsZero() {
+		return max(told, time.Since(job.Parked))
+	}
+	return told
 }
 
 // tell says it once, over conn if there is one.

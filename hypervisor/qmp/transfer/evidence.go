@@ -146,7 +146,8 @@ func (d move) resume(ctx context.Context, p domain.Found, c hypervisor.Resume) e
 			"%v about %s on %s does not prove that it never ran on %s",
 			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
 	}
-	if !j.Cold && p.Look.Run != qapi.PostMigrate { // it waits for a target that is no more
+	ended := p.Look.Run == qapi.PostMigrate || life.Stranded(j, p.Look)
+	if !j.Cold && !ended { // it waits for a target that is no more
 		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
 	if !j.Cold && len(p.Rec.VM.LocalDisks()) > 0 {
@@ -265,7 +266,7 @@ func (d move) release(ctx context.Context, p domain.Found, c hypervisor.Release)
 		return p.Conflict()
 	case j != nil && j.Role == journal.Source && p.VM != nil && !j.Cold &&
 		p.Look.Run != qapi.PostMigrate && p.Look.Migration != qapi.Completed &&
-		!d.hasNothingLeft(ctx, p):
+		!life.Stranded(j, p.Look) && !d.hasNothingLeft(ctx, p):
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}
 	d.HangUp()

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 )
@@ -45,6 +46,11 @@ func Progress(ctx context.Context, n *domain.Node, id hypervisor.JobID,
 	if l.Alive || job.Cold && job.Role == journal.Source && job.Stage.Live() {
 		p = progress(job, m.Migration)
 		p.Mode = life.Mode(job, l)
+	}
+	if life.Stranded(job, l) && job.Acknowledged && !job.Parked.IsZero() {
+		// Post-copy is paused while something is left, and fails only when all is sent.
+		// Source: QEMU 10.0 migration/migration.c (migration_detect_error, migration_completion).
+		p.Remaining = 0
 	}
 	p.Status = life.Told(m.Rec, job, l)
 	if !p.Status.Final() && life.Status(m.Rec, job, l).Final() {
@@ -191,7 +197,33 @@ func (d move) startPostCopy(ctx context.Context, p domain.Found,
 	if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
 		return err
 	}
-	return p.VM.MigrateStartPostcopy(ctx)
+	return d.goOver(ctx, p.VM)
+}
+
+// goOver begins post-copy. The guest of a QEMU that would let it run again when the transfer
+// fails later is stopped first. It runs again at the target; or here, if post-copy does not begin,
+// which a link that takes nothing would keep from being known for as long as its kernel tries.
+func (d move) goOver(ctx context.Context, vm *qemu.Instance) error {
+	job := d.Node.Job(d.Record().Job)
+	if job.Parked.IsZero() {
+		major, err := vm.Major(ctx)
+		if err != nil {
+			return err
+		}
+		if major < probe.ResumesPostCopied.Major {
+			return vm.MigrateStartPostcopy(ctx)
+		}
+		now := time.Now().UTC()
+		if err := d.PutJob(true, func(j *journal.Job) { j.Parked = now }); err != nil {
+			return err
+		}
+	} else if time.Since(job.Parked) > d.Node.Timeout {
+		return vm.Yank(ctx)
+	}
+	if err := vm.Stop(ctx); err != nil {
+		return err
+	}
+	return vm.MigrateStartPostcopy(ctx)
 }
 
 func (d move) pauseGuest(ctx context.Context, p domain.Found, status hypervisor.JobStatus) error {

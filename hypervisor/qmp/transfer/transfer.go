@@ -12,7 +12,6 @@ package transfer
 
 import (
 	"context"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
@@ -38,11 +37,13 @@ func Step(ctx context.Context, of *domain.Domain, step life.Step, m qapi.Migrati
 	case life.FinishMirrors:
 		return vm.FinishMirrors(ctx, rec.VM)
 	case life.GoOver:
-		return vm.MigrateStartPostcopy(ctx)
+		return d.goOver(ctx, vm)
+	case life.Halt:
+		return vm.Stop(ctx)
 	case life.Continue, life.EndWait:
 		return vm.MigrateContinue(ctx, m.Status)
 	case life.Announce:
-		d.announce(time.Duration(m.Downtime) * time.Millisecond)
+		d.announce(d.stood(m))
 	case life.Keep:
 		return d.keep(ctx, vm, m)
 	case life.GiveUp:

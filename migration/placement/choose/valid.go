@@ -37,7 +37,7 @@ func Contradictions(vm *placement.VM) []placement.Reason {
 		why = append(why, placement.Reason{Check: check, Need: need, Have: have})
 	}
 	c := &vm.Constraints
-	if vm.Memory < 0 || vm.CPUs < 0 || vm.Disk < 0 || vm.Overhead < 0 || vm.Balloon < 0 {
+	if vm.Memory < 0 || vm.CPUs < 0 || vm.CPURequest < 0 || vm.Disk < 0 || vm.Overhead < 0 || vm.Balloon < 0 {
 		say("size", "no negative number", "one")
 	}
 	if vm.Memory >= 0 && vm.Balloon > vm.Memory {

@@ -8,18 +8,19 @@ import (
 // A Size is all that hosts look at of a VM that asks for nothing but room.
 type Size struct {
 	Memory, Overhead, Balloon, Disk hypervisor.Bytes
-	CPUs                            int
+	CPUs, CPURequest                int
 }
 
 // SizeOf returns a VM's.
 func SizeOf(vm *placement.VM) Size {
-	return Size{vm.Memory, vm.Overhead, vm.Balloon, vm.Disk, vm.CPUs}
+	return Size{vm.Memory, vm.Overhead, vm.Balloon, vm.Disk, vm.CPUs, vm.CPURequest}
 }
 
 // Asks reports whether a VM asks for more than room. Those that do not, and are of one size, go
 // wherever the others go.
 func Asks(c *placement.Constraints) bool {
-	return len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Apart) > 0 ||
+	return len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Apart)+
+		len(c.Charges) > 0 ||
 		c.Tenant != "" || AsksMore(c)
 }
 
@@ -28,5 +29,5 @@ func AsksMore(c *placement.Constraints) bool {
 	p := &c.Platform
 	return len(c.Zones)+len(c.Specs)+len(c.Groups)+len(c.With)+len(c.Without)+len(c.Devices)+
 		len(c.Networks)+len(p.CPUFeatures)+p.MinVersion > 0 || c.Topology != nil ||
-		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.Hypervisor != ""
+		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.CPUExact || p.Hypervisor != ""
 }

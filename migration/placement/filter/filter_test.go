@@ -192,6 +192,25 @@ func TestProcessor(t *testing.T) {
 			s.from.CPU, s.facts.CPU = newer, older
 			s.c.Platform = p{CPUModel: "Haswell"}
 		}, ""},
+		{"another vendor", func(s *scene) {
+			s.from.CPU, s.facts.CPU = &placement.CPU{Vendor: "Intel"}, &placement.CPU{Vendor: "AMD"}
+			s.c.Platform = p{CPUModel: "Haswell"}
+			s.facts.CPU.Models = []string{"Haswell"}
+		}, "cpu-vendor needs Intel has AMD"},
+		{"a vendor that nobody knows", func(s *scene) {
+			s.from.CPU, s.facts.CPU = &placement.CPU{Vendor: "Intel"}, &placement.CPU{}
+		}, ""},
+		{"the processor itself, and a newer one", func(s *scene) {
+			s.from.CPU, s.facts.CPU, s.c.Platform = older, newer, p{CPUExact: true}
+		}, "cpu-exact needs the source's very processor has avx512 besides"},
+		{"the processor itself, and an older one", func(s *scene) {
+			s.from.CPU, s.facts.CPU, s.c.Platform = newer, older, p{CPUExact: true}
+		}, "cpu-older needs the source's avx512 has an older processor\n" +
+			"cpu-exact needs the source's very processor has no avx512"},
+		{"the processor itself, and its like", func(s *scene) {
+			same := *older
+			s.from.CPU, s.facts.CPU, s.c.Platform = older, &same, p{CPUExact: true}
+		}, ""},
 		{"a rebuild goes to any processor", func(s *scene) {
 			s.from.CPU, s.facts.CPU, s.o.Move.Rebuild = newer, older, true
 		}, ""},

@@ -26,6 +26,12 @@ var idle = map[string]func(*placement.VM, options) bool{
 	"cpu-older": func(vm *placement.VM, o options) bool {
 		return cpuOf(o.From()) == nil || vm.Constraints.Platform.CPUModel != "" || !o.Live()
 	},
+	"cpu-vendor": func(vm *placement.VM, o options) bool {
+		return !o.Live() || vendorOf(o.From()) == ""
+	},
+	"cpu-exact": func(vm *placement.VM, o options) bool {
+		return !vm.Constraints.Platform.CPUExact || !o.Live() || cpuOf(o.From()) == nil
+	},
 	"networks": func(vm *placement.VM, _ options) bool {
 		return len(vm.Constraints.Networks) == 0
 	},
@@ -55,5 +61,5 @@ func noTopology(vm *placement.VM, _ options) bool { return vm.Constraints.Topolo
 
 // ofFacts names the conditions that look at nothing of a host but its facts.
 var ofFacts = []string{"disabled", "maintenance", "disk-exists", "units", "local-disks", "zone",
-	"arch", "machine", "cpu-model", "cpu-features", "cpu-older", "hypervisor",
+	"arch", "machine", "cpu-model", "cpu-features", "cpu-vendor", "cpu-older", "cpu-exact", "hypervisor",
 	"hypervisor-version", "networks", "live-devices", "aggregates", "tenants"}

@@ -26,7 +26,7 @@ func Lack(
 		case "memory-exists":
 			s.Memory = max(s.Memory, vm.Demand()-gross(host))
 		case "cpus":
-			s.CPUs = vm.CPUs - host.FreeCPUs()
+			s.CPUs = vm.DemandCPUs() - host.FreeCPUs()
 		case "disk":
 			free, _ := freeDisk(host)
 			s.Disk = max(s.Disk, vm.Disk-free)

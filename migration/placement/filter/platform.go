@@ -153,6 +153,62 @@ func explainOlderCPU(_ *placement.VM, h *placement.Host, o options) (need, have 
 	return "the source's " + strings.Join(missing, ", "), "an older processor"
 }
 
+// vendorOf returns who makes a host's processors; "" when nobody knows.
+func vendorOf(f *placement.Facts) string {
+	if cpu := cpuOf(f); cpu != nil {
+		return cpu.Vendor
+	}
+	return ""
+}
+
+// vendorDiffers: the VM moves live, and the target's processor is of another vendor.
+// Source: KubeVirt v1.8.0 watch/migration/migration.go (createTargetPod: the node's label
+// cpu-vendor.node.kubevirt.io is added to the target's selector).
+func vendorDiffers(_ *placement.VM, h *placement.Host, o options) bool {
+	from, to := vendorOf(o.From()), vendorOf(h.Facts)
+	return o.Live() && from != "" && to != "" && from != to
+}
+
+func explainVendor(_ *placement.VM, h *placement.Host, o options) (need, have string) {
+	return vendorOf(o.From()), vendorOf(h.Facts)
+}
+
+// cpuDiffers: the guest sees the processor itself, moves live, and the target's has other
+// features: a guest may use more than it was started with after its next boot, and QEMU
+// promises nothing between processors that differ.
+// Source: libvirt docs/formatdomain (host-passthrough: source and target must be identical in
+// hardware, microcode and software).
+func cpuDiffers(vm *placement.VM, h *placement.Host, o options) bool {
+	from, to := cpuOf(o.From()), cpuOf(h.Facts)
+	if !vm.Constraints.Platform.CPUExact || from == to || from == nil || to == nil || !o.Live() ||
+		len(from.Features) == 0 || len(to.Features) == 0 {
+		return false
+	}
+	return !slices.Equal(from.Features, to.Features)
+}
+
+func explainExactCPU(_ *placement.VM, h *placement.Host, o options) (need, have string) {
+	from, to := cpuOf(o.From()).Features, cpuOf(h.Facts).Features
+	without := func(all, some []string) (rest []string) {
+		for _, feature := range all {
+			if _, found := slices.BinarySearch(some, feature); !found {
+				rest = append(rest, feature)
+			}
+		}
+		return rest
+	}
+	if lacks := without(from, to); len(lacks) > 0 {
+		have = "no " + strings.Join(lacks, ", ")
+	}
+	if more := without(to, from); len(more) > 0 {
+		if have != "" {
+			have += "; "
+		}
+		have += strings.Join(more, ", ") + " besides"
+	}
+	return "the source's very processor", have
+}
+
 func softwareOf(f *placement.Facts) placement.Hypervisor {
 	if f == nil {
 		return placement.Hypervisor{}

@@ -36,7 +36,7 @@ type Amount struct {
 }
 
 // Of returns what vm takes.
-func Of(vm *placement.VM) Amount { return Amount{vm.Demand(), vm.CPUs, vm.Disk} }
+func Of(vm *placement.VM) Amount { return Amount{vm.Demand(), vm.DemandCPUs(), vm.Disk} }
 
 func (a Amount) plus(b Amount) Amount {
 	return Amount{a.Memory + b.Memory, a.CPUs + b.CPUs, a.Disk + b.Disk}

@@ -58,8 +58,9 @@ func CPU(labels map[string]string) *placement.CPU {
 		True(labels, virtv1.SupportedHostModelMigrationCPU)...)
 	slices.Sort(models)
 	cpu := placement.CPU{Arch: Arch(labels[corev1.LabelArchStable]),
-		Models: slices.Compact(models), Features: True(labels, virtv1.CPUFeatureLabel)}
-	if cpu.Arch == "" && len(cpu.Models)+len(cpu.Features) == 0 {
+		Models: slices.Compact(models), Features: True(labels, virtv1.CPUFeatureLabel),
+		Vendor: strings.Join(True(labels, virtv1.CPUModelVendorLabel), "+")}
+	if cpu.Arch+cpu.Vendor == "" && len(cpu.Models)+len(cpu.Features) == 0 {
 		return nil
 	}
 	return &cpu
