@@ -32,6 +32,7 @@ type cloud struct {
 	hosts    []*host
 	byName   map[string]*host // by all names; nil for one that several have
 	sizes    map[string]size  // of flavors, by name and ID
+	asks     map[string]ask   // of the same
 	servers  []server
 	known    map[string]place // servers, by ID
 	named    map[string]int   // how many servers have a name
@@ -62,11 +63,12 @@ type server struct {
 	id, name, project string
 	status, host      string
 	size              size
+	ask               ask
 }
 
 func newCloud(name string, d inventory.Defaults) *cloud {
 	return &cloud{Builder: inventory.NewBuilder(name), defaults: d,
-		byName: map[string]*host{}, sizes: map[string]size{}, known: map[string]place{},
+		byName: map[string]*host{}, sizes: map[string]size{}, asks: map[string]ask{}, known: map[string]place{},
 		named: map[string]int{}, pages: map[string]int{}, goesOn: map[string][]place{}}
 }
 
@@ -114,9 +116,11 @@ func (c *cloud) flavor(o *object) {
 		o.wrong("", "it needs RAM and VCPUs above 0")
 		return
 	}
-	c.sizes[name] = s
-	if id := o.text("ID", "id"); id != "" {
-		c.sizes[id] = s
+	a := o.ask(o.specs(), s.cpus)
+	for _, name := range []string{name, o.text("ID", "id")} {
+		if name != "" {
+			c.sizes[name], c.asks[name] = s, a
+		}
 	}
 }
 
@@ -133,6 +137,9 @@ func (c *cloud) server(o *object) {
 		project: cmp.Or(o.text("Project ID", "tenant_id"), "default"),
 		status:  strings.ToUpper(o.text("Status", "status"))}
 	o.what = "server " + cmp.Or(s.name, s.id)
+	if s.status == "DELETED" {
+		return // it has nothing any more
+	}
 	s.host = o.text("Host", "OS-EXT-SRV-ATTR:hypervisor_hostname", "OS-EXT-SRV-ATTR:host",
 		"hypervisor_hostname")
 	switch first, twice := c.known[s.id]; {
@@ -201,24 +208,57 @@ func (c *cloud) addHost(h *host) {
 	r.Host = hypervisor.Host{Name: hypervisor.HostName(h.name),
 		Memory: hypervisor.Bytes(facts.Memory.Capacity()),
 		CPUs:   max(0, int(facts.CPUs.Capacity())-h.held.cpus), Link: c.defaults.LinkOf(nil)}
-	c.AddHost(0, r)
+	file := c.File
+	c.File = h.file
+	c.AddHost(h.line, r)
+	c.File = file
 }
 
-// The states in which a server's guest runs, and those in which it moves live.
-// Source: Nova 2026.1 nova/compute/api.py (live_migrate).
+// The states in which a server moves live, and those in which its guest does not run when the
+// power state does not say.
+// Source: Nova 2026.1 nova/compute/api.py (live_migrate); nova/compute/power_state.py;
+// nova/api/openstack/common.py (_STATE_MAP).
 var (
-	runs = map[string]bool{"ACTIVE": true, "PAUSED": true, "MIGRATING": true, "REBOOT": true,
-		"HARD_REBOOT": true, "PASSWORD": true, "VERIFY_RESIZE": true, "RESIZE": true,
-		"REVERT_RESIZE": true}
 	moves = map[string]bool{"ACTIVE": true, "PAUSED": true}
-	gone  = map[string]bool{"DELETED": true, "SOFT_DELETED": true, "SHELVED_OFFLOADED": true,
-		"BUILD": true, "ERROR": true}
+	off   = map[string]bool{"SHUTOFF": true, "STOPPED": true, "SUSPENDED": true, "SHELVED": true,
+		"SHELVED_OFFLOADED": true, "SOFT_DELETED": true}
 )
+
+// powers are the power states, as the API numbers and openstack names them: whether a guest is
+// in memory. NOSTATE says nothing.
+var powers = map[string]bool{"1": true, "RUNNING": true, "3": true, "PAUSED": true,
+	"4": false, "SHUTDOWN": false, "6": false, "CRASHED": false, "7": false, "SUSPENDED": false}
+
+// running reports whether the guest of a server is in its host's memory. One of which nobody
+// says that it is not counts as there: its room is not free.
+func (s *server) running() bool {
+	power := strings.ToUpper(s.text("Power State", "OS-EXT-STS:power_state", "power_state"))
+	if is, known := powers[power]; known {
+		return is
+	}
+	return !off[s.status]
+}
+
+// whyNot returns why a server does not move live; "" is that it does.
+func (s *server) whyNot() string {
+	switch {
+	case !moves[s.status]:
+		return fmt.Sprintf("its status is %s; ACTIVE and PAUSED servers move", s.status)
+	case !s.running():
+		return fmt.Sprintf("its power state is %s, though its status is %s",
+			s.text("Power State", "OS-EXT-STS:power_state", "power_state"), s.status)
+	}
+	return s.ask.whyNot
+}
 
 func (c *cloud) addServer(s *server) {
 	var known bool
 	if inner, is := s.inner("flavor"); is && inner.has("vcpus") {
-		s.size, known = inner.size()
+		if s.size, known = inner.size(); inner.has("extra_specs") {
+			s.ask = s.object.ask(inner.specs(), s.size.cpus)
+		} else if flavor, listed := c.asks[inner.text("original_name")]; listed {
+			s.ask = flavor
+		}
 	} else {
 		id := ""
 		if is {
@@ -227,6 +267,7 @@ func (c *cloud) addServer(s *server) {
 		for _, name := range []string{s.text("Flavor ID"), s.text("Flavor Name", "Flavor"), id} {
 			if !known {
 				s.size, known = c.sizes[name]
+				s.ask = c.asks[name]
 			}
 		}
 	}
@@ -240,7 +281,7 @@ func (c *cloud) addServer(s *server) {
 		s.wrong("host", "there is no hypervisor %q, or there are several", s.host)
 		return
 	}
-	if on == nil && !gone[s.status] {
+	if on == nil && !homeless[s.status] {
 		s.wrong("host", "it has none, though its status is %s: print the list with --long, as an "+
 			"administrator", s.status)
 		return
@@ -254,16 +295,52 @@ func (c *cloud) addServer(s *server) {
 	v.ID = hypervisor.VMID(s.project + "/" + name)
 	v.Memory, v.CPUs = s.size.memory, s.size.cpus
 	v.Workload = c.defaults.LoadOf(nil).Workload(v.Memory)
+	s.demand(&v)
 	switch {
-	case on == nil || gone[s.status]:
-	case runs[s.status]:
+	case on == nil:
+	case s.running():
 		v.Host = hypervisor.HostName(on.name)
 	default:
 		on.held.memory += s.size.memory
-		on.held.cpus = min(maxCPUs, on.held.cpus+s.size.cpus)
+		on.held.cpus = min(maxCPUs, on.held.cpus+cmp.Or(v.CPURequest, v.CPUs))
 	}
-	if v.Migratable = moves[s.status]; !v.Migratable {
-		v.WhyNot = fmt.Sprintf("its status is %s; ACTIVE and PAUSED servers move", s.status)
+	v.WhyNot = s.whyNot()
+	v.Migratable = v.WhyNot == ""
+	s.busy(on)
+	c.addVM(s, v)
+}
+
+// homeless are the states in which a server may have no host.
+var homeless = map[string]bool{"SHELVED_OFFLOADED": true, "BUILD": true, "ERROR": true,
+	"SOFT_DELETED": true}
+
+// demand adds what the flavor's extra specs ask of a host. A dedicated CPU takes a whole one,
+// of which others share what the ratio allows.
+func (s *server) demand(v *inventory.VM) {
+	v.Placement.Devices = s.ask.devices
+	if own := min(s.ask.own, maxCPUs); own > 0 {
+		v.CPURequest = own*cpuRatio + max(0, v.CPUs-own)
 	}
-	c.AddVM(0, v)
+}
+
+// busy warns of what keeps a server, or room for it, for a while.
+func (s *server) busy(on *host) {
+	if task := s.text("Task State", "OS-EXT-STS:task_state"); task != "" && task != "None" &&
+		moves[s.status] {
+		s.warn("task state", "%s is under way: it does not move before that has ended", task)
+	}
+	if s.status == "VERIFY_RESIZE" || s.status == "RESIZE" {
+		s.warn("status", "%s: its other host keeps room for it, too, which is not counted", s.status)
+	}
+	if on == nil && s.status == "ERROR" {
+		s.warn("status", "ERROR, and it has no host: it takes no room")
+	}
+}
+
+// addVM adds a VM; the line of a problem is its server's.
+func (c *cloud) addVM(s *server, v inventory.VM) {
+	file := c.File
+	c.File = s.file
+	c.AddVM(s.line, v)
+	c.File = file
 }

@@ -15,10 +15,17 @@
 //     sizes are no longer there. Nova's configuration is not either: its defaults are taken, 4
 //     virtual CPUs for each CPU and 512 MiB that are reserved.
 //   - Server: its size is its flavor's, from the API's answer or from the list of flavors.
-//     What servers that are shut off have of a host stays reserved. Its name is the VM's if
-//     it is the only one of its project that is called so, otherwise its ID is.
+//     One that has a host has its room there, whatever its status; its power state says whether
+//     it runs. What servers that do not run have of a host stays reserved. Servers move live
+//     while they are ACTIVE or PAUSED and run. Its name is the VM's if it is the only one of
+//     its project that is called so, otherwise its ID is.
+//   - Flavor: its extra specs. PCI devices, virtual GPUs, memory encryption, a TPM and
+//     accelerators keep a server from moving live; dedicated CPUs take whole ones; resources of
+//     other classes are devices, which no host is known to have.
 //
-// Not read: server groups, aggregates, extra specs of flavors, and numbers of NUMA nodes.
+// Not read: server groups, aggregates, availability zones, images' properties, volumes and
+// ports. Not known is which hosts have what other extra specs ask for (pages, NUMA nodes,
+// traits): they refuse none, which is a warning.
 // What Nova does not know, the speed of links and how fast guests change their memory, comes
 // from [inventory.Defaults].
 package nova
