@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,17 +73,29 @@ events:
 
 // A guest that was paused so that its migration ends, and whose migration was cancelled, stood.
 func TestAPauseThatEndsInACancelIsDowntime(t *testing.T) {
-	_, r := outages(t, `
-hosts: [{name: "n[1-2]", memory: 128GiB, cpus: 64, link: 1Gbit/s}]
-vms: [{name: v, host: n1, memory: 8GiB, cpus: 2, dirty: 2GiB/s, workingSet: 6GiB}]
-config: {completionTimeoutPerGiB: 10s, allowWorkloadDisruption: true}
-until: 24h
-events:
-- 0s migrate v to=n2
-- 100s cancel v
-`)
-	if r.Migrations.Aborted != 1 || r.DowntimeCount != 1 || r.Downtime.Max < 1000 ||
-		r.Outages.TotalSeconds*1000 != r.Downtime.Max || r.BytesUnknown != 0 {
+	s, err := scenario.Parse("scenario.yaml", []byte(`
+hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}]
+vms: [{name: db, host: n1, memory: 4GiB, cpus: 2, class: busy}]
+config: {completionTimeoutPerGiB: 20s, allowWorkloadDisruption: true}
+events: [0s migrate db]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *sim.World
+	c := s.Config(1)
+	c.Trace = func(e sim.Entry) {
+		if strings.Contains(e.What, "convergence: Pause") {
+			w.At(w.Now()+2*time.Second, sim.Cancel{VM: e.VM})
+		}
+	}
+	if w, err = s.Build(c); err != nil {
+		t.Fatal(err)
+	}
+	w.Run(s.Until)
+	r := w.Result()
+	if r.Migrations.Aborted != 1 || r.DowntimeCount != 1 || r.Downtime.Max < 2000 ||
+		r.Outages.TotalSeconds < 2 || r.BytesUnknown != 0 {
 		t.Errorf("%+v: %d downtimes %+v, outages %+v, %d unknown", r.Migrations, r.DowntimeCount,
 			r.Downtime, r.Outages, r.BytesUnknown)
 	}
