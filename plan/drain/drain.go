@@ -12,21 +12,30 @@ import (
 type Answer struct {
 	// Waves are the moves. They empty the hosts when nothing is Left.
 	Waves []plan.Wave
-	// Least is how many moves any such plan has at least: one for each VM that is not
-	// proven to be unable to leave.
+	// Least is how many moves any plan has at least that takes as many VMs off the hosts as
+	// may be possible: one for each that is not proven to have to stay.
 	Least int
 	// Fewest says that no plan that takes as many VMs off the hosts has fewer moves.
 	Fewest bool
 	// Left are the VMs that stay on the hosts, by ID.
 	Left []hypervisor.VMID
+	// Cannot are those of Left that no plan takes off the hosts, by ID: for each there is a proof,
+	// or no other can leave either. The others of Left are left behind: some plan takes them
+	// off, and leaves others.
+	Cannot []hypervisor.VMID
+	// FewestLeft says that no plan leaves fewer. Without it the search was given up, and
+	// MustStay is how many of them have to stay at least.
+	FewestLeft bool
+	MustStay   int
 	// Proof is why not all can leave; nil with Left is that nobody knows: the search
 	// was given up. Further are more proofs, of others that are left.
 	Proof   *plan.Certificate
 	Further []plan.Certificate
 }
 
-// Plan plans how the hosts are emptied. Names that the fleet does not have are
-// ignored.
+// Plan plans how the hosts are emptied, or how as few VMs as possible are left there: exactly
+// where all arrangements can be looked at, or where a bound says that no fewer can be; else with
+// the best that was found. Names that the fleet does not have are ignored.
 func Plan(f *plan.Fleet, hosts []hypervisor.HostName) Answer {
 	p := begin(f, hosts)
 	best := p.best(0)
@@ -35,40 +44,68 @@ func Plan(f *plan.Fleet, hosts []hypervisor.HostName) Answer {
 	remain := func(vm int) bool { return slices.Contains(stuck, vm) }
 	p.leavers = slices.DeleteFunc(p.leavers, remain)
 	best.left = slices.DeleteFunc(best.left, remain)
-	a := Answer{Least: len(p.leavers)}
+	a := Answer{}
 	if len(best.left) > 0 {
-		if c := p.short(best.left); c != nil {
+		c, least := p.short(best.left)
+		if c != nil {
 			proofs = append(proofs, *c)
-		} else {
-			best = p.improve(p.best(deepest), &a)
 		}
+		best = p.improve(p.exchange(p.best(deepest), least), least, &a)
+		if len(best.left) > 0 && c == nil && a.FewestLeft && !p.hopeless && p.states > 0 {
+			proofs = append(proofs, plan.Certificate{Kind: plan.Exhausted, States: p.states})
+		}
+	} else {
+		a.FewestLeft = true
 	}
-	a.Fewest = a.Fewest || len(best.left) == 0 && len(best.moves) == a.Least
-	if a.Proof == nil && len(proofs) > 0 {
+	if a.FewestLeft {
+		a.MustStay = len(best.left)
+	}
+	a.Least = len(p.leavers) - a.MustStay
+	a.Fewest = a.Fewest || len(best.moves) == len(p.leavers)-len(best.left)
+	if len(proofs) > 0 {
 		a.Proof, a.Further = &proofs[0], proofs[1:]
 	}
-	for _, vm := range slices.Concat(stuck, best.left) {
-		a.Left = append(a.Left, f.VMs[vm].ID)
+	a.MustStay += len(stuck)
+	cannot := slices.Clone(stuck)
+	for _, vm := range best.left {
+		if p.never[vm] || a.FewestLeft && len(best.left) == len(p.leavers) {
+			cannot = append(cannot, vm)
+		}
 	}
-	slices.Sort(a.Left)
+	a.Cannot, a.Left = p.ids(cannot), p.ids(slices.Concat(stuck, best.left))
 	a.Waves, _ = plan.Waves(p.start, best.moves)
 	return a
 }
 
-// improve looks for a plan with the fewest moves, or for a proof that there is none.
-func (p *planner) improve(best attempt, a *Answer) attempt {
-	empty := len(best.left) == 0
-	if empty && len(best.moves) == a.Least {
+// ids returns the names of VMs, in order.
+func (p *planner) ids(vms []int) (all []hypervisor.VMID) {
+	for _, vm := range vms {
+		all = append(all, p.fleet.VMs[vm].ID)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// improve looks for a plan that leaves fewer, and among those for one with the fewest moves, or
+// for a proof that there is none. So many have to stay at least.
+func (p *planner) improve(best attempt, least int, a *Answer) attempt {
+	a.MustStay = least
+	if a.FewestLeft = len(best.left) == least; a.FewestLeft &&
+		len(best.moves) == len(p.leavers)-least {
 		return best
 	}
-	found, states, ended := p.exhaust(len(best.moves), empty)
+	empty := len(best.left) == 0
+	found, ended := p.exhaust(len(best.moves), empty)
 	switch {
-	case found != nil:
-		best, a.Fewest = attempt{moves: found}, true
-	case ended && empty:
+	case !ended: // what was found on the way may be better all the same
+		if found != nil && found.better(best) {
+			best = *found
+			a.FewestLeft = len(best.left) == least
+		}
+	case found == nil: // no plan has fewer moves
 		a.Fewest = true
-	case ended && !p.hopeless:
-		a.Proof = &plan.Certificate{Kind: plan.Exhausted, States: states}
+	default:
+		best, a.Fewest, a.FewestLeft = *found, true, true
 	}
 	return best
 }
@@ -81,7 +118,9 @@ type planner struct {
 	leavers []int // VMs to leave, those hardest to place first
 	// hopeless: some VMs cannot leave, so that the hosts are not empty in any case.
 	hopeless bool
-	tries    int // how many more questions may be asked when others make room
+	tries    int          // how many more questions may be asked when others make room
+	states   int          // how many arrangements there are, when all were looked at in vain
+	never    map[int]bool // VMs that are on the hosts in all of them
 }
 
 func begin(f *plan.Fleet, hosts []hypervisor.HostName) *planner {
@@ -131,25 +170,66 @@ func (a attempt) better(b attempt) bool {
 // best tries ways of planning until one moves nobody twice and nobody else. Up to depth
 // others make room for a VM.
 func (p *planner) best(depth int) attempt {
+	orders := [][]int{p.leavers}
+	if depth > 0 {
+		orders = append(orders, p.easiest(memory), p.easiest(processors))
+	}
 	var best attempt
-	for i, prefer := range []preference{spread, tight} {
-		a := p.try(prefer, depth)
-		if i == 0 || a.better(best) {
-			best = a
-		}
-		if len(best.left) == 0 && len(best.moves) == len(p.leavers) {
-			break
+	for i, order := range orders {
+		for j, prefer := range []preference{spread, tight} {
+			a := p.try(order, prefer, depth)
+			if i+j == 0 || a.better(best) {
+				best = a
+			}
+			if len(best.left) == 0 && len(best.moves) == len(p.leavers) {
+				return best
+			}
 		}
 	}
 	return best
 }
 
-// try places the VMs one after another; those that find no host are asked again as
+// memory and processors are what a VM may have little of.
+func memory(v *plan.VM) int64     { return int64(v.Demand()) }
+func processors(v *plan.VM) int64 { return int64(v.CPUs) }
+
+// easiest returns the VMs to leave, first those that need least of something: of small ones more
+// find room.
+func (p *planner) easiest(of func(*plan.VM) int64) []int {
+	return slices.SortedStableFunc(slices.Values(p.leavers), func(a, b int) int {
+		return cmp.Compare(of(&p.fleet.VMs[a]), of(&p.fleet.VMs[b]))
+	})
+}
+
+// Bounds of the search by exchange.
+const (
+	mostExchanges = 60
+	exchangeTries = 200_000 // questions, together
+)
+
+// exchange lets one after another of those that leave come last, so that others take its place,
+// as long as that leaves fewer and more than least are left.
+func (p *planner) exchange(best attempt, least int) attempt {
+	p.tries = exchangeTries
+	for n := 0; n < mostExchanges && n < len(p.leavers); n++ {
+		if len(best.left) <= least || p.tries <= 0 {
+			break
+		}
+		last := p.leavers[n]
+		order := slices.DeleteFunc(p.easiest(memory), func(vm int) bool { return vm == last })
+		if a := p.try(append(order, last), tight, deepest); a.better(best) {
+			best = a
+		}
+	}
+	return best
+}
+
+// try places the VMs one after another, in an order; those that find no host are asked again as
 // long as others find one, and then others make room for them.
-func (p *planner) try(prefer preference, deepest int) attempt {
+func (p *planner) try(order []int, prefer preference, deepest int) attempt {
 	w := work{planner: p, s: p.start.Clone(), prefer: prefer,
 		arriving: make([]hypervisor.Bytes, len(p.fleet.Hosts))}
-	left := slices.Clone(p.leavers)
+	left := slices.Clone(order)
 	for depth := 0; depth <= deepest && len(left) > 0; {
 		before := len(left)
 		left = slices.DeleteFunc(left, func(vm int) bool { return w.place(vm, depth, nowhere) })

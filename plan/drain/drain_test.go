@@ -39,7 +39,8 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 		f := plantest.Cramped(t)
 		hosts := plantest.Some(t, f)
 		a := drain.Plan(f, hosts)
-		fewest, possible := bruteForce(f, hosts)
+		fewest, left, away := bruteForce(f, hosts)
+		possible := left == 0
 		if err := verify.Moves(f, a.Waves); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +55,17 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 			for _, c := range a.Further {
 				if err := verify.Certificate(f, hosts, &c); err != nil {
 					t.Fatalf("%+v: %v", c, err)
+				}
+			}
+			if len(a.Left) != left || !a.FewestLeft || a.MustStay != left || len(a.Cannot) > left {
+				t.Fatalf("%d have to stay, not %v: %+v", left, a.Left, a)
+			}
+			if stays(f, hosts, a.Waves) != left || a.Fewest && moves != fewest || moves < fewest {
+				t.Fatalf("it takes %d moves to leave %d: %+v", fewest, left, a)
+			}
+			for _, vm := range a.Cannot {
+				if away[vm] {
+					t.Fatalf("%s can leave: %+v", vm, a)
 				}
 			}
 			seen[string(a.Proof.Kind)+" "+string(a.Proof.Resource)]++
@@ -101,20 +113,31 @@ func TestPlanOfPackedFleets(t *testing.T) {
 	t.Log(seen)
 }
 
-// bruteForce finds the fewest moves that empty the hosts, arrangement by arrangement.
-func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves int, possible bool) {
+// bruteForce finds how few VMs can be left on the hosts, the fewest moves to there, and who is on
+// other hosts in some arrangement, if some have to stay; arrangement by arrangement.
+func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves, left int,
+	away map[hypervisor.VMID]bool) {
+	away = map[hypervisor.VMID]bool{}
 	names := make([]hypervisor.HostName, len(f.VMs))
 	for i := range f.VMs {
 		names[i] = f.VMs[i].Home
 	}
+	left = len(f.VMs) + 1
 	seen := map[string]bool{fmt.Sprint(names): true}
 	layer := [][]hypervisor.HostName{names}
-	for ; len(layer) > 0; moves++ {
+	for n := 0; len(layer) > 0 && left > 0; n++ {
 		var next [][]hypervisor.HostName
 		for _, at := range layer {
-			empty := func(h hypervisor.HostName) bool { return !slices.Contains(at, h) }
-			if all := slices.Clone(drained); len(slices.DeleteFunc(all, empty)) == 0 {
-				return moves, true
+			stay := 0
+			for i, host := range at {
+				if slices.Contains(drained, host) {
+					stay++
+				} else {
+					away[f.VMs[i].ID] = true
+				}
+			}
+			if stay < left {
+				moves, left = n, stay
 			}
 			for _, after := range neighbours(f, drained, at) {
 				if key := fmt.Sprint(after); !seen[key] {
@@ -125,7 +148,25 @@ func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves int, possib
 		}
 		layer = next
 	}
-	return 0, false
+	return moves, left, away
+}
+
+// stays counts the VMs that are on the hosts after the moves.
+func stays(f *plan.Fleet, drained []hypervisor.HostName, waves []plan.Wave) int {
+	at := map[hypervisor.VMID]hypervisor.HostName{}
+	for i := range f.VMs {
+		at[f.VMs[i].ID] = f.VMs[i].Home
+	}
+	for _, m := range slices.Concat(waves...) {
+		at[m.VM] = m.Target
+	}
+	n := 0
+	for _, host := range at {
+		if slices.Contains(drained, host) {
+			n++
+		}
+	}
+	return n
 }
 
 // neighbours returns what one move makes of an arrangement, by books of its own.

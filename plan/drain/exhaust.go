@@ -25,14 +25,15 @@ type node struct {
 // exhaust looks for a plan with the fewest moves among all arrangements that can be
 // reached, those first that need the fewest moves in all at least (A*: each VM that
 // is left needs one). With beat it looks only for plans with fewer moves than most.
-// It returns how many arrangements it reached, and whether that is all that matter.
-func (p *planner) exhaust(most int, beat bool) (moves []plan.Move, states int, ended bool) {
+// It returns the plan that leaves the fewest, of those the one with the fewest moves; and whether
+// it has looked at all that matter. Nil is, with beat, that no plan is better.
+func (p *planner) exhaust(most int, beat bool) (best *attempt, ended bool) {
 	limit := min(mostStates, mostWork/max(1, len(p.fleet.VMs)*len(p.fleet.Hosts)))
 	x := search{planner: p, seen: map[string]int{}}
 	x.add(node{s: p.start.Clone(), from: nowhere, left: len(p.leavers)})
 	for total := 0; total < len(x.queue); total++ {
 		if beat && total >= most {
-			return nil, len(x.nodes), p.exact()
+			return nil, p.exact()
 		}
 		for len(x.queue[total]) > 0 { // moves that go astray lengthen later queues only
 			last := len(x.queue[total]) - 1
@@ -42,14 +43,51 @@ func (p *planner) exhaust(most int, beat bool) (moves []plan.Move, states int, e
 			case n.closed || n.moves+n.left != total:
 				continue
 			case n.left == 0:
-				return x.path(at), len(x.nodes), true
+				return x.attempt(at), true
+			case len(x.nodes) > limit && beat:
+				return nil, false
 			case len(x.nodes) > limit:
-				return nil, len(x.nodes), false
+				return x.fewest(), false
 			}
 			x.expand(at)
 		}
 	}
-	return nil, len(x.nodes), p.exact()
+	if p.exact() {
+		p.states, p.never = len(x.nodes), x.never()
+	}
+	return x.fewest(), p.exact()
+}
+
+// never returns the VMs that are on the hosts to be emptied in every arrangement.
+func (x *search) never() map[int]bool {
+	all := map[int]bool{}
+	for _, vm := range x.leavers {
+		all[vm] = !slices.ContainsFunc(x.nodes, func(n node) bool { return !x.drained[n.s.Home(vm)] })
+	}
+	return all
+}
+
+// fewest returns the way to the arrangement with the fewest left, of all that were reached.
+func (x *search) fewest() *attempt {
+	best := 0
+	for at := range x.nodes {
+		n, b := &x.nodes[at], &x.nodes[best]
+		if n.left < b.left || n.left == b.left && n.moves < b.moves {
+			best = at
+		}
+	}
+	return x.attempt(best)
+}
+
+// attempt returns the way to an arrangement, and who is left in it.
+func (x *search) attempt(at int) *attempt {
+	a := &attempt{moves: x.path(at)}
+	for _, vm := range x.leavers {
+		if x.drained[x.nodes[at].s.Home(vm)] {
+			a.left = append(a.left, vm)
+		}
+	}
+	return a
 }
 
 // exact reports whether an arrangement says all about the books. The cells that a VM

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -52,27 +53,61 @@ func (p *planner) stuck(left []int) (proofs []plan.Certificate, stuck []int) {
 	return proofs, stuck
 }
 
-// short returns a proof that the VMs and others need more than there is; nil is that
-// none was found.
-func (p *planner) short(left []int) *plan.Certificate {
+// mostSets is of how many sets of hosts it is worked out how many VMs have to stay.
+const mostSets = 100
+
+// short returns a proof that the VMs and others need more than there is, of several one by which
+// the most have to stay, and how many these are; nil is that none was found.
+func (p *planner) short(left []int) (best *plan.Certificate, least int) {
 	x := prover{planner: p, alone: p.without(nil)}
 	x.options()
 	tried := map[*bool]bool{}
+	keep := func(all []plan.Certificate) {
+		for i := range all {
+			if n := x.stay(&all[i]); n > least {
+				best, least = &all[i], n
+			}
+		}
+	}
 	for _, vm := range left {
+		if best != nil && len(tried) >= mostSets {
+			break
+		}
 		at := x.at[vm]
 		if len(at) == 0 || tried[&at[0]] {
 			continue
 		}
 		tried[&at[0]] = true
-		if c := x.among(at, left); c != nil {
-			return c
-		}
+		keep(x.among(at, left))
 	}
 	everywhere := make([]bool, len(x.alone))
 	for host := range everywhere {
 		everywhere[host] = !x.drained[host]
 	}
-	return x.among(everywhere, left)
+	keep(x.among(everywhere, left))
+	return best, least
+}
+
+// stay returns how many of the VMs of a proof have to stay on the hosts to be emptied at least,
+// besides those that cannot move: so many of the largest as make the others fit.
+func (x *prover) stay(c *plan.Certificate) int {
+	var amounts []int64
+	n, need := 0, c.Need
+	for _, vm := range x.fleet.ByID(c.VMs) {
+		amount, _ := c.Amount(&x.fleet.VMs[vm].VM)
+		switch {
+		case !x.drained[x.start.Home(vm)]:
+		case slices.Contains(x.leavers, vm):
+			amounts = append(amounts, amount)
+		default:
+			need -= amount
+		}
+	}
+	slices.SortFunc(amounts, func(a, b int64) int { return cmp.Compare(b, a) })
+	for ; n < len(amounts) && need > c.Have; n++ {
+		need -= amounts[n]
+	}
+	return n
 }
 
 // without returns the hosts with nobody there but the VMs to keep and those that
@@ -214,7 +249,7 @@ func (x *prover) options() {
 
 // among looks for something that the hosts have too little of for the VMs that could
 // be on no others.
-func (x *prover) among(hosts []bool, left []int) *plan.Certificate {
+func (x *prover) among(hosts []bool, left []int) (proofs []plan.Certificate) {
 	var confined []int
 	within := map[*bool]bool{} // of those who share where they could be
 	for vm, at := range x.at {
@@ -237,10 +272,10 @@ func (x *prover) among(hosts []bool, left []int) *plan.Certificate {
 					c.Hosts = append(c.Hosts, x.alone[host].Name)
 				}
 			}
-			return &c
+			proofs = append(proofs, c)
 		}
 	}
-	return nil
+	return proofs
 }
 
 // isWithin reports whether each of the one is among the others.

@@ -275,8 +275,10 @@ func (p *planner) alone(now *plan.Fleet, h int) (*trial, drain.Answer) {
 func (p *planner) obstacle(now *plan.Fleet, h int) Obstacle {
 	t, a := p.alone(now, h)
 	o := Obstacle{Host: now.Hosts[h].Name, Left: append([]hypervisor.VMID{}, a.Left...),
-		Proof: a.Proof, Moves: []plan.Move{}}
+		Cannot: a.Cannot, Proof: a.Proof, Moves: []plan.Move{}}
 	switch {
+	case len(a.Left) > len(a.Cannot) && a.Proof != nil:
+		o.Text = fmt.Sprintf("not all VMs can leave it, %d at least stay: %v", a.MustStay, a.Proof)
 	case len(a.Left) > 0 && a.Proof != nil:
 		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(len(a.Left), "VM"), a.Proof)
 	case len(a.Left) > 0:

@@ -66,8 +66,10 @@ type Batch struct {
 // An Obstacle is why a host cannot be serviced, after all batches.
 type Obstacle struct {
 	Host hypervisor.HostName `json:"host"`
-	// Left are VMs that cannot leave it, and Proof why, unless that is not known.
-	Left  []hypervisor.VMID `json:"left"`
+	// Left are VMs that have to stay on it, and Proof why, unless that is not known. Cannot are
+	// those of them that can never move; which others stay is a choice.
+	Left   []hypervisor.VMID `json:"left"`
+	Cannot []hypervisor.VMID `json:"cannotLeave,omitempty"`
 	Proof *plan.Certificate `json:"proof,omitempty"`
 	// Failures are those that would not be survived while it is serviced alone, after
 	// the Moves that empty it; nil when no proof was found.

@@ -3,6 +3,7 @@ package rehearse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -23,18 +24,25 @@ type Forecast struct {
 
 	Settings    Settings          `json:"settings"` // the present ones
 	Moves       int               `json:"moves"`
-	LeastMoves  int               `json:"leastMoves"`  // one for each VM that can leave
+	LeastMoves  int               `json:"leastMoves"`  // one for each VM that may leave
 	FewestMoves bool              `json:"fewestMoves"` // no plan has fewer
 	Waves       [][]Step          `json:"waves"`
-	Left        []hypervisor.VMID `json:"left"` // VMs that cannot leave
+	Left        []hypervisor.VMID `json:"left"` // VMs that stay
 	// Proofs are why not all can leave; none with VMs left is that nobody knows.
 	Proofs []plan.Certificate `json:"proofs"`
 
 	// EmptySeconds is when all have left that can, with nothing drawn; null is never.
-	EmptySeconds *float64  `json:"emptySeconds"`
-	Samples      *Summary  `json:"samples"`
-	Deadline     *Deadline `json:"deadline"`
-	Violations   []string  `json:"invariantViolations"`
+	EmptySeconds *float64 `json:"emptySeconds"`
+	Samples      *Summary `json:"samples"`
+	// CannotLeave are those of Left that can never move, LeftBehind the others: which of the
+	// VMs are left behind is a choice.
+	CannotLeave []hypervisor.VMID `json:"cannotLeave"`
+	LeftBehind  []hypervisor.VMID `json:"leftBehind"`
+	// FewestLeft says that no plan leaves fewer; without it MustStay have to stay at least.
+	FewestLeft bool      `json:"fewestLeft"`
+	MustStay   int       `json:"mustStay"`
+	Deadline   *Deadline `json:"deadline"`
+	Violations []string  `json:"invariantViolations"`
 }
 
 // A Step is one move and what is predicted of it.
@@ -86,8 +94,16 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
-		Left: append([]hypervisor.VMID{}, a.Left...), Proofs: proofs(&a), Violations: []string{}}
+		Left: append([]hypervisor.VMID{}, a.Left...), CannotLeave: append([]hypervisor.VMID{},
+			a.Cannot...), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
+		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{}}
 	return d, d.play(ctx, p, &q)
+}
+
+// without returns those of all that are not among some.
+func without(all, some []hypervisor.VMID) []hypervisor.VMID {
+	return append([]hypervisor.VMID{}, slices.DeleteFunc(slices.Clone(all),
+		func(vm hypervisor.VMID) bool { return slices.Contains(some, vm) })...)
 }
 
 // proofs returns all proofs of an answer.
@@ -206,11 +222,15 @@ func (d *Forecast) search(
 	return nil
 }
 
-// leftovers are the VMs that cannot leave: whatever the limits, they stand in the way.
+// leftovers are the VMs that stay: whatever the limits, they stand in the way.
 func (d *Forecast) leftovers() []Obstacle {
 	all := []Obstacle{}
-	for _, vm := range d.Left {
+	for _, vm := range d.CannotLeave {
 		all = append(all, Obstacle{VM: vm, Text: string(vm) + " cannot leave"})
+	}
+	for _, vm := range d.LeftBehind {
+		all = append(all, Obstacle{VM: vm,
+			Text: string(vm) + " is left behind: not all VMs find room elsewhere"})
 	}
 	return all
 }

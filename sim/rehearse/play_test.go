@@ -232,7 +232,7 @@ func TestWhatStaysIsDrained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if db := runs[0].Passages["default/db"]; runs[0].Empty < 0 || !db.Done || db.Attempts < 4 {
+	if db := runs[0].Passages["default/db"]; runs[0].Empty < 0 || !db.Done || db.Attempts < 3 {
 		t.Errorf("%+v", runs[0])
 	}
 }

@@ -51,21 +51,24 @@ then lists the moves, to be asked for in that order.
 
   fleet, hosts, seed, varied   what was asked, and what differs from world to world
   settings                     the present limits
-  moves, leastMoves            how many there are, and one for each VM that can leave
+  moves, leastMoves            how many there are, and one for each VM that may leave
   fewestMoves                  no plan has fewer
   waves                        moves that may run at once: vm, source, target, memoryBytes,
                                diskBytes (local), converges (alone), moves (in this plan),
                                beginsSeconds, seconds, blackoutMilliseconds, mode, note,
                                drawn (its distributions)
-  left, proofs                 VMs that cannot leave, and why
-  emptySeconds                 when all have left that can, nothing drawn; null is never
+  left, proofs                 VMs that stay, as few as possible, and why
+  cannotLeave, leftBehind      of these: VMs that can never move, and VMs that could leave if
+                               others stayed
+  fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
+  emptySeconds                 when all others have left, nothing drawn; null is never
   samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
   deadline                     withinSeconds, confidence, met, with, waves (of moves, in the
                                order in which they are asked for), trials, obstacles; or null
   invariantViolations          none, unless godwit is wrong
 
 Exit status: 0 it can be done, 1 an invariant was violated in a simulated world, 2 bad input,
-3 some VMs cannot leave, or not in time.`
+3 some VMs stay, or do not leave in time.`
 
 // What differs from world to world when nobody says.
 const (

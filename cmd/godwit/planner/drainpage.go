@@ -51,7 +51,12 @@ func (d drainPage) head() string {
 		words.Count(len(d.Waves), "wave"))
 	switch {
 	case len(d.Left) > 0:
-		text += fmt.Sprintf("; %s cannot leave", words.Count(len(d.Left), "VM"))
+		if n := len(d.CannotLeave); n > 0 {
+			text += fmt.Sprintf("; %s cannot leave", words.Count(n, "VM"))
+		}
+		if n := len(d.LeftBehind); n > 0 {
+			text += fmt.Sprintf("; %s left behind", words.Count(n, "VM"))
+		}
 	case d.Moves == d.LeastMoves:
 		text += ", one for each VM"
 	case d.FewestMoves:
@@ -120,13 +125,39 @@ func (d drainPage) left(out io.Writer) {
 	if len(d.Left) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nCannot leave: %s\n", words.List(short(d.Left)))
+	fmt.Fprintln(out)
+	if len(d.CannotLeave) > 0 {
+		fmt.Fprintf(out, "Cannot leave: %s\n", words.List(short(d.CannotLeave)))
+	}
+	d.behind(out)
 	if len(d.Proofs) == 0 {
-		fmt.Fprintln(out, "Nobody has proven it: the search for a way was given up.")
+		fmt.Fprintln(out, "That some have to stay is not proven: the search was given up.")
 	}
 	for i := range d.Proofs {
 		fmt.Fprintln(out, "Why:", &d.Proofs[i])
 		refusals(out, d.Proofs[i].Refusals)
+	}
+}
+
+// behind says who is left behind, and whether fewer could be.
+func (d drainPage) behind(out io.Writer) {
+	n := len(d.LeftBehind)
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(out, "Left behind: %s\n", words.List(short(d.LeftBehind)))
+	switch least := d.MustStay - len(d.CannotLeave); {
+	case d.FewestLeft && n == 1:
+		fmt.Fprintln(out, "No plan leaves fewer. Another VM could stay instead, where it makes "+
+			"as much room.")
+	case d.FewestLeft:
+		fmt.Fprintln(out, "No plan leaves fewer. Others could stay instead, where they make as "+
+			"much room.")
+	case least > 0:
+		fmt.Fprintf(out, "At least %d of the VMs have to be left behind; a plan with fewer than "+
+			"%d was not found.\n", least, n)
+	default:
+		fmt.Fprintf(out, "A plan that leaves fewer than %d was not found, and may exist.\n", n)
 	}
 }
 

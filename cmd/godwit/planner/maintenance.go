@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan/intake"
@@ -174,8 +176,13 @@ func (a maintenanceAnswer) verdict() error {
 // certificate says why VMs cannot leave a host.
 func certificate(out io.Writer, o *maintenance.Obstacle) {
 	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
-	if len(o.Left) > 0 {
-		fmt.Fprintf(out, "cannot leave: %s\n", words.List(short(o.Left)))
+	if len(o.Cannot) > 0 {
+		fmt.Fprintf(out, "cannot leave: %s\n", words.List(short(o.Cannot)))
+	}
+	behind := slices.DeleteFunc(slices.Clone(o.Left),
+		func(vm hypervisor.VMID) bool { return slices.Contains(o.Cannot, vm) })
+	if len(behind) > 0 {
+		fmt.Fprintf(out, "left behind: %s\n", words.List(short(behind)))
 	}
 	counterexample(out, o.Failures)
 }
