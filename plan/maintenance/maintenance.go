@@ -70,7 +70,7 @@ type Obstacle struct {
 	// those of them that can never move; which others stay is a choice.
 	Left   []hypervisor.VMID `json:"left"`
 	Cannot []hypervisor.VMID `json:"cannotLeave,omitempty"`
-	Proof *plan.Certificate `json:"proof,omitempty"`
+	Proof  *plan.Certificate `json:"proof,omitempty"`
 	// Failures are those that would not be survived while it is serviced alone, after
 	// the Moves that empty it; nil when no proof was found.
 	Failures *survive.Counterexample `json:"failures,omitempty"`
