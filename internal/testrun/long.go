@@ -1,33 +1,48 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// longTests runs again the tests that do more in the long tier.
+// longTests runs again the tests that do more in the long tier, as many packages at once
+// as there are processors. Those of real processes come first: they take longest.
 func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	ok = true
 	long := s.long
 	s.long = map[string][]string{}
-	for _, p := range s.packages {
-		if tests := long[p.path]; len(tests) > 0 && ctx.Err() == nil {
-			fine, err := s.test(ctx, p.kind, "long", []string{"-run", only(tests), p.path})
-			if err != nil {
-				return false, err
-			}
-			ok = ok && fine
+	ordered := slices.SortedStableFunc(slices.Values(s.packages), func(a, b pkg) int {
+		return cmp.Compare(b.kind, a.kind)
+	})
+	var failed atomic.Bool
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
+	for _, p := range ordered {
+		tests := long[p.path]
+		if len(tests) == 0 || ctx.Err() != nil {
+			continue
 		}
+		all.Go(func() error {
+			fine, err := s.test(ctx, p.kind, "long", []string{"-run", only(tests), p.path})
+			failed.CompareAndSwap(false, !fine)
+			return err
+		})
 	}
+	err = all.Wait()
 	s.long = long
-	return ok, nil
+	return err == nil && !failed.Load(), err
 }
 
 // only is a pattern that matches these tests, by their full names, and nothing else.
