@@ -5,7 +5,7 @@
 //	GODWIT_MUTANTS=all go test -v -timeout 1h ./sim/simtest/mutants     every bug, and a table
 //	GODWIT_MUTANTS=NAME go test -v ./sim/simtest/mutants                those with NAME in them
 //
-// By default a few that cost little are planted.
+// The long tier plants every bug, the default tier a few that cost little.
 package mutants_test
 
 import (
@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim/explore"
 	"github.com/godwit-vm/godwit/sim/internal/mutant"
 	"github.com/godwit-vm/godwit/sim/simtest"
@@ -64,7 +65,7 @@ func TestMutants(t *testing.T) {
 	for _, b := range bugs() {
 		t.Run(b.name, func(t *testing.T) {
 			if asked == "" && !b.cheap {
-				t.Skipf("set %s to %q, or to \"all\"", which, b.name)
+				testutil.Long(t)
 			}
 			if asked != "" && asked != "all" && !strings.Contains(b.name, asked) {
 				t.Skipf("%s asks for others", which)
