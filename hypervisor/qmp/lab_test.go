@@ -32,6 +32,12 @@ type (
 
 const mib = hypervisor.MiB
 
+// keepsWrites is the first QEMU whose TCG forgets no write of a guest that moves; see guest.Params.
+const keepsWrites = 9
+
+// apart makes the hosts of a lab two machines, as far as the locks of VMs go.
+func apart(c *qmp.Config) { c.Locks = filepath.Join(filepath.Dir(c.Dir), "locks", string(c.Name)) }
+
 // features asks the installed QEMU once what it can do.
 var features = sync.OnceValues(func() (probe.Features, error) {
 	path, err := exec.LookPath("qemu-system-x86_64")
@@ -156,6 +162,8 @@ func (l *lab) close() {
 func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	f, _ := features()
+	p.Lossy = l.accel == "tcg" && f.Version.Major < keepsWrites
 	rom := l.roms[p]
 	if rom == "" {
 		image, err := p.Firmware()

@@ -6,6 +6,7 @@
 // what follows from what it shows.
 //
 //	qemufaults [-qemu PROGRAM] [-accel kvm|tcg] [-rounds N] [-stop] postcopy-resume
+//	qemufaults [-qemu PROGRAM] [-accel kvm|tcg] [-rounds N] [-cut] [-rate N] lost-writes
 package main
 
 import (
@@ -14,13 +15,16 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // options are what the command line says.
 type options struct {
 	qemu, accel string
 	rounds      int
-	stop        bool
+	stop, cut   bool
+	rate        int64
+	slow        time.Duration
 }
 
 func main() {
@@ -29,9 +33,12 @@ func main() {
 	flag.StringVar(&o.accel, "accel", "tcg", "its accelerator: kvm or tcg")
 	flag.IntVar(&o.rounds, "rounds", 1, "how often to try")
 	flag.BoolVar(&o.stop, "stop", false, "postcopy-resume: stop the guest before post-copy begins")
+	flag.BoolVar(&o.cut, "cut", false, "lost-writes: cut the link for a moment on the way")
+	flag.Int64Var(&o.rate, "rate", 1<<20, "lost-writes: bytes of pages that the guest writes a second")
+	flag.DurationVar(&o.slow, "slow", 0, "lost-writes: over a narrow link so long")
 	flag.Parse()
 	run := map[string]func(options) (string, error){
-		"postcopy-resume": postcopyResume}[flag.Arg(0)]
+		"postcopy-resume": postcopyResume, "lost-writes": lostWrites}[flag.Arg(0)]
 	if run == nil {
 		flag.Usage()
 		os.Exit(2)

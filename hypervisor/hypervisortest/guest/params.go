@@ -47,6 +47,12 @@ type Params struct {
 	// Stubborn ignores the power button, as a hung guest does. Default: it powers
 	// itself off within a heartbeat.
 	Stubborn bool
+	// Lossy is for a hypervisor that forgets a write now and then when the guest moves: QEMU
+	// before 9.0 with TCG. The guest does not take a page that it finds behind for damaged, and
+	// Verify accepts any number of writes to each page. All else must be as it was left.
+	// Source: QEMU 9.0 commit 03bfc2188f (physmem: Fix migration dirty bitmap coherency with TCG
+	// memory access); docs/known-hypervisor-faults.md.
+	Lossy bool
 }
 
 const (
@@ -112,6 +118,9 @@ func (p Params) block() image.Block {
 	}
 	if p.Random {
 		b.Flags |= image.FlagRandom
+	}
+	if p.Lossy {
+		b.Flags |= image.FlagLossy
 	}
 	return b
 }

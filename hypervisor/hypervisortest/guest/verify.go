@@ -90,7 +90,10 @@ func (p Params) verifyPages(memory io.ReaderAt, written uint64) error {
 		for ; len(part) > 0; part, done = part[PageSize:], done+PageSize {
 			p.expect(want, done)
 			index := uint64(done / PageSize)
-			if index < working {
+			if found := binary.LittleEndian.Uint64(part); index < working && p.Lossy &&
+				isStamp(found) {
+				binary.LittleEndian.PutUint64(want, found)
+			} else if index < working {
 				stamp := stampAfter(writesOf(index, written, working))
 				if index == written%working && binary.LittleEndian.Uint64(part) ==
 					stamp+image.StampStep {
@@ -118,6 +121,9 @@ func writesOf(index, written, working uint64) uint64 {
 
 // stampAfter is a page's first word after so many writes.
 func stampAfter(writes uint64) uint64 { return image.FirstStamp + writes*image.StampStep }
+
+// isStamp reports whether a word counts some number of writes: the same one in both halves.
+func isStamp(word uint64) bool { return stampAfter(word&0xffffffff) == word }
 
 // expect makes the page at an offset into the range as it was filled.
 func (p Params) expect(page []byte, offset int64) {

@@ -72,6 +72,35 @@ func TestVerify(t *testing.T) {
 	})
 }
 
+// TestVerifyOfALossyGuest takes any number of writes to a page, and finds all other damage.
+func TestVerifyOfALossyGuest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Params{WorkingSet: 4 * PageSize, Fill: 6 * PageSize, Lossy: true,
+			Random: rapid.Bool().Draw(t, "random")}
+		memory := played(t, p, rapid.IntRange(0, 600).Draw(t, "written"), false)
+		page := Base + rapid.Int64Range(0, 3).Draw(t, "page")*PageSize
+		forgets := uint64(rapid.IntRange(0, 200).Draw(t, "forgets"))
+		binary.LittleEndian.PutUint64(memory[page:], stampAfter(forgets))
+		if err := p.Verify(bytes.NewReader(memory), int64(len(memory))); err != nil {
+			t.Fatal(err)
+		}
+		strict := p
+		strict.Lossy = false
+		copy(memory[image.Origin:], played(t, strict, 0, false)[image.Origin:image.Origin+0x20])
+		binary.LittleEndian.PutUint64(memory[page:], stampAfter(1<<20))
+		if err := strict.Verify(bytes.NewReader(memory), int64(len(memory))); err == nil {
+			t.Fatal("a guest that is not lossy may forget")
+		}
+		memory = played(t, p, 7, false)
+		at := Base + rapid.Int64Range(0, p.Fill-1).Draw(t, "at")
+		memory[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "damage"))
+		err := p.Verify(bytes.NewReader(memory), int64(len(memory)))
+		if d, ok := errors.AsType[*Damage](err); !ok || !names(d.Address, at) {
+			t.Fatalf("the error is %v; want damage at %#x", err, at)
+		}
+	})
+}
+
 // names reports whether an address names a damaged byte: exactly, or within the
 // stamp at the beginning of a page, of which the halves may contradict each
 // other without telling which is right.

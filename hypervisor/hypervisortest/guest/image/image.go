@@ -54,6 +54,7 @@ const (
 const (
 	FlagStubborn uint32 = 1 << iota // the power button is ignored
 	FlagRandom                      // pages are filled with Multiplier's sequence, not zeros
+	FlagLossy                       // a page that is not as it was left is no error
 )
 
 // A Block is what the guest is asked to do: the parameter block behind the two

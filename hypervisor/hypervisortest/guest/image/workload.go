@@ -192,6 +192,8 @@ func write(a *assembler) {
 	a.jmp("main")
 
 	a.label("damaged")
+	a.test(byteAt(absolute(paramFlags)), imm(FlagLossy))
+	a.jnz("repaired")
 	a.inc(r13)
 	a.mov(absolute(StatePage+StateErrors), r13)
 	a.mov(absolute(StatePage+StateAddress), rdi)
