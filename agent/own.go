@@ -2,9 +2,12 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -15,7 +18,11 @@ func (a *Agent) learnOwn(h *record.Host) {
 	if a.own != nil && a.own.Version >= h.Version {
 		return
 	}
+	opened := a.own != nil && (a.own.Closed != h.Closed || !slices.Equal(a.own.Taints, h.Taints))
 	a.own = h
+	if opened {
+		a.startWaiting()
+	}
 	if !before || a.cutOff() {
 		return
 	}
@@ -25,6 +32,46 @@ func (a *Agent) learnOwn(h *record.Host) {
 	for _, m := range a.moves.Sorted() {
 		a.todo.Add(m.Key())
 	}
+}
+
+// startWaiting looks at the VMs that are off and are to run: this host may take them again.
+func (a *Agent) startWaiting() {
+	for _, v := range a.home.Sorted() {
+		if v.Startable() {
+			a.todo.Add(v.Key())
+		}
+	}
+}
+
+// closedTo returns why no VM like v is to be started on this host: it is drained, closed or
+// tainted; "" is that nothing keeps it. To start a VM that is off is to choose this host anew: what has run here
+// and crashed starts again, since it still counts as being here.
+// Source: Kubernetes v1.34.1 plugins/tainttoleration, nodeunschedulable (both keep new pods away
+// and leave those alone that run).
+func (a *Agent) closedTo(v *record.VM) string {
+	if a.own == nil {
+		return ""
+	}
+	if a.own.Closed {
+		return string(a.host) + " is closed"
+	}
+	var tolerates []placement.Toleration
+	if v.Placement != nil {
+		tolerates = v.Placement.Tolerations
+	}
+	if slices.ContainsFunc(a.own.Taints, drains) {
+		return string(a.host) + " is drained"
+	}
+	if t, repelled := placement.Repels(a.own.Taints, tolerates); repelled {
+		return string(a.host) + " has the taint " + t.Key + ", which it does not tolerate"
+	}
+	return ""
+}
+
+// drains reports whether a taint drains its host, by the key that is the default: a VM that
+// tolerates it leaves the host all the same.
+func drains(t placement.Taint) bool {
+	return t.Key == evacuation.DefaultDrainKey && t.Effect == placement.NoSchedule
 }
 
 // ownRecord returns what is stored about this host, to be named as a condition of a write:

@@ -40,6 +40,10 @@ func (a *Agent) stopToResize(ctx context.Context, v *record.VM, d hypervisor.Dom
 func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Domain,
 	now time.Time) (*record.VM, *record.Size, error) {
 	has, why, err := record.SizeOf(v.Now()), "", error(nil)
+	if closed := a.closedTo(v); v.Ended && closed != "" {
+		_, err = a.troubled(ctx, v, "it does not start: "+closed, now)
+		return nil, nil, err
+	}
 	if v.Resized() && d.State != hypervisor.Crashed {
 		if v, why, err = a.resize(ctx, v, d, now); err != nil {
 			return nil, nil, err

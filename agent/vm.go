@@ -166,8 +166,15 @@ func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domai
 }
 
 // ended tells that a VM that shall not run has stopped. One whose start was announced and that
-// is not here has never been: what there is of it elsewhere is still needed.
+// is not here has never been: what there is of it elsewhere is still needed. A start that was
+// asked for may take effect late, and the VM may be started elsewhere from now on: it is killed
+// before, which no start overtakes.
 func (a *Agent) ended(ctx context.Context, v *record.VM, d hypervisor.Domain) error {
+	if v.Doing == record.Starting && d.State == hypervisor.Shutoff {
+		if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{}); err != nil {
+			return err
+		}
+	}
 	_, err := a.tell(ctx, v, func(next *record.VM) {
 		next.Ended, next.Trouble = true, ""
 		if d.State != hypervisor.Absent || next.Doing != record.Starting {

@@ -29,17 +29,19 @@ type Controller struct {
 	store   record.Store
 	noter   record.Noter
 
-	view   *view
-	seen   record.Revision
-	unread int       // writings of our own since then
-	since  time.Time // the first of the looks that go on with each other
-	turns  queue.Turns
-	timers due.Alarms[*flight]
-	later  due.Timers[hypervisor.HostName]         // evacuations to be planned again
-	probes due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
-	doubt  *record.Migration                       // as it was when it may have got a slot
-	pullBy time.Time                               // when to look at the store, told or not
-	warned map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
+	view    *view
+	seen    record.Revision
+	unread  int       // writings of our own since then
+	since   time.Time // the first of the looks that go on with each other
+	turns   queue.Turns
+	timers  due.Alarms[*flight]
+	later   due.Timers[hypervisor.HostName]         // evacuations to be planned again
+	probes  due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
+	doubt   *record.Migration                       // as it was when it may have got a slot
+	pullBy  time.Time                               // when to look at the store, told or not
+	warned  map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
+	restart due.Timers[hypervisor.VMID]             // starts to be tried again
+	tried   map[hypervisor.VMID]uint8               // how often no host was found for one in a row
 
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
@@ -52,7 +54,7 @@ type Controller struct {
 // New returns a controller that knows nothing yet.
 func New(config Config, store record.Store, noter record.Noter) *Controller {
 	c := &Controller{config: config.Complete(), store: store, noter: noter,
-		warned: map[hypervisor.VMID]hypervisor.HostName{}}
+		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
 	c.turns.Together = options.Together(c.limits, c.core.Compatible)
 	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
@@ -78,7 +80,7 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	if c.behind() {
 		c.pullBy = now.Add(time.Millisecond)
 	}
-	next := due.Earliest(c.later.Next(), c.probes.Next())
+	next := due.Earliest(c.later.Next(), due.Earliest(c.probes.Next(), c.restart.Next()))
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
 
@@ -91,6 +93,9 @@ func (c *Controller) rouse(now time.Time) {
 		c.view.plans.Add(host)
 	}
 	c.probe(now)
+	for vm, due := c.restart.Pop(now); due; vm, due = c.restart.Pop(now) {
+		c.view.starts.Add(vm)
+	}
 }
 
 // maxRounds bounds how often a look goes over what it has changed: it must always return.
@@ -117,6 +122,15 @@ func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 				return errs
 			}
 			busy = true
+		}
+		for vm, ok := c.view.starts.Pop(); ok; vm, ok = c.view.starts.Pop() {
+			if errs = errors.Join(errs, c.startElsewhere(ctx, vm, now)); c.behind() {
+				return errs
+			}
+			busy = true
+		}
+		if errs = errors.Join(errs, c.tidy(ctx)); c.behind() {
+			return errs
 		}
 		busy = c.retry() || busy
 		admitted, err := c.admit(ctx, now)
@@ -156,6 +170,7 @@ func (c *Controller) reset(all []record.Record) {
 	c.view = c.newView(len(all))
 	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
 	c.probes = due.Timers[hypervisor.HostName]{}
+	c.restart = due.Timers[hypervisor.VMID]{}
 	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
@@ -180,8 +195,9 @@ func (c *Controller) newView(n int) *view {
 
 // put stores a record and takes the result in. A record that somebody else wrote is no error:
 // their writing is looked at as soon as it is read. A lost answer is one.
-func (c *Controller) put(ctx context.Context, r record.Record, now time.Time) (bool, error) {
-	stored, err := c.store.Put(ctx, r)
+func (c *Controller) put(ctx context.Context, r record.Record, now time.Time,
+	while ...record.Record) (bool, error) {
+	stored, err := c.store.Put(ctx, r, while...)
 	switch {
 	case err == nil:
 		c.view.learn(stored)

@@ -32,5 +32,9 @@
 // A host that fails migrations is tried by one at a time, and after a back-off: see package
 // migration/health. What is known of it follows from the stored migrations.
 //
+// A VM that is off and is to run is started by the agent of its host. Where that host takes no
+// VM, because it is drained, closed, full or not heard, the controller gives it to another: a
+// record.Rebuild with the word of the old host's agent that the VM is off is stored first.
+//
 // A notification that is lost costs at most [Config.Resync], a failed write [Config.Retry].
 package controller

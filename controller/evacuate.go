@@ -120,7 +120,8 @@ func (c *Controller) asGuests(s *site) []evacuation.Guest {
 
 func (g *guest) asGuest() evacuation.Guest {
 	return evacuation.Guest{
-		ID: g.rec.VM.ID, Final: g.rec.Ended, Strategy: g.rec.Strategy,
+		ID: g.rec.VM.ID, Final: g.rec.Ended, Stopping: g.rec.Stopped && !g.rec.Ended,
+		Between: g.rec.Between(), Strategy: g.rec.Strategy,
 		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
 		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Weight(),
 		Failed: migration.Failures(len(g.flights), g.phase),

@@ -31,9 +31,12 @@ type view struct {
 
 	dirty due.Work[*flight]             // migrations to be stepped
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
-	moves []books.Move                  // scratch of rebook
-	plain placement.VM                  // scratch of placed: a VM without constraints
-	made  names.Pieces[guest]           // entries of VMs
+	// starts are VMs that are off and are to run, and whose host may not take them.
+	starts due.Work[hypervisor.VMID]
+	begun  []*record.Rebuild   // of VMs that have been started elsewhere, and are cleaned up
+	moves  []books.Move        // scratch of rebook
+	plain  placement.VM        // scratch of placed: a VM without constraints
+	made   names.Pieces[guest] // entries of VMs
 
 	health    health.Ledger         // what ended migrations say of hosts
 	failed    []hypervisor.HostName // of migrations that failed since they were looked at
@@ -98,6 +101,10 @@ func (v *view) learn(r record.Record) {
 		v.learnVM(r)
 	case *record.Host:
 		v.learnHost(r)
+	case *record.Rebuild:
+		if r.Cleaned && r.Evidence.Proof == hypervisor.ProcessReaped {
+			v.begun = append(v.begun, r)
+		}
 	}
 }
 
@@ -127,6 +134,7 @@ func (v *view) forget(key record.Key) {
 		}
 	case record.HostKind:
 		if s := v.hosts[hypervisor.HostName(key.Name)]; s != nil {
+			defer v.startAllOf(s)
 			v.bookHost(s, &record.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, Lost: true})
 			v.lookAtAllOf(s)
 		}
@@ -284,6 +292,9 @@ func (v *view) learnVM(r *record.VM) {
 		v.rebook(string(r.VM.ID), g)
 	}
 	v.lookAtFlights(g)
+	if r.Startable() {
+		v.starts.Add(r.VM.ID)
+	}
 	if old != nil && !books.LeavesDifferently(old, r) {
 		return
 	}
@@ -331,13 +342,36 @@ func (v *view) learnHost(h *record.Host) {
 		return
 	}
 	worse := h.Lost != s.rec.Lost || h.Fenced != s.rec.Fenced || h.Proof() != s.rec.Proof()
-	drained := s.drains
+	drained, takes := s.drains, v.takes(s)
 	v.bookHost(s, h)
+	if takes && !v.takes(s) {
+		v.startAllOf(s)
+	}
 	if drained || s.drains || s.marked > 0 {
 		v.plan(s)
 	}
 	if worse {
 		v.lookAtAllOf(s)
+	}
+}
+
+// takes reports whether a host starts VMs that are off there, as far as its record alone says.
+func (v *view) takes(s *site) bool {
+	h := s.rec
+	return h.Version != 0 && !h.Closed && !s.drains && !h.Lost && !h.Fenced
+}
+
+// startAllOf marks the VMs of a host that are off and are to run.
+func (v *view) startAllOf(s *site) {
+	var all []hypervisor.VMID
+	for _, g := range s.guests {
+		if g.rec.Startable() {
+			all = append(all, g.rec.VM.ID)
+		}
+	}
+	slices.Sort(all) // guests are in no order
+	for _, vm := range all {
+		v.starts.Add(vm)
 	}
 }
 

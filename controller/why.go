@@ -20,7 +20,10 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	if g == nil || g.rec == nil {
 		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
 	}
-	why := c.whyStay(g, now)
+	why := c.whyOff(g)
+	if why == nil {
+		why = c.whyStay(g, now)
+	}
 	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
 		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
 			Have: string(id)})

@@ -24,6 +24,8 @@ type Guest struct {
 	ID         hypervisor.VMID
 	Final      bool     // it has ended: succeeded or failed
 	Deleting   bool     // its deletion was asked for
+	Stopping   bool     // it is to be shut down
+	Between    bool     // it is on its way up or down, and cannot migrate until that is over
 	Strategy   Strategy // its own; Unset takes the cluster's
 	Migratable bool     // known to be able to migrate live
 	// WhyNot says why it is not migratable, in the words of its source. It is

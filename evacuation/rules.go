@@ -21,6 +21,8 @@ type rule struct {
 var rules = [...]rule{
 	{"phase", "unfinished", final, always("ended"), false},
 	{"deletion", "none", deleting, always("asked for"), false},
+	{"stop", "a VM that is to run", stopping, always("it is to be shut down"), false},
+	{"state", "a VM that runs", between, always("it starts, stops or is resized"), false},
 	{"strategy", "LiveMigrate or LiveMigrateIfPossible", unwilling, strategyOf, false},
 	{"if-possible", "a migratable VM", expendable, whyNot, false},
 	{"migratable", "yes", stuck, whyNot, true},
@@ -62,6 +64,15 @@ func final(_ Params, g *Guest) bool { return g.Final }
 // deleting: the VM will be gone soon anyway.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
 func deleting(_ Params, g *Guest) bool { return g.Deleting }
+
+// stopping: the VM will be off soon, and a stopped VM needs no migration.
+// Source: KubeVirt v1.9.0 evacuation.go:438-477 (a VM is stopped by deleting its VMI).
+func stopping(_ Params, g *Guest) bool { return g.Stopping }
+
+// between: the hypervisor would refuse to send it now.
+// Source: godwit; a VMI that is not Running gets no migration in KubeVirt v1.9.0
+// (migration-create-admitter.go), either.
+func between(_ Params, g *Guest) bool { return g.Between && !g.Final }
 
 // unwilling: nobody wants godwit to move the VM. A strategy that is not known
 // moves nothing; v0.59 knows LiveMigrate only.

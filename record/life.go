@@ -86,6 +86,18 @@ func (v *VM) Now() hypervisor.VM { return v.Size.Of(v.VM) }
 // Resized reports whether another size is wanted than the VM has.
 func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
 
+// Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
+// It holds nothing of its host until that announces the start: another may start it as well.
+func (v *VM) Startable() bool {
+	return !v.Stopped && v.Ended && v.Doing == Nothing && v.Claim == "" && v.Host != ""
+}
+
+// Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
+// be resized. It cannot migrate until that is over.
+func (v *VM) Between() bool {
+	return v.Doing == Starting || v.Doing == Stopping || v.Doing == Resizing
+}
+
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
 	return !v.Stopped && !v.Ended && v.Doing == Nothing && v.Reboots == v.Rebooted

@@ -183,7 +183,8 @@ type VM struct {
 	Stopped bool                // it shall not run
 	Kill    bool                `json:",omitempty"` // and its guest is not asked first
 
-	// Written by the agent of Host.
+	// Written by the agent of Host. A controller that gives a VM that is off to another host,
+	// which is to start it, takes Ended back in the same writing.
 	Ended bool // it is off, as it shall be; it takes no room
 	Boots int  // how often it was started anew
 	// Doing is stored before the agent acts.

@@ -168,7 +168,8 @@ func Cleared(m *record.Migration, vmGone bool) bool {
 // LeavesDifferently reports whether evacuation may see the VM in a new light.
 func LeavesDifferently(a, b *record.VM) bool {
 	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended ||
+		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Stopped != b.Stopped ||
+		a.Between() != b.Between() ||
 		a.Claim != "" && b.Claim == ""
 }
 

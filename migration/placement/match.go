@@ -5,6 +5,17 @@ import (
 	"strconv"
 )
 
+// Repels reports whether one of the taints keeps a VM with these tolerations from being started
+// on the host that carries them.
+func Repels(taints []Taint, tolerations []Toleration) (*Taint, bool) {
+	for i := range taints {
+		if repels(&taints[i], tolerations) {
+			return &taints[i], true
+		}
+	}
+	return nil, false
+}
+
 // repels reports whether a taint keeps away a VM with these tolerations.
 // PreferNoSchedule keeps nobody away.
 // Source: Kubernetes v1.34.1 plugins/helper/taint.go:23 (DoNotScheduleTaintsFilterFunc).
