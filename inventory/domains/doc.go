@@ -9,12 +9,16 @@
 //
 // What is read from where:
 //
-//   - Capabilities: memory and CPUs. libvirt has no limit on virtual CPUs; [Ratio] for each
-//     CPU are taken.
+//   - Capabilities: memory, CPUs, NUMA nodes with their pages, and the processor. libvirt has no
+//     limit on virtual CPUs; [Ratio] for each CPU are taken.
+//   - Domain capabilities (virsh domcapabilities): the CPU models that a host can show.
 //   - Domain: its name, which package domxml turns into a VM's, memory and CPUs, whether it
-//     runs (it has an id then), and what keeps it from moving: see package blockers. One that
-//     is defined on several hosts is where it runs.
+//     runs (it has an id then), what keeps it from moving (see package blockers), and what it
+//     asks of a host: its CPU model or the processor itself, huge pages, CPUs of its own. One
+//     that is defined on several hosts, by its UUID, is where it runs; its name has the UUID
+//     behind it if other domains are called so.
 //
-// Not read: machine types, CPU models, NUMA nodes, networks and devices at the target. How
+// Not read: machine types, features of CPUs beyond a model, the numbers of pinned CPUs and NUMA
+// nodes, networks, storage and devices at the target. How
 // fast links are and guests change their memory comes from [inventory.Defaults].
 package domains

@@ -47,8 +47,10 @@ func TestFoldersOfHostsAreAFleet(t *testing.T) {
 		`default/gpu 4GiB 2 on="n1" moves=false`,
 		`default/idle 2GiB 4 on="" moves=true`,
 		`shop/web 8GiB 4 on="n1" moves=true`,
-		fleet + "/n2/default.xml: network: left out: it is neither a domain nor capabilities",
 		fleet + ": libvirt has no limit on virtual CPUs: 4 for each CPU are taken",
+		fleet + "/n2: host n2: none of its 2 domains runs, as their XML says: it counts as empty. " +
+			"Files of /etc/libvirt/qemu are definitions; virsh dumpxml writes what runs",
+		fleet + "/n2/default.xml:1: network: left out: it is neither a domain nor capabilities",
 	}
 	if diff := cmp.Diff(want, said(f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -92,21 +94,21 @@ func TestADomainIsWhereItRuns(t *testing.T) {
 // TestBadFilesAreExplained replaces one piece of a file each.
 func TestBadFilesAreExplained(t *testing.T) {
 	for _, c := range []struct{ what, file, old, new, want string }{
-		{"no memory", "n1/web.xml", "<memory unit='GiB'>8</memory>", "", "n1/web.xml: domain: "},
+		{"no memory", "n1/web.xml", "<memory unit='GiB'>8</memory>", "", "n1/web.xml:1: domain: "},
 		{"memory of 0", "n1/web.xml", ">8<", ">0<",
-			"n1/web.xml: domain shop_web: needs memory and CPUs"},
-		{"memory that is none", "n1/web.xml", ">8<", ">lots<", "n1/web.xml: domain: "},
+			"n1/web.xml:1: domain shop_web: needs memory and CPUs"},
+		{"memory that is none", "n1/web.xml", ">8<", ">lots<", "n1/web.xml:1: domain: "},
 		{"no XML", "n1/web.xml", "<", "", "n1/web.xml: it is no XML"},
 		{"a file that is cut off", "n1/web.xml", "</domain>", "", "n1/web.xml:9: domain: "},
 		{"it runs twice", "n2/web.xml", "<domain type='kvm'", "<domain type='kvm' id='3'",
-			"n2/web.xml: domain shop_web: it runs on host n1, too, says "},
+			"n2/web.xml:1: domain shop_web: it runs on host n1, too, says "},
 		{"no capabilities", "n1/capabilities.xml", "capabilities", "capable",
 			"n1: host n1: its size is not known: put the output of virsh capabilities beside"},
-		{"two capabilities", "n1/web.xml", "", "", "n1/web.xml: capabilities: there are others"},
+		{"two capabilities", "n1/web.xml", "", "", "n1/web.xml:1: capabilities: there are others"},
 		{"an unknown unit", "n1/capabilities.xml", "unit='KiB'", "unit='furlong'",
-			`n1/capabilities.xml: capabilities memory: needs KiB, has the unit "furlong"`},
+			`n1/capabilities.xml:1: capabilities memory: needs KiB, has the unit "furlong"`},
 		{"a negative number", "n1/capabilities.xml", "num='8'", "num='-8'",
-			"n1/capabilities.xml: capabilities cpus num: needs a whole number from 0 to"},
+			"n1/capabilities.xml:1: capabilities cpus num: needs a whole number from 0 to"},
 		{"no cells", "n1/capabilities.xml", "cell ", "sell ", "n1/capabilities.xml:"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

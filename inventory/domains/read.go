@@ -2,6 +2,7 @@ package domains
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/resource"
+	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 const (
@@ -56,7 +58,7 @@ func Read(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 		return nil, err
 	}
 	r := &reader{Builder: inventory.NewBuilder(path), defaults: d, hosts: map[string]*host{},
-		domains: map[hypervisor.VMID]*domain{}}
+		domains: map[string]*domain{}}
 	r.EvictBy(evacuation.LiveMigrate) // as an evacuation of a host does
 	for _, pattern := range []string{"*.xml", "*/*.xml"} {
 		files, err := filepath.Glob(filepath.Join(escape(path), pattern))
@@ -82,7 +84,8 @@ type reader struct {
 	*inventory.Builder
 	defaults inventory.Defaults
 	hosts    map[string]*host
-	domains  map[hypervisor.VMID]*domain
+	domains  map[string]*domain // by UUID: names are unique per host only
+	line     int                // of the outermost element of the present file
 }
 
 type host struct {
@@ -91,6 +94,11 @@ type host struct {
 	sized  bool
 	memory hypervisor.Bytes
 	cpus   int
+	cpu    *placement.CPU
+	cells  []topology.Cell // none: not known
+	models []string        // that it can show; nil: not known
+	// defined and running count its domains.
+	defined, running int
 }
 
 type domain struct {
@@ -98,7 +106,12 @@ type domain struct {
 	host    string
 	running bool
 	vm      hypervisor.VM
-	forbids error
+	line    int
+	uuid    string
+	whyNot  string
+
+	platform placement.Platform
+	layout   *topology.Ask
 }
 
 func (r *reader) file(path string) error {
@@ -125,29 +138,36 @@ func (r *reader) file(path string) error {
 		h = &host{name: name, folder: filepath.Dir(path)}
 		r.hosts[name] = h
 	}
-	switch root := rootOf(data); root.Name.Local {
+	root, line := rootOf(data)
+	switch r.line = line; root.Name.Local {
 	case "domain":
 		r.domain(h, string(data), root)
 	case "capabilities":
 		r.capabilities(h, data)
+	case "domainCapabilities":
+		r.models(h, data)
 	case "":
 		r.Errorf(lineOf(data), "", "it is no XML: is it cut off?")
 	default:
-		r.Warnf(0, root.Name.Local, "left out: it is neither a domain nor capabilities")
+		r.Warnf(r.line, root.Name.Local, "left out: it is neither a domain nor capabilities")
 	}
 	return nil
 }
 
-// rootOf returns the outermost element; one without a name when there is none.
-func rootOf(data []byte) xml.StartElement {
+// wrong reports a problem of the present file.
+func (r *reader) wrong(field, format string, args ...any) { r.Errorf(r.line, field, format, args...) }
+
+// rootOf returns the outermost element and its line; one without a name when there is none.
+func rootOf(data []byte) (xml.StartElement, int) {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	for {
 		t, err := d.Token()
 		if err != nil {
-			return xml.StartElement{}
+			return xml.StartElement{}, 0
 		}
 		if start, is := t.(xml.StartElement); is {
-			return start
+			line, _ := d.InputPos()
+			return start, line
 		}
 	}
 }
@@ -170,50 +190,64 @@ func lineOf(data []byte) int {
 func (r *reader) domain(h *host, text string, root xml.StartElement) {
 	facts, err := domxml.Read(text, domxml.Settings{})
 	if err != nil {
-		r.Errorf(lineOf([]byte(text)), "domain", "%v", err)
+		r.Errorf(max(lineOf([]byte(text)), r.line), "domain", "%v", err)
 		return
 	}
-	v := facts.VM
+	v, at := facts.VM, "domain "+facts.Name
 	if v.Memory <= 0 || v.Memory > mostMemory || v.CPUs <= 0 || v.CPUs > mostCPUs {
-		r.Errorf(0, "domain "+facts.Name, "needs memory and CPUs that a machine may have, has "+
-			"%v and %d", v.Memory, v.CPUs)
+		r.wrong(at, "needs memory and CPUs that a machine may have, has %v and %d", v.Memory, v.CPUs)
 		return
 	}
+	var a asked
 	all, err := blockers.Of(text, domxml.Settings{})
+	if err == nil {
+		err = xml.Unmarshal([]byte(text), &a)
+	}
 	if err != nil {
-		r.Errorf(0, "domain "+facts.Name, "%v", err)
+		r.wrong(at, "%v", err)
 		return
 	}
-	d := &domain{file: r.File, host: h.name, forbids: blockers.Refuse(all),
-		running: slices.ContainsFunc(root.Attr, func(a xml.Attr) bool {
+	d := &domain{file: r.File, line: r.line, host: h.name, uuid: facts.UUID,
+		platform: a.platform(), running: slices.ContainsFunc(root.Attr, func(a xml.Attr) bool {
 			return a.Name.Local == "id"
-		}),
-		vm: hypervisor.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs}}
+		}), vm: hypervisor.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs}}
+	if err := blockers.Refuse(all); err != nil {
+		d.whyNot = err.Error()
+	}
+	if !slices.Contains(migrates, a.Type) {
+		d.whyNot = "libvirt moves no domain of the type " + strconv.Quote(a.Type) + " live"
+	}
 	if slices.ContainsFunc(all, func(b blockers.Blocker) bool {
 		return b.Weight == blockers.Conditional
 	}) {
-		r.Warnf(0, "domain "+facts.Name, "it needs something of its target that is not looked at")
+		r.Warnf(r.line, at, "it needs something of its target that is not looked at")
 	}
-	switch first := r.domains[v.ID]; {
+	var unread string
+	if d.layout, unread = a.layout(&v); unread != "" {
+		r.Warnf(r.line, at, "%s: that is not looked at", unread)
+	}
+	r.meet(h, d, at)
+}
+
+// meet enters a domain. One that is defined on several hosts is where it runs.
+func (r *reader) meet(h *host, d *domain, at string) {
+	h.defined++
+	if d.running {
+		h.running++
+	}
+	key := cmp.Or(strings.ToLower(d.uuid), string(d.vm.ID))
+	switch first := r.domains[key]; {
 	case first == nil || d.running && !first.running:
-		r.domains[v.ID] = d
+		r.domains[key] = d
 	case d.running && first.running:
-		r.Errorf(0, "domain "+facts.Name, "it runs on host %s, too, says %s", first.host,
-			first.file)
+		r.wrong(at, "it runs on host %s, too, says %s", first.host, first.file)
 	}
 }
 
 // capabilities are the part of virsh capabilities that is read.
 type capabilities struct {
-	Cells []struct {
-		Memory struct {
-			Unit  string `xml:"unit,attr"`
-			Value string `xml:",chardata"`
-		} `xml:"memory"`
-		CPUs struct {
-			Num string `xml:"num,attr"`
-		} `xml:"cpus"`
-	} `xml:"host>topology>cells>cell"`
+	CPU   processor `xml:"host>cpu"`
+	Cells []cell    `xml:"host>topology>cells>cell"`
 }
 
 func (r *reader) capabilities(h *host, data []byte) {
@@ -223,27 +257,34 @@ func (r *reader) capabilities(h *host, data []byte) {
 		return
 	}
 	if h.sized {
-		r.Errorf(0, "capabilities", "there are others of host %s", h.name)
+		r.wrong("capabilities", "there are others of host %s", h.name)
 		return
 	}
-	for _, cell := range c.Cells {
+	listed := true
+	for i, cell := range c.Cells {
 		if unit := cell.Memory.Unit; unit != "KiB" && unit != "" {
-			r.Errorf(0, "capabilities memory", "needs KiB, has the unit %q", unit)
+			r.wrong("capabilities memory", "needs KiB, has the unit %q", unit)
 			return
 		}
-		h.memory += hypervisor.KiB * hypervisor.Bytes(r.number("memory",
-			cell.Memory.Value, mostMemory>>10))
-		h.cpus += int(r.number("cpus num", cell.CPUs.Num, mostCPUs))
+		memory := hypervisor.KiB * hypervisor.Bytes(r.number("memory", cell.Memory.Value,
+			mostMemory>>10))
+		cpus := int(r.number("cpus num", cell.CPUs.Num, mostCPUs))
+		h.memory, h.cpus = h.memory+memory, h.cpus+cpus
+		at, whole := r.layout(i, &cell, memory, cpus)
+		h.cells, listed = append(h.cells, at), listed && whole
+	}
+	if h.cpu = c.CPU.facts(); !listed || len(h.cells) > topology.MaxCells {
+		h.cells = nil
 	}
 	if h.sized = h.memory > 0 && h.cpus > 0; !h.sized {
-		r.Errorf(0, "capabilities", "host/topology/cells has no memory, or no CPUs")
+		r.wrong("capabilities", "host/topology/cells has no memory, or no CPUs")
 	}
 }
 
 func (r *reader) number(field, text string, most int64) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 0 || n > most {
-		r.Errorf(0, "capabilities "+field, "needs a whole number from 0 to %d, has %q", most, text)
+		r.wrong("capabilities "+field, "needs a whole number from 0 to %d, has %q", most, text)
 		return 0
 	}
 	return n
@@ -254,25 +295,43 @@ func (r *reader) finish() {
 	if len(r.hosts) > 0 {
 		r.Warnf(0, "", "libvirt has no limit on virtual CPUs: %d for each CPU are taken", Ratio)
 	}
+	r.know()
 	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
-		h := r.hosts[name]
-		r.File = h.folder
-		if !h.sized {
-			r.Errorf(0, "host "+name, "its size is not known: put the output of virsh "+
-				"capabilities beside its domains, as capabilities.xml")
-			continue
-		}
-		facts := &placement.Facts{Memory: resource.Inventory{Total: int64(h.memory)},
-			CPUs: resource.Inventory{Total: int64(h.cpus), Ratio: Ratio}}
-		r.AddHost(0, inventory.Host{Facts: facts, Host: hypervisor.Host{
-			Name: hypervisor.HostName(name), Memory: h.memory, CPUs: Ratio * h.cpus,
-			Link: r.defaults.LinkOf(nil)}})
+		r.host(r.hosts[name])
 	}
-	for _, id := range slices.Sorted(maps.Keys(r.domains)) {
-		d := r.domains[id]
+	names := map[hypervisor.VMID]int{}
+	for _, d := range r.domains {
+		names[d.vm.ID]++
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
+		d := r.domains[key]
 		r.File = d.file
-		r.AddVM(0, r.vm(d))
+		if names[d.vm.ID] > 1 && d.uuid != "" { // names are unique per host only
+			d.vm.ID += hypervisor.VMID("_" + strings.ToLower(d.uuid))
+		}
+		r.AddVM(d.line, r.vm(d))
 	}
+}
+
+// host adds a host.
+func (r *reader) host(h *host) {
+	r.File = h.folder
+	if !h.sized {
+		r.Errorf(0, "host "+h.name, "its size is not known: put the output of virsh "+
+			"capabilities beside its domains, as capabilities.xml")
+		return
+	}
+	if h.defined > 0 && h.running == 0 {
+		r.Warnf(0, "host "+h.name, "none of its %d domains runs, as their XML says: it counts as "+
+			"empty. Files of /etc/libvirt/qemu are definitions; virsh dumpxml writes what runs",
+			h.defined)
+	}
+	h.cpu.Models = h.models
+	facts := &placement.Facts{Memory: resource.Inventory{Total: int64(h.memory)},
+		CPUs: resource.Inventory{Total: int64(h.cpus), Ratio: Ratio}, CPU: h.cpu, Cells: h.cells}
+	r.AddHost(0, inventory.Host{Facts: facts, Host: hypervisor.Host{
+		Name: hypervisor.HostName(h.name), Memory: h.memory, CPUs: Ratio * h.cpus,
+		Link: r.defaults.LinkOf(nil)}})
 }
 
 func (r *reader) vm(d *domain) inventory.VM {
@@ -280,11 +339,9 @@ func (r *reader) vm(d *domain) inventory.VM {
 	if !found {
 		namespace = "default"
 	}
-	v := inventory.VM{VM: d.vm, Namespace: namespace, Migratable: d.forbids == nil,
-		Workload: r.defaults.LoadOf(nil).Workload(d.vm.Memory)}
-	if d.forbids != nil {
-		v.WhyNot = d.forbids.Error()
-	}
+	v := inventory.VM{VM: d.vm, Namespace: namespace, Migratable: d.whyNot == "",
+		WhyNot: d.whyNot, Workload: r.defaults.LoadOf(nil).Workload(d.vm.Memory)}
+	v.Placement.Platform, v.Placement.Topology = d.platform, d.layout
 	if d.running {
 		v.Host = hypervisor.HostName(d.host)
 	}
