@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/convergence/forecast"
 )
 
 // Config configures an Agent. A zero field takes the default that it names.
@@ -29,14 +30,14 @@ type Config struct {
 	// and resumes nothing. Default: nobody else can act for the host.
 	Session string
 	// Converge decides how running transfers are brought to an end. Default:
-	// [convergence.Converge], as the options of each migration say.
+	// [forecast.Choose], as the options of each migration say.
 	Converge convergence.Policy
 }
 
 // Complete returns c with the defaults filled in.
 func (c Config) Complete() Config {
 	if c.Converge == nil {
-		c.Converge = convergence.Converge
+		c.Converge = forecast.Choose
 	}
 	c.Poll, c.Retry = cmp.Or(c.Poll, time.Second), cmp.Or(c.Retry, time.Second)
 	c.RetryCap = cmp.Or(c.RetryCap, 30*time.Second)

@@ -127,7 +127,9 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM
 	}
 	*a.moves.Memory(m.Spec.ID) = state
 	a.again(m, now, a.config.Poll)
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Started = true })
+	_, err = a.report(ctx, m, func(r *record.Migration) {
+		r.Source.Started, r.Source.Cap = true, options.Bandwidth
+	})
 	return err
 }
 
@@ -158,7 +160,32 @@ func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervis
 		a.again(m, now, a.config.Poll)
 		return a.abort(ctx, m)
 	}
-	return a.converge(ctx, m, p, now)
+	if err := a.limit(ctx, m, p, now); err != nil {
+		return err
+	}
+	return a.converge(ctx, a.moves.Get(m.Spec.ID), p, now)
+}
+
+// limit passes on a limit on the bandwidth that has changed since the transfer began. One that
+// the hypervisor refuses is not asked for again.
+func (a *Agent) limit(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+	now time.Time) error {
+	if m.Options == nil || m.Options.Bandwidth == m.Source.Cap || p.Mode == hypervisor.PostCopy {
+		return nil
+	}
+	limit := m.Options.Bandwidth
+	said := "bandwidth limited to " + limit.String()
+	if limit == 0 {
+		said = "bandwidth not limited any more"
+	}
+	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.SetBandwidth{Limit: limit})
+	switch {
+	case terms.Refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
+		said = "bandwidth not changed: " + terms.Words(err)
+	case err != nil:
+		return err
+	}
+	return a.announce(ctx, m, now, said, func(r *record.Migration) { r.Source.Cap = limit })
 }
 
 // abort passes the request on. Too late is no error: the outcome tells.

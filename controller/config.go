@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
@@ -26,6 +27,9 @@ type Config struct {
 	Namespaces map[string]policy.Labels
 	// Evacuation says how hosts are emptied.
 	Evacuation evacuation.Params
+	// Adaptive lets package adaptive say who leaves when, and where to, unless Evacuation.Policy
+	// or Placement.Weighers say it already. It lifts no limit.
+	Adaptive bool
 	// Placement decides about targets. Default: all conditions; most free memory is best,
 	// and what a VM's groups ask for softly.
 	Placement choose.Config
@@ -49,6 +53,9 @@ func (c Config) Complete() Config {
 	c.Migration = c.Migration.Complete()
 	if c.Cluster == nil {
 		c.Cluster = new(policy.Default())
+		if c.Migration.Compatible {
+			c.Cluster.Convergence = convergence.Legacy
+		}
 	}
 	if c.Evacuation.DrainKey == "" {
 		c.Evacuation.DrainKey = c.Cluster.NodeDrainTaintKey

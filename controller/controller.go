@@ -55,6 +55,7 @@ type Controller struct {
 func New(config Config, store record.Store, noter record.Noter) *Controller {
 	c := &Controller{config: config.Complete(), store: store, noter: noter,
 		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
+	c.adapt()
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
 	c.turns.Together = options.Together(c.limits, c.core.Compatible)
 	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
@@ -220,7 +221,7 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 	}
 	c.view.latest = f
 	c.timers.Drop(&f.alarm)
-	if err := c.testify(ctx, f, now); err != nil {
+	if err := errors.Join(c.testify(ctx, f, now), c.limit(ctx, f, now)); err != nil {
 		return err
 	}
 	seen := f.rec
@@ -338,6 +339,7 @@ func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
 		c.options.Resolve(next, f.guest.rec)
+		f.capped = true
 	case d.State.Phase.Final():
 		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State
 	}

@@ -62,6 +62,7 @@ type flight struct {
 	tries   uint8 // how often no host was found in a row, as far as that matters
 	nowhere bool  // it is in view.nowhere
 	overrun bool  // its tenant's quota was in the way when it was tried
+	capped  bool  // its cap on the bandwidth is what this controller is configured with
 }
 
 // Asked implements [queue.Item].

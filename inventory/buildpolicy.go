@@ -1,9 +1,11 @@
 package inventory
 
 import (
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/policy"
 )
 
@@ -26,6 +28,7 @@ func (b *specBuilder) config(at path, s ConfigSpec) {
 		AllowAutoConverge:            o.AllowAutoConverge,
 		AllowPostCopy:                o.AllowPostCopy,
 		AllowWorkloadDisruption:      o.AllowWorkloadDisruption,
+		Convergence:                  o.Convergence,
 		DisableTLS:                   s.DisableTLS,
 		Network:                      s.Network,
 		MatchSELinuxLevelOnMigration: s.MatchSELinuxLevelOnMigration,
@@ -55,6 +58,13 @@ func (b *specBuilder) overrides(at path, s OptionsSpec) policy.Overrides {
 		CompletionTimeoutPerGiB: b.duration(
 			at.dot(".completionTimeoutPerGiB"), s.CompletionTimeoutPerGiB),
 		MaxDowntime: Times(s.MaxDowntimeMs, time.Millisecond),
+	}
+	if s.Convergence != "" {
+		o.Convergence = new(convergence.Method)
+		if err := o.Convergence.UnmarshalText([]byte(s.Convergence)); err != nil {
+			b.wrong(at.dot(".convergence"), "unknown method %q; use %s", s.Convergence,
+				strings.Join(convergence.Methods(), ", "))
+		}
 	}
 	if s.BandwidthPerMigration != "" {
 		cap, err := ParseBandwidth(s.BandwidthPerMigration)

@@ -125,6 +125,9 @@ type OptionsSpec struct {
 	BandwidthPerMigration   string `yaml:"bandwidthPerMigration,omitempty"`
 	CompletionTimeoutPerGiB string `yaml:"completionTimeoutPerGiB,omitempty"`
 	MaxDowntimeMs           *int64 `yaml:"maxDowntimeMs,omitempty"`
+	// Convergence is how transfers are brought to their end: Watermark (default), Forecast,
+	// or KubeVirt's Legacy and Stall. With compatible: true the default is Legacy.
+	Convergence string `yaml:"convergence,omitempty"`
 }
 
 // A PolicySpec is a migration policy, with KubeVirt's field names.

@@ -99,6 +99,8 @@ type SourceReport struct {
 	Measured bool               `json:",omitempty"`
 	Monitor  *convergence.State `json:",omitempty"` // what convergence remembers
 	Looked   time.Time          `json:",omitzero"`  // when Monitor was last stored
+	// Cap is the limit on the bandwidth that the hypervisor was last told; 0 is none.
+	Cap hypervisor.Bandwidth `json:",omitempty"`
 }
 
 // Untold reports whether a transfer began and nobody has measured what it sent and how long the

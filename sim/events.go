@@ -36,6 +36,9 @@ type (
 		Force    choose.Force
 		Compat   bool
 	}
+	// Configure starts the controller anew with another bandwidthPerMigration, as an operator
+	// does who has edited its file; 0 is no cap.
+	Configure struct{ Bandwidth hypervisor.Bandwidth }
 	// Cancel cancels every unfinished migration of a VM.
 	Cancel struct{ VM hypervisor.VMID }
 	// Delete deletes a VM's record.
@@ -55,6 +58,17 @@ type (
 		How  func(*record.Migration)
 	}
 )
+
+func (e Configure) happen(w *World) {
+	w.say("", "", "configured with bandwidthPerMigration "+e.Bandwidth.String())
+	cluster := *w.config.Controller.Complete().Cluster
+	cluster.BandwidthPerMigration = e.Bandwidth
+	w.config.Controller.Cluster = &cluster
+	if p := w.people.Get(""); p.brain != nil {
+		w.kill(p)
+		w.spawn(p)
+	}
+}
 
 func (e Drain) happen(w *World) {
 	w.say("", "", "drain "+string(e.Host))

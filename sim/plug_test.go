@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/placement/weigh"
+	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -114,6 +115,9 @@ func TestDecisionsOfOnesOwn(t *testing.T) {
 	fails := sim.Config{Agent: agent.Config{Converge: giveUp}}
 	hourly := fails
 	hourly.Controller.Migration.Retry = onceAnHour
+	lifted := policy.Default()
+	lifted.ParallelMigrationsPerCluster = migration.Unlimited
+	lifted.ParallelOutboundMigrationsPerNode = migration.Unlimited
 	with := func(c controller.Config) sim.Config { return sim.Config{Controller: c} }
 	for _, test := range []struct {
 		name        string
@@ -125,6 +129,10 @@ func TestDecisionsOfOnesOwn(t *testing.T) {
 		{"a limit", sim.Config{},
 			with(controller.Config{Evacuation: evacuation.Params{Policy: alone}}),
 			func(d drainage) bool { return d.most == 1 }},
+		{"the adaptive order, which the daemon's file can switch on",
+			with(controller.Config{Cluster: &lifted}),
+			with(controller.Config{Cluster: &lifted, Adaptive: true}),
+			func(d drainage) bool { return d.most == 2 }}, // what the link is worth
 		{"a filter", sim.Config{}, with(controller.Config{Placement: choose.Config{
 			Filters: append(filter.All(), notN2)}}), onN3},
 		{"a weigher", sim.Config{}, with(controller.Config{Placement: choose.Config{

@@ -36,6 +36,7 @@ func Monitor(o *policy.Options, p hypervisor.Progress) convergence.Config {
 	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
 	c.MaxDowntime = o.MaxDowntime
 	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
+	c.Method = o.Convergence
 	c.DowntimeTuning, c.StallDetector = o.DowntimeTuning, o.StallDetector
 	if o.StallDetector != nil {
 		c.Method = convergence.Stall

@@ -103,6 +103,8 @@ func TestEveryOptionReachesItsUser(t *testing.T) {
 			f.SetBool(true)
 		case reflect.Int64:
 			f.SetInt(1)
+		case reflect.Uint8:
+			f.SetUint(1)
 		case reflect.String:
 			f.SetString("zstd")
 		case reflect.Pointer:

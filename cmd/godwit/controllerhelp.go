@@ -11,15 +11,22 @@ may be killed at any moment. On SIGHUP it reopens its audit log.
 Everything in the file of --config is optional:
 
   evictionStrategy: None                         # of VMs that say nothing; default: LiveMigrate
-  config: {parallelMigrationsPerCluster: 10, bandwidthPerMigration: 2Gbit/s}
+  config: {parallelMigrationsPerCluster: 10, bandwidthPerMigration: 2Gbit/s,
+           convergence: Forecast}                # or Watermark (default), Legacy, Stall
   policies:
   - {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
   namespaces: {prod: {tier: gold}}
   evacuation: {mode: FreeSpots, order: SmallestFirst}
+                                                 # order: Adaptive follows a model of the links
   timeouts: {pending: 12h, transfer: 2h}
   backoff: {base: 20s, cap: 5m}
   quotas: {acme: {memory: 512GiB, cpus: 128}}
   failover: {grace: 30s, fenceAfter: 1m, stormShare: 0.34}
+  compatible: true                               # decide as KubeVirt does
+
+A controller that begins with another bandwidthPerMigration changes the limit of migrations that
+are under way, too; all other options hold for those to come. What a scenario of godwit simulate
+says of the controller (config, policies, limits, mode, order, timeouts…) may stand here as it is.
 
 The file of --fencing, which nobody else may read, has the levels of each host, tried in turn, and
 the options of fence agents:

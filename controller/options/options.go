@@ -30,6 +30,15 @@ func New(cluster *policy.Cluster, by policy.Matcher, policies []policy.Policy,
 	return r
 }
 
+// Bandwidth returns the cap that a VM's migration would be given now.
+func (r *Resolver) Bandwidth(m *record.Migration, vm *record.VM) hypervisor.Bandwidth {
+	if r.policies == nil {
+		return r.cluster.BandwidthPerMigration
+	}
+	o, _ := r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
+	return o.Bandwidth
+}
+
 // Resolve writes down the options of a VM's migration, the policy that won, and the bound of
 // the transfer. The target has been chosen.
 // Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).

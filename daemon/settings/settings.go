@@ -6,13 +6,14 @@
 //	policies:
 //	- {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
 //	namespaces: {prod: {tier: gold}}
-//	evacuation: {mode: FreeSpots, order: SmallestFirst}
+//	evacuation: {mode: FreeSpots, order: SmallestFirst}   # or order: Adaptive
 //	timeouts: {pending: 12h, transfer: 2h}
 //	backoff: {base: 20s, cap: 5m}
 //	quotas: {acme: {memory: 512GiB, cpus: 128}}
 //	failover: {grace: 30s, fenceAfter: 1m, stormShare: 0.34}
 //
-// Everything is optional. What is wrong is said at once, each with its line.
+// Everything is optional. What is wrong is said at once, each with its line. A scenario of the
+// simulator is read by the same parser: whatever it says of a controller may stand here.
 package settings
 
 import (
@@ -25,8 +26,11 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/controller/failover"
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/evacuation/adaptive"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/reserve"
 	"github.com/godwit-vm/godwit/migration/policy"
@@ -38,20 +42,40 @@ type File struct {
 	Policies         []inventory.PolicySpec      `yaml:"policies,omitempty"`
 	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
 	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"`
-	Evacuation       Evacuation                  `yaml:"evacuation,omitempty"`
-	Timeouts         Timeouts                    `yaml:"timeouts,omitempty"`
-	Backoff          Backoff                     `yaml:"backoff,omitempty"`
-	AvoidFor         string                      `yaml:"avoidFor,omitempty"`
-	Keep             int                         `yaml:"keep,omitempty"`
-	Quotas           map[string]Quota            `yaml:"quotas,omitempty"`
 	Failover         Failover                    `yaml:"failover,omitempty"`
-	Compatible       bool                        `yaml:"compatible,omitempty"`
+	Control          `yaml:",inline"`
+}
+
+// Control is how a controller decides, beside the configuration that has KubeVirt's names. A
+// scenario and a controller's file both have it.
+type Control struct {
+	Limits     Limits     `yaml:"limits,omitempty"`
+	Evacuation Evacuation `yaml:"evacuation,omitempty"`
+	// Mode and Order are those of Evacuation, written without it.
+	Mode       string           `yaml:"mode,omitempty"`
+	Order      string           `yaml:"order,omitempty"`
+	Timeouts   Timeouts         `yaml:"timeouts,omitempty"`
+	Backoff    Backoff          `yaml:"backoff,omitempty"`
+	AvoidFor   string           `yaml:"avoidFor,omitempty"`
+	Keep       *int             `yaml:"keep,omitempty"`
+	Quotas     map[string]Quota `yaml:"quotas,omitempty"`
+	Compatible bool             `yaml:"compatible,omitempty"` // restores KubeVirt's decisions
+}
+
+// Limits override the limits of the configuration.
+type Limits struct {
+	PerCluster *int `yaml:"perCluster,omitempty"`
+	PerSource  *int `yaml:"perSource,omitempty"`
+	PerTarget  *int `yaml:"perTarget,omitempty"` // 0 is no limit
 }
 
 // Evacuation says how hosts are emptied.
 type Evacuation struct {
-	Mode  string `yaml:"mode,omitempty"`  // QueueAll (default), FreeSpots
-	Order string `yaml:"order,omitempty"` // LargestFirst (default), SmallestFirst, ByID
+	Mode string `yaml:"mode,omitempty"` // where migrations wait: QueueAll (default), FreeSpots
+	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID; or Adaptive,
+	// where package evacuation/adaptive also says how many at once, and where to. Limits
+	// that are not written are lifted then.
+	Order string `yaml:"order,omitempty"`
 }
 
 // Timeouts bound the phases of a migration: see migration.Timeouts.
@@ -77,17 +101,17 @@ type Backoff struct {
 // Quota bounds what the VMs of a tenant hold together; what is not said is not bounded.
 type Quota struct {
 	Memory string `yaml:"memory,omitempty"`
-	CPUs   int    `yaml:"cpus,omitempty"`
+	CPUs   *int   `yaml:"cpus,omitempty"`
 	Disk   string `yaml:"disk,omitempty"`
 }
 
 // Failover says what becomes of silent hosts: see failover.Config.
 type Failover struct {
-	Grace       string  `yaml:"grace,omitempty"`
-	FenceAfter  string  `yaml:"fenceAfter,omitempty"`
-	StormShare  float64 `yaml:"stormShare,omitempty"`
-	FenceAtOnce int     `yaml:"fenceAtOnce,omitempty"`
-	FenceIdle   bool    `yaml:"fenceIdle,omitempty"`
+	Grace       string   `yaml:"grace,omitempty"`
+	FenceAfter  string   `yaml:"fenceAfter,omitempty"`
+	StormShare  *float64 `yaml:"stormShare,omitempty"`
+	FenceAtOnce *int     `yaml:"fenceAtOnce,omitempty"`
+	FenceIdle   bool     `yaml:"fenceIdle,omitempty"`
 }
 
 // Settings are what the file says.
@@ -143,10 +167,7 @@ func Parse(name string, data []byte) (Settings, error) {
 	if file.EvictionStrategy == "" && !file.Compatible {
 		c.Evacuation.Strategy = evacuation.LiveMigrate
 	}
-	c.Evacuation.Compatible, c.Migration.Compatible = file.Compatible, file.Compatible
-	r.words(&file.Evacuation, &c.Evacuation)
-	r.times(&file, &all)
-	r.quotas(file.Quotas, c)
+	file.Control.apply(r, &file.Config, c)
 	r.failover(&file.Failover, &all.Failover)
 	all.Failover.Placement, all.Failover.Evacuation = c.Placement, c.Evacuation
 	return all, r.Err()
@@ -162,33 +183,113 @@ func (r *reader) wrong(field, format string, args ...any) {
 	r.Errorf(r.line(field), field, format, args...)
 }
 
-func (r *reader) words(e *Evacuation, p *evacuation.Params) {
-	switch e.Mode {
+// faults collects what is wrong with a file, by fields.
+type faults interface {
+	wrong(field, format string, args ...any)
+}
+
+// Wrong is a function that is told what is wrong with a field.
+type Wrong func(field, format string, args ...any)
+
+func (w Wrong) wrong(field, format string, args ...any) { w(field, format, args...) }
+
+// Apply configures a controller, and tells what is wrong. Its cluster's configuration, which
+// must be there, is changed. written is that configuration as it was written; nil is that it
+// was imported, and does not tell a default from a wish.
+func (k *Control) Apply(written *inventory.ConfigSpec, c *controller.Config, wrong Wrong) {
+	k.apply(wrong, written, c)
+}
+
+func (k *Control) apply(r faults, written *inventory.ConfigSpec, c *controller.Config) {
+	c.Evacuation.Compatible, c.Migration.Compatible = k.Compatible, k.Compatible
+	if k.Compatible && (written == nil || written.Convergence == "") {
+		c.Cluster.Convergence = convergence.Legacy
+	}
+	mode := either(r, "mode", k.Mode, k.Evacuation.Mode)
+	order := either(r, "order", k.Order, k.Evacuation.Order)
+	words(r, mode, order, c)
+	if c.Adaptive && written != nil {
+		lift(c.Cluster, written)
+	}
+	k.Limits.apply(r, c.Cluster)
+	k.times(r, &c.Migration)
+	quotas(r, k.Quotas, c)
+}
+
+// A word is a word in a field.
+type word struct{ field, text string }
+
+// either returns the word that was written in one of two places.
+func either(r faults, field, here, there string) word {
+	switch {
+	case there == "":
+		return word{field, here}
+	case here != "" && here != there:
+		r.wrong(field, "is %q, and evacuation.%s is %q: write one of them", here, field, there)
+	}
+	return word{"evacuation." + field, there}
+}
+
+func words(r faults, mode, order word, c *controller.Config) {
+	p := &c.Evacuation
+	switch mode.text {
 	case "", "QueueAll":
 	case "FreeSpots":
 		p.Mode = evacuation.FreeSpots
 	default:
-		r.wrong("evacuation.mode", "unknown mode %q; use QueueAll or FreeSpots", e.Mode)
+		r.wrong(mode.field, "unknown mode %q; use QueueAll or FreeSpots", mode.text)
 	}
-	switch e.Order {
+	switch order.text {
 	case "", "LargestFirst":
 	case "SmallestFirst":
 		p.Order = evacuation.SmallestFirst
 	case "ByID":
 		p.Order = evacuation.ByID
+	case "Adaptive", "adaptive":
+		c.Adaptive = true
 	default:
-		r.wrong("evacuation.order", "unknown order %q; use LargestFirst, SmallestFirst or ByID",
-			e.Order)
+		r.wrong(order.field, "unknown order %q; use LargestFirst, SmallestFirst, ByID or Adaptive",
+			order.text)
 	}
 }
 
-func (r *reader) times(f *File, s *Settings) {
-	m := &s.Controller.Migration
-	t := &m.Timeouts
-	for _, d := range []struct {
-		field, text string
-		to          *time.Duration
+// lift lifts the limits that nobody has written.
+func lift(c *policy.Cluster, written *inventory.ConfigSpec) {
+	l := adaptive.Limits(written.ParallelMigrationsPerCluster,
+		written.ParallelOutboundMigrationsPerNode, written.ParallelInboundMigrationsPerNode)
+	c.ParallelMigrationsPerCluster = l.PerCluster
+	c.ParallelOutboundMigrationsPerNode = l.PerSource
+	c.ParallelInboundMigrationsPerNode = l.PerTarget
+}
+
+func (l *Limits) apply(r faults, c *policy.Cluster) {
+	for _, f := range []struct {
+		name      string
+		value, to *int
 	}{
+		{"perCluster", l.PerCluster, &c.ParallelMigrationsPerCluster},
+		{"perSource", l.PerSource, &c.ParallelOutboundMigrationsPerNode},
+		{"perTarget", l.PerTarget, &c.ParallelInboundMigrationsPerNode},
+	} {
+		if f.value == nil {
+			continue
+		}
+		if *f.value < 0 || *f.value > migration.Unlimited {
+			r.wrong("limits."+f.name, "%d is no limit", *f.value)
+		}
+		*f.to = *f.value
+	}
+}
+
+// A span is a duration in a field, and where it goes.
+type span struct {
+	field, text string
+	to          *time.Duration
+}
+
+func (k *Control) times(r faults, m *migration.Config) {
+	f, t := k, &m.Timeouts
+	spans(r, []span{
 		{"timeouts.pending", f.Timeouts.Pending, &t.Pending},
 		{"timeouts.unschedulable", f.Timeouts.Unschedulable, &t.Unschedulable},
 		{"timeouts.target", f.Timeouts.Target, &t.Target},
@@ -202,9 +303,17 @@ func (r *reader) times(f *File, s *Settings) {
 		{"backoff.base", f.Backoff.Base, &m.BackoffBase},
 		{"backoff.cap", f.Backoff.Cap, &m.BackoffCap},
 		{"avoidFor", f.AvoidFor, &m.AvoidFor},
-		{"failover.grace", f.Failover.Grace, &s.Failover.Grace},
-		{"failover.fenceAfter", f.Failover.FenceAfter, &s.Failover.FenceAfter},
-	} {
+	})
+	if k.Keep != nil {
+		if m.Keep = *k.Keep; m.Keep < 0 || m.Keep > 1000 {
+			r.wrong("keep", "needs 0 to 1000 migrations, has %d", m.Keep)
+		}
+		noZero(r, "keep", m.Keep == 0)
+	}
+}
+
+func spans(r faults, all []span) {
+	for _, d := range all {
 		if d.text == "" {
 			continue
 		}
@@ -217,12 +326,9 @@ func (r *reader) times(f *File, s *Settings) {
 		}
 		*d.to = got
 	}
-	if m.Keep = f.Keep; f.Keep < 0 || f.Keep > 1000 {
-		r.wrong("keep", "needs 0 to 1000 migrations, has %d", f.Keep)
-	}
 }
 
-func (r *reader) quotas(all map[string]Quota, c *controller.Config) {
+func quotas(r faults, all map[string]Quota, c *controller.Config) {
 	const most = 1 << 53 // what the books can hold
 	for _, tenant := range slices.Sorted(maps.Keys(all)) {
 		q, at := all[tenant], "quotas."+tenant
@@ -238,10 +344,10 @@ func (r *reader) quotas(all map[string]Quota, c *controller.Config) {
 				r.wrong(at+".disk", "%q is no amount of disk: write 2TiB", q.Disk)
 			}
 		}
-		if q.CPUs < 0 {
-			r.wrong(at+".cpus", "needs 1 or more, has %d", q.CPUs)
-		} else if q.CPUs > 0 {
-			a.CPUs = q.CPUs
+		if q.CPUs != nil {
+			if a.CPUs = *q.CPUs; a.CPUs < 0 {
+				r.wrong(at+".cpus", "needs 0 or more, has %d", a.CPUs)
+			}
 		}
 		if c.Quotas == nil {
 			c.Quotas = map[string]reserve.Amount{}
@@ -250,12 +356,27 @@ func (r *reader) quotas(all map[string]Quota, c *controller.Config) {
 	}
 }
 
-func (r *reader) failover(f *Failover, c *failover.Config) {
-	if c.StormShare = f.StormShare; !(f.StormShare >= 0 && f.StormShare <= 1) {
-		r.wrong("failover.stormShare", "needs a share of all hosts, 0 to 1, has %v", f.StormShare)
+// noZero refuses a written 0 where 0 stands for the default.
+func noZero(r faults, field string, zero bool) {
+	if zero {
+		r.wrong(field, "0 would be taken for the default: leave it out, or write more")
 	}
-	if c.FenceAtOnce = f.FenceAtOnce; f.FenceAtOnce < 0 {
-		r.wrong("failover.fenceAtOnce", "needs 1 or more, has %d", f.FenceAtOnce)
+}
+
+func (r *reader) failover(f *Failover, c *failover.Config) {
+	spans(r, []span{{"failover.grace", f.Grace, &c.Grace},
+		{"failover.fenceAfter", f.FenceAfter, &c.FenceAfter}})
+	if f.StormShare != nil {
+		if c.StormShare = *f.StormShare; !(c.StormShare >= 0 && c.StormShare <= 1) {
+			r.wrong("failover.stormShare", "needs a share of all hosts, 0 to 1, has %v",
+				c.StormShare)
+		}
+		noZero(r, "failover.stormShare", c.StormShare == 0)
+	}
+	if f.FenceAtOnce != nil {
+		if c.FenceAtOnce = *f.FenceAtOnce; c.FenceAtOnce < 1 {
+			r.wrong("failover.fenceAtOnce", "needs 1 or more, has %d", c.FenceAtOnce)
+		}
 	}
 	c.FenceIdle = f.FenceIdle
 }

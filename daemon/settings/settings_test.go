@@ -9,6 +9,8 @@ import (
 
 	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 const all = `
@@ -26,6 +28,35 @@ keep: 3
 quotas: {acme: {memory: 512GiB, cpus: 128}, other: {disk: 1TiB}}
 failover: {grace: 20s, fenceAfter: 40s, stormShare: 0.5, fenceAtOnce: 2, fenceIdle: true}
 `
+
+// What wins in the simulator can be switched on here.
+func TestTheAdaptiveOrderAndTheForecastAreForProductionToo(t *testing.T) {
+	s, err := settings.Parse("f", []byte("evacuation: {order: Adaptive}\n"+
+		"config: {convergence: Forecast, parallelOutboundMigrationsPerNode: 7}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Controller
+	if !c.Adaptive || c.Cluster.Convergence != convergence.Forecast ||
+		c.Cluster.Options().Convergence != convergence.Forecast {
+		t.Errorf("adaptive %t, convergence %v", c.Adaptive, c.Cluster.Convergence)
+	}
+	if l := c.Limits(); l.PerCluster != migration.Unlimited || l.PerSource != 7 {
+		t.Errorf("limits %+v: one was written, and holds; the others are lifted", l)
+	}
+}
+
+func TestCompatibleReachesConvergence(t *testing.T) {
+	for text, want := range map[string]convergence.Method{
+		"compatible: true": convergence.Legacy, "{}": convergence.Watermark,
+		"compatible: true\nconfig: {convergence: Watermark}": convergence.Watermark,
+	} {
+		s, err := settings.Parse("f", []byte(text))
+		if err != nil || s.Controller.Cluster.Convergence != want {
+			t.Errorf("%q: %v, %v, want %v", text, s.Controller.Cluster.Convergence, err, want)
+		}
+	}
+}
 
 func TestEverythingIsRead(t *testing.T) {
 	s, err := settings.Parse("f", []byte(all))
@@ -80,6 +111,9 @@ func TestNothingIsAllDefaults(t *testing.T) {
 func TestProblemsHaveLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"hosts: []":                           `f:1: hosts: unknown field "hosts"`,
+		"\nkeep: 0":                           "f:2: keep: 0 would be taken",
+		"failover: {stormShare: 0}":           "f:1: failover.stormShare",
+		"failover: {fenceAtOnce: 0}":          "f:1: failover.fenceAtOnce",
 		"\nkeep: -1":                          "f:2: keep: needs 0 to 1000",
 		"evacuation:\n  order: Best":          "f:2: evacuation.order: unknown order",
 		"evacuation: {mode: None}":            "f:1: evacuation.mode: unknown mode",

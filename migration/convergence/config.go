@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -19,9 +20,15 @@ const (
 	// Stall is KubeVirt's stall detector, behind the gate MigrationStallDetection.
 	// Source: KubeVirt v1.9.0 live-migration-source.go:705 (handleStallDetection).
 	Stall
+	// Forecast waits only for what will happen: see package forecast, whose Choose is the
+	// policy that knows all methods. [Converge] takes it for Watermark.
+	Forecast
 )
 
-var methods = [...]string{"Watermark", "Legacy", "Stall"}
+var methods = [...]string{"Watermark", "Legacy", "Stall", "Forecast"}
+
+// Methods returns the words of all methods.
+func Methods() []string { return slices.Clone(methods[:]) }
 
 // String returns the method's word.
 func (m Method) String() string {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 // Cluster is the migration configuration of a whole cluster, with every default
@@ -62,6 +63,10 @@ type Cluster struct {
 	// Source: KubeVirt v1.9.0 virt-config.go:138.
 	AllowWorkloadDisruption bool
 
+	// Convergence is the method that brings transfers to their end. Default Watermark, godwit's
+	// own. KubeVirt has no such field: its own are Legacy, and Stall with a stall detector.
+	Convergence convergence.Method
+
 	// DisableTLS sends memory in the clear. Default false.
 	// Source: KubeVirt v1.9.0 virt-handler/migration-proxy.go:173.
 	DisableTLS bool
@@ -108,6 +113,7 @@ type ClusterOverrides struct {
 	AllowAutoConverge                 *bool
 	AllowPostCopy                     *bool
 	AllowWorkloadDisruption           *bool // nil follows AllowPostCopy
+	Convergence                       *convergence.Method
 	DisableTLS                        *bool
 	Network                           *string
 	MatchSELinuxLevelOnMigration      *bool
@@ -134,6 +140,7 @@ func (o ClusterOverrides) Complete() Cluster {
 		AllowAutoConverge:                or(o.AllowAutoConverge, false),
 		AllowPostCopy:                    postCopy,
 		AllowWorkloadDisruption:          or(o.AllowWorkloadDisruption, postCopy),
+		Convergence:                      or(o.Convergence, convergence.Watermark),
 		DisableTLS:                       or(o.DisableTLS, false),
 		Network:                          or(o.Network, ""),
 		MatchSELinuxLevelOnMigration: or(
@@ -149,6 +156,7 @@ func (c Cluster) Options() Options {
 		AllowAutoConverge:            c.AllowAutoConverge,
 		AllowPostCopy:                c.AllowPostCopy,
 		AllowWorkloadDisruption:      c.AllowWorkloadDisruption,
+		Convergence:                  c.Convergence,
 		Bandwidth:                    c.BandwidthPerMigration,
 		CompletionTimeoutPerGiB:      c.CompletionTimeoutPerGiB,
 		ProgressTimeout:              c.ProgressTimeout,

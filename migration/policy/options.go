@@ -25,6 +25,9 @@ type Options struct {
 	Network                      string
 	MatchSELinuxLevelOnMigration bool
 
+	// Convergence is the method by which a transfer is brought to its end. With a
+	// StallDetector it is Stall, whatever stands here.
+	Convergence convergence.Method `json:",omitempty"`
 	// StallDetector is nil unless the policy configures one. Options share it
 	// with no other Options that came from another call.
 	StallDetector *StallDetector
@@ -64,6 +67,7 @@ func (o Overrides) Apply(base Options) Options {
 	overlay(&base.Bandwidth, o.BandwidthPerMigration)
 	overlay(&base.CompletionTimeoutPerGiB, o.CompletionTimeoutPerGiB)
 	overlay(&base.MaxDowntime, o.MaxDowntime)
+	overlay(&base.Convergence, o.Convergence)
 	if e := o.Experimental; e != nil {
 		base.StallDetector = e.StallDetector.apply(base.StallDetector)
 		base.DowntimeTuning = e.DowntimeTuning.apply(base.DowntimeTuning)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 // Labels are names and values that selectors match.
@@ -44,6 +45,8 @@ type Overrides struct {
 	CompletionTimeoutPerGiB *time.Duration
 	// MaxDowntime is 1 ms to 2000 s.
 	MaxDowntime *time.Duration
+	// Convergence is the method that brings transfers to their end. KubeVirt has no such field.
+	Convergence *convergence.Method
 	// Experimental is what only a policy can set.
 	Experimental *Experimental
 }

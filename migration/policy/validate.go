@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 // A Problem is something wrong with a configuration: where, what it needed, and
@@ -52,6 +53,9 @@ func (p Policy) Validate() []Problem {
 	}
 	if p.Experimental != nil {
 		all.experimental(*p.Experimental)
+		all.need(p.Experimental.StallDetector == nil || p.Convergence == nil ||
+			*p.Convergence == convergence.Stall, "convergence",
+			"Stall, since there is a stallDetector", or(p.Convergence, 0).String())
 	}
 	return all
 }

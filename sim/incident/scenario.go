@@ -80,8 +80,9 @@ func (c *chronicle) begin(t *term) error {
 	c.drain = s.Controller.Complete().Evacuation.DrainKey
 	c.spec.Name = "after the log of " + t.begin.By
 	c.spec.Config, c.spec.Policies, c.spec.Namespaces = f.Config, f.Policies, f.Namespaces
-	c.spec.Mode, c.spec.Order, c.spec.Compatible = f.Evacuation.Mode, f.Evacuation.Order,
-		f.Compatible
+	c.spec.Control = f.Control
+	c.spec.Mode = cmp.Or(f.Mode, f.Evacuation.Mode)
+	c.spec.Order, c.spec.Evacuation = cmp.Or(f.Order, f.Evacuation.Order), settings.Evacuation{}
 	c.spec.EvictionStrategy = s.Controller.Evacuation.Strategy.String()
 	c.spec.Defaults = inventory.DefaultsSpec{LoadSpec: inventory.LoadSpec{Class: "web"}}
 	return nil
@@ -164,8 +165,7 @@ const head = `# Made by godwit replay --scenario from an audit log. It is an app
 # - transfers take as long as the model says, not as long as they took;
 # - events happen when the controller read of them; hosts that fell silent did so %s before;
 # - of what hosts have and VMs ask for, sizes, labels, taints, tolerations, selectors, affinity,
-#   groups and neighbours are kept, and of the configuration all but timeouts, back-off, quotas
-#   and failover.
+#   groups and neighbours are kept, and of the configuration all but failover.
 `
 
 // write writes the scenario, one line for each host, VM and event.
@@ -178,7 +178,10 @@ func (c *chronicle) write() ([]byte, error) {
 	}{
 		{"name", c.spec.Name}, {"config", c.spec.Config}, {"policies", c.spec.Policies},
 		{"namespaces", c.spec.Namespaces}, {"evictionStrategy", c.spec.EvictionStrategy},
+		{"limits", c.spec.Limits},
 		{"mode", c.spec.Mode}, {"order", c.spec.Order}, {"compatible", c.spec.Compatible},
+		{"timeouts", c.spec.Timeouts}, {"backoff", c.spec.Backoff},
+		{"avoidFor", c.spec.AvoidFor}, {"keep", c.spec.Keep}, {"quotas", c.spec.Quotas},
 		{"defaults", c.spec.Defaults},
 	}
 	for _, f := range fields {
@@ -186,7 +189,7 @@ func (c *chronicle) write() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains([]string{"{}", "[]", `""`, "false", "null"}, text) {
+		if !slices.Contains([]string{"{}", "[]", `""`, "false", "null", "0"}, text) {
 			fmt.Fprintf(&b, "%s: %s\n", f.name, text)
 		}
 	}

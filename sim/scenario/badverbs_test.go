@@ -55,6 +55,7 @@ var badVerbs = []bad{
 	{"load web-1 rate=1MiB/s", `hot: "" has no unit of memory; write 64GiB, 512MiB or 4KiB`},
 	{"load web-1 rate=1MiB/s hot=-1GiB", `hot: "-1GiB" is no amount of memory: it is negative`},
 	{"load web-1 rate=1MiB/s hot=5GiB", `hot: 5GiB is more than the memory, 4GiB`},
+	{"configure", `bandwidth: "" has no unit of speed; write 10Gbit/s or 800MiB/s`},
 	{"crash-controller", `for=TIME is missing: how long does it last?`},
 	{"crash-controller n1 for=1s",
 		`"n1" does not belong here; write: crash-controller for=TIME [after=WRITES]`},

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/costs"
 	"github.com/godwit-vm/godwit/inventory/document"
-	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/informed"
 )
@@ -32,15 +31,8 @@ type Spec struct {
 	// place; defaults say what the format does not know.
 	Inventory      string `yaml:"inventory,omitempty"`
 	inventory.Spec `yaml:",inline"`
-	Limits         LimitsSpec `yaml:"limits,omitempty"`
-	// Mode is where migrations wait: QueueAll (default), FreeSpots.
-	Mode string `yaml:"mode,omitempty"`
-	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID; or Adaptive,
-	// where package evacuation/adaptive also says how many at once, and where to. Limits
-	// that are not written, here or in config, are lifted then.
-	Order string `yaml:"order,omitempty"`
-	// Compatible restores KubeVirt's decisions.
-	Compatible bool `yaml:"compatible,omitempty"`
+	// Control is how the controller decides: what a controller's own file says of it.
+	settings.Control `yaml:",inline"`
 	// Model is what hypervisors cost: qemu (default), ideal, a file beside the scenario's
 	// own, or the fields of one: see package costs.
 	Model  costs.Choice `yaml:"model,omitempty"`
@@ -49,13 +41,6 @@ type Spec struct {
 	Trace *TraceSpec `yaml:"trace,omitempty"`
 	// Vary is what differs from seed to seed: see [Scenario.Draw].
 	Vary VarySpec `yaml:"vary,omitempty"`
-}
-
-// LimitsSpec overrides the limits of the fleet's configuration.
-type LimitsSpec struct {
-	PerCluster *int `yaml:"perCluster,omitempty"`
-	PerSource  *int `yaml:"perSource,omitempty"`
-	PerTarget  *int `yaml:"perTarget,omitempty"` // 0 is no limit
 }
 
 // A Scenario is a fleet and what happens to it.
@@ -159,8 +144,7 @@ func (r *reader) scenario() (*Scenario, error) {
 			r.wrong("until", "%v", err)
 		}
 	}
-	r.choices(s)
-	r.limits(s)
+	r.control(s)
 	r.trace(s)
 	r.events(s)
 	r.vary(s)
@@ -178,64 +162,26 @@ func (r *reader) scenario() (*Scenario, error) {
 	return s, nil
 }
 
-// choices reads the words that select how things are done.
-func (r *reader) choices(s *Scenario) {
-	e := &s.Controller.Evacuation
-	e.Strategy = s.Fleet.EvictionStrategy
-	e.Compatible, s.Controller.Migration.Compatible = r.spec.Compatible, r.spec.Compatible
-	switch r.spec.Mode {
-	case "", "QueueAll":
-	case "FreeSpots":
-		e.Mode = evacuation.FreeSpots
-	default:
-		r.wrong("mode", "unknown mode %q; use QueueAll or FreeSpots", r.spec.Mode)
+// control reads how the controller decides: the fleet's configuration, and what the scenario
+// says besides. The limits are the fleet's, unless the scenario says otherwise.
+func (r *reader) control(s *Scenario) {
+	c, cluster := &s.Controller, s.Fleet.Config
+	c.Cluster, c.Policies = &cluster, s.Fleet.Policies
+	c.ResourceQuotas = s.Fleet.Quotas
+	c.Namespaces = map[string]map[string]string{}
+	for name, labels := range s.Fleet.Namespaces {
+		c.Namespaces[name] = labels
 	}
-	switch r.spec.Order {
-	case "", "LargestFirst":
-	case "SmallestFirst":
-		e.Order = evacuation.SmallestFirst
-	case "ByID":
-		e.Order = evacuation.ByID
-	case "Adaptive", "adaptive":
-		written := &r.spec.Config
-		if r.spec.Inventory != "" {
-			written = nil
-		}
-		informed.AdaptFleet(&s.Controller, s.Fleet, written)
-	default:
-		r.wrong("order", "unknown order %q; use LargestFirst, SmallestFirst, ByID or Adaptive",
-			r.spec.Order)
+	c.Evacuation.Strategy = s.Fleet.EvictionStrategy
+	written := &r.spec.Config
+	if r.spec.Inventory != "" {
+		written = nil
+	}
+	r.spec.Control.Apply(written, c, r.wrong)
+	if c.Adaptive {
+		informed.AdaptFleet(c, s.Fleet)
 	}
 	s.Model = r.model()
-}
-
-// limits reads the limits: the fleet's, unless the scenario says otherwise.
-func (r *reader) limits(s *Scenario) {
-	cluster := s.Fleet.Config
-	for _, l := range []struct {
-		name  string
-		value *int
-		field *int
-	}{
-		{"perCluster", r.spec.Limits.PerCluster, &cluster.ParallelMigrationsPerCluster},
-		{"perSource", r.spec.Limits.PerSource, &cluster.ParallelOutboundMigrationsPerNode},
-		{"perTarget", r.spec.Limits.PerTarget, &cluster.ParallelInboundMigrationsPerNode},
-	} {
-		if l.value == nil {
-			continue
-		}
-		if *l.value < 0 || *l.value > migration.Unlimited {
-			r.wrong("limits."+l.name, "%d is no limit", *l.value)
-		}
-		*l.field = *l.value
-	}
-	s.Controller.Cluster = &cluster
-	s.Controller.Policies = s.Fleet.Policies
-	s.Controller.ResourceQuotas = s.Fleet.Quotas
-	s.Controller.Namespaces = map[string]map[string]string{}
-	for name, labels := range s.Fleet.Namespaces {
-		s.Controller.Namespaces[name] = labels
-	}
 }
 
 func (r *reader) events(s *Scenario) {

@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/policy"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -64,6 +65,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		t.Error("migrations are not compatible")
 	}
 	cluster := policy.Default()
+	cluster.Convergence = convergence.Legacy // KubeVirt's own, since the scenario is compatible
 	cluster.ProgressTimeout = 2 * time.Minute
 	cluster.ParallelMigrationsPerCluster = 10 // the scenario's own limit wins
 	cluster.ParallelOutboundMigrationsPerNode = 4

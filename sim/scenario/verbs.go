@@ -57,6 +57,7 @@ var verbs = []verb{
 	{"detach VM", readDetach},
 	{"claim VM by=MIGRATION|none", readClaim},
 	{"load VM rate=BANDWIDTH hot=SIZE", readLoad},
+	{"configure bandwidth=BANDWIDTH", readConfigure},
 	{"crash-controller for=TIME [after=WRITES]", func(w *words) sim.Event {
 		return sim.CrashController{For: w.lasts(), After: w.count("after")}
 	}},
@@ -92,6 +93,14 @@ var verbs = []verb{
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
 		return sim.Skew{Host: w.who(), By: w.duration("by")}
 	}},
+}
+
+func readConfigure(w *words) sim.Event {
+	limit, err := inventory.ParseBandwidth(w.value("bandwidth"))
+	if err != nil {
+		w.fail("bandwidth: %v", err)
+	}
+	return sim.Configure{Bandwidth: limit}
 }
 
 func readMigrate(w *words) sim.Event {

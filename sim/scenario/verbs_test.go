@@ -84,6 +84,7 @@ var operators = []good{
 
 // faults are the events of fate.
 var faults = []good{
+	{"configure bandwidth=800MiB/s", sim.Configure{Bandwidth: hypervisor.Bandwidth(800 << 20)}},
 	{"crash-controller for=10s", sim.CrashController{For: 10 * time.Second}},
 	{"crash-controller for=10s after=0",
 		sim.CrashController{For: 10 * time.Second, After: new(0)}},

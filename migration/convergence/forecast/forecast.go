@@ -52,6 +52,16 @@ const (
 	size
 )
 
+// Choose is the [convergence.Policy] that knows every [convergence.Method]: it decides by the one
+// that the configuration names.
+func Choose(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
+	convergence.State, convergence.Verdict) {
+	if c.Method == convergence.Forecast {
+		return Converge(c, s, p, now)
+	}
+	return convergence.Converge(c, s, p, now)
+}
+
 // Converge implements [convergence.Policy].
 func Converge(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
 	convergence.State, convergence.Verdict) {

@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/evacuation/adaptive"
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// limit gives a migration that an earlier controller has resolved the cap on its bandwidth that
+// this one is configured with: the source's agent passes it on. All other options stay as they
+// were resolved, and KubeVirt leaves this one as well.
+func (c *Controller) limit(ctx context.Context, f *flight, now time.Time) error {
+	m := f.rec
+	if f.capped || m.Options == nil || m.State.Phase.Final() || c.core.Compatible ||
+		f.guest.rec == nil {
+		return nil
+	}
+	f.capped = true
+	limit := c.options.Bandwidth(m, f.guest.rec)
+	if limit == m.Options.Bandwidth {
+		return nil
+	}
+	next, options := books.Draft(&c.next, m), *m.Options
+	options.Bandwidth = limit
+	next.Options = &options
+	stored, err := c.put(ctx, next, now)
+	if f.capped = stored && err == nil; f.capped {
+		said := "new bandwidth limit: " + limit.String()
+		if limit == 0 {
+			said = "new bandwidth limit: none"
+		}
+		c.noter.Note(now, "", m.Spec.VM, said)
+	}
+	return err
+}
+
+// adapt lets package adaptive decide how hosts are emptied, if that is configured. How fast a
+// guest dirties memory is not measured here: a VM counts as idle until it has failed.
+func (c *Controller) adapt() {
+	if !c.config.Adaptive {
+		return
+	}
+	if c.config.Evacuation.Policy == nil {
+		c.config.Evacuation.Policy = adaptive.Policy{Cap: c.config.Cluster.BandwidthPerMigration}
+	}
+	if c.config.Placement.Weighers == nil {
+		c.config.Placement.Weighers = adaptive.Weighers(
+			func(host hypervisor.HostName) hypervisor.Bandwidth {
+				if s := c.view.hosts[host]; s != nil && s.rec != nil {
+					return s.rec.Host.Link
+				}
+				return 0
+			})
+	}
+}
