@@ -37,13 +37,23 @@ type Found struct {
 func Find(match func(argv []string) bool) ([]Found, error) { return find(match, false) }
 
 // FindAll is Find for the processes of all users, with their environments. What belongs to
-// somebody else, and cannot be looked at, is left out.
+// somebody else, and cannot be looked at, is left out, and so is what has just been killed.
 func FindAll(match func(argv []string) bool) ([]Found, error) {
 	all, err := find(match, true)
 	for i := range all {
 		all[i].Env, _ = readArgs(fmt.Sprintf("/proc/%d/environ", all[i].Identity.PID))
 	}
-	return all, err
+	return slices.DeleteFunc(all, func(f Found) bool {
+		return len(f.Env) == 0 && ending(f.Identity.PID)
+	}), err
+}
+
+// ending reports whether a process has no memory any more, and so neither arguments nor
+// environment: it is about to be gone.
+// Source: Linux fs/proc/base.c (get_mm_cmdline, environ_read), kernel/exit.c (do_exit: exit_mm).
+func ending(pid int) bool {
+	args, err := readArgs(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return errors.Is(err, ErrGone) || err == nil && len(args) == 0
 }
 
 func find(match func(argv []string) bool, everybody bool) ([]Found, error) {

@@ -3,11 +3,13 @@
 package qemu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
@@ -35,30 +37,56 @@ func (l *Launcher) environment() []string {
 // A VM that is to start, and does not come from elsewhere, must have no QEMU on this machine at
 // all: also none of another host's name, and none from before there were locks. The arguments
 // of all processes say so.
-func (l *Launcher) alone(vm hypervisor.VMID, incoming bool) (*process.Lock, error) {
+//
+// A QEMU that was just killed keeps the lock until the kernel has taken its memory away, and shows
+// no arguments meanwhile: it is waited for.
+func (l *Launcher) alone(ctx context.Context, vm hypervisor.VMID, incoming bool) (*process.Lock,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	for {
+		lock, others, err := l.try(vm, incoming)
+		if err != nil || lock != nil {
+			return lock, err
+		}
+		if len(others) > 0 {
+			return nil, fault.Refuse(hypervisor.Conflict, "%s", twice(others))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fault.Refuse(hypervisor.Conflict, "%s", twice(nil))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// try is alone, once. Without a lock and an error it answers which QEMUs are in the way, or none
+// where the lock is held by what cannot be seen.
+func (l *Launcher) try(vm hypervisor.VMID, incoming bool) (*process.Lock, []process.Found, error) {
 	if err := durable.Private(l.Locks); err != nil {
-		return nil, fault.Refuse(hypervisor.Transient, "the directory of locks: %v", err)
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the directory of locks: %v", err)
 	}
 	name := string(l.Host) + "\x00" + string(vm)
 	lock, err := process.TakeLock(filepath.Join(l.Locks, "vms"), name)
 	held := errors.Is(err, process.ErrLocked)
 	if err != nil && !held {
-		return nil, fault.Refuse(hypervisor.Transient, "take the lock of the VM: %v", err)
+		return nil, nil, fault.Refuse(hypervisor.Transient, "take the lock of the VM: %v", err)
 	}
 	if !held && incoming {
-		return lock, nil
+		return lock, nil, nil
 	}
 	others, err := l.running(vm)
 	if err == nil && !held && len(others) == 0 {
-		return lock, nil
+		return lock, nil, nil
 	}
 	if lock != nil {
 		_ = lock.Close() // nothing was written to it
 	}
 	if err != nil {
-		return nil, fault.Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
+		return nil, nil, fault.Refuse(hypervisor.Transient,
+			"look for another QEMU of the VM: %v", err)
 	}
-	return nil, fault.Refuse(hypervisor.Conflict, "%s", twice(others))
+	return nil, others, nil
 }
 
 // running returns the QEMUs on this machine that run a VM. Those of hosts with another directory

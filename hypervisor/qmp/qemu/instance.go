@@ -123,7 +123,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	if err != nil {
 		return nil, fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
-	lock, err := l.alone(vm.ID, incoming)
+	lock, err := l.alone(ctx, vm.ID, incoming)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,47 @@
+//go:build linux
+
+package process
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A process that was killed and not waited for has no arguments and no environment any more, and
+// is not found; one that lives is.
+func TestWhatWasKilledIsNotFound(t *testing.T) {
+	cmd := exec.Command("sleep", "371")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	pid := cmd.Process.Pid
+	sees := func() bool {
+		all, err := FindAll(func(argv []string) bool { return slices.Contains(argv, "371") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all, func(f Found) bool { return f.Identity.PID == pid })
+	}
+	for end := time.Now().Add(30 * time.Second); !sees(); {
+		if time.Now().After(end) {
+			t.Fatal("it is not found")
+		}
+	}
+	if ending(pid) {
+		t.Error("it lives, and is said to end")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); !ending(pid); {
+		if time.Now().After(end) {
+			t.Fatal("it was killed, and is not said to end")
+		}
+	}
+	if sees() {
+		t.Error("it was killed, and is found")
+	}
+}
