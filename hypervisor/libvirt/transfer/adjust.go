@@ -140,15 +140,36 @@ func (d move) startPostCopy(ctx context.Context, f node.Found, j *journal.Job,
 	case status != hypervisor.JobActive:
 		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
 	}
-	if err := d.PutJob(true, func(j *journal.Job) { j.PostCopied = true }); err != nil {
+	pauses := d.Node.QEMU >= resumesPostCopied && f.Sight.Run.Executes()
+	err := d.PutJob(true, func(j *journal.Job) {
+		j.PostCopied, j.GuestPaused = true, j.GuestPaused || pauses
+	})
+	if err != nil {
 		return err
 	}
 	return d.goOver(ctx)
 }
 
-// goOver has libvirt go over to post-copy. It may be asked again while QEMU is about to.
+// resumesPostCopied is the first QEMU that lets the guest of a source run again when its migration
+// fails after post-copy began, although the guest may run at the target by then. One that was
+// paused before stays paused.
+// Source: QEMU 9.0 migration/migration.c (migration_stop_vm, migration_iteration_finish);
+// docs/known-hypervisor-faults.md.
+const resumesPostCopied = 9000000
+
+// goOver has libvirt go over to post-copy. It may be asked again while QEMU is about to. The guest
+// of a QEMU that would let it run again later is paused first, as PauseGuest does.
 func (d move) goOver(ctx context.Context) error {
-	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.MigrateStartPostCopy(0) })
+	job := d.Node.Job(d.Record().Job)
+	pauses := d.Node.QEMU >= resumesPostCopied && job != nil && job.GuestPaused
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if pauses {
+			if err := dom.Suspend(); err != nil {
+				return err
+			}
+		}
+		return dom.MigrateStartPostCopy(0)
+	})
 }
 
 // recover has libvirt connect a broken post-copy anew.
