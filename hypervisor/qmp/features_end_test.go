@@ -25,10 +25,19 @@ func (l *lab) powersOff(n name, id vmid) {
 	must(l.t, err)
 	defer m.Close()
 	q := qapi.QEMU{Conn: m}
+	before, err := q.Status(l.t.Context())
+	must(l.t, err)
 	must(l.t, q.SystemPowerdown(l.t.Context()))
+	var now qapi.RunState
+	l.t.Cleanup(func() {
+		if l.t.Failed() {
+			l.t.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
+				before, now, l.pulse(id).Rhythm())
+		}
+	})
 	l.eventually("the guest shuts down", func() bool {
-		run, err := q.Status(l.t.Context())
-		return err == nil && run == qapi.Shutdown
+		now, err = q.Status(l.t.Context())
+		return err == nil && now == qapi.Shutdown
 	})
 }
 
@@ -71,6 +80,7 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 	l.start("n2", vm)
 	l.moveWith("there", vm, [2]name{"n2", "n1"}, options{})
 	l.release("there", vm.ID, "n2", "n1")
+	l.becomes("n1", vm.ID, hypervisor.Running) // a guest that stands sees no button
 	address := l.receive("back", vm)
 	l.between("n1", vm.ID, "", func(d *journal.Domain, _ *journal.Job) {
 		d.Job = "back"

@@ -177,7 +177,11 @@ func (d guest) stop(ctx context.Context, p domain.Found, grace time.Duration) er
 // ask presses the guest's power button, after what follows from that was noted. What could not
 // be sent does not follow: nobody ends a guest that was not asked.
 func (d guest) ask(ctx context.Context, p domain.Found) error {
-	err := p.VM.SystemPowerdown(ctx)
+	now := time.Now().UTC()
+	err := d.Put(false, func(r *journal.Domain) { r.Asked = now })
+	if err == nil {
+		err = p.VM.SystemPowerdown(ctx)
+	}
 	if errors.Is(err, monitor.NotSent) {
 		err = errors.Join(err, d.Put(true, func(r *journal.Domain) {
 			r.Doing, r.By = p.Rec.Doing, p.Rec.By

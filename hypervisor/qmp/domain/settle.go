@@ -110,6 +110,9 @@ func (d *Domain) wait(ctx context.Context, l life.Look) time.Duration {
 	if !rec.By.IsZero() {
 		wait = min(wait, rec.By.Sub(now))
 	}
+	if rec.Doing != hypervisor.Absent && !rec.Asked.IsZero() {
+		wait = min(wait, max(later, rec.Asked.Add(life.PressAgain).Sub(now)))
+	}
 	if !rec.Measuring.IsZero() && vm != nil {
 		if now.Before(rec.Measuring) {
 			wait = min(wait, rec.Measuring.Sub(now))
@@ -145,12 +148,23 @@ func (d *Domain) do(ctx context.Context, step life.Step, l life.Look, m qapi.Mig
 		return vm.Kill(ctx) // one that its kernel does not let end yet is tried again
 	case life.Reset:
 		return d.reset(ctx, vm, l)
+	case life.Press:
+		return d.press(ctx, vm)
 	case life.Run:
 		return d.Run(ctx, vm)
 	case life.Rest:
 		return nil
 	}
 	return d.Node.Move(ctx, d, step, m)
+}
+
+// press presses the guest's power button once more.
+func (d *Domain) press(ctx context.Context, vm *qemu.Instance) error {
+	now := time.Now().UTC()
+	if err := d.Put(false, func(r *journal.Domain) { r.Asked = now }); err != nil {
+		return err
+	}
+	return vm.SystemPowerdown(ctx)
 }
 
 // reset resets the machine, which was seen so, so that its guest boots anew.
@@ -203,6 +217,7 @@ func (d *Domain) leave(rec *journal.Domain, incoming, ran bool) error {
 		return d.Put(true, func(r *journal.Domain) {
 			r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
 			r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
+			r.Asked = time.Time{}
 			r.Rest = hypervisor.Shutoff
 			if ran && !rec.Ending {
 				r.Rest = hypervisor.Crashed
@@ -279,7 +294,7 @@ func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 	if !rec.Ran || rec.Doing == hypervisor.Rebooting {
 		err := d.Put(false, func(r *journal.Domain) {
 			if r.Ran = true; r.Doing == hypervisor.Rebooting {
-				r.Doing, r.By = hypervisor.Starting, time.Time{}
+				r.Doing, r.By, r.Asked = hypervisor.Starting, time.Time{}, time.Time{}
 			}
 		})
 		if err != nil {
@@ -295,7 +310,7 @@ func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 // settled notes that what was under way is done.
 func (d *Domain) settled() error {
 	return d.Put(false, func(r *journal.Domain) {
-		r.Doing, r.By = hypervisor.Absent, time.Time{}
+		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
 	})
 }
 

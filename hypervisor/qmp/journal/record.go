@@ -37,6 +37,8 @@ type Domain struct {
 	// Absent for nothing; By is when patience ends.
 	Doing hypervisor.DomainState
 	By    time.Time
+	// Asked is when the guest's power button was pressed last for that.
+	Asked time.Time
 	// Paused: an operator paused the guest.
 	Paused bool
 

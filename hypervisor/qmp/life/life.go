@@ -336,6 +336,8 @@ const (
 	Quit
 	// Reset: the guest has shut down to reboot, or had its time: boot it.
 	Reset
+	// Press: the guest runs on although it was asked to shut down: press its button again.
+	Press
 	// Run: let the guest run.
 	Run
 	// Activate: the target has everything, and its source has stopped: note that
@@ -366,7 +368,7 @@ const (
 	GiveUp
 )
 
-var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Run", "Activate", "Arrive", "Send",
+var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "Run", "Activate", "Arrive", "Send",
 	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
@@ -412,10 +414,23 @@ func dueInLife(d *journal.Domain, l Look, now time.Time) Step {
 		return Reset
 	case l.Run == qapi.Shutdown, d.Doing == hypervisor.Stopping && late(d, now):
 		return Quit
+	case l.Run == qapi.Running && Unheard(d, now):
+		return Press
 	case d.Doing == hypervisor.Starting:
 		return Run // if it runs, we died, or did not hear it, before that was noted
 	}
 	return Rest
+}
+
+// PressAgain is how long a guest is given before its power button is pressed once more. One that
+// boots, or whose driver is not loaded yet, does not see the button, and nobody tells.
+// Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
+const PressAgain = 10 * time.Second
+
+// Unheard reports whether a guest was asked to shut down so long ago that it may not have heard.
+func Unheard(d *journal.Domain, now time.Time) bool {
+	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
+	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= PressAgain
 }
 
 // late reports whether what a guest was asked for should have happened by now.
