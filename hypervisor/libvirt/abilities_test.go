@@ -6,13 +6,24 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/transfer"
 )
 
 func TestConnectionsCanBeLostFromQEMU9On(t *testing.T) {
 	for qemu, want := range map[uint32]bool{7_002_022: false, 8_002_099: false, 9_000_000: true,
 		10_001_002: true} {
-		if got := abilities(qemu); got.Has(hypervisor.CanLoseChannels) != want ||
+		if got := transfer.Able(qemu); got.Has(hypervisor.CanLoseChannels) != want ||
 			!got.Has(hypervisor.CanUseChannels) {
+			t.Errorf("with QEMU %s it can %v", version(uint64(qemu)), got.Names())
+		}
+	}
+}
+
+func TestQEMUCompressesNoMoreFrom91On(t *testing.T) {
+	for qemu, want := range map[uint32]bool{7_002_022: true, 9_000_004: true, 9_001_000: false,
+		10_000_013: false} {
+		if got := transfer.Able(qemu); got.Has(hypervisor.CanCompress) != want ||
+			!got.Has(hypervisor.CanXBZRLE) {
 			t.Errorf("with QEMU %s it can %v", version(uint64(qemu)), got.Names())
 		}
 	}

@@ -115,7 +115,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		return found{errKVM == nil, domxml.Unfit(offer),
 				hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
 				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
-				abilities(qemu), qemu},
+				transfer.Able(qemu), qemu},
 			errors.Join(errLib, errQEMU)
 	})
 	if err != nil {
@@ -135,15 +135,6 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 	n.Settings.Type, n.Settings.Unfit = cmp.Or(n.Settings.Type, kind), f.unfit
 	h.software, h.able = f.software+", "+n.Settings.Type, f.able
 	return nil
-}
-
-// abilities returns what can be done with a version of QEMU.
-// Source: QEMU commit 15f3f21d598a, in 9.0 (connections that break).
-func abilities(qemu uint32) hypervisor.Abilities {
-	if qemu < 9_000_000 {
-		return transfer.Abilities
-	}
-	return transfer.Abilities | hypervisor.CanLoseChannels
 }
 
 // version is a version as libvirt counts it: a million for each major one.

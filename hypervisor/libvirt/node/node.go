@@ -35,7 +35,7 @@ type Node struct {
 	Name      hypervisor.HostName
 	Memory    hypervisor.Bytes // what VMs may use together
 	CPUs      int
-	QEMU      uint32 // which one is installed, in libvirt's notation: 7002022 is 7.2.22
+	QEMU      uint32          // which one is installed, in libvirt's notation: 7002022 is 7.2.22
 	Namespace string          // of domains whose names have none
 	Settings  domxml.Settings // of the machines that are made here
 	DebugDir  string          // where debug ports are heard

@@ -78,7 +78,24 @@ func (d move) wanted(out hypervisor.Outgoing) (address.Target, error) {
 		return t, fault.Refuse(hypervisor.Unsupported,
 			"compression %q: libvirt 9.0 knows mt and xbzrle", o.Method)
 	}
-	return t, node.Need(Abilities, needs)
+	if o.Compression && o.Method != "xbzrle" {
+		needs |= hypervisor.CanCompress
+	}
+	return t, node.Need(Able(d.Node.QEMU), needs)
+}
+
+// Able returns what can be done with a version of QEMU, in libvirt's notation.
+// Source: QEMU commit 15f3f21d598a, in 9.0 (connections that break); QEMU 9.1
+// docs/about/removed-features.rst (compress, which is libvirt's compression "mt").
+func Able(qemu uint32) hypervisor.Abilities {
+	all := Abilities
+	if qemu >= 9_000_000 {
+		all |= hypervisor.CanLoseChannels
+	}
+	if qemu >= 9_001_000 {
+		all &^= hypervisor.CanCompress
+	}
+	return all
 }
 
 // movable refuses a domain that is not at rest or at work.
