@@ -40,7 +40,6 @@ func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))
 		}
 		c.Advertise = wire.advertise
-		apart(c)
 	})
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &hypervisortest.Lab{

@@ -67,14 +67,14 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		{"another host starts it", "n3", "n3"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := newLab(t, accelerator(t), nil)
+			l := newLab(t, accelerator(t), together)
 			vm := l.vm("suite/once", calm)
 			l.start("n1", vm)
 			l.refusesSecond("n1", vm, l.another(row.host, row.dir, vm))
 		})
 	}
 	t.Run("the directory of the VM is moved away, as it was advised", func(t *testing.T) {
-		l := newLab(t, accelerator(t), nil)
+		l := newLab(t, accelerator(t), together)
 		vm := l.vm("suite/once", calm)
 		l.start("n1", vm)
 		must(t, l.hosts["n1"].Close())
@@ -99,7 +99,7 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		l.becomes("n1", vm.ID, hypervisor.Running)
 	})
 	t.Run("the lock dies with the QEMU and not with its agent", func(t *testing.T) {
-		l := newLab(t, accelerator(t), nil)
+		l := newLab(t, accelerator(t), together)
 		vm := l.vm("suite/once", calm)
 		l.start("n1", vm)
 		must(t, l.hosts["n1"].Close()) // nothing of the agent is left
@@ -116,17 +116,17 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		}
 	})
 	t.Run("a host of another installation is not in the way", func(t *testing.T) {
-		l := newLab(t, accelerator(t), nil)
+		l := newLab(t, accelerator(t), together)
 		vm := l.vm("suite/once", calm)
 		l.start("n1", vm)
-		other := newLab(t, accelerator(t), nil)
+		other := newLab(t, accelerator(t), together)
 		other.start("n1", other.vm("suite/once", calm))
 	})
 }
 
 // A QEMU that an earlier godwit has started holds no lock, and says nothing of its host.
 func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
-	l := newLab(t, accelerator(t), nil)
+	l := newLab(t, accelerator(t), together)
 	vm := l.vm("suite/once", calm)
 	path, err := exec.LookPath("qemu-system-x86_64")
 	must(t, err)
@@ -143,13 +143,13 @@ func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
 // QEMU locks the images of disks: two hosts with one file, which know nothing of each other,
 // do not both run the VM.
 func TestTwoHostsWithOneImage(t *testing.T) {
-	l := newLab(t, accelerator(t), nil)
+	l := newLab(t, accelerator(t), together)
 	vm := l.vm("suite/once", calm)
 	path := filepath.Join(l.dir, "shared.img")
 	must(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
 	vm = vm.WithDisks([]hypervisor.Disk{{Name: "root", Path: path, Size: 1 << 20}})
 	l.start("n1", vm)
-	apart := newLab(t, accelerator(t), nil)
+	apart := newLab(t, accelerator(t), together)
 	err := apart.hosts["n2"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
 	if !errors.Is(err, hypervisor.Invalid) || !strings.Contains(err.Error(), "lock") {
 		t.Errorf("both write to one image: %v", err)

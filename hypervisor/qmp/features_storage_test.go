@@ -333,7 +333,7 @@ func TestADiskThatWasPluggedInMovesToo(t *testing.T) {
 func TestASharedDiskMovesWithItsLock(t *testing.T) {
 	for _, format := range []string{"raw", "qcow2"} {
 		t.Run(format, func(t *testing.T) {
-			l := newLab(t, accelerator(t), apart)
+			l := newLab(t, accelerator(t), nil)
 			path := filepath.Join(l.dir, "shared."+format)
 			image(t, "create", "-q", "-f", format, path, "8M")
 			vm := withDisks(l.vm("suite/traveller", busy), hypervisor.Disk{Name: "data",

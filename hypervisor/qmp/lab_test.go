@@ -35,8 +35,9 @@ const mib = hypervisor.MiB
 // keepsWrites is the first QEMU whose TCG forgets no write of a guest that moves; see guest.Params.
 const keepsWrites = 9
 
-// apart makes the hosts of a lab two machines, as far as the locks of VMs go.
-func apart(c *qmp.Config) { c.Locks = filepath.Join(filepath.Dir(c.Dir), "locks", string(c.Name)) }
+// together makes the hosts of a lab one machine, as far as the locks of VMs go. They are two
+// otherwise.
+func together(c *qmp.Config) { c.Locks = filepath.Join(filepath.Dir(c.Dir), "locks", "both") }
 
 // features asks the installed QEMU once what it can do.
 var features = sync.OnceValues(func() (probe.Features, error) {
@@ -116,7 +117,7 @@ func openLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 func (l *lab) config(n name) qmp.Config {
 	f, _ := features()
 	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)),
-		Locks: l.dir + ".locks", Memory: 4 * hypervisor.GiB,
+		Locks: filepath.Join(l.dir, "locks", string(n)), Memory: 4 * hypervisor.GiB,
 		CPUs: 64, Accelerator: l.accel, Features: &f,
 		Patience: 500 * time.Millisecond, Timeout: 5 * time.Second}
 	if l.change != nil {
@@ -152,8 +153,7 @@ func (l *lab) close() {
 	for _, p := range l.pulses {
 		p.Close()
 	}
-	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir),
-		os.RemoveAll(l.dir+".locks")); err != nil {
+	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
 		l.t.Error(err)
 	}
 }

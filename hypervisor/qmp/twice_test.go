@@ -37,7 +37,7 @@ func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
 		}, "two run"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := openLab(t, accelerator(t), apart)
+			l := openLab(t, accelerator(t), nil)
 			vm := l.vm("suite/traveller", small)
 			l.start("n1", vm)
 			row.goes(l, vm)
