@@ -81,6 +81,10 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 	return d
 }
 
+// Keeps returns every reason why a VM gets no migration when its host is drained; none is that it
+// gets one.
+func Keeps(p Params, g Guest) []placement.Reason { return reasons(p, &g) }
+
 // sortOut separates the VMs that must leave into the candidates, first to go
 // first, and those that stay, by ID.
 func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []Left) {

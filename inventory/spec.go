@@ -15,7 +15,8 @@ type Spec struct {
 	Policies []PolicySpec `yaml:"policies,omitempty"`
 	// Config has KubeVirt's field names.
 	Config ConfigSpec `yaml:"config,omitempty"`
-	// EvictionStrategy is the cluster's. Default: None.
+	// EvictionStrategy is the cluster's. Default: None, which is
+	// KubeVirt's; of a file that [ReadFleet] reads, LiveMigrate.
 	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
 	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"` // their labels
 	Defaults         DefaultsSpec                `yaml:"defaults,omitempty"`

@@ -32,6 +32,8 @@ type Certificate struct {
 
 	// Pinned is, for Stuck, why the only VM cannot move at all; "" is that it could.
 	Pinned string `json:"pinned,omitempty"`
+	// Kept are the reasons, where the VM could move and yet no drain moves it.
+	Kept []placement.Reason `json:"kept,omitempty"`
 	// Refusals are, for Stuck, why no other host takes the first of the VMs.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// States is, for Exhausted, how many arrangements of the VMs can be reached.
@@ -129,6 +131,8 @@ func limit(vm *placement.VM, group string) int {
 // String says in words what the certificate proves.
 func (c *Certificate) String() string {
 	switch {
+	case len(c.Kept) > 0:
+		return fmt.Sprintf("%s stays: %s", words.List(c.VMs), c.Pinned)
 	case c.Pinned != "":
 		return fmt.Sprintf("%s cannot move while it runs: %s", words.List(c.VMs), c.Pinned)
 	case c.Kind == Stuck && len(c.VMs) == 1:

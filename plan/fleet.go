@@ -25,6 +25,9 @@ type VM struct {
 	Home hypervisor.HostName // where it runs; "" is nowhere
 	// Pinned says why it cannot move while it runs; "" is that it can.
 	Pinned string
+	// Kept are the reasons, where it could move and yet no drain moves it: by its eviction
+	// strategy, or because a quota admits no second copy. It is Pinned, too.
+	Kept []placement.Reason
 }
 
 // A Move takes one VM from one host to another.

@@ -37,7 +37,7 @@ func (p *planner) stuck(left []int) (proofs []plan.Certificate, stuck []int) {
 	x := prover{planner: p, alone: p.without(nil)}
 	for _, vm := range left {
 		c := plan.Certificate{Kind: plan.Stuck, VMs: x.names([]int{vm}),
-			Pinned: p.fleet.VMs[vm].Pinned}
+			Pinned: p.fleet.VMs[vm].Pinned, Kept: p.fleet.VMs[vm].Kept}
 		keep := []int{vm}
 		if c.Pinned == "" && !x.none(keep) {
 			if keep = x.circle(vm); len(keep) == 1 || !x.none(keep) {

@@ -34,8 +34,10 @@ type Forecast struct {
 	// EmptySeconds is when all have left that can, with nothing drawn; null is never.
 	EmptySeconds *float64 `json:"emptySeconds"`
 	Samples      *Summary `json:"samples"`
-	// CannotLeave are those of Left that can never move, LeftBehind the others: which of the
-	// VMs are left behind is a choice.
+	// Kept are those of Left that no drain moves, although they could: by their eviction
+	// strategies, or because a quota admits no second copy. CannotLeave are those that no plan
+	// takes off, LeftBehind the others: which of the VMs are left behind is a choice.
+	Kept        []hypervisor.VMID `json:"kept"`
 	CannotLeave []hypervisor.VMID `json:"cannotLeave"`
 	LeftBehind  []hypervisor.VMID `json:"leftBehind"`
 	// FewestLeft says that no plan leaves fewer; without it MustStay have to stay at least.
@@ -94,10 +96,22 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
-		Left: append([]hypervisor.VMID{}, a.Left...), CannotLeave: append([]hypervisor.VMID{},
-			a.Cannot...), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
+		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
+		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
 		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{}}
 	return d, d.play(ctx, p, &q)
+}
+
+// kept returns the VMs that could move and that no drain moves.
+func kept(a *drain.Answer) []hypervisor.VMID {
+	all := []hypervisor.VMID{}
+	for _, c := range proofs(a) {
+		if len(c.Kept) > 0 {
+			all = append(all, c.VMs...)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // without returns those of all that are not among some.
@@ -225,6 +239,11 @@ func (d *Forecast) search(
 // leftovers are the VMs that stay: whatever the limits, they stand in the way.
 func (d *Forecast) leftovers() []Obstacle {
 	all := []Obstacle{}
+	for i := range d.Proofs {
+		if c := &d.Proofs[i]; len(c.Kept) > 0 {
+			all = append(all, Obstacle{VM: c.VMs[0], Text: c.String()})
+		}
+	}
 	for _, vm := range d.CannotLeave {
 		all = append(all, Obstacle{VM: vm, Text: string(vm) + " cannot leave"})
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
@@ -70,18 +69,10 @@ func (p *Play) Nominal(ctx context.Context) (*Run, error) {
 	return p.play(ctx, p.staged(), p.Scenario.Seed)
 }
 
-// staged returns the scenario as it is played: at rest, without events, and with
-// every VM on the hosts to be moved by a drain.
+// staged returns the scenario as it is played: at rest, and without events.
 func (p *Play) staged() *scenario.Scenario {
 	s, fleet := *p.Scenario, *p.Scenario.Fleet
 	fleet.Migrations = nil
-	fleet.VMs = slices.Clone(fleet.VMs)
-	emptied := p.emptied()
-	for i := range fleet.VMs {
-		if v := &fleet.VMs[i]; emptied[v.Host] {
-			v.Strategy = evacuation.LiveMigrate
-		}
-	}
 	s.Fleet, s.Events = &fleet, nil
 	return &s
 }

@@ -58,7 +58,8 @@ then lists the moves, to be asked for in that order.
                                beginsSeconds, seconds, blackoutMilliseconds, mode, note,
                                drawn (its distributions)
   left, proofs                 VMs that stay, as few as possible, and why
-  cannotLeave, leftBehind      of these: VMs that can never move, and VMs that could leave if
+  kept, cannotLeave, leftBehind  of these: VMs that no drain moves (by their eviction strategy,
+                               or for a quota), that no plan takes off, and that could leave if
                                others stayed
   fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
   emptySeconds                 when all others have left, nothing drawn; null is never

@@ -51,6 +51,9 @@ func (d drainPage) head() string {
 		words.Count(len(d.Waves), "wave"))
 	switch {
 	case len(d.Left) > 0:
+		if n := len(d.Kept); n > 0 {
+			text += fmt.Sprintf("; %s kept", words.Count(n, "VM"))
+		}
 		if n := len(d.CannotLeave); n > 0 {
 			text += fmt.Sprintf("; %s cannot leave", words.Count(n, "VM"))
 		}
@@ -126,6 +129,9 @@ func (d drainPage) left(out io.Writer) {
 		return
 	}
 	fmt.Fprintln(out)
+	if len(d.Kept) > 0 {
+		fmt.Fprintf(out, "Kept, no drain moves them: %s\n", words.List(short(d.Kept)))
+	}
 	if len(d.CannotLeave) > 0 {
 		fmt.Fprintf(out, "Cannot leave: %s\n", words.List(short(d.CannotLeave)))
 	}
@@ -146,7 +152,7 @@ func (d drainPage) behind(out io.Writer) {
 		return
 	}
 	fmt.Fprintf(out, "Left behind: %s\n", words.List(short(d.LeftBehind)))
-	switch least := d.MustStay - len(d.CannotLeave); {
+	switch least := d.MustStay - len(d.CannotLeave) - len(d.Kept); {
 	case d.FewestLeft && n == 1:
 		fmt.Fprintln(out, "No plan leaves fewer. Another VM could stay instead, where it makes "+
 			"as much room.")

@@ -1,0 +1,106 @@
+package rehearse_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/plan/drain"
+	"github.com/godwit-vm/godwit/plan/intake"
+	"github.com/godwit-vm/godwit/plan/verify"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// drawn draws a fleet as a scenario writes it: eviction strategies of the cluster and of VMs, VMs
+// that cannot migrate, closed hosts and hosts that are down, groups, selectors and tight or ample
+// room. What is on a host fits there.
+func drawnFleet(t *rapid.T) (text string, ample bool) {
+	word := func(label string, all ...string) string { return rapid.SampledFrom(all).Draw(t, label) }
+	ample = rapid.Bool().Draw(t, "ample room")
+	memory := 16
+	if ample {
+		memory = 512
+	}
+	var b strings.Builder
+	if s := word("cluster's strategy", "", "", "None", "LiveMigrate", "LiveMigrateIfPossible",
+		"External"); s != "" {
+		fmt.Fprintf(&b, "evictionStrategy: %s\n", s)
+	}
+	b.WriteString("until: 12h\nhosts:\n")
+	hosts := rapid.IntRange(2, 4).Draw(t, "hosts")
+	for i := range hosts {
+		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 64, link: 10Gbit/s, labels: {rack: %s}%s}\n",
+			i, memory, word("rack", "a", "a", "b"), word("state", "", "", "", ", cordoned: true"))
+	}
+	b.WriteString("vms:\n")
+	room := make([]int, hosts)
+	for i := range rapid.IntRange(1, 7).Draw(t, "VMs") {
+		home, size := rapid.IntRange(0, hosts-1).Draw(t, "home"), rapid.IntRange(1, 5).Draw(t, "GiB")
+		if room[home]+size > memory {
+			continue
+		}
+		room[home] += size
+		fmt.Fprintf(&b, "- {name: v%d, host: n%d, memory: %dGiB, cpus: 1, class: idle%s%s%s}\n", i,
+			home, size, word("strategy", "", "", "", ", strategy: None", ", strategy: LiveMigrate",
+				", strategy: LiveMigrateIfPossible", ", strategy: External"),
+			word("why not", "", "", "", ", whyNot: it has a GPU"),
+			word("asks", "", "", "", ", nodeSelector: {rack: a}", ", apart: g"))
+	}
+	return b.String(), ample
+}
+
+// What a plan says of who leaves is what the controller does in the simulator, and every VM that
+// stays there has the controller's reasons.
+func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, ample := drawnFleet(t)
+		s, err := scenario.Parse("drawn.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		fleet := intake.Fleet(s.Fleet)
+		a := drain.Plan(fleet, []hypervisor.HostName{"n0"})
+		if err := verify.Moves(fleet, a.Waves); err != nil {
+			t.Fatal(err)
+		}
+		left := drained(t, s, text)
+		for _, vm := range a.Cannot {
+			if !slices.Contains(left, vm) {
+				t.Fatalf("%s cannot leave by the plan, and leaves\n%s", vm, text)
+			}
+		}
+		switch moves := plan.Count(a.Waves); {
+		case a.FewestLeft && len(a.Left) > len(left):
+			t.Fatalf("%v stay by the plan, and %v do\n%s", a.Left, left, text)
+		case ample && moves == a.Least && !slices.Equal(a.Left, left):
+			t.Fatalf("%v stay by the plan, and %v do\n%s", a.Left, left, text)
+		}
+	})
+}
+
+// drained drains n0 in the simulator, and returns who stays.
+func drained(t *rapid.T, s *scenario.Scenario, text string) []hypervisor.VMID {
+	w, err := s.Build(s.Config(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.At(time.Second, sim.Drain{Host: "n0"})
+	w.Run(s.Until)
+	var left []hypervisor.VMID
+	for _, e := range w.Evacuations() {
+		for _, l := range e.Left {
+			if left = append(left, l.VM); len(l.Reasons) == 0 {
+				t.Fatalf("%s stays for no reason\n%s", l.VM, text)
+			}
+		}
+	}
+	slices.Sort(left)
+	return left
+}
