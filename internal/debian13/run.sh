@@ -5,7 +5,8 @@
 #	run.sh [ARGUMENTS FOR THE TESTS]      default: -test.run '^TestConformance$'
 #
 # Everything runs in a mount and a PID namespace of its own: when it ends, in whatever way, the
-# kernel takes down its mounts and its processes. GODWIT_DEBIAN13 names another folder for the root.
+# kernel takes down its mounts and its processes. GODWIT_DEBIAN13 names another folder for the root,
+# GODWIT_DEBIAN13_SUITES some of "qmp libvirt". What the tests said is in bin/debian13-*.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -42,8 +43,8 @@ if [ ! -e "$root/.complete" ]; then
 	chmod +x "$root/usr/sbin/policy-rc.d"
 	enter
 	DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -q --no-install-recommends \
-		qemu-system-x86 qemu-utils libvirt-daemon-driver-qemu libvirt-daemon libvirt-clients \
-		iproute2
+		qemu-system-x86 qemu-utils libvirt-daemon-driver-qemu libvirt-daemon-driver-storage \
+		libvirt-daemon libvirt-clients iproute2
 	echo 127.0.0.1 localhost >"$root/etc/hosts" # the tests mount their own over it
 	touch "$root/.complete"
 else
@@ -65,7 +66,7 @@ failures() {
 }
 
 status=0
-for suite in qmp libvirt; do
+for suite in ${GODWIT_DEBIAN13_SUITES:-qmp libvirt}; do
 	log=bin/debian13-$suite.txt
 	if ! chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/tmp \
 		GODWIT_LONG="${GODWIT_LONG-1}" GODWIT_TEST_PATIENCE="${GODWIT_TEST_PATIENCE:-1}" \
