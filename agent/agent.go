@@ -231,6 +231,9 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
 	a.draft = *m
 	say(&a.draft)
+	if m.State.Source == a.host {
+		a.draft.Source.Brownout = a.moves.Brownout(m.Spec.ID)
+	}
 	if a.config.Session != "" && len(while) == 0 {
 		while = []record.Record{a.ownRecord()} // what another agent of this host would say differs
 	}

@@ -48,6 +48,7 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 	if err != nil {
 		return err
 	}
+	a.throttled(m, p, now)
 	switch p.Status {
 	case hypervisor.JobNone:
 		return a.driveNothing(ctx, m, now)
@@ -68,6 +69,15 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 		a.again(m, now, a.config.Poll)
 	}
 	return a.started(ctx, m, p)
+}
+
+// throttled takes in whether a guest is slowed down. In post-copy it is not: it runs elsewhere.
+func (a *Agent) throttled(m *record.Migration, p hypervisor.Progress, now time.Time) {
+	percent := 0
+	if p.Status == hypervisor.JobActive && p.Mode != hypervisor.PostCopy {
+		percent = p.Throttle
+	}
+	a.moves.Throttled(m.Spec.ID, percent, now)
 }
 
 // driveNothing starts the transfer, or, when the hypervisor no longer knows of
@@ -413,6 +423,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 	if err != nil {
 		return err
 	}
+	a.throttled(m, p, now)
 	_, err = a.report(ctx, m, func(r *record.Migration) {
 		r.Source.Released, r.Source.Monitor = true, nil // what helped it to converge is past
 		if p.Status == hypervisor.JobSucceeded {

@@ -99,6 +99,8 @@ type SourceReport struct {
 	Measured bool               `json:",omitempty"`
 	Monitor  *convergence.State `json:",omitempty"` // what convergence remembers
 	Looked   time.Time          `json:",omitzero"`  // when Monitor was last stored
+	// Brownout is how the guest was slowed down on the way.
+	Brownout Brownout `json:",omitzero"`
 	// Cap is the limit on the bandwidth that the hypervisor was last told; 0 is none.
 	Cap hypervisor.Bandwidth `json:",omitempty"`
 }
@@ -106,6 +108,28 @@ type SourceReport struct {
 // Untold reports whether a transfer began and nobody has measured what it sent and how long the
 // guest stood. When the migration has ended these stay unknown.
 func (r *SourceReport) Untold() bool { return r.Began && !r.Measured && r.Blackout == 0 }
+
+// Brownout is how a guest was slowed down so that its memory could be sent: auto-converge takes
+// CPU time from it. What the agent sees now and then is taken to hold from one look to the next.
+// Source: QEMU 7.2 migration/ram.c (mig_throttle_guest_down), cpu-throttle-percentage.
+type Brownout struct {
+	Percent int           // the largest share of CPU time that was taken away
+	Lasted  time.Duration // for how long some was
+	Taken   time.Duration // the CPU time that was taken: shares times their durations
+}
+
+// During adds a span in which a share of CPU time is taken away, in percent.
+func (b Brownout) During(span time.Duration, percent int) Brownout {
+	if percent <= 0 {
+		return b
+	}
+	b.Percent = max(b.Percent, percent)
+	if span > 0 {
+		b.Lasted += span
+		b.Taken += span / 100 * time.Duration(percent)
+	}
+	return b
+}
 
 // TargetReport is what the target's agent says.
 type TargetReport struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim/bound"
 	"github.com/godwit-vm/godwit/sim/tally"
 )
@@ -62,6 +63,37 @@ type Down struct {
 	Seconds      float64         `json:"seconds"`
 }
 
+// Brownout is how guests were slowed down so that their memory could be sent (auto-converge), over
+// the migrations in which they were, whatever became of them.
+type Brownout struct {
+	Migrations int     `json:"migrations"`
+	MaxPercent int     `json:"maxPercent"` // the largest share of CPU time that was taken
+	P50Seconds float64 `json:"p50Seconds"` // for how long some was
+	P99Seconds float64 `json:"p99Seconds"`
+	MaxSeconds float64 `json:"maxSeconds"`
+	// MeanPercent is the share that was taken, over all these times.
+	MeanPercent float64 `json:"meanPercent"`
+}
+
+func brownout(all []record.Brownout) *Brownout {
+	if len(all) == 0 {
+		return nil
+	}
+	b := &Brownout{Migrations: len(all)}
+	var spans []float64
+	var lasted, taken float64
+	for _, one := range all {
+		b.MaxPercent = max(b.MaxPercent, one.Percent)
+		spans = append(spans, float64(one.Lasted.Milliseconds())/1000)
+		lasted, taken = lasted+one.Lasted.Seconds(), taken+one.Taken.Seconds()
+	}
+	slices.Sort(spans)
+	b.P50Seconds, b.P99Seconds = bound.Quantile(spans, 0.5), bound.Quantile(spans, 0.99)
+	b.MaxSeconds = bound.Quantile(spans, 1)
+	b.MeanPercent = math.Round(1000*taken/lasted) / 10
+	return b
+}
+
 // Result is what a run came to.
 type Result struct {
 	VirtualSeconds float64      `json:"virtualSeconds"` // until nothing happened any more
@@ -73,6 +105,7 @@ type Result struct {
 	// DowntimeCount is of how many migrations Downtime is; of none it is all zero.
 	DowntimeCount    int              `json:"downtimeCount"`
 	Outages          Outages          `json:"outages"`
+	Brownout         *Brownout        `json:"brownout,omitempty"` // nil: no guest was slowed down
 	BytesTransferred hypervisor.Bytes `json:"bytesTransferred"`
 	// BytesUnknown counts the migrations that sent more than BytesTransferred has of them:
 	// their sources did not live to tell.
@@ -91,6 +124,7 @@ func (w *World) Result() Result {
 		Events:         w.steps,
 		Migrations:     w.watch.Totals,
 		Evacuations:    w.Evacuations(),
+		Brownout:       brownout(w.watch.Brownouts()),
 		Violations:     append([]Violation{}, w.watch.violations...),
 	}
 	r.BytesTransferred, r.BytesUnknown = w.watch.Sent()

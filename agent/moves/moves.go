@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -19,6 +20,38 @@ type Move struct {
 	other   *Move // of the same VM, that became known later
 	memory  *convergence.State
 	stirred bool
+
+	brownout record.Brownout // ahead of what is stored
+	throttle int             // the share of CPU time that was taken at the last look, in percent
+	looked   time.Time       // when that was; zero is never
+}
+
+// Throttled takes in which share of CPU time is taken from a guest whose transfer is known.
+func (l *List) Throttled(id migration.ID, percent int, now time.Time) {
+	m := l.byID[id]
+	if m == nil {
+		return
+	}
+	span := time.Duration(0)
+	if m.looked.IsZero() {
+		m.brownout = m.Source.Brownout
+	} else {
+		span = now.Sub(m.looked)
+	}
+	m.brownout = m.brownout.During(span, m.throttle).During(0, percent)
+	m.throttle, m.looked = percent, now
+}
+
+// Brownout returns how the guest of a move was slowed down so far.
+func (l *List) Brownout(id migration.ID) record.Brownout {
+	m := l.byID[id]
+	switch {
+	case m == nil:
+		return record.Brownout{}
+	case m.looked.IsZero():
+		return m.Source.Brownout
+	}
+	return m.brownout
 }
 
 // A List is moves. The zero value is empty and ready.

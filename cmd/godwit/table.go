@@ -46,6 +46,12 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
 	}
 	a.stood(t)
+	if b := a.Brownout; b != nil {
+		fmt.Fprintf(t, "brownout\t%s slowed by auto-converge, up to %d %% of CPU time taken, "+
+			"p50 %s, p99 %s, max %s, at %.0f %% on average\n", words.Count(b.Migrations, "guest"),
+			b.MaxPercent, words.Span(b.P50Seconds), words.Span(b.P99Seconds),
+			words.Span(b.MaxSeconds), b.MeanPercent)
+	}
 	fmt.Fprintln(t, a.took())
 	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", words.Span(a.VirtualSeconds),
 		a.WallSeconds, words.Count(int(a.Events), "event"))

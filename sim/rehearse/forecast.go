@@ -59,9 +59,13 @@ type Step struct {
 	BeginsSeconds        float64 `json:"beginsSeconds"`
 	Seconds              float64 `json:"seconds"`
 	BlackoutMilliseconds float64 `json:"blackoutMilliseconds"`
-	Mode                 string  `json:"mode"`
-	Note                 string  `json:"note,omitempty"`
-	Drawn                *Fate   `json:"drawn,omitempty"` // in the worlds that were drawn
+	// BrownoutSeconds is for how long auto-converge slows its guest down, BrownoutPercent by
+	// how much of its CPU time at most.
+	BrownoutSeconds float64 `json:"brownoutSeconds,omitempty"`
+	BrownoutPercent int     `json:"brownoutPercent,omitempty"`
+	Mode            string  `json:"mode"`
+	Note            string  `json:"note,omitempty"`
+	Drawn           *Fate   `json:"drawn,omitempty"` // in the worlds that were drawn
 }
 
 // A Deadline is what came of a goal.
@@ -186,6 +190,8 @@ func (d *Forecast) moves(
 				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
 				Seconds:              passage.Took.Seconds(),
 				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
+				BrownoutSeconds:      passage.Brownout.Lasted.Seconds(),
+				BrownoutPercent:      passage.Brownout.Percent,
 				Mode:                 passage.Mode.String()}
 			if !passage.Done || !solo.Done {
 				move.Note = p.note(solo, vms[m.VM], m)

@@ -60,8 +60,10 @@ type Passage struct {
 	// also in one that failed.
 	Began, Took, Blackout time.Duration
 	Busy                  time.Duration // how long its memory moved, over all attempts
-	Mode                  hypervisor.Mode
-	Why                   string // the rule that ended its last attempt that failed, unless Done
+	// Brownout is how its guest was slowed down at its last attempt.
+	Brownout record.Brownout
+	Mode     hypervisor.Mode
+	Why      string // the rule that ended its last attempt that failed, unless Done
 }
 
 // Nominal plays the plan in the world as the scenario says it is.
@@ -214,7 +216,7 @@ func (o *operator) watch(at time.Duration, before, after *record.Migration) {
 	if before.Version == 0 {
 		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Blackout: p.Blackout, Why: p.Why}
 	}
-	p.Mode = after.Source.Mode
+	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
 	if phase != before.State.Phase {
 		switch {
 		case phase == migration.Running:

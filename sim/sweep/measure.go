@@ -27,6 +27,10 @@ func Measures() []Measure {
 		{"blackoutMaxMilliseconds", stood(func(s *Sample) float64 { return s.Blackout.Max }), false},
 		{"outageSeconds", func(s *Sample) float64 { return s.Outage }, false},
 		{"down", func(s *Sample) float64 { return float64(s.Down) }, false},
+		{"brownoutMaxSeconds", func(s *Sample) float64 { return s.Brownout.MaxSeconds }, true},
+		{"brownoutMaxPercent", func(s *Sample) float64 {
+			return float64(s.Brownout.MaxPercent)
+		}, false},
 		{"failures", func(s *Sample) float64 { return float64(s.Migrations.Failed) }, true},
 		{"retries", func(s *Sample) float64 { return float64(s.Retries) }, false},
 		{"stayed", func(s *Sample) float64 { return float64(s.Stayed) }, true},

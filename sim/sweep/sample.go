@@ -66,8 +66,10 @@ type Sample struct {
 	Stood    int    `json:"blackoutCount"`
 	// Outage is how long guests that should run did not, all together and for whatever
 	// reason; Down is how many of them are down at the end.
-	Outage     float64          `json:"outageSeconds"`
-	Down       int              `json:"down"`
+	Outage float64 `json:"outageSeconds"`
+	Down   int     `json:"down"`
+	// Brownout is how guests were slowed down by auto-converge; zero is none.
+	Brownout   sim.Brownout     `json:"brownout,omitzero"`
 	Bytes      hypervisor.Bytes `json:"bytesTransferred"`
 	LowerBound float64          `json:"lowerBoundSeconds"`
 	Violations []sim.Violation  `json:"invariantViolations"`
@@ -94,6 +96,9 @@ func (s *Sample) Fill(r sim.Result) {
 	s.Migrations, s.Bytes, s.LowerBound = r.Migrations, r.BytesTransferred, r.LowerBoundSeconds
 	s.Blackout = Spread{r.Downtime.P50, r.Downtime.P99, r.Downtime.Max}
 	s.Stood, s.Outage, s.Down = r.DowntimeCount, r.Outages.TotalSeconds, len(r.Down)
+	if r.Brownout != nil {
+		s.Brownout = *r.Brownout
+	}
 	s.Violations = r.Violations[:min(len(r.Violations), MaxViolations)]
 	s.Makespan = r.VirtualSeconds
 	for i, e := range r.Evacuations {

@@ -163,6 +163,18 @@ func (t *Move) untold() int {
 	return 0
 }
 
+// Brownouts returns how guests were slowed down on their way, those that were, in no order.
+func (b *Book) Brownouts() (list []record.Brownout) {
+	for _, g := range b.guests.All() {
+		for _, t := range g.kept {
+			if s := t.Last.Source.Brownout; s.Lasted > 0 {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
 // Put enters a migration as it is now, and returns it as it was before: with only a Spec
 // when it is new. Nil says that it, or a later writing of it, was entered before. What is
 // returned holds until the next Put, or for good when it is Shown.

@@ -111,6 +111,10 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		fmt.Fprint(t, "\t\t\t")
 	}
 	note := m.Note
+	if m.BrownoutSeconds > 0 && note == "" {
+		note = fmt.Sprintf("auto-converge slows it for %s, by up to %d %%",
+			words.Span(m.BrownoutSeconds), m.BrownoutPercent)
+	}
 	if f := m.Drawn; f != nil {
 		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), blackout(f.Blackout.P95))
 		if stays := f.Runs - f.Moved; stays > 0 && note == "" {

@@ -48,6 +48,7 @@ func table(out io.Writer, d *sweep.Document) error {
 		return err
 	}
 	downAtEnd(out, d)
+	brownouts(out, shown)
 	compared(out, d)
 	unrested := 0
 	for _, c := range d.Combinations {
@@ -97,6 +98,24 @@ func downAtEnd(out io.Writer, d *sweep.Document) {
 	if worlds > 0 {
 		fmt.Fprintf(out, "\nIn %s VMs are down at the end, up to %d in one.\n",
 			words.Count(worlds, "world"), most)
+	}
+}
+
+// brownouts says where auto-converge slowed guests down: how much, and for how long.
+func brownouts(out io.Writer, shown []sweep.Combination) {
+	said := false
+	for i := range shown {
+		long, much := shown[i].Statistic("brownoutMaxSeconds"),
+			shown[i].Statistic("brownoutMaxPercent")
+		if long.Max <= 0 {
+			continue
+		}
+		if !said {
+			fmt.Fprintln(out, "\nBrownout: guests were slowed down by auto-converge")
+		}
+		said = true
+		fmt.Fprintf(out, "%d  for up to %s (median of the samples; at most %s), by up to %.0f %% "+
+			"of CPU time\n", i+1, words.Span(long.P50), words.Span(long.Max), much.Max)
 	}
 }
 

@@ -46,6 +46,7 @@ function drained() {
 // figures are of the result; each is {label, value, unit, note, exact}.
 function figures() {
   const m = result.migrations, d = result.downtimeMilliseconds, when = drained();
+  const b = result.brownout;
   const rest = m.total - m.succeeded - m.failed - m.aborted;
   const took = when ? when[1] - when[0] : result.virtualSeconds;
   const bound = result.lowerBoundSeconds, stood = result.downtimeCount;
@@ -62,12 +63,15 @@ function figures() {
       note: "" },
     { id: "p99", label: "Downtime, p99", value: stood ? span(d.p99) : "–", exact: d.p99,
       note: stood ? `max ${span(d.max)}` : "" },
+    { id: "brownout", label: "Brownout, longest", value: b && span(b.maxSeconds * 1000),
+      exact: b && b.maxSeconds, note: b && `up to ${b.maxPercent} % of CPU time taken, ` +
+        plural(b.migrations, "guest") },
     { id: "bytes", label: "Moved", value: bytes(result.bytesTransferred),
       exact: result.bytesTransferred, note: result.bytesUnknown
         ? `and more: ${count(result.bytesUnknown)} unknown` : "" },
     { id: "stayed", label: "Stayed", value: count(doc.stayed), exact: doc.stayed,
       note: `on ${plural(result.evacuations.length, "drained host")}` },
-  ].filter((f) => when || f.id !== "stayed");
+  ].filter((f) => (when || f.id !== "stayed") && (b || f.id !== "brownout"));
 }
 
 function intro() {
