@@ -16,7 +16,8 @@ import (
 )
 
 // longTests runs again the tests that do more in the long tier, as many packages at once
-// as there are processors. Those of real processes come first: they take longest.
+// as there are processors. Those of real processes come first: they take longest. Only
+// these have the race detector: exhaustive tests do a part of their work under it.
 func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
@@ -34,8 +35,12 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 		if len(tests) == 0 || ctx.Err() != nil {
 			continue
 		}
+		k := p.kind
+		if k == racing {
+			k = plain
+		}
 		all.Go(func() error {
-			fine, err := s.test(ctx, p.kind, "long", []string{"-run", only(tests), p.path})
+			fine, err := s.test(ctx, k, "long", []string{"-run", only(tests), p.path})
 			failed.CompareAndSwap(false, !fine)
 			return err
 		})
