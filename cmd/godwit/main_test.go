@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"godwit": main})
+	testscript.Main(testutil.Reaped{Main: m}, map[string]func(){"godwit": main})
 }
 
 // exits N COMMAND… runs a command and checks its exit status, which ! does not.
