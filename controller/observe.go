@@ -32,6 +32,7 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 	}
 	o.source = g.rec.Host
 	o.VM = g.rec.Guest()
+	o.VM.Stopping = o.VM.Stopping && !m.Source.HandedOver
 	o.Running = g.site != nil && !g.site.rec.Fenced
 	o.Instances = 1
 	o.Claim = c.claim(f, g)

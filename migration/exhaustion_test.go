@@ -59,7 +59,8 @@ func groupsOf(ends dial) []group {
 		{"endings", []dial{
 			deadline, abort, ends,
 			bits("attachment", hotplug, attachment, attachmentDown), target(7),
-			bits("asked", canceled, handedOff), bits("vm", vmExists, vmFinal, vmDeleting),
+			bits("asked", canceled, handedOff),
+			bits("vm", vmExists, vmFinal, vmDeleting, vmStopping),
 			claims, phases(all...)}},
 		{"gates", []dial{
 			bits("vm", vmRunning, utilityVolumes, backup, hotplug, running),

@@ -10,6 +10,7 @@ const (
 	NoteVMMissing             Note = "vmiMissing"
 	NoteVMFinal               Note = "vmiFinal"
 	NoteCanceled              Note = "canceled"
+	NoteVMStopping            Note = "vmiStopping"
 	NoteTargetDown            Note = "targetDown"
 	NoteTargetRemoved         Note = "targetRemoved"
 	NoteStateCleared          Note = "stateCleared"

@@ -31,6 +31,7 @@ type Guest struct {
 	Final    bool // it has ended by itself
 	Deleting bool
 	Running  bool
+	Stopping bool // it is to be shut down, and may still be at its source
 
 	Hotplug        bool // it has hot-plugged volumes, which need an attachment
 	UtilityVolumes bool // it has volumes that only a tool uses, for a while

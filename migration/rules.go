@@ -32,6 +32,7 @@ var rules = [...]rule{
 	{"vm-missing", vmMissing, giveUp, NoteVMMissing},
 	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
 	{"canceled", canceled, giveUp, NoteCanceled},
+	{vmStopping, toBeStopped, giveUp, NoteVMStopping},
 	{"target-impossible", targetImpossible, giveUp, NoteTargetImpossible},
 	{badRequest, senseless, giveUp, NoteBadRequest},
 	{conflict, conflicts, giveUp, NoteTargetRefused},
@@ -50,7 +51,7 @@ var rules = [...]rule{
 // a look that finds nothing is nearly every look, and to call each of them costs many times that.
 func undisturbed(s *State, o *Observation) bool {
 	return !done(s, o) && !arrived(s, o) && !sourceKeptVM(s, o) && !vmMissing(s, o) &&
-		!vmEnded(s, o) && !canceled(s, o) && !targetImpossible(s, o) &&
+		!vmEnded(s, o) && !canceled(s, o) && !toBeStopped(s, o) && !targetImpossible(s, o) &&
 		(o.Refusal == NotRefused || !senseless(s, o) && !conflicts(s, o) && !outdated(s, o)) &&
 		!targetDown(s, o) && !targetVanished(s, o) && !stateCleared(s, o) &&
 		!stateTakenOver(s, o) && !attachmentDown(s, o) && !overdue(s, o) &&
@@ -109,6 +110,15 @@ func vmEnded(_ *State, o *Observation) bool { return o.VM.Final }
 // Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp), without its gap between
 // hand-over and Running.
 func canceled(_ *State, o *Observation) bool { return o.Canceled }
+
+// toBeStopped: the VM is to be shut down, and that need not wait for a transfer that may take
+// long: it happens at the source, where the VM still is. Under post-copy, or when the source does
+// not know where the VM is, it has to arrive first.
+// Source: godwit; KubeVirt v1.9.0 lets the migration of a VMI that is being deleted fail with its
+// pod.
+func toBeStopped(_ *State, o *Observation) bool {
+	return o.VM.Stopping && !o.Report.PostCopy && !o.Report.Unresolved
+}
 
 // canceledBeforeHandOver: nobody but us knows of the target yet.
 // Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp, !isHandedOff).

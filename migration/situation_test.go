@@ -58,6 +58,7 @@ var (
 	vmFinal        = func(s *situation) *bool { return &s.seen.VM.Final }
 	vmDeleting     = func(s *situation) *bool { return &s.seen.VM.Deleting }
 	vmRunning      = func(s *situation) *bool { return &s.seen.VM.Running }
+	vmStopping     = func(s *situation) *bool { return &s.seen.VM.Stopping }
 	hotplug        = func(s *situation) *bool { return &s.seen.VM.Hotplug }
 	utilityVolumes = func(s *situation) *bool { return &s.seen.VM.UtilityVolumes }
 	backup         = func(s *situation) *bool { return &s.seen.VM.Backup }

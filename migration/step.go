@@ -178,6 +178,13 @@ const badRequest, conflict = "bad-request", "conflict"
 // MemoryLost is the [State.Because] of a migration whose VM arrived and had to start anew.
 const MemoryLost = "memory-lost"
 
+// vmStopping is the [State.Because] of a migration that gave way to a shutdown of its VM.
+const vmStopping = "vm-stopping"
+
+// Withdrawn reports whether a migration that failed, by its [State.Because], was taken back by
+// somebody who no longer wants it. Nothing went wrong then.
+func Withdrawn(because string) bool { return because == "canceled" || because == vmStopping }
+
 // These rules are not in the tables: they only hold where progress looks.
 var (
 	targetExpired         = rule{name: "target-expired", note: NoteOverdue}

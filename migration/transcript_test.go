@@ -66,7 +66,8 @@ func newSituation(asKubeVirt bool) situation {
 // words are the facts that hold or do not.
 var words = map[string]func(*situation) *bool{
 	"vm-exists": vmExists, "vm-ended": vmFinal, "vm-deleting": vmDeleting, "vm-runs": vmRunning,
-	"hotplug": hotplug, "utility-volumes": utilityVolumes, "backup": backup,
+	"vm-stopping": vmStopping,
+	"hotplug":     hotplug, "utility-volumes": utilityVolumes, "backup": backup,
 	"cpu-change": cpuChange, "peer-failure": peerFailure, "named": targetNamed,
 	"address": address, "began": began, "started": started, "completed": completed,
 	"kept": reportedFailed, "aborting": aborting, "post-copy": postCopy, "arrived": hasArrived,

@@ -148,7 +148,7 @@ func (m *Migration) transferFault() (health.Fault, string) {
 // Guest puts a VM into the core's terms.
 func (v *VM) Guest() migration.Guest {
 	runs := !v.Ended && !v.Stopped && !v.Between()
-	return migration.Guest{Exists: true, Final: v.Ended, Running: runs,
+	return migration.Guest{Exists: true, Final: v.Ended, Running: runs, Stopping: v.Stopped && !v.Ended,
 		Hotplug: v.Holds.Hotplug, UtilityVolumes: v.Holds.UtilityVolumes,
 		Backup: v.Holds.Backup, CPUChange: v.Holds.CPUChange, MemoryChange: v.Holds.MemoryChange}
 }

@@ -261,7 +261,7 @@ func TestUndrainLeavesNothingHalfDone(t *testing.T) {
 			for _, m := range p.Migrations(v.ID) {
 				// The host that was chosen may be the next to be drained.
 				if s := &m.State; !s.Phase.Final() ||
-					s.Phase == migration.Failed && s.Because != "canceled" &&
+					s.Phase == migration.Failed && !migration.Withdrawn(s.Because) &&
 						s.Because != "other-in-progress" && s.Because != "target-outdated" {
 					t.Errorf("%s: %s %s", m.Spec.ID, s.Phase, s.Because)
 				}

@@ -24,6 +24,10 @@ var scenes = []struct{ name, text string }{
 		"hosts n1 n2 n3\nvms web@n1 db@n1\nper-source 1\nscript drain n1\nscript undrain n1\n"},
 	{"a VM that is stopped while it moves",
 		"hosts n1 n2 n3\nvms web@n1 db@n2\nscript migrate web\nscript stop web\n"},
+	{"a VM that is stopped while it moves by post-copy",
+		"hosts n1 n2\nvms web@n1,busy\npost-copy\nscript migrate web\nscript stop web\n"},
+	{"a VM that is stopped while its host is drained",
+		"hosts n1 n2 n3\nvms web@n1\nscript drain n1\nscript stop web\n"},
 }
 
 func scene(t testing.TB, text string) *explore.Scene {

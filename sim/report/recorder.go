@@ -178,7 +178,7 @@ func outcomeOf(s *migration.State) Outcome {
 		return Lost
 	case s.Phase == migration.Succeeded:
 		return Succeeded
-	case s.Because == "canceled":
+	case migration.Withdrawn(s.Because):
 		return Aborted
 	}
 	return Failed

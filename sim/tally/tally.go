@@ -232,7 +232,7 @@ func (b *Book) end(g *guest, t *Move, now time.Duration) {
 		}
 		g.failures = 0
 		b.Moved = append(b.Moved, t)
-	case s.Because == "canceled":
+	case migration.Withdrawn(s.Because):
 		b.Totals.Aborted++
 	default:
 		b.Totals.Failed++
