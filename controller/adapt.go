@@ -44,7 +44,8 @@ func (c *Controller) adapt() {
 		return
 	}
 	if c.config.Evacuation.Policy == nil {
-		c.config.Evacuation.Policy = adaptive.Policy{Cap: c.config.Cluster.BandwidthPerMigration}
+		c.config.Evacuation.Policy = adaptive.Policy{Cap: c.config.Cluster.BandwidthPerMigration,
+			PerGiB: c.config.Cluster.CompletionTimeoutPerGiB}
 	}
 	if c.config.Placement.Weighers == nil {
 		c.config.Placement.Weighers = adaptive.Weighers(

@@ -68,6 +68,9 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 	switch {
 	case choice.Outcome == choose.Accepted:
 		return c.accept(ctx, f, &choice, now)
+	case f.waitsOn.kind != noWire:
+		c.waitForLink(f, f.waitsOn, now)
+		return false, nil
 	case ends:
 		o.refuse(new(choice))
 	case f.tries == 0:

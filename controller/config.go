@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -30,6 +31,9 @@ type Config struct {
 	// Adaptive lets package adaptive say who leaves when, and where to, unless Evacuation.Policy
 	// or Placement.Weighers say it already. It lifts no limit.
 	Adaptive bool
+	// Network is what all migrations together get of the network that they share, for a policy
+	// of Evacuation that is an [evacuation.Sharer]. Default: as much as their hosts' links give.
+	Network hypervisor.Bandwidth
 	// Placement decides about targets. Default: all conditions; most free memory is best,
 	// and what a VM's groups ask for softly.
 	Placement choose.Config

@@ -191,6 +191,7 @@ func (c *Controller) newView(n int) *view {
 			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
 		eager: c.config.Evacuation.Mode != evacuation.QueueAll, forgiving: c.core.Compatible,
+		traffic: newTraffic(&c.config),
 	}
 }
 

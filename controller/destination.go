@@ -41,6 +41,7 @@ func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 // queue and refuses nobody: who asks for a host that is busy waits.
 func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	r := c.request(f, now)
+	f.waitsOn = wire{}
 	if !c.mayTry(f, r) {
 		f.overrun = false
 		return choose.Decision{Outcome: choose.NoHost}
@@ -58,6 +59,9 @@ func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
 	}
 	if r.Host != "" && c.view.books.Full(r.Host) {
 		return choose.Decision{Outcome: choose.NoHost}
+	}
+	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != choose.Accepted {
+		return d
 	}
 	if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true

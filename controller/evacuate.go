@@ -124,12 +124,18 @@ func (g *guest) asGuest() evacuation.Guest {
 		Between: g.rec.Between(), Strategy: g.rec.Strategy,
 		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
 		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Weight(),
-		Failed: migration.Failures(len(g.flights), g.phase),
+		Failed: migration.Failures(len(g.flights), g.own),
 	}
 }
 
-// phase returns where a migration of the VM is; they are numbered by age.
-func (g *guest) phase(i int) migration.Phase { return g.flights[i].rec.State.Phase }
+// own returns where a migration of the VM is; they are numbered by age. One that failed for what
+// a host did before the transfer says nothing about the VM: it counts as if it had not begun.
+func (g *guest) own(i int) migration.Phase {
+	if f := g.flights[i]; !f.hosts {
+		return f.rec.State.Phase
+	}
+	return migration.Unset
+}
 
 // moving reports whether an unfinished migration of the VM exists.
 func (g *guest) moving() bool {
@@ -196,10 +202,11 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 	return nil
 }
 
-// paced asks the evacuation's policy, if there is one, whether a VM may leave a host now.
+// paced asks the evacuation's policy, if there is one, whether a VM may leave a host now, whoever
+// has asked for that: those that leave share its link.
 func (c *Controller) paced(f *flight, source hypervisor.HostName) bool {
 	pace := c.config.Evacuation.Policy
-	if pace == nil || f.guest.rec == nil || f.rec.Spec.By != migration.Evacuation {
+	if pace == nil || f.guest.rec == nil || c.core.Compatible {
 		return true
 	}
 	var others []evacuation.Leaving

@@ -18,6 +18,7 @@ func (v *view) learnOutcome(f *flight) {
 	if !ended || v.forgiving {
 		return
 	}
+	f.hosts = o.Fault != health.NoFault && o.Fault != health.Sending
 	v.health.Add(&o)
 	if o.Fault != health.NoFault {
 		v.failed = append(v.failed, o.Source, o.Target)

@@ -38,6 +38,7 @@ type view struct {
 	plain  placement.VM        // scratch of placed: a VM without constraints
 	made   names.Pieces[guest] // entries of VMs
 
+	traffic   traffic               // on links, where they are shared by a model
 	health    health.Ledger         // what ended migrations say of hosts
 	failed    []hypervisor.HostName // of migrations that failed since they were looked at
 	forgiving bool                  // as KubeVirt: no host is remembered
@@ -58,11 +59,15 @@ type flight struct {
 	turn    queue.Turn         // in the view's queue
 	gone    bool               // its record is gone
 	ended   bool
-	holds   bool  // a slot
-	tries   uint8 // how often no host was found in a row, as far as that matters
-	nowhere bool  // it is in view.nowhere
-	overrun bool  // its tenant's quota was in the way when it was tried
-	capped  bool  // its cap on the bandwidth is what this controller is configured with
+	holds   bool   // a slot
+	tries   uint8  // how often no host was found in a row, as far as that matters
+	hosts   bool   // it has failed before the transfer, for what a host did
+	nowhere bool   // it is in view.nowhere
+	wires   []wire // that it uses; none where links are not shared by a model
+	waitsOn wire   // it waits for its turn there; the zero value is nowhere
+	told    wire   // what it was last said to wait for
+	overrun bool   // its tenant's quota was in the way when it was tried
+	capped  bool   // its cap on the bandwidth is what this controller is configured with
 }
 
 // Asked implements [queue.Item].
@@ -227,6 +232,7 @@ func (v *view) account(f *flight, before *migration.State) {
 	if holds && !f.holds {
 		f.holds = true
 		v.slots.Take(slot)
+		v.enter(f)
 	}
 	switch {
 	case s.Target == "" && before.Target == "":
@@ -263,6 +269,7 @@ func (v *view) release(f *flight, s *migration.State) {
 		return
 	}
 	f.holds = false
+	v.leave(f)
 	v.slots.Return(slotOf(s))
 	v.room = true
 	v.queue.Freed(s.Source)

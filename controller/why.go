@@ -68,6 +68,11 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 	case len(unhealthy) > 0:
 		return unhealthy
 	}
+	if c.view.slots.Admit(c.limits, g.rec.Host) == migration.Open {
+		if why := c.whyCrowded(f); why != nil {
+			return why
+		}
+	}
 	return books.Turn(c.view.slots.Admit(c.limits, g.rec.Host))
 }
 

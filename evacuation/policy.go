@@ -19,6 +19,15 @@ type Policy interface {
 	Open(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool
 }
 
+// A Sharer is a [Policy] that says, too, which migrations may share a link, whoever asked for them
+// and whichever link it is: a host's, each way, a rack's up-link, the migration network. It is a
+// pure function.
+type Sharer interface {
+	// Shares reports whether next may begin to use a link of a speed that others use, by ID:
+	// whether all of them still converge. It is not asked while there are none.
+	Shares(link hypervisor.Bandwidth, next Leaving, others []Leaving) bool
+}
+
 // An OrderFunc is a [Policy] that is an order, and lets go what the limits do.
 type OrderFunc func(link hypervisor.Bandwidth, a, b Leaving) int
 
@@ -51,4 +60,6 @@ type Leaving struct {
 	// itself among them; 0 is not known, or it waits.
 	Target  hypervisor.Bandwidth
 	Sharing int
+	// Most is the speed of the slowest link on its way, for a [Sharer]; 0 is not known.
+	Most hypervisor.Bandwidth
 }

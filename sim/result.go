@@ -198,6 +198,9 @@ func (w *World) Evacuations() []Evacuation {
 	return list
 }
 
+// Why says what keeps a VM where it is, as the controller explains it.
+func (w *World) Why(vm hypervisor.VMID) []placement.Reason { return w.boss.Why(vm, w.now) }
+
 // lowerBound returns how long the migrations that succeeded must have taken at
 // least: every byte of memory that is not zero, and all that local disks hold, crosses every
 // link on its way once.

@@ -18,6 +18,9 @@
 // alone, and first of those that are planned together. The others go longest first: a drain
 // is over when its last VM has left.
 //
+// Whoever asks for a move, [Policy.Shares] says of every link on its way whether all that use it
+// still converge there; the others wait for their turn.
+//
 // A caller sets a [Policy] as evacuation.Params.Policy and [Weighers] as the preferences
 // among targets. Neither ever lets go what a limit holds back: where the limits are
 // KubeVirt's defaults, and nobody asked for them, the caller lifts them ([Limits]).
@@ -44,13 +47,22 @@ type Policy struct {
 	// measured; 0 is not known, and taken for an idle guest until it fails. Default: nobody
 	// has measured.
 	DirtyRate func(hypervisor.VMID) hypervisor.Bandwidth
+	// Peak returns how fast a VM dirties memory over one second, in which few pages are written
+	// twice: a transfer that is slower does not converge. Default: DirtyRate.
+	Peak func(hypervisor.VMID) hypervisor.Bandwidth
+	// PerGiB is how long the transfer of a gibibyte may take before it is given up. Default: as
+	// long as it needs.
+	PerGiB time.Duration
 	// Cap is the operator's cap on the speed of each migration. Default: none.
 	Cap hypervisor.Bandwidth
 	// Rest is what a move costs besides the wire. Default: 2 s.
 	Rest time.Duration
 }
 
-var _ evacuation.Policy = Policy{}
+var (
+	_ evacuation.Policy = Policy{}
+	_ evacuation.Sharer = Policy{}
+)
 
 const (
 	defaultRest = 2 * time.Second

@@ -17,5 +17,6 @@ func AdaptFleet(c *controller.Config, f *inventory.Fleet) {
 	for i := range f.Hosts {
 		hosts[i] = f.Hosts[i].Host
 	}
+	c.Network = f.Network
 	Adapt(c, hosts, loads)
 }

@@ -25,7 +25,9 @@ func Adapt(
 	c *controller.Config, hosts []hypervisor.Host, loads map[hypervisor.VMID]fake.Workload,
 ) {
 	dirty := make(map[hypervisor.VMID]hypervisor.Bandwidth, len(loads))
+	peak := make(map[hypervisor.VMID]hypervisor.Bandwidth, len(loads))
 	for vm, load := range loads {
+		peak[vm] = hypervisor.Bandwidth(load.Dirtied(time.Second))
 		dirty[vm] = hypervisor.Bandwidth(load.Dirtied(observed)) /
 			hypervisor.Bandwidth(observed/time.Second)
 	}
@@ -33,12 +35,13 @@ func Adapt(
 	for _, h := range hosts {
 		link[h.Name] = h.Link
 	}
-	limit := hypervisor.Bandwidth(0)
+	p := adaptive.Policy{Rest: rest,
+		DirtyRate: func(vm hypervisor.VMID) hypervisor.Bandwidth { return dirty[vm] },
+		Peak:      func(vm hypervisor.VMID) hypervisor.Bandwidth { return peak[vm] }}
 	if c.Cluster != nil {
-		limit = c.Cluster.BandwidthPerMigration
+		p.Cap, p.PerGiB = c.Cluster.BandwidthPerMigration, c.Cluster.CompletionTimeoutPerGiB
 	}
-	c.Evacuation.Policy = adaptive.Policy{Cap: limit, Rest: rest,
-		DirtyRate: func(vm hypervisor.VMID) hypervisor.Bandwidth { return dirty[vm] }}
+	c.Evacuation.Policy = p
 	c.Placement.Weighers = adaptive.Weighers(
 		func(h hypervisor.HostName) hypervisor.Bandwidth { return link[h] })
 }

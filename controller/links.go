@@ -1,0 +1,266 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/queue"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A wire is one direction of a link that migrations share. The zero value is none.
+type wire struct {
+	kind wireKind
+	name string // of the host or the rack
+}
+
+type wireKind uint8
+
+const (
+	noWire  wireKind = iota
+	sending          // a host's link, outwards
+	receiving
+	rackUp // a rack's up-link, outwards
+	rackDown
+	network // what all migrations share
+)
+
+// String names the link for people.
+func (w wire) String() string {
+	switch w.kind {
+	case rackUp, rackDown:
+		return "the up-link of rack " + w.name
+	case network:
+		return "the migration network"
+	}
+	return w.name + "'s link"
+}
+
+// traffic is what uses links, and who waits for which. It is kept where a policy says which
+// migrations may share a link.
+type traffic struct {
+	sharer  evacuation.Sharer // nil: nobody says
+	network hypervisor.Bandwidth
+	on      map[wire][]*flight
+	waiting map[wire]*queue.Line[*flight] // may hold stale ones
+}
+
+// newTraffic returns what an evacuation policy needs, which is nothing unless it shares links.
+func newTraffic(c *Config) traffic {
+	s, shares := c.Evacuation.Policy.(evacuation.Sharer)
+	if !shares || c.Migration.Compatible {
+		return traffic{}
+	}
+	return traffic{sharer: s, network: c.Network, on: map[wire][]*flight{},
+		waiting: map[wire]*queue.Line[*flight]{}}
+}
+
+// way lists the links from one host to another, with their speeds; those of which no speed is
+// known are left out.
+func (t *traffic) way(from, to *record.Host) (wires []wire, speeds []hypervisor.Bandwidth) {
+	add := func(kind wireKind, name string, speed hypervisor.Bandwidth) {
+		if speed > 0 {
+			wires, speeds = append(wires, wire{kind, name}), append(speeds, speed)
+		}
+	}
+	add(sending, string(from.Host.Name), from.Host.Link)
+	add(receiving, string(to.Host.Name), to.Host.Link)
+	out, up := rackOf(from)
+	in, down := rackOf(to)
+	if out != in {
+		add(rackUp, out, up)
+		add(rackDown, in, down)
+	}
+	add(network, "", t.network)
+	return wires, speeds
+}
+
+// rackOf returns the rack of a host, and the speed of its up-link; "" is none.
+func rackOf(h *record.Host) (string, hypervisor.Bandwidth) {
+	if h.Facts == nil || h.Facts.Rack == "" {
+		return "", 0
+	}
+	return h.Facts.Rack, h.Facts.Uplink
+}
+
+// enter counts a migration that has got its target on all links that it uses.
+func (v *view) enter(f *flight) {
+	if v.traffic.sharer == nil || f.source == nil || f.target == nil {
+		return
+	}
+	f.wires, _ = v.traffic.way(f.source.rec, f.target.rec)
+	for _, w := range f.wires {
+		v.traffic.on[w] = append(v.traffic.on[w], f)
+		v.callWaiting(w, 1) // there may be room for one more
+	}
+}
+
+// leave takes a migration off its links, and lets some try that wait for them.
+func (v *view) leave(f *flight) {
+	for _, w := range f.wires {
+		v.traffic.on[w] = slices.DeleteFunc(v.traffic.on[w], func(o *flight) bool { return o == f })
+		if len(v.traffic.on[w]) == 0 {
+			delete(v.traffic.on, w)
+		}
+		v.callWaiting(w, fewTry)
+	}
+	f.wires = nil
+}
+
+// fewTry is how many that wait for a link try again when one has left it.
+const fewTry = 4
+
+// callWaiting lets the first so many that wait for a link try again.
+func (v *view) callWaiting(w wire, n int) {
+	for ; n > 0; n-- {
+		f := v.firstWaiting(w)
+		if f == nil {
+			return
+		}
+		v.traffic.waiting[w].Pop()
+		f.waitsOn = wire{}
+		v.dirty.Add(f)
+	}
+}
+
+// firstWaiting returns the first that waits for a link; nil is nobody.
+func (v *view) firstWaiting(w wire) *flight {
+	line := v.traffic.waiting[w]
+	for line != nil && line.Len() > 0 {
+		if f := line.First(); f.waitsOn == w && !f.gone && f.rec.State.Phase <= migration.Pending {
+			return f
+		}
+		line.Pop()
+	}
+	delete(v.traffic.waiting, w)
+	return nil
+}
+
+// await lets a migration wait for its turn on a link.
+func (v *view) await(f *flight, w wire) {
+	line := v.traffic.waiting[w]
+	if line == nil {
+		line = &queue.Line[*flight]{}
+		v.traffic.waiting[w] = line
+	}
+	f.waitsOn = w
+	line.Push(f)
+}
+
+// crowded returns a link on the way to a target on which a migration must wait for its turn: not
+// all that use it would converge, or somebody with precedence waits for it.
+func (c *Controller) crowded(f *flight, target hypervisor.HostName) (wire, bool) {
+	t := &c.view.traffic
+	if t.sharer == nil || f.guest.site == nil {
+		return wire{}, false
+	}
+	wires, speeds := t.way(f.guest.site.rec, c.view.site(target).rec)
+	next := f.guest.asGuest().Leaving()
+	next.Most = slowest(speeds)
+	for i, w := range wires {
+		users := t.on[w]
+		if len(users) == 0 {
+			continue
+		}
+		first := c.view.firstWaiting(w)
+		if first != nil && first != f && migration.ByPrecedence(*first.Asked(), *f.Asked()) < 0 ||
+			!t.sharer.Shares(speeds[i], next, c.leaving(users)) {
+			return w, true
+		}
+	}
+	return wire{}, false
+}
+
+// leaving lists migrations under way as a policy sees them.
+func (c *Controller) leaving(users []*flight) []evacuation.Leaving {
+	all := make([]evacuation.Leaving, 0, len(users))
+	for _, f := range users {
+		if f.guest.rec == nil {
+			continue // its record is gone: it ends
+		}
+		l := f.guest.asGuest().Leaving()
+		_, speeds := c.view.traffic.way(f.source.rec, f.target.rec)
+		l.Most = slowest(speeds)
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b evacuation.Leaving) int { return cmp.Compare(a.VM, b.VM) })
+	return all
+}
+
+// slowest returns the lowest speed; 0 if none is known.
+func slowest(speeds []hypervisor.Bandwidth) hypervisor.Bandwidth {
+	if len(speeds) == 0 {
+		return 0
+	}
+	return slices.Min(speeds)
+}
+
+// otherTargets is how many targets are looked at whose links are crowded, before a migration
+// waits for the first of them.
+const otherTargets = 8
+
+// uncrowded returns the decision about a target, or about another one whose links are not
+// crowded. It reports the link that the migration waits for if there is none.
+func (c *Controller) uncrowded(f *flight, d choose.Decision, r *choose.Request) (choose.Decision,
+	wire) {
+	first := wire{}
+	avoid := slices.Clip(r.Avoid)
+	for range otherTargets {
+		w, crowded := c.crowded(f, d.Host)
+		switch {
+		case !crowded:
+			return d, wire{}
+		case first.kind == noWire:
+			first = w
+		}
+		if r.Host != "" || w.kind == sending || w.kind == network {
+			break // another target does not help
+		}
+		r.Avoid = append(r.Avoid, d.Host)
+		if other := c.view.books.Decide(r); other.Outcome == choose.Accepted {
+			d = other
+			continue
+		}
+		break
+	}
+	r.Avoid = avoid
+	return choose.Decision{Outcome: choose.NoHost}, first
+}
+
+// waitForLink lets a migration wait for its turn on a link, and says so once. Time is a remedy,
+// too: links and guests change.
+func (c *Controller) waitForLink(f *flight, w wire, now time.Time) {
+	if f.told != w {
+		f.told = w
+		c.noter.Note(now, "", f.rec.Spec.VM, "waits for its turn on "+w.String())
+	}
+	c.view.await(f, w)
+	c.timers.Set(&f.alarm, now.Add(c.config.RetryCap))
+}
+
+// whyCrowded says for which link a migration waits.
+func (c *Controller) whyCrowded(f *flight) []placement.Reason {
+	w := f.waitsOn
+	if s := f.guest.site; w.kind == noWire && s != nil && !c.paced(f, s.name()) {
+		w = wire{sending, string(s.name())}
+	}
+	if w.kind == noWire {
+		return nil
+	}
+	return []placement.Reason{{Check: "link", Need: "its turn on " + w.String(),
+		Have: underWay(len(c.view.traffic.on[w]))}}
+}
+
+func underWay(n int) string {
+	if n == 1 {
+		return "1 migration under way there"
+	}
+	return strconv.Itoa(n) + " migrations under way there"
+}
