@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
@@ -36,6 +37,11 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 	o.Running = g.site != nil && !g.site.rec.Fenced
 	o.Instances = 1
 	o.Claim = c.claim(f, g)
+	if m.State.Phase == migration.Unset && o.Claim == migration.ClaimedByOther &&
+		!c.core.Compatible {
+		o.choice = c.inTheWay(f, g)
+	}
+	o.Replaced = !c.core.Compatible && replaced(g, f)
 	if o.Target.Exists && g.rec.Holds.Hotplug {
 		o.Attachment = migration.Instance{Exists: m.Attach, Ready: m.Target.Attached,
 			Down: m.Target.Detached}
@@ -76,7 +82,7 @@ func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 	switch {
 	case g.rec.Claim == f.rec.Spec.ID:
 		return migration.ClaimedBySelf
-	case asked && unfinishedBefore(g, f):
+	case asked && c.before(g, f) != nil:
 		return migration.ClaimedByOther
 	case g.rec.Claim == "":
 		return migration.Unclaimed
@@ -87,15 +93,44 @@ func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 	return migration.ClaimedByOther
 }
 
-func unfinishedBefore(g *guest, f *flight) bool {
+// before returns the unfinished migration that keeps f from being accepted: an older one, or one
+// that was accepted before; nil is none. One that f replaces is not in its way.
+func (c *Controller) before(g *guest, f *flight) *flight {
 	at := slices.Index(g.flights, f)
 	for i, other := range g.flights {
 		p, older := other.rec.State.Phase, i < at || at < 0
-		if i != at && !p.Final() && (older || p > migration.Unset) { // or was accepted before
-			return true
+		if i != at && !p.Final() && (older || p > migration.Unset) && // or was accepted before
+			(c.core.Compatible || !makesWay(other, f)) {
+			return other
 		}
 	}
-	return false
+	return nil
+}
+
+// inTheWay names what keeps a migration from being accepted, and says how to end it.
+func (c *Controller) inTheWay(f *flight, g *guest) *choose.Decision {
+	id, state := g.rec.Claim, "not known"
+	if other := c.before(g, f); other != nil {
+		id, state = other.rec.Spec.ID, other.rec.State.Phase.String()
+	} else if named := c.view.flights[id]; named != nil {
+		state = named.rec.State.Phase.String()
+	}
+	return &choose.Decision{Outcome: choose.Conflict, Why: []placement.Reason{{
+		Check: "migrations", Need: "no other that has not ended",
+		Have: string(id) + " is " + state + ": cancel " + string(id) + " ends it"}}}
+}
+
+// makesWay reports whether a migration without a target gives way to another.
+func makesWay(f, to *flight) bool {
+	return f.rec.State.Target == "" && f.rec.Options == nil && to.rec.Spec.Replaces(&f.rec.Spec)
+}
+
+// replaced reports whether a VM's migration gives way to another of them that has not ended.
+func replaced(g *guest, f *flight) bool {
+	return f.rec.Spec.By != migration.User && len(g.flights) > 1 &&
+		slices.ContainsFunc(g.flights, func(o *flight) bool {
+			return !o.rec.State.Phase.Final() && !o.rec.Cancel && makesWay(f, o)
+		})
 }
 
 // attempts lists a VM's migrations as the core's history.

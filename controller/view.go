@@ -154,7 +154,9 @@ func (v *view) learnMigration(m *record.Migration) {
 	}
 	switch {
 	case f == nil:
-		f = v.board(m)
+		if f = v.board(m); m.Spec.By == migration.User && len(f.guest.flights) > 1 {
+			v.lookAtFlights(f.guest) // one of them may give way
+		}
 	case f.rec.Version >= m.Version:
 		return
 	default:

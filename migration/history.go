@@ -45,7 +45,7 @@ func (c *Config) RetryAt(self ID, attempts []Attempt) time.Time {
 // Source: KubeVirt v1.9.0 migration.go:1049 (handleMigrationBackoff).
 func (c *Config) Backoff(self ID, attempts []Attempt) time.Time {
 	row := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool {
-		return a.By == User || a.Because == vmStopping // the VM's owner was in the way
+		return a.By == User || a.Because == vmStopping || a.Because == replaced // people were in the way
 	})
 	slices.SortStableFunc(row, func(a, b Attempt) int { return b.Created.Compare(a.Created) })
 	if len(row) < 2 || row[0].ID != self {

@@ -44,6 +44,13 @@ type Spec struct {
 	Timeouts Overrides
 }
 
+// Replaces reports whether m takes the place of other, which has no target yet: an operator names
+// a host, or is in a greater hurry, and other was not asked for by anybody but the system.
+func (m *Spec) Replaces(other *Spec) bool {
+	return m.By == User && other.By != User && m.VM == other.VM &&
+		(m.Target != "" || m.Priority > other.Priority)
+}
+
 // Overrides are timeouts of one migration. A nil field takes the [Config]'s.
 type Overrides struct {
 	Unschedulable, Target, UtilityVolumes *time.Duration

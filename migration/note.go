@@ -11,6 +11,7 @@ const (
 	NoteVMFinal               Note = "vmiFinal"
 	NoteCanceled              Note = "canceled"
 	NoteVMStopping            Note = "vmiStopping"
+	NoteReplaced              Note = "replaced"
 	NoteTargetDown            Note = "targetDown"
 	NoteTargetRemoved         Note = "targetRemoved"
 	NoteStateCleared          Note = "stateCleared"

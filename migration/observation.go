@@ -14,6 +14,7 @@ type Observation struct {
 	Target, Attachment Instance
 
 	Canceled   bool      // somebody no longer wants the migration
+	Replaced   bool      // an operator asks for another migration of the VM: see [Spec.Replaces]
 	Impossible bool      // the host that was asked for can never take the VM
 	Refusal    Refusal   // what was decided about the target, before the hand-over
 	HandedOff  bool      // the hand-over was stored, though the VM may not show it yet

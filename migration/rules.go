@@ -33,6 +33,7 @@ var rules = [...]rule{
 	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
 	{"canceled", canceled, giveUp, NoteCanceled},
 	{vmStopping, toBeStopped, giveUp, NoteVMStopping},
+	{replaced, makesWay, giveUp, NoteReplaced},
 	{"target-impossible", targetImpossible, giveUp, NoteTargetImpossible},
 	{badRequest, senseless, giveUp, NoteBadRequest},
 	{conflict, conflicts, giveUp, NoteTargetRefused},
@@ -51,7 +52,7 @@ var rules = [...]rule{
 // a look that finds nothing is nearly every look, and to call each of them costs many times that.
 func undisturbed(s *State, o *Observation) bool {
 	return !done(s, o) && !arrived(s, o) && !sourceKeptVM(s, o) && !vmMissing(s, o) &&
-		!vmEnded(s, o) && !canceled(s, o) && !toBeStopped(s, o) && !targetImpossible(s, o) &&
+		!vmEnded(s, o) && !canceled(s, o) && !toBeStopped(s, o) && !makesWay(s, o) && !targetImpossible(s, o) &&
 		(o.Refusal == NotRefused || !senseless(s, o) && !conflicts(s, o) && !outdated(s, o)) &&
 		!targetDown(s, o) && !targetVanished(s, o) && !stateCleared(s, o) &&
 		!stateTakenOver(s, o) && !attachmentDown(s, o) && !overdue(s, o) &&
@@ -118,6 +119,13 @@ func canceled(_ *State, o *Observation) bool { return o.Canceled }
 // pod.
 func toBeStopped(_ *State, o *Observation) bool {
 	return o.VM.Stopping && !o.Report.PostCopy && !o.Report.Unresolved
+}
+
+// makesWay: an operator has asked for another migration of the VM in so many words, and this one,
+// which the system asked for by itself, has no target yet.
+// Source: godwit.
+func makesWay(_ *State, o *Observation) bool {
+	return o.Replaced && !o.Target.Exists && !handedOff(o) && !o.Report.Began
 }
 
 // canceledBeforeHandOver: nobody but us knows of the target yet.

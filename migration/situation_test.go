@@ -78,6 +78,7 @@ var (
 	unresolved     = func(s *situation) *bool { return &s.seen.Report.Unresolved }
 	lost           = func(s *situation) *bool { return &s.seen.Report.Lost }
 	impossible     = func(s *situation) *bool { return &s.seen.Impossible }
+	isReplaced     = func(s *situation) *bool { return &s.seen.Replaced }
 	canceled       = func(s *situation) *bool { return &s.seen.Canceled }
 	handedOff      = func(s *situation) *bool { return &s.seen.HandedOff }
 	running        = func(s *situation) *bool { return &s.seen.Running }

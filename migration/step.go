@@ -181,9 +181,14 @@ const MemoryLost = "memory-lost"
 // vmStopping is the [State.Because] of a migration that gave way to a shutdown of its VM.
 const vmStopping = "vm-stopping"
 
+// replaced is the [State.Because] of a migration that gave way to one that an operator asked for.
+const replaced = "replaced"
+
 // Withdrawn reports whether a migration that failed, by its [State.Because], was taken back by
 // somebody who no longer wants it. Nothing went wrong then.
-func Withdrawn(because string) bool { return because == "canceled" || because == vmStopping }
+func Withdrawn(because string) bool {
+	return because == "canceled" || because == vmStopping || because == replaced
+}
 
 // These rules are not in the tables: they only hold where progress looks.
 var (

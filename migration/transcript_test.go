@@ -71,7 +71,7 @@ var words = map[string]func(*situation) *bool{
 	"cpu-change": cpuChange, "peer-failure": peerFailure, "named": targetNamed,
 	"address": address, "began": began, "started": started, "completed": completed,
 	"kept": reportedFailed, "aborting": aborting, "post-copy": postCopy, "arrived": hasArrived,
-	"canceled": canceled, "handed-off": handedOff, "impossible": impossible,
+	"canceled": canceled, "replaced": isReplaced, "handed-off": handedOff, "impossible": impossible,
 	"unresolved": unresolved, "lost": lost,
 }
 

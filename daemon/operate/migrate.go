@@ -69,6 +69,10 @@ func (d *Desk) sensible(ctx context.Context, m Move) error {
 		}
 	}
 	others, err := d.unfinished(ctx, m.VM)
+	asked := migration.Spec{VM: m.VM, By: migration.User, Target: m.Target, Priority: m.Priority}
+	others = slices.DeleteFunc(others, func(o *record.Migration) bool {
+		return o.State.Target == "" && o.Options == nil && asked.Replaces(&o.Spec)
+	})
 	if err == nil && len(others) > 0 {
 		o := others[0]
 		return refuse(what, "migration %s of it has not ended: wait, or godwit cancel it",

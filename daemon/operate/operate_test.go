@@ -338,3 +338,30 @@ func TestReadVMs(t *testing.T) {
 		}
 	}
 }
+
+// A drain's own migration that has no target yet does not keep an operator from naming a host;
+// one that has a target does, and the refusal names it.
+func TestARequestForAHostTakesThePlaceOfADrainsOwn(t *testing.T) {
+	d, store := desk(t)
+	m := &record.Migration{Spec: migration.Spec{ID: "web#1", VM: "default/web",
+		By: migration.Evacuation, Priority: migration.SystemCritical}}
+	stored, err := store.Put(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Migrate(t.Context(), operate.Move{VM: "default/web"}); err == nil {
+		t.Error("a request that asks for nothing in particular was not refused")
+	}
+	if _, err := d.Migrate(t.Context(), operate.Move{VM: "default/web", Target: "n2"}); err != nil {
+		t.Errorf("it was refused: %v", err)
+	}
+	next := *stored.(*record.Migration)
+	next.State.Target = "n2"
+	if _, err := store.Put(t.Context(), &next); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Migrate(t.Context(), operate.Move{VM: "default/web", Target: "n2"})
+	if err == nil || !strings.Contains(err.Error(), "web#") {
+		t.Errorf("it was not refused by name: %v", err)
+	}
+}
