@@ -136,7 +136,7 @@ func (a answer) took() string {
 	switch {
 	case a.Migrations.Succeeded == 0:
 		return "lower bound\tunknown: nothing has moved"
-	case first < 0 || a.LowerBoundSeconds == 0:
+	case first < 0 || a.LowerBoundSeconds == 0 || last <= first: // no VM has left a drained host
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared
 		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",
