@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
@@ -187,13 +188,44 @@ func (r *reader) control(s *Scenario) {
 func (r *reader) events(s *Scenario) {
 	known := s.names()
 	for i, text := range r.spec.Events {
-		e, err := known.parse(text)
+		all, err := each(text)
 		if err != nil {
 			r.wrong(fmt.Sprintf("events[%d]", i), "%v", err)
 			continue
 		}
-		s.Events = append(s.Events, e)
+		for _, one := range all {
+			e, err := known.parse(one)
+			if err != nil {
+				r.wrong(fmt.Sprintf("events[%d]", i), "%v", err)
+				break
+			}
+			s.Events = append(s.Events, e)
+		}
 	}
+}
+
+// mostEach is how many events one line may stand for.
+const mostEach = 100_000
+
+// each returns the events that a line stands for: one for each name of the range in it, which is
+// written as those of hosts and VMs are.
+func each(text string) ([]string, error) {
+	words := strings.Fields(text)
+	at := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "[") })
+	if at < 0 || len(text) > maxEvent {
+		return []string{text}, nil
+	}
+	names, err := inventory.ExpandNames(words[at], mostEach)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(names))
+	for i, name := range names {
+		one := slices.Clone(words)
+		one[at] = name
+		all[i] = strings.Join(one, " ")
+	}
+	return all, nil
 }
 
 func (s *Scenario) names() names {
