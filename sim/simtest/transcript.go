@@ -102,13 +102,19 @@ func (s *settings) transcript(test string, f *find, found string) string {
 			decided = append(decided, text)
 		}
 	}
-	s.attended(stage, func() { _, _ = stage.play(f.world) })
+	// Why a VM stays the controller explains by asking the policy again, which may hang or panic.
+	stays, told := "", ""
+	if failed := s.attended(stage, func() { _, _ = stage.play(f.world) }); failed == nil || !failed.hangs {
+		if s.attended(stage, func() { told = staying(stage.world) }) == nil {
+			stays = told
+		}
+	}
 	var b strings.Builder
 	comment(&b, test+": "+f.failure.line(), "")
 	comment(&b, "", f.failure.Detail)
 	comment(&b, "found in "+found, "")
 	comment(&b, "the last decisions:", last(decided, decisions))
-	comment(&b, "", staying(stage.world))
+	comment(&b, "", stays)
 	b.WriteString(f.world.String())
 	comment(&b, "what happened:", last(trace, entries))
 	return b.String()
