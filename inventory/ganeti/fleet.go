@@ -1,6 +1,7 @@
 package ganeti
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -21,6 +22,10 @@ const (
 // finish adds hosts and VMs to the fleet.
 func (c *cluster) finish() {
 	for _, n := range c.order {
+		if n.offline && n.instances > 0 {
+			c.Warnf(n.line, "node "+n.name, "it is offline, and %d of its instances run: it counts "+
+				"as drained, not as dead", n.instances)
+		}
 		c.AddHost(n.line, c.host(n))
 	}
 	for _, i := range c.instances {
@@ -39,11 +44,12 @@ func (c *cluster) host(n *node) inventory.Host {
 	if n.total == 0 && !n.offline {
 		c.Errorf(n.line, "node "+n.name+" t_mem", "a node that is not offline has memory")
 	}
-	usable := max(0, min(n.total-n.own, n.free+n.running))
+	// A node that is offline and whose instances run is drained: its numbers may be missing.
+	n.total, n.cpus = max(n.total, n.running), max(n.cpus, n.needs(ratio))
+	usable := max(n.running, min(n.total-n.own, n.free+n.running))
 	facts := &placement.Facts{
 		Memory: resource.Inventory{Total: int64(n.total), Reserved: int64(n.total - usable)},
-		CPUs: resource.Inventory{Total: int64(n.cpus), Reserved: int64(n.reservedCPUs),
-			Ratio: ratio},
+		CPUs:   resource.Inventory{Total: int64(n.cpus), Ratio: ratio},
 	}
 	labels := placement.Labels{groupLabel: n.group.name, hostLabel: n.name}
 	for _, tag := range n.tags {
@@ -54,10 +60,15 @@ func (c *cluster) host(n *node) inventory.Host {
 	for _, tag := range c.accepted(n) {
 		labels[acceptsLabel+tag] = "yes"
 	}
-	h := inventory.Host{Labels: labels, Closed: n.offline || n.group.closed, Down: n.offline,
+	h := inventory.Host{Labels: labels, Closed: n.offline || n.group.closed,
+		Down:  n.offline && n.instances == 0,
 		Facts: facts}
 	h.Host = hypervisor.Host{Name: hypervisor.HostName(n.name),
-		Memory: hypervisor.Bytes(facts.Memory.Capacity()), CPUs: int(facts.CPUs.Capacity()),
+		Memory: hypervisor.Bytes(facts.Memory.Capacity()),
+		// What the node itself uses is counted like virtual CPUs.
+		// Source: Ganeti 3.0 HTools/Node.hs (create: uCpu begins with cpu_n; hiCpu is the ratio
+		// times all of them).
+		CPUs: max(0, int(facts.CPUs.Capacity())-n.reservedCPUs),
 		Link: c.defaults.LinkOf(labels)}
 	return h
 }
@@ -86,13 +97,27 @@ func (c *cluster) vm(i *instance) inventory.VM {
 	switch i.template {
 	case "plain", "file":
 		v.Migratable, v.WhyNot = false, "its disks are on its node: "+i.template
+		v.Placement.Affinity = onOneOf(i.primary) // it does not start elsewhere, either
 	case "drbd":
-		v.Placement.Selector[hostLabel] = i.secondary
+		v.Placement.Affinity = onOneOf(i.primary, i.secondary) // a migration swaps them
 		if c.nodes[i.secondary] == nil {
 			c.Errorf(i.line, "instance "+i.name+" secondary", "there is no node %q", i.secondary)
 		}
 	}
 	return v
+}
+
+// onOneOf is the condition to be on one of some nodes.
+func onOneOf(nodes ...string) [][]placement.Requirement {
+	return [][]placement.Requirement{{{Key: hostLabel, Operator: placement.In, Values: nodes}}}
+}
+
+// needs returns the CPUs that a node has at least, as its running instances say.
+func (n *node) needs(ratio float64) int {
+	if !n.offline || n.virtual == 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(n.virtual+n.reservedCPUs) / ratio))
 }
 
 // under returns what the cluster's tags with a prefix say.

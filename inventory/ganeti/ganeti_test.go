@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/books"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/inventory/ganeti"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -47,21 +48,23 @@ func TestAClusterIsRead(t *testing.T) {
 			h.Down, h.Closed, h.Labels))
 	}
 	for _, v := range fleet.VMs {
-		got = append(got, fmt.Sprintf("%s %v %d on=%q moves=%v %v %v", v.ID, v.Memory, v.CPUs,
-			v.Host, v.Migratable, v.Placement.Selector, v.Placement.Apart))
+		got = append(got, fmt.Sprintf("%s %v %d on=%q moves=%v %v %v %v", v.ID, v.Memory, v.CPUs,
+			v.Host, v.Migratable, v.Placement.Selector, v.Placement.Apart,
+			v.Placement.Affinity))
 	}
 	want := []string{
-		"n1 63GiB 56 down=false closed=false " +
+		"n1 63GiB 62 down=false closed=false " +
 			"map[accepts/hv:old:yes group:east host:n1 power:a]",
 		"n2 63GiB 64 down=false closed=false " +
 			"map[accepts/hv:new:yes accepts/hv:old:yes group:east host:n2 power:b]",
 		"n3 63GiB 32 down=false closed=true map[group:west host:n3]",
 		"n4 0B 0 down=true closed=true map[group:east host:n4]",
-		`default/db 4GiB 2 on="n2" moves=true map[accepts/hv:new:yes group:east] [service:web]`,
-		`default/local 1GiB 1 on="n2" moves=false map[accepts/hv:new:yes group:east] []`,
-		`default/off 2GiB 1 on="" moves=true map[accepts/hv:old:yes group:east] []`,
+		`default/db 4GiB 2 on="n2" moves=true map[accepts/hv:new:yes group:east] [service:web] []`,
+		`default/local 1GiB 1 on="n2" moves=false map[accepts/hv:new:yes group:east] [] ` +
+			`[[{host In [n2]}]]`,
+		`default/off 2GiB 1 on="" moves=true map[accepts/hv:old:yes group:east] [] []`,
 		`default/web 8GiB 4 on="n1" moves=true ` +
-			`map[accepts/hv:old:yes group:east host:n2] [service:web]`,
+			`map[accepts/hv:old:yes group:east] [service:web] [[{host In [n1 n2]}]]`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -93,6 +96,10 @@ func TestBadFilesAreExplained(t *testing.T) {
 			`c.data:9: instance web primary: there is no node "n9"`},
 		{"an unknown secondary", "Y|n1|n2", "Y|n1|n9",
 			`c.data:9: instance web secondary: there is no node "n9"`},
+		{"an instance twice", "db|4096", "web|4096",
+			"c.data:10: instance web: line 9 has an instance of this name. Htools keep both"},
+		{"a secondary that is the primary", "Y|n1|n2", "Y|n1|n1",
+			"c.data:9: instance web secondary: it is the primary, too"},
 		{"a ratio of 0", "|2.0|", "|0|",
 			"c.data:20: policy west vcpu_ratio: needs a number above 0"},
 		{"a ratio that is none", "|2.0|", "|NaN|",
@@ -143,11 +150,6 @@ func drawFleet(t *rapid.T) *inventory.Fleet {
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawFleet(t)
-		for i := range want.VMs { // every instance has a primary
-			if want.VMs[i].Host == "" {
-				want.VMs[i].Host = want.Hosts[0].Name
-			}
-		}
 		var text bytes.Buffer
 		if err := ganeti.Write(&text, want); err != nil {
 			t.Fatal(err)
@@ -160,7 +162,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			t.Fatalf("it is not recognized:\n%s", &text)
 		}
 		for i, h := range got.Hosts {
-			if w := want.Hosts[i]; h.Host != w.Host || h.Down != w.Down {
+			if w := want.Hosts[i]; h.Host != w.Host || h.Down != w.Down || h.Closed != w.Closed {
 				t.Fatalf("host %+v, want %+v\n%s", h.Host, w.Host, &text)
 			}
 		}
@@ -170,12 +172,66 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			})]
 			together := len(w.Placement.Apart) > 0 && len(v.Placement.Apart) > 0 &&
 				v.Placement.Apart[0] == w.Placement.Apart[0]+":1"
-			if v.VM != w.VM || v.Host != w.Host || v.Migratable != w.Migratable ||
+			if v.VM != w.VM || v.Host != runsOn(want, w) || v.Migratable != w.Migratable ||
 				!together && len(w.Placement.Apart)+len(v.Placement.Apart) > 0 {
 				t.Fatalf("VM %d %+v, want %+v\n%s", i, v, w, &text)
 			}
 		}
 	})
+}
+
+// runsOn returns where a VM runs: on a host that is down it does not.
+func runsOn(f *inventory.Fleet, v inventory.VM) hypervisor.HostName {
+	for _, h := range f.Hosts {
+		if h.Name == v.Host && h.Down {
+			return ""
+		}
+	}
+	return v.Host
+}
+
+// A drbd instance is on its primary or its secondary: it can go, and come back.
+func TestADRBDInstanceMovesBetweenItsTwoNodes(t *testing.T) {
+	for _, on := range []struct{ primary, secondary string }{{"n1", "n2"}, {"n2", "n1"}} {
+		fleet, err := read(strings.Replace(sample(t), "Y|n1|n2|drbd",
+			"Y|"+on.primary+"|"+on.secondary+"|drbd", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(fleet.VMs, func(v inventory.VM) bool { return v.ID == "default/web" })
+		for _, h := range fleet.Hosts {
+			host, vm := books.Host(&h), books.VM(&fleet.VMs[at])
+			vm.Constraints.Selector = nil // tags limit it, too
+			vm.Constraints.Apart = nil
+			takes := placement.Fits(&vm, &host, placement.Options{})
+			if want := h.Name == "n1" || h.Name == "n2"; takes != want {
+				t.Errorf("primary %s: %s takes it: %v, want %v", on.primary, h.Name, takes, want)
+			}
+		}
+	}
+}
+
+// A node that is offline while its instances run is drained; while they do not, it is down.
+func TestAnOfflineNodeWhoseInstancesRunIsDrained(t *testing.T) {
+	for _, tt := range []struct {
+		status string
+		down   bool
+		memory string
+	}{{"running", false, "12GiB"}, {"ERROR_nodeoffline", true, "0B"}} {
+		text := strings.Replace(sample(t), "\n\nweb|", "\n\nx|12288|10240|8|"+tt.status+
+			"|Y|n4||ext||1|-|N\nweb|", 1)
+		fleet, err := read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := fleet.Hosts[3]
+		if h.Down != tt.down || !h.Closed || h.Memory.String() != tt.memory {
+			t.Errorf("%s: %+v, want down %v, closed, %s", tt.status, h, tt.down, tt.memory)
+		}
+		if !tt.down && h.CPUs < 8 {
+			t.Errorf("its VM has 8 CPUs, it has %d", h.CPUs)
+		}
+	}
 }
 
 // htools are the judges of what is written for them.

@@ -50,7 +50,8 @@ func Read(name string, r io.Reader, d inventory.Defaults) (*inventory.Fleet, err
 		return nil, err
 	}
 	c := &cluster{Builder: inventory.NewBuilder(name), defaults: d,
-		groups: map[string]*group{}, names: map[string]*group{}, nodes: map[string]*node{}}
+		groups: map[string]*group{}, names: map[string]*group{}, nodes: map[string]*node{},
+		known: map[string]int{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	section := 0
@@ -95,6 +96,7 @@ type cluster struct {
 	groups    map[string]*group // by UUID
 	names     map[string]*group // by name
 	nodes     map[string]*node
+	known     map[string]int // lines of instances, by name
 	order     []*node
 	instances []instance
 	tags      []string
@@ -116,6 +118,7 @@ type node struct {
 	group              *group
 	tags               []string
 	running            hypervisor.Bytes // memory of its running instances
+	virtual, instances int              // CPUs of these, and how many there are
 }
 
 type instance struct {
@@ -189,6 +192,9 @@ func (c *cluster) node(f []string) {
 	if c.nodes[n.name] == nil {
 		c.nodes[n.name] = n
 	}
+	if len(f) > 11 && f[11] == "Y" {
+		c.Warnf(c.line, at+" excl_stor", "exclusive storage and spindles are not looked at")
+	}
 	c.order = append(c.order, n)
 }
 
@@ -217,8 +223,32 @@ func (c *cluster) instance(f []string) {
 	}
 	if i.running {
 		on.running += i.memory
+		on.virtual, on.instances = min(on.virtual+max(1, i.cpus), maxCPUs), on.instances+1
 	}
+	if i.template == "drbd" && i.secondary == i.primary {
+		c.wrong(at+" secondary", "it is the primary, too")
+	}
+	c.unread(at, &i, f)
+	if first, twice := c.known[i.name]; twice {
+		c.wrong(at, "line %d has an instance of this name. Htools keep both and find the last by "+
+			"name; here a name stands for one VM: rename one of them", first)
+		return
+	}
+	c.known[i.name] = i.line
 	c.instances = append(c.instances, i)
+}
+
+// unread warns of what is not looked at and may change an answer.
+func (c *cluster) unread(at string, i *instance, f []string) {
+	if f[4] == "ERROR_wrongnode" {
+		c.Warnf(c.line, at+" status", "ERROR_wrongnode: it runs on another node than its primary, "+
+			"which is not said; it counts on %s", i.primary)
+	}
+	for _, tag := range i.tags {
+		if strings.HasPrefix(tag, "htools:desiredlocation:") {
+			c.Warnf(c.line, at+" tags", "desired locations are not looked at")
+		}
+	}
 }
 
 // states are Ganeti's words for what an instance does, and whether that is to run.
