@@ -105,5 +105,7 @@ func readFolder(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 		return domains.Read(path, d)
 	}
 	return nil, inventory.Problems{{File: path, Message: "the folder has neither JSON files, as " +
-		"openstack prints them, nor folders with the XML of libvirt's domains"}}
+		"openstack prints them, nor folders with the XML of libvirt's domains; of the other " +
+		"formats (hosts: and vms:, what kubectl get prints, the text format of Ganeti's htools) a " +
+		"fleet is one file"}}
 }

@@ -1,6 +1,7 @@
 package formats_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/inventory/formats"
+	"github.com/godwit-vm/godwit/inventory/ganeti"
 )
 
 // Every format is told by its content: the files lie under names that say nothing.
@@ -38,6 +40,54 @@ func TestEveryFormatIsTold(t *testing.T) {
 			t.Errorf("%s: the first host is %s, want %s", from, f.Hosts[0].Name, host)
 		}
 	}
+}
+
+// What is written of a fleet of any format is read again, with the same VMs that run.
+func TestWhatIsConvertedIsRead(t *testing.T) {
+	for _, from := range []string{"../testdata/fleet.yaml", "../testdata/cluster.json",
+		"../testdata/cluster.yaml", "../ganeti/testdata/cluster.data",
+		"../nova/testdata/api/cloud.json", "../nova/testdata/cli", "../domains/testdata/fleet",
+		"../kubevirt/testdata/quota.yaml", "../kubevirt/testdata/host-model.yaml",
+		"../kubevirt/testdata/cpu-requests.yaml", "../kubevirt/testdata/overcommit.yaml"} {
+		fleet, err := formats.Read(from, inventory.Defaults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := ganeti.Write(&text, fleet); err != nil {
+			t.Errorf("%s: %v", from, err)
+			continue
+		}
+		path := filepath.Join(t.TempDir(), "fleet")
+		if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := formats.Read(path, inventory.Defaults{})
+		if err != nil {
+			t.Errorf("%s: %v", from, err)
+			continue
+		}
+		if len(again.Hosts) != len(fleet.Hosts) || len(again.VMs) != len(fleet.VMs) ||
+			running(again) != running(fleet) {
+			t.Errorf("%s: %d hosts and %d VMs, of which %d run; want %d, %d and %d", from,
+				len(again.Hosts), len(again.VMs), running(again), len(fleet.Hosts), len(fleet.VMs),
+				running(fleet))
+		}
+	}
+}
+
+// running counts the VMs on hosts that are not down.
+func running(f *inventory.Fleet) (n int) {
+	down := map[hypervisor.HostName]bool{"": true}
+	for _, h := range f.Hosts {
+		down[h.Name] = h.Down
+	}
+	for _, v := range f.VMs {
+		if !down[v.Host] {
+			n++
+		}
+	}
+	return n
 }
 
 func TestFoldersAreTold(t *testing.T) {

@@ -255,7 +255,7 @@ func TestReadFileChoosesByContent(t *testing.T) {
 			fleet, err := kubevirt.ReadFile(path, inventory.Defaults{})
 			switch {
 			case tt.err != "":
-				if want := "fleet.txt: " + tt.err; !strings.Contains(fmt.Sprint(err), want) {
+				if want := "fleet.txt:1: " + tt.err; !strings.Contains(fmt.Sprint(err), want) {
 					t.Errorf("ReadFile() = %v, want %q in it", err, want)
 				}
 			case err != nil:

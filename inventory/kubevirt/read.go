@@ -71,8 +71,10 @@ func ReadFile(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 	case own.in(start) < len(start):
 		return inventory.ReadFleet(name, buffered)
 	}
-	return nil, inventory.Problems{{File: name, Message: "it is neither what kubectl get -o " +
-		"json or -o yaml prints, nor a fleet with hosts: and vms:"}}
+	return nil, inventory.Problems{{File: name, Line: 1, Message: "it is neither what kubectl get " +
+		"-o json or -o yaml prints, nor a fleet with hosts: and vms:, nor the text format of " +
+		"Ganeti's htools, nor what openstack ... list --long -f json prints, nor a folder with " +
+		"the XML of libvirt's domains"}}
 }
 
 // words are field names at the top of a document.
