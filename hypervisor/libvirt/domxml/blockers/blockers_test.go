@@ -72,7 +72,12 @@ var ruleTests = []struct {
 	{"unknown elements", "<future a='b'/>" + devices("<future/>"), no},
 	{"elements of others", "<x:launchSecurity xmlns:x='u' type='sev'/>", no},
 	{"encrypted memory", "<launchSecurity type='sev-snp'/>", never + " /domain/launchSecurity"},
-	{"other security", "<launchSecurity type='s390-pv'/>", no},
+	{"protected memory of s390", "<launchSecurity type='s390-pv'/>",
+		never + " /domain/launchSecurity"},
+	{"other security", "<launchSecurity type='x'/>", no},
+	{"a sound card by virtio", devices("<sound model='virtio'/>"), never + " /domain/devices/sound"},
+	{"an empty drive", devices("<disk type='file' device='cdrom'><driver type='vmdk'/>" +
+		"<target dev='sda'/></disk>"), no},
 	{"an invariant TSC", "<cpu><feature name='invtsc' policy='require'/></cpu>",
 		never + " /domain/cpu/feature"},
 	{"with a frequency", "<cpu><feature name='invtsc'/></cpu><clock>" +

@@ -26,7 +26,13 @@ var rules = []rule{
 	{"input device", "devices/input", input},
 	{"serial port", "devices/serial", hostPort},
 	{"parallel port", "devices/parallel", hostPort},
+	{"serial port", "devices/serial", usbSerial},
+	{"network card", "devices/interface", usbCard},
+	{"sound card", "devices/sound", sound},
+	{"crypto device", "devices/crypto", cryptoDevice},
+	{"IOMMU", "devices/iommu", iommu},
 	{"disk", "devices/disk", emulatedNVMe},
+	{"image of a disk", "devices/disk", imageFormat},
 	{"disk", "devices/disk", transient},
 	{"disk", "devices/disk", cache},
 	{"image of a disk", "devices/disk", localDisk},
@@ -37,11 +43,14 @@ var rules = []rule{
 }
 
 // launchSecurity: memory that the host cannot read, it cannot send either.
-// Source: QEMU target/i386/sev.c ("SEV: Migration is not implemented").
+// Source: QEMU target/i386/sev.c ("SEV: Migration is not implemented"), hw/s390x/
+// s390-virtio-ccw.c ("protected VMs are currently not migratable").
 func launchSecurity(s subject) (Blocker, bool) {
 	switch kind := s.attr("type"); kind {
 	case "sev", "sev-snp", "tdx":
 		return forbid("none: the hypervisor cannot move encrypted memory", kind)
+	case "s390-pv":
+		return forbid("none: the hypervisor cannot move protected memory", kind)
 	}
 	return pass()
 }
@@ -175,6 +184,78 @@ func hostPort(s subject) (Blocker, bool) {
 	}
 	return demand("the same device at the target", "the port "+quoted(s.in("path", "source"))+
 		" of this host")
+}
+
+// usbSerial: Source: QEMU hw/usb/dev-serial.c (vmstate_usb_serial, unmigratable).
+func usbSerial(s subject) (Blocker, bool) {
+	if s.in("type", "target") != "usb-serial" {
+		return pass()
+	}
+	return forbid("another type of port", "on the USB bus")
+}
+
+// usbCard: Source: QEMU hw/usb/dev-network.c (vmstate_usb_net, unmigratable).
+func usbCard(s subject) (Blocker, bool) {
+	if s.in("type", "model") != "usb-net" {
+		return pass()
+	}
+	return forbid("another model, like virtio", "card "+s.in("address", "mac")+" on the USB bus")
+}
+
+// sound: Source: QEMU hw/usb/dev-audio.c (vmstate_usb_audio, unmigratable), hw/audio/
+// virtio-snd.c of QEMU 8.2 and newer (vmstate_virtio_snd, unmigratable).
+func sound(s subject) (Blocker, bool) {
+	switch model := s.attr("model"); model {
+	case "usb", "virtio":
+		return forbid("another model, like ich9", "of the model "+model)
+	}
+	return pass()
+}
+
+// cryptoDevice: Source: QEMU hw/virtio/virtio-crypto.c (vmstate_virtio_crypto, unmigratable).
+func cryptoDevice(s subject) (Blocker, bool) {
+	if s.attr("model") != "virtio" {
+		return pass()
+	}
+	return forbid("none: QEMU sends no state of it", "of the model virtio")
+}
+
+// iommu: Source: QEMU hw/i386/amd_iommu.c (vmstate_amdvi_sysbus, unmigratable).
+func iommu(s subject) (Blocker, bool) {
+	if s.attr("model") != "amd" {
+		return pass()
+	}
+	return forbid("another model, like virtio", "of the model amd")
+}
+
+// unmovable are the formats of images that QEMU does not hand over, whether the guest writes to
+// them or not: it keeps parts of them in memory.
+var unmovable = map[string]bool{"vmdk": true, "vdi": true, "vpc": true, "vhdx": true, "qcow": true,
+	"parallels": true}
+
+// imageFormat looks at the image of a disk, and at those that it is based on.
+// Source: QEMU block/{vmdk,vdi,vpc,vhdx,qcow,parallels,vvfat}.c (migrate_add_blocker).
+func imageFormat(s subject) (Blocker, bool) {
+	if tree.Child(s.Element, "source") == nil { // an empty drive
+		return pass()
+	}
+	if s.attr("type") == "dir" && !s.has("readonly") {
+		return forbid("to be read only", "disk "+s.name()+", a folder that the guest writes to")
+	}
+	format := s.in("type", "driver")
+	below := tree.Child(s.Element, "backingStore")
+	for range 1000 { // what a file says of itself may not end
+		if unmovable[format] {
+			return forbid("a raw or a qcow2 image", "disk "+s.name()+" with an image of the format "+
+				format)
+		}
+		if below == nil {
+			return pass()
+		}
+		format = tree.Attr(tree.Child(below, "format"), "type")
+		below = tree.Child(below, "backingStore")
+	}
+	return pass()
 }
 
 // emulatedNVMe: a controller of the host is unsafe to move; an emulated one has no
