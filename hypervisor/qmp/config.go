@@ -32,7 +32,8 @@ type Config struct {
 	Dir string
 	// Locks is the directory of the locks that the QEMUs of this machine hold while they live:
 	// outside of Dir, so that a VM whose QEMU runs is not started again, whatever directory or
-	// agent would do it. All hosts on a machine share it. Default: /run/godwit for root, or
+	// agent would do it. All hosts on a machine share it, but for
+	// installations that are to know nothing of each other. Default: /run/godwit for root, or
 	// godwit in the user's own directory for such files.
 	Locks string
 	// Memory and CPUs are what VMs may use together. Default: all that the machine

@@ -5,6 +5,7 @@ package qmp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,8 +127,8 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 
 // A QEMU that an earlier godwit has started holds no lock, and says nothing of its host.
 func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
-	l := newLab(t, accelerator(t), together)
-	vm := l.vm("suite/once", calm)
+	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.Locks = durable.Runtime() })
+	vm := l.vm(vmid(fmt.Sprintf("suite/unmarked-%d", os.Getpid())), calm)
 	path, err := exec.LookPath("qemu-system-x86_64")
 	must(t, err)
 	p, err := process.Start(process.Spec{Path: path, Args: []string{"-machine", "none", "-display",

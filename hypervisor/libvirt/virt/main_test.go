@@ -87,6 +87,8 @@ func (e *ear) await(t *testing.T, what string, n int) {
 	t.Helper()
 	testutil.Eventually(t, fmt.Sprintf("%q was told %d times", what, n), func() error {
 		if e.count(what) < n {
+			e.mu.Lock()
+			defer e.mu.Unlock()
 			return fmt.Errorf("told was %q", e.all)
 		}
 		return nil

@@ -90,13 +90,18 @@ func (l *Launcher) try(vm hypervisor.VMID, incoming bool) (*process.Lock, []proc
 }
 
 // running returns the QEMUs on this machine that run a VM. Those of hosts with another directory
-// of locks are not counted: they say that they belong to another installation.
+// of locks are not counted: they say that they belong to another installation. A QEMU that says
+// nothing was started by an earlier godwit, or by libvirt: it counts where the directory of locks
+// is the usual one, which an installation that is kept apart does not use.
 func (l *Launcher) running(vm hypervisor.VMID) ([]process.Found, error) {
 	uuid := machine.UUID(vm)
 	found, err := process.FindAll(func(argv []string) bool { return machine.Runs(argv) == uuid })
 	return slices.DeleteFunc(found, func(f process.Found) bool {
 		locks, known := variable(f.Env, locksVariable)
-		return known && locks != l.Locks
+		if !known {
+			locks = durable.Runtime()
+		}
+		return locks != l.Locks
 	}), err
 }
 
