@@ -41,9 +41,13 @@ type Agent struct {
 	draft   record.Migration // scratch of report: what is stored is the store's own
 }
 
-// New returns an agent that knows nothing yet.
+// New returns an agent that knows nothing yet. It panics when [Config.Validate] refuses the
+// configuration.
 func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, store record.Store,
 	noter record.Noter) *Agent {
+	if err := config.Validate(); err != nil {
+		panic("agent: " + err.Error())
+	}
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
 		rebuilds: map[record.Key]*record.Rebuild{}, warned: map[hypervisor.VMID]string{}}
 }
@@ -114,7 +118,7 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 // bePatient waits longer before everything is looked at once more, as long as
 // nothing is amiss: hosts on which nothing happens cost next to nothing.
 func (a *Agent) bePatient(amiss bool) {
-	a.patient = min(2*a.patient, a.config.ResyncCap)
+	a.patient = due.Backoff(a.patient, a.config.ResyncCap, 1)
 	if amiss || a.patient == 0 {
 		a.patient = a.config.Resync
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/convergence/forecast"
 )
@@ -32,6 +33,14 @@ type Config struct {
 	// Converge decides how running transfers are brought to an end. Default:
 	// [forecast.Choose], as the options of each migration say.
 	Converge convergence.Policy
+}
+
+// Validate returns every reason why c cannot be meant.
+func (c Config) Validate() error {
+	return due.CheckSpans("agent.Config", due.Span{Name: "Poll", Value: c.Poll},
+		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
+		due.Span{Name: "Resync", Value: c.Resync},
+		due.Span{Name: "ResyncCap", Value: c.ResyncCap})
 }
 
 // Complete returns c with the defaults filled in.

@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
@@ -88,7 +89,7 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 		f.nowhere = true
 		c.view.nowhere.Push(f)
 	}
-	wait := min(c.config.Retry<<f.tries, c.config.RetryCap)
+	wait := due.Backoff(c.config.Retry, c.config.RetryCap, int(f.tries))
 	c.view.setTries(f, min(f.tries+1, 16))
 	c.timers.Set(&f.alarm, now.Add(wait))
 	return false, nil

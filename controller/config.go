@@ -2,11 +2,13 @@ package controller
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
@@ -50,6 +52,13 @@ type Config struct {
 	RetryCap time.Duration
 	// Resync is how often the store is looked at, told of a change or not. Default: 5m.
 	Resync time.Duration
+}
+
+// Validate returns every reason why c cannot be meant.
+func (c Config) Validate() error {
+	return errors.Join(c.Migration.Validate(), due.CheckSpans("controller.Config",
+		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
+		due.Span{Name: "Resync", Value: c.Resync}))
 }
 
 // Complete returns c with the defaults filled in.

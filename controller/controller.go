@@ -51,8 +51,12 @@ type Controller struct {
 	nextVM record.VM
 }
 
-// New returns a controller that knows nothing yet.
+// New returns a controller that knows nothing yet. It panics when [Config.Validate] refuses the
+// configuration.
 func New(config Config, store record.Store, noter record.Noter) *Controller {
+	if err := config.Validate(); err != nil {
+		panic("controller: " + err.Error())
+	}
 	c := &Controller{config: config.Complete(), store: store, noter: noter,
 		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
 	c.adapt()

@@ -48,6 +48,7 @@ func Cancel(p Params, host Host, guests []Guest, flights []Flight) Withdrawal {
 		}
 	}
 	slices.Sort(w.Clear)
+	w.Clear = slices.Compact(w.Clear)
 	if p.Compatible {
 		return w
 	}
@@ -57,6 +58,7 @@ func Cancel(p Params, host Host, guests []Guest, flights []Flight) Withdrawal {
 		}
 	}
 	slices.Sort(w.Cancel)
+	w.Cancel = slices.Compact(w.Cancel)
 	return w
 }
 

@@ -11,7 +11,7 @@
 //
 // The caller's duties:
 //
-//  1. pass the VMs that are on the host, each once;
+//  1. pass the VMs that are on the host; one that is given twice counts once;
 //  2. count what already moves with [Count], by its own view of the cluster;
 //  3. store the migrations of a Decision before anything else looks, in the
 //     given order: the first shall be the oldest;

@@ -12,8 +12,11 @@ type Instance uint8
 
 // The instances.
 const (
+	// Unclassified is the zero value: what the instance is was not said. Its eviction is
+	// denied, since a VM may run in it.
+	Unclassified Instance = iota
 	// Foreign: no VM runs in it, or it does not say which.
-	Foreign Instance = iota
+	Foreign
 	// Compute: the VM runs in it.
 	Compute
 	// Attachment: it holds volumes that were plugged into a running VM.
@@ -66,24 +69,26 @@ type Cause uint8
 
 // The causes, in the order in which they are asked.
 const (
-	InstanceUnknown     Cause = iota // allowed: the instance could not be read
-	AttachmentInUse                  // denied: a running VM uses it
-	AttachmentUnclear                // denied: whether it is in use is not known
-	AttachmentUnused                 // allowed
-	NotAVM                           // allowed
-	InstanceEnded                    // allowed
-	VMUnknown                        // denied: the VM could not be read
-	NobodyMinds                      // allowed: the VM may be killed
-	CannotMove                       // denied: it must be moved and cannot be
-	MayBeKilled                      // allowed: it cannot be moved
-	AlreadyMarked                    // denied: it is about to leave
-	EvictsTarget                     // denied: the instance is a migration's target
-	EvacuationTriggered              // denied: it leaves from now on
+	InstanceUnknown      Cause = iota // allowed: the instance could not be read
+	AttachmentInUse                   // denied: a running VM uses it
+	AttachmentUnclear                 // denied: whether it is in use is not known
+	AttachmentUnused                  // allowed
+	NotAVM                            // allowed
+	InstanceEnded                     // allowed
+	VMUnknown                         // denied: the VM could not be read
+	NobodyMinds                       // allowed: the VM may be killed
+	CannotMove                        // denied: it must be moved and cannot be
+	MayBeKilled                       // allowed: it cannot be moved
+	AlreadyMarked                     // denied: it is about to leave
+	EvictsTarget                      // denied: the instance is a migration's target
+	EvacuationTriggered               // denied: it leaves from now on
+	InstanceUnclassified              // denied: what the instance is was not said
 )
 
 var causes = [...]string{"InstanceUnknown", "AttachmentInUse", "AttachmentUnclear",
 	"AttachmentUnused", "NotAVM", "InstanceEnded", "VMUnknown", "NobodyMinds", "CannotMove",
-	"MayBeKilled", "AlreadyMarked", "EvictsTarget", "EvacuationTriggered"}
+	"MayBeKilled", "AlreadyMarked", "EvictsTarget", "EvacuationTriggered",
+	"InstanceUnclassified"}
 
 // String returns the cause's name.
 func (c Cause) String() string { return word(causes[:], "Cause", uint8(c)) }
@@ -102,6 +107,7 @@ var rows = [...]row{
 	{AttachmentInUse, false, attachmentInUse},
 	{AttachmentUnclear, false, attachmentUnclear},
 	{AttachmentUnused, true, attachmentUnused},
+	{InstanceUnclassified, false, unclassified},
 	{NotAVM, true, notAVM},
 	{InstanceEnded, true, instanceEnded},
 	{VMUnknown, false, vmUnknown},
@@ -144,6 +150,9 @@ func (v Verdict) Message(vm hypervisor.VMID) string {
 			"live-migratable", vm)
 	case AlreadyMarked:
 		return "Evacuation in progress: " + triggered
+	case InstanceUnclassified:
+		return fmt.Sprintf("cannot evict the instance of %s: set Eviction.Instance to what it is",
+			vm)
 	case EvictsTarget:
 		return "Eviction request for target Pod"
 	case EvacuationTriggered:

@@ -56,7 +56,7 @@ func TestEvictLooksAtTheInstanceFirst(t *testing.T) {
 			attachment(unreadable, missing, false), deny(evacuation.AttachmentUnclear)},
 		{"an attachment stays while its VM cannot be read",
 			attachment(found, unreadable, false), deny(evacuation.AttachmentUnclear)},
-		{"what is no VM may go", evacuation.Eviction{}, allow(evacuation.NotAVM)},
+		{"what is no VM may go", evacuation.Eviction{Instance: evacuation.Foreign}, allow(evacuation.NotAVM)},
 		{"an instance that has ended may go",
 			compute(func(e *evacuation.Eviction) { e.Ended = true }),
 			allow(evacuation.InstanceEnded)},
@@ -146,6 +146,14 @@ func TestAProtectedVMIsNeverKilled(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who fills in an Eviction and forgets what the instance is gets a denial with words.
+func TestAnEvictionThatSaysNothingIsDenied(t *testing.T) {
+	v := evacuation.Evict(evacuation.Params{}, evacuation.Eviction{})
+	if v.Allow || v.Mark != "" || v.Message("default/web") == "" {
+		t.Errorf("came to %+v, message %q", v, v.Message("default/web"))
+	}
 }
 
 func everyEviction(visit func(evacuation.Eviction)) {

@@ -21,9 +21,15 @@ func attachmentUnclear(_ Strategy, e Eviction) bool {
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (admitHotplugPod).
 func attachmentUnused(_ Strategy, e Eviction) bool { return e.Instance == Attachment }
 
+// unclassified: the caller did not say what the instance is.
+// Source: godwit; a forgotten field does not let a VM be killed.
+func unclassified(_ Strategy, e Eviction) bool {
+	return e.Instance != Foreign && e.Instance != Compute
+}
+
 // notAVM: evictions of anything else are none of our business.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (isVirtLauncher).
-func notAVM(_ Strategy, e Eviction) bool { return e.Instance != Compute }
+func notAVM(_ Strategy, e Eviction) bool { return e.Instance == Foreign }
 
 // instanceEnded: nothing runs in it any more.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (isCompleted).

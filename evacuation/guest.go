@@ -60,6 +60,42 @@ func Migrating(started, ended, now time.Time) bool {
 	return begun && !over
 }
 
+// distinct returns the guests with every VM once: the guests themselves where none is given
+// twice.
+func (p Params) distinct(guests []Guest) []Guest {
+	at := make(map[hypervisor.VMID]int, len(guests))
+	for i := range guests {
+		at[guests[i].ID] = i
+	}
+	if len(at) == len(guests) {
+		return guests
+	}
+	clear(at)
+	var all []Guest
+	for i := range guests {
+		g := &guests[i]
+		if k, twice := at[g.ID]; twice {
+			all[k] = all[k].with(g, p.Strategy)
+			continue
+		}
+		at[g.ID] = len(all)
+		all = append(all, *g)
+	}
+	return all
+}
+
+// with merges two descriptions of one VM, in any order: what keeps it on the host counts.
+func (g Guest) with(o *Guest, cluster Strategy) Guest {
+	g.Final, g.Deleting = g.Final || o.Final, g.Deleting || o.Deleting
+	g.Migrating, g.Moving = g.Migrating || o.Migrating, g.Moving || o.Moving
+	g.Migratable, g.Descheduled = g.Migratable && o.Migratable, g.Descheduled && o.Descheduled
+	g.Strategy = min(g.Strategy.Or(cluster), o.Strategy.Or(cluster))
+	g.WhyNot, g.Mark = max(g.WhyNot, o.WhyNot), max(g.Mark, o.Mark)
+	g.Instances, g.Failed = max(g.Instances, o.Instances), max(g.Failed, o.Failed)
+	g.Memory = max(g.Memory, o.Memory)
+	return g
+}
+
 // priority returns how urgent the guest's migration is.
 // Source: KubeVirt v1.9.0 evacuation.go:336 (GenerateNewMigration).
 func (g *Guest) priority() migration.Priority {

@@ -7,7 +7,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// Limits bound how much moves at once. Zero is a limit, too: nothing starts.
+// Limits bound how much moves at once. Zero and less is a limit, too: nothing starts, and the
+// reason of every VM that waits shows the limit. [DefaultLimits] are KubeVirt's.
 type Limits struct {
 	PerCluster int // migrations in the whole cluster
 	PerNode    int // migrations out of one host
@@ -55,10 +56,16 @@ type Flight struct {
 // the host that the guests are on. All guests belong there, not only those
 // that must leave: any migration off the host uses its link.
 //
-// A VM that migrates several times counts several times, and a flight whose VM
-// is gone still counts in the cluster. Compatible compares names without their
-// namespaces, as KubeVirt did: a migration of other/a then takes a spot of a
-// host that has any VM called a.
+// Every unfinished migration takes a spot from the moment when it is created,
+// also before it is accepted: otherwise a second look creates as many again.
+// One that goes to another cluster takes it from Scheduled on.
+//
+// A VM that migrates several times counts several times, a flight that is given
+// twice (by ID) once, and a flight whose VM is gone still counts in the cluster.
+//
+// Compatible counts only migrations that hold a slot in the mode FreeSpots, and
+// compares names without their namespaces, as KubeVirt did: a migration of
+// other/a then takes a spot of a host that has any VM called a.
 // Source: KubeVirt v1.8.4 evacuation.go (numOfVMIMForThisSourceNode).
 func Count(p Params, flights []Flight, guests []Guest) Load {
 	key := func(id hypervisor.VMID) string { return string(id) }
@@ -70,9 +77,16 @@ func Count(p Params, flights []Flight, guests []Guest) Load {
 		here[key(guests[i].ID)] = struct{}{}
 	}
 	var load Load
+	seen := make(map[migration.ID]struct{}, len(flights))
 	for i := range flights {
-		if !p.Mode.counts(&flights[i]) {
+		if !p.counts(&flights[i]) {
 			continue
+		}
+		if id := flights[i].ID; id != "" {
+			if _, twice := seen[id]; twice {
+				continue
+			}
+			seen[id] = struct{}{}
 		}
 		load.InCluster++
 		if _, ok := here[key(flights[i].VM)]; ok {
@@ -82,15 +96,20 @@ func Count(p Params, flights []Flight, guests []Guest) Load {
 	return load
 }
 
-// counts reports whether the limits count f in mode m. QueueAll has no limits
-// of its own; it counts like FreeSpots, for reports.
+// counts reports whether the limits count f. QueueAll has no limits of its own:
+// it counts what holds a slot, for reports.
 // Source: KubeVirt v1.8.4 evacuation.go:376 (only running ones), v0.59.0
 // evacuation.go (all unfinished), v1.9.0 types.go:850 (IsRunning).
-func (m Mode) counts(f *Flight) bool {
-	if m == FreeSpotsV059 {
+func (p Params) counts(f *Flight) bool {
+	switch {
+	case p.Mode == FreeSpotsV059:
+		return !f.Phase.Final()
+	case f.Abroad && f.Phase < migration.Scheduled:
+		return false
+	case p.Mode == FreeSpots && !p.Compatible:
 		return !f.Phase.Final()
 	}
-	return f.Phase.Active() && !(f.Abroad && f.Phase == migration.Scheduling)
+	return f.Phase.Active()
 }
 
 // nameOf returns the part of an ID after the namespace.

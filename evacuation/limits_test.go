@@ -1,6 +1,8 @@
 package evacuation_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -47,7 +49,13 @@ func TestWhatCounts(t *testing.T) {
 		flight     evacuation.Flight
 		want       evacuation.Load
 	}{
-		{"a migration that waits takes no spot", spots, false, here(migration.Pending), none},
+		{"a migration that is not accepted yet takes a spot", spots, false,
+			here(migration.Unset), one},
+		{"a migration that waits takes a spot", spots, false, here(migration.Pending), one},
+		{"which KubeVirt overlooked, accepted", spots, true, here(migration.Pending), none},
+		{"or not", spots, true, here(migration.Unset), none},
+		{"a migration to another cluster that waits takes none", spots, false,
+			abroad(migration.Pending), none},
 		{"a migration that waits took a spot in v0.59", old, false, here(migration.Pending), one},
 		{"so did one that is not accepted yet", old, false, here(migration.Unset), one},
 		{"a target that is being prepared takes a spot", spots, false,
@@ -79,10 +87,44 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
+// What was created at the first look is there at the second, not accepted yet.
+func TestASecondLookCreatesNoMoreThanThereAreSpots(t *testing.T) {
+	p := evacuation.Params{Strategy: evacuation.LiveMigrate, Mode: evacuation.FreeSpots,
+		Limits: evacuation.DefaultLimits()}
+	var guests []evacuation.Guest
+	for i := range 8 {
+		guests = append(guests, movable(fmt.Sprint(i)))
+	}
+	var flights []evacuation.Flight
+	for range 2 {
+		d := evacuation.Plan(p, drained("n1"), guests, evacuation.Count(p, flights, guests))
+		for _, c := range d.Create {
+			flights = append(flights, evacuation.Flight{ID: migration.ID(c.VM), VM: c.VM,
+				By: migration.Evacuation, From: "n1"})
+			i := slices.IndexFunc(guests, func(g evacuation.Guest) bool { return g.ID == c.VM })
+			guests[i].Moving = true
+		}
+	}
+	if len(flights) != 2 {
+		t.Errorf("%d migrations for 2 spots", len(flights))
+	}
+}
+
+func TestAFlightThatIsGivenTwiceCountsOnce(t *testing.T) {
+	f := evacuation.Flight{ID: "m1", VM: "default/a", Phase: migration.Running}
+	got := evacuation.Count(evacuation.Params{}, []evacuation.Flight{f, f},
+		[]evacuation.Guest{movable("a")})
+	if want := (evacuation.Load{InCluster: 1, FromHost: 1}); got != want {
+		t.Errorf("Count = %+v, want %+v", got, want)
+	}
+}
+
 func TestNamesAloneNeverCountFewerFromTheHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := anyQuestion(t)
 		flights := anyFlights(t, q.guests)
+		q.p.Mode = rapid.SampledFrom([]evacuation.Mode{evacuation.QueueAll,
+			evacuation.FreeSpotsV059}).Draw(t, "mode that counts alike")
 		q.p.Compatible = false
 		exact := evacuation.Count(q.p, flights, q.guests)
 		q.p.Compatible = true

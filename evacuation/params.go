@@ -36,7 +36,8 @@ type Params struct {
 	//     cannot migrate after a minute;
 	//   - migrations in the modes of free spots have no priority; by default
 	//     they have the same as in QueueAll;
-	//   - [Count] compares names without namespaces;
+	//   - [Count] counts no migration that waits, so that a second look creates
+	//     more than there are spots, and compares names without namespaces;
 	//   - [Cancel] cancels no migration.
 	Compatible bool
 }
@@ -63,8 +64,8 @@ const (
 	// back, and their priority orders them, in the queue of package migration.
 	// Source: KubeVirt v1.9.0 evacuation.go:438 (sync).
 	QueueAll Mode = iota
-	// FreeSpots creates as many migrations as may start now, counting those
-	// that hold a slot.
+	// FreeSpots creates as many migrations as may start now, counting all that
+	// are unfinished; compatible: those that hold a slot.
 	// Source: KubeVirt v1.8.4 evacuation.go:376 (sync).
 	FreeSpots
 	// FreeSpotsV059 also counts migrations that wait, and does not know

@@ -52,7 +52,8 @@ const (
 
 // Plan decides which VMs of the host get a migration now. It is total and
 // deterministic: the order of the guests does not matter. Every guest is on the
-// host and is there once.
+// host. One that is given several times is planned once; where its copies differ,
+// what keeps it on the host counts.
 //
 // While the host is missing, or a creation has not been seen yet, it decides
 // nothing and gives no reasons either.
@@ -61,6 +62,7 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 	if host.Missing || load.Unseen > 0 {
 		return Decision{}
 	}
+	guests = p.distinct(guests)
 	candidates, stay := sortOut(p, host, guests)
 	var blocked []hypervisor.VMID
 	for _, l := range stay {

@@ -72,6 +72,43 @@ func TestPlanDoesNotDependOnTheOrderOfTheGuests(t *testing.T) {
 	})
 }
 
+func TestAGuestThatIsGivenTwiceIsDecidedAboutOnce(t *testing.T) {
+	holds(t, func(t *rapid.T, q question, d evacuation.Decision) {
+		if len(q.guests) == 0 {
+			return
+		}
+		twice := rapid.SampledFrom(q.guests).Draw(t, "twice")
+		q.guests = rapid.Permutation(append(slices.Clone(q.guests), twice)).Draw(t, "shuffled")
+		if diff := gocmp.Diff(d, q.plan()); diff != "" {
+			t.Fatalf("with %s twice (-want +got):\n%s", twice.ID, diff)
+		}
+	})
+}
+
+// Two descriptions of one VM that differ come from a view that is torn: it stays where any of
+// them would keep it, whatever their order.
+func TestAGuestWhoseCopiesDifferStaysWhereOneOfThemStays(t *testing.T) {
+	holds(t, func(t *rapid.T, q question, d evacuation.Decision) {
+		if len(q.guests) == 0 {
+			return
+		}
+		at := rapid.IntRange(0, len(q.guests)-1).Draw(t, "at")
+		other := anyGuest(t, at)
+		other.ID = q.guests[at].ID
+		q.guests = append(slices.Clone(q.guests), other)
+		both := q.plan()
+		checkPartition(t, both)
+		slices.Reverse(q.guests)
+		if diff := gocmp.Diff(both, q.plan()); diff != "" {
+			t.Fatalf("reversed (-want +got):\n%s", diff)
+		}
+		keeps := other.Final || other.Deleting || other.Moving || other.Instances > 1
+		if keeps && slices.Contains(createdVMs(both), other.ID) {
+			t.Fatalf("%+v is moved", other)
+		}
+	})
+}
+
 func TestMoreRoomNeverCreatesLess(t *testing.T) {
 	holds(t, func(t *rapid.T, q question, d evacuation.Decision) {
 		q.p.Limits.PerCluster += rapid.IntRange(0, 3).Draw(t, "more in the cluster")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/godwit-vm/godwit/record"
@@ -41,7 +42,7 @@ func (c *Beat) complete() error {
 		c.Every = 5 * time.Second
 	}
 	if c.Patience <= 0 {
-		c.Patience = 3 * c.Every
+		c.Patience = 3 * min(c.Every, math.MaxInt64/3)
 	}
 	switch {
 	case c.Owner == "":
@@ -49,7 +50,7 @@ func (c *Beat) complete() error {
 	case c.Session == "":
 		return fmt.Errorf("lease %s: Session is empty: give each start of a process its own",
 			c.Owner)
-	case c.Patience < 2*c.Every:
+	case c.Patience/2 < c.Every:
 		return fmt.Errorf("lease %s: Patience is %v: give it at least twice Every, %v", c.Owner,
 			c.Patience, c.Every)
 	}

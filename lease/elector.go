@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/due"
@@ -39,12 +40,12 @@ func (c *Election) complete() error {
 		c.Every = 5 * time.Second
 	}
 	if c.Patience <= 0 {
-		c.Patience = 6 * c.Every
+		c.Patience = 6 * min(c.Every, math.MaxInt64/6)
 	}
 	switch {
 	case c.Identity == "":
 		return fmt.Errorf("lease %s: Identity is empty: name the process that is to lead", c.Name)
-	case c.Patience < 2*c.Every:
+	case c.Patience/2 < c.Every:
 		return fmt.Errorf("lease %s: Patience is %v: give it at least twice Every, %v", c.Name,
 			c.Patience, c.Every)
 	}

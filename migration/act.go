@@ -89,6 +89,9 @@ func (d *Decision) createTarget(m *Spec, o *Observation) {
 	case o.Instances > 1:
 		d.wake(Priority(100).Requeue(), m.Priority) // one second, whatever the priority
 	case o.Gate != Open:
+		if o.Gate == NotAsked {
+			d.note(NoteLimitsNotAsked)
+		}
 		d.wake(m.Priority.Requeue(), m.Priority)
 	case o.VM.Running:
 		d.ask(CreateTarget, NoteCreatedTarget)

@@ -3,10 +3,12 @@ package migration
 import (
 	"cmp"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/due"
 )
 
 // Config is what an operator decides about migrations. A zero field takes the default that it
-// names; [Config.Complete] fills it in.
+// names, so that the zero value is ready for use.
 type Config struct {
 	// Compatible restores KubeVirt's decisions exactly; see the package's documentation for what
 	// it loses.
@@ -26,6 +28,8 @@ type Config struct {
 	// Keep is how many finished migrations of a VM are kept; less than zero is none. Default: 5
 	// (KubeVirt v1.9.0 migration.go:2251).
 	Keep int
+
+	full bool // the defaults are filled in: what is zero now was set to zero
 }
 
 // Timeouts bounds all phases but ends. KubeVirt has only Unschedulable, Target, UtilityVolumes.
@@ -50,8 +54,13 @@ type Timeouts struct {
 	UtilityVolumes time.Duration
 }
 
-// Complete returns c with the defaults filled in.
+// Complete returns c with the defaults filled in. What is set to zero afterwards is zero. All
+// methods complete a Config that is not; that costs an allocation each time.
 func (c Config) Complete() Config {
+	if c.full {
+		return c
+	}
+	c.full = true
 	t := &c.Timeouts
 	t.Pending = cmp.Or(t.Pending, 24*time.Hour)
 	t.Unschedulable = cmp.Or(t.Unschedulable, 5*time.Minute)
@@ -68,6 +77,30 @@ func (c Config) Complete() Config {
 	c.AvoidFor = cmp.Or(c.AvoidFor, 10*time.Minute)
 	c.Keep = cmp.Or(c.Keep, 5)
 	return c
+}
+
+// completed returns c with the defaults filled in: c itself if they are.
+func (c *Config) completed() *Config {
+	if c.full {
+		return c
+	}
+	full := c.Complete()
+	return &full
+}
+
+// Validate returns every reason why c cannot be meant: a negative time is over before it begins,
+// so that every migration would fail, or be tried again, at once.
+func (c Config) Validate() error {
+	t, of := &c.Timeouts, func(name string, value time.Duration) due.Span {
+		return due.Span{Name: name, Value: value}
+	}
+	return due.CheckSpans("migration.Config", of("Timeouts.Pending", t.Pending),
+		of("Timeouts.Unschedulable", t.Unschedulable), of("Timeouts.Target", t.Target),
+		of("Timeouts.HandOver", t.HandOver), of("Timeouts.Prepare", t.Prepare),
+		of("Timeouts.Begin", t.Begin), of("Timeouts.Transfer", t.Transfer),
+		of("Timeouts.Abort", t.Abort), of("Timeouts.UtilityVolumes", t.UtilityVolumes),
+		of("BackoffBase", c.BackoffBase), of("BackoffCap", c.BackoffCap),
+		of("AvoidFor", c.AvoidFor))
 }
 
 // deadline returns when the phase of s, if it begins now, must have ended; an end has none.

@@ -89,7 +89,7 @@ func groupsOf(ends dial) []group {
 
 var (
 	instances = dial{"instances", 2, func(s *situation, v int) { s.seen.Instances = v + 1 }}
-	gate      = dial{"gate: open, full", 2, func(s *situation, v int) {
+	gate      = dial{"gate: not asked, open", 2, func(s *situation, v int) {
 		s.seen.Gate = migration.Gate(v)
 	}}
 	backoff = dial{"back-off: over, lasts", 2, func(s *situation, v int) {

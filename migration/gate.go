@@ -15,6 +15,7 @@ const Unlimited = slot.Unlimited
 
 // The answers of a [Gate]. Only Open lets a target be created.
 const (
+	NotAsked    = slot.NotAsked
 	Open        = slot.Open
 	ClusterFull = slot.ClusterFull
 	SourceFull  = slot.SourceFull

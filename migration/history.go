@@ -32,6 +32,7 @@ type Retry func(self ID, attempts []Attempt) time.Time
 
 // RetryAt returns when self may create its target, by c.Retry or else by [Config.Backoff].
 func (c *Config) RetryAt(self ID, attempts []Attempt) time.Time {
+	c = c.completed()
 	if c.Retry != nil {
 		return c.Retry(self, attempts)
 	}
@@ -44,6 +45,7 @@ func (c *Config) RetryAt(self ID, attempts []Attempt) time.Time {
 // removed attempts do not count.
 // Source: KubeVirt v1.9.0 migration.go:1049 (handleMigrationBackoff).
 func (c *Config) Backoff(self ID, attempts []Attempt) time.Time {
+	c = c.completed()
 	row := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool {
 		return a.By == User || a.Because == vmStopping || a.Because == replaced // people were in the way
 	})
@@ -102,6 +104,7 @@ func (c *Config) longer(wait time.Duration) time.Duration {
 // the VM failed lately, through a fault of the target. KubeVirt forgets, and its scheduler may
 // choose the same host for ever.
 func (c *Config) Avoid(attempts []Attempt, now time.Time) []hypervisor.HostName {
+	c = c.completed()
 	var hosts []hypervisor.HostName
 	for _, a := range attempts {
 		if a.Phase == Failed && a.Target != "" && targetsFault[a.Because] &&
@@ -139,6 +142,7 @@ type Collection struct {
 // [Config.Keep].
 // Source: KubeVirt v1.9.0 migration.go:2251 (garbageCollectFinalizedMigrations).
 func (c *Config) Collect(attempts []Attempt) []Collection {
+	c = c.completed()
 	done := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool {
 		return !a.Phase.Final() || a.Deleted
 	})

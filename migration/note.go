@@ -38,6 +38,8 @@ const (
 	NoteTargetImpossible      Note = "targetImpossible"
 	NoteBadRequest            Note = "badRequest"
 	NoteTargetRefused         Note = "targetRefused"
+	// NoteLimitsNotAsked: the caller did not set [Observation.Gate], so that no target is created.
+	NoteLimitsNotAsked Note = "limitsNotAsked"
 )
 
 // normal gives the reasons of what is no warning, warnings those of warnings that do not tell of
@@ -53,7 +55,7 @@ var normal = map[Note]string{
 var warnings = map[Note]string{
 	NoteUtilityVolumesWaiting: "UtilityVolumeMigrationPending", NoteBackoff: "MigrationBackoff",
 	NoteTargetUnschedulable: "migrationTargetPodUnschedulable",
-	NoteOutcomeUnknown:      "UnknownMigration",
+	NoteOutcomeUnknown:      "UnknownMigration", NoteLimitsNotAsked: "MigrationLimitsNotAsked",
 }
 
 // Reason returns KubeVirt's event reason.

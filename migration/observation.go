@@ -13,17 +13,19 @@ type Observation struct {
 
 	Target, Attachment Instance
 
-	Canceled   bool      // somebody no longer wants the migration
-	Replaced   bool      // an operator asks for another migration of the VM: see [Spec.Replaces]
-	Impossible bool      // the host that was asked for can never take the VM
-	Refusal    Refusal   // what was decided about the target, before the hand-over
-	HandedOff  bool      // the hand-over was stored, though the VM may not show it yet
-	Instances  int       // of the VM that have not ended, wherever
-	Gate       Gate      // what the limits say about one more target: [Slots.Admit]
-	Suspect    bool      // the target has failed others lately: [Timeouts.Probe] bounds it
-	Queued     bool      // in Pending: it only waits for its turn; no host has refused it yet
-	Backoff    time.Time // when a retry may start; zero or past is now: [Config.RetryAt]
-	Trouble    Trouble   // what performing the last actions ran into
+	Canceled   bool    // somebody no longer wants the migration
+	Replaced   bool    // an operator asks for another migration of the VM: see [Spec.Replaces]
+	Impossible bool    // the host that was asked for can never take the VM
+	Refusal    Refusal // what was decided about the target, before the hand-over
+	HandedOff  bool    // the hand-over was stored, though the VM may not show it yet
+	Instances  int     // of the VM that have not ended, wherever
+	// Gate is what the limits say about one more target: [Slots.Admit]. While it is
+	// [NotAsked] no target is created.
+	Gate    Gate
+	Suspect bool      // the target has failed others lately: [Timeouts.Probe] bounds it
+	Queued  bool      // in Pending: it only waits for its turn; no host has refused it yet
+	Backoff time.Time // when a retry may start; zero or past is now: [Config.RetryAt]
+	Trouble Trouble   // what performing the last actions ran into
 }
 
 // Guest is what is known about the VM.

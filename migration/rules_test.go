@@ -170,7 +170,7 @@ func TestWords(t *testing.T) {
 	for _, c := range migration.AllConditions() {
 		words = append(words, c.String())
 	}
-	for g := migration.Open; g <= migration.NoHostFits+1; g++ {
+	for g := migration.NotAsked; g <= migration.NoHostFits+1; g++ {
 		words = append(words, g.String())
 	}
 	for a := migration.CreateTarget; a <= migration.AbortBackup+1; a++ {
@@ -180,7 +180,7 @@ func TestWords(t *testing.T) {
 	want := []string{"migrationAbortRequested", "migrationRejectedByResourceQuota",
 		"migrationBlockedByUtilityVolumes", "migrationBlockedByBackup",
 		"decentralizedMigrationBlocked", "migrationOutcomeUnknown",
-		"open", "cluster limit", "source limit", "no host fits", "invalid(4)",
+		"limits not asked", "open", "cluster limit", "source limit", "no host fits", "invalid(5)",
 		"createTarget", "createAttachment", "deleteTarget", "handOff", "requestAbort",
 		"reportFailed", "tellTarget", "abortBackup", "invalid(8)", "invalid(99)", "Condition(99)"}
 	if diff := cmp.Diff(want, words); diff != "" {

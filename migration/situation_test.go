@@ -28,7 +28,7 @@ func healthy(config *migration.Config) situation {
 		state: migration.State{Phase: migration.Pending, Source: "n1", Target: "n2",
 			Budget: time.Minute, Entered: ago(30), Deadline: now.Add(time.Minute)},
 		seen: migration.Observation{Now: now, Running: true, Instances: 1,
-			VM: migration.Guest{Exists: true, Running: true}},
+			Gate: migration.Open, VM: migration.Guest{Exists: true, Running: true}},
 	}
 }
 

@@ -4,8 +4,7 @@ import "time"
 
 // Step decides what one migration does next: which actions are due, and whether it goes one
 // phase forward, fails, or stays. It is total and deterministic, and it allocates nothing. It
-// reads its arguments and changes none of them. The receiver must be complete: see
-// [Config.Complete].
+// reads its arguments and changes none of them.
 func (c *Config) Step(m *Spec, s *State, o *Observation) (d Decision) {
 	c.StepIn(m, s, o, &d)
 	return d
@@ -13,6 +12,7 @@ func (c *Config) Step(m *Spec, s *State, o *Observation) (d Decision) {
 
 // StepIn is Step in memory of the caller's. What is there is overwritten; s is not part of it.
 func (c *Config) StepIn(m *Spec, s *State, o *Observation, d *Decision) {
+	c = c.completed()
 	d.State = *s
 	d.Actions, d.Rule, d.Refused, d.Stuck, d.nNotes, d.nWakes = 0, "", false, false, 0, 0
 	if c.Compatible {

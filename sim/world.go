@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,6 +62,13 @@ type Config struct {
 	Futile time.Duration
 }
 
+// Validate returns every reason why c cannot be meant.
+func (c Config) Validate() error {
+	return errors.Join(c.Controller.Validate(), c.Agent.Validate(), due.CheckSpans("sim.Config",
+		due.Span{Name: "Delay", Value: c.Delay}, due.Span{Name: "Lease", Value: c.Lease},
+		due.Span{Name: "Quiet", Value: c.Quiet}, due.Span{Name: "Futile", Value: c.Futile}))
+}
+
 func (c Config) complete() Config {
 	if c.Model == nil {
 		m := fake.QEMU()
@@ -115,8 +123,12 @@ type World struct {
 	stirs   time.Time               // when something happens on the fabric next; zero is never
 }
 
-// New returns an empty world with a controller.
+// New returns an empty world with a controller. It panics when [Config.Validate] refuses the
+// configuration.
 func New(config Config) *World {
+	if err := config.Validate(); err != nil {
+		panic("sim: " + err.Error())
+	}
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: record.NewMemory(),

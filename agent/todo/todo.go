@@ -96,7 +96,7 @@ func (l *List) Drop(key record.Key) {
 func (l *List) Failed(key record.Key, err error, now time.Time, least, most time.Duration) {
 	wait, i := least, l.items.of(key)
 	if !errors.Is(err, record.Stale) {
-		wait = max(least, min(least<<min(i.failed, 16), most))
+		wait = max(least, due.Backoff(least, most, i.failed))
 		i.failed++
 	}
 	l.forget(i) // what it asked for before it failed

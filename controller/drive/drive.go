@@ -108,6 +108,9 @@ func (l *Loop) complete() {
 // and Run returns with nothing left behind. The error is nil unless Last answered one, or
 // it is a *[PanicError], at once.
 func Run(ctx context.Context, l Loop) error {
+	if l.Reconciler == nil {
+		return fmt.Errorf("drive: Loop.Reconciler of %q is nil: set it to the participant", l.Name)
+	}
 	l.complete()
 	r := runner{Loop: &l}
 	if err := r.looks(ctx); err != nil {

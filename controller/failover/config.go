@@ -3,10 +3,13 @@ package failover
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -59,6 +62,23 @@ type Config struct {
 	RetryCap time.Duration
 }
 
+// Validate returns every reason why c cannot be meant.
+func (c Config) Validate() error {
+	var errs []error
+	if !(c.StormShare >= 0 && c.StormShare <= 1) {
+		errs = append(errs, fmt.Errorf("failover.Config.StormShare is %v: use a share from 0 to 1, "+
+			"or 0 for the default", c.StormShare))
+	}
+	if c.FenceAtOnce < 0 {
+		errs = append(errs, fmt.Errorf("failover.Config.FenceAtOnce is %d: use a positive number, "+
+			"or 0 for the default", c.FenceAtOnce))
+	}
+	return errors.Join(append(errs, due.CheckSpans("failover.Config",
+		due.Span{Name: "Grace", Value: c.Grace}, due.Span{Name: "FenceAfter", Value: c.FenceAfter},
+		due.Span{Name: "Poll", Value: c.Poll}, due.Span{Name: "Retry", Value: c.Retry},
+		due.Span{Name: "RetryCap", Value: c.RetryCap}))...)
+}
+
 // Complete returns c with the defaults filled in.
 func (c Config) Complete() Config {
 	c.Grace = cmp.Or(c.Grace, 30*time.Second)
@@ -90,11 +110,7 @@ func ByStrategy(v *record.VM) int {
 
 // backoff returns how long to wait after so many attempts to fence a host.
 func (c *Config) backoff(attempts int) time.Duration {
-	wait := c.Retry
-	for i := 1; i < attempts && wait < c.RetryCap; i++ {
-		wait *= 2
-	}
-	return min(wait, c.RetryCap)
+	return due.Backoff(c.Retry, c.RetryCap, attempts-1)
 }
 
 // least is how many hosts make a cluster in which one may always be fenced.

@@ -34,8 +34,11 @@ type Warden struct {
 }
 
 // New returns a warden that knows nothing yet. Without a fencer only the words of
-// operators prove that a host is off.
+// operators prove that a host is off. It panics when [Config.Validate] refuses the configuration.
 func New(c Config, store record.Store, fencer Fencer, noter record.Noter) *Warden {
+	if err := c.Validate(); err != nil {
+		panic("failover: " + err.Error())
+	}
 	w := &Warden{config: c.Complete(), store: store, fencer: fencer, noter: noter,
 		signs: newSigns(), cuts: map[hypervisor.HostName]*cut{},
 		told: map[hypervisor.VMID]string{}}

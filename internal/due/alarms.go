@@ -6,26 +6,27 @@ import "time"
 // is looked at keeps it: nothing has to be searched for. The zero value, with Of, is ready.
 type Alarm[T any] struct {
 	Of  T
-	at  int64 // nanoseconds since 1970
-	seq int   // of the wish that counts; 0 is not set
+	at  instant
+	seq int // of the wish that counts; 0 is not set
 }
 
 // Alarms is [Timers] for things that keep their own [Alarm]. The zero value is empty and
 // ready.
 type Alarms[T any] struct {
 	near, far queue[T] // those of soon after now are few, and come and go the most
-	now       int64    // when Pop was asked last
+	now       instant  // when Pop was asked last
 	set       int      // alarms that are
 	seq       int
 }
 
 // soon is how far after now near alarms are, in nanoseconds.
-const soon = int64(time.Second)
+const soon = instant(time.Second)
 
-// Set asks for what the alarm is of to be looked at no later than at.
+// Set asks for what the alarm is of to be looked at no later than at. An instant that is beyond
+// the end of time, in the year 2554, is never.
 func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
-	ns := at.UnixNano()
-	if a.seq > 0 && ns >= a.at {
+	ns := instantOf(at)
+	if ns == never || a.seq > 0 && ns >= a.at {
 		return
 	}
 	if a.seq == 0 {
@@ -33,7 +34,7 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 	}
 	s.seq++
 	a.at, a.seq = ns, s.seq
-	if ns < s.now+soon {
+	if ns < s.now || ns-s.now < soon {
 		s.near.push(set[T]{ns, s.seq, a})
 	} else {
 		s.far.push(set[T]{ns, s.seq, a})
@@ -52,7 +53,7 @@ func (s *Alarms[T]) Drop(a *Alarm[T]) {
 
 // Pop returns what is due next at now, in order of time and wish, and forgets its alarm.
 func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
-	s.now = now.UnixNano()
+	s.now = instantOf(now)
 	q := s.first()
 	if q == nil || (*q)[0].at > s.now {
 		return of, false
@@ -70,7 +71,7 @@ func (s *Alarms[T]) Next() time.Time {
 	if q == nil {
 		return time.Time{}
 	}
-	return time.Unix(0, (*q)[0].at).UTC()
+	return (*q)[0].at.time()
 }
 
 // first returns the queue that has the next alarm at its front; nil is that none is set.

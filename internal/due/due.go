@@ -18,14 +18,13 @@ type Timers[K comparable] struct {
 
 // wish is the wish of a key that counts.
 type wish struct {
-	at  int64
+	at  instant
 	seq int
 }
 
-// timer is one wish. Times are nanoseconds since 1970: they compare in one
-// instruction.
+// timer is one wish.
 type timer[K comparable] struct {
-	at  int64
+	at  instant
 	seq int
 	key K
 }
@@ -34,13 +33,14 @@ func (a *timer[K]) before(b *timer[K]) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
-// Set asks for key to be looked at no later than at.
+// Set asks for key to be looked at no later than at. An instant that is beyond the end of time,
+// in the year 2554, is never.
 func (t *Timers[K]) Set(key K, at time.Time) {
 	if t.due == nil {
 		t.due = map[K]wish{}
 	}
-	ns := at.UnixNano()
-	if due, ok := t.due[key]; ok && ns >= due.at {
+	ns := instantOf(at)
+	if due, ok := t.due[key]; ns == never || ok && ns >= due.at {
 		return
 	}
 	t.seq++
@@ -68,7 +68,7 @@ func (t *Timers[K]) Drop(key K) { delete(t.due, key) }
 
 // Pop returns the next key that is due at now, in order of time and wish.
 func (t *Timers[K]) Pop(now time.Time) (key K, ok bool) {
-	for ns := now.UnixNano(); len(t.queue) > 0 && t.queue[0].at <= ns; {
+	for ns := instantOf(now); len(t.queue) > 0 && t.queue[0].at <= ns; {
 		if e := t.shift(); t.counts(e) {
 			delete(t.due, e.key)
 			return e.key, true
@@ -81,7 +81,7 @@ func (t *Timers[K]) Pop(now time.Time) (key K, ok bool) {
 func (t *Timers[K]) Next() time.Time {
 	for len(t.queue) > 0 {
 		if t.counts(t.queue[0]) {
-			return time.Unix(0, t.queue[0].at).UTC()
+			return t.queue[0].at.time()
 		}
 		t.shift()
 	}

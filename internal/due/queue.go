@@ -5,7 +5,7 @@ import "slices"
 // A set alarm has its time beside it: many are compared for each that is looked at. It counts
 // as long as the alarm has its number.
 type set[T any] struct {
-	at    int64
+	at    instant
 	seq   int
 	alarm *Alarm[T]
 }

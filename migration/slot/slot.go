@@ -13,7 +13,7 @@ import (
 type Limits struct {
 	PerCluster int // KubeVirt: parallelMigrationsPerCluster, default 5
 	PerSource  int // KubeVirt: parallelOutboundMigrationsPerNode, default 2
-	PerTarget  int // beyond KubeVirt; [Unlimited] by default
+	PerTarget  int // beyond KubeVirt; [Unlimited] in [DefaultLimits]
 }
 
 // Unlimited is a limit that is never reached.
@@ -28,13 +28,16 @@ type Gate uint8
 
 // The answers. Only Open lets a target be created.
 const (
-	Open Gate = iota
+	// NotAsked is the zero value: [Slots.Admit] was not called. It lets nothing through, so
+	// that a caller that forgets the limits creates no target, rather than too many.
+	NotAsked Gate = iota
+	Open
 	ClusterFull
 	SourceFull
 	NoHostFits
 )
 
-var gateNames = [...]string{"open", "cluster limit", "source limit", "no host fits"}
+var gateNames = [...]string{"limits not asked", "open", "cluster limit", "source limit", "no host fits"}
 
 // String says which limit holds the migration back.
 func (g Gate) String() string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/failover"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -83,10 +84,10 @@ func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string)
 	began, asked := p.since[key]
 	if !asked {
 		p.since[key] = p.world.Now()
-		p.world.At(p.world.Now()+p.config.CutTakes, sim.CrashHost{Host: host})
+		p.world.At(due.Later(p.world.Now(), p.config.CutTakes), sim.CrashHost{Host: host})
 		return "", nil
 	}
-	if p.world.Now() < began+p.config.CutTakes || !p.world.Down(host) {
+	if p.world.Now()-began < p.config.CutTakes || !p.world.Down(host) {
 		return "", nil
 	}
 	return "a switch", nil

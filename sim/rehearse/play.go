@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/plan"
@@ -175,11 +176,11 @@ func (o *operator) carryOut(wave plan.Wave) bool {
 	for range attempts {
 		o.open = len(wave)
 		for i, m := range wave { // one after another: the first shall be the oldest
-			o.world.At(o.world.Now()+time.Duration(i)*time.Millisecond,
+			o.world.At(due.Later(o.world.Now(), time.Duration(i)*time.Millisecond),
 				sim.Migrate{VM: m.VM, Target: m.Target})
 		}
 		for o.open > 0 {
-			rests := o.world.Run(o.world.Now()+time.Second) != sim.TimeIsUp
+			rests := o.world.Run(due.Later(o.world.Now(), time.Second)) != sim.TimeIsUp
 			if rests || o.world.Now() >= o.until {
 				return false
 			}
@@ -204,7 +205,7 @@ func (o *operator) drain() {
 		}
 	}
 	for _, host := range o.play.Hosts {
-		o.world.At(o.world.Now()+time.Second, sim.Drain{Host: host})
+		o.world.At(due.Later(o.world.Now(), time.Second), sim.Drain{Host: host})
 	}
 }
 
