@@ -69,9 +69,11 @@ type tally struct {
 // It takes one moment for half of the victims; in the long tier, three for each in each mode.
 // GODWIT_MURDER=3 takes 20 with each of three seeds, GODWIT_SEED=7 another one.
 func TestMurder(t *testing.T) {
+	testutil.Rounds(t, 1, 3) // as murders says: it tells that there are more
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]
 		t.Run(mode, func(t *testing.T) {
+			testutil.Sample(t, 2)
 			count := &tally{ends: map[victim]map[string]int{}}
 			s := newScene(t, strict)
 			if err := s.calibrate(); err != nil {

@@ -81,7 +81,7 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 // for them.
 func parallel(k kind) int {
 	if k == real {
-		return runtime.NumCPU() + 1
+		return 2 * runtime.NumCPU()
 	}
 	return runtime.NumCPU()
 }
