@@ -16,14 +16,12 @@ import (
 
 // murders returns how many rounds each victim has with each seed, in each mode: more
 // in the long tier, and most when GODWIT_MURDER asks for it.
-func murders() int {
-	switch {
-	case os.Getenv("GODWIT_MURDER") != "":
+func murders(t *testing.T) int {
+	t.Helper()
+	if os.Getenv("GODWIT_MURDER") != "" {
 		return 20
-	case testutil.InLongTier():
-		return 3
 	}
-	return 1
+	return testutil.Rounds(t, 1, 3)
 }
 
 // seeds returns what the murders are drawn from: GODWIT_SEED, or 1, and with
@@ -69,7 +67,7 @@ type tally struct {
 // It takes one moment for half of the victims; in the long tier, three for each in each mode.
 // GODWIT_MURDER=3 takes 20 with each of three seeds, GODWIT_SEED=7 another one.
 func TestMurder(t *testing.T) {
-	testutil.Rounds(t, 1, 3) // as murders says: it tells that there are more
+	each := murders(t)
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]
 		t.Run(mode, func(t *testing.T) {
@@ -82,11 +80,11 @@ func TestMurder(t *testing.T) {
 			t.Logf("undisturbed, a migration takes %v", s.window.Round(time.Millisecond))
 			for _, seed := range seeds(t) {
 				for v := sourceDaemon; v <= linkCut; v++ {
-					if murders() == 1 && (uint64(v)+seed)%2 == 0 == strict {
+					if each == 1 && (uint64(v)+seed)%2 == 0 == strict {
 						continue // the other half
 					}
 					if !t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
-						s.murderAll(t, seed, v, count)
+						s.murderAll(t, seed, v, each, count)
 					}) {
 						return // what it has left disturbs what follows
 					}
@@ -102,18 +100,18 @@ func TestMurder(t *testing.T) {
 	}
 }
 
-// murderAll plays all rounds of a victim, and counts how they ended.
-func (s *scene) murderAll(t *testing.T, seed uint64, v victim, count *tally) {
+// murderAll plays n rounds of a victim, and counts how they ended.
+func (s *scene) murderAll(t *testing.T, seed uint64, v victim, n int, count *tally) {
 	if count.ends[v] == nil {
 		count.ends[v] = map[string]int{}
 	}
-	for i := range murders() {
+	for i := range n {
 		r := rand.New(rand.NewPCG(seed, uint64(v)<<32|uint64(i)))
 		j := i
-		if murders() == 1 {
+		if n == 1 {
 			j = r.IntN(3) // not always the same sort of moment
 		}
-		when := draw(v, j, max(3, murders()), s.window, r)
+		when := draw(v, j, max(3, n), s.window, r)
 		round := s.newRound(v, i, when, r)
 		began := time.Now()
 		result, err := round.play()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A script that speaks as a QEMU of 2016 does, and knows no command.
@@ -211,7 +212,7 @@ func TestACorruptJournalIsNamedAndLeftAlone(t *testing.T) {
 
 // Where nothing can be written down, nothing is begun, and what runs runs on.
 func TestAFullDiskUnderTheJournal(t *testing.T) {
-	dir, err := os.MkdirTemp(root, "")
+	dir, err := os.MkdirTemp("", "")
 	must(t, err)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=512k,mode=0700"); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
@@ -227,7 +228,7 @@ func TestAFullDiskUnderTheJournal(t *testing.T) {
 			c.Dir = filepath.Join(dir, "n1")
 		}
 	})
-	t.Cleanup(func() { must(t, killBelow(dir)) })
+	t.Cleanup(func() { must(t, testutil.KillBelow(dir)) })
 	runs, other := l.vm("suite/runs", calm), l.vm("suite/other", calm)
 	other.Memory = small - runs.Memory
 	l.start("n1", runs)

@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // between closes a host, changes what it has noted of a VM and of a job, as if its process had
@@ -57,7 +58,7 @@ func TestAJobWhoseVMHasDiedDoesNotWakeUp(t *testing.T) {
 	l.begin("job", vm.ID, options{})
 	l.until("n1", "job", hypervisor.JobSucceeded)
 	l.becomes("n2", vm.ID, hypervisor.Running)
-	must(t, killBelow(filepath.Join(l.dir, "n2")))
+	must(t, testutil.KillBelow(filepath.Join(l.dir, "n2")))
 	l.becomes("n2", vm.ID, hypervisor.Crashed)
 	l.between("n2", vm.ID, "job", func(d *journal.Domain, j *journal.Job) {
 		d.Own, d.Ran, j.Stage = false, false, journal.Activating

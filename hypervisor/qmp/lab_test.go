@@ -97,7 +97,7 @@ func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 func openLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 	t.Helper()
 	needQEMU(t, accel)
-	dir, err := os.MkdirTemp(root, "")
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (l *lab) close() {
 	for _, p := range l.pulses {
 		p.Close()
 	}
-	if err := errorsOf(killBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
+	if err := errors.Join(testutil.KillBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
 		l.t.Error(err)
 	}
 }
@@ -271,7 +271,7 @@ func (l *lab) verify(n name, id vmid) error {
 			return err
 		}
 		err := l.dump(ctx, n, id)
-		if err = errorsOf(err, m.Execute(ctx, "cont", nil, nil)); !errors.Is(err, errBoots) {
+		if err = errors.Join(err, m.Execute(ctx, "cont", nil, nil)); !errors.Is(err, errBoots) {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -337,7 +337,7 @@ func (l *lab) restart(n name) (hypervisor.Hypervisor, error) {
 	}
 	delete(l.hosts, n)
 	dir := filepath.Join(l.dir, string(n))
-	if err := killBelow(dir); err != nil {
+	if err := testutil.KillBelow(dir); err != nil {
 		return nil, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -3,7 +3,6 @@
 package qmp_test
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -162,5 +161,3 @@ func (l *link) close() {
 	l.mu.Unlock()
 	l.running.Wait()
 }
-
-func errorsOf(errs ...error) error { return errors.Join(errs...) }

@@ -185,7 +185,7 @@ func (r *round) play() (result string, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return result, errorsOf(append(r.bad, err)...)
+	return result, errors.Join(append(r.bad, err)...)
 }
 
 // boot starts the guest and listens to it.

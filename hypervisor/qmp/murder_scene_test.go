@@ -45,7 +45,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	accel := accelerator(t)
 	f, _ := features()
-	dir, err := os.MkdirTemp(root, "")
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func (s *scene) inspect(ctx context.Context, n name, p *spy) error {
 	}
 	err := p.client.Execute(ctx, "pmemsave",
 		map[string]any{"val": 0, "size": size, "filename": path}, nil)
-	if err = errorsOf(err, p.client.Execute(ctx, "cont", nil, nil)); err != nil {
+	if err = errors.Join(err, p.client.Execute(ctx, "cont", nil, nil)); err != nil {
 		return err
 	}
 	f, err := os.Open(path)

@@ -39,7 +39,7 @@ func (r *round) see() (v sight, err error) {
 	a, err := r.persist(target, order{VM: r.vm.ID, Domain: true})
 	b, failed := r.persist(source, order{Job: r.job, Progress: true})
 	c, absent := r.persist(source, order{VM: r.vm.ID, Domain: true})
-	return sight{c.Domain, a.Domain, b.Progress}, errorsOf(err, failed, absent)
+	return sight{c.Domain, a.Domain, b.Progress}, errors.Join(err, failed, absent)
 }
 
 // An operator brings a migration to its end with what both sides say.

@@ -16,12 +16,13 @@ import (
 )
 
 // murders returns how many rounds each victim has with each seed: more in the long
-// tier.
-func murders() int {
-	if testutil.InLongTier() || os.Getenv("GODWIT_MURDER") != "" {
+// tier, or when GODWIT_MURDER asks for it.
+func murders(t *testing.T) int {
+	t.Helper()
+	if os.Getenv("GODWIT_MURDER") != "" {
 		return 20
 	}
-	return 1
+	return testutil.Rounds(t, 1, 20)
 }
 
 // seeds returns what the murders are drawn from: GODWIT_SEED, or 1, and with
@@ -57,7 +58,7 @@ func seeds(t *testing.T) []uint64 {
 // It takes one moment for each victim, in the long tier 20. GODWIT_MURDER=3 takes 20
 // with each of three seeds, GODWIT_SEED=7 another one.
 func TestMurder(t *testing.T) {
-	testutil.Rounds(t, 1, 20) // as murders says: it tells that there are more
+	each := murders(t)
 	count := map[victim]map[string]int{}
 	phases := map[victim]map[string]int{}
 	rounds := 0
@@ -65,7 +66,7 @@ func TestMurder(t *testing.T) {
 		for v := sourceQEMU; v <= linkCut; v++ {
 			count[v], phases[v] = grown(count[v]), grown(phases[v])
 			t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
-				rounds += murderAll(t, seed, v, count[v], phases[v])
+				rounds += murderAll(t, seed, v, each, count[v], phases[v])
 			})
 		}
 	}
@@ -82,21 +83,21 @@ func grown(m map[string]int) map[string]int {
 
 var stages = []string{"set-up", "memory", "switching", "handed over", "after"}
 
-// murderAll plays all rounds of a victim, and counts how they ended.
-func murderAll(t *testing.T, seed uint64, v victim, count, phases map[string]int) int {
+// murderAll plays n rounds of a victim, and counts how they ended.
+func murderAll(t *testing.T, seed uint64, v victim, n int, count, phases map[string]int) int {
 	s := newScene(t)
 	if err := s.calibrate(); err != nil {
 		t.Fatalf("undisturbed: %v", err)
 	}
 	before := map[*employee]int{s.employee(source): s.employee(source).files(),
 		s.employee(target): s.employee(target).files()}
-	for i := range murders() {
+	for i := range n {
 		r := rand.New(rand.NewPCG(seed, uint64(v)<<32|uint64(i)))
 		window := s.window
 		if v >= linkReset {
 			window -= s.opening // before, nothing is on the link
 		}
-		when := draw(v, i, murders(), window, r)
+		when := draw(v, i, n, window, r)
 		round := s.newRound(v, i, when, r)
 		began := time.Now()
 		result, err := round.play()
@@ -113,10 +114,10 @@ func murderAll(t *testing.T, seed uint64, v victim, count, phases map[string]int
 	for e, files := range before {
 		if now := e.files(); now > files+2 && slices.Contains(
 			[]*employee{s.employee(source), s.employee(target)}, e) {
-			t.Errorf("an agent had %d files open, and after %d rounds %d", files, murders(), now)
+			t.Errorf("an agent had %d files open, and after %d rounds %d", files, n, now)
 		}
 	}
-	return murders()
+	return n
 }
 
 // calibrate plays rounds in which nobody dies, and measures them.

@@ -101,7 +101,7 @@ func findImports(m *Module, report func(token.Pos, string, ...any)) {
 }
 
 // forbidden says why the package dir must not import another; it is empty if
-// it may. Programs, and packages below the imported one, may always import it.
+// it may. What a prohibition is about may import what is in the same part of the module.
 func forbidden(dir, imported string) (why string) {
 	for _, p := range prohibitions {
 		about := covers(p.of, dir)
@@ -112,8 +112,8 @@ func forbidden(dir, imported string) (why string) {
 	return ""
 }
 
-// samePart tells whether one of two packages is below the other, or both are
-// below the same program or backend.
+// samePart tells whether two packages are both programs, both examples, or both parts of
+// the daemons.
 func samePart(a, b string) bool {
 	for _, part := range []string{"cmd/", "examples/", "daemon/"} {
 		if strings.HasPrefix(a+"/", part) && strings.HasPrefix(b+"/", part) {

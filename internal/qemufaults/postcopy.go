@@ -95,15 +95,11 @@ func verdict(two *pair) (string, error) {
 // passWithoutEnd passes a migration on, but the target's message that it has ended, and ends
 // the connection when it is told to.
 func passWithoutEnd(relay net.Listener, to string, lose <-chan bool) {
-	near, err := relay.Accept()
+	near, far, err := meet(relay, to)
 	if err != nil {
 		return
 	}
 	defer near.Close()
-	far, err := net.Dial("unix", to)
-	if err != nil {
-		return
-	}
 	defer far.Close()
 	go io.Copy(far, near)
 	go passReturnPath(near, far)

@@ -115,15 +115,11 @@ func (m *machine) damage(p guest.Params) (string, error) {
 
 // pass passes a migration on, except while it is cut.
 func pass(relay net.Listener, to string, cut *atomic.Bool) {
-	near, err := relay.Accept()
+	near, far, err := meet(relay, to)
 	if err != nil {
 		return
 	}
 	defer near.Close()
-	far, err := net.Dial("unix", to)
-	if err != nil {
-		return
-	}
 	defer far.Close()
 	go io.Copy(near, far)
 	buf := make([]byte, 256<<10)
@@ -136,4 +132,15 @@ func pass(relay net.Listener, to string, cut *atomic.Bool) {
 			return
 		}
 	}
+}
+
+// meet accepts the connection of a source, and connects to the target that it is meant for.
+func meet(relay net.Listener, to string) (near, far net.Conn, err error) {
+	if near, err = relay.Accept(); err != nil {
+		return nil, nil, err
+	}
+	if far, err = net.Dial("unix", to); err != nil {
+		return nil, nil, errors.Join(err, near.Close())
+	}
+	return near, far, nil
 }

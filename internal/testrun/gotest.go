@@ -243,10 +243,12 @@ func (s *suite) write(e event) {
 	}
 }
 
-// command is a program that is interrupted when ctx ends.
+// command is a program in a process group of its own. When ctx ends, the group is
+// interrupted: go test, the tests that it has started, and what these have started.
 func command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }

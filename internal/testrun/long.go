@@ -79,7 +79,7 @@ func (s *suite) fuzzTargets(ctx context.Context) (ok bool, err error) {
 	ok = true
 	for _, p := range s.packages {
 		for _, target := range p.fuzz {
-			fine, err := s.command("go", "test", "-tags", s.tags, "-vet=off", "-run", "^$",
+			fine, err := program("go", "test", "-tags", s.tags, "-vet=off", "-run", "^$",
 				"-fuzz", "^"+target+"$", "-fuzztime", s.fuzz.String(), p.path)(ctx)
 			if ctx.Err() != nil {
 				return false, err
@@ -102,7 +102,7 @@ func (s *suite) benchmarks(ctx context.Context) (bool, error) {
 			args = append(args, p.path)
 		}
 	}
-	return s.command(args...)(ctx)
+	return program(args...)(ctx)
 }
 
 // passedTier is what the default tier leaves for the long one.

@@ -105,8 +105,8 @@ func runStages(ctx context.Context, stages []stage) (results []result, ok bool) 
 func (s *suite) defaultTier() []stage {
 	return []stage{
 		{"gofmt", s.gofmt},
-		{"vet", s.command("go", "vet", "-tags", s.tags, "./...")},
-		{"staticcheck", s.command("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
+		{"vet", program("go", "vet", "-tags", s.tags, "./...")},
+		{"staticcheck", program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
 		{"tests", func(ctx context.Context) (bool, error) { return s.each(ctx, plain) }},
 		{"tests with goroutines, -race", func(ctx context.Context) (bool, error) {
 			return s.each(ctx, racing)
@@ -121,9 +121,7 @@ func (s *suite) defaultTier() []stage {
 func (s *suite) longTier() []stage {
 	return []stage{
 		{"long tests", s.longTests},
-		{"all packages, -race", func(ctx context.Context) (bool, error) {
-			return s.raceAgain(ctx)
-		}},
+		{"all packages, -race", s.raceAgain},
 		{"fuzz targets", s.fuzzTargets},
 		{"benchmarks, once", s.benchmarks},
 	}
@@ -138,8 +136,8 @@ func (s *suite) gofmt(ctx context.Context) (bool, error) {
 	return err == nil && len(out) == 0, err
 }
 
-// command runs a program that prints what is wrong.
-func (s *suite) command(args ...string) func(context.Context) (bool, error) {
+// program runs a program that prints what is wrong.
+func program(args ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		cmd := command(ctx, args...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -46,9 +46,9 @@ var pureParts = []string{"hypervisor/qmp/life", "hypervisor/qmp/journal", "hyper
 
 // listed is what go list says of a package.
 type listed struct {
-	Dir, ImportPath                                       string
-	Module                                                struct{ Path string }
-	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles, Imports []string
+	Dir, ImportPath                              string
+	Module                                       struct{ Path string }
+	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
 }
 
 // packages finds the packages of the module that have tests.

@@ -83,15 +83,15 @@ func shortDir() (dir string, err error) {
 // reap waits until the tests have ended, and clears up after them.
 func reap(dir string) int {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := errors.Join(killBelow(dir), os.RemoveAll(dir)); err != nil {
+	if err := errors.Join(KillBelow(dir), os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, "clear up:", err)
 		return 1
 	}
 	return 0
 }
 
-// killBelow kills every process that names a file below dir in its arguments.
-func killBelow(dir string) (err error) {
+// KillBelow kills every process, but this one, that names a file below dir in its arguments.
+func KillBelow(dir string) (err error) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		args, gone := os.ReadFile(path)

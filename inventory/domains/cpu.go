@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory/facts"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
@@ -58,7 +59,7 @@ func (a *asked) layout(vm *hypervisor.VM) (ask *topology.Ask, unread string) {
 	if a.NUMA.Set != "" && (a.NUMA.Mode == "" || a.NUMA.Mode == "strict") {
 		unread = "its memory is bound to the NUMA nodes " + a.NUMA.Set
 	}
-	ask = &topology.Ask{PageSize: h.Hugepages, Dedicated: dedicated(h.Pins)}
+	ask = &topology.Ask{PageSize: h.Hugepages, Dedicated: facts.Dedicated(h.Pins)}
 	if len(h.Pins) > 0 {
 		unread = "its CPUs are pinned, to which numbers"
 	}
@@ -73,18 +74,6 @@ func (a *asked) layout(vm *hypervisor.VM) (ask *topology.Ask, unread string) {
 		return nil, unread
 	}
 	return ask, unread
-}
-
-// dedicated reports whether every virtual CPU is pinned to one CPU, and each to its own.
-func dedicated(pins [][]int) bool {
-	seen := map[int]bool{}
-	for _, cpus := range pins {
-		if len(cpus) != 1 || seen[cpus[0]] {
-			return false
-		}
-		seen[cpus[0]] = true
-	}
-	return len(pins) > 0
 }
 
 // processor is what virsh capabilities say of a host's processor.

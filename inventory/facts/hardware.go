@@ -71,7 +71,7 @@ func (r *Reader) demand(at string, h *hypervisor.Hardware, vm *placement.VM) {
 	if len(h.Pins) > 0 && len(h.Pins) != vm.CPUs {
 		r.wrong(at+".pins", "needs a set for each of %d CPUs, has %d", vm.CPUs, len(h.Pins))
 	}
-	if h.Hugepages == 0 && !dedicated(h.Pins) {
+	if h.Hugepages == 0 && !Dedicated(h.Pins) {
 		return
 	}
 	ask := topology.Ask{}
@@ -84,7 +84,7 @@ func (r *Reader) demand(at string, h *hypervisor.Hardware, vm *placement.VM) {
 	if h.Hugepages != 0 {
 		ask.PageSize = h.Hugepages
 	}
-	ask.Dedicated = ask.Dedicated || dedicated(h.Pins)
+	ask.Dedicated = ask.Dedicated || Dedicated(h.Pins)
 	vm.Constraints.Topology = r.valid(at, &ask, vm.Whole())
 }
 
@@ -98,9 +98,9 @@ func (r *Reader) same(at string, word *string, other string) {
 	}
 }
 
-// dedicated reports whether every virtual CPU has one CPU, and each its own. Sets
-// of several CPUs, or shared ones, keep nobody else away.
-func dedicated(pins [][]int) bool {
+// Dedicated reports whether every virtual CPU is pinned to one CPU, and each to its own.
+// Sets of several CPUs, and CPUs that two have in common, are shared with others.
+func Dedicated(pins [][]int) bool {
 	seen := map[int]bool{}
 	for _, cpus := range pins {
 		if len(cpus) != 1 || seen[cpus[0]] {
