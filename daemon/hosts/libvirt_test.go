@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(libvirttest.Main(testutil.Reaped{Main: m})) }
 
 const hosta, hostb = libvirttest.HostA, libvirttest.HostB
 
@@ -48,7 +48,7 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	short, err := os.MkdirTemp("/tmp", "gwd") // a socket's path is short
+	short, err := os.MkdirTemp("", "") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
 	}

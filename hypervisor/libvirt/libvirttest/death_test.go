@@ -104,6 +104,7 @@ func dies(t *testing.T, how string, kill func(*os.Process) error) victim {
 		_ = cmd.Wait()
 		t.Fatalf("the victim says %+v: %v", v, err)
 	}
+	hold(t, v.Spaces)
 	if err := kill(cmd.Process); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +128,26 @@ func spaces(t *testing.T, l *libvirttest.Lab, host string) []string {
 		}
 		all = append(all, s)
 	}
+	hold(t, all)
 	return all
+}
+
+// hold keeps those of some namespaces that exist until the test ends, without being in them.
+// The kernel gives the number of one that is gone to the next that is made on this machine.
+func hold(t *testing.T, spaces []string) {
+	t.Helper()
+	held := map[string]bool{}
+	links, _ := filepath.Glob("/proc/[0-9]*/ns/*")
+	for _, link := range links {
+		s, _ := os.Readlink(link)
+		if held[s] || !slices.Contains(spaces, s) {
+			continue
+		}
+		if f, err := os.Open(link); err == nil {
+			t.Cleanup(func() { f.Close() })
+			held[s] = true
+		}
+	}
 }
 
 // residents lists the processes that are in one of some namespaces.
