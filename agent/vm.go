@@ -28,7 +28,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
 		switch { // also what has ended is looked at: a start may take effect late
-		case !v.Stopped:
+		case !v.Off():
 			return a.startAnew(ctx, v, d, now)
 		case !v.Ended:
 			return a.ended(ctx, v, d)
@@ -45,7 +45,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 func (a *Agent) whileRunning(ctx context.Context, v *record.VM, d hypervisor.Domain,
 	now time.Time) error {
 	switch {
-	case v.Stopped:
+	case v.Off():
 		return a.stop(ctx, v, now)
 	case v.Reboots != v.Rebooted && v.Resized():
 		return a.stopToResize(ctx, v, d, now)
@@ -114,7 +114,15 @@ func (a *Agent) stop(ctx context.Context, v *record.VM, now time.Time) error {
 	if v.Kill {
 		return a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{})
 	}
-	return a.hv.Do(ctx, v.VM.ID, hypervisor.Stop{Grace: grace})
+	return a.hv.Do(ctx, v.VM.ID, hypervisor.Stop{Grace: graceOf(v)})
+}
+
+// graceOf returns how long the guest of a VM has to shut down.
+func graceOf(v *record.VM) time.Duration {
+	if !v.Stopped && v.Evicted != nil && v.Evicted.Grace > 0 {
+		return v.Evicted.Grace
+	}
+	return grace
 }
 
 // reboot asks the guest to reboot. Asked again while it does, it does so once.

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,7 +25,8 @@ func (c *Controller) draining(h *record.Host) bool {
 func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now time.Time) error {
 	s := c.view.site(host)
 	if !c.draining(s.rec) {
-		if err := c.withdraw(ctx, s, now); err != nil || s.marked == 0 {
+		if err := errors.Join(c.withdraw(ctx, s, now), c.recall(ctx, s, now)); err != nil ||
+			s.marked == 0 {
 			return err
 		}
 	}
@@ -41,8 +43,16 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 			return err
 		}
 	}
-	if plan.Again > 0 {
-		c.later.Set(host, now.Add(plan.Again))
+	again, err := c.evict(ctx, plan.Stop, now)
+	if err != nil {
+		c.later.Set(host, now.Add(c.config.Retry))
+		return err
+	}
+	if plan.Again > 0 && (again == 0 || plan.Again < again) {
+		again = plan.Again
+	}
+	if again > 0 {
+		c.later.Set(host, now.Add(again))
 	}
 	return nil
 }
@@ -106,7 +116,7 @@ func (g *guest) stuck() bool {
 // asHost returns a host as evacuation sees it.
 func (s *site) asHost() evacuation.Host {
 	return evacuation.Host{Name: s.rec.Host.Name, Taints: s.rec.Taints,
-		Missing: s.rec.Version == 0, Link: s.rec.Host.Link}
+		Missing: s.rec.Version == 0, Link: s.rec.Host.Link, Terms: s.rec.Drain}
 }
 
 // asGuests lists the VMs on a host as evacuation sees them, until it is called again.
@@ -120,7 +130,7 @@ func (c *Controller) asGuests(s *site) []evacuation.Guest {
 
 func (g *guest) asGuest() evacuation.Guest {
 	return evacuation.Guest{
-		ID: g.rec.VM.ID, Final: g.rec.Ended, Stopping: g.rec.Stopped && !g.rec.Ended,
+		ID: g.rec.VM.ID, Final: g.rec.Ended, Stopping: g.rec.Off() && !g.rec.Ended,
 		Between: g.rec.Between(), Strategy: g.rec.Strategy,
 		Migratable: g.rec.Migratable, WhyNot: g.rec.WhyNot, Mark: g.rec.Mark,
 		Moving: g.moving() || g.rec.Claim != "", Instances: 1, Memory: g.rec.Weight(),

@@ -28,7 +28,7 @@ func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now
 		return nil // a change of its record, or of its host's, is looked at
 	}
 	r := c.rebuild(g)
-	d := c.view.books.Decide(&r)
+	d := c.promised(g, &r)
 	if d.Outcome == choose.Accepted {
 		stored, err := c.give(ctx, g, d.Host, now)
 		if err != nil || !stored {
@@ -48,7 +48,7 @@ func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now
 // homeless reports whether the host of a VM that is off does not start it. That the host is full
 // its agent says, which knows best: it tells its trouble only when it does not start a VM.
 func (c *Controller) homeless(g *guest) bool {
-	return g.site != nil && (!c.view.takes(g.site) || g.rec.Trouble != "")
+	return g.site != nil && (!c.view.takes(g.site) || g.rec.Trouble != "" || g.rec.Evicted != nil)
 }
 
 // rebuild asks for a host on which a VM that is off is to start.
@@ -60,17 +60,26 @@ func (c *Controller) rebuild(g *guest) choose.Request {
 // VM that cannot migrate may be bound to its host by what its record does not say: it is started
 // elsewhere only where its strategy allows it to be shut down, which comes to the same.
 func staysPut(v *record.VM, cluster evacuation.Strategy) []placement.Reason {
-	if disks := v.VM.LocalDisks(); len(disks) > 0 {
-		return []placement.Reason{{Check: "local disks", Need: "disks that other hosts reach",
-			Have: disks[0].Name + " is on " + string(v.Host)}}
+	if why := bound(v); len(why) > 0 {
+		return why
 	}
-	if !v.Migratable && v.Strategy.Or(cluster) != evacuation.LiveMigrateIfPossible {
+	if !v.Migratable && v.Evicted == nil &&
+		v.Strategy.Or(cluster) != evacuation.LiveMigrateIfPossible {
 		have := "it cannot migrate"
 		if v.WhyNot != "" {
 			have += ": " + v.WhyNot
 		}
 		return []placement.Reason{{Check: "migratable", Need: "a VM that another host can start",
 			Have: have}}
+	}
+	return nil
+}
+
+// bound returns what binds a VM to its host even when it is off.
+func bound(v *record.VM) []placement.Reason {
+	if disks := v.VM.LocalDisks(); len(disks) > 0 {
+		return []placement.Reason{{Check: "local disks", Need: "disks that other hosts reach",
+			Have: disks[0].Name + " is on " + string(v.Host)}}
 	}
 	return nil
 }
@@ -86,7 +95,7 @@ func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostN
 	}
 	old := g.rec.Host
 	next := books.Draft(&c.nextVM, g.rec)
-	next.Host, next.Ended, next.Trouble, next.Forced = target, false, "", nil
+	next.Host, next.Ended, next.Trouble, next.Forced, next.Evicted = target, false, "", nil, nil
 	if next.Mark == old {
 		next.Mark = ""
 	}
@@ -167,6 +176,8 @@ func (c *Controller) refusal(g *guest) string {
 		return host + " is drained"
 	case h.Closed:
 		return host + " is closed"
+	case g.rec.Evicted != nil:
+		return "it was shut down to leave " + host
 	}
 	return g.rec.Trouble
 }

@@ -261,6 +261,9 @@ func (v *view) rebook(id string, g *guest) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
+	if m, holds := books.Restarts(g.rec); holds {
+		s.Moves = append(s.Moves, m)
+	}
 	v.books.Set(hypervisor.VMID(id), &g.account, s)
 	v.moves = s.Moves
 }
@@ -297,7 +300,7 @@ func (v *view) learnVM(r *record.VM) {
 		g.rec = r
 		v.move(g, r.Host)
 	}
-	if !placed || old.Host != r.Host || old.Ended != r.Ended ||
+	if !placed || old.Host != r.Host || old.Ended != r.Ended || old.Evicted != r.Evicted || old.Stopped != r.Stopped ||
 		old.Claim != r.Claim && slices.ContainsFunc(g.flights, succeeded) {
 		v.rebook(string(r.VM.ID), g)
 	}
@@ -309,7 +312,8 @@ func (v *view) learnVM(r *record.VM) {
 		return
 	}
 	v.room = true
-	if s := g.site; s != nil && (s.drains || s.marked > 0 || old != nil && old.Mark != r.Mark) {
+	if s := g.site; s != nil && (s.drains || s.marked > 0 || r.Evicted != nil ||
+		old != nil && old.Mark != r.Mark) {
 		v.plan(s)
 	}
 }

@@ -90,5 +90,10 @@ func (c *Controller) whyStay(g *guest, now time.Time) []placement.Reason {
 	if len(plan.Stay) == 0 {
 		return nil
 	}
-	return plan.Stay[0].Reasons
+	why := plan.Stay[0].Reasons
+	if len(plan.Stop) > 0 && plan.Stop[0].Restart {
+		_, nowhere := c.shelter(g)
+		why = append(why, nowhere...)
+	}
+	return why
 }

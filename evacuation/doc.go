@@ -6,7 +6,8 @@
 // A host is emptied for one of two reasons: it carries the drain taint, then
 // every VM leaves, or single VMs are marked with its name ([Evict] says when).
 // [Plan] sorts the VMs that must leave into those that get a migration, and
-// those that stay for now, each with all the reasons why. [Cancel] undoes a
+// those that stay for now, each with all the reasons why; [Terms] say which of
+// these are shut down. [Cancel] undoes a
 // drain that was withdrawn.
 //
 // The caller's duties:

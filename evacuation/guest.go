@@ -12,6 +12,7 @@ import (
 type Host struct {
 	Name   hypervisor.HostName
 	Taints []placement.Taint
+	Terms  Terms // of its drain; what they do not say is as in [Params]
 	// Missing: the cluster does not know the host any more. Nothing is decided
 	// about its VMs: where they are is then not known either.
 	Missing bool

@@ -21,6 +21,8 @@ type Params struct {
 	// Strategy is the cluster's default for VMs that have none.
 	Strategy Strategy
 	Mode     Mode
+	// Terms are those of drains that have none of their own.
+	Terms Terms
 	// Limits bound the modes of free spots; QueueAll ignores them.
 	Limits Limits
 	Order  Order

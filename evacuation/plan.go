@@ -16,6 +16,8 @@ import (
 type Decision struct {
 	// Create are the migrations to create, first to go first.
 	Create []Creation
+	// Stop are the VMs to shut down now, by ID: they cannot be migrated. They are in Stay, too.
+	Stop []Stop
 	// Warn names VMs whose owners should now be told that they block the drain,
 	// by ID. It repeats itself: tell on a change.
 	Warn []hypervisor.VMID
@@ -63,7 +65,7 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 		return Decision{}
 	}
 	guests = p.distinct(guests)
-	candidates, stay := sortOut(p, host, guests)
+	candidates, stay, stop := sortOut(p, host, guests)
 	var blocked []hypervisor.VMID
 	for _, l := range stay {
 		if l.Blocks {
@@ -73,6 +75,7 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 	share := p.allot(load, len(candidates), len(blocked))
 	d := Decision{
 		Create: p.creations(candidates[:share.create]),
+		Stop:   stop,
 		Warn:   blocked[:share.warn],
 		Stay:   p.waiting(stay, candidates[share.create:], load),
 		Again:  share.again,
@@ -88,8 +91,8 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 func Keeps(p Params, g Guest) []placement.Reason { return reasons(p, &g) }
 
 // sortOut separates the VMs that must leave into the candidates, first to go
-// first, and those that stay, by ID.
-func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []Left) {
+// first, and those that stay, by ID, with those of them that are to be shut down.
+func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []Left, stop []Stop) {
 	all := p.Draining(host)
 	for i := range guests {
 		g := &guests[i]
@@ -97,14 +100,22 @@ func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []L
 			continue
 		}
 		if r := stays(p, g); r != nil {
-			stay = append(stay, Left{VM: g.ID, Blocks: r.blocks, Reasons: reasons(p, g)})
+			l := Left{VM: g.ID, Blocks: r.blocks, Reasons: reasons(p, g)}
+			s, why, now := p.stop(host, g, r)
+			if why != nil {
+				l.Reasons = append(l.Reasons, *why)
+			}
+			if stay = append(stay, l); now {
+				stop = append(stop, s)
+			}
 			continue
 		}
 		candidates = append(candidates, g)
 	}
 	slices.SortFunc(candidates, func(a, b *Guest) int { return p.compare(host.Link, a, b) })
 	slices.SortFunc(stay, func(a, b Left) int { return cmp.Compare(a.VM, b.VM) })
-	return candidates, stay
+	slices.SortFunc(stop, func(a, b Stop) int { return cmp.Compare(a.VM, b.VM) })
+	return candidates, stay, stop
 }
 
 // An allotment says how many candidates get a migration and how many blocked

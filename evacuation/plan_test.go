@@ -89,7 +89,8 @@ func TestAVMThatStaysSaysWhy(t *testing.T) {
 		{"it may be killed as it cannot move", func(g *evacuation.Guest) {
 			g.Strategy, g.Migratable = evacuation.LiveMigrateIfPossible, false
 		}, false, []placement.Reason{{Check: "if-possible",
-			Need: "a migratable VM", Have: "no"}}},
+			Need: "a migratable VM", Have: "no"}, {Check: "drain", Need: "an empty host",
+			Have: "will be shut down and started elsewhere: it cannot be migrated"}}},
 		{"it must move and cannot", func(g *evacuation.Guest) {
 			g.Migratable, g.WhyNot = false, "a host device"
 		}, true, []placement.Reason{{Check: "migratable",

@@ -23,12 +23,18 @@ var rules = [...]rule{
 	{"deletion", "none", deleting, always("asked for"), false},
 	{"stop", "a VM that is to run", stopping, always("it is to be shut down"), false},
 	{"state", "a VM that runs", between, always("it starts, stops or is resized"), false},
-	{"strategy", "LiveMigrate or LiveMigrateIfPossible", unwilling, strategyOf, false},
-	{"if-possible", "a migratable VM", expendable, whyNot, false},
+	{strategyRule, "LiveMigrate or LiveMigrateIfPossible", unwilling, strategyOf, false},
+	{ifPossibleRule, "a migratable VM", expendable, whyNot, false},
 	{"migratable", "yes", stuck, whyNot, true},
 	{"migrations", "none unfinished", moving, always("one unfinished"), false},
 	{"instances", "at most 1", doubled, instances, false},
 }
+
+// The rules of VMs that may be killed.
+const (
+	strategyRule   = "strategy"
+	ifPossibleRule = "if-possible"
+)
 
 // stays returns the first rule that keeps g on the host, or nil.
 func stays(p Params, g *Guest) *rule {

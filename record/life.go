@@ -89,7 +89,20 @@ func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
 // Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
 // It holds nothing of its host until that announces the start: another may start it as well.
 func (v *VM) Startable() bool {
-	return !v.Stopped && v.Ended && v.Doing == Nothing && v.Claim == "" && v.Host != ""
+	return !v.Stopped && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Doing == Nothing && v.Claim == "" && v.Host != ""
+}
+
+// Off reports whether the VM shall not run on its host: its operator has stopped it, or it is shut
+// down to leave the host.
+func (v *VM) Off() bool { return v.Stopped || v.Evicted != nil }
+
+// Start lets the VM run that its operator has stopped, or that was shut down to leave its host: then
+// it starts on another one.
+func (v *VM) Start() {
+	v.Stopped, v.Kill = false, false
+	if e := v.Evicted; e != nil && !e.Restart {
+		v.Evicted = &Eviction{Restart: true, Grace: e.Grace}
+	}
 }
 
 // Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
@@ -100,5 +113,5 @@ func (v *VM) Between() bool {
 
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
-	return !v.Stopped && !v.Ended && v.Doing == Nothing && v.Reboots == v.Rebooted
+	return !v.Off() && !v.Ended && v.Doing == Nothing && v.Reboots == v.Rebooted
 }

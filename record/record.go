@@ -227,6 +227,19 @@ type VM struct {
 	// Forced says that the VM was forced onto Host, and what that violates. The next move that
 	// is not forced pays it back.
 	Forced *Forced `json:",omitempty"`
+	// Evicted says that the VM is shut down to leave Host, since it cannot be migrated. An
+	// operator who starts the VM asks there for a restart.
+	Evicted *Eviction `json:",omitempty"`
+}
+
+// Eviction is the shutdown of a VM whose host is to be empty and that cannot be migrated.
+type Eviction struct {
+	// Restart: it is started on another host, on Target if that takes it then. Until it has left
+	// its host it holds room there. Else it stays off until the drain is withdrawn.
+	Restart bool                `json:",omitempty"`
+	Target  hypervisor.HostName `json:",omitempty"`
+	// Grace is how long its guest has to shut down before it is killed. Default: the agent's.
+	Grace time.Duration `json:",omitempty"`
 }
 
 // Forced is a move whose target was forced, for whoever is to pay it back.
@@ -267,6 +280,8 @@ type Host struct {
 	Labels placement.Labels  `json:",omitempty"`
 	Taints []placement.Taint `json:",omitempty"`
 	Closed bool              // takes no VMs
+	// Drain is what is to become of VMs that a drain cannot migrate. Default: the cluster's.
+	Drain evacuation.Terms `json:",omitzero"`
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
 	Facts *placement.Facts `json:",omitempty"`
 

@@ -147,8 +147,8 @@ func (m *Migration) transferFault() (health.Fault, string) {
 
 // Guest puts a VM into the core's terms.
 func (v *VM) Guest() migration.Guest {
-	runs := !v.Ended && !v.Stopped && !v.Between()
-	return migration.Guest{Exists: true, Final: v.Ended, Running: runs, Stopping: v.Stopped && !v.Ended,
+	runs := !v.Ended && !v.Off() && !v.Between()
+	return migration.Guest{Exists: true, Final: v.Ended, Running: runs, Stopping: v.Off() && !v.Ended,
 		Hotplug: v.Holds.Hotplug, UtilityVolumes: v.Holds.UtilityVolumes,
 		Backup: v.Holds.Backup, CPUChange: v.Holds.CPUChange, MemoryChange: v.Holds.MemoryChange}
 }

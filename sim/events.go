@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
@@ -16,8 +17,11 @@ import (
 type Event interface{ happen(*World) }
 
 type (
-	// Drain puts the drain taint on a host.
-	Drain struct{ Host hypervisor.HostName }
+	// Drain puts the drain taint on a host, with what becomes of VMs that cannot be migrated.
+	Drain struct {
+		Host  hypervisor.HostName
+		Terms evacuation.Terms
+	}
 	// Undrain takes it off again.
 	Undrain struct{ Host hypervisor.HostName }
 	// Close keeps new VMs from a host; Open lets them in again.
@@ -77,6 +81,7 @@ func (e Drain) happen(w *World) {
 	w.changeHost(e.Host, func(h *record.Host) {
 		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
 			Effect: placement.NoSchedule})
+		h.Drain = e.Terms
 	})
 }
 
@@ -87,6 +92,7 @@ func (e Undrain) happen(w *World) {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool {
 			return t.Key == key
 		})
+		h.Drain = evacuation.Terms{}
 	})
 }
 

@@ -176,7 +176,7 @@ func (w *World) Downtime(vm hypervisor.VMID, id migration.ID) (time.Duration, bo
 func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]Left{}
 	for _, vm := range w.VMs() {
-		host := w.watch.Home(vm)
+		host := w.watch.Stands(vm)
 		if !w.watch.Drains.On(host) {
 			continue
 		}

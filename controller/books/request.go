@@ -138,6 +138,15 @@ func Held(m *record.Migration, vm *record.VM) (Move, bool) {
 	return Booking(m, s.Target, landed), true
 }
 
+// Restarts returns what a VM that is shut down to start on another host holds there.
+func Restarts(vm *record.VM) (Move, bool) {
+	if vm == nil || vm.Stopped || vm.Evicted == nil || vm.Evicted.Target == "" || vm.Evicted.Target == vm.Host {
+		return Move{}, false
+	}
+	return Move{ID: migration.ID(vm.VM.ID) + "#restart", Target: vm.Evicted.Target,
+		Owner: migration.Evacuation.String()}, true
+}
+
 // Booking is what a migration holds at a target, or would.
 func Booking(m *record.Migration, target hypervisor.HostName, landed bool) Move {
 	return Move{ID: m.Spec.ID, Target: target, Landed: landed, Owner: m.Spec.By.String(),
@@ -168,7 +177,7 @@ func Cleared(m *record.Migration, vmGone bool) bool {
 // LeavesDifferently reports whether evacuation may see the VM in a new light.
 func LeavesDifferently(a, b *record.VM) bool {
 	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Stopped != b.Stopped ||
+		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Off() != b.Off() ||
 		a.Between() != b.Between() ||
 		a.Claim != "" && b.Claim == ""
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -33,12 +34,29 @@ func (w *Warden) decide(r *choose.Request, starts *health.Ledger, now time.Time)
 			r.Avoid = append(r.Avoid, host)
 		}
 	}
+	if host := w.promised(r); host != "" {
+		return choose.Decision{Outcome: choose.Accepted, Host: host}
+	}
 	d := w.view.books.Decide(r)
 	if d.Outcome == choose.NoHost && len(r.Avoid) > len(idle) {
 		r.Avoid = idle
 		d = w.view.books.Decide(r)
 	}
 	return d
+}
+
+// promised returns where a VM holds room that was shut down to start there, if that host still takes
+// it; "" is nowhere.
+func (w *Warden) promised(r *choose.Request) hypervisor.HostName {
+	g := w.view.guests[r.VM.ID]
+	if g == nil {
+		return ""
+	}
+	m, holds := books.Restarts(g.rec)
+	if !holds || slices.Contains(r.Avoid, m.Target) || len(w.view.books.Confirm(r, m.Target)) > 0 {
+		return ""
+	}
+	return m.Target
 }
 
 // starts adds up how hosts have started the VMs that were rebuilt there, as far as that is known.
@@ -68,7 +86,7 @@ func (v *view) start(r *record.Rebuild, now time.Time) (health.Outcome, bool) {
 	o := health.Outcome{VM: r.VM, Source: r.Source, Target: r.Target, At: r.Decided}
 	g := v.guests[r.VM]
 	switch {
-	case g == nil || g.rec == nil || g.rec.Host != r.Target || g.rec.Stopped || g.rec.Claim != "":
+	case g == nil || g.rec == nil || g.rec.Host != r.Target || g.rec.Off() || g.rec.Claim != "":
 		return o, false
 	case r.Done(g.rec):
 		o.Succeeded = true

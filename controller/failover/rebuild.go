@@ -63,7 +63,7 @@ func (w *Warden) waiting(now time.Time) []*record.VM {
 			v := w.view.guests[id].rec
 			if why := stays(&w.config, v); len(why) == 0 {
 				all = append(all, v)
-			} else if host != "" && !v.Stopped && !v.Ended {
+			} else if host != "" && !v.Off() && !v.Ended {
 				w.say(v, "stays on "+string(host)+", which is off: "+books.Text(why), now)
 			}
 		}
@@ -136,7 +136,7 @@ func (w *Warden) give(ctx context.Context, v *record.VM, target hypervisor.HostN
 			proof.Evidence.By
 	}
 	next := *v
-	next.Host, next.Forced = target, nil // a choice without force pays all debts
+	next.Host, next.Forced, next.Evicted = target, nil, nil // a choice without force pays all debts
 	if next.Mark == v.Host {
 		next.Mark = ""
 	}

@@ -135,6 +135,9 @@ func (v *view) rebook(id hypervisor.VMID, g *guest) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
+	if m, holds := books.Restarts(g.rec); holds {
+		s.Moves = append(s.Moves, m)
+	}
 	v.books.Set(id, &g.account, s)
 }
 
@@ -178,6 +181,8 @@ func stays(c *Config, v *record.VM) []placement.Reason {
 	switch {
 	case v.Stopped:
 		return is("stopped", "a VM that is to run", "it is stopped")
+	case v.Evicted != nil && !v.Evicted.Restart:
+		return is("stopped", "a VM that is to run", "it was shut down to leave its host")
 	case v.Ended:
 		return is("ended", "a VM that is to run", "it has shut down by itself")
 	case v.Host != "" && len(v.VM.LocalDisks()) > 0:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -69,7 +70,8 @@ func ofVM(v *record.VM) Line {
 	}
 	l.What += fmt.Sprintf(", %s, %d CPUs", v.VM.Memory, v.VM.CPUs) +
 		flags(flag{"claimed", v.Claim != ""}, flag{"to leave", v.Mark != ""},
-			flag{"stopped", v.Stopped}, flag{"ended", v.Ended})
+			flag{"stopped", v.Stopped}, flag{"to be shut down", v.Evicted != nil},
+			flag{"ended", v.Ended})
 	if v.Boots > 0 {
 		l.What += fmt.Sprintf(", %d boots", v.Boots)
 	}
@@ -85,6 +87,9 @@ func ofHost(h *record.Host) Line {
 	l := Line{Host: h.Host.Name, What: "host"}
 	for _, t := range h.Taints {
 		l.What += fmt.Sprintf(", taint %s:%s", t.Key, t.Effect)
+	}
+	if u := h.Drain.OnUnmovable; u != evacuation.ByStrategy {
+		l.What += fmt.Sprintf(", %s what cannot be migrated", u)
 	}
 	l.What += flags(flag{"closed", h.Closed}, flag{"lost", h.Lost},
 		flag{"fencing", h.Fencing != nil && !h.Fenced}, flag{"fenced", h.Fenced})

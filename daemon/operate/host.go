@@ -35,9 +35,22 @@ func (d *Desk) drains(t placement.Taint) bool {
 // Draining reports whether a host is drained.
 func (d *Desk) Draining(h *record.Host) bool { return slices.ContainsFunc(h.Taints, d.drains) }
 
-// Drain asks for every VM to leave a host, and for none to come.
+// Drain asks for every VM to leave a host, and for none to come. A host that is drained already
+// keeps its terms.
 func (d *Desk) Drain(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
+	return d.DrainOn(ctx, name, evacuation.Terms{})
+}
+
+// DrainOn is Drain with terms: what becomes of VMs that cannot be migrated. What they do not say
+// stays as it is.
+func (d *Desk) DrainOn(ctx context.Context, name hypervisor.HostName, terms evacuation.Terms) (
+	*record.Host, error) {
+	if terms.Grace < 0 {
+		return nil, refuse("drain "+string(name), "the grace period needs to be above zero, and is %v",
+			terms.Grace)
+	}
 	return d.changeHost(ctx, name, func(h *record.Host) error {
+		h.Drain = terms.Or(h.Drain)
 		if !d.Draining(h) {
 			h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: d.drain(),
 				Effect: placement.NoSchedule})
@@ -51,6 +64,7 @@ func (d *Desk) Drain(ctx context.Context, name hypervisor.HostName) (*record.Hos
 func (d *Desk) Undrain(ctx context.Context, name hypervisor.HostName) (*record.Host, error) {
 	h, err := d.changeHost(ctx, name, func(h *record.Host) error {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), d.drains)
+		h.Drain = evacuation.Terms{}
 		return nil
 	})
 	if err != nil {

@@ -56,6 +56,8 @@ func (d *Desk) sensible(ctx context.Context, m Move) error {
 		return refuse(what, "it has no host yet")
 	case v.Stopped:
 		return refuse(what, "it is stopped: godwit vm start it first")
+	case v.Evicted != nil:
+		return refuse(what, "it is shut down to leave %s: godwit host undrain lets it run on", v.Host)
 	case !v.Migratable:
 		return refuse(what, "it cannot migrate: %s", v.WhyNot)
 	}

@@ -59,7 +59,7 @@ func (d *Desk) changeVM(ctx context.Context, id hypervisor.VMID,
 // StartVM lets a VM run that was stopped.
 func (d *Desk) StartVM(ctx context.Context, id hypervisor.VMID) (*record.VM, error) {
 	return d.changeVM(ctx, id, func(v *record.VM) error {
-		v.Stopped, v.Kill = false, false
+		v.Start()
 		return nil
 	})
 }

@@ -175,7 +175,7 @@ func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Tr
 		CPUs: h.Host.CPUs, LinkRate: h.Host.Link, Software: h.Host.Software}
 	for _, v := range c.On(h.Host.Name) {
 		s.VMs++
-		if !v.Stopped || !v.Ended {
+		if !v.Off() || !v.Ended {
 			s.UsedBytes += v.Now().Memory
 			s.UsedCPUs += v.Now().CPUs
 		}

@@ -7,6 +7,8 @@
 //	- {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
 //	namespaces: {prod: {tier: gold}}
 //	evacuation: {mode: FreeSpots, order: SmallestFirst}   # or order: Adaptive
+//	onUnmovable: Restart                 # or Keep, ShutDown: VMs that a drain cannot migrate
+//	grace: 5m                            # that their guests have to shut down
 //	timeouts: {pending: 12h, transfer: 2h}
 //	backoff: {base: 20s, cap: 5m}
 //	quotas: {acme: {memory: 512GiB, cpus: 128}}
@@ -52,14 +54,16 @@ type Control struct {
 	Limits     Limits     `yaml:"limits,omitempty"`
 	Evacuation Evacuation `yaml:"evacuation,omitempty"`
 	// Mode and Order are those of Evacuation, written without it.
-	Mode       string           `yaml:"mode,omitempty"`
-	Order      string           `yaml:"order,omitempty"`
-	Timeouts   Timeouts         `yaml:"timeouts,omitempty"`
-	Backoff    Backoff          `yaml:"backoff,omitempty"`
-	AvoidFor   string           `yaml:"avoidFor,omitempty"`
-	Keep       *int             `yaml:"keep,omitempty"`
-	Quotas     map[string]Quota `yaml:"quotas,omitempty"`
-	Compatible bool             `yaml:"compatible,omitempty"` // restores KubeVirt's decisions
+	Mode        string           `yaml:"mode,omitempty"`
+	Order       string           `yaml:"order,omitempty"`
+	OnUnmovable string           `yaml:"onUnmovable,omitempty"` // as in Evacuation, like Grace
+	Grace       string           `yaml:"grace,omitempty"`
+	Timeouts    Timeouts         `yaml:"timeouts,omitempty"`
+	Backoff     Backoff          `yaml:"backoff,omitempty"`
+	AvoidFor    string           `yaml:"avoidFor,omitempty"`
+	Keep        *int             `yaml:"keep,omitempty"`
+	Quotas      map[string]Quota `yaml:"quotas,omitempty"`
+	Compatible  bool             `yaml:"compatible,omitempty"` // restores KubeVirt's decisions
 }
 
 // Limits override the limits of the configuration.
@@ -76,6 +80,12 @@ type Evacuation struct {
 	// where package evacuation/adaptive also says how many at once, and where to. Limits
 	// that are not written are lifted then.
 	Order string `yaml:"order,omitempty"`
+	// OnUnmovable is what a drain does with VMs that it cannot migrate, and that their eviction
+	// strategy does not protect: Keep, ShutDown or Restart. Default: Restart with
+	// LiveMigrateIfPossible, as KubeVirt, and Keep with None. A drain may say it for itself.
+	OnUnmovable string `yaml:"onUnmovable,omitempty"`
+	// Grace is how long their guests have to shut down. Default: 1m.
+	Grace string `yaml:"grace,omitempty"`
 }
 
 // Timeouts bound the phases of a migration: see migration.Timeouts.
@@ -208,6 +218,7 @@ func (k *Control) apply(r faults, written *inventory.ConfigSpec, c *controller.C
 	mode := either(r, "mode", k.Mode, k.Evacuation.Mode)
 	order := either(r, "order", k.Order, k.Evacuation.Order)
 	words(r, mode, order, c)
+	k.unmovable(r, &c.Evacuation.Terms)
 	if c.Adaptive && written != nil {
 		lift(c.Cluster, written)
 	}
@@ -251,6 +262,17 @@ func words(r faults, mode, order word, c *controller.Config) {
 		r.wrong(order.field, "unknown order %q; use LargestFirst, SmallestFirst, ByID or Adaptive",
 			order.text)
 	}
+}
+
+// unmovable reads what becomes of VMs that cannot be migrated.
+func (k *Control) unmovable(r faults, t *evacuation.Terms) {
+	choice := either(r, "onUnmovable", k.OnUnmovable, k.Evacuation.OnUnmovable)
+	var err error
+	if t.OnUnmovable, err = evacuation.ParseUnmovable(choice.text); err != nil {
+		r.wrong(choice.field, "%v", err)
+	}
+	grace := either(r, "grace", k.Grace, k.Evacuation.Grace)
+	spans(r, []span{{grace.field, grace.text, &t.Grace}})
 }
 
 // lift lifts the limits that nobody has written.

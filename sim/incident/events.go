@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -52,7 +53,7 @@ func (c *chronicle) host(was, now *record.Host, at time.Time) {
 	name := now.Host.Name
 	switch drained, drains := c.draining(was), c.draining(now); {
 	case drains && !drained:
-		c.at(at, "drain %s", name)
+		c.at(at, "drain %s%s", name, terms(now.Drain))
 	case drained && !drains:
 		c.at(at, "undrain %s", name)
 	}
@@ -74,6 +75,17 @@ func (c *chronicle) host(was, now *record.Host, at time.Time) {
 	if !gone && l != nil {
 		c.regain(name, at, true)
 	}
+}
+
+// terms writes the terms of a drain as an event does.
+func terms(t evacuation.Terms) (text string) {
+	if t.OnUnmovable != evacuation.ByStrategy {
+		text += " unmovable=" + t.OnUnmovable.String()
+	}
+	if t.Grace > 0 {
+		text += " grace=" + t.Grace.String()
+	}
+	return text
 }
 
 func (c *chronicle) draining(h *record.Host) bool {

@@ -137,7 +137,7 @@ func keepsMemory(w World, vm hypervisor.VMID) error {
 			return nil
 		}
 	}
-	if v := w.VM(vm); v == nil || v.Stopped || v.Ended || v.Doing != record.Nothing {
+	if v := w.VM(vm); v == nil || v.Off() || v.Ended || v.Doing != record.Nothing {
 		return nil // that was announced
 	}
 	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
@@ -299,7 +299,7 @@ func held(v *record.VM) bool {
 func recordsAreTrue(w World) error {
 	for _, vm := range w.VMs() {
 		v := w.VM(vm)
-		if v.Stopped || v.Claim != "" || w.Down(v.Host) {
+		if v.Off() || v.Claim != "" || w.Down(v.Host) {
 			continue
 		}
 		runs, rests := false, false

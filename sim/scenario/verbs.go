@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
@@ -31,7 +32,7 @@ type verb struct {
 }
 
 var verbs = []verb{
-	{"drain HOST", func(w *words) sim.Event { return sim.Drain{Host: w.host()} }},
+	{"drain HOST [unmovable=Keep|ShutDown|Restart] [grace=TIME]", readDrain},
 	{"undrain HOST", func(w *words) sim.Event { return sim.Undrain{Host: w.host()} }},
 	{"close HOST", func(w *words) sim.Event { return sim.Close{Host: w.host()} }},
 	{"open HOST", func(w *words) sim.Event { return sim.Open{Host: w.host()} }},
@@ -42,7 +43,7 @@ var verbs = []verb{
 	{"delete VM", func(w *words) sim.Event { return sim.Delete{VM: w.vm()} }},
 	{"stop VM", func(w *words) sim.Event { return sim.Stop{VM: w.vm()} }},
 	{"start VM", func(w *words) sim.Event {
-		return sim.Change{VM: w.vm(), What: "start", How: func(v *record.VM) { v.Stopped = false }}
+		return sim.Change{VM: w.vm(), What: "start", How: (*record.VM).Start}
 	}},
 	{"reboot VM", func(w *words) sim.Event {
 		return sim.Change{VM: w.vm(), What: "reboot", How: func(v *record.VM) { v.Reboots++ }}
@@ -93,6 +94,17 @@ var verbs = []verb{
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
 		return sim.Skew{Host: w.who(), By: w.duration("by")}
 	}},
+}
+
+func readDrain(w *words) sim.Event {
+	e := sim.Drain{Host: w.host(), Terms: evacuation.Terms{Grace: w.duration("grace")}}
+	if text := w.value("unmovable"); text != "" {
+		var err error
+		if e.Terms.OnUnmovable, err = evacuation.ParseUnmovable(text); err != nil {
+			w.fail("unmovable: %v", err)
+		}
+	}
+	return e
 }
 
 func readConfigure(w *words) sim.Event {

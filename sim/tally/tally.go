@@ -60,6 +60,7 @@ type Book struct {
 // guest is what is known of one VM.
 type guest struct {
 	home     hypervisor.HostName // "" is that it has no record
+	stands   hypervisor.HostName // where a drain waits for it
 	kept     []*Move             // its migrations that are kept, oldest first
 	failures int32               // since it was last moved
 	wanted   bool                // it should run
@@ -269,17 +270,42 @@ func (b *Book) PutVM(v *record.VM, now time.Duration) {
 	g := b.guest(v.VM.ID)
 	b.want(g, v)
 	b.judge(v.VM.ID, g, now)
+	b.stand(g, v, now)
 	from := g.home
 	if from == v.Host {
 		return
 	}
 	b.News, g.home = now, v.Host
-	b.Drains.Came(v.Host)
 	if from == "" {
 		b.names = nil
+	}
+}
+
+// stand enters on which host a VM stands in the way of a drain: not where it was shut down for it,
+// and stays off.
+func (b *Book) stand(g *guest, v *record.VM, now time.Duration) {
+	at := hypervisor.HostName("")
+	if v != nil && !(v.Ended && v.Evicted != nil && !v.Evicted.Restart) {
+		at = v.Host
+	}
+	from := g.stands
+	if from == at {
 		return
 	}
-	b.Drains.Left(from, now)
+	if g.stands = at; at != "" {
+		b.Drains.Came(at)
+	}
+	if from != "" {
+		b.Drains.Left(from, now)
+	}
+}
+
+// Stands returns the host that is not empty because of a VM; "" is none.
+func (b *Book) Stands(vm hypervisor.VMID) hypervisor.HostName {
+	if g := b.guests.Get(vm); g != nil {
+		return g.stands
+	}
+	return ""
 }
 
 // Gone enters that a record was deleted.
@@ -302,9 +328,7 @@ func (b *Book) Gone(r record.Record, now time.Duration) {
 		}
 	case *record.VM:
 		g := b.guest(r.VM.ID)
-		if g.home != "" {
-			b.Drains.Left(g.home, now)
-		}
+		b.stand(g, nil, now)
 		g.home, b.names = "", nil
 		b.want(g, nil)
 		b.judge(r.VM.ID, g, now)

@@ -181,7 +181,7 @@ func (d *desk) lastHeard(ctx context.Context, name hostName) error {
 			report.Plain(r.Why))
 	}
 	for _, v := range c.On(name) {
-		if !v.Stopped || !v.Ended {
+		if !v.Off() || !v.Ended {
 			fmt.Fprintf(d.err, "its agent said last: %s runs there\n", report.Plain(string(v.VM.ID)))
 		}
 	}

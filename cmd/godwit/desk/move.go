@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/daemon/report"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/record"
@@ -88,6 +89,12 @@ const drainHelp = `Drain asks for every VM to leave a host, and keeps others fro
 godwit host undrain. With --wait it tells how far that is, and ends when nothing runs there any
 more, or when nobody who is left will leave.
 
+What cannot be migrated may be shut down. --unmovable says what becomes of such VMs: Keep leaves
+them on the host, ShutDown shuts them down until the drain is withdrawn or somebody starts them,
+and Restart starts them on another host, as soon as one takes them. By default that is so, as with
+KubeVirt, for VMs with the eviction strategy LiveMigrateIfPossible; with Keep for none, and with the
+others for those with None, too. VMs with LiveMigrate or External are never shut down.
+
 Exit status: 0 asked for, or empty, 2 bad input, 3 somebody stays.`
 
 func drainCommand() *cobra.Command {
@@ -100,11 +107,12 @@ func drainCommand() *cobra.Command {
 // drainVerb is the command as a part of another one.
 func drainVerb(f *deskFlags) *cobra.Command {
 	var wait bool
+	var terms evacuation.Terms
 	c := &cobra.Command{Use: "drain HOST", Short: "Ask for every VM to leave a host",
 		Long: drainHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.at(c, func(ctx context.Context, d *desk) error {
-				h, err := d.Drain(ctx, hostName(args[0]))
+				h, err := d.DrainOn(ctx, hostName(args[0]), terms)
 				if err != nil || !wait {
 					return d.saidHost(ctx, h, err)
 				}
@@ -112,6 +120,10 @@ func drainVerb(f *deskFlags) *cobra.Command {
 			})
 		}}
 	c.Flags().BoolVar(&wait, "wait", false, "tell how far it is until the host is empty")
+	c.Flags().TextVar(&terms.OnUnmovable, "unmovable", evacuation.ByStrategy,
+		"`WHAT` becomes of VMs that cannot be migrated:\nKeep, ShutDown or Restart")
+	c.Flags().DurationVar(&terms.Grace, "grace", 0,
+		"`TIME` that their guests have to shut down (default 1m)")
 	return c
 }
 

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// evict has VMs shut down that are to leave their host and cannot be migrated. One that is to be
+// started on another host is shut down only when a host takes it: until then it runs on. It
+// returns when to look again; 0 is never.
+// Source: KubeVirt v1.9.0 pod-eviction-admitter.go:148 (a VM that may be killed is evicted, and
+// its controller creates it anew); that a host takes it first is godwit's own.
+func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now time.Time) (
+	again time.Duration, err error) {
+	for _, stop := range stops {
+		g := c.view.guest(stop.VM)
+		if g.rec.Off() || g.rec.Claim != "" {
+			continue
+		}
+		e := &record.Eviction{Restart: stop.Restart, Grace: stop.Grace}
+		if stop.Restart {
+			if e.Target, _ = c.shelter(g); e.Target == "" {
+				again = c.config.RetryCap
+				continue
+			}
+		}
+		next := books.Draft(&c.nextVM, g.rec)
+		next.Evicted = e
+		stored, err := c.put(ctx, next, now)
+		if err != nil {
+			return 0, err
+		}
+		if stored {
+			c.noter.Note(now, "", stop.VM, "is to be shut down: it cannot be migrated, and "+
+				string(next.Host)+" is to be empty")
+		}
+	}
+	return again, nil
+}
+
+// shelter returns a host on which a VM can start that leaves its own, or all that keeps it from
+// every host.
+func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason) {
+	if why := bound(g.rec); len(why) > 0 {
+		return "", why
+	}
+	r := c.rebuild(g)
+	if d := c.view.books.Decide(&r); d.Outcome == choose.Accepted {
+		return d.Host, nil
+	}
+	return "", c.view.books.Why(&r)
+}
+
+// promised decides where a VM that is off is to start: where it holds room already, if that host
+// still takes it.
+func (c *Controller) promised(g *guest, r *choose.Request) choose.Decision {
+	if e := g.rec.Evicted; e != nil && e.Target != "" && e.Target != g.rec.Host &&
+		len(c.view.books.Confirm(r, e.Target)) == 0 {
+		return choose.Decision{Outcome: choose.Accepted, Host: e.Target}
+	}
+	return c.view.books.Decide(r)
+}
+
+// recall takes shutdowns back whose drain or mark was withdrawn: the VMs start again where they
+// are.
+func (c *Controller) recall(ctx context.Context, s *site, now time.Time) error {
+	for _, g := range s.evicted() {
+		next := books.Draft(&c.nextVM, g.rec)
+		next.Evicted = nil
+		stored, err := c.put(ctx, next, now)
+		if err != nil {
+			return err
+		}
+		if stored {
+			c.noter.Note(now, "", next.VM.ID, "is to run on: "+string(s.name())+
+				" need not be empty any more")
+		}
+	}
+	return nil
+}
+
+// evicted lists the VMs that are shut down to leave a host, and need not any more.
+func (s *site) evicted() (all []*guest) {
+	for _, g := range s.guests {
+		if g.rec.Evicted != nil && g.rec.Mark != s.name() {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b *guest) int { return cmp.Compare(a.rec.VM.ID, b.rec.VM.ID) })
+	return all
+}
