@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
@@ -40,8 +41,7 @@ func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now tim
 			return 0, err
 		}
 		if stored {
-			c.noter.Note(now, "", stop.VM, "is to be shut down: it cannot be migrated, and "+
-				string(next.Host)+" is to be empty")
+			c.noter.Note(now, "", stop.VM, stop.Why)
 		}
 	}
 	return again, nil
@@ -57,7 +57,10 @@ func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason)
 	if d := c.view.books.Decide(&r); d.Outcome == choose.Accepted {
 		return d.Host, nil
 	}
-	return "", c.view.books.Why(&r)
+	own := string(g.rec.Host) + ": "
+	return "", slices.DeleteFunc(c.view.books.Why(&r), func(r placement.Reason) bool {
+		return strings.HasPrefix(r.Check, own)
+	})
 }
 
 // promised decides where a VM that is off is to start: where it holds room already, if that host

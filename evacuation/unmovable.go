@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -82,6 +83,7 @@ type Stop struct {
 	VM      hypervisor.VMID
 	Restart bool          // and started on another host
 	Grace   time.Duration // as in [Terms]
+	Why     string        // what becomes of the VM and why, for people
 }
 
 // Fate returns what a drain with these terms, or the cluster's, does with a VM that it does not
@@ -121,7 +123,7 @@ func (p Params) stop(h Host, g *Guest, r *rule) (s Stop, why *placement.Reason, 
 		return Stop{}, nil, false
 	}
 	why = &placement.Reason{Check: "drain", Need: "an empty host", Have: fate.does(t, g)}
-	return Stop{g.ID, fate == Restart, t.Grace}, why, !g.Moving && g.Instances <= 1
+	return Stop{g.ID, fate == Restart, t.Grace, why.Have}, why, !g.Moving && g.Instances <= 1
 }
 
 // does says what becomes of a VM.
@@ -134,12 +136,12 @@ func (u Unmovable) does(t Terms, g *Guest) string {
 	case g.Migratable:
 		text += ": its eviction strategy does not migrate it"
 	case g.WhyNot != "":
-		text += ": it cannot be migrated because of " + g.WhyNot
+		text += ": it cannot be migrated (" + g.WhyNot + ")"
 	default:
 		text += ": it cannot be migrated"
 	}
 	if t.Grace > 0 {
-		text += "; grace " + t.Grace.String()
+		text += "; grace " + words.Span(t.Grace.Seconds())
 	}
 	return text
 }

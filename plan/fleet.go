@@ -28,6 +28,9 @@ type VM struct {
 	// Kept are the reasons, where it could move and yet no drain moves it: by its eviction
 	// strategy, or because a quota admits no second copy. It is Pinned, too.
 	Kept []placement.Reason
+	// Restarts says that it cannot move while it runs: to leave its host it is shut down, and started
+	// on the other one.
+	Restarts bool
 }
 
 // A Move takes one VM from one host to another.

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -30,6 +31,13 @@ type (
 	Open struct{ Host hypervisor.HostName }
 	// Mark asks a VM to leave its host, as an eviction does.
 	Mark struct{ VM hypervisor.VMID }
+	// Evict shuts a VM down to leave its host, as a drain does with one that it cannot migrate:
+	// with a target to start there, else to stay off.
+	Evict struct {
+		VM     hypervisor.VMID
+		Target hypervisor.HostName
+		Grace  time.Duration // default: the agent's
+	}
 	// Unmark takes the mark back.
 	Unmark struct{ VM hypervisor.VMID }
 	// Migrate asks for a migration, as a user does.
@@ -109,6 +117,14 @@ func (e Open) happen(w *World) {
 func (e Mark) happen(w *World) {
 	w.say("", e.VM, "marked to leave")
 	w.changeVM(e.VM, func(v *record.VM) { v.Mark = v.Host })
+}
+
+func (e Evict) happen(w *World) {
+	w.say("", e.VM, "is to be shut down")
+	w.changeVM(e.VM, func(v *record.VM) {
+		v.Mark = v.Host
+		v.Evicted = &record.Eviction{Restart: e.Target != "", Target: e.Target, Grace: e.Grace}
+	})
 }
 
 func (e Unmark) happen(w *World) {

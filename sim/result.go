@@ -171,6 +171,10 @@ func (w *World) Downtime(vm hypervisor.VMID, id migration.ID) (time.Duration, bo
 	return w.watch.Downtime(vm, id, w.ends())
 }
 
+// Stood returns how long a VM's guest has stood in all that should have run, until now or until the
+// end of a world at rest.
+func (w *World) Stood(vm hypervisor.VMID) time.Duration { return w.watch.Stood(vm, w.ends()) }
+
 // Evacuations says of every host that was drained when it was empty, and what
 // is left there and why.
 func (w *World) Evacuations() []Evacuation {

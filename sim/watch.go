@@ -41,6 +41,9 @@ func (x *watch) stored(old, now record.Record) {
 		x.migration(r)
 	case *record.VM:
 		x.PutVM(r, x.w.Now())
+		if before, is := old.(*record.VM); is && x.w.config.WatchVM != nil {
+			x.w.config.WatchVM(x.w.Now(), before, r)
+		}
 	case *record.Host:
 		host := evacuation.Host{Name: r.Host.Name, Taints: r.Taints}
 		if x.w.config.Controller.Evacuation.Draining(host) {

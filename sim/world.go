@@ -32,6 +32,8 @@ type Config struct {
 	// Watch is told every change of a migration once it is stored, and when: before has
 	// only a Spec when the migration is new. Neither may be changed. Default: nobody.
 	Watch func(at time.Duration, before, after *record.Migration)
+	// WatchVM is told every change of a VM once it is stored, and when. Default: nobody.
+	WatchVM func(at time.Duration, before, after *record.VM)
 	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.

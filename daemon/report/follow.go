@@ -65,16 +65,21 @@ type Stay struct {
 	Why string          `json:"why"`
 }
 
-// Leaving says who is left on a host. VMs that say nothing have the cluster's strategy.
-func Leaving(c *view.Cluster, host hypervisor.HostName, cluster evacuation.Strategy,
+// Leaving says who is left on a host. VMs that say nothing have the cluster's strategy,
+// and a drain that says nothing its terms.
+func Leaving(c *view.Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	now time.Time) *Left {
 	l := &Left{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
 		Stay: []Stay{}, EmptyAt: moment(c.Emptying(host, now)), now: now}
 	for _, v := range c.On(host) {
-		switch why := stays(v, cluster); {
+		switch why := stays(v, cluster.Strategy); {
 		case v.Claim != "":
 			l.Moving = append(l.Moving, v.VM.ID)
-		case v.Stopped && v.Ended:
+		case v.Off() && v.Ended && !v.Startable():
+		case v.Evicted != nil && !v.Stopped:
+			l.Moving = append(l.Moving, v.VM.ID)
+		case why != "" && fate(c.Host(host), v, cluster) != evacuation.Keep:
+			l.Waiting = append(l.Waiting, v.VM.ID)
 		case why != "":
 			l.Stay = append(l.Stay, Stay{v.VM.ID, why})
 		default:
@@ -86,6 +91,14 @@ func Leaving(c *view.Cluster, host hypervisor.HostName, cluster evacuation.Strat
 	}
 	l.Done = len(l.Moving)+len(l.Waiting) == 0
 	return l
+}
+
+// fate returns what the drain of a host does with a VM that it does not migrate.
+func fate(h *record.Host, v *record.VM, cluster evacuation.Params) evacuation.Unmovable {
+	if h == nil {
+		return evacuation.Keep
+	}
+	return cluster.Fate(h.Drain, v.Strategy, v.Migratable)
 }
 
 // failure says how the last migration of a VM that has ended failed; "" when it did not.

@@ -176,7 +176,7 @@ func TestLeaving(t *testing.T) {
 		vm("default/b", nil), under(), &record.Migration{Spec: migration.Spec{ID: "b#1",
 			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
 			Because: "target-down"}})...)
-	l := report.Leaving(c, "n1", evacuation.LiveMigrate, now)
+	l := report.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 	if l.Done || len(l.Moving) != 1 || len(l.Waiting) != 1 || len(l.Stay) != 3 {
 		t.Errorf("%+v", l)
 	}
@@ -186,11 +186,11 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	_, c = cluster(t, append(base, vm("default/b", nil))...)
-	if l = report.Leaving(c, "n1", evacuation.LiveMigrate, now); l.Done {
+	if l = report.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now); l.Done {
 		t.Errorf("one waits, and it is done: %+v", l)
 	}
 	_, c = cluster(t, base...)
-	l = report.Leaving(c, "n1", evacuation.LiveMigrate, now)
+	l = report.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 	var out bytes.Buffer
 	if err := l.Table(&out); err != nil || !l.Done {
 		t.Fatalf("%+v, %v", l, err)
@@ -200,7 +200,7 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("%s", out.String())
 	}
 	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
-	if l := report.Leaving(c, "n1", evacuation.None, now); !l.Done || len(l.Stay) != 1 {
+	if l := report.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {
 		t.Errorf("the cluster's strategy moves nobody: %+v", l)
 	}
 }

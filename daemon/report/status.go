@@ -257,6 +257,8 @@ func OfVM(c *view.Cluster, v *record.VM) VM {
 		s.State = lower(string(v.Doing))
 	case v.Stopped && v.Ended:
 		s.State = "stopped"
+	case v.Evicted != nil && v.Ended:
+		s.State = "shut down"
 	case v.Stopped:
 		s.State = "stopping"
 	case v.Boots == 0:
@@ -264,10 +266,28 @@ func OfVM(c *view.Cluster, v *record.VM) VM {
 	default:
 		s.State = "running"
 	}
+	if s.Why == "" && v.Evicted != nil && !v.Stopped {
+		s.Why = evicted(v)
+	}
 	if s.Why == "" && v.Resized() && s.State == "running" {
 		s.Why = "another size is wanted: it takes it when it reboots"
 	}
 	return s
+}
+
+// evicted says what becomes of a VM that is shut down to leave its host.
+func evicted(v *record.VM) string {
+	text := "it cannot be migrated, and " + string(v.Host) + " is to be empty"
+	if v.WhyNot != "" {
+		text = "it cannot be migrated (" + v.WhyNot + "), and " + string(v.Host) + " is to be empty"
+	}
+	switch e := v.Evicted; {
+	case e.Restart && e.Target != "":
+		return text + ": it is to start on " + string(e.Target)
+	case e.Restart:
+		return text + ": it is to start elsewhere"
+	}
+	return text + ": it stays off until the drain is withdrawn, or godwit vm start"
 }
 
 func lower(word string) string {

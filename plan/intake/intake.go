@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/inventory/books"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/plan"
@@ -41,6 +43,47 @@ func Fleet(f *inventory.Fleet) *plan.Fleet {
 	return p
 }
 
+// Drain is Fleet for a drain of hosts, with the terms for VMs there that it cannot migrate: those that
+// are to be restarted may move, and those that are to be shut down are left out, and named by ID.
+func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, terms evacuation.Terms) (
+	p *plan.Fleet, shutDown []hypervisor.VMID) {
+	p = Fleet(f)
+	params := evacuation.Params{Strategy: f.EvictionStrategy, Terms: terms}
+	for i := range f.VMs {
+		v := &f.VMs[i]
+		if !slices.Contains(hosts, v.Host) {
+			continue
+		}
+		at, _ := p.VMAt(v.ID)
+		host, known := p.HostAt(v.Host)
+		if to := &p.VMs[at]; known && !p.Hosts[host].Down {
+			switch params.Fate(evacuation.Terms{}, v.Strategy, v.Migratable) {
+			case evacuation.Restart:
+				restart(to, v)
+			case evacuation.ShutDown:
+				shutDown = append(shutDown, v.ID)
+			}
+		}
+	}
+	slices.Sort(shutDown)
+	p.VMs = slices.DeleteFunc(p.VMs, func(v plan.VM) bool {
+		_, off := slices.BinarySearch(shutDown, v.ID)
+		return off
+	})
+	return p, shutDown
+}
+
+// restart lets a VM leave its host by a restart, unless it is bound to it.
+func restart(to *plan.VM, v *inventory.VM) {
+	if disks := v.VM.LocalDisks(); len(disks) > 0 {
+		to.Kept = append(to.Kept, placement.Reason{Check: "local disks",
+			Need: "disks that other hosts reach", Have: disks[0].Name + " is on " + string(v.Host)})
+		to.Pinned = texts(to.Kept)
+		return
+	}
+	to.Kept, to.Pinned, to.Restarts = nil, "", true
+}
+
 // keep pins a VM that no drain moves.
 func keep(to *plan.VM, f *inventory.Fleet, v *inventory.VM, used *quota.Usage) {
 	to.Kept = evacuation.Keeps(evacuation.Params{Strategy: f.EvictionStrategy}, evacuation.Guest{
@@ -53,10 +96,15 @@ func keep(to *plan.VM, f *inventory.Fleet, v *inventory.VM, used *quota.Usage) {
 	case len(to.Kept) == 0 && v.Migratable:
 		to.Kept = used.Lacks(v.Placement.Charges)
 	}
-	texts := make([]string, len(to.Kept))
-	for i := range to.Kept {
-		r := &to.Kept[i]
+	to.Pinned = texts(to.Kept)
+}
+
+// texts says reasons in one line.
+func texts(why []placement.Reason) string {
+	texts := make([]string, len(why))
+	for i := range why {
+		r := &why[i]
 		texts[i] = fmt.Sprintf("%s: needs %s, has %s", r.Check, r.Need, r.Have)
 	}
-	to.Pinned = strings.Join(texts, "; ")
+	return strings.Join(texts, "; ")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
@@ -40,6 +41,10 @@ type Forecast struct {
 	Kept        []hypervisor.VMID `json:"kept"`
 	CannotLeave []hypervisor.VMID `json:"cannotLeave"`
 	LeftBehind  []hypervisor.VMID `json:"leftBehind"`
+	// Restarted are the VMs that leave by a restart, since they cannot be migrated; ShutDown those that
+	// are shut down and stay off.
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
 	// FewestLeft says that no plan leaves fewer; without it MustStay have to stay at least.
 	FewestLeft bool      `json:"fewestLeft"`
 	MustStay   int       `json:"mustStay"`
@@ -54,6 +59,8 @@ type Step struct {
 	DiskBytes   hypervisor.Bytes `json:"diskBytes"` // of its local disks, which move with it
 	// Converges is whether it ends with the links for itself.
 	Converges bool `json:"converges"`
+	// Restart is whether it is shut down and started on the target: its blackout is its downtime.
+	Restart bool `json:"restart,omitempty"`
 	// Moves is whether it ends in this plan, with nothing drawn.
 	Moves                bool    `json:"moves"`
 	BeginsSeconds        float64 `json:"beginsSeconds"`
@@ -87,22 +94,26 @@ type Question struct {
 	Hosts   []hypervisor.HostName // to be emptied
 	Samples int                   // in how many worlds the plan is played
 	Goal    *Goal                 // nil is none; its seed is the scenario's
+	// Terms are what becomes of VMs that cannot be migrated. Default: the scenario's.
+	Terms evacuation.Terms
 }
 
 // Ask plans how hosts are emptied, and finds out how long it takes.
 func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, error) {
-	fleet := intake.Fleet(s.Fleet)
+	terms := q.Terms.Or(s.Controller.Evacuation.Terms)
+	fleet, off := intake.Drain(s.Fleet, q.Hosts, terms)
 	a := drain.Plan(fleet, q.Hosts)
 	if err := verified(fleet, q.Hosts, &a); err != nil {
 		return nil, fmt.Errorf("the plan does not pass its verifier, so it is not shown; this "+
 			"is a mistake in godwit: %w", err)
 	}
-	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves}
+	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stopsOf(fleet, s, &a, off, terms)}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
 		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
-		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{}}
+		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{},
+		Restarted: p.Stops.restarted(), ShutDown: append([]hypervisor.VMID{}, off...)}
 	return d, d.play(ctx, p, &q)
 }
 
@@ -159,7 +170,7 @@ func (d *Forecast) play(ctx context.Context, p *Play, q *Question) error {
 	d.violated(run)
 	d.EmptySeconds = seconds(run.Empty)
 	d.moves(p, run, solos)
-	if q.Samples > 0 && d.Moves > 0 {
+	if q.Samples > 0 && d.Moves+len(d.ShutDown) > 0 {
 		if err := d.sample(ctx, p, q.Samples); err != nil {
 			return err
 		}
@@ -192,7 +203,7 @@ func (d *Forecast) moves(
 				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
 				BrownoutSeconds:      passage.Brownout.Lasted.Seconds(),
 				BrownoutPercent:      passage.Brownout.Percent,
-				Mode:                 passage.Mode.String()}
+				Mode:                 passage.Mode.String(), Restart: p.Stops.restarts(m.VM)}
 			if !passage.Done || !solo.Done {
 				move.Note = p.note(solo, vms[m.VM], m)
 			}

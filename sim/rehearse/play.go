@@ -28,7 +28,8 @@ type Play struct {
 	Scenario *scenario.Scenario
 	Hosts    []hypervisor.HostName // to be emptied
 	Waves    []plan.Wave
-	once     bool // nothing is tried again, and what is left is not drained
+	Stops    *Stops // nil: every VM of the plan is migrated
+	once     bool   // nothing is tried again, and what is left is not drained
 }
 
 // longest is how long a plan is played at most, as a scenario is that does not say it.
@@ -86,7 +87,7 @@ func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Ru
 		last: map[hypervisor.VMID]*record.Migration{}, run: &Run{Empty: -1,
 			Passages: map[hypervisor.VMID]Passage{}}}
 	config := s.Config(seed)
-	config.Watch = o.watch
+	config.Watch, config.WatchVM = o.watch, o.watchVM
 	config.Tick = func(*sim.World) bool { return ctx.Err() == nil }
 	var err error
 	if o.world, err = s.Build(config); err != nil {
@@ -101,6 +102,11 @@ func (p *Play) play(ctx context.Context, s *scenario.Scenario, seed uint64) (*Ru
 	}
 	for vm, p := range o.run.Passages {
 		last := o.last[vm]
+		if last == nil { // it is restarted
+			p.Blackout = o.world.Stood(vm)
+			o.run.Passages[vm] = p
+			continue
+		}
 		if last.State.Phase == migration.Running {
 			p.Busy += o.world.Now() - p.Began
 		}
@@ -132,6 +138,11 @@ func (p *Play) leaving(hosts map[hypervisor.HostName]bool) int {
 			}
 		}
 	}
+	for _, host := range p.Stops.off() {
+		if hosts[host] {
+			n++
+		}
+	}
 	return n
 }
 
@@ -154,6 +165,7 @@ func (o *operator) follow() {
 	for _, host := range o.play.Hosts {
 		o.world.At(0, sim.Close{Host: host})
 	}
+	o.shutDown()
 	for _, wave := range o.play.Waves {
 		if !o.carryOut(wave) {
 			break
@@ -176,8 +188,7 @@ func (o *operator) carryOut(wave plan.Wave) bool {
 	for range attempts {
 		o.open = len(wave)
 		for i, m := range wave { // one after another: the first shall be the oldest
-			o.world.At(due.Later(o.world.Now(), time.Duration(i)*time.Millisecond),
-				sim.Migrate{VM: m.VM, Target: m.Target})
+			o.world.At(due.Later(o.world.Now(), time.Duration(i)*time.Millisecond), o.ask(m))
 		}
 		for o.open > 0 {
 			rests := o.world.Run(due.Later(o.world.Now(), time.Second)) != sim.TimeIsUp
@@ -205,7 +216,8 @@ func (o *operator) drain() {
 		}
 	}
 	for _, host := range o.play.Hosts {
-		o.world.At(due.Later(o.world.Now(), time.Second), sim.Drain{Host: host})
+		o.world.At(due.Later(o.world.Now(), time.Second), sim.Drain{Host: host,
+			Terms: o.play.Stops.terms()})
 	}
 }
 
@@ -271,7 +283,7 @@ func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
 	cluster.ParallelOutboundMigrationsPerNode = max(1, cluster.ParallelOutboundMigrationsPerNode)
 	s.Controller.Cluster = &cluster
 	alone := &Play{Scenario: &s, Hosts: []hypervisor.HostName{m.Source},
-		Waves: []plan.Wave{{m}}, once: true}
+		Waves: []plan.Wave{{m}}, Stops: p.Stops.alone(), once: true}
 	run, err := alone.play(ctx, &s, s.Seed)
 	if err != nil {
 		return Passage{}, err

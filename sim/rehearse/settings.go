@@ -65,7 +65,7 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
 			return solo.Took
 		}
 	}
-	next := &Play{Scenario: &scene, Hosts: p.Hosts}
+	next := &Play{Scenario: &scene, Hosts: p.Hosts, Stops: p.Stops}
 	for _, wave := range p.Waves {
 		wave = slices.Clone(wave)
 		slices.SortStableFunc(wave, func(a, b plan.Move) int {
@@ -84,6 +84,7 @@ func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 		load           string
 		policy         string
 		source, target hypervisor.Bandwidth
+		restarts       bool
 	}
 	link := map[hypervisor.HostName]hypervisor.Bandwidth{}
 	for i := range p.Scenario.Fleet.Hosts {
@@ -100,7 +101,7 @@ func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 			continue
 		}
 		k := kind{v.Memory, v.LocalSize(), fmt.Sprint(v.Workload),
-			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target]}
+			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target], p.Stops.restarts(m.VM)}
 		if _, alike := known[k]; !alike {
 			passage, err := p.Solo(ctx, m)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 // Stuck says what keeps the VMs that a run was to move and did not, by name: each that does
 // not move even alone, and each that moves alone, but not beside the others.
 func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
-	left := &Play{Scenario: p.Scenario, Hosts: p.Hosts}
+	left := &Play{Scenario: p.Scenario, Hosts: p.Hosts, Stops: p.Stops}
 	last := map[hypervisor.VMID]plan.Move{}
 	for _, wave := range p.Waves {
 		left.Waves = append(left.Waves, slices.DeleteFunc(slices.Clone(wave),
@@ -45,6 +45,8 @@ func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
 // note says why a move does not come about.
 func (p *Play) note(solo Passage, v *inventory.VM, m plan.Move) string {
 	switch shut := p.shut(); {
+	case p.Stops.restarts(m.VM):
+		return "it is shut down, and does not start again"
 	case !solo.Done:
 		return "will not converge: " + p.pace(v, m)
 	case shut != "":

@@ -82,6 +82,7 @@ func (b *Book) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
 	delete(b.down, vm)
 	if d := now - o.since; d > 0 {
 		b.outages.add(d)
+		g.stood += d
 		if o.move != nil {
 			o.move.Down += d
 		}
@@ -140,6 +141,18 @@ func (b *Book) Downtimes(now time.Duration) []time.Duration {
 		}
 	}
 	return list
+}
+
+// Stood returns how long a VM's guest has stood in all, that should have run.
+func (b *Book) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
+	g := b.guests.Get(vm)
+	if g == nil {
+		return 0
+	}
+	if o, out := b.down[vm]; out {
+		return g.stood + now - o.since
+	}
+	return g.stood
 }
 
 // Downtime returns how long a VM's guest stood by a migration until now. It is false of a

@@ -61,6 +61,7 @@ type Book struct {
 type guest struct {
 	home     hypervisor.HostName // "" is that it has no record
 	stands   hypervisor.HostName // where a drain waits for it
+	stood    time.Duration       // in outages that have ended
 	kept     []*Move             // its migrations that are kept, oldest first
 	failures int32               // since it was last moved
 	wanted   bool                // it should run

@@ -72,7 +72,7 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 func (d *desk) empty(ctx context.Context, host hostName) error {
 	last := ""
 	return d.each(ctx, func(c *view.Cluster) (bool, error) {
-		left := report.Leaving(c, host, d.settings.Controller.Evacuation.Strategy, d.Now())
+		left := report.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
 		if line := left.Line(); line != last {
 			fmt.Fprintln(d.err, line)
 			last = line

@@ -2,11 +2,13 @@ package planner
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/sim/rehearse"
 )
 
@@ -19,6 +21,7 @@ type drainFlags struct {
 	within     string
 	confidence string
 	vary       []string
+	terms      evacuation.Terms
 }
 
 const drainHelp = `Drain plans how hosts are emptied, with as few moves as possible, and
@@ -42,6 +45,11 @@ with nothing drawn, and in --samples worlds that differ as --vary says:
 Without --vary it is what the scenario says, or else dirty=` + dirtyByDefault + `,
 link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST for=1m.
 
+A VM that cannot be migrated, and whose eviction strategy does not protect it, may be shut down:
+--unmovable=Restart starts it on another host, --unmovable=ShutDown leaves it off, and
+--unmovable=Keep leaves it where it is. By default, as with KubeVirt, VMs with LiveMigrateIfPossible
+are restarted and VMs with None are kept. Their downtime is in the column of blackouts.
+
 --within or --by (from --at, or from now) look for limits and an order with which the hosts are
 empty in time with a probability of --confidence, the gentlest first, or say which VM or which
 link stands in the way. The order LongestFirst is by how long each move takes alone: the page
@@ -57,6 +65,9 @@ then lists the moves, to be asked for in that order.
                                diskBytes (local), converges (alone), moves (in this plan),
                                beginsSeconds, seconds, blackoutMilliseconds, mode, note,
                                drawn (its distributions)
+  restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
+                               started elsewhere, as a move of a wave with restart, and those
+                               that stay off
   left, proofs                 VMs that stay, as few as possible, and why
   kept, cannotLeave, leftBehind  of these: VMs that no drain moves (by their eviction strategy,
                                or for a quota), that no plan takes off, and that could leave if
@@ -98,6 +109,10 @@ func drainCommand() *cobra.Command {
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
 	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
 	flags.StringVar(&f.confidence, "confidence", "95%", "with this `PROBABILITY`")
+	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, "`WHAT` becomes of VMs "+
+		"that cannot be migrated:\nKeep, ShutDown or Restart (default: the scenario's)")
+	flags.DurationVar(&f.terms.Grace, "grace", 0, "`TIME` that their guests have to shut down "+
+		"(default 1m)")
 	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
 	return c
 }
@@ -107,6 +122,9 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	goal, err := f.goal(time.Now())
 	if err != nil {
 		return err
+	}
+	if f.terms.Grace < 0 {
+		return fmt.Errorf("--grace: needs more than 0, has %v", f.terms.Grace)
 	}
 	s, err := fleet.Read(args[0], c.ErrOrStderr())
 	if err != nil {
@@ -130,7 +148,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	d, err := rehearse.Ask(c.Context(), s, rehearse.Question{Hosts: hosts, Samples: f.samples,
-		Goal: goal})
+		Goal: goal, Terms: f.terms})
 	if err != nil {
 		return err
 	}

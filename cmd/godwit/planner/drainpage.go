@@ -31,6 +31,9 @@ func (d drainPage) print(out io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if len(d.ShutDown) > 0 {
+		fmt.Fprintf(out, "\nShut down, as they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
+	}
 	d.left(out)
 	d.times(out)
 	if d.Deadline != nil {
@@ -44,11 +47,17 @@ func (d drainPage) print(out io.Writer) error {
 
 func (d drainPage) head() string {
 	hosts := words.List(d.Hosts)
-	if d.LeastMoves+len(d.Left) == 0 {
+	if d.LeastMoves+len(d.Left)+len(d.ShutDown) == 0 {
 		return hosts + ": nothing is there; it is empty now"
 	}
 	text := fmt.Sprintf("%s: %s in %s", hosts, words.Count(d.Moves, "move"),
 		words.Count(len(d.Waves), "wave"))
+	if n := len(d.Restarted); n > 0 {
+		text += fmt.Sprintf(", %d by restart", n)
+	}
+	if n := len(d.ShutDown); n > 0 {
+		text += fmt.Sprintf("; %s shut down", words.Count(n, "VM"))
+	}
 	switch {
 	case len(d.Left) > 0:
 		if n := len(d.Kept); n > 0 {
@@ -111,6 +120,9 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		fmt.Fprint(t, "\t\t\t")
 	}
 	note := m.Note
+	if m.Restart && note == "" {
+		note = "shut down, and started there"
+	}
 	if m.BrownoutSeconds > 0 && note == "" {
 		note = fmt.Sprintf("auto-converge slows it for %s, by up to %d %%",
 			words.Span(m.BrownoutSeconds), m.BrownoutPercent)
@@ -187,7 +199,7 @@ func refusals(out io.Writer, all []plan.Refusal) {
 
 // times says when the hosts are empty.
 func (d drainPage) times(out io.Writer) {
-	if d.Moves == 0 {
+	if d.Moves+len(d.ShutDown) == 0 {
 		return
 	}
 	s := d.Settings

@@ -1,0 +1,118 @@
+package rehearse
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/plan/drain"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// Stops are the VMs of a plan that are shut down, since they cannot be migrated.
+type Stops struct {
+	Terms evacuation.Terms
+	// Restart are those that are started where the plan moves them, Off those that stay off, with
+	// their hosts.
+	Restart map[hypervisor.VMID]bool
+	Off     map[hypervisor.VMID]hypervisor.HostName
+}
+
+// stopsOf returns the VMs that a plan shuts down.
+func stopsOf(f *plan.Fleet, s *scenario.Scenario, a *drain.Answer, off []hypervisor.VMID,
+	terms evacuation.Terms) *Stops {
+	stops := &Stops{Terms: terms, Restart: map[hypervisor.VMID]bool{},
+		Off: map[hypervisor.VMID]hypervisor.HostName{}}
+	for _, m := range slices.Concat(a.Waves...) {
+		if at, ok := f.VMAt(m.VM); ok && f.VMs[at].Restarts {
+			stops.Restart[m.VM] = true
+		}
+	}
+	for i := range s.Fleet.VMs {
+		if v := &s.Fleet.VMs[i]; slices.Contains(off, v.ID) {
+			stops.Off[v.ID] = v.Host
+		}
+	}
+	return stops
+}
+
+func (s *Stops) restarts(vm hypervisor.VMID) bool { return s != nil && s.Restart[vm] }
+
+// restarted lists the VMs that are restarted, by ID.
+func (s *Stops) restarted() []hypervisor.VMID {
+	return append([]hypervisor.VMID{}, slices.Sorted(maps.Keys(s.Restart))...)
+}
+
+// off returns the hosts of the VMs that stay off.
+func (s *Stops) off() map[hypervisor.VMID]hypervisor.HostName {
+	if s == nil {
+		return nil
+	}
+	return s.Off
+}
+
+func (s *Stops) terms() evacuation.Terms {
+	if s == nil {
+		return evacuation.Terms{}
+	}
+	return s.Terms
+}
+
+// alone returns the stops for the play of a single move.
+func (s *Stops) alone() *Stops {
+	if s == nil {
+		return nil
+	}
+	return &Stops{Terms: s.Terms, Restart: s.Restart}
+}
+
+// shutDown asks for the VMs to be shut down that are to stay off.
+func (o *operator) shutDown() {
+	for _, vm := range slices.Sorted(maps.Keys(o.play.Stops.off())) {
+		o.world.At(0, sim.Evict{VM: vm, Grace: o.play.Stops.Terms.Grace})
+	}
+	for len(o.play.Waves) == 0 && o.left > 0 && o.world.Now() < o.until {
+		if o.world.Run(due.Later(o.world.Now(), time.Second)) != sim.TimeIsUp {
+			return
+		}
+	}
+}
+
+// ask returns the event with which the operator asks for a move.
+func (o *operator) ask(m plan.Move) sim.Event {
+	if !o.play.Stops.restarts(m.VM) {
+		return sim.Migrate{VM: m.VM, Target: m.Target}
+	}
+	p := o.run.Passages[m.VM]
+	p.Attempts, p.Began = p.Attempts+1, o.world.Now()
+	o.run.Passages[m.VM] = p
+	return sim.Evict{VM: m.VM, Target: m.Target, Grace: o.play.Stops.Terms.Grace}
+}
+
+// watchVM is [sim.Config]'s WatchVM: it follows the VMs that are shut down.
+func (o *operator) watchVM(at time.Duration, before, after *record.VM) {
+	vm := after.VM.ID
+	if host, off := o.play.Stops.off()[vm]; off && after.Ended && !before.Ended {
+		o.gone(at, host)
+	}
+	if !o.play.Stops.restarts(vm) {
+		return
+	}
+	if before.Host != after.Host {
+		o.gone(at, before.Host)
+	}
+	p := o.run.Passages[vm]
+	if p.Attempts == 0 || p.Done || after.Evicted != nil || after.Doing != record.Nothing ||
+		before.Doing != record.Starting {
+		return
+	}
+	p.Done, p.Took = true, at-p.Began
+	o.run.Passages[vm] = p
+	o.open--
+}
