@@ -47,6 +47,12 @@ func TestKeepingAVMRunning(t *testing.T) {
 		{"a VM that shall not run is shut down",
 			func(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = true }) },
 			hypervisor.Stopping, 0},
+		{"a VM that is to leave its host by a restart is shut down", func(s *stage) {
+			s.changeVM(func(v *record.VM) { v.Evicted = &record.Eviction{Restart: true} })
+		}, hypervisor.Stopping, 0},
+		{"a VM that is to start elsewhere does not start here", with(func(v *record.VM) {
+			v.Ended, v.Evicted = true, &record.Eviction{Restart: true, Target: "n2"}
+		}), hypervisor.Crashed, 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := newStage(t, record.NewMemory())

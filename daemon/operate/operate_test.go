@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -112,6 +113,43 @@ func TestWhatIsDoneTwiceIsDoneOnce(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || first.Version != second.Version ||
 		len(second.Taints) != 1 {
 		t.Errorf("%v: %+v", err, second)
+	}
+}
+
+func TestADrainHasTermsUntilItIsTakenBack(t *testing.T) {
+	d, _ := desk(t)
+	h, err := d.DrainOn(t.Context(), "n1", evacuation.Terms{OnUnmovable: evacuation.ShutDown})
+	if err != nil || h.Drain.OnUnmovable != evacuation.ShutDown {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if h, err = d.DrainOn(t.Context(), "n1", evacuation.Terms{Grace: time.Hour}); err != nil ||
+		h.Drain != (evacuation.Terms{OnUnmovable: evacuation.ShutDown, Grace: time.Hour}) {
+		t.Errorf("what was not said again has changed: %+v, %v", h, err)
+	}
+	if h, err = d.Undrain(t.Context(), "n1"); err != nil || h.Drain != (evacuation.Terms{}) {
+		t.Errorf("the next drain has the terms of this one: %+v, %v", h, err)
+	}
+	var refused *operate.RefusedError
+	_, err = d.DrainOn(t.Context(), "n1", evacuation.Terms{Grace: -time.Hour})
+	if !errors.As(err, &refused) {
+		t.Errorf("a grace period of -1h: %v", err)
+	}
+}
+
+// Somebody who starts a VM that a drain has shut down wants it to run, but not where it was.
+func TestAVMThatADrainHasShutDownStartsElsewhereWhenAskedTo(t *testing.T) {
+	d, store := desk(t)
+	v := *store.vm(t)
+	v.Ended, v.Evicted = true, &record.Eviction{}
+	if _, err := store.Put(t.Context(), &v); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.StartVM(t.Context(), "default/web")
+	if err != nil || got.Evicted == nil || !got.Evicted.Restart || !got.Startable() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := d.Migrate(t.Context(), operate.Move{VM: "default/web"}); err == nil {
+		t.Error("a VM that is shut down is migrated")
 	}
 }
 

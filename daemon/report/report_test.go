@@ -156,6 +156,7 @@ func TestStatesOfVMs(t *testing.T) {
 		"placed":    func(v *record.VM) { v.Boots = 0 },
 		"stopping":  func(v *record.VM) { v.Stopped = true },
 		"stopped":   func(v *record.VM) { v.Stopped, v.Ended = true, true },
+		"shut down": func(v *record.VM) { v.Evicted, v.Ended = &record.Eviction{}, true },
 		"rebooting": func(v *record.VM) { v.Doing = record.Rebooting },
 		"moving":    func(v *record.VM) { v.Claim = "m"; v.Doing = record.Rebooting },
 		"host lost": func(v *record.VM) { v.Host = "gone" },
@@ -198,6 +199,24 @@ func TestLeaving(t *testing.T) {
 	gpu := "default/gpu stays on n1: it cannot migrate: a GPU"
 	if !strings.Contains(out.String(), gpu) {
 		t.Errorf("%s", out.String())
+	}
+	stuck := func(v *record.VM) { v.Strategy, v.Migratable = evacuation.LiveMigrateIfPossible, false }
+	_, c = cluster(t, host("n1", nil), vm("default/b", stuck))
+	l = report.Leaving(c, "n1", evacuation.Params{}, now)
+	if len(l.Waiting) != 1 || l.Done {
+		t.Errorf("one that is to be restarted elsewhere does not wait: %+v", l)
+	}
+	_, c = cluster(t, host("n1", func(h *record.Host) { h.Drain.OnUnmovable = evacuation.Keep }),
+		vm("default/b", stuck))
+	if l = report.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) != 1 || !l.Done {
+		t.Errorf("one that is kept does not stay: %+v", l)
+	}
+	_, c = cluster(t, host("n1", nil), vm("default/b", func(v *record.VM) {
+		stuck(v)
+		v.Evicted, v.Ended = &record.Eviction{}, true
+	}))
+	if l = report.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) > 0 || !l.Done {
+		t.Errorf("one that was shut down is still there: %+v", l)
 	}
 	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
 	if l := report.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {

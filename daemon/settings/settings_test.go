@@ -19,7 +19,7 @@ config: {parallelMigrationsPerCluster: 10, bandwidthPerMigration: 2Gbit/s, nodeD
 policies:
 - {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
 namespaces: {prod: {tier: gold}}
-evacuation: {mode: FreeSpots, order: SmallestFirst}
+evacuation: {mode: FreeSpots, order: SmallestFirst, onUnmovable: ShutDown, grace: 5m}
 timeouts: {pending: 12h, unschedulable: 1m, target: 2m, handOver: 3m, prepare: 4m, begin: 5m,
   transfer: 6m, abort: 7m, utilityVolumes: 8m}
 backoff: {base: 10s, cap: 5m}
@@ -65,14 +65,16 @@ func TestEverythingIsRead(t *testing.T) {
 	}
 	c, f, m := s.Controller, s.Failover, s.Controller.Migration
 	for what, ok := range map[string]bool{
-		"strategy":      c.Evacuation.Strategy == evacuation.LiveMigrateIfPossible,
-		"limit":         c.Cluster.ParallelMigrationsPerCluster == 10,
-		"bandwidth":     c.Cluster.BandwidthPerMigration == 250e6,
-		"drain key":     c.Complete().Evacuation.DrainKey == "out",
-		"policy":        len(c.Policies) == 1 && *c.Policies[0].AllowPostCopy,
-		"namespace":     c.Namespaces["prod"]["tier"] == "gold",
-		"mode":          c.Evacuation.Mode == evacuation.FreeSpots,
-		"order":         c.Evacuation.Order == evacuation.SmallestFirst,
+		"strategy":  c.Evacuation.Strategy == evacuation.LiveMigrateIfPossible,
+		"limit":     c.Cluster.ParallelMigrationsPerCluster == 10,
+		"bandwidth": c.Cluster.BandwidthPerMigration == 250e6,
+		"drain key": c.Complete().Evacuation.DrainKey == "out",
+		"policy":    len(c.Policies) == 1 && *c.Policies[0].AllowPostCopy,
+		"namespace": c.Namespaces["prod"]["tier"] == "gold",
+		"mode":      c.Evacuation.Mode == evacuation.FreeSpots,
+		"order":     c.Evacuation.Order == evacuation.SmallestFirst,
+		"unmovable": c.Evacuation.Terms == evacuation.Terms{OnUnmovable: evacuation.ShutDown,
+			Grace: 5 * time.Minute},
 		"pending":       m.Timeouts.Pending == 12*time.Hour,
 		"target":        m.Timeouts.Target == 2*time.Minute,
 		"unschedulable": m.Timeouts.Unschedulable == time.Minute,

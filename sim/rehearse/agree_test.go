@@ -19,7 +19,7 @@ import (
 )
 
 // drawn draws a fleet as a scenario writes it: eviction strategies of the cluster and of VMs, VMs
-// that cannot migrate, closed hosts and hosts that are down, groups, selectors and tight or ample
+// that cannot migrate, what becomes of these, closed hosts and hosts that are down, groups, selectors and tight or ample
 // room. What is on a host fits there.
 func drawnFleet(t *rapid.T) (text string, ample bool) {
 	word := func(label string, all ...string) string { return rapid.SampledFrom(all).Draw(t, label) }
@@ -32,6 +32,9 @@ func drawnFleet(t *rapid.T) (text string, ample bool) {
 	if s := word("cluster's strategy", "", "", "None", "LiveMigrate", "LiveMigrateIfPossible",
 		"External"); s != "" {
 		fmt.Fprintf(&b, "evictionStrategy: %s\n", s)
+	}
+	if u := word("on unmovable", "", "", "Keep", "ShutDown", "Restart"); u != "" {
+		fmt.Fprintf(&b, "onUnmovable: %s\n", u)
 	}
 	b.WriteString("until: 12h\nhosts:\n")
 	hosts := rapid.IntRange(2, 4).Draw(t, "hosts")
@@ -65,7 +68,8 @@ func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		fleet := intake.Fleet(s.Fleet)
+		fleet, _ := intake.Drain(s.Fleet, []hypervisor.HostName{"n0"},
+			s.Controller.Evacuation.Terms)
 		a := drain.Plan(fleet, []hypervisor.HostName{"n0"})
 		if err := verify.Moves(fleet, a.Waves); err != nil {
 			t.Fatal(err)

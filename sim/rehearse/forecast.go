@@ -41,15 +41,15 @@ type Forecast struct {
 	Kept        []hypervisor.VMID `json:"kept"`
 	CannotLeave []hypervisor.VMID `json:"cannotLeave"`
 	LeftBehind  []hypervisor.VMID `json:"leftBehind"`
+	// FewestLeft says that no plan leaves fewer; without it MustStay have to stay at least.
+	FewestLeft bool `json:"fewestLeft"`
+	MustStay   int  `json:"mustStay"`
 	// Restarted are the VMs that leave by a restart, since they cannot be migrated; ShutDown those that
 	// are shut down and stay off.
-	Restarted []hypervisor.VMID `json:"restarted"`
-	ShutDown  []hypervisor.VMID `json:"shutDown"`
-	// FewestLeft says that no plan leaves fewer; without it MustStay have to stay at least.
-	FewestLeft bool      `json:"fewestLeft"`
-	MustStay   int       `json:"mustStay"`
-	Deadline   *Deadline `json:"deadline"`
-	Violations []string  `json:"invariantViolations"`
+	Restarted  []hypervisor.VMID `json:"restarted"`
+	ShutDown   []hypervisor.VMID `json:"shutDown"`
+	Deadline   *Deadline         `json:"deadline"`
+	Violations []string          `json:"invariantViolations"`
 }
 
 // A Step is one move and what is predicted of it.

@@ -64,6 +64,8 @@ func drawControl(t *rapid.T) string {
 	say("order: %s", "LargestFirst", "SmallestFirst", "ByID", "Adaptive")
 	say("compatible: %s", "true", "false")
 	say("limits: {%s}", "perCluster: 10", "perSource: 0, perTarget: 0", "perTarget: 3")
+	say("onUnmovable: %s", "Keep", "ShutDown", "Restart")
+	say("grace: %s", "5m", "1h")
 	say("evictionStrategy: %s", "None", "LiveMigrate", "LiveMigrateIfPossible", "External")
 	say("config: {%s}", "allowPostCopy: true", "allowWorkloadDisruption: true, maxDowntimeMs: 100",
 		"convergence: Forecast", "convergence: Legacy, allowAutoConverge: true",

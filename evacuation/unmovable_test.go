@@ -1,0 +1,119 @@
+package evacuation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/evacuation"
+)
+
+// What a drain does with VMs that it does not migrate, by their strategy and by its terms. The
+// column of the default is what KubeVirt's eviction webhook answers, but that it lets a VM with None
+// be killed, too: its evacuation controller leaves that alone.
+func TestADrainShutsDownWhatItCannotMigrateAndMay(t *testing.T) {
+	keep, off, restart := evacuation.Keep, evacuation.ShutDown, evacuation.Restart
+	for _, tt := range []struct {
+		strategy       evacuation.Strategy
+		movable, stuck [4]evacuation.Unmovable // by default, Keep, ShutDown, Restart
+		webhookKills   bool                    // when it cannot migrate
+	}{
+		{evacuation.LiveMigrate, [4]evacuation.Unmovable{keep, keep, keep, keep},
+			[4]evacuation.Unmovable{keep, keep, keep, keep}, false},
+		{evacuation.External, [4]evacuation.Unmovable{keep, keep, keep, keep},
+			[4]evacuation.Unmovable{keep, keep, keep, keep}, false},
+		{evacuation.LiveMigrateIfPossible, [4]evacuation.Unmovable{keep, keep, keep, keep},
+			[4]evacuation.Unmovable{restart, keep, off, restart}, true},
+		{evacuation.None, [4]evacuation.Unmovable{keep, keep, off, restart},
+			[4]evacuation.Unmovable{keep, keep, off, restart}, true},
+		{evacuation.Unset, [4]evacuation.Unmovable{keep, keep, off, restart},
+			[4]evacuation.Unmovable{keep, keep, off, restart}, true},
+	} {
+		for choice := evacuation.ByStrategy; choice <= evacuation.Restart; choice++ {
+			for _, migratable := range []bool{true, false} {
+				want := tt.stuck[choice]
+				if migratable {
+					want = tt.movable[choice]
+				}
+				g := movable("a")
+				g.Strategy, g.Migratable = tt.strategy, migratable
+				h := drained("n1")
+				h.Terms = evacuation.Terms{OnUnmovable: choice, Grace: time.Minute}
+				d := evacuation.Plan(evacuation.Params{}, h, []evacuation.Guest{g}, evacuation.Load{})
+				got := evacuation.Keep
+				if len(d.Stop) > 0 {
+					if got = off; d.Stop[0].Restart {
+						got = restart
+					}
+					if d.Stop[0].Grace != time.Minute || d.Stop[0].VM != g.ID {
+						t.Errorf("%+v", d.Stop[0])
+					}
+				}
+				if got != want {
+					t.Errorf("%v, %v, migratable %v: %v, want %v", tt.strategy, choice, migratable, got,
+						want)
+				}
+			}
+			v := evacuation.Evict(evacuation.Params{}, evacuation.Eviction{
+				Instance: evacuation.Compute, On: "n1", Home: "n1", Strategy: tt.strategy})
+			if v.Allow != tt.webhookKills {
+				t.Errorf("%v: the webhook answers %v", tt.strategy, v)
+			}
+		}
+	}
+}
+
+func TestADrainsTermsGoBeforeTheClusters(t *testing.T) {
+	g := movable("a")
+	g.Strategy, g.Migratable, g.WhyNot = evacuation.LiveMigrateIfPossible, false, "a GPU"
+	p := evacuation.Params{Terms: evacuation.Terms{OnUnmovable: evacuation.Keep, Grace: 5 * time.Minute}}
+	h := drained("n1")
+	if d := evacuation.Plan(p, h, []evacuation.Guest{g}, evacuation.Load{}); len(d.Stop) > 0 {
+		t.Errorf("it is not kept: %+v", d.Stop)
+	}
+	h.Terms.OnUnmovable = evacuation.ShutDown
+	want := []evacuation.Stop{{VM: g.ID, Grace: 5 * time.Minute,
+		Why: "will be shut down: it cannot be migrated (a GPU); grace 5m00s"}}
+	d := evacuation.Plan(p, h, []evacuation.Guest{g}, evacuation.Load{})
+	if diff := cmp.Diff(want, d.Stop); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A VM that is on its way, or of which an old copy is left, is not shut down under that.
+func TestWhatElseKeepsAVMKeepsItFromBeingShutDown(t *testing.T) {
+	for name, how := range map[string]func(*evacuation.Guest){
+		"it moves":               func(g *evacuation.Guest) { g.Moving = true },
+		"an old copy is left":    func(g *evacuation.Guest) { g.Instances = 2 },
+		"it has ended":           func(g *evacuation.Guest) { g.Final = true },
+		"it is being stopped":    func(g *evacuation.Guest) { g.Stopping = true },
+		"it starts":              func(g *evacuation.Guest) { g.Between = true },
+		"its deletion was asked": func(g *evacuation.Guest) { g.Deleting = true },
+	} {
+		g := movable("a")
+		g.Strategy, g.Migratable = evacuation.LiveMigrateIfPossible, false
+		how(&g)
+		d := evacuation.Plan(evacuation.Params{}, drained("n1"), []evacuation.Guest{g},
+			evacuation.Load{})
+		if len(d.Stop) > 0 || len(d.Stay) != 1 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestChoicesAreStoredAsWords(t *testing.T) {
+	for u := evacuation.ByStrategy; u <= evacuation.Restart; u++ {
+		text, err := u.MarshalText()
+		var back evacuation.Unmovable
+		if err != nil || back.UnmarshalText(text) != nil || back != u {
+			t.Errorf("%v is stored as %q, %v", u, text, err)
+		}
+	}
+	if _, err := evacuation.Unmovable(99).MarshalText(); err == nil {
+		t.Error("99 is stored")
+	}
+	if _, err := evacuation.ParseUnmovable("Kill"); err == nil {
+		t.Error("Kill is a choice")
+	}
+}
