@@ -18,6 +18,8 @@ Everything in the file of --config is optional:
   namespaces: {prod: {tier: gold}}
   evacuation: {mode: FreeSpots, order: SmallestFirst}
                                                  # order: Adaptive follows a model of the links
+  onUnmovable: Restart                           # or Keep, ShutDown: see godwit help drain
+  grace: 5m                                      # that guests have to shut down then
   timeouts: {pending: 12h, transfer: 2h}
   backoff: {base: 20s, cap: 5m}
   quotas: {acme: {memory: 512GiB, cpus: 128}}
