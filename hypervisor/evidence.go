@@ -2,7 +2,9 @@ package hypervisor
 
 // Evidence is proof about one copy of a VM: that it is dead, or that the VM has
 // moved. Resuming a source and removing a copy take it as an argument. The zero
-// value proves nothing and is refused with Invalid.
+// value proves nothing and is refused with Invalid. Evidence about another VM, another host or
+// another job, and a proof of something else than the command needs, is refused with Conflict: what
+// it says may be true, and does not fit this domain.
 type Evidence struct {
 	Proof Proof
 	VM    VMID

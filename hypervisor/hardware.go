@@ -107,8 +107,9 @@ func (h *Hardware) equal(o *Hardware) bool {
 		slices.EqualFunc(h.Pins, o.Pins, slices.Equal)
 }
 
-// Abilities are what a host can do, as a set. What it lacks it answers with
-// [Unsupported].
+// Abilities are what a host can do, as a set. What it lacks it answers with [Unsupported]: options
+// of a transfer by Migrate, adjustments by Adjust, commands by Do. It changes nothing then. A host
+// is held to each ability that it has.
 type Abilities uint32
 
 // The abilities that not every host has.

@@ -8,30 +8,60 @@ import (
 // A Hypervisor runs the virtual machines of one host. No method waits for a
 // migration; every method may be repeated with the same arguments, and then
 // answers as the first time or with what has become of it; all are safe for
-// concurrent use. Every error is an *[Error].
+// concurrent use. Every error is an *[Error]; the package documentation says which kind it has.
 type Hypervisor interface {
-	// Host answers capacity and abilities.
+	// Host answers capacity and abilities: Name, Memory, CPUs and Software are always set.
 	Host(context.Context) (Host, error)
-	// Domains lists what the host knows, ordered by VM.
+	// Domains lists what the host knows, ordered by VM. It says the same of each as Domain, and
+	// lists none that is Absent.
 	Domains(context.Context) ([]Domain, error)
 	// Domain answers one VM; a domain that the host does not know has the
-	// state Absent and is no error.
+	// state Absent and is no error. Its VM.ID is the name that was asked for, and its Job is "".
 	Domain(context.Context, VMID) (Domain, error)
 
-	// Receive opens a target. Repeated, it answers the same address; after
-	// post-copy broke it answers one where [Recover] finds the target.
+	// Receive opens a target, which is Receiving for its job at once and takes room on the host
+	// until it ends. Repeated, it answers the same address; after
+	// post-copy broke it answers one where [Recover] finds the target. Every target has an address
+	// of its own.
+	//
+	// It answers Invalid for a job or a VM without a name and for a VM that is none; NoRoom when
+	// the VM does not fit; and Conflict for a VM that runs here or is received here for another
+	// job, for a job that is known here with another VM, another description or another Hold, and
+	// for a job that was discarded here, even before it came, was cancelled, or has ended: a job
+	// never comes back. For a target that holds everything it answers the address or Conflict, and
+	// does not start it. A VM that rests here may be refused (Conflict) or received: when that
+	// target is discarded the VM rests as before.
 	Receive(context.Context, Incoming) (Address, error)
-	// Migrate begins to send. Repeated, it changes nothing. A VM that is Shutoff
+	// Migrate begins to send. Repeated, it changes nothing, also after the job has ended, and
+	// answers no error. While memory moves the VM runs on here, and moves with the memory, the
+	// CPU state and, with [CanCopyStorage], the local disks that it has. A paused VM arrives
+	// paused. A VM that is Shutoff
 	// moves cold: its definition and its local disks do, and it rests at the
 	// target.
+	//
+	// It answers NotFound for an unknown VM; Unsupported for options and for a cold move that the
+	// host has no ability for; Invalid for a job without a name and for a negative bandwidth,
+	// downtime or number of channels; and Conflict for a VM that another job moves. When nobody
+	// listens at the address it answers Transient; a host without [CanTakeBack], whose hypervisor
+	// does the talking, may answer Invalid or Conflict. When the target expects another job it
+	// answers Invalid, Conflict or Transient; when it expects another machine, Invalid or
+	// Conflict. A host that cannot know this at once begins, and the job fails. The VM runs on
+	// either way.
 	Migrate(context.Context, Outgoing) error
 	// Progress answers how the job goes on this host, as source or as target.
 	// A job that was never begun here has the status JobNone and is no error.
 	Progress(context.Context, JobID) (Progress, error)
-	// Adjust changes a job that is running on this host as its source.
+	// Adjust changes a job that is running on this host as its source. It answers NotFound for a
+	// job that this host does not send, and for one that it receives; Conflict when the job has
+	// ended; Invalid for a limit that is none; and Invalid, or Unsupported, for nil. A refused
+	// adjustment changes nothing, and the job goes on.
 	Adjust(context.Context, JobID, Adjustment) error
 
-	// Do changes the life of one VM on this host.
+	// Do changes the life of one VM on this host. Nil is Invalid, or Unsupported.
+	//
+	// A domain that is Receiving, Received, HandingOver or HandedOver takes no command of life
+	// (Start, Stop, Kill, Reboot, Pause, Unpause, Forget): the answer is Conflict. It takes
+	// Activate, Discard, Resume, Abandon and Release, each where it fits.
 	Do(context.Context, VMID, Command) error
 }
 
@@ -80,21 +110,29 @@ type Adjustment interface{ adjustment() }
 
 type (
 	// Cancel ends the migration; the source keeps the VM. After the source has
-	// stopped for the switch-over it answers Conflict: too late.
+	// stopped for the switch-over it answers Conflict: too late. A job that holds before its
+	// switch-over can be cancelled. For a job that failed or was cancelled it is done already.
 	Cancel struct{}
-	// StartPostCopy lets the target run at once and fetch the rest.
+	// StartPostCopy lets the target run at once and fetch the rest. It answers Unsupported on a
+	// host without [CanPostCopy], and Invalid for a job that was begun without
+	// TransferOptions.PostCopy. While memory moves (JobActive) there is no moment at which it is
+	// refused; repeated, it changes nothing until the job has ended.
 	StartPostCopy struct{}
-	// PauseGuest stops the guest at the source so that the transfer ends. A
-	// cancel afterwards lets it run again.
+	// PauseGuest stops the guest at the source so that the transfer ends: the source is Paused and
+	// the mode PausedCopy until it switches over, and the guest runs at its target. A
+	// cancel afterwards lets it run again. It stays paused when its operator gave Pause
+	// meanwhile, and runs on when its operator gives Unpause.
 	PauseGuest struct{}
-	// SetDowntime changes the blackout allowed.
+	// SetDowntime changes the blackout allowed. A limit that is not positive is Invalid.
 	SetDowntime struct{ Limit time.Duration }
-	// SetBandwidth changes the cap; 0 is none.
+	// SetBandwidth changes the cap; 0 is none. A negative limit is Invalid.
 	SetBandwidth struct{ Limit Bandwidth }
-	// SwitchOver lets a job that waits because of HoldSwitchOver go on.
+	// SwitchOver lets a job that waits because of HoldSwitchOver go on. A host without
+	// [CanHoldSwitchOver] answers Unsupported; a job that does not wait is a Conflict, or Invalid.
 	SwitchOver struct{}
 	// Recover goes on with a post-copy whose connection broke, at the address
-	// that Receive answers at the target when it is repeated.
+	// that Receive answers at the target when it is repeated. A host without [CanRecover] answers
+	// Unsupported; a job that is not broken is a Conflict, or Invalid.
 	Recover struct{ Address Address }
 )
 
@@ -110,48 +148,74 @@ func (Recover) adjustment()       {}
 type Command interface{ command() }
 
 type (
-	// Start runs the VM from its disks. A host that knows that the VM may run
-	// elsewhere, because its domain is Unresolved, may refuse with Conflict.
+	// Start runs the VM from its disks: it executes at once (Starting or Running), is as VM
+	// describes it, and has no Job. It is done already for a VM that starts or runs, and a
+	// Conflict for one that is paused. It answers Invalid for a VM that is none (no name, another
+	// name than the one that is commanded, no memory, a negative number of CPUs) and NoRoom for
+	// one that does not fit beside what runs and what is received here. A host that knows that the
+	// VM may run elsewhere, because its domain is Unresolved, may refuse with Conflict.
 	Start struct{ VM VM }
-	// Stop asks the guest to shut down, and stops it by force after Grace.
+	// Stop asks the guest to shut down, and stops it by force after Grace; without Grace at once.
+	// The VM becomes Shutoff, and stays visible. A second Stop may shorten the grace. For a VM
+	// that rests it is done already; for one that is Paused it is a Conflict, because a guest that
+	// does not run cannot shut down.
 	Stop struct{ Grace time.Duration }
-	// Kill stops the VM now.
+	// Kill stops the VM now, also while it starts or is paused. It becomes Shutoff. For a VM that
+	// rests it is done already. A VM that is killed while it moves never runs at its target: the
+	// job is JobFailed.
 	Kill struct{}
-	// Reboot asks the guest to reboot.
+	// Reboot asks the guest to reboot; it executes all the time. A VM that rests or is Paused is a
+	// Conflict.
 	Reboot struct{}
-	// Pause stops the guest's CPUs; Unpause lets them run again. While the VM moves,
-	// a host without [CanTakeBack] may answer Conflict to both, and changes nothing:
-	// its hypervisor would not let the guest rest at the target. The adjustment
-	// [PauseGuest] is not refused for that.
+	// Pause stops the guest's CPUs and keeps its memory; Unpause lets them run again. A VM that
+	// rests is a Conflict; one that is paused, or runs, already is no error. A guest that is
+	// paused on its way rests at its target. While the VM moves, a host without [CanTakeBack] may
+	// answer Conflict to both, and changes nothing: its hypervisor would not let the guest rest at
+	// the target. The adjustment [PauseGuest] is not refused for that.
 	Pause struct{}
 	// Unpause undoes Pause.
 	Unpause struct{}
 
 	// Resize changes memory, CPUs and the sizes of disks of a VM that is Shutoff.
-	// Either all of it takes effect or nothing. A disk never shrinks.
+	// Either all of it takes effect or nothing. A disk never shrinks: that is Invalid, as is a size
+	// that is none, and another VM's description. A size that does not fit is NoRoom; a VM that
+	// runs is a Conflict.
 	Resize struct{ VM VM }
-	// Snapshot keeps the present contents of a disk under a name.
+	// Snapshot keeps the present contents of a disk under a name. Repeated, it changes nothing. A
+	// disk that the VM does not have is NotFound, or Invalid; a name that is empty is Invalid.
 	Snapshot struct{ Disk, Name string }
 	// AttachDisk plugs a disk into a VM, running or not. Repeated with the same
-	// disk, it changes nothing.
+	// disk, it changes nothing. Another disk of the same name is a Conflict; a name with other
+	// characters than lower-case letters, digits and "-", a negative size and an unknown format are
+	// Invalid.
 	AttachDisk struct{ Disk Disk }
-	// DetachDisk unplugs a disk. A running guest is asked to let it go; until it
-	// has, the disk stays in the VM's Hardware.
+	// DetachDisk unplugs a disk. A running guest is asked to let it go; until it has, the disk
+	// stays in the VM's Hardware. A disk that the VM does not have is unplugged already.
 	DetachDisk struct{ Name string }
 	// MeasureDirtyRate measures for a while how fast the guest writes memory;
-	// [Domain] answers the result.
+	// [Domain] answers the result, and Measured then changes. The guest runs on. Asked again
+	// meanwhile, it is the same measurement. A period that is not positive is Invalid; a VM that
+	// rests is a Conflict.
 	MeasureDirtyRate struct{ For time.Duration }
-	// Forget removes a VM that is Shutoff or Crashed from its host. The files of
-	// its disks stay.
+	// Forget removes a VM that is Shutoff or Crashed from its host: it is Absent. The files of
+	// its disks stay. What is not here is forgotten already; what runs or is paused is a Conflict.
 	Forget struct{}
 
-	// Activate starts a received domain that was held.
+	// Activate starts a received domain that was held; one whose guest was paused (StartPaused)
+	// rests. Repeated, it changes nothing. Without evidence it is Invalid. It is a Conflict for a
+	// domain that still receives, for another job's, for one that runs, and with evidence that
+	// does not prove that this VM's source has stopped ([SourceStopped] of this job, or that the
+	// source's copy is [Evidence.Dead], as that the source's host was fenced). A domain that was
+	// discarded is NotFound: the host does not know it any more.
 	Activate struct {
 		Job     JobID
 		Stopped Evidence // that the source has stopped
 	}
-	// Discard forgets an incoming or received domain that has not started. Once
-	// it has answered without error, that copy did not and will not run.
+	// Discard forgets an incoming or received domain that has not started. Once it has answered
+	// without error, that copy did not and will not run: the domain is Absent, or rests as before,
+	// the job of a source that sends to it fails, and Receive refuses the job from then on, also
+	// when it is discarded before it came. Repeated, it changes nothing. It is a Conflict for
+	// another job's domain, and for one that has started, even when it has crashed since.
 	//
 	// A host without [CanTakeBack] answers Conflict for a domain that is Received: it
 	// is the only copy. It may answer Conflict for one that is Receiving while its
@@ -160,23 +224,32 @@ type (
 	// noticed that the source is gone, and repeats. When a source was cancelled
 	// before it reached its target, only the caller tells the target.
 	Discard struct{ Job JobID }
-	// Resume lets a source that stopped for the switch-over run again. A host
-	// without [CanTakeBack] answers Unsupported when the source is HandedOver: its
-	// memory is gone.
+	// Resume lets a source that stopped for the switch-over run again, or rest, if its guest was
+	// paused. Repeated, it changes nothing. It needs [Evidence.NeverRan] about the target of this
+	// job: without evidence it is Invalid; with evidence that does not prove that, and for another
+	// job, it is a Conflict. After post-copy has begun it is always a Conflict: the target has
+	// run. A VM that has resumed moves later as another job. A host without [CanTakeBack] answers
+	// Unsupported when the source is HandedOver: its memory is gone.
 	Resume struct {
 		Job      JobID
 		NeverRan Evidence // that the target did not and will not run
 	}
 	// Abandon gives up the memory of a source that stopped for the switch-over,
 	// because the target may have run and is dead: the VM's disks are newer. The
-	// domain becomes Crashed and may be started anew. A host without [CanTakeBack]
+	// domain becomes Crashed and may be started anew. Repeated, it changes nothing. It needs
+	// [Evidence.Dead] about the target: without evidence it is Invalid, with other evidence and
+	// for another job it is a Conflict. A host without [CanTakeBack]
 	// answers Conflict to TargetDiscarded when the source is HandedOver: by the
 	// hypervisor's own word the target had the VM.
 	Abandon struct {
 		Job  JobID
 		Dead Evidence // that the target will not run
 	}
-	// Release removes a stopped source, or whatever is left of it.
+	// Release removes a stopped source, or whatever is left of it: the domain is Absent. What is
+	// not here is released already. It needs [Evidence.Moved] by this job: without evidence it is
+	// Invalid, with other evidence and for another job it is a Conflict. A VM that runs here is not
+	// released whatever the evidence says, and neither is a target, nor a source of a broken
+	// post-copy that its target still lacks memory of: Conflict.
 	Release struct {
 		Job   JobID
 		Moved Evidence // that the VM runs, or rests, elsewhere

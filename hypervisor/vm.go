@@ -159,7 +159,10 @@ func (s JobStatus) Final() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// Progress is how a migration goes, as its source sees it.
+// Progress is how a migration goes, as its source sees it. It always names the job that was asked
+// for. At a target its Status counts only: neither JobNone nor final while it receives, and
+// JobSucceeded when the VM has come. Sent never falls, and Started never changes. When the job has
+// succeeded Started, Total and Sent are set, and Iteration is at least 1.
 type Progress struct {
 	Job       JobID
 	Status    JobStatus

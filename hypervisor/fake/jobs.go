@@ -92,8 +92,14 @@ type adjustment struct {
 
 // adjust changes a job that h sends.
 func (h *Host) adjust(a adjustment) (none hypervisor.Address, err error) {
-	if t := h.jobs[a.job]; t != nil && t.From == &h.wire {
-		return "", t.Adjust(a.how)
+	t := h.jobs[a.job]
+	if t == nil || t.From != &h.wire {
+		return "", refuse(hypervisor.NotFound, "no such job")
 	}
-	return "", refuse(hypervisor.NotFound, "no such job")
+	if _, ok := a.how.(hypervisor.StartPostCopy); ok {
+		if err := h.able(hypervisor.CanPostCopy); err != nil {
+			return "", err
+		}
+	}
+	return "", t.Adjust(a.how)
 }

@@ -59,18 +59,21 @@
 //   - contexts, crowd: a call whose caller has gone took effect all the same; or callers at the
 //     same time got in each other's way.
 //
+// A failure says what the suite waited for, which call asked for something last, with all of its
+// arguments, what the host answered when it was looked at last, what both hosts say of all VMs and
+// jobs, and the sentence of the port that the case rests on. A backend that panics, or whose call
+// does not return, fails the case that called it, and the others are played: the message has the
+// call and where it panicked.
+//
 // "waited in vain until …" is no matter of speed, unless Within is shorter than the hypervisor's
 // own timeouts: the backend never got there.
 //
 // # Where backends differ
 //
-// Where the port leaves something open the suite demands what hypervisor/fake does:
-// a Paused VM is not asked to Stop (Conflict) and may be killed; to Forget or to
-// Detach what is not there is done already; an Adjust of a job that has ended is a
-// Conflict, but a Cancel of one that failed or was cancelled is done already; a job
-// that has ended at a host is never received there again. It accepts both answers
-// where backends notice at different times: a migration to where nobody listens, or
-// where another machine is expected, is refused, or begins and fails while the VM
+// The suite demands nothing that the documentation of package hypervisor does not say: each case
+// rests on a sentence of it, and a failure prints that sentence. It accepts every answer that the
+// port leaves open, as where backends notice at different times: a migration to where nobody
+// listens, or where another machine is expected, is refused, or begins and fails while the VM
 // runs on.
 //
 // A host without [hypervisor.CanTakeBack] has a hypervisor with a hand-over of its

@@ -185,6 +185,9 @@ func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
 
 func (d move) startPostCopy(ctx context.Context, p domain.Found,
 	status hypervisor.JobStatus) error {
+	if err := d.Node.QEMU.Need(hypervisor.CanPostCopy); err != nil {
+		return err
+	}
 	switch {
 	case !p.Job.Options.PostCopy:
 		return fault.Refuse(hypervisor.Invalid, "the job does not allow post-copy")

@@ -142,7 +142,7 @@ func restarts(w *world, s stage.Side) {
 	w.T.Helper()
 	hv, err := w.Restart(w.Hosts[s].Name)
 	w.Must(err)
-	w.HV[s] = hv
+	w.Connect(s, hv)
 }
 
 // cuts are cases about a lost link.
@@ -452,11 +452,19 @@ var crowds = []stage.Trial{
 // atOnce calls do from n goroutines, and fails when one of them does.
 func atOnce(w *world, n int, do func(i int) error) {
 	w.T.Helper()
-	errs := make([]error, n)
+	errs, broke := make([]error, n), make([]any, n)
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { errs[i] = do(i) })
+		all.Go(func() {
+			defer func() { broke[i] = recover() }()
+			errs[i] = do(i)
+		})
 	}
 	all.Wait()
+	for _, v := range broke {
+		if v != nil {
+			panic(v) // where the case is played
+		}
+	}
 	w.Must(errors.Join(errs...))
 }

@@ -126,7 +126,12 @@ func again(w *world, ask func(ctx context.Context, reader int) error) (over func
 	ctx, end := context.WithCancel(w.Ctx)
 	var readers errgroup.Group
 	for i := range 4 {
-		readers.Go(func() error {
+		readers.Go(func() (failed error) {
+			defer func() {
+				if v := recover(); v != nil {
+					failed = fmt.Errorf("%v", v)
+				}
+			}()
 			for {
 				err := ask(ctx, i)
 				switch {

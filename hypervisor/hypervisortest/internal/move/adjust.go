@@ -205,7 +205,11 @@ var adjustments = []stage.Trial{
 		}},
 	{Name: "post-copy that was not allowed does not start", Needs: stage.Slow, Run: func(w *world) {
 		job := w.Slowly(stage.Move{})
-		w.Refused(w.HV[source].Adjust(w.Ctx, job, hypervisor.StartPostCopy{}), hypervisor.Invalid)
+		want := hypervisor.Invalid
+		if !w.Hosts[source].Abilities.Has(hypervisor.CanPostCopy) {
+			want = hypervisor.Unsupported
+		}
+		w.Refused(w.HV[source].Adjust(w.Ctx, job, hypervisor.StartPostCopy{}), want)
 		w.States(hypervisor.Running, hypervisor.Receiving)
 		w.Adjust(job, hypervisor.SetBandwidth{})
 		w.Arrives(job, hypervisor.Running)
@@ -213,13 +217,13 @@ var adjustments = []stage.Trial{
 	{Name: "a job that never was is not found", Run: func(w *world) {
 		w.Running()
 		for _, a := range stage.Changes() {
-			w.Refused(w.HV[source].Adjust(w.Ctx, "no-job", a), hypervisor.NotFound)
+			w.Refused(w.HV[source].Adjust(w.Ctx, "no-job", a), unknown(w, source, a)...)
 		}
 	}},
 	{Name: "a job is adjusted at its source only", Needs: stage.Slow, Run: func(w *world) {
 		job := w.Slowly(stage.Move{})
 		for _, a := range stage.Changes() {
-			w.Refused(w.HV[target].Adjust(w.Ctx, job, a), hypervisor.NotFound)
+			w.Refused(w.HV[target].Adjust(w.Ctx, job, a), unknown(w, target, a)...)
 		}
 		w.States(hypervisor.Running, hypervisor.Receiving)
 	}},
@@ -233,4 +237,15 @@ var adjustments = []stage.Trial{
 			}
 			w.States(hypervisor.HandedOver, hypervisor.Running)
 		}},
+}
+
+// unknown is how a host refuses to adjust a job that it does not send. What it has no ability for
+// it may refuse whatever the job.
+func unknown(w *world, on stage.Side, a hypervisor.Adjustment) []hypervisor.Kind {
+	kinds := []hypervisor.Kind{hypervisor.NotFound}
+	_, postCopy := a.(hypervisor.StartPostCopy)
+	if postCopy && !w.Hosts[on].Abilities.Has(hypervisor.CanPostCopy) {
+		kinds = append(kinds, hypervisor.Unsupported)
+	}
+	return kinds
 }

@@ -205,7 +205,12 @@ var refusedMoves = []stage.Trial{
 		} {
 			out := w.Outgoing(job, address)
 			change(&out)
-			w.Refused(w.HV[source].Migrate(w.Ctx, out), hypervisor.Invalid)
+			kinds := []hypervisor.Kind{hypervisor.Invalid}
+			if out.Options.Channels < 0 &&
+				!w.Hosts[source].Abilities.Has(hypervisor.CanUseChannels) {
+				kinds = append(kinds, hypervisor.Unsupported)
+			}
+			w.Refused(w.HV[source].Migrate(w.Ctx, out), kinds...)
 			w.States(hypervisor.Running, hypervisor.Receiving)
 		}
 	}},

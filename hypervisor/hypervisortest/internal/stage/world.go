@@ -34,7 +34,8 @@ func (s Side) Other() Side { return 1 - s }
 // what they ask for does not happen.
 type World struct {
 	*Lab
-	T     TB
+	T     *told
+	Rule  string // what package hypervisor says about the case, for failures
 	Skip  func(reason string)
 	Ctx   context.Context
 	HV    [2]hypervisor.Hypervisor // by side
@@ -42,21 +43,39 @@ type World struct {
 	VMs   []hypervisor.VMID        // that take part
 	Jobs  []hypervisor.JobID       // that were begun
 
-	cut bool // the link is, or was
+	cut    bool // the link is, or was
+	record record
+	unseen [2]hypervisor.Hypervisor // HV, whose calls are not recorded
 }
 
 // New begins a case in a Lab.
 func New(t TB, lab *Lab) *World {
 	t.Helper()
-	lab.complete()
-	w := &World{Lab: lab, T: t, Ctx: context.Background(),
-		HV: [2]hypervisor.Hypervisor{lab.Source, lab.Target}}
-	for s, hv := range w.HV {
-		host, err := hv.Host(w.Ctx)
-		w.Must(err)
-		w.Hosts[s] = host
-	}
+	w := Open(t, lab)
+	w.Meet()
 	return w
+}
+
+// Open is New before the first call of the hosts.
+func Open(t TB, lab *Lab) *World {
+	lab.complete()
+	w := &World{Lab: lab, Ctx: context.Background()}
+	w.T = &told{t, w}
+	w.Hosts[Source].Name, w.Hosts[Target].Name = "the source", "the target"
+	w.Connect(Source, lab.Source)
+	w.Connect(Target, lab.Target)
+	return w
+}
+
+// Meet asks the hosts who they are.
+func (w *World) Meet() {
+	w.T.Helper()
+	for _, s := range [...]Side{Source, Target} {
+		h, err := w.HV[s].Host(w.Ctx)
+		w.Must(err)
+		w.Hosts[s] = h
+		w.Connect(s, w.HV[s].(*host).Hypervisor)
+	}
 }
 
 // Must fails the case on an error.
@@ -72,11 +91,29 @@ func (w *World) Refused(err error, kinds ...hypervisor.Kind) {
 	w.T.Helper()
 	e, ok := errors.AsType[*hypervisor.Error](err)
 	if !ok || !slices.Contains(kinds, e.Kind) {
-		w.T.Fatalf("error %v, want an Error of kind %v; %s", err, kinds, w)
+		w.T.Fatalf("the answer is %s, want a *hypervisor.Error of kind %v; %s", said(err),
+			alternatives(kinds), w)
 	}
 	if e.Op == "" {
 		w.T.Fatalf("error %v does not say which operation failed", err)
 	}
+}
+
+// said is an error as a failure prints it.
+func said(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return fmt.Sprintf("%T %q", err, err)
+}
+
+// alternatives lists kinds by their names in package hypervisor.
+func alternatives(kinds []hypervisor.Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Error()
+	}
+	return strings.Join(names, " or ")
 }
 
 // Cuts cuts the link. A source that sends into nothing may have no answer for a while.
@@ -276,9 +313,15 @@ const Tick = 5 * time.Millisecond
 // Until looks again and again until something is so.
 func (w *World) Until(what string, done func() bool) {
 	w.T.Helper()
+	w.until(func() string { return what }, done)
+}
+
+// until is Until, where what has not come is said when it has not.
+func (w *World) until(what func() string, done func() bool) {
+	w.T.Helper()
 	for waited := time.Duration(0); !done(); waited += Tick {
 		if waited > w.Within {
-			w.T.Fatalf("waited %v in vain until %s; %s", w.Within, what, w)
+			w.T.Fatalf("waited %v in vain until %s; %s", w.Within, what(), w)
 		}
 		w.Once()
 		w.Pass(Tick)
@@ -303,10 +346,11 @@ func (w *World) States(atSource, atTarget hypervisor.DomainState) {
 // UntilStatus waits for a status. It fails at once when the job ends otherwise.
 func (w *World) UntilStatus(s Side, job hypervisor.JobID, want hypervisor.JobStatus) {
 	w.T.Helper()
-	w.Until(fmt.Sprintf("%s is %v", job, want), func() bool {
+	w.Until(fmt.Sprintf("%s is %v on %s", job, want, w.Hosts[s].Name), func() bool {
 		p := w.Progress(s, job)
 		if p.Status != want && (p.Status.Final() || p.Status == hypervisor.JobBroken) {
-			w.T.Fatalf("%s is %v (%s), want %v; %s", job, p.Status, p.Error, want, w)
+			w.T.Fatalf("%s is %v (%s) on %s, want %v; %s", job, p.Status, p.Error,
+				w.Hosts[s].Name, want, w)
 		}
 		return p.Status == want
 	})
@@ -329,8 +373,12 @@ func (w *World) Sound(s Side) {
 	}
 	if w.Alive != nil {
 		want := []hypervisor.HostName{w.Hosts[s].Name}
-		w.Until(fmt.Sprintf("the guest is alive on %v", want), func() bool {
-			on, err := w.Alive(TheVM)
+		var on []hypervisor.HostName
+		w.until(func() string {
+			return fmt.Sprintf("the guest is alive on %v: it is on %v", want, on)
+		}, func() bool {
+			var err error
+			on, err = w.Alive(TheVM)
 			w.Must(err)
 			return slices.Equal(on, want)
 		})
@@ -368,16 +416,22 @@ func (w *World) Once() {
 // after the target: the VM may move between two looks, but not there and back.
 func (w *World) bothSay(id hypervisor.VMID) bool {
 	executes := func(s Side) bool {
-		d, err := w.HV[s].Domain(w.Ctx, id)
+		d, err := w.unseen[s].Domain(w.Ctx, id)
 		return err == nil && d.State.Executes()
 	}
 	return executes(Source) && executes(Target) && executes(Source)
 }
 
-// String describes the world, for failures.
-func (w *World) String() string {
+// String describes the world, for failures. A host that panics when it is asked has no say.
+func (w *World) String() (text string) {
 	var b strings.Builder
-	for s, hv := range w.HV {
+	defer func() {
+		if v := recover(); v != nil {
+			fmt.Fprintf(&b, " (%v)", v)
+		}
+		text = b.String()
+	}()
+	for s, hv := range w.unseen {
 		fmt.Fprintf(&b, "\n%s:", w.Hosts[s].Name)
 		for _, id := range w.VMs {
 			d, err := hv.Domain(w.Ctx, id)
@@ -397,7 +451,7 @@ func (w *World) String() string {
 			}
 		}
 	}
-	return b.String()
+	return ""
 }
 
 // Says is what an honest witness on a side says about TheVM there.
@@ -413,7 +467,7 @@ func (w *World) Reopens(sides ...Side) {
 	for _, s := range sides {
 		hv, err := w.Reopen(w.Hosts[s].Name)
 		w.Must(err)
-		w.HV[s] = hv
+		w.Connect(s, hv)
 	}
 }
 
