@@ -25,8 +25,7 @@ type careless struct {
 func (c careless) Do(ctx context.Context, id hypervisor.VMID, command hypervisor.Command) error {
 	if _, is := command.(hypervisor.Pause); is {
 		if c.panics {
-			var domains map[hypervisor.VMID]int
-			domains[id] = 1
+			panic("assignment to entry in nil map")
 		}
 		if c.sleeps {
 			select {}
