@@ -23,7 +23,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 	}
 	d, err := a.hv.Domain(ctx, v.VM.ID)
 	if err != nil {
-		return err
+		return a.unknown(ctx, v, err, now)
 	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
@@ -39,6 +39,20 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 		return a.onTheWay(ctx, v, d, now)
 	}
 	return nil
+}
+
+// unknown tells why it cannot be seen what a VM does, where that does not pass by itself: something
+// runs it of which the hypervisor has no record. It is neither started nor said to have stopped.
+func (a *Agent) unknown(ctx context.Context, v *record.VM, err error, now time.Time) error {
+	if !errors.Is(err, hypervisor.Conflict) {
+		return err
+	}
+	why := "it does not start: "
+	if v.Stopped {
+		why = "it is not known to have stopped: "
+	}
+	_, told := a.troubled(ctx, v, why+terms.Words(err), now)
+	return errors.Join(err, told)
 }
 
 // whileRunning does what is asked of a VM that runs.

@@ -70,6 +70,11 @@ func (h *Host) begin(ctx context.Context, op operation) (Fault, error) {
 	if h.wire.Off {
 		return Fault{}, h.fail(op, hypervisor.Transient, errors.New("connection refused"))
 	}
+	if op.vm != "" && len(h.unseen) > 0 {
+		if err := h.locked(op.vm); err != nil {
+			return Fault{}, h.explain(op.name(), op.vm, err)
+		}
+	}
 	if len(h.fabric.faults) == 0 {
 		return Fault{}, nil
 	}

@@ -38,6 +38,7 @@ type domain struct {
 	State      hypervisor.DomainState
 	Unresolved bool
 	defined    bool // it is the host's own: it outlives its process
+	directory  int  // that says so
 	measured   bool // how much the guest writes is being measured
 	hinted     [hintKinds]bool
 	found      *finding // by the last measurement; nil is none
@@ -71,13 +72,16 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 		m.vm = vm
 		f.guests.Put(vm.ID, m)
 	}
+	if d := h.behind(vm.ID); d != nil {
+		return d.takeOver(vm, state)
+	}
 	var d *domain
 	if n := len(f.free); n > 0 {
 		d, f.free = f.free[n-1], f.free[:n-1]
 	} else {
 		d = f.domains.New()
 	}
-	*d = domain{VM: m.as(vm), host: h, machine: m}
+	*d = domain{VM: m.as(vm), host: h, machine: m, directory: h.directory}
 	at := m.on(h)
 	d.next, *at = *at, d
 	h.sorted = listing.Insert(listing.Roomier(h.sorted), h.place(vm.ID), d)
@@ -103,7 +107,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 func (h *Host) peek(vm hypervisor.VMID) *domain {
 	if m := h.fabric.guests.Get(vm); m != nil {
 		for d := m.first; d != nil; d = d.next {
-			if d.host == h {
+			if d.host == h && d.seen() {
 				return d
 			}
 		}
@@ -138,7 +142,11 @@ func (d *domain) Become(state hypervisor.DomainState) {
 		d.timer = nil
 	}
 	if state == hypervisor.Absent {
-		h.sorted = listing.Delete(h.sorted, h.place(d.VM.ID))
+		if d.seen() {
+			h.sorted = listing.Delete(h.sorted, h.place(d.VM.ID))
+		} else {
+			h.unseen = slices.DeleteFunc(h.unseen, func(o *domain) bool { return o == d })
+		}
 		at := d.machine.on(h)
 		*at, d.next = d.next, nil
 		f.gone = append(f.gone, d)

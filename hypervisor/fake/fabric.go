@@ -223,7 +223,7 @@ func (f *Fabric) hints() []Hint {
 }
 
 func (f *Fabric) hint(d *domain, what What) {
-	if d != nil && !d.hinted[what] {
+	if d != nil && !d.hinted[what] && d.seen() {
 		d.hinted[what] = true
 		f.hinted.Add(hinted{d, what})
 	}

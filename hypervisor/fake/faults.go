@@ -102,7 +102,7 @@ func (f *Fabric) CrashHost(name hypervisor.HostName) error {
 		}
 		h.wire.Off = true
 		h.late = nil
-		for _, d := range slices.Clone(h.sorted) {
+		for _, d := range slices.Concat(h.sorted, h.unseen) {
 			d.die("the host crashed")
 		}
 		h.jobs.Forget(&h.wire)
@@ -119,7 +119,7 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 		}
 		h.wire.Off = false
 		h.listed.Doubt()
-		for _, d := range h.sorted {
+		for _, d := range slices.Concat(h.sorted, h.unseen) {
 			d.Unresolved = false // the job's name is part of the definition
 			if d.State != hypervisor.Shutoff {
 				d.Become(hypervisor.Shutoff)
@@ -134,7 +134,11 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 // It does nothing to a VM without a process.
 func (f *Fabric) KillDomain(host hypervisor.HostName, vm hypervisor.VMID) error {
 	return f.strike("KillDomain", host, func(h *Host) error {
-		if d := h.find(vm); d != nil {
+		d := h.find(vm)
+		if d == nil {
+			d = h.behind(vm)
+		}
+		if d != nil {
 			d.die("the process died")
 		}
 		return nil

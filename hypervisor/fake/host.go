@@ -14,16 +14,19 @@ import (
 // A Host is one host of a Fabric and the hypervisor on it. It forgets its jobs
 // when it crashes, but not which of them it was told to discard.
 type Host struct {
-	fabric *Fabric
-	host   hypervisor.Host
-	wire   transfer.Host
-	sorted []*domain // ordered by VM
-	jobs   transfer.Jobs
-	memory hypervisor.Bytes
-	cpus   int
-	listed listing.List // what Domains answered last
-	late   []*postponed // calls
-	busy   time.Duration
+	fabric    *Fabric
+	host      hypervisor.Host
+	wire      transfer.Host
+	sorted    []*domain       // ordered by VM
+	unseen    []*domain       // of which the present directory says nothing
+	shelf     []transfer.Jobs // of other directories, by number
+	directory int             // the present one's number
+	jobs      transfer.Jobs
+	memory    hypervisor.Bytes
+	cpus      int
+	listed    listing.List // what Domains answered last
+	late      []*postponed // calls
+	busy      time.Duration
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)
@@ -41,6 +44,8 @@ func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
 		err = refuse(hypervisor.Invalid, "workload %+v", w)
 	case d != nil:
 		err = refuse(hypervisor.Conflict, "it is %v here", d.State)
+	case h.behind(vm.ID) != nil:
+		err = refuse(hypervisor.Conflict, "another directory has it")
 	default:
 		err = h.admit(vm)
 	}
@@ -115,7 +120,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	if d := h.peek(vm); d != nil {
 		return d.answer(), nil
 	}
-	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, nil
+	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, h.explain("Domain", vm, h.locked(vm))
 }
 
 // Receive opens a target. It answers Conflict for a VM that the host runs or

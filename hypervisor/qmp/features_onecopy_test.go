@@ -74,6 +74,42 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 			l.refusesSecond("n1", vm, l.another(row.host, row.dir, vm))
 		})
 	}
+	t.Run("an empty directory does not say what the VM does", func(t *testing.T) {
+		l := newLab(t, accelerator(t), together)
+		vm := l.vm("suite/once", calm)
+		l.start("n1", vm)
+		must(t, l.hosts["n1"].Close())
+		delete(l.hosts, "n1")
+		c := l.config("n1")
+		c.Dir = filepath.Join(l.dir, "empty")
+		h, err := qmp.New(within(t, 20*time.Second), c)
+		must(t, err)
+		d, err := h.Domain(within(t, 20*time.Second), vm.ID)
+		if !errors.Is(err, hypervisor.Conflict) {
+			t.Errorf("it is %v: %v", d.State, err)
+		}
+		for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Stop{},
+			hypervisor.Discard{Job: "web#1"}, hypervisor.Forget{}} {
+			err := h.Do(within(t, 20*time.Second), vm.ID, c)
+			if !errors.Is(err, hypervisor.Conflict) {
+				t.Errorf("%T is done: %v", c, err)
+			}
+		}
+		other := vm
+		other.ID = "suite/another"
+		if d, err := h.Domain(within(t, 20*time.Second), other.ID); err != nil ||
+			d.State != hypervisor.Absent {
+			t.Errorf("another VM is %v: %v", d.State, err)
+		}
+		for _, pid := range processesBelow(l.dir) {
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		d, err = h.Domain(within(t, 20*time.Second), vm.ID) // also when it has just been killed
+		if err != nil || d.State != hypervisor.Absent {
+			t.Errorf("its QEMU was killed, and it is %v: %v", d.State, err)
+		}
+		must(t, h.Close())
+	})
 	t.Run("the directory of the VM is moved away, as it was advised", func(t *testing.T) {
 		l := newLab(t, accelerator(t), together)
 		vm := l.vm("suite/once", calm)

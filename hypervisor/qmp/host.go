@@ -209,7 +209,8 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	return list, nil
 }
 
-// Domain answers one VM. It answers Transient when its QEMU does not answer.
+// Domain answers one VM. It answers Transient when its QEMU does not answer, and Conflict when a
+// QEMU of this host runs the VM and the directory says nothing of it.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
 	if err := ctx.Err(); err != nil {
@@ -217,9 +218,12 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	}
 	d := h.node.Find(vm)
 	if d == nil {
-		return none, nil
+		return none, h.explain("Domain", vm, h.node.QEMU.Unknown(ctx, vm))
 	}
 	answer, err := d.Answer(ctx)
+	if err == nil && d.Record() == nil {
+		return answer, h.explain("Domain", vm, h.node.QEMU.Unknown(ctx, vm))
+	}
 	return answer, h.explain("Domain", vm, fault.Observing(err))
 }
 

@@ -35,6 +35,11 @@ func Do(ctx context.Context, of *domain.Domain, c hypervisor.Command) error {
 	if err != nil && (!needsNoAnswer(c, p.Look) || p.Rec != d.Record()) {
 		return err // what is there must be buried
 	}
+	if _, starts := c.(hypervisor.Start); p.Rec == nil && d.Record() == nil && !starts { // a start looks by itself
+		if err := d.Node.QEMU.Unknown(ctx, d.ID); err != nil {
+			return err
+		}
+	}
 	defer d.Changed()
 	if answered, err := transfer.Do(ctx, of, p, c); answered {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +32,7 @@ func TakeLock(path, name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(name))
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Len: 1,
-		Start: int64(binary.BigEndian.Uint64(sum[:]) >> 2)}
+	lock := place(name)
 	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
 	if err == nil {
 		return &Lock{file}, nil
@@ -42,6 +41,28 @@ func TakeLock(path, name string) (*Lock, error) {
 		err = ErrLocked
 	}
 	return nil, errors.Join(fmt.Errorf("%s: lock %q: %w", path, name, err), file.Close())
+}
+
+// Locked reports whether a process holds the lock of a name in a file. It takes nothing, and
+// makes no file.
+func Locked(path, name string) (bool, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	lock := place(name)
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock)
+	return lock.Type != unix.F_UNLCK, errors.Join(err, file.Close())
+}
+
+// place is the byte of a name.
+func place(name string) unix.Flock_t {
+	sum := sha256.Sum256([]byte(name))
+	return unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Len: 1,
+		Start: int64(binary.BigEndian.Uint64(sum[:]) >> 2)}
 }
 
 // Close closes the caller's copy: the lock is free when no process has inherited it.

@@ -24,6 +24,14 @@ func TestALockLivesAsLongAsItsProcess(t *testing.T) {
 	if _, err := process.TakeLock(file, "a"); !errors.Is(err, process.ErrLocked) {
 		t.Errorf("while its process lives: %v", err)
 	}
+	for name, want := range map[string]bool{"a": true, "b": false} {
+		if held, err := process.Locked(file, name); held != want || err != nil {
+			t.Errorf("%s is held: %t, %v", name, held, err)
+		}
+	}
+	if held, err := process.Locked(file+" of nobody", "a"); held || err != nil {
+		t.Errorf("in no file it is held: %t, %v", held, err)
+	}
 	other, err := process.TakeLock(file, "b")
 	if err != nil {
 		t.Errorf("another name: %v", err)

@@ -66,8 +66,7 @@ func (l *Launcher) try(vm hypervisor.VMID, incoming bool) (*process.Lock, []proc
 	if err := durable.Private(l.Locks); err != nil {
 		return nil, nil, fault.Refuse(hypervisor.Transient, "the directory of locks: %v", err)
 	}
-	name := string(l.Host) + "\x00" + string(vm)
-	lock, err := process.TakeLock(filepath.Join(l.Locks, "vms"), name)
+	lock, err := process.TakeLock(l.lockOf(vm))
 	held := errors.Is(err, process.ErrLocked)
 	if err != nil && !held {
 		return nil, nil, fault.Refuse(hypervisor.Transient, "take the lock of the VM: %v", err)
@@ -87,6 +86,43 @@ func (l *Launcher) try(vm hypervisor.VMID, incoming bool) (*process.Lock, []proc
 			"look for another QEMU of the VM: %v", err)
 	}
 	return nil, others, nil
+}
+
+// lockOf returns the file and the name of a VM's lock.
+func (l *Launcher) lockOf(vm hypervisor.VMID) (path, name string) {
+	return filepath.Join(l.Locks, "vms"), string(l.Host) + "\x00" + string(vm)
+}
+
+// burial is how long the kernel may take to clear away a QEMU that was killed.
+const burial = time.Second
+
+// Unknown answers Conflict when a QEMU of this host runs a VM of which the directory says
+// nothing: the directory was emptied, or moved away. What the VM does is then unknown here, and
+// that it is not in the directory proves nothing.
+func (l *Launcher) Unknown(ctx context.Context, vm hypervisor.VMID) error {
+	ctx, cancel := context.WithTimeout(ctx, burial)
+	defer cancel()
+	for {
+		held, err := process.Locked(l.lockOf(vm))
+		if err != nil {
+			return fault.Refuse(hypervisor.Transient, "look at the lock of the VM: %v", err)
+		}
+		if !held {
+			return nil
+		}
+		others, err := l.running(vm)
+		switch {
+		case err != nil:
+			return fault.Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
+		case len(others) > 0:
+			return fault.Refuse(hypervisor.Conflict, "%s", twice(others))
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Refuse(hypervisor.Transient, "%s", twice(nil))
+		case <-time.After(5 * time.Millisecond): // it may have been killed just now
+		}
+	}
 }
 
 // running returns the QEMUs on this machine that run a VM. Those of hosts with another directory
