@@ -131,6 +131,9 @@ func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
 // Down implements [invariant.World].
 func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
 
+// Disowned implements [invariant.World].
+func (w *World) Disowned(hypervisor.VMID, hypervisor.HostName) bool { return false }
+
 // Claims implements [invariant.World].
 func (w *World) Claims() []reserve.Claim { return w.boss.Claims() }
 

@@ -58,7 +58,11 @@ const (
 	Cuts        = steps.Cuts        // a link is cut, and heals at any time
 	Resets      = steps.Resets      // connections between two hosts are closed
 	Power       = steps.Power       // a host loses its power, or is fenced, and may return
-	AllFaults   = steps.AllFaults
+	AllFaults   = steps.AllFaults   // all of these
+
+	Words       = steps.Words       // an operator says that a host is off whose agent is silent
+	Directories = steps.Directories // an agent's directory is emptied
+	Mistakes    = steps.Mistakes    // both: what people do wrong
 )
 
 // Config says what is explored, and how far. A zero field takes the default it names.

@@ -43,6 +43,9 @@ func (k *keeper) print() uint64 {
 	if late := w.Now.Sub(w.Since); late < stage.Enough {
 		n += uint64(late) << 1
 	}
+	for p, orphans := range w.Orphans {
+		n += fingerprint.Mix(uint64(p)+71, uint64(orphans)<<8|uint64(w.Empty>>p&1))
+	}
 	left := uint64(w.Faults)<<8 ^ uint64(w.Odd)
 	n += fingerprint.Mix(uint64(w.Script)<<32^left, uint64(w.Cut))
 	for v := range w.Scene.VMs {
@@ -145,6 +148,8 @@ func asRecord(h fingerprint.Held) record.Record {
 		return (*record.VM)(h.To)
 	case "Host":
 		return (*record.Host)(h.To)
+	case "Lease":
+		return (*record.Lease)(h.To)
 	}
 	return (*record.Rebuild)(h.To)
 }
@@ -161,6 +166,9 @@ func (k *keeper) process(p int) uint64 {
 	}
 	if proc.Hung {
 		n += 8
+	}
+	if proc.Gone {
+		n += 16
 	}
 	if proc.Brain == nil {
 		return n
@@ -204,6 +212,8 @@ func address(r record.Record) unsafe.Pointer {
 	case *record.Host:
 		return unsafe.Pointer(r)
 	case *record.Rebuild:
+		return unsafe.Pointer(r)
+	case *record.Lease:
 		return unsafe.Pointer(r)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 // fixed are the types that nobody changes, or that belong to another part.
 var fixed = []string{
 	"stage.line", "stage.phone", "stage.World",
-	"record.Migration", "record.VM", "record.Host", "record.Rebuild",
+	"record.Migration", "record.VM", "record.Host", "record.Rebuild", "record.Lease",
 	"policy.Cluster", "policy.Set", "migration.Config", "controller.Config",
 	"placement.VM", "placement.Facts", "hypervisor.Hardware", "fake.Model",
 	"choose.Config", "books.Config",
@@ -17,11 +17,12 @@ var fixed = []string{
 // rules say what of the stage.Parts makes a state.
 var rules = fingerprint.Rules{
 	Epoch: stage.Epoch.UnixNano(),
-	Held:  []string{"record.Migration", "record.VM", "record.Host", "record.Rebuild"},
+	Held: []string{"record.Migration", "record.VM", "record.Host", "record.Rebuild",
+		"record.Lease"},
 	Skip: []string{
 		// Records: versions say only who has read what, which is found by comparing.
 		"record.Migration.Version", "record.VM.Version", "record.Host.Version",
-		"record.Rebuild.Version",
+		"record.Rebuild.Version", "record.Lease.Version",
 		// The store: who has read how much of the feeds is a process's.
 		"record.Memory.feeds", "record.Memory.all", "record.Memory.revision",
 		"record.Memory.signs",
@@ -31,7 +32,8 @@ var rules = fingerprint.Rules{
 		"record.place.seats",
 		// Participants: what is given, and what follows from the rest.
 		"agent.Agent.host", "agent.Agent.config", "agent.Agent.hv", "agent.Agent.store",
-		"agent.Agent.noter", "agent.Agent.seen", "moves.List.byVM", "moves.List.free",
+		"agent.Agent.noter", "lease.Claim.config", "lease.Claim.store", "lease.Beater.config",
+		"lease.Beater.store", "lease.Beater.last", "lease.pace.from", "agent.Agent.seen", "moves.List.byVM", "moves.List.free",
 		"moves.Move.other", "room.Home.names", "room.Home.unsettled",
 		"controller.Controller.config", "controller.Controller.core",
 		"controller.Controller.limits",
@@ -107,7 +109,8 @@ var rules = fingerprint.Rules{
 		"controller.flight": "rec.Spec.ID", "transfer.Transfer": "",
 		"transfer.Host": "Name", "fake.domain": "",
 	},
-	Own: []string{"controller.view.flights", "fake.Host.sorted", "fake.Host.jobs"},
+	Own: []string{"controller.view.flights", "fake.Host.sorted", "fake.Host.unseen",
+		"fake.Host.jobs", "fake.Host.shelf"},
 	Over: map[string]fingerprint.Over{
 		"agenda.Timer": {Field: "place", Is: 0},
 		"due.Alarm[*github.com/godwit-vm/godwit/controller.flight]": {Field: "seq", Is: 0},

@@ -24,6 +24,10 @@ type World interface {
 	HostRecord(hypervisor.HostName) *record.Host
 	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
 	Down(hypervisor.HostName) bool // the host has no power
+	// Disowned: the VM's copy on the host runs, and an operator gave their word that it does
+	// not. For all invariants it is dead, as Copies says; when the host is heard again the
+	// operators must be told of it.
+	Disowned(hypervisor.VMID, hypervisor.HostName) bool
 	Faulty() bool                  // something has been broken
 	Unexplained() []string         // who stays on a drained host without a reason
 	Past(hypervisor.VMID) Past     // before its domains became what they are
@@ -320,11 +324,19 @@ func nothingLeft(w World) error {
 		v := w.VM(vm)
 		for _, c := range w.Copies(vm) {
 			if c.Host != v.Host && v.Claim == "" && !w.Down(c.Host) {
+				if w.Disowned(vm, c.Host) && told(w.HostRecord(c.Host), vm) {
+					continue
+				}
 				return fmt.Errorf("%s has left %v on %s", vm, c.State, c.Host)
 			}
 		}
 	}
 	return nil
+}
+
+// told reports whether the agent of a host says that a VM runs there that is not to.
+func told(h *record.Host, vm hypervisor.VMID) bool {
+	return slices.ContainsFunc(h.Strays, func(s record.Stray) bool { return s.VM == vm })
 }
 
 func explained(w World) error {

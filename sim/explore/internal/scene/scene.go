@@ -23,6 +23,8 @@ type Scene struct {
 	PerCluster, PerSource, PerTarget int
 	// PostCopy lets migrations of busy VMs go on at the target after a few seconds.
 	PostCopy bool
+	// Claims lets every agent claim its host's name before it acts, as in production.
+	Claims bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
 	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web".
 	Script []string
@@ -45,6 +47,11 @@ type Judge func(invariant.World) (name, detail string)
 type Place struct {
 	Name hypervisor.HostName
 	Room int
+	// As is the host whose name the agent on this machine claims, too; "" is none: the machine
+	// is a host. Such an agent comes when all others have claimed theirs.
+	As hypervisor.HostName
+	// Copied says that its directory is a copy of that of the other's.
+	Copied bool
 }
 
 // A Guest is a VM and where it runs. A busy one writes its memory faster than any link
@@ -68,6 +75,9 @@ func (s *Scene) String() string {
 	var b strings.Builder
 	b.WriteString("hosts")
 	for _, h := range s.Hosts {
+		if h.As != "" {
+			continue
+		}
 		b.WriteString(" " + string(h.Name))
 		if h.Room > 0 {
 			fmt.Fprintf(&b, "=%d", h.Room)
@@ -88,6 +98,14 @@ func (s *Scene) String() string {
 	}
 	if s.PostCopy {
 		b.WriteString("post-copy\n")
+	}
+	if s.Claims {
+		b.WriteString("claims\n")
+	}
+	for _, h := range s.Hosts {
+		if h.As != "" {
+			fmt.Fprintf(&b, "second %s %s\n", h.As, directories[h.Copied])
+		}
 	}
 	for _, line := range s.Script {
 		b.WriteString("script " + line + "\n")
@@ -137,6 +155,11 @@ func (s *Scene) read(words []string) error {
 	case "post-copy":
 		s.PostCopy = true
 		return nil
+	case "claims":
+		s.Claims = true
+		return nil
+	case "second":
+		return s.readSecond(words[1:])
 	case "script":
 		s.Script = append(s.Script, strings.Join(words[1:], " "))
 		return nil
@@ -148,8 +171,22 @@ func (s *Scene) read(words []string) error {
 			return err
 		}
 	}
-	return errors.New("unknown word; use hosts, vms, post-copy, script, per-cluster, " +
-		"per-source or per-target")
+	return errors.New("unknown word; use hosts, vms, post-copy, claims, second, script, " +
+		"per-cluster, per-source or per-target")
+}
+
+// directories are the words for what the directory of a second agent is.
+var directories = map[bool]string{true: "copied", false: "new"}
+
+// readSecond reads a machine whose agent claims the name of another host.
+func (s *Scene) readSecond(words []string) error {
+	if len(words) != 2 || words[1] != directories[true] && words[1] != directories[false] {
+		return errors.New("write second, a host, and copied or new, for its directory")
+	}
+	s.Claims = true
+	s.Hosts = append(s.Hosts, Place{Name: hypervisor.HostName(words[0] + "'"),
+		As: hypervisor.HostName(words[0]), Copied: words[1] == directories[true]})
+	return nil
 }
 
 func (s *Scene) readHosts(words []string) error {
@@ -173,6 +210,14 @@ func (s *Scene) Check() error {
 	if len(s.Hosts) == 0 || len(s.Hosts) > MaxHosts || len(s.VMs) > MaxVMs {
 		return fmt.Errorf("%d hosts and %d VMs; there may be 1 to %d and 0 to %d", len(s.Hosts),
 			len(s.VMs), MaxHosts, MaxVMs)
+	}
+	for i, h := range s.Hosts {
+		if at := s.HostIndex(string(h.As)); h.As != "" && (at < 0 || s.Hosts[at].As != "") {
+			return fmt.Errorf("second %s: there is no host %q", h.As, h.As)
+		}
+		if s.HostIndex(string(h.Name)) != i {
+			return fmt.Errorf("there are two machines %s", h.Name)
+		}
 	}
 	for _, v := range s.VMs {
 		if s.HostIndex(string(v.Host)) < 0 {

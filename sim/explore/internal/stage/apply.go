@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,8 @@ func (w *World) Apply(s Step) bool {
 		w.operate(w.Scene.Script[w.Script-1])
 	case steps.Give:
 		w.give(int(s.A), int(s.B))
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt:
+		w.err(s)
 	default:
 		w.harm(s)
 	}
@@ -69,12 +72,18 @@ func (w *World) Apply(s Step) bool {
 // restart starts a dead process; a host whose agent is heard is not lost.
 func (w *World) restart(p int) {
 	w.spawn(p)
-	w.heard(p)
+	if !w.Scene.Claims { // else it is heard once it has its name
+		w.heard(p)
+	}
 }
 
-// heard takes back that a host is lost, unless it is being fenced.
+// heard takes back that a host is lost, unless it is being fenced, or that it is off.
 func (w *World) heard(p int) {
-	if p > 0 && w.record(uint8(p)).Lost && w.record(uint8(p)).Fencing == nil {
+	switch {
+	case p == 0 || w.second(p):
+	case w.believed(p):
+		w.refuted(p)
+	case w.record(uint8(p)).Lost && w.record(uint8(p)).Fencing == nil:
 		w.change(p, func(h *record.Host) { h.Lost = false })
 	}
 }
@@ -110,8 +119,14 @@ func (w *World) harm(s Step) {
 		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost = true, true })
 	case steps.On:
 		w.Procs[s.A].Off = false
+		w.Procs[s.A].boots++
 		_ = w.Fabric.RestartHost(a)
-		w.change(int(s.A), func(h *record.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
+		w.change(int(s.A), func(h *record.Host) {
+			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
+		})
+		if w.Scene.Claims {
+			w.lapse(int(s.A))
+		}
 		w.spawn(int(s.A))
 	}
 }
@@ -184,7 +199,11 @@ func (w *World) Rest(back bool) {
 		w.Apply(Step{Op: steps.Script})
 	}
 	for a := range w.lines {
-		if a > 0 && w.record(uint8(a)).Fencing != nil {
+		if w.second(a) {
+			continue
+		}
+		if h := w.record(uint8(a)); a > 0 && h.Fencing != nil && (!h.ByWord() || back) {
+			w.Apply(Step{Op: steps.Off, A: uint8(a)}) // what an operator does about a wrong word
 			w.Apply(Step{Op: steps.Fence, A: uint8(a)})
 		}
 		switch proc := &w.Procs[a]; {
@@ -251,7 +270,14 @@ func (w *World) Usual() (Step, bool) {
 		return Step{Op: steps.Script}, true
 	}
 	for p := 1; p < len(w.lines); p++ {
+		if w.second(p) {
+			continue
+		}
 		switch host := w.record(uint8(p)); {
+		case w.Procs[p].Gone && !host.Lost:
+			return Step{Op: steps.Lost, A: uint8(p)}, true
+		case w.enabled(Step{Op: steps.Adopt, A: uint8(p)}):
+			return Step{Op: steps.Adopt, A: uint8(p)}, true
 		case host.Fencing != nil && !host.Fenced:
 			return Step{Op: steps.Fence, A: uint8(p)}, true
 		case w.Procs[p].Off && !host.Lost:
@@ -278,7 +304,7 @@ func (w *World) mend() (Step, bool) {
 		switch proc := &w.Procs[a]; {
 		case proc.Off:
 			return Step{Op: steps.On, A: uint8(a)}, true
-		case proc.Brain == nil:
+		case proc.Brain == nil && !proc.Gone:
 			return Step{Op: steps.Restart, A: uint8(a)}, true
 		case proc.Hung:
 			return Step{Op: steps.GoOn, A: uint8(a)}, true
@@ -293,5 +319,8 @@ func (w *World) mend() (Step, bool) {
 		return Step{Op: steps.Script}, true
 	}
 	s, _, ok := w.earliest()
-	return s, ok && !w.idle()
+	if ok = ok && !w.idle(); ok || w.Empty == 0 {
+		return s, ok
+	}
+	return Step{Op: steps.Return, A: uint8(bits.TrailingZeros(w.Empty))}, true
 }

@@ -48,6 +48,13 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 	}
 	v := w.Scene.VMIndex(string(vm))
 	w.Older[v] = w.Older[v].After(w.Copies(vm))
+	for p := range w.Orphans {
+		if w.Orphans[p]>>v&1 == 1 && !slices.ContainsFunc(w.real(vm), func(c fake.Copy) bool {
+			return c.Host == w.machine(p) && (c.State.Executes() || c.State == hypervisor.Paused)
+		}) {
+			w.Orphans[p] &^= 1 << v // should it run again, somebody has started it
+		}
+	}
 }
 
 // Past implements [invariant.World].
@@ -103,14 +110,41 @@ func (w *World) unstarted(vm hypervisor.VMID) bool {
 
 // What invariants look at.
 
-// Copies implements [invariant.World]. The answer is valid until the next about the same VM.
+// Copies implements [invariant.World]. The answer is valid until the next about the same VM. What
+// an operator has said to be dead is dead: see [World.Disowned].
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy {
+	list := w.real(vm)
+	for i := range list {
+		switch c := &list[i]; {
+		case !w.Disowned(vm, c.Host) || c.State.Rests():
+		case c.State == hypervisor.Receiving || c.State == hypervisor.Received:
+			c.State = hypervisor.Absent
+		default:
+			c.State = hypervisor.Crashed
+		}
+	}
+	return list
+}
+
+// real returns the copies that there are. It is valid until the next about the same VM.
+func (w *World) real(vm hypervisor.VMID) []fake.Copy {
 	v := w.Scene.VMIndex(string(vm))
 	if v < 0 {
 		return nil
 	}
 	w.copies[v] = w.Fabric.AppendCopies(w.copies[v][:0], vm)
 	return w.copies[v]
+}
+
+// Disowned implements [invariant.World].
+func (w *World) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
+	p, v := w.Scene.HostIndex(string(host))+1, w.Scene.VMIndex(string(vm))
+	if w.second(p) || v < 0 {
+		return false
+	}
+	at := w.VM(vm)
+	return w.believed(p) && !w.Procs[p].Off ||
+		w.Orphans[p]>>v&1 == 1 && (at == nil || at.Host != host)
 }
 
 // VMs implements [invariant.World].
@@ -154,7 +188,8 @@ func (w *World) Deleted(hypervisor.VMID) bool { return false }
 
 // Down implements [invariant.World].
 func (w *World) Down(host hypervisor.HostName) bool {
-	return w.Procs[w.Scene.HostIndex(string(host))+1].Off
+	p := w.Scene.HostIndex(string(host)) + 1
+	return w.Procs[p].Off || !w.second(p) && w.believed(p)
 }
 
 // Faulty implements [invariant.World].

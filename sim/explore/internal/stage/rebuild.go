@@ -11,7 +11,7 @@ import (
 
 // mayGive reports whether a VM may be given away because its host is fenced.
 func (w *World) mayGive(p, v int) bool {
-	if !w.record(uint8(p)).Fenced {
+	if h := w.record(uint8(p)); !h.Fenced || w.second(p) || h.Fencing != nil && h.Fencing.Error != "" {
 		return false
 	}
 	vm := w.VM(w.Scene.VMs[v].Name)
@@ -23,7 +23,7 @@ func (w *World) mayGive(p, v int) bool {
 func (w *World) shelter(from int) int {
 	for p := 1; p < len(w.lines); p++ {
 		h := w.record(uint8(p))
-		if p != from && !w.Procs[p].Off && !h.Lost && !h.Fenced && h.Fencing == nil &&
+		if p != from && !w.second(p) && !w.Procs[p].Off && !h.Lost && !h.Fenced && h.Fencing == nil &&
 			len(h.Taints) == 0 && w.taken(h.Host.Name)+scene.Memory <= h.Host.Memory {
 			return p
 		}

@@ -27,7 +27,7 @@ func (w *World) Possible(list []Step, allowed steps.Fault) []Step {
 	for p := range w.lines {
 		proc, a := &w.Procs[p], uint8(p)
 		switch {
-		case proc.Brain == nil && !proc.Off:
+		case proc.Brain == nil && !proc.Off && !proc.Gone:
 			list = append(list, Step{Op: steps.Restart, A: a})
 		case proc.Brain == nil:
 		case proc.Hung:
@@ -95,7 +95,8 @@ func (w *World) idle() bool {
 		return false
 	}
 	for p := range w.lines {
-		if w.Procs[p].Brain == nil || w.Procs[p].Told || w.Procs[p].Hung {
+		if w.Procs[p].Brain == nil && !w.Procs[p].Gone || w.Procs[p].Told || w.Procs[p].Hung ||
+			w.claiming(p) {
 			return false
 		}
 	}
@@ -111,8 +112,13 @@ func (w *World) idle() bool {
 func (w *World) possibleHarm(list []Step, allowed steps.Fault) []Step {
 	for i := range w.Scene.Hosts {
 		a := uint8(i + 1)
+		if w.second(i + 1) {
+			continue
+		}
 		list = w.offer(list, allowed, Step{Op: steps.Lost, A: a}, Step{Op: steps.Off, A: a},
-			Step{Op: steps.Ask, A: a}, Step{Op: steps.Fence, A: a}, Step{Op: steps.On, A: a})
+			Step{Op: steps.Ask, A: a}, Step{Op: steps.Fence, A: a}, Step{Op: steps.On, A: a},
+			Step{Op: steps.Word, A: a}, Step{Op: steps.Empty, A: a}, Step{Op: steps.Return, A: a},
+			Step{Op: steps.Adopt, A: a})
 	}
 	for i := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
@@ -172,7 +178,7 @@ func (w *World) enabled(s Step) bool {
 	case steps.Crash:
 		return p.Brain != nil
 	case steps.Restart:
-		return p.Brain == nil && !p.Off
+		return p.Brain == nil && !p.Off && !p.Gone
 	case steps.Time:
 		_, ok := w.Fabric.Next()
 		return ok
@@ -190,6 +196,8 @@ func (w *World) enabled(s Step) bool {
 		return p.Off
 	case steps.Give:
 		return w.mayGive(int(s.A), int(s.B))
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt:
+		return w.mayErr(s)
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -55,6 +56,10 @@ type State struct {
 	Cut    uint                        // links that are cut, by pair
 	Since  time.Time                   // when something was last broken, or put off
 	Older  [scene.MaxVMs]invariant.Past
+	// Orphans are the VMs, by host, that ran on there when an operator's word that the host is
+	// off was found to be wrong.
+	Orphans [1 + scene.MaxHosts]uint
+	Empty   uint // hosts whose agents have an empty directory
 	listed
 }
 
@@ -67,7 +72,12 @@ type Process struct {
 	Seen  record.Revision
 	Off   bool // its host has no power
 	Hung  bool // it does nothing
+	Gone  bool // it was refused its host's name, and has ended
+	born       // of all processes in its place
 }
+
+// born counts starts.
+type born struct{ starts, boots int }
 
 // A Reconciler is a controller or an agent.
 type Reconciler interface {
@@ -100,7 +110,9 @@ func New(s *scene.Scene, faults int) *World {
 			Memory: scene.Memory * hypervisor.Bytes(room)}
 		real, err := w.Fabric.AddHost(host)
 		must(err)
-		w.put(&record.Host{Host: host})
+		if h.As == "" {
+			w.put(&record.Host{Host: host})
+		}
 		w.lines = append(w.lines, &line{w: w, p: i + 1})
 		w.phones = append(w.phones, &phone{w: w, real: real})
 	}
@@ -115,7 +127,10 @@ func New(s *scene.Scene, faults int) *World {
 			Strategy: evacuation.LiveMigrate})
 	}
 	for p := range w.Procs[:len(w.lines)] {
-		w.spawn(p)
+		if !w.second(p) {
+			w.spawn(p)
+			w.claimed(p)
+		}
 	}
 	w.settle(-1)
 	return w
@@ -161,16 +176,23 @@ func (w *World) HostOf(p int) hypervisor.HostName {
 	if p == 0 {
 		return ""
 	}
-	return w.Scene.Hosts[p-1].Name
+	return cmp.Or(w.Scene.Hosts[p-1].As, w.Scene.Hosts[p-1].Name)
 }
+
+// machine returns the machine on which a process is.
+func (w *World) machine(p int) hypervisor.HostName { return w.Scene.Hosts[p-1].Name }
 
 // spawn starts a process that knows nothing, and wants to look at once.
 func (w *World) spawn(p int) {
 	proc := &w.Procs[p]
-	*proc = Process{Wake: w.Now, Off: proc.Off}
-	if p == 0 {
+	*proc = Process{Wake: w.Now, Off: proc.Off, born: proc.born}
+	proc.starts++
+	switch {
+	case p == 0:
 		proc.Brain = controller.New(w.config, w.lines[0], w)
-	} else {
+	case w.Scene.Claims:
+		proc.Brain = w.claimant(p)
+	default:
 		proc.Brain = agent.New(w.HostOf(p), w.agents, w.phones[p], w.lines[p], w)
 	}
 	w.touch(p)
@@ -178,7 +200,7 @@ func (w *World) spawn(p int) {
 
 // kill ends a process. What it kept in memory is gone.
 func (w *World) kill(p int) {
-	w.Procs[p] = Process{Off: w.Procs[p].Off}
+	w.Procs[p] = Process{Off: w.Procs[p].Off, born: w.Procs[p].born}
 	w.touch(p)
 }
 
@@ -232,7 +254,7 @@ func (w *World) takeLook(p int, how Look) bool {
 	if !w.due(p) && !proc.Wake.IsZero() {
 		w.advance(proc.Wake)
 	}
-	if a, ok := proc.Brain.(*agent.Agent); ok {
+	if a := agentIn(proc.Brain); a != nil {
 		for i := range w.Scene.VMs {
 			if proc.Hints>>i&1 == 1 {
 				a.Hint(w.Scene.VMs[i].Name)
@@ -252,6 +274,7 @@ func (w *World) takeLook(p int, how Look) bool {
 		}
 	}
 	w.settle(p)
+	w.claims(p)
 	return how.fate == steps.Well || w.Look.Effects > how.at
 }
 
@@ -300,8 +323,11 @@ func (w *World) settle(writer int) {
 	}
 	for _, f := range w.Store.Changed() {
 		p := w.Scene.HostIndex(string(f.Host)) + 1
-		if proc := &w.Procs[p]; !f.Signs && p != writer && proc.Brain != nil {
-			proc.Told = true
+		for ; p < len(w.lines); p++ {
+			proc := &w.Procs[p]
+			if !f.Signs && p != writer && proc.Brain != nil && w.HostOf(p) == f.Host {
+				proc.Told = true
+			}
 		}
 	}
 	for _, vm := range w.Fabric.Touched() {

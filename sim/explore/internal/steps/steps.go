@@ -38,6 +38,10 @@ const (
 	Fence              // A
 	On                 // A
 	Give               // A: process (its host), B: VM
+	Word               // A: process (its host)
+	Empty              // A: process (its host)
+	Return             // A: process (its host)
+	Adopt              // A: process (its host)
 	Ops                // how many kinds there are
 )
 
@@ -64,7 +68,14 @@ const (
 	Cuts                            // a link is cut, and heals at any time, or never
 	Resets                          // connections between two hosts are closed
 	Power                           // a host loses its power, or is fenced, and may return
-	AllFaults   Fault = 1<<iota - 1 // every kind
+	AllFaults   Fault = 1<<iota - 1 // every kind but the mistakes of people
+)
+
+// The mistakes of people.
+const (
+	Words       Fault = AllFaults + 1 // an operator says that a host is off, and it is not
+	Directories Fault = 2 * Words     // an agent's directory is emptied
+	Mistakes          = Words | Directories
 )
 
 // words write a step; %a and so on are its arguments: process, VM, number.
@@ -84,6 +95,9 @@ var words = [Ops]struct {
 	Off: {"power-off", "h", Power}, Ask: {"fencing-begins", "h", Power},
 	Fence: {"fence", "h", Power},
 	On:    {"power-on", "h", 0}, Give: {"rebuild", "hv", 0},
+	Word:  {"false-word", "h", Words},
+	Empty: {"empty-directory", "h", Directories}, Return: {"return-directory", "h", 0},
+	Adopt: {"adopt", "h", 0},
 }
 
 // A Fate is what becomes of one write or command of a look.

@@ -1,0 +1,180 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim/explore/internal/steps"
+)
+
+// beats is how often a lease is renewed. It is so long that it makes no steps: a lease matters
+// when a process starts.
+const beats = time.Hour
+
+// Claimant is an agent that claims its host's name, as a process of its own does. That it acts
+// for nobody while it does not have the name is the agent's own affair.
+type Claimant struct {
+	Agent *agent.Agent
+	Claim *lease.Claim
+	ended bool // it was refused the name
+}
+
+// Reconcile lets both look.
+func (c *Claimant) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	wake, err := c.Claim.Reconcile(ctx, now)
+	_, two := errors.AsType[*lease.IdentityError](err)
+	_, foreign := errors.AsType[*lease.ForeignError](err)
+	c.ended = two || foreign
+	next, wrong := c.Agent.Reconcile(ctx, now)
+	return due.Earliest(wake, next), errors.Join(err, wrong)
+}
+
+// agentIn returns the agent in a process; nil is none.
+func agentIn(r Reconciler) *agent.Agent {
+	switch r := r.(type) {
+	case *agent.Agent:
+		return r
+	case *Claimant:
+		return r.Agent
+	}
+	return nil
+}
+
+// second reports whether a process's machine claims the name of another.
+func (w *World) second(p int) bool { return p > 0 && w.Scene.Hosts[p-1].As != "" }
+
+// identity is that of a process.
+func (w *World) identity(p int) record.Identity {
+	i := record.Identity{ID: string(w.machine(p)), Machine: string(w.machine(p))}
+	switch {
+	case w.Empty>>p&1 == 1:
+		i.ID += ", an empty directory"
+	case w.second(p) && w.Scene.Hosts[p-1].Copied:
+		i.ID = string(w.HostOf(p))
+	}
+	return i
+}
+
+// claimant makes an agent that has yet to claim its host's name.
+func (w *World) claimant(p int) *Claimant {
+	proc, config := &w.Procs[p], w.agents
+	config.Session = fmt.Sprintf("%s %d", w.machine(p), proc.starts)
+	claim, err := lease.NewClaim(w.lines[p], lease.Tenancy{Host: w.HostOf(p),
+		Identity: w.identity(p), Boot: fmt.Sprintf("%s %d", w.machine(p), proc.boots),
+		Session: config.Session, Lock: string(w.machine(p)), Every: beats, Patience: 2 * beats})
+	must(err)
+	return &Claimant{Agent: agent.New(w.HostOf(p), config, w.phones[p], w.lines[p], w),
+		Claim: claim}
+}
+
+// claimed lets a process of the beginning claim its host's name.
+func (w *World) claimed(p int) {
+	if c, ok := w.Procs[p].Brain.(*Claimant); ok {
+		_, err := c.Claim.Reconcile(w.ctx, w.Now)
+		must(err)
+	}
+}
+
+// claims takes in what has become of a process's claim: one that has the name is heard, and one
+// that was refused it ends.
+func (w *World) claims(p int) {
+	c, ok := w.Procs[p].Brain.(*Claimant)
+	switch {
+	case !ok:
+	case c.ended:
+		w.kill(p)
+		w.Procs[p].Gone = true
+	case c.Claim.Holds():
+		w.heard(p)
+	}
+}
+
+// lapse gives the lease of a host back whose machine starts anew: that takes longer than a lease lasts.
+func (w *World) lapse(p int) {
+	r, _ := w.Store.Get(w.ctx, (&record.Lease{Owner: record.HostLease(w.HostOf(p))}).Key())
+	if l, ok := r.(*record.Lease); ok {
+		next := *l
+		next.Session = ""
+		w.put(&next)
+	}
+}
+
+// err is a mistake that people make, or mend.
+func (w *World) err(s Step) {
+	p := int(s.A)
+	switch s.Op {
+	case steps.Word:
+		w.change(p, func(h *record.Host) {
+			h.Dead, h.Fenced, h.Lost = "eve", true, true
+			h.Fencing = &record.Fencing{Asked: w.Now, By: record.OperatorBy + h.Dead}
+		})
+	case steps.Empty, steps.Return:
+		w.kill(p)
+		w.touch(TheFabric)
+		w.Empty ^= 1 << p
+		must(w.Fabric.Directory(w.machine(p), int(w.Empty>>p&1)))
+	case steps.Adopt:
+		w.change(p, func(h *record.Host) {
+			h.Adopt, h.Refused = &record.Adoption{ID: w.identity(p).ID, By: "alice"}, nil
+		})
+		w.Procs[p].Gone = false
+	}
+}
+
+// mayErr reports whether a step of that kind is possible. The word of an operator is taken when
+// the agent is silent, and the name given to another agent when the one that has it is.
+// Source: daemon/operate (Desk.Dead, Desk.Adopt).
+func (w *World) mayErr(s Step) bool {
+	p := &w.Procs[s.A]
+	if s.A == 0 || w.second(int(s.A)) {
+		return false
+	}
+	silent, h := p.Brain == nil || p.Hung, w.record(s.A)
+	switch s.Op {
+	case steps.Word:
+		return silent && !p.Off && h.Fencing == nil && !h.Fenced
+	case steps.Empty:
+		return w.Scene.Claims && w.Empty>>s.A&1 == 0 && !p.Off
+	case steps.Return:
+		return w.Empty>>s.A&1 == 1
+	}
+	return p.Gone && h.Lost && h.Refused != nil && h.Refused.Identity == w.identity(int(s.A))
+}
+
+// believed reports whether a host counts as off because of an operator's word, and nothing has
+// spoken against it yet.
+func (w *World) believed(p int) bool {
+	h := w.record(uint8(p))
+	return h.ByWord() && h.Proof().Proof != hypervisor.NoProof
+}
+
+// refuted takes in that a host lives that is off by an operator's word: what runs there is not
+// what godwit has started since.
+// Source: controller/failover (Judge, lives-though-fenced).
+func (w *World) refuted(p int) {
+	w.change(p, func(h *record.Host) {
+		fencing := *h.Fencing
+		fencing.Error = "the same start of the machine gives signs of life"
+		h.Fencing = &fencing
+	})
+	for v := range w.Scene.VMs {
+		for _, c := range w.real(w.Scene.VMs[v].Name) {
+			if c.Host == w.machine(p) && c.State.Executes() {
+				w.Orphans[p] |= 1 << v
+			}
+		}
+	}
+}
+
+// claiming reports whether a process has yet to hear whether it has its host's name.
+func (w *World) claiming(p int) bool {
+	c, ok := w.Procs[p].Brain.(*Claimant)
+	return ok && !c.Claim.Holds()
+}

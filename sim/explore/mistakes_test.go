@@ -1,0 +1,58 @@
+package explore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
+	"github.com/godwit-vm/godwit/sim/explore"
+)
+
+// mistaken are the worlds in which people err.
+var mistaken = []struct {
+	name, text string
+	faults     explore.Fault
+}{
+	{"a second agent of a host, with a copy of its directory",
+		"hosts n1 n2\nvms web@n1\nsecond n1 copied\nscript migrate web\n", explore.AllFaults},
+	{"a second agent of a host, with a directory of its own",
+		"hosts n1 n2\nvms web@n1\nsecond n1 new\nscript migrate web\n", explore.AllFaults},
+	{"a second agent of the host that a VM comes to",
+		"hosts n1 n2\nvms web@n1\nsecond n2 copied\nscript migrate web\n", explore.AllFaults},
+	{"the directory of an agent is lost",
+		"hosts n1 n2\nvms web@n1\nclaims\nscript migrate web\n",
+		explore.AllFaults | explore.Directories},
+	{"the directory of an agent is lost, and its VM is stopped",
+		"hosts n1 n2\nvms web@n1\nclaims\nscript stop web\n",
+		explore.AllFaults | explore.Directories},
+	{"a host is said to be off, and is not",
+		"hosts n1 n2\nvms web@n1\nscript migrate web\n", explore.AllFaults | explore.Words},
+	{"a host with two VMs is said to be off, and is not",
+		"hosts n1 n2 n3\nvms web@n1 db@n1\nscript migrate web\n",
+		explore.AllFaults | explore.Words},
+	{"a host is said to be off, and is not, while a VM moves by post-copy",
+		"hosts n1 n2\nvms web@n1,busy\npost-copy\nscript migrate web\n",
+		explore.AllFaults | explore.Words},
+	{"people do all of that at once",
+		"hosts n1 n2\nvms web@n1\nsecond n1 copied\nscript drain n1\n",
+		explore.AllFaults | explore.Mistakes},
+}
+
+// Nor does any way on which people err.
+func TestNothingIsViolatedWhenPeopleErr(t *testing.T) {
+	total := 0
+	for _, s := range mistaken {
+		for _, c := range []explore.Config{{Budget: 1, Odd: 1}, {Budget: 1, Odd: 2},
+			{Budget: 2, Odd: 1}} {
+			t.Run(fmt.Sprintf("%s/%d, %d", s.name, c.Budget, c.Odd-1), func(t *testing.T) {
+				c.Scene, c.Faults = scene(t, s.text), s.faults
+				c.States = testutil.Rounds(t, 2_000, 60_000)
+				r, err := explore.Run(t.Context(), c)
+				fail(t, r, err)
+				total += r.States
+				t.Log(r)
+			})
+		}
+	}
+	fmt.Printf("explored %d states in which people err\n", total)
+}
