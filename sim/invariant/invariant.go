@@ -28,9 +28,9 @@ type World interface {
 	// not. For all invariants it is dead, as Copies says; when the host is heard again the
 	// operators must be told of it.
 	Disowned(hypervisor.VMID, hypervisor.HostName) bool
-	Faulty() bool                  // something has been broken
-	Unexplained() []string         // who stays on a drained host without a reason
-	Past(hypervisor.VMID) Past     // before its domains became what they are
+	Faulty() bool              // something has been broken
+	Unexplained() []string     // who stays on a drained host without a reason
+	Past(hypervisor.VMID) Past // before its domains became what they are
 }
 
 // An Invariant is something that holds in every world, whatever breaks. Each

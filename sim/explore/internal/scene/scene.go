@@ -26,7 +26,7 @@ type Scene struct {
 	// Claims lets every agent claim its host's name before it acts, as in production.
 	Claims bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
-	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web".
+	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web".
 	Script []string
 	// Begin is a number of steps without faults that lead to where the exploration
 	// begins, too: from the scene itself and from each state on this way. Default: 0.
@@ -232,13 +232,13 @@ func (s *Scene) Check() error {
 			if s.HostIndex(words[1]) >= 0 {
 				continue
 			}
-		case slices.Contains([]string{"mark", "migrate", "cancel", "stop"}, words[0]):
+		case slices.Contains([]string{"mark", "migrate", "cancel", "stop", "start"}, words[0]):
 			if s.VMIndex(words[1]) >= 0 {
 				continue
 			}
 		}
 		return fmt.Errorf("script %q: write drain or undrain and a host, or mark, migrate, "+
-			"cancel or stop and a VM", line)
+			"cancel, stop or start and a VM", line)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +58,7 @@ func (w *World) Apply(s Step) bool {
 		w.operate(w.Scene.Script[w.Script-1])
 	case steps.Give:
 		w.give(int(s.A), int(s.B))
-	case steps.Word, steps.Empty, steps.Return, steps.Adopt:
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse:
 		w.err(s)
 	default:
 		w.harm(s)
@@ -160,12 +159,12 @@ func (w *World) operate(line string) {
 			h.Taints = slices.DeleteFunc(slices.Clone(h.Taints),
 				func(t placement.Taint) bool { return t.Key == drain.Key })
 		})
-	case "mark", "stop":
+	case "mark", "stop", "start":
 		next := *w.VM(hypervisor.VMID(name))
-		if verb == "stop" {
-			next.Stopped = true
-		} else {
+		if verb == "mark" {
 			next.Mark = next.Host
+		} else {
+			next.Stopped = verb == "stop"
 		}
 		w.put(&next)
 	case "migrate":
@@ -195,6 +194,11 @@ const patience = 2000
 func (w *World) Rest(back bool) {
 	defer func() { w.Touched = ^uint(0) }()
 	w.Faults = 0
+	for p := range w.lines {
+		if w.Empty>>p&1 == 1 {
+			w.Apply(Step{Op: steps.Return, A: uint8(p)})
+		}
+	}
 	for w.Script < len(w.Scene.Script) {
 		w.Apply(Step{Op: steps.Script})
 	}
@@ -202,9 +206,13 @@ func (w *World) Rest(back bool) {
 		if w.second(a) {
 			continue
 		}
-		if h := w.record(uint8(a)); a > 0 && h.Fencing != nil && (!h.ByWord() || back) {
-			w.Apply(Step{Op: steps.Off, A: uint8(a)}) // what an operator does about a wrong word
+		switch h := w.record(uint8(a)); {
+		case a == 0 || h.Fencing == nil:
+		case !h.ByWord():
 			w.Apply(Step{Op: steps.Fence, A: uint8(a)})
+		case back: // what operators do about a wrong word
+			w.touch(TheFabric)
+			w.powerOff(a)
 		}
 		switch proc := &w.Procs[a]; {
 		case proc.Off && back:
@@ -224,6 +232,10 @@ func (w *World) Rest(back bool) {
 	}
 	changed := w.Now
 	for range patience {
+		if s, ok := w.adoption(); ok {
+			w.Apply(s)
+			continue
+		}
 		s, at, ok := w.earliest()
 		if !ok || at.Sub(changed) > quiet {
 			w.checkAtRest()
@@ -274,10 +286,6 @@ func (w *World) Usual() (Step, bool) {
 			continue
 		}
 		switch host := w.record(uint8(p)); {
-		case w.Procs[p].Gone && !host.Lost:
-			return Step{Op: steps.Lost, A: uint8(p)}, true
-		case w.enabled(Step{Op: steps.Adopt, A: uint8(p)}):
-			return Step{Op: steps.Adopt, A: uint8(p)}, true
 		case host.Fencing != nil && !host.Fenced:
 			return Step{Op: steps.Fence, A: uint8(p)}, true
 		case w.Procs[p].Off && !host.Lost:
@@ -290,6 +298,9 @@ func (w *World) Usual() (Step, bool) {
 				return Step{Op: steps.Give, A: uint8(p), B: uint8(v)}, true
 			}
 		}
+	}
+	if s, ok := w.adoption(); ok {
+		return s, true
 	}
 	if _, goesOn := w.Fabric.Next(); goesOn && w.Now.Sub(w.Since) < Enough {
 		s, _, _ := w.earliest()
@@ -308,6 +319,8 @@ func (w *World) mend() (Step, bool) {
 			return Step{Op: steps.Restart, A: uint8(a)}, true
 		case proc.Hung:
 			return Step{Op: steps.GoOn, A: uint8(a)}, true
+		case w.Empty>>a&1 == 1:
+			return Step{Op: steps.Return, A: uint8(a)}, true
 		}
 		for b := a + 1; b < len(w.lines); b++ {
 			if w.Cut>>pair(a, b)&1 == 1 {
@@ -319,8 +332,5 @@ func (w *World) mend() (Step, bool) {
 		return Step{Op: steps.Script}, true
 	}
 	s, _, ok := w.earliest()
-	if ok = ok && !w.idle(); ok || w.Empty == 0 {
-		return s, ok
-	}
-	return Step{Op: steps.Return, A: uint8(bits.TrailingZeros(w.Empty))}, true
+	return s, ok && !w.idle()
 }

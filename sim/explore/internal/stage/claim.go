@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
@@ -98,12 +99,18 @@ func (w *World) claims(p int) {
 
 // lapse gives the lease of a host back whose machine starts anew: that takes longer than a lease lasts.
 func (w *World) lapse(p int) {
-	r, _ := w.Store.Get(w.ctx, (&record.Lease{Owner: record.HostLease(w.HostOf(p))}).Key())
-	if l, ok := r.(*record.Lease); ok {
+	if l := w.lease(p); l != nil {
 		next := *l
 		next.Session = ""
 		w.put(&next)
 	}
+}
+
+// lease returns that of a process's host; nil is none.
+func (w *World) lease(p int) *record.Lease {
+	r, _ := w.Store.Get(w.ctx, (&record.Lease{Owner: record.HostLease(w.HostOf(p))}).Key())
+	l, _ := r.(*record.Lease)
+	return l
 }
 
 // err is a mistake that people make, or mend.
@@ -124,8 +131,26 @@ func (w *World) err(s Step) {
 		w.change(p, func(h *record.Host) {
 			h.Adopt, h.Refused = &record.Adoption{ID: w.identity(p).ID, By: "alice"}, nil
 		})
-		w.Procs[p].Gone = false
+		w.spawn(p)
+	case steps.Lapse:
+		w.lapse(p)
 	}
+}
+
+// adoption returns what operators do next about an agent that was refused its own host's name; it
+// is false when there is none.
+func (w *World) adoption() (s Step, ok bool) {
+	for p := 1; p < len(w.lines) && w.Scene.Claims; p++ {
+		if !w.Procs[p].Gone || w.second(p) {
+			continue
+		}
+		for _, op := range [...]steps.Op{steps.Lost, steps.Adopt} {
+			if s := (Step{Op: op, A: uint8(p)}); w.enabled(s) {
+				return s, true
+			}
+		}
+	}
+	return Step{}, false
 }
 
 // mayErr reports whether a step of that kind is possible. The word of an operator is taken when
@@ -144,6 +169,9 @@ func (w *World) mayErr(s Step) bool {
 		return w.Scene.Claims && w.Empty>>s.A&1 == 0 && !p.Off
 	case steps.Return:
 		return w.Empty>>s.A&1 == 1
+	case steps.Lapse:
+		l := w.lease(int(s.A))
+		return silent && l != nil && l.Session != ""
 	}
 	return p.Gone && h.Lost && h.Refused != nil && h.Refused.Identity == w.identity(int(s.A))
 }
@@ -166,11 +194,18 @@ func (w *World) refuted(p int) {
 	})
 	for v := range w.Scene.VMs {
 		for _, c := range w.real(w.Scene.VMs[v].Name) {
-			if c.Host == w.machine(p) && c.State.Executes() {
+			if c.Host == w.machine(p) && c.State.Executes() && w.counted(p, v) {
 				w.Orphans[p] |= 1 << v
 			}
 		}
 	}
+}
+
+// counted reports whether something has followed for a VM from the word that its host is off.
+func (w *World) counted(p, v int) bool {
+	vm := w.Scene.VMs[v].Name
+	return w.VM(vm).Host != w.HostOf(p) || slices.ContainsFunc(w.Migrations(vm),
+		func(m *record.Migration) bool { return m.Dead(w.HostOf(p)) })
 }
 
 // claiming reports whether a process has yet to hear whether it has its host's name.

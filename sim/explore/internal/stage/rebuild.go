@@ -11,7 +11,7 @@ import (
 
 // mayGive reports whether a VM may be given away because its host is fenced.
 func (w *World) mayGive(p, v int) bool {
-	if h := w.record(uint8(p)); !h.Fenced || w.second(p) || h.Fencing != nil && h.Fencing.Error != "" {
+	if w.second(p) || w.record(uint8(p)).Proof().Proof == hypervisor.NoProof {
 		return false
 	}
 	vm := w.VM(w.Scene.VMs[v].Name)

@@ -118,7 +118,7 @@ func (w *World) possibleHarm(list []Step, allowed steps.Fault) []Step {
 		list = w.offer(list, allowed, Step{Op: steps.Lost, A: a}, Step{Op: steps.Off, A: a},
 			Step{Op: steps.Ask, A: a}, Step{Op: steps.Fence, A: a}, Step{Op: steps.On, A: a},
 			Step{Op: steps.Word, A: a}, Step{Op: steps.Empty, A: a}, Step{Op: steps.Return, A: a},
-			Step{Op: steps.Adopt, A: a})
+			Step{Op: steps.Adopt, A: a}, Step{Op: steps.Lapse, A: a})
 	}
 	for i := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
@@ -196,7 +196,7 @@ func (w *World) enabled(s Step) bool {
 		return p.Off
 	case steps.Give:
 		return w.mayGive(int(s.A), int(s.B))
-	case steps.Word, steps.Empty, steps.Return, steps.Adopt:
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse:
 		return w.mayErr(s)
 	}
 	return true

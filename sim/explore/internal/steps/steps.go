@@ -42,6 +42,7 @@ const (
 	Empty              // A: process (its host)
 	Return             // A: process (its host)
 	Adopt              // A: process (its host)
+	Lapse              // A: process (its host)
 	Ops                // how many kinds there are
 )
 
@@ -97,7 +98,7 @@ var words = [Ops]struct {
 	On:    {"power-on", "h", 0}, Give: {"rebuild", "hv", 0},
 	Word:  {"false-word", "h", Words},
 	Empty: {"empty-directory", "h", Directories}, Return: {"return-directory", "h", 0},
-	Adopt: {"adopt", "h", 0},
+	Adopt: {"adopt", "h", 0}, Lapse: {"lease-ends", "h", Delays},
 }
 
 // A Fate is what becomes of one write or command of a look.
