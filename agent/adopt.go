@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/agent/room"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -73,8 +74,8 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 // record says that it is elsewhere, and no migration explains it, may run twice: that is
 // said aloud, once, and nothing is done about it, as nobody knows which copy is the good one.
 func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
-	if a.moves.Of(d.VM.ID) != nil {
-		return // a migration explains it
+	if a.moving(d.VM.ID) {
+		return // that explains it
 	}
 	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
 	v, err := record.VMNamed(ctx, a.store, d.VM.ID)
@@ -91,6 +92,17 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 		}
 	}
 	a.strangers = append(a.strangers, s)
+}
+
+// moving reports whether a migration explains that this host has a domain of a VM: one that is under
+// way, or whose source is yet to be cleared away. One that has failed explains none that executes.
+func (a *Agent) moving(vm hypervisor.VMID) bool {
+	for m := a.moves.Of(vm); m != nil; m = m.Next() {
+		if m.State.Phase != migration.Failed {
+			return true
+		}
+	}
+	return false
 }
 
 // meetSuspects looks at the domains of which something was hinted, and that are not this host's

@@ -173,7 +173,7 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		if r.Host != a.host {
-			if a.home.Get(r.VM.ID) != nil && a.moves.Of(r.VM.ID) == nil {
+			if a.home.Get(r.VM.ID) != nil && !a.moving(r.VM.ID) {
 				a.suspects = append(a.suspects, r.VM.ID) // it may run here all the same
 			}
 			a.home.Drop(r.VM.ID)

@@ -2,6 +2,8 @@ package explore_test
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -49,7 +51,7 @@ func TestNothingIsViolatedWhenPeopleErr(t *testing.T) {
 			{Budget: 2, Odd: 1}} {
 			t.Run(fmt.Sprintf("%s/%d, %d", s.name, c.Budget, c.Odd-1), func(t *testing.T) {
 				c.Scene, c.Faults = scene(t, s.text), s.faults
-				c.States = testutil.Rounds(t, 2_000, 60_000)
+				c.States = people(t)
 				r, err := explore.Run(t.Context(), c)
 				fail(t, r, err)
 				total += r.States
@@ -58,4 +60,12 @@ func TestNothingIsViolatedWhenPeopleErr(t *testing.T) {
 		}
 	}
 	fmt.Printf("explored %d states in which people err\n", total)
+}
+
+// people is how many states of each world are explored in which people err.
+func people(t *testing.T) int {
+	if n, err := strconv.Atoi(os.Getenv("GODWIT_PEOPLE")); err == nil {
+		return n
+	}
+	return testutil.Rounds(t, 600, 40_000)
 }

@@ -13,9 +13,20 @@ import (
 
 const drain = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nscript drain n1\n"
 
-func played(t *testing.T, faults int) *stage.World {
+// mistaken is a world in which people err.
+const mistaken = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 copied\n" +
+	"script drain n1\n"
+
+func played(t *testing.T, faults int) *stage.World { return playedIn(t, drain, faults) }
+
+// either is one of two worlds, by a number.
+func either(t *testing.T, n uint64, faults int) *stage.World {
+	return playedIn(t, [...]string{drain, mistaken}[n%2], faults)
+}
+
+func playedIn(t *testing.T, text string, faults int) *stage.World {
 	t.Helper()
-	s, err := ParseScene(drain)
+	s, err := ParseScene(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +38,7 @@ func walk(w *stage.World, seed uint64, length int, each func(step)) {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	for range length {
 		s, ok := w.Usual()
-		list := w.Possible(nil, AllFaults)
+		list := w.Possible(nil, AllFaults|Mistakes)
 		if len(list) > 0 && (!ok || chance.IntN(3) == 0) {
 			s = list[chance.IntN(len(list))]
 			if s.Op == steps.Look && w.Faults > 0 && chance.IntN(3) == 0 {
@@ -45,8 +56,8 @@ func (k *keeper) forget() { k.sums, k.fresh = [stage.Parts]sum{}, ^uint(0) }
 // What a step did not touch has not changed: the number of a state, put together from
 // what is known of its parts, is the one that it has when everything is looked at.
 func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
-	for seed := range uint64(8) {
-		w := played(t, 5)
+	for seed := range uint64(16) {
+		w := either(t, seed, 5)
 		k, fresh := newKeeper(w), newKeeper(w)
 		walk(w, seed, 120, func(s step) {
 			n := k.print()
@@ -60,8 +71,8 @@ func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
 // Whatever happened, a state that is brought back is what it was: it has its number, and
 // every step from it leads where it led before.
 func TestStatesAreBroughtBack(t *testing.T) {
-	for seed := range uint64(4) {
-		w := played(t, 4)
+	for seed := range uint64(6) {
+		w := either(t, seed, 4)
 		k := newKeeper(w)
 		k.print()
 		walk(w, seed, 40, func(step) {
@@ -69,7 +80,7 @@ func TestStatesAreBroughtBack(t *testing.T) {
 			here := k.keep()
 			var first []uint64
 			for round := range 2 {
-				for i, s := range w.Possible(nil, AllFaults) {
+				for i, s := range w.Possible(nil, AllFaults|Mistakes) {
 					w.Apply(s)
 					after := k.print()
 					if round == 0 {
@@ -140,14 +151,15 @@ func TestTheOrderOfIndependentStepsDoesNotMatter(t *testing.T) {
 func TestOnlyTheUsualIsLeft(t *testing.T) {
 	waited := false
 	for seed := range uint64(12) {
-		w := &worker{world: played(t, 4), search: &search{config: Config{Faults: AllFaults}}}
+		w := &worker{world: either(t, seed, 4),
+			search: &search{config: Config{Faults: AllFaults | Mistakes}}}
 		walk(w.world, seed, 150, func(step) {
 			faults := w.world.Faults
 			w.world.Faults, w.world.Odd = 0, 0
 			few, ends := w.steps(nil)
 			usual, some := w.world.Usual()
 			var want []step
-			for _, s := range w.world.Possible(nil, AllFaults) {
+			for _, s := range w.world.Possible(nil, AllFaults|Mistakes) {
 				if some && s == usual || w.world.AnyTime(s) {
 					want = append(want, s)
 				}
@@ -169,7 +181,7 @@ func TestOnlyTheUsualIsLeft(t *testing.T) {
 func TestRulesAreMet(t *testing.T) {
 	met := map[string]bool{}
 	for seed := range uint64(6) {
-		w := played(t, 6)
+		w := either(t, seed, 6)
 		k := newKeeper(w)
 		walk(w, seed, 150, func(step) { k.print() })
 		unused := k.maker.Unused()
@@ -204,6 +216,9 @@ func TestBadTranscripts(t *testing.T) {
 		{"hosts n1\nvms web@n2\n\n", `no host "n2"`},
 		{"hosts n1\nscript fly n1\n\n", `script "fly n1"`},
 		{"hosts n1\nper-source x\n\n", "per-source x"},
+		{"hosts n1\nsecond n2 new\n\n", `second n2: there is no host "n2"`},
+		{"hosts n1\nsecond n1\n\n", "copied or new"},
+		{"hosts n1\nsecond n1 new\nsecond n1 new\n\n", "two machines n1'"},
 		{"hosts n1\n\nsing", `"sing" is no step`},
 		{"hosts n1\n\nusual", `"usual": write usual and how many steps`},
 		{"hosts n1\n\nusual 0", `"usual 0": write usual and how many steps`},

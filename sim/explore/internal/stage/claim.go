@@ -56,7 +56,7 @@ func (w *World) identity(p int) record.Identity {
 	i := record.Identity{ID: string(w.machine(p)), Machine: string(w.machine(p))}
 	switch {
 	case w.Empty>>p&1 == 1:
-		i.ID += ", an empty directory"
+		i.ID = "empty " + i.ID
 	case w.second(p) && w.Scene.Hosts[p-1].Copied:
 		i.ID = string(w.HostOf(p))
 	}

@@ -10,7 +10,8 @@ import (
 
 // Every step is read as it is written.
 func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
-	set, err := scene.Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nscript drain n1\n")
+	set, err := scene.Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 new\n" +
+		"script drain n1\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,7 @@ func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
 		chance := rand.New(rand.NewPCG(seed, 1))
 		w := New(set, 8)
 		for range 60 {
-			list := w.Possible(nil, steps.AllFaults)
+			list := w.Possible(nil, steps.AllFaults|steps.Mistakes)
 			for _, s := range list {
 				met[s.Op] = true
 				if got, err := steps.Read(set, s.Write(set)); err != nil || got != s {
