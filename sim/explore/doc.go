@@ -10,6 +10,14 @@
 // old view of the store, or hangs; a VM's process dies; a link is cut; a connection breaks;
 // a host loses its power, or is fenced, and its VMs are given to others.
 //
+// People err, too ([Mistakes], and scenes): a second agent claims the name of a host, with a copy of
+// its directory or another one; an agent comes with an empty directory, until operators give it
+// the right one back; an operator says that a host is off whose agent is silent, and it comes
+// back with what has run there all the time. By such a word VMs run twice, whatever godwit does. So
+// what the word is about is dead to the invariants, until it runs anew; what is not dead must be
+// told to operators when its host is heard again. Where a scene says "claims" every agent claims
+// its host's name, and one that is refused ends, as in production.
+//
 // Without [Config.Odd] participants that have been told of something, or whose time has
 // come, look in any order, however long that takes, and [Run] goes breadth first: up to
 // [Result.Depth] steps nothing was left out. With it, one order is the usual one, and only
@@ -38,6 +46,10 @@
 //	kill HOST VM             cut, heal, reset HOST HOST
 //	power-off, power-on, fencing-begins, fence, call-lost HOST
 //	rebuild HOST VM          a VM of a fenced host is given to another
+//	false-word HOST          an operator says that it is off
+//	empty-directory, return-directory HOST
+//	adopt HOST               an operator gives its name to the agent that was refused it
+//	lease-ends HOST          its agent has been silent for so long
 //
 // WHO is "controller" or a host, for its agent.
 //

@@ -35,18 +35,37 @@ func TestMutants(t *testing.T) {
 			}
 			survives := i >= len(mutant.Planted) || slices.Contains(longer, m.Name)
 			if which == "all" && !survives || which != "" && strings.Contains(m.Name, which) {
-				mustBeFound(t, overlay)
+				mustBeFound(t, overlay, "TestNothingIsViolated|TestRandomWays")
+			}
+		})
+	}
+}
+
+// The same for the mistakes that show where people err.
+func TestMutantsWherePeopleErr(t *testing.T) {
+	which := os.Getenv("GODWIT_MUTANTS")
+	if planted := testutil.Rounds(t, 0, len(mutant.Mistakes)); planted > 0 {
+		which = cmp.Or(which, "all")
+	}
+	for _, m := range mutant.Mistakes {
+		t.Run(m.Name, func(t *testing.T) {
+			overlay, err := m.Plant(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if which == "all" || which != "" && strings.Contains(m.Name, which) {
+				mustBeFound(t, overlay, "TestNothingIsViolatedWhenPeopleErr")
 			}
 		})
 	}
 }
 
 // mustBeFound explores with a mutant in place of a file.
-func mustBeFound(t *testing.T, overlay string) {
+func mustBeFound(t *testing.T, overlay, tests string) {
 	c := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-vet=off",
-		"-overlay", overlay, "-run", "^(TestNothingIsViolated|TestRandomWays)$", ".")
+		"-overlay", overlay, "-run", "^("+tests+")$", ".")
 	c.Env = append(slices.Clone(os.Environ()), "GODWIT_MUTANTS=", "GODWIT_LONG=",
-		"GODWIT_EXPLORE=1000000")
+		"GODWIT_EXPLORE=1000000", "GODWIT_PEOPLE=30000")
 	out, err := c.CombinedOutput()
 	_, found, ok := strings.Cut(string(out), "violated after ")
 	if err == nil || !ok {

@@ -312,11 +312,18 @@ func recordsAreTrue(w World) error {
 			rests = rests || c.Host == v.Host && (c.State == hypervisor.Shutoff ||
 				c.State == hypervisor.Crashed)
 		}
-		if explained := rests && v.Trouble != ""; !runs && !explained {
+		explained := rests && (v.Trouble != "" || distrusted(w.HostRecord(v.Host)))
+		if !runs && !explained {
 			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.Copies(vm))
 		}
 	}
 	return nil
+}
+
+// distrusted reports whether a host lives that was said to be off. Until operators have started its
+// machine anew it starts nothing, and nothing is started for it elsewhere.
+func distrusted(h *record.Host) bool {
+	return h != nil && h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
 }
 
 func nothingLeft(w World) error {

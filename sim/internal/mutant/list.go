@@ -86,6 +86,31 @@ var Planted = []Mutant{
 	{"forgets a change now and then", "record/memory.go", "since+1, func", "since+2, func"},
 }
 
+// Mistakes are to be found where people err: with two agents of one host, directories that were
+// emptied, and words of operators that are wrong.
+var Mistakes = []Mutant{
+	{"acts before it holds its host's name", "agent/own.go",
+		"(own == nil || own.Session != a.config.Session)", "own != nil && own.Session == \"\""},
+	{"takes a copy of a host's directory for the directory", "record/identity.go",
+		"case known == nil || *known == mine ||", "case known == nil || known.ID == mine.ID ||"},
+	{"takes a VM that its directory does not know for one that has stopped", "agent/vm.go",
+		"return a.unknown(ctx, v, err, now)",
+		"if !errors.Is(err, hypervisor.Conflict) {\n\t\t\treturn err\n\t\t}"},
+	{"ignores the lock of a process that another directory has started",
+		"hypervisor/fake/directory.go", "d != nil && occupies(d.State)",
+		"d != nil && occupies(d.State) && vm == \"\""},
+	{"gives VMs away of a host that was found to live", "record/evidence.go",
+		"!h.Fenced || h.Fencing != nil && h.Fencing.Error != \"\"", "!h.Fenced"},
+	{"starts a VM again on a host that comes back, although it was given away", "agent/agent.go",
+		"if r.Host != a.host {", "if r.Host == \"\" {"},
+	{"tells nobody of a VM that runs twice", "agent/adopt.go",
+		"if a.own == nil || slices.Equal(a.own.Strays, strays) {",
+		"if a.own == nil || len(a.own.Strays) >= 0 {"},
+	{"takes a migration that has failed for what explains a second copy", "agent/adopt.go",
+		"if m.State.Phase != migration.Failed {",
+		"if m.State.Phase != migration.Failed || m != nil {"},
+}
+
 // Survivors are mistakes that nobody finds here: what they leave out is a second lock on a
 // door that, in these worlds, another keeps shut.
 var Survivors = []Mutant{

@@ -27,6 +27,7 @@ type Scene struct {
 	Claims bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
 	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web".
+	// "dead n1" is the word of an operator that n1 is off, which is taken when its agent is silent.
 	Script []string
 	// Begin is a number of steps without faults that lead to where the exploration
 	// begins, too: from the scene itself and from each state on this way. Default: 0.
@@ -228,7 +229,7 @@ func (s *Scene) Check() error {
 		words := strings.Fields(line)
 		switch {
 		case len(words) != 2:
-		case slices.Contains([]string{"drain", "undrain"}, words[0]):
+		case slices.Contains([]string{"drain", "undrain", "dead"}, words[0]):
 			if s.HostIndex(words[1]) >= 0 {
 				continue
 			}
@@ -237,7 +238,7 @@ func (s *Scene) Check() error {
 				continue
 			}
 		}
-		return fmt.Errorf("script %q: write drain or undrain and a host, or mark, migrate, "+
+		return fmt.Errorf("script %q: write drain, undrain or dead and a host, or mark, migrate, "+
 			"cancel, stop or start and a VM", line)
 	}
 	return nil

@@ -159,6 +159,11 @@ func (w *World) operate(line string) {
 			h.Taints = slices.DeleteFunc(slices.Clone(h.Taints),
 				func(t placement.Taint) bool { return t.Key == drain.Key })
 		})
+	case "dead":
+		if s := (Step{Op: steps.Word, A: uint8(w.Scene.HostIndex(name) + 1)}); w.mayErr(s) {
+			w.hurt = true
+			w.err(s)
+		}
 	case "mark", "stop", "start":
 		next := *w.VM(hypervisor.VMID(name))
 		if verb == "mark" {

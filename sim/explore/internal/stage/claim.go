@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
-	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
@@ -180,7 +179,7 @@ func (w *World) mayErr(s Step) bool {
 // spoken against it yet.
 func (w *World) believed(p int) bool {
 	h := w.record(uint8(p))
-	return h.ByWord() && h.Proof().Proof != hypervisor.NoProof
+	return h.Fenced && h.ByWord() && h.Fencing.Error == ""
 }
 
 // refuted takes in that a host lives that is off by an operator's word: what runs there is not
