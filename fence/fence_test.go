@@ -180,13 +180,12 @@ func gone(t *testing.T, d fence.Device) {
 		return
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(1e7) {
-		if ended(pid) {
-			return
-		}
+	err = testutil.Poll(t.Context(), testutil.DefaultLimit,
+		testutil.Holds(func() bool { return ended(pid) }))
+	if err != nil {
+		t.Errorf("process %d, which the agent has started, lives on: %v", pid, err)
+		syscall.Kill(pid, syscall.SIGKILL)
 	}
-	t.Errorf("process %d, which the agent has started, lives on", pid)
-	syscall.Kill(pid, syscall.SIGKILL)
 }
 
 // ended reports whether a process is gone, or would be if somebody reaped it.
@@ -266,11 +265,10 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 	d.Timeout = time.Hour
 	f := start(t, level(d))
 	f.Cut(ctx, "n1", "1")
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(1e7) {
-		if _, err := os.Stat(filepath.Join(d.Options["dir"], "child")); err == nil {
-			break
-		}
-	}
+	testutil.Eventually(t, "the agent has a child", func() error {
+		_, err := os.Stat(filepath.Join(d.Options["dir"], "child"))
+		return err
+	})
 	f.Close()
 	gone(t, d)
 	by, err := f.Cut(ctx, "n1", "1")

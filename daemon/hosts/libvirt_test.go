@@ -159,12 +159,12 @@ func (c *cluster) runs(on, notOn string) {
 	if there, here := has(notOn, running), has(on, running); there != "" || here != "web" {
 		c.t.Fatalf("%q runs on %s, and %q on %s", here, on, there, notOn)
 	}
-	for end := time.Now().Add(eventually); has(notOn, "--all") != ""; {
-		if time.Now().After(end) {
-			c.t.Fatalf("%s does not forget it", notOn)
+	testutil.EventuallyWithin(c.t, eventually, notOn+" forgets it", func() error {
+		if left := has(notOn, "--all"); left != "" {
+			return fmt.Errorf("it has %s", left)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return nil
+	})
 	if err := c.Verify(c.t, on, "web", load); err != nil {
 		c.t.Fatal(err)
 	}

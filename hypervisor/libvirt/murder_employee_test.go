@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // An employee is an agent, as the test sees it.
@@ -137,7 +138,7 @@ func (e *employee) dismiss() error {
 	e.in.Close()
 	select {
 	case <-e.dead:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testutil.Limit(testutil.DefaultLimit)):
 		e.kill()
 		return errors.New("the agent does not end")
 	}
@@ -228,7 +229,7 @@ func (d *deputy) Do(_ context.Context, vm vmid, c hypervisor.Command) error {
 // persist does something until it has an answer that is one. A dead agent is replaced
 // in the meantime; what it was asked may have been done.
 func persist(do func() error) error {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for {
 		err := do()
 		if !errors.Is(err, hypervisor.Transient) && !errors.Is(err, hypervisor.Unknown) ||

@@ -112,7 +112,7 @@ func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
 // was.
 func await(t *testing.T, r *round, after time.Time, words ...string) time.Time {
 	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for time.Now().Before(deadline) {
 		r.mu.Lock()
 		for _, w := range words {

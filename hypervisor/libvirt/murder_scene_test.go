@@ -21,6 +21,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // prey is the guest of the murder tests: with the cap below a migration of it takes
@@ -223,10 +224,7 @@ func (s *scene) traces(n name) error {
 
 // clears waits until nothing is left on the hosts.
 func (s *scene) clears(tombstones bool) error {
-	for deadline := time.Now().Add(barred + 8*time.Second); ; time.Sleep(20 * time.Millisecond) {
-		err := s.leftovers(tombstones)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
+	return testutil.Poll(context.Background(), barred+testutil.DefaultLimit, func() error {
+		return s.leftovers(tombstones)
+	})
 }

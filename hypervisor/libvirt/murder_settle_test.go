@@ -259,20 +259,19 @@ func (r *round) domainOn(n name) (d hypervisor.Domain, err error) {
 
 // clearTarget tells the target of a migration that ended before it came there, which
 // nobody else does. Its libvirt may not have noticed yet.
-func (r *round) clearTarget(where name) (err error) {
+func (r *round) clearTarget(where name) error {
 	if where != hosta {
 		return nil
 	}
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		err = persist(func() error {
+	return testutil.Poll(r.ctx, testutil.DefaultLimit, func() error {
+		err := persist(func() error {
 			return r.hosts[hostb].Do(r.ctx, r.vm.ID, hypervisor.Discard{Job: r.job})
 		})
-		if !errors.Is(err, hypervisor.Conflict) {
-			return err
+		if err != nil && !errors.Is(err, hypervisor.Conflict) {
+			return testutil.Stop(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return err
+		return err
+	})
 }
 
 // sound checks that the guest beats there, has lived without a break, and that all of

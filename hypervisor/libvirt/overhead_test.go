@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A cost is what one move took.
@@ -205,7 +206,7 @@ func (m *mover) move(hold bool) cost {
 
 // succeeds waits until a job has.
 func (m *mover) succeeds(n name, job hypervisor.JobID) error {
-	for end := time.Now().Add(60 * time.Second); ; {
+	for end := time.Now().Add(testutil.Limit(testutil.DefaultLimit)); ; {
 		p, err := m.hosts[n].Progress(m.t.Context(), job)
 		switch {
 		case err != nil:

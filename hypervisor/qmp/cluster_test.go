@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/record"
@@ -88,10 +89,10 @@ func (l *lab) drain(boss *controller.Controller, agents map[name]*participant.Ag
 	fresh func(name), done func() bool) {
 	t, ctx := l.t, l.t.Context()
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for round := 1; !done(); round++ {
 		if time.Now().After(deadline) {
-			t.Fatal("the host is not empty after a minute")
+			t.Fatalf("the host is not empty after %d rounds", round)
 		}
 		if _, err := boss.Reconcile(ctx, time.Now()); err != nil {
 			t.Fatal(err)

@@ -69,29 +69,26 @@ func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	s.send(t, "second", r.vm, from, to)
 	select {
 	case <-e.dead:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Limit(testutil.DefaultLimit)):
 		t.Fatal("the agent does not die")
 	}
 	if err := s.employ(from); err != nil {
 		t.Fatal(err)
 	}
 	var p hypervisor.JobStatus
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	testutil.Eventually(t, "the job that never began has failed", func() error {
 		p = s.must(t, from, order{Job: "second", Progress: true}).Progress.Status
 		if p == hypervisor.JobFailed || p == hypervisor.JobNone {
-			break
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the job that nobody began is %v", p)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return fmt.Errorf("it is %v", p)
+	})
 	s.await(t, from, r.vm.ID, want)
 	s.must(t, to, order{VM: r.vm.ID, Discard: &hypervisor.Discard{Job: "second"}})
 	s.send(t, "third", r.vm, from, to)
 	s.await(t, to, r.vm.ID, want)
 	if now := s.must(t, from, order{Job: "second", Progress: true}).Progress.Status; now != p {
-		t.Fatalf("the job that nobody began was %v and is %v", p, now)
+		t.Fatalf("the job that never began was %v and is %v", p, now)
 	}
 }
 

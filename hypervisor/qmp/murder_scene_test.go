@@ -19,6 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // prey is the guest of the murder test: a migration of it takes a few tenths of a
@@ -125,7 +126,7 @@ func (s *scene) ask(n name, o order) (reply, error) {
 // persist gives an order until it has an answer that is one. A dead agent is
 // replaced in the meantime; what it was asked may have been done.
 func (s *scene) persist(n name, o order) (reply, error) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for {
 		r, err := s.ask(n, o)
 		if !errors.Is(err, errDead) && !errors.Is(err, hypervisor.Transient) &&

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // How a round ended.
@@ -58,7 +59,7 @@ type operator struct {
 // returns how it ended and where the VM is.
 func (r *round) settle() (result string, where name, err error) {
 	o := &operator{round: r, began: time.Now()}
-	deadline := time.Now().Add(25 * time.Second)
+	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	var v sight
 	for time.Now().Before(deadline) {
 		done := o.done() // what is seen is newer

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim/report"
 )
 
@@ -174,7 +175,7 @@ func (p *tab) quiet() {
 }
 
 // patience is how long anything in a page may take on a busy machine.
-const patience = 40 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 func (p *tab) do(actions ...chromedp.Action) {
 	p.Helper()
@@ -190,13 +191,12 @@ func (p *tab) do(actions ...chromedp.Action) {
 // until waits until an expression is a number.
 func (p *tab) until(expression string, want int) {
 	p.Helper()
-	got := 0
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20e6) {
-		if got = eval[int](p, expression); got == want {
-			return
+	testutil.Eventually(p, fmt.Sprintf("%s is %d", expression, want), func() error {
+		if got := eval[int](p, expression); got != want {
+			return fmt.Errorf("it is %d", got)
 		}
-	}
-	p.Fatalf("%s is %d, want %d", expression, got, want)
+		return nil
+	})
 }
 
 // awaited lets an expression be a promise.

@@ -3,10 +3,12 @@
 package guest
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // TestASocketThatEndedIsNotClosedTwice matters because its number may by then be
@@ -31,15 +33,12 @@ func TestASocketThatEndedIsNotClosedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	testutil.Eventually(t, "the socket is forgotten", func() error {
 		p.mu.Lock()
-		left := len(p.feeds)
-		p.mu.Unlock()
-		if left == 0 {
-			return
+		defer p.mu.Unlock()
+		if left := len(p.feeds); left > 0 {
+			return fmt.Errorf("%d are still known", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d sockets are still known", left)
-		}
-	}
+		return nil
+	})
 }

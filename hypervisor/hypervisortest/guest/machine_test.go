@@ -19,13 +19,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long anything may take on a busy machine before it is given
 // up. Nothing is expected to take nearly as long.
-const patience = 30 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // An accelerator is how QEMU runs the guest.
 type accelerator struct{ name, cpu string }

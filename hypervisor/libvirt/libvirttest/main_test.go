@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
@@ -22,7 +21,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
 
 // patience is how long anything may take on a busy machine.
-const patience = 20 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // A domain is a guest in a host.
 type domain struct {

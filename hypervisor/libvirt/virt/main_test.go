@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long anything may take on a busy machine.
-const patience = 20 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 const host = libvirttest.HostA
 

@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // descriptors counts the sockets that this process has open.
@@ -233,16 +234,7 @@ func TestCloseWhileTheDaemonHangs(t *testing.T) {
 // gone waits until no goroutine is left.
 func gone(t *testing.T, before goleak.Option) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := goleak.Find(before)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	testutil.Eventually(t, "no goroutine is left", func() error { return goleak.Find(before) })
 }
 
 // TestManyCallers: many ask at once, also for the first time, and while the daemon is

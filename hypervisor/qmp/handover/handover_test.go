@@ -17,10 +17,11 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // patience is how long anything may take that does not fail.
-const patience = 20 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // overheard returns the line with which a source says m.
@@ -264,17 +265,15 @@ func TestManyConnections(t *testing.T) {
 	asks(t, first, stopped, &handover.Answer{})
 	_ = conns[0].Close()
 	// There is room again.
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	testutil.Eventually(t, "a connection is served again", func() error {
 		conn := handover.NewConn(dial(t, s), "secret")
+		defer conn.Close()
 		a, err := conn.Ask(t.Context(), &stopped)
-		_ = conn.Close()
-		if err == nil && a.Err() == nil {
-			return
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nobody is heard any more: %v", err)
-		}
-	}
+		return a.Err()
+	})
 }
 
 // FuzzServer: whatever a line is, the server answers with a refusal or hangs up,

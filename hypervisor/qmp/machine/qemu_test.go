@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for QEMU at most.
-const patience = time.Minute
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // installed returns the QEMU of this host, or skips the test.
 func installed(t *testing.T) probe.Features {
@@ -122,21 +122,16 @@ func start(t *testing.T, path string, vm hypervisor.VM, s machine.Settings) *mac
 
 func (m *machineUnderTest) connect(socket string) {
 	m.t.Helper()
-	deadline := time.Now().Add(patience)
-	for m.conn == nil {
-		conn, err := net.Dial("unix", socket)
+	testutil.Eventually(m.t, "QEMU listens", func() (err error) {
 		select {
 		case <-m.ended:
-			m.t.Fatalf("QEMU has ended: %s", m.stderr.String())
-		case <-time.After(2 * time.Millisecond):
+			return testutil.Stop(fmt.Errorf("QEMU has ended: %s", m.stderr.String()))
+		default:
 		}
-		if err == nil {
-			m.conn = conn
-		} else if time.Now().After(deadline) {
-			m.t.Fatal(err)
-		}
-	}
-	if err := m.conn.SetDeadline(deadline); err != nil {
+		m.conn, err = net.Dial("unix", socket)
+		return err
+	})
+	if err := m.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		m.t.Fatal(err)
 	}
 	m.lines = bufio.NewReader(m.conn)
@@ -220,15 +215,9 @@ func (m *machineUnderTest) unplug(disk string) {
 	m.t.Helper()
 	m.do("device_del", map[string]any{"id": machine.DeviceID(disk)}, nil)
 	node := map[string]any{"node-name": machine.NodeName(disk)}
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		err := m.try("blockdev-del", node, nil)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			m.t.Fatalf("unplug %s: %v", disk, err)
-		}
-	}
+	testutil.Eventually(m.t, "QEMU lets go of "+disk, func() error {
+		return m.try("blockdev-del", node, nil)
+	})
 }
 
 // migrate moves a VM from m to target over a socket in dir.

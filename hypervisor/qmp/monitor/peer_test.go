@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +30,7 @@ const (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // A peer is the other end of a connection, as a script plays it.
 type peer struct {

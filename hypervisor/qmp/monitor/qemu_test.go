@@ -15,6 +15,7 @@ import (
 	"github.com/digitalocean/go-qemu/qmp"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // startQEMU starts a QEMU without a machine and returns its process and its
@@ -41,16 +42,14 @@ func startQEMU(t testing.TB) (process *os.Process, path string) {
 		_ = q.Process.Kill()
 		_ = q.Wait()
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	testutil.Eventually(t, "QEMU listens", func() error {
 		conn, err := net.Dial("unix", path)
-		if err == nil {
-			_ = conn.Close()
-			return q.Process, path
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("QEMU does not listen: %v", err)
-		}
-	}
+		return conn.Close()
+	})
+	return q.Process, path
 }
 
 func dialQEMU(t testing.TB) (m *monitor.Monitor, process *os.Process) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // probing is set in a process that probes a program and does nothing else.
@@ -292,13 +293,13 @@ func TestAProbeEndsWithWhoeverBeganIt(t *testing.T) {
 		t.Fatalf("the program did not begin: %q", text)
 	}
 	defer syscall.Kill(n, syscall.SIGKILL)
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+	testutil.Eventually(t, "the program ends", func() error {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
 		if err != nil || strings.Contains(string(state), ") Z ") {
-			return
+			return nil
 		}
-	}
-	t.Errorf("process %d is left", n)
+		return fmt.Errorf("process %d is left: %s", n, state)
+	})
 }
 
 func TestNoProgram(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A process that was killed and not waited for has no arguments and no environment any more, and
@@ -25,22 +26,15 @@ func TestWhatWasKilledIsNotFound(t *testing.T) {
 		}
 		return slices.ContainsFunc(all, func(f Found) bool { return f.Identity.PID == pid })
 	}
-	for end := time.Now().Add(30 * time.Second); !sees(); {
-		if time.Now().After(end) {
-			t.Fatal("it is not found")
-		}
-	}
+	testutil.Eventually(t, "it is found", testutil.Holds(sees))
 	if ending(pid) {
 		t.Error("it lives, and is said to end")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); !ending(pid); {
-		if time.Now().After(end) {
-			t.Fatal("it was killed, and is not said to end")
-		}
-	}
+	testutil.Eventually(t, "it is said to end, as it was killed",
+		testutil.Holds(func() bool { return ending(pid) }))
 	if sees() {
 		t.Error("it was killed, and is found")
 	}

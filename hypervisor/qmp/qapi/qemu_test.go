@@ -16,12 +16,13 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a QEMU may take that does not fail.
-const patience = 30 * time.Second
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // startQEMU starts a small QEMU whose guest stands, with two disks that keep
 // nothing. It is killed and reaped when the test ends.
@@ -49,16 +50,13 @@ func startQEMU(t *testing.T) *monitor.Monitor {
 		_ = q.Process.Kill()
 		_ = q.Wait()
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		m, err := monitor.Dial(t.Context(), monitor.Config{Path: path, Timeout: patience})
-		if err == nil {
-			t.Cleanup(func() { _ = m.Close() })
-			return m
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("QEMU does not listen: %v", err)
-		}
-	}
+	var m *monitor.Monitor
+	testutil.Eventually(t, "QEMU listens", func() (err error) {
+		m, err = monitor.Dial(t.Context(), monitor.Config{Path: path, Timeout: patience})
+		return err
+	})
+	t.Cleanup(func() { _ = m.Close() })
+	return m
 }
 
 // misunderstood are QEMU's words about arguments that it does not know, misses, or
