@@ -33,7 +33,22 @@ type (
 // start runs a VM on a host, and waits until its guest beats.
 func (l *lab) start(n name, vm hypervisor.VM) {
 	l.t.Helper()
-	l.do(n, vm.ID, hypervisor.Start{VM: vm})
+	l.repeats("the VM is started", func() error {
+		return l.host(n).Do(l.t.Context(), vm.ID, hypervisor.Start{VM: vm})
+	})
+}
+
+// repeats does what may be repeated until it is done, as an agent does: on a busy machine a
+// QEMU may take longer to answer than its host waits.
+func (l *lab) repeats(what string, do func() error) {
+	l.t.Helper()
+	testutil.Eventually(l.t, what, func() error {
+		err := do()
+		if err != nil && !errors.Is(err, hypervisor.Transient) {
+			return testutil.Stop(err)
+		}
+		return err
+	})
 }
 
 // do gives a host commands that must succeed.
@@ -86,10 +101,11 @@ func (l *lab) send(j job, id vmid, o options) error {
 // receive opens a target on n2.
 func (l *lab) receive(j job, vm hypervisor.VM) hypervisor.Address {
 	l.t.Helper()
-	address, err := l.host("n2").Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	var address hypervisor.Address
+	l.repeats("the target is opened", func() (err error) {
+		address, err = l.host("n2").Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+		return err
+	})
 	return address
 }
 
