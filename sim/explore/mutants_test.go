@@ -67,6 +67,9 @@ func mustBeFound(t *testing.T, overlay, tests string) {
 	c.Env = append(slices.Clone(os.Environ()), "GODWIT_MUTANTS=", "GODWIT_LONG=",
 		"GODWIT_EXPLORE=1000000", "GODWIT_PEOPLE=30000")
 	out, err := c.CombinedOutput()
+	if strings.Contains(string(out), "[build failed]") {
+		t.Fatalf("the mistake does not compile any more; write it anew:\n%s", out)
+	}
 	_, found, ok := strings.Cut(string(out), "violated after ")
 	if err == nil || !ok {
 		t.Fatalf("survived (%v):\n%s", err, out)
