@@ -227,7 +227,7 @@ func TestTwoOfOneName(t *testing.T) {
 	until(t, "leading", leads)
 	second := daemon.Controller{Name: "a", Store: store}
 	second.Every = time.Second // a first one that is held up for less is not taken for dead
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer stop()
 	err := second.Run(ctx)
 	if two, is := errors.AsType[*lease.IdentityError](err); !is || two.Owner != "controller/a" {
@@ -363,7 +363,7 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 			second := daemon.Agent{Host: "n1", Hypervisor: empty, Bell: empty.bell, Store: store,
 				Identity: row.second}
 			second.Every, second.Boot = 2*time.Second, "another"
-			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 			defer stop()
 			if err := second.Run(ctx); !row.want(err) {
 				t.Errorf("the second agent ends with %v", err)

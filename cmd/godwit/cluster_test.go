@@ -29,7 +29,7 @@ var features = sync.OnceValues(func() (probe.Features, error) {
 	if err != nil {
 		return probe.Features{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	return probe.Probe(ctx, path)
 })

@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
 	sweeps "github.com/godwit-vm/godwit/sim/sweep"
@@ -44,7 +45,7 @@ func examples(t *testing.T) []string {
 func TestExamples(t *testing.T) {
 	for _, path := range examples(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 			defer cancel()
 			var out bytes.Buffer
 			err := simulateFile(ctx, &out, path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // grace is how long an agent may be silent until its host counts as lost, and away how long
@@ -50,7 +51,7 @@ func TestVMsRunOnWithoutTheirAgent(t *testing.T) {
 // lost waits until a host counts as lost.
 func (c *cluster) lost(h hostName) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
 	defer cancel()
 	for {
 		l, err := read(ctx, c.store)
@@ -68,7 +69,7 @@ func (c *cluster) lost(h hostName) {
 // stopped the one that it was to stop.
 func (c *cluster) returned(before *ledger) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
 	defer cancel()
 	stopped, rest := c.vms[0], c.vms[1:]
 	for {

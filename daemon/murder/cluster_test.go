@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/daemon/operate"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/etcd"
 	"github.com/godwit-vm/godwit/record/etcd/etcdtest"
@@ -49,7 +50,7 @@ var features = sync.OnceValues(func() (probe.Features, error) {
 	if err != nil {
 		return probe.Features{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	f, err := probe.Probe(ctx, path)
 	f.Accelerator = cmp.Or(os.Getenv("GODWIT_MURDER_ACCEL"), f.Accelerator)
@@ -173,7 +174,7 @@ func (c *cluster) godwit(args ...string) (string, error) {
 // populate starts VMs on the first host, as soon as it is known, and waits until they beat.
 func (c *cluster) populate(n int) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
 	defer cancel()
 	for {
 		l, err := read(ctx, c.store)

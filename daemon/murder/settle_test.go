@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -189,7 +190,7 @@ func (w *witness) whole(vms []vmid) error {
 		if len(running[id]) != 1 { // which is said elsewhere; a target must not be let go
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 		if err := w.inspect(ctx, running[id][0]); err != nil {
 			bad = append(bad, fmt.Errorf("%s in %s: %w", id, running[id][0], err))
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // spy watches a QEMU through a monitor of its own, until it ends: whoever wants to strike
@@ -45,7 +46,7 @@ func (w *witness) spyOn(q *qemu) {
 func (w *witness) infiltrate(q *qemu) monitor.Client {
 	path := filepath.Join(w.spy, strconv.Itoa(q.pid))
 	for w.ctx.Err() == nil && len(arguments(q.pid)) > 0 {
-		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+		ctx, cancel := context.WithTimeout(w.ctx, testutil.Limit(testutil.DefaultLimit))
 		client, err := monitor.Dial(ctx, monitor.Config{Path: path, Timeout: 30 * time.Second})
 		cancel()
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -76,7 +77,7 @@ func TestServeAndOpen(t *testing.T) {
 		found <- err
 	}()
 	<-told
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer stop()
 	err = stores.Serve(ctx, u, "", func(ctx context.Context, s stores.Store) error {
 		h := &record.Host{Host: hypervisor.Host{Name: "n1"}}

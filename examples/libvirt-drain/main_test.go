@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
@@ -36,7 +37,7 @@ func arguments(lab *libvirttest.Lab, dir string, more ...string) []string {
 // begin starts VMs on hosta, listens to them, and returns their names in libvirt.
 func begin(t *testing.T, lab *libvirttest.Lab, dir string, n int) (names []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

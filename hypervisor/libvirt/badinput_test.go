@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // untouched wants a VM to run where it was, with no job and nobody at it.
@@ -136,7 +136,7 @@ func TestAVMThatVirshMovesIsNotMovedTwice(t *testing.T) {
 	vm := w.vm("suite/moves", calm)
 	w.start(hosta, vm)
 	a := w.receive("job", vm)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {

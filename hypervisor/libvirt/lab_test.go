@@ -121,7 +121,7 @@ func (w *world) open(n name) (hypervisor.Hypervisor, error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	h, err := libvirt.New(ctx, w.config(n))
 	if err != nil {
@@ -236,7 +236,7 @@ func (w *world) alive(id vmid) ([]name, error) {
 // verify reads all of the memory of a guest, unless it moves: then it cannot be
 // stopped, and its heartbeats have to do.
 func (w *world) verify(n name, id vmid) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	p := w.pulse(id)
 	if p == nil {
@@ -322,7 +322,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 		}
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	return p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // agentKey is set in the copies of this program that are an agent: a host in a process
@@ -147,7 +148,7 @@ func (p *post) config(changed func(vmid)) libvirt.Config {
 
 // obey does what is asked and answers.
 func obey(h *libvirt.Host, o *order) reply {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	r := reply{ID: o.ID}
 	var err error

@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A victim is what is killed in a round, or cut.
@@ -159,7 +160,7 @@ func (r *round) fail(format string, a ...any) {
 
 // play is the round, and returns how it ended.
 func (r *round) play() (result string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(3*time.Minute))
 	r.ctx = ctx
 	r.tap(r.hear)
 	defer r.tap(nil)

@@ -180,7 +180,7 @@ func (s *scene) titles(ctx context.Context, n name) (map[string]string, error) {
 // leftovers says what is left on the hosts: domains, but for tombstones that may still
 // be there, processes, images and records of VMs.
 func (s *scene) leftovers(tombstones bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	var bad []error
 	for n, d := range s.hosts {

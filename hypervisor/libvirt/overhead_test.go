@@ -123,7 +123,7 @@ func (m *mover) sides() (from, to name) {
 // settled waits until the guest has written its working set once, and nobody is busy.
 func (m *mover) settled() {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	beats := m.pulse(m.vm.ID).Rhythm().Beats
 	err := m.pulse(m.vm.ID).Wait(ctx, func(r guest.Rhythm) bool { return r.Beats > beats+1300 })
@@ -135,7 +135,7 @@ func (m *mover) settled() {
 // blackout waits for the guest's first heartbeats at its target.
 func (m *mover) blackout(to name, ordered time.Time) time.Duration {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	p := m.pulse(m.vm.ID)
 	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })

@@ -45,7 +45,7 @@ var features = sync.OnceValues(func() (probe.Features, error) {
 	if err != nil {
 		return probe.Features{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	return probe.Probe(ctx, path)
 })
@@ -199,7 +199,7 @@ func (l *lab) listen(n name, id vmid, pid int) error {
 	}
 	l.born[pid] = true
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	return p.Connect(ctx, processOf(n, pid), l.hosts[n].Files(id).Debug)
 }
@@ -253,7 +253,7 @@ func (l *lab) alive(id vmid) ([]name, error) {
 
 // verify stops the guest for a moment, and reads all of its memory.
 func (l *lab) verify(n name, id vmid) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	p := l.pulse(id)
 	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
@@ -382,7 +382,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	if err := h.follow(id, nil); err != nil || h.lab.pulse(id) == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	return h.lab.pulse(id).Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
 }

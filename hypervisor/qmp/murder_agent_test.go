@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A post is what a process of ours is told about its host when it is started.
@@ -160,7 +161,7 @@ func agent(args []string) int {
 
 // obey does what is asked and answers.
 func obey(h *qmp.Host, o *order) reply {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	r := reply{ID: o.ID}
 	var err error

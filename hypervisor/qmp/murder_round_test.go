@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 const source, target = name("n1"), name("n2")
@@ -151,7 +152,7 @@ func (r *round) fail(format string, a ...any) {
 
 // play is the round, and returns how it ended.
 func (r *round) play() (result string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(3*time.Minute))
 	defer cancel()
 	r.ctx = ctx
 	if r.pulse, err = guest.NewPulse(); err != nil {

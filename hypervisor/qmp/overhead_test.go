@@ -19,6 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // moved is what one move took: from the order to prepare a target, and from the
@@ -209,7 +210,7 @@ func BenchmarkWhatAMoveCosts(b *testing.B) {
 func compare(t *testing.B, limit hypervisor.Bandwidth) {
 	accel := accelerator(t)
 	l := newLab(t, accel, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(5*time.Minute))
 	defer cancel()
 	p := guest.Params{Fill: 248 << 20, WorkingSet: 8 << 20, Rate: 20 << 20}
 	ours := l.vm("suite/ours", p)

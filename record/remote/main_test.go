@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/bolt"
 	"github.com/godwit-vm/godwit/record/remote"
@@ -246,7 +246,7 @@ func wantError(t testing.TB, err error, kind record.StoreKind, says ...string) {
 
 // soon is a context for what must not last.
 func soon(t testing.TB) context.Context {
-	c, cancel := context.WithTimeout(ctx, time.Minute)
+	c, cancel := context.WithTimeout(ctx, testutil.Limit(testutil.DefaultLimit))
 	t.Cleanup(cancel)
 	return c
 }

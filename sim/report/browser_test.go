@@ -49,7 +49,7 @@ func browser(t testing.TB) context.Context {
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to have one as root
 	}
-	root, stop := context.WithTimeout(context.Background(), 10*time.Minute)
+	root, stop := context.WithTimeout(context.Background(), testutil.Limit(10*time.Minute))
 	allocator, _ := chromedp.NewExecAllocator(root, options...)
 	ctx, _ := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {
 		// It is news to this version of chromedp what this browser tells.

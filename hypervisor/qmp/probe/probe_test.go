@@ -48,7 +48,7 @@ func qemu(t *testing.T) string {
 // ask probes a program that is expected to answer.
 func ask(t *testing.T, path string) probe.Features {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	f, err := probe.Probe(ctx, path)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestWhatIsNoQEMU(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 			defer cancel()
 			path := script(t, tt.body)
 			f, err := probe.Probe(ctx, path)

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestHowAProcessEnds(t *testing.T) {
@@ -289,7 +289,7 @@ func ExampleStart() {
 	}
 	defer p.Close()
 	_ = p.Signal(syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	_ = p.Wait(ctx)
 	_, signal, _ := p.Exit()
