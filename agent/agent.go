@@ -180,7 +180,7 @@ func (a *Agent) learn(r record.Record) {
 			return
 		}
 		a.home.Put(r)
-		if r.Claim != "" {
+		if r.Claim != "" && !r.Releasing() {
 			a.todo.Drop(r.Key()) // it is left alone
 		} else if !a.resync.IsZero() { // else everything is looked at
 			a.todo.Add(r.Key())

@@ -134,6 +134,12 @@ func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 			}
 			busy = true
 		}
+		for vm, ok := c.view.releases.Pop(); ok; vm, ok = c.view.releases.Pop() {
+			if errs = errors.Join(errs, c.release(ctx, vm, now)); c.behind() {
+				return errs
+			}
+			busy = true
+		}
 		if errs = errors.Join(errs, c.tidy(ctx)); c.behind() {
 			return errs
 		}

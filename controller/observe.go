@@ -110,14 +110,18 @@ func (c *Controller) before(g *guest, f *flight) *flight {
 // inTheWay names what keeps a migration from being accepted, and says how to end it.
 func (c *Controller) inTheWay(f *flight, g *guest) *choose.Decision {
 	id, state := g.rec.Claim, "not known"
-	if other := c.before(g, f); other != nil {
+	way := "godwit vm release " + string(g.rec.VM.ID) + " takes its claim back"
+	other := c.before(g, f)
+	if other == nil {
+		other = c.view.flights[id]
+	}
+	if other != nil {
 		id, state = other.rec.Spec.ID, other.rec.State.Phase.String()
-	} else if named := c.view.flights[id]; named != nil {
-		state = named.rec.State.Phase.String()
+		way = "cancel " + string(id) + " ends it"
 	}
 	return &choose.Decision{Outcome: choose.Conflict, Why: []placement.Reason{{
 		Check: "migrations", Need: "no other that has not ended",
-		Have: string(id) + " is " + state + ": cancel " + string(id) + " ends it"}}}
+		Have: string(id) + " is " + state + ": " + way}}}
 }
 
 // makesWay reports whether a migration without a target gives way to another.

@@ -33,10 +33,12 @@ type view struct {
 	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 	// starts are VMs that are off and are to run, and whose host may not take them.
 	starts due.Work[hypervisor.VMID]
-	begun  []*record.Rebuild   // of VMs that have been started elsewhere, and are cleaned up
-	moves  []books.Move        // scratch of rebook
-	plain  placement.VM        // scratch of placed: a VM without constraints
-	made   names.Pieces[guest] // entries of VMs
+	// releases are VMs whose claims are stale.
+	releases due.Work[hypervisor.VMID]
+	begun    []*record.Rebuild   // of VMs that have been started elsewhere, and are cleaned up
+	moves    []books.Move        // scratch of rebook
+	plain    placement.VM        // scratch of placed: a VM without constraints
+	made     names.Pieces[guest] // entries of VMs
 
 	traffic   traffic               // on links, where they are shared by a model
 	health    health.Ledger         // what ended migrations say of hosts
@@ -307,6 +309,9 @@ func (v *view) learnVM(r *record.VM) {
 	v.lookAtFlights(g)
 	if r.Startable() {
 		v.starts.Add(r.VM.ID)
+	}
+	if r.Released() {
+		v.releases.Add(r.VM.ID)
 	}
 	if old != nil && !books.LeavesDifferently(old, r) {
 		return

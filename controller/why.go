@@ -25,8 +25,7 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		why = c.whyStay(g, now)
 	}
 	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
-		why = append(why, placement.Reason{Check: "claim", Need: "a migration that exists",
-			Have: string(id)})
+		why = append(why, c.whyClaimed(g))
 	}
 	failed, last := 0, (*record.Migration)(nil)
 	for _, f := range g.flights {
@@ -47,6 +46,21 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		why = append(why, books.Failed(last, failed))
 	}
 	return why
+}
+
+// whyClaimed says what becomes of a claim that names a migration which is not there.
+func (c *Controller) whyClaimed(g *guest) placement.Reason {
+	have := string(g.rec.Claim) + ", which is not known"
+	switch r := g.rec.Release; {
+	case r == nil || r.Claim != g.rec.Claim:
+		have += ": godwit vm release takes the claim back"
+	case g.rec.Trouble != "":
+		have += ": " + r.By + " has asked for its release; " + g.rec.Trouble
+	default:
+		have += ": " + r.By + " has asked for its release, which " + string(g.rec.Host) +
+			" has not confirmed yet"
+	}
+	return placement.Reason{Check: "claim", Need: "a migration that exists", Have: have}
 }
 
 // whyPending says what a migration waits for that has no target yet.

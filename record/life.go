@@ -113,5 +113,5 @@ func (v *VM) Between() bool {
 
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
-	return !v.Off() && !v.Ended && v.Doing == Nothing && v.Reboots == v.Rebooted
+	return !v.Off() && !v.Ended && !v.Releasing() && v.Doing == Nothing && v.Reboots == v.Rebooted
 }

@@ -209,6 +209,10 @@ type VM struct {
 	Stopped bool                // it shall not run
 	Kill    bool                `json:",omitempty"` // and its guest is not asked first
 
+	// Release asks for a stale Claim to be taken back. The controller that has done it takes the
+	// request back, and Unclaimed with it.
+	Release *Release `json:",omitempty"`
+
 	// Written by the agent of Host. A controller that gives a VM that is off to another host,
 	// which is to start it, takes Ended back in the same writing.
 	Ended bool // it is off, as it shall be; it takes no room
@@ -220,6 +224,8 @@ type VM struct {
 	Size *Size `json:",omitempty"`
 	// Trouble is why the VM is not as its operator wants it, in words.
 	Trouble string `json:",omitempty"`
+	// Unclaimed is a Claim that is stale: the VM is on Host, and that migration does not move it.
+	Unclaimed migration.ID `json:",omitempty"`
 
 	// Written by the controller.
 	Host  hypervisor.HostName // where it runs, or rests

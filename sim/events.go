@@ -57,6 +57,11 @@ type (
 	Delete struct{ VM hypervisor.VMID }
 	// Stop asks for a VM to be shut down.
 	Stop struct{ VM hypervisor.VMID }
+	// Release asks for a stale claim of a VM to be taken back, as an operator does.
+	Release struct {
+		VM hypervisor.VMID
+		By string
+	}
 	// Change changes a VM's record, as other controllers do.
 	Change struct {
 		VM   hypervisor.VMID
@@ -167,6 +172,21 @@ func (e Delete) happen(w *World) {
 func (e Stop) happen(w *World) {
 	w.say("", e.VM, "stop")
 	w.changeVM(e.VM, func(v *record.VM) { v.Stopped = true })
+}
+
+func (e Release) happen(w *World) {
+	v := w.VM(e.VM)
+	if v == nil {
+		return
+	}
+	r, _ := w.store.Get(w.ctx, record.Key{Kind: record.MigrationKind, Name: string(v.Claim)})
+	claimant, _ := r.(*record.Migration)
+	if why := record.Holder(v, claimant, w.HostRecord(v.Host)); why != "" {
+		w.say("", e.VM, "its release is refused: "+why)
+		return
+	}
+	w.say("", e.VM, "release asked for by "+e.By)
+	w.changeVM(e.VM, func(v *record.VM) { v.Release = &record.Release{By: e.By, Claim: v.Claim} })
 }
 
 func (e Change) happen(w *World) {

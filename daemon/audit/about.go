@@ -72,6 +72,10 @@ func ofVM(v *record.VM) Line {
 		flags(flag{"claimed", v.Claim != ""}, flag{"to leave", v.Mark != ""},
 			flag{"stopped", v.Stopped}, flag{"to be shut down", v.Evicted != nil},
 			flag{"ended", v.Ended})
+	if r := v.Release; r != nil {
+		l.What += fmt.Sprintf(", release of %s asked for by %s", r.Claim, r.By) +
+			flags(flag{"confirmed", v.Released()})
+	}
 	if v.Boots > 0 {
 		l.What += fmt.Sprintf(", %d boots", v.Boots)
 	}

@@ -70,6 +70,16 @@ func (d *Desk) sensible(ctx context.Context, m Move) error {
 			return d.Missing(ctx, hostKey(m.Target))
 		}
 	}
+	if v.Claim != "" {
+		claimant, err := d.Store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(v.Claim)})
+		if err != nil {
+			return err
+		}
+		if claimant == nil {
+			return refuse(what, "migration %s has claimed it and is not known: godwit vm release %s takes "+
+				"the claim back", v.Claim, m.VM)
+		}
+	}
 	others, err := d.unfinished(ctx, m.VM)
 	asked := migration.Spec{VM: m.VM, By: migration.User, Target: m.Target, Priority: m.Priority}
 	others = slices.DeleteFunc(others, func(o *record.Migration) bool {

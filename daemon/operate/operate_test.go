@@ -153,6 +153,53 @@ func TestAVMThatADrainHasShutDownStartsElsewhereWhenAskedTo(t *testing.T) {
 	}
 }
 
+// A claim is released only while its migration is not known, and its host can say where the VM is.
+func TestAClaimIsNotReleasedWhileItsMigrationMayBeAlive(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		phase migration.Phase // of the migration; Unset is that there is none
+		host  func(*record.Host)
+		want  string
+	}{
+		{"it is not known", migration.Unset, nil, ""},
+		{"it runs", migration.Running, nil, "migration default/web#1 is Running"},
+		{"it has ended", migration.Failed, nil, "has ended and is still known"},
+		{"the host is lost", migration.Unset, func(h *record.Host) { h.Lost = true }, "n1 is lost"},
+		{"the host is being cut off", migration.Unset,
+			func(h *record.Host) { h.Fencing = &record.Fencing{} }, "n1 is lost"},
+	} {
+		d, store := desk(t)
+		v := *store.vm(t)
+		v.Claim = "default/web#1"
+		r, err := store.Get(t.Context(), record.Key{Kind: record.HostKind, Name: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := *r.(*record.Host)
+		if tt.host != nil {
+			tt.host(&h)
+		}
+		all := []record.Record{&v, &h}
+		if tt.phase != migration.Unset {
+			all = append(all, &record.Migration{Spec: migration.Spec{ID: v.Claim, VM: v.VM.ID},
+				State: migration.State{Phase: tt.phase}})
+		}
+		for _, r := range all {
+			if _, err := store.Put(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := d.ReleaseVM(t.Context(), "default/web", "alice")
+		var refused *operate.RefusedError
+		switch {
+		case tt.want == "" && (err != nil || got.Release.By != "alice" || !got.Releasing()):
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		case tt.want != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Why, tt.want)):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestUndrainTakesMarksBack(t *testing.T) {
 	d, store := desk(t)
 	if _, err := d.Evict(t.Context(), "default/web"); err != nil || store.vm(t).Mark != "n1" {
@@ -180,6 +227,13 @@ func move(m operate.Move) func(context.Context, *operate.Desk) error {
 }
 
 func remove(ctx context.Context, d *operate.Desk) error { return d.DeleteVM(ctx, "default/web") }
+
+func release(by string) func(context.Context, *operate.Desk) error {
+	return func(ctx context.Context, d *operate.Desk) error {
+		_, err := d.ReleaseVM(ctx, "default/web", by)
+		return err
+	}
+}
 
 // refusals are what makes no sense.
 var refusals = []refusal{
@@ -212,6 +266,10 @@ var refusals = []refusal{
 		_, err := d.Dead(ctx, "n1", " ")
 		return err
 	}, "say whose word"},
+	{"release what nothing has claimed", nil, release("alice"), "no migration has claimed it"},
+	{"release by nobody", func(v *record.VM) { v.Claim = "ghost" }, release(" "), "say whose word"},
+	{"migrate what a ghost has claimed", func(v *record.VM) { v.Claim = "ghost" },
+		move(operate.Move{}), "godwit vm release default/web takes the claim back"},
 	{"a size of nothing", nil, func(ctx context.Context, d *operate.Desk) error {
 		_, err := d.ResizeVM(ctx, "default/web", operate.Size{Memory: -1})
 		return err

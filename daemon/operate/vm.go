@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
@@ -130,6 +131,33 @@ func (d *Desk) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
 			return err
 		}
 	}
+}
+
+// ReleaseVM asks for the claim of a VM to be taken back that names a migration which is not there any
+// more. It takes effect when the VM's host has confirmed that the VM runs there. It is refused while
+// the migration is known, and while the host is lost.
+func (d *Desk) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (*record.VM, error) {
+	what := "release vm " + string(id)
+	if strings.TrimSpace(by) == "" {
+		return nil, refuse(what, "say whose word it is: --by NAME")
+	}
+	return d.changeVM(ctx, id, func(v *record.VM) error {
+		m, err := d.Store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(v.Claim)})
+		if err != nil {
+			return err
+		}
+		h, err := d.Store.Get(ctx, hostKey(v.Host))
+		if err != nil {
+			return err
+		}
+		claimant, _ := m.(*record.Migration)
+		home, _ := h.(*record.Host)
+		if why := record.Holder(v, claimant, home); why != "" {
+			return refuse(what, "%s", why)
+		}
+		v.Release = &record.Release{By: by, Claim: v.Claim}
+		return nil
+	})
 }
 
 // Evict asks for a VM to leave the host that it is on.

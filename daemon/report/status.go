@@ -266,6 +266,9 @@ func OfVM(c *view.Cluster, v *record.VM) VM {
 	default:
 		s.State = "running"
 	}
+	if s.Why == "" && v.Claim != "" && c.Migration(v.Claim) == nil {
+		s.Why = held(v)
+	}
 	if s.Why == "" && v.Evicted != nil && !v.Stopped {
 		s.Why = evicted(v)
 	}
@@ -273,6 +276,15 @@ func OfVM(c *view.Cluster, v *record.VM) VM {
 		s.Why = "another size is wanted: it takes it when it reboots"
 	}
 	return s
+}
+
+// held says what becomes of a claim that names a migration which is not there.
+func held(v *record.VM) string {
+	text := "migration " + string(v.Claim) + " has claimed it and is not known: "
+	if r := v.Release; r != nil && r.Claim == v.Claim {
+		return text + r.By + " has asked for its release, which " + string(v.Host) + " is to confirm"
+	}
+	return text + "godwit vm release takes the claim back"
 }
 
 // evicted says what becomes of a VM that is shut down to leave its host.

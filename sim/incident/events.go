@@ -3,6 +3,7 @@ package incident
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -123,6 +124,9 @@ func (c *chronicle) vm(was, now *record.VM, at time.Time) {
 	}
 	if now.Stopped != was.Stopped {
 		c.at(at, "%s %s", map[bool]string{true: "stop", false: "start"}[now.Stopped], id)
+	}
+	if r := now.Release; r != nil && (was.Release == nil || *was.Release != *r) {
+		c.at(at, "release %s by=%s", id, strings.Join(strings.Fields(r.By), "_"))
 	}
 	if now.Reboots > was.Reboots {
 		c.at(at, "reboot %s", id)

@@ -57,6 +57,7 @@ var verbs = []verb{
 	}},
 	{"detach VM", readDetach},
 	{"claim VM by=MIGRATION|none", readClaim},
+	{"release VM by=NAME", readRelease},
 	{"load VM rate=BANDWIDTH hot=SIZE", readLoad},
 	{"configure bandwidth=BANDWIDTH", readConfigure},
 	{"crash-controller for=TIME [after=WRITES]", func(w *words) sim.Event {
@@ -203,6 +204,14 @@ func readClaim(w *words) sim.Event {
 	}
 	return sim.Change{VM: vm, What: "its claim is overwritten with " + strconv.Quote(by),
 		How: func(v *record.VM) { v.Claim = migration.ID(by) }}
+}
+
+func readRelease(w *words) sim.Event {
+	e := sim.Release{VM: w.vm(), By: w.value("by")}
+	if e.By == "" {
+		w.fail("by= is missing: say who asks")
+	}
+	return e
 }
 
 func readLoad(w *words) sim.Event {

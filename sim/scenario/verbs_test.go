@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
@@ -49,6 +50,8 @@ const web, db = hypervisor.VMID("default/web-1"), hypervisor.VMID("prod/db")
 // least.
 var operators = []good{
 	{"drain n1", sim.Drain{Host: "n1"}},
+	{"drain n1 unmovable=ShutDown grace=5m", sim.Drain{Host: "n1", Terms: evacuation.Terms{
+		OnUnmovable: evacuation.ShutDown, Grace: 5 * time.Minute}}},
 	{"undrain n1", sim.Undrain{Host: "n1"}},
 	{"close n2", sim.Close{Host: "n2"}},
 	{"open n2", sim.Open{Host: "n2"}},
@@ -77,6 +80,7 @@ var operators = []good{
 		sim.Tamper{VM: web, What: "what attaches its volumes at the target ends"}},
 	{"claim web-1 by=default/web-1#u1",
 		sim.Change{VM: web, What: `its claim is overwritten with "default/web-1#u1"`}},
+	{"release web-1 by=alice", sim.Release{VM: web, By: "alice"}},
 	{"claim web-1 by=none", sim.Change{VM: web, What: `its claim is overwritten with ""`}},
 	{"load web-1 rate=200MiB/s hot=1GiB", sim.Load{VM: web,
 		Load: fake.Workload{Rate: 200 << 20, Hot: hypervisor.GiB}}},

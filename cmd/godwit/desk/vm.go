@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ func vmCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
-		vmStopCommand(&f), vmDeleteCommand(&f),
+		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Let a VM run that was stopped", (*operate.Desk).StartVM),
 		vmVerb(&f, "reboot", "Ask a VM's guest to reboot", (*operate.Desk).RebootVM),
 		vmVerb(&f, "evict", "Ask for a VM to leave its host", (*operate.Desk).Evict))
@@ -121,6 +122,34 @@ func vmStopCommand(f *deskFlags) *cobra.Command {
 			})
 		}}
 	c.Flags().BoolVar(&kill, "kill", false, "at once, without asking its guest")
+	return c
+}
+
+const vmReleaseHelp = `Release takes back the claim of a VM that is held by a migration which does not
+exist any more: its record was deleted, or restored without it. Until then nothing moves the VM,
+stops it, or starts it again.
+
+It is refused while the migration is known: godwit cancel ends that. It takes effect when the VM's
+host has confirmed that the VM is there and that no transfer of that name is under way; so it is
+refused while that host is lost, too. Who has asked is in the audit log.`
+
+func vmReleaseCommand(f *deskFlags) *cobra.Command {
+	var by string
+	c := &cobra.Command{Use: "release VM [--by NAME]",
+		Short: "Take back a claim of a migration that does not exist any more",
+		Long:  vmReleaseHelp, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if by == "" {
+				if u, err := user.Current(); err == nil {
+					by = u.Username
+				}
+			}
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := d.ReleaseVM(ctx, operate.ID(args[0]), by)
+				return d.said(ctx, v, err)
+			})
+		}}
+	c.Flags().StringVar(&by, "by", "", "`NAME` of who asks; default: the user")
 	return c
 }
 

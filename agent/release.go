@@ -1,0 +1,33 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godwit-vm/godwit/record"
+)
+
+// unclaim confirms that the claim of a VM is stale which an operator wants to be taken back: the VM
+// is here, and no transfer of that name is under way. Else it says why not, and looks again later.
+func (a *Agent) unclaim(ctx context.Context, v *record.VM, now time.Time) error {
+	d, err := a.hv.Domain(ctx, v.VM.ID)
+	if err != nil {
+		return err
+	}
+	p, err := a.hv.Progress(ctx, v.Claim)
+	if err != nil {
+		return err
+	}
+	if !v.Unheld(d, p) {
+		a.todo.At(v.Key(), now.Add(a.config.Retry))
+		_, err := a.troubled(ctx, v, fmt.Sprintf("its claim by %s is not taken back: it is %v here, "+
+			"and that migration is %v", v.Claim, d.State, p.Status), now)
+		return err
+	}
+	_, err = a.tell(ctx, v, func(next *record.VM) { next.Unclaimed, next.Trouble = v.Claim, "" })
+	if err == nil {
+		a.noter.Note(now, a.host, v.VM.ID, "is here, and "+string(v.Claim)+" does not hold it")
+	}
+	return err
+}
