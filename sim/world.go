@@ -121,6 +121,8 @@ type World struct {
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
 	halted  bool                    // Config.After said so
+	ticked  bool                    // Config.Tick said so in this run
+	ticks   int                     // how often Config.Tick was asked in it
 	rests   time.Duration           // until when nothing more happens, since Epoch
 	stirs   time.Time               // when something happens on the fabric next; zero is never
 }
@@ -233,16 +235,11 @@ func (w *World) Run(until time.Duration) Ending {
 	end := Epoch.Add(until)
 	w.rests = 0
 	w.settle(nil) // what was done since it last ran
-	for ticks := 0; ; {
+	w.ticks, w.ticked = 0, false
+	for {
 		next, ok := w.next()
-		if n := w.steps / 4096; n != ticks && w.config.Tick != nil {
-			ticks = n
-			if !w.config.Tick(w) {
-				return Stopped
-			}
-		}
 		switch {
-		case w.halted:
+		case w.stops():
 			return Stopped
 		case w.plans.Len() == 0 && (!ok || due.Between(w.changed, next) > w.quiet()):
 			w.rests = until
@@ -278,17 +275,35 @@ func (w *World) next() (time.Time, bool) {
 	return at, !at.IsZero()
 }
 
+// stops reports whether After or Tick said that the world is to stop.
+func (w *World) stops() bool {
+	if n := w.steps / 4096; n != w.ticks && w.config.Tick != nil {
+		w.ticks = n
+		w.ticked = !w.config.Tick(w)
+	}
+	return w.halted || w.ticked
+}
+
 // step takes everything that happens at one moment: first what was planned,
-// then the fabric, then who is to look.
+// then the fabric, then who is to look. It stops on the way when After or Tick says so: at one
+// moment more may happen than ever ends.
 func (w *World) step(at time.Time) {
 	w.advance(at)
-	for what, ok := w.plans.Take(w.Now()); ok; what, ok = w.plans.Take(w.Now()) {
+	for !w.stops() {
+		what, ok := w.plans.Take(w.Now())
+		if !ok {
+			break
+		}
 		w.steps++
 		what.happen(w)
 		w.changed, w.watch.News = w.now, w.Now()
 		w.settle(nil)
 	}
-	for p, ok := w.wakes.Pop(w.now); ok; p, ok = w.wakes.Pop(w.now) {
+	for !w.stops() {
+		p, ok := w.wakes.Pop(w.now)
+		if !ok {
+			break
+		}
 		w.steps++
 		if p.reborn {
 			p.reborn = false

@@ -15,6 +15,12 @@
 //   - [Eventually]: may fail to hold for a while, and holds again within a time;
 //   - [Everywhere]: holds after every event, and is checked by [Explore], too.
 //
+// Four laws are held in every world, too, because invariants say only that nothing wrong happens:
+// [DrainsEnd] (drains end when there is room), [WorkIsBounded] (no retry storm), [TimeAdvances]
+// (virtual time does not stand still) and [WorldsEnd] (a test that cannot end says so within its
+// budget, [Within] or the time-out of `go test`). [Without] leaves out what is meant to be
+// different, as a filter that refuses hosts although they have room.
+//
 // An invariant is a function of the [sim.World]; it reads hosts, VMs, where they are and what
 // moves (World.Hosts, VMs, VM, RunsOn, VMsOn, Moving, Migrations, Demand, Now), and changes
 // nothing. A decision that panics, blocks, answers nonsense, is not the same for the same

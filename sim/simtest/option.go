@@ -36,6 +36,9 @@ type settings struct {
 	runs     int              // 0 is as many as rapid makes
 	span     time.Duration    // 0 is as long as it takes
 	patience time.Duration
+	budget   time.Duration // of one world, by the clock on the wall; 0 is none
+	attempts int           // of a VM, within attemptSpan
+	without  []string      // laws that are left out
 	dir      string
 }
 
@@ -54,9 +57,15 @@ type promise struct {
 // gather applies options. What is nil ends the test: it was forgotten.
 func gather(t testing.TB, options []Option) *settings {
 	t.Helper()
-	s := &settings{patience: 10 * time.Second, dir: "testdata"}
+	s := &settings{patience: 10 * time.Second, dir: "testdata", attempts: 60}
 	for _, o := range options {
 		o(s)
+	}
+	s.budget = s.span / 2
+	if d, has := t.(interface{ Deadline() (time.Time, bool) }); has {
+		if end, is := d.Deadline(); is && (s.budget == 0 || s.budget > time.Until(end)/2) {
+			s.budget = time.Until(end) / 2
+		}
 	}
 	if len(s.missing) > 0 {
 		t.Fatalf("simtest: nil was given for %s: give a function or a policy, or leave the "+

@@ -62,6 +62,8 @@ func (s *stage) scene(parsed *scenario.Scenario) (*failure, error) {
 	c := parsed.Config(parsed.Seed)
 	c.Trace, c.Watch = s.trace, s.watch
 	s.configure(&c, s.book)
+	c.Watch, c.Tick = r.watched(c.Watch), r.ticks(c.Tick)
+	r.size = len(parsed.Fleet.Hosts) + len(parsed.Fleet.VMs)
 	theirs := c.After
 	c.After = func(w *sim.World) bool { return r.look(w) && (theirs == nil || theirs(w)) }
 	w, err := parsed.Build(c)
@@ -72,6 +74,9 @@ func (s *stage) scene(parsed *scenario.Scenario) (*failure, error) {
 	end := w.Run(cmp.Or(s.until, forever))
 	if r.failed == nil {
 		r.finish(w, end)
+		if end == sim.AtRest || end == sim.Futile {
+			r.drained(w, parsed)
+		}
 	}
 	return r.failed, nil
 }
@@ -112,6 +117,8 @@ func entry(trace []sim.Entry, at int) string {
 type run struct {
 	*stage
 	held   []time.Duration // when each promise was kept last
+	work   work
+	size   int // hosts and VMs of the world
 	failed *failure
 }
 
@@ -119,6 +126,7 @@ type run struct {
 func (r *run) look(w *sim.World) bool {
 	r.now = w.Now()
 	r.judged(w)
+	r.laws(w)
 	for i := range r.always {
 		r.check(w, &r.always[i])
 	}

@@ -65,6 +65,8 @@ func placements() []bug {
 	return []bug{
 		{name: "refuses the hosts that have room", where: "filter", in: worlds.Calm(),
 			with: simtest.Filter(memory(swapped)), holds: emptied},
+		{name: "refuses every host", where: "filter", in: worlds.Calm(), cheap: true,
+			with: simtest.Filter(memory(everyHost))},
 		{name: "forgets how much a VM needs", where: "filter",
 			in: worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Drain(),
 				worlds.Drain(), worlds.Drain()),
@@ -98,6 +100,10 @@ func retries() []bug {
 	return []bug{
 		{name: "never tries again", where: "retry", in: broken, with: retry(never),
 			holds: simtest.Eventually("a drained host is empty", 4*time.Hour, emptied)},
+		{name: "tries again at once, for ever", where: "retry", in: worlds.Calm(), cheap: true,
+			with: simtest.Configure(func(c *sim.Config) {
+				c.Controller.Migration.Retry, c.Agent.Converge = atOnce, hasty
+			}), right: simtest.Configure(func(*sim.Config) {})},
 		{name: "tries again at once", where: "retry", in: worlds.Turmoil(),
 			with:  retry(atOnce),
 			holds: simtest.Always("nothing is tried again within a second", pausesBetween)},

@@ -144,6 +144,9 @@ func swapped(vm *placement.VM, h *placement.Host, _ placement.Options) bool {
 	return vm.Demand() < h.FreeMemory()
 }
 
+// everyHost refuses all of them.
+func everyHost(*placement.VM, *placement.Host, placement.Options) bool { return true }
+
 // notFull refuses the hosts that have nothing left, and forgets how much is needed.
 func notFull(_ *placement.VM, h *placement.Host, _ placement.Options) bool {
 	return h.FreeMemory() <= 0

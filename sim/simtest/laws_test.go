@@ -1,0 +1,125 @@
+package simtest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest"
+	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+)
+
+// restless wants to be woken after so long, for ever.
+type restless time.Duration
+
+func (r restless) Reconcile(_ context.Context, now time.Time) (time.Time, error) {
+	return now.Add(time.Duration(r)), nil
+}
+
+// wakes lets a process of every host be restless.
+func wakes(every time.Duration) simtest.Option {
+	return simtest.Configure(func(c *sim.Config) {
+		c.Beside = func(*sim.World, hypervisor.HostName, int, record.Store) lease.Participant {
+			return restless(every)
+		}
+	})
+}
+
+// refusing is a filter that refuses some hosts.
+func refusing(refuses func(*placement.Host) bool) simtest.Option {
+	return simtest.Filter(placement.Filter{Name: "mine",
+		Refuses: func(_ *placement.VM, h *placement.Host, _ placement.Options) bool {
+			return refuses(h)
+		},
+		Explain: func(*placement.VM, *placement.Host, placement.Options) (string, string) {
+			return "another host", "this one"
+		}})
+}
+
+// aborting gives every transfer up in its first pass.
+func aborting(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ time.Time) (
+	convergence.State, convergence.Verdict) {
+	return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+}
+
+func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
+	now := simtest.Retry("now", func(migration.ID, []migration.Attempt) time.Time {
+		return time.Time{}
+	})
+	later := simtest.Retry("next year",
+		func(self migration.ID, attempts []migration.Attempt) time.Time {
+			for _, a := range attempts {
+				if a.ID != self && a.Phase == migration.Failed {
+					return a.FailedAt.AddDate(1, 0, 0)
+				}
+			}
+			return time.Time{}
+		})
+	calm := worlds.Calm()
+	storm := simtest.Convergence("aborting", aborting)
+	for _, row := range []struct {
+		name    string
+		in      worlds.Generator
+		options []simtest.Option
+		says    string // "" is that it holds
+	}{
+		{"godwit's own decisions in calm worlds", calm, nil, ""},
+		{"godwit's own decisions where things break", worlds.Turmoil(), nil, ""},
+		{"a filter that refuses every host", calm,
+			[]simtest.Option{refusing(func(*placement.Host) bool { return true })},
+			"drains-end, at"},
+		{"a filter that refuses every host, on purpose", calm,
+			[]simtest.Option{refusing(func(*placement.Host) bool { return true }),
+				simtest.Without(simtest.DrainsEnd)}, ""},
+		{"a filter that refuses no host", calm,
+			[]simtest.Option{refusing(func(*placement.Host) bool { return false })}, ""},
+		{"a filter that refuses every host where there is no room anyway",
+			worlds.Of(worlds.Cramped(worlds.Small), worlds.Converging(), worlds.Drain()),
+			[]simtest.Option{refusing(func(*placement.Host) bool { return true })}, ""},
+		{"a retry of now where every transfer is given up", calm,
+			[]simtest.Option{now, storm, simtest.Without(simtest.DrainsEnd)},
+			"work-is-bounded, at"},
+		{"godwit's own retry where every transfer is given up", calm,
+			[]simtest.Option{storm, simtest.Without(simtest.DrainsEnd)}, ""},
+		{"a retry of next year where every transfer is given up", calm,
+			[]simtest.Option{later, storm}, "drains-end, at"},
+		{"a process that wants to be woken now, for ever", calm, []simtest.Option{wakes(0)},
+			"time-advances, at"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := &recorder{name: "TestMine"}
+			simtest.Check(r, row.in, append(row.options, simtest.Transcript(t.TempDir()),
+				simtest.Runs(20))...)
+			said := strings.Join(r.said, "\n")
+			if (row.says == "") != (said == "") || !strings.Contains(said, row.says) {
+				t.Fatalf("want %q, got %q", row.says, said)
+			}
+			t.Log(said)
+		})
+	}
+}
+
+// A world whose events never end, although time passes, would be played for thirty days of
+// virtual time: hours by the clock on the wall.
+func TestATestThatCannotEndSaysSoWithinItsBudget(t *testing.T) {
+	r, began := &recorder{name: "TestMine"}, time.Now()
+	busy := simtest.Configure(func(c *sim.Config) { c.Quiet = 1000 * time.Hour })
+	simtest.Check(r, worlds.Calm(), wakes(time.Millisecond), busy,
+		simtest.Transcript(t.TempDir()), simtest.Within(2*time.Second))
+	said := strings.Join(r.said, "\n")
+	if !strings.Contains(said, "all-end, at") || !strings.Contains(said, "it has not come to an end") {
+		t.Errorf("it says %q", said)
+	}
+	if took := time.Since(began); took > 2*time.Minute {
+		t.Errorf("after %v", took)
+	}
+	t.Log(said)
+}
