@@ -133,9 +133,11 @@ func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
 func TestAJumpEqualsManySmallSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := drawScript(t), anyModel(t)
+		most := rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, time.Minute}).
+			Draw(t, "most")
 		steps := s.play(t, m, func(w *world, until time.Time) {
 			for w.Now().Before(until) {
-				d := time.Duration(rapid.Int64Range(1, int64(time.Second)).Draw(t, "step"))
+				d := time.Duration(rapid.Int64Range(1, int64(most)).Draw(t, "step"))
 				to := w.Now().Add(d)
 				if to.After(until) {
 					to = until

@@ -71,7 +71,7 @@ func TestMurder(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]
 		t.Run(mode, func(t *testing.T) {
-			testutil.Sample(t, 2)
+			testutil.Sample(t, 3)
 			count := &tally{ends: map[victim]map[string]int{}}
 			s := newScene(t, strict)
 			if err := s.calibrate(); err != nil {

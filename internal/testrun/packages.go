@@ -31,11 +31,11 @@ type kind int
 const (
 	plain  kind = iota // nothing in it is concurrent
 	racing             // with the race detector
-	real               // with it, and with processes, kernels or files of this machine
+	real               // with it, and mostly waiting for processes of this machine
 )
 
 // realParts are the packages whose tests run QEMUs, libvirtds, stores, browsers or
-// processes of godwit itself.
+// processes of godwit itself. Those of them that start no goroutine are plain.
 var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "hypervisor/hypervisortest/guest",
 	"record/bolt", "record/etcd", "record/remote", "fence", "cmd", "daemon", "sim/report",
 	"examples/libvirt-drain"}
@@ -82,9 +82,7 @@ func (l *listed) inspect() (pkg, error) {
 	p := pkg{path: l.ImportPath}
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
 	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
-	if slices.ContainsFunc(realParts, isIn) && !slices.ContainsFunc(pureParts, isIn) {
-		p.kind = real
-	}
+	shares := false
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles) {
 		source, err := os.ReadFile(filepath.Join(l.Dir, name))
 		if err != nil {
@@ -94,12 +92,16 @@ func (l *listed) inspect() (pkg, error) {
 		if err != nil {
 			return p, err
 		}
-		if p.kind == plain && concurrent(f) {
-			p.kind = racing
-		}
+		shares = shares || concurrent(f)
 		if strings.HasSuffix(name, "_test.go") {
 			p.targets(f)
 		}
+	}
+	switch {
+	case shares && slices.ContainsFunc(realParts, isIn) && !slices.ContainsFunc(pureParts, isIn):
+		p.kind = real
+	case shares:
+		p.kind = racing
 	}
 	return p, nil
 }

@@ -50,6 +50,8 @@ func forEachAccelerator(t *testing.T, test func(*testing.T, accelerator)) {
 					t.Skipf("no KVM: %v", err)
 				}
 				device.Close()
+			} else {
+				testutil.Emulated(t)
 			}
 			test(t, a)
 		})
