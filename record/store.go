@@ -112,6 +112,11 @@ const (
 	Unreadable
 	// Full: it did not take effect, because there is no room left.
 	Full
+	// SetBack: it did not take effect: the store is older than one that was seen. Nothing that
+	// it says is acted upon until an operator has reconciled it.
+	SetBack
+	// Foreign: it did not take effect: the store is another cluster's.
+	Foreign
 )
 
 // Error names the kind.
@@ -125,6 +130,10 @@ func (k StoreKind) Error() string {
 		return "unreadable"
 	case Full:
 		return "full"
+	case SetBack:
+		return "older than it has been"
+	case Foreign:
+		return "of another cluster"
 	}
 	return "no answer"
 }

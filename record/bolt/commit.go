@@ -26,10 +26,15 @@ func (s *Store) commit(op string, key record.Key, next totals,
 				return err
 			}
 			next.txn = uint64(tx.ID())
-			return tx.Bucket([]byte(aboutBucket)).Put([]byte(totalsKey), next.encode())
+			about := tx.Bucket([]byte(aboutBucket))
+			if err := s.keepHistory(about); err != nil {
+				return err
+			}
+			return about.Put([]byte(totalsKey), next.encode())
 		})
 	})
 	if err == nil {
+		s.unkept = false
 		return nil
 	}
 	if kindOf(err) == record.Full {

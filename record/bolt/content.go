@@ -1,8 +1,10 @@
 package bolt
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -22,6 +24,7 @@ const (
 	recordsBucket = "records"
 	formatKey     = "format"
 	totalsKey     = "totals"
+	historyKey    = "history"
 )
 
 // totals are kept with the records: they tell when one of them has gone missing.
@@ -95,6 +98,7 @@ type contents struct {
 	totals  totals
 	counted totals // over the records that were found
 	format  string
+	history *record.History // nil: an earlier godwit has written the file
 }
 
 // readContents reads and checks all of a file of a size. Nothing of a file that it refuses
@@ -156,6 +160,15 @@ func (c *contents) about(others map[string][]byte) error {
 	}
 	u64 := binary.BigEndian.Uint64
 	c.totals = totals{txn: u64(t), last: u64(t[8:]), count: u64(t[16:]), sum: u64(t[24:])}
+	value, is := others[historyKey]
+	if !is {
+		return nil
+	}
+	sum, text := value[:min(8, len(value))], value[min(8, len(value)):]
+	c.history = new(record.History)
+	if !bytes.Equal(sum, historySum(text)) || json.Unmarshal(text, c.history) != nil {
+		return damaged("what it says of its past is not what was written")
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ type Store struct {
 
 	writing sync.Mutex // held from the check of a write to its end
 	db      *bbolt.DB  // used while writing is held, but for backups
+	unkept  bool       // history is to be written with the next write
 
 	mu      sync.RWMutex // guards the rest; changed while writing is held, too
 	records map[record.Key]stored
@@ -32,11 +33,12 @@ type Store struct {
 	log     *changes.Log
 	waiting map[record.Feed]chan struct{}
 	broken  error // why nothing is answered any more
+	history record.History
 }
 
 var (
-	_ record.Store  = (*Store)(nil)
-	_ record.Waiter = (*Store)(nil)
+	_ record.Historian = (*Store)(nil)
+	_ record.Waiter    = (*Store)(nil)
 )
 
 // newStore begins with what was read from the file.
@@ -46,6 +48,7 @@ func newStore(path string, db *bbolt.DB, file *os.File, held *contents) *Store {
 	// A write takes longer than a nanosecond: all versions that are given until the file is
 	// opened again, or a copy of it, are below what that begins with.
 	s.totals.last = max(s.totals.last+1, uint64(max(0, time.Now().UnixNano())))
+	s.recall(held)
 	s.log = changes.New(record.Revision(s.totals.last), func(yield func(record.Record) bool) {
 		for r := range maps.Values(held.records) {
 			if !yield(r.record) {
@@ -99,6 +102,19 @@ func refuse(op string, key record.Key, kind record.StoreKind, why error) error {
 
 // usable answers why an operation cannot begin; s.mu is held.
 func (s *Store) usable(ctx context.Context, op string, key record.Key) error {
+	if err := s.working(ctx, op, key); err != nil {
+		return err
+	}
+	if seen, is := record.MarkOf(ctx); is {
+		if old := s.history.Judge(seen, "", record.Revision(s.totals.last)); old != nil {
+			return refuse(op, key, old.Kind, old.Err)
+		}
+	}
+	return nil
+}
+
+// working answers why nobody can use the store; s.mu is held.
+func (s *Store) working(ctx context.Context, op string, key record.Key) error {
 	if err := context.Cause(ctx); err != nil {
 		return refuse(op, key, record.Unavailable, err)
 	}

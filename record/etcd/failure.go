@@ -30,6 +30,9 @@ func is(err error, known ...error) bool {
 
 // unread is the error of a read that failed.
 func unread(op string, key record.Key, err error) error {
+	if e, ours := errors.AsType[*record.StoreError](err); ours {
+		return &record.StoreError{Op: op, Key: key, Kind: e.Kind, Err: e.Err}
+	}
 	return &record.StoreError{Op: op, Key: key, Kind: record.Unavailable, Err: err}
 }
 

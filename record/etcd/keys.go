@@ -31,6 +31,9 @@ func (p keys) marker(h hypervisor.HostName, k record.Key) string {
 	return p.feed(record.Feed{Host: h}) + path(k)
 }
 
+// history is where the store keeps what it knows of its past; it is in no feed.
+func (p keys) history() string { return string(p) + "/history" }
+
 // feed is what the keys of a feed begin with: records, or the markers of a host.
 func (p keys) feed(f record.Feed) string {
 	if f.Host == "" {

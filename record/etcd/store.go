@@ -28,13 +28,15 @@ type Store struct {
 	stop      context.CancelFunc
 	followers sync.WaitGroup
 
+	past past
+
 	mu    sync.Mutex
 	feeds map[record.Feed]*feed
 }
 
 var (
-	_ record.Store  = (*Store)(nil)
-	_ record.Waiter = (*Store)(nil)
+	_ record.Historian = (*Store)(nil)
+	_ record.Waiter    = (*Store)(nil)
 )
 
 // Close ends the connection and all that waits on it.
@@ -177,8 +179,17 @@ const attempts = 3
 // pause is how long a read waits before it is repeated.
 const pause = 50 * time.Millisecond
 
-// read asks etcd for what is true now. It may be repeated, and is.
+// read asks etcd for what is true now, and answers it unless the context has seen a newer store.
 func (s *Store) read(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	r, err := s.readAny(ctx, op)
+	if err == nil {
+		err = s.judge(ctx, headerOf(r))
+	}
+	return r, err
+}
+
+// readAny asks etcd for what is true now. It may be repeated, and is.
+func (s *Store) readAny(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
 	for {

@@ -71,6 +71,14 @@ func (w *write) commit(ctx context.Context) (record.Version, error) {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(key), "=", at))
 		otherwise = append(otherwise, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 	}
+	past, marked, err := w.store.standing(ctx)
+	if err != nil {
+		return 0, unread(w.op, w.key, err)
+	}
+	if marked { // it is the store that was judged, and nobody has doubted it since
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(
+			w.store.keys.history()), "=", int64(past.Version)))
+	}
 	call, cancel := w.store.call(ctx)
 	defer cancel()
 	var d departure
@@ -79,9 +87,12 @@ func (w *write) commit(ctx context.Context) (record.Version, error) {
 	switch {
 	case err != nil:
 		return 0, w.failed(ctx, err, d.left.Load())
+	case !r.Succeeded && marked && w.store.past.forget(ctx, w.store):
+		return w.commit(ctx) // what is known of the past has changed
 	case !r.Succeeded:
 		return 0, w.refused(r)
 	}
+	w.store.past.wrote(record.Revision(r.Header.Revision))
 	return record.Version(r.Header.Revision), nil
 }
 

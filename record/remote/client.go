@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,8 @@ type Client struct {
 }
 
 var (
-	_ record.Store  = (*Client)(nil)
-	_ record.Waiter = (*Client)(nil)
+	_ record.Historian = (*Client)(nil)
+	_ record.Waiter    = (*Client)(nil)
 )
 
 // Dial makes a client of the server that listens on a path, now or later: no server needs
@@ -47,6 +48,9 @@ func Dial(path string) (*Client, error) {
 // call asks the server. The error is a *record.StoreError.
 func (c *Client) call(ctx context.Context, op string, key record.Key, q request) (answer, error) {
 	q.Speaks = ours
+	if seen, is := record.MarkOf(ctx); is {
+		q.Seen = &seen
+	}
 	fail := func(kind record.StoreKind, err error) (answer, error) {
 		return answer{}, &record.StoreError{Op: op, Key: key, Kind: kind,
 			Err: fmt.Errorf("at %s: %w", c.path, err)}
@@ -63,7 +67,7 @@ func (c *Client) call(ctx context.Context, op string, key record.Key, q request)
 	if _, is := errors.AsType[*versionError](err); is {
 		return fail(record.Unreadable, err)
 	}
-	if err != nil && reached && (op == opPut || op == opDelete) {
+	if err != nil && reached && (op == opPut || op == opDelete || op == opAmend) {
 		return fail(record.Unanswered, err)
 	}
 	if err != nil {
@@ -201,3 +205,25 @@ func (c *Client) Wait(ctx context.Context, f record.Feed, since record.Revision)
 		request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
 	return err
 }
+
+// History implements record.Historian.
+func (c *Client) History(ctx context.Context) (record.History, string, error) {
+	a, err := c.call(ctx, opHistory, record.Key{}, request{})
+	if err != nil || a.History == nil {
+		return record.History{}, "", cmp.Or(err, errNoHistory)
+	}
+	return *a.History, a.Instance, nil
+}
+
+// Amend implements record.Historian.
+func (c *Client) Amend(ctx context.Context, h record.History) (record.History, error) {
+	a, err := c.call(ctx, opAmend, record.Key{}, request{History: &h})
+	if err != nil || a.History == nil {
+		return record.History{}, cmp.Or(err, errNoHistory)
+	}
+	return *a.History, nil
+}
+
+// errNoHistory: a server of an earlier godwit does not know the operation, and says so.
+var errNoHistory = error(&record.StoreError{Op: opHistory, Kind: record.Unreadable,
+	Err: errors.New("the answer has no history")})

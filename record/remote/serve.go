@@ -122,6 +122,9 @@ func read(w http.ResponseWriter, r *http.Request) (request, error) {
 // answer does what a request asks.
 func (h *handler) answer(ctx context.Context, op string, q request) (answer, error) {
 	feed := record.Feed{Host: hypervisor.HostName(q.Host), Signs: q.Signs}
+	if q.Seen != nil {
+		ctx = record.WithMark(ctx, *q.Seen)
+	}
 	switch op {
 	case opGet:
 		return h.get(ctx, q)
@@ -135,6 +138,8 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 		return sendChanges(c)
 	case opWait:
 		return answer{}, h.wait(ctx, feed, q.Since)
+	case opHistory, opAmend:
+		return h.history(ctx, op, q)
 	}
 	return answer{}, bad("there is no operation %q", op)
 }
@@ -150,6 +155,22 @@ func (h *handler) get(ctx context.Context, q request) (answer, error) {
 	}
 	s, err := sendRecord(r)
 	return answer{Record: &s}, err
+}
+
+// history answers what the store knows of its past, or changes that.
+func (h *handler) history(ctx context.Context, op string, q request) (answer, error) {
+	s, knows := h.store.(record.Historian)
+	switch {
+	case !knows:
+		return answer{}, bad("this store knows no history")
+	case op == opHistory:
+		past, instance, err := s.History(ctx)
+		return answer{History: &past, Instance: instance}, err
+	case q.History == nil:
+		return answer{}, bad("%s of nothing", op)
+	}
+	past, err := s.Amend(ctx, *q.History)
+	return answer{History: &past}, err
 }
 
 // write puts or deletes a record.

@@ -59,6 +59,8 @@ const (
 	opDelete  = "Delete"
 	opChanges = "Changes"
 	opWait    = "Wait"
+	opHistory = "History"
+	opAmend   = "Amend"
 )
 
 // request is what a client asks. Which fields there are depends on the operation.
@@ -71,6 +73,9 @@ type request struct {
 	Host   []byte      `json:",omitempty"` // of a feed; bytes, since a name may be no text
 	Signs  bool        `json:",omitempty"`
 	Since  record.Revision
+	// Seen is what the client has seen of the store; nil: it is to be answered whatever that is.
+	Seen    *record.Mark    `json:",omitempty"`
+	History *record.History `json:",omitempty"` // to amend
 }
 
 // answer is what a server says.
@@ -82,6 +87,9 @@ type answer struct {
 	Next    record.Revision `json:",omitempty"`
 	Reset   bool            `json:",omitempty"`
 	Error   *failure        `json:",omitempty"`
+	History *record.History `json:",omitempty"`
+	// Instance is in which one of its software the store is.
+	Instance string `json:",omitempty"`
 }
 
 // key is a record's key. The kind goes by its word, and the name as bytes.
@@ -112,7 +120,7 @@ type failure struct {
 }
 
 var storeKinds = []record.StoreKind{record.Unanswered, record.Stale, record.Unavailable,
-	record.Unreadable, record.Full}
+	record.Unreadable, record.Full, record.SetBack, record.Foreign}
 
 func keyTo(k record.Key) key { return key{k.Kind.String(), []byte(k.Name)} }
 
