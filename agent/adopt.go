@@ -51,7 +51,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		found++
 		wrong := domains[i].State != hypervisor.Running || !settled
 		amiss = amiss || wrong
-		if wrong || first && v.Claim == "" && !room.AsWanted(v, &domains[i]) {
+		if wrong || first && v.Claim == "" && (!room.AsWanted(v, &domains[i]) || a.uncounted(v)) {
 			a.todo.Add(v.Key())
 		}
 	}
@@ -178,6 +178,8 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 		return err
 	case v == nil || v.Host == "" || v.Host == a.host:
 		return nil // nobody says where it is, or it has come back
+	case a.isHere(v):
+		return nil // it has come back since: the record is older
 	case v.Claim != "": // on the move again, perhaps to here
 		a.todo.At(r.Key(), now.Add(a.config.Resync))
 		return nil

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent/moves"
@@ -38,6 +39,7 @@ type Agent struct {
 	hinted  bool             // somebody gives hints, which tell that a transfer has ended
 	resync  time.Time        // when everything is looked at again
 	patient time.Duration    // how long until then
+	unkept  error            // why the ledger could not be written
 	draft   record.Migration // scratch of report: what is stored is the store's own
 }
 
@@ -97,7 +99,7 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		a.resync = now.Add(a.patient)
 	}
 	a.todo.Wake(now)
-	var errs []error
+	errs := a.forgetful()
 	if err := errors.Join(a.meetSuspects(ctx, now), a.tellStrays(ctx)); err != nil {
 		errs = append(errs, err)
 	}
@@ -145,6 +147,7 @@ func (a *Agent) pull(ctx context.Context) error {
 			a.moves.Drop(migration.ID(key.Name))
 		case record.VMKind:
 			a.home.Drop(hypervisor.VMID(key.Name))
+			a.deleted(hypervisor.VMID(key.Name))
 		case record.RebuildKind:
 			delete(a.rebuilds, key)
 		case record.HostKind:
@@ -177,9 +180,14 @@ func (a *Agent) learn(r record.Record) {
 				a.suspects = append(a.suspects, r.VM.ID) // it may run here all the same
 			}
 			a.home.Drop(r.VM.ID)
+			a.remember(r)
 			return
 		}
 		a.home.Put(r)
+		a.remember(r)
+		a.strangers = slices.DeleteFunc(a.strangers, func(s Stranger) bool {
+			return s.VM == r.VM.ID // it was one, and is at home now
+		})
 		if r.Claim != "" && !r.Releasing() {
 			a.todo.Drop(r.Key()) // it is left alone
 		} else if !a.resync.IsZero() { // else everything is looked at

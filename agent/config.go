@@ -30,6 +30,9 @@ type Config struct {
 	// agent acts for it: see lease.Claim. While another one is stored the agent starts, sends
 	// and resumes nothing. Default: nobody else can act for the host.
 	Session string
+	// Ledger remembers on the host itself which VMs it has had and handed over. What it knows is
+	// not overruled by a record that is older. Default: nothing is remembered.
+	Ledger Ledger
 	// Converge decides how running transfers are brought to an end. Default:
 	// [forecast.Choose], as the options of each migration say.
 	Converge convergence.Policy

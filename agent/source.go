@@ -123,6 +123,9 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM
 	if v.Action == convergence.SetDowntime {
 		options.Downtime = max(0, v.Limit)
 	}
+	if err := a.leaves(m, now); err != nil {
+		return err
+	}
 	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
@@ -269,6 +272,9 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 func (a *Agent) kept(ctx context.Context, m *record.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	a.moves.Ended(m.Spec.ID)
+	if err := a.stays(m.Spec.VM); err != nil {
+		return err
+	}
 	return a.announce(ctx, m, now, "source kept the VM: "+p.Error, func(r *record.Migration) {
 		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, p.Error
 		measured(&r.Source, p)

@@ -33,6 +33,10 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
+		if why := a.overruled(v); why != "" {
+			_, err := a.troubled(ctx, v, why, now)
+			return err
+		}
 		switch { // also what has ended is looked at: a start may take effect late
 		case !v.Off():
 			return a.startAnew(ctx, v, d, now)
@@ -102,6 +106,7 @@ func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain
 	repeated := v.Doing == record.Starting && v.Trouble != ""
 	v, err = a.tell(ctx, v, func(next *record.VM) {
 		next.Boots++
+		a.count(next)
 		next.Ended, next.Rebooted, next.Size = false, next.Reboots, size
 		next.Doing = record.Starting
 	})
@@ -175,8 +180,9 @@ func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domai
 	why, err := "", error(nil)
 	// Another size: somebody asked for a resize before the size was stored.
 	other := !record.SizeOf(d.VM).Is(v.Now())
-	if other || v.Ended || v.Doing != record.Nothing {
+	if other || v.Ended || v.Doing != record.Nothing || a.uncounted(v) {
 		v, err = a.tell(ctx, v, func(next *record.VM) {
+			a.count(next)
 			next.Doing, next.Ended = record.Nothing, false
 			if other {
 				next.Size = record.SizeOf(d.VM)
@@ -244,5 +250,6 @@ func (a *Agent) tell(ctx context.Context, v *record.VM, how func(*record.VM)) (*
 	}
 	saved := stored.(*record.VM)
 	a.home.Put(saved)
+	a.remember(saved)
 	return saved, nil
 }

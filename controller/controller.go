@@ -399,7 +399,8 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		next := books.Draft(&c.nextVM, g.rec)
 		next.Claim = ""
 		if f.rec.State.Phase == migration.Succeeded {
-			next.Host, next.Mark = f.rec.State.Target, ""
+			next.MoveTo(f.rec.State.Target)
+			next.Mark = ""
 			next.Forced = books.ForcedBy(f.rec)
 		}
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {

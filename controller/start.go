@@ -95,7 +95,8 @@ func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostN
 	}
 	old := g.rec.Host
 	next := books.Draft(&c.nextVM, g.rec)
-	next.Host, next.Ended, next.Trouble, next.Forced, next.Evicted = target, false, "", nil, nil
+	next.MoveTo(target)
+	next.Ended, next.Trouble, next.Forced, next.Evicted = false, "", nil, nil
 	if next.Mark == old {
 		next.Mark = ""
 	}

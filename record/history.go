@@ -84,32 +84,38 @@ const Advice = "nothing is started, stopped or removed, and VMs run on: godwit s
 // at a revision, must not be used by who has seen a mark; nil is that it may. The kind of the
 // error is SetBack or Foreign.
 func (h *History) Judge(m Mark, instance string, now Revision) *StoreError {
-	foreign := m.Cluster != "" && m.Cluster != h.Cluster && !slices.Contains(h.Former, m.Cluster)
-	why := ""
+	if m.Cluster != "" && m.Cluster != h.Cluster && !slices.Contains(h.Former, m.Cluster) {
+		return &StoreError{Kind: Foreign, Err: fmt.Errorf("it is the store of the cluster %.8s, and "+
+			"here the store of %.8s was used before: %s", h.Cluster, m.Cluster, Advice)}
+	}
+	if why := h.objection(m, instance, now); why != "" {
+		return &StoreError{Kind: SetBack, Err: fmt.Errorf("%s: %s", why, Advice)}
+	}
+	return nil
+}
+
+// objection says why the store is older than one that was seen, by anybody; "" is that it is
+// not.
+func (h *History) objection(m Mark, instance string, now Revision) string {
 	switch {
-	case foreign:
-		return &StoreError{Kind: Foreign, Err: fmt.Errorf("it is the store of "+
-			"the cluster %.8s, and this host belongs to %.8s: %s", h.Cluster, m.Cluster, Advice)}
 	case h.Doubt != nil:
-		why = h.Doubt.By + " says: " + h.Doubt.Why
+		return h.Doubt.By + " says: " + h.Doubt.Why
 	case h.Instance != instance:
-		why = fmt.Sprintf("it was restored from a snapshot: it was written in instance %s, and "+
+		return fmt.Sprintf("it was restored from a snapshot: it was written in instance %s, and "+
 			"this is %s", h.Instance, instance)
 	case m.Cluster == "" || m.Cluster != h.Cluster || m.Epoch < h.Epoch:
-		return nil
+		return ""
 	case m.Epoch > h.Epoch:
-		why = fmt.Sprintf("its epoch is %d, and it has been %d", h.Epoch, m.Epoch)
+		return fmt.Sprintf("its epoch is %d, and it has been %d", h.Epoch, m.Epoch)
 	case m.Instance != instance:
-		why = fmt.Sprintf("it was restored from a snapshot: it was seen in instance %s, and this "+
+		return fmt.Sprintf("it was restored from a snapshot: it was seen in instance %s, and this "+
 			"is %s", m.Instance, instance)
 	case m.Revision > now:
-		why = fmt.Sprintf("its revision is %d, and it has been %d", now, m.Revision)
+		return fmt.Sprintf("its revision is %d, and it has been %d", now, m.Revision)
 	case h.forgot(m.Revision):
-		why = fmt.Sprintf("it does not know revision %d, which was seen", m.Revision)
-	default:
-		return nil
+		return fmt.Sprintf("it does not know revision %d, which was seen", m.Revision)
 	}
-	return &StoreError{Kind: SetBack, Err: fmt.Errorf("%s: %s", why, Advice)}
+	return ""
 }
 
 // forgot reports whether a revision was given by a newer state of the store than this one.

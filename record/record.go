@@ -228,8 +228,11 @@ type VM struct {
 	Unclaimed migration.ID `json:",omitempty"`
 
 	// Written by the controller.
-	Host  hypervisor.HostName // where it runs, or rests
-	Claim migration.ID        `json:",omitempty"` // the migration that moves it
+	Host hypervisor.HostName // where it runs, or rests
+	// Moves is how often the VM has changed hosts, and one more; whoever changes Host counts
+	// ([VM.MoveTo]). Zero: nobody counts, as nobody did before there were ledgers.
+	Moves int          `json:",omitempty"`
+	Claim migration.ID `json:",omitempty"` // the migration that moves it
 	// Forced says that the VM was forced onto Host, and what that violates. The next move that
 	// is not forced pays it back.
 	Forced *Forced `json:",omitempty"`
@@ -263,6 +266,13 @@ type Holds struct {
 	Hotplug        bool `json:",omitempty"`
 	CPUChange      bool `json:",omitempty"`
 	MemoryChange   bool `json:",omitempty"`
+}
+
+// MoveTo takes in that the VM is on another host now.
+func (v *VM) MoveTo(host hypervisor.HostName) {
+	if v.Host = host; v.Moves > 0 {
+		v.Moves++
+	}
 }
 
 // Key implements Record.
@@ -307,6 +317,10 @@ type Host struct {
 	// Strays are the VMs that execute here although nothing says that they are to; written by
 	// the host's agent, which leaves them alone.
 	Strays []Stray `json:",omitempty"`
+	// Account is what the host's agent says that it has, while it does not believe the store; it
+	// is for operators (godwit store reconcile). Written by that agent, and taken back by
+	// whoever has reconciled the store.
+	Account *Account `json:",omitempty"`
 	// Adopt is an operator's word that the name belongs to another identity from now on;
 	// written by them, and taken back by the agent that takes the name.
 	Adopt *Adoption `json:",omitempty"`

@@ -136,7 +136,8 @@ func (w *Warden) give(ctx context.Context, v *record.VM, target hypervisor.HostN
 			proof.Evidence.By
 	}
 	next := *v
-	next.Host, next.Forced, next.Evicted = target, nil, nil // a choice without force pays all debts
+	next.MoveTo(target)
+	next.Forced, next.Evicted = nil, nil // a choice without force pays all debts
 	if next.Mark == v.Host {
 		next.Mark = ""
 	}

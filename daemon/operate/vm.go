@@ -29,7 +29,9 @@ func (d *Desk) AddVM(ctx context.Context, v *record.VM) (*record.VM, error) {
 			return nil, d.Missing(ctx, hostKey(v.Host))
 		}
 	}
-	fresh := v.With(0)
+	counted := *v
+	counted.Moves = max(1, v.Moves)
+	fresh := counted.With(0)
 	stored, err := d.Store.Put(ctx, fresh)
 	switch {
 	case errors.Is(err, record.Stale):

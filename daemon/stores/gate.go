@@ -1,0 +1,246 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// A Gate is a store as a participant uses it. It remembers on disk the newest moment of the store
+// that was seen, and answers SetBack or Foreign when the store has not got that in its past: then
+// it was restored from a backup, or is another cluster's, and nothing that it says is to be acted
+// upon. It is safe for concurrent use. Make it with [Remember].
+//
+//	read, written ──► the mark rises ──► it is kept on disk, at most once a second
+//	a call ──► shows the mark ──► answered, or refused for all until it is reconciled
+type Gate struct {
+	store record.Historian
+	path  string
+	who   string
+
+	mu    sync.Mutex
+	mark  record.Mark
+	saved record.Mark
+	at    time.Time // of the last saving
+}
+
+var (
+	_ Store         = (*Gate)(nil)
+	_ record.Waiter = (*Gate)(nil)
+)
+
+// saveEvery is how often a mark is kept on disk, at most: what was seen since the last time is
+// forgotten when the process dies.
+const saveEvery = time.Second
+
+// Remember returns the store as a participant uses it that remembers in a file what it has seen.
+// Path "" is that it remembers nothing. The error says that the file cannot be read, or that the
+// store does not answer; that it was set back is told by [Gate.Check].
+func Remember(ctx context.Context, store record.Historian, path, who string) (*Gate, error) {
+	g := &Gate{store: store, path: path, who: who}
+	if path != "" {
+		if err := durable.Private(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+		err := durable.Read(path, &g.mark)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("what was seen of the store: %w; without it an older store is "+
+				"not recognised by %s alone", err, who)
+		}
+		g.saved = g.mark
+	}
+	if err := g.Check(ctx); err != nil && !Refused(err) {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Refused reports whether an error says that the store must not be used.
+func Refused(err error) bool {
+	return errors.Is(err, record.SetBack) || errors.Is(err, record.Foreign)
+}
+
+// Beyond returns the store without the gate, for who has to tell others what is wrong.
+func (g *Gate) Beyond() record.Historian { return g.store }
+
+// Mark returns the newest moment of the store that was seen.
+func (g *Gate) Mark() record.Mark {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mark
+}
+
+// Check asks the store for its history, and answers SetBack or Foreign when the store must not be
+// used. When it was set back, and nobody has said so yet, that is said in the store: then
+// all others are refused, too.
+func (g *Gate) Check(ctx context.Context) error {
+	key := record.Key{Name: "history"}
+	h, instance, err := g.store.History(ctx)
+	if err != nil {
+		return err
+	}
+	mark := g.Mark()
+	_, err = g.store.Get(record.WithMark(ctx, mark), record.Key{Kind: record.LeaderKind,
+		Name: "cluster"})
+	switch {
+	case err == nil:
+		g.enter(record.Mark{Cluster: h.Cluster, Epoch: h.Epoch, Instance: instance}, mark)
+		return g.save(time.Now())
+	case errors.Is(err, record.SetBack) && h.Doubt == nil:
+		h.Doubt = &record.Doubt{By: g.who, Why: plainly(err), Seen: mark,
+			At: time.Now().UTC().Round(0)}
+		if _, told := g.store.Amend(ctx, h); told != nil && !errors.Is(told, record.Stale) {
+			err = errors.Join(err, told)
+		}
+	}
+	if e, is := errors.AsType[*record.StoreError](err); is && Refused(err) {
+		return &record.StoreError{Op: "Check", Key: key, Kind: e.Kind, Err: e.Err}
+	}
+	return err
+}
+
+// plainly returns why a store was set back, without what is to be done.
+func plainly(err error) string {
+	e, _ := errors.AsType[*record.StoreError](err)
+	if e == nil || e.Err == nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(e.Err.Error(), ": "+record.Advice)
+}
+
+// enter takes in in which cluster and epoch the store is: the revisions of another are forgotten.
+func (g *Gate) enter(now, before record.Mark) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mark != before && g.mark.Cluster == now.Cluster && g.mark.Epoch > now.Epoch {
+		return // somebody was faster
+	}
+	if g.mark.Cluster == now.Cluster && g.mark.Epoch == now.Epoch {
+		now.Revision = g.mark.Revision
+	}
+	g.mark = now
+}
+
+// saw takes in the version of a record.
+func (g *Gate) saw(v record.Version) {
+	g.mu.Lock()
+	g.mark.Revision = max(g.mark.Revision, record.Revision(v))
+	due := g.path != "" && time.Since(g.at) >= saveEvery
+	g.mu.Unlock()
+	if due {
+		_ = g.save(time.Now()) // what cannot be kept is tried again; Check tells of it
+	}
+}
+
+// save keeps the mark on disk if it has changed.
+func (g *Gate) save(now time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.path == "" || g.mark == g.saved || g.mark.Cluster == "" {
+		return nil
+	}
+	g.at = now
+	if err := durable.Write(g.path, g.mark, true); err != nil {
+		return fmt.Errorf("what was seen of the store cannot be kept: %w", err)
+	}
+	g.saved = g.mark
+	return nil
+}
+
+// Close keeps the mark on disk. It does not close the store.
+func (g *Gate) Close() error { return g.save(time.Now()) }
+
+// Get implements record.Store.
+func (g *Gate) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	r, err := g.store.Get(record.WithMark(ctx, g.Mark()), key)
+	if r != nil && err == nil {
+		g.saw(r.At())
+	}
+	return r, err
+}
+
+// Put implements record.Store.
+func (g *Gate) Put(ctx context.Context, r record.Record, while ...record.Record) (record.Record,
+	error) {
+	stored, err := g.store.Put(record.WithMark(ctx, g.Mark()), r, while...)
+	if err == nil {
+		g.saw(stored.At())
+	}
+	return stored, err
+}
+
+// Delete implements record.Store.
+func (g *Gate) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	return g.store.Delete(record.WithMark(ctx, g.Mark()), r, while...)
+}
+
+// Changes implements record.Store.
+func (g *Gate) Changes(ctx context.Context, f record.Feed, since record.Revision) (record.Changes,
+	error) {
+	c, err := g.store.Changes(record.WithMark(ctx, g.Mark()), f, since)
+	if err != nil {
+		return c, err
+	}
+	var last record.Version
+	for _, r := range c.Records {
+		last = max(last, r.At())
+	}
+	g.saw(last)
+	return c, nil
+}
+
+// Wait implements record.Waiter: at a store that cannot tell when to look it waits a while.
+func (g *Gate) Wait(ctx context.Context, f record.Feed, since record.Revision) error {
+	if w, is := g.store.(record.Waiter); is {
+		return w.Wait(record.WithMark(ctx, g.Mark()), f, since)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(again):
+		return nil
+	}
+}
+
+// Judged returns the store as operators use it: it is read whatever its history is, and written
+// only while it was not set back.
+func Judged(s Store) Store {
+	if h, is := s.(record.Historian); is {
+		return judged{s, h}
+	}
+	return s
+}
+
+type judged struct {
+	Store
+	past record.Historian
+}
+
+// Put implements record.Store.
+func (j judged) Put(ctx context.Context, r record.Record, while ...record.Record) (record.Record,
+	error) {
+	return j.Store.Put(record.WithMark(ctx, record.Mark{}), r, while...)
+}
+
+// Delete implements record.Store.
+func (j judged) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	return j.Store.Delete(record.WithMark(ctx, record.Mark{}), r, while...)
+}
+
+// History implements record.Historian.
+func (j judged) History(ctx context.Context) (record.History, string, error) {
+	return j.past.History(ctx)
+}
+
+// Amend implements record.Historian.
+func (j judged) Amend(ctx context.Context, h record.History) (record.History, error) {
+	return j.past.Amend(ctx, h)
+}
