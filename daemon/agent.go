@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/daemon/metrics"
+	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
@@ -33,9 +34,16 @@ type Agent struct {
 
 // Run claims the host, and acts for it until ctx ends. It ends with a *lease.ForeignError when
 // the host's name belongs to another identity, and with a *lease.IdentityError when another
-// process acts for the host; before it holds the name it acts on nothing. The VMs run on.
+// process acts for the host; before it holds the name it acts on nothing. While a store that is a
+// *stores.Gate was set back, it acts on nothing either, and stores what the host has. The VMs run
+// on.
 func (a Agent) Run(ctx context.Context) error {
 	a.complete()
+	return a.each(ctx, a.Store, "agent/"+string(a.Host), a.Host, a.account, a.once)
+}
+
+// once claims the host, and acts for it until ctx ends or the store must not be used.
+func (a Agent) once(ctx context.Context) error {
 	a.Config.Session = session()
 	claim, err := lease.NewClaim(a.Store, lease.Tenancy{Host: a.Host, Identity: a.Identity,
 		Boot: a.Boot, Session: a.Config.Session, Every: a.Every, Lock: a.Lock,
@@ -49,6 +57,12 @@ func (a Agent) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return claim.End(context.WithoutCancel(ctx))
 		}
+		if stores.Refused(err) {
+			return err
+		}
+		return errors.Join(err, claim.End(ctx))
+	}
+	if err := a.settled(ctx); err != nil {
 		return errors.Join(err, claim.End(ctx))
 	}
 	return a.act(ctx, end, claim)
@@ -62,6 +76,9 @@ func (a *Agent) claim(ctx context.Context, claim *lease.Claim) error {
 		wake, err := claim.Reconcile(ctx, a.Now())
 		if final(err) {
 			a.Log.Error("is refused its host's name, and ends", "error", err)
+			return err
+		}
+		if stores.Refused(err) {
 			return err
 		}
 		text := "another process had the host's name: its lease has to run out"
@@ -120,7 +137,11 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *lea
 		return err
 	}
 	err = errors.Join(run(ctx, known, beat, loop), done())
-	if cause := context.Cause(ctx); final(cause) {
+	cause := context.Cause(ctx)
+	if stores.Refused(cause) {
+		return cause // what else has failed, failed for that
+	}
+	if final(cause) {
 		err = errors.Join(cause, err)
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/daemon/metrics"
 	"github.com/godwit-vm/godwit/daemon/notes"
 	"github.com/godwit-vm/godwit/daemon/serve"
+	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -99,7 +100,7 @@ const longest = time.Minute
 const late = time.Minute
 
 // A watcher is told of every look, and tells others. It ends the daemon when another process
-// has its name.
+// has its name, or the store must not be used; end nil is that it goes on.
 type watcher struct {
 	*Surroundings
 	health *serve.Health
@@ -126,7 +127,7 @@ func (w *watcher) loop(name string, r drive.Reconciler) drive.Loop {
 func (w *watcher) looked(l drive.Look) {
 	w.health.Looked(l.Name, longest, l.Err)
 	w.set.Looked(l.Name, l.Took, l.Err)
-	if final(l.Err) {
+	if w.end != nil && (final(l.Err) || stores.Refused(l.Err)) {
 		w.end(l.Err)
 	}
 	text := ""

@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/daemon/audit"
 	"github.com/godwit-vm/godwit/daemon/metrics"
 	"github.com/godwit-vm/godwit/daemon/operate"
+	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/record"
@@ -39,9 +40,14 @@ type Controller struct {
 }
 
 // Run runs the controller until ctx ends, or another process has its name, which is a
-// *lease.IdentityError.
+// *lease.IdentityError. While a store that is a *stores.Gate was set back, it decides nothing.
 func (c Controller) Run(ctx context.Context) error {
 	c.complete()
+	return c.each(ctx, c.Store, "controller/"+c.Name, "", nil, c.once)
+}
+
+// once stands for election until ctx ends or the store must not be used.
+func (c Controller) once(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	elector, err := lease.NewElector(c.Store, lease.Election{Identity: c.Name, Boot: c.Boot,
@@ -65,6 +71,9 @@ func (c Controller) Run(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(run(ctx, loop), done())
+	if cause := context.Cause(ctx); stores.Refused(cause) {
+		return cause
+	}
 	if two, is := errors.AsType[*lease.IdentityError](context.Cause(ctx)); is {
 		err = errors.Join(two, err)
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/daemon"
 	"github.com/godwit-vm/godwit/daemon/hosts"
+	"github.com/godwit-vm/godwit/daemon/ledger"
 	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
@@ -105,6 +107,11 @@ func act(ctx context.Context, d *daemon.Agent, h hosts.Config, u stores.URL,
 	if d.Identity, err = hosts.Identify(h); err != nil {
 		return err
 	}
+	known, err := ledger.Open(filepath.Join(h.Dir, "ledger"), time.Now())
+	if err != nil {
+		return err
+	}
+	d.Config.Ledger = known
 	h.Changed = d.Bell.Ring
 	host, err := hosts.Open(ctx, h)
 	if err != nil {
@@ -117,6 +124,10 @@ func act(ctx context.Context, d *daemon.Agent, h hosts.Config, u stores.URL,
 	if err != nil {
 		return errors.Join(ended(ctx, err), host.Close())
 	}
-	d.Store = store
-	return errors.Join(d.Run(ctx), store.Close(), host.Close())
+	gate, err := stores.Gated(ctx, store, filepath.Join(h.Dir, "seen"), "agent/"+string(d.Host))
+	if err != nil {
+		return errors.Join(ended(ctx, err), store.Close(), host.Close())
+	}
+	d.Store = gate
+	return errors.Join(d.Run(ctx), gate.Close(), store.Close(), host.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -89,7 +90,7 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 func controllerCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Controller
-	var socket, fencing, config string
+	var socket, fencing, config, dir string
 	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Decide for a cluster",
 		Long: controllerHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -116,13 +117,15 @@ func controllerCommand() *cobra.Command {
 		}
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
 		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
-			return decide(ctx, &d, u, &f, socket)
+			return decide(ctx, &d, u, &f, socket, dir)
 		}), done())
 	}
 	f.add(c)
 	flags := c.Flags()
 	flags.StringVar(&d.Name, "name", "", "the controller's `NAME`, which no other has")
 	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
+	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` where it keeps what it "+
+		"has seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the devices that cut hosts off")
 	flags.StringVar(&config, "config", "", "`FILE` with limits, policies, timeouts, quotas")
 	flags.DurationVar(&d.Patience, "patience", 0, "how long another leader must be silent; "+
@@ -163,7 +166,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 
 // decide runs a controller over its store.
 func decide(ctx context.Context, d *daemon.Controller, u stores.URL, f *daemonFlags,
-	socket string) error {
+	socket, dir string) error {
 	if u.Kind != stores.Bolt {
 		store, err := stores.Await(ctx, u, f.TLS, func(err error) {
 			d.Log.Warn("waits for the store", "error", err)
@@ -171,8 +174,19 @@ func decide(ctx context.Context, d *daemon.Controller, u stores.URL, f *daemonFl
 		if err != nil {
 			return ended(ctx, err)
 		}
-		d.Store = store
-		return errors.Join(d.Run(ctx), store.Close())
+		seen := ""
+		if dir != "" {
+			seen = filepath.Join(dir, "controller-"+d.Name+".seen")
+		} else {
+			d.Log.Warn("what this controller has seen of the store is not kept when it ends", "see",
+				"--dir")
+		}
+		gate, err := stores.Gated(ctx, store, seen, "controller/"+d.Name)
+		if err != nil {
+			return errors.Join(ended(ctx, err), store.Close())
+		}
+		d.Store = gate
+		return errors.Join(d.Run(ctx), gate.Close(), store.Close())
 	}
 	return stores.Serve(ctx, u, socket, func(ctx context.Context, store stores.Store) error {
 		d.Store, d.Alone = store, true

@@ -24,6 +24,7 @@ import (
 	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/cmd/godwit/usage"
 	"github.com/godwit-vm/godwit/daemon/hosts"
+	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/lease"
 )
@@ -121,5 +122,5 @@ func isSecond(err error) bool {
 	_, two := errors.AsType[*lease.IdentityError](err)
 	_, foreign := errors.AsType[*lease.ForeignError](err)
 	_, busy := errors.AsType[*hosts.BusyError](err)
-	return two || foreign || busy || errors.Is(err, desk.ErrAlarm)
+	return two || foreign || busy || errors.Is(err, desk.ErrAlarm) || stores.Refused(err)
 }

@@ -63,13 +63,15 @@ var (
 	descLeader = gauge("controller_leading_status", "1 for the controller that leads.")
 	descTerm   = gauge("controller_term", "How often a controller has taken over.")
 	descRead   = gauge("store_up", "1 while the store answers.")
+	descBack   = gauge("store_set_back",
+		"1 while the store is older than it has been, and nothing is done until it is reconciled.")
 )
 
 // Describe implements prometheus.Collector.
 func (c *Cluster) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPending, descScheduling, descRunning, descSucceeded,
 		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descSecond, descGone, descLeader,
-		descTerm, descRead} {
+		descTerm, descRead, descBack} {
 		to <- d
 	}
 }
@@ -95,6 +97,7 @@ func (c *Cluster) Collect(to chan<- prometheus.Metric) {
 	if err != nil {
 		return // what was read before may be wrong by now
 	}
+	tell(descBack, truth(c.view.SetBack() != nil))
 	c.phases(tell)
 	c.hosts(tell)
 }

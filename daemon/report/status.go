@@ -29,7 +29,8 @@ type Status struct {
 	Alarms []Alarm `json:"alarms,omitempty"`
 }
 
-// An Alarm is a VM that runs twice, or a host that two agents have called their own.
+// An Alarm is a VM that runs twice, a host that two agents have called their own, or a store that
+// was set back.
 type Alarm struct {
 	VM    hypervisor.VMID       `json:"vm,omitempty"`
 	Hosts []hypervisor.HostName `json:"hosts"` // where the VM runs, or the host
@@ -118,7 +119,15 @@ func Make(c *view.Cluster, draining func(*record.Host) bool, now time.Time) *Sta
 // Alarms lists what must not be, by what the agents of the hosts have stored.
 func Alarms(c *view.Cluster) []Alarm {
 	var all []Alarm
+	if why := c.SetBack(); why != nil {
+		all = append(all, setBack(c, why))
+	}
 	for _, h := range c.Hosts() {
+		if h.Account != nil && c.SetBack() == nil {
+			all = append(all, Alarm{Hosts: []hypervisor.HostName{h.Host.Name},
+				What: fmt.Sprintf("%s does not believe the store: %s", h.Host.Name,
+					strings.TrimSuffix(h.Account.Why, ": "+record.Advice)), Do: record.Advice})
+		}
 		for _, stray := range h.Strays {
 			all = append(all, twice(c, h.Host.Name, stray))
 		}
@@ -127,6 +136,16 @@ func Alarms(c *view.Cluster) []Alarm {
 		}
 	}
 	return all
+}
+
+// setBack is the alarm for a store that is older than it has been.
+func setBack(c *view.Cluster, why error) Alarm {
+	a := Alarm{What: "the store is older than it has been: " + strings.TrimSuffix(why.Error(),
+		": "+record.Advice), Do: record.Advice}
+	for _, h := range c.Hosts() {
+		a.Hosts = append(a.Hosts, h.Host.Name)
+	}
+	return a
 }
 
 // twice is the alarm for a VM that runs on a host besides its own.

@@ -63,6 +63,25 @@ func Remember(ctx context.Context, store record.Historian, path, who string) (*G
 	return g, nil
 }
 
+// Gated is Remember for who can wait: as long as the store does not answer, it asks again.
+func Gated(ctx context.Context, s Store, path, who string) (*Gate, error) {
+	past, knows := s.(record.Historian)
+	if !knows {
+		return nil, errors.New("this store does not know its past")
+	}
+	for {
+		g, err := Remember(ctx, past, path, who)
+		if !errors.Is(err, record.Unavailable) {
+			return g, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
+
 // Refused reports whether an error says that the store must not be used.
 func Refused(err error) bool {
 	return errors.Is(err, record.SetBack) || errors.Is(err, record.Foreign)

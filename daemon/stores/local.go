@@ -11,7 +11,8 @@ import (
 
 // Serve opens the file of a store, for its one controller, serves it to agents and operators
 // at a socket ("" is the URL's), and lets run use it. It ends when run does, or when nobody
-// can be answered any more.
+// can be answered any more. What was seen of the store is remembered in PATH.seen; a file that
+// was set back is recognised before anybody is answered.
 func Serve(ctx context.Context, u URL, socket string,
 	run func(context.Context, Store) error) error {
 	if socket == "" {
@@ -20,6 +21,10 @@ func Serve(ctx context.Context, u URL, socket string,
 	store, err := bolt.Open(u.Path)
 	if err != nil {
 		return err
+	}
+	gate, err := Remember(ctx, store, u.Path+".seen", "controller")
+	if err != nil {
+		return errors.Join(err, store.Close())
 	}
 	l, err := remote.Listen(socket)
 	if err != nil {
@@ -34,9 +39,9 @@ func Serve(ctx context.Context, u URL, socket string,
 		served <- remote.Serve(serving, store, l)
 		end()
 	}()
-	err = run(running, store)
+	err = run(running, gate)
 	stop()
-	return errors.Join(err, <-served, store.Close())
+	return errors.Join(err, <-served, gate.Close(), store.Close())
 }
 
 // closing is a client that has nothing to close.

@@ -21,6 +21,7 @@ type Cluster struct {
 	records map[record.Key]record.Record
 	seen    map[record.Feed]record.Revision
 	strays  map[hypervisor.HostName]bool // hosts that run what they should not
+	setBack error                        // why the store must not be believed
 }
 
 // Pull takes in what has changed in the store, signs of life included.
@@ -28,6 +29,16 @@ func (c *Cluster) Pull(ctx context.Context, store record.Store) error {
 	if c.records == nil {
 		c.records = map[record.Key]record.Record{}
 		c.seen = map[record.Feed]record.Revision{}
+	}
+	if s, knows := store.(record.Historian); knows {
+		h, instance, err := s.History(ctx)
+		if err != nil {
+			return err
+		}
+		c.setBack = nil
+		if why := h.Judge(record.Mark{}, instance, 0); why != nil {
+			c.setBack = why.Err
+		}
 	}
 	for _, feed := range []record.Feed{record.Everything, record.Signs} {
 		changes, err := store.Changes(ctx, feed, c.seen[feed])
@@ -38,6 +49,9 @@ func (c *Cluster) Pull(ctx context.Context, store record.Store) error {
 	}
 	return nil
 }
+
+// SetBack says why the store must not be believed, and what to do; nil is that it may be.
+func (c *Cluster) SetBack() error { return c.setBack }
 
 // Revision returns up to where the records of everything but signs of life were read.
 func (c *Cluster) Revision() record.Revision { return c.seen[record.Everything] }

@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/daemon/view"
+	"github.com/godwit-vm/godwit/record"
 )
 
 // storeVariable names the store for operators who do not want to write it each time.
@@ -28,7 +29,8 @@ const patience = 15 * time.Second
 // Commands returns the commands of operators.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{statusCommand(), vmCommand(), hostCommand(), migrateCommand(),
-		drainCommand(), cancelCommand(), auditCommand()}
+		drainCommand(), cancelCommand(), auditCommand(),
+		storeCommand()}
 }
 
 // StoreFlags say where the store is.
@@ -77,6 +79,7 @@ func (f *deskFlags) add(c *cobra.Command) {
 type desk struct {
 	operate.Desk
 	settings settings.Settings
+	past     record.Store // as it is, whatever its past
 	out, err io.Writer
 	in       io.Reader
 	json     bool
@@ -98,9 +101,9 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	if err != nil {
 		return err
 	}
-	d := &desk{settings: s, out: c.OutOrStdout(), in: c.InOrStdin(),
+	d := &desk{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
 		err:  output.Plain(c.ErrOrStderr()),
-		json: f.json, Desk: operate.Desk{Store: store, Now: time.Now,
+		json: f.json, Desk: operate.Desk{Store: stores.Judged(store), Now: time.Now,
 			DrainKey: s.Controller.Complete().Evacuation.DrainKey}}
 	return errors.Join(work(c.Context(), d), store.Close())
 }
