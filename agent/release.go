@@ -25,6 +25,9 @@ func (a *Agent) unclaim(ctx context.Context, v *record.VM, now time.Time) error 
 			"and that migration is %v", v.Claim, d.State, p.Status), now)
 		return err
 	}
+	if err := a.stays(v.VM.ID); err != nil {
+		return err
+	}
 	_, err = a.tell(ctx, v, func(next *record.VM) { next.Unclaimed, next.Trouble = v.Claim, "" })
 	if err == nil {
 		a.noter.Note(now, a.host, v.VM.ID, "is here, and "+string(v.Claim)+" does not hold it")
