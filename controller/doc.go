@@ -37,4 +37,9 @@
 // record.Rebuild with the word of the old host's agent that the VM is off is stored first.
 //
 // A notification that is lost costs at most [Config.Resync], a failed write [Config.Retry].
+//
+// In code (the package example runs; package drive calls Reconcile in real time):
+//
+//	c := controller.New(controller.Config{}, store, record.Silent{})
+//	wake, err := c.Reconcile(ctx, time.Now()) // again at wake, or when the store changes
 package controller

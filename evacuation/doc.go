@@ -20,4 +20,14 @@
 //
 // The package moves nothing, retries nothing and knows no target: phases and
 // back-off belong to package migration, targets to package placement.
+//
+// In code (the example of [Plan] runs):
+//
+//	d := evacuation.Plan(params, host, guests, evacuation.Load{})
+//	for _, c := range d.Create {
+//		create(c.VM, c.Priority) // in this order
+//	}
+//	for _, l := range d.Stay {
+//		fmt.Println(l.VM, "stays:", l.Reasons)
+//	}
 package evacuation

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/enum"
 )
 
 // An Instance is what somebody wants to evict: the copy of a VM on one host,
@@ -23,6 +24,21 @@ const (
 	Attachment
 )
 
+var instanceWords = [...]string{"Unclassified", "Foreign", "Compute", "Attachment"}
+
+// String returns the kind of instance's word.
+func (i Instance) String() string { return enum.String(i, instanceWords[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (i Instance) MarshalText() ([]byte, error) {
+	return enum.Text(i, instanceWords[:], "kind of instance")
+}
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (i *Instance) UnmarshalText(text []byte) error {
+	return enum.Parse(i, instanceWords[:], "kind of instance", text)
+}
+
 // A Lookup is how a question to the cluster ended.
 type Lookup uint8
 
@@ -32,6 +48,19 @@ const (
 	NotFound
 	Unreadable // the question failed; it may exist
 )
+
+var lookups = [...]string{"Found", "NotFound", "Unreadable"}
+
+// String returns the outcome of a lookup's word.
+func (l Lookup) String() string { return enum.String(l, lookups[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (l Lookup) MarshalText() ([]byte, error) { return enum.Text(l, lookups[:], "outcome of a lookup") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (l *Lookup) UnmarshalText(text []byte) error {
+	return enum.Parse(l, lookups[:], "outcome of a lookup", text)
+}
 
 // An Eviction is what is known when somebody asks to evict an instance.
 type Eviction struct {
@@ -92,6 +121,14 @@ var causes = [...]string{"InstanceUnknown", "AttachmentInUse", "AttachmentUnclea
 
 // String returns the cause's name.
 func (c Cause) String() string { return word(causes[:], "Cause", uint8(c)) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (c Cause) MarshalText() ([]byte, error) { return enum.Text(c, causes[:], "cause") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (c *Cause) UnmarshalText(text []byte) error {
+	return enum.Parse(c, causes[:], "cause", text)
+}
 
 // A row is one line of the eviction table.
 type row struct {

@@ -1,6 +1,10 @@
 package evacuation
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/internal/enum"
+)
 
 // A Strategy says what an eviction does to a VM.
 // Source: KubeVirt v1.9.0 api/core/v1/types.go:2767 (EvictionStrategy).
@@ -23,6 +27,21 @@ func (s Strategy) String() string {
 		return fmt.Sprintf("Strategy(%d)", uint8(s))
 	}
 	return strategies[s]
+}
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (s Strategy) MarshalText() ([]byte, error) {
+	return enum.Text(s, strategies[:], "eviction strategy")
+}
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	return enum.Parse(s, strategies[:], "eviction strategy", text)
+}
+
+// UnmarshalJSON reads a word, or the number that versions before stored.
+func (s *Strategy) UnmarshalJSON(text []byte) error {
+	return enum.JSON(s, strategies[:], "eviction strategy", text)
 }
 
 // ParseStrategy reads KubeVirt's word.

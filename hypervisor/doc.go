@@ -78,4 +78,15 @@
 //     answers Conflict. The source waits as HandedOver.
 //
 // This package does no I/O, starts no goroutine and reads no clock.
+//
+// In code:
+//
+//	address, err := target.Receive(ctx, hypervisor.Incoming{Job: "move-1", VM: vm})
+//	if err == nil {
+//		err = source.Migrate(ctx, hypervisor.Outgoing{Job: "move-1", VM: vm.ID, Address: address})
+//	}
+//	if errors.Is(err, hypervisor.Unknown) {
+//		// it may have taken effect: observe, then decide
+//	}
+//	p, err := source.Progress(ctx, "move-1")
 package hypervisor

@@ -60,3 +60,9 @@ var kinds = [...]string{"unknown outcome", "not found", "unsupported", "conflict
 
 // Error names the kind; a Kind is an error so that errors.Is finds it.
 func (k Kind) Error() string { return word(kinds[:], int(k)) }
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.Error()), nil }
+
+// UnmarshalText reads the kind's name, and refuses what is none.
+func (k *Kind) UnmarshalText(text []byte) error { return parse(k, kinds[:], "kind of error", text) }

@@ -1,5 +1,7 @@
 package hypervisor
 
+import "encoding/json"
+
 // Evidence is proof about one copy of a VM: that it is dead, or that the VM has
 // moved. Resuming a source and removing a copy take it as an argument. The zero
 // value proves nothing and is refused with Invalid. Evidence about another VM, another host or
@@ -41,6 +43,26 @@ var proofs = [...]string{"NoProof", "TargetDiscarded", "ProcessReaped", "HostFen
 
 // String returns the proof's name.
 func (p Proof) String() string { return word(proofs[:], int(p)) }
+
+// MarshalText stores a word, so that renumbering cannot corrupt the past.
+func (p Proof) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the proof's name, and refuses what is none.
+func (p *Proof) UnmarshalText(text []byte) error { return parse(p, proofs[:], "proof", text) }
+
+// UnmarshalJSON reads the proof's name, or the number that versions before stored.
+func (p *Proof) UnmarshalJSON(text []byte) error {
+	var number uint8
+	if json.Unmarshal(text, &number) == nil {
+		*p = Proof(number)
+		return nil
+	}
+	var word string
+	if err := json.Unmarshal(text, &word); err != nil {
+		return err
+	}
+	return p.UnmarshalText([]byte(word))
+}
 
 // Dead reports whether e proves that the copy of vm on host does not run and will
 // not. It may have run: only [Evidence.NeverRan] says that it did not.

@@ -1,8 +1,11 @@
 package hypervisor
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Hardware is what a VM is made of besides memory and CPUs. A zero field takes
@@ -166,6 +169,49 @@ var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels",
 
 // Has reports whether a has all of want.
 func (a Abilities) Has(want Abilities) bool { return a&want == want }
+
+// String lists the abilities in a: "post-copy, recover", or "none".
+func (a Abilities) String() string {
+	if names := a.Names(); len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return "none"
+}
+
+// MarshalJSON writes the names of the abilities.
+func (a Abilities) MarshalJSON() ([]byte, error) {
+	if known := Abilities(1<<len(abilities) - 1); a&^known != 0 {
+		return json.Marshal(uint32(a)) // of a newer version: nothing of it is lost
+	}
+	names := a.Names()
+	if names == nil {
+		names = []string{}
+	}
+	return json.Marshal(names)
+}
+
+// UnmarshalJSON reads names, or the number that versions before stored.
+func (a *Abilities) UnmarshalJSON(text []byte) error {
+	var number uint32
+	if json.Unmarshal(text, &number) == nil {
+		*a = Abilities(number)
+		return nil
+	}
+	var names []string
+	if err := json.Unmarshal(text, &names); err != nil {
+		return fmt.Errorf("abilities of a host: %w", err)
+	}
+	*a = 0
+	for _, name := range names {
+		i := slices.Index(abilities[:], name)
+		if i < 0 {
+			return fmt.Errorf("%q is no ability of a host: want one of %s", name,
+				strings.Join(abilities[:], ", "))
+		}
+		*a |= 1 << i
+	}
+	return nil
+}
 
 // Names lists the abilities in a.
 func (a Abilities) Names() []string {

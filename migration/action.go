@@ -1,8 +1,13 @@
 package migration
 
 import (
+	"encoding/json"
+	"fmt"
 	"iter"
+	"strings"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/enum"
 )
 
 // An Action is something the world is asked to do. Its parameters are in the [State] that was
@@ -29,6 +34,14 @@ var actionNames = [numActions]string{"createTarget", "createAttachment", "delete
 // String returns the action's name.
 func (a Action) String() string { return word(actionNames[:], int(a)) }
 
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (a Action) MarshalText() ([]byte, error) { return enum.Text(a, actionNames[:], "action") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (a *Action) UnmarshalText(text []byte) error {
+	return enum.Parse(a, actionNames[:], "action", text)
+}
+
 // Actions is a set of actions.
 type Actions uint16
 
@@ -37,6 +50,39 @@ func (as Actions) With(a Action) Actions { return as | 1<<a }
 
 // Has reports whether a is in the set.
 func (as Actions) Has(a Action) bool { return as&(1<<a) != 0 }
+
+// String lists the actions, in the order in which they are to be performed: "handOff, tellTarget",
+// or "none".
+func (as Actions) String() string {
+	if names := as.names(); len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return "none"
+}
+
+func (as Actions) names() []string {
+	names := []string{}
+	for a := range as.All() {
+		names = append(names, a.String())
+	}
+	return names
+}
+
+// MarshalJSON writes the names of the actions, in order.
+func (as Actions) MarshalJSON() ([]byte, error) { return json.Marshal(as.names()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (as *Actions) UnmarshalJSON(text []byte) error {
+	var all []Action
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("migration: actions: %w", err)
+	}
+	*as = 0
+	for _, a := range all {
+		*as = as.With(a)
+	}
+	return nil
+}
 
 // All yields the actions in the order in which they are to be performed.
 func (as Actions) All() iter.Seq[Action] {
@@ -75,6 +121,61 @@ func (d *Decision) Notes() []Note { return d.notes[:d.nNotes] }
 
 // Wakes lists when to look again, besides when something changes.
 func (d *Decision) Wakes() []Wake { return d.wakes[:d.nWakes] }
+
+// decision is a Decision as JSON.
+type decision struct {
+	State   State
+	Actions Actions
+	Rule    string `json:",omitempty"`
+	Refused bool   `json:",omitempty"`
+	Stuck   bool   `json:",omitempty"`
+	Notes   []Note `json:",omitempty"`
+	Wakes   []Wake `json:",omitempty"`
+}
+
+// MarshalJSON writes all of the decision.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	return json.Marshal(decision{State: d.State, Actions: d.Actions, Rule: d.Rule,
+		Refused: d.Refused, Stuck: d.Stuck, Notes: d.Notes(), Wakes: d.Wakes()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (d *Decision) UnmarshalJSON(text []byte) error {
+	var all decision
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("migration: a decision: %w", err)
+	}
+	*d = Decision{State: all.State, Actions: all.Actions, Rule: all.Rule, Refused: all.Refused,
+		Stuck: all.Stuck}
+	if len(all.Notes) > len(d.notes) || len(all.Wakes) > len(d.wakes) {
+		return fmt.Errorf("migration: a decision has %d notes and %d wakes at most, not %d and %d",
+			len(d.notes), len(d.wakes), len(all.Notes), len(all.Wakes))
+	}
+	d.nNotes, d.nWakes = uint8(copy(d.notes[:], all.Notes)), uint8(copy(d.wakes[:], all.Wakes))
+	return nil
+}
+
+// String says what was decided, in a line.
+func (d Decision) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "phase %q", d.State.Phase)
+	for _, part := range [...]struct {
+		said bool
+		text string
+	}{
+		{d.Rule != "", "by rule " + d.Rule}, {d.Refused, "refused"}, {d.Stuck, "stuck"},
+		{d.Actions != 0, "do " + d.Actions.String()},
+		{d.nNotes > 0, fmt.Sprint("tell ", d.Notes())},
+	} {
+		if part.said {
+			b.WriteString("; " + part.text)
+		}
+	}
+	for _, w := range d.Wakes() {
+		fmt.Fprintf(&b, "; look again in %v", w.After)
+	}
+	return b.String()
+}
 
 func (d *Decision) note(n Note) {
 	if int(d.nNotes) < len(d.notes) {

@@ -45,4 +45,18 @@
 //   - the limits know inbound migrations per target ([Limits.PerTarget]);
 //   - retries remember the hosts that failed ([Config.Avoid]) and their back-off has a cap of its
 //     own ([Config.BackoffCap]).
+//
+// # In code
+//
+//	config := migration.Config{}.Complete()
+//	for {
+//		d := config.Step(&spec, &state, &seen) // no clock, no I/O: seen.Now is the time
+//		state = d.State                        // store it first
+//		for action := range d.Actions.All() {
+//			perform(action) // again whenever it is asked for again
+//		}
+//		seen = observe()
+//	}
+//
+// The examples of [Config.Step] and [Slots] run.
 package migration

@@ -1,6 +1,10 @@
 package migration
 
-import "time"
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/enum"
+)
 
 // Observation is all that is known about one migration at one moment. Every combination of its
 // fields has an answer, however unlikely.
@@ -58,6 +62,19 @@ const (
 	ClaimedByEnded              // another one that has ended, or is gone
 )
 
+var claims = [...]string{"unclaimed", "claimed-by-self", "claimed-by-other", "claimed-by-ended"}
+
+// String returns the claim's word.
+func (c Claim) String() string { return enum.String(c, claims[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (c Claim) MarshalText() ([]byte, error) { return enum.Text(c, claims[:], "claim") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (c *Claim) UnmarshalText(text []byte) error {
+	return enum.Parse(c, claims[:], "claim", text)
+}
+
 // Report is what the hosts have said about this migration; in compatible mode, while the claim is
 // another's, about that one.
 type Report struct {
@@ -97,6 +114,19 @@ const (
 	OtherTrouble
 )
 
+var troubles = [...]string{"", "quota-exceeded", "other"}
+
+// String returns the trouble's word.
+func (t Trouble) String() string { return enum.String(t, troubles[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (t Trouble) MarshalText() ([]byte, error) { return enum.Text(t, troubles[:], "trouble") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (t *Trouble) UnmarshalText(text []byte) error {
+	return enum.Parse(t, troubles[:], "trouble", text)
+}
+
 // A Refusal is why no target may be had, or why the one that was chosen may not be kept.
 type Refusal uint8
 
@@ -107,3 +137,16 @@ const (
 	Conflict           // the host that was asked for refuses the VM
 	Outdated           // the host that godwit chose no longer takes the VM
 )
+
+var refusals = [...]string{"", "bad-request", "conflict", "outdated"}
+
+// String returns the refusal's word.
+func (r Refusal) String() string { return enum.String(r, refusals[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (r Refusal) MarshalText() ([]byte, error) { return enum.Text(r, refusals[:], "refusal") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (r *Refusal) UnmarshalText(text []byte) error {
+	return enum.Parse(r, refusals[:], "refusal", text)
+}

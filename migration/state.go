@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -59,6 +60,19 @@ func (c Condition) String() string {
 	return fmt.Sprintf("Condition(%d)", uint8(c))
 }
 
+// MarshalText writes the condition's name.
+func (c Condition) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads the condition's name.
+func (c *Condition) UnmarshalText(text []byte) error {
+	i := slices.Index(conditionNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("migration: unknown condition %q", text)
+	}
+	*c = 1 << i
+	return nil
+}
+
 // Has reports whether c is recorded, holding or not.
 // Source: KubeVirt v1.9.0 pkg/controller/conditions.go (HasCondition).
 func (cs Conditions) Has(c Condition) bool { return cs.set&uint8(c) != 0 }
@@ -92,8 +106,34 @@ func (cs Conditions) Words() []string {
 	return words
 }
 
-// MarshalJSON stores the words of the conditions that hold.
-func (cs Conditions) MarshalJSON() ([]byte, error) { return json.Marshal(cs.Words()) }
+// unheld marks the word of a condition that is recorded, and does not hold.
+const unheld = "=False"
+
+// recorded lists all conditions that are recorded; those that do not hold are marked.
+func (cs Conditions) recorded() []string {
+	var words []string
+	for i, name := range conditionNames {
+		switch c := Condition(1 << i); {
+		case cs.Holds(c):
+			words = append(words, name)
+		case cs.Has(c):
+			words = append(words, name+unheld)
+		}
+	}
+	return words
+}
+
+// String lists the conditions, those that do not hold as KubeVirt's status False:
+// "migrationAbortRequested, migrationBlockedByBackup=False", or "none".
+func (cs Conditions) String() string {
+	if words := cs.recorded(); len(words) > 0 {
+		return strings.Join(words, ", ")
+	}
+	return "none"
+}
+
+// MarshalJSON stores the words of the conditions, those that do not hold with "=False".
+func (cs Conditions) MarshalJSON() ([]byte, error) { return json.Marshal(cs.recorded()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (cs *Conditions) UnmarshalJSON(text []byte) error {
@@ -103,11 +143,16 @@ func (cs *Conditions) UnmarshalJSON(text []byte) error {
 	}
 	*cs = Conditions{}
 	for _, w := range words {
-		i := slices.Index(conditionNames[:], w)
-		if i < 0 {
+		name, stale := strings.CutSuffix(w, unheld)
+		i := slices.Index(conditionNames[:], name)
+		switch {
+		case i < 0:
 			return fmt.Errorf("migration: unknown condition %q", w)
+		case stale:
+			*cs = cs.WithStale(1 << i)
+		default:
+			*cs = cs.With(1 << i)
 		}
-		*cs = cs.With(1 << i)
 	}
 	return nil
 }

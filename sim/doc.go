@@ -15,4 +15,12 @@
 // The caller (1) builds a world with [New], adds hosts and VMs, (2) schedules
 // what operators do and what breaks with [World.At], (3) runs it, and (4) reads
 // the [Result]. Nothing here decides anything about a migration.
+//
+// In code (the package example runs):
+//
+//	w := sim.New(sim.Config{Chooser: sim.Seeded(1)})
+//	// w.AddHost, w.AddVM …
+//	w.At(10*time.Second, sim.Drain{Host: "n1"})
+//	ending := w.Run(time.Hour)
+//	fmt.Println(ending, w.Result().Migrations)
 package sim

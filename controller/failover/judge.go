@@ -3,6 +3,7 @@ package failover
 import (
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/enum"
 	"github.com/godwit-vm/godwit/record"
 )
 
@@ -53,6 +54,14 @@ func (v Verdict) String() string {
 		return verdicts[v]
 	}
 	return "invalid"
+}
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (v Verdict) MarshalText() ([]byte, error) { return enum.Text(v, verdicts[:], "verdict") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	return enum.Parse(v, verdicts[:], "verdict", text)
 }
 
 // A rule is one line of the specification.

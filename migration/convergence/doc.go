@@ -60,4 +60,15 @@
 // effect. The stall detector remembers at most 64 minima and as many
 // backlogs; KubeVirt's history grows without bound. Amounts below zero count as
 // zero, and in Stall and Watermark a clock that goes back stands still.
+//
+// In code (the example of [Converge] runs):
+//
+//	next, verdict := convergence.Converge(config, state, progress, now)
+//	state = next // store it first
+//	switch verdict.Action {
+//	case convergence.StartPostCopy:
+//		err = host.Adjust(ctx, job, hypervisor.StartPostCopy{})
+//	case convergence.Abort:
+//		err = host.Adjust(ctx, job, hypervisor.Cancel{})
+//	}
 package convergence

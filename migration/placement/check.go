@@ -1,6 +1,10 @@
 package placement
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/internal/enum"
+)
 
 // A Filter is one condition on a host. Package placement/filter has all of them;
 // [Basic] lists those that an [Index] always applies.
@@ -43,6 +47,11 @@ func (c Class) String() string {
 
 // MarshalText stores the class as a word.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (c *Class) UnmarshalText(text []byte) error {
+	return enum.Parse(c, []string{"policy", "capacity", "physics"}, "class of a filter", text)
+}
 
 // filters lists the basic conditions, the cheap ones first. Their order is the
 // order of the reasons; it does not change which hosts are accepted.

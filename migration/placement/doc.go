@@ -30,4 +30,10 @@
 // memory of hosts that have refused the VM. What Kubernetes merely prefers
 // (PreferNoSchedule, soft affinity) is not looked at. The package does no I/O,
 // starts no goroutine and reads no clock.
+//
+// In code (the example of [Check] runs):
+//
+//	for _, reason := range placement.Check(&vm, &host, placement.Options{}) {
+//		fmt.Println(reason.Check, "needs", reason.Need, "has", reason.Have)
+//	}
 package placement

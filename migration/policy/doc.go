@@ -38,4 +38,8 @@
 //
 // This package reads no clock, does no I/O, and keeps nothing between calls. It
 // never changes its arguments.
+//
+// In code (the examples of [Resolve] and [Explain] run):
+//
+//	best := policy.Match(policies, vmLabels, namespaceLabels) // nil: none matches
 package policy

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/godwit-vm/godwit/internal/enum"
 )
 
 // An Explanation says why a VM gets the policy that it gets: every policy, best
@@ -47,6 +49,19 @@ const (
 	NoSelectors                 // has no selectors, and so matches no VM
 )
 
+var outcomes = [...]string{"won", "lost", "labels-differ", "no-selectors"}
+
+// String returns the outcome's word.
+func (o Outcome) String() string { return enum.String(o, outcomes[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (o Outcome) MarshalText() ([]byte, error) { return enum.Text(o, outcomes[:], "outcome") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	return enum.Parse(o, outcomes[:], "outcome", text)
+}
+
 // A Rule is one of the comparisons that decide between policies that match.
 type Rule uint8
 
@@ -58,6 +73,19 @@ const (
 	ByName                 // the same counts, the smaller name
 	ByPosition             // even the same name: the first in the list
 )
+
+var ruleNames = [...]string{"nothing", "labels", "vm-labels", "name", "position"}
+
+// String returns the rule's word.
+func (r Rule) String() string { return enum.String(r, ruleNames[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (r Rule) MarshalText() ([]byte, error) { return enum.Text(r, ruleNames[:], "rule") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (r *Rule) UnmarshalText(text []byte) error {
+	return enum.Parse(r, ruleNames[:], "rule", text)
+}
 
 // Explain says for every policy whether it matches, and why it won or lost. It
 // agrees with [Match].

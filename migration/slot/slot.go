@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/enum"
 )
 
 // Limits bounds how many migrations hold a slot at once. A slot is held from the creation of the
@@ -45,6 +46,16 @@ func (g Gate) String() string {
 		return fmt.Sprintf("invalid(%d)", g)
 	}
 	return gateNames[g]
+}
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (g Gate) MarshalText() ([]byte, error) {
+	return enum.Text(g, gateNames[:], "answer of the limits")
+}
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (g *Gate) UnmarshalText(text []byte) error {
+	return enum.Parse(g, gateNames[:], "answer of the limits", text)
 }
 
 // Slots counts the slots that are held, so that asking costs the same however many migrations

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/enum"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -19,6 +20,19 @@ const (
 	Boots               // a copy is off or starts: a restart that was asked for looks the same
 	Runs                // a copy executes it
 )
+
+var doings = [...]string{"stands", "boots", "runs"}
+
+// String returns the what a guest does's word.
+func (d Doing) String() string { return enum.String(d, doings[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (d Doing) MarshalText() ([]byte, error) { return enum.Text(d, doings[:], "what a guest does") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (d *Doing) UnmarshalText(text []byte) error {
+	return enum.Parse(d, doings[:], "what a guest does", text)
+}
 
 // Outages sums up the times in which guests that should run did not. A VM should run unless its
 // operator has stopped or deleted it. A reboot or a resize that was asked for is no outage.
