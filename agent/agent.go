@@ -86,10 +86,10 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	if err := a.pull(ctx); err != nil {
 		return now.Add(a.config.Retry), err
 	}
-	a.tellRefused(now)
 	if a.replaced(a.own) {
 		return now.Add(a.config.Resync), nil // its record changes before it may act
 	}
+	a.tellRefused(now)
 	if !now.Before(a.resync) {
 		amiss, err := a.lookAtAll(ctx, now)
 		if err != nil {

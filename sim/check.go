@@ -30,6 +30,9 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 	}
 	copies := w.sight.Copies(vm)
 	w.sight.Became(vm, copies)
+	if len(w.watch.orphans) > 0 {
+		w.watch.reap(vm)
+	}
 	w.watch.Did(vm, doing(copies), w.Now())
 }
 
@@ -100,6 +103,7 @@ func (s *sight) look(vm hypervisor.VMID) {
 func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
 	if s.of != vm || vm == "" {
 		s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
+		s.believe(vm)
 	}
 	return s.copies
 }
@@ -130,9 +134,6 @@ func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
 
 // Down implements [invariant.World].
 func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
-
-// Disowned implements [invariant.World].
-func (w *World) Disowned(hypervisor.VMID, hypervisor.HostName) bool { return false }
 
 // Claims implements [invariant.World].
 func (w *World) Claims() []reserve.Claim { return w.boss.Claims() }

@@ -122,14 +122,14 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 		if p.brain == nil && !w.Down(host) {
 			w.say(host, "", who+" restarts")
 			w.spawn(p)
-			w.heard(p)
+			w.hears(p)
 		}
 	})
 }
 
 // watchLease calls a host lost when its agent has been silent for too long.
 func (w *World) watchLease(p *participant) {
-	if p.host == "" || w.config.Beside != nil {
+	if p.host == "" || p.as != "" || w.config.Beside != nil {
 		return
 	}
 	died := w.now
@@ -141,9 +141,27 @@ func (w *World) watchLease(p *participant) {
 	})
 }
 
+// hears renews the lease of a host whose process has started again. One that claims its name is
+// heard when it has it.
+func (w *World) hears(p *participant) {
+	if p.claim == nil {
+		w.heard(p)
+	}
+}
+
 // heard renews the lease of a host whose agent runs again.
 func (w *World) heard(p *participant) {
-	if h := w.HostRecord(p.host); h != nil && h.Lost && w.config.Beside == nil {
+	h := w.HostRecord(p.host)
+	switch {
+	case h == nil || w.config.Beside != nil || p.as != "":
+	case h.Fenced && h.ByWord() && h.Fencing.Error == "" && !w.Down(p.host):
+		w.say(p.host, "", "lives although "+h.Fencing.By+" says that it is off")
+		w.changeHost(p.host, func(h *record.Host) {
+			fencing := *h.Fencing
+			fencing.Error = "the same start of the machine gives signs of life"
+			h.Fencing = &fencing
+		})
+	case h.Lost && !h.Fenced:
 		w.changeHost(p.host, func(h *record.Host) { h.Lost = false })
 	}
 }
@@ -277,7 +295,9 @@ func (e Return) happen(w *World) {
 	delete(w.watch.powerless, e.Host)
 	w.tried(w.fabric.RestartHost(e.Host))
 	if w.config.Beside == nil {
-		w.changeHost(e.Host, func(h *record.Host) { h.Fenced, h.Lost = false, false })
+		w.changeHost(e.Host, func(h *record.Host) {
+			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
+		})
 	}
 	w.spawn(w.people.Get(e.Host))
 }

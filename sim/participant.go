@@ -17,12 +17,18 @@ import (
 // participant is the process of a controller or of an agent: it runs, is dead,
 // or is about to die, and its clock may be wrong.
 type participant struct {
-	host  hypervisor.HostName // "" is the controller
+	host  hypervisor.HostName // "" is the controller; the machine's name
+	as    hypervisor.HostName // the host whose name a second agent claims; "" is its own
+	copy  bool                // its directory is a copy of the other's
 	line  flaky.Store         // its connection to the store
 	phone flaky.Hypervisor    // an agent's connection to its hypervisor
 	real  *fake.Host          // what is at its other end
 	brain lease.Participant   // nil while the process is dead
 	aside lease.Participant   // what Config.Beside has made; nil is nothing
+	claim *lease.Claim        // to the host's name; nil is none
+	empty bool                // it came with an empty directory
+	ended bool                // nobody starts it any more
+	count int                 // how often it was started
 	boots int                 // how often its host was cut from power
 	skew  time.Duration       // how far its clock is ahead
 	deaf  time.Time           // until when it misses hints and notifications
@@ -46,7 +52,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 
 // spawn starts a process that knows nothing.
 func (w *World) spawn(p *participant) {
-	p.line.Dies, p.line.Died, p.busy = false, false, time.Time{}
+	p.line.Dies, p.line.Died, p.busy, p.reborn = false, false, time.Time{}, false
 	var store record.Store = &p.line
 	if w.config.Store != nil {
 		store = w.config.Store(p.host, store)
@@ -55,7 +61,12 @@ func (w *World) spawn(p *participant) {
 		w.boss = controller.New(w.config.Controller, store, w)
 		p.brain = w.boss
 	} else {
-		p.brain = agent.New(p.host, w.config.Agent, &p.phone, store, w)
+		config := w.config.Agent
+		if w.config.Claims {
+			p.claim = w.claimFor(p, store)
+			config.Session = p.session()
+		}
+		p.brain = agent.New(p.name(), config, &p.phone, store, w)
 	}
 	if w.config.Beside != nil {
 		p.aside = w.config.Beside(w, p.host, p.boots, store)
@@ -78,6 +89,13 @@ func (w *World) run(p *participant) {
 	p.line.Unanswered = false
 	now := due.Shift(w.now, p.skew)
 	next, err := p.brain.Reconcile(w.ctx, now)
+	if p.claim != nil && !p.line.Died {
+		again, wrong := p.claim.Reconcile(w.ctx, now)
+		next, err = due.Earliest(next, again), errors.Join(err, wrong)
+		if w.refusedName(p, wrong) {
+			return
+		}
+	}
 	if p.aside != nil && !p.line.Died {
 		again, wrong := p.aside.Reconcile(w.ctx, now)
 		next, err = due.Earliest(next, again), errors.Join(err, wrong)
@@ -107,7 +125,9 @@ func (w *World) run(p *participant) {
 
 // answered reports whether p knows of every change that was made when it last ran: nobody
 // else has written for it, and no answer was lost.
-func (p *participant) answered() bool { return p.aside == nil && !p.line.Unanswered }
+func (p *participant) answered() bool {
+	return p.aside == nil && p.claim == nil && !p.line.Unanswered
+}
 
 // wake asks a participant that lives to look, not before now and not while it is busy.
 func (w *World) wake(p *participant, at time.Time) {

@@ -18,7 +18,7 @@ import (
 // TestTranscripts runs the transcripts under testdata. Each file is named for
 // the behaviour that it shows. The commands:
 //
-//	world [seed=N] [verbose]   a fleet, as a scenario writes it
+//	world [seed=N] [verbose] [claims]   a fleet, as a scenario writes it
 //	run [until=TIME] [only=WORD,…]   events, one a line; prints what happens,
 //	                           of the lines that contain one of the words
 //	state [VM…]                where the VMs are, and in what state
@@ -80,6 +80,7 @@ func (w *transcript) build(d *datadriven.TestData) string {
 	seed, _ := strconv.ParseUint(argument(d, "seed"), 10, 64) // 0 is a seed, too
 	c := s.Config(seed)
 	c.Verbose = d.HasArg("verbose")
+	c.Claims = c.Claims || d.HasArg("claims")
 	c.Trace = func(e sim.Entry) { w.lines = append(w.lines, e.String()) }
 	w.scenario = s
 	if w.world, err = s.Build(c); err != nil {

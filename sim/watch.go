@@ -19,6 +19,8 @@ type watch struct {
 	triggers   []When
 	deleted    map[hypervisor.VMID]bool
 	powerless  map[hypervisor.HostName]bool
+	words      map[hypervisor.HostName]bool // said to be off, and nothing speaks against it yet
+	orphans    map[orphan]bool
 	faulty     bool // something has been broken
 	violations []Violation
 	told       map[string]bool
@@ -26,7 +28,8 @@ type watch struct {
 
 func newWatch(w *World) watch {
 	x := watch{w: w, Book: tally.New(), deleted: map[hypervisor.VMID]bool{},
-		powerless: map[hypervisor.HostName]bool{}, told: map[string]bool{}}
+		powerless: map[hypervisor.HostName]bool{}, told: map[string]bool{},
+		words: map[hypervisor.HostName]bool{}, orphans: map[orphan]bool{}}
 	x.Shown = w.config.Watch != nil
 	return x
 }
@@ -45,6 +48,7 @@ func (x *watch) stored(old, now record.Record) {
 			x.w.config.WatchVM(x.w.Now(), before, r)
 		}
 	case *record.Host:
+		x.word(r)
 		host := evacuation.Host{Name: r.Host.Name, Taints: r.Taints}
 		if x.w.config.Controller.Evacuation.Draining(host) {
 			x.Drains.Begin(r.Host.Name, x.w.Now())

@@ -39,6 +39,10 @@ type Config struct {
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
 	Beside func(w *World, host hypervisor.HostName, boot int, s record.Store) lease.Participant
+	// Claims lets every agent claim its host's name before it acts, and keep it by signs of
+	// life, as in production: that takes an event every few seconds for each host. What people
+	// do wrong with agents and their directories shows only then. Default: agents have theirs.
+	Claims bool
 	// Store stands between a process ("" is the controller's, the others are agents') and the
 	// records: a store of one's own, or one that does something wrong. It is asked for one
 	// whenever a process starts; what the one before kept is gone. Default: the records.
@@ -320,7 +324,7 @@ func (w *World) step(at time.Time) {
 			p.reborn = false
 			w.say(p.host, "", "process restarts")
 			w.spawn(p)
-			w.heard(p)
+			w.hears(p)
 			w.settle(nil)
 			continue
 		}

@@ -37,7 +37,7 @@ func New(c sim.Config, f Config) *sim.World {
 	if f.CutTakes == 0 {
 		f.CutTakes = 2 * time.Second
 	}
-	p := &people{config: f, starts: map[hypervisor.HostName]int{}}
+	p := &people{config: f, starts: map[hypervisor.HostName]int{}, claims: c.Claims}
 	c.Beside = p.beside
 	return sim.New(c)
 }
@@ -46,6 +46,7 @@ func New(c sim.Config, f Config) *sim.World {
 type people struct {
 	config Config
 	starts map[hypervisor.HostName]int
+	claims bool // agents give signs of life by these
 }
 
 func (p *people) beside(w *sim.World, host hypervisor.HostName, boot int, s record.Store,
@@ -54,6 +55,9 @@ func (p *people) beside(w *sim.World, host hypervisor.HostName, boot int, s reco
 	if host == "" {
 		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
 		return failover.New(p.config.Warden, s, power, w)
+	}
+	if p.claims {
+		return nil
 	}
 	b, err := lease.NewBeater(s, lease.Beat{Owner: record.HostLease(host), Every: p.config.Every,
 		Boot: fmt.Sprint("boot-", boot), Session: fmt.Sprint("session-", p.starts[host]),

@@ -246,5 +246,6 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 // Config returns the configuration of the scenario's world, for a seed.
 func (s *Scenario) Config(seed uint64) sim.Config {
 	model := s.Model // the world keeps it, and is not to keep the scenario
-	return sim.Config{Controller: s.Controller, Model: &model, Chooser: sim.Seeded(seed)}
+	return sim.Config{Controller: s.Controller, Model: &model, Chooser: sim.Seeded(seed),
+		Claims: s.claims()}
 }

@@ -92,6 +92,12 @@ var verbs = []verb{
 	}},
 	{"fence HOST", func(w *words) sim.Event { return sim.Fence{Host: w.host()} }},
 	{"return HOST", func(w *words) sim.Event { return sim.Return{Host: w.host()} }},
+	{"second-agent HOST [directory=copied|new] [for=TIME]", readSecond},
+	{"empty-directory HOST [for=TIME]", func(w *words) sim.Event {
+		return sim.EmptyDirectory{Host: w.host(), For: w.duration("for")}
+	}},
+	{"adopt HOST", func(w *words) sim.Event { return sim.Adopt{Host: w.host()} }},
+	{"dead HOST", func(w *words) sim.Event { return sim.Dead{Host: w.host()} }},
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
 		return sim.Skew{Host: w.who(), By: w.duration("by")}
 	}},
@@ -106,6 +112,34 @@ func readDrain(w *words) sim.Event {
 		}
 	}
 	return e
+}
+
+func readSecond(w *words) sim.Event {
+	e := sim.SecondAgent{Host: w.host(), For: w.duration("for")}
+	switch of := w.value("directory"); of {
+	case "", "new":
+	case "copied":
+		e.Copied = true
+	default:
+		w.fail("directory=%s: use copied or new", of)
+	}
+	return e
+}
+
+// claims reports whether the agents claim their hosts' names: what people do wrong with agents
+// shows only then.
+func (s *Scenario) claims() bool {
+	return slices.ContainsFunc(s.Events, func(e Scheduled) bool { return aboutClaims(e.What) })
+}
+
+func aboutClaims(e sim.Event) bool {
+	switch e := e.(type) {
+	case sim.When:
+		return aboutClaims(e.Do)
+	case sim.SecondAgent, sim.EmptyDirectory, sim.Adopt:
+		return true
+	}
+	return false
 }
 
 func readConfigure(w *words) sim.Event {
