@@ -175,7 +175,10 @@ func (w *World) AddHost(h record.Host) error {
 	}
 	w.order = append(w.order, h.Host.Name)
 	w.join(h.Host.Name, real)
-	return nil
+	if p := w.people.Get(h.Host.Name); p.claim != nil { // it is no new host
+		_, err = p.claim.Reconcile(w.ctx, w.now)
+	}
+	return err
 }
 
 // AddVM adds a VM that runs on its host.

@@ -77,5 +77,18 @@ func edits() []bug {
 		all = append(all, bug{name: m.Name, where: m.File, in: in,
 			scene: scenes[m.Name], edit: m})
 	}
+	for i := range mutant.Mistakes {
+		m := &mutant.Mistakes[i]
+		if scene, explored := mistaken[m.Name]; explored {
+			all = append(all, bug{name: m.Name, where: m.File, in: worlds.Erring(), scene: scene,
+				edit: m})
+			continue
+		}
+		all = append(all, bug{name: m.Name, where: m.File, in: worlds.Erring(), edit: m})
+	}
 	return all
 }
+
+// mistaken are where mutants are explored that show where people err, and that random worlds do
+// not find soon.
+var mistaken = map[string]string{}

@@ -61,6 +61,19 @@ var hostOnly = []Saying{
 	},
 }
 
+// Mistakes returns what people do wrong with agents, with their directories, and with their word.
+func Mistakes() []Saying {
+	return []Saying{
+		func(m *Maker) string {
+			return "second-agent " + m.Host() + m.OneOf("directory", " directory=copied",
+				" directory=new") + " " + m.Lasting()
+		},
+		func(m *Maker) string { return "empty-directory " + m.Host() + " " + m.Lasting() },
+		func(m *Maker) string { return "adopt " + m.Host() },
+		func(m *Maker) string { return "dead " + m.Host() },
+	}
+}
+
 // broken lets calls to a hypervisor go wrong in one of the ways.
 func broken(m *Maker) string {
 	text := "break " + m.Host() + " how=" + m.OneOf("how", "FailBefore", "FailAfter", "Hang",
@@ -216,6 +229,13 @@ func Calm() Generator { return Of(Roomy(Small), Converging(), Limits(), Drain())
 // Busy makes any fleet, and operators who do anything, but nothing breaks.
 func Busy() Generator {
 	return Of(AnyFleet(Small), AnyLoad(), Limits(), Means(), Swarm(Orders(), 1, 10))
+}
+
+// Erring makes a small fleet with people who err, agents that die, and owners who change their mind.
+func Erring() Generator {
+	return Of(Roomy(Size{MinHosts: 2, MaxHosts: 3, MinVMs: 1, MaxVMs: 3}), AnyLoad(), Means(),
+		Swarm(Mistakes(), 1, 6), Swarm(Orders(), 0, 4), Swarm(ProcessFaults(), 0, 4),
+		Swarm(HostFaults(), 0, 2))
 }
 
 // Turmoil makes any fleet, of which a host is drained, with operators who do anything while
