@@ -26,7 +26,8 @@ type (
 		For  time.Duration
 	}
 	// Adopt is an operator's word that a host's name belongs to the agent that was refused it last.
-	// It is not taken while the agent that has the name is heard.
+	// It is not taken while the agent that has the name is heard. The operator looks, and gives the
+	// name to no other machine: what runs on the host would run on that one, too.
 	Adopt struct{ Host hypervisor.HostName }
 	// Dead is an operator's word that a host is off, which is wrong while it has power. It is not
 	// taken while its agent is heard.
@@ -151,8 +152,8 @@ func (e EmptyDirectory) happen(w *World) {
 	w.restartWith(p, true)
 	if e.For > 0 {
 		w.later(e.For, func(w *World) {
-			if p.empty && !w.Down(e.Host) {
-				w.say(e.Host, "", "its agent restarts with the right directory")
+			if p.empty {
+				w.say(e.Host, "", "its agent has the right directory again")
 				w.restartWith(p, false)
 			}
 		})
@@ -166,8 +167,10 @@ func (w *World) restartWith(p *participant, empty bool) {
 		number = 1
 	}
 	w.tried(w.fabric.Directory(p.host, number))
-	w.kill(p)
-	w.spawn(p)
+	if !w.Down(p.host) {
+		w.kill(p)
+		w.spawn(p)
+	}
 }
 
 // Source: daemon/operate (Desk.Adopt).
@@ -177,6 +180,8 @@ func (e Adopt) happen(w *World) {
 	case h == nil:
 	case h.Refused == nil:
 		w.say(e.Host, "", "adopt: no agent was refused its name")
+	case h.Refused.Identity.Machine != string(e.Host):
+		w.say(e.Host, "", "adopt: the agent that was refused is on another machine")
 	case !h.Lost:
 		w.say(e.Host, "", "adopt: the word is not taken: its agent is heard")
 	default:

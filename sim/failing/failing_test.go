@@ -92,6 +92,44 @@ func TestAHostThatDiesIsFencedAndItsVMsStartElsewhere(t *testing.T) {
 	sound(t, w)
 }
 
+// An operator says that a host is off of which only the agent is dead. Its VMs run twice then, and
+// when the agent is back that is told; nothing more is given away, and nothing starts again.
+func TestAHostThatWasSaidToBeOffComesBackWithItsVMs(t *testing.T) {
+	for _, claims := range []bool{false, true} {
+		none := failing.Config{Devices: func(hypervisor.HostName) bool { return false }}
+		w := cluster(t, sim.Config{Claims: claims}, none, 4, 3)
+		w.At(10*time.Second, sim.CrashAgent{Host: host(1), For: 20 * time.Minute})
+		w.At(5*time.Minute, sim.Dead{Host: host(1)})
+		w.Run(15 * time.Minute)
+		for i := range 3 {
+			if v := w.VM(vm(i + 1)); v.Host == host(1) || len(runs(w, v.VM.ID)) != 2 {
+				t.Errorf("%s is at home on %s, runs on %v", v.VM.ID, v.Host, runs(w, v.VM.ID))
+			}
+		}
+		w.At(30*time.Minute, sim.KillVM{Host: host(1), VM: vm(1)})
+		w.Run(3 * time.Hour)
+		h := w.HostRecord(host(1))
+		if h.Fencing == nil || h.Fencing.Error == "" || len(h.Strays) != 2 {
+			t.Errorf("the host is %+v with the strays %v", h.Fencing, h.Strays)
+		}
+		if on := runs(w, vm(1)); len(on) != 1 || on[0] == host(1) {
+			t.Errorf("the second copy was killed, and it runs on %v", on)
+		}
+		sound(t, w)
+		w.At(w.Now(), sim.CrashHost{Host: host(1), For: time.Minute}) // what operators do then
+		w.Run(w.Now() + 10*time.Hour)
+		if h := w.HostRecord(host(1)); h.Fenced || h.Lost || len(h.Strays) > 0 {
+			t.Errorf("its machine has started anew, and the host is %+v", h)
+		}
+		for i := range 3 {
+			if on := runs(w, vm(i+1)); len(on) != 1 {
+				t.Errorf("%s runs on %v", vm(i+1), on)
+			}
+		}
+		sound(t, w)
+	}
+}
+
 func TestNobodyIsFencedInAStorm(t *testing.T) {
 	w := cluster(t, sim.Config{}, failing.Config{}, 6, 3)
 	for i := range 3 {
@@ -171,7 +209,9 @@ func trouble(d drawn, hosts int) (string, sim.Event) {
 		sim.Freeze{Host: h, For: lasts}, sim.Mute{Times: after}, sim.Mute{Host: h, Times: after},
 		sim.Skew{Host: h, By: 10 * time.Minute}, sim.Skew{By: -10 * time.Minute},
 		sim.FullStore{For: lasts}, sim.Drain{Host: h}, sim.Undrain{Host: h},
-		sim.CrashHypervisor{Host: h, For: lasts}, sim.Fence{Host: h}, sim.Return{Host: h}}
+		sim.CrashHypervisor{Host: h, For: lasts}, sim.Fence{Host: h}, sim.Return{Host: h},
+		sim.SecondAgent{Host: h, Copied: after%2 == 0, For: lasts},
+		sim.EmptyDirectory{Host: h, For: lasts}, sim.Adopt{Host: h}, sim.Dead{Host: h}}
 	e := all[d.Choose("event", len(all))]
 	return fmt.Sprintf("%T%+v after %d", e, e, after), e
 }
@@ -185,8 +225,8 @@ func TestWhoeverFailsEveryVMRunsOnce(t *testing.T) {
 		if d.Choose("devices", 3) == 2 {
 			f.Devices = func(h hypervisor.HostName) bool { return h != host(1) }
 		}
-		w := cluster(t, sim.Config{Chooser: sim.Seeded(uint64(d.Choose("seed", 1000)))}, f, hosts,
-			1+d.Choose("VMs", 4))
+		w := cluster(t, sim.Config{Chooser: sim.Seeded(uint64(d.Choose("seed", 1000))),
+			Claims: d.Choose("claims", 2) == 1}, f, hosts, 1+d.Choose("VMs", 4))
 		var what []string
 		for range d.Choose("events", 6) {
 			at := time.Duration(d.Choose("at", 1200)) * time.Second
@@ -197,6 +237,7 @@ func TestWhoeverFailsEveryVMRunsOnce(t *testing.T) {
 		for i := range hosts { // everything ends, and every host returns
 			w.At(time.Hour, sim.Return{Host: host(i + 1)})
 			w.At(time.Hour, sim.Skew{Host: host(i + 1)})
+			w.At(time.Hour+10*time.Minute, sim.Adopt{Host: host(i + 1)}) // the right one
 		}
 		w.At(time.Hour, sim.Skew{})
 		w.Run(48 * time.Hour)

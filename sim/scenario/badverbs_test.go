@@ -87,6 +87,12 @@ var badVerbs = []bad{
 	{"crash n1 for=900000h", `for=: "900000h" is longer than a hundred years`},
 	{"fence n1 now", `"now" does not belong here; write: fence HOST`},
 	{"return", `a host is missing`},
+	{"second-agent n1 directory=lost", `directory=lost: use copied or new`},
+	{"second-agent n9", `there is no host "n9"`},
+	{"empty-directory", `a host is missing`},
+	{"empty-directory n1 for=long", `for=: "long" is no duration; write 150s, 900ms or 1h30m`},
+	{"adopt web-1", `there is no host "web-1"`},
+	{"dead n1 n2", `"n2" does not belong here; write: dead HOST`},
 	{"skew n1 by=--5s", `by=: "-5s" is negative`},
 	{"skew n1 by=5", `by=: "5" is no duration; write 150s, 900ms or 1h30m`},
 }
