@@ -102,6 +102,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		cpus     int
 		software string
 		able     hypervisor.Abilities
+		lib      uint32
 		qemu     uint32
 	}
 	f, err := virt.Ask(ctx, h.node.Conn, func(c *virt.Connect) (found, error) {
@@ -115,7 +116,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		return found{errKVM == nil, domxml.Unfit(offer),
 				hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
 				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
-				transfer.Able(qemu), qemu},
+				transfer.Able(lib, qemu), lib, qemu},
 			errors.Join(errLib, errQEMU)
 	})
 	if err != nil {
@@ -123,7 +124,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 	}
 	n := h.node
 	n.Memory, n.CPUs = cmp.Or(n.Memory, f.memory), cmp.Or(n.CPUs, f.cpus)
-	n.QEMU = f.qemu
+	n.Libvirt, n.QEMU = f.lib, f.qemu
 	kind := domxml.QEMU
 	if f.kvm {
 		kind = domxml.KVM

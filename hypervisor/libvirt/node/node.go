@@ -36,6 +36,7 @@ type Node struct {
 	Memory    hypervisor.Bytes // what VMs may use together
 	CPUs      int
 	QEMU      uint32          // which one is installed, in libvirt's notation: 7002022 is 7.2.22
+	Libvirt   uint32          // and which libvirt
 	Namespace string          // of domains whose names have none
 	Settings  domxml.Settings // of the machines that are made here
 	DebugDir  string          // where debug ports are heard

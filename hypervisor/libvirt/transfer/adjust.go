@@ -175,6 +175,9 @@ func (d move) goOver(ctx context.Context) error {
 // recover has libvirt connect a broken post-copy anew.
 func (d move) recover(ctx context.Context, f node.Found, to hypervisor.Address,
 	status hypervisor.JobStatus) error {
+	if err := d.need(hypervisor.CanRecover); err != nil {
+		return err
+	}
 	t, err := address.Parse(to)
 	switch {
 	case status != hypervisor.JobBroken || f.Sight.Run != life.PausedPostCopyFailed:

@@ -81,14 +81,20 @@ func (d move) wanted(out hypervisor.Outgoing) (address.Target, error) {
 	if o.Compression && o.Method != "xbzrle" {
 		needs |= hypervisor.CanCompress
 	}
-	return t, node.Need(Able(d.Node.QEMU), needs)
+	return t, d.need(needs)
 }
 
-// Able returns what can be done with a version of QEMU, in libvirt's notation.
-// Source: QEMU commit 15f3f21d598a, in 9.0 (connections that break); QEMU 9.1
+// Able returns what can be done with a version of libvirt and one of QEMU, in libvirt's
+// notation. The libvirtd of a target crashes when a broken post-copy is to recover, from 11.2.0
+// on and until 11.4.0.
+// Source: libvirt NEWS.rst, v11.4.0 ("Fix virtqemud crash when resuming failed post-copy
+// migration"); QEMU commit 15f3f21d598a, in 9.0 (connections that break); QEMU 9.1
 // docs/about/removed-features.rst (compress, which is libvirt's compression "mt").
-func Able(qemu uint32) hypervisor.Abilities {
+func Able(libvirt, qemu uint32) hypervisor.Abilities {
 	all := Abilities
+	if libvirt >= 11_002_000 && libvirt < 11_004_000 {
+		all &^= hypervisor.CanRecover
+	}
 	if qemu >= 9_000_000 {
 		all |= hypervisor.CanLoseChannels
 	}
@@ -96,6 +102,11 @@ func Able(qemu uint32) hypervisor.Abilities {
 		all &^= hypervisor.CanCompress
 	}
 	return all
+}
+
+// need refuses what this host's libvirt and QEMU cannot do.
+func (d move) need(want hypervisor.Abilities) error {
+	return node.Need(Able(d.Node.Libvirt, d.Node.QEMU), want)
 }
 
 // movable refuses a domain that is not at rest or at work.

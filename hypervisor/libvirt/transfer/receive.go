@@ -109,6 +109,10 @@ func (d move) receiveAgain(f node.Found, old *journal.Job, in hypervisor.Incomin
 	case !old.VM.Equal(in.VM) || old.Hold != in.Hold:
 		return "", fault.Refuse(hypervisor.Conflict,
 			"job %s was opened with another description", in.Job)
+	case lacks: // the source asks for this address to recover
+		if err := d.need(hypervisor.CanRecover); err != nil {
+			return "", err
+		}
 	}
 	return d.here(old), nil
 }
