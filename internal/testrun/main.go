@@ -121,7 +121,7 @@ func (s *suite) defaultTier() []stage {
 func (s *suite) longTier() []stage {
 	return []stage{
 		{"long tests", s.longTests},
-		{"all packages, -race", s.raceAgain},
+		{"what imports goroutines, -race", s.raceAgain},
 		{"fuzz targets", s.fuzzTargets},
 		{"benchmarks, once", s.benchmarks},
 	}

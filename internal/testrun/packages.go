@@ -23,6 +23,9 @@ type pkg struct {
 	fuzz []string // its fuzz targets
 	// benches tells whether it has benchmarks.
 	benches bool
+	// shares tells whether it, its tests, or a package of the module that they import, start
+	// goroutines or share memory between them.
+	shares bool
 }
 
 // A kind says how the tests of a package run.
@@ -49,32 +52,56 @@ type listed struct {
 	Dir, ImportPath                              string
 	Module                                       struct{ Path string }
 	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
+	Imports, TestImports, XTestImports           []string
+
+	alone bool // nothing in it without its tests is concurrent
 }
 
 // packages finds the packages of the module that have tests.
 func packages(ctx context.Context, tags string) ([]pkg, error) {
 	out, err := output(ctx, "go", "list", "-tags", tags, "-json=Dir,ImportPath,Module,GoFiles,"+
-		"CgoFiles,TestGoFiles,XTestGoFiles", "./...")
+		"CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", "./...")
 	if err != nil {
 		return nil, err
 	}
-	var all []pkg
+	all, module := []pkg{}, map[string]*listed{}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var l listed
-		if err := d.Decode(&l); errors.Is(err, io.EOF) {
-			return all, nil
+		l := &listed{}
+		if err := d.Decode(l); errors.Is(err, io.EOF) {
+			break
 		} else if err != nil {
 			return nil, err
-		}
-		if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
-			continue
 		}
 		p, err := l.inspect()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, p)
+		module[l.ImportPath] = l
+		if len(l.TestGoFiles)+len(l.XTestGoFiles) > 0 {
+			all = append(all, p)
+		}
 	}
+	for i := range all {
+		l := module[all[i].path]
+		tested := slices.Concat(l.Imports, l.TestImports, l.XTestImports)
+		all[i].shares = all[i].kind != plain || reaches(module, tested, map[string]bool{})
+	}
+	return all, nil
+}
+
+// reaches tells whether one of some packages of the module, or what they import, is concurrent.
+func reaches(module map[string]*listed, paths []string, seen map[string]bool) bool {
+	for _, path := range paths {
+		l := module[path]
+		if l == nil || seen[path] {
+			continue
+		}
+		seen[path] = true
+		if !l.alone || reaches(module, l.Imports, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // inspect reads the files of a package.
@@ -83,6 +110,7 @@ func (l *listed) inspect() (pkg, error) {
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
 	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
 	shares := false
+	l.alone = true
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.TestGoFiles, l.XTestGoFiles) {
 		source, err := os.ReadFile(filepath.Join(l.Dir, name))
 		if err != nil {
@@ -92,8 +120,11 @@ func (l *listed) inspect() (pkg, error) {
 		if err != nil {
 			return p, err
 		}
-		shares = shares || concurrent(f)
-		if strings.HasSuffix(name, "_test.go") {
+		tests := strings.HasSuffix(name, "_test.go")
+		if concurrent(f) {
+			shares, l.alone = true, l.alone && tests
+		}
+		if tests {
 			p.targets(f)
 		}
 	}

@@ -129,21 +129,28 @@ func TestPackagesWithGoroutinesAreTestedWithTheRaceDetector(t *testing.T) {
 		"locks/p_test.go": "package p\nimport (\"testing\"; \"sync\")\nvar _ sync.Mutex\nfunc TestA(*testing.T) {}\n",
 		"cmd/x/p_test.go": file("func TestA(t *testing.T) { t.Parallel() }\n"),
 		"empty/p.go":      "package p\n",
+		"over/p.go":       "package p\nimport _ \"example.org/m/goes\"\n",
+		"far/p_test.go":   file("import _ \"example.org/m/over\"\nfunc TestA(*testing.T) {}\n"),
 	})
 	all, err := packages(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]kind{}
+	got, shares := map[string]kind{}, map[string]bool{}
 	for _, p := range all {
+		shares[strings.TrimPrefix(p.path, "example.org/m/")] = p.shares
 		got[strings.TrimPrefix(p.path, "example.org/m/")] = p.kind
 		if strings.HasSuffix(p.path, "plain") && (!p.benches || len(p.fuzz) != 1) {
 			t.Errorf("its benchmark and its fuzz target are not found: %+v", p)
 		}
 	}
-	want := map[string]kind{"plain": plain, "goes": racing, "locks": racing, "cmd/x": real}
+	want := map[string]kind{"plain": plain, "goes": racing, "locks": racing, "cmd/x": real,
+		"far": plain}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	if shares["plain"] || !shares["far"] {
+		t.Errorf("what shares memory, over imports too: %v", shares)
 	}
 }
 

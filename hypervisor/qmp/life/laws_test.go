@@ -143,6 +143,9 @@ func everyLook(j *journal.Job, do func(life.Look)) {
 
 // TestLaws goes through every combination of what was noted and what is seen.
 func TestLaws(t *testing.T) {
+	if raced {
+		t.Skip("the race detector is on, and nothing here is concurrent")
+	}
 	count := 0
 	everyJob(func(j *journal.Job) {
 		everyLook(j, func(l life.Look) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package life_test
+
+const raced = false
