@@ -32,6 +32,9 @@ func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 			r.Avoid = append(r.Avoid, c.core.Avoid(attempts(g), now)...)
 		}
 	}
+	if vm := c.together(f); vm != nil {
+		r.VM = vm
+	}
 	return r
 }
 
@@ -39,7 +42,12 @@ func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 // failed any VM only one at a time and after a while, see package migration/health. A
 // tenant that has used up its quota gets none. A limit on what moves at once is a
 // queue and refuses nobody: who asks for a host that is busy waits.
-func (c *Controller) choose(f *flight, now time.Time) choose.Decision {
+func (c *Controller) choose(f *flight, now time.Time) (d choose.Decision) {
+	c.view.apart(f.guest, func() { d = c.chooses(f, now) })
+	return d
+}
+
+func (c *Controller) chooses(f *flight, now time.Time) choose.Decision {
 	r := c.request(f, now)
 	f.waitsOn = wire{}
 	if !c.mayTry(f, r) {

@@ -65,12 +65,16 @@ func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason)
 
 // promised decides where a VM that is off is to start: where it holds room already, if that host
 // still takes it.
-func (c *Controller) promised(g *guest, r *choose.Request) choose.Decision {
-	if e := g.rec.Evicted; e != nil && e.Target != "" && e.Target != g.rec.Host &&
-		len(c.view.books.Confirm(r, e.Target)) == 0 {
-		return choose.Decision{Outcome: choose.Accepted, Host: e.Target}
-	}
-	return c.view.books.Decide(r)
+func (c *Controller) promised(g *guest, r *choose.Request) (d choose.Decision) {
+	c.view.apart(g, func() {
+		if e := g.rec.Evicted; e != nil && e.Target != "" && e.Target != g.rec.Host &&
+			len(c.view.books.Check(r, e.Target)) == 0 {
+			d = choose.Decision{Outcome: choose.Accepted, Host: e.Target}
+			return
+		}
+		d = c.view.books.Decide(r)
+	})
+	return d
 }
 
 // recall takes shutdowns back whose drain or mark was withdrawn: the VMs start again where they

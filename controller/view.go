@@ -22,7 +22,9 @@ type view struct {
 	flights map[migration.ID]*flight
 	guests  map[hypervisor.VMID]*guest
 	hosts   map[hypervisor.HostName]*site
-	latest  *flight // that was looked at: news are of it more often than not
+	groups  map[string][]*guest // that are to be on one host, by group
+	bare    bool                // nothing is reserved in the books for what comes later
+	latest  *flight             // that was looked at: news are of it more often than not
 	slots   migration.Slots
 	books   *books.Books
 	queue   queue.Queue[*flight]
@@ -136,6 +138,7 @@ func (v *view) forget(key record.Key) {
 	case record.VMKind:
 		if g := v.guests[hypervisor.VMID(key.Name)]; g != nil {
 			v.move(g, "")
+			v.untie(g)
 			g.rec, g.place = nil, nil
 			v.rebook(key.Name, g)
 			v.lookAtFlights(g)
@@ -252,8 +255,22 @@ func slotOf(s *migration.State) migration.Slot {
 	return migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
 }
 
-// rebook tells the books what a VM holds: its home, unless it has ended, and its moves' targets.
+// rebook tells the books what a VM holds, and what the others of its group hold where it goes.
 func (v *view) rebook(id string, g *guest) {
+	v.book(id, g)
+	if g.rec == nil || len(tied(g)) == 0 {
+		return
+	}
+	for _, o := range v.company(g) {
+		if o != g {
+			v.book(string(o.rec.VM.ID), o)
+		}
+	}
+}
+
+// book tells the books what a VM holds: its home, unless it has ended, its moves' targets, and where it
+// is to follow.
+func (v *view) book(id string, g *guest) {
 	s := books.Standing{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.site != nil && !g.rec.Ended {
 		s.Home = g.site.name()
@@ -263,8 +280,13 @@ func (v *view) rebook(id string, g *guest) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	if m, holds := books.Restarts(g.rec); holds {
+	if m, holds := books.Restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
+	}
+	if g.rec != nil && !v.bare && len(s.Moves) == 0 {
+		if m, holds := v.saved(g); holds {
+			s.Moves = append(s.Moves, m)
+		}
 	}
 	v.books.Set(hypervisor.VMID(id), &g.account, s)
 	v.moves = s.Moves
@@ -291,9 +313,12 @@ func (v *view) learnVM(r *record.VM) {
 	placed := old != nil && r.PlacedAs(old)
 	switch {
 	case r.Placement == nil:
+		v.untie(g)
 		g.place = nil
 	case !placed:
+		v.untie(g)
 		g.place = r.Place()
+		v.tie(g)
 	}
 	if old != nil && old.Host == r.Host && old.Mark == r.Mark {
 		g.rec = r // it stays where it is
@@ -396,8 +421,16 @@ func (v *view) startAllOf(s *site) {
 
 // bookHost hands what a host's record says to the books.
 func (v *view) bookHost(s *site, h *record.Host) {
+	drained := s.drains
 	s.rec, s.drains = h, v.drain(h)
 	v.books.Host(h, h.Closed || s.drains)
+	if drained != s.drains && len(v.groups) > 0 {
+		for _, g := range s.guests {
+			if len(tied(g)) > 0 {
+				v.book(string(g.rec.VM.ID), g)
+			}
+		}
+	}
 	v.room = true
 }
 

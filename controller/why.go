@@ -78,7 +78,10 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 		}
 		fallthrough
 	case f.tries > 0:
-		return append(unhealthy, slices.DeleteFunc(c.view.books.Why(c.request(f, now)), avoided)...)
+		var why []placement.Reason
+		c.view.apart(g, func() { why = c.view.books.Why(c.request(f, now)) })
+		why = append(c.whyTogether(f), slices.DeleteFunc(why, avoided)...)
+		return append(unhealthy, why...)
 	case len(unhealthy) > 0:
 		return unhealthy
 	}

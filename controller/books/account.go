@@ -149,7 +149,7 @@ func (b *Books) charge(id hypervisor.VMID, s *Standing) {
 		copies = 1
 	}
 	for _, m := range s.Moves {
-		if !m.Landed {
+		if !m.Landed && !m.Saved {
 			copies++
 		}
 	}
@@ -192,7 +192,7 @@ func sameRoom(a Move, b held) bool {
 // that the VM holds and booking it again, and costs a fraction. It reports whether it was one.
 // The VM is as it was.
 func (b *Books) step(a *Account, s *Standing) bool {
-	if s.VM == nil || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 {
+	if s.VM == nil || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 || saves(s.Moves, a.moves) {
 		return false
 	}
 	stays, booked := s.Home == a.home, true
@@ -218,6 +218,12 @@ func (b *Books) step(a *Account, s *Standing) bool {
 	return true
 }
 
+// saves reports whether room is held for what comes later, before or after a change.
+func saves(now []Move, was []held) bool {
+	return slices.ContainsFunc(now, func(m Move) bool { return m.Saved }) ||
+		slices.ContainsFunc(was, func(m held) bool { return m.Saved })
+}
+
 func first[T any](all []T) *T {
 	if len(all) == 0 {
 		return nil
@@ -231,7 +237,10 @@ func (b *Books) drop(a *Account) {
 		b.index.Leave(b.vm(a), a.home)
 	}
 	for i := range a.moves {
-		if m := &a.moves[i]; m.booked {
+		switch m := &a.moves[i]; {
+		case m.booked && m.Saved:
+			b.index.Leave(b.vm(a), m.Target)
+		case m.booked:
 			b.index.Cancel(b.vm(a), m.Target)
 		}
 	}
@@ -244,6 +253,10 @@ func (b *Books) put(a *Account) {
 	for i := range a.moves {
 		m := &a.moves[i]
 		b.know(m.Target)
+		if m.Saved {
+			m.booked = b.index.Hold(b.vm(a), m.Target)
+			continue
+		}
 		m.booked = b.index.Reserve(b.vm(a), m.Target)
 	}
 }
@@ -264,7 +277,7 @@ func (b *Books) enter(a *Account, l *reserve.Ledger) {
 		l.Settle(settled(vm, home), time.Time{})
 	}
 	for i := range a.moves {
-		if m := &a.moves[i]; !m.Landed {
+		if m := &a.moves[i]; !m.Landed && !m.Saved {
 			l.Accept(m.plan(vm), reserve.Limits{})
 		}
 	}

@@ -55,6 +55,7 @@ type Move struct {
 	ID       hypervisor.JobID
 	Target   hypervisor.HostName
 	Landed   bool // it has succeeded, and the VM's record does not say so yet
+	Saved    bool // nothing is on its way yet: room is held for what comes later
 	Owner    string
 	Deadline time.Time
 }

@@ -143,7 +143,7 @@ func Restarts(vm *record.VM) (Move, bool) {
 	if vm == nil || vm.Stopped || vm.Evicted == nil || vm.Evicted.Target == "" || vm.Evicted.Target == vm.Host {
 		return Move{}, false
 	}
-	return Move{ID: migration.ID(vm.VM.ID) + "#restart", Target: vm.Evicted.Target,
+	return Move{ID: migration.ID(vm.VM.ID) + "#restart", Target: vm.Evicted.Target, Saved: true,
 		Owner: migration.Evacuation.String()}, true
 }
 

@@ -34,8 +34,11 @@ func (w *Warden) decide(r *choose.Request, starts *health.Ledger, now time.Time)
 			r.Avoid = append(r.Avoid, host)
 		}
 	}
-	if host := w.promised(r); host != "" {
-		return choose.Decision{Outcome: choose.Accepted, Host: host}
+	if m, holds := w.view.saved(r.VM.ID); holds {
+		defer w.view.freed(r.VM.ID)()
+		if !slices.Contains(r.Avoid, m.Target) && len(w.view.books.Check(r, m.Target)) == 0 {
+			return choose.Decision{Outcome: choose.Accepted, Host: m.Target}
+		}
 	}
 	d := w.view.books.Decide(r)
 	if d.Outcome == choose.NoHost && len(r.Avoid) > len(idle) {
@@ -45,18 +48,23 @@ func (w *Warden) decide(r *choose.Request, starts *health.Ledger, now time.Time)
 	return d
 }
 
-// promised returns where a VM holds room that was shut down to start there, if that host still takes
-// it; "" is nowhere.
-func (w *Warden) promised(r *choose.Request) hypervisor.HostName {
-	g := w.view.guests[r.VM.ID]
-	if g == nil {
-		return ""
+// saved returns where a VM holds room that was shut down to start there.
+func (v *view) saved(id hypervisor.VMID) (books.Move, bool) {
+	if g := v.guests[id]; g != nil {
+		return books.Restarts(g.rec)
 	}
-	m, holds := books.Restarts(g.rec)
-	if !holds || slices.Contains(r.Avoid, m.Target) || len(w.view.books.Confirm(r, m.Target)) > 0 {
-		return ""
+	return books.Move{}, false
+}
+
+// freed takes back the room that a VM holds where it is to start, which would be in its own way, until
+// what it returns is called.
+func (v *view) freed(id hypervisor.VMID) (again func()) {
+	v.bare = true
+	v.rebook(id, v.guests[id])
+	return func() {
+		v.bare = false
+		v.rebook(id, v.guests[id])
 	}
-	return m.Target
 }
 
 // starts adds up how hosts have started the VMs that were rebuilt there, as far as that is known.

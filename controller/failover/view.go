@@ -16,6 +16,7 @@ import (
 // view is the warden's picture of the records but the signs of life. All of it can be
 // made again from the store.
 type view struct {
+	bare     bool // nothing is reserved in the books for what comes later
 	drain    evacuation.Params
 	hosts    map[hypervisor.HostName]*record.Host
 	guests   map[hypervisor.VMID]*guest
@@ -135,7 +136,7 @@ func (v *view) rebook(id hypervisor.VMID, g *guest) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	if m, holds := books.Restarts(g.rec); holds {
+	if m, holds := books.Restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
 	}
 	v.books.Set(id, &g.account, s)

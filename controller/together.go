@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/godwit-vm/godwit/controller/books"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A group whose VMs are to be on one host leaves a drained host together: the target of the first is one
+// that takes them all, and the others hold room there until their turn comes.
+// Source: Proxmox VE HA (a bundle with a positive resource affinity moves as a unit); oVirt (a positive
+// enforcing affinity group is migrated together).
+
+// tie enters a guest in its groups, untie takes it out.
+func (v *view) tie(g *guest) {
+	for _, name := range tied(g) {
+		if v.groups == nil {
+			v.groups = map[string][]*guest{}
+		}
+		v.groups[name] = append(v.groups[name], g)
+	}
+}
+
+func (v *view) untie(g *guest) {
+	for _, name := range tied(g) {
+		rest := slices.DeleteFunc(v.groups[name], func(o *guest) bool { return o == g })
+		if v.groups[name] = rest; len(rest) == 0 {
+			delete(v.groups, name)
+		}
+	}
+}
+
+// tied lists the groups that keep a guest with others on one host.
+func tied(g *guest) (names []string) {
+	if g.place == nil {
+		return nil
+	}
+	for i := range g.place.Constraints.Groups {
+		if r := &g.place.Constraints.Groups[i]; r.Binds() && !slices.Contains(names, r.Group) {
+			names = append(names, r.Group)
+		}
+	}
+	return names
+}
+
+// company lists the guests that are to be with a guest, directly or by others, and itself, by ID. Nil
+// is that there are no others. What is off is with nobody.
+func (v *view) company(g *guest) []*guest {
+	if len(tied(g)) == 0 {
+		return nil
+	}
+	all, seen := []*guest{g}, map[*guest]bool{g: true}
+	for i := 0; i < len(all); i++ {
+		for _, name := range tied(all[i]) {
+			for _, o := range v.groups[name] {
+				if !seen[o] && o.rec != nil && !o.rec.Ended && o.site != nil {
+					seen[o] = true
+					all = append(all, o)
+				}
+			}
+		}
+	}
+	if len(all) == 1 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *guest) int { return cmp.Compare(a.rec.VM.ID, b.rec.VM.ID) })
+	return all
+}
+
+// heads returns where a guest is, or is on its way to.
+func (g *guest) heads() hypervisor.HostName {
+	for _, f := range g.flights {
+		if m, holds := books.Held(f.rec, g.rec); holds {
+			return m.Target
+		}
+	}
+	return g.rec.Host
+}
+
+// together returns a VM that stands for all of a group that is to leave a drained host with a guest; nil
+// while the guest is alone, one of the group is elsewhere already, or one cannot leave.
+func (c *Controller) together(f *flight) *placement.VM {
+	g := f.guest
+	if c.core.Compatible || f.rec.Spec.By != migration.Evacuation || f.rec.State.Target != "" ||
+		g.site == nil || !g.site.drains {
+		return nil
+	}
+	all := c.view.company(g)
+	vms := make([]*placement.VM, 0, len(all))
+	for _, o := range all {
+		if o.site != g.site || o.heads() != g.site.name() || c.keeps(o) != nil {
+			return nil
+		}
+		if vm := c.view.placed(o); o == g {
+			vms = slices.Insert(vms, 0, vm)
+		} else {
+			vms = append(vms, vm)
+		}
+	}
+	if len(vms) == 0 {
+		return nil
+	}
+	if vm, ok := placement.Together(vms); ok {
+		return &vm
+	}
+	return nil
+}
+
+// keeps returns what keeps a guest on a drained host, whatever moves it now; nil is nothing.
+func (c *Controller) keeps(g *guest) []placement.Reason {
+	guest := g.asGuest()
+	guest.Moving = false
+	return evacuation.Keeps(c.config.Evacuation, guest)
+}
+
+// whyTogether says for whom a host is looked for, or who keeps the others on a drained host.
+func (c *Controller) whyTogether(f *flight) (why []placement.Reason) {
+	g := f.guest
+	if c.core.Compatible || g.site == nil || !g.site.drains {
+		return nil
+	}
+	all := c.view.company(g)
+	if vm := c.together(f); vm != nil {
+		names := make([]string, len(all))
+		for i, o := range all {
+			names[i] = string(o.rec.VM.ID)
+		}
+		return []placement.Reason{{Check: "group", Need: "one host for all of it",
+			Have: strings.Join(names, ", ")}}
+	}
+	for _, o := range all {
+		if o.site == g.site && o != g && c.keeps(o) != nil {
+			why = append(why, placement.Reason{Check: "group", Need: "that all of it can leave",
+				Have: string(o.rec.VM.ID) + " stays"})
+		}
+	}
+	return why
+}
+
+// saved returns the room that a guest holds where the others of its group are, or are going, until it
+// follows them.
+func (v *view) saved(g *guest) (books.Move, bool) {
+	if v.forgiving || g.site == nil || !g.site.drains || len(tied(g)) == 0 || g.rec.Ended ||
+		g.heads() != g.rec.Host {
+		return books.Move{}, false
+	}
+	at := hypervisor.HostName("")
+	for _, o := range v.company(g) {
+		switch to := o.heads(); {
+		case to == g.rec.Host || to == at:
+		case at != "":
+			return books.Move{}, false // they are apart
+		default:
+			at = to
+		}
+	}
+	return books.Move{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
+		Owner: migration.Evacuation.String()}, at != ""
+}
+
+// apart does something while a guest holds nothing but what it has: its reservations, which would be in
+// its own way, are taken back for that long.
+func (v *view) apart(g *guest, do func()) {
+	_, restarts := books.Restarts(g.rec)
+	_, saved := v.saved(g)
+	if !restarts && !saved {
+		do()
+		return
+	}
+	id := string(g.rec.VM.ID)
+	v.bare = true
+	v.book(id, g)
+	do()
+	v.bare = false
+	v.book(id, g)
+}
