@@ -123,7 +123,7 @@ func (s *site) asHost() evacuation.Host {
 func (c *Controller) asGuests(s *site) []evacuation.Guest {
 	c.guests = slices.Grow(c.guests[:0], len(s.guests))
 	for _, g := range s.guests { // Plan does not depend on their order
-		c.guests = append(c.guests, g.asGuest())
+		c.guests = append(c.guests, c.asMember(g))
 	}
 	return c.guests
 }

@@ -112,6 +112,21 @@ func (c *Controller) together(f *flight) *placement.VM {
 	return nil
 }
 
+// asMember returns a guest as evacuation sees it: one of a group that leaves together is as large as all of
+// it, since the group needs a host of that size.
+func (c *Controller) asMember(g *guest) evacuation.Guest {
+	guest := g.asGuest()
+	if c.core.Compatible || len(tied(g)) == 0 {
+		return guest
+	}
+	for _, o := range c.view.company(g) {
+		if o != g && o.site == g.site {
+			guest.Memory += o.rec.Weight()
+		}
+	}
+	return guest
+}
+
 // keeps returns what keeps a guest on a drained host, whatever moves it now; nil is nothing.
 func (c *Controller) keeps(g *guest) []placement.Reason {
 	guest := g.asGuest()

@@ -43,12 +43,22 @@ func Fleet(f *inventory.Fleet) *plan.Fleet {
 	return p
 }
 
-// Drain is Fleet for a drain of hosts, with the terms for VMs there that it cannot migrate: those that
-// are to be restarted may move, and those that are to be shut down are left out, and named by ID.
-func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, terms evacuation.Terms) (
-	p *plan.Fleet, shutDown []hypervisor.VMID) {
-	p = Fleet(f)
-	params := evacuation.Params{Strategy: f.EvictionStrategy, Terms: terms}
+// A Drained is a fleet of which hosts are to be drained.
+type Drained struct {
+	Fleet *plan.Fleet
+	// ShutDown are the VMs on the hosts that are shut down and stay off, by ID: they are not in Fleet.
+	ShutDown []hypervisor.VMID
+	// Groups are the VMs that leave together: in Fleet one stands for them.
+	Groups Groups
+}
+
+// Drain is Fleet for a drain of hosts: what the controller cannot migrate there leaves by a restart or is
+// shut down, as the terms say, and what is to be on one host leaves together. Its strategy is the
+// fleet's.
+func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Params) Drained {
+	d := Drained{Fleet: Fleet(f)}
+	p := d.Fleet
+	params.Strategy = f.EvictionStrategy
 	for i := range f.VMs {
 		v := &f.VMs[i]
 		if !slices.Contains(hosts, v.Host) {
@@ -61,16 +71,22 @@ func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, terms evacuation.Ter
 			case evacuation.Restart:
 				restart(to, v)
 			case evacuation.ShutDown:
-				shutDown = append(shutDown, v.ID)
+				d.ShutDown = append(d.ShutDown, v.ID)
+				if h, ok := p.Hosts[host].Without(&to.VM, false); ok {
+					p.Hosts[host] = h
+				}
 			}
 		}
 	}
-	slices.Sort(shutDown)
+	slices.Sort(d.ShutDown)
 	p.VMs = slices.DeleteFunc(p.VMs, func(v plan.VM) bool {
-		_, off := slices.BinarySearch(shutDown, v.ID)
+		_, off := slices.BinarySearch(d.ShutDown, v.ID)
 		return off
 	})
-	return p, shutDown
+	if !params.Compatible {
+		d.Groups = fold(p, hosts)
+	}
+	return d
 }
 
 // restart lets a VM leave its host by a restart, unless it is bound to it.

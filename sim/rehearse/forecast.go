@@ -101,20 +101,43 @@ type Question struct {
 // Ask plans how hosts are emptied, and finds out how long it takes.
 func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, error) {
 	terms := q.Terms.Or(s.Controller.Evacuation.Terms)
-	fleet, off := intake.Drain(s.Fleet, q.Hosts, terms)
+	params := s.Controller.Evacuation
+	params.Terms = terms
+	all := intake.Drain(s.Fleet, q.Hosts, params)
+	fleet := all.Fleet
 	a := drain.Plan(fleet, q.Hosts)
 	if err := verified(fleet, q.Hosts, &a); err != nil {
 		return nil, fmt.Errorf("the plan does not pass its verifier, so it is not shown; this "+
 			"is a mistake in godwit: %w", err)
 	}
-	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stopsOf(fleet, s, &a, off, terms)}
+	stops := stopsOf(&all, s, &a, terms)
+	unfold(&a, all.Groups)
+	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
 		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
 		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{},
-		Restarted: p.Stops.restarted(), ShutDown: append([]hypervisor.VMID{}, off...)}
+		Restarted: p.Stops.restarted(), ShutDown: append([]hypervisor.VMID{}, all.ShutDown...)}
 	return d, d.play(ctx, p, &q)
+}
+
+// unfold names every VM of the groups for which one stood.
+func unfold(a *drain.Answer, groups intake.Groups) {
+	if len(groups) == 0 {
+		return
+	}
+	left := groups.More(a.Left)
+	more := -left
+	for one := range groups {
+		more += groups.More([]hypervisor.VMID{one})
+	}
+	a.Least += more
+	if a.MustStay > 0 {
+		a.MustStay += left
+	}
+	a.Waves = groups.Waves(a.Waves)
+	a.Left, a.Cannot = groups.Each(a.Left), groups.Each(a.Cannot)
 }
 
 // kept returns the VMs that could move and that no drain moves.

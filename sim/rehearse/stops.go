@@ -8,34 +8,44 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/drain"
+	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
-// Stops are the VMs of a plan that are shut down, since they cannot be migrated.
+// Stops are the VMs of a plan that are not migrated one by one: those that are shut down, since they
+// cannot be migrated, and those that leave with others.
 type Stops struct {
 	Terms evacuation.Terms
 	// Restart are those that are started where the plan moves them, Off those that stay off, with
 	// their hosts.
 	Restart map[hypervisor.VMID]bool
 	Off     map[hypervisor.VMID]hypervisor.HostName
+	// Together are those that leave with others: whoever asks for the first tears the group apart.
+	Together map[hypervisor.VMID]bool
 }
 
 // stopsOf returns the VMs that a plan shuts down.
-func stopsOf(f *plan.Fleet, s *scenario.Scenario, a *drain.Answer, off []hypervisor.VMID,
-	terms evacuation.Terms) *Stops {
+func stopsOf(d *intake.Drained, s *scenario.Scenario, a *drain.Answer, terms evacuation.Terms) *Stops {
+	f := d.Fleet
 	stops := &Stops{Terms: terms, Restart: map[hypervisor.VMID]bool{},
-		Off: map[hypervisor.VMID]hypervisor.HostName{}}
+		Off: map[hypervisor.VMID]hypervisor.HostName{}, Together: map[hypervisor.VMID]bool{}}
+	for _, all := range d.Groups {
+		for _, vm := range all {
+			stops.Together[vm] = true
+		}
+	}
 	for _, m := range slices.Concat(a.Waves...) {
 		if at, ok := f.VMAt(m.VM); ok && f.VMs[at].Restarts {
 			stops.Restart[m.VM] = true
 		}
 	}
 	for i := range s.Fleet.VMs {
-		if v := &s.Fleet.VMs[i]; slices.Contains(off, v.ID) {
+		if v := &s.Fleet.VMs[i]; slices.Contains(d.ShutDown, v.ID) {
 			stops.Off[v.ID] = v.Host
 		}
 	}
@@ -69,7 +79,7 @@ func (s *Stops) alone() *Stops {
 	if s == nil {
 		return nil
 	}
-	return &Stops{Terms: s.Terms, Restart: s.Restart}
+	return &Stops{Terms: s.Terms, Restart: s.Restart, Together: s.Together}
 }
 
 // shutDown asks for the VMs to be shut down that are to stay off.
@@ -86,8 +96,12 @@ func (o *operator) shutDown() {
 
 // ask returns the event with which the operator asks for a move.
 func (o *operator) ask(m plan.Move) sim.Event {
-	if !o.play.Stops.restarts(m.VM) {
-		return sim.Migrate{VM: m.VM, Target: m.Target}
+	if s := o.play.Stops; !s.restarts(m.VM) {
+		ask := sim.Migrate{VM: m.VM, Target: m.Target}
+		if s != nil && s.Together[m.VM] {
+			ask.Force = choose.Yes
+		}
+		return ask
 	}
 	p := o.run.Passages[m.VM]
 	p.Attempts, p.Began = p.Attempts+1, o.world.Now()

@@ -1,0 +1,78 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/scenario"
+)
+
+// A group that is to be on one host leaves a drained host exactly when one other host has room for all of
+// it, and then it is on one host again.
+func TestAGroupLeavesADrainedHostWhenOneOtherHasRoomForAllOfIt(t *testing.T) {
+	left, stayed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		b.WriteString("until: 6h\nevictionStrategy: LiveMigrate\ngroups: {g: {policy: affinity}}\nhosts:\n" +
+			"- {name: n0, memory: 64GiB, cpus: 64, link: 10Gbit/s}\n")
+		hosts := rapid.IntRange(1, 3).Draw(t, "other hosts")
+		memory, cpus := make([]int, hosts), make([]int, hosts)
+		for i := range hosts {
+			memory[i], cpus[i] = rapid.IntRange(1, 12).Draw(t, "GiB"), rapid.IntRange(1, 10).Draw(t, "CPUs")
+			fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: %d, link: 10Gbit/s}\n", i+1, memory[i], cpus[i])
+		}
+		if n := rapid.IntRange(0, 2).Draw(t, "at once"); n > 0 {
+			fmt.Fprintf(&b, "limits: {perSource: %d, perTarget: %d}\n", n, rapid.IntRange(0, 1).Draw(t, "into one"))
+		}
+		b.WriteString("vms:\n")
+		needMemory, needCPUs, members := 0, 0, rapid.IntRange(2, 4).Draw(t, "members")
+		for i := range members {
+			m, c := rapid.IntRange(1, 4).Draw(t, "memory"), rapid.IntRange(1, 3).Draw(t, "vcpus")
+			needMemory, needCPUs = needMemory+m, needCPUs+c
+			fmt.Fprintf(&b, "- {name: v%d, host: n0, memory: %dGiB, cpus: %d, class: idle, groups: g}\n", i, m, c)
+		}
+		for i := range hosts {
+			if m := rapid.IntRange(0, memory[i]).Draw(t, "taken"); m > 0 {
+				memory[i], cpus[i] = memory[i]-m, cpus[i]-1
+				fmt.Fprintf(&b, "- {name: x%d, host: n%d, memory: %dGiB, cpus: 1, class: idle}\n", i, i+1, m)
+			}
+		}
+		fits := false
+		for i := range hosts {
+			fits = fits || needMemory <= memory[i] && needCPUs <= cpus[i]
+		}
+		s, err := scenario.Parse("drawn.yaml", []byte(b.String()))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+		w, err := s.Build(s.Config(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.At(time.Second, sim.Drain{Host: "n0"})
+		w.Run(s.Until)
+		at := map[hypervisor.HostName]bool{}
+		for i := range members {
+			at[w.VM(hypervisor.VMID(fmt.Sprintf("default/v%d", i))).Host] = true
+		}
+		switch {
+		case len(at) != 1:
+			t.Fatalf("the group is on %v\n%s", at, b.String())
+		case at["n0"] == fits:
+			t.Fatalf("a host has room for all: %v, and they are on %v\n%s", fits, at, b.String())
+		case fits:
+			left++
+		default:
+			stayed++
+		}
+	})
+	if left == 0 || stayed == 0 {
+		t.Errorf("%d left and %d stayed: nothing was tested", left, stayed)
+	}
+}
