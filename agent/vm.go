@@ -18,13 +18,10 @@ const grace = time.Minute
 // a migration has claimed is left alone, whatever it does, and so is every VM while this
 // host is cut off.
 func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) error {
-	if a.cutOff() {
-		return nil
+	if v.Releasing() && !a.cutOff() {
+		return a.unclaim(ctx, v, now)
 	}
-	if v.Claim != "" {
-		if v.Releasing() {
-			return a.unclaim(ctx, v, now)
-		}
+	if v.Claim != "" || a.cutOff() {
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, v.VM.ID)
