@@ -214,3 +214,56 @@ func TestDaemonsOverLibvirt(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoAgentsForOneLibvirtd: on one machine the kernel refuses the second, whatever name it has;
+// with other locks, as in another container, the store refuses the name. What runs runs once.
+func TestTwoAgentsForOneLibvirtd(t *testing.T) {
+	testutil.Sample(t, 4) // it builds the command, and takes half a minute
+	c := newCluster(t)
+	control, a := c.controller(), c.agent(hosta)
+	c.until(`^hosta +ready`, "host", "list")
+	c.must("vm", "add", "web", "--memory", fmt.Sprint(libvirttest.Memory(load), "MiB"),
+		"--machine", "pc", "--firmware", c.Guest(t, load), "--host", hosta)
+	c.until(`^default/web +hosta +running .* 1$`, "vm", "list")
+	for _, row := range []struct{ name, host, locks, want string }{
+		{"of the same name", hosta, hosta + "-locks", "is the agent of host hosta already"},
+		{"of another name", "other", hosta + "-locks", "is the agent of libvirtd .* already"},
+		{"with other locks", hosta, "other-locks", "host hosta belongs to identity"},
+	} {
+		second := c.start("second "+row.name, hosta, "agent", "--host", row.host, "--backend",
+			"libvirt", "--dir", filepath.Join(c.dir, "second"+row.host), "--locks",
+			filepath.Join(c.dir, row.locks), "--peer", c.PeerURI(hosta), "--memory", "1GiB",
+			"--cpus", "8", "--poll", "200ms")
+		second.ended = true
+		err := second.cmd.Wait()
+		text, _ := os.ReadFile(second.log)
+		if second.cmd.ProcessState.ExitCode() != 4 ||
+			!regexp.MustCompile(row.want).Match(text) {
+			t.Errorf("an agent %s ends with %v:\n%s", row.name, err, text)
+		}
+	}
+	out, err := c.Virsh(t.Context(), hosta, "list", "--all", "--name")
+	if strings.TrimSpace(out) != "web" || err != nil {
+		t.Errorf("the domains are %q: %v", out, err)
+	}
+	if err := c.Verify(t, hosta, "web", load); err != nil {
+		t.Error(err)
+	}
+	if out, err := c.godwit("vm", "list"); !regexp.MustCompile(
+		`(?m)^default/web +hosta +running .* 1$`).MatchString(out) {
+		t.Errorf("the VM was started again: %s, %v", out, err)
+	}
+	c.must("vm", "stop", "web", "--kill")
+	testutil.EventuallyWithin(t, eventually, "it has stopped", func() error {
+		out, _ := c.godwit("vm", "list") // with an alarm about the second agent
+		if !regexp.MustCompile(`(?m)^default/web +hosta +stopped `).MatchString(out) {
+			return fmt.Errorf("it prints\n%s", out)
+		}
+		return nil
+	})
+	for _, d := range []*daemon{a, control} {
+		if err := d.end(syscall.SIGINT); err != nil {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+}

@@ -191,6 +191,9 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 		return none, nil // no domain can have that name
 	}
 	answer, err := d.Answer(ctx)
+	if err == nil && answer.State == hypervisor.Absent {
+		err = d.Renamed(ctx)
+	}
 	return answer, h.explain("Domain", vm, err)
 }
 

@@ -37,6 +37,11 @@ func Do(ctx context.Context, of *node.Domain, c hypervisor.Command) error {
 	if err != nil {
 		return err
 	}
+	if f.State == hypervisor.Absent {
+		if err := d.Renamed(ctx); err != nil {
+			return err
+		}
+	}
 	defer d.Kick()
 	if answered, err := transfer.Do(ctx, of, f, c); answered {
 		return err
