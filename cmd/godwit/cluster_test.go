@@ -71,6 +71,45 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
+// untilAlarm PATTERN COMMAND… waits until a command of ours exits with 4, and prints what matches.
+func untilAlarm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until-alarm PATTERN COMMAND…")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	program, err := exec.LookPath(args[1])
+	ts.Check(err)
+	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
+		c := exec.Command(program, args[2:]...)
+		c.Dir = ts.Getenv("WORK")
+		c.Env = append(os.Environ(), "GODWIT_STORE="+ts.Getenv("GODWIT_STORE"))
+		out, _ := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 4 || !want.Match(out) {
+			return fmt.Errorf("it exits with %d, and %q is to be in\n%s",
+				c.ProcessState.ExitCode(), args[0], out)
+		}
+		return nil
+	}))
+}
+
+// killQEMU DIR kills the QEMUs whose files are below a directory of the script.
+func killQEMU(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: kill-qemu DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	if len(qemus(dir)) == 0 {
+		ts.Fatalf("no QEMU runs in %s", dir)
+	}
+	killQEMUs(dir)
+	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
+		if left := qemus(dir); len(left) > 0 {
+			return fmt.Errorf("QEMU runs on: %v", left)
+		}
+		return nil
+	}))
+}
+
 // rom FILE writes the firmware of a guest that dirties memory, and obeys the power button.
 func rom(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

@@ -54,7 +54,8 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
-			"adopt-keep": adoptKeep, "get": get, "busy": busy,
+			"adopt-keep": adoptKeep, "until-alarm": untilAlarm,
+			"kill-qemu": killQEMU, "get": get, "busy": busy,
 			"journal": journal},
 		Condition: func(name string) (bool, error) {
 			return name == "qemu" && runsQEMU() == nil, nil

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,8 +135,21 @@ func Alarms(c *view.Cluster) []Alarm {
 		if h.Refused != nil {
 			all = append(all, second(h))
 		}
+		if lives(h) {
+			all = append(all, Alarm{Hosts: []hypervisor.HostName{h.Host.Name},
+				What: fmt.Sprintf("%s lives although %s says that it is off", h.Host.Name,
+					cmp.Or(h.Fencing.By, "its fencing")),
+				Do: "nothing is started there, and nothing more is started elsewhere for it: see " +
+					"whether its VMs run, end those that also run elsewhere, and start the machine anew"})
+		}
 	}
 	return all
+}
+
+// lives reports whether a host is heard that counts as cut off.
+// Source: controller/failover (Judge, lives-though-fenced).
+func lives(h *record.Host) bool {
+	return h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
 }
 
 // setBack is the alarm for a store that is older than it has been.
@@ -205,6 +219,8 @@ func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Tr
 	switch f := h.Fencing; {
 	case len(h.Strays) > 0:
 		s.Why = words.Count(len(h.Strays), "VM") + " that should not be here: " + names(h.Strays)
+	case lives(h):
+		s.Why = "lives although " + cmp.Or(f.By, "its fencing") + " says that it is off"
 	case h.Dead != "":
 		s.Why = "off, by the word of " + h.Dead
 	case f != nil && h.Fenced:
