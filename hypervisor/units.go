@@ -74,6 +74,38 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%dB", int64(b))
 }
 
+// Apart writes two amounts that are compared, with as many digits as it takes to tell them apart:
+// "1.24GiB" and "1.21GiB", where one decimal of each would say the same. It rounds down, as String.
+func Apart(a, b Bytes) (string, string) {
+	if a == b || a.String() != b.String() {
+		return a.String(), b.String()
+	}
+	sign := ""
+	if a < 0 {
+		if a == math.MinInt64 || b == math.MinInt64 {
+			return fmt.Sprintf("%dB", int64(a)), fmt.Sprintf("%dB", int64(b))
+		}
+		sign, a, b = "-", -a, -b
+	}
+	for _, u := range [...]struct {
+		size Bytes
+		name string
+	}{{TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}} {
+		if a < u.size || b < u.size {
+			continue
+		}
+		for digits, scale := 2, Bytes(100); digits <= 3; digits, scale = digits+1, scale*10 {
+			parts := func(n Bytes) string {
+				return fmt.Sprintf("%s%d.%0*d%s", sign, n/u.size, digits, n%u.size*scale/u.size, u.name)
+			}
+			if parts(a) != parts(b) {
+				return parts(a), parts(b)
+			}
+		}
+	}
+	return fmt.Sprintf("%s%dB", sign, int64(a)), fmt.Sprintf("%s%dB", sign, int64(b))
+}
+
 // Bandwidth is a speed in bytes per second.
 type Bandwidth int64
 

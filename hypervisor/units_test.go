@@ -206,3 +206,33 @@ func ExampleBytes_String() {
 	fmt.Println(48*hypervisor.GiB, 1536*hypervisor.KiB, hypervisor.Bytes(640))
 	// Output: 48GiB 1.5MiB 640B
 }
+
+func TestAmountsThatDifferAreToldApart(t *testing.T) {
+	const gib = hypervisor.GiB
+	for _, row := range []struct {
+		need, have hypervisor.Bytes
+		a, b       string
+	}{
+		{2 * gib, gib, "2GiB", "1GiB"},
+		{gib * 1270 / 1024, gib * 1240 / 1024, "1.24GiB", "1.21GiB"},
+		{1300000000, 1300000001, "1300000000B", "1300000001B"},
+		{64*gib + 1, 64*gib + 2, "67108864.000KiB", "67108864.001KiB"},
+		{gib + 1, gib + 1, "1.0GiB", "1.0GiB"},
+		{-gib * 1270 / 1024, -gib * 1240 / 1024, "-1.24GiB", "-1.21GiB"},
+		{3, 2, "3B", "2B"},
+	} {
+		if a, b := hypervisor.Apart(row.need, row.have); a != row.a || b != row.b {
+			t.Errorf("%d and %d are %s and %s, want %s and %s", row.need, row.have, a, b, row.a, row.b)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a := hypervisor.Bytes(rapid.Int64().Draw(t, "a"))
+		b := a
+		if by := rapid.Int64Range(-1<<32, 1<<32).Draw(t, "by"); by < 0 == (a > 0) {
+			b += hypervisor.Bytes(by) // does not overflow
+		}
+		if x, y := hypervisor.Apart(a, b); (x == y) != (a == b) {
+			t.Errorf("%d and %d are written as %s and %s", a, b, x, y)
+		}
+	})
+}

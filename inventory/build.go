@@ -198,10 +198,11 @@ func (b *specBuilder) vm(at path, s *VMSpec) {
 		v.CPUs = 1
 	}
 	load := b.load(at, s.LoadSpec)
-	if load == (Load{}) {
+	if load == (Load{}) && s.Dirty == "" && s.ColdDirty == "" { // 0 is said, too
 		load = b.defaults.LoadOf(s.Labels)
 	} else if load.WorkingSet > v.Memory && v.Memory > 0 {
-		b.wrong(at.dot(".workingSet"), "%s is more than the memory, %s", load.WorkingSet, v.Memory)
+		set, memory := hypervisor.Apart(load.WorkingSet, v.Memory)
+		b.wrong(at.dot(".workingSet"), "%s is more than the memory, %s", set, memory)
 	}
 	v.Workload = load.Workload(v.Memory)
 	b.demand(at, s, &v)
@@ -333,9 +334,9 @@ func (b *specBuilder) readDefaults(spec *Spec) Defaults {
 func (b *specBuilder) load(at path, s LoadSpec) Load {
 	load := Load{
 		Class:      s.Class,
-		Dirty:      b.bandwidth(at.dot(".dirty"), s.Dirty),
+		Dirty:      b.rate(at.dot(".dirty"), s.Dirty),
 		WorkingSet: b.bytes(at.dot(".workingSet"), s.WorkingSet, false),
-		ColdDirty:  b.bandwidth(at.dot(".coldDirty"), s.ColdDirty),
+		ColdDirty:  b.rate(at.dot(".coldDirty"), s.ColdDirty),
 	}
 	if err := load.Validate(); err != nil {
 		b.wrong(at.dot(".class"), "%v", err)
@@ -352,6 +353,18 @@ func (b *specBuilder) bytes(at path, text string, needed bool) hypervisor.Bytes 
 	if err == nil && n == 0 {
 		err = fmt.Errorf("needs more than 0")
 	}
+	if err != nil {
+		b.wrong(at, "%v", err)
+	}
+	return n
+}
+
+// rate reads how fast a guest writes, if it is there: 0 is one that writes nothing.
+func (b *specBuilder) rate(at path, text string) hypervisor.Bandwidth {
+	if text == "" {
+		return 0
+	}
+	n, err := ParseBandwidth(text)
 	if err != nil {
 		b.wrong(at, "%v", err)
 	}

@@ -123,3 +123,19 @@ func TestDefaultsPreferMoreLabelsThenLater(t *testing.T) {
 		t.Error("without defaults the constants do not hold")
 	}
 }
+
+// A guest that writes nothing may be said to do so, also where others have a default.
+func TestAGuestMayWriteNothing(t *testing.T) {
+	f, err := inventory.ReadFleet("fleet.yaml", strings.NewReader("hosts:\n- {name: n1, memory: 8GiB, "+
+		"cpus: 8, link: 1Gbit/s}\nvms:\n- {name: idle, host: n1, memory: 1GiB, dirty: 0B/s}\n"+
+		"- {name: web, host: n1, memory: 1GiB}\ndefaults: {class: web}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := f.VMs[0].Workload; w.Rate != 0 || w.ColdRate != 0 {
+		t.Errorf("idle writes %v and %v", w.Rate, w.ColdRate)
+	}
+	if f.VMs[1].Workload.Rate == 0 {
+		t.Error("web writes nothing, and its class does")
+	}
+}

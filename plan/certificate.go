@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -151,7 +152,7 @@ func (c *Certificate) String() string {
 	if len(c.Hosts) == 0 {
 		return fmt.Sprintf("%s; there is no host that %s could be on", c.short(), they)
 	}
-	have := c.amount(c.Have)
+	have := c.apart(c.Have, cmp.Or(c.Unit, c.Need))
 	switch {
 	case c.Resource == Places:
 		have = words.Count(int(c.Have), "place")
@@ -168,15 +169,24 @@ func (c *Certificate) short() string {
 	case one && c.Resource == Places:
 		return fmt.Sprintf("%s must be apart from others of group %s", c.VMs[0], c.Group)
 	case one && c.Unit > 0:
-		return fmt.Sprintf("%s needs %s", c.VMs[0], c.amount(c.Unit))
+		return fmt.Sprintf("%s needs %s", c.VMs[0], c.apart(c.Unit, c.Have))
 	case one:
-		return fmt.Sprintf("%s needs %s", c.VMs[0], c.amount(c.Need))
+		return fmt.Sprintf("%s needs %s", c.VMs[0], c.apart(c.Need, c.Have))
 	case c.Resource == Places:
 		return fmt.Sprintf("%d VMs of group %s must be apart", c.Need, c.Group)
 	case c.Unit > 0:
 		return fmt.Sprintf("%d VMs need at least %s each", c.Need, c.amount(c.Unit))
 	}
-	return fmt.Sprintf("%d VMs need %s together", len(c.VMs), c.amount(c.Need))
+	return fmt.Sprintf("%d VMs need %s together", len(c.VMs), c.apart(c.Need, c.Have))
+}
+
+// apart writes n so that it can be told apart from what it is compared with.
+func (c *Certificate) apart(n, with int64) string {
+	if c.Resource == Memory {
+		text, _ := hypervisor.Apart(hypervisor.Bytes(n), hypervisor.Bytes(with))
+		return text + " of memory"
+	}
+	return c.amount(n)
 }
 
 func (c *Certificate) amount(n int64) string {

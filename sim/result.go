@@ -32,6 +32,14 @@ type Left struct {
 	Reasons []placement.Reason `json:"reasons"`
 }
 
+// Failure is migrations that failed for the same reason.
+type Failure struct {
+	Why   string          `json:"why"` // the rule, and the source's own words
+	Count int             `json:"count"`
+	VM    hypervisor.VMID `json:"vm"`             // of the first of them
+	More  bool            `json:"more,omitempty"` // others were of other VMs
+}
+
 // Downtime is how long guests stood by their migrations, in milliseconds: from when a guest stopped
 // during a transfer until it ran again, wherever and however the migration ended. Of migrations
 // that did not succeed only those count that let their guest stand.
@@ -96,12 +104,14 @@ func brownout(all []record.Brownout) *Brownout {
 
 // Result is what a run came to.
 type Result struct {
-	VirtualSeconds float64      `json:"virtualSeconds"` // until nothing happened any more
-	Events         int          `json:"events"`
-	Migrations     Totals       `json:"migrations"`
-	Evacuations    []Evacuation `json:"evacuations"`
-	Down           []Down       `json:"down"` // the first to stop first
-	Downtime       Downtime     `json:"downtimeMilliseconds"`
+	VirtualSeconds float64 `json:"virtualSeconds"` // until nothing happened any more
+	Events         int     `json:"events"`
+	Migrations     Totals  `json:"migrations"`
+	// Failures says why migrations failed, the most frequent reason first.
+	Failures    []Failure    `json:"failures,omitempty"`
+	Evacuations []Evacuation `json:"evacuations"`
+	Down        []Down       `json:"down"` // the first to stop first
+	Downtime    Downtime     `json:"downtimeMilliseconds"`
 	// DowntimeCount is of how many migrations Downtime is; of none it is all zero.
 	DowntimeCount    int              `json:"downtimeCount"`
 	Outages          Outages          `json:"outages"`
@@ -131,6 +141,9 @@ func (w *World) Result() Result {
 	r.Down, r.Outages = w.Standing(), w.outages()
 	r.Downtime, r.DowntimeCount = w.downtimes()
 	r.LowerBoundSeconds = w.lowerBound()
+	for _, f := range w.watch.Failures() {
+		r.Failures = append(r.Failures, Failure(f))
+	}
 	for _, t := range w.boss.Troubles(w.now) {
 		r.Troubles = append(r.Troubles, Trouble{t.Host, t.String(w.now)})
 	}

@@ -42,6 +42,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintf(t, ", %d unfinished", n)
 	}
 	fmt.Fprintln(t)
+	a.failed(t)
 	if m.MemoryLost > 0 {
 		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
 	}
@@ -73,6 +74,24 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it came to rest")
 	}
 	return nil
+}
+
+// mostWhys is how many reasons of failures are in the table.
+const mostWhys = 5
+
+// failed says why migrations failed.
+func (a answer) failed(t io.Writer) {
+	few := min(len(a.Failures), mostWhys)
+	for _, f := range a.Failures[:few] {
+		of := sim.Short(f.VM)
+		if f.More {
+			of += " and others"
+		}
+		fmt.Fprintf(t, "\t%d of %s: %s\n", f.Count, of, f.Why)
+	}
+	if more := len(a.Failures) - few; more > 0 {
+		fmt.Fprintf(t, "\t… and for %s more; --json lists them all\n", words.Count(more, "reason"))
+	}
 }
 
 // mostDown is how many VMs that are down have a line of their own.

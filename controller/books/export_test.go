@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // Say is Set, for those who keep no accounts.
@@ -26,3 +28,13 @@ func (b *Books) account(id hypervisor.VMID) *Account {
 
 // Together is together, for the tests.
 var Together = together
+
+// WhyAnew is Why without what is remembered.
+func (b *Books) WhyAnew(r *choose.Request) []placement.Reason {
+	if b.index.Len() <= fewHosts || b.detailed || !plain(r) || b.config.Placement.Filters != nil {
+		return together(elsewhere(b.Refusals(r), r.Source))
+	}
+	anywhere := *r
+	anywhere.Source = ""
+	return without(together(b.Refusals(&anywhere)), r.Source)
+}

@@ -26,7 +26,7 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 	case r.Host != "":
 		return b.Check(r, r.Host)
 	case b.index.Len() <= fewHosts || b.detailed || !plain(r) || b.config.Placement.Filters != nil:
-		return together(b.Refusals(r))
+		return together(elsewhere(b.Refusals(r), r.Source))
 	}
 	if now := b.index.Changes(); b.told.to == nil || b.told.at != now {
 		b.told = answers{now, map[filter.Size][]placement.Reason{}}
@@ -38,13 +38,39 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 		why = slices.Clip(together(b.Refusals(&anywhere)))
 		b.told.to[filter.SizeOf(r.VM)] = why
 	}
-	for _, own := range b.Check(r, r.Source) { // the others are among the rest
-		if own.Check == "source" {
-			own.Check = string(r.Source) + ": source"
-			why = append(why, own)
-		}
+	return without(why, r.Source)
+}
+
+// elsewhere leaves out what speaks against the host that the VM is on: nobody asks why it does not
+// move to where it is. Where no other host refuses it says at least that another one is needed.
+func elsewhere(all []placement.Refusal, source hypervisor.HostName) []placement.Refusal {
+	own := func(r placement.Refusal) bool { return r.Host == source }
+	if slices.ContainsFunc(all, func(r placement.Refusal) bool { return !own(r) }) {
+		return slices.DeleteFunc(slices.Clone(all), own)
 	}
-	return why
+	kept := slices.Clone(all)
+	for i := range kept {
+		kept[i].Why = slices.DeleteFunc(slices.Clone(kept[i].Why), func(r placement.Reason) bool {
+			return r.Check != "source"
+		})
+	}
+	return kept
+}
+
+// without is elsewhere, of answers that are shared by VMs on many hosts: it leaves out what only the
+// source says. In a crowd the source is one host of many.
+func without(why []placement.Reason, source hypervisor.HostName) []placement.Reason {
+	own := string(source) + ": "
+	is := func(r placement.Reason) bool { return strings.HasPrefix(r.Check, own) }
+	if source == "" || !slices.ContainsFunc(why, is) {
+		return why
+	}
+	rest := slices.DeleteFunc(slices.Clone(why), is)
+	if len(rest) == 0 {
+		rest = append(rest, placement.Reason{Check: own + "source", Need: "another host",
+			Have: "the source " + string(source)})
+	}
+	return rest
 }
 
 // plain reports whether a request asks for nothing but room: where no more than sizes is known,

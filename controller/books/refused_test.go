@@ -110,7 +110,7 @@ func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
 				if rapid.IntRange(0, 5).Draw(t, "fails there") == 0 {
 					r.Avoid = someHosts[:1]
 				}
-				said, is := slices.Clone(b.Why(r)), books.Together(b.Refusals(r))
+				said, is := slices.Clone(b.Why(r)), b.WhyAnew(r)
 				slices.SortFunc(said, byText)
 				slices.SortFunc(is, byText)
 				if !slices.Equal(said, is) {
@@ -122,3 +122,24 @@ func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
 }
 
 func byText(a, b placement.Reason) int { return cmp.Compare(a.String(), b.String()) }
+
+// Nobody asks why a VM does not move to where it is.
+func TestWhyAVMStaysDoesNotListItsOwnHost(t *testing.T) {
+	for _, hosts := range []int{1, 2, 40} {
+		b := books.New(books.Config{})
+		for i := range hosts {
+			name := hypervisor.HostName(fmt.Sprintf("n%d", i+1))
+			b.Host(&record.Host{Host: hypervisor.Host{Name: name, Memory: 2 * gib}}, i == 0)
+		}
+		r := &choose.Request{Source: "n1", VM: &placement.VM{ID: "web", Memory: 8 * gib}}
+		why := b.Why(r)
+		for _, reason := range why {
+			if own := strings.HasPrefix(reason.Check, "n1: "); own != (hosts == 1) {
+				t.Errorf("of %d hosts: %v", hosts, reason)
+			}
+		}
+		if len(why) == 0 {
+			t.Errorf("of %d hosts there is no reason", hosts)
+		}
+	}
+}

@@ -17,7 +17,8 @@ import (
 func (r *Reader) VM(at string, s *VM, namespace string, vm *placement.VM) *hypervisor.Hardware {
 	vm.Overhead = r.bytes(at+".overhead", s.Overhead)
 	if vm.Balloon = r.bytes(at+".balloon", s.Balloon); vm.Balloon > vm.Memory {
-		r.wrong(at+".balloon", "%v is more than the memory, %v", vm.Balloon, vm.Memory)
+		balloon, memory := hypervisor.Apart(vm.Balloon, vm.Memory)
+		r.wrong(at+".balloon", "%s is more than the memory, %s", balloon, memory)
 		vm.Balloon = 0
 	}
 	if vm.Memory > math.MaxInt64-vm.Overhead {

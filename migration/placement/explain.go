@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
 )
 
 func explainDown(*VM, *Host, Options) (need, have string) { return "a live host", "down" }
@@ -26,7 +28,7 @@ func explainInbound(_ *VM, host *Host, o Options) (need, have string) {
 }
 
 func explainMemory(vm *VM, host *Host, _ Options) (need, have string) {
-	return vm.Demand().String(), host.FreeMemory().String()
+	return hypervisor.Apart(vm.Demand(), host.FreeMemory())
 }
 
 func explainCPUs(vm *VM, host *Host, _ Options) (need, have string) {

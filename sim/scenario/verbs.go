@@ -259,7 +259,8 @@ func readLoad(w *words) sim.Event {
 		w.fail("hot: %v", err)
 	}
 	if memory := w.names.vms[e.VM]; hot > memory {
-		w.fail("hot: %v is more than the memory, %v", hot, memory)
+		asked, has := hypervisor.Apart(hot, memory)
+		w.fail("hot: %s is more than the memory, %s", asked, has)
 	}
 	e.Load = fake.Workload{Rate: rate, Hot: hot}
 	return e

@@ -45,16 +45,17 @@ type Book struct {
 	// Shown says that somebody may keep what Put returns.
 	Shown bool
 
-	guests  names.Register[hypervisor.VMID, guest]
-	made    names.Pieces[guest]   // they stay as long as the book
-	names   []hypervisor.VMID     // of those with a home, in order; nil: they have changed
-	gone    map[migration.ID]bool // migrations that were deleted
-	sent    hypervisor.Bytes      // by them
-	untold  int                   // of them that ended without a word about what they had sent
-	lost    []time.Duration       // downtimes of those of them that did not succeed
-	down    map[hypervisor.VMID]outage
-	outages Outages          // that have ended
-	blank   record.Migration // what a new one was before
+	guests   names.Register[hypervisor.VMID, guest]
+	made     names.Pieces[guest]   // they stay as long as the book
+	names    []hypervisor.VMID     // of those with a home, in order; nil: they have changed
+	gone     map[migration.ID]bool // migrations that were deleted
+	sent     hypervisor.Bytes      // by them
+	untold   int                   // of them that ended without a word about what they had sent
+	lost     []time.Duration       // downtimes of those of them that did not succeed
+	down     map[hypervisor.VMID]outage
+	outages  Outages          // that have ended
+	failures []Failure        // in the order of the first of each
+	blank    record.Migration // what a new one was before
 }
 
 // guest is what is known of one VM.
@@ -238,7 +239,42 @@ func (b *Book) end(g *guest, t *Move, now time.Duration) {
 		b.Totals.Aborted++
 	default:
 		b.Totals.Failed++
+		b.fail(t.Last)
 	}
+}
+
+// A Failure is migrations that failed for the same reason.
+type Failure struct {
+	Why   string
+	Count int
+	VM    hypervisor.VMID // of the first of them
+	More  bool            // others were of other VMs
+}
+
+// mostWhys is how many reasons are told apart by the hosts' own words. Further ones are by the
+// rule that ended the migration.
+const mostWhys = 32
+
+// fail counts a migration that failed, by its reason.
+func (b *Book) fail(m *record.Migration) {
+	why := m.State.Because
+	if text := m.Source.Error; text != "" && len(b.failures) < mostWhys {
+		why += " (" + text + ")"
+	}
+	at := slices.IndexFunc(b.failures, func(f Failure) bool { return f.Why == why })
+	if at < 0 {
+		at = len(b.failures)
+		b.failures = append(b.failures, Failure{Why: why, VM: m.Spec.VM})
+	}
+	b.failures[at].Count++
+	b.failures[at].More = b.failures[at].More || b.failures[at].VM != m.Spec.VM
+}
+
+// Failures lists why migrations have failed, the most frequent reason first.
+func (b *Book) Failures() []Failure {
+	all := slices.Clone(b.failures)
+	slices.SortStableFunc(all, func(a, b Failure) int { return b.Count - a.Count })
+	return all
 }
 
 // hold counts the slot that a migration holds from now on, if it holds one; nil is that it is

@@ -67,8 +67,9 @@ func counterexample(out io.Writer, c *survive.Counterexample) {
 		fmt.Fprintf(out, "why: %s: %s of %s or more, and there is room for %d\n", c.Why,
 			words.Count(int(c.Need), "VM"), amount(c.Resource, c.Unit), c.Have)
 	case c.Resource != "":
-		fmt.Fprintf(out, "why: %s: they need %s, and %s is free where they could go\n", c.Why,
-			amount(c.Resource, c.Need), amount(c.Resource, c.Have))
+		need, have := amounts(c.Resource, c.Need, c.Have)
+		fmt.Fprintf(out, "why: %s: they need %s, and %s is free where they could go\n", c.Why, need,
+			have)
 	default:
 		fmt.Fprintf(out, "why: %s\n", c.Why)
 	}
@@ -94,6 +95,14 @@ func amount(resource string, n int64) string {
 		return hypervisor.Bytes(n).String()
 	}
 	return words.Count(int(n), "CPU")
+}
+
+// amounts says how much of memory or CPUs two are, so that they can be told apart.
+func amounts(resource string, need, have int64) (string, string) {
+	if resource == "memory" {
+		return hypervisor.Apart(hypervisor.Bytes(need), hypervisor.Bytes(have))
+	}
+	return amount(resource, need), amount(resource, have)
 }
 
 // short leaves the default namespace out of names.

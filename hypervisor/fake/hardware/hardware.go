@@ -69,7 +69,8 @@ func Admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
 			vm.Memory, vm.CPUs, Disks(vm))
 	case vm.Memory > memory:
-		return refuse(hypervisor.NoRoom, "memory needs %v has %v", vm.Memory, memory)
+		need, has := hypervisor.Apart(vm.Memory, memory)
+		return refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
 	case vm.CPUs > cpus:
 		return refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, cpus)
 	}

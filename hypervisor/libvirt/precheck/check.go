@@ -65,7 +65,8 @@ func Lacks(ctx context.Context, d *node.Domain, vm hypervisor.VM) ([]hypervisor.
 			why.add("firmware", h.Firmware, "no such file here")
 		}
 		if free, known := freePages(c, h.Hugepages); known && free < vm.Memory {
-			why.add("hugepages of "+h.Hugepages.String(), vm.Memory.String(), free.String())
+			need, has := hypervisor.Apart(vm.Memory, free)
+			why.add("hugepages of "+h.Hugepages.String(), need, has)
 		}
 		return why, nil
 	})

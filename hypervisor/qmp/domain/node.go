@@ -138,7 +138,8 @@ func (n *Node) Reserve(d *Domain, vm hypervisor.VM) error {
 	}
 	switch {
 	case vm.Memory > memory:
-		return fault.Refuse(hypervisor.NoRoom, "memory needs %v has %v", vm.Memory, max(0, memory))
+		need, has := hypervisor.Apart(vm.Memory, max(0, memory))
+		return fault.Refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
 	case vm.CPUs > cpus:
 		return fault.Refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, max(0, cpus))
 	}

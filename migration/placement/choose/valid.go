@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -41,7 +42,8 @@ func Contradictions(vm *placement.VM) []placement.Reason {
 		say("size", "no negative number", "one")
 	}
 	if vm.Memory >= 0 && vm.Balloon > vm.Memory {
-		say("balloon", "at most "+vm.Memory.String(), vm.Balloon.String())
+		most, has := hypervisor.Apart(vm.Memory, vm.Balloon)
+		say("balloon", "at most "+most, has)
 	}
 	for _, id := range c.With {
 		if slices.Contains(c.Without, id) {

@@ -48,7 +48,8 @@ func memoryMissing(vm *placement.VM, h *placement.Host, _ options) bool {
 }
 
 func explainMemoryExists(vm *placement.VM, h *placement.Host, _ options) (string, string) {
-	return vm.Demand().String(), gross(h).String() + " in all"
+	need, have := hypervisor.Apart(vm.Demand(), gross(h))
+	return need, have + " in all"
 }
 
 // memoryExhausted: after a forced move no memory would be left.
@@ -60,7 +61,8 @@ func memoryExhausted(vm *placement.VM, h *placement.Host, _ options) bool {
 }
 
 func explainExhausted(vm *placement.VM, h *placement.Host, _ options) (string, string) {
-	return "more than " + vm.Demand().String(), (gross(h) - h.UsedMemory).String()
+	need, have := hypervisor.Apart(vm.Demand(), gross(h)-h.UsedMemory)
+	return "more than " + need, have
 }
 
 // freeDisk returns what is left for local disks; false when nobody knows.
@@ -87,7 +89,7 @@ func diskLacks(vm *placement.VM, h *placement.Host, _ options) bool {
 
 func explainDisk(vm *placement.VM, h *placement.Host, _ options) (need, have string) {
 	free, _ := freeDisk(h)
-	return vm.Disk.String(), free.String()
+	return hypervisor.Apart(vm.Disk, free)
 }
 
 // diskMissing: the VM's local disks are larger than the host's.
@@ -98,7 +100,8 @@ func diskMissing(vm *placement.VM, h *placement.Host, _ options) bool {
 }
 
 func explainDiskExists(vm *placement.VM, h *placement.Host, _ options) (string, string) {
-	return vm.Disk.String(), hypervisor.Bytes(h.Facts.Disk.Gross()).String() + " in all"
+	need, have := hypervisor.Apart(vm.Disk, hypervisor.Bytes(h.Facts.Disk.Gross()))
+	return need, have + " in all"
 }
 
 // unitsDiffer: one VM may not ask this host for so much, so little or such a

@@ -237,13 +237,15 @@ func over(check string, sum Amount, limit *Amount) []placement.Reason {
 			Have: have})
 	}
 	if sum.Memory > limit.Memory {
-		say("memory", sum.Memory.String(), limit.Memory.String())
+		need, have := hypervisor.Apart(sum.Memory, limit.Memory)
+		say("memory", need, have)
 	}
 	if sum.CPUs > limit.CPUs {
 		say("cpus", fmt.Sprint(sum.CPUs), fmt.Sprint(limit.CPUs))
 	}
 	if sum.Disk > limit.Disk {
-		say("disk", sum.Disk.String(), limit.Disk.String())
+		need, have := hypervisor.Apart(sum.Disk, limit.Disk)
+		say("disk", need, have)
 	}
 	return why
 }
