@@ -21,12 +21,18 @@ import (
 // that the controller applies. Migrations that had not ended are taken as not begun.
 // What is on a host that is down cannot move; what the controller's drains leave where it is, by
 // its eviction strategy or its quotas, is kept. It shares what f says of hosts and VMs.
-func Fleet(f *inventory.Fleet) *plan.Fleet {
+func Fleet(f *inventory.Fleet) *plan.Fleet { return without(f, nil) }
+
+// without is Fleet when some VMs have been shut down: they take nothing of their quotas.
+func without(f *inventory.Fleet, off []hypervisor.VMID) *plan.Fleet {
 	rest := *f
 	rest.Migrations = nil
 	p := &plan.Fleet{Hosts: books.Open(&rest), Filters: filter.All(),
 		VMs: make([]plan.VM, len(f.VMs))}
 	used := books.Charged(&rest)
+	for _, id := range off {
+		used.Set(id, nil, 0)
+	}
 	for i := range f.VMs {
 		v := &f.VMs[i]
 		to := &p.VMs[i]
@@ -57,36 +63,49 @@ type Drained struct {
 // fleet's.
 func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Params) Drained {
 	d := Drained{Fleet: Fleet(f)}
-	p := d.Fleet
 	params.Strategy = f.EvictionStrategy
+	var restarts []*inventory.VM
 	for i := range f.VMs {
 		v := &f.VMs[i]
-		if !slices.Contains(hosts, v.Host) {
+		at, known := d.Fleet.HostAt(v.Host)
+		if !slices.Contains(hosts, v.Host) || !known || d.Fleet.Hosts[at].Down {
 			continue
 		}
-		at, _ := p.VMAt(v.ID)
-		host, known := p.HostAt(v.Host)
-		if to := &p.VMs[at]; known && !p.Hosts[host].Down {
-			switch params.Fate(evacuation.Terms{}, v.Strategy, v.Migratable) {
-			case evacuation.Restart:
-				restart(to, v)
-			case evacuation.ShutDown:
-				d.ShutDown = append(d.ShutDown, v.ID)
-				if h, ok := p.Hosts[host].Without(&to.VM, false); ok {
-					p.Hosts[host] = h
-				}
-			}
+		switch params.Fate(evacuation.Terms{}, v.Strategy, v.Migratable) {
+		case evacuation.Restart:
+			restarts = append(restarts, v)
+		case evacuation.ShutDown:
+			d.ShutDown = append(d.ShutDown, v.ID)
 		}
 	}
-	slices.Sort(d.ShutDown)
-	p.VMs = slices.DeleteFunc(p.VMs, func(v plan.VM) bool {
-		_, off := slices.BinarySearch(d.ShutDown, v.ID)
-		return off
-	})
+	d.shutDown(f)
+	for _, v := range restarts {
+		at, _ := d.Fleet.VMAt(v.ID)
+		restart(&d.Fleet.VMs[at], v)
+	}
 	if !params.Compatible {
-		d.Groups = fold(p, hosts)
+		d.Groups = fold(d.Fleet, hosts)
 	}
 	return d
+}
+
+// shutDown leaves out the VMs that are shut down: they hold no room and count in no quota.
+func (d *Drained) shutDown(f *inventory.Fleet) {
+	if len(d.ShutDown) == 0 {
+		return
+	}
+	slices.Sort(d.ShutDown)
+	d.Fleet = without(f, d.ShutDown)
+	p := d.Fleet
+	p.VMs = slices.DeleteFunc(p.VMs, func(v plan.VM) bool {
+		_, off := slices.BinarySearch(d.ShutDown, v.ID)
+		if at, known := p.HostAt(v.Home); off && known {
+			if h, ok := p.Hosts[at].Without(&v.VM, false); ok {
+				p.Hosts[at] = h
+			}
+		}
+		return off
+	})
 }
 
 // restart lets a VM leave its host by a restart, unless it is bound to it.

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement/quota"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/drain"
 	"github.com/godwit-vm/godwit/plan/intake"
@@ -60,6 +62,23 @@ func drawnFleet(t *rapid.T) (text string, ample bool) {
 	return b.String(), ample
 }
 
+// drawnQuota draws a quota on the number of VMs of some that are the same tenant's: with no room
+// for a second copy, with room for one, or with ample room.
+func drawnQuota(t *rapid.T, f *inventory.Fleet) {
+	if !rapid.Bool().Draw(t, "quota") {
+		return
+	}
+	charged := int64(0)
+	for i := range f.VMs {
+		if rapid.Bool().Draw(t, "charged") {
+			f.VMs[i].Placement.Charges = []quota.Charge{{Quota: "t/q", Resource: "pods", Amount: 1}}
+			charged++
+		}
+	}
+	f.Quotas = []quota.Limit{{Quota: "t/q", Resource: "pods",
+		Hard: charged + rapid.SampledFrom([]int64{0, 1, 9}).Draw(t, "room in the quota")}}
+}
+
 // What a plan says of who leaves is what the controller does in the simulator, and every VM that
 // stays there has the controller's reasons.
 func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
@@ -69,6 +88,8 @@ func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
+		drawnQuota(t, s.Fleet)
+		s.Controller.ResourceQuotas = s.Fleet.Quotas // as the reader of a file does
 		d := intake.Drain(s.Fleet, []hypervisor.HostName{"n0"}, s.Controller.Evacuation)
 		fleet := d.Fleet
 		a := drain.Plan(fleet, []hypervisor.HostName{"n0"})
