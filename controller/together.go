@@ -52,17 +52,29 @@ func tied(g *guest) (names []string) {
 // company lists the guests that are to be with a guest, directly or by others, and itself, by ID. Nil
 // is that there are no others. What is off is with nobody.
 func (v *view) company(g *guest) []*guest {
-	if len(tied(g)) == 0 {
+	if !g.binds() {
 		return nil
 	}
 	all, seen := []*guest{g}, map[*guest]bool{g: true}
+	add := func(o *guest) {
+		if o != nil && !seen[o] && o.rec != nil && !o.rec.Ended && o.site != nil {
+			seen[o] = true
+			all = append(all, o)
+		}
+	}
 	for i := 0; i < len(all); i++ {
 		for _, name := range tied(all[i]) {
 			for _, o := range v.groups[name] {
-				if !seen[o] && o.rec != nil && !o.rec.Ended && o.site != nil {
-					seen[o] = true
-					all = append(all, o)
-				}
+				add(o)
+			}
+		}
+		if all[i].place == nil || all[i].rec == nil {
+			continue
+		}
+		for _, id := range all[i].place.Constraints.With {
+			if o := v.guests[id]; o != nil && o.place != nil &&
+				slices.Contains(o.place.Constraints.With, all[i].rec.VM.ID) {
+				add(o) // each asks to be with the other
 			}
 		}
 	}
@@ -71,6 +83,11 @@ func (v *view) company(g *guest) []*guest {
 	}
 	slices.SortFunc(all, func(a, b *guest) int { return cmp.Compare(a.rec.VM.ID, b.rec.VM.ID) })
 	return all
+}
+
+// binds reports whether a guest may have to be on one host with others.
+func (g *guest) binds() bool {
+	return g.place != nil && (len(g.place.Constraints.With) > 0 || len(tied(g)) > 0)
 }
 
 // heads returns where a guest is, or is on its way to.
@@ -116,7 +133,7 @@ func (c *Controller) together(f *flight) *placement.VM {
 // it, since the group needs a host of that size.
 func (c *Controller) asMember(g *guest) evacuation.Guest {
 	guest := g.asGuest()
-	if c.core.Compatible || len(tied(g)) == 0 {
+	if c.core.Compatible || !g.binds() {
 		return guest
 	}
 	for _, o := range c.view.company(g) {
@@ -161,7 +178,7 @@ func (c *Controller) whyTogether(f *flight) (why []placement.Reason) {
 // saved returns the room that a guest holds where the others of its group are, or are going, until it
 // follows them.
 func (v *view) saved(g *guest) (books.Move, bool) {
-	if v.forgiving || g.site == nil || !g.site.drains || len(tied(g)) == 0 || g.rec.Ended ||
+	if v.forgiving || g.site == nil || !g.site.drains || !g.binds() || g.rec.Ended ||
 		g.heads() != g.rec.Host {
 		return books.Move{}, false
 	}

@@ -258,7 +258,7 @@ func slotOf(s *migration.State) migration.Slot {
 // rebook tells the books what a VM holds, and what the others of its group hold where it goes.
 func (v *view) rebook(id string, g *guest) {
 	v.book(id, g)
-	if g.rec == nil || len(tied(g)) == 0 {
+	if g.rec == nil || !g.binds() {
 		return
 	}
 	for _, o := range v.company(g) {
@@ -424,9 +424,9 @@ func (v *view) bookHost(s *site, h *record.Host) {
 	drained := s.drains
 	s.rec, s.drains = h, v.drain(h)
 	v.books.Host(h, h.Closed || s.drains)
-	if drained != s.drains && len(v.groups) > 0 {
+	if drained != s.drains {
 		for _, g := range s.guests {
-			if len(tied(g)) > 0 {
+			if g.binds() {
 				v.book(string(g.rec.VM.ID), g)
 			}
 		}

@@ -85,13 +85,41 @@ func fold(p *plan.Fleet, hosts []hypervisor.HostName) Groups {
 		at, _ := p.VMAt(one.ID)
 		p.VMs = slices.Insert(p.VMs, at, one)
 	}
+	groups.rename(p)
 	return groups
+}
+
+// rename lets VMs that ask to be with others, or without them, ask that of the VMs that stand for these.
+func (g Groups) rename(p *plan.Fleet) {
+	one := map[hypervisor.VMID]hypervisor.VMID{}
+	for id, all := range g {
+		for _, vm := range all {
+			one[vm] = id
+		}
+	}
+	named := func(ids []hypervisor.VMID) []hypervisor.VMID {
+		if !slices.ContainsFunc(ids, func(id hypervisor.VMID) bool { return one[id] != "" }) {
+			return ids // it is the inventory's
+		}
+		ids = slices.Clone(ids)
+		for i, id := range ids {
+			if one[id] != "" {
+				ids[i] = one[id]
+			}
+		}
+		return ids
+	}
+	for i := range p.VMs {
+		c := &p.VMs[i].Constraints
+		c.With, c.Without = named(c.With), named(c.Without)
+	}
 }
 
 // company lists the VMs that are to be on one host with a VM, directly or by others, and itself, by ID.
 func company(p *plan.Fleet, v *plan.VM) []*plan.VM {
 	all := []*plan.VM{v}
-	if !slices.ContainsFunc(v.Constraints.Groups, func(r placement.GroupRule) bool { return r.Binds() }) {
+	if len(v.Constraints.With) == 0 && !slices.ContainsFunc(v.Constraints.Groups,
+		func(r placement.GroupRule) bool { return r.Binds() }) {
 		return all
 	}
 	for i := 0; i < len(all); i++ {
@@ -105,8 +133,11 @@ func company(p *plan.Fleet, v *plan.VM) []*plan.VM {
 	return all
 }
 
-// bound reports whether a group keeps two VMs on one host.
+// bound reports whether a group keeps two VMs on one host, or each asks to be with the other.
 func bound(a, b *plan.VM) bool {
+	if slices.Contains(a.Constraints.With, b.ID) && slices.Contains(b.Constraints.With, a.ID) {
+		return true
+	}
 	return slices.ContainsFunc(a.Constraints.Groups, func(r placement.GroupRule) bool {
 		return r.Binds() && slices.ContainsFunc(b.Constraints.Groups, func(o placement.GroupRule) bool {
 			return o.Binds() && o.Group == r.Group

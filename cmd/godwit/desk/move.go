@@ -95,6 +95,9 @@ and Restart starts them on another host, as soon as one takes them. By default t
 KubeVirt, for VMs with the eviction strategy LiveMigrateIfPossible; with Keep for none, and with the
 others for those with None, too. VMs with LiveMigrate or External are never shut down.
 
+VMs of a group with the policy affinity, and VMs that ask to be with each other, leave together: for a
+host that takes all of them, or not at all.
+
 Exit status: 0 asked for, or empty, 2 bad input, 3 somebody stays.`
 
 func drainCommand() *cobra.Command {

@@ -50,6 +50,8 @@ A VM that cannot be migrated, and whose eviction strategy does not protect it, m
 --unmovable=Keep leaves it where it is. By default, as with KubeVirt, VMs with LiveMigrateIfPossible
 are restarted and VMs with None are kept. Their downtime is in the column of blackouts.
 
+VMs that are to be on one host, as a group with the policy affinity, leave together or not at all.
+
 --within or --by (from --at, or from now) look for limits and an order with which the hosts are
 empty in time with a probability of --confidence, the gentlest first, or say which VM or which
 link stands in the way. The order LongestFirst is by how long each move takes alone: the page
