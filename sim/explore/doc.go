@@ -13,7 +13,8 @@
 // People err, too ([Mistakes], and scenes): a second agent claims the name of a host, with a copy of
 // its directory or another one; an agent comes with an empty directory, until operators give it
 // the right one back; an operator says that a host is off whose agent is silent, and it comes
-// back with what has run there all the time. By such a word VMs run twice, whatever godwit does. So
+// back with what has run there all the time; the store is set back to the beginning, and only the
+// agents' ledgers tell. By such a word VMs run twice, whatever godwit does. So
 // what the word is about is dead to the invariants, until it runs anew; what is not dead must be
 // told to operators when its host is heard again. Where a scene says "claims" every agent claims
 // its host's name, and one that is refused ends, as in production.
@@ -50,6 +51,7 @@
 //	empty-directory, return-directory HOST
 //	adopt HOST               an operator gives its name to the agent that was refused it
 //	lease-ends HOST          its agent has been silent for so long
+//	set-back                 the store is as it was at the beginning
 //
 // WHO is "controller" or a host, for its agent.
 //

@@ -62,7 +62,8 @@ const (
 
 	Words       = steps.Words       // an operator says that a host is off whose agent is silent
 	Directories = steps.Directories // an agent's directory is emptied
-	Mistakes    = steps.Mistakes    // both: what people do wrong
+	Backups     = steps.Backups     // the store is set back, where a scene says "backup"
+	Mistakes    = steps.Mistakes    // all three: what people do wrong
 )
 
 // Config says what is explored, and how far. A zero field takes the default it names.

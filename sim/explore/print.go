@@ -46,6 +46,14 @@ func (k *keeper) print() uint64 {
 	for p, orphans := range w.Orphans {
 		n += fingerprint.Mix(uint64(p)+71, uint64(orphans)<<8|uint64(w.Empty>>p&1))
 	}
+	if w.Back {
+		n += 2
+	}
+	for p, pages := range w.Ledgers {
+		for vm, h := range pages {
+			n += fingerprint.Mix(fingerprint.String(string(vm))+uint64(p), page(h))
+		}
+	}
 	left := uint64(w.Faults)<<8 ^ uint64(w.Odd)
 	n += fingerprint.Mix(uint64(w.Script)<<32^left, uint64(w.Cut))
 	for v := range w.Scene.VMs {
@@ -65,6 +73,17 @@ func (k *keeper) print() uint64 {
 	}
 	for p := range w.Len() {
 		n += fingerprint.Mix(uint64(p)+31, k.process(p))
+	}
+	return n
+}
+
+// page is the number of what a ledger says of a VM.
+func page(h record.Holding) (n uint64) {
+	if h.Record != nil {
+		n = fingerprint.Mix(uint64(h.Record.Moves), fingerprint.String(string(h.Record.Host)))
+	}
+	if h.Left != nil {
+		n = fingerprint.Mix(n+1, fingerprint.String(string(h.Left.To)))
 	}
 	return n
 }

@@ -169,8 +169,8 @@ func TestPlanted(t *testing.T) {
 		simtest.Transcript(os.Getenv(leave)))
 	if b.scene != "" {
 		for faults := 1; faults <= 2; faults++ {
-			options = append(options, simtest.Bounds(explore.Config{Faults: explore.AllFaults,
-				Budget: faults, Odd: 1}))
+			options = append(options, simtest.Bounds(explore.Config{
+				Faults: explore.AllFaults | explore.Mistakes, Budget: faults, Odd: 1}))
 		}
 		simtest.Explore(t, b.scene, options...)
 		return

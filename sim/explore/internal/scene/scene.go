@@ -25,6 +25,8 @@ type Scene struct {
 	PostCopy bool
 	// Claims lets every agent claim its host's name before it acts, as in production.
 	Claims bool
+	// Backup lets the store be set back to how it was at the beginning, once; agents keep ledgers.
+	Backup bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
 	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web".
 	// "dead n1" is the word of an operator that n1 is off, which is taken when its agent is silent.
@@ -103,6 +105,9 @@ func (s *Scene) String() string {
 	if s.Claims {
 		b.WriteString("claims\n")
 	}
+	if s.Backup {
+		b.WriteString("backup\n")
+	}
 	for _, h := range s.Hosts {
 		if h.As != "" {
 			fmt.Fprintf(&b, "second %s %s\n", h.As, directories[h.Copied])
@@ -159,6 +164,9 @@ func (s *Scene) read(words []string) error {
 	case "claims":
 		s.Claims = true
 		return nil
+	case "backup":
+		s.Backup = true
+		return nil
 	case "second":
 		return s.readSecond(words[1:])
 	case "script":
@@ -172,7 +180,7 @@ func (s *Scene) read(words []string) error {
 			return err
 		}
 	}
-	return errors.New("unknown word; use hosts, vms, post-copy, claims, second, script, " +
+	return errors.New("unknown word; use hosts, vms, post-copy, claims, second, backup, script, " +
 		"per-cluster, per-source or per-target")
 }
 

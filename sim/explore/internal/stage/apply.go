@@ -58,7 +58,7 @@ func (w *World) Apply(s Step) bool {
 		w.operate(w.Scene.Script[w.Script-1])
 	case steps.Give:
 		w.give(int(s.A), int(s.B))
-	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse:
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse, steps.SetBack:
 		w.err(s)
 	default:
 		w.harm(s)

@@ -64,7 +64,7 @@ func (w *World) identity(p int) record.Identity {
 
 // claimant makes an agent that has yet to claim its host's name.
 func (w *World) claimant(p int) *Claimant {
-	proc, config := &w.Procs[p], w.agents
+	proc, config := &w.Procs[p], w.agentConfig(p)
 	config.Session = fmt.Sprintf("%s %d", w.machine(p), proc.starts)
 	claim, err := lease.NewClaim(w.lines[p], lease.Tenancy{Host: w.HostOf(p),
 		Identity: w.identity(p), Boot: fmt.Sprintf("%s %d", w.machine(p), proc.boots),
@@ -133,6 +133,8 @@ func (w *World) err(s Step) {
 		w.spawn(p)
 	case steps.Lapse:
 		w.lapse(p)
+	case steps.SetBack:
+		w.setBack()
 	}
 }
 
@@ -156,6 +158,9 @@ func (w *World) adoption() (s Step, ok bool) {
 // the agent is silent, and the name given to another agent when the one that has it is.
 // Source: daemon/operate (Desk.Dead, Desk.Adopt).
 func (w *World) mayErr(s Step) bool {
+	if s.Op == steps.SetBack {
+		return w.Scene.Backup && !w.Back && !w.rebuilt()
+	}
 	p := &w.Procs[s.A]
 	if s.A == 0 || w.second(int(s.A)) {
 		return false

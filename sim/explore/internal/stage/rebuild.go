@@ -55,6 +55,7 @@ func (w *World) give(from, v int) {
 		r.Version = old.At()
 	}
 	w.put(r)
-	next.Host, next.Mark = r.Target, ""
+	next.MoveTo(r.Target)
+	next.Mark = ""
 	w.put(&next)
 }

@@ -120,6 +120,7 @@ func (w *World) possibleHarm(list []Step, allowed steps.Fault) []Step {
 			Step{Op: steps.Word, A: a}, Step{Op: steps.Empty, A: a}, Step{Op: steps.Return, A: a},
 			Step{Op: steps.Adopt, A: a}, Step{Op: steps.Lapse, A: a})
 	}
+	list = w.offer(list, allowed, Step{Op: steps.SetBack})
 	for i := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
 			list = w.offer(list, allowed, Step{Op: steps.Give, A: uint8(p), B: uint8(i)})
@@ -196,7 +197,7 @@ func (w *World) enabled(s Step) bool {
 		return p.Off
 	case steps.Give:
 		return w.mayGive(int(s.A), int(s.B))
-	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse:
+	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse, steps.SetBack:
 		return w.mayErr(s)
 	}
 	return true

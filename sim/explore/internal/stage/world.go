@@ -40,6 +40,7 @@ type World struct {
 	Look    Look // the one under way
 	Broken  *Violation
 	Touched uint                      // parts that have changed since somebody cleared it
+	backup  []record.Record           // what was stored in the beginning
 	copies  [scene.MaxVMs][]fake.Copy // scratch
 	Tell    func(string)              // is told what happens; nil is nobody
 }
@@ -60,6 +61,8 @@ type State struct {
 	// off was found to be wrong.
 	Orphans [1 + scene.MaxHosts]uint
 	Empty   uint // hosts whose agents have an empty directory
+	Back    bool // the store was set back
+	Ledgers [1 + scene.MaxHosts]Pages
 	listed
 }
 
@@ -123,8 +126,12 @@ func New(s *scene.Scene, faults int) *World {
 			load = fake.Workload{Rate: 4 * hypervisor.Bandwidth(scene.Memory), Hot: scene.Memory}
 		}
 		must(w.Fabric.Host(v.Host).Boot(vm, load))
-		w.put(&record.VM{VM: vm, Host: v.Host, Migratable: true,
-			Strategy: evacuation.LiveMigrate})
+		stored := &record.VM{VM: vm, Host: v.Host, Migratable: true,
+			Strategy: evacuation.LiveMigrate}
+		if s.Backup {
+			stored.Moves = 1
+		}
+		w.put(stored)
 	}
 	for p := range w.Procs[:len(w.lines)] {
 		if !w.second(p) {
@@ -133,6 +140,10 @@ func New(s *scene.Scene, faults int) *World {
 		}
 	}
 	w.settle(-1)
+	if s.Backup {
+		all, _ := w.Store.Changes(w.ctx, record.Everything, 0) // memory does not fail
+		w.backup = all.Records
+	}
 	return w
 }
 
@@ -193,7 +204,7 @@ func (w *World) spawn(p int) {
 	case w.Scene.Claims:
 		proc.Brain = w.claimant(p)
 	default:
-		proc.Brain = agent.New(w.HostOf(p), w.agents, w.phones[p], w.lines[p], w)
+		proc.Brain = agent.New(w.HostOf(p), w.agentConfig(p), w.phones[p], w.lines[p], w)
 	}
 	w.touch(p)
 }

@@ -43,6 +43,7 @@ const (
 	Return             // A: process (its host)
 	Adopt              // A: process (its host)
 	Lapse              // A: process (its host)
+	SetBack            // the store is as it was at the beginning
 	Ops                // how many kinds there are
 )
 
@@ -76,7 +77,8 @@ const (
 const (
 	Words       Fault = AllFaults + 1 // an operator says that a host is off, and it is not
 	Directories Fault = 2 * Words     // an agent's directory is emptied
-	Mistakes          = Words | Directories
+	Backups     Fault = 4 * Words     // the store is set back
+	Mistakes          = Words | Directories | Backups
 )
 
 // words write a step; %a and so on are its arguments: process, VM, number.
@@ -99,6 +101,7 @@ var words = [Ops]struct {
 	Word:  {"false-word", "h", Words},
 	Empty: {"empty-directory", "h", Directories}, Return: {"return-directory", "h", 0},
 	Adopt: {"adopt", "h", 0}, Lapse: {"lease-ends", "h", Delays},
+	SetBack: {"set-back", "", Backups},
 }
 
 // A Fate is what becomes of one write or command of a look.
