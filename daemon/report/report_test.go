@@ -375,3 +375,29 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("%+v", s.Alarms)
 	}
 }
+
+// A host that is heard although an operator has said that it is off is an alarm, and is not listed as
+// one that is off.
+func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
+	h := &record.Host{Host: hypervisor.Host{Name: "n1"}, Dead: "eve", Lost: true, Fenced: true,
+		Fencing: &record.Fencing{By: record.OperatorBy + "eve"}}
+	for _, row := range []struct{ wrong, why, alarm string }{
+		{"", "off, by the word of eve", ""},
+		{"it gives signs of life", "lives although operator eve says that it is off",
+			"n1 lives although operator eve says that it is off"},
+	} {
+		next := *h
+		fencing := *h.Fencing
+		fencing.Error = row.wrong
+		next.Fencing = &fencing
+		_, c := cluster(t, &next)
+		s := report.Make(c, func(*record.Host) bool { return false }, now)
+		alarm := ""
+		if len(s.Alarms) > 0 {
+			alarm = s.Alarms[0].What
+		}
+		if s.Hosts[0].Why != row.why || alarm != row.alarm {
+			t.Errorf("%+v: %q, alarm %q", row, s.Hosts[0].Why, alarm)
+		}
+	}
+}
