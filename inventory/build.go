@@ -205,6 +205,12 @@ func (b *specBuilder) vm(at path, s *VMSpec) {
 		b.wrong(at.dot(".workingSet"), "%s is more than the memory, %s", set, memory)
 	}
 	v.Workload = load.Workload(v.Memory)
+	if s.Dirty != "" && load.Dirty == 0 { // also where its class says otherwise
+		v.Workload.Rate = 0
+	}
+	if s.ColdDirty != "" && load.ColdDirty == 0 {
+		v.Workload.ColdRate = 0
+	}
 	b.demand(at, s, &v)
 	b.deal(at, s, v)
 }

@@ -71,8 +71,10 @@ type Step struct {
 	BrownoutSeconds float64 `json:"brownoutSeconds,omitempty"`
 	BrownoutPercent int     `json:"brownoutPercent,omitempty"`
 	Mode            string  `json:"mode"`
-	Note            string  `json:"note,omitempty"`
-	Drawn           *Fate   `json:"drawn,omitempty"` // in the worlds that were drawn
+	// Attempts is how many it takes, with nothing drawn: more than one are retries.
+	Attempts int    `json:"attempts,omitempty"`
+	Note     string `json:"note,omitempty"`
+	Drawn    *Fate  `json:"drawn,omitempty"` // in the worlds that were drawn
 }
 
 // A Deadline is what came of a goal.
@@ -225,6 +227,7 @@ func (d *Forecast) moves(
 				Seconds:              passage.Took.Seconds(),
 				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
 				BrownoutSeconds:      passage.Brownout.Lasted.Seconds(),
+				Attempts:             passage.Attempts,
 				BrownoutPercent:      passage.Brownout.Percent,
 				Mode:                 passage.Mode.String(), Restart: p.Stops.restarts(m.VM)}
 			if !passage.Done || !solo.Done {

@@ -35,8 +35,8 @@ func fields(of reflect.Type, all map[string]reflect.Type) map[string]reflect.Typ
 // What a scenario says of a controller the controller's own file may say, in the same words:
 // all the rest is the fleet, and what happens to it.
 func TestEveryFieldOfAScenarioIsTheWorldsOrTheDaemons(t *testing.T) {
-	world := []string{"name", "seed", "until", "inventory", "hosts", "vms", "defaults", "network",
-		"model", "events", "trace", "vary"}
+	world := []string{"name", "seed", "until", "inventory", "workloads", "hosts", "vms",
+		"defaults", "network", "model", "events", "trace", "vary"}
 	daemons := fields(reflect.TypeFor[settings.File](), map[string]reflect.Type{})
 	shared := fields(reflect.TypeFor[inventory.Spec](), map[string]reflect.Type{})
 	for name, kind := range fields(reflect.TypeFor[scenario.Spec](), map[string]reflect.Type{}) {

@@ -11,7 +11,8 @@
 //	- 30s cut n1 n2 for=1m
 //
 // The fleet is written in place, as package inventory reads it, or is read with
-// inventory: FILE, of any format of package inventory/formats. trace: FILE adds
+// inventory: FILE, of any format of package inventory/formats. workloads: FILE.csv lays
+// measured dirty rates over it, by VM. trace: FILE adds
 // VMs whose load was recorded, see [TraceSpec]; model: FILE is what hypervisors
 // cost, as godwit calibrate writes it. An event is one line of text: when, a
 // verb, and what it is done to; [Verbs] lists them.

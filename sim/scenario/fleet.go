@@ -1,12 +1,15 @@
 package scenario
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/inventory/document"
 	"github.com/godwit-vm/godwit/inventory/formats"
 )
 
@@ -37,6 +40,30 @@ func (r *reader) fleet() (*inventory.Fleet, error) {
 		fleet.Network = d.Network
 	}
 	return fleet, err
+}
+
+// workloads lays measured workloads over the fleet.
+func (r *reader) workloads(fleet *inventory.Fleet) {
+	if r.spec.Workloads == "" {
+		return
+	}
+	path := r.beside(r.spec.Workloads)
+	f, err := os.Open(path)
+	if err != nil {
+		r.wrong("workloads", "%v", err)
+		return
+	}
+	defer f.Close()
+	r.files = append(r.files, path)
+	data, err := document.ReadAll(path, f, document.MaxSize)
+	if err != nil {
+		r.wrong("workloads", "%v", err)
+		return
+	}
+	err = fleet.LayWorkloads(path, bytes.NewReader(data))
+	if problems, are := errors.AsType[inventory.Problems](err); are {
+		r.problems = append(r.problems, problems...)
+	}
 }
 
 // inPlace complains of what is written in place although an inventory says it.

@@ -30,7 +30,10 @@ type Spec struct {
 	// Inventory is a file or a folder with the fleet, beside the scenario's own, of
 	// any format of package inventory/formats. The fleet is then not written in
 	// place; defaults say what the format does not know.
-	Inventory      string `yaml:"inventory,omitempty"`
+	Inventory string `yaml:"inventory,omitempty"`
+	// Workloads is a CSV file beside the scenario's own with measured workloads, by VM, laid over
+	// the fleet: see [inventory.Fleet.LayWorkloads].
+	Workloads      string `yaml:"workloads,omitempty"`
 	inventory.Spec `yaml:",inline"`
 	// Control is how the controller decides: what a controller's own file says of it.
 	settings.Control `yaml:",inline"`
@@ -138,6 +141,7 @@ func (r *reader) scenario() (*Scenario, error) {
 		r.wrong("hosts", "there are no hosts; write hosts: and vms:, or inventory: FILE")
 	}
 	r.sizes(fleet)
+	r.workloads(fleet)
 	s := &Scenario{Name: cmp.Or(r.spec.Name, filepath.Base(r.name)), Fleet: fleet,
 		Seed: cmp.Or(r.spec.Seed, 1), Until: 240 * time.Hour, Model: fake.QEMU()}
 	if r.spec.Until != "" {

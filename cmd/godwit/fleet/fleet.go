@@ -35,6 +35,26 @@ func Warn(out io.Writer, about []inventory.Problem) {
 	}
 }
 
+// ReadWith is Read, and lays measured workloads over the fleet: a CSV file; "" is none.
+func ReadWith(path, workloads string, warnings io.Writer) (*scenario.Scenario, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if workloads != "" {
+		f, err := os.Open(workloads)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if err := s.Fleet.LayWorkloads(workloads, f); err != nil {
+			return nil, err
+		}
+	}
+	Warn(warnings, s.Fleet.Warnings)
+	return s, nil
+}
+
 func read(path string) (*scenario.Scenario, error) {
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() && !at.IsDir() {
 		return readPipe(path)

@@ -14,6 +14,7 @@ import (
 
 // drainFlags are the flags of godwit plan drain.
 type drainFlags struct {
+	workloads  string // a CSV file; "" is none
 	json       bool
 	samples    int
 	seed       uint64
@@ -66,7 +67,8 @@ then lists the moves, to be asked for in that order.
   waves                        moves that may run at once: vm, source, target, memoryBytes,
                                diskBytes (local), converges (alone), moves (in this plan),
                                beginsSeconds, seconds, blackoutMilliseconds, mode, note,
-                               drawn (its distributions)
+                               attempts (more than one are retries), drawn (its
+                               distributions)
   restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
                                started elsewhere, as a move of a wave with restart, and those
                                that stay off
@@ -115,6 +117,7 @@ func drainCommand() *cobra.Command {
 		"that cannot be migrated:\nKeep, ShutDown or Restart (default: the scenario's)")
 	flags.DurationVar(&f.terms.Grace, "grace", 0, "`TIME` that their guests have to shut down "+
 		"(default 1m)")
+	addWorkloads(flags, &f.workloads)
 	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
 	return c
 }
@@ -128,7 +131,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if f.terms.Grace < 0 {
 		return fmt.Errorf("--grace: needs more than 0, has %v", f.terms.Grace)
 	}
-	s, err := fleet.Read(args[0], c.ErrOrStderr())
+	s, err := fleet.ReadWith(args[0], f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

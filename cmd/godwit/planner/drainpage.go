@@ -120,6 +120,9 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		fmt.Fprint(t, "\t\t\t")
 	}
 	note := m.Note
+	if m.Moves && m.Attempts > 1 && note == "" {
+		note = "takes " + words.Count(m.Attempts, "attempt")
+	}
 	if m.Restart && note == "" {
 		note = "shut down, and started there"
 	}
@@ -131,6 +134,12 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), blackout(f.Blackout.P95))
 		if stays := f.Runs - f.Moved; stays > 0 && note == "" {
 			note = fmt.Sprintf("stays in %d of %d worlds", stays, f.Runs)
+		}
+		if f.Retried > 0 && f.Moved > 0 && m.Note == "" {
+			if note != "" {
+				note += "; "
+			}
+			note += fmt.Sprintf("tried again in %d of %d worlds", f.Retried, f.Runs)
 		}
 	}
 	if note != "" {

@@ -21,6 +21,7 @@ import (
 )
 
 type maintenanceFlags struct {
+	workloads string // a CSV file; "" is none
 	protection
 	keep, fill, together int
 	reboot, prefer       string
@@ -86,6 +87,7 @@ func maintenanceCommand() *cobra.Command {
 		"as little as possible of `WHAT`: time, moves, batches")
 	flags.BoolVar(&f.home, "home", false, "plan the way back home, too")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	addWorkloads(flags, &f.workloads)
 	f.protection.add(c)
 	return c
 }
@@ -106,7 +108,7 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if f.fill < 1 || f.fill > 100 { // 0 is the default of package maintenance
 		return fmt.Errorf("--fill %d: hosts cannot be %[1]d %% full: use 1 to 100", f.fill)
 	}
-	s, err := fleet.Read(path, c.ErrOrStderr())
+	s, err := fleet.ReadWith(path, f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/godwit-vm/godwit/cmd/godwit/output"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -40,6 +41,12 @@ func commands() []*cobra.Command {
 		surviveCommand(),
 		maintenanceCommand(),
 	}
+}
+
+// addWorkloads adds the flag for a file of measured workloads.
+func addWorkloads(flags *pflag.FlagSet, file *string) {
+	flags.StringVar(file, "workloads", "", "lay measured workloads over the fleet, from this CSV "+
+		"`FILE`;\nits first line: vm,dirty,workingSet,coldDirty,class")
 }
 
 // hostsOf returns the named hosts, each once. One that the fleet does not have is an
