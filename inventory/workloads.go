@@ -64,7 +64,6 @@ type overlay struct {
 	laid     map[int]fake.Workload
 	problems Problems
 	warnings []Problem
-	left     int
 }
 
 // wrong adds a problem.
