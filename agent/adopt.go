@@ -82,8 +82,8 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 	switch {
 	case err != nil:
 		s.Why = "its record cannot be read: " + err.Error()
-	case v != nil && v.Host == a.host:
-		return // it has just come
+	case v != nil && (v.Host == a.host || v.Claim != "" && a.moves.Get(v.Claim) != nil):
+		return // it has just come, or its record is about to say so
 	case v != nil:
 		s.Why, s.Elsewhere = "its record says that it is on "+string(v.Host), v.Host
 		rebuilt := a.rebuilds[(&record.Rebuild{VM: d.VM.ID, Source: a.host}).Key()]
@@ -95,10 +95,12 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 }
 
 // moving reports whether a migration explains that this host has a domain of a VM: one that is under
-// way, or whose source is yet to be cleared away. One that has failed explains none that executes.
+// way, or whose source is yet to be cleared away. One that has failed explains none that executes, and
+// one that has come here is at home, or has been given away since.
 func (a *Agent) moving(vm hypervisor.VMID) bool {
 	for m := a.moves.Of(vm); m != nil; m = m.Next() {
-		if m.State.Phase != migration.Failed {
+		here := m.State.Phase == migration.Succeeded && m.State.Target == a.host
+		if m.State.Phase != migration.Failed && !here {
 			return true
 		}
 	}

@@ -109,8 +109,8 @@ var Mistakes = []Mutant{
 	{"believes a record that is older than what its host knows", "agent/ledger.go",
 		"if !known || !h.Overrules(v) {", "if !known || h.Overrules(v) || true {"},
 	{"takes a migration that has failed for what explains a second copy", "agent/adopt.go",
-		"if m.State.Phase != migration.Failed {",
-		"if m.State.Phase != migration.Failed || m != nil {"},
+		"if m.State.Phase != migration.Failed && !here {",
+		"if m.State.Phase != migration.Failed || !here {"},
 }
 
 // Survivors are mistakes that nobody finds here: what they leave out is a second lock on a
