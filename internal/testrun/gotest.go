@@ -88,7 +88,7 @@ func parallel(k kind) int {
 
 // test runs go test with what every run of it has in common.
 func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (bool, error) {
-	limit := map[string]string{"default": "8m", "long": "30m"}[tier]
+	limit := map[string]string{"default": "20m", "long": "40m"}[tier]
 	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
 		"-timeout", limit, "-p", fmt.Sprint(parallel(k))}
 	if k != plain {
