@@ -173,6 +173,28 @@ func qemus(dir string) []int {
 	return found
 }
 
+// endqemu DIR [again] ends the QEMU whose files are in a directory of the script, as an operator
+// does, and waits until another one runs there, if it is to.
+func endQEMU(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: endqemu DIR [again]")
+	}
+	found := qemus(ts.MkAbs(args[0]))
+	if len(found) != 1 {
+		ts.Fatalf("%d QEMUs run there", len(found))
+	}
+	ts.Check(syscall.Kill(found[0], syscall.SIGKILL))
+	if len(args) == 1 {
+		return
+	}
+	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
+		if now := qemus(ts.MkAbs(args[0])); len(now) != 1 || now[0] == found[0] {
+			return fmt.Errorf("these run: %v, and %d ran", now, found[0])
+		}
+		return nil
+	}))
+}
+
 func killQEMUs(dir string) {
 	for _, pid := range qemus(dir) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended

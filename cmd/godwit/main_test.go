@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm,
-			"kill-qemu": killQEMU, "get": get, "busy": busy,
+			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
 			"journal": journal},
 		Condition: func(name string) (bool, error) {
 			return name == "qemu" && runsQEMU() == nil, nil

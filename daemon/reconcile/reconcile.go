@@ -49,8 +49,10 @@ type Result struct {
 type Verdict struct {
 	VM  hypervisor.VMID     `json:"vm"`
 	Was hypervisor.HostName `json:"was,omitempty"` // by the store; "" is that it does not know the VM
-	Is  hypervisor.HostName `json:"is,omitempty"`  // "" with no conflict: it is deleted
-	Why string              `json:"why"`
+	Is  hypervisor.HostName `json:"is,omitempty"`
+	// Deleted says that the VM is not to be: its record is deleted.
+	Deleted bool   `json:"deleted,omitempty"`
+	Why     string `json:"why"`
 	// Conflict says why nobody but an operator can know. Default: it is no conflict.
 	Conflict string `json:"conflict,omitempty"`
 
@@ -123,7 +125,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
 			v.Is, v.Why, v.Conflict = host, "an operator has decided: "+v.Conflict, ""
 			if host == Nowhere {
-				v.Is = ""
+				v.Is, v.Deleted = "", true
 			}
 		}
 		if v.VM = vm; v.Conflict == "" {
@@ -132,7 +134,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		if v.old = c.stored; c.stored != nil {
 			v.Was = c.stored.Host
 		}
-		if v.Conflict != "" || v.next != nil || v.Is == "" && v.old != nil && v.Why != "" {
+		if v.Conflict != "" || v.next != nil || v.Deleted && v.old != nil {
 			r.Verdicts = append(r.Verdicts, v)
 		}
 	}
@@ -224,7 +226,7 @@ func (c *one) resting(last life) Verdict {
 	case last.gone && c.stored == nil:
 		return Verdict{} // everybody agrees
 	case last.gone:
-		return Verdict{Why: "it was deleted"}
+		return Verdict{Deleted: true, Why: "it was deleted"}
 	case last.host == "" || !c.told[last.host] || here:
 		return is
 	case last.left:

@@ -82,7 +82,7 @@ func (v *Verdict) write(ctx context.Context, store record.Store) error {
 	case v.next != nil:
 		_, err := store.Put(ctx, v.next)
 		return err
-	case v.Is == "" && v.old != nil:
+	case v.Deleted && v.old != nil:
 		return store.Delete(ctx, v.old)
 	}
 	return nil

@@ -111,6 +111,9 @@ func hostDeadCommand(f *deskFlags) *cobra.Command {
 				}
 			}
 			return f.at(c, func(ctx context.Context, d *desk) error {
+				if err := d.lastHeard(ctx, hostName(args[0])); err != nil {
+					return err
+				}
 				if !yes && !d.confirmed(args[0], word) {
 					return errors.New("nothing was done: it was not confirmed")
 				}
@@ -179,6 +182,9 @@ func (d *desk) lastHeard(ctx context.Context, name hostName) error {
 	if r := h.Refused; r != nil {
 		fmt.Fprintf(d.err, "refused at %s: identity %v: %s\n", r.At.Format(time.RFC3339), r.Identity,
 			report.Plain(r.Why))
+	}
+	if n := len(h.Strays); n > 0 {
+		fmt.Fprintf(d.err, "its agent said last: %d VMs that should not be there run there\n", n)
 	}
 	for _, v := range c.On(name) {
 		if !v.Off() || !v.Ended {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/user"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -144,7 +145,8 @@ func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *re
 		}
 	}
 	for _, h := range plan.Missing {
-		fmt.Fprintf(t, "%s\tnot yet\t-\n", report.Plain(string(h)))
+		fmt.Fprintf(t, "%s\tnot yet\tby the store: %s\n", report.Plain(string(h)),
+			report.Plain(strings.Join(said(in, h), ", ")))
 	}
 	if len(plan.Verdicts) > 0 {
 		fmt.Fprintln(t, "\nVM\tSTORE SAYS\tIS\tWHY")
@@ -153,6 +155,8 @@ func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *re
 		is, reason := string(v.Is), v.Why
 		if v.Conflict != "" {
 			is, reason = "CONFLICT", v.Conflict
+		} else if v.Deleted {
+			is = "deleted"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", report.Plain(string(v.VM)), report.Plain(string(v.Was)),
 			report.Plain(is), report.Plain(reason))
@@ -162,6 +166,34 @@ func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *re
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
+}
+
+// said lists the VMs that were on a host by what the store and the other hosts say: all that can be
+// known here of one that has not told.
+func said(in reconcile.Input, host hypervisor.HostName) []string {
+	var list []string
+	add := func(vm hypervisor.VMID) {
+		if !slices.Contains(list, string(vm)) {
+			list = append(list, string(vm))
+		}
+	}
+	for _, v := range in.VMs {
+		if v.Host == host {
+			add(v.VM.ID)
+		}
+	}
+	for _, h := range in.Hosts {
+		if h.Account == nil {
+			continue
+		}
+		for _, has := range h.Account.VMs {
+			if has.Left != nil && has.Left.To == host {
+				add(has.VM)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // there lists the VMs that a host says that it has.

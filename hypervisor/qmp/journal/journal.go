@@ -113,7 +113,7 @@ func sweep(dir string) error {
 	_ = os.Remove(filepath.Join(dir, "domain"+durable.Unfinished)) // what is left is found below
 	if err := os.Remove(dir); err != nil {
 		return fmt.Errorf("%s: a VM was here whose record is missing: put back its file "+
-			"domain, or move the directory away", dir)
+			"domain, or, when its QEMU has ended, move the directory away", dir)
 	}
 	return nil
 }

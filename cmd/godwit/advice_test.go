@@ -1,0 +1,152 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// advice lists every message that tells an operator to delete, move, restore or confirm something,
+// by words of it, and the test that follows it literally on VMs that run: a script, or a test of a
+// package. A row without one says why there is none.
+var advice = []struct{ text, test, why string }{
+	{text: "repair the file or ", test: "advice.txtar"},
+	{text: "move the directory away", test: "advice.txtar"},
+	{text: "give its agent back the directory", test: "advice.txtar"},
+	{text: "end the process", test: "advice.txtar"},
+	{text: "give each host its own", test: "advice.txtar"},
+	{text: "stop one of the two, or give it another name", test: "advice.txtar"},
+	{text: "runs there, say so: godwit host adopt", test: "advice.txtar"},
+	{text: "may be moved away, else its VM has to be looked at first", test: "advice.txtar"},
+	{text: "stop it, or go through its socket", test: "word.txtar"},
+	{text: "a backup) in its place", test: "word.txtar"},
+	{text: "remove it, or choose another path", test: "word.txtar"},
+	{text: "look at both guests, decide which one is good", test: "word.txtar"},
+	{text: "end the wrong one, or decide", test: "word.txtar"},
+	{text: "will run twice.", test: "word.txtar"},
+	{text: "godwit vm stop it first", test: "word.txtar"},
+	{text: "stop the one that is wrong, and give it another name", test: "onecopy.txtar"},
+	{text: "when the agent that was refused is stopped: godwit host adopt", test: "onecopy.txtar"},
+	{text: "stop one of them, or give it another name", test: "onecopy.txtar"},
+	{text: "one stop it, and ask again when godwit host list says", test: "onecopy.txtar"},
+	{text: "VMs run on: godwit store reconcile", test: "setback.txtar"},
+	{text: "(move %d, and the record says %d): godwit store reconcile", test: "setback.txtar"},
+	{text: "start its agent, or, when it is off and stays off, add --without HOST",
+		test: "daemon/reconcile"},
+	{text: "add --decide %s=HOST, or =none", test: "daemon/reconcile"},
+
+	{text: "delete it first, or take another name", why: "a name that is refused; nothing runs"},
+	{text: "is no file: move it away", why: "the same file is moved away as for \"repair the file\""},
+	{text: "shut its guest down on %s if it is not wanted", why: "agents report strays with a record only"},
+	{text: "stop it, or choose another directory", why: "the lock of the host's name is met first"},
+	{text: "its end is no audit log: move it away", why: "an audit log; no VM depends on it"},
+	{text: "is here already: move it away", why: "a disk of no VM: a migration that is refused"},
+	{text: "of an earlier VM of that name: move it away, or remove it",
+		why: "a disk of no VM: a migration that is refused"},
+	{text: "virsh managedsave-remove", why: "a VM that rests, and does not migrate meanwhile"},
+	{text: "remove them with virsh %s-delete", why: "snapshots; the VM runs on"},
+	{text: "remove these from it, or move it", why: "devices of a guest, for its owner"},
+	{text: "virsh metadata --remove", why: "a domain that is not godwit's counts as foreign then"},
+	{text: "has moved it away: abandon or release it", why: "it asks for nothing: agents do that"},
+	{text: "remove its files: %v", why: "it says what failed"},
+	{text: "or remove the key if it is not godwit's", why: "a key of others in etcd"},
+}
+
+// asks is what such messages say.
+var asks = regexp.MustCompile(`move[sd]? (it|the \w+|them)? ?away|put back|put a copy|repair the|` +
+	`remove (it|them|these|the key)|delete it |stop (it|one|the one)|end the (process|other|wrong)|` +
+	`godwit host (adopt|dead)|godwit store reconcile|will run twice|add --|managedsave-remove|` +
+	`metadata --remove|guest down|give each host`)
+
+// TestEveryAdviceIsListedAndTested finds the messages in the sources of what agents, controllers and
+// operators are told.
+func TestEveryAdviceIsListedAndTested(t *testing.T) {
+	found := map[string]bool{}
+	for _, dir := range []string{"agent", "cmd/godwit/desk", "controller", "daemon", "fence",
+		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "lease", "record"} {
+		for _, m := range messages(t, filepath.Join("../..", dir)) {
+			if !asks.MatchString(m.text) {
+				continue
+			}
+			listed := false
+			for _, a := range advice {
+				if strings.Contains(m.text, a.text) {
+					listed, found[a.text] = true, true
+				}
+			}
+			if !listed {
+				t.Errorf("%s: this advice is not listed: %q", m.at, m.text)
+			}
+		}
+	}
+	for _, a := range advice {
+		if !found[a.text] {
+			t.Errorf("no message says %q any more", a.text)
+		}
+		switch script := filepath.Join("testdata/script", a.test); {
+		case a.test == "" && a.why == "":
+			t.Errorf("%q is not tested, and nothing says why", a.text)
+		case strings.HasSuffix(a.test, ".txtar"):
+			if _, err := os.Stat(script); err != nil {
+				t.Errorf("%q: %v", a.text, err)
+			}
+		}
+	}
+}
+
+// message is a text in a source, with what is added to it by +.
+type message struct{ text, at string }
+
+func messages(t *testing.T, dir string) (all []message) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") ||
+			strings.HasSuffix(path, "_test.go") || strings.Contains(path, "test/") {
+			return err
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			e, is := n.(ast.Expr)
+			if !is {
+				return true
+			}
+			text, whole := textOf(e)
+			if whole {
+				all = append(all, message{text, files.Position(e.Pos()).String()})
+			}
+			return !whole
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// textOf returns the text of a literal, or of a sum with one.
+func textOf(e ast.Expr) (text string, is bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, err := strconv.Unquote(e.Value)
+			return text, err == nil
+		}
+	case *ast.BinaryExpr:
+		left, a := textOf(e.X)
+		right, b := textOf(e.Y)
+		return left + right, e.Op == token.ADD && (a || b)
+	}
+	return "", false
+}
