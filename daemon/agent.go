@@ -62,9 +62,6 @@ func (a Agent) once(ctx context.Context) error {
 		}
 		return errors.Join(err, claim.End(ctx))
 	}
-	if err := a.settled(ctx); err != nil {
-		return errors.Join(err, claim.End(ctx))
-	}
 	return a.act(ctx, end, claim)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A Registrar keeps what the store says about a host as its hypervisor says it. It writes
-// the record's field Host and no other.
+// the record's field Host, and takes back the Account of a time when the store was not believed.
 type Registrar struct {
 	Host       hypervisor.HostName
 	Hypervisor hypervisor.Hypervisor
@@ -48,10 +48,10 @@ func (r *Registrar) register(ctx context.Context) error {
 	if known, is := stored.(*record.Host); is {
 		next = *known
 	}
-	if next.Version > 0 && next.Host == host {
+	if next.Version > 0 && next.Host == host && next.Account == nil {
 		return nil
 	}
-	next.Host = host
+	next.Host, next.Account = host, nil
 	_, err = r.Store.Put(ctx, &next)
 	return err
 }

@@ -168,17 +168,3 @@ func (a *Agent) holdings(ctx context.Context) ([]record.Holding, error) {
 	slices.SortFunc(list, func(x, y record.Holding) int { return cmp.Compare(x.VM, y.VM) })
 	return list, nil
 }
-
-// settled takes the account back when the store is believed again.
-func (a *Agent) settled(ctx context.Context) error {
-	h, err := record.HostNamed(ctx, a.Store, a.Host)
-	if err != nil || h.Account == nil {
-		return err
-	}
-	next := *h
-	next.Account = nil
-	if _, err = a.Store.Put(ctx, &next); errors.Is(err, record.Stale) {
-		return nil // the registrar, or the next start, does it
-	}
-	return err
-}
