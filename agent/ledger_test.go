@@ -1,0 +1,188 @@
+package agent_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// notebook is a ledger in memory.
+type notebook struct {
+	all  map[hypervisor.VMID]record.Holding
+	full bool // nothing more can be written
+}
+
+func (n *notebook) Holding(vm hypervisor.VMID) (record.Holding, bool) {
+	h, known := n.all[vm]
+	return h, known
+}
+
+func (n *notebook) Keep(h record.Holding) error {
+	if n.full {
+		return errors.New("no space left on device")
+	}
+	n.all[h.VM] = h
+	return nil
+}
+
+// withLedger is a stage whose first host has a ledger, and a VM whose moves are counted.
+func withLedger(t *testing.T) (*stage, *notebook) {
+	s := newStage(t, record.NewMemory())
+	n := &notebook{all: map[hypervisor.VMID]record.Holding{}}
+	s.recast(n)
+	s.acts("n1")
+	if v := s.vm(); v.Moves != 1 {
+		t.Fatalf("the moves are not counted: %+v", v)
+	}
+	if h, known := n.Holding(vm); !known || !h.Here() {
+		t.Fatalf("what is at home is not known: %+v", h)
+	}
+	return s, n
+}
+
+// recast starts the agent of n1 anew.
+func (s *stage) recast(l agent.Ledger) {
+	s.cast["n1"] = agent.New("n1", agent.Config{Ledger: l}, s.Host("n1"), s.store, s)
+}
+
+// gone brings a to n2 and takes what is left of it from n1.
+func gone(t *testing.T) (*stage, *notebook) {
+	s, n := withLedger(t)
+	s.sending()
+	if h, _ := n.Holding(vm); h.Left == nil || h.Left.To != "n2" || h.Left.Move != job {
+		t.Fatalf("it is being sent, and the ledger says %+v", h)
+	}
+	s.until("n2", hypervisor.Running)
+	s.acts("n1", "n2")
+	s.change(func(m *record.Migration) { m.State.Phase = migration.Succeeded })
+	s.changeVM(func(v *record.VM) {
+		v.MoveTo("n2")
+		v.Claim = ""
+	})
+	s.acts("n1", "n2")
+	s.wantState("n1", hypervisor.Absent)
+	return s, n
+}
+
+// setBack writes the record of a as it was before it moved, as a restored backup has it.
+func (s *stage) setBack() {
+	s.changeVM(func(v *record.VM) { v.Host, v.Moves, v.Claim = "n1", 1, "" })
+	s.ok(s.store.Delete(ctx, s.move()))
+}
+
+// The store was set back, and nobody has noticed: its record does not overrule what the host knows.
+func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
+	s, n := gone(t)
+	s.setBack()
+	s.recast(n)
+	for range 5 {
+		s.acts("n1")
+		s.AdvanceTo(s.Now().Add(time.Minute))
+	}
+	s.wantState("n1", hypervisor.Absent)
+	v := s.vm()
+	if v.Boots != 0 || !strings.Contains(v.Trouble, "it has gone to n2 by migration "+string(job)) {
+		t.Errorf("it was started, or nobody is told: %+v", v)
+	}
+	// An operator's orders do not change that, although they are newer.
+	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.acts("n1")
+	if s.vm().Ended {
+		t.Error("n1 says of a VM that runs on n2 that it is off")
+	}
+	s.changeVM(func(v *record.VM) { v.Stopped = false })
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Absent)
+	// What is reconciled is of a later life.
+	s.changeVM(func(v *record.VM) { v.Moves = 3 })
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Starting)
+}
+
+// A VM that comes back by whatever way is started where its record says.
+func TestAVMThatCameBackIsStarted(t *testing.T) {
+	s, n := gone(t)
+	s.changeVM(func(v *record.VM) { v.MoveTo("n1") })
+	s.change(func(m *record.Migration) { m.Source.Released = true })
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Starting)
+	if h, _ := n.Holding(vm); !h.Here() || h.Record.Moves != 3 {
+		t.Errorf("the ledger says %+v", h)
+	}
+}
+
+// A transfer that fails leaves the VM at home: when it crashes it starts anew.
+func TestAVMThatWasKeptIsStartedAgain(t *testing.T) {
+	s, n := withLedger(t)
+	s.sending()
+	s.ok(s.CrashHost("n2"))
+	s.change(func(m *record.Migration) {
+		m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
+	})
+	for range 20 {
+		_ = s.act("n1")
+		s.AdvanceTo(s.Now().Add(time.Second))
+	}
+	if !s.move().Source.Failed {
+		t.Fatalf("the transfer has not failed: %+v", s.move().Source)
+	}
+	if h, _ := n.Holding(vm); !h.Here() {
+		t.Errorf("it was kept, and the ledger says %+v", h)
+	}
+}
+
+// What cannot be written to the ledger is not sent.
+func TestNothingIsSentThatTheLedgerDoesNotKnow(t *testing.T) {
+	s, n := withLedger(t)
+	s.begin(migration.TargetReady)
+	n.full = true
+	s.acts("n2")
+	for range 5 {
+		if s.move().Target.Address != "" {
+			break
+		}
+		s.acts("n2")
+	}
+	err := s.act("n1")
+	if m := s.move(); m.Target.Address == "" || m.Source.Started {
+		t.Fatalf("%+v; %v", m.Source, err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("the error is %v", err)
+	}
+	n.full = false
+	s.AdvanceTo(s.Now().Add(time.Minute))
+	s.acts("n1")
+	if !s.move().Source.Started {
+		t.Errorf("it is not sent when there is room again: %+v", s.move().Source)
+	}
+}
+
+// A VM that runs astray and comes home is no stray any more, at once.
+func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
+	s := newStage(t, record.NewMemory())
+	s.put(&record.Host{Host: hypervisor.Host{Name: "n1"}})
+	s.changeVM(func(v *record.VM) { v.Host = "n2" })
+	s.recast(nil)
+	s.acts("n1")
+	strays := func() int {
+		h, err := record.HostNamed(ctx, s.store, "n1")
+		s.ok(err)
+		return len(h.Strays)
+	}
+	if strays() != 1 {
+		t.Fatal("it runs astray, and nobody is told")
+	}
+	s.changeVM(func(v *record.VM) { v.Host = "n1" })
+	s.acts("n1")
+	s.acts("n1")
+	if strays() != 0 {
+		t.Error("it is at home, and still told as a stray")
+	}
+}
