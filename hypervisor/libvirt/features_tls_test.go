@@ -32,7 +32,7 @@ func encrypted(t testing.TB) *trial {
 
 func TestWhatMovesIsEncrypted(t *testing.T) {
 	w := encrypted(t)
-	vm := w.vm(traveller, calm)
+	vm := w.vm(traveller, swift) // over a slow link it does not arrive before it is looked at
 	w.start(hosta, vm)
 	for i, o := range []transferOptions{{Bandwidth: slow}, {Bandwidth: slow, Channels: 2},
 		{Bandwidth: slow, PostCopy: true}} {
