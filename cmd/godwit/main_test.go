@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -44,6 +46,28 @@ func holds(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(f.Close()) })
 }
 
+// scripts are the files of the scripts. With the race detector, the default tier runs those that
+// run daemons: the others run without it, and with it in the long tier.
+func scripts(t *testing.T) (files []string) {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d scripts: %v", len(all), err)
+	}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("[!qemu]")) {
+			files = append(files, file)
+		}
+	}
+	if !raced || testutil.Rounds(t, len(files), len(all)) == len(all) {
+		return all
+	}
+	return files
+}
+
 // TestScripts runs the command as its users do.
 func TestScripts(t *testing.T) {
 	examples, err := os.ReadDir("../../examples")
@@ -51,13 +75,16 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scripts(t),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm,
 			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
 			"journal": journal},
 		Condition: func(name string) (bool, error) {
+			if script, is := strings.CutPrefix(name, "sample:"); is {
+				return testutil.Sampled(script, 3), nil // one in three, and all in the long tier
+			}
 			return name == "qemu" && runsQEMU() == nil, nil
 		},
 		Setup: func(e *testscript.Env) error {

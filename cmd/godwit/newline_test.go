@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // commands are one call at least of each command, and of each way in which it prints.
@@ -28,6 +30,11 @@ func TestEveryOutputEndsWithANewline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Parallel()
+	if raced {
+		t.Skip("the race detector is on: it runs without it")
+	}
+	forms := testutil.Rounds(t, 1, 2) // with --help, too
 	dir := t.TempDir()
 	names := map[string]bool{}
 	help, err := exec.CommandContext(t.Context(), godwit, "--help").Output()
@@ -41,7 +48,7 @@ func TestEveryOutputEndsWithANewline(t *testing.T) {
 		line = strings.NewReplacer("FLEET", "../../examples/drain-host.yaml", "STORE",
 			filepath.Join(dir, "store")).Replace(line)
 		args := strings.Fields(line)
-		for _, args := range [][]string{args, append(args, "--help")} {
+		for _, args := range [][]string{args, append(args, "--help")}[:forms] {
 			c := exec.CommandContext(t.Context(), godwit, args...)
 			var out, err strings.Builder
 			c.Stdout, c.Stderr = &out, &err

@@ -65,12 +65,26 @@ func (s *suite) of(k kind) (paths []string) {
 	return paths
 }
 
+// twice returns the packages of real processes that are also tested without the race detector:
+// their programs start much faster then, and they test most of what they do only so.
+func (s *suite) twice() (paths []string) {
+	for _, p := range s.packages {
+		if p.kind == real && strings.HasSuffix(p.path, "/cmd/godwit") {
+			paths = append(paths, p.path)
+		}
+	}
+	return paths
+}
+
 // each runs the tests of all packages of a kind.
 func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
 	paths := s.of(k)
+	if k == plain {
+		paths = append(paths, s.twice()...)
+	}
 	if len(paths) == 0 {
 		return true, nil
 	}

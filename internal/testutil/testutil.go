@@ -66,11 +66,16 @@ func Rounds(t testing.TB, short, long int) int {
 // the rest. It is for suites whose every test starts real hypervisors.
 func Sample(t testing.TB, n uint32) {
 	t.Helper()
-	h := fnv.New32a()
-	fmt.Fprint(h, os.Getenv("RAPID_SEED"), " ", t.Name())
-	if !InLongTier() && h.Sum32()%n != 0 {
+	if !Sampled(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", n, longNote)
 	}
+}
+
+// Sampled reports whether what has this name is of the sample that [Sample] speaks of.
+func Sampled(name string, n uint32) bool {
+	h := fnv.New32a()
+	fmt.Fprint(h, os.Getenv("RAPID_SEED"), " ", name)
+	return InLongTier() || h.Sum32()%n == 0
 }
 
 // Emulated skips a test of software emulation in the default tier of a machine that has
