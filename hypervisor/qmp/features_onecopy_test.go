@@ -12,13 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // processesBelow lists the processes that work in a directory.
@@ -38,10 +38,10 @@ func (l *lab) another(n name, dir string, vm hypervisor.VM) error {
 	l.t.Helper()
 	c := l.config(n)
 	c.Dir = filepath.Join(l.dir, dir)
-	h, err := qmp.New(within(l.t, 20*time.Second), c)
+	h, err := qmp.New(within(l.t, testutil.Limit(testutil.DefaultLimit)), c)
 	must(l.t, err)
 	defer func() { must(l.t, h.Close()) }()
-	return h.Do(within(l.t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+	return h.Do(within(l.t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
 }
 
 // refusesSecond checks that a start was refused because a QEMU runs the VM, and that this
@@ -82,32 +82,35 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		delete(l.hosts, "n1")
 		c := l.config("n1")
 		c.Dir = filepath.Join(l.dir, "empty")
-		h, err := qmp.New(within(t, 20*time.Second), c)
+		h, err := qmp.New(within(t, testutil.Limit(testutil.DefaultLimit)), c)
 		must(t, err)
-		d, err := h.Domain(within(t, 20*time.Second), vm.ID)
+		d, err := h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID)
 		if !errors.Is(err, hypervisor.Conflict) {
 			t.Errorf("it is %v: %v", d.State, err)
 		}
 		for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Stop{},
 			hypervisor.Discard{Job: "web#1"}, hypervisor.Forget{}} {
-			err := h.Do(within(t, 20*time.Second), vm.ID, c)
+			err := h.Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, c)
 			if !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("%T is done: %v", c, err)
 			}
 		}
 		other := vm
 		other.ID = "suite/another"
-		if d, err := h.Domain(within(t, 20*time.Second), other.ID); err != nil ||
+		if d, err := h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), other.ID); err != nil ||
 			d.State != hypervisor.Absent {
 			t.Errorf("another VM is %v: %v", d.State, err)
 		}
 		for _, pid := range processesBelow(l.dir) {
 			must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		d, err = h.Domain(within(t, 20*time.Second), vm.ID) // also when it has just been killed
-		if err != nil || d.State != hypervisor.Absent {
-			t.Errorf("its QEMU was killed, and it is %v: %v", d.State, err)
-		}
+		testutil.Eventually(t, "it is absent, as its QEMU was killed", func() error {
+			d, err := h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID)
+			if err == nil && d.State != hypervisor.Absent {
+				err = fmt.Errorf("it is %v", d.State)
+			}
+			return err
+		})
 		must(t, h.Close())
 	})
 	t.Run("the directory of the VM is moved away, as it was advised", func(t *testing.T) {
@@ -120,7 +123,7 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		must(t, os.Rename(of, filepath.Join(l.dir, "away")))
 		_, err := l.open("n1")
 		must(t, err)
-		err = l.hosts["n1"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+		err = l.hosts["n1"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
 		if !errors.Is(err, hypervisor.Conflict) {
 			t.Errorf("it is started beside itself: %v", err)
 		}
@@ -187,7 +190,7 @@ func TestTwoHostsWithOneImage(t *testing.T) {
 	vm = vm.WithDisks([]hypervisor.Disk{{Name: "root", Path: path, Size: 1 << 20}})
 	l.start("n1", vm)
 	apart := newLab(t, accelerator(t), together)
-	err := apart.hosts["n2"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm})
+	err := apart.hosts["n2"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
 	if !errors.Is(err, hypervisor.Invalid) || !strings.Contains(err.Error(), "lock") {
 		t.Errorf("both write to one image: %v", err)
 	}
@@ -197,5 +200,5 @@ func TestTwoHostsWithOneImage(t *testing.T) {
 	l.becomes("n1", vm.ID, hypervisor.Running)
 	must(t, l.hosts["n1"].Do(context.Background(), vm.ID, hypervisor.Kill{}))
 	l.becomes("n1", vm.ID, hypervisor.Shutoff)
-	must(t, apart.hosts["n2"].Do(within(t, 20*time.Second), vm.ID, hypervisor.Start{VM: vm}))
+	must(t, apart.hosts["n2"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm}))
 }
