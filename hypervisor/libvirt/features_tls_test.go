@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
 )
@@ -32,7 +33,9 @@ func encrypted(t testing.TB) *trial {
 
 func TestWhatMovesIsEncrypted(t *testing.T) {
 	w := encrypted(t)
-	vm := w.vm(traveller, swift) // over a slow link it does not arrive before it is looked at
+	// Over a slow link it does not arrive: it writes all of its memory faster than that is sent.
+	vm := w.vm(traveller, guest.Params{Fill: 8 << 20, WorkingSet: 8 << 20, Rate: 32 << 20,
+		Random: true})
 	w.start(hosta, vm)
 	for i, o := range []transferOptions{{Bandwidth: slow}, {Bandwidth: slow, Channels: 2},
 		{Bandwidth: slow, PostCopy: true}} {
