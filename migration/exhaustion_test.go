@@ -125,7 +125,7 @@ var (
 // and returns how many decisions it has looked at.
 func exhaust(t *testing.T, s situation, dials []dial) int {
 	stride := testutil.Rounds(t, 11, 1) // every eleventh situation, or all
-	if raceEnabled || testing.Short() {
+	if testutil.Raced || testing.Short() {
 		stride = 97
 	}
 	at := make([]int, len(dials))

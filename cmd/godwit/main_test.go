@@ -62,7 +62,7 @@ func scripts(t *testing.T) (files []string) {
 			files = append(files, file)
 		}
 	}
-	if !raced || testutil.Rounds(t, len(files), len(all)) == len(all) {
+	if !testutil.Raced || testutil.Rounds(t, len(files), len(all)) == len(all) {
 		return all
 	}
 	return files

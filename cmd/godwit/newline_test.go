@@ -31,7 +31,7 @@ func TestEveryOutputEndsWithANewline(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Parallel()
-	if raced {
+	if testutil.Raced {
 		t.Skip("the race detector is on: it runs without it")
 	}
 	forms := testutil.Rounds(t, 1, 2) // with --help, too

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/daemon/audit"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A daemon is a process that is started again whenever it has ended, as a supervisor
@@ -214,7 +215,7 @@ func (d *daemon) tail(most int) string {
 var build = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(os.Getenv(rootKey), "godwit")
 	args := []string{"build", "-o", program}
-	if raced {
+	if testutil.Raced {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "github.com/godwit-vm/godwit/cmd/godwit")...)

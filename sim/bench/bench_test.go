@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/slot"
 	"github.com/godwit-vm/godwit/sim/bench"
 )
@@ -46,7 +47,7 @@ func empty(t *testing.T, c *bench.Cluster, who bench.Contestant) bench.Outcome {
 // The goals: at most 1.15 of the lower bound, and half of what KubeVirt's defaults take, in
 // the median; nowhere slower, and nowhere with a longer blackout.
 func TestAdaptiveEmptiesHostsInLittleMoreThanTheLowerBound(t *testing.T) {
-	if raceEnabled {
+	if testutil.Raced {
 		t.Skip("24 evacuations in one goroutine: without the race detector only")
 	}
 	set := bench.Set()
@@ -79,7 +80,7 @@ func TestPeersKeepTheInvariants(t *testing.T) {
 	set := bench.Set()
 	for _, who := range bench.Contestants() {
 		empty(t, &set[0], who)
-		if !raceEnabled {
+		if !testutil.Raced {
 			empty(t, &set[11], who)
 		}
 	}

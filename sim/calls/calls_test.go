@@ -36,6 +36,10 @@ func number(t *testing.T, key string, usual uint64) uint64 {
 //
 // Each seed is another world. GODWIT_CALLS=6000 plays so many, from GODWIT_SEED or 1 on.
 func TestLooksThatInterleaveCallByCall(t *testing.T) {
+	usual := 1000
+	if testutil.Raced {
+		usual = 100
+	}
 	worlds := number(t, "GODWIT_CALLS", uint64(testutil.Rounds(t, usual/4, usual)))
 	first := number(t, "GODWIT_SEED", 1)
 	for seed, bad := first, 0; seed-first < worlds && bad < 5; seed++ {

@@ -20,7 +20,7 @@ import (
 func count(t *testing.T) int {
 	text, set := os.LookupEnv("GODWIT_EXPLORE")
 	if !set {
-		if raced {
+		if testutil.Raced {
 			return 1
 		}
 		return testutil.Rounds(t, 4_000, 1_000_000) / 10 * 11
@@ -75,7 +75,7 @@ func TestNothingIsViolated(t *testing.T) {
 				if way.share > 0 {
 					c.States = spare + max(300, count(t)*way.share/100/len(way.scenes))
 				}
-				if c.Depth = endless; raced {
+				if c.Depth = endless; testutil.Raced {
 					c.States = 600
 				}
 				r, err := explore.Run(t.Context(), c)

@@ -85,7 +85,7 @@ func people(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv(peopleKey)); err == nil {
 		return n
 	}
-	if raced {
+	if testutil.Raced {
 		return 100
 	}
 	return testutil.Rounds(t, 300, 40_000)

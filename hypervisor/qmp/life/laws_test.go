@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A situation is all that package life is told.
@@ -143,7 +144,7 @@ func everyLook(j *journal.Job, do func(life.Look)) {
 
 // TestLaws goes through every combination of what was noted and what is seen.
 func TestLaws(t *testing.T) {
-	if raced {
+	if testutil.Raced {
 		t.Skip("the race detector is on, and nothing here is concurrent")
 	}
 	count := 0

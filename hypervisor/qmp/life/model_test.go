@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/life"
 	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // events is everything that may happen.
@@ -127,7 +128,7 @@ func TestEveryFutureOf(t *testing.T) {
 		{"post-copy of a VM that is stopped", plan{}, "post-copy,stop"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if raced && row.kinds != "failure,cancel" {
+			if testutil.Raced && row.kinds != "failure,cancel" {
 				t.Skip("the race detector is on, and nothing here is concurrent")
 			}
 			explore(t, begin(row.plan), among(row.kinds), (*world).check)

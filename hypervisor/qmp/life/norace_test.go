@@ -1,5 +1,0 @@
-//go:build !race
-
-package life_test
-
-const raced = false
