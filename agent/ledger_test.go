@@ -76,7 +76,7 @@ func (s *stage) setBack() {
 	s.ok(s.store.Delete(ctx, s.move()))
 }
 
-// The store was set back, and nobody has noticed: its record does not overrule what the host knows.
+// The store was set back, and no participant has noticed: its record does not overrule what the host knows.
 func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 	s, n := gone(t)
 	s.setBack()
@@ -88,7 +88,7 @@ func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 	s.wantState("n1", hypervisor.Absent)
 	v := s.vm()
 	if v.Boots != 0 || !strings.Contains(v.Trouble, "it has gone to n2 by migration "+string(job)) {
-		t.Errorf("it was started, or nobody is told: %+v", v)
+		t.Errorf("it was started, or operators are not told: %+v", v)
 	}
 	// An operator's orders do not change that, although they are newer.
 	s.changeVM(func(v *record.VM) { v.Stopped = true })
@@ -177,7 +177,7 @@ func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
 		return len(h.Strays)
 	}
 	if strays() != 1 {
-		t.Fatal("it runs astray, and nobody is told")
+		t.Fatal("it runs astray, and operators are not told")
 	}
 	s.changeVM(func(v *record.VM) { v.Host = "n1" })
 	s.acts("n1")

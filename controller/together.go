@@ -50,7 +50,7 @@ func tied(g *guest) (names []string) {
 }
 
 // company lists the guests that are to be with a guest, directly or by others, and itself, by ID. Nil
-// is that there are no others. What is off is with nobody.
+// is that there are no others. A VM that is off counts as alone.
 func (v *view) company(g *guest) []*guest {
 	if !g.binds() {
 		return nil
@@ -151,7 +151,8 @@ func (c *Controller) keeps(g *guest) []placement.Reason {
 	return evacuation.Keeps(c.config.Evacuation, guest)
 }
 
-// whyTogether says for whom a host is looked for, or who keeps the others on a drained host.
+// whyTogether names the VMs for which one host is looked for, or the VM that keeps the others on a
+// drained host.
 func (c *Controller) whyTogether(f *flight) (why []placement.Reason) {
 	g := f.guest
 	if c.core.Compatible || g.site == nil || !g.site.drains {

@@ -14,7 +14,7 @@ import (
 //
 // It concerns VMs whose strategy lets them be killed: None, no strategy at all, and
 // LiveMigrateIfPossible where the VM cannot migrate. LiveMigrate protects a VM that cannot
-// migrate, which blocks the drain, and External leaves a VM to somebody else: whatever is chosen,
+// migrate, which blocks the drain, and External leaves a VM to another controller: whatever is chosen,
 // neither is shut down.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go:86-217.
 type Unmovable uint8
@@ -28,7 +28,7 @@ const (
 	ByStrategy Unmovable = iota
 	// Keep leaves them where they are.
 	Keep
-	// ShutDown shuts them down. They stay off until the drain is withdrawn or somebody starts them.
+	// ShutDown shuts them down. They stay off until the drain is withdrawn or an operator starts them.
 	ShutDown
 	// Restart shuts them down and starts them on another host. A VM that no other host takes
 	// is kept until one does.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Mark is the newest moment in the life of a store that somebody has seen. They keep it on
-// disk, and show it with every call (see [WithMark]). The zero value has seen nothing.
+// A Mark is the newest moment in the life of a store that a participant has seen. It is kept on
+// disk, and shown with every call (see [WithMark]). The zero value has seen nothing.
 type Mark struct {
 	Cluster string `json:",omitempty"` // the id of the cluster whose store it was
 	Epoch   uint64 `json:",omitempty"`
@@ -33,7 +33,7 @@ type History struct {
 	// Jumps are revisions that were never given, as far as this store knows. Who has seen one of
 	// them has seen a newer store.
 	Jumps []Jump `json:",omitempty"`
-	// Doubt says that somebody has seen a newer store. Until it is reconciled no participant
+	// Doubt says that a participant has seen a newer store. Until it is reconciled no participant
 	// reads or writes. Default: none.
 	Doubt *Doubt `json:",omitempty"`
 	// By is who has reconciled the store last, and At is when.

@@ -229,8 +229,8 @@ type VM struct {
 
 	// Written by the controller.
 	Host hypervisor.HostName // where it runs, or rests
-	// Moves is how often the VM has changed hosts, and one more; whoever changes Host counts
-	// ([VM.MoveTo]). Zero: nobody counts, as nobody did before there were ledgers.
+	// Moves is how often the VM has changed hosts, and one more; each change of Host counts
+	// ([VM.MoveTo]). Zero: they are not counted, as before there were ledgers.
 	Moves int          `json:",omitempty"`
 	Claim migration.ID `json:",omitempty"` // the migration that moves it
 	// Forced says that the VM was forced onto Host, and what that violates. The next move that
@@ -319,7 +319,7 @@ type Host struct {
 	Strays []Stray `json:",omitempty"`
 	// Account is what the host's agent says that it has, while it does not believe the store; it
 	// is for operators (godwit store reconcile). Written by that agent, and taken back by
-	// whoever has reconciled the store.
+	// the operator who has reconciled the store.
 	Account *Account `json:",omitempty"`
 	// Adopt is an operator's word that the name belongs to another identity from now on;
 	// written by them, and taken back by the agent that takes the name.

@@ -251,7 +251,7 @@ func (x *watch) counted(vm hypervisor.VMID, host hypervisor.HostName) bool {
 	return v != nil && v.Host != host
 }
 
-// reap forgets the copies of a VM that run no more: should one run again, somebody has started it.
+// reap forgets the copies of a VM that run no more: should one run again, it was started.
 func (x *watch) reap(vm hypervisor.VMID) {
 	for o := range x.orphans {
 		runs := false

@@ -27,7 +27,7 @@ type participant struct {
 	aside lease.Participant   // what Config.Beside has made; nil is nothing
 	claim *lease.Claim        // to the host's name; nil is none
 	empty bool                // it came with an empty directory
-	ended bool                // nobody starts it any more
+	ended bool                // it is not started any more
 	count int                 // how often it was started
 	boots int                 // how often its host was cut from power
 	skew  time.Duration       // how far its clock is ahead

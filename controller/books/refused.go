@@ -41,7 +41,7 @@ func (b *Books) Why(r *choose.Request) []placement.Reason {
 	return without(why, r.Source)
 }
 
-// elsewhere leaves out what speaks against the host that the VM is on: nobody asks why it does not
+// elsewhere leaves out what speaks against the host that the VM is on: the question is not why it does not
 // move to where it is. Where no other host refuses it says at least that another one is needed.
 func elsewhere(all []placement.Refusal, source hypervisor.HostName) []placement.Refusal {
 	own := func(r placement.Refusal) bool { return r.Host == source }

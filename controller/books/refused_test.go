@@ -123,7 +123,7 @@ func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
 
 func byText(a, b placement.Reason) int { return cmp.Compare(a.String(), b.String()) }
 
-// Nobody asks why a VM does not move to where it is.
+// The reasons leave out why a VM does not move to where it is.
 func TestWhyAVMStaysDoesNotListItsOwnHost(t *testing.T) {
 	for _, hosts := range []int{1, 2, 40} {
 		b := books.New(books.Config{})

@@ -136,7 +136,7 @@ func TestADrainHasTermsUntilItIsTakenBack(t *testing.T) {
 	}
 }
 
-// Somebody who starts a VM that a drain has shut down wants it to run, but not where it was.
+// An operator who starts a VM that a drain has shut down wants it to run, but not where it was.
 func TestAVMThatADrainHasShutDownStartsElsewhereWhenAskedTo(t *testing.T) {
 	d, store := desk(t)
 	v := *store.vm(t)

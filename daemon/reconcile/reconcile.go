@@ -53,7 +53,7 @@ type Verdict struct {
 	// Deleted says that the VM is not to be: its record is deleted.
 	Deleted bool   `json:"deleted,omitempty"`
 	Why     string `json:"why"`
-	// Conflict says why nobody but an operator can know. Default: it is no conflict.
+	// Conflict says why only an operator can know. Default: it is no conflict.
 	Conflict string `json:"conflict,omitempty"`
 
 	old, next *record.VM
@@ -148,7 +148,7 @@ type one struct {
 	told   map[hypervisor.HostName]bool
 }
 
-// life is a life of the VM that somebody knows of.
+// life is a life of the VM that a record or a host knows of.
 type life struct {
 	moves  int
 	host   hypervisor.HostName

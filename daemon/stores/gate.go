@@ -98,7 +98,7 @@ func (g *Gate) Mark() record.Mark {
 }
 
 // Check asks the store for its history, and answers SetBack or Foreign when the store must not be
-// used. When it was set back, and nobody has said so yet, that is said in the store: then
+// used. When it was set back, and no participant has said so yet, that is said in the store: then
 // all others are refused, too.
 func (g *Gate) Check(ctx context.Context) error {
 	key := record.Key{Name: "history"}
@@ -140,7 +140,7 @@ func (g *Gate) enter(now, before record.Mark) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.mark != before && g.mark.Cluster == now.Cluster && g.mark.Epoch > now.Epoch {
-		return // somebody was faster
+		return // another call was faster
 	}
 	if g.mark.Cluster == now.Cluster && g.mark.Epoch == now.Epoch {
 		now.Revision = g.mark.Revision

@@ -56,7 +56,7 @@ func documents(file *ast.File) (all []*ast.CommentGroup) {
 	return all
 }
 
-// Somebody who writes a backend from the documentation of the port passes: the suite demands
+// A backend that is written from the documentation of the port passes: the suite demands
 // nothing that is not said there.
 func TestEachCaseRestsOnASentenceOfTheDocumentation(t *testing.T) {
 	text := documentation(t)

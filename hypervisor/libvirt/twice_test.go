@@ -31,7 +31,7 @@ func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
 	})
 }
 
-// Somebody undefines the domain of a VM, and defines it anew, with virsh. Whatever that is then,
+// An operator undefines the domain of a VM, and defines it anew, with virsh. Whatever that is then,
 // a start starts no second QEMU of the VM.
 func TestADomainThatWasRedefinedStartsNoSecondCopy(t *testing.T) {
 	uuid := func(xml string) string {

@@ -64,7 +64,7 @@ func (vm *VM) avoids(o *VM) bool {
 	})
 }
 
-// company adds whom a VM asks to be with, unless that is one of the members.
+// company adds the VMs that a VM asks to be with, unless that is one of the members.
 func company(c *Constraints, vm *VM, members map[hypervisor.VMID]bool) bool {
 	with := vm.Constraints.With
 	if slices.ContainsFunc(with, func(id hypervisor.VMID) bool { return members[id] }) ||

@@ -113,7 +113,7 @@ func (s *Store) usable(ctx context.Context, op string, key record.Key) error {
 	return nil
 }
 
-// working answers why nobody can use the store; s.mu is held.
+// working answers why the store cannot be used; s.mu is held.
 func (s *Store) working(ctx context.Context, op string, key record.Key) error {
 	if err := context.Cause(ctx); err != nil {
 		return refuse(op, key, record.Unavailable, err)

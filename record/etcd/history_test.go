@@ -10,7 +10,7 @@ import (
 )
 
 // TestARestoredSnapshotIsNotTheStoreThatWasSeen: the keys of one etcd are in another one, as a
-// snapshot that is restored makes it. Nobody with a mark is answered, whatever they have seen,
+// snapshot that is restored makes it. A call with a mark is refused, whatever the mark is,
 // until it is reconciled.
 func TestARestoredSnapshotIsNotTheStoreThatWasSeen(t *testing.T) {
 	t.Parallel()

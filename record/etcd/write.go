@@ -75,7 +75,7 @@ func (w *write) commit(ctx context.Context) (record.Version, error) {
 	if err != nil {
 		return 0, unread(w.op, w.key, err)
 	}
-	if marked { // it is the store that was judged, and nobody has doubted it since
+	if marked { // it is the store that was judged, and no participant has doubted it since
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(
 			w.store.keys.history()), "=", int64(past.Version)))
 	}

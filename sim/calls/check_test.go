@@ -174,7 +174,7 @@ func (w *world) Deleted(hypervisor.VMID) bool { return false }
 // Down implements [invariant.World].
 func (w *world) Down(h hypervisor.HostName) bool { return w.off[h] }
 
-// Disowned implements [invariant.World]: nobody gives a word that is wrong.
+// Disowned implements [invariant.World]: no operator gives a word that is wrong.
 func (w *world) Disowned(hypervisor.VMID, hypervisor.HostName) bool { return false }
 
 // Faulty implements [invariant.World].

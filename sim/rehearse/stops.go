@@ -25,7 +25,7 @@ type Stops struct {
 	// their hosts.
 	Restart map[hypervisor.VMID]bool
 	Off     map[hypervisor.VMID]hypervisor.HostName
-	// Together are those that leave with others: whoever asks for the first tears the group apart.
+	// Together are those that leave with others: a request for the first alone tears the group apart.
 	Together map[hypervisor.VMID]bool
 }
 

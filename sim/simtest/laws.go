@@ -68,7 +68,7 @@ func (k *work) attempt(at time.Duration, vm hypervisor.VMID, most int) {
 	}
 }
 
-// watched counts attempts, and lets whoever watches a configuration already go on.
+// watched counts attempts, and lets a caller that watches a configuration already go on.
 func (r *run) watched(theirs func(time.Duration, *record.Migration, *record.Migration),
 ) func(time.Duration, *record.Migration, *record.Migration) {
 	return func(at time.Duration, before, after *record.Migration) {

@@ -90,7 +90,7 @@ godwit host undrain. With --wait it tells how far that is, and ends when nothing
 more, or when nobody who is left will leave.
 
 What cannot be migrated may be shut down. --unmovable says what becomes of such VMs: Keep leaves
-them on the host, ShutDown shuts them down until the drain is withdrawn or somebody starts them,
+them on the host, ShutDown shuts them down until the drain is withdrawn or an operator starts them,
 and Restart starts them on another host, as soon as one takes them. By default that is so, as with
 KubeVirt, for VMs with the eviction strategy LiveMigrateIfPossible; with Keep for none, and with the
 others for those with None, too. VMs with LiveMigrate or External are never shut down.

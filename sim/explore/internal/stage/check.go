@@ -52,7 +52,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 		if w.Orphans[p]>>v&1 == 1 && !slices.ContainsFunc(w.real(vm), func(c fake.Copy) bool {
 			return c.Host == w.machine(p) && (c.State.Executes() || c.State == hypervisor.Paused)
 		}) {
-			w.Orphans[p] &^= 1 << v // should it run again, somebody has started it
+			w.Orphans[p] &^= 1 << v // should it run again, it was started
 		}
 	}
 }
