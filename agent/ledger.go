@@ -22,6 +22,14 @@ type Ledger interface {
 	Keep(record.Holding) error
 }
 
+// holding answers what the ledger knows of a VM; false is nothing, as without a ledger.
+func (a *Agent) holding(vm hypervisor.VMID) (record.Holding, bool) {
+	if a.config.Ledger == nil {
+		return record.Holding{}, false
+	}
+	return a.config.Ledger.Holding(vm)
+}
+
 // remember keeps a record that the agent has seen, unless what is kept is of a later life of the
 // VM. Of a VM that is elsewhere, and was never here, nothing is kept.
 func (a *Agent) remember(v *record.VM) {
@@ -59,10 +67,7 @@ func (a *Agent) forgetful() (errs []error) {
 
 // deleted takes in that a VM which was here has no record any more.
 func (a *Agent) deleted(vm hypervisor.VMID) {
-	if a.config.Ledger == nil {
-		return
-	}
-	if h, known := a.config.Ledger.Holding(vm); known && h.Here() {
+	if h, known := a.holding(vm); known && h.Here() {
 		h.Left = &record.Left{}
 		a.keep(h)
 	}
@@ -80,10 +85,7 @@ func (a *Agent) leaves(m *record.Migration, now time.Time) error {
 
 // stays takes back that a VM is about to be sent: it is certain that it is here.
 func (a *Agent) stays(vm hypervisor.VMID) error {
-	if a.config.Ledger == nil {
-		return nil
-	}
-	h, known := a.config.Ledger.Holding(vm)
+	h, known := a.holding(vm)
 	if !known || h.Left == nil {
 		return nil
 	}
@@ -94,10 +96,7 @@ func (a *Agent) stays(vm hypervisor.VMID) error {
 // overruled says why a VM is not started here although its record says that it is here: by the
 // ledger it has left since. "" is that nothing speaks against the record.
 func (a *Agent) overruled(v *record.VM) string {
-	if a.config.Ledger == nil {
-		return ""
-	}
-	h, known := a.config.Ledger.Holding(v.VM.ID)
+	h, known := a.holding(v.VM.ID)
 	if !known || !h.Overrules(v) {
 		return ""
 	}
@@ -115,10 +114,7 @@ func (a *Agent) overruled(v *record.VM) string {
 
 // isHere reports whether the ledger knows that a VM is here, in a later life than its record says.
 func (a *Agent) isHere(v *record.VM) bool {
-	if a.config.Ledger == nil {
-		return false
-	}
-	h, known := a.config.Ledger.Holding(v.VM.ID)
+	h, known := a.holding(v.VM.ID)
 	return known && h.Here() && h.Record.Moves > v.Moves
 }
 
