@@ -41,12 +41,7 @@ func tied(g *guest) (names []string) {
 	if g.place == nil {
 		return nil
 	}
-	for i := range g.place.Constraints.Groups {
-		if r := &g.place.Constraints.Groups[i]; r.Binds() && !slices.Contains(names, r.Group) {
-			names = append(names, r.Group)
-		}
-	}
-	return names
+	return g.place.Constraints.Binding()
 }
 
 // company lists the guests that are to be with a guest, directly or by others, and itself, by ID. Nil
@@ -68,13 +63,12 @@ func (v *view) company(g *guest) []*guest {
 				add(o)
 			}
 		}
-		if all[i].place == nil || all[i].rec == nil {
+		if all[i].place == nil {
 			continue
 		}
 		for _, id := range all[i].place.Constraints.With {
-			if o := v.guests[id]; o != nil && o.place != nil &&
-				slices.Contains(o.place.Constraints.With, all[i].rec.VM.ID) {
-				add(o) // each asks to be with the other
+			if o := v.guests[id]; o != nil && o.place != nil && o.place.Paired(all[i].place) {
+				add(o)
 			}
 		}
 	}

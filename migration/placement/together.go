@@ -143,6 +143,21 @@ func cross(a, b [][]Requirement) ([][]Requirement, bool) {
 // Binds reports whether a rule keeps the members of its group on one host.
 func (r *GroupRule) Binds() bool { return r.Policy == Affinity && r.Domain == "" }
 
+// Binding lists the groups whose rules keep the VM with others on one host.
+func (c *Constraints) Binding() (names []string) {
+	for i := range c.Groups {
+		if r := &c.Groups[i]; r.Binds() && !slices.Contains(names, r.Group) {
+			names = append(names, r.Group)
+		}
+	}
+	return names
+}
+
+// Paired reports whether each of two VMs asks to be with the other.
+func (vm *VM) Paired(o *VM) bool {
+	return slices.Contains(vm.Constraints.With, o.ID) && slices.Contains(o.Constraints.With, vm.ID)
+}
+
 // grouped returns the rules of VMs that move together, without those that bind them to each other. Of
 // those that are to be apart as many fewer may be there already as come; it is false when they may not
 // be together at all.

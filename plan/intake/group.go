@@ -118,8 +118,7 @@ func (g Groups) rename(p *plan.Fleet) {
 // company lists the VMs that are to be on one host with a VM, directly or by others, and itself, by ID.
 func company(p *plan.Fleet, v *plan.VM) []*plan.VM {
 	all := []*plan.VM{v}
-	if len(v.Constraints.With) == 0 && !slices.ContainsFunc(v.Constraints.Groups,
-		func(r placement.GroupRule) bool { return r.Binds() }) {
+	if len(v.Constraints.With) == 0 && len(v.Constraints.Binding()) == 0 {
 		return all
 	}
 	for i := 0; i < len(all); i++ {
@@ -135,13 +134,9 @@ func company(p *plan.Fleet, v *plan.VM) []*plan.VM {
 
 // bound reports whether a group keeps two VMs on one host, or each asks to be with the other.
 func bound(a, b *plan.VM) bool {
-	if slices.Contains(a.Constraints.With, b.ID) && slices.Contains(b.Constraints.With, a.ID) {
-		return true
-	}
-	return slices.ContainsFunc(a.Constraints.Groups, func(r placement.GroupRule) bool {
-		return r.Binds() && slices.ContainsFunc(b.Constraints.Groups, func(o placement.GroupRule) bool {
-			return o.Binds() && o.Group == r.Group
-		})
+	groups := b.Constraints.Binding()
+	return a.Paired(&b.VM) || slices.ContainsFunc(a.Constraints.Binding(), func(g string) bool {
+		return slices.Contains(groups, g)
 	})
 }
 
