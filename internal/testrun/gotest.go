@@ -55,21 +55,10 @@ func (s *suite) load(ctx context.Context) (err error) {
 	return err
 }
 
-// of returns the packages of a kind.
+// of returns the packages that are tested as those of a kind.
 func (s *suite) of(k kind) (paths []string) {
 	for _, p := range s.packages {
-		if p.kind == k {
-			paths = append(paths, p.path)
-		}
-	}
-	return paths
-}
-
-// twice returns the packages of real processes that are also tested without the race detector:
-// their programs start much faster then, and they test most of what they do only so.
-func (s *suite) twice() (paths []string) {
-	for _, p := range s.packages {
-		if p.kind == real && strings.HasSuffix(p.path, "/cmd/godwit") {
+		if p.kind == k || p.both && k == plain {
 			paths = append(paths, p.path)
 		}
 	}
@@ -82,9 +71,6 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 		return false, err
 	}
 	paths := s.of(k)
-	if k == plain {
-		paths = append(paths, s.twice()...)
-	}
 	if len(paths) == 0 {
 		return true, nil
 	}

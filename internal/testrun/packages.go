@@ -21,8 +21,8 @@ type pkg struct {
 	path string
 	kind kind
 	fuzz []string // its fuzz targets
-	// benches tells whether it has benchmarks.
-	benches bool
+	// benches tells whether it has benchmarks, both whether it is also tested as a plain one.
+	benches, both bool
 	// shares tells whether it, its tests, or a package of the module that they import, start
 	// goroutines or share memory between them.
 	shares bool
@@ -46,6 +46,10 @@ var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "hypervisor/hyp
 // pureParts of them start nothing.
 var pureParts = []string{"hypervisor/qmp/life", "hypervisor/qmp/journal", "hypervisor/libvirt/life",
 	"hypervisor/libvirt/journal", "cmd/godwit/"}
+
+// bothParts of them are also tested without the race detector: their programs start much faster
+// then, and they test most of what they do only so.
+var bothParts = []string{"cmd/godwit"}
 
 // listed is what go list says of a package.
 type listed struct {
@@ -106,8 +110,8 @@ func reaches(module map[string]*listed, paths []string, seen map[string]bool) bo
 
 // inspect reads the files of a package.
 func (l *listed) inspect() (pkg, error) {
-	p := pkg{path: l.ImportPath}
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
+	p := pkg{path: l.ImportPath, both: slices.Contains(bothParts, below)}
 	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
 	shares := false
 	l.alone = true
