@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,8 +51,33 @@ const eventually = 90 * time.Second
 
 // until PATTERN COMMAND… runs a command until its output matches.
 func until(ts *testscript.TestScript, neg bool, args []string) {
+	repeat(ts, neg, args, "until", func(out []byte, want *regexp.Regexp, err error) error {
+		if err == nil && !want.Match(out) {
+			err = fmt.Errorf("%q is not in it", args[0])
+		}
+		if err != nil {
+			return fmt.Errorf("%w; it prints\n%s", err, out)
+		}
+		return nil
+	})
+}
+
+// untilAlarm PATTERN COMMAND… runs a command until it exits with 4 and its output matches.
+func untilAlarm(ts *testscript.TestScript, neg bool, args []string) {
+	repeat(ts, neg, args, "until-alarm", func(out []byte, want *regexp.Regexp, err error) error {
+		failed, _ := errors.AsType[*exec.ExitError](err)
+		if failed == nil || failed.ExitCode() != 4 || !want.Match(out) {
+			return fmt.Errorf("it ends with %v, and %q is to be in\n%s", err, args[0], out)
+		}
+		return nil
+	})
+}
+
+// repeat runs a command of ours until a check accepts its output and how it ended.
+func repeat(ts *testscript.TestScript, neg bool, args []string, name string,
+	check func(out []byte, want *regexp.Regexp, err error) error) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: until PATTERN COMMAND…")
+		ts.Fatalf("usage: %s PATTERN COMMAND…", name)
 	}
 	want := regexp.MustCompile("(?m)" + args[0])
 	program, err := exec.LookPath(args[1])
@@ -61,34 +87,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		c.Dir = ts.Getenv("WORK")
 		c.Env = append(os.Environ(), "GODWIT_STORE="+ts.Getenv("GODWIT_STORE"))
 		out, err := c.CombinedOutput()
-		if err == nil && !want.Match(out) {
-			err = fmt.Errorf("%q is not in it", args[0])
-		}
-		if err != nil {
-			return fmt.Errorf("%w; it prints\n%s", err, out)
-		}
-		return nil
-	}))
-}
-
-// untilAlarm PATTERN COMMAND… waits until a command of ours exits with 4, and prints what matches.
-func untilAlarm(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: until-alarm PATTERN COMMAND…")
-	}
-	want := regexp.MustCompile("(?m)" + args[0])
-	program, err := exec.LookPath(args[1])
-	ts.Check(err)
-	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
-		c := exec.Command(program, args[2:]...)
-		c.Dir = ts.Getenv("WORK")
-		c.Env = append(os.Environ(), "GODWIT_STORE="+ts.Getenv("GODWIT_STORE"))
-		out, _ := c.CombinedOutput()
-		if c.ProcessState.ExitCode() != 4 || !want.Match(out) {
-			return fmt.Errorf("it exits with %d, and %q is to be in\n%s",
-				c.ProcessState.ExitCode(), args[0], out)
-		}
-		return nil
+		return check(out, want, err)
 	}))
 }
 

@@ -3,7 +3,6 @@
 package murder_test
 
 import (
-	"context"
 	"fmt"
 	"syscall"
 	"testing"
@@ -51,8 +50,7 @@ func TestVMsRunOnWithoutTheirAgent(t *testing.T) {
 // lost waits until a host counts as lost.
 func (c *cluster) lost(h hostName) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
-	defer cancel()
+	ctx := testutil.Context(c.t, 3*time.Minute)
 	for {
 		l, err := read(ctx, c.store)
 		if err != nil {
@@ -69,8 +67,7 @@ func (c *cluster) lost(h hostName) {
 // stopped the one that it was to stop.
 func (c *cluster) returned(before *ledger) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
-	defer cancel()
+	ctx := testutil.Context(c.t, 3*time.Minute)
 	stopped, rest := c.vms[0], c.vms[1:]
 	for {
 		l, err := read(ctx, c.store)

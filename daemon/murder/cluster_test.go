@@ -174,8 +174,7 @@ func (c *cluster) godwit(args ...string) (string, error) {
 // populate starts VMs on the first host, as soon as it is known, and waits until they beat.
 func (c *cluster) populate(n int) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), testutil.Limit(3*time.Minute))
-	defer cancel()
+	ctx := testutil.Context(c.t, 3*time.Minute)
 	for {
 		l, err := read(ctx, c.store)
 		if err != nil {

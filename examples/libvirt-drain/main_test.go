@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,8 +36,7 @@ func arguments(lab *libvirttest.Lab, dir string, more ...string) []string {
 // begin starts VMs on hosta, listens to them, and returns their names in libvirt.
 func begin(t *testing.T, lab *libvirttest.Lab, dir string, n int) (names []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
-	defer cancel()
+	ctx := testutil.Context(t, testutil.DefaultLimit)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package libvirt_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -136,8 +135,7 @@ func TestAVMThatVirshMovesIsNotMovedTwice(t *testing.T) {
 	vm := w.vm("suite/moves", calm)
 	w.start(hosta, vm)
 	a := w.receive("job", vm)
-	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
-	defer cancel()
+	ctx := testutil.Context(t, testutil.DefaultLimit)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := w.Virsh(ctx, string(hosta), "migrate", "--live", "--p2p", "--bandwidth", "1",

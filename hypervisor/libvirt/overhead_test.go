@@ -3,7 +3,6 @@
 package libvirt_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -123,8 +122,7 @@ func (m *mover) sides() (from, to name) {
 // settled waits until the guest has written its working set once, and nobody is busy.
 func (m *mover) settled() {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), testutil.Limit(testutil.DefaultLimit))
-	defer cancel()
+	ctx := testutil.Context(m.t, testutil.DefaultLimit)
 	beats := m.pulse(m.vm.ID).Rhythm().Beats
 	err := m.pulse(m.vm.ID).Wait(ctx, func(r guest.Rhythm) bool { return r.Beats > beats+1300 })
 	if err != nil {
@@ -135,8 +133,7 @@ func (m *mover) settled() {
 // blackout waits for the guest's first heartbeats at its target.
 func (m *mover) blackout(to name, ordered time.Time) time.Duration {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), testutil.Limit(testutil.DefaultLimit))
-	defer cancel()
+	ctx := testutil.Context(m.t, testutil.DefaultLimit)
 	p := m.pulse(m.vm.ID)
 	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })
 	r := p.Rhythm()

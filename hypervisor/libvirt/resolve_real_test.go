@@ -39,8 +39,7 @@ func TestResolveWithLibvirt(t *testing.T) {
 		}, hosta, hypervisor.NoProof},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
-			defer cancel()
+			ctx := testutil.Context(t, testutil.DefaultLimit)
 			slow := hypervisor.TransferOptions{}
 			if tt.hinder != nil {
 				slow.Bandwidth = 4 << 20

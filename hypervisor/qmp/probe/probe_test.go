@@ -48,8 +48,7 @@ func qemu(t *testing.T) string {
 // ask probes a program that is expected to answer.
 func ask(t *testing.T, path string) probe.Features {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
-	defer cancel()
+	ctx := testutil.Context(t, testutil.DefaultLimit)
 	f, err := probe.Probe(ctx, path)
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +202,7 @@ func TestWhatIsNoQEMU(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
-			defer cancel()
+			ctx := testutil.Context(t, testutil.DefaultLimit)
 			path := script(t, tt.body)
 			f, err := probe.Probe(ctx, path)
 			if err == nil {
