@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/verify"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/rehearse"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
@@ -96,7 +97,7 @@ func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
 		if err := verify.Moves(fleet, a.Waves); err != nil {
 			t.Fatal(err)
 		}
-		a.Left, a.Cannot = d.Groups.Each(a.Left), d.Groups.Each(a.Cannot)
+		rehearse.Unfold(&a, d.Groups)
 		left := drained(t, s, text)
 		for _, vm := range a.Cannot {
 			if !slices.Contains(left, vm) {
@@ -131,4 +132,20 @@ func drained(t *rapid.T, s *scenario.Scenario, text string) []hypervisor.VMID {
 	}
 	slices.Sort(left)
 	return left
+}
+
+// One of two VMs of 4 GiB, or a group of 3 and 4 GiB, has to stay: a plan that leaves the group does
+// not say that none leaves fewer.
+func TestAPlanThatLeavesAGroupDoesNotSayThatItLeavesTheFewest(t *testing.T) {
+	a := drain.Answer{Left: []hypervisor.VMID{"a+b"}, FewestLeft: true, MustStay: 1, Least: 2}
+	rehearse.Unfold(&a, intake.Groups{"a+b": {"a", "b"}})
+	if a.FewestLeft || a.MustStay != 1 || len(a.Left) != 2 {
+		t.Errorf("it says %+v", a)
+	}
+	sure := drain.Answer{Left: []hypervisor.VMID{"a+b"}, Cannot: []hypervisor.VMID{"a+b"},
+		FewestLeft: true, MustStay: 1}
+	rehearse.Unfold(&sure, intake.Groups{"a+b": {"a", "b"}})
+	if !sure.FewestLeft || sure.MustStay != 2 {
+		t.Errorf("of a group that cannot leave it says %+v", sure)
+	}
 }

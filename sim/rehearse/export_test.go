@@ -1,0 +1,4 @@
+package rehearse
+
+// Unfold is for tests.
+var Unfold = unfold
