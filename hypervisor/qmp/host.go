@@ -216,15 +216,19 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	if err := ctx.Err(); err != nil {
 		return none, h.explain("Domain", vm, err)
 	}
-	d := h.node.Find(vm)
-	if d == nil {
-		return none, h.explain("Domain", vm, h.node.QEMU.Unknown(ctx, vm))
+	for {
+		answer := none
+		if d := h.node.Find(vm); d != nil {
+			var err error
+			if answer, err = d.Answer(ctx); err != nil || d.Record() != nil {
+				return answer, h.explain("Domain", vm, fault.Observing(err))
+			}
+		}
+		err := h.node.QEMU.Unknown(ctx, vm)
+		if d := h.node.Find(vm); err == nil || d == nil || d.Record() == nil {
+			return answer, h.explain("Domain", vm, err)
+		} // it has been started or received here meanwhile: that is its QEMU
 	}
-	answer, err := d.Answer(ctx)
-	if err == nil && d.Record() == nil {
-		return answer, h.explain("Domain", vm, h.node.QEMU.Unknown(ctx, vm))
-	}
-	return answer, h.explain("Domain", vm, fault.Observing(err))
 }
 
 // Receive opens a target. It answers Conflict for a VM that the host runs or

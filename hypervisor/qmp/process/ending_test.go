@@ -3,6 +3,7 @@
 package process
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"testing"
@@ -37,5 +38,36 @@ func TestWhatWasKilledIsNotFound(t *testing.T) {
 		testutil.Holds(func() bool { return ending(pid) }))
 	if sees() {
 		t.Error("it was killed, and is found")
+	}
+}
+
+// A process that was killed is known to be at once, however long the kernel takes to clear it away.
+func TestWhatWasKilledIsKnownToBeKilledAtOnce(t *testing.T) {
+	for range 100 {
+		cmd := exec.Command("sleep", "373")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var found []Found
+		testutil.Eventually(t, "it is found", func() (err error) {
+			found, err = FindAll(func(argv []string) bool { return slices.Contains(argv, "373") })
+			if err == nil && len(found) != 1 {
+				err = fmt.Errorf("%d are found", len(found))
+			}
+			return err
+		})
+		if found[0].Killed() {
+			t.Error("it lives, and is said to be killed")
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if !found[0].Killed() {
+			t.Error("it was killed, and is not said to be")
+		}
+		_ = cmd.Wait()
+		if !found[0].Killed() {
+			t.Error("it is gone, and is not said to be killed")
+		}
 	}
 }

@@ -114,12 +114,12 @@ func (l *Launcher) Unknown(ctx context.Context, vm hypervisor.VMID) error {
 		switch {
 		case err != nil:
 			return fault.Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
-		case len(others) > 0:
+		case slices.ContainsFunc(others, func(f process.Found) bool { return !f.Killed() }):
 			return fault.Refuse(hypervisor.Conflict, "%s", twice(others))
 		}
 		select {
 		case <-ctx.Done():
-			return fault.Refuse(hypervisor.Transient, "%s", twice(nil))
+			return fault.Refuse(hypervisor.Transient, "%s", twice(others))
 		case <-time.After(5 * time.Millisecond): // it may have been killed just now
 		}
 	}
