@@ -35,6 +35,7 @@ type Agent struct {
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 	refused   time.Time                  // when the agent was refused that was told of
+	waits     string                     // what was said of why this agent is not admitted
 
 	hinted  bool             // somebody gives hints, which tell that a transfer has ended
 	resync  time.Time        // when everything is looked at again
@@ -87,6 +88,7 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		return now.Add(a.config.Retry), err
 	}
 	if a.replaced(a.own) {
+		a.tellWaits(now)
 		return now.Add(a.config.Resync), nil // its record changes before it may act
 	}
 	a.tellRefused(now)

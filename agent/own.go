@@ -92,9 +92,26 @@ func (a *Agent) cutOff() bool {
 }
 
 // replaced reports whether another agent acts for this host, by the record of the host: it has
-// taken the name while this one slept, or this one has not taken it yet.
+// taken the name while this one slept, or this one has not taken it yet, or is not admitted.
 func (a *Agent) replaced(own *record.Host) bool {
-	return a.config.Session != "" && (own == nil || own.Session != a.config.Session)
+	return a.config.Session != "" && (own == nil || own.Session != a.config.Session) ||
+		a.unadmitted(own)
+}
+
+// unadmitted reports whether no leader has admitted this agent, by the record of the host. The
+// store may be an older one then, which another host or controller is about to recognise.
+func (a *Agent) unadmitted(own *record.Host) bool {
+	return a.config.Admission && (own == nil || own.Admitted != a.config.Session)
+}
+
+// tellWaits says, once for each reason, why no leader admits this agent.
+func (a *Agent) tellWaits(now time.Time) {
+	if a.own == nil || a.own.Session != a.config.Session || a.own.Waits == a.waits {
+		return
+	}
+	if a.waits = a.own.Waits; a.waits != "" {
+		a.noter.Note(now, a.host, "", "acts on nothing yet, and VMs run on: "+a.waits)
+	}
 }
 
 // mayRun reads once more whether this host is cut off, before a VM goes on here that no

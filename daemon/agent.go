@@ -37,9 +37,21 @@ type Agent struct {
 // process acts for the host; before it holds the name it acts on nothing. While a store that is a
 // *stores.Gate was set back, it acts on nothing either, and stores what the host has. The VMs run
 // on.
+//
+// It acts on nothing before the controller that leads has admitted it: see failover.Hearing. When it
+// has not reached the store for a while it begins anew, and is admitted anew.
 func (a Agent) Run(ctx context.Context) error {
 	a.complete()
-	return a.each(ctx, a.Store, "agent/"+string(a.Host), a.Host, a.account, a.once)
+	a.Config.Admission = true
+	return a.each(ctx, a.Store, "agent/"+string(a.Host), a.Host, a.account, func(ctx context.Context) error {
+		for {
+			err := a.once(ctx)
+			if !errors.Is(err, errLapsed) || ctx.Err() != nil {
+				return err
+			}
+			a.Log.Warn("begins anew", "why", err)
+		}
+	})
 }
 
 // once claims the host, and acts for it until ctx ends or the store must not be used.
@@ -123,9 +135,10 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *lea
 	}
 	h := newHints()
 	acting := agent.New(a.Host, a.Config, hv, over(t, h.follow(a.Store)), a.noter(t))
-	loop := w.loop("agent", &rung{acting, a.Bell})
+	held := newTenure(claim, a.Every)
+	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
 	loop.Wait, loop.Kick = h.wait, a.Bell.kick
-	beat := w.loop("lease", claim)
+	beat := w.loop("lease", held)
 	beat.Last = w.parting("lease", claim.End)
 	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
 		Store: over(t, a.Store)})
@@ -135,7 +148,7 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *lea
 	}
 	err = errors.Join(run(ctx, known, beat, loop), done())
 	cause := context.Cause(ctx)
-	if stores.Refused(cause) {
+	if stores.Refused(cause) || errors.Is(cause, errLapsed) {
 		return cause // what else has failed, failed for that
 	}
 	if final(cause) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -127,7 +128,7 @@ func (w *watcher) loop(name string, r drive.Reconciler) drive.Loop {
 func (w *watcher) looked(l drive.Look) {
 	w.health.Looked(l.Name, longest, l.Err)
 	w.set.Looked(l.Name, l.Took, l.Err)
-	if w.end != nil && (final(l.Err) || stores.Refused(l.Err)) {
+	if w.end != nil && (final(l.Err) || stores.Refused(l.Err) || errors.Is(l.Err, errLapsed)) {
 		w.end(l.Err)
 	}
 	text := ""

@@ -90,6 +90,9 @@ func (c *Controller) failover() failover.Config {
 	if f.Placement.Weighers == nil {
 		f.Placement.Weighers = ours.Placement.Weighers
 	}
+	if gate, gated := c.Store.(*stores.Gate); gated {
+		f.Unmarked, f.Vouched = gate.Unmarked(), gate.Vouch
+	}
 	f.Evacuation.DrainKey = cmp.Or(f.Evacuation.DrainKey, ours.Evacuation.DrainKey)
 	return f
 }

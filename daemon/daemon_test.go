@@ -355,6 +355,8 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 				Identity: record.Identity{ID: "one"}}
 			a.Log = slog.New(slog.NewTextHandler(&log, nil))
 			start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+			c := daemon.Controller{Name: "a", Store: store, Alone: true}
+			start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
 			if _, err := store.Put(t.Context(), &record.VM{VM: hypervisor.VM{ID: "default/web",
 				Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
 				t.Fatal(err)

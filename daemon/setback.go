@@ -36,6 +36,7 @@ func (s *Surroundings) each(ctx context.Context, store record.Store, who string,
 		if err := s.wait(ctx, gate, tell); err != nil || ctx.Err() != nil {
 			return err
 		}
+		gate.Vouch() // an operator has asked all hosts
 		noter.Note(s.Now(), host, "", "believes the store again: "+reconciled(ctx, gate))
 	}
 }

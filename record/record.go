@@ -311,6 +311,13 @@ type Host struct {
 	// Session is the start of the agent that acts for the host: another one announces nothing.
 	// Written by that agent when it takes the name.
 	Session string `json:",omitempty"`
+	// Admitted is the Session that may act. Written by the controller that leads, when it has
+	// heard who could have seen a newer store: see controller/failover. An agent whose session is
+	// another one acts on nothing, and VMs run on.
+	Admitted string `json:",omitempty"`
+	// Waits is why the Session is not admitted, in words. Written by the controller that leads.
+	// Default: it is, or no controller leads.
+	Waits string `json:",omitempty"`
 	// Refused is the agent that was last refused the name; written by that agent, and taken
 	// back by operators.
 	Refused *Refusal `json:",omitempty"`
@@ -333,6 +340,9 @@ type Host struct {
 	// Fenced: the host was cut off from power or disks. Written by whoever fences.
 	Fenced bool
 }
+
+// Unadmitted reports whether the agent that acts for the host waits until a leader admits it.
+func (h *Host) Unadmitted() bool { return h.Session != "" && h.Admitted != h.Session }
 
 // Fencing is the cutting off of a host.
 type Fencing struct {

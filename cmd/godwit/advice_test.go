@@ -31,6 +31,7 @@ var advice = []struct{ text, test, why string }{
 	{text: "look at both guests, decide which one is good", test: "falsedead.txtar"},
 	{text: "end the wrong one, or decide", test: "daemon/reconcile"},
 	{text: "will run twice.", test: "word.txtar"},
+	{text: "or, when the host is off: godwit host dead", test: "returned.txtar"},
 	{text: "godwit vm stop it first", test: "word.txtar"},
 	{text: "stop the one that is wrong, and give it another name", test: "onecopy.txtar"},
 	{text: "when the agent that was refused is stopped: godwit host adopt", test: "onecopy.txtar"},

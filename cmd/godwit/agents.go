@@ -27,6 +27,9 @@ directory on that machine: an agent with another directory, or on another machin
 name before it starts anything (exit status 4). When the old one is gone for good, say so with
 godwit host adopt.
 
+Before it acts, the controller that leads has to admit it: until then it starts, stops and removes
+nothing, VMs run on, and godwit host list says why.
+
 It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
 may be killed at any moment: the VMs run on. On SIGHUP it reopens its audit log.`
 

@@ -53,6 +53,11 @@ type Config struct {
 	Placement choose.Config
 	// Evacuation says by what taint a host is drained, which takes no VM then.
 	Evacuation evacuation.Params
+	// Unmarked says that the store has hosts, and that nothing is remembered of it here: it may be
+	// a backup. See [Config.Doubts]. Default: what was seen of it is remembered.
+	Unmarked bool
+	// Vouched is called when agents are admitted from now on. Default: nobody is told.
+	Vouched func()
 	// Poll is how often a cut that is under way is asked about. Default: 1s.
 	Poll time.Duration
 	// Retry is how long to wait after an error, and how long a VM waits that fits

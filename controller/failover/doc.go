@@ -12,6 +12,10 @@
 // second warden can act on what is no longer so. [Judge] decides about one host and
 // [Allowed] about all; [Warden] carries it out.
 //
+// A host whose agent begins may have been away while its VMs went elsewhere, and while the store was
+// set back to before that. Its agent is admitted by the leader, when that has listened who knows a
+// newer store: see [Hearing].
+//
 // A caller (1) lets one warden write at a time, by giving it a lease.Guard as store;
 // (2) gives every agent a lease; (3) lets agents start nothing while the record of
 // their host says that it is being fenced or was.

@@ -18,6 +18,8 @@ type Sight struct {
 	Silence time.Duration
 	// Worth: something is gained by fencing the host.
 	Worth bool
+	// Waits is why no agent is admitted now, in words; "" is that they are: see [Hearing].
+	Waits string
 }
 
 // A Verdict is what is to be done about a host.
@@ -41,12 +43,16 @@ const (
 	Believe
 	// CallLost: its agent is not heard.
 	CallLost
+	// Admit the agent that has begun: it may act.
+	Admit
+	// Delay the agent that has begun, and tell why.
+	Delay
 	// Fence it, if no more hosts are silent than are allowed to be.
 	Fence
 )
 
 var verdicts = [...]string{"leave", "welcome", "distrust", "withdraw", "refuse",
-	"recover", "believe", "call lost", "fence"}
+	"recover", "believe", "call lost", "admit", "delay", "fence"}
 
 // String returns the verdict in words.
 func (v Verdict) String() string {
@@ -78,6 +84,8 @@ var rules = []rule{
 	{"word-withdrawn", wordWithdrawn, Withdraw},
 	{"word-refuted", wordRefuted, Refuse},
 	{"heard-again", heardAgain, Recover},
+	{"agent-begun", agentBegun, Admit},
+	{"agent-too-early", agentTooEarly, Delay},
 	{"heard-lately", heardLately, Leave},
 	{"word-given", wordGiven, Believe},
 	{"fallen-silent", fallenSilent, CallLost},
@@ -135,6 +143,19 @@ func wordRefuted(_ *Config, s *Sight) bool {
 // becomes Up and is not fenced).
 func heardAgain(_ *Config, s *Sight) bool {
 	return s.Beats && !s.Host.Fenced && (s.Host.Lost || s.Host.Fencing != nil)
+}
+
+// agentBegun: an agent has taken its host's name, and the store is not doubted by anybody who could
+// know better.
+// Source: godwit. KubeVirt and Nova start what the record says: a database that was restored starts
+// VMs beside themselves. Here a host that was off cannot know, and those that can are heard first.
+func agentBegun(_ *Config, s *Sight) bool { return s.Host.Unadmitted() && s.Waits == "" }
+
+// agentTooEarly: an agent has taken its host's name, and somebody who could know better was not
+// heard.
+// Source: godwit, as agent-begun.
+func agentTooEarly(_ *Config, s *Sight) bool {
+	return s.Host.Unadmitted() && s.Waits != s.Host.Waits
 }
 
 // heardLately: the agent was heard, or nobody could have heard it.

@@ -29,6 +29,11 @@ func misses(h *record.Host, boot string, silence time.Duration) failover.Sight {
 	return failover.Sight{Host: h, Boot: boot, Silence: silence, Worth: true}
 }
 
+// waits is a host that is heard while others are not.
+func waits(h *record.Host) failover.Sight {
+	return failover.Sight{Host: h, Boot: "b1", Waits: "n2 is not heard"}
+}
+
 // that returns a host.
 func that(how func(*record.Host)) *record.Host {
 	h := &record.Host{Host: hypervisor.Host{Name: "n1"}}
@@ -54,6 +59,10 @@ var (
 		h.Lost, h.Fenced, h.Fencing = true, true, fencing("operator al", "")
 	})
 	foreign    = that(func(h *record.Host) { h.Lost, h.Fenced = true, true })
+	begun      = that(func(h *record.Host) { h.Session = "s1" })
+	told       = that(func(h *record.Host) { h.Session, h.Waits = "s1", "n2 is not heard" })
+	admitted   = that(func(h *record.Host) { h.Session, h.Admitted = "s1", "s1" })
+	again      = that(func(h *record.Host) { h.Session, h.Admitted = "s2", "s1" })
 	lieAndWord = that(func(h *record.Host) { *h = *lie; h.Dead = "alice" })
 )
 
@@ -109,6 +118,22 @@ func TestWhatBecomesOfAHost(t *testing.T) {
 			misses(foreign, "b1", time.Hour), failover.Leave},
 		"somebody else fenced it, it beats": {
 			hears(foreign, "b1", 0), failover.Welcome},
+		"its agent has begun": {
+			sees(begun, "b1", 0), failover.Admit},
+		"its agent has begun, and is silent": {
+			misses(begun, "b1", after), failover.Admit},
+		"its agent has begun, and others were not heard": {
+			waits(begun), failover.Delay},
+		"its agent has begun, and it was said why it waits": {
+			waits(told), failover.Leave},
+		"its agent has waited": {
+			sees(told, "b1", 0), failover.Admit},
+		"its agent was admitted": {
+			sees(admitted, "b1", 0), failover.Leave},
+		"its agent was admitted, and others are not heard now": {
+			waits(admitted), failover.Leave},
+		"its agent has begun again": {
+			sees(again, "b1", 0), failover.Admit},
 	} {
 		c := failover.Config{}.Complete()
 		if got := failover.Judge(&c, &row.s); got != row.want {
@@ -124,7 +149,7 @@ func TestEveryHostIsJudgedSafely(t *testing.T) {
 	fencings := []*record.Fencing{nil, fencing("", ""), fencing("", "failed"), fencing("ipmi", ""),
 		fencing("ipmi", "lives"), fencing("operator al", ""), fencing("operator al", "lives")}
 	seen := map[failover.Verdict]int{}
-	for bits := range 1 << 5 {
+	for bits := range 1 << 7 {
 		bit := func(i int) bool { return bits>>i&1 == 1 }
 		for _, silence := range silences {
 			for _, f := range fencings {
@@ -135,6 +160,12 @@ func TestEveryHostIsJudgedSafely(t *testing.T) {
 					}
 					s := failover.Sight{Host: h, Boot: boot, Beats: bit(3), Silence: silence,
 						Worth: bit(4)}
+					if bit(5) {
+						h.Session = "new"
+					}
+					if bit(6) {
+						s.Waits = "somebody was not heard"
+					}
 					v := failover.Judge(&c, &s)
 					seen[v]++
 					if why := unsafe(&c, &s, v); why != "" {
@@ -171,6 +202,8 @@ func unsafe(c *failover.Config, s *failover.Sight, v failover.Verdict) string {
 		return "the same start of the machine is trusted again"
 	case clears && !h.Lost && !h.Fenced && h.Fencing == nil:
 		return "there is nothing to clear"
+	case v == failover.Admit && (s.Waits != "" || h.Session == ""):
+		return "an agent is admitted too early"
 	case v == failover.Leave && h.Fenced && s.Beats && s.Boot == "b1" && h.Fencing != nil &&
 		h.Fencing.Error == "":
 		return "it beats and counts as off"

@@ -18,6 +18,10 @@ type signs struct {
 	beats  map[hypervisor.HostName]bool      // signs that nobody has judged yet
 	seen   record.Revision
 	looked time.Time
+
+	began   time.Time       // since when somebody listens without a gap
+	since   record.Revision // what the store had given then
+	settled bool            // who could know a newer store was heard since, or is silent
 }
 
 func newSigns() signs {
@@ -31,6 +35,7 @@ func (s *signs) take(c *record.Changes, now time.Time, patience time.Duration) {
 	deaf := now.Before(s.looked) || now.Sub(s.looked) > patience
 	if s.looked, s.seen = now, c.Next; deaf {
 		s.watch, s.met = lease.Watch{}, map[hypervisor.HostName]time.Time{}
+		s.began, s.since, s.settled = now, c.Next, false
 	}
 	if c.Reset {
 		s.reset(c.Records)
@@ -77,6 +82,12 @@ func (s *signs) see(l *record.Lease, now time.Time) {
 	if s.watch.See(l, now) && old != nil && *l.With(old.Version).(*record.Lease) != *old {
 		s.beats[host] = true
 	}
+}
+
+// heard reports whether the agent of a host has written its lease since somebody listens: what it
+// has seen of the store is in the store's past.
+func (s *signs) heard(host hypervisor.HostName) bool {
+	return s.after(host, record.Version(s.since))
 }
 
 // after reports whether the last sign of a host was written after a record was.

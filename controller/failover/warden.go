@@ -25,7 +25,8 @@ type Warden struct {
 	view  *view
 	seen  record.Revision
 	cuts  map[hypervisor.HostName]*cut
-	storm bool // it was said that too many are silent
+	storm bool   // it was said that too many are silent
+	waits string // why no agent is admitted; "" is that they are
 
 	planned bool      // nothing has changed since the VMs were placed
 	retry   time.Time // when those are tried again that fit nowhere
@@ -58,6 +59,7 @@ func (w *Warden) Reconcile(ctx context.Context, now time.Time) (time.Time, error
 		return now.Add(w.config.Retry), err
 	}
 	w.wake = now.Add(w.config.Grace / listens)
+	w.hear(now)
 	errs := []error{w.judgeAll(ctx, now), w.fence(ctx, now)}
 	if !w.planned || !w.retry.IsZero() && !now.Before(w.retry) {
 		errs = append(errs, w.place(ctx, now), w.tidy(ctx))
@@ -151,7 +153,7 @@ func (w *Warden) names() []hypervisor.HostName {
 // sight returns what is known about a host.
 func (w *Warden) sight(name hypervisor.HostName, now time.Time) Sight {
 	s := Sight{Host: w.view.hosts[name], Boot: w.signs.boot(name), Beats: w.signs.beats[name],
-		Silence: w.signs.silence(name, now)}
+		Silence: w.signs.silence(name, now), Waits: w.waits}
 	s.Worth = s.Silence >= w.config.FenceAfter &&
 		(w.config.FenceIdle || w.view.worth(&w.config, name))
 	return s
@@ -174,7 +176,9 @@ func (w *Warden) judge(ctx context.Context, name hypervisor.HostName, now time.T
 		if stored, err := w.put(ctx, next, while...); err != nil || !stored {
 			return err
 		}
-		w.noter.Note(now, name, "", text)
+		if text != "" {
+			w.noter.Note(now, name, "", text)
+		}
 	}
 	w.again()
 	return nil
@@ -206,6 +210,11 @@ func (w *Warden) follow(s *Sight, now time.Time) (*record.Host, string) {
 	case Recover:
 		next.Lost, next.Fencing = false, nil
 		return &next, "is heard again"
+	case Admit:
+		return admit(s.Host), ""
+	case Delay:
+		next.Waits = s.Waits
+		return &next, "its agent is not admitted yet: " + s.Waits
 	case Believe:
 		fencing.By, fencing.Error, fencing.Boot = record.OperatorBy+s.Host.Dead, "", s.Boot
 		next.Fenced, next.Lost, next.Fencing = true, true, &fencing

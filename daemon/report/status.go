@@ -231,6 +231,9 @@ func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Tr
 		s.Why = "a second agent was refused its name"
 	case h.Lost:
 		s.Why = "its agent is not heard"
+	case h.Unadmitted():
+		s.Why = "its agent acts on nothing yet, and VMs run on: " + cmp.Or(h.Waits, "no controller has "+
+			"admitted it")
 	default:
 		s.Why = troubled(h.Host.Name, troubles, now)
 	}

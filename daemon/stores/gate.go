@@ -26,10 +26,11 @@ type Gate struct {
 	path  string
 	who   string
 
-	mu    sync.Mutex
-	mark  record.Mark
-	saved record.Mark
-	at    time.Time // of the last saving
+	mu       sync.Mutex
+	mark     record.Mark
+	saved    record.Mark
+	at       time.Time // of the last saving
+	unmarked bool      // nothing is kept before Vouch
 }
 
 var (
@@ -45,15 +46,19 @@ const saveEvery = time.Second
 // Path "" is that it remembers nothing. The error says that the file cannot be read, or that the
 // store does not answer; that it was set back is told by [Gate.Check].
 func Remember(ctx context.Context, store record.Historian, path, who string) (*Gate, error) {
-	g := &Gate{store: store, path: path, who: who}
-	if path != "" {
+	return (&Gate{store: store, path: path, who: who}).open(ctx)
+}
+
+// open reads what was seen, and asks the store.
+func (g *Gate) open(ctx context.Context) (*Gate, error) {
+	if path := g.path; path != "" {
 		if err := durable.Private(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
 		err := durable.Read(path, &g.mark)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("what was seen of the store: %w; without it an older store is "+
-				"not recognised by %s alone", err, who)
+				"not recognised by %s alone", err, g.who)
 		}
 		g.saved = g.mark
 	}
@@ -163,7 +168,7 @@ func (g *Gate) saw(v record.Version) {
 func (g *Gate) save(now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.path == "" || g.mark == g.saved || g.mark.Cluster == "" {
+	if g.path == "" || g.mark == g.saved || g.mark.Cluster == "" || g.unmarked {
 		return nil
 	}
 	g.at = now
@@ -172,6 +177,23 @@ func (g *Gate) save(now time.Time) error {
 	}
 	g.saved = g.mark
 	return nil
+}
+
+// Unmarked reports whether the store has hosts, and nothing was remembered of it here when it was
+// opened: it may be a backup. Nothing is remembered then before [Gate.Vouch]. Only a file, which one
+// controller serves, is judged so: etcd's cluster has another id after a restore.
+func (g *Gate) Unmarked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unmarked
+}
+
+// Vouch says that everybody who could know a newer store was heard.
+func (g *Gate) Vouch() {
+	g.mu.Lock()
+	g.unmarked = false
+	g.mu.Unlock()
+	_ = g.save(time.Now()) // what cannot be kept is tried again; Check tells of it
 }
 
 // Close keeps the mark on disk. It does not close the store.

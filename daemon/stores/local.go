@@ -3,6 +3,9 @@ package stores
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"slices"
 
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/record/bolt"
@@ -22,7 +25,7 @@ func Serve(ctx context.Context, u URL, socket string,
 	if err != nil {
 		return err
 	}
-	gate, err := Remember(ctx, store, u.Path+".seen", "controller")
+	gate, err := own(ctx, store, u.Path+".seen")
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -42,6 +45,21 @@ func Serve(ctx context.Context, u URL, socket string,
 	err = run(running, gate)
 	stop()
 	return errors.Join(err, <-served, gate.Close(), store.Close())
+}
+
+// own is Remember for who serves a file, and before anybody is answered.
+func own(ctx context.Context, store record.Historian, path string) (*Gate, error) {
+	g := &Gate{store: store, path: path, who: "controller"}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		c, err := store.Changes(ctx, record.Everything, 0)
+		if err != nil {
+			return nil, err
+		}
+		g.unmarked = slices.ContainsFunc(c.Records, func(r record.Record) bool {
+			return r.Key().Kind == record.HostKind
+		})
+	}
+	return g.open(ctx)
 }
 
 // closing is a client that has nothing to close.

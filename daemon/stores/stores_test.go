@@ -111,6 +111,42 @@ func TestServeAndOpen(t *testing.T) {
 	}
 }
 
+// TestAFileWithHostsOfWhichNothingIsRemembered may be a backup, also the next time, until somebody
+// vouches for it; a new one, and one that was seen, are not.
+func TestAFileWithHostsOfWhichNothingIsRemembered(t *testing.T) {
+	u := url(t, "bolt:"+filepath.Join(t.TempDir(), "d", "c.db"))
+	unmarked := func(then func(*stores.Gate)) (is bool) {
+		t.Helper()
+		err := stores.Serve(t.Context(), u, "", func(ctx context.Context, s stores.Store) error {
+			gate := s.(*stores.Gate)
+			is = gate.Unmarked()
+			_, err := s.Put(ctx, &record.Host{Host: hypervisor.Host{Name: "n1"}})
+			if errors.Is(err, record.Stale) {
+				err = nil // it is known
+			}
+			then(gate)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	nothing := func(*stores.Gate) {}
+	if unmarked(nothing) || unmarked(nothing) {
+		t.Error("a file that was made here is taken for a backup")
+	}
+	if err := os.Remove(u.Path + ".seen"); err != nil {
+		t.Fatal(err)
+	}
+	if !unmarked(nothing) || !unmarked((*stores.Gate).Vouch) {
+		t.Error("a file of which nothing is remembered is not taken for a backup")
+	}
+	if unmarked(nothing) {
+		t.Error("a file that somebody has vouched for is taken for a backup")
+	}
+}
+
 func TestWhoWaitsMayBeTold(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")

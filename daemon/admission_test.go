@@ -1,0 +1,67 @@
+package daemon_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/daemon"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// TestAnAgentStartsNothingBeforeAControllerAdmitsIt, and it says that it lives meanwhile.
+func TestAnAgentStartsNothingBeforeAControllerAdmitsIt(t *testing.T) {
+	store, h := open(t), newHost()
+	if _, err := store.Put(t.Context(), &record.VM{VM: hypervisor.VM{ID: "default/web",
+		Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
+		t.Fatal(err)
+	}
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: store,
+		Identity: record.Identity{ID: "one"}}
+	start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+	until(t, "signs of life", func() bool {
+		r, _ := store.Get(t.Context(), (&record.Lease{Owner: record.HostLease("n1")}).Key())
+		l, is := r.(*record.Lease)
+		return is && l.Beats > 5
+	})
+	if h.runs("default/web") {
+		t.Error("it has started a VM on the word of a store that nobody has vouched for")
+	}
+	c := daemon.Controller{Name: "a", Store: store, Alone: true}
+	start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+	until(t, "the VM's start", func() bool { return h.runs("default/web") })
+}
+
+// TestAnAgentThatSleptIsAdmittedAnew: it cannot know what was stored meanwhile, and whether that is
+// gone again.
+func TestAnAgentThatSleptIsAdmittedAnew(t *testing.T) {
+	store, h := open(t), newHost()
+	c := daemon.Controller{Name: "a", Store: store, Alone: true}
+	start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+	var slept atomic.Int64
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: store, Lock: "lock",
+		Identity: record.Identity{ID: "one"}}
+	a.Boot = "boot"
+	a.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+	stored := func() *record.Host {
+		got, err := record.HostNamed(t.Context(), store, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	until(t, "that it is admitted", func() bool { return stored().Session != "" && !stored().Unadmitted() })
+	first := stored().Session
+	slept.Store(int64(time.Minute))
+	until(t, "that it is admitted anew", func() bool {
+		return stored().Session != first && !stored().Unadmitted()
+	})
+	if _, err := store.Put(t.Context(), &record.VM{VM: hypervisor.VM{ID: "default/web",
+		Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the VM's start", func() bool { return h.runs("default/web") })
+}
