@@ -14,8 +14,10 @@
 // its directory or another one; an agent comes with an empty directory, until operators give it
 // the right one back; an operator says that a host is off whose agent is silent, and it comes
 // back with what has run there all the time; the store is set back to the beginning, and only the
-// agents' ledgers tell. By such a word VMs run twice, whatever godwit does. So
-// what the word is about is dead to the invariants, until it runs anew; what is not dead must be
+// agents' ledgers tell. Where a scene says "marks" every process remembers what it has seen of the
+// store, the first that misses it stops all, and a leader admits an agent before it acts; where it
+// says "forgotten" the backup is restored on another machine, and the controller remembers nothing.
+// By a wrong word of an operator VMs run twice, whatever godwit does. So what the word is about is dead to the invariants, until it runs anew; what is not dead must be
 // told to operators when its host is heard again. Where a scene says "claims" every agent claims
 // its host's name, and one that is refused ends, as in production.
 //
@@ -52,6 +54,7 @@
 //	adopt HOST               an operator gives its name to the agent that was refused it
 //	lease-ends HOST          its agent has been silent for so long
 //	set-back                 the store is as it was at the beginning
+//	admit HOST               a leader has listened, and admits its agent
 //
 // WHO is "controller" or a host, for its agent.
 //

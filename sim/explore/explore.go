@@ -30,7 +30,7 @@ type View = invariant.World
 
 // ParseScene reads a scene: lines as "hosts n1 n2=1", where n2 has room for one VM, "vms
 // web@n1 db@n2,busy", "post-copy", "per-cluster 1", "per-source 1", "per-target 1",
-// "claims", "second n1 copied" or "second n1 new" and, for what operators do, "script drain n1". The error says which line is wrong.
+// "claims", "backup", "marks", "forgotten", "second n1 copied" or "second n1 new" and, for what operators do, "script drain n1". The error says which line is wrong.
 func ParseScene(text string) (*Scene, error) { return scene.Parse(text) }
 
 // Scenes yields the small scenes of 2 hosts or more and 1 VM or more, up to so many of each:

@@ -49,6 +49,7 @@ func (k *keeper) print() uint64 {
 	if w.Back {
 		n += 2
 	}
+	n += fingerprint.Mix(97, gate(w))
 	for p, pages := range w.Ledgers {
 		for vm, h := range pages {
 			n += fingerprint.Mix(fingerprint.String(string(vm))+uint64(p), page(h))
@@ -73,6 +74,22 @@ func (k *keeper) print() uint64 {
 	}
 	for p := range w.Len() {
 		n += fingerprint.Mix(uint64(p)+31, k.process(p))
+	}
+	return n
+}
+
+// gate is the number of what is known of the store's past.
+func gate(w *stage.World) (n uint64) {
+	for p := range w.Len() {
+		if w.Newer(p) {
+			n |= 1 << p
+		}
+	}
+	if w.Unmarked {
+		n |= 1 << 16
+	}
+	if w.History.Doubt != nil {
+		n |= 1 << 17
 	}
 	return n
 }

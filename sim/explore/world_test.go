@@ -15,7 +15,7 @@ import (
 const drain = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nscript drain n1\n"
 
 // mistaken is a world in which people err.
-const mistaken = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 copied\nbackup\n" +
+const mistaken = "hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 copied\nforgotten\n" +
 	"script drain n1\n"
 
 func played(t *testing.T, faults int) *stage.World { return playedIn(t, drain, faults) }

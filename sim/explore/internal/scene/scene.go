@@ -27,6 +27,11 @@ type Scene struct {
 	Claims bool
 	// Backup lets the store be set back to how it was at the beginning, once; agents keep ledgers.
 	Backup bool
+	// Marks lets every process remember the newest moment of the store that it has seen, and a
+	// leader admit agents, as in production. It needs Claims and Backup.
+	Marks bool
+	// Forgotten lets the controller remember nothing when the store is set back. It needs Marks.
+	Forgotten bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
 	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web".
 	// "dead n1" is the word of an operator that n1 is off, which is taken when its agent is silent.
@@ -108,6 +113,12 @@ func (s *Scene) String() string {
 	if s.Backup {
 		b.WriteString("backup\n")
 	}
+	if s.Marks {
+		b.WriteString("marks\n")
+	}
+	if s.Forgotten {
+		b.WriteString("forgotten\n")
+	}
 	for _, h := range s.Hosts {
 		if h.As != "" {
 			fmt.Fprintf(&b, "second %s %s\n", h.As, directories[h.Copied])
@@ -167,6 +178,10 @@ func (s *Scene) read(words []string) error {
 	case "backup":
 		s.Backup = true
 		return nil
+	case "marks", "forgotten":
+		s.Claims, s.Backup, s.Marks = true, true, true
+		s.Forgotten = s.Forgotten || words[0] == "forgotten"
+		return nil
 	case "second":
 		return s.readSecond(words[1:])
 	case "script":
@@ -180,8 +195,8 @@ func (s *Scene) read(words []string) error {
 			return err
 		}
 	}
-	return errors.New("unknown word; use hosts, vms, post-copy, claims, second, backup, script, " +
-		"per-cluster, per-source or per-target")
+	return errors.New("unknown word; use hosts, vms, post-copy, claims, second, backup, marks, forgotten, " +
+		"script, per-cluster, per-source or per-target")
 }
 
 // directories are the words for what the directory of a second agent is.
@@ -219,6 +234,9 @@ func (s *Scene) Check() error {
 	if len(s.Hosts) == 0 || len(s.Hosts) > MaxHosts || len(s.VMs) > MaxVMs {
 		return fmt.Errorf("%d hosts and %d VMs; there may be 1 to %d and 0 to %d", len(s.Hosts),
 			len(s.VMs), MaxHosts, MaxVMs)
+	}
+	if s.Marks && !(s.Claims && s.Backup) || s.Forgotten && !s.Marks {
+		return errors.New("forgotten needs marks, and marks need claims and backup")
 	}
 	for i, h := range s.Hosts {
 		if at := s.HostIndex(string(h.As)); h.As != "" && (at < 0 || s.Hosts[at].As != "") {

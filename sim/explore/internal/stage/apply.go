@@ -56,6 +56,8 @@ func (w *World) Apply(s Step) bool {
 		w.Script++
 		w.Waits = false
 		w.operate(w.Scene.Script[w.Script-1])
+	case steps.Admit:
+		w.admit(int(s.A))
 	case steps.Give:
 		w.give(int(s.A), int(s.B))
 	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse, steps.SetBack:
@@ -63,6 +65,7 @@ func (w *World) Apply(s Step) bool {
 	default:
 		w.harm(s)
 	}
+	w.doubted()
 	w.settle(-1)
 	w.judge()
 	return true
@@ -241,6 +244,10 @@ func (w *World) Rest(back bool) {
 			w.Apply(s)
 			continue
 		}
+		if s, ok := w.admission(); ok {
+			w.Apply(s)
+			continue
+		}
 		s, at, ok := w.earliest()
 		if !ok || at.Sub(changed) > quiet {
 			w.checkAtRest()
@@ -282,6 +289,9 @@ func (w *World) Usual() (Step, bool) {
 		if w.due(p) {
 			return Step{Op: steps.Look, A: uint8(p)}, true
 		}
+	}
+	if s, ok := w.admission(); ok {
+		return s, true
 	}
 	if w.Script < len(w.Scene.Script) && !w.Waits {
 		return Step{Op: steps.Script}, true

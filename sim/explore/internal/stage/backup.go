@@ -43,12 +43,13 @@ func (w *World) agentConfig(p int) agent.Config {
 	if w.Scene.Backup {
 		c.Ledger = &book{w, p}
 	}
+	c.Admission = w.Scene.Marks
 	return c
 }
 
 // rebuilt reports whether a VM was given away of a host that was off. What such a host has in its
 // ledger is older than that: there only those who have seen the newer store can tell, before the
-// host begins to act, and that is not played.
+// host begins to act, and that is played where a scene says "marks".
 func (w *World) rebuilt() bool {
 	for _, v := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
@@ -61,11 +62,12 @@ func (w *World) rebuilt() bool {
 	return false
 }
 
-// setBack lets the store be as it was in the beginning, as after a restore that is not recognised as
-// one, or that was reconciled wrongly: it is for the agents' ledgers to tell. All processes start
-// anew, as they do when a store is believed again.
+// setBack lets the store be as it was in the beginning. Without marks it is as after a restore that is
+// not recognised as one, or that was reconciled wrongly: it is for the agents' ledgers to tell. All
+// processes start anew then, as they do when a store is believed again.
 func (w *World) setBack() {
 	w.Back = true
+	before := w.revision() + 1
 	for _, m := range w.all() {
 		must(w.Store.Delete(w.ctx, m))
 	}
@@ -78,6 +80,10 @@ func (w *World) setBack() {
 			continue
 		}
 		w.put(r.With(now.At()))
+	}
+	if w.Scene.Marks {
+		w.restored(record.Jump{After: w.saved, Before: before})
+		return
 	}
 	for p := range w.Procs[:len(w.lines)] {
 		if w.Procs[p].Brain != nil {

@@ -87,7 +87,7 @@ func (w *World) claimed(p int) {
 func (w *World) claims(p int) {
 	c, ok := w.Procs[p].Brain.(*Claimant)
 	switch {
-	case !ok:
+	case !ok || w.History.Doubt != nil:
 	case c.ended:
 		w.kill(p)
 		w.Procs[p].Gone = true
@@ -141,7 +141,7 @@ func (w *World) err(s Step) {
 // adoption returns what operators do next about an agent that was refused its own host's name; it
 // is false when there is none.
 func (w *World) adoption() (s Step, ok bool) {
-	for p := 1; p < len(w.lines) && w.Scene.Claims; p++ {
+	for p := 1; p < len(w.lines) && w.Scene.Claims && w.History.Doubt == nil; p++ {
 		if !w.Procs[p].Gone || w.second(p) {
 			continue
 		}
@@ -159,7 +159,7 @@ func (w *World) adoption() (s Step, ok bool) {
 // Source: daemon/operate (Desk.Dead, Desk.Adopt).
 func (w *World) mayErr(s Step) bool {
 	if s.Op == steps.SetBack {
-		return w.Scene.Backup && !w.Back && !w.rebuilt()
+		return w.Scene.Backup && !w.Back && (w.Scene.Marks || !w.rebuilt())
 	}
 	p := &w.Procs[s.A]
 	if s.A == 0 || w.second(int(s.A)) {

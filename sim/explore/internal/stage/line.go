@@ -21,12 +21,22 @@ func (l *line) Get(ctx context.Context, key record.Key) (record.Record, error) {
 	if l.w.Look.died {
 		return nil, &record.StoreError{Op: "Get", Key: key, Kind: record.Unavailable}
 	}
-	return l.w.Store.Get(ctx, key)
+	if err := l.w.refuse(l.p); err != nil {
+		return nil, err
+	}
+	r, err := l.w.Store.Get(ctx, key)
+	if r != nil && err == nil {
+		l.w.saw(l.p, r.At())
+	}
+	return r, err
 }
 
 // Put implements [record.Store].
 func (l *line) Put(ctx context.Context, r record.Record, while ...record.Record) (
 	record.Record, error) {
+	if err := l.w.refuse(l.p); err != nil {
+		return nil, err
+	}
 	fate := l.w.effect()
 	if fate == steps.Dies || fate == steps.Refused {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unavailable}
@@ -40,11 +50,15 @@ func (l *line) Put(ctx context.Context, r record.Record, while ...record.Record)
 	if fate == steps.Unanswered {
 		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
 	}
+	l.w.saw(l.p, stored.At())
 	return stored, nil
 }
 
 // Delete implements [record.Store].
 func (l *line) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	if err := l.w.refuse(l.p); err != nil {
+		return err
+	}
 	fate := l.w.effect()
 	if fate == steps.Dies || fate == steps.Refused {
 		return &record.StoreError{Op: "Delete", Key: r.Key(), Kind: record.Unavailable}
@@ -68,7 +82,13 @@ func (l *line) Changes(ctx context.Context, f record.Feed, since record.Revision
 	case l.w.Look.stale && since != 0:
 		return record.Changes{Next: since}, nil
 	}
+	if err := l.w.refuse(l.p); err != nil {
+		return record.Changes{}, err
+	}
 	c, err := l.w.Store.Changes(ctx, f, since)
+	for _, r := range c.Records {
+		l.w.saw(l.p, r.At())
+	}
 	l.w.Procs[l.p].Seen = c.Next
 	return c, err
 }

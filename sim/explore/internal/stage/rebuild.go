@@ -58,4 +58,5 @@ func (w *World) give(from, v int) {
 	next.MoveTo(r.Target)
 	next.Mark = ""
 	w.put(&next)
+	w.saw(0, w.VM(next.VM.ID).Version) // the leader has done that
 }

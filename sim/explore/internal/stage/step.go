@@ -118,7 +118,7 @@ func (w *World) possibleHarm(list []Step, allowed steps.Fault) []Step {
 		list = w.offer(list, allowed, Step{Op: steps.Lost, A: a}, Step{Op: steps.Off, A: a},
 			Step{Op: steps.Ask, A: a}, Step{Op: steps.Fence, A: a}, Step{Op: steps.On, A: a},
 			Step{Op: steps.Word, A: a}, Step{Op: steps.Empty, A: a}, Step{Op: steps.Return, A: a},
-			Step{Op: steps.Adopt, A: a}, Step{Op: steps.Lapse, A: a})
+			Step{Op: steps.Adopt, A: a}, Step{Op: steps.Lapse, A: a}, Step{Op: steps.Admit, A: a})
 	}
 	list = w.offer(list, allowed, Step{Op: steps.SetBack})
 	for i := range w.Scene.VMs {
@@ -195,6 +195,8 @@ func (w *World) enabled(s Step) bool {
 		return !w.record(s.A).Fenced
 	case steps.On:
 		return p.Off
+	case steps.Admit:
+		return w.mayAdmit(int(s.A))
 	case steps.Give:
 		return w.mayGive(int(s.A), int(s.B))
 	case steps.Word, steps.Empty, steps.Return, steps.Adopt, steps.Lapse, steps.SetBack:

@@ -10,7 +10,7 @@ import (
 
 // Every step is read as it is written.
 func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
-	set, err := scene.Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 new\nbackup\n" +
+	set, err := scene.Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 new\nforgotten\n" +
 		"script drain n1\n")
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ type World struct {
 	Broken  *Violation
 	Touched uint                      // parts that have changed since somebody cleared it
 	backup  []record.Record           // what was stored in the beginning
+	saved   record.Revision           // the last one then
 	copies  [scene.MaxVMs][]fake.Copy // scratch
 	Tell    func(string)              // is told what happens; nil is nobody
 }
@@ -63,6 +64,7 @@ type State struct {
 	Empty   uint // hosts whose agents have an empty directory
 	Back    bool // the store was set back
 	Ledgers [1 + scene.MaxHosts]Pages
+	Gate
 	listed
 }
 
@@ -98,6 +100,7 @@ const (
 // New builds a scene. It panics on one that does not check.
 func New(s *scene.Scene, faults int) *World {
 	w := &World{Scene: s, ctx: context.Background(), Store: record.NewMemory()}
+	w.History.Cluster = cluster
 	w.configure(s)
 	w.limits = w.config.Limits()
 	w.Now, w.Faults = Epoch, faults
@@ -139,10 +142,15 @@ func New(s *scene.Scene, faults int) *World {
 			w.claimed(p)
 		}
 	}
+	for p := 1; p < len(w.lines) && s.Marks; p++ {
+		if w.record(uint8(p)).Unadmitted() {
+			w.admit(p)
+		}
+	}
 	w.settle(-1)
 	if s.Backup {
 		all, _ := w.Store.Changes(w.ctx, record.Everything, 0) // memory does not fail
-		w.backup = all.Records
+		w.backup, w.saved = all.Records, w.revision()
 	}
 	return w
 }
@@ -212,6 +220,9 @@ func (w *World) spawn(p int) {
 // kill ends a process. What it kept in memory is gone.
 func (w *World) kill(p int) {
 	w.Procs[p] = Process{Off: w.Procs[p].Off, born: w.Procs[p].born}
+	if p == 0 && w.Unmarked { // it keeps a mark once it has heard all
+		w.Marks[0] = record.Mark{}
+	}
 	w.touch(p)
 }
 
@@ -284,6 +295,7 @@ func (w *World) takeLook(p int, how Look) bool {
 			proc.Wake = w.Now
 		}
 	}
+	w.doubted()
 	w.settle(p)
 	w.claims(p)
 	return how.fate == steps.Well || w.Look.Effects > how.at

@@ -44,6 +44,7 @@ const (
 	Adopt              // A: process (its host)
 	Lapse              // A: process (its host)
 	SetBack            // the store is as it was at the beginning
+	Admit              // A: process (its host)
 	Ops                // how many kinds there are
 )
 
@@ -101,7 +102,7 @@ var words = [Ops]struct {
 	Word:  {"false-word", "h", Words},
 	Empty: {"empty-directory", "h", Directories}, Return: {"return-directory", "h", 0},
 	Adopt: {"adopt", "h", 0}, Lapse: {"lease-ends", "h", Delays},
-	SetBack: {"set-back", "", Backups},
+	SetBack: {"set-back", "", Backups}, Admit: {"admit", "h", 0},
 }
 
 // A Fate is what becomes of one write or command of a look.
