@@ -108,3 +108,26 @@ func TestWhatCannotBeMigratedLeavesADrainedHostAsItsTermsSay(t *testing.T) {
 		}
 	}
 }
+
+// Until the turn of its host a VM that is shut down in a maintenance runs, and is to be started there
+// again: its room is kept.
+func TestTheRoomOfAVMThatAMaintenanceShutsDownIsKept(t *testing.T) {
+	f, err := inventory.ReadFleet("f", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := evacuation.Params{Terms: evacuation.Terms{OnUnmovable: evacuation.ShutDown}}
+	d := intake.Maintain(f, []hypervisor.HostName{"n1"}, params)
+	free := intake.Drain(f, []hypervisor.HostName{"n1"}, params)
+	all := intake.Fleet(f)
+	if diff := cmp.Diff(free.ShutDown, d.ShutDown); diff != "" || len(d.ShutDown) == 0 {
+		t.Fatalf("shut down %v (-want +got):\n%s", d.ShutDown, diff)
+	}
+	at, _ := all.HostAt("n1")
+	if was, now := all.Hosts[at].UsedMemory, d.Fleet.Hosts[at].UsedMemory; was != now {
+		t.Errorf("n1 uses %v, then %v", was, now)
+	}
+	if len(d.Fleet.VMs) != len(free.Fleet.VMs) {
+		t.Errorf("%d VMs are planned for, in a drain %d", len(d.Fleet.VMs), len(free.Fleet.VMs))
+	}
+}

@@ -63,8 +63,29 @@ type Drained struct {
 // fleet's.
 func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Params) Drained {
 	d := Drained{Fleet: Fleet(f)}
+	restarts := d.fates(f, hosts, params)
+	d.shutDown(f)
+	d.leave(hosts, restarts, params)
+	return d
+}
+
+// Maintain is [Drain] for hosts that are emptied one after another and come back: what is shut down
+// still runs until its host's turn comes, and is to be started there again. So its room is kept for it.
+func Maintain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Params) Drained {
+	d := Drained{Fleet: Fleet(f)}
+	restarts := d.fates(f, hosts, params)
+	d.Fleet.VMs = slices.DeleteFunc(d.Fleet.VMs, func(v plan.VM) bool {
+		return slices.Contains(d.ShutDown, v.ID)
+	})
+	slices.Sort(d.ShutDown)
+	d.leave(hosts, restarts, params)
+	return d
+}
+
+// fates finds the VMs on the hosts that are shut down, and returns those that are restarted.
+func (d *Drained) fates(f *inventory.Fleet, hosts []hypervisor.HostName,
+	params evacuation.Params) (restarts []*inventory.VM) {
 	params.Strategy = f.EvictionStrategy
-	var restarts []*inventory.VM
 	for i := range f.VMs {
 		v := &f.VMs[i]
 		at, known := d.Fleet.HostAt(v.Host)
@@ -78,7 +99,12 @@ func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Pa
 			d.ShutDown = append(d.ShutDown, v.ID)
 		}
 	}
-	d.shutDown(f)
+	return restarts
+}
+
+// leave lets VMs leave by a restart, and groups together.
+func (d *Drained) leave(hosts []hypervisor.HostName, restarts []*inventory.VM,
+	params evacuation.Params) {
 	for _, v := range restarts {
 		at, _ := d.Fleet.VMAt(v.ID)
 		restart(&d.Fleet.VMs[at], v)
@@ -86,7 +112,6 @@ func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Pa
 	if !params.Compatible {
 		d.Groups = fold(d.Fleet, hosts)
 	}
-	return d
 }
 
 // shutDown leaves out the VMs that are shut down: they hold no room and count in no quota.

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/drain"
 	"github.com/godwit-vm/godwit/plan/intake"
+	"github.com/godwit-vm/godwit/plan/maintenance"
 	"github.com/godwit-vm/godwit/plan/verify"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/rehearse"
@@ -39,6 +40,8 @@ func drawnFleet(t *rapid.T) (text string, ample bool) {
 	if u := word("on unmovable", "", "", "Keep", "ShutDown", "Restart"); u != "" {
 		fmt.Fprintf(&b, "onUnmovable: %s\n", u)
 	}
+	fmt.Fprintf(&b, "limits: {perCluster: %d, perSource: %d}\n",
+		rapid.IntRange(1, 5).Draw(t, "at once"), rapid.IntRange(1, 3).Draw(t, "out of a host"))
 	b.WriteString("until: 12h\ngroups: {pair: {policy: affinity}}\nhosts:\n")
 	hosts := rapid.IntRange(2, 4).Draw(t, "hosts")
 	for i := range hosts {
@@ -98,6 +101,7 @@ func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		rehearse.Unfold(&a, d.Groups)
+		serviced(t, s, &a, text)
 		left := drained(t, s, text)
 		for _, vm := range a.Cannot {
 			if !slices.Contains(left, vm) {
@@ -112,6 +116,22 @@ func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
 			t.Fatalf("%v stay by the plan, and %v do\n%s", a.Left, left, text)
 		}
 	})
+}
+
+// serviced fails unless a plan for the maintenance of n0 empties it exactly if one for its drain does, and
+// names those of which a drain says that they cannot leave.
+func serviced(t *rapid.T, s *scenario.Scenario, a *drain.Answer, text string) {
+	d := intake.Maintain(s.Fleet, []hypervisor.HostName{"n0"}, s.Controller.Evacuation)
+	m := maintenance.Plan(&maintenance.Request{Fleet: d.Fleet, Hosts: []hypervisor.HostName{"n0"}})
+	m.Unfold(d.Groups)
+	var left, cannot []hypervisor.VMID
+	for _, o := range m.Obstacles {
+		left, cannot = append(left, o.Left...), append(cannot, o.Cannot...)
+	}
+	if !slices.Equal(left, a.Left) || !slices.Equal(cannot, a.Cannot) {
+		t.Fatalf("%v stay (%v cannot leave) in a maintenance, and %v (%v) in a drain\n%s", left, cannot,
+			a.Left, a.Cannot, text)
+	}
 }
 
 // drained drains n0 in the simulator, and returns who stays.

@@ -112,7 +112,7 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 		return nil, fmt.Errorf("the plan does not pass its verifier, so it is not shown; this "+
 			"is a mistake in godwit: %w", err)
 	}
-	stops := stopsOf(&all, s, &a, terms)
+	stops := StopsOf(&all, s, a.Waves, terms)
 	unfold(&a, all.Groups)
 	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops}
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
@@ -120,7 +120,7 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
 		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
 		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{},
-		Restarted: p.Stops.restarted(), ShutDown: append([]hypervisor.VMID{}, all.ShutDown...)}
+		Restarted: p.Stops.Restarted(), ShutDown: append([]hypervisor.VMID{}, all.ShutDown...)}
 	return d, d.play(ctx, p, &q)
 }
 

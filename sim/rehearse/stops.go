@@ -10,7 +10,6 @@ import (
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/plan"
-	"github.com/godwit-vm/godwit/plan/drain"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
@@ -29,8 +28,8 @@ type Stops struct {
 	Together map[hypervisor.VMID]bool
 }
 
-// stopsOf returns the VMs that a plan shuts down.
-func stopsOf(d *intake.Drained, s *scenario.Scenario, a *drain.Answer, terms evacuation.Terms) *Stops {
+// StopsOf returns the VMs that a plan with these moves shuts down, and those that leave together.
+func StopsOf(d *intake.Drained, s *scenario.Scenario, waves []plan.Wave, terms evacuation.Terms) *Stops {
 	f := d.Fleet
 	stops := &Stops{Terms: terms, Restart: map[hypervisor.VMID]bool{},
 		Off: map[hypervisor.VMID]hypervisor.HostName{}, Together: map[hypervisor.VMID]bool{}}
@@ -39,7 +38,7 @@ func stopsOf(d *intake.Drained, s *scenario.Scenario, a *drain.Answer, terms eva
 			stops.Together[vm] = true
 		}
 	}
-	for _, m := range slices.Concat(a.Waves...) {
+	for _, m := range slices.Concat(waves...) {
 		if at, ok := f.VMAt(m.VM); ok && f.VMs[at].Restarts {
 			stops.Restart[m.VM] = true
 		}
@@ -54,8 +53,8 @@ func stopsOf(d *intake.Drained, s *scenario.Scenario, a *drain.Answer, terms eva
 
 func (s *Stops) restarts(vm hypervisor.VMID) bool { return s != nil && s.Restart[vm] }
 
-// restarted lists the VMs that are restarted, by ID.
-func (s *Stops) restarted() []hypervisor.VMID {
+// Restarted lists the VMs that are restarted, by ID.
+func (s *Stops) Restarted() []hypervisor.VMID {
 	return append([]hypervisor.VMID{}, slices.Sorted(maps.Keys(s.Restart))...)
 }
 
@@ -72,6 +71,19 @@ func (s *Stops) terms() evacuation.Terms {
 		return evacuation.Terms{}
 	}
 	return s.Terms
+}
+
+// On returns the stops while only some hosts are emptied.
+func (s *Stops) On(hosts []hypervisor.HostName) *Stops {
+	if s == nil {
+		return nil
+	}
+	some := *s
+	some.Off = maps.Clone(s.Off)
+	maps.DeleteFunc(some.Off, func(_ hypervisor.VMID, host hypervisor.HostName) bool {
+		return !slices.Contains(hosts, host)
+	})
+	return &some
 }
 
 // alone returns the stops for the play of a single move.

@@ -66,14 +66,14 @@ func atOnce(s *scenario.Scenario) int {
 }
 
 // Play plays a plan and, unless it is nil, the way back. Service is how long the hosts of
-// a batch are away once they are empty.
+// a batch are away once they are empty; stops are the VMs that are not migrated one by one, or nil.
 func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
-	back *maintenance.Return, service time.Duration) (*Timetable, error) {
+	back *maintenance.Return, service time.Duration, stops *rehearse.Stops) (*Timetable, error) {
 	t := &Timetable{Shifts: []Shift{}, Violations: []string{}, EndsSeconds: new(float64)}
 	now := *rehearse.Endless(s)
 	for i := range a.Batches {
 		b := &a.Batches[i]
-		shift, err := t.play(ctx, &now, b.Hosts, b.Waves)
+		shift, err := t.play(ctx, &now, b.Hosts, b.Waves, stops.On(b.Hosts))
 		if err != nil {
 			return nil, err
 		}
@@ -81,12 +81,12 @@ func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
 		t.EndsSeconds = shift.BackSeconds
 		t.BoundSeconds += shift.BoundSeconds + service.Seconds()
 		t.Shifts = append(t.Shifts, *shift)
-		now.Fleet = after(now.Fleet, b.Waves)
+		now.Fleet = after(now.Fleet, b.Waves, stops.On(b.Hosts))
 	}
 	if back == nil {
 		return t, nil
 	}
-	shift, err := t.play(ctx, &now, nil, back.Waves)
+	shift, err := t.play(ctx, &now, nil, back.Waves, stops.On(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +98,15 @@ func Play(ctx context.Context, s *scenario.Scenario, a *maintenance.Answer,
 
 // play plays the moves of one batch, from where the timetable ends.
 func (t *Timetable) play(ctx context.Context, s *scenario.Scenario, hosts []hypervisor.HostName,
-	waves []plan.Wave) (*Shift, error) {
-	p := &rehearse.Play{Scenario: s, Hosts: hosts, Waves: waves}
+	waves []plan.Wave, stops *rehearse.Stops) (*Shift, error) {
+	p := &rehearse.Play{Scenario: s, Hosts: hosts, Waves: waves, Stops: stops}
 	run, err := p.Nominal(ctx)
 	if err != nil {
 		return nil, err
 	}
-	last := time.Duration(0)
+	last := max(0, run.Empty) // a VM that is shut down has left, too
 	shift := &Shift{BeginsSeconds: t.EndsSeconds, Stay: []hypervisor.VMID{},
-		BoundSeconds: bound(s, waves).Seconds()}
+		BoundSeconds: bound(s, waves, stops).Seconds()}
 	for _, passage := range run.Passages {
 		if passage.Done {
 			last = max(last, passage.Began+passage.Took)
@@ -118,7 +118,7 @@ func (t *Timetable) play(ctx context.Context, s *scenario.Scenario, hosts []hype
 	for _, o := range shift.Obstacles {
 		shift.Stay = append(shift.Stay, o.VM)
 	}
-	if len(shift.Stay) == 0 {
+	if len(shift.Stay) == 0 && run.Empty >= 0 {
 		shift.MovedSeconds = later(t.EndsSeconds, last)
 	}
 	for _, v := range run.Violations {
@@ -137,7 +137,8 @@ func later(seconds *float64, by time.Duration) *float64 {
 
 // bound returns how long moves take at least: by the wire out of each host and into it,
 // and because not more than the limits allow run at once.
-func bound(s *scenario.Scenario, waves []plan.Wave) time.Duration {
+// A VM that is restarted sends nothing.
+func bound(s *scenario.Scenario, waves []plan.Wave, stops *rehearse.Stops) time.Duration {
 	links := map[hypervisor.HostName]hypervisor.Bandwidth{}
 	for i := range s.Fleet.Hosts {
 		links[s.Fleet.Hosts[i].Name] = s.Fleet.Hosts[i].Link
@@ -146,6 +147,9 @@ func bound(s *scenario.Scenario, waves []plan.Wave) time.Duration {
 	in := map[hypervisor.HostName]hypervisor.Bytes{}
 	var longest, sum time.Duration
 	for _, m := range slices.Concat(waves...) {
+		if stops != nil && stops.Restart[m.VM] {
+			continue
+		}
 		at, _ := slices.BinarySearchFunc(s.Fleet.VMs, m.VM,
 			func(v inventory.VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
 		v := &s.Fleet.VMs[at]
@@ -158,13 +162,16 @@ func bound(s *scenario.Scenario, waves []plan.Wave) time.Duration {
 	return max(longest, sum/time.Duration(max(1, atOnce(s))))
 }
 
-// after returns the fleet after moves.
-func after(f *inventory.Fleet, waves []plan.Wave) *inventory.Fleet {
+// after returns the fleet after moves, without the VMs that were shut down.
+func after(f *inventory.Fleet, waves []plan.Wave, stops *rehearse.Stops) *inventory.Fleet {
 	now, target := *f, map[hypervisor.VMID]hypervisor.HostName{}
 	for _, m := range slices.Concat(waves...) {
 		target[m.VM] = m.Target
 	}
 	now.VMs, now.Migrations = slices.Clone(f.VMs), nil
+	if stops != nil {
+		now.VMs = slices.DeleteFunc(now.VMs, func(v inventory.VM) bool { return stops.Off[v.ID] != "" })
+	}
 	for i := range now.VMs {
 		v := &now.VMs[i]
 		v.Host = cmp.Or(target[v.ID], v.Host)

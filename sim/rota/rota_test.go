@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/maintenance"
 	"github.com/godwit-vm/godwit/sim/rehearse"
@@ -33,7 +34,9 @@ func parse(t interface{ Fatal(...any) }, text string) *scenario.Scenario {
 // drawFleet draws a fleet whose room is short, with rules.
 func drawFleet(t *rapid.T) string {
 	var b strings.Builder
-	b.WriteString("groups: {g: {policy: anti-affinity}}\nhosts:\n")
+	fmt.Fprintf(&b, "onUnmovable: %s\n", rapid.SampledFrom([]string{"Keep", "ShutDown",
+		"Restart"}).Draw(t, "on unmovable"))
+	b.WriteString("groups: {g: {policy: anti-affinity}, one: {policy: affinity}}\nhosts:\n")
 	hosts := rapid.IntRange(3, 4).Draw(t, "hosts")
 	for i := range hosts {
 		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 32, rack: r%d, disk: 64GiB}\n", i,
@@ -44,7 +47,9 @@ func drawFleet(t *rapid.T) string {
 		fmt.Fprintf(&b, "- {name: v%d, host: n%d, memory: %dGiB, class: idle%s}\n", i, i%hosts,
 			rapid.IntRange(1, 4).Draw(t, "needs"), rapid.SampledFrom([]string{"", "",
 				", hardware: {disks: [{name: d, size: 9GiB}]}", ", apart: x",
-				", nodeSelector: {rack: r1}", ", groups: g"}).Draw(t, "rule"))
+				", nodeSelector: {rack: r1}", ", groups: g",
+				", groups: one", ", groups: one", ", strategy: None",
+				", strategy: LiveMigrateIfPossible, whyNot: it has a GPU"}).Draw(t, "rule"))
 	}
 	return b.String()
 }
@@ -56,15 +61,23 @@ func TestPlansAreCarriedOut(t *testing.T) {
 	moves, home := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := parse(t, drawFleet(t))
-		r := &maintenance.Request{Fleet: intake.Fleet(s.Fleet), Hosts: s.Hosts(),
+		d := intake.Maintain(s.Fleet, s.Hosts(), s.Controller.Evacuation)
+		r := &maintenance.Request{Fleet: d.Fleet, Hosts: s.Hosts(),
 			Keep: rapid.IntRange(0, 1).Draw(t, "keep"), Service: time.Minute, Each: rota.Each(s)}
 		if err := r.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		a := maintenance.Plan(r)
 		back := maintenance.Back(a.After, r.Fleet)
+		back.Unfold(d.Groups)
+		a.Unfold(d.Groups)
 		moves, home = moves+a.Moves, home+back.Moves
-		times, err := rota.Play(context.Background(), s, &a, &back, time.Minute)
+		var waves []plan.Wave
+		for _, b := range a.Batches {
+			waves = append(waves, b.Waves...)
+		}
+		stops := rehearse.StopsOf(&d, s, waves, s.Controller.Evacuation.Terms)
+		times, err := rota.Play(context.Background(), s, &a, &back, time.Minute, stops)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +110,7 @@ until: 1s
 `)
 	a := maintenance.Plan(&maintenance.Request{Fleet: intake.Fleet(s.Fleet),
 		Hosts: []hypervisor.HostName{"n1"}})
-	times, err := rota.Play(context.Background(), s, &a, nil, 0)
+	times, err := rota.Play(context.Background(), s, &a, nil, 0, nil)
 	if err != nil || times.EndsSeconds == nil || *times.EndsSeconds < 5 {
 		t.Errorf("%+v, %v", times, err)
 	}
@@ -122,7 +135,7 @@ func TestWhoDoesNotConvergeStays(t *testing.T) {
 	r := &maintenance.Request{Fleet: intake.Fleet(s.Fleet), Hosts: []hypervisor.HostName{"n1"}}
 	a := maintenance.Plan(r)
 	back := maintenance.Back(a.After, r.Fleet)
-	times, err := rota.Play(context.Background(), s, &a, &back, time.Minute)
+	times, err := rota.Play(context.Background(), s, &a, &back, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +161,7 @@ func TestPlayEndsWhenItIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	told := errors.New("told")
 	cancel(told)
-	if _, err := rota.Play(ctx, s, &a, nil, 0); !errors.Is(err, told) {
+	if _, err := rota.Play(ctx, s, &a, nil, 0, nil); !errors.Is(err, told) {
 		t.Errorf("%v, want %v", err, told)
 	}
 }

@@ -93,6 +93,13 @@ const (
 	faultByDefault = "10% within 30m crash-agent"
 )
 
+// Of godwit plan drain and of godwit plan maintenance.
+const (
+	unmovableUsage = "`WHAT` becomes of VMs that cannot be migrated:\nKeep, ShutDown or Restart " +
+		"(default: the scenario's)"
+	graceUsage = "`TIME` that their guests have to shut down (default 1m)"
+)
+
 func drainCommand() *cobra.Command {
 	var f drainFlags
 	c := &cobra.Command{
@@ -113,10 +120,8 @@ func drainCommand() *cobra.Command {
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
 	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
 	flags.StringVar(&f.confidence, "confidence", "95%", "with this `PROBABILITY`")
-	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, "`WHAT` becomes of VMs "+
-		"that cannot be migrated:\nKeep, ShutDown or Restart (default: the scenario's)")
-	flags.DurationVar(&f.terms.Grace, "grace", 0, "`TIME` that their guests have to shut down "+
-		"(default 1m)")
+	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
+	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	addWorkloads(flags, &f.workloads)
 	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
 	return c
@@ -128,8 +133,8 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.terms.Grace < 0 {
-		return fmt.Errorf("--grace: needs more than 0, has %v", f.terms.Grace)
+	if err := graceful(f.terms); err != nil {
+		return err
 	}
 	s, err := fleet.ReadWith(args[0], f.workloads, c.ErrOrStderr())
 	if err != nil {
@@ -159,6 +164,14 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	}
 	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
 	return errors.Join(err, verdict(d))
+}
+
+// graceful returns what is wrong with the grace period.
+func graceful(terms evacuation.Terms) error {
+	if terms.Grace < 0 {
+		return fmt.Errorf("--grace: needs more than 0, has %v", terms.Grace)
+	}
+	return nil
 }
 
 const (

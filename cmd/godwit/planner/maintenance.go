@@ -11,11 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/plan/intake"
 	"github.com/godwit-vm/godwit/plan/maintenance"
+	"github.com/godwit-vm/godwit/sim/rehearse"
 	"github.com/godwit-vm/godwit/sim/rota"
 	"github.com/godwit-vm/godwit/sim/scenario"
 )
@@ -26,6 +29,7 @@ type maintenanceFlags struct {
 	keep, fill, together int
 	reboot, prefer       string
 	home, json           bool
+	terms                evacuation.Terms
 }
 
 // What a plan may prefer.
@@ -47,6 +51,11 @@ time of a batch, which is --reboot, against that of the moves; with batches or m
 possible of them. Times are those of the simulator, with the real controller and the limits of
 the scenario.
 
+What the controller's drains do is planned, too: VMs that are to be on one host, as a group with the
+policy affinity, leave together, and a VM that cannot be migrated may be restarted on another host or
+shut down, as its eviction strategy and --unmovable say: see godwit help plan drain. Its room is kept for
+a VM that is shut down; it does not come back by itself, and is not protected.
+
 With --home the VMs come back to where they were, in an order that is possible, some of them
 parked elsewhere meanwhile where VMs wait for each other.
 
@@ -59,6 +68,8 @@ that can be checked, or the failures that would not be survived without it.
                    failures are survived), fullest (percent, of a host that took VMs)
   obstacles        host, left (VMs), proof, failures, moves, text
   vms, moves       VMs that have to move, and all moves of the batches
+  restarted        VMs that cannot be migrated: each of their moves is a restart
+  shutDown         VMs that cannot be migrated, are shut down and stay off
   mostTogether, leastBatches   bounds on what any plan can do
   keep, home       waves, moves, parked, left, proven; null without --home
   times            shifts (one a batch) and back (the way home): beginsSeconds, movedSeconds,
@@ -87,6 +98,8 @@ func maintenanceCommand() *cobra.Command {
 		"as little as possible of `WHAT`: time, moves, batches")
 	flags.BoolVar(&f.home, "home", false, "plan the way back home, too")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
+	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	addWorkloads(flags, &f.workloads)
 	f.protection.add(c)
 	return c
@@ -98,6 +111,9 @@ type maintenanceAnswer struct {
 	Keep  int                 `json:"keep"`
 	Home  *maintenance.Return `json:"home"` // null when it was not asked for
 	Times *rota.Timetable     `json:"times"`
+	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
 }
 
 func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
@@ -108,26 +124,55 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if f.fill < 1 || f.fill > 100 { // 0 is the default of package maintenance
 		return fmt.Errorf("--fill %d: hosts cannot be %[1]d %% full: use 1 to 100", f.fill)
 	}
+	if err := graceful(f.terms); err != nil {
+		return err
+	}
 	s, err := fleet.ReadWith(path, f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	r, err := f.request(c, s, hosts, reboot)
+	params := s.Controller.Evacuation
+	params.Terms = f.terms.Or(params.Terms)
+	return f.answer(c, s, hosts, params, reboot)
+}
+
+// answer plans, plays and prints.
+func (f *maintenanceFlags) answer(c *cobra.Command, s *scenario.Scenario, names []string,
+	params evacuation.Params, reboot time.Duration) error {
+	hosts, err := hostsOf(s.Fleet, names)
+	if err != nil {
+		return err
+	}
+	d := intake.Maintain(s.Fleet, hosts, params)
+	r, err := f.request(c, s, &d, hosts, reboot)
 	if err != nil {
 		return err
 	}
 	if err := r.Validate(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
-	a := maintenanceAnswer{Answer: maintenance.Plan(r), Keep: f.keep}
+	a := maintenanceAnswer{Answer: maintenance.Plan(r), Keep: f.keep,
+		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}
 	if f.home {
 		home := maintenance.Back(a.After, r.Fleet)
+		home.Unfold(d.Groups)
 		a.Home = &home
 	}
-	if a.Times, err = rota.Play(c.Context(), s, &a.Answer, a.Home, reboot); err != nil {
+	a.Unfold(d.Groups)
+	stops := rehearse.StopsOf(&d, s, a.waves(), params.Terms)
+	a.Restarted = stops.Restarted()
+	if a.Times, err = rota.Play(c.Context(), s, &a.Answer, a.Home, reboot, stops); err != nil {
 		return stopped(c.Context(), err)
 	}
 	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+}
+
+// waves returns all waves of the plan.
+func (a *maintenanceAnswer) waves() (all []plan.Wave) {
+	for i := range a.Batches {
+		all = append(all, a.Batches[i].Waves...)
+	}
+	return all
 }
 
 // stopped returns why something has ended early.
@@ -138,18 +183,14 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-func (f *maintenanceFlags) request(c *cobra.Command, s *scenario.Scenario, names []string,
-	reboot time.Duration) (*maintenance.Request, error) {
-	hosts, err := hostsOf(s.Fleet, names)
-	if err != nil {
-		return nil, err
-	}
-	q, err := f.question(c, s.Fleet, intake.Fleet(s.Fleet), f.keep)
+func (f *maintenanceFlags) request(c *cobra.Command, s *scenario.Scenario, d *intake.Drained,
+	hosts []hypervisor.HostName, reboot time.Duration) (*maintenance.Request, error) {
+	q, err := f.question(c, s.Fleet, d.Fleet, f.keep)
 	if err != nil {
 		return nil, err
 	}
 	r := &maintenance.Request{Fleet: q.Fleet, Hosts: hosts, Keep: f.keep, Domain: q.Domain,
-		Protected: q.Protected, Fill: f.fill, Together: f.together, Effort: q.Effort}
+		Protected: maintenance.Guarded(q.Protected, d.Groups), Fill: f.fill, Together: f.together, Effort: q.Effort}
 	switch f.prefer {
 	case preferTime:
 		r.Service, r.Each = reboot, rota.Each(s)

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/internal/words"
@@ -24,15 +25,15 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 			when(s.MovedSeconds), when(s.BackSeconds), plan.Count(b.Waves),
 			b.Fill, words.List(b.Hosts))
 	}
-	if len(a.Batches) > 0 {
+	if a.Moves > 0 {
 		fmt.Fprintln(t, "\nBATCH\tWAVE\tVM\tFROM\tTO")
 	}
 	rows := 0
 	for i, b := range a.Batches {
-		moves(t, fmt.Sprint(i+1), b.Waves, &rows)
+		a.moves(t, fmt.Sprint(i+1), b.Waves, &rows)
 	}
 	if a.Home != nil {
-		moves(t, "home", a.Home.Waves, &rows)
+		a.moves(t, "home", a.Home.Waves, &rows)
 	}
 	if rows > mostRows {
 		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
@@ -71,12 +72,16 @@ func (a maintenanceAnswer) head() string {
 }
 
 // moves lists moves, as long as there are rows.
-func moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
+func (a maintenanceAnswer) moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
 	for n, wave := range waves {
 		for _, m := range wave {
 			if *rows++; *rows <= mostRows {
-				fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", batch, n+1, sim.Short(m.VM), m.Source,
-					m.Target)
+				note := ""
+				if slices.Contains(a.Restarted, m.VM) {
+					note = "\tshut down, and started there"
+				}
+				fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s%s\n", batch, n+1, sim.Short(m.VM), m.Source,
+					m.Target, note)
 			}
 		}
 	}
@@ -91,6 +96,10 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
 			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
 			words.Span(t.BoundSeconds))
+	}
+	if len(a.ShutDown) > 0 {
+		fmt.Fprintf(out, "shut down when their host is emptied, and off from then on: %s\n",
+			words.List(short(a.ShutDown)))
 	}
 	if h := a.Home; h != nil {
 		fmt.Fprintf(out, "home: %s, %s", words.Count(h.Moves, "move"),
