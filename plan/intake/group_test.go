@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,5 +130,24 @@ func TestTheRoomOfAVMThatAMaintenanceShutsDownIsKept(t *testing.T) {
 	}
 	if len(d.Fleet.VMs) != len(free.Fleet.VMs) {
 		t.Errorf("%d VMs are planned for, in a drain %d", len(d.Fleet.VMs), len(free.Fleet.VMs))
+	}
+}
+
+// One of a group that is shut down does not keep the others on their host.
+func TestWhatAMaintenanceShutsDownKeepsNoOthers(t *testing.T) {
+	f, err := inventory.ReadFleet("f", strings.NewReader(grouped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.VMs {
+		if f.VMs[i].ID == "default/gpu" {
+			f.VMs[i].Strategy = evacuation.None
+		}
+	}
+	params := evacuation.Params{Terms: evacuation.Terms{OnUnmovable: evacuation.ShutDown}}
+	d := intake.Maintain(f, []hypervisor.HostName{"n1"}, params)
+	if a := drain.Plan(d.Fleet, []hypervisor.HostName{"n1"}); len(a.Left) > 0 ||
+		!slices.Equal(d.ShutDown, []hypervisor.VMID{"default/gpu"}) {
+		t.Errorf("%v stay, %v are shut down", a.Left, d.ShutDown)
 	}
 }

@@ -70,14 +70,16 @@ func Drain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Pa
 }
 
 // Maintain is [Drain] for hosts that are emptied one after another and come back: what is shut down
-// still runs until its host's turn comes, and is to be started there again. So its room is kept for it.
+// still runs until its host's turn comes, and is to be started there again. So its memory, its CPUs
+// and its share of quotas are kept for it; others that are to be with it need not wait for it.
 func Maintain(f *inventory.Fleet, hosts []hypervisor.HostName, params evacuation.Params) Drained {
 	d := Drained{Fleet: Fleet(f)}
 	restarts := d.fates(f, hosts, params)
-	d.Fleet.VMs = slices.DeleteFunc(d.Fleet.VMs, func(v plan.VM) bool {
-		return slices.Contains(d.ShutDown, v.ID)
-	})
 	slices.Sort(d.ShutDown)
+	d.remove(func(h *placement.Host, v *plan.VM) {
+		h.UsedMemory += v.Demand()
+		h.UsedCPUs += v.DemandCPUs()
+	})
 	d.leave(hosts, restarts, params)
 	return d
 }
@@ -121,11 +123,17 @@ func (d *Drained) shutDown(f *inventory.Fleet) {
 	}
 	slices.Sort(d.ShutDown)
 	d.Fleet = without(f, d.ShutDown)
+	d.remove(func(*placement.Host, *plan.VM) {})
+}
+
+// remove takes the VMs that are shut down out of the fleet and off the books of their hosts.
+func (d *Drained) remove(gone func(h *placement.Host, v *plan.VM)) {
 	p := d.Fleet
 	p.VMs = slices.DeleteFunc(p.VMs, func(v plan.VM) bool {
 		_, off := slices.BinarySearch(d.ShutDown, v.ID)
 		if at, known := p.HostAt(v.Home); off && known {
 			if h, ok := p.Hosts[at].Without(&v.VM, false); ok {
+				gone(&h, &v)
 				p.Hosts[at] = h
 			}
 		}
