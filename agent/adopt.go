@@ -142,11 +142,13 @@ func (a *Agent) tellStrays(ctx context.Context) error {
 			strays = append(strays, record.Stray{VM: s.VM, Why: s.Why})
 		}
 	}
-	if a.own == nil || slices.Equal(a.own.Strays, strays) {
+	if a.own == nil || slices.Equal(a.own.Strays, strays) && a.told() {
 		return nil
 	}
 	next := *a.own
-	next.Strays = strays
+	if next.Strays = strays; a.config.Admission {
+		next.Told = a.config.Session
+	}
 	stored, err := a.store.Put(ctx, &next)
 	if err == nil {
 		a.own = stored.(*record.Host)
@@ -155,6 +157,12 @@ func (a *Agent) tellStrays(ctx context.Context) error {
 		return nil // somebody else has written another field: it is read first
 	}
 	return err
+}
+
+// told reports whether what executes here was looked at and told since this agent has begun, or was
+// asked to look again.
+func (a *Agent) told() bool {
+	return !a.config.Admission || a.own != nil && a.own.Told == a.config.Session
 }
 
 // warn says something about a VM that is left alone, once.

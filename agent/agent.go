@@ -92,6 +92,9 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		return now.Add(a.config.Resync), nil // its record changes before it may act
 	}
 	a.tellRefused(now)
+	if !a.told() {
+		a.resync = time.Time{} // everything is looked at
+	}
 	if !now.Before(a.resync) {
 		amiss, err := a.lookAtAll(ctx, now)
 		if err != nil {

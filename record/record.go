@@ -324,6 +324,10 @@ type Host struct {
 	// Strays are the VMs that execute here although nothing says that they are to; written by
 	// the host's agent, which leaves them alone.
 	Strays []Stray `json:",omitempty"`
+	// Told is the Session whose agent has looked at all that executes here and stored the Strays.
+	// Written by the host's agent; the controller takes it back when it finds that a host lives that
+	// counts as off, and the agent looks again.
+	Told string `json:",omitempty"`
 	// Account is what the host's agent says that it has, while it does not believe the store; it
 	// is for operators (godwit store reconcile). Written by that agent, and taken back by
 	// the operator who has reconciled the store.
@@ -343,6 +347,10 @@ type Host struct {
 
 // Unadmitted reports whether the agent that acts for the host waits until a leader admits it.
 func (h *Host) Unadmitted() bool { return h.Session != "" && h.Admitted != h.Session }
+
+// Single reports whether the agent that acts for the host has looked at all that executes there, and
+// found no VM whose record says that it is elsewhere.
+func (h *Host) Single() bool { return h.Told != "" && h.Told == h.Session && len(h.Strays) == 0 }
 
 // Fencing is the cutting off of a host.
 type Fencing struct {

@@ -197,7 +197,7 @@ func (w *Warden) follow(s *Sight, now time.Time) (*record.Host, string) {
 		return &next, "is back: the machine has started anew, as " + cmp.Or(s.Boot, "it says")
 	case Distrust:
 		fencing.Error = "the same start of the machine gives signs of life"
-		next.Fencing = &fencing
+		next.Fencing, next.Told = &fencing, ""
 		return &next, "LIVES although " + cmp.Or(fencing.By, "somebody") + " says that it is " +
 			"off: nothing more is rebuilt from it; check its VMs and its fence device"
 	case Withdraw:

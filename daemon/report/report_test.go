@@ -381,12 +381,24 @@ func TestAlarms(t *testing.T) {
 func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
 	h := &record.Host{Host: hypervisor.Host{Name: "n1"}, Dead: "eve", Lost: true, Fenced: true,
 		Fencing: &record.Fencing{By: record.OperatorBy + "eve"}}
-	for _, row := range []struct{ wrong, why, alarm string }{
-		{"", "off, by the word of eve", ""},
-		{"it gives signs of life", "lives although operator eve says that it is off",
-			"n1 lives although operator eve says that it is off"},
+	const wrong, lives = "it gives signs of life", "lives although operator eve says that it is off"
+	const ended = ": no VM runs there that should not, and none is started until the machine starts anew"
+	stray := []record.Stray{{VM: "default/web", Why: "its record says that it is on n2"}}
+	for _, row := range []struct {
+		wrong, why, alarm string
+		told              string // the session that has looked
+		strays            []record.Stray
+	}{
+		{why: "off, by the word of eve"},
+		{wrong: wrong, why: lives, alarm: "n1 " + lives},
+		{wrong: wrong, told: "before", why: lives, alarm: "n1 " + lives},
+		{wrong: wrong, told: "now", strays: stray, why: "1 VM that should not be here: default/web",
+			alarm: "default/web runs on n1, and there is no record of it"},
+		{wrong: wrong, told: "now", why: lives + ended},
 	} {
 		next := *h
+		next.Session, next.Told, next.Strays = "now", row.told, row.strays
+		next.Admitted = "now"
 		fencing := *h.Fencing
 		fencing.Error = row.wrong
 		next.Fencing = &fencing

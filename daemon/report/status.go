@@ -135,12 +135,12 @@ func Alarms(c *view.Cluster) []Alarm {
 		if h.Refused != nil {
 			all = append(all, second(h))
 		}
-		if lives(h) {
+		if lives(h) && !h.Single() {
 			all = append(all, Alarm{Hosts: []hypervisor.HostName{h.Host.Name},
 				What: fmt.Sprintf("%s lives although %s says that it is off", h.Host.Name,
 					cmp.Or(h.Fencing.By, "its fencing")),
 				Do: "nothing is started there, and nothing more is started elsewhere for it: see " +
-					"whether its VMs run, end those that also run elsewhere, and start the machine anew"})
+					"whether its VMs run, and end those that also run elsewhere"})
 		}
 	}
 	return all
@@ -221,6 +221,9 @@ func ofHost(c *view.Cluster, h *record.Host, draining bool, troubles []health.Tr
 		s.Why = words.Count(len(h.Strays), "VM") + " that should not be here: " + names(h.Strays)
 	case lives(h):
 		s.Why = "lives although " + cmp.Or(f.By, "its fencing") + " says that it is off"
+		if h.Single() {
+			s.Why += ": no VM runs there that should not, and none is started until the machine starts anew"
+		}
 	case h.Dead != "":
 		s.Why = "off, by the word of " + h.Dead
 	case f != nil && h.Fenced:

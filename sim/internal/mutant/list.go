@@ -104,7 +104,7 @@ var Mistakes = []Mutant{
 	{"starts a VM again on a host that comes back, although it was given away", "agent/agent.go",
 		"if r.Host != a.host {", "if r.Host == \"\" {"},
 	{"tells nobody of a VM that runs twice", "agent/adopt.go",
-		"if a.own == nil || slices.Equal(a.own.Strays, strays) {",
+		"if a.own == nil || slices.Equal(a.own.Strays, strays) && a.told() {",
 		"if a.own == nil || len(a.own.Strays) >= 0 {"},
 	{"believes a record that is older than what its host knows", "agent/ledger.go",
 		"if !known || !h.Overrules(v) {", "if !known || h.Overrules(v) || true {"},

@@ -194,7 +194,7 @@ func (w *World) refuted(p int) {
 	w.change(p, func(h *record.Host) {
 		fencing := *h.Fencing
 		fencing.Error = "the same start of the machine gives signs of life"
-		h.Fencing = &fencing
+		h.Fencing, h.Told = &fencing, ""
 	})
 	for v := range w.Scene.VMs {
 		for _, c := range w.real(w.Scene.VMs[v].Name) {

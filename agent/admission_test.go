@@ -1,0 +1,79 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// admitted is a stage on which the agent of n1 has begun, and waits to be admitted.
+func admitted(t *testing.T) (*stage, *eyewitness) {
+	s, e := witnessed(t)
+	s.cast["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.store, s)
+	s.host(func(h *record.Host) { h.Session = "one" })
+	return s, e
+}
+
+// An agent that no leader has admitted starts, stops and removes nothing, and what runs runs on; it
+// says why it waits, and goes on at once.
+func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
+	for name, order := range map[string]func(*stage){
+		"start": func(s *stage) { s.ok(s.KillDomain("n1", vm)) },
+		"stop":  func(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := admitted(t)
+			s.host(func(h *record.Host) { h.Admitted, h.Waits = "before", "n2 is not heard" })
+			order(s)
+			s.pass(10 * time.Second)
+			e.wants()
+			if s.vm().Boots != 0 || s.vm().Doing != record.Nothing {
+				t.Errorf("%+v is announced", s.vm())
+			}
+			if said := strings.Join(s.noted, "\n"); strings.Count(said, "n2 is not heard") != 1 {
+				t.Errorf("it said %q", said)
+			}
+			s.host(func(h *record.Host) { h.Admitted, h.Waits = "one", "" })
+			s.acts("n1")
+			e.wants(name)
+		})
+	}
+}
+
+// What executes on a host is told once its agent acts, and again when somebody asks for it: that there
+// is no second copy is known only then.
+func TestWhatExecutesIsToldAgainWhenSomebodyAsks(t *testing.T) {
+	s, _ := admitted(t)
+	own := func() *record.Host {
+		h, err := record.HostNamed(ctx, s.store, "n1")
+		s.ok(err)
+		return h
+	}
+	s.acts("n1")
+	if own().Single() {
+		t.Errorf("it is not admitted, and tells: %+v", own())
+	}
+	s.host(func(h *record.Host) { h.Admitted = "one" })
+	s.acts("n1")
+	if !own().Single() {
+		t.Errorf("one copy runs: %+v", own())
+	}
+	other := hypervisor.VM{ID: "others", Memory: gib, CPUs: 1}
+	s.ok(s.boot(other))
+	s.put(&record.VM{VM: other, Host: "n2"})
+	s.host(func(h *record.Host) { h.Told = "" })
+	s.acts("n1")
+	if h := own(); h.Single() || h.Told != "one" || len(h.Strays) != 1 {
+		t.Errorf("a second copy runs: %+v", h)
+	}
+	s.ok(s.KillDomain("n1", "others"))
+	s.cast["n1"].Hint("others")
+	s.acts("n1")
+	if !own().Single() {
+		t.Errorf("the second copy has ended: %+v", own())
+	}
+}
