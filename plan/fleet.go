@@ -28,9 +28,22 @@ type VM struct {
 	// Kept are the reasons, where it could move and yet no drain moves it: by its eviction
 	// strategy, or because a quota admits no second copy. It is Pinned, too.
 	Kept []placement.Reason
+	// Members is how many VMs it stands for, which leave their host together; 0 is itself only.
+	Members int
 	// Restarts says that it cannot move while it runs: to leave its host it is shut down, and started
 	// on the other one.
 	Restarts bool
+}
+
+// Weight returns how many VMs are on a host with it: one, or the members of the group that it stands for.
+func (v *VM) Weight() int { return max(1, v.Members) }
+
+// Weigh returns how many VMs some are, with all members of groups.
+func (f *Fleet) Weigh(ids []hypervisor.VMID) (n int) {
+	for _, vm := range f.ByID(ids) {
+		n += f.VMs[vm].Weight()
+	}
+	return n
 }
 
 // A Move takes one VM from one host to another.

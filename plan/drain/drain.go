@@ -8,7 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/plan"
 )
 
-// An Answer is a plan for emptying hosts.
+// An Answer is a plan for emptying hosts. What it counts are VMs: each member of a group that one
+// stands for.
 type Answer struct {
 	// Waves are the moves. They empty the hosts when nothing is Left.
 	Waves []plan.Wave
@@ -58,14 +59,14 @@ func Plan(f *plan.Fleet, hosts []hypervisor.HostName) Answer {
 		a.FewestLeft = true
 	}
 	if a.FewestLeft {
-		a.MustStay = len(best.left)
+		a.MustStay = p.weight(best.left)
 	}
-	a.Least = len(p.leavers) - a.MustStay
-	a.Fewest = a.Fewest || len(best.moves) == len(p.leavers)-len(best.left)
+	a.Least = p.weight(p.leavers) - a.MustStay
+	a.Fewest = a.Fewest || p.cost(best.moves) == p.weight(p.leavers)-p.weight(best.left)
 	if len(proofs) > 0 {
 		a.Proof, a.Further = &proofs[0], proofs[1:]
 	}
-	a.MustStay += len(stuck)
+	a.MustStay += p.weight(stuck)
 	cannot := slices.Clone(stuck)
 	for _, vm := range best.left {
 		if p.never[vm] || a.FewestLeft && len(best.left) == len(p.leavers) {
@@ -90,17 +91,17 @@ func (p *planner) ids(vms []int) (all []hypervisor.VMID) {
 // for a proof that there is none. So many have to stay at least.
 func (p *planner) improve(best attempt, least int, a *Answer) attempt {
 	a.MustStay = least
-	if a.FewestLeft = len(best.left) == least; a.FewestLeft &&
-		len(best.moves) == len(p.leavers)-least {
+	if a.FewestLeft = p.weight(best.left) == least; a.FewestLeft &&
+		p.cost(best.moves) == p.weight(p.leavers)-least {
 		return best
 	}
 	empty := len(best.left) == 0
-	found, ended := p.exhaust(len(best.moves), empty)
+	found, ended := p.exhaust(p.cost(best.moves), empty)
 	switch {
 	case !ended: // what was found on the way may be better all the same
-		if found != nil && found.better(best) {
+		if found != nil && p.better(*found, best) {
 			best = *found
-			a.FewestLeft = len(best.left) == least
+			a.FewestLeft = p.weight(best.left) == least
 		}
 	case found == nil: // no plan has fewer moves
 		a.Fewest = true
@@ -162,9 +163,26 @@ type attempt struct {
 }
 
 // better reports whether a leaves fewer VMs than b, or as many with fewer moves.
-func (a attempt) better(b attempt) bool {
-	return cmp.Or(cmp.Compare(len(a.left), len(b.left)),
-		cmp.Compare(len(a.moves), len(b.moves))) < 0
+func (p *planner) better(a, b attempt) bool {
+	return cmp.Or(cmp.Compare(p.weight(a.left), p.weight(b.left)),
+		cmp.Compare(p.cost(a.moves), p.cost(b.moves))) < 0
+}
+
+// weight returns how many VMs some are, with all members of groups.
+func (p *planner) weight(vms []int) (n int) {
+	for _, vm := range vms {
+		n += p.fleet.VMs[vm].Weight()
+	}
+	return n
+}
+
+// cost returns how many moves some are, when each member of a group moves.
+func (p *planner) cost(moves []plan.Move) (n int) {
+	for i := range moves {
+		vm, _ := p.fleet.VMAt(moves[i].VM)
+		n += p.fleet.VMs[vm].Weight()
+	}
+	return n
 }
 
 // best tries ways of planning until one moves nobody twice and nobody else. Up to depth
@@ -178,7 +196,7 @@ func (p *planner) best(depth int) attempt {
 	for i, order := range orders {
 		for j, prefer := range []preference{spread, tight} {
 			a := p.try(order, prefer, depth)
-			if i+j == 0 || a.better(best) {
+			if i+j == 0 || p.better(a, best) {
 				best = a
 			}
 			if len(best.left) == 0 && len(best.moves) == len(p.leavers) {
@@ -189,9 +207,9 @@ func (p *planner) best(depth int) attempt {
 	return best
 }
 
-// memory and processors are what a VM may have little of.
-func memory(v *plan.VM) int64     { return int64(v.Demand()) }
-func processors(v *plan.VM) int64 { return int64(v.CPUs) }
+// memory and processors are what a VM may have little of: of a group each member.
+func memory(v *plan.VM) int64     { return int64(v.Demand()) / int64(v.Weight()) }
+func processors(v *plan.VM) int64 { return int64(v.CPUs) / int64(v.Weight()) }
 
 // easiest returns the VMs to leave, first those that need least of something: of small ones more
 // find room.
@@ -212,12 +230,12 @@ const (
 func (p *planner) exchange(best attempt, least int) attempt {
 	p.tries = exchangeTries
 	for n := 0; n < mostExchanges && n < len(p.leavers); n++ {
-		if len(best.left) <= least || p.tries <= 0 {
+		if p.weight(best.left) <= least || p.tries <= 0 {
 			break
 		}
 		last := p.leavers[n]
 		order := slices.DeleteFunc(p.easiest(memory), func(vm int) bool { return vm == last })
-		if a := p.try(append(order, last), tight, deepest); a.better(best) {
+		if a := p.try(append(order, last), tight, deepest); p.better(a, best) {
 			best = a
 		}
 	}

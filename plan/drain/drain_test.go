@@ -37,6 +37,9 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		f := plantest.Cramped(t)
+		for i := range f.VMs { // some stand for a group that leaves together
+			f.VMs[i].Members = rapid.SampledFrom([]int{0, 0, 0, 2, 3}).Draw(t, "members")
+		}
 		hosts := plantest.Some(t, f)
 		a := drain.Plan(f, hosts)
 		fewest, left, away := bruteForce(f, hosts)
@@ -44,7 +47,10 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 		if err := verify.Moves(f, a.Waves); err != nil {
 			t.Fatal(err)
 		}
-		moves := plan.Count(a.Waves)
+		moves := 0
+		for _, m := range slices.Concat(a.Waves...) {
+			moves += f.Weigh([]hypervisor.VMID{m.VM})
+		}
 		if !possible {
 			if len(a.Left) == 0 || a.Proof == nil {
 				t.Fatalf("what cannot be done is planned or not proven: %+v", a)
@@ -57,7 +63,7 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 					t.Fatalf("%+v: %v", c, err)
 				}
 			}
-			if len(a.Left) != left || !a.FewestLeft || a.MustStay != left || len(a.Cannot) > left {
+			if f.Weigh(a.Left) != left || !a.FewestLeft || a.MustStay != left || f.Weigh(a.Cannot) > left {
 				t.Fatalf("%d have to stay, not %v: %+v", left, a.Left, a)
 			}
 			if stays(f, hosts, a.Waves) != left || a.Fewest && moves != fewest || moves < fewest {
@@ -122,16 +128,21 @@ func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves, left int,
 	for i := range f.VMs {
 		names[i] = f.VMs[i].Home
 	}
-	left = len(f.VMs) + 1
-	seen := map[string]bool{fmt.Sprint(names): true}
-	layer := [][]hypervisor.HostName{names}
-	for n := 0; len(layer) > 0 && left > 0; n++ {
-		var next [][]hypervisor.HostName
-		for _, at := range layer {
+	left = 1 << 30
+	seen := map[string]bool{}
+	layers := [][][]hypervisor.HostName{{names}} // by the moves that lead there
+	for n := 0; n < len(layers) && left > 0; n++ {
+		for i := 0; i < len(layers[n]); i++ {
+			at := layers[n][i]
+			key := fmt.Sprint(at)
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
 			stay := 0
 			for i, host := range at {
 				if slices.Contains(drained, host) {
-					stay++
+					stay += f.VMs[i].Weight()
 				} else {
 					away[f.VMs[i].ID] = true
 				}
@@ -140,13 +151,17 @@ func bruteForce(f *plan.Fleet, drained []hypervisor.HostName) (moves, left int,
 				moves, left = n, stay
 			}
 			for _, after := range neighbours(f, drained, at) {
-				if key := fmt.Sprint(after); !seen[key] {
-					seen[key] = true
-					next = append(next, after)
+				moved := slices.IndexFunc(f.VMs, func(v plan.VM) bool {
+					i, _ := f.VMAt(v.ID)
+					return after[i] != at[i]
+				})
+				to := n + f.VMs[moved].Weight()
+				for len(layers) <= to {
+					layers = append(layers, nil)
 				}
+				layers[to] = append(layers[to], after)
 			}
 		}
-		layer = next
 	}
 	return moves, left, away
 }
@@ -161,9 +176,9 @@ func stays(f *plan.Fleet, drained []hypervisor.HostName, waves []plan.Wave) int 
 		at[m.VM] = m.Target
 	}
 	n := 0
-	for _, host := range at {
+	for vm, host := range at {
 		if slices.Contains(drained, host) {
-			n++
+			n += f.Weigh([]hypervisor.VMID{vm})
 		}
 	}
 	return n

@@ -17,7 +17,7 @@ type node struct {
 	s      *plan.State
 	from   int // the node before; nowhere for the first
 	move   plan.Move
-	moves  int
+	moves  int // of every member of groups
 	left   int // VMs on the hosts to be emptied
 	closed bool
 }
@@ -30,7 +30,7 @@ type node struct {
 func (p *planner) exhaust(most int, beat bool) (best *attempt, ended bool) {
 	limit := min(mostStates, mostWork/max(1, len(p.fleet.VMs)*len(p.fleet.Hosts)))
 	x := search{planner: p, seen: map[string]int{}}
-	x.add(node{s: p.start.Clone(), from: nowhere, left: len(p.leavers)})
+	x.add(node{s: p.start.Clone(), from: nowhere, left: p.weight(p.leavers)})
 	for total := 0; total < len(x.queue); total++ {
 		if beat && total >= most {
 			return nil, p.exact()
@@ -145,7 +145,7 @@ func (x *search) expand(at int) {
 		}
 		after := left
 		if x.drained[s.Home(vm)] {
-			after--
+			after -= x.fleet.VMs[vm].Weight()
 		}
 		q := s.Ask(vm)
 		for host := range x.fleet.Hosts {
@@ -154,8 +154,8 @@ func (x *search) expand(at int) {
 			}
 			next := s.Clone()
 			if next.Move(vm, host) {
-				x.add(node{s: next, from: at, move: s.Name(vm, host), moves: moves + 1,
-					left: after})
+				x.add(node{s: next, from: at, move: s.Name(vm, host),
+					moves: moves + x.fleet.VMs[vm].Weight(), left: after})
 			}
 		}
 	}

@@ -89,26 +89,39 @@ func (p *planner) short(left []int) (best *plan.Certificate, least int) {
 }
 
 // stay returns how many of the VMs of a proof have to stay on the hosts to be emptied at least,
-// besides those that cannot move: so many of the largest as make the others fit.
+// besides those that cannot move: so many of the largest as make the others fit. Of a group each
+// member counts, and makes its share of room.
 func (x *prover) stay(c *plan.Certificate) int {
-	var amounts []int64
-	n, need := 0, c.Need
+	var stays []staying
+	need := c.Need
 	for _, vm := range x.fleet.ByID(c.VMs) {
-		amount, _ := c.Amount(&x.fleet.VMs[vm].VM)
+		v := &x.fleet.VMs[vm]
+		amount, _ := c.Amount(&v.VM)
 		switch {
 		case !x.drained[x.start.Home(vm)]:
 		case slices.Contains(x.leavers, vm):
-			amounts = append(amounts, amount)
+			stays = append(stays, staying{amount, int64(v.Weight())})
 		default:
 			need -= amount
 		}
 	}
-	slices.SortFunc(amounts, func(a, b int64) int { return cmp.Compare(b, a) })
-	for ; n < len(amounts) && need > c.Have; n++ {
-		need -= amounts[n]
+	slices.SortFunc(stays, func(a, b staying) int { return cmp.Compare(b.amount*a.members, a.amount*b.members) })
+	n := int64(0)
+	for _, s := range stays {
+		lacks := need - c.Have
+		if lacks <= 0 {
+			break
+		}
+		if s.amount > lacks { // a part of it is enough
+			return int(n + (lacks*s.members+s.amount-1)/s.amount)
+		}
+		n, need = n+s.members, need-s.amount
 	}
-	return n
+	return int(n)
 }
+
+// A staying is what a VM, or a group of so many members, makes room for when it stays.
+type staying struct{ amount, members int64 }
 
 // without returns the hosts with nobody there but the VMs to keep and those that
 // cannot move.

@@ -168,5 +168,5 @@ func stands(p *plan.Fleet, all []*plan.VM) (plan.VM, bool) {
 		return plan.VM{}, false
 	}
 	p.Hosts[at] = h
-	return plan.VM{VM: one, Home: all[0].Home}, true
+	return plan.VM{VM: one, Home: all[0].Home, Members: len(all)}, true
 }

@@ -274,16 +274,17 @@ func (p *planner) alone(now *plan.Fleet, h int) (*trial, drain.Answer) {
 // obstacle says why a host cannot be serviced, even alone.
 func (p *planner) obstacle(now *plan.Fleet, h int) Obstacle {
 	t, a := p.alone(now, h)
+	left := now.Weigh(a.Left)
 	o := Obstacle{Host: now.Hosts[h].Name, Left: append([]hypervisor.VMID{}, a.Left...),
 		Cannot: a.Cannot, Proof: a.Proof, Moves: []plan.Move{}}
 	switch {
 	case len(a.Left) > len(a.Cannot) && a.Proof != nil:
 		o.Text = fmt.Sprintf("not all VMs can leave it, %d at least stay: %v", a.MustStay, a.Proof)
 	case len(a.Left) > 0 && a.Proof != nil:
-		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(len(a.Left), "VM"), a.Proof)
+		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(left, "VM"), a.Proof)
 	case len(a.Left) > 0:
 		o.Text = fmt.Sprintf("for %s no room was found, and no proof that there is none",
-			words.Count(len(a.Left), "VM"))
+			words.Count(left, "VM"))
 	default:
 		o.Moves = append(o.Moves, t.moves...)
 		o.Text = fmt.Sprintf("without it, %s would not be survived for certain",

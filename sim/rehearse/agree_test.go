@@ -157,18 +157,29 @@ func drained(t *rapid.T, s *scenario.Scenario, text string) []hypervisor.VMID {
 	return left
 }
 
-// One of two VMs of 4 GiB, or a group of 3 and 4 GiB, has to stay: a plan that leaves the group does
-// not say that none leaves fewer.
-func TestAPlanThatLeavesAGroupDoesNotSayThatItLeavesTheFewest(t *testing.T) {
-	a := drain.Answer{Left: []hypervisor.VMID{"a+b"}, FewestLeft: true, MustStay: 1, Least: 2}
-	rehearse.Unfold(&a, intake.Groups{"a+b": {"a", "b"}})
-	if a.FewestLeft || a.MustStay != 1 || len(a.Left) != 2 {
-		t.Errorf("it says %+v", a)
+// Of one VM of 7 GiB and a group of 3 and 4 GiB one finds room: the planner leaves the one VM, not the two.
+func TestAPlanLeavesOneVMRatherThanAGroupOfTwo(t *testing.T) {
+	s, err := scenario.Parse("f.yaml", []byte(`
+evictionStrategy: LiveMigrate
+groups: {pair: {policy: affinity}}
+hosts:
+- {name: n0, memory: 32GiB, cpus: 8}
+- {name: n1, memory: 7GiB, cpus: 8}
+vms:
+- {name: a, host: n0, memory: 3GiB, cpus: 1, class: idle, groups: pair}
+- {name: b, host: n0, memory: 4GiB, cpus: 1, class: idle, groups: pair}
+- {name: large, host: n0, memory: 7GiB, cpus: 1, class: idle}
+`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	sure := drain.Answer{Left: []hypervisor.VMID{"a+b"}, Cannot: []hypervisor.VMID{"a+b"},
-		FewestLeft: true, MustStay: 1}
-	rehearse.Unfold(&sure, intake.Groups{"a+b": {"a", "b"}})
-	if !sure.FewestLeft || sure.MustStay != 2 {
-		t.Errorf("of a group that cannot leave it says %+v", sure)
+	f, err := rehearse.Ask(t.Context(), s, rehearse.Question{Hosts: []hypervisor.HostName{"n0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Left, []hypervisor.VMID{"default/large"}) || !f.FewestLeft || f.MustStay != 1 ||
+		f.Moves != 2 || f.LeastMoves != 2 || !f.FewestMoves {
+		t.Errorf("%v stay (fewest: %v, at least %d), %d moves of at least %d", f.Left, f.FewestLeft,
+			f.MustStay, f.Moves, f.LeastMoves)
 	}
 }

@@ -124,23 +124,11 @@ func Ask(ctx context.Context, s *scenario.Scenario, q Question) (*Forecast, erro
 	return d, d.play(ctx, p, &q)
 }
 
-// unfold names every VM of the groups for which one stood. The planner has counted a group as one:
-// where it chose to leave one behind, leaving others could leave fewer VMs.
+// unfold names every VM of the groups for which one stood. The planner has counted each of them.
 func unfold(a *drain.Answer, groups intake.Groups) {
 	if len(groups) == 0 {
 		return
 	}
-	left := groups.More(a.Left)
-	more := -left
-	for one := range groups {
-		more += groups.More([]hypervisor.VMID{one})
-	}
-	a.Least += more
-	surely := groups.More(a.Cannot)
-	if a.MustStay > 0 {
-		a.MustStay += surely
-	}
-	a.FewestLeft = a.FewestLeft && left == surely
 	a.Waves = groups.Waves(a.Waves)
 	a.Left, a.Cannot = groups.Each(a.Left), groups.Each(a.Cannot)
 }
