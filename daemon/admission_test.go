@@ -2,11 +2,16 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/daemon"
+	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/record"
 )
@@ -64,4 +69,44 @@ func TestAnAgentThatSleptIsAdmittedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the VM's start", func() bool { return h.runs("default/web") })
+}
+
+// TestAHostWithTooManyVMsForOneRecordSaysSo, and what to do, where it tells what it has.
+func TestAHostWithTooManyVMsForOneRecordSaysSo(t *testing.T) {
+	store, h := open(t), newHost()
+	gate, err := stores.Remember(t.Context(), store, "", "agent/n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	past, _, err := store.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	past.Doubt = &record.Doubt{By: "agent/n2", Why: "it is older"}
+	if _, err := store.Amend(t.Context(), past); err != nil {
+		t.Fatal(err)
+	}
+	chance := rand.New(rand.NewPCG(1, 1))
+	for range 60_000 {
+		id := hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))
+		h.running[id] = hypervisor.VM{ID: id}
+	}
+	var log syncBuffer
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: gate,
+		Identity: record.Identity{ID: "one"}}
+	a.Log = slog.New(slog.NewTextHandler(&log, nil))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	a.Every = time.Minute // it looks once
+	go func() { ended <- a.Run(ctx) }()
+	until(t, "why what it has is not stored", func() bool {
+		return strings.Contains(log.String(), "what n1 knows of 60000 VMs cannot be stored")
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got, err := record.HostNamed(t.Context(), store, "n1"); err != nil || got.Account != nil {
+		t.Errorf("%v, %v", got, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -129,8 +130,24 @@ func (a *Agent) account(ctx context.Context, why error, now time.Time) error {
 		}
 		next.Host.Name = a.Host
 	}
+	if err := record.Fits(&next); err != nil {
+		return tooMany(&next, err)
+	}
 	_, err = gate.Beyond().Put(ctx, &next)
 	return err
+}
+
+// tooMany says what to do about a host that knows of too many VMs.
+func tooMany(h *record.Host, why error) error {
+	left := 0
+	for i := range h.Account.VMs {
+		if h.Account.VMs[i].Left != nil {
+			left++
+		}
+	}
+	return fmt.Errorf("what %s knows of %d VMs cannot be stored, and operators do not see it: %w: %d of "+
+		"them have left the host: start its agent anew without the oldest files of its ledger that say "+
+		"Left, of VMs that run elsewhere", h.Host.Name, len(h.Account.VMs), why, left)
 }
 
 // same reports whether two accounts say the same, but for when.

@@ -1,18 +1,36 @@
 package record
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 )
 
 // Format is the version of what [Encode] writes. What a newer godwit has written is not
 // read: it may mean something that this one does not know.
 const Format = 1
 
+// packedFormat is the version of a record that is stored packed, as that of a host is whose agent says
+// that it has many VMs, which are much alike.
+const packedFormat = Format + 1
+
+// The sizes of records, in bytes.
+const (
+	packedFrom = 64 << 10 // a text that is larger is packed
+	mostText   = 64 << 20 // before it is packed
+	// Most is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
+	// (server/embed, DefaultMaxRequestBytes), and there is more in them.
+	Most = 1 << 20
+)
+
 // envelope is what is stored of a record.
 type envelope struct {
 	Format int
-	Record json.RawMessage
+	Record json.RawMessage `json:",omitempty"`
+	Packed []byte          `json:",omitempty"` // instead, with gzip
 }
 
 // Encode writes a record for a store. Its version is the store's business, and not in it.
@@ -21,7 +39,42 @@ func Encode(r Record) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", r.Key().Kind, r.Key().Name, err)
 	}
-	return json.Marshal(envelope{Format, text})
+	if h, is := r.(*Host); is && h.Account != nil && len(text) > packedFrom {
+		return json.Marshal(envelope{Format: packedFormat, Packed: pack(text)})
+	}
+	return json.Marshal(envelope{Format: Format, Record: text})
+}
+
+// Fits returns why a record is too large for a store, in words; nil is that it is not.
+func Fits(r Record) error {
+	text, err := Encode(r)
+	if err == nil && len(text) > Most {
+		err = fmt.Errorf("%s %s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
+			r.Key().Name, len(text), Most)
+	}
+	return err
+}
+
+// pack makes a text smaller.
+func pack(text []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(text) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// unpack returns what was packed.
+func unpack(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, mostText+1))
+	if err == nil && len(text) > mostText {
+		err = errors.New("it is too large")
+	}
+	return text, err
 }
 
 // Decode reads what Encode wrote, and gives it a version. The error is a *[StoreError] of the
@@ -34,9 +87,15 @@ func Decode(key Key, text []byte, v Version) (Record, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return nil, bad("it is damaged: %w", err)
 	}
-	if e.Format < 1 || e.Format > Format {
+	if e.Format < 1 || e.Format > packedFormat {
 		return nil, bad("it has format %d, and this godwit knows up to %d: upgrade godwit here",
-			e.Format, Format)
+			e.Format, packedFormat)
+	}
+	if e.Format == packedFormat {
+		var err error
+		if e.Record, err = unpack(e.Packed); err != nil {
+			return nil, bad("it is damaged: %w", err)
+		}
 	}
 	r := blank(key.Kind)
 	if r == nil {

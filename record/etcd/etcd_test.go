@@ -2,7 +2,10 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -92,4 +95,47 @@ func TestConformance(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestEtcdTakesWhatFits: a record of the largest size that godwit stores is no larger than etcd's
+// default limit for a request, with everything else that is in it.
+func TestEtcdTakesWhatFits(t *testing.T) {
+	s := open(t, etcdtest.Start(t, 1), "/large")
+	h := &record.Host{Host: hypervisor.Host{Name: "n1"}}
+	chance := rand.New(rand.NewPCG(1, 1))
+	for {
+		next := *h
+		account := record.Account{}
+		if h.Account != nil {
+			account.VMs = slices.Clip(h.Account.VMs)
+		}
+		for range 500 {
+			id := hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))
+			account.VMs = append(account.VMs, record.Holding{VM: id, Record: vmOn(string(id), "n1")})
+		}
+		if next.Account = &account; record.Fits(&next) != nil {
+			break
+		}
+		h = &next
+	}
+	if len(h.Account.VMs) < 5000 {
+		t.Fatalf("the account of %d VMs is too large", len(h.Account.VMs))
+	}
+	stored := put(t, s, h).(*record.Host)
+	got, err := s.Get(t.Context(), h.Key())
+	if err != nil || len(got.(*record.Host).Account.VMs) != len(h.Account.VMs) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	t.Logf("%d VMs fit", len(h.Account.VMs))
+	twice := *stored
+	twice.Account = &record.Account{}
+	for range 3 {
+		for _, v := range h.Account.VMs {
+			v.VM = hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))
+			twice.Account.VMs = append(twice.Account.VMs, v)
+		}
+	}
+	if _, err := s.Put(t.Context(), &twice); !errors.Is(err, record.Full) {
+		t.Errorf("three times as much: %v", err)
+	}
 }
