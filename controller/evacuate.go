@@ -183,7 +183,7 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 }
 
 // withdraw undoes evacuations whose drain or mark was taken back: migrations
-// that they created and that have not been handed over are cancelled.
+// that they created and that have not been handed over are cancelled, unless they keep a group together.
 func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error {
 	var flights []evacuation.Flight
 	for _, g := range s.guests {
@@ -200,8 +200,15 @@ func (c *Controller) withdraw(ctx context.Context, s *site, now time.Time) error
 	if len(flights) == 0 {
 		return nil
 	}
+	if err := c.reunite(ctx, s, now); err != nil {
+		c.later.Set(s.rec.Host.Name, now.Add(c.config.Retry))
+		return err
+	}
 	undo := evacuation.Cancel(c.config.Evacuation, s.asHost(), c.asGuests(s), flights)
 	for _, id := range undo.Cancel {
+		if c.view.flights[id].guest.rec.Mark == s.name() {
+			continue // it follows its group
+		}
 		next := *c.view.flights[id].rec
 		next.Cancel = true
 		if _, err := c.put(ctx, &next, now); err != nil {

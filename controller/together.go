@@ -2,8 +2,10 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
@@ -173,7 +175,7 @@ func (c *Controller) whyTogether(f *flight) (why []placement.Reason) {
 // saved returns the room that a guest holds where the others of its group are, or are going, until it
 // follows them.
 func (v *view) saved(g *guest) (books.Move, bool) {
-	if v.forgiving || g.site == nil || !g.site.drains || !g.binds() || g.rec.Ended ||
+	if v.forgiving || g.site == nil || !g.site.drains && g.rec.Mark != g.rec.Host || !g.binds() || g.rec.Ended ||
 		g.heads() != g.rec.Host {
 		return books.Move{}, false
 	}
@@ -189,6 +191,67 @@ func (v *view) saved(g *guest) (books.Move, bool) {
 	}
 	return books.Move{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
 		Owner: migration.Evacuation.String()}, at != ""
+}
+
+// reunite marks the VMs on a host whose group has begun to leave it when its drain is withdrawn: they
+// follow, so that the group is on one host again. Nothing is marked of a group that has not begun.
+// Source: godwit (Proxmox VE HA and oVirt restore a broken affinity by moving the members that are
+// apart; what has arrived is not sent back: it would be copied twice).
+func (c *Controller) reunite(ctx context.Context, s *site, now time.Time) error {
+	if c.core.Compatible {
+		return nil
+	}
+	for _, g := range slices.Clone(s.guests) {
+		if g.rec.Mark != "" || !c.follows(g, s) {
+			continue
+		}
+		next := books.Draft(&c.nextVM, g.rec)
+		next.Mark = s.name()
+		stored, err := c.put(ctx, next, now)
+		if err != nil {
+			return err
+		}
+		if stored {
+			c.noter.Note(now, "", g.rec.VM.ID, "follows its group, of which a part has left "+
+				string(s.name())+" before the drain was withdrawn")
+		}
+	}
+	return nil
+}
+
+// follows reports whether a withdrawn drain has torn a guest from its group: it waits to leave with
+// the others, or one of them is on its way out at this moment.
+func (c *Controller) follows(g *guest, s *site) bool {
+	if c.keeps(g) != nil || begun(g, s) {
+		return false
+	}
+	gone, waits := false, unbegun(g)
+	for _, o := range c.view.company(g) {
+		switch {
+		case o == g:
+		case o.rec.Host != s.name():
+			gone = true
+		case begun(o, s):
+			gone, waits = true, true
+		}
+	}
+	return gone && waits
+}
+
+// begun reports whether a drain's migration of a guest off a host has been handed over and has not
+// ended, and unbegun whether one has not been handed over.
+func begun(g *guest, s *site) bool {
+	return g.rec.Host == s.name() && slices.ContainsFunc(g.flights, func(f *flight) bool {
+		p := f.rec.State.Phase
+		return f.rec.Spec.By == migration.Evacuation && p.HandedOver() && !p.Final()
+	})
+}
+
+func unbegun(g *guest) bool {
+	return slices.ContainsFunc(g.flights, func(f *flight) bool {
+		return f.rec.Spec.By == migration.Evacuation && !f.rec.State.Phase.HandedOver() &&
+			!f.rec.State.Phase.Final() && !f.rec.Cancel
+	})
 }
 
 // apart does something while a guest holds nothing but what it has: its reservations, which would be in

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/scenario"
@@ -74,5 +75,60 @@ func TestAGroupLeavesADrainedHostWhenOneOtherHasRoomForAllOfIt(t *testing.T) {
 	})
 	if left == 0 || stayed == 0 {
 		t.Errorf("%d left and %d stayed: nothing was tested", left, stayed)
+	}
+}
+
+// A drain is withdrawn while a group leaves: what has begun to leave is followed by the rest, so that the
+// group is on one host again, and a group of which nothing has begun stays.
+func TestAGroupIsOnOneHostAgainAfterADrainWasWithdrawnHalfWay(t *testing.T) {
+	back, completed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		members := rapid.IntRange(2, 4).Draw(t, "members")
+		text := fmt.Sprintf(`
+until: 6h
+evictionStrategy: LiveMigrate
+groups: {g: {policy: affinity}}
+limits: {perSource: %d}
+hosts:
+- {name: "n[0-2]", memory: 32GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: "v[0-%d]", host: n0, memory: 4GiB, cpus: 1, class: idle, groups: g}
+- {name: x, host: n0, memory: 4GiB, cpus: 1, class: idle}
+`, rapid.IntRange(1, 2).Draw(t, "at once"), members-1)
+		s, err := scenario.Parse("drawn.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Controller.Evacuation.Mode = rapid.SampledFrom([]evacuation.Mode{evacuation.QueueAll,
+			evacuation.FreeSpots}).Draw(t, "mode")
+		w, err := s.Build(s.Config(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.At(time.Second, sim.Drain{Host: "n0"})
+		after := time.Duration(rapid.IntRange(0, 12_000).Draw(t, "withdrawn after"))
+		w.At(time.Second+after*time.Millisecond, sim.Undrain{Host: "n0"})
+		w.Run(s.Until)
+		at := map[hypervisor.HostName]bool{}
+		for i := range members {
+			vm := w.VM(hypervisor.VMID(fmt.Sprintf("default/v%d", i)))
+			if at[vm.Host] = true; vm.Mark != "" {
+				t.Fatalf("%s is marked for ever", vm.VM.ID)
+			}
+		}
+		switch {
+		case len(at) != 1:
+			t.Fatalf("the group is on %v, %v after the drain", at, after*time.Millisecond)
+		case at["n0"]:
+			back++
+		default:
+			completed++
+		}
+		if v := w.Result().Violations; len(v) > 0 {
+			t.Fatal(v)
+		}
+	})
+	if back == 0 || completed == 0 {
+		t.Errorf("%d stayed and %d left: nothing was tested", back, completed)
 	}
 }

@@ -96,7 +96,10 @@ KubeVirt, for VMs with the eviction strategy LiveMigrateIfPossible; with Keep fo
 others for those with None, too. VMs with LiveMigrate or External are never shut down.
 
 VMs of a group with the policy affinity, and VMs that ask to be with each other, leave together: for a
-host that takes all of them, or not at all.
+host that takes all of them, or not at all. When the drain is withdrawn half way, those of a group of
+which a part has left follow it to its new host; where that does not take them, they stay and say why.
+A group with a domain, as "together in one rack", does not move to another domain: its VMs leave one by
+one, for hosts of the domain that they are in.
 
 Exit status: 0 asked for, or empty, 2 bad input, 3 somebody stays.`
 

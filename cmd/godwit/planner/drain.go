@@ -52,6 +52,7 @@ A VM that cannot be migrated, and whose eviction strategy does not protect it, m
 are restarted and VMs with None are kept. Their downtime is in the column of blackouts.
 
 VMs that are to be on one host, as a group with the policy affinity, leave together or not at all.
+A group with a domain, as a rack, does not move to another one: its VMs leave for hosts of theirs.
 
 --within or --by (from --at, or from now) look for limits and an order with which the hosts are
 empty in time with a probability of --confidence, the gentlest first, or say which VM or which

@@ -319,6 +319,11 @@ func TestGroups(t *testing.T) {
 			s.c.Groups = group(placement.Affinity, 0, "")
 			members(s, 3, 0)
 		}, "group-affinity needs with the VMs of db has none of them"},
+		{"to be with a group that is in another rack", func(s *scene) {
+			s.c.Groups = group(placement.Affinity, 0, "rack")
+			members(s, 3, 0)
+		}, "group-affinity needs with the VMs of db has none of them, and no drain moves a group from " +
+			"one rack to another"},
 		{"to be with a group in its rack", func(s *scene) {
 			s.c.Groups = group(placement.Affinity, 0, "rack")
 			members(s, 3, 0)

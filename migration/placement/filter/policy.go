@@ -172,12 +172,17 @@ func together(r *placement.GroupRule, h *placement.Host, o options) (n int, know
 
 func explainAffinity(vm *placement.VM, h *placement.Host, o options) (need, have string) {
 	var groups []string
+	have = "none of them"
 	for i := range vm.Constraints.Groups {
-		if r := &vm.Constraints.Groups[i]; apartFromGroup(r, h, o) {
-			groups = append(groups, r.Group)
+		r := &vm.Constraints.Groups[i]
+		if !apartFromGroup(r, h, o) {
+			continue
+		}
+		if groups = append(groups, r.Group); r.Domain != "" {
+			have = "none of them, and no drain moves a group from one " + r.Domain + " to another"
 		}
 	}
-	return "with the VMs of " + strings.Join(groups, ", "), "none of them"
+	return "with the VMs of " + strings.Join(groups, ", "), have
 }
 
 // groupFull: as many members as may be together are on the host.
