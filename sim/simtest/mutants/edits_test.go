@@ -85,11 +85,17 @@ func edits() []bug {
 	return all
 }
 
+// restored is a world in which a backup of the store is restored on another machine.
+const restored = "hosts n1 n2\nvms web@n1\nforgotten\n"
+
 // mistaken are where mutants are explored that show where people err, and that random worlds do
 // not find soon.
 var mistaken = map[string]string{
 	"believes a record that is older than what its host knows": "hosts n1 n2\nvms web@n1\n" +
 		"backup\nscript migrate web\n",
+	"takes a store that was set back for the one that it has seen": restored,
+	"acts before a leader has admitted it":                         restored,
+	"admits an agent to a backup before all hosts were heard":      restored,
 	"takes a migration that has failed for what explains a second copy": "hosts n1 n2\n" +
 		"vms web@n1\nscript migrate web\nscript dead n1\n",
 }
