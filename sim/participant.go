@@ -36,7 +36,9 @@ type participant struct {
 	since time.Time           // when the process died
 	lasts time.Duration       // how long it will be dead that dies at a write
 
-	reborn bool // it starts again when it is woken
+	reborn bool        // it starts again when it is woken
+	mark   record.Mark // what it has seen of the store, on its disk
+	born   time.Time   // when the process started
 	alarm  due.Alarm[*participant]
 }
 
@@ -52,10 +54,13 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 
 // spawn starts a process that knows nothing.
 func (w *World) spawn(p *participant) {
-	p.line.Dies, p.line.Died, p.busy, p.reborn = false, false, time.Time{}, false
+	p.line.Dies, p.line.Died, p.busy, p.reborn, p.born = false, false, time.Time{}, false, w.now
 	var store record.Store = &p.line
 	if w.config.Store != nil {
 		store = w.config.Store(p.host, store)
+	}
+	if w.config.Marks {
+		store = &remembering{store, w, p}
 	}
 	if p.host == "" {
 		w.boss = controller.New(w.config.Controller, store, w)
@@ -64,7 +69,7 @@ func (w *World) spawn(p *participant) {
 		config := w.config.Agent
 		if w.config.Claims {
 			p.claim = w.claimFor(p, store)
-			config.Session = p.session()
+			config.Session, config.Admission = p.session(), w.config.Marks
 		}
 		p.brain = agent.New(p.name(), config, &p.phone, store, w)
 	}
@@ -95,6 +100,7 @@ func (w *World) run(p *participant) {
 		if w.refusedName(p, wrong) {
 			return
 		}
+		w.admit()
 	}
 	if p.aside != nil && !p.line.Died {
 		again, wrong := p.aside.Reconcile(w.ctx, now)

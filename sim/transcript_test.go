@@ -80,7 +80,8 @@ func (w *transcript) build(d *datadriven.TestData) string {
 	seed, _ := strconv.ParseUint(argument(d, "seed"), 10, 64) // 0 is a seed, too
 	c := s.Config(seed)
 	c.Verbose = d.HasArg("verbose")
-	c.Claims = c.Claims || d.HasArg("claims")
+	c.Marks = c.Marks || d.HasArg("marks")
+	c.Claims = c.Claims || c.Marks || d.HasArg("claims")
 	c.Trace = func(e sim.Entry) { w.lines = append(w.lines, e.String()) }
 	w.scenario = s
 	if w.world, err = s.Build(c); err != nil {

@@ -43,6 +43,10 @@ type Config struct {
 	// life, as in production: that takes an event every few seconds for each host. What people
 	// do wrong with agents and their directories shows only then. Default: agents have theirs.
 	Claims bool
+	// Marks lets every process remember the newest moment of the store that it has seen, and a
+	// leader admit agents before they act, as in production. It needs Claims. Default: nobody
+	// remembers, and the store is never set back.
+	Marks bool
 	// Store stands between a process ("" is the controller's, the others are agents') and the
 	// records: a store of one's own, or one that does something wrong. It is asked for one
 	// whenever a process starts; what the one before kept is gone. Default: the records.
@@ -115,6 +119,7 @@ type World struct {
 	plans  agenda.Agenda[Event]
 
 	watch   watch
+	past    past
 	sight   sight
 	laws    invariant.Laws
 	limits  migration.Limits
@@ -142,6 +147,7 @@ func New(config Config) *World {
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: record.NewMemory(),
 		zero:  map[hypervisor.VMID]int{}, changed: Epoch}
+	w.past.history.Cluster = cluster
 	w.fabric, w.limits = fake.NewFabric(Epoch, *w.config.Model), config.Controller.Limits()
 	w.fabric.Spare() // agents keep no list
 	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, invariant.Sorted()
@@ -177,6 +183,9 @@ func (w *World) AddHost(h record.Host) error {
 	w.join(h.Host.Name, real)
 	if p := w.people.Get(h.Host.Name); p.claim != nil { // it is no new host
 		_, err = p.claim.Reconcile(w.ctx, w.now)
+		if w.config.Marks {
+			w.changeHost(h.Host.Name, func(h *record.Host) { h.Admitted = h.Session })
+		}
 	}
 	return err
 }

@@ -54,7 +54,9 @@ func (p *people) beside(w *sim.World, host hypervisor.HostName, boot int, s reco
 	p.starts[host]++
 	if host == "" {
 		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
-		return failover.New(p.config.Warden, s, power, w)
+		c := p.config.Warden
+		c.Unmarked, c.Vouched = w.Unmarked(), w.Vouch
+		return failover.New(c, s, power, w)
 	}
 	if p.claims {
 		return nil

@@ -92,6 +92,42 @@ func TestAHostThatDiesIsFencedAndItsVMsStartElsewhere(t *testing.T) {
 	sound(t, w)
 }
 
+// A host was off while its VMs were rebuilt, and comes back to a backup of the store of before, where
+// the controller remembers nothing. Those that run its VMs are not heard at first: it starts nothing,
+// and when they are heard they refuse the store.
+func TestAHostComesBackToABackupOfTheStore(t *testing.T) {
+	w := cluster(t, sim.Config{Claims: true, Marks: true}, failing.Config{}, 4, 3)
+	w.At(10*time.Second, sim.CrashHost{Host: host(1)})
+	w.At(20*time.Second, sim.Backup{})
+	for i := range 3 {
+		w.At(4*time.Minute, sim.CrashAgent{Host: host(i + 2), For: 10 * time.Minute})
+	}
+	w.At(4*time.Minute+time.Second, sim.SetBack{Forgotten: true})
+	w.At(5*time.Minute, sim.Return{Host: host(1)})
+	once := func() {
+		t.Helper()
+		for i := range 3 {
+			if on := runs(w, vm(i+1)); len(on) != 1 || on[0] == host(1) {
+				t.Errorf("at %s %s runs on %v", sim.Clock(w.Now()), vm(i+1), on)
+			}
+		}
+	}
+	w.Run(4 * time.Minute)
+	once()
+	w.Run(13 * time.Minute)
+	if h := w.HostRecord(host(1)); h.Session == "" || !h.Unadmitted() ||
+		!strings.Contains(h.Waits, "remembers nothing of the store") || !w.Unmarked() {
+		t.Errorf("its agent is %+v", h)
+	}
+	once()
+	w.Run(30 * time.Minute)
+	if h := w.HostRecord(host(1)); !h.Unadmitted() {
+		t.Errorf("somebody knows a newer store, and its agent is %+v", h)
+	}
+	once()
+	sound(t, w)
+}
+
 // An operator says that a host is off of which only the agent is dead. Its VMs run twice then, and
 // when the agent is back that is told; nothing more is given away, and nothing starts again.
 func TestAHostThatWasSaidToBeOffComesBackWithItsVMs(t *testing.T) {

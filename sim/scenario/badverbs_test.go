@@ -88,6 +88,8 @@ var badVerbs = []bad{
 	{"fence n1 now", `"now" does not belong here; write: fence HOST`},
 	{"return", `a host is missing`},
 	{"second-agent n1 directory=lost", `directory=lost: use copied or new`},
+	{"backup n1", `"n1" does not belong here; write: backup`},
+	{"set-back forgotten=perhaps", `forgotten=perhaps: use yes or no`},
 	{"second-agent n9", `there is no host "n9"`},
 	{"empty-directory", `a host is missing`},
 	{"empty-directory n1 for=long", `for=: "long" is no duration; write 150s, 900ms or 1h30m`},

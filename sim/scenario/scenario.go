@@ -251,5 +251,5 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 func (s *Scenario) Config(seed uint64) sim.Config {
 	model := s.Model // the world keeps it, and is not to keep the scenario
 	return sim.Config{Controller: s.Controller, Model: &model, Chooser: sim.Seeded(seed),
-		Claims: s.claims()}
+		Claims: s.claims(), Marks: s.marks()}
 }

@@ -98,6 +98,8 @@ var verbs = []verb{
 	}},
 	{"adopt HOST", func(w *words) sim.Event { return sim.Adopt{Host: w.host()} }},
 	{"dead HOST", func(w *words) sim.Event { return sim.Dead{Host: w.host()} }},
+	{"backup", func(*words) sim.Event { return sim.Backup{} }},
+	{"set-back [forgotten=yes|no]", readSetBack},
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
 		return sim.Skew{Host: w.who(), By: w.duration("by")}
 	}},
@@ -126,6 +128,33 @@ func readSecond(w *words) sim.Event {
 	return e
 }
 
+func readSetBack(w *words) sim.Event {
+	e := sim.SetBack{}
+	switch is := w.value("forgotten"); is {
+	case "", "no":
+	case "yes":
+		e.Forgotten = true
+	default:
+		w.fail("forgotten=%s: use yes or no", is)
+	}
+	return e
+}
+
+// marks reports whether the processes remember what they have seen of the store.
+func (s *Scenario) marks() bool {
+	return slices.ContainsFunc(s.Events, func(e Scheduled) bool { return aboutMarks(e.What) })
+}
+
+func aboutMarks(e sim.Event) bool {
+	switch e := e.(type) {
+	case sim.When:
+		return aboutMarks(e.Do)
+	case sim.Backup, sim.SetBack:
+		return true
+	}
+	return false
+}
+
 // claims reports whether the agents claim their hosts' names: what people do wrong with agents
 // shows only then.
 func (s *Scenario) claims() bool {
@@ -136,7 +165,7 @@ func aboutClaims(e sim.Event) bool {
 	switch e := e.(type) {
 	case sim.When:
 		return aboutClaims(e.Do)
-	case sim.SecondAgent, sim.EmptyDirectory, sim.Adopt:
+	case sim.SecondAgent, sim.EmptyDirectory, sim.Adopt, sim.Backup, sim.SetBack:
 		return true
 	}
 	return false

@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/record"
+)
+
+// What becomes of the store, where [Config.Marks] is set; else they do nothing.
+type (
+	// Backup makes a copy of the store.
+	Backup struct{}
+	// SetBack restores the last copy. All processes are stopped for that, and start a second later.
+	// The first that has seen a newer store says so, and from then on nobody acts; the store is not
+	// reconciled, and what should be at rest is not asked any more.
+	SetBack struct {
+		Forgotten bool // on another machine: the controller remembers nothing of the store
+	}
+)
+
+var (
+	errNoMarks  = errors.New("the processes of this world remember nothing of the store: see Config.Marks")
+	errNoBackup = errors.New("there is no backup")
+)
+
+// past is what is known of the past of the store.
+type past struct {
+	history  record.History
+	backup   []record.Record
+	saved    record.Revision // the last one when that was made
+	back     bool            // the store was set back
+	unmarked bool            // the controller remembers nothing of it
+	muted    bool            // what is written is no decision of anybody
+}
+
+// cluster is the id of the only one.
+const cluster = "c"
+
+func (e Backup) happen(w *World) {
+	if !w.config.Marks {
+		w.tried(errNoMarks)
+		return
+	}
+	c, _ := w.store.Changes(w.ctx, record.Everything, 0) // memory does not fail
+	w.past.backup, w.past.saved = c.Records, c.Next
+	w.say("", "", "a backup of the store is made")
+}
+
+func (e SetBack) happen(w *World) {
+	switch {
+	case !w.config.Marks:
+		w.tried(errNoMarks)
+		return
+	case w.past.backup == nil:
+		w.tried(errNoBackup)
+		return
+	}
+	w.fault("", "the store is set back")
+	lost := record.Jump{After: w.past.saved, Before: w.restore() + 1}
+	w.past.history.Jumps, w.past.back = append(w.past.history.Jumps, lost), true
+	if e.Forgotten {
+		w.past.unmarked = true
+		w.people.Get("").mark = record.Mark{}
+	}
+	for _, p := range w.living() {
+		w.kill(p)
+		w.wakes.Set(&p.alarm, w.now.Add(time.Second))
+		p.reborn = true
+	}
+}
+
+// living lists the processes that live, by name.
+func (w *World) living() []*participant {
+	all := maps.Collect(w.people.All())
+	var list []*participant
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name].brain != nil {
+			list = append(list, all[name])
+		}
+	}
+	return list
+}
+
+// restore lets the store say what it said when the backup was made, and answers the last revision of
+// before.
+func (w *World) restore() record.Revision {
+	w.past.muted = true
+	defer func() { w.past.muted = false }()
+	c, _ := w.store.Changes(w.ctx, record.Everything, 0)
+	kept := map[record.Key]bool{}
+	for _, r := range w.past.backup {
+		kept[r.Key()] = true
+		version := record.Version(0)
+		if now, _ := w.store.Get(w.ctx, r.Key()); now != nil {
+			version = now.At()
+		}
+		w.put(r.With(version))
+	}
+	for _, r := range c.Records {
+		if !kept[r.Key()] {
+			w.tried(w.store.Delete(w.ctx, r))
+		}
+	}
+	return c.Next
+}
+
+// refuse answers why a process refuses the store, which ends it, and all others; nil is that it does
+// not.
+func (w *World) refuse(p *participant) error {
+	why := w.past.history.Judge(p.mark, "", math.MaxInt64)
+	if why == nil {
+		return nil
+	}
+	if w.past.history.Doubt == nil {
+		w.past.history.Doubt = &record.Doubt{By: string(p.host), Why: why.Err.Error()}
+		w.say(p.host, "", "does not believe the store: "+why.Err.Error())
+	}
+	w.later(0, func(w *World) {
+		for _, q := range w.living() {
+			w.kill(q)
+		}
+	})
+	return why
+}
+
+// Vouch says that a leader has heard who could know a newer store.
+func (w *World) Vouch() { w.past.unmarked = false }
+
+// Unmarked reports whether the controller remembers nothing of the store.
+func (w *World) Unmarked() bool { return w.past.unmarked }
+
+// admit lets the leader admit the agents that wait, where nobody else does, as package failover has
+// it: those that live are heard.
+func (w *World) admit() {
+	boss := w.people.Get("")
+	if !w.config.Marks || w.config.Beside != nil || boss.brain == nil || w.past.history.Doubt != nil {
+		return
+	}
+	c := failover.Config{Unmarked: w.past.unmarked}.Complete()
+	h := failover.Hearing{Lasted: w.now.Sub(boss.born)}
+	var wait []hypervisor.HostName
+	for _, name := range w.order {
+		rec := w.HostRecord(name)
+		if rec.Unadmitted() {
+			wait = append(wait, name)
+		}
+		if w.people.Get(name).brain == nil && rec.Proof().Proof == hypervisor.NoProof {
+			h.Unheard = append(h.Unheard, name)
+		}
+	}
+	if len(wait) == 0 {
+		return
+	}
+	for _, p := range w.living() {
+		if w.refuse(p) != nil {
+			return
+		}
+	}
+	if c.Doubts(&h) != "" {
+		return
+	}
+	w.Vouch()
+	for _, name := range wait {
+		w.changeHost(name, func(h *record.Host) { h.Admitted = h.Session })
+		boss.saw(w.HostRecord(name).Version)
+	}
+}
+
+// saw takes in that a process has seen a version of a record.
+func (p *participant) saw(v record.Version) {
+	p.mark.Cluster, p.mark.Revision = cluster, max(p.mark.Revision, record.Revision(v))
+}
+
+// remembering is a store that a process uses and remembers, as daemon/stores.Gate does.
+type remembering struct {
+	record.Store
+	w *World
+	p *participant
+}
+
+// Get implements [record.Store].
+func (s *remembering) Get(ctx context.Context, key record.Key) (record.Record, error) {
+	if err := s.w.refuse(s.p); err != nil {
+		return nil, err
+	}
+	r, err := s.Store.Get(ctx, key)
+	if r != nil && err == nil {
+		s.p.saw(r.At())
+	}
+	return r, err
+}
+
+// Put implements [record.Store].
+func (s *remembering) Put(ctx context.Context, r record.Record, while ...record.Record) (record.Record,
+	error) {
+	if err := s.w.refuse(s.p); err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.Put(ctx, r, while...)
+	if err == nil {
+		s.p.saw(stored.At())
+	}
+	return stored, err
+}
+
+// Delete implements [record.Store].
+func (s *remembering) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+	if err := s.w.refuse(s.p); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, r, while...)
+}
+
+// Changes implements [record.Store].
+func (s *remembering) Changes(ctx context.Context, f record.Feed, since record.Revision) (record.Changes,
+	error) {
+	if err := s.w.refuse(s.p); err != nil {
+		return record.Changes{}, err
+	}
+	c, err := s.Store.Changes(ctx, f, since)
+	for _, r := range c.Records {
+		s.p.saw(r.At())
+	}
+	return c, err
+}
