@@ -33,8 +33,11 @@ type Config struct {
 	// Adaptive lets package adaptive say who leaves when, and where to, unless Evacuation.Policy
 	// or Placement.Weighers say it already. It lifts no limit.
 	Adaptive bool
-	// Network is what all migrations together get of the network that they share, for a policy
-	// of Evacuation that is an [evacuation.Sharer]. Default: as much as their hosts' links give.
+	// Sharer says which migrations converge together on a link: the others wait for their turn. Default:
+	// Evacuation's policy if it is one, else package adaptive, to which a VM is idle until it has failed.
+	Sharer evacuation.Sharer
+	// Network is what all migrations together get of the network that they share, for the
+	// Sharer. Default: as much as their hosts' links give.
 	Network hypervisor.Bandwidth
 	// Placement decides about targets. Default: all conditions; most free memory is best,
 	// and what a VM's groups ask for softly.

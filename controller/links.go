@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/evacuation/adaptive"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -43,7 +44,7 @@ func (w wire) String() string {
 	return w.name + "'s link"
 }
 
-// traffic is what uses links, and who waits for which. It is kept where a policy says which
+// traffic is what uses links, and who waits for which. It is kept where it is said which
 // migrations may share a link.
 type traffic struct {
 	sharer  evacuation.Sharer // nil: nobody says
@@ -52,11 +53,19 @@ type traffic struct {
 	waiting map[wire]*queue.Line[*flight] // may hold stale ones
 }
 
-// newTraffic returns what an evacuation policy needs, which is nothing unless it shares links.
+// newTraffic returns what says which migrations may share a link, whoever asked for them: the
+// evacuation's policy, the configured sharer, or package adaptive. KubeVirt has nothing of the kind.
 func newTraffic(c *Config) traffic {
-	s, shares := c.Evacuation.Policy.(evacuation.Sharer)
-	if !shares || c.Migration.Compatible {
+	if c.Migration.Compatible {
 		return traffic{}
+	}
+	s, shares := c.Evacuation.Policy.(evacuation.Sharer)
+	switch {
+	case shares:
+	case c.Sharer != nil:
+		s = c.Sharer
+	default: // what a guest dirties is not measured: a VM counts as idle until it has failed
+		s = adaptive.Policy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
 	}
 	return traffic{sharer: s, network: c.Network, on: map[wire][]*flight{},
 		waiting: map[wire]*queue.Line[*flight]{}}

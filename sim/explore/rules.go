@@ -43,6 +43,7 @@ var rules = fingerprint.Rules{
 		"controller.Controller.sight",
 		"controller.Controller.answer", "controller.Controller.options",
 		"controller.Controller.next", "controller.Controller.nextVM", "agent.Agent.draft",
+		"controller.traffic.sharer", "controller.traffic.network",
 		"controller.view.slots", "controller.view.drain", "controller.view.eager",
 		"controller.view.unfinished", "controller.view.nowhere", "controller.view.moves",
 		"controller.guest.place", "controller.guest.flights", "controller.guest.one",

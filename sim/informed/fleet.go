@@ -2,6 +2,7 @@ package informed
 
 import (
 	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/inventory"
@@ -19,4 +20,13 @@ func AdaptFleet(c *controller.Config, f *inventory.Fleet) {
 	}
 	c.Network = f.Network
 	Adapt(c, hosts, loads)
+}
+
+// Share lets no more migrations share a link than converge there, by what guests dirty.
+func Share(c *controller.Config, f *inventory.Fleet) {
+	one := *c
+	AdaptFleet(&one, f)
+	if s, shares := one.Evacuation.Policy.(evacuation.Sharer); shares {
+		c.Sharer, c.Network = s, f.Network
+	}
 }

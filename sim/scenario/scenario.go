@@ -250,6 +250,10 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 // Config returns the configuration of the scenario's world, for a seed.
 func (s *Scenario) Config(seed uint64) sim.Config {
 	model := s.Model // the world keeps it, and is not to keep the scenario
-	return sim.Config{Controller: s.Controller, Model: &model, Chooser: sim.Seeded(seed),
+	control := s.Controller
+	if !control.Adaptive {
+		informed.Share(&control, s.Fleet)
+	}
+	return sim.Config{Controller: control, Model: &model, Chooser: sim.Seeded(seed),
 		Claims: s.claims(), Marks: s.marks()}
 }

@@ -31,6 +31,7 @@ func TestGodwitsOwnDecisionsAreDecisions(t *testing.T) {
 		method := convergence.Method(rapid.IntRange(0, 2).Draw(t, "method"))
 		plain := s.Config(w.Seed)
 		plain.Controller.Evacuation.Policy = adaptive.Policy{}
+		plain.Controller.Sharer = adaptive.Policy{} // as that policy shares links
 		plain.Controller.Placement.Filters = filter.All()
 		plain.Controller.Placement.Weighers = weigh.Spread()
 		plain.Agent.Converge = convergence.By(method)
