@@ -35,4 +35,13 @@
 //   - While its own host is being fenced, or was, it starts, activates and resumes
 //     nothing and sends nothing: what is announced is on condition that it is not.
 //   - It touches no domain that no record says is its own ([Agent.Strangers]).
+//
+// A caller looks as often as it is told to:
+//
+//	a := agent.New("n2", agent.Config{}, host, store, record.Silent{}) // host is a hypervisor
+//	wake, err := a.Reconcile(ctx, time.Now())                          // looks once, acts once
+//	if err != nil {
+//		fmt.Println(err) // what could not be done is tried again
+//	}
+//	fmt.Println("again at", wake)
 package agent

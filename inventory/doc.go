@@ -10,6 +10,15 @@
 //	- {name: "web-[1-20]", host: "n[1-4]", memory: 8GiB, cpus: 4, class: web}
 //	- {name: db, host: n1, memory: 64GiB, dirty: 800MiB/s, workingSet: 6GiB}
 //
+// It is read in one call:
+//
+//	fleet, err := inventory.ReadFleet("fleet.yaml", strings.NewReader(text))
+//	if err != nil {
+//		fmt.Println(err) // file, line and field of everything that is wrong
+//		return
+//	}
+//	fmt.Println(len(fleet.Hosts), "hosts,", len(fleet.VMs), "VMs")
+//
 // Package inventory/kubevirt reads what kubectl prints, into the same [Fleet].
 // It is a package of its own because it needs the Kubernetes API types.
 //

@@ -10,6 +10,13 @@
 // (3) sorts the moves that it wants into waves with [Waves]. What it cannot do it
 // proves with a [Certificate]. Package verify checks both and trusts no planner.
 //
+//	f := &plan.Fleet{Hosts: []placement.Host{{Name: "n1", Memory: 8, UsedMemory: 6}, {Name: "n2", Memory: 8}},
+//		VMs: []plan.VM{{VM: placement.VM{ID: "db", Memory: 4}, Home: "n1"},
+//			{VM: placement.VM{ID: "web", Memory: 2}, Home: "n1"}}}
+//	waves, ok := plan.Waves(plan.Begin(f), []plan.Move{
+//		{VM: "db", Source: "n1", Target: "n2"}, {VM: "web", Source: "n1", Target: "n2"}})
+//	fmt.Println(ok, len(waves), plan.Count(waves)) // true 1 2
+//
 // The package decides nothing about time: how long a move takes is for the
 // simulator to say. It starts no goroutine and reads no clock.
 package plan
