@@ -23,6 +23,8 @@ type Builder struct {
 	vms      map[hypervisor.VMID]int
 	policies map[string]int
 	moves    map[hypervisor.VMID]int // unfinished migrations, by VM
+	// files are where VMs are described, where that is not the file of the first one.
+	files map[hypervisor.VMID]string
 }
 
 // NewBuilder returns a builder of a fleet without anything, with the default
@@ -90,6 +92,14 @@ func (b *Builder) AddVM(line int, v VM) {
 		b.vms[v.ID] = line
 		b.fleet.VMs = append(b.fleet.VMs, v)
 	}
+}
+
+// DescribedIn says in which file of a folder a VM is described: what is found at the end names it.
+func (b *Builder) DescribedIn(vm hypervisor.VMID, file string) {
+	if b.files == nil {
+		b.files = map[hypervisor.VMID]string{}
+	}
+	b.files[vm] = file
 }
 
 // hides reports whether a terminal may act on a name instead of printing it.
@@ -183,10 +193,13 @@ func sortBy[T any, K cmp.Ordered](all []T, key func(*T) K) {
 
 // checkHosts: every VM that runs somewhere runs on a host of the fleet.
 func (b *Builder) checkHosts() {
+	last := b.File
+	defer func() { b.File = last }()
 	for i := range b.fleet.VMs {
 		v := &b.fleet.VMs[i]
 		for _, host := range [...]hypervisor.HostName{v.Host, v.Marked} {
 			if _, found := b.hosts[host]; !found && host != "" {
+				b.File = cmp.Or(b.files[v.ID], last)
 				b.Errorf(b.vms[v.ID], vmField(v.ID)+" host", "there is no host %q", host)
 				break
 			}

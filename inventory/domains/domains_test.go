@@ -163,3 +163,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A host of unknown size is left out: each VM on it is named with its own file, not with the last one.
+func TestAVMOnAHostOfUnknownSizeIsNamedWithItsOwnFile(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(fleet)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(folder, "n1", "capabilities.xml")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := domains.Read(folder, inventory.Defaults{})
+	if err == nil || !strings.Contains(err.Error(), "n1/web.xml:1: vm shop/web host: there is no host") {
+		t.Errorf("%v", err)
+	}
+}

@@ -309,7 +309,9 @@ func (r *reader) finish() {
 		if names[d.vm.ID] > 1 && d.uuid != "" { // names are unique per host only
 			d.vm.ID += hypervisor.VMID("_" + strings.ToLower(d.uuid))
 		}
-		r.AddVM(d.line, r.vm(d))
+		v := r.vm(d)
+		r.AddVM(d.line, v)
+		r.DescribedIn(v.ID, d.file)
 	}
 }
 
