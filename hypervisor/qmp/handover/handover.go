@@ -41,8 +41,12 @@ const patience = 10 * time.Second
 // idle is how long a connection may be quiet between two messages.
 const idle = time.Hour
 
-// most is how many connections a listener holds at once: more are closed unheard.
-const most = 1024
+// most is how many connections a listener holds at once, and mostUnproven how many of one peer
+// that has not shown a token yet: see [crowdedOut].
+const (
+	most         = 1024
+	mostUnproven = 64
+)
 
 // A Message is what a source says.
 type Message struct {
@@ -198,9 +202,48 @@ type Server struct {
 	token    func(hypervisor.JobID) string
 	answer   func(*Message) Answer
 	mu       sync.Mutex
-	conns    map[net.Conn]bool
+	conns    map[net.Conn]*caller
+	came     uint64 // how many connections
 	closed   bool
 	running  sync.WaitGroup
+}
+
+// A caller is what is known of one connection.
+type caller struct {
+	peer   string // where it comes from, without the port
+	number uint64 // later ones have higher numbers
+	proven bool   // it has shown the token of a job
+}
+
+// crowdedOut returns which connection makes room for one more from a peer: the oldest one that
+// has shown no token, of that peer when it has too many of them, else of all when there are too
+// many; nil when there is room. A source speaks as soon as it is connected: an old connection
+// that has said nothing has nothing to say. With no room, and all of them proven, ok is false.
+func crowdedOut[C comparable](all map[C]*caller, peer string) (oldest C, crowded, ok bool) {
+	var ofPeer C
+	unproven := 0
+	for c, who := range all {
+		if who.proven {
+			continue
+		}
+		if first := all[oldest]; first == nil || who.number < first.number {
+			oldest = c
+		}
+		if who.peer != peer {
+			continue
+		}
+		unproven++
+		if first := all[ofPeer]; first == nil || who.number < first.number {
+			ofPeer = c
+		}
+	}
+	switch {
+	case unproven >= mostUnproven:
+		return ofPeer, true, true
+	case len(all) < most:
+		return oldest, false, true
+	}
+	return oldest, true, all[oldest] != nil
 }
 
 // Serve answers the messages that come to a listener, which it then owns: those
@@ -208,7 +251,7 @@ type Server struct {
 // known. Both functions are called by many goroutines at once.
 func Serve(l net.Listener, token func(hypervisor.JobID) string,
 	answer func(*Message) Answer) *Server {
-	s := &Server{listener: l, token: token, answer: answer, conns: map[net.Conn]bool{}}
+	s := &Server{listener: l, token: token, answer: answer, conns: map[net.Conn]*caller{}}
 	s.running.Add(1)
 	go s.accept()
 	return s
@@ -250,16 +293,43 @@ func (s *Server) accept() {
 	}
 }
 
-// admit counts a connection, or refuses it.
+// admit counts a connection, and closes an idle one when there are too many, or refuses it.
 func (s *Server) admit(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.conns) >= most {
+	peer := peerOf(c)
+	oldest, crowded, ok := crowdedOut(s.conns, peer)
+	if s.closed || !ok {
 		return false
 	}
-	s.conns[c] = true
+	if crowded {
+		oldest.Close()
+		delete(s.conns, oldest)
+	}
+	s.came++
+	s.conns[c] = &caller{peer: peer, number: s.came}
 	s.running.Add(1)
 	return true
+}
+
+// peerOf returns where a connection comes from, without the port.
+func peerOf(c net.Conn) string {
+	address := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// prove notes that a connection has shown a token, and reports whether it is still admitted.
+func (s *Server) prove(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who := s.conns[c]
+	if who != nil {
+		who.proven = true
+	}
+	return who != nil
 }
 
 func (s *Server) serve(c net.Conn) {
@@ -279,7 +349,7 @@ func (s *Server) serve(c net.Conn) {
 		}
 		c.SetWriteDeadline(time.Now().Add(patience))
 		var answer []byte
-		answer, genuine = s.hear(line) // a stranger is not listened to again
+		answer, genuine = s.hear(c, line) // a stranger is not listened to again
 		if _, err := c.Write(answer); err != nil {
 			return
 		}
@@ -288,7 +358,7 @@ func (s *Server) serve(c net.Conn) {
 
 // hear returns the signed answer to a line, whatever it is, and whether the line was
 // signed, too.
-func (s *Server) hear(line []byte) (answer []byte, genuine bool) {
+func (s *Server) hear(c net.Conn, line []byte) (answer []byte, genuine bool) {
 	var env signed
 	m := new(Message)
 	refuse := func(k hypervisor.Kind, why string) []byte {
@@ -301,6 +371,9 @@ func (s *Server) hear(line []byte) (answer []byte, genuine bool) {
 	token := s.token(m.Job)
 	if token == "" || !hmac.Equal(env.MAC, sign(token, nil, env.Body)) {
 		return refuse(hypervisor.Transient, "nobody listens for this job"), false
+	}
+	if !s.prove(c) {
+		return nil, false // it made room for another one
 	}
 	line, _, err := seal(token, env.MAC, s.answer(m))
 	if err != nil {
