@@ -93,9 +93,16 @@ const restored = "hosts n1 n2\nvms web@n1\nforgotten\n"
 var mistaken = map[string]string{
 	"believes a record that is older than what its host knows": "hosts n1 n2\nvms web@n1\n" +
 		"backup\nscript migrate web\n",
-	"takes a store that was set back for the one that it has seen": restored,
-	"acts before a leader has admitted it":                         restored,
-	"admits an agent to a backup before all hosts were heard":      restored,
-	"takes a migration that has failed for what explains a second copy": "hosts n1 n2\n" +
-		"vms web@n1\nscript migrate web\nscript dead n1\n",
+	"takes a store that was set back for the one that it has seen":      restored,
+	"acts before a leader has admitted it":                              restored,
+	"admits an agent to a backup before all hosts were heard":           restored,
+	"takes a migration that has failed for what explains a second copy": saidToBeOff,
+	"gives VMs away of a host that was found to live":                   saidToBeOff,
+	"takes a VM that its directory does not know for one that has stopped": "hosts n1 n2\n" +
+		"vms web@n1\nclaims\nscript migrate web\n",
+	"ignores the lock of a process that another directory has started": "hosts n1 n2\n" +
+		"vms web@n1\nsecond n1 new\nscript migrate web\n",
 }
+
+// saidToBeOff is a world in which an operator says of a host that it is off while a VM leaves it.
+const saidToBeOff = "hosts n1 n2\nvms web@n1\nscript migrate web\nscript dead n1\n"
