@@ -73,6 +73,12 @@ func agentCommand() *cobra.Command {
 	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one;\n"+
 		"default: all hosts are on this machine")
 	flags.IntVar(&h.Port, "port", 0, "`PORT` at that address; default: 49150")
+	flags.StringVar(&h.TLS, "tls-dir", "", "`DIR` with ca-cert.pem, server-cert.pem, server-key.pem,\n"+
+		"client-cert.pem and client-key.pem, as QEMU needs them to\nencrypt migrations, with which "+
+		"each host checks the other;\nall hosts need it; default: no encryption")
+	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
+	flags.StringVar(&h.TLSHostname, "tls-hostname", "", "`NAME` that the certificates of other hosts "+
+		"carry; default:\nthe address that they are reached at")
 	flags.StringVar(&memory, "memory", "", "`SIZE` of what VMs may use together; default: all")
 	flags.IntVar(&h.CPUs, "cpus", 0, "`N` CPUs that VMs may use together; default: all")
 	flags.StringVar(&link, "link", "", "`SPEED` of the migration network: 10Gbit/s")

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
@@ -31,6 +33,10 @@ type Config struct {
 	Port        int
 	QEMU        string
 	Accelerator string
+
+	TLS         string // directory of QEMU's certificates, or of its shared key; "" is no encryption
+	TLSPSK      bool   // it has a shared key
+	TLSHostname string // that the certificates of other hosts carry; "" is their address
 
 	Memory hypervisor.Bytes
 	CPUs   int
@@ -63,7 +69,42 @@ func (c *Config) Check() error {
 	if c.Backend == Libvirt && c.Address+c.QEMU+c.Accelerator != "" {
 		bad = append(bad, errors.New("--address, --qemu and --accelerator are for --backend qmp"))
 	}
-	return errors.Join(bad...)
+	if c.Backend == Libvirt && (c.TLS+c.TLSHostname != "" || c.TLSPSK) {
+		bad = append(bad, errors.New("--tls-dir, --tls-psk and --tls-hostname are for --backend qmp: "+
+			"libvirt has its own in qemu.conf"))
+	}
+	if c.Backend == QMP && c.TLS == "" && (c.TLSPSK || c.TLSHostname != "") {
+		bad = append(bad, errors.New("--tls-psk and --tls-hostname say how to use --tls-dir: "+
+			"give that, too"))
+	}
+	if c.TLSPSK && c.TLSHostname != "" {
+		bad = append(bad, errors.New("--tls-hostname is about certificates, and --tls-psk uses none: "+
+			"leave one out"))
+	}
+	return errors.Join(append(bad, c.credentials()...)...)
+}
+
+// credentials says which files of TLS are missing. QEMU would say so only when a VM moves.
+// Source: QEMU 7.2 docs/system/tls.rst.
+func (c *Config) credentials() (bad []error) {
+	if c.Backend != QMP || c.TLS == "" {
+		return nil
+	}
+	files := []string{"ca-cert.pem", "server-cert.pem", "server-key.pem", "client-cert.pem",
+		"client-key.pem"}
+	if c.TLSPSK {
+		files = []string{"keys.psk"}
+	}
+	for _, name := range files {
+		f, err := os.Open(filepath.Join(c.TLS, name))
+		if err != nil {
+			bad = append(bad, fmt.Errorf("--tls-dir: %w: QEMU needs this file to encrypt "+
+				"migrations", err))
+			continue
+		}
+		_ = f.Close()
+	}
+	return bad
 }
 
 // Open opens a host. The error is an *hypervisor.Error.
