@@ -203,9 +203,7 @@ func (d guest) stop(ctx context.Context, f node.Found, grace time.Duration) erro
 	if err := d.doing(hypervisor.Stopping, by); err != nil {
 		return err
 	}
-	return d.Do(ctx, func(dom *libvirt.Domain) error {
-		return dom.ShutdownFlags(libvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
-	})
+	return d.Press(ctx)
 }
 
 // doing notes what was asked of a VM that runs.
@@ -249,9 +247,7 @@ func (d guest) reboot(ctx context.Context, f node.Found) error {
 		if err != nil {
 			return err
 		}
-		return d.Do(ctx, func(dom *libvirt.Domain) error {
-			return dom.Reboot(libvirt.DOMAIN_REBOOT_ACPI_POWER_BTN)
-		})
+		return d.Press(ctx)
 	}
 	return f.Conflict()
 }

@@ -364,7 +364,7 @@ func drawDomain(t *rapid.T) *journal.Domain {
 		Unresolved: flag("unresolved"), Ran: flag("ran"), Crashed: flag("crashed"),
 		Autostart: flag("autostart"),
 		Doing:     hypervisor.DomainState(rapid.IntRange(0, 11).Draw(t, "doing")),
-		By:        times(t, "by"), Measuring: times(t, "measuring"),
+		By:        times(t, "by"), Asked: times(t, "asked"), Measuring: times(t, "measuring"),
 		DirtyRate: hypervisor.Bandwidth(rapid.Int64().Draw(t, "rate")),
 		Measured:  times(t, "measured")}
 }

@@ -30,6 +30,8 @@ type Domain struct {
 	// Absent for nothing; By is when patience ends.
 	Doing hypervisor.DomainState
 	By    time.Time
+	// Asked is when the guest's power button was pressed last for that.
+	Asked time.Time
 	// Measuring is when the present measurement ends. DirtyRate and Measured are
 	// the last one's.
 	Measuring time.Time

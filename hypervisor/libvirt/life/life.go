@@ -253,6 +253,8 @@ const (
 	Force
 	// Reset: the guest had its time to reboot: reset it.
 	Reset
+	// Press: the guest runs on although it was asked to shut down or to reboot: ask it again.
+	Press
 	// Settled: it runs, and what was asked is done.
 	Settled
 	// Send: the job was accepted, and libvirt has not been asked yet.
@@ -285,7 +287,7 @@ const (
 	Recovered
 )
 
-var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Settled", "Send", "Abort", "GoOver",
+var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Press", "Settled", "Send", "Abort", "GoOver",
 	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse",
 	"Recovered"}
 
@@ -322,8 +324,21 @@ func Due(d *journal.Domain, j *journal.Job, l Look, now time.Time) Step {
 		return Reset
 	case d.Doing == hypervisor.Starting, d.Doing == hypervisor.Rebooting && l.Rebooted:
 		return Settled
+	case l.Run != ShuttingDown && Unheard(d, now):
+		return Press
 	}
 	return Rest
+}
+
+// PressAgain is how long a guest is given before its power button is pressed once more. One that
+// boots, or whose driver is not loaded yet, does not see the button, and libvirt does not tell.
+// Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
+const PressAgain = 10 * time.Second
+
+// Unheard reports whether a guest was asked to shut down so long ago that it may not have heard.
+func Unheard(d *journal.Domain, now time.Time) bool {
+	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
+	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= PressAgain
 }
 
 // dueAtSource: while libvirt is at it, it is only helped. What has become of the VM

@@ -59,6 +59,8 @@ func (s situation) then(step life.Step) situation {
 		lost := l.Run == life.ShutoffCrashed || l.Run == life.ShutoffUnknown && d.Ran
 		d.Crashed = lost && d.Doing != hypervisor.Stopping
 		d.Ran, d.Doing, d.By = false, hypervisor.Absent, time.Time{}
+	case life.Press:
+		d.Asked = now
 	case life.Force:
 		l.Run = life.ShutoffClean
 	case life.Reset, life.Settled:

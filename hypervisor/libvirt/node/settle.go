@@ -167,15 +167,37 @@ func (d *Domain) do(ctx context.Context, step life.Step, f Found) error {
 			return err
 		}
 		return d.Settled()
+	case life.Press:
+		return d.Press(ctx)
 	case life.Settled:
 		return d.Settled()
 	}
 	return d.Node.Move(ctx, d, step, f.Sight)
 }
 
+// Press notes that the guest is asked now, and presses its power button: to reboot if that is
+// what it was asked for. libvirt remembers the last of both that it was told.
+func (d *Domain) Press(ctx context.Context) error {
+	now, reboots := time.Now().UTC(), false
+	err := d.Put(false, func(r *journal.Domain) {
+		r.Asked, reboots = now, r.Doing == hypervisor.Rebooting
+	})
+	if err != nil {
+		return err
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if reboots {
+			return dom.Reboot(libvirt.DOMAIN_REBOOT_ACPI_POWER_BTN)
+		}
+		return dom.ShutdownFlags(libvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
+	})
+}
+
 // Settled notes that the guest runs and that what was asked is done.
 func (d *Domain) Settled() error {
-	return d.Put(false, func(r *journal.Domain) { r.Doing, r.By = hypervisor.Absent, time.Time{} })
+	return d.Put(false, func(r *journal.Domain) {
+		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
+	})
 }
 
 // Bury notes how a domain has ended that has no process any more.
@@ -186,6 +208,7 @@ func (d *Domain) Bury(f Found) error {
 		lost := run == life.ShutoffCrashed || run == life.ShutoffUnknown && r.Ran
 		r.Crashed = lost && r.Doing != hypervisor.Stopping
 		r.Ran, r.Doing, r.By = false, hypervisor.Absent, time.Time{}
+		r.Asked = time.Time{}
 		r.Measuring = time.Time{}
 	})
 }
