@@ -152,6 +152,7 @@ func (w *watcher) looked(l drive.Look) {
 func (w *watcher) serve() (done func() error, err error) {
 	if w.Audit != nil {
 		w.health.Alive("audit log", func(context.Context) error { return w.Audit.Err() })
+		w.health.Ready("audit log's rotation", func(context.Context) error { return w.Audit.Unrotated() })
 	}
 	if w.Listen == "" {
 		w.Ready("")

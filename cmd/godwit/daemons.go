@@ -29,6 +29,8 @@ import (
 type daemonFlags struct {
 	desk.StoreFlags
 	listen, audit string
+	auditSize     string
+	auditKeep     int
 	log, level    string
 	beat          time.Duration
 }
@@ -40,6 +42,9 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.listen, "listen", "", "`ADDRESS` of health and metrics: 9100 is on the\n"+
 		"loopback, 0.0.0.0:9100 everywhere; default: nowhere")
 	flags.StringVar(&f.audit, "audit", "", "`FILE` to write every decision to; reopened on SIGHUP")
+	flags.StringVar(&f.auditSize, "audit-max-size", "64MiB", "`SIZE` from which on that file is moved "+
+		"away to FILE.1;\n0 is never: another program does it")
+	flags.IntVar(&f.auditKeep, "audit-keep", 8, "keep `N` files that were moved away: FILE.1 to FILE.N")
 	flags.StringVar(&f.log, "log", notes.Text, "`FORMAT` of the log: text or json")
 	flags.StringVar(&f.level, "log-level", "info", "`LEVEL` of the log: debug, info, warn, error")
 	flags.DurationVar(&f.beat, "beat", 5*time.Second, "how often to give a sign of life")
@@ -65,7 +70,11 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	if f.audit == "" {
 		return s, done, nil
 	}
-	if s.Audit, err = audit.Open(f.audit); err != nil {
+	rotation, err := f.rotation()
+	if err != nil {
+		return s, done, err
+	}
+	if s.Audit, err = audit.OpenRotating(f.audit, rotation); err != nil {
 		return s, done, err
 	}
 	hangups := make(chan os.Signal, 1)
@@ -85,6 +94,24 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 		<-ended
 		return s.Audit.Close()
 	}, nil
+}
+
+// rotation returns when the audit log is moved away.
+func (f *daemonFlags) rotation() (r audit.Rotation, err error) {
+	if f.auditKeep < 1 {
+		return r, fmt.Errorf("--audit-keep: %d is less than 1: write 8", f.auditKeep)
+	}
+	if f.auditSize == "0" {
+		return r, nil
+	}
+	size, err := inventory.ParseBytes(f.auditSize)
+	if err == nil && size < 64<<10 {
+		err = fmt.Errorf("%q is less than 64KiB", f.auditSize)
+	}
+	if err != nil {
+		return r, fmt.Errorf("--audit-max-size: %w: write 64MiB, or 0 for no rotation", err)
+	}
+	return audit.Rotation{MaxSize: int64(size), Keep: f.auditKeep}, nil
 }
 
 func controllerCommand() *cobra.Command {

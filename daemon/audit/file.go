@@ -10,11 +10,14 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A File is an audit log that is being written. It is safe for concurrent use.
 type File struct {
-	path string
+	path     string
+	rotation Rotation
 
 	mu     sync.Mutex
 	file   *os.File
@@ -22,6 +25,9 @@ type File struct {
 	seq    uint64
 	prev   string
 	err    error
+
+	recorded  bool  // a Recorder says when to rotate
+	unrotated error // why the file could not be rotated
 }
 
 // maxLine bounds a line: see bounded.
@@ -29,13 +35,21 @@ const maxLine = 1 << 20
 
 // Open opens an audit log, or makes one that only its owner may read. A last line that was
 // torn is ended, and the numbers go on after the last whole one.
-func Open(path string) (*File, error) {
-	f := &File{path: path}
+func Open(path string) (*File, error) { return OpenRotating(path, Rotation{}) }
+
+// OpenRotating does what Open does, and rotates the file when it is full. When there is nothing in
+// the file, numbers and hashes go on from the last one that was moved away to FILE.1.
+func OpenRotating(path string, r Rotation) (*File, error) {
+	if r.MaxSize > 0 && r.Keep < 1 {
+		return nil, fmt.Errorf("audit log %s: of the full files %d are to be kept: keep 1 or more",
+			path, r.Keep)
+	}
+	f := &File{path: path, rotation: r}
 	return f, f.open()
 }
 
 func (f *File) open() error {
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	file, err := openPrivate(f.path)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -57,8 +71,12 @@ func (f *File) times() int {
 // resume finds the last whole line, and ends one that was torn.
 func (f *File) resume(file *os.File) error {
 	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
+	if err != nil {
 		return err
+	}
+	if size == 0 {
+		f.follow()
+		return nil
 	}
 	tail := make([]byte, min(size, 2*maxLine))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
@@ -70,19 +88,48 @@ func (f *File) resume(file *os.File) error {
 		}
 		tail = append(tail, '\n')
 	}
-	for len(tail) > 0 {
-		begin := bytes.LastIndexByte(tail[:len(tail)-1], '\n') + 1
-		text := tail[begin : len(tail)-1]
-		if l, err := parse(text); err == nil {
-			f.seq, f.prev = l.Seq, hash(text)
-			return nil
-		}
-		tail = tail[:begin]
+	if f.last(tail) {
+		return nil
 	}
 	if f.seq > 0 || size < 2*maxLine {
 		return nil // nothing whole was ever written here
 	}
 	return errors.New("its end is no audit log: move it away")
+}
+
+// follow finds the last whole line of the file before, when this process has written none.
+func (f *File) follow() {
+	if f.seq > 0 {
+		return
+	}
+	before, err := os.OpenFile(older(f.path, 1), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return // there is none
+	}
+	defer before.Close()
+	size, err := before.Seek(0, io.SeekEnd)
+	if err != nil {
+		return
+	}
+	tail := make([]byte, min(size, 2*maxLine))
+	if _, err := before.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return
+	}
+	f.last(tail)
+}
+
+// last takes the number and the hash of the last whole line, and reports whether there is one.
+func (f *File) last(tail []byte) bool {
+	for len(tail) > 0 {
+		begin := bytes.LastIndexByte(tail[:len(tail)-1], '\n') + 1
+		text := bytes.TrimSuffix(tail[begin:], []byte("\n"))
+		if l, err := parse(text); err == nil {
+			f.seq, f.prev = l.Seq, hash(text)
+			return true
+		}
+		tail = tail[:begin]
+	}
+	return false
 }
 
 func parse(text []byte) (Line, error) {
@@ -107,6 +154,9 @@ func (f *File) Append(lines ...Line) error {
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return f.err
+	}
+	if !f.recorded {
+		f.unrotated = f.rotate()
 	}
 	seq, prev := f.seq, f.prev
 	var all []byte
@@ -144,11 +194,22 @@ func (f *File) Err() error {
 	return f.err
 }
 
+// Unrotated returns why the file, which is full, is written on; nil when it is not.
+func (f *File) Unrotated() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unrotated
+}
+
 // Reopen opens the file anew, after it was moved away. When that fails the old one is
 // written on.
 func (f *File) Reopen() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.reopen()
+}
+
+func (f *File) reopen() error {
 	old := f.file
 	if err := f.open(); err != nil {
 		return err

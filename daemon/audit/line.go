@@ -8,8 +8,9 @@
 // Every line has a number, one more than the line before, and the hash of that line, so
 // that [Verify] notices what was taken out, put in or changed before the last line. Of the
 // last ones only who keeps their number and hash elsewhere knows. A line that was torn by a
-// crash stays where it is; the next begins on a line of its own. Whoever rotates the file
-// moves it away and asks for [File.Reopen]: numbers and hashes go on in the new one.
+// crash stays where it is; the next begins on a line of its own. A file
+// that is full is moved away (see [Rotation]), or is by another program, which then asks for
+// [File.Reopen]: numbers and hashes go on in the new one, and a replay of it needs no other.
 //
 // A [Recorder] also writes down what a participant has read, and when it looked, so that
 // package sim/incident can let it decide again.

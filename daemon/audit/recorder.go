@@ -74,6 +74,7 @@ type Recorder struct {
 
 // Reconcile lets the participant look.
 func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	r.Trail.File.betweenLooks()
 	if times := r.Trail.File.times(); r.inner == nil || r.broken || r.file != times {
 		r.begin(times)
 	}

@@ -50,6 +50,7 @@ type cluster struct {
 	memory *amnesiac    // at the other end of the line
 	path   string       // of the log
 	file   *audit.File
+	full   audit.Rotation
 	name   string
 	term   uint64
 	brains map[hypervisor.HostName]lease.Participant
@@ -106,7 +107,7 @@ func (c *cluster) must(err error) {
 func (c *cluster) begin() {
 	c.close()
 	var err error
-	c.file, err = audit.Open(c.path)
+	c.file, err = audit.OpenRotating(c.path, c.full)
 	c.must(err)
 	s, err := settings.Parse("configuration", []byte(c.config))
 	c.must(err)

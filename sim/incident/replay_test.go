@@ -264,6 +264,38 @@ func TestARotatedLogStandsAlone(t *testing.T) {
 	}
 }
 
+// TestEachFullLogStandsAlone: the controller moves its log away again and again, between two looks,
+// and each file is replayed by itself.
+func TestEachFullLogStandsAlone(t *testing.T) {
+	c := newCluster(t, t.TempDir(), "{}\n")
+	c.full = audit.Rotation{MaxSize: 8 << 10, Keep: 1000}
+	c.begin()
+	for _, id := range []hypervisor.VMID{"default/a", "default/b", "default/c", "default/d"} {
+		c.vm(id, "n1", 8, fake.Workload{})
+	}
+	c.drain("n1", true)
+	c.run(10 * time.Minute)
+	c.close()
+	writes, files, all := 0, 0, []byte(nil)
+	for n := 1; ; n++ {
+		text, err := os.ReadFile(fmt.Sprintf("%s.%d", c.path, n))
+		if err != nil {
+			break
+		}
+		r := replay(t, text)
+		wantSame(t, r)
+		if r.Skipped != 0 {
+			t.Errorf("file %d: %d lines are of a look in another file", n, r.Skipped)
+		}
+		writes, files, all = writes+r.Writes, files+1, append(text, all...)
+	}
+	r := replay(t, append(all, c.log()...))
+	wantSame(t, r)
+	if last := replay(t, c.log()); files < 3 || r.Writes != writes+last.Writes || writes == 0 {
+		t.Errorf("%d files, %d writes in them: %+v", files, writes, r)
+	}
+}
+
 // TestWhoLeadsNextHasALogOfItsOwn: the second controller goes on where the first was killed,
 // and each log is replayed by itself.
 func TestWhoLeadsNextHasALogOfItsOwn(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ import (
 
 const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed
 before its last line;
-with --vm it prints what was decided about one VM, and why.
+with --vm it prints what was decided about one VM, and why. Several files are read as one log, the
+oldest first: godwit audit FILE.2 FILE.1 FILE. Rows count on from file to file.
 
 --json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
 numbers), findings, each with row and what; with --vm the lines as they are, one object a line.
@@ -27,27 +29,48 @@ Exit status: 0 the log is whole, 2 bad input, 3 it is not.`
 func auditCommand() *cobra.Command {
 	var vm string
 	var asJSON bool
-	c := &cobra.Command{Use: "audit FILE", Short: "Check and search an audit log", Long: auditHelp,
-		Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "audit FILE…", Short: "Check and search an audit log", Long: auditHelp,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := os.Open(args[0])
+			f, done, err := joined(args)
 			if err != nil {
 				return err
 			}
-			defer f.Close()
+			defer done()
 			if vm != "" {
 				err = search(c.OutOrStdout(), f, vmid(operate.ID(vm)), asJSON)
 			} else {
 				err = verify(c.OutOrStdout(), f, asJSON)
 			}
 			if err != nil && !errors.Is(err, ErrNotDone) {
-				err = fmt.Errorf("%s: %w", args[0], err)
+				err = fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
 			}
 			return err
 		}}
 	c.Flags().StringVar(&vm, "vm", "", "print what was decided about this `VM`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of text")
 	return c
+}
+
+// joined reads files one after the other.
+func joined(paths []string) (all io.Reader, done func(), err error) {
+	var readers []io.Reader
+	var files []*os.File
+	done = func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		files = append(files, f)
+		readers = append(readers, f)
+	}
+	return io.MultiReader(readers...), done, nil
 }
 
 // verify checks a log.
