@@ -85,7 +85,7 @@ bench:
 
 # vectors replays the decisions recorded from KubeVirt, and says how many.
 vectors:
-	@dirs=$$(grep -rl '/internal/vectors"' --include='*_test.go' . | xargs -n1 dirname | sort -u); \
+	@dirs=$$(grep -rl 'testutil.Replay' --include='*_test.go' . | xargs -n1 dirname | sort -u); \
 		$(GO) test -count=1 -tags $(TAGS) -v -run Vectors $$dirs
 
 # rewrite writes the transcripts anew. The difference is what gets reviewed.

@@ -14,7 +14,7 @@
 //	inventory       fleets from files of KubeVirt, libvirt, Nova, Ganeti, and of godwit's own
 //
 // Backends are hypervisor/qmp (QEMU), hypervisor/libvirt and hypervisor/fake (a model); package
-// hypervisor/hypervisortest tells whether a backend of one's own is right.
+// conformance tells whether a backend of one's own is right.
 //
 // What decides is a pure function: time, chance and what was observed are its arguments.
 //

@@ -19,36 +19,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/migration/slot"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/tally"
 )
 
 // public are the folders whose exported types users log and marshal.
-var public = []string{"hypervisor", "migration", "evacuation", "controller", "agent", "record",
-	"lease", "plan", "sim"}
+var public = []string{"hypervisor", "migration", "evacuation", "controller", "agent", "store",
+	"plan", "sim"}
 
 // besides are folders below those that are no part of what users embed.
-var besides = regexp.MustCompile(`/(testdata|internal)(/|$)|^hypervisor/(qmp|libvirt|fake|` +
-	`hypervisortest)|^sim/(report|simtest|explore|bench|contest|incident|sweep)|^record/(bolt|etcd|remote)`)
+var besides = regexp.MustCompile(`/(testdata|internal)(/|$)|^hypervisor/(qmp|libvirt|fake)|` +
+	`^sim/simtest`)
 
 // enums are all enumerations there: a value of each.
 var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hypervisor.NoProof,
 	hypervisor.Unknown, migration.Unset, migration.User, migration.Unclaimed, migration.NoTrouble,
-	migration.NotRefused, migration.CreateTarget, slot.Open, convergence.Continue,
-	convergence.NoReason, convergence.Method(0), health.NoFault, placement.Policy,
-	choose.Force(0), policy.Won, policy.Nothing, evacuation.Unclassified, evacuation.Found,
+	migration.NotRefused, migration.CreateTarget, migration.Open, convergence.Continue,
+	convergence.NoReason, convergence.Method(0), migration.NoFault, placement.Policy,
+	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
 	evacuation.InstanceUnknown, evacuation.QueueAll, evacuation.LargestFirst, evacuation.Unset,
-	evacuation.ByStrategy, failover.Leave, sim.AtRest, tally.Stands}
+	evacuation.ByStrategy, controller.Leave, sim.AtRest, sim.Stands}
 
 // sets are bit sets, which print as names and marshal as lists of names.
 var sets = []any{migration.Actions(0).With(migration.HandOff).With(migration.TellTarget),
@@ -57,16 +52,16 @@ var sets = []any{migration.Actions(0).With(migration.HandOff).With(migration.Tel
 
 // numbers are no enumerations, or are numbers on purpose: why.
 var numbers = map[string]string{
-	"migration.Condition":  "one bit of migration.Conditions, which is a set",
-	"record.Kind":          "the key of stores, and part of the wire format of record/remote",
-	"record.StoreKind":     "an error, which prints as its text",
-	"record.Version":       "a number that a store counts",
-	"record.Revision":      "a number that a store counts",
-	"migration.Priority":   "a number, as KubeVirt's",
-	"hypervisor.Bytes":     "an amount",
-	"hypervisor.Bandwidth": "an amount",
-	"queue.Link":           "an index",
-	"vary.Stream":          "a number of a stream of chance",
+	"migration.Condition":    "one bit of migration.Conditions, which is a set",
+	"store.Kind":             "the key of stores, and part of the wire format of internal/boltstore",
+	"store.StoreKind":        "an error, which prints as its text",
+	"store.Version":          "a number that a store counts",
+	"store.Revision":         "a number that a store counts",
+	"migration.Priority":     "a number, as KubeVirt's",
+	"hypervisor.Bytes":       "an amount",
+	"hypervisor.Bandwidth":   "an amount",
+	"controller.SourceState": "an index",
+	"config.Stream":          "a number of a stream of chance",
 }
 
 // typeName is the name of a value's type, with its package.

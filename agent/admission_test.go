@@ -7,14 +7,14 @@ import (
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // admitted is a stage on which the agent of n1 has begun, and waits to be admitted.
 func admitted(t *testing.T) (*stage, *eyewitness) {
 	s, e := witnessed(t)
 	s.cast["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.store, s)
-	s.host(func(h *record.Host) { h.Session = "one" })
+	s.host(func(h *store.Host) { h.Session = "one" })
 	return s, e
 }
 
@@ -23,21 +23,21 @@ func admitted(t *testing.T) (*stage, *eyewitness) {
 func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
 	for name, order := range map[string]func(*stage){
 		"start": func(s *stage) { s.ok(s.KillDomain("n1", vm)) },
-		"stop":  func(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = true }) },
+		"stop":  func(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := admitted(t)
-			s.host(func(h *record.Host) { h.Admitted, h.Waits = "before", "n2 is not heard" })
+			s.host(func(h *store.Host) { h.Admitted, h.Waits = "before", "n2 is not heard" })
 			order(s)
 			s.pass(10 * time.Second)
 			e.wants()
-			if s.vm().Boots != 0 || s.vm().Doing != record.Nothing {
+			if s.vm().Boots != 0 || s.vm().Doing != store.Nothing {
 				t.Errorf("%+v is announced", s.vm())
 			}
 			if said := strings.Join(s.noted, "\n"); strings.Count(said, "n2 is not heard") != 1 {
 				t.Errorf("it said %q", said)
 			}
-			s.host(func(h *record.Host) { h.Admitted, h.Waits = "one", "" })
+			s.host(func(h *store.Host) { h.Admitted, h.Waits = "one", "" })
 			s.acts("n1")
 			e.wants(name)
 		})
@@ -48,8 +48,8 @@ func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
 // is no second copy is known only then.
 func TestWhatExecutesIsToldAgainWhenSomebodyAsks(t *testing.T) {
 	s, _ := admitted(t)
-	own := func() *record.Host {
-		h, err := record.HostNamed(ctx, s.store, "n1")
+	own := func() *store.Host {
+		h, err := store.HostNamed(ctx, s.store, "n1")
 		s.ok(err)
 		return h
 	}
@@ -57,15 +57,15 @@ func TestWhatExecutesIsToldAgainWhenSomebodyAsks(t *testing.T) {
 	if own().Single() {
 		t.Errorf("it is not admitted, and tells: %+v", own())
 	}
-	s.host(func(h *record.Host) { h.Admitted = "one" })
+	s.host(func(h *store.Host) { h.Admitted = "one" })
 	s.acts("n1")
 	if !own().Single() {
 		t.Errorf("one copy runs: %+v", own())
 	}
 	other := hypervisor.VM{ID: "others", Memory: gib, CPUs: 1}
 	s.ok(s.boot(other))
-	s.put(&record.VM{VM: other, Host: "n2"})
-	s.host(func(h *record.Host) { h.Told = "" })
+	s.put(&store.VM{VM: other, Host: "n2"})
+	s.host(func(h *store.Host) { h.Told = "" })
 	s.acts("n1")
 	if h := own(); h.Single() || h.Told != "one" || len(h.Strays) != 1 {
 		t.Errorf("a second copy runs: %+v", h)

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/room"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A Stranger is a domain on this host that is not the host's own: it is never touched.
@@ -51,7 +50,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		found++
 		wrong := domains[i].State != hypervisor.Running || !settled
 		amiss = amiss || wrong
-		if wrong || first && v.Claim == "" && (!room.AsWanted(v, &domains[i]) || a.uncounted(v)) {
+		if wrong || first && v.Claim == "" && (!AsWanted(v, &domains[i]) || a.uncounted(v)) {
 			a.todo.Add(v.Key())
 		}
 	}
@@ -78,7 +77,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 		return // that explains it
 	}
 	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
-	v, err := record.VMNamed(ctx, a.store, d.VM.ID)
+	v, err := store.VMNamed(ctx, a.store, d.VM.ID)
 	switch {
 	case err != nil:
 		s.Why = "its record cannot be read: " + err.Error()
@@ -86,7 +85,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 		return // it has just come, or its record is about to say so
 	case v != nil:
 		s.Why, s.Elsewhere = "its record says that it is on "+string(v.Host), v.Host
-		rebuilt := a.rebuilds[(&record.Rebuild{VM: d.VM.ID, Source: a.host}).Key()]
+		rebuilt := a.rebuilds[(&store.Rebuild{VM: d.VM.ID, Source: a.host}).Key()]
 		if d.State.Executes() && rebuilt == nil { // of that [Agent.cleanUp] speaks
 			a.warn(d.VM.ID, "runs here, and "+s.Why+": left alone", now)
 		}
@@ -136,10 +135,10 @@ func (a *Agent) meetSuspects(ctx context.Context, now time.Time) error {
 // when that has changed: operators are told, and nothing else is done about it. A domain of which
 // there is no record may be none of godwit's.
 func (a *Agent) tellStrays(ctx context.Context) error {
-	var strays []record.Stray
+	var strays []store.Stray
 	for _, s := range a.strangers {
 		if s.Elsewhere != "" && (s.State.Executes() || s.State == hypervisor.Paused) {
-			strays = append(strays, record.Stray{VM: s.VM, Why: s.Why})
+			strays = append(strays, store.Stray{VM: s.VM, Why: s.Why})
 		}
 	}
 	if a.own == nil || slices.Equal(a.own.Strays, strays) && a.told() {
@@ -151,9 +150,9 @@ func (a *Agent) tellStrays(ctx context.Context) error {
 	}
 	stored, err := a.store.Put(ctx, &next)
 	if err == nil {
-		a.own = stored.(*record.Host)
+		a.own = stored.(*store.Host)
 	}
-	if errors.Is(err, record.Stale) {
+	if errors.Is(err, store.Stale) {
 		return nil // somebody else has written another field: it is read first
 	}
 	return err
@@ -178,11 +177,11 @@ func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
 // now. What executes, or holds memory, is no leftover: the fencing was none, and an
 // operator has to choose.
 // Source: Nova compute/manager.py (_destroy_evacuated_instances), by record, not by absence.
-func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) error {
+func (a *Agent) cleanUp(ctx context.Context, r *store.Rebuild, now time.Time) error {
 	if r.Cleaned {
 		return nil
 	}
-	v, err := record.VMNamed(ctx, a.store, r.VM)
+	v, err := store.VMNamed(ctx, a.store, r.VM)
 	switch {
 	case err != nil:
 		return err
@@ -219,7 +218,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *record.Rebuild, now time.Time) e
 	next.Cleaned = true
 	stored, err := a.store.Put(ctx, &next, v)
 	if err == nil {
-		a.rebuilds[r.Key()] = stored.(*record.Rebuild)
+		a.rebuilds[r.Key()] = stored.(*store.Rebuild)
 	}
 	return err
 }

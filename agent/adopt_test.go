@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // boot lets a VM run on n1 without a record of it.
@@ -19,13 +19,13 @@ func (s *stage) boot(v hypervisor.VM) error { return s.Host("n1").Boot(v, fake.W
 
 // A counting store counts the writings.
 type counting struct {
-	*record.Memory
+	*store.Memory
 	writes int
 }
 
-// Put implements record.Store.
-func (c *counting) Put(ctx context.Context, r record.Record, while ...record.Record) (
-	record.Record, error) {
+// Put implements store.Store.
+func (c *counting) Put(ctx context.Context, r store.Record, while ...store.Record) (
+	store.Record, error) {
 	c.writes++
 	return c.Memory.Put(ctx, r, while...)
 }
@@ -34,20 +34,20 @@ func (c *counting) Put(ctx context.Context, r record.Record, while ...record.Rec
 // its migration has ended, one has left, and one has crashed. When the agent returns, one
 // Reconcile puts everything right: nothing is touched that runs, and nothing is left to do.
 func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
-	store := &counting{Memory: record.NewMemory()}
-	s := newStage(t, store)
+	records := &counting{Memory: store.NewMemory()}
+	s := newStage(t, records)
 	for i := range 20 {
 		v := hypervisor.VM{ID: hypervisor.VMID(fmt.Sprintf("vm-%02d", i)), Memory: gib, CPUs: 1}
 		s.ok(s.boot(v))
-		s.put(&record.VM{VM: v, Host: "n1", Size: record.SizeOf(v)})
+		s.put(&store.VM{VM: v, Host: "n1", Size: store.SizeOf(v)})
 	}
 	s.sending() // the VM a leaves n1, and its agent dies when it has sent
 	s.until("n2", hypervisor.Running)
 	s.acts("n2")
-	s.change(func(m *record.Migration) {
+	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
-	s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
 	comes := s.comes(hypervisor.VM{ID: "comer", Memory: gib, CPUs: 1})
 	s.ok(s.KillDomain("n1", "vm-07"))
 	s.AdvanceTo(s.Now().Add(time.Hour))
@@ -61,7 +61,7 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	if !s.move().Source.Released {
 		t.Errorf("the source says %+v", s.move().Source)
 	}
-	if r, err := s.store.Get(ctx, comes); err != nil || !r.(*record.Migration).Target.Completed {
+	if r, err := s.store.Get(ctx, comes); err != nil || !r.(*store.Migration).Target.Completed {
 		t.Errorf("the arrival was not told: %+v, %v", r, err)
 	}
 	for _, c := range s.Copies("vm-07") {
@@ -73,21 +73,21 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	s.AdvanceTo(s.Now().Add(time.Minute))
 	_, err = s.cast["n1"].Reconcile(ctx, s.Now()) // vm-07 runs again
 	s.ok(err)
-	written, done := store.writes, len(e.done)
+	written, done := records.writes, len(e.done)
 	for range 3 {
 		s.AdvanceTo(s.Now().Add(time.Hour))
 		_, err = s.cast["n1"].Reconcile(ctx, s.Now())
 		s.ok(err)
 	}
-	if store.writes != written || len(e.done) != done {
-		t.Errorf("%d more writings and %d more commands; %q", store.writes-written,
+	if records.writes != written || len(e.done) != done {
+		t.Errorf("%d more writings and %d more commands; %q", records.writes-written,
 			len(e.done)-done, s.noted)
 	}
 }
 
 // VMs that simply run cost nobody anything: no writing, and no command.
 func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
-	store := &counting{Memory: record.NewMemory()}
+	store := &counting{Memory: store.NewMemory()}
 	s := newStage(t, store)
 	s.AdvanceTo(s.Now().Add(time.Hour))
 	e := &eyewitness{machine: s.Host("n1"), s: s}
@@ -101,19 +101,19 @@ func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 }
 
 // comes lets a VM arrive on n1 from n2, and nobody has told so yet.
-func (s *stage) comes(v hypervisor.VM) record.Key {
+func (s *stage) comes(v hypervisor.VM) store.Key {
 	s.t.Helper()
 	const id = "comer#1"
 	s.ok(s.Host("n2").Boot(v, fake.Workload{}))
-	s.put(&record.VM{VM: v, Host: "n2", Claim: id})
+	s.put(&store.VM{VM: v, Host: "n2", Claim: id})
 	address, err := s.Host("n1").Receive(ctx, hypervisor.Incoming{Job: id, VM: v})
 	s.ok(err)
 	s.ok(s.Host("n2").Migrate(ctx, hypervisor.Outgoing{Job: id, VM: v.ID, Target: "n1",
 		Address: address}))
-	m := &record.Migration{Spec: migration.Spec{ID: id, VM: v.ID},
+	m := &store.Migration{Spec: migration.Spec{ID: id, VM: v.ID},
 		State:  migration.State{Phase: migration.Running, Source: "n2", Target: "n1"},
-		Source: record.SourceReport{Began: true, Started: true},
-		Target: record.TargetReport{Ready: true, Address: address}}
+		Source: store.SourceReport{Began: true, Started: true},
+		Target: store.TargetReport{Ready: true, Address: address}}
 	s.put(m)
 	return m.Key()
 }
@@ -140,10 +140,10 @@ func (p *picky) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Doma
 // What fails is tried again ever less often, and keeps nobody else waiting. When it has
 // worked, the next failure is tried again soon.
 func TestErrorsOfOneVMDelayNobodyElse(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	other := hypervisor.VM{ID: "other", Memory: gib, CPUs: 1}
 	s.ok(s.boot(other))
-	s.put(&record.VM{VM: other, Host: "n1"})
+	s.put(&store.VM{VM: other, Host: "n1"})
 	p := &picky{machine: s.Host("n1"), with: vm}
 	s.cast["n1"] = agent.New("n1", agent.Config{}, p, s.store, s)
 	look := func() time.Duration {
@@ -185,11 +185,11 @@ func TestErrorsOfOneVMDelayNobodyElse(t *testing.T) {
 
 // A lost race is no failure: it is looked at again as soon as ever.
 func TestALostRaceIsNoFailure(t *testing.T) {
-	store := &racing{Memory: record.NewMemory()}
-	s := newStage(t, store)
+	records := &racing{Memory: store.NewMemory()}
+	s := newStage(t, records)
 	s.ok(s.KillDomain("n1", vm))
 	for range 5 {
-		store.first = func() { s.changeVM(func(*record.VM) {}) }
+		records.first = func() { s.changeVM(func(*store.VM) {}) }
 		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
 		s.ok(err)
 		if w := wake.Sub(s.Now()); w > time.Second {

@@ -6,13 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/moves"
-	"github.com/godwit-vm/godwit/agent/room"
-	"github.com/godwit-vm/godwit/agent/todo"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Agent acts for one host: it prepares targets, drives sources, cleans up what
@@ -22,37 +19,37 @@ type Agent struct {
 	host   hypervisor.HostName
 	config Config
 	hv     hypervisor.Hypervisor
-	store  record.Store
-	noter  record.Noter
+	store  store.Store
+	noter  store.Noter
 
-	seen      record.Revision
-	own       *record.Host                   // nil while nobody has stored one
-	moves     moves.List                     // those that concern this host
-	home      room.Home                      // the VMs that are on this host
-	rebuilds  map[record.Key]*record.Rebuild // of VMs that were here
-	todo      todo.List
+	seen      store.Revision
+	own       *store.Host                  // nil while nobody has stored one
+	moves     MigrationCache               // those that concern this host
+	home      LocalVMs                     // the VMs that are on this host
+	rebuilds  map[store.Key]*store.Rebuild // of VMs that were here
+	todo      WorkQueue
 	strangers []Stranger
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 	refused   time.Time                  // when the agent was refused that was told of
 	waits     string                     // what was said of why this agent is not admitted
 
-	hinted  bool             // somebody gives hints, which tell that a transfer has ended
-	resync  time.Time        // when everything is looked at again
-	patient time.Duration    // how long until then
-	unkept  error            // why the ledger could not be written
-	draft   record.Migration // scratch of report: what is stored is the store's own
+	hinted  bool            // somebody gives hints, which tell that a transfer has ended
+	resync  time.Time       // when everything is looked at again
+	patient time.Duration   // how long until then
+	unkept  error           // why the ledger could not be written
+	draft   store.Migration // scratch of report: what is stored is the store's own
 }
 
 // New returns an agent that knows nothing yet. It panics when [Config.Validate] refuses the
 // configuration.
-func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, store record.Store,
-	noter record.Noter) *Agent {
+func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, records store.Store,
+	noter store.Noter) *Agent {
 	if err := config.Validate(); err != nil {
 		panic("agent: " + err.Error())
 	}
-	return &Agent{host: host, config: config.Complete(), hv: hv, store: store, noter: noter,
-		rebuilds: map[record.Key]*record.Rebuild{}, warned: map[hypervisor.VMID]string{}}
+	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, noter: noter,
+		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{}}
 }
 
 // Hint says that something may have happened to a VM on this host: the next Reconcile looks
@@ -115,7 +112,7 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 			continue
 		}
 		a.todo.Failed(key, err, now, a.config.Retry, a.config.RetryCap)
-		if !errors.Is(err, record.Stale) { // what somebody else wrote is read then
+		if !errors.Is(err, store.Stale) { // what somebody else wrote is read then
 			errs = append(errs, err)
 		}
 	}
@@ -133,7 +130,7 @@ func (a *Agent) bePatient(amiss bool) {
 
 // pull takes in what changed in the records that concern this host.
 func (a *Agent) pull(ctx context.Context) error {
-	changes, err := a.store.Changes(ctx, record.Feed{Host: a.host}, a.seen)
+	changes, err := a.store.Changes(ctx, store.Feed{Host: a.host}, a.seen)
 	if err != nil {
 		return err
 	}
@@ -148,14 +145,14 @@ func (a *Agent) pull(ctx context.Context) error {
 	}
 	for _, key := range changes.Gone {
 		switch key.Kind { // a VM and a migration may have the same name
-		case record.MigrationKind:
+		case store.MigrationKind:
 			a.moves.Drop(migration.ID(key.Name))
-		case record.VMKind:
+		case store.VMKind:
 			a.home.Drop(hypervisor.VMID(key.Name))
 			a.deleted(hypervisor.VMID(key.Name))
-		case record.RebuildKind:
+		case store.RebuildKind:
 			delete(a.rebuilds, key)
-		case record.HostKind:
+		case store.HostKind:
 			a.own = nil
 		}
 	}
@@ -164,9 +161,9 @@ func (a *Agent) pull(ctx context.Context) error {
 }
 
 // learn takes in a record that concerns, or concerned, this host.
-func (a *Agent) learn(r record.Record) {
+func (a *Agent) learn(r store.Record) {
 	switch r := r.(type) {
-	case *record.Migration:
+	case *store.Migration:
 		if old := a.moves.Get(r.Spec.ID); old != nil && old.Version >= r.Version {
 			return
 		}
@@ -176,7 +173,7 @@ func (a *Agent) learn(r record.Record) {
 		}
 		a.moves.Put(r)
 		a.todo.Add(r.Key())
-	case *record.VM:
+	case *store.VM:
 		if old := a.home.Get(r.VM.ID); old != nil && old.Version >= r.Version {
 			return
 		}
@@ -198,9 +195,9 @@ func (a *Agent) learn(r record.Record) {
 		} else if !a.resync.IsZero() { // else everything is looked at
 			a.todo.Add(r.Key())
 		}
-	case *record.Host:
+	case *store.Host:
 		a.learnOwn(r)
-	case *record.Rebuild:
+	case *store.Rebuild:
 		a.rebuilds[r.Key()] = r
 		a.todo.Add(r.Key())
 	}
@@ -208,7 +205,7 @@ func (a *Agent) learn(r record.Record) {
 
 // over reports whether nothing is left to be done here about a migration: the VM has left for
 // good, or has come and is at home.
-func (a *Agent) over(m *record.Migration) bool {
+func (a *Agent) over(m *store.Migration) bool {
 	switch {
 	case m.State.Phase != migration.Succeeded:
 		return false
@@ -219,9 +216,9 @@ func (a *Agent) over(m *record.Migration) bool {
 }
 
 // look does what one record asks of this host.
-func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
+func (a *Agent) look(ctx context.Context, key store.Key, now time.Time) error {
 	switch key.Kind {
-	case record.MigrationKind:
+	case store.MigrationKind:
 		switch m := a.moves.Get(migration.ID(key.Name)); {
 		case m == nil || a.over(m):
 			a.moves.Drop(migration.ID(key.Name))
@@ -230,11 +227,11 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 		default:
 			return a.send(ctx, m, now)
 		}
-	case record.VMKind:
+	case store.VMKind:
 		if v := a.home.Get(hypervisor.VMID(key.Name)); v != nil {
 			return a.keepRunning(ctx, v, now)
 		}
-	case record.RebuildKind:
+	case store.RebuildKind:
 		if r := a.rebuilds[key]; r != nil {
 			return a.cleanUp(ctx, r, now)
 		}
@@ -244,21 +241,21 @@ func (a *Agent) look(ctx context.Context, key record.Key, now time.Time) error {
 
 // report stores what this agent has to say about a migration, on condition that what it
 // goes by stands.
-func (a *Agent) report(ctx context.Context, m *record.Migration,
-	say func(*record.Migration), while ...record.Record) (*record.Migration, error) {
+func (a *Agent) report(ctx context.Context, m *store.Migration,
+	say func(*store.Migration), while ...store.Record) (*store.Migration, error) {
 	a.draft = *m
 	say(&a.draft)
 	if m.State.Source == a.host {
 		a.draft.Source.Brownout = a.moves.Brownout(m.Spec.ID)
 	}
 	if a.config.Session != "" && len(while) == 0 {
-		while = []record.Record{a.ownRecord()} // what another agent of this host would say differs
+		while = []store.Record{a.ownRecord()} // what another agent of this host would say differs
 	}
 	stored, err := a.store.Put(ctx, &a.draft, while...)
 	if err != nil {
 		return nil, err
 	}
-	saved := stored.(*record.Migration)
+	saved := stored.(*store.Migration)
 	if a.moves.Put(saved); a.over(saved) {
 		a.moves.Drop(saved.Spec.ID)
 	}
@@ -266,8 +263,8 @@ func (a *Agent) report(ctx context.Context, m *record.Migration,
 }
 
 // announce stores what this agent has to say, and then says it.
-func (a *Agent) announce(ctx context.Context, m *record.Migration, now time.Time, what string,
-	say func(*record.Migration)) error {
+func (a *Agent) announce(ctx context.Context, m *store.Migration, now time.Time, what string,
+	say func(*store.Migration)) error {
 	_, err := a.report(ctx, m, say)
 	if err == nil {
 		a.note(now, m, what)
@@ -276,10 +273,10 @@ func (a *Agent) announce(ctx context.Context, m *record.Migration, now time.Time
 }
 
 // again asks to look at a migration once more after a while.
-func (a *Agent) again(m *record.Migration, now time.Time, after time.Duration) {
+func (a *Agent) again(m *store.Migration, now time.Time, after time.Duration) {
 	a.todo.At(m.Key(), now.Add(after))
 }
 
-func (a *Agent) note(now time.Time, m *record.Migration, what string) {
+func (a *Agent) note(now time.Time, m *store.Migration, what string) {
 	a.noter.Note(now, a.host, m.Spec.VM, what)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // An eyed hypervisor answers what a Domain looks like in the eyes of a test, refuses with a
@@ -50,10 +50,10 @@ func (s *stage) eye(n name) *eyed {
 // fetching is a stage on which the VM runs at n2 and fetches what it lacks from n1.
 func fetching(t *testing.T) (s *stage, n2 *eyed) {
 	t.Helper()
-	s = newStage(t, record.NewMemory())
+	s = newStage(t, store.NewMemory())
 	n2 = s.eye("n2")
 	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{ColdRate: 2e9, Cold: 4 * gib}))
-	s.sendingBy(func(m *record.Migration) { m.Options.AllowPostCopy = true })
+	s.sendingBy(func(m *store.Migration) { m.Options.AllowPostCopy = true })
 	s.AdvanceTo(s.Now().Add(500 * ms))
 	s.ok(s.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
 	s.until("n2", hypervisor.Running)
@@ -104,7 +104,7 @@ func TestAPostCopyThatBreaksDuringALookHasNotArrived(t *testing.T) {
 // A start that was given up takes effect when the VM has been said to have ended: it shall not
 // run, and is stopped once more.
 func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.acts("n1")
 	s.ok(s.KillDomain("n1", vm))
 	s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Start", How: fake.LateEffect,
@@ -112,7 +112,7 @@ func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
 	if err := s.act("n1"); err == nil {
 		t.Fatal("the start was answered")
 	}
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.acts("n1")
 	if !s.vm().Ended {
 		t.Fatalf("it is not said that it has ended: %+v", s.vm())
@@ -129,7 +129,7 @@ func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
 // has said what shall become of it: it executes, and is Unresolved. Its memory is the only
 // one and is kept, whatever the target says of its own copy.
 func TestTheMemoryOfASourceThatGoesOnIsNotGivenUp(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	n1 := s.eye("n1")
 	s.sending()
 	s.until("n1", hypervisor.HandingOver)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/convergence/forecast"
 )
 
 // Config configures an Agent. A zero field takes the default that it names.
@@ -27,7 +26,7 @@ type Config struct {
 	// doubles. Default: 1h.
 	ResyncCap time.Duration
 	// Session is the start of the process, as it is stored in the record of the host while this
-	// agent acts for it: see lease.Claim. While another one is stored the agent starts, sends
+	// agent acts for it: see store.LeaseClaim. While another one is stored the agent starts, sends
 	// and resumes nothing. Default: nobody else can act for the host.
 	Session string
 	// Admission says that the agent acts only while the record of its host says that a leader has
@@ -38,7 +37,7 @@ type Config struct {
 	// not overruled by a record that is older. Default: nothing is remembered.
 	Ledger Ledger
 	// Converge decides how running transfers are brought to an end. Default:
-	// [forecast.Choose], as the options of each migration say.
+	// [convergence.ChooseByForecast], as the options of each migration say.
 	Converge convergence.Policy
 }
 
@@ -53,7 +52,7 @@ func (c Config) Validate() error {
 // Complete returns c with the defaults filled in.
 func (c Config) Complete() Config {
 	if c.Converge == nil {
-		c.Converge = forecast.Choose
+		c.Converge = convergence.ChooseByForecast
 	}
 	c.Poll, c.Retry = cmp.Or(c.Poll, time.Second), cmp.Or(c.Retry, time.Second)
 	c.RetryCap = cmp.Or(c.RetryCap, 30*time.Second)

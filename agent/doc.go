@@ -12,9 +12,9 @@
 //	                                                ──►  Resume with that Evidence
 //	VM.Host = target     ──►                             Release with Evidence
 //
-// The life of a VM is what its operator's fields of [record.VM] say: that it runs, is off, has
+// The life of a VM is what its operator's fields of [store.VM] say: that it runs, is off, has
 // rebooted so often, is so large. What is about to be done is stored before it is done
-// ([record.VM].Doing), and why something is not done is stored, too ([record.VM].Trouble).
+// ([store.VM].Doing), and why something is not done is stored, too ([store.VM].Trouble).
 //
 // It decides nothing about a migration except what its own host alone can know.
 // An [Agent] is synchronous, as package controller is: no clock, goroutine,
@@ -38,10 +38,31 @@
 //
 // A caller looks as often as it is told to:
 //
-//	a := agent.New("n2", agent.Config{}, host, store, record.Silent{}) // host is a hypervisor
+//	a := agent.New("n2", agent.Config{}, host, store, store.Silent{}) // host is a hypervisor
 //	wake, err := a.Reconcile(ctx, time.Now())                          // looks once, acts once
 //	if err != nil {
 //		fmt.Println(err) // what could not be done is tried again
 //	}
 //	fmt.Println("again at", wake)
+//
+// # Migration cache
+//
+// This part keeps the migrations that concern one host, and what convergence remembers of
+// those under way. It decides nothing, and keeps what it is given: nobody else may change that.
+//
+// # Local VMs
+//
+// This part says whether one host has room for a VM: for one that is to come, whatever
+// the books of the controller say, and for one that is at home and is to start or to grow.
+// It looks at what the host's own hypervisor answers, and touches nothing.
+//
+// # Mapping of options
+//
+// This part puts the options of a migration into the terms of those who carry it out. It
+// decides nothing.
+//
+// # Workqueue
+//
+// This part keeps what an agent is to look at: now, at its time, or once more after it
+// could not be dealt with. It decides how long to wait after a failure, and nothing else.
 package agent

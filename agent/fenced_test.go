@@ -10,17 +10,17 @@ import (
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // host changes the record of n1, which is made when there is none.
-func (s *stage) host(how func(*record.Host)) {
+func (s *stage) host(how func(*store.Host)) {
 	s.t.Helper()
-	r, err := s.store.Get(ctx, record.Key{Kind: record.HostKind, Name: "n1"})
+	r, err := s.store.Get(ctx, store.Key{Kind: store.HostKind, Name: "n1"})
 	s.ok(err)
-	h, _ := r.(*record.Host)
+	h, _ := r.(*store.Host)
 	if h == nil {
-		h = &record.Host{Host: hypervisor.Host{Name: "n1"}}
+		h = &store.Host{Host: hypervisor.Host{Name: "n1"}}
 	}
 	next := *h
 	how(&next)
@@ -28,12 +28,12 @@ func (s *stage) host(how func(*record.Host)) {
 }
 
 // cuts are the ways in which a host is cut off.
-var cuts = map[string]func(*record.Host){
-	"fencing": func(h *record.Host) { h.Fencing = &record.Fencing{Boot: "b"} },
-	"fenced":  func(h *record.Host) { h.Fenced = true },
+var cuts = map[string]func(*store.Host){
+	"fencing": func(h *store.Host) { h.Fencing = &store.Fencing{Boot: "b"} },
+	"fenced":  func(h *store.Host) { h.Fenced = true },
 }
 
-func back(h *record.Host) { h.Fencing, h.Fenced = nil, false }
+func back(h *store.Host) { h.Fencing, h.Fenced = nil, false }
 
 // A host that is being fenced starts nothing anew: its VMs may be started elsewhere. When
 // it is no longer cut off, what had to wait happens.
@@ -60,7 +60,7 @@ func TestAHostThatIsCutOffStartsNothing(t *testing.T) {
 func TestAHostThatIsCutOffLeavesAloneWhatRuns(t *testing.T) {
 	s, e := witnessed(t)
 	s.host(cuts["fenced"])
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(10 * time.Second)
 	e.wants()
 	s.wantState("n1", hypervisor.Running)
@@ -71,14 +71,14 @@ func TestAStartLosesARaceAgainstFencing(t *testing.T) {
 	for name, cut := range cuts {
 		for _, known := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				store := &racing{Memory: record.NewMemory()}
-				s := newStage(t, store)
+				records := &racing{Memory: store.NewMemory()}
+				s := newStage(t, records)
 				if known {
-					s.host(func(*record.Host) {})
+					s.host(func(*store.Host) {})
 				}
 				s.acts("n1")
 				s.ok(s.KillDomain("n1", vm))
-				store.first = func() { s.host(cut) }
+				records.first = func() { s.host(cut) }
 				s.pass(10 * time.Second)
 				s.wantState("n1", hypervisor.Crashed)
 				if s.vm().Boots != 0 {
@@ -98,11 +98,11 @@ func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
 	for name, cut := range cuts {
 		for _, began := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				s := newStage(t, record.NewMemory())
+				s := newStage(t, store.NewMemory())
 				s.begin(migration.PreparingTarget)
-				s.changeVM(func(v *record.VM) { v.Claim = job })
+				s.changeVM(func(v *store.VM) { v.Claim = job })
 				s.acts("n2")
-				s.change(func(m *record.Migration) {
+				s.change(func(m *store.Migration) {
 					m.State.Phase, m.Source.Began = migration.TargetReady, began
 				})
 				s.host(cut)
@@ -121,13 +121,13 @@ func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
 
 // The announcement that a transfer begins loses the race against fencing.
 func TestATransferLosesARaceAgainstFencing(t *testing.T) {
-	store := &racing{Memory: record.NewMemory()}
-	s := newStage(t, store)
+	records := &racing{Memory: store.NewMemory()}
+	s := newStage(t, records)
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
-	store.first = func() { s.host(cuts["fencing"]) }
+	records.first = func() { s.host(cuts["fencing"]) }
 	s.pass(5 * time.Second)
 	if s.move().Source.Began {
 		t.Errorf("it was announced: %q", s.noted)
@@ -140,11 +140,11 @@ func TestATransferLosesARaceAgainstFencing(t *testing.T) {
 func TestAHostThatIsCutOffResumesNothing(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.CrashHost("n2"))
-			s.change(func(m *record.Migration) {
+			s.change(func(m *store.Migration) {
 				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.OperatorWord, VM: vm,
 					Host: "n2", Job: job, By: "alice"}}
 			})
@@ -160,7 +160,7 @@ func TestAHostThatIsCutOffResumesNothing(t *testing.T) {
 
 // held brings a migration to where the target has received everything and is held.
 func held(t *testing.T, take bool) *stage {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	if !take {
 		s, _, _ = newForgetful(t)
 	}
@@ -169,8 +169,8 @@ func held(t *testing.T, take bool) *stage {
 	address, err := s.Host("n2").Receive(ctx, hypervisor.Incoming{Job: job, VM: aVM, Hold: true})
 	s.ok(err)
 	s.begin(migration.TargetReady)
-	s.change(func(m *record.Migration) { m.Target.Address, m.Target.Ready = address, true })
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.change(func(m *store.Migration) { m.Target.Address, m.Target.Ready = address, true })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n1")
 	s.phase(migration.Running)
 	s.until("n2", hypervisor.Received)
@@ -181,14 +181,14 @@ func TestAHostThatIsCutOffActivatesNothing(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
 			s := held(t, true)
-			n2 := &record.Host{Host: hypervisor.Host{Name: "n2"}}
+			n2 := &store.Host{Host: hypervisor.Host{Name: "n2"}}
 			cut(n2)
 			s.put(n2)
 			s.pass(5 * time.Second)
 			s.wantState("n2", hypervisor.Received)
 			r, err := s.store.Get(ctx, n2.Key())
 			s.ok(err)
-			next := *r.(*record.Host)
+			next := *r.(*store.Host)
 			back(&next)
 			s.put(&next)
 			s.pass(5 * time.Second)
@@ -214,14 +214,14 @@ func TestAHeldVMIsActivatedWhenItsSourceCannotGoOn(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := held(t, r.take)
-			s.change(func(m *record.Migration) { m.Source.HandedOver = r.handedOver })
+			s.change(func(m *store.Migration) { m.Source.HandedOver = r.handedOver })
 			for range 5 {
 				s.acts("n2") // the source's agent says nothing more
 				s.AdvanceTo(s.Now().Add(time.Second))
 			}
 			s.wantState("n2", r.want)
 			if r.want == hypervisor.Received {
-				s.change(func(m *record.Migration) { m.Source.HandedOver = true })
+				s.change(func(m *store.Migration) { m.Source.HandedOver = true })
 				s.acts("n2")
 				s.wantState("n2", hypervisor.Running)
 			}
@@ -236,16 +236,16 @@ func rebuilt(t *testing.T, set func(*stage)) (*stage, *eyewitness) {
 	if set != nil {
 		set(s)
 	}
-	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2",
+	s.put(&store.Rebuild{VM: vm, Source: "n1", Target: "n2",
 		Evidence: hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fence_x"}})
-	s.changeVM(func(v *record.VM) { v.Host, v.Boots = "n2", 1 })
+	s.changeVM(func(v *store.VM) { v.Host, v.Boots = "n2", 1 })
 	return s, e
 }
 
-func (s *stage) rebuild() *record.Rebuild {
-	r, err := s.store.Get(ctx, (&record.Rebuild{VM: vm, Source: "n1"}).Key())
+func (s *stage) rebuild() *store.Rebuild {
+	r, err := s.store.Get(ctx, (&store.Rebuild{VM: vm, Source: "n1"}).Key())
 	s.ok(err)
-	return r.(*record.Rebuild)
+	return r.(*store.Rebuild)
 }
 
 func powerCut(s *stage) {
@@ -271,10 +271,10 @@ func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Forget{}))
 		}, nil, hypervisor.Absent, true, ""},
 		{"it is not yet started elsewhere: it is kept", powerCut, func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Boots = 0 })
+			s.changeVM(func(v *store.VM) { v.Boots = 0 })
 		}, hypervisor.Shutoff, false, ""},
 		{"it is about to start elsewhere: it is kept", powerCut, func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Doing = record.Starting })
+			s.changeVM(func(v *store.VM) { v.Doing = store.Starting })
 		}, hypervisor.Shutoff, false, ""},
 		{"it executes: left alone", nil, nil, hypervisor.Running, false, "left alone"},
 		{"it is paused: left alone", func(s *stage) {
@@ -284,13 +284,13 @@ func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.phase(migration.Failed)
-			s.changeVM(func(v *record.VM) { v.Claim = "" })
+			s.changeVM(func(v *store.VM) { v.Claim = "" })
 		}, nil, hypervisor.HandedOver, false, "left alone"},
 		{"it is at home here again: it is left alone", powerCut, func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Host, v.Stopped = "n1", true })
+			s.changeVM(func(v *store.VM) { v.Host, v.Stopped = "n1", true })
 		}, hypervisor.Shutoff, false, ""},
 		{"it is on the move again: nothing yet", powerCut, func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Claim = "a#9" })
+			s.changeVM(func(v *store.VM) { v.Claim = "a#9" })
 		}, hypervisor.Shutoff, false, ""},
 		{"its record is gone: nobody says where it is", powerCut, func(s *stage) {
 			s.ok(s.store.Delete(ctx, s.vm()))
@@ -329,10 +329,10 @@ func TestARebuildSaysNothingBeforeTheVMHasMoved(t *testing.T) {
 	s, e := witnessed(t)
 	powerCut(s)
 	s.host(cuts["fenced"])
-	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2"})
+	s.put(&store.Rebuild{VM: vm, Source: "n1", Target: "n2"})
 	s.pass(5 * time.Second)
 	e.wants()
-	s.changeVM(func(v *record.VM) { v.Host, v.Boots = "n2", 1 })
+	s.changeVM(func(v *store.VM) { v.Host, v.Boots = "n2", 1 })
 	s.put(s.rebuild()) // the rebuilder writes it again, or the agent looks later
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Absent)
@@ -340,12 +340,12 @@ func TestARebuildSaysNothingBeforeTheVMHasMoved(t *testing.T) {
 
 // The VM comes back between the look at its record and the word that nothing is left.
 func TestThatNothingIsLeftIsSaidOnlyWhileTheVMIsElsewhere(t *testing.T) {
-	store := &racing{Memory: record.NewMemory()}
-	s := newStage(t, store)
+	records := &racing{Memory: store.NewMemory()}
+	s := newStage(t, records)
 	powerCut(s)
-	s.put(&record.Rebuild{VM: vm, Source: "n1", Target: "n2"})
-	s.changeVM(func(v *record.VM) { v.Host = "n2" })
-	store.first = func() { s.changeVM(func(v *record.VM) { v.Host = "n1" }) }
+	s.put(&store.Rebuild{VM: vm, Source: "n1", Target: "n2"})
+	s.changeVM(func(v *store.VM) { v.Host = "n2" })
+	records.first = func() { s.changeVM(func(v *store.VM) { v.Host = "n1" }) }
 	s.acts("n1")
 	if s.rebuild().Cleaned {
 		t.Errorf("it says that it has cleaned up; %q", s.noted)
@@ -361,15 +361,15 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	at := func(id hypervisor.VMID) hypervisor.VM {
 		return hypervisor.VM{ID: id, Memory: gib, CPUs: 1}
 	}
-	s.put(&record.Host{Host: hypervisor.Host{Name: "n1", Memory: 64 * gib, CPUs: 64}})
+	s.put(&store.Host{Host: hypervisor.Host{Name: "n1", Memory: 64 * gib, CPUs: 64}})
 	for _, id := range []hypervisor.VMID{"nobodys", "others", "resting", "moving"} {
 		s.ok(s.boot(at(id)))
 	}
 	s.ok(s.KillDomain("n1", "resting"))
 	for _, id := range []hypervisor.VMID{"others", "resting", "moving"} {
-		s.put(&record.VM{VM: at(id), Host: "n2"})
+		s.put(&store.VM{VM: at(id), Host: "n2"})
 	}
-	s.put(&record.Migration{Spec: migration.Spec{ID: "moving#1", VM: "moving"},
+	s.put(&store.Migration{Spec: migration.Spec{ID: "moving#1", VM: "moving"},
 		State: migration.State{Phase: migration.Running, Source: "n2", Target: "n1"}})
 	for range 4 {
 		s.acts("n1")
@@ -381,12 +381,12 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 			Elsewhere: "n2"},
 		{VM: "resting", State: hypervisor.Crashed, Why: "its record says that it is on n2",
 			Elsewhere: "n2"}}
-	strays := func() []record.Stray {
-		h, err := record.HostNamed(ctx, s.store, "n1")
+	strays := func() []store.Stray {
+		h, err := store.HostNamed(ctx, s.store, "n1")
 		s.ok(err)
 		return h.Strays
 	}
-	second := []record.Stray{{VM: "others", Why: "its record says that it is on n2"}}
+	second := []store.Stray{{VM: "others", Why: "its record says that it is on n2"}}
 	if got := strays(); !slices.Equal(got, second) {
 		t.Errorf("operators see %+v", got)
 	}
@@ -423,12 +423,12 @@ func TestAStrangerWithoutAReadableRecordIsListed(t *testing.T) {
 }
 
 // unreadable is a store in which the record of one VM is damaged.
-type unreadable struct{ record.Store }
+type unreadable struct{ store.Store }
 
-// Get implements record.Store.
-func (u unreadable) Get(ctx context.Context, key record.Key) (record.Record, error) {
+// Get implements store.Store.
+func (u unreadable) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	if key.Name == "damaged" {
-		return nil, &record.StoreError{Op: "Get", Key: key, Kind: record.Unreadable}
+		return nil, &store.StoreError{Op: "Get", Key: key, Kind: store.Unreadable}
 	}
 	return u.Store.Get(ctx, key)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A Ledger remembers on the host itself what the records of its VMs were, and which VMs have left.
@@ -17,27 +17,27 @@ import (
 //	a record says that a VM is at home which has left since ──► it is not started
 type Ledger interface {
 	// Holding answers what is known of a VM; false is nothing.
-	Holding(hypervisor.VMID) (record.Holding, bool)
+	Holding(hypervisor.VMID) (store.Holding, bool)
 	// Keep remembers what is known of a VM. When it returns, a loss of power does not undo it.
-	Keep(record.Holding) error
+	Keep(store.Holding) error
 }
 
 // holding answers what the ledger knows of a VM; false is nothing, as without a ledger.
-func (a *Agent) holding(vm hypervisor.VMID) (record.Holding, bool) {
+func (a *Agent) holding(vm hypervisor.VMID) (store.Holding, bool) {
 	if a.config.Ledger == nil {
-		return record.Holding{}, false
+		return store.Holding{}, false
 	}
 	return a.config.Ledger.Holding(vm)
 }
 
 // remember keeps a record that the agent has seen, unless what is kept is of a later life of the
 // VM. Of a VM that is elsewhere, and was never here, nothing is kept.
-func (a *Agent) remember(v *record.VM) {
+func (a *Agent) remember(v *store.VM) {
 	if a.config.Ledger == nil {
 		return
 	}
 	old, known := a.config.Ledger.Holding(v.VM.ID)
-	next := record.Holding{VM: v.VM.ID, Record: v}
+	next := store.Holding{VM: v.VM.ID, Record: v}
 	switch here := v.Host == a.host; {
 	case !here && !known, known && old.Record != nil && v.Moves < old.Record.Moves:
 		return
@@ -46,13 +46,13 @@ func (a *Agent) remember(v *record.VM) {
 	case !here && old.Left != nil && old.Left.To == v.Host:
 		next.Left = old.Left
 	case !here:
-		next.Left = &record.Left{To: v.Host}
+		next.Left = &store.Left{To: v.Host}
 	}
 	a.keep(next)
 }
 
 // keep writes to the ledger; an error is told at the next look.
-func (a *Agent) keep(h record.Holding) {
+func (a *Agent) keep(h store.Holding) {
 	a.unkept = cmp.Or(a.unkept, a.config.Ledger.Keep(h))
 }
 
@@ -68,18 +68,18 @@ func (a *Agent) forgetful() (errs []error) {
 // deleted takes in that a VM which was here has no record any more.
 func (a *Agent) deleted(vm hypervisor.VMID) {
 	if h, known := a.holding(vm); known && h.Here() {
-		h.Left = &record.Left{}
+		h.Left = &store.Left{}
 		a.keep(h)
 	}
 }
 
 // leaves keeps that a VM is about to be sent, before anything is.
-func (a *Agent) leaves(m *record.Migration, now time.Time) error {
+func (a *Agent) leaves(m *store.Migration, now time.Time) error {
 	v := a.home.Get(m.Spec.VM)
 	if a.config.Ledger == nil || v == nil {
 		return nil
 	}
-	return a.config.Ledger.Keep(record.Holding{VM: v.VM.ID, Record: v, Left: &record.Left{
+	return a.config.Ledger.Keep(store.Holding{VM: v.VM.ID, Record: v, Left: &store.Left{
 		To: m.State.Target, Move: m.Spec.ID, At: now.UTC().Round(0)}})
 }
 
@@ -95,7 +95,7 @@ func (a *Agent) stays(vm hypervisor.VMID) error {
 
 // overruled says why a VM is not started here although its record says that it is here: by the
 // ledger it has left since. "" is that nothing speaks against the record.
-func (a *Agent) overruled(v *record.VM) string {
+func (a *Agent) overruled(v *store.VM) string {
 	h, known := a.holding(v.VM.ID)
 	if !known || !h.Overrules(v) {
 		return ""
@@ -113,16 +113,16 @@ func (a *Agent) overruled(v *record.VM) string {
 }
 
 // isHere reports whether the ledger knows that a VM is here, in a later life than its record says.
-func (a *Agent) isHere(v *record.VM) bool {
+func (a *Agent) isHere(v *store.VM) bool {
 	h, known := a.holding(v.VM.ID)
 	return known && h.Here() && h.Record.Moves > v.Moves
 }
 
 // uncounted reports whether the moves of a VM are to be counted from now on.
-func (a *Agent) uncounted(v *record.VM) bool { return a.config.Ledger != nil && v.Moves == 0 }
+func (a *Agent) uncounted(v *store.VM) bool { return a.config.Ledger != nil && v.Moves == 0 }
 
 // count begins to count the moves of a VM.
-func (a *Agent) count(v *record.VM) {
+func (a *Agent) count(v *store.VM) {
 	if a.uncounted(v) {
 		v.Moves = 1
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // notebook is a ledger in memory.
 type notebook struct {
-	all  map[hypervisor.VMID]record.Holding
+	all  map[hypervisor.VMID]store.Holding
 	full bool // nothing more can be written
 }
 
-func (n *notebook) Holding(vm hypervisor.VMID) (record.Holding, bool) {
+func (n *notebook) Holding(vm hypervisor.VMID) (store.Holding, bool) {
 	h, known := n.all[vm]
 	return h, known
 }
 
-func (n *notebook) Keep(h record.Holding) error {
+func (n *notebook) Keep(h store.Holding) error {
 	if n.full {
 		return errors.New("no space left on device")
 	}
@@ -33,8 +33,8 @@ func (n *notebook) Keep(h record.Holding) error {
 
 // withLedger is a stage whose first host has a ledger, and a VM whose moves are counted.
 func withLedger(t *testing.T) (*stage, *notebook) {
-	s := newStage(t, record.NewMemory())
-	n := &notebook{all: map[hypervisor.VMID]record.Holding{}}
+	s := newStage(t, store.NewMemory())
+	n := &notebook{all: map[hypervisor.VMID]store.Holding{}}
 	s.recast(n)
 	s.acts("n1")
 	if v := s.vm(); v.Moves != 1 {
@@ -60,8 +60,8 @@ func gone(t *testing.T) (*stage, *notebook) {
 	}
 	s.until("n2", hypervisor.Running)
 	s.acts("n1", "n2")
-	s.change(func(m *record.Migration) { m.State.Phase = migration.Succeeded })
-	s.changeVM(func(v *record.VM) {
+	s.change(func(m *store.Migration) { m.State.Phase = migration.Succeeded })
+	s.changeVM(func(v *store.VM) {
 		v.MoveTo("n2")
 		v.Claim = ""
 	})
@@ -72,7 +72,7 @@ func gone(t *testing.T) (*stage, *notebook) {
 
 // setBack writes the record of a as it was before it moved, as a restored backup has it.
 func (s *stage) setBack() {
-	s.changeVM(func(v *record.VM) { v.Host, v.Moves, v.Claim = "n1", 1, "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.Moves, v.Claim = "n1", 1, "" })
 	s.ok(s.store.Delete(ctx, s.move()))
 }
 
@@ -91,16 +91,16 @@ func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 		t.Errorf("it was started, or operators are not told: %+v", v)
 	}
 	// An operator's orders do not change that, although they are newer.
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.acts("n1")
 	if s.vm().Ended {
 		t.Error("n1 says of a VM that runs on n2 that it is off")
 	}
-	s.changeVM(func(v *record.VM) { v.Stopped = false })
+	s.changeVM(func(v *store.VM) { v.Stopped = false })
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Absent)
 	// What is reconciled is of a later life.
-	s.changeVM(func(v *record.VM) { v.Moves = 3 })
+	s.changeVM(func(v *store.VM) { v.Moves = 3 })
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Starting)
 }
@@ -108,8 +108,8 @@ func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 // A VM that comes back by whatever way is started where its record says.
 func TestAVMThatCameBackIsStarted(t *testing.T) {
 	s, n := gone(t)
-	s.changeVM(func(v *record.VM) { v.MoveTo("n1") })
-	s.change(func(m *record.Migration) { m.Source.Released = true })
+	s.changeVM(func(v *store.VM) { v.MoveTo("n1") })
+	s.change(func(m *store.Migration) { m.Source.Released = true })
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Starting)
 	if h, _ := n.Holding(vm); !h.Here() || h.Record.Moves != 3 {
@@ -122,7 +122,7 @@ func TestAVMThatWasKeptIsStartedAgain(t *testing.T) {
 	s, n := withLedger(t)
 	s.sending()
 	s.ok(s.CrashHost("n2"))
-	s.change(func(m *record.Migration) {
+	s.change(func(m *store.Migration) {
 		m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
 	})
 	for range 20 {
@@ -166,20 +166,20 @@ func TestNothingIsSentThatTheLedgerDoesNotKnow(t *testing.T) {
 
 // A VM that runs astray and comes home is no stray any more, at once.
 func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
-	s := newStage(t, record.NewMemory())
-	s.put(&record.Host{Host: hypervisor.Host{Name: "n1"}})
-	s.changeVM(func(v *record.VM) { v.Host = "n2" })
+	s := newStage(t, store.NewMemory())
+	s.put(&store.Host{Host: hypervisor.Host{Name: "n1"}})
+	s.changeVM(func(v *store.VM) { v.Host = "n2" })
 	s.recast(nil)
 	s.acts("n1")
 	strays := func() int {
-		h, err := record.HostNamed(ctx, s.store, "n1")
+		h, err := store.HostNamed(ctx, s.store, "n1")
 		s.ok(err)
 		return len(h.Strays)
 	}
 	if strays() != 1 {
 		t.Fatal("it runs astray, and operators are not told")
 	}
-	s.changeVM(func(v *record.VM) { v.Host = "n1" })
+	s.changeVM(func(v *store.VM) { v.Host = "n1" })
 	s.acts("n1")
 	s.acts("n1")
 	if strays() != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // An eyewitness is a hypervisor that keeps what it was told to do, and what the store said
@@ -20,7 +20,7 @@ type eyewitness struct {
 	*machine
 	s       *stage
 	done    []hypervisor.Command
-	doing   []record.Doing
+	doing   []store.Doing
 	refuses func(hypervisor.Command) error
 }
 
@@ -30,7 +30,7 @@ func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Co
 	v := e.s.vm()
 	e.doing = append(e.doing, v.Doing)
 	if _, forget := c.(hypervisor.Forget); id == vm && !forget && v.Host == "n1" &&
-		v.Doing == record.Nothing {
+		v.Doing == store.Nothing {
 		e.s.t.Errorf("%T was not announced", c)
 	}
 	if e.refuses != nil {
@@ -43,7 +43,7 @@ func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Co
 
 // witnessed is a stage whose first host is watched.
 func witnessed(t *testing.T) (*stage, *eyewitness) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	e := &eyewitness{machine: s.Host("n1"), s: s}
 	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
 	return s, e
@@ -78,11 +78,11 @@ func (e *eyewitness) wants(commands ...string) {
 }
 
 // sized asks for another size.
-func sized(memory hypervisor.Bytes, cpus int) func(*record.VM) {
-	return func(v *record.VM) { v.VM.Memory, v.VM.CPUs = memory, cpus }
+func sized(memory hypervisor.Bytes, cpus int) func(*store.VM) {
+	return func(v *store.VM) { v.VM.Memory, v.VM.CPUs = memory, cpus }
 }
 
-func rebooted(v *record.VM) { v.Reboots++ }
+func rebooted(v *store.VM) { v.Reboots++ }
 
 // wantSize checks what the hypervisor runs, and what the record says that it runs.
 func (s *stage) wantSize(memory hypervisor.Bytes, cpus int) {
@@ -98,62 +98,62 @@ func (s *stage) wantSize(memory hypervisor.Bytes, cpus int) {
 
 // off and on are an owner's words.
 func off(s *stage) {
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(3 * time.Second)
 }
 
-func on(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = false }) }
+func on(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = false }) }
 
 // orders are every order, what the hypervisor is told for it, and what is left in the end.
 var orders = []struct {
 	name  string
 	order func(*stage)
 	want  []string
-	doing record.Doing // stored when the first command is given
+	doing store.Doing // stored when the first command is given
 	state hypervisor.DomainState
 	boots int
 }{
 	{"nothing is asked", func(*stage) {}, nil, "", hypervisor.Running, 0},
-	{"stop", off, []string{"stop"}, record.Stopping, hypervisor.Shutoff, 0},
+	{"stop", off, []string{"stop"}, store.Stopping, hypervisor.Shutoff, 0},
 	{"kill", func(s *stage) {
-		s.changeVM(func(v *record.VM) { v.Stopped, v.Kill = true, true })
-	}, []string{"kill"}, record.Stopping, hypervisor.Shutoff, 0},
+		s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
+	}, []string{"kill"}, store.Stopping, hypervisor.Shutoff, 0},
 	{"stop, and then kill as it takes too long", func(s *stage) {
-		s.changeVM(func(v *record.VM) { v.Stopped = true })
+		s.changeVM(func(v *store.VM) { v.Stopped = true })
 		s.acts("n1")
-		s.changeVM(func(v *record.VM) { v.Kill = true })
+		s.changeVM(func(v *store.VM) { v.Kill = true })
 		s.acts("n1")
 		s.wantState("n1", hypervisor.Shutoff)
-	}, []string{"stop", "kill"}, record.Stopping, hypervisor.Shutoff, 0},
+	}, []string{"stop", "kill"}, store.Stopping, hypervisor.Shutoff, 0},
 	{"kill a VM that is paused", func(s *stage) {
 		s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
-		s.changeVM(func(v *record.VM) { v.Stopped, v.Kill = true, true })
-	}, []string{"kill"}, record.Stopping, hypervisor.Shutoff, 0},
+		s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
+	}, []string{"kill"}, store.Stopping, hypervisor.Shutoff, 0},
 	{"stop and start", func(s *stage) { off(s); on(s) }, []string{"stop", "start"},
-		record.Stopping, hypervisor.Running, 1},
+		store.Stopping, hypervisor.Running, 1},
 	{"start while it stops", func(s *stage) {
-		s.changeVM(func(v *record.VM) { v.Stopped = true })
+		s.changeVM(func(v *store.VM) { v.Stopped = true })
 		s.acts("n1")
 		on(s)
-	}, []string{"stop", "start"}, record.Stopping, hypervisor.Running, 1},
+	}, []string{"stop", "start"}, store.Stopping, hypervisor.Running, 1},
 	{"reboot", func(s *stage) { s.changeVM(rebooted) }, []string{"reboot"},
-		record.Rebooting, hypervisor.Running, 0},
+		store.Rebooting, hypervisor.Running, 0},
 	{"reboot, and again while it does", func(s *stage) {
 		s.changeVM(rebooted)
 		s.acts("n1")
 		s.changeVM(rebooted)
-	}, []string{"reboot"}, record.Rebooting, hypervisor.Running, 0},
+	}, []string{"reboot"}, store.Rebooting, hypervisor.Running, 0},
 	{"reboot twice", func(s *stage) {
 		s.changeVM(rebooted)
 		s.pass(20 * time.Second)
 		s.changeVM(rebooted)
-	}, []string{"reboot", "reboot"}, record.Rebooting, hypervisor.Running, 0},
+	}, []string{"reboot", "reboot"}, store.Rebooting, hypervisor.Running, 0},
 	{"reboot a VM that is off: nothing when it starts", func(s *stage) {
 		off(s)
 		s.changeVM(rebooted)
 		s.pass(time.Second)
 		on(s)
-	}, []string{"stop", "start"}, record.Stopping, hypervisor.Running, 1},
+	}, []string{"stop", "start"}, store.Stopping, hypervisor.Running, 1},
 }
 
 func TestOrders(t *testing.T) {
@@ -168,7 +168,7 @@ func TestOrders(t *testing.T) {
 			if len(e.doing) > 0 && e.doing[0] != r.doing {
 				t.Errorf("the store said %q when it was done, want %q", e.doing[0], r.doing)
 			}
-			if v.Doing != record.Nothing || v.Rebooted != v.Reboots && r.boots > 0 ||
+			if v.Doing != store.Nothing || v.Rebooted != v.Reboots && r.boots > 0 ||
 				v.Ended != v.Stopped || v.Boots != r.boots || v.Trouble != "" {
 				t.Errorf("its record: %+v", v)
 			}
@@ -193,24 +193,24 @@ var resizes = []struct {
 		s.changeVM(rebooted)
 	}, []string{"stop", "resize", "start"}, 8, 2, ""},
 	{"a size in one breath with the reboot", func(s *stage) {
-		s.changeVM(func(v *record.VM) { sized(2*gib, 1)(v); rebooted(v) })
+		s.changeVM(func(v *store.VM) { sized(2*gib, 1)(v); rebooted(v) })
 	}, []string{"stop", "resize", "start"}, 2, 1, ""},
 	{"a VM that is off has its new size when it starts", func(s *stage) {
-		s.changeVM(func(v *record.VM) { v.Stopped = true })
+		s.changeVM(func(v *store.VM) { v.Stopped = true })
 		s.pass(3 * time.Second)
-		s.changeVM(func(v *record.VM) { sized(8*gib, 2)(v); v.Stopped = false })
+		s.changeVM(func(v *store.VM) { sized(8*gib, 2)(v); v.Stopped = false })
 	}, []string{"stop", "resize", "start"}, 8, 2, ""},
 	{"a host cannot hold the size: it says why, and the old size goes on", func(s *stage) {
 		s.changeVM(sized(100*gib, 100))
 	}, nil, 4, 1, "memory needs 100GiB has 64GiB; cpus needs 100 has 64"},
 	{"a reboot with a size that does not fit is a reboot", func(s *stage) {
-		s.changeVM(func(v *record.VM) { sized(100*gib, 1)(v); rebooted(v) })
+		s.changeVM(func(v *store.VM) { sized(100*gib, 1)(v); rebooted(v) })
 	}, []string{"reboot"}, 4, 1, "memory needs 100GiB has 64GiB"},
 	{"a VM that is off starts with its old size when the new one does not fit",
 		func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Stopped = true })
+			s.changeVM(func(v *store.VM) { v.Stopped = true })
 			s.pass(3 * time.Second)
-			s.changeVM(func(v *record.VM) { sized(100*gib, 1)(v); v.Stopped = false })
+			s.changeVM(func(v *store.VM) { sized(100*gib, 1)(v); v.Stopped = false })
 		}, []string{"stop", "start"}, 4, 1, "memory needs 100GiB has 64GiB"},
 	{"who takes the wish back is no longer in trouble", func(s *stage) {
 		s.changeVM(sized(100*gib, 1))
@@ -224,7 +224,7 @@ var resizes = []struct {
 	}, []string{"start"}, 4, 1, ""},
 	{"a VM that crashes while it is being resized starts with its old size",
 		func(s *stage) {
-			s.changeVM(func(v *record.VM) { sized(8*gib, 2)(v); rebooted(v) })
+			s.changeVM(func(v *store.VM) { sized(8*gib, 2)(v); rebooted(v) })
 			s.acts("n1")
 			s.ok(s.KillDomain("n1", vm))
 		}, []string{"stop", "start"}, 4, 1, ""},
@@ -240,7 +240,7 @@ func TestResizing(t *testing.T) {
 	for _, r := range resizes {
 		t.Run(r.name, func(t *testing.T) {
 			s, e := witnessed(t)
-			s.changeVM(func(v *record.VM) { v.Size = record.SizeOf(v.VM) })
+			s.changeVM(func(v *store.VM) { v.Size = store.SizeOf(v.VM) })
 			r.order(s)
 			s.pass(30 * time.Second)
 			e.wants(r.want...)
@@ -250,7 +250,7 @@ func TestResizing(t *testing.T) {
 			if (r.why == "") != (v.Trouble == "") || !strings.Contains(v.Trouble, r.why) {
 				t.Errorf("its trouble is %q, want %q", v.Trouble, r.why)
 			}
-			if v.Doing != record.Nothing || v.Reboots != v.Rebooted {
+			if v.Doing != store.Nothing || v.Reboots != v.Rebooted {
 				t.Errorf("its record: %+v", v)
 			}
 		})
@@ -280,8 +280,8 @@ func TestASizeThatTheHypervisorRefusesIsNotTaken(t *testing.T) {
 			}
 			return nil
 		}
-		s.changeVM(func(v *record.VM) {
-			v.Size = record.SizeOf(v.VM)
+		s.changeVM(func(v *store.VM) {
+			v.Size = store.SizeOf(v.VM)
 			sized(8*gib, 2)(v)
 			rebooted(v)
 		})
@@ -296,11 +296,11 @@ func TestASizeThatTheHypervisorRefusesIsNotTaken(t *testing.T) {
 // they have gone it starts.
 func TestAVMThatWasOffWaitsForRoom(t *testing.T) {
 	s, e := witnessed(t)
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(3 * time.Second)
 	large := hypervisor.VM{ID: "large", Memory: 62 * gib, CPUs: 1}
 	s.ok(s.Host("n1").Boot(large, fake.Workload{}))
-	s.changeVM(func(v *record.VM) { v.Stopped = false })
+	s.changeVM(func(v *store.VM) { v.Stopped = false })
 	s.pass(3 * time.Minute)
 	e.wants("stop")
 	if v := s.vm(); !v.Ended || !strings.Contains(v.Trouble, "memory needs 4GiB has 2GiB") ||
@@ -340,31 +340,31 @@ func TestAStartThatIsRefusedIsSaidAndTriedAgain(t *testing.T) {
 	e.refuses = nil
 	s.pass(time.Minute)
 	s.wantState("n1", hypervisor.Running)
-	if v := s.vm(); v.Trouble != "" || v.Doing != record.Nothing {
+	if v := s.vm(); v.Trouble != "" || v.Doing != store.Nothing {
 		t.Errorf("its record: %+v", v)
 	}
 }
 
 // Whatever is ordered, a VM that a migration has claimed is left alone.
 func TestOrdersWaitForAMigration(t *testing.T) {
-	for name, order := range map[string]func(*record.VM){
-		"stop": func(v *record.VM) { v.Stopped = true }, "reboot": rebooted,
-		"kill":   func(v *record.VM) { v.Stopped, v.Kill = true, true },
-		"resize": func(v *record.VM) { sized(8*gib, 1)(v); rebooted(v) },
+	for name, order := range map[string]func(*store.VM){
+		"stop": func(v *store.VM) { v.Stopped = true }, "reboot": rebooted,
+		"kill":   func(v *store.VM) { v.Stopped, v.Kill = true, true },
+		"resize": func(v *store.VM) { sized(8*gib, 1)(v); rebooted(v) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := witnessed(t)
-			s.changeVM(func(v *record.VM) { v.Claim = job; order(v) })
+			s.changeVM(func(v *store.VM) { v.Claim = job; order(v) })
 			s.pass(10 * time.Second)
 			e.wants()
 		})
 		t.Run(name+", and the claim comes between", func(t *testing.T) {
-			store := &racing{Memory: record.NewMemory()}
-			s := newStage(t, store)
+			records := &racing{Memory: store.NewMemory()}
+			s := newStage(t, records)
 			e := &eyewitness{machine: s.Host("n1"), s: s}
 			s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
 			s.changeVM(order)
-			store.first = func() { s.changeVM(func(v *record.VM) { v.Claim = job }) }
+			records.first = func() { s.changeVM(func(v *store.VM) { v.Claim = job }) }
 			s.pass(10 * time.Second)
 			e.wants()
 		})
@@ -375,7 +375,7 @@ func TestOrdersWaitForAMigration(t *testing.T) {
 // wants. When the record has the other one, nothing is sent.
 func TestAVMThatIsToBeResizedMovesAsItIs(t *testing.T) {
 	s, _ := witnessed(t)
-	s.changeVM(func(v *record.VM) { v.Size = record.SizeOf(v.VM) })
+	s.changeVM(func(v *store.VM) { v.Size = store.SizeOf(v.VM) })
 	s.changeVM(sized(8*gib, 2))
 	s.sending()
 	s.pass(20 * time.Second)
@@ -389,7 +389,7 @@ func TestAVMThatIsToBeResizedMovesAsItIs(t *testing.T) {
 	s, _ = witnessed(t)
 	s.changeVM(sized(8*gib, 2)) // nobody has said that it has 4 GiB
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")

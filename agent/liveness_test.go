@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A stage with a controller, and the records of its two hosts.
@@ -20,11 +20,11 @@ type led struct {
 }
 
 func newLed(t *testing.T) *led {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	for _, n := range []name{"n1", "n2"} {
-		s.put(&record.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
+		s.put(&store.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
 	}
-	s.put(&record.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
+	s.put(&store.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
 	return &led{s, controller.New(controller.Config{}, s.store, s)}
 }
 
@@ -60,10 +60,10 @@ func (l *led) is(want migration.Phase) {
 
 // word says of n1 that it is dead, or takes that back.
 func (l *led) word(dead bool) {
-	l.host(func(h *record.Host) {
+	l.host(func(h *store.Host) {
 		h.Fenced, h.Lost, h.Fencing, h.Dead = dead, dead, nil, ""
 		if dead {
-			h.Fencing, h.Dead = &record.Fencing{Boot: "b", By: "operator alice"}, "alice"
+			h.Fencing, h.Dead = &store.Fencing{Boot: "b", By: "operator alice"}, "alice"
 		}
 	})
 }
@@ -125,13 +125,13 @@ func TestASourceThatWasFencedStartsItsVMAnew(t *testing.T) {
 	l.started()
 	l.ok(l.CrashHost("n1"))
 	l.rounds(50, 100*ms, "n2")
-	l.host(func(h *record.Host) {
-		h.Fenced, h.Lost, h.Fencing = true, true, &record.Fencing{Boot: "b", By: "ipmi"}
+	l.host(func(h *store.Host) {
+		h.Fenced, h.Lost, h.Fencing = true, true, &store.Fencing{Boot: "b", By: "ipmi"}
 	})
 	l.rounds(300, 100*ms, "n2")
 	l.is(migration.Failed)
 	l.ok(l.RestartHost("n1"))
-	l.host(func(h *record.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
+	l.host(func(h *store.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
 	h.doubts = true
 	l.cast["n1"] = agent.New("n1", agent.Config{}, h, l.store, l)
 	l.rounds(300, time.Second, "n1", "n2")
@@ -155,21 +155,21 @@ func TestAWordAfterAFencingThatFailedIsHeard(t *testing.T) {
 	l.until("n1", hypervisor.HandingOver)
 	l.ok(l.ResetLink("n1", "n2"))
 	l.rounds(20, 100*ms, "n1")
-	second := func(how func(*record.Host)) {
-		r, err := l.store.Get(ctx, record.Key{Kind: record.HostKind, Name: "n2"})
+	second := func(how func(*store.Host)) {
+		r, err := l.store.Get(ctx, store.Key{Kind: store.HostKind, Name: "n2"})
 		l.ok(err)
-		h := *r.(*record.Host)
+		h := *r.(*store.Host)
 		how(&h)
 		l.put(&h)
 	}
-	second(func(h *record.Host) {
+	second(func(h *store.Host) {
 		h.Fenced, h.Lost = true, true
-		h.Fencing = &record.Fencing{Boot: "b", By: "ipmi", Error: "it lives"}
+		h.Fencing = &store.Fencing{Boot: "b", By: "ipmi", Error: "it lives"}
 	})
 	l.rounds(600, 100*ms, "n1")
 	l.ok(l.CrashHost("n2"))
-	second(func(h *record.Host) {
-		h.Dead, h.Fencing = "alice", &record.Fencing{Boot: "b", By: "operator alice"}
+	second(func(h *store.Host) {
+		h.Dead, h.Fencing = "alice", &store.Fencing{Boot: "b", By: "operator alice"}
 	})
 	l.rounds(120, time.Second, "n1")
 	if s := l.state("n1"); s == hypervisor.HandingOver {
@@ -198,7 +198,7 @@ func (h *halting) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Comma
 
 // A release that failed half way is asked for again, though the VM is not to be seen any more.
 func TestAReleaseThatFailedIsRepeated(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	h := &halting{machine: s.Host("n1")}
 	s.cast["n1"] = agent.New("n1", agent.Config{}, h, s.store, s)
 	s.sending()

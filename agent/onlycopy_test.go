@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A forgetful host lacks CanTakeBack: what it has handed over it no longer has, and a
@@ -64,7 +64,7 @@ func (h *forgetful) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Com
 
 // newForgetful is a stage whose hosts keep nothing that they have handed over.
 func newForgetful(t *testing.T) (s *stage, n1, n2 *forgetful) {
-	s = newStage(t, record.NewMemory())
+	s = newStage(t, store.NewMemory())
 	n1, n2 = &forgetful{Hypervisor: s.Host("n1")}, &forgetful{Hypervisor: s.Host("n2")}
 	n1.other, n2.other = n2, n1
 	s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.store, s)
@@ -82,7 +82,7 @@ func ceded(t *testing.T) (s *stage, n1 *forgetful) {
 	s.ok(s.RestartHost("n2"))
 	s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
 		Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n1"}}))
-	s.change(func(m *record.Migration) { m.Target.Down, m.Target.Discarded = true, true })
+	s.change(func(m *store.Migration) { m.Target.Down, m.Target.Discarded = true, true })
 	s.acts("n1", "n1")
 	return s, n1
 }
@@ -108,7 +108,7 @@ func TestASourceThatKeepsNothingLeavesTheVMToItsTarget(t *testing.T) {
 		t.Fatalf("the target says %+v; %q", r, s.noted)
 	}
 	s.phase(migration.Succeeded)
-	s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
 	s.pass(20 * time.Second)
 	s.wantState("n1", hypervisor.Absent)
 	s.wantState("n2", hypervisor.Running)
@@ -119,7 +119,7 @@ func TestASourceThatKeepsNothingLeavesTheVMToItsTarget(t *testing.T) {
 func TestALeftVMComesBackWhenTheTargetIsFenced(t *testing.T) {
 	s, _ := ceded(t)
 	s.ok(s.CrashHost("n2"))
-	s.change(func(m *record.Migration) {
+	s.change(func(m *store.Migration) {
 		m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n2"}}
 	})
 	s.acts("n1", "n1")
@@ -138,7 +138,7 @@ func TestATargetIsDiscardedWhenItsSourceHasEnded(t *testing.T) {
 	}{
 		{"the migration failed", func(s *stage) { s.phase(migration.Failed) }},
 		{"the source is said to be dead", func(s *stage) {
-			s.change(func(m *record.Migration) {
+			s.change(func(m *store.Migration) {
 				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n1"}}
 			})
 		}},

@@ -8,12 +8,12 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // learnOwn takes in what is stored about this host. When it is no longer cut off, all that
 // had to wait for that is looked at.
-func (a *Agent) learnOwn(h *record.Host) {
+func (a *Agent) learnOwn(h *store.Host) {
 	before := a.cutOff()
 	if a.own != nil && a.own.Version >= h.Version {
 		return
@@ -48,7 +48,7 @@ func (a *Agent) startWaiting() {
 // and crashed starts again, since it still counts as being here.
 // Source: Kubernetes v1.34.1 plugins/tainttoleration, nodeunschedulable (both keep new pods away
 // and leave those alone that run).
-func (a *Agent) closedTo(v *record.VM) string {
+func (a *Agent) closedTo(v *store.VM) string {
 	if a.own == nil {
 		return ""
 	}
@@ -76,9 +76,9 @@ func drains(t placement.Taint) bool {
 
 // ownRecord returns what is stored about this host, to be named as a condition of a write:
 // when nobody has stored anything, that nobody has.
-func (a *Agent) ownRecord() *record.Host {
+func (a *Agent) ownRecord() *store.Host {
 	if a.own == nil {
-		return &record.Host{Host: hypervisor.Host{Name: a.host}}
+		return &store.Host{Host: hypervisor.Host{Name: a.host}}
 	}
 	return a.own
 }
@@ -93,14 +93,14 @@ func (a *Agent) cutOff() bool {
 
 // replaced reports whether another agent acts for this host, by the record of the host: it has
 // taken the name while this one slept, or this one has not taken it yet, or is not admitted.
-func (a *Agent) replaced(own *record.Host) bool {
+func (a *Agent) replaced(own *store.Host) bool {
 	return a.config.Session != "" && (own == nil || own.Session != a.config.Session) ||
 		a.unadmitted(own)
 }
 
 // unadmitted reports whether no leader has admitted this agent, by the record of the host. The
 // store may be an older one then, which another host or controller is about to recognise.
-func (a *Agent) unadmitted(own *record.Host) bool {
+func (a *Agent) unadmitted(own *store.Host) bool {
 	return a.config.Admission && (own == nil || own.Admitted != a.config.Session)
 }
 
@@ -116,8 +116,8 @@ func (a *Agent) tellWaits(now time.Time) {
 
 // mayRun reads once more whether this host is cut off, before a VM goes on here that no
 // write announces. It asks again: this agent may never hear of what was read.
-func (a *Agent) mayRun(ctx context.Context, m *record.Migration, now time.Time) (bool, error) {
-	h, err := record.HostNamed(ctx, a.store, a.host)
+func (a *Agent) mayRun(ctx context.Context, m *store.Migration, now time.Time) (bool, error) {
+	h, err := store.HostNamed(ctx, a.store, a.host)
 	may := err == nil && !h.Fenced && h.Fencing == nil && !a.replaced(h)
 	if !may {
 		a.again(m, now, a.config.Retry)

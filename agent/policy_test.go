@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A policy of one's own decides in place of godwit's, and is given back what it remembers.
@@ -29,11 +29,11 @@ func TestAPolicyOfOnesOwnDecides(t *testing.T) {
 	for _, name := range []hypervisor.HostName{"n1", "n2"} {
 		h := hypervisor.Host{Name: name, Memory: 256 * hypervisor.GiB, CPUs: 8,
 			Link: 10 * hypervisor.Gbit}
-		if err := w.AddHost(record.Host{Host: h}); err != nil {
+		if err := w.AddHost(store.Host{Host: h}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	vm := record.VM{VM: hypervisor.VM{ID: "x/v", Memory: 64 * hypervisor.GiB}, Host: "n1",
+	vm := store.VM{VM: hypervisor.VM{ID: "x/v", Memory: 64 * hypervisor.GiB}, Host: "n1",
 		Migratable: true}
 	if err := w.AddVM(vm, fake.Workload{}); err != nil {
 		t.Fatal(err)

@@ -5,14 +5,14 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // The memory that a post-copy lacked is released when its target was lost, and not before: its
 // host keeps it until it is told that nobody will fetch it.
 func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 	for _, lost := range []bool{true, false} {
-		s := newStage(t, record.NewMemory())
+		s := newStage(t, store.NewMemory())
 		n1, abandoned := s.eye("n1"), false
 		n1.refuses = func(c hypervisor.Command) bool {
 			if a, is := c.(hypervisor.Abandon); is {
@@ -23,7 +23,7 @@ func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 		}
 		s.sending()
 		s.until("n1", hypervisor.HandedOver)
-		s.change(func(m *record.Migration) { m.Target.Completed, m.Target.Lost = true, lost })
+		s.change(func(m *store.Migration) { m.Target.Completed, m.Target.Lost = true, lost })
 		s.phase(migration.Succeeded)
 		err := s.act("n1")
 		r := s.move().Source
@@ -42,7 +42,7 @@ func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 		state hypervisor.DomainState
 	}{{hypervisor.PostCopy, hypervisor.Crashed}, {hypervisor.PreCopy, hypervisor.HandingOver}} {
 		t.Run(r.mode.String(), func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.eye("n1").refuses = func(c hypervisor.Command) bool {
 				_, back := c.(hypervisor.Resume)
 				return back
@@ -51,7 +51,7 @@ func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.ResetLink("n1", "n2"))
 			s.acts("n1", "n2")
-			s.change(func(m *record.Migration) { m.Source.Mode = r.mode })
+			s.change(func(m *store.Migration) { m.Source.Mode = r.mode })
 			if m := s.move(); !m.Source.Unresolved || !m.Target.Discarded {
 				t.Fatalf("the migration is %+v", m)
 			}

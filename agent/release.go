@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // unclaim confirms that the claim of a VM is stale which an operator wants to be taken back: the VM
 // is here, and no transfer of that name is under way. Else it says why not, and looks again later.
-func (a *Agent) unclaim(ctx context.Context, v *record.VM, now time.Time) error {
+func (a *Agent) unclaim(ctx context.Context, v *store.VM, now time.Time) error {
 	d, err := a.hv.Domain(ctx, v.VM.ID)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (a *Agent) unclaim(ctx context.Context, v *record.VM, now time.Time) error 
 	if err := a.stays(v.VM.ID); err != nil {
 		return err
 	}
-	_, err = a.tell(ctx, v, func(next *record.VM) { next.Unclaimed, next.Trouble = v.Claim, "" })
+	_, err = a.tell(ctx, v, func(next *store.VM) { next.Unclaimed, next.Trouble = v.Claim, "" })
 	if err == nil {
 		a.noter.Note(now, a.host, v.VM.ID, "is here, and "+string(v.Claim)+" does not hold it")
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A host confirms that a claim is stale only of what it can see: the VM is there, and nothing that it
@@ -35,7 +35,7 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 		{"it has crashed under that job", hypervisor.Crashed, job, none, false, false},
 		{"it is off after that job has failed", hypervisor.Shutoff, job, failed, false, false},
 	} {
-		v := record.VM{Claim: job}
+		v := store.VM{Claim: job}
 		d := hypervisor.Domain{State: r.state, Job: r.job, Unresolved: r.open}
 		if got := v.Unheld(d, hypervisor.Progress{Status: r.status}); got != r.want {
 			t.Errorf("%s: %v, want %v", r.name, got, r.want)
@@ -44,15 +44,15 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 }
 
 func TestAReleaseOfAnotherClaimIsNotConfirmed(t *testing.T) {
-	s := newStage(t, record.NewMemory())
-	s.changeVM(func(v *record.VM) {
-		v.Claim, v.Release = "now", &record.Release{By: "alice", Claim: "before"}
+	s := newStage(t, store.NewMemory())
+	s.changeVM(func(v *store.VM) {
+		v.Claim, v.Release = "now", &store.Release{By: "alice", Claim: "before"}
 	})
 	s.acts("n1")
 	if v := s.vm(); v.Unclaimed != "" || v.Released() {
 		t.Errorf("%+v", v)
 	}
-	s.changeVM(func(v *record.VM) { v.Release = &record.Release{By: "alice", Claim: "now"} })
+	s.changeVM(func(v *store.VM) { v.Release = &store.Release{By: "alice", Claim: "now"} })
 	s.acts("n1")
 	if v := s.vm(); v.Unclaimed != "now" || !v.Released() {
 		t.Errorf("%+v", v)

@@ -4,16 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // stopToResize shuts a VM down that is to reboot with another size: it takes the size when
 // it is off, and starts again. When this host cannot hold the new size, its guest only
 // reboots, and the old size goes on.
 // Source: Nova compute/manager.py (resize claims room before the guest is shut down).
-func (a *Agent) stopToResize(ctx context.Context, v *record.VM, d hypervisor.Domain,
+func (a *Agent) stopToResize(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	why, err := a.cannotResize(ctx, v)
 	if err != nil {
@@ -25,10 +24,10 @@ func (a *Agent) stopToResize(ctx context.Context, v *record.VM, d hypervisor.Dom
 	if why != "" {
 		return a.reboot(ctx, v, now)
 	}
-	if v, err = a.begins(ctx, v, record.Resizing); err != nil {
+	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
 		return err
 	}
-	a.noter.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+terms.Size(v.VM))
+	a.noter.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+SizeText(v.VM))
 	a.todo.At(v.Key(), now.Add(a.config.Poll))
 	return a.hv.Do(ctx, d.VM.ID, hypervisor.Stop{Grace: grace})
 }
@@ -37,9 +36,9 @@ func (a *Agent) stopToResize(ctx context.Context, v *record.VM, d hypervisor.Dom
 // takes place here; one that is refused leaves the old size, and so does a crash. It returns
 // no size when there is no room for the VM at all: one that was off, as it should be, has
 // kept none.
-func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Domain,
-	now time.Time) (*record.VM, *record.Size, error) {
-	has, why, err := record.SizeOf(v.Now()), "", error(nil)
+func (a *Agent) sizeToStart(ctx context.Context, v *store.VM, d hypervisor.Domain,
+	now time.Time) (*store.VM, *store.Size, error) {
+	has, why, err := store.SizeOf(v.Now()), "", error(nil)
 	if closed := a.closedTo(v); v.Ended && closed != "" {
 		_, err = a.troubled(ctx, v, "it does not start: "+closed, now)
 		return nil, nil, err
@@ -49,7 +48,7 @@ func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Doma
 			return nil, nil, err
 		}
 		if why == "" {
-			return v, record.SizeOf(v.VM), nil
+			return v, store.SizeOf(v.VM), nil
 		}
 	}
 	if v.Ended {
@@ -59,7 +58,7 @@ func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Doma
 		}
 		if len(no) > 0 {
 			a.todo.At(v.Key(), now.Add(a.config.RetryCap))
-			_, err = a.troubled(ctx, v, "it does not start: "+terms.Refusal(no), now)
+			_, err = a.troubled(ctx, v, "it does not start: "+Refusal(no), now)
 			return nil, nil, err
 		}
 	}
@@ -70,30 +69,30 @@ func (a *Agent) sizeToStart(ctx context.Context, v *record.VM, d hypervisor.Doma
 }
 
 // resize gives a VM that is off the size that is wanted, or returns why not.
-func (a *Agent) resize(ctx context.Context, v *record.VM, d hypervisor.Domain, now time.Time) (
-	*record.VM, string, error) {
+func (a *Agent) resize(ctx context.Context, v *store.VM, d hypervisor.Domain, now time.Time) (
+	*store.VM, string, error) {
 	why, err := a.cannotResize(ctx, v)
 	if err != nil || why != "" || d.State == hypervisor.Absent {
 		return v, why, err
 	}
-	if v, err = a.begins(ctx, v, record.Resizing); err != nil {
+	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
 		return nil, "", err
 	}
-	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: record.SizeOf(v.VM).Of(d.VM)})
+	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: store.SizeOf(v.VM).Of(d.VM)})
 	switch {
-	case terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	case Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
-		return v, "not resized to " + terms.Size(v.VM) + ": " + terms.Words(err), nil
+		return v, "not resized to " + SizeText(v.VM) + ": " + OptionWords(err), nil
 	case err != nil:
 		return nil, "", err
 	}
-	a.noter.Note(now, a.host, v.VM.ID, "resized to "+terms.Size(v.VM))
+	a.noter.Note(now, a.host, v.VM.ID, "resized to "+SizeText(v.VM))
 	return v, "", nil
 }
 
 // cannotResize returns why a VM does not get the size that is wanted; "" is that it does,
 // as far as this host can tell.
-func (a *Agent) cannotResize(ctx context.Context, v *record.VM) (string, error) {
+func (a *Agent) cannotResize(ctx context.Context, v *store.VM) (string, error) {
 	host, err := a.hv.Host(ctx)
 	if err != nil {
 		return "", err
@@ -101,9 +100,9 @@ func (a *Agent) cannotResize(ctx context.Context, v *record.VM) (string, error) 
 	if !host.Abilities.Has(hypervisor.CanResize) {
 		return "not resized: this host cannot resize a VM", nil
 	}
-	no, err := a.cannotHold(ctx, v, record.SizeOf(v.VM))
+	no, err := a.cannotHold(ctx, v, store.SizeOf(v.VM))
 	if err != nil || len(no) == 0 {
 		return "", err
 	}
-	return "not resized to " + terms.Size(v.VM) + ": " + terms.Refusal(no), nil
+	return "not resized to " + SizeText(v.VM) + ": " + Refusal(no), nil
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A mortal is an agent's connection to the store: the agent dies with, or right
 // after, its write number last, and reaches nobody any more.
 type mortal struct {
-	*record.Memory
+	*store.Memory
 	last  int // 0 is never
 	late  bool
 	mute  bool // it lives on, and has only not heard the answer
@@ -26,11 +26,11 @@ type mortal struct {
 	dead  bool
 }
 
-var errDead = &record.StoreError{Op: "Put", Kind: record.Unavailable, Err: errors.New("dead")}
+var errDead = &store.StoreError{Op: "Put", Kind: store.Unavailable, Err: errors.New("dead")}
 
-// Put implements record.Store.
-func (m *mortal) Put(ctx context.Context, r record.Record, while ...record.Record) (
-	record.Record, error) {
+// Put implements store.Store.
+func (m *mortal) Put(ctx context.Context, r store.Record, while ...store.Record) (
+	store.Record, error) {
 	m.count++
 	dies := m.count == m.last
 	m.dead = m.dead || dies && !m.mute
@@ -39,7 +39,7 @@ func (m *mortal) Put(ctx context.Context, r record.Record, while ...record.Recor
 	}
 	stored, err := m.Memory.Put(ctx, r, while...)
 	if dies && m.mute && err == nil {
-		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unanswered}
+		return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unanswered}
 	}
 	if m.dead {
 		return nil, errDead
@@ -90,19 +90,19 @@ func (c cut) Do(ctx context.Context, id hypervisor.VMID, cmd hypervisor.Command)
 type troupe struct {
 	*stage
 	boss   *controller.Controller
-	memory *record.Memory
+	memory *store.Memory
 }
 
 func newTroupe(t *testing.T, who name, line *mortal) *troupe {
-	line.Memory = record.NewMemory()
+	line.Memory = store.NewMemory()
 	s := newStage(t, line.Memory)
 	p := &troupe{stage: s, memory: line.Memory}
 	p.boss = controller.New(controller.Config{}, line.Memory, s)
 	for _, n := range []name{"n1", "n2"} {
-		s.put(&record.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
+		s.put(&store.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
 	}
 	s.cast[who] = agent.New(who, agent.Config{}, cut{s.Host(who), line}, line, s)
-	s.put(&record.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
+	s.put(&store.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
 	return p
 }
 

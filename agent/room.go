@@ -3,15 +3,14 @@ package agent
 import (
 	"context"
 
-	"github.com/godwit-vm/godwit/agent/room"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // lacks returns every reason why this host has no room for a VM that is to come.
-func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
+func (a *Agent) lacks(ctx context.Context, m *store.Migration, vm *store.VM) (
 	[]placement.Reason, error) {
-	own, err := record.HostNamed(ctx, a.store, a.host)
+	own, err := store.HostNamed(ctx, a.store, a.host)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +21,7 @@ func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
 	if host.Spacious(m, vm) {
 		return nil, nil
 	}
-	source, err := record.HostNamed(ctx, a.store, m.State.Source)
+	source, err := store.HostNamed(ctx, a.store, m.State.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +30,7 @@ func (a *Agent) lacks(ctx context.Context, m *record.Migration, vm *record.VM) (
 
 // cannotHold returns every reason why this host cannot hold a VM that is at home here in a
 // size.
-func (a *Agent) cannotHold(ctx context.Context, v *record.VM, size *record.Size) (
+func (a *Agent) cannotHold(ctx context.Context, v *store.VM, size *store.Size) (
 	[]placement.Reason, error) {
 	host, err := a.present(ctx, a.ownRecord().Facts)
 	if err != nil {
@@ -41,12 +40,12 @@ func (a *Agent) cannotHold(ctx context.Context, v *record.VM, size *record.Size)
 }
 
 // present returns this host as its hypervisor answers now.
-func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*room.Present, error) {
+func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*Present, error) {
 	size, err := a.hv.Host(ctx)
 	if err != nil {
 		return nil, err
 	}
 	size.Name = a.host
 	domains, err := a.hv.Domains(ctx)
-	return &room.Present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
+	return &Present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
 }

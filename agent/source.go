@@ -5,15 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // send does what a migration asks of its source.
-func (a *Agent) send(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) send(ctx context.Context, m *store.Migration, now time.Time) error {
 	switch p := m.State.Phase; {
 	case p == migration.Succeeded:
 		return a.release(ctx, m, now)
@@ -33,8 +32,8 @@ func (a *Agent) send(ctx context.Context, m *record.Migration, now time.Time) er
 // begin announces that the transfer begins, and only then begins it: whoever
 // ended the migration meanwhile wrote the record, and the announcement fails. So it does
 // when this host is being cut off: its VMs may soon be started elsewhere.
-func (a *Agent) begin(ctx context.Context, m *record.Migration, now time.Time) error {
-	m, err := a.report(ctx, m, func(r *record.Migration) { r.Source.Began = true },
+func (a *Agent) begin(ctx context.Context, m *store.Migration, now time.Time) error {
+	m, err := a.report(ctx, m, func(r *store.Migration) { r.Source.Began = true },
 		a.ownRecord())
 	if err != nil {
 		return err
@@ -43,7 +42,7 @@ func (a *Agent) begin(ctx context.Context, m *record.Migration, now time.Time) e
 }
 
 // drive looks at a transfer that was announced, and does what is due.
-func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) drive(ctx context.Context, m *store.Migration, now time.Time) error {
 	p, err := a.hv.Progress(ctx, m.Spec.ID)
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func (a *Agent) drive(ctx context.Context, m *record.Migration, now time.Time) e
 }
 
 // throttled takes in whether a guest is slowed down. In post-copy it is not: it runs elsewhere.
-func (a *Agent) throttled(m *record.Migration, p hypervisor.Progress, now time.Time) {
+func (a *Agent) throttled(m *store.Migration, p hypervisor.Progress, now time.Time) {
 	percent := 0
 	if p.Status == hypervisor.JobActive && p.Mode != hypervisor.PostCopy {
 		percent = p.Throttle
@@ -83,7 +82,7 @@ func (a *Agent) throttled(m *record.Migration, p hypervisor.Progress, now time.T
 // driveNothing starts the transfer, or, when the hypervisor no longer knows of
 // one, finds out what has become of the VM. That the VM does not run here proves
 // nothing, even if nobody remembers a start: it may run at the target.
-func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.Time) error {
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
 	if err != nil {
 		return err
@@ -94,9 +93,9 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 	case there && !started && !aborting && a.cutOff():
 		return nil
 	case there && !started && !aborting:
-		if v := a.home.Get(m.Spec.VM); v != nil && !record.SizeOf(d.VM).Is(v.Now()) {
+		if v := a.home.Get(m.Spec.VM); v != nil && !store.SizeOf(d.VM).Is(v.Now()) {
 			return a.kept(ctx, m, nothingSent("the target expects another size: "+
-				terms.Size(v.Now())), now)
+				SizeText(v.Now())), now)
 		}
 		return a.start(ctx, m, d.VM, now)
 	case there && started && !m.Source.Unresolved:
@@ -110,16 +109,16 @@ func (a *Agent) driveNothing(ctx context.Context, m *record.Migration, now time.
 // start asks the hypervisor to send, with the limit of the blackout that convergence would
 // begin with: it looks at the transfer as it will be when it has just begun. What else it
 // decides is not done, and it decides it again at the next look. It is safe to ask again.
-func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM,
+func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
 	now time.Time) error {
 	p := hypervisor.Progress{Job: m.Spec.ID, Status: hypervisor.JobSetup, Started: now,
 		Total: vm.Memory, Disks: vm.LocalSize(), Remaining: vm.Memory + vm.LocalSize()}
-	state, v := a.config.Converge(terms.Monitor(m.Options, p), convergence.State{}, p, now)
+	state, v := a.config.Converge(MonitorOptions(m.Options, p), convergence.State{}, p, now)
 	host, err := a.hv.Host(ctx)
 	if err != nil {
 		return err
 	}
-	options := terms.Transfer(m.Options, host.Abilities)
+	options := TransferOptions(m.Options, host.Abilities)
 	if v.Action == convergence.SetDowntime {
 		options.Downtime = max(0, v.Limit)
 	}
@@ -129,7 +128,7 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM
 	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
-	case terms.Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
+	case Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
 		hypervisor.NotFound):
 		return a.kept(ctx, m, nothingSent(err.Error()), now)
 	case err != nil:
@@ -140,19 +139,19 @@ func (a *Agent) start(ctx context.Context, m *record.Migration, vm hypervisor.VM
 	}
 	*a.moves.Memory(m.Spec.ID) = state
 	a.again(m, now, a.config.Poll)
-	_, err = a.report(ctx, m, func(r *record.Migration) {
+	_, err = a.report(ctx, m, func(r *store.Migration) {
 		r.Source.Started, r.Source.Cap = true, options.Bandwidth
 	})
 	return err
 }
 
 // started makes up for a report that was lost after the transfer had begun.
-func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.Progress) error {
+func (a *Agent) started(ctx context.Context, m *store.Migration, p hypervisor.Progress) error {
 	if m.Source.Started && m.Source.Mode == p.Mode &&
 		(p.Status != hypervisor.JobSucceeded || m.Source.HandedOver) {
 		return nil
 	}
-	_, err := a.report(ctx, m, func(r *record.Migration) {
+	_, err := a.report(ctx, m, func(r *store.Migration) {
 		r.Source.Started, r.Source.Mode = true, p.Mode
 		if p.Status == hypervisor.JobSucceeded {
 			r.Source.HandedOver = true
@@ -164,7 +163,7 @@ func (a *Agent) started(ctx context.Context, m *record.Migration, p hypervisor.P
 
 // driveActive aborts a transfer that is no longer wanted, and helps one that is
 // to converge.
-func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) driveActive(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if err := a.started(ctx, m, p); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (a *Agent) driveActive(ctx context.Context, m *record.Migration, p hypervis
 
 // limit passes on a limit on the bandwidth that has changed since the transfer began. One that
 // the hypervisor refuses is not asked for again.
-func (a *Agent) limit(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) limit(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if m.Options == nil || m.Options.Bandwidth == m.Source.Cap || p.Mode == hypervisor.PostCopy {
 		return nil
@@ -193,16 +192,16 @@ func (a *Agent) limit(ctx context.Context, m *record.Migration, p hypervisor.Pro
 	}
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.SetBandwidth{Limit: limit})
 	switch {
-	case terms.Refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
-		said = "bandwidth not changed: " + terms.Words(err)
+	case Refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
+		said = "bandwidth not changed: " + OptionWords(err)
 	case err != nil:
 		return err
 	}
-	return a.announce(ctx, m, now, said, func(r *record.Migration) { r.Source.Cap = limit })
+	return a.announce(ctx, m, now, said, func(r *store.Migration) { r.Source.Cap = limit })
 }
 
 // abort passes the request on. Too late is no error: the outcome tells.
-func (a *Agent) abort(ctx context.Context, m *record.Migration) error {
+func (a *Agent) abort(ctx context.Context, m *store.Migration) error {
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Cancel{})
 	if err != nil && !errors.Is(err, hypervisor.Conflict) {
 		return err
@@ -210,7 +209,7 @@ func (a *Agent) abort(ctx context.Context, m *record.Migration) error {
 	if m.Source.Aborting {
 		return nil
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Aborting = true })
+	_, err = a.report(ctx, m, func(r *store.Migration) { r.Source.Aborting = true })
 	return err
 }
 
@@ -221,10 +220,10 @@ const remember = 10 * time.Second
 // converge asks what to do so that the transfer ends, and does it. The monitor's memory is
 // stored before it acts, and now and then besides: an agent that dies loses at most a little
 // patience, or asks once more for what was accepted.
-func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) converge(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	state := a.moves.Memory(m.Spec.ID)
-	next, v := a.config.Converge(terms.Monitor(m.Options, p), *state, p, now)
+	next, v := a.config.Converge(MonitorOptions(m.Options, p), *state, p, now)
 	*state = next
 	calm := a.config.Poll
 	if !a.moves.Stirred(m.Spec.ID) && a.hinted { // what stirred it may not be over yet
@@ -240,11 +239,11 @@ func (a *Agent) converge(ctx context.Context, m *record.Migration, p hypervisor.
 }
 
 // adjust stores what convergence remembers, and does what it has decided, if anything.
-func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) adjust(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	v convergence.Verdict, now time.Time) error {
 	state := a.moves.Memory(m.Spec.ID)
 	before := *state
-	m, err := a.report(ctx, m, func(r *record.Migration) {
+	m, err := a.report(ctx, m, func(r *store.Migration) {
 		r.Source.Monitor, r.Source.Looked, r.Source.Sent = &before, now, p.Sent
 		if v.Action == convergence.Abort {
 			r.Source.Error, r.Source.GaveUp = "given up: "+v.String(), v.Why
@@ -262,20 +261,20 @@ func (a *Agent) adjust(ctx context.Context, m *record.Migration, p hypervisor.Pr
 	case errors.Is(err, hypervisor.Conflict), errors.Is(err, hypervisor.Unsupported):
 		after := before.Refused(v)
 		*state = after
-		_, err = a.report(ctx, m, func(r *record.Migration) { r.Source.Monitor = &after })
+		_, err = a.report(ctx, m, func(r *store.Migration) { r.Source.Monitor = &after })
 	}
 	return err
 }
 
 // kept tells that the transfer has ended and the VM is still here. What the transfer sent, and
 // how long the guest stood for it, counts although it was for nothing.
-func (a *Agent) kept(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) kept(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	a.moves.Ended(m.Spec.ID)
 	if err := a.stays(m.Spec.VM); err != nil {
 		return err
 	}
-	return a.announce(ctx, m, now, "source kept the VM: "+p.Error, func(r *record.Migration) {
+	return a.announce(ctx, m, now, "source kept the VM: "+p.Error, func(r *store.Migration) {
 		r.Source.Failed, r.Source.Unresolved, r.Source.Error = true, false, p.Error
 		measured(&r.Source, p)
 	})
@@ -288,7 +287,7 @@ func nothingSent(why string) hypervisor.Progress {
 
 // measured takes over what the hypervisor measured of a transfer that has ended. A hypervisor
 // that knows of no transfer has measured nothing.
-func measured(r *record.SourceReport, p hypervisor.Progress) {
+func measured(r *store.SourceReport, p hypervisor.Progress) {
 	if p.Status.Final() || p.Status == hypervisor.JobBroken {
 		r.Blackout, r.Sent, r.Measured = p.Downtime, max(r.Sent, p.Sent), true
 	}
@@ -296,10 +295,10 @@ func measured(r *record.SourceReport, p hypervisor.Progress) {
 
 // resolve finds out how a transfer ended that broke after the VM had stopped
 // here: it says so, and takes the VM back when it may.
-func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.Progress,
+func (a *Agent) resolve(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	if !m.Source.Unresolved {
-		err := a.announce(ctx, m, now, "outcome unknown: "+p.Error, func(r *record.Migration) {
+		err := a.announce(ctx, m, now, "outcome unknown: "+p.Error, func(r *store.Migration) {
 			r.Source.Unresolved, r.Source.Started, r.Source.Error = true, true, p.Error
 			r.Source.Mode = p.Mode
 		})
@@ -334,7 +333,7 @@ func (a *Agent) resolve(ctx context.Context, m *record.Migration, p hypervisor.P
 // closeUp ends what is left here of a transfer whose migration has failed without a word from
 // here: this host was thought to be dead. The VM may have been started elsewhere meanwhile:
 // what stands here is given up, never resumed, and what runs is left alone.
-func (a *Agent) closeUp(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) closeUp(ctx context.Context, m *store.Migration, now time.Time) error {
 	p, err := a.hv.Progress(ctx, m.Spec.ID)
 	if err != nil {
 		return err
@@ -365,7 +364,7 @@ func (a *Agent) closeUp(ctx context.Context, m *record.Migration, now time.Time)
 // is older than the VM's disks: the VM starts anew instead, as it does after a post-copy
 // from which the host knows no way back. A host that keeps nothing of what it has handed
 // over can do neither: then it reports false.
-func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervisor.Evidence,
+func (a *Agent) takeBack(ctx context.Context, m *store.Migration, dead hypervisor.Evidence,
 	now time.Time) (bool, error) {
 	refused := false
 	if dead.NeverRan(m.Spec.VM, m.State.Target, m.Spec.ID) && !m.Source.HandedOver {
@@ -393,13 +392,13 @@ func (a *Agent) takeBack(ctx context.Context, m *record.Migration, dead hypervis
 
 // cede leaves a VM to its target: by the word of the hypervisor here the target had it,
 // and nothing is left of it here. Asking again would be answered the same.
-func (a *Agent) cede(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) cede(ctx context.Context, m *store.Migration, now time.Time) error {
 	return a.announce(ctx, m, now, "left to the target: nothing can be taken back here",
-		func(r *record.Migration) { r.Source.Ceded, r.Source.HandedOver = true, true })
+		func(r *store.Migration) { r.Source.Ceded, r.Source.HandedOver = true, true })
 }
 
 // release removes what is left here of a VM that has moved: the record says so.
-func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) release(ctx context.Context, m *store.Migration, now time.Time) error {
 	a.moves.Ended(m.Spec.ID)
 	if m.Source.Released {
 		return nil
@@ -430,7 +429,7 @@ func (a *Agent) release(ctx context.Context, m *record.Migration, now time.Time)
 		return err
 	}
 	a.throttled(m, p, now)
-	_, err = a.report(ctx, m, func(r *record.Migration) {
+	_, err = a.report(ctx, m, func(r *store.Migration) {
 		r.Source.Released, r.Source.Monitor = true, nil // what helped it to converge is past
 		if p.Status == hypervisor.JobSucceeded {
 			measured(&r.Source, p)

@@ -11,18 +11,17 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // sendingBy is sending with options that how changes.
-func (s *stage) sendingBy(how func(*record.Migration)) {
+func (s *stage) sendingBy(how func(*store.Migration)) {
 	s.t.Helper()
-	s.begin(migration.PreparingTarget, func(m *record.Migration) {
-		m.Options = &policy.Options{}
+	s.begin(migration.PreparingTarget, func(m *store.Migration) {
+		m.Options = &migration.Options{}
 		how(m)
 	})
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")
@@ -51,11 +50,11 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 		{0, 0}, {hypervisor.CanUseChannels, 0}, {hypervisor.CanLoseChannels, 0},
 		{hypervisor.CanUseChannels | hypervisor.CanLoseChannels, 8},
 	} {
-		store := record.NewMemory()
-		s := newStage(t, store)
+		records := store.NewMemory()
+		s := newStage(t, records)
 		h := &able{sender{machine: s.Host("n1")}, r.abilities}
-		s.cast["n1"] = agent.New("n1", agent.Config{}, h, store, s)
-		s.sendingBy(func(*record.Migration) {})
+		s.cast["n1"] = agent.New("n1", agent.Config{}, h, records, s)
+		s.sendingBy(func(*store.Migration) {})
 		if len(h.sent) != 1 || h.sent[0].Channels != r.channels {
 			t.Errorf("with %v it was sent with %+v, want %d connections", r.abilities.Names(),
 				h.sent, r.channels)
@@ -64,10 +63,10 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 }
 
 // ready is the moment before the source begins.
-func ready(t *testing.T, store record.Store) *stage {
-	s := newStage(t, store)
+func ready(t *testing.T, records store.Store) *stage {
+	s := newStage(t, records)
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	return s
@@ -76,19 +75,19 @@ func ready(t *testing.T, store record.Store) *stage {
 func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		how  func(*record.Migration)
+		how  func(*store.Migration)
 	}{
-		{"cancelled", func(m *record.Migration) { m.Cancel = true }},
-		{"asked to abort", func(m *record.Migration) {
+		{"cancelled", func(m *store.Migration) { m.Cancel = true }},
+		{"asked to abort", func(m *store.Migration) {
 			m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
 		}},
-		{"the target is down", func(m *record.Migration) { m.Target.Down = true }},
-		{"failed", func(m *record.Migration) { m.State.Phase = migration.Failed }},
-		{"not ready", func(m *record.Migration) { m.State.Phase = migration.PreparingTarget }},
-		{"nobody listens", func(m *record.Migration) { m.Target.Address = "" }},
+		{"the target is down", func(m *store.Migration) { m.Target.Down = true }},
+		{"failed", func(m *store.Migration) { m.State.Phase = migration.Failed }},
+		{"not ready", func(m *store.Migration) { m.State.Phase = migration.PreparingTarget }},
+		{"nobody listens", func(m *store.Migration) { m.Target.Address = "" }},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := ready(t, record.NewMemory())
+			s := ready(t, store.NewMemory())
 			s.change(r.how)
 			s.acts("n1")
 			if m := s.move(); m.Source.Began {
@@ -100,13 +99,13 @@ func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
 
 // racing lets somebody else write the record before the next Put of an agent.
 type racing struct {
-	*record.Memory
+	*store.Memory
 	first func()
 }
 
-// Put implements record.Store.
-func (r *racing) Put(ctx context.Context, rec record.Record, while ...record.Record) (
-	record.Record, error) {
+// Put implements store.Store.
+func (r *racing) Put(ctx context.Context, rec store.Record, while ...store.Record) (
+	store.Record, error) {
 	if f := r.first; f != nil {
 		r.first = nil
 		f()
@@ -115,7 +114,7 @@ func (r *racing) Put(ctx context.Context, rec record.Record, while ...record.Rec
 }
 
 func TestTheSourceLosesTheRaceAgainstTheEndOfItsMigration(t *testing.T) {
-	store := &racing{Memory: record.NewMemory()}
+	store := &racing{Memory: store.NewMemory()}
 	s := ready(t, store)
 	store.first = func() { s.phase(migration.Failed) }
 	s.acts("n1")
@@ -132,34 +131,34 @@ func TestTheSourceLosesTheRaceAgainstTheEndOfItsMigration(t *testing.T) {
 // What the source says when it has announced that it begins and its hypervisor
 // knows of no job.
 func TestASourceWithoutAJob(t *testing.T) {
-	abort := func(m *record.Migration) {
+	abort := func(m *store.Migration) {
 		m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
 	}
 	kill := func(s *stage) { s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Kill{})) }
 	for _, r := range []struct {
 		name string
-		how  func(*record.Migration)
+		how  func(*store.Migration)
 		set  func(*stage)
 		want string
 	}{
-		{"starts when the VM is here", func(*record.Migration) {}, func(*stage) {}, "started"},
+		{"starts when the VM is here", func(*store.Migration) {}, func(*stage) {}, "started"},
 		{"kept the VM when the hypervisor forgot the job",
-			func(m *record.Migration) { m.Source.Started = true }, func(*stage) {}, "kept"},
+			func(m *store.Migration) { m.Source.Started = true }, func(*stage) {}, "kept"},
 		{"asks the target when it shall abort what may have begun", abort, func(*stage) {},
 			"unresolved"},
 		{"asks the target when the VM is not here, although nobody remembers a start",
-			func(*record.Migration) {}, kill, "unresolved"},
+			func(*store.Migration) {}, kill, "unresolved"},
 		{"asks the target when the VM is gone",
-			func(m *record.Migration) { m.Source.Started = true }, kill, "unresolved"},
-		{"kept the VM when the target was discarded", func(m *record.Migration) {
+			func(m *store.Migration) { m.Source.Started = true }, kill, "unresolved"},
+		{"kept the VM when the target was discarded", func(m *store.Migration) {
 			abort(m)
 			m.Source.Unresolved, m.Target.Discarded = true, true
 		}, func(*stage) {}, "kept"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := ready(t, record.NewMemory())
+			s := ready(t, store.NewMemory())
 			r.set(s)
-			s.change(func(m *record.Migration) {
+			s.change(func(m *store.Migration) {
 				m.Source.Began = true
 				r.how(m)
 			})
@@ -171,7 +170,7 @@ func TestASourceWithoutAJob(t *testing.T) {
 	}
 }
 
-func saysOf(r record.SourceReport) string {
+func saysOf(r store.SourceReport) string {
 	switch {
 	case r.Failed:
 		return "kept"
@@ -203,7 +202,7 @@ func TestStarting(t *testing.T) {
 		}, "nothing"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := ready(t, record.NewMemory())
+			s := ready(t, store.NewMemory())
 			r.set(s)
 			for range 2 {
 				err := s.act("n1")
@@ -223,17 +222,17 @@ func TestStarting(t *testing.T) {
 // The link is lost after the source has stopped. What may run where depends on
 // what is known, and on nothing else.
 func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
-	about := func(e hypervisor.Evidence) func(*record.Migration) {
-		return func(m *record.Migration) { m.Evidence = []hypervisor.Evidence{e} }
+	about := func(e hypervisor.Evidence) func(*store.Migration) {
+		return func(m *store.Migration) { m.Evidence = []hypervisor.Evidence{e} }
 	}
 	for _, r := range []struct {
 		name string
-		how  func(*record.Migration)
+		how  func(*store.Migration)
 		want hypervisor.DomainState
 		says string
 	}{
-		{"nothing is known", func(*record.Migration) {}, hypervisor.HandingOver, "unresolved"},
-		{"the target was discarded", func(m *record.Migration) { m.Target.Discarded = true },
+		{"nothing is known", func(*store.Migration) {}, hypervisor.HandingOver, "unresolved"},
+		{"the target was discarded", func(m *store.Migration) { m.Target.Discarded = true },
 			hypervisor.Running, "kept"},
 		{"the target's host was fenced, and may have run it",
 			about(hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n2"}),
@@ -245,7 +244,7 @@ func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
 			Proof: hypervisor.ProcessReaped}), hypervisor.HandingOver, "unresolved"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.CutLink("n1", "n2"))
@@ -265,7 +264,7 @@ func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
 
 func TestReleasing(t *testing.T) {
 	home := func(s *stage) {
-		s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+		s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
 	}
 	reboot := func(s *stage) {
 		s.ok(s.CrashHost("n1"))
@@ -295,12 +294,12 @@ func TestReleasing(t *testing.T) {
 		}, hypervisor.Receiving, true},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandedOver)
 			s.acts("n1", "n2")
 			s.phase(migration.Succeeded)
-			s.change(func(m *record.Migration) { m.Source.Monitor = &convergence.State{} })
+			s.change(func(m *store.Migration) { m.Source.Monitor = &convergence.State{} })
 			r.set(s)
 			s.acts("n1", "n1")
 			s.wantState("n1", r.want)
@@ -316,17 +315,17 @@ func TestReleasing(t *testing.T) {
 func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		how  func(*record.Migration)
+		how  func(*store.Migration)
 	}{
-		{"the target's host was fenced", func(m *record.Migration) {
+		{"the target's host was fenced", func(m *store.Migration) {
 			m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n2"}}
 		}},
-		{"the target says that it never ran", func(m *record.Migration) {
+		{"the target says that it never ran", func(m *store.Migration) {
 			m.Target.Discarded = true
 		}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandedOver)
 			s.acts("n1")
@@ -344,11 +343,11 @@ func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 // A source says that an outcome is unknown and resolves it in one go when its target has
 // already denied the VM: nobody but itself would wake it for what it has just said.
 func TestASourceNeedsNoEchoOfItsOwnWord(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.sending()
 	s.until("n1", hypervisor.HandingOver)
 	s.ok(s.KillDomain("n2", vm))
-	s.change(func(m *record.Migration) { m.Target.Down, m.Target.Discarded = true, true })
+	s.change(func(m *store.Migration) { m.Target.Down, m.Target.Discarded = true, true })
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Running)
 	if m := s.move(); !m.Source.Failed || m.Source.Unresolved {

@@ -9,8 +9,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
 )
 
 const (
@@ -33,31 +33,31 @@ var (
 type stage struct {
 	*fake.Fabric
 	t     *testing.T
-	store record.Store
+	store store.Store
 	noted []string
 	// decision is what the controller has decided about the target.
-	decision *choose.Decision
+	decision *placement.Decision
 	cast     map[name]*agent.Agent
 }
 
 // newStage has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts
 // long enough to be caught in the middle.
-func newStage(t *testing.T, store record.Store) *stage {
-	s := &stage{t: t, store: store, cast: map[name]*agent.Agent{}}
+func newStage(t *testing.T, records store.Store) *stage {
+	s := &stage{t: t, store: records, cast: map[name]*agent.Agent{}}
 	s.Fabric = fake.NewFabric(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
 		Acknowledge: 100 * ms, BootTime: 10 * time.Second, ShutdownTime: time.Second})
 	for _, n := range []name{"n1", "n2"} {
 		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
 			Link: 10 * hypervisor.Gbit})
 		s.ok(err)
-		s.cast[n] = agent.New(n, agent.Config{}, h, store, s)
+		s.cast[n] = agent.New(n, agent.Config{}, h, records, s)
 	}
 	s.ok(s.Host("n1").Boot(aVM, fake.Workload{}))
-	s.put(&record.VM{VM: aVM, Host: "n1", Migratable: true})
+	s.put(&store.VM{VM: aVM, Host: "n1", Migratable: true})
 	return s
 }
 
-// Note implements record.Noter.
+// Note implements store.Noter.
 func (s *stage) Note(_ time.Time, _ name, _ hypervisor.VMID, what string) {
 	s.noted = append(s.noted, what)
 }
@@ -69,16 +69,16 @@ func (s *stage) ok(err error) {
 	}
 }
 
-func (s *stage) put(r record.Record) {
+func (s *stage) put(r store.Record) {
 	s.t.Helper()
 	_, err := s.store.Put(ctx, r)
 	s.ok(err)
 }
 
 // begin stores the migration of a from n1 to n2 in a phase.
-func (s *stage) begin(p migration.Phase, how ...func(*record.Migration)) {
+func (s *stage) begin(p migration.Phase, how ...func(*store.Migration)) {
 	s.t.Helper()
-	m := &record.Migration{Spec: migration.Spec{ID: job, VM: vm},
+	m := &store.Migration{Spec: migration.Spec{ID: job, VM: vm},
 		State: migration.State{Phase: p, Source: "n1", Target: "n2"}}
 	for _, h := range how {
 		h(m)
@@ -87,14 +87,14 @@ func (s *stage) begin(p migration.Phase, how ...func(*record.Migration)) {
 }
 
 // change writes the migration's record as the controller does.
-func (s *stage) change(how func(*record.Migration)) {
+func (s *stage) change(how func(*store.Migration)) {
 	s.t.Helper()
 	next := *s.move()
 	how(&next)
 	s.put(&next)
 }
 
-func (s *stage) changeVM(how func(*record.VM)) {
+func (s *stage) changeVM(how func(*store.VM)) {
 	s.t.Helper()
 	next := *s.vm()
 	how(&next)
@@ -103,21 +103,21 @@ func (s *stage) changeVM(how func(*record.VM)) {
 
 func (s *stage) phase(p migration.Phase) {
 	s.t.Helper()
-	s.change(func(m *record.Migration) { m.State.Phase = p })
+	s.change(func(m *store.Migration) { m.State.Phase = p })
 }
 
-func (s *stage) move() *record.Migration {
+func (s *stage) move() *store.Migration {
 	s.t.Helper()
-	r, err := s.store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(job)})
+	r, err := s.store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(job)})
 	s.ok(err)
-	return r.(*record.Migration)
+	return r.(*store.Migration)
 }
 
-func (s *stage) vm() *record.VM {
+func (s *stage) vm() *store.VM {
 	s.t.Helper()
-	r, err := s.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(vm)})
+	r, err := s.store.Get(ctx, store.Key{Kind: store.VMKind, Name: string(vm)})
 	s.ok(err)
-	v, _ := r.(*record.VM)
+	v, _ := r.(*store.VM)
 	return v
 }
 
@@ -179,7 +179,7 @@ func (s *stage) wantState(n name, want hypervisor.DomainState) {
 func (s *stage) sending() {
 	s.t.Helper()
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *record.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.Claim = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // receive does what a migration asks of its target.
-func (a *Agent) receive(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) receive(ctx context.Context, m *store.Migration, now time.Time) error {
 	switch p := m.State.Phase; {
 	case m.Source.Ceded && !p.Final() && !m.Target.Completed && !m.Source.Failed:
 		return a.arrivedWithoutMemory(ctx, m, now) // this host has what is left of it
@@ -32,15 +31,15 @@ func (a *Agent) receive(ctx context.Context, m *record.Migration, now time.Time)
 
 // makeRoom says whether this host can take the VM. The books of the controller
 // say so already; this is the late check, on the host itself.
-func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) makeRoom(ctx context.Context, m *store.Migration, now time.Time) error {
 	switch {
 	case m.Attach && m.Target.Ready && !m.Target.Attached && !m.Target.Detached:
-		_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Attached = true })
+		_, err := a.report(ctx, m, func(r *store.Migration) { r.Target.Attached = true })
 		return err
 	case m.Target.Ready || m.Target.Refused != nil:
 		return nil
 	}
-	vm, err := record.VMNamed(ctx, a.store, m.Spec.VM)
+	vm, err := store.VMNamed(ctx, a.store, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -51,16 +50,16 @@ func (a *Agent) makeRoom(ctx context.Context, m *record.Migration, now time.Time
 	if len(why) > 0 {
 		refusal := &hypervisor.Refusal{Reasons: why}
 		return a.announce(ctx, m, now, "target refused: "+refusal.Error(),
-			func(r *record.Migration) { r.Target.Refused = why })
+			func(r *store.Migration) { r.Target.Refused = why })
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Ready = true })
+	_, err = a.report(ctx, m, func(r *store.Migration) { r.Target.Ready = true })
 	return err
 }
 
 // listen opens the target and tells where it listens. Nothing else of the VM may
 // be here: what rests here later has come by this migration.
-func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) error {
-	vm, err := record.VMNamed(ctx, a.store, m.Spec.VM)
+func (a *Agent) listen(ctx context.Context, m *store.Migration, now time.Time) error {
+	vm, err := store.VMNamed(ctx, a.store, m.Spec.VM)
 	if err != nil || vm == nil {
 		return err
 	}
@@ -73,13 +72,13 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 	}
 	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.Now()})
 	switch {
-	case terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	case Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
 		return a.refuse(ctx, m, err.Error(), now)
 	case err != nil:
 		return errors.Join(err, a.cannotListen(ctx, m, err))
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) {
+	_, err = a.report(ctx, m, func(r *store.Migration) {
 		r.Target.Address, r.Target.Error = address, ""
 	})
 	return err
@@ -87,24 +86,24 @@ func (a *Agent) listen(ctx context.Context, m *record.Migration, now time.Time) 
 
 // cannotListen tells why this host could not prepare the VM, once for each reason. A call that
 // was not answered says nothing.
-func (a *Agent) cannotListen(ctx context.Context, m *record.Migration, why error) error {
-	words := terms.Words(why)
+func (a *Agent) cannotListen(ctx context.Context, m *store.Migration, why error) error {
+	words := OptionWords(why)
 	if errors.Is(why, hypervisor.Unknown) || m.Target.Error == words {
 		return nil
 	}
-	_, err := a.report(ctx, m, func(r *record.Migration) { r.Target.Error = words })
+	_, err := a.report(ctx, m, func(r *store.Migration) { r.Target.Error = words })
 	return err
 }
 
 // refuse tells that this host will not receive the VM.
-func (a *Agent) refuse(ctx context.Context, m *record.Migration, why string, now time.Time) error {
-	return a.announce(ctx, m, now, "target refused: "+why, func(r *record.Migration) {
+func (a *Agent) refuse(ctx context.Context, m *store.Migration, why string, now time.Time) error {
+	return a.announce(ctx, m, now, "target refused: "+why, func(r *store.Migration) {
 		r.Target.Down = true
 	})
 }
 
 // watchArrival tells that the VM runs here, or that the copy here never will.
-func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) watchArrival(ctx context.Context, m *store.Migration, now time.Time) error {
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
 	if err != nil {
 		return err
@@ -131,7 +130,7 @@ func (a *Agent) watchArrival(ctx context.Context, m *record.Migration, now time.
 // activate starts a VM that was received and held. A host with take-back has received it
 // only when its source has stopped for good; on the others the hypervisor may yet let the
 // source run again, until that is handed over. A host that is cut off starts nothing.
-func (a *Agent) activate(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) activate(ctx context.Context, m *store.Migration, now time.Time) error {
 	if may, err := a.mayRun(ctx, m, now); err != nil || !may {
 		return err
 	}
@@ -149,17 +148,17 @@ func (a *Agent) activate(ctx context.Context, m *record.Migration, now time.Time
 }
 
 // arrived tells that the VM is here.
-func (a *Agent) arrived(ctx context.Context, m *record.Migration, now time.Time) error {
-	return a.announce(ctx, m, now, "arrived", func(r *record.Migration) {
+func (a *Agent) arrived(ctx context.Context, m *store.Migration, now time.Time) error {
+	return a.announce(ctx, m, now, "arrived", func(r *store.Migration) {
 		r.Target.Completed = true
 	})
 }
 
 // arrivedWithoutMemory tells that the VM came here, ran, and was lost with its
 // memory: it rests here and starts anew.
-func (a *Agent) arrivedWithoutMemory(ctx context.Context, m *record.Migration,
+func (a *Agent) arrivedWithoutMemory(ctx context.Context, m *store.Migration,
 	now time.Time) error {
-	return a.announce(ctx, m, now, "arrived, but has lost its memory", func(r *record.Migration) {
+	return a.announce(ctx, m, now, "arrived, but has lost its memory", func(r *store.Migration) {
 		r.Target.Completed, r.Target.Lost = true, true
 	})
 }
@@ -167,7 +166,7 @@ func (a *Agent) arrivedWithoutMemory(ctx context.Context, m *record.Migration,
 // arriving waits until nothing is missing any more: a VM that runs here and still
 // fetches memory has not arrived, nor has one that cannot fetch it any more. Whether it
 // does this host knows before the source has told.
-func (a *Agent) arriving(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) arriving(ctx context.Context, m *store.Migration, now time.Time) error {
 	p, err := a.hv.Progress(ctx, m.Spec.ID)
 	if err != nil {
 		return err
@@ -182,7 +181,7 @@ func (a *Agent) arriving(ctx context.Context, m *record.Migration, now time.Time
 
 // giveUp discards the copy here and says so: that is evidence for the source. A host
 // that does not discard it while its source sends is asked again.
-func (a *Agent) giveUp(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) giveUp(ctx context.Context, m *store.Migration, now time.Time) error {
 	err := a.hv.Do(ctx, m.Spec.VM, hypervisor.Discard{Job: m.Spec.ID})
 	if errors.Is(err, hypervisor.Conflict) {
 		a.again(m, now, a.config.Retry)
@@ -191,14 +190,14 @@ func (a *Agent) giveUp(ctx context.Context, m *record.Migration, now time.Time) 
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {
 		return err
 	}
-	return a.announce(ctx, m, now, "target discarded", func(r *record.Migration) {
+	return a.announce(ctx, m, now, "target discarded", func(r *store.Migration) {
 		r.Target.Down, r.Target.Discarded = true, true
 	})
 }
 
 // discard clears away the target of a migration that has failed: its source
 // has kept the VM, or never began.
-func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time) error {
+func (a *Agent) discard(ctx context.Context, m *store.Migration, now time.Time) error {
 	if m.Target.Address == "" && m.Target.Discarded {
 		return nil
 	}
@@ -228,13 +227,13 @@ func (a *Agent) discard(ctx context.Context, m *record.Migration, now time.Time)
 	if m.Target.Discarded {
 		return nil
 	}
-	_, err = a.report(ctx, m, func(r *record.Migration) { r.Target.Discarded = true })
+	_, err = a.report(ctx, m, func(r *store.Migration) { r.Target.Discarded = true })
 	return err
 }
 
 // removeRest removes what a VM that ran here and was lost has left: the record
 // says that it is at the source.
-func (a *Agent) removeRest(ctx context.Context, m *record.Migration) error {
+func (a *Agent) removeRest(ctx context.Context, m *store.Migration) error {
 	return a.hv.Do(ctx, m.Spec.VM, hypervisor.Release{Job: m.Spec.ID,
 		Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Source)})
 }

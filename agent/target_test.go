@@ -10,76 +10,74 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // forcedTo lets the migration be a forced one.
 func forcedTo(set func(*stage)) func(*stage) {
 	return func(s *stage) {
 		set(s)
-		s.decision = &choose.Decision{Outcome: choose.Accepted, Host: "n2",
-			Action: choose.ForcedMigrate}
+		s.decision = &placement.Decision{Outcome: placement.Accepted, Host: "n2",
+			Action: placement.ForcedMigrate}
 	}
 }
 
 func TestMakingRoom(t *testing.T) {
-	large := func(s *stage) { s.changeVM(func(v *record.VM) { v.VM.Memory = 65 * gib }) }
+	large := func(s *stage) { s.changeVM(func(v *store.VM) { v.VM.Memory = 65 * gib }) }
 	for _, r := range []struct {
 		name string
 		set  func(*stage)
-		want record.TargetReport
+		want store.TargetReport
 	}{
-		{"a host that is large enough is ready", func(*stage) {}, record.TargetReport{Ready: true}},
-		{"a host that is too small says what is missing", large, record.TargetReport{
+		{"a host that is large enough is ready", func(*stage) {}, store.TargetReport{Ready: true}},
+		{"a host that is too small says what is missing", large, store.TargetReport{
 			Refused: []placement.Reason{{Check: "memory", Need: "65GiB", Have: "64GiB"}}}},
 		{"nothing is said about a VM that is gone", func(s *stage) {
 			s.ok(s.store.Delete(ctx, s.vm()))
-		}, record.TargetReport{}},
+		}, store.TargetReport{}},
 		{"what else is known about the host is asked, too", func(s *stage) {
-			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
+			s.put(&store.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
 				MaxVMs: 1, Zone: "z2", Networks: []string{"red"}}})
 			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: gib}, fake.Workload{}))
-			s.changeVM(func(v *record.VM) {
+			s.changeVM(func(v *store.VM) {
 				v.Placement = &placement.Constraints{Networks: []string{"blue"},
 					Zones: []string{"z1"}}
 			})
-		}, record.TargetReport{Refused: []placement.Reason{ // the zone is a wish
+		}, store.TargetReport{Refused: []placement.Reason{ // the zone is a wish
 			{Check: "max-vms", Need: "fewer than 1 VMs", Have: "1"},
 			{Check: "networks", Need: "blue", Have: "red"}}}},
 		{"devices are counted that VMs here have", func(s *stage) {
 			gpu := &placement.Constraints{Devices: []placement.DeviceAsk{{Class: "gpu", Count: 1}}}
-			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
-				Devices: resource.Devices{{Class: "gpu", Count: 1}}}})
+			s.put(&store.Host{Host: hypervisor.Host{Name: "n2"}, Facts: &placement.Facts{
+				Devices: placement.Devices{{Class: "gpu", Count: 1}}}})
 			other := hypervisor.VM{ID: "b", Memory: gib}
 			s.ok(s.Host("n2").Boot(other, fake.Workload{}))
-			s.put(&record.VM{VM: other, Host: "n2", Placement: gpu})
-			s.changeVM(func(v *record.VM) { v.Placement = gpu })
-		}, record.TargetReport{Refused: []placement.Reason{
+			s.put(&store.VM{VM: other, Host: "n2", Placement: gpu})
+			s.changeVM(func(v *store.VM) { v.Placement = gpu })
+		}, store.TargetReport{Refused: []placement.Reason{
 			{Check: "devices", Need: "1 gpu", Have: "0 gpu"}}}},
 		{"force overrules what runs out", forcedTo(func(s *stage) {
-			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"},
+			s.put(&store.Host{Host: hypervisor.Host{Name: "n2"},
 				Facts: &placement.Facts{MaxVMs: 1}})
 			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: gib}, fake.Workload{}))
-		}), record.TargetReport{Ready: true}},
+		}), store.TargetReport{Ready: true}},
 		{"force does not overrule what is not there", forcedTo(func(s *stage) {
-			s.put(&record.Host{Host: hypervisor.Host{Name: "n2"},
+			s.put(&store.Host{Host: hypervisor.Host{Name: "n2"},
 				Facts: &placement.Facts{Networks: []string{"red"}, MaxVMs: 1}})
-			s.changeVM(func(v *record.VM) {
+			s.changeVM(func(v *store.VM) {
 				v.Placement = &placement.Constraints{Networks: []string{"blue"}}
 			})
-		}), record.TargetReport{Refused: []placement.Reason{
+		}), store.TargetReport{Refused: []placement.Reason{
 			{Check: "networks", Need: "blue", Have: "red"}}}},
 		{"force leaves some memory", forcedTo(func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.VM.Memory = 64 * gib })
-		}), record.TargetReport{Refused: []placement.Reason{
+			s.changeVM(func(v *store.VM) { v.VM.Memory = 64 * gib })
+		}), store.TargetReport{Refused: []placement.Reason{
 			{Check: "memory-forced", Need: "more than 64GiB", Have: "64GiB"}}}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			r.set(s)
-			s.begin(migration.Scheduling, func(m *record.Migration) { m.Decision = s.decision })
+			s.begin(migration.Scheduling, func(m *store.Migration) { m.Decision = s.decision })
 			s.acts("n2", "n2")
 			if diff := cmp.Diff(r.want, s.move().Target); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
@@ -89,12 +87,12 @@ func TestMakingRoom(t *testing.T) {
 }
 
 func TestHotPluggedVolumesAreAttachedWhenTheyAreAskedFor(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.begin(migration.Scheduling)
 	s.acts("n2", "n2")
-	s.change(func(m *record.Migration) { m.Attach = true })
+	s.change(func(m *store.Migration) { m.Attach = true })
 	s.acts("n2", "n2")
-	if got, want := s.move().Target, (record.TargetReport{Ready: true, Attached: true}); !cmp.Equal(
+	if got, want := s.move().Target, (store.TargetReport{Ready: true, Attached: true}); !cmp.Equal(
 		got, want) {
 		t.Errorf("report %+v, want %+v", got, want)
 	}
@@ -104,12 +102,12 @@ func TestListening(t *testing.T) {
 	inject := func(how fake.How) func(*stage) {
 		return func(s *stage) { s.ok(s.Inject(fake.Fault{Host: "n2", Op: "Receive", How: how})) }
 	}
-	address := record.TargetReport{Address: "fake://n2/a#1"}
-	down := record.TargetReport{Down: true}
+	address := store.TargetReport{Address: "fake://n2/a#1"}
+	down := store.TargetReport{Down: true}
 	for _, r := range []struct {
 		name string
 		set  func(*stage)
-		want record.TargetReport
+		want store.TargetReport
 	}{
 		{"the target listens", func(*stage) {}, address},
 		{"a failure without effect is tried again", inject(fake.FailBefore), address},
@@ -118,7 +116,7 @@ func TestListening(t *testing.T) {
 			s.ok(s.Host("n2").Boot(hypervisor.VM{ID: "b", Memory: 62 * gib}, fake.Workload{}))
 		}, down},
 		{"a VM that makes no sense is refused", func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.VM.Memory = 0 })
+			s.changeVM(func(v *store.VM) { v.VM.Memory = 0 })
 		}, down},
 		{"a job that was discarded is not received", func(s *stage) {
 			s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Discard{Job: job}))
@@ -132,10 +130,10 @@ func TestListening(t *testing.T) {
 		}, down},
 		{"nothing is opened for a VM that is gone", func(s *stage) {
 			s.ok(s.store.Delete(ctx, s.vm()))
-		}, record.TargetReport{}},
+		}, store.TargetReport{}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			r.set(s)
 			s.begin(migration.PreparingTarget)
 			for range 3 {
@@ -150,13 +148,13 @@ func TestListening(t *testing.T) {
 }
 
 func TestArriving(t *testing.T) {
-	arrived := func(r *record.TargetReport) { r.Completed = true }
-	arrivedAnew := func(r *record.TargetReport) { r.Completed, r.Lost = true, true }
-	discarded := func(r *record.TargetReport) { r.Down, r.Discarded = true, true }
+	arrived := func(r *store.TargetReport) { r.Completed = true }
+	arrivedAnew := func(r *store.TargetReport) { r.Completed, r.Lost = true, true }
+	discarded := func(r *store.TargetReport) { r.Down, r.Discarded = true, true }
 	for _, r := range []struct {
 		name string
 		set  func(*stage)
-		want func(*record.TargetReport)
+		want func(*store.TargetReport)
 		at   hypervisor.DomainState
 	}{
 		{"a VM that runs here has arrived",
@@ -174,7 +172,7 @@ func TestArriving(t *testing.T) {
 			s.ok(s.CrashHost("n2"))
 			s.ok(s.RestartHost("n2"))
 		}, arrivedAnew, hypervisor.Shutoff},
-		{"one that is on its way is waited for", func(*stage) {}, func(*record.TargetReport) {},
+		{"one that is on its way is waited for", func(*stage) {}, func(*store.TargetReport) {},
 			hypervisor.Receiving},
 		{"one whose host lost power on its way never came", func(s *stage) {
 			s.ok(s.CrashHost("n2"))
@@ -182,20 +180,20 @@ func TestArriving(t *testing.T) {
 		}, discarded, hypervisor.Absent},
 		{"one whose source is stuck is discarded", func(s *stage) {
 			s.until("n1", hypervisor.HandingOver)
-			s.change(func(m *record.Migration) { m.Source.Unresolved = true })
+			s.change(func(m *store.Migration) { m.Source.Unresolved = true })
 		}, discarded, hypervisor.Absent},
 		{"one whose source is dead is discarded", func(s *stage) {
-			s.change(func(m *record.Migration) {
+			s.change(func(m *store.Migration) {
 				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n1"}}
 			})
 		}, discarded, hypervisor.Absent},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			r.set(s)
 			s.acts("n2", "n2")
-			want := record.TargetReport{Address: "fake://n2/a#1"}
+			want := store.TargetReport{Address: "fake://n2/a#1"}
 			r.want(&want)
 			if diff := cmp.Diff(want, s.move().Target); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
@@ -208,9 +206,9 @@ func TestArriving(t *testing.T) {
 // The VM runs at the target and fetches what it lacks: it has not arrived, also
 // while the source has not yet told how it is moved.
 func TestAVMThatFetchesMemoryHasNotArrived(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{ColdRate: 2e9, Cold: 4 * gib}))
-	s.sendingBy(func(m *record.Migration) { m.Options.AllowPostCopy = true })
+	s.sendingBy(func(m *store.Migration) { m.Options.AllowPostCopy = true })
 	s.AdvanceTo(s.Now().Add(time.Second))
 	s.ok(s.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
 	s.until("n2", hypervisor.Running)
@@ -244,13 +242,13 @@ func TestClearingAwayAFailedTarget(t *testing.T) {
 		}, hypervisor.Absent, true},
 		{"what is at home here is left alone", func(s *stage) {
 			s.until("n2", hypervisor.Running)
-			s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "other" })
+			s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "other" })
 			s.ok(s.CrashHost("n2"))
 			s.ok(s.RestartHost("n2"))
 		}, hypervisor.Shutoff, true},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			s.sending()
 			r.set(s)
 			s.phase(migration.Failed)
@@ -266,7 +264,7 @@ func TestClearingAwayAFailedTarget(t *testing.T) {
 // The VM ran here and was lost, its rest was removed, and the agent died before it could say
 // so. The migration has failed: the VM is at its source, and nothing is left to be done here.
 func TestATargetThatRanAndIsGoneIsClearedAway(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.sending()
 	s.until("n2", hypervisor.Running)
 	s.ok(s.KillDomain("n2", vm))

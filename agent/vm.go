@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent/terms"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // grace is how long a guest has to shut down.
@@ -17,7 +16,7 @@ const grace = time.Minute
 // keepRunning sees to it that a VM that belongs here does what its record says. A VM that
 // a migration has claimed is left alone, whatever it does, and so is every VM while this
 // host is cut off.
-func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) error {
+func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) error {
 	if v.Releasing() && !a.cutOff() {
 		return a.unclaim(ctx, v, now)
 	}
@@ -50,7 +49,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *record.VM, now time.Time) er
 
 // unknown tells why it cannot be seen what a VM does, where that does not pass by itself: something
 // runs it of which the hypervisor has no record. It is neither started nor said to have stopped.
-func (a *Agent) unknown(ctx context.Context, v *record.VM, err error, now time.Time) error {
+func (a *Agent) unknown(ctx context.Context, v *store.VM, err error, now time.Time) error {
 	if !errors.Is(err, hypervisor.Conflict) {
 		return err
 	}
@@ -58,12 +57,12 @@ func (a *Agent) unknown(ctx context.Context, v *record.VM, err error, now time.T
 	if v.Stopped {
 		why = "it is not known to have stopped: "
 	}
-	_, told := a.troubled(ctx, v, why+terms.Words(err), now)
+	_, told := a.troubled(ctx, v, why+OptionWords(err), now)
 	return errors.Join(err, told)
 }
 
 // whileRunning does what is asked of a VM that runs.
-func (a *Agent) whileRunning(ctx context.Context, v *record.VM, d hypervisor.Domain,
+func (a *Agent) whileRunning(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	switch {
 	case v.Off():
@@ -77,7 +76,7 @@ func (a *Agent) whileRunning(ctx context.Context, v *record.VM, d hypervisor.Dom
 }
 
 // onTheWay waits for a VM that starts, stops or reboots. Whoever is in a hurry is heard.
-func (a *Agent) onTheWay(ctx context.Context, v *record.VM, d hypervisor.Domain,
+func (a *Agent) onTheWay(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	if d.State != hypervisor.Paused {
 		a.todo.At(v.Key(), now.Add(a.config.Poll))
@@ -85,7 +84,7 @@ func (a *Agent) onTheWay(ctx context.Context, v *record.VM, d hypervisor.Domain,
 	switch {
 	case v.Stopped && v.Kill && d.State != hypervisor.Starting:
 		return a.stop(ctx, v, now)
-	case d.State == hypervisor.Rebooting && v.Doing == record.Rebooting:
+	case d.State == hypervisor.Rebooting && v.Doing == store.Rebooting:
 		return a.rebooted(ctx, v) // the answer was lost
 	}
 	return nil
@@ -94,18 +93,18 @@ func (a *Agent) onTheWay(ctx context.Context, v *record.VM, d hypervisor.Domain,
 // startAnew starts a VM from its disks, in the size that is wanted if that can be. It
 // announces that first: the writing fails when the VM has been claimed or has moved since
 // this agent read it, and when this host is being cut off.
-func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain,
+func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	v, size, err := a.sizeToStart(ctx, v, d, now)
 	if err != nil || size == nil {
 		return err
 	}
-	repeated := v.Doing == record.Starting && v.Trouble != ""
-	v, err = a.tell(ctx, v, func(next *record.VM) {
+	repeated := v.Doing == store.Starting && v.Trouble != ""
+	v, err = a.tell(ctx, v, func(next *store.VM) {
 		next.Boots++
 		a.count(next)
 		next.Ended, next.Rebooted, next.Size = false, next.Reboots, size
-		next.Doing = record.Starting
+		next.Doing = store.Starting
 	})
 	if err != nil {
 		return err
@@ -114,9 +113,9 @@ func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain
 		a.noter.Note(now, a.host, v.VM.ID, "starts anew")
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
-	if terms.Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict) {
-		_, told := a.troubled(ctx, v, "it does not start: "+terms.Words(err), now)
+		_, told := a.troubled(ctx, v, "it does not start: "+OptionWords(err), now)
 		return errors.Join(err, told)
 	}
 	a.todo.At(v.Key(), now.Add(a.config.Poll))
@@ -124,10 +123,10 @@ func (a *Agent) startAnew(ctx context.Context, v *record.VM, d hypervisor.Domain
 }
 
 // stop shuts a VM down, or kills it.
-func (a *Agent) stop(ctx context.Context, v *record.VM, now time.Time) error {
-	if v.Doing != record.Stopping {
+func (a *Agent) stop(ctx context.Context, v *store.VM, now time.Time) error {
+	if v.Doing != store.Stopping {
 		var err error
-		if v, err = a.begins(ctx, v, record.Stopping); err != nil {
+		if v, err = a.begins(ctx, v, store.Stopping); err != nil {
 			return err
 		}
 		a.noter.Note(now, a.host, v.VM.ID, "shuts down")
@@ -140,7 +139,7 @@ func (a *Agent) stop(ctx context.Context, v *record.VM, now time.Time) error {
 }
 
 // graceOf returns how long the guest of a VM has to shut down.
-func graceOf(v *record.VM) time.Duration {
+func graceOf(v *store.VM) time.Duration {
 	if !v.Stopped && v.Evicted != nil && v.Evicted.Grace > 0 {
 		return v.Evicted.Grace
 	}
@@ -148,8 +147,8 @@ func graceOf(v *record.VM) time.Duration {
 }
 
 // reboot asks the guest to reboot. Asked again while it does, it does so once.
-func (a *Agent) reboot(ctx context.Context, v *record.VM, now time.Time) error {
-	v, err := a.begins(ctx, v, record.Rebooting)
+func (a *Agent) reboot(ctx context.Context, v *store.VM, now time.Time) error {
+	v, err := a.begins(ctx, v, store.Rebooting)
 	if err != nil {
 		return err
 	}
@@ -162,27 +161,27 @@ func (a *Agent) reboot(ctx context.Context, v *record.VM, now time.Time) error {
 }
 
 // rebooted tells that the reboots that were asked for are under way.
-func (a *Agent) rebooted(ctx context.Context, v *record.VM) error {
+func (a *Agent) rebooted(ctx context.Context, v *store.VM) error {
 	if v.Rebooted == v.Reboots {
 		return nil
 	}
-	_, err := a.tell(ctx, v, func(next *record.VM) { next.Rebooted = next.Reboots })
+	_, err := a.tell(ctx, v, func(next *store.VM) { next.Rebooted = next.Reboots })
 	return err
 }
 
 // isAsWanted takes back what was announced of a VM that runs, and tells how large it is,
 // and why it is not as large as it shall be.
-func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domain,
+func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	why, err := "", error(nil)
 	// Another size: somebody asked for a resize before the size was stored.
-	other := !record.SizeOf(d.VM).Is(v.Now())
-	if other || v.Ended || v.Doing != record.Nothing || a.uncounted(v) {
-		v, err = a.tell(ctx, v, func(next *record.VM) {
+	other := !store.SizeOf(d.VM).Is(v.Now())
+	if other || v.Ended || v.Doing != store.Nothing || a.uncounted(v) {
+		v, err = a.tell(ctx, v, func(next *store.VM) {
 			a.count(next)
-			next.Doing, next.Ended = record.Nothing, false
+			next.Doing, next.Ended = store.Nothing, false
 			if other {
-				next.Size = record.SizeOf(d.VM)
+				next.Size = store.SizeOf(d.VM)
 			}
 		})
 	}
@@ -200,36 +199,36 @@ func (a *Agent) isAsWanted(ctx context.Context, v *record.VM, d hypervisor.Domai
 // is not here has never been: what there is of it elsewhere is still needed. A start that was
 // asked for may take effect late, and the VM may be started elsewhere from now on: it is killed
 // before, which no start overtakes.
-func (a *Agent) ended(ctx context.Context, v *record.VM, d hypervisor.Domain) error {
-	if v.Doing == record.Starting && d.State == hypervisor.Shutoff {
+func (a *Agent) ended(ctx context.Context, v *store.VM, d hypervisor.Domain) error {
+	if v.Doing == store.Starting && d.State == hypervisor.Shutoff {
 		if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{}); err != nil {
 			return err
 		}
 	}
-	_, err := a.tell(ctx, v, func(next *record.VM) {
+	_, err := a.tell(ctx, v, func(next *store.VM) {
 		next.Ended, next.Trouble = true, ""
-		if d.State != hypervisor.Absent || next.Doing != record.Starting {
-			next.Doing = record.Nothing
+		if d.State != hypervisor.Absent || next.Doing != store.Starting {
+			next.Doing = store.Nothing
 		}
 	})
 	return err
 }
 
 // begins announces what is done to a VM next.
-func (a *Agent) begins(ctx context.Context, v *record.VM, what record.Doing) (*record.VM, error) {
+func (a *Agent) begins(ctx context.Context, v *store.VM, what store.Doing) (*store.VM, error) {
 	if v.Doing == what {
 		return v, nil
 	}
-	return a.tell(ctx, v, func(next *record.VM) { next.Doing = what })
+	return a.tell(ctx, v, func(next *store.VM) { next.Doing = what })
 }
 
 // troubled tells why a VM is not as its operator wants it; "" is that it is.
-func (a *Agent) troubled(ctx context.Context, v *record.VM, why string, now time.Time) (
-	*record.VM, error) {
+func (a *Agent) troubled(ctx context.Context, v *store.VM, why string, now time.Time) (
+	*store.VM, error) {
 	if v.Trouble == why {
 		return v, nil
 	}
-	v, err := a.tell(ctx, v, func(next *record.VM) { next.Trouble = why })
+	v, err := a.tell(ctx, v, func(next *store.VM) { next.Trouble = why })
 	if err == nil && why != "" {
 		a.noter.Note(now, a.host, v.VM.ID, why)
 	}
@@ -238,14 +237,14 @@ func (a *Agent) troubled(ctx context.Context, v *record.VM, why string, now time
 
 // tell stores what this agent has to say about a VM, unless somebody has claimed or moved
 // it meanwhile, or this host is being cut off.
-func (a *Agent) tell(ctx context.Context, v *record.VM, how func(*record.VM)) (*record.VM, error) {
+func (a *Agent) tell(ctx context.Context, v *store.VM, how func(*store.VM)) (*store.VM, error) {
 	next := *v
 	how(&next)
 	stored, err := a.store.Put(ctx, &next, a.ownRecord())
 	if err != nil {
 		return nil, err
 	}
-	saved := stored.(*record.VM)
+	saved := stored.(*store.VM)
 	a.home.Put(saved)
 	a.remember(saved)
 	return saved, nil

@@ -7,12 +7,12 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 func TestKeepingAVMRunning(t *testing.T) {
 	kill := func(s *stage) { s.ok(s.KillDomain("n1", vm)) }
-	with := func(how func(*record.VM)) func(*stage) {
+	with := func(how func(*store.VM)) func(*stage) {
 		return func(s *stage) {
 			kill(s)
 			s.changeVM(how)
@@ -26,9 +26,9 @@ func TestKeepingAVMRunning(t *testing.T) {
 	}{
 		{"a VM that runs is left alone", func(*stage) {}, hypervisor.Running, 0},
 		{"a VM that crashed starts anew", kill, hypervisor.Starting, 1},
-		{"a VM that is claimed is left alone", with(func(v *record.VM) { v.Claim = job }),
+		{"a VM that is claimed is left alone", with(func(v *store.VM) { v.Claim = job }),
 			hypervisor.Crashed, 0},
-		{"a VM that is at home elsewhere is left alone", with(func(v *record.VM) { v.Host = "n2" }),
+		{"a VM that is at home elsewhere is left alone", with(func(v *store.VM) { v.Host = "n2" }),
 			hypervisor.Crashed, 0},
 		{"a VM whose record is gone is left alone", func(s *stage) {
 			s.acts("n1")
@@ -36,26 +36,26 @@ func TestKeepingAVMRunning(t *testing.T) {
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, hypervisor.Crashed, 0},
 		{"a VM that has ended is left alone",
-			with(func(v *record.VM) { v.Ended, v.Stopped = true, true }), hypervisor.Crashed, 0},
+			with(func(v *store.VM) { v.Ended, v.Stopped = true, true }), hypervisor.Crashed, 0},
 		{"a VM that has ended and shall run again starts",
-			with(func(v *record.VM) { v.Ended = true }), hypervisor.Starting, 1},
+			with(func(v *store.VM) { v.Ended = true }), hypervisor.Starting, 1},
 		{"a VM that crashed while it was to be stopped stays down",
-			with(func(v *record.VM) { v.Stopped, v.Doing = true, record.Stopping }),
+			with(func(v *store.VM) { v.Stopped, v.Doing = true, store.Stopping }),
 			hypervisor.Crashed, 0},
-		{"a VM that shall not run stays down", with(func(v *record.VM) { v.Stopped = true }),
+		{"a VM that shall not run stays down", with(func(v *store.VM) { v.Stopped = true }),
 			hypervisor.Crashed, 0},
 		{"a VM that shall not run is shut down",
-			func(s *stage) { s.changeVM(func(v *record.VM) { v.Stopped = true }) },
+			func(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
 			hypervisor.Stopping, 0},
 		{"a VM that is to leave its host by a restart is shut down", func(s *stage) {
-			s.changeVM(func(v *record.VM) { v.Evicted = &record.Eviction{Restart: true} })
+			s.changeVM(func(v *store.VM) { v.Evicted = &store.Eviction{Restart: true} })
 		}, hypervisor.Stopping, 0},
-		{"a VM that is to start elsewhere does not start here", with(func(v *record.VM) {
-			v.Ended, v.Evicted = true, &record.Eviction{Restart: true, Target: "n2"}
+		{"a VM that is to start elsewhere does not start here", with(func(v *store.VM) {
+			v.Ended, v.Evicted = true, &store.Eviction{Restart: true, Target: "n2"}
 		}), hypervisor.Crashed, 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, record.NewMemory())
+			s := newStage(t, store.NewMemory())
 			r.set(s)
 			s.acts("n1")
 			s.wantState("n1", r.want)
@@ -67,8 +67,8 @@ func TestKeepingAVMRunning(t *testing.T) {
 }
 
 func TestAVMThatWasShutDownHasEnded(t *testing.T) {
-	s := newStage(t, record.NewMemory())
-	s.changeVM(func(v *record.VM) { v.Stopped = true })
+	s := newStage(t, store.NewMemory())
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(3 * time.Second)
 	s.wantState("n1", hypervisor.Shutoff)
 	if !s.vm().Ended {
@@ -81,13 +81,13 @@ func TestAVMThatWasShutDownHasEnded(t *testing.T) {
 func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		how  func(*record.VM)
+		how  func(*store.VM)
 	}{
-		{"it is claimed meanwhile", func(v *record.VM) { v.Claim = job }},
-		{"it has moved meanwhile", func(v *record.VM) { v.Host = "n2" }},
+		{"it is claimed meanwhile", func(v *store.VM) { v.Claim = job }},
+		{"it has moved meanwhile", func(v *store.VM) { v.Host = "n2" }},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			store := &racing{Memory: record.NewMemory()}
+			store := &racing{Memory: store.NewMemory()}
 			s := newStage(t, store)
 			s.ok(s.KillDomain("n1", vm))
 			store.first = func() { s.changeVM(r.how) }
@@ -102,13 +102,13 @@ func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
 // A VM and a migration of the same name are two things: that one is gone says
 // nothing about the other.
 func TestTheEndOfAMigrationIsNotTheEndOfAVMOfThatName(t *testing.T) {
-	store := record.NewMemory()
-	s := newStage(t, store)
-	m, err := store.Put(ctx, &record.Migration{Spec: migration.Spec{ID: migration.ID(vm), VM: vm},
+	records := store.NewMemory()
+	s := newStage(t, records)
+	m, err := records.Put(ctx, &store.Migration{Spec: migration.Spec{ID: migration.ID(vm), VM: vm},
 		State: migration.State{Phase: migration.Failed, Source: "n1", Target: "n2"}})
 	s.ok(err)
 	s.acts("n1")
-	s.ok(store.Delete(ctx, m))
+	s.ok(records.Delete(ctx, m))
 	s.acts("n1")
 	s.ok(s.KillDomain("n1", vm))
 	s.acts("n1")
@@ -116,7 +116,7 @@ func TestTheEndOfAMigrationIsNotTheEndOfAVMOfThatName(t *testing.T) {
 }
 
 func TestAnAgentSaysWhatItDoes(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	s.ok(s.KillDomain("n1", vm))
 	s.acts("n1")
 	if !slices.Contains(s.noted, "starts anew") {

@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // An asking hypervisor remembers about which VMs it was asked.
@@ -28,23 +28,23 @@ func (a *asking) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Dom
 // An agent that starts lists its VMs, and asks about those one by one of which there may be
 // something to tell, hints or not. A VM that a migration has claimed it leaves alone.
 func TestAnAgentThatStartsAsksOnlyAboutWhatIsNotAsItShallBe(t *testing.T) {
-	size := func(gibs hypervisor.Bytes) *record.Size { return &record.Size{Memory: gibs * gib} }
-	s := newStage(t, record.NewMemory())
-	for id, how := range map[hypervisor.VMID]func(*record.VM){
-		"well":     func(v *record.VM) { v.Size = size(1) },
-		"claimed":  func(v *record.VM) { v.Claim = "claimed#1" },
-		"larger":   func(v *record.VM) { v.Size = size(2) },
-		"no-size":  func(*record.VM) {},
-		"restless": func(v *record.VM) { v.Size, v.Reboots = size(1), 1 },
-		"trouble":  func(v *record.VM) { v.Size, v.Trouble = size(1), "it was full" },
-		"unlike":   func(v *record.VM) { v.Size, v.VM.Memory = size(3), 3*gib },
+	size := func(gibs hypervisor.Bytes) *store.Size { return &store.Size{Memory: gibs * gib} }
+	s := newStage(t, store.NewMemory())
+	for id, how := range map[hypervisor.VMID]func(*store.VM){
+		"well":     func(v *store.VM) { v.Size = size(1) },
+		"claimed":  func(v *store.VM) { v.Claim = "claimed#1" },
+		"larger":   func(v *store.VM) { v.Size = size(2) },
+		"no-size":  func(*store.VM) {},
+		"restless": func(v *store.VM) { v.Size, v.Reboots = size(1), 1 },
+		"trouble":  func(v *store.VM) { v.Size, v.Trouble = size(1), "it was full" },
+		"unlike":   func(v *store.VM) { v.Size, v.VM.Memory = size(3), 3*gib },
 	} {
-		v := &record.VM{VM: hypervisor.VM{ID: id, Memory: gib}, Host: "n1"}
+		v := &store.VM{VM: hypervisor.VM{ID: id, Memory: gib}, Host: "n1"}
 		s.ok(s.boot(v.VM))
 		how(v)
 		s.put(v)
 	}
-	s.changeVM(func(v *record.VM) { v.Size = record.SizeOf(v.VM) })
+	s.changeVM(func(v *store.VM) { v.Size = store.SizeOf(v.VM) })
 	a := &asking{machine: s.Host("n1")}
 	brain := agent.New("n1", agent.Config{}, a, s.store, s)
 	brain.Hint("well")
@@ -71,7 +71,7 @@ func TestAnAgentThatStartsAsksOnlyAboutWhatIsNotAsItShallBe(t *testing.T) {
 // What convergence asks for is stored before it is asked for, once. An agent that dies then
 // asks once more.
 func TestWhatWasAcceptedIsAskedForAgainByTheNextAgent(t *testing.T) {
-	store := &counting{Memory: record.NewMemory()}
+	store := &counting{Memory: store.NewMemory()}
 	s := newStage(t, store)
 	limits := 0
 	policy := func(_ convergence.Config, s convergence.State, p hypervisor.Progress,
@@ -150,7 +150,7 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 		{"giving up", asks(convergence.Verdict{Action: convergence.Abort}), 0, 1, 1, 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			store := &counting{Memory: record.NewMemory()}
+			store := &counting{Memory: store.NewMemory()}
 			s := newStage(t, store)
 			h := &sender{machine: s.Host("n1")}
 			begin := func() {
@@ -184,7 +184,7 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 // A hint is worth a look when it is about a VM that is at home here, or on its way from or to
 // here; before an agent has looked for the first time, every hint is.
 func TestAHintIsAboutWhatIsHere(t *testing.T) {
-	s := newStage(t, record.NewMemory())
+	s := newStage(t, store.NewMemory())
 	source, target := s.cast["n1"], s.cast["n2"]
 	heard := func(when string, atSource, atTarget bool) {
 		t.Helper()
@@ -201,15 +201,15 @@ func TestAHintIsAboutWhatIsHere(t *testing.T) {
 	heard("on its way", true, true)
 	s.until("n2", hypervisor.Running)
 	s.acts("n2")
-	s.change(func(m *record.Migration) {
+	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
-	s.changeVM(func(v *record.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
 	heard("when it has arrived", true, true)
 	s.acts("n1")
 	s.acts("n2")
 	heard("when it has left", false, true)
-	s.changeVM(func(v *record.VM) { v.Host = "n3" })
+	s.changeVM(func(v *store.VM) { v.Host = "n3" })
 	s.acts("n2")
 	heard("when it has gone on", false, false)
 }
@@ -227,7 +227,7 @@ func TestACalmTransferIsLookedAtLessOften(t *testing.T) {
 		{4 * time.Second, true, 4 * time.Second}, {time.Hour, true, 10 * time.Second},
 		{4 * time.Second, false, time.Second},
 	} {
-		s := newStage(t, record.NewMemory())
+		s := newStage(t, store.NewMemory())
 		s.sending()
 		s.AdvanceTo(s.Now().Add(50 * ms))
 		brain := agent.New("n1", agent.Config{Converge: func(_ convergence.Config,

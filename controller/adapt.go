@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
-	"github.com/godwit-vm/godwit/evacuation/adaptive"
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
@@ -23,7 +22,7 @@ func (c *Controller) limit(ctx context.Context, f *flight, now time.Time) error 
 	if limit == m.Options.Bandwidth {
 		return nil
 	}
-	next, options := books.Draft(&c.next, m), *m.Options
+	next, options := Draft(&c.next, m), *m.Options
 	options.Bandwidth = limit
 	next.Options = &options
 	stored, err := c.put(ctx, next, now)
@@ -37,18 +36,18 @@ func (c *Controller) limit(ctx context.Context, f *flight, now time.Time) error 
 	return err
 }
 
-// adapt lets package adaptive decide how hosts are emptied, if that is configured. How fast a
+// adapt lets package evacuation decide how hosts are emptied, if that is configured. How fast a
 // guest dirties memory is not measured here: a VM counts as idle until it has failed.
 func (c *Controller) adapt() {
 	if !c.config.Adaptive {
 		return
 	}
 	if c.config.Evacuation.Policy == nil {
-		c.config.Evacuation.Policy = adaptive.Policy{Cap: c.config.Cluster.BandwidthPerMigration,
+		c.config.Evacuation.Policy = evacuation.AdaptivePolicy{Cap: c.config.Cluster.BandwidthPerMigration,
 			PerGiB: c.config.Cluster.CompletionTimeoutPerGiB}
 	}
 	if c.config.Placement.Weighers == nil {
-		c.config.Placement.Weighers = adaptive.Weighers(
+		c.config.Placement.Weighers = evacuation.AdaptiveWeighers(
 			func(host hypervisor.HostName) hypervisor.Bandwidth {
 				if s := c.view.hosts[host]; s != nil && s.rec != nil {
 					return s.rec.Host.Link

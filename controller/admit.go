@@ -4,28 +4,26 @@ import (
 	"context"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
-	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // admit gives free slots to those who wait, first in line first. KubeVirt ignores who sends.
 func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
-	link := func(f *flight, source hypervisor.HostName) queue.Link {
+	link := func(f *flight, source hypervisor.HostName) SourceState {
 		switch {
 		case c.view.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source) ||
 			!c.maySend(f, source, now):
-			return queue.Shut
+			return Shut
 		case f.rec.Spec.By == migration.Evacuation && !c.core.Compatible &&
-			queue.Fills(c.view.slots.From(source), c.config.Cluster.BandwidthPerMigration,
+			Fills(c.view.slots.From(source), c.config.Cluster.BandwidthPerMigration,
 				c.view.site(source).rec.Host.Link):
-			return queue.Sending
+			return Sending
 		}
-		return queue.Resting
+		return Resting
 	}
 	for {
 		sure, err := c.ascertain(ctx, now)
@@ -51,7 +49,7 @@ func (c *Controller) ascertain(ctx context.Context, now time.Time) (sure bool, e
 	if m == nil || c.view.flights[m.Spec.ID] == nil || c.view.flights[m.Spec.ID].rec != m {
 		return true, nil
 	}
-	return c.put(ctx, books.Draft(&c.next, m), now)
+	return c.put(ctx, Draft(&c.next, m), now)
 }
 
 // createTarget asks the core once more, chooses a host and stores the choice: the target's agent
@@ -65,9 +63,9 @@ func (c *Controller) createTarget(ctx context.Context, f *flight, now time.Time)
 		return true, nil
 	}
 	choice := c.choose(f, now)
-	ends := books.Ends(&f.rec.Spec, &choice)
+	ends := Ends(&f.rec.Spec, &choice)
 	switch {
-	case choice.Outcome == choose.Accepted:
+	case choice.Outcome == placement.Accepted:
 		return c.accept(ctx, f, &choice, now)
 	case f.waitsOn.kind != noWire:
 		c.waitForLink(f, f.waitsOn, now)

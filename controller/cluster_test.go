@@ -10,8 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 type (
@@ -45,20 +44,20 @@ type cluster struct {
 // newCluster has hosts n1, n2 and n3 with room for 64 GiB each, and lets one
 // migration run at a time.
 func newCluster(t tester) *cluster {
-	limits := policy.Default()
+	limits := migration.DefaultCluster()
 	limits.ParallelMigrationsPerCluster = 1
 	c := &cluster{t: t, now: epoch, config: controller.Config{Cluster: &limits},
-		store: &saboteur{Memory: record.NewMemory()}}
+		store: &saboteur{Memory: store.NewMemory()}}
 	for _, h := range []name{"n1", "n2", "n3"} {
-		c.put(&record.Host{Host: hypervisor.Host{Name: h, Memory: 64 * hypervisor.GiB, CPUs: 64}})
+		c.put(&store.Host{Host: hypervisor.Host{Name: h, Memory: 64 * hypervisor.GiB, CPUs: 64}})
 	}
 	c.restart()
 	return c
 }
 
-func (c *cluster) restart() { c.boss = controller.New(c.config, c.store, record.Silent{}) }
+func (c *cluster) restart() { c.boss = controller.New(c.config, c.store, store.Silent{}) }
 
-func (c *cluster) put(r record.Record) {
+func (c *cluster) put(r store.Record) {
 	c.t.Helper()
 	if _, err := c.store.Memory.Put(ctx, r); err != nil {
 		c.t.Fatalf("%v", err)
@@ -67,14 +66,14 @@ func (c *cluster) put(r record.Record) {
 
 func (c *cluster) addVM(id vmid, on name) {
 	c.t.Helper()
-	c.put(&record.VM{VM: hypervisor.VM{ID: id, Memory: hypervisor.GiB, CPUs: 1}, Host: on,
+	c.put(&store.VM{VM: hypervisor.VM{ID: id, Memory: hypervisor.GiB, CPUs: 1}, Host: on,
 		Strategy: evacuation.LiveMigrate, Migratable: true})
 }
 
 // ask asks for a migration as a user does.
 func (c *cluster) ask(id migration.ID, vm vmid, target name) {
 	c.t.Helper()
-	c.put(&record.Migration{Spec: migration.Spec{ID: id, VM: vm, Created: c.now, Target: target}})
+	c.put(&store.Migration{Spec: migration.Spec{ID: id, VM: vm, Created: c.now, Target: target}})
 }
 
 func (c *cluster) drain(h name) {
@@ -84,30 +83,30 @@ func (c *cluster) drain(h name) {
 	c.put(&next)
 }
 
-func (c *cluster) vm(id vmid) *record.VM {
-	r, _ := c.store.Get(ctx, record.Key{Kind: record.VMKind, Name: string(id)})
-	v, _ := r.(*record.VM)
+func (c *cluster) vm(id vmid) *store.VM {
+	r, _ := c.store.Get(ctx, store.Key{Kind: store.VMKind, Name: string(id)})
+	v, _ := r.(*store.VM)
 	return v
 }
 
-func (c *cluster) host(h name) *record.Host {
-	r, _ := c.store.Get(ctx, record.Key{Kind: record.HostKind, Name: string(h)})
-	return r.(*record.Host)
+func (c *cluster) host(h name) *store.Host {
+	r, _ := c.store.Get(ctx, store.Key{Kind: store.HostKind, Name: string(h)})
+	return r.(*store.Host)
 }
 
 // moves lists all migrations, by name.
-func (c *cluster) moves() []*record.Migration {
-	all, _ := c.store.Changes(ctx, record.Everything, 0)
-	var list []*record.Migration
+func (c *cluster) moves() []*store.Migration {
+	all, _ := c.store.Changes(ctx, store.Everything, 0)
+	var list []*store.Migration
 	for _, r := range all.Records {
-		if m, ok := r.(*record.Migration); ok {
+		if m, ok := r.(*store.Migration); ok {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-func (c *cluster) move(id migration.ID) *record.Migration {
+func (c *cluster) move(id migration.ID) *store.Migration {
 	c.t.Helper()
 	for _, m := range c.moves() {
 		if m.Spec.ID == id {
@@ -143,7 +142,7 @@ func (c *cluster) hosts() (said bool) {
 }
 
 // answer says what honest agents say next about a migration.
-func answer(m *record.Migration) bool {
+func answer(m *store.Migration) bool {
 	s, source, target := &m.State, &m.Source, &m.Target
 	switch {
 	case s.Target == "":
@@ -213,12 +212,12 @@ func (c *cluster) check() {
 // String lists what is stored, for failed tests.
 func (c *cluster) String() string {
 	text := ""
-	all, _ := c.store.Changes(ctx, record.Everything, 0)
+	all, _ := c.store.Changes(ctx, store.Everything, 0)
 	for _, r := range all.Records {
 		switch r := r.(type) {
-		case *record.VM:
+		case *store.VM:
 			text += fmt.Sprintf("\n%s on %s, claimed by %q", r.VM.ID, r.Host, r.Claim)
-		case *record.Migration:
+		case *store.Migration:
 			text += fmt.Sprintf("\n%s %s→%s %s %q released %v", r.Spec.ID, r.State.Source,
 				r.State.Target, r.State.Phase, r.State.Because, r.State.Released)
 		}
@@ -228,7 +227,7 @@ func (c *cluster) String() string {
 
 // A saboteur is a store in which the write number at goes wrong.
 type saboteur struct {
-	*record.Memory
+	*store.Memory
 	at   int
 	how  sabotage
 	puts int
@@ -245,22 +244,22 @@ const (
 )
 
 // errDead is what a process that has died would be told.
-var errDead = &record.StoreError{Op: "Put", Kind: record.Unavailable}
+var errDead = &store.StoreError{Op: "Put", Kind: store.Unavailable}
 
-// Put implements record.Store.
-func (s *saboteur) Put(ctx context.Context, r record.Record, while ...record.Record) (
-	record.Record, error) {
+// Put implements store.Store.
+func (s *saboteur) Put(ctx context.Context, r store.Record, while ...store.Record) (
+	store.Record, error) {
 	s.puts++
 	how := s.how
 	if s.puts != s.at && !(how == fatal && s.puts > s.at) {
 		how = harmless
 	}
-	refuse := func(k record.StoreKind) (record.Record, error) {
-		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: k}
+	refuse := func(k store.StoreKind) (store.Record, error) {
+		return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: k}
 	}
 	switch {
 	case how == unavailable:
-		return refuse(record.Unavailable)
+		return refuse(store.Unavailable)
 	case how == overtaken:
 		if stored, _ := s.Get(ctx, r.Key()); stored != nil {
 			_, _ = s.Memory.Put(ctx, stored, while...) // it was read just now
@@ -270,7 +269,7 @@ func (s *saboteur) Put(ctx context.Context, r record.Record, while ...record.Rec
 	}
 	stored, err := s.Memory.Put(ctx, r, while...)
 	if err == nil && how == unanswered {
-		return refuse(record.Unanswered)
+		return refuse(store.Unanswered)
 	}
 	return stored, err
 }

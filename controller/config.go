@@ -5,16 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/options"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/quota"
-	"github.com/godwit-vm/godwit/migration/placement/reserve"
-	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // Config configures a Controller. A zero field takes the default that it names.
@@ -22,32 +18,32 @@ type Config struct {
 	// Migration holds the timeouts, the back-off and the compatible mode.
 	Migration migration.Config
 	// Cluster is the cluster-wide migration configuration. Default:
-	// [policy.Default]. Its limits are the limits.
-	Cluster *policy.Cluster
+	// [migration.DefaultCluster]. Its limits are the limits.
+	Cluster *migration.Cluster
 	// Policies override Cluster for the VMs that they match.
-	Policies []policy.Policy
+	Policies []migration.Policy
 	// Namespaces gives the labels of namespaces, for policies.
-	Namespaces map[string]policy.Labels
+	Namespaces map[string]migration.Labels
 	// Evacuation says how hosts are emptied.
 	Evacuation evacuation.Params
-	// Adaptive lets package adaptive say who leaves when, and where to, unless Evacuation.Policy
+	// Adaptive lets package evacuation say who leaves when, and where to, unless Evacuation.Policy
 	// or Placement.Weighers say it already. It lifts no limit.
 	Adaptive bool
 	// Sharer says which migrations converge together on a link: the others wait for their turn. Default:
-	// Evacuation's policy if it is one, else package adaptive, to which a VM is idle until it has failed.
+	// Evacuation's policy if it is one, else package evacuation, to which a VM is idle until it has failed.
 	Sharer evacuation.Sharer
 	// Network is what all migrations together get of the network that they share, for the
 	// Sharer. Default: as much as their hosts' links give.
 	Network hypervisor.Bandwidth
 	// Placement decides about targets. Default: all conditions; most free memory is best,
 	// and what a VM's groups ask for softly.
-	Placement choose.Config
+	Placement placement.Config
 	// Quotas bound what the VMs of a tenant and their moves hold of all hosts together. A
 	// move counts on both sides. Default: no quota.
-	Quotas map[string]reserve.Amount
+	Quotas map[string]placement.Amount
 	// ResourceQuotas bound what the VMs of a namespace and their moves ask for together, as
 	// Kubernetes does: see [placement.Constraints.Charges]. Default: no quota.
-	ResourceQuotas []quota.Limit
+	ResourceQuotas []placement.QuotaLimit
 	// Retry is how long to wait after an error, and the shortest wait of a VM
 	// that fits nowhere. Default: 1s.
 	Retry time.Duration
@@ -68,7 +64,7 @@ func (c Config) Validate() error {
 func (c Config) Complete() Config {
 	c.Migration = c.Migration.Complete()
 	if c.Cluster == nil {
-		c.Cluster = new(policy.Default())
+		c.Cluster = new(migration.DefaultCluster())
 		if c.Migration.Compatible {
 			c.Cluster.Convergence = convergence.Legacy
 		}
@@ -85,4 +81,4 @@ func (c Config) Complete() Config {
 }
 
 // Limits returns the limits on how much moves at once.
-func (c Config) Limits() migration.Limits { return options.Limits(c.Cluster) }
+func (c Config) Limits() migration.Limits { return Limits(c.Cluster) }

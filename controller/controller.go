@@ -6,17 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
-	"github.com/godwit-vm/godwit/controller/options"
-	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/reserve"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Controller decides for the whole cluster: which migrations there are, what each does next,
@@ -25,19 +20,19 @@ type Controller struct {
 	config  Config
 	core    *migration.Config
 	limits  migration.Limits
-	options *options.Resolver
-	store   record.Store
-	noter   record.Noter
+	options *Resolver
+	store   store.Store
+	noter   store.Noter
 
 	view    *view
-	seen    record.Revision
+	seen    store.Revision
 	unread  int       // writings of our own since then
 	since   time.Time // the first of the looks that go on with each other
-	turns   queue.Turns
+	turns   DrainScheduler
 	timers  due.Alarms[*flight]
 	later   due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	probes  due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
-	doubt   *record.Migration                       // as it was when it may have got a slot
+	doubt   *store.Migration                        // as it was when it may have got a slot
 	pullBy  time.Time                               // when to look at the store, told or not
 	warned  map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
 	restart due.Timers[hypervisor.VMID]             // starts to be tried again
@@ -45,15 +40,15 @@ type Controller struct {
 
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
-	asked  choose.Request     // scratch of request
+	asked  placement.Request  // scratch of request
 	guests []evacuation.Guest // scratch of asGuests
-	next   record.Migration   // scratch of drafts
-	nextVM record.VM
+	next   store.Migration    // scratch of drafts
+	nextVM store.VM
 }
 
 // New returns a controller that knows nothing yet. It panics when [Config.Validate] refuses the
 // configuration.
-func New(config Config, store record.Store, noter record.Noter) *Controller {
+func New(config Config, store store.Store, noter store.Noter) *Controller {
 	if err := config.Validate(); err != nil {
 		panic("controller: " + err.Error())
 	}
@@ -61,8 +56,8 @@ func New(config Config, store record.Store, noter record.Noter) *Controller {
 		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
 	c.adapt()
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
-	c.turns.Together = options.Together(c.limits, c.core.Compatible)
-	c.options = options.New(c.config.Cluster, policy.Matcher{Compatible: c.core.Compatible},
+	c.turns.Together = AtOnce(c.limits, c.core.Compatible)
+	c.options = NewResolver(c.config.Cluster, migration.PolicyMatcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
 	c.view = c.newView(0)
 	return c
@@ -157,7 +152,7 @@ func (c *Controller) behind() bool { return c.unread >= 256 }
 
 // pull takes in what changed in the store.
 func (c *Controller) pull(ctx context.Context) error {
-	changes, err := c.store.Changes(ctx, record.Everything, c.seen)
+	changes, err := c.store.Changes(ctx, store.Everything, c.seen)
 	if err != nil {
 		return err
 	}
@@ -177,12 +172,12 @@ func (c *Controller) pull(ctx context.Context) error {
 
 // reset starts from nothing: the store no longer knows what we missed. Hosts
 // come first, so that what is on them finds its place.
-func (c *Controller) reset(all []record.Record) {
+func (c *Controller) reset(all []store.Record) {
 	c.view = c.newView(len(all))
 	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
 	c.probes = due.Timers[hypervisor.HostName]{}
 	c.restart = due.Timers[hypervisor.VMID]{}
-	for _, kind := range []record.Kind{record.HostKind, record.VMKind, record.MigrationKind} {
+	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
 				c.view.learn(r)
@@ -196,7 +191,7 @@ func (c *Controller) newView(n int) *view {
 	return &view{
 		flights: make(map[migration.ID]*flight, n), guests: make(map[hypervisor.VMID]*guest, n),
 		hosts: map[hypervisor.HostName]*site{},
-		books: books.New(books.Config{Inbound: c.limits.PerTarget,
+		books: NewReservations(ReservationsConfig{Inbound: c.limits.PerTarget,
 			Placement: c.config.Placement, Quotas: c.config.Quotas,
 			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
@@ -207,19 +202,19 @@ func (c *Controller) newView(n int) *view {
 
 // put stores a record and takes the result in. A record that somebody else wrote is no error:
 // their writing is looked at as soon as it is read. A lost answer is one.
-func (c *Controller) put(ctx context.Context, r record.Record, now time.Time,
-	while ...record.Record) (bool, error) {
+func (c *Controller) put(ctx context.Context, r store.Record, now time.Time,
+	while ...store.Record) (bool, error) {
 	stored, err := c.store.Put(ctx, r, while...)
 	switch {
 	case err == nil:
 		c.view.learn(stored)
 		c.unread++
 		return true, nil
-	case errors.Is(err, record.Stale):
+	case errors.Is(err, store.Stale):
 		c.pullBy = now.Add(c.config.Retry)
 		return false, nil
 	}
-	if m, ok := r.(*record.Migration); ok && c.view.flights[m.Spec.ID] != nil {
+	if m, ok := r.(*store.Migration); ok && c.view.flights[m.Spec.ID] != nil {
 		c.timers.Set(&c.view.flights[m.Spec.ID].alarm, now.Add(c.config.Retry))
 	}
 	return false, err
@@ -238,7 +233,7 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 	seen := f.rec
 	o, d := c.see(f, now)
 	if d.Actions.Has(migration.CreateTarget) ||
-		o.Gate != migration.Open && books.Waits(&f.rec.State, &o.Observation) {
+		o.Gate != migration.Open && Waits(&f.rec.State, &o.Observation) {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.view.queue.Add(f, o.source)
 	}
@@ -283,7 +278,7 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 		if proof.Proof == hypervisor.NoProof || f.rec.Dead(s.name()) {
 			continue
 		}
-		next := books.Draft(&c.next, f.rec)
+		next := Draft(&c.next, f.rec)
 		next.Evidence = append(slices.Clip(next.Evidence), proof)
 		if _, err := c.put(ctx, next, now); err != nil {
 			return err
@@ -313,7 +308,7 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (er
 	}
 	switch {
 	case d.Actions.Has(migration.CreateAttachment):
-		next := books.Draft(&c.next, f.rec)
+		next := Draft(&c.next, f.rec)
 		next.Attach = true
 		_, err = c.put(ctx, next, now)
 	case d.Actions.Has(migration.HandOff):
@@ -328,7 +323,7 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (er
 // is claimed for it, and next becomes what that leads to. So one writing does for both phases.
 // What a crash leaves behind between the two is a claim of an unfinished migration, as after
 // any hand-over. It reports false when somebody else has written the VM meanwhile.
-func (c *Controller) claimFor(ctx context.Context, f *flight, next *record.Migration,
+func (c *Controller) claimFor(ctx context.Context, f *flight, next *store.Migration,
 	now time.Time) (claimed bool, err error) {
 	stored := f.rec
 	f.rec = next
@@ -345,8 +340,8 @@ func (c *Controller) claimFor(ctx context.Context, f *flight, next *record.Migra
 // decided drafts a migration's record with its new state, and with what follows from that
 // alone: how the VM is to be moved that is handed over next, and that nothing is left to be
 // decided about a migration that has ended. Either saves a writing of its own.
-func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *record.Migration {
-	next := books.Draft(&c.next, f.rec)
+func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *store.Migration {
+	next := Draft(&c.next, f.rec)
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
 		c.options.Resolve(next, f.guest.rec)
@@ -368,14 +363,14 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 		return
 	case s.Phase == before || s.Conditions.Has(migration.OutcomeUnknown):
 	case s.Phase == migration.Failed:
-		c.audit(f, reserve.RolledBack, now)
+		c.audit(f, placement.RolledBack, now)
 	case s.Phase == migration.Succeeded:
-		c.audit(f, reserve.Succeeded, now)
+		c.audit(f, placement.Succeeded, now)
 	}
 	for ; before+1 < s.Phase && !s.Phase.Final(); before++ {
-		c.noter.Note(now, "", f.rec.Spec.VM, books.Onto(before+1))
+		c.noter.Note(now, "", f.rec.Spec.VM, Onto(before+1))
 	}
-	c.noter.Note(now, "", f.rec.Spec.VM, books.Step(f.rec, before, d.Rule))
+	c.noter.Note(now, "", f.rec.Spec.VM, Step(f.rec, before, d.Rule))
 }
 
 // handOff lets the VM name this migration, whose options are known. A VM that has moved since
@@ -386,7 +381,7 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (boo
 	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
 		return true, nil
 	}
-	next := books.Draft(&c.nextVM, g.rec)
+	next := Draft(&c.nextVM, g.rec)
 	next.Claim = f.rec.Spec.ID
 	return c.put(ctx, next, now)
 }
@@ -396,12 +391,12 @@ func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (boo
 func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
 	g := f.guest
 	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
-		next := books.Draft(&c.nextVM, g.rec)
+		next := Draft(&c.nextVM, g.rec)
 		next.Claim = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.MoveTo(f.rec.State.Target)
 			next.Mark = ""
-			next.Forced = books.ForcedBy(f.rec)
+			next.Forced = ForcedBy(f.rec)
 		}
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
@@ -411,8 +406,8 @@ func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error
 		return nil
 	}
 	for _, gone := range c.core.Collect(attempts(g)) {
-		if old := c.view.flights[gone.ID]; old != nil && books.Cleared(old.rec, g.rec == nil) {
-			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, record.Stale) {
+		if old := c.view.flights[gone.ID]; old != nil && Cleared(old.rec, g.rec == nil) {
+			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, store.Stale) {
 				return err
 			}
 			c.view.forget(old.rec.Key())

@@ -7,20 +7,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/reserve"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // request is what a migration asks for, with what the VM asks of every host, until it is called
 // again. What one migration asks for is never asked for by the next.
-func (c *Controller) request(f *flight, now time.Time) *choose.Request {
+func (c *Controller) request(f *flight, now time.Time) *placement.Request {
 	m, g := &f.rec.Spec, f.guest
 	r := &c.asked
-	*r = choose.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
+	*r = placement.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
 	rather := []hypervisor.HostName(nil)
 	if !c.core.Compatible {
@@ -39,53 +37,53 @@ func (c *Controller) request(f *flight, now time.Time) *choose.Request {
 }
 
 // choose decides about a target. Hosts that failed this VM lately are tried last, those that
-// failed any VM only one at a time and after a while, see package migration/health. A
+// failed any VM only one at a time and after a while, see package migration. A
 // tenant that has used up its quota gets none. A limit on what moves at once is a
 // queue and refuses nobody: who asks for a host that is busy waits.
-func (c *Controller) choose(f *flight, now time.Time) (d choose.Decision) {
+func (c *Controller) choose(f *flight, now time.Time) (d placement.Decision) {
 	c.view.apart(f.guest, func() { d = c.chooses(f, now) })
 	return d
 }
 
-func (c *Controller) chooses(f *flight, now time.Time) choose.Decision {
+func (c *Controller) chooses(f *flight, now time.Time) placement.Decision {
 	r := c.request(f, now)
 	f.waitsOn = wire{}
 	if !c.mayTry(f, r) {
 		f.overrun = false
-		return choose.Decision{Outcome: choose.NoHost}
+		return placement.Decision{Outcome: placement.NoHost}
 	}
 	d := c.view.books.Decide(r)
-	if d.Outcome == choose.NoHost && len(r.Avoid) > 0 && r.Host == "" {
+	if d.Outcome == placement.NoHost && len(r.Avoid) > 0 && r.Host == "" {
 		if r.Avoid = nil; !c.core.Compatible {
 			r.Avoid, _ = c.suspects(f, now)
 		}
 		d = c.view.books.Decide(r)
 	}
 	f.overrun = false
-	if d.Outcome != choose.Accepted {
+	if d.Outcome != placement.Accepted {
 		return d
 	}
 	if r.Host != "" && c.view.books.Full(r.Host) {
-		return choose.Decision{Outcome: choose.NoHost}
+		return placement.Decision{Outcome: placement.NoHost}
 	}
-	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != choose.Accepted {
+	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != placement.Accepted {
 		return d
 	}
-	if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, d.Host, false)); len(why) > 0 {
+	if why := c.view.books.Exceeds(r.VM, Booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
-		return books.Lacking(r, why)
+		return Lacking(r, why)
 	}
 	return d
 }
 
 // accept stores the choice of a target, and what follows from it: from this writing on the
 // VM holds the target.
-func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, now time.Time) (
+func (c *Controller) accept(ctx context.Context, f *flight, d *placement.Decision, now time.Time) (
 	bool, error) {
 	c.view.setTries(f, 0)
-	next := books.Draft(&c.next, f.rec)
+	next := Draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
-	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != choose.Absent || f.rec.Spec.Compat) {
+	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != placement.Absent || f.rec.Spec.Compat) {
 		next.Decision = new(*d)
 	}
 	c.sight.Target = next.Instance(c.view.site(d.Host).rec)
@@ -94,23 +92,23 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *choose.Decision, 
 	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)
 	switch {
-	case errors.Is(err, record.Unanswered):
+	case errors.Is(err, store.Unanswered):
 		c.doubt = f.rec
 	case stored:
-		c.audit(f, reserve.Accepted, now)
+		c.audit(f, placement.StepAccepted, now)
 		c.tell(f, migration.Pending, &c.answer, now)
 		if d.Action != "" {
-			c.noter.Note(now, "", f.rec.Spec.VM, books.ForcedText(d))
+			c.noter.Note(now, "", f.rec.Spec.VM, ForcedText(d))
 		}
 	}
 	return stored, err
 }
 
 // audit tells a step of the books to whoever keeps such lines.
-func (c *Controller) audit(f *flight, step reserve.Step, now time.Time) {
-	auditor, ok := c.noter.(record.Auditor)
+func (c *Controller) audit(f *flight, step placement.ReservationStep, now time.Time) {
+	auditor, ok := c.noter.(store.Auditor)
 	if g := f.guest; ok && g.rec != nil && f.rec.State.Target != "" {
-		auditor.Audit(books.Line(f.rec, reserve.Of(c.view.placed(g)), step, now))
+		auditor.Audit(LedgerEntry(f.rec, placement.AmountOf(c.view.placed(g)), step, now))
 	}
 }
 
@@ -122,19 +120,19 @@ func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time
 	m, s := &f.rec.Spec, &f.rec.State
 	switch {
 	case c.core.Compatible || s.Phase.HandedOver() || o.Claim == migration.ClaimedBySelf:
-	case s.Target == "" && (o.Impossible || m.Target == "" && m.Force == choose.Yes ||
-		m.Force > choose.Yes):
+	case s.Target == "" && (o.Impossible || m.Target == "" && m.Force == placement.Yes ||
+		m.Force > placement.Yes):
 		r := c.request(f, now)
 		d := c.view.books.Decide(r)
 		if o.Impossible && m.Target != g.rec.Host { // the books know of it by this request alone
-			d = choose.Decide(&c.config.Placement, r, nil)
+			d = placement.Decide(&c.config.Placement, r, nil)
 		}
 		o.refuse(&d)
 	case s.Phase == migration.Scheduled && o.Target.Ready:
 		r := c.request(f, now)
 		r.Avoid = nil
 		if why := c.view.books.Confirm(r, s.Target); len(why) > 0 {
-			d := choose.Decision{Outcome: choose.Conflict, Why: why}
+			d := placement.Decision{Outcome: placement.Conflict, Why: why}
 			o.refuse(&d)
 			if m.Target == "" {
 				o.Refusal = migration.Outdated
@@ -144,29 +142,29 @@ func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time
 }
 
 // refuse takes a refusal into what the core sees.
-func (o *observation) refuse(d *choose.Decision) {
+func (o *observation) refuse(d *placement.Decision) {
 	switch o.choice = d; d.Outcome {
-	case choose.Conflict:
+	case placement.Conflict:
 		o.Refusal = migration.Conflict
-	case choose.BadRequest:
+	case placement.BadRequest:
 		o.Refusal = migration.BadRequest
 	}
 }
 
 // Debts lists the conditions that forced moves overruled and that no later move paid, by VM.
-func (c *Controller) Debts() (all []choose.Debt) {
+func (c *Controller) Debts() (all []placement.Debt) {
 	for _, g := range c.view.guests {
 		if g.rec != nil && g.rec.Forced != nil {
 			all = append(all, g.rec.Forced.Debts...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b choose.Debt) int { return cmp.Compare(a.VM, b.VM) })
+	slices.SortStableFunc(all, func(a, b placement.Debt) int { return cmp.Compare(a.VM, b.VM) })
 	return all
 }
 
 // Claims lists who holds what of which host, and for which move, by VM.
-func (c *Controller) Claims() []reserve.Claim { return c.view.books.Claims() }
+func (c *Controller) Claims() []placement.Claim { return c.view.books.Claims() }
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what they
 // hold until somebody knows what has become of them.
-func (c *Controller) Overdue(now time.Time) []reserve.Claim { return c.view.books.Overdue(now) }
+func (c *Controller) Overdue(now time.Time) []placement.Claim { return c.view.books.Overdue(now) }

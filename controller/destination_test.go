@@ -12,22 +12,20 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/reserve"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 const gib = hypervisor.GiB
 
 // want asks for a host as a client that knows force does.
-func (c *cluster) want(id migration.ID, vm vmid, target name, force choose.Force) {
+func (c *cluster) want(id migration.ID, vm vmid, target name, force placement.Force) {
 	c.t.Helper()
-	c.put(&record.Migration{Spec: migration.Spec{ID: id, VM: vm, Created: c.now, Target: target,
+	c.put(&store.Migration{Spec: migration.Spec{ID: id, VM: vm, Created: c.now, Target: target,
 		Force: force}})
 }
 
 // changeVM writes a VM as its operator does.
-func (c *cluster) changeVM(id vmid, how func(*record.VM)) {
+func (c *cluster) changeVM(id vmid, how func(*store.VM)) {
 	c.t.Helper()
 	next := *c.vm(id)
 	how(&next)
@@ -40,47 +38,47 @@ func (c *cluster) final(id migration.ID) func() bool {
 
 // auditor keeps the lines of the books.
 type auditor struct {
-	record.Silent
-	steps []reserve.Step
-	last  reserve.Entry
+	store.Silent
+	steps []placement.ReservationStep
+	last  placement.LedgerEntry
 }
 
-// Audit implements [record.Auditor].
-func (a *auditor) Audit(e reserve.Entry) { a.steps, a.last = append(a.steps, e.Step), e }
+// Audit implements [store.Auditor].
+func (a *auditor) Audit(e placement.LedgerEntry) { a.steps, a.last = append(a.steps, e.Step), e }
 
 // What can never be is refused at once, in data that a client can read.
 func TestARefusedRequestSaysWhy(t *testing.T) {
-	torn := func(v *record.VM) {
+	torn := func(v *store.VM) {
 		v.Placement = &placement.Constraints{With: []vmid{"x"}, Without: []vmid{"x"}}
 	}
-	none := func(*record.VM) {}
+	none := func(*store.VM) {}
 	for _, r := range []struct {
 		name    string
-		vm      func(*record.VM)
+		vm      func(*store.VM)
 		target  name
-		force   choose.Force
+		force   placement.Force
 		because string
-		outcome choose.Outcome
+		outcome placement.Outcome
 		check   string
 	}{
-		{"a host that nobody knows", none, "n9", choose.No, "target-impossible",
-			choose.BadRequest, "host"},
-		{"the VM's own host", none, "n1", choose.Yes, "target-impossible", choose.Conflict,
+		{"a host that nobody knows", none, "n9", placement.No, "target-impossible",
+			placement.BadRequest, "host"},
+		{"the VM's own host", none, "n1", placement.Yes, "target-impossible", placement.Conflict,
 			"source"},
-		{"force without a host", none, "", choose.Yes, "bad-request", choose.BadRequest, "force"},
-		{"a force that there is not", none, "n2", 7, "bad-request", choose.BadRequest, "force"},
-		{"constraints that contradict each other", torn, "n2", choose.No, "bad-request",
-			choose.BadRequest, "same-host"},
-		{"the same, to anywhere", torn, "", choose.Absent, "bad-request", choose.BadRequest,
+		{"force without a host", none, "", placement.Yes, "bad-request", placement.BadRequest, "force"},
+		{"a force that there is not", none, "n2", 7, "bad-request", placement.BadRequest, "force"},
+		{"constraints that contradict each other", torn, "n2", placement.No, "bad-request",
+			placement.BadRequest, "same-host"},
+		{"the same, to anywhere", torn, "", placement.Absent, "bad-request", placement.BadRequest,
 			"same-host"},
-		{"a host without room", func(v *record.VM) { v.VM.Memory = 60 * gib }, "small", choose.No,
-			"conflict", choose.Conflict, "memory"},
-		{"force onto a host without memory", func(v *record.VM) { v.VM.Memory = 60 * gib }, "small",
-			choose.Yes, "conflict", choose.Conflict, "memory-exists"},
+		{"a host without room", func(v *store.VM) { v.VM.Memory = 60 * gib }, "small", placement.No,
+			"conflict", placement.Conflict, "memory"},
+		{"force onto a host without memory", func(v *store.VM) { v.VM.Memory = 60 * gib }, "small",
+			placement.Yes, "conflict", placement.Conflict, "memory-exists"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			c := newCluster(t)
-			c.put(&record.Host{Host: host("small", 1024)})
+			c.put(&store.Host{Host: host("small", 1024)})
 			c.addVM("a", "n1")
 			c.changeVM("a", r.vm)
 			c.want("a#u", "a", r.target, r.force)
@@ -106,29 +104,29 @@ func TestARefusedRequestSaysWhy(t *testing.T) {
 func TestAReservationIsAudited(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		spoil func(*record.Migration)
-		want  []reserve.Step
+		spoil func(*store.Migration)
+		want  []placement.ReservationStep
 		home  name
 	}{
-		{"it succeeds", func(*record.Migration) {}, []reserve.Step{reserve.Accepted,
-			reserve.Succeeded}, "n2"},
-		{"it is cancelled", func(m *record.Migration) { m.Cancel = true },
-			[]reserve.Step{reserve.Accepted, reserve.RolledBack}, "n1"},
+		{"it succeeds", func(*store.Migration) {}, []placement.ReservationStep{placement.StepAccepted,
+			placement.Succeeded}, "n2"},
+		{"it is cancelled", func(m *store.Migration) { m.Cancel = true },
+			[]placement.ReservationStep{placement.StepAccepted, placement.RolledBack}, "n1"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			c, book := newCluster(t), &auditor{}
 			c.boss = controller.New(c.config, c.store, book)
 			c.addVM("a", "n1")
-			c.changeVM("a", func(v *record.VM) {
+			c.changeVM("a", func(v *store.VM) {
 				v.Placement = &placement.Constraints{Tenant: "t1"}
 			})
-			c.want("a#u", "a", "n2", choose.No)
+			c.want("a#u", "a", "n2", placement.No)
 			c.reconcile()
-			want := []reserve.Claim{
-				{VM: "a", Host: "n2", Tenant: "t1", Amount: reserve.Amount{Memory: gib, CPUs: 1},
+			want := []placement.Claim{
+				{VM: "a", Host: "n2", Tenant: "t1", Amount: placement.Amount{Memory: gib, CPUs: 1},
 					By: "a#u", Owner: "user", Deadline: c.move("a#u").State.Deadline},
 				{VM: "a", Move: "a#u", Host: "n1", Tenant: "t1", By: "a#u", Owner: "user",
-					Amount:   reserve.Amount{Memory: gib, CPUs: 1},
+					Amount:   placement.Amount{Memory: gib, CPUs: 1},
 					Deadline: c.move("a#u").State.Deadline},
 			}
 			if diff := cmp.Diff(want, c.boss.Claims()); diff != "" {
@@ -161,19 +159,19 @@ func TestAReservationIsAudited(t *testing.T) {
 // waits, and says so, until there is quota.
 func TestAQuotaCountsBothSides(t *testing.T) {
 	c := newCluster(t)
-	c.config.Quotas = map[string]reserve.Amount{"t1": {Memory: 2 * gib, CPUs: 8}}
+	c.config.Quotas = map[string]placement.Amount{"t1": {Memory: 2 * gib, CPUs: 8}}
 	c.restart()
 	for _, id := range []vmid{"a", "b"} {
 		c.addVM(id, "n1")
-		c.changeVM(id, func(v *record.VM) { v.Placement = &placement.Constraints{Tenant: "t1"} })
+		c.changeVM(id, func(v *store.VM) { v.Placement = &placement.Constraints{Tenant: "t1"} })
 	}
-	c.want("a#u1", "a", "n2", choose.No)
+	c.want("a#u1", "a", "n2", placement.No)
 	c.reconcile()
 	if m := c.move("a#u1"); m.State.Because != "conflict" ||
-		m.Decision.Why[0].Check != "quota-memory" || m.Decision.Code != choose.CapacityLacks {
+		m.Decision.Why[0].Check != "quota-memory" || m.Decision.Code != placement.CapacityLacks {
 		t.Fatalf("it is %s %q: %+v", m.State.Phase, m.State.Because, m.Decision)
 	}
-	c.want("a#u2", "a", "", choose.Absent)
+	c.want("a#u2", "a", "", placement.Absent)
 	c.wait(time.Minute)
 	m := c.move("a#u2")
 	if m.State.Phase != migration.Pending || !m.State.Conditions.Has(migration.RejectedByQuota) {
@@ -197,9 +195,9 @@ func TestDebtsAreListedUntilTheyArePaid(t *testing.T) {
 	closed := *c.host("n2")
 	closed.Closed = true
 	c.put(&closed)
-	c.want("a#u1", "a", "n2", choose.Yes)
+	c.want("a#u1", "a", "n2", placement.Yes)
 	c.run(time.Minute, c.final("a#u1"))
-	want := []choose.Debt{{VM: "a", Host: "n2", Action: choose.ForcedMigrate,
+	want := []placement.Debt{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
 		Reason: placement.Reason{Check: "closed", Need: "an open host", Have: "closed"}}}
 	if diff := cmp.Diff(want, c.boss.Debts()); diff != "" {
 		t.Fatalf("debts (-want +got):\n%s", diff)
@@ -209,12 +207,12 @@ func TestDebtsAreListedUntilTheyArePaid(t *testing.T) {
 	if diff := cmp.Diff(want, c.boss.Debts()); diff != "" {
 		t.Fatalf("after a restart (-want +got):\n%s", diff)
 	}
-	c.want("a#u2", "a", "n3", choose.Yes) // forced, and nothing refuses
+	c.want("a#u2", "a", "n3", placement.Yes) // forced, and nothing refuses
 	c.run(time.Minute, c.final("a#u2"))
 	if f := c.vm("a").Forced; len(c.boss.Debts()) > 0 || f == nil || f.Move != "a#u2" {
 		t.Errorf("after a move that violates nothing: %v, %+v", c.boss.Debts(), f)
 	}
-	c.want("a#u3", "a", "n1", choose.No)
+	c.want("a#u3", "a", "n1", placement.No)
 	c.run(time.Minute, c.final("a#u3"))
 	if f := c.vm("a").Forced; f != nil {
 		t.Errorf("after a move that nobody forced: %+v", f)
@@ -289,10 +287,10 @@ type race struct {
 func newRace(t tester, atOnce int, urgency func() migration.Priority) *race {
 	r := &race{cluster: newCluster(t), left: []vmid{"a", "b", "c", "d"}}
 	r.config.Cluster.ParallelMigrationsPerCluster = atOnce
-	r.put(&record.Host{Host: host("last", 3*1024)})
+	r.put(&store.Host{Host: host("last", 3*1024)})
 	for _, id := range r.left {
 		r.addVM(id, "n1")
-		r.changeVM(id, func(v *record.VM) { v.VM.Memory = 2 * gib })
+		r.changeVM(id, func(v *store.VM) { v.VM.Memory = 2 * gib })
 	}
 	r.line = &between{saboteur: r.store, then: func() {
 		r.askNext(urgency())
@@ -313,8 +311,8 @@ func (r *race) askNext(p migration.Priority) {
 	}
 	id := r.left[0]
 	r.left = r.left[1:]
-	r.put(&record.Migration{Spec: migration.Spec{ID: migration.ID(id) + "#u", VM: id,
-		Created: r.now, Target: "last", Force: choose.No, Priority: p}})
+	r.put(&store.Migration{Spec: migration.Spec{ID: migration.ID(id) + "#u", VM: id,
+		Created: r.now, Target: "last", Force: placement.No, Priority: p}})
 }
 
 // onTheWay counts the migrations that hold the host, and have not come there.
@@ -349,12 +347,12 @@ type between struct {
 // until then nobody else is given the room.
 func TestAVMThatHasLandedKeepsItsRoomUntilItIsWrittenDown(t *testing.T) {
 	c := newCluster(t)
-	c.put(&record.Host{Host: host("last", 3*1024)})
+	c.put(&store.Host{Host: host("last", 3*1024)})
 	for _, id := range []vmid{"a", "b"} {
 		c.addVM(id, "n1")
-		c.changeVM(id, func(v *record.VM) { v.VM.Memory = 2 * gib })
+		c.changeVM(id, func(v *store.VM) { v.VM.Memory = 2 * gib })
 	}
-	c.want("a#u", "a", "last", choose.No)
+	c.want("a#u", "a", "last", placement.No)
 	c.run(time.Minute, func() bool { return c.move("a#u").Source.Started })
 	shut := &blocked{saboteur: c.store}
 	c.boss = newBoss(c, shut)
@@ -371,7 +369,7 @@ func TestAVMThatHasLandedKeepsItsRoomUntilItIsWrittenDown(t *testing.T) {
 			t.Errorf("a holds %+v", claim)
 		}
 	}
-	c.want("b#u", "b", "last", choose.No)
+	c.want("b#u", "b", "last", placement.No)
 	c.wait(time.Minute)
 	if m := c.move("b#u"); m.State.Because != "conflict" || m.State.Target != "" {
 		t.Errorf("the room is given to b: %s %q", m.State.Phase, m.State.Because)
@@ -383,7 +381,7 @@ func TestAVMThatHasLandedKeepsItsRoomUntilItIsWrittenDown(t *testing.T) {
 func TestADrainWaitsForAVMThatContradictsItself(t *testing.T) {
 	c := newCluster(t)
 	c.addVM("a", "n1")
-	c.changeVM("a", func(v *record.VM) {
+	c.changeVM("a", func(v *store.VM) {
 		v.Placement = &placement.Constraints{With: []vmid{"x"}, Without: []vmid{"x"}}
 	})
 	c.drain("n1")
@@ -391,7 +389,7 @@ func TestADrainWaitsForAVMThatContradictsItself(t *testing.T) {
 	if m := c.move("a#1"); len(c.moves()) != 1 || m.State.Phase != migration.Pending {
 		t.Fatalf("after ten minutes: %s", c)
 	}
-	c.changeVM("a", func(v *record.VM) { v.Placement = nil })
+	c.changeVM("a", func(v *store.VM) { v.Placement = nil })
 	c.run(10*time.Minute, c.final("a#1"))
 	if m := c.move("a#1"); m.State.Phase != migration.Succeeded {
 		t.Errorf("it is %s %q", m.State.Phase, m.State.Because)

@@ -14,32 +14,101 @@
 //
 // It keeps nothing that the store does not have, and may die after any write. A state is stored
 // before an agent acts on it. Until the source has announced that it begins
-// (record.SourceReport.Began) it may end a migration: the source's write then finds another
+// (store.SourceReport.Began) it may end a migration: the source's write then finds another
 // version, and nothing begins. Afterwards only what the agents report ends it, or evidence that
 // both copies are dead.
 //
-// A VM names the migration that moves it (record.VM.Claim) before that is handed over, and until
+// A VM names the migration that moves it (store.VM.Claim) before that is handed over, and until
 // it has been written down where the VM is. No other migration may have the VM meanwhile, also
 // when the one that it names has ended, or is gone. Nobody else acts between the claim and the
 // hand-over: who goes through Scheduled to PreparingTarget is stored once.
 //
-// A target is chosen by package migration/placement/choose, with what the VM has always asked
+// A target is chosen by package migration/placement, with what the VM has always asked
 // for and what this migration asks for besides. From the writing that names it the VM holds the
 // target and the migration the source, until it ends: the records are the reservations. Before
 // the VM is handed over the target is asked once more, so that of two who gave the same room
 // away at most one goes on. What a forced move violates stays with the VM as a debt.
 //
 // A host that fails migrations is tried by one at a time, and after a back-off: see package
-// migration/health. What is known of it follows from the stored migrations.
+// migration. What is known of it follows from the stored migrations.
 //
 // A VM that is off and is to run is started by the agent of its host. Where that host takes no
 // VM, because it is drained, closed, full or not heard, the controller gives it to another: a
-// record.Rebuild with the word of the old host's agent that the VM is off is stored first.
+// store.Rebuild with the word of the old host's agent that the VM is off is stored first.
 //
 // A notification that is lost costs at most [Config.Resync], a failed write [Config.Retry].
 //
-// In code (the package example runs; package drive calls Reconcile in real time):
+// In code (the package example runs; this package calls Reconcile in real time):
 //
-//	c := controller.New(controller.Config{}, store, record.Silent{})
+//	c := controller.New(controller.Config{}, store, store.Silent{})
 //	wake, err := c.Reconcile(ctx, time.Now()) // again at wake, or when the store changes
+//
+// # Reservations
+//
+// This part keeps what hosts have given away, as the records say: who is at
+// home where, and which moves hold room at their targets.
+//
+// The caller says what each VM holds, all of it, whenever that may have changed
+// ([Books.Set]); the books work out the difference. So they are the same whatever
+// the order in which records are read, and nothing is kept that the records do not
+// have. They are kept in a [placement.Index], which finds a target fast. A
+// [placement.Ledger], which knows who holds what, and for whom, is kept as well where
+// there are quotas; elsewhere it is made when somebody asks.
+//
+// A VM that has moved is booked on both sides of the index until its record says so:
+// what is given away is never too little.
+//
+// # Run loop
+//
+// This part is all of production's concurrency: it calls synchronous participants
+// again and again, in real time.
+//
+// A participant looks once, acts once, and says when it wants to look again
+// ([Reconciler]). [Run] calls one from one goroutine, and has one other that waits for
+// hints. [Group] runs several and stops all when one ends. A caller
+//
+//  1. gives each participant to one [Loop] only: it is never called twice at a time;
+//  2. sees to it that Reconcile and Wait return soon after their context has ended:
+//     nothing else can stop them;
+//  3. starts the process again when Run answers an error: what a participant kept in
+//     memory is gone then, and does not matter.
+//
+// It decides nothing, imports nothing of godwit, and retries nothing by itself: a
+// participant says when.
+//
+// # Failover
+//
+// This part decides what becomes of a host that is silent, and of its VMs.
+//
+//	heard ──silent for Grace──► lost ──silent for FenceAfter──► being cut ──proved──► fenced
+//	  ▲                          │                                 │                    │
+//	  └──────── it beats ────────┴───────────── it beats ──────────┘    its VMs are rebuilt
+//	  ▲                                                                 on other hosts
+//	  └───────────────────────── another start of the machine ──────────────────────────┘
+//
+// Silence proves nothing: a VM is given to another host only when its own was fenced,
+// or when an operator gave their word for it. Every such writing is on condition that
+// host and lease are still stored as they were read, so neither a stale view nor a
+// second warden can act on what is no longer so. [JudgeHost] decides about one host and
+// [Allowed] about all; [FailoverController] carries it out.
+//
+// A host whose agent begins may have been away while its VMs went elsewhere, and while the store was
+// set back to before that. Its agent is admitted by the leader, when that has listened who knows a
+// newer store: see [Hearing].
+//
+// A caller (1) lets one warden write at a time, by giving it a store.Guard as store;
+// (2) gives every agent a lease; (3) lets agents start nothing while the record of
+// their host says that it is being fenced or was.
+//
+// This package starts no VM, cleans up none, and switches no host on again.
+//
+// # Options of migrations
+//
+// This part finds out how a VM is to be moved: by which options, by which policy's, and
+// within which time. It puts that into the migration's record, and stores nothing. And it says
+// how much may move at once.
+//
+// # Drain queue
+//
+// This part orders what waits for a slot.
 package controller

@@ -7,16 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
-	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // draining reports whether a host carries the drain taint.
-func (c *Controller) draining(h *record.Host) bool {
+func (c *Controller) draining(h *store.Host) bool {
 	return c.config.Evacuation.Draining(evacuation.Host{Name: h.Host.Name, Taints: h.Taints})
 }
 
@@ -62,11 +60,11 @@ func (c *Controller) plan(s *site, now time.Time) evacuation.Decision {
 }
 
 // drained lists a host and those that wait to be planned, with what those send who leave now.
-func (c *Controller) drained(s *site, now time.Time) (all []queue.Drain) {
+func (c *Controller) drained(s *site, now time.Time) (all []Drain) {
 	for _, host := range append([]hypervisor.HostName{s.name()}, c.view.plans.Waiting()...) {
-		s, d := c.view.site(host), queue.Drain{Host: host}
+		s, d := c.view.site(host), Drain{Host: host}
 		for _, leaves := range c.plan(s, now).Create {
-			d.Sends += queue.Sends(c.view.guest(leaves.VM).rec, s.rec)
+			d.Sends += Sends(c.view.guest(leaves.VM).rec, s.rec)
 		}
 		all = append(all, d)
 	}
@@ -165,14 +163,14 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 	}
 	last := 0
 	for _, f := range g.flights { // the newest ones are always kept
-		last = max(last, books.Number(f.rec.Spec.ID))
+		last = max(last, Number(f.rec.Spec.ID))
 	}
-	id := books.Name(e.VM, last+1)
-	next := books.Draft(&c.next, &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
+	id := Name(e.VM, last+1)
+	next := Draft(&c.next, &store.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
 		Priority: e.Priority, By: migration.Evacuation}})
 	next.Spec.Created, s.next = c.turns.Next(
-		queue.Drain{Host: s.name(), Sends: queue.Sends(g.rec, s.rec)}, s.next, c.since,
-		func() []queue.Drain { return c.drained(s, now) })
+		Drain{Host: s.name(), Sends: Sends(g.rec, s.rec)}, s.next, c.since,
+		func() []Drain { return c.drained(s, now) })
 	_, d := c.see(&flight{rec: next, guest: g}, now)
 	next.State = d.State
 	stored, err := c.put(ctx, next, now)

@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // evict has VMs shut down that are to leave their host and cannot be migrated. One that is to be
@@ -27,14 +25,14 @@ func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now tim
 		if g.rec.Off() || g.rec.Claim != "" {
 			continue
 		}
-		e := &record.Eviction{Restart: stop.Restart, Grace: stop.Grace}
+		e := &store.Eviction{Restart: stop.Restart, Grace: stop.Grace}
 		if stop.Restart {
 			if e.Target, _ = c.shelter(g); e.Target == "" {
 				again = c.config.RetryCap
 				continue
 			}
 		}
-		next := books.Draft(&c.nextVM, g.rec)
+		next := Draft(&c.nextVM, g.rec)
 		next.Evicted = e
 		stored, err := c.put(ctx, next, now)
 		if err != nil {
@@ -54,7 +52,7 @@ func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason)
 		return "", why
 	}
 	r := c.rebuild(g)
-	if d := c.view.books.Decide(&r); d.Outcome == choose.Accepted {
+	if d := c.view.books.Decide(&r); d.Outcome == placement.Accepted {
 		return d.Host, nil
 	}
 	own := string(g.rec.Host) + ": "
@@ -65,11 +63,11 @@ func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason)
 
 // promised decides where a VM that is off is to start: where it holds room already, if that host
 // still takes it.
-func (c *Controller) promised(g *guest, r *choose.Request) (d choose.Decision) {
+func (c *Controller) promised(g *guest, r *placement.Request) (d placement.Decision) {
 	c.view.apart(g, func() {
 		if e := g.rec.Evicted; e != nil && e.Target != "" && e.Target != g.rec.Host &&
 			len(c.view.books.Check(r, e.Target)) == 0 {
-			d = choose.Decision{Outcome: choose.Accepted, Host: e.Target}
+			d = placement.Decision{Outcome: placement.Accepted, Host: e.Target}
 			return
 		}
 		d = c.view.books.Decide(r)
@@ -81,7 +79,7 @@ func (c *Controller) promised(g *guest, r *choose.Request) (d choose.Decision) {
 // are.
 func (c *Controller) recall(ctx context.Context, s *site, now time.Time) error {
 	for _, g := range s.evicted() {
-		next := books.Draft(&c.nextVM, g.rec)
+		next := Draft(&c.nextVM, g.rec)
 		next.Evicted = nil
 		stored, err := c.put(ctx, next, now)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // evacuated reports whether the VMs have left n1 and nothing is left to do.
@@ -158,7 +158,7 @@ func TestNobodyMovesAVMWhoseMigrationIsForgotten(t *testing.T) {
 }
 
 // restartOver starts a new controller that sees the store through another one.
-func (c *cluster) restartOver(s record.Store) { c.boss = newBoss(c, s) }
+func (c *cluster) restartOver(s store.Store) { c.boss = newBoss(c, s) }
 
 // The VM has moved since the target was chosen: it is not handed over, because
 // its migration would begin where it no longer is.

@@ -5,10 +5,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/migration/health"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // learnOutcome takes in how a migration ended. What failed is tried again by time: see
@@ -18,16 +17,16 @@ func (v *view) learnOutcome(f *flight) {
 	if !ended || v.forgiving {
 		return
 	}
-	f.hosts = o.Fault != health.NoFault && o.Fault != health.Sending
+	f.hosts = o.Fault != migration.NoFault && o.Fault != migration.Sending
 	v.health.Add(&o)
-	if o.Fault != health.NoFault {
+	if o.Fault != migration.NoFault {
 		v.failed = append(v.failed, o.Source, o.Target)
 	}
 }
 
 // forgetOutcome takes out a migration whose record is gone.
 func (v *view) forgetOutcome(f *flight) {
-	if o, ended := f.rec.Outcome(); ended && o.Fault != health.NoFault {
+	if o, ended := f.rec.Outcome(); ended && o.Fault != migration.NoFault {
 		v.health.Forget(&o)
 	}
 }
@@ -39,11 +38,11 @@ func (v *view) recallOutcomes() {
 	if v.forgiving {
 		return
 	}
-	all := make([]*record.Migration, 0, len(v.flights))
+	all := make([]*store.Migration, 0, len(v.flights))
 	for _, f := range v.flights {
 		all = append(all, f.rec)
 	}
-	v.health = *record.Health(all)
+	v.health = *store.Health(all)
 	v.failed = v.health.Hosts()
 }
 
@@ -58,9 +57,9 @@ func (c *Controller) watchTroubled(now time.Time) {
 
 // tryLater sets the timer of a host that is in trouble.
 func (c *Controller) tryLater(host hypervisor.HostName, now time.Time) {
-	for _, of := range [...]func() (health.Trouble, bool){
-		func() (health.Trouble, bool) { return c.view.health.Receiving(host, "", now) },
-		func() (health.Trouble, bool) { return c.view.health.Sending(host, now) },
+	for _, of := range [...]func() (migration.HealthProblem, bool){
+		func() (migration.HealthProblem, bool) { return c.view.health.Receiving(host, "", now) },
+		func() (migration.HealthProblem, bool) { return c.view.health.Sending(host, now) },
 	} {
 		if t, is := of(); is && t.Again.After(now) {
 			c.probes.Set(host, t.Again)
@@ -100,7 +99,7 @@ func (c *Controller) suspects(f *flight, now time.Time) (all, rather []hyperviso
 
 // waitsFor reports whether a migration waits for a troubled host to which, or from which, so
 // many are under way.
-func (c *Controller) waitsFor(f *flight, t *health.Trouble, underWay int, now time.Time) bool {
+func (c *Controller) waitsFor(f *flight, t *migration.HealthProblem, underWay int, now time.Time) bool {
 	asked := f.rec.Spec.Target == t.Host && f.rec.Spec.Created.After(t.Last)
 	return underWay > 0 || now.Before(t.Again) && !asked
 }
@@ -115,8 +114,8 @@ func (c *Controller) suspectTarget(target, source hypervisor.HostName, now time.
 }
 
 // mayTry reports whether the target that a migration asks for may be tried now.
-func (c *Controller) mayTry(f *flight, r *choose.Request) bool {
-	return r.Host == "" || f.rec.Spec.Force >= choose.Yes || !slices.Contains(r.Avoid, r.Host)
+func (c *Controller) mayTry(f *flight, r *placement.Request) bool {
+	return r.Host == "" || f.rec.Spec.Force >= placement.Yes || !slices.Contains(r.Avoid, r.Host)
 }
 
 // maySend reports whether a source has failed so lately that a migration must not leave it now.
@@ -130,7 +129,7 @@ func (c *Controller) maySend(f *flight, source hypervisor.HostName, now time.Tim
 
 // Troubles lists the hosts that have failed migrations lately, as targets and then as sources,
 // by name.
-func (c *Controller) Troubles(now time.Time) []health.Trouble {
+func (c *Controller) Troubles(now time.Time) []migration.HealthProblem {
 	return c.view.health.Troubles(now)
 }
 
@@ -150,6 +149,6 @@ func (c *Controller) whyUnhealthy(f *flight, now time.Time) (why []placement.Rea
 	return why
 }
 
-func unhealthy(need string, t *health.Trouble, now time.Time) placement.Reason {
+func unhealthy(need string, t *migration.HealthProblem, now time.Time) placement.Reason {
 	return placement.Reason{Check: string(t.Host) + ": health", Need: need, Have: t.String(now)}
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // counting is a store that counts how often it answers everything there is.
 type counting struct {
-	record.Store
+	store.Store
 	resets int
 }
 
-func (s *counting) Changes(ctx context.Context, f record.Feed, since record.Revision) (
-	record.Changes, error) {
+func (s *counting) Changes(ctx context.Context, f store.Feed, since store.Revision) (
+	store.Changes, error) {
 	changes, err := s.Store.Changes(ctx, f, since)
 	if changes.Reset {
 		s.resets++
@@ -36,8 +36,8 @@ func TestWhatItHasWrittenItselfIsNotReadAllOverAgain(t *testing.T) {
 		}
 		c.drain(host)
 	}
-	store := &counting{Store: c.store}
-	boss := controller.New(c.config, store, record.Silent{})
+	records := &counting{Store: c.store}
+	boss := controller.New(c.config, records, store.Silent{})
 	for end := c.now.Add(3 * time.Second); c.now.Before(end); {
 		wake, err := boss.Reconcile(ctx, c.now)
 		if err != nil {
@@ -49,12 +49,12 @@ func TestWhatItHasWrittenItselfIsNotReadAllOverAgain(t *testing.T) {
 		c.now = wake
 	}
 	first := map[name]time.Time{}
-	all, err := c.store.Changes(ctx, record.Everything, 0)
+	all, err := c.store.Changes(ctx, store.Everything, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all.Records {
-		if m, ok := r.(*record.Migration); ok {
+		if m, ok := r.(*store.Migration); ok {
 			from := name(strings.Split(string(m.Spec.VM), "-")[0])
 			if at, any := first[from]; !any || m.Spec.Created.Before(at) {
 				first[from] = m.Spec.Created
@@ -67,7 +67,7 @@ func TestWhatItHasWrittenItselfIsNotReadAllOverAgain(t *testing.T) {
 	if n := c.store.Memory.Len(); n != 3+2*2*600 {
 		t.Errorf("%d records are stored; one migration for each VM is missing", n)
 	}
-	if store.resets != 1 {
-		t.Errorf("everything was read %d times, want once", store.resets)
+	if records.resets != 1 {
+		t.Errorf("everything was read %d times, want once", records.resets)
 	}
 }

@@ -6,14 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/evacuation"
-	"github.com/godwit-vm/godwit/evacuation/adaptive"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A wire is one direction of a link that migrations share. The zero value is none.
@@ -50,11 +47,11 @@ type traffic struct {
 	sharer  evacuation.Sharer // nil: nobody says
 	network hypervisor.Bandwidth
 	on      map[wire][]*flight
-	waiting map[wire]*queue.Line[*flight] // may hold stale ones
+	waiting map[wire]*PriorityQueue[*flight] // may hold stale ones
 }
 
 // newTraffic returns what says which migrations may share a link, whoever asked for them: the
-// evacuation's policy, the configured sharer, or package adaptive. KubeVirt has nothing of the kind.
+// evacuation's policy, the configured sharer, or package evacuation. KubeVirt has nothing of the kind.
 func newTraffic(c *Config) traffic {
 	if c.Migration.Compatible {
 		return traffic{}
@@ -65,15 +62,15 @@ func newTraffic(c *Config) traffic {
 	case c.Sharer != nil:
 		s = c.Sharer
 	default: // what a guest dirties is not measured: a VM counts as idle until it has failed
-		s = adaptive.Policy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
+		s = evacuation.AdaptivePolicy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
 	}
 	return traffic{sharer: s, network: c.Network, on: map[wire][]*flight{},
-		waiting: map[wire]*queue.Line[*flight]{}}
+		waiting: map[wire]*PriorityQueue[*flight]{}}
 }
 
 // way lists the links from one host to another, with their speeds; those of which no speed is
 // known are left out.
-func (t *traffic) way(from, to *record.Host) (wires []wire, speeds []hypervisor.Bandwidth) {
+func (t *traffic) way(from, to *store.Host) (wires []wire, speeds []hypervisor.Bandwidth) {
 	add := func(kind wireKind, name string, speed hypervisor.Bandwidth) {
 		if speed > 0 {
 			wires, speeds = append(wires, wire{kind, name}), append(speeds, speed)
@@ -92,7 +89,7 @@ func (t *traffic) way(from, to *record.Host) (wires []wire, speeds []hypervisor.
 }
 
 // rackOf returns the rack of a host, and the speed of its up-link; "" is none.
-func rackOf(h *record.Host) (string, hypervisor.Bandwidth) {
+func rackOf(h *store.Host) (string, hypervisor.Bandwidth) {
 	if h.Facts == nil || h.Facts.Rack == "" {
 		return "", 0
 	}
@@ -156,7 +153,7 @@ func (v *view) firstWaiting(w wire) *flight {
 func (v *view) await(f *flight, w wire) {
 	line := v.traffic.waiting[w]
 	if line == nil {
-		line = &queue.Line[*flight]{}
+		line = &PriorityQueue[*flight]{}
 		v.traffic.waiting[w] = line
 	}
 	f.waitsOn = w
@@ -217,7 +214,7 @@ const otherTargets = 8
 
 // uncrowded returns the decision about a target, or about another one whose links are not
 // crowded. It reports the link that the migration waits for if there is none.
-func (c *Controller) uncrowded(f *flight, d choose.Decision, r *choose.Request) (choose.Decision,
+func (c *Controller) uncrowded(f *flight, d placement.Decision, r *placement.Request) (placement.Decision,
 	wire) {
 	first := wire{}
 	avoid := slices.Clip(r.Avoid)
@@ -233,14 +230,14 @@ func (c *Controller) uncrowded(f *flight, d choose.Decision, r *choose.Request) 
 			break // another target does not help
 		}
 		r.Avoid = append(r.Avoid, d.Host)
-		if other := c.view.books.Decide(r); other.Outcome == choose.Accepted {
+		if other := c.view.books.Decide(r); other.Outcome == placement.Accepted {
 			d = other
 			continue
 		}
 		break
 	}
 	r.Avoid = avoid
-	return choose.Decision{Outcome: choose.NoHost}, first
+	return placement.Decision{Outcome: placement.NoHost}, first
 }
 
 // waitForLink lets a migration wait for its turn on a link, and says so once. Time is a remedy,

@@ -4,18 +4,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // observation is what the core sees, and where the VM is.
 type observation struct {
 	migration.Observation
 	source hypervisor.HostName
-	choice *choose.Decision // what was decided about a target that is refused
+	choice *placement.Decision // what was decided about a target that is refused
 }
 
 // observe puts together, in o, all that is known about one migration.
@@ -58,8 +56,8 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 // observePending adds what only matters before there is a target.
 func (c *Controller) observePending(f *flight, g *guest, o *observation, now time.Time) {
 	for _, other := range g.flights {
-		if other != f && other.rec.State.Phase.Final() && !books.Cleared(other.rec, false) &&
-			!c.view.site(books.Remains(other.rec)).rec.Lost {
+		if other != f && other.rec.State.Phase.Final() && !Cleared(other.rec, false) &&
+			!c.view.site(Remains(other.rec)).rec.Lost {
 			o.Instances++
 		}
 	}
@@ -67,7 +65,7 @@ func (c *Controller) observePending(f *flight, g *guest, o *observation, now tim
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
-	o.Queued = f.tries == 0 && books.Waits(&f.rec.State, &o.Observation)
+	o.Queued = f.tries == 0 && Waits(&f.rec.State, &o.Observation)
 	if f.overrun {
 		o.Trouble = migration.QuotaExceeded
 	}
@@ -108,7 +106,7 @@ func (c *Controller) before(g *guest, f *flight) *flight {
 }
 
 // inTheWay names what keeps a migration from being accepted, and says how to end it.
-func (c *Controller) inTheWay(f *flight, g *guest) *choose.Decision {
+func (c *Controller) inTheWay(f *flight, g *guest) *placement.Decision {
 	id, state := g.rec.Claim, "not known"
 	way := "godwit vm release " + string(g.rec.VM.ID) + " takes its claim back"
 	other := c.before(g, f)
@@ -119,7 +117,7 @@ func (c *Controller) inTheWay(f *flight, g *guest) *choose.Decision {
 		id, state = other.rec.Spec.ID, other.rec.State.Phase.String()
 		way = "cancel " + string(id) + " ends it"
 	}
-	return &choose.Decision{Outcome: choose.Conflict, Why: []placement.Reason{{
+	return &placement.Decision{Outcome: placement.Conflict, Why: []placement.Reason{{
 		Check: "migrations", Need: "no other that has not ended",
 		Have: string(id) + " is " + state + ": " + way}}}
 }

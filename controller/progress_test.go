@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // wait follows the controller's wishes for a while and returns how often it
@@ -36,7 +36,7 @@ func TestAMigrationThatFitsNowhereFailsAtItsDeadline(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			c := newCluster(t)
-			c.put(&record.Host{Host: host("small", 1)})
+			c.put(&store.Host{Host: host("small", 1)})
 			c.addVM("a", "n1")
 			c.ask("a#u", "a", r.target)
 			if looks := c.wait(time.Hour); looks > 100 {
@@ -112,16 +112,16 @@ func crowded(t *testing.T) *cluster {
 // addGiant adds a VM that fits nowhere, and asks for its migration.
 func (c *cluster) addGiant() {
 	c.t.Helper()
-	c.put(&record.VM{VM: hypervisor.VM{ID: "giant", Memory: hypervisor.TiB, CPUs: 1}, Host: "n1",
+	c.put(&store.VM{VM: hypervisor.VM{ID: "giant", Memory: hypervisor.TiB, CPUs: 1}, Host: "n1",
 		Strategy: evacuation.LiveMigrate, Migratable: true})
 	c.ask("giant#u", "giant", "")
 }
 
 // Whoever is held up by something else after a long time in line is not overdue at once.
 func TestWhoStoodInLineHasItsTimeAfterwards(t *testing.T) {
-	for name, holds := range map[string]func(*record.VM){
-		"a backup begins":   func(v *record.VM) { v.Holds.Backup = true },
-		"its VM is stopped": func(v *record.VM) { v.Stopped, v.Ended = true, true },
+	for name, holds := range map[string]func(*store.VM){
+		"a backup begins":   func(v *store.VM) { v.Holds.Backup = true },
+		"its VM is stopped": func(v *store.VM) { v.Stopped, v.Ended = true, true },
 	} {
 		c := crowded(t)
 		c.addVM("b", "n1")
@@ -201,11 +201,11 @@ func TestAMigrationThatFitsNowhereIsOverdueThoughOthersWait(t *testing.T) {
 func TestASilentSourceIsWaitedForPatiently(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		spoil func(*record.Migration)
+		spoil func(*store.Migration)
 		wait  time.Duration
 	}{
-		{"a transfer that is overdue", func(*record.Migration) {}, 25 * time.Hour},
-		{"a transfer that was cancelled", func(m *record.Migration) { m.Cancel = true },
+		{"a transfer that is overdue", func(*store.Migration) {}, 25 * time.Hour},
+		{"a transfer that was cancelled", func(m *store.Migration) { m.Cancel = true },
 			5 * time.Minute},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestANameIsGivenAgain(t *testing.T) {
 	c.config.Cluster = &limits
 	c.restart()
 	c.addVM("a", "n1")
-	c.put(&record.Migration{Spec: migration.Spec{ID: "m", VM: "a", Created: c.now},
+	c.put(&store.Migration{Spec: migration.Spec{ID: "m", VM: "a", Created: c.now},
 		State: migration.State{Phase: migration.Failed, Because: "canceled", Released: true}})
 	c.reconcile()
 	if err := c.store.Delete(ctx, c.move("m")); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
@@ -17,7 +16,7 @@ func (c *Controller) release(ctx context.Context, vm hypervisor.VMID, now time.T
 		return nil
 	}
 	claim, by := g.rec.Claim, g.rec.Release.By
-	next := books.Draft(&c.nextVM, g.rec)
+	next := Draft(&c.nextVM, g.rec)
 	next.Claim, next.Release, next.Unclaimed = "", nil, ""
 	stored, err := c.put(ctx, next, now)
 	if stored {

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
-func newBoss(c *cluster, s record.Store) *controller.Controller {
-	return controller.New(c.config, s, record.Silent{})
+func newBoss(c *cluster, s store.Store) *controller.Controller {
+	return controller.New(c.config, s, store.Silent{})
 }
 
 // A rival writes a VM just before the controller does, so many times.
@@ -17,15 +17,15 @@ type rival struct {
 	left int
 }
 
-// Get implements record.Store.
-func (r *rival) Get(ctx context.Context, key record.Key) (record.Record, error) {
+// Get implements store.Store.
+func (r *rival) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	return r.store.Get(ctx, key)
 }
 
-// Put implements record.Store.
-func (r *rival) Put(ctx context.Context, rec record.Record, while ...record.Record) (
-	record.Record, error) {
-	if v, ok := rec.(*record.VM); ok && r.left > 0 {
+// Put implements store.Store.
+func (r *rival) Put(ctx context.Context, rec store.Record, while ...store.Record) (
+	store.Record, error) {
+	if v, ok := rec.(*store.VM); ok && r.left > 0 {
 		r.left--
 		next := *r.vm(v.VM.ID)
 		next.Labels = map[string]string{"written": "by an operator"}
@@ -34,14 +34,14 @@ func (r *rival) Put(ctx context.Context, rec record.Record, while ...record.Reco
 	return r.store.Put(ctx, rec)
 }
 
-// Delete implements record.Store.
-func (r *rival) Delete(ctx context.Context, rec record.Record, while ...record.Record) error {
+// Delete implements store.Store.
+func (r *rival) Delete(ctx context.Context, rec store.Record, while ...store.Record) error {
 	return r.store.Delete(ctx, rec)
 }
 
-// Changes implements record.Store.
-func (r *rival) Changes(ctx context.Context, f record.Feed, since record.Revision) (
-	record.Changes, error) {
+// Changes implements store.Store.
+func (r *rival) Changes(ctx context.Context, f store.Feed, since store.Revision) (
+	store.Changes, error) {
 	return r.store.Changes(ctx, f, since)
 }
 
@@ -51,18 +51,18 @@ type blocked struct {
 	open bool
 }
 
-// Put implements record.Store.
-func (b *blocked) Put(ctx context.Context, r record.Record, while ...record.Record) (
-	record.Record, error) {
-	if _, vm := r.(*record.VM); vm && !b.open {
-		return nil, &record.StoreError{Op: "Put", Key: r.Key(), Kind: record.Unavailable}
+// Put implements store.Store.
+func (b *blocked) Put(ctx context.Context, r store.Record, while ...store.Record) (
+	store.Record, error) {
+	if _, vm := r.(*store.VM); vm && !b.open {
+		return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unavailable}
 	}
 	return b.saboteur.Put(ctx, r)
 }
 
-// Put implements record.Store.
-func (b *between) Put(ctx context.Context, r record.Record, while ...record.Record) (
-	record.Record, error) {
+// Put implements store.Store.
+func (b *between) Put(ctx context.Context, r store.Record, while ...store.Record) (
+	store.Record, error) {
 	if b.at--; b.at == 0 {
 		b.then()
 	}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // startElsewhere gives a VM that is off and is to run to a host that takes it, when its own does
@@ -29,7 +27,7 @@ func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now
 	}
 	r := c.rebuild(g)
 	d := c.promised(g, &r)
-	if d.Outcome == choose.Accepted {
+	if d.Outcome == placement.Accepted {
 		stored, err := c.give(ctx, g, d.Host, now)
 		if err != nil || !stored {
 			c.restart.Set(vm, now.Add(c.config.Retry))
@@ -52,14 +50,14 @@ func (c *Controller) homeless(g *guest) bool {
 }
 
 // rebuild asks for a host on which a VM that is off is to start.
-func (c *Controller) rebuild(g *guest) choose.Request {
-	return choose.Request{VM: c.view.placed(g), Source: g.rec.Host, Rebuild: true}
+func (c *Controller) rebuild(g *guest) placement.Request {
+	return placement.Request{VM: c.view.placed(g), Source: g.rec.Host, Rebuild: true}
 }
 
 // staysPut returns what keeps a VM that is off from starting on another host; none is nothing. A
 // VM that cannot migrate may be bound to its host by what its record does not say: it is started
 // elsewhere only where its strategy allows it to be shut down, which comes to the same.
-func staysPut(v *record.VM, cluster evacuation.Strategy) []placement.Reason {
+func staysPut(v *store.VM, cluster evacuation.Strategy) []placement.Reason {
 	if why := bound(v); len(why) > 0 {
 		return why
 	}
@@ -76,7 +74,7 @@ func staysPut(v *record.VM, cluster evacuation.Strategy) []placement.Reason {
 }
 
 // bound returns what binds a VM to its host even when it is off.
-func bound(v *record.VM) []placement.Reason {
+func bound(v *store.VM) []placement.Reason {
 	if disks := v.VM.LocalDisks(); len(disks) > 0 {
 		return []placement.Reason{{Check: "local disks", Need: "disks that other hosts reach",
 			Have: disks[0].Name + " is on " + string(v.Host)}}
@@ -94,7 +92,7 @@ func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostN
 		return false, err
 	}
 	old := g.rec.Host
-	next := books.Draft(&c.nextVM, g.rec)
+	next := Draft(&c.nextVM, g.rec)
 	next.MoveTo(target)
 	next.Ended, next.Trouble, next.Forced, next.Evicted = false, "", nil, nil
 	if next.Mark == old {
@@ -110,9 +108,9 @@ func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostN
 
 // testimony stores that a VM that is off is about to start on another host; nil when the VM was
 // written meanwhile.
-func (c *Controller) testimony(ctx context.Context, v *record.VM, target hypervisor.HostName,
-	now time.Time) (*record.Rebuild, error) {
-	next := &record.Rebuild{VM: v.VM.ID, Source: v.Host, Target: target, Decided: now,
+func (c *Controller) testimony(ctx context.Context, v *store.VM, target hypervisor.HostName,
+	now time.Time) (*store.Rebuild, error) {
+	next := &store.Rebuild{VM: v.VM.ID, Source: v.Host, Target: target, Decided: now,
 		Boots: v.Boots, Evidence: hypervisor.Evidence{Proof: hypervisor.ProcessReaped,
 			VM: v.VM.ID, Host: v.Host, By: "agent/" + string(v.Host)}}
 	old, err := c.store.Get(ctx, next.Key())
@@ -124,13 +122,13 @@ func (c *Controller) testimony(ctx context.Context, v *record.VM, target hypervi
 	}
 	stored, err := c.store.Put(ctx, next, v)
 	switch {
-	case errors.Is(err, record.Stale):
+	case errors.Is(err, store.Stale):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
 	c.unread++
-	return stored.(*record.Rebuild), nil
+	return stored.(*store.Rebuild), nil
 }
 
 // tidy removes the records of VMs that were started elsewhere, once nothing of them is left on
@@ -142,7 +140,7 @@ func (c *Controller) tidy(ctx context.Context) error {
 		if g == nil || g.rec == nil || g.rec.Host == r.Source {
 			continue
 		}
-		if err := c.store.Delete(ctx, r, g.rec); err != nil && !errors.Is(err, record.Stale) {
+		if err := c.store.Delete(ctx, r, g.rec); err != nil && !errors.Is(err, store.Stale) {
 			errs = append(errs, err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -89,7 +88,7 @@ func (g *guest) binds() bool {
 // heads returns where a guest is, or is on its way to.
 func (g *guest) heads() hypervisor.HostName {
 	for _, f := range g.flights {
-		if m, holds := books.Held(f.rec, g.rec); holds {
+		if m, holds := Held(f.rec, g.rec); holds {
 			return m.Target
 		}
 	}
@@ -174,22 +173,22 @@ func (c *Controller) whyTogether(f *flight) (why []placement.Reason) {
 
 // saved returns the room that a guest holds where the others of its group are, or are going, until it
 // follows them.
-func (v *view) saved(g *guest) (books.Move, bool) {
+func (v *view) saved(g *guest) (Move, bool) {
 	if v.forgiving || g.site == nil || !g.site.drains && g.rec.Mark != g.rec.Host || !g.binds() || g.rec.Ended ||
 		g.heads() != g.rec.Host {
-		return books.Move{}, false
+		return Move{}, false
 	}
 	at := hypervisor.HostName("")
 	for _, o := range v.company(g) {
 		switch to := o.heads(); {
 		case to == g.rec.Host || to == at:
 		case at != "":
-			return books.Move{}, false // they are apart
+			return Move{}, false // they are apart
 		default:
 			at = to
 		}
 	}
-	return books.Move{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
+	return Move{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
 		Owner: migration.Evacuation.String()}, at != ""
 }
 
@@ -205,7 +204,7 @@ func (c *Controller) reunite(ctx context.Context, s *site, now time.Time) error 
 		if g.rec.Mark != "" || !c.follows(g, s) {
 			continue
 		}
-		next := books.Draft(&c.nextVM, g.rec)
+		next := Draft(&c.nextVM, g.rec)
 		next.Mark = s.name()
 		stored, err := c.put(ctx, next, now)
 		if err != nil {
@@ -257,7 +256,7 @@ func unbegun(g *guest) bool {
 // apart does something while a guest holds nothing but what it has: its reservations, which would be in
 // its own way, are taken back for that long.
 func (v *view) apart(g *guest, do func()) {
-	_, restarts := books.Restarts(g.rec)
+	_, restarts := Restarts(g.rec)
 	_, saved := v.saved(g)
 	if !restarts && !saved {
 		do()

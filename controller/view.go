@@ -5,15 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
-	"github.com/godwit-vm/godwit/controller/queue"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/health"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // view is the controller's picture of the records, and what follows from it:
@@ -26,9 +23,9 @@ type view struct {
 	bare    bool                // nothing is reserved in the books for what comes later
 	latest  *flight             // that was looked at: news are of it more often than not
 	slots   migration.Slots
-	books   *books.Books
-	queue   queue.Queue[*flight]
-	drain   func(*record.Host) bool
+	books   *Reservations
+	queue   Queue[*flight]
+	drain   func(*store.Host) bool
 	eager   bool // plan evacuations on every step of a migration
 
 	dirty due.Work[*flight]             // migrations to be stepped
@@ -37,30 +34,30 @@ type view struct {
 	starts due.Work[hypervisor.VMID]
 	// releases are VMs whose claims are stale.
 	releases due.Work[hypervisor.VMID]
-	begun    []*record.Rebuild   // of VMs that have been started elsewhere, and are cleaned up
-	moves    []books.Move        // scratch of rebook
+	begun    []*store.Rebuild    // of VMs that have been started elsewhere, and are cleaned up
+	moves    []Move              // scratch of rebook
 	plain    placement.VM        // scratch of placed: a VM without constraints
 	made     names.Pieces[guest] // entries of VMs
 
-	traffic   traffic               // on links, where they are shared by a model
-	health    health.Ledger         // what ended migrations say of hosts
-	failed    []hypervisor.HostName // of migrations that failed since they were looked at
-	forgiving bool                  // as KubeVirt: no host is remembered
+	traffic   traffic                // on links, where they are shared by a model
+	health    migration.TargetHealth // what ended migrations say of hosts
+	failed    []hypervisor.HostName  // of migrations that failed since they were looked at
+	forgiving bool                   // as KubeVirt: no host is remembered
 
-	unfinished int                 // migrations that have not ended
-	stuck      int                 // of them, those for which no host was found at the last try
-	nowhere    queue.Line[*flight] // migrations that fit nowhere when they were tried
-	room       bool                // room has appeared since then
+	unfinished int                    // migrations that have not ended
+	stuck      int                    // of them, those for which no host was found at the last try
+	nowhere    PriorityQueue[*flight] // migrations that fit nowhere when they were tried
+	room       bool                   // room has appeared since then
 }
 
 // flight is one migration in the view.
 type flight struct {
-	rec     *record.Migration
+	rec     *store.Migration
 	guest   *guest // the VM that it moves
 	source  *site  // what its record names, as target; nil while it names none
 	target  *site
 	alarm   due.Alarm[*flight] // when it is to be looked at, changed or not
-	turn    queue.Turn         // in the view's queue
+	turn    QueueEntry         // in the view's queue
 	gone    bool               // its record is gone
 	ended   bool
 	holds   bool   // a slot
@@ -74,26 +71,26 @@ type flight struct {
 	capped  bool   // its cap on the bandwidth is what this controller is configured with
 }
 
-// Asked implements [queue.Item].
+// Asked implements [Item].
 func (f *flight) Asked() *migration.Spec { return &f.rec.Spec }
 
-// Turn implements [queue.Item].
-func (f *flight) Turn() *queue.Turn { return &f.turn }
+// Turn implements [Item].
+func (f *flight) Turn() *QueueEntry { return &f.turn }
 
 // guest is one VM in the view.
 type guest struct {
-	rec     *record.VM
+	rec     *store.VM
 	place   *placement.VM // of one with constraints; the others share view.plain
 	site    *site         // where it is at home; nil while it is nowhere
 	at      int           // in the site's guests
 	flights []*flight     // oldest first
 	one     [1]*flight    // where they are, as a rule
-	account books.Account
+	account Allocation
 }
 
 // site is one host in the view.
 type site struct {
-	rec    *record.Host
+	rec    *store.Host
 	drains bool      // it carries the drain taint
 	guests []*guest  // in no order
 	marked int       // guests that were asked to leave
@@ -103,15 +100,15 @@ type site struct {
 func (s *site) name() hypervisor.HostName { return s.rec.Host.Name }
 
 // learn takes in a record unless it is known already.
-func (v *view) learn(r record.Record) {
+func (v *view) learn(r store.Record) {
 	switch r := r.(type) {
-	case *record.Migration:
+	case *store.Migration:
 		v.learnMigration(r)
-	case *record.VM:
+	case *store.VM:
 		v.learnVM(r)
-	case *record.Host:
+	case *store.Host:
 		v.learnHost(r)
-	case *record.Rebuild:
+	case *store.Rebuild:
 		if r.Cleaned && r.Evidence.Proof == hypervisor.ProcessReaped {
 			v.begun = append(v.begun, r)
 		}
@@ -119,9 +116,9 @@ func (v *view) learn(r record.Record) {
 }
 
 // forget takes in that a record is gone.
-func (v *view) forget(key record.Key) {
+func (v *view) forget(key store.Key) {
 	switch key.Kind {
-	case record.MigrationKind:
+	case store.MigrationKind:
 		if f := v.flights[migration.ID(key.Name)]; f != nil {
 			v.release(f, &f.rec.State)
 			v.queue.Remove(f)
@@ -135,7 +132,7 @@ func (v *view) forget(key record.Key) {
 			g.flights = slices.DeleteFunc(g.flights, func(o *flight) bool { return o == f })
 			v.rebook(string(f.rec.Spec.VM), g)
 		}
-	case record.VMKind:
+	case store.VMKind:
 		if g := v.guests[hypervisor.VMID(key.Name)]; g != nil {
 			v.move(g, "")
 			v.untie(g)
@@ -143,16 +140,16 @@ func (v *view) forget(key record.Key) {
 			v.rebook(key.Name, g)
 			v.lookAtFlights(g)
 		}
-	case record.HostKind:
+	case store.HostKind:
 		if s := v.hosts[hypervisor.HostName(key.Name)]; s != nil {
 			defer v.startAllOf(s)
-			v.bookHost(s, &record.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, Lost: true})
+			v.bookHost(s, &store.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, Lost: true})
 			v.lookAtAllOf(s)
 		}
 	}
 }
 
-func (v *view) learnMigration(m *record.Migration) {
+func (v *view) learnMigration(m *store.Migration) {
 	f, before := v.latest, &migration.State{}
 	if f == nil || f.gone || f.rec.Spec.ID != m.Spec.ID {
 		f = v.flights[m.Spec.ID]
@@ -198,7 +195,7 @@ func (v *view) setTries(f *flight, tries uint8) {
 }
 
 // board enters a migration that was not known.
-func (v *view) board(m *record.Migration) *flight {
+func (v *view) board(m *store.Migration) *flight {
 	g := v.guest(m.Spec.VM)
 	f := &flight{rec: m, guest: g}
 	f.alarm.Of = f
@@ -271,16 +268,16 @@ func (v *view) rebook(id string, g *guest) {
 // book tells the books what a VM holds: its home, unless it has ended, its moves' targets, and where it
 // is to follow.
 func (v *view) book(id string, g *guest) {
-	s := books.Standing{VM: v.placed(g), Moves: v.moves[:0]}
+	s := Usage{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.site != nil && !g.rec.Ended {
 		s.Home = g.site.name()
 	}
 	for _, f := range g.flights {
-		if m, holds := books.Held(f.rec, g.rec); holds {
+		if m, holds := Held(f.rec, g.rec); holds {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	if m, holds := books.Restarts(g.rec); holds && !v.bare {
+	if m, holds := Restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
 	}
 	if g.rec != nil && !v.bare && len(s.Moves) == 0 {
@@ -304,7 +301,7 @@ func (v *view) release(f *flight, s *migration.State) {
 	v.queue.Freed(s.Source)
 }
 
-func (v *view) learnVM(r *record.VM) {
+func (v *view) learnVM(r *store.VM) {
 	g := v.guest(r.VM.ID)
 	if g.rec != nil && g.rec.Version >= r.Version {
 		return
@@ -338,7 +335,7 @@ func (v *view) learnVM(r *record.VM) {
 	if r.Released() {
 		v.releases.Add(r.VM.ID)
 	}
-	if old != nil && !books.LeavesDifferently(old, r) {
+	if old != nil && !LeavesDifferently(old, r) {
 		return
 	}
 	v.room = true
@@ -380,7 +377,7 @@ func (v *view) move(g *guest, to hypervisor.HostName) {
 	}
 }
 
-func (v *view) learnHost(h *record.Host) {
+func (v *view) learnHost(h *store.Host) {
 	s := v.site(h.Host.Name)
 	if s.rec.Version >= h.Version {
 		return
@@ -420,7 +417,7 @@ func (v *view) startAllOf(s *site) {
 }
 
 // bookHost hands what a host's record says to the books.
-func (v *view) bookHost(s *site, h *record.Host) {
+func (v *view) bookHost(s *site, h *store.Host) {
 	drained := s.drains
 	s.rec, s.drains = h, v.drain(h)
 	v.books.Host(h, h.Closed || s.drains)
@@ -443,7 +440,7 @@ func (v *view) lookAtAllOf(s *site) {
 		case f.source != s && f.target != s && f.guest.site != s:
 		case !f.ended:
 			all = append(all, f)
-		case !books.Cleared(f.rec, false):
+		case !Cleared(f.rec, false):
 			all = append(all, f.guest.flights...)
 		}
 	}
@@ -489,7 +486,7 @@ func (v *view) site(name hypervisor.HostName) *site {
 	if s == nil {
 		s = &site{}
 		v.hosts[name] = s
-		v.bookHost(s, &record.Host{Host: hypervisor.Host{Name: name}, Lost: true})
+		v.bookHost(s, &store.Host{Host: hypervisor.Host{Name: name}, Lost: true})
 	}
 	return s
 }

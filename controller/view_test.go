@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 var viewHosts = []hypervisor.HostName{"n1", "n2", "n3"}
@@ -42,7 +42,7 @@ func booksOf(v *view) seen {
 func blank() *view { return New(Config{}, nil, nil).view }
 
 // rebuilt is a view that sees all records for the first time, in this order.
-func rebuilt(all []record.Record) *view {
+func rebuilt(all []store.Record) *view {
 	v := blank()
 	for _, r := range all {
 		v.learn(r)
@@ -50,16 +50,16 @@ func rebuilt(all []record.Record) *view {
 	return v
 }
 
-func drawRecord(t *rapid.T) record.Record {
+func drawRecord(t *rapid.T) store.Record {
 	hosts := rapid.SampledFrom(viewHosts)
 	n := rapid.IntRange(1, 3).Draw(t, "number")
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
-		return &record.Host{Host: hypervisor.Host{Name: hosts.Draw(t, "host"),
+		return &store.Host{Host: hypervisor.Host{Name: hosts.Draw(t, "host"),
 			Memory: hypervisor.Bytes(n) * 16 * hypervisor.GiB, CPUs: 8},
 			Closed: rapid.Bool().Draw(t, "closed"), Lost: rapid.Bool().Draw(t, "lost")}
 	case 1, 2:
-		v := &record.VM{VM: hypervisor.VM{ID: hypervisor.VMID(fmt.Sprint("vm", n)), CPUs: n,
+		v := &store.VM{VM: hypervisor.VM{ID: hypervisor.VMID(fmt.Sprint("vm", n)), CPUs: n,
 			Memory: hypervisor.GiB * hypervisor.Bytes(rapid.IntRange(1, 3).Draw(t, "size"))},
 			Host: hosts.Draw(t, "host")}
 		if rapid.Bool().Draw(t, "marked") {
@@ -75,7 +75,7 @@ func drawRecord(t *rapid.T) record.Record {
 	if s.Phase.Active() || rapid.Bool().Draw(t, "aims") {
 		s.Target = hosts.Draw(t, "target")
 	}
-	return &record.Migration{State: s, Spec: migration.Spec{
+	return &store.Migration{State: s, Spec: migration.Spec{
 		ID: migration.ID(fmt.Sprint("m", n)), VM: hypervisor.VMID(fmt.Sprint("vm", n))}}
 }
 
@@ -84,9 +84,9 @@ func drawRecord(t *rapid.T) record.Record {
 func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := blank()
-		stored := map[record.Key]record.Record{}
-		version := record.Version(0)
-		var old []record.Record
+		stored := map[store.Key]store.Record{}
+		version := store.Version(0)
+		var old []store.Record
 		t.Repeat(map[string]func(*rapid.T){
 			"a record is written": func(t *rapid.T) {
 				version++
@@ -97,13 +97,13 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 			},
 			"a VM is claimed, or let go": func(t *rapid.T) {
 				n := rapid.IntRange(1, 3).Draw(t, "number")
-				key := record.Key{Kind: record.VMKind, Name: fmt.Sprint("vm", n)}
-				vm, _ := stored[key].(*record.VM)
+				key := store.Key{Kind: store.VMKind, Name: fmt.Sprint("vm", n)}
+				vm, _ := stored[key].(*store.VM)
 				if vm == nil {
 					t.Skip("no VM")
 				}
 				version++
-				next := vm.With(version).(*record.VM)
+				next := vm.With(version).(*store.VM)
 				if next.Claim = ""; vm.Claim == "" {
 					next.Claim = migration.ID(fmt.Sprint("m", n))
 				}
@@ -126,11 +126,11 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 				v.forget(key)
 			},
 			"": func(t *rapid.T) {
-				var all []record.Record
+				var all []store.Record
 				for _, r := range stored {
 					all = append(all, r)
 				}
-				slices.SortFunc(all, func(a, b record.Record) int { return int(a.At() - b.At()) })
+				slices.SortFunc(all, func(a, b store.Record) int { return int(a.At() - b.At()) })
 				want := booksOf(rebuilt(rapid.Permutation(all).Draw(t, "order")))
 				if diff := cmp.Diff(want, booksOf(v)); diff != "" {
 					t.Fatalf("books (-rebuilt +kept):\n%s", diff)

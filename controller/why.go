@@ -5,12 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/books"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Why explains why a VM is still where it is: everything that keeps it from every host, and
@@ -27,7 +26,7 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
 		why = append(why, c.whyClaimed(g))
 	}
-	failed, last := 0, (*record.Migration)(nil)
+	failed, last := 0, (*store.Migration)(nil)
 	for _, f := range g.flights {
 		s := &f.rec.State
 		switch {
@@ -39,11 +38,11 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		case s.Phase <= migration.Pending:
 			why = append(why, c.whyPending(f, g, now)...)
 		default:
-			why = append(why, books.UnderWay(f.rec))
+			why = append(why, UnderWay(f.rec))
 		}
 	}
 	if failed > 0 {
-		why = append(why, books.Failed(last, failed))
+		why = append(why, Failed(last, failed))
 	}
 	return why
 }
@@ -68,12 +67,12 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 	var o observation
 	c.observe(f, &o, now)
 	unhealthy := c.whyUnhealthy(f, now)
-	switch why := books.InTheWay(&o.Observation, g.rec.Host); {
+	switch why := InTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
 		return append(why, unhealthy...)
 	case f.tries > 0 && f.overrun:
 		r := c.request(f, now)
-		if why := c.view.books.Exceeds(r.VM, books.Booking(f.rec, g.rec.Host, false)); why != nil {
+		if why := c.view.books.Exceeds(r.VM, Booking(f.rec, g.rec.Host, false)); why != nil {
 			return why
 		}
 		fallthrough
@@ -90,7 +89,7 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 			return why
 		}
 	}
-	return books.Turn(c.view.slots.Admit(c.limits, g.rec.Host))
+	return GateReasons(c.view.slots.Admit(c.limits, g.rec.Host))
 }
 
 // avoided reports whether a reason says no more than that a host is avoided.

@@ -8,7 +8,7 @@ import (
 
 // A Policy decides what leaves a host when, beside the limits: it can hold back what they
 // would let go, and never lets go what they hold back. It is a pure function: the same
-// arguments have the same answer. Package adaptive has one.
+// arguments have the same answer. This package has one.
 type Policy interface {
 	// Compare orders two candidates of a host with this link, first to go first; equal
 	// ones go by ID.

@@ -9,17 +9,18 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/vectors"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // The recordings hold in the compatible mode, with the mode of each release.
 func TestVectors(t *testing.T) {
-	vectors.ReplayEach(t, "evacuation*.jsonl", func(kind string) func(in, out) vectors.Verdict {
+	testutil.ReplayEach(t, "evacuation*.jsonl", func(kind string) func(in, out) testutil.Verdict {
 		mode := evacuation.QueueAll
 		switch {
 		case strings.Contains(kind, "freespots-v0.59"):
@@ -27,22 +28,22 @@ func TestVectors(t *testing.T) {
 		case strings.Contains(kind, "freespots"):
 			mode = evacuation.FreeSpots
 		}
-		return func(i in, want out) vectors.Verdict { return replay(t, mode, i, want) }
+		return func(i in, want out) testutil.Verdict { return replay(t, mode, i, want) }
 	})
 }
 
-func replay(t *testing.T, mode evacuation.Mode, i in, want out) vectors.Verdict {
+func replay(t *testing.T, mode evacuation.Mode, i in, want out) testutil.Verdict {
 	p, err := i.params(mode)
 	if err != nil {
-		return vectors.Diff(err.Error())
+		return testutil.Diff(err.Error())
 	}
 	flights, err := i.flights()
 	if err != nil {
-		return vectors.Diff(err.Error())
+		return testutil.Diff(err.Error())
 	}
 	guests, err := i.guests()
 	if err != nil {
-		return vectors.Diff(err.Error())
+		return testutil.Diff(err.Error())
 	}
 	load := evacuation.Count(p, flights, guests)
 	load.Unseen = i.PendingCreations
@@ -53,7 +54,7 @@ func replay(t *testing.T, mode evacuation.Mode, i in, want out) vectors.Verdict 
 	if want.Trace == nil { // nothing to tell, or the node is missing
 		got.Trace = nil
 	}
-	return vectors.Diff(gocmp.Diff(want, got))
+	return testutil.Diff(gocmp.Diff(want, got))
 }
 
 // outcome says a decision in the words of the recordings.

@@ -11,19 +11,18 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory/document"
-	"github.com/godwit-vm/godwit/inventory/facts"
+	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // ReadFleet reads godwit's own YAML, a [Spec], of at most [MaxInput] bytes. The
 // name is the file's, for problems. An error is [Problems], unless r fails.
 func ReadFleet(name string, r io.Reader) (*Fleet, error) {
-	data, err := document.ReadAll(name, r, MaxInput)
+	data, err := yamldoc.ReadAll(name, r, MaxInput)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := document.Parse(name, 1, data)
+	doc, err := yamldoc.Parse(name, 1, data)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func ReadFleet(name string, r io.Reader) (*Fleet, error) {
 }
 
 // Positions returns the line of a field, such as "vms[3].host", or 0 when it is
-// not known. [document.Document.Line] is one; nil knows no line.
+// not known. [yamldoc.Document.Line] is one; nil knows no line.
 type Positions func(field string) int
 
 // Of returns the line of a field; nil does, too.
@@ -54,7 +53,7 @@ func (p Positions) Of(field string) int {
 func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 	b := newSpecBuilder(name, lines)
 	b.grow(len(s.Hosts), len(s.VMs))
-	b.facts = facts.NewReader(s.Shared, func(field, format string, args ...any) {
+	b.facts = NewAttributeReader(s.Shared, func(field, format string, args ...any) {
 		b.wrong(path{list: field}, format, args...)
 	})
 	b.defaults = b.readDefaults(s)
@@ -84,7 +83,7 @@ type specBuilder struct {
 	*Builder
 	lines    Positions // nil: they are not known
 	defaults Defaults
-	facts    *facts.Reader
+	facts    *AttributeReader
 	hostsAt  map[string][]string // expanded host patterns of VMs
 }
 
@@ -143,10 +142,10 @@ func (b *specBuilder) host(at path, s *HostSpec) {
 
 // known returns what is known of a host.
 func (b *specBuilder) known(at path, s *HostSpec, size hypervisor.Host) *placement.Facts {
-	if reflect.ValueOf(&s.Host).Elem().IsZero() {
-		return facts.Plain(size) // as of most: nothing is said
+	if reflect.ValueOf(&s.HostAttributes).Elem().IsZero() {
+		return Plain(size) // as of most: nothing is said
 	}
-	return b.facts.Host(at.String(), &s.Host, size)
+	return b.facts.Host(at.String(), &s.HostAttributes, size)
 }
 
 // withPlace adds zone and rack to labels that do not have them.
@@ -217,11 +216,11 @@ func (b *specBuilder) vm(at path, s *VMSpec) {
 
 // demand reads what the VM asks of its host beside what Kubernetes knows.
 func (b *specBuilder) demand(at path, s *VMSpec, v *VM) {
-	if reflect.ValueOf(&s.VM).Elem().IsZero() {
+	if reflect.ValueOf(&s.VMAttributes).Elem().IsZero() {
 		return // as most are: nothing is said
 	}
 	want := placement.VM{Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement}
-	v.Hardware = b.facts.VM(at.String(), &s.VM, v.Namespace, &want)
+	v.Hardware = b.facts.VM(at.String(), &s.VMAttributes, v.Namespace, &want)
 	v.Placement = want.Constraints
 	v.Overhead, v.Balloon, v.Disk = want.Overhead, want.Balloon, want.Disk
 	v.CPURequest = want.CPURequest

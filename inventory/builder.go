@@ -8,16 +8,15 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/internal/yamldoc"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/quota"
-	"github.com/godwit-vm/godwit/migration/policy"
 )
 
 // A Builder puts a fleet together from what a file says, piece by piece and in
 // any order, and reports what does not fit. It must come from [NewBuilder].
 type Builder struct {
-	document.Report
+	yamldoc.Report
 	fleet    Fleet
 	hosts    map[hypervisor.HostName]int // the lines of the hosts, by name
 	vms      map[hypervisor.VMID]int
@@ -31,9 +30,9 @@ type Builder struct {
 // configuration. The file is only named in problems.
 func NewBuilder(file string) *Builder {
 	return &Builder{
-		Report: document.Report{File: file},
+		Report: yamldoc.Report{File: file},
 		fleet: Fleet{
-			Config:           policy.Default(),
+			Config:           migration.DefaultCluster(),
 			EvictionStrategy: evacuation.None,
 			Namespaces:       make(map[string]placement.Labels),
 		},
@@ -103,14 +102,14 @@ func (b *Builder) DescribedIn(vm hypervisor.VMID, file string) {
 }
 
 // hides reports whether a terminal may act on a name instead of printing it.
-func hides(name string) bool { return strings.ContainsFunc(name, document.Unprintable) }
+func hides(name string) bool { return strings.ContainsFunc(name, yamldoc.Unprintable) }
 
 // hostField and vmField are what problems with a host and with a VM name.
 func hostField(name hypervisor.HostName) string { return "host " + string(name) }
 func vmField(id hypervisor.VMID) string         { return "vm " + string(id) }
 
 // AddPolicy adds a policy. What KubeVirt's admission refuses is a problem.
-func (b *Builder) AddPolicy(line int, p policy.Policy) {
+func (b *Builder) AddPolicy(line int, p migration.Policy) {
 	field := fmt.Sprintf("policy %s", p.Name)
 	if first, twice := b.policies[p.Name]; twice {
 		b.Errorf(line, field+" name", "there is already a policy of this name in line %d", first)
@@ -139,10 +138,10 @@ func (b *Builder) AddNamespace(name string, labels placement.Labels) {
 }
 
 // AddQuota adds a limit that VMs are charged against.
-func (b *Builder) AddQuota(l quota.Limit) { b.fleet.Quotas = append(b.fleet.Quotas, l) }
+func (b *Builder) AddQuota(l placement.QuotaLimit) { b.fleet.Quotas = append(b.fleet.Quotas, l) }
 
 // Configure sets the cluster's configuration.
-func (b *Builder) Configure(line int, field string, written policy.ClusterOverrides) {
+func (b *Builder) Configure(line int, field string, written migration.ClusterOverrides) {
 	b.fleet.Config = written.Complete()
 	for _, wrong := range b.fleet.Config.Validate() {
 		b.Errorf(line, field+"."+wrong.Field, "needs %s, has %s", wrong.Need, wrong.Have)
@@ -162,7 +161,7 @@ func (b *Builder) Fleet() (*Fleet, error) {
 	f := &b.fleet
 	sortBy(f.Hosts, func(h *Host) hypervisor.HostName { return h.Name })
 	sortBy(f.VMs, func(v *VM) hypervisor.VMID { return v.ID })
-	slices.SortFunc(f.Policies, func(x, y policy.Policy) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(f.Policies, func(x, y migration.Policy) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(f.Migrations, func(x, y Migration) int { return cmp.Compare(x.ID, y.ID) })
 	b.checkRoom()
 	b.checkPolicies()
@@ -262,7 +261,7 @@ func (b *Builder) checkRoom() {
 
 // checkPolicies: every policy can win for some VM.
 func (b *Builder) checkPolicies() {
-	for _, p := range policy.Overlaps(b.fleet.Policies) {
+	for _, p := range migration.OverlappingPolicies(b.fleet.Policies) {
 		b.Warnf(0, p.Field, "needs %s, has %s", p.Need, p.Have)
 	}
 	for _, p := range b.fleet.Policies {

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/policy"
 )
 
 // config reads the cluster's configuration.
 func (b *specBuilder) config(at path, s ConfigSpec) {
 	o := b.overrides(at, s.OptionsSpec)
-	b.Configure(b.line(at), at.String(), policy.ClusterOverrides{
+	b.Configure(b.line(at), at.String(), migration.ClusterOverrides{
 		ParallelMigrationsPerCluster:      s.ParallelMigrationsPerCluster,
 		ParallelOutboundMigrationsPerNode: s.ParallelOutboundMigrationsPerNode,
 		ParallelInboundMigrationsPerNode:  s.ParallelInboundMigrationsPerNode,
@@ -37,10 +37,10 @@ func (b *specBuilder) config(at path, s ConfigSpec) {
 
 // policy reads one policy.
 func (b *specBuilder) policy(at path, s *PolicySpec) {
-	p := policy.Policy{Name: s.Name, Overrides: b.overrides(at, s.OptionsSpec)}
+	p := migration.Policy{Name: s.Name, OptionsOverrides: b.overrides(at, s.OptionsSpec)}
 	b.dns(at.dot(".name"), s.Name)
 	if s.Selectors != nil {
-		p.Selectors = &policy.Selectors{VM: s.Selectors.VM, Namespace: s.Selectors.Namespace}
+		p.Selectors = &migration.Selectors{VM: s.Selectors.VM, Namespace: s.Selectors.Namespace}
 	}
 	if s.Experimental != nil {
 		p.Experimental = b.experimental(at.dot(".experimental"), s.Experimental)
@@ -50,8 +50,8 @@ func (b *specBuilder) policy(at path, s *PolicySpec) {
 
 // overrides reads what the cluster and policies share. Here a bandwidth of 0 is
 // a value: no cap.
-func (b *specBuilder) overrides(at path, s OptionsSpec) policy.Overrides {
-	o := policy.Overrides{
+func (b *specBuilder) overrides(at path, s OptionsSpec) migration.OptionsOverrides {
+	o := migration.OptionsOverrides{
 		AllowAutoConverge:       s.AllowAutoConverge,
 		AllowPostCopy:           s.AllowPostCopy,
 		AllowWorkloadDisruption: s.AllowWorkloadDisruption,
@@ -76,10 +76,10 @@ func (b *specBuilder) overrides(at path, s OptionsSpec) policy.Overrides {
 	return o
 }
 
-func (b *specBuilder) experimental(at path, s *ExperimentalSpec) *policy.Experimental {
-	e := &policy.Experimental{Compression: (*policy.Compression)(s.Compression)}
+func (b *specBuilder) experimental(at path, s *ExperimentalSpec) *migration.Experimental {
+	e := &migration.Experimental{Compression: (*migration.Compression)(s.Compression)}
 	if d := s.StallDetector; d != nil {
-		e.StallDetector = &policy.StallDetectorOverrides{
+		e.StallDetector = &migration.StallDetectorOverrides{
 			StallMargin: d.StallMargin,
 			EWMAAlpha:   d.EWMAAlpha,
 			StallProgressTimeout: b.duration(
@@ -93,7 +93,7 @@ func (b *specBuilder) experimental(at path, s *ExperimentalSpec) *policy.Experim
 		}
 	}
 	if t := s.DowntimeTuning; t != nil {
-		e.DowntimeTuning = &policy.DowntimeTuningOverrides{
+		e.DowntimeTuning = &migration.DowntimeTuningOverrides{
 			Initial:             Times(t.InitialMs, time.Millisecond),
 			Steps:               t.Steps,
 			StartAfterIteration: t.StartAfterIteration,

@@ -17,9 +17,9 @@
 //		fmt.Println(err) // file, line and field of everything that is wrong
 //		return
 //	}
-//	fmt.Println(len(fleet.Hosts), "hosts,", len(fleet.VMs), "VMs")
+//	fmt.Println(len(cli.Hosts), "hosts,", len(cli.VMs), "VMs")
 //
-// Package inventory/kubevirt reads what kubectl prints, into the same [Fleet].
+// Package internal/importer reads what kubectl prints, into the same [Fleet].
 // It is a package of its own because it needs the Kubernetes API types.
 //
 // Files come from strangers. A reader answers every input, however hostile, in
@@ -32,4 +32,64 @@
 // aliases, tags and merge keys are refused.
 //
 // This package decides nothing about migrations and talks to no cluster.
+//
+// # Reservations
+//
+// This part turns a fleet that was read from a file into what placement works
+// on: hosts with all that their VMs take of them, and VMs with all that they ask.
+//
+// It decides nothing and changes nothing: [OpenLedger] is a snapshot, and
+// [Ask] is what package placement/choose is asked about one VM of it.
+//
+// # Costs of a model
+//
+// This part reads and writes a model of hypervisors, [fake.Model], as YAML:
+//
+//	base: qemu           # what is not said below; qemu (default) or ideal
+//	setUp: 2ms
+//	firstTouch: 1600MB/s
+//	compression: 23      # what remains of a page, in parts per thousand
+//
+// The fields are those of the model, with units. godwit calibrate writes such a file, and a
+// scenario takes one: see [ModelChoice].
+//
+// # Attributes of hosts and VMs
+//
+// This part reads what a file says about hosts and VMs beside their size: all
+// that the conditions on a target look at (packages placement and filter).
+//
+// [HostAttributes] and [VMAttributes] are the fields of godwit's own YAML, [Shared] is what hosts and
+// VMs refer to by name, and a [AttributeReader] turns them into [placement.Facts] and
+// [placement.Constraints]. In short:
+//
+//	aggregates: {ssd: {disks: "ssd, nvme", filter_tenant_id: shop}}
+//	groups: {db: {policy: anti-affinity, domain: rack}}
+//	hosts:
+//	- name: a1
+//	  memory: 256GiB                  # what there is; VMs may use (memory-reserved)*ratio
+//	  reserved: {memory: 8GiB}
+//	  ratios: {cpus: 4}
+//	  zone: a
+//	  rack: r1                        # zone and rack are labels, too, unless labels say else
+//	  aggregates: ssd
+//	  devices: {nvidia-a100: 2}
+//	  cells: [{cpus: 0-31, threads: 2, memory: 96GiB, pages: {1GiB: 32}}]
+//	vms:
+//	- name: db
+//	  memory: 16GiB
+//	  groups: db
+//	  specs: {disks: nvme}
+//	  topology: {dedicated: true, pageSize: 1GiB}
+//	  hardware: {machine: pc-q35-7.2, disks: [{name: scratch, size: 40GiB}]}
+//
+// What a file does not say of a host is unknown, and refuses nobody, unless a VM
+// asks for it. A VM asks by its constraints and by its hardware: a machine type, a
+// CPU model, huge pages, pins and local disks are demands on every host.
+//
+// Files come from strangers: every value is checked, and no input panics.
+//
+// # Units
+//
+// This part reads amounts of memory, speeds and durations as people write
+// them. A unit is never guessed: 64 is no amount of memory, 64GiB is.
 package inventory

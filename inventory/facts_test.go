@@ -10,9 +10,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/aggregate"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // everything has every field that godwit's own YAML has for targets.
@@ -96,30 +93,30 @@ func TestReadFleetFacts(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	want := &placement.Facts{
-		Memory: resource.Inventory{Total: 68 * gib, Reserved: 4 * gib, Ratio: 1.5, Min: gib,
+		Memory: placement.DeviceInventory{Total: 68 * gib, Reserved: 4 * gib, Ratio: 1.5, Min: gib,
 			Max: 32 * gib, Step: gib / 2},
-		CPUs: resource.Inventory{Total: 18, Reserved: 2, Ratio: 4, Min: 1, Max: 8, Step: 1},
-		Disk: resource.Inventory{Total: 1024 * gib, Reserved: 24 * gib, Ratio: 2, Min: gib,
+		CPUs: placement.DeviceInventory{Total: 18, Reserved: 2, Ratio: 4, Min: 1, Max: 8, Step: 1},
+		Disk: placement.DeviceInventory{Total: 1024 * gib, Reserved: 24 * gib, Ratio: 2, Min: gib,
 			Max: 100 * gib, Step: gib},
 		MaxVMs: 9, MaxBusy: 3, Disabled: true, Maintenance: true, Zone: "north",
-		Aggregates: []*aggregate.Aggregate{aggregate.New("fast", map[string]string{
+		Aggregates: []*placement.Aggregate{placement.NewAggregate("fast", map[string]string{
 			"disks": "ssd, nvme", "filter_tenant_id": "shop"})},
 		Machines: []string{"pc", "q35"},
 		CPU: &placement.CPU{Arch: "x86_64", Models: []string{"Haswell"},
 			Features: []string{"aes", "vmx"}},
 		Hypervisor: placement.Hypervisor{Kind: "QEMU", Version: 7002022},
 		Abilities:  hypervisor.CanPostCopy | hypervisor.CanCopyStorage,
-		Cells: []topology.Cell{
-			{Cores: []topology.Set{topology.SetOf(0, 1), topology.SetOf(2, 3)},
-				Memory: 32 * hypervisor.GiB, Pages: []topology.Pool{
+		Cells: []placement.Cell{
+			{Cores: []placement.CPUSet{placement.CPUSetOf(0, 1), placement.CPUSetOf(2, 3)},
+				Memory: 32 * hypervisor.GiB, Pages: []placement.Pool{
 					{Size: 2 * hypervisor.MiB, Pages: 100}, {Size: hypervisor.GiB, Pages: 2}}},
-			{ID: 1, Cores: []topology.Set{topology.SetOf(4, 6), topology.SetOf(5, 7)},
+			{ID: 1, Cores: []placement.CPUSet{placement.CPUSetOf(4, 6), placement.CPUSetOf(5, 7)},
 				Memory: 30 * hypervisor.GiB}},
-		Devices:  resource.Devices{{Class: "gpu", Count: 2}, {Class: "tpu"}},
+		Devices:  placement.Devices{{Class: "gpu", Count: 2}, {Class: "tpu"}},
 		Networks: []string{"front", "back"},
 		Link:     25 * hypervisor.Gbit, Rack: "r1", Uplink: 40 * hypervisor.Gbit,
 	}
-	if diff := cmp.Diff(want, h.Facts, cmp.AllowUnexported(aggregate.Value{})); diff != "" {
+	if diff := cmp.Diff(want, h.Facts, cmp.AllowUnexported(placement.Value{})); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	if h.Facts != f.Hosts[1].Facts {
@@ -161,7 +158,7 @@ func TestReadFleetDemands(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := f.VMs[0]
-	half := topology.Part{CPUs: 2, Memory: 4 * gib}
+	half := placement.Part{CPUs: 2, Memory: 4 * gib}
 	want := placement.Constraints{
 		Zones: []string{"north", "south"}, Specs: map[string]string{"disks": "nvme"},
 		Groups: []placement.GroupRule{{Group: "db", Policy: placement.AntiAffinity, Max: 2,
@@ -170,8 +167,8 @@ func TestReadFleetDemands(t *testing.T) {
 		Without: []hypervisor.VMID{"far/away"},
 		Platform: placement.Platform{Arch: "x86_64", Machine: "q35", CPUModel: "Haswell",
 			CPUFeatures: []string{"aes"}, Hypervisor: "QEMU", MinVersion: 7002000},
-		Topology: &topology.Ask{Parts: []topology.Part{half, half}, Dedicated: true,
-			Threads: topology.Isolate, PageSize: gib},
+		Topology: &placement.TopologyRequest{Parts: []placement.Part{half, half}, Dedicated: true,
+			Threads: placement.Isolate, PageSize: gib},
 		Devices: []placement.DeviceAsk{{Class: "gpu", Count: 1},
 			{Class: "nic", Count: 2, Stays: true}},
 		Networks: []string{"front"}, Tenant: "shop",

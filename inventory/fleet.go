@@ -6,8 +6,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/quota"
-	"github.com/godwit-vm/godwit/migration/policy"
 )
 
 // A Fleet is everything that a file says about a cluster. Hosts, VMs, policies
@@ -16,15 +14,15 @@ import (
 type Fleet struct {
 	Hosts    []Host
 	VMs      []VM
-	Policies []policy.Policy
+	Policies []migration.Policy
 	// Config has every default applied.
-	Config policy.Cluster
+	Config migration.Cluster
 	// EvictionStrategy holds for VMs whose own is Unset. Default: None.
 	// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:116.
 	EvictionStrategy evacuation.Strategy
 	Namespaces       map[string]placement.Labels
-	Quotas           []quota.Limit // what the VMs' charges are held against
-	Migrations       []Migration   // that have not ended
+	Quotas           []placement.QuotaLimit // what the VMs' charges are held against
+	Migrations       []Migration            // that have not ended
 	// Network is what all migrations together get of the migration network; 0 is no limit.
 	// The up-links of racks are in the facts of their hosts.
 	Network  hypervisor.Bandwidth

@@ -13,11 +13,10 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/migration/policy"
 )
 
 const mibps = hypervisor.Bandwidth(hypervisor.MiB)
@@ -44,8 +43,8 @@ func TestReadFleetHosts(t *testing.T) {
 				Name: name, Memory: gib * hypervisor.GiB, CPUs: cpus, Link: link,
 			},
 			Labels: placement.Labels{"rack": rack},
-			Facts: &placement.Facts{Memory: resource.Inventory{Total: int64(gib * hypervisor.GiB)},
-				CPUs: resource.Inventory{Total: int64(cpus)}, Link: link},
+			Facts: &placement.Facts{Memory: placement.DeviceInventory{Total: int64(gib * hypervisor.GiB)},
+				CPUs: placement.DeviceInventory{Total: int64(cpus)}, Link: link},
 		}
 	}
 	b1 := host("b1", 128, 32, "b", hypervisor.Gbit)
@@ -102,7 +101,7 @@ func TestReadFleetVMs(t *testing.T) {
 
 func TestReadFleetConfiguration(t *testing.T) {
 	fleet := readSample(t)
-	config := policy.Default()
+	config := migration.DefaultCluster()
 	config.ParallelMigrationsPerCluster = 10
 	config.BandwidthPerMigration = hypervisor.Gbit / 2
 	config.ProgressTimeout = 2 * time.Minute
@@ -110,18 +109,18 @@ func TestReadFleetConfiguration(t *testing.T) {
 		Config:           config,
 		EvictionStrategy: evacuation.LiveMigrateIfPossible,
 		Namespaces:       map[string]placement.Labels{"prod": {"tier": "critical"}},
-		Policies: []policy.Policy{{
+		Policies: []migration.Policy{{
 			Name: "databases",
-			Selectors: &policy.Selectors{
-				VM:        policy.Labels{"app": "db"},
-				Namespace: policy.Labels{"tier": "critical"},
+			Selectors: &migration.Selectors{
+				VM:        migration.Labels{"app": "db"},
+				Namespace: migration.Labels{"tier": "critical"},
 			},
-			Overrides: policy.Overrides{
+			OptionsOverrides: migration.OptionsOverrides{
 				AllowPostCopy:           new(true),
 				BandwidthPerMigration:   new(1024 * mibps),
 				CompletionTimeoutPerGiB: new(300 * time.Second),
-				Experimental: &policy.Experimental{
-					StallDetector: &policy.StallDetectorOverrides{
+				Experimental: &migration.Experimental{
+					StallDetector: &migration.StallDetectorOverrides{
 						StallMargin:       new(5),
 						SwitchoverTimeout: new(time.Minute),
 					},
@@ -174,7 +173,7 @@ type scenario struct {
 func TestSpecIsEmbedded(t *testing.T) {
 	text := "title: drain\nhosts:\n- {name: n1, memory: 8GiB, cpus: 2, linq: 1}\n" +
 		"vms:\n- {name: a, host: n1, memory: 1}\n"
-	doc, err := document.Parse("s.yaml", 1, []byte(text))
+	doc, err := yamldoc.Parse("s.yaml", 1, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,12 @@
 package inventory
 
-import "github.com/godwit-vm/godwit/inventory/document"
+import "github.com/godwit-vm/godwit/internal/yamldoc"
 
 // MaxInput is how many bytes of godwit's own YAML are read.
-const MaxInput = document.MaxSize
+const MaxInput = yamldoc.MaxSize
 
 // A Problem is something wrong with a file: where, and what.
-type Problem = document.Problem
+type Problem = yamldoc.Problem
 
 // Problems are everything that is wrong with a file.
-type Problems = document.Problems
+type Problems = yamldoc.Problems

@@ -1,12 +1,11 @@
 package inventory
 
 import (
-	"github.com/godwit-vm/godwit/inventory/facts"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // A Spec is a fleet in godwit's own YAML. Embed it, with the tag `yaml:",inline"`,
-// in the struct of a larger file, decode that with package inventory/document, and
+// in the struct of a larger file, decode that with package internal/yamldoc, and
 // call [Spec.Fleet]. Amounts, speeds and durations are texts with units, as
 // [ParseBytes], [ParseBandwidth] and [ParseDuration] read them.
 type Spec struct {
@@ -21,8 +20,8 @@ type Spec struct {
 	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"` // their labels
 	Defaults         DefaultsSpec                `yaml:"defaults,omitempty"`
 	// Network is the migration network, if all migrations together share one.
-	Network      NetworkSpec `yaml:"network,omitempty"`
-	facts.Shared `yaml:",inline"`
+	Network NetworkSpec `yaml:"network,omitempty"`
+	Shared  `yaml:",inline"`
 }
 
 // A NetworkSpec is a network that every migration crosses, besides the links of its hosts.
@@ -44,7 +43,7 @@ type HostSpec struct {
 	Cordoned bool  `yaml:"cordoned,omitempty"` // takes no VMs
 	Down     bool  `yaml:"down,omitempty"`     // not ready; takes no VMs, either
 	// Zone and rack are labels, too, where labels do not say otherwise.
-	facts.Host `yaml:",inline"`
+	HostAttributes `yaml:",inline"`
 }
 
 // A VMSpec is one VM, or many that differ only in name and host.
@@ -71,8 +70,8 @@ type VMSpec struct {
 	Tolerations Words `yaml:"tolerations,omitempty"`
 	Apart       Words `yaml:"apart,omitempty"` // groups with at most one VM on a host
 
-	facts.VM `yaml:",inline"`
-	LoadSpec `yaml:",inline"`
+	VMAttributes `yaml:",inline"`
+	LoadSpec     `yaml:",inline"`
 }
 
 // A LoadSpec says how VMs change their memory: see [Load].
@@ -97,9 +96,6 @@ type OverrideSpec struct {
 	Link     string           `yaml:"link,omitempty"`
 	LoadSpec `yaml:",inline"`
 }
-
-// Words are a list of words; a single one need not be a list.
-type Words = facts.Words
 
 // ConfigSpec is the cluster's migration configuration, with KubeVirt's field
 // names; what it leaves out has KubeVirt's default. Unlike there, speeds and

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/words"
-	"github.com/godwit-vm/godwit/inventory/document"
+	"github.com/godwit-vm/godwit/internal/yamldoc"
 )
 
 // workloadColumns are the columns that a file of workloads may have besides the VM's name, as the
@@ -68,7 +68,7 @@ type overlay struct {
 
 // wrong adds a problem.
 func (l *overlay) wrong(line int, field, format string, args ...any) {
-	if len(l.problems) < document.MaxProblems {
+	if len(l.problems) < yamldoc.MaxProblems {
 		l.problems = append(l.problems, Problem{File: l.file, Line: line, Field: field,
 			Message: fmt.Sprintf(format, args...)})
 	}
@@ -173,7 +173,7 @@ func (l *overlay) row(line int, fields map[string]string) {
 func (l *overlay) find(line int, name string) (at int, found bool) {
 	switch all := l.byName[name]; {
 	case len(all) == 0:
-		if len(l.warnings) < document.MaxProblems {
+		if len(l.warnings) < yamldoc.MaxProblems {
 			l.warnings = append(l.warnings, Problem{File: l.file, Line: line, Field: "vm",
 				Message: fmt.Sprintf("the fleet has no VM %q: the line is left out", name)})
 		}

@@ -59,4 +59,76 @@
 //	}
 //
 // The examples of [Config.Step] and [Slots] run.
+//
+// # Health of targets
+//
+// This part decides which hosts have lately failed migrations, and when one of them is
+// tried again.
+//
+//	healthy ──a failure──► troubled ──the back-off is over──► one migration may try it
+//	   ▲                      ▲                                   │            │
+//	   │                      └───────────── it fails ────────────┘            │
+//	   └───────────────────────── it succeeds, or time passes ─────────────────┘
+//
+// What one migration learns of a host counts for all: see [TargetHealth]. A failure while the target
+// was prepared speaks against the target, a failure to begin against the source. A transfer that
+// broke speaks against the way between the two, and against one of the two hosts as soon as it
+// has failed so with two others and with none succeeded since.
+//
+// The caller (1) adds the end of every migration, oldest first, and takes out those that it
+// forgets; (2) starts no migration to or from a troubled host before [Trouble.Again], and then
+// one at a time. This package knows no record, no clock and no store.
+// Source: M. Nygard, "Release It!", 2007 (circuit breaker: closed, open, half-open).
+//
+// # Migration policies
+//
+// This part decides with which options a VM is migrated: the cluster's
+// configuration, overlaid by the one policy that fits the VM best.
+//
+//	ClusterOverrides ── Complete ──► Cluster ── Options ──┐
+//	                                                      ├── Apply ──► Options
+//	[]Policy + labels ── Match ──► the winner's Overrides ┘
+//
+// A policy matches a VM when every label that it selects on is on the VM, or on
+// the VM's namespace, with the same value. Of the policies that match, the one
+// with more labels wins; among equals the one with more labels on the VM; among
+// equals still the one with the smaller name. Only the winner counts: policies
+// are never combined. Of the winner, a field that is not set inherits the
+// cluster's value; a field that is set overrides it, also with zero or false.
+//
+// A caller (1) resolves once per migration, when the target is known and before
+// memory moves, (2) stores the [Options] with the migration, so that a later
+// edit changes no migration under way, and (3) asks [ExplainPolicy] when a person
+// wants to know why.
+//
+// Differences from KubeVirt:
+//
+// [MatchPolicies], [ResolveOptions] and [ExplainPolicy] differ from KubeVirt v1.9.0 in the following.
+// The same methods of Matcher{Compatible: true} do not.
+//
+//  1. VM labels that are nil are an empty set. KubeVirt then ignores both
+//     selectors of every policy, so that each policy which has selectors
+//     matches with no labels at all, and the smallest name wins.
+//  2. Namespace labels that are nil are an empty set. KubeVirt means to ignore
+//     the namespace selector for them, but asks whether the VM's labels are nil;
+//     with VM labels that are not nil the outcome is the same as here.
+//
+// The same in both: selectors without any label match every VM, and lose to
+// every policy that matches with a label; a policy without selectors matches no
+// VM. A policy cannot influence placement or limits.
+//
+// KubeVirt has feature gates for the stall detector and for downtime tuning.
+// Here the policy that configures one switches it on; nothing else does.
+//
+// This package reads no clock, does no I/O, and keeps nothing between calls. It
+// never changes its arguments.
+//
+// In code (the examples of [ResolveOptions] and [ExplainPolicy] run):
+//
+//	best := MatchPolicies(policies, vmLabels, namespaceLabels) // nil: none matches
+//
+// # Limits
+//
+// This part counts how many migrations hold a slot, and says whether one more
+// may start: arithmetic, which knows neither a VM nor a phase.
 package migration

@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/enum"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // An ID names a migration. It is the job's name on the hypervisors, too.
@@ -54,7 +54,7 @@ type Spec struct {
 	// Force says what happens when Target refuses. Absent: the migration waits until it
 	// takes the VM, as KubeVirt's does. No: it ends as a conflict. Yes: policy and capacity are
 	// overruled and become debts; what physics forbids is a conflict. Only with a Target.
-	Force choose.Force `json:",omitzero"`
+	Force placement.Force `json:",omitzero"`
 	// Compat serves older clients: an absent force is then as Yes, and nothing is on record.
 	Compat   bool `json:",omitempty"`
 	Timeouts Overrides

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/vectors"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 )
 
@@ -18,13 +18,13 @@ import (
 // the gates and actions. The configuration that restores its decisions is
 // Config{Compatible: true}.
 func TestVectors(t *testing.T) {
-	vectors.Replay(t, "updatestatus*.jsonl", func(in vectorIn, out vectorOut) vectors.Verdict {
+	testutil.Replay(t, "updatestatus*.jsonl", func(in vectorIn, out vectorOut) testutil.Verdict {
 		return replay(in, out, func(w *recorded) vectorOut {
 			d := w.config.Judge(&w.spec, &w.state, &w.seen)
 			return w.out(d)
 		})
 	})
-	vectors.Replay(t, "sync*.jsonl", func(in vectorIn, out vectorOut) vectors.Verdict {
+	testutil.Replay(t, "sync*.jsonl", func(in vectorIn, out vectorOut) testutil.Verdict {
 		return replay(in, out, func(w *recorded) vectorOut {
 			if in.Fn == "execute" {
 				return w.execute()
@@ -34,12 +34,12 @@ func TestVectors(t *testing.T) {
 	})
 }
 
-func replay(in vectorIn, want vectorOut, decide func(*recorded) vectorOut) vectors.Verdict {
+func replay(in vectorIn, want vectorOut, decide func(*recorded) vectorOut) testutil.Verdict {
 	w, skip := in.read()
 	if skip != "" {
-		return vectors.Skip(skip)
+		return testutil.Skip(skip)
 	}
-	return vectors.Diff(diff(want, decide(w)))
+	return testutil.Diff(diff(want, decide(w)))
 }
 
 // diff compares two decisions in their normal form.

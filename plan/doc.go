@@ -19,4 +19,71 @@
 //
 // The package decides nothing about time: how long a move takes is for the
 // simulator to say. It starts no goroutine and reads no clock.
+//
+// # Drain
+//
+// This part plans how hosts are emptied with as few moves as possible.
+//
+//	direct: each VM to a host that takes it ──► room: others make room ──► [Answer.Waves]
+//	                                                │ small fleets
+//	                                                └──► every arrangement, nearest first
+//	                                                         └──► [plan.Certificate]
+//
+// The caller passes the fleet as it is and the hosts to be emptied; nobody enters
+// those. [Drain] is total and deterministic. It says what can be done, and of what
+// cannot be done either a proof or that the search was given up.
+//
+// It does not say how long anything takes, and moves nothing.
+//
+// # From an inventory
+//
+// This part makes the fleet of a plan out of one that was read from a file.
+//
+// # Maintenance
+//
+// This part plans how many hosts are serviced in turn: which are emptied and
+// rebooted together, where their VMs go meanwhile, and how they come back home.
+//
+//	choose hosts ──► empty them ──► check ──► reboot ──► they take VMs again ──► next batch
+//
+// VMs go to hosts that were serviced already, or need no service, wherever these have room:
+// then one move each is enough. Only to begin with, somebody has to move twice.
+//
+// After each batch has been emptied, so many failures more are survived as were asked for,
+// by this package. It then holds at every instant of the batch, too: before, there is
+// no less room on any host that takes VMs, and whoever has not left a host of the batch
+// yet has a place reserved at its target.
+//
+// The caller makes a [Request] and calls [Maintenance]; it gets batches, and for each host that
+// cannot be serviced a reason that can be checked. [PlanReturn] plans the way home, [Schedule]
+// estimates times. The package is pure, and moves nothing.
+//
+// # Failover capacity
+//
+// This part answers whether a fleet survives failures of hosts: whichever hosts
+// fail one after another, is there room to restart every protected VM before the next
+// one fails?
+//
+// A VM that has been restarted stays where it is unless that host fails, too: whoever
+// restarts it does not know which host is next. So the order matters, and the question
+// is a game. [Survive] answers
+//
+//   - Yes, when every choice and every order of the failures leaves room. Either there is
+//     so much that any placement will do, which is shown by counting, or a placement was
+//     found for each failure, after which all further failures were looked at;
+//   - No, with a [Counterexample] that can be checked without the search: see
+//     [Counterexample.Verify];
+//   - Open, when neither was found within the effort: [Answer.Lower] failures are
+//     survived for certain, and more than [Answer.Upper] are not.
+//
+// VMs are restarted under the conditions of package placement, as in production, on the
+// books of the fleet. Those on hosts that have not failed stay where they are; VMs that
+// ask to be with others are restarted last, in any order. A host that is down cannot fail
+// again, and its VMs are not looked at.
+//
+// [Strand] says which free room nobody can use, and [Admit] how many more VMs there is
+// room for while the fleet survives.
+//
+// The package is pure: no clock, no chance, no I/O. An answer depends on the question
+// alone.
 package plan

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
-	"github.com/godwit-vm/godwit/plan/plantest"
 )
 
 // look returns all that a state says.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
 )
 
 // Waves sorts moves that are possible one after another into waves, and keeps their
@@ -109,7 +108,7 @@ func (s *State) join(open *swell, l leg) bool {
 
 // plain reports whether a VM asks for nothing but room. Of two such VMs that go to one host,
 // whoever begins last finds what the other would have found: what they need together is there.
-func (s *State) plain(vm int) bool { return !filter.Asks(&s.fleet.VMs[vm].Constraints) }
+func (s *State) plain(vm int) bool { return !placement.Asks(&s.fleet.VMs[vm].Constraints) }
 
 // stillFits reports whether a move that is under way could begin last.
 func (s *State) stillFits(l leg) bool {

@@ -8,11 +8,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/plantest"
+	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
 	"github.com/godwit-vm/godwit/plan"
-	"github.com/godwit-vm/godwit/plan/plantest"
-	"github.com/godwit-vm/godwit/plan/verify"
 )
 
 // TestWavesPassTheVerifier: moves that are possible one after another become waves, in
@@ -52,7 +51,7 @@ func TestWavesPassTheVerifier(t *testing.T) {
 
 // small is a fleet of three hosts with 8 bytes each, and VMs with 4.
 func small(vms ...plan.VM) *plan.Fleet {
-	f := &plan.Fleet{Filters: filter.All(), VMs: vms}
+	f := &plan.Fleet{Filters: placement.AllFilters(), VMs: vms}
 	for _, name := range []hypervisor.HostName{"a", "b", "c"} {
 		f.Hosts = append(f.Hosts, placement.Host{Name: name, Memory: 8, Load: &placement.Load{}})
 	}

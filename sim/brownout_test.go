@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // The situation of kubevirt#2326: auto-converge lets a migration end, at the guest's cost. The
@@ -50,7 +50,7 @@ events: [0s migrate v to=n2]
 // slowed plays a scenario and returns its brownout; see is told of every event.
 func slowed(t *testing.T, text string, see func(*sim.World, time.Duration)) *sim.Brownout {
 	t.Helper()
-	s, err := scenario.Parse("scenario", []byte(text))
+	s, err := config.Parse("scenario", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,17 +11,16 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/inventory/facts"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
 // What holds when nothing breaks.
 
 func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
-	checkWorlds(t, worlds.Calm(), func(t *rapid.T, p *played) {
+	checkWorlds(t, simtest.Calm(), func(t *rapid.T, p *played) {
 		r := p.Result()
 		if e := r.Evacuations[0]; p.end != sim.AtRest || e.EmptySeconds == nil || len(e.Left) > 0 {
 			t.Fatalf("%v: %+v", p.end, e)
@@ -40,17 +39,17 @@ func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
 }
 
 // scratch gives some VMs a disk on their host.
-var scratch = worlds.Part{Name: "local disks", Add: func(m *worlds.Maker) {
+var scratch = simtest.Part{Name: "local disks", Add: func(m *simtest.Maker) {
 	for i := range m.World.VMs {
 		if size := m.Between("GiB on a local disk", -10, 20); size > 0 {
-			m.World.VMs[i].Hardware = &facts.Hardware{Disks: []facts.Disk{
+			m.World.VMs[i].Hardware = &inventory.Hardware{Disks: []inventory.Disk{
 				{Name: "scratch", Size: fmt.Sprintf("%dGiB", size)}}}
 		}
 	}
 }}
 
 func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
-	checkWorlds(t, worlds.Calm().And(scratch), func(t *rapid.T, p *played) {
+	checkWorlds(t, simtest.Calm().And(scratch), func(t *rapid.T, p *played) {
 		least := hypervisor.Bytes(0)
 		for _, v := range p.scenario.Fleet.VMs {
 			if p.VM(v.ID).Host != v.Host {
@@ -74,7 +73,7 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 
 // errands ask for a migration of every VM, at some time and with some priority. No more than
 // two move at once: a slow link that more of them share is too slow for some loads.
-var errands = worlds.Part{Name: "everybody is to move", Add: func(m *worlds.Maker) {
+var errands = simtest.Part{Name: "everybody is to move", Add: func(m *simtest.Maker) {
 	*m.World.Limits.PerCluster = min(2, *m.World.Limits.PerCluster)
 	for _, vm := range m.World.VMNames() {
 		m.Event(m.Time(), "migrate "+vm+m.Priority())
@@ -82,7 +81,7 @@ var errands = worlds.Part{Name: "everybody is to move", Add: func(m *worlds.Make
 }}
 
 func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
-	g := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Limits(), errands)
+	g := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Limits(), errands)
 	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
 			for _, m := range p.Migrations(v.ID) {
@@ -99,7 +98,7 @@ func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
 
 // rush asks for everything on one host at nearly the same time; there is room for
 // all of it anywhere.
-var rush = worlds.Part{Name: "all of one host is to move", Add: func(m *worlds.Maker) {
+var rush = simtest.Part{Name: "all of one host is to move", Add: func(m *simtest.Maker) {
 	cluster, source := m.Between("per cluster", 1, 3), m.Between("per source", 1, 2)
 	m.World.Limits.PerCluster, m.World.Limits.PerSource = &cluster, &source
 	for i := range m.Between("hosts", 2, 4) {
@@ -116,8 +115,8 @@ var rush = worlds.Part{Name: "all of one host is to move", Add: func(m *worlds.M
 
 func TestNobodyWaitsBehindALowerPriority(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s := worlds.Of(rush, worlds.Converging()).Make(chance)
+		chance := simtest.Drawn(t)
+		s := simtest.Of(rush, simtest.Converging()).Make(chance)
 		unjust := ""
 		play(t, s, chance, func(p *played, e sim.Entry) {
 			if strings.HasPrefix(e.What, "Pending → Scheduling") {
@@ -146,12 +145,12 @@ func (p *played) overtaken(by hypervisor.VMID) string {
 	return ""
 }
 
-func TestOperatorsAloneBreakNothing(t *testing.T) { checkWorlds(t, worlds.Busy(), nil) }
+func TestOperatorsAloneBreakNothing(t *testing.T) { checkWorlds(t, simtest.Busy(), nil) }
 
 func TestNobodyIsSentToADrainedHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s := worlds.Busy().Make(chance)
+		chance := simtest.Drawn(t)
+		s := simtest.Busy().Make(chance)
 		since, wrong := map[string]time.Duration{}, ""
 		play(t, s, chance, func(p *played, e sim.Entry) {
 			if host, ok := strings.CutPrefix(e.What, "drain "); ok {
@@ -168,8 +167,8 @@ func TestNobodyIsSentToADrainedHost(t *testing.T) {
 			moves := p.Migrations(e.VM)
 			move := moves[len(moves)-1]
 			target := string(move.State.Target)
-			if move.Spec.Force == choose.Yes ||
-				move.Spec.Compat && move.Spec.Force == choose.Absent {
+			if move.Spec.Force == placement.Yes ||
+				move.Spec.Compat && move.Spec.Force == placement.Absent {
 				return // whoever forces a target overrules its drain
 			}
 			if began, drained := since[target]; drained && e.At > began+100*time.Millisecond {
@@ -185,8 +184,8 @@ func TestNobodyIsSentToADrainedHost(t *testing.T) {
 // A store that loses answers costs time, and changes nothing else.
 func TestLostAnswersDoNotChangeTheOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &worlds.Maker{Chooser: worlds.Drawn(t)}
-		s := worlds.Calm().Make(m.Chooser)
+		m := &simtest.Maker{Chooser: simtest.Drawn(t)}
+		s := simtest.Calm().Make(m.Chooser)
 		want := play(t, s, sim.Seeded(1)).outcome()
 		m.World = s
 		for _, who := range append([]string{"controller"}, s.HostNames()...) {
@@ -217,8 +216,8 @@ func (p *played) outcome() string {
 // only fleets with equal ones are compared.
 func TestHigherLimitsAreNotMuchSlower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &worlds.Maker{Chooser: worlds.Drawn(t)}
-		s := worlds.Of(worlds.Roomy(worlds.Small), worlds.Drain()).Make(m.Chooser) // all idle
+		m := &simtest.Maker{Chooser: simtest.Drawn(t)}
+		s := simtest.Of(simtest.Roomy(simtest.Small), simtest.Drain()).Make(m.Chooser) // all idle
 		for i := range s.Hosts {
 			s.Hosts[i].Link = "1Gbit/s"
 		}

@@ -6,10 +6,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/migration/placement/reserve"
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/sim/invariant"
-	"github.com/godwit-vm/godwit/sim/tally"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A Violation is an invariant that did not hold.
@@ -37,20 +35,20 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 }
 
 // doing returns what a guest does, by its copies.
-func doing(copies []fake.Copy) tally.Doing {
-	does := tally.Stands
+func doing(copies []fake.Copy) Doing {
+	does := Stands
 	for _, c := range copies {
 		switch c.State {
 		case hypervisor.Running, hypervisor.Stopping, hypervisor.Rebooting:
-			return tally.Runs
+			return Runs
 		case hypervisor.Starting, hypervisor.Shutoff:
-			does = tally.Boots
+			does = Boots
 		}
 	}
 	return does
 }
 
-func (w *World) checkMigration(before, after *record.Migration) {
+func (w *World) checkMigration(before, after *store.Migration) {
 	if w.past.muted {
 		return
 	}
@@ -74,7 +72,7 @@ func (w *World) CheckAtRest() {
 }
 
 // report keeps a violation, each once for each subject.
-func (w *World) report(inv *invariant.Invariant, subject string, err error) {
+func (w *World) report(inv *Invariant, subject string, err error) {
 	if w.watch.told[inv.Name+subject] {
 		return
 	}
@@ -91,10 +89,10 @@ func (w *World) Violations() []Violation { return w.watch.violations }
 // at every step from memory of its own: each is valid until the next of its kind.
 type sight struct {
 	*World
-	invariant.Pasts
+	Pasts
 	copies []fake.Copy
 	of     hypervisor.VMID // whose copies they are until something changes; "" is nobody's
-	moves  []*record.Migration
+	moves  []*store.Migration
 }
 
 // look looks at the copies of a VM, for all who ask about it until the next look.
@@ -105,7 +103,7 @@ func (s *sight) look(vm hypervisor.VMID) {
 	}
 }
 
-// Copies implements [invariant.World].
+// Copies implements [InvariantWorld].
 func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
 	if s.of != vm || vm == "" {
 		s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
@@ -114,8 +112,8 @@ func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
 	return s.copies
 }
 
-// Migrations implements [invariant.World].
-func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
+// Migrations implements [InvariantWorld].
+func (s *sight) Migrations(vm hypervisor.VMID) []*store.Migration {
 	s.moves = s.moves[:0]
 	for _, t := range s.watch.Of(vm) {
 		s.moves = append(s.moves, t.Last)
@@ -123,31 +121,31 @@ func (s *sight) Migrations(vm hypervisor.VMID) []*record.Migration {
 	return s.moves
 }
 
-// VMs implements [invariant.World].
+// VMs implements [InvariantWorld].
 func (s *sight) VMs() []hypervisor.VMID { return s.watch.VMs() }
 
 // Copies returns where a VM has domains, ordered by host.
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }
 
-// Slots implements [invariant.World].
+// Slots implements [InvariantWorld].
 func (w *World) Slots() *migration.Slots { return &w.watch.Slots }
 
-// Limits implements [invariant.World].
+// Limits implements [InvariantWorld].
 func (w *World) Limits() migration.Limits { return w.limits }
 
-// Deleted implements [invariant.World].
+// Deleted implements [InvariantWorld].
 func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
 
-// Down implements [invariant.World].
+// Down implements [InvariantWorld].
 func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
 
-// Claims implements [invariant.World].
-func (w *World) Claims() []reserve.Claim { return w.boss.Claims() }
+// Claims implements [InvariantWorld].
+func (w *World) Claims() []placement.Claim { return w.boss.Claims() }
 
-// Faulty implements [invariant.World].
+// Faulty implements [InvariantWorld].
 func (w *World) Faulty() bool { return w.watch.faulty }
 
-// Unexplained implements [invariant.World].
+// Unexplained implements [InvariantWorld].
 func (w *World) Unexplained() []string {
 	var list []string
 	for _, e := range w.Evacuations() {

@@ -3,7 +3,7 @@ package sim_test
 import (
 	"testing"
 
-	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/internal/config"
 )
 
 // Mass moves over links that carry one of them at a time: requested, as a drain, and over a link that is
@@ -44,7 +44,7 @@ events:
 
 func TestMassMovesWithDefaultLimitsDoNotChokeALink(t *testing.T) {
 	for name, text := range mass {
-		s, err := scenario.Parse(name+".yaml", []byte(text))
+		s, err := config.Parse(name+".yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestMassMovesWithDefaultLimitsDoNotChokeALink(t *testing.T) {
 // Where what guests dirty is not measured, as in production, a drain learns it: each VM fails once at most,
 // and then has the link alone.
 func TestADrainWithoutMeasuredRatesEndsOverASlowLink(t *testing.T) {
-	s, err := scenario.Parse("drained.yaml", []byte(mass["drained"]))
+	s, err := config.Parse("drained.yaml", []byte(mass["drained"]))
 	if err != nil {
 		t.Fatal(err)
 	}

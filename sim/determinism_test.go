@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := worlds.Turmoil().Make(worlds.Drawn(t))
+		s := simtest.Turmoil().Make(simtest.Drawn(t))
 		seed := rapid.Uint64().Draw(t, "seed")
 		first := play(t, s, sim.Seeded(seed), keepTrace)
 		again := play(t, s, sim.Seeded(seed), keepTrace)
@@ -29,7 +29,7 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 
 func TestWhoeverWatchesChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := worlds.Turmoil().Make(worlds.Drawn(t))
+		s := simtest.Turmoil().Make(simtest.Drawn(t))
 		seed := rapid.Uint64().Draw(t, "seed")
 		watched, alone := play(t, s, sim.Seeded(seed), keepTrace), play(t, s, sim.Seeded(seed))
 		if diff := cmp.Diff(watched.result(t), alone.result(t)); diff != "" {
@@ -41,8 +41,8 @@ func TestWhoeverWatchesChangesNothing(t *testing.T) {
 // A world that is run piece by piece is the world that is run at once.
 func TestPausesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s, seed := worlds.Turmoil().Make(chance), rapid.Uint64().Draw(t, "seed")
+		chance := simtest.Drawn(t)
+		s, seed := simtest.Turmoil().Make(chance), rapid.Uint64().Draw(t, "seed")
 		whole := play(t, s, sim.Seeded(seed), keepTrace)
 		pieces := stage(t, s, sim.Seeded(seed), keepTrace)
 		for range 1 + chance.Choose("pauses", 5) {

@@ -23,4 +23,56 @@
 //	w.At(10*time.Second, sim.Drain{Host: "n1"})
 //	ending := w.Run(time.Hour)
 //	fmt.Println(ending, w.Result().Migrations)
+//
+// # Event queue
+//
+// This part keeps what is to happen in a simulated world, and when.
+//
+// # Lower bound
+//
+// This part says how long some moves must take at least, whoever decides about them,
+// and how results are spread.
+//
+// Every byte that must move crosses the links of both hosts once, and the up-links of
+// their racks when these differ. The narrowest link for what crosses it decides.
+//
+// # Times of drains
+//
+// This part keeps, of every host that was drained, when it was empty. The caller
+// says who comes to a host and who leaves it, by the records.
+//
+// # Failover
+//
+// This part makes worlds in which host failures are found, fenced and made up for
+// by the code that does so in production: every agent gives signs of life, and a warden
+// beside the controller watches for them, has hosts cut from power, and has their VMs
+// rebuilt elsewhere.
+//
+// A world of package sim alone is faster: it knows by itself who is silent.
+//
+// # Fault injection
+//
+// This part holds the connections of a simulated process: to the store and to
+// its hypervisor, with what can go wrong on them. Either passes everything on
+// until a fault is switched on. It decides nothing.
+//
+// # Adaptive inputs
+//
+// This part plugs the adaptive evacuation policy into the controller of a simulated
+// world, with what would be measured there: how fast links are, what guests dirty, and what
+// a move costs besides the wire. It decides nothing.
+//
+// # Invariants
+//
+// This part says what holds in every simulated world, whatever breaks: the
+// promises of godwit, each a named function, written once and checked everywhere.
+// It looks at a world and changes nothing.
+//
+// # Statistics
+//
+// This part keeps the books of a simulated world: what each migration was last said to be,
+// what it holds of the limits, how it ended, where VMs are at home, and when drained hosts were
+// empty, by the records alone; and how long guests stood that should have run, by the records
+// and by what the guests did. It decides nothing, and reads no clock: times are
+// virtual, and the caller's.
 package sim

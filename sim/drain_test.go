@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // grid builds a world of equal hosts, the first of which are full of equal VMs.
@@ -25,7 +25,7 @@ func grid(t testing.TB, c sim.Config, hosts, sources, vms int) *sim.World {
 func fill(t testing.TB, w *sim.World, size [3]int, load func(hypervisor.Bytes) fake.Workload) {
 	hosts, sources, vms := size[0], size[1], size[2]
 	for i := range hosts {
-		h := record.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("n%d", i+1)),
+		h := store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("n%d", i+1)),
 			Memory: 256 * hypervisor.GiB, CPUs: 64, Link: 10 * hypervisor.Gbit}}
 		if err := w.AddHost(h); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func fill(t testing.TB, w *sim.World, size [3]int, load func(hypervisor.Bytes) f
 	}
 	for i := range sources * vms {
 		host, n := i/vms+1, i%vms+1
-		v := record.VM{VM: hypervisor.VM{
+		v := store.VM{VM: hypervisor.VM{
 			ID:     hypervisor.VMID(fmt.Sprintf("default/v%d-%d", host, n)),
 			Memory: 4 * hypervisor.GiB, CPUs: 2}, Strategy: evacuation.LiveMigrate,
 			Migratable: true, Host: hypervisor.HostName(fmt.Sprintf("n%d", host))}

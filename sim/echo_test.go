@@ -8,19 +8,19 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // looks counts how often a process reads what has changed.
 type looks struct {
-	record.Store
+	store.Store
 	n *int
 }
 
-// Changes implements record.Store.
-func (l looks) Changes(ctx context.Context, f record.Feed, since record.Revision) (
-	record.Changes, error) {
+// Changes implements store.Store.
+func (l looks) Changes(ctx context.Context, f store.Feed, since store.Revision) (
+	store.Changes, error) {
 	*l.n++
 	return l.Store.Changes(ctx, f, since)
 }
@@ -42,7 +42,7 @@ func TestNobodyIsToldOfWhatHeHasWritten(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			n := 0
 			w := sim.New(sim.Config{Store: func(host hypervisor.HostName,
-				records record.Store) record.Store {
+				records store.Store) store.Store {
 				if host != "" {
 					return records
 				}

@@ -10,8 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // An Event is something that operators, guests or fate do to a world.
@@ -45,7 +44,7 @@ type (
 		VM       hypervisor.VMID
 		Target   hypervisor.HostName // "" is anywhere
 		Priority migration.Priority
-		Force    choose.Force
+		Force    placement.Force
 		Compat   bool
 	}
 	// Configure starts the controller anew with another bandwidthPerMigration, as an operator
@@ -66,13 +65,13 @@ type (
 	Change struct {
 		VM   hypervisor.VMID
 		What string // for the trace
-		How  func(*record.VM)
+		How  func(*store.VM)
 	}
 	// Tamper changes a migration's record behind everybody's back.
 	Tamper struct {
 		VM   hypervisor.VMID
 		What string
-		How  func(*record.Migration)
+		How  func(*store.Migration)
 	}
 )
 
@@ -91,7 +90,7 @@ func (e Drain) happen(w *World) {
 	w.say("", "", "drain "+string(e.Host))
 	w.watch.Drains.Begin(e.Host, w.Now())
 	key := w.drainKey()
-	w.changeHost(e.Host, func(h *record.Host) {
+	w.changeHost(e.Host, func(h *store.Host) {
 		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
 			Effect: placement.NoSchedule})
 		h.Drain = e.Terms
@@ -101,7 +100,7 @@ func (e Drain) happen(w *World) {
 func (e Undrain) happen(w *World) {
 	w.say("", "", "stop draining "+string(e.Host))
 	key := w.drainKey()
-	w.changeHost(e.Host, func(h *record.Host) {
+	w.changeHost(e.Host, func(h *store.Host) {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool {
 			return t.Key == key
 		})
@@ -111,30 +110,30 @@ func (e Undrain) happen(w *World) {
 
 func (e Close) happen(w *World) {
 	w.say("", "", "close "+string(e.Host))
-	w.changeHost(e.Host, func(h *record.Host) { h.Closed = true })
+	w.changeHost(e.Host, func(h *store.Host) { h.Closed = true })
 }
 
 func (e Open) happen(w *World) {
 	w.say("", "", "open "+string(e.Host))
-	w.changeHost(e.Host, func(h *record.Host) { h.Closed = false })
+	w.changeHost(e.Host, func(h *store.Host) { h.Closed = false })
 }
 
 func (e Mark) happen(w *World) {
 	w.say("", e.VM, "marked to leave")
-	w.changeVM(e.VM, func(v *record.VM) { v.Mark = v.Host })
+	w.changeVM(e.VM, func(v *store.VM) { v.Mark = v.Host })
 }
 
 func (e Evict) happen(w *World) {
 	w.say("", e.VM, "is to be shut down")
-	w.changeVM(e.VM, func(v *record.VM) {
+	w.changeVM(e.VM, func(v *store.VM) {
 		v.Mark = v.Host
-		v.Evicted = &record.Eviction{Restart: e.Target != "", Target: e.Target, Grace: e.Grace}
+		v.Evicted = &store.Eviction{Restart: e.Target != "", Target: e.Target, Grace: e.Grace}
 	})
 }
 
 func (e Unmark) happen(w *World) {
 	w.say("", e.VM, "mark taken back")
-	w.changeVM(e.VM, func(v *record.VM) { v.Mark = "" })
+	w.changeVM(e.VM, func(v *store.VM) { v.Mark = "" })
 }
 
 func (e Migrate) happen(w *World) {
@@ -143,7 +142,7 @@ func (e Migrate) happen(w *World) {
 		if w.watch.Has(e.VM, id) {
 			continue // no name is given twice, even when its first bearer is gone
 		}
-		m := &record.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,
+		m := &store.Migration{Spec: migration.Spec{ID: id, VM: e.VM, Created: w.now,
 			Priority: e.Priority, Target: e.Target, Force: e.Force, Compat: e.Compat}}
 		if _, err := w.store.Put(w.ctx, m); err == nil {
 			w.say("", e.VM, "migration asked for")
@@ -171,7 +170,7 @@ func (e Delete) happen(w *World) {
 
 func (e Stop) happen(w *World) {
 	w.say("", e.VM, "stop")
-	w.changeVM(e.VM, func(v *record.VM) { v.Stopped = true })
+	w.changeVM(e.VM, func(v *store.VM) { v.Stopped = true })
 }
 
 func (e Release) happen(w *World) {
@@ -179,14 +178,14 @@ func (e Release) happen(w *World) {
 	if v == nil {
 		return
 	}
-	r, _ := w.store.Get(w.ctx, record.Key{Kind: record.MigrationKind, Name: string(v.Claim)})
-	claimant, _ := r.(*record.Migration)
-	if why := record.Holder(v, claimant, w.HostRecord(v.Host)); why != "" {
+	r, _ := w.store.Get(w.ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
+	claimant, _ := r.(*store.Migration)
+	if why := store.Holder(v, claimant, w.HostRecord(v.Host)); why != "" {
 		w.say("", e.VM, "its release is refused: "+why)
 		return
 	}
 	w.say("", e.VM, "release asked for by "+e.By)
-	w.changeVM(e.VM, func(v *record.VM) { v.Release = &record.Release{By: e.By, Claim: v.Claim} })
+	w.changeVM(e.VM, func(v *store.VM) { v.Release = &store.Release{By: e.By, Claim: v.Claim} })
 }
 
 func (e Change) happen(w *World) {
@@ -204,20 +203,20 @@ func (e Tamper) happen(w *World) {
 }
 
 // VM returns a VM's record; nil when there is none.
-func (w *World) VM(id hypervisor.VMID) *record.VM {
+func (w *World) VM(id hypervisor.VMID) *store.VM {
 	r, _ := w.store.Get(w.ctx, vmKey(id)) // memory does not fail
-	v, _ := r.(*record.VM)
+	v, _ := r.(*store.VM)
 	return v
 }
 
 // HostRecord returns a host's record; nil when there is none.
-func (w *World) HostRecord(name hypervisor.HostName) *record.Host {
-	r, _ := w.store.Get(w.ctx, record.Key{Kind: record.HostKind, Name: string(name)})
-	h, _ := r.(*record.Host)
+func (w *World) HostRecord(name hypervisor.HostName) *store.Host {
+	r, _ := w.store.Get(w.ctx, store.Key{Kind: store.HostKind, Name: string(name)})
+	h, _ := r.(*store.Host)
 	return h
 }
 
-func (w *World) changeVM(id hypervisor.VMID, how func(*record.VM)) {
+func (w *World) changeVM(id hypervisor.VMID, how func(*store.VM)) {
 	if v := w.VM(id); v != nil {
 		next := *v
 		how(&next)
@@ -225,7 +224,7 @@ func (w *World) changeVM(id hypervisor.VMID, how func(*record.VM)) {
 	}
 }
 
-func (w *World) changeHost(name hypervisor.HostName, how func(*record.Host)) {
+func (w *World) changeHost(name hypervisor.HostName, how func(*store.Host)) {
 	if h := w.HostRecord(name); h != nil {
 		next := *h
 		how(&next)
@@ -234,14 +233,14 @@ func (w *World) changeHost(name hypervisor.HostName, how func(*record.Host)) {
 }
 
 // put stores what was read at this very moment: nobody can have come between.
-func (w *World) put(r record.Record) {
+func (w *World) put(r store.Record) {
 	if _, err := w.store.Put(w.ctx, r); err != nil {
 		panic("sim: a record changed while nothing else ran: " + err.Error())
 	}
 }
 
-func (w *World) unfinished(vm hypervisor.VMID) []*record.Migration {
-	return slices.DeleteFunc(w.Migrations(vm), func(m *record.Migration) bool {
+func (w *World) unfinished(vm hypervisor.VMID) []*store.Migration {
+	return slices.DeleteFunc(w.Migrations(vm), func(m *store.Migration) bool {
 		return m.State.Phase.Final()
 	})
 }
@@ -253,8 +252,8 @@ func (w *World) drainKey() string {
 	return "kubevirt.io/drain"
 }
 
-func vmKey(id hypervisor.VMID) record.Key {
-	return record.Key{Kind: record.VMKind, Name: string(id)}
+func vmKey(id hypervisor.VMID) store.Key {
+	return store.Key{Kind: store.VMKind, Name: string(id)}
 }
 
 // When lets something happen once, as soon as a migration of a VM is stored in
@@ -281,10 +280,10 @@ func (e Load) happen(w *World) {
 }
 
 // Migrations lists the migrations of a VM that are kept, oldest first.
-func (w *World) Migrations(vm hypervisor.VMID) (list []*record.Migration) {
+func (w *World) Migrations(vm hypervisor.VMID) (list []*store.Migration) {
 	for _, t := range w.watch.Of(vm) {
 		r, _ := w.store.Get(w.ctx, t.Last.Key())
-		if m, ok := r.(*record.Migration); ok {
+		if m, ok := r.(*store.Migration); ok {
 			list = append(list, m)
 		}
 	}

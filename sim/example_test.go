@@ -7,15 +7,15 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A host of two is drained; its VM moves to the other.
 func Example() {
 	w := sim.New(sim.Config{Chooser: sim.Seeded(1)})
 	for _, name := range []hypervisor.HostName{"n1", "n2"} {
-		err := w.AddHost(record.Host{Host: hypervisor.Host{Name: name,
+		err := w.AddHost(store.Host{Host: hypervisor.Host{Name: name,
 			Memory: 64 * hypervisor.GiB, CPUs: 16, Link: 10 * hypervisor.Gbit}})
 		if err != nil {
 			fmt.Println(err)
@@ -23,7 +23,7 @@ func Example() {
 		}
 	}
 	vm := hypervisor.VM{ID: "default/web", Memory: 8 * hypervisor.GiB, CPUs: 4}
-	err := w.AddVM(record.VM{VM: vm, Host: "n1", Migratable: true,
+	err := w.AddVM(store.VM{VM: vm, Host: "n1", Migratable: true,
 		Strategy: evacuation.LiveMigrate}, fake.Workload{Rate: 50e6, Hot: hypervisor.GiB})
 	if err != nil {
 		fmt.Println(err)

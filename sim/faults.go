@@ -7,7 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Faults. Each says when it ends; until the last one has ended nothing is
@@ -136,7 +136,7 @@ func (w *World) watchLease(p *participant) {
 	w.later(w.config.Lease, func(w *World) {
 		if p.brain == nil && !p.since.After(died) {
 			w.say(p.host, "", "lost: its agent is not heard")
-			w.changeHost(p.host, func(h *record.Host) { h.Lost = true })
+			w.changeHost(p.host, func(h *store.Host) { h.Lost = true })
 		}
 	})
 }
@@ -156,13 +156,13 @@ func (w *World) heard(p *participant) {
 	case h == nil || w.config.Beside != nil || p.as != "":
 	case h.Fenced && h.ByWord() && h.Fencing.Error == "" && !w.Down(p.host):
 		w.say(p.host, "", "lives although "+h.Fencing.By+" says that it is off")
-		w.changeHost(p.host, func(h *record.Host) {
+		w.changeHost(p.host, func(h *store.Host) {
 			fencing := *h.Fencing
 			fencing.Error = "the same start of the machine gives signs of life"
 			h.Fencing = &fencing
 		})
 	case h.Lost && !h.Fenced:
-		w.changeHost(p.host, func(h *record.Host) { h.Lost = false })
+		w.changeHost(p.host, func(h *store.Host) { h.Lost = false })
 	}
 }
 
@@ -269,7 +269,7 @@ func (e Fence) happen(w *World) {
 	if !w.Down(e.Host) {
 		w.powerOff(e.Host)
 	}
-	w.changeHost(e.Host, func(h *record.Host) {
+	w.changeHost(e.Host, func(h *store.Host) {
 		if w.config.Beside != nil {
 			h.Dead = "nobody in particular" // the word counts, and the rest follows from it
 			return
@@ -295,7 +295,7 @@ func (e Return) happen(w *World) {
 	delete(w.watch.powerless, e.Host)
 	w.tried(w.fabric.RestartHost(e.Host))
 	if w.config.Beside == nil {
-		w.changeHost(e.Host, func(h *record.Host) {
+		w.changeHost(e.Host, func(h *store.Host) {
 			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
 		})
 	}

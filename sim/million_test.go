@@ -14,9 +14,9 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/heap"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // BenchmarkMillion moves each of a million VMs once: half of ten thousand hosts, with 200
@@ -30,7 +30,7 @@ func BenchmarkMillion(b *testing.B) {
 		b.Skip("it takes minutes and gigabytes: set GODWIT_LONG=1 to run it")
 	}
 	for _, sources := range []int{500, 5000} {
-		for _, atOnce := range []int{policy.Default().ParallelMigrationsPerCluster, sources / 5} {
+		for _, atOnce := range []int{migration.DefaultCluster().ParallelMigrationsPerCluster, sources / 5} {
 			b.Run(fmt.Sprintf("vms=%d/atOnce=%d", 200*sources, atOnce), func(b *testing.B) {
 				for b.Loop() {
 					moveAll(b, sources, 200, atOnce)
@@ -45,7 +45,7 @@ const horizon = 100 * 24 * time.Hour
 
 // moveAll drains so many hosts with so many VMs each onto as many empty ones.
 func moveAll(b *testing.B, sources, each, atOnce int) {
-	cluster := policy.Default()
+	cluster := migration.DefaultCluster()
 	cluster.ParallelMigrationsPerCluster = atOnce
 	began := cpuTime(b)
 	keeper := heap.Keep()
@@ -55,7 +55,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 	w.Expect(sources * each)
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))
-		if err := w.AddHost(record.Host{Host: hypervisor.Host{Name: host, CPUs: 512,
+		if err := w.AddHost(store.Host{Host: hypervisor.Host{Name: host, CPUs: 512,
 			Memory: hypervisor.TiB, Link: 10 * hypervisor.Gbit}}); err != nil {
 			b.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 		for k := range each {
 			vm := hypervisor.VM{ID: hypervisor.VMID(fmt.Sprintf("default/v%d-%d", i, k)),
 				Memory: 4 * hypervisor.GiB, CPUs: 2}
-			if err := w.AddVM(record.VM{VM: vm, Host: host, Migratable: true,
+			if err := w.AddVM(store.VM{VM: vm, Host: host, Migratable: true,
 				Strategy: evacuation.LiveMigrate},
 				fake.Workload{Rate: 50e6, Hot: vm.Memory / 10 * 9}); err != nil {
 				b.Fatal(err)

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/lease"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // What people do wrong. All but Dead needs [Config.Claims], and does nothing without.
@@ -51,8 +50,8 @@ func (p *participant) name() hypervisor.HostName {
 func (p *participant) session() string { return fmt.Sprintf("%s %d", p.host, p.count) }
 
 // identity is that of an agent: its directory, and its machine.
-func (p *participant) identity() record.Identity {
-	i := record.Identity{ID: string(p.host), Machine: string(p.host)}
+func (p *participant) identity() store.Identity {
+	i := store.Identity{ID: string(p.host), Machine: string(p.host)}
 	switch {
 	case p.empty:
 		i.ID = "empty " + i.ID
@@ -63,9 +62,9 @@ func (p *participant) identity() record.Identity {
 }
 
 // claimFor returns the claim of one more start of a process.
-func (w *World) claimFor(p *participant, s record.Store) *lease.Claim {
+func (w *World) claimFor(p *participant, s store.Store) *store.LeaseClaim {
 	p.count++
-	claim, err := lease.NewClaim(s, lease.Tenancy{Host: p.name(), Identity: p.identity(),
+	claim, err := store.NewLeaseClaim(s, store.Tenancy{Host: p.name(), Identity: p.identity(),
 		Boot: fmt.Sprintf("%s %d", p.host, p.boots), Session: p.session(), Lock: string(p.host)})
 	if err != nil {
 		panic("sim: the configuration is checked, and wrong: " + err.Error())
@@ -76,8 +75,8 @@ func (w *World) claimFor(p *participant, s record.Store) *lease.Claim {
 // refusedName ends a process that was refused its host's name, and reports whether it was. One that
 // has the name is heard.
 func (w *World) refusedName(p *participant, err error) bool {
-	_, two := errors.AsType[*lease.IdentityError](err)
-	foreign, is := errors.AsType[*lease.ForeignError](err)
+	_, two := errors.AsType[*store.IdentityError](err)
+	foreign, is := errors.AsType[*store.ForeignError](err)
 	switch {
 	case is:
 		w.say(p.host, "", "agent is refused its host's name: "+foreign.Why)
@@ -173,7 +172,7 @@ func (w *World) restartWith(p *participant, empty bool) {
 	}
 }
 
-// Source: daemon/operate (Desk.Adopt).
+// Source: internal/client (Desk.Adopt).
 func (e Adopt) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
@@ -186,13 +185,13 @@ func (e Adopt) happen(w *World) {
 		w.say(e.Host, "", "adopt: the word is not taken: its agent is heard")
 	default:
 		w.say(e.Host, "", "adopted: "+h.Refused.Identity.String())
-		w.changeHost(e.Host, func(h *record.Host) {
-			h.Adopt, h.Refused = &record.Adoption{ID: h.Refused.Identity.ID, By: "an operator"}, nil
+		w.changeHost(e.Host, func(h *store.Host) {
+			h.Adopt, h.Refused = &store.Adoption{ID: h.Refused.Identity.ID, By: "an operator"}, nil
 		})
 	}
 }
 
-// Source: daemon/operate (Desk.Dead).
+// Source: internal/client (Desk.Dead).
 func (e Dead) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
@@ -201,10 +200,10 @@ func (e Dead) happen(w *World) {
 		w.say(e.Host, "", "dead: the word is not taken: its agent is heard")
 	default:
 		w.fault(e.Host, "an operator says that it is off")
-		w.changeHost(e.Host, func(h *record.Host) {
+		w.changeHost(e.Host, func(h *store.Host) {
 			if h.Dead = "eve"; w.config.Beside == nil {
 				h.Fenced = true
-				h.Fencing = &record.Fencing{Asked: w.now, By: record.OperatorBy + h.Dead}
+				h.Fencing = &store.Fencing{Asked: w.now, By: store.OperatorBy + h.Dead}
 			}
 		})
 	}
@@ -217,7 +216,7 @@ type orphan struct {
 }
 
 // word takes in what operators say of a host, and that it was found to be wrong.
-func (x *watch) word(h *record.Host) {
+func (x *watch) word(h *store.Host) {
 	name := h.Host.Name
 	if !h.Fenced || !h.ByWord() {
 		delete(x.words, name)
@@ -280,7 +279,7 @@ func (s *sight) believe(vm hypervisor.VMID) {
 	}
 }
 
-// Disowned implements [invariant.World].
+// Disowned implements [InvariantWorld].
 func (s *sight) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
 	if s.watch.words[host] && !s.watch.powerless[host] {
 		return true
@@ -292,7 +291,7 @@ func (s *sight) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
 	return v == nil || v.Host != host
 }
 
-// Down implements [invariant.World].
+// Down implements [InvariantWorld].
 func (s *sight) Down(host hypervisor.HostName) bool {
 	return s.World.Down(host) || s.watch.words[host]
 }

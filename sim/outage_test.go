@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // outages runs a scenario to its end.
 func outages(t *testing.T, text string) (*sim.World, sim.Result) {
 	t.Helper()
-	s, err := scenario.Parse("scenario.yaml", []byte(text))
+	s, err := config.Parse("scenario.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ events:
 
 // A guest that was paused so that its migration ends, and whose migration was cancelled, stood.
 func TestAPauseThatEndsInACancelIsDowntime(t *testing.T) {
-	s, err := scenario.Parse("scenario.yaml", []byte(`
+	s, err := config.Parse("scenario.yaml", []byte(`
 hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}]
 vms: [{name: db, host: n1, memory: 4GiB, cpus: 2, class: busy}]
 config: {completionTimeoutPerGiB: 20s, allowWorkloadDisruption: true}

@@ -9,9 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
-	"github.com/godwit-vm/godwit/lease"
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/sim/flaky"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // participant is the process of a controller or of an agent: it runs, is dead,
@@ -20,12 +18,12 @@ type participant struct {
 	host  hypervisor.HostName // "" is the controller; the machine's name
 	as    hypervisor.HostName // the host whose name a second agent claims; "" is its own
 	copy  bool                // its directory is a copy of the other's
-	line  flaky.Store         // its connection to the store
-	phone flaky.Hypervisor    // an agent's connection to its hypervisor
+	line  FlakyStore          // its connection to the store
+	phone FlakyHypervisor     // an agent's connection to its hypervisor
 	real  *fake.Host          // what is at its other end
-	brain lease.Participant   // nil while the process is dead
-	aside lease.Participant   // what Config.Beside has made; nil is nothing
-	claim *lease.Claim        // to the host's name; nil is none
+	brain store.Participant   // nil while the process is dead
+	aside store.Participant   // what Config.Beside has made; nil is nothing
+	claim *store.LeaseClaim   // to the host's name; nil is none
 	empty bool                // it came with an empty directory
 	ended bool                // it is not started any more
 	count int                 // how often it was started
@@ -36,9 +34,9 @@ type participant struct {
 	since time.Time           // when the process died
 	lasts time.Duration       // how long it will be dead that dies at a write
 
-	reborn bool        // it starts again when it is woken
-	mark   record.Mark // what it has seen of the store, on its disk
-	born   time.Time   // when the process started
+	reborn bool       // it starts again when it is woken
+	mark   store.Mark // what it has seen of the store, on its disk
+	born   time.Time  // when the process started
 	alarm  due.Alarm[*participant]
 }
 
@@ -48,14 +46,14 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p.line.Real, p.alarm.Of = w.store, p
 	p.phone.Real, p.phone.Store = real, &p.line
 	w.people.Put(host, p)
-	w.store.Know(record.Feed{Host: host}, p)
+	w.store.Know(store.Feed{Host: host}, p)
 	w.spawn(p)
 }
 
 // spawn starts a process that knows nothing.
 func (w *World) spawn(p *participant) {
 	p.line.Dies, p.line.Died, p.busy, p.reborn, p.born = false, false, time.Time{}, false, w.now
-	var store record.Store = &p.line
+	var store store.Store = &p.line
 	if w.config.Store != nil {
 		store = w.config.Store(p.host, store)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // outage is what became of a guest that could be paused so that it moved.
@@ -22,7 +22,7 @@ type outage struct {
 
 // oneMove moves the VM "v" of a scenario, and watches.
 func oneMove(t interface{ Fatal(...any) }, text string) outage {
-	s, err := scenario.Parse("scenario", []byte(text))
+	s, err := config.Parse("scenario", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

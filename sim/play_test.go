@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // forever is longer than any world has anything to do.
@@ -19,16 +19,16 @@ const forever = 30 * 24 * time.Hour
 // fataler is a test, or a drawn one.
 type fataler interface{ Fatalf(string, ...any) }
 
-// A played is a world of package worlds that has been built, and run.
+// A played is a world of package simtest that has been built, and run.
 type played struct {
 	*sim.World
-	scenario *scenario.Scenario
+	scenario *config.Scenario
 	trace    strings.Builder
 	end      sim.Ending
 }
 
 // stage builds a world. Whoever is told, is told every entry.
-func stage(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played, sim.Entry),
+func stage(t fataler, s *simtest.World, chance sim.Chooser, told ...func(*played, sim.Entry),
 ) *played {
 	parsed, err := s.Scenario("world")
 	if err != nil {
@@ -59,7 +59,7 @@ func stage(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played,
 }
 
 // play builds a world and runs it to its end.
-func play(t fataler, s *worlds.World, chance sim.Chooser, told ...func(*played, sim.Entry),
+func play(t fataler, s *simtest.World, chance sim.Chooser, told ...func(*played, sim.Entry),
 ) *played {
 	p := stage(t, s, chance, told...)
 	p.finish()
@@ -96,7 +96,7 @@ func (p *played) wrong() string {
 
 // hangs reports whether a migration has been under way for longer than any may,
 // although others go on: where all rest, the invariants find it.
-func (p *played) hangs(m *record.Migration) bool {
+func (p *played) hangs(m *store.Migration) bool {
 	s := &m.State
 	if v := p.VM(m.Spec.VM); v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange) {
 		return false // it ends when somebody has changed the VM

@@ -14,12 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // reversed is an order: the last name first. alone is a limit: one at a time.
@@ -63,7 +59,7 @@ func drained(t *testing.T, config sim.Config) drainage {
 	var d drainage
 	failed := map[hypervisor.VMID]bool{}
 	under := map[migration.ID]bool{}
-	config.Watch = func(at time.Duration, before, after *record.Migration) {
+	config.Watch = func(at time.Duration, before, after *store.Migration) {
 		now, id := after.State.Phase, after.Spec.ID
 		if before.State.Phase == now {
 			return
@@ -106,7 +102,7 @@ func TestDecisionsOfOnesOwn(t *testing.T) {
 		Explain: func(_ *placement.VM, h *placement.Host, _ placement.Options) (string, string) {
 			return "another host", string(h.Name)
 		}}
-	likesN3 := weigh.Weigher{Name: "likes-n3", Multiplier: 100,
+	likesN3 := placement.Weigher{Name: "likes-n3", Multiplier: 100,
 		Of: func(_ *placement.VM, h *placement.Host, _ placement.Options) float64 {
 			return float64(len(h.Name)) + float64(h.Name[1]-'0')
 		}}
@@ -115,7 +111,7 @@ func TestDecisionsOfOnesOwn(t *testing.T) {
 	fails := sim.Config{Agent: agent.Config{Converge: giveUp}}
 	hourly := fails
 	hourly.Controller.Migration.Retry = onceAnHour
-	lifted := policy.Default()
+	lifted := migration.DefaultCluster()
 	lifted.ParallelMigrationsPerCluster = migration.Unlimited
 	lifted.ParallelOutboundMigrationsPerNode = migration.Unlimited
 	with := func(c controller.Config) sim.Config { return sim.Config{Controller: c} }
@@ -133,10 +129,10 @@ func TestDecisionsOfOnesOwn(t *testing.T) {
 			with(controller.Config{Cluster: &lifted}),
 			with(controller.Config{Cluster: &lifted, Adaptive: true}),
 			func(d drainage) bool { return d.most == 2 }}, // what the link is worth
-		{"a filter", sim.Config{}, with(controller.Config{Placement: choose.Config{
-			Filters: append(filter.All(), notN2)}}), onN3},
-		{"a weigher", sim.Config{}, with(controller.Config{Placement: choose.Config{
-			Weighers: append(weigh.Spread(), likesN3)}}), onN3},
+		{"a filter", sim.Config{}, with(controller.Config{Placement: placement.Config{
+			Filters: append(placement.AllFilters(), notN2)}}), onN3},
+		{"a weigher", sim.Config{}, with(controller.Config{Placement: placement.Config{
+			Weighers: append(placement.Spread(), likesN3)}}), onN3},
 		{"a convergence policy", sim.Config{}, fails,
 			func(d drainage) bool { return d.target["n1"] == 3 }},
 		{"a retry", fails, hourly, func(d drainage) bool { return d.second > time.Hour }},

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // What fails is printed whole, and reproduced by its seed: a file of rapid's would
@@ -20,9 +20,9 @@ func init() { _ = flag.Set("rapid.nofailfile", "true") }
 
 // checkWorlds draws worlds and lets a property judge how each was played. All of the world's
 // choices are drawn, too: what fails shrinks to little.
-func checkWorlds(t *testing.T, g worlds.Generator, judge func(*rapid.T, *played)) {
+func checkWorlds(t *testing.T, g simtest.Generator, judge func(*rapid.T, *played)) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
+		chance := simtest.Drawn(t)
 		s := g.Make(chance)
 		p := play(t, s, chance)
 		if wrong := p.wrong(); wrong != "" {
@@ -40,47 +40,47 @@ func checkWorlds(t *testing.T, g worlds.Generator, judge func(*rapid.T, *played)
 // The central property: whatever breaks, no invariant is violated, and once it
 // has ended to break every migration ends, or is said to be unknown.
 func TestWhateverBreaksNoInvariantIsViolated(t *testing.T) {
-	checkWorlds(t, worlds.Turmoil(), nil)
+	checkWorlds(t, simtest.Turmoil(), nil)
 }
 
 // It does so while disks are copied, too.
 func TestWhateverBreaksDisksMoveWithTheirVMs(t *testing.T) {
-	checkWorlds(t, worlds.Turmoil().And(scratch), nil)
+	checkWorlds(t, simtest.Turmoil().And(scratch), nil)
 }
 
 // Hosts die, are fenced, return, and lose each other.
 func TestHostsMayDieReturnAndLoseEachOther(t *testing.T) {
-	checkWorlds(t, worlds.Of(worlds.Roomy(worlds.Small), worlds.AnyLoad(), worlds.Means(),
-		worlds.Drain(), worlds.Swarm(worlds.HostFaults(), 1, 6)), nil)
+	checkWorlds(t, simtest.Of(simtest.Roomy(simtest.Small), simtest.AnyLoad(), simtest.Means(),
+		simtest.Drain(), simtest.Swarm(simtest.HostFaults(), 1, 6)), nil)
 }
 
 // Processes die after any of their writes, again and again, and look at stale stores.
 func TestProcessesMayDieAfterAnyOfTheirWrites(t *testing.T) {
-	checkWorlds(t, worlds.Of(worlds.AnyFleet(worlds.Small), worlds.AnyLoad(), worlds.Limits(),
-		worlds.Means(), worlds.Drain(), worlds.Swarm(worlds.ProcessFaults(), 2, 10)), nil)
+	checkWorlds(t, simtest.Of(simtest.AnyFleet(simtest.Small), simtest.AnyLoad(), simtest.Limits(),
+		simtest.Means(), simtest.Drain(), simtest.Swarm(simtest.ProcessFaults(), 2, 10)), nil)
 }
 
 // restless is about owners, who start, stop, reboot and resize few VMs all the time while
 // they are moved and processes die.
-func restless() worlds.Generator {
-	few := worlds.Part{Name: "few VMs", Add: func(m *worlds.Maker) {
+func restless() simtest.Generator {
+	few := simtest.Part{Name: "few VMs", Add: func(m *simtest.Maker) {
 		m.World.VMs = m.World.VMs[:min(len(m.World.VMs), 3)]
 	}}
-	wishes := worlds.Part{Name: "owners who want things", Add: func(m *worlds.Maker) {
-		all := worlds.Wishes()
+	wishes := simtest.Part{Name: "owners who want things", Add: func(m *simtest.Maker) {
+		all := simtest.Wishes()
 		for range m.Between("wishes", 2, 10) {
 			m.Event(m.Moment(), all[m.Choose("wish", len(all))](m))
 		}
 	}}
-	return worlds.Of(worlds.AnyFleet(worlds.Small), few, worlds.AnyLoad(), worlds.Limits(),
-		worlds.Means(), worlds.Drain(), wishes, worlds.Swarm(worlds.Faults(), 0, 3))
+	return simtest.Of(simtest.AnyFleet(simtest.Small), few, simtest.AnyLoad(), simtest.Limits(),
+		simtest.Means(), simtest.Drain(), wishes, simtest.Swarm(simtest.Faults(), 0, 3))
 }
 
 func TestOwnersMayChangeTheirVMsWhileTheyMove(t *testing.T) { checkWorlds(t, restless(), nil) }
 
 // The links of a VM are cut or reset in the middle of a long switch-over, or of a post-copy.
 func TestLinksMayBreakInTheSwitchOver(t *testing.T) {
-	severed := worlds.Part{Name: "whose links break", Add: func(m *worlds.Maker) {
+	severed := simtest.Part{Name: "whose links break", Add: func(m *simtest.Maker) {
 		home := m.World.VMs[0].Host
 		m.Event("0s", "drain "+home)
 		for _, h := range m.World.HostNames() {
@@ -89,18 +89,18 @@ func TestLinksMayBreakInTheSwitchOver(t *testing.T) {
 			}
 		}
 	}}
-	checkWorlds(t, worlds.Of(worlds.Roomy(worlds.Small), worlds.Endless(), worlds.Means(),
-		severed, worlds.Swarm(worlds.Orders(), 0, 3)), nil)
+	checkWorlds(t, simtest.Of(simtest.Roomy(simtest.Small), simtest.Endless(), simtest.Means(),
+		severed, simtest.Swarm(simtest.Orders(), 0, 3)), nil)
 }
 
 // KubeVirt's rules lose some of godwit's promises, but not these.
 func TestCompatibleModeKeepsSafety(t *testing.T) {
 	safety := []string{"runs-once", "never-lost", "never-older", "keeps-memory", "limits",
 		"one-move"}
-	strict := worlds.Turmoil().And(worlds.Part{Name: "by KubeVirt's rules",
-		Add: func(m *worlds.Maker) { m.World.Compatible = true }})
+	strict := simtest.Turmoil().And(simtest.Part{Name: "by KubeVirt's rules",
+		Add: func(m *simtest.Maker) { m.World.Compatible = true }})
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
+		chance := simtest.Drawn(t)
 		s := strict.Make(chance)
 		for _, v := range play(t, s, chance).Violations() {
 			if slices.Contains(safety, v.Invariant) {
@@ -111,7 +111,7 @@ func TestCompatibleModeKeepsSafety(t *testing.T) {
 }
 
 func TestResultsAddUp(t *testing.T) {
-	checkWorlds(t, worlds.Turmoil(), func(t *rapid.T, p *played) {
+	checkWorlds(t, simtest.Turmoil(), func(t *rapid.T, p *played) {
 		r, unfinished := p.Result(), 0
 		for _, v := range p.scenario.Fleet.VMs {
 			for _, m := range p.Migrations(v.ID) {
@@ -142,8 +142,8 @@ func TestResultsAddUp(t *testing.T) {
 // anybody says anything.
 func TestLimitsHoldWhateverBreaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s := worlds.Turmoil().Make(chance)
+		chance := simtest.Drawn(t)
+		s := simtest.Turmoil().Make(chance)
 		var over string
 		play(t, s, chance, func(p *played, _ sim.Entry) { over = max(over, p.overLimits()) })
 		if over != "" {
@@ -184,8 +184,8 @@ func (p *played) overLimits() string {
 // since somebody looked.
 func TestRestartsAtRestChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s := worlds.Turmoil().Make(chance)
+		chance := simtest.Drawn(t)
+		s := simtest.Turmoil().Make(chance)
 		p := play(t, s, chance)
 		if p.end != sim.AtRest {
 			t.SkipNow() // what is futile never rests
@@ -206,12 +206,12 @@ func TestRestartsAtRestChangeNothing(t *testing.T) {
 }
 
 // stored returns everything in the store.
-func (p *played) stored(t *rapid.T) map[record.Key]record.Record {
-	c, err := p.Store().Changes(t.Context(), record.Everything, 0)
+func (p *played) stored(t *rapid.T) map[store.Key]store.Record {
+	c, err := p.Store().Changes(t.Context(), store.Everything, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[record.Key]record.Record{}
+	all := map[store.Key]store.Record{}
 	for _, r := range c.Records {
 		all[r.Key()] = r
 	}
@@ -219,7 +219,7 @@ func (p *played) stored(t *rapid.T) map[record.Key]record.Record {
 }
 
 // writtenSince names what is not stored as it was before.
-func (p *played) writtenSince(t *rapid.T, before map[record.Key]record.Record) (keys []string) {
+func (p *played) writtenSince(t *rapid.T, before map[store.Key]store.Record) (keys []string) {
 	now := p.stored(t)
 	for key, r := range now {
 		if old := before[key]; old == nil || old.At() != r.At() && !reworded(old, r) {
@@ -236,9 +236,9 @@ func (p *played) writtenSince(t *rapid.T, before map[record.Key]record.Record) (
 
 // reworded reports whether two versions of a VM differ in the words of its trouble alone; one
 // that waits for another size may have none.
-func reworded(before, after record.Record) bool {
-	a, is := before.(*record.VM)
-	b, both := after.(*record.VM)
+func reworded(before, after store.Record) bool {
+	a, is := before.(*store.VM)
+	b, both := after.(*store.VM)
 	if !is || !both || !a.Resized() && (a.Trouble == "" || b.Trouble == "") {
 		return false
 	}
@@ -250,8 +250,8 @@ func reworded(before, after record.Record) bool {
 // Somebody's changes of mind leave nothing half done: every VM runs where its
 // record says, nobody has it, and nobody waits without a drain.
 func TestUndrainLeavesNothingHalfDone(t *testing.T) {
-	g := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Limits(),
-		worlds.SecondThoughts())
+	g := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Limits(),
+		simtest.SecondThoughts())
 	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
 			r, copies := p.VM(v.ID), p.Fabric().Copies(v.ID)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // What whoever judges a world reads, beside [World.VMs], [World.VM], [World.HostRecord],
@@ -36,8 +36,8 @@ func (w *World) VMsOn(host hypervisor.HostName) []hypervisor.VMID {
 
 // Moving returns the migrations that have a target and have not ended, by VM, those of one
 // VM oldest first: what is under way.
-func (w *World) Moving() []*record.Migration {
-	var list []*record.Migration
+func (w *World) Moving() []*store.Migration {
+	var list []*store.Migration
 	for _, vm := range w.VMs() {
 		for _, m := range w.unfinished(vm) {
 			if m.State.Target != "" {

@@ -11,15 +11,15 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
 // Whatever is asked of a world, at whatever moment, agrees with what its records and its
 // hypervisors say one by one.
 func TestWhatIsReadAgreesWithTheRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
-		s := worlds.Turmoil().Make(chance)
+		chance := simtest.Drawn(t)
+		s := simtest.Turmoil().Make(chance)
 		parsed, err := s.Scenario("world")
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func agrees(w *sim.World) error {
 }
 
 func TestWhatIsBrokenAndWhatIsDrainedIsSaid(t *testing.T) {
-	calm := worlds.Calm().Make(sim.Seeded(3))
+	calm := simtest.Calm().Make(sim.Seeded(3))
 	p := play(t, calm, sim.Seeded(3))
 	var drained []hypervisor.HostName
 	for _, host := range p.Hosts() {

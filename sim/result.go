@@ -9,13 +9,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/sim/bound"
-	"github.com/godwit-vm/godwit/sim/tally"
+	"github.com/godwit-vm/godwit/store"
 )
-
-// Totals counts migrations by how they ended.
-type Totals = tally.Totals
 
 // Evacuation is what became of one host that was drained.
 type Evacuation struct {
@@ -56,7 +51,7 @@ type Trouble struct {
 }
 
 // Outages are all times in which guests that should run did not, by migrations, crashes and
-// restarts: see [tally.Outages].
+// restarts: see [OutageStats].
 type Outages struct {
 	Count          int     `json:"count"`
 	TotalSeconds   float64 `json:"totalSeconds"`
@@ -83,7 +78,7 @@ type Brownout struct {
 	MeanPercent float64 `json:"meanPercent"`
 }
 
-func brownout(all []record.Brownout) *Brownout {
+func brownout(all []store.Brownout) *Brownout {
 	if len(all) == 0 {
 		return nil
 	}
@@ -96,8 +91,8 @@ func brownout(all []record.Brownout) *Brownout {
 		lasted, taken = lasted+one.Lasted.Seconds(), taken+one.Taken.Seconds()
 	}
 	slices.Sort(spans)
-	b.P50Seconds, b.P99Seconds = bound.Quantile(spans, 0.5), bound.Quantile(spans, 0.99)
-	b.MaxSeconds = bound.Quantile(spans, 1)
+	b.P50Seconds, b.P99Seconds = Quantile(spans, 0.5), Quantile(spans, 0.99)
+	b.MaxSeconds = Quantile(spans, 1)
 	b.MeanPercent = math.Round(1000*taken/lasted) / 10
 	return b
 }
@@ -174,7 +169,7 @@ func (w *World) downtimes() (d Downtime, migrations int) {
 		ms[i] = float64(d.Microseconds()) / 1000
 	}
 	slices.Sort(ms)
-	d = Downtime{bound.Quantile(ms, 0.5), bound.Quantile(ms, 0.99), bound.Quantile(ms, 1)}
+	d = Downtime{Quantile(ms, 0.5), Quantile(ms, 0.99), Quantile(ms, 1)}
 	return d, len(ms)
 }
 
@@ -222,7 +217,7 @@ func (w *World) Why(vm hypervisor.VMID) []placement.Reason { return w.boss.Why(v
 // least: every byte of memory that is not zero, and all that local disks hold, crosses every
 // link on its way once.
 func (w *World) lowerBound() float64 {
-	var links bound.Links
+	var links LowerBound
 	for _, m := range w.watch.Moved {
 		vm, s := m.Last.Spec.VM, &m.Last.State
 		if v := w.VM(vm); v != nil {
@@ -236,7 +231,7 @@ func (w *World) lowerBound() float64 {
 // Done returns how many migrations have ended, and how many there are.
 func (w *World) Done() (done, total int) { return w.watch.Done, w.watch.Totals.Total }
 
-// VMs implements [invariant.World].
+// VMs implements [InvariantWorld].
 func (w *World) VMs() []hypervisor.VMID { return slices.Clone(w.watch.VMs()) }
 
 // seconds rounds to milliseconds, so that equal runs read the same everywhere.

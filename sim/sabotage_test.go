@@ -12,10 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/invariant"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // sabotaged is a world of two hosts and two VMs on the first, in which nobody
@@ -28,7 +26,7 @@ type sabotaged struct {
 const victim, other = "default/v1-1", "default/v1-2"
 
 func sabotage(t *testing.T) sabotaged {
-	cluster := policy.Default()
+	cluster := migration.DefaultCluster()
 	cluster.ParallelOutboundMigrationsPerNode = 1
 	c := sim.Config{Controller: controller.Config{Cluster: &cluster}}
 	w := sabotaged{grid(t, c, 2, 1, 2), t}
@@ -54,7 +52,7 @@ func (w sabotaged) must(err error) {
 	}
 }
 
-func (w sabotaged) put(r record.Record) record.Record {
+func (w sabotaged) put(r store.Record) store.Record {
 	w.t.Helper()
 	stored, err := w.Store().Put(w.t.Context(), r)
 	w.must(err)
@@ -63,8 +61,8 @@ func (w sabotaged) put(r record.Record) record.Record {
 }
 
 // walk stores a migration of a VM that goes forward phase by phase, and is handed the VM over.
-func (w sabotaged) walk(vm hypervisor.VMID, last migration.Phase) *record.Migration {
-	m := &record.Migration{Spec: migration.Spec{ID: migration.ID(vm) + "#s", VM: vm},
+func (w sabotaged) walk(vm hypervisor.VMID, last migration.Phase) *store.Migration {
+	m := &store.Migration{Spec: migration.Spec{ID: migration.ID(vm) + "#s", VM: vm},
 		State: migration.State{Source: "n1", Target: "n2"}}
 	for ; m.State.Phase < last; m.State.Phase++ {
 		if m.State.Phase == migration.Scheduled {
@@ -72,16 +70,16 @@ func (w sabotaged) walk(vm hypervisor.VMID, last migration.Phase) *record.Migrat
 			v.Claim = m.Spec.ID
 			w.put(&v)
 		}
-		m = w.put(m).(*record.Migration)
+		m = w.put(m).(*store.Migration)
 	}
-	return w.put(m).(*record.Migration)
+	return w.put(m).(*store.Migration)
 }
 
 // set overwrites a migration's phase.
-func (w sabotaged) set(m *record.Migration, p migration.Phase) *record.Migration {
+func (w sabotaged) set(m *store.Migration, p migration.Phase) *store.Migration {
 	next := *m
 	next.State.Phase = p
-	return w.put(&next).(*record.Migration)
+	return w.put(&next).(*store.Migration)
 }
 
 func (w sabotaged) do(host hypervisor.HostName, c hypervisor.Command) {
@@ -186,10 +184,10 @@ var outrages = []outrage{
 	{"two migrations move one VM", "one-move", func(w sabotaged) {
 		w.silence()
 		m := w.walk(victim, migration.PreparingTarget)
-		twin := &record.Migration{Spec: m.Spec}
+		twin := &store.Migration{Spec: m.Spec}
 		twin.Spec.ID += "2"
 		for ; twin.State.Phase < migration.PreparingTarget; twin.State.Phase++ {
-			twin = w.put(twin).(*record.Migration)
+			twin = w.put(twin).(*store.Migration)
 		}
 		w.put(twin)
 	}},
@@ -211,7 +209,7 @@ var outrages = []outrage{
 	{"a VM grows and nobody books it", "books-are-true", func(w sabotaged) {
 		w.silence()
 		v := *w.VM(victim)
-		v.Size = &record.Size{Memory: 2 * v.VM.Memory, CPUs: v.VM.CPUs}
+		v.Size = &store.Size{Memory: 2 * v.VM.Memory, CPUs: v.VM.CPUs}
 		w.put(&v)
 	}},
 	{"a host shrinks under its VMs", "not-overbooked", func(w sabotaged) {
@@ -252,13 +250,13 @@ func TestEveryInvariantCanFail(t *testing.T) {
 // restful reports whether an invariant is about worlds at rest; in the others
 // what the saboteur leaves lying is beside the point.
 func restful(name string) bool {
-	return slices.ContainsFunc(invariant.All, func(i invariant.Invariant) bool {
+	return slices.ContainsFunc(sim.Invariants, func(i sim.Invariant) bool {
 		return i.Name == name && i.AtRest != nil
 	})
 }
 
 func TestEveryInvariantIsSabotaged(t *testing.T) {
-	for _, inv := range invariant.All {
+	for _, inv := range sim.Invariants {
 		if !slices.ContainsFunc(outrages, func(o outrage) bool { return o.invariant == inv.Name }) {
 			t.Errorf("nothing breaks %s: %s", inv.Name, inv.Says)
 		}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller/failover"
+	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // What becomes of the store, where [Config.Marks] is set; else they do nothing.
@@ -32,12 +32,12 @@ var (
 
 // past is what is known of the past of the store.
 type past struct {
-	history  record.History
-	backup   []record.Record
-	saved    record.Revision // the last one when that was made
-	back     bool            // the store was set back
-	unmarked bool            // the controller remembers nothing of it
-	muted    bool            // what is written is no decision of anybody
+	history  store.History
+	backup   []store.Record
+	saved    store.Revision // the last one when that was made
+	back     bool           // the store was set back
+	unmarked bool           // the controller remembers nothing of it
+	muted    bool           // what is written is no decision of anybody
 }
 
 // cluster is the id of the only one.
@@ -48,7 +48,7 @@ func (e Backup) happen(w *World) {
 		w.tried(errNoMarks)
 		return
 	}
-	c, _ := w.store.Changes(w.ctx, record.Everything, 0) // memory does not fail
+	c, _ := w.store.Changes(w.ctx, store.Everything, 0) // memory does not fail
 	w.past.backup, w.past.saved = c.Records, c.Next
 	w.say("", "", "a backup of the store is made")
 }
@@ -63,11 +63,11 @@ func (e SetBack) happen(w *World) {
 		return
 	}
 	w.fault("", "the store is set back")
-	lost := record.Jump{After: w.past.saved, Before: w.restore() + 1}
+	lost := store.Jump{After: w.past.saved, Before: w.restore() + 1}
 	w.past.history.Jumps, w.past.back = append(w.past.history.Jumps, lost), true
 	if e.Forgotten {
 		w.past.unmarked = true
-		w.people.Get("").mark = record.Mark{}
+		w.people.Get("").mark = store.Mark{}
 	}
 	for _, p := range w.living() {
 		w.kill(p)
@@ -90,14 +90,14 @@ func (w *World) living() []*participant {
 
 // restore lets the store say what it said when the backup was made, and answers the last revision of
 // before.
-func (w *World) restore() record.Revision {
+func (w *World) restore() store.Revision {
 	w.past.muted = true
 	defer func() { w.past.muted = false }()
-	c, _ := w.store.Changes(w.ctx, record.Everything, 0)
-	kept := map[record.Key]bool{}
+	c, _ := w.store.Changes(w.ctx, store.Everything, 0)
+	kept := map[store.Key]bool{}
 	for _, r := range w.past.backup {
 		kept[r.Key()] = true
-		version := record.Version(0)
+		version := store.Version(0)
 		if now, _ := w.store.Get(w.ctx, r.Key()); now != nil {
 			version = now.At()
 		}
@@ -119,7 +119,7 @@ func (w *World) refuse(p *participant) error {
 		return nil
 	}
 	if w.past.history.Doubt == nil {
-		w.past.history.Doubt = &record.Doubt{By: string(p.host), Why: why.Err.Error()}
+		w.past.history.Doubt = &store.Doubt{By: string(p.host), Why: why.Err.Error()}
 		w.say(p.host, "", "does not believe the store: "+why.Err.Error())
 	}
 	w.later(0, func(w *World) {
@@ -136,15 +136,15 @@ func (w *World) Vouch() { w.past.unmarked = false }
 // Unmarked reports whether the controller remembers nothing of the store.
 func (w *World) Unmarked() bool { return w.past.unmarked }
 
-// admit lets the leader admit the agents that wait, where nobody else does, as package failover has
+// admit lets the leader admit the agents that wait, where nobody else does, as package controller has
 // it: those that live are heard.
 func (w *World) admit() {
 	boss := w.people.Get("")
 	if !w.config.Marks || w.config.Beside != nil || boss.brain == nil || w.past.history.Doubt != nil {
 		return
 	}
-	c := failover.Config{Unmarked: w.past.unmarked}.Complete()
-	h := failover.Hearing{Lasted: w.now.Sub(boss.born)}
+	c := controller.FailoverConfig{Unmarked: w.past.unmarked}.Complete()
+	h := controller.Hearing{Lasted: w.now.Sub(boss.born)}
 	var wait []hypervisor.HostName
 	for _, name := range w.order {
 		rec := w.HostRecord(name)
@@ -168,25 +168,25 @@ func (w *World) admit() {
 	}
 	w.Vouch()
 	for _, name := range wait {
-		w.changeHost(name, func(h *record.Host) { h.Admitted = h.Session })
+		w.changeHost(name, func(h *store.Host) { h.Admitted = h.Session })
 		boss.saw(w.HostRecord(name).Version)
 	}
 }
 
 // saw takes in that a process has seen a version of a record.
-func (p *participant) saw(v record.Version) {
-	p.mark.Cluster, p.mark.Revision = cluster, max(p.mark.Revision, record.Revision(v))
+func (p *participant) saw(v store.Version) {
+	p.mark.Cluster, p.mark.Revision = cluster, max(p.mark.Revision, store.Revision(v))
 }
 
-// remembering is a store that a process uses and remembers, as daemon/stores.Gate does.
+// remembering is a store that a process uses and remembers, as internal/daemon.Gate does.
 type remembering struct {
-	record.Store
+	store.Store
 	w *World
 	p *participant
 }
 
-// Get implements [record.Store].
-func (s *remembering) Get(ctx context.Context, key record.Key) (record.Record, error) {
+// Get implements [store.Store].
+func (s *remembering) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	if err := s.w.refuse(s.p); err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (s *remembering) Get(ctx context.Context, key record.Key) (record.Record, e
 	return r, err
 }
 
-// Put implements [record.Store].
-func (s *remembering) Put(ctx context.Context, r record.Record, while ...record.Record) (record.Record,
+// Put implements [store.Store].
+func (s *remembering) Put(ctx context.Context, r store.Record, while ...store.Record) (store.Record,
 	error) {
 	if err := s.w.refuse(s.p); err != nil {
 		return nil, err
@@ -210,19 +210,19 @@ func (s *remembering) Put(ctx context.Context, r record.Record, while ...record.
 	return stored, err
 }
 
-// Delete implements [record.Store].
-func (s *remembering) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+// Delete implements [store.Store].
+func (s *remembering) Delete(ctx context.Context, r store.Record, while ...store.Record) error {
 	if err := s.w.refuse(s.p); err != nil {
 		return err
 	}
 	return s.Store.Delete(ctx, r, while...)
 }
 
-// Changes implements [record.Store].
-func (s *remembering) Changes(ctx context.Context, f record.Feed, since record.Revision) (record.Changes,
+// Changes implements [store.Store].
+func (s *remembering) Changes(ctx context.Context, f store.Feed, since store.Revision) (store.Changes,
 	error) {
 	if err := s.w.refuse(s.p); err != nil {
-		return record.Changes{}, err
+		return store.Changes{}, err
 	}
 	c, err := s.Store.Changes(ctx, f, since)
 	for _, r := range c.Records {

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -18,7 +18,7 @@ import (
 // take less than 715.8 s. Ours adds what deciding costs: some milliseconds for
 // each of 200 rounds.
 func TestAgreesWithOtherSimulators(t *testing.T) {
-	cluster := policy.Default()
+	cluster := migration.DefaultCluster()
 	cluster.MaxDowntime = 30 * time.Millisecond
 	w := sim.New(sim.Config{Model: &fake.Model{},
 		Controller: controller.Config{Cluster: &cluster}, Delay: time.Millisecond})

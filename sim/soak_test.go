@@ -9,8 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/shrink"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
 // TestSoak plays seeds of turmoil, from the seed GODWIT_SOAK_FROM on (default: 1):
@@ -20,10 +19,10 @@ func TestSoak(t *testing.T) {
 	seeds := number(t, "GODWIT_SOAK", testutil.Rounds(t, 50, 3000))
 	from, began, failed := number(t, "GODWIT_SOAK_FROM", 1), time.Now(), 0
 	for seed := from; seed < from+seeds; seed++ {
-		s := worlds.Turmoil().Make(sim.Seeded(uint64(seed)))
+		s := simtest.Turmoil().Make(sim.Seeded(uint64(seed)))
 		if wrong := soak(t, s); wrong != "" {
 			failed++
-			s = shrink.World(s, func(s *worlds.World) bool { return soak(t, s) != "" })
+			s = simtest.ShrinkWorld(s, func(s *simtest.World) bool { return soak(t, s) != "" })
 			t.Errorf("seed %d: %s\nshrunk: %s\n%s", seed, wrong, soak(t, s), s)
 		}
 	}
@@ -32,7 +31,7 @@ func TestSoak(t *testing.T) {
 
 // soak returns what goes wrong in a world. A panic is wrong, too; a world that cannot be built,
 // as when its last host was shrunk away, is not.
-func soak(t *testing.T, s *worlds.World) (wrong string) {
+func soak(t *testing.T, s *simtest.World) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {
 			wrong = fmt.Sprintf("panic: %v", r)

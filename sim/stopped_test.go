@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
 // stoppedBy notes which VMs their owners have stopped, and which of those started anew
@@ -30,7 +30,7 @@ func stoppedBy(off map[hypervisor.VMID]bool, again *string) func(*played, sim.En
 // Whenever in a drain an owner stops a VM: it stays off, wherever it is then.
 func TestAVMThatIsStoppedDuringADrainStaysOff(t *testing.T) {
 	for at := time.Duration(0); at < 20*time.Second; at += 200 * time.Millisecond {
-		s, err := worlds.Parse("world", fmt.Appendf(nil, `
+		s, err := simtest.Parse("world", fmt.Appendf(nil, `
 hosts:
 - {name: "n[1-2]", memory: 64GiB, cpus: 64, link: 1Gbit/s}
 vms:
@@ -62,7 +62,7 @@ events:
 // Whatever else is asked for, and whatever breaks: who is stopped does not start again.
 func TestWhoIsStoppedDoesNotStartAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chance := worlds.Drawn(t)
+		chance := simtest.Drawn(t)
 		s := restless().Make(chance)
 		var again string
 		p := play(t, s, chance, stoppedBy(map[hypervisor.VMID]bool{}, &again))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // A group that is to be on one host leaves a drained host exactly when one other host has room for all of
@@ -48,7 +48,7 @@ func TestAGroupLeavesADrainedHostWhenOneOtherHasRoomForAllOfIt(t *testing.T) {
 		for i := range hosts {
 			fits = fits || needMemory <= memory[i] && needCPUs <= cpus[i]
 		}
-		s, err := scenario.Parse("drawn.yaml", []byte(b.String()))
+		s, err := config.Parse("drawn.yaml", []byte(b.String()))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
@@ -95,7 +95,7 @@ vms:
 - {name: "v[0-%d]", host: n0, memory: 4GiB, cpus: 1, class: idle, groups: g}
 - {name: x, host: n0, memory: 4GiB, cpus: 1, class: idle}
 `, rapid.IntRange(1, 2).Draw(t, "at once"), members-1)
-		s, err := scenario.Parse("drawn.yaml", []byte(text))
+		s, err := config.Parse("drawn.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
 )
 
 // TestTranscripts runs the transcripts under testdata. Each file is named for
@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 
 // transcript is a world that is being played.
 type transcript struct {
-	scenario *scenario.Scenario
+	scenario *config.Scenario
 	world    *sim.World
 	lines    []string
 }
@@ -73,7 +73,7 @@ func (w *transcript) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (w *transcript) build(d *datadriven.TestData) string {
-	s, err := scenario.Parse("world", []byte(d.Input))
+	s, err := config.Parse("world", []byte(d.Input))
 	if err != nil {
 		return err.Error()
 	}

@@ -6,14 +6,13 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/sim/tally"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // watch sees everything that is stored and everything that runs. It keeps the
 // books that the invariants and the result need, and touches nothing.
 type watch struct {
-	tally.Book
+	Stats
 	w *World
 
 	triggers   []When
@@ -27,7 +26,7 @@ type watch struct {
 }
 
 func newWatch(w *World) watch {
-	x := watch{w: w, Book: tally.New(), deleted: map[hypervisor.VMID]bool{},
+	x := watch{w: w, Stats: NewStats(), deleted: map[hypervisor.VMID]bool{},
 		powerless: map[hypervisor.HostName]bool{}, told: map[string]bool{},
 		words: map[hypervisor.HostName]bool{}, orphans: map[orphan]bool{}}
 	x.Shown = w.config.Watch != nil
@@ -36,18 +35,18 @@ func newWatch(w *World) watch {
 
 // stored takes in a record that was written, or deleted. Every writing is seen, not only the
 // last before somebody looks.
-func (x *watch) stored(old, now record.Record) {
+func (x *watch) stored(old, now store.Record) {
 	switch r := now.(type) {
 	case nil:
 		x.Gone(old, x.w.Now())
-	case *record.Migration:
+	case *store.Migration:
 		x.migration(r)
-	case *record.VM:
+	case *store.VM:
 		x.PutVM(r, x.w.Now())
-		if before, is := old.(*record.VM); is && x.w.config.WatchVM != nil {
+		if before, is := old.(*store.VM); is && x.w.config.WatchVM != nil {
 			x.w.config.WatchVM(x.w.Now(), before, r)
 		}
-	case *record.Host:
+	case *store.Host:
 		x.word(r)
 		host := evacuation.Host{Name: r.Host.Name, Taints: r.Taints}
 		if x.w.config.Controller.Evacuation.Draining(host) {
@@ -65,7 +64,7 @@ func (x *watch) check() {
 	}
 }
 
-func (x *watch) migration(m *record.Migration) {
+func (x *watch) migration(m *store.Migration) {
 	before := x.Put(m, x.w.Now())
 	if before == nil {
 		return
@@ -80,7 +79,7 @@ func (x *watch) migration(m *record.Migration) {
 }
 
 // fire lets happen what waited for a migration to come to a phase, or to pass it.
-func (x *watch) fire(from migration.Phase, m *record.Migration) {
+func (x *watch) fire(from migration.Phase, m *store.Migration) {
 	to := m.State.Phase
 	x.triggers = slices.DeleteFunc(x.triggers, func(t When) bool {
 		passed := from < t.Phase && t.Phase < to && !to.Final()

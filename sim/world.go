@@ -13,11 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/enum"
 	"github.com/godwit-vm/godwit/internal/names"
-	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/sim/agenda"
-	"github.com/godwit-vm/godwit/sim/invariant"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Config configures a World. A zero field takes the default that it names.
@@ -32,13 +29,13 @@ type Config struct {
 	Trace func(Entry)
 	// Watch is told every change of a migration once it is stored, and when: before has
 	// only a Spec when the migration is new. Neither may be changed. Default: nobody.
-	Watch func(at time.Duration, before, after *record.Migration)
+	Watch func(at time.Duration, before, after *store.Migration)
 	// WatchVM is told every change of a VM once it is stored, and when. Default: nobody.
-	WatchVM func(at time.Duration, before, after *record.VM)
+	WatchVM func(at time.Duration, before, after *store.VM)
 	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
-	Beside func(w *World, host hypervisor.HostName, boot int, s record.Store) lease.Participant
+	Beside func(w *World, host hypervisor.HostName, boot int, s store.Store) store.Participant
 	// Claims lets every agent claim its host's name before it acts, and keep it by signs of
 	// life, as in production: that takes an event every few seconds for each host. What people
 	// do wrong with agents and their directories shows only then. Default: agents have theirs.
@@ -50,7 +47,7 @@ type Config struct {
 	// Store stands between a process ("" is the controller's, the others are agents') and the
 	// records: a store of one's own, or one that does something wrong. It is asked for one
 	// whenever a process starts; what the one before kept is gone. Default: the records.
-	Store func(host hypervisor.HostName, records record.Store) record.Store
+	Store func(host hypervisor.HostName, records store.Store) store.Store
 	// After is called after every event, once all that follows from it at that moment is
 	// done; when it answers false the world stops. It changes nothing. Default: go on.
 	After func(*World) bool
@@ -110,24 +107,24 @@ type World struct {
 	now    time.Time
 	since  time.Duration // the same, since Epoch
 	fabric *fake.Fabric
-	store  *record.Memory
+	store  *store.Memory
 	boss   *controller.Controller
 
 	people names.Register[hypervisor.HostName, participant]
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  due.Alarms[*participant]
-	plans  agenda.Agenda[Event]
+	plans  EventQueue[Event]
 
 	watch   watch
 	past    past
 	sight   sight
-	laws    invariant.Laws
+	laws    Laws
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
 	names   names.Store             // of VMs
-	host    record.Host             // scratch of AddHost: the store keeps a copy
-	vm      record.VM               // scratch of AddVM
-	size    *record.Size            // of the VM that was added last
+	host    store.Host              // scratch of AddHost: the store keeps a copy
+	vm      store.VM                // scratch of AddVM
+	size    *store.Size             // of the VM that was added last
 	steps   int                     // events so far
 	changed time.Time               // when something last happened
 	halted  bool                    // Config.After said so
@@ -145,12 +142,12 @@ func New(config Config) *World {
 	}
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
-		store: record.NewMemory(),
+		store: store.NewMemory(),
 		zero:  map[hypervisor.VMID]int{}, changed: Epoch}
 	w.past.history.Cluster = cluster
 	w.fabric, w.limits = fake.NewFabric(Epoch, *w.config.Model), config.Controller.Limits()
 	w.fabric.Spare() // agents keep no list
-	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, invariant.Sorted()
+	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, Sorted()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
 	return w
@@ -165,7 +162,7 @@ func (w *World) Expect(vms int) {
 
 // AddHost adds a host and its agent. Where its facts name a rack, moves between racks
 // share the racks' up-links.
-func (w *World) AddHost(h record.Host) error {
+func (w *World) AddHost(h store.Host) error {
 	real, err := w.fabric.AddHost(h.Host)
 	if err != nil {
 		return err
@@ -184,14 +181,14 @@ func (w *World) AddHost(h record.Host) error {
 	if p := w.people.Get(h.Host.Name); p.claim != nil { // it is no new host
 		_, err = p.claim.Reconcile(w.ctx, w.now)
 		if w.config.Marks {
-			w.changeHost(h.Host.Name, func(h *record.Host) { h.Admitted = h.Session })
+			w.changeHost(h.Host.Name, func(h *store.Host) { h.Admitted = h.Session })
 		}
 	}
 	return err
 }
 
 // AddVM adds a VM that runs on its host.
-func (w *World) AddVM(v record.VM, load fake.Workload) error {
+func (w *World) AddVM(v store.VM, load fake.Workload) error {
 	v.VM.ID = hypervisor.VMID(w.names.Keep(string(v.VM.ID)))
 	if host := w.fabric.Host(v.Host); host == nil {
 		return fmt.Errorf("VM %s: there is no host %q", v.VM.ID, v.Host)
@@ -208,9 +205,9 @@ func (w *World) AddVM(v record.VM, load fake.Workload) error {
 }
 
 // sizeOf returns the size of a VM. Many are alike, and share it.
-func (w *World) sizeOf(vm hypervisor.VM) *record.Size {
+func (w *World) sizeOf(vm hypervisor.VM) *store.Size {
 	if s := w.size; s == nil || vm.Hardware != nil || s.Disks != nil || !s.Is(vm) {
-		w.size = record.SizeOf(vm)
+		w.size = store.SizeOf(vm)
 	}
 	return w.size
 }
@@ -222,7 +219,7 @@ func (w *World) Now() time.Duration { return w.since }
 func (w *World) Fabric() *fake.Fabric { return w.fabric }
 
 // Store returns the records. Whoever writes them is an operator.
-func (w *World) Store() *record.Memory { return w.store }
+func (w *World) Store() *store.Memory { return w.store }
 
 // At schedules something: what it does happens at the virtual time t, or now
 // when t has passed.

@@ -9,8 +9,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/heap"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // BenchmarkWorlds builds random worlds of 10 hosts with 40 VMs, lets one host be drained
@@ -44,14 +44,14 @@ func BenchmarkWorlds(b *testing.B) {
 func tenByForty(b *testing.B, chance sim.Chooser) *sim.World {
 	w := sim.New(sim.Config{Chooser: chance})
 	for i := range 10 {
-		if err := w.AddHost(record.Host{Host: hypervisor.Host{Name: hostNames[i], CPUs: 64,
+		if err := w.AddHost(store.Host{Host: hypervisor.Host{Name: hostNames[i], CPUs: 64,
 			Memory: 64 * hypervisor.GiB, Link: 10 * hypervisor.Gbit}}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for i := range 40 {
 		memory := hypervisor.GiB << chance.Choose("size", 3)
-		v := record.VM{VM: hypervisor.VM{ID: guestNames[i], Memory: memory, CPUs: 2},
+		v := store.VM{VM: hypervisor.VM{ID: guestNames[i], Memory: memory, CPUs: 2},
 			Strategy: evacuation.LiveMigrate, Migratable: true, Host: hostNames[i%10]}
 		if err := w.AddVM(v, fake.Workload{Rate: 20e6 << chance.Choose("rate", 6),
 			Hot: memory / 2}); err != nil {

@@ -29,7 +29,7 @@ var advice = []struct{ text, test, why string }{
 	{text: "a backup) in its place", test: "word.txtar"},
 	{text: "remove it, or choose another path", test: "word.txtar"},
 	{text: "look at both guests, decide which one is good", test: "falsedead.txtar"},
-	{text: "end the wrong one, or decide", test: "daemon/reconcile"},
+	{text: "end the wrong one, or decide", test: "internal/daemon"},
 	{text: "will run twice.", test: "word.txtar"},
 	{text: "or, when the host is off: godwit host dead", test: "returned.txtar"},
 	{text: "godwit vm stop it first", test: "word.txtar"},
@@ -40,13 +40,14 @@ var advice = []struct{ text, test, why string }{
 	{text: "VMs run on: godwit store reconcile", test: "setback.txtar"},
 	{text: "(move %d, and the record says %d): godwit store reconcile", test: "setback.txtar"},
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
-		test: "daemon/reconcile"},
-	{text: "add --decide %s=HOST, or =none", test: "daemon/reconcile"},
+		test: "internal/daemon"},
+	{text: "add --decide %s=HOST, or =none", test: "internal/daemon"},
 
 	{text: "delete it first, or take another name", why: "a name that is refused; nothing runs"},
 	{text: "is no file: move it away", why: "the same file is moved away as for \"repair the file\""},
 	{text: "shut its guest down on %s if it is not wanted", why: "agents report strays with a record only"},
 	{text: "stop it, or choose another directory", why: "the lock of the host's name is met first"},
+	{text: "which runs this: move it away, or chown it", why: "an audit log; no VM depends on it"},
 	{text: "its end is no audit log: move it away", why: "an audit log; no VM depends on it"},
 	{text: "is here already: move it away", why: "a disk of no VM: a migration that is refused"},
 	{text: "of an earlier VM of that name: move it away, or remove it",
@@ -70,8 +71,10 @@ var asks = regexp.MustCompile(`move[sd]? (it|the \w+|them)? ?away|put back|put a
 // operators are told.
 func TestEveryAdviceIsListedAndTested(t *testing.T) {
 	found := map[string]bool{}
-	for _, dir := range []string{"agent", "cmd/godwit/desk", "controller", "daemon", "fence",
-		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "lease", "record"} {
+	for _, dir := range []string{"agent", "internal/cli", "controller", "internal/daemon",
+		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "store", "internal/audit",
+		"internal/boltstore", "internal/client", "internal/domxml",
+		"internal/etcdstore", "internal/monitor", "internal/qemu"} {
 		for _, m := range messages(t, filepath.Join("../..", dir)) {
 			if !asks.MatchString(m.text) {
 				continue

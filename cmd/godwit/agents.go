@@ -10,11 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/daemon"
-	"github.com/godwit-vm/godwit/daemon/hosts"
-	"github.com/godwit-vm/godwit/daemon/ledger"
-	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
@@ -36,7 +33,7 @@ may be killed at any moment: the VMs run on. On SIGHUP it reopens its audit log.
 func agentCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Agent
-	var h hosts.Config
+	var h daemon.HostConfig
 	var memory, link, host string
 	c := &cobra.Command{Use: "agent --host NAME --store URL --backend qmp|libvirt --dir DIR",
 		Short: "Act for a host", Long: agentHelp, Args: cobra.NoArgs}
@@ -62,7 +59,7 @@ func agentCommand() *cobra.Command {
 	f.add(c)
 	flags := c.Flags()
 	flags.StringVar(&host, "host", "", "the host's `NAME`, which no other has")
-	flags.StringVar(&h.Backend, "backend", hosts.QMP, "what runs the VMs: `qmp` or libvirt")
+	flags.StringVar(&h.Backend, "backend", daemon.QMP, "what runs the VMs: `qmp` or libvirt")
 	flags.StringVar(&h.Dir, "dir", "", "private `DIR` for what the host has to remember")
 	flags.StringVar(&h.Locks, "locks", os.Getenv(locksVariable), "`DIR` of the locks that keep two "+
 		"agents, or two\nQEMUs of a VM, apart on this machine; default: $"+locksVariable+
@@ -89,7 +86,7 @@ func agentCommand() *cobra.Command {
 }
 
 // sizes reads amounts.
-func sizes(h *hosts.Config, memory, link string) (err error) {
+func sizes(h *daemon.HostConfig, memory, link string) (err error) {
 	if memory != "" {
 		if h.Memory, err = inventory.ParseBytes(memory); err != nil {
 			return fmt.Errorf("--memory: %w", err)
@@ -104,36 +101,36 @@ func sizes(h *hosts.Config, memory, link string) (err error) {
 }
 
 // act runs an agent over its host and its store.
-func act(ctx context.Context, d *daemon.Agent, h hosts.Config, u stores.URL,
+func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL,
 	f *daemonFlags) error {
 	d.Bell = daemon.NewBell()
-	lock, name, err := hosts.Lock(h)
+	lock, name, err := daemon.LockHost(h)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	d.Lock = name
-	if d.Identity, err = hosts.Identify(h); err != nil {
+	if d.Identity, err = daemon.IdentifyHost(h); err != nil {
 		return err
 	}
-	known, err := ledger.Open(filepath.Join(h.Dir, "ledger"), time.Now())
+	known, err := daemon.OpenLedger(filepath.Join(h.Dir, "ledger"), time.Now())
 	if err != nil {
 		return err
 	}
 	d.Config.Ledger = known
 	h.Changed = d.Bell.Ring
-	host, err := hosts.Open(ctx, h)
+	host, err := daemon.OpenHost(ctx, h)
 	if err != nil {
 		return err
 	}
 	d.Hypervisor = host
-	store, err := stores.Await(ctx, u, f.TLS, func(err error) {
+	store, err := daemon.Await(ctx, u, f.TLS, func(err error) {
 		d.Log.Warn("waits for the store", "error", err)
 	})
 	if err != nil {
 		return errors.Join(ended(ctx, err), host.Close())
 	}
-	gate, err := stores.Gated(ctx, store, filepath.Join(h.Dir, "seen"), "agent/"+string(d.Host))
+	gate, err := daemon.Gated(ctx, store, filepath.Join(h.Dir, "seen"), "agent/"+string(d.Host))
 	if err != nil {
 		return errors.Join(ended(ctx, err), store.Close(), host.Close())
 	}

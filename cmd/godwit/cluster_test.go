@@ -19,20 +19,20 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // features asks the installed QEMU once what it can do.
-var features = sync.OnceValues(func() (probe.Features, error) {
+var features = sync.OnceValues(func() (qemu.Features, error) {
 	path, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {
-		return probe.Features{}, err
+		return qemu.Features{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
-	return probe.Probe(ctx, path)
+	return qemu.Probe(ctx, path)
 })
 
 // runsQEMU says why no QEMU runs here; nil when one does.

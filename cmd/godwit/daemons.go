@@ -14,20 +14,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/desk"
-	"github.com/godwit-vm/godwit/daemon"
-	"github.com/godwit-vm/godwit/daemon/audit"
-	"github.com/godwit-vm/godwit/daemon/notes"
-	"github.com/godwit-vm/godwit/daemon/operate"
-	"github.com/godwit-vm/godwit/daemon/settings"
-	"github.com/godwit-vm/godwit/daemon/stores"
-	"github.com/godwit-vm/godwit/fence"
+	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/cli"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
 // daemonFlags are what the daemons have in common.
 type daemonFlags struct {
-	desk.StoreFlags
+	cli.StoreFlags
 	listen, audit string
 	auditSize     string
 	auditKeep     int
@@ -45,7 +42,7 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.auditSize, "audit-max-size", "64MiB", "`SIZE` from which on that file is moved "+
 		"away to FILE.1;\n0 is never: another program does it")
 	flags.IntVar(&f.auditKeep, "audit-keep", 8, "keep `N` files that were moved away: FILE.1 to FILE.N")
-	flags.StringVar(&f.log, "log", notes.Text, "`FORMAT` of the log: text or json")
+	flags.StringVar(&f.log, "log", daemon.Text, "`FORMAT` of the log: text or json")
 	flags.StringVar(&f.level, "log-level", "info", "`LEVEL` of the log: debug, info, warn, error")
 	flags.DurationVar(&f.beat, "beat", 5*time.Second, "how often to give a sign of life")
 }
@@ -59,7 +56,7 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 		return s, done, fmt.Errorf("--log-level: %q is none: use debug, info, warn or error",
 			f.level)
 	}
-	if s.Log, err = notes.Logger(log, f.log, level); err != nil {
+	if s.Log, err = daemon.Logger(log, f.log, level); err != nil {
 		return s, done, fmt.Errorf("--log: %w", err)
 	}
 	if s.Listen, s.Every = f.listen, f.beat; s.Every <= 0 {
@@ -117,11 +114,11 @@ func (f *daemonFlags) rotation() (r audit.Rotation, err error) {
 func controllerCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Controller
-	var socket, fencing, config, dir string
+	var socket, fencing, conf, dir string
 	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Decide for a cluster",
 		Long: controllerHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		s, err := settings.ReadFile(config)
+		s, err := config.ReadSettings(conf)
 		if err != nil {
 			return err
 		}
@@ -154,7 +151,7 @@ func controllerCommand() *cobra.Command {
 	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` where it keeps what it "+
 		"has seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the devices that cut hosts off")
-	flags.StringVar(&config, "config", "", "`FILE` with limits, policies, timeouts, quotas")
+	flags.StringVar(&conf, "config", "", "`FILE` with limits, policies, timeouts, quotas")
 	flags.DurationVar(&d.Patience, "patience", 0, "how long another leader must be silent; "+
 		"default: 6 beats")
 	return c
@@ -162,7 +159,7 @@ func controllerCommand() *cobra.Command {
 
 // named refuses a name that could not be written in files, as a scenario of what happened.
 func named(flag, name string) error {
-	if name == "" || operate.IsName(name) {
+	if name == "" || client.IsName(name) {
 		return nil
 	}
 	return fmt.Errorf("%s: %.100q is no name: write 1 to %d letters, digits and -._", flag, name,
@@ -176,11 +173,11 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 		d.Log.Warn("no host can be cut off: operators have to give their word", "see", "--fencing")
 		return run(ctx)
 	}
-	config, err := fence.Load(file)
+	config, err := daemon.LoadFence(file)
 	if err != nil {
 		return err
 	}
-	f, err := fence.New(config)
+	f, err := daemon.NewFence(config)
 	if err != nil {
 		return err
 	}
@@ -192,10 +189,10 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 }
 
 // decide runs a controller over its store.
-func decide(ctx context.Context, d *daemon.Controller, u stores.URL, f *daemonFlags,
+func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFlags,
 	socket, dir string) error {
-	if u.Kind != stores.Bolt {
-		store, err := stores.Await(ctx, u, f.TLS, func(err error) {
+	if u.Kind != daemon.Bolt {
+		store, err := daemon.Await(ctx, u, f.TLS, func(err error) {
 			d.Log.Warn("waits for the store", "error", err)
 		})
 		if err != nil {
@@ -208,14 +205,14 @@ func decide(ctx context.Context, d *daemon.Controller, u stores.URL, f *daemonFl
 			d.Log.Warn("what this controller has seen of the store is not kept when it ends", "see",
 				"--dir")
 		}
-		gate, err := stores.Gated(ctx, store, seen, "controller/"+d.Name)
+		gate, err := daemon.Gated(ctx, store, seen, "controller/"+d.Name)
 		if err != nil {
 			return errors.Join(ended(ctx, err), store.Close())
 		}
 		d.Store = gate
 		return errors.Join(d.Run(ctx), gate.Close(), store.Close())
 	}
-	return stores.Serve(ctx, u, socket, func(ctx context.Context, store stores.Store) error {
+	return daemon.Serve(ctx, u, socket, func(ctx context.Context, store daemon.Store) error {
 		d.Store, d.Alone = store, true
 		return d.Run(ctx)
 	})

@@ -11,12 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory/books"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
+	"github.com/godwit-vm/godwit/internal/cli"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // errNoTarget says that no host takes the VM, or not the one that was asked for; it
@@ -104,7 +102,7 @@ func explain(out io.Writer, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := fleet.Read(f.inventory, os.Stderr)
+	s, err := cli.Read(f.inventory, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -112,32 +110,32 @@ func explain(out io.Writer, f *explainFlags) error {
 	if !strings.Contains(f.vm, "/") {
 		id = "default/" + id
 	}
-	q, found := books.Ask(s.Fleet, id)
+	q, found := inventory.Ask(s.Fleet, id)
 	if !found {
 		return fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
 			"unless that is default", f.inventory, id, len(s.Fleet.VMs))
 	}
 	q.Request.Host, q.Request.Compat = hypervisor.HostName(f.host), f.compat
 	if f.forced {
-		q.Request.Force = choose.ForceOf(&f.force)
+		q.Request.Force = placement.ForceOf(&f.force)
 	}
 	e := explained(&q, q.Explain(config))
 	if f.json {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
 		err = encoder.Encode(e)
-	} else if e.Outcome != choose.BadRequest {
+	} else if e.Outcome != placement.BadRequest {
 		err = e.table(out, q.Request.VM)
 	}
 	return errors.Join(err, e.verdict())
 }
 
 // config returns the enabled filters and the weighers.
-func (f *explainFlags) config() (*choose.Config, error) {
-	config := &choose.Config{}
+func (f *explainFlags) config() (*placement.Config, error) {
+	config := &placement.Config{}
 	if f.filtered {
 		var err error
-		if config.Filters, err = filter.Select(f.filters); err != nil {
+		if config.Filters, err = placement.SelectFilters(f.filters); err != nil {
 			return nil, fmt.Errorf("--filters: %w", err)
 		}
 	}
@@ -152,7 +150,7 @@ func (f *explainFlags) config() (*choose.Config, error) {
 		multipliers[name] = m
 	}
 	var err error
-	if config.Weighers, err = weigh.Select(multipliers); err != nil {
+	if config.Weighers, err = placement.SelectWeighers(multipliers); err != nil {
 		return nil, fmt.Errorf("--weighers: %w", err)
 	}
 	return config, nil

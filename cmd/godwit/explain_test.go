@@ -13,9 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory/books"
+	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // TestNoLineIsTooLong: whatever the words, a page keeps within its columns, loses no
@@ -50,13 +49,13 @@ func TestNoLineIsTooLong(t *testing.T) {
 // then by name.
 func TestVerdictsAreOrdered(t *testing.T) {
 	why := []placement.Reason{{Check: "zone"}, {Check: "disk"}}
-	e := choose.Explanation{
-		Decision: choose.Decision{Outcome: choose.Accepted, Host: "f"},
-		Verdicts: []choose.Verdict{{Host: "a", Why: why}, {Host: "b", Score: 1},
+	e := placement.Explanation{
+		Decision: placement.Decision{Outcome: placement.Accepted, Host: "f"},
+		Verdicts: []placement.Verdict{{Host: "a", Why: why}, {Host: "b", Score: 1},
 			{Host: "c", Why: why[:1]}, {Host: "d", Score: 2}, {Host: "e", Why: why[:1]},
 			{Host: "f", Score: 2}, {Host: "g", Score: -1}},
 	}
-	inquiry := books.Inquiry{Request: choose.Request{VM: &placement.VM{ID: "default/a"}}}
+	inquiry := inventory.Inquiry{Request: placement.Request{VM: &placement.VM{ID: "default/a"}}}
 	x := explained(&inquiry, e)
 	var got []string
 	for _, h := range x.Hosts {
@@ -67,14 +66,14 @@ func TestVerdictsAreOrdered(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("hosts %v, want %v", got, want)
 	}
-	e.Decision = choose.Decision{Outcome: choose.NoHost, Host: ""}
+	e.Decision = placement.Decision{Outcome: placement.NoHost, Host: ""}
 	if first := explained(&inquiry, e).Hosts[0]; first.Verdict != isFitting || first.Host != "d" {
 		t.Errorf("without a target the first is %+v", first)
 	}
 }
 
 func TestTheTableNamesTheFirstHosts(t *testing.T) {
-	x := &explanation{VM: "default/a", Outcome: choose.NoHost}
+	x := &explanation{VM: "default/a", Outcome: placement.NoHost}
 	for n := range mostHosts + 3 {
 		x.Hosts = append(x.Hosts, hostVerdict{Verdict: isRefused,
 			Host: hypervisor.HostName(fmt.Sprintf("n%02d", n))})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -21,7 +20,7 @@ func (e *explanation) table(out io.Writer, vm *placement.VM) error {
 	if e.Request.Host == "" {
 		p.histogram(e.Histogram)
 	}
-	if e.Outcome != choose.Accepted {
+	if e.Outcome != placement.Accepted {
 		p.nearest(e.Nearest)
 	}
 	if len(e.Quota) > 0 {
@@ -44,12 +43,12 @@ func (e *explanation) headline(vm *placement.VM) string {
 	text := fmt.Sprintf("%s (%v, %s)%s, to %s: ", sim.Short(e.VM), vm.Demand(),
 		words.Count(vm.CPUs, "CPU"), from, to)
 	switch e.Outcome {
-	case choose.Accepted:
+	case placement.Accepted:
 		text += "accepted"
 		if e.Request.Host == "" {
 			text += ", " + string(e.Target)
 		}
-	case choose.NoHost:
+	case placement.NoHost:
 		text += "no host takes it"
 	default:
 		text += string(e.Outcome)

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/inventory/books"
+	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/choose"
 )
 
 // explanation is what --json prints: see explainHelp.
@@ -16,10 +15,10 @@ type explanation struct {
 	VM        hypervisor.VMID     `json:"vm"`
 	Source    hypervisor.HostName `json:"source"`
 	Request   asked               `json:"request"`
-	Outcome   choose.Outcome      `json:"outcome"`
+	Outcome   placement.Outcome   `json:"outcome"`
 	Target    hypervisor.HostName `json:"target"`
-	Code      choose.Code         `json:"code"`
-	Action    choose.Action       `json:"action"`
+	Code      placement.Code      `json:"code"`
+	Action    placement.Action    `json:"action"`
 	Reasons   []placement.Reason  `json:"reasons"`
 	Debts     []placement.Reason  `json:"debts"`
 	Hosts     []hostVerdict       `json:"hosts"`
@@ -31,7 +30,7 @@ type explanation struct {
 
 type asked struct {
 	Host   hypervisor.HostName `json:"host"`
-	Force  choose.Force        `json:"force"`
+	Force  placement.Force     `json:"force"`
 	Compat bool                `json:"compat"`
 }
 
@@ -58,7 +57,7 @@ type miss struct {
 }
 
 // explained puts an explanation in the order in which people read it.
-func explained(q *books.Inquiry, e choose.Explanation) *explanation {
+func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 	d, r := &e.Decision, &q.Request
 	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host,
 		Request: asked{r.Host, r.Force, r.Compat}, Code: d.Code, Action: d.Action,
@@ -92,12 +91,12 @@ const (
 	isRefused = "refuses"
 )
 
-func verdictOf(v *choose.Verdict, d *choose.Decision) hostVerdict {
+func verdictOf(v *placement.Verdict, d *placement.Decision) hostVerdict {
 	h := hostVerdict{Host: v.Host, Verdict: isRefused, Reasons: list(v.Why)}
 	if len(v.Why) == 0 {
 		h.Verdict, h.Score = isFitting, &v.Score
 	}
-	if d.Outcome == choose.Accepted && v.Host == d.Host {
+	if d.Outcome == placement.Accepted && v.Host == d.Host {
 		h.Verdict = isChosen
 	}
 	return h
@@ -124,9 +123,9 @@ func byVerdict(a, b hostVerdict) int {
 // verdict returns what the exit status says.
 func (e *explanation) verdict() error {
 	switch e.Outcome {
-	case choose.Accepted:
+	case placement.Accepted:
 		return nil
-	case choose.BadRequest:
+	case placement.BadRequest:
 		why := hypervisor.Refusal{Reasons: e.Reasons}
 		return fmt.Errorf("bad request: %s", plain(why.Error()))
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/daemon/settings"
-	"github.com/godwit-vm/godwit/fence"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/daemon"
 )
 
 // block returns what is indented below a line of a help text, up to the next that is not.
@@ -27,11 +27,11 @@ func block(t *testing.T, help, after string) []byte {
 
 // TestTheFilesInTheHelpAreRight reads the files that the controller's help shows.
 func TestTheFilesInTheHelpAreRight(t *testing.T) {
-	s, err := settings.Parse("config", block(t, controllerHelp, "is optional:\n"))
+	s, err := config.ParseSettings("config", block(t, controllerHelp, "is optional:\n"))
 	if err != nil || s.Controller.Quotas["acme"].CPUs != 128 {
 		t.Errorf("the configuration is read as %+v, %v", s, err)
 	}
-	c, err := fence.Parse("fencing", block(t, controllerHelp, "fence agents:\n"))
+	c, err := daemon.ParseFence("fencing", block(t, controllerHelp, "fence agents:\n"))
 	if err != nil || len(c.Hosts["n1"]) != 1 {
 		t.Errorf("the devices are read as %+v, %v", c, err)
 	}

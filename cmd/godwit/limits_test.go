@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/cli"
+	sweeps "github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
-	sweeps "github.com/godwit-vm/godwit/sim/sweep"
 )
 
 // examples lists the scenarios among the examples: all of them but the fleets
@@ -158,9 +158,9 @@ func TestExitStatus(t *testing.T) {
 		want int
 	}{
 		{"all is well", nil, 0},
-		{"an invariant was violated", sweep.ErrViolated, 1},
-		{"an invariant was violated, in more words", fmt.Errorf("run: %w", sweep.ErrViolated), 1},
-		{"a violation among other errors", errors.Join(os.ErrClosed, sweep.ErrViolated), 1},
+		{"an invariant was violated", cli.ErrSweepViolated, 1},
+		{"an invariant was violated, in more words", fmt.Errorf("run: %w", cli.ErrSweepViolated), 1},
+		{"a violation among other errors", errors.Join(os.ErrClosed, cli.ErrSweepViolated), 1},
 		{"anything else is bad input", errors.New("an invariant was violated"), 2},
 		{"a file that is not there", os.ErrNotExist, 2},
 	}

@@ -14,19 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/calibrate"
-	"github.com/godwit-vm/godwit/cmd/godwit/convert"
-	"github.com/godwit-vm/godwit/cmd/godwit/desk"
-	"github.com/godwit-vm/godwit/cmd/godwit/lab"
-	"github.com/godwit-vm/godwit/cmd/godwit/output"
-	"github.com/godwit-vm/godwit/cmd/godwit/planner"
-	"github.com/godwit-vm/godwit/cmd/godwit/replay"
-	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
-	"github.com/godwit-vm/godwit/cmd/godwit/usage"
-	"github.com/godwit-vm/godwit/daemon/hosts"
-	"github.com/godwit-vm/godwit/daemon/stores"
 	"github.com/godwit-vm/godwit/internal/build"
-	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/internal/cli"
+	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // The exit statuses.
@@ -63,13 +54,13 @@ func run(ctx context.Context, args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	explain := desk.Explain()
+	explain := cli.ExplainCommand()
 	explain.AddCommand(targetCommand())
-	root.AddCommand(simulateCommand(), sweep.Merge(), controllerCommand(), agentCommand(), explain)
-	root.AddCommand(desk.Commands()...)
-	root.AddCommand(lab.Command(), calibrate.Command(), convert.Command(), planner.Command())
-	root.AddCommand(replay.Command())
-	usage.Explain(root)
+	root.AddCommand(simulateCommand(), cli.Merge(), controllerCommand(), agentCommand(), explain)
+	root.AddCommand(cli.ClientCommands()...)
+	root.AddCommand(cli.LabCommand(), cli.CalibrateCommand(), cli.ConvertCommand(), cli.PlanCommand())
+	root.AddCommand(cli.ReplayCommand())
+	cli.ExplainUsage(root)
 	root.SetArgs(args)
 	ended := make(chan struct{})
 	defer close(ended)
@@ -80,7 +71,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintln(output.Plain(os.Stderr), "godwit:", err)
+		fmt.Fprintln(cli.Plain(os.Stderr), "godwit:", err)
 	}
 	if ctx.Err() != nil && c.Annotations[isDaemon] == "" {
 		return exitInterrupted
@@ -103,11 +94,11 @@ func exitStatus(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, sweep.ErrViolated), errors.Is(err, planner.ErrViolated),
-		errors.Is(err, replay.ErrDiffers):
+	case errors.Is(err, cli.ErrSweepViolated), errors.Is(err, cli.ErrViolated),
+		errors.Is(err, cli.ErrDiffers):
 		return exitViolated
-	case errors.Is(err, errNoTarget), errors.Is(err, desk.ErrNotDone),
-		errors.Is(err, planner.ErrNotDone):
+	case errors.Is(err, errNoTarget), errors.Is(err, cli.ErrNotDone),
+		errors.Is(err, cli.ErrPlanNotDone):
 		return exitNoTarget
 	}
 	if isSecond(err) {
@@ -119,8 +110,8 @@ func exitStatus(err error) int {
 // isSecond reports whether an agent ended because there is another one, or somebody was told of
 // an alarm.
 func isSecond(err error) bool {
-	_, two := errors.AsType[*lease.IdentityError](err)
-	_, foreign := errors.AsType[*lease.ForeignError](err)
-	_, busy := errors.AsType[*hosts.BusyError](err)
-	return two || foreign || busy || errors.Is(err, desk.ErrAlarm) || stores.Refused(err)
+	_, two := errors.AsType[*store.IdentityError](err)
+	_, foreign := errors.AsType[*store.ForeignError](err)
+	_, busy := errors.AsType[*daemon.BusyError](err)
+	return two || foreign || busy || errors.Is(err, cli.ErrAlarm) || daemon.Refused(err)
 }

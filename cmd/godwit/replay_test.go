@@ -7,12 +7,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/daemon/audit"
-	"github.com/godwit-vm/godwit/daemon/settings"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/lease"
+	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // journal FILE writes the audit log of a controller that sees three hosts, of which one with
@@ -23,16 +22,16 @@ func journal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	file, err := audit.Open(ts.MkAbs(args[0]))
 	ts.Check(err)
-	s, err := settings.Parse("configuration", []byte("timeouts: {pending: 12h}\n"))
+	s, err := config.ParseSettings("configuration", []byte("timeouts: {pending: 12h}\n"))
 	ts.Check(err)
-	store, now := record.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
-	boss := &audit.Recorder{Store: store, Noter: record.Silent{}, Config: s.Text,
+	records, now := store.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
+	boss := &audit.Recorder{Store: records, Noter: store.Silent{}, Config: s.Text,
 		Trail: &audit.Trail{File: file, By: "controller/a", Now: func() time.Time { return now }},
-		Begin: func(s2 record.Store, n record.Noter) lease.Participant {
+		Begin: func(s2 store.Store, n store.Noter) store.Participant {
 			return controller.New(s.Controller, s2, n)
 		}}
-	put := func(r record.Record) {
-		_, err := store.Put(context.Background(), r)
+	put := func(r store.Record) {
+		_, err := records.Put(context.Background(), r)
 		ts.Check(err)
 	}
 	look := func() {
@@ -41,16 +40,16 @@ func journal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	for _, name := range []hypervisor.HostName{"n1", "n2", "n3"} {
-		put(&record.Host{Host: hypervisor.Host{Name: name, Memory: 16 * hypervisor.GiB, CPUs: 8}})
+		put(&store.Host{Host: hypervisor.Host{Name: name, Memory: 16 * hypervisor.GiB, CPUs: 8}})
 	}
 	for i, id := range []hypervisor.VMID{"default/small", "default/middle", "default/large"} {
-		put(&record.VM{VM: hypervisor.VM{ID: id, Memory: hypervisor.GiB << i, CPUs: 1}, Host: "n1",
+		put(&store.VM{VM: hypervisor.VM{ID: id, Memory: hypervisor.GiB << i, CPUs: 1}, Host: "n1",
 			Migratable: true})
 	}
 	look()
-	drained, _ := store.Get(context.Background(), (&record.Host{
+	drained, _ := records.Get(context.Background(), (&store.Host{
 		Host: hypervisor.Host{Name: "n1"}}).Key())
-	next := *drained.(*record.Host)
+	next := *drained.(*store.Host)
 	next.Taints = []placement.Taint{{Key: "kubevirt.io/drain", Effect: placement.NoSchedule}}
 	put(&next)
 	look()

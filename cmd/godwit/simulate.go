@@ -11,17 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/fleet"
-	"github.com/godwit-vm/godwit/cmd/godwit/output"
-	"github.com/godwit-vm/godwit/cmd/godwit/sweep"
+	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/internal/heap"
+	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/report"
 )
 
 // simulateFlags are the flags of godwit simulate.
 type simulateFlags struct {
-	sweep.Flags
+	cli.Flags
 	json  bool
 	trace string
 	html  string
@@ -66,11 +64,11 @@ func simulateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fleet.Warn(os.Stderr, plan.Warnings)
-			if err := output.Apart(f.trace, plan.Files...); err != nil {
+			cli.Warn(os.Stderr, plan.Warnings)
+			if err := cli.Apart(f.trace, plan.Files...); err != nil {
 				return fmt.Errorf("--trace: %w", err)
 			}
-			if err := output.Check(f.html, append(plan.Files, f.trace)...); err != nil {
+			if err := cli.Check(f.html, append(plan.Files, f.trace)...); err != nil {
 				return fmt.Errorf("--html: %w", err)
 			}
 			if !plan.Many() {
@@ -86,7 +84,7 @@ func simulateCommand() *cobra.Command {
 			heap.Spend(room)
 			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
 			if d != nil && f.html != "" {
-				err = errors.Join(err, output.Write(f.html, report.Sweep(d).WriteHTML))
+				err = errors.Join(err, cli.Write(f.html, sweep.SweepReport(d).WriteHTML))
 			}
 			return err
 		},
@@ -101,7 +99,7 @@ func simulateCommand() *cobra.Command {
 }
 
 // simulate runs the one world of a plan and prints its result.
-func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFlags) error {
+func simulate(ctx context.Context, out io.Writer, plan *cli.Plan, f simulateFlags) error {
 	s, err := plan.Scenario(0)
 	if err != nil {
 		return err
@@ -114,9 +112,9 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	if err != nil {
 		return err
 	}
-	var recorder *report.Recorder
+	var recorder *sweep.Recorder
 	if f.html != "" {
-		recorder = report.Record(&config)
+		recorder = sweep.Record(&config)
 		recorder.Network = s.Fleet.Network
 	}
 	began := time.Now()
@@ -149,7 +147,7 @@ func simulate(ctx context.Context, out io.Writer, plan *sweep.Plan, f simulateFl
 	if recorder != nil {
 		d := recorder.Document(w, name, ending)
 		d.Seed = seed
-		if err := output.Write(f.html, d.WriteHTML); err != nil {
+		if err := cli.Write(f.html, d.WriteHTML); err != nil {
 			return err
 		}
 	}
@@ -165,10 +163,10 @@ type answer struct {
 	sim.Result
 }
 
-// verdict returns [sweep.ErrViolated] when an invariant did not hold.
+// verdict returns [cli.ErrSweepViolated] when an invariant did not hold.
 func (a answer) verdict() error {
 	if len(a.Violations) > 0 {
-		return sweep.ErrViolated
+		return cli.ErrSweepViolated
 	}
 	return nil
 }
@@ -179,5 +177,5 @@ func (a answer) print(out io.Writer, asJSON bool, ending sim.Ending) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(a)
 	}
-	return a.table(output.Plain(out), ending)
+	return a.table(cli.Plain(out), ending)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/godwit-vm/godwit/cmd/godwit/output"
+	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -25,7 +25,7 @@ func traceTo(path string, config *sim.Config) (*tracer, error) {
 	case "":
 		return t, nil
 	case "-":
-		return t, fmt.Errorf("--trace: %w", output.ErrDash)
+		return t, fmt.Errorf("--trace: %w", cli.ErrDash)
 	}
 	var err error
 	if t.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {

@@ -1,6 +1,6 @@
 // Package backend is a backend of one's own for godwit, as small as one can be: the VMs of a
 // hypervisor whose interface has names of its own for them. It shows what
-// [hypervisor.Hypervisor] asks of a backend, and how package hypervisor/hypervisortest tells
+// [hypervisor.Hypervisor] asks of a backend, and how package conformance tells
 // whether it does so.
 //
 // The hypervisor itself is a model here, [fake.Host], in the place of a vendor's client. What

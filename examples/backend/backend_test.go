@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
 )
 
 // broken says in the environment which of the wrong backends is to be tested.
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 			wrap = w.wrap
 		}
 	}
-	hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+	conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab {
 		fabric := fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
 		hosts := map[hypervisor.HostName]hypervisor.Hypervisor{}
 		for _, name := range []hypervisor.HostName{"n1", "n2"} {
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 			}
 			hosts[name] = wrap(New(host))
 		}
-		return &hypervisortest.Lab{
+		return &conformance.Lab{
 			Source: hosts["n1"], Target: hosts["n2"],
 			VM: func(id hypervisor.VMID) hypervisor.VM {
 				return hypervisor.VM{ID: id, Memory: hypervisor.GiB, CPUs: 1}

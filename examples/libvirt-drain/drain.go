@@ -19,8 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/policy"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // beat is how often everybody looks.
@@ -31,14 +30,14 @@ type drain struct {
 	out    io.Writer
 	began  time.Time
 	hosts  []*libvirt.Host
-	limits policy.Cluster
+	limits migration.Cluster
 	agents []*agent.Agent
-	store  record.Store
+	store  store.Store
 }
 
 // run lets everybody look, in turn, until nothing is left.
 func (d *drain) run(ctx context.Context) error {
-	d.store = record.NewMemory()
+	d.store = store.NewMemory()
 	for i, h := range d.hosts {
 		if err := d.admit(ctx, i, h); err != nil {
 			return err
@@ -46,8 +45,8 @@ func (d *drain) run(ctx context.Context) error {
 	}
 	// Big VMs may take their time; one that does not converge is slowed down.
 	slow, patience := true, 10*time.Minute
-	boss := controller.New(controller.Config{Cluster: &d.limits, Policies: []policy.Policy{{
-		Name: "drain", Selectors: &policy.Selectors{}, Overrides: policy.Overrides{
+	boss := controller.New(controller.Config{Cluster: &d.limits, Policies: []migration.Policy{{
+		Name: "drain", Selectors: &migration.Selectors{}, OptionsOverrides: migration.OptionsOverrides{
 			AllowAutoConverge: &slow, CompletionTimeoutPerGiB: &patience}}}}, d.store, d)
 	for told := time.Now(); ; {
 		now := time.Now()
@@ -88,7 +87,7 @@ func (d *drain) admit(ctx context.Context, i int, h *libvirt.Host) error {
 	if err != nil {
 		return err
 	}
-	known := &record.Host{Host: host}
+	known := &store.Host{Host: host}
 	if i == 0 {
 		known.Taints = []placement.Taint{{Key: d.limits.NodeDrainTaintKey,
 			Effect: placement.NoSchedule}}
@@ -122,11 +121,11 @@ func (d *drain) leave(ctx context.Context, h *libvirt.Host, v hypervisor.Domain,
 		return fmt.Errorf("%s takes part in job %s, which is %v: see libvirt.Resolve, or wait",
 			v.VM.ID, v.Job, p.Status)
 	}
-	vm := &record.VM{VM: v.VM, Host: host, Strategy: evacuation.LiveMigrate, Migratable: true}
+	vm := &store.VM{VM: v.VM, Host: host, Strategy: evacuation.LiveMigrate, Migratable: true}
 	if _, err := d.store.Put(ctx, vm); err != nil {
 		return err
 	}
-	_, err = d.store.Put(ctx, &record.Migration{Spec: migration.Spec{VM: v.VM.ID,
+	_, err = d.store.Put(ctx, &store.Migration{Spec: migration.Spec{VM: v.VM.ID,
 		ID:      migration.ID(fmt.Sprintf("%s#%d", v.VM.ID, d.began.Unix())),
 		Created: d.began, By: migration.Evacuation}})
 	return err
@@ -137,10 +136,10 @@ func (d *drain) leave(ctx context.Context, h *libvirt.Host, v hypervisor.Domain,
 // source before the target has told.
 func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 	domains, err := d.hosts[0].Domains(ctx)
-	known, lost := d.store.Changes(ctx, record.Everything, 0)
+	known, lost := d.store.Changes(ctx, store.Everything, 0)
 	leaves := map[hypervisor.VMID]bool{}
 	for _, r := range known.Records {
-		if m, ok := r.(*record.Migration); ok && m.Source.Began && !m.Source.Released &&
+		if m, ok := r.(*store.Migration); ok && m.Source.Began && !m.Source.Released &&
 			m.State.Phase != migration.Failed {
 			leaves[m.Spec.VM] = true
 		}
@@ -173,7 +172,7 @@ func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 	return left, strings.Join(list, ", "), errors.Join(err, lost)
 }
 
-// Note implements record.Noter.
+// Note implements store.Noter.
 func (d *drain) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	if who != "" {
 		what = string(who) + ": " + what

@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/inventory"
-	"github.com/godwit-vm/godwit/migration/policy"
+	"github.com/godwit-vm/godwit/migration"
 )
 
 func main() {
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	limits := policy.Default()
+	limits := migration.DefaultCluster()
 	limits.ParallelMigrationsPerCluster = *parallel
 	limits.ParallelOutboundMigrationsPerNode = *parallel
 	if *speed != "" {

@@ -7,7 +7,6 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // mine lets VMs leave by name, and two at once. Make it yours.
@@ -22,5 +21,5 @@ func (mine) Open(_ hypervisor.Bandwidth, _ evacuation.Leaving, others []evacuati
 }
 
 func TestMine(t *testing.T) {
-	simtest.Check(t, worlds.Turmoil(), simtest.Evacuation("mine", mine{}))
+	simtest.Check(t, simtest.Turmoil(), simtest.Evacuation("mine", mine{}))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -29,7 +28,7 @@ func (LargestFirst) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.
 }
 
 // BigHosts sends VMs to the largest host, whatever happens there already.
-var BigHosts = weigh.Weigher{Name: "big-hosts", Multiplier: 100,
+var BigHosts = placement.Weigher{Name: "big-hosts", Multiplier: 100,
 	Of: func(_ *placement.VM, h *placement.Host, _ placement.Options) float64 {
 		return float64(h.Memory)
 	}}

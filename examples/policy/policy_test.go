@@ -10,7 +10,6 @@ import (
 
 	"github.com/godwit-vm/godwit/examples/policy"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // goal is what the policy promises.
@@ -38,7 +37,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func TestTheNaivePolicyIsCaught(t *testing.T) {
 	dir := t.TempDir()
 	r := &recorder{TB: t}
-	simtest.Check(r, worlds.Calm(), append(slices.Clone(naive), goal, simtest.Runs(2000),
+	simtest.Check(r, simtest.Calm(), append(slices.Clone(naive), goal, simtest.Runs(2000),
 		simtest.Transcript(dir))...)
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "everybody has a lane") {
 		t.Fatalf("said of it: %q", r.said)
@@ -55,7 +54,7 @@ func TestTheNaivePolicyIsCaught(t *testing.T) {
 // commands counts the commands of a transcript.
 func commands(t *testing.T, file string) int {
 	t.Helper()
-	w, err := worlds.Parse(file, read(t, file))
+	w, err := simtest.Parse(file, read(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,16 +79,16 @@ func TestTheTranscriptReplays(t *testing.T) {
 // Step 4: the mended policy passes that world and all others, also when things break.
 func TestTheMendedPolicyIsRight(t *testing.T) {
 	simtest.Replay(t, caught, append(slices.Clone(mended), goal)...)
-	simtest.Check(t, worlds.Calm(), append(slices.Clone(mended), goal)...)
-	broken := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Drain(),
-		worlds.Swarm(worlds.Faults(), 1, 6))
+	simtest.Check(t, simtest.Calm(), append(slices.Clone(mended), goal)...)
+	broken := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Drain(),
+		simtest.Swarm(simtest.Faults(), 1, 6))
 	simtest.Check(t, broken, append(slices.Clone(mended), goal, simtest.Runs(30))...)
 }
 
 // large are worlds in which a link matters. A part of one's own: the first host has a fast link
 // and is drained, all others are slow.
-var large = worlds.Of(worlds.Roomy(worlds.Large), worlds.Converging(), worlds.Part{
-	Name: "a fast host is drained into slow ones", Add: func(m *worlds.Maker) {
+var large = simtest.Of(simtest.Roomy(simtest.Large), simtest.Converging(), simtest.Part{
+	Name: "a fast host is drained into slow ones", Add: func(m *simtest.Maker) {
 		for i := range m.World.Hosts {
 			m.World.Hosts[i].Link = "1Gbit/s"
 		}

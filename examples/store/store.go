@@ -1,6 +1,6 @@
 // Package store is a store of one's own for godwit's records, as small as one can be: a map,
-// and a file with one line for each write. It shows what [record.Store] asks of a store, and
-// how package record/storetest tells whether it does so.
+// and a file with one line for each write. It shows what [store.Store] asks of a store, and
+// how package conformance tells whether it does so.
 //
 // What makes it right, in the order in which the suite finds the lack of it:
 //
@@ -8,10 +8,10 @@
 //  2. It is acknowledged when it is on the disk, and not before.
 //  3. Whoever asks what has changed is told everything, or that he is told everything anew.
 //     This store always says the latter: that is allowed, and costs time in large fleets.
-//  4. Every error is a *[record.StoreError] whose kind says what may be done about it.
+//  4. Every error is a *[store.StoreError] whose kind says what may be done about it.
 //
 // wrong.go has three stores that lack one each of the first three, and the test shows that the
-// suite finds out. For production, see record/bolt and record/etcd.
+// suite finds out. For production, see internal/boltstore and internal/etcdstore.
 package store
 
 import (
@@ -26,22 +26,22 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A Store keeps records in a file. Use [Open].
 type Store struct {
 	mu      sync.Mutex
 	file    *os.File
-	records map[record.Key]record.Record
-	last    record.Version // the number of writes so far
-	broken  error          // why a write failed: what the file holds is not known since
+	records map[store.Key]store.Record
+	last    store.Version // the number of writes so far
+	broken  error         // why a write failed: what the file holds is not known since
 }
 
 // A line is one write; without a record it is a deletion.
 type line struct {
 	Kind, Name string // numbers may change their meaning, words do not
-	Version    record.Version
+	Version    store.Version
 	Record     json.RawMessage `json:",omitempty"`
 }
 
@@ -52,7 +52,7 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &Store{file: file, records: map[record.Key]record.Record{}}
+	s := &Store{file: file, records: map[store.Key]store.Record{}}
 	text, err := os.ReadFile(path)
 	if err == nil {
 		whole := bytes.LastIndexByte(text, '\n') + 1
@@ -75,8 +75,8 @@ func (s *Store) replay(text []byte) error {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 		s.last = l.Version
-		key := record.Key{Name: l.Name}
-		for _, k := range record.Kinds() {
+		key := store.Key{Name: l.Name}
+		for _, k := range store.Kinds() {
 			if k.String() == l.Kind {
 				key.Kind = k
 			}
@@ -85,7 +85,7 @@ func (s *Store) replay(text []byte) error {
 			delete(s.records, key)
 			continue
 		}
-		r, err := record.Decode(key, l.Record, l.Version)
+		r, err := store.Decode(key, l.Record, l.Version)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
@@ -97,25 +97,25 @@ func (s *Store) replay(text []byte) error {
 // Close closes the file.
 func (s *Store) Close() error { return s.file.Close() }
 
-// Get implements [record.Store].
-func (s *Store) Get(_ context.Context, key record.Key) (record.Record, error) {
+// Get implements [store.Store].
+func (s *Store) Get(_ context.Context, key store.Key) (store.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[key], s.usable("Get", key)
 }
 
-// Put implements [record.Store].
-func (s *Store) Put(_ context.Context, r record.Record,
-	while ...record.Record) (record.Record, error) {
+// Put implements [store.Store].
+func (s *Store) Put(_ context.Context, r store.Record,
+	while ...store.Record) (store.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := r.Key()
-	text, err := record.Encode(r)
+	text, err := store.Encode(r)
 	if err == nil && !utf8.ValidString(key.Name) {
 		err = errors.New("its name is not UTF-8")
 	}
 	if err != nil {
-		return nil, failed("Put", key, record.Unreadable, err)
+		return nil, failed("Put", key, store.Unreadable, err)
 	}
 	if err := s.still("Put", key, r, while); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (s *Store) Put(_ context.Context, r record.Record,
 	return s.records[key], nil
 }
 
-// Delete implements [record.Store].
-func (s *Store) Delete(_ context.Context, r record.Record, while ...record.Record) error {
+// Delete implements [store.Store].
+func (s *Store) Delete(_ context.Context, r store.Record, while ...store.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := r.Key()
@@ -145,34 +145,34 @@ func (s *Store) Delete(_ context.Context, r record.Record, while ...record.Recor
 	return nil
 }
 
-// Changes implements [record.Store]: nothing, or all that is in the feed.
-func (s *Store) Changes(_ context.Context, f record.Feed,
-	since record.Revision) (record.Changes, error) {
+// Changes implements [store.Store]: nothing, or all that is in the feed.
+func (s *Store) Changes(_ context.Context, f store.Feed,
+	since store.Revision) (store.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := record.Changes{Next: record.Revision(s.last)}
+	c := store.Changes{Next: store.Revision(s.last)}
 	if since == c.Next && since > 0 {
-		return c, s.usable("Changes", record.Key{})
+		return c, s.usable("Changes", store.Key{})
 	}
 	c.Reset = true
 	for _, r := range s.records {
-		if slices.Contains(record.Feeds(r), f) {
+		if slices.Contains(store.Feeds(r), f) {
 			c.Records = append(c.Records, r)
 		}
 	}
-	slices.SortFunc(c.Records, func(a, b record.Record) int { return cmp.Compare(a.At(), b.At()) })
-	return c, s.usable("Changes", record.Key{})
+	slices.SortFunc(c.Records, func(a, b store.Record) int { return cmp.Compare(a.At(), b.At()) })
+	return c, s.usable("Changes", store.Key{})
 }
 
 // still answers Stale unless the records are stored as they were read.
-func (s *Store) still(op string, key record.Key, r record.Record, while []record.Record) error {
-	for _, read := range append([]record.Record{r}, while...) {
-		var at record.Version
+func (s *Store) still(op string, key store.Key, r store.Record, while []store.Record) error {
+	for _, read := range append([]store.Record{r}, while...) {
+		var at store.Version
 		if stored := s.records[read.Key()]; stored != nil {
 			at = stored.At()
 		}
 		if at != read.At() {
-			return failed(op, key, record.Stale, nil)
+			return failed(op, key, store.Stale, nil)
 		}
 	}
 	return s.usable(op, key)
@@ -180,29 +180,29 @@ func (s *Store) still(op string, key record.Key, r record.Record, while []record
 
 // write adds a line to the file, and waits until it is on the disk. When that fails nobody
 // knows whether it is: the store must be opened again.
-func (s *Store) write(op string, key record.Key, written json.RawMessage) error {
+func (s *Store) write(op string, key store.Key, written json.RawMessage) error {
 	text, err := json.Marshal(line{key.Kind.String(), key.Name, s.last + 1, written})
 	if err != nil {
-		return failed(op, key, record.Unavailable, err)
+		return failed(op, key, store.Unavailable, err)
 	}
 	if _, err = s.file.Write(append(text, '\n')); err == nil {
 		err = s.file.Sync()
 	}
 	if s.broken = err; err != nil {
-		return failed(op, key, record.Unanswered, err)
+		return failed(op, key, store.Unanswered, err)
 	}
 	s.last++
 	return nil
 }
 
 // usable answers why the store cannot be used any more.
-func (s *Store) usable(op string, key record.Key) error {
+func (s *Store) usable(op string, key store.Key) error {
 	if s.broken == nil {
 		return nil
 	}
-	return failed(op, key, record.Unavailable, s.broken)
+	return failed(op, key, store.Unavailable, s.broken)
 }
 
-func failed(op string, key record.Key, kind record.StoreKind, err error) error {
-	return &record.StoreError{Op: op, Key: key, Kind: kind, Err: err}
+func failed(op string, key store.Key, kind store.StoreKind, err error) error {
+	return &store.StoreError{Op: op, Key: key, Kind: kind, Err: err}
 }

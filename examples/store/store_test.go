@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/record"
-	"github.com/godwit-vm/godwit/record/storetest"
+	"github.com/godwit-vm/godwit/conformance"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // broken says in the environment which of the wrong stores is to be tested.
@@ -17,30 +17,30 @@ const broken = "GODWIT_EXAMPLE_STORE"
 // wrongs are the wrong stores, and a case that each of them fails.
 var wrongs = []struct {
 	name  string
-	wrap  func(*Store) record.Store
+	wrap  func(*Store) store.Store
 	fails string
 }{
-	{"careless", func(s *Store) record.Store { return careless{s} },
+	{"careless", func(s *Store) store.Store { return careless{s} },
 		"compare_and_swap/a_write_holds_only_while_others_are_as_they_were_read"},
-	{"hasty", func(s *Store) record.Store { return &hasty{Store: s} },
+	{"hasty", func(s *Store) store.Store { return &hasty{Store: s} },
 		"compare_and_swap/what_is_gone_may_be_deleted_again,_and_does_not_come_back"},
-	{"forgetful", func(s *Store) record.Store { return forgetful{s} },
+	{"forgetful", func(s *Store) store.Store { return forgetful{s} },
 		"stale_reads/a_reader_that_is_far_behind"},
 }
 
 // TestConformance is all that a store's author writes. A store with a server of its own would
 // also have Cut and Heal.
 func TestConformance(t *testing.T) {
-	wrap := func(s *Store) record.Store { return s }
+	wrap := func(s *Store) store.Store { return s }
 	for _, w := range wrongs {
 		if os.Getenv(broken) == w.name {
 			wrap = w.wrap
 		}
 	}
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
+	conformance.Store(t, func(t *testing.T) conformance.Subject {
 		path := filepath.Join(t.TempDir(), "records")
 		var s *Store
-		open := func(t *testing.T) record.Store {
+		open := func(t *testing.T) store.Store {
 			opened, err := Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(func() { _ = opened.Close() }) // it may have crashed: closed already
 			return wrap(s)
 		}
-		return storetest.Subject{Store: open(t), Again: open,
+		return conformance.Subject{Store: open(t), Again: open,
 			Crash: func() { _ = s.Close() }}
 	})
 }
@@ -80,7 +80,7 @@ func TestATornLineIsCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Put(t.Context(), &record.Lease{Owner: owner}); err != nil {
+		if _, err := s.Put(t.Context(), &store.Lease{Owner: owner}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.file.WriteString(`{"Kind":"lease","Na`); err != nil {

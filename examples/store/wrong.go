@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Each of these is wrong in one way, and passes for right in a quick look: one process that
@@ -13,8 +13,8 @@ import (
 // A careless store forgets that a write may depend on other records.
 type careless struct{ *Store }
 
-func (s careless) Put(ctx context.Context, r record.Record,
-	_ ...record.Record) (record.Record, error) {
+func (s careless) Put(ctx context.Context, r store.Record,
+	_ ...store.Record) (store.Record, error) {
 	return s.Store.Put(ctx, r)
 }
 
@@ -25,7 +25,7 @@ type hasty struct {
 	waiting func() error // the write that is acknowledged, and not on the disk
 }
 
-func (s *hasty) Delete(ctx context.Context, r record.Record, while ...record.Record) error {
+func (s *hasty) Delete(ctx context.Context, r store.Record, while ...store.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting != nil {
@@ -40,8 +40,8 @@ func (s *hasty) Delete(ctx context.Context, r record.Record, while ...record.Rec
 // A forgetful store tells a reader only what there is, and never what is gone.
 type forgetful struct{ *Store }
 
-func (s forgetful) Changes(ctx context.Context, f record.Feed,
-	since record.Revision) (record.Changes, error) {
+func (s forgetful) Changes(ctx context.Context, f store.Feed,
+	since store.Revision) (store.Changes, error) {
 	c, err := s.Store.Changes(ctx, f, since)
 	c.Reset = since == 0
 	return c, err

@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
 )
 
 // newPair has two hosts that can do these things; 0 is everything.
@@ -28,11 +28,11 @@ func newPair(t tester, can hypervisor.Abilities) *world {
 func aSmallVM(id vmid) hypervisor.VM { return hypervisor.VM{ID: id, Memory: gib, CPUs: 1} }
 
 // newLab is a world of the conformance suite with two modelled hosts.
-func newLab(t tester) *hypervisortest.Lab {
+func newLab(t tester) *conformance.Lab {
 	t.Helper()
 	w, vm := newPair(t, 0), aSmallVM
 	find := func(n name) (hypervisor.Hypervisor, error) { return w.Host(n), nil }
-	return &hypervisortest.Lab{
+	return &conformance.Lab{
 		Source: w.Host("n1"), Target: w.Host("n2"), VM: vm, Within: 10 * time.Minute,
 		Pass: w.pass, Slow: 1e6, // a slow transfer does not end within
 		BusyVM: func(id vmid) hypervisor.VM {
@@ -64,21 +64,21 @@ func newLab(t tester) *hypervisortest.Lab {
 }
 
 func TestConformance(t *testing.T) {
-	hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab { return newLab(t) })
+	conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab { return newLab(t) })
 }
 
 // A lab that can do nothing, on hosts that can do little, is a lab.
 func TestConformanceOfAPlainHost(t *testing.T) {
-	hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+	conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab {
 		w := newPair(t, hypervisor.CanUseChannels)
-		return &hypervisortest.Lab{Source: w.Host("n1"), Target: w.Host("n2"), VM: aSmallVM,
+		return &conformance.Lab{Source: w.Host("n1"), Target: w.Host("n2"), VM: aSmallVM,
 			Pass: w.pass}
 	})
 }
 
 func TestRandomWalksConform(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		hypervisortest.Walk(t, newLab(t), func(what string, n int) int {
+		conformance.Walk(t, newLab(t), func(what string, n int) int {
 			return rapid.IntRange(0, n-1).Draw(t, what)
 		})
 	})

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // Directory lets the host of that name answer from another directory from now on, as it does when
@@ -16,7 +14,7 @@ import (
 // Conflict to whatever is asked of it: the process holds the VM's lock, which is outside of all
 // directories. One that has no process any more is not there. It answers NotFound for a host that
 // does not exist, and Invalid for a number below 0.
-// Source: godwit, hypervisor/qmp/qemu (Launcher.Unknown, Launcher.alone).
+// Source: godwit, internal/qemu (Launcher.Unknown, Launcher.alone).
 func (f *Fabric) Directory(host hypervisor.HostName, number int) error {
 	return f.strike("Directory", host, func(h *Host) error {
 		if number < 0 {
@@ -28,13 +26,13 @@ func (f *Fabric) Directory(host hypervisor.HostName, number int) error {
 		h.shelf[h.directory] = h.jobs
 		h.jobs, h.directory = h.shelf[number], number
 		if h.shelf[number] = nil; h.jobs == nil {
-			h.jobs = transfer.Jobs{}
+			h.jobs = Jobs{}
 		}
 		all := slices.Concat(h.sorted, h.unseen)
 		h.sorted, h.unseen = nil, nil
 		for _, d := range all {
 			if d.seen() {
-				h.sorted = listing.Insert(listing.Roomier(h.sorted), h.place(d.VM.ID), d)
+				h.sorted = Insert(Roomier(h.sorted), h.place(d.VM.ID), d)
 			} else {
 				h.unseen = append(h.unseen, d)
 			}
@@ -72,7 +70,7 @@ func (h *Host) locked(vm hypervisor.VMID) error {
 func (d *domain) takeOver(vm hypervisor.VM, state hypervisor.DomainState) *domain {
 	h := d.host
 	h.unseen = slices.DeleteFunc(h.unseen, func(other *domain) bool { return other == d })
-	h.sorted = listing.Insert(listing.Roomier(h.sorted), h.place(vm.ID), d)
+	h.sorted = Insert(Roomier(h.sorted), h.place(vm.ID), d)
 	d.VM, d.directory = d.machine.as(vm), h.directory
 	d.Job, d.Unresolved, d.defined, d.found = "", false, false, nil
 	d.Become(state)

@@ -6,14 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/agenda"
-	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
-	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
-
-// A Workload is how a guest changes its memory. The zero value is an idle guest.
-type Workload = memory.Workload
 
 // A machine is a VM on whatever hosts it has domains.
 type machine struct {
@@ -44,9 +37,9 @@ type domain struct {
 	found      *finding // by the last measurement; nil is none
 	host       *Host
 	machine    *machine
-	next       *domain            // of the machine
-	transfer   *transfer.Transfer // that it takes part in now
-	timer      *agenda.Timer      // the end of Starting, Stopping and Rebooting
+	next       *domain   // of the machine
+	transfer   *Transfer // that it takes part in now
+	timer      *Timer    // the end of Starting, Stopping and Rebooting
 }
 
 // A finding is how much a guest wrote, and when.
@@ -84,7 +77,7 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 	*d = domain{VM: m.as(vm), host: h, machine: m, directory: h.directory}
 	at := m.on(h)
 	d.next, *at = *at, d
-	h.sorted = listing.Insert(listing.Roomier(h.sorted), h.place(vm.ID), d)
+	h.sorted = Insert(Roomier(h.sorted), h.place(vm.ID), d)
 	d.Become(state)
 	return d
 }
@@ -143,7 +136,7 @@ func (d *domain) Become(state hypervisor.DomainState) {
 	}
 	if state == hypervisor.Absent {
 		if d.seen() {
-			h.sorted = listing.Delete(h.sorted, h.place(d.VM.ID))
+			h.sorted = Delete(h.sorted, h.place(d.VM.ID))
 		} else {
 			h.unseen = slices.DeleteFunc(h.unseen, func(o *domain) bool { return o == d })
 		}
@@ -180,7 +173,7 @@ func (d *domain) Own()                          { d.defined = true }
 func (d *domain) JobChanged()                   { d.host.fabric.hint(d, JobChanged) }
 func (d *domain) PassFinished()                 { d.host.fabric.hint(d, PassFinished) }
 
-func (d *domain) Workload() memory.Workload {
+func (d *domain) Workload() Workload {
 	if w := d.machine.workload; w != nil {
 		return *w
 	}
@@ -194,7 +187,7 @@ func (d *domain) Leave(unresolved bool) {
 }
 
 // sending returns the transfer whose source d is now; nil is none.
-func (d *domain) sending() *transfer.Transfer {
+func (d *domain) sending() *Transfer {
 	if t := d.transfer; t != nil && t.From == &d.host.wire {
 		return t
 	}

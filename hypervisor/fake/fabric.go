@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
-	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 	"github.com/godwit-vm/godwit/internal/names"
 )
 
@@ -17,27 +14,27 @@ import (
 // concurrent use, as its hosts are.
 type Fabric struct {
 	mu       sync.Mutex
-	world    transfer.World
+	world    World
 	model    Model
 	hosts    map[hypervisor.HostName]*Host
 	guests   names.Register[hypervisor.VMID, machine]
 	faults   []*Fault
 	round    uint64 // of Touched, from 1
-	touched  listing.News[hypervisor.VMID]
-	hinted   listing.News[hinted]
+	touched  News[hypervisor.VMID]
+	hinted   News[hinted]
 	given    []Hint    // what Hints answered last, to be used again
 	gone     []*domain // since Hints was asked last
 	free     []*domain // that nobody needs any more
 	spare    bool      // see Spare
 	lenient  bool      // see Overcommit
-	alike    listing.Alike[Workload]
+	alike    Alike[Workload]
 	machines names.Pieces[machine] // of all of these there are very many
 	domains  names.Pieces[domain]
 }
 
 // NewFabric returns an empty world at the time start.
 func NewFabric(start time.Time, m Model) *Fabric {
-	return &Fabric{world: transfer.NewWorld(start.UTC().Round(0), m.Costs()), model: m,
+	return &Fabric{world: NewWorld(start.UTC().Round(0), m.Costs()), model: m,
 		hosts: map[hypervisor.HostName]*Host{}, round: 1}
 }
 
@@ -55,7 +52,7 @@ func (f *Fabric) Overcommit() {
 func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := &Host{fabric: f, host: host, jobs: transfer.Jobs{}}
+	h := &Host{fabric: f, host: host, jobs: Jobs{}}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -63,9 +60,9 @@ func (f *Fabric) AddHost(host hypervisor.Host) (*Host, error) {
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Conflict, "it exists"))
 	}
 	if h.host.Abilities == 0 {
-		h.host.Abilities = hardware.Abilities
+		h.host.Abilities = Abilities
 	}
-	h.host.Abilities = h.host.Abilities&hardware.Abilities | hypervisor.CanTakeBack
+	h.host.Abilities = h.host.Abilities&Abilities | hypervisor.CanTakeBack
 	h.host.Software = cmp.Or(host.Software, "godwit's model of QEMU, in virtual time")
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h
@@ -208,7 +205,7 @@ func (f *Fabric) hints() []Hint {
 	if len(fresh) == 0 {
 		return nil
 	}
-	f.given = slices.Grow(listing.Again(f.given, len(fresh)), len(fresh))
+	f.given = slices.Grow(Again(f.given, len(fresh)), len(fresh))
 	for _, h := range fresh {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
@@ -218,7 +215,7 @@ func (f *Fabric) hints() []Hint {
 			f.free = append(f.free, d)
 		}
 	}
-	f.gone = listing.Again(f.gone, len(f.gone))
+	f.gone = Again(f.gone, len(f.gone))
 	return f.given
 }
 
@@ -230,5 +227,5 @@ func (f *Fabric) hint(d *domain, what What) {
 }
 
 func refuse(kind hypervisor.Kind, format string, args ...any) error {
-	return transfer.Refuse(kind, format, args...)
+	return Refuse(kind, format, args...)
 }

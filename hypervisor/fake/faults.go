@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // A How is what goes wrong with a call.
@@ -191,7 +190,7 @@ func (f *Fabric) strike(op string, name hypervisor.HostName, act func(*Host) err
 }
 
 // onLink does something to the link between two hosts, or answers NotFound.
-func (f *Fabric) onLink(op string, a, b hypervisor.HostName, act func(a, b *transfer.Host)) error {
+func (f *Fabric) onLink(op string, a, b hypervisor.HostName, act func(a, b *TransferHost)) error {
 	return f.strike(op, a, func(one *Host) error {
 		other := f.hosts[b]
 		if other == nil || other == one {

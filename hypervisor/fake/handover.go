@@ -2,7 +2,6 @@ package fake
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // activate starts a received domain that was held. It takes evidence that the
@@ -85,7 +84,7 @@ func (d *domain) abandon(c hypervisor.Abandon) error {
 }
 
 // stoppedFor returns the transfer of a job that this domain is the source of.
-func (d *domain) stoppedFor(job hypervisor.JobID, e hypervisor.Evidence) (*transfer.Transfer,
+func (d *domain) stoppedFor(job hypervisor.JobID, e hypervisor.Evidence) (*Transfer,
 	error) {
 	t := d.host.jobs[job]
 	switch {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
 )
 
 // able refuses what the host cannot do.
@@ -20,7 +19,7 @@ func (h *Host) able(needs hypervisor.Abilities) error {
 // resize changes the sizes of a VM that is shut off.
 func (d *domain) resize(vm hypervisor.VM) error {
 	switch {
-	case vm.ID != d.VM.ID || !hardware.Possible(vm) || !hardware.Resizes(*d.VM, vm):
+	case vm.ID != d.VM.ID || !Possible(vm) || !Resizes(*d.VM, vm):
 		return refuse(hypervisor.Invalid, "%s with %v and %d CPUs is no other size of it", vm.ID,
 			vm.Memory, vm.CPUs)
 	case d.State != hypervisor.Shutoff:
@@ -35,9 +34,9 @@ func (d *domain) resize(vm hypervisor.VM) error {
 
 // attach plugs a disk in.
 func (d *domain) attach(disk hypervisor.Disk) error {
-	with, ok := hardware.Plug(*d.VM, disk)
+	with, ok := Plug(*d.VM, disk)
 	switch {
-	case !hardware.PossibleDisks([]hypervisor.Disk{disk}):
+	case !PossibleDisks([]hypervisor.Disk{disk}):
 		return refuse(hypervisor.Invalid, "disk %+v", disk)
 	case !d.pluggable():
 		return d.conflict()
@@ -53,7 +52,7 @@ func (d *domain) detach(name string) error {
 	if !d.pluggable() {
 		return d.conflict()
 	}
-	d.VM = d.machine.as(hardware.Unplug(*d.VM, name))
+	d.VM = d.machine.as(Unplug(*d.VM, name))
 	return nil
 }
 

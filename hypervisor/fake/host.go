@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
-	"github.com/godwit-vm/godwit/hypervisor/fake/listing"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
 // A Host is one host of a Fabric and the hypervisor on it. It forgets its jobs
@@ -16,15 +13,15 @@ import (
 type Host struct {
 	fabric    *Fabric
 	host      hypervisor.Host
-	wire      transfer.Host
-	sorted    []*domain       // ordered by VM
-	unseen    []*domain       // of which the present directory says nothing
-	shelf     []transfer.Jobs // of other directories, by number
-	directory int             // the present one's number
-	jobs      transfer.Jobs
+	wire      TransferHost
+	sorted    []*domain // ordered by VM
+	unseen    []*domain // of which the present directory says nothing
+	shelf     []Jobs    // of other directories, by number
+	directory int       // the present one's number
+	jobs      Jobs
 	memory    hypervisor.Bytes
 	cpus      int
-	listed    listing.List // what Domains answered last
+	listed    List         // what Domains answered last
 	late      []*postponed // calls
 	busy      time.Duration
 }
@@ -182,7 +179,7 @@ func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 // admit refuses what is not a VM and what does not fit.
 func (h *Host) admit(vm hypervisor.VM) error {
 	if h.fabric.lenient {
-		return hardware.Admit(vm, math.MaxInt64, math.MaxInt)
+		return Admit(vm, math.MaxInt64, math.MaxInt)
 	}
-	return hardware.Admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)
+	return Admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/hardware"
-	"github.com/godwit-vm/godwit/hypervisor/fake/memory"
 )
 
 // nameOf returns the name of a command or an adjustment.
@@ -33,7 +31,7 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	if c, ok := c.(hypervisor.Start); ok {
 		return h.startVM(id, c.VM)
 	}
-	if err := h.able(hardware.NeededFor(c)); err != nil {
+	if err := h.able(NeededFor(c)); err != nil {
 		return err
 	}
 	d := h.find(id)
@@ -140,7 +138,7 @@ func (d *domain) stop(grace time.Duration) error {
 		d.Become(hypervisor.Stopping)
 		d.after(min(max(0, grace), f.model.ShutdownTime), d.shutOff)
 	case hypervisor.Stopping:
-		if at := memory.Later(f.world.Now, max(0, grace)); at < d.timer.At {
+		if at := Later(f.world.Now, max(0, grace)); at < d.timer.At {
 			f.world.Agenda.Arm(d.timer, at)
 		}
 	default:
@@ -177,7 +175,7 @@ func (d *domain) reboot() error {
 	case hypervisor.Running:
 		m := d.host.fabric.model
 		d.Become(hypervisor.Rebooting)
-		d.after(memory.Later(m.ShutdownTime, m.BootTime), func() { d.Become(hypervisor.Running) })
+		d.after(Later(m.ShutdownTime, m.BootTime), func() { d.Become(hypervisor.Running) })
 		return nil
 	}
 	return d.conflict()

@@ -4,14 +4,10 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake/transfer"
 )
 
-// A Model is what a hypervisor costs besides the wire.
-type Model = transfer.Model
-
 // QEMU returns the Model that fits measured migrations of QEMU 7.2 with KVM best:
-// see testdata/measurements. Speeds are those of a small machine with two
+// see internal/measurements. Speeds are those of a small machine with two
 // processors for both ends. Boot and shutdown are a small server's, and what
 // compression leaves of a page is a guess: neither was measured.
 func QEMU() Model {

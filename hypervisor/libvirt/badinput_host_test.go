@@ -14,7 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
 // A setback is why a host cannot be opened.
@@ -250,11 +250,4 @@ func TestACorruptJournalIsNamed(t *testing.T) {
 		t.Errorf("repaired, it is %v", d.State)
 	}
 	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

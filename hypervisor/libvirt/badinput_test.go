@@ -12,7 +12,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/address"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -42,9 +41,9 @@ func fixed(text string) func(hypervisor.Address) hypervisor.Address {
 }
 
 // changed changes what an address says.
-func changed(change func(*address.Target)) func(hypervisor.Address) hypervisor.Address {
+func changed(change func(*libvirt.TargetAddress)) func(hypervisor.Address) hypervisor.Address {
 	return func(a hypervisor.Address) hypervisor.Address {
-		to, err := address.Parse(a)
+		to, err := libvirt.ParseAddress(a)
 		if err != nil {
 			return a
 		}
@@ -54,7 +53,7 @@ func changed(change func(*address.Target)) func(hypervisor.Address) hypervisor.A
 }
 
 func peer(uri string) func(hypervisor.Address) hypervisor.Address {
-	return changed(func(to *address.Target) { to.Peer = uri })
+	return changed(func(to *libvirt.TargetAddress) { to.Peer = uri })
 }
 
 var misroutes = []misroute{
@@ -65,13 +64,13 @@ var misroutes = []misroute{
 		hypervisor.Invalid, []string{"qmp+unix", "no address"}},
 	{"to an address that is too long", fixed("libvirt:?peer=" + strings.Repeat("x", 1<<20)),
 		transferOptions{}, hypervisor.Invalid, []string{"65536"}},
-	{"to an address without a token", changed(func(to *address.Target) { to.Token = "" }),
+	{"to an address without a token", changed(func(to *libvirt.TargetAddress) { to.Token = "" }),
 		transferOptions{}, hypervisor.Invalid, []string{"no address"}},
-	{"to an address for another job", changed(func(to *address.Target) { to.Job = "x" }),
+	{"to an address for another job", changed(func(to *libvirt.TargetAddress) { to.Job = "x" }),
 		transferOptions{}, hypervisor.Invalid, []string{"job x"}},
-	{"to an address for another VM", changed(func(to *address.Target) { to.VM.ID = "a/b" }),
+	{"to an address for another VM", changed(func(to *libvirt.TargetAddress) { to.VM.ID = "a/b" }),
 		transferOptions{}, hypervisor.Invalid, []string{"a/b"}},
-	{"to a target with less memory", changed(func(to *address.Target) { to.VM.Memory -= mib }),
+	{"to a target with less memory", changed(func(to *libvirt.TargetAddress) { to.VM.Memory -= mib }),
 		transferOptions{}, hypervisor.Invalid, []string{"the target expects"}},
 	{"to a libvirtd that refuses", peer("qemu+tcp://127.0.0.1:1/system"), transferOptions{},
 		hypervisor.Transient, []string{"127.0.0.1:1", "refused"}},

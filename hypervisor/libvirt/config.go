@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
 // Config configures a Host. A zero field takes the default it names.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 				testutil.Emulated(t)
 			}
 			t.Parallel() // each has hosts of its own
-			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+			conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab {
 				return newSuiteLab(t, accel)
 			})
 		})
@@ -30,12 +30,12 @@ func TestConformance(t *testing.T) {
 }
 
 // newSuiteLab is a world of the conformance suite.
-func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
+func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
 	testutil.Sample(t, 16)
 	w := worldOf(t, libvirttest.Options{Name: accel}, accel, nil)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
-	return &hypervisortest.Lab{
+	return &conformance.Lab{
 		Source: w.host(hosta), Target: w.host(hostb), Within: 40 * time.Second, Steps: 60,
 		VM:   func(id vmid) hypervisor.VM { return w.vm(id, small) },
 		Slow: 1 << 20,

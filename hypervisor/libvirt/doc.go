@@ -45,7 +45,7 @@
 // `virsh list --all --title`; its title says what it is. libvirt may let a domain that
 // it is already receiving run at any moment, so that Discard answers Conflict for it.
 //
-// Package life has the table that puts libvirt's states into the vocabulary's.
+// This package has the table that puts libvirt's states into the vocabulary's.
 //
 // # Together with virsh
 //
@@ -91,4 +91,118 @@
 //  6. Give the machine type of a VM a version ("pc-q35-7.2") where hosts may run
 //     different versions of QEMU.
 //  7. Call Close: what it abandons libvirt leads to its end.
+//
+// # Addresses
+//
+// This part is what a target answers to Receive and its source is given: where
+// the target's libvirtd is, as the libvirtd of the source reaches it, for which job it
+// is, and what the VM is to be there.
+//
+//	libvirt:?cpus=…&host=n2&hold=true&job=…&peer=qemu%2Btcp%3A%2F%2Fn2%2Fsystem&token=…&vm=…
+//
+// It does no I/O.
+//
+// # Checks before a migration
+//
+// This part asks, before a byte moves, what is in the way of a migration: of the
+// domain, of its target's libvirtd, and of the target itself.
+//
+// It decides nothing about errors: what a libvirtd refuses is a reason, what it does
+// not answer is an error.
+//
+// # Journal
+//
+// This part keeps what libvirt does not keep of VMs and migrations: one private
+// directory, one file for each.
+//
+//	DIR/lock        held by the process that owns the directory
+//	DIR/vms/NAME    what is known of one VM: a [DomainRecord]
+//	DIR/jobs/NAME   what is known of one migration: a [Job]
+//
+// A file is replaced as a whole, so that it is the old or the new one whenever a
+// process dies. What must survive a loss of power is also synced.
+//
+// It decides nothing and removes nothing unasked, old jobs excepted.
+//
+// # State machine
+//
+// This part says what a domain is, and what is due next, from what the journal
+// knows of it and what was seen of it in libvirt.
+//
+//	journal + look ──► [State], [Status], [Due] ──► act ──► look …
+//
+// Everything that the backend does of its own accord, with nobody asking, is a
+// [NextStep] from here: it follows from what is, and never from an event that might
+// have been missed. Whoever acts (1) does one step, (2) looks again. Dying in
+// between does no harm.
+//
+// Libvirt's states in our words:
+//
+//	libvirt                         source of a job      target of a job      otherwise
+//	no such domain                  HandedOver if moved, Receiving            Absent
+//	                                else Crashed
+//	shut off (migrated)             HandedOver           –                    Shutoff, Unresolved
+//	shut off (crashed)              Crashed              Crashed              Crashed
+//	shut off (shutdown, destroyed,  Shutoff              Shutoff              Shutoff
+//	  saved, from snapshot)
+//	shut off (failed)               Shutoff              Receiving            Shutoff
+//	shut off (unknown)              Crashed if it ran,   Crashed if it ran    Crashed if it ran,
+//	                                else Shutoff                              else Shutoff
+//	running (any reason)            Running              Running              Running
+//	running (post-copy [failed])    –                    Running              Running
+//	paused (user)                   Paused               Received if held     Paused
+//	paused (migrating)              HandingOver, Paused  Receiving            HandingOver
+//	                                if PauseGuest did it
+//	paused (post-copy [failed])     HandingOver          –                    HandingOver
+//	paused (starting up)            Starting             Receiving            Starting
+//	paused (unknown)                HandingOver          Receiving            Paused
+//	paused (I/O error, watchdog,    Paused               Paused               Paused
+//	  crashed, snapshot, dump)
+//	shutdown, in shutdown           Stopping             Stopping             Stopping
+//	pmsuspended, blocked            Paused, Running      the same             the same
+//
+// A source that libvirt says has moved is HandedOver however it rests, and one that is
+// stranded HandingOver however it stands: so is what is left when a release was
+// interrupted. A target that libvirt has not been told to
+// keep, or could not let run, has not come: it is Receiving.
+//
+// Running, Paused and Shutoff become Starting, Stopping or Rebooting while that is
+// what was asked.
+//
+// It does no I/O and reads no clock.
+//
+// # Commands of life
+//
+// This part does what may be asked of a VM on its host: start, stop, pause,
+// reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
+// time is noted, and done when it is due.
+//
+// # Domains
+//
+// This part is the VMs of one libvirtd: their records, whose turn it is to change
+// one, and a goroutine for each that does what is due.
+//
+//	look → what is due (this package) → do it → look …
+//
+// libvirt keeps the domains; the journal keeps what libvirt does not: jobs, and why
+// something was done. Whoever changes a domain holds its turn. Readers do not: a
+// record is replaced and never changed. Dying at any instruction does no harm.
+//
+// How a VM is moved is this package's, what may be asked of it this package's.
+//
+// # Storage
+//
+// This part keeps the images of local disks in a storage pool of libvirt's, so
+// that it works on a libvirtd that is far away, and so that libvirt itself makes them
+// at the target of a migration.
+//
+// # Transfers
+//
+// This part moves VMs with libvirt's own migration, and adopts its outcome.
+//
+//	target   Receive → libvirt receives → the guest runs        Discard bars the door
+//	source   Migrate → libvirt sends    → shut off (migrated)   Release undefines
+//
+// Everything is done by who holds the domain's turn, and follows from the journal
+// and from what libvirt shows, so that dying in between does no harm.
 package libvirt

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
 // stub describes the least of a domain.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
+	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
 // The name of a domain that godwit would not have chosen, and the VM that it is.

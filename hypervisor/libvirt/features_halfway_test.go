@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/journal"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -55,7 +55,7 @@ func TestATargetThatWasNotNotedIsOpenedAgain(t *testing.T) {
 
 // dies closes hosta as if its process had died when it had noted something, and before it
 // told libvirt, while it sends a VM that does not converge.
-func (w *trial) dies(j jobID, vm hypervisor.VM, postCopy bool, noting func(*journal.Job)) {
+func (w *trial) dies(j jobID, vm hypervisor.VM, postCopy bool, noting func(*libvirt.Job)) {
 	w.t.Helper()
 	w.start(hosta, vm)
 	o := narrow
@@ -64,7 +64,7 @@ func (w *trial) dies(j jobID, vm hypervisor.VM, postCopy bool, noting func(*jour
 	must(w.t, w.hosts[hosta].Close())
 	delete(w.hosts, hosta)
 	path := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name(string(j)))
-	var noted journal.Job
+	var noted libvirt.Job
 	must(w.t, durable.Read(path, &noted))
 	noting(&noted)
 	must(w.t, durable.Write(path, &noted, true))
@@ -76,7 +76,7 @@ func (w *trial) dies(j jobID, vm hypervisor.VM, postCopy bool, noting func(*jour
 func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm(traveller, swift)
-	w.dies("job", vm, true, func(j *journal.Job) { j.PostCopied = true })
+	w.dies("job", vm, true, func(j *libvirt.Job) { j.PostCopied = true })
 	w.becomes(hostb, vm.ID, hypervisor.Running)
 	w.adjust("job", hypervisor.SetBandwidth{})
 	if p := w.arrives("job", vm.ID); p.Mode != hypervisor.PostCopy {
@@ -89,7 +89,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm(traveller, swift)
-	w.dies("job", vm, false, func(j *journal.Job) { j.GuestPaused = true })
+	w.dies("job", vm, false, func(j *libvirt.Job) { j.GuestPaused = true })
 	if p := w.progress(hosta, "job"); p.Mode != hypervisor.PreCopy {
 		t.Errorf("while its guest runs it goes by %v", p.Mode)
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/guest"
 )
 
 // reserve has the kernel keep huge pages of 2 MiB until the test ends, and both hosts

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
@@ -14,7 +14,7 @@ import (
 // answers Unsupported.
 type Host struct {
 	name hypervisor.HostName
-	conn *virt.Conn
+	conn *conn.Conn
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)
@@ -26,7 +26,7 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		err = fault.Refuse(hypervisor.Invalid, "%w", err)
 	} else {
-		_, err = virt.Open(ctx, virt.Config{URI: c.URI, Timeout: c.Timeout,
+		_, err = conn.Open(ctx, conn.Config{URI: c.URI, Timeout: c.Timeout,
 			KeepAliveInterval: c.KeepAlive})
 	}
 	return nil, (&Host{name: config.Name}).explain("New", "", err)
@@ -79,7 +79,7 @@ func (*Host) Close() error { return nil }
 func (*Host) DebugSocket(hypervisor.VMID) string { return "" }
 
 // Do answers Unsupported.
-func Do(ctx context.Context, h *Host, call func(*virt.Connect) error) error {
+func Do(ctx context.Context, h *Host, call func(*conn.Connect) error) error {
 	return h.explain("Do", "", h.conn.Act(ctx, call))
 }
 

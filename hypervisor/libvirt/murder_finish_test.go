@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
+	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 

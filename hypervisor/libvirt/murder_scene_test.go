@@ -17,10 +17,10 @@ import (
 	lv "libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/domxml"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/libvirttest"
-	"github.com/godwit-vm/godwit/hypervisor/libvirt/virt"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -40,7 +40,7 @@ type scene struct {
 	dir    string
 	rom    string
 	hosts  map[name]*deputy
-	eyes   map[name]*virt.Conn
+	eyes   map[name]*conn.Conn
 	// How long an undisturbed migration takes, from Receive to the end.
 	window time.Duration
 
@@ -58,7 +58,7 @@ func newScene(t *testing.T, strict bool) *scene {
 		accel = domxml.QEMU
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,
-		dir: t.TempDir(), hosts: map[name]*deputy{}, eyes: map[name]*virt.Conn{}}
+		dir: t.TempDir(), hosts: map[name]*deputy{}, eyes: map[name]*conn.Conn{}}
 	s.rom = s.Guest(t, prey)
 	peers := map[string]string{}
 	for _, n := range []name{hosta, hostb} {
@@ -72,9 +72,9 @@ func newScene(t *testing.T, strict bool) *scene {
 		if err := s.hosts[n].employ(); err != nil {
 			t.Fatal(err)
 		}
-		eye, err := virt.Open(t.Context(), virt.Config{URI: s.URI(string(n)),
+		eye, err := conn.Open(t.Context(), conn.Config{URI: s.URI(string(n)),
 			Timeout: 10 * time.Second, KeepAliveInterval: time.Second,
-			Events: func(e virt.Event) { s.see(n, e) }})
+			Events: func(e conn.Event) { s.see(n, e) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func part(n name) string {
 }
 
 // see passes on what happens to a domain: "target resumed migrated".
-func (s *scene) see(n name, e virt.Event) {
+func (s *scene) see(n name, e conn.Event) {
 	s.mu.Lock()
 	tell := s.notice
 	s.mu.Unlock()
@@ -139,7 +139,7 @@ func socketOf(id vmid) string { return "/run/" + domainOf(id) + ".debug" }
 
 // stateOf is what libvirt itself says of a domain on a host; absent is NOSTATE.
 func (s *scene) stateOf(ctx context.Context, n name, id vmid) (lv.DomainState, error) {
-	return virt.Ask(ctx, s.eyes[n], func(c *virt.Connect) (lv.DomainState, error) {
+	return conn.Ask(ctx, s.eyes[n], func(c *conn.Connect) (lv.DomainState, error) {
 		dom, err := c.LookupDomainByName(domainOf(id))
 		if errors.Is(err, lv.ERR_NO_DOMAIN) {
 			return lv.DOMAIN_NOSTATE, nil
@@ -158,7 +158,7 @@ func (s *scene) stateOf(ctx context.Context, n name, id vmid) (lv.DomainState, e
 
 // titles lists the domains of a host, with their titles: a tombstone has one.
 func (s *scene) titles(ctx context.Context, n name) (map[string]string, error) {
-	return virt.Ask(ctx, s.eyes[n], func(c *virt.Connect) (map[string]string, error) {
+	return conn.Ask(ctx, s.eyes[n], func(c *conn.Connect) (map[string]string, error) {
 		all := map[string]string{}
 		doms, err := c.ListAllDomains(0)
 		for i := range doms {

@@ -11,21 +11,21 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // The participants that are simulated drain a host of real VMs. They and the hosts'
 // processes are replaced on the way, as if they had died.
 func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 	l, ctx := newLab(t, accelerator(t), nil), t.Context()
-	store := record.NewMemory()
-	put := func(r record.Record) {
+	records := store.NewMemory()
+	put := func(r store.Record) {
 		t.Helper()
-		if _, err := store.Put(ctx, r); err != nil {
+		if _, err := records.Put(ctx, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,31 +37,31 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		vms = append(vms, vm.ID)
-		put(&record.VM{VM: vm, Host: "n1", Strategy: evacuation.LiveMigrate, Migratable: true})
+		put(&store.VM{VM: vm, Host: "n1", Strategy: evacuation.LiveMigrate, Migratable: true})
 	}
 	for _, n := range []name{"n1", "n2"} {
 		h, err := l.host(n).Host(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &record.Host{Host: h}
+		r := &store.Host{Host: h}
 		if n == "n1" {
 			r.Taints = []placement.Taint{{Key: "kubevirt.io/drain", Effect: placement.NoSchedule}}
 		}
 		put(r)
 	}
-	boss := controller.New(controller.Config{}, store, record.Silent{})
+	boss := controller.New(controller.Config{}, records, store.Silent{})
 	agents := map[name]*participant.Agent{}
 	fresh := func(n name) {
 		agents[n] = participant.New(n, participant.Config{Poll: 10 * time.Millisecond,
-			Resync: 50 * time.Millisecond, Retry: 10 * time.Millisecond}, l.host(n), store,
-			record.Silent{})
+			Resync: 50 * time.Millisecond, Retry: 10 * time.Millisecond}, l.host(n), records,
+			store.Silent{})
 	}
 	fresh("n1")
 	fresh("n2")
 	moved := func(id vmid) bool {
-		r, err := store.Get(ctx, record.Key{Kind: record.MigrationKind, Name: string(id) + "#1"})
-		m, ok := r.(*record.Migration)
+		r, err := records.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(id) + "#1"})
+		m, ok := r.(*store.Migration)
 		if err != nil || !ok {
 			return false
 		}

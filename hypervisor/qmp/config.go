@@ -18,9 +18,8 @@ import (
 	"github.com/digitalocean/go-qemu/qmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // Config configures a Host. A zero field takes the default it names.
@@ -45,7 +44,7 @@ type Config struct {
 	// QEMU is the program. Default: "qemu-system-x86_64".
 	QEMU string
 	// Features are what the program can do, if that is known. Default: it is asked.
-	Features *probe.Features
+	Features *Features
 	// Accelerator is "kvm" or "tcg". Default: kvm where it works.
 	Accelerator string
 	// Listen is the IP address where other hosts reach this one. Default: none;

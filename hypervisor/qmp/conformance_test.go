@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 			if accel == "tcg" {
 				testutil.Emulated(t)
 			}
-			hypervisortest.Run(t, func(t *testing.T) *hypervisortest.Lab {
+			conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab {
 				return newSuiteLab(t, accel)
 			})
 		})
@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 
 // newSuiteLab is a world of the conformance suite: two hosts on this machine, and
 // a network between them that can be cut.
-func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
+func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
 	var wire *link
 	testutil.Sample(t, 6)
@@ -42,7 +42,7 @@ func newSuiteLab(t *testing.T, accel string) *hypervisortest.Lab {
 		c.Advertise = wire.advertise
 	})
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
-	return &hypervisortest.Lab{
+	return &conformance.Lab{
 		Source: l.host("n1"), Target: l.host("n2"), Within: 20 * time.Second, Steps: 60,
 		VM:   func(id vmid) hypervisor.VM { return l.vm(id, small) },
 		Slow: 1 << 20,

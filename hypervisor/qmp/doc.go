@@ -49,4 +49,83 @@
 //     [hypervisor.CanLoseChannels].
 //  5. Expect the files of local disks in DIR/disks; those of a VM that has moved
 //     away are removed on Release.
+//
+// # Domains
+//
+// This part is a VM on its host: its record, its QEMU, whose turn it is to
+// change it, and one goroutine that does what is due.
+//
+//	look → what is due (this package) → do it → look …
+//
+// Whoever changes a domain holds its turn. Readers do not: a record is replaced and
+// never changed. Dying at any instruction does no harm: Adopt goes on from the
+// journal and from what QEMU says.
+//
+// How a VM is moved is this package's, what may be asked of it this package's.
+//
+// # Handover protocol
+//
+// This part is what the two hosts of a migration say to each other besides
+// the memory: how it will be done, and that the source has stopped for good.
+//
+//	source → target   Prepare   with these options      ← where to send
+//	source → target   Stopped   the guest stands        ← the target knows
+//	source → target   Kept      the VM stays here       ← the target has ended
+//
+// A target starts only after the second, and never after the third. Each message is
+// one line of JSON and is answered by one; all may be repeated. Both are signed with
+// the job's token, a secret that the target made and put into its address, which
+// reaches the source through those who manage both: nobody else can let a target
+// start, or say where memory is to be sent. What is said is no secret.
+//
+// It decides nothing: the target's host answers through a function.
+//
+// # Journal
+//
+// This part keeps what a hypervisor backend must remember about its VMs and
+// jobs when its process dies: one private directory, one file for each.
+//
+//	DIR/lock               held by the process that owns the directory
+//	DIR/disks/NAME/        local disks of one VM
+//	DIR/vms/NAME/          sockets and logs of one VM
+//	DIR/vms/NAME/domain    what is known of it: a [DomainRecord]
+//	DIR/jobs/NAME          what is known of one job: a [Job]
+//
+// A file is replaced as a whole, so that it is the old or the new one whenever a
+// process dies. What must survive a loss of power is also synced. The directory
+// must be on storage that survives a restart of the host: to a cluster, a VM that
+// its host does not know is one that never ran there.
+//
+// It decides nothing and removes nothing unasked, old jobs excepted.
+//
+// # State machine
+//
+// This part says what a domain is, and what is due next, from what the journal
+// knows of it and what was seen of its QEMU.
+//
+//	journal + look ──► [State], [Status], [Due] ──► act ──► look …
+//
+// Everything that a backend does of its own accord, with nobody asking, is a
+// [NextStep] from here: it follows from what is, and never from an event that might
+// have been missed. Whoever acts (1) does one step, (2) looks again. Dying in
+// between does no harm.
+//
+// It does no I/O and reads no clock.
+//
+// # Commands of life
+//
+// This part does what may be asked of a VM on its host: start, stop, pause,
+// reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
+// time is noted, and done when it is due.
+//
+// # Transfers
+//
+// This part moves VMs: a target that is opened and starts, a source that
+// sends and stops, and what either does with evidence about the other.
+//
+//	target   Receive → Prepare heard → memory → Stopped heard → the guest runs
+//	source   Migrate → memory → the guest stands → Stopped said → Release
+//
+// Everything is done by who holds the domain's turn, and follows from the journal
+// and from what QEMU says, so that dying in between does no harm.
 package qmp

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -178,7 +178,7 @@ func TestAStartWhoseEndWasNotNotedIsAtItsEnd(t *testing.T) {
 	must(t, l.hosts["n1"].Close())
 	delete(l.hosts, "n1")
 	path := filepath.Join(l.dir, "n1", "vms", durable.Name(string(vm.ID)), "domain")
-	var noted journal.Domain
+	var noted qmp.DomainRecord
 	must(t, durable.Read(path, &noted))
 	noted.Doing = hypervisor.Starting
 	must(t, durable.Write(path, &noted, true))

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/qapi"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
 // powersOff lets the guest of a VM shut down whose host is closed, and waits until it has.
@@ -24,11 +23,11 @@ func (l *lab) powersOff(n name, id vmid) {
 	m, err := monitor.Dial(l.t.Context(), monitor.Config{Path: sockets[0]})
 	must(l.t, err)
 	defer m.Close()
-	q := qapi.QEMU{Conn: m}
+	q := monitor.QEMU{Conn: m}
 	before, err := q.Status(l.t.Context())
 	must(l.t, err)
 	must(l.t, q.SystemPowerdown(l.t.Context()))
-	var now qapi.RunState
+	var now monitor.RunState
 	l.t.Cleanup(func() {
 		if l.t.Failed() {
 			l.t.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
@@ -37,7 +36,7 @@ func (l *lab) powersOff(n name, id vmid) {
 	})
 	l.eventually("the guest shuts down", func() bool {
 		now, err = q.Status(l.t.Context())
-		return err == nil && now == qapi.Shutdown
+		return err == nil && now == monitor.Shutdown
 	})
 }
 
@@ -82,11 +81,11 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 	l.release("there", vm.ID, "n2", "n1")
 	l.becomes("n1", vm.ID, hypervisor.Running) // a guest that stands sees no button
 	address := l.receive("back", vm)
-	l.between("n1", vm.ID, "", func(d *journal.Domain, _ *journal.Job) {
+	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 		d.Job = "back"
 		path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(d.Job)))
-		must(t, durable.Write(path, &journal.Job{ID: d.Job, VM: vm, Role: journal.Source,
-			Stage: journal.Sending, Target: "n2", Address: address}, true))
+		must(t, durable.Write(path, &qmp.Job{ID: d.Job, VM: vm, Role: qmp.Source,
+			Stage: qmp.Sending, Target: "n2", Address: address}, true))
 		l.powersOff("n1", vm.ID)
 	})
 	l.becomes("n1", vm.ID, hypervisor.Shutoff)

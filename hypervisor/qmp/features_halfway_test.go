@@ -10,22 +10,21 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // between closes a host, changes what it has noted of a VM and of a job, as if its process had
 // died between two notes, and opens it again.
-func (l *lab) between(n name, id vmid, j job, change func(*journal.Domain, *journal.Job)) {
+func (l *lab) between(n name, id vmid, j job, change func(*qmp.DomainRecord, *qmp.Job)) {
 	l.t.Helper()
 	must(l.t, l.hosts[n].Close())
 	delete(l.hosts, n)
 	dir := filepath.Join(l.dir, string(n))
 	domain := filepath.Join(dir, "vms", durable.Name(string(id)), "domain")
-	var d journal.Domain
+	var d qmp.DomainRecord
 	must(l.t, durable.Read(domain, &d))
-	var noted journal.Job
+	var noted qmp.Job
 	if j != "" {
 		must(l.t, durable.Read(filepath.Join(dir, "jobs", durable.Name(string(j))), &noted))
 	}
@@ -42,7 +41,7 @@ func TestAPauseThatWasNotDoneDoesNotMoveAlong(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/paused", calm)
 	l.start("n1", vm)
-	l.between("n1", vm.ID, "", func(d *journal.Domain, _ *journal.Job) { d.Paused = true })
+	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { d.Paused = true })
 	l.becomes("n1", vm.ID, hypervisor.Running)
 	l.begin("job", vm.ID, options{})
 	l.until("n1", "job", hypervisor.JobSucceeded)
@@ -60,8 +59,8 @@ func TestAJobWhoseVMHasDiedDoesNotWakeUp(t *testing.T) {
 	l.becomes("n2", vm.ID, hypervisor.Running)
 	must(t, testutil.KillBelow(filepath.Join(l.dir, "n2")))
 	l.becomes("n2", vm.ID, hypervisor.Crashed)
-	l.between("n2", vm.ID, "job", func(d *journal.Domain, j *journal.Job) {
-		d.Own, d.Ran, j.Stage = false, false, journal.Activating
+	l.between("n2", vm.ID, "job", func(d *qmp.DomainRecord, j *qmp.Job) {
+		d.Own, d.Ran, j.Stage = false, false, qmp.Activating
 	})
 	l.start("n2", vm)
 	l.becomes("n2", vm.ID, hypervisor.Running)
@@ -74,7 +73,7 @@ func TestAJobWhoseVMHasDiedDoesNotWakeUp(t *testing.T) {
 
 // A VM at rest whose migration was ended, and not the QEMU that copied its disks, is at rest.
 func TestWhatCopiedTheDisksOfAVMAtRestIsEnded(t *testing.T) {
-	for _, stage := range []journal.Stage{journal.Resumed, journal.Abandoned} {
+	for _, stage := range []qmp.Stage{qmp.Resumed, qmp.Abandoned} {
 		t.Run(string(stage), func(t *testing.T) {
 			l, wire := linked(t, nil)
 			on := slow(wire)
@@ -82,7 +81,7 @@ func TestWhatCopiedTheDisksOfAVMAtRestIsEnded(t *testing.T) {
 			vm := withDisks(l.vm("suite/cold", calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
 			l.furnish("n1", vm)
 			l.copies("job", vm.ID)
-			l.between("n1", vm.ID, "job", func(_ *journal.Domain, j *journal.Job) {
+			l.between("n1", vm.ID, "job", func(_ *qmp.DomainRecord, j *qmp.Job) {
 				j.Stage, j.Last.Status = stage, hypervisor.JobFailed
 			})
 			l.becomes("n1", vm.ID, hypervisor.Shutoff)
@@ -131,7 +130,7 @@ func TestADiskThatWasHalfPluggedIsPlugged(t *testing.T) {
 		})
 	}
 	detach()
-	l.between("n1", vm.ID, "", func(d *journal.Domain, _ *journal.Job) { d.VM = full })
+	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { d.VM = full })
 	detach()
 }
 
@@ -171,14 +170,14 @@ func TestALongBlackoutThatIsAllowedIsNotGivenUp(t *testing.T) {
 // A release that was noted and not done is done: whatever else was noted, the VM runs elsewhere,
 // and nobody can start what is left here.
 func TestAReleaseThatWasCutIsDone(t *testing.T) {
-	for _, stage := range []journal.Stage{journal.Sending, journal.Left} {
+	for _, stage := range []qmp.Stage{qmp.Sending, qmp.Left} {
 		t.Run(fmt.Sprint(stage), func(t *testing.T) {
 			l := newLab(t, accelerator(t), nil)
 			vm := l.vm("suite/left", calm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{})
 			l.until("n1", "job", hypervisor.JobSucceeded)
-			l.between("n1", vm.ID, "job", func(d *journal.Domain, j *journal.Job) {
+			l.between("n1", vm.ID, "job", func(d *qmp.DomainRecord, j *qmp.Job) {
 				d.Leaving, d.Ending, j.Stage = true, true, stage
 			})
 			l.becomes("n1", vm.ID, hypervisor.Absent)

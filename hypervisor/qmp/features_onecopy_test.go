@@ -15,16 +15,15 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // processesBelow lists the processes that work in a directory.
 func processesBelow(dir string) []int {
-	found, _ := process.Find(func(argv []string) bool {
-		return strings.HasPrefix(machine.Owned(argv), dir+string(filepath.Separator))
+	found, _ := qemu.Find(func(argv []string) bool {
+		return strings.HasPrefix(qemu.Owned(argv), dir+string(filepath.Separator))
 	})
 	var pids []int
 	for _, f := range found {
@@ -167,8 +166,8 @@ func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
 	vm := l.vm(vmid(fmt.Sprintf("suite/unmarked-%d", os.Getpid())), calm)
 	path, err := exec.LookPath("qemu-system-x86_64")
 	must(t, err)
-	p, err := process.Start(process.Spec{Path: path, Args: []string{"-machine", "none", "-display",
-		"none", "-S", "-uuid", machine.UUID(vm.ID), "-pidfile", filepath.Join(l.dir, "pid")}})
+	p, err := qemu.Start(qemu.Spec{Path: path, Args: []string{"-machine", "none", "-display",
+		"none", "-S", "-uuid", qemu.UUID(vm.ID), "-pidfile", filepath.Join(l.dir, "pid")}})
 	must(t, err)
 	t.Cleanup(func() { _ = p.Kill(); <-p.Done() })
 	l.eventually("it has arguments", func() bool { return len(processesBelow(l.dir)) == 1 })

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // number finds a number in what QEMU answered; -1 is none.
@@ -310,11 +310,11 @@ func TestAVMThatIsOlderThanItsHostTakesOneConnection(t *testing.T) {
 	for _, newer := range []bool{false, true} {
 		l := newLab(t, accelerator(t), func(c *qmp.Config) {
 			if f := *c.Features; newer {
-				f.Version = probe.EndsChannels
+				f.Version = qemu.EndsChannels
 				c.Features = &f
 			}
 		})
-		if l.config("n1").Features.Version.Compare(probe.EndsChannels) >= 0 != newer {
+		if l.config("n1").Features.Version.Compare(qemu.EndsChannels) >= 0 != newer {
 			t.Skip("the QEMU that is installed can lose connections")
 		}
 		vm := l.vm("suite/old", calm)

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 func needPostCopy(l *lab, a hypervisor.Abilities) {
@@ -184,7 +183,7 @@ func TestAGuestRunsOnWherePostCopyDidNotBegin(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l, wire := linked(t, func(c *qmp.Config) { c.Timeout = 2 * time.Second })
 			needPostCopy(l, 0)
-			if f, _ := features(); f.Require(probe.ResumesPostCopied) != nil {
+			if f, _ := features(); f.Require(qemu.ResumesPostCopied) != nil {
 				t.Skip("this QEMU needs no guest to be stopped before post-copy")
 			}
 			vm := l.vm("suite/traveller", swift)
@@ -208,7 +207,7 @@ func TestAGuestRunsOnWherePostCopyDidNotBegin(t *testing.T) {
 
 // dies closes n1 as if its process had died when it had noted something, and before it
 // told QEMU, while it sends a VM that does not converge.
-func (l *lab) dies(j job, vm hypervisor.VM, o options, noting func(*journal.Job)) {
+func (l *lab) dies(j job, vm hypervisor.VM, o options, noting func(*qmp.Job)) {
 	l.t.Helper()
 	l.start("n1", vm)
 	o.Bandwidth = 4 << 20
@@ -219,7 +218,7 @@ func (l *lab) dies(j job, vm hypervisor.VM, o options, noting func(*journal.Job)
 	must(l.t, l.hosts["n1"].Close())
 	delete(l.hosts, "n1")
 	path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(j)))
-	var noted journal.Job
+	var noted qmp.Job
 	must(l.t, durable.Read(path, &noted))
 	noting(&noted)
 	must(l.t, durable.Write(path, &noted, true))
@@ -232,7 +231,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	needPostCopy(l, 0)
 	vm := l.vm("suite/traveller", swift)
-	l.dies("job", vm, options{PostCopy: true}, func(j *journal.Job) { j.PostCopied = true })
+	l.dies("job", vm, options{PostCopy: true}, func(j *qmp.Job) { j.PostCopied = true })
 	l.until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }
@@ -242,7 +241,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", swift)
-	l.dies("job", vm, options{}, func(j *journal.Job) { j.GuestPaused = true })
+	l.dies("job", vm, options{}, func(j *qmp.Job) { j.GuestPaused = true })
 	if p := l.progress("n1", "job"); p.Mode != hypervisor.PreCopy {
 		t.Errorf("while its guest runs it goes by %v", p.Mode)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
 // What a disk has beyond the size that is noted of it may have been written on: a resize that
@@ -48,7 +48,7 @@ func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 		hypervisor.Disk{Name: "last", Format: "qcow2", Size: 4 * mib})
 	contents := l.furnish("n1", vm)
 	bigger := enlarged(vm, 8*mib, 8*mib)
-	l.between("n1", vm.ID, "", func(*journal.Domain, *journal.Job) {
+	l.between("n1", vm.ID, "", func(*qmp.DomainRecord, *qmp.Job) {
 		image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 	})
 	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
@@ -81,7 +81,7 @@ func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
 			l.refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
 		}},
 		{"we did not survive it", func(l *lab, before, _ hypervisor.VM) {
-			l.between("n1", before.ID, "", func(d *journal.Domain, _ *journal.Job) {
+			l.between("n1", before.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 				d.Growing = before.Hardware.Disks
 				image(l.t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 			})

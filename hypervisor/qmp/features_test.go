@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -208,7 +208,7 @@ func (l *lab) empty() {
 			l.t.Errorf("%s still has %v: %v", n, all, err)
 		}
 	}
-	found, err := process.Find(func(argv []string) bool {
+	found, err := qemu.Find(func(argv []string) bool {
 		return strings.Contains(strings.Join(argv, " "), l.dir+"/") && argv[0] != os.Args[0]
 	})
 	if err != nil || len(found) > 0 {

@@ -18,23 +18,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/action"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/domain"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/fault"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/handover"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/journal"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/qemu"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/transfer"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // A Host runs the VMs of one machine.
 type Host struct {
-	node   *domain.Node
+	node   *Node
 	link   hypervisor.Bandwidth
-	server *handover.Server
+	server *Server
 	end    context.CancelFunc
 }
 
@@ -49,11 +40,11 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if err == nil {
 		return h, nil
 	}
-	kind := fault.Classify(err)
+	kind := qemu.Classify(err)
 	if kind == hypervisor.Unknown {
 		kind = hypervisor.Invalid
 	}
-	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: fault.Bare(err)}
+	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: qemu.Bare(err)}
 }
 
 func open(ctx context.Context, config Config) (*Host, error) {
@@ -69,9 +60,9 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := journal.Open(c.Dir)
-	if _, locked := errors.AsType[*journal.LockedError](err); locked {
-		return nil, fault.Refuse(hypervisor.Conflict, "%w", err)
+	j, err := Open(c.Dir)
+	if _, locked := errors.AsType[*LockedError](err); locked {
+		return nil, qemu.Refuse(hypervisor.Conflict, "%w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -90,37 +81,37 @@ func open(ctx context.Context, config Config) (*Host, error) {
 }
 
 // probe asks QEMU what it can do here.
-func (c *Config) probe(ctx context.Context) (probe.Features, error) {
-	var f probe.Features
+func (c *Config) probe(ctx context.Context) (qemu.Features, error) {
+	var f qemu.Features
 	var err error
 	if c.Features != nil {
 		f = *c.Features
-	} else if f, err = probe.Probe(ctx, c.QEMU); err != nil {
+	} else if f, err = qemu.Probe(ctx, c.QEMU); err != nil {
 		return f, err
 	}
-	if err := f.Require(probe.Oldest); err != nil {
-		return f, fault.Refuse(hypervisor.Unsupported, "%w", err)
+	if err := f.Require(qemu.Oldest); err != nil {
+		return f, qemu.Refuse(hypervisor.Unsupported, "%w", err)
 	}
 	switch {
-	case c.Accelerator == machine.TCG:
-		f.Accelerator, f.CPU = machine.TCG, ""
-	case c.Accelerator == machine.KVM && f.Accelerator != machine.KVM:
-		return f, fault.Refuse(hypervisor.Unsupported,
+	case c.Accelerator == qemu.TCG:
+		f.Accelerator, f.CPU = qemu.TCG, ""
+	case c.Accelerator == qemu.KVM && f.Accelerator != qemu.KVM:
+		return f, qemu.Refuse(hypervisor.Unsupported,
 			"KVM does not work here: %s: make it work, or use tcg", f.NoKVM)
 	}
 	return f, nil
 }
 
 // node returns what the domains of the host share.
-func (c *Config) node(f probe.Features, j *journal.Journal) *domain.Node {
+func (c *Config) node(f qemu.Features, j *Journal) *Node {
 	dial := c.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &domain.Node{
+	return &Node{
 		Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Listen: c.Listen, Timeout: c.Timeout,
 		Patience: c.Patience, Dial: dial, Advertise: c.Advertise, Changed: c.Changed,
-		Journal: j, Move: transfer.Step,
+		Journal: j, Move: Step,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,
 			Host: c.Name, Locks: c.Locks},
@@ -156,7 +147,7 @@ func (h *Host) listen(c Config) error {
 	if err != nil {
 		return fmt.Errorf("listen for sources: %w", err)
 	}
-	h.server = handover.Serve(l, h.token, h.hear)
+	h.server = Serve(l, h.token, h.hear)
 	return nil
 }
 
@@ -221,7 +212,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 		if d := h.node.Find(vm); d != nil {
 			var err error
 			if answer, err = d.Answer(ctx); err != nil || d.Record() != nil {
-				return answer, h.explain("Domain", vm, fault.Observing(err))
+				return answer, h.explain("Domain", vm, qemu.Observing(err))
 			}
 		}
 		err := h.node.QEMU.Unknown(ctx, vm)
@@ -236,8 +227,8 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // fit, Invalid when QEMU does not take it.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	var address hypervisor.Address
-	err := h.change(ctx, "Receive", in.VM.ID, func(d *domain.Domain) (err error) {
-		address, err = transfer.Receive(ctx, d, in)
+	err := h.change(ctx, "Receive", in.VM.ID, func(d *Domain) (err error) {
+		address, err = Receive(ctx, d, in)
 		return err
 	})
 	return address, err
@@ -246,8 +237,8 @@ func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.
 // Migrate begins to send a VM. It answers Transient when the target's host cannot
 // be reached, and Conflict for a VM that cannot be sent now.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	return h.change(ctx, "Migrate", out.VM, func(d *domain.Domain) error {
-		return transfer.Migrate(ctx, d, out)
+	return h.change(ctx, "Migrate", out.VM, func(d *Domain) error {
+		return Migrate(ctx, d, out)
 	})
 }
 
@@ -257,31 +248,31 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 	if err := ctx.Err(); err != nil {
 		return hypervisor.Progress{}, h.explain("Progress", "", err)
 	}
-	p, err := transfer.Progress(ctx, h.node, job)
+	p, err := Progress(ctx, h.node, job)
 	return p, h.explain("Progress", h.vmOf(job), err)
 }
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != journal.Source {
-		return h.explain(fault.Name(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
+	if j := h.node.Job(job); j == nil || j.Role != Source {
+		return h.explain(qemu.Name(a), h.vmOf(job), qemu.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}
-	return h.change(ctx, fault.Name(a), h.vmOf(job), func(d *domain.Domain) error {
-		return transfer.Adjust(ctx, d, job, a)
+	return h.change(ctx, qemu.Name(a), h.vmOf(job), func(d *Domain) error {
+		return Adjust(ctx, d, job, a)
 	})
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, fault.Name(c), vm, func(d *domain.Domain) error {
-		return action.Do(ctx, d, c)
+	return h.change(ctx, qemu.Name(c), vm, func(d *Domain) error {
+		return command(ctx, d, c)
 	})
 }
 
 // change does something that changes a VM, when it is our turn.
 func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
-	act func(*domain.Domain) error) error {
+	act func(*Domain) error) error {
 	d, release, err := h.node.Hold(ctx, vm)
 	if err != nil {
 		return h.explain(op, vm, err)
@@ -298,13 +289,13 @@ func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 // does not offer. The caller must not close it, nor change what this package
 // manages: run state, migration, disks. It answers NotFound for a VM without a
 // process.
-func (h *Host) Monitor(vm hypervisor.VMID) (monitor.Client, error) {
+func (h *Host) Monitor(vm hypervisor.VMID) (MonitorClient, error) {
 	if d := h.node.Find(vm); d != nil {
 		if q := d.Process(); q != nil && !q.Ended() {
 			return q.Client, nil
 		}
 	}
-	return nil, h.explain("Monitor", vm, fault.Refuse(hypervisor.NotFound, "no QEMU runs it"))
+	return nil, h.explain("Monitor", vm, qemu.Refuse(hypervisor.NotFound, "no QEMU runs it"))
 }
 
 // Files are the sockets and logs of a VM on its host. They are there as long as
@@ -325,24 +316,24 @@ func (h *Host) Files(vm hypervisor.VMID) Files {
 
 // token returns what a source of the job must know; "" is nobody.
 func (h *Host) token(job hypervisor.JobID) string {
-	if j := h.node.Job(job); j != nil && j.Role == journal.Target {
+	if j := h.node.Job(job); j != nil && j.Role == Target {
 		return j.Token
 	}
 	return ""
 }
 
 // hear answers a source.
-func (h *Host) hear(m *handover.Message) handover.Answer {
+func (h *Host) hear(m *Message) Answer {
 	ctx, cancel := context.WithTimeout(h.node.Life, h.node.Timeout)
 	defer cancel()
-	var answer handover.Answer
+	var answer Answer
 	d, release, err := h.node.Hold(ctx, m.VM)
 	if err == nil {
-		answer, err = transfer.Hear(ctx, d, m)
+		answer, err = Hear(ctx, d, m)
 		release()
 	}
 	if err != nil {
-		return handover.Answer{Refused: fault.Text(err), Kind: fault.Classify(err)}
+		return Answer{Refused: qemu.Text(err), Kind: qemu.Classify(err)}
 	}
 	return answer
 }
@@ -361,6 +352,6 @@ func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: fault.Classify(err),
-		Err: fault.Bare(err)}
+	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: qemu.Classify(err),
+		Err: qemu.Bare(err)}
 }

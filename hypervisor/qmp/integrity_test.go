@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -121,7 +121,7 @@ func (l *lab) usage() usage {
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 		u.files = len(open)
 	}
-	found, err := process.Find(func(argv []string) bool {
+	found, err := qemu.Find(func(argv []string) bool {
 		return strings.Contains(strings.Join(argv, " "), l.dir) && argv[0] != os.Args[0]
 	})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -40,18 +40,18 @@ const keepsWrites = 9
 func together(c *qmp.Config) { c.Locks = filepath.Join(filepath.Dir(c.Dir), "locks", "both") }
 
 // features asks the installed QEMU once what it can do.
-var features = sync.OnceValues(func() (probe.Features, error) {
+var features = sync.OnceValues(func() (qemu.Features, error) {
 	path, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {
-		return probe.Features{}, err
+		return qemu.Features{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
-	return probe.Probe(ctx, path)
+	return qemu.Probe(ctx, path)
 })
 
 // needQEMU skips a test where there is no QEMU, or none with the accelerator.
-func needQEMU(t testing.TB, accelerator string) probe.Features {
+func needQEMU(t testing.TB, accelerator string) qemu.Features {
 	t.Helper()
 	f, err := features()
 	switch {

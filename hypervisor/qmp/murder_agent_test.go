@@ -21,7 +21,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/probe"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -30,7 +30,7 @@ type post struct {
 	Name     name
 	Dir      string
 	Accel    string
-	Features probe.Features
+	Features qemu.Features
 	Link     string // the socket where addresses are advertised; "" is not at all
 	Spy      string // the socket of a second monitor of its QEMUs
 }

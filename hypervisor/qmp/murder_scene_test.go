@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/monitor"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/process"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -155,7 +155,7 @@ func (s *scene) idle() error {
 		left = slices.DeleteFunc(left, func(path string) bool {
 			return filepath.Base(filepath.Dir(filepath.Dir(path))) == "jobs"
 		})
-		found, err := process.Find(func(argv []string) bool {
+		found, err := qemu.Find(func(argv []string) bool {
 			return slices.ContainsFunc(argv, func(arg string) bool {
 				return strings.HasPrefix(arg, p.Dir+"/vms/")
 			})

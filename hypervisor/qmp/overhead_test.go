@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
-	"github.com/godwit-vm/godwit/hypervisor/qmp/machine"
+	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -52,12 +52,12 @@ func (s *script) start(ctx context.Context, incoming bool) *scripted {
 		t.Fatal(err)
 	}
 	f, _ := features()
-	settings := machine.Settings{Dir: dir, Accelerator: s.lab.accel, CPU: f.CPU, Console: true,
+	settings := qemu.Settings{Dir: dir, Accelerator: s.lab.accel, CPU: f.CPU, Console: true,
 		Incoming: incoming}
-	if s.lab.accel == machine.TCG {
+	if s.lab.accel == qemu.TCG {
 		settings.CPU = ""
 	}
-	args, err := machine.Args(s.vm, settings)
+	args, err := qemu.Args(s.vm, settings)
 	if err != nil {
 		t.Fatal(err)
 	}

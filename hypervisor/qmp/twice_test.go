@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/guest"
 )
 
 // The lab of the conformance suite finds a guest that runs twice, and none that does not.

@@ -9,7 +9,7 @@ import (
 )
 
 // ruleTables are the names of variables that hold tables of rules.
-var ruleTables = []string{"rules", "checks", "filters"}
+var ruleTables = []string{"rules", "checks", "filters", "filterFilters"}
 
 // findUnsourcedRules reports predicates, functions whose last result is a
 // bool, that a table of rules refers to and whose comment cites no source.

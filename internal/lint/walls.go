@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,25 +31,30 @@ var (
 )
 
 // participating is what runs in production as in the simulator.
-var participating = []string{"agent", "agent/room", "agent/terms", "controller",
-	"controller/books", "controller/failover", "controller/queue", "internal/due", "lease",
-	"record"}
+var participating = []string{"agent", "controller", "internal/due", "store"}
 
-// wallOf returns the wall around a package.
-func wallOf(dir string) (w wall, ok bool) {
-	switch {
+// loops are the files of participants that run them in real time: goroutines and the clock
+// are there and nowhere else.
+var loops = []string{"controller/drive.go", "controller/ear.go", "controller/group.go",
+	"controller/runner.go", "store/changes.go"}
+
+// simulating is what runs in virtual time.
+var simulating = []string{"hypervisor/fake", "sim", "internal/maxmin", "internal/explore",
+	"internal/config", "internal/bench", "internal/rehearse", "internal/sweep"}
+
+// wallOf returns the wall around a file.
+func wallOf(f *file) (w wall, ok bool) {
+	switch dir := path.Dir(f.path); {
+	case slices.Contains(loops, f.path):
+		return wall{}, false
 	case dir == "hypervisor":
 		return vocabulary, true
-	case dir == "migration" || strings.HasPrefix(dir, "migration/") ||
-		dir == "evacuation" || strings.HasPrefix(dir, "evacuation/"),
-		dir == "plan", strings.HasPrefix(dir, "plan/") && dir != "plan/plantest":
+	case dir == "migration", strings.HasPrefix(dir, "migration/"), dir == "evacuation",
+		dir == "plan", dir == "internal/verify":
 		return deciding, true
 	case slices.Contains(participating, dir):
 		return acting, true
-	case dir == "sim/simtest":
-		return wall{}, false // it drives tests, and watches over calls that do not return
-	case dir == "sim" || strings.HasPrefix(dir, "sim/") ||
-		dir == "hypervisor/fake" || strings.HasPrefix(dir, "hypervisor/fake/"):
+	case slices.Contains(simulating, dir):
 		return simulated, true
 	}
 	return wall{}, false
@@ -69,7 +75,7 @@ var clocks = map[string][]string{
 
 func findBreaches(m *Module, report func(token.Pos, string, ...any)) {
 	m.each(false, func(u *unit, f *file) {
-		w, ok := wallOf(u.dir)
+		w, ok := wallOf(f)
 		if !ok {
 			return
 		}
@@ -132,7 +138,7 @@ func (u *unit) clockOf(n ast.Node) string {
 // decides: a decision would depend on what was decided before.
 func findWrittenVariables(m *Module, report func(token.Pos, string, ...any)) {
 	m.each(false, func(u *unit, f *file) {
-		if w, ok := wallOf(u.dir); !ok || w.concurrent {
+		if w, ok := wallOf(f); !ok || w.concurrent {
 			return
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {

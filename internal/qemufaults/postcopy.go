@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/guest"
 )
 
 // postcopyResume loses the connection of a post-copy at its very end: the target has every page

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/godwit-vm/godwit/hypervisor/hypervisortest/guest"
+	"github.com/godwit-vm/godwit/internal/guest"
 )
 
 // lostWrites moves a guest that writes its memory in turn, and reads all of the memory at the

@@ -28,7 +28,7 @@ type pkg struct {
 	shares bool
 }
 
-// A kind says how the tests of a package run.
+// A kind says how the tests of a package sweep.
 type kind int
 
 const (
@@ -39,13 +39,13 @@ const (
 
 // realParts are the packages whose tests run QEMUs, libvirtds, stores, browsers or
 // processes of godwit itself. Those of them that start no goroutine are plain.
-var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "hypervisor/hypervisortest/guest",
-	"record/bolt", "record/etcd", "record/remote", "fence", "cmd", "daemon", "sim/report",
+var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "internal/guest",
+	"internal/boltstore", "internal/etcdstore", "cmd", "internal/daemon", "internal/crashtest",
+	"internal/libvirttest", "internal/monitor", "internal/qemu", "internal/sweep",
 	"examples/libvirt-drain"}
 
 // pureParts of them start nothing.
-var pureParts = []string{"hypervisor/qmp/life", "hypervisor/qmp/journal", "hypervisor/libvirt/life",
-	"hypervisor/libvirt/journal", "cmd/godwit/"}
+var pureParts = []string{"internal/qemufaults"}
 
 // bothParts of them are also tested without the race detector: their programs start much faster
 // then, and they test most of what they do only so.

@@ -8,6 +8,11 @@
 // A limit on waiting says when to give up, not how fast something has to be. On
 // a machine that is slower still, GODWIT_TEST_PATIENCE=5 multiplies every limit
 // by five.
+//
+// # Recorded vectors
+//
+// This part replays decisions recorded from the real KubeVirt. It reads
+// the recordings and counts; what a decision means is the caller's test.
 package testutil
 
 import (

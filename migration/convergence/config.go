@@ -20,7 +20,7 @@ const (
 	// Stall is KubeVirt's stall detector, behind the gate MigrationStallDetection.
 	// Source: KubeVirt v1.9.0 live-migration-source.go:705 (handleStallDetection).
 	Stall
-	// Forecast waits only for what will happen: see package forecast, whose Choose is the
+	// Forecast waits only for what will happen: see this package, whose Choose is the
 	// policy that knows all methods. [Converge] takes it for Watermark.
 	Forecast
 )

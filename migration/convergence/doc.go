@@ -65,10 +65,28 @@
 //
 //	next, verdict := convergence.Converge(config, state, progress, now)
 //	state = next // store it first
-//	switch verdict.Action {
+//	switch sweep.Action {
 //	case convergence.StartPostCopy:
 //		err = host.Adjust(ctx, job, hypervisor.StartPostCopy{})
 //	case convergence.Abort:
 //		err = host.Adjust(ctx, job, hypervisor.Cancel{})
 //	}
+//
+// # Convergence by forecast
+//
+// This part brings transfers to an end by looking ahead: it is godwit's fastest
+// [Policy].
+//
+// Watermark raises the blackout limit by the clock, and waits for a stall before
+// it helps. But two passes tell already: what a guest dirties during a pass depends on how
+// long the pass was, so when a pass leaves about as much as the one before, so will the
+// next. Then more passes cost time and bytes and buy nothing, and [ConvergeByForecast]
+//
+//   - allows the blackout that the rest takes now, if that is allowed at all,
+//   - else begins post-copy, if that is allowed,
+//   - else allows the whole blackout, so that the first quiet moment ends the transfer, and
+//     leaves patience, budgets and giving up to Watermark.
+//
+// While passes still shrink the limit stays low: another short pass costs less than a
+// longer blackout.
 package convergence

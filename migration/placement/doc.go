@@ -36,4 +36,116 @@
 //	for _, reason := range placement.Check(&vm, &host, placement.Options{}) {
 //		fmt.Println(reason.Check, "needs", reason.Need, "has", reason.Have)
 //	}
+//
+// # Host aggregates
+//
+// This part decides whether the metadata of groups of hosts satisfies
+// what a VM's flavor asks for, in Nova's language of operators.
+//
+// [MatchAggregate] compares one value; [NewAggregate] reads an aggregate's metadata as Nova does;
+// [ParseWant] reads what is asked for once, for many hosts. What Nova answers with an
+// exception, such as "= many" on a value that is no number, does not match here.
+// Nothing is stored, and nothing panics.
+//
+// # Choosing a destination
+//
+// This part answers a request for a target: which host takes the VM, or
+// every reason why none does, and what an operator's force has violated.
+//
+//	host  force   filters                                      a refusal is
+//	----  ------  -------------------------------------------  -------------
+//	none  absent  all, on every host; the best one is chosen   NoHost
+//	none  no      the same                                     NoHost
+//	none  yes     none: it is bad input                        BadRequest
+//	given absent  all, on that host; with Compat as yes        Conflict
+//	given no      all, on that host                            Conflict
+//	given yes     all; what policy refuses becomes a debt      Conflict
+//
+// Force overrules policy and capacity and never physics: an architecture, a CPU,
+// memory that does not exist, a host that is down. The VM's constraints are those
+// that are stored with it, whoever asks and however often.
+//
+// [Decide] decides and consumes nothing, [Explain] says why for every host, and
+// [Confirm] decides again under the target's reservation. A caller
+//
+//  1. decides, 2. reserves ([Index.Reserve] and this package), also
+//     for a forced target, 3. confirms when the target is prepared,
+//  4. stores the debts, so that a planner can pay them back.
+//
+// # Filters
+//
+// This part lists all conditions on the target of a move, by name.
+//
+// [AllFilters] has them in order, the basic ones of package placement first; [SelectFilters]
+// takes the names that an operator has enabled; [HardFilters] are those that
+// nobody's force overrules. Each is a pure predicate that cites its source, and
+// every one is asked: a refusal has all reasons. Their order is the order of the
+// reasons and changes no decision.
+//
+// A fact that nobody knows refuses nobody, unless the VM's constraints ask for
+// it.
+//
+// # Quotas
+//
+// This part bounds what VMs that belong together may ask for together, all their copies
+// counted: while a VM migrates it has two. It is the arithmetic of Kubernetes' ResourceQuota.
+//
+// A [QuotaLimit] is one resource of one quota, a [QuotaCharge] is what one copy of a VM takes of it. The
+// caller says how many copies each VM has ([Usage.Set]), and asks whether one more is admitted
+// ([Usage.Lacks]).
+// Source: Kubernetes v1.34 plugin/pkg/admission/resourcequota/controller.go (checkRequest: used
+// plus asked must not exceed hard); KubeVirt v1.8.0 watch/migration/migration.go (a target pod
+// that is refused for its quota leaves the migration Pending).
+//
+// # Ledger of reservations
+//
+// This part keeps the books of who holds what of which host while VMs move.
+//
+//	           source            target
+//	at home    held by the VM
+//	moving     held by the move  held by the VM     after [Ledger.Accept]
+//	succeeded                    held by the VM     after [Ledger.Succeed]
+//	rolled back held by the VM                      after [Ledger.RollBack]
+//
+// Each step is one change: there is nothing between its two sides for a crash to
+// find. What a tenant holds is counted on both sides. A [Ledger] is made again
+// from its claims, so that a store keeps only these.
+//
+// A deadline frees nothing: [Ledger.Overdue] names the moves to ask about, and a
+// target that may run a VM keeps its claim until somebody knows. The package
+// reads no clock and holds no history: every step returns its [LedgerEntry].
+// Source: Nova conductor/tasks/migrate.py (replace_allocation_with_migration): the
+// migration holds the source's allocation and the instance the target's.
+//
+// # Devices
+//
+// This part counts what hosts have: amounts of which a part is reserved
+// and some is given away more than once, and devices by class.
+//
+// It is arithmetic only, and knows no VM and no host.
+//
+// # NUMA topology
+//
+// This part decides whether a VM with a NUMA layout fits into the cells
+// of a host, and where: on which CPUs, with which pages.
+//
+// [FitsTopology] answers yes or no and allocates nothing; [Fit] also says where; [Take]
+// and [Free] keep the books, and are each other's inverse. Every part of the VM
+// goes into a cell of its own. The match is exact: when there is a way to seat
+// all parts, it is found.
+//
+// Only VMs that ask for a layout are counted in the cells. The package knows no
+// VM and no host: its callers translate.
+//
+// # Weighers
+//
+// This part orders the hosts that can take a VM, best first.
+//
+// Every [Weigher] gives each host a number; the numbers of one weigher are
+// normalised to [0, 1], multiplied by its multiplier, and added up. The highest
+// sum is best; of equal sums the smaller name. When a weigher finds all hosts
+// alike it says nothing: the numbers are 0 then, not 1.
+//
+// The result depends on which hosts are compared, as in Nova: the same host has
+// another score among others. Nothing is decided at random.
 package placement

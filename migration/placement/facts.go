@@ -2,9 +2,6 @@ package placement
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/migration/placement/aggregate"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // Facts are what is known about a host beside its size and its marks. They are
@@ -13,7 +10,7 @@ import (
 // ask for it: who wants a GPU does not go where nobody knows of one. Hosts that
 // are alike in all of this may share one Facts, which makes decisions faster.
 type Facts struct {
-	Memory, CPUs, Disk resource.Inventory // what there is, before over-commitment
+	Memory, CPUs, Disk DeviceInventory // what there is, before over-commitment
 
 	MaxVMs  int // VMs at once; 0 is no limit
 	MaxBusy int // moves in, builds and copies at once; 0 is no limit
@@ -22,15 +19,15 @@ type Facts struct {
 	Maintenance bool // somebody works on it
 
 	Zone       string // availability zone
-	Aggregates []*aggregate.Aggregate
+	Aggregates []*Aggregate
 	Machines   []string // machine types, as QEMU names them
 	CPU        *CPU     // shared between equal hosts, which makes comparing fast
 	Hypervisor Hypervisor
 	Abilities  hypervisor.Abilities // 0 is unknown
 
-	Cells    []topology.Cell  // NUMA nodes
-	Devices  resource.Devices // how many there are of each class
-	Networks []string         // what a VM's cards can be plugged into
+	Cells    []Cell   // NUMA nodes
+	Devices  Devices  // how many there are of each class
+	Networks []string // what a VM's cards can be plugged into
 
 	Link   hypervisor.Bandwidth // the migration network's speed
 	Rack   string               // moves between racks share their up-links

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // A Load is what is taken of a host beside memory and CPUs, by VMs there and on
@@ -15,8 +13,8 @@ type Load struct {
 	VMs     int
 	Busy    int // builds and copies; moves in are counted by Host.Incoming
 	Disk    hypervisor.Bytes
-	Cells   []topology.Use // in the order of Facts.Cells
-	Devices resource.Devices
+	Cells   []CellUse // in the order of Facts.Cells
+	Devices Devices
 	Held    map[hypervisor.VMID]Held
 }
 
@@ -24,7 +22,7 @@ type Load struct {
 type Held struct {
 	VM    *VM // as it was booked; shared and never changed
 	Count int // the VM is here, or on its way, so many times
-	Seats []topology.Seat
+	Seats []Seat
 }
 
 // HasVM reports whether a VM is on the host or on its way there; known is
@@ -38,7 +36,7 @@ func (h *Host) HasVM(id hypervisor.VMID) (has, known bool) {
 }
 
 // UsedCells returns what is taken of the host's cells.
-func (h *Host) UsedCells() []topology.Use {
+func (h *Host) UsedCells() []CellUse {
 	if h.Load == nil {
 		return nil
 	}
@@ -130,9 +128,9 @@ func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	case held.Count == 1 && sign > 0:
 		own := *vm
 		held.VM, held.Seats = &own, seats(vm, facts, l.Cells)
-		l.Cells = topology.Take(l.Cells, held.Seats)
+		l.Cells = Take(l.Cells, held.Seats)
 	case held.Count <= 0:
-		l.Cells = topology.Free(l.Cells, held.Seats)
+		l.Cells = Free(l.Cells, held.Seats)
 		delete(l.Held, vm.ID)
 		return
 	}
@@ -142,11 +140,11 @@ func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	l.Held[vm.ID] = held
 }
 
-func seats(vm *VM, facts *Facts, use []topology.Use) []topology.Seat {
+func seats(vm *VM, facts *Facts, use []CellUse) []Seat {
 	if vm.Constraints.Topology == nil || facts == nil {
 		return nil
 	}
-	seats, _ := topology.Fit(vm.Constraints.Topology, vm.Whole(), facts.Cells, use)
+	seats, _ := Fit(vm.Constraints.Topology, vm.Whole(), facts.Cells, use)
 	return seats
 }
 

@@ -10,8 +10,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/resource"
-	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // TestConstraintsAreStored: those of today keep their form, so that what was
@@ -29,8 +27,8 @@ func TestConstraintsAreStored(t *testing.T) {
 		With: []hypervisor.VMID{"x"}, Without: []hypervisor.VMID{"y"},
 		Platform: placement.Platform{Arch: "x86_64", Machine: "q35", CPUModel: "m",
 			CPUFeatures: []string{"f"}, Hypervisor: "QEMU", MinVersion: 7},
-		Topology: &topology.Ask{Parts: []topology.Part{{CPUs: 1, Memory: 2}}, Dedicated: true,
-			Threads: topology.Isolate, PageSize: 1},
+		Topology: &placement.TopologyRequest{Parts: []placement.Part{{CPUs: 1, Memory: 2}}, Dedicated: true,
+			Threads: placement.Isolate, PageSize: 1},
 		Devices:  []placement.DeviceAsk{{Class: "gpu", Count: 1, Stays: true}},
 		Networks: []string{"front"},
 	}
@@ -49,11 +47,11 @@ func TestConstraintsAreStored(t *testing.T) {
 func withLoad() placement.Host {
 	h := empty("n1", 64)
 	h.Facts = &placement.Facts{
-		Cells: []topology.Cell{{Memory: 64 * hypervisor.GiB,
-			Cores: []topology.Set{topology.SetOf(0, 1), topology.SetOf(2, 3)}}},
-		Devices: resource.Devices{{Class: "gpu", Count: 2}, {Class: "nic", Count: 2}},
+		Cells: []placement.Cell{{Memory: 64 * hypervisor.GiB,
+			Cores: []placement.CPUSet{placement.CPUSetOf(0, 1), placement.CPUSetOf(2, 3)}}},
+		Devices: placement.Devices{{Class: "gpu", Count: 2}, {Class: "nic", Count: 2}},
 	}
-	h.Load = &placement.Load{VMs: 1, Devices: resource.Devices{{Class: "nic", Count: 1}}}
+	h.Load = &placement.Load{VMs: 1, Devices: placement.Devices{{Class: "nic", Count: 1}}}
 	return h
 }
 
@@ -61,7 +59,7 @@ func special(id hypervisor.VMID) *placement.VM {
 	return &placement.VM{ID: id, Memory: 8 * hypervisor.GiB, CPUs: 2, Overhead: 2, Balloon: 1,
 		Disk: 5, Constraints: placement.Constraints{
 			Groups:   []placement.GroupRule{{Group: "g", Policy: placement.AntiAffinity}},
-			Topology: &topology.Ask{Dedicated: true},
+			Topology: &placement.TopologyRequest{Dedicated: true},
 			Devices:  []placement.DeviceAsk{{Class: "gpu", Count: 1}},
 		}}
 }

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/migration/placement/aggregate"
 )
 
 // A Move is what a placement depends on that one VM and one host do not show.
@@ -14,7 +13,7 @@ type Move struct {
 	// Source is what is known about the host that the VM comes from.
 	Source *Facts
 	// Wants is what the VM asks of aggregates, read once.
-	Wants []aggregate.Want
+	Wants []Want
 	// Members counts, for each group of the VM, its other members in the fleet.
 	Members map[string]int
 	// Domains counts them by failure domain.
@@ -27,7 +26,7 @@ type Domain struct{ Group, Label, Value string }
 // Survey looks at a fleet for what a move of vm from source depends on. It looks
 // at every host when vm is in a group; otherwise only for the source.
 func Survey(vm *VM, source hypervisor.HostName, hosts []Host) *Move {
-	m := &Move{Wants: aggregate.Parse(vm.Constraints.Specs)}
+	m := &Move{Wants: ParseWant(vm.Constraints.Specs)}
 	for i := range hosts {
 		if hosts[i].Name == source && source != "" {
 			m.Source = hosts[i].Facts
@@ -85,14 +84,14 @@ func (h *Host) Others(group string, source hypervisor.HostName) int {
 func (o Options) Live() bool { return o.Move == nil || !o.Move.Rebuild }
 
 // Asked returns what vm asks of aggregates.
-func (o Options) Asked(vm *VM) []aggregate.Want {
+func (o Options) Asked(vm *VM) []Want {
 	if o.Move != nil || len(vm.Constraints.Specs) == 0 {
 		return o.Move.wants()
 	}
-	return aggregate.Parse(vm.Constraints.Specs)
+	return ParseWant(vm.Constraints.Specs)
 }
 
-func (m *Move) wants() []aggregate.Want {
+func (m *Move) wants() []Want {
 	if m == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
 )
 
 // A host takes the VM that stands for some exactly when it takes them one after another, in any order,
@@ -30,7 +29,7 @@ func TestAHostTakesAGroupWhenItTakesAllOfIt(t *testing.T) {
 		if !ok {
 			t.Fatal("they ask for nothing that one VM cannot ask for")
 		}
-		got := placement.FitsAll(filter.All(), &all, &h, placement.Options{Source: "n1"})
+		got := placement.FitsAll(placement.AllFilters(), &all, &h, placement.Options{Source: "n1"})
 		want := true
 		permute(vms, func(vms []*placement.VM) { want = want && oneByOne(t, vms, h) })
 		if got != want {
@@ -58,7 +57,7 @@ func oneByOne(t *rapid.T, vms []*placement.VM, full placement.Host) bool {
 				alone.Constraints.Groups = append(alone.Constraints.Groups, r)
 			}
 		}
-		want = want && placement.FitsAll(filter.All(), &alone, &full, placement.Options{Source: "n1"})
+		want = want && placement.FitsAll(placement.AllFilters(), &alone, &full, placement.Options{Source: "n1"})
 		next, booked := full.With(&alone)
 		if !booked {
 			t.Fatalf("VM %d is not booked", i)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/migration/placement/quota"
-	"github.com/godwit-vm/godwit/migration/placement/topology"
 )
 
 // A Reason is why something was refused.
@@ -79,12 +77,12 @@ type Constraints struct {
 	With     []hypervisor.VMID `json:",omitempty"` // with any of these VMs
 	Without  []hypervisor.VMID `json:",omitempty"` // with none of these VMs
 	Platform Platform          `json:",omitzero"`
-	Topology *topology.Ask     `json:",omitempty"` // the layout of cells and pages
+	Topology *TopologyRequest  `json:",omitempty"` // the layout of cells and pages
 	Devices  []DeviceAsk       `json:",omitempty"`
 	Networks []string          `json:",omitempty"` // all must be in reach
 	Tenant   string            `json:",omitempty"` // whose VM it is
 	// Charges are what each of its copies takes of quotas. A migration has two.
-	Charges []quota.Charge `json:",omitempty"`
+	Charges []QuotaCharge `json:",omitempty"`
 }
 
 // A VM is what placement knows about a VM that looks for a host.
@@ -116,7 +114,7 @@ func (vm *VM) DemandCPUs() int { return cmp.Or(vm.CPURequest, vm.CPUs) }
 func (vm *VM) Demand() hypervisor.Bytes { return vm.Memory - vm.Balloon + vm.Overhead }
 
 // Whole returns the size that a layout of vm divides.
-func (vm *VM) Whole() topology.Part { return topology.Part{CPUs: vm.CPUs, Memory: vm.Memory} }
+func (vm *VM) Whole() Part { return Part{CPUs: vm.CPUs, Memory: vm.Memory} }
 
 // A Host is what placement knows about a host: its size, what is already taken
 // of it, including what is reserved for VMs on their way, and its marks. No

@@ -10,7 +10,6 @@ import (
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // A decision that blocks is reported, and what was blocked ends once it may.
@@ -72,7 +71,7 @@ func TestAPanicOutsideOfADecisionIsReported(t *testing.T) {
 // A configuration that no world can be built with is no world that fails.
 func TestAWorldThatCannotBeBuiltIsReported(t *testing.T) {
 	r, dir := &recorder{name: "TestMine"}, t.TempDir()
-	simtest.Check(r, worlds.Of(worlds.Part{Name: "nowhere", Add: func(m *worlds.Maker) {
+	simtest.Check(r, simtest.Of(simtest.Part{Name: "nowhere", Add: func(m *simtest.Maker) {
 		m.World.Mode = "Nonsense"
 	}}), simtest.Transcript(dir))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "no world, at") ||

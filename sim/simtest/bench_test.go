@@ -3,22 +3,21 @@ package simtest
 import (
 	"testing"
 
-	"github.com/godwit-vm/godwit/evacuation/adaptive"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // large is what speed is measured with: 10 hosts, 40 VMs, a drain and 5 faults.
-var large = worlds.Of(worlds.Roomy(worlds.Large), worlds.Converging(), worlds.Drain(),
-	worlds.Swarm(worlds.Faults(), 5, 5))
+var large = Of(Roomy(Large), Converging(), Drain(),
+	Swarm(Faults(), 5, 5))
 
 // own are godwit's own decisions, plugged in as somebody else's would be.
 func own() []Option {
-	return []Option{Evacuation("adaptive", adaptive.Policy{}), Weigher(weigh.Spread()[0]),
+	return []Option{Evacuation("adaptive", evacuation.AdaptivePolicy{}), Weigher(placement.Spread()[0]),
 		Convergence("converge", convergence.Converge),
 		Retry("backoff", new(migration.Config{}.Complete()).Backoff)}
 }
@@ -29,7 +28,7 @@ func BenchmarkWorlds(b *testing.B) {
 	garbage.Take(room) // as Check does
 	defer garbage.Return()
 	const many = 200
-	var made []*scenario.Scenario
+	var made []*config.Scenario
 	for i := range many {
 		s, err := large.Make(sim.Seeded(uint64(i))).Scenario("world")
 		if err != nil {

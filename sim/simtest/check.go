@@ -9,15 +9,12 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/guard"
-	"github.com/godwit-vm/godwit/sim/simtest/shrink"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // Check plays random worlds and fails the test in the first in which something goes wrong: an
 // invariant does not hold, or a decision is none. That world is made small and written as a
 // transcript, which from then on is played first.
-func Check(t testing.TB, g worlds.Generator, options ...Option) {
+func Check(t testing.TB, g Generator, options ...Option) {
 	t.Helper()
 	garbage.Take(room)
 	defer garbage.Return()
@@ -54,12 +51,12 @@ const (
 
 // A find is a world and what goes wrong in it.
 type find struct {
-	world   *worlds.World
+	world   *World
 	failure *failure
 }
 
 // search plays worlds until something goes wrong, and says how many.
-func (s *settings) search(g worlds.Generator, seed uint64) (found *find, played int) {
+func (s *settings) search(g Generator, seed uint64) (found *find, played int) {
 	began, stage := time.Now(), s.stage()
 	now := &find{}
 	hung := s.attended(stage, func() {
@@ -87,7 +84,7 @@ func (s *settings) search(g worlds.Generator, seed uint64) (found *find, played 
 const twice = 25
 
 // judge returns what goes wrong in a world, or when it is played again.
-func (s *stage) judge(w *worlds.World, again bool) *failure {
+func (s *stage) judge(w *World, again bool) *failure {
 	if again {
 		return s.again(w)
 	}
@@ -95,7 +92,7 @@ func (s *stage) judge(w *worlds.World, again bool) *failure {
 }
 
 // once plays a world, and returns what goes wrong.
-func (s *stage) once(w *worlds.World) *failure {
+func (s *stage) once(w *World) *failure {
 	f, err := s.play(w)
 	if err != nil {
 		return &failure{Name: unbuilt, Detail: err.Error()}
@@ -137,7 +134,7 @@ func rapidFlag[T any](name string, otherwise T) T {
 }
 
 // stage returns a stage with a book of its own.
-func (s *settings) stage() *stage { return &stage{settings: s, book: &guard.Book{}} }
+func (s *settings) stage() *stage { return &stage{settings: s, book: &PolicyCheck{}} }
 
 // How long a world is made smaller, by the clock on the wall, and how many decisions may be
 // left behind that do not return: each keeps a goroutine.
@@ -148,7 +145,7 @@ const (
 
 // reduce makes a world smaller in which something goes wrong, and keeps what its generator
 // guarantees.
-func (s *settings) reduce(g worlds.Generator, large *find) *find {
+func (s *settings) reduce(g Generator, large *find) *find {
 	small, ends := *large, time.Now().Add(reducing)
 	until := min(forever, large.failure.At*4+time.Hour) // what fails, fails soon
 	if large.failure.Name == ending {
@@ -159,7 +156,7 @@ func (s *settings) reduce(g worlds.Generator, large *find) *find {
 	if large.failure.hangs {
 		impatient.patience = max(s.patience/20, 50*time.Millisecond)
 	}
-	fails := func(w *worlds.World) bool {
+	fails := func(w *World) bool {
 		if time.Now().After(ends) || left > leftovers || kept && g.Holds(w) != nil {
 			return false
 		}
@@ -179,6 +176,6 @@ func (s *settings) reduce(g worlds.Generator, large *find) *find {
 		small = find{w, f}
 		return true
 	}
-	shrink.World(large.world, fails)
+	ShrinkWorld(large.world, fails)
 	return &small
 }

@@ -16,10 +16,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // recorder is a test that keeps what is said against it.
@@ -156,11 +154,11 @@ func placing() []mistake {
 				h.Memory++
 				return false
 			}}), "filter mine writes what it was only shown, at"},
-		{"a weigher that is no number", simtest.Weigher(weigh.Weigher{Name: "mine", Multiplier: 1,
+		{"a weigher that is no number", simtest.Weigher(placement.Weigher{Name: "mine", Multiplier: 1,
 			Of: func(_ *placement.VM, h *placement.Host, _ placement.Options) float64 {
 				return math.Log(-1)
 			}}), "weigher mine answers nonsense, at"},
-		{"a weigher that counts", simtest.Weigher(weigh.Weigher{Name: "mine", Multiplier: 1,
+		{"a weigher that counts", simtest.Weigher(placement.Weigher{Name: "mine", Multiplier: 1,
 			Of: func(_ *placement.VM, h *placement.Host, _ placement.Options) float64 {
 				calls++
 				return float64(calls)
@@ -198,16 +196,16 @@ func TestDecisionsThatAreNoneAreReportedByName(t *testing.T) {
 }
 
 // decided is worlds in which everybody is asked: several VMs leave.
-var decided = worlds.Of(worlds.Roomy(worlds.Size{MinHosts: 2, MaxHosts: 3, MinVMs: 5, MaxVMs: 8}),
-	worlds.Converging(), worlds.Drain())
+var decided = simtest.Of(simtest.Roomy(simtest.Size{MinHosts: 2, MaxHosts: 3, MinVMs: 5, MaxVMs: 8}),
+	simtest.Converging(), simtest.Drain())
 
 // endless is worlds in which migrations fail, and are tried again.
-var endless = worlds.Of(worlds.Roomy(worlds.Size{MinHosts: 2, MaxHosts: 2, MinVMs: 1, MaxVMs: 1}),
-	worlds.Endless(), worlds.Drain())
+var endless = simtest.Of(simtest.Roomy(simtest.Size{MinHosts: 2, MaxHosts: 2, MinVMs: 1, MaxVMs: 1}),
+	simtest.Endless(), simtest.Drain())
 
 // eventful is worlds with room for all, where things happen.
-var eventful = worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Limits(),
-	worlds.Drain(), worlds.Swarm(worlds.Orders(), 0, 3), worlds.Swarm(worlds.Faults(), 0, 3))
+var eventful = simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Limits(),
+	simtest.Drain(), simtest.Swarm(simtest.Orders(), 0, 3), simtest.Swarm(simtest.Faults(), 0, 3))
 
 // small returns the transcript below a folder, which must be a small one.
 func small(t *testing.T, dir string) string {
@@ -220,7 +218,7 @@ func small(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := worlds.Parse(files[0], text)
+	w, err := simtest.Parse(files[0], text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

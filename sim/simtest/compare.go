@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest/verdict"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // A Side is one of two that are compared: what is plugged in, with a name for reports.
@@ -26,13 +25,13 @@ func As(name string, plugged ...Option) Side { return Side{name, plugged} }
 // measure is a number that is read off every world when it has been played.
 type measure struct {
 	name string
-	kind verdict.Kind
+	kind sweep.Kind
 	of   func(*sim.World, *sim.Result) float64
 }
 
 // Measure adds a number by which [Compare] compares: less is better. It is read when a world
 // has come to its end; NaN says that this world tells nothing about it.
-func Measure(name string, kind verdict.Kind, of func(*sim.World) float64) Option {
+func Measure(name string, kind MeasureKind, of func(*sim.World) float64) Option {
 	read := func(w *sim.World, _ *sim.Result) float64 { return of(w) }
 	return func(s *settings) {
 		s.require(name, of == nil)
@@ -62,15 +61,15 @@ const (
 
 // measures are those that are always compared.
 var measures = []measure{
-	{TimeToEmpty, verdict.Seconds, timeToEmpty},
-	{BlackoutP50, verdict.Seconds, blackout(func(d sim.Downtime) float64 { return d.P50 })},
-	{BlackoutP99, verdict.Seconds, blackout(func(d sim.Downtime) float64 { return d.P99 })},
-	{BlackoutMax, verdict.Seconds, blackout(func(d sim.Downtime) float64 { return d.Max })},
-	{Failures, verdict.Count,
+	{TimeToEmpty, sweep.Seconds, timeToEmpty},
+	{BlackoutP50, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.P50 })},
+	{BlackoutP99, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.P99 })},
+	{BlackoutMax, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.Max })},
+	{Failures, sweep.Count,
 		func(_ *sim.World, r *sim.Result) float64 { return float64(r.Migrations.Failed) }},
-	{Sent, verdict.Bytes,
+	{Sent, sweep.Bytes,
 		func(_ *sim.World, r *sim.Result) float64 { return float64(r.BytesTransferred) }},
-	{Left, verdict.Count, left},
+	{Left, sweep.Count, left},
 }
 
 func timeToEmpty(w *sim.World, r *sim.Result) float64 {
@@ -110,31 +109,31 @@ func left(_ *sim.World, r *sim.Result) float64 {
 // A Comparison says which of two sides is better at what.
 type Comparison struct {
 	Ours, Theirs string
-	Verdicts     []verdict.Verdict // by measure, godwit's own first
+	Verdicts     []Verdict // by measure, godwit's own first
 }
 
 // Compare plays the same worlds with each of two sides, with the same faults at the same times
-// and the same choices, and says which is better at what: see package verdict for how sure that
+// and the same choices, and says which is better at what: see package sweep for how sure that
 // is. They are the same worlds every time, and others with another [Seed]. It fails the test
 // when something goes wrong in a world; [Check] finds out what. Options hold for both sides;
 // [Runs], [Within] and [Measure] say how long to look, and at what.
 //
 // A test may ask for what it takes to be true:
 //
-//	c := simtest.Compare(t, worlds.Busy(), simtest.As("mine", mine), simtest.As("godwit's"))
+//	c := simtest.Compare(t, Busy(), simtest.As("mine", mine), simtest.As("godwit's"))
 //	if err := c.NotWorse(simtest.TimeToEmpty, simtest.BlackoutP99); err != nil {
 //		t.Error(err)
 //	}
-func Compare(t testing.TB, g worlds.Generator, ours, theirs Side, options ...Option) *Comparison {
+func Compare(t testing.TB, g Generator, ours, theirs Side, options ...Option) *Comparison {
 	t.Helper()
 	common := gather(t, options)
 	p := paired{measures: slices.Concat(measures, common.measures)}
 	for i, side := range []Side{ours, theirs} {
 		p.stages[i] = gather(t, slices.Concat(options, side.options)).stage()
 	}
-	p.numbers = make([]verdict.Measure, len(p.measures))
+	p.numbers = make([]sweep.MeasureKind, len(p.measures))
 	for i, m := range p.measures {
-		p.numbers[i] = verdict.Measure{Name: m.name, Kind: m.kind}
+		p.numbers[i] = sweep.MeasureKind{Name: m.name, Kind: m.kind}
 	}
 	garbage.Take(room)
 	defer garbage.Return()
@@ -152,7 +151,7 @@ func Compare(t testing.TB, g worlds.Generator, ours, theirs Side, options ...Opt
 			}
 		}
 	}
-	c := &Comparison{ours.name, theirs.name, verdict.Judge(p.numbers)}
+	c := &Comparison{ours.name, theirs.name, sweep.Judge(p.numbers)}
 	t.Logf("simtest: %v\n%v", g, c)
 	return c
 }
@@ -161,11 +160,11 @@ func Compare(t testing.TB, g worlds.Generator, ours, theirs Side, options ...Opt
 type paired struct {
 	stages   [2]*stage
 	measures []measure
-	numbers  []verdict.Measure
+	numbers  []sweep.MeasureKind
 }
 
 // play plays a world with one side, and measures it. It returns what went wrong.
-func (p *paired) play(side int, w *worlds.World) *failure {
+func (p *paired) play(side int, w *World) *failure {
 	var f *failure
 	at := p.stages[side]
 	hung := at.attended(at, func() {
@@ -197,10 +196,10 @@ func (p *paired) measure(side int, w *sim.World) {
 }
 
 // String writes the comparison as a table and a sentence for each measure.
-func (c *Comparison) String() string { return verdict.Table(c.Ours, c.Theirs, c.Verdicts) }
+func (c *Comparison) String() string { return sweep.Table(c.Ours, c.Theirs, c.Verdicts) }
 
 // Of returns the verdict of a measure.
-func (c *Comparison) Of(measure string) (v verdict.Verdict, known bool) {
+func (c *Comparison) Of(measure string) (v Verdict, known bool) {
 	for _, v := range c.Verdicts {
 		if v.Name == measure {
 			return v, true
@@ -210,20 +209,20 @@ func (c *Comparison) Of(measure string) (v verdict.Verdict, known bool) {
 }
 
 // NotWorse returns an error that says in which of the measures ours is worse than theirs, or
-// may be by more than [verdict.Margin]; nil when it is in none.
+// may be by more than [sweep.Margin]; nil when it is in none.
 func (c *Comparison) NotWorse(measures ...string) error {
-	return c.demand("not worse", measures, func(v *verdict.Verdict) bool { return v.NotWorse() })
+	return c.demand("not worse", measures, func(v *sweep.ComparisonVerdict) bool { return v.NotWorse() })
 }
 
 // Better returns an error that says in which of the measures ours is not better than theirs;
 // nil when it is in all of them.
 func (c *Comparison) Better(measures ...string) error {
-	return c.demand("better", measures, func(v *verdict.Verdict) bool {
-		return v.Outcome == verdict.Better
+	return c.demand("better", measures, func(v *sweep.ComparisonVerdict) bool {
+		return v.Outcome == sweep.Better
 	})
 }
 
-func (c *Comparison) demand(what string, of []string, holds func(*verdict.Verdict) bool) error {
+func (c *Comparison) demand(what string, of []string, holds func(*sweep.ComparisonVerdict) bool) error {
 	var wrong []string
 	for _, name := range of {
 		v, known := c.Of(name)

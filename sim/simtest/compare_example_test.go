@@ -8,7 +8,6 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // printing is a test that prints the first line of what is said against it.
@@ -40,7 +39,7 @@ func (patient) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leavi
 //	blackout p50: better: 30 % shorter (95 %: 26 to 39 %) where they differ, 74 of 138 worlds
 func ExampleCompare() {
 	t := printing{} // in a test it is the test's
-	calm := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Drain())
+	calm := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Drain())
 	c := simtest.Compare(t, calm,
 		simtest.As("patient", simtest.Evacuation("patient", patient{})),
 		simtest.As("godwit's"), simtest.Runs(100))

@@ -9,12 +9,10 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/verdict"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // oneByOne lets one VM leave a host at a time.
@@ -22,7 +20,7 @@ var oneByOne = simtest.Evacuation("one by one", policy{
 	open: func(evacuation.Leaving, []evacuation.Leaving) bool { return false }})
 
 // drains makes worlds in which a host is emptied, and which have room for all.
-var drains = worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging(), worlds.Drain())
+var drains = simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Drain())
 
 // One at a time has the links to itself: guests write less meanwhile, and stand still for a
 // shorter time; and it is found out.
@@ -40,7 +38,7 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 	for i, v := range c.Verdicts {
 		b := back.Verdicts[i]
 		if b.Less != v.More || b.More != v.Less || b.Ours != v.Theirs ||
-			(b.Outcome == verdict.Worse) != (v.Outcome == verdict.Better) {
+			(b.Outcome == sweep.Worse) != (v.Outcome == sweep.Better) {
 			t.Errorf("%s: one way round %+v, the other %+v", v.Name, v, b)
 		}
 	}
@@ -53,10 +51,10 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 
 // Both sides see the same worlds, faults and choices: who decides the same fares the same.
 func TestTheSameIsNeverBetter(t *testing.T) {
-	c := simtest.Compare(t, worlds.Turmoil(), simtest.As("godwit's"), simtest.As("again"),
-		simtest.Runs(20), simtest.Measure("hosts", verdict.Number, hosts))
+	c := simtest.Compare(t, simtest.Turmoil(), simtest.As("godwit's"), simtest.As("again"),
+		simtest.Runs(20), simtest.Measure("hosts", sweep.Number, hosts))
 	for _, v := range c.Verdicts {
-		if v.Less != 0 || v.More != 0 || v.Outcome != verdict.Same {
+		if v.Less != 0 || v.More != 0 || v.Outcome != sweep.Same {
 			t.Errorf("%s: %+v", &v, v)
 		}
 	}
@@ -72,7 +70,7 @@ func hosts(w *sim.World) float64 { return float64(len(w.Hosts())) }
 
 // whims is a preference for hosts that has no reason: any two are as good as each other.
 func whims(salt int) simtest.Option {
-	return simtest.Weigher(weigh.Weigher{Name: "whims", Multiplier: 100,
+	return simtest.Weigher(placement.Weigher{Name: "whims", Multiplier: 100,
 		Of: func(vm *placement.VM, h *placement.Host, _ placement.Options) float64 {
 			sum := fnv.New32a()
 			fmt.Fprint(sum, salt, vm.ID, h.Name)
@@ -83,19 +81,19 @@ func whims(salt int) simtest.Option {
 // Sides that differ, but of which none is better, are told apart in at most one comparison of
 // 20: of these 8, in at most one.
 func TestWhatIsNotBetterIsRarelyCalledSo(t *testing.T) {
-	large := worlds.Of(worlds.Roomy(worlds.Size{MinHosts: 5, MaxHosts: 6, MinVMs: 10, MaxVMs: 16}),
-		worlds.Converging(), worlds.Drain())
+	large := simtest.Of(simtest.Roomy(simtest.Size{MinHosts: 5, MaxHosts: 6, MinVMs: 10, MaxVMs: 16}),
+		simtest.Converging(), simtest.Drain())
 	wrong, differ := 0, 0
 	for salt := range 8 {
 		c := simtest.Compare(t, large, simtest.As("a", whims(2*salt)),
 			simtest.As("b", whims(2*salt+1)), simtest.Runs(15), simtest.Seed(uint64(salt)))
-		decided := func(v verdict.Verdict) bool {
-			return v.Outcome == verdict.Better || v.Outcome == verdict.Worse
+		decided := func(v sweep.ComparisonVerdict) bool {
+			return v.Outcome == sweep.Better || v.Outcome == sweep.Worse
 		}
 		if slices.ContainsFunc(c.Verdicts, decided) {
 			wrong++
 		}
-		if slices.ContainsFunc(c.Verdicts, func(v verdict.Verdict) bool { return v.Less > 2 }) {
+		if slices.ContainsFunc(c.Verdicts, func(v sweep.ComparisonVerdict) bool { return v.Less > 2 }) {
 			differ++
 		}
 	}
@@ -123,14 +121,14 @@ func TestASideThatGoesWrongIsNamed(t *testing.T) {
 
 // What cannot be measured in a world says nothing about it.
 func TestWorldsThatTellNothingDoNotCount(t *testing.T) {
-	still := worlds.Of(worlds.Roomy(worlds.Small), worlds.Converging())
+	still := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging())
 	c := simtest.Compare(t, still, simtest.As("a"), simtest.As("b"), simtest.Runs(8))
 	for _, name := range []string{simtest.TimeToEmpty, simtest.BlackoutMax} {
-		if v, _ := c.Of(name); v.Worlds != 0 || v.Outcome != verdict.CannotSay {
+		if v, _ := c.Of(name); v.Worlds != 0 || v.Outcome != sweep.CannotSay {
 			t.Errorf("nothing moved: %s", &v)
 		}
 	}
-	full := worlds.Of(worlds.Cramped(worlds.Small), worlds.Converging(), worlds.Drain())
+	full := simtest.Of(simtest.Cramped(simtest.Small), simtest.Converging(), simtest.Drain())
 	c = simtest.Compare(t, full, simtest.As("a"), simtest.As("b"), simtest.Runs(8))
 	if v, _ := c.Of(simtest.TimeToEmpty); !math.IsInf(v.Ours, 1) || v.Worlds != 8 {
 		t.Errorf("a host that cannot be emptied: %+v", v)

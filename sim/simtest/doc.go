@@ -3,7 +3,7 @@
 // configuration, in random worlds where things break.
 //
 //	func TestMyOrder(t *testing.T) {
-//		simtest.Check(t, worlds.Turmoil(), simtest.Evacuation("mine", mine{}))
+//		simtest.Check(t, Turmoil(), simtest.Evacuation("mine", mine{}))
 //	}
 //
 // [Check] runs the controller and the agents that run in production, with the decisions plugged
@@ -24,7 +24,7 @@
 // An invariant is a function of the [sim.World]; it reads hosts, VMs, where they are and what
 // moves (World.Hosts, VMs, VM, RunsOn, VMsOn, Moving, Migrations, Demand, Now), and changes
 // nothing. A decision that panics, blocks, answers nonsense, is not the same for the same
-// arguments, or asks for what is not allowed is reported by its name: see package guard.
+// arguments, or asks for what is not allowed is reported by its name: see this package.
 //
 // What fails is made as small as it can be while it still fails in the same way and is still
 // what its generator guarantees, and is written as a scenario below testdata/simtest, named
@@ -45,16 +45,16 @@
 //	decision             type                field                         default
 //	who leaves first     evacuation.Policy   Controller.Evacuation.Policy  Evacuation.Order
 //	how many at once     its Open            the same                      the limits alone
-//	whether a host can   placement.Filter    Controller.Placement.Filters  filter.All()
-//	which host is best   weigh.Weigher       Controller.Placement.Weighers weigh.Spread()
+//	whether a host can   placement.Filter    Controller.Placement.Filters  placement.AllFilters()
+//	which host is best   placement.Weigher       Controller.Placement.Weighers placement.Spread()
 //	when to try again    migration.Retry     Controller.Migration.Retry    Config.Backoff
 //	how a transfer ends  convergence.Policy  Agent.Converge                convergence.Converge
 //
 // One line each plugs them in, here and in production:
 //
 //	simtest.Evacuation("mine", mine{})   c.Evacuation.Policy = mine{}
-//	simtest.Filter(mine)                 c.Placement.Filters = append(filter.All(), mine)
-//	simtest.Weigher(mine)                c.Placement.Weighers = append(weigh.Spread(), mine)
+//	simtest.Filter(mine)                 c.Placement.Filters = append(placement.AllFilters(), mine)
+//	simtest.Weigher(mine)                c.Placement.Weighers = append(placement.Spread(), mine)
 //	simtest.Retry("mine", mine)          c.Migration.Retry = mine
 //	simtest.Convergence("mine", mine)    a.Converge = mine
 //
@@ -65,4 +65,61 @@
 // How long to look is for -rapid.checks (worlds, 100 by default), [Runs] and [Within]; -rapid.seed
 // makes a run the same again. Meanwhile garbage may gather to four times what lives, within
 // 256 MiB, unless the process has set GOGC itself; afterwards all is as before.
+//
+// # Policy checks
+//
+// This part stands between godwit and decisions that somebody else wrote, and says when
+// they are none: a policy that panics, answers nonsense, answers differently when it is asked
+// the same again, asks for what the configuration forbids, or writes what it was only shown.
+//
+//	book := &PolicyCheck{}
+//	config.Agent.Converge = CheckConvergence(book, "mine", mine)
+//	…
+//	book.Finding() // the first thing that was wrong, by the policy's name, or nil
+//
+// Whoever makes a decision (1) wraps it, (2) runs whatever asks it, and (3) asks the [PolicyCheck].
+// After a finding the guard answers in the policy's place, something harmless, so that the
+// caller can come to an end. Every question is asked twice; arguments are compared with
+// copies of them at the first questions and at some of the later ones.
+//
+// A guard never changes an answer that is one. It has no goroutines and no clock: a call that
+// does not return is found by whoever has both, with [Book.Pulse] and [Book.Abandon].
+//
+// # Shrinking
+//
+// This part makes a world smaller for as long as something about it stays true: that a
+// policy fails in it, say.
+//
+//	small := ShrinkWorld(large, fails)
+//
+// It drops events, VMs, hosts and settings, many at a time and then one by one, moves events to
+// the beginning, shortens what lasts, and gives VMs and hosts the plainest sizes and loads.
+// With each it tries a few seeds: which message is late by how much is then another matter, and
+// few failures are about that alone. It ends when nothing that it knows makes the world smaller.
+//
+// The package plays no world. Whoever is asked says no to end it early.
+//
+// # Generators of worlds
+//
+// This part makes random worlds for tests: fleets, and what happens to them, each
+// generator named by what its worlds are guaranteed to be.
+//
+//	drain := Of(Roomy(Small), Converging(), Drain())
+//
+// A [Generator] is put together from [Part]s, which add to a [World] one after the other. A
+// part says what it guarantees, [Part.Holds], so that whoever makes a world smaller can keep
+// it what it was: a cluster that has room for everybody does not lose the host that gave it.
+//
+//	fleets    [Roomy] [Cramped] [OneFull] [Generations] [AnyFleet]
+//	loads     [Converging] [Endless] [AnyLoad]
+//	rules     [Limits] [Means] [ConflictingPolicies]
+//	events    [Drain] [SecondThoughts] [Swarm] of [Faults], [HostFaults], [ProcessFaults],
+//	          [Orders], [Wishes]
+//	together  [Calm] [Busy] [Turmoil]
+//
+// A part of one's own is a function that adds to [Maker.World]. All chance comes from the
+// maker's [sim.Chooser]: a seed's, or rapid's ([Drawn], [Generator.Rapid]), so that a world
+// shrinks. A world is a scenario: [World.String] writes what `godwit simulate` reads.
+//
+// The package does nothing but make worlds: it runs none and judges none.
 package simtest

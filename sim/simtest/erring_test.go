@@ -5,11 +5,10 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // People err with second agents, empty directories and words that are wrong, and no invariant is
 // violated.
 func TestWherePeopleErr(t *testing.T) {
-	simtest.Check(t, worlds.Erring(), simtest.Runs(testutil.Rounds(t, 60, 3000)))
+	simtest.Check(t, simtest.Erring(), simtest.Runs(testutil.Rounds(t, 60, 3000)))
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/explore"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // Bounds says how far [Explore] goes, and which faults may happen; given several times it
 // explores one after the other. Its Scene and its Workers do not count: one world is played
 // at a time. Default: one fault, any and anywhere, in the usual order of looks, up to 100,000
 // states; then every order of looks without faults, up to 10,000.
-func Bounds(c explore.Config) Option {
+func Bounds(c ExploreConfig) Option {
 	return func(s *settings) { s.bounds = append(s.bounds, c) }
 }
 
@@ -34,17 +34,17 @@ var usualBounds = []explore.Config{
 
 // Explore plays all that may happen in a small world, and fails the test with the first way on
 // which something goes wrong: one of godwit's own invariants does not hold, or a decision is
-// none. The scene is a text as [explore.ParseScene] reads it:
+// none. The scene is a text:
 //
 //	hosts n1 n2 n3
 //	vms web@n1 db@n1,busy
 //	script drain n1
 //
 // Two or three hosts and two VMs are enough for most mistakes, and not too many for all orders.
-// [explore.Scenes] yields all such scenes, each to be explored as a test of its own, which says
+// [Scenes] yields all such scenes, each to be explored as a test of its own, which says
 // how many states it has and, when something goes wrong, in which scene:
 //
-//	for name, scene := range explore.Scenes(3, 2) {
+//	for name, scene := range simtest.Scenes(3, 2) {
 //		t.Run(name, func(t *testing.T) { simtest.Explore(t, scene, options...) })
 //	}
 //
@@ -132,10 +132,10 @@ func (at *stage) enter(c *controller.Config, a *agent.Config) explore.Judge {
 // may be changed.
 type Sight interface {
 	VMs() []hypervisor.VMID // that have a record, in order
-	VM(hypervisor.VMID) *record.VM
-	HostRecord(hypervisor.HostName) *record.Host
-	Migrations(hypervisor.VMID) []*record.Migration // of a VM, as stored, oldest first
-	Copies(hypervisor.VMID) []fake.Copy             // where a VM has domains
+	VM(hypervisor.VMID) *store.VM
+	HostRecord(hypervisor.HostName) *store.Host
+	Migrations(hypervisor.VMID) []*store.Migration // of a VM, as stored, oldest first
+	Copies(hypervisor.VMID) []fake.Copy            // where a VM has domains
 }
 
 // judgement is an invariant that holds everywhere.

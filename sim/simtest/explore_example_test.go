@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/godwit-vm/godwit/sim/explore"
+	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/sim/simtest"
 )
 

@@ -12,12 +12,11 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/explore"
 	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
@@ -90,7 +89,7 @@ func TestExploredMistakesAreReportedByName(t *testing.T) {
 			convergence.Verdict) {
 			return s, convergence.Verdict{Action: convergence.StartPostCopy}
 		}), "mine asks for what is not allowed"},
-		{"a weigher that is no number", simtest.Weigher(weigh.Weigher{Name: "mine", Multiplier: 1,
+		{"a weigher that is no number", simtest.Weigher(placement.Weigher{Name: "mine", Multiplier: 1,
 			Of: func(*placement.VM, *placement.Host, placement.Options) float64 {
 				return math.NaN()
 			}}), "weigher mine answers nonsense"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // emptied: no drained host has VMs.
@@ -24,22 +23,22 @@ func emptied(w *sim.World) error {
 }
 
 func TestInvariantsAreAskedWhenTheyShouldHold(t *testing.T) {
-	away := worlds.Calm().And(worlds.Part{Name: "later", Add: func(m *worlds.Maker) {
+	away := simtest.Calm().And(simtest.Part{Name: "later", Add: func(m *simtest.Maker) {
 		m.World.Events[0] = "1h" + strings.TrimPrefix(m.World.Events[0], "0s")
 	}})
-	roomless := worlds.Of(worlds.Cramped(worlds.Small), worlds.Converging(), worlds.Drain())
+	roomless := simtest.Of(simtest.Cramped(simtest.Small), simtest.Converging(), simtest.Drain())
 	never := errors.New("it never does")
 	for _, row := range []struct {
 		name   string
-		in     worlds.Generator
+		in     simtest.Generator
 		option simtest.Option
 		says   string // "" is that it holds
 	}{
-		{"a drained host is empty when all rest", worlds.Calm(),
+		{"a drained host is empty when all rest", simtest.Calm(),
 			simtest.AtRest("emptied", emptied), ""},
-		{"a drained host is not empty from the start", worlds.Calm(),
+		{"a drained host is not empty from the start", simtest.Calm(),
 			simtest.Always("emptied", emptied), "emptied, at 00:00.0"},
-		{"a drained host is empty in an hour", worlds.Calm(),
+		{"a drained host is empty in an hour", simtest.Calm(),
 			simtest.Eventually("emptied", time.Hour, emptied), ""},
 		{"also when it is drained later", away,
 			simtest.Eventually("emptied", time.Hour, emptied), ""},
@@ -49,9 +48,9 @@ func TestInvariantsAreAskedWhenTheyShouldHold(t *testing.T) {
 			simtest.AtRest("emptied", emptied), "still has"},
 		{"nor will it ever be", roomless,
 			simtest.Eventually("emptied", 1000*time.Hour, emptied), "and never will: n"},
-		{"what never holds is never kept", worlds.Calm(), simtest.Eventually("mine",
+		{"what never holds is never kept", simtest.Calm(), simtest.Eventually("mine",
 			time.Hour, func(*sim.World) error { return never }), "it never does"},
-		{"what is beyond the end of a world is not asked", worlds.Calm(), simtest.Always("mine",
+		{"what is beyond the end of a world is not asked", simtest.Calm(), simtest.Always("mine",
 			func(w *sim.World) error {
 				if w.Now() > 100*time.Hour {
 					return never
@@ -74,13 +73,13 @@ func TestInvariantsAreAskedWhenTheyShouldHold(t *testing.T) {
 }
 
 // kept checks that a world that was made smaller is still what it is guaranteed to be.
-func kept(t *testing.T, g worlds.Generator, file string) {
+func kept(t *testing.T, g simtest.Generator, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := worlds.Parse(file, text)
+	w, err := simtest.Parse(file, text)
 	if err == nil {
 		err = g.Holds(w)
 	}

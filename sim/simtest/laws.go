@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/record"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
-	"github.com/godwit-vm/godwit/sim/simtest/guard"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // The laws that [Check] holds in every world beside godwit's invariants. They are about
@@ -69,9 +68,9 @@ func (k *work) attempt(at time.Duration, vm hypervisor.VMID, most int) {
 }
 
 // watched counts attempts, and lets a caller that watches a configuration already go on.
-func (r *run) watched(theirs func(time.Duration, *record.Migration, *record.Migration),
-) func(time.Duration, *record.Migration, *record.Migration) {
-	return func(at time.Duration, before, after *record.Migration) {
+func (r *run) watched(theirs func(time.Duration, *store.Migration, *store.Migration),
+) func(time.Duration, *store.Migration, *store.Migration) {
+	return func(at time.Duration, before, after *store.Migration) {
 		if !before.State.Phase.Final() && after.State.Phase.Final() {
 			r.work.attempt(at, after.Spec.VM, r.attempts)
 		}
@@ -129,7 +128,7 @@ func (r *run) ticks(theirs func(*sim.World) bool) func(*sim.World) bool {
 
 // drained judges a world that has ended: what is left on drained hosts has no room elsewhere, or
 // godwit's own decisions leave it there as well.
-func (r *run) drained(w *sim.World, parsed *scenario.Scenario) {
+func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 	if !r.holds(DrainsEnd) || len(r.plugs) == 0 || w.Faulty() || r.failed != nil {
 		return
 	}
@@ -140,7 +139,7 @@ func (r *run) drained(w *sim.World, parsed *scenario.Scenario) {
 	own := *r.settings
 	own.plugs, own.without = nil, append(slices.Clone(own.without), DrainsEnd)
 	own.always, own.atRest, own.promises = nil, nil, nil
-	with := &stage{settings: &own, book: &guard.Book{}}
+	with := &stage{settings: &own, book: &PolicyCheck{}}
 	if f, err := with.scene(parsed); f != nil || err != nil || with.world.Faulty() {
 		return
 	}

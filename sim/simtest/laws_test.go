@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/lease"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // restless wants to be woken after so long, for ever.
@@ -27,7 +25,7 @@ func (r restless) Reconcile(_ context.Context, now time.Time) (time.Time, error)
 // wakes lets a process of every host be restless.
 func wakes(every time.Duration) simtest.Option {
 	return simtest.Configure(func(c *sim.Config) {
-		c.Beside = func(*sim.World, hypervisor.HostName, int, record.Store) lease.Participant {
+		c.Beside = func(*sim.World, hypervisor.HostName, int, store.Store) store.Participant {
 			return restless(every)
 		}
 	})
@@ -63,16 +61,16 @@ func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
 			}
 			return time.Time{}
 		})
-	calm := worlds.Calm()
+	calm := simtest.Calm()
 	storm := simtest.Convergence("aborting", aborting)
 	for _, row := range []struct {
 		name    string
-		in      worlds.Generator
+		in      simtest.Generator
 		options []simtest.Option
 		says    string // "" is that it holds
 	}{
 		{"godwit's own decisions in calm worlds", calm, nil, ""},
-		{"godwit's own decisions where things break", worlds.Turmoil(), nil, ""},
+		{"godwit's own decisions where things break", simtest.Turmoil(), nil, ""},
 		{"a filter that refuses every host", calm,
 			[]simtest.Option{refusing(func(*placement.Host) bool { return true })},
 			"drains-end, at"},
@@ -82,7 +80,7 @@ func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
 		{"a filter that refuses no host", calm,
 			[]simtest.Option{refusing(func(*placement.Host) bool { return false })}, ""},
 		{"a filter that refuses every host where there is no room anyway",
-			worlds.Of(worlds.Cramped(worlds.Small), worlds.Converging(), worlds.Drain()),
+			simtest.Of(simtest.Cramped(simtest.Small), simtest.Converging(), simtest.Drain()),
 			[]simtest.Option{refusing(func(*placement.Host) bool { return true })}, ""},
 		{"a retry of now where every transfer is given up", calm,
 			[]simtest.Option{now, storm, simtest.Without(simtest.DrainsEnd)},
@@ -112,7 +110,7 @@ func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
 func TestATestThatCannotEndSaysSoWithinItsBudget(t *testing.T) {
 	r, began := &recorder{name: "TestMine"}, time.Now()
 	busy := simtest.Configure(func(c *sim.Config) { c.Quiet = 1000 * time.Hour })
-	simtest.Check(r, worlds.Calm(), wakes(time.Millisecond), busy,
+	simtest.Check(r, simtest.Calm(), wakes(time.Millisecond), busy,
 		simtest.Transcript(t.TempDir()), simtest.Within(2*time.Second))
 	said := strings.Join(r.said, "\n")
 	if !strings.Contains(said, "all-end, at") || !strings.Contains(said, "it has not come to an end") {

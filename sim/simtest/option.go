@@ -7,14 +7,11 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/filter"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/explore"
-	"github.com/godwit-vm/godwit/sim/simtest/guard"
 )
 
 // An Option plugs a decision in, adds an invariant, or says how long to look. Options are
@@ -23,7 +20,7 @@ type Option func(*settings)
 
 // settings are all options together.
 type settings struct {
-	plugs    []func(*sim.Config, *guard.Book)
+	plugs    []func(*sim.Config, *PolicyCheck)
 	names    []string // of what is plugged in
 	missing  []string // names of what is nil
 	always   []invariant
@@ -75,14 +72,14 @@ func gather(t testing.TB, options []Option) *settings {
 }
 
 // configure plugs the decisions into a configuration, guarded by the book.
-func (s *settings) configure(c *sim.Config, b *guard.Book) {
+func (s *settings) configure(c *sim.Config, b *PolicyCheck) {
 	for _, plug := range s.plugs {
 		plug(c, b)
 	}
 }
 
 // plug plugs something in. The name is whose it is; missing says that it is nil.
-func plug(name string, missing bool, f func(*sim.Config, *guard.Book)) Option {
+func plug(name string, missing bool, f func(*sim.Config, *PolicyCheck)) Option {
 	return func(s *settings) {
 		s.require(name, missing)
 		s.plugs, s.names = append(s.plugs, f), append(s.names, name)
@@ -99,46 +96,46 @@ func (s *settings) require(name string, missing bool) {
 // Evacuation lets a policy say in which order VMs leave a host, and how many at once. The name
 // is for reports.
 func Evacuation(name string, p evacuation.Policy) Option {
-	return plug(name, p == nil, func(c *sim.Config, b *guard.Book) {
-		c.Controller.Evacuation.Policy = guard.Evacuation(b, name, p)
+	return plug(name, p == nil, func(c *sim.Config, b *PolicyCheck) {
+		c.Controller.Evacuation.Policy = CheckEvacuation(b, name, p)
 	})
 }
 
 // Convergence lets a policy decide how running transfers are brought to an end.
 func Convergence(name string, p convergence.Policy) Option {
-	return plug(name, p == nil, func(c *sim.Config, b *guard.Book) {
-		c.Agent.Converge = guard.Convergence(b, name, p)
+	return plug(name, p == nil, func(c *sim.Config, b *PolicyCheck) {
+		c.Agent.Converge = CheckConvergence(b, name, p)
 	})
 }
 
 // Filter adds a condition on targets, or replaces the one with the same name.
 func Filter(f placement.Filter) Option {
-	return plug("filter "+f.Name, f.Refuses == nil, func(c *sim.Config, b *guard.Book) {
+	return plug("filter "+f.Name, f.Refuses == nil, func(c *sim.Config, b *PolicyCheck) {
 		all := c.Controller.Placement.Filters
 		if all == nil {
-			all = filter.All()
+			all = placement.AllFilters()
 		}
-		c.Controller.Placement.Filters = put(all, guard.Filter(b, f),
+		c.Controller.Placement.Filters = put(all, CheckFilter(b, f),
 			func(f placement.Filter) string { return f.Name })
 	})
 }
 
 // Weigher adds a preference among targets, or replaces the one with the same name.
-func Weigher(w weigh.Weigher) Option {
-	return plug("weigher "+w.Name, w.Of == nil, func(c *sim.Config, b *guard.Book) {
+func Weigher(w placement.Weigher) Option {
+	return plug("weigher "+w.Name, w.Of == nil, func(c *sim.Config, b *PolicyCheck) {
 		all := c.Controller.Placement.Weighers
 		if all == nil {
-			all = weigh.Spread()
+			all = placement.Spread()
 		}
-		c.Controller.Placement.Weighers = put(all, guard.Weigher(b, w),
-			func(w weigh.Weigher) string { return w.Name })
+		c.Controller.Placement.Weighers = put(all, CheckWeigher(b, w),
+			func(w placement.Weigher) string { return w.Name })
 	})
 }
 
 // Retry lets a policy decide when what failed is tried again.
 func Retry(name string, r migration.Retry) Option {
-	return plug(name, r == nil, func(c *sim.Config, b *guard.Book) {
-		c.Controller.Migration.Retry = guard.Retry(b, name, r)
+	return plug(name, r == nil, func(c *sim.Config, b *PolicyCheck) {
+		c.Controller.Migration.Retry = CheckRetry(b, name, r)
 	})
 }
 
@@ -155,7 +152,7 @@ func put[T any](all []T, one T, name func(T) string) []T {
 
 // Configure changes the configuration of every world. It is called for each anew.
 func Configure(f func(*sim.Config)) Option {
-	return plug("Configure", f == nil, func(c *sim.Config, _ *guard.Book) { f(c) })
+	return plug("Configure", f == nil, func(c *sim.Config, _ *PolicyCheck) { f(c) })
 }
 
 // Always adds an invariant that is checked after every event.

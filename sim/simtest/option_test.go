@@ -6,11 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/migration/placement/weigh"
 	"github.com/godwit-vm/godwit/sim/simtest"
-	"github.com/godwit-vm/godwit/sim/simtest/verdict"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
 )
 
 // A fatal is a test that ends at the first thing said against it.
@@ -28,20 +26,20 @@ func TestNilIsToldByName(t *testing.T) {
 		"my monitor":     simtest.Convergence("my monitor", nil),
 		"my retry":       simtest.Retry("my retry", nil),
 		"filter mine":    simtest.Filter(placement.Filter{Name: "mine"}),
-		"weigher mine":   simtest.Weigher(weigh.Weigher{Name: "mine"}),
+		"weigher mine":   simtest.Weigher(placement.Weigher{Name: "mine"}),
 		"Configure":      simtest.Configure(nil),
 		"at all times":   simtest.Always("at all times", nil),
 		"at the end":     simtest.AtRest("at the end", nil),
 		"some day":       simtest.Eventually("some day", 1, nil),
 		"in every world": simtest.Everywhere("in every world", nil),
-		"waste":          simtest.Measure("waste", verdict.Seconds, nil),
+		"waste":          simtest.Measure("waste", sweep.Seconds, nil),
 	} {
 		t.Run(want, func(t *testing.T) {
 			said := &fatal{recorder{TB: t, name: t.Name()}}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				simtest.Check(said, worlds.Busy(), option, simtest.Runs(1))
+				simtest.Check(said, simtest.Busy(), option, simtest.Runs(1))
 			}()
 			<-done
 			if len(said.said) != 1 || !strings.Contains(said.said[0], "nil was given for "+want) {

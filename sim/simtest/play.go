@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
-	"github.com/godwit-vm/godwit/sim/simtest/guard"
-	"github.com/godwit-vm/godwit/sim/simtest/worlds"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // forever is longer than any world has anything to do.
@@ -36,17 +34,17 @@ const (
 // A stage is where worlds are played, one after the other.
 type stage struct {
 	*settings
-	book  *guard.Book
+	book  *PolicyCheck
 	now   time.Duration // where it was last
 	until time.Duration // how long to play each world; 0 is to its end
 	trace func(sim.Entry)
-	watch func(at time.Duration, before, after *record.Migration)
+	watch func(at time.Duration, before, after *store.Migration)
 	world *sim.World // the one that was played last
 }
 
 // play plays a world, and returns the first thing that goes wrong; nil is nothing. An error
 // means that the world cannot be built.
-func (s *stage) play(w *worlds.World) (*failure, error) {
+func (s *stage) play(w *World) (*failure, error) {
 	parsed, err := w.Scenario("world")
 	if err != nil {
 		return nil, err
@@ -55,7 +53,7 @@ func (s *stage) play(w *worlds.World) (*failure, error) {
 }
 
 // scene plays a scenario with its own seed.
-func (s *stage) scene(parsed *scenario.Scenario) (*failure, error) {
+func (s *stage) scene(parsed *config.Scenario) (*failure, error) {
 	s.book.Reset()
 	s.now = 0
 	r := &run{stage: s, held: make([]time.Duration, len(s.promises))}
@@ -83,7 +81,7 @@ func (s *stage) scene(parsed *scenario.Scenario) (*failure, error) {
 
 // again plays a world twice and compares what happens: whatever is plugged in must not
 // remember anything from one world to the next, nor look at a clock.
-func (s *stage) again(w *worlds.World) *failure {
+func (s *stage) again(w *World) *failure {
 	var traces [2][]sim.Entry
 	outer := s.trace
 	defer func() { s.trace = outer }()

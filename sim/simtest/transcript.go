@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/record"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/scenario"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // line says in a sentence what went wrong, and when.
@@ -40,7 +40,7 @@ func replayAll(t testing.TB, s *settings) bool {
 
 func (s *settings) replay(t testing.TB, file string) bool {
 	t.Helper()
-	parsed, err := scenario.ReadFile(file)
+	parsed, err := config.ReadFile(file)
 	if err != nil {
 		t.Errorf("simtest: this transcript cannot be read: %v", err)
 		return false
@@ -97,7 +97,7 @@ func (s *settings) transcript(test string, f *find, found string) string {
 	var trace, decided []string
 	stage := s.stage()
 	stage.trace = func(e sim.Entry) { trace = append(trace, e.String()) }
-	stage.watch = func(at time.Duration, before, after *record.Migration) {
+	stage.watch = func(at time.Duration, before, after *store.Migration) {
 		if text := decision(at, before, after); text != "" {
 			decided = append(decided, text)
 		}
@@ -121,7 +121,7 @@ func (s *settings) transcript(test string, f *find, found string) string {
 }
 
 // decision says what was decided about a migration, and why.
-func decision(at time.Duration, before, after *record.Migration) string {
+func decision(at time.Duration, before, after *store.Migration) string {
 	s := &after.State
 	if s.Phase == before.State.Phase && s.Because == before.State.Because {
 		return ""

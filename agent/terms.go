@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+)
+
+// channels is how many connections a transfer takes where several can be used and lost.
+// Source: KubeVirt v1.9.0 migration-source.go:724.
+const channels = 8
+
+// TransferOptions puts the resolved options of a migration into the terms of a hypervisor with
+// some abilities.
+func TransferOptions(o *migration.Options, able hypervisor.Abilities) hypervisor.TransferOptions {
+	if o == nil {
+		return hypervisor.TransferOptions{}
+	}
+	t := hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
+		PostCopy: o.AllowPostCopy, Compression: o.Compression.On()}
+	if able.Has(hypervisor.CanUseChannels | hypervisor.CanLoseChannels) {
+		t.Channels = channels
+	}
+	return t
+}
+
+// MonitorOptions puts the resolved options of a migration into convergence's terms, for a transfer
+// that has come as far as p.
+func MonitorOptions(o *migration.Options, p hypervisor.Progress) convergence.Config {
+	c := convergence.Config{Memory: p.Total, Disks: p.Disks}
+	if o == nil {
+		return c
+	}
+	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
+	c.MaxDowntime = o.MaxDowntime
+	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
+	c.Method = o.Convergence
+	c.DowntimeTuning, c.StallDetector = o.DowntimeTuning, o.StallDetector
+	if o.StallDetector != nil {
+		c.Method = convergence.Stall
+	}
+	return c
+}

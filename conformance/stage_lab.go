@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Lab is what Lab documents.
+type StageLab struct {
+	Source, Target hypervisor.Hypervisor
+	VM             func(hypervisor.VMID) hypervisor.VM
+	Pass           func(time.Duration)
+	Within         time.Duration
+	Steps          int
+	Seed           uint64
+	Slow           hypervisor.Bandwidth
+	BusyVM         func(hypervisor.VMID) hypervisor.VM
+	Verify         func(hypervisor.HostName, hypervisor.VMID) error
+	Alive          func(hypervisor.VMID) ([]hypervisor.HostName, error)
+	Twice          func(hypervisor.VMID) error
+	Reopen         func(hypervisor.HostName) (hypervisor.Hypervisor, error)
+	KillVM         func(hypervisor.HostName, hypervisor.VMID) error
+	CutLink        func() error
+	MendLink       func() error
+	ResetLink      func() error
+	Hang           func(hypervisor.HostName, hypervisor.VMID) (thaw func() error, err error)
+	Restart        func(hypervisor.HostName) (hypervisor.Hypervisor, error)
+}
+
+// complete sets the defaults.
+func (l *StageLab) complete() {
+	if l.Pass == nil {
+		l.Pass = time.Sleep
+	}
+	if l.Within <= 0 {
+		l.Within = 30 * time.Second
+	}
+	if l.Steps <= 0 {
+		l.Steps = 100
+	}
+	if l.Seed == 0 {
+		l.Seed = 1
+	}
+}
+
+// A Need is what a case cannot do without, as a set.
+type Need uint16
+
+// The needs, each named after what of the Lab it is.
+const (
+	Slow Need = 1 << iota
+	Busy
+	Reopen
+	Kill
+	Link
+	Hang
+	Restart
+	Reset
+)
+
+// reasons say why a case is skipped, by the bit of the need.
+var reasons = [...]string{"the lab has no slow transfer", "the lab has no busy VM",
+	"the lab cannot reopen a host", "the lab cannot kill a VM's process",
+	"the lab cannot cut the link", "the lab cannot hang a VM's process",
+	"the lab cannot restart a host", "the lab cannot close connections"}
+
+// Lacks returns why a case with these needs cannot run; empty is that it can.
+func (l *StageLab) Lacks(n Need) string {
+	has := [...]bool{l.Slow > 0, l.BusyVM != nil, l.Reopen != nil, l.KillVM != nil,
+		l.CutLink != nil && l.MendLink != nil, l.Hang != nil, l.Restart != nil,
+		l.ResetLink != nil}
+	for i, present := range has {
+		if n&(1<<i) != 0 && !present {
+			return reasons[i]
+		}
+	}
+	return ""
+}
+
+// A Trial is one case: a sentence about every backend, and how to see that it is
+// true.
+type Trial struct {
+	Name  string
+	Needs Need
+	Able  hypervisor.Abilities // that both hosts need
+	// Unable is what neither host may have: the case says what is right where it
+	// is lacking. It mirrors Able.
+	Unable hypervisor.Abilities
+	Run    func(*World)
+}
+
+// A Group is cases about one subject.
+type Group struct {
+	Name   string
+	Trials []Trial
+}

@@ -1,0 +1,530 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// TB is what the suite needs of a *testing.T, or of a *rapid.T.
+type TB interface {
+	Helper()
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// A Side is one of the two hosts.
+type Side uint8
+
+// The two hosts, named after what they are in most cases.
+const (
+	Source Side = iota
+	Target
+)
+
+// Other returns the other host.
+func (s Side) Other() Side { return 1 - s }
+
+// A World is a Lab and what a case does in it. Its methods fail the case when
+// what they ask for does not happen.
+type World struct {
+	*StageLab
+	T     *told
+	Rule  string // what package hypervisor says about the case, for failures
+	Skip  func(reason string)
+	Ctx   context.Context
+	HV    [2]hypervisor.Hypervisor // by side
+	Hosts [2]hypervisor.Host       // by side
+	VMs   []hypervisor.VMID        // that take part
+	Jobs  []hypervisor.JobID       // that were begun
+
+	cut    bool // the link is, or was
+	record record
+	unseen [2]hypervisor.Hypervisor // HV, whose calls are not recorded
+}
+
+// New begins a case in a Lab.
+func New(t TB, lab *StageLab) *World {
+	t.Helper()
+	w := Open(t, lab)
+	w.Meet()
+	return w
+}
+
+// Open is New before the first call of the hosts.
+func Open(t TB, lab *StageLab) *World {
+	lab.complete()
+	w := &World{StageLab: lab, Ctx: context.Background()}
+	w.T = &told{t, w}
+	w.Hosts[Source].Name, w.Hosts[Target].Name = "the source", "the target"
+	w.Connect(Source, lab.Source)
+	w.Connect(Target, lab.Target)
+	return w
+}
+
+// Meet asks the hosts who they are.
+func (w *World) Meet() {
+	w.T.Helper()
+	for _, s := range [...]Side{Source, Target} {
+		h, err := w.HV[s].Host(w.Ctx)
+		w.Must(err)
+		w.Hosts[s] = h
+		w.Connect(s, w.HV[s].(*host).Hypervisor)
+	}
+}
+
+// Must fails the case on an error.
+func (w *World) Must(err error) {
+	w.T.Helper()
+	if err != nil {
+		w.T.Fatalf("%v; %s", err, w)
+	}
+}
+
+// Refused wants err to be an Error of one of the kinds.
+func (w *World) Refused(err error, kinds ...hypervisor.Kind) {
+	w.T.Helper()
+	e, ok := errors.AsType[*hypervisor.Error](err)
+	if !ok || !slices.Contains(kinds, e.Kind) {
+		w.T.Fatalf("the answer is %s, want a *hypervisor.Error of kind %v; %s", said(err),
+			alternatives(kinds), w)
+	}
+	if e.Op == "" {
+		w.T.Fatalf("error %v does not say which operation failed", err)
+	}
+}
+
+// said is an error as a failure prints it.
+func said(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return fmt.Sprintf("%T %q", err, err)
+}
+
+// alternatives lists kinds by their names in package hypervisor.
+func alternatives(kinds []hypervisor.Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Error()
+	}
+	return strings.Join(names, " or ")
+}
+
+// Cuts cuts the link. A source that sends into nothing may have no answer for a while.
+func (w *World) Cuts() {
+	w.T.Helper()
+	w.Must(w.CutLink())
+	w.cut = true
+}
+
+// answered asks for something; again, once the link was cut, while nobody can tell.
+func (w *World) answered(ask func() error) error {
+	err := ask()
+	for n := 0; w.cut && n < 400 && errors.Is(err, hypervisor.Transient); n++ {
+		w.Pass(Tick)
+		err = ask()
+	}
+	return err
+}
+
+// Do gives commands that must succeed.
+func (w *World) Do(s Side, id hypervisor.VMID, commands ...hypervisor.Command) {
+	w.T.Helper()
+	for _, c := range commands {
+		if err := w.answered(func() error { return w.HV[s].Do(w.Ctx, id, c) }); err != nil {
+			w.T.Fatalf("%T: %v; %s", c, err, w)
+		}
+	}
+}
+
+// Refuses gives commands that must be refused, and change nothing.
+func (w *World) Refuses(k hypervisor.Kind, s Side, id hypervisor.VMID,
+	commands ...hypervisor.Command) {
+	w.T.Helper()
+	before := w.Domain(s, id)
+	for _, c := range commands {
+		w.T.Logf("%T, expecting %v", c, k)
+		err := w.HV[s].Do(w.Ctx, id, c)
+		w.Refused(err, k)
+		if e, _ := errors.AsType[*hypervisor.Error](err); e.VM != "" && e.VM != id {
+			w.T.Fatalf("error %v is about %q; the command was for %q", err, e.VM, id)
+		}
+		if after := w.Domain(s, id); after.State != before.State || after.Job != before.Job ||
+			!after.VM.Equal(before.VM) {
+			w.T.Fatalf("%T was refused, and made %+v of %+v", c, after, before)
+		}
+	}
+}
+
+// Name notes a VM that takes part, and describes it.
+func (w *World) Name(id hypervisor.VMID) hypervisor.VM {
+	if !slices.Contains(w.VMs, id) {
+		w.VMs = append(w.VMs, id)
+	}
+	return w.VM(id)
+}
+
+// Boot starts a VM and waits until it runs.
+func (w *World) Boot(s Side, vm hypervisor.VM) {
+	w.T.Helper()
+	w.Name(vm.ID)
+	w.Do(s, vm.ID, hypervisor.Start{VM: vm})
+	w.UntilState(s, vm.ID, hypervisor.Running)
+}
+
+// Running boots the VM of most cases at the source.
+func (w *World) Running() {
+	w.T.Helper()
+	w.Boot(Source, w.Name(TheVM))
+}
+
+// TheVM is the VM of most cases.
+const TheVM hypervisor.VMID = "suite/vm"
+
+// Off defines TheVM at the Source, shut off.
+func (w *World) Off() {
+	w.T.Helper()
+	w.Running()
+	w.Do(Source, TheVM, hypervisor.Kill{})
+	w.UntilState(Source, TheVM, hypervisor.Shutoff)
+}
+
+// A Move is a migration that a case begins. The zero value moves TheVM from the
+// source to the target as fast as it can.
+type Move struct {
+	VM      hypervisor.VM
+	From    Side
+	Hold    bool
+	Options hypervisor.TransferOptions
+}
+
+// Receives opens a target for a new job.
+func (w *World) Receives(m Move) (hypervisor.JobID, hypervisor.Address) {
+	w.T.Helper()
+	if m.VM.ID == "" {
+		m.VM = w.Name(TheVM)
+	}
+	job := hypervisor.JobID(fmt.Sprintf("job-%d", len(w.Jobs)+1))
+	w.Jobs = append(w.Jobs, job)
+	address, err := w.HV[m.From.Other()].Receive(w.Ctx, hypervisor.Incoming{Job: job, VM: m.VM,
+		Hold: m.Hold})
+	w.Must(err)
+	return job, address
+}
+
+// Outgoing asks to send TheVM to an address.
+func (w *World) Outgoing(job hypervisor.JobID, to hypervisor.Address) hypervisor.Outgoing {
+	return hypervisor.Outgoing{Job: job, VM: TheVM, Target: w.Hosts[Target].Name, Address: to}
+}
+
+// Begin opens a target and begins to send.
+func (w *World) Begin(m Move) hypervisor.JobID {
+	w.T.Helper()
+	job, address := w.Receives(m)
+	out := w.Outgoing(job, address)
+	out.Target, out.Options = w.Hosts[m.From.Other()].Name, m.Options
+	if m.VM.ID != "" {
+		out.VM = m.VM.ID
+	}
+	w.Must(w.HV[m.From].Migrate(w.Ctx, out))
+	return job
+}
+
+// Slowly boots TheVM and begins a migration that is still copying memory when it
+// returns.
+func (w *World) Slowly(m Move) hypervisor.JobID {
+	w.T.Helper()
+	w.Running()
+	m.Options.Bandwidth = w.Slow
+	job := w.Begin(m)
+	w.UntilStatus(Source, job, hypervisor.JobActive)
+	w.Until("memory moves", func() bool { return w.Progress(Source, job).Sent > 0 })
+	return job
+}
+
+// Arrives waits until TheVM runs, or rests, at the target and the source knows.
+func (w *World) Arrives(job hypervisor.JobID, state hypervisor.DomainState) {
+	w.T.Helper()
+	w.UntilStatus(Source, job, hypervisor.JobSucceeded)
+	w.States(hypervisor.HandedOver, state)
+}
+
+// HandedOver moves TheVM so that it waits, held, at the target.
+func (w *World) HandedOver() hypervisor.JobID {
+	w.T.Helper()
+	w.Running()
+	job := w.Begin(Move{Hold: true})
+	w.Arrives(job, hypervisor.Received)
+	return job
+}
+
+// Stays wants TheVM to run at the Source, unharmed, and not at the Target, and
+// the job to have ended so.
+func (w *World) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
+	w.T.Helper()
+	w.UntilStatus(Source, job, ends)
+	w.UntilState(Source, TheVM, hypervisor.Running)
+	w.tells(job)
+	w.UntilState(Target, TheVM, hypervisor.Absent)
+	w.Sound(Source)
+}
+
+// Adjust changes a job at its source, which must succeed.
+func (w *World) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustment) {
+	w.T.Helper()
+	for _, a := range adjustments {
+		if err := w.HV[Source].Adjust(w.Ctx, job, a); err != nil {
+			w.T.Fatalf("%T: %v; %s", a, err, w)
+		}
+	}
+}
+
+// Domain answers what a host says of a VM.
+func (w *World) Domain(s Side, id hypervisor.VMID) hypervisor.Domain {
+	w.T.Helper()
+	var d hypervisor.Domain
+	w.Must(w.answered(func() (err error) {
+		d, err = w.HV[s].Domain(w.Ctx, id)
+		return err
+	}))
+	return d
+}
+
+// Progress answers what a host says of a job.
+func (w *World) Progress(s Side, job hypervisor.JobID) hypervisor.Progress {
+	w.T.Helper()
+	var p hypervisor.Progress
+	w.Must(w.answered(func() (err error) {
+		p, err = w.HV[s].Progress(w.Ctx, job)
+		return err
+	}))
+	return p
+}
+
+// Tick is how long the suite waits between two looks.
+const Tick = 5 * time.Millisecond
+
+// Until looks again and again until something is so.
+func (w *World) Until(what string, done func() bool) {
+	w.T.Helper()
+	w.until(func() string { return what }, done)
+}
+
+// until is Until, where what has not come is said when it has not.
+func (w *World) until(what func() string, done func() bool) {
+	w.T.Helper()
+	for waited := time.Duration(0); !done(); waited += Tick {
+		if waited > w.Within {
+			w.T.Fatalf("waited %v in vain until %s; %s", w.Within, what(), w)
+		}
+		w.Once()
+		w.Pass(Tick)
+	}
+}
+
+// UntilState waits until a VM is in one of the states on a host.
+func (w *World) UntilState(s Side, id hypervisor.VMID, want ...hypervisor.DomainState) {
+	w.T.Helper()
+	w.Until(fmt.Sprintf("%s is %v on %s", id, want, w.Hosts[s].Name), func() bool {
+		return slices.Contains(want, w.Domain(s, id).State)
+	})
+}
+
+// States waits until TheVM is so at the source and at the target.
+func (w *World) States(atSource, atTarget hypervisor.DomainState) {
+	w.T.Helper()
+	w.UntilState(Source, TheVM, atSource)
+	w.UntilState(Target, TheVM, atTarget)
+}
+
+// UntilStatus waits for a status. It fails at once when the job ends otherwise.
+func (w *World) UntilStatus(s Side, job hypervisor.JobID, want hypervisor.JobStatus) {
+	w.T.Helper()
+	w.Until(fmt.Sprintf("%s is %v on %s", job, want, w.Hosts[s].Name), func() bool {
+		p := w.Progress(s, job)
+		if p.Status != want && (p.Status.Final() || p.Status == hypervisor.JobBroken) {
+			w.T.Fatalf("%s is %v (%s) on %s, want %v; %s", job, p.Status, p.Error,
+				w.Hosts[s].Name, want, w)
+		}
+		return p.Status == want
+	})
+}
+
+// Rest lets some time pass in which nothing may happen.
+func (w *World) Rest() {
+	w.T.Helper()
+	for range 20 {
+		w.Once()
+		w.Pass(Tick)
+	}
+}
+
+// Sound looks into TheVM where it runs, if the lab can.
+func (w *World) Sound(s Side) {
+	w.T.Helper()
+	if w.Verify != nil {
+		w.Must(w.Verify(w.Hosts[s].Name, TheVM))
+	}
+	if w.Alive != nil {
+		want := []hypervisor.HostName{w.Hosts[s].Name}
+		var on []hypervisor.HostName
+		w.until(func() string {
+			return fmt.Sprintf("the guest is alive on %v: it is on %v", want, on)
+		}, func() bool {
+			var err error
+			on, err = w.Alive(TheVM)
+			w.Must(err)
+			return slices.Equal(on, want)
+		})
+	}
+}
+
+// Once fails the case when a VM executes twice. Where the guest can tell, it alone is believed:
+// hosts are asked one after the other, and a hypervisor may report late that a guest has stopped.
+// That both say for long that it executes is a failure all the same.
+func (w *World) Once() {
+	w.T.Helper()
+	for _, id := range w.VMs {
+		if w.Twice == nil {
+			if w.bothSay(id) {
+				w.T.Fatalf("%s executes on both hosts; %s", id, w)
+			}
+			continue
+		}
+		for waited := time.Duration(0); ; waited += Tick {
+			if err := w.Twice(id); err != nil {
+				w.T.Fatalf("%s executed on both hosts: %v; %s", id, err, w)
+			}
+			if !w.bothSay(id) {
+				break
+			}
+			if waited > w.Within {
+				w.T.Fatalf("both hosts say that %s executes, for %v; %s", id, w.Within, w)
+			}
+			w.Pass(Tick)
+		}
+	}
+}
+
+// bothSay reports whether both hosts say that a VM executes. It looks at the source again
+// after the target: the VM may move between two looks, but not there and back.
+func (w *World) bothSay(id hypervisor.VMID) bool {
+	executes := func(s Side) bool {
+		d, err := w.unseen[s].Domain(w.Ctx, id)
+		return err == nil && d.State.Executes()
+	}
+	return executes(Source) && executes(Target) && executes(Source)
+}
+
+// String describes the world, for failures. A host that panics when it is asked has no say.
+func (w *World) String() (text string) {
+	var b strings.Builder
+	defer func() {
+		if v := recover(); v != nil {
+			fmt.Fprintf(&b, " (%v)", v)
+		}
+		text = b.String()
+	}()
+	for s, hv := range w.unseen {
+		fmt.Fprintf(&b, "\n%s:", w.Hosts[s].Name)
+		for _, id := range w.VMs {
+			d, err := hv.Domain(w.Ctx, id)
+			fmt.Fprintf(&b, " %s is %v of job %q", id, d.State, d.Job)
+			if d.Unresolved {
+				b.WriteString(", unresolved")
+			}
+			if err != nil {
+				fmt.Fprintf(&b, " (%v)", err)
+			}
+		}
+		for _, job := range w.Jobs {
+			p, err := hv.Progress(w.Ctx, job)
+			fmt.Fprintf(&b, "; %s is %v %s", job, p.Status, p.Error)
+			if err != nil {
+				fmt.Fprintf(&b, " (%v)", err)
+			}
+		}
+	}
+	return ""
+}
+
+// Says is what an honest witness on a side says about TheVM there.
+func (w *World) Says(p hypervisor.Proof, s Side, job hypervisor.JobID) hypervisor.Evidence {
+	name := w.Hosts[s].Name
+	return hypervisor.Evidence{Proof: p, VM: TheVM, Host: name, Job: job,
+		By: "agent/" + string(name)}
+}
+
+// Reopens replaces the connection to a host.
+func (w *World) Reopens(sides ...Side) {
+	w.T.Helper()
+	for _, s := range sides {
+		hv, err := w.Reopen(w.Hosts[s].Name)
+		w.Must(err)
+		w.Connect(s, hv)
+	}
+}
+
+// Kills ends TheVM's process on a host.
+func (w *World) Kills(s Side) {
+	w.T.Helper()
+	w.Must(w.KillVM(w.Hosts[s].Name, TheVM))
+}
+
+// Discards throws away a target that nobody sends to, or that is taken back, and
+// returns the proof.
+func (w *World) Discards(job hypervisor.JobID) hypervisor.Evidence {
+	w.T.Helper()
+	w.Do(Target, TheVM, hypervisor.Discard{Job: job})
+	return w.Says(hypervisor.TargetDiscarded, Target, job)
+}
+
+// Listed reports whether a host lists a VM.
+func (w *World) Listed(s Side, id hypervisor.VMID) bool {
+	w.T.Helper()
+	list, err := w.HV[s].Domains(w.Ctx)
+	w.Must(err)
+	return slices.ContainsFunc(list, func(d hypervisor.Domain) bool { return d.VM.ID == id })
+}
+
+// ReceiveAs opens a target for TheVM and a named job, and answers what comes.
+func (w *World) ReceiveAs(job hypervisor.JobID, changes ...func(*hypervisor.Incoming)) (
+	hypervisor.Address, error) {
+	in := hypervisor.Incoming{Job: job, VM: w.Name(TheVM)}
+	for _, change := range changes {
+		change(&in)
+	}
+	return w.HV[Target].Receive(w.Ctx, in)
+}
+
+// CommandsOfLife are what only a VM of the host's own is told.
+func CommandsOfLife(w *World) []hypervisor.Command {
+	return []hypervisor.Command{hypervisor.Start{VM: w.VM(TheVM)}, hypervisor.Stop{},
+		hypervisor.Kill{}, hypervisor.Reboot{}, hypervisor.Pause{}, hypervisor.Unpause{},
+		hypervisor.Forget{}}
+}
+
+// Changes are adjustments that every backend knows.
+func Changes() []hypervisor.Adjustment {
+	return []hypervisor.Adjustment{hypervisor.Cancel{}, hypervisor.PauseGuest{},
+		hypervisor.StartPostCopy{}, hypervisor.SetDowntime{Limit: time.Second},
+		hypervisor.SetBandwidth{Limit: hypervisor.Gbit}}
+}
+
+// NeverRuns wants TheVM not to have come to a host, now and for a while.
+func (w *World) NeverRuns(s Side) {
+	w.T.Helper()
+	for range 20 {
+		d := w.Domain(s, TheVM)
+		if d.State != hypervisor.Absent && d.State != hypervisor.Receiving {
+			w.T.Fatalf("on %s it is %v", w.Hosts[s].Name, d.State)
+		}
+		w.Pass(Tick)
+	}
+}

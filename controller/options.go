@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A Resolver has the cluster's options, and what overrides them. It belongs to one caller.
+type Resolver struct {
+	cluster    *migration.Cluster
+	policies   *migration.PolicySet // nil: there are none
+	namespaces map[string]migration.Labels
+	last       *migration.Options // migrations with the same share them
+}
+
+// NewResolver returns a resolver. The policies override the cluster's options for the VMs that they
+// match, by their labels and by those of their namespaces.
+func NewResolver(cluster *migration.Cluster, by migration.PolicyMatcher, policies []migration.Policy,
+	namespaces map[string]migration.Labels) *Resolver {
+	r := &Resolver{cluster: cluster, namespaces: namespaces}
+	if len(policies) > 0 {
+		r.policies = by.Prepare(policies)
+	}
+	return r
+}
+
+// Bandwidth returns the cap that a VM's migration would be given now.
+func (r *Resolver) Bandwidth(m *store.Migration, vm *store.VM) hypervisor.Bandwidth {
+	if r.policies == nil {
+		return r.cluster.BandwidthPerMigration
+	}
+	o, _ := r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
+	return o.Bandwidth
+}
+
+// Resolve writes down the options of a VM's migration, the policy that won, and the bound of
+// the transfer. The target has been chosen.
+// Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
+func (r *Resolver) Resolve(m *store.Migration, vm *store.VM) {
+	o, name := r.cluster.Options(), ""
+	if r.policies != nil {
+		o, name = r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
+	}
+	if r.last == nil || *r.last != o {
+		r.last = &migration.Options{}
+		*r.last = o
+	}
+	m.Options, m.Policy = r.last, name
+	budget := convergence.Budget(vm.Now().Memory, vm.LocalSize(), o.CompletionTimeoutPerGiB)
+	m.State.Budget = 2 * min(budget, hypervisor.Forever/2)
+}
+
+// Limits returns the limits on how much moves at once.
+func Limits(c *migration.Cluster) migration.Limits {
+	l := migration.Limits{PerCluster: c.ParallelMigrationsPerCluster,
+		PerSource: c.ParallelOutboundMigrationsPerNode,
+		PerTarget: c.ParallelInboundMigrationsPerNode}
+	if l.PerTarget == 0 {
+		l.PerTarget = migration.Unlimited
+	}
+	return l
+}
+
+// AtOnce returns how many of the hosts that are drained at once take turns: as many as may
+// send, and all of them where KubeVirt's order is wanted.
+func AtOnce(l migration.Limits, compatible bool) int {
+	if compatible {
+		return migration.Unlimited
+	}
+	return l.PerCluster
+}
+
+// labels are the VM's, with where it is and where it goes, so that a policy may select on them.
+func labels(m *store.Migration, vm *store.VM) migration.Labels {
+	all := make(migration.Labels, len(vm.Labels)+2)
+	for k, v := range vm.Labels {
+		all[k] = v
+	}
+	all["kubevirt.io/nodeName"] = string(vm.Host)
+	all["kubevirt.io/migrationTargetNodeName"] = string(m.State.Target)
+	return all
+}

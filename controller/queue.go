@@ -1,0 +1,164 @@
+package controller
+
+import (
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// An Item is a migration that waits.
+type Item interface {
+	comparable
+	Asked() *migration.Spec // its precedence follows from it, and does not change
+	Turn() *QueueEntry      // the item's own, for the queue to write
+}
+
+// A Turn says where an item waits. The zero value is nowhere.
+type QueueEntry struct {
+	source *hypervisor.HostName
+}
+
+func (t *QueueEntry) waits() bool { return t.source != nil }
+
+// A Link says what a source does while one waits to leave it.
+type SourceState int
+
+// The links of sources, the better ones last.
+const (
+	Shut    SourceState = iota // nobody may leave now
+	Sending                    // it sends already: one more makes the others slower
+	Resting                    // it sends nothing
+)
+
+// A Queue holds the migrations that wait for a slot. Those of one source wait
+// behind each other; of every source that may send, the first is in line. So a
+// saturated source costs nothing, and a freed slot goes to the first that can
+// use it: among equals in priority to one whose source rests, for two that leave
+// one host share its link. KubeVirt wakes the first in line whether they can use it or not.
+// Source: KubeVirt v1.9.0 migration.go:452, for what is not done here. The zero value is empty.
+type Queue[T Item] struct {
+	bySource map[hypervisor.HostName]*sourceLine[T]
+	inLine   PriorityQueue[T] // the first of each source that may send; may hold stale ones
+	behind   PriorityQueue[T] // those of them whose source was sending when it was asked
+}
+
+// sourceLine holds those who wait for one source.
+type sourceLine[T Item] struct {
+	source hypervisor.HostName // what their turns name
+	PriorityQueue[T]
+}
+
+// Add lets f wait behind the others of its source, which may be another one than
+// before.
+func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
+	if waits(f, source) {
+		return
+	}
+	q.Remove(f)
+	if q.bySource == nil {
+		q.bySource = map[hypervisor.HostName]*sourceLine[T]{}
+	}
+	l := q.bySource[source]
+	if l == nil {
+		l = &sourceLine[T]{source: source}
+		q.bySource[source] = l
+	}
+	*f.Turn() = QueueEntry{&l.source}
+	l.Push(f)
+	if l.First() == f {
+		q.inLine.Push(f)
+	}
+}
+
+// Remove takes f out; its places in the lines go stale and are skipped later.
+func (q *Queue[T]) Remove(f T) {
+	if turn := f.Turn(); turn.waits() {
+		source := *turn.source
+		*turn = QueueEntry{}
+		q.Freed(source)
+	}
+}
+
+// Freed puts the first of a source in line again.
+func (q *Queue[T]) Freed(source hypervisor.HostName) {
+	l := q.bySource[source]
+	if l == nil {
+		return
+	}
+	for l.Len() > 0 && !waits(l.First(), source) {
+		l.Pop()
+	}
+	if l.Len() == 0 {
+		delete(q.bySource, source)
+		return
+	}
+	q.inLine.Push(l.First())
+}
+
+// Take removes and returns the first in line that may go: link is asked about the first of
+// a source. It is asked again when something of the source is freed.
+func (q *Queue[T]) Take(link func(T, hypervisor.HostName) SourceState) T {
+	for line := q.next(); line != nil; line = q.next() {
+		f := line.Pop()
+		turn := f.Turn()
+		if !turn.waits() {
+			continue
+		}
+		switch does := link(f, *turn.source); {
+		case does == Shut:
+		case does == Sending && line == &q.inLine:
+			q.yield(f)
+		default:
+			q.Remove(f)
+			return f
+		}
+	}
+	var nobody T
+	return nobody
+}
+
+// yield puts one behind all whose link rests. Those behind who were taken through the other line
+// meanwhile are thrown out before they are more than those who wait.
+func (q *Queue[T]) yield(f T) {
+	q.behind.Push(f)
+	if q.behind.Len() <= 2*len(q.bySource)+fewStale {
+		return
+	}
+	old, seen := q.behind, map[T]bool{}
+	q.behind = PriorityQueue[T]{}
+	for old.Len() > 0 {
+		if f := old.Pop(); f.Turn().waits() && !seen[f] {
+			seen[f] = true
+			q.behind.Push(f)
+		}
+	}
+}
+
+// fewStale is how many who no longer wait never matter.
+const fewStale = 64
+
+// next returns the line whose first is to be asked next; nil when nobody is in line.
+func (q *Queue[T]) next() *PriorityQueue[T] {
+	for q.behind.Len() > 0 && !q.behind.First().Turn().waits() {
+		q.behind.Pop()
+	}
+	switch {
+	case q.behind.Len() > 0 && (q.inLine.Len() == 0 ||
+		q.behind.First().Asked().Priority > q.inLine.First().Asked().Priority):
+		return &q.behind
+	case q.inLine.Len() > 0:
+		return &q.inLine
+	}
+	return nil
+}
+
+// Fills reports whether so many migrations fill the link of their source, if each may have
+// so much of it; zero is all of it, and a link of which nobody knows how fast it is.
+func Fills(migrations int, each, link hypervisor.Bandwidth) bool {
+	return migrations > 0 && (each <= 0 || link <= 0 ||
+		each > (link-1)/hypervisor.Bandwidth(migrations))
+}
+
+func waits[T Item](f T, source hypervisor.HostName) bool {
+	turn := f.Turn()
+	return turn.waits() && *turn.source == source
+}

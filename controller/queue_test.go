@@ -1,0 +1,134 @@
+package controller_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// flight is a migration that waits.
+type flight struct {
+	spec migration.Spec
+	turn controller.QueueEntry
+}
+
+// Asked implements [controller.Item].
+func (f *flight) Asked() *migration.Spec { return &f.spec }
+
+// Turn implements [controller.Item].
+func (f *flight) Turn() *controller.QueueEntry { return &f.turn }
+
+// crowd is the naive model of the queue: everybody who waits, and what the sources do that
+// do not rest.
+type crowd struct {
+	waiting map[*flight]hypervisor.HostName
+	busy    map[hypervisor.HostName]controller.SourceState
+}
+
+// link is what the queue asks.
+func (c crowd) link(_ *flight, h hypervisor.HostName) controller.SourceState {
+	if does, busy := c.busy[h]; busy {
+		return does
+	}
+	return controller.Resting
+}
+
+// best returns the first of those whose source may send: by priority, then those whose source
+// rests, then by precedence.
+func (c crowd) best() *flight {
+	var all []*flight
+	for f, h := range c.waiting {
+		if c.link(f, h) != controller.Shut {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MinFunc(all, func(a, b *flight) int {
+		return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority),
+			cmp.Compare(c.link(b, c.waiting[b]), c.link(a, c.waiting[a])),
+			migration.ByPrecedence(a.spec, b.spec))
+	})
+}
+
+func drawFlights(t *rapid.T) []*flight {
+	flights := make([]*flight, rapid.IntRange(1, 12).Draw(t, "flights"))
+	for i := range flights {
+		flights[i] = &flight{spec: migration.Spec{
+			ID:       migration.ID(fmt.Sprintf("m%d", i)),
+			Priority: migration.Priority(50 * rapid.IntRange(0, 2).Draw(t, "priority")),
+			Created:  time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0),
+		}}
+	}
+	return flights
+}
+
+func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q controller.Queue[*flight]
+		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]controller.SourceState{}}
+		flights := rapid.SampledFrom(drawFlights(t))
+		hosts := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", "n3"})
+		t.Repeat(map[string]func(*rapid.T){
+			"one begins to wait, or waits elsewhere": func(t *rapid.T) {
+				f, h := flights.Draw(t, "flight"), hosts.Draw(t, "host")
+				q.Add(f, h)
+				model.waiting[f] = h
+			},
+			"one gives up": func(t *rapid.T) {
+				f := flights.Draw(t, "flight")
+				q.Remove(f)
+				delete(model.waiting, f)
+			},
+			"a source sends, or has no slot left": func(t *rapid.T) {
+				h := hosts.Draw(t, "host")
+				model.busy[h] = min(rapid.SampledFrom([]controller.SourceState{controller.Shut,
+					controller.Sending}).Draw(t, "link"), model.link(nil, h))
+			},
+			"a slot is freed": func(t *rapid.T) {
+				h := hosts.Draw(t, "host")
+				if delete(model.busy, h); rapid.Bool().Draw(t, "another sends") {
+					model.busy[h] = controller.Sending
+				}
+				q.Freed(h)
+			},
+			"one is taken": func(t *rapid.T) {
+				want := model.best()
+				if got := q.Take(model.link); got != want {
+					t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
+				}
+				delete(model.waiting, want)
+			},
+		})
+		// Nobody starves: when all may send, all are taken, in order.
+		for h := range model.busy {
+			q.Freed(h)
+		}
+		clear(model.busy)
+		for want := model.best(); want != nil; want = model.best() {
+			if got := q.Take(model.link); got != want {
+				t.Fatalf("took %s, want %s", nameOf(got), nameOf(want))
+			}
+			delete(model.waiting, want)
+		}
+		if f := q.Take(model.link); f != nil {
+			t.Fatalf("took %s, nobody waits", nameOf(f))
+		}
+	})
+}
+
+func nameOf(f *flight) migration.ID {
+	if f == nil {
+		return "nobody"
+	}
+	return f.spec.ID
+}

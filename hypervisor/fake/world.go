@@ -1,0 +1,228 @@
+package fake
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/maxmin"
+	"github.com/godwit-vm/godwit/internal/names"
+)
+
+// CommandCosts are what a transfer costs besides the wire.
+type CommandCosts struct {
+	Memory      Costs
+	SetUp       time.Duration
+	SwitchOver  time.Duration
+	Acknowledge time.Duration
+	DeviceState hypervisor.Bytes
+	PerChannel  hypervisor.Bandwidth // 0 is without limit
+	AllChannels hypervisor.Bandwidth // 0 is without limit
+}
+
+// speed returns how fast a sender is whose wire takes everything.
+func (c *CommandCosts) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth {
+	speed := hypervisor.Bandwidth(hypervisor.TiB) // faster than any link
+	if c.PerChannel > 0 {
+		speed = c.PerChannel * hypervisor.Bandwidth(max(1, o.Channels))
+	}
+	if c.AllChannels > 0 {
+		speed = min(speed, c.AllChannels)
+	}
+	return speed
+}
+
+// A World is virtual time and the wires of all hosts.
+type World struct {
+	Now      time.Duration // since the start of the world
+	Agenda   EventQueue
+	Start    time.Time
+	costs    CommandCosts
+	network  maxmin.Network
+	open     map[hypervisor.Address]*Transfer // targets that listen
+	cut      map[pair]bool
+	racks    map[string]*rack
+	shared   *maxmin.Link // that every transfer crosses; nil is none
+	idle     []*underWay  // that nobody needs any more
+	made     names.Pieces[Transfer]
+	failures Alike[string]
+	coming   moment // what Next answered last: it is asked more often than it changes
+}
+
+// A moment is a time in the world, in both ways to say it.
+type moment struct {
+	at   time.Duration
+	time time.Time
+}
+
+// A rack is hosts that share an up-link.
+type rack struct {
+	up, down *maxmin.Link // each way; nil while nobody has said how fast
+}
+
+// NewWorld returns a world without hosts.
+func NewWorld(start time.Time, c CommandCosts) World {
+	return World{Start: start, coming: moment{time: start}, costs: c,
+		open: map[hypervisor.Address]*Transfer{},
+		cut:  map[pair]bool{}, racks: map[string]*rack{}}
+}
+
+// Next returns when something happens next, and whether anything will.
+func (w *World) Next() (time.Time, bool) {
+	t := w.Agenda.Next()
+	if t == nil {
+		return time.Time{}, false
+	}
+	if w.coming.at != t.At {
+		w.coming = moment{t.At, w.Start.Add(t.At)}
+	}
+	return w.coming.time, true
+}
+
+// AdvanceTo moves time to t and makes happen what happens until then. Time does not go back.
+func (w *World) AdvanceTo(t time.Time) {
+	until := max(w.Now, due.Between(w.Start, t))
+	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
+		w.Now = n.At
+		w.Agenda.Disarm(n)
+		n.Fire()
+		w.Settle()
+	}
+	w.Now = until
+}
+
+// In returns a timer that makes fire happen after d.
+func (w *World) In(d time.Duration, fire func()) *Timer {
+	t := &Timer{Fire: fire}
+	w.Agenda.Arm(t, Later(w.Now, max(0, d)))
+	return t
+}
+
+// A Host is where transfers begin and end. A host that is Off reaches nobody.
+type TransferHost struct {
+	Name      hypervisor.HostName
+	Off       bool
+	world     *World
+	up, down  *maxmin.Link // its network card, each way
+	rack      *rack        // nil: it is in none
+	transfers []*Transfer  // that use the card, oldest first
+}
+
+// NewHost returns a host with a network card of the given speed each way.
+func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) TransferHost {
+	return TransferHost{Name: name, world: w, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+}
+
+// Place puts a host into a rack: transfers to and from other racks cross its up-link, of
+// the given speed each way. A speed of zero leaves that open. Transfers under way are not
+// touched.
+func (w *World) Place(h *TransferHost, name string, uplink hypervisor.Bandwidth) {
+	if w.racks[name] == nil {
+		w.racks[name] = &rack{}
+	}
+	h.rack = w.racks[name]
+	if r := h.rack; uplink > 0 && r.up == nil {
+		r.up, r.down = w.network.AddLink(uplink), w.network.AddLink(uplink)
+	}
+}
+
+// Share makes all transfers that begin from now on cross one network of the given speed.
+func (w *World) Share(speed hypervisor.Bandwidth) { w.shared = w.network.AddLink(speed) }
+
+// route appends the links from one host to another.
+func (w *World) route(links []*maxmin.Link, from, to *TransferHost) []*maxmin.Link {
+	links = append(links, from.up, to.down)
+	if from.rack != to.rack {
+		if from.rack != nil && from.rack.up != nil {
+			links = append(links, from.rack.up)
+		}
+		if to.rack != nil && to.rack.down != nil {
+			links = append(links, to.rack.down)
+		}
+	}
+	if w.shared != nil {
+		links = append(links, w.shared)
+	}
+	return links
+}
+
+// free returns what a transfer needs that begins.
+func (w *World) free(t *Transfer) *underWay {
+	if n := len(w.idle); n > 0 {
+		u := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		u.of = t
+		return u
+	}
+	u := &underWay{of: t}
+	u.timer.Fire = func() { u.of.advance() }
+	return u
+}
+
+// Settle gives every transfer its present share of the wire.
+func (w *World) Settle() {
+	for _, flow := range w.network.Settle() {
+		flow.Owner.(*Transfer).accelerate(flow.Rate())
+	}
+}
+
+// At returns the transfer whose target listens at a; nil is nobody.
+func (w *World) At(a hypervisor.Address) *Transfer { return w.open[a] }
+
+// A pair is two hosts, the smaller name first.
+type pair [2]hypervisor.HostName
+
+func between(a, b *TransferHost) pair { return pair{min(a.Name, b.Name), max(a.Name, b.Name)} }
+
+// transfersBetween returns the transfers between two hosts, either way.
+func transfersBetween(a, b *TransferHost) []*Transfer {
+	list := slices.Clone(a.transfers)
+	return slices.DeleteFunc(list, func(t *Transfer) bool { return t.From != b && t.To != b })
+}
+
+const linkCut = "the link was cut"
+
+// Cut drops everything between two hosts, unnoticed.
+func (w *World) Cut(a, b *TransferHost) {
+	w.cut[between(a, b)] = true
+	for _, t := range transfersBetween(a, b) {
+		t.sever(cut, linkCut)
+	}
+}
+
+// Heal undoes Cut: what stalled goes on, and a process whose peer died meanwhile
+// is told.
+func (w *World) Heal(a, b *TransferHost) {
+	delete(w.cut, between(a, b))
+	for _, t := range transfersBetween(a, b) {
+		if t.connected() && (t.source == nil || t.target == nil) && t.stage != loading {
+			t.sever(death, "the peer is gone")
+			continue
+		}
+		t.tune()
+	}
+}
+
+// Reset closes every connection between two hosts.
+func (w *World) Reset(a, b *TransferHost) {
+	for _, t := range transfersBetween(a, b) {
+		t.sever(reset, "connection reset")
+	}
+}
+
+// Restarted tells the peers of a host that came back that it knows nothing of
+// their connections.
+func (w *World) Restarted(h *TransferHost) {
+	for _, t := range slices.Clone(h.transfers) {
+		if t.connected() {
+			t.sever(reset, "the host restarted")
+		}
+	}
+}
+
+// Refuse returns an error of a kind. The port adds what was asked of whom.
+func Refuse(kind hypervisor.Kind, format string, args ...any) error {
+	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+}

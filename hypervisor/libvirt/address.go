@@ -1,0 +1,63 @@
+package libvirt
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Target is what an address says.
+type TargetAddress struct {
+	// Peer is libvirt's name of the connection to the target, as the source's
+	// libvirtd opens it: "qemu+tls://n2/system".
+	Peer string
+	Host hypervisor.HostName
+	Job  hypervisor.JobID
+	// VM is what the VM is to be at the target: its disks and pins may be others.
+	VM hypervisor.VM
+	// Hold: the VM is not to start by itself.
+	Hold bool
+	// Token tells two targets apart that are alike otherwise.
+	Token string
+}
+
+const (
+	scheme = "libvirt"
+	// longest bounds what is read as an address, in bytes.
+	longest = 64 << 10
+)
+
+// String is the address.
+func (t TargetAddress) String() string {
+	vm, _ := json.Marshal(t.VM) // a VM is made of texts and numbers
+	q := url.Values{"peer": {t.Peer}, "host": {string(t.Host)}, "job": {string(t.Job)},
+		"token": {t.Token}, "vm": {string(vm)}}
+	if t.Hold {
+		q.Set("hold", "true")
+	}
+	return scheme + ":?" + q.Encode()
+}
+
+// ParseAddress reads an address. The error says what is wrong with it.
+func ParseAddress(a hypervisor.Address) (TargetAddress, error) {
+	if len(a) > longest {
+		return TargetAddress{}, fmt.Errorf("the address has %d bytes, and %d are the most",
+			len(a), longest)
+	}
+	u, err := url.Parse(string(a))
+	if err != nil {
+		return TargetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	t := TargetAddress{Peer: q.Get("peer"), Host: hypervisor.HostName(q.Get("host")),
+		Job: hypervisor.JobID(q.Get("job")), Hold: q.Get("hold") == "true", Token: q.Get("token")}
+	if err != nil || u.Scheme != scheme || t.Peer == "" || t.Job == "" || t.Token == "" {
+		return TargetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
+	}
+	if err := json.Unmarshal([]byte(q.Get("vm")), &t.VM); err != nil {
+		return TargetAddress{}, fmt.Errorf("the address of job %s: vm: %w", t.Job, err)
+	}
+	return t, nil
+}

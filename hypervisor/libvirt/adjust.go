@@ -1,0 +1,249 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// Adjust changes a job that this host sends. The caller holds the domain's turn.
+func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
+	a hypervisor.Adjustment) error {
+	d := move{of}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return err
+	}
+	j := d.Node.Job(id)
+	status := j.Last.Status
+	if f.Job != nil && f.Job.ID == id {
+		j, status = f.Job, Status(f.Job, f.Sight.Look)
+	}
+	switch a := a.(type) {
+	case hypervisor.Cancel:
+		return d.cancel(ctx, f, status)
+	case hypervisor.SwitchOver:
+		return Need(Abilities, hypervisor.CanHoldSwitchOver)
+	case hypervisor.StartPostCopy:
+		return d.startPostCopy(ctx, f, j, status)
+	case hypervisor.Recover:
+		return d.recover(ctx, f, a.Address, status)
+	case hypervisor.PauseGuest:
+		return d.pauseGuest(ctx, f, status)
+	case hypervisor.SetDowntime:
+		if a.Limit <= 0 {
+			return fault.Refuse(hypervisor.Invalid, "a downtime of %v", a.Limit)
+		}
+		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
+			return dom.MigrateSetMaxDowntime(downtime(a.Limit), 0)
+		})
+	case hypervisor.SetBandwidth:
+		if a.Limit < 0 {
+			return fault.Refuse(hypervisor.Invalid, "a bandwidth of %v", a.Limit)
+		}
+		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
+			err := dom.MigrateSetMaxSpeed(bandwidth(a.Limit), 0)
+			if err == nil && j.Options.PostCopy { // which has a cap of its own
+				err = dom.MigrateSetMaxSpeed(bandwidth(a.Limit),
+					libvirt.MIGRATE_MAX_SPEED_POSTCOPY)
+			}
+			return err
+		})
+	case nil:
+		return fault.Refuse(hypervisor.Invalid, "no adjustment")
+	}
+	return fault.Refuse(hypervisor.Unsupported, "%T", a)
+}
+
+// over refuses what comes too late.
+func over(status hypervisor.JobStatus) error {
+	if status.Final() || status == hypervisor.JobBroken {
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	}
+	return nil
+}
+
+// cancel ends the job. It is noted first, and libvirt is told until it hears: it
+// cannot be told before it has begun.
+func (d move) cancel(ctx context.Context, f Found, status hypervisor.JobStatus) error {
+	switch {
+	case status == hypervisor.JobFailed || status == hypervisor.JobCancelled:
+		return nil
+	case f.Sight.Run == PausedPostCopy || f.Sight.Run == PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "the target runs, and lacks memory that is here")
+	case status == hypervisor.JobSwitching:
+		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	}
+	if err := over(status); err != nil {
+		return err
+	}
+	if !f.Job.Cancelled {
+		if err := d.PutJob(true, func(j *Job) { j.Cancelled = true }); err != nil {
+			return err
+		}
+	}
+	if !f.Sight.Sends {
+		return nil
+	}
+	err := d.abort(ctx)
+	if errors.Is(err, hypervisor.Conflict) { // it has just ended, or not begun
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.heard(ctx)
+}
+
+// heard notes that libvirt gives the transfer up, which it shows only until it has told the
+// target: some milliseconds. Missed, nobody here would know of a guest that had stood that
+// its target did not get it all.
+func (d move) heard(ctx context.Context) error {
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		s, err := d.See(ctx)
+		switch {
+		case err != nil || !s.Sends:
+			return nil // the cancel is noted: Step finds out what became of it
+		case s.Aborted:
+			return d.PutJob(true, func(j *Job) { j.Aborted = true })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (d move) startPostCopy(ctx context.Context, f Found, j *Job,
+	status hypervisor.JobStatus) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	switch {
+	case !j.Options.PostCopy:
+		return fault.Refuse(hypervisor.Invalid, "the job was begun without PostCopy")
+	case j.PostCopied || f.Sight.Run == PausedPostCopy:
+		return nil // whether or not libvirt has heard: Step tells it
+	case status != hypervisor.JobActive:
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	}
+	pauses := d.Node.QEMU >= resumesPostCopied && f.Sight.Run.Executes()
+	err := d.PutJob(true, func(j *Job) {
+		j.PostCopied, j.GuestPaused = true, j.GuestPaused || pauses
+	})
+	if err != nil {
+		return err
+	}
+	return d.goOver(ctx)
+}
+
+// resumesPostCopied is the first QEMU that lets the guest of a source run again when its migration
+// fails after post-copy began, although the guest may run at the target by then. One that was
+// paused before stays paused.
+// Source: QEMU 9.0 migration/migration.c (migration_stop_vm, migration_iteration_finish);
+// docs/known-hypervisor-faults.md.
+const resumesPostCopied = 9000000
+
+// goOver has libvirt go over to post-copy. It may be asked again while QEMU is about to. The guest
+// of a QEMU that would let it run again later is paused first, as PauseGuest does.
+func (d move) goOver(ctx context.Context) error {
+	job := d.Node.Job(d.Record().Job)
+	pauses := d.Node.QEMU >= resumesPostCopied && job != nil && job.GuestPaused
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if pauses {
+			if err := dom.Suspend(); err != nil {
+				return err
+			}
+		}
+		return dom.MigrateStartPostCopy(0)
+	})
+}
+
+// recover has libvirt connect a broken post-copy anew.
+func (d move) recover(ctx context.Context, f Found, to hypervisor.Address,
+	status hypervisor.JobStatus) error {
+	if err := d.need(hypervisor.CanRecover); err != nil {
+		return err
+	}
+	t, err := ParseAddress(to)
+	switch {
+	case status != hypervisor.JobBroken || f.Sight.Run != PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+	case err != nil:
+		return fault.Refuse(hypervisor.Invalid, "%w", err)
+	case t.Job != f.Job.ID:
+		return fault.Refuse(hypervisor.Invalid, "the address is for job %s", t.Job)
+	}
+	flags := flagsOf(f.Job, t) | libvirt.MIGRATE_POSTCOPY_RESUME
+	if f.Sight.Defined {
+		flags |= libvirt.MIGRATE_PERSIST_DEST
+	}
+	if d.Node.TLS {
+		flags |= libvirt.MIGRATE_TLS
+	}
+	err = d.PutJob(true, func(j *Job) {
+		j.Stage, j.Last.Status = Sending, hypervisor.JobActive
+	})
+	if err == nil {
+		err = d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+	}
+	if err != nil {
+		return err
+	}
+	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
+		return reconnect(dom, t.Peer, flags)
+	})
+}
+
+// notices is how long QEMU, and the other side's libvirtd, may take to notice that a
+// connection is lost. Until both have, libvirt refuses to recover, and no harm is done.
+const notices = 20 * time.Second
+
+// reconnect asks libvirt to recover a post-copy until it does.
+func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags) error {
+	for end := time.Now().Add(notices); ; time.Sleep(50 * time.Millisecond) {
+		err := dom.MigrateToURI3(peer, &libvirt.DomainMigrateParameters{}, flags)
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (d move) pauseGuest(ctx context.Context, f Found, status hypervisor.JobStatus) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	if f.Sight.Run == PausedMigration || f.Job.GuestPaused && !f.Sight.Run.Executes() {
+		return nil
+	}
+	if !f.Sight.Sends {
+		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+	}
+	if !f.Job.GuestPaused {
+		if err := d.PutJob(true, func(j *Job) { j.GuestPaused = true }); err != nil {
+			return err
+		}
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
+}
+
+// retune gives libvirt another limit. It takes none before it has begun.
+func (d move) retune(ctx context.Context, f Found, status hypervisor.JobStatus,
+	set func(*libvirt.Domain) error) error {
+	if err := over(status); err != nil {
+		return err
+	}
+	if !f.Sight.Sends {
+		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+	}
+	return d.Do(ctx, set)
+}

@@ -1,0 +1,294 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"libvirt.org/go/libvirt"
+	lx "libvirt.org/go/libvirtxml"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// diskOf returns a disk of a VM by its name.
+func diskOf(vm hypervisor.VM, name string) (hypervisor.Disk, bool) {
+	if vm.Hardware == nil {
+		return hypervisor.Disk{}, false
+	}
+	i := slices.IndexFunc(vm.Hardware.Disks, func(d hypervisor.Disk) bool { return d.Name == name })
+	if i < 0 {
+		return hypervisor.Disk{}, false
+	}
+	return vm.Hardware.Disks[i], true
+}
+
+// settled refuses to change the hardware of a VM that is on its way somewhere.
+func settled(f Found) error {
+	if f.State != hypervisor.Running && f.State != hypervisor.Paused &&
+		!f.State.Rests() || f.Sight.Sends || f.Job != nil && f.Job.Stage.Live() {
+		return f.Conflict()
+	}
+	return nil
+}
+
+// impact says that a change of devices is about what runs, what is defined, or both.
+func impact(s Sight) libvirt.DomainDeviceModifyFlags {
+	var flags libvirt.DomainDeviceModifyFlags
+	if s.Defined {
+		flags |= libvirt.DOMAIN_DEVICE_MODIFY_CONFIG
+	}
+	if s.Run.Alive() {
+		flags |= libvirt.DOMAIN_DEVICE_MODIFY_LIVE
+	}
+	return flags
+}
+
+func (d guest) attachDisk(ctx context.Context, f Found, disk hypervisor.Disk) error {
+	old, has := diskOf(f.VM, disk.Name)
+	switch {
+	case has && old == disk:
+		return nil
+	case has:
+		return fault.Refuse(hypervisor.Conflict, "it has a disk %s that is another one", disk.Name)
+	}
+	if err := settled(f); err != nil {
+		return err
+	}
+	var disks []hypervisor.Disk
+	if f.VM.Hardware != nil {
+		disks = slices.Clone(f.VM.Hardware.Disks)
+	}
+	next := f.VM.WithDisks(append(disks, disk))
+	if err := d.Node.Check(next); err != nil {
+		return err
+	}
+	xml, err := domxml.DiskXML(f.Sight.XML, disk, d.Node.Settings)
+	if err != nil {
+		return fault.Refuse(fault.Kind(err), "%w", err)
+	}
+	if disk.Local() {
+		if err := MakeOne(ctx, d.Node, d.Name, disk); err != nil {
+			return err
+		}
+	}
+	err = d.Do(ctx, func(dom *libvirt.Domain) error {
+		return dom.AttachDeviceFlags(xml, impact(f.Sight))
+	})
+	if err != nil {
+		return err
+	}
+	return d.describe(ctx, f, next)
+}
+
+// describe keeps what the VM is now, here and in the domain itself.
+func (d guest) describe(ctx context.Context, f Found, vm hypervisor.VM) error {
+	m := f.Sight.Mark
+	m.VM = vm
+	text, err := m.XML()
+	if err != nil {
+		return fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	err = d.Do(ctx, func(dom *libvirt.Domain) error {
+		return dom.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, text, domxml.MarkPrefix,
+			domxml.MarkURI, libvirt.DomainModificationImpact(impact(f.Sight)))
+	})
+	if err != nil {
+		return err
+	}
+	return d.Put(true, func(r *DomainRecord) {
+		r.VM = vm
+		r.Ran = r.Ran || f.Sight.Run.Alive()
+	})
+}
+
+// detachDisk asks the guest to let a disk go, or takes it from the definition. The
+// image stays.
+func (d guest) detachDisk(ctx context.Context, f Found, name string) error {
+	if _, has := diskOf(f.VM, name); !has {
+		return nil
+	}
+	if err := settled(f); err != nil {
+		return err
+	}
+	xml, err := domxml.Device(f.Sight.XML, name)
+	if err != nil {
+		return fault.Refuse(fault.Kind(err), "%w", err)
+	}
+	err = d.Do(ctx, func(dom *libvirt.Domain) error {
+		return dom.DetachDeviceFlags(xml, impact(f.Sight))
+	})
+	if err != nil && !errors.Is(err, hypervisor.NotFound) {
+		return err
+	}
+	if f.Sight.Run.Alive() {
+		return nil // it is there until the guest has let it go
+	}
+	return d.describe(ctx, f, f.VM.WithDisks(slices.DeleteFunc(slices.Clone(f.VM.Hardware.Disks),
+		func(disk hypervisor.Disk) bool { return disk.Name == name })))
+}
+
+// resize changes memory, CPUs and the sizes of disks. Disks grow first: what they
+// have grown is taken back when the rest fails.
+func (d guest) resize(ctx context.Context, f Found, vm hypervisor.VM) error {
+	if vm.ID != d.ID {
+		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+	}
+	if err := d.Node.Check(vm); err != nil {
+		return err
+	}
+	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
+		return f.Conflict()
+	}
+	grow, err := growth(f.VM, vm)
+	if err != nil {
+		return err
+	}
+	if err := d.Node.Reserve(ctx, vm); err != nil {
+		return err
+	}
+	d.Node.Unreserve(d.ID)
+	xml, err := domxml.Resize(f.Sight.XML, vm)
+	if err != nil {
+		return fault.Refuse(fault.Kind(err), "%w", err)
+	}
+	var undo []func() error
+	for _, disk := range grow {
+		back, err := Grow(ctx, d.Node, d.Name, disk)
+		if err != nil {
+			return errors.Join(err, rollBack(undo))
+		}
+		undo = append(undo, back)
+	}
+	err = d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
+		dom, err := c.DomainDefineXML(xml)
+		if err != nil {
+			return err
+		}
+		return dom.Free()
+	})
+	if err != nil {
+		return errors.Join(err, rollBack(undo))
+	}
+	return d.describe(ctx, f, vm)
+}
+
+func rollBack(undo []func() error) error {
+	var bad []error
+	for _, u := range slices.Backward(undo) {
+		bad = append(bad, u())
+	}
+	return errors.Join(bad...)
+}
+
+// growth returns the local disks that are to grow. Nothing else about disks changes
+// by a resize, and no disk shrinks.
+func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
+	var grow, was, is []hypervisor.Disk
+	if from.Hardware != nil {
+		was = from.Hardware.Disks
+	}
+	if to.Hardware != nil {
+		is = to.Hardware.Disks
+	}
+	if len(was) != len(is) {
+		return nil, fault.Refuse(hypervisor.Invalid,
+			"it has %d disks and not %d: attach or detach them", len(was), len(is))
+	}
+	for i, disk := range is {
+		old := was[i]
+		same := old
+		same.Size = disk.Size
+		switch {
+		case same != disk:
+			return nil, fault.Refuse(hypervisor.Invalid, "disk %s changes more than its size",
+				disk.Name)
+		case disk.Size < old.Size:
+			return nil, fault.Refuse(hypervisor.Invalid, "disk %s has %v and cannot shrink to %v",
+				disk.Name, old.Size, disk.Size)
+		case disk.Size > old.Size && !disk.Local():
+			return nil, fault.Refuse(hypervisor.Unsupported,
+				"disk %s is shared: grow it where it is kept", disk.Name)
+		case disk.Size > old.Size:
+			grow = append(grow, disk)
+		}
+	}
+	return grow, nil
+}
+
+// snapshot keeps the present contents of a qcow2 disk of a VM at rest that has no other.
+// libvirt keeps those of one that runs only together with its memory, and of several
+// disks only all.
+// Source: libvirt 9.0 qemu_snapshot.c ("internal and full system snapshots require all
+// disks to be selected for snapshot").
+func (d guest) snapshot(ctx context.Context, f Found, c hypervisor.Snapshot) error {
+	disk, has := diskOf(f.VM, c.Disk)
+	switch {
+	case c.Name == "":
+		return fault.Refuse(hypervisor.Invalid, "the snapshot has no name")
+	case !has:
+		return fault.Refuse(hypervisor.NotFound, "it has no disk %q", c.Disk)
+	case disk.Format != "qcow2":
+		return fault.Refuse(hypervisor.Unsupported, "disk %s is %s: only qcow2 keeps snapshots",
+			disk.Name, cmp.Or(disk.Format, "raw"))
+	case len(f.VM.Hardware.Disks) > 1:
+		return fault.Refuse(hypervisor.Unsupported, "it has %d disks: libvirt keeps the contents "+
+			"of all of them or of none", len(f.VM.Hardware.Disks))
+	}
+	if err := settled(f); err != nil {
+		return err
+	}
+	if f.Sight.Run.Alive() {
+		return fault.Refuse(hypervisor.Conflict, "it is %v: libvirt keeps one disk of a VM only "+
+			"while that is shut off", f.State)
+	}
+	xml, err := d.snapshotXML(f, c)
+	if err != nil {
+		return err
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if s, err := dom.SnapshotLookupByName(c.Name, 0); err == nil {
+			return s.Free()
+		}
+		s, err := dom.CreateSnapshotXML(xml, 0)
+		if err != nil {
+			return err
+		}
+		return s.Free()
+	})
+}
+
+// snapshotXML asks for one disk and for none of the others.
+func (d guest) snapshotXML(f Found, c hypervisor.Snapshot) (string, error) {
+	var dom lx.Domain
+	if err := dom.Unmarshal(f.Sight.XML); err != nil || dom.Devices == nil {
+		return "", fault.Refuse(hypervisor.Conflict, "its XML cannot be read: %w", err)
+	}
+	image := d.Node.Settings.Image(d.Name, c.Disk)
+	if disk, _ := diskOf(f.VM, c.Disk); !disk.Local() {
+		image = disk.Path
+	}
+	want := &lx.DomainSnapshotDisks{}
+	for _, disk := range dom.Devices.Disks {
+		if disk.Target == nil {
+			continue
+		}
+		kind := "no"
+		if disk.Source != nil && disk.Source.File != nil && disk.Source.File.File == image {
+			kind = "internal"
+		}
+		want.Disks = append(want.Disks,
+			lx.DomainSnapshotDisk{Name: disk.Target.Dev, Snapshot: kind})
+	}
+	xml, err := (&lx.DomainSnapshot{Name: c.Name, Disks: want}).Marshal()
+	if err != nil {
+		return "", fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	return xml, nil
+}

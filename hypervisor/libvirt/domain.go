@@ -1,0 +1,286 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// A Domain is a VM on this host, or the place for one.
+type Domain struct {
+	Node *Node
+	ID   hypervisor.VMID
+	Name string // in libvirt
+
+	turn chan struct{} // held by who changes the domain
+	kick chan struct{} // wakes settle
+
+	// Node.mu guards these.
+
+	refs    int  // who holds or awaits the turn
+	settles bool // a goroutine does what is due
+
+	// mu is taken after Node.mu, where both are.
+	mu       sync.Mutex
+	rec      *DomainRecord    // replaced, never changed; nil: nothing is kept of it
+	call     *Call            // that asked libvirt to migrate, if we did
+	sent     hypervisor.Bytes // in the present migration, at most
+	stats    *conn.JobStats   // of the last migration, as libvirt told at its end
+	rebooted bool
+	stood    bool // for a switch-over, since libvirt was asked
+	stoodAt  time.Time
+	asking   chan struct{} // libvirt for figures; closed when it has answered
+	told     bool          // it has answered
+	last     Sight         // that it gave, as far as figures go
+	blind    bool          // events may have been lost since then
+	xml      string        // that facts were read from
+	facts    domxml.Facts
+}
+
+// Hold takes the turn to change a VM, and returns what gives it back.
+func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+	name, err := domxml.NameOf(n.Namespace, vm)
+	if err != nil {
+		return nil, nil, fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host was closed")
+	}
+	n.Running.Add(1) // whoever has a turn is waited for
+	d := n.domains[vm]
+	if d == nil {
+		d = n.domain(vm, name, nil)
+		n.domains[vm] = d
+	}
+	d.refs++
+	n.mu.Unlock()
+	leave := func() {
+		n.mu.Lock()
+		if d.refs--; d.refs == 0 && d.Record() == nil && !d.settles {
+			delete(n.domains, vm)
+		}
+		n.mu.Unlock()
+		n.Running.Done()
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return d, func() { <-d.turn; leave() }, nil
+	case <-n.Life.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient, "the host is being closed")
+	case <-ctx.Done():
+		leave()
+		return nil, nil, fault.Refuse(hypervisor.Transient,
+			"wait for another operation on it: %w", ctx.Err())
+	}
+}
+
+// Record returns what is kept of the domain; nil is nothing. It must not be changed.
+func (d *Domain) Record() *DomainRecord {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rec
+}
+
+// Put changes what is kept of the domain. The caller holds the turn.
+func (d *Domain) Put(durable bool, change func(*DomainRecord)) error {
+	next := DomainRecord{VM: hypervisor.VM{ID: d.ID}, Name: d.Name}
+	if old := d.Record(); old != nil {
+		next = *old
+	}
+	change(&next)
+	if err := d.Node.Journal.Put(&next, durable); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+	}
+	d.mu.Lock()
+	d.rec = &next
+	d.mu.Unlock()
+	return nil
+}
+
+// PutJob changes what is kept of the job that the domain names. The caller holds the
+// turn.
+func (d *Domain) PutJob(durable bool, change func(*Job)) error {
+	next := *d.Job()
+	change(&next)
+	return d.Node.PutJob(&next, durable)
+}
+
+// Remove forgets the domain. The caller holds the turn.
+func (d *Domain) Remove() error {
+	if err := d.Node.Journal.Remove(d.ID); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+	}
+	d.mu.Lock()
+	d.rec, d.call, d.stats = nil, nil, nil
+	d.mu.Unlock()
+	d.Node.Unreserve(d.ID)
+	return nil
+}
+
+// Found is a domain as it was found: what is kept of it and of its job, and what
+// libvirt shows.
+type Found struct {
+	Rec   *DomainRecord // nil: nothing is kept
+	Job   *Job          // that the record names, or nil
+	Sight Sight
+	State hypervisor.DomainState
+	VM    hypervisor.VM
+}
+
+// Find looks at the domain.
+func (d *Domain) Find(ctx context.Context) (Found, error) {
+	f := Found{Rec: d.Record()}
+	if f.Rec != nil {
+		f.Job = d.Node.Job(f.Rec.Job)
+	}
+	var err error
+	if f.Sight, err = d.See(ctx); err != nil {
+		return Found{}, err
+	}
+	f.State, f.VM = State(f.Rec, f.Job, f.Sight.Look), d.vm(f.Sight)
+	return f, nil
+}
+
+// Conflict says that the present state is in the way.
+func (f Found) Conflict() error {
+	if f.Job != nil && f.Job.Stage.Live() {
+		return fault.Refuse(hypervisor.Conflict, "it is %v for job %s", f.State, f.Job.ID)
+	}
+	return fault.Refuse(hypervisor.Conflict, "it is %v", f.State)
+}
+
+// Unresolved reports whether the VM may run elsewhere.
+func (f Found) Unresolved() bool {
+	switch {
+	case f.Rec != nil && f.Rec.Unresolved:
+		return true
+	case f.Sight.Run != ShutoffMigrated:
+		return false
+	case f.Job == nil || f.Job.Role != Source:
+		return true // somebody else has migrated it away
+	}
+	return f.Job.Stage == Kept || f.Job.Stage == Resumed
+}
+
+// Answer is what the host says of the domain.
+func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+	f, err := d.Find(ctx)
+	if err != nil {
+		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
+	}
+	answer := hypervisor.Domain{VM: f.VM, State: f.State}
+	if f.State == hypervisor.Absent {
+		answer.VM = hypervisor.VM{ID: d.ID}
+		return answer, nil
+	}
+	answer.Unresolved, answer.Job = f.Unresolved(), f.Sight.Mark.Job
+	if f.Rec != nil {
+		answer.DirtyRate, answer.Measured = f.Rec.DirtyRate, f.Rec.Measured
+		if f.Rec.Job != "" {
+			answer.Job = f.Rec.Job
+		}
+	}
+	return answer, nil
+}
+
+// Do does something to the domain in libvirt. What is not there answers NotFound.
+func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error {
+	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
+		dom, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dom.Free() }()
+		return act(dom)
+	})
+}
+
+// hear keeps what an event tells that nobody can ask for later, and reports whether that is
+// all: then nothing is due, and nobody needs to look.
+func (d *Domain) hear(e conn.Event) (all bool) {
+	switch e.What {
+	case conn.Rebooted:
+		d.SetRebooted(true)
+	case conn.Suspended:
+		if e.Detail == conn.Migrated && !d.letGo() {
+			d.SetStood()
+			return d.switching() > 0
+		}
+	case conn.Iterated:
+		return true // how far it has come is asked for
+	case conn.Defined:
+		j := d.Job()
+		return j.Receives() && j.Seen // it persists as of now; that it runs is told apart
+	case conn.JobCompleted:
+		if e.Job != nil && e.Job.Operation == conn.MigrationOut {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.stats = e.Job
+		}
+	}
+	return false
+}
+
+// Job returns what is kept of the job that the domain names, or nil.
+func (d *Domain) Job() *Job {
+	rec := d.Record()
+	if rec == nil {
+		return nil
+	}
+	return d.Node.Job(rec.Job)
+}
+
+// switching returns how much longer libvirt may take for the switch-over that it has begun:
+// its call answers at the end. 0 is that it has not begun, or has taken too long.
+func (d *Domain) switching() time.Duration {
+	calls := d.answer() == Calling
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !calls || d.stoodAt.IsZero() {
+		return 0
+	}
+	return max(0, stuck-time.Since(d.stoodAt))
+}
+
+// letGo reports whether the guest was paused to let it go: libvirt tells of that as of
+// the stop for the switch-over.
+func (d *Domain) letGo() bool {
+	j := d.Job()
+	return j.Sends() && j.GuestPaused
+}
+
+// SetStood notes that the guest stood for the switch-over since libvirt was asked.
+func (d *Domain) SetStood() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stood = true
+	if d.stoodAt.IsZero() {
+		d.stoodAt = time.Now()
+	}
+}
+
+// SetRebooted notes whether the guest has booted anew since it was asked to.
+func (d *Domain) SetRebooted(has bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rebooted = has
+}
+
+// Stats returns what libvirt told at the end of the last migration, or nil.
+func (d *Domain) Stats() *conn.JobStats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stats
+}

@@ -1,3 +1,0 @@
-// Package spec says which machines libvirt can be asked for, and where their disks
-// are.
-package spec

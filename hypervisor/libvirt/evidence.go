@@ -1,0 +1,333 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// transferCommand performs a command that is about a migration, and reports whether it is one.
+// The caller holds the domain's turn.
+func transferCommand(ctx context.Context, of *Domain, f Found, c hypervisor.Command,
+) (answered bool, err error) {
+	d := move{of}
+	switch c := c.(type) {
+	case hypervisor.Discard:
+		return true, d.discard(ctx, f, c)
+	case hypervisor.Release:
+		return true, d.release(ctx, f, c)
+	}
+	if f.State == hypervisor.Absent {
+		return false, nil
+	}
+	switch c := c.(type) {
+	case hypervisor.Activate:
+		return true, d.activate(ctx, f, c)
+	case hypervisor.Resume:
+		return true, d.resume(ctx, f, c)
+	case hypervisor.Abandon:
+		return true, d.abandon(ctx, f, c)
+	}
+	return false, nil
+}
+
+// belongs refuses a command about another job than the domain's.
+func belongs(f Found, job hypervisor.JobID, role Role) error {
+	if f.Job == nil || f.Job.ID != job || f.Job.Role != role {
+		of := hypervisor.JobID("")
+		if f.Job != nil {
+			of = f.Job.ID
+		}
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", of)
+	}
+	return nil
+}
+
+// activate starts a received domain that was held. It takes evidence that the
+// source has stopped, or is dead.
+func (d move) activate(ctx context.Context, f Found, c hypervisor.Activate) error {
+	e := c.Stopped
+	if e.Proof == hypervisor.NoProof {
+		return fault.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+	}
+	if err := belongs(f, c.Job, JobTarget); err != nil {
+		return err
+	}
+	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
+	source := f.Sight.Mark.Source
+	switch {
+	case f.Job.Stage == Arrived && (f.State.Executes() || f.State == hypervisor.Paused):
+		return nil
+	case f.State != hypervisor.Received || f.Job.Refused:
+		return f.Conflict()
+	case !stopped || !e.About(c.Job) || e.Host == "" || source != "" && e.Host != source:
+		return fault.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that the source stopped", e.Proof, e.VM, e.Host)
+	}
+	if f.Sight.Mark.Resting { // it stays as it was: it has only come
+		return d.arrive(ctx, f.Sight)
+	}
+	err := d.Put(true, func(r *DomainRecord) { r.Ran = true })
+	if err == nil {
+		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+	}
+	if err != nil {
+		return err
+	}
+	s, err := d.See(ctx)
+	if err != nil {
+		return err
+	}
+	return d.arrive(ctx, s)
+}
+
+// discard promises that libvirt will not receive the VM for this job. A domain that
+// is being received only its source can end safely: libvirt may let it run at any
+// moment. One that is complete is the only copy that there is, unless its source says
+// that it has its own still.
+func (d move) discard(ctx context.Context, f Found, c hypervisor.Discard) error {
+	n := d.Node
+	old := n.Job(c.Job)
+	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == JobTarget
+	waits := f.State == hypervisor.Receiving
+	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
+	switch {
+	case c.Job == "":
+		return fault.Refuse(hypervisor.Invalid, "the job has no name")
+	case old != nil && old.Refused && !(waits && here) && !held:
+		return nil // it was discarded before
+	case waits && !here:
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
+	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != Gone) &&
+		!d.deserted(ctx, f.Sight):
+		return fault.Refuse(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
+			"source, or wait until libvirt notices that the source is gone")
+	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
+		return f.Conflict()
+	case old != nil && old.Role == Source && old.VM.ID == d.ID && old.Stage.Live():
+		return f.Conflict()
+	case old != nil && old.Role == JobTarget && old.Stage == Arrived && !old.Unborn:
+		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
+	case old != nil && old.Role == Source:
+		return nil // it will not be received here: its id is used up
+	}
+	if err := d.forsake(ctx, f, here); err != nil {
+		return err
+	}
+	if err := d.bar(ctx); err != nil {
+		if errors.Is(err, hypervisor.Conflict) || fault.Kind(err) == hypervisor.Unknown {
+			return fault.Refuse(hypervisor.Conflict, "libvirt has begun to receive it: %w",
+				fault.Bare(err))
+		}
+		return err
+	}
+	if here { // what libvirt has made of its disks
+		if err := Remove(ctx, n, d.Name, old.VM); err != nil {
+			return err
+		}
+	}
+	promise := Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	if old != nil {
+		promise = *old
+	}
+	promise.Refused, promise.Stage = true, Discarded
+	if promise.Role == JobTarget {
+		promise.Last.Status = hypervisor.JobFailed
+	}
+	promise.Last.Error = "the target was discarded"
+	if err := n.PutJob(&promise, true); err != nil {
+		return err
+	}
+	n.Expire(d.Name)
+	if !here {
+		n.Unreserve(d.ID) // of a target that was noted only half
+		return nil
+	}
+	return d.Remove()
+}
+
+// forsake removes an incoming domain from libvirt. That it will never have come is noted
+// first: half removed, it looks like one that came and rests.
+func (d move) forsake(ctx context.Context, f Found, here bool) error {
+	if f.Sight.Run == Gone {
+		return nil
+	}
+	if here {
+		if err := d.PutJob(true, func(j *Job) { j.Refused = true }); err != nil {
+			return err
+		}
+	}
+	return d.Erase(ctx, f.Sight)
+}
+
+// deserted reports whether the source of an incoming domain runs and sends no more,
+// by the word of its own libvirtd. What is here then never becomes complete: libvirt
+// may not have been told, or may wait for a process that hangs.
+func (d move) deserted(ctx context.Context, s Sight) bool {
+	there, err := d.atSource(ctx, s)
+	return err == nil && there.Run.Executes() &&
+		(there.Aborted || !there.Sends && there.Run != RunsCancelled)
+}
+
+// spare reports whether the source of a held domain has its process still, and sends no
+// more, by the word of its own libvirtd: the answer that the domain is complete was
+// lost. Of its own accord libvirt then ends neither the source nor lets this one run.
+func (d move) spare(ctx context.Context, s Sight) bool {
+	there, err := d.atSource(ctx, s)
+	return err == nil && there.Run.Alive() && !there.Sends &&
+		there.Run != PausedPostCopy && there.Run != PausedPostCopyFailed
+}
+
+// atSource looks at the domain where it comes from. What is not the same domain there
+// is Gone.
+func (d move) atSource(ctx context.Context, s Sight) (Sight, error) {
+	if s.Mark.From == "" || s.Mark.Source == d.Node.Name {
+		return Sight{}, nil
+	}
+	peer, err := d.Node.Reach(ctx, s.Mark.From)
+	if err != nil {
+		return Sight{}, err
+	}
+	there, err := SeeAt(ctx, peer, d.Name)
+	if there.UUID != s.UUID {
+		return Sight{}, err
+	}
+	return there, err
+}
+
+// stoppedFor refuses what is not about the job that this domain is the source of.
+func stoppedFor(f Found, job hypervisor.JobID, e hypervisor.Evidence) error {
+	if e.Proof == hypervisor.NoProof {
+		return fault.Refuse(hypervisor.Invalid, "no evidence about the target")
+	}
+	return belongs(f, job, Source)
+}
+
+// resume lets a source that stopped for the switch-over run again, with evidence
+// that the target did not and will not.
+func (d move) resume(ctx context.Context, f Found, c hypervisor.Resume) error {
+	if err := stoppedFor(f, c.Job, c.NeverRan); err != nil {
+		return err
+	}
+	j := f.Job
+	switch {
+	case j.Stage == Resumed, j.Stage == Kept:
+		return nil
+	case f.State == hypervisor.HandedOver:
+		return fault.Refuse(hypervisor.Unsupported,
+			"libvirt has given up the memory of a source whose target has it")
+	case j.Stage != Stranded:
+		return f.Conflict()
+	case j.PostCopied || f.Sight.Run == PausedPostCopy ||
+		f.Sight.Run == PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
+	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
+		return fault.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that it never ran on %s",
+			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
+	case f.Sight.Run.Stands() && !j.Resting:
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+		if err != nil {
+			return err
+		}
+	}
+	return d.endJob(ctx, Resumed, "the source resumed")
+}
+
+// endJob notes, for good, that a source takes part in its job no more.
+func (d move) endJob(ctx context.Context, stage Stage, why string) error {
+	if err := d.ended(ctx); err != nil {
+		return err
+	}
+	err := d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+	if err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *Job) {
+		j.Stage, j.Last.Status, j.Last.Error = stage, hypervisor.JobFailed, why
+	})
+}
+
+// abandon gives up the memory of a source that stopped for the switch-over.
+func (d move) abandon(ctx context.Context, f Found, c hypervisor.Abandon) error {
+	if err := stoppedFor(f, c.Job, c.Dead); err != nil {
+		return err
+	}
+	j := f.Job
+	rests := f.State.Rests()
+	switch {
+	case rests && !f.Unresolved() && j.Stage != Stranded:
+		return nil
+	case j.Stage != Stranded && j.Stage != Moved, f.State.Executes():
+		return f.Conflict() // libvirt may have let a stranded guest go on: it is paused first
+	case j.Stage == Moved && c.Dead.Proof == hypervisor.TargetDiscarded:
+		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
+	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
+		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
+			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
+	}
+	if f.Sight.Run.Alive() {
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.endJob(ctx, Abandoned, "its memory was given up"); err != nil {
+		return err
+	}
+	d.Node.Unreserve(d.ID)
+	return d.Put(true, func(r *DomainRecord) { r.Crashed, r.Ran = !j.Cold, false })
+}
+
+// release removes a source that has moved, its definition and its local disks, too.
+// It refuses a domain that executes, is paused or is needed by a switch-over.
+func (d move) release(ctx context.Context, f Found, c hypervisor.Release) error {
+	e := c.Moved
+	if e.Proof == hypervisor.NoProof {
+		return fault.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+	}
+	j := f.Job
+	if f.State == hypervisor.Absent && (j == nil || j.ID != c.Job || j.Stage != Left) {
+		return nil
+	}
+	job := hypervisor.JobID("")
+	if j != nil {
+		job = j.ID
+	}
+	stranded := j != nil && (j.Stage == Stranded || j.Stage == Left)
+	switch {
+	case f.State == hypervisor.Receiving || f.State == hypervisor.Received ||
+		f.State.Executes() || f.State == hypervisor.Paused:
+		return f.Conflict()
+	case job != "" && job != c.Job:
+		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", job)
+	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
+		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
+			e.Proof, e.VM, e.Host)
+	case f.Sight.Run.Alive() && !stranded:
+		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	case f.Sight.Run == PausedPostCopy || f.Sight.Run == PausedPostCopyFailed:
+		return fault.Refuse(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
+	}
+	if j != nil && j.Role == Source {
+		err := d.PutJob(true, func(j *Job) {
+			j.Stage, j.Last.Status = Left, hypervisor.JobSucceeded
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.Erase(ctx, f.Sight); err != nil {
+		return err
+	}
+	if err := Remove(ctx, d.Node, d.Name, f.VM); err != nil {
+		return err
+	}
+	return d.Remove()
+}

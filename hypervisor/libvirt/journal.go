@@ -1,0 +1,151 @@
+package libvirt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/durable"
+)
+
+// forgetAfter is how long a job is kept that no domain names. Nobody repeats a
+// request for that long.
+const forgetAfter = 90 * 24 * time.Hour
+
+// A Journal is an open directory. Its methods may be used at the same time for
+// different VMs and jobs.
+type Journal struct {
+	dir  string
+	lock *durable.Lock
+}
+
+// Open makes or opens dir, which must belong to us and be closed to others, and owns
+// it. It answers a [durable.LockedError] when another living process does.
+func Open(dir string) (*Journal, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{dir: dir}
+	for _, d := range []string{dir, j.below("vms"), j.below("jobs")} {
+		if err := durable.Private(d); err != nil {
+			return nil, err
+		}
+	}
+	j.lock, err = durable.Own(dir)
+	return j, err
+}
+
+// Close gives the directory free.
+func (j *Journal) Close() error { return j.lock.Close() }
+
+func (j *Journal) below(kind string) string { return filepath.Join(j.dir, kind) }
+
+func (j *Journal) file(kind, id string) string {
+	return filepath.Join(j.below(kind), durable.Name(id))
+}
+
+// Put keeps d against our death, and, when synced, against a loss of power.
+func (j *Journal) Put(d *DomainRecord, synced bool) error {
+	if err := errors.Join(durable.Text(string(d.VM.ID)), durable.Text(string(d.Job))); err != nil {
+		return err
+	}
+	return durable.Write(j.file("vms", string(d.VM.ID)), d, synced)
+}
+
+// Remove forgets a VM.
+func (j *Journal) Remove(vm hypervisor.VMID) error {
+	err := os.Remove(j.file("vms", string(vm)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// PutJob keeps a job against our death, and, when synced, against a loss of power.
+func (j *Journal) PutJob(job *Job, synced bool) error {
+	err := errors.Join(durable.Text(string(job.ID)), durable.Text(string(job.VM.ID)))
+	if err != nil {
+		return err
+	}
+	return durable.Write(j.file("jobs", string(job.ID)), job, synced)
+}
+
+// Domains reads what is kept of all VMs. The error names every file that cannot be
+// read, and what is wrong with it.
+func (j *Journal) Domains() ([]*DomainRecord, error) {
+	var all []*DomainRecord
+	err := each(j.below("vms"), func(path string, _ fs.DirEntry) error {
+		d := new(DomainRecord)
+		if err := durable.Read(path, d); err != nil {
+			return err
+		}
+		if err := journalBelongs(path, "VM.ID", string(d.VM.ID)); err != nil {
+			return err
+		}
+		all = append(all, d)
+		return nil
+	})
+	return all, err
+}
+
+// Jobs reads what is kept of all jobs, and forgets those that ended long ago. The
+// error names every file that cannot be read, and what is wrong with it.
+func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
+	domains, _ := j.Domains() // who asks for them is told what is wrong
+	named := map[hypervisor.JobID]bool{}
+	for _, d := range domains {
+		named[d.Job] = true
+	}
+	var all []*Job
+	err := each(j.below("jobs"), func(path string, f fs.DirEntry) error {
+		job := new(Job)
+		if err := durable.Read(path, job); err != nil {
+			return err
+		}
+		if err := journalBelongs(path, "ID", string(job.ID)); err != nil {
+			return err
+		}
+		i, err := f.Info()
+		if err != nil {
+			return err
+		}
+		if now.Sub(i.ModTime()) > forgetAfter && !named[job.ID] {
+			return os.Remove(path)
+		}
+		all = append(all, job)
+		return nil
+	})
+	return all, err
+}
+
+// each reads every record of a directory, and removes what a dead process had not
+// finished to write.
+func each(dir string, read func(string, fs.DirEntry) error) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var bad []error
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		swept, err := durable.Swept(path)
+		if err == nil && !swept {
+			err = read(path, f)
+		}
+		bad = append(bad, err)
+	}
+	return errors.Join(bad...)
+}
+
+// journalBelongs refuses a record that is in another one's file.
+func journalBelongs(path, field, id string) error {
+	if durable.Name(id) != filepath.Base(path) {
+		return fmt.Errorf("%s: %s: it is %q, which belongs elsewhere", path, field, id)
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// rebootPatience is how long a guest that is asked to reboot may take to shut
+// down before it is reset.
+const rebootPatience = 30 * time.Second
+
+// A guest is a domain of which something is asked.
+type guest struct{ *Domain }
+
+// command changes the life of one VM. The caller holds the domain's turn.
+func command(ctx context.Context, of *Domain, c hypervisor.Command) error {
+	d := guest{of}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return err
+	}
+	if f.State == hypervisor.Absent {
+		if err := d.Renamed(ctx); err != nil {
+			return err
+		}
+	}
+	defer d.Kick()
+	if answered, err := transferCommand(ctx, of, f, c); answered {
+		return err
+	}
+	switch c := c.(type) {
+	case hypervisor.Start:
+		return d.start(ctx, f, c.VM)
+	case nil:
+		return fault.Refuse(hypervisor.Invalid, "no command")
+	}
+	if f.State == hypervisor.Absent {
+		if _, forgets := c.(hypervisor.Forget); forgets {
+			return nil
+		}
+		return fault.Refuse(hypervisor.NotFound, "no such VM")
+	}
+	switch c := c.(type) {
+	case hypervisor.Resize:
+		return d.resize(ctx, f, c.VM)
+	case hypervisor.Snapshot:
+		return d.snapshot(ctx, f, c)
+	case hypervisor.AttachDisk:
+		return d.attachDisk(ctx, f, c.Disk)
+	case hypervisor.DetachDisk:
+		return d.detachDisk(ctx, f, c.Name)
+	case hypervisor.Forget:
+		return d.forget(ctx, f)
+	}
+	return d.live(ctx, f, c)
+}
+
+// live performs the commands on a VM that has, or had, a process.
+func (d guest) live(ctx context.Context, f Found, c hypervisor.Command) error {
+	switch c := c.(type) {
+	case hypervisor.Stop:
+		return d.stop(ctx, f, c.Grace)
+	case hypervisor.Kill:
+		return d.kill(ctx, f)
+	case hypervisor.Reboot:
+		return d.reboot(ctx, f)
+	case hypervisor.Pause:
+		return d.pause(ctx, f)
+	case hypervisor.Unpause:
+		return d.unpause(ctx, f)
+	case hypervisor.MeasureDirtyRate:
+		return d.measure(ctx, f, c.For)
+	}
+	return fault.Refuse(hypervisor.Unsupported, "%T", c)
+}
+
+// start runs a VM from its disks, or from the state that it was saved in.
+func (d guest) start(ctx context.Context, f Found, vm hypervisor.VM) error {
+	switch {
+	case vm.ID != d.ID:
+		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+	case f.State == hypervisor.Starting || f.State == hypervisor.Running ||
+		f.State == hypervisor.Rebooting:
+		return nil
+	case f.Unresolved():
+		return fault.Refuse(hypervisor.Conflict, "it may run elsewhere: libvirt, or job %s, has "+
+			"moved it away: abandon or release it with evidence first", f.Sight.Mark.Job)
+	case f.State != hypervisor.Absent && !f.State.Rests(), f.Job != nil && f.Job.Stage.Live():
+		return f.Conflict()
+	}
+	if err := d.Node.Check(vm); err != nil {
+		return err
+	}
+	if err := d.Node.Reserve(ctx, vm); err != nil {
+		return err
+	}
+	if f.Job != nil && f.Job.Unborn { // from now on it has run
+		if err := d.PutJob(true, func(j *Job) { j.Unborn = false }); err != nil {
+			return err
+		}
+	}
+	before := f.Rec
+	err := d.Put(true, func(r *DomainRecord) {
+		if f.State == hypervisor.Absent { // whatever was here is no more
+			*r = DomainRecord{Name: d.Name}
+		}
+		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}
+	})
+	if err == nil {
+		err = Make(ctx, d.Node, d.Name, vm)
+	}
+	if err == nil {
+		err = d.boot(ctx, f, vm)
+	}
+	if err != nil {
+		if fault.Kind(err) == hypervisor.Unknown {
+			return err // it may have started: what libvirt shows is due
+		}
+		d.Node.Unreserve(d.ID)
+		if before == nil && f.State == hypervisor.Absent {
+			return errors.Join(err, d.Remove())
+		}
+		return errors.Join(err, d.Put(true, func(r *DomainRecord) { *r = *before }))
+	}
+	d.Node.Unreserve(d.ID) // what runs has taken its room
+	return d.Put(false, func(r *DomainRecord) { r.Doing, r.Crashed = hypervisor.Absent, false })
+}
+
+// boot defines the domain where it is not, or where another one is wanted, and starts
+// it. What cannot be started is not left defined.
+func (d guest) boot(ctx context.Context, f Found, vm hypervisor.VM) error {
+	xml := ""
+	var err error
+	switch {
+	case f.State == hypervisor.Absent:
+		s := d.Node.Settings
+		s.DebugSocket = d.Node.DebugSocket(d.Name)
+		xml, err = domxml.Build(vm, s, domxml.Mark{VM: vm})
+	case !vm.Equal(f.VM):
+		xml, err = domxml.Resize(f.Sight.XML, vm)
+	}
+	if err != nil {
+		return fault.Refuse(hypervisor.Invalid, "%w", err)
+	}
+	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
+		if err := Unbar(c, d.Name); err != nil {
+			return err
+		}
+		if xml != "" {
+			dom, err := c.DomainDefineXML(xml)
+			if err != nil {
+				return err
+			}
+			_ = dom.Free()
+		}
+		dom, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dom.Free() }()
+		err = dom.Create()
+		if err != nil && f.State == hypervisor.Absent {
+			err = errors.Join(err, dom.Undefine())
+		}
+		return err
+	})
+}
+
+// stop asks the guest to shut down, and gives it time. A second Stop may shorten
+// the grace.
+func (d guest) stop(ctx context.Context, f Found, grace time.Duration) error {
+	by := time.Now().Add(max(0, grace)).UTC()
+	switch f.State {
+	case hypervisor.Shutoff, hypervisor.Crashed:
+		return nil
+	case hypervisor.Running, hypervisor.Starting, hypervisor.Rebooting:
+	case hypervisor.Stopping:
+		if f.Rec == nil || f.Rec.By.IsZero() || by.Before(f.Rec.By) {
+			return d.doing(hypervisor.Stopping, by)
+		}
+		return nil
+	default:
+		return f.Conflict()
+	}
+	if err := d.doing(hypervisor.Stopping, by); err != nil {
+		return err
+	}
+	return d.Press(ctx)
+}
+
+// doing notes what was asked of a VM that runs.
+func (d guest) doing(what hypervisor.DomainState, by time.Time) error {
+	return d.Put(true, func(r *DomainRecord) { r.Doing, r.By, r.Ran = what, by, true })
+}
+
+// kill stops the VM now. Incoming domains are discarded and stopped sources
+// released, never killed: they may be the last good copy.
+func (d guest) kill(ctx context.Context, f Found) error {
+	switch {
+	case f.State.Rests():
+		return nil
+	case !f.State.Executes() && f.State != hypervisor.Paused:
+		return f.Conflict()
+	}
+	if err := d.doing(hypervisor.Stopping, time.Now().UTC()); err != nil {
+		return err
+	}
+	err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
+	if errors.Is(err, hypervisor.Conflict) { // it has ended by itself
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	s, err := d.See(ctx)
+	if err == nil && s.Run.Rests() && !f.Job.Sends() {
+		return d.Bury(Found{Sight: s})
+	}
+	return err
+}
+
+func (d guest) reboot(ctx context.Context, f Found) error {
+	switch f.State {
+	case hypervisor.Rebooting:
+		return nil
+	case hypervisor.Running:
+		d.SetRebooted(false)
+		err := d.doing(hypervisor.Rebooting, time.Now().Add(rebootPatience).UTC())
+		if err != nil {
+			return err
+		}
+		return d.Press(ctx)
+	}
+	return f.Conflict()
+}
+
+// sends refuses to pause a VM that moves: libvirt lets it run at the target whatever
+// its operator wants, and has it resume only when it has arrived.
+func sends(f Found) error {
+	if f.Job.Sends() || f.Sight.Sends {
+		return fault.Refuse(hypervisor.Conflict,
+			"libvirt is moving it, and would let it run at the target: cancel that first")
+	}
+	return nil
+}
+
+// pause stops the guest's CPUs.
+func (d guest) pause(ctx context.Context, f Found) error {
+	if f.State != hypervisor.Running && f.State != hypervisor.Paused {
+		return f.Conflict()
+	}
+	if err := sends(f); err != nil {
+		return err
+	}
+	if f.Sight.Run == PausedUser {
+		return nil
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
+}
+
+func (d guest) unpause(ctx context.Context, f Found) error {
+	switch f.State {
+	case hypervisor.Running:
+		return nil
+	case hypervisor.Paused:
+	default:
+		return f.Conflict()
+	}
+	if err := sends(f); err != nil {
+		return err
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+}
+
+// measure begins to measure how fast the guest writes memory. libvirt measures whole
+// seconds, 60 at most.
+func (d guest) measure(ctx context.Context, f Found, window time.Duration) error {
+	switch {
+	case window <= 0:
+		return fault.Refuse(hypervisor.Invalid, "it takes some time to measure, not %v", window)
+	case f.State != hypervisor.Running:
+		return f.Conflict()
+	case f.Rec != nil && !f.Rec.Measuring.IsZero():
+		return nil
+	}
+	seconds := min(60, int((window+time.Second-1)/time.Second))
+	err := d.Do(ctx, func(dom *libvirt.Domain) error {
+		return dom.StartDirtyRateCalc(seconds, libvirt.DOMAIN_DIRTYRATE_MODE_PAGE_SAMPLING)
+	})
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(time.Duration(seconds) * time.Second).UTC()
+	return d.Put(false, func(r *DomainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
+}
+
+// forget removes a VM that rests. The files of its disks stay. A saved state is the
+// VM's memory: libvirt refuses to remove the definition that it belongs to.
+func (d guest) forget(ctx context.Context, f Found) error {
+	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
+		return f.Conflict()
+	}
+	if err := d.Erase(ctx, f.Sight); err != nil {
+		return err
+	}
+	return d.Remove()
+}

@@ -1,0 +1,308 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/fault"
+)
+
+// A Node is what the domains of one host share.
+type Node struct {
+	Name      hypervisor.HostName
+	Memory    hypervisor.Bytes // what VMs may use together
+	CPUs      int
+	QEMU      uint32          // which one is installed, in libvirt's notation: 7002022 is 7.2.22
+	Libvirt   uint32          // and which libvirt
+	Namespace string          // of domains whose names have none
+	Settings  domxml.Settings // of the machines that are made here
+	DebugDir  string          // where debug ports are heard
+	Peer      string          // how another host's libvirtd reaches this one
+	Timeout   time.Duration
+	// Grace is how long after a beginning of ours, or of libvirtd's, nothing is
+	// concluded from what is not there yet.
+	Grace time.Duration
+	// Bar is how long a tombstone keeps a VM from being received.
+	Bar time.Duration
+	// Direct: this process leads migrations, and they end with it.
+	Direct bool
+	// TLS: migrations are encrypted.
+	TLS bool
+	// Rewrite changes what a VM is made of at a target. Nil changes nothing.
+	Rewrite func(target hypervisor.HostName, xml string) (string, error)
+	// Translate returns how this process reaches what libvirtd calls peer.
+	Translate func(peer string) string
+	Changed   func(hypervisor.VMID) // is told that a VM or its job has changed
+	Conn      *conn.Conn
+	Journal   *Journal
+	Life      context.Context // ends when everything is to be let go
+	Running   sync.WaitGroup  // what must have ended then
+	// Move does a step of a migration. Who calls it holds the domain's turn.
+	Move func(context.Context, *Domain, NextStep, Sight) error
+
+	mu      sync.Mutex
+	born    time.Time
+	caps    string // what libvirtd says of the host; "": it was not asked since born
+	domains map[hypervisor.VMID]*Domain
+	jobs    map[hypervisor.JobID]*Job         // each is replaced, never changed
+	taken   map[hypervisor.VMID]hypervisor.VM // room that is promised and not used yet
+	barred  map[string]time.Time              // when the tombstone of a name is to go
+	closed  bool
+
+	peersMu sync.Mutex
+	peers   map[string]*conn.Conn // by URI
+}
+
+// Open reads the journal. Afterwards everything that was under way goes on. Events may
+// come meanwhile.
+func (n *Node) Open() error {
+	domains, err := n.Journal.Domains()
+	if err != nil {
+		return err
+	}
+	jobs, err := n.Journal.Jobs(time.Now())
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.domains, n.jobs = map[hypervisor.VMID]*Domain{}, map[hypervisor.JobID]*Job{}
+	n.taken = map[hypervisor.VMID]hypervisor.VM{}
+	n.born = time.Now()
+	for _, j := range jobs {
+		n.jobs[j.ID] = j
+		if j.Receives() {
+			n.taken[j.VM.ID] = j.VM
+		}
+	}
+	for _, rec := range domains {
+		n.domains[rec.VM.ID] = n.domain(rec.VM.ID, rec.Name, rec)
+	}
+	return nil
+}
+
+func (n *Node) domain(id hypervisor.VMID, name string, rec *DomainRecord) *Domain {
+	return &Domain{Node: n, ID: id, Name: name, rec: rec, turn: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1)}
+}
+
+// began returns when this process, or the libvirtd that it talks to, began.
+func (n *Node) began() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.born
+}
+
+// Capabilities returns what libvirtd says of the host. It takes long to tell, and tells the
+// same as long as it lives.
+func (n *Node) Capabilities(c *conn.Connect) (string, error) {
+	n.mu.Lock()
+	known, born := n.caps, n.born
+	n.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	caps, err := c.GetCapabilities()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && n.born.Equal(born) {
+		n.caps = caps
+	}
+	return caps, err
+}
+
+// Reborn looks at everything anew: libvirtd was out of reach, and events are lost.
+func (n *Node) Reborn() {
+	n.mu.Lock()
+	n.born, n.caps = time.Now(), ""
+	n.mu.Unlock()
+	for _, d := range n.known() {
+		d.mu.Lock()
+		d.blind = true
+		d.mu.Unlock()
+	}
+	n.Wake()
+}
+
+// Wake has every domain of which something is kept look what is due.
+func (n *Node) Wake() {
+	for _, d := range n.known() {
+		d.Kick()
+	}
+}
+
+// Hear looks at the domain that an event is about, unless the event says all that there is
+// to know: whoever looks while libvirt switches over makes the guest stand longer.
+func (n *Node) Hear(e conn.Event) {
+	id := domxml.IDOf(n.Namespace, e.Domain)
+	if d := n.Find(id); d != nil {
+		if d.hear(e) {
+			return
+		}
+		d.Kick()
+	}
+	n.Changed(id)
+}
+
+// Find returns the domain of a VM of which something is kept, or nil.
+func (n *Node) Find(vm hypervisor.VMID) *Domain {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.domains[vm]
+}
+
+// known returns all domains of which something is kept, in no order.
+func (n *Node) known() []*Domain {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Values(n.domains))
+}
+
+// Close returns when nothing of ours runs any more and nobody has a turn. Nobody
+// gets one afterwards.
+func (n *Node) Close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.Running.Wait()
+}
+
+// Job returns what is kept of a job, or nil.
+func (n *Node) Job(id hypervisor.JobID) *Job {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.jobs[id]
+}
+
+// PutJob keeps a job.
+func (n *Node) PutJob(j *Job, durable bool) error {
+	if err := n.Journal.PutJob(j, durable); err != nil {
+		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+	}
+	n.mu.Lock()
+	n.jobs[j.ID] = j
+	n.mu.Unlock()
+	return nil
+}
+
+// Reserve promises room to a VM, or answers NoRoom. What runs takes room whoever
+// started it.
+func (n *Node) Reserve(ctx context.Context, vm hypervisor.VM) error {
+	used, err := n.used(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.Copy(used, n.taken)
+	memory, cpus := n.Memory, n.CPUs
+	for id, other := range used {
+		if id != vm.ID {
+			memory -= other.Memory
+			cpus -= other.CPUs
+		}
+	}
+	switch {
+	case vm.Memory > memory:
+		need, has := hypervisor.Apart(vm.Memory, max(0, memory))
+		return fault.Refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
+	case vm.CPUs > cpus:
+		return fault.Refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, max(0, cpus))
+	}
+	n.taken[vm.ID] = vm
+	return nil
+}
+
+// Unreserve takes back what was promised. What runs has taken its room itself.
+func (n *Node) Unreserve(vm hypervisor.VMID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, vm)
+}
+
+// used returns what runs, as far as it takes room.
+func (n *Node) used(ctx context.Context) (map[hypervisor.VMID]hypervisor.VM, error) {
+	return conn.Ask(ctx, n.Conn, func(c *conn.Connect) (map[hypervisor.VMID]hypervisor.VM, error) {
+		doms, err := c.ListAllDomains(libvirt.CONNECT_LIST_DOMAINS_ACTIVE)
+		if err != nil {
+			return nil, err
+		}
+		used := map[hypervisor.VMID]hypervisor.VM{}
+		for i := range doms {
+			name, errName := doms[i].GetName()
+			info, errInfo := doms[i].GetInfo()
+			_ = doms[i].Free()
+			if errName == nil && errInfo == nil { // otherwise it went in between
+				used[domxml.IDOf(n.Namespace, name)] = hypervisor.VM{CPUs: int(info.NrVirtCpu),
+					Memory: hypervisor.Bytes(info.MaxMem) * hypervisor.KiB}
+			}
+		}
+		return used, nil
+	})
+}
+
+// Domains shows all domains: those that libvirt knows, and those that are only kept.
+func (n *Node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	names, err := conn.Ask(ctx, n.Conn, func(c *conn.Connect) ([]string, error) {
+		doms, err := c.ListAllDomains(0)
+		var names []string
+		for i := range doms {
+			if name, err := doms[i].GetName(); err == nil {
+				names = append(names, name)
+			}
+			_ = doms[i].Free()
+		}
+		return names, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := map[hypervisor.VMID]*Domain{}
+	for _, name := range names {
+		id := domxml.IDOf(n.Namespace, name)
+		all[id] = n.domain(id, name, nil)
+	}
+	for _, d := range n.known() {
+		all[d.ID] = d
+	}
+	var list []hypervisor.Domain
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		d, err := all[id].Answer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if d.State != hypervisor.Absent {
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+// DebugSocket returns where the debug port of a domain is heard; "" is nowhere.
+func (n *Node) DebugSocket(name string) string {
+	if n.DebugDir == "" {
+		return ""
+	}
+	return path.Join(n.DebugDir, name+".debug")
+}
+
+// Spot returns the domain of a VM, to look at. The error says that no domain can have
+// its name.
+func (n *Node) Spot(vm hypervisor.VMID) (*Domain, error) {
+	if d := n.Find(vm); d != nil {
+		return d, nil
+	}
+	name, err := domxml.NameOf(n.Namespace, vm)
+	return n.domain(vm, name, nil), err
+}

@@ -1,0 +1,104 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+)
+
+// Progress answers how a job goes.
+func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
+) (hypervisor.Progress, error) {
+	j := n.Job(id)
+	if j == nil {
+		return hypervisor.Progress{Job: id}, nil
+	}
+	of := n.Find(j.VM.ID)
+	if of == nil || j.Last.Status.Final() {
+		return j.Last, nil
+	}
+	d := move{of}
+	f, err := d.Find(ctx)
+	if err != nil {
+		return hypervisor.Progress{}, err
+	}
+	if j = n.Job(id); f.Job == nil || f.Job.ID != id || j.Last.Status.Final() {
+		return j.Last, nil
+	}
+	p := d.live(j, f.Sight)
+	p.Status, p.Mode = Status(j, f.Sight.Look), Mode(j, f.Sight.Look)
+	if p.Status == hypervisor.JobSucceeded && j.Role == Source {
+		p = d.final(ctx, j, f.Sight)
+		p.Status = hypervisor.JobSucceeded
+	}
+	return p, nil
+}
+
+// live is how the job goes while libvirt is at it. What was sent never becomes less.
+func (d move) live(j *Job, s Sight) hypervisor.Progress {
+	p := j.Last
+	if j.Role == Source && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
+		fill(&p, s.Stats)
+		p.Downtime = 0
+		p.Sent = d.Sent(p.Sent)
+	}
+	return p
+}
+
+// fill puts what libvirt tells of a migration into our terms.
+func fill(p *hypervisor.Progress, s conn.JobStats) {
+	p.Sent = max(p.Sent, s.MemoryProcessed+s.DiskProcessed)
+	p.Iteration = max(p.Iteration, s.Iteration, int(min(s.MemoryProcessed, 1)))
+	p.Disks = cmp.Or(p.Disks, s.DiskTotal)
+	p.Remaining = min(s.MemoryRemaining, s.MemoryTotal) + s.DiskRemaining
+	if s.MemoryTotal == 0 { // disks go first
+		p.Remaining += p.Total
+	}
+	p.DirtyRate, p.Bandwidth = s.DirtyRate, s.MemoryBandwidth
+	p.Throttle, p.Downtime = s.Throttle, s.Downtime
+}
+
+// final is how the job went. libvirt keeps the figures of one that succeeded as long
+// as it keeps the domain, and tells them once when it ends.
+func (d move) final(ctx context.Context, j *Job, s Sight) hypervisor.Progress {
+	p := d.live(j, s)
+	p.Sent = d.Sent(p.Sent)
+	p.Mode = Mode(j, s.Look)
+	stats := d.told(ctx, s)
+	if stats == nil && s.Defined {
+		_ = d.Do(ctx, func(dom *libvirt.Domain) error { // without figures it ended, too
+			info, err := dom.GetJobStats(libvirt.DOMAIN_JOB_STATS_COMPLETED |
+				libvirt.DOMAIN_JOB_STATS_KEEP_COMPLETED)
+			if err == nil && info.Type == libvirt.DOMAIN_JOB_COMPLETED {
+				done := conn.JobStatsOf(*info)
+				stats = &done
+			}
+			return err
+		})
+	}
+	if stats != nil && stats.MemoryTotal > 0 {
+		fill(&p, *stats)
+		p.Remaining = 0
+	}
+	return p
+}
+
+// told is what libvirt tells when a migration has ended. When the source has just
+// stopped, it is about to.
+func (d move) told(ctx context.Context, s Sight) *conn.JobStats {
+	for wait := 500 * time.Millisecond; ; wait -= 5 * time.Millisecond {
+		stats := d.Stats()
+		if stats != nil || s.Run != ShutoffMigrated || s.Call != Calling || wait <= 0 ||
+			ctx.Err() != nil {
+			return stats
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

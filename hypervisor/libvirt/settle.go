@@ -1,0 +1,257 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"time"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+)
+
+// How long settle may wait for a change that libvirt would tell of anyway, for one
+// that it does not tell, and after an error.
+const (
+	resync = 30 * time.Second
+	often  = 100 * time.Millisecond
+	again  = 500 * time.Millisecond
+)
+
+// Kick has what is due done soon.
+func (d *Domain) Kick() {
+	select {
+	case d.kick <- struct{}{}:
+	default:
+	}
+	n := d.Node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if d.settles || n.closed || n.Life.Err() != nil || n.domains[d.ID] != d {
+		return
+	}
+	d.settles = true
+	n.Running.Add(1)
+	go d.run()
+}
+
+// run does what is due until there is nothing to wait for.
+func (d *Domain) run() {
+	n := d.Node
+	defer n.Running.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-n.Life.Done():
+		case <-d.kick:
+		case <-timer.C:
+		}
+		wait := time.Duration(0)
+		if n.Life.Err() == nil {
+			ctx, cancel := context.WithTimeout(n.Life, n.Timeout)
+			wait = d.settle(ctx)
+			cancel()
+		}
+		if wait == 0 && d.retire() {
+			return
+		}
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+// retire ends the goroutine unless somebody wants it again.
+func (d *Domain) retire() bool {
+	n := d.Node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(d.kick) > 0 && n.Life.Err() == nil {
+		return false
+	}
+	d.settles = false
+	if d.refs == 0 && d.Record() == nil {
+		delete(n.domains, d.ID)
+	}
+	return true
+}
+
+// settle does everything that is due, and returns when to look again unless
+// something happens before; 0 is never.
+func (d *Domain) settle(ctx context.Context) time.Duration {
+	if left := d.switching(); left > 0 {
+		return left
+	}
+	_, release, err := d.Node.Hold(ctx, d.ID)
+	if err != nil {
+		return again
+	}
+	defer release()
+	return d.Settle(ctx)
+}
+
+// Settle is settle for who holds the turn.
+func (d *Domain) Settle(ctx context.Context) time.Duration {
+	last := Rest
+	for {
+		if d.Record() == nil {
+			return 0
+		}
+		f, err := d.Find(ctx)
+		if err != nil {
+			return again
+		}
+		step := Due(f.Rec, f.Job, f.Sight.Look, time.Now())
+		if step == Rest || step == last { // what does not help at once is not repeated at once
+			return d.wait(ctx, f)
+		}
+		if err := d.do(ctx, step, f); err != nil {
+			return again
+		}
+		last = step
+		d.Node.Changed(d.ID)
+	}
+}
+
+// wait returns when something may be due that no event tells of; 0 is never.
+func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
+	rec, job, now := d.Record(), f.Job, time.Now()
+	if rec == nil {
+		return 0
+	}
+	wait := time.Duration(0)
+	sooner := func(t time.Duration) {
+		if t = max(t, time.Millisecond); wait == 0 || t < wait {
+			wait = t
+		}
+	}
+	if !rec.By.IsZero() && rec.Doing != hypervisor.Absent {
+		sooner(rec.By.Sub(now))
+	}
+	if rec.Doing != hypervisor.Absent {
+		sooner(again)
+	}
+	if !rec.Measuring.IsZero() {
+		if left := d.measured(ctx, now); left > 0 {
+			sooner(left)
+		}
+	}
+	switch {
+	case job.Sends() && f.Sight.Call == Calling && !job.Cancelled:
+		sooner(again) // its return is told
+	case job.Sends():
+		sooner(often)
+	case job.Receives() && job.Seen:
+		sooner(again)
+	case job.Receives():
+		sooner(resync)
+	case job != nil && job.Role == JobTarget && job.Stage == Arrived &&
+		!job.Last.Status.Final():
+		sooner(often)
+	}
+	return wait
+}
+
+// do performs one step. The caller holds the turn.
+func (d *Domain) do(ctx context.Context, step NextStep, f Found) error {
+	switch step {
+	case Bury:
+		return d.Bury(f)
+	case Force:
+		return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
+	case Reset:
+		if err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Reset(0) }); err != nil {
+			return err
+		}
+		return d.Settled()
+	case Press:
+		return d.Press(ctx)
+	case Settled:
+		return d.Settled()
+	}
+	return d.Node.Move(ctx, d, step, f.Sight)
+}
+
+// Press notes that the guest is asked now, and presses its power button: to reboot if that is
+// what it was asked for. libvirt remembers the last of both that it was told.
+func (d *Domain) Press(ctx context.Context) error {
+	now, reboots := time.Now().UTC(), false
+	err := d.Put(false, func(r *DomainRecord) {
+		r.Asked, reboots = now, r.Doing == hypervisor.Rebooting
+	})
+	if err != nil {
+		return err
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if reboots {
+			return dom.Reboot(libvirt.DOMAIN_REBOOT_ACPI_POWER_BTN)
+		}
+		return dom.ShutdownFlags(libvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
+	})
+}
+
+// Settled notes that the guest runs and that what was asked is done.
+func (d *Domain) Settled() error {
+	return d.Put(false, func(r *DomainRecord) {
+		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
+	})
+}
+
+// Bury notes how a domain has ended that has no process any more.
+func (d *Domain) Bury(f Found) error {
+	run := f.Sight.Run
+	d.Node.Unreserve(d.ID)
+	return d.Put(true, func(r *DomainRecord) {
+		lost := run == ShutoffCrashed || run == ShutoffUnknown && r.Ran
+		r.Crashed = lost && r.Doing != hypervisor.Stopping
+		r.Ran, r.Doing, r.By = false, hypervisor.Absent, time.Time{}
+		r.Asked = time.Time{}
+		r.Measuring = time.Time{}
+	})
+}
+
+// measured keeps the result of a measurement whose time is over, and returns how
+// long to wait for it otherwise.
+func (d *Domain) measured(ctx context.Context, now time.Time) time.Duration {
+	rec := d.Record()
+	if left := rec.Measuring.Sub(now); left > 0 {
+		return left
+	}
+	rate, done, err := d.dirtyRate(ctx)
+	if err != nil || !done {
+		if now.Sub(rec.Measuring) > time.Minute { // libvirt has forgotten it
+			_ = d.Put(false, func(r *DomainRecord) { r.Measuring = time.Time{} })
+			return 0
+		}
+		return often
+	}
+	_ = d.Put(false, func(r *DomainRecord) {
+		r.DirtyRate, r.Measured = rate, r.Measuring
+		r.Measuring = time.Time{}
+	})
+	return 0
+}
+
+// dirtyRate returns what libvirt measured, if it has.
+func (d *Domain) dirtyRate(ctx context.Context) (rate hypervisor.Bandwidth, done bool, err error) {
+	all, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) ([]libvirt.DomainStats, error) {
+		dom, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = dom.Free() }()
+		stats, err := c.GetAllDomainStats([]*libvirt.Domain{dom}, libvirt.DOMAIN_STATS_DIRTYRATE, 0)
+		for i := range stats {
+			_ = stats[i].Domain.Free()
+		}
+		return stats, err
+	})
+	if err != nil || len(all) != 1 || all[0].DirtyRate == nil {
+		return 0, false, err
+	}
+	r := all[0].DirtyRate
+	rate = hypervisor.Bandwidth(max(0, r.MegabytesPerSecond)) * hypervisor.Bandwidth(hypervisor.MiB)
+	return rate,
+		r.CalcStatus == int(libvirt.DOMAIN_DIRTYRATE_MEASURED), nil
+}

@@ -1,0 +1,176 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+
+	"libvirt.org/go/libvirt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// Abilities are what can be done with libvirt 6.0 or newer. A source cannot take a VM
+// back that libvirt's migration has taken away, and libvirt waits for nobody before
+// its switch-over.
+const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanRecover |
+	hypervisor.CanUseChannels | hypervisor.CanCompress | hypervisor.CanXBZRLE |
+	hypervisor.CanEncrypt | hypervisor.CanCopyStorage | hypervisor.CanMoveCold |
+	hypervisor.CanMeasureDirtyRate | hypervisor.CanResize | hypervisor.CanSnapshot |
+	hypervisor.CanAttachDisk
+
+type connect = libvirt.Connect
+
+// A move is a domain that takes part in a migration.
+type move struct{ *Domain }
+
+// Step does a step of a migration that is due. The caller holds the domain's turn.
+func Step(ctx context.Context, of *Domain, step NextStep, s Sight) error {
+	d := move{of}
+	switch step {
+	case Send:
+		return d.send(ctx)
+	case Abort:
+		return d.abort(ctx)
+	case GoOver:
+		return d.goOver(ctx)
+	case NoteStop:
+		d.SetStood()
+		return d.PutJob(true, func(j *Job) { j.Stopped = true })
+	case NoteAbort:
+		return d.PutJob(true, func(j *Job) { j.Aborted = true })
+	case Ask:
+		return d.inquire(ctx, s)
+	case Move:
+		return d.moved(ctx, s)
+	case Keep:
+		return d.keep(ctx, s)
+	case Strand:
+		return d.strand(ctx, s)
+	case NoteArrival:
+		return d.noteArrival()
+	case Arrive:
+		return d.arrive(ctx, s)
+	case Lapse:
+		return d.lapse(ctx)
+	case Recovered:
+		return d.recovered(s)
+	}
+	return nil
+}
+
+// inquire asks the target's libvirtd about a source that has stood for long. If the VM runs
+// there, what is here must never run again: libvirt would let it, when it gives up to
+// wait for an answer that was lost.
+func (d move) inquire(ctx context.Context, s Sight) error {
+	j := d.Job()
+	t, err := ParseAddress(j.Address)
+	if err != nil {
+		return err
+	}
+	peer, err := d.Node.Reach(ctx, t.Peer)
+	if err != nil {
+		return err
+	}
+	there, err := SeeAt(ctx, peer, d.Name)
+	if err != nil || there.UUID != s.UUID || there.Job != j.ID || !there.Run.Executes() {
+		return err
+	}
+	err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
+	if err != nil && !errors.Is(err, hypervisor.Conflict) {
+		return err
+	}
+	return d.moved(ctx, s)
+}
+
+// moved: libvirt says that the target has the VM.
+func (d move) moved(ctx context.Context, s Sight) error {
+	p := d.final(ctx, d.Job(), s)
+	p.Status, p.Error = hypervisor.JobSucceeded, ""
+	err := d.PutJob(true, func(j *Job) { j.Stage, j.Last = Moved, p })
+	if err != nil {
+		return err
+	}
+	d.Forget()
+	return d.rests()
+}
+
+// rests notes that the domain runs here no more, and nothing is open about it.
+func (d move) rests() error {
+	d.Node.Unreserve(d.ID)
+	return d.Put(true, func(r *DomainRecord) {
+		r.Ran, r.Unresolved, r.Crashed = false, false, false
+	})
+}
+
+// keep: the migration has ended, and the VM stays here. Why it has failed only the
+// call tells, which is about to return.
+func (d move) keep(ctx context.Context, s Sight) error {
+	if s.Call == Calling && !d.Job().Cancelled {
+		return nil
+	}
+	p := d.final(ctx, d.Job(), s)
+	err := d.ended(ctx)
+	if j := d.Job(); err == nil && s.Run == PausedUser && j.GuestPaused &&
+		!j.Resting { // it was paused when libvirt had given up already
+		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+	}
+	if err != nil {
+		return err
+	}
+	err = d.PutJob(true, func(j *Job) {
+		j.Stage, j.Last = Kept, p
+		j.Last.Status, j.Last.Error, j.Last.Downtime = hypervisor.JobFailed, d.Why(), 0
+		if j.Cancelled {
+			j.Last.Status = hypervisor.JobCancelled
+		}
+	})
+	if err == nil {
+		d.Forget()
+		err = d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+	}
+	return err
+}
+
+// ended gives a VM that stays what a migration takes away.
+func (d move) ended(ctx context.Context) error {
+	if !d.Record().Autostart {
+		return nil
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		if defined, err := dom.IsPersistent(); err != nil || !defined {
+			return err
+		}
+		return dom.SetAutostart(true)
+	})
+}
+
+// strand: only the target knows how it ended. What libvirt let run again stands until
+// somebody has asked there.
+func (d move) strand(ctx context.Context, s Sight) error {
+	if s.Run.Executes() {
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
+		if err != nil {
+			return err
+		}
+	}
+	p := d.final(ctx, d.Job(), s)
+	err := d.Put(true, func(r *DomainRecord) { r.Unresolved = true })
+	if err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *Job) {
+		j.Stage, j.Last = Stranded, p
+		j.Last.Status, j.Last.Error = hypervisor.JobBroken, d.Why()
+		if j.Last.Error == "" {
+			j.Last.Error = "libvirt's answer was lost"
+		}
+	})
+}
+
+// abort has libvirt end the migration. That it is not at it, or not any more, the
+// domain tells.
+func (d move) abort(ctx context.Context) error {
+	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.AbortJob() })
+}

@@ -1,0 +1,262 @@
+//go:build linux
+
+package qmp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
+// one of them fails, or the rest: what was not there before is empty. If we end before, or that
+// fails, too, whoever uses them next does it.
+func (d guest) resize(ctx context.Context, p Found, vm hypervisor.VM) error {
+	h := d.Node
+	if vm.ID != d.ID {
+		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+	}
+	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == Source &&
+		p.Job.Stage.Live() {
+		return p.Conflict()
+	}
+	if p.Rec.VM.Equal(vm) {
+		return nil
+	}
+	err := resizable(p.Rec.VM, vm)
+	if err == nil {
+		err = h.Check(vm)
+	}
+	if err == nil {
+		err = h.Reserve(d.Domain, vm)
+		h.Unreserve(d.Domain) // it rests
+	}
+	if err != nil {
+		return err
+	}
+	_ = d.CutBack(ctx) // what cannot be cut is grown already, or told of
+	if err = d.grow(ctx, growth(p.Rec.VM, vm)); err == nil {
+		err = d.Put(true, func(r *DomainRecord) { r.VM, r.Growing = vm, nil })
+	}
+	if err != nil {
+		return errors.Join(err, d.CutBack(ctx))
+	}
+	return nil
+}
+
+// resizable refuses a change of anything but sizes, and disks that shrink.
+func resizable(old, vm hypervisor.VM) error {
+	same := vm
+	same.Memory, same.CPUs = old.Memory, old.CPUs
+	if vm.Hardware != nil && old.Hardware != nil &&
+		len(vm.Hardware.Disks) == len(old.Hardware.Disks) {
+		hw := *vm.Hardware
+		hw.Disks = slices.Clone(hw.Disks)
+		for i, before := range old.Hardware.Disks {
+			if now := hw.Disks[i]; now.Size < before.Size {
+				return qemu.Refuse(hypervisor.Invalid, "disk %s: it never shrinks, from %v to %v",
+					now.Name, before.Size, now.Size)
+			}
+			hw.Disks[i].Size = before.Size
+		}
+		hw.Pins = old.Hardware.Pins // there is one for each CPU
+		same.Hardware = &hw
+	}
+	if !same.Equal(old) {
+		return qemu.Refuse(hypervisor.Invalid,
+			"only memory, CPUs, their pins and the sizes of disks can be changed")
+	}
+	return nil
+}
+
+// growth returns the disks that are larger in vm than in old, which has the same disks.
+func growth(old, vm hypervisor.VM) []hypervisor.Disk {
+	var larger []hypervisor.Disk
+	if vm.Hardware == nil {
+		return nil
+	}
+	for i, disk := range vm.Hardware.Disks {
+		if disk.Size > old.Hardware.Disks[i].Size {
+			larger = append(larger, disk)
+		}
+	}
+	return larger
+}
+
+// grow gives the images of a VM at rest the sizes of disks. That it may have made some larger is
+// written before, with the sizes that they had, whatever was noted of them.
+func (d guest) grow(ctx context.Context, disks []hypervisor.Disk) error {
+	var grow, were []hypervisor.Disk
+	for _, disk := range disks {
+		path := d.Node.QEMU.DiskPath(d.ID, disk)
+		if _, missing := os.Stat(path); missing != nil && disk.Local() {
+			continue // it is made in its size when the VM starts
+		}
+		had, err := d.Node.QEMU.ImageSize(ctx, disk, path)
+		switch {
+		case err != nil:
+			return err
+		case had > disk.Size:
+			return qemu.Refuse(hypervisor.Invalid,
+				"disk %s: %s has %v already, and never shrinks", disk.Name, path, had)
+		case had < disk.Size:
+			grow = append(grow, disk)
+			disk.Size = had
+			were = append(were, disk)
+		}
+	}
+	if len(grow) == 0 {
+		return nil
+	}
+	err := d.Put(true, func(r *DomainRecord) { r.Growing = were })
+	for _, disk := range grow {
+		if err == nil {
+			err = d.Node.QEMU.GrowImage(ctx, disk, d.Node.QEMU.DiskPath(d.ID, disk))
+		}
+	}
+	return err
+}
+
+// indexOf returns which disk has a name, or NotFound.
+func indexOf(vm hypervisor.VM, name string) (int, error) {
+	if vm.Hardware != nil {
+		for i, disk := range vm.Hardware.Disks {
+			if disk.Name == name {
+				return i, nil
+			}
+		}
+	}
+	return -1, qemu.Refuse(hypervisor.NotFound, "it has no disk %q", name)
+}
+
+// snapshot keeps the contents of a disk inside its image. Only qcow2 can.
+func (d guest) snapshot(ctx context.Context, p Found, c hypervisor.Snapshot) error {
+	i, err := indexOf(p.Rec.VM, c.Disk)
+	if err != nil {
+		return err
+	}
+	disk := p.Rec.VM.Hardware.Disks[i]
+	switch {
+	case c.Name == "" || len(c.Name) > 255:
+		return qemu.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
+			len(c.Name))
+	case disk.Format != "qcow2":
+		return qemu.Refuse(hypervisor.Unsupported,
+			"disk %s: a %s image cannot keep snapshots, qcow2 can",
+			disk.Name, qemu.Format(disk))
+	case p.State == hypervisor.Running || p.State == hypervisor.Paused:
+		if p.Job != nil && p.Job.Role == Source && p.Job.Stage.Live() {
+			return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+		}
+		if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
+			return err
+		}
+		return p.VM.SnapshotInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+	case p.State != hypervisor.Shutoff:
+		return p.Conflict()
+	}
+	path := d.Node.QEMU.DiskPath(d.ID, disk)
+	return d.Node.QEMU.SnapshotImage(ctx, c.Name, path)
+}
+
+// attachDisk plugs a disk in.
+func (d guest) attachDisk(ctx context.Context, p Found, disk hypervisor.Disk) error {
+	if i, err := indexOf(p.Rec.VM, disk.Name); err == nil {
+		if p.Rec.VM.Hardware.Disks[i] == disk {
+			return nil
+		}
+		return qemu.Refuse(hypervisor.Conflict, "it has another disk %q", disk.Name)
+	}
+	if err := d.mayPlug(p); err != nil {
+		return err
+	}
+	vm := p.Rec.VM.WithDisks(append(slices.Clone(disksOf(p.Rec.VM)), disk))
+	err := d.Node.Check(vm)
+	if err == nil {
+		err = d.MakeDisks(ctx, vm)
+	}
+	if err != nil {
+		return err
+	}
+	if p.VM != nil {
+		if err := p.VM.Plug(ctx, vm); err != nil {
+			return err
+		}
+	}
+	return d.Define(vm)
+}
+
+// mayPlug refuses to change the disks of a VM that moves, or is on its way to
+// another state.
+func (d guest) mayPlug(p Found) error {
+	switch {
+	case p.Job != nil && p.Job.Role == Source && p.Job.Stage.Live():
+		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+	case p.State != hypervisor.Running && p.State != hypervisor.Paused &&
+		p.State != hypervisor.Shutoff:
+		return p.Conflict()
+	}
+	return d.Node.QEMU.Need(hypervisor.CanAttachDisk)
+}
+
+func disksOf(vm hypervisor.VM) []hypervisor.Disk {
+	if vm.Hardware == nil {
+		return nil
+	}
+	return vm.Hardware.Disks
+}
+
+// detachDisk asks the guest to let a disk go, and takes its image away when it
+// has: until then the disk stays.
+func (d guest) detachDisk(ctx context.Context, p Found, name string) error {
+	i, err := indexOf(p.Rec.VM, name)
+	if err != nil {
+		return nil // it is gone already
+	}
+	if err := d.mayPlug(p); err != nil {
+		return err
+	}
+	if err := qemu.CheckDetach(p.Rec.VM.Hardware, i); err != nil {
+		return qemu.Refuse(hypervisor.Conflict, "%w", err)
+	}
+	if p.VM != nil {
+		err := p.VM.DeviceDel(ctx, qemu.DeviceID(name))
+		if err != nil && !errors.Is(err, monitor.DeviceNotFound) {
+			return err
+		}
+		if err := letGo(ctx, p.VM, qemu.NodeName(name)); err != nil {
+			return qemu.Refuse(hypervisor.Transient, "the guest has not let go of disk %s yet: "+
+				"ask again: %w", name, err)
+		}
+	}
+	left := slices.Delete(slices.Clone(p.Rec.VM.Hardware.Disks), i, i+1)
+	return d.Define(p.Rec.VM.WithDisks(left))
+}
+
+// letGo removes a block node whose device was asked to go, unless it has gone before. QEMU
+// frees it a moment after the device has gone.
+func letGo(ctx context.Context, vm *qemu.Instance, node string) error {
+	nodes, err := vm.QueryNamedNodes(ctx)
+	is := func(n monitor.NamedNode) bool { return n.Name == node }
+	if err != nil || !slices.ContainsFunc(nodes, is) {
+		return err
+	}
+	for range 100 {
+		err := vm.BlockdevDel(ctx, node)
+		if _, refused := errors.AsType[*monitor.Error](err); !refused {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return vm.BlockdevDel(ctx, node)
+}

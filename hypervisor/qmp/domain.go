@@ -1,0 +1,429 @@
+//go:build linux
+
+package qmp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// A Domain is a VM on this host, or the place for one.
+type Domain struct {
+	Node *Node
+	ID   hypervisor.VMID
+
+	// Of who holds the turn: the connection to the target's host, if it is open,
+	// and what ends telling it that the guest has stopped, while we do.
+
+	Link       *Conn
+	Announcing context.CancelFunc
+
+	turn chan struct{} // held by who changes the domain
+	kick chan struct{} // wakes settle
+
+	// Node.mu guards these: who holds or awaits the turn, and what the domain has
+	// of its host.
+
+	refs   int
+	memory hypervisor.Bytes
+	cpus   int
+
+	mu       sync.Mutex
+	rec      *DomainRecord         // replaced, never changed; nil: the host has no such VM
+	vm       *qemu.Instance        // its QEMU, if it has one
+	looks    int                   // how many have begun
+	seen     Look                  // by the latest of them
+	latest   int                   // which that is
+	counting hypervisor.JobID      // whose figures follow
+	counted  monitor.RAM           // as QEMU told them last
+	silent   time.Time             // since when it has not answered; zero: it has
+	expected *monitor.Subscription // to the end of the present transfer
+	ended    *ending               // what it has told
+	off      bool                  // meanwhile the guest has shut down
+	crossing SwitchOver            // whether it came to its switch-over
+}
+
+// Hold takes the turn to change a VM, and returns what gives it back.
+func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, nil, qemu.Refuse(hypervisor.Transient, "the host was closed")
+	}
+	n.Running.Add(1) // whoever has a turn is waited for
+	d := n.domains[vm]
+	if d == nil {
+		d = &Domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+		n.domains[vm] = d
+	}
+	d.refs++
+	n.mu.Unlock()
+	leave := func() {
+		n.mu.Lock()
+		if d.refs--; d.refs == 0 && d.Record() == nil {
+			delete(n.domains, vm)
+		}
+		n.mu.Unlock()
+		n.Running.Done()
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return d, func() { <-d.turn; leave() }, nil
+	case <-n.Life.Done():
+		leave()
+		return nil, nil, qemu.Refuse(hypervisor.Transient, "the host is being closed")
+	case <-ctx.Done():
+		leave()
+		return nil, nil, qemu.Refuse(hypervisor.Transient, "wait for another operation on it: %w",
+			ctx.Err())
+	}
+}
+
+// Record returns what is kept of the domain; nil is nothing. It must not be changed.
+func (d *Domain) Record() *DomainRecord {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rec
+}
+
+// Process returns the domain's QEMU; nil is none.
+func (d *Domain) Process() *qemu.Instance {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.vm
+}
+
+// Present returns one moment of the domain: what is kept of it and of its job,
+// and its QEMU.
+func (d *Domain) Present() (*DomainRecord, *Job, *qemu.Instance) {
+	d.mu.Lock()
+	rec, vm := d.rec, d.vm
+	d.mu.Unlock()
+	if rec == nil {
+		return nil, nil, vm
+	}
+	return rec, d.Node.Job(rec.Job), vm
+}
+
+// Put keeps a changed copy of the record. The caller holds the turn.
+func (d *Domain) Put(durable bool, change func(*DomainRecord)) error {
+	rec := *d.Record()
+	change(&rec)
+	return d.Set(&rec, durable)
+}
+
+// Set keeps another record. The caller holds the turn.
+func (d *Domain) Set(rec *DomainRecord, durable bool) error {
+	if err := d.Node.Journal.Put(rec, durable); err != nil {
+		return qemu.Refuse(hypervisor.Transient, "write the journal: %v", err)
+	}
+	d.mu.Lock()
+	d.rec = rec
+	d.mu.Unlock()
+	d.Node.Changed(d.ID)
+	return nil
+}
+
+// Define notes what the VM is.
+func (d *Domain) Define(vm hypervisor.VM) error {
+	return d.Put(true, func(r *DomainRecord) { r.VM = vm })
+}
+
+// PutJob keeps a changed copy of the domain's job. The caller holds the turn.
+func (d *Domain) PutJob(durable bool, change func(*Job)) error {
+	job := *d.Node.Job(d.Record().Job)
+	change(&job)
+	err := d.Node.PutJob(&job, durable)
+	d.Node.Changed(d.ID)
+	return err
+}
+
+// Remove forgets the domain. Its files go with it.
+func (d *Domain) Remove() error {
+	if err := d.Node.Journal.Remove(d.ID); err != nil {
+		return qemu.Refuse(hypervisor.Transient, "remove its files: %v", err)
+	}
+	d.mu.Lock()
+	d.rec, d.vm = nil, nil
+	d.mu.Unlock()
+	d.Node.Changed(d.ID)
+	return nil
+}
+
+// Look asks QEMU how the domain is. The migration is asked for first: a guest that
+// stops in between is seen to have stopped for it.
+func (d *Domain) Look(ctx context.Context) (Look, monitor.Migration, error) {
+	rec, job, vm := d.Present()
+	var m monitor.Migration
+	if rec == nil || vm == nil || vm.Ended() {
+		return Look{}, m, nil
+	}
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, d.patience())
+	defer cancel()
+	l, begun := Look{Alive: true}, d.look()
+	var err error
+	if job != nil && job.Stage.Live() {
+		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == Source {
+			l.Mirrors, err = vm.Mirrors(ctx, rec.VM)
+		}
+	}
+	if err == nil {
+		l.Run, err = vm.Status(ctx)
+	}
+	l.Migration = m.Status
+	if err != nil && vm.Dies(ctx) {
+		return Look{}, monitor.Migration{}, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.vm != vm: // it is another's by now
+	case err != nil && d.silent.IsZero() && caller.Err() == nil:
+		d.silent = time.Now()
+		d.Changed() // Settle does not leave it at that
+	case err == nil:
+		d.silent, l.SwitchOver = time.Time{}, d.crossing
+		if begun > d.latest { // none that began later has ended before
+			d.seen, d.latest = l, begun
+		}
+		if job != nil {
+			d.recount(job.ID, &m.RAM)
+		}
+	}
+	if caller.Err() == nil {
+		err = unanswered(vm, err)
+	}
+	return l, m, err
+}
+
+// unanswered says which QEMU it is that did not answer, and what can be done about it.
+func unanswered(vm *qemu.Instance, err error) error {
+	if _, refused := errors.AsType[*monitor.Error](err); err == nil || refused {
+		return err
+	}
+	return fmt.Errorf("its QEMU, process %d, does not answer; it goes on by itself if it is only "+
+		"stopped or busy; Kill ends it without an answer, unless its guest stands to move: %w",
+		vm.Proc.Identity().PID, err)
+}
+
+// look numbers a look that begins.
+func (d *Domain) look() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.looks++
+	return d.looks
+}
+
+// recount puts in what a job had sent as far as it was seen, where QEMU does not tell: of a
+// migration that failed or was cancelled it forgets that at once. The caller holds mu.
+// Source: QEMU 7.2 migration/migration.c (fill_source_migration_info).
+func (d *Domain) recount(job hypervisor.JobID, ram *monitor.RAM) {
+	if ram.Total > 0 {
+		d.counting, d.counted = job, *ram
+	} else if d.counting == job {
+		*ram = d.counted
+	}
+}
+
+// briefly is how long a QEMU may take that has not answered before.
+const briefly = 100 * time.Millisecond
+
+// patience returns how long the domain's QEMU may take to answer.
+func (d *Domain) patience() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.silent.IsZero() {
+		return min(briefly, d.Node.Timeout)
+	}
+	return d.Node.Timeout
+}
+
+// Answer describes the domain as it is; with an error, as it was seen last.
+func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+	m, err := d.Moment(ctx)
+	if lost(m.Job, m.VM) {
+		d.awaitBurial(ctx)
+		m, err = d.Moment(ctx)
+	}
+	if err != nil && m.Rec != nil {
+		m.Look = d.Seen()
+		m.Look.Alive = m.VM != nil
+	}
+	rec, job := d.standing(m.Rec, m.Job, m.Look)
+	if rec == nil {
+		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
+	}
+	answer := hypervisor.Domain{VM: rec.VM, State: State(rec, job, m.Look), Job: rec.Job,
+		Unresolved: rec.Unresolved || lost(job, m.VM), DirtyRate: rec.DirtyRate,
+		Measured: rec.Measured}
+	return answer, err
+}
+
+// standing returns what there is of a VM that did not come, or has left, before that is cleared
+// away as well as after.
+func (d *Domain) standing(rec *DomainRecord, job *Job, l Look) (*DomainRecord,
+	*Job) {
+	for rec != nil && Missed(rec, job, l) {
+		if rec.Leaving {
+			return nil, nil
+		}
+		if rec, job = rec.Before, nil; rec != nil {
+			job = d.Node.Job(rec.Job)
+		}
+	}
+	return rec, job
+}
+
+// lost reports whether the QEMU of a source has ended and nobody has noted yet what became of
+// its job: the VM may run at the target.
+func lost(j *Job, vm *qemu.Instance) bool {
+	return j != nil && j.Role == Source && j.Stage.Live() && !j.Cold && vm != nil &&
+		vm.Ended()
+}
+
+// awaitBurial waits until that is noted, which takes a moment.
+func (d *Domain) awaitBurial(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, briefly)
+	defer cancel()
+	for {
+		if _, job, vm := d.Present(); !lost(job, vm) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// A Moment is what was seen of a domain, and what was kept of it then.
+type Moment struct {
+	Look      Look
+	Migration monitor.Migration
+	Rec       *DomainRecord  // nil: the host has no such VM
+	Job       *Job           // that Rec names, or nil
+	VM        *qemu.Instance // or nil
+}
+
+// Moment looks at the domain while nothing of it is noted, or, where that happens again and
+// again, as well as can be.
+func (d *Domain) Moment(ctx context.Context) (Moment, error) {
+	was, before, _ := d.Present()
+	for tries := 0; ; tries++ {
+		l, of, err := d.Look(ctx)
+		m := Moment{Look: l, Migration: of}
+		m.Rec, m.Job, m.VM = d.Present()
+		if err != nil || m.Rec == was && m.Job == before || tries == 3 {
+			return m, err
+		}
+		was, before = m.Rec, m.Job
+	}
+}
+
+// Seen returns what was seen of the domain's QEMU last.
+func (d *Domain) Seen() Look {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen
+}
+
+// Changed wakes whoever does what is due.
+func (d *Domain) Changed() {
+	select {
+	case d.kick <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// HangUp closes the connection to the target's host.
+func (d *Domain) HangUp() {
+	if d.Announcing != nil {
+		d.Announcing()
+		d.Announcing = nil
+	}
+	if d.Link != nil {
+		d.Link.Close()
+		d.Link = nil
+	}
+}
+
+// Found is a domain as a command finds it.
+type Found struct {
+	Moment
+	State hypervisor.DomainState
+}
+
+// Conflict refuses something because of the domain's state.
+func (f Found) Conflict() error {
+	if f.Look.Alive && !f.Look.Heard() {
+		return qemu.Refuse(hypervisor.Conflict, "it may be %v: its QEMU, process %d, has not "+
+			"answered since its host was opened", f.State, f.VM.Proc.Identity().PID)
+	}
+	return qemu.Refuse(hypervisor.Conflict, "it is %v", f.State)
+}
+
+// Find looks at the domain. One whose process has just ended is buried first, and one that
+// could not be is tried again. With an error it answers what was seen last. The caller holds
+// the turn.
+func (d *Domain) Find(ctx context.Context) (Found, error) {
+	var f Found
+	var err error
+	if f.Look, f.Migration, err = d.Look(ctx); err != nil {
+		f.Look = d.Seen()
+		f.Look.Alive = true
+	}
+	if !f.Look.Alive && d.Process() != nil {
+		d.Settle(ctx)
+	}
+	f.Rec, f.Job, f.VM = d.Present()
+	if err == nil && lost(f.Job, f.VM) {
+		err = qemu.Refuse(hypervisor.Transient, "it could not be noted that its QEMU has ended; "+
+			"the VM may run at the target of job %s", f.Rec.Job)
+	}
+	if !f.Look.Alive { // what is left of it is no process
+		f.VM = nil
+	}
+	if err = qemu.Observing(err); f.Rec != nil && Missed(f.Rec, f.Job, f.Look) {
+		if buried := d.Bury(); buried != nil {
+			err = qemu.Refuse(hypervisor.Transient, "clear away what is left of a move: %v",
+				buried)
+		}
+		f.Rec, f.Job, f.VM = d.Present()
+		f.Rec, f.Job = d.standing(f.Rec, f.Job, f.Look)
+	}
+	if f.Rec != nil {
+		f.State = State(f.Rec, f.Job, f.Look)
+	}
+	return f, err
+}
+
+// Undo puts back the record that there was before something that failed as a
+// whole; nil is none. What cannot be noted is undone once more when we begin anew.
+// The caller holds the turn.
+func (d *Domain) Undo(before *DomainRecord) error {
+	d.Node.Unreserve(d)
+	err := error(nil)
+	if before == nil {
+		err = d.Remove()
+	} else {
+		err = d.Set(before, true)
+	}
+	d.mu.Lock()
+	d.rec = before
+	d.mu.Unlock()
+	return err
+}
+
+// Occupies reports whether a domain in the state has memory and CPUs of its host.
+func Occupies(s hypervisor.DomainState) bool {
+	return s != hypervisor.Absent && s != hypervisor.Shutoff && s != hypervisor.Crashed
+}

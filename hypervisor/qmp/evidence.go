@@ -1,0 +1,281 @@
+//go:build linux
+
+package qmp
+
+import (
+	"context"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// transferCommand performs a command that is about a migration, and reports whether it is one.
+// The caller holds the domain's turn.
+func transferCommand(ctx context.Context, of *Domain, p Found, c hypervisor.Command,
+) (answered bool, err error) {
+	d := move{of}
+	switch c := c.(type) {
+	case hypervisor.Discard:
+		return true, d.discard(ctx, p, c)
+	case hypervisor.Release:
+		return true, d.release(ctx, p, c)
+	}
+	if p.Rec == nil {
+		return false, nil
+	}
+	switch c := c.(type) {
+	case hypervisor.Activate:
+		return true, d.activate(ctx, p, c)
+	case hypervisor.Resume:
+		return true, d.resume(ctx, p, c)
+	case hypervisor.Abandon:
+		return true, d.abandon(ctx, p, c)
+	}
+	return false, nil
+}
+
+// activate starts a received domain that was held. It takes evidence that the
+// source has stopped, or is dead.
+func (d move) activate(ctx context.Context, p Found, c hypervisor.Activate) error {
+	e := c.Stopped
+	if e.Proof == hypervisor.NoProof {
+		return qemu.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+	}
+	j := p.Job
+	if j == nil || j.ID != c.Job || j.Role != Target {
+		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	}
+	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, j.Source)
+	switch {
+	case j.Stage.MayHaveRun() && (p.State.Executes() || p.State == hypervisor.Paused):
+		return nil
+	case !p.Look.Complete() || j.Stage != Listening:
+		return p.Conflict()
+	case !stopped || !e.About(c.Job) || e.Host == "" || e.Host != j.Source:
+		return qemu.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that the source stopped",
+			e.Proof, e.VM, e.Host)
+	}
+	return d.letArrive(ctx, p.VM, func(*Job) {})
+}
+
+// discard forgets an incoming domain that has not started, and promises never to
+// receive the job. That is written before the process is ended.
+func (d move) discard(ctx context.Context, p Found, c hypervisor.Discard) error {
+	h := d.Node
+	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == Target
+	old := h.Job(c.Job)
+	switch {
+	case c.Job == "":
+		return qemu.Refuse(hypervisor.Invalid, "the job has no name")
+	case old != nil && old.Refused && p.State != hypervisor.Receiving &&
+		p.State != hypervisor.Received:
+		return nil // it was discarded before
+	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
+		p.State != hypervisor.Received && (here || old == nil || old.Stage != Discarded):
+		return p.Conflict()
+	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
+		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	case old != nil && old.Role == Source && old.VM.ID == d.ID && old.Stage.Live():
+		return p.Conflict()
+	case old != nil && old.Role == Target && old.Stage.MayHaveRun():
+		return qemu.Refuse(hypervisor.Conflict, "the VM has run here")
+	}
+	promise := Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	if old != nil {
+		promise = *old
+	}
+	if promise.Role != Source && !promise.Refused {
+		promise.Refused, promise.Stage = true, Discarded
+		if here { // a status that was final stays
+			promise.Last.Status = Status(p.Rec, p.Job, p.Look)
+		}
+		if promise.Role == Target && !promise.Last.Status.Final() {
+			promise.Last.Status = hypervisor.JobFailed
+		}
+		promise.Last.Error = "the target was discarded"
+		if err := h.PutJob(&promise, true); err != nil {
+			return err
+		}
+	}
+	if !here {
+		return nil
+	}
+	return d.vanish(ctx, p.VM)
+}
+
+// vanish ends an incoming domain that never ran. A VM that the host had before
+// stays.
+func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
+	rec := d.Record()
+	if !rec.Ending {
+		if err := d.Put(true, func(r *DomainRecord) { r.Ending = true }); err != nil {
+			return err
+		}
+	}
+	if vm != nil {
+		if err := vm.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	return d.Bury()
+}
+
+// resume lets a source that stopped for the switch-over run again, with evidence
+// that the target did not and will not. After post-copy began there is no way
+// back.
+func (d move) resume(ctx context.Context, p Found, c hypervisor.Resume) error {
+	j, err := d.stoppedFor(p, c.Job, c.NeverRan)
+	switch {
+	case err != nil:
+		return err
+	case j.Stage == Resumed || p.State == hypervisor.Running ||
+		p.State == hypervisor.Paused || j.Cold && p.State == hypervisor.Shutoff && !j.Stage.Live():
+		return nil
+	case !standsFor(p, j):
+		return p.Conflict()
+	case j.PostCopied && (j.Acknowledged || postcopy(p.Look.Migration)):
+		return qemu.Refuse(hypervisor.Conflict, "QEMU has no way back from post-copy: abandon it")
+	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
+		return qemu.Refuse(hypervisor.Conflict,
+			"%v about %s on %s does not prove that it never ran on %s",
+			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
+	}
+	ended := p.Look.Run == monitor.PostMigrate || Stranded(j, p.Look)
+	if !j.Cold && !ended { // it waits for a target that is no more
+		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
+	}
+	if !j.Cold && len(p.Rec.VM.LocalDisks()) > 0 {
+		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {
+			return err
+		}
+	}
+	if err := d.endJob(Resumed, "the source resumed"); err != nil {
+		return err
+	}
+	if j.Cold {
+		return d.endCold(ctx, p.VM)
+	}
+	if p.Rec.Paused {
+		return nil
+	}
+	d.Unexpect()
+	return p.VM.Cont(ctx)
+}
+
+// standsFor reports whether the domain stands, or rests, for its job.
+func standsFor(p Found, j *Job) bool {
+	return p.State == hypervisor.HandingOver || p.State == hypervisor.HandedOver ||
+		j.Cold && j.Stage.Live() && p.State == hypervisor.Shutoff
+}
+
+// endJob notes, for good, that a stopped source takes part in its job no more. The job comes
+// last: who dies in between is asked once more.
+func (d move) endJob(stage Stage, why string) error {
+	d.HangUp()
+	if err := d.Put(true, func(r *DomainRecord) { r.Unresolved = false }); err != nil {
+		return err
+	}
+	return d.PutJob(true, func(j *Job) {
+		j.Stage = stage
+		if !j.Acknowledged {
+			j.Last.Status, j.Last.Error = hypervisor.JobFailed, why
+		}
+	})
+}
+
+// abandon gives up the memory of a source that stopped for the switch-over.
+func (d move) abandon(ctx context.Context, p Found, c hypervisor.Abandon) error {
+	j, err := d.stoppedFor(p, c.Job, c.Dead)
+	switch {
+	case err != nil:
+		return err
+	case !standsFor(p, j) && !p.Rec.Unresolved && p.State.Rests():
+		return nil
+	case !standsFor(p, j) && !p.Rec.Unresolved || p.State.Executes() ||
+		p.State == hypervisor.Paused:
+		return p.Conflict()
+	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
+		return qemu.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
+			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
+	}
+	if err := d.endJob(Abandoned, "its memory was given up"); err != nil {
+		return err
+	}
+	switch {
+	case j.Cold:
+		return d.endCold(ctx, p.VM)
+	case p.VM == nil:
+		return nil
+	}
+	if err := p.VM.Kill(ctx); err != nil {
+		return err
+	}
+	return d.Bury()
+}
+
+// hasNothingLeft reports whether the source of a post-copy has no memory any more
+// that its target lacks. QEMU may not notice when its connection breaks just then.
+func (d move) hasNothingLeft(ctx context.Context, p Found) bool {
+	if !p.Job.Acknowledged || !postcopy(p.Look.Migration) {
+		return false
+	}
+	m, err := p.VM.QueryMigrate(ctx)
+	return err == nil && m.RAM.Total > 0 && m.RAM.Remaining == 0
+}
+
+// stoppedFor returns the job that this domain is the source of.
+func (d move) stoppedFor(p Found, job hypervisor.JobID, e hypervisor.Evidence,
+) (*Job, error) {
+	switch {
+	case e.Proof == hypervisor.NoProof:
+		return nil, qemu.Refuse(hypervisor.Invalid, "no evidence about the target")
+	case p.Job == nil || p.Job.ID != job || p.Job.Role != Source:
+		return nil, qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	}
+	return p.Job, nil
+}
+
+// release removes a source that has stopped for good, its local disks, too. It
+// refuses a domain that executes, is paused or is needed by a switch-over under
+// way.
+func (d move) release(ctx context.Context, p Found, c hypervisor.Release) error {
+	e := c.Moved
+	if e.Proof == hypervisor.NoProof {
+		return qemu.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+	}
+	if p.Rec == nil {
+		return nil
+	}
+	j := p.Job
+	switch {
+	case p.State == hypervisor.Receiving || p.State == hypervisor.Received ||
+		p.State.Executes() || p.State == hypervisor.Paused:
+		return p.Conflict()
+	case p.Rec.Job != "" && p.Rec.Job != c.Job:
+		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
+	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
+		return qemu.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
+			e.Proof, e.VM, e.Host)
+	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
+		return p.Conflict()
+	case j != nil && j.Role == Source && p.VM != nil && !j.Cold &&
+		p.Look.Run != monitor.PostMigrate && p.Look.Migration != monitor.Completed &&
+		!Stranded(j, p.Look) && !d.hasNothingLeft(ctx, p):
+		return qemu.Refuse(hypervisor.Conflict, "the switch-over is under way")
+	}
+	d.HangUp()
+	// First of all: what is left of a job that is over would else be the host's own.
+	err := d.Put(true, func(r *DomainRecord) { r.Leaving, r.Ending = true, true })
+	if err == nil && j != nil && j.Role == Source {
+		err = d.HasLeft()
+	}
+	if err == nil && p.VM != nil {
+		err = p.VM.Kill(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return d.Bury()
+}

@@ -1,0 +1,322 @@
+//go:build linux
+
+package qmp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// Progress answers how a job goes. The source's downtime ends when the target
+// holds the complete state, the target's when the guest runs there.
+func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
+) (hypervisor.Progress, error) {
+	j := n.Job(id)
+	if j == nil {
+		return hypervisor.Progress{Job: id}, nil
+	}
+	var m Moment
+	if d := n.Find(j.VM.ID); d != nil {
+		var err error
+		if m, err = d.Moment(ctx); err != nil {
+			return hypervisor.Progress{}, qemu.Observing(err)
+		}
+	}
+	if m.Rec == nil || m.Job == nil || m.Job.ID != id {
+		if now := n.Job(id); now != nil { // its end was noted before its domain went
+			j = now
+		}
+		return j.Last, nil
+	}
+	job, l := m.Job, m.Look
+	p := job.Last
+	if l.Alive || job.Cold && job.Role == Source && job.Stage.Live() {
+		p = progress(job, m.Migration)
+		p.Mode = Mode(job, l)
+	}
+	if Stranded(job, l) && job.Acknowledged && !job.Parked.IsZero() {
+		// Post-copy is paused while something is left, and fails only when all is sent.
+		// Source: QEMU 10.0 migration/migration.c (migration_detect_error, migration_completion).
+		p.Remaining = 0
+	}
+	p.Status = Told(m.Rec, job, l)
+	if !p.Status.Final() && Status(m.Rec, job, l).Final() {
+		p.Error = job.Last.Error // not that of the migration before
+	}
+	if job.Role == Source && job.Stage.Live() {
+		mirrored(&p, job, l.Mirrors)
+	}
+	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == Target {
+		p.Error = qemu.LastWords(n.QEMU.Settings(job.VM.ID))
+	}
+	return p, nil
+}
+
+// progress puts what QEMU tells of a migration into our terms.
+func progress(j *Job, m monitor.Migration) hypervisor.Progress {
+	p := j.Last
+	if m.Status == monitor.None || m.Status == "" || !j.Stage.Live() {
+		return p
+	}
+	p.Sent = hypervisor.Bytes(m.RAM.Transferred)
+	p.Iteration = m.RAM.DirtySyncCount
+	p.Bandwidth = hypervisor.Bandwidth(math.Max(0, math.Min(m.RAM.Mbps, 1e9)) * 1e6 / 8)
+	p.DirtyRate = hypervisor.Bandwidth(m.RAM.DirtyPagesRate * m.RAM.PageSize)
+	p.Throttle = m.Throttle
+	p.Remaining = hypervisor.Bytes(m.RAM.Remaining)
+	if m.RAM.Total == 0 { // it does not know yet
+		p.Remaining = p.Total
+	}
+	if j.Role == Source {
+		p.Downtime = time.Duration(m.Downtime) * time.Millisecond
+		if m.ErrorDesc != "" {
+			p.Error = m.ErrorDesc
+		}
+	}
+	if j.GuestPaused && j.Role == Source {
+		p.Mode = hypervisor.PausedCopy
+	}
+	return p
+}
+
+// mirrored adds how the copies of the disks go. All of the memory comes after them. They go on
+// until the guest has stopped, and what was sent of them stays sent.
+func mirrored(p *hypervisor.Progress, job *Job, ms []monitor.Job) {
+	if job.Stage == Mirroring && !job.Cold {
+		p.Remaining = p.Total
+	}
+	for _, m := range ms {
+		p.Sent += hypervisor.Bytes(m.Current)
+		p.Remaining += hypervisor.Bytes(m.Total - m.Current)
+		if m.Error != "" {
+			p.Error = m.Error
+		}
+	}
+}
+
+// Adjust changes a job that this host sends. The caller holds the domain's turn.
+func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
+	a hypervisor.Adjustment) error {
+	d := move{of}
+	l, _, err := d.Look(ctx)
+	if err != nil {
+		return qemu.Observing(err)
+	}
+	p := Found{Moment: Moment{Look: l, Job: d.Node.Job(id)}}
+	p.Rec, _, p.VM = d.Present()
+	status := p.Job.Last.Status
+	if p.Rec != nil && p.Rec.Job == id {
+		status, p.State = Status(p.Rec, p.Job, l), State(p.Rec, p.Job, l)
+	}
+	switch a := a.(type) {
+	case hypervisor.Cancel:
+		return d.cancel(ctx, p, status)
+	case hypervisor.StartPostCopy:
+		return d.startPostCopy(ctx, p, status)
+	case hypervisor.PauseGuest:
+		return d.pauseGuest(ctx, p, status)
+	case hypervisor.SetDowntime:
+		limit := monitor.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)}
+		if err := d.retune(ctx, p, a.Limit > 0, limit); err != nil {
+			return err
+		}
+		return d.PutJob(false, func(j *Job) { j.Options.Downtime = a.Limit })
+	case hypervisor.SetBandwidth:
+		return d.retune(ctx, p, a.Limit >= 0,
+			monitor.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
+	case hypervisor.SwitchOver:
+		return d.switchOver(p, status)
+	case hypervisor.Recover:
+		return d.recover(ctx, p, a.Address)
+	}
+	return qemu.Refuse(hypervisor.Unsupported, "%T", a)
+}
+
+func tooLate(s hypervisor.JobStatus) error {
+	return qemu.Refuse(hypervisor.Conflict, "the job is %v", s)
+}
+
+// cancel ends a transfer before its source has stopped. QEMU may pass that point
+// while the request is on its way; it then decides, and a target that has
+// everything still is not told to start.
+func (d move) cancel(ctx context.Context, p Found, status hypervisor.JobStatus) error {
+	held := p.Look.Migration == monitor.PreSwitchover && p.Job.Options.HoldSwitchOver &&
+		!p.Job.Released
+	switch {
+	case status == hypervisor.JobCancelled || status == hypervisor.JobFailed:
+		return nil // the source kept the VM, as was asked
+	case p.Job.Stage == Mirroring:
+		return d.cancelCopies(ctx, p.VM)
+	case p.Job.PostCopied || p.Job.Cold || !held && status != hypervisor.JobSetup &&
+		status != hypervisor.JobActive:
+		return tooLate(status)
+	}
+	if err := d.PutJob(false, func(j *Job) { j.Cancelled = true }); err != nil {
+		return err
+	}
+	return p.VM.MigrateCancel(ctx)
+}
+
+// cancelCopies ends a job whose disks are being copied. QEMU takes a moment to end
+// a copy; until it has, GiveUp is due.
+func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
+	if err := d.PutJob(false, func(j *Job) { j.Cancelled = true }); err != nil {
+		return err
+	}
+	err := d.giveUp(ctx, vm, hypervisor.JobCancelled)
+	if errors.Is(err, qemu.ErrEnding) {
+		return nil
+	}
+	return err
+}
+
+func (d move) startPostCopy(ctx context.Context, p Found,
+	status hypervisor.JobStatus) error {
+	if err := d.Node.QEMU.Need(hypervisor.CanPostCopy); err != nil {
+		return err
+	}
+	switch {
+	case !p.Job.Options.PostCopy:
+		return qemu.Refuse(hypervisor.Invalid, "the job does not allow post-copy")
+	case p.Job.PostCopied:
+		return nil // whether or not QEMU has heard: Step tells it
+	case status != hypervisor.JobActive || p.State == hypervisor.Stopping ||
+		p.Job.Stage != Sending:
+		return qemu.Refuse(hypervisor.Conflict, "the job is %v, the VM %v", status, p.State)
+	}
+	if err := d.PutJob(true, func(j *Job) { j.PostCopied = true }); err != nil {
+		return err
+	}
+	return d.goOver(ctx, p.VM)
+}
+
+// goOver begins post-copy. The guest of a QEMU that would let it run again when the transfer
+// fails later is stopped first. It runs again at the target; or here, if post-copy does not begin,
+// which a link that takes nothing would keep from being known for as long as its kernel tries.
+func (d move) goOver(ctx context.Context, vm *qemu.Instance) error {
+	job := d.Node.Job(d.Record().Job)
+	if job.Parked.IsZero() {
+		major, err := vm.Major(ctx)
+		if err != nil {
+			return err
+		}
+		if major < qemu.ResumesPostCopied.Major {
+			return vm.MigrateStartPostcopy(ctx)
+		}
+		now := time.Now().UTC()
+		if err := d.PutJob(true, func(j *Job) { j.Parked = now }); err != nil {
+			return err
+		}
+	} else if time.Since(job.Parked) > d.Node.Timeout {
+		return vm.Yank(ctx)
+	}
+	if err := vm.Stop(ctx); err != nil {
+		return err
+	}
+	return vm.MigrateStartPostcopy(ctx)
+}
+
+func (d move) pauseGuest(ctx context.Context, p Found, status hypervisor.JobStatus) error {
+	switch {
+	case p.Job.GuestPaused && p.Job.Stage.Live() && p.State != hypervisor.Running:
+		return nil
+	case status != hypervisor.JobSetup && status != hypervisor.JobActive || p.Job.PostCopied:
+		return tooLate(status)
+	case p.State == hypervisor.Paused: // by its operator, and stays so
+		return nil
+	case p.State != hypervisor.Running:
+		return p.Conflict()
+	}
+	if err := d.PutJob(false, func(j *Job) { j.GuestPaused = true }); err != nil {
+		return err
+	}
+	return p.VM.Stop(ctx)
+}
+
+// retune changes a limit of a running transfer.
+func (d move) retune(ctx context.Context, p Found, valid bool, q monitor.Parameters) error {
+	switch {
+	case !valid:
+		return qemu.Refuse(hypervisor.Invalid, "the limit makes no sense")
+	case p.VM == nil || !p.Look.Alive || p.Job.Stage != Sending || p.Job.Acknowledged:
+		return qemu.Refuse(hypervisor.Conflict, "the job is not under way")
+	case p.Job.Cold:
+		return qemu.Refuse(hypervisor.Conflict, "a VM at rest moves without limits")
+	}
+	return p.VM.SetParameters(ctx, q)
+}
+
+// switchOver lets a job go on that waits before the switch-over. It may come
+// before the job waits.
+func (d move) switchOver(p Found, status hypervisor.JobStatus) error {
+	switch {
+	case !p.Job.Options.HoldSwitchOver:
+		return qemu.Refuse(hypervisor.Invalid, "the job does not wait before the switch-over")
+	case p.Job.Released:
+		return nil
+	case p.Job.Stage != Sending && p.Job.Stage != Mirroring:
+		return tooLate(status)
+	}
+	return d.PutJob(true, func(j *Job) { j.Released = true })
+}
+
+// recover goes on with a post-copy whose connection broke. A link that is only
+// silent is given up first: nothing times out by itself.
+func (d move) recover(ctx context.Context, p Found, address hypervisor.Address) error {
+	switch {
+	case !p.Job.PostCopied || p.VM == nil || !postcopy(p.Look.Migration):
+		return qemu.Refuse(hypervisor.Conflict, "no post-copy of the job is broken")
+	case p.Look.Migration == monitor.PostcopyRecover:
+		return nil
+	}
+	if p.Look.Migration == monitor.PostcopyActive {
+		if err := d.pausePostcopy(ctx, p.VM); err != nil {
+			return err
+		}
+	}
+	out := hypervisor.Outgoing{Job: p.Job.ID, VM: d.ID, Address: address, Options: p.Job.Options}
+	answer, err := d.agree(ctx, out, Message{})
+	if err != nil {
+		return err
+	}
+	defer d.HangUp()
+	if err := d.transfer(ctx, p.VM, answer.URI, true); err != nil {
+		return err
+	}
+	return d.await(ctx, p.VM, monitor.PostcopyPaused, false)
+}
+
+// pausePostcopy gives up the connection of a post-copy. QEMU may find out by itself
+// just then that it broke.
+func (d move) pausePostcopy(ctx context.Context, vm *qemu.Instance) error {
+	err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
+	if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
+		return err
+	}
+	return d.await(ctx, vm, monitor.PostcopyPaused, true)
+}
+
+// await waits until a migration is, or is no more, in a status. QEMU takes a
+// moment to pause post-copy, and to go on with it.
+func (d move) await(ctx context.Context, vm *qemu.Instance, status monitor.MigrationStatus,
+	is bool) error {
+	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
+	defer cancel()
+	for {
+		m, err := vm.QueryMigrate(ctx)
+		if err != nil || (m.Status == status) == is {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return qemu.Refuse(hypervisor.Transient, "the broken post-copy is still %s", m.Status)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package qmp
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Domain is what is kept of a VM on this host.
+type DomainRecord struct {
+	VM hypervisor.VM
+	// Own: the VM is defined here and stays when its process ends. An incoming
+	// domain becomes its host's own when it runs.
+	Own bool
+	// Before is what there was of an incoming VM before it came; nil is nothing. It
+	// is put back if the VM does not come.
+	Before *DomainRecord
+	// Rest is what the domain is when it has no process: Shutoff or Crashed.
+	Rest hypervisor.DomainState
+	// Job is the migration that the domain takes part in, or took part in last.
+	Job hypervisor.JobID
+	// Unresolved: the job left this domain stopped, and only the other side can
+	// know whether the VM runs there.
+	Unresolved bool
+
+	// Of the process that the domain has, or had last.
+
+	// Boot names the start of the host in which the process was started.
+	Boot string
+	// Ran: the guest was, or may have been, let run. It is written before it is.
+	Ran bool
+	// Ending: the process is meant to end. What it was is then at rest, not lost.
+	Ending bool
+	// Leaving: nothing of the domain is to be left: it runs elsewhere.
+	Leaving bool
+	// Doing is what was asked and is under way: Starting, Stopping, Rebooting, or
+	// Absent for nothing; By is when patience ends.
+	Doing hypervisor.DomainState
+	By    time.Time
+	// Asked is when the guest's power button was pressed last for that.
+	Asked time.Time
+	// Paused: an operator paused the guest.
+	Paused bool
+
+	// Growing are the disks whose images a resize is making larger, in the sizes that they
+	// had. Nothing was written beyond yet.
+	Growing []hypervisor.Disk
+
+	// Measuring is when the present measurement ends. DirtyRate and Measured are
+	// the last one's.
+	Measuring time.Time
+	DirtyRate hypervisor.Bandwidth
+	Measured  time.Time
+}
+
+// A Role is what a host is in a job.
+type Role string
+
+// The roles.
+const (
+	NoRole Role = "" // it has only promised not to take part
+	Source Role = "source"
+	Target Role = "target"
+)
+
+// A Stage is how far a job has come on this host, as far as only the journal can
+// tell. The rest is what the hypervisor process says.
+type Stage string
+
+// The stages of a target, and of a source, in order.
+const (
+	Listening  Stage = "listening"  // room is made; the state may be under way
+	Activating Stage = "activating" // the guest may run, and is being let
+	Arrived    Stage = "arrived"    // it was let run, or rests as it did
+	Discarded  Stage = "discarded"  // the copy did not and will not run
+
+	Preparing  Stage = "preparing" // nothing was sent yet
+	Mirroring  Stage = "mirroring" // local disks are being copied
+	Sending    Stage = "sending"   // the transfer is begun, or has been
+	KeptRecord Stage = "kept"      // it ended, and the VM stayed here
+	Resumed    Stage = "resumed"   // it had stopped, and runs again with evidence
+	Abandoned  Stage = "abandoned" // its memory was given up with evidence
+	Left       Stage = "left"      // it moved, and what was left is removed
+)
+
+// Live reports whether a job in this stage may have a transfer under way.
+func (s Stage) Live() bool {
+	return s == Listening || s == Arrived || s == Activating || s == Mirroring || s == Sending
+}
+
+// MayHaveRun reports whether the guest of a target in this stage runs, or did.
+func (s Stage) MayHaveRun() bool { return s == Activating || s == Arrived }
+
+// A Job is what is kept of one migration on this host. It is kept after the
+// domain is gone: the id of a job is never used again.
+type Job struct {
+	ID    hypervisor.JobID
+	VM    hypervisor.VM
+	Role  Role
+	Stage Stage
+	// Refused: this host was told to discard the job, and will never receive it.
+	Refused bool
+	Started time.Time
+	// Last is the last progress that was seen; it is final when its status is.
+	Last hypervisor.Progress
+
+	// Cold: the VM was Shutoff and rests at the target.
+	Cold bool
+
+	// Of a target.
+
+	Source hypervisor.HostName // who sends, once it has said so
+	Hold   bool
+	Token  string // what a source must know to be heard
+	// Prepared says how the transfer will be done, once its source has asked.
+	Prepared *Prepared
+	// Stopped: the source has said that its guest has stopped for good. Resting:
+	// and that it had been paused by its operator. Heard is when.
+	Stopped, Resting bool
+	Heard            time.Time
+
+	// Of a source.
+
+	Target  hypervisor.HostName
+	Address hypervisor.Address
+	Options hypervisor.TransferOptions
+	// GuestPaused: PauseGuest stopped the guest; a cancel lets it run again.
+	GuestPaused bool
+	// Cancelled: Cancel was asked. QEMU calls what then ends a failure now and then.
+	Cancelled bool
+	// PostCopied: StartPostCopy was asked. There is no way back.
+	PostCopied bool
+	// Parked is since when StartPostCopy has kept the guest stopped, so that QEMU does not let
+	// it run again whatever becomes of the transfer; zero: it does not have to.
+	Parked time.Time
+	// Released: SwitchOver was asked of a job that waits before it.
+	Released bool
+	// Acknowledged: the target knows that the guest has stopped for good.
+	Acknowledged bool
+}
+
+// Owes reports whether a source that sends must still tell its target that the
+// guest has stopped for good.
+func (j *Job) Owes() bool {
+	return j.Role == Source && j.Stage == Sending && !j.Acknowledged
+}
+
+// Prepared is what a target told its source.
+type Prepared struct {
+	Options hypervisor.TransferOptions
+	URI     string // where the target's process listens
+	Disks   string // where its local disks are exported, if it has any
+}

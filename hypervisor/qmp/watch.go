@@ -1,0 +1,102 @@
+//go:build linux
+
+package qmp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// Attach makes a QEMU the domain's, and begins to do what is due of it. The caller
+// holds the turn.
+func (d *Domain) Attach(in *qemu.Instance) {
+	d.Unexpect() // it was told by the process before
+	d.mu.Lock()
+	d.vm, d.seen, d.silent = in, Look{}, time.Time{}
+	d.mu.Unlock()
+	d.Node.Running.Go(func() { d.listen(in) })
+	d.Node.Running.Go(func() { d.watch(in) })
+}
+
+// listen turns the events of a QEMU after which something may be due into a look
+// at it. A look at a QEMU that is about to hand over would only keep it waiting.
+func (d *Domain) listen(in *qemu.Instance) {
+	ctx, cancel := context.WithCancel(d.Node.Life)
+	defer cancel()
+	stop := context.AfterFunc(ctx, in.Events.Close)
+	defer stop()
+	for {
+		e, err := in.Events.Next(ctx)
+		if _, gap := errors.AsType[*monitor.Gap](err); err != nil && !gap {
+			return
+		}
+		if err != nil || d.matters(e) {
+			d.Changed()
+		}
+	}
+}
+
+// matters reports whether something may be due after an event.
+func (d *Domain) matters(e monitor.Event) bool {
+	switch e.Name {
+	case "RESUME":
+		return false
+	case "STOP": // in post-copy it is the last thing that the target waits for
+		rec, job, _ := d.Present()
+		return rec != nil && job != nil && job.PostCopied
+	case "MIGRATION":
+		switch migrationStatus(e) {
+		case monitor.Setup, monitor.Active, monitor.Device:
+			return false
+		}
+	}
+	return true
+}
+
+// watch does what is due, until the process has ended and is buried.
+func (d *Domain) watch(in *qemu.Instance) {
+	for {
+		over := in.Ended()
+		wait := d.settle(d.Node.Life)
+		if d.Process() != in {
+			return
+		}
+		ended, lost := in.Proc.Done(), in.Client.Done()
+		if over { // it could not be buried, and tells no more
+			ended, lost = nil, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-d.kick:
+		case <-ended:
+		case <-lost:
+			d.reconnect(in)
+		case <-timer.C:
+		case <-d.Node.Life.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// reconnect reaches a QEMU again whose monitor was lost, if it lives.
+func (d *Domain) reconnect(in *qemu.Instance) {
+	if in.Dies(d.Node.Life) {
+		return
+	}
+	again, ok := in.Client.(interface {
+		ConnectContext(context.Context) error
+	})
+	if !ok || again.ConnectContext(d.Node.Life) != nil {
+		select {
+		case <-time.After(time.Second):
+		case <-in.Proc.Done():
+		case <-d.Node.Life.Done():
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+)
+
+// floor is the blackout below which the machine's own jitter rules: smaller ones compare
+// as if they were this long.
+const floor = 10 * time.Millisecond
+
+// An Error is how far predictions are off, as shares of what was measured: 0.05 is 5 %.
+type Error struct {
+	Median float64 `json:"median"`
+	P90    float64 `json:"p90"`
+}
+
+// An Accuracy says how far the predictions of a class of measurements are off.
+type Accuracy struct {
+	Class string `json:"class"`
+	// Count is how many were compared. Lost counts those that completed and whose
+	// prediction does not; they are compared with the time at which it was given up.
+	Count    int   `json:"count"`
+	Lost     int   `json:"lost"`
+	Total    Error `json:"total"`
+	Blackout Error `json:"blackout"`
+}
+
+// A Report is how well a model predicts measurements.
+type Report struct {
+	All     Accuracy   `json:"all"`
+	Classes []Accuracy `json:"classes"` // by name
+	// Endless counts measured migrations that did not complete, and Agreed those among
+	// them that do not in the model, within the time after which they were given up.
+	Endless int `json:"endless"`
+	Agreed  int `json:"agreed"`
+}
+
+// Compare predicts every measurement with a model. It fails for a measurement that the fake
+// refuses.
+func Compare(all []Migration, model fake.Model) (Report, error) {
+	var t Tally
+	for i := range all {
+		p, err := all[i].Predict(model)
+		if err != nil {
+			return Report{}, err
+		}
+		t.Add(&all[i], p)
+	}
+	return t.Report(), nil
+}
+
+// A Tally collects how far predictions are off. Its zero value is empty.
+type Tally struct {
+	all     misses
+	classes map[string]*misses
+	endless int
+	agreed  int
+}
+
+// Add compares a measurement with its prediction.
+func (t *Tally) Add(m *Migration, p Prediction) {
+	if !m.Completed {
+		t.endless++
+		if !p.Completed || p.Total > m.Total {
+			t.agreed++
+		}
+		return
+	}
+	if t.classes == nil {
+		t.classes = map[string]*misses{}
+	}
+	class := m.Class()
+	if t.classes[class] == nil {
+		t.classes[class] = &misses{}
+	}
+	t.classes[class].add(m, p)
+	t.all.add(m, p)
+}
+
+// Report returns what was collected.
+func (t *Tally) Report() Report {
+	r := Report{All: t.all.accuracy("all"), Endless: t.endless, Agreed: t.agreed}
+	for _, class := range slices.Sorted(maps.Keys(t.classes)) {
+		r.Classes = append(r.Classes, t.classes[class].accuracy(class))
+	}
+	return r
+}
+
+// Noise says how far the runs of an experiment are from one another: each is predicted by the
+// median of the others. No model can be much better than that. Experiments with one run are
+// left out.
+func Noise(all []Migration) Accuracy {
+	runs := map[string][]*Migration{}
+	for i := range all {
+		if m := &all[i]; m.Completed {
+			runs[m.Experiment()] = append(runs[m.Experiment()], m)
+		}
+	}
+	var l misses
+	for _, same := range runs {
+		for i, m := range same {
+			others := slices.Delete(slices.Clone(same), i, i+1)
+			if len(others) > 0 {
+				l.add(m, Prediction{Completed: true, Total: middle(others, totalOf),
+					Blackout: middle(others, blackoutOf)})
+			}
+		}
+	}
+	return l.accuracy("noise")
+}
+
+func totalOf(m *Migration) time.Duration    { return m.Total }
+func blackoutOf(m *Migration) time.Duration { return m.Blackout }
+
+// middle returns the median of a time.
+func middle(all []*Migration, of func(*Migration) time.Duration) time.Duration {
+	list := make([]time.Duration, len(all))
+	for i, m := range all {
+		list[i] = of(m)
+	}
+	slices.Sort(list)
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+}
+
+// Experiment names what the runs of an experiment have in common: all that was asked for.
+// The moment of post-copy is never met exactly; stats-race is a remark on how the times
+// were read.
+func (m *Migration) Experiment() string {
+	asked := *m
+	asked.Line, asked.Total, asked.Blackout, asked.Completed = 0, 0, 0, false
+	asked.SwitchAfter = asked.SwitchAfter.Round(500 * time.Millisecond)
+	asked.Words = slices.DeleteFunc(slices.Clone(m.Words), func(w string) bool {
+		return w == "stats-race"
+	})
+	return fmt.Sprintf("%+v", asked)
+}
+
+// Off returns how far a prediction is off, as shares of what was measured.
+func (m *Migration) Off(p Prediction) (total, blackout float64) {
+	return share(p.Total, m.Total, 0), share(p.Blackout, m.Blackout, floor)
+}
+
+// share returns how far got is from want, or from least if that is more.
+func share(got, want, least time.Duration) float64 {
+	return float64((got - want).Abs()) / float64(max(want, least, time.Millisecond))
+}
+
+// Class says which mechanism governs the measurement.
+func (m *Migration) Class() string {
+	kind := "kvm"
+	if m.Emulated {
+		kind = "tcg"
+	}
+	tls := slices.ContainsFunc(m.Words, func(w string) bool { return strings.HasPrefix(w, "tls") })
+	limit := m.Options.Bandwidth
+	switch {
+	case m.Options.AutoConverge:
+		return "auto-converge"
+	case m.Options.PostCopy:
+		return "post-copy"
+	case m.Options.Compression:
+		return "compression"
+	case m.Options.XBZRLE:
+		return "xbzrle"
+	case tls:
+		return "tls"
+	case m.Options.Channels > 0:
+		return "multifd"
+	case limit > 0 && limit <= 300*hypervisor.Bandwidth(hypervisor.MiB):
+		return "capped " + kind
+	}
+	return "uncapped " + kind // or with a cap that hardly binds
+}
+
+// misses are how far the predictions of a class are off.
+type misses struct {
+	lost            int
+	total, blackout []float64
+}
+
+func (l *misses) add(m *Migration, p Prediction) {
+	total, blackout := m.Off(p)
+	if !p.Completed {
+		l.lost++
+	}
+	l.total, l.blackout = append(l.total, total), append(l.blackout, blackout)
+}
+
+func (l *misses) accuracy(class string) Accuracy {
+	return Accuracy{Class: class, Count: len(l.total), Lost: l.lost,
+		Total: errorOf(l.total), Blackout: errorOf(l.blackout)}
+}
+
+func errorOf(list []float64) Error {
+	if len(list) == 0 {
+		return Error{}
+	}
+	slices.Sort(list)
+	return Error{Median: list[len(list)*50/100], P90: list[len(list)*90/100]}
+}

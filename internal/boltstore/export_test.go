@@ -1,0 +1,32 @@
+package boltstore
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/store"
+)
+
+// Check reads a file as Open does, and answers the records in it.
+func Check(text []byte) ([]store.Record, error) {
+	c, err := readContents(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, &store.StoreError{Op: "Open", Kind: kindOf(err), Err: err}
+	}
+	var all []store.Record
+	for s := range maps.Values(c.records) {
+		all = append(all, s.record)
+	}
+	return slices.Clip(all), nil
+}
+
+// Abandon lets go of the file without a word to bbolt, as the end of the process does.
+func Abandon(s *Store) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(errClosed)
+	_ = s.abandon()
+}

@@ -1,0 +1,242 @@
+package boltstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/store"
+)
+
+const (
+	// patience is how long a request may take to arrive, and an answer to be taken.
+	patience = time.Minute
+	// farewell is how long requests that are under way may last when the server ends.
+	farewell = 5 * time.Second
+	// poll is how long a waiter waits at a store that cannot tell when to look.
+	poll = time.Second
+)
+
+// Serve answers with a store on a listener until the context ends, and then closes the
+// listener and returns nil. Requests that are under way are answered first; who waits is
+// sent away. The error is why it ended before.
+func Serve(ctx context.Context, store store.Store, l net.Listener) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	server := &http.Server{Handler: &handler{store, serving}, ReadHeaderTimeout: patience,
+		MaxHeaderBytes: 64 << 10}
+	server.SetKeepAlivesEnabled(false)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the store on %s: %w", l.Addr(), errors.Join(err, server.Close()))
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		_ = server.Close() // whoever is cut off does not know what became of it
+	}
+	<-ended
+	return nil
+}
+
+// handler answers requests.
+type handler struct {
+	store   store.Store
+	serving context.Context // ends when the server does
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	op := r.URL.Path
+	if len(op) > 0 {
+		op = op[1:]
+	}
+	a, status := answer{}, http.StatusOK
+	q, err := read(w, r)
+	if err == nil {
+		a, err = h.answer(r.Context(), op, q)
+	} else {
+		status = http.StatusBadRequest
+	}
+	if err != nil {
+		a = answer{Error: failureOf(op, err)}
+	}
+	a.Speaks = ours
+	text, err := json.Marshal(a)
+	if err != nil {
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // who has gone hears nothing
+}
+
+// bad refuses a request that is not understood. Nothing was done.
+func bad(format string, a ...any) error {
+	return &store.StoreError{Kind: store.Unreadable, Err: fmt.Errorf(format, a...)}
+}
+
+// read reads a request, whose sender may be hostile.
+func read(w http.ResponseWriter, r *http.Request) (request, error) {
+	var q request
+	if r.Method != http.MethodPost {
+		return q, bad("the method is %s, and must be POST", r.Method)
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(patience))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if _, is := errors.AsType[*http.MaxBytesError](err); is {
+		return q, bad("the request has more than %d bytes", maxRequest)
+	} else if err != nil {
+		return q, bad("the request is cut off: %w", err)
+	}
+	_ = control.SetReadDeadline(time.Time{}) // who waits may stay
+	var who struct{ Speaks formats }         // the rest may mean something else in others
+	if err := json.Unmarshal(text, &who); err != nil {
+		return q, bad("the request is no JSON: %w", err)
+	}
+	if err := understood(who.Speaks, "client"); err != nil {
+		return q, bad("%w", err)
+	}
+	if err := json.Unmarshal(text, &q); err != nil {
+		return q, bad("the request is not understood: %w", err)
+	}
+	if len(q.While) > maxWhile {
+		return q, bad("the write depends on %d records; at most %d are allowed", len(q.While),
+			maxWhile)
+	}
+	return q, nil
+}
+
+// answer does what a request asks.
+func (h *handler) answer(ctx context.Context, op string, q request) (answer, error) {
+	feed := store.Feed{Host: hypervisor.HostName(q.Host), Signs: q.Signs}
+	if q.Seen != nil {
+		ctx = store.WithMark(ctx, *q.Seen)
+	}
+	switch op {
+	case opGet:
+		return h.get(ctx, q)
+	case opPut, opDelete:
+		return h.write(ctx, op, q)
+	case opChanges:
+		c, err := h.store.Changes(ctx, feed, q.Since)
+		if err != nil {
+			return answer{}, err
+		}
+		return sendChanges(c)
+	case opWait:
+		return answer{}, h.wait(ctx, feed, q.Since)
+	case opHistory, opAmend:
+		return h.history(ctx, op, q)
+	}
+	return answer{}, bad("there is no operation %q", op)
+}
+
+func (h *handler) get(ctx context.Context, q request) (answer, error) {
+	k, err := q.Key.from()
+	if err != nil {
+		return answer{}, bad("%w", err)
+	}
+	r, err := h.store.Get(ctx, k)
+	if err != nil || r == nil {
+		return answer{}, err
+	}
+	s, err := sendRecord(r)
+	return answer{Record: &s}, err
+}
+
+// history answers what the store knows of its past, or changes that.
+func (h *handler) history(ctx context.Context, op string, q request) (answer, error) {
+	s, knows := h.store.(store.Historian)
+	switch {
+	case !knows:
+		return answer{}, bad("this store knows no history")
+	case op == opHistory:
+		past, instance, err := s.History(ctx)
+		return answer{History: &past, Instance: instance}, err
+	case q.History == nil:
+		return answer{}, bad("%s of nothing", op)
+	}
+	past, err := s.Amend(ctx, *q.History)
+	return answer{History: &past}, err
+}
+
+// write puts or deletes a record.
+func (h *handler) write(ctx context.Context, op string, q request) (answer, error) {
+	var while []store.Record
+	for _, c := range q.While {
+		r, err := c.from()
+		if err != nil {
+			return answer{}, bad("%w", err)
+		}
+		while = append(while, r)
+	}
+	switch {
+	case op == opDelete && q.Delete != nil:
+		r, err := q.Delete.from()
+		if err != nil {
+			return answer{}, bad("%w", err)
+		}
+		return answer{}, h.store.Delete(ctx, r, while...)
+	case op == opPut && q.Record != nil:
+		r, err := q.Record.from()
+		if err != nil {
+			return answer{}, bad("%w", err)
+		}
+		stored, err := h.store.Put(ctx, r, while...)
+		if err != nil {
+			return answer{}, err
+		}
+		s := sent{Key: keyTo(stored.Key()), Version: stored.At()} // the client has the rest
+		return answer{Record: &s}, nil
+	}
+	return answer{}, bad("%s of nothing", op)
+}
+
+func sendChanges(c store.Changes) (answer, error) {
+	a := answer{Next: c.Next, Reset: c.Reset}
+	for _, r := range c.Records {
+		s, err := sendRecord(r)
+		if err != nil {
+			return answer{}, err
+		}
+		a.Records = append(a.Records, s)
+	}
+	for _, k := range c.Gone {
+		a.Gone = append(a.Gone, keyTo(k))
+	}
+	return a, nil
+}
+
+// wait ends with the client, with the server, or when there is something to look at.
+func (h *handler) wait(ctx context.Context, f store.Feed, since store.Revision) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.serving, cancel)()
+	var err error
+	if w, is := h.store.(store.Waiter); is {
+		err = w.Wait(ctx, f, since)
+	} else {
+		select {
+		case <-ctx.Done():
+		case <-time.After(poll):
+		}
+	}
+	if ctx.Err() != nil {
+		return &store.StoreError{Op: opWait, Key: store.Key{Name: string(f.Host)},
+			Kind: store.Unavailable, Err: errors.New("the server of the store ends")}
+	}
+	return err
+}

@@ -1,0 +1,155 @@
+package boltstore_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/store"
+)
+
+func TestTheFileIsPrivate(t *testing.T) {
+	path := newPath(t)
+	open(t, path)
+	for name, want := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		is, err := os.Stat(name)
+		must(t, err)
+		if is.Mode().Perm() != want {
+			t.Errorf("%s has the mode %o, want %o", name, is.Mode().Perm(), want)
+		}
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("beside the store there is %v, %v", left, err)
+	}
+}
+
+func TestADirectoryThatIsOpenToOthersIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "open")
+	must(t, os.Mkdir(dir, 0o755))
+	path := filepath.Join(dir, "godwit.db")
+	_, err := boltstore.Open(path)
+	wantError(t, err, store.Unavailable, dir, "chmod 0700")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+	_, err = boltstore.Open("")
+	wantError(t, err, store.Unavailable)
+	_, err = boltstore.Open(t.TempDir())
+	wantError(t, err, store.Unavailable)
+}
+
+func TestABackupIsAStore(t *testing.T) {
+	path := quickPath(t)
+	s := open(t, path)
+	old := put(t, s, vmOn("v", "n1"))
+	seen, err := s.Changes(ctx, store.Everything, 0)
+	must(t, err)
+	var copied bytes.Buffer
+	n, err := s.Backup(ctx, &copied)
+	if err != nil || n != int64(copied.Len()) {
+		t.Fatalf("Backup = %d, %v, and %d bytes", n, err, copied.Len())
+	}
+	lost := put(t, s, old)
+	must(t, s.Close())
+
+	must(t, os.WriteFile(path, copied.Bytes(), 0o600)) // it takes the place of the store
+	s = open(t, path)
+	checkSame(t, s, []store.Record{old})
+	c, err := s.Changes(ctx, store.Everything, seen.Next+1)
+	if err != nil || !c.Reset {
+		t.Errorf("whoever saw what is lost is answered %+v, %v", c, err)
+	}
+	_, err = s.Put(ctx, lost)
+	wantError(t, err, store.Stale)
+	if next := put(t, s, old); next.At() <= lost.At() {
+		t.Errorf("version %d after %d, which is lost", next.At(), lost.At())
+	}
+	_, err = s.Put(ctx, lost)
+	wantError(t, err, store.Stale)
+}
+
+// TestABackupOfAStoreThatIsInUse copies while others write: every copy is whole.
+func TestABackupOfAStoreThatIsInUse(t *testing.T) {
+	s := open(t, quickPath(t))
+	var group sync.WaitGroup
+	defer group.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	for _, name := range []string{"a", "b"} {
+		group.Go(func() {
+			var r store.Record = vmOn(name, "n1")
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				next, err := s.Put(ctx, r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				vm := *next.(*store.VM)
+				vm.WhyNot = strings.Repeat("why", vm.Boots%5000)
+				vm.Boots += 500
+				r = &vm
+			}
+		})
+	}
+	for range 10 {
+		var copied bytes.Buffer
+		_, err := s.Backup(ctx, &copied)
+		must(t, err)
+		if _, err := boltstore.Check(copied.Bytes()); err != nil {
+			t.Errorf("a copy cannot be opened: %v", err)
+		}
+	}
+	_, err := s.Backup(ctx, brokenWriter{})
+	wantError(t, err, store.Unavailable, "broken")
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+var _ io.Writer = brokenWriter{}
+
+func TestWaitersOfAStoreThatIsClosed(t *testing.T) {
+	s := open(t, quickPath(t))
+	c, err := s.Changes(ctx, store.Everything, 0)
+	must(t, err)
+	ended := make(chan error)
+	go func() { ended <- s.Wait(ctx, store.Everything, c.Next) }()
+	must(t, s.Close())
+	wantError(t, <-ended, store.Unavailable, "closed")
+	_, err = s.Put(ctx, vmOn("v", "n1"))
+	wantError(t, err, store.Unavailable, "closed")
+	wantError(t, s.Delete(ctx, vmOn("v", "n1")), store.Unavailable, "closed")
+	_, err = s.Backup(ctx, io.Discard)
+	wantError(t, err, store.Unavailable, "closed")
+}
+
+func TestANameThatCannotBeKept(t *testing.T) {
+	s := open(t, quickPath(t))
+	for _, name := range []string{strings.Repeat("n", 1<<15), "a\xff"} {
+		_, err := s.Put(ctx, vmOn(name, "n1"))
+		wantError(t, err, store.Unreadable, "its name")
+	}
+	put(t, s, vmOn(strings.Repeat("n", 32000), "n1"))
+}
+
+func BenchmarkPut(b *testing.B) {
+	s := open(b, newPath(b))
+	var r store.Record = vmOn("v", "n1")
+	for b.Loop() {
+		r = put(b, s, r)
+	}
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/bench"
+	"github.com/godwit-vm/godwit/internal/measurements"
+	"github.com/godwit-vm/godwit/inventory"
+)
+
+const accuracyHelp = `Accuracy predicts migrations that were measured, and says by class how far the
+predictions are off: the median and the 90th percentile, as shares of what was measured. A blackout
+below 10 ms counts as 10 ms.
+
+Without a file it takes measurements of QEMU 7.2 that are part of godwit, and the model of
+the machine they were made on. The columns of a file are those of godwit help calibrate.
+
+--json prints one object:
+
+  source     the file, or "built in"
+  model      the model's file, or "built in"
+  all        class, count, lost (predicted never to complete), total and blackout, each
+             with median and p90: 0.05 is 5 %
+  classes    the same for each class
+  noise      the same for each run of an experiment when the others predict it: no model is
+             much better than that
+  endless    how many did not complete; agreed: how many of them do not in the model
+
+Exit status: 0 it was compared, 2 bad input.`
+
+// accuracy is what --json prints.
+type accuracy struct {
+	Source string `json:"source"`
+	Model  string `json:"model"`
+	bench.Report
+	Noise bench.Accuracy `json:"noise"`
+}
+
+const builtIn = "built in"
+
+func accuracyCommand() *cobra.Command {
+	var model string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "accuracy [MEASUREMENTS.csv]",
+		Short: "How far predictions are from migrations that were measured",
+		Long:  accuracyHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a := accuracy{Source: strings.Join(args, ""), Model: model}
+			if err := a.compare(); err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(a)
+			}
+			return a.table(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&model, "model", "", "predict with the model in this `FILE`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
+	return c
+}
+
+// compare reads what there is to be read, and compares.
+func (a *accuracy) compare() error {
+	model, text := fake.QEMU(), io.Reader(strings.NewReader(measurements.QEMU))
+	if a.Source == "" {
+		a.Source, model = builtIn, bench.Machine()
+	} else {
+		f, err := os.Open(a.Source)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		text = f
+	}
+	all, err := bench.Read(a.Source, text)
+	if err != nil {
+		return err
+	}
+	if a.Model == "" {
+		a.Model = builtIn
+	} else if model, err = inventory.ReadModelFile(a.Model); err != nil {
+		return err
+	}
+	a.Report, err = bench.Compare(all, model)
+	a.Noise = bench.Noise(all)
+	return err
+}
+
+// table prints the answer for people.
+func (a *accuracy) table(out io.Writer) error {
+	fmt.Fprintf(out, "measurements: %s, model: %s\n\n", a.Source, a.Model)
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "CLASS         \tN\tTOTAL MEDIAN\tP90\tBLACKOUT MEDIAN\tP90\tLOST\t\n")
+	for _, c := range append(a.Classes, a.All, a.Noise) {
+		fmt.Fprintf(t, "%-14s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t\n", c.Class, c.Count,
+			100*c.Total.Median, 100*c.Total.P90, 100*c.Blackout.Median, 100*c.Blackout.P90, c.Lost)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "\nnoise: each run of an experiment, predicted by the others")
+	if a.Endless > 0 {
+		fmt.Fprintf(out, "%d did not complete; in the model %d of them do not\n", a.Endless,
+			a.Agreed)
+	}
+	return nil
+}

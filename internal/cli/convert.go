@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/importer"
+)
+
+const convertHelp = `Convert reads a fleet of any format that godwit reads, a file or a folder, and
+writes it for another program. What it looks like decides, not its name:
+
+  godwit's own YAML, also a scenario, whose events are left out; what kubectl prints of a
+  cluster with KubeVirt; the text format of Ganeti's htools; what openstack ... list --long
+  -f json prints, or the compute API's answers, one file or a folder; a folder with the XML of
+  libvirt's domains, one folder for each host
+
+It is written as the text format of htools, for hbal -t, hspace -t and the like.
+
+Exit status: 0 it was written, 2 bad input.`
+
+// ConvertCommand returns godwit convert.
+func ConvertCommand() *cobra.Command {
+	var to string
+	c := &cobra.Command{
+		Use:   "convert FLEET --to ganeti",
+		Short: "Write a fleet for another program",
+		Long:  convertHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if to != "ganeti" {
+				return fmt.Errorf("--to is %q: write --to ganeti", to)
+			}
+			s, err := Read(args[0], c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return importer.WriteGaneti(c.OutOrStdout(), s.Fleet)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the `FORMAT`: ganeti")
+	return c
+}

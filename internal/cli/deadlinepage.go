@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// deadline says what came of --within or --by.
+func deadline(out io.Writer, p drainPage) {
+	d, empty, nobody := p.Deadline, p.empty(), p.Moves == 0 && len(p.Left) > 0
+	if nobody {
+		empty = "empty"
+	}
+	fmt.Fprintf(out, "\n%s within %s with a probability of %g%%: ",
+		strings.ToUpper(empty[:1])+empty[1:], words.Span(d.WithinSeconds), 100*d.Confidence)
+	switch {
+	case d.With == nil && nobody:
+		fmt.Fprintln(out, "no, nobody can leave")
+	case d.With == nil:
+		fmt.Fprintln(out, "no limits were found that make it")
+	default:
+		w := d.With
+		fmt.Fprintf(out, "yes, with %s\n", settings(&w.Settings))
+		fmt.Fprintf(out, "in time in %d of %s that it was not chosen by: with 95%% confidence a "+
+			"probability of %.1f%% or more\n", w.InTime, words.Count(w.Runs, "world"),
+			100*w.AtLeast)
+		order(out, d)
+	}
+	for _, t := range d.Trials {
+		fmt.Fprintf(out, "  %s: %s", settings(&t.Settings), after(empty, t.EmptySeconds))
+		if t.Runs > 0 {
+			fmt.Fprintf(out, ", in time in %d of %d", t.InTime, t.Runs)
+		}
+		fmt.Fprintln(out)
+	}
+	for _, o := range d.Obstacles {
+		fmt.Fprintln(out, "in the way:", o.Text)
+	}
+}
+
+// order lists the moves in an order that no controller knows, so that somebody can ask for
+// them one by one.
+func order(out io.Writer, d *rehearse.Deadline) {
+	if d.With.Settings.Order != rehearse.LongestFirst {
+		return
+	}
+	fmt.Fprintln(out, "no controller knows this order: ask for the moves yourself, in this one")
+	rows := 0
+	for n, wave := range d.Waves {
+		for _, m := range wave {
+			if rows++; rows <= mostRows {
+				fmt.Fprintf(out, "  wave %d: %s to %s\n", n+1, sim.Short(m.VM), m.Target)
+			}
+		}
+	}
+	if rows > mostRows {
+		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", rows-mostRows)
+	}
+}
+
+func settings(s *rehearse.Settings) string {
+	text := fmt.Sprintf("perCluster=%s perSource=%s order=%s", limit(s.PerCluster, "unlimited"),
+		limit(s.PerSource, "unlimited"), s.Order)
+	if s.Bandwidth > 0 {
+		text += fmt.Sprintf(" bandwidth=%v", s.Bandwidth)
+	}
+	return text
+}

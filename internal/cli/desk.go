@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// storeVariable names the store for operators who do not want to write it each time.
+const storeVariable = "GODWIT_STORE"
+
+// patience is how long a command waits for the store.
+const patience = 15 * time.Second
+
+// ClientCommands returns the commands of operators.
+func ClientCommands() []*cobra.Command {
+	return []*cobra.Command{statusCommand(), vmCommand(), hostCommand(), migrateCommand(),
+		drainCommand(), cancelCommand(), auditCommand(),
+		storeCommand()}
+}
+
+// StoreFlags say where the store is.
+type StoreFlags struct {
+	url string
+	// TLS are the files for connections to etcd.
+	TLS daemon.TLS
+}
+
+// Add adds the flags to a command and those below it.
+func (f *StoreFlags) Add(c *cobra.Command) {
+	flags := c.PersistentFlags()
+	flags.StringVar(&f.url, "store", os.Getenv(storeVariable),
+		"the `URL` of the store: bolt:PATH, unix:PATH or etcd://HOST:PORT,…/PREFIX;\n"+
+			"default: $"+storeVariable)
+	flags.StringVar(&f.TLS.CA, "etcd-ca", "", "`FILE` with the certificates that sign etcd's")
+	flags.StringVar(&f.TLS.Cert, "etcd-cert", "", "`FILE` with the certificate to show to etcd")
+	flags.StringVar(&f.TLS.Key, "etcd-key", "", "`FILE` with its key")
+}
+
+// Parse reads the URL.
+func (f *StoreFlags) Parse() (daemon.URL, error) {
+	if f.url == "" {
+		return daemon.URL{}, errors.New("no store is named: write --store bolt:PATH, or set " +
+			storeVariable)
+	}
+	return daemon.ParseURL(f.url)
+}
+
+// deskFlags are the flags of an operator's commands.
+type deskFlags struct {
+	StoreFlags
+	config string
+	json   bool
+}
+
+func (f *deskFlags) add(c *cobra.Command) {
+	f.StoreFlags.Add(c)
+	flags := c.PersistentFlags()
+	flags.StringVar(&f.config, "config", "", "the controller's configuration `FILE`, where its\n"+
+		"limits or its drain taint matter")
+	flags.BoolVar(&f.json, "json", false, "print JSON instead of a table")
+}
+
+// A desk is an operator at work.
+type desk struct {
+	client.Client
+	settings config.Settings
+	past     store.Store // as it is, whatever its past
+	out, err io.Writer
+	in       io.Reader
+	json     bool
+}
+
+// at lets an operator work on the store.
+func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error) error {
+	s, err := config.ReadSettings(f.config)
+	if err != nil {
+		return err
+	}
+	u, err := f.Parse()
+	if err != nil {
+		return err
+	}
+	opening, cancel := context.WithTimeout(c.Context(), patience)
+	store, err := daemon.OpenStore(opening, u, f.TLS)
+	cancel()
+	if err != nil {
+		return err
+	}
+	d := &desk{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
+		err:  Plain(c.ErrOrStderr()),
+		json: f.json, Client: client.Client{Store: daemon.Judged(store), Now: time.Now,
+			DrainKey: s.Controller.Complete().Evacuation.DrainKey}}
+	return errors.Join(work(c.Context(), d), store.Close())
+}
+
+// once lets an operator do one thing, in little time.
+func (f *deskFlags) once(c *cobra.Command, work func(context.Context, *desk) error) error {
+	return f.at(c, func(ctx context.Context, d *desk) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, patience,
+			errors.New("the store has not answered within "+patience.String()))
+		defer cancel()
+		return work(ctx, d)
+	})
+}
+
+// look reads the whole store.
+func (d *desk) look(ctx context.Context) (*client.Cluster, error) {
+	var c client.Cluster
+	return &c, c.Pull(ctx, d.Store)
+}
+
+// print prints a value as JSON, or as people like it.
+func (d *desk) print(v any, table func(io.Writer) error) error {
+	if !d.json {
+		return table(Plain(d.out))
+	}
+	e := json.NewEncoder(d.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

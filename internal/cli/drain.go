@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/internal/rehearse"
+)
+
+// drainFlags are the flags of godwit plan drain.
+type drainFlags struct {
+	workloads  string // a CSV file; "" is none
+	json       bool
+	samples    int
+	seed       uint64
+	by, at     string
+	within     string
+	confidence string
+	vary       []string
+	terms      evacuation.Terms
+}
+
+const plannerDrainHelp = `Drain plans how hosts are emptied, with as few moves as possible, and
+changes nothing. The fleet is whatever godwit reads: its own YAML, a scenario (whose events are
+not played), what kubectl prints, and the other formats of godwit help simulate. Hosts may be
+written as ranges: "a[1-4]".
+
+Every move obeys the rules that the controller obeys, whatever the order in which the moves of
+a wave begin and end; a verifier that knows nothing of the planner has checked it. What cannot
+be done comes with a proof that can be checked: which VMs, which rule or resource, which hosts.
+
+How long it takes is found by playing the plan in the simulator, with the real controller: once
+with nothing drawn, and in --samples worlds that differ as --vary says:
+
+  dirty=lognormal(0.5)        each VM writes so many times as fast
+  workingSet=uniform(0.5, 2)  each VM's hot set is so many times as large
+  link=triangular(0.6, 1, 1)  each host's link is so many times as fast
+  fault=10% within 1h crash-agent any-host for=1m
+  none                        only chance itself differs
+
+Without --vary it is what the scenario says, or else dirty=` + dirtyByDefault + `,
+link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST for=1m.
+
+A VM that cannot be migrated, and whose eviction strategy does not protect it, may be shut down:
+--unmovable=Restart starts it on another host, --unmovable=ShutDown leaves it off, and
+--unmovable=Keep leaves it where it is. By default, as with KubeVirt, VMs with LiveMigrateIfPossible
+are restarted and VMs with None are kept. Their downtime is in the column of blackouts.
+
+VMs that are to be on one host, as a group with the policy affinity, leave together or not at all.
+A group with a domain, as a rack, does not move to another one: its VMs leave for hosts of theirs.
+
+--within or --by (from --at, or from now) look for limits and an order with which the hosts are
+empty in time with a probability of --confidence, the gentlest first, or say which VM or which
+link stands in the way. The order LongestFirst is by how long each move takes alone: the page
+then lists the moves, to be asked for in that order.
+
+--json prints one object:
+
+  fleet, hosts, seed, varied   what was asked, and what differs from world to world
+  settings                     the present limits
+  moves, leastMoves            how many there are, and one for each VM that may leave
+  fewestMoves                  no plan has fewer
+  waves                        moves that may run at once: vm, source, target, memoryBytes,
+                               diskBytes (local), converges (alone), moves (in this plan),
+                               beginsSeconds, seconds, blackoutMilliseconds, mode, note,
+                               attempts (more than one are retries), drawn (its
+                               distributions)
+  restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
+                               started elsewhere, as a move of a wave with restart, and those
+                               that stay off
+  left, proofs                 VMs that stay, as few as possible, and why
+  kept, cannotLeave, leftBehind  of these: VMs that no drain moves (by their eviction strategy,
+                               or for a quota), that no plan takes off, and that could leave if
+                               others stayed
+  fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
+  emptySeconds                 when all others have left, nothing drawn; null is never
+  samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
+  deadline                     withinSeconds, confidence, met, with, waves (of moves, in the
+                               order in which they are asked for), trials, obstacles; or null
+  invariantViolations          none, unless godwit is wrong
+
+Exit status: 0 it can be done, 1 an invariant was violated in a simulated world, 2 bad input,
+3 some VMs stay, or do not leave in time.`
+
+// What differs from world to world when nobody says.
+const (
+	dirtyByDefault = "lognormal(0.3)"
+	linkByDefault  = "triangular(0.7, 1, 1)"
+	faultByDefault = "10% within 30m crash-agent"
+)
+
+// Of godwit plan drain and of godwit plan maintenance.
+const (
+	unmovableUsage = "`WHAT` becomes of VMs that cannot be migrated:\nKeep, ShutDown or Restart " +
+		"(default: the scenario's)"
+	graceUsage = "`TIME` that their guests have to shut down (default 1m)"
+)
+
+func plannerDrainCommand() *cobra.Command {
+	var f drainFlags
+	c := &cobra.Command{
+		Use:   "drain FLEET HOST…",
+		Short: "Plan how hosts are emptied, and how long it takes",
+		Long:  plannerDrainHelp,
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c, args)
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	flags.IntVar(&f.samples, "samples", samplesByDefault, "in how many `WORLDS` the plan is "+
+		"played; by\ndefault fewer of a fleet with more than 20,000 VMs, 10 at least")
+	flags.Uint64Var(&f.seed, "seed", 0, "what all chance follows from (default: the scenario's)")
+	flags.StringVar(&f.within, "within", "", "be empty after this `TIME`: 2h")
+	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
+	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
+	flags.StringVar(&f.confidence, "confidence", "95%", "with this `PROBABILITY`")
+	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
+	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
+	addWorkloads(flags, &f.workloads)
+	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
+	return c
+}
+
+// run plans, plays and prints.
+func (f *drainFlags) run(c *cobra.Command, args []string) error {
+	goal, err := f.goal(time.Now())
+	if err != nil {
+		return err
+	}
+	if err := graceful(f.terms); err != nil {
+		return err
+	}
+	s, err := ReadWith(args[0], f.workloads, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	hosts, err := hostsOf(s.Fleet, args[1:])
+	if err != nil {
+		return err
+	}
+	if c.Flags().Changed("seed") {
+		s.Seed = f.seed
+	}
+	if !c.Flags().Changed("samples") {
+		f.samples = worlds(len(s.Fleet.VMs))
+	}
+	if goal != nil {
+		goal.Samples = f.samples
+	}
+	varied, err := f.differ(s, hosts)
+	if err != nil {
+		return err
+	}
+	d, err := rehearse.Ask(c.Context(), s, rehearse.Question{Hosts: hosts, Samples: f.samples,
+		Goal: goal, Terms: f.terms})
+	if err != nil {
+		return err
+	}
+	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
+	return errors.Join(err, verdict(d))
+}
+
+// graceful returns what is wrong with the grace period.
+func graceful(terms evacuation.Terms) error {
+	if terms.Grace < 0 {
+		return fmt.Errorf("--grace: needs more than 0, has %v", terms.Grace)
+	}
+	return nil
+}
+
+const (
+	samplesByDefault = 100
+	// mostVMs is how many VMs all worlds have together when nobody says how many there
+	// shall be: an answer is to come in less than a minute.
+	mostVMs = 2_000_000
+)
+
+// worlds returns in how many worlds a plan for a fleet is played by default.
+func worlds(vms int) int {
+	return max(samplesByDefault/10, min(samplesByDefault, mostVMs/max(1, vms)))
+}
+
+// drainAnswer is what --json prints.
+type drainAnswer struct {
+	*rehearse.Forecast
+	Varied []string `json:"varied"` // what differs from world to world
+}
+
+// verdict returns what the shell is told.
+func verdict(f *rehearse.Forecast) error {
+	switch {
+	case len(f.Violations) > 0:
+		return ErrViolated
+	case len(f.Left) > 0, f.Deadline != nil && !f.Deadline.Met,
+		f.Deadline == nil && f.EmptySeconds == nil: // or with the limits that were found
+		return ErrPlanNotDone
+	}
+	return nil
+}

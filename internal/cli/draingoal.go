@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/inventory"
+)
+
+// goal reads the deadline; nil is none.
+func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
+	if f.samples < 0 || f.samples > 100_000 {
+		return nil, fmt.Errorf("--samples %d: give a number from 0 to 100000", f.samples)
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.confidence, "%"), 64)
+	if err != nil || !strings.HasSuffix(f.confidence, "%") || !(percent > 0 && percent <= 100) {
+		return nil, fmt.Errorf("--confidence %q is no probability: write 95%%", f.confidence)
+	}
+	goal := &rehearse.Goal{Confidence: percent / 100}
+	switch {
+	case f.within != "" && f.by != "":
+		return nil, errors.New("--within and --by say the same: use one of them")
+	case f.within != "":
+		if goal.Within, err = inventory.ParseDuration(f.within); err != nil || goal.Within <= 0 {
+			return nil, fmt.Errorf("--within %q is no time above zero: write 2h", f.within)
+		}
+	case f.by != "":
+		if goal.Within, err = f.window(now); err != nil {
+			return nil, err
+		}
+	case f.at != "":
+		return nil, errors.New("--at without --by means nothing: write --by 06:00, too")
+	default:
+		return nil, nil
+	}
+	if f.samples == 0 {
+		return nil, errors.New("a probability needs worlds to be counted: --samples is 0")
+	}
+	return goal, nil
+}
+
+// window returns the time from --at, or from now, until --by. Each is the next one on the clock
+// of now's zone: a night in which clocks are changed is an hour longer or shorter.
+func (f *drainFlags) window(now time.Time) (time.Duration, error) {
+	end, err := time.Parse("15:04", f.by)
+	if err != nil {
+		return 0, fmt.Errorf("--by %q is no time of the day: write 06:00", f.by)
+	}
+	begin := now
+	if f.at != "" {
+		at, err := time.Parse("15:04", f.at)
+		if err != nil {
+			return 0, fmt.Errorf("--at %q is no time of the day: write 22:00", f.at)
+		}
+		begin = next(now, at)
+	}
+	return next(begin, end).Sub(begin), nil
+}
+
+// next returns when it is so late after a moment.
+func next(after, clock time.Time) time.Time {
+	for day := 0; ; day++ {
+		t := time.Date(after.Year(), after.Month(), after.Day()+day, clock.Hour(), clock.Minute(),
+			0, 0, after.Location())
+		if t.After(after) {
+			return t
+		}
+	}
+}

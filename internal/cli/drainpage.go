@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// mostRows is how many moves, VMs or hosts a page lists.
+const mostRows = 100
+
+// mostRefusals is how many hosts say why they do not take a VM.
+const mostRefusals = 10
+
+// A drainPage is an answer for people.
+type drainPage struct {
+	*rehearse.Forecast
+	varied []string
+}
+
+func (d drainPage) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, d.head())
+	d.table(t)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(d.ShutDown) > 0 {
+		fmt.Fprintf(out, "\nShut down, as they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
+	}
+	d.left(out)
+	d.times(out)
+	if d.Deadline != nil {
+		deadline(out, d)
+	}
+	for _, v := range d.Violations {
+		fmt.Fprintln(out, "\nVIOLATED:", v)
+	}
+	return nil
+}
+
+func (d drainPage) head() string {
+	hosts := words.List(d.Hosts)
+	if d.LeastMoves+len(d.Left)+len(d.ShutDown) == 0 {
+		return hosts + ": nothing is there; it is empty now"
+	}
+	text := fmt.Sprintf("%s: %s in %s", hosts, words.Count(d.Moves, "move"),
+		words.Count(len(d.Waves), "wave"))
+	if n := len(d.Restarted); n > 0 {
+		text += fmt.Sprintf(", %d by restart", n)
+	}
+	if n := len(d.ShutDown); n > 0 {
+		text += fmt.Sprintf("; %s shut down", words.Count(n, "VM"))
+	}
+	switch {
+	case len(d.Left) > 0:
+		if n := len(d.Kept); n > 0 {
+			text += fmt.Sprintf("; %s kept", words.Count(n, "VM"))
+		}
+		if n := len(d.CannotLeave); n > 0 {
+			text += fmt.Sprintf("; %s cannot leave", words.Count(n, "VM"))
+		}
+		if n := len(d.LeftBehind); n > 0 {
+			text += fmt.Sprintf("; %s left behind", words.Count(n, "VM"))
+		}
+	case d.Moves == d.LeastMoves:
+		text += ", one for each VM"
+	case d.FewestMoves:
+		text += fmt.Sprintf(" for %s; no plan has fewer", words.Count(d.LeastMoves, "VM"))
+	default:
+		text += fmt.Sprintf(" for %s", words.Count(d.LeastMoves, "VM"))
+	}
+	return text
+}
+
+func (d drainPage) table(t io.Writer) {
+	if d.Moves == 0 {
+		return
+	}
+	disks := slices.ContainsFunc(d.Waves, func(wave []rehearse.Step) bool {
+		return slices.ContainsFunc(wave, func(m rehearse.Step) bool { return m.DiskBytes > 0 })
+	})
+	fmt.Fprint(t, "\nWAVE\tVM\tFROM\tTO\tMEMORY")
+	if disks {
+		fmt.Fprint(t, "\tDISKS")
+	}
+	fmt.Fprint(t, "\tBEGINS\tTAKES\tBLACKOUT")
+	if d.Samples != nil {
+		fmt.Fprint(t, "\tP95 TAKES\tP95 BLACKOUT")
+	}
+	fmt.Fprintln(t)
+	rows := 0
+	for n, wave := range d.Waves {
+		for i := range wave {
+			if rows++; rows <= mostRows {
+				row(t, n+1, &wave[i], disks)
+			}
+		}
+	}
+	if rows > mostRows {
+		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
+	}
+}
+
+func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
+	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%v", wave, sim.Short(m.VM), m.Source, m.Target, m.MemoryBytes)
+	if disks {
+		fmt.Fprintf(t, "\t%v", m.DiskBytes)
+	}
+	if m.Moves {
+		fmt.Fprintf(t, "\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
+			words.Milliseconds(m.BlackoutMilliseconds))
+	} else {
+		fmt.Fprint(t, "\t\t\t")
+	}
+	note := m.Note
+	if m.Moves && m.Attempts > 1 && note == "" {
+		note = "takes " + words.Count(m.Attempts, "attempt")
+	}
+	if m.Restart && note == "" {
+		note = "shut down, and started there"
+	}
+	if m.BrownoutSeconds > 0 && note == "" {
+		note = fmt.Sprintf("auto-converge slows it for %s, by up to %d %%",
+			words.Span(m.BrownoutSeconds), m.BrownoutPercent)
+	}
+	if f := m.Drawn; f != nil {
+		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), blackout(f.Blackout.P95))
+		if stays := f.Runs - f.Moved; stays > 0 && note == "" {
+			note = fmt.Sprintf("stays in %d of %d worlds", stays, f.Runs)
+		}
+		if f.Retried > 0 && f.Moved > 0 && m.Note == "" {
+			if note != "" {
+				note += "; "
+			}
+			note += fmt.Sprintf("tried again in %d of %d worlds", f.Retried, f.Runs)
+		}
+	}
+	if note != "" {
+		fmt.Fprintf(t, "\t%s", note)
+	}
+	fmt.Fprintln(t)
+}
+
+// left says who cannot leave, and why.
+func (d drainPage) left(out io.Writer) {
+	if len(d.Left) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	if len(d.Kept) > 0 {
+		fmt.Fprintf(out, "Kept, no drain moves them: %s\n", words.List(short(d.Kept)))
+	}
+	if len(d.CannotLeave) > 0 {
+		fmt.Fprintf(out, "Cannot leave: %s\n", words.List(short(d.CannotLeave)))
+	}
+	d.behind(out)
+	if len(d.Proofs) == 0 {
+		fmt.Fprintln(out, "That some have to stay is not proven: the search was given up.")
+	}
+	for i := range d.Proofs {
+		fmt.Fprintln(out, "Why:", &d.Proofs[i])
+		refusals(out, d.Proofs[i].Refusals)
+	}
+}
+
+// behind says who is left behind, and whether fewer could be.
+func (d drainPage) behind(out io.Writer) {
+	n := len(d.LeftBehind)
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(out, "Left behind: %s\n", words.List(short(d.LeftBehind)))
+	switch least := d.MustStay - len(d.CannotLeave) - len(d.Kept); {
+	case d.FewestLeft && n == 1:
+		fmt.Fprintln(out, "No plan leaves fewer. Another VM could stay instead, where it makes "+
+			"as much room.")
+	case d.FewestLeft:
+		fmt.Fprintln(out, "No plan leaves fewer. Others could stay instead, where they make as "+
+			"much room.")
+	case least > 0:
+		fmt.Fprintf(out, "At least %d of the VMs have to be left behind; a plan with fewer than "+
+			"%d was not found.\n", least, n)
+	default:
+		fmt.Fprintf(out, "A plan that leaves fewer than %d was not found, and may exist.\n", n)
+	}
+}
+
+func refusals(out io.Writer, all []plan.Refusal) {
+	for i, r := range all {
+		if i >= mostRefusals {
+			fmt.Fprintf(out, "  … and %s; --json lists them all\n", words.Count(len(all)-i, "host"))
+			return
+		}
+		fmt.Fprintf(out, "  %s", r.Host)
+		for _, why := range r.Why {
+			fmt.Fprintf(out, "  %s", why)
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// times says when the hosts are empty.
+func (d drainPage) times(out io.Writer) {
+	if d.Moves+len(d.ShutDown) == 0 {
+		return
+	}
+	s := d.Settings
+	fmt.Fprintf(out, "\n%s at once in the cluster, %s out of each host",
+		limit(s.PerCluster, "any number"), limit(s.PerSource, "any number"))
+	if s.PerTarget > 0 {
+		fmt.Fprintf(out, ", %s into each", limit(s.PerTarget, "any number"))
+	}
+	if s.Bandwidth > 0 {
+		fmt.Fprintf(out, ", %v each at most", s.Bandwidth)
+	}
+	empty := d.empty()
+	fmt.Fprintf(out, ": %s\n", after(empty, d.EmptySeconds))
+	if d.Samples == nil {
+		return
+	}
+	fmt.Fprintf(out, "%s, seed %d, each with\n", words.Count(d.Samples.Runs, "world"), d.Seed)
+	listed(out, d.varied)
+	fmt.Fprintf(out, "%s in %d of %d", empty, d.Samples.Empty, d.Samples.Runs)
+	if t := d.Samples.Seconds; d.Samples.Empty > 0 {
+		fmt.Fprintf(out, ": p50 %s, p95 %s, p99 %s", when(t.P50), when(t.P95), when(t.P99))
+	}
+	fmt.Fprintln(out)
+}
+
+// empty says how empty the hosts become.
+func (d drainPage) empty() string {
+	switch len(d.Left) {
+	case 0:
+		return "empty"
+	case 1:
+		return "empty but for it"
+	}
+	return "empty but for them"
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/client"
+)
+
+const explainVMHelp = `Explain says why a VM is where it is: how its migrations went, with every
+reason that was given, and what a controller would decide now. It changes nothing. Where the
+controller has a configuration, name it with --config.
+
+godwit explain destination answers the same for a fleet that a file describes.`
+
+// ExplainCommand returns the command that says why a VM is where it is.
+func ExplainCommand() *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{Use: "explain VM|MIGRATION",
+		Short: "Explain a decision, without changing anything", Long: explainVMHelp,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				return d.explain(ctx, args[0])
+			})
+		}}
+	f.add(c)
+	return c
+}
+
+// explain prints why a VM, or that of a migration, is where it is.
+func (d *desk) explain(ctx context.Context, name string) error {
+	vm, err := d.VMOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	e, err := client.Explain(ctx, d.Store, d.settings.Controller, vm, d.Now())
+	if err != nil {
+		return err
+	}
+	return d.print(e, func(w io.Writer) error { return e.Table(w, d.Now()) })
+}

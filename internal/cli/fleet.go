@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/yamldoc"
+	"github.com/godwit-vm/godwit/inventory"
+)
+
+// own are fields at the beginning of a line that godwit's own files have: a fleet, or
+// a scenario, which may name a file with the fleet.
+var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
+
+// Read reads a scenario, or a fleet in whatever format, and warns of what is odd about it.
+func Read(path string, warnings io.Writer) (*config.Scenario, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	Warn(warnings, s.Fleet.Warnings)
+	return s, nil
+}
+
+// Warn tells what is odd about a fleet or a scenario.
+func Warn(out io.Writer, about []inventory.Problem) {
+	for _, p := range about {
+		fmt.Fprintln(Plain(out), "warning:", p.Error())
+	}
+}
+
+// ReadWith is Read, and lays measured workloads over the fleet: a CSV file; "" is none.
+func ReadWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if workloads != "" {
+		f, err := os.Open(workloads)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if err := s.Fleet.LayWorkloads(workloads, f); err != nil {
+			return nil, err
+		}
+	}
+	Warn(warnings, s.Fleet.Warnings)
+	return s, nil
+}
+
+func read(path string) (*config.Scenario, error) {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() && !at.IsDir() {
+		return readPipe(path)
+	}
+	mine, err := isOwn(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case mine:
+		return config.ReadFile(path)
+	}
+	path = filepath.Clean(path) // what a scenario names is beside it
+	return config.Parse(path, fmt.Appendf(nil, "inventory: %q\n", filepath.Base(path)))
+}
+
+// readPipe reads what can be read once: one of godwit's own files. Other formats are told from
+// their beginning, and then read from there.
+func readPipe(path string) (*config.Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := yamldoc.ReadAll(path, f, yamldoc.MaxSize)
+	if err == nil && own.Match(data) {
+		return config.Parse(path, data)
+	}
+	return nil, fmt.Errorf("%s is a pipe, and holds no fleet in godwit's own YAML: write it to a "+
+		"file, which can be read twice", path)
+}
+
+// isOwn reports whether a file begins as godwit's own do; a folder does not.
+func isOwn(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if at, err := f.Stat(); err != nil || at.IsDir() {
+		return false, err
+	}
+	head, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	return own.Match(head), err
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+type maintenanceFlags struct {
+	workloads string // a CSV file; "" is none
+	protection
+	keep, fill, together int
+	reboot, prefer       string
+	home, json           bool
+	terms                evacuation.Terms
+}
+
+// What a plan may prefer.
+const (
+	preferTime    = "time"
+	preferMoves   = "moves"
+	preferBatches = "batches"
+)
+
+const maintenanceHelp = `Maintenance plans how hosts are serviced in turn: which of them are
+emptied and rebooted together, where their VMs go meanwhile, and how they come back home.
+
+While a batch is emptied and away, every rule holds, and --keep failures more are survived: see
+godwit help plan survive. VMs go to hosts that were serviced already, or need no service, so
+that about one move each is enough; hosts become at most --fill percent full, where possible.
+
+It begins with few hosts or with many, whichever costs least: with --prefer time it weighs the
+time of a batch, which is --reboot, against that of the moves; with batches or moves, as few as
+possible of them. Times are those of the simulator, with the real controller and the limits of
+the scenario.
+
+What the controller's drains do is planned, too: VMs that are to be on one host, as a group with the
+policy affinity, leave together, and a VM that cannot be migrated may be restarted on another host or
+shut down, as its eviction strategy and --unmovable say: see godwit help plan drain. Its room is kept for
+a VM that is shut down; it does not come back by itself, and is not protected.
+
+With --home the VMs come back to where they were, in an order that is possible, some of them
+parked elsewhere meanwhile where VMs wait for each other.
+
+A host that cannot be serviced comes with the reason: the VMs that cannot leave it, with a proof
+that can be checked, or the failures that would not be survived without it.
+
+--json prints one object:
+
+  batches          hosts, waves of moves (vm, source, target), proof (how it was shown that the
+                   failures are survived), fullest (percent, of a host that took VMs)
+  obstacles        host, left (VMs), proof, failures, moves, text
+  vms, moves       VMs that have to move, and all moves of the batches
+  restarted        VMs that cannot be migrated: each of their moves is a restart
+  shutDown         VMs that cannot be migrated, are shut down and stay off
+  mostTogether, leastBatches   bounds on what any plan can do
+  keep, home       waves, moves, parked, left, proven; null without --home
+  times            shifts (one a batch) and back (the way home): beginsSeconds, movedSeconds,
+                   backSeconds, boundSeconds, stay (VMs that do not move), obstacles (vm, text);
+                   endsSeconds, boundSeconds, invariantViolations; null is never
+
+Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
+2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not come home.`
+
+func maintenanceCommand() *cobra.Command {
+	var f maintenanceFlags
+	c := &cobra.Command{
+		Use:   "maintenance FLEET HOST…",
+		Short: "Plan a rolling reboot that keeps room for failures",
+		Long:  maintenanceHelp,
+		Args:  cobra.MinimumNArgs(2),
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error { return f.run(c, args[0], args[1:]) }
+	flags := c.Flags()
+	flags.IntVar(&f.keep, "keep", 1, "survive this `NUMBER` of failures at every instant")
+	flags.IntVar(&f.fill, "fill", plan.DefaultFill,
+		"make hosts at most so full, in `PERCENT`, where possible")
+	flags.IntVar(&f.together, "together", 0, "service at most so `MANY` hosts at once; 0: any")
+	flags.StringVar(&f.reboot, "reboot", "10m", "how much `TIME` hosts are away once empty")
+	flags.StringVar(&f.prefer, "prefer", preferTime,
+		"as little as possible of `WHAT`: time, moves, batches")
+	flags.BoolVar(&f.home, "home", false, "plan the way back home, too")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
+	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
+	addWorkloads(flags, &f.workloads)
+	f.protection.add(c)
+	return c
+}
+
+// maintenanceAnswer is what --json prints.
+type maintenanceAnswer struct {
+	plan.MaintenancePlan
+	Keep  int                 `json:"keep"`
+	Home  *plan.Return        `json:"home"` // null when it was not asked for
+	Times *rehearse.Timetable `json:"times"`
+	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
+}
+
+func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
+	reboot, err := inventory.ParseDuration(f.reboot)
+	if err != nil {
+		return fmt.Errorf("--reboot: %w", err)
+	}
+	if f.fill < 1 || f.fill > 100 { // 0 is the default of package maintenance
+		return fmt.Errorf("--fill %d: hosts cannot be %[1]d %% full: use 1 to 100", f.fill)
+	}
+	if err := graceful(f.terms); err != nil {
+		return err
+	}
+	s, err := ReadWith(path, f.workloads, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	params := s.Controller.Evacuation
+	params.Terms = f.terms.Or(params.Terms)
+	return f.answer(c, s, hosts, params, reboot)
+}
+
+// answer plans, plays and prints.
+func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []string,
+	params evacuation.Params, reboot time.Duration) error {
+	hosts, err := hostsOf(s.Fleet, names)
+	if err != nil {
+		return err
+	}
+	d := plan.Maintain(s.Fleet, hosts, params)
+	r, err := f.request(c, s, &d, hosts, reboot)
+	if err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	a := maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep,
+		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}
+	if f.home {
+		home := plan.PlanReturn(a.After, r.Fleet)
+		home.Unfold(d.Groups)
+		a.Home = &home
+	}
+	a.Unfold(d.Groups)
+	stops := rehearse.StopsOf(&d, s, a.waves(), params.Terms)
+	a.Restarted = stops.Restarted()
+	if a.Times, err = rehearse.PlayTimetable(c.Context(), s, &a.MaintenancePlan, a.Home, reboot, stops); err != nil {
+		return stopped(c.Context(), err)
+	}
+	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+}
+
+// waves returns all waves of the plan.
+func (a *maintenanceAnswer) waves() (all []plan.Wave) {
+	for i := range a.Batches {
+		all = append(all, a.Batches[i].Waves...)
+	}
+	return all
+}
+
+// stopped returns why something has ended early.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (f *maintenanceFlags) request(c *cobra.Command, s *config.Scenario, d *plan.DrainedFleet,
+	hosts []hypervisor.HostName, reboot time.Duration) (*plan.Request, error) {
+	q, err := f.question(c, s.Fleet, d.Fleet, f.keep)
+	if err != nil {
+		return nil, err
+	}
+	r := &plan.Request{Fleet: q.Fleet, Hosts: hosts, Keep: f.keep, Domain: q.Domain,
+		Protected: plan.Guarded(q.Protected, d.Groups), Fill: f.fill, Together: f.together, Effort: q.Effort}
+	switch f.prefer {
+	case preferTime:
+		r.Service, r.Each = reboot, rehearse.Each(s)
+	case preferMoves:
+		r.Each = time.Second
+	case preferBatches:
+		r.Service = time.Second
+	default:
+		return nil, fmt.Errorf("--prefer: %q is none; write time, moves or batches", f.prefer)
+	}
+	return r, nil
+}
+
+// verdict is the error that the exit status follows from.
+func (a maintenanceAnswer) verdict() error {
+	switch {
+	case len(a.Times.Violations) > 0:
+		return ErrViolated
+	case len(a.Obstacles) > 0 || a.Home != nil && len(a.Home.Left) > 0,
+		a.Times.EndsSeconds == nil:
+		return ErrPlanNotDone
+	}
+	return nil
+}
+
+// certificate says why VMs cannot leave a host.
+func certificate(out io.Writer, o *plan.Obstacle) {
+	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
+	if len(o.Cannot) > 0 {
+		fmt.Fprintf(out, "cannot leave: %s\n", words.List(short(o.Cannot)))
+	}
+	behind := slices.DeleteFunc(slices.Clone(o.Left),
+		func(vm hypervisor.VMID) bool { return slices.Contains(o.Cannot, vm) })
+	if len(behind) > 0 {
+		fmt.Fprintf(out, "left behind: %s\n", words.List(short(behind)))
+	}
+	counterexample(out, o.Failures)
+}

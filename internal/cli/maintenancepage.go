@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+// print prints the plan for people.
+func (a maintenanceAnswer) print(out io.Writer) error {
+	fmt.Fprintln(out, a.head())
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	if len(a.Batches) > 0 {
+		fmt.Fprintln(t, "\nBATCH\tBEGINS\tEMPTY\tBACK\tMOVES\tFULLEST\tHOSTS")
+	}
+	for i, b := range a.Batches {
+		s := a.Times.Shifts[i]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, when(s.BeginsSeconds),
+			when(s.MovedSeconds), when(s.BackSeconds), plan.Count(b.Waves),
+			b.Fill, words.List(b.Hosts))
+	}
+	if a.Moves > 0 {
+		fmt.Fprintln(t, "\nBATCH\tWAVE\tVM\tFROM\tTO")
+	}
+	rows := 0
+	for i, b := range a.Batches {
+		a.moves(t, fmt.Sprint(i+1), b.Waves, &rows)
+	}
+	if a.Home != nil {
+		a.moves(t, "home", a.Home.Waves, &rows)
+	}
+	if rows > mostRows {
+		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	a.rest(out)
+	return nil
+}
+
+func (a maintenanceAnswer) head() string {
+	hosts := 0
+	for _, b := range a.Batches {
+		hosts += len(b.Hosts)
+	}
+	if hosts == 0 {
+		return "none of the hosts can be serviced"
+	}
+	text := words.Count(hosts, "host") + " in 1 batch"
+	if len(a.Batches) > 1 {
+		text = fmt.Sprintf("%d hosts in %d batches", hosts, len(a.Batches))
+	}
+	switch {
+	case len(a.Obstacles) > 0 || a.Least == 0:
+	case a.Least == len(a.Batches):
+		text += " (no plan has fewer)"
+	default:
+		text += fmt.Sprintf(" (no plan has fewer than %d)", a.Least)
+	}
+	text += fmt.Sprintf(", %s for %s", words.Count(a.Moves, "move"), words.Count(a.VMs, "VM"))
+	if a.Keep > 0 {
+		text += fmt.Sprintf("; %s survived at every instant", words.Count(a.Keep, "more failure"))
+	}
+	return text
+}
+
+// moves lists moves, as long as there are rows.
+func (a maintenanceAnswer) moves(t io.Writer, batch string, waves []plan.Wave, rows *int) {
+	for n, wave := range waves {
+		for _, m := range wave {
+			if *rows++; *rows <= mostRows {
+				note := ""
+				if slices.Contains(a.Restarted, m.VM) {
+					note = "\tshut down, and started there"
+				}
+				fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s%s\n", batch, n+1, sim.Short(m.VM), m.Source,
+					m.Target, note)
+			}
+		}
+	}
+}
+
+// rest says when all is over, who comes home, and what stands in the way.
+func (a maintenanceAnswer) rest(out io.Writer) {
+	switch t := a.Times; {
+	case t.EndsSeconds == nil:
+		fmt.Fprintln(out, "\nnever over: see what is in the way")
+	case *t.EndsSeconds > 0:
+		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
+			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
+			words.Span(t.BoundSeconds))
+	}
+	if len(a.ShutDown) > 0 {
+		fmt.Fprintf(out, "shut down when their host is emptied, and off from then on: %s\n",
+			words.List(short(a.ShutDown)))
+	}
+	if h := a.Home; h != nil {
+		fmt.Fprintf(out, "home: %s, %s", words.Count(h.Moves, "move"),
+			after("begun", a.Times.Back.BeginsSeconds))
+		if len(h.Parked) > 0 {
+			fmt.Fprintf(out, "; parked meanwhile: %s", words.List(short(h.Parked)))
+		}
+		fmt.Fprintln(out)
+		if len(h.Left) > 0 {
+			fmt.Fprintf(out, "not home: %s; %s\n", words.List(short(h.Left)), map[bool]string{
+				true:  "no order of moves brings them there",
+				false: "no order was found, and no proof that there is none"}[h.Proven])
+		}
+	}
+	for i := range a.Times.Shifts {
+		inTheWay(out, fmt.Sprintf("of batch %d", i+1), &a.Times.Shifts[i])
+	}
+	inTheWay(out, "home", a.Times.Back)
+	for i := range a.Obstacles {
+		certificate(out, &a.Obstacles[i])
+	}
+	for _, v := range a.Times.Violations {
+		fmt.Fprintln(out, "\nVIOLATED:", v)
+	}
+}
+
+// inTheWay says which VMs do not move in a shift, if there is one, and why.
+func inTheWay(out io.Writer, what string, s *rehearse.Shift) {
+	if s == nil {
+		return
+	}
+	few := words.Few(len(s.Obstacles))
+	for _, o := range s.Obstacles[:few] {
+		fmt.Fprintf(out, "in the way %s: %s\n", what, o.Text)
+	}
+	if more := len(s.Obstacles) - few; more > 0 {
+		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", more)
+	}
+}

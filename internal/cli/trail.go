@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/words"
+)
+
+const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed
+before its last line;
+with --vm it prints what was decided about one VM, and why. Several files are read as one log, the
+oldest first: godwit audit FILE.2 FILE.1 FILE. Rows count on from file to file.
+
+--json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
+numbers), findings, each with row and what; with --vm the lines as they are, one object a line.
+
+Exit status: 0 the log is whole, 2 bad input, 3 it is not.`
+
+func auditCommand() *cobra.Command {
+	var vm string
+	var asJSON bool
+	c := &cobra.Command{Use: "audit FILE…", Short: "Check and search an audit log", Long: auditHelp,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			f, done, err := joined(args)
+			if err != nil {
+				return err
+			}
+			defer done()
+			if vm != "" {
+				err = search(c.OutOrStdout(), f, vmid(client.ID(vm)), asJSON)
+			} else {
+				err = verifyCommand(c.OutOrStdout(), f, asJSON)
+			}
+			if err != nil && !errors.Is(err, ErrNotDone) {
+				err = fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
+			}
+			return err
+		}}
+	c.Flags().StringVar(&vm, "vm", "", "print what was decided about this `VM`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of text")
+	return c
+}
+
+// joined reads files one after the other.
+func joined(paths []string) (all io.Reader, done func(), err error) {
+	var readers []io.Reader
+	var files []*os.File
+	done = func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		files = append(files, f)
+		readers = append(readers, f)
+	}
+	return io.MultiReader(readers...), done, nil
+}
+
+// verifyCommand checks a log.
+func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
+	s, err := audit.Verify(f)
+	switch {
+	case err != nil:
+		return err
+	case s.Lines == 0:
+		return fmt.Errorf("it is no audit log: %s, and none has a number",
+			words.Count(s.Torn, "line"))
+	case asJSON:
+		err = json.NewEncoder(out).Encode(s)
+	default:
+		err = tell(out, s)
+	}
+	if err == nil && len(s.Findings) > 0 {
+		err = ErrNotDone
+	}
+	return err
+}
+
+func tell(out io.Writer, s audit.Summary) error {
+	_, err := fmt.Fprintf(out, "%s, numbers %d to %d, %d torn by crashes\n",
+		words.Count(s.Lines, "line"), s.First, s.Last, s.Torn)
+	for _, wrong := range s.Findings {
+		fmt.Fprintln(out, wrong.Error())
+	}
+	return err
+}
+
+// search prints the lines about a VM.
+func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	found := false
+	_, err := audit.Read(f, func(l audit.Line) error {
+		if l.VM != vm {
+			return nil
+		}
+		found = true
+		if asJSON {
+			return e.Encode(l)
+		}
+		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
+			client.Plain(l.By), l.Kind, client.Plain(l.What))
+		for _, r := range l.Reasons {
+			fmt.Fprintf(out, "    %s: needs %s, has %s\n", client.Plain(r.Check),
+				client.Plain(r.Need), client.Plain(r.Have))
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("no line is about %s", vm)
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// each looks at the store every second, until show says that it is done, or the command is
+// interrupted.
+func (d *desk) each(ctx context.Context, show func(*client.Cluster) (done bool, err error)) error {
+	var c client.Cluster
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		if err := c.Pull(ctx, d.Store); err != nil {
+			return err
+		}
+		if done, err := show(&c); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// watch prints the status again and again.
+func (d *desk) watch(ctx context.Context) error {
+	last := client.Watched{Terminal: isTerminal(d.out)}
+	return d.each(ctx, func(c *client.Cluster) (bool, error) {
+		s := client.MakeStatus(c, d.Draining, d.Now())
+		if d.json {
+			return false, last.JSON(d.out, s)
+		}
+		return false, last.Table(d.out, s)
+	})
+}
+
+// follow tells how a migration goes until it has ended.
+func (d *desk) follow(ctx context.Context, id migration.ID) error {
+	last := ""
+	return d.each(ctx, func(c *client.Cluster) (bool, error) {
+		m := c.Migration(id)
+		if m == nil {
+			return true, fmt.Errorf("migration %s is gone: its VM may have been deleted", id)
+		}
+		move := client.OfMove(m, d.Now())
+		if line := move.Line(d.Now()); line != last {
+			fmt.Fprintln(d.err, line)
+			last = line
+		}
+		if !m.State.Phase.Final() {
+			return false, nil
+		}
+		err := d.print(move, move.Table)
+		if err == nil && m.State.Phase == migration.Failed {
+			err = ErrNotDone
+		}
+		return true, err
+	})
+}
+
+// empty tells how a drain goes until the host is empty, or nobody will leave any more.
+func (d *desk) empty(ctx context.Context, host hostName) error {
+	last := ""
+	return d.each(ctx, func(c *client.Cluster) (bool, error) {
+		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
+		if line := left.Line(); line != last {
+			fmt.Fprintln(d.err, line)
+			last = line
+		}
+		if !left.Done {
+			return false, nil
+		}
+		err := d.print(left, left.Table)
+		if err == nil && len(left.Stay) > 0 {
+			err = ErrNotDone
+		}
+		return true, err
+	})
+}
+
+// isTerminal reports whether somebody looks at what is printed.
+func isTerminal(out any) bool {
+	f, is := out.(*os.File)
+	if !is {
+		return false
+	}
+	about, err := f.Stat()
+	return err == nil && about.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,414 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const mib, gib = hypervisor.MiB, hypervisor.GiB
+
+// cluster stores records, and returns what is known of them.
+func cluster(t *testing.T, records ...store.Record) (*store.Memory, *client.Cluster) {
+	t.Helper()
+	store, c := store.NewMemory(), &client.Cluster{}
+	for _, r := range records {
+		if _, err := store.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Pull(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	return store, c
+}
+
+func host(name hypervisor.HostName, how func(*store.Host)) *store.Host {
+	h := &store.Host{Host: hypervisor.Host{Name: name, Memory: 8 * gib, CPUs: 8, Link: 100 *
+		hypervisor.Bandwidth(mib)}}
+	if how != nil {
+		how(h)
+	}
+	return h
+}
+
+func vm(id hypervisor.VMID, how func(*store.VM)) *store.VM {
+	v := &store.VM{VM: hypervisor.VM{ID: id, Memory: gib, CPUs: 1}, Host: "n1", Boots: 1,
+		Migratable: true}
+	if how != nil {
+		how(v)
+	}
+	return v
+}
+
+// under is a migration that has 600 MiB left at 60 MiB/s, ten seconds ago.
+func under() *store.Migration {
+	return &store.Migration{
+		Spec: migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-time.Minute)},
+		State: migration.State{Phase: migration.Running, Source: "n1", Target: "n2",
+			Entered: now.Add(-30 * time.Second)},
+		Source: store.SourceReport{Began: true, Sent: 400 * mib, Looked: now.Add(-4 * time.Second),
+			Monitor: &convergence.State{Bandwidth: float64(60 * mib), Iteration: 1,
+				Watermark: convergence.WatermarkState{PassLow: 600 * mib}}}}
+}
+
+func drains(h *store.Host) bool { return len(h.Taints) > 0 }
+
+func TestStatus(t *testing.T) {
+	_, c := cluster(t,
+		&store.Leader{Name: "cluster", Holder: "controller/a", Term: 3},
+		host("n1", func(h *store.Host) {
+			h.Taints = []placement.Taint{{Key: "x", Effect: placement.NoSchedule}}
+		}),
+		host("n2", nil), host("n3", func(h *store.Host) {
+			h.Lost, h.Fenced, h.Fencing = true, true, &store.Fencing{By: "fence_x"}
+		}),
+		vm("default/a", func(v *store.VM) { v.Claim = "default/a#1" }),
+		vm("default/b", nil),
+		vm("default/c", func(v *store.VM) { v.Stopped, v.Ended = true, true }),
+		vm("default/d", func(v *store.VM) { v.Host = "n3" }),
+		vm("default/e", func(v *store.VM) { v.Host = "" }), under(),
+		&store.Migration{Spec: migration.Spec{ID: "old"}, State: migration.State{
+			Phase: migration.Failed, Entered: now.Add(-time.Hour)}},
+		&store.Migration{Spec: migration.Spec{ID: "default/b#1", Created: now}, Cancel: true,
+			State: migration.State{Phase: migration.Pending}})
+	var out bytes.Buffer
+	if err := client.MakeStatus(c, drains, now).Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{
+		"controller/a leads, term 3; 3 hosts, 5 VMs, 2 migrations",
+		"",
+		"HOST  STATE     VMS  MEMORY        CPUS    EMPTY IN  SOFTWARE",
+		"n1    draining  3    2GiB of 8GiB  2 of 8  ~27s      ",
+		"n2    ready     0    0B of 8GiB    0 of 8  -         ",
+		"n3    fenced    1    1GiB of 8GiB  1 of 8  -           cut off by fence_x",
+		"",
+		"VM         HOST  STATE               MEMORY  CPUS  BOOTS",
+		"default/a  n1    moving              1GiB    1     1",
+		"default/b  n1    running             1GiB    1     1",
+		"default/c  n1    stopped             1GiB    1     1",
+		"default/d  n3    host fenced         1GiB    1     1",
+		"default/e  -     waiting for a host  1GiB    1     1",
+		"",
+		"MIGRATION    PHASE    FROM  TO  SENT    LEFT    RATE     END IN",
+		"default/a#1  Running  n1    n2  400MiB  600MiB  60MiB/s  ~6s",
+		"default/b#1  Pending  -     -   0B      -       -        -  cancelled",
+		""}, "\n")
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("the status (-want +got):\n%s", diff)
+	}
+}
+
+// Three VMs from two hosts could not be prepared on n2, the last 10 seconds ago.
+func TestStatusTellsWhichHostFailsMigrationsAndWhenItIsTriedAgain(t *testing.T) {
+	failed := func(id migration.ID, source hypervisor.HostName, ago time.Duration) *store.Migration {
+		return &store.Migration{Spec: migration.Spec{ID: id, VM: hypervisor.VMID(id)},
+			State: migration.State{Phase: migration.Failed, Because: migration.Overdue,
+				Source: source, Target: "n2", Entered: now.Add(-ago)},
+			Target: store.TargetReport{Ready: true}}
+	}
+	_, c := cluster(t, host("n1", nil), host("n2", nil), failed("a#1", "n1", 5*time.Minute),
+		failed("b#1", "n3", 3*time.Minute), failed("c#1", "n1", 10*time.Second))
+	s := client.MakeStatus(c, drains, now)
+	if s.Hosts[0].Why != "" {
+		t.Errorf("n1: %s", s.Hosts[0].Why)
+	}
+	const want = "3 migrations failed in a row (receive hangs); tried again in 1m10s"
+	if got := s.Hosts[1].Why; got != want {
+		t.Errorf("n2: %q, want %q", got, want)
+	}
+}
+
+// Of 1 GiB of memory and 11 GiB of local disks at 100 MiB/s all has left after 122.88 s.
+func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), vm("default/a", func(v *store.VM) {
+		v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "d", Size: 11 * gib},
+			{Name: "root", Path: "/shared/root", Size: 90 * gib}})
+	}))
+	if took := c.Emptying("n1", now).Sub(now); took != 122880*time.Millisecond {
+		t.Errorf("it is empty after %v", took)
+	}
+}
+
+// TestStatesOfVMs: the most important thing is said.
+func TestStatesOfVMs(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), host("gone", func(h *store.Host) { h.Lost = true }))
+	for want, how := range map[string]func(*store.VM){
+		"running":   nil,
+		"placed":    func(v *store.VM) { v.Boots = 0 },
+		"stopping":  func(v *store.VM) { v.Stopped = true },
+		"stopped":   func(v *store.VM) { v.Stopped, v.Ended = true, true },
+		"shut down": func(v *store.VM) { v.Evicted, v.Ended = &store.Eviction{}, true },
+		"rebooting": func(v *store.VM) { v.Doing = store.Rebooting },
+		"moving":    func(v *store.VM) { v.Claim = "m"; v.Doing = store.Rebooting },
+		"host lost": func(v *store.VM) { v.Host = "gone" },
+	} {
+		if got := client.OfVM(c, vm("x", how)); got.State != want {
+			t.Errorf("it is %q, want %q", got.State, want)
+		}
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	base := []store.Record{host("n1", nil),
+		vm("default/gpu", func(v *store.VM) { v.Migratable, v.WhyNot = false, "a GPU" }),
+		vm("default/off", func(v *store.VM) { v.Stopped, v.Ended = true, true }),
+		vm("default/none", func(v *store.VM) { v.Strategy = evacuation.None }),
+		vm("default/ext", func(v *store.VM) { v.Strategy = evacuation.External })}
+	_, c := cluster(t, append(base, vm("default/a", func(v *store.VM) { v.Claim = "default/a#1" }),
+		vm("default/b", nil), under(), &store.Migration{Spec: migration.Spec{ID: "b#1",
+			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
+			Because: "target-down"}})...)
+	l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	if l.Done || len(l.Moving) != 1 || len(l.Waiting) != 1 || len(l.Stay) != 3 {
+		t.Errorf("%+v", l)
+	}
+	want := "n1  1 moving, 1 waiting, 3 stay, empty in ~27s; " +
+		"1 failed before: default/b: target-down"
+	if got := l.Line(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	_, c = cluster(t, append(base, vm("default/b", nil))...)
+	if l = client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now); l.Done {
+		t.Errorf("one waits, and it is done: %+v", l)
+	}
+	_, c = cluster(t, base...)
+	l = client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	var out bytes.Buffer
+	if err := l.Table(&out); err != nil || !l.Done {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	gpu := "default/gpu stays on n1: it cannot migrate: a GPU"
+	if !strings.Contains(out.String(), gpu) {
+		t.Errorf("%s", out.String())
+	}
+	stuck := func(v *store.VM) { v.Strategy, v.Migratable = evacuation.LiveMigrateIfPossible, false }
+	_, c = cluster(t, host("n1", nil), vm("default/b", stuck))
+	l = client.Leaving(c, "n1", evacuation.Params{}, now)
+	if len(l.Waiting) != 1 || l.Done {
+		t.Errorf("one that is to be restarted elsewhere does not wait: %+v", l)
+	}
+	_, c = cluster(t, host("n1", func(h *store.Host) { h.Drain.OnUnmovable = evacuation.Keep }),
+		vm("default/b", stuck))
+	if l = client.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) != 1 || !l.Done {
+		t.Errorf("one that is kept does not stay: %+v", l)
+	}
+	_, c = cluster(t, host("n1", nil), vm("default/b", func(v *store.VM) {
+		stuck(v)
+		v.Evicted, v.Ended = &store.Eviction{}, true
+	}))
+	if l = client.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) > 0 || !l.Done {
+		t.Errorf("one that was shut down is still there: %+v", l)
+	}
+	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
+	if l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {
+		t.Errorf("the cluster's strategy moves nobody: %+v", l)
+	}
+}
+
+// TestExplainWritesNothing, and says what is in the way.
+func TestExplainWritesNothing(t *testing.T) {
+	records, _ := cluster(t, host("n1", nil), host("n2", func(h *store.Host) { h.Closed = true }),
+		vm("default/b", nil), &store.Migration{Spec: migration.Spec{ID: "default/b#1",
+			VM: "default/b", Created: now}, State: migration.State{Phase: migration.Pending,
+			Entered: now, Deadline: now.Add(time.Hour)}})
+	before, _ := records.Changes(t.Context(), store.Everything, 0)
+	e, err := client.Explain(t.Context(), records, controller.Config{}, "default/b", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ := records.Changes(t.Context(), store.Everything, before.Next)
+	if len(after.Records) > 0 {
+		t.Errorf("it was written: %+v", after.Records)
+	}
+	var out bytes.Buffer
+	if err := e.Table(&out, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"default/b is on n1: running\n", "default/b#1  Pending",
+		"  n2: closed: needs "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+	// A controller would give it a target now.
+	if _, err := records.Put(t.Context(), host("n3", nil)); err != nil {
+		t.Fatal(err)
+	}
+	before, _ = records.Changes(t.Context(), store.Everything, 0)
+	_, err = client.Explain(t.Context(), records, controller.Config{}, "default/b", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ = records.Changes(t.Context(), store.Everything, before.Next)
+	if len(after.Records) > 0 {
+		t.Errorf("with room it was written: %+v", after.Records)
+	}
+	if _, err := client.Explain(t.Context(), records, controller.Config{}, "x", now); err == nil {
+		t.Error("a VM that is none is explained")
+	}
+}
+
+// TestNothingReachesTheTerminalAsItIs.
+func TestNothingReachesTheTerminalAsItIs(t *testing.T) {
+	m := under()
+	m.Spec.ID, m.State.Because, m.State.Target = "\x1b[31m", "\x07\xff", "\u009bx"
+	m.Source.Error, m.State.Phase = "\x1b]0;", migration.Failed
+	_, c := cluster(t, host("n\x1b1", nil), vm("v\x1b", nil), m)
+	var out bytes.Buffer
+	s := client.MakeStatus(c, drains, now)
+	s.Moves = append(s.Moves, client.OfMove(m, now))
+	if err := s.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	move := client.OfMove(m, now)
+	if err := move.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteString(move.Line(now))
+	if !utf8.ValidString(out.String()) || strings.ContainsAny(out.String(), "\x1b\x07\u009b") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestWatchedTellsChangesOnly(t *testing.T) {
+	_, c := cluster(t, host("n1", nil))
+	var w client.Watched
+	var out bytes.Buffer
+	for i := range 3 {
+		if err := w.JSON(&out, client.MakeStatus(c, drains, now.Add(time.Duration(i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 {
+		t.Errorf("%d lines of three that are the same", n)
+	}
+	out.Reset()
+	for range 2 {
+		if err := w.Table(&out, client.MakeStatus(c, drains, now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "HOST"); n != 1 {
+		t.Errorf("%d tables of two that are the same", n)
+	}
+}
+
+// TestTheViewFollows: what has gone is gone, and a store that has forgotten is read anew.
+func TestTheViewFollows(t *testing.T) {
+	records, c := cluster(t, host("n1", nil), host("n2", nil), &store.Lease{Owner: "host/n1"})
+	h := c.Host("n2")
+	if err := records.Delete(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 { // more than the store remembers
+		r, _ := records.Get(t.Context(), store.Key{Kind: store.LeaseKind, Name: "host/n1"})
+		l := *r.(*store.Lease)
+		l.Beats++
+		if _, err := records.Put(t.Context(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Beats > 10 && l.Beats < 1900 {
+			continue
+		}
+		if err := c.Pull(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Pull(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Hosts()) != 1 || c.Host("n2") != nil || c.Leases()[0].Beats != 2000 {
+		t.Errorf("%d hosts, %d beats", len(c.Hosts()), c.Leases()[0].Beats)
+	}
+}
+
+// TestAlarms: a VM that runs twice, and a second agent, are said first, with what to do.
+func TestAlarms(t *testing.T) {
+	_, c := cluster(t,
+		host("h3", func(h *store.Host) {
+			h.Strays = []store.Stray{{VM: "default/web", Why: "its record says that it is on h9"}}
+			h.Fenced = true
+		}),
+		host("h9", func(h *store.Host) {
+			h.Identity = &store.Identity{ID: "mine", Machine: "m"}
+			h.Refused = &store.Refusal{Identity: store.Identity{ID: "other"}, Why: "another machine",
+				At: now}
+		}),
+		vm("default/web", func(v *store.VM) { v.Host = "h9" }))
+	s := client.MakeStatus(c, drains, now)
+	var out bytes.Buffer
+	if err := s.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ALARM  default/web runs on h3, and its record says that it is on h9: look at both guests",
+		"ALARM  a second agent called itself h9 at 2026-01-02T03:04:05Z and was refused: it has " +
+			"identity other, the host has mine on machine m: another machine: stop the one that is " +
+			"wrong, and give it another name; when the agent that was refused is stopped: " +
+			"godwit host adopt h9 --id mine",
+		"1 VM that should not be here: default/web", "a second agent was refused its name",
+		"default/web  h9    runs on h9 and h3"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+	if len(s.Alarms) != 2 || s.Alarms[0].VM != "default/web" {
+		t.Errorf("%+v", s.Alarms)
+	}
+}
+
+// A host that is heard although an operator has said that it is off is an alarm, and is not listed as
+// one that is off.
+func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Dead: "eve", Lost: true, Fenced: true,
+		Fencing: &store.Fencing{By: store.OperatorBy + "eve"}}
+	const wrong, lives = "it gives signs of life", "lives although operator eve says that it is off"
+	const ended = ": no VM runs there that should not, and none is started until the machine starts anew"
+	stray := []store.Stray{{VM: "default/web", Why: "its record says that it is on n2"}}
+	for _, row := range []struct {
+		wrong, why, alarm string
+		told              string // the session that has looked
+		strays            []store.Stray
+	}{
+		{why: "off, by the word of eve"},
+		{wrong: wrong, why: lives, alarm: "n1 " + lives},
+		{wrong: wrong, told: "before", why: lives, alarm: "n1 " + lives},
+		{wrong: wrong, told: "now", strays: stray, why: "1 VM that should not be here: default/web",
+			alarm: "default/web runs on n1, and there is no record of it"},
+		{wrong: wrong, told: "now", why: lives + ended},
+	} {
+		next := *h
+		next.Session, next.Told, next.Strays = "now", row.told, row.strays
+		next.Admitted = "now"
+		fencing := *h.Fencing
+		fencing.Error = row.wrong
+		next.Fencing = &fencing
+		_, c := cluster(t, &next)
+		s := client.MakeStatus(c, func(*store.Host) bool { return false }, now)
+		alarm := ""
+		if len(s.Alarms) > 0 {
+			alarm = s.Alarms[0].What
+		}
+		if s.Hosts[0].Why != row.why || alarm != row.alarm {
+			t.Errorf("%+v: %q, alarm %q", row, s.Hosts[0].Why, alarm)
+		}
+	}
+}

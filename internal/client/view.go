@@ -1,0 +1,199 @@
+package client
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A Cluster is what is stored about a cluster. The zero value has seen nothing. It belongs
+// to one caller at a time.
+type Cluster struct {
+	records map[store.Key]store.Record
+	seen    map[store.Feed]store.Revision
+	strays  map[hypervisor.HostName]bool // hosts that run what they should not
+	setBack error                        // why the store must not be believed
+}
+
+// Pull takes in what has changed in the store, signs of life included.
+func (c *Cluster) Pull(ctx context.Context, records store.Store) error {
+	if c.records == nil {
+		c.records = map[store.Key]store.Record{}
+		c.seen = map[store.Feed]store.Revision{}
+	}
+	if s, knows := records.(store.Historian); knows {
+		h, instance, err := s.History(ctx)
+		if err != nil {
+			return err
+		}
+		c.setBack = nil
+		if why := h.Judge(store.Mark{}, instance, 0); why != nil {
+			c.setBack = why.Err
+		}
+	}
+	for _, feed := range []store.Feed{store.Everything, store.Signs} {
+		changes, err := records.Changes(ctx, feed, c.seen[feed])
+		if err != nil {
+			return err
+		}
+		c.take(feed, &changes)
+	}
+	return nil
+}
+
+// SetBack says why the store must not be believed, and what to do; nil is that it may be.
+func (c *Cluster) SetBack() error { return c.setBack }
+
+// Revision returns up to where the records of everything but signs of life were read.
+func (c *Cluster) Revision() store.Revision { return c.seen[store.Everything] }
+
+func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
+	if changes.Reset {
+		maps.DeleteFunc(c.records, func(key store.Key, _ store.Record) bool {
+			return isSign(key) == feed.Signs
+		})
+	}
+	for _, r := range changes.Records {
+		if old := c.records[r.Key()]; old == nil || old.At() < r.At() {
+			c.records[r.Key()] = r
+		}
+	}
+	for _, key := range changes.Gone {
+		delete(c.records, key)
+	}
+	c.seen[feed] = changes.Next
+	if !feed.Signs {
+		c.astray(changes)
+	}
+}
+
+// astray notes which hosts run VMs that are not to run there: nearly always none does.
+func (c *Cluster) astray(changes *store.Changes) {
+	if c.strays == nil || changes.Reset {
+		c.strays = map[hypervisor.HostName]bool{}
+	}
+	for _, r := range changes.Records {
+		if h, is := r.(*store.Host); is {
+			c.strays[h.Host.Name] = true
+		}
+	}
+	for host := range c.strays {
+		if h := c.Host(host); h == nil || len(h.Strays) == 0 {
+			delete(c.strays, host)
+		}
+	}
+}
+
+// RunsBeside lists the hosts whose agents say that a VM runs there although it is not to.
+func (c *Cluster) RunsBeside(vm hypervisor.VMID) []hypervisor.HostName {
+	var list []hypervisor.HostName
+	for host := range c.strays {
+		if slices.ContainsFunc(c.Host(host).Strays, func(s store.Stray) bool { return s.VM == vm }) {
+			list = append(list, host)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func isSign(key store.Key) bool {
+	return key.Kind == store.LeaseKind || key.Kind == store.LeaderKind
+}
+
+// all lists the records of one type, ordered by name.
+func all[R store.Record](c *Cluster, kind store.Kind) []R {
+	var list []R
+	names := slices.SortedFunc(maps.Keys(c.records), func(a, b store.Key) int {
+		if a.Name < b.Name {
+			return -1
+		} else if a.Name > b.Name {
+			return 1
+		}
+		return 0
+	})
+	for _, key := range names {
+		if r, is := c.records[key].(R); is && key.Kind == kind {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// one returns a record of one type, or nil.
+func one[R store.Record](c *Cluster, kind store.Kind, name string) (found R) {
+	found, _ = c.records[store.Key{Kind: kind, Name: name}].(R)
+	return found
+}
+
+// Hosts lists the hosts, ordered by name.
+func (c *Cluster) Hosts() []*store.Host { return all[*store.Host](c, store.HostKind) }
+
+// VMs lists the VMs, ordered by name.
+func (c *Cluster) VMs() []*store.VM { return all[*store.VM](c, store.VMKind) }
+
+// Rebuilds lists the VMs that were started anew elsewhere, ordered by name.
+func (c *Cluster) Rebuilds() []*store.Rebuild {
+	return all[*store.Rebuild](c, store.RebuildKind)
+}
+
+// Leases lists the signs of life, ordered by owner.
+func (c *Cluster) Leases() []*store.Lease { return all[*store.Lease](c, store.LeaseKind) }
+
+// Host returns a host; nil when there is none.
+func (c *Cluster) Host(name hypervisor.HostName) *store.Host {
+	return one[*store.Host](c, store.HostKind, string(name))
+}
+
+// VM returns a VM; nil when there is none.
+func (c *Cluster) VM(id hypervisor.VMID) *store.VM {
+	return one[*store.VM](c, store.VMKind, string(id))
+}
+
+// Migration returns a migration; nil when there is none.
+func (c *Cluster) Migration(id migration.ID) *store.Migration {
+	return one[*store.Migration](c, store.MigrationKind, string(id))
+}
+
+// Leader returns who leads the cluster; nil when nobody ever has.
+func (c *Cluster) Leader() *store.Leader {
+	leaders := all[*store.Leader](c, store.LeaderKind)
+	if len(leaders) == 0 {
+		return nil
+	}
+	return leaders[0]
+}
+
+// Migrations lists the migrations, oldest first.
+func (c *Cluster) Migrations() []*store.Migration {
+	list := all[*store.Migration](c, store.MigrationKind)
+	slices.SortStableFunc(list, func(a, b *store.Migration) int {
+		return a.Spec.Created.Compare(b.Spec.Created)
+	})
+	return list
+}
+
+// On lists the VMs on a host, ordered by name.
+func (c *Cluster) On(host hypervisor.HostName) []*store.VM {
+	return slices.DeleteFunc(c.VMs(), func(v *store.VM) bool { return v.Host != host })
+}
+
+// HostState says in a word how a host is.
+func HostState(h *store.Host, draining bool) string {
+	switch {
+	case h.Fenced:
+		return "fenced"
+	case h.Fencing != nil:
+		return "fencing"
+	case h.Lost:
+		return "lost"
+	case draining:
+		return "draining"
+	case h.Closed:
+		return "closed"
+	}
+	return "ready"
+}

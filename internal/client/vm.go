@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// AddVM adds a VM. Without a Host the controller finds one for it.
+func (d *Client) AddVM(ctx context.Context, v *store.VM) (*store.VM, error) {
+	what := "add vm " + string(v.VM.ID)
+	if !named(v.VM.ID) {
+		return nil, refuse("add vm", "%.100q is no name: write namespace/name, each of letters, "+
+			"digits and -._", v.VM.ID)
+	}
+	if v.VM.Memory <= 0 || v.VM.CPUs <= 0 {
+		return nil, refuse(what, "it needs memory and CPUs")
+	}
+	if v.Host != "" {
+		h, err := d.Store.Get(ctx, hostKey(v.Host))
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			return nil, d.Missing(ctx, hostKey(v.Host))
+		}
+	}
+	counted := *v
+	counted.Moves = max(1, v.Moves)
+	fresh := counted.With(0)
+	stored, err := d.Store.Put(ctx, fresh)
+	switch {
+	case errors.Is(err, store.Stale):
+		return nil, refuse(what, "there is one of this name already: delete it first, or take "+
+			"another name")
+	case errors.Is(err, store.Unanswered):
+		stored, err = d.landed(ctx, fresh, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return stored.(*store.VM), nil
+}
+
+// changeVM changes what an operator decides about a VM.
+func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID,
+	how func(*store.VM) error) (*store.VM, error) {
+	r, err := d.change(ctx, vmKey(id), func(r store.Record) (store.Record, error) {
+		next := *r.(*store.VM)
+		return &next, how(&next)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.(*store.VM), nil
+}
+
+// StartVM lets a VM run that was stopped.
+func (d *Client) StartVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		v.Start()
+		return nil
+	})
+}
+
+// StopVM asks for a VM to be shut down, and to stay so. Kill does not ask its guest.
+func (d *Client) StopVM(ctx context.Context, id hypervisor.VMID, kill bool) (*store.VM, error) {
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		v.Stopped, v.Kill = true, kill
+		return nil
+	})
+}
+
+// RebootVM asks for a VM's guest to reboot. A size that is wanted is taken then.
+func (d *Client) RebootVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		if v.Stopped {
+			return refuse("reboot vm "+string(id), "it is stopped: godwit vm start it instead")
+		}
+		v.Reboots++
+		return nil
+	})
+}
+
+// A Size is what a VM is resized to. What is zero stays as it is.
+type Size struct {
+	Memory hypervisor.Bytes
+	CPUs   int
+}
+
+// ResizeVM changes the memory and the CPUs that a VM is to have: it has them when it starts
+// the next time, or reboots.
+func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*store.VM, error) {
+	what := "resize vm " + string(id)
+	if to == (Size{}) || to.Memory < 0 || to.CPUs < 0 {
+		return nil, refuse(what, "say how much memory or how many CPUs it is to have")
+	}
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		if to.Memory > 0 {
+			v.VM.Memory = to.Memory
+		}
+		if to.CPUs > 0 {
+			v.VM.CPUs = to.CPUs
+		}
+		return nil
+	})
+}
+
+// DeleteVM forgets a VM that rests. Its disks stay.
+func (d *Client) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
+	what := "delete vm " + string(id)
+	for try := 1; ; try++ {
+		r, err := d.Store.Get(ctx, vmKey(id))
+		if err != nil {
+			return err
+		}
+		v, is := r.(*store.VM)
+		switch {
+		case !is:
+			return d.Missing(ctx, vmKey(id))
+		case v.Claim != "":
+			return refuse(what, "migration %s moves it: wait, or godwit cancel it", v.Claim)
+		case v.Host != "" && (!v.Stopped || !v.Ended):
+			return refuse(what, "it runs, or may run, on %s: godwit vm stop it first, and wait "+
+				"until it has stopped", v.Host)
+		}
+		err = d.Store.Delete(ctx, v)
+		if !errors.Is(err, store.Stale) || try == tries {
+			return err
+		}
+	}
+}
+
+// ReleaseVM asks for the claim of a VM to be taken back that names a migration which is not there any
+// more. It takes effect when the VM's host has confirmed that the VM runs there. It is refused while
+// the migration is known, and while the host is lost.
+func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (*store.VM, error) {
+	what := "release vm " + string(id)
+	if strings.TrimSpace(by) == "" {
+		return nil, refuse(what, "say whose word it is: --by NAME")
+	}
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		m, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
+		if err != nil {
+			return err
+		}
+		h, err := d.Store.Get(ctx, hostKey(v.Host))
+		if err != nil {
+			return err
+		}
+		claimant, _ := m.(*store.Migration)
+		home, _ := h.(*store.Host)
+		if why := store.Holder(v, claimant, home); why != "" {
+			return refuse(what, "%s", why)
+		}
+		v.Release = &store.Release{By: by, Claim: v.Claim}
+		return nil
+	})
+}
+
+// Evict asks for a VM to leave the host that it is on.
+func (d *Client) Evict(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
+	return d.changeVM(ctx, id, func(v *store.VM) error {
+		if v.Host == "" {
+			return refuse("evict vm "+string(id), "it has no host yet")
+		}
+		v.Mark = v.Host
+		return nil
+	})
+}
+
+// named reports whether a name may be given to a VM: it appears in files, traces and on
+// terminals.
+func named(id hypervisor.VMID) bool {
+	namespace, name := divide(id)
+	return IsName(namespace) && IsName(name)
+}
+
+// IsName reports whether text may name a VM, a namespace, a host or a controller: letters, digits
+// and "-._", as in the files that inventories read.
+func IsName(text string) bool {
+	for _, c := range []byte(text) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '-' && c != '.' && c != '_' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= inventory.MaxName
+}

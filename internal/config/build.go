@@ -1,0 +1,118 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// Build makes the world of a scenario: its hosts, its VMs, the migrations that
+// had not ended, and its events. VMs that do not run are left out. A host that is down has no
+// power until an event lets it return.
+func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
+	w := sim.New(c)
+	w.Fabric().Share(s.Fleet.Network)
+	w.Expect(len(s.Fleet.VMs))
+	if slices.ContainsFunc(s.Fleet.VMs, takesLess) {
+		w.Fabric().Overcommit()
+	}
+	used := s.used()
+	for i := range s.Fleet.Hosts {
+		h := &s.Fleet.Hosts[i]
+		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {
+			return nil, err
+		}
+		if h.Down {
+			w.At(0, sim.CrashHost{Host: h.Name})
+		}
+	}
+	for i := range s.Fleet.VMs {
+		v := &s.Fleet.VMs[i]
+		if v.Host == "" {
+			continue
+		}
+		if err := w.AddVM(vmRecord(v), v.Workload); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range s.Fleet.Migrations {
+		if err := s.addMigration(w, m); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range s.Events {
+		w.At(e.At, e.What)
+	}
+	return w, nil
+}
+
+// takesLess reports whether a VM takes less of its host than it has.
+func takesLess(v inventory.VM) bool {
+	return v.Balloon > 0 || v.CPURequest > 0 && v.CPURequest < v.CPUs
+}
+
+// taken is what the VMs on a host take.
+type taken struct {
+	memory hypervisor.Bytes
+	cpus   int
+}
+
+func (s *Scenario) used() map[hypervisor.HostName]taken {
+	used := make(map[hypervisor.HostName]taken, len(s.Fleet.Hosts))
+	for i := range s.Fleet.VMs {
+		v := &s.Fleet.VMs[i]
+		t := used[v.Host]
+		vm := inventory.PlacementVM(v)
+		used[v.Host] = taken{t.memory + vm.Demand(), t.cpus + vm.DemandCPUs()}
+	}
+	return used
+}
+
+// hostRecord returns the host as it is stored. A host that is over-committed
+// already is as large as what is on it: it runs that, and takes no more.
+func hostRecord(h *inventory.Host, t taken) store.Host {
+	size := h.Host
+	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
+	return store.Host{Host: size, Labels: h.Labels, Taints: h.Taints,
+		Closed: h.Closed || h.Down, Lost: h.Down, Facts: h.Facts}
+}
+
+func vmRecord(v *inventory.VM) store.VM {
+	r := store.VM{VM: v.VM, Namespace: v.Namespace, Labels: migration.Labels(v.Labels),
+		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
+		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
+		CPURequest: v.CPURequest}
+	if p := &v.Placement; placement.Asks(p) {
+		r.Placement = p
+	}
+	return r
+}
+
+// addMigration takes over a migration that had not ended. One that was under way
+// starts over: how far its memory was nobody knows.
+func (s *Scenario) addMigration(w *sim.World, m inventory.Migration) error {
+	spec := m.Spec
+	if spec.Created.IsZero() || spec.Created.After(sim.Epoch) {
+		spec.Created = sim.Epoch
+	}
+	r := store.Migration{Spec: migration.Spec{ID: spec.ID, VM: spec.VM, Created: spec.Created,
+		Priority: spec.Priority, By: spec.By, Target: spec.Target, Force: spec.Force,
+		Compat: spec.Compat}}
+	if _, err := w.Store().Put(context.Background(), &r); err != nil {
+		return fmt.Errorf("migration %s: %w", spec.ID, err)
+	}
+	return nil
+}
+
+// Hosts returns the names of the fleet's hosts, in order.
+func (s *Scenario) Hosts() []hypervisor.HostName {
+	return slices.Sorted(maps.Keys(s.names().hosts))
+}

@@ -1,0 +1,8 @@
+// This package holds no code, only a test of the whole: three agents, two controllers
+// and three etcd members run as processes of their own, with real QEMUs, and are killed
+// in the middle of a drain, again and again. The guests are the witnesses: they count
+// their heartbeats and stamp their memory.
+//
+// The test runs as root in namespaces of its own, of processes, mounts and the network.
+// Whatever becomes of it, the kernel ends and removes all that it has started.
+package crashtest

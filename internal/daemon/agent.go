@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// An Agent acts for one host, gives its sign of life and says what it has.
+type Agent struct {
+	// Host is the host's name. It must be set.
+	Host       hypervisor.HostName
+	Hypervisor hypervisor.Hypervisor
+	// Bell is rung by the hypervisor when a VM has changed. Default: nobody rings.
+	Bell   *Bell
+	Store  store.Store
+	Config agent.Config
+	// Identity is to whom the host's name belongs. It must be set.
+	Identity store.Identity
+	// Lock names a lock that no other process on this machine that acts for the host holds: see
+	// store.LeaseConfig. Default: none.
+	Lock string
+	Surroundings
+}
+
+// Run claims the host, and acts for it until ctx ends. It ends with a *store.ForeignError when
+// the host's name belongs to another identity, and with a *store.IdentityError when another
+// process acts for the host; before it holds the name it acts on nothing. While a store that is a
+// *Gate was set back, it acts on nothing either, and stores what the host has. The VMs run
+// on.
+//
+// It acts on nothing before the controller that leads has admitted it: see controller.Hearing. When it
+// has not reached the store for a while it begins anew, and is admitted anew.
+func (a Agent) Run(ctx context.Context) error {
+	a.complete()
+	a.Config.Admission = true
+	return a.each(ctx, a.Store, "agent/"+string(a.Host), a.Host, a.account, func(ctx context.Context) error {
+		for {
+			err := a.once(ctx)
+			if !errors.Is(err, errLapsed) || ctx.Err() != nil {
+				return err
+			}
+			a.Log.Warn("begins anew", "why", err)
+		}
+	})
+}
+
+// once claims the host, and acts for it until ctx ends or the store must not be used.
+func (a Agent) once(ctx context.Context) error {
+	a.Config.Session = session()
+	claim, err := store.NewLeaseClaim(a.Store, store.Tenancy{Host: a.Host, Identity: a.Identity,
+		Boot: a.Boot, Session: a.Config.Session, Every: a.Every, Lock: a.Lock,
+		Describe: a.Hypervisor.Host})
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := a.claim(ctx, claim); err != nil {
+		if ctx.Err() != nil {
+			return claim.End(context.WithoutCancel(ctx))
+		}
+		if Refused(err) {
+			return err
+		}
+		return errors.Join(err, claim.End(ctx))
+	}
+	return a.act(ctx, end, claim)
+}
+
+// claim waits until the host is claimed. What does not pass by itself ends it: another process
+// that acts for the host, or an identity that the host does not have.
+func (a *Agent) claim(ctx context.Context, claim *store.LeaseClaim) error {
+	said := ""
+	for !claim.Holds() {
+		wake, err := claim.Reconcile(ctx, a.Now())
+		if final(err) {
+			a.Log.Error("is refused its host's name, and ends", "error", err)
+			return err
+		}
+		if Refused(err) {
+			return err
+		}
+		text := "another process had the host's name: its lease has to run out"
+		if err != nil {
+			text = err.Error()
+		}
+		if said != text && !claim.Holds() {
+			a.Log.Warn("waits for its host's name", "why", text)
+			said = text
+		}
+		if claim.Holds() {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(max(20*time.Millisecond, wake.Sub(a.Now()))):
+		}
+	}
+	return nil
+}
+
+// final reports whether an error says that this process will not get the host's name.
+func final(err error) bool {
+	_, two := errors.AsType[*store.IdentityError](err)
+	_, foreign := errors.AsType[*store.ForeignError](err)
+	return two || foreign
+}
+
+// act runs the loops of an agent that has claimed its host.
+func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *store.LeaseClaim) error {
+	if a.Bell == nil {
+		a.Bell = NewBell()
+	}
+	hv := WatchMetrics(a.Hypervisor, a.Host, a.Now)
+	w := a.watch(NewMetrics(hv), end)
+	w.health.Ready("store", answers(a.Store))
+	w.health.Ready("hypervisor", func(ctx context.Context) error {
+		_, err := a.Hypervisor.Host(ctx)
+		return err
+	})
+	t := a.trail("agent/"+string(a.Host), 0)
+	if t != nil {
+		t.Begin("begins")
+	}
+	h := newHints()
+	acting := agent.New(a.Host, a.Config, hv, over(t, h.follow(a.Store)), a.noter(t))
+	held := newTenure(claim, a.Every)
+	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
+	loop.Wait, loop.Kick = h.wait, a.Bell.kick
+	beat := w.loop("lease", held)
+	beat.Last = w.parting("lease", claim.End)
+	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
+		Store: over(t, a.Store)})
+	done, err := w.serve()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(run(ctx, known, beat, loop), done())
+	cause := context.Cause(ctx)
+	if Refused(cause) || errors.Is(cause, errLapsed) {
+		return cause // what else has failed, failed for that
+	}
+	if final(cause) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// A Bell is rung by a hypervisor when a VM has changed, and wakes its agent. It is safe for
+// concurrent use. Make it with [NewBell].
+type Bell struct {
+	kick chan struct{}
+	mu   sync.Mutex
+	vms  []hypervisor.VMID
+}
+
+// NewBell returns a bell that nobody has rung.
+func NewBell() *Bell { return &Bell{kick: make(chan struct{}, 1)} }
+
+// mostRung is how many VMs are remembered; hints beyond are lost, and cost only time.
+const mostRung = 10_000
+
+// Ring says that a VM may have changed. It never blocks.
+func (b *Bell) Ring(vm hypervisor.VMID) {
+	b.mu.Lock()
+	if len(b.vms) < mostRung && !slices.Contains(b.vms[max(0, len(b.vms)-16):], vm) {
+		b.vms = append(b.vms, vm)
+	}
+	b.mu.Unlock()
+	select {
+	case b.kick <- struct{}{}:
+	default:
+	}
+}
+
+// take returns for which VMs it was rung since it was last called.
+func (b *Bell) take() []hypervisor.VMID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	vms := b.vms
+	b.vms = nil
+	return vms
+}
+
+// rung is an agent that hears a bell.
+type rung struct {
+	agent *agent.Agent
+	bell  *Bell
+}
+
+// Reconcile passes on what was rung, and lets the agent look.
+func (r *rung) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	for _, vm := range r.bell.take() {
+		r.agent.Hint(vm)
+	}
+	return r.agent.Reconcile(ctx, now)
+}

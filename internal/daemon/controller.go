@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A Controller stands for election, and decides for the cluster while it leads.
+type Controller struct {
+	// Name tells controllers apart. It must be set.
+	Name  string
+	Store store.Store
+	// Config and Failover say how it decides. A failover that is not told its Placement, or
+	// the taint of a drain, takes what Config says.
+	Config   controller.Config
+	Failover controller.FailoverConfig
+	// Settings is the text that Config was read from, for the audit log: a replay reads it
+	// again. Default: none, and a replay has to be told the configuration.
+	Settings string
+	// Fencer cuts hosts off. Default: nobody does, and only operators' words count.
+	Fencer controller.Fencer
+	// Alone says that nobody else can have the store: see store.Election.
+	Alone bool
+	// Patience is how long another leader must be silent. Default: lease's.
+	Patience time.Duration
+	Surroundings
+}
+
+// Run runs the controller until ctx ends, or another process has its name, which is a
+// *store.IdentityError. While a store that is a *Gate was set back, it decides nothing.
+func (c Controller) Run(ctx context.Context) error {
+	c.complete()
+	return c.each(ctx, c.Store, "controller/"+c.Name, "", nil, c.once)
+}
+
+// once stands for election until ctx ends or the store must not be used.
+func (c Controller) once(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	elector, err := store.NewElector(c.Store, store.Election{Identity: c.Name, Boot: c.Boot,
+		Session: session(), Every: c.Every, Patience: c.Patience, Alone: c.Alone})
+	if err != nil {
+		return err
+	}
+	var term atomic.Uint64 // 0 while another leads
+	desk := client.Client{Store: c.Store, DrainKey: c.Config.Complete().Evacuation.DrainKey}
+	leading := func() (uint64, bool) { return term.Load(), term.Load() > 0 }
+	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, desk.Draining, leading, c.Now)), end)
+	w.health.Ready("store", answers(c.Store))
+	h := newHints()
+	led := store.NewLeaderRunner(elector, c.Store, func(s store.Store) store.Participant {
+		return c.lead(s, elector, h)
+	})
+	loop := w.loop("controller", &observed{led, func() { c.follow(led, &term) }})
+	loop.Wait, loop.Last = h.wait, w.parting("controller", elector.Resign)
+	done, err := w.serve()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(run(ctx, loop), done())
+	if cause := context.Cause(ctx); Refused(cause) {
+		return cause
+	}
+	if two, is := errors.AsType[*store.IdentityError](context.Cause(ctx)); is {
+		err = errors.Join(two, err)
+	}
+	return err
+}
+
+// failover says how lost hosts are replaced: where it was not told otherwise it chooses hosts as
+// the controller does.
+func (c *Controller) failover() controller.FailoverConfig {
+	f, ours := c.Failover, c.Config.Complete()
+	if f.Placement.Filters == nil {
+		f.Placement.Filters = ours.Placement.Filters
+	}
+	if f.Placement.Weighers == nil {
+		f.Placement.Weighers = ours.Placement.Weighers
+	}
+	if gate, gated := c.Store.(*Gate); gated {
+		f.Unmarked, f.Vouched = gate.Unmarked(), gate.Vouch
+	}
+	f.Evacuation.DrainKey = cmp.Or(f.Evacuation.DrainKey, ours.Evacuation.DrainKey)
+	return f
+}
+
+// lead makes what decides in one term.
+func (c *Controller) lead(s store.Store, e *store.Elector, h *hints) store.Participant {
+	term := uint64(0)
+	if l, leads := e.Leading(); leads {
+		term = l.Term
+	}
+	t := c.trail("controller/"+c.Name, term)
+	if t != nil {
+		t.Begin("leads")
+	}
+	h.forget()
+	return &both{
+		controller.NewFailover(c.failover(), over(t, h.follow(s)), c.Fencer, c.noter(t)),
+		c.decider(t, h.follow(s)),
+	}
+}
+
+// decider makes what decides about migrations. What it does can be replayed, if there is a
+// trail.
+func (c *Controller) decider(t *audit.Trail, s store.Store) store.Participant {
+	begin := func(s store.Store, n store.Noter) store.Participant {
+		return controller.New(c.Config, s, n)
+	}
+	if t == nil {
+		return begin(s, c.noter(nil))
+	}
+	return &audit.Recorder{Trail: t, Store: s, Noter: c.noter(nil), Config: c.Settings,
+		Begin: begin}
+}
+
+// follow takes in who leads, and says when that has changed.
+func (c *Controller) follow(led *store.LeaderRunner, term *atomic.Uint64) {
+	now, _ := led.Leading()
+	if before := term.Swap(now); before != now && now > 0 {
+		c.Log.Info("leads", "controller", c.Name, "term", now)
+	} else if before != now {
+		c.Log.Info("does not lead any more", "controller", c.Name, "term", before)
+	}
+}
+
+// both is two participants that look one after the other.
+type both [2]store.Participant
+
+// Reconcile lets both look; an error of one does not keep the other from it.
+func (b *both) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	first, err1 := b[0].Reconcile(ctx, now)
+	second, err2 := b[1].Reconcile(ctx, now)
+	return due.Earliest(first, second), errors.Join(err1, err2)
+}
+
+// observed calls after after every look.
+type observed struct {
+	store.Participant
+	after func()
+}
+
+// Reconcile lets the participant look.
+func (o *observed) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	wake, err := o.Participant.Reconcile(ctx, now)
+	o.after()
+	return wake, err
+}

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// Serve opens the file of a store, for its one controller, serves it to agents and operators
+// at a socket ("" is the URL's), and lets run use it. It ends when run does, or when nobody
+// can be answered any more. What was seen of the store is remembered in PATH.seen; a file that
+// was set back is recognised before anybody is answered.
+func Serve(ctx context.Context, u URL, socket string,
+	run func(context.Context, Store) error) error {
+	if socket == "" {
+		socket = u.Socket()
+	}
+	store, err := boltstore.Open(u.Path)
+	if err != nil {
+		return err
+	}
+	gate, err := storesOwn(ctx, store, u.Path+".seen")
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	l, err := boltstore.Listen(socket)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	running, end := context.WithCancel(ctx)
+	defer end()
+	served := make(chan error, 1)
+	go func() {
+		served <- boltstore.Serve(serving, store, l)
+		end()
+	}()
+	err = run(running, gate)
+	stop()
+	return errors.Join(err, <-served, gate.Close(), store.Close())
+}
+
+// storesOwn is Remember for who serves a file, and before anybody is answered.
+func storesOwn(ctx context.Context, records store.Historian, path string) (*Gate, error) {
+	g := &Gate{store: records, path: path, who: "controller"}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		c, err := records.Changes(ctx, store.Everything, 0)
+		if err != nil {
+			return nil, err
+		}
+		g.unmarked = slices.ContainsFunc(c.Records, func(r store.Record) bool {
+			return r.Key().Kind == store.HostKind
+		})
+	}
+	return g.open(ctx)
+}
+
+// closing is a client that has nothing to close.
+type closing struct{ *boltstore.Client }
+
+// Close closes nothing: the client keeps no connection that it needs.
+func (closing) Close() error { return nil }
+
+// dial finds the controller that serves a file, and asks it something.
+func dial(ctx context.Context, u URL) (Store, error) {
+	c, err := boltstore.Dial(u.Socket())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Get(ctx, store.Key{Kind: store.LeaderKind, Name: "cluster"}); err != nil {
+		return nil, absent(u, err)
+	}
+	return closing{c}, nil
+}

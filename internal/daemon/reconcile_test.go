@@ -1,0 +1,202 @@
+package daemon_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// vm is a record of the VM v, of a life.
+func vm(host string, moves int) *store.VM {
+	return &store.VM{VM: hypervisor.VM{ID: "v", Memory: 1 << 20, CPUs: 1},
+		Host: hypervisor.HostName(host), Moves: moves, Boots: 1}
+}
+
+// runs, rests and left are what an agent says of it.
+func runs(r *store.VM) store.Holding { return in(r, hypervisor.Running) }
+
+func rests(r *store.VM) store.Holding { return in(r, hypervisor.Shutoff) }
+
+func in(r *store.VM, s hypervisor.DomainState) store.Holding {
+	return store.Holding{VM: "v", State: s, Record: r}
+}
+
+func left(r *store.VM, to string, by migration.ID) store.Holding {
+	return store.Holding{VM: "v", Record: r, Left: &store.Left{To: hypervisor.HostName(to), Move: by}}
+}
+
+func TestWhereAVMIs(t *testing.T) {
+	type says map[string][]store.Holding
+	for _, c := range []struct {
+		name     string
+		stored   *store.VM
+		says     says // a host with nil has not told
+		without  []hypervisor.HostName
+		is       hypervisor.HostName
+		conflict string
+		silent   bool // there is nothing to say about it
+	}{
+		{name: "the store is right", stored: vm("n1", 3), silent: true,
+			says: says{"n1": {runs(vm("n1", 3))}, "n2": {}}},
+		{name: "it moved after the backup", stored: vm("n1", 1), is: "n2",
+			says: says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": {runs(vm("n2", 2))}}},
+		{name: "it moved and rests there", stored: vm("n1", 1), is: "n2",
+			says: says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": {rests(vm("n2", 2))}}},
+		{name: "it went there and came back", stored: vm("n2", 2), is: "n1",
+			says: says{"n1": {rests(vm("n1", 3))}, "n2": {left(vm("n2", 2), "n1", "m")}}},
+		{name: "it came back, and nobody but its host knows", stored: vm("n1", 1), is: "n1",
+			says: says{"n1": {runs(vm("n1", 3))}, "n2": {left(vm("n2", 2), "n1", "m")}}},
+		{name: "it is newer than the backup", is: "n1", says: says{"n1": {runs(vm("n1", 1))}}},
+		{name: "it was deleted after the backup", stored: vm("n1", 1), is: "",
+			says: says{"n1": {left(vm("n1", 1), "", "")}}},
+		{name: "it was added and deleted after the backup", silent: true,
+			says: says{"n1": {left(vm("n1", 1), "", "")}}},
+		{name: "it was rebuilt elsewhere, and its first host is off", stored: vm("n1", 1), is: "n2",
+			without: []hypervisor.HostName{"n1"}, says: says{"n1": nil, "n2": {runs(vm("n2", 2))}}},
+		{name: "it runs twice", stored: vm("n1", 1), conflict: "it runs on n1 and n2: end the wrong one, or decide",
+			says: says{"n1": {runs(vm("n1", 1))}, "n2": {runs(vm("n2", 2))}}},
+		{name: "it stands in a hand-over", stored: vm("n1", 1),
+			conflict: "it stands in the middle of a migration on n1 and n2",
+			says: says{"n1": {in(vm("n1", 1), hypervisor.HandedOver)},
+				"n2": {in(vm("n2", 1), hypervisor.Received)}}},
+		{name: "it is being sent", stored: vm("n1", 1), is: "n1",
+			says: says{"n1": {{VM: "v", State: hypervisor.Running, Record: vm("n1", 1),
+				Left: &store.Left{To: "n2", Move: "m"}}}, "n2": {in(vm("n2", 1), hypervisor.Receiving)}}},
+		{name: "it left, and has not come", stored: vm("n1", 1),
+			conflict: "it has left for n2, and n2 has nothing of it",
+			says:     says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": {}}},
+		{name: "it has vanished", stored: vm("n1", 1),
+			conflict: "its record says that it runs on n1, and n1 knows nothing of it", says: says{"n1": {}}},
+		{name: "its host is off", stored: vm("n1", 1), silent: true,
+			without: []hypervisor.HostName{"n1"}, says: says{"n1": nil, "n2": {}}},
+		{name: "it went to a host that is off", stored: vm("n1", 1), is: "n2",
+			without: []hypervisor.HostName{"n2"}, says: says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": nil}},
+		{name: "it has no host yet", stored: &store.VM{VM: hypervisor.VM{ID: "v"}}, silent: true,
+			says: says{"n1": {}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			what := daemon.Input{Without: c.without}
+			if c.stored != nil {
+				what.VMs = []*store.VM{c.stored}
+			}
+			for host, vms := range c.says {
+				h := &store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(host)}}
+				if vms != nil {
+					h.Account = &store.Account{VMs: vms}
+				}
+				what.Hosts = append(what.Hosts, h)
+			}
+			r := daemon.PlanReconcile(what)
+			if len(r.Missing) > 0 {
+				t.Errorf("hosts are missing: %v", r.Missing)
+			}
+			if c.silent {
+				if len(r.Verdicts) != 0 {
+					t.Fatalf("there is something to say: %+v", r.Verdicts)
+				}
+				return
+			}
+			if len(r.Verdicts) != 1 {
+				t.Fatalf("%d verdicts", len(r.Verdicts))
+			}
+			v := r.Verdicts[0]
+			if deleted := c.is == "" && c.conflict == ""; v.Deleted != deleted {
+				t.Errorf("deleted: %v", v.Deleted)
+			}
+			if v.Is != c.is || v.Conflict != c.conflict {
+				t.Errorf("it is on %q, conflict %q; want %q, %q", v.Is, v.Conflict, c.is, c.conflict)
+			}
+		})
+	}
+}
+
+// TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak: a host that has not told, and a conflict,
+// keep everything from being written; an operator's words let it through, and then the record is of
+// a later life than all that hosts know of, and the store is believed again.
+func TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak(t *testing.T) {
+	ctx := t.Context()
+	s, err := boltstore.Open(t.TempDir() + "/d/c.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	put := func(r store.Record) {
+		if _, err := s.Put(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := func(name string, a *store.Account) {
+		put(&store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(name)}, Account: a})
+	}
+	put(vm("n1", 1))
+	put(&store.Migration{Spec: migration.Spec{ID: "old", VM: "v"}})
+	host("n1", &store.Account{VMs: []store.Holding{runs(vm("n1", 4))}})
+	host("n2", &store.Account{VMs: []store.Holding{runs(vm("n2", 5))}})
+	host("n3", nil)
+	if err := daemon.ReconcileDoubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	write := func(change func(*daemon.Input)) error {
+		t.Helper()
+		in, err := daemon.ReadReconcile(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&in)
+		return daemon.PlanReconcile(in).Write(ctx, s, in, "alice", time.Now())
+	}
+	for name, change := range map[string]func(*daemon.Input){
+		"n3 has not told, and v is in conflict": func(*daemon.Input) {},
+		"n3 is off, and v is in conflict": func(in *daemon.Input) {
+			in.Without = []hypervisor.HostName{"n3"}
+		},
+		"v is decided, and n3 has not told": func(in *daemon.Input) {
+			in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
+		},
+	} {
+		err := write(change)
+		if _, is := errors.AsType[*daemon.RefusedError](err); !is {
+			t.Errorf("%s: %v, want a refusal", name, err)
+		}
+	}
+	err = write(func(in *daemon.Input) {
+		in.Without = []hypervisor.HostName{"n3"}
+		in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := daemon.ReadReconcile(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := vm("n2", 6)
+	want.Version = in.VMs[0].Version
+	if diff := cmp.Diff(want, in.VMs[0]); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	if len(in.Migrations) != 0 {
+		t.Error("a migration of the past is left")
+	}
+	for _, h := range in.Hosts {
+		if h.Account != nil {
+			t.Errorf("what %s has told is left", h.Host.Name)
+		}
+	}
+	h, instance, err := s.History(ctx)
+	if err != nil || h.Epoch != 1 || h.By != "alice" || h.Judge(store.Mark{}, instance, 1) != nil {
+		t.Errorf("the store is %+v, %v", h, err)
+	}
+}

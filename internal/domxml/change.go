@@ -1,0 +1,241 @@
+package domxml
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// Changes are what differs at the target of a migration. The guest sees none of it.
+// A nil field leaves the XML as it is.
+type Changes struct {
+	// Disks are the images of disks by name, absolute.
+	Disks map[string]string
+	// Pins are the host CPUs of each virtual CPU; empty unpins them all. Where the
+	// emulator and its I/O threads run is not changed.
+	Pins [][]int
+	// Nodes are the host's NUMA nodes that memory comes from; empty is all of them.
+	Nodes []int
+}
+
+// Change returns the domain's XML with the changes. All else comes out as it went
+// in, byte for byte. It fails with a *[Refused], with [hypervisor.NotFound] for a
+// disk that the domain does not have, with [hypervisor.Unsupported] for one that is
+// no file and no block device, and with [hypervisor.Invalid] for XML that is no
+// domain.
+func Change(xml string, c Changes) (string, error) {
+	d, err := Parse(xml, Domain)
+	if err != nil {
+		return "", err
+	}
+	var check Checker
+	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
+		check.Path("disk "+Quote(name)+": image", c.Disks[name])
+	}
+	if c.Pins != nil {
+		cpus, err := cpusOf(d.Root)
+		if err != nil {
+			return "", err
+		}
+		check.Pins(cpus, c.Pins)
+	}
+	if len(c.Nodes) > 0 {
+		check.Set("NUMA nodes", "node", c.Nodes)
+	}
+	if err := check.Refused(""); err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
+		if err := setImage(d.Root, name, c.Disks[name]); err != nil {
+			return "", err
+		}
+	}
+	if c.Pins != nil {
+		setPins(d.Root, c.Pins)
+	}
+	if c.Nodes != nil {
+		setNodes(d.Root, c.Nodes)
+	}
+	return d.String(), nil
+}
+
+func setImage(domain *etree.Element, name, path string) error {
+	e, err := findDisk(domain, name)
+	if err != nil {
+		return err
+	}
+	old, known := imageOf(e)
+	switch {
+	case !known:
+		return fmt.Errorf("disk %s of domain %s is of the type %s, neither a file nor a block "+
+			"device: it is where it is on every host: %w", Quote(name),
+			nameIn(domain), Quote(Attr(e, "type")), hypervisor.Unsupported)
+	case old == path:
+		return nil
+	}
+	kind, source := Attr(e, "type"), Child(e, "source")
+	if Block(path) != Block(old) {
+		kind = map[bool]string{true: "block", false: "file"}[Block(path)]
+	} // else it is what it was: a link outside of /dev may lead to a device
+	key := map[string]string{"block": "dev", "file": "file"}[kind]
+	if Attr(e, "type") != kind {
+		Set(e, "type", kind)
+		for i, a := range source.Attr {
+			if a.Space == "" && (a.Key == "file" || a.Key == "dev") {
+				source.Attr[i].Key = key
+			}
+		}
+	}
+	Set(source, key, path)
+	return nil
+}
+
+// findDisk returns the disk of that name.
+func findDisk(domain *etree.Element, name string) (*etree.Element, error) {
+	all := namedDisks(domain)
+	for _, d := range all {
+		if d.name == name {
+			return d.element, nil
+		}
+	}
+	var names []string
+	for _, d := range all {
+		names = append(names, d.name)
+	}
+	return nil, fmt.Errorf("domain %s has no disk %s, it has %q: %w",
+		nameIn(domain), Quote(name), names, hypervisor.NotFound)
+}
+
+// nameIn returns the name of a domain, for errors.
+func nameIn(domain *etree.Element) string { return Quote(domainName(domain)) }
+
+func setPins(domain *etree.Element, pins [][]int) {
+	tune := Child(domain, "cputune")
+	for _, old := range Children(tune, "vcpupin") {
+		n, err := strconv.ParseUint(Attr(old, "vcpu"), 10, 16)
+		if err != nil || int(n) >= len(pins) {
+			Remove(old)
+			continue
+		}
+		Set(old, "cpuset", formatSet(pins[n]))
+	}
+	if tune == nil && len(pins) > 0 {
+		tune = Ensure(domain, "cputune")
+	}
+	for i, cpus := range pins {
+		pinned := func(e *etree.Element) bool { return Attr(e, "vcpu") == strconv.Itoa(i) }
+		if !slices.ContainsFunc(Children(tune, "vcpupin"), pinned) {
+			Add(tune, New("vcpupin", "vcpu", strconv.Itoa(i), "cpuset", formatSet(cpus)))
+		}
+	}
+}
+
+// setNodes binds memory to the host's NUMA nodes. A guest with nodes of its own may
+// have bound each of them; all are bound to the new ones, since the old ones need
+// not exist.
+func setNodes(domain *etree.Element, nodes []int) {
+	tune := Child(domain, "numatune")
+	if len(nodes) == 0 {
+		if tune != nil {
+			Remove(tune)
+		}
+		return
+	}
+	tune = Ensure(domain, "numatune")
+	memory := Child(tune, "memory")
+	if memory == nil {
+		memory = New("memory", "mode", "strict")
+		Add(tune, memory)
+	}
+	memory.RemoveAttr("placement") // "auto" lets numad choose
+	for _, e := range append(Children(tune, "memnode"), memory) {
+		Set(e, "nodeset", formatSet(nodes))
+	}
+}
+
+// Resize returns the domain's XML with the memory and the CPUs of vm, and with its
+// pins. It is for a domain that is shut off. The mark stays; see [SetMark].
+//
+// It fails with a *[Refused] for a size that no VM has, with [hypervisor.Conflict]
+// where the XML divides the present size into parts, sockets or NUMA nodes or
+// modules, so that nobody but its author can say how to divide another one, and with
+// [hypervisor.Invalid] for XML that is no domain.
+func Resize(xml string, vm hypervisor.VM) (string, error) {
+	d, err := Parse(xml, Domain)
+	if err != nil {
+		return "", err
+	}
+	h := Hardware(vm.Hardware)
+	var c Checker
+	c.Size(vm, h)
+	c.Pins(vm.CPUs, h.Pins)
+	if err := c.Refused(vm.ID); err != nil {
+		return "", err
+	}
+	memory, _ := amount(Child(d.Root, "memory"))
+	cpus, _ := cpusOf(d.Root)
+	current, _ := amount(Child(d.Root, "currentMemory"))
+	if memory != vm.Memory || current != 0 && current != vm.Memory {
+		if err := setMemory(d.Root, vm.Memory); err != nil {
+			return "", err
+		}
+	}
+	limit := TextIn(Child(d.Root, "vcpu"))
+	if cpus != vm.CPUs || limit != strconv.Itoa(cpus) {
+		if err := setCPUs(d.Root, vm.CPUs); err != nil {
+			return "", err
+		}
+	}
+	if present, err := readPins(d.Root, vm.CPUs); err != nil ||
+		!slices.EqualFunc(present, h.Pins, sameSet) || h.Pins == nil {
+		setPins(d.Root, h.Pins)
+	}
+	return d.String(), nil
+}
+
+func setMemory(domain *etree.Element, memory hypervisor.Bytes) error {
+	if err := undivided(domain, "memory", "cpu/numa", "devices/memory", "maxMemory"); err != nil {
+		return err
+	}
+	for _, tag := range []string{"memory", "currentMemory"} {
+		e := Child(domain, tag)
+		if e == nil && tag == "currentMemory" {
+			continue // it is as much as the memory
+		}
+		e = Ensure(domain, tag)
+		Set(e, "unit", "KiB")
+		e.SetText(strconv.FormatUint(uint64(kib(memory)), 10))
+	}
+	return nil
+}
+
+func setCPUs(domain *etree.Element, cpus int) error {
+	if err := undivided(domain, "CPUs", "cpu/numa", "cpu/topology"); err != nil {
+		return err
+	}
+	e := Ensure(domain, "vcpu")
+	e.RemoveAttr("current")
+	e.SetText(strconv.Itoa(cpus))
+	if each := Child(domain, "vcpus"); each != nil {
+		Remove(each) // which of them are plugged in
+	}
+	return nil
+}
+
+// undivided fails if the domain has one of the elements at these paths.
+func undivided(domain *etree.Element, what string, paths ...string) error {
+	for _, path := range paths {
+		if Child(domain, strings.Split(path, "/")...) != nil {
+			return fmt.Errorf("domain %s: the %s cannot be changed, because its XML divides them "+
+				"in /domain/%s: change both with 'virsh edit': %w",
+				nameIn(domain), what, path, hypervisor.Conflict)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/conformance"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/etcdstore"
+	"github.com/godwit-vm/godwit/internal/etcdtest"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// open opens a store in a cluster. t.Cleanup closes it.
+func open(t testing.TB, c *etcdtest.Cluster, prefix string) *etcdstore.Store {
+	t.Helper()
+	return openWith(t, etcdstore.Config{Endpoints: c.Endpoints, Prefix: prefix})
+}
+
+func openWith(t testing.TB, config etcdstore.Config) *etcdstore.Store {
+	t.Helper()
+	config.DialTimeout = time.Minute // the machine may be busy
+	s, err := etcdstore.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func vmOn(name string, h hypervisor.HostName) *store.VM {
+	return &store.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name)}, Host: h}
+}
+
+// put stores a record that must be stored.
+func put(t testing.TB, s store.Store, r store.Record, while ...store.Record) store.Record {
+	t.Helper()
+	stored, err := s.Put(t.Context(), r, while...)
+	if err != nil {
+		t.Fatalf("Put %v: %v", r.Key(), err)
+	}
+	return stored
+}
+
+// changes asks for changes that must be answered.
+func changes(t testing.TB, s store.Store, of store.Feed, since store.Revision) store.Changes {
+	t.Helper()
+	c, err := s.Changes(context.WithoutCancel(t.Context()), of, since)
+	if err != nil {
+		t.Fatalf("Changes of %+v since %d: %v", of, since, err)
+	}
+	return c
+}
+
+// TestConformance runs every case in a part of its own of one member, which is paused and
+// killed under some of them.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	parts := 0
+	var mu sync.Mutex
+	conformance.Store(t, func(t *testing.T) conformance.Subject {
+		mu.Lock()
+		parts++
+		prefix := fmt.Sprintf("/part %d/", parts)
+		mu.Unlock()
+		s := open(t, c, prefix)
+		last := s
+		return conformance.Subject{Store: s,
+			Again: func(t *testing.T) store.Store {
+				last = open(t, c, prefix)
+				return last
+			},
+			Compact: func() error {
+				s.Forget()
+				return c.Compact()
+			},
+			Cut:  func() { c.Pause(0) },
+			Heal: func() { c.Continue(0) },
+			Crash: func() { // of etcd, and then of the client: it would go on with the next
+				c.Kill(0)
+				_ = last.Close() // it is told that nobody is there
+				c.Restart(0)
+				c.Ready()
+			},
+		}
+	})
+}
+
+// TestEtcdTakesWhatFits: a record of the largest size that godwit stores is no larger than etcd's
+// default limit for a request, with everything else that is in it.
+func TestEtcdTakesWhatFits(t *testing.T) {
+	s := open(t, etcdtest.Start(t, 1), "/large")
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}}
+	chance := rand.New(rand.NewPCG(1, 1))
+	for {
+		next := *h
+		account := store.Account{}
+		if h.Account != nil {
+			account.VMs = slices.Clip(h.Account.VMs)
+		}
+		for range 500 {
+			id := hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))
+			account.VMs = append(account.VMs, store.Holding{VM: id, Record: vmOn(string(id), "n1")})
+		}
+		if next.Account = &account; store.Fits(&next) != nil {
+			break
+		}
+		h = &next
+	}
+	if len(h.Account.VMs) < 5000 {
+		t.Fatalf("the account of %d VMs is too large", len(h.Account.VMs))
+	}
+	stored := put(t, s, h).(*store.Host)
+	got, err := s.Get(t.Context(), h.Key())
+	if err != nil || len(got.(*store.Host).Account.VMs) != len(h.Account.VMs) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	t.Logf("%d VMs fit", len(h.Account.VMs))
+	twice := *stored
+	twice.Account = &store.Account{}
+	for range 3 {
+		for _, v := range h.Account.VMs {
+			v.VM = hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))
+			twice.Account.VMs = append(twice.Account.VMs, v)
+		}
+	}
+	if _, err := s.Put(t.Context(), &twice); !errors.Is(err, store.Full) {
+		t.Errorf("three times as much: %v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package etcdstore
+
+// Forget has the client forget what it was told, as if it had just been opened: whoever asks
+// for changes then is answered by etcd alone.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, f := range s.feeds {
+		delete(s.feeds, of)
+		f.mu.Lock()
+		if f.again != nil {
+			f.again()
+		}
+		f.mu.Unlock()
+	}
+	s.known.clear()
+}
+
+// Break ends the present watches: others begin where those were.
+func (s *Store) Break() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		f.mu.Lock()
+		if f.again != nil {
+			f.again()
+		}
+		f.mu.Unlock()
+	}
+}
+
+// Page has the client read so many keys at once.
+func (s *Store) Page(keys int64) { s.page = keys }
+
+// Deafen has the present watches go unheard, as those of a member that is cut off.
+func (s *Store) Deafen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		f.mu.Lock()
+		f.turn++
+		f.mu.Unlock()
+	}
+}

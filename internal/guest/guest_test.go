@@ -1,0 +1,215 @@
+//go:build linux
+
+package guest_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/internal/guest"
+)
+
+func TestTheGuestBootsAndBeats(t *testing.T) {
+	rows := []struct {
+		name, machine string
+		fromDisk      bool
+	}{
+		{"from the firmware on pc", "pc", false},
+		{"from the firmware on q35", "q35", false},
+		{"from a disk on pc", "pc", true},
+		{"from a disk on q35", "q35", true},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			forEachAccelerator(t, func(t *testing.T, a accelerator) {
+				pulse := newPulse(t)
+				m := start(t, setup{accelerator: a, machine: r.machine, fromDisk: r.fromDisk},
+					pulse, "source")
+				begin := time.Now()
+				m.do("cont", nil)
+				await(t, pulse, func(r guest.Rhythm) bool { return r.Ready })
+				t.Logf("ready %s after cont", milliseconds(time.Since(begin)))
+				got := await(t, pulse, beats(200))
+				if err := got.Check(); err != nil || got.Boots != 1 {
+					t.Errorf("%d boots: %v", got.Boots, err)
+				}
+			})
+		})
+	}
+}
+
+func TestMemoryIsVerifiedAndAnyDamageIsFound(t *testing.T) {
+	rows := []struct {
+		name   string
+		params guest.Params
+	}{
+		{"a small working set in a large fill", guest.Params{
+			Fill: 4 << 20, WorkingSet: 1 << 20, Rate: 100 << 20}},
+		{"a random fill", guest.Params{
+			Fill: 4 << 20, WorkingSet: 1 << 20, Rate: 100 << 20, Random: true}},
+		{"written as fast as possible", guest.Params{
+			WorkingSet: 2 << 20, Rate: guest.MaxRate}},
+		{"never written", guest.Params{}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			forEachAccelerator(t, func(t *testing.T, a accelerator) {
+				pulse := newPulse(t)
+				m := start(t, setup{accelerator: a, params: r.params}, pulse, "source")
+				m.do("cont", nil)
+				await(t, pulse, beats(100))
+				dump := m.dump()
+				if err := r.params.Verify(dump, memory); err != nil {
+					t.Fatal(err)
+				}
+				state, err := guest.ReadState(dump)
+				if err != nil || state.Beats < 100 || (state.Written > 0) != (r.params.Rate > 0) {
+					t.Errorf("the state is %+v, %v", state, err)
+				}
+				size := max(r.params.Fill, r.params.WorkingSet, 1<<20)
+				rapid.Check(t, func(t *rapid.T) {
+					at := guest.Base + rapid.Int64Range(0, size-1).Draw(t, "at")
+					wantDamage(t, r.params.Verify(damaged{dump, at}, memory), at)
+				})
+			})
+		})
+	}
+}
+
+// TestTheRateIsAsAsked has wide bounds: a guest that is kept from running does
+// not catch up, and the clock of the test is not the guest's.
+func TestTheRateIsAsAsked(t *testing.T) {
+	for _, rate := range []int64{1 << 20, 50 << 20, 1000 << 20} {
+		t.Run(fmt.Sprintf("%d MiB each second", rate>>20), func(t *testing.T) {
+			forEachAccelerator(t, func(t *testing.T, a accelerator) {
+				pulse := newPulse(t)
+				m := start(t, setup{accelerator: a, params: guest.Params{
+					WorkingSet: 8 << 20, Rate: rate}}, pulse, "source")
+				m.do("cont", nil)
+				first := await(t, pulse, beats(1))
+				last := await(t, pulse, beats(1000))
+				state, err := guest.ReadState(m.dump())
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = pulse.Rhythm()
+				took := last.Last.Sub(first.Last)
+				got := float64(state.Written*guest.PageSize) / took.Seconds() / float64(rate)
+				beat := float64(took/time.Millisecond) / float64(last.Beats)
+				t.Logf("%.3f of the rate, %.3f ms a heartbeat, %d kHz, largest gap %s", got, beat,
+					state.KHz, milliseconds(last.Gap.Length))
+				if got < 0.4 || got > 1.4 {
+					t.Errorf("%.3f of the rate that was asked for", got)
+				}
+			})
+		})
+	}
+}
+
+func TestTheGuestSurvivesAReset(t *testing.T) {
+	forEachAccelerator(t, func(t *testing.T, a accelerator) {
+		params := guest.Params{Rate: 50 << 20}
+		pulse := newPulse(t)
+		m := start(t, setup{accelerator: a, params: params}, pulse, "source")
+		m.do("cont", nil)
+		await(t, pulse, beats(100))
+		m.do("system_reset", nil)
+		before := await(t, pulse, func(r guest.Rhythm) bool { return r.Boots == 2 && r.Ready })
+		got := await(t, pulse, beats(before.Beats+100))
+		if err := got.Check(); err != nil {
+			t.Error(err)
+		}
+		if err := params.Verify(m.dump(), memory); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestThePowerButtonShutsTheGuestDown(t *testing.T) {
+	for _, kind := range []string{"pc", "q35"} {
+		t.Run(kind, func(t *testing.T) {
+			forEachAccelerator(t, func(t *testing.T, a accelerator) {
+				pulse := newPulse(t)
+				m := start(t, setup{accelerator: a, machine: kind}, pulse, "source")
+				m.do("cont", nil)
+				await(t, pulse, beats(10))
+				m.do("system_powerdown", nil)
+				if reason := m.event("SHUTDOWN")["reason"]; reason != "guest-shutdown" {
+					t.Errorf("the reason of the shutdown is %v", reason)
+				}
+				m.exited()
+				off := await(t, pulse, func(r guest.Rhythm) bool { return r.Off })
+				if err := off.Check(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAStubbornGuestIgnoresThePowerButton(t *testing.T) {
+	forEachAccelerator(t, func(t *testing.T, a accelerator) {
+		pulse := newPulse(t)
+		m := start(t, setup{accelerator: a, params: guest.Params{Stubborn: true}}, pulse, "source")
+		m.do("cont", nil)
+		before := await(t, pulse, beats(10))
+		m.do("system_powerdown", nil)
+		m.event("POWERDOWN")
+		if got := await(t, pulse, beats(before.Beats+300)); got.Off || got.Check() != nil {
+			t.Errorf("off: %v, %v", got.Off, got.Check())
+		}
+	})
+}
+
+func TestAMigratedGuestBeatsOnWithoutAHole(t *testing.T) {
+	forEachAccelerator(t, func(t *testing.T, a accelerator) {
+		pulse, source, target, params := migrate(t, a)
+		got := await(t, pulse, beats(pulse.Rhythm().Beats+200))
+		if err := got.Check(); err != nil {
+			t.Error(err)
+		}
+		if got.From != "target" || got.Returns != 0 {
+			t.Errorf("it beats from %s; %d returns", got.From, got.Returns)
+		}
+		t.Logf("largest gap %s, from %s to %s", milliseconds(got.Gap.Length),
+			got.Gap.From, got.Gap.To)
+		if err := params.Verify(target.dump(), memory); err != nil {
+			t.Error(err)
+		}
+		source.do("quit", nil)
+		source.exited()
+	})
+}
+
+func TestAGuestThatRunsTwiceIsNoticed(t *testing.T) {
+	forEachAccelerator(t, func(t *testing.T, a accelerator) {
+		pulse, source, _, _ := migrate(t, a)
+		await(t, pulse, beats(pulse.Rhythm().Beats+50))
+		source.do("cont", nil) // what must never happen
+		got := await(t, pulse, func(r guest.Rhythm) bool { return r.Returns > 0 && r.Repeats > 0 })
+		if got.Check() == nil {
+			t.Error("a guest that ran twice is in order")
+		}
+	})
+}
+
+// migrate moves a guest and returns when it beats at the target.
+func migrate(t *testing.T, a accelerator) (*guest.Pulse, *machine, *machine, guest.Params) {
+	t.Helper()
+	params := guest.Params{Fill: 8 << 20, WorkingSet: 2 << 20, Rate: 20 << 20, Random: true}
+	pulse := newPulse(t)
+	source := start(t, setup{accelerator: a, params: params}, pulse, "source")
+	uri := "unix:" + filepath.Join(source.dir, "migration")
+	target := start(t, setup{accelerator: a, params: params, incoming: uri}, pulse, "target")
+	target.do("cont", nil) // it runs as soon as it is complete
+	source.do("cont", nil)
+	await(t, pulse, beats(200))
+	pulse.Mark()
+	source.do("migrate", map[string]any{"uri": uri})
+	await(t, pulse, func(r guest.Rhythm) bool { return r.From == "target" })
+	return pulse, source, target, params
+}

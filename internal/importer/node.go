@@ -1,0 +1,120 @@
+package importer
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// defaultCPURatio is how many virtual CPUs share a CPU.
+// Source: KubeVirt v1.8.0 api/core/v1/types.go:3391 (CPUAllocationRatio).
+const defaultCPURatio = 10
+
+// kubevirtHost is a host whose CPUs are not multiplied yet.
+type kubevirtHost struct {
+	inventory.Host
+	line  int
+	milli int64 // CPUs, in thousandths
+}
+
+func (o *object) node(n *corev1.Node) {
+	h := kubevirtHost{
+		Host: inventory.Host{
+			Host: hypervisor.Host{
+				Name:   hypervisor.HostName(n.Name),
+				Memory: o.bytes("status.allocatable.memory", n.Status.Allocatable.Memory()),
+				Link:   o.defaults.LinkOf(n.Labels),
+			},
+			Labels: n.Labels,
+			Down:   !o.ready(n),
+		},
+		line:  o.line,
+		milli: o.millis("status.allocatable.cpu", n.Status.Allocatable.Cpu()),
+	}
+	h.Closed = h.Down || n.Spec.Unschedulable || n.Labels[virtv1.NodeSchedulable] != "true"
+	for _, t := range n.Spec.Taints {
+		h.Taints = append(h.Taints, placement.Taint{
+			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),
+		})
+	}
+	h.Facts = o.facts(n, &h)
+	if pods, found := n.Status.Allocatable[corev1.ResourcePods]; found {
+		if h.Facts.MaxVMs = o.number("status.allocatable.pods", &pods); h.Facts.MaxVMs == 0 {
+			h.Closed = true
+		}
+	}
+	o.hosts = append(o.hosts, h)
+}
+
+// ready reports whether the node says that it is ready.
+func (o *object) ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	o.warnf("status.conditions", "without a Ready condition it counts as down")
+	return false
+}
+
+func (o *object) namespace(n *corev1.Namespace) { o.AddNamespace(n.Name, n.Labels) }
+
+// addHosts adds the hosts, when the ratio is known.
+func (f *fleetReader) addHosts() {
+	open := false
+	for _, h := range f.hosts {
+		h.CPUs = int(h.milli * int64(f.cpuRatio) * f.unit / 1000)
+		f.AddHost(h.line, h.Host)
+		open = open || !h.Closed
+	}
+	if !open && len(f.hosts) > 0 {
+		f.Warnf(0, "", "no node is ready, schedulable and has the label %s=true",
+			virtv1.NodeSchedulable)
+	}
+}
+
+// bytes returns a quantity as bytes, rounded up.
+func (o *object) bytes(field string, q *resource.Quantity) hypervisor.Bytes {
+	if q == nil {
+		return 0
+	}
+	switch f := q.AsApproximateFloat64(); {
+	case f < 0:
+		o.errorf(field, "%s is negative", q)
+		return 0
+	case f >= math.MaxInt64/2:
+		o.errorf(field, "%s is 4 EiB or more", q)
+		return 0
+	}
+	return hypervisor.Bytes(q.Value())
+}
+
+// maxPods is more than any node, or namespace, has.
+const maxPods = 1 << 30
+
+// number returns a quantity as a number of things.
+func (o *object) number(field string, q *resource.Quantity) int {
+	if f := q.AsApproximateFloat64(); f < 0 || f > maxPods {
+		o.errorf(field, "%s is no number of pods", q)
+		return 0
+	}
+	return int(q.Value())
+}
+
+// millis returns a quantity of CPUs in thousandths, rounded up.
+func (o *object) millis(field string, q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	if f := q.AsApproximateFloat64(); f < 0 || f > maxCPUs {
+		o.errorf(field, "%s is no number of CPUs", q)
+		return 0
+	}
+	return q.MilliValue()
+}

@@ -1,0 +1,10 @@
+// Package measurements holds migrations that were measured with QEMU 7.2, for tests and for
+// godwit lab accuracy.
+package measurements
+
+import _ "embed" // the file
+
+// QEMU is a table with one migration a line: see package bench.
+//
+//go:embed qemu-7.2.csv
+var QEMU string

@@ -1,0 +1,116 @@
+package migration
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration/convergence"
+)
+
+// Options are what one migration is done with: the cluster's configuration and
+// the winning policy's overrides, resolved. A field means what the field of the
+// same name in [Cluster] means.
+type Options struct {
+	AllowAutoConverge       bool
+	AllowPostCopy           bool
+	AllowWorkloadDisruption bool
+	Bandwidth               hypervisor.Bandwidth // bytes per second; 0 is no cap
+	CompletionTimeoutPerGiB time.Duration        // 0 is no timeout
+	ProgressTimeout         time.Duration        // 0 is no timeout
+	MaxDowntime             time.Duration
+	UtilityVolumesTimeout   time.Duration
+
+	UnsafeMigrationOverride      bool
+	DisableTLS                   bool
+	Network                      string
+	MatchSELinuxLevelOnMigration bool
+
+	// Convergence is the method by which a transfer is brought to its end. With a
+	// StallDetector it is Stall, whatever stands here.
+	Convergence convergence.Method `json:",omitempty"`
+	// StallDetector is nil unless the policy configures one. Options share it
+	// with no other Options that came from another call.
+	StallDetector *StallDetector
+	// DowntimeTuning is nil unless the policy configures it, and shared as
+	// little as StallDetector.
+	DowntimeTuning *DowntimeTuning
+	// Compression is the policy's word, or "".
+	Compression Compression
+}
+
+// The options that convergence goes by are its own types: nothing is put into other words on
+// the way from a policy to a running migration.
+type (
+	// StallDetector says when a migration counts as stalled.
+	StallDetector = convergence.StallDetector
+	// DowntimeTuning raises the allowed downtime in steps.
+	DowntimeTuning = convergence.DowntimeTuning
+)
+
+// DefaultStallDetector returns a detector with all defaults.
+func DefaultStallDetector() StallDetector { return convergence.DefaultStallDetector() }
+
+// DefaultDowntimeTuning returns a tuning with all defaults.
+func DefaultDowntimeTuning() DowntimeTuning { return convergence.DefaultDowntimeTuning() }
+
+// Apply returns base with everything that o sets; base is not changed, and what
+// it points to is copied before it is changed. It checks nothing: see
+// [Policy.Validate].
+// Source: KubeVirt v1.9.0 migrationpolicy.go:126 (applyMigrationPolicySpec).
+func (o OptionsOverrides) Apply(base Options) Options {
+	// First the older field, then the newer: an explicit permission to disrupt
+	// beats the one that follows from post-copy.
+	overlay(&base.AllowWorkloadDisruption, o.AllowPostCopy)
+	overlay(&base.AllowWorkloadDisruption, o.AllowWorkloadDisruption)
+	overlay(&base.AllowPostCopy, o.AllowPostCopy)
+	overlay(&base.AllowAutoConverge, o.AllowAutoConverge)
+	overlay(&base.Bandwidth, o.BandwidthPerMigration)
+	overlay(&base.CompletionTimeoutPerGiB, o.CompletionTimeoutPerGiB)
+	overlay(&base.MaxDowntime, o.MaxDowntime)
+	overlay(&base.Convergence, o.Convergence)
+	if e := o.Experimental; e != nil {
+		base.StallDetector = e.StallDetector.apply(base.StallDetector)
+		base.DowntimeTuning = e.DowntimeTuning.apply(base.DowntimeTuning)
+		overlay(&base.Compression, e.Compression)
+	}
+	return base
+}
+
+// apply returns a copy of base with what o sets, or base when o is nil. A field
+// that neither sets has its default: KubeVirt defaults where the detector runs,
+// which comes to the same.
+func (o *StallDetectorOverrides) apply(base *StallDetector) *StallDetector {
+	if o == nil {
+		return base
+	}
+	d := policyOr(base, DefaultStallDetector())
+	overlay(&d.StallMargin, o.StallMargin)
+	overlay(&d.EWMAAlpha, o.EWMAAlpha)
+	overlay(&d.StallProgressTimeout, o.StallProgressTimeout)
+	overlay(&d.SwitchoverTimeout, o.SwitchoverTimeout)
+	overlay(&d.PrecopyPossibleFactor, o.PrecopyPossibleFactor)
+	overlay(&d.PatienceWindowDecayFactor, o.PatienceWindowDecayFactor)
+	overlay(&d.SearchLocalMinima, o.SearchLocalMinima)
+	overlay(&d.CompletionTimeoutFactor, o.CompletionTimeoutFactor)
+	return &d
+}
+
+// apply is as that of StallDetectorOverrides.
+func (o *DowntimeTuningOverrides) apply(base *DowntimeTuning) *DowntimeTuning {
+	if o == nil {
+		return base
+	}
+	t := policyOr(base, DefaultDowntimeTuning())
+	overlay(&t.Initial, o.Initial)
+	overlay(&t.Steps, o.Steps)
+	overlay(&t.StartAfterIteration, o.StartAfterIteration)
+	overlay(&t.Cooldown, o.Cooldown)
+	return &t
+}
+
+// overlay sets field to what value points to, if anything.
+func overlay[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// LowerBound adds up what crosses the links of hosts and racks. The zero value is empty and
+// ready.
+type LowerBound struct {
+	crossed map[link]hypervisor.Bytes
+	longest time.Duration
+}
+
+// link is one direction of a host's card, or of a rack's up-link.
+type link struct {
+	rack bool
+	name string
+	out  bool
+}
+
+// Move lets bytes move between two hosts. One that is not known is no bottleneck.
+func (l *LowerBound) Move(source, target *store.Host, b hypervisor.Bytes) {
+	if source == nil || target == nil {
+		return
+	}
+	l.cross(link{name: string(source.Host.Name), out: true}, b, source.Host.Link)
+	l.cross(link{name: string(target.Host.Name)}, b, target.Host.Link)
+	from, uplink := rackOf(source)
+	to, downlink := rackOf(target)
+	if from != to {
+		l.cross(link{rack: true, name: from, out: true}, b, uplink)
+		l.cross(link{rack: true, name: to}, b, downlink)
+	}
+}
+
+// rackOf returns the rack of a host, and the speed of its up-link; "" is none.
+func rackOf(h *store.Host) (string, hypervisor.Bandwidth) {
+	if h.Facts == nil || h.Facts.Rack == "" {
+		return "", 0
+	}
+	return h.Facts.Rack, h.Facts.Uplink
+}
+
+// cross lets bytes cross a link with a speed. One without a speed is no bottleneck.
+func (l *LowerBound) cross(over link, b hypervisor.Bytes, speed hypervisor.Bandwidth) {
+	if speed <= 0 {
+		return
+	}
+	if l.crossed == nil {
+		l.crossed = map[link]hypervisor.Bytes{}
+	}
+	l.crossed[over] += b
+	l.longest = max(l.longest, l.crossed[over].At(speed))
+}
+
+// Least returns how long all of it takes at least.
+func (l *LowerBound) Least() time.Duration { return l.longest }
+
+// Quantile returns the smallest of the sorted values that at least a share q of them do
+// not exceed; of none it is 0.
+func Quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[max(0, min(at, len(sorted)-1))]
+}

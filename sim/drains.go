@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A Drain is a host that was drained. Times are virtual.
+type DrainTime struct {
+	Host  hypervisor.HostName
+	Since time.Duration
+	Empty time.Duration // -1 is not yet
+	Last  time.Duration // when a VM left it last
+	Over  bool          // it was taken back
+}
+
+// A Book has all drains. The zero value is empty and ready.
+type DrainTimes struct {
+	home  map[hypervisor.HostName]int // VMs that are at home there
+	of    map[hypervisor.HostName]*DrainTime
+	order []*DrainTime
+}
+
+// All lists the drains in the order of their hosts' first.
+func (b *DrainTimes) All() []*DrainTime { return b.order }
+
+// On reports whether a host is being drained.
+func (b *DrainTimes) On(host hypervisor.HostName) bool {
+	d := b.of[host]
+	return d != nil && !d.Over
+}
+
+// Begin notes that a host is to be emptied from now on, unless it is already.
+func (b *DrainTimes) Begin(host hypervisor.HostName, now time.Duration) {
+	d := b.of[host]
+	switch {
+	case d == nil:
+		if b.of == nil {
+			b.of = map[hypervisor.HostName]*DrainTime{}
+		}
+		d = &DrainTime{}
+		b.of[host] = d
+		b.order = append(b.order, d)
+	case !d.Over:
+		return
+	}
+	*d = DrainTime{Host: host, Since: now, Empty: -1, Last: now}
+	b.emptied(host, now)
+}
+
+// End notes that a drain was taken back, if there is one.
+func (b *DrainTimes) End(host hypervisor.HostName) {
+	if d := b.of[host]; d != nil {
+		d.Over = true
+	}
+}
+
+// Came notes that a VM is at home on a host.
+func (b *DrainTimes) Came(host hypervisor.HostName) {
+	if b.home == nil {
+		b.home = map[hypervisor.HostName]int{}
+	}
+	b.home[host]++
+	if b.On(host) {
+		b.of[host].Empty = -1
+	}
+}
+
+// Left notes that a VM is at home on a host no more.
+func (b *DrainTimes) Left(host hypervisor.HostName, now time.Duration) {
+	b.home[host]--
+	b.emptied(host, now)
+}
+
+// emptied notes when the last VM has left a host.
+func (b *DrainTimes) emptied(host hypervisor.HostName, now time.Duration) {
+	if !b.On(host) {
+		return
+	}
+	d := b.of[host]
+	if d.Last = now; b.home[host] == 0 {
+		d.Empty = now
+	}
+}

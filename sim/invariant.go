@@ -1,0 +1,354 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// InvariantWorld is what an invariant may look at.
+type InvariantWorld interface {
+	Copies(hypervisor.VMID) []fake.Copy // where a VM has domains
+	VMs() []hypervisor.VMID             // that have a record, in order
+	VM(hypervisor.VMID) *store.VM
+	Migrations(hypervisor.VMID) []*store.Migration // of a VM, as stored, oldest first
+	Slots() *migration.Slots                       // counted apart from the controller
+	Limits() migration.Limits
+	Claims() []placement.Claim // of hosts, as the controller has them, by VM
+	HostRecord(hypervisor.HostName) *store.Host
+	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
+	Down(hypervisor.HostName) bool // the host has no power
+	// Disowned: the VM's copy on the host runs, and an operator gave their word that it does
+	// not. For all invariants it is dead, as Copies says; when the host is heard again the
+	// operators must be told of it.
+	Disowned(hypervisor.VMID, hypervisor.HostName) bool
+	Faulty() bool              // something has been broken
+	Unexplained() []string     // who stays on a drained host without a reason
+	Past(hypervisor.VMID) Past // before its domains became what they are
+}
+
+// An Invariant is something that holds in every world, whatever breaks. Each
+// has just one of the three functions.
+type Invariant struct {
+	Name string
+	Says string // in the words of an operator
+	// OfVM is checked whenever a domain of a VM has changed.
+	OfVM func(InvariantWorld, hypervisor.VMID) error
+	// OfMigration is checked whenever a migration was written.
+	OfMigration func(w InvariantWorld, before, after *store.Migration) error
+	// AtRest is checked when a world has come to rest, long after its last
+	// fault.
+	AtRest func(InvariantWorld) error
+	// SparesGiven: it says nothing about a VM that was given to another host and has not
+	// started there yet. What is left of it elsewhere is all that there is of it, and stays.
+	// And when it is asked to move on before it has started, that fails although it is
+	// nowhere: it starts once nobody moves it any more.
+	SparesGiven bool
+}
+
+// Invariants is what godwit promises.
+var Invariants = []Invariant{
+	{Name: "runs-once", Says: "no VM executes in two places at once", OfVM: runsOnce},
+	{Name: "never-lost", Says: "of every VM there is a copy that can run", OfVM: neverLost},
+	{Name: "keeps-memory", Says: "without faults no VM loses its memory", OfVM: keepsMemory},
+	{Name: "never-older", Says: "no VM goes on with memory from before it has run elsewhere",
+		OfVM: neverOlder},
+	{Name: "phases-forward", Says: "a migration moves one phase forward at a time, and an end is " +
+		"an end", OfMigration: phasesForward},
+	{Name: "success-is-arrival", Says: "a migration succeeds only when the VM is at its target",
+		OfMigration: successIsArrival},
+	{Name: "failure-keeps-source", Says: "a migration fails only while the VM is at its source",
+		OfMigration: failureKeepsSource, SparesGiven: true},
+	{Name: "released-after-arrival", Says: "what is left at a source is given up only once the " +
+		"VM has arrived", OfMigration: releasedAfterArrival},
+	{Name: "limits", Says: "no more moves at once than the limits allow",
+		OfMigration: withinLimits},
+	{Name: "one-move", Says: "a VM is handed over to one migration at a time",
+		OfMigration: oneMove},
+	{Name: "all-end", Says: "once faults have ended every migration ends", AtRest: allEnd},
+	{Name: "proved-ends", Says: "a migration ends when the hosts that it waits for are known to " +
+		"be dead", AtRest: provedEnds},
+	{Name: "records-are-true", Says: "every VM is where its record says",
+		AtRest: recordsAreTrue},
+	{Name: "nothing-left", Says: "no host keeps a copy that belongs elsewhere",
+		AtRest: nothingLeft, SparesGiven: true},
+	{Name: "books-are-true", Says: "who holds room is there, or on the way", AtRest: booksAreTrue},
+	{Name: "not-overbooked", Says: "no host is home to more than it has, unless by force",
+		AtRest: notOverbooked},
+	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
+}
+
+// Laws are the invariants, by when they are checked.
+type Laws struct{ OfVM, OfMigration, AtRest []*Invariant }
+
+// Sorted returns [Invariants], sorted.
+func Sorted() (l Laws) {
+	for i := range Invariants {
+		switch inv := &Invariants[i]; {
+		case inv.OfVM != nil:
+			l.OfVM = append(l.OfVM, inv)
+		case inv.OfMigration != nil:
+			l.OfMigration = append(l.OfMigration, inv)
+		default:
+			l.AtRest = append(l.AtRest, inv)
+		}
+	}
+	return l
+}
+
+func runsOnce(w InvariantWorld, vm hypervisor.VMID) error {
+	copies := w.Copies(vm)
+	running := func(c fake.Copy) bool { return c.State.Executes() }
+	first := slices.IndexFunc(copies, running)
+	if first < 0 || !slices.ContainsFunc(copies[first+1:], running) {
+		return nil
+	}
+	var on []hypervisor.HostName
+	for _, c := range copies {
+		if running(c) {
+			on = append(on, c.Host)
+		}
+	}
+	return fmt.Errorf("%s runs on %v", vm, on)
+}
+
+func neverLost(w InvariantWorld, vm hypervisor.VMID) error {
+	if w.Deleted(vm) {
+		return nil
+	}
+	copies := w.Copies(vm)
+	for _, c := range copies {
+		if c.State != hypervisor.Absent && c.State != hypervisor.Receiving {
+			return nil
+		}
+	}
+	return fmt.Errorf("of %s there is only %v", vm, copies)
+}
+
+func keepsMemory(w InvariantWorld, vm hypervisor.VMID) error {
+	if w.Faulty() || w.Deleted(vm) {
+		return nil
+	}
+	copies := w.Copies(vm)
+	for _, c := range copies {
+		if c.State.HoldsState() {
+			return nil
+		}
+	}
+	if v := w.VM(vm); v == nil || v.Off() || v.Ended || v.Doing != store.Nothing {
+		return nil // that was announced
+	}
+	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
+}
+
+// phasesForward: who hands a VM over may pass Scheduled in the same writing. Whoever does, the
+// VM names the migration by then.
+func phasesForward(w InvariantWorld, before, after *store.Migration) error {
+	from, to := before.State.Phase, after.State.Phase
+	if to == migration.PreparingTarget && from < to {
+		v := w.VM(after.Spec.VM)
+		if v != nil && v.Claim != after.Spec.ID {
+			return fmt.Errorf("%s was handed over, and its VM names %q", after.Spec.ID, v.Claim)
+		}
+		if from == migration.Scheduling {
+			return nil
+		}
+	}
+	switch {
+	case from == to, to == migration.Failed && !from.Final(), to == from+1 && !from.Final():
+		return nil
+	}
+	return fmt.Errorf("%s went from %q to %q", after.Spec.ID, from, to)
+}
+
+func successIsArrival(w InvariantWorld, before, after *store.Migration) error {
+	if after.State.Phase != migration.Succeeded || before.State.Phase == migration.Succeeded {
+		return nil
+	}
+	there := false
+	for _, c := range w.Copies(after.Spec.VM) {
+		if c.Host == after.State.Source && c.State.Executes() {
+			return fmt.Errorf("%s succeeded while the VM runs on its source %s", after.Spec.ID,
+				c.Host)
+		}
+		there = there || c.Host == after.State.Target && c.State != hypervisor.Receiving
+	}
+	if !there {
+		return fmt.Errorf("%s succeeded, but the VM is not on %s", after.Spec.ID,
+			after.State.Target)
+	}
+	return nil
+}
+
+func failureKeepsSource(w InvariantWorld, before, after *store.Migration) error {
+	if after.State.Phase != migration.Failed || before.State.Phase == migration.Failed ||
+		!after.Source.Began || w.Deleted(after.Spec.VM) {
+		return nil
+	}
+	kept := false
+	for _, c := range w.Copies(after.Spec.VM) {
+		if c.Host == after.State.Target && c.State.Executes() {
+			return fmt.Errorf("%s failed while the VM runs on its target %s", after.Spec.ID, c.Host)
+		}
+		kept = kept || c.Host == after.State.Source
+	}
+	if kept {
+		return nil
+	}
+	return fmt.Errorf("%s failed, but the VM is not on %s", after.Spec.ID, after.State.Source)
+}
+
+// releasedAfterArrival: until the VM is known to run at its target, what is left of it at its
+// source may be all that there is of its memory.
+func releasedAfterArrival(_ InvariantWorld, _, after *store.Migration) error {
+	if !after.Source.Released || after.State.Phase == migration.Succeeded {
+		return nil
+	}
+	return fmt.Errorf("%s is %s and its source was released", after.Spec.ID, after.State.Phase)
+}
+
+// withinLimits: slots are taken and given back by these writings alone.
+func withinLimits(w InvariantWorld, before, after *store.Migration) error {
+	if was, is := &before.State, &after.State; was.Phase == is.Phase &&
+		was.Source == is.Source && was.Target == is.Target {
+		return nil
+	}
+	l := w.Limits()
+	s := w.Slots()
+	switch source, target := after.State.Source, after.State.Target; {
+	case s.Running() > l.PerCluster:
+		return fmt.Errorf("%d migrations at once, %d allowed", s.Running(), l.PerCluster)
+	case s.From(source) > l.PerSource:
+		return fmt.Errorf("%d migrations from %s, %d allowed", s.From(source), source, l.PerSource)
+	case s.To(target) > l.PerTarget:
+		return fmt.Errorf("%d migrations to %s, %d allowed", s.To(target), target, l.PerTarget)
+	}
+	return nil
+}
+
+func oneMove(w InvariantWorld, _, after *store.Migration) error {
+	if p := after.State.Phase; !p.HandedOver() || p.Final() {
+		return nil
+	}
+	for _, other := range w.Migrations(after.Spec.VM) {
+		p, id := other.State.Phase, other.Spec.ID
+		if id != after.Spec.ID && p.HandedOver() && !p.Final() {
+			return fmt.Errorf("%s and %s move %s", id, after.Spec.ID, after.Spec.VM)
+		}
+	}
+	return nil
+}
+
+// allEnd: a migration that cannot be decided because a host is still without
+// power, and nobody has fenced it, is said to be of unknown outcome.
+func allEnd(w InvariantWorld) error {
+	for _, vm := range w.VMs() {
+		for _, m := range w.Migrations(vm) {
+			s := &m.State
+			switch {
+			case s.Phase.Final(), s.Phase <= migration.Pending:
+				continue // it waits for room or for a slot: that is no fault
+			case m.Target.Completed && held(w.VM(vm)):
+				continue // it has arrived, and waits until somebody has changed the VM
+			case (w.Down(s.Source) || w.Down(s.Target)) && m.Source.Began:
+				if !s.Conditions.Has(migration.OutcomeUnknown) {
+					return fmt.Errorf("%s waits for a dead host and does not say so", m.Spec.ID)
+				}
+				continue
+			}
+			return fmt.Errorf("%s is still %s", m.Spec.ID, s.Phase)
+		}
+	}
+	return nil
+}
+
+// provedEnds: also when none of the dead hosts comes back. One that is only silent is waited
+// for, and so is who changes a VM.
+func provedEnds(w InvariantWorld) error {
+	for _, vm := range w.VMs() {
+		if held(w.VM(vm)) {
+			continue
+		}
+		for _, m := range w.Migrations(vm) {
+			dead, silent := 0, 0
+			for _, host := range [...]hypervisor.HostName{m.State.Source, m.State.Target} {
+				switch {
+				case host == "" || !w.Down(host):
+				case w.HostRecord(host).Fenced:
+					dead++
+				default:
+					silent++
+				}
+			}
+			p := m.State.Phase
+			if dead > 0 && silent == 0 && p.HandedOver() && !p.Final() {
+				return fmt.Errorf("%s is still %s, although its dead host was fenced", m.Spec.ID, p)
+			}
+		}
+	}
+	return nil
+}
+
+// held reports whether somebody changes a VM, so that its migration cannot end.
+func held(v *store.VM) bool {
+	return v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange)
+}
+
+func recordsAreTrue(w InvariantWorld) error {
+	for _, vm := range w.VMs() {
+		v := w.VM(vm)
+		if v.Off() || v.Claim != "" || w.Down(v.Host) {
+			continue
+		}
+		runs, rests := false, false
+		for _, c := range w.Copies(vm) {
+			runs = runs || c.Host == v.Host && c.State.Executes()
+			rests = rests || c.Host == v.Host && (c.State == hypervisor.Shutoff ||
+				c.State == hypervisor.Crashed)
+		}
+		explained := rests && (v.Trouble != "" || distrusted(w.HostRecord(v.Host)))
+		if !runs && !explained {
+			return fmt.Errorf("%s does not run on %s: %v", vm, v.Host, w.Copies(vm))
+		}
+	}
+	return nil
+}
+
+// distrusted reports whether a host lives that was said to be off. Until operators have started its
+// machine anew it starts nothing, and nothing is started for it elsewhere.
+func distrusted(h *store.Host) bool {
+	return h != nil && h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
+}
+
+func nothingLeft(w InvariantWorld) error {
+	for _, vm := range w.VMs() {
+		v := w.VM(vm)
+		for _, c := range w.Copies(vm) {
+			if c.Host != v.Host && v.Claim == "" && !w.Down(c.Host) {
+				if w.Disowned(vm, c.Host) && told(w.HostRecord(c.Host), vm) {
+					continue
+				}
+				return fmt.Errorf("%s has left %v on %s", vm, c.State, c.Host)
+			}
+		}
+	}
+	return nil
+}
+
+// told reports whether the agent of a host says that a VM runs there that is not to.
+func told(h *store.Host, vm hypervisor.VMID) bool {
+	return slices.ContainsFunc(h.Strays, func(s store.Stray) bool { return s.VM == vm })
+}
+
+func explained(w InvariantWorld) error {
+	if list := w.Unexplained(); len(list) > 0 {
+		return errors.New(list[0])
+	}
+	return nil
+}

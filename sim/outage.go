@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/enum"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A Doing is what a guest does, by all of its copies together.
+type Doing uint8
+
+// What a guest does.
+const (
+	Stands Doing = iota // no copy executes it
+	Boots               // a copy is off or starts: a restart that was asked for looks the same
+	Runs                // a copy executes it
+)
+
+var doings = [...]string{"stands", "boots", "runs"}
+
+// String returns the what a guest does's word.
+func (d Doing) String() string { return enum.String(d, doings[:]) }
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (d Doing) MarshalText() ([]byte, error) { return enum.Text(d, doings[:], "what a guest does") }
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (d *Doing) UnmarshalText(text []byte) error {
+	return enum.Parse(d, doings[:], "what a guest does", text)
+}
+
+// OutageStats sums up the times in which guests that should run did not. A VM should run unless its
+// operator has stopped or deleted it. A reboot or a resize that was asked for is no outage.
+type OutageStats struct {
+	Count   int           // outages, those that have not ended among them
+	Total   time.Duration // of all guests together
+	Longest time.Duration
+}
+
+func (o *OutageStats) add(d time.Duration) {
+	o.Count++
+	o.Total += d
+	o.Longest = max(o.Longest, d)
+}
+
+// A Down is a guest that should run and does not.
+type DownStats struct {
+	VM    hypervisor.VMID
+	Since time.Duration
+}
+
+// outage is one that has not ended.
+type outage struct {
+	since time.Duration
+	move  *MoveStats // in whose transfer it began; nil is none
+}
+
+// Did enters what a guest does from now on. It is the one thing here that is not from records.
+func (b *Stats) Did(vm hypervisor.VMID, what Doing, now time.Duration) {
+	g := b.guest(vm)
+	g.seen, g.does = true, what
+	b.judge(vm, g, now)
+}
+
+// want enters whether a guest should run, by its record; nil is that it has none.
+func (b *Stats) want(g *guest, v *store.VM) {
+	g.wanted = v != nil && !v.Stopped
+	switch {
+	case v == nil || v.Doing == store.Nothing:
+		g.restarts = false
+	case v.Doing == store.Rebooting || v.Doing == store.Resizing:
+		g.restarts = true // and it starts after that
+	}
+}
+
+// judge begins or ends an outage.
+func (b *Stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
+	out := g.seen && g.wanted && (g.does == Stands || g.does == Boots && !g.restarts)
+	if out == g.out {
+		return
+	}
+	g.out = out
+	if out {
+		if b.down == nil {
+			b.down = map[hypervisor.VMID]outage{}
+		}
+		b.down[vm] = outage{now, g.sending()}
+		return
+	}
+	o := b.down[vm]
+	delete(b.down, vm)
+	if d := now - o.since; d > 0 {
+		b.outages.add(d)
+		g.stood += d
+		if o.move != nil {
+			o.move.Down += d
+		}
+	}
+}
+
+// sending returns the migration that transfers a guest; nil is none.
+func (g *guest) sending() *MoveStats {
+	for _, t := range slices.Backward(g.kept) {
+		if m := t.Last; m.Source.Began && !m.State.Phase.Final() {
+			return t
+		}
+	}
+	return nil
+}
+
+// DownStats lists the guests that should run and do not, the first to stop first.
+func (b *Stats) Down() []DownStats {
+	list := make([]DownStats, 0, len(b.down))
+	for vm, o := range b.down {
+		list = append(list, DownStats{vm, o.since})
+	}
+	slices.SortFunc(list, func(a, b DownStats) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.VM, b.VM))
+	})
+	return list
+}
+
+// OutageStats sums up all outages until now.
+func (b *Stats) Outages(now time.Duration) OutageStats {
+	sum := b.outages
+	for _, o := range b.down {
+		sum.add(now - o.since)
+	}
+	return sum
+}
+
+// Downtimes lists how long guests stood by their migrations until now: of every one that
+// succeeded, and of every other that let its guest stand.
+func (b *Stats) Downtimes(now time.Duration) []time.Duration {
+	open := map[*MoveStats]time.Duration{}
+	for _, o := range b.down {
+		if o.move != nil {
+			open[o.move] += now - o.since
+		}
+	}
+	list := slices.Clone(b.lost)
+	for _, t := range b.Moved {
+		list = append(list, t.Down+open[t])
+	}
+	for _, g := range b.guests.All() {
+		for _, t := range g.kept {
+			if d := t.Down + open[t]; d > 0 && !t.succeeded() {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+// Stood returns how long a VM's guest has stood in all, that should have run.
+func (b *Stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
+	g := b.guests.Get(vm)
+	if g == nil {
+		return 0
+	}
+	if o, out := b.down[vm]; out {
+		return g.stood + now - o.since
+	}
+	return g.stood
+}
+
+// Downtime returns how long a VM's guest stood by a migration until now. It is false of a
+// migration whose record is gone.
+func (b *Stats) Downtime(vm hypervisor.VMID, id migration.ID, now time.Duration) (time.Duration, bool) {
+	g := b.guests.Get(vm)
+	if g == nil {
+		return 0, false
+	}
+	t := g.find(id)
+	if t == nil {
+		return 0, false
+	}
+	d := t.Down
+	if o, out := b.down[vm]; out && o.move == t {
+		d += now - o.since
+	}
+	return d, true
+}
+
+func (t *MoveStats) succeeded() bool { return t.Last.State.Phase == migration.Succeeded }

@@ -1,0 +1,246 @@
+package simtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/godwit-vm/godwit/inventory"
+)
+
+// A Saying makes the text of one event about the hosts and VMs of a world, without its time.
+type Saying func(*Maker) string
+
+// Faults returns all that can break, by kind. Those that end by themselves end within twenty
+// minutes; those that do not are harmless, or the end of a host, which is a matter of its own.
+func Faults() []Saying { return append(ProcessFaults(), hostOnly...) }
+
+// HostFaults returns what can happen to hosts and to the links between them.
+func HostFaults() []Saying { return append([]Saying{hypervisorDies}, hostOnly...) }
+
+// ProcessFaults returns what can happen to the controller, to agents and daemons, and to what
+// they know.
+func ProcessFaults() []Saying {
+	return []Saying{
+		func(m *Maker) string { return "crash-controller " + m.Lasting() },
+		func(m *Maker) string {
+			return fmt.Sprintf("crash-controller for=5s after=%d", m.Between("writes", 0, 12))
+		},
+		func(m *Maker) string { return "crash-agent " + m.Host() + " " + m.Lasting() },
+		func(m *Maker) string {
+			return fmt.Sprintf("crash-agent %s for=5s after=%d", m.Host(),
+				m.Between("writes", 0, 5))
+		},
+		func(m *Maker) string { return "deafen " + m.Someone() + " " + m.Lasting() },
+		func(m *Maker) string { return "repeat " + m.Someone() },
+		func(m *Maker) string { return "freeze " + m.Someone() + " " + m.Lasting() },
+		func(m *Maker) string { return "conflict " + m.VM() },
+		func(m *Maker) string {
+			return fmt.Sprintf("mute %s times=%d", m.Someone(), m.Between("times", 1, 4))
+		},
+		func(m *Maker) string { return "full-store " + m.Lasting() },
+		hypervisorDies,
+	}
+}
+
+func hypervisorDies(m *Maker) string { return "crash-hypervisor " + m.Host() + " " + m.Lasting() }
+
+var hostOnly = []Saying{
+	broken,
+	func(m *Maker) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
+	func(m *Maker) string { return "reset " + m.TwoHosts() },
+	func(m *Maker) string { return "kill " + m.VM() + " " + m.Host() },
+	func(m *Maker) string { return "crash " + m.Host() + " " + m.Lasting() },
+	func(m *Maker) string { return "crash " + m.Host() },
+	func(m *Maker) string { return "fence " + m.Host() },
+	func(m *Maker) string { return "return " + m.Host() },
+	func(m *Maker) string {
+		return "skew " + m.Someone() + " by=" + m.OneOf("by", "1s", "-1s", "40s", "-40s", "10m",
+			"-10m")
+	},
+}
+
+// Mistakes returns what people do wrong with agents, with their directories, and with their word.
+func Mistakes() []Saying {
+	return []Saying{
+		func(m *Maker) string {
+			return "second-agent " + m.Host() + m.OneOf("directory", " directory=copied",
+				" directory=new") + " " + m.Lasting()
+		},
+		func(m *Maker) string { return "empty-directory " + m.Host() + " " + m.Lasting() },
+		func(m *Maker) string { return "adopt " + m.Host() },
+		func(m *Maker) string { return "dead " + m.Host() },
+	}
+}
+
+// broken lets calls to a hypervisor go wrong in one of the ways.
+func broken(m *Maker) string {
+	text := "break " + m.Host() + " how=" + m.OneOf("how", "FailBefore", "FailAfter", "Hang",
+		"LateAnswer", "LateEffect")
+	if op := m.OneOf("op", "", "Receive", "Migrate", "Progress", "Domain", "Cancel",
+		"StartPostCopy", "Discard", "Resume", "Release", "Start"); op != "" {
+		text += " op=" + op
+	}
+	return text + fmt.Sprintf(" times=%d delay=%s", m.Between("times", 1, 3),
+		m.OneOf("delay", "100ms", "2s", "40s", "5m"))
+}
+
+// Orders returns what operators do, and take back.
+func Orders() []Saying {
+	return append([]Saying{
+		func(m *Maker) string { return "drain " + m.Host() },
+		func(m *Maker) string { return "undrain " + m.Host() },
+		func(m *Maker) string { return "close " + m.Host() },
+		func(m *Maker) string { return "open " + m.Host() },
+		func(m *Maker) string { return "mark " + m.VM() },
+		func(m *Maker) string { return "unmark " + m.VM() },
+		func(m *Maker) string { return "migrate " + m.VM() + m.Priority() },
+		func(m *Maker) string {
+			return "migrate " + m.VM() + " to=" + m.Host() + m.OneOf("force", "", " force=no",
+				" force=yes", " compat=yes")
+		},
+		func(m *Maker) string { return "cancel " + m.VM() },
+		func(m *Maker) string { return "delete " + m.VM() },
+		func(m *Maker) string { return "hold " + m.VM() + " " + m.hold() },
+		func(m *Maker) string { return "unhold " + m.VM() + " " + m.hold() },
+		func(m *Maker) string {
+			return "load " + m.VM() + m.OneOf("load", " rate=1MiB/s hot=64MiB",
+				" rate=4GiB/s hot=1GiB")
+		},
+	}, Wishes()...)
+}
+
+// Wishes returns what owners ask of their VMs.
+func Wishes() []Saying {
+	return []Saying{
+		func(m *Maker) string { return "stop " + m.VM() },
+		func(m *Maker) string { return "start " + m.VM() },
+		func(m *Maker) string { return "reboot " + m.VM() },
+		resize,
+	}
+}
+
+// resize asks for a size that fits, that may fit, or that fits nowhere.
+func resize(m *Maker) string {
+	return "resize " + m.VM() + m.OneOf("size", " memory=1GiB", " memory=12GiB cpus=2",
+		" memory=200GiB", " cpus=1", " cpus=60", " cpus=1000")
+}
+
+func (m *Maker) hold() string {
+	return m.OneOf("hold", "backup", "utility", "hotplug", "cpu", "memory")
+}
+
+// Priority chooses the priority of a migration that is asked for, as it is written.
+func (m *Maker) Priority() string {
+	return m.OneOf("priority", "", " priority=system-critical", " priority=user-triggered",
+		" priority=system-maintenance")
+}
+
+// most is how much more often than another a kind of event may happen in one world.
+const most = 3
+
+// Swarm adds between low and high events of some of the kinds. Which ones differs from world
+// to world, and so does how often each happens: half of them are switched off, so that a
+// world is not always about everything at once.
+func Swarm(kinds []Saying, low, high int) Part {
+	return Part{Name: "where things happen", Add: func(m *Maker) {
+		var on []Saying
+		for _, k := range kinds {
+			if m.Once("kind", 2) {
+				for range m.Between("weight", 1, most) {
+					on = append(on, k)
+				}
+			}
+		}
+		if len(on) == 0 {
+			on = kinds
+		}
+		for range m.Between("events", low, high) {
+			m.Event(m.Moment(), on[m.Choose("event", len(on))](m))
+		}
+	}}
+}
+
+// Drain lets a host be drained at the beginning.
+func Drain() Part {
+	return Part{"one host is drained", func(m *Maker) { m.Event("0s", "drain "+m.Host()) },
+		func(w *World) error {
+			for _, e := range w.Events {
+				if strings.Contains(e, " drain ") {
+					return nil
+				}
+			}
+			return errors.New("no host is drained")
+		}}
+}
+
+// SecondThoughts lets operators drain hosts, move VMs, and take back all of it: every drain
+// is followed by its undrain, every migration by its cancellation, and then they may think
+// again.
+func SecondThoughts() Part {
+	return Part{"operators who change their mind", func(m *Maker) {
+		for range m.Between("drains", 1, 2) {
+			host, at := m.Host(), m.Choose("s", 20)
+			for range m.Between("times", 1, 2) {
+				m.Event(fmt.Sprintf("%ds", at), "drain "+host)
+				at += 1 + m.Choose("s", 30)
+				m.Event(fmt.Sprintf("%ds", at), "undrain "+host)
+				at += 1 + m.Choose("s", 30)
+			}
+		}
+		for range m.Between("migrations", 0, 2) {
+			vm, at := m.VM(), m.Choose("s", 20)
+			m.Event(fmt.Sprintf("%ds", at), "migrate "+vm)
+			m.Event(fmt.Sprintf("%ds", at+1+m.Choose("s", 30)), "cancel "+vm)
+		}
+	}, takenBack}
+}
+
+// takenBack returns which order is the last word: at the end nobody drains, and no migration
+// that was asked for is wanted still.
+func takenBack(w *World) error {
+	type order struct {
+		at   time.Duration
+		text string
+	}
+	last := map[string]order{}
+	for _, e := range w.Events {
+		words := strings.Fields(e)
+		at, err := inventory.ParseDuration(words[0])
+		if err != nil || len(words) != 3 {
+			continue
+		}
+		if known, ordered := last[words[2]]; !ordered || at >= known.at {
+			last[words[2]] = order{at, words[1]}
+		}
+	}
+	for who, o := range last {
+		if o.text == "drain" || o.text == "migrate" {
+			return fmt.Errorf("nobody takes back that %s is to %s", who, o.text)
+		}
+	}
+	return nil
+}
+
+// Calm makes a fleet with room for everybody and VMs that converge, and drains one host.
+func Calm() Generator { return Of(Roomy(Small), Converging(), Limits(), Drain()) }
+
+// Busy makes any fleet, and operators who do anything, but nothing breaks.
+func Busy() Generator {
+	return Of(AnyFleet(Small), AnyLoad(), Limits(), Means(), Swarm(Orders(), 1, 10))
+}
+
+// Erring makes a small fleet with people who err, agents that die, and owners who change their mind.
+func Erring() Generator {
+	return Of(Roomy(Size{MinHosts: 2, MaxHosts: 3, MinVMs: 1, MaxVMs: 3}), AnyLoad(), Means(),
+		Swarm(Mistakes(), 1, 6), Swarm(Orders(), 0, 4), Swarm(ProcessFaults(), 0, 4),
+		Swarm(HostFaults(), 0, 2))
+}
+
+// Turmoil makes any fleet, of which a host is drained, with operators who do anything while
+// things break.
+func Turmoil() Generator {
+	return Of(AnyFleet(Small), AnyLoad(), Limits(), Means(), Drain(), Swarm(Orders(), 0, 5),
+		Swarm(Faults(), 0, 6))
+}

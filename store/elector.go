@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/due"
+)
+
+// Election configures an [Elector].
+type Election struct {
+	// Name is what is led. Default: "cluster".
+	Name string
+	// Identity names this process among those that stand for election; it stays the
+	// same when the process starts again. It is needed.
+	Identity string
+	// Boot says which start of the machine this is. Default: unknown.
+	Boot string
+	// Session says which start of the process this is, and must differ from that of
+	// every other process, also of the one before. It is needed.
+	Session string
+	// Every is how often a sign of life is given. Default: 5s.
+	Every time.Duration
+	// Patience is how long the leader must be silent, by our own clock, before we take
+	// over. Default: 30s.
+	Patience time.Duration
+	// Alone says that no other process with this identity lives: see [LeaseConfig].
+	Alone bool
+}
+
+func (c *Election) complete() error {
+	if c.Name == "" {
+		c.Name = "cluster"
+	}
+	if c.Every <= 0 {
+		c.Every = 5 * time.Second
+	}
+	if c.Patience <= 0 {
+		c.Patience = 6 * min(c.Every, math.MaxInt64/6)
+	}
+	switch {
+	case c.Identity == "":
+		return fmt.Errorf("lease %s: Identity is empty: name the process that is to lead", c.Name)
+	case c.Patience/2 < c.Every:
+		return fmt.Errorf("lease %s: Patience is %v: give it at least twice Every, %v", c.Name,
+			c.Patience, c.Every)
+	}
+	return nil
+}
+
+// An Elector makes one process of several the leader. It gives signs of life, and takes
+// over when the leader is silent, has resigned, or is an earlier start of some process
+// that has started again. Who leads is what the store says: what an elector believes may
+// be out of date at any moment, and only [Guard] makes that harmless. It belongs to one
+// caller at a time.
+type Elector struct {
+	config Election
+	store  Store
+	beater *Renewer
+
+	pace   pace
+	leader *Leader // ours, as it is stored; nil when we do not lead
+	seen   *Leader // whoever leads, as last seen; nil is nobody
+	quiet  silence[reign]
+	ended  bool
+}
+
+// reign is what changes when somebody leads, and lives.
+type reign struct {
+	version Version
+	pulse   pulse
+}
+
+// NewElector returns an elector that does not lead yet. The error says what is wrong
+// with the configuration.
+func NewElector(store Store, config Election) (*Elector, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	beater, err := NewRenewer(store, LeaseConfig{Owner: "controller/" + config.Identity,
+		Boot: config.Boot, Session: config.Session, Every: config.Every, Alone: config.Alone})
+	if err != nil {
+		return nil, err
+	}
+	return &Elector{config: config, store: store, beater: beater}, nil
+}
+
+// Reconcile gives a sign of life, leads, follows or takes over, and says when it next
+// wants to look. The error is an *[IdentityError] when another process with our name
+// lives, and then we do not lead; or a *StoreError: what is believed stays as it
+// was, and it looks again soon.
+func (e *Elector) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	if e.ended {
+		return time.Time{}, nil
+	}
+	wake, err := e.beater.Reconcile(ctx, now)
+	if _, two := errors.AsType[*IdentityError](err); two {
+		e.leader = nil
+		return wake, err
+	}
+	if e.pace.due(now) {
+		soon := e.config.Every / retry
+		e.pace.rest(now, soon)
+		seen := e.look(ctx, now)
+		if err = errors.Join(err, seen); seen == nil && e.leader != nil {
+			e.pace.rest(now, e.config.Every)
+		}
+	}
+	return due.Earliest(wake, e.pace.until), err
+}
+
+// Leading returns the record that says that we lead, as we believe.
+func (e *Elector) Leading() (*Leader, bool) { return e.leader, e.leader != nil }
+
+// Leader returns who led when we last looked; nil is nobody, or not known.
+func (e *Elector) Leader() *Leader { return e.seen }
+
+// Signed returns when a sign of life was last stored, by the clock that Reconcile is
+// given; the zero time is never.
+func (e *Elector) Signed() time.Time { return e.beater.Last() }
+
+// Resign stops leading and standing for election, for good. Whoever follows takes over
+// when it next looks, and a process with our name begins at once. When it fails they
+// wait as if we had died.
+func (e *Elector) Resign(ctx context.Context) error {
+	e.ended = true
+	var err error
+	if leader := e.leader; leader != nil {
+		e.leader = nil
+		vacant := *leader // the terms go on counting
+		vacant.Holder, vacant.Session = "", ""
+		if _, err = e.store.Put(ctx, &vacant); errors.Is(err, Stale) {
+			err = nil // somebody leads already
+		}
+	}
+	return errors.Join(err, e.beater.End(ctx))
+}
+
+// look takes in who leads, and takes over when nobody does.
+func (e *Elector) look(ctx context.Context, now time.Time) error {
+	r, err := e.store.Get(ctx, (&Leader{Name: e.config.Name}).Key())
+	if err != nil {
+		return err
+	}
+	e.seen, _ = r.(*Leader)
+	if e.seen != nil && e.seen.Session == e.config.Session {
+		e.leader = e.seen
+		return nil
+	}
+	e.leader = nil
+	if e.seen != nil && e.seen.Holder != "" {
+		if lives, err := e.lives(ctx, now); err != nil || lives {
+			return err
+		}
+	}
+	return e.takeOver(ctx)
+}
+
+// lives reports whether whoever leads is to be taken for alive. Its lease in the hands
+// of another session says that it has ended: nobody takes a lease from the living, or
+// it was so slow that it must find out.
+func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
+	r, err := e.store.Get(ctx, (&Lease{Owner: e.seen.Holder}).Key())
+	if err != nil {
+		return true, err
+	}
+	what := reign{version: e.seen.Version}
+	if l, ok := r.(*Lease); ok {
+		if l.Session != e.seen.Session {
+			return false, nil
+		}
+		what.pulse = pulseOf(l)
+	}
+	return e.quiet.see(what, now, e.config.Every) < e.config.Patience, nil
+}
+
+// takeOver makes us the leader unless somebody else was faster, or our name is not ours.
+func (e *Elector) takeOver(ctx context.Context) error {
+	if e.beater.mine == nil {
+		return nil
+	}
+	next := &Leader{Name: e.config.Name}
+	if e.seen != nil {
+		*next = *e.seen
+	}
+	next.Holder, next.Session = e.beater.config.Owner, e.config.Session
+	next.Term++
+	stored, err := e.store.Put(ctx, next, e.beater.mine)
+	switch {
+	case errors.Is(err, Stale):
+		return nil
+	case err != nil:
+		return err
+	}
+	e.leader = stored.(*Leader)
+	e.seen = e.leader
+	return nil
+}
+
+// leads reports whether we believe to lead, in the very term that leader began.
+func (e *Elector) leads(leader *Leader) bool {
+	return leader != nil && e.leader != nil && e.leader.Version == leader.Version
+}
+
+// lost takes in that the term which leader began is over, and looks again at once.
+func (e *Elector) lost(leader *Leader) {
+	if e.leads(leader) {
+		e.leader = nil
+		e.pace = pace{}
+	}
+}

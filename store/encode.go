@@ -1,0 +1,145 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Format is the version of what [Encode] writes. What a newer godwit has written is not
+// read: it may mean something that this one does not know.
+const Format = 1
+
+// packedFormat is the version of a record that is stored packed, as that of a host is whose agent says
+// that it has many VMs, which are much alike.
+const packedFormat = Format + 1
+
+// The sizes of records, in bytes.
+const (
+	packedFrom = 64 << 10 // a text that is larger is packed
+	mostText   = 64 << 20 // before it is packed
+	// Most is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
+	// (server/embed, DefaultMaxRequestBytes), and there is more in them.
+	Most = 1 << 20
+)
+
+// envelope is what is stored of a record.
+type envelope struct {
+	Format int
+	Record json.RawMessage `json:",omitempty"`
+	Packed []byte          `json:",omitempty"` // instead, with gzip
+}
+
+// Encode writes a record for a store. Its version is the store's business, and not in it.
+func Encode(r Record) ([]byte, error) {
+	text, err := json.Marshal(r.With(0))
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", r.Key().Kind, r.Key().Name, err)
+	}
+	if h, is := r.(*Host); is && h.Account != nil && len(text) > packedFrom {
+		return json.Marshal(envelope{Format: packedFormat, Packed: pack(text)})
+	}
+	return json.Marshal(envelope{Format: Format, Record: text})
+}
+
+// Fits returns why a record is too large for a store, in words; nil is that it is not.
+func Fits(r Record) error {
+	text, err := Encode(r)
+	if err == nil && len(text) > Most {
+		err = fmt.Errorf("%s %s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
+			r.Key().Name, len(text), Most)
+	}
+	return err
+}
+
+// pack makes a text smaller.
+func pack(text []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(text) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// unpack returns what was packed.
+func unpack(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, mostText+1))
+	if err == nil && len(text) > mostText {
+		err = errors.New("it is too large")
+	}
+	return text, err
+}
+
+// Decode reads what Encode wrote, and gives it a version. The error is a *[StoreError] of the
+// kind Unreadable: the text is damaged, of a newer format, or of another record than key.
+func Decode(key Key, text []byte, v Version) (Record, error) {
+	bad := func(format string, a ...any) error {
+		return &StoreError{Op: "Decode", Key: key, Kind: Unreadable, Err: fmt.Errorf(format, a...)}
+	}
+	var e envelope
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, bad("it is damaged: %w", err)
+	}
+	if e.Format < 1 || e.Format > packedFormat {
+		return nil, bad("it has format %d, and this godwit knows up to %d: upgrade godwit here",
+			e.Format, packedFormat)
+	}
+	if e.Format == packedFormat {
+		var err error
+		if e.Record, err = unpack(e.Packed); err != nil {
+			return nil, bad("it is damaged: %w", err)
+		}
+	}
+	r := blank(key.Kind)
+	if r == nil {
+		return nil, bad("there is no kind %d of record", key.Kind)
+	}
+	if err := json.Unmarshal(e.Record, r); err != nil {
+		return nil, bad("it is damaged: %w", err)
+	}
+	if got := r.Key(); got != key {
+		return nil, bad("it holds %s %q", got.Kind, got.Name)
+	}
+	return r.With(v), nil
+}
+
+// blank returns an empty record of a kind; nil when there is no such kind.
+func blank(k Kind) Record {
+	switch k {
+	case MigrationKind:
+		return &Migration{}
+	case VMKind:
+		return &VM{}
+	case HostKind:
+		return &Host{}
+	case RebuildKind:
+		return &Rebuild{}
+	case LeaseKind:
+		return &Lease{}
+	case LeaderKind:
+		return &Leader{}
+	}
+	return nil
+}
+
+var kinds = [...]string{"", "migration", "vm", "host", "rebuild", "lease", "leader"}
+
+// Kinds lists the kinds of records.
+func Kinds() []Kind {
+	return []Kind{MigrationKind, VMKind, HostKind, RebuildKind, LeaseKind, LeaderKind}
+}
+
+// String returns the word for the kind; stores use it in their keys.
+func (k Kind) String() string {
+	if int(k) < len(kinds) && k > 0 {
+		return kinds[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// oneOfEach is a record of every kind.
+func oneOfEach() []store.Record {
+	dead := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fence_ipmilan"}
+	return []store.Record{
+		&store.Migration{Spec: migration.Spec{ID: "v#1", VM: "v"}}, vmOn("v", "n1"),
+		&store.Host{Host: hypervisor.Host{Name: "n1"}, Fencing: &store.Fencing{Boot: "b"}},
+		&store.Rebuild{VM: "v", Source: "n1", Target: "n2", Evidence: dead,
+			Decided: time.Unix(9, 0).UTC()},
+		&store.Lease{Owner: store.HostLease("n1"), Boot: "b", Session: "s", Beats: 7},
+		&store.Leader{Name: "cluster", Holder: "controller/a", Session: "s", Term: 3},
+	}
+}
+
+func TestEveryKindOfRecordIsReadAsItWasWritten(t *testing.T) {
+	all := oneOfEach()
+	if len(all) != len(store.Kinds()) {
+		t.Fatalf("%d records, and %d kinds", len(all), len(store.Kinds()))
+	}
+	for i, r := range all {
+		text, err := store.Encode(r.With(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Key().Kind != store.Kinds()[i] {
+			t.Errorf("%s is not a %s", r.Key().Kind, store.Kinds()[i])
+		}
+		got, err := store.Decode(r.Key(), text, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r.With(6), got, words); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r.Key().Kind, diff)
+		}
+	}
+}
+
+// full is a host whose agent says that it has so many VMs, as large as VMs are.
+func full(vms int) *store.Host {
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{Why: "it is older"}}
+	chance := rand.New(rand.NewPCG(1, 1))
+	for i := range vms {
+		id := hypervisor.VMID(fmt.Sprintf("customer-%d/web-%d", i%50, i))
+		var nics []hypervisor.NIC
+		for range 2 {
+			nics = append(nics, hypervisor.NIC{MAC: fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", chance.IntN(256),
+				chance.IntN(256), chance.IntN(256), chance.IntN(256))})
+		}
+		v := &store.VM{VM: hypervisor.VM{ID: id, Memory: 4 << 30, CPUs: 4,
+			Hardware: &hypervisor.Hardware{NICs: nics, Disks: []hypervisor.Disk{{Name: "root",
+				Path: fmt.Sprintf("/srv/%016x-%016x.qcow2", chance.Uint64(), chance.Uint64()), Size: 40 << 30}}}},
+			Namespace: "production", Host: "n1", Moves: i, Boots: 1, Migratable: true,
+			Labels: map[string]string{"app": "web", "tier": fmt.Sprint(i % 3)}}
+		h.Account.VMs = append(h.Account.VMs, store.Holding{VM: id, State: hypervisor.Running, Record: v,
+			Left: &store.Left{To: "n2", Move: migration.ID(fmt.Sprint(id, "#", i)), At: time.Unix(int64(i), 0).UTC()}})
+	}
+	return h
+}
+
+// TestWhatAHostWithManyVMsSaysIsStored: it is packed, and what would not fit is refused with words.
+func TestWhatAHostWithManyVMsSaysIsStored(t *testing.T) {
+	for _, vms := range []int{0, 100, 1500, 8000} {
+		h := full(vms)
+		text, err := store.Encode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, _ := json.Marshal(h)
+		t.Logf("%d VMs take %d bytes, and %d as they are", vms, len(text), len(plain))
+		if err := store.Fits(h); err != nil {
+			t.Errorf("%d VMs: %v", vms, err)
+		}
+		got, err := store.Decode(h.Key(), text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(store.Record(h), got, words); diff != "" {
+			t.Errorf("%d VMs (-want +got):\n%.2000s", vms, diff)
+		}
+	}
+	err := store.Fits(full(20_000))
+	if err == nil || !strings.Contains(err.Error(), "host n1 takes ") {
+		t.Errorf("20,000 VMs: %v", err)
+	}
+}
+
+func TestWhatCannotBeReadSaysWhy(t *testing.T) {
+	key := store.Key{Kind: store.VMKind, Name: "v"}
+	for text, want := range map[string]string{
+		"":                             "damaged",
+		"{":                            "damaged",
+		`{"Record":{}}`:                "format 0",
+		`{"Format":3,"Record":{}}`:     "upgrade godwit",
+		`{"Format":2,"Record":{}}`:     "damaged",
+		`{"Format":2,"Packed":"AAAA"}`: "damaged",
+		`{"Format":1,"Record":{}}`:     `holds vm ""`,
+		`{"Format":1,"Record":"v"}`:    "damaged",
+		`{"Format":1,"Record":{"VM":`:  "damaged",
+		`{"Format":1e9,"Record":null}`: "damaged",
+	} {
+		_, err := store.Decode(key, []byte(text), 1)
+		wantKind(t, err, store.Unreadable)
+		if err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	_, err := store.Decode(store.Key{Kind: 99}, []byte(`{"Format":1,"Record":{}}`), 1)
+	wantKind(t, err, store.Unreadable)
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, r := range oneOfEach() {
+		text, _ := store.Encode(r)
+		f.Add(uint8(r.Key().Kind), r.Key().Name, text)
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, name string, text []byte) {
+		key := store.Key{Kind: store.Kind(kind), Name: name}
+		r, err := store.Decode(key, text, 3)
+		if err != nil {
+			wantKind(t, err, store.Unreadable)
+			return
+		}
+		again, err := store.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Decode(key, again, 3); err != nil {
+			t.Fatalf("what was read is not read again: %v", err)
+		}
+	})
+}

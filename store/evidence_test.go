@@ -1,0 +1,35 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/store"
+)
+
+func TestWhatAFencedHostProves(t *testing.T) {
+	fenced := func(by, why string) *store.Host {
+		return &store.Host{Host: hypervisor.Host{Name: "n1"}, Fenced: true,
+			Fencing: &store.Fencing{By: by, Error: why}}
+	}
+	for _, test := range []struct {
+		name string
+		host *store.Host
+		want hypervisor.Evidence
+	}{
+		{"a host that was not fenced proves nothing", &store.Host{Lost: true,
+			Fencing: &store.Fencing{By: "ipmi"}}, hypervisor.Evidence{}},
+		{"one that was is dead", fenced("ipmi", ""),
+			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "ipmi"}},
+		{"nobody says who did it", fenced("", ""),
+			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fencing"}},
+		{"an operator's word is one", fenced("operator al", ""),
+			hypervisor.Evidence{Proof: hypervisor.OperatorWord, Host: "n1", By: "operator al"}},
+		{"one that beats was not fenced", fenced("ipmi", "it lives"), hypervisor.Evidence{}},
+		{"nor was the word true", fenced("operator al", "it lives"), hypervisor.Evidence{}},
+	} {
+		if got := test.host.Proof(); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}

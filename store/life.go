@@ -1,0 +1,117 @@
+package store
+
+import "github.com/godwit-vm/godwit/hypervisor"
+
+// A Doing is what an agent is about to do, or does, to a VM. It is stored before the agent
+// acts, and taken back when it has seen the result.
+type Doing string
+
+// What an agent does to a VM.
+const (
+	Nothing   Doing = ""
+	Starting  Doing = "Starting"  // from its disks
+	Stopping  Doing = "Stopping"  // its guest shuts down, and it stays off
+	Rebooting Doing = "Rebooting" // its guest reboots
+	Resizing  Doing = "Resizing"  // it is shut down, takes its new size, and starts again
+)
+
+// A Size is what a resize changes of a VM.
+type Size struct {
+	Memory hypervisor.Bytes
+	CPUs   int
+	Disks  map[string]hypervisor.Bytes `json:",omitempty"` // by name; without those of no size
+}
+
+// SizeOf returns the size of a VM.
+func SizeOf(vm hypervisor.VM) *Size {
+	s := &Size{Memory: vm.Memory, CPUs: vm.CPUs}
+	if vm.Hardware == nil {
+		return s
+	}
+	for _, d := range vm.Hardware.Disks {
+		if d.Size > 0 {
+			if s.Disks == nil {
+				s.Disks = map[string]hypervisor.Bytes{}
+			}
+			s.Disks[d.Name] = d.Size
+		}
+	}
+	return s
+}
+
+// Is reports whether vm has this size. A disk that only one of them has does not count: a
+// resize neither plugs nor unplugs. Nil is every size.
+func (s *Size) Is(vm hypervisor.VM) bool {
+	if s == nil {
+		return true
+	}
+	if s.Memory != vm.Memory || s.CPUs != vm.CPUs {
+		return false
+	}
+	if vm.Hardware == nil || len(s.Disks) == 0 {
+		return true
+	}
+	for _, d := range vm.Hardware.Disks {
+		if size, both := s.Disks[d.Name]; both && d.Size > 0 && size != d.Size {
+			return false
+		}
+	}
+	return true
+}
+
+// Of returns vm with this size. Nil leaves it as it is.
+func (s *Size) Of(vm hypervisor.VM) hypervisor.VM {
+	if s.Is(vm) {
+		return vm
+	}
+	vm.Memory, vm.CPUs = s.Memory, s.CPUs
+	if vm.Hardware == nil {
+		return vm
+	}
+	hardware := *vm.Hardware // it is shared: replaced, never changed
+	hardware.Disks = append([]hypervisor.Disk(nil), hardware.Disks...)
+	for i := range hardware.Disks {
+		if size := s.Disks[hardware.Disks[i].Name]; size > 0 {
+			hardware.Disks[i].Size = size
+		}
+	}
+	vm.Hardware = &hardware
+	return vm
+}
+
+// Now returns the VM as it runs, or was when it ran last: with the size that it has, which is
+// not always the one that is wanted.
+func (v *VM) Now() hypervisor.VM { return v.Size.Of(v.VM) }
+
+// Resized reports whether another size is wanted than the VM has.
+func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
+
+// Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
+// It holds nothing of its host until that announces the start: another may start it as well.
+func (v *VM) Startable() bool {
+	return !v.Stopped && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Doing == Nothing && v.Claim == "" && v.Host != ""
+}
+
+// Off reports whether the VM shall not run on its host: its operator has stopped it, or it is shut
+// down to leave the host.
+func (v *VM) Off() bool { return v.Stopped || v.Evicted != nil }
+
+// Start lets the VM run that its operator has stopped, or that was shut down to leave its host: then
+// it starts on another one.
+func (v *VM) Start() {
+	v.Stopped, v.Kill = false, false
+	if e := v.Evicted; e != nil && !e.Restart {
+		v.Evicted = &Eviction{Restart: true, Grace: e.Grace}
+	}
+}
+
+// Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
+// be resized. It cannot migrate until that is over.
+func (v *VM) Between() bool {
+	return v.Doing == Starting || v.Doing == Stopping || v.Doing == Resizing
+}
+
+// Settled reports whether nothing is to be done about the VM as long as it runs.
+func (v *VM) Settled() bool {
+	return !v.Off() && !v.Ended && !v.Releasing() && v.Doing == Nothing && v.Reboots == v.Rebooted
+}
