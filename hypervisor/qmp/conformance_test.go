@@ -39,7 +39,7 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 		if wire == nil {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))
 		}
-		c.Advertise = wire.advertise
+		c.Advertise, c.Timeout = wire.advertise, silence
 	})
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{

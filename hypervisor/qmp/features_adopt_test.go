@@ -25,7 +25,7 @@ func (l *lab) reopen(n name) {
 // A QEMU that hangs when its host comes back keeps neither the host nor other VMs,
 // and is managed again when it goes on.
 func TestAHungQEMUDelaysNobody(t *testing.T) {
-	l := newLab(t, accelerator(t), nil)
+	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.Timeout = silence })
 	hung := []hypervisor.VM{l.vm("suite/hung-1", calm), l.vm("suite/hung-2", calm),
 		l.vm("suite/hung-3", calm)}
 	well := l.vm("suite/well", calm)

@@ -123,14 +123,14 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 // (EPIPE). The VM then runs on at its source, and is moved again, as an agent would.
 func (l *lab) moveWith(j job, vm hypervisor.VM, way [2]name, o options) job {
 	l.t.Helper()
-	address, err := l.host(way[1]).Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
-	if err == nil {
-		err = l.hosts[way[0]].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+	l.repeats("the migration begins", func() error {
+		address, err := l.host(way[1]).Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+		if err != nil {
+			return err
+		}
+		return l.hosts[way[0]].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
 			Target: way[1], Address: address, Options: o})
-	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	})
 	const again = ", again"
 	first := !strings.HasSuffix(string(j), again)
 	if (o.Channels > 1 || o.Compression) && first && l.fails(way[0], j) {

@@ -85,9 +85,7 @@ func refused(t testing.TB, err error, k hypervisor.Kind, words ...string) {
 // begin opens a target on n2 for what runs, or rests, on n1, and begins to send.
 func (l *lab) begin(j job, id vmid, o options) {
 	l.t.Helper()
-	if err := l.send(j, id, o); err != nil {
-		l.t.Fatal(err)
-	}
+	l.repeats("the migration begins", func() error { return l.send(j, id, o) })
 }
 
 // send is begin, and answers what Migrate does.
@@ -264,6 +262,9 @@ func (l *lab) set(n name, id vmid, parameters map[string]any) {
 	}
 }
 
+// silence is how long a QEMU may be silent where a test cuts its link or hangs it.
+const silence = 5 * time.Second
+
 // linked opens a lab whose hosts reach each other over a link. Change may be nil.
 func linked(t *testing.T, change func(*qmp.Config)) (*lab, *link) {
 	t.Helper()
@@ -272,7 +273,7 @@ func linked(t *testing.T, change func(*qmp.Config)) (*lab, *link) {
 		if wire == nil {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))
 		}
-		c.Advertise = wire.advertise
+		c.Advertise, c.Timeout = wire.advertise, silence
 		if change != nil {
 			change(c)
 		}

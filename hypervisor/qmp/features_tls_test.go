@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // hostname is what the certificates of targets carry.
@@ -86,7 +87,21 @@ func (a *authority) credentials() string {
 		a.write(dir, name+"-cert", "CERTIFICATE", signed.Raw)
 		a.write(dir, name+"-key", "PRIVATE KEY", der)
 	}
+	writeParameters(a.t, dir)
 	return dir
+}
+
+// writeParameters gives credentials the Diffie-Hellman group ffdhe2048 of RFC 7919. Without
+// them QEMU 7.2 computes a group for each target: 0.2 s mostly, but many seconds at times.
+func writeParameters(t testing.TB, dir string) {
+	t.Helper()
+	group, err := os.ReadFile("testdata/dh-params.pem")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "dh-params.pem"), group, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (a *authority) write(dir, name, kind string, der []byte) {
@@ -106,12 +121,15 @@ func sharedKey(t testing.TB) string {
 	if err := os.WriteFile(filepath.Join(dir, "keys.psk"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	writeParameters(t, dir)
 	return dir
 }
 
 // encrypted opens a lab with a link between its hosts, which has credentials.
 func encrypted(t *testing.T, tls func(name) *qmp.TLS) (*lab, *link) {
-	l, wire := linked(t, func(c *qmp.Config) { c.TLS = tls(c.Name) })
+	l, wire := linked(t, func(c *qmp.Config) {
+		c.TLS, c.Timeout = tls(c.Name), testutil.Limit(30*time.Second)
+	})
 	if why := supports(l, hypervisor.CanEncrypt); why != "" {
 		t.Skip(why)
 	}
