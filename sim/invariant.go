@@ -196,7 +196,13 @@ func failureKeepsSource(w InvariantWorld, before, after *store.Migration) error 
 		if c.Host == after.State.Target && c.State.Executes() {
 			return fmt.Errorf("%s failed while the VM runs on its target %s", after.Spec.ID, c.Host)
 		}
-		kept = kept || c.Host == after.State.Source
+		if c.Host != after.State.Source {
+			continue
+		}
+		if kept = true; c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver {
+			return fmt.Errorf("%s failed while its source %s is %v: the VM may run at its target",
+				after.Spec.ID, c.Host, c.State)
+		}
 	}
 	if kept {
 		return nil

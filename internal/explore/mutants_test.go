@@ -15,10 +15,6 @@ import (
 // root is the module's directory.
 const root = "../.."
 
-// longer are mistakes that it takes more than a small world to suffer from: agents close up
-// what has failed too early. Package simtest finds them.
-var longer = []string{"fails a migration at once because its target is down"}
-
 // GODWIT_MUTANTS=all makes every mistake but the survivors' in turn; another text makes those
 // whose names contain it. The exploration must find each. So it does
 // in the long tier. In the default tier only the texts that they replace are looked for.
@@ -33,7 +29,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			survives := i >= len(mutant.Planted) || slices.Contains(longer, m.Name)
+			survives := i >= len(mutant.Planted)
 			if which == "all" && !survives || which != "" && strings.Contains(m.Name, which) {
 				mustBeFound(t, overlay, "TestNothingIsViolated|TestRandomWays")
 			}
