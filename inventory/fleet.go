@@ -70,4 +70,8 @@ type Migration struct {
 	// given; both are "" until the VM was handed over. Spec.Target is only what
 	// was asked for.
 	Source, Chosen hypervisor.HostName
+	// CrossCluster says that the VM goes to another cluster or comes from one. Its target is not
+	// chosen here, and until the migration has ended the VM cannot be migrated otherwise. Source is
+	// set for one that leaves, Chosen for one that comes and is on no host yet.
+	CrossCluster bool
 }

@@ -44,6 +44,9 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 		}
 	}
 	for _, m := range s.Fleet.Migrations {
+		if m.CrossCluster { // the other cluster is not simulated: its VM stays
+			continue
+		}
 		if err := s.addMigration(w, m); err != nil {
 			return nil, err
 		}

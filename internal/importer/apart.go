@@ -6,13 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -40,7 +35,7 @@ type apartTerm struct {
 	together   bool   // the condition is to be with such a pod
 	domain     string // the label of what nodes share; "" is the node itself
 	namespaces []string
-	selector   labels.Selector
+	selector   *kubeobject.Selector
 	carriers   []int // indices of VMs
 	line       int   // of the first carrier
 	field      string
@@ -53,7 +48,7 @@ const (
 )
 
 // add takes the conditions of the VM that gets this index.
-func (a *affinities) add(o *object, index int, vmi *virtv1.VirtualMachineInstance) {
+func (a *affinities) add(o *object, index int, vmi *kubeobject.VirtualMachineInstance) {
 	affinity := vmi.Spec.Affinity
 	if affinity == nil {
 		return
@@ -72,7 +67,7 @@ func (a *affinities) add(o *object, index int, vmi *virtv1.VirtualMachineInstanc
 }
 
 // term adds the VM with this index to a condition, which is t when it is new.
-func (a *affinities) term(o *object, index int, t *apartTerm, term corev1.PodAffinityTerm) {
+func (a *affinities) term(o *object, index int, t *apartTerm, term kubeobject.PodAffinityTerm) {
 	field := t.field
 	switch {
 	case term.TopologyKey == "":
@@ -88,7 +83,7 @@ func (a *affinities) term(o *object, index int, t *apartTerm, term corev1.PodAff
 	if term.TopologyKey != hostnameLabel {
 		t.domain = term.TopologyKey
 	}
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	selector, err := term.LabelSelector.Compile()
 	if err != nil {
 		o.errorf(field+".labelSelector", "%v", err)
 		return
@@ -165,19 +160,10 @@ func indexLabels(vms []vm) labelIndex {
 
 // likely returns VMs among which are all that a condition is about, in order.
 func (where labelIndex) likely(t *apartTerm) []int {
-	var label [2]string
-	requirements, _ := t.selector.Requirements()
-	for _, r := range requirements {
-		values := r.ValuesUnsorted()
-		isEqual := r.Operator() == selection.Equals || r.Operator() == selection.In
-		if isEqual && len(values) == 1 {
-			label = [2]string{r.Key(), values[0]}
-			break
-		}
-	}
+	key, value := t.selector.Label()
 	var all []int
 	for _, namespace := range t.namespaces {
-		all = append(all, where[[3]string{namespace, label[0], label[1]}]...)
+		all = append(all, where[[3]string{namespace, key, value}]...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -217,7 +203,7 @@ func (t *apartTerm) group(f *fleetReader, matched []int) {
 func (t *apartTerm) matched(vms []vm, likely []int) []int {
 	var all []int
 	for _, i := range likely {
-		if t.selector.Matches(labels.Set(vms[i].pod)) {
+		if t.selector.Matches(vms[i].pod) {
 			all = append(all, i)
 		}
 	}

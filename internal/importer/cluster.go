@@ -3,17 +3,14 @@ package importer
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	virtv1 "kubevirt.io/api/core/v1"
-	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 )
 
 // cluster reads the configuration. KubeVirt itself fails on a second one.
-func (o *object) cluster(kv *virtv1.KubeVirt) {
+func (o *object) cluster(kv *kubeobject.KubeVirt) {
 	if o.clusters++; o.clusters > 1 {
 		o.errorf("", "there is already a KubeVirt object; a cluster has one")
 		return
@@ -31,40 +28,12 @@ func (o *object) cluster(kv *virtv1.KubeVirt) {
 	if c.EvictionStrategy != nil {
 		o.EvictBy(o.strategy("spec.configuration.evictionStrategy", *c.EvictionStrategy))
 	}
-	var newer struct {
-		Spec struct {
-			Configuration struct{ Migrations newerFields }
-		}
-	}
-	if m := c.MigrationConfiguration; m != nil && o.decode(&newer) {
-		o.configure(m, newer.Spec.Configuration.Migrations)
+	if m := c.MigrationConfiguration; m != nil {
+		o.configure(m)
 	}
 }
 
-// newerFields are in KubeVirt v1.9, but not in the API types that are used here.
-type newerFields struct {
-	MaxDowntimeMs *int64
-	Experimental  *experimental // of policies only
-}
-
-type experimental struct {
-	Compression   *migration.Compression
-	StallDetector *struct {
-		StallMargin                             *int
-		StallProgressTimeout, SwitchoverTimeout *int64 // seconds
-		SearchLocalMinima                       *bool
-		EWMAAlpha                               *resource.Quantity
-		PrecopyPossibleFactor                   *resource.Quantity
-		PatienceWindowDecayFactor               *resource.Quantity
-		CompletionTimeoutFactor                 *resource.Quantity
-	}
-	DowntimeTuning *struct {
-		InitialMs, CooldownSeconds *int64
-		Steps, StartAfterIteration *int
-	}
-}
-
-func (o *object) configure(m *virtv1.MigrationConfiguration, newer newerFields) {
+func (o *object) configure(m *kubeobject.MigrationConfiguration) {
 	const at = "spec.configuration.migrations"
 	bandwidth := o.speed(at+".bandwidthPerMigration", m.BandwidthPerMigration)
 	written := migration.ClusterOverrides{
@@ -75,7 +44,7 @@ func (o *object) configure(m *virtv1.MigrationConfiguration, newer newerFields) 
 		ProgressTimeout:                   inventory.Times(m.ProgressTimeout, time.Second),
 		CompletionTimeoutPerGiB:           inventory.Times(m.CompletionTimeoutPerGiB, time.Second),
 		UtilityVolumesTimeout:             inventory.Times(m.UtilityVolumesTimeout, time.Second),
-		MaxDowntime:                       inventory.Times(newer.MaxDowntimeMs, time.Millisecond),
+		MaxDowntime:                       inventory.Times(m.MaxDowntimeMs, time.Millisecond),
 		UnsafeMigrationOverride:           m.UnsafeMigrationOverride,
 		AllowAutoConverge:                 m.AllowAutoConverge,
 		AllowPostCopy:                     m.AllowPostCopy,
@@ -88,11 +57,7 @@ func (o *object) configure(m *virtv1.MigrationConfiguration, newer newerFields) 
 }
 
 // policy reads a migration policy.
-func (o *object) policy(p *migrationsv1.MigrationPolicy) {
-	var newer struct{ Spec newerFields }
-	if !o.decode(&newer) {
-		return
-	}
+func (o *object) policy(p *kubeobject.MigrationPolicy) {
 	s := &p.Spec
 	read := migration.Policy{
 		Name: p.Name,
@@ -102,8 +67,8 @@ func (o *object) policy(p *migrationsv1.MigrationPolicy) {
 			AllowWorkloadDisruption: s.AllowWorkloadDisruption,
 			BandwidthPerMigration:   o.speed("spec.bandwidthPerMigration", s.BandwidthPerMigration),
 			CompletionTimeoutPerGiB: inventory.Times(s.CompletionTimeoutPerGiB, time.Second),
-			MaxDowntime:             inventory.Times(newer.Spec.MaxDowntimeMs, time.Millisecond),
-			Experimental:            newer.Spec.Experimental.overrides(),
+			MaxDowntime:             inventory.Times(s.MaxDowntimeMs, time.Millisecond),
+			Experimental:            overrides(s.Experimental),
 		},
 	}
 	if s.Selectors != nil {
@@ -115,11 +80,11 @@ func (o *object) policy(p *migrationsv1.MigrationPolicy) {
 	o.AddPolicy(o.lineOf("spec"), read)
 }
 
-func (e *experimental) overrides() *migration.Experimental {
+func overrides(e *kubeobject.Experimental) *migration.Experimental {
 	if e == nil {
 		return nil
 	}
-	all := &migration.Experimental{Compression: e.Compression}
+	all := &migration.Experimental{Compression: (*migration.Compression)(e.Compression)}
 	if d := e.StallDetector; d != nil {
 		all.StallDetector = &migration.StallDetectorOverrides{
 			StallMargin:               d.StallMargin,
@@ -144,7 +109,7 @@ func (e *experimental) overrides() *migration.Experimental {
 }
 
 // speed returns a quantity as bytes per second; nil stays nil.
-func (o *object) speed(field string, q *resource.Quantity) *hypervisor.Bandwidth {
+func (o *object) speed(field string, q *kubeobject.Quantity) *hypervisor.Bandwidth {
 	if q == nil {
 		return nil
 	}
@@ -152,7 +117,7 @@ func (o *object) speed(field string, q *resource.Quantity) *hypervisor.Bandwidth
 	return &speed
 }
 
-func factor(q *resource.Quantity) *float64 {
+func factor(q *kubeobject.Quantity) *float64 {
 	if q == nil {
 		return nil
 	}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -15,14 +13,14 @@ import (
 // demand adds what a VM asks of its node beside what its pod says, and says what
 // cannot be asked.
 // Source: KubeVirt v1.8.0 virt-controller/services/nodeselectorrenderer.go (Render).
-func (o *object) demand(vmi *virtv1.VirtualMachineInstance, v *inventory.VM) {
+func (o *object) demand(vmi *kubeobject.VirtualMachineInstance, v *inventory.VM) {
 	c := &v.Placement
 	c.Platform.Arch = Arch(vmi.Spec.Architecture)
 	if cpu := vmi.Spec.Domain.CPU; cpu != nil {
-		if cpu.Model != virtv1.CPUModeHostModel && cpu.Model != virtv1.CPUModeHostPassthrough {
+		if cpu.Model != kubeobject.CPUModeHostModel && cpu.Model != kubeobject.CPUModeHostPassthrough {
 			c.Platform.CPUModel = cpu.Model
 		}
-		c.Platform.CPUExact = cpu.Model == virtv1.CPUModeHostPassthrough
+		c.Platform.CPUExact = cpu.Model == kubeobject.CPUModeHostPassthrough
 		for _, f := range cpu.Features {
 			if f.Policy == "" || f.Policy == "require" {
 				c.Platform.CPUFeatures = append(c.Platform.CPUFeatures, f.Name)
@@ -45,7 +43,7 @@ func (o *object) demand(vmi *virtv1.VirtualMachineInstance, v *inventory.VM) {
 }
 
 // layout returns the pages and the CPUs of its own that a VM asks for.
-func (o *object) layout(vmi *virtv1.VirtualMachineInstance) *placement.TopologyRequest {
+func (o *object) layout(vmi *kubeobject.VirtualMachineInstance) *placement.TopologyRequest {
 	var ask placement.TopologyRequest
 	if m := vmi.Spec.Domain.Memory; m != nil && m.Hugepages != nil {
 		const field = "spec.domain.memory.hugepages.pageSize"
@@ -71,7 +69,7 @@ func (o *object) layout(vmi *virtv1.VirtualMachineInstance) *placement.TopologyR
 
 // pageSize reads a size such as 1Gi.
 func (o *object) pageSize(field, text string) hypervisor.Bytes {
-	q, err := resource.ParseQuantity(text)
+	q, err := kubeobject.ParseQuantity(text)
 	if err != nil {
 		o.errorf(field, "%q is no size of pages: %v", text, err)
 		return 0
@@ -82,7 +80,7 @@ func (o *object) pageSize(field, text string) hypervisor.Bytes {
 // devices returns the host's devices that a VM holds. Whether they move with it is
 // what KubeVirt has found out about the VM.
 func (o *object) devices(
-	vmi *virtv1.VirtualMachineInstance, stay bool,
+	vmi *kubeobject.VirtualMachineInstance, stay bool,
 ) []placement.DeviceAsk {
 	var names []string
 	for _, d := range vmi.Spec.Domain.Devices.GPUs {
@@ -111,12 +109,12 @@ func (o *object) devices(
 // differ between versions of KubeVirt.
 func (f *fleetReader) complete() {
 	nodes := make(map[hypervisor.HostName]placement.Labels, len(f.hosts))
-	machines, manager := false, virtv1.DeprecatedCPUManager
+	machines, manager := false, kubeobject.DeprecatedCPUManager
 	for _, h := range f.hosts {
 		nodes[h.Name] = h.Labels
 		machines = machines || len(h.Facts.Machines) > 0
-		if _, found := h.Labels[virtv1.CPUManager]; found {
-			manager = virtv1.CPUManager
+		if _, found := h.Labels[kubeobject.CPUManager]; found {
+			manager = kubeobject.CPUManager
 		}
 	}
 	f.unit = f.cpuUnit()

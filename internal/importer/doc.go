@@ -68,7 +68,7 @@
 //
 // [ReadKubeVirt] takes that, the same as YAML, several such outputs one after another,
 // and single objects. JSON is read several times faster than YAML. Objects are
-// decoded one at a time with the API types of KubeVirt and Kubernetes, so that
+// decoded one at a time into the types of package kubeobject, so that
 // only the fleet itself is held in memory; objects of other kinds are left out
 // with a warning.
 //
@@ -88,7 +88,8 @@
 //     nodes and to other VMs, tolerations, architecture, CPU model and features,
 //     machine type, huge pages, dedicated CPUs, devices. Instances that have ended are
 //     left out.
-//   - VirtualMachineInstanceMigration: those that have not ended.
+//   - VirtualMachineInstanceMigration: those that have not ended. The VM of one to or from
+//     another cluster stays where it is until that has ended.
 //   - MigrationPolicy, KubeVirt, Namespace: policies, configuration, labels.
 //   - ResourceQuota: what it allows, and what other pods use of it. A migration needs a
 //     second pod, and waits while no quota of its namespace admits one.

@@ -5,20 +5,18 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
 // facts reads what a node says of itself beside its size. Kubernetes does not say
 // how its huge pages and CPUs are spread over NUMA nodes: all are in one cell.
-func (o *object) facts(n *corev1.Node, h *kubevirtHost) *placement.Facts {
+func (o *object) facts(n *kubeobject.Node, h *kubevirtHost) *placement.Facts {
 	f := &placement.Facts{
-		Zone:     n.Labels[corev1.LabelTopologyZone],
+		Zone:     n.Labels[kubeobject.LabelTopologyZone],
 		CPU:      CPULabels(n.Labels),
-		Machines: True(n.Labels, virtv1.SupportedMachineTypeLabel),
+		Machines: True(n.Labels, kubeobject.SupportedMachineTypeLabel),
 		Devices:  o.nodeDevices(n.Status.Allocatable),
 		Link:     h.Link,
 	}
@@ -31,7 +29,7 @@ func (o *object) facts(n *corev1.Node, h *kubevirtHost) *placement.Facts {
 		}
 	}
 	f.Memory.Total = int64(h.Memory)
-	if q, found := n.Status.Capacity[corev1.ResourceMemory]; found {
+	if q, found := n.Status.Capacity[kubeobject.ResourceMemory]; found {
 		f.Memory.Total = max(f.Memory.Total, int64(o.bytes("status.capacity.memory", &q)))
 		f.Memory.Reserved = f.Memory.Total - int64(h.Memory)
 	}
@@ -52,10 +50,10 @@ func (f *fleetReader) firstCores(milli int64) []placement.CPUSet {
 }
 
 // nodePages reads how many huge pages may be used.
-func (o *object) nodePages(allocatable corev1.ResourceList) []placement.Pool {
+func (o *object) nodePages(allocatable kubeobject.ResourceList) []placement.Pool {
 	var all []placement.Pool
 	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
-		text, found := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		text, found := strings.CutPrefix(string(name), kubeobject.ResourceHugePagesPrefix)
 		if !found {
 			continue
 		}
@@ -73,7 +71,7 @@ const maxDevices = 1 << 30
 
 // nodeDevices counts what device plugins offer. What KubeVirt itself offers every
 // VM, and what is no device, is left out.
-func (o *object) nodeDevices(allocatable corev1.ResourceList) placement.Devices {
+func (o *object) nodeDevices(allocatable kubeobject.ResourceList) placement.Devices {
 	var all placement.Devices
 	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
 		class, q := string(name), allocatable[name]

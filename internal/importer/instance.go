@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -25,7 +23,7 @@ type vm struct {
 }
 
 // instance reads a VM that has not ended.
-func (o *object) instance(vmi *virtv1.VirtualMachineInstance) {
+func (o *object) instance(vmi *kubeobject.VirtualMachineInstance) {
 	if vmi.IsFinal() {
 		return
 	}
@@ -58,18 +56,18 @@ func (o *object) instance(vmi *virtv1.VirtualMachineInstance) {
 
 // memory is what the guest sees, or what was requested for it.
 // Source: KubeVirt v1.9.0 virtwrap/manager.go:852 (the VM's size), without disks.
-func (o *object) memory(vmi *virtv1.VirtualMachineInstance) hypervisor.Bytes {
+func (o *object) memory(vmi *kubeobject.VirtualMachineInstance) hypervisor.Bytes {
 	domain := &vmi.Spec.Domain
 	if domain.Memory != nil && domain.Memory.Guest != nil {
 		return o.positive("spec.domain.memory.guest", o.bytes(
 			"spec.domain.memory.guest", domain.Memory.Guest))
 	}
-	if q, found := domain.Resources.Requests[corev1.ResourceMemory]; found {
+	if q, found := domain.Resources.Requests[kubeobject.ResourceMemory]; found {
 		field := "spec.domain.resources.requests.memory"
 		return o.positive(field, o.bytes(field, &q))
 	}
 	field := "spec.domain.resources.limits.memory"
-	q := domain.Resources.Limits[corev1.ResourceMemory]
+	q := domain.Resources.Limits[kubeobject.ResourceMemory]
 	return o.positive(field, o.bytes(field, &q))
 }
 
@@ -84,7 +82,7 @@ func (o *object) positive(field string, b hypervisor.Bytes) hypervisor.Bytes {
 // cpus counts virtual CPUs: by topology, of which what is not given is 1; without
 // any, what is requested, else what it is limited to; else 1.
 // Source: KubeVirt v1.9.0 virtwrap/converter/vcpu/vcpu.go (GetCPUTopology).
-func (o *object) cpus(vmi *virtv1.VirtualMachineInstance) int {
+func (o *object) cpus(vmi *kubeobject.VirtualMachineInstance) int {
 	if c := vmi.Spec.Domain.CPU; c != nil && c.Sockets|c.Cores|c.Threads != 0 {
 		sockets, cores, threads := uint64(c.Sockets), uint64(c.Cores), uint64(c.Threads)
 		n := max(1, sockets) * max(1, cores)
@@ -95,10 +93,10 @@ func (o *object) cpus(vmi *virtv1.VirtualMachineInstance) int {
 		return int(n * max(1, threads))
 	}
 	resources := &vmi.Spec.Domain.Resources
-	if q, found := resources.Requests[corev1.ResourceCPU]; found {
+	if q, found := resources.Requests[kubeobject.ResourceCPU]; found {
 		return wholeCPUs(o.millis("spec.domain.resources.requests.cpu", &q))
 	}
-	if q, found := resources.Limits[corev1.ResourceCPU]; found {
+	if q, found := resources.Limits[kubeobject.ResourceCPU]; found {
 		return wholeCPUs(o.millis("spec.domain.resources.limits.cpu", &q))
 	}
 	return 1
@@ -108,12 +106,12 @@ func wholeCPUs(milli int64) int { return int(max(1, (milli+999)/1000)) }
 
 // migratable reports what KubeVirt last found out, and why not.
 // Source: KubeVirt v1.9.0 api/core/v1/types.go:536 (IsMigratable).
-func migratable(vmi *virtv1.VirtualMachineInstance) (bool, string) {
+func migratable(vmi *kubeobject.VirtualMachineInstance) (bool, string) {
 	for _, c := range vmi.Status.Conditions {
-		if c.Type != virtv1.VirtualMachineInstanceIsMigratable {
+		if c.Type != kubeobject.VirtualMachineInstanceIsMigratable {
 			continue
 		}
-		if c.Status == corev1.ConditionTrue {
+		if c.Status == kubeobject.ConditionTrue {
 			return true, ""
 		}
 		return false, strings.Trim(c.Reason+": "+c.Message, ": ")
@@ -121,7 +119,7 @@ func migratable(vmi *virtv1.VirtualMachineInstance) (bool, string) {
 	return false, "KubeVirt has not said yet whether it is migratable"
 }
 
-func (o *object) strategy(field string, word virtv1.EvictionStrategy) evacuation.Strategy {
+func (o *object) strategy(field string, word kubeobject.EvictionStrategy) evacuation.Strategy {
 	s, err := evacuation.ParseStrategy(string(word))
 	if err != nil {
 		o.errorf(field, "%v", err)
@@ -130,16 +128,16 @@ func (o *object) strategy(field string, word virtv1.EvictionStrategy) evacuation
 }
 
 // constraints are the conditions that the VM's pod puts on its node.
-func (o *object) constraints(spec *virtv1.VirtualMachineInstanceSpec) placement.Constraints {
+func (o *object) constraints(spec *kubeobject.VirtualMachineInstanceSpec) placement.Constraints {
 	var c placement.Constraints
 	for _, t := range spec.Tolerations {
 		c.Tolerations = append(c.Tolerations, placement.Toleration{
 			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),
-			Exists: t.Operator == corev1.TolerationOpExists,
+			Exists: t.Operator == kubeobject.TolerationOpExists,
 		})
 	}
 	for _, t := range spec.TopologySpreadConstraints {
-		if t.WhenUnsatisfiable == corev1.DoNotSchedule {
+		if t.WhenUnsatisfiable == kubeobject.DoNotSchedule {
 			o.warnf("spec.topologySpreadConstraints", "spreading is not supported; left out")
 		}
 	}
@@ -152,12 +150,12 @@ func (o *object) constraints(spec *virtv1.VirtualMachineInstanceSpec) placement.
 }
 
 // hostnameLabel is the label that says a node's name.
-const hostnameLabel = corev1.LabelHostname
+const hostnameLabel = kubeobject.LabelHostname
 
 // nodeTerms translates terms of which one must hold. A term without conditions
 // holds for no node; if there are only such terms, so does the whole.
 // Source: Kubernetes v1.34 nodeaffinity.go (isEmptyNodeSelectorTerm).
-func (o *object) nodeTerms(terms []corev1.NodeSelectorTerm) [][]placement.Requirement {
+func (o *object) nodeTerms(terms []kubeobject.NodeSelectorTerm) [][]placement.Requirement {
 	var all [][]placement.Requirement
 	for i, term := range terms {
 		field := fmt.Sprintf("%s[%d]", nodeTermsField, i)
@@ -187,7 +185,7 @@ const nodeTermsField = "spec.affinity.nodeAffinity." +
 	"requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 func (o *object) requirement(
-	field string, e corev1.NodeSelectorRequirement,
+	field string, e kubeobject.NodeSelectorRequirement,
 ) placement.Requirement {
 	operator := placement.Operator(e.Operator)
 	switch operator {

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	virtv1 "kubevirt.io/api/core/v1"
-
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -46,18 +44,18 @@ func With(selector placement.Labels, label string) placement.Labels {
 
 // ManagesCPUs reports whether a node gives VMs CPUs for themselves.
 func ManagesCPUs(labels map[string]string) bool {
-	return labels[virtv1.CPUManager] == "true" || labels[virtv1.DeprecatedCPUManager] == "true"
+	return labels[kubeobject.CPUManager] == "true" || labels[kubeobject.DeprecatedCPUManager] == "true"
 }
 
 // CPULabels returns what the labels of a node say of its processor, or nil.
 // Source: KubeVirt v1.8.0 virt-handler/node-labeller (prepareLabels).
 func CPULabels(labels map[string]string) *placement.CPU {
-	models := append(True(labels, virtv1.CPUModelLabel),
-		True(labels, virtv1.SupportedHostModelMigrationCPU)...)
+	models := append(True(labels, kubeobject.CPUModelLabel),
+		True(labels, kubeobject.SupportedHostModelMigrationCPU)...)
 	slices.Sort(models)
-	cpu := placement.CPU{Arch: Arch(labels[corev1.LabelArchStable]),
-		Models: slices.Compact(models), Features: True(labels, virtv1.CPUFeatureLabel),
-		Vendor: strings.Join(True(labels, virtv1.CPUModelVendorLabel), "+")}
+	cpu := placement.CPU{Arch: Arch(labels[kubeobject.LabelArchStable]),
+		Models: slices.Compact(models), Features: True(labels, kubeobject.CPUFeatureLabel),
+		Vendor: strings.Join(True(labels, kubeobject.CPUModelVendorLabel), "+")}
 	if cpu.Arch+cpu.Vendor == "" && len(cpu.Models)+len(cpu.Features) == 0 {
 		return nil
 	}
@@ -66,27 +64,27 @@ func CPULabels(labels map[string]string) *placement.CPU {
 
 // Selector returns the labels that the pod of a VM asks of its node.
 // Source: KubeVirt v1.8.0 virt-controller/services/nodeselectorrenderer.go (Render).
-func Selector(vmi *virtv1.VirtualMachineInstance) placement.Labels {
+func Selector(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
 	need := placement.Labels(maps.Clone(vmi.Spec.NodeSelector))
 	want := func(label string, wanted bool) {
 		if wanted {
 			need = With(need, label)
 		}
 	}
-	want(virtv1.RealtimeLabel, vmi.IsRealtimeEnabled())
+	want(kubeobject.RealtimeLabel, vmi.IsRealtimeEnabled())
 	if s := vmi.Spec.Domain.LaunchSecurity; s != nil {
 		encrypted := s.SEV != nil && s.SEV.Policy != nil && s.SEV.Policy.EncryptedState != nil &&
 			*s.SEV.Policy.EncryptedState
-		want(virtv1.SEVLabel, s.SEV != nil && !encrypted)
-		want(virtv1.SEVESLabel, encrypted)
-		want(virtv1.SEVSNPLabel, s.SNP != nil)
-		want(virtv1.TDXLabel, s.TDX != nil)
+		want(kubeobject.SEVLabel, s.SEV != nil && !encrypted)
+		want(kubeobject.SEVESLabel, encrypted)
+		want(kubeobject.SEVSNPLabel, s.SNP != nil)
+		want(kubeobject.TDXLabel, s.TDX != nil)
 	}
 	if f := vmi.Spec.Domain.Features; f != nil && f.Hyperv != nil {
 		for label, wanted := range hyperv(f.Hyperv) {
-			want(virtv1.HypervLabel+label, wanted)
+			want(kubeobject.HypervLabel+label, wanted)
 		}
-		want(virtv1.CPUModelVendorLabel+"Intel", enabled(f.Hyperv.EVMCS))
+		want(kubeobject.CPUModelVendorLabel+"Intel", enabled(f.Hyperv.EVMCS))
 	}
 	if h := vmi.Status.TopologyHints; h != nil && h.TSCFrequency != nil {
 		want(fmt.Sprintf("%s-%d", tscLabel, *h.TSCFrequency), true)
@@ -98,11 +96,11 @@ func Selector(vmi *virtv1.VirtualMachineInstance) placement.Labels {
 // Source: KubeVirt v1.8.0 virt-controller/watch/topology (ToTSCSchedulableLabel).
 const tscLabel = "scheduling.node.kubevirt.io/tsc-frequency"
 
-func enabled(s *virtv1.FeatureState) bool { return s != nil && (s.Enabled == nil || *s.Enabled) }
+func enabled(s *kubeobject.FeatureState) bool { return s != nil && (s.Enabled == nil || *s.Enabled) }
 
 // hyperv says which of the features that a node must offer are wanted.
 // Source: KubeVirt v1.8.0 nodeselectorrenderer.go (makeHVFeatureLabelTable).
-func hyperv(f *virtv1.FeatureHyperv) map[string]bool {
+func hyperv(f *kubeobject.FeatureHyperv) map[string]bool {
 	all := map[string]bool{"vpindex": enabled(f.VPIndex), "runtime": enabled(f.Runtime),
 		"reset": enabled(f.Reset), "synic": enabled(f.SyNIC),
 		"frequencies":     enabled(f.Frequencies),
@@ -117,30 +115,30 @@ func hyperv(f *virtv1.FeatureHyperv) map[string]bool {
 // offer the model, and the features that it stands for.
 // Source: KubeVirt v1.8.0 watch/migration/migration.go (prepareNodeSelectorForHostCpuModel).
 func SeeHostModel(p *placement.Platform, labels placement.Labels) {
-	models := True(labels, virtv1.HostModelCPULabel)
+	models := True(labels, kubeobject.HostModelCPULabel)
 	if len(models) != 1 {
 		return
 	}
 	p.CPUModel = models[0]
 	p.CPUFeatures = append(p.CPUFeatures,
-		True(labels, virtv1.HostModelRequiredFeaturesLabel)...)
+		True(labels, kubeobject.HostModelRequiredFeaturesLabel)...)
 }
 
 // IsHostModel reports whether the guest sees its host's model, as it does by default.
-func IsHostModel(vmi *virtv1.VirtualMachineInstance) bool {
+func IsHostModel(vmi *kubeobject.VirtualMachineInstance) bool {
 	cpu := vmi.Spec.Domain.CPU
-	return cpu == nil || strings.TrimSpace(cpu.Model) == "" || cpu.Model == virtv1.CPUModeHostModel
+	return cpu == nil || strings.TrimSpace(cpu.Model) == "" || cpu.Model == kubeobject.CPUModeHostModel
 }
 
 // OfPod returns the labels of a VM's pod: its own and those that KubeVirt adds.
 // Source: KubeVirt v1.9.0 pkg/virt-controller/services/template.go (podLabels).
-func OfPod(vmi *virtv1.VirtualMachineInstance) placement.Labels {
+func OfPod(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
 	all := make(placement.Labels, len(vmi.Labels)+3)
 	for name, value := range vmi.Labels {
 		all[name] = value
 	}
-	all[virtv1.AppLabel] = "virt-launcher"
-	all[virtv1.CreatedByLabel] = string(vmi.UID)
-	all[virtv1.DeprecatedVirtualMachineNameLabel] = vmi.Name
+	all[kubeobject.AppLabel] = "virt-launcher"
+	all[kubeobject.CreatedByLabel] = string(vmi.UID)
+	all[kubeobject.DeprecatedVirtualMachineNameLabel] = vmi.Name
 	return all
 }

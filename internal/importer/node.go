@@ -3,11 +3,8 @@ package importer
 import (
 	"math"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -23,7 +20,7 @@ type kubevirtHost struct {
 	milli int64 // CPUs, in thousandths
 }
 
-func (o *object) node(n *corev1.Node) {
+func (o *object) node(n *kubeobject.Node) {
 	h := kubevirtHost{
 		Host: inventory.Host{
 			Host: hypervisor.Host{
@@ -37,14 +34,14 @@ func (o *object) node(n *corev1.Node) {
 		line:  o.line,
 		milli: o.millis("status.allocatable.cpu", n.Status.Allocatable.Cpu()),
 	}
-	h.Closed = h.Down || n.Spec.Unschedulable || n.Labels[virtv1.NodeSchedulable] != "true"
+	h.Closed = h.Down || n.Spec.Unschedulable || n.Labels[kubeobject.NodeSchedulable] != "true"
 	for _, t := range n.Spec.Taints {
 		h.Taints = append(h.Taints, placement.Taint{
 			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),
 		})
 	}
 	h.Facts = o.facts(n, &h)
-	if pods, found := n.Status.Allocatable[corev1.ResourcePods]; found {
+	if pods, found := n.Status.Allocatable[kubeobject.ResourcePods]; found {
 		if h.Facts.MaxVMs = o.number("status.allocatable.pods", &pods); h.Facts.MaxVMs == 0 {
 			h.Closed = true
 		}
@@ -53,17 +50,17 @@ func (o *object) node(n *corev1.Node) {
 }
 
 // ready reports whether the node says that it is ready.
-func (o *object) ready(n *corev1.Node) bool {
+func (o *object) ready(n *kubeobject.Node) bool {
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+		if c.Type == kubeobject.NodeReady {
+			return c.Status == kubeobject.ConditionTrue
 		}
 	}
 	o.warnf("status.conditions", "without a Ready condition it counts as down")
 	return false
 }
 
-func (o *object) namespace(n *corev1.Namespace) { o.AddNamespace(n.Name, n.Labels) }
+func (o *object) namespace(n *kubeobject.Namespace) { o.AddNamespace(n.Name, n.Labels) }
 
 // addHosts adds the hosts, when the ratio is known.
 func (f *fleetReader) addHosts() {
@@ -75,12 +72,12 @@ func (f *fleetReader) addHosts() {
 	}
 	if !open && len(f.hosts) > 0 {
 		f.Warnf(0, "", "no node is ready, schedulable and has the label %s=true",
-			virtv1.NodeSchedulable)
+			kubeobject.NodeSchedulable)
 	}
 }
 
 // bytes returns a quantity as bytes, rounded up.
-func (o *object) bytes(field string, q *resource.Quantity) hypervisor.Bytes {
+func (o *object) bytes(field string, q *kubeobject.Quantity) hypervisor.Bytes {
 	if q == nil {
 		return 0
 	}
@@ -99,7 +96,7 @@ func (o *object) bytes(field string, q *resource.Quantity) hypervisor.Bytes {
 const maxPods = 1 << 30
 
 // number returns a quantity as a number of things.
-func (o *object) number(field string, q *resource.Quantity) int {
+func (o *object) number(field string, q *kubeobject.Quantity) int {
 	if f := q.AsApproximateFloat64(); f < 0 || f > maxPods {
 		o.errorf(field, "%s is no number of pods", q)
 		return 0
@@ -108,7 +105,7 @@ func (o *object) number(field string, q *resource.Quantity) int {
 }
 
 // millis returns a quantity of CPUs in thousandths, rounded up.
-func (o *object) millis(field string, q *resource.Quantity) int64 {
+func (o *object) millis(field string, q *kubeobject.Quantity) int64 {
 	if q == nil {
 		return 0
 	}

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	virtv1 "kubevirt.io/api/core/v1"
-	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -172,8 +169,8 @@ func (o *object) list(items []json.RawMessage) {
 
 // apiObject is an object that this package reads.
 type apiObject interface {
-	corev1.Node | corev1.Namespace | corev1.ResourceQuota | virtv1.VirtualMachineInstance | virtv1.KubeVirt |
-		virtv1.VirtualMachineInstanceMigration | migrationsv1.MigrationPolicy
+	kubeobject.Node | kubeobject.Namespace | kubeobject.ResourceQuota | kubeobject.VirtualMachineInstance | kubeobject.KubeVirt |
+		kubeobject.VirtualMachineInstanceMigration | kubeobject.MigrationPolicy
 }
 
 // into decodes o and hands it on.

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -22,17 +20,17 @@ type resourceQuota struct {
 	field           string
 	hard, used      map[string]int64
 	known           bool // the status says what is used
-	classes         []corev1.ScopedResourceSelectorRequirement
+	classes         []kubeobject.ScopedResourceSelectorRequirement
 }
 
 // quota reads a quota that is about running pods.
-func (o *object) quota(q *corev1.ResourceQuota) {
+func (o *object) quota(q *kubeobject.ResourceQuota) {
 	r := resourceQuota{name: string(o.id), namespace: q.Namespace, line: o.line, field: o.subject,
 		hard: map[string]int64{}, used: map[string]int64{}, known: q.Status.Used != nil}
 	scopes := slices.Clone(q.Spec.Scopes)
 	if s := q.Spec.ScopeSelector; s != nil {
 		for _, e := range s.MatchExpressions {
-			if e.ScopeName == corev1.ResourceQuotaScopePriorityClass {
+			if e.ScopeName == kubeobject.ResourceQuotaScopePriorityClass {
 				r.classes = append(r.classes, e)
 			} else {
 				scopes = append(scopes, e.ScopeName)
@@ -41,12 +39,12 @@ func (o *object) quota(q *corev1.ResourceQuota) {
 	}
 	for _, scope := range scopes {
 		switch scope {
-		case corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeNotTerminating:
-		case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeTerminating:
+		case kubeobject.ResourceQuotaScopeNotBestEffort, kubeobject.ResourceQuotaScopeNotTerminating:
+		case kubeobject.ResourceQuotaScopeBestEffort, kubeobject.ResourceQuotaScopeTerminating:
 			return // no pod of a VM is of these
-		case corev1.ResourceQuotaScopePriorityClass:
-			r.classes = append(r.classes, corev1.ScopedResourceSelectorRequirement{
-				ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+		case kubeobject.ResourceQuotaScopePriorityClass:
+			r.classes = append(r.classes, kubeobject.ScopedResourceSelectorRequirement{
+				ScopeName: scope, Operator: kubeobject.ScopeSelectorOpExists})
 		default:
 			o.warnf("spec.scopes", "the scope %s is not looked at; the quota is left out", scope)
 			return
@@ -81,7 +79,7 @@ func (o *object) counts(resource string) bool {
 }
 
 // amount returns a quantity as [placement.QuotaLimit] counts it.
-func (o *object) amount(field, name string, q *resource.Quantity) int64 {
+func (o *object) amount(field, name string, q *kubeobject.Quantity) int64 {
 	switch {
 	case placement.IsCPU(name):
 		return o.millis(field, q)
@@ -96,19 +94,19 @@ func (r *resourceQuota) matches(class string) bool {
 	for _, e := range r.classes {
 		in := slices.Contains(e.Values, class)
 		switch e.Operator {
-		case corev1.ScopeSelectorOpIn:
+		case kubeobject.ScopeSelectorOpIn:
 			if !in {
 				return false
 			}
-		case corev1.ScopeSelectorOpNotIn:
+		case kubeobject.ScopeSelectorOpNotIn:
 			if in {
 				return false
 			}
-		case corev1.ScopeSelectorOpExists:
+		case kubeobject.ScopeSelectorOpExists:
 			if class == "" {
 				return false
 			}
-		case corev1.ScopeSelectorOpDoesNotExist:
+		case kubeobject.ScopeSelectorOpDoesNotExist:
 			if class != "" {
 				return false
 			}
@@ -154,7 +152,7 @@ func (f *fleetReader) podTakes(v *vm, name string) int64 {
 		return f.memoryLimit(v, ordinary)
 	}
 	asked := strings.TrimPrefix(name, "requests.")
-	if asked == corev1.ResourceHugePagesPrefix+v.asks.pages {
+	if asked == kubeobject.ResourceHugePagesPrefix+v.asks.pages {
 		return int64(v.Memory)
 	}
 	n := 0
@@ -173,7 +171,7 @@ func (f *fleetReader) addQuotas() {
 	taken := map[key]int64{}
 	second := map[hypervisor.VMID]int64{} // the target pods of unfinished migrations
 	for _, m := range f.moves {
-		if m.state == nil && m.Phase >= migration.Scheduling {
+		if m.state == nil && m.Phase >= migration.Scheduling && !m.CrossCluster {
 			second[m.VM]++
 		}
 	}

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"math"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	virtv1 "kubevirt.io/api/core/v1"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/kubeobject"
 )
 
 // podAsk is what the pod of a VM asks of its node. What the configuration decides is not known
@@ -19,8 +16,8 @@ type podAsk struct {
 	milli   int64            // thousandths of CPUs requested explicitly; -1 is by its CPUs
 	shared  int64            // virtual CPUs, and threads for I/O, that share CPUs
 	own     int64            // CPUs of its own
-	limits  corev1.ResourceList
-	devices map[corev1.ResourceName]int64
+	limits  kubeobject.ResourceList
+	devices map[kubeobject.ResourceName]int64
 	class   string // of its priority
 	name    string // its namespace
 	pages   string // the size of its huge pages; "" is ordinary memory
@@ -29,19 +26,19 @@ type podAsk struct {
 // podAsk reads what the pod asks for. What is limited and not requested is requested, too.
 // Source: KubeVirt v1.8.0 services/renderresources.go (NewResourceRenderer and its options);
 // defaults/defaults.go (setDefaultResourceRequests).
-func (o *object) podAsk(vmi *virtv1.VirtualMachineInstance, cpus int) podAsk {
+func (o *object) podAsk(vmi *kubeobject.VirtualMachineInstance, cpus int) podAsk {
 	const at = "spec.domain.resources."
 	domain := &vmi.Spec.Domain
 	ask := podAsk{milli: -1, limits: domain.Resources.Limits, class: vmi.Spec.PriorityClassName,
-		name: vmi.Namespace, devices: map[corev1.ResourceName]int64{}}
+		name: vmi.Namespace, devices: map[kubeobject.ResourceName]int64{}}
 	if m := domain.Memory; m != nil && m.Hugepages != nil {
 		ask.pages = m.Hugepages.PageSize
 	}
 	ask.whole = ask.pages != "" || vmi.IsCPUDedicated()
-	if q, field := explicit(domain, corev1.ResourceMemory); q != nil {
+	if q, field := explicit(domain, kubeobject.ResourceMemory); q != nil {
 		ask.memory = max(0, o.bytes(at+field, q))
 	}
-	if q, field := explicit(domain, corev1.ResourceCPU); q != nil {
+	if q, field := explicit(domain, kubeobject.ResourceCPU); q != nil {
 		ask.milli = o.millis(at+field, q)
 	}
 	threads := int64(cpus)
@@ -60,7 +57,7 @@ func (o *object) podAsk(vmi *virtv1.VirtualMachineInstance, cpus int) podAsk {
 }
 
 // explicit returns what is requested or, without a request, limited, and where it says so.
-func explicit(d *virtv1.DomainSpec, name corev1.ResourceName) (*resource.Quantity, string) {
+func explicit(d *kubeobject.DomainSpec, name kubeobject.ResourceName) (*kubeobject.Quantity, string) {
 	if q, found := d.Resources.Requests[name]; found && !q.IsZero() {
 		return &q, "requests." + string(name)
 	}
@@ -71,7 +68,7 @@ func explicit(d *virtv1.DomainSpec, name corev1.ResourceName) (*resource.Quantit
 }
 
 // overcommit reads what a pod requests of what its guest has.
-func (o *object) overcommit(c *virtv1.KubeVirtConfiguration) {
+func (o *object) overcommit(c *kubeobject.KubeVirtConfiguration) {
 	const at = "spec.configuration."
 	if d := c.DeveloperConfiguration; d != nil && d.MemoryOvercommit != 0 {
 		if d.MemoryOvercommit < 10 || d.MemoryOvercommit > 100_000 {
@@ -82,7 +79,7 @@ func (o *object) overcommit(c *virtv1.KubeVirtConfiguration) {
 		}
 	}
 	// Source: KubeVirt v1.8.0 defaults/defaults.go: the default of 100m is applied to no VM.
-	if c.CPURequest != nil && c.CPURequest.Cmp(resource.MustParse("100m")) != 0 {
+	if c.CPURequest != nil && c.CPURequest.AsApproximateFloat64() != 0.1 {
 		o.cpuAsk = o.millis(at+"cpuRequest", c.CPURequest)
 	}
 }
@@ -157,7 +154,7 @@ func (f *fleetReader) take(v *vm) {
 // limits, KubeVirt sets one that is not written to the number of virtual CPUs.
 // Source: KubeVirt v1.8.0 services/template.go (VMI resource rules: auto CPU limits).
 func (f *fleetReader) cpuLimit(a *podAsk) int64 {
-	if q, found := a.limits[corev1.ResourceCPU]; found && a.own == 0 {
+	if q, found := a.limits[kubeobject.ResourceCPU]; found && a.own == 0 {
 		return q.MilliValue()
 	}
 	return 1000 * cmp.Or(a.own, a.shared)
@@ -169,7 +166,7 @@ func (f *fleetReader) cpuLimit(a *podAsk) int64 {
 const defaultLimitsRatio = 2
 
 func (f *fleetReader) memoryLimit(v *vm, request hypervisor.Bytes) int64 {
-	if q, found := v.asks.limits[corev1.ResourceMemory]; found {
+	if q, found := v.asks.limits[kubeobject.ResourceMemory]; found {
 		return q.Value()
 	}
 	if v.asks.own > 0 {

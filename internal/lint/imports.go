@@ -66,7 +66,6 @@ var confined = map[string][]string{
 	"github.com/digitalocean/go-qemu/": {"hypervisor/qmp", "internal/monitor", "internal/qemu"},
 	"go.etcd.io/bbolt":                 {"internal/boltstore"},
 	"go.etcd.io/etcd/":                 {"internal/etcdstore", "internal/etcdtest"},
-	"kubevirt.io/":                     {"internal/importer"},
 }
 
 func join(lists ...[]string) (all []string) {
