@@ -107,10 +107,10 @@ func (v *failoverView) start(r *store.Rebuild, now time.Time) (migration.Transfe
 }
 
 // starting reports whether a host has lately been given a VM of which it has not said whether it
-// starts.
+// starts. What was decided far in the future, before a clock was set back, is not lately.
 func (v *failoverView) starting(host hypervisor.HostName, now time.Time) bool {
 	for _, r := range v.rebuilds {
-		if r.Target != host || now.Sub(r.Decided) >= startsWithin {
+		if age := now.Sub(r.Decided); r.Target != host || max(age, -age) >= startsWithin {
 			continue
 		}
 		g := v.guests[r.VM]

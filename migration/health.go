@@ -300,8 +300,13 @@ func distinct(all []failure, of func(*failure) (string, bool)) int {
 }
 
 // judge says how long a host that has failed so is left alone. Failures of migrations that were
-// under way together are one reason to wait longer, not many. What is long ago fades.
+// under way together are one reason to wait longer, not many. What is long ago fades, and what is
+// in the future says nothing: a clock was set back, and nothing would end the wait before it is
+// there again.
 func judge(name hypervisor.HostName, all []failure, now time.Time) (HealthProblem, bool) {
+	all = slices.DeleteFunc(slices.Clone(all), func(f failure) bool {
+		return f.At.After(now.Add(firstWait))
+	})
 	rounds, began, again := 0, time.Time{}, time.Time{}
 	for i := range all {
 		at := all[i].At

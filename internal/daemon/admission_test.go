@@ -39,16 +39,37 @@ func TestAnAgentStartsNothingBeforeAControllerAdmitsIt(t *testing.T) {
 }
 
 // TestAnAgentThatSleptIsAdmittedAnew: it cannot know what was stored meanwhile, and whether that is
-// gone again.
+// gone again. A clock that is set back meanwhile does not hide it.
 func TestAnAgentThatSleptIsAdmittedAnew(t *testing.T) {
+	for name, slept := range map[string]struct{ clock, uptime time.Duration }{
+		"a machine that was suspended":                          {time.Minute, 0},
+		"a process that was stopped":                            {25 * time.Second, 25 * time.Second},
+		"a process that was stopped, with a clock that was set": {-time.Hour, 25 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sleeps(t, slept.clock, slept.uptime)
+		})
+	}
+}
+
+func sleeps(t *testing.T, clock, uptime time.Duration) {
 	records, h := open(t), newHost()
 	c := daemon.Controller{Name: "a", Store: records, Alone: true}
 	start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
-	var slept atomic.Int64
+	var slept atomic.Bool
+	after := func(d time.Duration) time.Duration {
+		if slept.Load() {
+			return d
+		}
+		return 0
+	}
 	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records, Lock: "lock",
 		Identity: store.Identity{ID: "one"}}
 	a.Boot = "boot"
-	a.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	began := time.Now()
+	a.Now = func() time.Time { return time.Now().Add(after(clock)) }
+	a.Uptime = func() time.Duration { return time.Since(began) + after(uptime) }
 	start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
 	stored := func() *store.Host {
 		got, err := store.HostNamed(t.Context(), records, "n1")
@@ -59,7 +80,7 @@ func TestAnAgentThatSleptIsAdmittedAnew(t *testing.T) {
 	}
 	until(t, "that it is admitted", func() bool { return stored().Session != "" && !stored().Unadmitted() })
 	first := stored().Session
-	slept.Store(int64(time.Minute))
+	slept.Store(true)
 	until(t, "that it is admitted anew", func() bool {
 		return stored().Session != first && !stored().Unadmitted()
 	})

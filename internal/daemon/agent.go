@@ -62,7 +62,8 @@ func (a Agent) once(ctx context.Context) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if err := a.claim(ctx, claim); err != nil {
+	held := newTenure(claim, a.Every, a.Uptime)
+	if err := a.claim(ctx, claim, held); err != nil {
 		if ctx.Err() != nil {
 			return claim.End(context.WithoutCancel(ctx))
 		}
@@ -71,20 +72,20 @@ func (a Agent) once(ctx context.Context) error {
 		}
 		return errors.Join(err, claim.End(ctx))
 	}
-	return a.act(ctx, end, claim)
+	return a.act(ctx, end, claim, held)
 }
 
 // claim waits until the host is claimed. What does not pass by itself ends it: another process
 // that acts for the host, or an identity that the host does not have.
-func (a *Agent) claim(ctx context.Context, claim *store.LeaseClaim) error {
+func (a *Agent) claim(ctx context.Context, claim *store.LeaseClaim, held *tenure) error {
 	said := ""
 	for !claim.Holds() {
-		wake, err := claim.Reconcile(ctx, a.Now())
+		wake, err := held.Reconcile(ctx, a.Now())
 		if final(err) {
 			a.Log.Error("is refused its host's name, and ends", "error", err)
 			return err
 		}
-		if Refused(err) {
+		if Refused(err) || errors.Is(err, errLapsed) {
 			return err
 		}
 		text := "another process had the host's name: its lease has to run out"
@@ -115,7 +116,8 @@ func final(err error) bool {
 }
 
 // act runs the loops of an agent that has claimed its host.
-func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *store.LeaseClaim) error {
+func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *store.LeaseClaim,
+	held *tenure) error {
 	if a.Bell == nil {
 		a.Bell = NewBell()
 	}
@@ -132,7 +134,6 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	}
 	h := newHints()
 	acting := agent.New(a.Host, a.Config, hv, over(t, h.follow(a.Store)), a.noter(t))
-	held := newTenure(claim, a.Every)
 	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
 	loop.Wait, loop.Kick = h.wait, a.Bell.kick
 	beat := w.loop("lease", held)

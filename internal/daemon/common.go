@@ -32,6 +32,8 @@ type Surroundings struct {
 	Boot string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Uptime is how long the machine has run, by a clock that is never set. Default: the kernel's.
+	Uptime func() time.Duration
 	// Ready is called with the address where health and metrics are served, "" for none,
 	// when the daemon has begun. Default: nothing is.
 	Ready func(listening string)
@@ -43,6 +45,9 @@ func (s *Surroundings) complete() {
 	}
 	if s.Now == nil {
 		s.Now = time.Now
+	}
+	if s.Uptime == nil {
+		s.Uptime = uptime
 	}
 	if s.Boot == "" {
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // elsewhere it is unknown
@@ -76,6 +81,12 @@ func over(t *audit.Trail, store store.Store) store.Store {
 	}
 	return t.Over(store)
 }
+
+// begun is when this process began.
+var begun = time.Now()
+
+// sinceStart is how long this process has run. Setting the clock does not change it.
+func sinceStart() time.Duration { return time.Since(begun) }
 
 // session names this start of the process, as no other is named.
 func session() string { return rand.Text() }

@@ -20,32 +20,41 @@ const lapse = 15 * time.Second
 // A tenure is how long an agent's claim lasts without a gap. It is safe for concurrent use by the
 // loop that holds the claim and the one that acts.
 type tenure struct {
-	claim *store.LeaseClaim
-	most  time.Duration
-	last  atomic.Int64 // when a sign was stored
+	claim  *store.LeaseClaim
+	uptime func() time.Duration
+	most   time.Duration
+	last   atomic.Pointer[sign]
 }
 
-func newTenure(c *store.LeaseClaim, every time.Duration) *tenure {
-	t := &tenure{claim: c, most: max(lapse, 3*every)}
-	t.last.Store(c.Last().UnixNano())
-	return t
+// sign is when a sign of life was stored: by the clock, which may be set, and by the uptime, which
+// may miss that the machine was suspended.
+type sign struct {
+	at time.Time
+	up time.Duration
 }
 
-// lapsed reports whether there was no sign for too long.
-func (t *tenure) lapsed(now time.Time) bool {
-	return now.Sub(time.Unix(0, t.last.Load())) > t.most
+func newTenure(c *store.LeaseClaim, every time.Duration, uptime func() time.Duration) *tenure {
+	return &tenure{claim: c, uptime: uptime, most: max(lapse, 3*every)}
+}
+
+// lapsed reports whether there was no sign for too long, by either clock: one that was set back
+// hides a gap from itself only.
+func (t *tenure) lapsed(now time.Time, up time.Duration) bool {
+	last := t.last.Load()
+	return last != nil && max(now.Round(0).Sub(last.at), up-last.up) > t.most
 }
 
 // Reconcile gives a sign of life when one is due. The error is errLapsed when that is the first one
 // after too long.
 func (t *tenure) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	up, before := t.uptime(), t.claim.Last()
 	wake, err := t.claim.Reconcile(ctx, now)
-	switch last := t.claim.Last().UnixNano(); {
-	case last == t.last.Load():
-	case t.lapsed(now):
+	switch last := t.claim.Last(); {
+	case last == before:
+	case t.lapsed(now, up):
 		return wake, errLapsed
 	default:
-		t.last.Store(last)
+		t.last.Store(&sign{last.Round(0), up})
 	}
 	return wake, err
 }
@@ -53,7 +62,7 @@ func (t *tenure) Reconcile(ctx context.Context, now time.Time) (time.Time, error
 // within returns a participant that looks only while the claim lasts.
 func (t *tenure) within(p store.Participant) store.Participant {
 	return participant(func(ctx context.Context, now time.Time) (time.Time, error) {
-		if t.lapsed(now) {
+		if t.lapsed(now, t.uptime()) {
 			return now.Add(time.Second), nil // the loop that holds the claim tells of it
 		}
 		return p.Reconcile(ctx, now)
