@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// forgetAfter is how long a job is kept that no domain names. Nobody repeats a
-// request for that long.
+// forgetAfter is how long a job is kept that no domain names. A request for a job is repeated until
+// its migration has ended, and a domain in the middle of one names it.
 const forgetAfter = 90 * 24 * time.Hour
 
 // A Journal is an open directory. Its methods may be used at the same time for
@@ -101,8 +101,13 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 	for _, d := range domains {
 		named[d.Job] = true
 	}
+	files, err := os.ReadDir(j.below("jobs"))
+	if err != nil {
+		return nil, err
+	}
+	horizon := durable.Horizon(files, now, forgetAfter)
 	var all []*Job
-	err := each(j.below("jobs"), func(path string, f fs.DirEntry) error {
+	err = each(j.below("jobs"), func(path string, f fs.DirEntry) error {
 		job := new(Job)
 		if err := durable.Read(path, job); err != nil {
 			return err
@@ -114,7 +119,7 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 		if err != nil {
 			return err
 		}
-		if now.Sub(i.ModTime()) > forgetAfter && !named[job.ID] {
+		if i.ModTime().Before(horizon) && !named[job.ID] {
 			return os.Remove(path)
 		}
 		all = append(all, job)

@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// forgetAfter is how long a job is kept that no domain names. Nobody repeats a
-// request for that long.
+// forgetAfter is how long a job is kept that no domain names. A request for a job is repeated until
+// its migration has ended, and a domain in the middle of one names it.
 const forgetAfter = 90 * 24 * time.Hour
 
 // A Journal is an open directory. Its methods may be used at the same time for
@@ -158,7 +158,7 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 	}
 	var all []*Job
 	var bad []error
-	named := j.named()
+	named, horizon := j.named(), durable.Horizon(files, now, forgetAfter)
 	for _, f := range files {
 		path := filepath.Join(j.dir, "jobs", f.Name())
 		if swept, err := durable.Swept(path); swept {
@@ -176,7 +176,7 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 			bad = append(bad, err)
 		case durable.Name(string(job.ID)) != f.Name():
 			bad = append(bad, fmt.Errorf("%s: ID: it is %q, which belongs elsewhere", path, job.ID))
-		case now.Sub(i.ModTime()) > forgetAfter && !named[job.ID]:
+		case i.ModTime().Before(horizon) && !named[job.ID]:
 			bad = append(bad, os.Remove(path))
 		default:
 			all = append(all, job)

@@ -46,19 +46,21 @@ func OpenLedger(dir string, now time.Time) (*Ledger, error) {
 	}
 	l := &Ledger{dir: dir, all: map[hypervisor.VMID]kept{}}
 	var bad []error
+	horizon := durable.Horizon(files, now, forgetAfter)
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		if swept, err := durable.Swept(path); swept {
 			bad = append(bad, err)
 			continue
 		}
-		bad = append(bad, l.read(path, f, now))
+		bad = append(bad, l.read(path, f, horizon))
 	}
 	return l, errors.Join(bad...)
 }
 
-// read takes in one file.
-func (l *Ledger) read(path string, f os.DirEntry, now time.Time) error {
+// read takes in one file, or removes it: it says that a VM has left, and was last written before a
+// time.
+func (l *Ledger) read(path string, f os.DirEntry, horizon time.Time) error {
 	var h store.Holding
 	if err := durable.Read(path, &h); err != nil {
 		return fmt.Errorf("%w (it is what this host knows of one VM: when the VM runs on another host, "+
@@ -68,7 +70,7 @@ func (l *Ledger) read(path string, f os.DirEntry, now time.Time) error {
 		return fmt.Errorf("%s: VM: it is %q, which belongs elsewhere", path, h.VM)
 	}
 	i, err := f.Info()
-	if err == nil && h.Left != nil && now.Sub(i.ModTime()) > forgetAfter {
+	if err == nil && h.Left != nil && i.ModTime().Before(horizon) {
 		return os.Remove(path)
 	}
 	if err == nil {
