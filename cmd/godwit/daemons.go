@@ -74,6 +74,7 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	if s.Audit, err = audit.OpenRotating(f.audit, rotation); err != nil {
 		return s, done, err
 	}
+	exposed(&s)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	ended := make(chan struct{})
@@ -82,7 +83,9 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 		for range hangups {
 			if err := s.Audit.Reopen(); err != nil {
 				s.Log.Error("audit log is not reopened", "error", err)
+				continue
 			}
+			exposed(&s)
 		}
 	}()
 	return s, func() error {
@@ -91,6 +94,13 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 		<-ended
 		return s.Audit.Close()
 	}, nil
+}
+
+// exposed tells that the audit log was open to others.
+func exposed(s *daemon.Surroundings) {
+	if mode := s.Audit.Exposed(); mode != 0 {
+		s.Log.Warn("audit log was open to others: its mode is 0600 now", "was", fmt.Sprintf("%04o", mode))
+	}
 }
 
 // rotation returns when the audit log is moved away.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -26,8 +27,9 @@ type File struct {
 	prev   string
 	err    error
 
-	recorded  bool  // a Recorder says when to rotate
-	unrotated error // why the file could not be rotated
+	exposed   os.FileMode // what others could do with it when it was opened
+	recorded  bool        // a Recorder says when to rotate
+	unrotated error       // why the file could not be rotated
 }
 
 // maxLine bounds a line: see bounded.
@@ -49,16 +51,25 @@ func OpenRotating(path string, r Rotation) (*File, error) {
 }
 
 func (f *File) open() error {
-	file, err := openPrivate(f.path)
+	file, mode, err := openPrivate(f.path)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	if err := f.resume(file); err != nil {
 		return errors.Join(fmt.Errorf("audit log %s: %w", f.path, err), file.Close())
 	}
-	f.file = file
+	f.rotation.did()
+	f.file, f.exposed = file, mode
 	f.opened++
 	return nil
+}
+
+// Exposed returns the mode of a file that was open to others when it was last opened, before it was
+// set to 0600; 0 is that it was not. What others have done to it until then is not known.
+func (f *File) Exposed() os.FileMode {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.exposed
 }
 
 // times returns how often the file was opened.
@@ -75,8 +86,7 @@ func (f *File) resume(file *os.File) error {
 		return err
 	}
 	if size == 0 {
-		f.follow()
-		return nil
+		return f.follow()
 	}
 	tail := make([]byte, min(size, 2*maxLine))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
@@ -97,25 +107,40 @@ func (f *File) resume(file *os.File) error {
 	return errors.New("its end is no audit log: move it away")
 }
 
-// follow finds the last whole line of the file before, when this process has written none.
-func (f *File) follow() {
+// follow finds the last whole line of the file before, when this process has written none. The error
+// says that there is one that cannot be read: the numbers would begin anew.
+func (f *File) follow() error {
 	if f.seq > 0 {
-		return
+		return nil
 	}
-	before, err := os.OpenFile(older(f.path, 1), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	path := older(f.path, 1)
+	before, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(f.after(before), before.Close())
+	}
 	if err != nil {
-		return // there is none
+		return fmt.Errorf("the numbers go on from those of %s, which cannot be read: %w", path, err)
 	}
-	defer before.Close()
+	return nil
+}
+
+// after takes the last whole line of a file.
+func (f *File) after(before *os.File) error {
 	size, err := before.Seek(0, io.SeekEnd)
 	if err != nil {
-		return
+		return err
 	}
 	tail := make([]byte, min(size, 2*maxLine))
 	if _, err := before.ReadAt(tail, size-int64(len(tail))); err != nil {
-		return
+		return err
 	}
-	f.last(tail)
+	if !f.last(tail) && size > 0 {
+		return errors.New("its end is no audit log: move it away")
+	}
+	return nil
 }
 
 // last takes the number and the hash of the last whole line, and reports whether there is one.
@@ -214,10 +239,11 @@ func (f *File) reopen() error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	if old != nil {
-		return old.Close()
+	if old == nil {
+		return nil
 	}
-	return nil
+	defer f.rotation.did()
+	return old.Close()
 }
 
 // Close closes the file. What is appended afterwards is refused.

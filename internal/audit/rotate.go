@@ -1,12 +1,17 @@
 package audit
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +21,15 @@ import (
 type Rotation struct {
 	MaxSize int64 // in bytes; 0 is no rotation
 	Keep    int   // at least 1
+
+	stepped func() // is called after each step of a rotation, if it is set
+}
+
+// did says that a step of a rotation was done.
+func (r *Rotation) did() {
+	if r.stepped != nil {
+		r.stepped()
+	}
 }
 
 // older returns the name of the nth file before the one that is written.
@@ -48,7 +62,7 @@ func (f *File) rotate() error {
 	named, err := os.Lstat(f.path)
 	switch {
 	case err == nil && os.SameFile(about, named):
-		err = shift(f.path, f.rotation.Keep)
+		err = errors.Join(f.rotation.trim(f.path), f.rotation.shift(f.path))
 	case errors.Is(err, fs.ErrNotExist): // it was moved away: only the new one is missing
 		err = nil
 	}
@@ -58,11 +72,54 @@ func (f *File) rotate() error {
 	return f.reopen()
 }
 
+// mostKept bounds the numbers that are taken for ours. A date is more.
+const mostKept = 1_000_000
+
+// trim removes the files that are more than are kept, the oldest first: more were kept before. What
+// does not begin as an audit log is left alone.
+func (r *Rotation) trim(path string) error {
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	var more []int
+	for _, f := range files {
+		text, is := strings.CutPrefix(f.Name(), filepath.Base(path)+".")
+		n, err := strconv.Atoi(text)
+		if is && err == nil && n > r.Keep && n < mostKept && older(path, n) == path+"."+text {
+			more = append(more, n)
+		}
+	}
+	slices.Sort(more)
+	for _, n := range slices.Backward(more) {
+		if !begins(older(path, n)) {
+			continue
+		}
+		if err := os.Remove(older(path, n)); err != nil {
+			return err
+		}
+		r.did()
+	}
+	return nil
+}
+
+// begins reports whether a file's first line is one of an audit log.
+func begins(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, _ := bufio.NewReader(io.LimitReader(f, maxLine)).ReadBytes('\n')
+	_, err = parse(bytes.TrimSuffix(text, []byte("\n")))
+	return err == nil
+}
+
 // shift gives each file the next number, from the first that is free on. Where a crash has left a
 // number free, those after it keep theirs.
-func shift(path string, keep int) error {
+func (r *Rotation) shift(path string) error {
 	free := 1
-	for free < keep {
+	for free < r.Keep {
 		_, err := os.Lstat(older(path, free))
 		if errors.Is(err, fs.ErrNotExist) {
 			break
@@ -76,10 +133,12 @@ func shift(path string, keep int) error {
 		if err := os.Rename(older(path, n-1), older(path, n)); err != nil {
 			return err
 		}
+		r.did()
 	}
 	if err := os.Rename(path, older(path, 1)); err != nil {
 		return err
 	}
+	r.did()
 	return syncDir(filepath.Dir(path))
 }
 
@@ -93,53 +152,56 @@ func syncDir(dir string) error {
 
 // openPrivate opens a file to add to, or makes it, that only its owner may read. A link is not
 // followed, and a directory in which others could put another file in its place is refused.
-func openPrivate(path string) (*os.File, error) {
+// It returns the mode that a file had that was open to others; 0 is that it was not.
+func openPrivate(path string) (*os.File, os.FileMode, error) {
 	if err := closed(filepath.Dir(path)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|
 		unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link, and is not followed: name the file itself",
+		return nil, 0, fmt.Errorf("%s is a symbolic link, and is not followed: name the file itself",
 			path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if err := private(file); err != nil {
-		return nil, errors.Join(err, file.Close())
+	mode, err := private(file)
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
 	}
-	return file, nil
+	return file, mode, nil
 }
 
-// private refuses what is no file of ours, and closes to others one that is open to them.
-func private(file *os.File) error {
+// private refuses what is no file of ours, and closes to others one that is open to them, whose mode
+// it returns.
+func private(file *os.File) (open os.FileMode, err error) {
 	about, err := file.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if about.Mode()&os.ModeCharDevice != 0 {
-		return nil // such as /dev/null: it keeps nothing
+		return 0, nil // such as /dev/null: it keeps nothing
 	}
 	if !about.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file: name a file", file.Name())
+		return 0, fmt.Errorf("%s is no file: name a file", file.Name())
 	}
 	var s unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &s); err != nil {
-		return err
+		return 0, err
 	}
 	if int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, and not to %d, which runs this: move it away, "+
+		return 0, fmt.Errorf("%s belongs to user %d, and not to %d, which runs this: move it away, "+
 			"or chown it", file.Name(), s.Uid, os.Geteuid())
 	}
 	if about.Mode().Perm()&0o077 == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := file.Chmod(0o600); err != nil {
-		return fmt.Errorf("%s has mode %04o and is open to others: chmod 0600: %w", file.Name(),
+		return 0, fmt.Errorf("%s has mode %04o and is open to others: chmod 0600: %w", file.Name(),
 			about.Mode().Perm(), err)
 	}
-	return nil
+	return about.Mode().Perm(), nil
 }
 
 // closed refuses a directory in which others may replace files: one that all may write to, and in

@@ -1,7 +1,6 @@
 package audit_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/internal/audit"
-	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // whole returns all files of a log, joined, the oldest first, and their numbers.
@@ -102,60 +100,161 @@ func TestAFileThatCannotBeRotatedIsWrittenOn(t *testing.T) {
 	}
 }
 
-// writerKey names the log that a process of this test writes until it is killed.
-const writerKey = "GODWIT_TEST_AUDIT_WRITER"
+// writerKey names the log that a process of this test writes, and diesKey after which step of its
+// rotations it kills itself.
+const (
+	writerKey = "GODWIT_TEST_AUDIT_WRITER"
+	diesKey   = "GODWIT_TEST_AUDIT_DIES"
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(writerKey); path != "" {
-		fmt.Fprintln(os.Stderr, write(path))
-		os.Exit(1)
+		if err := write(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// write adds lines, and says which are on disk.
+const full = 300 // bytes: two lines are more
+
+// write adds a few lines, and says which are on disk. Each second one makes the file full.
 func write(path string) error {
-	f, err := audit.OpenRotating(path, audit.Rotation{MaxSize: 300, Keep: 1 << 20})
-	for n := 1; err == nil; n++ {
-		if err = f.Append(audit.Line{Kind: audit.NoteKind, What: "x"}); err == nil {
+	left, err := strconv.Atoi(os.Getenv(diesKey))
+	if err != nil {
+		return err
+	}
+	f, err := audit.OpenRotating(path, audit.Rotation{MaxSize: full, Keep: 3}.Stepped(func() {
+		if left--; left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}))
+	for n := 1; n <= 5 && err == nil; n++ {
+		if err = f.Append(audit.Line{Kind: audit.NoteKind, What: "something that is long"}); err == nil {
 			_, err = fmt.Println(n)
 		}
 	}
 	return err
 }
 
-// TestAKillInARotationLosesNothing: a process that rotates at every second line is killed at any
-// moment, and every line that it has said to be on disk is in the files, in order.
+// TestAKillInARotationLosesNothing: a process is killed after each step of a rotation that also removes
+// files which are more than are kept. Every line that it has said to be on disk is in the files then, in
+// order, and the next process goes on.
 func TestAKillInARotationLosesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	said := 0
-	for round := range testutil.Rounds(t, 25, 200) {
+	steps := 0
+	for killed := true; killed; {
+		steps++
+		path := filepath.Join(t.TempDir(), "log")
+		said := fill(t, path, 6, 14)
 		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), writerKey+"="+path)
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
+		c.Env = append(os.Environ(), writerKey+"="+path, fmt.Sprint(diesKey, "=", steps))
+		out, err := c.Output()
+		if said += strings.Count(string(out), "\n"); err != nil && c.ProcessState.ExitCode() != -1 {
+			t.Fatalf("%v: %s", err, out)
 		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		for range 3 + round%7 {
-			if lines.Scan() {
-				said++
-			}
-		}
-		_ = c.Process.Signal(syscall.SIGKILL)
-		for lines.Scan() { // what it has said before it died
-			said++
-		}
-		_ = c.Wait()
+		killed = err != nil
 		text, numbers := whole(t, path)
-		s := verify(t, text)
-		if len(s.Findings) > 0 || s.First > 1 || s.Lines < said {
-			t.Fatalf("round %d: %d were on disk, files %v: %+v", round, said, numbers, s)
+		if s := verify(t, text); len(s.Findings) > 0 || s.Torn > 0 || s.Last != uint64(said) {
+			t.Errorf("killed after step %d: %d were on disk, files %v: %+v", steps, said, numbers, s)
 		}
-		said = s.Lines // the last may have been on disk, and not said
+		said = fill(t, path, 3, 4)
+		text, numbers = whole(t, path)
+		if s := verify(t, text); len(s.Findings) > 0 || s.Last != uint64(said) {
+			t.Errorf("killed after step %d, and then: files %v: %+v", steps, numbers, s)
+		}
+		if !slices.Equal(numbers, []int{1, 2, 3}) {
+			t.Errorf("killed after step %d: files %v, want 1, 2 and 3", steps, numbers)
+		}
+	}
+	// Three files are removed, three renamed, the log itself is, and its directory is synced; the new
+	// one is opened, and the old one closed. A second rotation removes none.
+	if steps < 3+3+1+1+1+1 {
+		t.Errorf("%d steps were seen", steps)
+	}
+}
+
+// fill adds lines in this process, and returns the number of the last.
+func fill(t *testing.T, path string, keep, lines int) int {
+	t.Helper()
+	f, err := audit.OpenRotating(path, audit.Rotation{MaxSize: full, Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range lines {
+		add(t, f, "something that is long")
+	}
+	if err := errors.Join(f.Err(), f.Unrotated(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return int(verify(t, read(t, path)).Last)
+}
+
+// TestFewerAreKept: what is more than are kept now is removed, and what only looks so is not.
+func TestFewerAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	fill(t, path, 8, 30)
+	others := []string{path + ".20260501", path + ".07", path + ".9", path + ".txt", path + ".-5"}
+	for _, other := range others {
+		if err := os.WriteFile(other, []byte("of somebody else\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := fill(t, path, 2, 4)
+	for _, other := range others {
+		if text, err := os.ReadFile(other); err != nil || string(text) != "of somebody else\n" {
+			t.Errorf("%s: %q, %v", other, text, err)
+		}
+		if err := os.Remove(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, numbers := whole(t, path)
+	if s := verify(t, text); len(s.Findings) > 0 || s.Last != uint64(said) {
+		t.Errorf("the files together: %+v", s)
+	}
+	if !slices.Equal(numbers, []int{1, 2}) {
+		t.Errorf("kept %v", numbers)
+	}
+}
+
+// TestWhatCannotBeFollowedIsRefused: numbers that begin anew would hide that lines are missing.
+func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"a directory":     func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link":          func(path string) error { return os.Symlink("/dev/null", path) },
+		"a pipe":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"something else":  func(path string) error { return os.WriteFile(path, []byte("else\n"), 0o600) },
+		"a link to a log": func(path string) error { return os.Symlink("log.2", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log")
+			said := fill(t, path, 3, 9)
+			if err := errors.Join(os.Rename(path, path+".new"), os.Rename(path+".1", path+".old"),
+				spoil(path+".1")); err != nil {
+				t.Fatal(err)
+			}
+			f, err := audit.Open(path)
+			if err == nil {
+				_ = f.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), "the numbers go on from those of "+path+".1") {
+				t.Errorf("got %v", err)
+			}
+			if err := errors.Join(os.RemoveAll(path+".1"), os.Rename(path+".new", path+".1")); err != nil {
+				t.Fatal(err)
+			}
+			f = open(t, path)
+			add(t, f, "it goes on")
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s := verify(t, read(t, path)); s.First != uint64(said+1) {
+				t.Errorf("it goes on with %d after %d", s.First, said)
+			}
+		})
 	}
 }
 
@@ -179,8 +278,14 @@ func TestAFileIsOurs(t *testing.T) {
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, path).Close(); err != nil {
-		t.Fatal(err)
+	for _, want := range []os.FileMode{0o666, 0} { // it is told once
+		f := open(t, path)
+		if got := f.Exposed(); got != want {
+			t.Errorf("it was open to others with mode %04o, want %04o", got, want)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if about, err := os.Stat(path); err != nil || about.Mode().Perm() != 0o600 {
 		t.Errorf("an open mode became %v, %v", about.Mode(), err)
