@@ -80,8 +80,10 @@ func TestMemoryIsVerifiedAndAnyDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestTheRateIsAsAsked has wide bounds: a guest that is kept from running does
-// not catch up, and the clock of the test is not the guest's.
+// TestTheRateIsAsAsked judges by two clocks, so that the load of the machine changes nothing. A
+// guest that is kept from running catches up neither with its writes nor with its heartbeats: it
+// writes at least a share for each of these, and never more than the rate allows in all the
+// time since it was let go.
 func TestTheRateIsAsAsked(t *testing.T) {
 	for _, rate := range []int64{1 << 20, 50 << 20, 1000 << 20} {
 		t.Run(fmt.Sprintf("%d MiB each second", rate>>20), func(t *testing.T) {
@@ -89,21 +91,21 @@ func TestTheRateIsAsAsked(t *testing.T) {
 				pulse := newPulse(t)
 				m := start(t, setup{accelerator: a, params: guest.Params{
 					WorkingSet: 8 << 20, Rate: rate}}, pulse, "source")
+				began := time.Now()
 				m.do("cont", nil)
-				first := await(t, pulse, beats(1))
-				last := await(t, pulse, beats(1000))
+				await(t, pulse, beats(1000))
 				state, err := guest.ReadState(m.dump())
 				if err != nil {
 					t.Fatal(err)
 				}
-				last = pulse.Rhythm()
-				took := last.Last.Sub(first.Last)
-				got := float64(state.Written*guest.PageSize) / took.Seconds() / float64(rate)
-				beat := float64(took/time.Millisecond) / float64(last.Beats)
-				t.Logf("%.3f of the rate, %.3f ms a heartbeat, %d kHz, largest gap %s", got, beat,
-					state.KHz, milliseconds(last.Gap.Length))
-				if got < 0.4 || got > 1.4 {
-					t.Errorf("%.3f of the rate that was asked for", got)
+				written := float64(state.Written * guest.PageSize)
+				ofTime := written / time.Since(began).Seconds() / float64(rate)
+				ofBeats := written / (float64(state.Beats) / 1000) / float64(rate)
+				t.Logf("%.3f of the rate by the clock, %.3f by %d heartbeats, %d kHz, largest gap %s",
+					ofTime, ofBeats, state.Beats, state.KHz,
+					milliseconds(pulse.Rhythm().Gap.Length))
+				if ofTime > 1.1 || ofBeats < 0.4 {
+					t.Errorf("%.3f and %.3f of the rate that was asked for", ofTime, ofBeats)
 				}
 			})
 		})
