@@ -13,7 +13,6 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
@@ -48,10 +47,7 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 	cluster := migration.DefaultCluster()
 	cluster.ParallelMigrationsPerCluster = atOnce
 	began := cpuTime(b)
-	keeper := heap.Keep()
-	defer keeper.Close()
-	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster},
-		Tick: func(*sim.World) bool { keeper.Tend(); return true }})
+	w := sim.New(sim.Config{Controller: controller.Config{Cluster: &cluster}})
 	w.Expect(sources * each)
 	for i := range 2 * sources {
 		host := hypervisor.HostName(fmt.Sprintf("n%d", i))
@@ -72,7 +68,6 @@ func moveAll(b *testing.B, sources, each, atOnce int) {
 			}
 		}
 		w.At(time.Second, sim.Drain{Host: host})
-		keeper.Tend()
 	}
 	built := cpuTime(b)
 	if end := w.Run(horizon); end != sim.AtRest {

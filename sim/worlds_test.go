@@ -8,20 +8,15 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
 )
 
 // BenchmarkWorlds builds random worlds of 10 hosts with 40 VMs, lets one host be drained
-// and five things break within two minutes, runs each to its rest, and checks it. Garbage may
-// gather as it may in simtest.Check:
+// and five things break within two minutes, runs each to its rest, and checks it:
 //
 //	go test ./sim -run '^$' -bench Worlds -cpu 1
 func BenchmarkWorlds(b *testing.B) {
-	var garbage heap.Loan
-	garbage.Take(256 << 20)
-	defer garbage.Return()
 	seed := uint64(0)
 	for b.Loop() {
 		seed = seed%1000 + 1

@@ -25,8 +25,6 @@ func own() []Option {
 // BenchmarkWorlds is what worlds cost alone, made beforehand, in Check, and in Check with all
 // decisions guarded. Compare them by CPU time on a loaded machine.
 func BenchmarkWorlds(b *testing.B) {
-	garbage.Take(room) // as Check does
-	defer garbage.Return()
 	const many = 200
 	var made []*config.Scenario
 	for i := range many {

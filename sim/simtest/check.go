@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/heap"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -16,8 +15,6 @@ import (
 // transcript, which from then on is played first.
 func Check(t testing.TB, g Generator, options ...Option) {
 	t.Helper()
-	garbage.Take(room)
-	defer garbage.Return()
 	s := gather(t, options)
 	if !replayAll(t, s) {
 		return
@@ -39,16 +36,6 @@ func Check(t testing.TB, g Generator, options ...Option) {
 		small.world)
 }
 
-// garbage is lent to whoever plays many worlds: each is some hundred KiB, and nothing of it
-// lives any longer when the next one begins. It gathers as far as the process keeps within
-// room; every so many worlds that is measured anew.
-var garbage heap.Loan
-
-const (
-	room  = 256 << 20
-	renew = 64
-)
-
 // A find is a world and what goes wrong in it.
 type find struct {
 	world   *World
@@ -61,9 +48,7 @@ func (s *settings) search(g Generator, seed uint64) (found *find, played int) {
 	now := &find{}
 	hung := s.attended(stage, func() {
 		for played < s.worlds() && (s.span == 0 || time.Since(began) < s.span) {
-			if played++; played%renew == 0 {
-				garbage.Renew(room)
-			}
+			played++
 			now.world = g.Make(sim.Seeded(seed + uint64(played)))
 			if now.failure = stage.judge(now.world, played%twice == 1); now.failure != nil {
 				return

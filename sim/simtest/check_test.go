@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -236,21 +235,6 @@ func balanced(w *sim.World) error {
 		}
 	}
 	return nil
-}
-
-func TestACheckLeavesTheCollectorAsItWas(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	now := func() int {
-		percent := debug.SetGCPercent(100)
-		debug.SetGCPercent(percent)
-		return percent
-	}
-	during := 0
-	simtest.Check(t, eventful, simtest.Runs(1), simtest.Transcript(t.TempDir()),
-		simtest.Configure(func(*sim.Config) { during = now() }))
-	if during <= 100 || now() != 100 {
-		t.Errorf("%d %% of garbage during a check, and %d %% afterwards", during, now())
-	}
 }
 
 func TestABrokenInvariantIsFoundShrunkWrittenAndReplayed(t *testing.T) {

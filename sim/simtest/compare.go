@@ -135,8 +135,6 @@ func Compare(t testing.TB, g Generator, ours, theirs Side, options ...Option) *C
 	for i, m := range p.measures {
 		p.numbers[i] = sweep.MeasureKind{Name: m.name, Kind: m.kind}
 	}
-	garbage.Take(room)
-	defer garbage.Return()
 	began, chance := time.Now(), sim.Seeded(common.seed)
 	for range common.worlds() {
 		if common.span > 0 && time.Since(began) >= common.span {

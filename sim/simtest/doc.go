@@ -63,8 +63,7 @@
 // says so in sim.Config.Quiet.
 //
 // How long to look is for -rapid.checks (worlds, 100 by default), [Runs] and [Within]; -rapid.seed
-// makes a run the same again. Meanwhile garbage may gather to four times what lives, within
-// 256 MiB, unless the process has set GOGC itself; afterwards all is as before.
+// makes a run the same again.
 //
 // # Policy checks
 //
