@@ -15,8 +15,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// past is what is known of the history of the store. A snapshot that is restored makes another
-// cluster of etcd, with another id, of the same keys.
+// past is what is known of the history of the store. A snapshot that is restored makes a cluster of
+// etcd with another id, of the same keys, unless it has the old token and the old peer URLs: then, and
+// when data are put back by hand, only the revision says that it is older.
 type past struct {
 	mu       sync.Mutex
 	known    *store.History // as last read; nil: it is read when it is needed
@@ -49,8 +50,22 @@ func (s *Store) judge(ctx context.Context, h *etcdserverpb.ResponseHeader) error
 		s.past.put(*known, instanceOf(h), store.Revision(h.GetRevision()))
 		return nil
 	}
-	_, _, err := s.standing(ctx)
+	_, err := s.fresh(ctx, seen)
 	return err
+}
+
+// fresh reads the history, and answers why it is not one in which a mark was seen. What was known of
+// it says nothing: an etcd that was set back under a client that lives answers with an older revision.
+func (s *Store) fresh(ctx context.Context, seen store.Mark) (store.History, error) {
+	h, instance, err := s.History(ctx)
+	if err != nil {
+		return h, err
+	}
+	_, _, now := s.past.get()
+	if old := h.Judge(seen, instance, now); old != nil {
+		return h, old
+	}
+	return h, nil
 }
 
 // standing answers the history of the store for who has a mark, and why it is not in its past.
@@ -61,14 +76,8 @@ func (s *Store) standing(ctx context.Context) (h store.History, marked bool, err
 	}
 	known, instance, now := s.past.get()
 	if known == nil || known.Judge(seen, instance, now) != nil {
-		if h, instance, err = s.History(ctx); err != nil {
-			return h, true, err
-		}
-		_, _, now = s.past.get()
-		known = &h
-	}
-	if old := known.Judge(seen, instance, now); old != nil {
-		return h, true, old
+		h, err = s.fresh(ctx, seen)
+		return h, true, err
 	}
 	return *known, true, nil
 }

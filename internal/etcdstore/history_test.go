@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/conformance"
+	"github.com/godwit-vm/godwit/internal/etcdstore"
 	"github.com/godwit-vm/godwit/internal/etcdtest"
 	"github.com/godwit-vm/godwit/store"
 )
 
 // TestARestoredSnapshotIsNotTheStoreThatWasSeen: the keys of one etcd are in another one, as a
-// snapshot that is restored makes it. A call with a mark is refused, whatever the mark is,
+// snapshot that is restored with another token makes it. A call with a mark is refused, whatever the mark is,
 // until it is reconciled.
 func TestARestoredSnapshotIsNotTheStoreThatWasSeen(t *testing.T) {
 	t.Parallel()
@@ -69,5 +70,63 @@ func TestARestoredSnapshotIsNotTheStoreThatWasSeen(t *testing.T) {
 	conformance.WantKind(t, err, store.SetBack)
 	if _, err := fresh.Get(ctx, vm.Key()); err != nil {
 		t.Errorf("an operator is refused: %v", err)
+	}
+}
+
+// TestAnEtcdThatIsSetBackIsRecognised: its data are put back as they were, or with another cluster id,
+// as from a snapshot that was restored with another token. Who has seen more, or the cluster with the
+// other id, is refused; an operator is not.
+func TestAnEtcdThatIsSetBackIsRecognised(t *testing.T) {
+	t.Parallel()
+	for name, restored := range map[string]func(c *etcdtest.Cluster){
+		"the same cluster id": func(*etcdtest.Cluster) {},
+		"another cluster id":  func(c *etcdtest.Cluster) { c.Rename(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			c := etcdtest.Start(t, 1)
+			s := open(t, c, "/p")
+			put(t, s, vmOn("old", "n1"))
+			h, instance, err := s.History(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Kill(0)
+			backup := c.Backup(0)
+			c.Restart(0)
+			c.Ready()
+			var late store.Record
+			eventually(t, func() (err error) {
+				late, err = s.Put(ctx, vmOn("late", "n1"))
+				return err
+			}, store.Unavailable, store.Unanswered)
+			mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(late.At())}
+			c.Kill(0)
+			c.Restore(0, backup)
+			restored(c)
+			c.Restart(0)
+			c.Ready()
+
+			fresh := open(t, c, "/p")
+			if got, err := fresh.Get(ctx, late.Key()); got != nil || err != nil {
+				t.Fatalf("what was stored after the backup is there: %v, %v", got, err)
+			}
+			if got, err := fresh.Get(ctx, vmOn("old", "").Key()); got == nil || err != nil {
+				t.Fatalf("an operator reads %v, %v", got, err)
+			}
+			now, is, err := fresh.History(ctx)
+			if err != nil || now.Cluster != h.Cluster || (is == instance) != (name == "the same cluster id") {
+				t.Errorf("it was %+v in %q and is %+v in %q: %v", h, instance, now, is, err)
+			}
+			for what, s := range map[string]*etcdstore.Store{"a client that lived on": s, "a new one": fresh} {
+				_, err = s.Get(store.WithMark(ctx, mark), late.Key())
+				conformance.WantKind(t, err, store.SetBack)
+				_, err = s.Put(store.WithMark(ctx, mark), vmOn("next", "n1"))
+				conformance.WantKind(t, err, store.SetBack)
+				if t.Failed() {
+					t.Fatal(what)
+				}
+			}
+		})
 	}
 }

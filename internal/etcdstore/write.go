@@ -92,6 +92,9 @@ func (w *write) commit(ctx context.Context) (store.Version, error) {
 	case !r.Succeeded:
 		return 0, w.refused(r)
 	}
+	if err := w.store.judge(ctx, r.Header); err != nil { // etcd was set back since it was last read
+		return 0, unread(w.op, w.key, err)
+	}
 	w.store.past.wrote(store.Revision(r.Header.Revision))
 	return store.Version(r.Header.Revision), nil
 }
