@@ -23,6 +23,9 @@ type past struct {
 	known    *store.History // as last read; nil: it is read when it is needed
 	instance string         // of etcd, when it was read
 	now      store.Revision // then
+
+	newest store.Revision // of all answers
+	by     string         // the cluster of etcd that gave the last one
 }
 
 // instanceOf names the cluster of etcd that has answered.
@@ -34,6 +37,41 @@ func headerOf(r clientv3.OpResponse) *etcdserverpb.ResponseHeader {
 		return t.Header
 	}
 	return r.Get().Header
+}
+
+// top returns the newest revision that was answered.
+func (p *past) top() store.Revision {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest
+}
+
+// heard takes in an answer, and reports whether etcd was set back: it comes from another cluster, or
+// is older than what had been answered before it was asked.
+func (p *past) heard(before store.Revision, h *etcdserverpb.ResponseHeader) (back bool) {
+	now, by := store.Revision(h.GetRevision()), instanceOf(h)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	back = now < before || p.by != "" && p.by != by
+	p.by, p.newest = by, max(p.newest, now)
+	if back {
+		p.known, p.newest = nil, now
+	}
+	return back
+}
+
+// heard takes in an answer. When etcd was set back, all that is remembered is void: what it stores now
+// has revisions that other records had.
+func (s *Store) heard(before store.Revision, h *etcdserverpb.ResponseHeader) {
+	if !s.past.heard(before, h) {
+		return
+	}
+	s.known.clear()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		f.restart(store.Revision(h.GetRevision()))
+	}
 }
 
 var historyName = store.Key{Name: "history"}
@@ -155,8 +193,12 @@ func (s *Store) Amend(ctx context.Context, h store.History) (store.History, erro
 	call, cancel := s.call(ctx)
 	defer cancel()
 	var d departure
+	before := s.past.top()
 	r, err := s.client.Txn(d.noted(call)).If(clientv3.Compare(clientv3.ModRevision(key), "=", was)).
 		Then(clientv3.OpPut(key, string(text))).Commit()
+	if err == nil {
+		s.heard(before, r.Header)
+	}
 	switch {
 	case err != nil:
 		return h, &store.StoreError{Op: "Amend", Key: historyName, Kind: kindOf(err,

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/internal/etcdstore"
 	"github.com/godwit-vm/godwit/internal/etcdtest"
@@ -101,6 +103,11 @@ func TestAnEtcdThatIsSetBackIsRecognised(t *testing.T) {
 				return err
 			}, store.Unavailable, store.Unanswered)
 			mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(late.At())}
+			if got := changes(t, s, store.Everything, 0); len(got.Records) != 2 {
+				t.Fatalf("before: %v", got.Records)
+			}
+			put(t, s, vmOn("later", "n1"))
+			changes(t, s, store.Everything, store.Revision(late.At()))
 			c.Kill(0)
 			c.Restore(0, backup)
 			restored(c)
@@ -126,6 +133,19 @@ func TestAnEtcdThatIsSetBackIsRecognised(t *testing.T) {
 				if t.Failed() {
 					t.Fatal(what)
 				}
+			}
+			// What is remembered of the time that is gone is void, also when the same revisions come again.
+			since := changes(t, s, store.Everything, 0).Next
+			var want []store.Key
+			for _, name := range []string{"another", "and another"} {
+				want = append(want, put(t, fresh, vmOn(name, "n1")).Key())
+			}
+			var got []store.Key
+			for _, r := range changes(t, s, store.Everything, since).Records {
+				got = append(got, r.Key())
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("changed since (-want +got):\n%s", diff)
 			}
 		})
 	}

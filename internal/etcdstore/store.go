@@ -193,11 +193,13 @@ func (s *Store) readAny(ctx context.Context, op clientv3.Op) (clientv3.OpRespons
 	ctx, cancel := s.call(ctx)
 	defer cancel()
 	for {
+		before := s.past.top()
 		once, cancel := context.WithTimeout(ctx, s.timeout/attempts)
 		r, err := s.client.Do(once, op)
 		cancel()
 		switch {
 		case err == nil:
+			s.heard(before, headerOf(r))
 			return r, nil
 		case s.ctx.Err() != nil:
 			return r, errClosed

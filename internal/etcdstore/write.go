@@ -82,8 +82,12 @@ func (w *write) commit(ctx context.Context) (store.Version, error) {
 	call, cancel := w.store.call(ctx)
 	defer cancel()
 	var d departure
+	before := w.store.past.top()
 	r, err := w.store.client.Txn(d.noted(call)).
 		If(conditions...).Then(w.then...).Else(otherwise...).Commit()
+	if err == nil {
+		w.store.heard(before, r.Header)
+	}
 	switch {
 	case err != nil:
 		return 0, w.failed(ctx, err, d.left.Load())
