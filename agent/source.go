@@ -106,7 +106,7 @@ func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.T
 		d.State.String()}, now)
 }
 
-// start asks the hypervisor to send, with the limit of the blackout that convergence would
+// start asks the hypervisor to send, with the limit of the downtime that convergence would
 // begin with: it looks at the transfer as it will be when it has just begun. What else it
 // decides is not done, and it decides it again at the next look. It is safe to ask again.
 func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
@@ -289,7 +289,7 @@ func nothingSent(why string) hypervisor.Progress {
 // that knows of no transfer has measured nothing.
 func measured(r *store.SourceReport, p hypervisor.Progress) {
 	if p.Status.Final() || p.Status == hypervisor.JobBroken {
-		r.Blackout, r.Sent, r.Measured = p.Downtime, max(r.Sent, p.Sent), true
+		r.Downtime, r.Sent, r.Measured = p.Downtime, max(r.Sent, p.Sent), true
 	}
 }
 

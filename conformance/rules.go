@@ -174,7 +174,7 @@ var rules = byCase([][2]string{
 	{"a VM arrives with a bandwidth cap of 1 GiB/s",
 		"cap; 0 is none"},
 	{"a VM arrives with a downtime limit of a second",
-		"blackout allowed; 0 is the hypervisor's default, 300 ms"},
+		"downtime allowed; 0 is the hypervisor's default, 300 ms"},
 	{"a VM arrives with auto-converge",
 		"A host is held to each ability that it has"},
 	{"a VM arrives with post-copy allowed and not used",

@@ -43,7 +43,7 @@ func (c *FailoverConfig) Doubts(h *Hearing) string {
 			"heard: %s", c.Grace, some(h.Unheard))
 	}
 	return fmt.Sprintf("this controller remembers nothing of the store, which may be a backup; not heard: "+
-		"%s: start its agent, or, when the host is off: godwit host dead %s", some(h.Unheard), h.Unheard[0])
+		"%s: start its agent, or, when the host is off: godwit host confirm-down %s", some(h.Unheard), h.Unheard[0])
 }
 
 // mostNamed is how many hosts are named in a reason.

@@ -24,7 +24,7 @@ func TestForHowLongALeaderListens(t *testing.T) {
 		{"nothing is remembered, and all are heard at once", true, controller.Hearing{}, "remembers nothing"},
 		{"nothing is remembered, and all are heard", true, controller.Hearing{Lasted: grace}, ""},
 		{"nothing is remembered, and some never are heard", true,
-			controller.Hearing{Lasted: time.Hour, Unheard: silent}, "godwit host dead n2"},
+			controller.Hearing{Lasted: time.Hour, Unheard: silent}, "godwit host confirm-down n2"},
 		{"nothing is remembered, and many are not heard", true, controller.Hearing{Lasted: time.Hour,
 			Unheard: []hostName{"a", "b", "c", "d", "e", "f", "g"}}, "a, b, c, d, e, and 2 more"},
 	} {

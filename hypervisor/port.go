@@ -90,7 +90,7 @@ type Outgoing struct {
 // without limits.
 type TransferOptions struct {
 	Bandwidth    Bandwidth     // cap; 0 is none
-	Downtime     time.Duration // blackout allowed; 0 is the hypervisor's default, 300 ms
+	Downtime     time.Duration // downtime allowed; 0 is the hypervisor's default, 300 ms
 	AutoConverge bool          // slow the guest down when it outruns the wire
 	PostCopy     bool          // allow Adjust with StartPostCopy
 	Channels     int           // parallel connections; 0 and 1 are one
@@ -123,7 +123,7 @@ type (
 	// cancel afterwards lets it run again. It stays paused when its operator gave Pause
 	// meanwhile, and runs on when its operator gives Unpause.
 	PauseGuest struct{}
-	// SetDowntime changes the blackout allowed. A limit that is not positive is Invalid.
+	// SetDowntime changes the downtime allowed. A limit that is not positive is Invalid.
 	SetDowntime struct{ Limit time.Duration }
 	// SetBandwidth changes the cap; 0 is none. A negative limit is Invalid.
 	SetBandwidth struct{ Limit Bandwidth }

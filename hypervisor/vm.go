@@ -175,7 +175,7 @@ type Progress struct {
 	Remaining Bytes         // still to send of both, as of the last pass boundary or sample
 	DirtyRate Bandwidth     // newly dirtied memory, measured over the last pass
 	Bandwidth Bandwidth     // what the wire carries now
-	Downtime  time.Duration // blackout so far; final once Status is final
+	Downtime  time.Duration // downtime so far; final once Status is final
 	Throttle  int           // auto-converge: percent of CPU time taken away
 	Error     string        // the backend's own words, for people
 }

@@ -160,7 +160,7 @@ type StallDetectorSpec struct {
 	CompletionTimeoutFactor   *float64 `yaml:"completionTimeoutFactor,omitempty"`
 }
 
-// A DowntimeTuningSpec raises the blackout that is allowed in steps.
+// A DowntimeTuningSpec raises the downtime that is allowed in steps.
 type DowntimeTuningSpec struct {
 	InitialMs           *int64 `yaml:"initialMs,omitempty"`
 	Steps               *int   `yaml:"steps,omitempty"`

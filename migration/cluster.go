@@ -40,7 +40,7 @@ type Cluster struct {
 	// memory. Default 150 s; 0 or more; 0 is no timeout. KubeVirt counts whole
 	// seconds, and multiplies by decimal gigabytes.
 	CompletionTimeoutPerGiB time.Duration
-	// MaxDowntime is the blackout that a migration may cause at its switch-over.
+	// MaxDowntime is the downtime that a migration may cause at its switch-over.
 	// DefaultCluster 900 ms; 1 ms to 2000 s.
 	MaxDowntime time.Duration
 	// UtilityVolumesTimeout is how long a migration waits for utility volumes

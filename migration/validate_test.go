@@ -57,20 +57,20 @@ var admitting = []struct {
 		},
 	},
 	{
-		name:      "the longest blackout is fine",
+		name:      "the longest downtime is fine",
 		overrides: migration.OptionsOverrides{MaxDowntime: new(2000 * time.Second)},
 	},
 	{
-		name:      "the shortest blackout is fine",
+		name:      "the shortest downtime is fine",
 		overrides: migration.OptionsOverrides{MaxDowntime: new(time.Millisecond)},
 	},
 	{
-		name:      "a longer blackout is refused",
+		name:      "a longer downtime is refused",
 		overrides: migration.OptionsOverrides{MaxDowntime: new(2000*time.Second + time.Millisecond)},
 		want:      []string{"maxDowntimeMs: needs 1ms to 2000s, has 33m20.001s"},
 	},
 	{
-		name:      "no blackout is refused",
+		name:      "no downtime is refused",
 		overrides: migration.OptionsOverrides{MaxDowntime: new(time.Duration(0))},
 		want:      []string{"maxDowntimeMs: needs 1ms to 2000s, has 0s"},
 	},

@@ -141,8 +141,8 @@ events: [0s drain n1]
 				continue
 			}
 			compared++
-			if d := (stood - m.Source.Blackout).Abs(); d > time.Millisecond {
-				t.Errorf("%s stood %v, measured %v", m.Spec.ID, stood, m.Source.Blackout)
+			if d := (stood - m.Source.Downtime).Abs(); d > time.Millisecond {
+				t.Errorf("%s stood %v, measured %v", m.Spec.ID, stood, m.Source.Downtime)
 			}
 		}
 	}

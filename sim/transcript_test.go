@@ -204,7 +204,7 @@ func (w *transcript) result() string {
 	r := w.world.Result()
 	m := r.Migrations
 	return fmt.Sprintf("%d migrations: %d succeeded, %d failed, %d aborted\n"+
-		"blackout p50 %.0fms p99 %.0fms\nmoved %v\nlower bound %.1fs\n",
+		"downtime p50 %.0fms p99 %.0fms\nmoved %v\nlower bound %.1fs\n",
 		m.Total, m.Succeeded, m.Failed, m.Aborted, r.Downtime.P50, r.Downtime.P99,
 		r.BytesTransferred, r.LowerBoundSeconds)
 }

@@ -90,8 +90,8 @@ type SourceReport struct {
 	// GaveUp is why convergence cancelled the transfer, if it did.
 	GaveUp   convergence.Reason `json:",omitempty"`
 	Sent     hypervisor.Bytes   // at the last look that was worth a write
-	Blackout time.Duration      `json:",omitempty"` // measured by the hypervisor
-	// Measured: the transfer has ended, and Sent and Blackout are what the hypervisor measured
+	Downtime time.Duration      `json:"Blackout,omitempty"` // measured by the hypervisor
+	// Measured: the transfer has ended, and Sent and Downtime are what the hypervisor measured
 	// in the end. Without it they are unknown, however small they are: the source died before
 	// it told, or an agent of an earlier version wrote the record.
 	Measured bool               `json:",omitempty"`
@@ -105,7 +105,7 @@ type SourceReport struct {
 
 // Untold reports whether a transfer began and nobody has measured what it sent and how long the
 // guest stood. When the migration has ended these stay unknown.
-func (r *SourceReport) Untold() bool { return r.Began && !r.Measured && r.Blackout == 0 }
+func (r *SourceReport) Untold() bool { return r.Began && !r.Measured && r.Downtime == 0 }
 
 // Brownout is how a guest was slowed down so that its memory could be sent: auto-converge takes
 // CPU time from it. What the agent sees now and then is taken to hold from one look to the next.

@@ -28,24 +28,24 @@ var advice = []struct{ text, test, why string }{
 	{text: "stop it, or go through its socket", test: "word.txtar"},
 	{text: "a backup) in its place", test: "word.txtar"},
 	{text: "remove it, or choose another path", test: "word.txtar"},
-	{text: "look at both guests, decide which one is good", test: "falsedead.txtar"},
+	{text: "inspect both guests, decide which one is good", test: "falsedead.txtar"},
 	{text: "end the wrong one, or decide", test: "internal/daemon"},
 	{text: "will run twice.", test: "word.txtar"},
-	{text: "or, when the host is off: godwit host dead", test: "returned.txtar"},
-	{text: "godwit vm stop it first", test: "word.txtar"},
-	{text: "stop the one that is wrong, and give it another name", test: "onecopy.txtar"},
-	{text: "when the agent that was refused is stopped: godwit host adopt", test: "onecopy.txtar"},
+	{text: "or, when the host is off: godwit host confirm-down", test: "returned.txtar"},
+	{text: "stop it first with godwit vm stop", test: "word.txtar"},
+	{text: "stop the wrong one, and give it another name", test: "onecopy.txtar"},
+	{text: "once the refused agent is stopped: godwit host adopt", test: "onecopy.txtar"},
 	{text: "stop one of them, or give it another name", test: "onecopy.txtar"},
-	{text: "one stop it, and ask again when godwit host list says", test: "onecopy.txtar"},
+	{text: "wrong one, stop it, and try again when godwit host list shows", test: "onecopy.txtar"},
 	{text: "VMs run on: godwit store reconcile", test: "setback.txtar"},
 	{text: "(move %d, and the record says %d): godwit store reconcile", test: "setback.txtar"},
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
 		test: "internal/daemon"},
 	{text: "add --decide %s=HOST, or =none", test: "internal/daemon"},
 
-	{text: "delete it first, or take another name", why: "a name that is refused; nothing runs"},
+	{text: "delete it first, or choose another name", why: "a name that is refused; nothing runs"},
 	{text: "is no file: move it away", why: "the same file is moved away as for \"repair the file\""},
-	{text: "shut its guest down on %s if it is not wanted", why: "agents report strays with a record only"},
+	{text: "shut its guest down on %s if it is not needed", why: "agents report strays with a record only"},
 	{text: "stop it, or choose another directory", why: "the lock of the host's name is met first"},
 	{text: "which runs this: move it away, or chown it", why: "an audit log; no VM depends on it"},
 	{text: "its end is no audit log: move it away", why: "an audit log; no VM depends on it"},
@@ -63,9 +63,9 @@ var advice = []struct{ text, test, why string }{
 
 // asks is what such messages say.
 var asks = regexp.MustCompile(`move[sd]? (it|the \w+|them)? ?away|put back|put a copy|repair the|` +
-	`remove (it|them|these|the key)|delete it |stop (it|one|the one)|end the (process|other|wrong)|` +
-	`godwit host (adopt|dead)|godwit store reconcile|will run twice|add --|managedsave-remove|` +
-	`metadata --remove|guest down|give each host`)
+	`remove (it|them|these|the key)|delete it |stop (it|one|the one|the wrong)|end the (process|other|wrong)|` +
+	`godwit host (adopt|confirm-down)|godwit store reconcile|will run twice|add --|managedsave-remove|` +
+	`metadata --remove|guest down|give each host|both guests`)
 
 // TestEveryAdviceIsListedAndTested finds the messages in the sources of what agents, controllers and
 // operators are told.

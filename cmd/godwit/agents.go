@@ -15,20 +15,19 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// locksVariable names the directory of locks for tests, and for who has no /run.
+// locksVariable names the directory of locks for tests, and for systems without /run.
 const locksVariable = "GODWIT_LOCKS"
 
-const agentHelp = `Agent acts for one host: it starts, stops and moves its VMs, and says that it
-lives. The host becomes known when its agent starts, and its name then belongs to that agent's
-directory on that machine: an agent with another directory, or on another machine, is refused the
-name before it starts anything (exit status 4). When the old one is gone for good, say so with
-godwit host adopt.
+const agentHelp = `Run the agent of one host: it starts, stops and migrates its VMs and sends heartbeats.
+The host is added when its agent first starts, and its name then belongs to that agent's directory
+on that machine: an agent with another directory, or on another machine, is refused the name before
+it starts anything (exit status 4). If the old agent is gone for good, use godwit host adopt.
 
-Before it acts, the controller that leads has to admit it: until then it starts, stops and removes
-nothing, VMs run on, and godwit host list says why.
+The leading controller must admit the agent before it acts: until then it starts, stops and removes
+nothing, VMs keep running, and godwit host list prints the reason.
 
-It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
-may be killed at any moment: the VMs run on. On SIGHUP it reopens its audit log.`
+On SIGTERM or SIGINT it finishes current work and exits; a second signal exits immediately. It may
+be killed at any time: the VMs keep running. On SIGHUP it reopens its audit log.`
 
 func agentCommand() *cobra.Command {
 	var f daemonFlags
@@ -36,7 +35,7 @@ func agentCommand() *cobra.Command {
 	var h daemon.HostConfig
 	var memory, link, host string
 	c := &cobra.Command{Use: "agent --host NAME --store URL --backend qmp|libvirt --dir DIR",
-		Short: "Act for a host", Long: agentHelp, Args: cobra.NoArgs}
+		Short: "Run the agent of a host", Long: agentHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		d.Host = hypervisor.HostName(host)
 		h.Name = d.Host
@@ -44,7 +43,7 @@ func agentCommand() *cobra.Command {
 			return err
 		}
 		if d.Config.Poll <= 0 {
-			return fmt.Errorf("--poll: %v is no time above zero: write 1s", d.Config.Poll)
+			return fmt.Errorf("--poll: %v is not a time above zero: write 1s", d.Config.Poll)
 		}
 		u, err := f.Parse()
 		if err != nil {
@@ -58,9 +57,9 @@ func agentCommand() *cobra.Command {
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&host, "host", "", "the host's `NAME`, which no other has")
-	flags.StringVar(&h.Backend, "backend", daemon.QMP, "what runs the VMs: `qmp` or libvirt")
-	flags.StringVar(&h.Dir, "dir", "", "private `DIR` for what the host has to remember")
+	flags.StringVar(&host, "host", "", "the host's unique `NAME`")
+	flags.StringVar(&h.Backend, "backend", daemon.QMP, "hypervisor backend: `qmp` or libvirt")
+	flags.StringVar(&h.Dir, "dir", "", "private `DIR` for the host's state")
 	flags.StringVar(&h.Locks, "locks", os.Getenv(locksVariable), "`DIR` of the locks that keep two "+
 		"agents, or two\nQEMUs of a VM, apart on this machine; default: $"+locksVariable+
 		",\nor /run/godwit")
@@ -76,12 +75,12 @@ func agentCommand() *cobra.Command {
 	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
 	flags.StringVar(&h.TLSHostname, "tls-hostname", "", "`NAME` that the certificates of other hosts "+
 		"carry; default:\nthe address that they are reached at")
-	flags.StringVar(&memory, "memory", "", "`SIZE` of what VMs may use together; default: all")
-	flags.IntVar(&h.CPUs, "cpus", 0, "`N` CPUs that VMs may use together; default: all")
+	flags.StringVar(&memory, "memory", "", "`SIZE` of memory for all VMs together; default: all")
+	flags.IntVar(&h.CPUs, "cpus", 0, "`N` CPUs for all VMs together; default: all")
 	flags.StringVar(&link, "link", "", "`SPEED` of the migration network: 10Gbit/s")
 	flags.StringVar(&h.QEMU, "qemu", "", "the `PROGRAM`; default: qemu-system-x86_64")
 	flags.StringVar(&h.Accelerator, "accelerator", "", "`kvm` or tcg; default: kvm where it works")
-	flags.DurationVar(&d.Config.Poll, "poll", time.Second, "how often to look at a transfer")
+	flags.DurationVar(&d.Config.Poll, "poll", time.Second, "`TIME` between samples of a transfer")
 	return c
 }
 

@@ -151,7 +151,7 @@ func adoptKeep(ts *testscript.TestScript, neg bool, args []string) {
 	if line == nil {
 		ts.Fatalf("the status advises nothing")
 	}
-	ts.Check(ts.Exec("godwit", append(strings.Fields(line[1]), "--yes", "--word", "alice")...))
+	ts.Check(ts.Exec("godwit", append(strings.Fields(line[1]), "--yes", "--by", "alice")...))
 }
 
 // qemus finds the processes of QEMU whose files are below a directory.

@@ -1,37 +1,37 @@
 package main
 
-const controllerHelp = `Controller decides for the cluster: migrations, drains, and what becomes
-of hosts that fall silent. With bolt:PATH it opens the file and serves it to the agents and
-operators of this machine at a socket; with etcd://… several controllers may run, of which one
-leads.
+const controllerHelp = `Run the cluster controller: it decides migrations, drains and placements, and
+fences and fails over hosts without heartbeats. With bolt:PATH it opens the file and serves it at a
+socket to the agents and operators of this machine; with etcd://… several controllers may run, of
+which one is the leader.
 
-It ends on SIGTERM or SIGINT, when what it is about is done; at once when it is told twice. It
-may be killed at any moment. On SIGHUP it reopens its audit log.
+On SIGTERM or SIGINT it finishes current work and exits; a second signal exits immediately. It may
+be killed at any time. On SIGHUP it reopens its audit log.
 
 Everything in the file of --config is optional:
 
-  evictionStrategy: None                         # of VMs that say nothing; default: LiveMigrate
+  evictionStrategy: None                         # default for VMs that set none; without it LiveMigrate
   config: {parallelMigrationsPerCluster: 10, bandwidthPerMigration: 2Gbit/s,
            convergence: Forecast}                # or Watermark (default), Legacy, Stall
   policies:
   - {name: slow, selectors: {virtualMachineInstanceSelector: {app: db}}, allowPostCopy: true}
   namespaces: {prod: {tier: gold}}
   evacuation: {mode: FreeSpots, order: SmallestFirst}
-                                                 # order: Adaptive follows a model of the links
+                                                 # order: Adaptive uses a model of the links
   onUnmovable: Restart                           # or Keep, ShutDown: see godwit help drain
-  grace: 5m                                      # that guests have to shut down then
+  grace: 5m                                      # for guests to shut down then
   timeouts: {pending: 12h, transfer: 2h}
   backoff: {base: 20s, cap: 5m}
   quotas: {acme: {memory: 512GiB, cpus: 128}}
   failover: {grace: 30s, fenceAfter: 1m, stormShare: 0.34}
   compatible: true                               # decide as KubeVirt does
 
-A controller that begins with another bandwidthPerMigration changes the limit of migrations that
-are under way, too; all other options hold for those to come. What a scenario of godwit simulate
-says of the controller (config, policies, limits, mode, order, timeouts…) may stand here as it is.
+A controller that starts with another bandwidthPerMigration also changes the limit of running
+migrations; all other options apply to new migrations. The controller's part of a scenario for godwit
+simulate (config, policies, limits, mode, order, timeouts…) can be used here without changes.
 
-The file of --fencing, which nobody else may read, has the levels of each host, tried in turn, and
-the options of fence agents:
+The file of --fencing, which must be readable by its owner only, lists each host's fencing levels,
+tried in order, with the options of their fence agents:
 
   hosts:
     n1:

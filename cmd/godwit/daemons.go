@@ -29,7 +29,7 @@ type daemonFlags struct {
 	auditSize     string
 	auditKeep     int
 	log, level    string
-	beat          time.Duration
+	heartbeat     time.Duration
 }
 
 func (f *daemonFlags) add(c *cobra.Command) {
@@ -37,14 +37,15 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	c.Annotations = map[string]string{isDaemon: "yes"}
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "", "`ADDRESS` of health and metrics: 9100 is on the\n"+
-		"loopback, 0.0.0.0:9100 everywhere; default: nowhere")
+		"loopback, 0.0.0.0:9100 on all interfaces; default: none")
 	flags.StringVar(&f.audit, "audit", "", "`FILE` to write every decision to; reopened on SIGHUP")
-	flags.StringVar(&f.auditSize, "audit-max-size", "64MiB", "`SIZE` from which on that file is moved "+
-		"away to FILE.1;\n0 is never: another program does it")
-	flags.IntVar(&f.auditKeep, "audit-keep", 8, "keep `N` files that were moved away: FILE.1 to FILE.N")
+	flags.StringVar(&f.auditSize, "audit-max-size", "64MiB", "`SIZE` at which that file is rotated "+
+		"to FILE.1;\n0: never, another program rotates it")
+	flags.IntVar(&f.auditKeep, "audit-keep", 8, "keep `N` rotated files: FILE.1 to FILE.N")
 	flags.StringVar(&f.log, "log", daemon.Text, "`FORMAT` of the log: text or json")
 	flags.StringVar(&f.level, "log-level", "info", "`LEVEL` of the log: debug, info, warn, error")
-	flags.DurationVar(&f.beat, "beat", 5*time.Second, "how often to give a sign of life")
+	flags.DurationVar(&f.heartbeat, "heartbeat-interval", 5*time.Second, "`TIME` between heartbeats")
+	cli.FormerFlag(flags, "beat", "heartbeat-interval")
 }
 
 // surroundings returns where a daemon writes what; done closes it.
@@ -53,14 +54,14 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	done = func() error { return nil }
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.level)); err != nil {
-		return s, done, fmt.Errorf("--log-level: %q is none: use debug, info, warn or error",
+		return s, done, fmt.Errorf("--log-level: unknown level %q: use debug, info, warn or error",
 			f.level)
 	}
 	if s.Log, err = daemon.Logger(log, f.log, level); err != nil {
 		return s, done, fmt.Errorf("--log: %w", err)
 	}
-	if s.Listen, s.Every = f.listen, f.beat; s.Every <= 0 {
-		return s, done, fmt.Errorf("--beat: %v is no time above zero: write 5s", s.Every)
+	if s.Listen, s.Every = f.listen, f.heartbeat; s.Every <= 0 {
+		return s, done, fmt.Errorf("--heartbeat-interval: %v is not a time above zero: write 5s", s.Every)
 	}
 	logger := s.Log
 	s.Ready = func(address string) { logger.Info("has begun", "listens", address) }
@@ -103,7 +104,7 @@ func exposed(s *daemon.Surroundings) {
 	}
 }
 
-// rotation returns when the audit log is moved away.
+// rotation returns when the audit log is rotated.
 func (f *daemonFlags) rotation() (r audit.Rotation, err error) {
 	if f.auditKeep < 1 {
 		return r, fmt.Errorf("--audit-keep: %d is less than 1: write 8", f.auditKeep)
@@ -125,7 +126,7 @@ func controllerCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Controller
 	var socket, fencing, conf, dir string
-	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Decide for a cluster",
+	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Run the cluster controller",
 		Long: controllerHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := config.ReadSettings(conf)
@@ -137,13 +138,13 @@ func controllerCommand() *cobra.Command {
 			return err
 		}
 		if d.Name == "" {
-			return errors.New("--name must be given: it tells this controller from others")
+			return errors.New("--name is missing: it distinguishes this controller from others")
 		}
 		if err := named("--name", d.Name); err != nil {
 			return err
 		}
 		if d.Patience < 0 {
-			return fmt.Errorf("--patience: %v is negative: write 30s", d.Patience)
+			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.Patience)
 		}
 		var done func() error
 		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
@@ -156,31 +157,32 @@ func controllerCommand() *cobra.Command {
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&d.Name, "name", "", "the controller's `NAME`, which no other has")
+	flags.StringVar(&d.Name, "name", "", "the controller's unique `NAME`")
 	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
-	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` where it keeps what it "+
-		"has seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
-	flags.StringVar(&fencing, "fencing", "", "`FILE` with the devices that cut hosts off")
+	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` for the newest revision "+
+		"seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
+	flags.StringVar(&fencing, "fencing", "", "`FILE` with the fencing devices")
 	flags.StringVar(&conf, "config", "", "`FILE` with limits, policies, timeouts, quotas")
-	flags.DurationVar(&d.Patience, "patience", 0, "how long another leader must be silent; "+
-		"default: 6 beats")
+	flags.DurationVar(&d.Patience, "lease-duration", 0, "take over after this `TIME` without a leader "+
+		"heartbeat;\ndefault: 6 heartbeat intervals")
+	cli.FormerFlag(flags, "patience", "lease-duration")
 	return c
 }
 
-// named refuses a name that could not be written in files, as a scenario of what happened.
+// named refuses a name that cannot be written in files, such as scenarios.
 func named(flag, name string) error {
 	if name == "" || client.IsName(name) {
 		return nil
 	}
-	return fmt.Errorf("%s: %.100q is no name: write 1 to %d letters, digits and -._", flag, name,
+	return fmt.Errorf("%s: %.100q is not a name: write 1 to %d letters, digits and -._", flag, name,
 		inventory.MaxName)
 }
 
-// withFence runs a controller that can cut hosts off, if there is a file that says how.
+// withFence runs a controller that can fence hosts, if a file describes the devices.
 func withFence(ctx context.Context, d *daemon.Controller, file string,
 	run func(context.Context) error) error {
 	if file == "" {
-		d.Log.Warn("no host can be cut off: operators have to give their word", "see", "--fencing")
+		d.Log.Warn("no host can be fenced: operators have to confirm that a host is down", "see", "--fencing")
 		return run(ctx)
 	}
 	config, err := daemon.LoadFence(file)
@@ -193,7 +195,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 	}
 	d.Fencer = f
 	if err := f.Check(ctx); err != nil {
-		d.Log.Error("a device that cuts hosts off does not work", "error", err)
+		d.Log.Error("a fencing device does not work", "error", err)
 	}
 	return errors.Join(run(ctx), f.Close())
 }
@@ -212,7 +214,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 		if dir != "" {
 			seen = filepath.Join(dir, "controller-"+d.Name+".seen")
 		} else {
-			d.Log.Warn("what this controller has seen of the store is not kept when it ends", "see",
+			d.Log.Warn("the newest revision that this controller has seen is not kept when it ends", "see",
 				"--dir")
 		}
 		gate, err := daemon.Gated(ctx, store, seen, "controller/"+d.Name)
@@ -228,7 +230,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 	})
 }
 
-// ended returns nil for an error that only says that the daemon is to end.
+// ended returns nil for an error that only reports the end of the daemon.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -17,8 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// errNoTarget says that no host takes the VM, or not the one that was asked for; it
-// has been reported.
+// errNoTarget: no host takes the VM, or not the requested one; the reasons have been printed.
 var errNoTarget = errors.New("no target: the reasons are above")
 
 // explainFlags are the flags of godwit explain destination.
@@ -35,17 +34,17 @@ type explainFlags struct {
 	json      bool
 }
 
-const explainHelp = `Destination answers which host takes a VM, and why no other, without changing
-anything. The inventory is a fleet in any format that godwit help convert lists, or a scenario,
-whose events are not played.
+const explainHelp = `Explain which host takes a VM, and why no other, without changing anything. The
+inventory is a fleet in any format that godwit help convert lists, or a scenario, whose events are
+ignored.
 
-With --host it asks for that host: it is accepted, or a conflict with every reason. With --force
-policy and capacity are overruled, physics is not; what is overruled is recorded as a debt.
---force=false is not the same as no --force with --compat, which serves older clients: there a
-host without a word about force is forced.
+With --host the request names that host: the answer is accepted, or a conflict with every reason.
+--force overrides soft constraints (policy and capacity) but not hard constraints; the overridden
+constraints are recorded as debts. --compat is for legacy clients: a request with a host but without
+--force counts as forced, while --force=false does not.
 
---filters names the conditions that are looked at (default: all); those of physics always are.
---weighers changes how much a preference counts: memory=2,busy=-3.
+--filters names the constraints that are checked (default: all); hard constraints are always checked.
+--weighers changes the weight of a preference: memory=2,busy=-3.
 
 --json prints one object:
 
@@ -53,19 +52,19 @@ host without a word about force is forced.
   request             what was asked: host, force (absent, no, yes), compat
   outcome             accepted, conflict, no-host or bad-request
   target              the host, when accepted; "" otherwise
-  code                what stands in the way: bad-input, incompatible, policy, capacity, or ""
+  code                kind of the obstacle: bad-input, incompatible, policy, capacity, or ""
   action              ForcedMigrate, ForcedRebuild, Bypassed, or ""
   reasons             check, need, have: against the host that was asked for, or the request; of
                       no-host, how many hosts each check refused; or why the quotas of the VM's
-                      namespace admit no second copy, which no force overrules
-  debts               reasons that force overruled
+                      namespace admit no second copy, which force does not override
+  debts               soft constraints that force overrode
   hosts               host, verdict (chosen, fits, refuses), score (null unless it takes the
                       VM), reasons: the target first, then by score, by the number of reasons,
                       by name; only the host that was asked for, if one was
   histogram           check, hosts: how many hosts each check refuses
-  nearest             host, memoryBytes, cpus, diskBytes that it lacks, reasons that more room
-                      does not cure, orMoved (a VM whose departure would do, or ""), text
-  notes               what the answer does not say
+  nearest             host, memoryBytes, cpus, diskBytes that it lacks, reasons that more
+                      capacity does not remove, orMoved (a VM whose departure would do, or ""), text
+  notes               caveats
 
 Exit status: 0 accepted, 2 bad input, 3 conflict or no host.`
 
@@ -73,7 +72,7 @@ func targetCommand() *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{
 		Use:   "destination --inventory FILE --vm VM [--host HOST]",
-		Short: "Which host takes a VM, and why no other",
+		Short: "Explain which host takes a VM, and why no other",
 		Long:  explainHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -84,10 +83,10 @@ func targetCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.inventory, "inventory", "", "the `FILE` that describes hosts and VMs")
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
-	flags.StringVar(&f.host, "host", "", "ask for this `HOST`")
-	flags.BoolVar(&f.force, "force", false, "overrule policy and capacity")
-	flags.BoolVar(&f.compat, "compat", false, "a host without a word about force is forced")
-	flags.StringSliceVar(&f.filters, "filters", nil, "look at these `CONDITIONS` only: a,b")
+	flags.StringVar(&f.host, "host", "", "request this `HOST`")
+	flags.BoolVar(&f.force, "force", false, "override soft constraints: policy and capacity")
+	flags.BoolVar(&f.compat, "compat", false, "treat a missing force flag as force (legacy clients)")
+	flags.StringSliceVar(&f.filters, "filters", nil, "check only these `CONSTRAINTS`: a,b")
 	flags.StringSliceVar(&f.weighers, "weighers", nil, "`PREFERENCES` with their weights: a=1,b=-1")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	return c
@@ -96,7 +95,7 @@ func targetCommand() *cobra.Command {
 // explain reads an inventory, asks about one VM, and prints the answer.
 func explain(out io.Writer, f *explainFlags) error {
 	if f.inventory == "" || f.vm == "" {
-		return errors.New("--inventory and --vm must be given: see godwit help explain destination")
+		return errors.New("--inventory and --vm are required: see godwit help explain destination")
 	}
 	config, err := f.config()
 	if err != nil {
@@ -144,7 +143,7 @@ func (f *explainFlags) config() (*placement.Config, error) {
 		name, number, _ := strings.Cut(text, "=")
 		m, err := strconv.ParseFloat(number, 64)
 		if err != nil {
-			return nil, fmt.Errorf("--weighers: %q is no preference with a weight: write memory=2",
+			return nil, fmt.Errorf("--weighers: %q is not a preference with a weight: write memory=2",
 				text)
 		}
 		multipliers[name] = m

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// table prints the explanation for people.
+// table prints the explanation as text.
 func (e *explanation) table(out io.Writer, vm *placement.VM) error {
 	p := &page{}
 	p.line(0, "%s", e.headline(vm))
@@ -30,7 +30,7 @@ func (e *explanation) table(out io.Writer, vm *placement.VM) error {
 	return err
 }
 
-// headline says who asked for what, and what the answer is.
+// headline returns the request and its outcome in one line.
 func (e *explanation) headline(vm *placement.VM) string {
 	from := ""
 	if e.Source != "" {

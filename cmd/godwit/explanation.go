@@ -56,7 +56,7 @@ type miss struct {
 	Text        string              `json:"text"`
 }
 
-// explained puts an explanation in the order in which people read it.
+// explained sorts an explanation for printing.
 func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 	d, r := &e.Decision, &q.Request
 	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host,
@@ -102,8 +102,8 @@ func verdictOf(v *placement.Verdict, d *placement.Decision) hostVerdict {
 	return h
 }
 
-// byVerdict: the target first, then who takes the VM, best first, then who is
-// refused for the fewest reasons, then by name.
+// byVerdict: the target first, then the hosts that take the VM, best first, then those with the
+// fewest reasons against them, then by name.
 func byVerdict(a, b hostVerdict) int {
 	words := []string{isChosen, isFitting, isRefused}
 	score := func(h hostVerdict) float64 {

@@ -219,7 +219,7 @@ func TestTheTableNamesTheFirstWhoStay(t *testing.T) {
 	}
 	for _, want := range []string{"\nv00 and 1 more stay on n1\n  memory: needs 0GiB, has none\n",
 		"\nv02 stays on n1\n", "\nv38 and 1 more stay on n1\n",
-		"\n… and 10 more; --json lists them all\n", "\ngiven up: "} {
+		"\n… and 10 more; --json lists them all\n", "\nended early: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, out.String())
 		}
@@ -248,7 +248,7 @@ func TestAnInterruptedSweepPrintsWhatIsComplete(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("interrupted: the answer has the %d of 1000000 worlds that were complete",
+	want := fmt.Sprintf("interrupted: the output has the %d of 1000000 worlds that were complete",
 		len(d.Samples))
 	if fmt.Sprint(err) != want || d.Complete != len(d.Samples) || d.Complete == d.Worlds {
 		t.Errorf("the error is %v, %d of %d worlds are complete", err, d.Complete, d.Worlds)

@@ -1,6 +1,6 @@
 // Command godwit plans, simulates and carries out live migrations and host evacuations.
 //
-// This package is flags and wiring: what is decided, is decided elsewhere.
+// This package is flags and wiring; all decisions are made elsewhere.
 package main
 
 import (
@@ -24,22 +24,22 @@ import (
 const (
 	exitViolated    = 1 // an invariant did not hold
 	exitBadInput    = 2
-	exitNoTarget    = 3   // no host takes the VM, or what was waited for has not come about
+	exitNoTarget    = 3   // no host takes the VM, or what the command waited for did not happen
 	exitTwo         = 4   // another agent has the host's name, or a VM runs twice
 	exitInterrupted = 130 // 128 + SIGINT, as shells say it
 )
 
-// isDaemon marks the commands that run until they are told to end.
+// isDaemon marks the commands that run until a signal ends them.
 const isDaemon = "daemon"
 
-// grace is how long a command that was interrupted may take to print what it has. What plans is
-// pure, and does not know that it was interrupted.
+// grace is how long an interrupted command may take to print what it has. Planners are pure, and
+// do not see the interruption.
 const grace = 2 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // whoever is told twice ends at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
@@ -58,7 +58,8 @@ func run(ctx context.Context, args []string) int {
 	explain.AddCommand(targetCommand())
 	root.AddCommand(simulateCommand(), cli.Merge(), controllerCommand(), agentCommand(), explain)
 	root.AddCommand(cli.ClientCommands()...)
-	root.AddCommand(cli.LabCommand(), cli.CalibrateCommand(), cli.ConvertCommand(), cli.PlanCommand())
+	root.AddCommand(cli.BenchCommands()...)
+	root.AddCommand(cli.CalibrateCommand(), cli.ConvertCommand(), cli.PlanCommand())
 	root.AddCommand(cli.ReplayCommand())
 	cli.ExplainUsage(root)
 	root.SetArgs(args)
@@ -79,17 +80,17 @@ func run(ctx context.Context, args []string) int {
 	return exitStatus(err)
 }
 
-// cutOff ends the process unless what was interrupted ends by itself.
+// cutOff ends the process unless the interrupted command ends by itself.
 func cutOff(ended <-chan struct{}) {
 	select {
 	case <-ended:
 	case <-time.After(grace):
-		fmt.Fprintln(os.Stderr, "godwit: interrupted: there is no answer yet")
+		fmt.Fprintln(os.Stderr, "godwit: interrupted: no result yet")
 		os.Exit(exitInterrupted)
 	}
 }
 
-// exitStatus returns what a command that ended with err tells the shell.
+// exitStatus returns the exit status of a command that ended with err.
 func exitStatus(err error) int {
 	switch {
 	case err == nil:
@@ -107,8 +108,8 @@ func exitStatus(err error) int {
 	return exitBadInput
 }
 
-// isSecond reports whether an agent ended because there is another one, or somebody was told of
-// an alarm.
+// isSecond reports whether an agent ended because of a second one, or a command printed an
+// alarm.
 func isSecond(err error) bool {
 	_, two := errors.AsType[*store.IdentityError](err)
 	_, foreign := errors.AsType[*store.ForeignError](err)

@@ -15,7 +15,7 @@ var commands = []string{"", "--version", "completion bash", "completion zsh", "c
 	"simulate --samples 2 FLEET", "simulate --samples 2 --json FLEET",
 	"simulate --sweep limits.perCluster=1,2 FLEET", "simulate nosuch.yaml",
 	"simulate --samples 2 --shard 1/2 FLEET", "plan drain FLEET n1", "plan drain --json FLEET n1",
-	"plan survive FLEET", "plan survive --json FLEET", "plan maintenance FLEET",
+	"plan failover FLEET", "plan failover --json FLEET", "plan maintenance FLEET",
 	"plan maintenance --json FLEET", "explain destination FLEET v1",
 	"explain destination --json FLEET v1", "convert FLEET --to ganeti", "convert FLEET --to nosuch",
 	"host list --store bolt:STORE", "host list --json --store bolt:STORE",
@@ -23,7 +23,7 @@ var commands = []string{"", "--version", "completion bash", "completion zsh", "c
 	"vm add web --memory 1GiB --store bolt:STORE", "vm nosuch", "status --store bolt:STORE",
 	"status --json --store bolt:STORE", "drain nosuch --store bolt:STORE", "explain v1 --store bolt:STORE",
 	"migrate v1 --store bolt:STORE", "cancel v1 --store bolt:STORE", "agent", "controller",
-	"audit", "calibrate", "lab", "merge", "replay", "store"}
+	"audit", "calibrate", "bench", "lab", "merge", "replay", "store"}
 
 func TestEveryOutputEndsWithANewline(t *testing.T) {
 	godwit, err := exec.LookPath("godwit") // testscript puts this binary there

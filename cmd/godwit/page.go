@@ -68,7 +68,7 @@ func (p *page) nearest(all []miss) {
 	}
 }
 
-// quota says why the quotas of a namespace admit no second copy.
+// quota prints why the quotas of a namespace admit no second copy.
 func (p *page) quota(why []placement.Reason) {
 	p.line(0, "")
 	p.line(0, "QUOTA")
@@ -100,7 +100,7 @@ func (p *page) line(indent int, format string, args ...any) {
 	p.WriteString(strings.TrimRight(string(text), " ") + "\n")
 }
 
-// plain shows what a terminal would act on instead of printing it.
+// plain escapes control characters.
 func plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {

@@ -25,34 +25,33 @@ type simulateFlags struct {
 	html  string
 }
 
-const simulateHelp = `Simulate runs the real controller and agents over modelled hosts, in virtual
-time. The scenario holds the fleet, or names a file with it: godwit's own YAML, or what
-kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml
-prints, or another format that godwit help convert lists. A scenario has 4 MiB at most, and so has a fleet
-in godwit's own YAML; other files may have any size.
+const simulateHelp = `Simulate a scenario in virtual time: the production controller and agents run on
+modelled hosts. The scenario contains the fleet, or names a file with it: godwit's own YAML, the output
+of kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml,
+or another format that godwit help convert lists. A scenario, and a fleet in godwit's own YAML, may have
+up to 4 MiB; other files may have any size.
 
-With --samples and --sweep it simulates many worlds, on all cores, and compares the
-combinations sample by sample. What differs between samples besides the seed the
-scenario says in vary:, as
+With --samples and --sweep the command simulates many worlds, on all cores, and compares the
+combinations sample by sample. The samples differ in their seed, and as vary: in the scenario
+describes:
 
   vary:
-    dirty: lognormal(0.5)        # each VM's rates, times a factor of its own
-    workingSet: uniform(0.5, 2)  # each VM's hot set; also triangular(LOW, MODE, HIGH)
-    link: choice(0.5, 1)         # each host's link
+    dirty: lognormal(0.5)        # factor of each VM's dirty rates
+    workingSet: uniform(0.5, 2)  # factor of each VM's working set; also triangular(LOW, MODE, HIGH)
+    link: choice(0.5, 1)         # factor of each host's link speed
     faults: [10% within 1h crash-agent any-host for=30s, 3x within 2h reset n1 any-host]
 
-Sweeps give any field of the scenario other values, as order or hosts[0].memory, or
-hosts[*].memory for all; an empty value is the scenario's own. Besides, policy=FILE
+--sweep sets any field of the scenario to other values, as order or hosts[0].memory, or
+hosts[*].memory for all; an empty value is the scenario's own. In addition, policy=FILE
 replaces the migration policies, and link=SPEED the speed of every host's link.
 
-Exit status: 0 it ran and every invariant held, 1 an invariant was violated,
-2 bad input, 130 it was interrupted.`
+Exit status: 0 every invariant held, 1 an invariant was violated, 2 bad input, 130 interrupted.`
 
 func simulateCommand() *cobra.Command {
 	var f simulateFlags
 	c := &cobra.Command{
 		Use:   "simulate SCENARIO.yaml",
-		Short: "Simulate what a scenario says, and tell what happens",
+		Short: "Simulate a scenario",
 		Long:  simulateHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -71,11 +70,11 @@ func simulateCommand() *cobra.Command {
 				return simulate(c.Context(), c.OutOrStdout(), plan, f)
 			}
 			if f.trace != "" {
-				return errors.New("--trace is of one world: " +
+				return errors.New("--trace needs a single world: " +
 					"give --seed, and one value to each --sweep")
 			}
 			if f.html != "" && plan.Sharded() {
-				return errors.New("--html is not of a shard: give it to godwit merge")
+				return errors.New("--html does not work with --shard: give it to godwit merge")
 			}
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(400) // worlds are small and short: collecting costs a quarter
@@ -90,9 +89,9 @@ func simulateCommand() *cobra.Command {
 	f.Add(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVar(&f.trace, "trace", "",
-		"write everything to this `FILE`, while it happens")
+		"write all events to this `FILE` as they happen")
 	c.Flags().StringVar(&f.html, "html", "",
-		"write a page with charts, which needs no network, to this `FILE`")
+		"write a self-contained HTML page with charts to this `FILE`")
 	return c
 }
 
@@ -125,7 +124,7 @@ func simulate(ctx context.Context, out io.Writer, plan *cli.Plan, f simulateFlag
 	if err != nil {
 		return err
 	}
-	name, seed, until := s.Name, s.Seed, s.Until // the rest may be large, and is let go of
+	name, seed, until := s.Name, s.Seed, s.Until // the rest may be large, and is released
 	ending := w.Run(until)
 	bar.done()
 	if err := errors.Join(trace.close(), context.Cause(ctx)); err != nil {

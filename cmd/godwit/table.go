@@ -14,7 +14,7 @@ import (
 // mostLeft is how many explanations why VMs stayed are in the table.
 const mostLeft = 20
 
-// table prints the answer for people.
+// table prints the answer as text.
 func (a answer) table(out io.Writer, ending sim.Ending) error {
 	a.down(out)
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
@@ -27,8 +27,8 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		switch {
 		case e.EmptySeconds != nil:
 			empty = words.Span(*e.EmptySeconds - e.StartSeconds)
-		case len(e.Left) == 0: // nobody has to leave any more
-			empty = "withdrawn"
+		case len(e.Left) == 0: // no VM has to leave any more
+			empty = "cancelled"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, words.Span(e.StartSeconds), empty, len(e.Left))
 	}
@@ -44,7 +44,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	fmt.Fprintln(t)
 	a.failed(t)
 	if m.MemoryLost > 0 {
-		fmt.Fprintf(t, "\t%d lost their memory on arrival and started anew\n", m.MemoryLost)
+		fmt.Fprintf(t, "\t%d lost their memory on arrival and were restarted\n", m.MemoryLost)
 	}
 	a.stood(t)
 	if b := a.Brownout; b != nil {
@@ -69,9 +69,9 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	}
 	switch ending {
 	case sim.Futile:
-		fmt.Fprintln(out, "\ngiven up: the same migrations fail again and again")
+		fmt.Fprintln(out, "\nended early: the same migrations fail repeatedly")
 	case sim.TimeIsUp:
-		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it came to rest")
+		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it became idle")
 	}
 	return nil
 }
@@ -115,10 +115,10 @@ func (a answer) down(out io.Writer) {
 	}
 }
 
-// stood prints how long guests stood, and what was sent.
+// stood prints the downtimes, and the amount that was sent.
 func (a answer) stood(t io.Writer) {
 	if d := a.Downtime; a.DowntimeCount == 0 {
-		fmt.Fprintln(t, "downtime\tno guest has moved")
+		fmt.Fprintln(t, "downtime\tno VM was migrated")
 	} else {
 		fmt.Fprintf(t, "downtime\tp50 %s, p99 %s, max %s\n", words.Milliseconds(d.P50),
 			words.Milliseconds(d.P99), words.Milliseconds(d.Max))
@@ -131,10 +131,10 @@ func (a answer) stood(t io.Writer) {
 	case n == 0:
 		fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
 	case a.BytesTransferred == 0:
-		fmt.Fprintf(t, "moved\tunknown: %s ended without a word from the source\n",
+		fmt.Fprintf(t, "moved\tunknown: %s ended without a report of the source\n",
 			words.Count(n, "migration"))
 	default:
-		fmt.Fprintf(t, "moved\tmore than %v: %s ended without a word from the source\n",
+		fmt.Fprintf(t, "moved\tmore than %v: %s ended without a report of the source\n",
 			a.BytesTransferred, words.Count(n, "migration"))
 	}
 }
@@ -154,7 +154,7 @@ func (a answer) took() string {
 	took, bound := last-first, words.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
 	case a.Migrations.Succeeded == 0:
-		return "lower bound\tunknown: nothing has moved"
+		return "lower bound\tunknown: no VM was migrated"
 	case first < 0 || a.LowerBoundSeconds == 0 || last <= first: // no VM has left a drained host
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared
@@ -165,7 +165,7 @@ func (a answer) took() string {
 		words.Span(took), took/a.LowerBoundSeconds, bound)
 }
 
-// left explains who stayed. VMs of a host that stay for the same reasons do so together.
+// left explains which VMs stayed, grouped by host and reasons.
 func (a answer) left(out io.Writer) {
 	explained, more := 0, 0
 	for _, e := range a.Evacuations {
@@ -187,7 +187,7 @@ func (a answer) left(out io.Writer) {
 	}
 }
 
-// stay says why VMs stay that do so for the same reasons.
+// stay prints VMs that stay for the same reasons.
 func stay(out io.Writer, alike []sim.Left, host hypervisor.HostName) {
 	who := sim.Short(alike[0].VM) + " stays"
 	if n := len(alike) - 1; n > 0 {

@@ -26,13 +26,13 @@ func Example() {
 		f.AdvanceTo(next)
 	}
 	p, _ := source.Progress(ctx, "j")
-	fmt.Println(p.Status, p.Iteration, "passes", p.Downtime.Round(time.Millisecond), "blackout")
+	fmt.Println(p.Status, p.Iteration, "passes", p.Downtime.Round(time.Millisecond), "downtime")
 	for _, c := range f.Copies(vm.ID) {
 		fmt.Println(c.Host, c.State)
 	}
 	fmt.Println(f.Now().Sub(start).Round(100 * time.Millisecond))
 	// Output:
-	// Succeeded 4 passes 277ms blackout
+	// Succeeded 4 passes 277ms downtime
 	// n1 HandedOver
 	// n2 Running
 	// 3.6s

@@ -170,7 +170,7 @@ func (m measurement) family(t testing.TB) string {
 	return "uncapped " + m["accel"] // or with a cap that hardly binds
 }
 
-// misses are how far predictions are off, per thousand. Small blackouts compare as
+// misses are how far predictions are off, per thousand. Small downtimes compare as
 // if they were the floor, below which the machine's own jitter rules: 10 ms for
 // what QEMU reports, 20 ms for the gap in the guest's heartbeat, which is 3 to 20
 // ms when nothing moves.
@@ -281,7 +281,7 @@ func canXBZRLE(t *testing.T) bool {
 type bound struct{ total, total90, downtime int64 }
 
 // The goal, a median of 50 and a 90th percentile of 120 for the total time and a
-// median of 250 for the blackout, is reached where a cap governs, and over all rows
+// median of 250 for the downtime, is reached where a cap governs, and over all rows
 // but for the percentile. Nothing can reach that here: without a cap it is the
 // processors that govern, and on that machine the same experiment took 218 to 367
 // ms, or 1.7 to 5.3 s. The runs of an experiment predict each other worse than the
@@ -312,7 +312,7 @@ func TestPredictionsAreCloseToQEMU(t *testing.T) {
 		if quantile(m.total, 50) > most.total || quantile(m.total, 90) > most.total90 ||
 			quantile(m.downtime, 50) > most.downtime {
 			t.Errorf("%s: want at most a median of %d and a p90 of %d of total time, and a "+
-				"median of %d of blackout, per thousand", family, most.total, most.total90,
+				"median of %d of downtime, per thousand", family, most.total, most.total90,
 				most.downtime)
 		}
 	}

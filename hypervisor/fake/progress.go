@@ -31,9 +31,9 @@ func (t *Transfer) Progress(h *TransferHost, job hypervisor.JobID) hypervisor.Pr
 	case h == t.To && t.wakes >= 0:
 		p.Downtime = t.wakes - t.stopped
 	case h == t.To || p.Status == hypervisor.JobBroken: // not over, or not known
-		p.Downtime = t.blackout(-1)
+		p.Downtime = t.downtime(-1)
 	default:
-		p.Downtime = t.blackout(t.dark)
+		p.Downtime = t.downtime(t.dark)
 	}
 	return p
 }
@@ -68,9 +68,9 @@ func (t *Transfer) Status(h *TransferHost) hypervisor.JobStatus {
 	return t.status[atSource]
 }
 
-// blackout returns how long the guest stood: over, or until now when that is
+// downtime returns how long the guest stood: over, or until now when that is
 // negative.
-func (t *Transfer) blackout(over time.Duration) time.Duration {
+func (t *Transfer) downtime(over time.Duration) time.Duration {
 	switch {
 	case t.stopped < 0:
 		return 0

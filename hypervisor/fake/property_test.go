@@ -251,8 +251,8 @@ func TestACancelBeforeTheSourceStopsKeepsItRunning(t *testing.T) {
 	})
 }
 
-// Property 11: alone on the wire a blackout is never longer than was allowed.
-func TestTheBlackoutIsAsShortAsWasAsked(t *testing.T) {
+// Property 11: alone on the wire a downtime is never longer than was allowed.
+func TestTheDowntimeIsAsShortAsWasAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := time.Duration(rapid.Int64Range(5, 2000).Draw(t, "limit")) * ms
 		rate := hypervisor.Bandwidth(rapid.Int64Range(0, 1000e6).Draw(t, "rate"))

@@ -36,7 +36,7 @@ type Options struct {
 	XBZRLE       bool
 }
 
-// defaultDowntime is the blackout allowed to a transfer that names none.
+// defaultDowntime is the downtime allowed to a transfer that names none.
 // Source: QEMU 7.2 migration/migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 const defaultDowntime = 300 * time.Millisecond
 

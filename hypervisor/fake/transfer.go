@@ -55,7 +55,7 @@ type Transfer struct {
 
 	begun   time.Duration // when Connect was called
 	stopped time.Duration // when the guest stopped; -1 while it runs
-	dark    time.Duration // the source's blackout, when it is over; else -1
+	dark    time.Duration // the source's downtime, when it is over; else -1
 	wakes   time.Duration // when the target ran; else -1
 }
 
@@ -191,7 +191,7 @@ func (t *Transfer) finishWithout() {
 	t.finish(func(device hypervisor.Bytes) { t.rest = t.stream.Defer(t.world().Now, device) })
 }
 
-// finish stops the source and sends the rest, without the cap: the blackout has
+// finish stops the source and sends the rest, without the cap: the downtime has
 // begun.
 // Source: QEMU 7.2 migration/migration.c (migration_completion).
 func (t *Transfer) finish(send func(device hypervisor.Bytes)) {

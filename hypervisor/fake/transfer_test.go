@@ -54,7 +54,7 @@ func TestATransferGoesThroughItsStates(t *testing.T) {
 	}
 }
 
-func TestTheBlackoutIsExact(t *testing.T) {
+func TestTheDowntimeIsExact(t *testing.T) {
 	w, job := begun(t, mild, hypervisor.TransferOptions{})
 	w.untilStatus("n1", job, hypervisor.JobSwitching)
 	stopped := w.Now()
@@ -92,7 +92,7 @@ func TestAHeldTargetWaitsForActivateWithEvidence(t *testing.T) {
 	w.wantStates(t, hypervisor.HandedOver, hypervisor.Running)
 	source, target := w.progress("n1", job).Downtime, w.progress("n2", job).Downtime
 	if source >= time.Second || target < time.Minute {
-		t.Errorf("the source's blackout is %v, the target's %v; only the latter lasts until "+
+		t.Errorf("the source's downtime is %v, the target's %v; only the latter lasts until "+
 			"the activation", source, target)
 	}
 	w.ok(w.Host("n1").Do(ctx, "vm", hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
@@ -134,7 +134,7 @@ func TestWhatDoesNotConvergeCanBeHelped(t *testing.T) {
 			hypervisor.StartPostCopy{}, hypervisor.PostCopy, true},
 		{"a paused guest dirties nothing", hypervisor.TransferOptions{},
 			hypervisor.PauseGuest{}, hypervisor.PausedCopy, true},
-		{"a longer blackout may be allowed", hypervisor.TransferOptions{},
+		{"a longer downtime may be allowed", hypervisor.TransferOptions{},
 			hypervisor.SetDowntime{Limit: 4 * time.Second}, hypervisor.PreCopy, true},
 		{"a cap can be lifted", hypervisor.TransferOptions{Bandwidth: 1e6, Downtime: time.Minute},
 			hypervisor.SetBandwidth{}, hypervisor.PreCopy, true},

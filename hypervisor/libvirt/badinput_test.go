@@ -82,7 +82,7 @@ var misroutes = []misroute{
 		[]string{"Xen", "not QEMU"}},
 	{"with negative limits", nil, transferOptions{Bandwidth: -1}, hypervisor.Invalid,
 		[]string{"no sense"}},
-	{"with a negative blackout", nil, transferOptions{Downtime: -1}, hypervisor.Invalid,
+	{"with a negative downtime", nil, transferOptions{Downtime: -1}, hypervisor.Invalid,
 		[]string{"no sense"}},
 	{"by a method that is none", nil, transferOptions{Compression: true, Method: "lzma"},
 		hypervisor.Unsupported, []string{"lzma"}},

@@ -30,7 +30,7 @@
 //     both copies may execute: for some milliseconds while our process lives and
 //     reaches libvirtd, otherwise until it does.
 //   - With Config.Strict there is no gap: the target waits, paused, until Activate with
-//     evidence that its source is gone. The price is blackout: what libvirt needs to
+//     evidence that its source is gone. The price is downtime: what libvirt needs to
 //     take the source down, 200 ms or more, and what your controller needs to see that
 //     and to activate. And when the target's libvirtd dies right after Finish, the guest
 //     that it holds dies with its QEMU: the VM starts anew from its disks.

@@ -139,7 +139,7 @@ func TestACapCapsAndIsOfOneJobOnly(t *testing.T) {
 	w.arrives("free", vm.ID)
 }
 
-// A cap is lifted, or a longer blackout allowed, for a guest that did not converge.
+// A cap is lifted, or a longer downtime allowed, for a guest that did not converge.
 func TestLimitsAreChangedUnderWay(t *testing.T) {
 	for _, row := range []struct {
 		name    string

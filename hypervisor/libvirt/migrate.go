@@ -270,11 +270,11 @@ func (d move) prepare(ctx context.Context, rec *DomainRecord, j *Job) error {
 	})
 }
 
-// defaultDowntime is the blackout that QEMU allows unless it is told otherwise.
+// defaultDowntime is the downtime that QEMU allows unless it is told otherwise.
 // Source: QEMU migration/options.c (max_downtime).
 const defaultDowntime = 300 * time.Millisecond
 
-// downtime puts a blackout into libvirt's milliseconds; the least is one.
+// downtime puts a downtime into libvirt's milliseconds; the least is one.
 func downtime(d time.Duration) uint64 { return uint64(max(1, d.Milliseconds())) }
 
 // bandwidth puts a cap into libvirt's MiB/s, rounded up. Source: libvirt 9.0

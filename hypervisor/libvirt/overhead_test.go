@@ -20,7 +20,7 @@ import (
 type cost struct {
 	receive  time.Duration // to prepare the target; virsh does not
 	sending  time.Duration // from Migrate until the job has succeeded, or all of virsh
-	blackout time.Duration // as the guest's heartbeats tell
+	downtime time.Duration // as the guest's heartbeats tell
 }
 
 func (c cost) whole() time.Duration { return c.receive + c.sending }
@@ -46,7 +46,7 @@ var (
 // does to all. Each iteration moves the guest in all three ways; -benchtime=15x makes medians
 // of 15.
 //
-// The goals are 1.02 times the time and 1.05 times the blackout. Of a guest that writes,
+// The goals are 1.02 times the time and 1.05 times the downtime. Of a guest that writes,
 // chance decides whether QEMU stops it at this look at what remains or at the next.
 func BenchmarkWhatAMoveCosts(b *testing.B) {
 	for _, row := range []struct {
@@ -130,8 +130,8 @@ func (m *mover) settled() {
 	}
 }
 
-// blackout waits for the guest's first heartbeats at its target.
-func (m *mover) blackout(to name, ordered time.Time) time.Duration {
+// downtime waits for the guest's first heartbeats at its target.
+func (m *mover) downtime(to name, ordered time.Time) time.Duration {
 	m.t.Helper()
 	ctx := testutil.Context(m.t, testutil.DefaultLimit)
 	p := m.pulse(m.vm.ID)
@@ -157,7 +157,7 @@ func (m *mover) virsh() cost {
 	_, err := m.Virsh(m.t.Context(), string(from), append(args, domain, m.PeerURI(string(to)))...)
 	c := cost{sending: time.Since(ordered)}
 	if err == nil {
-		c.blackout = m.blackout(to, ordered)
+		c.downtime = m.downtime(to, ordered)
 		_, err = m.Virsh(m.t.Context(), string(from), "undefine", domain)
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (m *mover) move(hold bool) cost {
 	}
 	c.sending = time.Since(ordered)
 	if err == nil {
-		c.blackout = m.blackout(to, ordered)
+		c.downtime = m.downtime(to, ordered)
 		evidence.Proof, evidence.Host = hypervisor.RunsAtTarget, to
 		err = m.hosts[from].Do(ctx, m.vm.ID, hypervisor.Release{Job: job, Moved: evidence})
 	}
@@ -229,7 +229,7 @@ func compareCosts(b *testing.B, prefix string, ours, theirs []cost) {
 	}{
 		{"whole", cost.whole}, // with Receive
 		{"sending", func(c cost) time.Duration { return c.sending }},
-		{"blackout", func(c cost) time.Duration { return c.blackout }},
+		{"downtime", func(c cost) time.Duration { return c.downtime }},
 	} {
 		low, median := quartiles(ours, row.of)
 		least, their := quartiles(theirs, row.of)

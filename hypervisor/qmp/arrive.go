@@ -322,7 +322,7 @@ func (d move) breakOff(ctx context.Context, vm *qemu.Instance) error {
 // stopped for good. That it may run is written first, with what was heard.
 func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*Job)) error {
 	seen := d.Seen()
-	// Of the few notes that must outlast a loss of power this one costs blackout: a
+	// Of the few notes that must outlast a loss of power this one costs downtime: a
 	// guest that ran must never count as one that did not.
 	err := d.PutJob(true, func(j *Job) {
 		heard(j)

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
-// BenchmarkPut is what a note costs, which the blackout of a move has two of.
+// BenchmarkPut is what a note costs, which the downtime of a move has two of.
 func BenchmarkPut(b *testing.B) {
 	for name, durable := range map[string]bool{"durable": true, "against death": false} {
 		b.Run(name, func(b *testing.B) {

@@ -54,7 +54,7 @@ type Config struct {
 	Port int
 	// Timeout is how long a QEMU may take to answer, and to end when it was killed; what
 	// is asked of its VM then is Transient. Default: 10s. One that sends its VM
-	// and is silent for twice as long, and for the blackout allowed besides, is told that the
+	// and is silent for twice as long, and for the downtime allowed besides, is told that the
 	// link is lost.
 	Timeout time.Duration
 	// Patience is how long a target's host may be out of reach at the switch-over

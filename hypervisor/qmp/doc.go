@@ -18,17 +18,17 @@
 // holds the complete state (or, in post-copy, was told to run) and its source has
 // said, signed, that the guest stopped there for good: that QEMU completed the
 // migration, after which it resumes nothing by itself. The extra word costs about
-// a millisecond of blackout. Where a connection breaks before that, QEMU lets its
+// a millisecond of downtime. Where a connection breaks before that, QEMU lets its
 // source run on; that is safe, because the target will not hear the word. Where it
 // breaks later, both rest, the job is Broken, and the source resumes only with
 // Evidence that the target never ran.
 //
-// A process of ours that is dead in that moment prolongs the blackout until it is
+// A process of ours that is dead in that moment prolongs the downtime until it is
 // back. That is the price of never running a VM twice.
 //
 // Where the connection falls silent while QEMU sends the last of a guest, that QEMU
 // answers nothing: what is asked of its VM is Transient. When Config.Timeout has passed
-// twice, and the blackout allowed besides, its connection is closed, out of band, and it is
+// twice, and the downtime allowed besides, its connection is closed, out of band, and it is
 // as above.
 //
 // A QEMU that hangs is waited for: what is asked of its VM is Transient, and names the process.

@@ -134,8 +134,8 @@ func TestADiskThatWasHalfPluggedIsPlugged(t *testing.T) {
 	detach()
 }
 
-// A blackout that was allowed is waited for, however long its source does not answer.
-func TestALongBlackoutThatIsAllowedIsNotGivenUp(t *testing.T) {
+// A downtime that was allowed is waited for, however long its source does not answer.
+func TestALongDowntimeThatIsAllowedIsNotGivenUp(t *testing.T) {
 	var wire *link
 	l := newLab(t, accelerator(t), func(c *qmp.Config) {
 		if wire == nil {
@@ -162,7 +162,7 @@ func TestALongBlackoutThatIsAllowedIsNotGivenUp(t *testing.T) {
 	narrow.Store(false)
 	p := l.progress("n1", "job")
 	if p.Status != hypervisor.JobSucceeded || p.Downtime < 3*time.Second {
-		t.Errorf("it is %v (%s) after a blackout of %v", p.Status, p.Error, p.Downtime)
+		t.Errorf("it is %v (%s) after a downtime of %v", p.Status, p.Error, p.Downtime)
 	}
 	l.arrives("job", vm.ID)
 }

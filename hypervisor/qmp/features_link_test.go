@@ -29,7 +29,7 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 	if err := wire.setCut(true); err != nil {
 		t.Fatal(err)
 	}
-	// All that is left fits into such a blackout: QEMU switches over.
+	// All that is left fits into such a downtime: QEMU switches over.
 	l.adjust("job", hypervisor.SetDowntime{Limit: 6 * time.Second})
 	source, began := l.hosts["n1"], time.Now()
 	l.eventually("the source does not answer", func() bool {

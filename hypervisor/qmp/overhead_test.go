@@ -24,7 +24,7 @@ import (
 
 // moved is what one move took: from the order to prepare a target, and from the
 // order to send, until the guest beat there, and how long it stood.
-type moved struct{ whole, sending, blackout time.Duration }
+type moved struct{ whole, sending, downtime time.Duration }
 
 // A script moves a VM by giving QEMUs the commands that a Host gives, one after
 // the other, and remembers nothing.
@@ -253,7 +253,7 @@ func report(b *testing.B, ours, theirs []moved) {
 	}{
 		{"whole", func(m moved) time.Duration { return m.whole }}, // with preparing a target
 		{"sending", func(m moved) time.Duration { return m.sending }},
-		{"blackout", func(m moved) time.Duration { return m.blackout }},
+		{"downtime", func(m moved) time.Duration { return m.downtime }},
 	} {
 		low, median := quartiles(ours, row.of)
 		least, their := quartiles(theirs, row.of)

@@ -77,7 +77,7 @@ func (d *Domain) silence(ctx context.Context) time.Duration {
 // unblock ends the transfer of a source that has not answered for long: to its QEMU the link
 // is lost. QEMU sends the last of a guest while it does nothing else, and the guest stands; a
 // link that takes nothing any more would keep it until its kernel gives up, which may take a
-// quarter of an hour. A blackout that was allowed is waited for, and a QEMU that is only slow
+// quarter of an hour. A downtime that was allowed is waited for, and a QEMU that is only slow
 // has all its time to answer.
 // Source: QEMU 7.2 migration/migration.c (migration_completion holds the lock of all else);
 // Linux Documentation/networking/ip-sysctl.rst (tcp_retries2).

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 )
 
-// floor is the blackout below which the machine's own jitter rules: smaller ones compare
+// floor is the downtime below which the machine's own jitter rules: smaller ones compare
 // as if they were this long.
 const floor = 10 * time.Millisecond
 
@@ -29,7 +29,7 @@ type Accuracy struct {
 	Count    int   `json:"count"`
 	Lost     int   `json:"lost"`
 	Total    Error `json:"total"`
-	Blackout Error `json:"blackout"`
+	Downtime Error `json:"downtime"`
 }
 
 // A Report is how well a model predicts measurements.
@@ -109,7 +109,7 @@ func Noise(all []Migration) Accuracy {
 			others := slices.Delete(slices.Clone(same), i, i+1)
 			if len(others) > 0 {
 				l.add(m, Prediction{Completed: true, Total: middle(others, totalOf),
-					Blackout: middle(others, blackoutOf)})
+					Downtime: middle(others, downtimeOf)})
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func Noise(all []Migration) Accuracy {
 }
 
 func totalOf(m *Migration) time.Duration    { return m.Total }
-func blackoutOf(m *Migration) time.Duration { return m.Blackout }
+func downtimeOf(m *Migration) time.Duration { return m.Downtime }
 
 // middle returns the median of a time.
 func middle(all []*Migration, of func(*Migration) time.Duration) time.Duration {
@@ -134,7 +134,7 @@ func middle(all []*Migration, of func(*Migration) time.Duration) time.Duration {
 // were read.
 func (m *Migration) Experiment() string {
 	asked := *m
-	asked.Line, asked.Total, asked.Blackout, asked.Completed = 0, 0, 0, false
+	asked.Line, asked.Total, asked.Downtime, asked.Completed = 0, 0, 0, false
 	asked.SwitchAfter = asked.SwitchAfter.Round(500 * time.Millisecond)
 	asked.Words = slices.DeleteFunc(slices.Clone(m.Words), func(w string) bool {
 		return w == "stats-race"
@@ -143,8 +143,8 @@ func (m *Migration) Experiment() string {
 }
 
 // Off returns how far a prediction is off, as shares of what was measured.
-func (m *Migration) Off(p Prediction) (total, blackout float64) {
-	return share(p.Total, m.Total, 0), share(p.Blackout, m.Blackout, floor)
+func (m *Migration) Off(p Prediction) (total, downtime float64) {
+	return share(p.Total, m.Total, 0), share(p.Downtime, m.Downtime, floor)
 }
 
 // share returns how far got is from want, or from least if that is more.
@@ -182,20 +182,20 @@ func (m *Migration) Class() string {
 // misses are how far the predictions of a class are off.
 type misses struct {
 	lost            int
-	total, blackout []float64
+	total, downtime []float64
 }
 
 func (l *misses) add(m *Migration, p Prediction) {
-	total, blackout := m.Off(p)
+	total, downtime := m.Off(p)
 	if !p.Completed {
 		l.lost++
 	}
-	l.total, l.blackout = append(l.total, total), append(l.blackout, blackout)
+	l.total, l.downtime = append(l.total, total), append(l.downtime, downtime)
 }
 
 func (l *misses) accuracy(class string) Accuracy {
 	return Accuracy{Class: class, Count: len(l.total), Lost: l.lost,
-		Total: errorOf(l.total), Blackout: errorOf(l.blackout)}
+		Total: errorOf(l.total), Downtime: errorOf(l.downtime)}
 }
 
 func errorOf(list []float64) Error {

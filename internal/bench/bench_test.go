@@ -45,7 +45,7 @@ func empty(t *testing.T, c *bench.Cluster, who bench.Contestant) bench.Outcome {
 }
 
 // The goals: at most 1.15 of the lower bound, and half of what KubeVirt's defaults take, in
-// the median; nowhere slower, and nowhere with a longer blackout.
+// the median; nowhere slower, and nowhere with a longer downtime.
 func TestAdaptiveEmptiesHostsInLittleMoreThanTheLowerBound(t *testing.T) {
 	if testutil.Raced {
 		t.Skip("24 evacuations in one goroutine: without the race detector only")
@@ -61,7 +61,7 @@ func TestAdaptiveEmptiesHostsInLittleMoreThanTheLowerBound(t *testing.T) {
 				ours.Left, theirs.Ratio)
 		}
 		if ours.Downtime.P99 > theirs.Downtime.P99 {
-			t.Errorf("%s: p99 of the blackouts %v ms, KubeVirt %v ms", set[i].Name,
+			t.Errorf("%s: p99 of the downtimes %v ms, KubeVirt %v ms", set[i].Name,
 				ours.Downtime.P99, theirs.Downtime.P99)
 		}
 		outcomes = append(outcomes, ours)

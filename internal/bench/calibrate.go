@@ -15,11 +15,11 @@ const (
 	parts = 5
 	// gain is how much better a change must make the loss to be kept.
 	gain = 1e-4
-	// blackoutWeight is how much a blackout counts, compared with a total time.
-	blackoutWeight = 0.25
+	// downtimeWeight is how much a downtime counts, compared with a total time.
+	downtimeWeight = 0.25
 	// worst bounds the loss of one measurement: e³ is twenty times too much or too little.
 	worst = 3
-	// jitter is the blackout below which the machine's own jitter rules.
+	// jitter is the downtime below which the machine's own jitter rules.
 	jitter = float64(10 * time.Millisecond)
 	// fastest is more than any processor copies, in bytes a second.
 	fastest = 1e12
@@ -215,8 +215,8 @@ func loss(all []Migration, model fake.Model) float64 {
 		if err != nil { // the fake refuses such a model
 			return math.Inf(1)
 		}
-		sum += distance(float64(p.Total), float64(m.Total)) + blackoutWeight*
-			distance(max(jitter, float64(p.Blackout)), max(jitter, float64(m.Blackout)))
+		sum += distance(float64(p.Total), float64(m.Total)) + downtimeWeight*
+			distance(max(jitter, float64(p.Downtime)), max(jitter, float64(m.Downtime)))
 	}
 	return sum / float64(len(all))
 }

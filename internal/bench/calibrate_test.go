@@ -31,7 +31,7 @@ func measuredOn(t *testing.T, model fake.Model) []bench.Migration {
 		if err != nil || !p.Completed {
 			t.Fatalf("%+v %v", p, err)
 		}
-		all[i].Total, all[i].Blackout = p.Total, p.Blackout
+		all[i].Total, all[i].Downtime = p.Total, p.Downtime
 	}
 	return all
 }

@@ -20,7 +20,7 @@ type Terms struct {
 }
 
 // AllTerms returns the terms that policies are compared on: pre-copy alone, with the brake
-// of auto-converge, and with post-copy. The longest blackout is 500 ms, the default of both
+// of auto-converge, and with post-copy. The longest downtime is 500 ms, the default of both
 // Nova and oVirt; budgets are KubeVirt's.
 func AllTerms() []Terms {
 	c := convergence.Config{MaxDowntime: 500 * time.Millisecond,
@@ -34,7 +34,7 @@ func AllTerms() []Terms {
 type ContestOutcome struct {
 	Succeeded bool
 	Took      time.Duration // until it had ended, well or not
-	Blackout  time.Duration // of one that succeeded
+	Downtime  time.Duration // of one that succeeded
 	// Brownout is for how long the guest was slowed: the CPU time that the brake took, and
 	// all of the time in which it ran at the target and lacked memory.
 	Brownout time.Duration
@@ -160,7 +160,7 @@ func (r *runner) observe(at time.Duration, due bool) (bool, error) {
 	if p.Status.Final() {
 		o := &r.outcome
 		if o.Succeeded = p.Status == hypervisor.JobSucceeded; o.Succeeded {
-			o.Blackout = p.Downtime
+			o.Downtime = p.Downtime
 		}
 		o.Sent = p.Sent
 		return true, nil

@@ -39,8 +39,8 @@ func TestAnIdleGuestMovesInTheTimeOfOnePass(t *testing.T) {
 	if !o.Succeeded || o.Took < least || o.Took > least+least/20 || o.Sent < 4*gib {
 		t.Errorf("%+v, want it to have ended soon after %v", o, least)
 	}
-	if o.Brownout != 0 || o.Blackout <= 0 {
-		t.Errorf("%+v, want a blackout and nobody slowed", o)
+	if o.Brownout != 0 || o.Downtime <= 0 {
+		t.Errorf("%+v, want a downtime and nobody slowed", o)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTheSameSeedDrawsTheSameGuests(t *testing.T) {
 
 // The guests are others than those that the policy was made with (seed 1). The fastest of
 // the others is KubeVirt's stall detector; lab convergence has them all.
-func TestForecastIsFasterThanTheBestAtNoLongerBlackout(t *testing.T) {
+func TestForecastIsFasterThanTheBestAtNoLongerDowntime(t *testing.T) {
 	rivals := bench.ContestPolicies()
 	best, ours := rivals[1], rivals[len(rivals)-1]
 	outcomes := map[string][]bench.ContestOutcome{}
@@ -129,7 +129,7 @@ func TestForecastIsFasterThanTheBestAtNoLongerBlackout(t *testing.T) {
 	a, b := bench.Sum(ours, outcomes[ours.Name]), bench.Sum(best, outcomes[best.Name])
 	_, ratio := bench.Pairs(outcomes[ours.Name], outcomes[best.Name])
 	if a.MeanSeconds >= b.MeanSeconds || ratio < 1.1 || a.Succeeded < b.Succeeded ||
-		a.P99Blackout > b.P99Blackout+1 { // both are within a millisecond of one limit
+		a.P99Downtime > b.P99Downtime+1 { // both are within a millisecond of one limit
 		t.Errorf("where both end the best takes %.2f times as long:\n%+v\n%+v", ratio, a, b)
 	}
 }
@@ -137,11 +137,11 @@ func TestForecastIsFasterThanTheBestAtNoLongerBlackout(t *testing.T) {
 func TestRowsAddUp(t *testing.T) {
 	ms := time.Millisecond
 	row := bench.Sum(bench.ContestPolicy{Name: "x"}, []bench.ContestOutcome{
-		{Succeeded: true, Took: 4000 * ms, Blackout: 100 * ms, Brownout: 1000 * ms, Sent: 4},
-		{Succeeded: true, Took: 2000 * ms, Blackout: 300 * ms, Sent: 2},
+		{Succeeded: true, Took: 4000 * ms, Downtime: 100 * ms, Brownout: 1000 * ms, Sent: 4},
+		{Succeeded: true, Took: 2000 * ms, Downtime: 300 * ms, Sent: 2},
 		{Took: 9000 * ms, Brownout: 2000 * ms, Sent: 9}})
 	want := bench.Row{Policy: "x", Runs: 3, Succeeded: 2, MeanSeconds: 5, P50Seconds: 4,
-		P99Seconds: 9, P50Blackout: 100, P99Blackout: 300, MaxBlackout: 300, BrownoutSeconds: 1,
+		P99Seconds: 9, P50Downtime: 100, P99Downtime: 300, MaxDowntime: 300, BrownoutSeconds: 1,
 		MeanSent: 5}
 	if diff := cmp.Diff(want, row); diff != "" {
 		t.Errorf("the row (-want +got):\n%s", diff)

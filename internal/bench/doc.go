@@ -34,7 +34,7 @@
 //
 // [Fit] changes one parameter at a time, up and down in ever smaller steps, and keeps what
 // brings predictions closer: the mean of |ln(predicted/measured)| of the total time, and a
-// quarter of that of the blackout. A logarithm is not led astray by a few long runs, nor by
+// quarter of that of the downtime. A logarithm is not led astray by a few long runs, nor by
 // outliers as squares would be. A parameter that no measurement depends on stays as it was.
 //
 // How well it predicts what it has not seen, cross-validation says: the experiments are dealt
@@ -46,7 +46,7 @@
 // # Convergence policies compared
 //
 // This part lets convergence policies bring the same transfers to an end, and measures
-// what it cost: time, blackout, brown-out and bytes.
+// what it cost: time, downtime, brown-out and bytes.
 //
 // A [Trace] is a guest: how it dirties its memory over time. [Traces] makes them by named
 // distributions from seeds, so that everybody can repeat a contest. [RunContest] lets one policy
@@ -88,7 +88,7 @@
 // This part brings transfers to an end as other systems do, so that they can be
 // compared with godwit's own ways on the same guests: each is a [convergence.Policy].
 //
-// What an operator allows (the longest blackout, post-copy, stopping the guest) comes from
+// What an operator allows (the longest downtime, post-copy, stopping the guest) comes from
 // the Config, and is the same for everybody; schedules and time-outs are those that each
 // system has by default. KubeVirt's two are in package convergence itself
 // (convergence.Legacy and convergence.Stall).

@@ -34,7 +34,7 @@ func TestTheModelIsCloseToWhatWasMeasured(t *testing.T) {
 	if r.All.Count < 120 || r.All.Lost > 1 {
 		t.Errorf("compared %d, of which %d do not complete in the model", r.All.Count, r.All.Lost)
 	}
-	if r.All.Total.Median > 0.05 || r.All.Total.P90 > 0.35 || r.All.Blackout.Median > 0.2 {
+	if r.All.Total.Median > 0.05 || r.All.Total.P90 > 0.35 || r.All.Downtime.Median > 0.2 {
 		t.Errorf("off by %+v, want a median of at most 5 %% and 20 %%", r.All)
 	}
 	if r.Endless < 10 || r.Agreed < r.Endless-2 {
@@ -58,28 +58,28 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// A blackout of 15 ms where 5 ms were measured is half a floor off; a total of 150 ms where
+// A downtime of 15 ms where 5 ms were measured is half a floor off; a total of 150 ms where
 // 100 ms were is half off.
 func TestOff(t *testing.T) {
-	m := &bench.Migration{Total: 100 * ms, Blackout: 5 * ms}
-	total, blackout := m.Off(bench.Prediction{Total: 150 * ms, Blackout: 15 * ms})
-	if total != 0.5 || blackout != 1 {
-		t.Errorf("off by %v and %v, want 0.5 and 1", total, blackout)
+	m := &bench.Migration{Total: 100 * ms, Downtime: 5 * ms}
+	total, downtime := m.Off(bench.Prediction{Total: 150 * ms, Downtime: 15 * ms})
+	if total != 0.5 || downtime != 1 {
+		t.Errorf("off by %v and %v, want 0.5 and 1", total, downtime)
 	}
 }
 
 // Ten predictions that are 0 to 90 % too long.
 func TestTheTallyKnowsItsQuantiles(t *testing.T) {
 	var tally bench.Tally
-	m := &bench.Migration{Completed: true, Total: 100 * ms, Blackout: 100 * ms}
+	m := &bench.Migration{Completed: true, Total: 100 * ms, Downtime: 100 * ms}
 	for i := range 10 {
 		d := time.Duration(100+10*i) * ms
-		tally.Add(m, bench.Prediction{Completed: i > 0, Total: d, Blackout: d})
+		tally.Add(m, bench.Prediction{Completed: i > 0, Total: d, Downtime: d})
 	}
 	tally.Add(&bench.Migration{Total: time.Second}, bench.Prediction{})
 	want := bench.Accuracy{Class: "all", Count: 10, Lost: 1,
 		Total:    bench.Error{Median: 0.5, P90: 0.9},
-		Blackout: bench.Error{Median: 0.5, P90: 0.9}}
+		Downtime: bench.Error{Median: 0.5, P90: 0.9}}
 	r := tally.Report()
 	if r.All != want || len(r.Classes) != 1 || r.Endless != 1 || r.Agreed != 1 {
 		t.Errorf("%+v, want %+v", r, want)
@@ -91,7 +91,7 @@ func TestNoiseIsWhatRunsDifferBy(t *testing.T) {
 	all := read(t, "ram_mib,total_ms,downtime_ms\n1024,100,50\n1024,100,50\n1024,200,50\n"+
 		"2048,300,50\n")
 	n := bench.Noise(all) // 150 for 100, twice, and 100 for 200
-	if n.Count != 3 || n.Total.Median != 0.5 || n.Total.P90 != 0.5 || n.Blackout.P90 != 0 {
+	if n.Count != 3 || n.Total.Median != 0.5 || n.Total.P90 != 0.5 || n.Downtime.P90 != 0 {
 		t.Errorf("%+v", n)
 	}
 	measured := bench.Noise(measured(t))
@@ -101,7 +101,7 @@ func TestNoiseIsWhatRunsDifferBy(t *testing.T) {
 }
 
 // What is asked for reaches the fake: a cap, a slow link and writes make a migration longer,
-// and a larger allowance a blackout.
+// and a larger allowance a downtime.
 func TestPredictionsFollowTheColumns(t *testing.T) {
 	all := read(t, "ram_mib,total_ms,downtime_ms,ws_mib,rate_nominal_mib_s,fill_mib,cap_mib_s,"+
 		"link_mib_s,downtime_limit_ms,options,accel,switch_after_ms,postcopy\n"+
@@ -126,7 +126,7 @@ func TestPredictionsFollowTheColumns(t *testing.T) {
 	for i, holds := range []bool{
 		p[0].Completed && p[0].Total < time.Second, p[1].Total > wire, p[2].Total > wire,
 		p[3].Total < p[0].Total/2, p[4].Total > p[2].Total+2*time.Second,
-		p[5].Total < p[4].Total && p[5].Blackout > p[4].Blackout,
+		p[5].Total < p[4].Total && p[5].Downtime > p[4].Downtime,
 		p[6].Total > 10*time.Second, p[7].Total > p[0].Total,
 		p[8].Completed, !p[9].Completed,
 	} {
@@ -167,7 +167,7 @@ func TestBadMeasurementsAreExplained(t *testing.T) {
 		{"more than all memory", header + "1024,100,5,0,2048\n", "m.csv:2: ram_mib: fill_mib and"},
 		{"seconds for milliseconds", header + "262144,25,0,0,\n",
 			"m.csv:2: total_ms: 256GiB in 25 ms is faster than any memory: is the time in milli"},
-		{"a blackout in another unit", header + "1024,10,150,0,\n",
+		{"a downtime in another unit", header + "1024,10,150,0,\n",
 			"m.csv:2: downtime_ms: needs at most total_ms, 10, has 150: are both in milliseconds?"},
 		{"no time", header + "1024,0,0,0,\n",
 			"m.csv:2: total_ms: a migration that completed takes"},

@@ -17,7 +17,7 @@ const (
 	novaLeast    = 2 * hypervisor.GiB
 )
 
-// Nova raises the blackout limit in ten steps, each a time later that grows with the VM, and
+// Nova raises the downtime limit in ten steps, each a time later that grows with the VM, and
 // ends what takes too long: by post-copy or by stopping the guest where that is allowed,
 // else by giving up. It does not look at how the transfer goes.
 // Source: Nova 00a030403f nova/virt/libvirt/migration.py (downtime_steps,
@@ -69,7 +69,7 @@ func active(s convergence.State, p hypervisor.Progress) bool {
 	return p.Status == hypervisor.JobActive && !s.PostCopy && !s.Aborting
 }
 
-// ceiling returns the longest blackout that is allowed.
+// ceiling returns the longest downtime that is allowed.
 func ceiling(c convergence.Config, otherwise time.Duration) time.Duration {
 	if c.MaxDowntime > 0 {
 		return c.MaxDowntime

@@ -26,8 +26,8 @@ const measurementPatience = 10
 // A Prediction is what the model says about a measured migration.
 type Prediction struct {
 	Completed bool
-	// Total and Blackout are those so far when it does not complete.
-	Total, Blackout time.Duration
+	// Total and Downtime are those so far when it does not complete.
+	Total, Downtime time.Duration
 }
 
 // Predict carries a migration out with a model. The guest writes its working set
@@ -63,7 +63,7 @@ func (m *Migration) Predict(model fake.Model) (Prediction, error) {
 		return at(err)
 	}
 	return Prediction{Completed: p.Status == hypervisor.JobSucceeded,
-		Total: f.Now().Sub(began), Blackout: p.Downtime}, nil
+		Total: f.Now().Sub(began), Downtime: p.Downtime}, nil
 }
 
 const (

@@ -43,7 +43,7 @@ type Migration struct {
 	Words       []string // further options, such as tls-x509
 	// Completed says that it did. What has not has no times to compare with.
 	Completed       bool
-	Total, Blackout time.Duration
+	Total, Downtime time.Duration
 }
 
 // Has reports whether the measurement was made with a further option.
@@ -124,7 +124,7 @@ func (t *table) migration() Migration {
 		Emulated: t.text("accel", "kvm") == "tcg", Total: t.time("total_ms", 0),
 		SwitchAfter: -time.Millisecond}
 	if m.Completed = t.text("status", "completed") == "completed"; m.Completed {
-		m.Blackout = t.time("downtime_ms", 0)
+		m.Downtime = t.time("downtime_ms", 0)
 	}
 	m.Filled = t.size("fill_mib", int64(m.Memory/hypervisor.MiB))
 	if words := t.text("options", ""); words != "" {
@@ -154,9 +154,9 @@ func (t *table) plausible(m *Migration) {
 	case !m.Completed:
 	case m.Total <= 0:
 		t.Errorf(t.line, "total_ms", "a migration that completed takes more than 0 ms")
-	case m.Blackout > m.Total:
+	case m.Downtime > m.Total:
 		t.Errorf(t.line, "downtime_ms", "needs at most total_ms, %d, has %d: are both in "+
-			"milliseconds?", m.Total.Milliseconds(), m.Blackout.Milliseconds())
+			"milliseconds?", m.Total.Milliseconds(), m.Downtime.Milliseconds())
 	case float64(m.Filled)/m.Total.Seconds() > measurementFastest*float64(hypervisor.MiB):
 		t.Errorf(t.line, "total_ms", "%v in %d ms is faster than any memory: is the time in "+
 			"milliseconds?", m.Filled, m.Total.Milliseconds())

@@ -39,10 +39,10 @@ type Row struct {
 	MeanSeconds float64 `json:"meanSeconds"`
 	P50Seconds  float64 `json:"p50Seconds"`
 	P99Seconds  float64 `json:"p99Seconds"`
-	// The blackouts of those that succeeded, in milliseconds.
-	P50Blackout float64 `json:"p50BlackoutMilliseconds"`
-	P99Blackout float64 `json:"p99BlackoutMilliseconds"`
-	MaxBlackout float64 `json:"maxBlackoutMilliseconds"`
+	// The downtimes of those that succeeded, in milliseconds.
+	P50Downtime float64 `json:"p50DowntimeMilliseconds"`
+	P99Downtime float64 `json:"p99DowntimeMilliseconds"`
+	MaxDowntime float64 `json:"maxDowntimeMilliseconds"`
 	// BrownoutSeconds is the mean of all runs.
 	BrownoutSeconds float64          `json:"meanBrownoutSeconds"`
 	MeanSent        hypervisor.Bytes `json:"meanBytes"`
@@ -88,7 +88,7 @@ func Sum(c ContestPolicy, outcomes []ContestOutcome) Row {
 		total, brown, sent = total+o.Took, brown+o.Brownout, sent+o.Sent
 		took = append(took, seconds(o.Took))
 		if o.Succeeded {
-			dark = append(dark, 1000*seconds(o.Blackout))
+			dark = append(dark, 1000*seconds(o.Downtime))
 		}
 	}
 	slices.Sort(took)
@@ -97,8 +97,8 @@ func Sum(c ContestPolicy, outcomes []ContestOutcome) Row {
 	r.Succeeded, r.MeanSeconds, r.BrownoutSeconds = len(dark), seconds(total/n), seconds(brown/n)
 	r.MeanSent = sent / hypervisor.Bytes(n)
 	r.P50Seconds, r.P99Seconds = sim.Quantile(took, 0.5), sim.Quantile(took, 0.99)
-	r.P50Blackout, r.P99Blackout = sim.Quantile(dark, 0.5), sim.Quantile(dark, 0.99)
-	r.MaxBlackout = sim.Quantile(dark, 1)
+	r.P50Downtime, r.P99Downtime = sim.Quantile(dark, 0.5), sim.Quantile(dark, 0.99)
+	r.MaxDowntime = sim.Quantile(dark, 1)
 	return r
 }
 

@@ -16,25 +16,24 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-const accuracyHelp = `Accuracy predicts migrations that were measured, and says by class how far the
-predictions are off: the median and the 90th percentile, as shares of what was measured. A blackout
-below 10 ms counts as 10 ms.
+const accuracyHelp = `Predict measured migrations, and print the error of the predictions by class: the
+median and the 90th percentile, relative to the measurement. A downtime below 10 ms counts as 10 ms.
 
-Without a file it takes measurements of QEMU 7.2 that are part of godwit, and the model of
-the machine they were made on. The columns of a file are those of godwit help calibrate.
+Without a file the command uses measurements of QEMU 7.2 that are part of godwit, and the model of
+the machine on which they were made. The columns of a file are those of godwit help calibrate.
 
 --json prints one object:
 
   source     the file, or "built in"
   model      the model's file, or "built in"
-  all        class, count, lost (predicted never to complete), total and blackout, each
+  all        class, count, lost (predicted never to complete), total and downtime, each
              with median and p90: 0.05 is 5 %
   classes    the same for each class
   noise      the same for each run of an experiment when the others predict it: no model is
              much better than that
   endless    how many did not complete; agreed: how many of them do not in the model
 
-Exit status: 0 it was compared, 2 bad input.`
+Exit status: 0 compared, 2 bad input.`
 
 // accuracy is what --json prints.
 type accuracy struct {
@@ -51,7 +50,7 @@ func accuracyCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "accuracy [MEASUREMENTS.csv]",
-		Short: "How far predictions are from migrations that were measured",
+		Short: "Compare predictions with measured migrations",
 		Long:  accuracyHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -101,10 +100,10 @@ func (a *accuracy) compare() error {
 func (a *accuracy) table(out io.Writer) error {
 	fmt.Fprintf(out, "measurements: %s, model: %s\n\n", a.Source, a.Model)
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "CLASS         \tN\tTOTAL MEDIAN\tP90\tBLACKOUT MEDIAN\tP90\tLOST\t\n")
+	fmt.Fprint(t, "CLASS         \tN\tTOTAL MEDIAN\tP90\tDOWNTIME MEDIAN\tP90\tLOST\t\n")
 	for _, c := range append(a.Classes, a.All, a.Noise) {
 		fmt.Fprintf(t, "%-14s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t\n", c.Class, c.Count,
-			100*c.Total.Median, 100*c.Total.P90, 100*c.Blackout.Median, 100*c.Blackout.P90, c.Lost)
+			100*c.Total.Median, 100*c.Total.P90, 100*c.Downtime.Median, 100*c.Downtime.P90, c.Lost)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,50 +1,16 @@
-// Package cli is godwit calibrate: flags and wiring, no decisions. See package
-// internal/bench.
+// Package cli implements the commands of godwit that are not daemons: flags, wiring and printing,
+// no decisions. Each command is a file of its own:
 //
-// # Conversion
+//   - operators' commands ([ClientCommands]), on a store: see package internal/client
+//   - plan drain, plan maintenance and plan failover ([PlanCommand]): see package plan
+//   - simulate with many worlds, and merge ([Flags], [Merge]): see package internal/sweep
+//   - bench and calibrate ([BenchCommands], [CalibrateCommand]): see package internal/bench
+//   - replay ([ReplayCommand]): see package internal/audit
+//   - convert ([ConvertCommand]): see package internal/importer
 //
-// This part is godwit convert: flags and wiring, no decisions.
-//
-// # Commands of operators
-//
-// This part is the commands of operators: flags and wiring, no decisions. Each asks the
-// store for something, or tells how it is: see package internal/client and internal/client.
-//
-// # Reading fleets
-//
-// This part reads the fleets that commands are asked about: flags and wiring, no decisions.
-//
-// # Benchmarks
-//
-// This part is the commands that put the model to the test: flags and wiring, no
-// decisions. Each command is a file of its own.
-//
-// # Output
-//
-// This part writes files of answers that may come after hours.
-//
-// A caller asks [Check] before it begins, and calls [Write] at the end. A file is written
-// whole or not at all: until then one that was there stays as it was.
-//
-// # Sweeps
-//
-// This part is godwit simulate with many worlds, and godwit merge: flags and
-// wiring, no decisions.
-//
-// # Planning commands
-//
-// This part is the commands that answer questions of those who plan: flags and
-// wiring, no decisions. Each command is a file of its own.
-//
-// # Replay
-//
-// This part is godwit replay: flags and wiring, no decisions.
-//
-// # Usage
-//
-// This part says what is wrong with a command line, and how it is written: what is
-// missing, what is too much, and which name was meant. The library that reads command lines
-// counts arguments, and says neither.
+// [Read] reads the fleets that they are asked about. [Check] and [Write] write a file whole or
+// not at all: a caller checks before a long computation and writes at its end. [ExplainUsage]
+// reports what is wrong with a command line, with the name that was probably meant.
 package cli
 
 import (
@@ -62,36 +28,36 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-const help = `Calibrate fits the model of a hypervisor to migrations measured on your own hosts,
-and prints how far predictions are off before and after: the median and the 90th percentile of total
-time and blackout, as shares of what was measured. "Validated" predicts each experiment by a
-model that was fitted to others: it is what to expect of a migration that was not measured.
+const help = `Fit the model of a hypervisor to migrations measured on your own hosts, and print the
+error of the predictions before and after: the median and the 90th percentile of total time and
+downtime, relative to the measurement. "Validated" predicts each experiment with a model that was
+fitted to the others: this is the error to expect for migrations that were not measured.
 
 The file is CSV, one migration a line; the first line names the columns:
 
   ram_mib             memory of the VM                                        (needed)
   total_ms            how long the migration took                             (needed)
-  downtime_ms         how long the guest stood, as the hypervisor says        (needed)
-  ws_mib              memory that the guest writes again and again, cyclically    (0)
+  downtime_ms         downtime reported by the hypervisor                     (needed)
+  ws_mib              working set that the guest writes cyclically                (0)
   rate_nominal_mib_s  how fast it writes                                          (0)
   fill_mib            memory that was ever written; the rest is zero     (all of it)
   cap_mib_s           the limit on the migration's speed; 0 is none               (0)
-  link_mib_s          the speed of the wire; 0 is faster than the processors      (0)
-  downtime_limit_ms   what the downtime was limited to                          (300)
+  link_mib_s          link speed; 0 is faster than the processors                 (0)
+  downtime_limit_ms   the downtime limit                                        (300)
   autoconverge, postcopy   1 if it was allowed                                    (0)
   multifd             how many connections; 0 is one                              (0)
-  switch_after_ms     when it was told to go on by post-copy; -1 is never        (-1)
+  switch_after_ms     when post-copy was started; -1 is never                    (-1)
   options             words joined by +: compress, xbzrle, tls-x509, mfcomp:zstd    ()
-  accel               kvm, or tcg for a guest that is emulated                  (kvm)
+  accel               kvm, or tcg for an emulated guest                         (kvm)
   label, status       what kind of experiment it is; how it ended   (, completed)
 
-Other columns are ignored. A scenario takes the model that -o writes with model: FILE.
+Other columns are ignored. A scenario uses the model that -o writes with model: FILE.
 
 --json prints one object: before, after and validated (absent with fewer than two experiments),
-each as godwit lab accuracy prints it; fitted, how many measurements were fitted to; changes, with
+each as godwit bench accuracy prints it; fitted, the number of measurements used; changes, with
 parameter, from and to in nanoseconds, bytes, bytes a second or parts per thousand.
 
-Exit status: 0 it was fitted, 2 bad input.`
+Exit status: 0 fitted, 2 bad input.`
 
 // flags are the flags of godwit calibrate.
 type flags struct {
@@ -114,7 +80,7 @@ func CalibrateCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "write the fitted model to this `FILE`")
-	c.Flags().StringVar(&f.base, "from", "", "begin with the model in this `FILE`; default: qemu")
+	c.Flags().StringVar(&f.base, "from", "", "start with the model in this `FILE`; default: qemu")
 	return c
 }
 
@@ -157,14 +123,14 @@ func run(out io.Writer, path string, f *flags) error {
 	return table(out, r, len(all))
 }
 
-// table prints the answer for people.
+// table prints the answer as text.
 func table(out io.Writer, r *bench.Result, n int) error {
 	fmt.Fprintf(out, "fitted to %d of %s\n\n", r.Fitted, words.Count(n, "measurement"))
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tBLACKOUT MEDIAN\tP90\t\n")
+	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tDOWNTIME MEDIAN\tP90\t\n")
 	row := func(name string, a bench.Accuracy) {
 		fmt.Fprintf(t, "%-9s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t\n", name, a.Count,
-			100*a.Total.Median, 100*a.Total.P90, 100*a.Blackout.Median, 100*a.Blackout.P90)
+			100*a.Total.Median, 100*a.Total.P90, 100*a.Downtime.Median, 100*a.Downtime.P90)
 	}
 	row("before", r.Before.All)
 	row("after", r.After.All)
@@ -175,12 +141,11 @@ func table(out io.Writer, r *bench.Result, n int) error {
 		return err
 	}
 	if r.Validated == nil {
-		fmt.Fprintln(out, "not validated: one experiment does not say how far predictions of "+
-			"others are off")
+		fmt.Fprintln(out, "not validated: that needs two experiments or more")
 	}
 	fmt.Fprintln(out)
 	if len(r.Changes) == 0 {
-		fmt.Fprintln(out, "no parameter is better than it was")
+		fmt.Fprintln(out, "no parameter was improved")
 	}
 	t = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	for _, c := range r.Changes {

@@ -14,17 +14,17 @@ import (
 	"github.com/godwit-vm/godwit/internal/words"
 )
 
-const convergenceHelp = `Let convergence policies bring the same transfers to an end:
-KubeVirt's legacy monitor and stall detector, Nova's downtime ramp, oVirt's
-schedule, and godwit's own. Guests are drawn from the distributions that
---traces names (all by default), --count of each; the same seed draws the same
-guests. Everybody may use a blackout of 500 ms at most, on three terms:
-pre-copy alone, with auto-converge, and with post-copy.
+const convergenceHelp = `Compare convergence policies on the same transfers: KubeVirt's legacy
+monitor and stall detector, Nova's downtime ramp, oVirt's schedule, and godwit's
+own. Guests are drawn from the distributions that --traces names (all by
+default), --count of each; the same seed draws the same guests. Every policy gets
+a 500 ms downtime limit, in three modes: pre-copy alone, with auto-converge, and
+with post-copy.
 
-TOOK is until a transfer has ended, well or not, in the mean; BLACKOUT, a
-median, is of those that succeeded; BROWNOUT is for how long a guest was slowed,
-in the mean; AGAINST is how many times as long a policy took as forecast where
-both succeeded.
+TOOK is the mean time until a transfer has ended, successful or not; DOWNTIME is the
+median of the successful ones; BROWNOUT is the mean time for which auto-converge slows
+a guest; AGAINST is the time of a policy divided by that of forecast, where both
+succeeded.
 
 --json prints one object: distributions, count, seed, and terms, each with a
 name and rows.`
@@ -68,7 +68,7 @@ func convergenceCommand() *cobra.Command {
 	c.Flags().StringSliceVar(&traces, "traces", nil,
 		"distributions to draw guests from: "+strings.Join(names(), ", "))
 	c.Flags().IntVar(&answer.Count, "count", 100, "guests of each distribution")
-	c.Flags().Uint64Var(&answer.Seed, "seed", 1, "which guests are drawn")
+	c.Flags().Uint64Var(&answer.Seed, "seed", 1, "seed that draws the guests")
 	return c
 }
 
@@ -122,19 +122,19 @@ func (a *convergence) draw() ([]bench.Trace, error) {
 	return guests, nil
 }
 
-// table prints the answer for people.
+// table prints the answer as text.
 func (a *convergence) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "%s of each of: %s (seed %d)\n", words.Count(a.Count, "guest"),
 		strings.Join(a.Distributions, ", "), a.Seed)
 	for _, terms := range a.Terms {
-		fmt.Fprintf(t, "\n%s\tENDED\tTOOK\tP50\tP99\tBLACKOUT\tP99\tMAX\tBROWNOUT\t"+
+		fmt.Fprintf(t, "\n%s\tENDED\tTOOK\tP50\tP99\tDOWNTIME\tP99\tMAX\tBROWNOUT\t"+
 			"SENT\tAGAINST\t\n", strings.ToUpper(terms.Name))
 		for _, r := range terms.Rows {
 			fmt.Fprintf(t, "%s\t%d/%d\t%s\t%s\t%s\t", r.Policy, r.Succeeded, r.Runs,
 				words.Span(r.MeanSeconds), words.Span(r.P50Seconds), words.Span(r.P99Seconds))
-			fmt.Fprintf(t, "%.0f ms\t%.0f ms\t%.0f ms\t%s\t%v\t%.2f\t\n", r.P50Blackout,
-				r.P99Blackout, r.MaxBlackout, words.Span(r.BrownoutSeconds), r.MeanSent,
+			fmt.Fprintf(t, "%.0f ms\t%.0f ms\t%.0f ms\t%s\t%v\t%.2f\t\n", r.P50Downtime,
+				r.P99Downtime, r.MaxDowntime, words.Span(r.BrownoutSeconds), r.MeanSent,
 				r.Against)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/importer"
 )
 
-const convertHelp = `Convert reads a fleet of any format that godwit reads, a file or a folder, and
-writes it for another program. What it looks like decides, not its name:
+const convertHelp = `Read a fleet in any format that godwit reads, a file or a folder, and write it for
+another program. The content decides the format, not the file name:
 
   godwit's own YAML, also a scenario, whose events are left out; what kubectl prints of a
   cluster with KubeVirt; the text format of Ganeti's htools; what openstack ... list --long
@@ -18,14 +18,14 @@ writes it for another program. What it looks like decides, not its name:
 
 It is written as the text format of htools, for hbal -t, hspace -t and the like.
 
-Exit status: 0 it was written, 2 bad input.`
+Exit status: 0 written, 2 bad input.`
 
 // ConvertCommand returns godwit convert.
 func ConvertCommand() *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "convert FLEET --to ganeti",
-		Short: "Write a fleet for another program",
+		Short: "Write a fleet in the format of another program",
 		Long:  convertHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -10,23 +10,23 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// deadline says what came of --within or --by.
+// deadline prints the result of --within or --by.
 func deadline(out io.Writer, p drainPage) {
-	d, empty, nobody := p.Deadline, p.empty(), p.Moves == 0 && len(p.Left) > 0
-	if nobody {
+	d, empty, none := p.Deadline, p.empty(), p.Moves == 0 && len(p.Left) > 0
+	if none {
 		empty = "empty"
 	}
 	fmt.Fprintf(out, "\n%s within %s with a probability of %g%%: ",
 		strings.ToUpper(empty[:1])+empty[1:], words.Span(d.WithinSeconds), 100*d.Confidence)
 	switch {
-	case d.With == nil && nobody:
-		fmt.Fprintln(out, "no, nobody can leave")
+	case d.With == nil && none:
+		fmt.Fprintln(out, "no, no VM can leave")
 	case d.With == nil:
-		fmt.Fprintln(out, "no limits were found that make it")
+		fmt.Fprintln(out, "no limits were found that meet it")
 	default:
 		w := d.With
 		fmt.Fprintf(out, "yes, with %s\n", settings(&w.Settings))
-		fmt.Fprintf(out, "in time in %d of %s that it was not chosen by: with 95%% confidence a "+
+		fmt.Fprintf(out, "in time in %d of %s that were not used to choose them: with 95%% confidence a "+
 			"probability of %.1f%% or more\n", w.InTime, words.Count(w.Runs, "world"),
 			100*w.AtLeast)
 		order(out, d)
@@ -39,17 +39,17 @@ func deadline(out io.Writer, p drainPage) {
 		fmt.Fprintln(out)
 	}
 	for _, o := range d.Obstacles {
-		fmt.Fprintln(out, "in the way:", o.Text)
+		fmt.Fprintln(out, "obstacle:", o.Text)
 	}
 }
 
-// order lists the moves in an order that no controller knows, so that somebody can ask for
-// them one by one.
+// order lists the moves of an order that controllers do not have, for operators who request the
+// migrations one by one.
 func order(out io.Writer, d *rehearse.Deadline) {
 	if d.With.Settings.Order != rehearse.LongestFirst {
 		return
 	}
-	fmt.Fprintln(out, "no controller knows this order: ask for the moves yourself, in this one")
+	fmt.Fprintln(out, "controllers do not have this order: request the migrations yourself, in this one")
 	rows := 0
 	for n, wave := range d.Waves {
 		for _, m := range wave {

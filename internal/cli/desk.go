@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// storeVariable names the store for operators who do not want to write it each time.
+// storeVariable is the environment variable that replaces --store.
 const storeVariable = "GODWIT_STORE"
 
 // patience is how long a command waits for the store.
@@ -50,7 +50,7 @@ func (f *StoreFlags) Add(c *cobra.Command) {
 // Parse reads the URL.
 func (f *StoreFlags) Parse() (daemon.URL, error) {
 	if f.url == "" {
-		return daemon.URL{}, errors.New("no store is named: write --store bolt:PATH, or set " +
+		return daemon.URL{}, errors.New("--store is missing: write --store bolt:PATH, or set " +
 			storeVariable)
 	}
 	return daemon.ParseURL(f.url)
@@ -66,8 +66,8 @@ type deskFlags struct {
 func (f *deskFlags) add(c *cobra.Command) {
 	f.StoreFlags.Add(c)
 	flags := c.PersistentFlags()
-	flags.StringVar(&f.config, "config", "", "the controller's configuration `FILE`, where its\n"+
-		"limits or its drain taint matter")
+	flags.StringVar(&f.config, "config", "", "the controller's configuration `FILE`, if it sets\n"+
+		"limits or a drain taint")
 	flags.BoolVar(&f.json, "json", false, "print JSON instead of a table")
 }
 
@@ -81,7 +81,7 @@ type desk struct {
 	json     bool
 }
 
-// at lets an operator work on the store.
+// at opens the store, runs work, and closes the store.
 func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error) error {
 	s, err := config.ReadSettings(f.config)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	return errors.Join(work(c.Context(), d), store.Close())
 }
 
-// once lets an operator do one thing, in little time.
+// once is at with a limit on the time.
 func (f *deskFlags) once(c *cobra.Command, work func(context.Context, *desk) error) error {
 	return f.at(c, func(ctx context.Context, d *desk) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, patience,
@@ -120,7 +120,7 @@ func (d *desk) look(ctx context.Context) (*client.Cluster, error) {
 	return &c, c.Pull(ctx, d.Store)
 }
 
-// print prints a value as JSON, or as people like it.
+// print prints a value as JSON or as a table.
 func (d *desk) print(v any, table func(io.Writer) error) error {
 	if !d.json {
 		return table(Plain(d.out))

@@ -24,49 +24,50 @@ type drainFlags struct {
 	terms      evacuation.Terms
 }
 
-const plannerDrainHelp = `Drain plans how hosts are emptied, with as few moves as possible, and
-changes nothing. The fleet is whatever godwit reads: its own YAML, a scenario (whose events are
-not played), what kubectl prints, and the other formats of godwit help simulate. Hosts may be
+const plannerDrainHelp = `Plan how hosts are drained with as few moves as possible, without changing
+anything. The fleet can have any format that godwit reads: its own YAML, a scenario (its events are
+ignored), the output of kubectl, and the other formats of godwit help convert. Hosts may be
 written as ranges: "a[1-4]".
 
-Every move obeys the rules that the controller obeys, whatever the order in which the moves of
-a wave begin and end; a verifier that knows nothing of the planner has checked it. What cannot
-be done comes with a proof that can be checked: which VMs, which rule or resource, which hosts.
+Plans obey all placement rules, in every order in which the moves of a wave can begin and end, and
+an independent verifier checks them. For what is impossible the plan gives a proof that can be
+checked: which VMs, which rule or resource, which hosts.
 
-How long it takes is found by playing the plan in the simulator, with the real controller: once
-with nothing drawn, and in --samples worlds that differ as --vary says:
+The duration comes from replaying the plan in the simulator, with the real controller: once
+deterministically, and in --samples worlds that --vary describes:
 
-  dirty=lognormal(0.5)        each VM writes so many times as fast
-  workingSet=uniform(0.5, 2)  each VM's hot set is so many times as large
-  link=triangular(0.6, 1, 1)  each host's link is so many times as fast
+  dirty=lognormal(0.5)        factor of each VM's dirty rate
+  workingSet=uniform(0.5, 2)  factor of each VM's working set
+  link=triangular(0.6, 1, 1)  factor of each host's link speed
   fault=10% within 1h crash-agent any-host for=1m
-  none                        only chance itself differs
+  none                        only the seed differs
 
-Without --vary it is what the scenario says, or else dirty=` + dirtyByDefault + `,
+Without --vary the worlds are those of the scenario, or else dirty=` + dirtyByDefault + `,
 link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST for=1m.
 
 A VM that cannot be migrated, and whose eviction strategy does not protect it, may be shut down:
 --unmovable=Restart starts it on another host, --unmovable=ShutDown leaves it off, and
 --unmovable=Keep leaves it where it is. By default, as with KubeVirt, VMs with LiveMigrateIfPossible
-are restarted and VMs with None are kept. Their downtime is in the column of blackouts.
+are restarted and VMs with None are kept. The time for which they are off is in the column DOWNTIME.
 
-VMs that are to be on one host, as a group with the policy affinity, leave together or not at all.
-A group with a domain, as a rack, does not move to another one: its VMs leave for hosts of theirs.
+VMs that must be on one host, as a group with the policy affinity, leave together or not at all.
+A group with a domain, as a rack, does not move to another domain: its VMs go to hosts of the same
+domain.
 
---within or --by (from --at, or from now) look for limits and an order with which the hosts are
-empty in time with a probability of --confidence, the gentlest first, or say which VM or which
-link stands in the way. The order LongestFirst is by how long each move takes alone: the page
-then lists the moves, to be asked for in that order.
+--within and --by (from --at, or from now) search for limits and an order with which the hosts are
+empty in time with a probability of --confidence, the lowest limits first, or name the VM or the
+link that prevents it. The order LongestFirst sorts by the time that each move takes alone: the
+output then lists the migrations to request in that order.
 
 --json prints one object:
 
-  fleet, hosts, seed, varied   what was asked, and what differs from world to world
+  fleet, hosts, seed, varied   the question, and what differs from world to world
   settings                     the present limits
   moves, leastMoves            how many there are, and one for each VM that may leave
   fewestMoves                  no plan has fewer
   waves                        moves that may run at once: vm, source, target, memoryBytes,
                                diskBytes (local), converges (alone), moves (in this plan),
-                               beginsSeconds, seconds, blackoutMilliseconds, mode, note,
+                               beginsSeconds, seconds, downtimeMilliseconds, mode, note,
                                attempts (more than one are retries), drawn (its
                                distributions)
   restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
@@ -74,19 +75,19 @@ then lists the moves, to be asked for in that order.
                                that stay off
   left, proofs                 VMs that stay, as few as possible, and why
   kept, cannotLeave, leftBehind  of these: VMs that no drain moves (by their eviction strategy,
-                               or for a quota), that no plan takes off, and that could leave if
+                               or for a quota), that no plan can move, and that could leave if
                                others stayed
   fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
-  emptySeconds                 when all others have left, nothing drawn; null is never
+  emptySeconds                 when all others have left, deterministically; null is never
   samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
   deadline                     withinSeconds, confidence, met, with, waves (of moves, in the
-                               order in which they are asked for), trials, obstacles; or null
-  invariantViolations          none, unless godwit is wrong
+                               order in which they are requested), trials, obstacles; or null
+  invariantViolations          always empty; report a bug otherwise
 
-Exit status: 0 it can be done, 1 an invariant was violated in a simulated world, 2 bad input,
+Exit status: 0 possible, 1 an invariant was violated in a simulated world, 2 bad input,
 3 some VMs stay, or do not leave in time.`
 
-// What differs from world to world when nobody says.
+// What differs from world to world by default.
 const (
 	dirtyByDefault = "lognormal(0.3)"
 	linkByDefault  = "triangular(0.7, 1, 1)"
@@ -95,16 +96,16 @@ const (
 
 // Of godwit plan drain and of godwit plan maintenance.
 const (
-	unmovableUsage = "`WHAT` becomes of VMs that cannot be migrated:\nKeep, ShutDown or Restart " +
+	unmovableUsage = "`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart " +
 		"(default: the scenario's)"
-	graceUsage = "`TIME` that their guests have to shut down (default 1m)"
+	graceUsage = "`TIME` for their guests to shut down (default 1m)"
 )
 
 func plannerDrainCommand() *cobra.Command {
 	var f drainFlags
 	c := &cobra.Command{
 		Use:   "drain FLEET HOST…",
-		Short: "Plan how hosts are emptied, and how long it takes",
+		Short: "Plan how hosts are drained, and how long it takes",
 		Long:  plannerDrainHelp,
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -113,17 +114,17 @@ func plannerDrainCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
-	flags.IntVar(&f.samples, "samples", samplesByDefault, "in how many `WORLDS` the plan is "+
-		"played; by\ndefault fewer of a fleet with more than 20,000 VMs, 10 at least")
-	flags.Uint64Var(&f.seed, "seed", 0, "what all chance follows from (default: the scenario's)")
+	flags.IntVar(&f.samples, "samples", samplesByDefault, "simulate the plan in this `NUMBER` of "+
+		"worlds; by\ndefault fewer for a fleet with more than 20,000 VMs, at least 10")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: the scenario's)")
 	flags.StringVar(&f.within, "within", "", "be empty after this `TIME`: 2h")
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME` of the day: 06:00")
 	flags.StringVar(&f.at, "at", "", "begin at this `TIME` of the day (default: now)")
-	flags.StringVar(&f.confidence, "confidence", "95%", "with this `PROBABILITY`")
+	flags.StringVar(&f.confidence, "confidence", "95%", "required `PROBABILITY`")
 	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	addWorkloads(flags, &f.workloads)
-	flags.StringArrayVar(&f.vary, "vary", nil, "what `DIFFERS` from world to world: see above")
+	flags.StringArrayVar(&f.vary, "vary", nil, "how the worlds `DIFFER`: see above")
 	return c
 }
 
@@ -176,8 +177,8 @@ func graceful(terms evacuation.Terms) error {
 
 const (
 	samplesByDefault = 100
-	// mostVMs is how many VMs all worlds have together when nobody says how many there
-	// shall be: an answer is to come in less than a minute.
+	// mostVMs bounds the VMs of all worlds together by default, so that an answer takes less
+	// than a minute.
 	mostVMs = 2_000_000
 )
 
@@ -192,7 +193,7 @@ type drainAnswer struct {
 	Varied []string `json:"varied"` // what differs from world to world
 }
 
-// verdict returns what the shell is told.
+// verdict returns the error that the exit status follows from.
 func verdict(f *rehearse.Forecast) error {
 	switch {
 	case len(f.Violations) > 0:

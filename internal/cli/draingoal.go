@@ -18,27 +18,27 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.confidence, "%"), 64)
 	if err != nil || !strings.HasSuffix(f.confidence, "%") || !(percent > 0 && percent <= 100) {
-		return nil, fmt.Errorf("--confidence %q is no probability: write 95%%", f.confidence)
+		return nil, fmt.Errorf("--confidence %q is not a probability: write 95%%", f.confidence)
 	}
 	goal := &rehearse.Goal{Confidence: percent / 100}
 	switch {
 	case f.within != "" && f.by != "":
-		return nil, errors.New("--within and --by say the same: use one of them")
+		return nil, errors.New("--within and --by exclude each other: use one of them")
 	case f.within != "":
 		if goal.Within, err = inventory.ParseDuration(f.within); err != nil || goal.Within <= 0 {
-			return nil, fmt.Errorf("--within %q is no time above zero: write 2h", f.within)
+			return nil, fmt.Errorf("--within %q is not a time above zero: write 2h", f.within)
 		}
 	case f.by != "":
 		if goal.Within, err = f.window(now); err != nil {
 			return nil, err
 		}
 	case f.at != "":
-		return nil, errors.New("--at without --by means nothing: write --by 06:00, too")
+		return nil, errors.New("--at needs --by: write --by 06:00")
 	default:
 		return nil, nil
 	}
 	if f.samples == 0 {
-		return nil, errors.New("a probability needs worlds to be counted: --samples is 0")
+		return nil, errors.New("a probability needs worlds to count: --samples is 0")
 	}
 	return goal, nil
 }
@@ -48,13 +48,13 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 func (f *drainFlags) window(now time.Time) (time.Duration, error) {
 	end, err := time.Parse("15:04", f.by)
 	if err != nil {
-		return 0, fmt.Errorf("--by %q is no time of the day: write 06:00", f.by)
+		return 0, fmt.Errorf("--by %q is not a time of day: write 06:00", f.by)
 	}
 	begin := now
 	if f.at != "" {
 		at, err := time.Parse("15:04", f.at)
 		if err != nil {
-			return 0, fmt.Errorf("--at %q is no time of the day: write 22:00", f.at)
+			return 0, fmt.Errorf("--at %q is not a time of day: write 22:00", f.at)
 		}
 		begin = next(now, at)
 	}

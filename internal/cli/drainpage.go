@@ -32,7 +32,7 @@ func (d drainPage) print(out io.Writer) error {
 		return err
 	}
 	if len(d.ShutDown) > 0 {
-		fmt.Fprintf(out, "\nShut down, as they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
+		fmt.Fprintf(out, "\nShut down, because they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
 	}
 	d.left(out)
 	d.times(out)
@@ -48,7 +48,7 @@ func (d drainPage) print(out io.Writer) error {
 func (d drainPage) head() string {
 	hosts := words.List(d.Hosts)
 	if d.LeastMoves+len(d.Left)+len(d.ShutDown) == 0 {
-		return hosts + ": nothing is there; it is empty now"
+		return hosts + ": no VMs; it is empty now"
 	}
 	text := fmt.Sprintf("%s: %s in %s", hosts, words.Count(d.Moves, "move"),
 		words.Count(len(d.Waves), "wave"))
@@ -90,9 +90,9 @@ func (d drainPage) table(t io.Writer) {
 	if disks {
 		fmt.Fprint(t, "\tDISKS")
 	}
-	fmt.Fprint(t, "\tBEGINS\tTAKES\tBLACKOUT")
+	fmt.Fprint(t, "\tBEGINS\tTAKES\tDOWNTIME")
 	if d.Samples != nil {
-		fmt.Fprint(t, "\tP95 TAKES\tP95 BLACKOUT")
+		fmt.Fprint(t, "\tP95 TAKES\tP95 DOWNTIME")
 	}
 	fmt.Fprintln(t)
 	rows := 0
@@ -115,7 +115,7 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 	}
 	if m.Moves {
 		fmt.Fprintf(t, "\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
-			words.Milliseconds(m.BlackoutMilliseconds))
+			words.Milliseconds(m.DowntimeMilliseconds))
 	} else {
 		fmt.Fprint(t, "\t\t\t")
 	}
@@ -124,14 +124,14 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 		note = "takes " + words.Count(m.Attempts, "attempt")
 	}
 	if m.Restart && note == "" {
-		note = "shut down, and started there"
+		note = "shut down, then started there"
 	}
 	if m.BrownoutSeconds > 0 && note == "" {
 		note = fmt.Sprintf("auto-converge slows it for %s, by up to %d %%",
 			words.Span(m.BrownoutSeconds), m.BrownoutPercent)
 	}
 	if f := m.Drawn; f != nil {
-		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), blackout(f.Blackout.P95))
+		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), downtime(f.Downtime.P95))
 		if stays := f.Runs - f.Moved; stays > 0 && note == "" {
 			note = fmt.Sprintf("stays in %d of %d worlds", stays, f.Runs)
 		}
@@ -139,7 +139,7 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 			if note != "" {
 				note += "; "
 			}
-			note += fmt.Sprintf("tried again in %d of %d worlds", f.Retried, f.Runs)
+			note += fmt.Sprintf("retried in %d of %d worlds", f.Retried, f.Runs)
 		}
 	}
 	if note != "" {
@@ -148,21 +148,21 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 	fmt.Fprintln(t)
 }
 
-// left says who cannot leave, and why.
+// left prints which VMs cannot leave, and why.
 func (d drainPage) left(out io.Writer) {
 	if len(d.Left) == 0 {
 		return
 	}
 	fmt.Fprintln(out)
 	if len(d.Kept) > 0 {
-		fmt.Fprintf(out, "Kept, no drain moves them: %s\n", words.List(short(d.Kept)))
+		fmt.Fprintf(out, "Kept (drains do not move them): %s\n", words.List(short(d.Kept)))
 	}
 	if len(d.CannotLeave) > 0 {
 		fmt.Fprintf(out, "Cannot leave: %s\n", words.List(short(d.CannotLeave)))
 	}
 	d.behind(out)
 	if len(d.Proofs) == 0 {
-		fmt.Fprintln(out, "That some have to stay is not proven: the search was given up.")
+		fmt.Fprintln(out, "Not proven that some have to stay: the search ended early.")
 	}
 	for i := range d.Proofs {
 		fmt.Fprintln(out, "Why:", &d.Proofs[i])
@@ -170,7 +170,7 @@ func (d drainPage) left(out io.Writer) {
 	}
 }
 
-// behind says who is left behind, and whether fewer could be.
+// behind prints which VMs are left behind, and whether fewer could be.
 func (d drainPage) behind(out io.Writer) {
 	n := len(d.LeftBehind)
 	if n == 0 {
@@ -179,11 +179,9 @@ func (d drainPage) behind(out io.Writer) {
 	fmt.Fprintf(out, "Left behind: %s\n", words.List(short(d.LeftBehind)))
 	switch least := d.MustStay - len(d.CannotLeave) - len(d.Kept); {
 	case d.FewestLeft && n == 1:
-		fmt.Fprintln(out, "No plan leaves fewer. Another VM could stay instead, where it makes "+
-			"as much room.")
+		fmt.Fprintln(out, "No plan leaves fewer. Another VM that frees as much room could stay instead.")
 	case d.FewestLeft:
-		fmt.Fprintln(out, "No plan leaves fewer. Others could stay instead, where they make as "+
-			"much room.")
+		fmt.Fprintln(out, "No plan leaves fewer. Other VMs that free as much room could stay instead.")
 	case least > 0:
 		fmt.Fprintf(out, "At least %d of the VMs have to be left behind; a plan with fewer than "+
 			"%d was not found.\n", least, n)
@@ -206,7 +204,7 @@ func refusals(out io.Writer, all []plan.Refusal) {
 	}
 }
 
-// times says when the hosts are empty.
+// times prints when the hosts are empty.
 func (d drainPage) times(out io.Writer) {
 	if d.Moves+len(d.ShutDown) == 0 {
 		return
@@ -234,7 +232,7 @@ func (d drainPage) times(out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-// empty says how empty the hosts become.
+// empty returns how empty the hosts become.
 func (d drainPage) empty() string {
 	switch len(d.Left) {
 	case 0:

@@ -12,18 +12,18 @@ import (
 	"github.com/godwit-vm/godwit/internal/words"
 )
 
-const evacuationHelp = `Empty the hosts of a fixed set of clusters in several ways: with KubeVirt's
-defaults, as Nova and oVirt do, and as package evacuation decides.
+const evacuationHelp = `Compare drain policies on a fixed set of clusters: KubeVirt's defaults, those
+of Nova and oVirt, and godwit's evacuation policies.
 
-The first table has the time until the last VM had left, divided by a lower
+The first table shows the time until the last VM has left, divided by a lower
 bound that no live migration can beat (every byte of memory that is not zero
 crosses its links once); "never" is a host that some VM did not leave within
-two days. The second has the 99th percentile of the blackouts in milliseconds.
-Limits that an operator has set hold for everybody; the simulator's invariants
+two days. The second shows the 99th percentile of the downtimes in milliseconds.
+Limits that an operator has set hold for every policy; the simulator's invariants
 are checked in every run.
 
 Without CLUSTER the whole set is run. --json prints one object: seed, median
-(of the ratios, by contestant) and outcomes.
+(of the ratios, by policy) and outcomes.
 
 Exit status: 0 every invariant held, 1 one was violated, 2 bad input.`
 
@@ -39,7 +39,7 @@ func evacuationCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "evacuation [CLUSTER…]",
-		Short: "Compare ways to empty hosts on a fixed set of clusters",
+		Short: "Compare drain policies on a fixed set of clusters",
 		Long:  evacuationHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := answer.run(args); err != nil {
@@ -56,7 +56,7 @@ func evacuationCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of tables")
-	c.Flags().Uint64Var(&answer.Seed, "seed", 1, "which free choices the simulator makes")
+	c.Flags().Uint64Var(&answer.Seed, "seed", 1, "seed of the simulator's random choices")
 	return c
 }
 
@@ -90,7 +90,7 @@ func (a *evacuationLab) sound() error {
 	return nil
 }
 
-// table prints the answer for people.
+// table prints the answer as text.
 func (a *evacuationLab) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	bounded := func(o *bench.Outcome) string {
@@ -108,7 +108,7 @@ func (a *evacuationLab) table(out io.Writer) error {
 	}
 	fmt.Fprint(t, "\n\n")
 	named := func(o *bench.Outcome) string { return o.Cluster }
-	a.rows(t, "P99 BLACKOUT, MS", named, func(o *bench.Outcome) string {
+	a.rows(t, "P99 DOWNTIME, MS", named, func(o *bench.Outcome) string {
 		return fmt.Sprintf("%.0f", o.Downtime.P99)
 	})
 	return t.Flush()

@@ -9,13 +9,13 @@ import (
 	"github.com/godwit-vm/godwit/internal/client"
 )
 
-const explainVMHelp = `Explain says why a VM is where it is: how its migrations went, with every
-reason that was given, and what a controller would decide now. It changes nothing. Where the
-controller has a configuration, name it with --config.
+const explainVMHelp = `Explain why a VM is where it is: the results of its migrations, with every
+reason, and what a controller would decide now. The command changes nothing. If the controller has
+a configuration file, name it with --config.
 
-godwit explain destination answers the same for a fleet that a file describes.`
+godwit explain destination explains a placement for a fleet that a file describes.`
 
-// ExplainCommand returns the command that says why a VM is where it is.
+// ExplainCommand returns the command that explains why a VM is where it is.
 func ExplainCommand() *cobra.Command {
 	var f deskFlags
 	c := &cobra.Command{Use: "explain VM|MIGRATION",

@@ -16,7 +16,7 @@ import (
 // a scenario, which may name a file with the fleet.
 var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
 
-// Read reads a scenario, or a fleet in whatever format, and warns of what is odd about it.
+// Read reads a scenario, or a fleet in any format, and prints its warnings.
 func Read(path string, warnings io.Writer) (*config.Scenario, error) {
 	s, err := read(path)
 	if err != nil {
@@ -26,14 +26,14 @@ func Read(path string, warnings io.Writer) (*config.Scenario, error) {
 	return s, nil
 }
 
-// Warn tells what is odd about a fleet or a scenario.
+// Warn prints the warnings of a fleet or a scenario.
 func Warn(out io.Writer, about []inventory.Problem) {
 	for _, p := range about {
 		fmt.Fprintln(Plain(out), "warning:", p.Error())
 	}
 }
 
-// ReadWith is Read, and lays measured workloads over the fleet: a CSV file; "" is none.
+// ReadWith is Read, and applies measured workloads to the fleet: a CSV file; "" is none.
 func ReadWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
 	s, err := read(path)
 	if err != nil {

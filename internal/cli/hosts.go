@@ -23,21 +23,31 @@ type (
 	vmid     = hypervisor.VMID
 )
 
-const hostHelp = `Host lists hosts and says what they are for. Hosts add themselves when their
-agents start.`
+const hostHelp = `List hosts and change their state. A host is added when its agent starts for the
+first time.`
 
 func hostCommand() *cobra.Command {
 	var f deskFlags
-	c := &cobra.Command{Use: "host", Short: "List, drain, close and give up hosts",
+	c := &cobra.Command{Use: "host", Short: "List, drain, cordon and confirm hosts down",
 		Long: hostHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
-	c.AddCommand(hostListCommand(&f), hostShowCommand(&f), drainVerb(&f), hostDeadCommand(&f),
-		hostAdoptCommand(&f), hostLabelCommand(&f),
-		hostVerb(&f, "undrain", "Take a drain back", (*client.Client).Undrain),
-		hostVerb(&f, "close", "Keep new VMs from a host", (*client.Client).Close),
-		hostVerb(&f, "open", "Let VMs onto a host again", (*client.Client).Open),
-		hostVerb(&f, "alive", "Take back the word that a host is off", (*client.Client).Alive))
+	cordon := func() *cobra.Command {
+		return hostVerb(&f, "cordon", "Place no new VMs on a host", (*client.Client).Cordon)
+	}
+	uncordon := func() *cobra.Command {
+		return hostVerb(&f, "uncordon", "Place VMs on a host again", (*client.Client).Uncordon)
+	}
+	clearDown := func() *cobra.Command {
+		return hostVerb(&f, "clear-down", "Withdraw the confirmation that a host is off",
+			(*client.Client).ClearDown)
+	}
+	c.AddCommand(hostListCommand(&f), hostShowCommand(&f), drainVerb(&f), confirmDownCommand(&f),
+		hostAdoptCommand(&f), hostLabelCommand(&f), cordon(), uncordon(), clearDown(),
+		hostVerb(&f, "undrain", "Cancel a drain", (*client.Client).Undrain),
+		formerly("close", cordon(), "host cordon"), formerly("open", uncordon(), "host uncordon"),
+		formerly("dead", confirmDownCommand(&f), "host confirm-down"),
+		formerly("alive", clearDown(), "host clear-down"))
 	return c
 }
 
@@ -94,57 +104,57 @@ func hostShowCommand(f *deskFlags) *cobra.Command {
 		}}
 }
 
-const deadHelp = `Dead gives an operator's word that a host is off and stays off, where no
-device can cut it off. Its VMs are then started on other hosts. If the host runs after all, they
-run twice, and what their disks hold is lost: look at the machine first.`
+const confirmDownHelp = `Confirm that a host is powered off and stays off, where no fencing device can
+do that. Its VMs are then started on other hosts. If the host runs after all, its VMs run twice and
+their disks are corrupted: look at the machine first.`
 
-func hostDeadCommand(f *deskFlags) *cobra.Command {
-	var word string
+func confirmDownCommand(f *deskFlags) *cobra.Command {
+	var by string
 	var yes bool
-	c := &cobra.Command{Use: "dead HOST --word NAME", Short: "Give your word that a host is off",
-		Long: deadHelp, Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "confirm-down HOST --by NAME", Short: "Confirm that a host is powered off",
+		Long: confirmDownHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if word == "" {
+			if by == "" {
 				if u, err := user.Current(); err == nil {
-					word = u.Username
+					by = u.Username
 				}
 			}
 			return f.at(c, func(ctx context.Context, d *desk) error {
 				if err := d.lastHeard(ctx, hostName(args[0])); err != nil {
 					return err
 				}
-				if !yes && !d.confirmed(args[0], word) {
-					return errors.New("nothing was done: it was not confirmed")
+				if !yes && !d.confirmed(args[0], by) {
+					return errors.New("nothing was done: not confirmed")
 				}
-				h, err := d.Dead(ctx, hostName(args[0]), word)
+				h, err := d.ConfirmDown(ctx, hostName(args[0]), by)
 				return d.saidHost(ctx, h, err)
 			})
 		}}
-	c.Flags().StringVar(&word, "word", "", "`NAME` of who gives it; default: the user")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask whether it is meant")
+	c.Flags().StringVar(&by, "by", "", "`NAME` of the operator; default: the current user")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	FormerFlag(c.Flags(), "word", "by")
 	return c
 }
 
-const adoptHelp = `Adopt gives an operator's word that a host's name belongs to another agent from now
-on: because the directory of its agent was lost, or restored from a backup, or because the machine
-was replaced. Until then an agent with another identity than the host's is refused its name, and
-starts nothing.
+const adoptHelp = `Assign a host's name to another agent: because the directory of the host's agent was
+lost or restored from a backup, or because the machine was replaced. Until then an agent with
+another identity than the host's is refused the name, and starts nothing.
 
-What the agent that is adopted does not know of it will start anew. On the same machine a VM whose
-process runs is not started again. On another machine nobody but you can see whether VMs still
-run on the old one: if they do, they run twice. Look at the old machine first.
+The adopted agent restarts the host's VMs that it does not know. On the same machine it does not
+restart a VM whose process runs. On another machine only you can check whether VMs still run on the
+old one: if they do, they run twice. Look at the old machine first.
 
-With the identity that the host has already, the alarm about a second agent is taken back.`
+With the identity that the host already has, the command clears the alarm about a second agent.`
 
 func hostAdoptCommand(f *deskFlags) *cobra.Command {
-	var word, id string
+	var by, id string
 	var yes bool
-	c := &cobra.Command{Use: "adopt HOST [--id ID]", Short: "Give a host's name to another agent",
+	c := &cobra.Command{Use: "adopt HOST [--id ID]", Short: "Assign a host's name to another agent",
 		Long: adoptHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if word == "" {
+			if by == "" {
 				if u, err := user.Current(); err == nil {
-					word = u.Username
+					by = u.Username
 				}
 			}
 			return f.at(c, func(ctx context.Context, d *desk) error {
@@ -153,19 +163,20 @@ func hostAdoptCommand(f *deskFlags) *cobra.Command {
 				}
 				if !yes && !d.typed(args[0], "If VMs of the old agent still run on another machine, "+
 					"they will run twice.") {
-					return errors.New("nothing was done: it was not confirmed")
+					return errors.New("nothing was done: not confirmed")
 				}
-				h, err := d.Adopt(ctx, hostName(args[0]), id, word)
+				h, err := d.Adopt(ctx, hostName(args[0]), id, by)
 				return d.saidHost(ctx, h, err)
 			})
 		}}
 	c.Flags().StringVar(&id, "id", "", "`ID` of the agent; default: the one that was refused last")
-	c.Flags().StringVar(&word, "word", "", "`NAME` of who gives it; default: the user")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask whether it is meant")
+	c.Flags().StringVar(&by, "by", "", "`NAME` of the operator; default: the current user")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	FormerFlag(c.Flags(), "word", "by")
 	return c
 }
 
-// lastHeard tells what the agents of a host have said last, which is all that can be known here.
+// lastHeard prints the last report of the host's agent, which is all that is known here.
 func (d *desk) lastHeard(ctx context.Context, name hostName) error {
 	c, err := d.look(ctx)
 	if err != nil {
@@ -183,38 +194,38 @@ func (d *desk) lastHeard(ctx context.Context, name hostName) error {
 			client.Plain(r.Why))
 	}
 	if n := len(h.Strays); n > 0 {
-		fmt.Fprintf(d.err, "its agent said last: %d VMs that should not be there run there\n", n)
+		fmt.Fprintf(d.err, "last report of its agent: %d VMs run there that should not\n", n)
 	}
 	for _, v := range c.On(name) {
 		if !v.Off() || !v.Ended {
-			fmt.Fprintf(d.err, "its agent said last: %s runs there\n", client.Plain(string(v.VM.ID)))
+			fmt.Fprintf(d.err, "last report of its agent: %s runs there\n", client.Plain(string(v.VM.ID)))
 		}
 	}
 	return nil
 }
 
-// typed asks whether something is meant that only a person can know.
+// typed asks for a confirmation: the operator types the name of the host.
 func (d *desk) typed(host, warning string) bool {
-	fmt.Fprintf(d.err, "%s\nType the name of the host to go on: ", warning)
+	fmt.Fprintf(d.err, "%s\nType the name of the host to continue: ", warning)
 	answer, _ := bufio.NewReader(d.in).ReadString('\n') // no answer is no
 	return strings.TrimSpace(answer) == host
 }
 
 // confirmed asks whether a host is really off.
-func (d *desk) confirmed(host, word string) bool {
-	return d.typed(host, fmt.Sprintf("%s says that %s is off and stays off. If it is not, its VMs "+
-		"will run twice.", word, host))
+func (d *desk) confirmed(host, by string) bool {
+	return d.typed(host, fmt.Sprintf("%s confirms that %s is off and stays off. If it is not, its VMs "+
+		"will run twice.", by, host))
 }
 
 func hostLabelCommand(f *deskFlags) *cobra.Command {
-	return &cobra.Command{Use: "label HOST KEY=VALUE…", Short: "Set labels; KEY= takes one off",
+	return &cobra.Command{Use: "label HOST KEY=VALUE…", Short: "Set labels; KEY= removes one",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			labels := placement.Labels{}
 			for _, text := range args[1:] {
 				key, value, found := strings.Cut(text, "=")
 				if !found || key == "" {
-					return fmt.Errorf("%q is no label: write zone=a, or zone= to take it off", text)
+					return fmt.Errorf("%q is not a label: write zone=a, or zone= to delete the label", text)
 				}
 				labels[key] = value
 			}

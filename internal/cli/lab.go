@@ -2,11 +2,15 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// LabCommand returns godwit lab with the commands below it.
-func LabCommand() *cobra.Command {
+// BenchCommands returns godwit bench with the commands below it, and the same under its old name.
+func BenchCommands() []*cobra.Command {
+	return []*cobra.Command{benchCommand(), formerly("lab", benchCommand(), "bench")}
+}
+
+func benchCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "lab",
-		Short: "Put the model of migrations to the test",
+		Use:   "bench",
+		Short: "Compare policies, and the model of migrations with measurements",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

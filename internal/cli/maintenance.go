@@ -23,40 +23,39 @@ type maintenanceFlags struct {
 	workloads string // a CSV file; "" is none
 	protection
 	keep, fill, together int
-	reboot, prefer       string
+	reboot, minimize     string
 	home, json           bool
 	terms                evacuation.Terms
 }
 
-// What a plan may prefer.
+// What a plan may minimize.
 const (
-	preferTime    = "time"
-	preferMoves   = "moves"
-	preferBatches = "batches"
+	minimizeTime    = "time"
+	minimizeMoves   = "moves"
+	minimizeBatches = "batches"
 )
 
-const maintenanceHelp = `Maintenance plans how hosts are serviced in turn: which of them are
-emptied and rebooted together, where their VMs go meanwhile, and how they come back home.
+const maintenanceHelp = `Plan a rolling reboot: which hosts are drained and rebooted together, where
+their VMs go meanwhile, and how the VMs return.
 
-While a batch is emptied and away, every rule holds, and --keep failures more are survived: see
-godwit help plan survive. VMs go to hosts that were serviced already, or need no service, so
-that about one move each is enough; hosts become at most --fill percent full, where possible.
+While a batch is drained and rebooted, all placement rules hold, and --keep further host failures
+are survived: see godwit help plan failover. VMs go to hosts that were serviced already or need no
+service, so that most VMs move once; hosts are filled to at most --fill percent, where possible.
 
-It begins with few hosts or with many, whichever costs least: with --prefer time it weighs the
-time of a batch, which is --reboot, against that of the moves; with batches or moves, as few as
-possible of them. Times are those of the simulator, with the real controller and the limits of
-the scenario.
+The plan minimizes what --minimize says: with time it weighs the time of a batch, which is
+--reboot, against the time of the migrations; with batches or moves it uses as few as possible.
+Times come from the simulator, with the real controller and the limits of the scenario.
 
-What the controller's drains do is planned, too: VMs that are to be on one host, as a group with the
+The plan includes what the controller's drains do: VMs that must be on one host, as a group with the
 policy affinity, leave together, and a VM that cannot be migrated may be restarted on another host or
-shut down, as its eviction strategy and --unmovable say: see godwit help plan drain. Its room is kept for
-a VM that is shut down; it does not come back by itself, and is not protected.
+shut down, as its eviction strategy and --unmovable say: see godwit help plan drain. A VM that is
+shut down keeps its reservation; it does not restart by itself, and is not protected.
 
-With --home the VMs come back to where they were, in an order that is possible, some of them
-parked elsewhere meanwhile where VMs wait for each other.
+With --home the VMs return to their first hosts, in an order that is possible; where VMs wait for
+each other, some go to another host in between.
 
-A host that cannot be serviced comes with the reason: the VMs that cannot leave it, with a proof
-that can be checked, or the failures that would not be survived without it.
+For a host that cannot be serviced the plan gives the reason: the VMs that cannot leave it, with a
+proof that can be checked, or the failures that would not be survived without it.
 
 --json prints one object:
 
@@ -68,12 +67,12 @@ that can be checked, or the failures that would not be survived without it.
   shutDown         VMs that cannot be migrated, are shut down and stay off
   mostTogether, leastBatches   bounds on what any plan can do
   keep, home       waves, moves, parked, left, proven; null without --home
-  times            shifts (one a batch) and back (the way home): beginsSeconds, movedSeconds,
+  times            shifts (one a batch) and back (the return): beginsSeconds, movedSeconds,
                    backSeconds, boundSeconds, stay (VMs that do not move), obstacles (vm, text);
                    endsSeconds, boundSeconds, invariantViolations; null is never
 
 Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
-2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not come home.`
+2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not return.`
 
 func maintenanceCommand() *cobra.Command {
 	var f maintenanceFlags
@@ -85,14 +84,14 @@ func maintenanceCommand() *cobra.Command {
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error { return f.run(c, args[0], args[1:]) }
 	flags := c.Flags()
-	flags.IntVar(&f.keep, "keep", 1, "survive this `NUMBER` of failures at every instant")
+	flags.IntVar(&f.keep, "keep", 1, "survive this `NUMBER` of further host failures at any time")
 	flags.IntVar(&f.fill, "fill", plan.DefaultFill,
-		"make hosts at most so full, in `PERCENT`, where possible")
-	flags.IntVar(&f.together, "together", 0, "service at most so `MANY` hosts at once; 0: any")
-	flags.StringVar(&f.reboot, "reboot", "10m", "how much `TIME` hosts are away once empty")
-	flags.StringVar(&f.prefer, "prefer", preferTime,
-		"as little as possible of `WHAT`: time, moves, batches")
-	flags.BoolVar(&f.home, "home", false, "plan the way back home, too")
+		"fill hosts to at most this `PERCENT`, where possible")
+	flags.IntVar(&f.together, "together", 0, "service at most this `NUMBER` of hosts at once; 0: no limit")
+	flags.StringVar(&f.reboot, "reboot", "10m", "`TIME` that a host is down once it is empty")
+	flags.StringVar(&f.minimize, "minimize", minimizeTime, "`WHAT` to minimize: time, moves or batches")
+	FormerFlag(flags, "prefer", "minimize")
+	flags.BoolVar(&f.home, "home", false, "plan the return of the VMs, too")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
 	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
@@ -187,15 +186,15 @@ func (f *maintenanceFlags) request(c *cobra.Command, s *config.Scenario, d *plan
 	}
 	r := &plan.Request{Fleet: q.Fleet, Hosts: hosts, Keep: f.keep, Domain: q.Domain,
 		Protected: plan.Guarded(q.Protected, d.Groups), Fill: f.fill, Together: f.together, Effort: q.Effort}
-	switch f.prefer {
-	case preferTime:
+	switch f.minimize {
+	case minimizeTime:
 		r.Service, r.Each = reboot, rehearse.Each(s)
-	case preferMoves:
+	case minimizeMoves:
 		r.Each = time.Second
-	case preferBatches:
+	case minimizeBatches:
 		r.Service = time.Second
 	default:
-		return nil, fmt.Errorf("--prefer: %q is none; write time, moves or batches", f.prefer)
+		return nil, fmt.Errorf("--minimize: unknown value %q: write time, moves or batches", f.minimize)
 	}
 	return r, nil
 }

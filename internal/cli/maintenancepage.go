@@ -33,7 +33,7 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 		a.moves(t, fmt.Sprint(i+1), b.Waves, &rows)
 	}
 	if a.Home != nil {
-		a.moves(t, "home", a.Home.Waves, &rows)
+		a.moves(t, "return", a.Home.Waves, &rows)
 	}
 	if rows > mostRows {
 		fmt.Fprintf(t, "… and %d more; --json lists them all\n", rows-mostRows)
@@ -66,7 +66,7 @@ func (a maintenanceAnswer) head() string {
 	}
 	text += fmt.Sprintf(", %s for %s", words.Count(a.Moves, "move"), words.Count(a.VMs, "VM"))
 	if a.Keep > 0 {
-		text += fmt.Sprintf("; %s survived at every instant", words.Count(a.Keep, "more failure"))
+		text += fmt.Sprintf("; %s survived at any time", words.Count(a.Keep, "more failure"))
 	}
 	return text
 }
@@ -78,7 +78,7 @@ func (a maintenanceAnswer) moves(t io.Writer, batch string, waves []plan.Wave, r
 			if *rows++; *rows <= mostRows {
 				note := ""
 				if slices.Contains(a.Restarted, m.VM) {
-					note = "\tshut down, and started there"
+					note = "\tshut down, then started there"
 				}
 				fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s%s\n", batch, n+1, sim.Short(m.VM), m.Source,
 					m.Target, note)
@@ -87,37 +87,37 @@ func (a maintenanceAnswer) moves(t io.Writer, batch string, waves []plan.Wave, r
 	}
 }
 
-// rest says when all is over, who comes home, and what stands in the way.
+// rest prints when the maintenance is finished, which VMs return, and the obstacles.
 func (a maintenanceAnswer) rest(out io.Writer) {
 	switch t := a.Times; {
 	case t.EndsSeconds == nil:
-		fmt.Fprintln(out, "\nnever over: see what is in the way")
+		fmt.Fprintln(out, "\nnever finished: see the obstacles")
 	case *t.EndsSeconds > 0:
-		fmt.Fprintf(out, "\nover after %s, %.2f times the lower bound %s\n",
+		fmt.Fprintf(out, "\nfinished after %s, %.2f times the lower bound %s\n",
 			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
 			words.Span(t.BoundSeconds))
 	}
 	if len(a.ShutDown) > 0 {
-		fmt.Fprintf(out, "shut down when their host is emptied, and off from then on: %s\n",
+		fmt.Fprintf(out, "shut down when their host is drained, and off from then on: %s\n",
 			words.List(short(a.ShutDown)))
 	}
 	if h := a.Home; h != nil {
-		fmt.Fprintf(out, "home: %s, %s", words.Count(h.Moves, "move"),
+		fmt.Fprintf(out, "return: %s, %s", words.Count(h.Moves, "move"),
 			after("begun", a.Times.Back.BeginsSeconds))
 		if len(h.Parked) > 0 {
-			fmt.Fprintf(out, "; parked meanwhile: %s", words.List(short(h.Parked)))
+			fmt.Fprintf(out, "; parked in between: %s", words.List(short(h.Parked)))
 		}
 		fmt.Fprintln(out)
 		if len(h.Left) > 0 {
-			fmt.Fprintf(out, "not home: %s; %s\n", words.List(short(h.Left)), map[bool]string{
-				true:  "no order of moves brings them there",
+			fmt.Fprintf(out, "not returned: %s; %s\n", words.List(short(h.Left)), map[bool]string{
+				true:  "no order of moves returns them",
 				false: "no order was found, and no proof that there is none"}[h.Proven])
 		}
 	}
 	for i := range a.Times.Shifts {
-		inTheWay(out, fmt.Sprintf("of batch %d", i+1), &a.Times.Shifts[i])
+		obstacles(out, fmt.Sprintf("batch %d", i+1), &a.Times.Shifts[i])
 	}
-	inTheWay(out, "home", a.Times.Back)
+	obstacles(out, "return", a.Times.Back)
 	for i := range a.Obstacles {
 		certificate(out, &a.Obstacles[i])
 	}
@@ -126,14 +126,14 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 	}
 }
 
-// inTheWay says which VMs do not move in a shift, if there is one, and why.
-func inTheWay(out io.Writer, what string, s *rehearse.Shift) {
+// obstacles prints which VMs do not move in a batch, if there is one, and why.
+func obstacles(out io.Writer, what string, s *rehearse.Shift) {
 	if s == nil {
 		return
 	}
 	few := words.Few(len(s.Obstacles))
 	for _, o := range s.Obstacles[:few] {
-		fmt.Fprintf(out, "in the way %s: %s\n", what, o.Text)
+		fmt.Fprintf(out, "obstacle in %s: %s\n", what, o.Text)
 	}
 	if more := len(s.Obstacles) - few; more > 0 {
 		fmt.Fprintf(out, "  … and %d more; --json lists them all\n", more)

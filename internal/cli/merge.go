@@ -9,13 +9,13 @@ import (
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
 
-const mergeHelp = `Merge joins the shards of one run of godwit simulate --shard, and prints what
-the whole run would have printed. It refuses shards of different versions, scenarios or
-sweeps, and shards that are missing, double or not complete.
+const mergeHelp = `Merge the shards of one run of godwit simulate --shard, and print what the whole run
+would have printed. The command refuses shards of different versions, scenarios or sweeps, and
+shards that are missing, duplicate or incomplete.
 
 In Kubernetes, give a Job completionMode: Indexed and completions: 8, and run in its pods
 godwit simulate SCENARIO.yaml --samples 1000 --shard job/8 -o /results/$(JOB_COMPLETION_INDEX)
-with a volume that they share. A pod that is told to end leaves a shard that is refused here.
+with a shared volume. A pod that is terminated leaves an incomplete shard, which is refused.
 
 Exit status: 0 every invariant held in every world, 1 one was violated, 2 bad input.`
 
@@ -25,7 +25,7 @@ func Merge() *cobra.Command {
 	var html string
 	c := &cobra.Command{
 		Use:   "merge FILE…",
-		Short: "Join the shards of a simulation",
+		Short: "Merge the shards of a simulation",
 		Long:  mergeHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func Merge() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVar(&html, "html", "",
-		"write a page with charts, which needs no network, to this `FILE`")
+		"write a self-contained HTML page with charts to this `FILE`")
 	return c
 }
 

@@ -15,20 +15,21 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-const migrateHelp = `Migrate asks for a VM to be moved to another host. Without --to the
-controller chooses it. A host that is asked for and refuses is waited for; with --force=false it
-is a conflict at once, and with --force policy and capacity are overruled, physics is not.
+const migrateHelp = `Migrate a VM to another host. Without --to the controller chooses the host. If the
+requested host refuses, the migration waits. --force=false fails at once; --force overrides policy
+and capacity checks (soft constraints), but not hard constraints: what the host cannot do, as with an
+incompatible CPU.
 
-With --wait it tells how far it is until it has ended.
+With --wait the command prints the progress until the migration has ended.
 
-Exit status: 0 asked for, or succeeded, 2 bad input, 3 it failed.`
+Exit status: 0 requested, or succeeded, 2 bad input, 3 failed.`
 
 func migrateCommand() *cobra.Command {
 	var f deskFlags
 	var m client.Move
 	var to, priority string
 	var force, wait bool
-	c := &cobra.Command{Use: "migrate VM [--to HOST]", Short: "Move a VM to another host",
+	c := &cobra.Command{Use: "migrate VM [--to HOST]", Short: "Migrate a VM to another host",
 		Long: migrateHelp, Args: cobra.ExactArgs(1)}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		m.VM, m.Target = client.ID(args[0]), hostName(to)
@@ -37,7 +38,7 @@ func migrateCommand() *cobra.Command {
 		}
 		m.Priority = migration.ParsePriority(priority)
 		if priority != "" && m.Priority == migration.Lowest {
-			return fmt.Errorf("--priority: %q is none: use system-critical, user-triggered or "+
+			return fmt.Errorf("--priority: unknown value %q: use system-critical, user-triggered or "+
 				"system-maintenance", priority)
 		}
 		return f.at(c, func(ctx context.Context, d *desk) error {
@@ -50,11 +51,11 @@ func migrateCommand() *cobra.Command {
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&to, "to", "", "the `HOST` to move it to")
-	flags.BoolVar(&force, "force", false, "overrule policy and capacity")
+	flags.StringVar(&to, "to", "", "the target `HOST`")
+	flags.BoolVar(&force, "force", false, "override soft constraints: policy and capacity")
 	flags.StringVar(&priority, "priority", "", "its `PRIORITY`: system-critical, user-triggered, "+
 		"system-maintenance")
-	flags.BoolVar(&wait, "wait", false, "tell how far it is until it has ended")
+	flags.BoolVar(&wait, "wait", false, "print the progress until it has ended")
 	return c
 }
 
@@ -72,7 +73,7 @@ func (d *desk) saidMoves(list []*store.Migration, err error) error {
 
 func cancelCommand() *cobra.Command {
 	var f deskFlags
-	c := &cobra.Command{Use: "cancel VM|MIGRATION", Short: "Ask for migrations to end",
+	c := &cobra.Command{Use: "cancel VM|MIGRATION", Short: "Cancel migrations",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error {
@@ -84,23 +85,23 @@ func cancelCommand() *cobra.Command {
 	return c
 }
 
-const drainHelp = `Drain asks for every VM to leave a host, and keeps others from it, until
-godwit host undrain. With --wait it tells how far that is, and ends when nothing runs there any
-more, or when nobody who is left will leave.
+const drainHelp = `Drain a host: migrate all its VMs to other hosts and place no new ones there, until
+godwit host undrain. With --wait the command prints progress and exits when the host is empty or the
+remaining VMs cannot be moved.
 
-What cannot be migrated may be shut down. --unmovable says what becomes of such VMs: Keep leaves
-them on the host, ShutDown shuts them down until the drain is withdrawn or an operator starts them,
-and Restart starts them on another host, as soon as one takes them. By default that is so, as with
-KubeVirt, for VMs with the eviction strategy LiveMigrateIfPossible; with Keep for none, and with the
-others for those with None, too. VMs with LiveMigrate or External are never shut down.
+VMs that cannot be migrated may be shut down. --unmovable says what happens to them: Keep leaves them
+on the host, ShutDown shuts them down until the drain is cancelled or an operator starts them, and
+Restart starts them on another host, as soon as one takes them. By default, as with KubeVirt, VMs with
+the eviction strategy LiveMigrateIfPossible are restarted; with Keep none is, and with the other two
+values it applies to VMs with None, too. VMs with LiveMigrate or External are never shut down.
 
-VMs of a group with the policy affinity, and VMs that ask to be with each other, leave together: for a
-host that takes all of them, or not at all. When the drain is withdrawn half way, those of a group of
-which a part has left follow it to its new host; where that does not take them, they stay and say why.
+VMs of a group with the policy affinity, and VMs that require each other, leave together: for a host
+that takes all of them, or not at all. If the drain is cancelled half way, the rest of a group follows
+the VMs that have left to their new host; if that does not take them, they stay and report the reason.
 A group with a domain, as "together in one rack", does not move to another domain: its VMs leave one by
-one, for hosts of the domain that they are in.
+one, for hosts in the same domain.
 
-Exit status: 0 asked for, or empty, 2 bad input, 3 somebody stays.`
+Exit status: 0 requested, or empty, 2 bad input, 3 some VMs remain.`
 
 func drainCommand() *cobra.Command {
 	var f deskFlags
@@ -113,7 +114,7 @@ func drainCommand() *cobra.Command {
 func drainVerb(f *deskFlags) *cobra.Command {
 	var wait bool
 	var terms evacuation.Terms
-	c := &cobra.Command{Use: "drain HOST", Short: "Ask for every VM to leave a host",
+	c := &cobra.Command{Use: "drain HOST", Short: "Migrate all VMs away from a host",
 		Long: drainHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.at(c, func(ctx context.Context, d *desk) error {
@@ -124,13 +125,13 @@ func drainVerb(f *deskFlags) *cobra.Command {
 				return d.empty(ctx, h.Host.Name)
 			})
 		}}
-	c.Flags().BoolVar(&wait, "wait", false, "tell how far it is until the host is empty")
+	c.Flags().BoolVar(&wait, "wait", false, "print the progress until the host is empty")
 	c.Flags().TextVar(&terms.OnUnmovable, "unmovable", evacuation.ByStrategy,
-		"`WHAT` becomes of VMs that cannot be migrated:\nKeep, ShutDown or Restart")
+		"`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart")
 	c.Flags().DurationVar(&terms.Grace, "grace", 0,
-		"`TIME` that their guests have to shut down (default 1m)")
+		"`TIME` for their guests to shut down (default 1m)")
 	return c
 }
 
-// ErrNotDone says that what was waited for has not come about; why has been reported.
+// ErrNotDone: what the command waited for did not happen; the reasons have been printed.
 var ErrNotDone = errors.New("not done: the reasons are above")

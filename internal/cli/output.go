@@ -41,7 +41,7 @@ func Apart(path string, others ...string) error {
 	}
 	for _, other := range others {
 		if other != "" && same(path, other) {
-			return fmt.Errorf("%s is used besides: it would be lost; name another file", path)
+			return fmt.Errorf("%s is an input of this command: it would be lost; name another file", path)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func begin(path string) (part *os.File, whole string, err error) {
 	part, err = os.OpenFile(fmt.Sprintf("%s.part-%08x", whole, rand.Uint32()),
 		os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if e, is := errors.AsType[*fs.PathError](err); is {
-		e.Path = path // its own name says nobody anything
+		e.Path = path // the name of the part file would not help
 	}
 	if err != nil || mode == 0 {
 		return part, whole, err

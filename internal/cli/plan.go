@@ -32,17 +32,17 @@ type Flags struct {
 // Add adds the flags to a command's.
 func (f *Flags) Add(set *pflag.FlagSet) {
 	f.set = set
-	set.Uint64Var(&f.seed, "seed", 0, "what all chance follows from (default: the scenario's)")
+	set.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: the scenario's)")
 	set.IntVar(&f.samples, "samples", 1,
-		"simulate `N` worlds that differ in their seed, and in what vary: says")
+		"simulate `N` worlds that differ in their seed, and as vary: says")
 	set.StringArrayVar(&f.axes, "sweep", nil,
-		"give a field these values in turn, as limits.perCluster=2,5,10 or\n"+
+		"simulate a field with each of these values, as limits.perCluster=2,5,10 or\n"+
 			"policy=a.yaml,b.yaml; repeat it for all combinations (`PATH=VALUES`)")
 	set.StringVar(&f.shard, "shard", "",
 		"simulate part `I/N` of the worlds and print lines for godwit merge;\n"+
-			"job/N takes I from a Job of Kubernetes")
+			"job/N takes I from a Kubernetes Job")
 	set.StringVarP(&f.output, "output", "o", "",
-		"write the shard to this `FILE`; - is the standard output, as by default")
+		"write the shard to this `FILE`; - is standard output, the default")
 }
 
 // A Plan is what is to be simulated: one world or many.
@@ -79,7 +79,7 @@ func (f *Flags) Read(path string) (*Plan, error) {
 			return nil, fmt.Errorf("--sweep: %w", err)
 		}
 		if axis.Path == "seed" && f.set.Changed("seed") {
-			return nil, errors.New("--seed and --sweep seed=… contradict each other: use one")
+			return nil, errors.New("--seed and --sweep seed=… exclude each other: use one")
 		}
 		p.run.Axes = append(p.run.Axes, axis)
 		if err := p.try(axis); err != nil {

@@ -23,7 +23,7 @@ var ErrViolated = errors.New("an invariant was violated")
 func PlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Plan what happens to hosts and their VMs, and change nothing",
+		Short: "Plan drains, maintenance and failover, without changing anything",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,14 +35,15 @@ func PlanCommand() *cobra.Command {
 func plannerCommands() []*cobra.Command {
 	return []*cobra.Command{
 		plannerDrainCommand(),
-		surviveCommand(),
+		failoverCommand(),
+		formerly("survive", failoverCommand(), "plan failover"),
 		maintenanceCommand(),
 	}
 }
 
 // addWorkloads adds the flag for a file of measured workloads.
 func addWorkloads(flags *pflag.FlagSet, file *string) {
-	flags.StringVar(file, "workloads", "", "lay measured workloads over the fleet, from this CSV "+
+	flags.StringVar(file, "workloads", "", "apply measured workloads to the fleet, from this CSV "+
 		"`FILE`;\nits first line: vm,dirty,workingSet,coldDirty,class")
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/godwit-vm/godwit/internal/cli"
 )
 
-// ask runs godwit lab with the given words.
+// ask runs godwit bench with the given words.
 func ask(words ...string) (string, error) {
 	var out bytes.Buffer
-	c := cli.LabCommand()
+	c := cli.BenchCommands()[0]
 	c.SetArgs(words)
 	c.SetOut(&out)
 	c.SetErr(&out)
@@ -88,7 +88,7 @@ func TestEvacuationComparesAllWays(t *testing.T) {
 		}
 	}
 	page, err := ask("evacuation", "one host")
-	for _, want := range []string{"TIME / LOWER BOUND", "P99 BLACKOUT", "one host", "adaptive"} {
+	for _, want := range []string{"TIME / LOWER BOUND", "P99 DOWNTIME", "one host", "adaptive"} {
 		if err != nil || !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q (%v):\n%s", want, err, page)
 		}

@@ -14,37 +14,37 @@ import (
 	"github.com/godwit-vm/godwit/internal/config"
 )
 
-// ErrDiffers says that a decision is not as it was recorded.
+// ErrDiffers: a decision differs from the recorded one.
 var ErrDiffers = errors.New("replay: a decision differs from what was recorded")
 
-const replayHelp = `Replay reads the audit log of a controller and lets a controller of this version
-decide again: at the same moments, of the same records, with the configuration in the log. The
-same version decides the same, byte for byte. Of another version, or with another configuration
-(--config), the first decision that differs is told; --diff tells what was recorded and what is
-decided now, field by field, why, and what the controller saw.
+const replayHelp = `Replay the audit log of a controller with a controller of this version: at the
+same times, with the same records, and with the configuration in the log. The same version decides
+the same, byte for byte. For another version, or another configuration (--config), the command
+prints the first decision that differs; --diff prints what was recorded and what is decided now,
+field by field, why, and what the controller saw.
 
-With --all it goes on after a difference, in the history that was recorded: each look is judged
-by all that had happened until then, and not by what would have come of other decisions. It says
-how many looks differ, tells the first of them, and since when the decisions are the same again.
-A look may differ only because one before it has.
+With --all the replay continues after a difference, in the recorded history: each reconcile starts
+from what was recorded, not from what other decisions would have caused. The command prints how many
+reconciles differ, the first of them, and from when on the decisions are the same again. A reconcile
+may differ only because an earlier one did.
 
-Several logs are replayed one after the other: those of a rotation, or of controllers that led in
-turn. With --scenario the fleet of the log, as it was when the first controller in it began, and
-what operators and fate did to it, are written as a scenario for godwit simulate.
+Several logs are replayed one after the other: those of a rotation, or of successive leaders. With
+--scenario the fleet at the start of the log, and the operator actions and failures in it, are
+written as a scenario for godwit simulate.
 
 Exit status: 0 every decision is the same, 1 one differs, 2 bad input.`
 
 // ReplayCommand returns godwit replay.
 func ReplayCommand() *cobra.Command {
 	var f replayFlags
-	c := &cobra.Command{Use: "replay LOG…", Short: "Decide again what a controller has decided",
+	c := &cobra.Command{Use: "replay LOG…", Short: "Replay a controller's decisions from its audit log",
 		Long: replayHelp, Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, logs []string) error {
 			return f.run(c.OutOrStdout(), logs)
 		}}
-	c.Flags().StringVar(&f.config, "config", "", "another configuration `FILE` than the log's")
-	c.Flags().BoolVar(&f.diff, "diff", false, "tell all about a decision that differs")
-	c.Flags().BoolVar(&f.all, "all", false, "go on after a difference, to the end")
+	c.Flags().StringVar(&f.config, "config", "", "configuration `FILE` to use instead of the log's")
+	c.Flags().BoolVar(&f.diff, "diff", false, "print all details of a decision that differs")
+	c.Flags().BoolVar(&f.all, "all", false, "continue after a difference, to the end")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON instead of text")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "write a scenario to this `FILE`")
 	return c
@@ -58,7 +58,7 @@ type replayFlags struct {
 func (f *replayFlags) run(out io.Writer, logs []string) error {
 	configure := func(text string) (controller.Config, error) {
 		if text == "" {
-			return controller.Config{}, errors.New("the log does not say it: give it with --config")
+			return controller.Config{}, errors.New("the log has no configuration: give one with --config")
 		}
 		s, err := config.ParseSettings("the log's configuration", []byte(text))
 		return s.Controller, err

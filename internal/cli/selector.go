@@ -48,7 +48,7 @@ func requirement(text string) (placement.Requirement, error) {
 	}
 	number := r.Operator == placement.Gt || r.Operator == placement.Lt
 	if r.Key == "" || strings.ContainsAny(r.Key, "!=<> ") || number && !isNumber(r.Values[0]) {
-		return r, fmt.Errorf("%q is no condition on labels; write app=db,tier!=test,priority>5,"+
+		return r, fmt.Errorf("%q is not a condition on labels; write app=db,tier!=test,priority>5,"+
 			"gold,!test", text)
 	}
 	return r, nil
@@ -71,6 +71,6 @@ func labelled(f *plan.Fleet, label string) error {
 	if label == "" || slices.ContainsFunc(f.Hosts, has) {
 		return nil
 	}
-	return fmt.Errorf("no host has the label %q: name one that says which hosts fail at once",
+	return fmt.Errorf("no host has the label %q: name a label whose hosts fail together",
 		label)
 }

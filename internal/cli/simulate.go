@@ -84,7 +84,7 @@ func (p *Plan) simulate(ctx context.Context, sample func(*sweep.Sample) error) e
 }
 
 func interrupted(complete, all int) error {
-	return fmt.Errorf("interrupted: the answer has the %d of %d worlds that were complete",
+	return fmt.Errorf("interrupted: the output has the %d of %d worlds that were complete",
 		complete, all)
 }
 

@@ -12,24 +12,23 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// every is how often something that is watched is looked at.
+// every is how often --watch and --wait read the store.
 const every = time.Second
 
-const statusHelp = `Status tells how the cluster is: who leads, the hosts, the VMs, and the
-migrations that have not ended, or have lately: what was sent, what is left, how fast, and when
-they end if nothing changes. The figures are what the source's agent last stored; it does that
-now and then.
+const statusHelp = `Print the state of the cluster: the leader, the hosts, the VMs, and the migrations
+that are running or ended recently: what was sent, what remains, the rate, and the predicted end.
+Progress is what the source agent last stored (every 10 s).
 
-What must never be is said first, as an alarm with what to do: a VM that runs on two hosts, a
-second agent that has called itself like a host. The exit status is 4 then.
+Alarms come first, with what to do: a VM that runs on two hosts, a second agent with the name of a
+host. The exit status is 4 then.
 
-With --watch it does so every second until it is interrupted; with --json, too, one object a
-line whenever something has changed.`
+With --watch the state is printed every second until the command is interrupted; with --json, one
+object a line whenever something has changed.`
 
 func statusCommand() *cobra.Command {
 	var f deskFlags
 	var watch bool
-	c := &cobra.Command{Use: "status", Short: "Tell how the cluster is", Long: statusHelp,
+	c := &cobra.Command{Use: "status", Short: "Print the state of the cluster", Long: statusHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !watch {
@@ -49,14 +48,14 @@ func statusCommand() *cobra.Command {
 			return f.at(c, func(ctx context.Context, d *desk) error { return d.watch(ctx) })
 		}}
 	f.add(c)
-	c.Flags().BoolVar(&watch, "watch", false, "again and again, until interrupted")
+	c.Flags().BoolVar(&watch, "watch", false, "repeat every second until interrupted")
 	return c
 }
 
-// ErrAlarm says that something is as it must never be: see [client.Alarm].
+// ErrAlarm: the cluster has an alarm, see [client.Alarm].
 var ErrAlarm = errors.New("there is an alarm: see godwit status")
 
-// alarmed tells the alarms of a status below what was printed.
+// alarmed prints the alarms of a status to standard error.
 func (d *desk) alarmed(s *client.Status, err error) error {
 	if err != nil || len(s.Alarms) == 0 {
 		return err

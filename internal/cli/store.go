@@ -20,29 +20,29 @@ import (
 
 func storeCommand() *cobra.Command {
 	var f deskFlags
-	c := &cobra.Command{Use: "store", Short: "Reconcile a store that was set back",
+	c := &cobra.Command{Use: "store", Short: "Reconcile a store that was restored from a backup",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
 	c.AddCommand(reconcileCommand(&f))
 	return c
 }
 
-const reconcileHelp = `Reconcile is for a store that was set back: restored from a backup or a
-snapshot, or made anew. Agents and controllers recognise that. Nothing is started, stopped or removed
-then, VMs run on, and every agent stores what its host has.
+const reconcileHelp = `Reconcile a store that is older than it was: restored from a backup or a snapshot,
+or created anew. Agents and controllers detect that. Then they start, stop and remove nothing, VMs
+keep running, and every agent stores a report of the VMs on its host.
 
-Without --write it shows what the hosts say, where that differs from the store, and which conflicts
-only you can decide. With --write it writes the truth to the store, forward: then agents and
-controllers go on. It refuses while a host has not told what it has, and while a conflict is not
+Without --write the command prints the hosts' reports, where they differ from the store, and the
+conflicts that only you can decide. With --write it writes the reported state to the store; then
+agents and controllers continue. It refuses while a report is missing, and while a conflict is not
 decided.
 
-A host that is off cannot tell. With --without HOST you give your word that it is off; what is
-known of its VMs stays as it is. A VM that runs on such a host after all may run twice.
+A host that is off cannot report. --without HOST confirms that it is off; the records of its VMs
+stay as they are. If such a host runs after all, its VMs may run twice.
 
-Where the store is believed but wrong, --doubt stops all agents and controllers, so that the hosts
-tell what they have. Then ask again.
+If the store is accepted but wrong, --doubt stops all agents and controllers, so that the hosts
+report. Then run the command again.
 
-Exit status: 0 done, or nothing is to be done, 2 bad input or refused, 4 the store was set back.`
+Exit status: 0 done, or nothing to do, 2 bad input or refused, 4 the store was set back.`
 
 // reconcileFlags are those of the command.
 type reconcileFlags struct {
@@ -56,16 +56,16 @@ type reconcileFlags struct {
 func reconcileCommand(f *deskFlags) *cobra.Command {
 	var r reconcileFlags
 	c := &cobra.Command{Use: "reconcile [--write --by NAME]",
-		Short: "Find out where VMs are when the store was set back", Long: reconcileHelp,
+		Short: "Compare the hosts' VMs with a store that was set back", Long: reconcileHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error { return d.reconcile(ctx, r) })
 		}}
 	flags := c.Flags()
-	flags.StringVar(&r.by, "by", "", "`NAME` of who does it; default: the user")
-	flags.BoolVar(&r.write, "write", false, "write the truth to the store")
-	flags.BoolVar(&r.doubt, "doubt", false, "stop all agents and controllers until it is reconciled")
-	flags.StringSliceVar(&r.without, "without", nil, "`HOST` that is off, by your word")
+	flags.StringVar(&r.by, "by", "", "`NAME` of the operator; default: the current user")
+	flags.BoolVar(&r.write, "write", false, "write the hosts' state to the store")
+	flags.BoolVar(&r.doubt, "doubt", false, "stop all agents and controllers until the store is reconciled")
+	flags.StringSliceVar(&r.without, "without", nil, "`HOST` that you confirm to be off")
 	flags.StringSliceVar(&r.decide, "decide", nil, "`VM=HOST` for a conflict; VM=none deletes its record")
 	return c
 }
@@ -77,7 +77,7 @@ func (r *reconcileFlags) input(ctx context.Context, store store.Store) (daemon.I
 	for _, text := range r.decide {
 		vm, host, found := strings.Cut(text, "=")
 		if !found || vm == "" || host == "" {
-			return in, fmt.Errorf("--decide: %q is no decision: write VM=HOST, or VM=none", text)
+			return in, fmt.Errorf("--decide: %q is not a decision: write VM=HOST, or VM=none", text)
 		}
 		in.Decide[client.ID(vm)] = hostName(host)
 	}
@@ -90,7 +90,7 @@ func (r *reconcileFlags) input(ctx context.Context, store store.Store) (daemon.I
 func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
 	records, is := d.past.(store.Historian)
 	if !is {
-		return errors.New("this store does not know its past")
+		return errors.New("this store keeps no history")
 	}
 	if r.by == "" {
 		if u, err := user.Current(); err == nil {
@@ -98,7 +98,7 @@ func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
 		}
 	}
 	if r.by == "" {
-		return errors.New("--by must be given: say who does it")
+		return errors.New("--by is missing: name the operator")
 	}
 	if r.doubt {
 		return daemon.ReconcileDoubt(ctx, records, "operator "+r.by, "it is wrong", d.Now())
@@ -130,13 +130,13 @@ func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
 	return ErrAlarm
 }
 
-// accounts prints what the hosts say, and what is to be written.
+// accounts prints the reports of the hosts, and what is to be written.
 func accounts(out io.Writer, in daemon.Input, plan *daemon.Result, why *store.StoreError) error {
 	if why != nil {
 		fmt.Fprintf(out, "the store was set back: %s\n\n", client.Plain(why.Err.Error()))
 	}
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "HOST\tTOLD\tVMS THERE")
+	fmt.Fprintln(t, "HOST\tREPORTED\tVMS THERE")
 	for _, h := range in.Hosts {
 		if a := h.Account; a != nil {
 			fmt.Fprintf(t, "%s\t%s\t%s\n", client.Plain(string(h.Host.Name)), a.At.Format("15:04:05"),
@@ -161,14 +161,13 @@ func accounts(out io.Writer, in daemon.Input, plan *daemon.Result, why *store.St
 			client.Plain(is), client.Plain(reason))
 	}
 	for _, m := range plan.Obsolete {
-		fmt.Fprintf(t, "\nmigration %s is of the past, and is removed", client.Plain(string(m.Spec.ID)))
+		fmt.Fprintf(t, "\nmigration %s is obsolete, and is removed", client.Plain(string(m.Spec.ID)))
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
 }
 
-// said lists the VMs that were on a host by what the store and the other hosts say: all that can be
-// known here of one that has not told.
+// said lists the VMs of a host that has not reported, according to the store and the other hosts.
 func said(in daemon.Input, host hypervisor.HostName) []string {
 	var list []string
 	add := func(vm hypervisor.VMID) {
@@ -195,7 +194,7 @@ func said(in daemon.Input, host hypervisor.HostName) []string {
 	return list
 }
 
-// there lists the VMs that a host says that it has.
+// there lists the VMs that a host reports.
 func there(a *store.Account) string {
 	const most = 8
 	var list []string

@@ -26,14 +26,14 @@ type protection struct {
 
 func (p *protection) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.BoolVar(&p.racks, "racks", false, "racks fail instead of hosts: the label rack")
+	flags.BoolVar(&p.racks, "racks", false, "whole racks fail instead of hosts: the label rack")
 	flags.StringVar(&p.domain, "domain", "",
-		"hosts with the same value of this `LABEL` fail at once")
+		"hosts with the same value of this `LABEL` fail together")
 	flags.StringVar(&p.protect, "protect", "", "the VMs that must be restarted: a `SELECTOR` of\n"+
 		"labels; default: all that run")
 	flags.IntVar(&p.priority, "priority", 0,
 		"only VMs whose label priority is at least this `NUMBER`")
-	flags.IntVar(&p.effort, "effort", plan.DefaultEffort, "look at so many `PLACES` at most")
+	flags.IntVar(&p.effort, "effort", plan.DefaultEffort, "examine at most this many `PLACEMENTS`")
 }
 
 // question asks about a fleet.
@@ -42,7 +42,7 @@ func (p *protection) question(c *cobra.Command, all *inventory.Fleet, f *plan.Fl
 	q := plan.SurviveQuestion{Fleet: f, Failures: k, Domain: p.domain, Effort: p.effort}
 	switch {
 	case p.racks && p.domain != "":
-		return q, errors.New("--racks and --domain say the same: use one of them")
+		return q, errors.New("--racks and --domain exclude each other: use one of them")
 	case p.racks:
 		q.Domain = rack
 	}
@@ -81,43 +81,42 @@ var errLost error = lost{}
 
 type lost struct{}
 
-func (lost) Error() string { return "not every failure is survived for certain: see above" }
+func (lost) Error() string { return "it is not proven that every failure is survived: see above" }
 
 func (lost) Is(target error) bool { return target == ErrPlanNotDone }
 
-type surviveFlags struct {
+type failoverFlags struct {
 	protection
 	failures int
 	admit    []string
 	json     bool
 }
 
-const surviveHelp = `Survive answers whether a fleet survives failures: whichever hosts fail one
-after another, in whatever order, is there room to restart all protected VMs before the next one
-fails? VMs on hosts that have not failed stay where they are; so do those that were restarted.
-Restarts obey every rule that production obeys.
+const failoverHelp = `Check that all protected VMs can be restarted after any k host failures, in any
+order, when each failure's VMs are restarted before the next host fails. VMs on healthy hosts, and
+VMs that were restarted, do not move. Restarts obey the placement rules of production.
 
-The answer is yes for certain, or no, with the hosts that fail and the VMs that find no room; or,
-where neither was shown within --effort, how many failures are survived for certain and how
-many may be. A SELECTOR is conditions on labels, all of which hold: app=db,tier!=test,
-priority>5,gold,!test.
+The answer is yes, with a proof; or no, with the hosts that fail and the VMs that no host takes; or,
+where --effort was not enough to prove either, how many failures are survived in any case and how
+many may be. A SELECTOR is a list of conditions on labels, all of which must hold:
+app=db,tier!=test,priority>5,gold,!test.
 
-It also says which free room is stranded for VMs of the most frequent sizes, and how many more
-of the most frequent one can be admitted while as much is survived; or of the sizes that --admit
-names, such as 8GiB/4 (memory and CPUs).
+It also prints how much free capacity is stranded (too fragmented for VMs of the most frequent
+sizes), and how many more VMs of the most frequent size can be admitted without surviving fewer
+failures; or of the sizes that --admit names, such as 8GiB/4 (memory and CPUs).
 
 --json prints one object: verdict (yes, no, open), failures, units, vms, proof, lower and upper
-(how many failures are survived for certain, and at most), searched, probes, counterexample (why,
+(how many failures are survived in any case, and at most), searched, probes, counterexample (why,
 failed, vms, resource, unit, need, have, refused), domain; stranded and admission, by size.
 
-Exit status: 0 yes, 2 bad input, 3 no, or not for certain.`
+Exit status: 0 yes, 2 bad input, 3 no, or not proven.`
 
-func surviveCommand() *cobra.Command {
-	var f surviveFlags
+func failoverCommand() *cobra.Command {
+	var f failoverFlags
 	c := &cobra.Command{
-		Use:   "survive FLEET -k N",
-		Short: "Is there room for all VMs after every choice and order of failures?",
-		Long:  surviveHelp,
+		Use:   "failover FLEET -k N",
+		Short: "Check that all VMs can be restarted after any k host failures, in any order",
+		Long:  failoverHelp,
 		Args:  cobra.ExactArgs(1),
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error { return f.run(c, args[0]) }
@@ -129,15 +128,15 @@ func surviveCommand() *cobra.Command {
 	return c
 }
 
-// surviveAnswer is what --json prints.
-type surviveAnswer struct {
+// failoverAnswer is what --json prints.
+type failoverAnswer struct {
 	plan.SurviveResult
 	Domain    string           `json:"domain"`
 	Stranded  []plan.Stranded  `json:"stranded"`
 	Admission []plan.Admission `json:"admission"`
 }
 
-func (f *surviveFlags) run(c *cobra.Command, path string) error {
+func (f *failoverFlags) run(c *cobra.Command, path string) error {
 	s, err := Read(path, c.ErrOrStderr())
 	if err != nil {
 		return err
@@ -153,7 +152,7 @@ func (f *surviveFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	a := surviveAnswer{SurviveResult: plan.Survive(q), Domain: q.Domain, Stranded: []plan.Stranded{},
+	a := failoverAnswer{SurviveResult: plan.Survive(q), Domain: q.Domain, Stranded: []plan.Stranded{},
 		Admission: []plan.Admission{}}
 	for i, s := range shapes {
 		a.Stranded = append(a.Stranded, plan.Strand(q.Fleet, s))

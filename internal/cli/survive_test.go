@@ -29,9 +29,9 @@ func TestARowOfAPlanMarksRetries(t *testing.T) {
 		{rehearse.Step{Moves: true, Attempts: 2}, "takes 2 attempts"},
 		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 4}}, ""},
 		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 4,
-			Retried: 1}}, "tried again in 1 of 4 worlds"},
+			Retried: 1}}, "retried in 1 of 4 worlds"},
 		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 3,
-			Retried: 2}}, "stays in 1 of 4 worlds; tried again in 2 of 4 worlds"},
+			Retried: 2}}, "stays in 1 of 4 worlds; retried in 2 of 4 worlds"},
 		{rehearse.Step{Attempts: 50, Note: "will not converge", Drawn: &rehearse.Fate{Runs: 4,
 			Retried: 4}}, "will not converge"}, // of course it is tried again
 	} {

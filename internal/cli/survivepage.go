@@ -12,7 +12,7 @@ import (
 )
 
 // print prints the answer for people.
-func (a surviveAnswer) print(out io.Writer) error {
+func (a failoverAnswer) print(out io.Writer) error {
 	fmt.Fprintln(out, a.head())
 	counterexample(out, a.Counterexample)
 	if len(a.Stranded) == 0 {
@@ -29,7 +29,7 @@ func (a surviveAnswer) print(out io.Writer) error {
 	return t.Flush()
 }
 
-func (a surviveAnswer) head() string {
+func (a failoverAnswer) head() string {
 	unit := "host"
 	if a.Domain != "" {
 		unit = "domain"
@@ -38,9 +38,9 @@ func (a surviveAnswer) head() string {
 		words.Count(a.Units, unit), words.Count(a.VMs, "VM"))
 	switch {
 	case a.Proof == plan.AnyPlacement:
-		return "yes: " + asked + "; there is room wherever they are restarted"
+		return "yes: " + asked + "; every placement of the restarts leaves room"
 	case a.Verdict == plan.Yes:
-		return fmt.Sprintf("yes: %s; %s looked at, each with a placement that leaves room", asked,
+		return fmt.Sprintf("yes: %s; %s examined, each with a placement that leaves room", asked,
 			words.Count(a.Searched, "case"))
 	case a.Verdict == plan.No && a.Upper == a.Lower:
 		return fmt.Sprintf("no: %s; it survives %d", asked, a.Lower)
@@ -49,7 +49,7 @@ func (a surviveAnswer) head() string {
 		a.Upper)
 }
 
-// counterexample says which failures leave no room, and why.
+// counterexample prints which failures leave no room, and why.
 func counterexample(out io.Writer, c *plan.Counterexample) {
 	if c == nil {
 		return
@@ -64,7 +64,7 @@ func counterexample(out io.Writer, c *plan.Counterexample) {
 	}
 	switch {
 	case c.Unit > 0:
-		fmt.Fprintf(out, "why: %s: %s of %s or more, and there is room for %d\n", c.Why,
+		fmt.Fprintf(out, "why: %s: %s of %s or more, and room for %d\n", c.Why,
 			words.Count(int(c.Need), "VM"), amount(c.Resource, c.Unit), c.Have)
 	case c.Resource != "":
 		need, have := amounts(c.Resource, c.Need, c.Have)
@@ -78,8 +78,8 @@ func counterexample(out io.Writer, c *plan.Counterexample) {
 	}
 }
 
-// admitted says how many more VMs of a size can come, if that was asked.
-func (a surviveAnswer) admitted(i int) string {
+// admitted returns how many more VMs of a size can be admitted, if that was asked.
+func (a failoverAnswer) admitted(i int) string {
 	switch {
 	case i >= len(a.Admission):
 		return ""
@@ -89,7 +89,7 @@ func (a surviveAnswer) admitted(i int) string {
 	return fmt.Sprintf("%d to %d", a.Admission[i].AtLeast, a.Admission[i].AtMost)
 }
 
-// amount says how much of memory or CPUs.
+// amount formats an amount of memory or CPUs.
 func amount(resource string, n int64) string {
 	if resource == "memory" {
 		return hypervisor.Bytes(n).String()
@@ -97,7 +97,7 @@ func amount(resource string, n int64) string {
 	return words.Count(int(n), "CPU")
 }
 
-// amounts says how much of memory or CPUs two are, so that they can be told apart.
+// amounts formats two amounts so that they differ as texts.
 func amounts(resource string, need, have int64) (string, string) {
 	if resource == "memory" {
 		return hypervisor.Apart(hypervisor.Bytes(need), hypervisor.Bytes(have))

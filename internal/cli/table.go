@@ -36,12 +36,12 @@ func sweepTable(out io.Writer, d *sweep.Document) error {
 		fmt.Fprintf(t, "… and %d more; --json has them all\n", more)
 	}
 	fmt.Fprintln(t, "\n\t"+strings.Join([]string{"MAKESPAN", "P90", "P99", "DURATION", "P99",
-		"BLACKOUT", "P99", "FAILED", "RETRIES", "STAYED", "MOVED"}, "\t"))
+		"DOWNTIME", "P99", "FAILED", "RETRIES", "STAYED", "MOVED"}, "\t"))
 	for i := range shown {
 		sweepRow(t, i+1, &shown[i])
 	}
 	fmt.Fprintln(t, "\nFAILED, RETRIES and STAYED are means over the samples, the others medians; "+
-		"P90 and P99\nare the percentiles of what stands before them.")
+		"P90 and P99\nare percentiles of the column before them.")
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func sweepTable(out io.Writer, d *sweep.Document) error {
 		unrested += c.NotAtRest
 	}
 	if unrested > 0 {
-		fmt.Fprintf(out, "\n%s did not come to rest: given up, or stopped at until:\n",
+		fmt.Fprintf(out, "\n%s did not become idle: ended early, or stopped at until:\n",
 			words.Count(unrested, "world"))
 	}
 	printViolated(out, &d.Run, d.Violated())
@@ -77,9 +77,9 @@ func sweepRow(t io.Writer, number int, c *sweep.Combination) {
 		words.Span(makespan.P50), words.Span(makespan.P90), words.Span(makespan.P99),
 		some("durationP50Seconds", func(s sweep.Statistic) string { return words.Span(s.P50) }),
 		some("durationP99Seconds", func(s sweep.Statistic) string { return words.Span(s.P99) }),
-		some("blackoutP50Milliseconds",
+		some("downtimeP50Milliseconds",
 			func(s sweep.Statistic) string { return words.Milliseconds(s.P50) }),
-		some("blackoutP99Milliseconds",
+		some("downtimeP99Milliseconds",
 			func(s sweep.Statistic) string { return words.Milliseconds(s.P99) }),
 		at("failures").Mean, at("retries").Mean, at("stayed").Mean,
 		hypervisor.Bytes(at("bytesTransferred").P50))
@@ -178,7 +178,7 @@ func word(text string) string {
 	return text
 }
 
-// phrase says a measure without its unit: "blackoutP99Milliseconds" is "blackout p99".
+// phrase returns a measure without its unit: "downtimeP99Milliseconds" is "downtime p99".
 func phrase(measure string) string {
 	units := strings.NewReplacer("Seconds", "", "Milliseconds", "", "Transferred", "")
 	text := units.Replace(measure)

@@ -27,7 +27,7 @@ func TestTheTableSaysWhatWentWrong(t *testing.T) {
 		"s: 4 combinations, 20 samples each (seed 1)\ninterrupted: 12 of 80 worlds complete\n",
 		"\n1  seed=1 vary.dirty=\n",
 		"\n1  no sample is complete\n",
-		"\n12 worlds did not come to rest: given up, or stopped at until:\n",
+		"\n12 worlds did not become idle: ended early, or stopped at until:\n",
 		"\nVIOLATED in 12 worlds:\n",
 		"\nseed=1 vary.dirty=lognormal(1), seed 9, at 0.0s: runs-once: \n" +
 			"  godwit simulate s.yaml --seed 9 --sweep 'vary.dirty=lognormal(1)'\n… and 2 more",
@@ -66,7 +66,7 @@ func TestAmountsHaveTheUnitOfTheirMeasure(t *testing.T) {
 		want    string
 	}{
 		{"makespanSeconds", -75, "makespan -1m15s"},
-		{"blackoutP99Milliseconds", 12.6, "blackout p99 13 ms"},
+		{"downtimeP99Milliseconds", 12.6, "downtime p99 13 ms"},
 		{"bytesTransferred", -3 << 30, "bytes -3GiB"},
 		{"failures", 0.254, "failures 0.25"},
 	} {

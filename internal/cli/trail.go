@@ -15,20 +15,19 @@ import (
 	"github.com/godwit-vm/godwit/internal/words"
 )
 
-const auditHelp = `Audit checks an audit log, and says what was taken out, put in or changed
-before its last line;
-with --vm it prints what was decided about one VM, and why. Several files are read as one log, the
-oldest first: godwit audit FILE.2 FILE.1 FILE. Rows count on from file to file.
+const auditHelp = `Verify an audit log, and report lines that were removed, added or changed before its
+last line. With --vm the command prints what was decided about one VM, and why. Several files are
+read as one log, the oldest first: godwit audit FILE.2 FILE.1 FILE. Rows are counted across files.
 
 --json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
 numbers), findings, each with row and what; with --vm the lines as they are, one object a line.
 
-Exit status: 0 the log is whole, 2 bad input, 3 it is not.`
+Exit status: 0 the log is complete, 2 bad input, 3 it is not.`
 
 func auditCommand() *cobra.Command {
 	var vm string
 	var asJSON bool
-	c := &cobra.Command{Use: "audit FILE…", Short: "Check and search an audit log", Long: auditHelp,
+	c := &cobra.Command{Use: "audit FILE…", Short: "Verify and search an audit log", Long: auditHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, done, err := joined(args)
@@ -51,7 +50,7 @@ func auditCommand() *cobra.Command {
 	return c
 }
 
-// joined reads files one after the other.
+// joined concatenates files.
 func joined(paths []string) (all io.Reader, done func(), err error) {
 	var readers []io.Reader
 	var files []*os.File
@@ -79,7 +78,7 @@ func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
 	case err != nil:
 		return err
 	case s.Lines == 0:
-		return fmt.Errorf("it is no audit log: %s, and none has a number",
+		return fmt.Errorf("not an audit log: %s, and none has a number",
 			words.Count(s.Torn, "line"))
 	case asJSON:
 		err = json.NewEncoder(out).Encode(s)

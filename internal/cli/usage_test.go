@@ -17,16 +17,16 @@ func tree() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true}
 	plan := &cobra.Command{Use: "plan", Args: cobra.NoArgs, RunE: run}
 	drain := &cobra.Command{Use: "drain FLEET HOST…", Args: cobra.MinimumNArgs(2), RunE: run}
-	survive := &cobra.Command{Use: "survive FLEET -k N", Args: cobra.ExactArgs(1), RunE: run}
+	failover := &cobra.Command{Use: "failover FLEET -k N", Args: cobra.ExactArgs(1), RunE: run}
 	add := &cobra.Command{Use: "add FILE | NAME --memory SIZE", Args: cobra.ExactArgs(1),
 		RunE: run}
 	accuracy := &cobra.Command{Use: "accuracy [FILE]", Args: cobra.MaximumNArgs(1), RunE: run}
 	drain.Flags().Int("samples", 1, "play `N` worlds")
 	drain.Flags().Uint64("seed", 1, "")
 	drain.Flags().Bool("json", false, "")
-	drain.Flags().Duration("beat", time.Second, "")
+	drain.Flags().Duration("heartbeat", time.Second, "")
 	drain.Flags().IP("address", nil, "")
-	plan.AddCommand(drain, survive)
+	plan.AddCommand(drain, failover)
 	explain := &cobra.Command{Use: "explain VM", Args: cobra.MaximumNArgs(1), RunE: run}
 	explain.AddCommand(&cobra.Command{Use: "why", RunE: run})
 	root.AddCommand(plan, add, accuracy, explain)
@@ -45,12 +45,12 @@ func TestACommandLineIsExplained(t *testing.T) {
 		{[]string{"plan"}, ""},
 		{[]string{"plan", "drain"}, "FLEET HOST… is missing: write godwit plan drain FLEET HOST…"},
 		{[]string{"plan", "drain", "f"}, "HOST… is missing: write godwit plan drain FLEET HOST…"},
-		{[]string{"plan", "survive", "f", "g", "h"},
-			`"g h" is too much: write godwit plan survive FLEET -k N`},
+		{[]string{"plan", "failover", "f", "g", "h"},
+			`"g h" is too much: write godwit plan failover FLEET -k N`},
 		{[]string{"add"}, "FILE|NAME is missing: write godwit add FILE | NAME --memory SIZE"},
 		{[]string{"accuracy", "a", "b"}, `"b" is too much: write godwit accuracy [FILE]`},
-		{[]string{"plan", "survve"}, `there is no command "godwit plan survve": ` +
-			"did you mean survive? see godwit help plan"},
+		{[]string{"plan", "failovr"}, `there is no command "godwit plan failovr": ` +
+			"did you mean failover? see godwit help plan"},
 		{[]string{"frobnicate"}, `there is no command "godwit frobnicate": see godwit help`},
 		{[]string{"explain", "a", "b"}, `"b" is too much: write godwit explain VM`},
 		{[]string{"help", "plan", "drain"}, ""},
@@ -69,7 +69,7 @@ func TestACommandLineIsExplained(t *testing.T) {
 			`--seed needs a whole number of 0 or more, has "-1"`},
 		{[]string{"plan", "drain", "--json=perhaps"},
 			`--json needs true or false, has "perhaps"`},
-		{[]string{"plan", "drain", "--beat=5"}, `--beat needs a time such as 30s, has "5"`},
+		{[]string{"plan", "drain", "--heartbeat=5"}, `--heartbeat needs a time such as 30s, has "5"`},
 		{[]string{"plan", "drain", "--address=x"}, `invalid argument "x" for "--address" flag: ` +
 			`failed to parse IP: "x": see godwit help plan drain`},
 	} {

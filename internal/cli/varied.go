@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// differ sets what differs from world to world, and says it in words.
+// differ sets what differs from world to world, and returns it in words.
 func (f *drainFlags) differ(s *config.Scenario, hosts []hypervisor.HostName) ([]string, error) {
 	texts := f.vary
 	if len(texts) == 0 {
@@ -25,7 +25,7 @@ func (f *drainFlags) differ(s *config.Scenario, hosts []hypervisor.HostName) ([]
 	}
 	s.Vary = config.Vary{}
 	if slices.Equal(texts, []string{"none"}) {
-		return []string{"nothing but chance itself"}, nil
+		return []string{"only the seed"}, nil
 	}
 	for _, text := range texts {
 		if err := differs(&s.Vary, text); err != nil {
@@ -62,7 +62,7 @@ func differs(v *config.Vary, text string) (err error) {
 	return err
 }
 
-// spoken says in words what a scenario varies.
+// spoken returns in words what a scenario varies.
 func spoken(v *config.Vary) []string {
 	var words []string
 	for _, d := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-const vmHelp = `Vm changes what VMs there are and what they shall do. A command is done when it
-is stored: controller and agents act on it then; godwit status tells how far they are. A VM is
+const vmHelp = `Create, start, stop, resize and delete VMs. A command returns when the request is
+stored; controller and agents then carry it out, and godwit status shows their progress. A VM is
 named namespace/name, or name alone in the namespace default.`
 
 func vmCommand() *cobra.Command {
@@ -26,20 +26,20 @@ func vmCommand() *cobra.Command {
 	f.add(c)
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
-		vmVerb(&f, "start", "Let a VM run that was stopped", (*client.Client).StartVM),
-		vmVerb(&f, "reboot", "Ask a VM's guest to reboot", (*client.Client).RebootVM),
-		vmVerb(&f, "evict", "Ask for a VM to leave its host", (*client.Client).Evict))
+		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
+		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),
+		vmVerb(&f, "evict", "Evict a VM from its host", (*client.Client).Evict))
 	return c
 }
 
-const vmAddHelp = `Add adds the VMs of a file, or one VM from flags:
+const vmAddHelp = `Add the VMs of a file, or one VM from flags:
 
   vms:
   - {name: "web-[1-3]", memory: 4GiB, cpus: 2, labels: {app: web}}
   - {name: db, host: n1, memory: 16GiB, cpus: 8, hardware: {disks: [{name: root, path: /nfs/db}]}}
 
-The words are those of godwit simulate's scenarios. Without a host the controller chooses one.
-Either all VMs of the file are sound, or none is added. It prints those that were added.`
+The format is that of godwit simulate's scenarios. Without a host the controller chooses one.
+If one VM of the file is invalid, none is added. The command prints the VMs that were added.`
 
 func vmAddCommand(f *deskFlags) *cobra.Command {
 	var v client.NewVM
@@ -56,13 +56,13 @@ func vmAddCommand(f *deskFlags) *cobra.Command {
 			})
 		}}
 	flags := c.Flags()
-	flags.StringVar(&v.Memory, "memory", "", "`SIZE` of its memory: 4GiB; else it is a file")
+	flags.StringVar(&v.Memory, "memory", "", "`SIZE` of its memory: 4GiB; without it the argument is a file")
 	flags.IntVar(&v.CPUs, "cpus", 1, "`N` virtual CPUs")
-	flags.StringVar(&v.Host, "host", "", "the `HOST` where it is to run at first")
+	flags.StringVar(&v.Host, "host", "", "the `HOST` where it is started")
 	flags.StringVar(&v.Firmware, "firmware", "", "`FILE` of its firmware, on the hosts")
 	flags.StringVar(&v.Machine, "machine", "", "its machine `TYPE`: q35, pc")
 	flags.StringVar(&v.Disk, "disk", "", "`PATH` of its disk, on all hosts")
-	flags.StringVar(&v.Strategy, "strategy", "", "what an eviction does to it: None,\n"+
+	flags.StringVar(&v.Strategy, "strategy", "", "its eviction strategy: None,\n"+
 		"LiveMigrate, LiveMigrateIfPossible or External; default: the cluster's")
 	return c
 }
@@ -105,7 +105,7 @@ func (d *desk) saidVMs(ctx context.Context, all []*store.VM) error {
 	return d.print(list, func(w io.Writer) error { return client.VMs(w, list) })
 }
 
-// deleted is what --json prints of a VM that is no more.
+// deleted is what --json prints of a deleted VM.
 type deleted struct {
 	Name  vmid   `json:"name"`
 	State string `json:"state"` // "deleted"
@@ -120,22 +120,22 @@ func vmStopCommand(f *deskFlags) *cobra.Command {
 				return d.said(ctx, v, err)
 			})
 		}}
-	c.Flags().BoolVar(&kill, "kill", false, "at once, without asking its guest")
+	c.Flags().BoolVar(&kill, "kill", false, "power off at once, without a guest shutdown")
 	return c
 }
 
-const vmReleaseHelp = `Release takes back the claim of a VM that is held by a migration which does not
-exist any more: its record was deleted, or restored without it. Until then nothing moves the VM,
-stops it, or starts it again.
+const vmReleaseHelp = `Release a VM that is claimed by a migration which no longer exists: the
+migration's record was deleted, or lost when the store was restored. Until then the VM is neither
+migrated, stopped nor restarted.
 
-It is refused while the migration is known: godwit cancel ends that. It takes effect when the VM's
-host has confirmed that the VM is there and that no transfer of that name is under way; so it is
-refused while that host is lost, too. Who has asked is in the audit log.`
+The command is refused while the migration exists: use godwit cancel. It takes effect when the VM's
+host has confirmed that the VM runs there and that no transfer of that name is running; so it is
+refused while that host is lost, too. The audit log has the name of the operator.`
 
 func vmReleaseCommand(f *deskFlags) *cobra.Command {
 	var by string
 	c := &cobra.Command{Use: "release VM [--by NAME]",
-		Short: "Take back a claim of a migration that does not exist any more",
+		Short: "Release a VM claimed by a migration that no longer exists",
 		Long:  vmReleaseHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if by == "" {
@@ -148,7 +148,7 @@ func vmReleaseCommand(f *deskFlags) *cobra.Command {
 				return d.said(ctx, v, err)
 			})
 		}}
-	c.Flags().StringVar(&by, "by", "", "`NAME` of who asks; default: the user")
+	c.Flags().StringVar(&by, "by", "", "`NAME` of the operator; default: the current user")
 	return c
 }
 
@@ -156,7 +156,7 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 	var memory string
 	var size client.Size
 	c := &cobra.Command{Use: "resize VM [--memory SIZE] [--cpus N]",
-		Short: "Change a VM's size: it takes it when it starts the next time, or reboots",
+		Short: "Resize a VM; takes effect at its next start or reboot",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if memory != "" {
@@ -175,7 +175,7 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 }
 
 func vmDeleteCommand(f *deskFlags) *cobra.Command {
-	return &cobra.Command{Use: "delete VM", Short: "Forget a VM that is stopped; its disks stay",
+	return &cobra.Command{Use: "delete VM", Short: "Delete the record of a stopped VM; its disks stay",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error {

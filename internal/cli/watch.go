@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// each looks at the store every second, until show says that it is done, or the command is
+// each reads the store every second, until show reports that it is done, or the command is
 // interrupted.
 func (d *desk) each(ctx context.Context, show func(*client.Cluster) (done bool, err error)) error {
 	var c client.Cluster
@@ -43,7 +43,7 @@ func (d *desk) watch(ctx context.Context) error {
 	})
 }
 
-// follow tells how a migration goes until it has ended.
+// follow prints the progress of a migration until it has ended.
 func (d *desk) follow(ctx context.Context, id migration.ID) error {
 	last := ""
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
@@ -67,7 +67,7 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 	})
 }
 
-// empty tells how a drain goes until the host is empty, or nobody will leave any more.
+// empty prints the progress of a drain until the host is empty, or no further VM will leave.
 func (d *desk) empty(ctx context.Context, host hostName) error {
 	last := ""
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
@@ -87,7 +87,7 @@ func (d *desk) empty(ctx context.Context, host hostName) error {
 	})
 }
 
-// isTerminal reports whether somebody looks at what is printed.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(out any) bool {
 	f, is := out.(*os.File)
 	if !is {

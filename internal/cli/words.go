@@ -43,7 +43,7 @@ func after(what string, seconds *float64) string {
 	return what + " after " + words.Span(*seconds)
 }
 
-func blackout(milliseconds *float64) string {
+func downtime(milliseconds *float64) string {
 	if milliseconds == nil {
 		return ""
 	}

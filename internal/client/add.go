@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// NewVM is a VM as somebody describes it in a few words.
+// NewVM describes a VM by the flags of a command line.
 type NewVM struct {
 	// Name is the VM's; without Memory it is that of a file with VMs.
 	Name     string

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Line says in one line how a migration goes.
+// Line summarizes a migration in one line.
 func (m *MoveReport) Line(now time.Time) string {
 	text := fmt.Sprintf("%s  %s", Plain(string(m.Name)), m.Phase)
 	if m.Target != "" {
@@ -28,31 +28,31 @@ func (m *MoveReport) Line(now time.Time) string {
 	return text
 }
 
-// Table prints how a migration has ended, with every reason, for people.
+// Table prints the result of a migration, with every reason.
 func (m *MoveReport) Table(out io.Writer) error {
 	if err := Moves(out, []MoveReport{*m}, time.Time{}); err != nil {
 		return err
 	}
 	switch {
 	case m.Unknown:
-		fmt.Fprintln(out, "how long the guest was stopped is unknown: its source did not tell")
-	case m.BlackoutNanos > 0:
-		fmt.Fprintf(out, "the guest was stopped for %s\n", m.BlackoutNanos.Round(time.Millisecond))
+		fmt.Fprintln(out, "downtime unknown: the source did not report it")
+	case m.DowntimeNanos > 0:
+		fmt.Fprintf(out, "downtime %s\n", m.DowntimeNanos.Round(time.Millisecond))
 	}
 	reasons(out, string(m.Name), m.Reasons)
 	return nil
 }
 
-// A Left is who is left on a host that is drained.
+// A Left lists the VMs that remain on a draining host.
 type Left struct {
 	Host    hypervisor.HostName `json:"host"`
 	Moving  []hypervisor.VMID   `json:"moving"`
 	Waiting []hypervisor.VMID   `json:"waiting"`
 	Stay    []Stay              `json:"stay"`
 	EmptyAt *time.Time          `json:"emptyAt,omitempty"` // predicted
-	// Failed are those who wait after a failure, and why it was one.
+	// Failed are VMs that wait after a failed migration, and its reason.
 	Failed []Stay `json:"failed,omitempty"`
-	// Done: nobody who is left will leave.
+	// Done: no further VM will leave.
 	Done bool `json:"done"`
 
 	now time.Time
@@ -64,8 +64,8 @@ type Stay struct {
 	Why string          `json:"why"`
 }
 
-// Leaving says who is left on a host. VMs that say nothing have the cluster's strategy,
-// and a drain that says nothing its terms.
+// Leaving lists the VMs that remain on a host. The cluster's strategy and terms are the defaults
+// of VMs and drains.
 func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	now time.Time) *Left {
 	l := &Left{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
@@ -92,7 +92,7 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	return l
 }
 
-// fate returns what the drain of a host does with a VM that it does not migrate.
+// fate returns what a drain does with a VM that it cannot migrate.
 func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmovable {
 	if h == nil {
 		return evacuation.Keep
@@ -100,7 +100,7 @@ func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmo
 	return cluster.Fate(h.Drain, v.Strategy, v.Migratable)
 }
 
-// failure says how the last migration of a VM that has ended failed; "" when it did not.
+// failure returns why the last ended migration of a VM failed; "" if it did not.
 func failure(c *Cluster, vm hypervisor.VMID) string {
 	why := ""
 	for _, m := range c.Migrations() { // oldest first
@@ -111,11 +111,11 @@ func failure(c *Cluster, vm hypervisor.VMID) string {
 	return why
 }
 
-// stays says why a drain does not move a VM; "" when it does.
+// stays returns why a drain does not move a VM; "" if it does.
 func stays(v *store.VM, cluster evacuation.Strategy) string {
 	switch s := v.Strategy.Or(cluster); {
 	case s == evacuation.External:
-		return "somebody else is to move it"
+		return "its eviction strategy is External: another system moves it"
 	case s != evacuation.LiveMigrate && s != evacuation.LiveMigrateIfPossible:
 		return "its eviction strategy does not move it"
 	case !v.Migratable:
@@ -124,7 +124,7 @@ func stays(v *store.VM, cluster evacuation.Strategy) string {
 	return ""
 }
 
-// Line says in one line who is left.
+// Line summarizes the remaining VMs in one line.
 func (l *Left) Line() string {
 	text := fmt.Sprintf("%s  %d moving, %d waiting, %d stay, empty in %s", Plain(string(l.Host)),
 		len(l.Moving), len(l.Waiting), len(l.Stay), until(l.EmptyAt, l.now))
@@ -136,7 +136,7 @@ func (l *Left) Line() string {
 	return text
 }
 
-// Table prints the end of a drain for people.
+// Table prints the result of a drain.
 func (l *Left) Table(out io.Writer) error {
 	if l.Done && len(l.Stay) == 0 {
 		_, err := fmt.Fprintf(out, "%s is empty\n", Plain(string(l.Host)))
@@ -151,12 +151,12 @@ func (l *Left) Table(out io.Writer) error {
 
 // Watched prints statuses one after the other.
 type Watched struct {
-	// Terminal takes the last one away before the next is printed.
+	// Terminal clears the screen before the next is printed.
 	Terminal bool
 	last     []byte
 }
 
-// Table prints a status if anything has changed, or somebody looks at it.
+// Table prints a status if it has changed, or always on a terminal.
 func (w *Watched) Table(out io.Writer, s *Status) error {
 	var b bytes.Buffer
 	if err := s.Table(&b); err != nil {
@@ -175,7 +175,7 @@ func (w *Watched) Table(out io.Writer, s *Status) error {
 	return err
 }
 
-// JSON prints a status as one line, if anything but the time has changed.
+// JSON prints a status as one line, if more than the time has changed.
 func (w *Watched) JSON(out io.Writer, s *Status) error {
 	timeless := *s
 	timeless.At = time.Time{}

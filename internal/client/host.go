@@ -35,18 +35,18 @@ func (d *Client) drains(t placement.Taint) bool {
 // Draining reports whether a host is drained.
 func (d *Client) Draining(h *store.Host) bool { return slices.ContainsFunc(h.Taints, d.drains) }
 
-// Drain asks for every VM to leave a host, and for none to come. A host that is drained already
-// keeps its terms.
+// Drain marks a host as draining: its VMs are migrated away, and no new ones are placed there. A
+// host that drains already keeps its terms.
 func (d *Client) Drain(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.DrainOn(ctx, name, evacuation.Terms{})
 }
 
-// DrainOn is Drain with terms: what becomes of VMs that cannot be migrated. What they do not say
-// stays as it is.
+// DrainOn is Drain with terms: what happens to VMs that cannot be migrated. Unset terms stay as
+// they are.
 func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms evacuation.Terms) (
 	*store.Host, error) {
 	if terms.Grace < 0 {
-		return nil, refuse("drain "+string(name), "the grace period needs to be above zero, and is %v",
+		return nil, refuse("drain "+string(name), "the grace period must be above zero, and is %v",
 			terms.Grace)
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
@@ -59,8 +59,8 @@ func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms ev
 	})
 }
 
-// Undrain takes a drain back: the controller cancels what has not begun, what has begun goes
-// on. VMs that were asked one by one to leave the host may stay, too.
+// Undrain cancels a drain: the controller cancels migrations that have not begun; those that
+// have begun continue. Evictions of single VMs from the host are cancelled, too.
 func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	h, err := d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), d.drains)
@@ -84,47 +84,47 @@ func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.
 	return h, err
 }
 
-// Close keeps new VMs from a host; those that are there stay.
-func (d *Client) Close(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
+// Cordon places no new VMs on a host; its VMs stay.
+func (d *Client) Cordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Closed = true
 		return nil
 	})
 }
 
-// Open lets VMs onto a host again.
-func (d *Client) Open(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
+// Uncordon places VMs on a host again.
+func (d *Client) Uncordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Closed = false
 		return nil
 	})
 }
 
-// Dead stores an operator's word that a host is off and stays off. It counts as a fencing:
-// the host's VMs are then started elsewhere, and if it runs after all they run twice.
-func (d *Client) Dead(ctx context.Context, name hypervisor.HostName, by string) (*store.Host,
+// ConfirmDown stores an operator's confirmation that a host is off and stays off. It counts as
+// fencing: the host's VMs are restarted elsewhere, and run twice if the host runs after all.
+func (d *Client) ConfirmDown(ctx context.Context, name hypervisor.HostName, by string) (*store.Host,
 	error) {
-	what := "host dead " + string(name)
+	what := "host confirm-down " + string(name)
 	if strings.TrimSpace(by) == "" {
-		return nil, refuse(what, "say whose word it is")
+		return nil, refuse(what, "the operator's name is missing: write --by NAME")
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		switch {
 		case h.Dead != "" && h.Dead != by:
-			return refuse(what, "%s has given their word already", h.Dead)
+			return refuse(what, "already confirmed down by %s", h.Dead)
 		case !h.Lost:
-			return refuse(what, "its agent is heard: it is not off")
+			return refuse(what, "its agent still sends heartbeats")
 		}
 		h.Dead = by
 		return nil
 	})
 }
 
-// Alive takes an operator's word back, as long as nothing has followed from it.
-func (d *Client) Alive(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
+// ClearDown withdraws an operator's confirmation, unless the host already counts as fenced.
+func (d *Client) ClearDown(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		if h.Fenced {
-			return refuse("host alive "+string(name), "it counts as fenced, and its VMs may "+
+			return refuse("host clear-down "+string(name), "it counts as fenced, and its VMs may "+
 				"have been started elsewhere")
 		}
 		h.Dead = ""
@@ -132,15 +132,14 @@ func (d *Client) Alive(ctx context.Context, name hypervisor.HostName) (*store.Ho
 	})
 }
 
-// Adopt stores an operator's word that the name of a host belongs to the agent with an identity
-// from now on: its directory was lost or restored, or the machine was replaced. "" is the agent
-// that was refused the name last. The word for the agent that has the name already takes the
-// alarm about another one back, and changes nothing else.
+// Adopt assigns the name of a host to the agent with this identity: its directory was lost or
+// restored, or the machine was replaced. "" is the agent that was last refused the name. For the
+// agent that already has the name, it clears the alarm about another one, and changes nothing else.
 func (d *Client) Adopt(ctx context.Context, name hypervisor.HostName, id, by string) (*store.Host,
 	error) {
 	what := "host adopt " + string(name)
 	if strings.TrimSpace(by) == "" {
-		return nil, refuse(what, "say whose word it is")
+		return nil, refuse(what, "the operator's name is missing: write --by NAME")
 	}
 	r, err := d.Store.Get(ctx, store.Key{Kind: store.LeaseKind, Name: string(
 		store.HostLease(name))})
@@ -162,17 +161,17 @@ func (d *Client) Adopt(ctx context.Context, name hypervisor.HostName, id, by str
 			h.Refused, h.Adopt = nil, nil
 			return nil
 		case beats && !h.Lost:
-			return refuse(what, "its agent is heard, or was until a moment ago: if it is the wrong "+
-				"one stop it, and ask again when godwit host list says that the host is lost")
+			return refuse(what, "its agent sends heartbeats, or did until a moment ago: if it is the "+
+				"wrong one, stop it, and try again when godwit host list shows the host as lost")
 		case h.Identity == nil:
-			return refuse(what, "its name belongs to nobody yet: start its agent")
+			return refuse(what, "its name is not assigned yet: start its agent")
 		}
 		h.Adopt, h.Refused = &store.Adoption{ID: id, By: by}, nil
 		return nil
 	})
 }
 
-// Label sets labels of a host; an empty value takes one off.
+// Label sets labels of a host; an empty value removes one.
 func (d *Client) Label(ctx context.Context, name hypervisor.HostName, labels placement.Labels) (
 	*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Move is what is asked of a migration.
+// A Move is a request for a migration.
 type Move struct {
 	VM       hypervisor.VMID
 	Target   hypervisor.HostName // "" lets the controller choose
@@ -19,7 +19,7 @@ type Move struct {
 	Priority migration.Priority
 }
 
-// Migrate asks for a migration.
+// Migrate requests a migration.
 func (d *Client) Migrate(ctx context.Context, m Move) (*store.Migration, error) {
 	if err := d.sensible(ctx, m); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 	case !is:
 		return d.Missing(ctx, vmKey(m.VM))
 	case m.Target == "" && m.Force != placement.Absent:
-		return refuse(what, "force needs a host to force: say --to HOST")
+		return refuse(what, "--force needs --to HOST")
 	case m.Target != "" && m.Target == v.Host:
 		return refuse(what, "it is on %s already", m.Target)
 	case v.Host == "":
@@ -57,7 +57,7 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 	case v.Stopped:
 		return refuse(what, "it is stopped: godwit vm start it first")
 	case v.Evicted != nil:
-		return refuse(what, "it is shut down to leave %s: godwit host undrain lets it run on", v.Host)
+		return refuse(what, "it is shut down because %s drains: godwit host undrain starts it again", v.Host)
 	case !v.Migratable:
 		return refuse(what, "it cannot migrate: %s", v.WhyNot)
 	}
@@ -76,8 +76,8 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 			return err
 		}
 		if claimant == nil {
-			return refuse(what, "migration %s has claimed it and is not known: godwit vm release %s takes "+
-				"the claim back", v.Claim, m.VM)
+			return refuse(what, "migration %s has claimed it and does not exist: godwit vm release %s "+
+				"removes the claim", v.Claim, m.VM)
 		}
 	}
 	others, err := d.unfinished(ctx, m.VM)
@@ -93,9 +93,8 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 	return err
 }
 
-// Cancel asks for migrations to end: the one of this name, or all of this VM that have not
-// ended. It answers those that were asked. Past the switch-over it is too late: then they
-// end as they will.
+// Cancel cancels migrations: the one with this name, or all of this VM that have not ended. It
+// returns the cancelled ones. After the switch-over a cancellation has no effect.
 func (d *Client) Cancel(ctx context.Context, name string) ([]*store.Migration, error) {
 	found, err := d.found(ctx, name)
 	if err != nil {
@@ -105,7 +104,7 @@ func (d *Client) Cancel(ctx context.Context, name string) ([]*store.Migration, e
 		return m.State.Phase.Final()
 	})
 	if len(open) == 0 {
-		return nil, refuse("cancel "+name, "no migration of it is under way")
+		return nil, refuse("cancel "+name, "no migration of it is running")
 	}
 	var asked []*store.Migration
 	for _, m := range open {

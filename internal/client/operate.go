@@ -1,25 +1,18 @@
-// Package client turns what operators ask for into records: one request, one record that
-// changes, or none. It acts on nothing itself: controllers and agents read what is stored.
+// Package client is what operators do and see: it turns requests into records, and records into
+// reports.
 //
-// Every change is written on condition that nobody has written the record meanwhile; whoever
-// loses that race reads again and looks again whether the request makes sense. Fields that
-// are not the operator's are never written, save that a VM may be added where it is to run.
+// A request of a [Client] changes one record, or none. The client acts on nothing itself:
+// controllers and agents read what is stored. Every change is a compare-and-swap: if another
+// writer was faster, the client reads the record again and checks the request again. It writes
+// only the operator's fields, except that a VM may be added on the host where it is to run.
+// A request that is impossible is refused with a *[RefusedError], an unknown name with an
+// *[UnknownError], which lists similar names. All other errors are the store's.
 //
-// What cannot be done is refused with a *[RefusedError]; a name that nobody has with an
-// *[UnknownError], which knows who has a similar one. All other errors are the store's.
+// [MakeStatus] and [Explain] report the state of a cluster: its hosts, its VMs, the migrations with
+// their predicted ends, and why a VM is where it is. They only read.
 //
-// # Report page
-//
-// This part says how a cluster is, to people and to programs: its hosts, its VMs, what
-// moves and when that will have ended, and why a VM is where it is. It only reads.
-//
-// # Progress
-//
-// This part knows what is in a store: hosts, VMs, migrations, leases, and how far each
-// move has come. It is what status pages and metrics are made from, and it only reads.
-//
-// A [Cluster] follows the store by its feeds: after the first look it reads what has
-// changed. What it answers are records: nobody may change them.
+// A [Cluster] is a cache of the store: after the first [Cluster.Pull] it reads only changes. Its
+// records are shared: do not modify them. Status pages and metrics are made from it.
 package client
 
 import (
@@ -36,7 +29,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Desk takes requests.
+// A Client takes the requests of operators.
 type Client struct {
 	Store store.Store
 	// Now is the operator's clock: migrations carry when they were asked for.
@@ -58,7 +51,7 @@ func refuse(what, format string, args ...any) error {
 	return &RefusedError{What: what, Why: fmt.Sprintf(format, args...)}
 }
 
-// UnknownError is a name that nobody has.
+// UnknownError is a name that does not exist.
 type UnknownError struct {
 	What string // "vm", "host"
 	Name string
@@ -86,11 +79,11 @@ func ID(name string) hypervisor.VMID {
 	return hypervisor.VMID(name)
 }
 
-// tries is how often a change is made again when others write the record, too.
+// tries bounds the attempts when others write the record at the same time.
 const tries = 16
 
-// change reads a record, lets how change a copy of it, and stores that. How may refuse, and
-// may be called again; when it changes nothing, nothing is written.
+// change reads a record, applies how to a copy, and stores the copy. How may refuse, and may be
+// called again; if it changes nothing, nothing is written.
 func (d *Client) change(ctx context.Context, key store.Key,
 	how func(store.Record) (store.Record, error)) (store.Record, error) {
 	for try := 1; ; try++ {
@@ -120,11 +113,11 @@ func (d *Client) change(ctx context.Context, key store.Key,
 	}
 }
 
-// landed looks whether a record was stored whose writing nobody answered.
+// landed checks whether a record was stored when its write was not answered.
 func (d *Client) landed(ctx context.Context, r store.Record, why error) (store.Record, error) {
 	now, err := d.Store.Get(ctx, r.Key())
 	if err != nil || now == nil || !same(now, r) {
-		return nil, fmt.Errorf("%w: it may have been done: look, and ask again if it was not", why)
+		return nil, fmt.Errorf("%w: it may have been done: check, and try again if it was not", why)
 	}
 	return now, nil
 }
@@ -258,7 +251,7 @@ func (d *Client) unfinished(ctx context.Context, id hypervisor.VMID) ([]*store.M
 	}), err
 }
 
-// newID names a migration that nobody has asked for before: hypervisors remember names.
+// newID returns a new migration name: hypervisors remember names that were used.
 func newID(vm hypervisor.VMID, now time.Time) migration.ID {
 	return migration.ID(fmt.Sprintf("%s#u%x", vm, now.UnixNano()))
 }

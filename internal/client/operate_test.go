@@ -91,11 +91,11 @@ func TestRivalsDoNotLoseTheirWriting(t *testing.T) {
 func TestALostAnswerIsLookedUp(t *testing.T) {
 	d, records := desk(t)
 	records.lost = 1
-	if h, err := d.Close(t.Context(), "n1"); err != nil || !h.Closed {
+	if h, err := d.Cordon(t.Context(), "n1"); err != nil || !h.Closed {
 		t.Errorf("it took effect: %v", err)
 	}
 	records.lost, records.late = 1, true
-	if _, err := d.Open(t.Context(), "n1"); !errors.Is(err, store.Unanswered) {
+	if _, err := d.Uncordon(t.Context(), "n1"); !errors.Is(err, store.Unanswered) {
 		t.Errorf("it did not: %v", err)
 	}
 	records.lost, records.late = 1, false
@@ -237,7 +237,7 @@ func release(by string) func(context.Context, *client.Client) error {
 // refusals are what makes no sense.
 var refusals = []refusal{
 	{"to where it is", nil, move(client.Move{Target: "n1"}), "it is on n1 already"},
-	{"to nowhere by force", nil, move(client.Move{Force: placement.Yes}), "say --to HOST"},
+	{"to nowhere by force", nil, move(client.Move{Force: placement.Yes}), "--force needs --to HOST"},
 	{"to a host that is none", nil, move(client.Move{Target: "n3"}), `no host "n3"`},
 	{"one that is stopped", func(v *store.VM) { v.Stopped = true }, move(client.Move{}),
 		"it is stopped"},
@@ -258,25 +258,25 @@ var refusals = []refusal{
 			return err
 		}, "godwit vm start it instead"},
 	{"a host that is heard is dead", nil, func(ctx context.Context, d *client.Client) error {
-		_, err := d.Dead(ctx, "n1", "alice")
+		_, err := d.ConfirmDown(ctx, "n1", "alice")
 		return err
-	}, "its agent is heard"},
+	}, "its agent still sends heartbeats"},
 	{"nobody's word", nil, func(ctx context.Context, d *client.Client) error {
-		_, err := d.Dead(ctx, "n1", " ")
+		_, err := d.ConfirmDown(ctx, "n1", " ")
 		return err
-	}, "say whose word"},
+	}, "the operator's name is missing"},
 	{"release what nothing has claimed", nil, release("alice"), "no migration has claimed it"},
-	{"release by nobody", func(v *store.VM) { v.Claim = "ghost" }, release(" "), "say whose word"},
+	{"release by nobody", func(v *store.VM) { v.Claim = "ghost" }, release(" "), "the operator's name is missing"},
 	{"migrate what a ghost has claimed", func(v *store.VM) { v.Claim = "ghost" },
-		move(client.Move{}), "godwit vm release default/web takes the claim back"},
+		move(client.Move{}), "godwit vm release default/web removes the claim"},
 	{"a size of nothing", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.ResizeVM(ctx, "default/web", client.Size{Memory: -1})
 		return err
-	}, "how much memory"},
+	}, "give its memory"},
 	{"a name for terminals", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.AddVM(ctx, &store.VM{VM: hypervisor.VM{ID: "default/\x1b[31m"}})
 		return err
-	}, "is no name"},
+	}, "is not a name"},
 	{"a VM of no size", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.AddVM(ctx, &store.VM{VM: hypervisor.VM{ID: "default/x"}})
 		return err
@@ -285,7 +285,7 @@ var refusals = []refusal{
 		_, err := d.AddVM(ctx, &store.VM{VM: hypervisor.VM{ID: "default/web", Memory: 1,
 			CPUs: 1}})
 		return err
-	}, "one of this name already"},
+	}, "of this name exists already"},
 }
 
 // TestRefusals: what makes no sense is refused, says why, and writes nothing.
@@ -321,13 +321,13 @@ func TestAHostThatIsLostMayBeDead(t *testing.T) {
 	if _, err := records.Put(t.Context(), &next); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := d.Dead(t.Context(), "n1", "alice"); err != nil || h.Dead != "alice" || h.Fenced {
+	if h, err := d.ConfirmDown(t.Context(), "n1", "alice"); err != nil || h.Dead != "alice" || h.Fenced {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if _, err := d.Dead(t.Context(), "n1", "bob"); err == nil {
+	if _, err := d.ConfirmDown(t.Context(), "n1", "bob"); err == nil {
 		t.Error("bob takes alice's word over")
 	}
-	if h, err := d.Alive(t.Context(), "n1"); err != nil || h.Dead != "" {
+	if h, err := d.ClearDown(t.Context(), "n1"); err != nil || h.Dead != "" {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

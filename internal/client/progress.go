@@ -10,12 +10,11 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// defaultDowntime is what a hypervisor allows when nobody says how long the last pass may
-// take. Source: QEMU 7.2 migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
+// defaultDowntime is the hypervisor's default downtime limit. Source: QEMU 7.2 migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 const defaultDowntime = 300 * time.Millisecond
 
-// A Flight is how far a move has come, as its records say. They are written now and then:
-// Looked says when the figures were true.
+// TransferProgress is the progress of a migration according to its record, which is written from
+// time to time: Looked is when the figures were true.
 type TransferProgress struct {
 	Looked    time.Time            // zero: the source has not said anything yet
 	Sent      hypervisor.Bytes     // on the wire so far
@@ -27,8 +26,8 @@ type TransferProgress struct {
 	End time.Time
 }
 
-// Progress reads how far a migration has come from its record. The remaining memory is
-// what the last look at this pass found, less what the wire has carried since.
+// Progress reads the progress of a migration from its record. The remaining memory is what the
+// last sample of this pass found, less what was sent since.
 func Progress(m *store.Migration, now time.Time) TransferProgress {
 	f := TransferProgress{Looked: m.Source.Looked, Sent: m.Source.Sent}
 	s := m.Source.Monitor
@@ -73,10 +72,10 @@ func allowed(m *store.Migration) time.Duration {
 	return defaultDowntime
 }
 
-// Emptying predicts when a host that is drained is empty: what is left of the memory and
-// disks of those that are to leave, at the speed at which it leaves now, or else at the link's.
-// It is zero when nobody leaves, or nothing is known. It errs on the short side: guests
-// dirty memory again, and not everybody may leave at once.
+// Emptying predicts when a draining host is empty: the remaining memory and disks of the VMs that
+// leave, divided by the present rate, or else by the link's. It is zero when no VM leaves, or
+// nothing is known. The prediction is optimistic: guests dirty memory again, and limits may let
+// only some VMs leave at once.
 func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
 	h := c.Host(host)
 	if h == nil {
@@ -88,7 +87,7 @@ func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
 		switch {
 		case v.Stopped || !v.Migratable || v.Strategy == evacuation.None ||
 			v.Strategy == evacuation.External:
-			continue // nobody moves it
+			continue // it is not moved
 		case m == nil || m.State.Phase != migration.Running:
 			left += v.Weight()
 			continue

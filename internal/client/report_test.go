@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 		"HOST  STATE     VMS  MEMORY        CPUS    EMPTY IN  SOFTWARE",
 		"n1    draining  3    2GiB of 8GiB  2 of 8  ~27s      ",
 		"n2    ready     0    0B of 8GiB    0 of 8  -         ",
-		"n3    fenced    1    1GiB of 8GiB  1 of 8  -           cut off by fence_x",
+		"n3    fenced    1    1GiB of 8GiB  1 of 8  -           fenced by fence_x",
 		"",
 		"VM         HOST  STATE               MEMORY  CPUS  BOOTS",
 		"default/a  n1    moving              1GiB    1     1",
@@ -359,12 +359,12 @@ func TestAlarms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"ALARM  default/web runs on h3, and its record says that it is on h9: look at both guests",
-		"ALARM  a second agent called itself h9 at 2026-01-02T03:04:05Z and was refused: it has " +
-			"identity other, the host has mine on machine m: another machine: stop the one that is " +
-			"wrong, and give it another name; when the agent that was refused is stopped: " +
+		"ALARM  default/web runs on h3, and its record says that it is on h9: inspect both guests",
+		"ALARM  a second agent used the name h9 at 2026-01-02T03:04:05Z and was refused: it has " +
+			"identity other, the host has mine on machine m: another machine: stop the wrong " +
+			"one, and give it another name; once the refused agent is stopped: " +
 			"godwit host adopt h9 --id mine",
-		"1 VM that should not be here: default/web", "a second agent was refused its name",
+		"1 VM that should not run here: default/web", "a second agent was refused its name",
 		"default/web  h9    runs on h9 and h3"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it lacks %q:\n%s", want, out.String())
@@ -380,19 +380,19 @@ func TestAlarms(t *testing.T) {
 func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
 	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Dead: "eve", Lost: true, Fenced: true,
 		Fencing: &store.Fencing{By: store.OperatorBy + "eve"}}
-	const wrong, lives = "it gives signs of life", "lives although operator eve says that it is off"
-	const ended = ": no VM runs there that should not, and none is started until the machine starts anew"
+	const wrong, lives = "it gives signs of life", "sends heartbeats although operator eve reports it as off"
+	const ended = ": no VM runs there that should not, and none is started until the machine reboots"
 	stray := []store.Stray{{VM: "default/web", Why: "its record says that it is on n2"}}
 	for _, row := range []struct {
 		wrong, why, alarm string
 		told              string // the session that has looked
 		strays            []store.Stray
 	}{
-		{why: "off, by the word of eve"},
+		{why: "confirmed down by eve"},
 		{wrong: wrong, why: lives, alarm: "n1 " + lives},
 		{wrong: wrong, told: "before", why: lives, alarm: "n1 " + lives},
-		{wrong: wrong, told: "now", strays: stray, why: "1 VM that should not be here: default/web",
-			alarm: "default/web runs on n1, and there is no record of it"},
+		{wrong: wrong, told: "now", strays: stray, why: "1 VM that should not run here: default/web",
+			alarm: "default/web runs on n1, and has no record"},
 		{wrong: wrong, told: "now", why: lives + ended},
 	} {
 		next := *h

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Status is how a cluster is.
+// A Status is the state of a cluster.
 type Status struct {
 	At     time.Time    `json:"at"`
 	Leader string       `json:"leader,omitempty"` // "controller/a"
@@ -22,12 +22,11 @@ type Status struct {
 	Hosts  []Host       `json:"hosts"`
 	VMs    []VM         `json:"vms"`
 	Moves  []MoveReport `json:"migrations"` // that have not ended, or have lately
-	// Alarms are what must not be: somebody has to look at once. Default: none.
+	// Alarms need an operator at once. Default: none.
 	Alarms []Alarm `json:"alarms,omitempty"`
 }
 
-// An Alarm is a VM that runs twice, a host that two agents have called their own, or a store that
-// was set back.
+// An Alarm is a VM that runs twice, a host with two agents, or a store that is older than it was.
 type Alarm struct {
 	VM    hypervisor.VMID       `json:"vm,omitempty"`
 	Hosts []hypervisor.HostName `json:"hosts"` // where the VM runs, or the host
@@ -35,7 +34,7 @@ type Alarm struct {
 	Do    string                `json:"do"`
 }
 
-// A Host is how a host is.
+// A Host is the state of a host.
 type Host struct {
 	Name        hypervisor.HostName  `json:"name"`
 	State       string               `json:"state"` // see HostState
@@ -50,7 +49,7 @@ type Host struct {
 	Why         string               `json:"why,omitempty"`     // it is not ready, or fails
 }
 
-// A VM is how a VM is.
+// A VM is the state of a VM.
 type VM struct {
 	Name        hypervisor.VMID     `json:"name"`
 	Host        hypervisor.HostName `json:"host,omitempty"`
@@ -62,7 +61,7 @@ type VM struct {
 	Why         string              `json:"why,omitempty"`       // it is not as it shall be
 }
 
-// A Move is how a migration goes.
+// A MoveReport is the state of a migration.
 type MoveReport struct {
 	Name          migration.ID         `json:"name"`
 	VM            hypervisor.VMID      `json:"vm"`
@@ -77,9 +76,9 @@ type MoveReport struct {
 	Rate          hypervisor.Bandwidth `json:"bytesPerSecond"`
 	Looked        *time.Time           `json:"looked,omitempty"`       // when these were true
 	PredictedEnd  *time.Time           `json:"predictedEnd,omitempty"` // if nothing changes
-	BlackoutNanos time.Duration        `json:"blackoutNanoseconds,omitempty"`
-	// Unknown says that it has ended and nobody knows how much it sent in all, and how long the
-	// guest stood: its source did not live to tell.
+	DowntimeNanos time.Duration        `json:"downtimeNanoseconds,omitempty"`
+	// Unknown: it has ended, and the amount sent and the downtime are unknown, because the source
+	// failed before it reported them.
 	Unknown    bool                `json:"unknown,omitempty"`
 	Canceled   bool                `json:"canceled,omitempty"`
 	Conditions []string            `json:"conditions,omitempty"`
@@ -87,10 +86,10 @@ type MoveReport struct {
 	Reasons    []hypervisor.Reason `json:"reasons,omitempty"`
 }
 
-// lately is how long migrations that have ended are told.
+// lately is how long ended migrations are reported.
 const lately = 5 * time.Minute
 
-// MakeStatus says how a cluster is now. Draining says which hosts are drained.
+// MakeStatus returns the state of a cluster now. Draining reports which hosts drain.
 func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Status {
 	s := &Status{At: now.UTC().Round(0), Hosts: []Host{}, VMs: []VM{}, Moves: []MoveReport{}}
 	if l := c.Leader(); l != nil {
@@ -113,7 +112,7 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 	return s
 }
 
-// Alarms lists what must not be, by what the agents of the hosts have stored.
+// Alarms lists the alarms that follow from the records of the hosts.
 func Alarms(c *Cluster) []Alarm {
 	var all []Alarm
 	if why := c.SetBack(); why != nil {
@@ -122,7 +121,7 @@ func Alarms(c *Cluster) []Alarm {
 	for _, h := range c.Hosts() {
 		if h.Account != nil && c.SetBack() == nil {
 			all = append(all, Alarm{Hosts: []hypervisor.HostName{h.Host.Name},
-				What: fmt.Sprintf("%s does not believe the store: %s", h.Host.Name,
+				What: fmt.Sprintf("%s does not accept the store: %s", h.Host.Name,
 					strings.TrimSuffix(h.Account.Why, ": "+store.Advice)), Do: store.Advice})
 		}
 		for _, stray := range h.Strays {
@@ -133,24 +132,24 @@ func Alarms(c *Cluster) []Alarm {
 		}
 		if lives(h) && !h.Single() {
 			all = append(all, Alarm{Hosts: []hypervisor.HostName{h.Host.Name},
-				What: fmt.Sprintf("%s lives although %s says that it is off", h.Host.Name,
+				What: fmt.Sprintf("%s sends heartbeats although %s reports it as off", h.Host.Name,
 					cmp.Or(h.Fencing.By, "its fencing")),
-				Do: "nothing is started there, and nothing more is started elsewhere for it: see " +
-					"whether its VMs run, and end those that also run elsewhere"})
+				Do: "no VM is started there, and no more of its VMs are started elsewhere: check " +
+					"whether its VMs run, and stop those that also run elsewhere"})
 		}
 	}
 	return all
 }
 
-// lives reports whether a host is heard that counts as cut off.
+// lives reports whether a fenced host sends heartbeats.
 // Source: controller (Judge, lives-though-fenced).
 func lives(h *store.Host) bool {
 	return h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
 }
 
-// setBack is the alarm for a store that is older than it has been.
+// setBack is the alarm for a store that is older than it was.
 func setBack(c *Cluster, why error) Alarm {
-	a := Alarm{What: "the store is older than it has been: " + strings.TrimSuffix(why.Error(),
+	a := Alarm{What: "the store is older than it was: " + strings.TrimSuffix(why.Error(),
 		": "+store.Advice), Do: store.Advice}
 	for _, h := range c.Hosts() {
 		a.Hosts = append(a.Hosts, h.Host.Name)
@@ -163,15 +162,15 @@ func twice(c *Cluster, host hypervisor.HostName, s store.Stray) Alarm {
 	v := c.VM(s.VM)
 	a := Alarm{VM: s.VM, Hosts: []hypervisor.HostName{host}}
 	if v == nil {
-		a.What = fmt.Sprintf("%s runs on %s, and there is no record of it", s.VM, host)
-		a.Do = fmt.Sprintf("shut its guest down on %s if it is not wanted, or see whether the store "+
-			"is the right one", host)
+		a.What = fmt.Sprintf("%s runs on %s, and has no record", s.VM, host)
+		a.Do = fmt.Sprintf("shut its guest down on %s if it is not needed, or check whether this is "+
+			"the right store", host)
 		return a
 	}
 	a.Hosts = []hypervisor.HostName{v.Host, host}
 	slices.Sort(a.Hosts)
 	a.What = fmt.Sprintf("%s runs on %s, and its record says that it is on %s", s.VM, host, v.Host)
-	a.Do = "look at both guests, decide which one is good, and end the other one: godwit touches " +
+	a.Do = "inspect both guests, decide which one is good, and stop the other one: godwit changes " +
 		"neither"
 	return a
 }
@@ -183,21 +182,21 @@ func second(h *store.Host) Alarm {
 	keep := ""
 	if h.Identity != nil {
 		of = h.Identity.String()
-		keep = fmt.Sprintf("; when the agent that was refused is stopped: godwit host adopt %s --id %s",
+		keep = fmt.Sprintf("; once the refused agent is stopped: godwit host adopt %s --id %s",
 			name, h.Identity.ID)
 	}
 	return Alarm{Hosts: []hypervisor.HostName{name},
-		What: fmt.Sprintf("a second agent called itself %s at %s and was refused: it has identity %v, "+
+		What: fmt.Sprintf("a second agent used the name %s at %s and was refused: it has identity %v, "+
 			"the host has %s: %s", name, r.At.UTC().Format(time.RFC3339), r.Identity, of, r.Why),
-		Do: fmt.Sprintf("stop the one that is wrong, and give it another name%s", keep)}
+		Do: fmt.Sprintf("stop the wrong one, and give it another name%s", keep)}
 }
 
-// OfHost says how a host is.
+// OfHost returns the state of a host.
 func OfHost(c *Cluster, h *store.Host, draining bool, now time.Time) Host {
 	return ofHost(c, h, draining, store.Health(c.Migrations()).Troubles(now), now)
 }
 
-// ofHost is OfHost where it is known which hosts have failed migrations lately.
+// ofHost is OfHost for known problems of hosts.
 func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.HealthProblem,
 	now time.Time) Host {
 	s := Host{Name: h.Host.Name, State: HostState(h, draining), MemoryBytes: h.Host.Memory,
@@ -214,24 +213,24 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 	}
 	switch f := h.Fencing; {
 	case len(h.Strays) > 0:
-		s.Why = words.Count(len(h.Strays), "VM") + " that should not be here: " + names(h.Strays)
+		s.Why = words.Count(len(h.Strays), "VM") + " that should not run here: " + names(h.Strays)
 	case lives(h):
-		s.Why = "lives although " + cmp.Or(f.By, "its fencing") + " says that it is off"
+		s.Why = "sends heartbeats although " + cmp.Or(f.By, "its fencing") + " reports it as off"
 		if h.Single() {
-			s.Why += ": no VM runs there that should not, and none is started until the machine starts anew"
+			s.Why += ": no VM runs there that should not, and none is started until the machine reboots"
 		}
 	case h.Dead != "":
-		s.Why = "off, by the word of " + h.Dead
+		s.Why = "confirmed down by " + h.Dead
 	case f != nil && h.Fenced:
-		s.Why = "cut off by " + f.By
+		s.Why = "fenced by " + f.By
 	case f != nil && f.Error != "":
-		s.Why = "cutting it off failed: " + f.Error
+		s.Why = "fencing failed: " + f.Error
 	case h.Refused != nil:
 		s.Why = "a second agent was refused its name"
 	case h.Lost:
-		s.Why = "its agent is not heard"
+		s.Why = "its agent sends no heartbeats"
 	case h.Unadmitted():
-		s.Why = "its agent acts on nothing yet, and VMs run on: " + cmp.Or(h.Waits, "no controller has "+
+		s.Why = "its agent is not admitted yet, VMs keep running: " + cmp.Or(h.Waits, "no controller has "+
 			"admitted it")
 	default:
 		s.Why = troubled(h.Host.Name, troubles, now)
@@ -239,7 +238,7 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 	return s
 }
 
-// troubled says which migrations a host has failed lately; "" is none.
+// troubled lists the recent migrations that a host has failed; "" is none.
 func troubled(host hypervisor.HostName, troubles []migration.HealthProblem, now time.Time) string {
 	var all []string
 	for i := range troubles {
@@ -273,7 +272,7 @@ func alsoOn(c *Cluster, v *store.VM) hypervisor.HostName {
 	return ""
 }
 
-// OfVM says how a VM is.
+// OfVM returns the state of a VM.
 func OfVM(c *Cluster, v *store.VM) VM {
 	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
 		Boots: v.Boots, Migration: v.Claim, Why: v.Trouble}
@@ -310,33 +309,33 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.Why = evicted(v)
 	}
 	if s.Why == "" && v.Resized() && s.State == "running" {
-		s.Why = "another size is wanted: it takes it when it reboots"
+		s.Why = "another size is requested: takes effect at its next start or reboot"
 	}
 	return s
 }
 
-// held says what becomes of a claim that names a migration which is not there.
+// held describes a claim by a migration that does not exist.
 func held(v *store.VM) string {
-	text := "migration " + string(v.Claim) + " has claimed it and is not known: "
+	text := "migration " + string(v.Claim) + " has claimed it and does not exist: "
 	if r := v.Release; r != nil && r.Claim == v.Claim {
-		return text + r.By + " has asked for its release, which " + string(v.Host) + " is to confirm"
+		return text + r.By + " has requested its release, which " + string(v.Host) + " has to confirm"
 	}
-	return text + "godwit vm release takes the claim back"
+	return text + "godwit vm release removes the claim"
 }
 
-// evicted says what becomes of a VM that is shut down to leave its host.
+// evicted describes a VM that is shut down because its host drains.
 func evicted(v *store.VM) string {
-	text := "it cannot be migrated, and " + string(v.Host) + " is to be empty"
+	text := "it cannot be migrated, and " + string(v.Host) + " drains"
 	if v.WhyNot != "" {
-		text = "it cannot be migrated (" + v.WhyNot + "), and " + string(v.Host) + " is to be empty"
+		text = "it cannot be migrated (" + v.WhyNot + "), and " + string(v.Host) + " drains"
 	}
 	switch e := v.Evicted; {
 	case e.Restart && e.Target != "":
-		return text + ": it is to start on " + string(e.Target)
+		return text + ": it will start on " + string(e.Target)
 	case e.Restart:
-		return text + ": it is to start elsewhere"
+		return text + ": it will start elsewhere"
 	}
-	return text + ": it stays off until the drain is withdrawn, or godwit vm start"
+	return text + ": it stays off until the drain is cancelled, or godwit vm start"
 }
 
 func lower(word string) string {
@@ -349,14 +348,14 @@ func lower(word string) string {
 	return string(b)
 }
 
-// OfMove says how a migration goes.
+// OfMove returns the state of a migration.
 func OfMove(m *store.Migration, now time.Time) MoveReport {
 	p := Progress(m, now)
 	st := &m.State
 	s := MoveReport{Name: m.Spec.ID, VM: m.Spec.VM, Phase: st.Phase.String(), By: m.Spec.By.String(),
 		Source: st.Source, Target: st.Target, Asked: m.Spec.Created, SentBytes: p.Sent,
 		RemainBytes: p.Remaining, Rate: p.Rate, Looked: moment(p.Looked),
-		PredictedEnd: moment(p.End), BlackoutNanos: m.Source.Blackout, Canceled: m.Cancel,
+		PredictedEnd: moment(p.End), DowntimeNanos: m.Source.Downtime, Canceled: m.Cancel,
 		Conditions: st.Conditions.Words(), Why: st.Because}
 	if s.Phase == "" {
 		s.Phase = "Asked"
@@ -373,7 +372,7 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 		s.Reasons = append(s.Reasons, d.Why...)
 	}
 	if st.Conditions.Has(migration.OutcomeUnknown) && !st.Phase.Final() {
-		s.Why = "outcome unknown: waits for word of " + string(st.Source) + " and " +
+		s.Why = "outcome unknown: waits for reports of " + string(st.Source) + " and " +
 			string(st.Target)
 	}
 	return s

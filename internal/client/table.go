@@ -13,10 +13,10 @@ import (
 
 func table(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 8, 2, ' ', 0) }
 
-// Table prints a status for people.
+// Table prints a status as tables.
 func (s *Status) Table(out io.Writer) error {
 	t := table(out)
-	leader := "nobody leads"
+	leader := "no leader"
 	if s.Leader != "" {
 		leader = fmt.Sprintf("%s leads, term %d", s.Leader, s.Term)
 	}
@@ -38,7 +38,7 @@ func (s *Status) Table(out io.Writer) error {
 	return t.Flush()
 }
 
-// AlarmTable prints alarms for people.
+// AlarmTable prints alarms.
 func AlarmTable(out io.Writer, list []Alarm) { alarms(out, list) }
 
 func alarms(out io.Writer, list []Alarm) {
@@ -47,7 +47,7 @@ func alarms(out io.Writer, list []Alarm) {
 	}
 }
 
-// Hosts prints hosts for people.
+// Hosts prints a table of hosts.
 func Hosts(out io.Writer, list []Host, now time.Time) error {
 	t := table(out)
 	hosts(t, list, now)
@@ -63,7 +63,7 @@ func hosts(t io.Writer, list []Host, now time.Time) {
 	}
 }
 
-// VMs prints VMs for people.
+// VMs prints a table of VMs.
 func VMs(out io.Writer, list []VM) error {
 	t := table(out)
 	vms(t, list)
@@ -82,7 +82,7 @@ func vms(t io.Writer, list []VM) {
 	}
 }
 
-// Moves prints migrations for people.
+// Moves prints a table of migrations.
 func Moves(out io.Writer, list []MoveReport, now time.Time) error {
 	t := table(out)
 	moves(t, list, now)
@@ -110,7 +110,7 @@ func moves(t io.Writer, list []MoveReport, now time.Time) {
 	}
 }
 
-// sent says what a migration has sent.
+// sent formats the amount that a migration has sent.
 func (m *MoveReport) sent() string {
 	switch {
 	case m.Unknown && m.SentBytes > 0:
@@ -128,7 +128,7 @@ func dash(h hypervisor.HostName) string {
 	return Plain(string(h))
 }
 
-// until says how long it is until a moment.
+// until formats the time until a moment.
 func until(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "-"
@@ -150,7 +150,7 @@ func why(text string) string {
 	return "\t" + Plain(text)
 }
 
-// Plain returns text without what a terminal would obey.
+// Plain returns text without control characters.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Cluster is what is stored about a cluster. The zero value has seen nothing. It belongs
-// to one caller at a time.
+// A Cluster is a cache of the records of a cluster. The zero value is empty. It is not safe for
+// concurrent use.
 type Cluster struct {
 	records map[store.Key]store.Record
 	seen    map[store.Feed]store.Revision
@@ -19,7 +19,7 @@ type Cluster struct {
 	setBack error                        // why the store must not be believed
 }
 
-// Pull takes in what has changed in the store, signs of life included.
+// Pull reads the changes in the store, heartbeats included.
 func (c *Cluster) Pull(ctx context.Context, records store.Store) error {
 	if c.records == nil {
 		c.records = map[store.Key]store.Record{}
@@ -45,10 +45,10 @@ func (c *Cluster) Pull(ctx context.Context, records store.Store) error {
 	return nil
 }
 
-// SetBack says why the store must not be believed, and what to do; nil is that it may be.
+// SetBack returns why the store cannot be trusted, and what to do; nil if it can.
 func (c *Cluster) SetBack() error { return c.setBack }
 
-// Revision returns up to where the records of everything but signs of life were read.
+// Revision returns up to where all records but heartbeats were read.
 func (c *Cluster) Revision() store.Revision { return c.seen[store.Everything] }
 
 func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
@@ -135,12 +135,12 @@ func (c *Cluster) Hosts() []*store.Host { return all[*store.Host](c, store.HostK
 // VMs lists the VMs, ordered by name.
 func (c *Cluster) VMs() []*store.VM { return all[*store.VM](c, store.VMKind) }
 
-// Rebuilds lists the VMs that were started anew elsewhere, ordered by name.
+// Rebuilds lists the VMs that were restarted elsewhere, ordered by name.
 func (c *Cluster) Rebuilds() []*store.Rebuild {
 	return all[*store.Rebuild](c, store.RebuildKind)
 }
 
-// Leases lists the signs of life, ordered by owner.
+// Leases lists the heartbeats, ordered by owner.
 func (c *Cluster) Leases() []*store.Lease { return all[*store.Lease](c, store.LeaseKind) }
 
 // Host returns a host; nil when there is none.
@@ -158,7 +158,7 @@ func (c *Cluster) Migration(id migration.ID) *store.Migration {
 	return one[*store.Migration](c, store.MigrationKind, string(id))
 }
 
-// Leader returns who leads the cluster; nil when nobody ever has.
+// Leader returns the leader of the cluster; nil if there never was one.
 func (c *Cluster) Leader() *store.Leader {
 	leaders := all[*store.Leader](c, store.LeaderKind)
 	if len(leaders) == 0 {
@@ -181,7 +181,7 @@ func (c *Cluster) On(host hypervisor.HostName) []*store.VM {
 	return slices.DeleteFunc(c.VMs(), func(v *store.VM) bool { return v.Host != host })
 }
 
-// HostState says in a word how a host is.
+// HostState returns the state of a host in one word.
 func HostState(h *store.Host, draining bool) string {
 	switch {
 	case h.Fenced:
@@ -193,7 +193,7 @@ func HostState(h *store.Host, draining bool) string {
 	case draining:
 		return "draining"
 	case h.Closed:
-		return "closed"
+		return "cordoned"
 	}
 	return "ready"
 }

@@ -14,7 +14,7 @@ import (
 func (d *Client) AddVM(ctx context.Context, v *store.VM) (*store.VM, error) {
 	what := "add vm " + string(v.VM.ID)
 	if !named(v.VM.ID) {
-		return nil, refuse("add vm", "%.100q is no name: write namespace/name, each of letters, "+
+		return nil, refuse("add vm", "%.100q is not a name: write namespace/name, each of letters, "+
 			"digits and -._", v.VM.ID)
 	}
 	if v.VM.Memory <= 0 || v.VM.CPUs <= 0 {
@@ -35,7 +35,7 @@ func (d *Client) AddVM(ctx context.Context, v *store.VM) (*store.VM, error) {
 	stored, err := d.Store.Put(ctx, fresh)
 	switch {
 	case errors.Is(err, store.Stale):
-		return nil, refuse(what, "there is one of this name already: delete it first, or take "+
+		return nil, refuse(what, "a VM of this name exists already: delete it first, or choose "+
 			"another name")
 	case errors.Is(err, store.Unanswered):
 		stored, err = d.landed(ctx, fresh, err)
@@ -59,7 +59,7 @@ func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID,
 	return r.(*store.VM), nil
 }
 
-// StartVM lets a VM run that was stopped.
+// StartVM starts a stopped VM.
 func (d *Client) StartVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		v.Start()
@@ -67,7 +67,7 @@ func (d *Client) StartVM(ctx context.Context, id hypervisor.VMID) (*store.VM, er
 	})
 }
 
-// StopVM asks for a VM to be shut down, and to stay so. Kill does not ask its guest.
+// StopVM shuts a VM down until StartVM. Kill powers it off without a guest shutdown.
 func (d *Client) StopVM(ctx context.Context, id hypervisor.VMID, kill bool) (*store.VM, error) {
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		v.Stopped, v.Kill = true, kill
@@ -75,7 +75,7 @@ func (d *Client) StopVM(ctx context.Context, id hypervisor.VMID, kill bool) (*st
 	})
 }
 
-// RebootVM asks for a VM's guest to reboot. A size that is wanted is taken then.
+// RebootVM reboots a VM's guest. A requested size takes effect then.
 func (d *Client) RebootVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		if v.Stopped {
@@ -92,12 +92,11 @@ type Size struct {
 	CPUs   int
 }
 
-// ResizeVM changes the memory and the CPUs that a VM is to have: it has them when it starts
-// the next time, or reboots.
+// ResizeVM changes the memory and CPUs of a VM; takes effect at its next start or reboot.
 func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*store.VM, error) {
 	what := "resize vm " + string(id)
 	if to == (Size{}) || to.Memory < 0 || to.CPUs < 0 {
-		return nil, refuse(what, "say how much memory or how many CPUs it is to have")
+		return nil, refuse(what, "give its memory, its CPUs, or both")
 	}
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		if to.Memory > 0 {
@@ -110,7 +109,7 @@ func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*st
 	})
 }
 
-// DeleteVM forgets a VM that rests. Its disks stay.
+// DeleteVM deletes the record of a stopped VM. Its disks stay.
 func (d *Client) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
 	what := "delete vm " + string(id)
 	for try := 1; ; try++ {
@@ -125,8 +124,8 @@ func (d *Client) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
 		case v.Claim != "":
 			return refuse(what, "migration %s moves it: wait, or godwit cancel it", v.Claim)
 		case v.Host != "" && (!v.Stopped || !v.Ended):
-			return refuse(what, "it runs, or may run, on %s: godwit vm stop it first, and wait "+
-				"until it has stopped", v.Host)
+			return refuse(what, "it runs, or may run, on %s: stop it first with godwit vm stop, and "+
+				"wait until it has stopped", v.Host)
 		}
 		err = d.Store.Delete(ctx, v)
 		if !errors.Is(err, store.Stale) || try == tries {
@@ -135,13 +134,13 @@ func (d *Client) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
 	}
 }
 
-// ReleaseVM asks for the claim of a VM to be taken back that names a migration which is not there any
-// more. It takes effect when the VM's host has confirmed that the VM runs there. It is refused while
-// the migration is known, and while the host is lost.
+// ReleaseVM removes the claim on a VM by a migration that no longer exists. It takes effect when the
+// VM's host has confirmed that the VM runs there. It is refused while the migration exists, and
+// while the host is lost.
 func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (*store.VM, error) {
 	what := "release vm " + string(id)
 	if strings.TrimSpace(by) == "" {
-		return nil, refuse(what, "say whose word it is: --by NAME")
+		return nil, refuse(what, "the operator's name is missing: write --by NAME")
 	}
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		m, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
@@ -162,7 +161,7 @@ func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (
 	})
 }
 
-// Evict asks for a VM to leave the host that it is on.
+// Evict requests that a VM leaves its host.
 func (d *Client) Evict(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
 	return d.changeVM(ctx, id, func(v *store.VM) error {
 		if v.Host == "" {

@@ -11,14 +11,14 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// An Explanation is why a VM is where it is.
+// An Explanation says why a VM is where it is.
 type Explanation struct {
 	VM      VM                  `json:"vm"`
 	Moves   []MoveReport        `json:"migrations"` // oldest first, as far as they are kept
 	Reasons []hypervisor.Reason `json:"reasons"`    // what keeps it there
 }
 
-// Explain asks what a controller would decide about a VM now, and why. It writes nothing.
+// Explain returns what a controller would decide about a VM now, and why. It writes nothing.
 func Explain(ctx context.Context, records store.Store, config controller.Config,
 	vm hypervisor.VMID, now time.Time) (*Explanation, error) {
 	var c Cluster
@@ -46,19 +46,19 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 	return e, nil
 }
 
-// frozen is a store that nothing is written to.
+// frozen is a store that refuses writes.
 type frozen struct {
 	store.Store
 	err error // of reading
 }
 
-// Put writes nothing, and says so.
+// Put refuses.
 func (f *frozen) Put(_ context.Context, r store.Record, _ ...store.Record) (store.Record,
 	error) {
 	return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unavailable}
 }
 
-// Delete removes nothing, and says so.
+// Delete refuses.
 func (f *frozen) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
 	return &store.StoreError{Op: "Delete", Key: r.Key(), Kind: store.Unavailable}
 }
@@ -73,7 +73,7 @@ func (f *frozen) Changes(ctx context.Context, feed store.Feed, since store.Revis
 	return c, err
 }
 
-// Table prints an explanation for people.
+// Table prints an explanation.
 func (e *Explanation) Table(out io.Writer, now time.Time) error {
 	where := "on " + string(e.VM.Host)
 	if e.VM.Host == "" {
@@ -94,7 +94,7 @@ func (e *Explanation) Table(out io.Writer, now time.Time) error {
 		}
 	}
 	if len(e.Reasons) == 0 {
-		_, err := fmt.Fprintln(out, "\nnothing asks it to be anywhere else")
+		_, err := fmt.Fprintln(out, "\nno request moves it elsewhere")
 		return err
 	}
 	reasons(out, "it stays because of", e.Reasons)

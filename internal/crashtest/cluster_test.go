@@ -102,7 +102,7 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	t.Cleanup(c.keep)
 	for _, name := range []string{"a", "b"} {
 		c.start("controller/"+name, "controller", "--name", name, "--config",
-			filepath.Join(dir, "c.yaml"), "--patience", "3s")
+			filepath.Join(dir, "c.yaml"), "--lease-duration", "3s")
 	}
 	for _, h := range hosts {
 		c.start("agent/"+string(h), "agent", "--host", string(h), "--dir",
@@ -140,7 +140,7 @@ func (c *cluster) keep() {
 func (c *cluster) start(name string, args ...string) {
 	file := filepath.Join(c.dir, strings.ReplaceAll(name, "/", "-"))
 	argv := append([]string{c.program}, args...)
-	argv = append(argv, "--store", c.url, "--beat", "500ms", "--audit", file+".audit")
+	argv = append(argv, "--store", c.url, "--heartbeat-interval", "500ms", "--audit", file+".audit")
 	d := supervise(c.t, &daemon{name: name, argv: argv, log: file + ".log"})
 	c.daemons = append(c.daemons, d)
 	c.t.Cleanup(func() {

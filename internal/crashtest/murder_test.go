@@ -62,7 +62,7 @@ func TestDrainUnderMurder(t *testing.T) {
 		head += fmt.Sprintf("%13s", v)
 	}
 	t.Logf("killed (and missed, when nobody was there), and what became of the moves:\n%s%s\n%s",
-		head, "  moves, what they ended by, VMs started anew, the longest blackout of a move",
+		head, "  moves, what they ended by, VMs started anew, the longest downtime of a move",
 		strings.Join(lines, "\n"))
 }
 
@@ -278,7 +278,7 @@ func (r *round) told(l *ledger) string {
 			longest, whose = h.Move, id
 		}
 	}
-	return fmt.Sprintf("%s %d anew, blackout %v of %s from %s on", text, anew,
+	return fmt.Sprintf("%s %d anew, downtime %v of %s from %s on", text, anew,
 		longest.Length.Round(time.Millisecond), whose, longest.Begin.UTC().Format("15:04:05.0"))
 }
 

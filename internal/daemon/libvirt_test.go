@@ -97,7 +97,7 @@ func (c *cluster) start(name, host string, args ...string) *libvirtDaemon {
 }
 
 func (c *cluster) controller() *libvirtDaemon {
-	return c.start("controller", "", "controller", "--name", "a", "--beat", "300ms")
+	return c.start("controller", "", "controller", "--name", "a", "--heartbeat-interval", "300ms")
 }
 
 func (c *cluster) agent(host string) *libvirtDaemon {

@@ -63,7 +63,7 @@ func has(t *testing.T, text string, want ...string) {
 }
 
 // TestATransferIsMeasuredWhileItLasts: from what the agent asks anyway; afterwards its
-// series are gone, and its blackout is counted.
+// series are gone, and its downtime is counted.
 func TestATransferIsMeasuredWhileItLasts(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := &sender{}

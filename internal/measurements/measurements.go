@@ -1,5 +1,5 @@
 // Package measurements holds migrations that were measured with QEMU 7.2, for tests and for
-// godwit lab accuracy.
+// godwit bench accuracy.
 package measurements
 
 import _ "embed" // the file

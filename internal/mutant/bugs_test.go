@@ -51,7 +51,7 @@ func convergences() []bug {
 			with: simtest.Convergence("mine", impatient)},
 		{name: "stops the guest unasked", where: "convergence", in: simtest.Turmoil(),
 			with: simtest.Convergence("mine", brutal), cheap: true},
-		{name: "doubles the blackout beyond what is allowed", where: "convergence",
+		{name: "doubles the downtime beyond what is allowed", where: "convergence",
 			in: simtest.Turmoil(), with: simtest.Convergence("mine", doubling)},
 	}
 }

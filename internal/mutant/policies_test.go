@@ -117,7 +117,7 @@ func brutal(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ 
 	return s, convergence.Verdict{Action: convergence.Pause, Why: convergence.LastMoment}
 }
 
-// doubling doubles the blackout that it allows until the transfer ends.
+// doubling doubles the downtime that it allows until the transfer ends.
 func doubling(_ convergence.Config, s convergence.State, p hypervisor.Progress, _ time.Time) (
 	convergence.State, convergence.Verdict) {
 	limit := 100 * time.Millisecond << min(p.Iteration, 10)

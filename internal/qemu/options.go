@@ -22,11 +22,11 @@ const (
 	AtTarget Side = "server"
 )
 
-// defaultDowntime is the blackout allowed to a transfer that names none.
+// defaultDowntime is the downtime allowed to a transfer that names none.
 // Source: QEMU 7.2 migration/migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 const defaultDowntime = 300 * time.Millisecond
 
-// mostDowntime is the longest blackout that QEMU can be allowed.
+// mostDowntime is the longest downtime that QEMU can be allowed.
 // Source: QEMU 7.2 migration/migration.h (MAX_MIGRATE_DOWNTIME_SECONDS).
 const mostDowntime = 2000 * time.Second
 

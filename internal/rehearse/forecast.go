@@ -57,13 +57,13 @@ type Step struct {
 	DiskBytes   hypervisor.Bytes `json:"diskBytes"` // of its local disks, which move with it
 	// Converges is whether it ends with the links for itself.
 	Converges bool `json:"converges"`
-	// Restart is whether it is shut down and started on the target: its blackout is its downtime.
+	// Restart is whether it is shut down and started on the target: its downtime is its downtime.
 	Restart bool `json:"restart,omitempty"`
 	// Moves is whether it ends in this plan, with nothing drawn.
 	Moves                bool    `json:"moves"`
 	BeginsSeconds        float64 `json:"beginsSeconds"`
 	Seconds              float64 `json:"seconds"`
-	BlackoutMilliseconds float64 `json:"blackoutMilliseconds"`
+	DowntimeMilliseconds float64 `json:"downtimeMilliseconds"`
 	// BrownoutSeconds is for how long auto-converge slows its guest down, BrownoutPercent by
 	// how much of its CPU time at most.
 	BrownoutSeconds float64 `json:"brownoutSeconds,omitempty"`
@@ -214,7 +214,7 @@ func (d *Forecast) moves(
 				DiskBytes: vms[m.VM].LocalSize(), Converges: solo.Done,
 				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
 				Seconds:              passage.Took.Seconds(),
-				BlackoutMilliseconds: passage.Blackout.Seconds() * 1000,
+				DowntimeMilliseconds: passage.Downtime.Seconds() * 1000,
 				BrownoutSeconds:      passage.Brownout.Lasted.Seconds(),
 				Attempts:             passage.Attempts,
 				BrownoutPercent:      passage.Brownout.Percent,

@@ -58,9 +58,9 @@ type Passage struct {
 	Done     bool // it has moved
 	Attempts int
 	// Began is when its memory began to move, at its last attempt; Took how long it
-	// was until it had moved, Blackout how long its guest stood at most in one attempt,
+	// was until it had moved, Downtime how long its guest stood at most in one attempt,
 	// also in one that failed.
-	Began, Took, Blackout time.Duration
+	Began, Took, Downtime time.Duration
 	Busy                  time.Duration // how long its memory moved, over all attempts
 	// Brownout is how its guest was slowed down at its last attempt.
 	Brownout store.Brownout
@@ -103,7 +103,7 @@ func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run,
 	for vm, p := range o.run.Passages {
 		last := o.last[vm]
 		if last == nil { // it is restarted
-			p.Blackout = o.world.Stood(vm)
+			p.Downtime = o.world.Stood(vm)
 			o.run.Passages[vm] = p
 			continue
 		}
@@ -111,7 +111,7 @@ func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run,
 			p.Busy += o.world.Now() - p.Began
 		}
 		if stood, known := o.world.Downtime(vm, last.Spec.ID); known {
-			p.Blackout = max(p.Blackout, stood)
+			p.Downtime = max(p.Downtime, stood)
 		}
 		o.run.Passages[vm] = p
 	}
@@ -227,7 +227,7 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 	o.last[vm] = after
 	p := o.run.Passages[vm]
 	if before.Version == 0 {
-		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Blackout: p.Blackout, Why: p.Why}
+		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Downtime: p.Downtime, Why: p.Why}
 	}
 	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
 	if phase != before.State.Phase {
@@ -242,7 +242,7 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 		}
 		if phase.Final() {
 			if stood, known := o.world.Downtime(vm, after.Spec.ID); known {
-				p.Blackout = max(p.Blackout, stood)
+				p.Downtime = max(p.Downtime, stood)
 			}
 			o.open--
 			p.Busy += at - cmp.Or(p.Began, at)

@@ -107,7 +107,7 @@ func TestNominal(t *testing.T) {
 	}
 	last := time.Duration(0)
 	for vm, passage := range r.Passages {
-		if !passage.Done || passage.Attempts != 1 || passage.Blackout <= 0 || passage.Why != "" ||
+		if !passage.Done || passage.Attempts != 1 || passage.Downtime <= 0 || passage.Why != "" ||
 			passage.Busy != passage.Took {
 			t.Errorf("%s: %+v", vm, passage)
 		}

@@ -83,14 +83,14 @@ type Fate struct {
 	Moved    int    `json:"moved"`   // runs in which it did
 	Retried  int    `json:"retried"` // runs in which it took more than one attempt
 	Seconds  Spread `json:"seconds"`
-	Blackout Spread `json:"blackoutMilliseconds"`
+	Downtime Spread `json:"downtimeMilliseconds"`
 }
 
 // Summarize sums up runs of one plan.
 func Summarize(runs []*Run) Summary {
 	s := Summary{Runs: len(runs), VMs: map[hypervisor.VMID]Fate{}}
 	var empty []float64
-	took, blackout := map[hypervisor.VMID][]float64{}, map[hypervisor.VMID][]float64{}
+	took, downtime := map[hypervisor.VMID][]float64{}, map[hypervisor.VMID][]float64{}
 	for _, r := range runs {
 		if r.Empty >= 0 {
 			s.Empty++
@@ -105,8 +105,8 @@ func Summarize(runs []*Run) Summary {
 				f.Moved++
 				took[vm] = append(took[vm], p.Took.Seconds())
 			}
-			if p.Done || p.Blackout > 0 {
-				blackout[vm] = append(blackout[vm], p.Blackout.Seconds()*1000)
+			if p.Done || p.Downtime > 0 {
+				downtime[vm] = append(downtime[vm], p.Downtime.Seconds()*1000)
 			}
 			if p.Attempts > 1 {
 				f.Retried++
@@ -117,7 +117,7 @@ func Summarize(runs []*Run) Summary {
 	s.Seconds = spreadOf(empty, s.Runs)
 	for vm, f := range s.VMs {
 		f.Runs = s.Runs
-		f.Seconds, f.Blackout = spreadOf(took[vm], s.Runs), spreadOf(blackout[vm], s.Runs)
+		f.Seconds, f.Downtime = spreadOf(took[vm], s.Runs), spreadOf(downtime[vm], s.Runs)
 		s.VMs[vm] = f
 	}
 	return s

@@ -33,7 +33,7 @@ func TestNeverIsTheLongestTime(t *testing.T) {
 		return &rehearse.Run{Empty: empty, Passages: map[hypervisor.VMID]rehearse.Passage{"v": p}}
 	}
 	done := rehearse.Passage{Done: true, Attempts: 1, Took: 2 * time.Second,
-		Blackout: 30 * time.Millisecond}
+		Downtime: 30 * time.Millisecond}
 	twice := done
 	twice.Attempts = 2
 	runs := []*rehearse.Run{run(-1, rehearse.Passage{Attempts: 3}), run(9*time.Second, done),
@@ -42,7 +42,7 @@ func TestNeverIsTheLongestTime(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
 	want := rehearse.Summary{Runs: 4, Empty: 3, Seconds: rehearse.Spread{P50: number(7)},
 		VMs: map[hypervisor.VMID]rehearse.Fate{"v": {Runs: 4, Moved: 3, Retried: 2,
-			Seconds: rehearse.Spread{P50: number(2)}, Blackout: rehearse.Spread{P50: number(30)}}}}
+			Seconds: rehearse.Spread{P50: number(2)}, Downtime: rehearse.Spread{P50: number(30)}}}}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

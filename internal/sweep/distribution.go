@@ -44,12 +44,12 @@ func distribution(values []float64) *Distribution {
 // bin returns the bin of a value: bin i begins at 10^(i/10).
 func bin(v float64) int { return int(math.Floor(10*math.Log10(max(v, least)) + 1e-9)) }
 
-// blackouts returns how long guests stood, in milliseconds: of the VMs that have moved, and of
+// downtimes returns how long guests stood, in milliseconds: of the VMs that have moved, and of
 // those that stood for nothing.
-func blackouts(rows []row) (list []float64) {
+func downtimes(rows []row) (list []float64) {
 	for i := range rows {
-		if rows[i].blackout != never {
-			list = append(list, milliseconds(rows[i].blackout))
+		if rows[i].downtime != never {
+			list = append(list, milliseconds(rows[i].downtime))
 		}
 	}
 	return list

@@ -106,13 +106,13 @@ func many(n int) ([]row, sim.Result) {
 		}
 		r.at[migration.Running], r.at[ended] = begun+50*time.Millisecond, begun+took
 		r.bytes = 4 * hypervisor.GiB
-		r.blackout = time.Duration(20+i*104729%300) * time.Millisecond
+		r.downtime = time.Duration(20+i*104729%300) * time.Millisecond
 		r.mode = hypervisor.Mode(i % 3)
 		if i%50 == 49 {
-			r.outcome, r.blackout, r.why = Failed, never, "target-down"
+			r.outcome, r.downtime, r.why = Failed, never, "target-down"
 			result.Migrations.Failed++
 		} else {
-			stood = append(stood, milliseconds(r.blackout))
+			stood = append(stood, milliseconds(r.downtime))
 			result.Migrations.Succeeded++
 		}
 		result.BytesTransferred += r.bytes
@@ -139,7 +139,7 @@ func Many(n int) *ReportDocument {
 func TestLargeRunsAreBounded(t *testing.T) {
 	const n = 3 * MaxListed
 	rows, result := many(n)
-	rows[n-1].outcome, rows[12_345].blackout = Succeeded, 9*time.Second
+	rows[n-1].outcome, rows[12_345].downtime = Succeeded, 9*time.Second
 	d := reportSummarize(rows, result, flat)
 	if m := d.Migrations; m.Total != n || len(m.VM) != MaxListed || !slices.IsSorted(m.Created) {
 		t.Fatalf("%d of %d are listed", len(m.VM), m.Total)
@@ -157,7 +157,7 @@ func TestLargeRunsAreBounded(t *testing.T) {
 		t.Errorf("%d that failed are listed, want %d", failed, n/50-1)
 	}
 	if !slices.Contains(d.Migrations.VM, "vm-012345") {
-		t.Error("the longest blackout is not listed")
+		t.Error("the longest downtime is not listed")
 	}
 	if d.Durations.Count != result.Migrations.Succeeded+1 {
 		t.Errorf("%d durations are counted, not all", d.Durations.Count)

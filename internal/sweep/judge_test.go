@@ -224,7 +224,7 @@ func TestTable(t *testing.T) {
 	list := sweep.Judge([]sweep.MeasureKind{
 		{Name: "time to empty", Kind: sweep.Seconds, Ours: repeat(600, 88, 176),
 			Theirs: repeat(600, 100, 200)},
-		{Name: "blackout", Kind: sweep.Seconds, Ours: repeat(1200, 0.065),
+		{Name: "downtime", Kind: sweep.Seconds, Ours: repeat(1200, 0.065),
 			Theirs: repeat(1200, 0.065)},
 		{Name: "bytes", Kind: sweep.Bytes, Ours: repeat(600, 3<<30, nan),
 			Theirs: repeat(600, 2<<30, 0)},
@@ -233,12 +233,12 @@ func TestTable(t *testing.T) {
 	want := `
 measure        ours   theirs  worlds with less  more  alike  p
 time to empty  2m12s  2m30s   1,200             0     0      <0.0001
-blackout       65ms   65ms    0                 0     1,200  1
+downtime       65ms   65ms    0                 0     1,200  1
 bytes          3GiB   2GiB    0                 600   0      <0.0001
 left           0      0.25    300               0     900    <0.0001
 
 time to empty: better: 12 % shorter (95 %: 12 to 12 %), 1,200 worlds
-blackout: no difference seen, 1,200 worlds
+downtime: no difference seen, 1,200 worlds
 bytes: worse: 50 % more (95 %: 50 to 50 %), 600 worlds
 left: better: 0.25 fewer a world (95 %: 0.23 to 0.27), 1,200 worlds, 900 of them alike
 `

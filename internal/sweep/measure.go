@@ -20,9 +20,9 @@ func Measures() []Measure {
 		{"makespanSeconds", func(s *Sample) float64 { return s.Makespan }, true},
 		{"durationP50Seconds", moved(func(s *Sample) float64 { return s.Duration.P50 }), false},
 		{"durationP99Seconds", moved(func(s *Sample) float64 { return s.Duration.P99 }), true},
-		{"blackoutP50Milliseconds", stood(func(s *Sample) float64 { return s.Blackout.P50 }), false},
-		{"blackoutP99Milliseconds", stood(func(s *Sample) float64 { return s.Blackout.P99 }), true},
-		{"blackoutMaxMilliseconds", stood(func(s *Sample) float64 { return s.Blackout.Max }), false},
+		{"downtimeP50Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P50 }), false},
+		{"downtimeP99Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P99 }), true},
+		{"downtimeMaxMilliseconds", stood(func(s *Sample) float64 { return s.Downtime.Max }), false},
 		{"outageSeconds", func(s *Sample) float64 { return s.Outage }, false},
 		{"down", func(s *Sample) float64 { return float64(s.Down) }, false},
 		{"brownoutMaxSeconds", func(s *Sample) float64 { return s.Brownout.MaxSeconds }, true},
@@ -46,7 +46,7 @@ func moved(of func(*Sample) float64) func(*Sample) float64 {
 
 // stood makes a measure that a sample does not have of whose downtimes nothing is known.
 func stood(of func(*Sample) float64) func(*Sample) float64 {
-	return only(of, func(s *Sample) bool { return s.Stood > 0 || s.Blackout != Spread{} })
+	return only(of, func(s *Sample) bool { return s.Stood > 0 || s.Downtime != Spread{} })
 }
 
 func only(of func(*Sample) float64, has func(*Sample) bool) func(*Sample) float64 {

@@ -279,12 +279,12 @@ func chartsAnswer(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
 	p := open(d, desktop)
 	for chart, want := range map[string]string{"concurrency": "Moving\n4\nWaiting",
-		"links": "99.8 %", "blackouts": "Migrations\n", "durations": "Migrations\n"} {
+		"links": "99.8 %", "downtimes": "Migrations\n", "durations": "Migrations\n"} {
 		if _, told := pointAt(p, chart, 0.15, 40); !strings.Contains(told, want) {
 			t.Errorf("%s: the tooltip says %q, want %q in it", chart, told, want)
 		}
 	}
-	for chart, d := range map[string]*sweep.Distribution{"blackouts": d.Blackouts,
+	for chart, d := range map[string]*sweep.Distribution{"downtimes": d.Downtimes,
 		"durations": d.Durations} {
 		most := slices.Max(d.Counts)
 		if top := eval[int](p, fmt.Sprintf(`echarts.getInstanceByDom(document.getElementById(

@@ -87,15 +87,15 @@ func TestTheFiguresAreThoseOfTheResult(t *testing.T) {
 			if sent != int64(want.BytesTransferred) {
 				t.Errorf("the rows sent %d bytes, the result says %d", sent, want.BytesTransferred)
 			}
-			stood := slices.DeleteFunc(slices.Clone(m.Blackout),
+			stood := slices.DeleteFunc(slices.Clone(m.Downtime),
 				func(b float64) bool { return b < 0 })
 			slices.Sort(stood)
 			at := func(q float64) float64 { return sweep.Quantile(stood, q) }
 			if down := (sim.Downtime{P50: at(0.5), P99: at(0.99), Max: at(1)}); down !=
 				want.Downtime {
-				t.Errorf("the blackouts are %+v, the result says %+v", down, want.Downtime)
+				t.Errorf("the downtimes are %+v, the result says %+v", down, want.Downtime)
 			}
-			if b := d.Blackouts; b != nil && (b.P50 != want.Downtime.P50 ||
+			if b := d.Downtimes; b != nil && (b.P50 != want.Downtime.P50 ||
 				b.P99 != want.Downtime.P99 || b.Max != want.Downtime.Max) {
 				t.Errorf("the distribution is %+v, the result says %+v", *b, want.Downtime)
 			}
@@ -257,7 +257,7 @@ events:
 func TestAWorldWithoutMigrations(t *testing.T) {
 	d, _ := run(t, parse(t, "name: nothing\nhosts:\n- {name: n1, memory: 1GiB, cpus: 1, "+
 		"link: 1Gbit/s}\n"))
-	if d.Migrations.Total != 0 || d.Blackouts != nil || len(d.Links) != 0 {
+	if d.Migrations.Total != 0 || d.Downtimes != nil || len(d.Links) != 0 {
 		t.Errorf("a quiet world has %+v", d)
 	}
 	html(t, d)

@@ -43,7 +43,7 @@ type ReportDocument struct {
 	Activity    []Activity            `json:"activity,omitempty"` // when not all are listed
 	Concurrency *Concurrency          `json:"concurrency,omitempty"`
 	Links       []Link                `json:"links,omitempty"`
-	Blackouts   *Distribution         `json:"blackouts,omitempty"` // milliseconds
+	Downtimes   *Distribution         `json:"downtimes,omitempty"` // milliseconds
 	Durations   *Distribution         `json:"durations,omitempty"` // seconds, of what succeeded
 	// SweepReport is a sweep without its samples and cut at MaxCombinations; Combinations counts
 	// them all.
@@ -66,7 +66,7 @@ type Migrations struct {
 	Mode       []int              `json:"mode"`
 	Why        []int              `json:"why"`
 	Bytes      []int64            `json:"bytes"`    // -1 is unknown: the source did not live to tell
-	Blackout   []float64          `json:"blackout"` // milliseconds
+	Downtime   []float64          `json:"downtime"` // milliseconds
 	Created    []int64            `json:"created"`
 	Pending    []int64            `json:"pending"`
 	Scheduling []int64            `json:"scheduling"`
@@ -110,7 +110,7 @@ func reportSummarize(rows []row, result sim.Result, p plant) *ReportDocument {
 	clock := newBuckets(from, to)
 	d.Concurrency = concurrency(rows, clock)
 	d.Links = links(rows, clock, p)
-	d.Blackouts, d.Durations = distribution(blackouts(rows)), distribution(durations(rows))
+	d.Downtimes, d.Durations = distribution(downtimes(rows)), distribution(durations(rows))
 	d.list(rows)
 	if len(rows) > MaxListed {
 		d.Activity = activity(rows, clock)
@@ -160,7 +160,7 @@ func newMigrations() *Migrations {
 	return &Migrations{Outcomes: Outcomes(), Modes: []string{"pre-copy", "paused copy",
 		"post-copy"}, Reasons: []string{""}, VM: []string{}, Source: []int{}, Target: []int{},
 		Outcome: []MigrationOutcome{}, Mode: []int{}, Why: []int{}, Bytes: []int64{},
-		Blackout: []float64{}, Created: []int64{}, Pending: []int64{}, Scheduling: []int64{},
+		Downtime: []float64{}, Created: []int64{}, Pending: []int64{}, Scheduling: []int64{},
 		Scheduled: []int64{}, Preparing: []int64{}, Ready: []int64{}, Running: []int64{},
 		Ended: []int64{}, reasons: map[string]int{"": 0}, hosts: map[hypervisor.HostName]int{}}
 }
@@ -178,7 +178,7 @@ func (d *ReportDocument) list(rows []row) {
 		m.Mode = append(m.Mode, int(n.mode))
 		m.Why = append(m.Why, m.reason(n.why))
 		m.Bytes = append(m.Bytes, n.told())
-		m.Blackout = append(m.Blackout, milliseconds(n.blackout))
+		m.Downtime = append(m.Downtime, milliseconds(n.downtime))
 		for phase, column := range []*[]int64{&m.Created, &m.Pending, &m.Scheduling,
 			&m.Scheduled, &m.Preparing, &m.Ready, &m.Running, &m.Ended} {
 			at := int64(never)
@@ -228,7 +228,7 @@ func (m *Migrations) reason(text string) int {
 
 // listed chooses which migrations are listed, by the time when they were asked for. Of too
 // many it takes, up to a quarter of the room each: those that did not succeed, the longest
-// blackouts, the longest of all; and fills the rest evenly.
+// downtimes, the longest of all; and fills the rest evenly.
 func listed(rows []row) []int {
 	all := make([]int, len(rows))
 	for i := range all {
@@ -258,7 +258,7 @@ func telling(rows []row, all []int) []int {
 		}
 	}
 	for _, longest := range []func(*row) time.Duration{
-		func(n *row) time.Duration { return n.blackout },
+		func(n *row) time.Duration { return n.downtime },
 		func(n *row) time.Duration { return n.at[ended] - n.at[migration.Running] },
 	} {
 		ordered := slices.Clone(all)

@@ -30,7 +30,7 @@ type row struct {
 	mode           hypervisor.Mode
 	bytes          hypervisor.Bytes
 	untold         bool          // it has sent more than bytes, and nobody knows how much
-	blackout       time.Duration // -1 unless the VM has moved or its guest has stood
+	downtime       time.Duration // -1 unless the VM has moved or its guest has stood
 	why            string
 }
 
@@ -79,10 +79,10 @@ func (n *row) take(m *store.Migration) {
 		n.at[migration.Scheduled] = since(s.Entered) // one writing did for both
 	}
 	n.outcome = outcomeOf(s)
-	n.mode, n.bytes, n.blackout = m.Source.Mode, m.Source.Sent, never
+	n.mode, n.bytes, n.downtime = m.Source.Mode, m.Source.Sent, never
 	n.untold = m.Source.Untold() && s.Phase.Final()
-	if m.Source.Measured && (s.Phase == migration.Succeeded || m.Source.Blackout > 0) {
-		n.blackout = m.Source.Blackout
+	if m.Source.Measured && (s.Phase == migration.Succeeded || m.Source.Downtime > 0) {
+		n.downtime = m.Source.Downtime
 	}
 	n.why = why(m)
 }
@@ -112,7 +112,7 @@ func (r *Recorder) stood(w *sim.World) {
 		n := &r.rows[i]
 		stood, known := w.Downtime(n.vm, id)
 		if known && (stood > 0 || n.outcome <= Lost) {
-			n.blackout = stood
+			n.downtime = stood
 		}
 	}
 }

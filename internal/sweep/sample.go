@@ -59,11 +59,11 @@ type Sample struct {
 	Retries int `json:"retries"`
 	Stayed  int `json:"stayed"` // VMs on drained hosts at the end
 	// Duration is of the migrations that succeeded, from when memory began to move;
-	// Blackout is how long guests stood by migrations, as [sim.Downtime], and Stood of how many
+	// Downtime is how long guests stood by migrations, as [sim.Downtime], and Stood of how many
 	// migrations it is: of none it is unknown.
 	Duration Spread `json:"durationSeconds"`
-	Blackout Spread `json:"blackoutMilliseconds"`
-	Stood    int    `json:"blackoutCount"`
+	Downtime Spread `json:"downtimeMilliseconds"`
+	Stood    int    `json:"downtimeCount"`
 	// Outage is how long guests that should run did not, all together and for whatever
 	// reason; Down is how many of them are down at the end.
 	Outage float64 `json:"outageSeconds"`
@@ -94,7 +94,7 @@ const MaxViolations = 20
 // Fill takes over what the world's own result says.
 func (s *Sample) Fill(r sim.Result) {
 	s.Migrations, s.Bytes, s.LowerBound = r.Migrations, r.BytesTransferred, r.LowerBoundSeconds
-	s.Blackout = Spread{r.Downtime.P50, r.Downtime.P99, r.Downtime.Max}
+	s.Downtime = Spread{r.Downtime.P50, r.Downtime.P99, r.Downtime.Max}
 	s.Stood, s.Outage, s.Down = r.DowntimeCount, r.Outages.TotalSeconds, len(r.Down)
 	if r.Brownout != nil {
 		s.Brownout = *r.Brownout

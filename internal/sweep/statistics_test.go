@@ -64,10 +64,10 @@ func TestAStatisticIsTheNaiveOne(t *testing.T) {
 }
 
 func TestASampleInWhichNothingMovesHasNoDowntime(t *testing.T) {
-	still, moved := Sample{}, Sample{Stood: 3, Blackout: Spread{P50: 0, P99: 0}}
+	still, moved := Sample{}, Sample{Stood: 3, Downtime: Spread{P50: 0, P99: 0}}
 	moved.Migrations.Succeeded = 3
 	for _, m := range Measures() {
-		none := strings.HasPrefix(m.Name, "blackout") || strings.HasPrefix(m.Name, "duration")
+		none := strings.HasPrefix(m.Name, "downtime") || strings.HasPrefix(m.Name, "duration")
 		if got := m.Of(&still); math.IsNaN(got) != none {
 			t.Errorf("%s of a world at rest is %v", m.Name, got)
 		}

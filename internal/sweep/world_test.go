@@ -66,7 +66,7 @@ func swept(t testing.TB) *sweep.Document {
 		}
 		wobble := 1 + float64(n*7%20)/100
 		samples = append(samples, sweep.Sample{Combination: c, Sample: n, Ending: "at rest",
-			Makespan: took * wobble, Blackout: sweep.Spread{P99: stood * wobble}})
+			Makespan: took * wobble, Downtime: sweep.Spread{P99: stood * wobble}})
 	}
 	return sweep.Summarize(run, samples)
 }

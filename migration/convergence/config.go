@@ -65,7 +65,7 @@ type Config struct {
 	// ProgressTimeout is how long a transfer may go without progress; 0 is for
 	// ever. Legacy counts it in whole seconds; Stall does not look at it.
 	ProgressTimeout time.Duration
-	// MaxDowntime is the longest blackout allowed, in whole milliseconds, at
+	// MaxDowntime is the longest downtime allowed, in whole milliseconds, at
 	// least one. Default: 900 ms.
 	// Source: KubeVirt v1.9.0 virt-config.go:39 (maxDowntimeMs).
 	MaxDowntime time.Duration
@@ -76,10 +76,10 @@ type Config struct {
 	// MaxDowntime so that the transfer ends.
 	AllowWorkloadDisruption bool
 	// VFIO says that the VM has passed-through devices: post-copy is impossible
-	// and a pause does not stop the devices, so a large blackout limit makes the
+	// and a pause does not stop the devices, so a large downtime limit makes the
 	// hypervisor stop everything instead.
 	VFIO bool
-	// DowntimeTuning raises the blackout limit in steps. nil is the defaults in
+	// DowntimeTuning raises the downtime limit in steps. nil is the defaults in
 	// Watermark and no tuning in Legacy; Stall does not look at it.
 	DowntimeTuning *DowntimeTuning
 	// StallDetector tunes Stall; the others do not look at it. nil is the
@@ -95,7 +95,7 @@ const (
 	qemuMaxDowntime = 2_000_000 * time.Millisecond
 )
 
-// maxDowntime returns the longest blackout allowed, in whole milliseconds.
+// maxDowntime returns the longest downtime allowed, in whole milliseconds.
 func (c *Config) maxDowntime() time.Duration {
 	limit := positive(c.MaxDowntime, 900*time.Millisecond)
 	return max(limit.Truncate(time.Millisecond), time.Millisecond)

@@ -1,5 +1,5 @@
 // Package convergence decides what to do about a running transfer so that it
-// ends: nothing, another blackout limit, post-copy, a pause, or giving up.
+// ends: nothing, another downtime limit, post-copy, a pause, or giving up.
 //
 // [Converge] maps a [Config], a stored [State] and one look at the transfer to
 // the next State and a [Verdict]. It moves no memory, reads no clock and waits
@@ -34,7 +34,7 @@
 //     GiB, and from the end of the first pass allows what the data that was
 //     really there is worth, never more than the size is worth. Both count the
 //     disks that are copied before memory.
-//   - Blackout. Legacy leaves the hypervisor's 300 ms unless it tunes. Watermark
+//   - Downtime. Legacy leaves the hypervisor's 300 ms unless it tunes. Watermark
 //     always sets the limit, raises it in steps, and never above MaxDowntime
 //     without AllowWorkloadDisruption.
 //   - Post-copy. Legacy starts it only after the budget and only together with
@@ -49,12 +49,12 @@
 //   - Stalls. Legacy carries a transfer that cannot end to the end of its budget.
 //     Watermark gives up when it has stalled and nothing that is allowed helps.
 //   - Refusals. Legacy asks for a refused remedy for ever. Watermark asks for
-//     post-copy, a pause or the whole blackout three times and then does without;
+//     post-copy, a pause or the whole downtime three times and then does without;
 //     a cancel is asked for until it is accepted.
 //
 // # Where Legacy and Stall differ from KubeVirt
 //
-// One look gives one verdict. Where KubeVirt sets a blackout limit and acts in
+// One look gives one verdict. Where KubeVirt sets a downtime limit and acts in
 // the same tick, the action comes first and the limit with the next look; no
 // limit is set in post-copy or while a cancel is under way, where it has no
 // effect. The stall detector remembers at most 64 minima and as many
@@ -77,16 +77,16 @@
 // This part brings transfers to an end by looking ahead: it is godwit's fastest
 // [Policy].
 //
-// Watermark raises the blackout limit by the clock, and waits for a stall before
+// Watermark raises the downtime limit by the clock, and waits for a stall before
 // it helps. But two passes tell already: what a guest dirties during a pass depends on how
 // long the pass was, so when a pass leaves about as much as the one before, so will the
 // next. Then more passes cost time and bytes and buy nothing, and [ConvergeByForecast]
 //
-//   - allows the blackout that the rest takes now, if that is allowed at all,
+//   - allows the downtime that the rest takes now, if that is allowed at all,
 //   - else begins post-copy, if that is allowed,
-//   - else allows the whole blackout, so that the first quiet moment ends the transfer, and
+//   - else allows the whole downtime, so that the first quiet moment ends the transfer, and
 //     leaves patience, budgets and giving up to Watermark.
 //
 // While passes still shrink the limit stays low: another short pass costs less than a
-// longer blackout.
+// longer downtime.
 package convergence

@@ -11,7 +11,7 @@ import (
 const (
 	// first is the limit until more is known.
 	first = 100 * time.Millisecond
-	// usual is the longest blackout that a transfer gets that is not in trouble: the
+	// usual is the longest downtime that a transfer gets that is not in trouble: the
 	// hypervisor's own default, which is what everybody has got used to.
 	// Source: QEMU 7.2 migration/migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 	usual = 300 * time.Millisecond

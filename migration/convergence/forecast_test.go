@@ -92,7 +92,7 @@ func forecastSpan(t *rapid.T, what string, most int, unit time.Duration) time.Du
 func TestNothingIsAskedForThatIsForbidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := convergence.Config{
-			MaxDowntime:             forecastSpan(t, "blackout", 900, time.Millisecond),
+			MaxDowntime:             forecastSpan(t, "downtime", 900, time.Millisecond),
 			ProgressTimeout:         forecastSpan(t, "patience", 60, second),
 			CompletionTimeoutPerGiB: forecastSpan(t, "budget", 60, second),
 			AllowPostCopy:           rapid.Bool().Draw(t, "post-copy"),

@@ -27,10 +27,10 @@ var (
 	post    = convergence.Verdict{Action: convergence.StartPostCopy, Why: convergence.OverBudget}
 )
 
-// tune is the verdict to allow a blackout within MaxDowntime.
+// tune is the verdict to allow a downtime within MaxDowntime.
 func tune(d time.Duration) convergence.Verdict { return set(d, convergence.Tuning) }
 
-// set is the verdict to allow a blackout because of why.
+// set is the verdict to allow a downtime because of why.
 func set(d time.Duration, why convergence.Reason) convergence.Verdict {
 	return convergence.Verdict{Action: convergence.SetDowntime, Limit: d, Why: why}
 }

@@ -34,11 +34,11 @@ var invariants = []struct {
 	{"a paused guest is not paused again", func(sc scene) bool {
 		return sc.verdict.Action != convergence.Pause || !sc.after.Paused
 	}},
-	{"a blackout above MaxDowntime needs leave", func(sc scene) bool {
+	{"a downtime above MaxDowntime needs leave", func(sc scene) bool {
 		return sc.verdict.Limit <= most(sc.config) || (sc.config.AllowWorkloadDisruption &&
 			sc.verdict.Why != convergence.Tuning)
 	}},
-	{"a blackout limit is whole milliseconds, from 1 to QEMU's most", func(sc scene) bool {
+	{"a downtime limit is whole milliseconds, from 1 to QEMU's most", func(sc scene) bool {
 		l := sc.verdict.Limit
 		return sc.verdict.Action != convergence.SetDowntime ||
 			(l >= ms && l <= 2000*time.Second && l%ms == 0)
@@ -66,7 +66,7 @@ var invariants = []struct {
 	}},
 }
 
-// most returns the longest blackout that c allows.
+// most returns the longest downtime that c allows.
 func most(c convergence.Config) time.Duration {
 	if c.MaxDowntime <= 0 {
 		return 900 * ms

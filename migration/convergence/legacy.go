@@ -13,7 +13,7 @@ var legacyRules = [...]rule{
 	{"over budget: assist", anyhow, legacyAssist, assist},
 	{"no progress", anyhow, legacyStuck, abort(Stuck)},
 	{"over budget", anyhow, legacyOverdue, abort(OverBudget)},
-	{"blackout limit", anyhow, untuned, tuned},
+	{"downtime limit", anyhow, untuned, tuned},
 }
 
 // legacy decides as KubeVirt does by default.
@@ -69,7 +69,7 @@ func legacyAssist(l look) bool {
 	return l.c.AllowWorkloadDisruption && l.legacyLate() && !l.legacyStopped()
 }
 
-// assist makes the transfer end: by post-copy, by a blackout limit of twice the
+// assist makes the transfer end: by post-copy, by a downtime limit of twice the
 // budget (at most QEMU's 2,000 s) for passed-through devices, or by a pause.
 // Source: KubeVirt v1.9.0 live-migration-source.go:780 (handleLegacyConvergence).
 func assist(l look) Verdict {

@@ -41,7 +41,7 @@ func TestLegacyBudget(t *testing.T) {
 		{"disruption and post-copy start post-copy", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption = true, true
 		}, 151, post},
-		{"passed-through devices get twice the budget as blackout", func(c *convergence.Config) {
+		{"passed-through devices get twice the budget as downtime", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption, c.VFIO = true, true, true
 		}, 151, set(300*time.Second, convergence.OverBudget)},
 		{"but never more than QEMU takes", func(c *convergence.Config) {

@@ -12,13 +12,13 @@ const maxRounds = 1000
 
 // An Estimate is how a transfer would go on if nothing changed.
 type Estimate struct {
-	// Converges says that the rest would fit into the blackout within a thousand
+	// Converges says that the rest would fit into the downtime within a thousand
 	// passes. When it does not, the other fields mean nothing but Left.
 	Converges bool
 	// Rounds is how many passes come before the last, during which the guest is
 	// stopped.
 	Rounds int
-	// Left is the time until the end, the blackout included;
+	// Left is the time until the end, the downtime included;
 	// [hypervisor.Forever] when it does not converge.
 	Left time.Duration
 	// Downtime is how long the last pass takes.

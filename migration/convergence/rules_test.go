@@ -26,13 +26,13 @@ func TestTheOrderOfTheRules(t *testing.T) {
 	}{
 		{"Legacy is KubeVirt's order, the limit last", legacyRules[:], []string{
 			"in post-copy", "over budget: assist", "no progress", "over budget",
-			"blackout limit"}},
+			"downtime limit"}},
 		{"Watermark asks for the least harm first", watermarkRules[:], []string{
 			"in post-copy", "cancel under way", "source has stopped", "no data moves",
 			"stopped so that it ends", "over budget: post-copy", "over budget: stop the guest",
 			"over budget",
-			"needs help: use the whole blackout", "needs help: post-copy",
-			"needs help: stop the guest", "stalled", "blackout limit"}},
+			"needs help: use the whole downtime", "needs help: post-copy",
+			"needs help: stop the guest", "stalled", "downtime limit"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if diff := cmp.Diff(row.want, names(row.rules)); diff != "" {

@@ -153,7 +153,7 @@ func (l *look) converge(d StallDetector) Verdict {
 	case float64(estimate) <= max(allowed, allowed*d.PrecopyPossibleFactor):
 		return Verdict{SetDowntime, l.c.maxDowntime(), Stalled}
 	}
-	return Verdict{Action: Abort, Why: Blackout}
+	return Verdict{Action: Abort, Why: Downtime}
 }
 
 // timeouts ends what has used up its time, if it may by force, and otherwise

@@ -45,22 +45,22 @@ func early(want convergence.Verdict) []pass {
 
 func TestStallAtAMinimum(t *testing.T) {
 	hard := set(2000*time.Second, convergence.Stalled)
-	blackout := convergence.Verdict{Action: convergence.Abort, Why: convergence.Blackout}
+	downtime := convergence.Verdict{Action: convergence.Abort, Why: convergence.Downtime}
 	for _, row := range []struct {
 		name   string
 		change func(*convergence.Config)
 		want   convergence.Verdict
 	}{
-		{"1,950 ms are more than half again the allowed 900 ms", nil, blackout},
+		{"1,950 ms are more than half again the allowed 900 ms", nil, downtime},
 		{"1,299 ms and a half are not enough", func(c *convergence.Config) {
 			c.MaxDowntime = 1299 * ms
-		}, blackout},
+		}, downtime},
 		{"1,300 ms and a half are just enough", func(c *convergence.Config) {
 			c.MaxDowntime = 1300 * ms
 		}, set(1300*ms, convergence.Stalled)},
 		{"post-copy alone changes nothing", func(c *convergence.Config) {
 			c.AllowPostCopy = true
-		}, blackout},
+		}, downtime},
 		{"disruption forces the switch-over", func(c *convergence.Config) {
 			c.AllowWorkloadDisruption = true
 		}, hard},
@@ -225,9 +225,9 @@ func TestStallRefusedSwitchOverIsTriedAtTheNextPass(t *testing.T) {
 func TestStallGivesUpOnce(t *testing.T) {
 	x := transfer{config: stallConfig()}
 	x.begin()
-	blackout := convergence.Verdict{Action: convergence.Abort, Why: convergence.Blackout}
-	x.run(t, early(blackout))
-	x.state = x.state.Refused(blackout) // the cancel failed later
+	downtime := convergence.Verdict{Action: convergence.Abort, Why: convergence.Downtime}
+	x.run(t, early(downtime))
+	x.state = x.state.Refused(downtime) // the cancel failed later
 	same(t, "at the next pass", goOn, x.look(70, sample(7, 1e9)))
 	same(t, "after the budget", tooLate, x.look(1501, sample(7, 1e9)))
 }

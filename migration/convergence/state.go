@@ -22,13 +22,13 @@ type State struct {
 
 	// Aborting: a cancel was accepted and has not failed.
 	Aborting bool `json:",omitempty"`
-	// GaveUp: the cancel was accepted because of Blackout.
+	// GaveUp: the cancel was accepted because of Downtime.
 	GaveUp bool `json:",omitempty"`
 	// Paused: the guest is stopped at the source.
 	Paused bool `json:",omitempty"`
 	// PostCopy: the target runs.
 	PostCopy bool `json:",omitempty"`
-	// Forced: a blackout limit was accepted that makes the hypervisor switch over
+	// Forced: a downtime limit was accepted that makes the hypervisor switch over
 	// at the next opportunity, at ForcedAt.
 	Forced   bool          `json:",omitempty"`
 	ForcedAt time.Duration `json:",omitempty"`
@@ -50,7 +50,7 @@ type State struct {
 	Own []int64 `json:",omitempty"`
 }
 
-// LimitState is what is known about the blackout limit.
+// LimitState is what is known about the downtime limit.
 type LimitState struct {
 	Now       time.Duration `json:",omitempty"` // the limit; 0 is not known
 	Set       bool          `json:",omitempty"` // the hypervisor accepted Now
@@ -111,7 +111,7 @@ func (s State) Accepted(v Verdict, now time.Time) State {
 	switch v.Action {
 	case Abort:
 		s.Aborting = true
-		s.GaveUp = s.GaveUp || v.Why == Blackout
+		s.GaveUp = s.GaveUp || v.Why == Downtime
 	case StartPostCopy:
 		s.PostCopy = true
 	case Pause:

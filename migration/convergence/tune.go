@@ -2,14 +2,14 @@ package convergence
 
 import "time"
 
-// untuned: the blackout limit is due for its first value or for the next step.
+// untuned: the downtime limit is due for its first value or for the next step.
 // Source: KubeVirt v1.9.0 live-migration-source.go:458 (tuneDowntime).
 func untuned(l look) bool { return l.tuning() != Verdict{} }
 
-// tuned returns the next blackout limit.
+// tuned returns the next downtime limit.
 func tuned(l look) Verdict { return l.tuning() }
 
-// tuning returns the next blackout limit: the initial one at the first look, then
+// tuning returns the next downtime limit: the initial one at the first look, then
 // one step more in each cool-down, from the third pass on, up to MaxDowntime.
 // Source: KubeVirt v1.9.0 live-migration-source.go:458 (tuneDowntime).
 func (l *look) tuning() Verdict {
@@ -33,7 +33,7 @@ func (l *look) tuning() Verdict {
 	return Verdict{}
 }
 
-// limit returns the verdict to allow a blackout of d, within MaxDowntime.
+// limit returns the verdict to allow a downtime of d, within MaxDowntime.
 func limit(d time.Duration) Verdict {
 	return Verdict{Action: SetDowntime, Limit: d, Why: Tuning}
 }

@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// A tick is one look while the blackout limit is tuned.
+// A tick is one look while the downtime limit is tuned.
 type tick struct {
 	seconds   float64
 	iteration int

@@ -11,7 +11,7 @@ import (
 // on. Verdicts are comparable.
 type Verdict struct {
 	Action Action
-	// Limit is the blackout that SetDowntime allows, in whole milliseconds; zero
+	// Limit is the downtime that SetDowntime allows, in whole milliseconds; zero
 	// for every other action.
 	Limit time.Duration
 	// Why says which rule spoke; NoReason for Continue.
@@ -52,7 +52,7 @@ type Action uint8
 const (
 	// Continue: leave the transfer alone.
 	Continue Action = iota
-	// SetDowntime: change the blackout allowed.
+	// SetDowntime: change the downtime allowed.
 	SetDowntime
 	// StartPostCopy: let the target run and fetch the rest. There is no way back.
 	StartPostCopy
@@ -88,7 +88,7 @@ type Reason uint8
 const (
 	// NoReason: there is nothing to do.
 	NoReason Reason = iota
-	// Tuning: the blackout allowed is set or raised within MaxDowntime.
+	// Tuning: the downtime allowed is set or raised within MaxDowntime.
 	Tuning
 	// Stuck: no data has moved for longer than ProgressTimeout.
 	Stuck
@@ -98,28 +98,39 @@ const (
 	LastMoment
 	// OverBudget: the completion budget is used up.
 	OverBudget
-	// Blackout: the transfer has stalled, and to stop the guest would take
+	// Downtime: the transfer has stalled, and to stop the guest would take
 	// longer than is allowed.
-	Blackout
+	Downtime
 	// NoBandwidth: the budget is used up and no speed was ever measured.
 	NoBandwidth
 )
 
 var reasons = [...]string{"", "tuning", "stuck", "stalled", "last-moment", "over-budget",
-	"blackout", "no-bandwidth"}
+	"downtime", "no-bandwidth"}
 
 // String returns the reason's word; NoReason is the empty word.
 func (r Reason) String() string {
 	return word(reasons[:], int(r))
 }
 
+// storedDowntime is the word that stores have for Downtime: agents and controllers of the first
+// release read no other.
+const storedDowntime = "blackout"
+
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (r Reason) MarshalText() ([]byte, error) {
+	if r == Downtime {
+		return []byte(storedDowntime), nil
+	}
 	return store("reason", reasons[:], int(r))
 }
 
-// UnmarshalText reads a word that MarshalText wrote.
+// UnmarshalText reads a word that MarshalText or String wrote.
 func (r *Reason) UnmarshalText(text []byte) error {
+	if string(text) == storedDowntime {
+		*r = Downtime
+		return nil
+	}
 	i, err := load("reason", reasons[:], text)
 	*r = Reason(i)
 	return err

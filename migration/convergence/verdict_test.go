@@ -69,6 +69,20 @@ func TestWordsThatDoNotExist(t *testing.T) {
 	}
 }
 
+// TestTheStoredWordOfTheDowntimeStays: the first release wrote, and reads, another word for it.
+func TestTheStoredWordOfTheDowntimeStays(t *testing.T) {
+	text, err := convergence.Downtime.MarshalText()
+	if err != nil || string(text) != "blackout" {
+		t.Errorf("it is stored as %q: %v", text, err)
+	}
+	for _, word := range []string{"blackout", "downtime"} {
+		var r convergence.Reason
+		if err := r.UnmarshalText([]byte(word)); err != nil || r != convergence.Downtime {
+			t.Errorf("%q was read as %v: %v", word, r, err)
+		}
+	}
+}
+
 func TestTheStart(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)
 	for _, row := range []struct {

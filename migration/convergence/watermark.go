@@ -12,7 +12,7 @@ const (
 	fresh = 5 * time.Second
 	// weight is the weight of a new sample of the bandwidth.
 	weight = 0.4
-	// settle is how many passes a new blackout limit gets to do its work.
+	// settle is how many passes a new downtime limit gets to do its work.
 	settle = 2
 	// unheard is how long after a pass should have ended its end counts as not heard of.
 	unheard = time.Second
@@ -33,11 +33,11 @@ var watermarkRules = [...]rule{
 	{"over budget: post-copy", late, overdueToPostCopy, startPostCopy(OverBudget)},
 	{"over budget: stop the guest", late, overdueToStop, stopOverdue},
 	{"over budget", late, overdue, abort(OverBudget)},
-	{"needs help: use the whole blackout", needy, limitUnused, useLimit},
+	{"needs help: use the whole downtime", needy, limitUnused, useLimit},
 	{"needs help: post-copy", needy, helpByPostCopy, helpPostCopy},
 	{"needs help: stop the guest", needy, helpByStop, stopGuest},
 	{"stalled", needy, beyondHelp, abort(Stalled)},
-	{"blackout limit", anyhow, untuned, tuned},
+	{"downtime limit", anyhow, untuned, tuned},
 }
 
 // watermark decides in godwit's own way.
@@ -267,7 +267,7 @@ func (l *look) needsHelp() Reason {
 	return NoReason
 }
 
-// limitUnused: the transfer needs help, and a longer blackout is still allowed,
+// limitUnused: the transfer needs help, and a longer downtime is still allowed,
 // or was allowed so recently that it may yet help.
 // Source: godwit.
 func limitUnused(l look) bool {
@@ -278,7 +278,7 @@ func limitUnused(l look) bool {
 	return l.s.Limit.Now < l.c.maxDowntime() || (settling && l.need == Stalled)
 }
 
-// useLimit allows the whole blackout, once.
+// useLimit allows the whole downtime, once.
 func useLimit(l look) Verdict {
 	if l.s.Limit.Now < l.c.maxDowntime() {
 		return limit(l.c.maxDowntime())
@@ -333,18 +333,18 @@ func stopGuest(l look) Verdict {
 }
 
 // stop pauses the guest. Passed-through devices do not heed a pause: for
-// them the hypervisor may take as its blackout what is left of the budget, or for a pause.
+// them the hypervisor may take as its downtime what is left of the budget, or for a pause.
 // Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
 func (l *look) stop(why Reason) Verdict {
 	if !l.c.VFIO {
 		return Verdict{Action: Pause, Why: why}
 	}
-	blackout := l.left
-	if blackout < l.rest() {
-		blackout = l.pauseLeft()
+	downtime := l.left
+	if downtime < l.rest() {
+		downtime = l.pauseLeft()
 	}
-	blackout = min(blackout, qemuMaxDowntime).Truncate(time.Millisecond)
-	return Verdict{SetDowntime, max(blackout, time.Millisecond), why}
+	downtime = min(downtime, qemuMaxDowntime).Truncate(time.Millisecond)
+	return Verdict{SetDowntime, max(downtime, time.Millisecond), why}
 }
 
 // beyondHelp: stalled, and nothing that is allowed helps.

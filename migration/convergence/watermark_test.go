@@ -47,7 +47,7 @@ func TestWatermarkStall(t *testing.T) {
 		change func(*convergence.Config)
 		want   []event
 	}{
-		{"nothing is allowed: the whole blackout for two passes, then the end", nil,
+		{"nothing is allowed: the whole downtime for two passes, then the end", nil,
 			[]event{raise, {90, verdict(convergence.Abort, convergence.Stalled)}}},
 		{"post-copy alone is leave enough", func(c *convergence.Config) {
 			c.AllowPostCopy = true

@@ -47,10 +47,10 @@ const (
 	// TimeToEmpty is from the first drain until every drained host is empty: infinite where a
 	// VM is left, and nothing where no host is drained to the end.
 	TimeToEmpty = "time to empty"
-	// The blackouts of a world in which something has moved.
-	BlackoutP50 = "blackout p50"
-	BlackoutP99 = "blackout p99"
-	BlackoutMax = "blackout max"
+	// The downtimes of a world in which something has moved.
+	DowntimeP50 = "downtime p50"
+	DowntimeP99 = "downtime p99"
+	DowntimeMax = "downtime max"
 	// Failures counts failed migrations; cancelled ones are none.
 	Failures = "failed migrations"
 	// Sent is how many bytes crossed the wire.
@@ -62,9 +62,9 @@ const (
 // measures are those that are always compared.
 var measures = []measure{
 	{TimeToEmpty, sweep.Seconds, timeToEmpty},
-	{BlackoutP50, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.P50 })},
-	{BlackoutP99, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.P99 })},
-	{BlackoutMax, sweep.Seconds, blackout(func(d sim.Downtime) float64 { return d.Max })},
+	{DowntimeP50, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.P50 })},
+	{DowntimeP99, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.P99 })},
+	{DowntimeMax, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.Max })},
 	{Failures, sweep.Count,
 		func(_ *sim.World, r *sim.Result) float64 { return float64(r.Migrations.Failed) }},
 	{Sent, sweep.Bytes,
@@ -89,7 +89,7 @@ func timeToEmpty(w *sim.World, r *sim.Result) float64 {
 	return ended - began
 }
 
-func blackout(of func(sim.Downtime) float64) func(*sim.World, *sim.Result) float64 {
+func downtime(of func(sim.Downtime) float64) func(*sim.World, *sim.Result) float64 {
 	return func(_ *sim.World, r *sim.Result) float64 {
 		if r.DowntimeCount == 0 {
 			return math.NaN()
@@ -121,7 +121,7 @@ type Comparison struct {
 // A test may ask for what it takes to be true:
 //
 //	c := simtest.Compare(t, Busy(), simtest.As("mine", mine), simtest.As("godwit's"))
-//	if err := c.NotWorse(simtest.TimeToEmpty, simtest.BlackoutP99); err != nil {
+//	if err := c.NotWorse(simtest.TimeToEmpty, simtest.DowntimeP99); err != nil {
 //		t.Error(err)
 //	}
 func Compare(t testing.TB, g Generator, ours, theirs Side, options ...Option) *Comparison {

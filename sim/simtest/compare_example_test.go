@@ -36,21 +36,21 @@ func (patient) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leavi
 // link to itself writes less meanwhile. Printed as it is, the comparison is a table with a sentence
 // for each measure, as
 //
-//	blackout p50: better: 30 % shorter (95 %: 26 to 39 %) where they differ, 74 of 138 worlds
+//	downtime p50: better: 30 % shorter (95 %: 26 to 39 %) where they differ, 74 of 138 worlds
 func ExampleCompare() {
 	t := printing{} // in a test it is the test's
 	calm := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Drain())
 	c := simtest.Compare(t, calm,
 		simtest.As("patient", simtest.Evacuation("patient", patient{})),
 		simtest.As("godwit's"), simtest.Runs(100))
-	for _, measure := range []string{simtest.BlackoutP50, simtest.Failures} {
+	for _, measure := range []string{simtest.DowntimeP50, simtest.Failures} {
 		v, _ := c.Of(measure)
 		fmt.Printf("%s: %v\n", v.Name, v.Outcome)
 	}
-	if err := c.NotWorse(simtest.BlackoutP99, simtest.Failures); err != nil {
+	if err := c.NotWorse(simtest.DowntimeP99, simtest.Failures); err != nil {
 		t.Errorf("%v", err)
 	}
 	// Output:
-	// blackout p50: better
+	// downtime p50: better
 	// failed migrations: no difference seen
 }

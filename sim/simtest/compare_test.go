@@ -27,10 +27,10 @@ var drains = simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simt
 func TestWhatIsBetterIsFound(t *testing.T) {
 	c := simtest.Compare(t, drains, simtest.As("one by one", oneByOne), simtest.As("godwit's"),
 		simtest.Runs(80))
-	if err := c.Better(simtest.BlackoutP50, simtest.Sent); err != nil {
+	if err := c.Better(simtest.DowntimeP50, simtest.Sent); err != nil {
 		t.Error(err)
 	}
-	if err := c.NotWorse(simtest.BlackoutP50, simtest.Failures, simtest.Left); err != nil {
+	if err := c.NotWorse(simtest.DowntimeP50, simtest.Failures, simtest.Left); err != nil {
 		t.Error(err)
 	}
 	back := simtest.Compare(t, drains, simtest.As("godwit's"), simtest.As("one by one", oneByOne),
@@ -123,7 +123,7 @@ func TestASideThatGoesWrongIsNamed(t *testing.T) {
 func TestWorldsThatTellNothingDoNotCount(t *testing.T) {
 	still := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging())
 	c := simtest.Compare(t, still, simtest.As("a"), simtest.As("b"), simtest.Runs(8))
-	for _, name := range []string{simtest.TimeToEmpty, simtest.BlackoutMax} {
+	for _, name := range []string{simtest.TimeToEmpty, simtest.DowntimeMax} {
 		if v, _ := c.Of(name); v.Worlds != 0 || v.Outcome != sweep.CannotSay {
 			t.Errorf("nothing moved: %s", &v)
 		}

@@ -81,7 +81,7 @@ func nonsense(s convergence.State, v convergence.Verdict) string {
 	case v.Action > convergence.Abort:
 		return fmt.Sprintf("there is no action %d", v.Action)
 	case v.Action == convergence.SetDowntime && v.Limit < time.Millisecond:
-		return fmt.Sprintf("a blackout of %v is none: one millisecond at least", v.Limit)
+		return fmt.Sprintf("a downtime of %v is none: one millisecond at least", v.Limit)
 	case v.Action != convergence.SetDowntime && v.Limit != 0:
 		return fmt.Sprintf("%v has a limit, %v, that only SetDowntime has", v.Action, v.Limit)
 	case math.IsNaN(s.Bandwidth) || math.IsInf(s.Bandwidth, 0) || s.Bandwidth < 0:

@@ -9,7 +9,7 @@ import (
 )
 
 // Loads. Those that converge do so on every link that a fleet has here; endless ones write
-// more than a blackout carries, faster than any link carries it.
+// more than a downtime carries, faster than any link carries it.
 var (
 	converging = []inventory.LoadSpec{{Class: "idle"}, {Class: "web"},
 		{Dirty: "20MiB/s", WorkingSet: "256MiB"}}
@@ -40,11 +40,11 @@ func Converging() Part {
 	})
 }
 
-// blackout is the longest that [Means] never allows: what is carried in it is no working set
+// downtime is the longest that [Means] never allows: what is carried in it is no working set
 // of an endless load.
-const blackoutMs = 300
+const downtimeMs = 300
 
-// Endless lets every VM write more than a blackout of 300 ms carries, faster than any link:
+// Endless lets every VM write more than a downtime of 300 ms carries, faster than any link:
 // its migration never ends by copying alone.
 func Endless() Part {
 	return loads("VMs that do not converge", endless, func(w *World) error {
@@ -53,7 +53,7 @@ func Endless() Part {
 			if hot == 0 {
 				hot = v.Memory
 			}
-			carried := hypervisor.Bytes(float64(fastest) * blackoutMs / 1000)
+			carried := hypervisor.Bytes(float64(fastest) * downtimeMs / 1000)
 			if v.Workload.Rate <= fastest || hot <= carried {
 				return fmt.Errorf("%s writes %v of %v, and the link carries %v", v.ID,
 					v.Workload.Rate, hot, fastest)

@@ -31,7 +31,7 @@ func Means() Part {
 func (m *Maker) options() inventory.OptionsSpec {
 	postCopy, disruption := m.Once("post-copy", 2), m.Once("disruption", 2)
 	throttle := m.Once("auto-converge", 2)
-	downtime := []int64{blackoutMs, 5000, 30000}[m.Choose("downtime", 3)]
+	downtime := []int64{downtimeMs, 5000, 30000}[m.Choose("downtime", 3)]
 	return inventory.OptionsSpec{AllowPostCopy: &postCopy, AllowWorkloadDisruption: &disruption,
 		AllowAutoConverge: &throttle, MaxDowntimeMs: &downtime,
 		CompletionTimeoutPerGiB: m.OneOf("completion", "150s", "5s", "30s")}

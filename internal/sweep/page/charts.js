@@ -311,21 +311,21 @@ const called = (c) => c.settings.map((s) => `${s.path}=${s.value}`).join(" ") ||
   "the scenario";
 const measure = (c, name) => c.statistics.find((s) => s.measure === name);
 const makespan = (c) => measure(c, "makespanSeconds");
-const blackout = (c) => measure(c, "blackoutP99Milliseconds");
+const downtime = (c) => measure(c, "downtimeP99Milliseconds");
 
 // front returns which combinations no other beats in both.
 function front(list) {
   let least = Infinity;
-  const compare = (a, b) => makespan(a).p50 - makespan(b).p50 || blackout(a).p50 - blackout(b).p50;
-  return list.toSorted(compare).filter((c) => blackout(c).p50 < least &&
-    ((least = blackout(c).p50), true));
+  const compare = (a, b) => makespan(a).p50 - makespan(b).p50 || downtime(a).p50 - downtime(b).p50;
+  return list.toSorted(compare).filter((c) => downtime(c).p50 < least &&
+    ((least = downtime(c).p50), true));
 }
 
 // combinationFacts is what is known of a combination.
 const combinationFacts = (c) => [
   ["Took", `${span(makespan(c).p50 * 1000)} (p10 ${span(makespan(c).p10 * 1000)}, p90 ${
     span(makespan(c).p90 * 1000)})`],
-  ["p99 blackout", span(blackout(c).p50)],
+  ["p99 downtime", span(downtime(c).p50)],
   ["Failed", digits(measure(c, "failures").mean)], ["Stayed", digits(measure(c, "stayed").mean)],
   ["Samples", count(c.samples)], ["Violated", c.violated ? `in ${c.violated}` : ""]];
 
@@ -340,9 +340,9 @@ function round(values) {
 
 function drawSweep() {
   const list = doc.sweep.combinations, best = front(list);
-  const point = (c) => [makespan(c).p50 * 1000, blackout(c).p50];
+  const point = (c) => [makespan(c).p50 * 1000, downtime(c).p50];
   const label = `${plural(list.length, "combination")}, of which ${count(best.length)} ${
-    best.length === 1 ? "is" : "are"} not beaten in both time and blackout.`;
+    best.length === 1 ? "is" : "are"} not beaten in both time and downtime.`;
   const dots = (part, tint, size) => ({ type: "scatter", symbolSize: size, silent: true,
     itemStyle: { color: tint, borderColor: colour("card"), borderWidth: 1.5 },
     data: part.map(point), clip: false });
@@ -353,7 +353,7 @@ function drawSweep() {
   show("sweep", 380, label, {
     grid: { left: 78, right: 28, top: 20, bottom: 52 },
     xAxis: axis("time it took (median of the samples)", 30, 0),
-    yAxis: axis("p99 blackout (median of the samples)", 60, 1),
+    yAxis: axis("p99 downtime (median of the samples)", 60, 1),
     series: [
       { type: "line", data: best.map(point), symbol: "none", silent: true,
         lineStyle: { color: colour("accent"), width: 1.5, type: [5, 4] } },

@@ -50,7 +50,7 @@ function allOf(i) {
     ["Phases", phases.join(", ")],
     ["Ended", all.ended[i] < 0 ? "not yet" : clock(all.ended[i], true)],
     ["Waited", span(waited(i))], ["Transfer", took(i) < 0 ? "" : span(took(i))],
-    ["Downtime", all.blackout[i] < 0 ? "" : span(all.blackout[i])],
+    ["Downtime", all.downtime[i] < 0 ? "" : span(all.downtime[i])],
     ["Moved", sentBytes(i)],
     ["Why", all.reasons[all.why[i]]]];
 }

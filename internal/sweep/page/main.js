@@ -115,8 +115,8 @@ const columns = [
     cell: (i) => clock(all.created[i]) },
   { label: "Waited", number: true, sort: waited, cell: (i) => span(waited(i)) },
   { label: "Transfer", number: true, sort: took, cell: (i) => span(took(i)) },
-  { label: "Downtime", number: true, sort: (i) => all.blackout[i],
-    cell: (i) => span(all.blackout[i]) },
+  { label: "Downtime", number: true, sort: (i) => all.downtime[i],
+    cell: (i) => span(all.downtime[i]) },
   { label: "Moved", number: true, sort: (i) => all.bytes[i],
     cell: (i) => sentBytes(i) || "–" },
   { label: "Why", wide: true, sort: (i) => all.reasons[all.why[i]],
@@ -184,7 +184,7 @@ function sweep() {
     { label: "Unbeaten", cell: (c) => (best.has(c) ? "yes" : "") },
     { label: "Took", number: true, cell: (c) => span(makespan(c).p50 * 1000) },
     { label: "Than the first", number: true, cell: (c) => difference(against(c)) },
-    { label: "p99 blackout", number: true, cell: (c) => span(blackout(c).p50) },
+    { label: "p99 downtime", number: true, cell: (c) => span(downtime(c).p50) },
     { label: "Failed", number: true, cell: (c) => digits(measure(c, "failures").mean) },
     { label: "Stayed", number: true, cell: (c) => digits(measure(c, "stayed").mean) },
     { label: "Samples", number: true, cell: (c) => count(c.samples) },
@@ -205,7 +205,7 @@ const tables = {
     { label: "Carried", number: true, cell: (l) => bytes(l.bytes) },
     { label: "Busiest", number: true, cell: (l) => `${digits(Math.max(...l.use) / 10)} %` }],
   linksShown()),
-  blackouts: () => bins("blackouts", 1), durations: () => bins("durations", 1000),
+  downtimes: () => bins("downtimes", 1), durations: () => bins("durations", 1000),
 };
 
 function bins(which, unit) {
@@ -226,7 +226,7 @@ const fillList = list($("list"), "Migrations", columns);
 // draw draws all charts; what does not depend on the filter it leaves when only that changed.
 function draw(filterOnly) {
   if (listed) drawTimeline(shown);
-  if (doc.blackouts) drawSpread("blackouts", 1, colour("ok"), shown);
+  if (doc.downtimes) drawSpread("downtimes", 1, colour("ok"), shown);
   if (doc.durations) drawSpread("durations", 1000, colour("post"), shown);
   if (doc.links?.length) drawLinks();
   for (const d of document.querySelectorAll("details[open]")) fill(d);
@@ -300,9 +300,9 @@ function themes() {
 $("filter").hidden = $("timeline-section").hidden = $("list-section").hidden = !listed;
 $("time-section").hidden = !listed;
 $("links-figure").hidden = $("links-note").hidden = !doc.links?.length;
-$("spread-section").hidden = !doc.blackouts && !doc.durations;
+$("spread-section").hidden = !doc.downtimes && !doc.durations;
 $("sweep-section").hidden = !doc.sweep;
-for (const which of ["blackouts", "durations"]) {
+for (const which of ["downtimes", "durations"]) {
   $(which).closest("figure").hidden = !doc[which];
 }
 if (doc.activity) {

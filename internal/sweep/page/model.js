@@ -67,7 +67,7 @@ function spread(base, values) {
 function distributionOf(which, shown) {
   const base = doc[which];
   if (!base || !filtered(shown)) return base;
-  const value = which === "blackouts" ? (i) => all.blackout[i]
+  const value = which === "downtimes" ? (i) => all.downtime[i]
     : (i) => (all.outcome[i] <= 1 && all.running[i] >= 0 ? took(i) / 1000 : -1);
   return spread(base, shown.map(value).filter((v) => v >= 0));
 }
