@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // encrypted opens two hosts with certificates that encrypt what they send.
@@ -94,6 +95,7 @@ func TestCredentialsThatDoNotFitFailTheJob(t *testing.T) {
 		{"the source has none", hosta, t.TempDir()},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			testutil.Sample(t, 2)
 			w := encrypted(t)
 			vm := w.vm(traveller, calm)
 			w.start(hosta, vm)

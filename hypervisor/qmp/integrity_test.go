@@ -70,8 +70,8 @@ func (l *lab) release(job hypervisor.JobID, id vmid, from, to name) {
 // A busy guest moves there and back again, and again. All of its memory is read
 // each time, nothing is left behind, and nothing grows.
 func TestManyMigrationsKeepTheMemoryAndLeakNothing(t *testing.T) {
-	const warmUp = 10
-	rounds := testutil.Rounds(t, 20, 200)
+	const warmUp = 5
+	rounds := testutil.Rounds(t, 10, 200)
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", busy)
 	if err := l.host("n1").Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
