@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// longTests runs again the tests that do more in the long tier, as many packages at once
-// as there are processors. Those of real processes come first: they take longest. Only
+// longTests runs again the tests that do more in the long tier, twice as many packages at once
+// as there are processors: those of real processes mostly wait. They come first: they take longest. Only
 // these have the race detector: exhaustive tests do a part of their work under it.
 func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
@@ -29,7 +29,7 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	})
 	var failed atomic.Bool
 	var all errgroup.Group
-	all.SetLimit(runtime.NumCPU())
+	all.SetLimit(parallel(real))
 	for _, p := range ordered {
 		tests := long[p.path]
 		if len(tests) == 0 || ctx.Err() != nil {
@@ -81,23 +81,31 @@ func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 	return s.test(ctx, racing, "default", paths)
 }
 
-// fuzzTargets runs every fuzz target for a moment.
+// fuzzTargets runs every fuzz target for a moment, as many at once as there are processors: each
+// is linked anew, which takes one of them longer than the moment.
 func (s *suite) fuzzTargets(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	ok = true
+	var failed atomic.Bool
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
 	for _, p := range s.packages {
 		for _, target := range p.fuzz {
-			fine, err := program("go", "test", "-tags", s.tags, "-vet=off", "-run", "^$",
-				"-fuzz", "^"+target+"$", "-fuzztime", s.fuzz.String(), p.path)(ctx)
-			if ctx.Err() != nil {
-				return false, err
-			}
-			ok = ok && fine
+			all.Go(func() error {
+				said, err := command(ctx, "go", "test", "-tags", s.tags, "-vet=off", "-run", "^$",
+					"-fuzz", "^"+target+"$", "-fuzztime", s.fuzz.String(), "-parallel", "1",
+					p.path).CombinedOutput()
+				failed.CompareAndSwap(false, err != nil)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				fmt.Fprintf(s.w, "%s %s\n%s", p.path, target, said)
+				return ctx.Err()
+			})
 		}
 	}
-	return ok, nil
+	err = all.Wait()
+	return err == nil && !failed.Load(), err
 }
 
 // benchmarks runs every benchmark once.
