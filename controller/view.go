@@ -7,7 +7,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
-	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -34,10 +33,9 @@ type view struct {
 	starts due.Work[hypervisor.VMID]
 	// releases are VMs whose claims are stale.
 	releases due.Work[hypervisor.VMID]
-	begun    []*store.Rebuild    // of VMs that have been started elsewhere, and are cleaned up
-	moves    []Move              // scratch of rebook
-	plain    placement.VM        // scratch of placed: a VM without constraints
-	made     names.Pieces[guest] // entries of VMs
+	begun    []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
+	moves    []Move           // scratch of rebook
+	plain    placement.VM     // scratch of placed: a VM without constraints
 
 	traffic   traffic                // on links, where they are shared by a model
 	health    migration.TargetHealth // what ended migrations say of hosts
@@ -474,7 +472,7 @@ func (v *view) guest(id hypervisor.VMID) *guest {
 	}
 	g := v.guests[id]
 	if g == nil {
-		g = v.made.New()
+		g = new(guest)
 		g.flights, v.guests[id] = g.one[:0], g
 	}
 	return g

@@ -80,7 +80,7 @@ func (e Configure) happen(w *World) {
 	cluster := *w.config.Controller.Complete().Cluster
 	cluster.BandwidthPerMigration = e.Bandwidth
 	w.config.Controller.Cluster = &cluster
-	if p := w.people.Get(""); p.brain != nil {
+	if p := w.people[""]; p.brain != nil {
 		w.kill(p)
 		w.spawn(p)
 	}

@@ -106,7 +106,7 @@ func (e CrashController) happen(w *World) { w.crash("", "controller", e.For, e.A
 func (e CrashAgent) happen(w *World)      { w.crash(e.Host, "agent", e.For, e.After) }
 
 func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration, after *int) {
-	p := w.people.Get(host)
+	p := w.people[host]
 	if p == nil || p.brain == nil {
 		return
 	}
@@ -168,16 +168,16 @@ func (w *World) heard(p *participant) {
 
 func (e Deafen) happen(w *World) {
 	w.fault(e.Host, "hears nothing")
-	w.people.Get(e.Host).deaf = w.now.Add(e.For)
+	w.people[e.Host].deaf = w.now.Add(e.For)
 }
 
 func (e Repeat) happen(w *World) {
 	w.fault(e.Host, "is told everything twice")
-	w.wake(w.people.Get(e.Host), w.now)
+	w.wake(w.people[e.Host], w.now)
 }
 
 func (e Freeze) happen(w *World) {
-	p := w.people.Get(e.Host)
+	p := w.people[e.Host]
 	w.fault(e.Host, "sees a stale store")
 	p.line.Frozen = true
 	w.later(e.For, func(w *World) {
@@ -196,7 +196,7 @@ func (e Conflict) happen(w *World) {
 
 func (e Mute) happen(w *World) {
 	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times))
-	w.people.Get(e.Host).line.Mute = e.Times
+	w.people[e.Host].line.Mute = e.Times
 }
 
 func (e FullStore) happen(w *World) {
@@ -209,14 +209,14 @@ func (e FullStore) happen(w *World) {
 }
 
 func (w *World) setFull(full bool) {
-	for _, p := range w.people.All() {
+	for _, p := range w.people {
 		p.line.Full = full
 	}
 }
 
 func (e CrashHypervisor) happen(w *World) {
 	w.fault(e.Host, "hypervisor daemon dies")
-	p := w.people.Get(e.Host)
+	p := w.people[e.Host]
 	p.phone.Dead = true
 	w.later(e.For, func(w *World) {
 		w.say(e.Host, "", "hypervisor daemon restarts")
@@ -281,7 +281,7 @@ func (e Fence) happen(w *World) {
 func (w *World) powerOff(host hypervisor.HostName) {
 	w.watch.powerless[host] = true
 	w.tried(w.fabric.CrashHost(host))
-	p := w.people.Get(host)
+	p := w.people[host]
 	p.boots++
 	w.kill(p)
 	w.watchLease(p)
@@ -299,12 +299,12 @@ func (e Return) happen(w *World) {
 			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
 		})
 	}
-	w.spawn(w.people.Get(e.Host))
+	w.spawn(w.people[e.Host])
 }
 
 func (e Skew) happen(w *World) {
 	w.fault(e.Host, "clock is off by "+e.By.String())
-	w.people.Get(e.Host).skew = e.By
+	w.people[e.Host].skew = e.By
 }
 
 // tried traces a fault that could not be brought about.

@@ -110,7 +110,7 @@ func (e SecondAgent) happen(w *World) {
 	}
 	w.fault(e.Host, "a second agent is started with its name")
 	machine := e.Host + "'"
-	p := w.people.Get(machine)
+	p := w.people[machine]
 	if p == nil || p.phone.Real == nil {
 		host := h.Host
 		host.Name = machine
@@ -122,7 +122,7 @@ func (e SecondAgent) happen(w *World) {
 		p = &participant{host: machine, as: e.Host, real: real}
 		p.line.Real, p.alarm.Of = w.store, p
 		p.phone.Real, p.phone.Store = real, &p.line
-		w.people.Put(machine, p)
+		w.people[machine] = p
 	}
 	if p.brain != nil {
 		w.kill(p)
@@ -139,7 +139,7 @@ func (e SecondAgent) happen(w *World) {
 }
 
 func (e EmptyDirectory) happen(w *World) {
-	p := w.people.Get(e.Host)
+	p := w.people[e.Host]
 	switch {
 	case p == nil || w.Down(e.Host):
 		return

@@ -147,7 +147,7 @@ func (b *Stats) Downtimes(now time.Duration) []time.Duration {
 	for _, t := range b.Moved {
 		list = append(list, t.Down+open[t])
 	}
-	for _, g := range b.guests.All() {
+	for _, g := range b.guests {
 		for _, t := range g.kept {
 			if d := t.Down + open[t]; d > 0 && !t.succeeded() {
 				list = append(list, d)
@@ -159,7 +159,7 @@ func (b *Stats) Downtimes(now time.Duration) []time.Duration {
 
 // Stood returns how long a VM's guest has stood in all, that should have run.
 func (b *Stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
-	g := b.guests.Get(vm)
+	g := b.guests[vm]
 	if g == nil {
 		return 0
 	}
@@ -172,7 +172,7 @@ func (b *Stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
 // Downtime returns how long a VM's guest stood by a migration until now. It is false of a
 // migration whose record is gone.
 func (b *Stats) Downtime(vm hypervisor.VMID, id migration.ID, now time.Duration) (time.Duration, bool) {
-	g := b.guests.Get(vm)
+	g := b.guests[vm]
 	if g == nil {
 		return 0, false
 	}

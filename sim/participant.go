@@ -45,7 +45,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p := &participant{host: host, real: real}
 	p.line.Real, p.alarm.Of = w.store, p
 	p.phone.Real, p.phone.Store = real, &p.line
-	w.people.Put(host, p)
+	w.people[host] = p
 	w.store.Know(store.Feed{Host: host}, p)
 	w.spawn(p)
 }

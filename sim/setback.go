@@ -67,7 +67,7 @@ func (e SetBack) happen(w *World) {
 	w.past.history.Jumps, w.past.back = append(w.past.history.Jumps, lost), true
 	if e.Forgotten {
 		w.past.unmarked = true
-		w.people.Get("").mark = store.Mark{}
+		w.people[""].mark = store.Mark{}
 	}
 	for _, p := range w.living() {
 		w.kill(p)
@@ -78,7 +78,7 @@ func (e SetBack) happen(w *World) {
 
 // living lists the processes that live, by name.
 func (w *World) living() []*participant {
-	all := maps.Collect(w.people.All())
+	all := maps.Clone(w.people)
 	var list []*participant
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if all[name].brain != nil {
@@ -139,7 +139,7 @@ func (w *World) Unmarked() bool { return w.past.unmarked }
 // admit lets the leader admit the agents that wait, where nobody else does, as package controller has
 // it: those that live are heard.
 func (w *World) admit() {
-	boss := w.people.Get("")
+	boss := w.people[""]
 	if !w.config.Marks || w.config.Beside != nil || boss.brain == nil || w.past.history.Doubt != nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (w *World) admit() {
 		if rec.Unadmitted() {
 			wait = append(wait, name)
 		}
-		if w.people.Get(name).brain == nil && rec.Proof().Proof == hypervisor.NoProof {
+		if w.people[name].brain == nil && rec.Proof().Proof == hypervisor.NoProof {
 			h.Unheard = append(h.Unheard, name)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -39,8 +38,7 @@ type Stats struct {
 	// Shown says that somebody may keep what Put returns.
 	Shown bool
 
-	guests   names.Register[hypervisor.VMID, guest]
-	made     names.Pieces[guest]   // they stay as long as the book
+	guests   map[hypervisor.VMID]*guest
 	names    []hypervisor.VMID     // of those with a home, in order; nil: they have changed
 	gone     map[migration.ID]bool // migrations that were deleted
 	sent     hypervisor.Bytes      // by them
@@ -69,17 +67,21 @@ type guest struct {
 }
 
 // NewStats returns an empty book.
-func NewStats() Stats { return Stats{} }
+func NewStats() Stats { return Stats{guests: map[hypervisor.VMID]*guest{}} }
+
+// Grow makes room for so many VMs, in an empty book.
+func (b *Stats) Grow(n int) {
+	if len(b.guests) == 0 {
+		b.guests = make(map[hypervisor.VMID]*guest, n)
+	}
+}
 
 // guest returns what is known of a VM, an empty entry for one that was unknown.
-// Grow makes room for so many VMs, in an empty book.
-func (b *Stats) Grow(n int) { b.guests.Grow(n) }
-
 func (b *Stats) guest(vm hypervisor.VMID) *guest {
-	g := b.guests.Get(vm)
+	g := b.guests[vm]
 	if g == nil {
-		g = b.made.New()
-		b.guests.Put(vm, g)
+		g = new(guest)
+		b.guests[vm] = g
 	}
 	return g
 }
@@ -105,13 +107,13 @@ func (g *guest) find(id migration.ID) *MoveStats {
 
 // Has reports whether there is, or was, a migration of a VM with that name.
 func (b *Stats) Has(vm hypervisor.VMID, id migration.ID) bool {
-	g := b.guests.Get(vm)
+	g := b.guests[vm]
 	return g != nil && g.find(id) != nil || b.gone[id]
 }
 
 // Of returns the migrations of a VM that are kept, oldest first. Nobody changes the list.
 func (b *Stats) Of(vm hypervisor.VMID) []*MoveStats {
-	if g := b.guests.Get(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.kept
 	}
 	return nil
@@ -119,7 +121,7 @@ func (b *Stats) Of(vm hypervisor.VMID) []*MoveStats {
 
 // Home returns where a VM is at home; "" is that it has no record.
 func (b *Stats) Home(vm hypervisor.VMID) hypervisor.HostName {
-	if g := b.guests.Get(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.home
 	}
 	return ""
@@ -128,8 +130,8 @@ func (b *Stats) Home(vm hypervisor.VMID) hypervisor.HostName {
 // VMs returns the VMs that have a record, in order. Nobody changes the list.
 func (b *Stats) VMs() []hypervisor.VMID {
 	if b.names == nil {
-		b.names = make([]hypervisor.VMID, 0, b.guests.Len())
-		for vm, g := range b.guests.All() {
+		b.names = make([]hypervisor.VMID, 0, len(b.guests))
+		for vm, g := range b.guests {
 			if g.home != "" {
 				b.names = append(b.names, vm)
 			}
@@ -143,7 +145,7 @@ func (b *Stats) VMs() []hypervisor.VMID {
 // without telling all of it: they have sent more.
 func (b *Stats) Sent() (sent hypervisor.Bytes, untold int) {
 	sent, untold = b.sent, b.untold
-	for _, g := range b.guests.All() {
+	for _, g := range b.guests {
 		for _, t := range g.kept {
 			sent += t.Last.Source.Sent
 			untold += t.untold()
@@ -162,7 +164,7 @@ func (t *MoveStats) untold() int {
 
 // Brownouts returns how guests were slowed down on their way, those that were, in no order.
 func (b *Stats) Brownouts() (list []store.Brownout) {
-	for _, g := range b.guests.All() {
+	for _, g := range b.guests {
 		for _, t := range g.kept {
 			if s := t.Last.Source.Brownout; s.Lasted > 0 {
 				list = append(list, s)
@@ -333,7 +335,7 @@ func (b *Stats) stand(g *guest, v *store.VM, now time.Duration) {
 
 // Stands returns the host that is not empty because of a VM; "" is none.
 func (b *Stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
-	if g := b.guests.Get(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.stands
 	}
 	return ""

@@ -12,7 +12,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/enum"
-	"github.com/godwit-vm/godwit/internal/names"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -110,7 +109,7 @@ type World struct {
 	store  *store.Memory
 	boss   *controller.Controller
 
-	people names.Register[hypervisor.HostName, participant]
+	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  due.Alarms[*participant]
 	plans  EventQueue[Event]
@@ -121,7 +120,6 @@ type World struct {
 	laws    Laws
 	limits  migration.Limits
 	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
-	names   names.Store             // of VMs
 	host    store.Host              // scratch of AddHost: the store keeps a copy
 	vm      store.VM                // scratch of AddVM
 	size    *store.Size             // of the VM that was added last
@@ -142,8 +140,8 @@ func New(config Config) *World {
 	}
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
-		store: store.NewMemory(),
-		zero:  map[hypervisor.VMID]int{}, changed: Epoch}
+		store: store.NewMemory(), people: map[hypervisor.HostName]*participant{},
+		zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.past.history.Cluster = cluster
 	w.fabric, w.limits = fake.NewFabric(Epoch, *w.config.Model), config.Controller.Limits()
 	w.fabric.Spare() // agents keep no list
@@ -178,7 +176,7 @@ func (w *World) AddHost(h store.Host) error {
 	}
 	w.order = append(w.order, h.Host.Name)
 	w.join(h.Host.Name, real)
-	if p := w.people.Get(h.Host.Name); p.claim != nil { // it is no new host
+	if p := w.people[h.Host.Name]; p.claim != nil { // it is no new host
 		_, err = p.claim.Reconcile(w.ctx, w.now)
 		if w.config.Marks {
 			w.changeHost(h.Host.Name, func(h *store.Host) { h.Admitted = h.Session })
@@ -189,7 +187,6 @@ func (w *World) AddHost(h store.Host) error {
 
 // AddVM adds a VM that runs on its host.
 func (w *World) AddVM(v store.VM, load fake.Workload) error {
-	v.VM.ID = hypervisor.VMID(w.names.Keep(string(v.VM.ID)))
 	if host := w.fabric.Host(v.Host); host == nil {
 		return fmt.Errorf("VM %s: there is no host %q", v.VM.ID, v.Host)
 	} else if err := host.Boot(v.VM, load); err != nil {
@@ -362,7 +359,7 @@ func (w *World) settle(writer *participant) {
 		if h.What != fake.PassFinished {
 			w.changed = w.now
 		}
-		p := w.people.Get(h.Host)
+		p := w.people[h.Host]
 		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}

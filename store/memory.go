@@ -7,23 +7,21 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // Memory is a store that lives and dies with its process: for simulations and
 // tests. It belongs to one caller at a time. The zero value is not ready; use
 // [NewMemory].
 type Memory struct {
-	places   [len(kinds)]names.Register[string, place] // by kind and name
-	feeds    names.Register[hypervisor.HostName, feed] // of hosts
-	all      *feed                                     // of Everything
-	signs    *feed                                     // of Signs
+	places   [len(kinds)]map[string]*place // by kind and name
+	feeds    map[hypervisor.HostName]*feed // of hosts
+	all      *feed                         // of Everything
+	signs    *feed                         // of Signs
 	revision Revision
 	changed  []*feed
 	answers  []Record // room for the answers of Changes
-	made     names.Pieces[place]
-	news     []News // what News answered last, to be used again
-	told     []Feed // what Changed did
+	news     []News   // what News answered last, to be used again
+	told     []Feed   // what Changed did
 	watch    func(old, now Record)
 }
 
@@ -85,8 +83,12 @@ const (
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{all: newFeed(Everything, keep),
-		signs: &feed{name: Signs, keep: keep}}
+	s := &Memory{all: newFeed(Everything, keep), signs: &feed{name: Signs, keep: keep},
+		feeds: map[hypervisor.HostName]*feed{}}
+	for k := range s.places {
+		s.places[k] = map[string]*place{}
+	}
+	return s
 }
 
 func newFeed(name Feed, keep int) *feed {
@@ -102,8 +104,11 @@ func newHostFeed(host hypervisor.HostName) *feed {
 
 // Grow makes room for so many VMs and as many migrations, in a store without any.
 func (s *Memory) Grow(n int) {
-	s.places[VMKind].Grow(n)
-	s.places[MigrationKind].Grow(n)
+	for _, k := range [...]Kind{VMKind, MigrationKind} {
+		if len(s.places[k]) == 0 {
+			s.places[k] = make(map[string]*place, n)
+		}
+	}
 }
 
 // Watch has who told of every record as soon as it is stored, with what was there before, and
@@ -114,16 +119,16 @@ func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }
 
 // shelf returns the places of a kind, by name. There is one for what is no kind.
-func (s *Memory) shelf(k Kind) *names.Register[string, place] {
+func (s *Memory) shelf(k Kind) map[string]*place {
 	if int(k) >= len(s.places) {
 		k = 0
 	}
-	return &s.places[k]
+	return s.places[k]
 }
 
 // get returns the nil interface for a record that is not there.
 func (s *Memory) get(key Key) Record {
-	if p := s.shelf(key.Kind).Get(key.Name); p != nil {
+	if p := s.shelf(key.Kind)[key.Name]; p != nil {
 		return p.record
 	}
 	return nil
@@ -132,7 +137,7 @@ func (s *Memory) get(key Key) Record {
 // Put implements Store.
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
-	p := s.shelf(key.Kind).Get(key.Name)
+	p := s.shelf(key.Kind)[key.Name]
 	var old Record
 	if p != nil {
 		old = p.record
@@ -144,8 +149,8 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 		return nil, err
 	}
 	if p == nil {
-		p = s.made.New() // most stay as long as the store
-		s.shelf(key.Kind).Put(key.Name, p)
+		p = new(place)
+		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
@@ -156,7 +161,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 // Delete implements Store.
 func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	key := r.Key()
-	p := s.shelf(key.Kind).Get(key.Name)
+	p := s.shelf(key.Kind)[key.Name]
 	switch {
 	case p == nil:
 		return nil
@@ -169,7 +174,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	s.revision++
 	old := p.record
 	p.record = tomb(key)
-	s.shelf(key.Kind).Drop(key.Name)
+	delete(s.shelf(key.Kind), key.Name)
 	s.tell(p, old)
 	return nil
 }
@@ -192,7 +197,7 @@ func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, er
 	case f == Signs:
 		log = s.signs
 	case f != Everything:
-		log = s.feeds.Get(f.Host)
+		log = s.feeds[f.Host]
 	}
 	switch {
 	case log == nil || since == s.revision && since > 0:
@@ -260,8 +265,8 @@ func (s *Memory) everything() []Record {
 	}
 	records, all := make([]Record, 0, s.Len()), []named(nil)
 	for kind := MigrationKind; !isSign(kind); kind++ {
-		all = slices.Grow(all[:0], s.places[kind].Len())
-		for name, p := range s.places[kind].All() {
+		all = slices.Grow(all[:0], len(s.places[kind]))
+		for name, p := range s.places[kind] {
 			all = append(all, named{name, p})
 		}
 		slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.name, b.name) })
@@ -301,7 +306,7 @@ func repeats(rest []change, p *place) bool {
 func (s *Memory) Len() int {
 	n := 0
 	for kind := range s.places {
-		n += s.places[kind].Len()
+		n += len(s.places[kind])
 	}
 	return n
 }
@@ -408,10 +413,10 @@ func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 
 // feed returns the log of a host's feed, a new one for the first that is in it.
 func (s *Memory) feed(host hypervisor.HostName) *feed {
-	f := s.feeds.Get(host)
+	f := s.feeds[host]
 	if f == nil {
 		f = newHostFeed(host)
-		s.feeds.Put(host, f)
+		s.feeds[host] = f
 	}
 	return f
 }

@@ -59,11 +59,11 @@ func (d *domain) answer() hypervisor.Domain {
 
 // define makes a domain on a host that has none of that VM.
 func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
-	m := f.guests.Get(vm.ID)
+	m := f.guests[vm.ID]
 	if m == nil {
-		m = f.machines.New()
+		m = new(machine)
 		m.vm = vm
-		f.guests.Put(vm.ID, m)
+		f.guests[vm.ID] = m
 	}
 	if d := h.behind(vm.ID); d != nil {
 		return d.takeOver(vm, state)
@@ -72,7 +72,7 @@ func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState)
 	if n := len(f.free); n > 0 {
 		d, f.free = f.free[n-1], f.free[:n-1]
 	} else {
-		d = f.domains.New()
+		d = new(domain)
 	}
 	*d = domain{VM: m.as(vm), host: h, machine: m, directory: h.directory}
 	at := m.on(h)
@@ -98,7 +98,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 }
 
 func (h *Host) peek(vm hypervisor.VMID) *domain {
-	if m := h.fabric.guests.Get(vm); m != nil {
+	if m := h.fabric.guests[vm]; m != nil {
 		for d := m.first; d != nil; d = d.next {
 			if d.host == h && d.seen() {
 				return d

@@ -7,35 +7,33 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // A Fabric is hosts, the links between them and virtual time. It is safe for
 // concurrent use, as its hosts are.
 type Fabric struct {
-	mu       sync.Mutex
-	world    World
-	model    Model
-	hosts    map[hypervisor.HostName]*Host
-	guests   names.Register[hypervisor.VMID, machine]
-	faults   []*Fault
-	round    uint64 // of Touched, from 1
-	touched  News[hypervisor.VMID]
-	hinted   News[hinted]
-	given    []Hint    // what Hints answered last, to be used again
-	gone     []*domain // since Hints was asked last
-	free     []*domain // that nobody needs any more
-	spare    bool      // see Spare
-	lenient  bool      // see Overcommit
-	alike    Alike[Workload]
-	machines names.Pieces[machine] // of all of these there are very many
-	domains  names.Pieces[domain]
+	mu      sync.Mutex
+	world   World
+	model   Model
+	hosts   map[hypervisor.HostName]*Host
+	guests  map[hypervisor.VMID]*machine
+	faults  []*Fault
+	round   uint64 // of Touched, from 1
+	touched News[hypervisor.VMID]
+	hinted  News[hinted]
+	given   []Hint    // what Hints answered last, to be used again
+	gone    []*domain // since Hints was asked last
+	free    []*domain // that nobody needs any more
+	spare   bool      // see Spare
+	lenient bool      // see Overcommit
+	alike   Alike[Workload]
 }
 
 // NewFabric returns an empty world at the time start.
 func NewFabric(start time.Time, m Model) *Fabric {
 	return &Fabric{world: NewWorld(start.UTC().Round(0), m.Costs()), model: m,
-		hosts: map[hypervisor.HostName]*Host{}, round: 1}
+		guests: map[hypervisor.VMID]*machine{},
+		hosts:  map[hypervisor.HostName]*Host{}, round: 1}
 }
 
 // Overcommit lets every host take VMs that together are larger than it is, as Linux does.
@@ -94,7 +92,11 @@ func (f *Fabric) Share(speed hypervisor.Bandwidth) {
 }
 
 // Grow makes room for so many VMs, in a world without any.
-func (f *Fabric) Grow(n int) { f.guests.Grow(n) }
+func (f *Fabric) Grow(n int) {
+	if len(f.guests) == 0 {
+		f.guests = make(map[hypervisor.VMID]*machine, n)
+	}
+}
 
 // Spare lets each host write the list of its domains over the one before: what it has answered
 // is then valid until it is asked again.
@@ -142,7 +144,7 @@ func (f *Fabric) Copies(vm hypervisor.VMID) []Copy { return f.AppendCopies(nil, 
 // AppendCopies is Copies, appended to a slice of the caller's.
 func (f *Fabric) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
-	if m := f.guests.Get(vm); m != nil {
+	if m := f.guests[vm]; m != nil {
 		for d := m.first; d != nil; d = d.next {
 			to = append(to, Copy{d.host.host.Name, d.State})
 		}

@@ -47,7 +47,7 @@ func (h *TransferHost) Listen(in hypervisor.Incoming, vm *hypervisor.VM, target 
 
 // never returns a transfer that is over before it began.
 func (h *TransferHost) never(vm *hypervisor.VM) *Transfer {
-	t := h.world.made.New()
+	t := new(Transfer)
 	t.VM, t.To, t.stage, t.stopped, t.dark, t.wakes = vm, h, closed, -1, -1, -1
 	return t
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/maxmin"
-	"github.com/godwit-vm/godwit/internal/names"
 )
 
 // CommandCosts are what a transfer costs besides the wire.
@@ -46,7 +45,6 @@ type World struct {
 	racks    map[string]*rack
 	shared   *maxmin.Link // that every transfer crosses; nil is none
 	idle     []*underWay  // that nobody needs any more
-	made     names.Pieces[Transfer]
 	failures Alike[string]
 	coming   moment // what Next answered last: it is asked more often than it changes
 }
