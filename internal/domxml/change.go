@@ -10,6 +10,7 @@ import (
 	"github.com/beevik/etree"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
 // Changes are what differs at the target of a migration. The guest sees none of it.
@@ -25,7 +26,7 @@ type Changes struct {
 }
 
 // Change returns the domain's XML with the changes. All else comes out as it went
-// in, byte for byte. It fails with a *[Refused], with [hypervisor.NotFound] for a
+// in, byte for byte. It fails with a *[hwcheck.Refused], with [hypervisor.NotFound] for a
 // disk that the domain does not have, with [hypervisor.Unsupported] for one that is
 // no file and no block device, and with [hypervisor.Invalid] for XML that is no
 // domain.
@@ -34,9 +35,9 @@ func Change(xml string, c Changes) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var check Checker
+	var check checker
 	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
-		check.Path("disk "+Quote(name)+": image", c.Disks[name])
+		check.Path("disk "+hwcheck.Quote(name)+": image", c.Disks[name])
 	}
 	if c.Pins != nil {
 		cpus, err := cpusOf(d.Root)
@@ -74,8 +75,8 @@ func setImage(domain *etree.Element, name, path string) error {
 	switch {
 	case !known:
 		return fmt.Errorf("disk %s of domain %s is of the type %s, neither a file nor a block "+
-			"device: it is where it is on every host: %w", Quote(name),
-			nameIn(domain), Quote(Attr(e, "type")), hypervisor.Unsupported)
+			"device: it is where it is on every host: %w", hwcheck.Quote(name),
+			nameIn(domain), hwcheck.Quote(Attr(e, "type")), hypervisor.Unsupported)
 	case old == path:
 		return nil
 	}
@@ -109,11 +110,11 @@ func findDisk(domain *etree.Element, name string) (*etree.Element, error) {
 		names = append(names, d.name)
 	}
 	return nil, fmt.Errorf("domain %s has no disk %s, it has %q: %w",
-		nameIn(domain), Quote(name), names, hypervisor.NotFound)
+		nameIn(domain), hwcheck.Quote(name), names, hypervisor.NotFound)
 }
 
 // nameIn returns the name of a domain, for errors.
-func nameIn(domain *etree.Element) string { return Quote(domainName(domain)) }
+func nameIn(domain *etree.Element) string { return hwcheck.Quote(domainName(domain)) }
 
 func setPins(domain *etree.Element, pins [][]int) {
 	tune := Child(domain, "cputune")
@@ -162,7 +163,7 @@ func setNodes(domain *etree.Element, nodes []int) {
 // Resize returns the domain's XML with the memory and the CPUs of vm, and with its
 // pins. It is for a domain that is shut off. The mark stays; see [SetMark].
 //
-// It fails with a *[Refused] for a size that no VM has, with [hypervisor.Conflict]
+// It fails with a *[hwcheck.Refused] for a size that no VM has, with [hypervisor.Conflict]
 // where the XML divides the present size into parts, sockets or NUMA nodes or
 // modules, so that nobody but its author can say how to divide another one, and with
 // [hypervisor.Invalid] for XML that is no domain.
@@ -172,8 +173,8 @@ func Resize(xml string, vm hypervisor.VM) (string, error) {
 		return "", err
 	}
 	h := Hardware(vm.Hardware)
-	var c Checker
-	c.Size(vm, h)
+	var c checker
+	c.size(vm, h)
 	c.Pins(vm.CPUs, h.Pins)
 	if err := c.Refused(vm.ID); err != nil {
 		return "", err

@@ -15,7 +15,6 @@ import (
 const (
 	scsiSlot = 0x4
 	firstNIC = 0x8
-	maxNICs  = 16
 )
 
 // controller is what the disks are plugged into. Every VM has one, so that disks
@@ -115,21 +114,18 @@ func CheckDetach(h *hypervisor.Hardware, i int) error {
 	all := hardware(h).Disks
 	before := places(all)
 	rest := append(append([]hypervisor.Disk{}, all[:i]...), all[i+1:]...)
-	var why []Reason
+	var c checker
 	for j, after := range places(rest) {
 		k := j
 		if j >= i {
 			k++
 		}
 		if before[k] != after {
-			why = append(why, Reason{"disk " + all[k].Name,
-				fmt.Sprintf("to be unplugged before disk %s", all[i].Name), "plugged in after it"})
+			c.Need(false, "disk "+all[k].Name,
+				fmt.Sprintf("to be unplugged before disk %s", all[i].Name), "plugged in after it")
 		}
 	}
-	if why == nil {
-		return nil
-	}
-	return &Refused{Reasons: why}
+	return c.Refused("")
 }
 
 // A place is an address on the SCSI controller.

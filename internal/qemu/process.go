@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
 // A Process is a process that somebody started. Its methods are safe for
@@ -163,7 +165,7 @@ func (p *Process) Close() error {
 func (p *Process) Pin(tid int, cpus []int) error {
 	var set unix.CPUSet
 	for _, cpu := range cpus {
-		if cpu < 0 || cpu > maxCPU {
+		if cpu < 0 || cpu > hwcheck.MaxCPU {
 			return fmt.Errorf("pin thread %d: there is no CPU %d", tid, cpu)
 		}
 		set.Set(cpu)
