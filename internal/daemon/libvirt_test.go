@@ -3,6 +3,7 @@
 package daemon_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -265,5 +266,87 @@ func TestTwoAgentsForOneLibvirtd(t *testing.T) {
 		if err := d.end(syscall.SIGINT); err != nil {
 			t.Errorf("%s: %v", d.name, err)
 		}
+	}
+}
+
+// TestAStoreThatIsSetBackOverLibvirt: a VM moves from one libvirtd to the other, and then a backup of the
+// store from before is restored, and the agent of the VM's old host begins anew. libvirt says that the
+// same QEMU runs on, and no other, until it is reconciled; then the VM moves back.
+func TestAStoreThatIsSetBackOverLibvirt(t *testing.T) {
+	testutil.Sample(t, 4)
+	c := newCluster(t)
+	control, a, b := c.controller(), c.agent(hosta), c.agent(hostb)
+	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")
+	c.must("vm", "add", "web", "--memory", fmt.Sprint(libvirttest.Memory(load), "MiB"),
+		"--machine", "pc", "--firmware", c.Guest(t, load), "--host", hosta)
+	const on = `^default/web +%s +running .* 1$`
+	c.until(fmt.Sprintf(on, hosta), "vm", "list")
+	end := func(d *libvirtDaemon) {
+		t.Helper()
+		if err := d.end(syscall.SIGINT); err != nil {
+			t.Fatalf("%s: %v", d.name, err)
+		}
+	}
+	end(control)
+	file := strings.TrimPrefix(c.store, "bolt:")
+	copyFile(t, file, file+".backup")
+	control = c.controller()
+	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")
+	c.must("migrate", "web", "--to", hostb, "--wait")
+	c.runs(hostb, hosta)
+	qemu, err := c.QEMU(hostb, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	end(control)
+	_ = a.end(syscall.SIGKILL)
+	copyFile(t, file+".backup", file)
+	control, a = c.controller(), c.agent(hosta)
+	testutil.EventuallyWithin(t, eventually, "the operator is told", func() error {
+		out, err := c.godwit("status")
+		ended, _ := errors.AsType[*exec.ExitError](err)
+		if ended == nil || ended.ExitCode() != 4 || !strings.Contains(out, "older than it has been") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	same := func() {
+		t.Helper()
+		c.runs(hostb, hosta)
+		if now, err := c.QEMU(hostb, "web"); now != qemu || err != nil {
+			t.Errorf("process %d ran the VM, and %d does: %v", qemu, now, err)
+		}
+	}
+	testutil.EventuallyWithin(t, eventually, "all hosts have told", func() error {
+		_, err := c.godwit("store", "reconcile")
+		if ended, _ := errors.AsType[*exec.ExitError](err); ended != nil && ended.ExitCode() == 4 {
+			return nil
+		}
+		return fmt.Errorf("it ends with %w", err)
+	})
+	same()
+	testutil.EventuallyWithin(t, eventually, "it is reconciled", func() error {
+		_, err := c.godwit("store", "reconcile", "--write", "--by", "alice")
+		return err
+	})
+	c.until(fmt.Sprintf(on, hostb), "vm", "list")
+	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")
+	same()
+	c.must("migrate", "web", "--to", hosta, "--wait")
+	c.runs(hosta, hostb)
+	for _, d := range []*libvirtDaemon{a, b, control} {
+		end(d)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
