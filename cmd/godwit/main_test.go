@@ -80,7 +80,7 @@ func TestScripts(t *testing.T) {
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm, "certificates": certificates,
 			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
-			"journal": journal},
+			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone},
 		Condition: func(name string) (bool, error) {
 			if script, is := strings.CutPrefix(name, "sample:"); is {
 				return testutil.Sampled(script, 3), nil // one in three, and all in the long tier
