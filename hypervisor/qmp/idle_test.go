@@ -2,9 +2,11 @@ package qmp_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,7 +24,7 @@ const crowd = 1100
 // idle connections are held open; one that has been answered is not closed for those that come
 // later.
 func TestIdleConnectionsKeepNoSourceOut(t *testing.T) {
-	before := descriptors(t)
+	before, goroutines := descriptors(t), runtime.NumGoroutine()
 	s := listen(t, "tcp")
 	first := qmp.NewConn(dial(t, s), "secret")
 	asks(t, first, prepare, &agreed)
@@ -52,6 +54,12 @@ func TestIdleConnectionsKeepNoSourceOut(t *testing.T) {
 	testutil.Eventually(t, "the file descriptors come back", func() error {
 		if now := descriptors(t); now > before+8 {
 			return errors.New("there are still too many")
+		}
+		return nil
+	})
+	testutil.Eventually(t, "the goroutines end", func() error {
+		if now := runtime.NumGoroutine(); now > goroutines+8 {
+			return fmt.Errorf("there were %d, and are %d", goroutines, now)
 		}
 		return nil
 	})
