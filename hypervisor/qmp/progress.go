@@ -37,7 +37,7 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 	job, l := m.Job, m.Look
 	p := job.Last
 	if l.Alive || job.Cold && job.Role == Source && job.Stage.Live() {
-		p = progress(job, m.Migration)
+		p = progress(job, m.Migration, n.QEMU.TLS != nil)
 		p.Mode = Mode(job, l)
 	}
 	if Stranded(job, l) && job.Acknowledged && !job.Parked.IsZero() {
@@ -58,8 +58,9 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 	return p, nil
 }
 
-// progress puts what QEMU tells of a migration into our terms.
-func progress(j *Job, m monitor.Migration) hypervisor.Progress {
+// progress puts what QEMU tells of a migration into our terms. The error of an encrypted one that has
+// sent nothing names TLS: QEMU says only what is wrong with a certificate.
+func progress(j *Job, m monitor.Migration, encrypted bool) hypervisor.Progress {
 	p := j.Last
 	if m.Status == monitor.None || m.Status == "" || !j.Stage.Live() {
 		return p
@@ -77,6 +78,9 @@ func progress(j *Job, m monitor.Migration) hypervisor.Progress {
 		p.Downtime = time.Duration(m.Downtime) * time.Millisecond
 		if m.ErrorDesc != "" {
 			p.Error = m.ErrorDesc
+			if encrypted && m.RAM.Transferred == 0 {
+				p.Error = "over TLS: " + m.ErrorDesc
+			}
 		}
 	}
 	if j.GuestPaused && j.Role == Source {
