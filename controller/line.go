@@ -1,11 +1,14 @@
 package controller
 
-import "github.com/godwit-vm/godwit/migration"
+import (
+	"github.com/godwit-vm/godwit/internal/pqueue"
+	"github.com/godwit-vm/godwit/migration"
+)
 
-// A Line is a heap of migrations by precedence. One may stand in it more than once. The
-// zero value is empty.
+// A PriorityQueue has migrations by precedence. One may be in it more than once. The zero value is
+// empty.
 type PriorityQueue[T Item] struct {
-	heap []stander[T]
+	heap pqueue.Heap[stander[T]]
 }
 
 // stander is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
@@ -22,7 +25,8 @@ type rank struct {
 	priority migration.Priority
 }
 
-func (a *stander[T]) before(b *stander[T]) bool {
+// Before implements [pqueue.Item].
+func (a stander[T]) Before(b stander[T]) bool {
 	switch x, y := &a.rank, &b.rank; {
 	case x.priority != y.priority:
 		return x.priority > y.priority
@@ -34,46 +38,17 @@ func (a *stander[T]) before(b *stander[T]) bool {
 	return a.item.Asked().ID < b.item.Asked().ID
 }
 
-// Len returns how many stand in line.
-func (l *PriorityQueue[T]) Len() int { return len(l.heap) }
+// Len returns how many migrations are in the queue.
+func (l *PriorityQueue[T]) Len() int { return l.heap.Len() }
 
-// First returns who goes first. The line must not be empty, as for Pop.
-func (l *PriorityQueue[T]) First() T { return l.heap[0].item }
+// First returns the migration that goes first. The queue must not be empty, as for Pop.
+func (l *PriorityQueue[T]) First() T { return l.heap.First().item }
 
-// Push adds one.
+// Push adds a migration.
 func (l *PriorityQueue[T]) Push(item T) {
 	m := item.Asked()
-	l.heap = append(l.heap, stander[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()),
-		m.Priority}, item})
-	h := l.heap
-	for at := len(h) - 1; at > 0; {
-		parent := (at - 1) / 2
-		if !h[at].before(&h[parent]) {
-			return
-		}
-		h[at], h[parent] = h[parent], h[at]
-		at = parent
-	}
+	l.heap.Push(stander[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()), m.Priority}, item})
 }
 
-// Pop removes and returns who goes first.
-func (l *PriorityQueue[T]) Pop() T {
-	h := l.heap
-	first, last := h[0].item, len(h)-1
-	h[0], h[last] = h[last], stander[T]{}
-	h, l.heap = h[:last], h[:last]
-	for at := 0; ; {
-		child := 2*at + 1
-		if child >= last {
-			return first
-		}
-		if child+1 < last && h[child+1].before(&h[child]) {
-			child++
-		}
-		if !h[child].before(&h[at]) {
-			return first
-		}
-		h[at], h[child] = h[child], h[at]
-		at = child
-	}
-}
+// Pop removes the migration that goes first and returns it.
+func (l *PriorityQueue[T]) Pop() T { return l.heap.Pop().item }

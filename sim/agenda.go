@@ -1,55 +1,41 @@
 package sim
 
-import "time"
+import (
+	"time"
 
-// An Agenda is what is to happen, in order of time, and at one moment in the order in
+	"github.com/godwit-vm/godwit/internal/pqueue"
+)
+
+// An EventQueue is what is to happen, in order of time, and at one moment in the order in
 // which it was added. The zero value is empty.
 type EventQueue[T any] struct {
-	plans []plan[T] // a binary heap, written out: nothing is boxed
+	plans pqueue.Heap[plan[T]]
 	seq   int
 }
 
 // Add lets something happen at a time.
 func (a *EventQueue[T]) Add(at time.Duration, what T) {
 	a.seq++
-	a.plans = append(a.plans, plan[T]{at, a.seq, what})
-	for i := len(a.plans) - 1; i > 0 && a.before(i, (i-1)/2); i = (i - 1) / 2 {
-		a.swap(i, (i-1)/2)
-	}
+	a.plans.Push(plan[T]{at, a.seq, what})
 }
 
 // Len returns how much is to happen.
-func (a *EventQueue[T]) Len() int { return len(a.plans) }
+func (a *EventQueue[T]) Len() int { return a.plans.Len() }
 
 // Next returns when something happens next; false is never.
 func (a *EventQueue[T]) Next() (time.Duration, bool) {
-	if len(a.plans) == 0 {
+	if a.plans.Len() == 0 {
 		return 0, false
 	}
-	return a.plans[0].at, true
+	return a.plans.First().at, true
 }
 
 // Take removes and returns the first of what is due; false when nothing is.
 func (a *EventQueue[T]) Take(now time.Duration) (what T, due bool) {
-	if len(a.plans) == 0 || a.plans[0].at > now {
+	if a.plans.Len() == 0 || a.plans.First().at > now {
 		return what, false
 	}
-	last := len(a.plans) - 1
-	a.swap(0, last)
-	what = a.plans[last].what
-	a.plans[last] = plan[T]{}
-	a.plans = a.plans[:last]
-	for i, child := 0, 1; child < last; child = 2*i + 1 {
-		if child+1 < last && a.before(child+1, child) {
-			child++
-		}
-		if !a.before(child, i) {
-			break
-		}
-		a.swap(i, child)
-		i = child
-	}
-	return what, true
+	return a.plans.Pop().what, true
 }
 
 // A plan is something with its time.
@@ -59,9 +45,5 @@ type plan[T any] struct {
 	what T
 }
 
-func (a *EventQueue[T]) before(i, j int) bool {
-	p, q := &a.plans[i], &a.plans[j]
-	return p.at < q.at || p.at == q.at && p.seq < q.seq
-}
-
-func (a *EventQueue[T]) swap(i, j int) { a.plans[i], a.plans[j] = a.plans[j], a.plans[i] }
+// Before implements [pqueue.Item].
+func (p plan[T]) Before(q plan[T]) bool { return p.at < q.at || p.at == q.at && p.seq < q.seq }

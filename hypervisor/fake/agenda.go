@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"container/heap"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -19,9 +20,9 @@ func (t *Timer) before(o *Timer) bool {
 	return t.At < o.At || t.At == o.At && t.order < o.order
 }
 
-// An Agenda is what will happen. The zero value is empty.
+// An EventQueue is what will happen. The zero value is empty.
 type EventQueue struct {
-	queue []*Timer // a heap
+	queue timers
 	armed uint64
 }
 
@@ -34,25 +35,17 @@ func (a *EventQueue) Arm(t *Timer, at time.Duration) {
 	a.armed++
 	t.At, t.order = at, a.armed
 	if t.place == 0 {
-		a.queue = append(a.queue, t)
-		t.place = len(a.queue)
+		heap.Push(&a.queue, t)
+		return
 	}
-	a.settle(t.place-1, t)
+	heap.Fix(&a.queue, t.place-1)
 }
 
 // Disarm makes t not fire.
 func (a *EventQueue) Disarm(t *Timer) {
-	if t.place == 0 {
-		return
+	if t.place > 0 {
+		heap.Remove(&a.queue, t.place-1)
 	}
-	end := len(a.queue) - 1
-	last := a.queue[end]
-	a.queue[end] = nil
-	a.queue = a.queue[:end]
-	if last != t {
-		a.settle(t.place-1, last)
-	}
-	t.place = 0
 }
 
 // Next returns the first timer; nil is none.
@@ -63,25 +56,33 @@ func (a *EventQueue) Next() *Timer {
 	return a.queue[0]
 }
 
-// settle brings t from a place to where it belongs.
-func (a *EventQueue) settle(i int, t *Timer) {
-	for ; i > 0 && t.before(a.queue[(i-1)/2]); i = (i - 1) / 2 {
-		a.put(i, a.queue[(i-1)/2])
-	}
-	for child := 2*i + 1; child < len(a.queue); child = 2*i + 1 {
-		if other := child + 1; other < len(a.queue) && a.queue[other].before(a.queue[child]) {
-			child = other
-		}
-		if !a.queue[child].before(t) {
-			break
-		}
-		a.put(i, a.queue[child])
-		i = child
-	}
-	a.put(i, t)
+// timers is a [heap.Interface] in which each timer knows its place.
+type timers []*Timer
+
+// Len implements [heap.Interface].
+func (q timers) Len() int { return len(q) }
+
+// Less implements [heap.Interface].
+func (q timers) Less(i, j int) bool { return q[i].before(q[j]) }
+
+// Swap implements [heap.Interface].
+func (q timers) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i+1, j+1
 }
 
-func (a *EventQueue) put(i int, t *Timer) {
-	a.queue[i] = t
-	t.place = i + 1
+// Push implements [heap.Interface].
+func (q *timers) Push(t any) {
+	*q = append(*q, t.(*Timer))
+	t.(*Timer).place = len(*q)
+}
+
+// Pop implements [heap.Interface].
+func (q *timers) Pop() any {
+	end := len(*q) - 1
+	t := (*q)[end]
+	(*q)[end] = nil
+	*q = (*q)[:end]
+	t.place = 0
+	return t
 }

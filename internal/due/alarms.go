@@ -35,9 +35,9 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 	s.seq++
 	a.at, a.seq = ns, s.seq
 	if ns < s.now || ns-s.now < soon {
-		s.near.push(set[T]{ns, s.seq, a})
+		s.near.Push(set[T]{ns, s.seq, a})
 	} else {
-		s.far.push(set[T]{ns, s.seq, a})
+		s.far.Push(set[T]{ns, s.seq, a})
 	}
 	s.tidy()
 }
@@ -55,11 +55,11 @@ func (s *Alarms[T]) Drop(a *Alarm[T]) {
 func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
 	s.now = instantOf(now)
 	q := s.first()
-	if q == nil || (*q)[0].at > s.now {
+	if q == nil || q.First().at > s.now {
 		return of, false
 	}
-	a := (*q)[0].alarm
-	q.shift()
+	a := q.First().alarm
+	q.Pop()
 	a.seq = 0
 	s.set--
 	return a.Of, true
@@ -71,13 +71,13 @@ func (s *Alarms[T]) Next() time.Time {
 	if q == nil {
 		return time.Time{}
 	}
-	return (*q)[0].at.time()
+	return q.First().at.time()
 }
 
 // first returns the queue that has the next alarm at its front; nil is that none is set.
 func (s *Alarms[T]) first() *queue[T] {
 	switch near, far := s.near.clean(), s.far.clean(); {
-	case near && (!far || s.near[0].before(&s.far[0])):
+	case near && (!far || s.near.First().Before(*s.far.First())):
 		return &s.near
 	case far:
 		return &s.far
@@ -87,7 +87,7 @@ func (s *Alarms[T]) first() *queue[T] {
 
 // tidy removes what no longer counts once it is more than what does.
 func (s *Alarms[T]) tidy() {
-	if len(s.near)+len(s.far) > 2*s.set+fewStale {
+	if s.near.Len()+s.far.Len() > 2*s.set+fewStale {
 		s.near.sweep()
 		s.far.sweep()
 	}

@@ -3,15 +3,16 @@
 package due
 
 import (
-	"cmp"
 	"slices"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/pqueue"
 )
 
 // Timers remembers who wants to be looked at when. The earliest wish of a key
 // counts until the key is dropped or popped. The zero value is empty and ready.
 type Timers[K comparable] struct {
-	queue []timer[K] // a binary heap; may hold wishes that no longer count
+	queue pqueue.Heap[timer[K]] // may hold wishes that no longer count
 	due   map[K]wish
 	seq   int
 }
@@ -29,7 +30,8 @@ type timer[K comparable] struct {
 	key K
 }
 
-func (a *timer[K]) before(b *timer[K]) bool {
+// Before implements [pqueue.Item].
+func (a timer[K]) Before(b timer[K]) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
@@ -45,8 +47,8 @@ func (t *Timers[K]) Set(key K, at time.Time) {
 	}
 	t.seq++
 	t.due[key] = wish{ns, t.seq}
-	t.push(timer[K]{ns, t.seq, key})
-	if len(t.queue) > 2*len(t.due)+fewStale {
+	t.queue.Push(timer[K]{ns, t.seq, key})
+	if t.queue.Len() > 2*len(t.due)+fewStale {
 		t.sweep()
 	}
 }
@@ -57,10 +59,7 @@ const fewStale = 64
 // sweep removes the wishes that no longer count: one for a day ahead would stay
 // for a day, and every look at a migration leaves one behind.
 func (t *Timers[K]) sweep() {
-	t.queue = slices.DeleteFunc(t.queue, func(e timer[K]) bool { return !t.counts(e) })
-	slices.SortFunc(t.queue, func(a, b timer[K]) int { // what is sorted is a heap
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
-	})
+	t.queue.Delete(func(e timer[K]) bool { return !t.counts(e) })
 }
 
 // Drop forgets key.
@@ -68,8 +67,8 @@ func (t *Timers[K]) Drop(key K) { delete(t.due, key) }
 
 // Pop returns the next key that is due at now, in order of time and wish.
 func (t *Timers[K]) Pop(now time.Time) (key K, ok bool) {
-	for ns := instantOf(now); len(t.queue) > 0 && t.queue[0].at <= ns; {
-		if e := t.shift(); t.counts(e) {
+	for ns := instantOf(now); t.queue.Len() > 0 && t.queue.First().at <= ns; {
+		if e := t.queue.Pop(); t.counts(e) {
 			delete(t.due, e.key)
 			return e.key, true
 		}
@@ -79,11 +78,11 @@ func (t *Timers[K]) Pop(now time.Time) (key K, ok bool) {
 
 // Next returns when the next key is due; the zero time is never.
 func (t *Timers[K]) Next() time.Time {
-	for len(t.queue) > 0 {
-		if t.counts(t.queue[0]) {
-			return t.queue[0].at.time()
+	for t.queue.Len() > 0 {
+		if t.counts(*t.queue.First()) {
+			return t.queue.First().at.time()
 		}
-		t.shift()
+		t.queue.Pop()
 	}
 	return time.Time{}
 }
@@ -92,44 +91,6 @@ func (t *Timers[K]) Next() time.Time {
 func (t *Timers[K]) counts(e timer[K]) bool {
 	due, ok := t.due[e.key]
 	return ok && due.seq == e.seq
-}
-
-// push and shift are a binary heap, written out: through container/heap every
-// wish would be boxed.
-func (t *Timers[K]) push(e timer[K]) {
-	t.queue = append(t.queue, e)
-	for i := len(t.queue) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !t.queue[i].before(&t.queue[parent]) {
-			break
-		}
-		t.queue[i], t.queue[parent] = t.queue[parent], t.queue[i]
-		i = parent
-	}
-}
-
-// shift removes the first wish and returns it.
-func (t *Timers[K]) shift() timer[K] {
-	q := t.queue
-	first, last := q[0], len(q)-1
-	q[0] = q[last]
-	q[last] = timer[K]{}
-	t.queue = q[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && q[child+1].before(&q[child]) {
-			child++
-		}
-		if !q[child].before(&q[i]) {
-			break
-		}
-		q[i], q[child] = q[child], q[i]
-		i = child
-	}
-	return first
 }
 
 // Earliest returns the earlier of two times, where zero is never.
