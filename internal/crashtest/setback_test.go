@@ -92,7 +92,7 @@ func (c *cluster) alarmed() {
 		ended, _ := errors.AsType[*exec.ExitError](err)
 		switch {
 		case ended == nil || ended.ExitCode() != 4,
-			!strings.Contains(out, "older than it has been") && !strings.Contains(out, "restored from a snapshot"):
+			!strings.Contains(out, "ALARM  the store is older than it was"):
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
