@@ -188,4 +188,4 @@ func toBeFenced(c *FailoverConfig, s *HostObservation) bool {
 }
 
 // trusted reports whether nothing speaks against what is said about a host's fencing.
-func trusted(h *store.Host) bool { return h.Fencing == nil || h.Fencing.Error == "" }
+func trusted(h *store.Host) bool { return h.Refuted() == "" }

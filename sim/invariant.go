@@ -329,7 +329,7 @@ func recordsAreTrue(w InvariantWorld) error {
 // distrusted reports whether a host lives that was said to be off. Until operators have started its
 // machine anew it starts nothing, and nothing is started for it elsewhere.
 func distrusted(h *store.Host) bool {
-	return h != nil && h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
+	return h != nil && h.Refuted() != ""
 }
 
 func nothingLeft(w InvariantWorld) error {

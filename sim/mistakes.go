@@ -222,7 +222,7 @@ func (x *watch) word(h *store.Host) {
 		delete(x.words, name)
 		return
 	}
-	if h.Fencing.Error == "" {
+	if h.Refuted() == "" {
 		x.words[name] = true
 		return
 	}

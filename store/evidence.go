@@ -38,7 +38,7 @@ func (m *Migration) Testimony(p hypervisor.Proof, host hypervisor.HostName) hype
 // Evidence when the host was not, or when it has been heard since without a restart: then
 // the fencing was none, or the word was wrong.
 func (h *Host) Proof() hypervisor.Evidence {
-	if !h.Fenced || h.Fencing != nil && h.Fencing.Error != "" {
+	if !h.Fenced || h.Refuted() != "" {
 		return hypervisor.Evidence{}
 	}
 	e := hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: h.Host.Name, By: "fencing"}
@@ -49,6 +49,16 @@ func (h *Host) Proof() hypervisor.Evidence {
 		e.Proof = hypervisor.OperatorWord
 	}
 	return e
+}
+
+// Refuted returns what speaks against it that a fenced host is off: it sends heartbeats, without a
+// restart. "" is that nothing does. Of a host that is not fenced there is nothing to refute, whatever
+// attempt to fence it failed.
+func (h *Host) Refuted() string {
+	if !h.Fenced || h.Fencing == nil {
+		return ""
+	}
+	return h.Fencing.Error
 }
 
 // OperatorBy begins Fencing.By when it was an operator's word: "operator alice".

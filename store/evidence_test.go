@@ -33,3 +33,26 @@ func TestWhatAFencedHostProves(t *testing.T) {
 		}
 	}
 }
+
+// TestAFailedAttemptRefutesNothing: the same text is why an attempt has failed, and why a host that
+// counts as fenced is not off.
+func TestAFailedAttemptRefutesNothing(t *testing.T) {
+	for _, row := range []struct {
+		host    store.Host
+		refuted string
+		proves  bool
+	}{
+		{host: store.Host{}},
+		{host: store.Host{Fencing: &store.Fencing{Attempts: 1, Error: "no answer"}}},
+		{host: store.Host{Fenced: true}, proves: true},
+		{host: store.Host{Fenced: true, Fencing: &store.Fencing{By: "fence_ipmilan"}}, proves: true},
+		{host: store.Host{Fenced: true, Fencing: &store.Fencing{Error: "it lives"}}, refuted: "it lives"},
+	} {
+		if got := row.host.Refuted(); got != row.refuted {
+			t.Errorf("%+v: refuted by %q, want %q", row.host, got, row.refuted)
+		}
+		if got := row.host.Proof().Proof != hypervisor.NoProof; got != row.proves {
+			t.Errorf("%+v: proves %v, want %v", row.host, got, row.proves)
+		}
+	}
+}

@@ -356,7 +356,9 @@ type Fencing struct {
 	Boot     string // the start of the machine that is to end, by its last sign of life
 	Attempts int    `json:",omitempty"`
 	By       string `json:",omitempty"` // who did it: "fence_ipmilan", "operator alice"
-	Error    string `json:",omitempty"` // why the last attempt failed
+	// Error is why the last attempt failed. Of a host that counts as fenced it is why it does not
+	// count as off: see [Host.Refuted].
+	Error string `json:",omitempty"`
 }
 
 // Key implements Record.

@@ -144,7 +144,7 @@ func Alarms(c *Cluster) []Alarm {
 // lives reports whether a fenced host sends heartbeats.
 // Source: controller (Judge, lives-though-fenced).
 func lives(h *store.Host) bool {
-	return h.Fenced && h.Fencing != nil && h.Fencing.Error != ""
+	return h.Refuted() != ""
 }
 
 // setBack is the alarm for a store that is older than it was.

@@ -182,7 +182,7 @@ func (w *World) mayErr(s Step) bool {
 // spoken against it yet.
 func (w *World) believed(p int) bool {
 	h := w.record(uint8(p))
-	return h.Fenced && h.ByWord() && h.Fencing.Error == ""
+	return h.Fenced && h.ByWord() && h.Refuted() == ""
 }
 
 // refuted takes in that a host lives that is off by an operator's word: what runs there is not

@@ -98,7 +98,7 @@ func (w *World) hearing(c *controller.FailoverConfig) controller.Hearing {
 	h := controller.Hearing{Lasted: c.Grace}
 	for p := 1; p < len(w.lines); p++ {
 		rec := w.record(uint8(p))
-		off := rec.Fenced && (rec.Fencing == nil || rec.Fencing.Error == "")
+		off := rec.Fenced && rec.Refuted() == ""
 		if !w.second(p) && !w.live(p) && !off {
 			h.Unheard = append(h.Unheard, w.HostOf(p))
 		}

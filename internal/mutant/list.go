@@ -100,7 +100,7 @@ var Mistakes = []Mutant{
 		"hypervisor/fake/directory.go", "d != nil && occupies(d.State)",
 		"d != nil && occupies(d.State) && vm == \"\""},
 	{"gives VMs away of a host that was found to live", "store/evidence.go",
-		"!h.Fenced || h.Fencing != nil && h.Fencing.Error != \"\"", "!h.Fenced"},
+		"!h.Fenced || h.Refuted() != \"\"", "!h.Fenced"},
 	{"starts a VM again on a host that comes back, although it was given away", "agent/agent.go",
 		"if r.Host != a.host {", "if r.Host == \"\" {"},
 	{"tells nobody of a VM that runs twice", "agent/adopt.go",
