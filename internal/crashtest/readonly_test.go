@@ -54,12 +54,12 @@ func TestVMsRunOnWhileTheirAgentsDirectoryIsReadOnly(t *testing.T) {
 		t.Fatalf("while the directory is read-only, and the agent began meanwhile: %v", err)
 	}
 	writable()
-	l, err := c.settle(t.Context(), c.store, c.vms, "", 3*time.Minute)
-	if err != nil {
+	if _, err := c.settle(t.Context(), c.store, c.vms, "", 3*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	c.must("migrate", string(c.vms[1]), "--to", "h3", "--wait")
-	if l, err = c.settle(t.Context(), c.store, c.vms, "", 3*time.Minute); err != nil {
+	l, err := c.settle(t.Context(), c.store, c.vms, "", 3*time.Minute)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(c.of()[c.vms[0]]); got != qemu {
