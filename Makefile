@@ -17,7 +17,7 @@ RAPID_SEED ?= 0x$(or $(shell git rev-parse --short=15 HEAD 2>/dev/null),1)
 export RAPID_SEED
 
 .DEFAULT_GOAL := test
-.PHONY: setup build test test-all test-debian13 fmt vet staticcheck lint fuzz bench vectors rewrite
+.PHONY: setup build test test-all test-debian13 test-kubevirt fmt vet staticcheck lint fuzz bench vectors rewrite
 
 # setup installs what is missing: -race needs a C compiler, the tests of the backends need
 # QEMU, libvirt and iproute2, those of the report a browser, those of fencing an agent, and
@@ -57,6 +57,10 @@ test-all: setup
 # test-debian13 runs the conformance suites on QEMU 10.0 and libvirt 11.3, in a root of its own.
 test-debian13:
 	@internal/debian13/run.sh
+
+# test-kubevirt tests the module for clusters with KubeVirt, which has the libraries of Kubernetes.
+test-kubevirt:
+	cd kubevirt && $(GO) vet ./... && $(GO) test ./...
 
 fmt:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then \
