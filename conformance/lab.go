@@ -55,6 +55,9 @@ type Lab struct {
 	CutLink func() error
 	// MendLink undoes CutLink. It is there when CutLink is.
 	MendLink func() error
+	// PeerTimeout is after how long without an answer a hypervisor takes the other one for lost, and
+	// fails what is under way. Default, 0: never.
+	PeerTimeout time.Duration
 	// ResetLink closes every connection between the two hosts.
 	ResetLink func() error
 	// Hang stops the process of a VM on a host so that it answers nobody, as
@@ -71,5 +74,5 @@ type Lab struct {
 // shrinks.
 func Walk(t TB, lab *Lab, choose func(what string, n int) int) {
 	t.Helper()
-	FailureWalk(t, (*StageLab)(lab), choose)
+	FailureWalk(t, lab, choose)
 }

@@ -49,7 +49,7 @@ func (r *report) try(t *testing.T, c Trial, open func(t *testing.T) *Lab) {
 			r.failed = append(r.failed, t.Name())
 		}
 	})
-	w := Open(t, (*StageLab)(open(t)))
+	w := Open(t, open(t))
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -182,7 +182,7 @@ func TestTheGuestTellsWhetherItRanTwice(t *testing.T) {
 				}
 				return d
 			}}
-			w := conformance.New(judge{}, (*conformance.StageLab)(&conformance.Lab{Source: hosts[0],
+			w := conformance.New(judge{}, (*conformance.Lab)(&conformance.Lab{Source: hosts[0],
 				Target: wrong, Pass: pass, Within: time.Minute,
 				VM: func(id hypervisor.VMID) hypervisor.VM {
 					return hypervisor.VM{ID: id, Memory: hypervisor.GiB, CPUs: 1}

@@ -6,30 +6,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Lab is what Lab documents.
-type StageLab struct {
-	Source, Target hypervisor.Hypervisor
-	VM             func(hypervisor.VMID) hypervisor.VM
-	Pass           func(time.Duration)
-	Within         time.Duration
-	Steps          int
-	Seed           uint64
-	Slow           hypervisor.Bandwidth
-	BusyVM         func(hypervisor.VMID) hypervisor.VM
-	Verify         func(hypervisor.HostName, hypervisor.VMID) error
-	Alive          func(hypervisor.VMID) ([]hypervisor.HostName, error)
-	Twice          func(hypervisor.VMID) error
-	Reopen         func(hypervisor.HostName) (hypervisor.Hypervisor, error)
-	KillVM         func(hypervisor.HostName, hypervisor.VMID) error
-	CutLink        func() error
-	MendLink       func() error
-	ResetLink      func() error
-	Hang           func(hypervisor.HostName, hypervisor.VMID) (thaw func() error, err error)
-	Restart        func(hypervisor.HostName) (hypervisor.Hypervisor, error)
-}
-
 // complete sets the defaults.
-func (l *StageLab) complete() {
+func (l *Lab) complete() {
 	if l.Pass == nil {
 		l.Pass = time.Sleep
 	}
@@ -66,7 +44,7 @@ var reasons = [...]string{"the lab has no slow transfer", "the lab has no busy V
 	"the lab cannot restart a host", "the lab cannot close connections"}
 
 // Lacks returns why a case with these needs cannot run; empty is that it can.
-func (l *StageLab) Lacks(n Need) string {
+func (l *Lab) Lacks(n Need) string {
 	has := [...]bool{l.Slow > 0, l.BusyVM != nil, l.Reopen != nil, l.KillVM != nil,
 		l.CutLink != nil && l.MendLink != nil, l.Hang != nil, l.Restart != nil,
 		l.ResetLink != nil}

@@ -97,7 +97,7 @@ func attempt(c conformance.Trial, lab *conformance.Lab) (why verdict) {
 			panic(v)
 		}
 	}()
-	w := conformance.New(judge{}, (*conformance.StageLab)(lab))
+	w := conformance.New(judge{}, lab)
 	w.Skip = func(reason string) { panic(skip(reason)) }
 	for _, h := range w.Hosts {
 		if c.Able&^h.Abilities != 0 || c.Unable&h.Abilities != 0 || w.Lacks(c.Needs) != "" {

@@ -18,7 +18,7 @@ var walks = []Trial{
 }
 
 // FailureWalk is [Walk].
-func FailureWalk(t TB, lab *StageLab, choose func(what string, n int) int) {
+func FailureWalk(t TB, lab *Lab, choose func(what string, n int) int) {
 	t.Helper()
 	walk(New(t, lab), choose)
 }

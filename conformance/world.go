@@ -33,7 +33,7 @@ func (s Side) Other() Side { return 1 - s }
 // A World is a Lab and what a case does in it. Its methods fail the case when
 // what they ask for does not happen.
 type World struct {
-	*StageLab
+	*Lab
 	T     *told
 	Rule  string // what package hypervisor says about the case, for failures
 	Skip  func(reason string)
@@ -49,7 +49,7 @@ type World struct {
 }
 
 // New begins a case in a Lab.
-func New(t TB, lab *StageLab) *World {
+func New(t TB, lab *Lab) *World {
 	t.Helper()
 	w := Open(t, lab)
 	w.Meet()
@@ -57,9 +57,9 @@ func New(t TB, lab *StageLab) *World {
 }
 
 // Open is New before the first call of the hosts.
-func Open(t TB, lab *StageLab) *World {
+func Open(t TB, lab *Lab) *World {
 	lab.complete()
-	w := &World{StageLab: lab, Ctx: context.Background()}
+	w := &World{Lab: lab, Ctx: context.Background()}
 	w.T = &told{t, w}
 	w.Hosts[Source].Name, w.Hosts[Target].Name = "the source", "the target"
 	w.Connect(Source, lab.Source)

@@ -44,15 +44,16 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 			busy.WorkingSet, busy.Rate = 4<<20, 200<<20
 			return w.vm(id, busy)
 		},
-		Verify:    w.verify,
-		Alive:     w.alive,
-		Twice:     w.twice,
-		Reopen:    w.open,
-		KillVM:    func(n name, id vmid) error { return w.signal(n, id, syscall.SIGKILL) },
-		CutLink:   func() error { w.CutLink(); return nil },
-		MendLink:  func() error { w.MendLink(); return nil },
-		ResetLink: func() error { w.ResetLink(); return nil },
-		Restart:   w.restart,
+		Verify:      w.verify,
+		Alive:       w.alive,
+		Twice:       w.twice,
+		Reopen:      w.open,
+		KillVM:      func(n name, id vmid) error { return w.signal(n, id, syscall.SIGKILL) },
+		CutLink:     func() error { w.CutLink(); return nil },
+		PeerTimeout: 3 * time.Second, // libvirttest: keepalive_interval times keepalive_count
+		MendLink:    func() error { w.MendLink(); return nil },
+		ResetLink:   func() error { w.ResetLink(); return nil },
+		Restart:     w.restart,
 		Hang: func(n name, id vmid) (func() error, error) {
 			thaw := func() error { return w.signal(n, id, syscall.SIGCONT) }
 			return thaw, w.signal(n, id, syscall.SIGSTOP)
