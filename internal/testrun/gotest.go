@@ -86,8 +86,14 @@ func parallel(k kind) int {
 	return runtime.NumCPU()
 }
 
-// test runs go test with what every run of it has in common.
+// test runs go test in the root module.
 func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (bool, error) {
+	return s.testIn(ctx, ".", k, tier, args)
+}
+
+// testIn runs go test in a folder, with what every run of it has in common.
+func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, args []string,
+) (bool, error) {
 	limit := map[string]string{"default": "20m", "long": "40m"}[tier]
 	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
 		"-timeout", limit, "-p", fmt.Sprint(parallel(k))}
@@ -95,6 +101,7 @@ func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (b
 		all = append(all, "-race")
 	}
 	cmd := command(ctx, slices.Concat(all, args)...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GODWIT_LONG=")
 	if tier == "long" {
 		cmd.Env = append(os.Environ(), "GODWIT_LONG=1")

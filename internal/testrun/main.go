@@ -108,6 +108,7 @@ func (s *suite) defaultTier() []stage {
 		{"vet", program("go", "vet", "-tags", s.tags, "./...")},
 		{"staticcheck", program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
 		{"tests", func(ctx context.Context) (bool, error) { return s.each(ctx, plain) }},
+		{"the module kubevirt", s.kubevirt},
 		{"tests with goroutines, -race", func(ctx context.Context) (bool, error) {
 			return s.each(ctx, racing)
 		}},
@@ -115,6 +116,17 @@ func (s *suite) defaultTier() []stage {
 			return s.each(ctx, real)
 		}},
 	}
+}
+
+// kubevirt checks the nested module: go vet and go test of the root do not see it.
+func (s *suite) kubevirt(ctx context.Context) (bool, error) {
+	const dir = "kubevirt"
+	fine, err := program("go", "-C", dir, "vet", "./...")(ctx)
+	if err != nil {
+		return false, err
+	}
+	passed, err := s.testIn(ctx, dir, plain, "default", []string{"./..."})
+	return fine && passed, err
 }
 
 // longTier is what make test-all adds.
