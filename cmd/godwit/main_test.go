@@ -83,7 +83,8 @@ func TestScripts(t *testing.T) {
 			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone},
 		Condition: func(name string) (bool, error) {
 			if script, is := strings.CutPrefix(name, "sample:"); is {
-				return testutil.Sampled(script, 3), nil // one in three, and all in the long tier
+				// With the race detector one in three, and all in the long tier.
+				return !testutil.Raced || testutil.Sampled(script, 3), nil
 			}
 			return name == "qemu" && runsQEMU() == nil, nil
 		},
