@@ -36,6 +36,8 @@ type Config struct {
 	// Ledger remembers on the host itself which VMs it has had and handed over. What it knows is
 	// not overruled by a record that is older. Default: nothing is remembered.
 	Ledger Ledger
+	// Epoch answers the epoch of the store, for VMs without a [store.Life]. Default: 0.
+	Epoch func() uint64
 	// Converge decides how running transfers are brought to an end. Default:
 	// [convergence.ChooseByForecast], as the options of each migration say.
 	Converge convergence.Policy

@@ -37,9 +37,10 @@ func (a *Agent) remember(v *store.VM) {
 		return
 	}
 	old, known := a.config.Ledger.Holding(v.VM.ID)
+	v = withLife(v, old.Record)
 	next := store.Holding{VM: v.VM.ID, Record: v}
 	switch here := v.Host == a.host; {
-	case !here && !known, known && old.Record != nil && v.Moves < old.Record.Moves:
+	case !here && !known, known && old.Record != nil && v.Precedes(old.Record):
 		return
 	case here && old.Overrules(v):
 		return
@@ -49,6 +50,17 @@ func (a *Agent) remember(v *store.VM) {
 		next.Left = &store.Left{To: v.Host}
 	}
 	a.keep(next)
+}
+
+// withLife returns a record with the life of one that the ledger has, if an earlier version of godwit
+// has dropped it.
+func withLife(v, old *store.VM) *store.VM {
+	if old == nil || v.Life != nil || old.Life == nil {
+		return v
+	}
+	with := *v
+	with.Life = old.Life
+	return &with
 }
 
 // keep writes to the ledger; an error is told at the next look.
@@ -79,6 +91,10 @@ func (a *Agent) leaves(m *store.Migration, now time.Time) error {
 	if a.config.Ledger == nil || v == nil {
 		return nil
 	}
+	old, _ := a.config.Ledger.Holding(v.VM.ID)
+	if v = withLife(v, old.Record); old.Record != nil && v.Precedes(old.Record) {
+		v = old.Record
+	}
 	return a.config.Ledger.Keep(store.Holding{VM: v.VM.ID, Record: v, Left: &store.Left{
 		To: m.State.Target, Move: m.Spec.ID, At: now.UTC().Round(0)}})
 }
@@ -100,30 +116,49 @@ func (a *Agent) overruled(v *store.VM) string {
 	if !known || !h.Overrules(v) {
 		return ""
 	}
-	how := "it was deleted since"
-	if h.Left.To != "" {
-		how = "it has gone to " + string(h.Left.To)
+	why := "it is not started here: "
+	if h.Here() {
+		why = "it is left alone: "
 	}
-	if h.Left.Move != "" {
-		how += " by migration " + string(h.Left.Move)
+	why += fmt.Sprintf("%s knows of a later life of it than its record: ", a.host)
+	switch {
+	case h.Here():
+		why += "it was deleted and added anew since"
+	case h.Left.To == "":
+		why += "it was deleted since"
+	default:
+		why += "it has gone to " + string(h.Left.To)
 	}
-	return fmt.Sprintf("it is not started here: %s knows of a later life of it than its record: %s "+
-		"(move %d, and the record says %d): godwit store reconcile", a.host, how, h.Record.Moves,
-		v.Moves)
+	if h.Left != nil && h.Left.Move != "" {
+		why += " by migration " + string(h.Left.Move)
+	}
+	if v.Life.Is(h.Record.Life) {
+		why += fmt.Sprintf(" (move %d, and the record says %d)", h.Record.Moves, v.Moves)
+	}
+	return why + ": godwit store reconcile"
 }
 
 // isHere reports whether the ledger knows that a VM is here, in a later life than its record says.
 func (a *Agent) isHere(v *store.VM) bool {
 	h, known := a.holding(v.VM.ID)
-	return known && h.Here() && h.Record.Moves > v.Moves
+	return known && h.Here() && v.Precedes(h.Record)
 }
 
-// uncounted reports whether the moves of a VM are to be counted from now on.
-func (a *Agent) uncounted(v *store.VM) bool { return a.config.Ledger != nil && v.Moves == 0 }
+// uncounted reports whether the moves of a VM are to be counted from now on, or it has no life yet.
+func (a *Agent) uncounted(v *store.VM) bool {
+	return a.config.Ledger != nil && (v.Moves == 0 || v.Life == nil)
+}
 
-// count begins to count the moves of a VM.
+// count begins to count the moves of a VM, and gives it a life if an earlier version of godwit has
+// added it.
 func (a *Agent) count(v *store.VM) {
-	if a.uncounted(v) {
-		v.Moves = 1
+	if !a.uncounted(v) {
+		return
+	}
+	if v.Moves = max(1, v.Moves); v.Life == nil {
+		v.Life = &store.Life{After: store.Revision(v.Version)}
+		if a.config.Epoch != nil {
+			v.Life.Epoch = a.config.Epoch()
+		}
 	}
 }

@@ -186,3 +186,102 @@ func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
 		t.Error("it is at home, and still told as a stray")
 	}
 }
+
+// renew deletes the VM, and adds another one of its name on n1.
+func (s *stage) renew(l *store.Life) {
+	old := s.vm()
+	s.ok(s.store.Delete(ctx, old))
+	s.put(&store.VM{VM: old.VM, Life: l, Host: "n1", Moves: 1, Migratable: true,
+		Strategy: old.Strategy})
+}
+
+// A VM of before there were lives is given one, and what is added under its name starts.
+func TestAVMThatWasAddedAnewStarts(t *testing.T) {
+	for name, seen := range map[string]bool{"the agent sees that it is deleted": true,
+		"the agent is down meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			s, n := withLedger(t)
+			first := s.vm()
+			if first.Life == nil || first.Life.After == 0 {
+				t.Fatalf("it was given no life: %+v", first)
+			}
+			s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
+			for range 3 {
+				s.acts("n1")
+				s.AdvanceTo(s.Now().Add(time.Minute))
+			}
+			if !s.vm().Ended {
+				t.Fatal("it has not stopped")
+			}
+			life, err := store.NewLife(ctx, s.store, "second")
+			s.ok(err)
+			if seen {
+				old := s.vm()
+				s.ok(s.store.Delete(ctx, old))
+				s.acts("n1")
+				if h, _ := n.Holding(vm); h.Left == nil {
+					t.Fatalf("it was deleted, and the ledger says %+v", h)
+				}
+				s.put(&store.VM{VM: old.VM, Life: life, Host: "n1", Moves: 1})
+			} else {
+				s.renew(life)
+				s.recast(n)
+			}
+			s.acts("n1")
+			s.wantState("n1", hypervisor.Starting)
+			if h, _ := n.Holding(vm); !h.Here() || !h.Record.Life.Is(life) {
+				t.Errorf("the ledger says %+v", h)
+			}
+			// A backup of before is restored, and no participant has noticed: the second is left alone,
+			// whatever was wanted of the first.
+			s.AdvanceTo(s.Now().Add(time.Minute))
+			s.acts("n1")
+			s.wantState("n1", hypervisor.Running)
+			s.changeVM(func(v *store.VM) { v.Life, v.Stopped, v.Kill = first.Life, true, true })
+			for range 3 {
+				s.acts("n1")
+				s.AdvanceTo(s.Now().Add(time.Minute))
+			}
+			s.wantState("n1", hypervisor.Running)
+			if v := s.vm(); !strings.Contains(v.Trouble, "deleted and added anew since: godwit store reconcile") {
+				t.Errorf("operators are not told: %q", v.Trouble)
+			}
+		})
+	}
+}
+
+// A VM that was deleted is not started on the word of its own record.
+func TestAVMThatWasDeletedIsNotStarted(t *testing.T) {
+	s, n := withLedger(t)
+	old := s.vm()
+	s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
+	for range 3 {
+		s.acts("n1")
+		s.AdvanceTo(s.Now().Add(time.Minute))
+	}
+	s.ok(s.store.Delete(ctx, s.vm()))
+	s.acts("n1")
+	s.put(old.With(0))
+	s.recast(n)
+	s.acts("n1")
+	s.wantState("n1", hypervisor.Shutoff)
+	if v := s.vm(); !strings.Contains(v.Trouble, "it was deleted since") {
+		t.Errorf("operators are not told: %q", v.Trouble)
+	}
+}
+
+// A writer of before there were lives drops that of a VM: it is managed on, and what the host knows
+// stays later than every backup.
+func TestALifeThatWasDroppedIsGivenAnew(t *testing.T) {
+	s, n := withLedger(t)
+	first := s.vm()
+	s.changeVM(func(v *store.VM) { v.Life = nil })
+	s.recast(n)
+	s.acts("n1")
+	switch v := s.vm(); {
+	case v.Trouble != "":
+		t.Errorf("it is in trouble: %s", v.Trouble)
+	case !v.Life.Follows(first.Life):
+		t.Errorf("its life is %+v, and was %+v", v.Life, first.Life)
+	}
+}

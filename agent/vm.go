@@ -27,12 +27,12 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 	if err != nil {
 		return a.unknown(ctx, v, err, now)
 	}
+	if why := a.overruled(v); why != "" && (rests(d.State) || a.isHere(v)) {
+		_, err := a.troubled(ctx, v, why, now)
+		return err
+	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
-		if why := a.overruled(v); why != "" {
-			_, err := a.troubled(ctx, v, why, now)
-			return err
-		}
 		switch { // also what has ended is looked at: a start may take effect late
 		case !v.Off():
 			return a.startAnew(ctx, v, d, now)
@@ -45,6 +45,11 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 		return a.onTheWay(ctx, v, d, now)
 	}
 	return nil
+}
+
+// rests reports whether a VM in this state does not run, and is started if it shall.
+func rests(s hypervisor.DomainState) bool {
+	return s == hypervisor.Shutoff || s == hypervisor.Crashed || s == hypervisor.Absent
 }
 
 // unknown tells why it cannot be seen what a VM does, where that does not pass by itself: something

@@ -39,7 +39,16 @@ type Left struct {
 func (h *Holding) Here() bool { return h.Record != nil && h.Left == nil }
 
 // Overrules reports whether the agent knows of a later life of the VM than a record that says
-// that the VM is on its host: it has left since.
+// that the VM is on its host, or that it has left since. A record without a life is of an earlier
+// version of godwit: it is believed only while the VM has not left.
 func (h *Holding) Overrules(v *VM) bool {
-	return h.Left != nil && h.Record != nil && h.Record.Moves > 0 && v.Moves <= h.Record.Moves
+	switch {
+	case h.Record == nil:
+		return false
+	case v.Life.Is(h.Record.Life):
+		return h.Left != nil && h.Record.Moves > 0 && v.Moves <= h.Record.Moves
+	case v.Life == nil:
+		return h.Left != nil
+	}
+	return !v.Life.Follows(h.Record.Life)
 }

@@ -187,7 +187,9 @@ type VM struct {
 
 	// Written by its operator. A change of VM's memory, CPUs or sizes of disks asks for a
 	// resize, which takes place when the VM starts the next time, or at the next reboot.
-	VM         hypervisor.VM
+	VM hypervisor.VM
+	// Life is which of the VMs that have had this name it is. Written when it is added.
+	Life       *Life               `json:",omitempty"`
 	Namespace  string              `json:",omitempty"`
 	Labels     migration.Labels    `json:",omitempty"`
 	Strategy   evacuation.Strategy `json:",omitempty"`

@@ -134,5 +134,6 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 		return errors.Join(ended(ctx, err), store.Close(), host.Close())
 	}
 	d.Store = gate
+	d.Config.Epoch = func() uint64 { return gate.Mark().Epoch }
 	return errors.Join(d.Run(ctx), gate.Close(), store.Close(), host.Close())
 }

@@ -41,9 +41,13 @@ func (d *Client) Add(ctx context.Context, v NewVM) ([]*store.VM, error) {
 	if err != nil {
 		return nil, err
 	}
+	life, err := store.NewLife(ctx, d.Store, "") // one look at the store is enough for all
+	if err != nil {
+		return nil, err
+	}
 	var added []*store.VM
 	for _, vm := range list {
-		stored, err := d.AddVM(ctx, vm)
+		stored, err := d.addVM(ctx, vm, *life)
 		if err != nil {
 			return added, err
 		}

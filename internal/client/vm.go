@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 
@@ -12,6 +13,15 @@ import (
 
 // AddVM adds a VM. Without a Host the controller finds one for it.
 func (d *Client) AddVM(ctx context.Context, v *store.VM) (*store.VM, error) {
+	life, err := store.NewLife(ctx, d.Store, "")
+	if err != nil {
+		return nil, err
+	}
+	return d.addVM(ctx, v, *life)
+}
+
+// addVM adds a VM with a life that is yet to have an id.
+func (d *Client) addVM(ctx context.Context, v *store.VM, life store.Life) (*store.VM, error) {
 	what := "add vm " + string(v.VM.ID)
 	if !named(v.VM.ID) {
 		return nil, refuse("add vm", "%.100q is not a name: write namespace/name, each of letters, "+
@@ -29,8 +39,9 @@ func (d *Client) AddVM(ctx context.Context, v *store.VM) (*store.VM, error) {
 			return nil, d.Missing(ctx, hostKey(v.Host))
 		}
 	}
+	life.ID = rand.Text()
 	counted := *v
-	counted.Moves = max(1, v.Moves)
+	counted.Life, counted.Moves = &life, max(1, v.Moves)
 	fresh := counted.With(0)
 	stored, err := d.Store.Put(ctx, fresh)
 	switch {

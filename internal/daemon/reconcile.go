@@ -22,6 +22,8 @@ type Input struct {
 	Migrations []*store.Migration
 	// Without are hosts that cannot tell: they are off, by an operator's word.
 	Without []hypervisor.HostName
+	// Epoch is that of the store, before it is raised.
+	Epoch uint64
 	// Decide are an operator's decisions about conflicts.
 	Decide map[hypervisor.VMID]hypervisor.HostName
 }
@@ -110,7 +112,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		all[vm] = true
 	}
 	for _, vm := range slices.Sorted(maps.Keys(all)) {
-		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told}
+		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch}
 		v := c.verdict()
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
 			v.Is, v.Why, v.Conflict = host, "an operator has decided: "+v.Conflict, ""
@@ -136,6 +138,7 @@ type one struct {
 	stored *store.VM // nil: the store does not know it
 	says   map[hypervisor.HostName]store.Holding
 	told   map[hypervisor.HostName]bool
+	epoch  uint64
 }
 
 // life is a life of the VM that a record or a host knows of.
@@ -167,11 +170,17 @@ func (c *one) lives() (all []life) {
 		all = append(all, l)
 	}
 	slices.SortStableFunc(all, func(a, b life) int {
-		first := cmp.Or(cmp.Compare(b.moves, a.moves), reconcileTruth(b.gone)-reconcileTruth(a.gone))
+		first := cmp.Or(compareLives(b.record.Life, a.record.Life), cmp.Compare(b.moves, a.moves),
+			reconcileTruth(b.gone)-reconcileTruth(a.gone))
 		return cmp.Or(first, reconcileTruth(a.left)-reconcileTruth(b.left), cmp.Compare(b.record.Boots, a.record.Boots),
 			cmp.Compare(b.record.Version, a.record.Version))
 	})
 	return all
+}
+
+// compareLives orders the lives of VMs of one name; 0 is that they are the same, or that nobody knows.
+func compareLives(a, b *store.Life) int {
+	return reconcileTruth(a.Follows(b)) - reconcileTruth(b.Follows(a))
 }
 
 func reconcileTruth(b bool) int {
@@ -236,10 +245,13 @@ func (c *one) write(v *Verdict) {
 	if v.Is == "" || len(lives) == 0 {
 		return
 	}
-	newest, moves := lives[0].record, 0
+	newest, moves, several := lives[0].record, 0, false
 	for _, l := range lives {
-		moves = max(moves, l.moves)
-		if l.record.Version > newest.Version && l.record.Moves >= newest.Moves {
+		if !l.record.Life.Is(newest.Life) {
+			several = true
+			continue
+		}
+		if moves = max(moves, l.moves); l.record.Version > newest.Version && l.record.Moves >= newest.Moves {
 			newest = l.record
 		}
 	}
@@ -254,7 +266,13 @@ func (c *one) write(v *Verdict) {
 	if next.Ended = next.Stopped && !runs; next.Mark != v.Is {
 		next.Mark = ""
 	}
-	next.Version = 0
+	if next.Version = 0; several {
+		id := ""
+		if newest.Life != nil {
+			id = newest.Life.ID
+		}
+		next.Life = &store.Life{ID: id, Epoch: c.epoch + 1} // VMs that are added later follow it
+	}
 	if s != nil {
 		next.Version = s.Version
 	}

@@ -33,6 +33,40 @@ func left(r *store.VM, to string, by migration.ID) store.Holding {
 	return store.Holding{VM: "v", Record: r, Left: &store.Left{To: hypervisor.HostName(to), Move: by}}
 }
 
+// anew gives a record a life.
+func anew(r *store.VM, n store.Revision) *store.VM {
+	r.Life = &store.Life{ID: "x", After: n}
+	return r
+}
+
+func unstarted(r *store.VM) *store.VM {
+	r.Boots = 0
+	return r
+}
+
+// What is written is later than every life that a host knows of, and what is added afterwards is later
+// still.
+func TestAReconciledRecordIsOfTheLatestLife(t *testing.T) {
+	knows := []store.Holding{left(anew(vm("n1", 3), 9), "n2", "m"), rests(anew(vm("n2", 4), 9))}
+	r := daemon.PlanReconcile(daemon.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
+		Hosts: []*store.Host{
+			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: knows[:1]}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: knows[1:]}}}})
+	if len(r.Verdicts) != 1 || r.Verdicts[0].Is != "n2" {
+		t.Fatalf("the verdicts are %+v", r.Verdicts)
+	}
+	next := daemon.Next(&r.Verdicts[0])
+	later := &store.Life{ID: "y", Epoch: 4, After: 1}
+	for _, h := range knows {
+		if h.Overrules(next) {
+			t.Errorf("%+v is overruled", next)
+		}
+	}
+	if !later.Follows(next.Life) {
+		t.Errorf("what is added afterwards does not follow %+v", next.Life)
+	}
+}
+
 func TestWhereAVMIs(t *testing.T) {
 	type says map[string][]store.Holding
 	for _, c := range []struct {
@@ -79,6 +113,17 @@ func TestWhereAVMIs(t *testing.T) {
 			without: []hypervisor.HostName{"n1"}, says: says{"n1": nil, "n2": {}}},
 		{name: "it went to a host that is off", stored: vm("n1", 1), is: "n2",
 			without: []hypervisor.HostName{"n2"}, says: says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": nil}},
+		{name: "another of its name was added after the backup", stored: anew(vm("n1", 4), 1), is: "n1",
+			says: says{"n1": {rests(anew(vm("n1", 1), 2))}}},
+		{name: "another of its name was added after the backup, and has moved", stored: anew(vm("n1", 4), 1),
+			is:   "n2",
+			says: says{"n1": {left(anew(vm("n1", 1), 2), "n2", "m")}, "n2": {rests(anew(vm("n2", 2), 2))}}},
+		{name: "another of its name was added and deleted after the backup", stored: anew(vm("n1", 4), 1),
+			says: says{"n1": {left(anew(vm("n1", 1), 2), "", "")}}},
+		{name: "it was deleted, and another of its name was added", stored: unstarted(anew(vm("n1", 1), 2)),
+			silent: true, says: says{"n1": {left(anew(vm("n1", 4), 1), "", "")}, "n2": {}}},
+		{name: "it runs, and an earlier one of its name is stored elsewhere", stored: anew(vm("n2", 4), 1),
+			is: "n1", says: says{"n1": {runs(anew(vm("n1", 1), 2))}, "n2": {}}},
 		{name: "it has no host yet", stored: &store.VM{VM: hypervisor.VM{ID: "v"}}, silent: true,
 			says: says{"n1": {}}},
 	} {

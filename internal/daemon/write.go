@@ -12,6 +12,13 @@ import (
 // ReadReconcile reads what is known.
 func ReadReconcile(ctx context.Context, records store.Store) (Input, error) {
 	var in Input
+	if past, is := records.(store.Historian); is {
+		h, _, err := past.History(ctx)
+		if err != nil {
+			return in, err
+		}
+		in.Epoch = h.Epoch
+	}
 	changes, err := records.Changes(ctx, store.Everything, 0)
 	for _, r := range changes.Records {
 		switch r := r.(type) {

@@ -174,6 +174,8 @@ func (w *World) operate(line string) {
 			next.Stopped = verb == "stop"
 		}
 		w.put(&next)
+	case "renew":
+		w.renew(hypervisor.VMID(name))
 	case "migrate":
 		w.put(&store.Migration{Spec: migration.Spec{Created: w.Now, VM: hypervisor.VMID(name),
 			ID: migration.ID(fmt.Sprintf("%s#u%d", name, w.Script))}})
@@ -186,6 +188,23 @@ func (w *World) operate(line string) {
 			}
 		}
 	}
+}
+
+// renew deletes a VM, if that is not refused, and adds another one of its name.
+// Source: internal/client (Client.DeleteVM, Client.AddVM).
+func (w *World) renew(name hypervisor.VMID) {
+	old := w.VM(name)
+	if old.Claim != "" || !old.Stopped || !old.Ended {
+		return
+	}
+	must(w.Store.Delete(w.ctx, old))
+	w.put(&store.VM{VM: old.VM, Life: life(w.Script), Moves: 1, Host: old.Host, Migratable: true,
+		Strategy: old.Strategy})
+}
+
+// life is that of a VM which was added by a line of the script; 0 is before all.
+func life(line int) *store.Life {
+	return &store.Life{ID: fmt.Sprint(line), After: store.Revision(line + 1)}
 }
 
 // quiet is how long nothing may happen before a world has come to rest: longer than any

@@ -2,7 +2,9 @@ package explore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
@@ -65,6 +67,10 @@ func (w *World) Past(vm hypervisor.VMID) sim.Past {
 // wrote checks a record that was just written.
 func (w *World) wrote(before, after store.Record) {
 	w.touch(TheStore)
+	if v, is := after.(*store.VM); is && !w.Back && strings.Contains(v.Trouble, "a later life") {
+		w.violate("believes-the-store", fmt.Errorf("%s is of the only store that there was, and %s does "+
+			"not believe it: %s", v.VM.ID, v.Host, v.Trouble))
+	}
 	m, ok := after.(*store.Migration)
 	if !ok {
 		return

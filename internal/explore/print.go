@@ -96,6 +96,9 @@ func gate(w *World) (n uint64) {
 func page(h store.Holding) (n uint64) {
 	if h.Record != nil {
 		n = Mix(uint64(h.Record.Moves), String(string(h.Record.Host)))
+		if h.Record.Life != nil {
+			n += uint64(h.Record.Life.After) << 32
+		}
 	}
 	if h.Left != nil {
 		n = Mix(n+1, String(string(h.Left.To)))

@@ -3,7 +3,7 @@ package explore
 // fixed are the types that nobody changes, or that belong to another part.
 var fixed = []string{
 	"explore.line", "explore.phone", "explore.World",
-	"store.Migration", "store.VM", "store.Host", "store.Rebuild", "store.Lease",
+	"store.Migration", "store.VM", "store.Host", "store.Rebuild", "store.Lease", "store.Life",
 	"migration.Cluster", "migration.PolicySet", "migration.Config", "controller.Config",
 	"placement.VM", "placement.Facts", "hypervisor.Hardware", "fake.Model",
 	"placement.Config", "controller.ReservationsConfig",

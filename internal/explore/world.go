@@ -129,7 +129,7 @@ func NewModel(s *Scene, faults int) *World {
 		stored := &store.VM{VM: vm, Host: v.Host, Migratable: true,
 			Strategy: evacuation.LiveMigrate}
 		if s.Backup {
-			stored.Moves = 1
+			stored.Life, stored.Moves = life(0), 1
 		}
 		w.put(stored)
 	}

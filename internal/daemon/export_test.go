@@ -1,0 +1,6 @@
+package daemon
+
+import "github.com/godwit-vm/godwit/store"
+
+// Next is the record that a verdict writes; nil is none.
+func Next(v *Verdict) *store.VM { return v.next }
