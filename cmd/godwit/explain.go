@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +45,9 @@ With --host the request names that host: the answer is accepted, or a conflict w
 constraints are recorded as debts. --compat is for legacy clients: a request with a host but without
 --force counts as forced, while --force=false does not.
 
+An accepted VM that can be migrated gets a prediction: how long its migration takes alone and how
+long the guest stands, p10 to p90 as measured migrations of its class tell: see docs/prediction.md.
+
 --filters names the constraints that are checked (default: all); hard constraints are always checked.
 --weighers changes the weight of a preference: memory=2,busy=-3.
 
@@ -64,6 +69,9 @@ constraints are recorded as debts. --compat is for legacy clients: a request wit
   histogram           check, hosts: how many hosts each check refuses
   nearest             host, memoryBytes, cpus, diskBytes that it lacks, reasons that more
                       capacity does not remove, orMoved (a VM whose departure would do, or ""), text
+  predicted           class, measured (migrations of the class), seconds and downtimeMilliseconds,
+                      each with p10, p50 and p90, and note; null when it is not accepted, does
+                      not run on another host, or does not converge: then notes says so
   notes               caveats
 
 Exit status: 0 accepted, 2 bad input, 3 conflict or no host.`
@@ -77,7 +85,7 @@ func targetCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.forced, f.filtered = c.Flags().Changed("force"), c.Flags().Changed("filters")
-			return explain(c.OutOrStdout(), &f)
+			return explain(c.Context(), c.OutOrStdout(), &f)
 		},
 	}
 	flags := c.Flags()
@@ -93,7 +101,7 @@ func targetCommand() *cobra.Command {
 }
 
 // explain reads an inventory, asks about one VM, and prints the answer.
-func explain(out io.Writer, f *explainFlags) error {
+func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 	if f.inventory == "" || f.vm == "" {
 		return errors.New("--inventory and --vm are required: see godwit help explain destination")
 	}
@@ -119,6 +127,10 @@ func explain(out io.Writer, f *explainFlags) error {
 		q.Request.Force = placement.ForceOf(&f.force)
 	}
 	e := explained(&q, q.Explain(config))
+	at := slices.IndexFunc(s.Fleet.VMs, func(v inventory.VM) bool { return v.ID == id })
+	if err := e.predict(ctx, s, &s.Fleet.VMs[at]); err != nil {
+		return err
+	}
 	if f.json {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)

@@ -16,6 +16,9 @@ func (e *explanation) table(out io.Writer, vm *placement.VM) error {
 	for _, note := range e.Notes {
 		p.line(0, "note: %s", note)
 	}
+	if r := e.Predicted; r != nil {
+		p.line(0, "predicted: %s", r)
+	}
 	p.hosts(e.Hosts)
 	if e.Request.Host == "" {
 		p.histogram(e.Histogram)

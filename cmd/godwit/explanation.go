@@ -2,12 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/predict"
+	"github.com/godwit-vm/godwit/internal/rehearse"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
 )
 
 // explanation is what --json prints: see explainHelp.
@@ -26,6 +31,8 @@ type explanation struct {
 	Nearest   []miss              `json:"nearest"`
 	Quota     []placement.Reason  `json:"-"` // among the reasons when it decides
 	Notes     []string            `json:"notes"`
+	// Predicted is what its migration takes alone; nil when there is none, or it does not converge.
+	Predicted *predict.Prediction `json:"predicted"`
 }
 
 type asked struct {
@@ -79,6 +86,27 @@ func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 			m.Moved, m.String()})
 	}
 	return x
+}
+
+// predict plays the accepted migration alone.
+func (e *explanation) predict(ctx context.Context, s *config.Scenario, vm *inventory.VM) error {
+	if e.Outcome != placement.Accepted || e.Source == "" || e.Source == e.Target || !vm.Migratable {
+		return nil
+	}
+	p := &rehearse.Play{Scenario: rehearse.Endless(s),
+		Stops: &rehearse.Stops{Together: map[hypervisor.VMID]bool{e.VM: true}}}
+	move := plan.Move{VM: e.VM, Source: e.Source, Target: e.Target}
+	passage, err := p.Solo(ctx, move)
+	switch {
+	case err != nil:
+		return err
+	case !passage.Done:
+		e.Notes = append(e.Notes, p.Note(passage, vm, move))
+		return nil
+	}
+	r, err := p.Predict(move, passage)
+	e.Predicted = &r
+	return err
 }
 
 // list returns all, and never nil, which would be no list in JSON.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -97,23 +98,51 @@ func (t *Tally) Report() Report {
 // median of the others. No model can be much better than that. Experiments with one run are
 // left out.
 func Noise(all []Migration) Accuracy {
+	var l misses
+	for m, p := range others(all) {
+		l.add(m, p)
+	}
+	return l.accuracy("noise")
+}
+
+// NoiseBy is [Noise] for each class.
+func NoiseBy(all []Migration) map[string]Accuracy {
+	classes := map[string]*misses{}
+	for m, p := range others(all) {
+		if classes[m.Class()] == nil {
+			classes[m.Class()] = &misses{}
+		}
+		classes[m.Class()].add(m, p)
+	}
+	noise := map[string]Accuracy{}
+	for class, l := range classes {
+		noise[class] = l.accuracy(class)
+	}
+	return noise
+}
+
+// others yields each measurement with the median of the other runs of its experiment.
+func others(all []Migration) iter.Seq2[*Migration, Prediction] {
 	runs := map[string][]*Migration{}
 	for i := range all {
 		if m := &all[i]; m.Completed {
 			runs[m.Experiment()] = append(runs[m.Experiment()], m)
 		}
 	}
-	var l misses
-	for _, same := range runs {
-		for i, m := range same {
-			others := slices.Delete(slices.Clone(same), i, i+1)
-			if len(others) > 0 {
-				l.add(m, Prediction{Completed: true, Total: middle(others, totalOf),
-					Downtime: middle(others, downtimeOf)})
+	return func(yield func(*Migration, Prediction) bool) {
+		for _, same := range runs {
+			for i, m := range same {
+				others := slices.Delete(slices.Clone(same), i, i+1)
+				if len(others) == 0 {
+					continue
+				}
+				if !yield(m, Prediction{Completed: true, Total: middle(others, totalOf),
+					Downtime: middle(others, downtimeOf)}) {
+					return
+				}
 			}
 		}
 	}
-	return l.accuracy("noise")
 }
 
 func totalOf(m *Migration) time.Duration    { return m.Total }
@@ -154,27 +183,32 @@ func share(got, want, least time.Duration) float64 {
 
 // Class says which mechanism governs the measurement.
 func (m *Migration) Class() string {
+	tls := slices.ContainsFunc(m.Words, func(w string) bool { return strings.HasPrefix(w, "tls") })
+	return Class(m.Options, tls, m.Emulated)
+}
+
+// Class says which mechanism governs a transfer with options, whose bandwidth is that of the cap
+// or of a slower wire.
+func Class(o hypervisor.TransferOptions, tls, emulated bool) string {
 	kind := "kvm"
-	if m.Emulated {
+	if emulated {
 		kind = "tcg"
 	}
-	tls := slices.ContainsFunc(m.Words, func(w string) bool { return strings.HasPrefix(w, "tls") })
-	limit := m.Options.Bandwidth
 	switch {
-	case m.Options.AutoConverge:
+	case o.AutoConverge:
 		return "auto-converge"
-	case m.Options.PostCopy:
+	case o.PostCopy:
 		return "post-copy"
-	case m.Options.Compression:
+	case o.Compression:
 		return "compression"
-	case m.Options.XBZRLE:
+	case o.XBZRLE:
 		return "xbzrle"
 	case tls:
 		return "tls"
-	case m.Options.Channels > 0:
+	case o.Bandwidth > 0 && o.Bandwidth <= 300*hypervisor.Bandwidth(hypervisor.MiB):
+		return "capped " + kind // by however many connections
+	case o.Channels > 0:
 		return "multifd"
-	case limit > 0 && limit <= 300*hypervisor.Bandwidth(hypervisor.MiB):
-		return "capped " + kind
 	}
 	return "uncapped " + kind // or with a cap that hardly binds
 }

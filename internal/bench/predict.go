@@ -111,18 +111,32 @@ func (m *Migration) on(model fake.Model) fake.Model {
 	if m.Emulated {
 		model.FirstTouch = model.FirstTouch * 31 / 40
 	}
-	for _, way := range []struct {
-		option string
-		speed  hypervisor.Bandwidth
-	}{
-		{"mfcomp:zlib", 780_000_000}, {"mfcomp:zstd", 840_000_000},
-		{"tls-psk", 100_000_000}, {"tls-x509", 100_000_000},
-	} {
-		if m.Has(way.option) {
-			model.AllChannels = way.speed
+	if m.Options.Channels > 1 && model.AllChannels == model.PerChannel {
+		model.AllChannels /= 2 // threads of further connections share the same processors
+	}
+	for _, way := range ways {
+		if m.Has(way.option) && (way.also == "" || m.Has(way.also)) {
+			model.AllChannels = way.all
+			if way.channel > 0 {
+				model.PerChannel = way.channel
+			}
+			return model
 		}
 	}
 	return model
+}
+
+// ways are what has speeds of its own: of one connection (0: as the model says), and of all. The
+// first that a measurement was made with counts.
+var ways = []struct {
+	option, also string
+	channel, all hypervisor.Bandwidth
+}{
+	{"tls-psk", "", 0, 100_000_000},
+	{"tls-x509", "", 300_000_000, 480_000_000},
+	{"mfcomp:zlib", "", 0, 270_000_000},
+	{"mfcomp:zstd", "random", 0, 420_000_000}, // pages that cannot be compressed
+	{"mfcomp:zstd", "", 0, 840_000_000},
 }
 
 // Encoded reports whether a speed of its own, which no parameter of a model says, governs

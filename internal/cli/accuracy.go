@@ -12,12 +12,13 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/bench"
-	"github.com/godwit-vm/godwit/internal/measurements"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
 const accuracyHelp = `Predict measured migrations, and print the error of the predictions by class: the
 median and the 90th percentile, relative to the measurement. A downtime below 10 ms counts as 10 ms.
+INSIDE is the share of the measurements between p10 and p90, which are learned from the others.
 
 Without a file the command uses measurements of QEMU 7.2 that are part of godwit, and the model of
 the machine on which they were made. The columns of a file are those of godwit help calibrate.
@@ -29,6 +30,9 @@ the machine on which they were made. The columns of a file are those of godwit h
   all        class, count, lost (predicted never to complete), total and downtime, each
              with median and p90: 0.05 is 5 %
   classes    the same for each class
+  ranges     by class, the shares of measurements between p10 and p90 (total, downtime), and how
+             far p50 is off (medianTotal, medianDowntime), for measurements that the ranges
+             were not learned from, one at a time; untried: all runs of an experiment together
   noise      the same for each run of an experiment when the others predict it: no model is
              much better than that
   endless    how many did not complete; agreed: how many of them do not in the model
@@ -40,7 +44,9 @@ type accuracy struct {
 	Source string `json:"source"`
 	Model  string `json:"model"`
 	bench.Report
-	Noise bench.Accuracy `json:"noise"`
+	Ranges  []predict.Coverage `json:"ranges"`
+	Untried []predict.Coverage `json:"untried"`
+	Noise   bench.Accuracy     `json:"noise"`
 }
 
 const builtIn = "built in"
@@ -71,18 +77,18 @@ func accuracyCommand() *cobra.Command {
 
 // compare reads what there is to be read, and compares.
 func (a *accuracy) compare() error {
-	model, text := fake.QEMU(), io.Reader(strings.NewReader(measurements.QEMU))
+	model, all, err := fake.QEMU(), []bench.Migration(nil), error(nil)
 	if a.Source == "" {
 		a.Source, model = builtIn, bench.Machine()
+		all, err = bench.BuiltIn()
 	} else {
-		f, err := os.Open(a.Source)
-		if err != nil {
-			return err
+		f, failed := os.Open(a.Source)
+		if failed != nil {
+			return failed
 		}
 		defer f.Close()
-		text = f
+		all, err = bench.Read(a.Source, f)
 	}
-	all, err := bench.Read(a.Source, text)
 	if err != nil {
 		return err
 	}
@@ -91,7 +97,11 @@ func (a *accuracy) compare() error {
 	} else if model, err = inventory.ReadModelFile(a.Model); err != nil {
 		return err
 	}
-	a.Report, err = bench.Compare(all, model)
+	if a.Report, err = bench.Compare(all, model); err != nil {
+		return err
+	}
+	samples, err := bench.Samples(all, model)
+	a.Ranges, a.Untried = predict.HoldOut(samples), predict.HoldOutExperiments(samples)
 	a.Noise = bench.Noise(all)
 	return err
 }
@@ -105,10 +115,16 @@ func (a *accuracy) table(out io.Writer) error {
 		fmt.Fprintf(t, "%-14s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t\n", c.Class, c.Count,
 			100*c.Total.Median, 100*c.Total.P90, 100*c.Downtime.Median, 100*c.Downtime.P90, c.Lost)
 	}
+	fmt.Fprint(t, "\nRANGE p10–p90  \tN\tTOTAL INSIDE\tDOWNTIME INSIDE\tTOTAL MEDIAN\tDOWNTIME MEDIAN\t\n")
+	for _, c := range a.Ranges {
+		fmt.Fprintf(t, "%-14s\t%d\t%.0f %%\t%.0f %%\t%.1f %%\t%.1f %%\t\n", c.Class, c.Count,
+			100*c.Total, 100*c.Downtime, 100*c.MedianTotal, 100*c.MedianDowntime)
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nnoise: each run of an experiment, predicted by the others")
+	fmt.Fprintln(out, "\nranges: learned from the other measurements of the class; the median is that of p50")
+	fmt.Fprintln(out, "noise: each run of an experiment, predicted by the others")
 	if a.Endless > 0 {
 		fmt.Fprintf(out, "%d did not complete; in the model %d of them do not\n", a.Endless,
 			a.Agreed)

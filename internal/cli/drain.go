@@ -69,7 +69,8 @@ output then lists the migrations to request in that order.
                                diskBytes (local), converges (alone), moves (in this plan),
                                beginsSeconds, seconds, downtimeMilliseconds, mode, note,
                                attempts (more than one are retries), drawn (its
-                               distributions)
+                               distributions), predicted (class, measured, seconds and
+                               downtimeMilliseconds with p10, p50 and p90, note)
   restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
                                started elsewhere, as a move of a wave with restart, and those
                                that stay off
@@ -79,6 +80,7 @@ output then lists the migrations to request in that order.
                                others stayed
   fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
   emptySeconds                 when all others have left, deterministically; null is never
+  emptyRangeSeconds            p10, p50, p90 of it, as far as the model may be off
   samples                      runs, empty, secondsToEmpty (p50, p95, p99, max; null is never)
   deadline                     withinSeconds, confidence, met, with, waves (of moves, in the
                                order in which they are requested), trials, obstacles; or null

@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"text/tabwriter"
 
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/rehearse"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
@@ -90,7 +92,7 @@ func (d drainPage) table(t io.Writer) {
 	if disks {
 		fmt.Fprint(t, "\tDISKS")
 	}
-	fmt.Fprint(t, "\tBEGINS\tTAKES\tDOWNTIME")
+	fmt.Fprint(t, "\tBEGINS\tTAKES\tP10–P90\tDOWNTIME\tP10–P90")
 	if d.Samples != nil {
 		fmt.Fprint(t, "\tP95 TAKES\tP95 DOWNTIME")
 	}
@@ -113,11 +115,12 @@ func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
 	if disks {
 		fmt.Fprintf(t, "\t%v", m.DiskBytes)
 	}
-	if m.Moves {
-		fmt.Fprintf(t, "\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
-			words.Milliseconds(m.DowntimeMilliseconds))
+	if m.Moves && m.Predicted != nil {
+		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
+			spans(m.Predicted.Seconds), words.Milliseconds(m.DowntimeMilliseconds),
+			downtimes(m.Predicted.Downtime))
 	} else {
-		fmt.Fprint(t, "\t\t\t")
+		fmt.Fprint(t, "\t\t\t\t\t")
 	}
 	note := m.Note
 	if m.Moves && m.Attempts > 1 && note == "" {
@@ -220,6 +223,7 @@ func (d drainPage) times(out io.Writer) {
 	}
 	empty := d.empty()
 	fmt.Fprintf(out, ": %s\n", after(empty, d.EmptySeconds))
+	d.ranges(out)
 	if d.Samples == nil {
 		return
 	}
@@ -241,4 +245,29 @@ func (d drainPage) empty() string {
 		return "empty but for it"
 	}
 	return "empty but for them"
+}
+
+// ranges prints where the ranges of the table come from.
+func (d drainPage) ranges(out io.Writer) {
+	if r := d.EmptyRange; r != nil && d.Moves > 0 {
+		fmt.Fprintf(out, "p10 to p90, as far as the model may be off: %s\n", spans(*r))
+	}
+	classes := map[string]predict.Prediction{}
+	for _, wave := range d.Waves {
+		for i := range wave {
+			if p := wave[i].Predicted; p != nil {
+				classes[p.Class] = *p
+			}
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		p := classes[class]
+		fmt.Fprintf(out, "  %s\n", p.Basis())
+	}
+}
+
+func spans(r predict.Range) string { return words.Span(r.P10) + "–" + words.Span(r.P90) }
+
+func downtimes(r predict.Range) string {
+	return words.Milliseconds(r.P10) + "–" + words.Milliseconds(r.P90)
 }

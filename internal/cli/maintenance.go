@@ -68,8 +68,9 @@ proof that can be checked, or the failures that would not be survived without it
   mostTogether, leastBatches   bounds on what any plan can do
   keep, home       waves, moves, parked, left, proven; null without --home
   times            shifts (one a batch) and back (the return): beginsSeconds, movedSeconds,
-                   backSeconds, boundSeconds, stay (VMs that do not move), obstacles (vm, text);
-                   endsSeconds, boundSeconds, invariantViolations; null is never
+                   backSeconds, rangeSeconds (p10, p50, p90 of its moves), boundSeconds, stay (VMs that do not move), obstacles (vm, text);
+                   endsSeconds, rangeSeconds (of all of it, as far as the model may be off),
+                   boundSeconds, invariantViolations; null is never
 
 Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
 2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not return.`

@@ -96,6 +96,9 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 		fmt.Fprintf(out, "\nfinished after %s, %.2f times the lower bound %s\n",
 			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
 			words.Span(t.BoundSeconds))
+		if t.Range != nil {
+			fmt.Fprintf(out, "p10 to p90, as far as the model may be off: %s\n", spans(*t.Range))
+		}
 	}
 	if len(a.ShutDown) > 0 {
 		fmt.Fprintf(out, "shut down when their host is drained, and off from then on: %s\n",

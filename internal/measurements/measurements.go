@@ -8,3 +8,9 @@ import _ "embed" // the file
 //
 //go:embed qemu-7.2.csv
 var QEMU string
+
+// Features is a table with further migrations of features: several connections, their compression,
+// and TLS with certificates.
+//
+//go:embed qemu-7.2-features.csv
+var Features string

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
@@ -32,7 +33,9 @@ type Forecast struct {
 
 	// EmptySeconds is when all have left that can, with nothing drawn; null is never.
 	EmptySeconds *float64 `json:"emptySeconds"`
-	Samples      *Summary `json:"samples"`
+	// EmptyRange is the distribution of it, as far as the model may be off; null is never.
+	EmptyRange *predict.Range `json:"emptyRangeSeconds"`
+	Samples    *Summary       `json:"samples"`
 	// Kept are those of Left that no drain moves, although they could: by their eviction
 	// strategies, or because a quota admits no second copy. CannotLeave are those that no plan
 	// takes off, LeftBehind the others: which of the VMs are left behind is a choice.
@@ -73,6 +76,9 @@ type Step struct {
 	Attempts int    `json:"attempts,omitempty"`
 	Note     string `json:"note,omitempty"`
 	Drawn    *Fate  `json:"drawn,omitempty"` // in the worlds that were drawn
+	// Predicted are the distributions of Seconds and DowntimeMilliseconds, from what was measured;
+	// null where it does not move.
+	Predicted *predict.Prediction `json:"predicted"`
 }
 
 // A Deadline is what came of a goal.
@@ -184,6 +190,9 @@ func (d *Forecast) play(ctx context.Context, p *Play, q *Question) error {
 	d.violated(run)
 	d.EmptySeconds = seconds(run.Empty)
 	d.moves(p, run, solos)
+	if err := d.predict(p, run); err != nil {
+		return err
+	}
 	if q.Samples > 0 && d.Moves+len(d.ShutDown) > 0 {
 		if err := d.sample(ctx, p, q.Samples); err != nil {
 			return err

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/inventory"
@@ -65,7 +67,9 @@ type Passage struct {
 	// Brownout is how its guest was slowed down at its last attempt.
 	Brownout store.Brownout
 	Mode     hypervisor.Mode
-	Why      string // the rule that ended its last attempt that failed, unless Done
+	// Options are what its last attempt was asked for, as its hypervisor takes them.
+	Options hypervisor.TransferOptions
+	Why     string // the rule that ended its last attempt that failed, unless Done
 }
 
 // Nominal plays the plan in the world as the scenario says it is.
@@ -230,6 +234,9 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Downtime: p.Downtime, Why: p.Why}
 	}
 	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
+	if phase != before.State.Phase && after.Options != nil {
+		p.Options = agent.TransferOptions(after.Options, fake.Abilities)
+	}
 	if phase != before.State.Phase {
 		switch {
 		case phase == migration.Running:

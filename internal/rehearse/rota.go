@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -23,9 +24,12 @@ type Timetable struct {
 	Back   *Shift  `json:"back"`   // the way home; null when none was asked for
 	// EndsSeconds is when all is over, BoundSeconds when it is at the earliest: the same
 	// moves at the full speed of the narrowest links, as many at once as may.
-	EndsSeconds  *float64 `json:"endsSeconds"`
-	BoundSeconds float64  `json:"boundSeconds"`
-	Violations   []string `json:"invariantViolations"`
+	EndsSeconds *float64 `json:"endsSeconds"`
+	// Range is the distribution of EndsSeconds, as far as the model may be off: all batches are
+	// taken to be off by as much. Null is never.
+	Range        *predict.Range `json:"rangeSeconds"`
+	BoundSeconds float64        `json:"boundSeconds"`
+	Violations   []string       `json:"invariantViolations"`
 }
 
 // A Shift is when one batch is emptied and serviced.
@@ -33,7 +37,10 @@ type Shift struct {
 	BeginsSeconds *float64 `json:"beginsSeconds"`
 	MovedSeconds  *float64 `json:"movedSeconds"` // when the last VM has moved
 	BackSeconds   *float64 `json:"backSeconds"`  // when the hosts take VMs again
-	BoundSeconds  float64  `json:"boundSeconds"` // how long the moves take at least
+	// Range is the distribution of how long its moves take, as far as the model may be off; null is
+	// never.
+	Range        *predict.Range `json:"rangeSeconds"`
+	BoundSeconds float64        `json:"boundSeconds"` // how long the moves take at least
 	// Stay are the VMs that did not move, and Obstacles say why: they do not converge, or
 	// failed too often. What comes later is played as if somebody had seen to them, so that
 	// all who stand in the way are told.
@@ -75,6 +82,7 @@ func PlayTimetable(ctx context.Context, s *config.Scenario, a *plan.MaintenanceP
 		now.Fleet = after(now.Fleet, b.Waves, stops.On(b.Hosts))
 	}
 	if back == nil {
+		t.ranged(service)
 		return t, nil
 	}
 	shift, err := t.play(ctx, &now, nil, back.Waves, stops.On(nil))
@@ -84,7 +92,28 @@ func PlayTimetable(ctx context.Context, s *config.Scenario, a *plan.MaintenanceP
 	shift.BackSeconds = shift.MovedSeconds
 	t.Back, t.EndsSeconds = shift, shift.MovedSeconds
 	t.BoundSeconds += shift.BoundSeconds
+	t.ranged(service)
 	return t, nil
+}
+
+// ranged sums up the ranges of all batches and of the way back.
+func (t *Timetable) ranged(service time.Duration) {
+	if t.EndsSeconds == nil {
+		return
+	}
+	t.Range = &predict.Range{}
+	shifts := t.Shifts
+	if t.Back != nil {
+		shifts = append(slices.Clone(shifts), *t.Back)
+	}
+	for i := range shifts {
+		r, away := shifts[i].Range, service.Seconds()
+		if i == len(t.Shifts) {
+			away = 0
+		}
+		t.Range.P10, t.Range.P50, t.Range.P90 = t.Range.P10+r.P10+away, t.Range.P50+r.P50+away,
+			t.Range.P90+r.P90+away
+	}
 }
 
 // play plays the moves of one batch, from where the timetable ends.
@@ -111,6 +140,9 @@ func (t *Timetable) play(ctx context.Context, s *config.Scenario, hosts []hyperv
 	}
 	if len(shift.Stay) == 0 && run.Empty >= 0 {
 		shift.MovedSeconds = later(t.EndsSeconds, last)
+		if shift.Range, err = p.ranged(run, last); err != nil {
+			return nil, err
+		}
 	}
 	for _, v := range run.Violations {
 		t.Violations = append(t.Violations, v.Invariant+": "+v.Detail)

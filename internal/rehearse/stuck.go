@@ -42,6 +42,9 @@ func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
 	return all, nil
 }
 
+// Note says why a move that was played alone does not come about.
+func (p *Play) Note(solo Passage, v *inventory.VM, m plan.Move) string { return p.note(solo, v, m) }
+
 // note says why a move does not come about.
 func (p *Play) note(solo Passage, v *inventory.VM, m plan.Move) string {
 	switch shut := p.shut(); {

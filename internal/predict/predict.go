@@ -1,0 +1,185 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/words"
+)
+
+const (
+	// Enough is how many measurements a class needs for quantiles of its own.
+	Enough = 10
+	// Unknown is the factor by which a class that was never measured may be off: the model took
+	// encryption with certificates for nine times slower than it is until it was measured.
+	Unknown = 10
+	// Jitter is added to downtimes before they are compared: below it the machine's own jitter
+	// rules.
+	Jitter = 10 * time.Millisecond
+	// low and high are the quantiles of a range.
+	low, mid, high = 0.1, 0.5, 0.9
+)
+
+// Times are those of one migration.
+type Times struct{ Total, Downtime time.Duration }
+
+// A Sample is a migration that was predicted and then measured.
+type Sample struct {
+	Class string
+	// Experiment names what was asked for. Runs of one experiment give each other away, so they
+	// are held out together.
+	Experiment          string
+	Predicted, Measured Times
+}
+
+// A Range is a distribution of what is predicted.
+type Range struct {
+	P10 float64 `json:"p10"`
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+}
+
+// A Prediction is the distribution of the times of one migration.
+type Prediction struct {
+	Class string `json:"class"`
+	// Measured is how many measurements of the class there are: with 0 it is a guess.
+	Measured int   `json:"measured"`
+	Seconds  Range `json:"seconds"`
+	Downtime Range `json:"downtimeMilliseconds"`
+	// Note says what is not known; "" is nothing.
+	Note string `json:"note,omitempty"`
+}
+
+// String writes the ranges, and on what they are based.
+func (p *Prediction) String() string {
+	text := fmt.Sprintf("it takes %s–%s, p50 %s; downtime %s–%s, p50 %s; ",
+		words.Span(p.Seconds.P10), words.Span(p.Seconds.P90), words.Span(p.Seconds.P50),
+		words.Milliseconds(p.Downtime.P10), words.Milliseconds(p.Downtime.P90),
+		words.Milliseconds(p.Downtime.P50))
+	return text + p.Basis()
+}
+
+// Basis says on what the ranges are based.
+func (p *Prediction) Basis() string {
+	if p.Note != "" {
+		return p.Note + ", so the range is wide"
+	}
+	return fmt.Sprintf("%s, from %s", p.Class, words.Count(p.Measured, "measured migration"))
+}
+
+// logs are logarithms of measured/predicted, in order.
+type logs struct{ total, downtime []float64 }
+
+// Errors are how far predictions were off, by class. The zero value has measured nothing.
+type Errors struct {
+	classes map[string]*logs
+	all     logs
+}
+
+// Learn returns how far predictions were off.
+func Learn(samples []Sample) *Errors {
+	e := &Errors{classes: map[string]*logs{}}
+	for i := range samples {
+		s := &samples[i]
+		if e.classes[s.Class] == nil {
+			e.classes[s.Class] = &logs{}
+		}
+		total, downtime := s.off()
+		for _, l := range []*logs{e.classes[s.Class], &e.all} {
+			l.total, l.downtime = append(l.total, total), append(l.downtime, downtime)
+		}
+	}
+	for _, l := range e.classes {
+		l.sort()
+	}
+	e.all.sort()
+	return e
+}
+
+func (l *logs) sort() {
+	slices.Sort(l.total)
+	slices.Sort(l.downtime)
+}
+
+// off returns the logarithms of measured/predicted.
+func (s *Sample) off() (total, downtime float64) {
+	ratio := func(measured, predicted, plus time.Duration) float64 {
+		return math.Log(float64(max(1, measured+plus)) / float64(max(1, predicted+plus)))
+	}
+	return ratio(s.Measured.Total, s.Predicted.Total, 0),
+		ratio(s.Measured.Downtime, s.Predicted.Downtime, Jitter)
+}
+
+// Measured returns how many measurements of a class there are.
+func (e *Errors) Measured(class string) int {
+	if e == nil || e.classes[class] == nil {
+		return 0
+	}
+	return len(e.classes[class].total)
+}
+
+// Of returns the distribution of a migration's times. Least is what physics allows: no time is
+// below it.
+func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
+	n := e.Measured(class)
+	r := Prediction{Class: class, Measured: n}
+	var total, downtime [3]float64
+	switch {
+	case n == 0:
+		unknown := math.Log(Unknown)
+		total, downtime = [3]float64{-unknown, 0, unknown}, [3]float64{-unknown, 0, unknown}
+		r.Note = fmt.Sprintf("%q was never measured", class)
+	case n < Enough:
+		l := e.classes[class]
+		total, downtime = few(l.total, e.all.total), few(l.downtime, e.all.downtime)
+		r.Note = fmt.Sprintf("%q was measured %d times only", class, n)
+	default:
+		l := e.classes[class]
+		total, downtime = quantiles(l.total), quantiles(l.downtime)
+	}
+	r.Seconds = spread(p.Total, 0, total, least).Over(time.Second)
+	r.Downtime = spread(p.Downtime, Jitter, downtime, 0).Over(time.Millisecond)
+	return r
+}
+
+// spread multiplies a time by ratios; none of the results is below least.
+func spread(d, plus time.Duration, logs [3]float64, least time.Duration) Range {
+	at := func(log float64) float64 {
+		return max(float64(d+plus)*math.Exp(log)-float64(plus), float64(least), 0)
+	}
+	return Range{at(logs[0]), at(logs[1]), at(logs[2])}
+}
+
+// Over returns the range in another unit.
+func (r Range) Over(unit time.Duration) Range {
+	u := float64(unit)
+	return Range{r.P10 / u, r.P50 / u, r.P90 / u}
+}
+
+// quantiles returns the range of sorted values.
+func quantiles(list []float64) [3]float64 {
+	return [3]float64{quantile(list, low), quantile(list, mid), quantile(list, high)}
+}
+
+// few returns the range when there are too few values for quantiles: all of them, and at least
+// as wide as that of all classes.
+func few(list, all []float64) [3]float64 {
+	wide, center := quantiles(all), quantile(list, mid)
+	return [3]float64{min(list[0], center+wide[0]-wide[1]), center,
+		max(list[len(list)-1], center+wide[2]-wide[1])}
+}
+
+// quantile returns the value below which a further one is with probability q, as far as sorted
+// values tell: of n values it is the one at q(n+1), interpolated.
+// Source: Hyndman, Fan, "Sample Quantiles in Statistical Packages", 1996 (definition 6).
+func quantile(list []float64, q float64) float64 {
+	at := q*float64(len(list)+1) - 1
+	at = min(max(at, 0), float64(len(list)-1))
+	i := int(at)
+	if i+1 >= len(list) {
+		return list[i]
+	}
+	return list[i] + (at-float64(i))*(list[i+1]-list[i])
+}
