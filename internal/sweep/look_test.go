@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
 
@@ -17,22 +18,24 @@ func TestLook(t *testing.T) {
 	if folder == "" {
 		t.Skip("skipped: it writes pictures to the folder in GODWIT_LOOK, which is not set")
 	}
-	b := browser(t)
-	for place, s := range map[string]screen{"desktop-light": desktop, "phone-dark": phone,
-		"desktop-dark": {1280, 900, "dark"}, "phone-light": {360, 740, "light"}} {
+	b := browsertest.Start(t)
+	for place, s := range map[string]screen{"desktop-light": browsertest.Desktop,
+		"phone-dark":   browsertest.Phone,
+		"desktop-dark": {Width: 1280, Height: 900, Scheme: "dark"},
+		"phone-light":  {Width: 360, Height: 740, Scheme: "light"}} {
 		all := documents(t)
 		all["many"], all["large"] = sweep.Many(10_000), sweep.Many(3*sweep.MaxListed)
 		for name, d := range all {
 			p := open(t, b, d, s)
-			whole := eval[int64](p, "document.documentElement.scrollHeight")
+			whole := browsertest.Eval[int64](p, "document.documentElement.scrollHeight")
 			var picture []byte
-			p.do(chromedp.EmulateViewport(s.width, whole), chromedp.Sleep(settle),
+			p.Do(chromedp.EmulateViewport(s.Width, whole), chromedp.Sleep(browsertest.Settle),
 				chromedp.CaptureScreenshot(&picture))
 			file := filepath.Join(folder, name+"-"+place+".png")
 			if err := os.WriteFile(file, picture, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			p.quiet()
+			quiet(p)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
 
@@ -81,7 +82,7 @@ func TestDocumentIsInThePage(t *testing.T) {
 
 // TestPage shows pages in a real browser.
 func TestPage(t *testing.T) {
-	b := browser(t)
+	b := browsertest.Start(t)
 	for _, test := range []struct {
 		name string
 		do   func(*testing.T, func(*sweep.ReportDocument, screen) *tab)
@@ -108,7 +109,7 @@ type opener = func(*sweep.ReportDocument, screen) *tab
 func figuresAgree(t *testing.T, open opener) {
 	for _, name := range []string{"drain-host.yaml", "faults.yaml"} {
 		d, w := example(t, name)
-		p, want := open(d, desktop), w.Result()
+		p, want := open(d, browsertest.Desktop), w.Result()
 		stayed := 0
 		for _, e := range want.Evacuations {
 			stayed += len(e.Left)
@@ -120,27 +121,27 @@ func figuresAgree(t *testing.T, open opener) {
 			"bytes":  fmt.Sprint(int64(want.BytesTransferred)),
 			"stayed": fmt.Sprint(stayed),
 		}
-		got := eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll(
+		got := browsertest.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll(
 			"[data-exact]")].map(e => [e.id.slice(7), e.dataset.exact]))`)
 		delete(got, "took")
 		if !maps.Equal(got, exact) {
 			t.Errorf("%s: the page says %v, want %v", name, got, exact)
 		}
-		shown := eval[string](p, `document.querySelector("#figure-succeeded dd").textContent`)
+		shown := browsertest.Eval[string](p, `document.querySelector("#figure-succeeded dd").textContent`)
 		if shown != exact["succeeded"] {
 			t.Errorf("%s: %q succeeded, want %q", name, shown, exact["succeeded"])
 		}
-		rows := eval[int](p, `document.querySelectorAll("#list tbody tr").length`)
+		rows := browsertest.Eval[int](p, `document.querySelectorAll("#list tbody tr").length`)
 		if rows != want.Migrations.Total {
 			t.Errorf("%s: the table has %d rows, want %d", name, rows, want.Migrations.Total)
 		}
 		if name == "drain-host.yaml" {
-			why := eval[string](p, `document.querySelector("#left").textContent`)
+			why := browsertest.Eval[string](p, `document.querySelector("#left").textContent`)
 			if !strings.Contains(why, "a GPU is passed through") {
 				t.Errorf("what stayed is explained as %q", why)
 			}
 		}
-		p.quiet()
+		quiet(p)
 	}
 }
 
@@ -154,21 +155,21 @@ const painted = `[...document.querySelectorAll(".chart canvas")].filter(c => c.o
 
 func chartsArePainted(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
-	for _, s := range []screen{desktop, phone} {
+	for _, s := range []screen{browsertest.Desktop, browsertest.Phone} {
 		p := open(d, s)
 		for range 3 { // automatic, light and dark
-			p.do(chromedp.Sleep(settle))
-			counts := eval[[]int](p, painted)
+			p.Do(chromedp.Sleep(browsertest.Settle))
+			counts := browsertest.Eval[[]int](p, painted)
 			if len(counts) != 5 || slices.Min(counts) < 5 {
 				t.Errorf("%v: the charts have %v colours, want 5 charts with some", s, counts)
 			}
-			p.do(chromedp.Click("#theme", chromedp.ByID))
+			p.Do(chromedp.Click("#theme", chromedp.ByID))
 		}
-		wide := eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
+		wide := browsertest.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
 		if wide[0] > wide[1] {
 			t.Errorf("%v: the page is %d pixels wide", s, wide[0])
 		}
-		p.quiet()
+		quiet(p)
 	}
 }
 
@@ -178,27 +179,27 @@ const focused = `document.activeElement.id || document.activeElement.dataset.ton
 
 func filterByKeyboard(t *testing.T, open opener) {
 	d, _ := example(t, "faults.yaml")
-	p := open(d, desktop)
-	press := func(key string) { p.Helper(); p.do(chromedp.KeyEvent(key)) }
+	p := open(d, browsertest.Desktop)
+	press := func(key string) { p.Helper(); p.Do(chromedp.KeyEvent(key)) }
 	rows := func(want int) {
 		p.Helper()
-		p.until(`document.querySelectorAll("#list tbody tr").length`, want)
+		p.Until(`document.querySelectorAll("#list tbody tr").length`, want)
 	}
 	var way []string
 	for range 8 {
 		press(kb.Tab)
-		way = append(way, eval[string](p, focused))
+		way = append(way, browsertest.Eval[string](p, focused))
 	}
 	if want := []string{"A", "theme", "text", "host", "0", "4", "reset", "rows"}; !slices.Equal(
 		way, want) {
 		t.Fatalf("tab goes through %v, want %v", way, want)
 	}
 	for range 5 {
-		p.do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierShift)))
+		p.Do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierShift)))
 	}
-	p.do(chromedp.KeyEvent("WEB-4"))
+	p.Do(chromedp.KeyEvent("WEB-4"))
 	rows(2)
-	if got := eval[string](p, `document.querySelector("#count").textContent`); got != "2 of 9" {
+	if got := browsertest.Eval[string](p, `document.querySelector("#count").textContent`); got != "2 of 9" {
 		t.Errorf("the page counts %q", got)
 	}
 	press(kb.Tab)
@@ -209,46 +210,46 @@ func filterByKeyboard(t *testing.T, open opener) {
 	press(kb.Tab)
 	press(kb.Enter) // everything comes back
 	rows(9)
-	if got := eval[[]bool](p, `[...document.querySelectorAll(".chip input")].map(
+	if got := browsertest.Eval[[]bool](p, `[...document.querySelectorAll(".chip input")].map(
 		c => c.checked)`); slices.Contains(got, false) {
 		t.Error("what was filtered is not shown again")
 	}
-	p.quiet()
+	quiet(p)
 }
 
 // pointAt moves the mouse over a chart, from its left by a share of its width and down by
 // pixels, and returns what the tooltip says.
 func pointAt(p *tab, chart string, share float64, down int) (at [2]float64, told string) {
 	p.Helper()
-	at = eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
+	at = browsertest.Eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
 		box.scrollIntoView({ block: "center", behavior: "instant" });
 		const { left, top, width } = box.getBoundingClientRect();
 		return [left + width * %v, top + %d]; })()`, chart, share, down))
-	p.do(chromedp.MouseEvent(input.MouseMoved, 1, 1),
+	p.Do(chromedp.MouseEvent(input.MouseMoved, 1, 1),
 		chromedp.MouseEvent(input.MouseMoved, at[0], at[1]),
 		chromedp.WaitVisible("#tip", chromedp.ByID))
-	return at, eval[string](p, `document.querySelector("#tip").innerText`)
+	return at, browsertest.Eval[string](p, `document.querySelector("#tip").innerText`)
 }
 
 func timelineAnswers(t *testing.T, open opener) {
 	d, _ := example(t, "drain-host.yaml")
-	p := open(d, desktop)
+	p := open(d, browsertest.Desktop)
 	zoom := func() []float64 {
-		return eval[[]float64](p, `["timeline", "concurrency"].flatMap(id => { const z =
+		return browsertest.Eval[[]float64](p, `["timeline", "concurrency"].flatMap(id => { const z =
 			echarts.getInstanceByDom(document.getElementById(id)).getOption().dataZoom[0];
 			return [z.start, z.end]; })`)
 	}
-	p.do(chromedp.Focus("#timeline", chromedp.ByID), chromedp.KeyEvent("+"),
+	p.Do(chromedp.Focus("#timeline", chromedp.ByID), chromedp.KeyEvent("+"),
 		chromedp.KeyEvent(kb.ArrowRight))
 	if got := zoom(); !slices.Equal(got, []float64{35, 85, 35, 85}) {
 		t.Errorf("the zoom is %v, want 35 to 85 %% in both charts", got)
 	}
-	p.do(chromedp.Evaluate(`echarts.getInstanceByDom(document.getElementById("timeline"))
+	p.Do(chromedp.Evaluate(`echarts.getInstanceByDom(document.getElementById("timeline"))
 		.dispatchAction({ type: "dataZoom", dataZoomId: "time-slider", start: 20, end: 60 })`, nil))
 	if got := zoom(); !slices.Equal(got, []float64{20, 60, 20, 60}) {
 		t.Errorf("the slider zooms to %v, want 20 to 60 %% in both charts", got)
 	}
-	p.do(chromedp.KeyEvent("0"))
+	p.Do(chromedp.KeyEvent("0"))
 	if got := zoom(); got[0] != 0 || got[1] != 100 {
 		t.Errorf("the zoom is %v, want everything", got)
 	}
@@ -258,26 +259,26 @@ func timelineAnswers(t *testing.T, open opener) {
 			t.Errorf("the tooltip does not say %q: %q", want, told)
 		}
 	}
-	p.do(chromedp.MouseClickXY(at[0], at[1]), chromedp.WaitVisible("dialog[open]"))
-	if got := eval[string](p, `document.querySelector("dialog h2").textContent`); got != "db" {
+	p.Do(chromedp.MouseClickXY(at[0], at[1]), chromedp.WaitVisible("dialog[open]"))
+	if got := browsertest.Eval[string](p, `document.querySelector("dialog h2").textContent`); got != "db" {
 		t.Errorf("a click opens %q", got)
 	}
-	p.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"),
+	p.Do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"),
 		chromedp.Click("#list td button", chromedp.ByQuery),
 		chromedp.WaitVisible("dialog[open]"),
 		chromedp.Click("dialog button", chromedp.ByQuery),
 		chromedp.WaitNotPresent("dialog[open]"))
-	tables := eval[[]int](p, `[...document.querySelectorAll("details")].map(d => { d.open = true;
+	tables := browsertest.Eval[[]int](p, `[...document.querySelectorAll("details")].map(d => { d.open = true;
 		d.dispatchEvent(new Event("toggle")); return d.querySelectorAll("tbody tr").length; })`)
 	if len(tables) != 4 || slices.Min(tables) == 0 {
 		t.Errorf("the tables of the charts have %v rows", tables)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 func chartsAnswer(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
-	p := open(d, desktop)
+	p := open(d, browsertest.Desktop)
 	for chart, want := range map[string]string{"concurrency": "Moving\n4\nWaiting",
 		"links": "99.8 %", "downtimes": "Migrations\n", "durations": "Migrations\n"} {
 		if _, told := pointAt(p, chart, 0.15, 40); !strings.Contains(told, want) {
@@ -287,27 +288,27 @@ func chartsAnswer(t *testing.T, open opener) {
 	for chart, d := range map[string]*sweep.Distribution{"downtimes": d.Downtimes,
 		"durations": d.Durations} {
 		most := slices.Max(d.Counts)
-		if top := eval[int](p, fmt.Sprintf(`echarts.getInstanceByDom(document.getElementById(
+		if top := browsertest.Eval[int](p, fmt.Sprintf(`echarts.getInstanceByDom(document.getElementById(
 			%q)).getOption().yAxis[0].max`, chart)); top < most || top > 2*most {
 			t.Errorf("%s: the axis ends at %d, the highest bar at %d", chart, top, most)
 		}
 	}
-	p.do(chromedp.SendKeys("#text", "a3", chromedp.ByID))
-	p.until(`document.querySelectorAll("#list tbody tr").length`, 7)
+	p.Do(chromedp.SendKeys("#text", "a3", chromedp.ByID))
+	p.Until(`document.querySelectorAll("#list tbody tr").length`, 7)
 	if _, told := pointAt(p, "links", 0.15, 40); !strings.HasPrefix(told, "a3\n") {
 		t.Errorf("filtered, the tooltip of the links says %q", told)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 func quietWorld(t *testing.T, open opener) {
 	d, _ := run(t, parse(t, "name: nothing\nhosts:\n- {name: n1, memory: 1GiB, cpus: 1, "+
 		"link: 1Gbit/s}\n"))
-	p := open(d, phone)
-	if charts := eval[int](p, `document.querySelectorAll("canvas").length`); charts != 0 {
+	p := open(d, browsertest.Phone)
+	if charts := browsertest.Eval[int](p, `document.querySelectorAll("canvas").length`); charts != 0 {
 		t.Errorf("a world without migrations has %d charts", charts)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 func namesAreText(t *testing.T, open opener) {
@@ -331,25 +332,25 @@ func namesAreText(t *testing.T, open opener) {
 	for i := range m.Reasons[1:] {
 		m.Reasons[i+1] = evil
 	}
-	p := open(d, desktop)
-	p.do(chromedp.Click("#list td button", chromedp.ByQuery))
-	if eval[bool](p, `"hit" in window || document.images.length > 0 ||
+	p := open(d, browsertest.Desktop)
+	p.Do(chromedp.Click("#list td button", chromedp.ByQuery))
+	if browsertest.Eval[bool](p, `"hit" in window || document.images.length > 0 ||
 		document.scripts.length !== 3`) {
 		t.Error("a name has become markup")
 	}
-	if got := eval[string](p, `document.querySelector("h1").textContent`); got != evil {
+	if got := browsertest.Eval[string](p, `document.querySelector("h1").textContent`); got != evil {
 		t.Errorf("the title is %q", got)
 	}
-	if got := eval[string](p, `document.querySelector("dialog h2").textContent`); !strings.
+	if got := browsertest.Eval[string](p, `document.querySelector("dialog h2").textContent`); !strings.
 		HasPrefix(got, evil) {
 		t.Errorf("the VM is %q", got)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 func sweepIsShown(t *testing.T, open opener) {
-	p := open(sweep.SweepReport(swept(t)), desktop)
-	rows := eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
+	p := open(sweep.SweepReport(swept(t)), browsertest.Desktop)
+	rows := browsertest.Eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
 		r => [r.cells[0].textContent, r.cells[1].textContent])`)
 	var best []string
 	for _, r := range rows {
@@ -361,11 +362,11 @@ func sweepIsShown(t *testing.T, open opener) {
 		"limits.perCluster=5 limits.perSource=2") {
 		t.Errorf("of %d combinations %q are unbeaten", len(rows), best)
 	}
-	p.do(chromedp.Sleep(settle))
-	if counts := eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
+	p.Do(chromedp.Sleep(browsertest.Settle))
+	if counts := browsertest.Eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 // shapes counts what a chart draws in one frame.
@@ -373,41 +374,41 @@ const shapes = `echarts.getInstanceByDom(document.getElementById("timeline")).ge
 	.getDisplayList(true).length`
 
 func manyAreFluid(t *testing.T, open opener) {
-	p := open(sweep.Many(10_000), desktop)
+	p := open(sweep.Many(10_000), browsertest.Desktop)
 	// Two for each of four tones, and the axes: not 10,000 bars.
-	if n := eval[int](p, shapes); n > 300 {
+	if n := browsertest.Eval[int](p, shapes); n > 300 {
 		t.Errorf("the timeline of 10,000 migrations is drawn as %d shapes", n)
 	}
-	if n := eval[int](p, `document.querySelectorAll("tbody tr").length`); n > 100 {
+	if n := browsertest.Eval[int](p, `document.querySelectorAll("tbody tr").length`); n > 100 {
 		t.Errorf("the page has %d rows of tables at once", n)
 	}
-	p.do(chromedp.SendKeys("#text", "vm-00012", chromedp.ByID))
-	p.until(`document.querySelectorAll("#list tbody tr").length`, 10)
-	p.quiet()
+	p.Do(chromedp.SendKeys("#text", "vm-00012", chromedp.ByID))
+	p.Until(`document.querySelectorAll("#list tbody tr").length`, 10)
+	quiet(p)
 }
 
 func largeSaysSo(t *testing.T, open opener) {
-	p := open(sweep.Many(3*sweep.MaxListed), desktop)
-	note := eval[string](p, `document.querySelector("#bounded").innerText`)
+	p := open(sweep.Many(3*sweep.MaxListed), browsertest.Desktop)
+	note := browsertest.Eval[string](p, `document.querySelector("#bounded").innerText`)
 	if !strings.Contains(note, "20\u202f000 of 60\u202f000 migrations") {
 		t.Errorf("the page says %q", note)
 	}
-	p.do(chromedp.Sleep(settle))
-	if counts := eval[[]int](p, painted); slices.Min(counts) < 5 {
+	p.Do(chromedp.Sleep(browsertest.Settle))
+	if counts := browsertest.Eval[[]int](p, painted); slices.Min(counts) < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
-	p.quiet()
+	quiet(p)
 }
 
 // BenchmarkFrames measures how long a page of 10,000 migrations takes to show another part
 // of the time, and to filter.
 func BenchmarkFrames(b *testing.B) {
-	p := open(b, browser(b), sweep.Many(10_000), desktop)
+	p := open(b, browsertest.Start(b), sweep.Many(10_000), browsertest.Desktop)
 	frame := func(change string) float64 {
 		var spent float64
-		p.do(chromedp.Evaluate(`new Promise(done => { const from = performance.now();`+change+
+		p.Do(chromedp.Evaluate(`new Promise(done => { const from = performance.now();`+change+
 			`; requestAnimationFrame(() => setTimeout(() => done(performance.now() - from))); })`,
-			&spent, chromedp.EvalAsValue, awaited))
+			&spent, chromedp.EvalAsValue, browsertest.Awaited))
 		return spent
 	}
 	var zooming, filtering, n float64
