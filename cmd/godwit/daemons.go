@@ -158,6 +158,8 @@ func controllerCommand() *cobra.Command {
 	f.add(c)
 	flags := c.Flags()
 	flags.StringVar(&d.Name, "name", "", "the controller's unique `NAME`")
+	flags.StringVar(&d.Page, "page", "", "`ADDRESS` of the page for browsers, which only reads and "+
+		"asks for no\npassword: 8080 is on the loopback; default: none")
 	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
 	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` for the newest revision "+
 		"seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")

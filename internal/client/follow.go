@@ -103,7 +103,7 @@ func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmo
 // failure returns why the last ended migration of a VM failed; "" if it did not.
 func failure(c *Cluster, vm hypervisor.VMID) string {
 	why := ""
-	for _, m := range c.Migrations() { // oldest first
+	for _, m := range c.migrations() { // oldest first
 		if m.Spec.VM == vm && m.State.Phase.Final() {
 			why = m.State.Because
 		}

@@ -77,9 +77,25 @@ func allowed(m *store.Migration) time.Duration {
 // nothing is known. The prediction is optimistic: guests dirty memory again, and limits may let
 // only some VMs leave at once.
 func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
+	left, rate := c.Outstanding(host, now)
+	if left == 0 || rate <= 0 {
+		return time.Time{}
+	}
+	took := left.At(rate)
+	if took > 10*365*24*time.Hour {
+		return time.Time{}
+	}
+	return now.Add(took)
+}
+
+// Outstanding returns the remaining memory and disks of the VMs that leave a draining host, and
+// the rate at which they leave it: the present one, or else that of its link. A rate of zero is
+// unknown.
+func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervisor.Bytes,
+	hypervisor.Bandwidth) {
 	h := c.Host(host)
 	if h == nil {
-		return time.Time{}
+		return 0, 0
 	}
 	left, rate := hypervisor.Bytes(0), hypervisor.Bandwidth(0)
 	for _, v := range c.On(host) {
@@ -101,12 +117,5 @@ func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
 	if rate <= 0 {
 		rate = h.Host.Link
 	}
-	if left == 0 || rate <= 0 {
-		return time.Time{}
-	}
-	took := left.At(rate)
-	if took > 10*365*24*time.Hour {
-		return time.Time{}
-	}
-	return now.Add(took)
+	return left, rate
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -17,6 +18,10 @@ type Cluster struct {
 	seen    map[store.Feed]store.Revision
 	strays  map[hypervisor.HostName]bool // hosts that run what they should not
 	setBack error                        // why the store must not be believed
+
+	// What was computed from the records since they last changed.
+	lists map[store.Kind]any // ordered
+	on    map[hypervisor.HostName][]*store.VM
 }
 
 // Pull reads the changes in the store, heartbeats included.
@@ -52,6 +57,9 @@ func (c *Cluster) SetBack() error { return c.setBack }
 func (c *Cluster) Revision() store.Revision { return c.seen[store.Everything] }
 
 func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
+	if changes.Reset || len(changes.Records)+len(changes.Gone) > 0 {
+		c.lists, c.on = nil, nil
+	}
 	if changes.Reset {
 		maps.DeleteFunc(c.records, func(key store.Key, _ store.Record) bool {
 			return isSign(key) == feed.Signs
@@ -104,22 +112,29 @@ func isSign(key store.Key) bool {
 	return key.Kind == store.LeaseKind || key.Kind == store.LeaderKind
 }
 
-// all lists the records of one type, ordered by name.
+// all lists the records of one type, ordered by name. The list is the caller's.
 func all[R store.Record](c *Cluster, kind store.Kind) []R {
+	return slices.Clone(ordered(c, kind, func(a, b R) int {
+		return cmp.Compare(a.Key().Name, b.Key().Name)
+	}))
+}
+
+// ordered lists the records of one type. The list is shared: it must not be changed.
+func ordered[R store.Record](c *Cluster, kind store.Kind, compare func(a, b R) int) []R {
+	if known, is := c.lists[kind].([]R); is {
+		return known
+	}
 	var list []R
-	names := slices.SortedFunc(maps.Keys(c.records), func(a, b store.Key) int {
-		if a.Name < b.Name {
-			return -1
-		} else if a.Name > b.Name {
-			return 1
-		}
-		return 0
-	})
-	for _, key := range names {
-		if r, is := c.records[key].(R); is && key.Kind == kind {
+	for key, r := range c.records {
+		if r, is := r.(R); is && key.Kind == kind {
 			list = append(list, r)
 		}
 	}
+	slices.SortFunc(list, compare)
+	if c.lists == nil {
+		c.lists = map[store.Kind]any{}
+	}
+	c.lists[kind] = list
 	return list
 }
 
@@ -168,17 +183,23 @@ func (c *Cluster) Leader() *store.Leader {
 }
 
 // Migrations lists the migrations, oldest first.
-func (c *Cluster) Migrations() []*store.Migration {
-	list := all[*store.Migration](c, store.MigrationKind)
-	slices.SortStableFunc(list, func(a, b *store.Migration) int {
-		return a.Spec.Created.Compare(b.Spec.Created)
+func (c *Cluster) Migrations() []*store.Migration { return slices.Clone(c.migrations()) }
+
+func (c *Cluster) migrations() []*store.Migration {
+	return ordered(c, store.MigrationKind, func(a, b *store.Migration) int {
+		return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Spec.ID, b.Spec.ID))
 	})
-	return list
 }
 
 // On lists the VMs on a host, ordered by name.
 func (c *Cluster) On(host hypervisor.HostName) []*store.VM {
-	return slices.DeleteFunc(c.VMs(), func(v *store.VM) bool { return v.Host != host })
+	if c.on == nil {
+		c.on = map[hypervisor.HostName][]*store.VM{}
+		for _, v := range c.VMs() {
+			c.on[v.Host] = append(c.on[v.Host], v)
+		}
+	}
+	return slices.Clone(c.on[host])
 }
 
 // HostState returns the state of a host in one word.

@@ -46,6 +46,37 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 	return e, nil
 }
 
+// ReadOnly returns a store that answers what s answers, and refuses writes.
+func ReadOnly(s store.Store) store.Store {
+	if h, is := s.(store.Historian); is {
+		return readable{h}
+	}
+	return &frozen{Store: s}
+}
+
+// readable is a store with a history that refuses writes.
+type readable struct{ store.Historian }
+
+// Put refuses.
+func (r readable) Put(_ context.Context, record store.Record, _ ...store.Record) (store.Record,
+	error) {
+	return nil, unwritable("Put", record)
+}
+
+// Delete refuses.
+func (r readable) Delete(_ context.Context, record store.Record, _ ...store.Record) error {
+	return unwritable("Delete", record)
+}
+
+// Amend refuses.
+func (r readable) Amend(context.Context, store.History) (store.History, error) {
+	return store.History{}, &store.StoreError{Op: "Amend", Kind: store.Unavailable}
+}
+
+func unwritable(op string, r store.Record) error {
+	return &store.StoreError{Op: op, Key: r.Key(), Kind: store.Unavailable}
+}
+
 // frozen is a store that refuses writes.
 type frozen struct {
 	store.Store
@@ -55,12 +86,12 @@ type frozen struct {
 // Put refuses.
 func (f *frozen) Put(_ context.Context, r store.Record, _ ...store.Record) (store.Record,
 	error) {
-	return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unavailable}
+	return nil, unwritable("Put", r)
 }
 
 // Delete refuses.
 func (f *frozen) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
-	return &store.StoreError{Op: "Delete", Key: r.Key(), Kind: store.Unavailable}
+	return unwritable("Delete", r)
 }
 
 // Changes reads, and keeps an error.

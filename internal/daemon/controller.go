@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/page"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -32,6 +34,9 @@ type Controller struct {
 	Alone bool
 	// Patience is how long another leader must be silent. Default: lease's.
 	Patience time.Duration
+	// Page is where the page for operators is served: see Listen, and package page. Default:
+	// nowhere.
+	Page string
 	Surroundings
 }
 
@@ -39,7 +44,36 @@ type Controller struct {
 // *store.IdentityError. While a store that is a *Gate was set back, it decides nothing.
 func (c Controller) Run(ctx context.Context) error {
 	c.complete()
-	return c.each(ctx, c.Store, "controller/"+c.Name, "", nil, c.once)
+	done, err := c.page()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.each(ctx, c.Store, "controller/"+c.Name, "", nil, c.once), done())
+}
+
+// page begins to serve the page for operators, if it is to; done ends that. It shows a store that
+// must not be believed, too, and says so.
+func (c *Controller) page() (done func() error, err error) {
+	if c.Page == "" {
+		return func() error { return nil }, nil
+	}
+	l, err := listen(c.Page, "the page")
+	if err != nil {
+		return nil, err
+	}
+	shown := c.Store
+	if gate, gated := shown.(*Gate); gated {
+		shown = gate.Beyond()
+	}
+	ctx, end := context.WithCancel(context.Background())
+	at, _ := l.Addr().(*net.TCPAddr)
+	s := serve(l, page.Handler(page.Config{Store: shown, Controller: c.Config, Now: c.Now,
+		Loopback: at != nil && at.IP.IsLoopback(), Done: ctx.Done()}))
+	c.Log.Info("serves the page", "url", "http://"+s.Address()+"/")
+	return func() error {
+		end()
+		return s.Close()
+	}, nil
 }
 
 // once stands for election until ctx ends or the store must not be used.

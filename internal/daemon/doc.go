@@ -41,6 +41,9 @@
 // It serves nothing that changes anything, and listens on the loopback unless it is told
 // another address.
 //
+// A controller serves a page for operators at an address of its own, if it is told one: see package
+// page.
+//
 // # Backends of hosts
 //
 // This part opens what runs the VMs of a host, for its agent.

@@ -20,14 +20,6 @@ type Server struct {
 // Listen serves at an address: ":9100" and "9100" are the loopback's port 9100, whoever is to be
 // heard elsewhere says where: "0.0.0.0:9100". Metrics may be nil.
 func Listen(address string, health *Health, metrics http.Handler) (*Server, error) {
-	where, err := loopback(address)
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", where)
-	if err != nil {
-		return nil, fmt.Errorf("listen for metrics and health: %w: choose another address", err)
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, health.Lives(r.Context()))
@@ -38,11 +30,33 @@ func Listen(address string, health *Health, metrics http.Handler) (*Server, erro
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
-	s := &Server{listener: l, done: make(chan error, 1), server: &http.Server{Handler: mux,
+	l, err := listen(address, "metrics and health")
+	if err != nil {
+		return nil, err
+	}
+	return serve(l, mux), nil
+}
+
+// listen opens an address, for what is served there.
+func listen(address, what string) (net.Listener, error) {
+	where, err := loopback(address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w: choose another address", what, err)
+	}
+	return l, nil
+}
+
+// serve answers requests until the server is closed.
+func serve(l net.Listener, handler http.Handler) *Server {
+	s := &Server{listener: l, done: make(chan error, 1), server: &http.Server{Handler: handler,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}}
 	go func() { s.done <- s.server.Serve(l) }()
-	return s, nil
+	return s
 }
 
 // loopback completes an address without a host.

@@ -1,0 +1,321 @@
+// Package page serves the state of a cluster to browsers. It only reads: there is nothing on the
+// page that changes anything, and every method but GET is refused.
+//
+//	/            the page; it follows the cluster by itself, and is complete without scripts
+//	/vm?name=VM  why a VM is where it is
+//	/events      server-sent events: "hello" with the version of the page, "view" with its contents,
+//	             and "beat" when nothing has changed
+//
+// Everything comes from the same origin, and the browser is told to load nothing else. What people
+// have named is text, never markup: html/template escapes it.
+//
+// The page asks for no password. It listens on the loopback unless it is told another address:
+// what reaches it from elsewhere is an SSH tunnel, or a proxy that authenticates.
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/overview"
+	"github.com/godwit-vm/godwit/store"
+)
+
+//go:embed assets
+var assets embed.FS
+
+const (
+	// every is how often the page is brought up to date.
+	every = time.Second
+	// beat is how often a reader is told that nothing has changed: one that hears nothing for
+	// three of them says that its state is old.
+	beat = 5 * time.Second
+	// patience is how long the store may take to answer.
+	patience = 10 * time.Second
+	// mostReaders is how many readers are kept up to date at once.
+	mostReaders = 64
+)
+
+// Config says what is served.
+type Config struct {
+	Store store.Store
+	// Controller is the configuration of the cluster's controller.
+	Controller controller.Config
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Loopback: requests that name another machine are refused. A web site that makes the
+	// browser of an operator ask for its own name, and resolves it to the loopback, reads
+	// nothing then.
+	Loopback bool
+	// Done is closed when the daemon ends: readers are sent away. Default: never.
+	Done <-chan struct{}
+}
+
+// page answers requests.
+type page struct {
+	Config
+	follow    *overview.Follower
+	templates *template.Template
+	version   string
+	readers   chan struct{} // a token each
+	explain   chan struct{} // one explanation at a time: it looks at all hosts
+
+	mu       sync.Mutex
+	of       *overview.Overview // what rendered shows
+	rendered []byte
+}
+
+// Handler returns what serves the page.
+func Handler(c Config) http.Handler {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Store = client.ReadOnly(c.Store)
+	p := &page{Config: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
+		follow: overview.Follow(c.Store, c.Controller.Complete().Evacuation, c.Now),
+		templates: template.Must(template.New("").Funcs(functions).ParseFS(assets,
+			"assets/*.html")),
+		version: version()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", p.index)
+	mux.HandleFunc("GET /vm", p.vm)
+	mux.HandleFunc("GET /events", p.events)
+	for name, kind := range map[string]string{"page.css": "text/css", "page.js": "text/javascript",
+		"icon.svg": "image/svg+xml"} {
+		text, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			panic("page: " + err.Error())
+		}
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind+"; charset=utf-8")
+			_, _ = w.Write(text) // the reader may be gone
+		})
+	}
+	return p.guard(mux)
+}
+
+// version names the assets: a page of another version loads itself again.
+func version() string {
+	sum := sha256.New()
+	names, _ := fs.Glob(assets, "assets/*")
+	for _, name := range names {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			panic("page: " + err.Error())
+		}
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// headers are those of every answer.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; " +
+		"img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+		"frame-ancestors 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cache-Control":                "no-store",
+}
+
+// guard refuses requests for other machines, and all methods that could change something.
+func (p *page) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		if p.Loopback && !local(r.Host) {
+			http.Error(w, "this page is served to this machine only: ask for localhost, or start the "+
+				"controller with --page and another address", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether the Host of a request is this machine's loopback.
+func local(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// index answers the whole page.
+func (p *page) index(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	p.write(w, http.StatusOK, "index.html", struct {
+		Version string
+		View    template.HTML
+	}{p.version, template.HTML(p.view(p.follow.Look(ctx)))})
+}
+
+// write answers a template.
+func (p *page) write(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := p.templates.ExecuteTemplate(&b, name, data); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the reader may be gone
+}
+
+// view renders an overview, once for all readers.
+func (p *page) view(o *overview.Overview) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of != o {
+		var b bytes.Buffer
+		if err := p.templates.ExecuteTemplate(&b, "view.html", o); err != nil {
+			b.Reset()
+			fmt.Fprintf(&b, "<p>%s</p>", template.HTMLEscapeString(err.Error()))
+		}
+		p.of, p.rendered = o, b.Bytes()
+	}
+	return p.rendered
+}
+
+// vm answers why a VM is where it is.
+func (p *page) vm(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	about := struct {
+		Version, Name, Trouble string
+		*client.Explanation
+	}{Version: p.version, Name: client.Plain(r.FormValue("name"))}
+	select {
+	case p.explain <- struct{}{}:
+		defer func() { <-p.explain }()
+	case <-ctx.Done():
+		http.Error(w, "other readers ask for explanations: try again", http.StatusServiceUnavailable)
+		return
+	}
+	e, err := client.Explain(ctx, p.Store, p.Controller, client.ID(r.FormValue("name")), p.Now())
+	status := http.StatusOK
+	switch {
+	case errors.Is(err, store.Stale):
+		status, about.Trouble = http.StatusNotFound, "there is no VM of this name"
+	case err != nil:
+		status, about.Trouble = http.StatusServiceUnavailable, "the store does not answer: "+err.Error()
+	}
+	if about.Explanation = e; e != nil {
+		slices.Reverse(e.Moves) // the latest first
+	}
+	p.write(w, status, "vm.html", about)
+}
+
+// events keeps a reader up to date until it goes.
+func (p *page) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.readers <- struct{}{}:
+		defer func() { <-p.readers }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, strconv.Itoa(mostReaders)+" readers are kept up to date already: close one",
+			http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx passes each event on at once
+	s := &stream{w: w, c: http.NewResponseController(w)}
+	// The deadline of a request's reading would end it, and its context, after a while.
+	if s.c.SetReadDeadline(time.Time{}) != nil || s.send("hello", p.version) != nil {
+		return
+	}
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		err := s.show(p.view(p.follow.Look(ctx)))
+		cancel()
+		if err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-p.Done:
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// A stream is what one reader is sent.
+type stream struct {
+	w    http.ResponseWriter
+	c    *http.ResponseController
+	last []byte
+	at   time.Time
+}
+
+// show sends a view if it is another one, and a beat from time to time.
+func (s *stream) show(view []byte) error {
+	switch {
+	case !bytes.Equal(view, s.last):
+		s.last = view
+		return s.send("view", string(view))
+	case time.Since(s.at) >= beat:
+		return s.send("beat", "")
+	}
+	return nil
+}
+
+// send sends an event. Its data is a string of JSON: a line without breaks.
+func (s *stream) send(event, data string) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	s.at = time.Now()
+	if err := s.c.SetWriteDeadline(s.at.Add(patience)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(s.w, "event: %s\nretry: 1000\ndata: %s\n\n", event, text); err != nil {
+		return err
+	}
+	return s.c.Flush()
+}
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"time":    overview.Time,
+	"rate":    overview.Rate,
+	"percent": overview.Percent,
+	"load":    overview.Load,
+	"plain":   func(v any) string { return client.Plain(fmt.Sprint(v)) },
+	"until":   func(m overview.Move, at time.Time) string { return m.Until(at) },
+	"clock":   func(t time.Time) string { return t.Format("15:04:05") + " UTC" },
+	"dash": func(h hypervisor.HostName) string {
+		if h == "" {
+			return "–"
+		}
+		return client.Plain(string(h))
+	},
+	"stays": func(d overview.Drain) []client.Stay { return slices.Concat(d.Stay, d.Failed) },
+}
