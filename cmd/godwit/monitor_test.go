@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
+	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/guest"
@@ -256,9 +259,87 @@ func TestThePageFollowsADrain(t *testing.T) {
 	if !browsertest.Eval[bool](p, `window.unchanged`) {
 		t.Error("the page was loaded again")
 	}
+	if out := b.must("top", "--once"); !regexp.MustCompile(`(?m)^n2 +\[#{20}\] 100 % +empty +-$`).MatchString(out) ||
+		!regexp.MustCompile(`(?m)^default/v\d#\w+ +Succeeded +n2 +n1 +\[#{20}\] 100 % `).MatchString(out) {
+		t.Errorf("godwit top shows\n%s", out)
+	}
 	for _, r := range p.Requests() {
 		if !strings.HasPrefix(r, url) {
 			t.Errorf("the page asked for %q", r)
 		}
 	}
+}
+
+// TestTopOnATerminal: frames replace each other in place, are as wide as the terminal, and leave it
+// as it was.
+func TestTopOnATerminal(t *testing.T) {
+	b := &bed{TB: t, dir: t.TempDir()}
+	b.store = "bolt:" + filepath.Join(b.dir, "d", "cluster.db")
+	b.env = append(os.Environ(), "GODWIT_STORE="+b.store)
+	b.start("controller", "--name", "a", "--heartbeat-interval", "300ms")
+	b.until(`^controller/a leads`, "status")
+	b.must("vm", "add", strings.Repeat("long", 12), "--memory", "1TiB")
+
+	terminal, line, err := pseudoTerminal(60, 12)
+	if err != nil {
+		t.Skipf("skipped: no pseudo-terminal here: %v", err)
+	}
+	defer terminal.Close()
+	c := exec.Command("godwit", "top", "--interval", "100ms")
+	c.Env, c.Dir, c.Stdout = b.env, b.dir, line
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := line.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shown := &proc{bed: b, cmd: c, gone: make(chan struct{})}
+	go func() {
+		defer close(shown.gone)
+		_, _ = io.Copy(shown, terminal) // it ends with an error when the other end is closed
+	}()
+	testutil.Eventually(t, "two frames are shown", func() error {
+		if n := strings.Count(shown.said(), "\x1b[Hgodwit  "); n < 2 {
+			return fmt.Errorf("%d frames", n)
+		}
+		return nil
+	})
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-shown.gone
+	_ = c.Wait() // its status says that it was interrupted
+	text := shown.said()
+	if !strings.HasPrefix(text, "\x1b[?1049h\x1b[?25l\x1b[H") || !strings.HasSuffix(text, "\x1b[?25h\x1b[?1049l") {
+		t.Errorf("the terminal is told %q", text)
+	}
+	plain := regexp.MustCompile(`\x1b\[[?0-9]*[A-Za-z]`).ReplaceAllString(text, "")
+	for row := range strings.SplitSeq(plain, "\r\n") {
+		if n := utf8.RuneCountInString(row); n > 60 && !strings.Contains(row, "godwit  ") {
+			t.Errorf("%d columns: %q", n, row)
+		}
+	}
+}
+
+// pseudoTerminal opens both ends of a terminal of a size.
+func pseudoTerminal(width, height uint16) (terminal, line *os.File, err error) {
+	terminal, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fd := int(terminal.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height})
+	}
+	if err == nil {
+		line, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, terminal.Close())
+	}
+	return terminal, line, nil
 }

@@ -24,7 +24,7 @@ const patience = 15 * time.Second
 
 // ClientCommands returns the commands of operators.
 func ClientCommands() []*cobra.Command {
-	return []*cobra.Command{statusCommand(), vmCommand(), hostCommand(), migrateCommand(),
+	return []*cobra.Command{statusCommand(), topCommand(), vmCommand(), hostCommand(), migrateCommand(),
 		drainCommand(), cancelCommand(), auditCommand(),
 		storeCommand()}
 }
@@ -64,11 +64,15 @@ type deskFlags struct {
 }
 
 func (f *deskFlags) add(c *cobra.Command) {
+	f.addStore(c)
+	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON instead of a table")
+}
+
+// addStore adds the flags of a command that prints no JSON.
+func (f *deskFlags) addStore(c *cobra.Command) {
 	f.StoreFlags.Add(c)
-	flags := c.PersistentFlags()
-	flags.StringVar(&f.config, "config", "", "the controller's configuration `FILE`, if it sets\n"+
-		"limits or a drain taint")
-	flags.BoolVar(&f.json, "json", false, "print JSON instead of a table")
+	c.PersistentFlags().StringVar(&f.config, "config", "", "the controller's configuration `FILE`, "+
+		"if it sets\nlimits or a drain taint")
 }
 
 // A desk is an operator at work.
