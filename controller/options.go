@@ -74,11 +74,5 @@ func AtOnce(l migration.Limits, compatible bool) int {
 
 // labels are the VM's, with where it is and where it goes, so that a policy may select on them.
 func labels(m *store.Migration, vm *store.VM) migration.Labels {
-	all := make(migration.Labels, len(vm.Labels)+2)
-	for k, v := range vm.Labels {
-		all[k] = v
-	}
-	all["kubevirt.io/nodeName"] = string(vm.Host)
-	all["kubevirt.io/migrationTargetNodeName"] = string(m.State.Target)
-	return all
+	return migration.PolicyLabels(vm.Labels, vm.Host, m.State.Target)
 }

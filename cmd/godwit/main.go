@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) int {
 		SilenceUsage:  true,
 	}
 	explain := cli.ExplainCommand()
-	explain.AddCommand(targetCommand())
+	explain.AddCommand(targetCommand(), policyCommand())
 	root.AddCommand(simulateCommand(), cli.Merge(), controllerCommand(), agentCommand(), explain)
 	root.AddCommand(cli.ClientCommands()...)
 	root.AddCommand(cli.BenchCommands()...)

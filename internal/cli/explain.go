@@ -13,7 +13,8 @@ const explainVMHelp = `Explain why a VM is where it is: the results of its migra
 reason, and what a controller would decide now. The command changes nothing. If the controller has
 a configuration file, name it with --config.
 
-godwit explain destination explains a placement for a fleet that a file describes.`
+For a fleet that a file describes, without a store: godwit explain destination explains a placement,
+godwit explain policy which migration policy a VM gets.`
 
 // ExplainCommand returns the command that explains why a VM is where it is.
 func ExplainCommand() *cobra.Command {
