@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,12 +42,15 @@ func newBed(t testing.TB) *bed {
 	b.env = append(os.Environ(), "GODWIT_STORE="+b.store, locksVariable+"="+filepath.Join(b.dir, "locks"))
 	t.Cleanup(func() {
 		killQEMUs(b.dir)
-		testutil.Eventually(t, "all QEMUs are gone", func() error {
+		// The context of the test has ended by now.
+		if err := testutil.Poll(context.Background(), testutil.DefaultLimit, func() error {
 			if left := qemus(b.dir); len(left) > 0 {
-				return fmt.Errorf("these run: %v", left)
+				return fmt.Errorf("these QEMUs run: %v", left)
 			}
 			return nil
-		})
+		}); err != nil {
+			t.Error(err)
+		}
 	})
 	image, err := guest.Params{Fill: 24 << 20, WorkingSet: 1 << 20, Rate: 2 << 20, Random: true}.Firmware()
 	if err != nil {
