@@ -1,0 +1,199 @@
+package evacuate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// A View is what is known of the cluster when it is decided. Objects are read only.
+type View struct {
+	// Cluster has at least the nodes that NodeEvacuations name or that VMs are marked for, all
+	// VMIs on them, all VMIs with unfinished migrations and the nodes of those, all unfinished
+	// migrations and the finished ones of these VMIs, and what is in their namespaces.
+	convert.Cluster
+	Evacuations []v1alpha1.NodeEvacuation
+	// Pods are those of the VMIs: metadata alone.
+	Pods    []metav1.PartialObjectMetadata
+	Budgets []policyv1.PodDisruptionBudget
+	// Forecasts are what simulations have said, by the name of the NodeEvacuation.
+	Forecasts map[string]*Forecast
+	Now       time.Time
+}
+
+// A Forecast is what simulations say about a node that is emptied.
+type Forecast struct {
+	At   time.Time // when the cluster was as it was simulated
+	P50  *time.Duration
+	P95  *time.Duration
+	Runs int
+	// InTime is how many of the runs were empty at the deadline.
+	InTime int
+	VMs    map[hypervisor.VMID]Expectation
+	// Unplaceable are the VMs that no other node takes, and why.
+	Unplaceable map[hypervisor.VMID][]string
+}
+
+// An Expectation is what is predicted of one migration.
+type Expectation struct {
+	Seconds, DowntimeMilliseconds float64
+	Converges                     bool
+}
+
+// vm is a VMI with what is known about it.
+type vm struct {
+	id     hypervisor.VMID
+	object *virtv1.VirtualMachineInstance
+	known  *inventory.VM // nil: it cannot be read
+	wrong  string        // why
+	// migrations are all of it, oldest first; current is the one that has not ended.
+	migrations []*virtv1.VirtualMachineInstanceMigration
+	current    *virtv1.VirtualMachineInstanceMigration
+	pod        *metav1.PartialObjectMetadata // its launcher pod on its node; nil is not seen
+}
+
+// index is a view that is sorted.
+type index struct {
+	*View
+	fleet   *inventory.Fleet
+	params  evacuation.Params
+	vms     []*vm // by ID
+	byNode  map[string][]*vm
+	flights []evacuation.Flight
+	quota   *placement.QuotaUsage
+	pods    map[podKey]*metav1.PartialObjectMetadata
+}
+
+// open sorts a view.
+func open(v *View) *index {
+	x := &index{View: v, byNode: map[string][]*vm{}, pods: map[podKey]*metav1.PartialObjectMetadata{}}
+	wrong := x.read()
+	x.params = evacuation.Params{Mode: evacuation.FreeSpots, Strategy: x.fleet.EvictionStrategy,
+		DrainKey: x.fleet.Config.NodeDrainTaintKey,
+		Limits: evacuation.Limits{PerCluster: x.fleet.Config.ParallelMigrationsPerCluster,
+			PerNode: x.fleet.Config.ParallelOutboundMigrationsPerNode}}
+	known := map[hypervisor.VMID]*inventory.VM{}
+	for i := range x.fleet.VMs {
+		known[x.fleet.VMs[i].ID] = &x.fleet.VMs[i]
+	}
+	for i := range v.Pods {
+		x.pods[podKey{v.Pods[i].Namespace, string(v.Pods[i].UID)}] = &v.Pods[i]
+	}
+	all := map[hypervisor.VMID]*vm{}
+	for i := range v.VMIs {
+		o := &v.VMIs[i]
+		m := &vm{id: idOf(o.Namespace, o.Name), object: o, wrong: wrong[idOf(o.Namespace, o.Name)]}
+		m.known = known[m.id]
+		all[m.id] = m
+		if o.IsFinal() {
+			continue
+		}
+		x.vms = append(x.vms, m)
+		x.byNode[o.Status.NodeName] = append(x.byNode[o.Status.NodeName], m)
+		m.pod = x.podOf(o)
+	}
+	slices.SortFunc(x.vms, func(a, b *vm) int { return cmp.Compare(a.id, b.id) })
+	for i := range v.Migrations {
+		m := &v.Migrations[i]
+		owner := all[idOf(m.Namespace, m.Spec.VMIName)]
+		if owner == nil || foreign(m, owner.object) {
+			continue
+		}
+		owner.migrations = append(owner.migrations, m)
+		if !m.IsFinal() {
+			owner.current = m
+		}
+	}
+	for _, m := range all {
+		slices.SortFunc(m.migrations, func(a, b *virtv1.VirtualMachineInstanceMigration) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(number(a), number(b)),
+				cmp.Compare(a.Name, b.Name))
+		})
+	}
+	for _, m := range x.fleet.Migrations {
+		x.flights = append(x.flights, evacuation.Flight{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
+			From: m.Leaving, Abroad: m.CrossCluster})
+	}
+	x.quota = inventory.Charged(x.fleet)
+	return x
+}
+
+// read reads the view as a fleet. VMs that cannot be read are left out and returned with what is
+// wrong, so that one of them does not keep the others on their node.
+func (x *index) read() map[hypervisor.VMID]string {
+	fleet, err := convert.Fleet("cluster", &x.Cluster, inventory.Defaults{})
+	if err == nil {
+		x.fleet = fleet
+		return nil
+	}
+	wrong := map[hypervisor.VMID]string{}
+	sound := x.Cluster
+	sound.VMIs = nil
+	for i := range x.VMIs {
+		alone := x.Cluster
+		alone.VMIs, alone.Migrations = x.VMIs[i:i+1], nil
+		if _, err := convert.Fleet("cluster", &alone, inventory.Defaults{}); err != nil {
+			wrong[idOf(x.VMIs[i].Namespace, x.VMIs[i].Name)] = err.Error()
+			continue
+		}
+		sound.VMIs = append(sound.VMIs, x.VMIs[i])
+	}
+	if fleet, err := convert.Fleet("cluster", &sound, inventory.Defaults{}); err == nil {
+		x.fleet = fleet
+		return wrong
+	}
+	x.fleet = &inventory.Fleet{Config: migration.DefaultCluster()}
+	for i := range x.VMIs { // it is no VM: nothing moves until it is mended
+		id := idOf(x.VMIs[i].Namespace, x.VMIs[i].Name)
+		wrong[id] = cmp.Or(wrong[id], err.Error())
+	}
+	return wrong
+}
+
+func idOf(namespace, name string) hypervisor.VMID { return hypervisor.VMID(namespace + "/" + name) }
+
+type podKey struct{ namespace, uid string }
+
+// podOf returns the pod in which a VM runs, if it was seen.
+func (x *index) podOf(o *virtv1.VirtualMachineInstance) *metav1.PartialObjectMetadata {
+	for uid, node := range o.Status.ActivePods {
+		if p := x.pods[podKey{o.Namespace, string(uid)}]; p != nil && node == o.Status.NodeName {
+			return p
+		}
+	}
+	return nil
+}
+
+// foreign reports whether a migration was made for another VMI of the same name.
+func foreign(m *virtv1.VirtualMachineInstanceMigration, o *virtv1.VirtualMachineInstance) bool {
+	uid := m.Labels[v1alpha1.VMIUIDLabel]
+	return uid != "" && uid != string(o.UID)
+}
+
+// ours reports whether this controller created a migration.
+func ours(m *virtv1.VirtualMachineInstanceMigration) bool {
+	return m.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedBy
+}
+
+// node returns a node of the view, or nil.
+func (x *index) node(name string) *corev1.Node {
+	for i := range x.Nodes {
+		if x.Nodes[i].Name == name {
+			return &x.Nodes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+package operator_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+)
+
+// drained is a world in which n1 with seven VMs of all kinds is emptied.
+func drained(t *testing.T) *world {
+	w := newWorld(t)
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"))
+	for i, strategy := range []virtv1.EvictionStrategy{"", virtv1.EvictionStrategyNone, virtv1.EvictionStrategyLiveMigrate,
+		virtv1.EvictionStrategyLiveMigrateIfPossible, virtv1.EvictionStrategyExternal, "", ""} {
+		w.add(w.vmi(fmt.Sprintf("vm%d", i), "n1", strategy, i+1))
+	}
+	return w
+}
+
+func TestANodeIsEmptiedInOrderWithinTheLimits(t *testing.T) {
+	w := drained(t)
+	w.reconcile() // with the finalizer, and cordoned
+	w.reconcile()
+	if e := w.status("e"); *e.Status.VMsLeft != 7 || *e.Status.Moving != 2 || e.Status.Phase != v1alpha1.Evacuating ||
+		!meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionCordoned) {
+		t.Fatalf("status %+v", e.Status)
+	}
+	var first []string
+	for _, m := range w.migrations() {
+		first = append(first, m.Spec.VMIName)
+	}
+	if fmt.Sprint(first) != "[vm5 vm6]" {
+		t.Errorf("%v leave first, want the largest", first)
+	}
+	w.run(20)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Done || *e.Status.VMsLeft != 0 || len(e.Status.Moved) != 7 ||
+		!meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionDone) || e.Status.DoneAt == nil {
+		t.Errorf("status %+v", e.Status)
+	}
+	if n := len(w.migrations()); n != 7 {
+		t.Errorf("%d migrations for 7 VMs", n)
+	}
+	writes := w.writes
+	w.run(3)
+	if w.writes != writes {
+		t.Errorf("%d writes while nothing changes", w.writes-writes)
+	}
+}
+
+// The controller crashes at each of its writes, and sees its migrations late: no VM moves twice,
+// none is forgotten.
+func TestACrashAtAnyWriteForgetsNothing(t *testing.T) {
+	every := 5
+	if os.Getenv("GODWIT_LONG") != "" {
+		every = 1
+	}
+	for _, hidden := range []int{0, 3} {
+		for crash := hidden; crash < 40; crash += every {
+			w := drained(t)
+			w.crash, w.hidden = crash, hidden
+			w.run(25)
+			e := w.status("e")
+			if e.Status.Phase != v1alpha1.Done || len(w.migrations()) != 7 {
+				t.Fatalf("crash after %d writes: %s, %d migrations", crash, e.Status.Phase, len(w.migrations()))
+			}
+			if err := w.client.Delete(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			w.crash = crash % 3
+			w.run(3)
+			if n := w.theNode("n1"); n.Spec.Unschedulable || n.Annotations[v1alpha1.CordonedByAnnotation] != "" {
+				t.Fatalf("crash after %d writes: the node is still cordoned", crash)
+			}
+			if err := w.client.Get(t.Context(), types.NamespacedName{Name: "e"}, e); !apierrors.IsNotFound(err) {
+				t.Fatalf("crash after %d writes: the NodeEvacuation is still there: %v", crash, err)
+			}
+		}
+	}
+}
+
+func (w *world) theNode(name string) *corev1.Node {
+	w.t.Helper()
+	var n corev1.Node
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Name: name}, &n); err != nil {
+		w.t.Fatal(err)
+	}
+	return &n
+}
+
+func TestDeletionCancelsWhatHasNotBegun(t *testing.T) {
+	w := drained(t)
+	w.reconcile()
+	w.reconcile()
+	ms := w.migrations()
+	ms[0].Status.Phase = virtv1.MigrationRunning
+	if err := w.client.Update(t.Context(), &ms[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Delete(t.Context(), w.status("e")); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	left := w.migrations()
+	if len(left) != 1 || left[0].Name != ms[0].Name {
+		t.Errorf("migrations %d, want the one that runs", len(left))
+	}
+	if w.theNode("n1").Spec.Unschedulable {
+		t.Error("the node is cordoned")
+	}
+	w.run(3)
+	if n := len(w.migrations()); n != 1 {
+		t.Errorf("%d migrations", n)
+	}
+}
+
+func TestANodeThatWasCordonedBeforeStaysSo(t *testing.T) {
+	w := newWorld(t)
+	n := w.node("n1")
+	n.Spec.Unschedulable = true
+	w.add(n, w.node("n9"), w.evacuation("e", "n1"))
+	w.run(2)
+	if err := w.client.Delete(t.Context(), w.status("e")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2)
+	if !w.theNode("n1").Spec.Unschedulable {
+		t.Error("it was uncordoned")
+	}
+}
+
+// KubeVirt's own evacuation controller has VMs of its own: none of them is touched.
+func TestVMsOfKubeVirtAreLeftToIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		strategy        virtv1.EvictionStrategy
+		marked, named   bool
+		taint, migrates bool
+	}{
+		"External, marked":                       {virtv1.EvictionStrategyExternal, true, false, false, true},
+		"External, not marked":                   {virtv1.EvictionStrategyExternal, false, false, false, false},
+		"External, not marked, with the taint":   {virtv1.EvictionStrategyExternal, false, false, true, false},
+		"External, named":                        {virtv1.EvictionStrategyExternal, false, true, false, true},
+		"External, marked and named":             {virtv1.EvictionStrategyExternal, true, true, false, true},
+		"LiveMigrate, marked":                    {virtv1.EvictionStrategyLiveMigrate, true, false, false, false},
+		"LiveMigrate, marked and named":          {virtv1.EvictionStrategyLiveMigrate, true, true, false, false},
+		"LiveMigrate, named":                     {virtv1.EvictionStrategyLiveMigrate, false, true, false, true},
+		"LiveMigrate, named, with the taint":     {virtv1.EvictionStrategyLiveMigrate, false, true, true, false},
+		"IfPossible, marked and named":           {virtv1.EvictionStrategyLiveMigrateIfPossible, true, true, false, false},
+		"None, marked":                           {virtv1.EvictionStrategyNone, true, false, false, false},
+		"None, named":                            {virtv1.EvictionStrategyNone, false, true, false, true},
+		"None, named, with KubeVirt's own taint": {virtv1.EvictionStrategyNone, false, true, true, true},
+	} {
+		w := newWorld(t)
+		n := w.node("n1")
+		if test.taint {
+			n.Spec.Taints = []corev1.Taint{{Key: "kubevirt.io/drain", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		v := w.vmi("vm", "n1", test.strategy, 1)
+		if test.marked {
+			v.Status.EvacuationNodeName = "n1"
+		}
+		w.add(n, w.node("n9"), v)
+		if test.named {
+			w.add(w.evacuation("e", "n1"))
+		}
+		w.reconcile()
+		if got := len(w.migrations()) == 1; got != test.migrates {
+			t.Errorf("%s: migrates %t", name, got)
+		}
+	}
+}
+
+func TestAMigrationOfOthersIsEnough(t *testing.T) {
+	w := drained(t)
+	m := &virtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-hand", UID: "x"},
+		Spec: virtv1.VirtualMachineInstanceMigrationSpec{VMIName: "vm6"}}
+	w.add(m)
+	w.run(20)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.Done || len(w.migrations()) != 7 {
+		t.Errorf("%s, %d migrations", e.Status.Phase, len(w.migrations()))
+	}
+}
+
+func TestAFailedMigrationIsTriedAgainLater(t *testing.T) {
+	w := drained(t)
+	w.fails["vm6"] = 2
+	w.run(40)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Done || len(w.migrations()) != 9 {
+		t.Errorf("%s, %d migrations: %+v", e.Status.Phase, len(w.migrations()), e.Status)
+	}
+	for _, m := range e.Status.Moved {
+		if m.Name == "vm6" && (m.Failures != 2 || m.Outcome != v1alpha1.OutcomeSucceeded || m.TargetNode != "n9") {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+func TestVMsThatCannotMoveBlockWithReasonsAndHelp(t *testing.T) {
+	w := newWorld(t)
+	protected := w.vmi("protected", "n1", virtv1.EvictionStrategyLiveMigrate, 1)
+	expendable := w.vmi("expendable", "n1", "", 1)
+	for _, v := range []*virtv1.VirtualMachineInstance{protected, expendable} {
+		v.Status.Conditions[0].Status = corev1.ConditionFalse
+		v.Status.Conditions[0].Reason = virtv1.VirtualMachineInstanceReasonDisksNotMigratable
+		v.Status.Conditions[0].Message = "cannot migrate VMI with non-shared PVCs"
+		w.add(w.pod(v))
+	}
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"), protected, expendable)
+	w.run(2)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Blocked || *e.Status.Blocked != 2 || e.Status.ETA != "never" {
+		t.Fatalf("%+v", e.Status)
+	}
+	for _, b := range e.Status.BlockedVMs {
+		if !strings.Contains(fmt.Sprint(b.Reasons), "non-shared PVCs") || !strings.Contains(fmt.Sprint(b.Help), "ReadWriteMany") {
+			t.Errorf("%+v", b)
+		}
+	}
+	e.Spec.Unmovable = v1alpha1.ShutDown
+	if err := w.client.Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2)
+	var pods corev1.PodList
+	if err := w.client.List(t.Context(), &pods); err != nil || len(pods.Items) != 1 || pods.Items[0].Name != "virt-launcher-protected" {
+		t.Errorf("pods %v, %v", pods.Items, err)
+	}
+}
+
+func TestAFullQuotaHoldsAVMAndNoOther(t *testing.T) {
+	w := drained(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "q"}}
+	quota.Spec.Hard = corev1.ResourceList{"requests.memory": resource.MustParse("20Gi")}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard,
+		Used: corev1.ResourceList{"requests.memory": resource.MustParse("19Gi")}}
+	v := w.vmi("large", "n1", "", 18)
+	v.Namespace = "full"
+	w.add(quota, v)
+	w.run(25)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Blocked || *e.Status.VMsLeft != 1 || len(e.Status.Moved) != 7 {
+		t.Fatalf("%+v", e.Status)
+	}
+	if b := e.Status.BlockedVMs[0]; b.Name != "large" || !strings.Contains(fmt.Sprint(b.Reasons), "full/q") {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestADisruptionBudgetHoldsBack(t *testing.T) {
+	w := drained(t)
+	selects := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "vm",
+		Operator: metav1.LabelSelectorOpIn, Values: []string{"vm5", "vm6"}}}}
+	w.add(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "both"},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &selects}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}})
+	for i := range 7 {
+		w.add(w.pod(w.vm(fmt.Sprintf("vm%d", i))))
+	}
+	w.reconcile()
+	var first []string
+	for _, m := range w.migrations() {
+		first = append(first, m.Spec.VMIName)
+	}
+	if fmt.Sprint(first) != "[vm4 vm6]" {
+		t.Errorf("%v leave first", first)
+	}
+	w.run(25)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.Done {
+		t.Errorf("%+v", e.Status)
+	}
+}
+
+func TestTheSecondOfTwoForANodeWaits(t *testing.T) {
+	w := drained(t)
+	w.add(w.evacuation("later", "n1"))
+	w.run(1)
+	if e := w.status("later"); e.Status.Phase != v1alpha1.Conflict {
+		t.Fatalf("%+v", e.Status)
+	}
+	if err := w.client.Delete(t.Context(), w.status("e")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(25)
+	if e := w.status("later"); e.Status.Phase != v1alpha1.Done || !w.theNode("n1").Spec.Unschedulable {
+		t.Errorf("%+v", e.Status)
+	}
+	if err := w.client.Delete(t.Context(), w.status("later")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2)
+	if w.theNode("n1").Spec.Unschedulable {
+		t.Error("the node is still cordoned")
+	}
+}
+
+func TestAnUnknownNodeIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.add(w.evacuation("e", "ghost"))
+	w.run(1)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.NodeNotFound {
+		t.Errorf("%+v", e.Status)
+	}
+	if err := w.client.Delete(t.Context(), w.status("e")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(1)
+}
