@@ -1,6 +1,8 @@
 package boltstore
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,34 +19,40 @@ import (
 // maxPath is how long the path of a Unix socket may be, in bytes (unix(7): sun_path).
 const maxPath = 107
 
-// Listen makes a Unix socket that only we can reach, in a directory that is closed to others
-// or is made. One that a dead server has left is replaced; while a living one listens there,
+// Listen makes a Unix socket that only we can reach, in a directory that others cannot write to,
+// or that is made. One that a dead server has left is replaced; while a living one listens there,
 // Listen refuses. To close the listener removes the socket.
 func Listen(path string) (net.Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	dir := filepath.Dir(path)
-	if err := durable.Private(dir); err != nil {
+	if err := durable.Owned(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	held, err := os.Open(dir)
+	// A file of our own, and not the directory: others may be able to open that, and to lock it.
+	held, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close()
 	// Of two servers that start at once, the second sees the socket of the first.
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
+		return nil, fmt.Errorf("lock %s: %w", held.Name(), err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	// The file that bind makes has the mode of the socket, so that at no moment it is open to
+	// others. Source: Linux 5.10 net/unix/af_unix.c (unix_bind).
+	closed := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return cmp.Or(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
+	}}
+	l, err := closed.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if at, err := os.Lstat(path); err != nil || at.Mode().Perm() != 0o600 {
+		err = cmp.Or(err, fmt.Errorf("%s is open to others, and cannot be closed to them", path))
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil

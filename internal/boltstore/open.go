@@ -21,7 +21,8 @@ import (
 
 // Config says how to open a store. A zero field takes the default it names.
 type Config struct {
-	// Path is the file. Its directory must be closed to others, or is made.
+	// Path is the file. Others must not be able to write to its directory, which is made if it
+	// is missing; the file is closed to others by its own mode.
 	Path string
 	// Patience is how long to wait for another process to close the file. Default: 1s.
 	Patience time.Duration
@@ -57,7 +58,7 @@ func (c Config) open() (*Store, error) {
 		return nil, fmt.Errorf("files of %d bytes are allowed, and a store needs %d: %w", at,
 			smallest, bbolterrors.ErrMaxSizeReached)
 	}
-	if err := durable.Private(filepath.Dir(c.Path)); err != nil {
+	if err := durable.Owned(filepath.Dir(c.Path)); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(c.Path); errors.Is(err, fs.ErrNotExist) {
@@ -114,6 +115,11 @@ func openChecked(path string, patience time.Duration) (_ *os.File, _ *contents, 
 	info, err := file.Stat()
 	if err != nil {
 		return nil, nil, err
+	}
+	if info.Mode()&0o077 != 0 {
+		if err := file.Chmod(0o600); err != nil {
+			return nil, nil, fmt.Errorf("%s is open to others: %w: chmod 0600", path, err)
+		}
 	}
 	held, err := readContents(file, info.Size())
 	if err != nil {

@@ -25,7 +25,7 @@ func TestTheSocketIsPrivate(t *testing.T) {
 		}
 	}
 	must(t, l.Close())
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 || left[0].Name() != "sock.lock" {
 		t.Errorf("a listener that is closed has left %v, %v", left, err)
 	}
 }
@@ -58,11 +58,12 @@ func TestWhereNoSocketCanBe(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte("kept"), 0o600))
 	open := filepath.Join(dir, "open")
-	must(t, os.Mkdir(open, 0o755))
+	must(t, os.Mkdir(open, 0o700))
+	must(t, os.Chmod(open, 0o777))
 	long := filepath.Join(dir, strings.Repeat("long", 40))
 	for path, says := range map[string]string{
 		file:                        "no socket",
-		filepath.Join(open, "sock"): "chmod 0700",
+		filepath.Join(open, "sock"): "chmod go-w",
 		long:                        "107 bytes",
 		"":                          "107 bytes",
 	} {
@@ -79,6 +80,39 @@ func TestWhereNoSocketCanBe(t *testing.T) {
 	}
 	if _, err := boltstore.Dial(long); err == nil {
 		t.Error("there can be no socket, and Dial does not say so")
+	}
+}
+
+// TestASocketInAUsualDirectoryIsClosedToOthers from the moment at which it is there.
+func TestASocketInAUsualDirectoryIsClosedToOthers(t *testing.T) {
+	dir := filepath.Join(newDir(t), "usual")
+	must(t, os.Mkdir(dir, 0o755))
+	path := filepath.Join(dir, "sock")
+	for range 20 {
+		seen := make(chan os.FileMode)
+		stop := make(chan struct{})
+		go func() { // another user, who looks all the time
+			var all os.FileMode
+			for {
+				if at, err := os.Lstat(path); err == nil {
+					all |= at.Mode().Perm()
+				}
+				select {
+				case <-stop:
+					seen <- all
+					return
+				default:
+				}
+			}
+		}()
+		l := listen(t, path)
+		at, err := os.Lstat(path)
+		must(t, err)
+		close(stop)
+		if all := <-seen | at.Mode().Perm(); all != 0o600 {
+			t.Fatalf("the socket had the mode %o, want 600", all)
+		}
+		must(t, l.Close())
 	}
 }
 

@@ -31,12 +31,32 @@ func TestTheFileIsPrivate(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsOpenToOthersIsRefused(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "open")
+// TestADirectoryThatOthersCanRead: the mode of the file protects the store, also one that was
+// open to others.
+func TestADirectoryThatOthersCanRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "usual")
 	must(t, os.Mkdir(dir, 0o755))
 	path := filepath.Join(dir, "godwit.db")
+	for range 2 {
+		s, err := boltstore.Open(path)
+		must(t, err)
+		must(t, s.Close())
+		is, err := os.Stat(path)
+		must(t, err)
+		if is.Mode().Perm() != 0o600 {
+			t.Errorf("the file has the mode %o, want 600", is.Mode().Perm())
+		}
+		must(t, os.Chmod(path, 0o644))
+	}
+}
+
+func TestADirectoryThatOthersCanWriteToIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "open")
+	must(t, os.Mkdir(dir, 0o755))
+	must(t, os.Chmod(dir, 0o775))
+	path := filepath.Join(dir, "godwit.db")
 	_, err := boltstore.Open(path)
-	wantError(t, err, store.Unavailable, dir, "chmod 0700")
+	wantError(t, err, store.Unavailable, dir, "chmod go-w")
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is there: %v", err)
 	}

@@ -52,7 +52,7 @@ func Remember(ctx context.Context, store store.Historian, path, who string) (*Ga
 // open reads what was seen, and asks the store.
 func (g *Gate) open(ctx context.Context) (*Gate, error) {
 	if path := g.path; path != "" {
-		if err := durable.Private(filepath.Dir(path)); err != nil {
+		if err := durable.Owned(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
 		err := durable.Read(path, &g.mark)

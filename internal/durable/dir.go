@@ -95,22 +95,40 @@ func (l *Lock) Close() error {
 // Private makes a directory that only we can enter, with its parents, or checks that
 // the one there is ours and closed to others.
 func Private(dir string) error {
+	mode, err := ours(dir)
+	if err == nil && mode&0o077 != 0 {
+		return fmt.Errorf("%s has mode %#o and is open to others: chmod 0700", dir, mode)
+	}
+	return err
+}
+
+// Owned makes a directory as [Private] does, or checks that the one there is ours and that
+// others cannot change what is in it. They may read it: the mode of a file protects the file.
+func Owned(dir string) error {
+	mode, err := ours(dir)
+	if err == nil && mode&0o022 != 0 {
+		return fmt.Errorf("%s has mode %#o, and others can replace the files in it: chmod go-w", dir,
+			mode)
+	}
+	return err
+}
+
+// ours makes a directory or checks that the one there is ours. It returns its permissions.
+func ours(dir string) (mode uint32, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return 0, err
 	}
 	var s unix.Stat_t
 	if err := unix.Lstat(dir, &s); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
+		return 0, fmt.Errorf("%s: %w", dir, err)
 	}
 	switch {
 	case s.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return fmt.Errorf("%s is no directory", dir)
+		return 0, fmt.Errorf("%s is no directory", dir)
 	case int(s.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, not to us (%d)", dir, s.Uid, os.Geteuid())
-	case s.Mode&0o077 != 0:
-		return fmt.Errorf("%s has mode %#o and is open to others: chmod 0700", dir, s.Mode&0o777)
+		return 0, fmt.Errorf("%s belongs to user %d, not to us (%d)", dir, s.Uid, os.Geteuid())
 	}
-	return nil
+	return s.Mode & 0o777, nil
 }
 
 // Runtime returns the directory for what lives no longer than the machine runs: /run/godwit for

@@ -142,3 +142,25 @@ func TestPrivateMakesAndKeeps(t *testing.T) {
 		}
 	}
 }
+
+func TestOwnedAcceptsWhatOthersCanOnlyRead(t *testing.T) {
+	for mode, want := range map[os.FileMode]string{
+		0o700: "", 0o755: "", 0o750: "", 0o711: "",
+		0o775: "has mode 0775, and others can replace the files in it: chmod go-w",
+		0o702: "has mode 0702",
+	} {
+		dir := private(t)
+		must(t, os.Chmod(dir, mode))
+		err := durable.Owned(dir)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("mode %#o: %v, want %q", mode, err, want)
+		}
+	}
+	if os.Geteuid() == 0 {
+		dir := private(t)
+		must(t, os.Chown(dir, 12345, -1))
+		if err := durable.Owned(dir); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
+			t.Errorf("a directory of another user: %v", err)
+		}
+	}
+}
