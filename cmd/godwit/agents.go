@@ -50,7 +50,7 @@ func agentCommand() *cobra.Command {
 			return err
 		}
 		var done func() error
-		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
+		if d.Surroundings, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
 		}
 		return errors.Join(act(c.Context(), &d, h, u, &f), done())
@@ -123,9 +123,7 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 		return err
 	}
 	d.Hypervisor = host
-	store, err := daemon.Await(ctx, u, f.TLS, func(err error) {
-		d.Log.Warn("waits for the store", "error", err)
-	})
+	store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Surroundings))
 	if err != nil {
 		return errors.Join(ended(ctx, err), host.Close())
 	}
@@ -135,5 +133,6 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 	}
 	d.Store = gate
 	d.Config.Epoch = func() uint64 { return gate.Mark().Epoch }
+	d.Supervisor.Ready("waits for its host's name")
 	return errors.Join(d.Run(ctx), gate.Close(), store.Close(), host.Close())
 }

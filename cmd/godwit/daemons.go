@@ -49,8 +49,8 @@ func (f *daemonFlags) add(c *cobra.Command) {
 }
 
 // surroundings returns where a daemon writes what; done closes it.
-func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done func() error,
-	err error) {
+func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon.Surroundings,
+	done func() error, err error) {
 	done = func() error { return nil }
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.level)); err != nil {
@@ -63,8 +63,15 @@ func (f *daemonFlags) surroundings(log io.Writer) (s daemon.Surroundings, done f
 	if s.Listen, s.Every = f.listen, f.heartbeat; s.Every <= 0 {
 		return s, done, fmt.Errorf("--heartbeat-interval: %v is not a time above zero: write 5s", s.Every)
 	}
-	logger := s.Log
-	s.Ready = func(address string) { logger.Info("has begun", "listens", address) }
+	if s.Supervisor, err = daemon.NewSupervisor(); err != nil {
+		return s, done, err
+	}
+	logger, supervisor := s.Log, s.Supervisor
+	s.Ready = func(address string) {
+		logger.Info("has begun", "listens", address)
+		supervisor.Ready("runs")
+	}
+	go supervisor.Tend(ctx) // it ends with the context, or with the process
 	if f.audit == "" {
 		return s, done, nil
 	}
@@ -147,7 +154,7 @@ func controllerCommand() *cobra.Command {
 			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.Patience)
 		}
 		var done func() error
-		if d.Surroundings, done, err = f.surroundings(c.ErrOrStderr()); err != nil {
+		if d.Surroundings, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
 		}
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
@@ -206,9 +213,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFlags,
 	socket, dir string) error {
 	if u.Kind != daemon.Bolt {
-		store, err := daemon.Await(ctx, u, f.TLS, func(err error) {
-			d.Log.Warn("waits for the store", "error", err)
-		})
+		store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Surroundings))
 		if err != nil {
 			return ended(ctx, err)
 		}
@@ -226,10 +231,24 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 		d.Store = gate
 		return errors.Join(d.Run(ctx), gate.Close(), store.Close())
 	}
+	if at, err := os.Stat(u.Path); err == nil && at.Mode().Perm()&0o077 != 0 {
+		d.Log.Warn("the store's file is open to others: its mode becomes 0600", "file", u.Path, "was",
+			fmt.Sprintf("%04o", at.Mode().Perm()))
+	}
 	return daemon.Serve(ctx, u, socket, func(ctx context.Context, store daemon.Store) error {
 		d.Store, d.Alone = store, true
 		return d.Run(ctx)
 	})
+}
+
+// waits returns what a daemon says, once, while its store does not answer. A service that waits
+// has started: what waits for it goes on.
+func waits(s *daemon.Surroundings) func(*daemon.AbsentError) {
+	return func(err *daemon.AbsentError) {
+		s.Log.Warn("waits for the store", "store", err.URL.String(), "why", err.Brief())
+		s.Log.Debug("the store does not answer", "error", err)
+		s.Supervisor.Ready("waits for the store " + err.URL.String() + ": " + err.Brief())
+	}
 }
 
 // ended returns nil for an error that only reports the end of the daemon.

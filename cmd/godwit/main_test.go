@@ -80,7 +80,7 @@ func TestScripts(t *testing.T) {
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm, "certificates": certificates,
 			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
-			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone},
+			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone, "pages": pages},
 		Condition: func(name string) (bool, error) {
 			if script, is := strings.CutPrefix(name, "sample:"); is {
 				// With the race detector one in three, and all in the long tier.

@@ -123,6 +123,7 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	}
 	hv := WatchMetrics(a.Hypervisor, a.Host, a.Now)
 	w := a.watch(NewMetrics(hv), end)
+	defer a.Supervisor.follow(nil)
 	w.health.Ready("store", answers(a.Store))
 	w.health.Ready("hypervisor", func(ctx context.Context) error {
 		_, err := a.Hypervisor.Host(ctx)

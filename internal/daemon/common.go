@@ -37,6 +37,8 @@ type Surroundings struct {
 	// Ready is called with the address where health and metrics are served, "" for none,
 	// when the daemon has begun. Default: nothing is.
 	Ready func(listening string)
+	// Supervisor is the service manager, which is told that the daemon lives. Default: none.
+	Supervisor *Supervisor
 }
 
 func (s *Surroundings) complete() {
@@ -120,8 +122,10 @@ type watcher struct {
 }
 
 func (s *Surroundings) watch(set *Metrics, end context.CancelCauseFunc) *watcher {
-	return &watcher{Surroundings: s, health: NewHealth(s.Now, late), set: set, end: end,
+	w := &watcher{Surroundings: s, health: NewHealth(s.Now, late), set: set, end: end,
 		last: map[string]string{}}
+	s.Supervisor.follow(w.health)
+	return w
 }
 
 // loop returns the loop of a participant.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -89,6 +90,7 @@ func (c Controller) once(ctx context.Context) error {
 	desk := client.Client{Store: c.Store, DrainKey: c.Config.Complete().Evacuation.DrainKey}
 	leading := func() (uint64, bool) { return term.Load(), term.Load() > 0 }
 	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, desk.Draining, leading, c.Now)), end)
+	defer c.Supervisor.follow(nil)
 	w.health.Ready("store", answers(c.Store))
 	h := newHints()
 	led := store.NewLeaderRunner(elector, c.Store, func(s store.Store) store.Participant {
@@ -160,9 +162,12 @@ func (c *Controller) decider(t *audit.Trail, s store.Store) store.Participant {
 // follow takes in who leads, and says when that has changed.
 func (c *Controller) follow(led *store.LeaderRunner, term *atomic.Uint64) {
 	now, _ := led.Leading()
-	if before := term.Swap(now); before != now && now > 0 {
+	before := term.Swap(now)
+	if before != now && now > 0 {
+		c.Supervisor.Status(fmt.Sprintf("leads the cluster, term %d", now))
 		c.Log.Info("leads", "controller", c.Name, "term", now)
 	} else if before != now {
+		c.Supervisor.Status("stands by: another controller may lead")
 		c.Log.Info("does not lead any more", "controller", c.Name, "term", before)
 	}
 }

@@ -83,10 +83,21 @@ func (s *State) add(p Part) {
 	s.Parts = append(s.Parts, p)
 }
 
-// Lives answers whether the participants look. An error of theirs is told, and does not
-// count: they look again.
+// Lives answers whether the participants look, and what must hold does. An error of a participant
+// is told, and does not count: it looks again.
 func (h *Health) Lives(ctx context.Context) State {
+	s := h.Look()
 	h.mu.Lock()
+	checks := slices.Clone(h.alive)
+	h.mu.Unlock()
+	ask(ctx, checks, &s)
+	return s
+}
+
+// Look answers whether the participants look: if not, only a restart helps.
+func (h *Health) Look() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now, s := h.now(), State{OK: true, Parts: []Part{}}
 	for _, name := range slices.Sorted(maps.Keys(h.loops)) {
 		l := h.loops[name]
@@ -99,9 +110,6 @@ func (h *Health) Lives(ctx context.Context) State {
 		}
 		s.add(p)
 	}
-	checks := slices.Clone(h.alive)
-	h.mu.Unlock()
-	ask(ctx, checks, &s)
 	return s
 }
 

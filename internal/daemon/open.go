@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/etcdstore"
@@ -44,6 +46,17 @@ func (e *AbsentError) Error() string {
 // Unwrap returns why it is not there.
 func (e *AbsentError) Unwrap() error { return e.Err }
 
+// Brief says it in few words, for a daemon that waits.
+func (e *AbsentError) Brief() string {
+	switch {
+	case e.URL.Kind == Etcd:
+		return "etcd does not answer"
+	case errors.Is(e.Err, fs.ErrNotExist), errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "no controller on this machine serves it yet"
+	}
+	return "the controller that serves it does not answer"
+}
+
 // OpenStore opens a store as agents and operators do: that of bolt through the socket of its
 // controller. The error is an *[AbsentError] when nobody answers.
 func OpenStore(ctx context.Context, u URL, tls TLS) (Store, error) {
@@ -76,15 +89,16 @@ const again = time.Second
 
 // Await is Open for those who can wait: as long as nobody answers, it asks again, and tells
 // once.
-func Await(ctx context.Context, u URL, tls TLS, tell func(error)) (Store, error) {
+func Await(ctx context.Context, u URL, tls TLS, tell func(*AbsentError)) (Store, error) {
 	for told := false; ; {
 		s, err := OpenStore(ctx, u, tls)
-		if _, is := errors.AsType[*AbsentError](err); !is {
+		absent, is := errors.AsType[*AbsentError](err)
+		if !is {
 			return s, err
 		}
 		if !told {
 			told = true
-			tell(err)
+			tell(absent)
 		}
 		select {
 		case <-ctx.Done():

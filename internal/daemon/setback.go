@@ -62,6 +62,8 @@ func (s *Surroundings) wait(ctx context.Context, gate *Gate,
 		set = NewMetrics(NewClusterMetrics(gate.Beyond(), none, nil, s.Now))
 	}
 	w := mute.watch(set, nil)
+	defer s.Supervisor.follow(nil)
+	s.Supervisor.Status("waits: the store was set back: see godwit status")
 	loop := w.loop("witness", &witness{gate: gate, tell: tell, every: cmp.Or(s.Every, beats),
 		end: end})
 	done, err := w.serve()

@@ -67,7 +67,7 @@ func TestServeAndOpen(t *testing.T) {
 	found := make(chan error, 1)
 	told := make(chan error, 1)
 	go func() {
-		s, err := daemon.Await(t.Context(), u, daemon.TLS{}, func(err error) { told <- err })
+		s, err := daemon.Await(t.Context(), u, daemon.TLS{}, func(err *daemon.AbsentError) { told <- err })
 		if err == nil {
 			err = s.Close()
 		}
@@ -150,7 +150,7 @@ func TestWhoWaitsMayBeTold(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	_, err := daemon.Await(ctx, url(t, "unix:"+filepath.Join(t.TempDir(), "s")), daemon.TLS{},
-		func(error) { stop(enough) })
+		func(*daemon.AbsentError) { stop(enough) })
 	if !errors.Is(err, enough) {
 		t.Errorf("the error is %v", err)
 	}
