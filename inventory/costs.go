@@ -3,11 +3,14 @@ package inventory
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 )
 
@@ -32,6 +35,17 @@ type ModelSpec struct {
 	DeltaRate    string `yaml:"deltaRate,omitempty"`
 	BootTime     string `yaml:"bootTime,omitempty"`
 	ShutdownTime string `yaml:"shutdownTime,omitempty"`
+	// Errors are how far the model was off migrations that were measured, by class: what godwit
+	// calibrate writes. Without them nothing is known of a model's errors.
+	Errors map[string]ModelErrorSpec `yaml:"errors,omitempty"`
+}
+
+// A ModelErrorSpec is how far a model is off: how many migrations were measured, and the factors
+// measured/predicted below which 10, 50 and 90 % of them were.
+type ModelErrorSpec struct {
+	Measured int       `yaml:"measured"`
+	Total    []float64 `yaml:"total,flow"`
+	Downtime []float64 `yaml:"downtime,flow"`
 }
 
 // ModelNamed returns the model of a name: qemu, ideal.
@@ -107,6 +121,30 @@ func (s *ModelSpec) Model(wrong func(field, format string, args ...any)) fake.Mo
 	return m
 }
 
+// errors returns how far the model was off; nil when the spec does not say.
+func (s *ModelSpec) errors(wrong func(field, format string, args ...any)) *predict.Errors {
+	if len(s.Errors) == 0 {
+		return nil
+	}
+	known := map[string]predict.Summary{}
+	for _, class := range slices.Sorted(maps.Keys(s.Errors)) {
+		e := s.Errors[class]
+		if e.Measured < 1 || !factors(e.Total) || !factors(e.Downtime) {
+			wrong("errors."+class, "needs measured of 1 or more, and three factors in order, each of "+
+				"0.001 to 1000, for total and downtime")
+			continue
+		}
+		known[class] = predict.Summary{Measured: e.Measured, Total: [3]float64(e.Total),
+			Downtime: [3]float64(e.Downtime)}
+	}
+	return predict.Known(known)
+}
+
+// factors reports whether a list is three factors in order.
+func factors(list []float64) bool {
+	return len(list) == 3 && list[0] >= 1e-3 && list[0] <= list[1] && list[1] <= list[2] && list[2] <= 1e3
+}
+
 func (f *field) read() (err error) {
 	switch {
 	case f.time != nil:
@@ -125,36 +163,63 @@ func (f *field) read() (err error) {
 	return err
 }
 
-// ReadModelFile reads a model from a file. Its errors are [yamldoc.Problems], unless the file
-// cannot be read.
-func ReadModelFile(path string) (fake.Model, error) {
+// ReadModelFile reads a model from a file, and how far it was off what was measured, nil if the file
+// does not say. Its errors are [yamldoc.Problems], unless the file cannot be read.
+func ReadModelFile(path string) (fake.Model, *predict.Errors, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return fake.Model{}, err
+		return fake.Model{}, nil, err
 	}
 	defer file.Close()
 	data, err := yamldoc.ReadAll(path, file, maxModel)
 	if err != nil {
-		return fake.Model{}, err
+		return fake.Model{}, nil, err
 	}
-	return ParseModel(path, data)
+	return parseModel(path, data)
 }
 
 // ParseModel reads a model. The name is the file's; errors are [yamldoc.Problems].
 func ParseModel(name string, data []byte) (fake.Model, error) {
+	m, _, err := parseModel(name, data)
+	return m, err
+}
+
+func parseModel(name string, data []byte) (fake.Model, *predict.Errors, error) {
 	doc, err := yamldoc.Parse(name, 1, data)
 	if err != nil {
-		return fake.Model{}, err
+		return fake.Model{}, nil, err
 	}
 	var s ModelSpec
 	if err := doc.Decode(&s); err != nil {
-		return fake.Model{}, err
+		return fake.Model{}, nil, err
 	}
 	report := yamldoc.Report{File: name}
-	m := s.Model(func(field, format string, args ...any) {
+	wrong := func(field, format string, args ...any) {
 		report.Errorf(doc.Line(field), field, format, args...)
-	})
-	return m, report.Err()
+	}
+	m, e := s.Model(wrong), s.errors(wrong)
+	return m, e, report.Err()
+}
+
+// WriteModelErrors writes how far a model was off, behind the model.
+func WriteModelErrors(w io.Writer, e *predict.Errors) error {
+	all := e.Summaries()
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "errors: # measured/predicted: p10, p50, p90")
+	list := func(f [3]float64) string {
+		at := func(x float64) float64 { return min(max(x, 1e-3), 1e3) }
+		return fmt.Sprintf("[%.4f, %.4f, %.4f]", at(f[0]), at(f[1]), at(f[2]))
+	}
+	for _, class := range slices.Sorted(maps.Keys(all)) {
+		s := all[class]
+		if _, err := fmt.Fprintf(w, "  %s: {measured: %d, total: %s, downtime: %s}\n", class, s.Measured,
+			list(s.Total), list(s.Downtime)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WriteModel writes a model such that Parse reads the same.

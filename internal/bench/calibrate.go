@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/predict"
 )
 
 const (
@@ -109,6 +110,13 @@ type Result struct {
 	// Validated compares each measurement with a model that was fitted without it; nil when
 	// there are fewer than two experiments.
 	Validated *Report `json:"validated,omitempty"`
+	// Held is what was left out at a time for Validated: "host" or "experiment".
+	Held string `json:"held,omitempty"`
+	// Refused says that the fitted model predicts what was left out worse than the one to begin
+	// with, or that nothing could be left out to know: Model is the one to begin with then.
+	Refused string `json:"refused,omitempty"`
+	// Errors are how far the model was off what was left out, for package predict.
+	Errors *predict.Errors `json:"-"`
 	// Fitted counts the measurements that were fitted to. The others did not complete, or
 	// no parameter says what governs them.
 	Fitted int `json:"fitted"`
@@ -137,36 +145,72 @@ func Fit(all []Migration, base fake.Model) (*Result, error) {
 			r.Changes = append(r.Changes, CalibrateChange{Parameter: p.name, From: from, To: to})
 		}
 	}
-	r.Validated = validate(fit, base)
+	held := validate(fit, base)
+	r.Validated, r.Held = held.report, held.by
+	samples := held.samples
+	if held.report != nil && held.loss > loss(fit, base)+gain {
+		r.Refused = fmt.Sprintf("it predicts measurements that it was not fitted to worse than the model to "+
+			"begin with: by a factor of %.2f on average, instead of %.2f", math.Exp(held.loss),
+			math.Exp(loss(fit, base)))
+		r.Model, r.Changes = base, nil
+		if samples, err = Samples(fit, base); err != nil {
+			return nil, err
+		}
+	}
+	r.Errors = predict.Learn(samples)
 	return r, nil
 }
 
-// validate predicts each part of the experiments by a model that is fitted to the others.
-func validate(all []Migration, base fake.Model) *Report {
+// heldOut is how well measurements are predicted that a model was not fitted to.
+type heldOut struct {
+	report  *Report
+	by      string
+	loss    float64
+	samples []predict.Sample
+}
+
+// validate predicts each part of the measurements by a model that is fitted to the others: host
+// by host if there are several, or else parts of the experiments.
+func validate(all []Migration, base fake.Model) heldOut {
+	h := heldOut{by: "host"}
 	part := map[string]int{}
+	of := func(m *Migration) string { return m.Host }
 	for i := range all {
-		if _, known := part[all[i].Experiment()]; !known {
-			part[all[i].Experiment()] = len(part) % parts
+		part[all[i].Host] = 0
+	}
+	most := len(part)
+	if most < 2 {
+		of, h.by, most = (*Migration).Experiment, "experiment", parts
+	}
+	clear(part)
+	for i := range all {
+		if _, known := part[of(&all[i])]; !known {
+			part[of(&all[i])] = len(part) % min(most, 2*parts)
 		}
 	}
 	if len(part) < 2 {
-		return nil
+		return heldOut{}
 	}
 	var t Tally
-	for n := range min(parts, len(part)) {
+	for n := range min(most, 2*parts, len(part)) {
 		others := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool {
-			return part[m.Experiment()] == n
+			return part[of(&m)] == n
 		})
 		model := search(others, base)
 		for i := range all {
-			if m := &all[i]; part[m.Experiment()] == n {
+			if m := &all[i]; part[of(m)] == n {
 				p, _ := m.Predict(model) // it was predicted before
 				t.Add(m, p)
+				h.loss += m.loss(p) / float64(len(all))
+				h.samples = append(h.samples, predict.Sample{Class: m.Class(), Experiment: m.Experiment(),
+					Predicted: predict.Times{Total: p.Total, Downtime: p.Downtime},
+					Measured:  predict.Times{Total: m.Total, Downtime: m.Downtime}})
 			}
 		}
 	}
 	r := t.Report()
-	return &r
+	h.report = &r
+	return h
 }
 
 // search returns the model near base that predicts best.
@@ -215,10 +259,15 @@ func loss(all []Migration, model fake.Model) float64 {
 		if err != nil { // the fake refuses such a model
 			return math.Inf(1)
 		}
-		sum += distance(float64(p.Total), float64(m.Total)) + downtimeWeight*
-			distance(max(jitter, float64(p.Downtime)), max(jitter, float64(m.Downtime)))
+		sum += m.loss(p)
 	}
 	return sum / float64(len(all))
+}
+
+// loss says how far one prediction is off.
+func (m *Migration) loss(p Prediction) float64 {
+	return distance(float64(p.Total), float64(m.Total)) + downtimeWeight*
+		distance(max(jitter, float64(p.Downtime)), max(jitter, float64(m.Downtime)))
 }
 
 func distance(predicted, measured float64) float64 {

@@ -39,7 +39,12 @@
 //
 // How well it predicts what it has not seen, cross-validation says: the experiments are dealt
 // out into parts, and each part is predicted by a model that was fitted to the others. Runs
-// of one experiment stay together, since they would give each other away.
+// of one experiment stay together, since they would give each other away. Measurements of several
+// hosts are left out host by host: what is learned on one is to hold on another. A fit that
+// predicts what was left out worse than the model that it began with is refused.
+//
+// [ReadDomJobInfo] and [Infer] make measurements of migrations that nobody prepared: how fast the
+// guest wrote is inferred from what was sent more than once.
 //
 // Fit is deterministic and does no I/O.
 //
@@ -79,6 +84,7 @@
 //	options             words joined by +: compress, xbzrle, tls-x509, mfcomp:zstd, …  ()
 //	accel               kvm, or tcg for a guest that is emulated                    (kvm)
 //	label, status       what kind of experiment it is; how it ended     (, completed)
+//	host                its source                                                    ()
 //
 // [Migration.Predict] has the fake carry the same migration out, and [Compare] says how far
 // the predictions are off.

@@ -31,6 +31,7 @@ const (
 type Migration struct {
 	Line    int    // in its file
 	Label   string // the kind of experiment
+	Host    string // its source; "" is not known
 	Memory  hypervisor.Bytes
 	Filled  hypervisor.Bytes     // of Memory: was ever written
 	Hot     hypervisor.Bytes     // of Memory: is written cyclically
@@ -119,7 +120,7 @@ func (t *table) failed(err error) error {
 }
 
 func (t *table) migration() Migration {
-	m := Migration{Line: t.line, Label: t.text("label", ""), Memory: t.size("ram_mib", 0),
+	m := Migration{Line: t.line, Label: t.text("label", ""), Host: t.text("host", ""), Memory: t.size("ram_mib", 0),
 		Hot: t.size("ws_mib", 0), Rate: t.speed("rate_nominal_mib_s"), Link: t.speed("link_mib_s"),
 		Emulated: t.text("accel", "kvm") == "tcg", Total: t.time("total_ms", 0),
 		SwitchAfter: -time.Millisecond}

@@ -94,7 +94,7 @@ func (a *accuracy) compare() error {
 	}
 	if a.Model == "" {
 		a.Model = builtIn
-	} else if model, err = inventory.ReadModelFile(a.Model); err != nil {
+	} else if model, _, err = inventory.ReadModelFile(a.Model); err != nil {
 		return err
 	}
 	if a.Report, err = bench.Compare(all, model); err != nil {

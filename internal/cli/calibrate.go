@@ -15,9 +15,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,16 @@ error of the predictions before and after: the median and the 90th percentile of
 downtime, relative to the measurement. "Validated" predicts each experiment with a model that was
 fitted to the others: this is the error to expect for migrations that were not measured.
 
-The file is CSV, one migration a line; the first line names the columns:
+A file is CSV, a controller's audit log, or what virsh domjobinfo --completed has printed, one output
+after the other. Of the latter two the speed with which a guest wrote is inferred from what was sent
+more than once, and migrations by post-copy or with auto-converge are left out. The audit log knows
+the caps and the links of the hosts; for virsh --link and --cap say them.
+
+With several hosts "validated" leaves out one host at a time. Each file of virsh is a host of its own.
+A fitted model that predicts what was left out worse than the model to begin with is refused: it is
+not written, and the exit status is 3.
+
+CSV has one migration a line; the first line names the columns:
 
   ram_mib             memory of the VM                                        (needed)
   total_ms            how long the migration took                             (needed)
@@ -50,77 +61,89 @@ The file is CSV, one migration a line; the first line names the columns:
   options             words joined by +: compress, xbzrle, tls-x509, mfcomp:zstd    ()
   accel               kvm, or tcg for an emulated guest                         (kvm)
   label, status       what kind of experiment it is; how it ended   (, completed)
+  host                its source                                              ()
 
 Other columns are ignored. A scenario uses the model that -o writes with model: FILE.
 
 --json prints one object: before, after and validated (absent with fewer than two experiments),
-each as godwit bench accuracy prints it; fitted, the number of measurements used; changes, with
-parameter, from and to in nanoseconds, bytes, bytes a second or parts per thousand.
+each as godwit bench accuracy prints it; held, what was left out at a time: host or experiment; refused,
+why the fitted model is not used; fitted, the number of measurements used; changes, with
+parameter, from and to in nanoseconds, bytes, bytes a second or parts per thousand. The model that
+-o writes also says how far it was off what was left out: plans take their ranges from it.
 
-Exit status: 0 fitted, 2 bad input.`
+Exit status: 0 fitted, 2 bad input, 3 refused.`
 
 // flags are the flags of godwit calibrate.
 type flags struct {
 	json   bool
 	output string
 	base   string
+	link   string
+	limit  string
 }
 
 // CalibrateCommand returns godwit calibrate.
 func CalibrateCommand() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
-		Use:   "calibrate MEASUREMENTS.csv",
+		Use:   "calibrate FILE…",
 		Short: "Fit the model to migrations measured on your own hosts",
 		Long:  help,
-		Args:  cobra.ExactArgs(1),
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return run(c.OutOrStdout(), args[0], &f)
+			return run(c.OutOrStdout(), args, &f)
 		},
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "write the fitted model to this `FILE`")
 	c.Flags().StringVar(&f.base, "from", "", "start with the model in this `FILE`; default: qemu")
+	c.Flags().StringVar(&f.link, "link", "", "`SPEED` of the links, for files that do not say it: 10Gbit/s")
+	c.Flags().StringVar(&f.limit, "cap", "", "limit on each migration, for files that do not say it (`SPEED`)")
 	return c
 }
 
-func run(out io.Writer, path string, f *flags) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := Check(f.output, path, f.base); err != nil {
+func run(out io.Writer, paths []string, f *flags) error {
+	if err := Check(f.output, append(slices.Clone(paths), f.base)...); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
 	base := fake.QEMU()
 	if f.base != "" {
-		if base, err = inventory.ReadModelFile(f.base); err != nil {
+		var err error
+		if base, _, err = inventory.ReadModelFile(f.base); err != nil {
 			return err
 		}
 	}
-	all, err := bench.Read(path, file)
+	all, err := f.measurements(paths)
 	if err != nil {
 		return err
 	}
+	path := strings.Join(paths, ", ")
 	r, err := bench.Fit(all, base)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if f.output != "" {
+	if f.output != "" && r.Refused == "" {
 		err := Write(f.output, func(w io.Writer) error {
 			fmt.Fprintf(w, "# fitted to %s by godwit calibrate\n",
 				words.Count(r.Fitted, "measurement"))
-			return inventory.WriteModel(w, r.Model)
+			if err := inventory.WriteModel(w, r.Model); err != nil {
+				return err
+			}
+			return inventory.WriteModelErrors(w, r.Errors)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	if f.json {
-		return json.NewEncoder(out).Encode(r)
+		err = json.NewEncoder(out).Encode(r)
+	} else {
+		err = table(out, r, len(all))
 	}
-	return table(out, r, len(all))
+	if r.Refused != "" {
+		err = errors.Join(err, ErrPlanNotDone)
+	}
+	return err
 }
 
 // table prints the answer as text.
@@ -140,7 +163,14 @@ func table(out io.Writer, r *bench.Result, n int) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if r.Validated == nil {
+	switch {
+	case r.Refused != "":
+		fmt.Fprintf(out, "\nthe fitted model is refused: %s\n", r.Refused)
+		return nil
+	case r.Validated != nil:
+		fmt.Fprintf(out, "validated: one %s at a time was left out of the fit\n", map[string]string{
+			"host": "host", "experiment": "part of the experiments"}[r.Held])
+	default:
 		fmt.Fprintln(out, "not validated: that needs two experiments or more")
 	}
 	fmt.Fprintln(out)

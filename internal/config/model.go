@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/importer"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
@@ -17,24 +18,24 @@ func (r *reader) beside(path string) string {
 	return filepath.Join(filepath.Dir(r.name), path)
 }
 
-// model reads what hypervisors cost.
-func (r *reader) model() fake.Model {
+// model reads what hypervisors cost, and how far that was off what was measured.
+func (r *reader) model() (fake.Model, *predict.Errors) {
 	choice := &r.spec.Model
 	if choice.Spec != nil {
 		return choice.Spec.Model(func(field, format string, args ...any) {
 			r.wrong("model."+field, format, args...)
-		})
+		}), nil
 	}
 	if m, known := inventory.ModelNamed(choice.Word); known {
-		return m
+		return m, nil
 	}
 	path := r.beside(choice.Word)
-	m, err := inventory.ReadModelFile(path)
+	m, e, err := inventory.ReadModelFile(path)
 	if problems, are := errors.AsType[inventory.Problems](err); are {
 		r.problems = append(r.problems, problems...)
 	} else if err != nil {
 		r.wrong("model", "unknown model %q; use qemu or ideal, or a file: %v", choice.Word, err)
 	}
 	r.files = append(r.files, importer.Files(path)...)
-	return m
+	return m, e
 }

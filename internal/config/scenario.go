@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/sim"
@@ -54,7 +55,9 @@ type Scenario struct {
 	// Controller and Model are what the world is built with.
 	Controller controller.Config
 	Model      fake.Model
-	Vary       Vary
+	// Errors are how far the model was off what was measured; nil is not known.
+	Errors *predict.Errors
+	Vary   Vary
 	// Files are what the scenario was read from, itself first.
 	Files []string
 }
@@ -183,7 +186,7 @@ func (r *reader) control(s *Scenario) {
 	if c.Adaptive {
 		sim.AdaptFleet(c, s.Fleet)
 	}
-	s.Model = r.model()
+	s.Model, s.Errors = r.model()
 }
 
 func (r *reader) events(s *Scenario) {

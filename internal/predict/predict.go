@@ -76,6 +76,35 @@ type logs struct{ total, downtime []float64 }
 type Errors struct {
 	classes map[string]*logs
 	all     logs
+	known   map[string]Summary
+}
+
+// A Summary is how far predictions of a class were off: the factors measured/predicted below which
+// 10, 50 and 90 % of the measurements were.
+type Summary struct {
+	Measured int
+	Total    [3]float64
+	Downtime [3]float64 // with [Jitter] added to both
+}
+
+// Known returns errors of which summaries are known, by class.
+func Known(summaries map[string]Summary) *Errors { return &Errors{known: summaries} }
+
+// Summaries returns the summaries of all classes that were measured.
+func (e *Errors) Summaries() map[string]Summary {
+	all := map[string]Summary{}
+	for class := range e.classes {
+		total, downtime := e.logs(class)
+		s := Summary{Measured: e.Measured(class)}
+		for i := range total {
+			s.Total[i], s.Downtime[i] = math.Exp(total[i]), math.Exp(downtime[i])
+		}
+		all[class] = s
+	}
+	for class, s := range e.known {
+		all[class] = s
+	}
+	return all
 }
 
 // Learn returns how far predictions were off.
@@ -114,7 +143,12 @@ func (s *Sample) off() (total, downtime float64) {
 
 // Measured returns how many measurements of a class there are.
 func (e *Errors) Measured(class string) int {
-	if e == nil || e.classes[class] == nil {
+	switch {
+	case e == nil:
+		return 0
+	case e.known != nil:
+		return e.known[class].Measured
+	case e.classes[class] == nil:
 		return 0
 	}
 	return len(e.classes[class].total)
@@ -125,23 +159,37 @@ func (e *Errors) Measured(class string) int {
 func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
 	n := e.Measured(class)
 	r := Prediction{Class: class, Measured: n}
-	var total, downtime [3]float64
+	total, downtime := e.logs(class)
 	switch {
 	case n == 0:
-		unknown := math.Log(Unknown)
-		total, downtime = [3]float64{-unknown, 0, unknown}, [3]float64{-unknown, 0, unknown}
 		r.Note = fmt.Sprintf("%q was never measured", class)
 	case n < Enough:
-		l := e.classes[class]
-		total, downtime = few(l.total, e.all.total), few(l.downtime, e.all.downtime)
 		r.Note = fmt.Sprintf("%q was measured %d times only", class, n)
-	default:
-		l := e.classes[class]
-		total, downtime = quantiles(l.total), quantiles(l.downtime)
 	}
 	r.Seconds = spread(p.Total, 0, total, least).Over(time.Second)
 	r.Downtime = spread(p.Downtime, Jitter, downtime, 0).Over(time.Millisecond)
 	return r
+}
+
+// logs returns the logarithms of measured/predicted of a class: p10, p50 and p90.
+func (e *Errors) logs(class string) (total, downtime [3]float64) {
+	switch n := e.Measured(class); {
+	case n == 0:
+		unknown := math.Log(Unknown)
+		return [3]float64{-unknown, 0, unknown}, [3]float64{-unknown, 0, unknown}
+	case e.known != nil:
+		s := e.known[class]
+		for i := range total {
+			total[i], downtime[i] = math.Log(s.Total[i]), math.Log(s.Downtime[i])
+		}
+		return total, downtime
+	case n < Enough:
+		l := e.classes[class]
+		return few(l.total, e.all.total), few(l.downtime, e.all.downtime)
+	default:
+		l := e.classes[class]
+		return quantiles(l.total), quantiles(l.downtime)
+	}
 }
 
 // spread multiplies a time by ratios; none of the results is below least.

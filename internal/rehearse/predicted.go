@@ -88,9 +88,12 @@ func (p *Play) Predict(m plan.Move, passage Passage) (predict.Prediction, error)
 }
 
 func (p *Play) predict(x *index, m plan.Move, passage Passage) (predict.Prediction, error) {
-	errors, err := bench.BuiltInErrors()
-	if err != nil {
-		return predict.Prediction{}, err
+	errors := p.Scenario.Errors
+	if errors == nil {
+		var err error
+		if errors, err = bench.BuiltInErrors(); err != nil {
+			return predict.Prediction{}, err
+		}
 	}
 	wire, bytes := x.wire(m)
 	if limit := passage.Options.Bandwidth; limit > 0 && (wire == 0 || limit < wire) {
@@ -110,7 +113,7 @@ func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
 	if p.Stops.restarts(m.VM) {
 		return restarting
 	}
-	if !builtIn(p.Scenario.Model) {
+	if p.Scenario.Errors == nil && !builtIn(p.Scenario.Model) {
 		return ownModel
 	}
 	o := passage.Options
