@@ -161,7 +161,7 @@ func (c *Controller) create(ctx context.Context, e evacuation.Creation, now time
 	if n := len(g.flights); n > 0 && !s.next.After(g.flights[n-1].rec.Spec.Created) {
 		s.next = g.flights[n-1].rec.Spec.Created.Add(1)
 	}
-	last := 0
+	last := g.rec.Numbered
 	for _, f := range g.flights { // the newest ones are always kept
 		last = max(last, Number(f.rec.Spec.ID))
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -127,7 +128,9 @@ func (e SecondAgent) happen(w *World) {
 	if p.brain != nil {
 		w.kill(p)
 	}
-	p.copy, p.ended = e.Copied, false
+	if p.copy, p.ended = e.Copied, false; p.copy {
+		p.pages[0] = maps.Clone(w.people[e.Host].pages[0])
+	}
 	w.spawn(p)
 	if e.For > 0 {
 		w.later(e.For, func(w *World) {
@@ -163,7 +166,7 @@ func (e EmptyDirectory) happen(w *World) {
 func (w *World) restartWith(p *participant, empty bool) {
 	number := 0
 	if p.empty = empty; empty {
-		number = 1
+		number, p.pages[1] = 1, nil
 	}
 	w.tried(w.fabric.Directory(p.host, number))
 	if !w.Down(p.host) {

@@ -34,6 +34,7 @@ type participant struct {
 	since time.Time           // when the process died
 	lasts time.Duration       // how long it will be dead that dies at a write
 
+	pages  [2]pages   // the ledger in its directory, and in the one that was emptied
 	reborn bool       // it starts again when it is woken
 	mark   store.Mark // what it has seen of the store, on its disk
 	born   time.Time  // when the process started
@@ -68,6 +69,9 @@ func (w *World) spawn(p *participant) {
 		if w.config.Claims {
 			p.claim = w.claimFor(p, store)
 			config.Session, config.Admission = p.session(), w.config.Marks
+			if w.config.Marks {
+				config.Ledger, config.Epoch = book{p}, func() uint64 { return p.mark.Epoch }
+			}
 		}
 		p.brain = agent.New(p.name(), config, &p.phone, store, w)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/reconcile"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -18,16 +19,21 @@ type (
 	// Backup makes a copy of the store.
 	Backup struct{}
 	// SetBack restores the last copy. All processes are stopped for that, and start a second later.
-	// The first that has seen a newer store says so, and from then on nobody acts; the store is not
-	// reconciled, and what should be at rest is not asked any more.
+	// The first that has seen a newer store says so, and from then on nobody acts until the store is
+	// reconciled. Without that, what should be at rest is not asked any more.
 	SetBack struct {
 		Forgotten bool // on another machine: the controller remembers nothing of the store
 	}
+	// Reconcile lets an operator ask all hosts what they have, and write that to a store that is not
+	// believed. It is asked again every few minutes while there is something that only an operator can
+	// decide: none of these guesses.
+	Reconcile struct{}
 )
 
 var (
 	errNoMarks  = errors.New("the processes of this world remember nothing of the store: see Config.Marks")
 	errNoBackup = errors.New("there is no backup")
+	errDead     = errors.New("the process is dead")
 )
 
 // past is what is known of the past of the store.
@@ -116,6 +122,9 @@ func (w *World) restore() store.Revision {
 func (w *World) refuse(p *participant) error {
 	why := w.past.history.Judge(p.mark, "", math.MaxInt64)
 	if why == nil {
+		if epoch := w.past.history.Epoch; p.mark.Epoch < epoch {
+			p.mark = store.Mark{Cluster: cluster, Epoch: epoch}
+		}
 		return nil
 	}
 	if w.past.history.Doubt == nil {
@@ -128,6 +137,139 @@ func (w *World) refuse(p *participant) error {
 		}
 	})
 	return why
+}
+
+// triesToReconcile is how often an operator asks, every triesEvery.
+const (
+	triesToReconcile = 12
+	triesEvery       = 5 * time.Minute
+)
+
+func (e Reconcile) happen(w *World) { w.reconcile(1) }
+
+// reconcile lets an operator ask for the given time.
+func (w *World) reconcile(try int) {
+	switch {
+	case !w.config.Marks:
+		w.tried(errNoMarks)
+		return
+	case w.past.history.Doubt == nil:
+		w.say("", "", "reconcile: the store is believed")
+		return
+	}
+	in, why := w.accounts()
+	plan := reconcile.Plan(in)
+	if bad := plan.Conflicts(); len(bad) > 0 && why == "" {
+		why = string(bad[0].VM) + ": " + bad[0].Conflict
+	}
+	if why != "" {
+		w.say("", "", "reconcile: nothing is written: "+why)
+		if try < triesToReconcile {
+			w.later(triesEvery, func(w *World) { w.reconcile(try + 1) })
+		}
+		return
+	}
+	w.past.muted = true
+	w.tried(plan.Apply(w.ctx, w.store, in))
+	w.past.muted = false
+	w.past.history = w.past.history.Raised("alice", nil, "", w.now)
+	w.past.back, w.past.unmarked = false, false
+	w.say("", "", "the store is reconciled")
+	for _, name := range slices.Sorted(maps.Keys(w.people)) {
+		if p := w.people[name]; p.brain == nil && !p.reborn && !p.ended && (name == "" || !w.Down(name)) {
+			w.wakes.Set(&p.alarm, w.now.Add(time.Second))
+			p.reborn = true
+		}
+	}
+}
+
+// accounts is what an operator knows who has asked all hosts; why is what keeps a host from telling.
+func (w *World) accounts() (in reconcile.Input, why string) {
+	in.Epoch, in.Now = w.past.history.Epoch, w.now
+	c, _ := w.store.Changes(w.ctx, store.Everything, 0) // memory does not fail
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *store.VM:
+			in.VMs = append(in.VMs, r)
+		case *store.Migration:
+			in.Migrations = append(in.Migrations, r)
+		case *store.Rebuild:
+			in.Rebuilds = append(in.Rebuilds, r)
+		}
+	}
+	for _, name := range w.order {
+		h := *w.HostRecord(name)
+		switch p := w.people[name]; {
+		case w.Down(name):
+			in.Without = append(in.Without, name)
+		case p.empty:
+			why = string(name) + " has an empty directory"
+		default:
+			vms, err := p.holdings(w.ctx)
+			if err != nil {
+				why = string(name) + ": " + err.Error()
+			}
+			h.Account = &store.Account{At: w.now, VMs: vms}
+		}
+		in.Hosts = append(in.Hosts, &h)
+	}
+	return in, why
+}
+
+// holdings is what the agent of a host says that it has.
+// Source: internal/daemon (Agent.holdings).
+func (p *participant) holdings(ctx context.Context) ([]store.Holding, error) {
+	domains, err := p.real.Domains(ctx)
+	all := maps.Clone(p.pages[0])
+	if all == nil {
+		all = pages{}
+	}
+	for i := range domains {
+		d := &domains[i]
+		h := all[d.VM.ID]
+		if h.VM, h.State, h.Job = d.VM.ID, d.State, d.Job; h.Record == nil {
+			h.Record = &store.VM{VM: d.VM, Host: p.host, Boots: 1, Moves: 1, Migratable: true}
+		}
+		all[d.VM.ID] = h
+	}
+	var list []store.Holding
+	for _, vm := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[vm])
+	}
+	return list, err
+}
+
+// pages are what a ledger says.
+type pages map[hypervisor.VMID]store.Holding
+
+// book is the ledger of an agent, in the directory that it has now.
+type book struct{ p *participant }
+
+// number is that of the directory.
+func (b book) number() int {
+	if b.p.empty {
+		return 1
+	}
+	return 0
+}
+
+// Holding implements [agent.Ledger].
+func (b book) Holding(vm hypervisor.VMID) (store.Holding, bool) {
+	h, known := b.p.pages[b.number()][vm]
+	return h, known
+}
+
+// Keep implements [agent.Ledger]. A process that has died in the middle of its work keeps nothing.
+func (b book) Keep(h store.Holding) error {
+	if b.p.line.Died {
+		return errDead
+	}
+	at := &b.p.pages[b.number()]
+	if *at == nil {
+		*at = pages{}
+	}
+	(*at)[h.VM] = h
+	return nil
 }
 
 // Vouch says that a leader has heard who could know a newer store.

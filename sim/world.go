@@ -39,8 +39,8 @@ type Config struct {
 	// life, as in production: that takes an event every few seconds for each host. What people
 	// do wrong with agents and their directories shows only then. Default: agents have theirs.
 	Claims bool
-	// Marks lets every process remember the newest moment of the store that it has seen, and a
-	// leader admit agents before they act, as in production. It needs Claims. Default: nobody
+	// Marks lets every process remember the newest moment of the store that it has seen, agents keep
+	// ledgers, and a leader admit agents before they act, as in production. It needs Claims. Default: nobody
 	// remembers, and the store is never set back.
 	Marks bool
 	// Store stands between a process ("" is the controller's, the others are agents') and the

@@ -20,6 +20,8 @@ type Holding struct {
 	VM hypervisor.VMID
 	// State is what the VM does on the host; Absent is that it is not there.
 	State hypervisor.DomainState
+	// Job is the migration that it takes part in there, or took part in last. Default: none.
+	Job migration.ID `json:",omitempty"`
 	// Record is the VM's record as the agent has last seen it, with its version. Default: it has
 	// seen none.
 	Record *VM `json:",omitempty"`

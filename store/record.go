@@ -233,6 +233,9 @@ type VM struct {
 	// ([VM.MoveTo]). Zero: they are not counted, as before there were ledgers.
 	Moves int          `json:",omitempty"`
 	Claim migration.ID `json:",omitempty"` // the migration that moves it
+	// Numbered is the highest number of a migration of which the hosts have told and the store has no
+	// record, since it was set back: none is given twice. Written by who reconciles the store.
+	Numbered int `json:",omitempty"`
 	// Forced says that the VM was forced onto Host, and what that violates. The next move that
 	// is not forced pays it back.
 	Forced *Forced `json:",omitempty"`

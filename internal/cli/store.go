@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/internal/reconcile"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -71,8 +72,8 @@ func reconcileCommand(f *deskFlags) *cobra.Command {
 }
 
 // input reads what is known, with an operator's decisions.
-func (r *reconcileFlags) input(ctx context.Context, store store.Store) (daemon.Input, error) {
-	in, err := daemon.ReadReconcile(ctx, store)
+func (r *reconcileFlags) input(ctx context.Context, store store.Store, now time.Time) (reconcile.Input, error) {
+	in, err := reconcile.Read(ctx, store, now)
 	in.Decide = map[hypervisor.VMID]hypervisor.HostName{}
 	for _, text := range r.decide {
 		vm, host, found := strings.Cut(text, "=")
@@ -101,17 +102,17 @@ func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
 		return errors.New("--by is missing: name the operator")
 	}
 	if r.doubt {
-		return daemon.ReconcileDoubt(ctx, records, "operator "+r.by, "it is wrong", d.Now())
+		return reconcile.Doubt(ctx, records, "operator "+r.by, "it is wrong", d.Now())
 	}
 	h, instance, err := records.History(ctx)
 	if err != nil {
 		return err
 	}
-	in, err := r.input(ctx, records)
+	in, err := r.input(ctx, records, d.Now())
 	if err != nil {
 		return err
 	}
-	plan := daemon.PlanReconcile(in)
+	plan := reconcile.Plan(in)
 	why := h.Judge(store.Mark{}, instance, 0)
 	if why == nil && len(plan.Told) == 0 {
 		fmt.Fprintln(d.err, "the store was not set back: there is nothing to reconcile")
@@ -131,7 +132,7 @@ func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
 }
 
 // accounts prints the reports of the hosts, and what is to be written.
-func accounts(out io.Writer, in daemon.Input, plan *daemon.Result, why *store.StoreError) error {
+func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *store.StoreError) error {
 	if why != nil {
 		fmt.Fprintf(out, "the store was set back: %s\n\n", client.Plain(why.Err.Error()))
 	}
@@ -168,7 +169,7 @@ func accounts(out io.Writer, in daemon.Input, plan *daemon.Result, why *store.St
 }
 
 // said lists the VMs of a host that has not reported, according to the store and the other hosts.
-func said(in daemon.Input, host hypervisor.HostName) []string {
+func said(in reconcile.Input, host hypervisor.HostName) []string {
 	var list []string
 	add := func(vm hypervisor.VMID) {
 		if !slices.Contains(list, string(vm)) {

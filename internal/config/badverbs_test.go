@@ -90,6 +90,7 @@ var badVerbs = []bad{
 	{"second-agent n1 directory=lost", `directory=lost: use copied or new`},
 	{"backup n1", `"n1" does not belong here; write: backup`},
 	{"set-back forgotten=perhaps", `forgotten=perhaps: use yes or no`},
+	{"reconcile n1", `"n1" does not belong here; write: reconcile`},
 	{"second-agent n9", `there is no host "n9"`},
 	{"empty-directory", `a host is missing`},
 	{"empty-directory n1 for=long", `for=: "long" is no duration; write 150s, 900ms or 1h30m`},

@@ -100,6 +100,7 @@ var verbs = []verb{
 	{"dead HOST", func(w *words) sim.Event { return sim.Dead{Host: w.host()} }},
 	{"backup", func(*words) sim.Event { return sim.Backup{} }},
 	{"set-back [forgotten=yes|no]", readSetBack},
+	{"reconcile", func(*words) sim.Event { return sim.Reconcile{} }},
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
 		return sim.Skew{Host: w.who(), By: w.duration("by")}
 	}},
@@ -149,7 +150,7 @@ func aboutMarks(e sim.Event) bool {
 	switch e := e.(type) {
 	case sim.When:
 		return aboutMarks(e.Do)
-	case sim.Backup, sim.SetBack:
+	case sim.Backup, sim.SetBack, sim.Reconcile:
 		return true
 	}
 	return false
@@ -165,7 +166,8 @@ func aboutClaims(e sim.Event) bool {
 	switch e := e.(type) {
 	case sim.When:
 		return aboutClaims(e.Do)
-	case sim.SecondAgent, sim.EmptyDirectory, sim.Adopt, sim.Backup, sim.SetBack:
+	case sim.SecondAgent, sim.EmptyDirectory, sim.Adopt, sim.Backup, sim.SetBack,
+		sim.Reconcile:
 		return true
 	}
 	return false

@@ -100,6 +100,7 @@ var faults = []good{
 	{"backup", sim.Backup{}},
 	{"set-back", sim.SetBack{}},
 	{"set-back forgotten=yes", sim.SetBack{Forgotten: true}},
+	{"reconcile", sim.Reconcile{}},
 	{"empty-directory n2", sim.EmptyDirectory{Host: "n2"}},
 	{"empty-directory n2 for=5s", sim.EmptyDirectory{Host: "n2", For: 5 * time.Second}},
 	{"adopt n2", sim.Adopt{Host: "n2"}},

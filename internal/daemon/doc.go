@@ -72,19 +72,6 @@
 // This part writes what participants decide to logs: one line per transition, as text
 // or as JSON, and hands it on to whoever else listens. It decides nothing.
 //
-// # Reconciling a store
-//
-// This part finds out where VMs are when the store was set back: from what it says, and
-// from what the agents of the hosts say that they have ([store.Account]).
-//
-//	every host has told (or is off, by an operator's word) ──► a verdict for each VM
-//	a VM that executes on one host            is there, whatever the records say
-//	one that executes nowhere                 is where its latest life was, by the count of its moves
-//	one that executes twice, or stands in the
-//	middle of a migration, or has vanished    is a conflict: an operator decides, never a guess
-//
-// [PlanReconcile] is pure. [Write] writes verdicts to the store, and then raises its epoch.
-//
 // # Stores
 //
 // This part finds the store that a URL names, and says what to do when it is not there.

@@ -102,7 +102,7 @@ func (l *Ledger) Holdings() []store.Holding {
 // Keep remembers what is known of a VM. Nothing is written when only the version of its record
 // differs.
 func (l *Ledger) Keep(h store.Holding) error {
-	h.State = hypervisor.Absent // it changes without us
+	h.State, h.Job = hypervisor.Absent, "" // they change without us
 	text := textOf(h)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,8 @@ func TestALedgerForgetsNoHandOverBecauseTheClockJumped(t *testing.T) {
 	}
 	keep := func(id string, gone bool, at time.Time) {
 		t.Helper()
-		h := store.Holding{VM: hypervisor.VMID(id), Record: vm("n1", 1)}
+		h := store.Holding{VM: hypervisor.VMID(id), Record: &store.VM{
+			VM: hypervisor.VM{ID: "v", Memory: 1 << 20, CPUs: 1}, Host: "n1", Moves: 1, Boots: 1}}
 		if gone {
 			h.Left = &store.Left{To: "n2", Move: "m"}
 		}

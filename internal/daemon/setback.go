@@ -173,7 +173,7 @@ func (a *Agent) holdings(ctx context.Context) ([]store.Holding, error) {
 	for i := range domains {
 		d := &domains[i]
 		h := all[d.VM.ID]
-		if h.VM, h.State = d.VM.ID, d.State; h.Record == nil {
+		if h.VM, h.State, h.Job = d.VM.ID, d.State, d.Job; h.Record == nil {
 			h.Record = &store.VM{VM: d.VM, Host: a.Host, Boots: 1, Moves: 1, Migratable: true}
 		}
 		all[d.VM.ID] = h

@@ -12,3 +12,9 @@ import (
 func TestWherePeopleErr(t *testing.T) {
 	simtest.Check(t, simtest.Erring(), simtest.Runs(testutil.Rounds(t, 60, 3000)))
 }
+
+// A backup of the store is restored, and reconciled, and no invariant is violated: nor is one when the
+// world has come to rest after that.
+func TestWhereTheStoreIsSetBack(t *testing.T) {
+	simtest.Check(t, simtest.SetBack(), simtest.Runs(testutil.Rounds(t, 60, 3000)))
+}

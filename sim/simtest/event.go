@@ -74,6 +74,18 @@ func Mistakes() []Saying {
 	}
 }
 
+// Restored adds a backup of the store that is restored later, mostly on the same machine, and is
+// reconciled after that.
+func Restored() Part {
+	return Part{"with a restored backup", func(m *Maker) {
+		saved := m.Choose("backup at", 120)
+		back := saved + m.Between("restored after", 1, 600)
+		m.Event(fmt.Sprintf("%ds", saved), "backup")
+		m.Event(fmt.Sprintf("%ds", back), "set-back"+m.OneOf("on", "", " forgotten=yes"))
+		m.Event(fmt.Sprintf("%ds", back+m.Between("reconciled after", 1, 600)), "reconcile")
+	}, nil}
+}
+
 // broken lets calls to a hypervisor go wrong in one of the ways.
 func broken(m *Maker) string {
 	text := "break " + m.Host() + " how=" + m.OneOf("how", "FailBefore", "FailAfter", "Hang",
@@ -236,6 +248,13 @@ func Erring() Generator {
 	return Of(Roomy(Size{MinHosts: 2, MaxHosts: 3, MinVMs: 1, MaxVMs: 3}), AnyLoad(), Means(),
 		Swarm(Mistakes(), 1, 6), Swarm(Orders(), 0, 4), Swarm(ProcessFaults(), 0, 4),
 		Swarm(HostFaults(), 0, 2))
+}
+
+// SetBack makes a small fleet whose store is set back to an earlier state, and reconciled, while
+// operators go on and things break.
+func SetBack() Generator {
+	return Of(Roomy(Size{MinHosts: 2, MaxHosts: 3, MinVMs: 1, MaxVMs: 3}), AnyLoad(), Means(),
+		Restored(), Swarm(Orders(), 1, 8), Swarm(ProcessFaults(), 0, 3), Swarm(HostFaults(), 0, 2))
 }
 
 // Turmoil makes any fleet, of which a host is drained, with operators who do anything while

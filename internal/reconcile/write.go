@@ -1,4 +1,4 @@
-package daemon
+package reconcile
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// ReadReconcile reads what is known.
-func ReadReconcile(ctx context.Context, records store.Store) (Input, error) {
-	var in Input
+// Read reads what is known.
+func Read(ctx context.Context, records store.Store, now time.Time) (Input, error) {
+	in := Input{Now: now.UTC().Round(0)}
 	if past, is := records.(store.Historian); is {
 		h, _, err := past.History(ctx)
 		if err != nil {
@@ -28,6 +28,8 @@ func ReadReconcile(ctx context.Context, records store.Store) (Input, error) {
 			in.Hosts = append(in.Hosts, r)
 		case *store.Migration:
 			in.Migrations = append(in.Migrations, r)
+		case *store.Rebuild:
+			in.Rebuilds = append(in.Rebuilds, r)
 		}
 	}
 	return in, err
@@ -39,8 +41,8 @@ type RefusedError struct{ Why string }
 // Error says what is missing, and what to do.
 func (e *RefusedError) Error() string { return "store reconcile: nothing was written: " + e.Why }
 
-// ReconcileDoubt stops all participants, so that they say what they have, by the word of an operator.
-func ReconcileDoubt(ctx context.Context, records store.Historian, by, why string, now time.Time) error {
+// Doubt stops all participants, so that they say what they have, by the word of an operator.
+func Doubt(ctx context.Context, records store.Historian, by, why string, now time.Time) error {
 	h, _, err := records.History(ctx)
 	if err != nil || h.Doubt != nil {
 		return err
@@ -67,9 +69,26 @@ func (r *Result) Write(ctx context.Context, store store.Historian, in Input, by 
 	if err != nil {
 		return err
 	}
+	if err := r.Apply(ctx, store, in); err != nil {
+		return fmt.Errorf("store reconcile: it is not finished, ask again: %w", err)
+	}
+	_, err = store.Amend(ctx, h.Raised(by, r.Clusters, instance, now))
+	return err
+}
+
+// Apply writes the verdicts forward, without raising the epoch of the store.
+func (r *Result) Apply(ctx context.Context, store store.Store, in Input) error {
 	var bad []error
 	for _, v := range r.Verdicts {
 		bad = append(bad, v.write(ctx, store))
+	}
+	for _, m := range r.Ended {
+		_, err := store.Put(ctx, m)
+		bad = append(bad, err)
+	}
+	for _, l := range r.Left {
+		_, err := store.Put(ctx, l)
+		bad = append(bad, err)
 	}
 	for _, m := range r.Obsolete {
 		bad = append(bad, store.Delete(ctx, m))
@@ -77,11 +96,7 @@ func (r *Result) Write(ctx context.Context, store store.Historian, in Input, by 
 	for _, host := range in.Hosts {
 		bad = append(bad, settle(ctx, store, host))
 	}
-	if err := errors.Join(bad...); err != nil {
-		return fmt.Errorf("store reconcile: it is not finished, ask again: %w", err)
-	}
-	_, err = store.Amend(ctx, h.Raised(by, r.Clusters, instance, now))
-	return err
+	return errors.Join(bad...)
 }
 
 func (v *Verdict) write(ctx context.Context, store store.Store) error {

@@ -1,4 +1,4 @@
-package daemon_test
+package reconcile_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/boltstore"
-	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/internal/reconcile"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -44,18 +44,74 @@ func unstarted(r *store.VM) *store.VM {
 	return r
 }
 
+// What migrations have left on hosts where a VM is no more is removed by agents, on the word of a record
+// that says how the migration ended; and no name is given twice.
+func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
+	job := func(h store.Holding, id migration.ID) store.Holding {
+		h.Job = id
+		return h
+	}
+	moving := &store.Migration{Version: 7, Spec: migration.Spec{ID: "v#3", VM: "v", Priority: 1}}
+	for _, c := range []struct {
+		name     string
+		n1, n2   store.Holding
+		stored   []*store.Migration
+		ended    migration.Phase // Unset is none
+		source   hypervisor.HostName
+		version  store.Version
+		left     bool // what rests on n1 is removed
+		numbered int
+	}{
+		{name: "it was handed over", n1: job(in(vm("n1", 1), hypervisor.HandedOver), "v#3"),
+			n2: job(runs(vm("n2", 2)), "v#3"), ended: migration.Succeeded, source: "n1", numbered: 3},
+		{name: "it is being received", n1: job(in(nil, hypervisor.Receiving), "v#3"),
+			n2: job(runs(vm("n2", 2)), "v#3"), ended: migration.Failed, source: "n2", numbered: 3},
+		{name: "the store has the migration", stored: []*store.Migration{moving},
+			n1: job(in(nil, hypervisor.Received), "v#3"), n2: job(runs(vm("n2", 2)), "v#3"),
+			ended: migration.Failed, source: "n2", version: 7},
+		{name: "it rests", n1: rests(vm("n1", 1)), n2: runs(vm("n2", 2)), left: true},
+		{name: "it left by a migration that the store has lost",
+			n1: left(vm("n1", 1), "n2", "v#9"), n2: runs(vm("n2", 2)), numbered: 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.n1.VM, c.n2.VM = "v", "v"
+			r := reconcile.Plan(reconcile.Input{Migrations: c.stored, Hosts: []*store.Host{
+				{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: []store.Holding{c.n1}}},
+				{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{c.n2}}}}})
+			if c.ended == migration.Unset && len(r.Ended) > 0 || c.ended != migration.Unset && len(r.Ended) != 1 {
+				t.Fatalf("%d migrations have ended", len(r.Ended))
+			}
+			for _, m := range r.Ended {
+				if m.Spec.ID != "v#3" || m.State.Phase != c.ended || m.State.Source != c.source ||
+					m.Version != c.version {
+					t.Errorf("it ended so: %+v", m)
+				}
+			}
+			if len(r.Obsolete) > 0 {
+				t.Errorf("what has ended is deleted: %+v", r.Obsolete)
+			}
+			if (len(r.Left) == 1) != c.left {
+				t.Errorf("what rests is removed: %+v", r.Left)
+			}
+			if next := reconcile.Next(&r.Verdicts[0]); next.Numbered != c.numbered {
+				t.Errorf("it is numbered %d, want %d", next.Numbered, c.numbered)
+			}
+		})
+	}
+}
+
 // What is written is later than every life that a host knows of, and what is added afterwards is later
 // still.
 func TestAReconciledRecordIsOfTheLatestLife(t *testing.T) {
 	knows := []store.Holding{left(anew(vm("n1", 3), 9), "n2", "m"), rests(anew(vm("n2", 4), 9))}
-	r := daemon.PlanReconcile(daemon.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
+	r := reconcile.Plan(reconcile.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
 		Hosts: []*store.Host{
 			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: knows[:1]}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: knows[1:]}}}})
 	if len(r.Verdicts) != 1 || r.Verdicts[0].Is != "n2" {
 		t.Fatalf("the verdicts are %+v", r.Verdicts)
 	}
-	next := daemon.Next(&r.Verdicts[0])
+	next := reconcile.Next(&r.Verdicts[0])
 	later := &store.Life{ID: "y", Epoch: 4, After: 1}
 	for _, h := range knows {
 		if h.Overrules(next) {
@@ -128,7 +184,7 @@ func TestWhereAVMIs(t *testing.T) {
 			says: says{"n1": {}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			what := daemon.Input{Without: c.without}
+			what := reconcile.Input{Without: c.without}
 			if c.stored != nil {
 				what.VMs = []*store.VM{c.stored}
 			}
@@ -139,7 +195,7 @@ func TestWhereAVMIs(t *testing.T) {
 				}
 				what.Hosts = append(what.Hosts, h)
 			}
-			r := daemon.PlanReconcile(what)
+			r := reconcile.Plan(what)
 			if len(r.Missing) > 0 {
 				t.Errorf("hosts are missing: %v", r.Missing)
 			}
@@ -190,40 +246,40 @@ func TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak(t *testing.T) {
 	host("n1", &store.Account{VMs: []store.Holding{runs(vm("n1", 4))}})
 	host("n2", &store.Account{VMs: []store.Holding{runs(vm("n2", 5))}})
 	host("n3", nil)
-	if err := daemon.ReconcileDoubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
+	if err := reconcile.Doubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	write := func(change func(*daemon.Input)) error {
+	write := func(change func(*reconcile.Input)) error {
 		t.Helper()
-		in, err := daemon.ReadReconcile(ctx, s)
+		in, err := reconcile.Read(ctx, s, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		change(&in)
-		return daemon.PlanReconcile(in).Write(ctx, s, in, "alice", time.Now())
+		return reconcile.Plan(in).Write(ctx, s, in, "alice", time.Now())
 	}
-	for name, change := range map[string]func(*daemon.Input){
-		"n3 has not told, and v is in conflict": func(*daemon.Input) {},
-		"n3 is off, and v is in conflict": func(in *daemon.Input) {
+	for name, change := range map[string]func(*reconcile.Input){
+		"n3 has not told, and v is in conflict": func(*reconcile.Input) {},
+		"n3 is off, and v is in conflict": func(in *reconcile.Input) {
 			in.Without = []hypervisor.HostName{"n3"}
 		},
-		"v is decided, and n3 has not told": func(in *daemon.Input) {
+		"v is decided, and n3 has not told": func(in *reconcile.Input) {
 			in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
 		},
 	} {
 		err := write(change)
-		if _, is := errors.AsType[*daemon.RefusedError](err); !is {
+		if _, is := errors.AsType[*reconcile.RefusedError](err); !is {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
-	err = write(func(in *daemon.Input) {
+	err = write(func(in *reconcile.Input) {
 		in.Without = []hypervisor.HostName{"n3"}
 		in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := daemon.ReadReconcile(ctx, s)
+	in, err := reconcile.Read(ctx, s, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

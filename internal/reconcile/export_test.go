@@ -1,4 +1,4 @@
-package daemon
+package reconcile
 
 import "github.com/godwit-vm/godwit/store"
 

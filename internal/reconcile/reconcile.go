@@ -1,4 +1,4 @@
-package daemon
+package reconcile
 
 import (
 	"cmp"
@@ -6,8 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -20,10 +23,12 @@ type Input struct {
 	VMs        []*store.VM
 	Hosts      []*store.Host // with their accounts
 	Migrations []*store.Migration
+	Rebuilds   []*store.Rebuild
 	// Without are hosts that cannot tell: they are off, by an operator's word.
 	Without []hypervisor.HostName
 	// Epoch is that of the store, before it is raised.
 	Epoch uint64
+	Now   time.Time
 	// Decide are an operator's decisions about conflicts.
 	Decide map[hypervisor.VMID]hypervisor.HostName
 }
@@ -35,6 +40,12 @@ type Result struct {
 	Clusters []string              // that the hosts have seen, besides the store's own
 	Verdicts []Verdict             // of VMs about which there is something to say, by VM
 	Obsolete []*store.Migration    // unfinished: they are of the past
+	// Ended are migrations that have left something on a host, although the VM runs on another: as
+	// ended records they have it removed by the host's agent.
+	Ended []*store.Migration
+	// Left are VMs that rest on a host and are on another: what rests is removed once they have started
+	// there.
+	Left []*store.Rebuild
 }
 
 // A Verdict is where a VM is.
@@ -58,8 +69,8 @@ func (r *Result) Conflicts() []Verdict {
 	})
 }
 
-// PlanReconcile finds out where the VMs are.
-func PlanReconcile(in Input) *Result {
+// Plan finds out where the VMs are.
+func Plan(in Input) *Result {
 	r := &Result{}
 	says := map[hypervisor.VMID]map[hypervisor.HostName]store.Holding{}
 	told := map[hypervisor.HostName]bool{}
@@ -92,17 +103,61 @@ func PlanReconcile(in Input) *Result {
 		}
 	}
 	r.judge(in, says, told)
+	stored := map[migration.ID]*store.Migration{}
 	for _, m := range in.Migrations {
-		if !m.State.Phase.Final() {
+		stored[m.Spec.ID] = m
+	}
+	for _, m := range r.Ended {
+		if old := stored[m.Spec.ID]; old != nil {
+			m.Version, m.Spec = old.Version, old.Spec
+			delete(stored, m.Spec.ID)
+		}
+	}
+	for _, l := range r.Left {
+		for _, old := range in.Rebuilds {
+			if old.Key() == l.Key() {
+				l.Version = old.Version
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(stored)) {
+		if m := stored[id]; !m.State.Phase.Final() {
 			r.Obsolete = append(r.Obsolete, m)
 		}
 	}
 	return r
 }
 
+// leftover returns the migration that has left something of a VM on a host, as it ended: the VM runs
+// on another. Nil is that nothing is left, or that its agent has to be asked first.
+func leftover(host, runs hypervisor.HostName, h *store.Holding, now time.Time) *store.Migration {
+	m := &store.Migration{Spec: migration.Spec{ID: h.Job, VM: h.VM, Created: now}}
+	switch h.State {
+	case hypervisor.HandingOver, hypervisor.HandedOver:
+		m.State = migration.State{Phase: migration.Succeeded, Source: host, Target: runs, Entered: now}
+		m.Source = store.SourceReport{Began: true, Started: true, HandedOver: true}
+		m.Target = store.TargetReport{Ready: true, Completed: true}
+	case hypervisor.Receiving, hypervisor.Received:
+		m.State = migration.State{Phase: migration.Failed, Source: runs, Target: host, Entered: now,
+			Because: "source-kept-vm"}
+		m.Source = store.SourceReport{Began: true, Failed: true}
+		m.Target = store.TargetReport{Ready: true}
+	default:
+		return nil
+	}
+	if h.Job == "" {
+		return nil
+	}
+	return m
+}
+
 // judge finds a verdict for every VM of which the store or a host knows.
 func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostName]store.Holding,
 	told map[hypervisor.HostName]bool) {
+	given := map[hypervisor.VMID]int{}
+	for _, m := range in.Migrations {
+		given[m.Spec.VM] = max(given[m.Spec.VM], controller.Number(m.Spec.ID))
+	}
 	stored := map[hypervisor.VMID]*store.VM{}
 	all := map[hypervisor.VMID]bool{}
 	for _, v := range in.VMs {
@@ -112,7 +167,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		all[vm] = true
 	}
 	for _, vm := range slices.Sorted(maps.Keys(all)) {
-		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch}
+		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch, given: given[vm]}
 		v := c.verdict()
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
 			v.Is, v.Why, v.Conflict = host, "an operator has decided: "+v.Conflict, ""
@@ -122,6 +177,8 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		}
 		if v.VM = vm; v.Conflict == "" {
 			c.write(&v)
+			r.Ended = append(r.Ended, c.leftovers(v.Is, in.Now)...)
+			r.Left = append(r.Left, c.rests(&v, in.Now)...)
 		}
 		if v.old = c.stored; c.stored != nil {
 			v.Was = c.stored.Host
@@ -139,6 +196,55 @@ type one struct {
 	says   map[hypervisor.HostName]store.Holding
 	told   map[hypervisor.HostName]bool
 	epoch  uint64
+	given  int // the highest number of a migration that the store has
+}
+
+// leftovers are what migrations have left of the VM on other hosts than the one where it runs.
+func (c *one) leftovers(runs hypervisor.HostName, now time.Time) (all []*store.Migration) {
+	if s := c.says[runs].State; !s.Executes() && s != hypervisor.Paused {
+		return nil // what stands elsewhere may be all that there is of it
+	}
+	for _, host := range slices.Sorted(maps.Keys(c.says)) {
+		has := c.says[host]
+		if m := leftover(host, runs, &has, now); m != nil && host != runs {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// rests are the records that have what rests of the VM on other hosts removed, or will be found there
+// when they are on again, once it has started on the one where it is.
+func (c *one) rests(v *Verdict, now time.Time) (all []*store.Rebuild) {
+	is := cmp.Or(v.next, c.stored)
+	if is == nil || v.Deleted {
+		return nil
+	}
+	boots := is.Boots
+	if c.says[is.Host].State.Executes() {
+		boots-- // it has
+	}
+	leave := func(host hypervisor.HostName, proof hypervisor.Proof, by string) {
+		if is.Host != "" && host != is.Host {
+			all = append(all, &store.Rebuild{VM: c.vm, Source: host, Target: is.Host, Decided: now, Boots: boots,
+				Evidence: hypervisor.Evidence{Proof: proof, VM: c.vm, Host: host, By: by}})
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(c.says)) {
+		if s := c.says[host].State; s == hypervisor.Shutoff || s == hypervisor.Crashed {
+			leave(host, hypervisor.ProcessReaped, "agent/"+string(host))
+		}
+	}
+	off := map[hypervisor.HostName]bool{} // where it was, by an operator's word: it cannot tell
+	for _, l := range c.lives() {
+		if l.record.Host != "" && !c.told[l.record.Host] {
+			off[l.record.Host] = true
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(off)) {
+		leave(host, hypervisor.OperatorWord, "operator")
+	}
+	return all
 }
 
 // life is a life of the VM that a record or a host knows of.
@@ -171,8 +277,8 @@ func (c *one) lives() (all []life) {
 	}
 	slices.SortStableFunc(all, func(a, b life) int {
 		first := cmp.Or(compareLives(b.record.Life, a.record.Life), cmp.Compare(b.moves, a.moves),
-			reconcileTruth(b.gone)-reconcileTruth(a.gone))
-		return cmp.Or(first, reconcileTruth(a.left)-reconcileTruth(b.left), cmp.Compare(b.record.Boots, a.record.Boots),
+			truth(b.gone)-truth(a.gone))
+		return cmp.Or(first, truth(a.left)-truth(b.left), cmp.Compare(b.record.Boots, a.record.Boots),
 			cmp.Compare(b.record.Version, a.record.Version))
 	})
 	return all
@@ -180,10 +286,10 @@ func (c *one) lives() (all []life) {
 
 // compareLives orders the lives of VMs of one name; 0 is that they are the same, or that nobody knows.
 func compareLives(a, b *store.Life) int {
-	return reconcileTruth(a.Follows(b)) - reconcileTruth(b.Follows(a))
+	return truth(a.Follows(b)) - truth(b.Follows(a))
 }
 
-func reconcileTruth(b bool) int {
+func truth(b bool) int {
 	if b {
 		return 1
 	}
@@ -256,12 +362,13 @@ func (c *one) write(v *Verdict) {
 		}
 	}
 	s, runs := c.stored, c.says[v.Is].State.Executes()
-	has := c.says[v.Is]
+	has, numbered := c.says[v.Is], c.numbered()
 	if s != nil && newest.Version <= s.Version && s.Host == v.Is && s.Moves >= moves && s.Claim == "" &&
-		!has.Overrules(s) {
+		s.Numbered >= numbered && !has.Overrules(s) {
 		return
 	}
 	next := *newest
+	next.Numbered = numbered
 	next.Host, next.Moves, next.Claim, next.Doing, next.Trouble = v.Is, moves+1, "", "", ""
 	if next.Ended = next.Stopped && !runs; next.Mark != v.Is {
 		next.Mark = ""
@@ -277,6 +384,24 @@ func (c *one) write(v *Verdict) {
 		next.Version = s.Version
 	}
 	v.next = &next
+}
+
+// numbered is the highest number of a migration of the VM that hosts know of and that is to be kept,
+// so that its name is not given to another one.
+func (c *one) numbered() (n int) {
+	for _, h := range c.says {
+		n = max(n, controller.Number(h.Job))
+		if h.Left != nil {
+			n = max(n, controller.Number(h.Left.Move))
+		}
+	}
+	if n <= c.given {
+		n = 0
+	}
+	if c.stored != nil {
+		n = max(n, c.stored.Numbered)
+	}
+	return n
 }
 
 // and lists hosts.
