@@ -314,6 +314,16 @@ func OfVM(c *Cluster, v *store.VM) VM {
 	return s
 }
 
+// Down reports whether a VM that shall run is not known to: it has no host, its host is lost or
+// fenced, or its agent has not started it.
+func Down(c *Cluster, v *store.VM) bool {
+	if v.Stopped || v.Evicted != nil && !v.Evicted.Restart {
+		return false
+	}
+	h := c.Host(v.Host)
+	return h == nil || h.Lost || h.Fenced || v.Ended || v.Boots == 0 || v.Doing == store.Starting
+}
+
 // held describes a claim by a migration that does not exist.
 func held(v *store.VM) string {
 	text := "migration " + string(v.Claim) + " has claimed it and does not exist: "

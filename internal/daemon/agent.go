@@ -54,7 +54,8 @@ func (a Agent) Run(ctx context.Context) error {
 // once claims the host, and acts for it until ctx ends or the store must not be used.
 func (a Agent) once(ctx context.Context) error {
 	a.Config.Session = session()
-	claim, err := store.NewLeaseClaim(a.Store, store.Tenancy{Host: a.Host, Identity: a.Identity,
+	times := newStoreTimes()
+	claim, err := store.NewLeaseClaim(times.over(a.Store), store.Tenancy{Host: a.Host, Identity: a.Identity,
 		Boot: a.Boot, Session: a.Config.Session, Every: a.Every, Lock: a.Lock,
 		Describe: a.Hypervisor.Host})
 	if err != nil {
@@ -72,7 +73,7 @@ func (a Agent) once(ctx context.Context) error {
 		}
 		return errors.Join(err, claim.End(ctx))
 	}
-	return a.act(ctx, end, claim, held)
+	return a.act(ctx, end, claim, held, times)
 }
 
 // claim waits until the host is claimed. What does not pass by itself ends it: another process
@@ -117,12 +118,12 @@ func final(err error) bool {
 
 // act runs the loops of an agent that has claimed its host.
 func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *store.LeaseClaim,
-	held *tenure) error {
+	held *tenure, times *storeTimes) error {
 	if a.Bell == nil {
 		a.Bell = NewBell()
 	}
 	hv := WatchMetrics(a.Hypervisor, a.Host, a.Now)
-	w := a.watch(NewMetrics(hv), end)
+	w := a.watch(NewMetrics(hv, times), end)
 	defer a.Supervisor.follow(nil)
 	w.health.Ready("store", answers(a.Store))
 	w.health.Ready("hypervisor", func(ctx context.Context) error {
@@ -134,13 +135,13 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 		t.Begin("begins")
 	}
 	h := newHints()
-	acting := agent.New(a.Host, a.Config, hv, over(t, h.follow(a.Store)), a.noter(t))
+	acting := agent.New(a.Host, a.Config, hv, over(t, times.over(h.follow(a.Store))), a.noter(t))
 	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
 	loop.Wait, loop.Kick = h.wait, a.Bell.kick
 	beat := w.loop("lease", held)
 	beat.Last = w.parting("lease", claim.End)
 	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
-		Store: over(t, a.Store)})
+		Store: over(t, times.over(a.Store))})
 	done, err := w.serve()
 	if err != nil {
 		return err

@@ -57,7 +57,15 @@ var (
 	descStray = gauge("vm_runs_astray",
 		"1 for a VM that runs on a host although its record says that it does not.", "vm", "node")
 	descSecond = gauge("host_second_agent",
-		"1 for a host whose name was refused to a second agent.", "node")
+		"1 for a host whose name was refused to a second agent, else 0.", "node")
+	descStrays = gauge("host_stray_vms",
+		"VMs that run on a host although their records say that they do not.", "node")
+	descTroubles = gauge("host_migration_failures",
+		"Migrations in a row that have failed and speak against a host.", "node")
+	descDown = gauge("vm_down",
+		"1 for a VM that shall run, and is not known to.", "node", "namespace", "name")
+	descLeft = gauge("host_drain_remaining_bytes",
+		"Memory and disks that have to leave a host that is drained.", "node")
 	descGone = gauge("host_drain_eta_seconds",
 		"Seconds until a host that is drained is empty, if nothing changes.", "node")
 	descLeader = gauge("controller_leading_status", "1 for the controller that leads.")
@@ -70,7 +78,8 @@ var (
 // Describe implements prometheus.Collector.
 func (c *ClusterMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPending, descScheduling, descRunning, descSucceeded,
-		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descSecond, descGone, descLeader,
+		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descStrays, descSecond,
+		descTroubles, descDown, descLeft, descGone, descLeader,
 		descTerm, descRead, descBack} {
 		to <- d
 	}
@@ -163,8 +172,16 @@ func (c *ClusterMetrics) hosts(tell teller) {
 	count := map[hypervisor.HostName]int{}
 	for _, v := range c.view.VMs() {
 		count[v.Host]++
+		if client.Down(&c.view, v) {
+			namespace, name := Split(v.VM.ID)
+			tell(descDown, 1, string(v.Host), namespace, name)
+		}
 	}
 	now := c.now()
+	failures := map[hypervisor.HostName]int{}
+	for _, p := range store.Health(c.view.Migrations()).Troubles(now) {
+		failures[p.Host] = max(failures[p.Host], p.Failures)
+	}
 	for _, h := range c.view.Hosts() {
 		node := string(h.Host.Name)
 		tell(descHost, 1, node, client.HostState(h, c.draining(h)))
@@ -172,12 +189,14 @@ func (c *ClusterMetrics) hosts(tell teller) {
 		for _, stray := range h.Strays {
 			tell(descStray, 1, string(stray.VM), node)
 		}
-		if h.Refused != nil {
-			tell(descSecond, 1, node)
-		}
+		tell(descStrays, float64(len(h.Strays)), node)
+		tell(descSecond, truth(h.Refused != nil), node)
+		tell(descTroubles, float64(failures[h.Host.Name]), node)
 		if !c.draining(h) {
 			continue
 		}
+		left, _ := c.view.Outstanding(h.Host.Name, now)
+		tell(descLeft, float64(left), node)
 		if at := c.view.Emptying(h.Host.Name, now); !at.IsZero() {
 			tell(descGone, at.Sub(now).Seconds(), node)
 		}

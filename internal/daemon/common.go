@@ -34,6 +34,8 @@ type Surroundings struct {
 	Now func() time.Time
 	// Uptime is how long the machine has run, by a clock that is never set. Default: the kernel's.
 	Uptime func() time.Duration
+	// Certificates are the files whose ends are measured. Default: none.
+	Certificates Certificates
 	// Ready is called with the address where health and metrics are served, "" for none,
 	// when the daemon has begun. Default: nothing is.
 	Ready func(listening string)
@@ -122,6 +124,7 @@ type watcher struct {
 }
 
 func (s *Surroundings) watch(set *Metrics, end context.CancelCauseFunc) *watcher {
+	set.registry.MustRegister(s.Certificates)
 	w := &watcher{Surroundings: s, health: NewHealth(s.Now, late), set: set, end: end,
 		last: map[string]string{}}
 	s.Supervisor.follow(w.health)

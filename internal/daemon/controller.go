@@ -81,7 +81,8 @@ func (c *Controller) page() (done func() error, err error) {
 func (c Controller) once(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	elector, err := store.NewElector(c.Store, store.Election{Identity: c.Name, Boot: c.Boot,
+	times := newStoreTimes()
+	elector, err := store.NewElector(times.over(c.Store), store.Election{Identity: c.Name, Boot: c.Boot,
 		Session: session(), Every: c.Every, Patience: c.Patience, Alone: c.Alone})
 	if err != nil {
 		return err
@@ -89,12 +90,12 @@ func (c Controller) once(ctx context.Context) error {
 	var term atomic.Uint64 // 0 while another leads
 	desk := client.Client{Store: c.Store, DrainKey: c.Config.Complete().Evacuation.DrainKey}
 	leading := func() (uint64, bool) { return term.Load(), term.Load() > 0 }
-	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, desk.Draining, leading, c.Now)), end)
+	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, desk.Draining, leading, c.Now), times), end)
 	defer c.Supervisor.follow(nil)
 	w.health.Ready("store", answers(c.Store))
 	h := newHints()
 	led := store.NewLeaderRunner(elector, c.Store, func(s store.Store) store.Participant {
-		return c.lead(s, elector, h)
+		return c.lead(elector, func() store.Store { return times.over(h.follow(s)) }, h)
 	})
 	loop := w.loop("controller", &observed{led, func() { c.follow(led, &term) }})
 	loop.Wait, loop.Last = h.wait, w.parting("controller", elector.Resign)
@@ -129,8 +130,8 @@ func (c *Controller) failover() controller.FailoverConfig {
 	return f
 }
 
-// lead makes what decides in one term.
-func (c *Controller) lead(s store.Store, e *store.Elector, h *hints) store.Participant {
+// lead makes what decides in one term. Follow returns a store for one participant.
+func (c *Controller) lead(e *store.Elector, follow func() store.Store, h *hints) store.Participant {
 	term := uint64(0)
 	if l, leads := e.Leading(); leads {
 		term = l.Term
@@ -141,8 +142,8 @@ func (c *Controller) lead(s store.Store, e *store.Elector, h *hints) store.Parti
 	}
 	h.forget()
 	return &both{
-		controller.NewFailover(c.failover(), over(t, h.follow(s)), c.Fencer, c.noter(t)),
-		c.decider(t, h.follow(s)),
+		controller.NewFailover(c.failover(), over(t, follow()), c.Fencer, c.noter(t)),
+		c.decider(t, follow()),
 	}
 }
 

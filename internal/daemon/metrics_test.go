@@ -190,6 +190,9 @@ func TestTheClusterIsMeasured(t *testing.T) {
 		`godwit_host_info{node="n2",state="lost"} 1`,
 		`godwit_number_of_vms{node="n1"} 2`, `godwit_host_drain_eta_seconds{node="n1"} 20`,
 		"godwit_controller_leading_status 1", "godwit_controller_term 7", "godwit_store_up 1",
+		`godwit_host_stray_vms{node="n1"} 0`, `godwit_host_second_agent{node="n2"} 0`,
+		`godwit_host_migration_failures{node="n2"} 0`, `godwit_host_drain_remaining_bytes{node="n1"} 1000`,
+		`godwit_vm_down{name="web",namespace="prod",node="n1"} 1`,
 		`godwit_vmi_migration_failed{namespace="bad?",vmi="name",vmim="bad?/name#60"} 1`)
 	end := regexp.MustCompile(`(?m)^godwit_vmi_migration_end_time`)
 	if n := len(end.FindAllString(text, -1)); n != 2 {

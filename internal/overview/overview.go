@@ -124,7 +124,7 @@ func Make(c *client.Cluster, defaults evacuation.Params, now time.Time) *Overvie
 	slices.SortStableFunc(o.Moves, byUrgency)
 	o.Moves, o.MoreMoves = cut(o.Moves)
 	for _, v := range s.VMs {
-		if needsAttention(v) {
+		if needsAttention(v) || client.Down(c, c.VM(v.Name)) {
 			o.Attention = append(o.Attention, v)
 		}
 	}
@@ -155,10 +155,9 @@ func byUrgency(a, b Move) int {
 	return cmp.Or(order, a.Asked.Compare(b.Asked), cmp.Compare(a.Name, b.Name))
 }
 
-// needsAttention reports whether a VM is not as it shall be.
+// needsAttention reports whether a VM that may run is not as it shall be.
 func needsAttention(v client.VM) bool {
-	return v.Why != "" || v.Host == "" && v.State != "stopped" ||
-		strings.HasPrefix(v.State, "host ") || strings.HasPrefix(v.State, "runs on ")
+	return v.Why != "" || strings.HasPrefix(v.State, "runs on ")
 }
 
 // move adds to the report of a migration what its record says of its progress.
