@@ -102,7 +102,7 @@ func sizes(h *daemon.HostConfig, memory, link string) (err error) {
 // act runs an agent over its host and its store.
 func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL,
 	f *daemonFlags) error {
-	d.Bell = daemon.NewBell()
+	d.Bell, d.Certificates = daemon.NewBell(), daemon.CertificatesOf(h, f.TLS)
 	lock, name, err := daemon.LockHost(h)
 	if err != nil {
 		return err

@@ -158,6 +158,7 @@ func controllerCommand() *cobra.Command {
 			return err
 		}
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
+		d.Certificates = daemon.CertificatesOf(daemon.HostConfig{}, f.TLS)
 		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
 			return decide(ctx, &d, u, &f, socket, dir)
 		}), done())

@@ -1,22 +1,29 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/internal/browsertest"
@@ -197,10 +204,16 @@ const gone = `+document.querySelector("#drain-n1")?.dataset.done`
 // loaded again, and goes on by itself after the controller was killed and started again.
 func TestThePageFollowsADrain(t *testing.T) {
 	b := newBed(t)
-	boss, url := b.controller("127.0.0.1:0")
-	b.agent("n1")
-	b.agent("n2")
+	// Slow enough for what moves to be seen.
+	conf := filepath.Join(b.dir, "controller.yaml")
+	if err := os.WriteFile(conf, []byte("config: {bandwidthPerMigration: 100Mbit/s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	boss, url := b.controller("127.0.0.1:0", "--config", conf, "--listen", "127.0.0.1:0")
+	n1 := b.agent("n1", "--listen", "127.0.0.1:0", "--link", "1Gbit/s")
+	metrics := watchMetrics(t, boss, n1, b.agent("n2", "--listen", "127.0.0.1:0", "--link", "1Gbit/s"))
 	b.until(`^n1 +ready(.|\n)*^n2 +ready`, "host", "list")
+	b.must("vm", "add", "big", "--memory", "1TiB") // no host takes it
 	b.guests("n1", "v1", "v2", "v3", "v4")
 
 	p := browsertest.Open(t, browsertest.Start(t), url, browsertest.Desktop)
@@ -227,8 +240,12 @@ func TestThePageFollowsADrain(t *testing.T) {
 		t.Errorf("the bar of the drain showed %v only", shares)
 	}
 	phases := browsertest.Eval[[]string](p, `[...phases]`)
-	if !strings.Contains(strings.Join(phases, " "), "Succeeded") {
+	if text := strings.Join(phases, " "); !strings.Contains(text, "Running") || !strings.Contains(text, "Succeeded") {
 		t.Errorf("the migrations were shown as %v", phases)
+	}
+	if got := browsertest.Eval[string](p, `document.querySelector("#attention").textContent`); !strings.Contains(
+		got, "default/big") || !strings.Contains(got, "waiting for a host") {
+		t.Errorf("what needs attention is %q", got)
 	}
 	if got := browsertest.Eval[string](p, `document.querySelector("#drain-n1 .state").textContent`); got != "empty" {
 		t.Errorf("in the end the drain is %q", got)
@@ -247,10 +264,12 @@ func TestThePageFollowsADrain(t *testing.T) {
 	// The controller is killed: the page says so, and is live again when there is another one.
 	boss.kill(syscall.SIGKILL)
 	p.Do(chromedp.WaitReady(`#live[data-state="lost"]`, chromedp.ByQuery))
-	if got := browsertest.Eval[string](p, `document.querySelector("#headline").textContent`); !strings.Contains(got, "4 VMs") {
+	if got := browsertest.Eval[string](p, `document.querySelector("#headline").textContent`); !strings.Contains(got, "5 VMs") {
 		t.Errorf("without a controller the page shows %q", got)
 	}
-	b.controller(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
+	n1.logged(`(looks again after an error)`) // it counts that
+	agree(t, metrics())
+	b.controller(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"), "--config", conf)
 	p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
 	b.must("host", "undrain", "n1")
 	b.must("drain", "n2", "--wait")
@@ -346,4 +365,242 @@ func pseudoTerminal(width, height uint16) (terminal, line *os.File, err error) {
 		return nil, nil, errors.Join(err, terminal.Close())
 	}
 	return terminal, line, nil
+}
+
+// watchMetrics scrapes daemons again and again until what it returns is called, which returns the
+// names of labels of every series that was seen, by metric: "node,state".
+func watchMetrics(t *testing.T, daemons ...*proc) func() map[string]string {
+	t.Helper()
+	var urls []string
+	for _, d := range daemons {
+		urls = append(urls, "http://"+d.logged(`msg="has begun" listens=(\S+)`)+"/metrics")
+	}
+	seen, ctx := map[string]string{}, t.Context()
+	all := func() {
+		for _, url := range urls {
+			scrapeNames(ctx, url, seen)
+		}
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			all()
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func() map[string]string {
+		close(stop)
+		<-done
+		all() // what was counted until now
+		return seen
+	}
+}
+
+// series is one in a scrape, or in a test of alerts: its name, and its labels.
+var series = regexp.MustCompile(`^([a-z_]+)(?:\{(.*)\})?(?: |$)`)
+
+// scrapeNames adds what a daemon serves now. One that does not answer serves nothing.
+func scrapeNames(ctx context.Context, url string, seen map[string]string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if m := series.FindStringSubmatch(lines.Text()); m != nil {
+			seen[m[1]] = labelNames(m[2])
+		}
+	}
+}
+
+// labelNames returns the names in a list of labels, in order, without those that Prometheus adds.
+func labelNames(list string) string {
+	var names []string
+	for _, m := range regexp.MustCompile(`([a-z_]+)="`).FindAllStringSubmatch(list, -1) {
+		if m[1] != "instance" && m[1] != "job" {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+const monitoring = "../../docs/monitoring/"
+
+// agree compares what the alerts, their tests and the dashboard name with what real daemons have
+// served.
+func agree(t *testing.T, served map[string]string) {
+	t.Helper()
+	// None of these daemons has a certificate; TestCertificatesAreMeasured has.
+	served["godwit_certificate_not_after_timestamp_seconds"] = "file"
+	metric := regexp.MustCompile(`\b(?:godwit|process|go)_[a-z_]+\b`)
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		names := metric.FindAllString(read(t, monitoring+file), -1)
+		if len(names) < 10 {
+			t.Errorf("%s names %v only", file, names)
+		}
+		for _, name := range names {
+			if _, is := served[name]; !is {
+				t.Errorf("%s names %s, which no daemon has served", file, name)
+			}
+		}
+	}
+	var rules struct {
+		Tests []struct {
+			Input []struct{ Series string } `yaml:"input_series"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, monitoring+"alerts_test.yaml")), &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range rules.Tests {
+		for _, in := range test.Input {
+			m := series.FindStringSubmatch(in.Series)
+			if m == nil {
+				t.Fatalf("%q is no series", in.Series)
+			}
+			if got := labelNames(m[2]); got != served[m[1]] {
+				t.Errorf("a test of alerts has %s with the labels %q, daemons serve %q", m[1], got, served[m[1]])
+			}
+		}
+	}
+}
+
+// An alertRule is one rule of Prometheus.
+type alertRule struct {
+	Alert               string
+	Labels, Annotations map[string]string
+}
+
+// alerts returns the rules.
+func alerts(t *testing.T) (rules []alertRule) {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []alertRule } }
+	if err := yaml.Unmarshal([]byte(read(t, monitoring+"alerts.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		rules = append(rules, g.Rules...)
+	}
+	return rules
+}
+
+// TestEveryAlertIsExplained: each has a section that says what to do, and each section an alert.
+func TestEveryAlertIsExplained(t *testing.T) {
+	var sections []string
+	for _, m := range regexp.MustCompile(`(?m)^## (Godwit\w+)$`).FindAllStringSubmatch(
+		read(t, "../../docs/monitoring.md"), -1) {
+		sections = append(sections, m[1])
+	}
+	var names []string
+	for _, r := range alerts(t) {
+		if names = append(names, r.Alert); !strings.HasSuffix(r.Annotations["runbook_url"],
+			"/docs/monitoring.md#"+strings.ToLower(r.Alert)) {
+			t.Errorf("%s leads to %s", r.Alert, r.Annotations["runbook_url"])
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || r.Labels["severity"] == "" {
+			t.Errorf("%s has no summary, description or severity", r.Alert)
+		}
+	}
+	slices.Sort(sections)
+	slices.Sort(names)
+	if diff := cmp.Diff(slices.Compact(names), sections); diff != "" {
+		t.Errorf("-alerts +sections\n%s", diff)
+	}
+}
+
+// TestTheDashboardIsWhole: it can be read, its panels have numbers and places of their own, and no
+// figure has a fixed data source.
+func TestTheDashboardIsWhole(t *testing.T) {
+	ids := map[int]bool{}
+	taken := map[[2]int]int{}
+	for _, p := range dashboard(t) {
+		if ids[p.ID] {
+			t.Errorf("there are two panels %d", p.ID)
+		}
+		ids[p.ID] = true
+		for x := p.At.X; x < p.At.X+p.At.W; x++ {
+			for y := p.At.Y; y < p.At.Y+p.At.H; y++ {
+				if other, is := taken[[2]int{x, y}]; is || x >= 24 {
+					t.Fatalf("panel %d is where %d is, or beside the page", p.ID, other)
+				}
+				taken[[2]int{x, y}] = p.ID
+			}
+		}
+		for _, q := range p.Targets {
+			if q.Source.UID != "${datasource}" || q.Expr == "" {
+				t.Errorf("panel %d: %+v", p.ID, q)
+			}
+		}
+	}
+	if len(ids) < 20 {
+		t.Errorf("%d panels", len(ids))
+	}
+}
+
+// A dashboardPanel is a part of a dashboard.
+type dashboardPanel struct {
+	ID      int
+	At      struct{ X, Y, W, H int } `json:"gridPos"`
+	Targets []struct {
+		Expr   string
+		Source struct{ UID string } `json:"datasource"`
+	}
+}
+
+func dashboard(t *testing.T) []dashboardPanel {
+	t.Helper()
+	var d struct{ Panels []dashboardPanel }
+	if err := json.Unmarshal([]byte(read(t, monitoring+"dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Panels
+}
+
+// TestPromtoolAccepts the rules, what their tests expect, and every figure of the dashboard.
+func TestPromtoolAccepts(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("skipped: no promtool here: the Debian package prometheus has it")
+	}
+	var figures strings.Builder
+	figures.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	for _, p := range dashboard(t) {
+		for i, q := range p.Targets {
+			fmt.Fprintf(&figures, "  - {record: \"panel:%d:%d\", expr: %q}\n", p.ID, i, q.Expr)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	if err := os.WriteFile(file, []byte(figures.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "rules", monitoring + "alerts.yaml"},
+		{"test", "rules", monitoring + "alerts_test.yaml"}, {"check", "rules", file}} {
+		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestEveryPageIsInTheIndex of the documentation.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	index := read(t, "../../docs/README.md")
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("%v: %v", pages, err)
+	}
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
 }
