@@ -38,7 +38,7 @@ var advice = []struct{ text, test, why string }{
 	{text: "stop one of them, or give it another name", test: "onecopy.txtar"},
 	{text: "wrong one, stop it, and try again when godwit host list shows", test: "onecopy.txtar"},
 	{text: "VMs run on: godwit store reconcile", test: "setback.txtar"},
-	{text: "(move %d, and the record says %d): godwit store reconcile", test: "setback.txtar"},
+	{text: ": godwit store reconcile", test: "setback.txtar"},
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
 		test: "internal/daemon"},
 	{text: "add --decide %s=HOST, or =none", test: "internal/daemon"},
