@@ -23,7 +23,7 @@ var ErrViolated = errors.New("an invariant was violated")
 func PlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Plan drains, maintenance and failover, without changing anything",
+		Short: "Plan drains, maintenance, upgrades and failover, without changing anything",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -38,6 +38,7 @@ func plannerCommands() []*cobra.Command {
 		failoverCommand(),
 		formerly("survive", failoverCommand(), "plan failover"),
 		maintenanceCommand(),
+		upgradeCommand(),
 	}
 }
 

@@ -1,0 +1,322 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
+)
+
+// An UpgradePlan says which VMs an upgrade of hosts strands, and in which order the hosts are upgraded
+// so that none is.
+type UpgradePlan struct {
+	Hosts []hypervisor.HostName `json:"hosts"` // that are drained, by name
+	Added []hypervisor.HostName `json:"added"` // that come with the upgrade, by name
+	// Forward are the VMs on Hosts that no new host takes, even if it is empty.
+	Forward []Incompatible `json:"cannotMove"`
+	// Back are the VMs that a new host takes, and that no old one takes from there.
+	Back []Incompatible `json:"cannotReturn"`
+	// Steps are the hosts in order, as far as an order was found.
+	Steps []UpgradeStep `json:"steps"`
+	// Stuck are the hosts that are not upgraded, and why not after all Steps.
+	Stuck []UpgradeObstacle `json:"stuck"`
+	// Proven says that no order upgrades them all: one of Forward has nowhere else to go either.
+	Proven bool `json:"proven"`
+}
+
+// Incompatible is a VM that cannot be migrated to some hosts.
+type Incompatible struct {
+	VM   hypervisor.VMID     `json:"vm"`
+	Host hypervisor.HostName `json:"host"` // that it is on, or would be on
+	// Refusals say for each of the hosts why it refuses; hosts that refuse for the same reasons are
+	// one entry of Hosts.
+	Refusals []SharedRefusal `json:"refusals"`
+}
+
+// A SharedRefusal is why hosts refuse a VM.
+type SharedRefusal struct {
+	Hosts []hypervisor.HostName `json:"hosts"`
+	Why   []placement.Reason    `json:"reasons"`
+}
+
+// An UpgradeStep is one host that is drained and upgraded.
+type UpgradeStep struct {
+	Host  hypervisor.HostName `json:"host"`
+	Moves int                 `json:"moves"`
+	Waves []Wave              `json:"waves"`
+	// Once says that its VMs go to hosts that are not upgraded any more: they move once.
+	Once bool `json:"once"`
+}
+
+// An UpgradeObstacle is a host that cannot be drained.
+type UpgradeObstacle struct {
+	Host hypervisor.HostName `json:"host"`
+	Left []hypervisor.VMID   `json:"left"`
+	Text string              `json:"text"` // a proof; "" when there is none
+}
+
+// Done reports whether every host is upgraded.
+func (p *UpgradePlan) Done() bool { return len(p.Stuck) == 0 }
+
+// Upgrade plans an upgrade. New are the hosts as they are afterwards: one with the name of an old host is
+// what becomes of it, the others are added before the first step. Hosts are drained one after the
+// other; those of them that are not in new are taken away.
+func Upgrade(f *inventory.Fleet, new []inventory.Host, hosts []hypervisor.HostName,
+	params evacuation.Params) UpgradePlan {
+	u := &upgrader{fleet: f, params: params, after: map[hypervisor.HostName]*inventory.Host{},
+		plan: UpgradePlan{Hosts: slices.Sorted(slices.Values(hosts)), Added: []hypervisor.HostName{},
+			Forward: []Incompatible{}, Back: []Incompatible{}, Steps: []UpgradeStep{},
+			Stuck: []UpgradeObstacle{}}}
+	for i := range new {
+		u.after[new[i].Name] = &new[i]
+		if !slices.ContainsFunc(f.Hosts, func(h inventory.Host) bool { return h.Name == new[i].Name }) {
+			u.plan.Added = append(u.plan.Added, new[i].Name)
+		}
+	}
+	slices.Sort(u.plan.Added)
+	u.compare(new)
+	u.order()
+	return u.plan
+}
+
+type upgrader struct {
+	fleet  *inventory.Fleet
+	params evacuation.Params
+	after  map[hypervisor.HostName]*inventory.Host
+	plan   UpgradePlan
+	drains int // that were planned
+}
+
+// oldName and newName tell the two forms of a host apart where both are asked.
+func oldName(h hypervisor.HostName) hypervisor.HostName { return h + " (old)" }
+func newName(h hypervisor.HostName) hypervisor.HostName { return h + " (new)" }
+
+// compare asks for each VM whether empty new hosts take it, and whether it could return.
+func (u *upgrader) compare(new []inventory.Host) {
+	upgraded := map[hypervisor.HostName]bool{}
+	for _, name := range u.plan.Hosts {
+		upgraded[name] = true
+	}
+	var olds, news, stay []placement.Host
+	for i := range u.fleet.Hosts {
+		h := inventory.PlacementHost(&u.fleet.Hosts[i])
+		if h.Closed = false; !upgraded[h.Name] {
+			stay = append(stay, h)
+			continue
+		}
+		h.Name = oldName(h.Name)
+		olds = append(olds, h)
+	}
+	for i := range new {
+		h := inventory.PlacementHost(&new[i])
+		if h.Closed = false; upgraded[h.Name] {
+			h.Name = newName(h.Name)
+		}
+		news = append(news, h)
+	}
+	for i := range u.fleet.VMs {
+		v := &u.fleet.VMs[i]
+		if !upgraded[v.Host] {
+			continue
+		}
+		vm := inventory.PlacementVM(v)
+		// Others are not looked at: they move as well.
+		vm.Constraints.With, vm.Constraints.Without, vm.Constraints.Groups = nil, nil, nil
+		takes, refusals := u.ask(&vm, find(olds, oldName(v.Host)), news)
+		if len(takes) == 0 {
+			u.plan.Forward = append(u.plan.Forward, Incompatible{v.ID, v.Host, refusals})
+			elsewhere, _ := u.ask(&vm, find(olds, oldName(v.Host)), stay)
+			u.plan.Proven = u.plan.Proven || len(elsewhere) == 0 && v.Migratable
+			continue
+		}
+		u.back(v.ID, &vm, takes, olds)
+	}
+}
+
+// back notes a VM that no old host takes from any of the new hosts that take it.
+func (u *upgrader) back(id hypervisor.VMID, vm *placement.VM, takes, olds []placement.Host) {
+	var first *Incompatible
+	seen := map[*placement.Facts]bool{}
+	for i := range takes {
+		from := &takes[i]
+		if from.Facts != nil && seen[from.Facts] {
+			continue // a host of the same range is alike
+		}
+		seen[from.Facts] = true
+		returns, refusals := u.ask(vm, from, olds)
+		if len(returns) > 0 {
+			return
+		}
+		if first == nil {
+			first = &Incompatible{id, from.Name, refusals}
+		}
+	}
+	if first != nil {
+		u.plan.Back = append(u.plan.Back, *first)
+	}
+}
+
+// ask returns which hosts take a VM that is on a source, if they are empty, and why the others
+// refuse.
+func (u *upgrader) ask(vm *placement.VM, source *placement.Host, hosts []placement.Host) (
+	takes []placement.Host, refusals []SharedRefusal) {
+	if source == nil {
+		return nil, nil
+	}
+	all := append([]placement.Host{*source}, hosts...)
+	e := placement.Explain(&placement.Config{Filters: placement.AllFilters()},
+		&placement.Request{VM: vm, Source: source.Name}, all)
+	for i := range e.Verdicts {
+		v := &e.Verdicts[i]
+		if v.Host == source.Name {
+			continue
+		}
+		if len(v.Why) == 0 {
+			takes = append(takes, *find(hosts, v.Host))
+			continue
+		}
+		at := slices.IndexFunc(refusals, func(r SharedRefusal) bool { return slices.Equal(r.Why, v.Why) })
+		if at < 0 {
+			at, refusals = len(refusals), append(refusals, SharedRefusal{Why: v.Why})
+		}
+		refusals[at].Hosts = append(refusals[at].Hosts, v.Host)
+	}
+	return takes, refusals
+}
+
+// find returns the host of a name, or nil.
+func find(hosts []placement.Host, name hypervisor.HostName) *placement.Host {
+	at := slices.IndexFunc(hosts, func(h placement.Host) bool { return h.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &hosts[at]
+}
+
+// mostDrains is how many drains are planned for each host until an order is given up.
+const mostDrains = 8
+
+// order looks for an order of the hosts in which each can be drained: depth first, the hosts with the
+// fewest VMs before the others, since they make room soonest.
+func (u *upgrader) order() {
+	f := *u.fleet
+	f.Hosts = slices.Clone(f.Hosts)
+	for _, name := range u.plan.Added {
+		f.Hosts = append(f.Hosts, *u.after[name])
+	}
+	sortHosts(f.Hosts)
+	best := []UpgradeStep{}
+	u.search(&f, u.plan.Hosts, nil, &best)
+	u.plan.Steps = append(u.plan.Steps, best...)
+	if len(best) == len(u.plan.Hosts) {
+		u.plan.Proven = false
+		return
+	}
+	now, rest := &f, u.plan.Hosts
+	for _, s := range best {
+		now, rest = u.upgraded(now, s), slices.DeleteFunc(slices.Clone(rest),
+			func(h hypervisor.HostName) bool { return h == s.Host })
+	}
+	for _, host := range rest {
+		u.plan.Stuck = append(u.plan.Stuck, u.obstacle(now, host))
+	}
+}
+
+// search upgrades the remaining hosts in some order, and keeps the longest that it finds. It reports
+// whether it is done.
+func (u *upgrader) search(f *inventory.Fleet, rest []hypervisor.HostName, steps []UpgradeStep,
+	best *[]UpgradeStep) bool {
+	if len(steps) > len(*best) {
+		*best = slices.Clone(steps)
+	}
+	if len(rest) == 0 {
+		return true
+	}
+	vms := map[hypervisor.HostName]int{}
+	for i := range f.VMs {
+		vms[f.VMs[i].Host]++
+	}
+	next := slices.Clone(rest)
+	slices.SortStableFunc(next, func(a, b hypervisor.HostName) int { return cmp.Compare(vms[a], vms[b]) })
+	for _, host := range next {
+		if u.drains >= mostDrains*(len(u.plan.Hosts)+4) {
+			return false
+		}
+		step, ok := u.drain(f, host, rest)
+		if !ok {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(rest), func(h hypervisor.HostName) bool { return h == host })
+		if u.search(u.upgraded(f, step), others, append(steps, step), best) {
+			return true
+		}
+	}
+	return false
+}
+
+// drain plans how one host is emptied: to hosts that stay as they are, so that VMs move once, or
+// else to any.
+func (u *upgrader) drain(f *inventory.Fleet, host hypervisor.HostName, rest []hypervisor.HostName) (
+	UpgradeStep, bool) {
+	for _, once := range []bool{true, false} {
+		u.drains++
+		now := *f
+		now.Hosts = slices.Clone(f.Hosts)
+		for i := range now.Hosts {
+			if h := &now.Hosts[i]; once && slices.Contains(rest, h.Name) {
+				h.Closed = true
+			}
+		}
+		d := DrainFleet(&now, []hypervisor.HostName{host}, u.params)
+		a := Drain(d.Fleet, []hypervisor.HostName{host})
+		if len(a.Left) == 0 {
+			waves := d.Groups.Waves(a.Waves)
+			return UpgradeStep{Host: host, Moves: Count(waves), Waves: append([]Wave{}, waves...), Once: once}, true
+		}
+	}
+	return UpgradeStep{}, false
+}
+
+// upgraded returns the fleet after a step.
+func (u *upgrader) upgraded(f *inventory.Fleet, s UpgradeStep) *inventory.Fleet {
+	now := *f
+	now.VMs, now.Hosts, now.Migrations = slices.Clone(f.VMs), slices.Clone(f.Hosts), nil
+	target := map[hypervisor.VMID]hypervisor.HostName{}
+	for _, wave := range s.Waves {
+		for _, m := range wave {
+			target[m.VM] = m.Target
+		}
+	}
+	for i := range now.VMs {
+		v := &now.VMs[i]
+		v.Host = cmp.Or(target[v.ID], v.Host)
+	}
+	after := u.after[s.Host]
+	now.Hosts = slices.DeleteFunc(now.Hosts, func(h inventory.Host) bool {
+		return after == nil && h.Name == s.Host
+	})
+	for i := range now.Hosts {
+		if h := &now.Hosts[i]; after != nil && h.Name == s.Host {
+			*h = *after
+		}
+	}
+	return &now
+}
+
+// obstacle says why a host cannot be drained.
+func (u *upgrader) obstacle(f *inventory.Fleet, host hypervisor.HostName) UpgradeObstacle {
+	d := DrainFleet(f, []hypervisor.HostName{host}, u.params)
+	a := Drain(d.Fleet, []hypervisor.HostName{host})
+	o := UpgradeObstacle{Host: host, Left: append([]hypervisor.VMID{}, d.Groups.Each(a.Left)...)}
+	if a.Proof != nil {
+		o.Text = a.Proof.String()
+	}
+	return o
+}
+
+func sortHosts(hosts []inventory.Host) {
+	slices.SortFunc(hosts, func(a, b inventory.Host) int { return cmp.Compare(a.Name, b.Name) })
+}
