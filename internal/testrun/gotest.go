@@ -141,7 +141,8 @@ func (s *suite) read(r io.Reader) error {
 var (
 	// realThing is how tests name what they run on.
 	realThing = regexp.MustCompile(`(libvirt [0-9.]+, )?QEMU [0-9.]+, (kvm|tcg|qemu)|` +
-		`etcd [0-9][0-9.]*, [0-9]+ members?|Chromium [0-9.]+`)
+		`etcd [0-9][0-9.]*, [0-9]+ members?|Chromium [0-9.]+|` +
+		`kube-apiserver [0-9.]+`)
 	// doesMore is what testutil.Long and testutil.Rounds print.
 	doesMore = "in the long tier (GODWIT_LONG=1)"
 	// reason is the place and the text of a message.

@@ -133,6 +133,9 @@ func (s *suite) kubevirt(ctx context.Context) (bool, error) {
 func (s *suite) longTier() []stage {
 	return []stage{
 		{"long tests", s.longTests},
+		{"the module kubevirt, long", func(ctx context.Context) (bool, error) {
+			return s.testIn(ctx, "kubevirt", plain, "long", []string{"./..."})
+		}},
 		{"what imports goroutines, -race", s.raceAgain},
 		{"fuzz targets", s.fuzzTargets},
 		{"benchmarks, once", s.benchmarks},

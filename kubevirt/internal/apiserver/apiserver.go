@@ -34,8 +34,8 @@ type Server struct {
 
 	// Admin may do everything.
 	Admin *rest.Config
-	// Kubectl is the path of kubectl.
-	Kubectl string
+	// Kubectl is the path of kubectl, Kubeconfig that of a file with the credentials of Admin.
+	Kubectl, Kubeconfig string
 }
 
 // Start starts an API server with the custom resources in the given files and folders. The test is
@@ -52,6 +52,11 @@ func Start(t testing.TB, resources ...string) *Server {
 	s := &Server{Kubectl: filepath.Join(dir, "kubectl"), Environment: &envtest.Environment{
 		BinaryAssetsDirectory: dir, CRDDirectoryPaths: resources, ErrorIfCRDPathMissing: true}}
 	if s.Admin, err = s.Environment.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("kube-apiserver 1.34.3") // what it runs on: see tools/envtest/go.mod
+	s.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(s.Kubeconfig, s.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
