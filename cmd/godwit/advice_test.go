@@ -29,7 +29,7 @@ var advice = []struct{ text, test, why string }{
 	{text: "a backup) in its place", test: "word.txtar"},
 	{text: "remove it, or choose another path", test: "word.txtar"},
 	{text: "inspect both guests, decide which one is good", test: "falsedead.txtar"},
-	{text: "end the wrong one, or decide", test: "internal/daemon"},
+	{text: "end the wrong one, or decide", test: "internal/reconcile"},
 	{text: "will run twice.", test: "word.txtar"},
 	{text: "or, when the host is off: godwit host confirm-down", test: "returned.txtar"},
 	{text: "stop it first with godwit vm stop", test: "word.txtar"},
@@ -38,10 +38,11 @@ var advice = []struct{ text, test, why string }{
 	{text: "stop one of them, or give it another name", test: "onecopy.txtar"},
 	{text: "wrong one, stop it, and try again when godwit host list shows", test: "onecopy.txtar"},
 	{text: "VMs run on: godwit store reconcile", test: "setback.txtar"},
-	{text: ": godwit store reconcile", test: "setback.txtar"},
+	{text: ": godwit store reconcile", test: "anew.txtar"},
+	{text: "mount it writable again, and start the controller again", test: "readonly.txtar"},
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
-		test: "internal/daemon"},
-	{text: "add --decide %s=HOST, or =none", test: "internal/daemon"},
+		test: "internal/reconcile"},
+	{text: "add --decide %s=HOST, or =none", test: "internal/reconcile"},
 
 	{text: "delete it first, or choose another name", test: "advice.txtar"},
 	{text: "is no file: move it away", test: "advice.txtar"},
@@ -65,14 +66,14 @@ var advice = []struct{ text, test, why string }{
 var asks = regexp.MustCompile(`move[sd]? (it|the \w+|them)? ?away|put back|put a copy|repair the|` +
 	`remove (it|them|these|the key)|delete it |stop (it|one|the one|the wrong)|end the (process|other|wrong)|` +
 	`godwit host (adopt|confirm-down)|godwit store reconcile|will run twice|add --|managedsave-remove|` +
-	`metadata --remove|guest down|give each host|both guests`)
+	`metadata --remove|guest down|give each host|mount it writable|both guests`)
 
 // TestEveryAdviceIsListedAndTested finds the messages in the sources of what agents, controllers and
 // operators are told.
 func TestEveryAdviceIsListedAndTested(t *testing.T) {
 	found := map[string]bool{}
 	for _, dir := range []string{"agent", "internal/cli", "controller", "internal/daemon",
-		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "store", "internal/audit",
+		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "internal/reconcile", "store", "internal/audit",
 		"internal/boltstore", "internal/client", "internal/domxml",
 		"internal/etcdstore", "internal/monitor", "internal/qemu"} {
 		for _, m := range messages(t, filepath.Join("../..", dir)) {

@@ -86,6 +86,9 @@ func TestScripts(t *testing.T) {
 				// With the race detector one in three, and all in the long tier.
 				return !testutil.Raced || testutil.Sampled(script, 3), nil
 			}
+			if name == "mounts" {
+				return exec.Command("unshare", "-rm", "mount", "--bind", "/proc", "/proc").Run() == nil, nil
+			}
 			return name == "qemu" && runsQEMU() == nil, nil
 		},
 		Setup: func(e *testscript.Env) error {

@@ -43,6 +43,11 @@ func Open(path string) (*Store, error) { return Config{Path: path}.Open() }
 // Open opens the store that c describes, as the function Open does.
 func (c Config) Open() (*Store, error) {
 	s, err := c.open()
+	if errors.Is(err, unix.EROFS) {
+		err = fmt.Errorf("%w: nothing was written, and VMs run on: find out why the file system of %s is "+
+			"read-only (dmesg says when the kernel made it so), mount it writable again, and start the "+
+			"controller again", err, filepath.Dir(c.Path))
+	}
 	if err != nil {
 		key := store.Key{Name: c.Path}
 		return nil, &store.StoreError{Op: "Open", Key: key, Kind: kindOf(err), Err: err}
