@@ -18,8 +18,8 @@ func Example() {
 	at := time.Date(2026, 3, 20, 8, 0, 0, 0, time.UTC)
 	spec := migration.Spec{ID: "move-web", VM: "web", Created: at}
 	state := migration.State{Phase: migration.Running, Source: "n1", Target: "n2", Entered: at}
-	seen := migration.Observation{Now: at.Add(time.Minute), Claim: migration.ClaimedBySelf,
-		VM:     migration.Guest{Exists: true, Running: true},
+	seen := migration.Observation{Now: at.Add(time.Minute), Ownership: migration.ClaimedBySelf,
+		VM:     migration.VMStatus{Exists: true, Running: true},
 		Report: migration.Report{TargetNamed: true, Address: true, Began: true, Started: true},
 		Target: migration.Instance{Exists: true, Ready: true}, Canceled: true}
 	d := config.Step(&spec, &state, &seen)
@@ -31,7 +31,7 @@ func Example() {
 			}
 			return a
 		}}))
-	log.Info("decided", "do", d.Actions, "conditions", d.State.Conditions, "claim", seen.Claim)
+	log.Info("decided", "do", d.Actions, "conditions", d.State.Conditions, "claim", seen.Ownership)
 	text, err := json.Marshal(d.Actions)
 	fmt.Println(string(text), err)
 	fmt.Println(hypervisor.CanPostCopy | hypervisor.CanRecover)

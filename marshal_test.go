@@ -38,7 +38,7 @@ var besides = regexp.MustCompile(`/(testdata|internal)(/|$)|^hypervisor/(qmp|lib
 
 // enums are all enumerations there: a value of each.
 var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hypervisor.NoProof,
-	hypervisor.Unknown, migration.Unset, migration.User, migration.Unclaimed, migration.NoTrouble,
+	hypervisor.Unknown, migration.Unset, migration.User, migration.Unclaimed, migration.NoTargetError,
 	migration.NotRefused, migration.CreateTarget, migration.Open, convergence.Continue,
 	convergence.NoReason, convergence.Method(0), migration.NoFault, placement.Policy,
 	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
@@ -123,11 +123,11 @@ func TestADecisionReturnsFromJSONWithAllItSays(t *testing.T) {
 			state := migration.State{Phase: phase, Source: "n1", Target: "n2", Entered: at}
 			bit := func(n int) bool { return i>>n&1 == 1 }
 			d := config.Step(&spec, &state, &migration.Observation{Now: at.Add(time.Hour),
-				VM:    migration.Guest{Exists: bit(0), Running: bit(1)},
-				Claim: migration.Claim(i % 4), Canceled: bit(2), Gate: migration.Open,
+				VM:        migration.VMStatus{Exists: bit(0), Running: bit(1)},
+				Ownership: migration.Ownership(i % 4), Canceled: bit(2), Gate: migration.Open,
 				Report: migration.Report{Began: bit(3), Started: bit(3), Failed: bit(4)},
 				Target: migration.Instance{Exists: bit(5), Ready: bit(5)}})
-			noted, woken = noted+len(d.Notes()), woken+len(d.Wakes())
+			noted, woken = noted+len(d.Notes()), woken+len(d.Requeues())
 			returns(t, d)
 			logged(t, d, d.State.Phase.String())
 		}

@@ -31,7 +31,7 @@ func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
 			order(s)
 			s.pass(10 * time.Second)
 			e.wants()
-			if s.vm().Boots != 0 || s.vm().Doing != store.Nothing {
+			if s.vm().Boots != 0 || s.vm().Operation != store.Nothing {
 				t.Errorf("%+v is announced", s.vm())
 			}
 			if said := strings.Join(s.noted, "\n"); strings.Count(said, "n2 is not heard") != 1 {
@@ -44,9 +44,9 @@ func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
 	}
 }
 
-// What executes on a host is told once its agent acts, and again when somebody asks for it: that there
+// What executes on a host is told once its agent acts, and again on request: that there
 // is no second copy is known only then.
-func TestWhatExecutesIsToldAgainWhenSomebodyAsks(t *testing.T) {
+func TestWhatExecutesIsToldAgainOnRequest(t *testing.T) {
 	s, _ := admitted(t)
 	own := func() *store.Host {
 		h, err := store.HostNamed(ctx, s.store, "n1")

@@ -12,32 +12,32 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Stranger is a domain on this host that is not the host's own: it is never touched.
-type Stranger struct {
+// An UnmanagedDomain is a domain on this host that is not the host's own: it is never touched.
+type UnmanagedDomain struct {
 	VM    hypervisor.VMID
 	State hypervisor.DomainState
-	Why   string // in words: "nobody has a record of it"
+	Why   string // in words: "it has no record"
 	// Elsewhere is the host that its record names; "" is none.
 	Elsewhere hypervisor.HostName
 }
 
-// Strangers lists the domains here that no record explains, ordered by VM, as they were
+// UnmanagedDomains lists the domains here that no record explains, ordered by VM, as they were
 // when everything was last looked at. It is not to be called during a Reconcile.
-func (a *Agent) Strangers() []Stranger { return slices.Clone(a.strangers) }
+func (a *Agent) UnmanagedDomains() []UnmanagedDomain { return slices.Clone(a.unmanaged) }
 
 // lookAtAll marks what is not as it should be: after a restart that is how an agent adopts
 // what it finds, and later how it finds what it has missed. A VM that runs here, as it
 // shall, costs one comparison. It reports whether anything was amiss.
 func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err error) {
 	for _, m := range a.moves.Sorted() {
-		a.todo.Add(m.Key())
+		a.queue.Add(m.Key())
 	}
 	domains, err := a.hv.Domains(ctx)
 	if err != nil {
 		return false, err
 	}
 	found, first := 0, a.resync.IsZero()
-	a.strangers = a.strangers[:0]
+	a.unmanaged = a.unmanaged[:0]
 	if !first && a.home.Undisturbed(domains) { // the first time there may be more to tell
 		return false, nil
 	}
@@ -50,12 +50,12 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		found++
 		wrong := domains[i].State != hypervisor.Running || !settled
 		amiss = amiss || wrong
-		if wrong || first && v.Claim == "" && (!AsWanted(v, &domains[i]) || a.uncounted(v)) {
-			a.todo.Add(v.Key())
+		if wrong || first && v.ActiveMigration == "" && (!AsWanted(v, &domains[i]) || a.uncounted(v)) {
+			a.queue.Add(v.Key())
 		}
 	}
 	if found == a.home.Len() {
-		return amiss, nil // nobody is missing
+		return amiss, nil // none is missing
 	}
 	here := make(map[hypervisor.VMID]bool, len(domains))
 	for i := range domains {
@@ -63,7 +63,7 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 	}
 	for _, v := range a.home.Sorted() {
 		if !here[v.VM.ID] {
-			a.todo.Add(v.Key())
+			a.queue.Add(v.Key())
 		}
 	}
 	return true, nil
@@ -71,17 +71,17 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 
 // meet takes note of a domain that is not this host's own. One that executes while its
 // record says that it is elsewhere, and no migration explains it, may run twice: that is
-// said aloud, once, and nothing is done about it, as nobody knows which copy is the good one.
+// reported once, and nothing is done about it, as it is not known which copy is the good one.
 func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 	if a.moving(d.VM.ID) {
 		return // that explains it
 	}
-	s := Stranger{VM: d.VM.ID, State: d.State, Why: "nobody has a record of it"}
+	s := UnmanagedDomain{VM: d.VM.ID, State: d.State, Why: "it has no record"}
 	v, err := store.VMNamed(ctx, a.store, d.VM.ID)
 	switch {
 	case err != nil:
 		s.Why = "its record cannot be read: " + err.Error()
-	case v != nil && (v.Host == a.host || v.Claim != "" && a.moves.Get(v.Claim) != nil):
+	case v != nil && (v.Host == a.host || v.ActiveMigration != "" && a.moves.Get(v.ActiveMigration) != nil):
 		return // it has just come, or its record is about to say so
 	case v != nil:
 		s.Why, s.Elsewhere = "its record says that it is on "+string(v.Host), v.Host
@@ -90,7 +90,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 			a.warn(d.VM.ID, "runs here, and "+s.Why+": left alone", now)
 		}
 	}
-	a.strangers = append(a.strangers, s)
+	a.unmanaged = append(a.unmanaged, s)
 }
 
 // moving reports whether a migration explains that this host has a domain of a VM: one that is under
@@ -122,12 +122,12 @@ func (a *Agent) meetSuspects(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		a.strangers = slices.DeleteFunc(a.strangers, func(s Stranger) bool { return s.VM == vm })
+		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s UnmanagedDomain) bool { return s.VM == vm })
 		if d.State != hypervisor.Absent {
 			a.meet(ctx, &d, now)
 		}
 	}
-	slices.SortFunc(a.strangers, func(x, y Stranger) int { return cmp.Compare(x.VM, y.VM) })
+	slices.SortFunc(a.unmanaged, func(x, y UnmanagedDomain) int { return cmp.Compare(x.VM, y.VM) })
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (a *Agent) meetSuspects(ctx context.Context, now time.Time) error {
 // there is no record may be none of godwit's.
 func (a *Agent) tellStrays(ctx context.Context) error {
 	var strays []store.Stray
-	for _, s := range a.strangers {
+	for _, s := range a.unmanaged {
 		if s.Elsewhere != "" && (s.State.Executes() || s.State == hypervisor.Paused) {
 			strays = append(strays, store.Stray{VM: s.VM, Why: s.Why})
 		}
@@ -153,7 +153,7 @@ func (a *Agent) tellStrays(ctx context.Context) error {
 		a.own = stored.(*store.Host)
 	}
 	if errors.Is(err, store.Stale) {
-		return nil // somebody else has written another field: it is read first
+		return nil // another process has written another field: it is read first
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (a *Agent) told() bool {
 func (a *Agent) warn(vm hypervisor.VMID, what string, now time.Time) {
 	if a.warned[vm] != what {
 		a.warned[vm] = what
-		a.noter.Note(now, a.host, vm, what)
+		a.recorder.Note(now, a.host, vm, what)
 	}
 }
 
@@ -186,11 +186,11 @@ func (a *Agent) cleanUp(ctx context.Context, r *store.Rebuild, now time.Time) er
 	case err != nil:
 		return err
 	case v == nil || v.Host == "" || v.Host == a.host:
-		return nil // nobody says where it is, or it has come back
+		return nil // its place is not known, or it has come back
 	case a.isHere(v):
 		return nil // it has come back since: the record is older
-	case v.Claim != "": // on the move again, perhaps to here
-		a.todo.At(r.Key(), now.Add(a.config.Resync))
+	case v.ActiveMigration != "": // on the move again, perhaps to here
+		a.queue.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, r.VM)
@@ -200,18 +200,18 @@ func (a *Agent) cleanUp(ctx context.Context, r *store.Rebuild, now time.Time) er
 	switch {
 	case d.State == hypervisor.Absent:
 	case d.State.Rests() && !r.Done(v): // it is all that there is of the VM
-		a.todo.At(r.Key(), now.Add(a.config.Resync))
+		a.queue.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	case d.State.Rests():
 		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
 			return err
 		}
-		a.noter.Note(now, a.host, r.VM, "what was left here is removed: it was rebuilt on "+
+		a.recorder.Note(now, a.host, r.VM, "what was left here is removed: it was rebuilt on "+
 			string(v.Host))
 	default:
 		a.warn(r.VM, "is here and not dead, although it was rebuilt on "+string(v.Host)+
 			": left alone", now)
-		a.todo.At(r.Key(), now.Add(a.config.Resync))
+		a.queue.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	}
 	next := *r

@@ -47,7 +47,7 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
-	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	comes := s.comes(hypervisor.VM{ID: "comer", Memory: gib, CPUs: 1})
 	s.ok(s.KillDomain("n1", "vm-07"))
 	s.AdvanceTo(s.Now().Add(time.Hour))
@@ -85,7 +85,7 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	}
 }
 
-// VMs that simply run cost nobody anything: no writing, and no command.
+// VMs that simply run cost nothing: no writing, and no command.
 func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 	store := &counting{Memory: store.NewMemory()}
 	s := newStage(t, store)
@@ -100,12 +100,12 @@ func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 	}
 }
 
-// comes lets a VM arrive on n1 from n2, and nobody has told so yet.
+// comes lets a VM arrive on n1 from n2, which is not reported yet.
 func (s *stage) comes(v hypervisor.VM) store.Key {
 	s.t.Helper()
 	const id = "comer#1"
 	s.ok(s.Host("n2").Boot(v, fake.Workload{}))
-	s.put(&store.VM{VM: v, Host: "n2", Claim: id})
+	s.put(&store.VM{VM: v, Host: "n2", ActiveMigration: id})
 	address, err := s.Host("n1").Receive(ctx, hypervisor.Incoming{Job: id, VM: v})
 	s.ok(err)
 	s.ok(s.Host("n2").Migrate(ctx, hypervisor.Outgoing{Job: id, VM: v.ID, Target: "n1",
@@ -137,9 +137,9 @@ func (p *picky) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Doma
 	return p.machine.Domain(ctx, id)
 }
 
-// What fails is tried again ever less often, and keeps nobody else waiting. When it has
+// What fails is tried again ever less often, and keeps no other record waiting. When it has
 // worked, the next failure is tried again soon.
-func TestErrorsOfOneVMDelayNobodyElse(t *testing.T) {
+func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
 	s := newStage(t, store.NewMemory())
 	other := hypervisor.VM{ID: "other", Memory: gib, CPUs: 1}
 	s.ok(s.boot(other))

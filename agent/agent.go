@@ -16,25 +16,25 @@ import (
 // is left of VMs that have moved, and keeps the host's VMs running. It keeps
 // nothing that the store and the hypervisor do not have.
 type Agent struct {
-	host   hypervisor.HostName
-	config Config
-	hv     hypervisor.Hypervisor
-	store  store.Store
-	noter  store.Noter
+	host     hypervisor.HostName
+	config   Config
+	hv       hypervisor.Hypervisor
+	store    store.Store
+	recorder store.EventRecorder
 
 	seen      store.Revision
-	own       *store.Host                  // nil while nobody has stored one
+	own       *store.Host                  // nil while none is stored
 	moves     MigrationCache               // those that concern this host
 	home      LocalVMs                     // the VMs that are on this host
 	rebuilds  map[store.Key]*store.Rebuild // of VMs that were here
-	todo      WorkQueue
-	strangers []Stranger
+	queue     WorkQueue
+	unmanaged []UnmanagedDomain
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 	refused   time.Time                  // when the agent was refused that was told of
 	waits     string                     // what was said of why this agent is not admitted
 
-	hinted  bool            // somebody gives hints, which tell that a transfer has ended
+	hinted  bool            // hints come, which tell that a transfer has ended
 	resync  time.Time       // when everything is looked at again
 	patient time.Duration   // how long until then
 	unkept  error           // why the ledger could not be written
@@ -44,11 +44,11 @@ type Agent struct {
 // New returns an agent that knows nothing yet. It panics when [Config.Validate] refuses the
 // configuration.
 func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, records store.Store,
-	noter store.Noter) *Agent {
+	recorder store.EventRecorder) *Agent {
 	if err := config.Validate(); err != nil {
 		panic("agent: " + err.Error())
 	}
-	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, noter: noter,
+	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, recorder: recorder,
 		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{}}
 }
 
@@ -59,13 +59,13 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 func (a *Agent) Hint(vm hypervisor.VMID) bool {
 	a.hinted = true
 	heeds := a.resync.IsZero() // everything is looked at
-	if v := a.home.Get(vm); v != nil && v.Claim == "" && !a.todo.Failing(v.Key()) {
-		a.todo.Add(v.Key())
+	if v := a.home.Get(vm); v != nil && v.ActiveMigration == "" && !a.queue.Failing(v.Key()) {
+		a.queue.Add(v.Key())
 		heeds = true
 	}
 	for m := a.moves.Of(vm); m != nil; m = m.Next() {
-		a.todo.Add(m.Key())
-		m.Stir()
+		a.queue.Add(m.Key())
+		m.Notify()
 		heeds = true
 	}
 	if !heeds && a.home.Get(vm) == nil && len(a.suspects) < mostSuspects {
@@ -100,23 +100,23 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		a.bePatient(amiss)
 		a.resync = now.Add(a.patient)
 	}
-	a.todo.Wake(now)
+	a.queue.RequeueDue(now)
 	errs := a.forgetful()
 	if err := errors.Join(a.meetSuspects(ctx, now), a.tellStrays(ctx)); err != nil {
 		errs = append(errs, err)
 	}
-	for key, ok := a.todo.Take(); ok; key, ok = a.todo.Take() {
+	for key, ok := a.queue.Take(); ok; key, ok = a.queue.Take() {
 		err := a.look(ctx, key, now)
 		if err == nil {
-			a.todo.Done(key)
+			a.queue.Done(key)
 			continue
 		}
-		a.todo.Failed(key, err, now, a.config.Retry, a.config.RetryCap)
-		if !errors.Is(err, store.Stale) { // what somebody else wrote is read then
+		a.queue.Failed(key, err, now, a.config.Retry, a.config.RetryCap)
+		if !errors.Is(err, store.Stale) { // what another process wrote is read then
 			errs = append(errs, err)
 		}
 	}
-	return due.Earliest(a.todo.Next(), a.resync), errors.Join(errs...)
+	return due.Earliest(a.queue.Next(), a.resync), errors.Join(errs...)
 }
 
 // bePatient waits longer before everything is looked at once more, as long as
@@ -172,7 +172,7 @@ func (a *Agent) learn(r store.Record) {
 			return
 		}
 		a.moves.Put(r)
-		a.todo.Add(r.Key())
+		a.queue.Add(r.Key())
 	case *store.VM:
 		if old := a.home.Get(r.VM.ID); old != nil && old.Version >= r.Version {
 			return
@@ -187,19 +187,19 @@ func (a *Agent) learn(r store.Record) {
 		}
 		a.home.Put(r)
 		a.remember(r)
-		a.strangers = slices.DeleteFunc(a.strangers, func(s Stranger) bool {
+		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s UnmanagedDomain) bool {
 			return s.VM == r.VM.ID // it was one, and is at home now
 		})
-		if r.Claim != "" && !r.Releasing() {
-			a.todo.Drop(r.Key()) // it is left alone
+		if r.ActiveMigration != "" && !r.Releasing() {
+			a.queue.Drop(r.Key()) // it is left alone
 		} else if !a.resync.IsZero() { // else everything is looked at
-			a.todo.Add(r.Key())
+			a.queue.Add(r.Key())
 		}
 	case *store.Host:
 		a.learnOwn(r)
 	case *store.Rebuild:
 		a.rebuilds[r.Key()] = r
-		a.todo.Add(r.Key())
+		a.queue.Add(r.Key())
 	}
 }
 
@@ -274,9 +274,9 @@ func (a *Agent) announce(ctx context.Context, m *store.Migration, now time.Time,
 
 // again asks to look at a migration once more after a while.
 func (a *Agent) again(m *store.Migration, now time.Time, after time.Duration) {
-	a.todo.At(m.Key(), now.Add(after))
+	a.queue.At(m.Key(), now.Add(after))
 }
 
 func (a *Agent) note(now time.Time, m *store.Migration, what string) {
-	a.noter.Note(now, a.host, m.Spec.VM, what)
+	a.recorder.Note(now, a.host, m.Spec.VM, what)
 }

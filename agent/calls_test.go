@@ -66,7 +66,7 @@ func fetching(t *testing.T) (s *stage, n2 *eyed) {
 
 // The guest at the target of a post-copy whose connection broke goes on, by the word of
 // hypervisor/qmp and hypervisor/libvirt: it is Running, and its job is Broken. What it lacks
-// never comes, so it has not arrived. It has, without its memory, once somebody has killed it.
+// never comes, so it has not arrived. It has, without its memory, once it was killed.
 func TestAVMThatCannotFetchItsMemoryAnyMoreHasNotArrived(t *testing.T) {
 	s, n2 := fetching(t)
 	s.ok(s.ResetLink("n1", "n2"))

@@ -27,11 +27,11 @@ type Config struct {
 	ResyncCap time.Duration
 	// Session is the start of the process, as it is stored in the record of the host while this
 	// agent acts for it: see store.LeaseClaim. While another one is stored the agent starts, sends
-	// and resumes nothing. Default: nobody else can act for the host.
+	// and resumes nothing. Default: no other process can act for the host.
 	Session string
 	// Admission says that the agent acts only while the record of its host says that a leader has
-	// admitted its Session: until then nobody has said that the store is not older than it has
-	// been. Default: it acts without.
+	// admitted its Session: until then it is not known that the store is not older than it has
+	// was. Default: it acts without.
 	Admission bool
 	// Ledger remembers on the host itself which VMs it has had and handed over. What it knows is
 	// not overruled by a record that is older. Default: nothing is remembered.

@@ -14,7 +14,7 @@
 //
 // The life of a VM is what its operator's fields of [store.VM] say: that it runs, is off, has
 // rebooted so often, is so large. What is about to be done is stored before it is done
-// ([store.VM].Doing), and why something is not done is stored, too ([store.VM].Trouble).
+// ([store.VM.Operation]), and why something is not done is stored, too ([store.VM.Trouble]).
 //
 // It decides nothing about a migration except what its own host alone can know.
 // An [Agent] is synchronous, as package controller is: no clock, goroutine,
@@ -24,21 +24,21 @@
 // # What it never does
 //
 //   - It sends nothing, and starts no VM anew, that it has not announced in the
-//     store before: whoever claimed the VM or ended the migration meanwhile wrote
+//     store before: a claim of the VM, or an end of the migration, meanwhile has changed
 //     the record, and the announcement fails.
 //   - It does not take absence for proof. A source that announced the beginning
-//     and knows of no transfer asks the target, even when nobody remembers a start.
+//     and knows of no transfer asks the target, even when no start is remembered.
 //   - It lets a source that has stopped go on only with evidence that the target
 //     never ran. When the target is dead but may have run, the memory is given up.
 //   - It removes a copy only when the record says that the VM moved, by this very
 //     migration, or that it was rebuilt elsewhere. What executes is left alone.
 //   - While its own host is being fenced, or was, it starts, activates and resumes
 //     nothing and sends nothing: what is announced is on condition that it is not.
-//   - It touches no domain that no record says is its own ([Agent.Strangers]).
+//   - It touches no domain that no record says is its own ([Agent.UnmanagedDomains]).
 //
 // A caller looks as often as it is told to:
 //
-//	a := agent.New("n2", agent.Config{}, host, store, store.Silent{}) // host is a hypervisor
+//	a := agent.New("n2", agent.Config{}, host, store, store.DiscardEvents{}) // host is a hypervisor
 //	wake, err := a.Reconcile(ctx, time.Now())                          // looks once, acts once
 //	if err != nil {
 //		fmt.Println(err) // what could not be done is tried again
@@ -48,7 +48,7 @@
 // # Migration cache
 //
 // This part keeps the migrations that concern one host, and what convergence remembers of
-// those under way. It decides nothing, and keeps what it is given: nobody else may change that.
+// those under way. It decides nothing, and keeps what it is given: no other code may change that.
 //
 // # Local VMs
 //

@@ -17,7 +17,7 @@ import (
 func Example() {
 	ctx, records := context.Background(), store.NewMemory()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	host, err := fake.NewFabric(began, fake.QEMU()).AddHost(hypervisor.Host{Name: "n2",
+	host, err := fake.NewNetwork(began, fake.QEMU()).AddHost(hypervisor.Host{Name: "n2",
 		Memory: 64 * hypervisor.GiB, CPUs: 16, Link: 10 * hypervisor.Gbit})
 	if err != nil {
 		fmt.Println(err)
@@ -31,7 +31,7 @@ func Example() {
 			fmt.Println(err)
 		}
 	}
-	a := agent.New("n2", agent.Config{}, host, records, store.Silent{})
+	a := agent.New("n2", agent.Config{}, host, records, store.DiscardEvents{})
 	if _, err := a.Reconcile(ctx, began); err != nil {
 		fmt.Println(err)
 	}

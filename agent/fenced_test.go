@@ -49,7 +49,7 @@ func TestAHostThatIsCutOffStartsNothing(t *testing.T) {
 				t.Errorf("a start was announced")
 			}
 			s.host(back)
-			_, err := s.cast["n1"].Reconcile(ctx, s.Now()) // nobody gives a hint
+			_, err := s.cast["n1"].Reconcile(ctx, s.Now()) // no hint is given
 			s.ok(err)
 			e.wants("start")
 		})
@@ -100,7 +100,7 @@ func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := newStage(t, store.NewMemory())
 				s.begin(migration.PreparingTarget)
-				s.changeVM(func(v *store.VM) { v.Claim = job })
+				s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 				s.acts("n2")
 				s.change(func(m *store.Migration) {
 					m.State.Phase, m.Source.Began = migration.TargetReady, began
@@ -124,7 +124,7 @@ func TestATransferLosesARaceAgainstFencing(t *testing.T) {
 	records := &racing{Memory: store.NewMemory()}
 	s := newStage(t, records)
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	records.first = func() { s.host(cuts["fencing"]) }
@@ -170,7 +170,7 @@ func held(t *testing.T, take bool) *stage {
 	s.ok(err)
 	s.begin(migration.TargetReady)
 	s.change(func(m *store.Migration) { m.Target.Address, m.Target.Ready = address, true })
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n1")
 	s.phase(migration.Running)
 	s.until("n2", hypervisor.Received)
@@ -274,7 +274,7 @@ func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 			s.changeVM(func(v *store.VM) { v.Boots = 0 })
 		}, hypervisor.Shutoff, false, ""},
 		{"it is about to start elsewhere: it is kept", powerCut, func(s *stage) {
-			s.changeVM(func(v *store.VM) { v.Doing = store.Starting })
+			s.changeVM(func(v *store.VM) { v.Operation = store.Starting })
 		}, hypervisor.Shutoff, false, ""},
 		{"it executes: left alone", nil, nil, hypervisor.Running, false, "left alone"},
 		{"it is paused: left alone", func(s *stage) {
@@ -284,15 +284,15 @@ func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.phase(migration.Failed)
-			s.changeVM(func(v *store.VM) { v.Claim = "" })
+			s.changeVM(func(v *store.VM) { v.ActiveMigration = "" })
 		}, nil, hypervisor.HandedOver, false, "left alone"},
 		{"it is at home here again: it is left alone", powerCut, func(s *stage) {
 			s.changeVM(func(v *store.VM) { v.Host, v.Stopped = "n1", true })
 		}, hypervisor.Shutoff, false, ""},
 		{"it is on the move again: nothing yet", powerCut, func(s *stage) {
-			s.changeVM(func(v *store.VM) { v.Claim = "a#9" })
+			s.changeVM(func(v *store.VM) { v.ActiveMigration = "a#9" })
 		}, hypervisor.Shutoff, false, ""},
-		{"its record is gone: nobody says where it is", powerCut, func(s *stage) {
+		{"its record is gone: its place is not known", powerCut, func(s *stage) {
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, hypervisor.Shutoff, false, ""},
 	} {
@@ -354,7 +354,7 @@ func TestThatNothingIsLeftIsSaidOnlyWhileTheVMIsElsewhere(t *testing.T) {
 	s.wantState("n1", hypervisor.Starting)
 }
 
-// Domains that nobody has told this host to have are listed and never touched. One that
+// Domains that this host was not told to have are listed and never touched. One that
 // executes although its record says another host is said aloud, once.
 func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	s, e := witnessed(t)
@@ -362,7 +362,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 		return hypervisor.VM{ID: id, Memory: gib, CPUs: 1}
 	}
 	s.put(&store.Host{Host: hypervisor.Host{Name: "n1", Memory: 64 * gib, CPUs: 64}})
-	for _, id := range []hypervisor.VMID{"nobodys", "others", "resting", "moving"} {
+	for _, id := range []hypervisor.VMID{"lonely", "others", "resting", "moving"} {
 		s.ok(s.boot(at(id)))
 	}
 	s.ok(s.KillDomain("n1", "resting"))
@@ -375,8 +375,8 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 		s.acts("n1")
 		s.AdvanceTo(s.Now().Add(time.Hour))
 	}
-	want := []agent.Stranger{
-		{VM: "nobodys", State: hypervisor.Running, Why: "nobody has a record of it"},
+	want := []agent.UnmanagedDomain{
+		{VM: "lonely", State: hypervisor.Running, Why: "it has no record"},
 		{VM: "others", State: hypervisor.Running, Why: "its record says that it is on n2",
 			Elsewhere: "n2"},
 		{VM: "resting", State: hypervisor.Crashed, Why: "its record says that it is on n2",
@@ -390,7 +390,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	if got := strays(); !slices.Equal(got, second) {
 		t.Errorf("operators see %+v", got)
 	}
-	if got := s.cast["n1"].Strangers(); !slices.Equal(got, want) {
+	if got := s.cast["n1"].UnmanagedDomains(); !slices.Equal(got, want) {
 		t.Errorf("strangers: %+v", got)
 	}
 	aloud := slices.DeleteFunc(slices.Clone(s.noted), func(n string) bool {
@@ -409,7 +409,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// A stranger whose record cannot be read keeps nobody waiting.
+// An unmanaged domain whose record cannot be read keeps no other waiting.
 func TestAStrangerWithoutAReadableRecordIsListed(t *testing.T) {
 	s, _ := witnessed(t)
 	s.ok(s.boot(hypervisor.VM{ID: "damaged", Memory: gib, CPUs: 1}))
@@ -417,7 +417,7 @@ func TestAStrangerWithoutAReadableRecordIsListed(t *testing.T) {
 	s.ok(s.KillDomain("n1", vm))
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Starting)
-	if got := s.cast["n1"].Strangers(); len(got) != 1 || !strings.Contains(got[0].Why, "damaged") {
+	if got := s.cast["n1"].UnmanagedDomains(); len(got) != 1 || !strings.Contains(got[0].Why, "damaged") {
 		t.Errorf("strangers: %+v", got)
 	}
 }

@@ -63,7 +63,7 @@ func gone(t *testing.T) (*stage, *notebook) {
 	s.change(func(m *store.Migration) { m.State.Phase = migration.Succeeded })
 	s.changeVM(func(v *store.VM) {
 		v.MoveTo("n2")
-		v.Claim = ""
+		v.ActiveMigration = ""
 	})
 	s.acts("n1", "n2")
 	s.wantState("n1", hypervisor.Absent)
@@ -72,7 +72,7 @@ func gone(t *testing.T) (*stage, *notebook) {
 
 // setBack writes the record of a as it was before it moved, as a restored backup has it.
 func (s *stage) setBack() {
-	s.changeVM(func(v *store.VM) { v.Host, v.Moves, v.Claim = "n1", 1, "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.Moves, v.ActiveMigration = "n1", 1, "" })
 	s.ok(s.store.Delete(ctx, s.move()))
 }
 

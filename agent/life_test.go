@@ -20,7 +20,7 @@ type eyewitness struct {
 	*machine
 	s       *stage
 	done    []hypervisor.Command
-	doing   []store.Doing
+	doing   []store.Operation
 	refuses func(hypervisor.Command) error
 }
 
@@ -28,9 +28,9 @@ type eyewitness struct {
 func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {
 	e.done = append(e.done, c)
 	v := e.s.vm()
-	e.doing = append(e.doing, v.Doing)
+	e.doing = append(e.doing, v.Operation)
 	if _, forget := c.(hypervisor.Forget); id == vm && !forget && v.Host == "n1" &&
-		v.Doing == store.Nothing {
+		v.Operation == store.Nothing {
 		e.s.t.Errorf("%T was not announced", c)
 	}
 	if e.refuses != nil {
@@ -109,7 +109,7 @@ var orders = []struct {
 	name  string
 	order func(*stage)
 	want  []string
-	doing store.Doing // stored when the first command is given
+	doing store.Operation // stored when the first command is given
 	state hypervisor.DomainState
 	boots int
 }{
@@ -168,7 +168,7 @@ func TestOrders(t *testing.T) {
 			if len(e.doing) > 0 && e.doing[0] != r.doing {
 				t.Errorf("the store said %q when it was done, want %q", e.doing[0], r.doing)
 			}
-			if v.Doing != store.Nothing || v.Rebooted != v.Reboots && r.boots > 0 ||
+			if v.Operation != store.Nothing || v.Rebooted != v.Reboots && r.boots > 0 ||
 				v.Ended != v.Stopped || v.Boots != r.boots || v.Trouble != "" {
 				t.Errorf("its record: %+v", v)
 			}
@@ -250,16 +250,16 @@ func TestResizing(t *testing.T) {
 			if (r.why == "") != (v.Trouble == "") || !strings.Contains(v.Trouble, r.why) {
 				t.Errorf("its trouble is %q, want %q", v.Trouble, r.why)
 			}
-			if v.Doing != store.Nothing || v.Reboots != v.Rebooted {
+			if v.Operation != store.Nothing || v.Reboots != v.Rebooted {
 				t.Errorf("its record: %+v", v)
 			}
 		})
 	}
 }
 
-// A VM that was put into the store while it ran has no size there. When somebody wants
+// A VM that was put into the store while it ran has no size there. When the operator wants
 // another one, its agent says which it has: the room that it takes is that.
-func TestTheSizeOfAVMThatNobodyStartedIsFound(t *testing.T) {
+func TestTheSizeOfAVMThatWasNotStartedHereIsFound(t *testing.T) {
 	s, _ := witnessed(t)
 	s.changeVM(sized(8*gib, 2))
 	s.pass(time.Second)
@@ -340,7 +340,7 @@ func TestAStartThatIsRefusedIsSaidAndTriedAgain(t *testing.T) {
 	e.refuses = nil
 	s.pass(time.Minute)
 	s.wantState("n1", hypervisor.Running)
-	if v := s.vm(); v.Trouble != "" || v.Doing != store.Nothing {
+	if v := s.vm(); v.Trouble != "" || v.Operation != store.Nothing {
 		t.Errorf("its record: %+v", v)
 	}
 }
@@ -354,7 +354,7 @@ func TestOrdersWaitForAMigration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := witnessed(t)
-			s.changeVM(func(v *store.VM) { v.Claim = job; order(v) })
+			s.changeVM(func(v *store.VM) { v.ActiveMigration = job; order(v) })
 			s.pass(10 * time.Second)
 			e.wants()
 		})
@@ -364,14 +364,14 @@ func TestOrdersWaitForAMigration(t *testing.T) {
 			e := &eyewitness{machine: s.Host("n1"), s: s}
 			s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
 			s.changeVM(order)
-			records.first = func() { s.changeVM(func(v *store.VM) { v.Claim = job }) }
+			records.first = func() { s.changeVM(func(v *store.VM) { v.ActiveMigration = job }) }
 			s.pass(10 * time.Second)
 			e.wants()
 		})
 	}
 }
 
-// The memory that the target reserves is that which the VM has, not the one that somebody
+// The memory that the target reserves is that which the VM has, not the one that the operator
 // wants. When the record has the other one, nothing is sent.
 func TestAVMThatIsToBeResizedMovesAsItIs(t *testing.T) {
 	s, _ := witnessed(t)
@@ -387,9 +387,9 @@ func TestAVMThatIsToBeResizedMovesAsItIs(t *testing.T) {
 	}
 
 	s, _ = witnessed(t)
-	s.changeVM(sized(8*gib, 2)) // nobody has said that it has 4 GiB
+	s.changeVM(sized(8*gib, 2)) // no agent has said that it has 4 GiB
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")

@@ -61,9 +61,9 @@ func (l *led) is(want migration.Phase) {
 // word says of n1 that it is dead, or takes that back.
 func (l *led) word(dead bool) {
 	l.host(func(h *store.Host) {
-		h.Fenced, h.Lost, h.Fencing, h.Dead = dead, dead, nil, ""
+		h.Fenced, h.NotReady, h.Fencing, h.ConfirmedDownBy = dead, dead, nil, ""
 		if dead {
-			h.Fencing, h.Dead = &store.Fencing{Boot: "b", By: "operator alice"}, "alice"
+			h.Fencing, h.ConfirmedDownBy = &store.Fencing{Boot: "b", By: "operator alice"}, "alice"
 		}
 	})
 }
@@ -126,12 +126,12 @@ func TestASourceThatWasFencedStartsItsVMAnew(t *testing.T) {
 	l.ok(l.CrashHost("n1"))
 	l.rounds(50, 100*ms, "n2")
 	l.host(func(h *store.Host) {
-		h.Fenced, h.Lost, h.Fencing = true, true, &store.Fencing{Boot: "b", By: "ipmi"}
+		h.Fenced, h.NotReady, h.Fencing = true, true, &store.Fencing{Boot: "b", By: "ipmi"}
 	})
 	l.rounds(300, 100*ms, "n2")
 	l.is(migration.Failed)
 	l.ok(l.RestartHost("n1"))
-	l.host(func(h *store.Host) { h.Fenced, h.Lost, h.Fencing = false, false, nil })
+	l.host(func(h *store.Host) { h.Fenced, h.NotReady, h.Fencing = false, false, nil })
 	h.doubts = true
 	l.cast["n1"] = agent.New("n1", agent.Config{}, h, l.store, l)
 	l.rounds(300, time.Second, "n1", "n2")
@@ -163,13 +163,13 @@ func TestAWordAfterAFencingThatFailedIsHeard(t *testing.T) {
 		l.put(&h)
 	}
 	second(func(h *store.Host) {
-		h.Fenced, h.Lost = true, true
+		h.Fenced, h.NotReady = true, true
 		h.Fencing = &store.Fencing{Boot: "b", By: "ipmi", Error: "it lives"}
 	})
 	l.rounds(600, 100*ms, "n1")
 	l.ok(l.CrashHost("n2"))
 	second(func(h *store.Host) {
-		h.Dead, h.Fencing = "alice", &store.Fencing{Boot: "b", By: "operator alice"}
+		h.ConfirmedDownBy, h.Fencing = "alice", &store.Fencing{Boot: "b", By: "operator alice"}
 	})
 	l.rounds(120, time.Second, "n1")
 	if s := l.state("n1"); s == hypervisor.HandingOver {

@@ -80,7 +80,7 @@ func TestAListIsWhatItWasAskedFor(t *testing.T) {
 			},
 			"time comes": func(t *rapid.T) {
 				now = now.Add(time.Second)
-				l.Wake(now)
+				l.RequeueDue(now)
 				for key, ok := n.later.Pop(now); ok; key, ok = n.later.Pop(now) {
 					n.add(key)
 				}

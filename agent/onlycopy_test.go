@@ -73,7 +73,7 @@ func newForgetful(t *testing.T) (s *stage, n1, n2 *forgetful) {
 }
 
 // ceded brings a migration to where the source was handed over, and the target, which
-// had died before anybody looked, says that it holds nothing.
+// had died before its agent looked, says that it holds nothing.
 func ceded(t *testing.T) (s *stage, n1 *forgetful) {
 	s, n1, _ = newForgetful(t)
 	s.sending()
@@ -108,7 +108,7 @@ func TestASourceThatKeepsNothingLeavesTheVMToItsTarget(t *testing.T) {
 		t.Fatalf("the target says %+v; %q", r, s.noted)
 	}
 	s.phase(migration.Succeeded)
-	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	s.pass(20 * time.Second)
 	s.wantState("n1", hypervisor.Absent)
 	s.wantState("n2", hypervisor.Running)

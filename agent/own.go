@@ -18,7 +18,7 @@ func (a *Agent) learnOwn(h *store.Host) {
 	if a.own != nil && a.own.Version >= h.Version {
 		return
 	}
-	opened := a.own != nil && (a.own.Closed != h.Closed || !slices.Equal(a.own.Taints, h.Taints))
+	opened := a.own != nil && (a.own.Cordoned != h.Cordoned || !slices.Equal(a.own.Taints, h.Taints))
 	a.own = h
 	if opened {
 		a.startWaiting()
@@ -27,10 +27,10 @@ func (a *Agent) learnOwn(h *store.Host) {
 		return
 	}
 	for _, v := range a.home.Sorted() {
-		a.todo.Add(v.Key())
+		a.queue.Add(v.Key())
 	}
 	for _, m := range a.moves.Sorted() {
-		a.todo.Add(m.Key())
+		a.queue.Add(m.Key())
 	}
 }
 
@@ -38,7 +38,7 @@ func (a *Agent) learnOwn(h *store.Host) {
 func (a *Agent) startWaiting() {
 	for _, v := range a.home.Sorted() {
 		if v.Startable() {
-			a.todo.Add(v.Key())
+			a.queue.Add(v.Key())
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (a *Agent) closedTo(v *store.VM) string {
 	if a.own == nil {
 		return ""
 	}
-	if a.own.Closed {
+	if a.own.Cordoned {
 		return string(a.host) + " is closed"
 	}
 	var tolerates []placement.Toleration
@@ -75,7 +75,7 @@ func drains(t placement.Taint) bool {
 }
 
 // ownRecord returns what is stored about this host, to be named as a condition of a write:
-// when nobody has stored anything, that nobody has.
+// when nothing is stored, that nothing is.
 func (a *Agent) ownRecord() *store.Host {
 	if a.own == nil {
 		return &store.Host{Host: hypervisor.Host{Name: a.host}}
@@ -110,7 +110,7 @@ func (a *Agent) tellWaits(now time.Time) {
 		return
 	}
 	if a.waits = a.own.Waits; a.waits != "" {
-		a.noter.Note(now, a.host, "", "acts on nothing yet, and VMs run on: "+a.waits)
+		a.recorder.Note(now, a.host, "", "acts on nothing yet, and VMs run on: "+a.waits)
 	}
 }
 
@@ -132,6 +132,6 @@ func (a *Agent) tellRefused(now time.Time) {
 	}
 	r := a.own.Refused
 	a.refused = r.At
-	a.noter.Note(now, a.host, "", "another agent calls itself "+string(a.host)+
+	a.recorder.Note(now, a.host, "", "another agent calls itself "+string(a.host)+
 		" and was refused: identity "+r.Identity.String()+": "+r.Why)
 }

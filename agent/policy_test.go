@@ -15,15 +15,15 @@ import (
 // A policy of one's own decides in place of godwit's, and is given back what it remembers.
 func TestAPolicyOfOnesOwnDecides(t *testing.T) {
 	impatient := func(_ convergence.Config, s convergence.State, _ hypervisor.Progress,
-		_ time.Time) (convergence.State, convergence.Verdict) {
+		_ time.Time) (convergence.State, convergence.Decision) {
 		looks := int64(1)
 		if len(s.Own) > 0 {
 			looks = s.Own[0] + 1
 		}
 		if s.Own = []int64{looks}; looks < 3 {
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}
-		return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+		return s, convergence.Decision{Action: convergence.Abort, Why: convergence.Stalled}
 	}
 	w := sim.New(sim.Config{Agent: agent.Config{Converge: impatient}})
 	for _, name := range []hypervisor.HostName{"n1", "n2"} {

@@ -9,7 +9,7 @@ import (
 )
 
 // The memory that a post-copy lacked is released when its target was lost, and not before: its
-// host keeps it until it is told that nobody will fetch it.
+// host keeps it until it is told that it will not be fetched.
 func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		s := newStage(t, store.NewMemory())
@@ -34,7 +34,7 @@ func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 }
 
 // A post-copy whose target ended before it ran leaves the VM standing at its source, as QEMU
-// knows no way back. Nobody can use its memory any more: it is given up, and the VM starts anew
+// knows no way back. Its memory is of no use any more: it is given up, and the VM starts anew
 // there. A pre-copy that is refused is only asked again.
 func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 	for _, r := range []struct {

@@ -15,22 +15,22 @@ func (a *Agent) unclaim(ctx context.Context, v *store.VM, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.hv.Progress(ctx, v.Claim)
+	p, err := a.hv.Progress(ctx, v.ActiveMigration)
 	if err != nil {
 		return err
 	}
 	if !v.Unheld(d, p) {
-		a.todo.At(v.Key(), now.Add(a.config.Retry))
+		a.queue.At(v.Key(), now.Add(a.config.Retry))
 		_, err := a.troubled(ctx, v, fmt.Sprintf("its claim by %s is not taken back: it is %v here, "+
-			"and that migration is %v", v.Claim, d.State, p.Status), now)
+			"and that migration is %v", v.ActiveMigration, d.State, p.Status), now)
 		return err
 	}
 	if err := a.stays(v.VM.ID); err != nil {
 		return err
 	}
-	_, err = a.tell(ctx, v, func(next *store.VM) { next.Unclaimed, next.Trouble = v.Claim, "" })
+	_, err = a.tell(ctx, v, func(next *store.VM) { next.Unclaimed, next.Trouble = v.ActiveMigration, "" })
 	if err == nil {
-		a.noter.Note(now, a.host, v.VM.ID, "is here, and "+string(v.Claim)+" does not hold it")
+		a.recorder.Note(now, a.host, v.VM.ID, "is here, and "+string(v.ActiveMigration)+" does not hold it")
 	}
 	return err
 }

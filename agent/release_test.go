@@ -35,7 +35,7 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 		{"it has crashed under that job", hypervisor.Crashed, job, none, false, false},
 		{"it is off after that job has failed", hypervisor.Shutoff, job, failed, false, false},
 	} {
-		v := store.VM{Claim: job}
+		v := store.VM{ActiveMigration: job}
 		d := hypervisor.Domain{State: r.state, Job: r.job, Unresolved: r.open}
 		if got := v.Unheld(d, hypervisor.Progress{Status: r.status}); got != r.want {
 			t.Errorf("%s: %v, want %v", r.name, got, r.want)
@@ -46,7 +46,7 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 func TestAReleaseOfAnotherClaimIsNotConfirmed(t *testing.T) {
 	s := newStage(t, store.NewMemory())
 	s.changeVM(func(v *store.VM) {
-		v.Claim, v.Release = "now", &store.Release{By: "alice", Claim: "before"}
+		v.ActiveMigration, v.Release = "now", &store.Release{By: "alice", Claim: "before"}
 	})
 	s.acts("n1")
 	if v := s.vm(); v.Unclaimed != "" || v.Released() {

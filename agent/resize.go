@@ -27,8 +27,8 @@ func (a *Agent) stopToResize(ctx context.Context, v *store.VM, d hypervisor.Doma
 	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
 		return err
 	}
-	a.noter.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+SizeText(v.VM))
-	a.todo.At(v.Key(), now.Add(a.config.Poll))
+	a.recorder.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+SizeText(v.VM))
+	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	return a.hv.Do(ctx, d.VM.ID, hypervisor.Stop{Grace: grace})
 }
 
@@ -57,7 +57,7 @@ func (a *Agent) sizeToStart(ctx context.Context, v *store.VM, d hypervisor.Domai
 			return nil, nil, err
 		}
 		if len(no) > 0 {
-			a.todo.At(v.Key(), now.Add(a.config.RetryCap))
+			a.queue.At(v.Key(), now.Add(a.config.RetryCap))
 			_, err = a.troubled(ctx, v, "it does not start: "+Refusal(no), now)
 			return nil, nil, err
 		}
@@ -86,7 +86,7 @@ func (a *Agent) resize(ctx context.Context, v *store.VM, d hypervisor.Domain, no
 	case err != nil:
 		return nil, "", err
 	}
-	a.noter.Note(now, a.host, v.VM.ID, "resized to "+SizeText(v.VM))
+	a.recorder.Note(now, a.host, v.VM.ID, "resized to "+SizeText(v.VM))
 	return v, "", nil
 }
 

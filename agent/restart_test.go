@@ -16,7 +16,7 @@ import (
 )
 
 // A mortal is an agent's connection to the store: the agent dies with, or right
-// after, its write number last, and reaches nobody any more.
+// after, its write number last, and reaches nothing any more.
 type mortal struct {
 	*store.Memory
 	last  int // 0 is never
@@ -106,7 +106,7 @@ func newTroupe(t *testing.T, who name, line *mortal) *troupe {
 	return p
 }
 
-// play lets everybody look ten times a second. An agent that has died starts
+// play lets every participant look ten times a second. An agent that has died starts
 // again two seconds later and remembers nothing.
 func (p *troupe) play(who name, line *mortal, d time.Duration) {
 	p.t.Helper()
@@ -155,7 +155,7 @@ func TestAnAgentMayDieAtEveryWrite(t *testing.T) {
 					p.wantState("n1", hypervisor.Absent)
 					p.wantState("n2", hypervisor.Running)
 					v := p.vm()
-					if v.Host != "n2" || v.Claim != "" || v.Boots != 0 {
+					if v.Host != "n2" || v.ActiveMigration != "" || v.Boots != 0 {
 						t.Errorf("the VM's record: %+v; %q", v, p.noted)
 					}
 				})
@@ -165,7 +165,7 @@ func TestAnAgentMayDieAtEveryWrite(t *testing.T) {
 }
 
 // The source starts to send, dies before it can say so, and its host loses power
-// after the VM has left: that nobody remembers a start is no proof that there
+// after the VM has left: that no start is remembered is no proof that there
 // was none.
 func TestAForgottenStartIsNoReasonToStartAnew(t *testing.T) {
 	line := &mortal{last: 2} // Began takes effect, Started does not

@@ -62,7 +62,7 @@ func TestWhatIsLeftOfAHost(t *testing.T) {
 }
 
 // What a sum over a host tells is what a look at every record tells, of hosts of which all is
-// known: whoever has a device somewhere makes it look. They are as good as full.
+// known: a VM that has a device somewhere makes it look. They are as good as full.
 func TestASumTellsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(what string, least, most int) int {
@@ -119,7 +119,7 @@ func TestASumTellsTheSame(t *testing.T) {
 func TestHome(t *testing.T) {
 	var home agent.LocalVMs
 	if home.Get("a") != nil || home.Len() != 0 || len(home.Sorted()) != 0 {
-		t.Error("somebody is at home from the start")
+		t.Error("a VM is at home from the start")
 	}
 	for _, vm := range []hypervisor.VMID{"b", "a", "b"} {
 		home.Put(&store.VM{VM: hypervisor.VM{ID: vm}})
@@ -128,7 +128,7 @@ func TestHome(t *testing.T) {
 		t.Errorf("at home are %v", all)
 	}
 	if home.Clear(); home.Len() != 0 || home.Get("a") != nil {
-		t.Error("somebody is at home after Clear")
+		t.Error("a VM is at home after Clear")
 	}
 }
 

@@ -29,7 +29,7 @@ func (a *Agent) send(ctx context.Context, m *store.Migration, now time.Time) err
 	return nil
 }
 
-// begin announces that the transfer begins, and only then begins it: whoever
+// begin announces that the transfer begins, and only then begins it: a participant that
 // ended the migration meanwhile wrote the record, and the announcement fails. So it does
 // when this host is being cut off: its VMs may soon be started elsewhere.
 func (a *Agent) begin(ctx context.Context, m *store.Migration, now time.Time) error {
@@ -81,7 +81,7 @@ func (a *Agent) throttled(m *store.Migration, p hypervisor.Progress, now time.Ti
 
 // driveNothing starts the transfer, or, when the hypervisor no longer knows of
 // one, finds out what has become of the VM. That the VM does not run here proves
-// nothing, even if nobody remembers a start: it may run at the target.
+// nothing, even if no start is remembered: it may run at the target.
 func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.Time) error {
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
 	if err != nil {
@@ -226,7 +226,7 @@ func (a *Agent) converge(ctx context.Context, m *store.Migration, p hypervisor.P
 	next, v := a.config.Converge(MonitorOptions(m.Options, p), *state, p, now)
 	*state = next
 	calm := a.config.Poll
-	if !a.moves.Stirred(m.Spec.ID) && a.hinted { // what stirred it may not be over yet
+	if !a.moves.Notified(m.Spec.ID) && a.hinted { // what stirred it may not be over yet
 		calm = max(calm, min(next.Started.Add(next.Calm).Sub(now), remember))
 	}
 	a.again(m, now, calm)
@@ -240,7 +240,7 @@ func (a *Agent) converge(ctx context.Context, m *store.Migration, p hypervisor.P
 
 // adjust stores what convergence remembers, and does what it has decided, if anything.
 func (a *Agent) adjust(ctx context.Context, m *store.Migration, p hypervisor.Progress,
-	v convergence.Verdict, now time.Time) error {
+	v convergence.Decision, now time.Time) error {
 	state := a.moves.Memory(m.Spec.ID)
 	before := *state
 	m, err := a.report(ctx, m, func(r *store.Migration) {
@@ -309,7 +309,7 @@ func (a *Agent) resolve(ctx context.Context, m *store.Migration, p hypervisor.Pr
 	}
 	dead, ok := m.TargetDead()
 	if !ok || m.Source.Ceded && dead.Proof == hypervisor.TargetDiscarded {
-		return nil // the record changes when somebody knows, or the target has said more
+		return nil // the record changes when the outcome is known, or the target has said more
 	}
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
 	if err != nil {
@@ -415,7 +415,7 @@ func (a *Agent) release(ctx context.Context, m *store.Migration, now time.Time) 
 		release := hypervisor.Release{Job: m.Spec.ID,
 			Moved: m.Testimony(hypervisor.RunsAtTarget, m.State.Target)}
 		err = a.hv.Do(ctx, m.Spec.VM, release)
-		if errors.Is(err, hypervisor.Conflict) && m.Target.Lost { // nobody fetches what is here
+		if errors.Is(err, hypervisor.Conflict) && m.Target.Lost { // what is here is not fetched any more
 			dead := m.Testimony(hypervisor.ProcessReaped, m.State.Target)
 			abandon := hypervisor.Abandon{Job: m.Spec.ID, Dead: dead}
 			err = errors.Join(a.hv.Do(ctx, m.Spec.VM, abandon), a.hv.Do(ctx, m.Spec.VM, release))

@@ -21,7 +21,7 @@ func (s *stage) sendingBy(how func(*store.Migration)) {
 		m.Options = &migration.Options{}
 		how(m)
 	})
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")
@@ -66,7 +66,7 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 func ready(t *testing.T, records store.Store) *stage {
 	s := newStage(t, records)
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	return s
@@ -84,7 +84,7 @@ func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
 		{"the target is down", func(m *store.Migration) { m.Target.Down = true }},
 		{"failed", func(m *store.Migration) { m.State.Phase = migration.Failed }},
 		{"not ready", func(m *store.Migration) { m.State.Phase = migration.PreparingTarget }},
-		{"nobody listens", func(m *store.Migration) { m.Target.Address = "" }},
+		{"no target listens", func(m *store.Migration) { m.Target.Address = "" }},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := ready(t, store.NewMemory())
@@ -97,7 +97,7 @@ func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
 	}
 }
 
-// racing lets somebody else write the record before the next Put of an agent.
+// racing lets another process write the record before the next Put of an agent.
 type racing struct {
 	*store.Memory
 	first func()
@@ -146,7 +146,7 @@ func TestASourceWithoutAJob(t *testing.T) {
 			func(m *store.Migration) { m.Source.Started = true }, func(*stage) {}, "kept"},
 		{"asks the target when it shall abort what may have begun", abort, func(*stage) {},
 			"unresolved"},
-		{"asks the target when the VM is not here, although nobody remembers a start",
+		{"asks the target when the VM is not here, although no start is remembered",
 			func(*store.Migration) {}, kill, "unresolved"},
 		{"asks the target when the VM is gone",
 			func(m *store.Migration) { m.Source.Started = true }, kill, "unresolved"},
@@ -264,7 +264,7 @@ func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
 
 func TestReleasing(t *testing.T) {
 	home := func(s *stage) {
-		s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
+		s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	}
 	reboot := func(s *stage) {
 		s.ok(s.CrashHost("n1"))
@@ -341,7 +341,7 @@ func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 }
 
 // A source says that an outcome is unknown and resolves it in one go when its target has
-// already denied the VM: nobody but itself would wake it for what it has just said.
+// already denied the VM: nothing but itself would wake it for what it has just said.
 func TestASourceNeedsNoEchoOfItsOwnWord(t *testing.T) {
 	s := newStage(t, store.NewMemory())
 	s.sending()

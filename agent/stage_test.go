@@ -31,7 +31,7 @@ var (
 // A stage is two hosts, the VM a that runs on n1, and what the store says. The
 // test plays the controller: it writes the migration's record.
 type stage struct {
-	*fake.Fabric
+	*fake.Network
 	t     *testing.T
 	store store.Store
 	noted []string
@@ -44,7 +44,7 @@ type stage struct {
 // long enough to be caught in the middle.
 func newStage(t *testing.T, records store.Store) *stage {
 	s := &stage{t: t, store: records, cast: map[name]*agent.Agent{}}
-	s.Fabric = fake.NewFabric(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
+	s.Network = fake.NewNetwork(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
 		Acknowledge: 100 * ms, BootTime: 10 * time.Second, ShutdownTime: time.Second})
 	for _, n := range []name{"n1", "n2"} {
 		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
@@ -57,7 +57,7 @@ func newStage(t *testing.T, records store.Store) *stage {
 	return s
 }
 
-// Note implements store.Noter.
+// Note implements store.EventRecorder.
 func (s *stage) Note(_ time.Time, _ name, _ hypervisor.VMID, what string) {
 	s.noted = append(s.noted, what)
 }
@@ -179,7 +179,7 @@ func (s *stage) wantState(n name, want hypervisor.DomainState) {
 func (s *stage) sending() {
 	s.t.Helper()
 	s.begin(migration.PreparingTarget)
-	s.changeVM(func(v *store.VM) { v.Claim = job })
+	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.acts("n2")
 	s.phase(migration.TargetReady)
 	s.acts("n1")

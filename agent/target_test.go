@@ -99,7 +99,7 @@ func TestHotPluggedVolumesAreAttachedWhenTheyAreAskedFor(t *testing.T) {
 }
 
 func TestListening(t *testing.T) {
-	inject := func(how fake.How) func(*stage) {
+	inject := func(how fake.FaultEffect) func(*stage) {
 		return func(s *stage) { s.ok(s.Inject(fake.Fault{Host: "n2", Op: "Receive", How: how})) }
 	}
 	address := store.TargetReport{Address: "fake://n2/a#1"}
@@ -242,7 +242,7 @@ func TestClearingAwayAFailedTarget(t *testing.T) {
 		}, hypervisor.Absent, true},
 		{"what is at home here is left alone", func(s *stage) {
 			s.until("n2", hypervisor.Running)
-			s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "other" })
+			s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "other" })
 			s.ok(s.CrashHost("n2"))
 			s.ok(s.RestartHost("n2"))
 		}, hypervisor.Shutoff, true},

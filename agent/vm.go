@@ -20,7 +20,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 	if v.Releasing() && !a.cutOff() {
 		return a.unclaim(ctx, v, now)
 	}
-	if v.Claim != "" || a.cutOff() {
+	if v.ActiveMigration != "" || a.cutOff() {
 		return nil
 	}
 	d, err := a.hv.Domain(ctx, v.VM.ID)
@@ -80,16 +80,16 @@ func (a *Agent) whileRunning(ctx context.Context, v *store.VM, d hypervisor.Doma
 	return a.isAsWanted(ctx, v, d, now)
 }
 
-// onTheWay waits for a VM that starts, stops or reboots. Whoever is in a hurry is heard.
+// onTheWay waits for a VM that starts, stops or reboots. A kill is passed on.
 func (a *Agent) onTheWay(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	if d.State != hypervisor.Paused {
-		a.todo.At(v.Key(), now.Add(a.config.Poll))
+		a.queue.At(v.Key(), now.Add(a.config.Poll))
 	}
 	switch {
 	case v.Stopped && v.Kill && d.State != hypervisor.Starting:
 		return a.stop(ctx, v, now)
-	case d.State == hypervisor.Rebooting && v.Doing == store.Rebooting:
+	case d.State == hypervisor.Rebooting && v.Operation == store.Rebooting:
 		return a.rebooted(ctx, v) // the answer was lost
 	}
 	return nil
@@ -104,18 +104,18 @@ func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	if err != nil || size == nil {
 		return err
 	}
-	repeated := v.Doing == store.Starting && v.Trouble != ""
+	repeated := v.Operation == store.Starting && v.Trouble != ""
 	v, err = a.tell(ctx, v, func(next *store.VM) {
 		next.Boots++
 		a.count(next)
 		next.Ended, next.Rebooted, next.Size = false, next.Reboots, size
-		next.Doing = store.Starting
+		next.Operation = store.Starting
 	})
 	if err != nil {
 		return err
 	}
 	if !repeated {
-		a.noter.Note(now, a.host, v.VM.ID, "starts anew")
+		a.recorder.Note(now, a.host, v.VM.ID, "starts anew")
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
 	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
@@ -123,20 +123,20 @@ func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 		_, told := a.troubled(ctx, v, "it does not start: "+OptionWords(err), now)
 		return errors.Join(err, told)
 	}
-	a.todo.At(v.Key(), now.Add(a.config.Poll))
+	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	return err
 }
 
 // stop shuts a VM down, or kills it.
 func (a *Agent) stop(ctx context.Context, v *store.VM, now time.Time) error {
-	if v.Doing != store.Stopping {
+	if v.Operation != store.Stopping {
 		var err error
 		if v, err = a.begins(ctx, v, store.Stopping); err != nil {
 			return err
 		}
-		a.noter.Note(now, a.host, v.VM.ID, "shuts down")
+		a.recorder.Note(now, a.host, v.VM.ID, "shuts down")
 	}
-	a.todo.At(v.Key(), now.Add(a.config.Poll))
+	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	if v.Kill {
 		return a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{})
 	}
@@ -157,8 +157,8 @@ func (a *Agent) reboot(ctx context.Context, v *store.VM, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	a.noter.Note(now, a.host, v.VM.ID, "reboots")
-	a.todo.At(v.Key(), now.Add(a.config.Poll))
+	a.recorder.Note(now, a.host, v.VM.ID, "reboots")
+	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Reboot{}); err != nil {
 		return err
 	}
@@ -179,12 +179,12 @@ func (a *Agent) rebooted(ctx context.Context, v *store.VM) error {
 func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	why, err := "", error(nil)
-	// Another size: somebody asked for a resize before the size was stored.
+	// Another size: an operator asked for a resize before the size was stored.
 	other := !store.SizeOf(d.VM).Is(v.Now())
-	if other || v.Ended || v.Doing != store.Nothing || a.uncounted(v) {
+	if other || v.Ended || v.Operation != store.Nothing || a.uncounted(v) {
 		v, err = a.tell(ctx, v, func(next *store.VM) {
 			a.count(next)
-			next.Doing, next.Ended = store.Nothing, false
+			next.Operation, next.Ended = store.Nothing, false
 			if other {
 				next.Size = store.SizeOf(d.VM)
 			}
@@ -205,26 +205,26 @@ func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain
 // asked for may take effect late, and the VM may be started elsewhere from now on: it is killed
 // before, which no start overtakes.
 func (a *Agent) ended(ctx context.Context, v *store.VM, d hypervisor.Domain) error {
-	if v.Doing == store.Starting && d.State == hypervisor.Shutoff {
+	if v.Operation == store.Starting && d.State == hypervisor.Shutoff {
 		if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Kill{}); err != nil {
 			return err
 		}
 	}
 	_, err := a.tell(ctx, v, func(next *store.VM) {
 		next.Ended, next.Trouble = true, ""
-		if d.State != hypervisor.Absent || next.Doing != store.Starting {
-			next.Doing = store.Nothing
+		if d.State != hypervisor.Absent || next.Operation != store.Starting {
+			next.Operation = store.Nothing
 		}
 	})
 	return err
 }
 
 // begins announces what is done to a VM next.
-func (a *Agent) begins(ctx context.Context, v *store.VM, what store.Doing) (*store.VM, error) {
-	if v.Doing == what {
+func (a *Agent) begins(ctx context.Context, v *store.VM, what store.Operation) (*store.VM, error) {
+	if v.Operation == what {
 		return v, nil
 	}
-	return a.tell(ctx, v, func(next *store.VM) { next.Doing = what })
+	return a.tell(ctx, v, func(next *store.VM) { next.Operation = what })
 }
 
 // troubled tells why a VM is not as its operator wants it; "" is that it is.
@@ -235,12 +235,12 @@ func (a *Agent) troubled(ctx context.Context, v *store.VM, why string, now time.
 	}
 	v, err := a.tell(ctx, v, func(next *store.VM) { next.Trouble = why })
 	if err == nil && why != "" {
-		a.noter.Note(now, a.host, v.VM.ID, why)
+		a.recorder.Note(now, a.host, v.VM.ID, why)
 	}
 	return v, err
 }
 
-// tell stores what this agent has to say about a VM, unless somebody has claimed or moved
+// tell stores what this agent has to say about a VM, unless a controller has claimed or moved
 // it meanwhile, or this host is being cut off.
 func (a *Agent) tell(ctx context.Context, v *store.VM, how func(*store.VM)) (*store.VM, error) {
 	next := *v

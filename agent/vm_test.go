@@ -26,7 +26,7 @@ func TestKeepingAVMRunning(t *testing.T) {
 	}{
 		{"a VM that runs is left alone", func(*stage) {}, hypervisor.Running, 0},
 		{"a VM that crashed starts anew", kill, hypervisor.Starting, 1},
-		{"a VM that is claimed is left alone", with(func(v *store.VM) { v.Claim = job }),
+		{"a VM that is claimed is left alone", with(func(v *store.VM) { v.ActiveMigration = job }),
 			hypervisor.Crashed, 0},
 		{"a VM that is at home elsewhere is left alone", with(func(v *store.VM) { v.Host = "n2" }),
 			hypervisor.Crashed, 0},
@@ -40,7 +40,7 @@ func TestKeepingAVMRunning(t *testing.T) {
 		{"a VM that has ended and shall run again starts",
 			with(func(v *store.VM) { v.Ended = true }), hypervisor.Starting, 1},
 		{"a VM that crashed while it was to be stopped stays down",
-			with(func(v *store.VM) { v.Stopped, v.Doing = true, store.Stopping }),
+			with(func(v *store.VM) { v.Stopped, v.Operation = true, store.Stopping }),
 			hypervisor.Crashed, 0},
 		{"a VM that shall not run stays down", with(func(v *store.VM) { v.Stopped = true }),
 			hypervisor.Crashed, 0},
@@ -83,7 +83,7 @@ func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
 		name string
 		how  func(*store.VM)
 	}{
-		{"it is claimed meanwhile", func(v *store.VM) { v.Claim = job }},
+		{"it is claimed meanwhile", func(v *store.VM) { v.ActiveMigration = job }},
 		{"it has moved meanwhile", func(v *store.VM) { v.Host = "n2" }},
 	} {
 		t.Run(r.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestAnAgentThatStartsAsksOnlyAboutWhatIsNotAsItShallBe(t *testing.T) {
 	s := newStage(t, store.NewMemory())
 	for id, how := range map[hypervisor.VMID]func(*store.VM){
 		"well":     func(v *store.VM) { v.Size = size(1) },
-		"claimed":  func(v *store.VM) { v.Claim = "claimed#1" },
+		"claimed":  func(v *store.VM) { v.ActiveMigration = "claimed#1" },
 		"larger":   func(v *store.VM) { v.Size = size(2) },
 		"no-size":  func(*store.VM) {},
 		"restless": func(v *store.VM) { v.Size, v.Reboots = size(1), 1 },
@@ -75,12 +75,12 @@ func TestWhatWasAcceptedIsAskedForAgainByTheNextAgent(t *testing.T) {
 	s := newStage(t, store)
 	limits := 0
 	policy := func(_ convergence.Config, s convergence.State, p hypervisor.Progress,
-		_ time.Time) (convergence.State, convergence.Verdict) {
+		_ time.Time) (convergence.State, convergence.Decision) {
 		if s.Limit.Set || p.Status == hypervisor.JobSetup {
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}
 		limits++
-		return s, convergence.Verdict{Action: convergence.SetDowntime, Limit: 50 * ms,
+		return s, convergence.Decision{Action: convergence.SetDowntime, Limit: 50 * ms,
 			Why: convergence.Tuning}
 	}
 	begin := func() {
@@ -125,16 +125,16 @@ func (h *sender) Adjust(ctx context.Context, job hypervisor.JobID,
 // or written once it has begun. What else a policy decides before, it decides again when
 // there is a transfer, and so it is when another agent takes over.
 func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
-	asks := func(first convergence.Verdict) convergence.Policy {
+	asks := func(first convergence.Decision) convergence.Policy {
 		return func(_ convergence.Config, s convergence.State, _ hypervisor.Progress,
-			_ time.Time) (convergence.State, convergence.Verdict) {
+			_ time.Time) (convergence.State, convergence.Decision) {
 			if s.Limit.Set {
-				return s, convergence.Verdict{}
+				return s, convergence.Decision{}
 			}
 			return s, first
 		}
 	}
-	limit := convergence.Verdict{Action: convergence.SetDowntime, Limit: 50 * ms,
+	limit := convergence.Decision{Action: convergence.SetDowntime, Limit: 50 * ms,
 		Why: convergence.Tuning}
 	none := limit
 	none.Limit = -1
@@ -147,7 +147,7 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 		{"godwit's own way", nil, 150 * ms, 0, 0, 1},
 		{"a limit of one's own", asks(limit), 50 * ms, 0, 0, 1},
 		{"a limit that is none", asks(none), 0, 1, 1, 1},
-		{"giving up", asks(convergence.Verdict{Action: convergence.Abort}), 0, 1, 1, 0},
+		{"giving up", asks(convergence.Decision{Action: convergence.Abort}), 0, 1, 1, 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			store := &counting{Memory: store.NewMemory()}
@@ -204,7 +204,7 @@ func TestAHintIsAboutWhatIsHere(t *testing.T) {
 	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
-	s.changeVM(func(v *store.VM) { v.Host, v.Claim = "n2", "" })
+	s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	heard("when it has arrived", true, true)
 	s.acts("n1")
 	s.acts("n2")
@@ -232,9 +232,9 @@ func TestACalmTransferIsLookedAtLessOften(t *testing.T) {
 		s.AdvanceTo(s.Now().Add(50 * ms))
 		brain := agent.New("n1", agent.Config{Converge: func(_ convergence.Config,
 			c convergence.State, p hypervisor.Progress, now time.Time) (convergence.State,
-			convergence.Verdict) {
+			convergence.Decision) {
 			c.Started, c.Calm = p.Started, now.Add(r.calm).Sub(p.Started)
-			return c, convergence.Verdict{}
+			return c, convergence.Decision{}
 		}}, s.Host("n1"), s.store, s)
 		look := func(when string, want time.Duration) {
 			wake, err := brain.Reconcile(ctx, s.Now())

@@ -10,7 +10,7 @@
 // Abilities are zero moves VMs by plain pre-copy, and whatever else it is asked for it answers
 // with [hypervisor.Unsupported]. Only [hypervisor.CanTakeBack] has to be decided at once: it
 // says which side keeps the VM when a switch-over is undone. Every error is a
-// *[hypervisor.Error] with its kind; one that nobody classified is Unknown, and callers look
+// *[hypervisor.Error] with its kind; one that is not classified is Unknown, and callers look
 // again.
 //
 // Second, describe a [Lab]: two hosts that run nothing, and a small VM. Run the suite on it:
@@ -72,7 +72,7 @@
 //
 // The suite demands nothing that the documentation of package hypervisor does not say: each case
 // rests on a sentence of it, and a failure prints that sentence. It accepts every answer that the
-// port leaves open, as where backends notice at different times: a migration to where nobody
+// port leaves open, as where backends notice at different times: a migration to where nothing
 // listens, or where another machine is expected, is refused, or begins and fails while the VM
 // runs on.
 //
@@ -125,7 +125,7 @@
 //
 // Third, let the [Subject] do more. Everything in it but the store is optional, and worth
 // having in this order: Again, another client or the store opened anew; Crash, without which
-// nobody knows whether what was acknowledged is kept; Cut and Heal, for a store with a server;
+// it is not known whether what was acknowledged is kept; Cut and Heal, for a store with a server;
 // Compact, for one that forgets what has changed. What a Subject lacks is skipped, with the
 // reason, and so is waiting where the store is no [store.Waiter].
 //
@@ -137,12 +137,12 @@
 //
 // What a failure means:
 //
-// The groups are functions of their own, for whoever wants only some of them:
+// The groups are functions of their own, to run only some of them:
 //
 //   - [CompareAndSwap]: two participants can both believe that they have won. A VM may be
 //     moved twice. Nothing else matters until this passes.
 //   - [Crash]: a write was acknowledged and is lost, or is there in part: a participant
-//     acted on what nobody remembers.
+//     acted on what is not remembered.
 //   - [Hints], [StaleReads]: a reader that asked what has changed was not told all of it. It
 //     would decide on what is no longer so, for ever.
 //   - [Wait]: a waiter was not woken: participants look too late, at their next poll.

@@ -14,7 +14,7 @@ import (
 // twoHosts is a lab with nothing in it that is optional, but for time that passes when it is
 // told to. The modelled hosts are in the place of a backend's own.
 func twoHosts() *conformance.Lab {
-	fabric := fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
+	fabric := fake.NewNetwork(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
 	open := func(name hypervisor.HostName) hypervisor.Hypervisor {
 		host, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
 			CPUs: 8, Link: 10 * hypervisor.Gbit})
@@ -46,7 +46,7 @@ func (aloud) Helper()                           {}
 func (aloud) Logf(string, ...any)               {}
 func (aloud) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// A random walk gives commands that nobody thought of. With a *rapid.T in the place of the TB,
+// A random walk gives commands that no test names. With a *rapid.T in the place of the TB,
 // and choices that are drawn from it, a walk that fails shrinks.
 func ExampleWalk() {
 	lab := twoHosts()

@@ -205,7 +205,7 @@ var cuts = []Trial{
 			job := w.Slowly(Move{})
 			w.Must(w.ResetLink())
 			w.UntilStatus(source, job, hypervisor.JobFailed)
-			w.Ended(job) // nobody has told the target
+			w.Ended(job) // the target was not told
 			w.Stays(job, hypervisor.JobFailed)
 			w.Arrives(w.Begin(Move{}), hypervisor.Running)
 		}},

@@ -137,7 +137,7 @@ var measurements = []Trial{
 			w.Boot(source, w.BusyVM(theVM))
 			w.Until("it is found to write", func() bool { return measures(w) > 0 }) // once it is up
 		}},
-	{Name: "a VM that is shut off is not measured, and nobody for no time",
+	{Name: "a VM that is shut off is not measured, and none for no time",
 		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *lifecycleWorld) {
 			w.Running()
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.MeasureDirtyRate{},

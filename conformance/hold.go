@@ -6,7 +6,7 @@ import (
 
 // holds are cases about a target that waits to be activated.
 var holds = []Trial{
-	{Name: "a held target waits with the complete state, and nobody executes", Run: func(w *migrationWorld) {
+	{Name: "a held target waits with the complete state, and executes nowhere", Run: func(w *migrationWorld) {
 		job := w.HandedOver()
 		w.Rest()
 		w.States(hypervisor.HandedOver, hypervisor.Received)

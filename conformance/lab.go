@@ -49,7 +49,7 @@ type Lab struct {
 	// it when there is one: at a target not before memory moves, and never for a
 	// source that is handed over on a host without [hypervisor.CanTakeBack].
 	KillVM func(hypervisor.HostName, hypervisor.VMID) error
-	// CutLink drops everything between the two hosts until MendLink. Nobody is told:
+	// CutLink drops everything between the two hosts until MendLink. It is not reported:
 	// connections stay open, unless a hypervisor misses an answer for too long, which
 	// Within must allow for. What it asks afterwards may be Transient for a while.
 	CutLink func() error
@@ -60,7 +60,7 @@ type Lab struct {
 	PeerTimeout time.Duration
 	// ResetLink closes every connection between the two hosts.
 	ResetLink func() error
-	// Hang stops the process of a VM on a host so that it answers nobody, as
+	// Hang stops the process of a VM on a host so that it does not answer, as
 	// kill -STOP does. What it returns lets it go on.
 	Hang func(hypervisor.HostName, hypervisor.VMID) (thaw func() error, err error)
 	// Restart takes the power from a host and gives it back.

@@ -160,7 +160,7 @@ var refusedMoves = []Trial{
 		w.Adjust(job, hypervisor.Cancel{})
 		w.Stays(job, hypervisor.JobCancelled)
 	}},
-	{Name: "a VM does not move to where nobody listens", Run: func(w *migrationWorld) {
+	{Name: "a VM does not move to where nothing listens", Run: func(w *migrationWorld) {
 		w.Running()
 		job, address := w.Receives(Move{})
 		w.Discards(job)

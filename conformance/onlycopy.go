@@ -63,7 +63,7 @@ var reopenedCopies = []Trial{
 
 // settles is [resolve] on hosts without take-back. There is a third way for it to
 // end well: the hypervisor itself lets the source run on, because it knows that
-// the target did not and will not run. Whoever keeps a connection alive must have
+// the target did not and will not run. A backend that keeps a connection alive must have
 // noticed its end first.
 func settles(w *world, job hypervisor.JobID) {
 	w.T.Helper()

@@ -29,16 +29,16 @@ type fault struct {
 	pausesDone  bool // a Pause on the way is refused, and done
 	vague       bool // what is forbidden is Transient instead of Conflict
 	forks       bool // the source runs on, although the target runs
-	stuck       bool // nobody resolves a hand-over over a lost link
+	stuck       bool // a hand-over over a lost link is not resolved
 }
 
 // A pair is two modelled hosts whose hypervisors have a hand-over of their own, as
 // libvirt's peer-to-peer migration is one: a source that is handed over is a
-// definition, only its source ends a migration, and nobody pauses a guest on its
+// definition, only its source ends a migration, and a guest is not paused on its
 // way. The model below could do more, and is not asked to.
 type pair struct {
 	mu     sync.Mutex // each call looks before it acts
-	fabric *fake.Fabric
+	fabric *fake.Network
 	hosts  map[hypervisor.HostName]*peer
 	wrong  fault
 	cut    bool
@@ -59,7 +59,7 @@ type peer struct {
 func newPair(m fake.Model, wrong fault) *pair {
 	p := &pair{wrong: wrong, hosts: map[hypervisor.HostName]*peer{},
 		ended:  map[hypervisor.JobID]time.Time{},
-		fabric: fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), m)}
+		fabric: fake.NewNetwork(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), m)}
 	for _, name := range []hypervisor.HostName{"n1", "n2"} {
 		host, err := p.fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
 			CPUs: 16, Link: 10 * hypervisor.Gbit})
@@ -172,7 +172,7 @@ func (h *peer) Progress(ctx context.Context, id hypervisor.JobID) (hypervisor.Pr
 	return p, err
 }
 
-// Receive answers where the model listens, or listened to a job that nobody ended.
+// Receive answers where the model listens, or listened to a job that was not ended.
 func (h *peer) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	h.pair.mu.Lock()
 	defer h.pair.mu.Unlock()

@@ -38,7 +38,7 @@ var reopenings = []Trial{
 			w.Do(source, theVM, hypervisor.Forget{})
 			finds(w, source)
 		}},
-	{Name: "a VM that died while nobody looked has crashed",
+	{Name: "a VM that died while its host was closed has crashed",
 		Needs: Reopen | Kill, Run: func(w *world) {
 			w.Running()
 			w.Kills(source)
@@ -93,7 +93,7 @@ var reopenings = []Trial{
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
-	{Name: "a migration that ends while nobody looks has ended well",
+	{Name: "a migration that ends while its host is closed has ended well",
 		Needs: Reopen | Slow, Run: func(w *world) {
 			job := w.Slowly(Move{})
 			w.Adjust(job, hypervisor.SetBandwidth{})

@@ -165,7 +165,7 @@ func TestTheGuestTellsWhetherItRanTwice(t *testing.T) {
 		twice error
 		fails string
 	}{
-		{"nobody says anything wrong", 0, nil, ""},
+		{"no host says anything wrong", 0, nil, ""},
 		{"a host says too long that it runs", 20, nil, ""},
 		{"a host says for ever that it runs", 1 << 40, nil, "both hosts say that"},
 		{"the guest runs twice, and the hosts say that it does not", 0,
@@ -202,8 +202,8 @@ func TestTheGuestTellsWhetherItRanTwice(t *testing.T) {
 }
 
 // modelled has two modelled hosts, n1 and n2.
-func modelled() (fabric *fake.Fabric, hosts [2]hypervisor.Hypervisor) {
-	fabric = fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
+func modelled() (fabric *fake.Network, hosts [2]hypervisor.Hypervisor) {
+	fabric = fake.NewNetwork(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
 	for i, name := range []hypervisor.HostName{"n1", "n2"} {
 		host, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
 			CPUs: 8, Link: 10 * hypervisor.Gbit})

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// StaleReads checks that whoever was away for long learns what it missed, or that it has.
+// StaleReads checks that a reader that was away for long learns what it missed, or that it has.
 func StaleReads(t *testing.T, open StoreOpener) {
 	t.Run("a reader that is far behind", func(t *testing.T) {
 		s := open(t)
@@ -235,7 +235,7 @@ func (c *counter) count(ctx context.Context, s store.Store, begun chan<- bool) e
 		}
 		next := vmOn(c.name, "n1")
 		next.Boots = counted(old) + 1
-		next.WhyNot = fmt.Sprint(next.Boots)
+		next.NotMigratableReason = fmt.Sprint(next.Boots)
 		if old != nil {
 			next.Version = old.At()
 		}
@@ -253,13 +253,13 @@ func counted(r store.Record) int {
 	if !is || vm == nil {
 		return 0
 	}
-	if vm.WhyNot != fmt.Sprint(vm.Boots) {
+	if vm.NotMigratableReason != fmt.Sprint(vm.Boots) {
 		return -1
 	}
 	return vm.Boots
 }
 
-// Partition checks that nobody is told something wrong while client and store do not hear
+// Partition checks that no reader is told something wrong while client and store do not hear
 // each other. It needs a subject with Cut and Heal.
 func Partition(t *testing.T, open StoreOpener) {
 	s := open(t)
@@ -345,7 +345,7 @@ func pullLater(ctx context.Context, t *testing.T, s store.Store, r *reader) {
 	}
 }
 
-// LostLeadership checks that nothing is written by whoever no longer leads.
+// LostLeadership checks that nothing is written by a controller that no longer leads.
 func LostLeadership(t *testing.T, open StoreOpener) {
 	s := open(t)
 	ctx := patient(t)
@@ -367,7 +367,7 @@ func LostLeadership(t *testing.T, open StoreOpener) {
 		wantKind(t, err, store.Stale)
 		s.Store = again
 	}
-	remove(ctx, t, s.Store, second) // nobody leads
+	remove(ctx, t, s.Store, second) // there is no leader
 	_, err = s.Store.Put(ctx, vm, second)
 	wantKind(t, err, store.Stale)
 	takeover(ctx, t, s.Store)

@@ -16,11 +16,11 @@ type Subject struct {
 	// Again answers another client of the store, or the store opened again, with the same
 	// contents. The earlier one is not used any more, and may be closed.
 	Again func(*testing.T) store.Store
-	// Compact makes the store forget what has changed until now: whoever asks from before
+	// Compact makes the store forget what has changed until now: a reader that asks from before
 	// is answered Reset.
 	Compact func() error
-	// Cut keeps this client and the store from hearing each other until Heal. Nobody is
-	// told.
+	// Cut keeps this client and the store from hearing each other until Heal. That is not
+	// reported.
 	Cut func()
 	// Heal undoes Cut. It is there when Cut is.
 	Heal func()

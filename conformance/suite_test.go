@@ -171,7 +171,7 @@ func TestTheSuiteNoticesWhatIsWrongWithoutTakeBack(t *testing.T) {
 			"a guest that its operator pauses on the way rests at its target"},
 		{"both sides run after the link was lost", late(), fault{forks: true},
 			"a link that is lost around the switch-over leaves one VM, or one that is resolved"},
-		{"nobody resolves, and nobody may", early(), fault{stuck: true, never: true},
+		{"no host resolves, and none may", early(), fault{stuck: true, never: true},
 			"a link that is lost around the switch-over leaves one VM, or one that is resolved"},
 		{"take-back is claimed: a discard may not be refused", early(), fault{claims: true},
 			"a target that is discarded while it receives fails the job, and the source runs on"},

@@ -79,28 +79,28 @@ func guarded(t *testing.T, s Subject) {
 	ctx := patient(t)
 	host := put(ctx, t, s.Store, &store.Host{Host: hypervisor.Host{Name: "n1"}})
 	other := put(ctx, t, s.Store, vmOn("other", "n1"))
-	nobody := &store.Lease{Owner: "nobody"}
-	vm := put(ctx, t, s.Store, vmOn("v", "n1"), host, other, nobody)
+	missing := &store.Lease{Owner: "missing"}
+	vm := put(ctx, t, s.Store, vmOn("v", "n1"), host, other, missing)
 	vm = put(ctx, t, s.Store, vm, vm) // on condition of itself
-	put(ctx, t, s.Store, host)        // somebody else writes it
-	for _, while := range [][]store.Record{{host}, {other, host}, {nobody, host, other}} {
+	put(ctx, t, s.Store, host)        // another process writes it
+	for _, while := range [][]store.Record{{host}, {other, host}, {missing, host, other}} {
 		_, err := s.Store.Put(ctx, vm, while...)
 		wantKind(t, err, store.Stale)
 		_, err = s.Store.Put(ctx, vmOn("new", "n1"), while...)
 		wantKind(t, err, store.Stale)
 		wantKind(t, s.Store.Delete(ctx, vm, while...), store.Stale)
 	}
-	there := put(ctx, t, s.Store, nobody)
-	_, err := s.Store.Put(ctx, vm, nobody) // it must not be there, and is
+	there := put(ctx, t, s.Store, missing)
+	_, err := s.Store.Put(ctx, vm, missing) // it must not be there, and is
 	wantKind(t, err, store.Stale)
-	wantKind(t, s.Store.Delete(ctx, vm, nobody), store.Stale)
+	wantKind(t, s.Store.Delete(ctx, vm, missing), store.Stale)
 	remove(ctx, t, s.Store, there)
 	_, err = s.Store.Put(ctx, vm, there) // it must be there, and is not
 	wantKind(t, err, store.Stale)
 	wantKind(t, s.Store.Delete(ctx, vm, there), store.Stale)
 	storeHolds(ctx, t, s.Store, vm.Key(), vm)
 	storeHolds(ctx, t, s.Store, vmOn("new", "").Key(), nil)
-	if err := s.Store.Delete(ctx, vm, other, nobody); err != nil {
+	if err := s.Store.Delete(ctx, vm, other, missing); err != nil {
 		t.Errorf("what it depends on stands: %v", err)
 	}
 	storeHolds(ctx, t, s.Store, vm.Key(), nil)

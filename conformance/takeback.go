@@ -34,7 +34,7 @@ func (w *World) Ended(job hypervisor.JobID) hypervisor.Evidence {
 }
 
 // tells discards a target that still receives, where take-back is lacking: when a
-// source was cancelled before it reached its target, nobody has told that one.
+// source was cancelled before it reached its target, that one was not told.
 func (w *World) tells(job hypervisor.JobID) {
 	w.T.Helper()
 	if !w.TakesBack() && w.Domain(Target, TheVM).State == hypervisor.Receiving {

@@ -36,7 +36,7 @@ func oneOfEach(name string) []store.Record {
 			State: migration.State{Source: host, Target: "n2"}, Cancel: true},
 		&store.VM{VM: hypervisor.VM{ID: hypervisor.VMID(name), Memory: 1 << 40},
 			Host: host, Boots: 3},
-		&store.Host{Host: hypervisor.Host{Name: host, CPUs: 8}, Dead: name,
+		&store.Host{Host: hypervisor.Host{Name: host, CPUs: 8}, ConfirmedDownBy: name,
 			Fencing: &store.Fencing{Boot: name, Asked: time.Unix(3, 0).UTC()}},
 		&store.Rebuild{VM: hypervisor.VMID(name), Source: host, Target: "n2",
 			Evidence: hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: host}},
@@ -83,14 +83,14 @@ func everyName(t *testing.T, s Subject) {
 func big(t *testing.T, s Subject) {
 	ctx := patient(t)
 	vm := vmOn("big", "n1")
-	vm.WhyNot = strings.Repeat("why not? ", 1<<20/9)
+	vm.NotMigratableReason = strings.Repeat("why not? ", 1<<20/9)
 	stored := put(ctx, t, s.Store, vm)
 	storeHolds(ctx, t, s.Store, vm.Key(), stored)
 	r := follow(store.Everything)
 	r.pull(ctx, t, s.Store)
 	same(t, "the feed", map[store.Key]store.Record{vm.Key(): stored}, r.known)
 	small := *stored.(*store.VM)
-	small.WhyNot = ""
+	small.NotMigratableReason = ""
 	storeHolds(ctx, t, s.Store, vm.Key(), put(ctx, t, s.Store, &small))
 }
 
@@ -133,7 +133,7 @@ func copied(t *testing.T, s Subject) {
 }
 
 // Errors checks that every error is a *[store.StoreError] that says what failed, and that
-// whoever no longer waits is not told a wrong thing.
+// a caller that no longer waits is not told a wrong thing.
 func Errors(t *testing.T, open StoreOpener) {
 	s := open(t).Store
 	ctx := patient(t)

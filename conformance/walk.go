@@ -143,7 +143,7 @@ func (r *walker) migrate() {
 	})
 }
 
-// again repeats what was asked long ago, of anybody.
+// again repeats what was asked long ago, of any host.
 func (r *walker) again() {
 	r.T.Helper()
 	on := Side(r.choose("side", 2))

@@ -123,7 +123,7 @@ func (w *World) Cuts() {
 	w.cut = true
 }
 
-// answered asks for something; again, once the link was cut, while nobody can tell.
+// answered asks for something; again, once the link was cut, while the outcome is not known.
 func (w *World) answered(ask func() error) error {
 	err := ask()
 	for n := 0; w.cut && n < 400 && errors.Is(err, hypervisor.Transient); n++ {
@@ -477,7 +477,7 @@ func (w *World) Kills(s Side) {
 	w.Must(w.KillVM(w.Hosts[s].Name, TheVM))
 }
 
-// Discards throws away a target that nobody sends to, or that is taken back, and
+// Discards throws away a target that nothing is sent to, or that is taken back, and
 // returns the proof.
 func (w *World) Discards(job hypervisor.JobID) hypervisor.Evidence {
 	w.T.Helper()

@@ -11,14 +11,14 @@ import (
 // limit gives a migration that an earlier controller has resolved the cap on its bandwidth that
 // this one is configured with: the source's agent passes it on. All other options stay as they
 // were resolved, and KubeVirt leaves this one as well.
-func (c *Controller) limit(ctx context.Context, f *flight, now time.Time) error {
+func (c *Controller) limit(ctx context.Context, f *migrationEntry, now time.Time) error {
 	m := f.rec
 	if f.capped || m.Options == nil || m.State.Phase.Final() || c.core.Compatible ||
-		f.guest.rec == nil {
+		f.vm.rec == nil {
 		return nil
 	}
 	f.capped = true
-	limit := c.options.Bandwidth(m, f.guest.rec)
+	limit := c.options.Bandwidth(m, f.vm.rec)
 	if limit == m.Options.Bandwidth {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (c *Controller) limit(ctx context.Context, f *flight, now time.Time) error 
 		if limit == 0 {
 			said = "new bandwidth limit: none"
 		}
-		c.noter.Note(now, "", m.Spec.VM, said)
+		c.recorder.Note(now, "", m.Spec.VM, said)
 	}
 	return err
 }
@@ -49,7 +49,7 @@ func (c *Controller) adapt() {
 	if c.config.Placement.Weighers == nil {
 		c.config.Placement.Weighers = evacuation.AdaptiveWeighers(
 			func(host hypervisor.HostName) hypervisor.Bandwidth {
-				if s := c.view.hosts[host]; s != nil && s.rec != nil {
+				if s := c.cache.hosts[host]; s != nil && s.rec != nil {
 					return s.rec.Host.Link
 				}
 				return 0

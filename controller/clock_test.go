@@ -52,7 +52,7 @@ func TestAClockThatIsSetKeepsNoVMDown(t *testing.T) {
 		for _, by := range []time.Duration{0, -5 * time.Hour, -time.Minute, time.Minute, 5 * time.Hour} {
 			s := newStage(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3")
 			s.fencer.works("n1", "n3")
-			s.changeHost("n3", func(h *store.Host) { h.Closed = true })
+			s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 			s.addVM("first", "n1", gib)
 			vms := []string{"a", "b", "c"}
 			for _, vm := range vms {

@@ -55,7 +55,7 @@ func newCluster(t tester) *cluster {
 	return c
 }
 
-func (c *cluster) restart() { c.boss = controller.New(c.config, c.store, store.Silent{}) }
+func (c *cluster) restart() { c.boss = controller.New(c.config, c.store, store.DiscardEvents{}) }
 
 func (c *cluster) put(r store.Record) {
 	c.t.Helper()
@@ -169,7 +169,7 @@ func answer(m *store.Migration) bool {
 	return true
 }
 
-// run lets everybody act until done, at most so long. It follows the
+// run lets every participant act until done, at most so long. It follows the
 // controller's own wishes when to look, and nothing else wakes it: all
 // notifications are lost.
 func (c *cluster) run(most time.Duration, done func() bool) {
@@ -216,7 +216,7 @@ func (c *cluster) String() string {
 	for _, r := range all.Records {
 		switch r := r.(type) {
 		case *store.VM:
-			text += fmt.Sprintf("\n%s on %s, claimed by %q", r.VM.ID, r.Host, r.Claim)
+			text += fmt.Sprintf("\n%s on %s, claimed by %q", r.VM.ID, r.Host, r.ActiveMigration)
 		case *store.Migration:
 			text += fmt.Sprintf("\n%s %s→%s %s %q released %v", r.Spec.ID, r.State.Source,
 				r.State.Target, r.State.Phase, r.State.Because, r.State.Released)
@@ -237,9 +237,9 @@ type sabotage uint8
 
 const (
 	harmless    sabotage = iota
-	unanswered           // it takes effect, and nobody says so
+	unanswered           // it takes effect, and no answer comes
 	unavailable          // it does not take effect
-	overtaken            // somebody else writes the record first
+	overtaken            // another process writes the record first
 	fatal                // it takes effect, and the writer's process dies
 )
 

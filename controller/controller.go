@@ -17,19 +17,19 @@ import (
 // Controller decides for the whole cluster: which migrations there are, what each does next,
 // where it goes, and who leaves a host. It keeps nothing that the store does not have.
 type Controller struct {
-	config  Config
-	core    *migration.Config
-	limits  migration.Limits
-	options *Resolver
-	store   store.Store
-	noter   store.Noter
+	config   Config
+	core     *migration.Config
+	limits   migration.Limits
+	options  *Resolver
+	store    store.Store
+	recorder store.EventRecorder
 
-	view    *view
+	cache   *cache
 	seen    store.Revision
 	unread  int       // writings of our own since then
 	since   time.Time // the first of the looks that go on with each other
 	turns   DrainScheduler
-	timers  due.Alarms[*flight]
+	timers  due.Alarms[*migrationEntry]
 	later   due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	probes  due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
 	doubt   *store.Migration                        // as it was when it may have got a slot
@@ -41,25 +41,25 @@ type Controller struct {
 	sight  observation        // scratch of see
 	answer migration.Decision // scratch of see
 	asked  placement.Request  // scratch of request
-	guests []evacuation.Guest // scratch of asGuests
+	guests []evacuation.VM    // scratch of asGuests
 	next   store.Migration    // scratch of drafts
 	nextVM store.VM
 }
 
 // New returns a controller that knows nothing yet. It panics when [Config.Validate] refuses the
 // configuration.
-func New(config Config, store store.Store, noter store.Noter) *Controller {
+func New(config Config, store store.Store, recorder store.EventRecorder) *Controller {
 	if err := config.Validate(); err != nil {
 		panic("controller: " + err.Error())
 	}
-	c := &Controller{config: config.Complete(), store: store, noter: noter,
+	c := &Controller{config: config.Complete(), store: store, recorder: recorder,
 		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
 	c.adapt()
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
 	c.turns.Together = AtOnce(c.limits, c.core.Compatible)
 	c.options = NewResolver(c.config.Cluster, migration.PolicyMatcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
-	c.view = c.newView(0)
+	c.cache = c.newCache(0)
 	return c
 }
 
@@ -74,7 +74,7 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 		return now.Add(c.config.Retry), err
 	}
 	c.pullBy = now.Add(c.config.Resync)
-	c.rouse(now)
+	c.requeueDue(now)
 	err := c.work(ctx, now)
 	c.watchTroubled(now)
 	if c.behind() {
@@ -84,17 +84,17 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
 
-// rouse marks what is due.
-func (c *Controller) rouse(now time.Time) {
+// requeueDue marks what is due.
+func (c *Controller) requeueDue(now time.Time) {
 	for f, due := c.timers.Pop(now); due; f, due = c.timers.Pop(now) {
-		c.view.dirty.Add(f)
+		c.cache.dirty.Add(f)
 	}
 	for host, due := c.later.Pop(now); due; host, due = c.later.Pop(now) {
-		c.view.plans.Add(host)
+		c.cache.plans.Add(host)
 	}
 	c.probe(now)
 	for vm, due := c.restart.Pop(now); due; vm, due = c.restart.Pop(now) {
-		c.view.starts.Add(vm)
+		c.cache.starts.Add(vm)
 	}
 }
 
@@ -104,32 +104,32 @@ const maxRounds = 1000
 var errRestless = errors.New("controller: decisions go on without end; looking again later")
 
 // work decides until nothing is left to be decided, or until a slot may or may
-// not have been given away: then nobody is admitted before the store was read.
+// not have been given away: then no migration is admitted before the store was read.
 func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 	for busy, round := true, 0; busy; round++ {
 		if busy = false; round == maxRounds {
 			c.pullBy = now.Add(c.config.Retry)
 			return errors.Join(errs, errRestless)
 		}
-		for host, ok := c.view.plans.Pop(); ok; host, ok = c.view.plans.Pop() {
+		for host, ok := c.cache.plans.Pop(); ok; host, ok = c.cache.plans.Pop() {
 			if errs = errors.Join(errs, c.evacuate(ctx, host, now)); c.behind() {
 				return errs
 			}
 			busy = true
 		}
-		for f, ok := c.view.dirty.Pop(); ok; f, ok = c.view.dirty.Pop() {
-			if errs = errors.Join(errs, c.look(ctx, f, now)); c.behind() {
+		for f, ok := c.cache.dirty.Pop(); ok; f, ok = c.cache.dirty.Pop() {
+			if errs = errors.Join(errs, c.reconcileMigration(ctx, f, now)); c.behind() {
 				return errs
 			}
 			busy = true
 		}
-		for vm, ok := c.view.starts.Pop(); ok; vm, ok = c.view.starts.Pop() {
+		for vm, ok := c.cache.starts.Pop(); ok; vm, ok = c.cache.starts.Pop() {
 			if errs = errors.Join(errs, c.startElsewhere(ctx, vm, now)); c.behind() {
 				return errs
 			}
 			busy = true
 		}
-		for vm, ok := c.view.releases.Pop(); ok; vm, ok = c.view.releases.Pop() {
+		for vm, ok := c.cache.releases.Pop(); ok; vm, ok = c.cache.releases.Pop() {
 			if errs = errors.Join(errs, c.release(ctx, vm, now)); c.behind() {
 				return errs
 			}
@@ -160,11 +160,11 @@ func (c *Controller) pull(ctx context.Context) error {
 		c.reset(changes.Records)
 	} else {
 		for _, r := range changes.Records {
-			c.view.learn(r)
+			c.cache.learn(r)
 		}
 	}
 	for _, key := range changes.Gone {
-		c.view.forget(key)
+		c.cache.forget(key)
 	}
 	c.seen, c.unread = changes.Next, 0
 	return nil
@@ -173,25 +173,25 @@ func (c *Controller) pull(ctx context.Context) error {
 // reset starts from nothing: the store no longer knows what we missed. Hosts
 // come first, so that what is on them finds its place.
 func (c *Controller) reset(all []store.Record) {
-	c.view = c.newView(len(all))
-	c.timers, c.later = due.Alarms[*flight]{}, due.Timers[hypervisor.HostName]{}
+	c.cache = c.newCache(len(all))
+	c.timers, c.later = due.Alarms[*migrationEntry]{}, due.Timers[hypervisor.HostName]{}
 	c.probes = due.Timers[hypervisor.HostName]{}
 	c.restart = due.Timers[hypervisor.VMID]{}
 	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
-				c.view.learn(r)
+				c.cache.learn(r)
 			}
 		}
 	}
-	c.view.recallOutcomes()
+	c.cache.recallOutcomes()
 }
 
-func (c *Controller) newView(n int) *view {
-	return &view{
-		flights: make(map[migration.ID]*flight, n), guests: make(map[hypervisor.VMID]*guest, n),
-		hosts: map[hypervisor.HostName]*site{},
-		books: NewReservations(ReservationsConfig{Inbound: c.limits.PerTarget,
+func (c *Controller) newCache(n int) *cache {
+	return &cache{
+		migrations: make(map[migration.ID]*migrationEntry, n), vms: make(map[hypervisor.VMID]*vmEntry, n),
+		hosts: map[hypervisor.HostName]*hostEntry{},
+		reservations: NewReservations(ReservationsConfig{Inbound: c.limits.PerTarget,
 			Placement: c.config.Placement, Quotas: c.config.Quotas,
 			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
@@ -200,42 +200,42 @@ func (c *Controller) newView(n int) *view {
 	}
 }
 
-// put stores a record and takes the result in. A record that somebody else wrote is no error:
+// put stores a record and takes the result in. A record that another process wrote is no error:
 // their writing is looked at as soon as it is read. A lost answer is one.
 func (c *Controller) put(ctx context.Context, r store.Record, now time.Time,
 	while ...store.Record) (bool, error) {
 	stored, err := c.store.Put(ctx, r, while...)
 	switch {
 	case err == nil:
-		c.view.learn(stored)
+		c.cache.learn(stored)
 		c.unread++
 		return true, nil
 	case errors.Is(err, store.Stale):
 		c.pullBy = now.Add(c.config.Retry)
 		return false, nil
 	}
-	if m, ok := r.(*store.Migration); ok && c.view.flights[m.Spec.ID] != nil {
-		c.timers.Set(&c.view.flights[m.Spec.ID].alarm, now.Add(c.config.Retry))
+	if m, ok := r.(*store.Migration); ok && c.cache.migrations[m.Spec.ID] != nil {
+		c.timers.Set(&c.cache.migrations[m.Spec.ID].alarm, now.Add(c.config.Retry))
 	}
 	return false, err
 }
 
-// look decides about one migration, and stores and does what follows.
-func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
+// reconcileMigration decides about one migration, and stores and does what follows.
+func (c *Controller) reconcileMigration(ctx context.Context, f *migrationEntry, now time.Time) error {
 	if f.gone {
 		return nil
 	}
-	c.view.latest = f
+	c.cache.latest = f
 	c.timers.Drop(&f.alarm)
-	if err := errors.Join(c.testify(ctx, f, now), c.limit(ctx, f, now)); err != nil {
+	if err := errors.Join(c.recordEvidence(ctx, f, now), c.limit(ctx, f, now)); err != nil {
 		return err
 	}
 	seen := f.rec
-	o, d := c.see(f, now)
+	o, d := c.decide(f, now)
 	if d.Actions.Has(migration.CreateTarget) ||
 		o.Gate != migration.Open && Waits(&f.rec.State, &o.Observation) {
 		// The gate is asked, and the target chosen, when its turn comes.
-		c.view.queue.Add(f, o.source)
+		c.cache.queue.Add(f, o.source)
 	}
 	err := c.carryOut(ctx, f, now)
 	if err != nil {
@@ -246,9 +246,9 @@ func (c *Controller) look(ctx context.Context, f *flight, now time.Time) error {
 	return err
 }
 
-// see asks the core about one migration. Both answers are valid until it is called
+// decide asks the core about one migration. Both answers are valid until it is called
 // again: most looks find nothing to be done, and allocate nothing.
-func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Decision) {
+func (c *Controller) decide(f *migrationEntry, now time.Time) (*observation, *migration.Decision) {
 	c.observe(f, &c.sight, now)
 	c.core.StepIn(&f.rec.Spec, &f.rec.State, &c.sight.Observation, &c.answer)
 	return &c.sight, &c.answer
@@ -257,20 +257,20 @@ func (c *Controller) see(f *flight, now time.Time) (*observation, *migration.Dec
 // schedule sets a migration's timers. What the core asks for with the migration's
 // own priority is to look whether a slot, a backup or another instance is still in
 // the way: the end of each is a change in the store, which wakes it anyway.
-func (c *Controller) schedule(f *flight, d *migration.Decision, now time.Time) {
-	for _, w := range d.Wakes() {
+func (c *Controller) schedule(f *migrationEntry, d *migration.Decision, now time.Time) {
+	for _, w := range d.Requeues() {
 		if w.Priority != f.rec.Spec.Priority || w.After > migration.Lowest.Requeue() {
 			c.timers.Set(&f.alarm, now.Add(w.After))
 		}
 	}
 }
 
-// testify adds what is known about dead hosts to a migration under way.
-func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) error {
+// recordEvidence adds what is known about dead hosts to a migration under way.
+func (c *Controller) recordEvidence(ctx context.Context, f *migrationEntry, now time.Time) error {
 	if !f.rec.Source.Began || f.rec.State.Phase.Final() {
 		return nil
 	}
-	for _, s := range [...]*site{f.source, f.target} {
+	for _, s := range [...]*hostEntry{f.source, f.target} {
 		if s == nil {
 			continue
 		}
@@ -287,9 +287,9 @@ func (c *Controller) testify(ctx context.Context, f *flight, now time.Time) erro
 	return nil
 }
 
-// carryOut stores what [Controller.see] has just answered, and performs the actions that are
+// carryOut stores what [Controller.decide] has just answered, and performs the actions that are
 // the controller's. The others are the agents', who read them from the record.
-func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (err error) {
+func (c *Controller) carryOut(ctx context.Context, f *migrationEntry, now time.Time) (err error) {
 	o, d := &c.sight, &c.answer
 	if d.State != f.rec.State {
 		before, next := f.rec.State.Phase, c.decided(f, o, d)
@@ -301,10 +301,10 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (er
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
-		c.tell(f, before, d, now)
+		c.emitEvents(f, before, d, now)
 	}
 	if f.rec.State.Phase != migration.Pending {
-		c.view.queue.Remove(f)
+		c.cache.queue.Remove(f)
 	}
 	switch {
 	case d.Actions.Has(migration.CreateAttachment):
@@ -312,25 +312,25 @@ func (c *Controller) carryOut(ctx context.Context, f *flight, now time.Time) (er
 		next.Attach = true
 		_, err = c.put(ctx, next, now)
 	case d.Actions.Has(migration.HandOff):
-		_, err = c.handOff(ctx, f, now)
+		_, err = c.handOver(ctx, f, now)
 	case f.rec.State.Phase.Final():
 		err = c.settle(ctx, f, now)
 	}
 	return err
 }
 
-// claimFor goes on with a migration that would be Scheduled and wait for nobody but us: the VM
+// claimFor goes on with a migration that would be Scheduled and wait only for this controller: the VM
 // is claimed for it, and next becomes what that leads to. So one writing does for both phases.
 // What a crash leaves behind between the two is a claim of an unfinished migration, as after
-// any hand-over. It reports false when somebody else has written the VM meanwhile.
-func (c *Controller) claimFor(ctx context.Context, f *flight, next *store.Migration,
+// any hand-over. It reports false when another process has written the VM meanwhile.
+func (c *Controller) claimFor(ctx context.Context, f *migrationEntry, next *store.Migration,
 	now time.Time) (claimed bool, err error) {
 	stored := f.rec
 	f.rec = next
-	o, d := c.see(f, now)
+	o, d := c.decide(f, now)
 	if claimed = true; d.Actions.Has(migration.HandOff) {
-		claimed, err = c.handOff(ctx, f, now)
-		o, d = c.see(f, now)
+		claimed, err = c.handOver(ctx, f, now)
+		o, d = c.decide(f, now)
 	}
 	c.decided(f, o, d)
 	f.rec = stored
@@ -340,11 +340,11 @@ func (c *Controller) claimFor(ctx context.Context, f *flight, next *store.Migrat
 // decided drafts a migration's record with its new state, and with what follows from that
 // alone: how the VM is to be moved that is handed over next, and that nothing is left to be
 // decided about a migration that has ended. Either saves a writing of its own.
-func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *store.Migration {
+func (c *Controller) decided(f *migrationEntry, o *observation, d *migration.Decision) *store.Migration {
 	next := Draft(&c.next, f.rec)
 	switch next.State = d.State; {
-	case d.State.Phase == migration.Scheduled && f.guest.rec != nil:
-		c.options.Resolve(next, f.guest.rec)
+	case d.State.Phase == migration.Scheduled && f.vm.rec != nil:
+		c.options.Resolve(next, f.vm.rec)
 		f.capped = true
 	case d.State.Phase.Final():
 		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State
@@ -355,8 +355,8 @@ func (c *Controller) decided(f *flight, o *observation, d *migration.Decision) *
 	return next
 }
 
-// tell notes a transition, with its cause, and the phases that the same writing has passed.
-func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decision, now time.Time) {
+// emitEvents notes a transition, with its cause, and the phases that the same writing has passed.
+func (c *Controller) emitEvents(f *migrationEntry, before migration.Phase, d *migration.Decision, now time.Time) {
 	s := &f.rec.State
 	switch {
 	case s.Phase == before && d.Rule == "":
@@ -368,49 +368,49 @@ func (c *Controller) tell(f *flight, before migration.Phase, d *migration.Decisi
 		c.audit(f, placement.Succeeded, now)
 	}
 	for ; before+1 < s.Phase && !s.Phase.Final(); before++ {
-		c.noter.Note(now, "", f.rec.Spec.VM, Onto(before+1))
+		c.recorder.Note(now, "", f.rec.Spec.VM, Onto(before+1))
 	}
-	c.noter.Note(now, "", f.rec.Spec.VM, Step(f.rec, before, d.Rule))
+	c.recorder.Note(now, "", f.rec.Spec.VM, Step(f.rec, before, d.Rule))
 }
 
-// handOff lets the VM name this migration, whose options are known. A VM that has moved since
-// the target was chosen is not handed over. It reports false when somebody else has written
+// handOver lets the VM name this migration, whose options are known. A VM that has moved since
+// the target was chosen is not handed over. It reports false when another process has written
 // the VM meanwhile.
-func (c *Controller) handOff(ctx context.Context, f *flight, now time.Time) (bool, error) {
-	g := f.guest
-	if g.rec.Claim != "" || g.rec.Host != f.rec.State.Source {
+func (c *Controller) handOver(ctx context.Context, f *migrationEntry, now time.Time) (bool, error) {
+	g := f.vm
+	if g.rec.ActiveMigration != "" || g.rec.Host != f.rec.State.Source {
 		return true, nil
 	}
 	next := Draft(&c.nextVM, g.rec)
-	next.Claim = f.rec.Spec.ID
+	next.ActiveMigration = f.rec.Spec.ID
 	return c.put(ctx, next, now)
 }
 
 // settle writes down where the VM is after its migration has ended, and forgets
-// migrations that nobody needs any more.
-func (c *Controller) settle(ctx context.Context, f *flight, now time.Time) error {
-	g := f.guest
-	if g.rec != nil && g.rec.Claim == f.rec.Spec.ID {
+// migrations that are no longer needed.
+func (c *Controller) settle(ctx context.Context, f *migrationEntry, now time.Time) error {
+	g := f.vm
+	if g.rec != nil && g.rec.ActiveMigration == f.rec.Spec.ID {
 		next := Draft(&c.nextVM, g.rec)
-		next.Claim = ""
+		next.ActiveMigration = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.MoveTo(f.rec.State.Target)
-			next.Mark = ""
+			next.EvacuateFrom = ""
 			next.Forced = ForcedBy(f.rec)
 		}
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
 		}
 	}
-	if len(g.flights) <= c.core.Keep { // none is to be forgotten
+	if len(g.migrations) <= c.core.Keep { // none is to be forgotten
 		return nil
 	}
 	for _, gone := range c.core.Collect(attempts(g)) {
-		if old := c.view.flights[gone.ID]; old != nil && Cleared(old.rec, g.rec == nil) {
+		if old := c.cache.migrations[gone.ID]; old != nil && Cleared(old.rec, g.rec == nil) {
 			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, store.Stale) {
 				return err
 			}
-			c.view.forget(old.rec.Key())
+			c.cache.forget(old.rec.Key())
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func chooser(c placement.Config) placement.Config {
 	return c
 }
 
-// Decide answers a request, and books nothing. Where nobody asked for a host, and
+// Decide answers a request, and books nothing. Where no host was asked for, and
 // nothing but free memory is preferred, the index answers without a look at every
 // host; its refusals have no reasons, which [Books.Histogram] counts when they are
 // asked for. The limit of migrations into a host refuses none that was asked for: see
@@ -103,8 +103,8 @@ func (b *Reservations) Confirm(r *placement.Request, target hypervisor.HostName)
 	return placement.Confirm(&b.chooser, r, &h, b.others(r))
 }
 
-// confirms reports whether the basic conditions, which are all there are where nobody has
-// said more, hold without a look at anything else. It explains nothing.
+// confirms reports whether the basic conditions, which are all there are where the request
+// does not say more, hold without a look at anything else. It explains nothing.
 func (b *Reservations) confirms(r *placement.Request, target *placement.Host) bool {
 	if b.detailed || b.config.Placement.Filters != nil || r.VM == nil || len(r.Ignored) > 0 ||
 		r.Force > placement.Yes || len(placement.Contradictions(r.VM)) > 0 {
@@ -180,7 +180,7 @@ func (b *Reservations) Histogram(r *placement.Request) []placement.Count {
 	b.notice(r.VM)
 	o := b.options(r)
 	active := placement.Active(b.filters(), r.VM, o)
-	return placement.Tally(active, r.VM, b.index.Hosts(), o)
+	return placement.CountRefusals(active, r.VM, b.index.Hosts(), o)
 }
 
 // Refusals explains every host that does not take the VM, by name.

@@ -15,10 +15,10 @@ import (
 
 // request is what a migration asks for, with what the VM asks of every host, until it is called
 // again. What one migration asks for is never asked for by the next.
-func (c *Controller) request(f *flight, now time.Time) *placement.Request {
-	m, g := &f.rec.Spec, f.guest
+func (c *Controller) request(f *migrationEntry, now time.Time) *placement.Request {
+	m, g := &f.rec.Spec, f.vm
 	r := &c.asked
-	*r = placement.Request{VM: c.view.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
+	*r = placement.Request{VM: c.cache.placed(g), Host: m.Target, Force: m.Force, Compat: m.Compat,
 		Source: g.rec.Host}
 	rather := []hypervisor.HostName(nil)
 	if !c.core.Compatible {
@@ -26,7 +26,7 @@ func (c *Controller) request(f *flight, now time.Time) *placement.Request {
 	}
 	if m.Target == "" {
 		r.Avoid = append(r.Avoid, rather...)
-		if len(g.flights) > 1 {
+		if len(g.migrations) > 1 {
 			r.Avoid = append(r.Avoid, c.core.Avoid(attempts(g), now)...)
 		}
 	}
@@ -39,37 +39,37 @@ func (c *Controller) request(f *flight, now time.Time) *placement.Request {
 // choose decides about a target. Hosts that failed this VM lately are tried last, those that
 // failed any VM only one at a time and after a while, see package migration. A
 // tenant that has used up its quota gets none. A limit on what moves at once is a
-// queue and refuses nobody: who asks for a host that is busy waits.
-func (c *Controller) choose(f *flight, now time.Time) (d placement.Decision) {
-	c.view.apart(f.guest, func() { d = c.chooses(f, now) })
+// queue and refuses no VM: a request for a host that is busy waits.
+func (c *Controller) choose(f *migrationEntry, now time.Time) (d placement.Decision) {
+	c.cache.apart(f.vm, func() { d = c.chooses(f, now) })
 	return d
 }
 
-func (c *Controller) chooses(f *flight, now time.Time) placement.Decision {
+func (c *Controller) chooses(f *migrationEntry, now time.Time) placement.Decision {
 	r := c.request(f, now)
 	f.waitsOn = wire{}
 	if !c.mayTry(f, r) {
 		f.overrun = false
 		return placement.Decision{Outcome: placement.NoHost}
 	}
-	d := c.view.books.Decide(r)
+	d := c.cache.reservations.Decide(r)
 	if d.Outcome == placement.NoHost && len(r.Avoid) > 0 && r.Host == "" {
 		if r.Avoid = nil; !c.core.Compatible {
 			r.Avoid, _ = c.suspects(f, now)
 		}
-		d = c.view.books.Decide(r)
+		d = c.cache.reservations.Decide(r)
 	}
 	f.overrun = false
 	if d.Outcome != placement.Accepted {
 		return d
 	}
-	if r.Host != "" && c.view.books.Full(r.Host) {
+	if r.Host != "" && c.cache.reservations.Full(r.Host) {
 		return placement.Decision{Outcome: placement.NoHost}
 	}
 	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != placement.Accepted {
 		return d
 	}
-	if why := c.view.books.Exceeds(r.VM, Booking(f.rec, d.Host, false)); len(why) > 0 {
+	if why := c.cache.reservations.Exceeds(r.VM, Booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
 		return Lacking(r, why)
 	}
@@ -78,15 +78,15 @@ func (c *Controller) chooses(f *flight, now time.Time) placement.Decision {
 
 // accept stores the choice of a target, and what follows from it: from this writing on the
 // VM holds the target.
-func (c *Controller) accept(ctx context.Context, f *flight, d *placement.Decision, now time.Time) (
+func (c *Controller) accept(ctx context.Context, f *migrationEntry, d *placement.Decision, now time.Time) (
 	bool, error) {
-	c.view.setTries(f, 0)
+	c.cache.setTries(f, 0)
 	next := Draft(&c.next, f.rec)
-	next.State.Source, next.State.Target = f.guest.rec.Host, d.Host
+	next.State.Source, next.State.Target = f.vm.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != placement.Absent || f.rec.Spec.Compat) {
 		next.Decision = new(*d)
 	}
-	c.sight.Target = next.Instance(c.view.site(d.Host).rec)
+	c.sight.Target = next.Instance(c.cache.host(d.Host).rec)
 	c.sight.Suspect = c.suspectTarget(d.Host, next.State.Source, now)
 	c.core.StepIn(&next.Spec, &next.State, &c.sight.Observation, &c.answer)
 	next.State = c.answer.State
@@ -96,34 +96,34 @@ func (c *Controller) accept(ctx context.Context, f *flight, d *placement.Decisio
 		c.doubt = f.rec
 	case stored:
 		c.audit(f, placement.StepAccepted, now)
-		c.tell(f, migration.Pending, &c.answer, now)
+		c.emitEvents(f, migration.Pending, &c.answer, now)
 		if d.Action != "" {
-			c.noter.Note(now, "", f.rec.Spec.VM, ForcedText(d))
+			c.recorder.Note(now, "", f.rec.Spec.VM, ForcedText(d))
 		}
 	}
 	return stored, err
 }
 
-// audit tells a step of the books to whoever keeps such lines.
-func (c *Controller) audit(f *flight, step placement.ReservationStep, now time.Time) {
-	auditor, ok := c.noter.(store.Auditor)
-	if g := f.guest; ok && g.rec != nil && f.rec.State.Target != "" {
-		auditor.Audit(LedgerEntry(f.rec, placement.AmountOf(c.view.placed(g)), step, now))
+// audit reports a step of the reservations to the [store.Auditor], if there is one.
+func (c *Controller) audit(f *migrationEntry, step placement.ReservationStep, now time.Time) {
+	auditor, ok := c.recorder.(store.Auditor)
+	if g := f.vm; ok && g.rec != nil && f.rec.State.Target != "" {
+		auditor.Audit(LedgerEntry(f.rec, placement.AmountOf(c.cache.placed(g)), step, now))
 	}
 }
 
 // observeChoice adds what is wrong with what was asked for, or with the target that was
 // chosen: it is asked once more when it holds room and before the VM is handed over.
-// Whoever gave the same room away at the same time is seen by then, by one of the two
+// A controller that gave the same room away at the same time is seen by then, by one of the two
 // at least: both wrote their choice before they read the other's.
-func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time.Time) {
+func (c *Controller) observeChoice(f *migrationEntry, g *vmEntry, o *observation, now time.Time) {
 	m, s := &f.rec.Spec, &f.rec.State
 	switch {
-	case c.core.Compatible || s.Phase.HandedOver() || o.Claim == migration.ClaimedBySelf:
+	case c.core.Compatible || s.Phase.HandedOver() || o.Ownership == migration.ClaimedBySelf:
 	case s.Target == "" && (o.Impossible || m.Target == "" && m.Force == placement.Yes ||
 		m.Force > placement.Yes):
 		r := c.request(f, now)
-		d := c.view.books.Decide(r)
+		d := c.cache.reservations.Decide(r)
 		if o.Impossible && m.Target != g.rec.Host { // the books know of it by this request alone
 			d = placement.Decide(&c.config.Placement, r, nil)
 		}
@@ -131,7 +131,7 @@ func (c *Controller) observeChoice(f *flight, g *guest, o *observation, now time
 	case s.Phase == migration.Scheduled && o.Target.Ready:
 		r := c.request(f, now)
 		r.Avoid = nil
-		if why := c.view.books.Confirm(r, s.Target); len(why) > 0 {
+		if why := c.cache.reservations.Confirm(r, s.Target); len(why) > 0 {
 			d := placement.Decision{Outcome: placement.Conflict, Why: why}
 			o.refuse(&d)
 			if m.Target == "" {
@@ -152,19 +152,21 @@ func (o *observation) refuse(d *placement.Decision) {
 }
 
 // Debts lists the conditions that forced moves overruled and that no later move paid, by VM.
-func (c *Controller) Debts() (all []placement.Debt) {
-	for _, g := range c.view.guests {
+func (c *Controller) Debts() (all []placement.PolicyViolation) {
+	for _, g := range c.cache.vms {
 		if g.rec != nil && g.rec.Forced != nil {
 			all = append(all, g.rec.Forced.Debts...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placement.Debt) int { return cmp.Compare(a.VM, b.VM) })
+	slices.SortStableFunc(all, func(a, b placement.PolicyViolation) int { return cmp.Compare(a.VM, b.VM) })
 	return all
 }
 
 // Claims lists who holds what of which host, and for which move, by VM.
-func (c *Controller) Claims() []placement.Claim { return c.view.books.Claims() }
+func (c *Controller) Claims() []placement.Reservation { return c.cache.reservations.Claims() }
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what they
-// hold until somebody knows what has become of them.
-func (c *Controller) Overdue(now time.Time) []placement.Claim { return c.view.books.Overdue(now) }
+// hold until their outcome is known.
+func (c *Controller) Overdue(now time.Time) []placement.Reservation {
+	return c.cache.reservations.Overdue(now)
+}

@@ -38,7 +38,7 @@ func (c *cluster) final(id migration.ID) func() bool {
 
 // auditor keeps the lines of the books.
 type auditor struct {
-	store.Silent
+	store.DiscardEvents
 	steps []placement.ReservationStep
 	last  placement.LedgerEntry
 }
@@ -61,7 +61,7 @@ func TestARefusedRequestSaysWhy(t *testing.T) {
 		outcome placement.Outcome
 		check   string
 	}{
-		{"a host that nobody knows", none, "n9", placement.No, "target-impossible",
+		{"a host that is not known", none, "n9", placement.No, "target-impossible",
 			placement.BadRequest, "host"},
 		{"the VM's own host", none, "n1", placement.Yes, "target-impossible", placement.Conflict,
 			"source"},
@@ -122,7 +122,7 @@ func TestAReservationIsAudited(t *testing.T) {
 			})
 			c.want("a#u", "a", "n2", placement.No)
 			c.reconcile()
-			want := []placement.Claim{
+			want := []placement.Reservation{
 				{VM: "a", Host: "n2", Tenant: "t1", Amount: placement.Amount{Memory: gib, CPUs: 1},
 					By: "a#u", Owner: "user", Deadline: c.move("a#u").State.Deadline},
 				{VM: "a", Move: "a#u", Host: "n1", Tenant: "t1", By: "a#u", Owner: "user",
@@ -193,11 +193,11 @@ func TestDebtsAreListedUntilTheyArePaid(t *testing.T) {
 	c := newCluster(t)
 	c.addVM("a", "n1")
 	closed := *c.host("n2")
-	closed.Closed = true
+	closed.Cordoned = true
 	c.put(&closed)
 	c.want("a#u1", "a", "n2", placement.Yes)
 	c.run(time.Minute, c.final("a#u1"))
-	want := []placement.Debt{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
+	want := []placement.PolicyViolation{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
 		Reason: placement.Reason{Check: "closed", Need: "an open host", Have: "closed"}}}
 	if diff := cmp.Diff(want, c.boss.Debts()); diff != "" {
 		t.Fatalf("debts (-want +got):\n%s", diff)
@@ -215,11 +215,11 @@ func TestDebtsAreListedUntilTheyArePaid(t *testing.T) {
 	c.want("a#u3", "a", "n1", placement.No)
 	c.run(time.Minute, c.final("a#u3"))
 	if f := c.vm("a").Forced; f != nil {
-		t.Errorf("after a move that nobody forced: %+v", f)
+		t.Errorf("after a move that was not forced: %+v", f)
 	}
 }
 
-// Two controllers work on one store. While one is about to write, somebody asks for more and
+// Two controllers work on one store. While one is about to write, an operator asks for more and
 // the other looks: it has not seen what is being written. However that interleaves, the VMs
 // that are handed over to a host have room there together.
 func TestTwoControllersDoNotGiveTheSameRoomAway(t *testing.T) {
@@ -281,7 +281,7 @@ type race struct {
 	*cluster
 	rivals [2]*controller.Controller
 	line   *between // of the first
-	left   []vmid   // that nobody has asked for yet
+	left   []vmid   // that were not asked for yet
 }
 
 func newRace(t tester, atOnce int, urgency func() migration.Priority) *race {
@@ -329,7 +329,7 @@ func (r *race) onTheWay() (n int) {
 func (r *race) handedOver() (sum hypervisor.Bytes) {
 	for _, m := range r.moves() {
 		v := r.vm(m.Spec.VM)
-		if m.State.Target == "last" && (v.Claim == m.Spec.ID || v.Host == "last") {
+		if m.State.Target == "last" && (v.ActiveMigration == m.Spec.ID || v.Host == "last") {
 			sum += v.VM.Memory
 		}
 	}
@@ -344,7 +344,7 @@ type between struct {
 }
 
 // The controller dies between the success of a migration and the writing of where the VM is:
-// until then nobody else is given the room.
+// until then no other VM is given the room.
 func TestAVMThatHasLandedKeepsItsRoomUntilItIsWrittenDown(t *testing.T) {
 	c := newCluster(t)
 	c.put(&store.Host{Host: host("last", 3*1024)})
@@ -377,7 +377,7 @@ func TestAVMThatHasLandedKeepsItsRoomUntilItIsWrittenDown(t *testing.T) {
 }
 
 // A host is drained of a VM that no host can take. Its migration waits, says why, and goes on
-// when somebody has corrected the VM: nobody makes it fail again and again.
+// when an operator has corrected the VM: it does not fail again and again.
 func TestADrainWaitsForAVMThatContradictsItself(t *testing.T) {
 	c := newCluster(t)
 	c.addVM("a", "n1")

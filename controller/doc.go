@@ -18,9 +18,9 @@
 // version, and nothing begins. Afterwards only what the agents report ends it, or evidence that
 // both copies are dead.
 //
-// A VM names the migration that moves it (store.VM.Claim) before that is handed over, and until
+// A VM names the migration that moves it (store.VM.ActiveMigration) before that is handed over, and until
 // it has been written down where the VM is. No other migration may have the VM meanwhile, also
-// when the one that it names has ended, or is gone. Nobody else acts between the claim and the
+// when the one that it names has ended, or is gone. No other participant acts between the claim and the
 // hand-over: who goes through Scheduled to PreparingTarget is stored once.
 //
 // A target is chosen by package migration/placement, with what the VM has always asked
@@ -40,7 +40,7 @@
 //
 // In code (the package example runs; this package calls Reconcile in real time):
 //
-//	c := controller.New(controller.Config{}, store, store.Silent{})
+//	c := controller.New(controller.Config{}, store, store.DiscardEvents{})
 //	wake, err := c.Reconcile(ctx, time.Now()) // again at wake, or when the store changes
 //
 // # Reservations
@@ -52,8 +52,8 @@
 // ([Books.Set]); the books work out the difference. So they are the same whatever
 // the order in which records are read, and nothing is kept that the records do not
 // have. They are kept in a [placement.Index], which finds a target fast. A
-// [placement.Ledger], which knows who holds what, and for whom, is kept as well where
-// there are quotas; elsewhere it is made when somebody asks.
+// [placement.Ledger], which knows which move holds what, and for which tenant, is kept as well where
+// there are quotas; elsewhere it is made on request.
 //
 // A VM that has moved is booked on both sides of the index until its record says so:
 // what is given away is never too little.
@@ -89,7 +89,7 @@
 // Silence proves nothing: a VM is given to another host only when its own was fenced,
 // or when an operator gave their word for it. Every such writing is on condition that
 // host and lease are still stored as they were read, so neither a stale view nor a
-// second warden can act on what is no longer so. [JudgeHost] decides about one host and
+// second warden can act on what is no longer so. [DecideHost] decides about one host and
 // [Allowed] about all; [FailoverController] carries it out.
 //
 // A host whose agent begins may have been away while its VMs went elsewhere, and while the store was

@@ -21,8 +21,8 @@ import (
 func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now time.Time) (
 	again time.Duration, err error) {
 	for _, stop := range stops {
-		g := c.view.guest(stop.VM)
-		if g.rec.Off() || g.rec.Claim != "" {
+		g := c.cache.vm(stop.VM)
+		if g.rec.Off() || g.rec.ActiveMigration != "" {
 			continue
 		}
 		e := &store.Eviction{Restart: stop.Restart, Grace: stop.Grace}
@@ -39,7 +39,7 @@ func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now tim
 			return 0, err
 		}
 		if stored {
-			c.noter.Note(now, "", stop.VM, stop.Why)
+			c.recorder.Note(now, "", stop.VM, stop.Why)
 		}
 	}
 	return again, nil
@@ -47,37 +47,37 @@ func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now tim
 
 // shelter returns a host on which a VM can start that leaves its own, or all that keeps it from
 // every host.
-func (c *Controller) shelter(g *guest) (hypervisor.HostName, []placement.Reason) {
+func (c *Controller) shelter(g *vmEntry) (hypervisor.HostName, []placement.Reason) {
 	if why := bound(g.rec); len(why) > 0 {
 		return "", why
 	}
 	r := c.rebuild(g)
-	if d := c.view.books.Decide(&r); d.Outcome == placement.Accepted {
+	if d := c.cache.reservations.Decide(&r); d.Outcome == placement.Accepted {
 		return d.Host, nil
 	}
 	own := string(g.rec.Host) + ": "
-	return "", slices.DeleteFunc(c.view.books.Why(&r), func(r placement.Reason) bool {
+	return "", slices.DeleteFunc(c.cache.reservations.Why(&r), func(r placement.Reason) bool {
 		return strings.HasPrefix(r.Check, own)
 	})
 }
 
 // promised decides where a VM that is off is to start: where it holds room already, if that host
 // still takes it.
-func (c *Controller) promised(g *guest, r *placement.Request) (d placement.Decision) {
-	c.view.apart(g, func() {
+func (c *Controller) promised(g *vmEntry, r *placement.Request) (d placement.Decision) {
+	c.cache.apart(g, func() {
 		if e := g.rec.Evicted; e != nil && e.Target != "" && e.Target != g.rec.Host &&
-			len(c.view.books.Check(r, e.Target)) == 0 {
+			len(c.cache.reservations.Check(r, e.Target)) == 0 {
 			d = placement.Decision{Outcome: placement.Accepted, Host: e.Target}
 			return
 		}
-		d = c.view.books.Decide(r)
+		d = c.cache.reservations.Decide(r)
 	})
 	return d
 }
 
 // recall takes shutdowns back whose drain or mark was withdrawn: the VMs start again where they
 // are.
-func (c *Controller) recall(ctx context.Context, s *site, now time.Time) error {
+func (c *Controller) recall(ctx context.Context, s *hostEntry, now time.Time) error {
 	for _, g := range s.evicted() {
 		next := Draft(&c.nextVM, g.rec)
 		next.Evicted = nil
@@ -86,7 +86,7 @@ func (c *Controller) recall(ctx context.Context, s *site, now time.Time) error {
 			return err
 		}
 		if stored {
-			c.noter.Note(now, "", next.VM.ID, "is to run on: "+string(s.name())+
+			c.recorder.Note(now, "", next.VM.ID, "is to run on: "+string(s.name())+
 				" need not be empty any more")
 		}
 	}
@@ -94,12 +94,12 @@ func (c *Controller) recall(ctx context.Context, s *site, now time.Time) error {
 }
 
 // evicted lists the VMs that are shut down to leave a host, and need not any more.
-func (s *site) evicted() (all []*guest) {
-	for _, g := range s.guests {
-		if g.rec.Evicted != nil && g.rec.Mark != s.name() {
+func (s *hostEntry) evicted() (all []*vmEntry) {
+	for _, g := range s.vms {
+		if g.rec.Evicted != nil && g.rec.EvacuateFrom != s.name() {
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b *guest) int { return cmp.Compare(a.rec.VM.ID, b.rec.VM.ID) })
+	slices.SortFunc(all, func(a, b *vmEntry) int { return cmp.Compare(a.rec.VM.ID, b.rec.VM.ID) })
 	return all
 }

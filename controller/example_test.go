@@ -27,7 +27,7 @@ func Example() {
 			fmt.Println(err)
 		}
 	}
-	boss := controller.New(controller.Config{}, records, store.Silent{})
+	boss := controller.New(controller.Config{}, records, store.DiscardEvents{})
 	if _, err := boss.Reconcile(ctx, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 		fmt.Println(err)
 	}

@@ -19,8 +19,8 @@ func (b *Reservations) Prolong(id hypervisor.VMID, move hypervisor.JobID, deadli
 }
 
 func (b *Reservations) account(id hypervisor.VMID) *Allocation {
-	if i := slices.IndexFunc(b.accounts, func(e *Allocation) bool { return e.id == id }); i >= 0 {
-		return b.accounts[i]
+	if i := slices.IndexFunc(b.allocations, func(e *Allocation) bool { return e.id == id }); i >= 0 {
+		return b.allocations[i]
 	}
 	return &Allocation{}
 }

@@ -39,7 +39,7 @@ type FailoverConfig struct {
 	// (Proxmox ha-manager fence_delay; oVirt TimeoutToResetVdsInSeconds).
 	FenceAfter time.Duration
 	// StormShare is the share of all hosts that may be silent or fenced; while more
-	// are, nobody is fenced. Default: a third. See [Allowed].
+	// are, no host is fenced. Default: a third. See [Allowed].
 	StormShare float64
 	// FenceAtOnce is how many hosts are being cut at one time. Default: 3 (Masakari
 	// host_failure_recovery_threads).
@@ -56,7 +56,7 @@ type FailoverConfig struct {
 	// Unmarked says that the store has hosts, and that nothing is remembered of it here: it may be
 	// a backup. See [Config.Doubts]. Default: what was seen of it is remembered.
 	Unmarked bool
-	// Vouched is called when agents are admitted from now on. Default: nobody is told.
+	// Vouched is called when agents are admitted from now on. Default: nothing is called.
 	Vouched func()
 	// Poll is how often a cut that is under way is asked about. Default: 1s.
 	Poll time.Duration
@@ -122,9 +122,9 @@ func (c *FailoverConfig) backoff(attempts int) time.Duration {
 const least = 3
 
 // Allowed returns how many of so many hosts may be silent or fenced at once without
-// anything being wrong with whoever watches: the share, rounded down. Of three hosts
+// the observer itself being cut off: the share, rounded down. Of three hosts
 // and more it is at least one, or a small cluster would never recover; of two it is
-// none by default, since nobody can tell which of them is cut off.
+// none by default, since neither can tell which of them is cut off.
 // Source: OpenShift MachineHealthCheck (maxUnhealthy: a share is rounded down, and
 // nothing is remediated beyond it); oVirt engine FencingPolicy
 // (skipFencingIfConnectivityBroken, hostsWithBrokenConnectivityThreshold).

@@ -22,33 +22,33 @@ func (w *FailoverController) decide(r *placement.Request, starts *migration.Targ
 	var idle []hypervisor.HostName // do not start what they are given
 	for _, host := range starts.Hosts() {
 		t, is := starts.Receiving(host, r.Source, now)
-		if is && (now.Before(t.Again) || w.view.starting(host, now)) {
+		if is && (now.Before(t.Again) || w.cache.starting(host, now)) {
 			idle = append(idle, host)
 		}
 	}
 	r.Avoid = slices.Clone(idle)
-	for _, host := range w.view.health.Hosts() {
-		if _, is := w.view.health.Receiving(host, r.Source, now); is {
+	for _, host := range w.cache.health.Hosts() {
+		if _, is := w.cache.health.Receiving(host, r.Source, now); is {
 			r.Avoid = append(r.Avoid, host)
 		}
 	}
-	if m, holds := w.view.saved(r.VM.ID); holds {
-		defer w.view.freed(r.VM.ID)()
-		if !slices.Contains(r.Avoid, m.Target) && len(w.view.books.Check(r, m.Target)) == 0 {
+	if m, holds := w.cache.saved(r.VM.ID); holds {
+		defer w.cache.freed(r.VM.ID)()
+		if !slices.Contains(r.Avoid, m.Target) && len(w.cache.reservations.Check(r, m.Target)) == 0 {
 			return placement.Decision{Outcome: placement.Accepted, Host: m.Target}
 		}
 	}
-	d := w.view.books.Decide(r)
+	d := w.cache.reservations.Decide(r)
 	if d.Outcome == placement.NoHost && len(r.Avoid) > len(idle) {
 		r.Avoid = idle
-		d = w.view.books.Decide(r)
+		d = w.cache.reservations.Decide(r)
 	}
 	return d
 }
 
 // saved returns where a VM holds room that was shut down to start there.
-func (v *failoverView) saved(id hypervisor.VMID) (Move, bool) {
-	if g := v.guests[id]; g != nil {
+func (v *failoverCache) saved(id hypervisor.VMID) (Move, bool) {
+	if g := v.vms[id]; g != nil {
 		return Restarts(g.rec)
 	}
 	return Move{}, false
@@ -56,17 +56,17 @@ func (v *failoverView) saved(id hypervisor.VMID) (Move, bool) {
 
 // freed takes back the room that a VM holds where it is to start, which would be in its own way, until
 // what it returns is called.
-func (v *failoverView) freed(id hypervisor.VMID) (again func()) {
+func (v *failoverCache) freed(id hypervisor.VMID) (again func()) {
 	v.bare = true
-	v.rebook(id, v.guests[id])
+	v.updateReservation(id, v.vms[id])
 	return func() {
 		v.bare = false
-		v.rebook(id, v.guests[id])
+		v.updateReservation(id, v.vms[id])
 	}
 }
 
 // starts adds up how hosts have started the VMs that were rebuilt there, as far as that is known.
-func (v *failoverView) starts(now time.Time) *migration.TargetHealth {
+func (v *failoverCache) starts(now time.Time) *migration.TargetHealth {
 	l := &migration.TargetHealth{}
 	if len(v.rebuilds) == 0 {
 		return l
@@ -88,11 +88,11 @@ func (v *failoverView) starts(now time.Time) *migration.TargetHealth {
 
 // start says how a host has started a VM that was rebuilt there. It reports false while nothing
 // is known of it.
-func (v *failoverView) start(r *store.Rebuild, now time.Time) (migration.TransferOutcome, bool) {
+func (v *failoverCache) start(r *store.Rebuild, now time.Time) (migration.TransferOutcome, bool) {
 	o := migration.TransferOutcome{VM: r.VM, Source: r.Source, Target: r.Target, At: r.Decided}
-	g := v.guests[r.VM]
+	g := v.vms[r.VM]
 	switch {
-	case g == nil || g.rec == nil || g.rec.Host != r.Target || g.rec.Off() || g.rec.Claim != "":
+	case g == nil || g.rec == nil || g.rec.Host != r.Target || g.rec.Off() || g.rec.ActiveMigration != "":
 		return o, false
 	case r.Done(g.rec):
 		o.Succeeded = true
@@ -108,12 +108,12 @@ func (v *failoverView) start(r *store.Rebuild, now time.Time) (migration.Transfe
 
 // starting reports whether a host has lately been given a VM of which it has not said whether it
 // starts. What was decided far in the future, before a clock was set back, is not lately.
-func (v *failoverView) starting(host hypervisor.HostName, now time.Time) bool {
+func (v *failoverCache) starting(host hypervisor.HostName, now time.Time) bool {
 	for _, r := range v.rebuilds {
 		if age := now.Sub(r.Decided); r.Target != host || max(age, -age) >= startsWithin {
 			continue
 		}
-		g := v.guests[r.VM]
+		g := v.vms[r.VM]
 		if g != nil && g.rec != nil && g.rec.Host == host && !r.Done(g.rec) && g.rec.Trouble == "" {
 			return true
 		}

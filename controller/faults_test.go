@@ -13,7 +13,7 @@ import (
 func (c *cluster) evacuated(vms ...vmid) func() bool {
 	return func() bool {
 		for _, id := range vms {
-			if v := c.vm(id); v.Host == "n1" || v.Claim != "" {
+			if v := c.vm(id); v.Host == "n1" || v.ActiveMigration != "" {
 				return false
 			}
 		}
@@ -84,7 +84,7 @@ func TestADrainSurvivesTheControllersDeathAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// Somebody writes the VM at the very moment when the controller writes down
+// Another process writes the VM at the very moment when the controller writes down
 // where it is now: the controller tries again, although the migration is over.
 func TestAVMIsSettledAlthoughOthersWriteIt(t *testing.T) {
 	for times := 1; times <= 3; times++ {
@@ -97,7 +97,7 @@ func TestAVMIsSettledAlthoughOthersWriteIt(t *testing.T) {
 		for range 20 { // the hosts say nothing that would make it look again
 			c.now = c.reconcile()
 		}
-		if v := c.vm("a"); v.Host != "n2" || v.Claim != "" {
+		if v := c.vm("a"); v.Host != "n2" || v.ActiveMigration != "" {
 			t.Errorf("after %d writes by others:%s", times, c)
 		}
 		if rival.left > 0 {
@@ -107,8 +107,8 @@ func TestAVMIsSettledAlthoughOthersWriteIt(t *testing.T) {
 }
 
 // A VM still names a migration that has ended, because where it is now could not
-// be written down: nobody else may move it from where it no longer is.
-func TestNobodyMovesAVMThatIsNotSettled(t *testing.T) {
+// be written down: no other migration may move it from where it no longer is.
+func TestAVMThatIsNotSettledDoesNotMove(t *testing.T) {
 	c := newCluster(t)
 	c.addVM("a", "n1")
 	c.ask("a#1", "a", "n2")
@@ -126,22 +126,22 @@ func TestNobodyMovesAVMThatIsNotSettled(t *testing.T) {
 		c.now = c.now.Add(time.Second)
 	}
 	if m := c.move("a#2"); m.State.Target != "" {
-		t.Fatalf("the second migration moves a VM that nobody knows where it is:%s", c)
+		t.Fatalf("the second migration moves a VM whose host is not known:%s", c)
 	}
 	blocked.open = true
-	c.run(time.Hour, func() bool { return c.vm("a").Host == "n3" && c.vm("a").Claim == "" })
+	c.run(time.Hour, func() bool { return c.vm("a").Host == "n3" && c.vm("a").ActiveMigration == "" })
 	if m := c.move("a#2"); m.State.Source != "n2" {
 		t.Errorf("the second migration left from %s:%s", m.State.Source, c)
 	}
 }
 
-// The record of the migration that a VM names is gone: nobody knows where the VM
-// is, and nobody moves it.
-func TestNobodyMovesAVMWhoseMigrationIsForgotten(t *testing.T) {
+// The record of the migration that a VM names is gone: it is not known where the VM
+// is, and no migration moves it.
+func TestAVMWhoseMigrationIsForgottenDoesNotMove(t *testing.T) {
 	c := newCluster(t)
 	c.addVM("a", "n1")
 	v := *c.vm("a")
-	v.Claim = "a#lost"
+	v.ActiveMigration = "a#lost"
 	c.put(&v)
 	c.ask("a#1", "a", "")
 	for range 10 {
@@ -152,7 +152,7 @@ func TestNobodyMovesAVMWhoseMigrationIsForgotten(t *testing.T) {
 	if m := c.move("a#1"); m.State.Because != "other-in-progress" || m.State.Target != "" {
 		t.Errorf("the migration is %s %q:%s", m.State.Phase, m.State.Because, c)
 	}
-	if got := c.vm("a").Claim; got != "a#lost" {
+	if got := c.vm("a").ActiveMigration; got != "a#lost" {
 		t.Errorf("the VM is claimed by %q", got)
 	}
 }

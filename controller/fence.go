@@ -30,8 +30,8 @@ func (w *FailoverController) fence(ctx context.Context, now time.Time) error {
 	var errs []error
 	running := 0
 	for _, name := range w.names() {
-		s := w.sight(name, now)
-		fence := JudgeHost(&w.config, &s) == Fence
+		s := w.observation(name, now)
+		fence := DecideHost(&w.config, &s) == Fence
 		c := w.cuts[name]
 		switch {
 		case !fence:
@@ -61,15 +61,15 @@ func (w *FailoverController) fence(ctx context.Context, now time.Time) error {
 func (w *FailoverController) wakeAt(t time.Time) { w.wake = due.Earliest(w.wake, t) }
 
 // calm reports whether no more hosts are silent than may be. It says so when that
-// changes, if anybody cares.
+// changes, if a silent host is to be fenced.
 func (w *FailoverController) calm(cares bool, now time.Time) bool {
 	silent, all := 0, 0
-	for name, h := range w.view.hosts {
-		if h.Dead != "" {
-			continue // somebody knows why
+	for name, h := range w.cache.hosts {
+		if h.ConfirmedDownBy != "" {
+			continue // an operator knows why
 		}
 		all++
-		if h.Fenced || w.signs.silence(name, now) >= w.config.Grace {
+		if h.Fenced || w.leases.silence(name, now) >= w.config.Grace {
 			silent++
 		}
 	}
@@ -77,19 +77,19 @@ func (w *FailoverController) calm(cares bool, now time.Time) bool {
 	switch storm := silent > allowed; {
 	case storm && cares && !w.storm:
 		w.storm = true
-		w.noter.Note(now, "", "", fmt.Sprintf("fences nobody: %d of %d hosts are silent, and "+
+		w.recorder.Note(now, "", "", fmt.Sprintf("fences no host: %d of %d hosts are silent, and "+
 			"%d may be; who is really off counts no more once an operator says so", silent, all,
 			allowed))
 	case !storm && w.storm:
 		w.storm = false
-		w.noter.Note(now, "", "", fmt.Sprintf("may fence again: %d of %d hosts are silent",
+		w.recorder.Note(now, "", "", fmt.Sprintf("may fence again: %d of %d hosts are silent",
 			silent, all))
 	}
 	return silent <= allowed
 }
 
 // begin stores the intent to fence a host, on condition that the host has not been
-// heard, and asks for it. An attempt that somebody else has stored is not ours to go
+// heard, and asks for it. An attempt that another controller has stored is not ours to go
 // on with: they may have lost the lead, and the host may have been heard since.
 func (w *FailoverController) begin(ctx context.Context, s *HostObservation, now time.Time) error {
 	next, f := *s.Host, store.Fencing{Asked: now}
@@ -99,17 +99,17 @@ func (w *FailoverController) begin(ctx context.Context, s *HostObservation, now 
 	f.Boot = s.Boot
 	f.Attempts++
 	next.Fencing = &f
-	if stored, err := w.put(ctx, &next, w.signs.lease(s.Host.Host.Name)); err != nil || !stored {
+	if stored, err := w.put(ctx, &next, w.leases.lease(s.Host.Host.Name)); err != nil || !stored {
 		return err
 	}
 	name := s.Host.Host.Name
 	old := w.cuts[name]
 	w.cuts[name] = &cut{attempts: f.Attempts, noDevice: old != nil && old.noDevice}
 	if !w.cuts[name].noDevice {
-		w.noter.Note(now, name, "", fmt.Sprintf("is to be fenced: silent for %s, attempt %d",
+		w.recorder.Note(now, name, "", fmt.Sprintf("is to be fenced: silent for %s, attempt %d",
 			s.Silence.Round(time.Second), f.Attempts))
 	}
-	again := w.sight(name, now)
+	again := w.observation(name, now)
 	return w.ask(ctx, &again, now)
 }
 
@@ -130,11 +130,11 @@ func (w *FailoverController) ask(ctx context.Context, s *HostObservation, now ti
 		return nil
 	}
 	f.By, f.Error = by, ""
-	next.Fenced, next.Lost = true, true
-	stored, err := w.put(ctx, &next, w.signs.lease(next.Host.Name))
+	next.Fenced, next.NotReady = true, true
+	stored, err := w.put(ctx, &next, w.leases.lease(next.Host.Name))
 	if stored {
 		delete(w.cuts, next.Host.Name)
-		w.noter.Note(now, next.Host.Name, "", "is fenced: "+by+" has proved that it is off")
+		w.recorder.Note(now, next.Host.Name, "", "is fenced: "+by+" has proved that it is off")
 	}
 	return err
 }
@@ -170,10 +170,10 @@ func (w *FailoverController) failed(ctx context.Context, next *store.Host, why e
 	switch {
 	case none && !c.noDevice:
 		c.noDevice = true
-		w.noter.Note(now, next.Host.Name, "", "cannot be fenced: "+text+
+		w.recorder.Note(now, next.Host.Name, "", "cannot be fenced: "+text+
 			"; its VMs wait until an operator gives their word that it is off")
 	case !none:
-		w.noter.Note(now, next.Host.Name, "", fmt.Sprintf("was not fenced, attempt %d: %s",
+		w.recorder.Note(now, next.Host.Name, "", fmt.Sprintf("was not fenced, attempt %d: %s",
 			next.Fencing.Attempts, text))
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // learnOutcome takes in how a migration ended. What failed is tried again by time: see
 // [Controller.watchTroubled].
-func (v *view) learnOutcome(f *flight) {
+func (v *cache) learnOutcome(f *migrationEntry) {
 	o, ended := f.rec.Outcome()
 	if !ended || v.forgiving {
 		return
@@ -25,7 +25,7 @@ func (v *view) learnOutcome(f *flight) {
 }
 
 // forgetOutcome takes out a migration whose record is gone.
-func (v *view) forgetOutcome(f *flight) {
+func (v *cache) forgetOutcome(f *migrationEntry) {
 	if o, ended := f.rec.Outcome(); ended && o.Fault != migration.NoFault {
 		v.health.Forget(&o)
 	}
@@ -33,13 +33,13 @@ func (v *view) forgetOutcome(f *flight) {
 
 // recallOutcomes makes the health records anew from all migrations: the store does not list
 // them in the order in which they ended.
-func (v *view) recallOutcomes() {
+func (v *cache) recallOutcomes() {
 	v.failed = nil
 	if v.forgiving {
 		return
 	}
-	all := make([]*store.Migration, 0, len(v.flights))
-	for _, f := range v.flights {
+	all := make([]*store.Migration, 0, len(v.migrations))
+	for _, f := range v.migrations {
 		all = append(all, f.rec)
 	}
 	v.health = *store.Health(all)
@@ -49,17 +49,17 @@ func (v *view) recallOutcomes() {
 // watchTroubled sets the timers of hosts that have failed just now: their queues are looked at
 // again when one migration may try.
 func (c *Controller) watchTroubled(now time.Time) {
-	for _, host := range c.view.failed {
+	for _, host := range c.cache.failed {
 		c.tryLater(host, now)
 	}
-	c.view.failed = c.view.failed[:0]
+	c.cache.failed = c.cache.failed[:0]
 }
 
 // tryLater sets the timer of a host that is in trouble.
 func (c *Controller) tryLater(host hypervisor.HostName, now time.Time) {
 	for _, of := range [...]func() (migration.HealthProblem, bool){
-		func() (migration.HealthProblem, bool) { return c.view.health.Receiving(host, "", now) },
-		func() (migration.HealthProblem, bool) { return c.view.health.Sending(host, now) },
+		func() (migration.HealthProblem, bool) { return c.cache.health.Receiving(host, "", now) },
+		func() (migration.HealthProblem, bool) { return c.cache.health.Sending(host, now) },
 	} {
 		if t, is := of(); is && t.Again.After(now) {
 			c.probes.Set(host, t.Again)
@@ -70,8 +70,8 @@ func (c *Controller) tryLater(host hypervisor.HostName, now time.Time) {
 // probe lets the migrations try that wait for a host that may be tried again.
 func (c *Controller) probe(now time.Time) {
 	for host, due := c.probes.Pop(now); due; host, due = c.probes.Pop(now) {
-		c.view.room = true
-		c.view.queue.Freed(host)
+		c.cache.capacityFreed = true
+		c.cache.queue.Freed(host)
 		c.tryLater(host, now)
 	}
 }
@@ -81,14 +81,14 @@ func (c *Controller) probe(now time.Time) {
 // operator has asked for since the last failure need not wait for the back-off. Where the
 // source is in trouble, targets to which nothing but its own transfers broke are only rather
 // not tried: see rather.
-func (c *Controller) suspects(f *flight, now time.Time) (all, rather []hypervisor.HostName) {
-	source := f.guest.rec.Host
-	for _, host := range c.view.health.Hosts() {
-		t, is := c.view.health.Receiving(host, source, now)
-		if !is || !c.waitsFor(f, &t, c.view.slots.To(host), now) {
+func (c *Controller) suspects(f *migrationEntry, now time.Time) (all, rather []hypervisor.HostName) {
+	source := f.vm.rec.Host
+	for _, host := range c.cache.health.Hosts() {
+		t, is := c.cache.health.Receiving(host, source, now)
+		if !is || !c.waitsFor(f, &t, c.cache.slots.To(host), now) {
 			continue
 		}
-		if _, blamed := c.view.health.Sending(source, now); blamed && t.Way {
+		if _, blamed := c.cache.health.Sending(source, now); blamed && t.Way {
 			rather = append(rather, host)
 		} else {
 			all = append(all, host)
@@ -99,7 +99,7 @@ func (c *Controller) suspects(f *flight, now time.Time) (all, rather []hyperviso
 
 // waitsFor reports whether a migration waits for a troubled host to which, or from which, so
 // many are under way.
-func (c *Controller) waitsFor(f *flight, t *migration.HealthProblem, underWay int, now time.Time) bool {
+func (c *Controller) waitsFor(f *migrationEntry, t *migration.HealthProblem, underWay int, now time.Time) bool {
 	asked := f.rec.Spec.Target == t.Host && f.rec.Spec.Created.After(t.Last)
 	return underWay > 0 || now.Before(t.Again) && !asked
 }
@@ -109,40 +109,40 @@ func (c *Controller) suspectTarget(target, source hypervisor.HostName, now time.
 	if c.core.Compatible {
 		return false
 	}
-	_, is := c.view.health.Receiving(target, source, now)
+	_, is := c.cache.health.Receiving(target, source, now)
 	return is
 }
 
 // mayTry reports whether the target that a migration asks for may be tried now.
-func (c *Controller) mayTry(f *flight, r *placement.Request) bool {
+func (c *Controller) mayTry(f *migrationEntry, r *placement.Request) bool {
 	return r.Host == "" || f.rec.Spec.Force >= placement.Yes || !slices.Contains(r.Avoid, r.Host)
 }
 
 // maySend reports whether a source has failed so lately that a migration must not leave it now.
-func (c *Controller) maySend(f *flight, source hypervisor.HostName, now time.Time) bool {
+func (c *Controller) maySend(f *migrationEntry, source hypervisor.HostName, now time.Time) bool {
 	if c.core.Compatible {
 		return true
 	}
-	t, is := c.view.health.Sending(source, now)
-	return !is || !c.waitsFor(f, &t, c.view.slots.From(source), now)
+	t, is := c.cache.health.Sending(source, now)
+	return !is || !c.waitsFor(f, &t, c.cache.slots.From(source), now)
 }
 
-// Troubles lists the hosts that have failed migrations lately, as targets and then as sources,
+// HealthProblems lists the hosts that have failed migrations lately, as targets and then as sources,
 // by name.
-func (c *Controller) Troubles(now time.Time) []migration.HealthProblem {
-	return c.view.health.Troubles(now)
+func (c *Controller) HealthProblems(now time.Time) []migration.HealthProblem {
+	return c.cache.health.Problems(now)
 }
 
 // whyUnhealthy says for which troubled hosts a migration waits.
-func (c *Controller) whyUnhealthy(f *flight, now time.Time) (why []placement.Reason) {
-	source := f.guest.rec.Host
-	if t, is := c.view.health.Sending(source, now); is && !c.maySend(f, source, now) {
+func (c *Controller) whyUnhealthy(f *migrationEntry, now time.Time) (why []placement.Reason) {
+	source := f.vm.rec.Host
+	if t, is := c.cache.health.Sending(source, now); is && !c.maySend(f, source, now) {
 		why = append(why, unhealthy("to send", &t, now))
 	}
 	suspects, _ := c.suspects(f, now)
 	for _, host := range suspects {
 		if f.rec.Spec.Target == "" || f.rec.Spec.Target == host {
-			t, _ := c.view.health.Receiving(host, source, now)
+			t, _ := c.cache.health.Receiving(host, source, now)
 			why = append(why, unhealthy("to receive", &t, now))
 		}
 	}

@@ -37,7 +37,7 @@ func TestARebuildDoesNotGoWhereMigrationsHaveJustFailed(t *testing.T) {
 func TestARebuildGoesWhereMigrationsFailedIfThereIsNoOtherHost(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.fencer.works("n1")
-	s.changeHost("n3", func(h *store.Host) { h.Closed = true })
+	s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 	s.addVM("web", "n1", 4*gib)
 	s.run(time.Minute)
 	s.silence("n1")
@@ -55,12 +55,12 @@ func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3",
 		"n4")
 	s.fencer.works("n1", "n3")
-	s.changeHost("n4", func(h *store.Host) { h.Closed = true })
+	s.changeHost("n4", func(h *store.Host) { h.Cordoned = true })
 	s.addVM("first", "n1", gib)
 	for i := range 8 {
 		s.addVM(fmt.Sprint("late-", i), "n3", gib)
 	}
-	s.changeHost("n3", func(h *store.Host) { h.Closed = true })
+	s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 	s.run(time.Minute)
 	s.silence("n1")
 	s.run(2 * time.Minute)
@@ -81,7 +81,7 @@ func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
 	if !strings.Contains(why, "n2: health") || !strings.Contains(why, "the start hangs") {
 		t.Errorf("it waits because %s", why)
 	}
-	s.changeHost("n4", func(h *store.Host) { h.Closed = false })
+	s.changeHost("n4", func(h *store.Host) { h.Cordoned = false })
 	s.run(10 * time.Second)
 	s.wantOn("late-7", "n4")
 }
@@ -90,7 +90,7 @@ func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
 func TestAHostThatStartsVMsAgainGetsAll(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{StormShare: 0.9}, "n1", "n2", "n3")
 	s.fencer.works("n1")
-	s.changeHost("n3", func(h *store.Host) { h.Closed = true })
+	s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 	for i := range 4 {
 		s.addVM(fmt.Sprint("v", i), "n1", hypervisor.Bytes(4-i)*gib)
 	}

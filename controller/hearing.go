@@ -63,12 +63,12 @@ func some(hosts []hypervisor.HostName) string {
 
 // hearing returns what the warden has heard.
 func (w *FailoverController) hearing(now time.Time) Hearing {
-	h := Hearing{Lasted: now.Sub(w.signs.began)}
+	h := Hearing{Lasted: now.Sub(w.leases.began)}
 	for _, name := range w.names() {
-		rec := w.view.hosts[name]
-		acted := rec.Session != "" || w.signs.leases[name] != nil
+		rec := w.cache.hosts[name]
+		acted := rec.Session != "" || w.leases.leases[name] != nil
 		off := rec.Fenced && trusted(rec)
-		if acted && !off && !w.signs.heard(name) {
+		if acted && !off && !w.leases.heard(name) {
 			h.Unheard = append(h.Unheard, name)
 		}
 	}
@@ -77,14 +77,14 @@ func (w *FailoverController) hearing(now time.Time) Hearing {
 
 // hear takes in whether agents are admitted now.
 func (w *FailoverController) hear(now time.Time) {
-	if w.signs.settled {
+	if w.leases.settled {
 		return
 	}
 	h := w.hearing(now)
 	w.waits = w.config.Doubts(&h)
 	switch {
 	case w.waits == "":
-		w.signs.settled = true
+		w.leases.settled = true
 		if w.config.Vouched != nil {
 			w.config.Vouched()
 		}
@@ -95,7 +95,7 @@ func (w *FailoverController) hear(now time.Time) {
 
 // anyUnadmitted reports whether an agent waits to be admitted.
 func (w *FailoverController) anyUnadmitted() bool {
-	for _, h := range w.view.hosts {
+	for _, h := range w.cache.hosts {
 		if h.Unadmitted() {
 			return true
 		}

@@ -55,7 +55,7 @@ func TestAnAgentIsAdmittedAtOnceWhenALeaderHasListened(t *testing.T) {
 	}
 }
 
-// A leader that begins admits nobody before all hosts were heard, or for long nothing of some.
+// A leader that begins admits no agent before all hosts were heard, or for long nothing of some.
 func TestALeaderThatBeginsListensBeforeItAdmits(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.run(time.Minute)
@@ -90,7 +90,7 @@ func TestALeaderThatWasAwayListensAnew(t *testing.T) {
 	s.begins("n1", "one")
 	s.look()
 	if s.admits("n1") {
-		t.Errorf("n1 is admitted by one that has heard nobody: %+v", s.host("n1"))
+		t.Errorf("n1 is admitted by one that has heard no host: %+v", s.host("n1"))
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWithoutAMemoryAllHostsAreHeard(t *testing.T) {
 	if s.admits("n1") || vouched > 0 {
 		t.Errorf("n2 is not heard, and n1 is %+v", s.host("n1"))
 	}
-	s.changeHost("n2", func(h *store.Host) { h.Dead = "alice" })
+	s.changeHost("n2", func(h *store.Host) { h.ConfirmedDownBy = "alice" })
 	s.run(10 * time.Second)
 	if !s.admits("n1") || vouched != 1 {
 		t.Errorf("n2 is off, and n1 is %+v; vouched %d times", s.host("n1"), vouched)

@@ -15,7 +15,7 @@ type waiter struct {
 }
 
 func (w *waiter) Asked() *migration.Spec { return &w.spec }
-func (w *waiter) Turn() *QueueEntry      { return &w.turn }
+func (w *waiter) Entry() *QueueEntry     { return &w.turn }
 
 // While the first in line waits behind because its source sends, those who were taken meanwhile
 // are not kept.
@@ -24,9 +24,9 @@ func TestWhoIsGoneIsForgotten(t *testing.T) {
 	sends := map[hypervisor.HostName]bool{"slow": true}
 	link := func(_ *waiter, source hypervisor.HostName) SourceState {
 		if sends[source] {
-			return Sending
+			return Busy
 		}
-		return Resting
+		return Idle
 	}
 	for i := range 3000 {
 		source := hypervisor.HostName(fmt.Sprintf("n%d", i%2))
@@ -48,6 +48,6 @@ func TestWhoIsGoneIsForgotten(t *testing.T) {
 		}
 	}
 	if q.behind.Len() == 0 {
-		t.Fatal("nobody waits behind: the test shows nothing")
+		t.Fatal("no migration waits behind: the test shows nothing")
 	}
 }

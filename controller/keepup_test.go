@@ -37,7 +37,7 @@ func TestWhatItHasWrittenItselfIsNotReadAllOverAgain(t *testing.T) {
 		c.drain(host)
 	}
 	records := &counting{Store: c.store}
-	boss := controller.New(c.config, records, store.Silent{})
+	boss := controller.New(c.config, records, store.DiscardEvents{})
 	for end := c.now.Add(3 * time.Second); c.now.Before(end); {
 		wake, err := boss.Reconcile(ctx, c.now)
 		if err != nil {

@@ -44,13 +44,13 @@ func (w wire) String() string {
 // traffic is what uses links, and who waits for which. It is kept where it is said which
 // migrations may share a link.
 type traffic struct {
-	sharer  evacuation.Sharer // nil: nobody says
+	sharer  evacuation.Sharer // nil: none is configured
 	network hypervisor.Bandwidth
-	on      map[wire][]*flight
-	waiting map[wire]*PriorityQueue[*flight] // may hold stale ones
+	on      map[wire][]*migrationEntry
+	waiting map[wire]*PriorityQueue[*migrationEntry] // may hold stale ones
 }
 
-// newTraffic returns what says which migrations may share a link, whoever asked for them: the
+// newTraffic returns what says which migrations may share a link, of users and of drains: the
 // evacuation's policy, the configured sharer, or package evacuation. KubeVirt has nothing of the kind.
 func newTraffic(c *Config) traffic {
 	if c.Migration.Compatible {
@@ -64,8 +64,8 @@ func newTraffic(c *Config) traffic {
 	default: // what a guest dirties is not measured: a VM counts as idle until it has failed
 		s = evacuation.AdaptivePolicy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
 	}
-	return traffic{sharer: s, network: c.Network, on: map[wire][]*flight{},
-		waiting: map[wire]*PriorityQueue[*flight]{}}
+	return traffic{sharer: s, network: c.Network, on: map[wire][]*migrationEntry{},
+		waiting: map[wire]*PriorityQueue[*migrationEntry]{}}
 }
 
 // way lists the links from one host to another, with their speeds; those of which no speed is
@@ -97,7 +97,7 @@ func rackOf(h *store.Host) (string, hypervisor.Bandwidth) {
 }
 
 // enter counts a migration that has got its target on all links that it uses.
-func (v *view) enter(f *flight) {
+func (v *cache) enter(f *migrationEntry) {
 	if v.traffic.sharer == nil || f.source == nil || f.target == nil {
 		return
 	}
@@ -109,9 +109,9 @@ func (v *view) enter(f *flight) {
 }
 
 // leave takes a migration off its links, and lets some try that wait for them.
-func (v *view) leave(f *flight) {
+func (v *cache) leave(f *migrationEntry) {
 	for _, w := range f.wires {
-		v.traffic.on[w] = slices.DeleteFunc(v.traffic.on[w], func(o *flight) bool { return o == f })
+		v.traffic.on[w] = slices.DeleteFunc(v.traffic.on[w], func(o *migrationEntry) bool { return o == f })
 		if len(v.traffic.on[w]) == 0 {
 			delete(v.traffic.on, w)
 		}
@@ -124,7 +124,7 @@ func (v *view) leave(f *flight) {
 const fewTry = 4
 
 // callWaiting lets the first so many that wait for a link try again.
-func (v *view) callWaiting(w wire, n int) {
+func (v *cache) callWaiting(w wire, n int) {
 	for ; n > 0; n-- {
 		f := v.firstWaiting(w)
 		if f == nil {
@@ -136,8 +136,8 @@ func (v *view) callWaiting(w wire, n int) {
 	}
 }
 
-// firstWaiting returns the first that waits for a link; nil is nobody.
-func (v *view) firstWaiting(w wire) *flight {
+// firstWaiting returns the first that waits for a link; nil is none.
+func (v *cache) firstWaiting(w wire) *migrationEntry {
 	line := v.traffic.waiting[w]
 	for line != nil && line.Len() > 0 {
 		if f := line.First(); f.waitsOn == w && !f.gone && f.rec.State.Phase <= migration.Pending {
@@ -150,10 +150,10 @@ func (v *view) firstWaiting(w wire) *flight {
 }
 
 // await lets a migration wait for its turn on a link.
-func (v *view) await(f *flight, w wire) {
+func (v *cache) await(f *migrationEntry, w wire) {
 	line := v.traffic.waiting[w]
 	if line == nil {
-		line = &PriorityQueue[*flight]{}
+		line = &PriorityQueue[*migrationEntry]{}
 		v.traffic.waiting[w] = line
 	}
 	f.waitsOn = w
@@ -161,21 +161,21 @@ func (v *view) await(f *flight, w wire) {
 }
 
 // crowded returns a link on the way to a target on which a migration must wait for its turn: not
-// all that use it would converge, or somebody with precedence waits for it.
-func (c *Controller) crowded(f *flight, target hypervisor.HostName) (wire, bool) {
-	t := &c.view.traffic
-	if t.sharer == nil || f.guest.site == nil {
+// all that use it would converge, or one with precedence waits for it.
+func (c *Controller) crowded(f *migrationEntry, target hypervisor.HostName) (wire, bool) {
+	t := &c.cache.traffic
+	if t.sharer == nil || f.vm.host == nil {
 		return wire{}, false
 	}
-	wires, speeds := t.way(f.guest.site.rec, c.view.site(target).rec)
-	next := f.guest.asGuest().Leaving()
+	wires, speeds := t.way(f.vm.host.rec, c.cache.host(target).rec)
+	next := f.vm.asVM().Evacuating()
 	next.Most = slowest(speeds)
 	for i, w := range wires {
 		users := t.on[w]
 		if len(users) == 0 {
 			continue
 		}
-		first := c.view.firstWaiting(w)
+		first := c.cache.firstWaiting(w)
 		if first != nil && first != f && migration.ByPrecedence(*first.Asked(), *f.Asked()) < 0 ||
 			!t.sharer.Shares(speeds[i], next, c.leaving(users)) {
 			return w, true
@@ -185,18 +185,18 @@ func (c *Controller) crowded(f *flight, target hypervisor.HostName) (wire, bool)
 }
 
 // leaving lists migrations under way as a policy sees them.
-func (c *Controller) leaving(users []*flight) []evacuation.Leaving {
-	all := make([]evacuation.Leaving, 0, len(users))
+func (c *Controller) leaving(users []*migrationEntry) []evacuation.EvacuatingVM {
+	all := make([]evacuation.EvacuatingVM, 0, len(users))
 	for _, f := range users {
-		if f.guest.rec == nil {
+		if f.vm.rec == nil {
 			continue // its record is gone: it ends
 		}
-		l := f.guest.asGuest().Leaving()
-		_, speeds := c.view.traffic.way(f.source.rec, f.target.rec)
+		l := f.vm.asVM().Evacuating()
+		_, speeds := c.cache.traffic.way(f.source.rec, f.target.rec)
 		l.Most = slowest(speeds)
 		all = append(all, l)
 	}
-	slices.SortFunc(all, func(a, b evacuation.Leaving) int { return cmp.Compare(a.VM, b.VM) })
+	slices.SortFunc(all, func(a, b evacuation.EvacuatingVM) int { return cmp.Compare(a.VM, b.VM) })
 	return all
 }
 
@@ -214,7 +214,7 @@ const otherTargets = 8
 
 // uncrowded returns the decision about a target, or about another one whose links are not
 // crowded. It reports the link that the migration waits for if there is none.
-func (c *Controller) uncrowded(f *flight, d placement.Decision, r *placement.Request) (placement.Decision,
+func (c *Controller) uncrowded(f *migrationEntry, d placement.Decision, r *placement.Request) (placement.Decision,
 	wire) {
 	first := wire{}
 	avoid := slices.Clip(r.Avoid)
@@ -230,7 +230,7 @@ func (c *Controller) uncrowded(f *flight, d placement.Decision, r *placement.Req
 			break // another target does not help
 		}
 		r.Avoid = append(r.Avoid, d.Host)
-		if other := c.view.books.Decide(r); other.Outcome == placement.Accepted {
+		if other := c.cache.reservations.Decide(r); other.Outcome == placement.Accepted {
 			d = other
 			continue
 		}
@@ -241,27 +241,27 @@ func (c *Controller) uncrowded(f *flight, d placement.Decision, r *placement.Req
 }
 
 // waitForLink lets a migration wait for its turn on a link, and says so once. Time is a remedy,
-// too: links and guests change.
-func (c *Controller) waitForLink(f *flight, w wire, now time.Time) {
+// too: links and VMs change.
+func (c *Controller) waitForLink(f *migrationEntry, w wire, now time.Time) {
 	if f.told != w {
 		f.told = w
-		c.noter.Note(now, "", f.rec.Spec.VM, "waits for its turn on "+w.String())
+		c.recorder.Note(now, "", f.rec.Spec.VM, "waits for its turn on "+w.String())
 	}
-	c.view.await(f, w)
+	c.cache.await(f, w)
 	c.timers.Set(&f.alarm, now.Add(c.config.RetryCap))
 }
 
 // whyCrowded says for which link a migration waits.
-func (c *Controller) whyCrowded(f *flight) []placement.Reason {
+func (c *Controller) whyCrowded(f *migrationEntry) []placement.Reason {
 	w := f.waitsOn
-	if s := f.guest.site; w.kind == noWire && s != nil && !c.paced(f, s.name()) {
+	if s := f.vm.host; w.kind == noWire && s != nil && !c.paced(f, s.name()) {
 		w = wire{sending, string(s.name())}
 	}
 	if w.kind == noWire {
 		return nil
 	}
 	return []placement.Reason{{Check: "link", Need: "its turn on " + w.String(),
-		Have: underWay(len(c.view.traffic.on[w]))}}
+		Have: underWay(len(c.cache.traffic.on[w]))}}
 }
 
 func underWay(n int) string {

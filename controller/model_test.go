@@ -27,7 +27,7 @@ type world struct {
 	names    []hostName
 	wardens  []*controller.FailoverController
 	lines    []*sim.FlakyStore
-	stale    time.Time // until when somebody's view may be stale, and their counts wrong
+	stale    time.Time // until when a participant's view may be stale, and its counts wrong
 	outcomes map[string]string
 }
 
@@ -100,7 +100,7 @@ func (w *world) mayBeCut(host hostName) {
 	silent, all := 0, 0
 	for name, m := range w.machines {
 		h := w.stage.host(name)
-		if h.Dead != "" {
+		if h.ConfirmedDownBy != "" {
 			continue
 		}
 		// A warden may have seen a sign up to half a Grace after it was given.
@@ -130,7 +130,7 @@ func (w *world) act(name hostName) {
 	h := w.stage.host(name)
 	for _, v := range w.vms() {
 		switch r := w.rebuild(string(v.VM.ID), name); {
-		case v.Host == name && !m.runs[v.VM.ID] && h.Fencing == nil && !h.Fenced && v.Claim == "":
+		case v.Host == name && !m.runs[v.VM.ID] && h.Fencing == nil && !h.Fenced && v.ActiveMigration == "":
 			next := *v
 			next.Boots++
 			if _, err := w.store.Put(ctx, &next, h); err == nil {
@@ -177,7 +177,7 @@ func (w *world) watch(i int) {
 			w.rt.Fatalf("%s leaves %s, where it runs", old.VM.ID, old.Host)
 		case !h.Fenced || r == nil || !r.Evidence.Dead(old.VM.ID, old.Host):
 			w.rt.Fatalf("%s leaves %s without evidence: %+v", old.VM.ID, old.Host, r)
-		case old.Claim != "":
+		case old.ActiveMigration != "":
 			w.rt.Fatalf("%s leaves %s, and a migration claims it", old.VM.ID, old.Host)
 		}
 	}
@@ -219,12 +219,12 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		return time.Duration(rapid.IntRange(least, most).Draw(w.rt, "seconds")) * time.Second
 	}
 	return map[string]func(*rapid.T){
-		"time passes":        func(*rapid.T) { w.pass(seconds(1, 100)) },
-		"more time passes":   func(*rapid.T) { w.pass(seconds(60, 200)) },
-		"nobody looks":       func(*rapid.T) { w.now = w.now.Add(seconds(1, 300)) },
-		"an agent acts":      func(*rapid.T) { w.act(w.anyHost()) },
-		"a warden looks":     func(*rapid.T) { w.watch(w.anyWarden()) },
-		"an agent falls ill": func(*rapid.T) { w.machines[w.anyHost()].agent = false },
+		"time passes":         func(*rapid.T) { w.pass(seconds(1, 100)) },
+		"more time passes":    func(*rapid.T) { w.pass(seconds(60, 200)) },
+		"no look takes place": func(*rapid.T) { w.now = w.now.Add(seconds(1, 300)) },
+		"an agent acts":       func(*rapid.T) { w.act(w.anyHost()) },
+		"a warden looks":      func(*rapid.T) { w.watch(w.anyWarden()) },
+		"an agent falls ill":  func(*rapid.T) { w.machines[w.anyHost()].agent = false },
 		"an agent recovers": func(*rapid.T) {
 			m := w.machines[w.anyHost()]
 			m.agent = m.power
@@ -237,16 +237,16 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"an operator gives their word, which is good": func(*rapid.T) {
 			if name := w.anyHost(); !w.machines[name].power {
-				w.changeHost(name, func(h *store.Host) { h.Dead = "alice" })
+				w.changeHost(name, func(h *store.Host) { h.ConfirmedDownBy = "alice" })
 			}
 		},
 		"an operator changes their mind": func(*rapid.T) {
-			w.changeHost(w.anyHost(), func(h *store.Host) { h.Dead = "" })
+			w.changeHost(w.anyHost(), func(h *store.Host) { h.ConfirmedDownBy = "" })
 		},
 		"a migration begins, or ends": func(*rapid.T) {
 			v := rapid.SampledFrom(w.vms()).Draw(w.rt, "VM")
 			w.changeVM(string(v.VM.ID), func(v *store.VM) {
-				v.Claim = map[bool]hypervisor.JobID{true: "m#1"}[v.Claim == ""]
+				v.ActiveMigration = map[bool]hypervisor.JobID{true: "m#1"}[v.ActiveMigration == ""]
 			})
 		},
 		"a warden dies": func(*rapid.T) { w.reborn(w.anyWarden()) },
@@ -255,25 +255,25 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			line.Dies, line.After = true, rapid.IntRange(0, 4).Draw(w.rt, "writes")
 		},
 		"writes are not answered": func(*rapid.T) {
-			w.lines[w.anyWarden()].Mute = rapid.IntRange(1, 3).Draw(w.rt, "writes")
+			w.lines[w.anyWarden()].DropAnswers = rapid.IntRange(1, 3).Draw(w.rt, "writes")
 		},
 		"a view goes stale, or not": func(*rapid.T) {
 			line := w.lines[w.anyWarden()]
-			line.Frozen = !line.Frozen
+			line.StaleReads = !line.StaleReads
 			w.stale = w.now.Add(time.Hour)
 		},
 		"": func(*rapid.T) { w.check() },
 	}
 }
 
-// settle ends all faults but those of machines, and lets the wardens finish: then every
-// VM whose host is off is elsewhere, or somebody can say why not.
+// settle ends all faults but those of machines, and lets the failover controllers finish: then every
+// VM whose host is off is elsewhere, or a controller can say why not.
 func (w *world) settle() {
 	for i := range w.wardens {
 		w.reborn(i)
 	}
 	for _, v := range w.vms() {
-		w.changeVM(string(v.VM.ID), func(v *store.VM) { v.Claim = "" })
+		w.changeVM(string(v.VM.ID), func(v *store.VM) { v.ActiveMigration = "" })
 	}
 	for key, how := range w.outcomes {
 		if how == "late" {
@@ -283,12 +283,12 @@ func (w *world) settle() {
 	w.pass(3 * time.Minute)
 	for _, v := range w.vms() {
 		h := w.stage.host(v.Host)
-		if h.Lost == w.machines[v.Host].agent {
-			w.rt.Errorf("%s is lost: %v, and its agent runs: %v", v.Host, h.Lost, !h.Lost)
+		if h.NotReady == w.machines[v.Host].agent {
+			w.rt.Errorf("%s is lost: %v, and its agent runs: %v", v.Host, h.NotReady, !h.NotReady)
 		}
 		why := w.wardens[0].Why(v.VM.ID, w.now)
-		if h.Lost && len(why) == 0 {
-			w.rt.Errorf("%s is still on %s, and nobody knows why", v.VM.ID, v.Host)
+		if h.NotReady && len(why) == 0 {
+			w.rt.Errorf("%s is still on %s, and no controller knows why", v.VM.ID, v.Host)
 		}
 		if m := w.machines[v.Host]; m.agent && !m.runs[v.VM.ID] {
 			w.rt.Errorf("%s is on %s, which is well, and does not run", v.VM.ID, v.Host)
@@ -313,7 +313,7 @@ func TestNothingRunsTwiceWhateverHappens(t *testing.T) {
 func TestTheModelReachesWhatItIsAbout(t *testing.T) {
 	said := map[string]bool{}
 	want := []string{"is lost", "is fenced", "is rebuilt", "is heard again", "is back",
-		"fences nobody", "counts as fenced", "withdrawn", "was not fenced", "fits nowhere",
+		"fences no host", "counts as fenced", "withdrawn", "was not fenced", "fits nowhere",
 		"cannot be fenced", "stays on"}
 	gen := rapid.Custom(func(t *rapid.T) []string {
 		w := newWorld(t)

@@ -17,8 +17,8 @@ type observation struct {
 }
 
 // observe puts together, in o, all that is known about one migration.
-func (c *Controller) observe(f *flight, o *observation, now time.Time) {
-	m, g := f.rec, f.guest
+func (c *Controller) observe(f *migrationEntry, o *observation, now time.Time) {
+	m, g := f.rec, f.vm
 	*o = observation{}
 	o.Now, o.Canceled, o.Report = now, m.Cancel, m.Report()
 	if f.target != nil {
@@ -30,22 +30,22 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 		return
 	}
 	o.source = g.rec.Host
-	o.VM = g.rec.Guest()
+	o.VM = g.rec.Status()
 	o.VM.Stopping = o.VM.Stopping && !m.Source.HandedOver
-	o.Running = g.site != nil && !g.site.rec.Fenced
+	o.Running = g.host != nil && !g.host.rec.Fenced
 	o.Instances = 1
-	o.Claim = c.claim(f, g)
-	if m.State.Phase == migration.Unset && o.Claim == migration.ClaimedByOther &&
+	o.Ownership = c.claim(f, g)
+	if m.State.Phase == migration.Unset && o.Ownership == migration.ClaimedByOther &&
 		!c.core.Compatible {
 		o.choice = c.inTheWay(f, g)
 	}
 	o.Replaced = !c.core.Compatible && replaced(g, f)
-	if o.Target.Exists && g.rec.Holds.Hotplug {
+	if o.Target.Exists && g.rec.Blockers.Hotplug {
 		o.Attachment = migration.Instance{Exists: m.Attach, Ready: m.Target.Attached,
 			Down: m.Target.Detached}
 	}
 	if want := m.Spec.Target; want != "" && !o.Target.Exists {
-		o.Impossible = want == g.rec.Host || c.view.site(want).rec.Version == 0
+		o.Impossible = want == g.rec.Host || c.cache.host(want).rec.Version == 0
 	}
 	if m.State.Phase == migration.Pending && !o.Target.Exists {
 		c.observePending(f, g, o, now)
@@ -54,38 +54,38 @@ func (c *Controller) observe(f *flight, o *observation, now time.Time) {
 }
 
 // observePending adds what only matters before there is a target.
-func (c *Controller) observePending(f *flight, g *guest, o *observation, now time.Time) {
-	for _, other := range g.flights {
+func (c *Controller) observePending(f *migrationEntry, g *vmEntry, o *observation, now time.Time) {
+	for _, other := range g.migrations {
 		if other != f && other.rec.State.Phase.Final() && !Cleared(other.rec, false) &&
-			!c.view.site(Remains(other.rec)).rec.Lost {
+			!c.cache.host(Remains(other.rec)).rec.NotReady {
 			o.Instances++
 		}
 	}
-	if f.rec.Spec.By != migration.User && len(g.flights) > 1 {
+	if f.rec.Spec.By != migration.User && len(g.migrations) > 1 {
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
-	o.Gate = c.view.slots.Admit(c.limits, g.rec.Host)
+	o.Gate = c.cache.slots.Admit(c.limits, g.rec.Host)
 	o.Queued = f.tries == 0 && Waits(&f.rec.State, &o.Observation)
 	if f.overrun {
-		o.Trouble = migration.QuotaExceeded
+		o.TargetError = migration.QuotaExceeded
 	}
 }
 
-// claim says whom the VM names; before the hand-over the VM's oldest unfinished
+// claim says which migration the VM names; before the hand-over the VM's oldest unfinished
 // migration counts as named. A migration that the VM still names has not been
-// settled, even when it has ended: until then nobody knows where the VM is, and
+// settled, even when it has ended: until then it is not known where the VM is, and
 // no other may have it. It only does not keep another from being accepted.
-func (c *Controller) claim(f *flight, g *guest) migration.Claim {
+func (c *Controller) claim(f *migrationEntry, g *vmEntry) migration.Ownership {
 	asked := f.rec.State.Phase == migration.Unset
 	switch {
-	case g.rec.Claim == f.rec.Spec.ID:
+	case g.rec.ActiveMigration == f.rec.Spec.ID:
 		return migration.ClaimedBySelf
 	case asked && c.before(g, f) != nil:
 		return migration.ClaimedByOther
-	case g.rec.Claim == "":
+	case g.rec.ActiveMigration == "":
 		return migration.Unclaimed
 	}
-	if named := c.view.flights[g.rec.Claim]; asked && named != nil && named.ended {
+	if named := c.cache.migrations[g.rec.ActiveMigration]; asked && named != nil && named.ended {
 		return migration.ClaimedByEnded
 	}
 	return migration.ClaimedByOther
@@ -93,9 +93,9 @@ func (c *Controller) claim(f *flight, g *guest) migration.Claim {
 
 // before returns the unfinished migration that keeps f from being accepted: an older one, or one
 // that was accepted before; nil is none. One that f replaces is not in its way.
-func (c *Controller) before(g *guest, f *flight) *flight {
-	at := slices.Index(g.flights, f)
-	for i, other := range g.flights {
+func (c *Controller) before(g *vmEntry, f *migrationEntry) *migrationEntry {
+	at := slices.Index(g.migrations, f)
+	for i, other := range g.migrations {
 		p, older := other.rec.State.Phase, i < at || at < 0
 		if i != at && !p.Final() && (older || p > migration.Unset) && // or was accepted before
 			(c.core.Compatible || !makesWay(other, f)) {
@@ -106,12 +106,12 @@ func (c *Controller) before(g *guest, f *flight) *flight {
 }
 
 // inTheWay names what keeps a migration from being accepted, and says how to end it.
-func (c *Controller) inTheWay(f *flight, g *guest) *placement.Decision {
-	id, state := g.rec.Claim, "not known"
+func (c *Controller) inTheWay(f *migrationEntry, g *vmEntry) *placement.Decision {
+	id, state := g.rec.ActiveMigration, "not known"
 	way := "godwit vm release " + string(g.rec.VM.ID) + " takes its claim back"
 	other := c.before(g, f)
 	if other == nil {
-		other = c.view.flights[id]
+		other = c.cache.migrations[id]
 	}
 	if other != nil {
 		id, state = other.rec.Spec.ID, other.rec.State.Phase.String()
@@ -123,22 +123,22 @@ func (c *Controller) inTheWay(f *flight, g *guest) *placement.Decision {
 }
 
 // makesWay reports whether a migration without a target gives way to another.
-func makesWay(f, to *flight) bool {
+func makesWay(f, to *migrationEntry) bool {
 	return f.rec.State.Target == "" && f.rec.Options == nil && to.rec.Spec.Replaces(&f.rec.Spec)
 }
 
 // replaced reports whether a VM's migration gives way to another of them that has not ended.
-func replaced(g *guest, f *flight) bool {
-	return f.rec.Spec.By != migration.User && len(g.flights) > 1 &&
-		slices.ContainsFunc(g.flights, func(o *flight) bool {
+func replaced(g *vmEntry, f *migrationEntry) bool {
+	return f.rec.Spec.By != migration.User && len(g.migrations) > 1 &&
+		slices.ContainsFunc(g.migrations, func(o *migrationEntry) bool {
 			return !o.rec.State.Phase.Final() && !o.rec.Cancel && makesWay(f, o)
 		})
 }
 
 // attempts lists a VM's migrations as the core's history.
-func attempts(g *guest) []migration.Attempt {
-	list := make([]migration.Attempt, 0, len(g.flights))
-	for _, f := range g.flights {
+func attempts(g *vmEntry) []migration.Attempt {
+	list := make([]migration.Attempt, 0, len(g.migrations))
+	for _, f := range g.migrations {
 		list = append(list, f.rec.Attempt())
 	}
 	return list

@@ -62,7 +62,7 @@ func TestAMigrationThatFitsNowhereFailsAtItsDeadline(t *testing.T) {
 
 // A host that can never take the VM is refused at once.
 func TestAMigrationToAnImpossibleHostFailsAtOnce(t *testing.T) {
-	for why, target := range map[string]name{"the VM's own host": "n1", "nobody knows it": "n9"} {
+	for why, target := range map[string]name{"the VM's own host": "n1", "it is not known": "n9"} {
 		c := newCluster(t)
 		c.addVM("a", "n1")
 		c.ask("a#u", "a", target)
@@ -74,7 +74,7 @@ func TestAMigrationToAnImpossibleHostFailsAtOnce(t *testing.T) {
 }
 
 // A migration that waits behind others waits as long as the line is, however short the time
-// that it has for finding a host; and nobody spins meanwhile.
+// that it has for finding a host; and the controller does not spin meanwhile.
 func TestAMigrationThatWaitsForItsTurnIsNotOverdue(t *testing.T) {
 	c := newCluster(t)
 	c.config.Migration.Timeouts.Pending = 30 * time.Second
@@ -94,7 +94,7 @@ func TestAMigrationThatWaitsForItsTurnIsNotOverdue(t *testing.T) {
 	}
 }
 
-// crowded returns a cluster where nobody may wait for a host for more than an hour, and a
+// crowded returns a cluster where no migration may wait for a host for more than an hour, and a
 // silent transfer holds the only slot.
 func crowded(t *testing.T) *cluster {
 	c := newCluster(t)
@@ -117,10 +117,10 @@ func (c *cluster) addGiant() {
 	c.ask("giant#u", "giant", "")
 }
 
-// Whoever is held up by something else after a long time in line is not overdue at once.
+// A migration that is held up by something else after a long time in line is not overdue at once.
 func TestWhoStoodInLineHasItsTimeAfterwards(t *testing.T) {
 	for name, holds := range map[string]func(*store.VM){
-		"a backup begins":   func(v *store.VM) { v.Holds.Backup = true },
+		"a backup begins":   func(v *store.VM) { v.Blockers.Backup = true },
 		"its VM is stopped": func(v *store.VM) { v.Stopped, v.Ended = true, true },
 	} {
 		c := crowded(t)
@@ -178,7 +178,7 @@ func TestAMigrationWhoseTurnComesLateIsNotOverdueAtOnce(t *testing.T) {
 	}
 }
 
-// Who was refused has had its turn: it fails in time, whoever else waits.
+// A migration that was refused has had its turn: it fails in time, also while others wait.
 func TestAMigrationThatFitsNowhereIsOverdueThoughOthersWait(t *testing.T) {
 	c := newCluster(t)
 	c.config.Migration.Timeouts.Pending = time.Hour
@@ -197,7 +197,7 @@ func TestAMigrationThatFitsNowhereIsOverdueThoughOthersWait(t *testing.T) {
 }
 
 // The source has begun and is never heard of again: the outcome is called
-// unknown in time, and nobody spins while it stays so.
+// unknown in time, and the controller does not spin while it stays so.
 func TestASilentSourceIsWaitedForPatiently(t *testing.T) {
 	for _, r := range []struct {
 		name  string
@@ -250,13 +250,13 @@ func TestTheControllerDoesNotSpin(t *testing.T) {
 			"a host is drained": func(t *rapid.T) { c.drain("n1") },
 			"a host is lost, fenced or comes back": func(t *rapid.T) {
 				next := *c.host(rapid.SampledFrom([]name{"n1", "n2", "n3"}).Draw(t, "host"))
-				next.Lost = rapid.Bool().Draw(t, "lost")
+				next.NotReady = rapid.Bool().Draw(t, "lost")
 				next.Fenced = rapid.Bool().Draw(t, "fenced")
 				c.put(&next)
 			},
 			"a VM changes": func(t *rapid.T) {
 				next := *c.vm(vms.Draw(t, "vm"))
-				next.Holds.Backup = rapid.Bool().Draw(t, "backup")
+				next.Blockers.Backup = rapid.Bool().Draw(t, "backup")
 				next.Stopped = rapid.Bool().Draw(t, "stopped")
 				c.put(&next)
 			},

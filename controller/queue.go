@@ -9,7 +9,7 @@ import (
 type Item interface {
 	comparable
 	Asked() *migration.Spec // its precedence follows from it, and does not change
-	Turn() *QueueEntry      // the item's own, for the queue to write
+	Entry() *QueueEntry     // the item's own, for the queue to write
 }
 
 // A Turn says where an item waits. The zero value is nowhere.
@@ -24,9 +24,9 @@ type SourceState int
 
 // The links of sources, the better ones last.
 const (
-	Shut    SourceState = iota // nobody may leave now
-	Sending                    // it sends already: one more makes the others slower
-	Resting                    // it sends nothing
+	Blocked SourceState = iota // no migration may leave now
+	Busy                       // it sends already: one more makes the others slower
+	Idle                       // it sends nothing
 )
 
 // A Queue holds the migrations that wait for a slot. Those of one source wait
@@ -36,13 +36,13 @@ const (
 // one host share its link. KubeVirt wakes the first in line whether they can use it or not.
 // Source: KubeVirt v1.9.0 migration.go:452, for what is not done here. The zero value is empty.
 type Queue[T Item] struct {
-	bySource map[hypervisor.HostName]*sourceLine[T]
+	bySource map[hypervisor.HostName]*sourceQueue[T]
 	inLine   PriorityQueue[T] // the first of each source that may send; may hold stale ones
 	behind   PriorityQueue[T] // those of them whose source was sending when it was asked
 }
 
-// sourceLine holds those who wait for one source.
-type sourceLine[T Item] struct {
+// sourceQueue holds those who wait for one source.
+type sourceQueue[T Item] struct {
 	source hypervisor.HostName // what their turns name
 	PriorityQueue[T]
 }
@@ -55,14 +55,14 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 	}
 	q.Remove(f)
 	if q.bySource == nil {
-		q.bySource = map[hypervisor.HostName]*sourceLine[T]{}
+		q.bySource = map[hypervisor.HostName]*sourceQueue[T]{}
 	}
 	l := q.bySource[source]
 	if l == nil {
-		l = &sourceLine[T]{source: source}
+		l = &sourceQueue[T]{source: source}
 		q.bySource[source] = l
 	}
-	*f.Turn() = QueueEntry{&l.source}
+	*f.Entry() = QueueEntry{&l.source}
 	l.Push(f)
 	if l.First() == f {
 		q.inLine.Push(f)
@@ -71,7 +71,7 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 
 // Remove takes f out; its places in the lines go stale and are skipped later.
 func (q *Queue[T]) Remove(f T) {
-	if turn := f.Turn(); turn.waits() {
+	if turn := f.Entry(); turn.waits() {
 		source := *turn.source
 		*turn = QueueEntry{}
 		q.Freed(source)
@@ -99,21 +99,21 @@ func (q *Queue[T]) Freed(source hypervisor.HostName) {
 func (q *Queue[T]) Take(link func(T, hypervisor.HostName) SourceState) T {
 	for line := q.next(); line != nil; line = q.next() {
 		f := line.Pop()
-		turn := f.Turn()
+		turn := f.Entry()
 		if !turn.waits() {
 			continue
 		}
 		switch does := link(f, *turn.source); {
-		case does == Shut:
-		case does == Sending && line == &q.inLine:
+		case does == Blocked:
+		case does == Busy && line == &q.inLine:
 			q.yield(f)
 		default:
 			q.Remove(f)
 			return f
 		}
 	}
-	var nobody T
-	return nobody
+	var none T
+	return none
 }
 
 // yield puts one behind all whose link rests. Those behind who were taken through the other line
@@ -126,7 +126,7 @@ func (q *Queue[T]) yield(f T) {
 	old, seen := q.behind, map[T]bool{}
 	q.behind = PriorityQueue[T]{}
 	for old.Len() > 0 {
-		if f := old.Pop(); f.Turn().waits() && !seen[f] {
+		if f := old.Pop(); f.Entry().waits() && !seen[f] {
 			seen[f] = true
 			q.behind.Push(f)
 		}
@@ -136,9 +136,9 @@ func (q *Queue[T]) yield(f T) {
 // fewStale is how many who no longer wait never matter.
 const fewStale = 64
 
-// next returns the line whose first is to be asked next; nil when nobody is in line.
+// next returns the line whose first is to be asked next; nil when none is in line.
 func (q *Queue[T]) next() *PriorityQueue[T] {
-	for q.behind.Len() > 0 && !q.behind.First().Turn().waits() {
+	for q.behind.Len() > 0 && !q.behind.First().Entry().waits() {
 		q.behind.Pop()
 	}
 	switch {
@@ -152,13 +152,13 @@ func (q *Queue[T]) next() *PriorityQueue[T] {
 }
 
 // Fills reports whether so many migrations fill the link of their source, if each may have
-// so much of it; zero is all of it, and a link of which nobody knows how fast it is.
+// so much of it; zero is all of it, and a link whose speed is not known.
 func Fills(migrations int, each, link hypervisor.Bandwidth) bool {
 	return migrations > 0 && (each <= 0 || link <= 0 ||
 		each > (link-1)/hypervisor.Bandwidth(migrations))
 }
 
 func waits[T Item](f T, source hypervisor.HostName) bool {
-	turn := f.Turn()
+	turn := f.Entry()
 	return turn.waits() && *turn.source == source
 }

@@ -14,56 +14,56 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// flight is a migration that waits.
-type flight struct {
-	spec migration.Spec
-	turn controller.QueueEntry
+// migrationEntry is a migration that waits.
+type migrationEntry struct {
+	spec  migration.Spec
+	entry controller.QueueEntry
 }
 
 // Asked implements [controller.Item].
-func (f *flight) Asked() *migration.Spec { return &f.spec }
+func (f *migrationEntry) Asked() *migration.Spec { return &f.spec }
 
-// Turn implements [controller.Item].
-func (f *flight) Turn() *controller.QueueEntry { return &f.turn }
+// Entry implements [controller.Item].
+func (f *migrationEntry) Entry() *controller.QueueEntry { return &f.entry }
 
-// crowd is the naive model of the queue: everybody who waits, and what the sources do that
+// refusalGroup is the naive model of the queue: every migration that waits, and what the sources do that
 // do not rest.
-type crowd struct {
-	waiting map[*flight]hypervisor.HostName
+type refusalGroup struct {
+	waiting map[*migrationEntry]hypervisor.HostName
 	busy    map[hypervisor.HostName]controller.SourceState
 }
 
 // link is what the queue asks.
-func (c crowd) link(_ *flight, h hypervisor.HostName) controller.SourceState {
+func (c refusalGroup) link(_ *migrationEntry, h hypervisor.HostName) controller.SourceState {
 	if does, busy := c.busy[h]; busy {
 		return does
 	}
-	return controller.Resting
+	return controller.Idle
 }
 
 // best returns the first of those whose source may send: by priority, then those whose source
 // rests, then by precedence.
-func (c crowd) best() *flight {
-	var all []*flight
+func (c refusalGroup) best() *migrationEntry {
+	var all []*migrationEntry
 	for f, h := range c.waiting {
-		if c.link(f, h) != controller.Shut {
+		if c.link(f, h) != controller.Blocked {
 			all = append(all, f)
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return slices.MinFunc(all, func(a, b *flight) int {
+	return slices.MinFunc(all, func(a, b *migrationEntry) int {
 		return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority),
 			cmp.Compare(c.link(b, c.waiting[b]), c.link(a, c.waiting[a])),
 			migration.ByPrecedence(a.spec, b.spec))
 	})
 }
 
-func drawFlights(t *rapid.T) []*flight {
-	flights := make([]*flight, rapid.IntRange(1, 12).Draw(t, "flights"))
+func drawFlights(t *rapid.T) []*migrationEntry {
+	flights := make([]*migrationEntry, rapid.IntRange(1, 12).Draw(t, "flights"))
 	for i := range flights {
-		flights[i] = &flight{spec: migration.Spec{
+		flights[i] = &migrationEntry{spec: migration.Spec{
 			ID:       migration.ID(fmt.Sprintf("m%d", i)),
 			Priority: migration.Priority(50 * rapid.IntRange(0, 2).Draw(t, "priority")),
 			Created:  time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0),
@@ -74,8 +74,8 @@ func drawFlights(t *rapid.T) []*flight {
 
 func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q controller.Queue[*flight]
-		model := crowd{map[*flight]hypervisor.HostName{}, map[hypervisor.HostName]controller.SourceState{}}
+		var q controller.Queue[*migrationEntry]
+		model := refusalGroup{map[*migrationEntry]hypervisor.HostName{}, map[hypervisor.HostName]controller.SourceState{}}
 		flights := rapid.SampledFrom(drawFlights(t))
 		hosts := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", "n3"})
 		t.Repeat(map[string]func(*rapid.T){
@@ -91,13 +91,13 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 			},
 			"a source sends, or has no slot left": func(t *rapid.T) {
 				h := hosts.Draw(t, "host")
-				model.busy[h] = min(rapid.SampledFrom([]controller.SourceState{controller.Shut,
-					controller.Sending}).Draw(t, "link"), model.link(nil, h))
+				model.busy[h] = min(rapid.SampledFrom([]controller.SourceState{controller.Blocked,
+					controller.Busy}).Draw(t, "link"), model.link(nil, h))
 			},
 			"a slot is freed": func(t *rapid.T) {
 				h := hosts.Draw(t, "host")
 				if delete(model.busy, h); rapid.Bool().Draw(t, "another sends") {
-					model.busy[h] = controller.Sending
+					model.busy[h] = controller.Busy
 				}
 				q.Freed(h)
 			},
@@ -109,7 +109,7 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 				delete(model.waiting, want)
 			},
 		})
-		// Nobody starves: when all may send, all are taken, in order.
+		// No migration starves: when all may send, all are taken, in order.
 		for h := range model.busy {
 			q.Freed(h)
 		}
@@ -121,14 +121,14 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 			delete(model.waiting, want)
 		}
 		if f := q.Take(model.link); f != nil {
-			t.Fatalf("took %s, nobody waits", nameOf(f))
+			t.Fatalf("took %s, none waits", nameOf(f))
 		}
 	})
 }
 
-func nameOf(f *flight) migration.ID {
+func nameOf(f *migrationEntry) migration.ID {
 	if f == nil {
-		return "nobody"
+		return "none"
 	}
 	return f.spec.ID
 }

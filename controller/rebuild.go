@@ -21,13 +21,13 @@ const atOnce = 64
 // most important first. What does not fit waits, and says why.
 func (w *FailoverController) place(ctx context.Context, now time.Time) error {
 	w.planned, w.retry = true, time.Time{}
-	placed, starts := 0, w.view.starts(now)
+	placed, starts := 0, w.cache.starts(now)
 	for _, v := range w.waiting(now) {
 		if placed == atOnce {
 			w.planned, w.wake = false, now
 			break
 		}
-		r := request(w.view.guests[v.VM.ID])
+		r := request(w.cache.vms[v.VM.ID])
 		d := w.decide(&r, starts, now)
 		if d.Outcome != placement.Accepted {
 			w.retry = now.Add(w.config.Retry)
@@ -53,12 +53,12 @@ func (w *FailoverController) place(ctx context.Context, now time.Time) error {
 // Ganeti htools IAlloc (largest first packs best).
 func (w *FailoverController) waiting(now time.Time) []*store.VM {
 	var all []*store.VM
-	for host, guests := range w.view.on {
+	for host, guests := range w.cache.on {
 		if len(guests) == 0 || host != "" && !w.ready(host, now) {
 			continue
 		}
 		for id := range guests {
-			v := w.view.guests[id].rec
+			v := w.cache.vms[id].rec
 			if why := stays(&w.config, v); len(why) == 0 {
 				all = append(all, v)
 			} else if host != "" && !v.Off() && !v.Ended {
@@ -75,12 +75,12 @@ func (w *FailoverController) waiting(now time.Time) []*store.VM {
 
 // proved reports whether nothing runs on a host, by all that is known.
 func (w *FailoverController) proved(host hypervisor.HostName, now time.Time) bool {
-	h := w.view.hosts[host]
+	h := w.cache.hosts[host]
 	if h == nil || !h.Fenced || !trusted(h) {
 		return false
 	}
-	s := w.sight(host, now)
-	return JudgeHost(&w.config, &s) == Leave && s.Silence >= w.config.Grace
+	s := w.observation(host, now)
+	return DecideHost(&w.config, &s) == Leave && s.Silence >= w.config.Grace
 }
 
 // ready reports whether the VMs of a host may be given to others now. A host that is
@@ -89,14 +89,14 @@ func (w *FailoverController) ready(host hypervisor.HostName, now time.Time) bool
 	if w.proved(host, now) {
 		return true
 	}
-	if h := w.view.hosts[host]; h != nil && h.Fenced {
+	if h := w.cache.hosts[host]; h != nil && h.Fenced {
 		w.retry = now.Add(w.config.Retry)
 	}
 	return false
 }
 
 // request asks for a host for a VM that is to be started anew.
-func request(g *failoverGuest) placement.Request {
+func request(g *failoverVM) placement.Request {
 	return placement.Request{VM: g.place, Source: g.rec.Host, Rebuild: true}
 }
 
@@ -114,7 +114,7 @@ func reasons(r *placement.Request, d *placement.Decision, starts *migration.Targ
 func (w *FailoverController) say(v *store.VM, text string, now time.Time) {
 	if w.told[v.VM.ID] != text {
 		w.told[v.VM.ID] = text
-		w.noter.Note(now, v.Host, v.VM.ID, text)
+		w.recorder.Note(now, v.Host, v.VM.ID, text)
 	}
 }
 
@@ -123,60 +123,60 @@ func (w *FailoverController) say(v *store.VM, text string, now time.Time) {
 // while the new host is as it was when it was chosen.
 func (w *FailoverController) give(ctx context.Context, v *store.VM, target hypervisor.HostName,
 	now time.Time) (bool, error) {
-	while, text := []store.Record{w.view.hosts[target]}, "is placed on "+string(target)
+	while, text := []store.Record{w.cache.hosts[target]}, "is placed on "+string(target)
 	if v.Host != "" {
-		proof, err := w.testify(ctx, v, target, now)
+		proof, err := w.recordEvidence(ctx, v, target, now)
 		if err != nil || proof == nil {
 			return false, err
 		}
-		while = append(while, w.view.hosts[v.Host], w.signs.lease(v.Host), proof)
+		while = append(while, w.cache.hosts[v.Host], w.leases.lease(v.Host), proof)
 		text = "is rebuilt on " + string(target) + ": " + string(v.Host) + " is off, says " +
 			proof.Evidence.By
 	}
 	next := *v
 	next.MoveTo(target)
 	next.Forced, next.Evicted = nil, nil // a choice without force pays all debts
-	if next.Mark == v.Host {
-		next.Mark = ""
+	if next.EvacuateFrom == v.Host {
+		next.EvacuateFrom = ""
 	}
 	stored, err := w.put(ctx, &next, while...)
 	if stored {
 		delete(w.told, v.VM.ID)
-		w.noter.Note(now, target, v.VM.ID, text)
+		w.recorder.Note(now, target, v.VM.ID, text)
 	}
 	return stored, err
 }
 
-// testify stores that a VM is about to be rebuilt, and why it may be; nil when something
+// recordEvidence stores that a VM is about to be rebuilt, and why it may be; nil when something
 // of that is no longer so.
-func (w *FailoverController) testify(ctx context.Context, v *store.VM, target hypervisor.HostName,
+func (w *FailoverController) recordEvidence(ctx context.Context, v *store.VM, target hypervisor.HostName,
 	now time.Time) (*store.Rebuild, error) {
-	host := w.view.hosts[v.Host]
+	host := w.cache.hosts[v.Host]
 	next := &store.Rebuild{VM: v.VM.ID, Source: v.Host, Target: target,
 		Evidence: host.Proof(), Decided: now, Boots: v.Boots}
-	if old := w.view.rebuilds[next.Key()]; old != nil {
+	if old := w.cache.rebuilds[next.Key()]; old != nil {
 		next.Version = old.Version // of a crash in between, or of an earlier time
 	}
-	stored, err := w.put(ctx, next, v, host, w.signs.lease(v.Host))
+	stored, err := w.put(ctx, next, v, host, w.leases.lease(v.Host))
 	if err != nil || !stored {
 		return nil, err
 	}
-	return w.view.rebuilds[next.Key()], nil
+	return w.cache.rebuilds[next.Key()], nil
 }
 
 // tidy removes the records of rebuilds that have nothing more to say: the agent has
 // cleaned up, the VM is gone, or it never changed hosts because its own came back.
 func (w *FailoverController) tidy(ctx context.Context) error {
 	var errs []error
-	for _, key := range slices.SortedFunc(maps.Keys(w.view.rebuilds), byName) {
-		r := w.view.rebuilds[key]
+	for _, key := range slices.SortedFunc(maps.Keys(w.cache.rebuilds), byName) {
+		r := w.cache.rebuilds[key]
 		while := w.obsolete(r)
 		if while == nil {
 			continue
 		}
 		switch err := w.store.Delete(ctx, r, while...); {
 		case err == nil:
-			w.view.forget(key)
+			w.cache.forget(key)
 		case errors.Is(err, store.Stale):
 			w.again()
 		default:
@@ -191,14 +191,14 @@ func byName(a, b store.Key) int { return cmp.Compare(a.Name, b.Name) }
 // obsolete returns what makes the record of a rebuild superfluous as long as it is so;
 // nil when it is not.
 func (w *FailoverController) obsolete(r *store.Rebuild) []store.Record {
-	g := w.view.guests[r.VM]
+	g := w.cache.vms[r.VM]
 	switch {
 	case g == nil || g.rec == nil:
 		return []store.Record{&store.VM{VM: hypervisor.VM{ID: r.VM}}}
 	case g.rec.Host != r.Source && r.Cleaned:
 		return []store.Record{g.rec}
 	case g.rec.Host == r.Source:
-		if h := w.view.hosts[r.Source]; h != nil && !h.Fenced {
+		if h := w.cache.hosts[r.Source]; h != nil && !h.Fenced {
 			return []store.Record{g.rec, h}
 		}
 	}
@@ -208,17 +208,17 @@ func (w *FailoverController) obsolete(r *store.Rebuild) []store.Record {
 // Why explains what keeps a VM from getting a host after its own fell silent, or from
 // getting its first; none when nothing does. It is for people.
 func (w *FailoverController) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
-	g := w.view.guests[vm]
+	g := w.cache.vms[vm]
 	if g == nil || g.rec == nil {
 		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
 	}
 	if host := g.rec.Host; host != "" {
-		h := w.view.hosts[host]
+		h := w.cache.hosts[host]
 		switch {
 		case h == nil:
 			return []placement.Reason{{Check: "host", Need: "a record", Have: "none of " +
 				string(host)}}
-		case !h.Lost && !h.Fenced:
+		case !h.NotReady && !h.Fenced:
 			return nil
 		case !w.proved(host, now):
 			return w.whyUnproved(h, now)
@@ -228,7 +228,7 @@ func (w *FailoverController) Why(vm hypervisor.VMID, now time.Time) []placement.
 		return why
 	}
 	r := request(g)
-	starts := w.view.starts(now)
+	starts := w.cache.starts(now)
 	if d := w.decide(&r, starts, now); d.Outcome != placement.Accepted {
 		return reasons(&r, &d, starts, now)
 	}
@@ -237,7 +237,7 @@ func (w *FailoverController) Why(vm hypervisor.VMID, now time.Time) []placement.
 
 // whyUnproved says what is missing until a lost host is known to be off.
 func (w *FailoverController) whyUnproved(h *store.Host, now time.Time) []placement.Reason {
-	have := "its agent is silent for " + w.signs.silence(h.Host.Name, now).
+	have := "its agent is silent for " + w.leases.silence(h.Host.Name, now).
 		Round(time.Second).String()
 	if f := h.Fencing; f != nil && f.Error != "" {
 		have = f.Error
@@ -248,7 +248,7 @@ func (w *FailoverController) whyUnproved(h *store.Host, now time.Time) []placeme
 		" is off", Have: have}}
 	if w.storm {
 		why = append(why, placement.Reason{Check: "storm", Need: "most hosts to be heard",
-			Have: "too many are silent: nobody is fenced"})
+			Have: "too many are silent: no host is fenced"})
 	}
 	return why
 }

@@ -17,7 +17,7 @@ const (
 
 // Why returns the reasons of every host, each with the host's name, or of the one that was
 // asked for. Where many hosts refuse, those with the same reason have it together, with how
-// many they are, the most first: nobody reads ten thousand lines. Nobody changes the answer.
+// many they are, the most first: ten thousand lines are not read. The answer must not be changed.
 func (b *Reservations) Why(r *placement.Request) []placement.Reason {
 	b.notice(r.VM)
 	switch {
@@ -85,8 +85,8 @@ type answers struct {
 	to map[placement.Size][]placement.Reason
 }
 
-// A crowd is hosts that refuse for the same reason.
-type crowd struct {
+// A refusalGroup is hosts that refuse for the same reason.
+type refusalGroup struct {
 	why   placement.Reason
 	hosts []hypervisor.HostName // the first of them
 	n     int
@@ -105,14 +105,14 @@ func together(all []placement.Refusal) []placement.Reason {
 		return why
 	}
 	crowds := alike(all)
-	asked := map[[2]string][]*crowd{} // what they need is the same
+	asked := map[[2]string][]*refusalGroup{} // what they need is the same
 	for _, c := range crowds {
 		asked[c.need()] = append(asked[c.need()], c)
 	}
 	for _, first := range crowds {
 		same := asked[first.need()]
 		if delete(asked, first.need()); len(same) > fewSay {
-			same = []*crowd{joined(same)}
+			same = []*refusalGroup{joined(same)}
 		}
 		for _, c := range same {
 			reason := c.why
@@ -124,13 +124,13 @@ func together(all []placement.Refusal) []placement.Reason {
 }
 
 // alike returns who refuses for which reason, the largest crowd first.
-func alike(all []placement.Refusal) []*crowd {
-	by, crowds := map[placement.Reason]*crowd{}, []*crowd(nil)
+func alike(all []placement.Refusal) []*refusalGroup {
+	by, crowds := map[placement.Reason]*refusalGroup{}, []*refusalGroup(nil)
 	for _, refusal := range all {
 		for _, reason := range refusal.Why {
 			c := by[reason]
 			if c == nil {
-				c = &crowd{why: reason}
+				c = &refusalGroup{why: reason}
 				by[reason], crowds = c, append(crowds, c)
 			}
 			if c.n++; c.n <= fewSay {
@@ -138,16 +138,16 @@ func alike(all []placement.Refusal) []*crowd {
 			}
 		}
 	}
-	slices.SortStableFunc(crowds, func(a, b *crowd) int { return cmp.Compare(b.n, a.n) })
+	slices.SortStableFunc(crowds, func(a, b *refusalGroup) int { return cmp.Compare(b.n, a.n) })
 	return crowds
 }
 
 // need returns what they are held against.
-func (c *crowd) need() [2]string { return [2]string{c.why.Check, c.why.Need} }
+func (c *refusalGroup) need() [2]string { return [2]string{c.why.Check, c.why.Need} }
 
 // joined returns crowds that need the same, of which each has something else, as one.
-func joined(all []*crowd) *crowd {
-	one := &crowd{why: all[0].why}
+func joined(all []*refusalGroup) *refusalGroup {
+	one := &refusalGroup{why: all[0].why}
 	var have []string
 	for i, c := range all {
 		if one.n += c.n; i < fewSay {
@@ -160,7 +160,7 @@ func joined(all []*crowd) *crowd {
 }
 
 // names says who they are.
-func (c *crowd) names() string {
+func (c *refusalGroup) names() string {
 	names := make([]string, len(c.hosts))
 	for i, h := range c.hosts {
 		names[i] = string(h)

@@ -128,7 +128,7 @@ func LedgerEntry(m *store.Migration, a placement.Amount, step placement.Reservat
 // there is none.
 func Held(m *store.Migration, vm *store.VM) (Move, bool) {
 	s := &m.State
-	landed := s.Phase == migration.Succeeded && vm != nil && vm.Claim == m.Spec.ID &&
+	landed := s.Phase == migration.Succeeded && vm != nil && vm.ActiveMigration == m.Spec.ID &&
 		vm.Host == s.Source
 	if s.Target == "" || !landed && !migration.HoldsSlot(s.Phase, true, true) {
 		return Move{}, false
@@ -174,10 +174,10 @@ func Cleared(m *store.Migration, vmGone bool) bool {
 
 // LeavesDifferently reports whether evacuation may see the VM in a new light.
 func LeavesDifferently(a, b *store.VM) bool {
-	return a.Host != b.Host || a.Mark != b.Mark || a.Strategy != b.Strategy ||
+	return a.Host != b.Host || a.EvacuateFrom != b.EvacuateFrom || a.Strategy != b.Strategy ||
 		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Off() != b.Off() ||
 		a.Between() != b.Between() ||
-		a.Claim != "" && b.Claim == ""
+		a.ActiveMigration != "" && b.ActiveMigration == ""
 }
 
 // Draft returns a copy of a record that is to be changed and put. It is valid until the

@@ -8,7 +8,7 @@ import (
 )
 
 func newBoss(c *cluster, s store.Store) *controller.Controller {
-	return controller.New(c.config, s, store.Silent{})
+	return controller.New(c.config, s, store.DiscardEvents{})
 }
 
 // A rival writes a VM just before the controller does, so many times.

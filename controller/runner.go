@@ -11,16 +11,16 @@ import (
 // runner is a loop that runs.
 type runner struct {
 	*Loop
-	ear   *ear
+	ear   *watchLoop
 	kick  <-chan struct{} // nil when there is none, or no longer
 	hasty int             // looks in a row that wanted to look again at once
 }
 
-// looks calls the participant until ctx ends or somebody panics.
+// looks calls the participant until ctx ends or a participant panics.
 func (r *runner) looks(ctx context.Context) error {
 	acting, stop := graceful(ctx, r.Grace)
 	defer stop()
-	r.kick, r.ear = r.Kick, listen(ctx, r.Loop)
+	r.kick, r.ear = r.Trigger, newWatchLoop(ctx, r.Loop)
 	defer r.ear.close()
 	for ctx.Err() == nil {
 		rest, err := r.look(acting)
@@ -38,9 +38,9 @@ func (r *runner) looks(ctx context.Context) error {
 // panic.
 func (r *runner) look(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	look := Look{Name: r.Name, Began: r.Now().UTC().Round(0), Deaf: r.ear.deaf()}
+	look := Look{Name: r.Name, Began: r.Now().UTC().Round(0), WatchErr: r.ear.lastError()}
 	err := guarded(r.Name, func() error {
-		look.Wake, look.Err = r.Reconciler.Reconcile(ctx, look.Began)
+		look.RequeueAt, look.Err = r.Reconciler.Reconcile(ctx, look.Began)
 		return nil
 	})
 	if look.Took = time.Since(began); err != nil {
@@ -55,11 +55,11 @@ func (r *runner) look(ctx context.Context) (time.Duration, error) {
 // counts by its own clock, from the moment that it was given. One that asks for a time
 // which had come already, or fails without asking for any, rests longer each time.
 func (r *runner) rest(look *Look) time.Duration {
-	again := look.Wake.Sub(look.Began)
+	again := look.RequeueAt.Sub(look.Began)
 	switch {
-	case look.Wake.IsZero() && look.Err == nil:
+	case look.RequeueAt.IsZero() && look.Err == nil:
 		again = r.Max
-	case look.Wake.IsZero() || again <= 0:
+	case look.RequeueAt.IsZero() || again <= 0:
 		r.hasty++
 		return r.growing(r.hasty)
 	}

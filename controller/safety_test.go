@@ -19,12 +19,12 @@ func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 			s.fencer.answers["n1"] = failoverAnswer{} // nothing is proved again
 		},
 		"the host gives a sign": func(s *stage) { s.beats["n1"] = "boot1"; s.beat() },
-		"somebody claims it": func(s *stage) {
-			s.changeVM("a", func(v *store.VM) { v.Claim = "x" })
+		"a migration claims it": func(s *stage) {
+			s.changeVM("a", func(v *store.VM) { v.ActiveMigration = "x" })
 		},
 		"the target falls": func(s *stage) {
 			for _, h := range []hostName{"n2", "n3"} {
-				s.changeHost(h, func(h *store.Host) { h.Closed = true })
+				s.changeHost(h, func(h *store.Host) { h.Cordoned = true })
 			}
 		},
 	}
@@ -63,7 +63,7 @@ func (s *attended) Put(ctx context.Context, r store.Record, while ...store.Recor
 	return stored, err
 }
 
-// deaf is a store that tells nobody of what an owner's lease has become.
+// deaf is a store that does not tell of what an owner's lease has become.
 type deaf struct {
 	store.Store
 	to string
@@ -78,7 +78,7 @@ func (d *deaf) Changes(ctx context.Context, f store.Feed, since store.Revision) 
 	return c, err
 }
 
-func TestAStaleViewOfAHostThatBeatsFencesNobody(t *testing.T) {
+func TestAStaleViewOfAHostThatBeatsFencesNoHost(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	line := &deaf{Store: s.store}
 	s.line = line
@@ -88,10 +88,10 @@ func TestAStaleViewOfAHostThatBeatsFencesNobody(t *testing.T) {
 	s.run(time.Minute)
 	line.to = store.HostLease("n1")
 	s.run(5 * time.Minute)
-	if s.host("n1").Lost {
+	if s.host("n1").NotReady {
 		t.Error("n1 beats and is called lost")
 	}
-	s.changeHost("n1", func(h *store.Host) { h.Lost = true }) // by whoever was wrong
+	s.changeHost("n1", func(h *store.Host) { h.NotReady = true }) // by mistake
 	s.run(5 * time.Minute)
 	if s.host("n1").Fencing != nil || len(s.fencer.asked) > 0 {
 		t.Errorf("n1 beats and is cut: %q", s.fencer.asked)
@@ -119,7 +119,7 @@ func TestASignFromBeforeTheFencingSpeaksNotAgainstIt(t *testing.T) {
 	s.beat()
 	s.silence("n1")
 	s.changeHost("n1", func(h *store.Host) { // by another warden, which has seen that sign
-		h.Lost, h.Fenced = true, true
+		h.NotReady, h.Fenced = true, true
 		h.Fencing = &store.Fencing{Boot: "boot1", By: "fence_other"}
 	})
 	s.run(time.Minute)
@@ -187,11 +187,11 @@ func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
 	}
 }
 
-// An operator gives their word, and then the host gives one sign, before anybody looks, and
+// An operator gives their word, and then the host gives one sign, before the controller looks, and
 // falls silent: the word is older than the sign, and does not count. Nor does a sign count that
 // is older than the word.
 func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
-	word := func(s *stage) { s.changeHost("n1", func(h *store.Host) { h.Dead = "alice" }) }
+	word := func(s *stage) { s.changeHost("n1", func(h *store.Host) { h.ConfirmedDownBy = "alice" }) }
 	sign := func(s *stage) { s.beats["n1"] = "boot2"; s.beat(); s.silence("n1") }
 	for _, r := range []struct {
 		name  string
@@ -201,7 +201,7 @@ func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
 		leave bool
 	}{
 		{"of a host that was heard before", true, word, sign, false},
-		{"of a host that nobody has heard", false, word, sign, false},
+		{"of a host that was never heard", false, word, sign, false},
 		{"which came before", true, sign, word, true},
 		{"which came before, and is the first", false, sign, word, true},
 	} {

@@ -16,7 +16,7 @@ import (
 // Source: Proxmox VE HA (a stopped service is moved off a node in maintenance before it starts);
 // Kubernetes v1.34.1 (a new pod goes to no cordoned node).
 func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now time.Time) error {
-	g := c.view.guests[vm]
+	g := c.cache.vms[vm]
 	c.restart.Drop(vm)
 	if g == nil || g.rec == nil || !g.rec.Startable() || !c.homeless(g) || g.moving() {
 		delete(c.tried, vm)
@@ -36,7 +36,7 @@ func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now
 	}
 	tries := c.tried[vm]
 	if tries == 0 {
-		c.noter.Note(now, "", vm, "no host fits to start on: "+c.view.books.Nowhere(&r, &d, false))
+		c.recorder.Note(now, "", vm, "no host fits to start on: "+c.cache.reservations.Nowhere(&r, &d, false))
 	}
 	c.restart.Set(vm, now.Add(min(c.config.Retry<<tries, c.config.RetryCap)))
 	c.tried[vm] = min(tries+1, 16)
@@ -45,13 +45,13 @@ func (c *Controller) startElsewhere(ctx context.Context, vm hypervisor.VMID, now
 
 // homeless reports whether the host of a VM that is off does not start it. That the host is full
 // its agent says, which knows best: it tells its trouble only when it does not start a VM.
-func (c *Controller) homeless(g *guest) bool {
-	return g.site != nil && (!c.view.takes(g.site) || g.rec.Trouble != "" || g.rec.Evicted != nil)
+func (c *Controller) homeless(g *vmEntry) bool {
+	return g.host != nil && (!c.cache.takes(g.host) || g.rec.Trouble != "" || g.rec.Evicted != nil)
 }
 
 // rebuild asks for a host on which a VM that is off is to start.
-func (c *Controller) rebuild(g *guest) placement.Request {
-	return placement.Request{VM: c.view.placed(g), Source: g.rec.Host, Rebuild: true}
+func (c *Controller) rebuild(g *vmEntry) placement.Request {
+	return placement.Request{VM: c.cache.placed(g), Source: g.rec.Host, Rebuild: true}
 }
 
 // staysPut returns what keeps a VM that is off from starting on another host; none is nothing. A
@@ -64,8 +64,8 @@ func staysPut(v *store.VM, cluster evacuation.Strategy) []placement.Reason {
 	if !v.Migratable && v.Evicted == nil &&
 		v.Strategy.Or(cluster) != evacuation.LiveMigrateIfPossible {
 		have := "it cannot migrate"
-		if v.WhyNot != "" {
-			have += ": " + v.WhyNot
+		if v.NotMigratableReason != "" {
+			have += ": " + v.NotMigratableReason
 		}
 		return []placement.Reason{{Check: "migratable", Need: "a VM that another host can start",
 			Have: have}}
@@ -85,9 +85,9 @@ func bound(v *store.VM) []placement.Reason {
 // give gives a VM that is off to another host. The word of its old host's agent that it is off
 // is stored first; then the VM changes hosts, while that stands and the new host is as it was
 // when it was chosen. From this writing on the VM holds room there.
-func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostName,
+func (c *Controller) give(ctx context.Context, g *vmEntry, target hypervisor.HostName,
 	now time.Time) (bool, error) {
-	word, err := c.testimony(ctx, g.rec, target, now)
+	word, err := c.evidenceRecord(ctx, g.rec, target, now)
 	if err != nil || word == nil {
 		return false, err
 	}
@@ -95,20 +95,20 @@ func (c *Controller) give(ctx context.Context, g *guest, target hypervisor.HostN
 	next := Draft(&c.nextVM, g.rec)
 	next.MoveTo(target)
 	next.Ended, next.Trouble, next.Forced, next.Evicted = false, "", nil, nil
-	if next.Mark == old {
-		next.Mark = ""
+	if next.EvacuateFrom == old {
+		next.EvacuateFrom = ""
 	}
-	stored, err := c.put(ctx, next, now, word, c.view.site(target).rec)
+	stored, err := c.put(ctx, next, now, word, c.cache.host(target).rec)
 	if stored {
 		delete(c.tried, g.rec.VM.ID)
-		c.noter.Note(now, target, g.rec.VM.ID, "is to start here: "+string(old)+" does not take it")
+		c.recorder.Note(now, target, g.rec.VM.ID, "is to start here: "+string(old)+" does not take it")
 	}
 	return stored, err
 }
 
-// testimony stores that a VM that is off is about to start on another host; nil when the VM was
+// evidenceRecord stores that a VM that is off is about to start on another host; nil when the VM was
 // written meanwhile.
-func (c *Controller) testimony(ctx context.Context, v *store.VM, target hypervisor.HostName,
+func (c *Controller) evidenceRecord(ctx context.Context, v *store.VM, target hypervisor.HostName,
 	now time.Time) (*store.Rebuild, error) {
 	next := &store.Rebuild{VM: v.VM.ID, Source: v.Host, Target: target, Decided: now,
 		Boots: v.Boots, Evidence: hypervisor.Evidence{Proof: hypervisor.ProcessReaped,
@@ -135,8 +135,8 @@ func (c *Controller) testimony(ctx context.Context, v *store.VM, target hypervis
 // the host where they were off.
 func (c *Controller) tidy(ctx context.Context) error {
 	var errs []error
-	for _, r := range c.view.begun {
-		g := c.view.guests[r.VM]
+	for _, r := range c.cache.begun {
+		g := c.cache.vms[r.VM]
 		if g == nil || g.rec == nil || g.rec.Host == r.Source {
 			continue
 		}
@@ -144,12 +144,12 @@ func (c *Controller) tidy(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	c.view.begun = c.view.begun[:0]
+	c.cache.begun = c.cache.begun[:0]
 	return errors.Join(errs...)
 }
 
 // whyOff says why a VM that is off, and is to run, has not started.
-func (c *Controller) whyOff(g *guest) []placement.Reason {
+func (c *Controller) whyOff(g *vmEntry) []placement.Reason {
 	if !g.rec.Startable() || !c.homeless(g) {
 		return nil
 	}
@@ -158,22 +158,22 @@ func (c *Controller) whyOff(g *guest) []placement.Reason {
 		return append(why, stays...)
 	}
 	r := c.rebuild(g)
-	return append(why, c.view.books.Why(&r)...)
+	return append(why, c.cache.reservations.Why(&r)...)
 }
 
 // refusal says why the host of a VM that is off does not start it.
-func (c *Controller) refusal(g *guest) string {
-	host, h := string(g.site.name()), g.site.rec
+func (c *Controller) refusal(g *vmEntry) string {
+	host, h := string(g.host.name()), g.host.rec
 	switch {
 	case h.Version == 0:
 		return host + " is not known"
 	case h.Fenced:
 		return host + " was fenced"
-	case h.Lost:
+	case h.NotReady:
 		return host + " is lost"
-	case g.site.drains:
+	case g.host.drains:
 		return host + " is drained"
-	case h.Closed:
+	case h.Cordoned:
 		return host + " is closed"
 	case g.rec.Evicted != nil:
 		return "it was shut down to leave " + host

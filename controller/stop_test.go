@@ -154,7 +154,7 @@ func TestManyLoopsInRealTime(t *testing.T) {
 	for range 8 {
 		looks := 0
 		kick := make(chan struct{}, 1)
-		members = append(members, controller.Loop{Min: time.Microsecond, Max: ms, Kick: kick,
+		members = append(members, controller.Loop{Min: time.Microsecond, Max: ms, Trigger: kick,
 			Jitter: func() float64 { return 0.5 },
 			Wait:   func(context.Context) error { return nil },
 			Reconciler: acting(func(_ context.Context, now time.Time) (time.Time, error) {

@@ -15,7 +15,7 @@ import (
 // Why explains why a VM is still where it is: everything that keeps it from every host, and
 // what holds its migration up. It is for people and costs a look at all hosts.
 func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
-	g := c.view.guests[vm]
+	g := c.cache.vms[vm]
 	if g == nil || g.rec == nil {
 		return []placement.Reason{{Check: "vm", Need: "to be known", Have: "no such VM"}}
 	}
@@ -23,11 +23,11 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	if why == nil {
 		why = c.whyStay(g, now)
 	}
-	if id := g.rec.Claim; id != "" && c.view.flights[id] == nil {
+	if id := g.rec.ActiveMigration; id != "" && c.cache.migrations[id] == nil {
 		why = append(why, c.whyClaimed(g))
 	}
 	failed, last := 0, (*store.Migration)(nil)
-	for _, f := range g.flights {
+	for _, f := range g.migrations {
 		s := &f.rec.State
 		switch {
 		case s.Phase == migration.Failed:
@@ -48,10 +48,10 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 }
 
 // whyClaimed says what becomes of a claim that names a migration which is not there.
-func (c *Controller) whyClaimed(g *guest) placement.Reason {
-	have := string(g.rec.Claim) + ", which is not known"
+func (c *Controller) whyClaimed(g *vmEntry) placement.Reason {
+	have := string(g.rec.ActiveMigration) + ", which is not known"
 	switch r := g.rec.Release; {
-	case r == nil || r.Claim != g.rec.Claim:
+	case r == nil || r.Claim != g.rec.ActiveMigration:
 		have += ": godwit vm release takes the claim back"
 	case g.rec.Trouble != "":
 		have += ": " + r.By + " has asked for its release; " + g.rec.Trouble
@@ -63,7 +63,7 @@ func (c *Controller) whyClaimed(g *guest) placement.Reason {
 }
 
 // whyPending says what a migration waits for that has no target yet.
-func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.Reason {
+func (c *Controller) whyPending(f *migrationEntry, g *vmEntry, now time.Time) []placement.Reason {
 	var o observation
 	c.observe(f, &o, now)
 	unhealthy := c.whyUnhealthy(f, now)
@@ -72,36 +72,36 @@ func (c *Controller) whyPending(f *flight, g *guest, now time.Time) []placement.
 		return append(why, unhealthy...)
 	case f.tries > 0 && f.overrun:
 		r := c.request(f, now)
-		if why := c.view.books.Exceeds(r.VM, Booking(f.rec, g.rec.Host, false)); why != nil {
+		if why := c.cache.reservations.Exceeds(r.VM, Booking(f.rec, g.rec.Host, false)); why != nil {
 			return why
 		}
 		fallthrough
 	case f.tries > 0:
 		var why []placement.Reason
-		c.view.apart(g, func() { why = c.view.books.Why(c.request(f, now)) })
+		c.cache.apart(g, func() { why = c.cache.reservations.Why(c.request(f, now)) })
 		why = append(c.whyTogether(f), slices.DeleteFunc(why, avoided)...)
 		return append(unhealthy, why...)
 	case len(unhealthy) > 0:
 		return unhealthy
 	}
-	if c.view.slots.Admit(c.limits, g.rec.Host) == migration.Open {
+	if c.cache.slots.Admit(c.limits, g.rec.Host) == migration.Open {
 		if why := c.whyCrowded(f); why != nil {
 			return why
 		}
 	}
-	return GateReasons(c.view.slots.Admit(c.limits, g.rec.Host))
+	return GateReasons(c.cache.slots.Admit(c.limits, g.rec.Host))
 }
 
 // avoided reports whether a reason says no more than that a host is avoided.
 func avoided(r placement.Reason) bool { return strings.HasSuffix(r.Check, ": avoided") }
 
 // whyStay says why evacuation does not move a VM that is to leave its host.
-func (c *Controller) whyStay(g *guest, now time.Time) []placement.Reason {
+func (c *Controller) whyStay(g *vmEntry, now time.Time) []placement.Reason {
 	if g.moving() {
 		return nil // its migration says why
 	}
-	s := c.view.site(g.rec.Host)
-	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), []evacuation.Guest{g.asGuest()},
+	s := c.cache.host(g.rec.Host)
+	plan := evacuation.Plan(c.config.Evacuation, s.asHost(), []evacuation.VM{g.asVM()},
 		c.load(s, now))
 	if len(plan.Stay) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 // AdaptivePolicy is an [AdaptivePolicy]. A zero field takes the default that it names.
 type AdaptivePolicy struct {
 	// DirtyRate returns how fast a VM dirties memory that it did not dirty just before, as
-	// measured; 0 is not known, and taken for an idle guest until it fails. Default: nobody
-	// has measured.
+	// measured; 0 is not known, and taken for an idle guest until it fails. Default: it was
+	// not measured.
 	DirtyRate func(hypervisor.VMID) hypervisor.Bandwidth
 	// Peak returns how fast a VM dirties memory over one second, in which few pages are written
 	// twice: a transfer that is slower does not converge. Default: DirtyRate.
@@ -36,7 +36,7 @@ var (
 
 const (
 	defaultRest = 2 * time.Second
-	defaultLink = 10 * hypervisor.Gbit // of a host of which nobody knows
+	defaultLink = 10 * hypervisor.Gbit // of a host whose link is not known
 	// most is the largest number of moves at once that is thought of.
 	most = 64
 	// converges is the part of its speed that a guest may dirty and still converge well.
@@ -49,7 +49,7 @@ const (
 
 // Compare implements [AdaptivePolicy]: who needs the link alone goes first, then who
 // takes longest.
-func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b Leaving) int {
+func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b EvacuatingVM) int {
 	w := p.wire(link)
 	aloneA, aloneB := p.alone(w, a, 2), p.alone(w, b, 2)
 	switch {
@@ -62,10 +62,10 @@ func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b Leaving) int {
 		cmp.Compare(b.Memory, a.Memory))
 }
 
-// Open implements [AdaptivePolicy]: one more may go while there are fewer than is best,
-// and nobody who needs the link alone is among them.
-func (p AdaptivePolicy) Open(
-	link hypervisor.Bandwidth, next Leaving, others []Leaving,
+// Admit implements [AdaptivePolicy]: one more may go while there are fewer than is best,
+// and none that needs the link alone is among them.
+func (p AdaptivePolicy) Admit(
+	link hypervisor.Bandwidth, next EvacuatingVM, others []EvacuatingVM,
 ) bool {
 	if len(others) == 0 {
 		return true
@@ -84,7 +84,7 @@ func (p AdaptivePolicy) Open(
 // share their targets' links with others, or those are slower. As many as would fill the
 // link if each had its target alone, and one more, are enough: where targets are what lacks,
 // still more would only slow each other down.
-func (w wire) idle(others []Leaving) bool {
+func (w wire) idle(others []EvacuatingVM) bool {
 	used, alone := 0.0, 0.0
 	for _, l := range others {
 		if l.Target <= 0 || l.Sharing <= 0 {
@@ -98,7 +98,7 @@ func (w wire) idle(others []Leaving) bool {
 
 // Best returns how many moves at once bring VMs like these away from a host soonest; at
 // least one. One more that gains less than a tenth is not counted.
-func (p AdaptivePolicy) Best(link hypervisor.Bandwidth, vms []Leaving) int {
+func (p AdaptivePolicy) Best(link hypervisor.Bandwidth, vms []EvacuatingVM) int {
 	if len(vms) == 0 {
 		return 1
 	}
@@ -119,14 +119,14 @@ func (p AdaptivePolicy) Best(link hypervisor.Bandwidth, vms []Leaving) int {
 }
 
 // alone reports whether a VM may not converge when n share the link.
-func (p AdaptivePolicy) alone(w wire, l Leaving, n int) bool {
+func (p AdaptivePolicy) alone(w wire, l EvacuatingVM, n int) bool {
 	return l.Failed > 0 || p.load(l).dirty > float64(converges*min(w.speed, w.link/float64(n)))
 }
 
 // A load is what one VM asks of a link: bytes, and bytes per second.
 type load struct{ memory, dirty float64 }
 
-func (p AdaptivePolicy) load(l Leaving) load {
+func (p AdaptivePolicy) load(l EvacuatingVM) load {
 	one := load{memory: float64(l.Memory)}
 	if p.DirtyRate != nil {
 		one.dirty = float64(max(0, p.DirtyRate(l.VM)))
@@ -167,8 +167,8 @@ func sending(memory, speed float64) float64 {
 	return memory / speed
 }
 
-// AdaptiveLimits returns the limits of an operator who has set some of them: what nobody has set is
-// lifted, because it is a default and no wish of anybody's. A nil limit is not set.
+// AdaptiveLimits returns the limits of an operator who has set some of them: what is not set is
+// lifted, because it is a default and no operator's wish. A nil limit is not set.
 func AdaptiveLimits(perCluster, perSource, perTarget *int) migration.Limits {
 	set := func(limit *int) int {
 		if limit == nil {

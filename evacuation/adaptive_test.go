@@ -50,7 +50,7 @@ func TestTheBestNumberFollowsFromTheModel(t *testing.T) {
 			Rest: time.Millisecond}, ten, 8 * gib, 8},
 		{"an unknown link is taken for one of 10 Gbit/s", idle, 0, 8 * gib, 2},
 	} {
-		got := row.policy.Best(row.link, []evacuation.Leaving{{VM: "v", Memory: row.memory}})
+		got := row.policy.Best(row.link, []evacuation.EvacuatingVM{{VM: "v", Memory: row.memory}})
 		if got != row.want {
 			t.Errorf("%s: %d at once, want %d", row.name, got, row.want)
 		}
@@ -59,10 +59,10 @@ func TestTheBestNumberFollowsFromTheModel(t *testing.T) {
 
 func TestWhoNeedsTheLinkGoesFirstThenWhoTakesLongest(t *testing.T) {
 	p := rates(map[hypervisor.VMID]hypervisor.Bandwidth{"hot": ten, "warm": ten / 5})
-	queue := []evacuation.Leaving{{VM: "small", Memory: gib}, {VM: "warm", Memory: 8 * gib},
+	queue := []evacuation.EvacuatingVM{{VM: "small", Memory: gib}, {VM: "warm", Memory: 8 * gib},
 		{VM: "large", Memory: 9 * gib}, {VM: "failed", Memory: gib, Failed: 1},
 		{VM: "hot", Memory: 2 * gib}}
-	slices.SortFunc(queue, func(a, b evacuation.Leaving) int { return p.Compare(ten, a, b) })
+	slices.SortFunc(queue, func(a, b evacuation.EvacuatingVM) int { return p.Compare(ten, a, b) })
 	var got []hypervisor.VMID
 	for _, l := range queue {
 		got = append(got, l.VM)
@@ -75,52 +75,52 @@ func TestWhoNeedsTheLinkGoesFirstThenWhoTakesLongest(t *testing.T) {
 
 func TestWhoNeedsTheLinkHasItAlone(t *testing.T) {
 	p := rates(map[hypervisor.VMID]hypervisor.Bandwidth{"warm": ten * 3 / 10, "hot": 2 * ten})
-	quiet := evacuation.Leaving{VM: "quiet", Memory: gib}
+	quiet := evacuation.EvacuatingVM{VM: "quiet", Memory: gib}
 	for _, row := range []struct {
 		name        string
-		next, other evacuation.Leaving
+		next, other evacuation.EvacuatingVM
 		open        bool
 	}{
-		{"two quiet ones share", quiet, evacuation.Leaving{VM: "b", Memory: gib}, true},
+		{"two quiet ones share", quiet, evacuation.EvacuatingVM{VM: "b", Memory: gib}, true},
 		{"half the link is not enough for one that dirties 30 % of it",
-			evacuation.Leaving{VM: "warm", Memory: gib}, quiet, false},
-		{"nor while it is under way", quiet, evacuation.Leaving{VM: "warm", Memory: gib}, false},
-		{"one that never converges disturbs nobody", evacuation.Leaving{VM: "hot", Memory: gib},
+			evacuation.EvacuatingVM{VM: "warm", Memory: gib}, quiet, false},
+		{"nor while it is under way", quiet, evacuation.EvacuatingVM{VM: "warm", Memory: gib}, false},
+		{"one that never converges disturbs no other", evacuation.EvacuatingVM{VM: "hot", Memory: gib},
 			quiet, false},
-		{"one that has failed tries alone", evacuation.Leaving{VM: "c", Memory: gib, Failed: 1},
+		{"one that has failed tries alone", evacuation.EvacuatingVM{VM: "c", Memory: gib, Failed: 1},
 			quiet, false},
 	} {
-		if got := p.Open(ten, row.next, []evacuation.Leaving{row.other}); got != row.open {
+		if got := p.Admit(ten, row.next, []evacuation.EvacuatingVM{row.other}); got != row.open {
 			t.Errorf("%s: open %v, want %v", row.name, got, row.open)
 		}
 	}
 }
 
 func TestALinkThatTargetsLeaveIdleIsUsed(t *testing.T) {
-	large := func(target hypervisor.Bandwidth, sharing int) evacuation.Leaving {
-		return evacuation.Leaving{VM: "v", Memory: 128 * gib, Target: target, Sharing: sharing}
+	large := func(target hypervisor.Bandwidth, sharing int) evacuation.EvacuatingVM {
+		return evacuation.EvacuatingVM{VM: "v", Memory: 128 * gib, Target: target, Sharing: sharing}
 	}
 	for _, row := range []struct {
 		name   string
-		others []evacuation.Leaving
+		others []evacuation.EvacuatingVM
 		open   bool
 	}{
-		{"its target is its own", []evacuation.Leaving{large(ten, 1)}, false},
-		{"its target is shared", []evacuation.Leaving{large(ten, 2)}, true},
-		{"its target is slow", []evacuation.Leaving{large(ten/4, 1)}, true},
-		{"targets are what lacks", []evacuation.Leaving{large(ten, 4), large(ten, 4)}, false},
-		{"nothing is known", []evacuation.Leaving{large(0, 0)}, false},
+		{"its target is its own", []evacuation.EvacuatingVM{large(ten, 1)}, false},
+		{"its target is shared", []evacuation.EvacuatingVM{large(ten, 2)}, true},
+		{"its target is slow", []evacuation.EvacuatingVM{large(ten/4, 1)}, true},
+		{"targets are what lacks", []evacuation.EvacuatingVM{large(ten, 4), large(ten, 4)}, false},
+		{"nothing is known", []evacuation.EvacuatingVM{large(0, 0)}, false},
 	} {
-		next := evacuation.Leaving{VM: "next", Memory: 128 * gib}
-		if got := (evacuation.AdaptivePolicy{}).Open(ten, next, row.others); got != row.open {
+		next := evacuation.EvacuatingVM{VM: "next", Memory: 128 * gib}
+		if got := (evacuation.AdaptivePolicy{}).Admit(ten, next, row.others); got != row.open {
 			t.Errorf("%s: open %v, want %v", row.name, got, row.open)
 		}
 	}
 }
 
 // drawLeaving draws a VM that leaves; the dirty rates are those of drawPolicy.
-func drawLeaving(t *rapid.T) evacuation.Leaving {
-	return evacuation.Leaving{
+func drawLeaving(t *rapid.T) evacuation.EvacuatingVM {
+	return evacuation.EvacuatingVM{
 		VM:      hypervisor.VMID(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "vm")),
 		Memory:  hypervisor.Bytes(rapid.IntRange(-1, 4).Draw(t, "memory")) * gib,
 		Failed:  rapid.IntRange(0, 1).Draw(t, "failed"),
@@ -139,11 +139,11 @@ func drawPolicy(t *rapid.T) evacuation.AdaptivePolicy {
 	return p
 }
 
-func TestNobodyWaitsWhileNobodyIsUnderWay(t *testing.T) {
+func TestNoVMWaitsWhileNoneIsUnderWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		link := hypervisor.Bandwidth(rapid.IntRange(-1, 2).Draw(t, "link")) * ten
-		if !drawPolicy(t).Open(link, drawLeaving(t), nil) {
-			t.Fatal("a host that nobody leaves is shut")
+		if !drawPolicy(t).Admit(link, drawLeaving(t), nil) {
+			t.Fatal("a host that no VM leaves is shut")
 		}
 	})
 }
@@ -165,10 +165,10 @@ func TestOpenLooksAtNoOrderAndWritesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, next := drawPolicy(t), drawLeaving(t)
 		others := rapid.SliceOfN(rapid.Custom(drawLeaving), 1, 5).Draw(t, "others")
-		spare := append(slices.Clone(others), evacuation.Leaving{VM: "beyond"})
+		spare := append(slices.Clone(others), evacuation.EvacuatingVM{VM: "beyond"})
 		back := slices.Clone(others)
 		slices.Reverse(back)
-		if p.Open(ten, next, spare[:len(others)]) != p.Open(ten, next, back) {
+		if p.Admit(ten, next, spare[:len(others)]) != p.Admit(ten, next, back) {
 			t.Fatal("the order of those under way matters")
 		}
 		if spare[len(others)].VM != "beyond" {
@@ -177,7 +177,7 @@ func TestOpenLooksAtNoOrderAndWritesNothing(t *testing.T) {
 	})
 }
 
-func TestLimitsThatNobodySetAreLifted(t *testing.T) {
+func TestLimitsThatAreNotSetAreLifted(t *testing.T) {
 	five, zero := 5, 0
 	got := evacuation.AdaptiveLimits(&five, nil, &zero)
 	want := migration.Limits{PerCluster: 5, PerSource: migration.Unlimited, PerTarget: 0}

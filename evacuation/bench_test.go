@@ -10,8 +10,8 @@ import (
 )
 
 // thousand are candidates of 16 sizes, in no useful order.
-func thousand() []evacuation.Guest {
-	guests := make([]evacuation.Guest, 1000)
+func thousand() []evacuation.VM {
+	guests := make([]evacuation.VM, 1000)
 	for i := range guests {
 		n := i * 389 % 1000
 		guests[i] = movable(fmt.Sprintf("vm-%04d", n))
@@ -40,9 +40,9 @@ func BenchmarkPlan1000(b *testing.B) {
 // BenchmarkCount1000 counts 1,000 migrations against a host with 1,000 VMs.
 func BenchmarkCount1000(b *testing.B) {
 	guests := thousand()
-	flights := make([]evacuation.Flight, len(guests))
+	flights := make([]evacuation.ActiveMigration, len(guests))
 	for i := range flights {
-		flights[i] = evacuation.Flight{VM: guests[i].ID, Phase: migration.Running}
+		flights[i] = evacuation.ActiveMigration{VM: guests[i].ID, Phase: migration.Running}
 	}
 	b.ReportAllocs()
 	for b.Loop() {

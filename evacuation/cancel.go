@@ -9,9 +9,9 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// A Withdrawal is what undoes the evacuation of a host, or of single VMs. When
+// A Cancellation is what undoes the evacuation of a host, or of single VMs. When
 // it is refused nothing is to be done.
-type Withdrawal struct {
+type Cancellation struct {
 	Refused []placement.Reason
 	Clear   []hypervisor.VMID // VMs that lose their marks, by ID
 	Cancel  []migration.ID    // migrations to cancel, by ID
@@ -30,20 +30,20 @@ type Withdrawal struct {
 // the VM is better off where it is expected than half way. Compatible clears
 // marks only; KubeVirt lets even unstarted migrations go on.
 // Source: KubeVirt v1.9.0 pkg/virt-api/rest/evacuate_cancel.go:40.
-func Cancel(p Params, host Host, guests []Guest, flights []Flight) Withdrawal {
+func Cancel(p Params, host Host, guests []VM, flights []ActiveMigration) Cancellation {
 	if p.Draining(host) {
 		key := cmp.Or(p.DrainKey, DefaultDrainKey)
-		return Withdrawal{Refused: []placement.Reason{{
+		return Cancellation{Refused: []placement.Reason{{
 			Check: "taint",
 			Need:  "no " + key + ":" + string(placement.NoSchedule),
 			Have:  string(host.Name) + " carries it",
 		}}}
 	}
-	var w Withdrawal
+	var w Cancellation
 	asked := make(map[hypervisor.VMID]struct{}, len(guests))
 	for i := range guests {
 		asked[guests[i].ID] = struct{}{}
-		if m := guests[i].Mark; m != "" && m == host.Name {
+		if m := guests[i].EvacuateFrom; m != "" && m == host.Name {
 			w.Clear = append(w.Clear, guests[i].ID)
 		}
 	}
@@ -64,7 +64,7 @@ func Cancel(p Params, host Host, guests []Guest, flights []Flight) Withdrawal {
 
 // unstarted: the evacuation of h created the migration, and nothing has been
 // handed over. From PreparingTarget on the source may begin to send any time.
-func unstarted(h Host, f *Flight) bool {
+func unstarted(h Host, f *ActiveMigration) bool {
 	return f.By == migration.Evacuation && f.From == h.Name && h.Name != "" &&
 		!f.Phase.HandedOver()
 }

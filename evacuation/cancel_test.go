@@ -14,13 +14,13 @@ import (
 
 func TestCancel(t *testing.T) {
 	host := evacuation.Host{Name: "n1"}
-	marked := func(name string, mark hypervisor.HostName) evacuation.Guest {
+	marked := func(name string, mark hypervisor.HostName) evacuation.VM {
 		g := movable(name)
-		g.Mark = mark
+		g.EvacuateFrom = mark
 		return g
 	}
-	ours := func(phase migration.Phase) evacuation.Flight {
-		return evacuation.Flight{ID: "m1", VM: "default/a", Phase: phase,
+	ours := func(phase migration.Phase) evacuation.ActiveMigration {
+		return evacuation.ActiveMigration{ID: "m1", VM: "default/a", Phase: phase,
 			By: migration.Evacuation, From: "n1"}
 	}
 	byUser, elsewhere, stranger := ours(migration.Pending), ours(migration.Pending),
@@ -31,28 +31,28 @@ func TestCancel(t *testing.T) {
 		name       string
 		compatible bool
 		host       evacuation.Host
-		guest      evacuation.Guest
-		flight     evacuation.Flight
-		want       evacuation.Withdrawal
+		guest      evacuation.VM
+		flight     evacuation.ActiveMigration
+		want       evacuation.Cancellation
 	}{
 		{"the mark goes and the waiting migration with it", false, host, marked("a", "n1"),
-			ours(migration.Pending), evacuation.Withdrawal{Clear: clear, Cancel: cancel}},
+			ours(migration.Pending), evacuation.Cancellation{Clear: clear, Cancel: cancel}},
 		{"after a taint there is no mark, only the migration", false, host, movable("a"),
-			ours(migration.Unset), evacuation.Withdrawal{Cancel: cancel}},
+			ours(migration.Unset), evacuation.Cancellation{Cancel: cancel}},
 		{"a target that is ready but not handed over is given up", false, host, marked("a", "n1"),
-			ours(migration.Scheduled), evacuation.Withdrawal{Clear: clear, Cancel: cancel}},
+			ours(migration.Scheduled), evacuation.Cancellation{Clear: clear, Cancel: cancel}},
 		{"a migration that was handed over finishes", false, host, marked("a", "n1"),
-			ours(migration.PreparingTarget), evacuation.Withdrawal{Clear: clear}},
+			ours(migration.PreparingTarget), evacuation.Cancellation{Clear: clear}},
 		{"a finished migration is left alone", false, host, marked("a", "n1"),
-			ours(migration.Failed), evacuation.Withdrawal{Clear: clear}},
+			ours(migration.Failed), evacuation.Cancellation{Clear: clear}},
 		{"a user's migration is left alone", false, host, marked("a", "n1"), byUser,
-			evacuation.Withdrawal{Clear: clear}},
+			evacuation.Cancellation{Clear: clear}},
 		{"the evacuation of another host is left alone", false, host, marked("a", "n2"),
-			elsewhere, evacuation.Withdrawal{}},
+			elsewhere, evacuation.Cancellation{}},
 		{"a VM that was not asked about is left alone", false, host, marked("a", "n1"), stranger,
-			evacuation.Withdrawal{Clear: clear}},
+			evacuation.Cancellation{Clear: clear}},
 		{"KubeVirt lets even unstarted migrations go on", true, host, marked("a", "n1"),
-			ours(migration.Pending), evacuation.Withdrawal{Clear: clear}},
+			ours(migration.Pending), evacuation.Cancellation{Clear: clear}},
 		{"while the taint is there it is refused", false, drained("n1"), marked("a", "n1"),
 			ours(migration.Pending), refused()},
 		{"KubeVirt refuses it, too", true, drained("n1"), marked("a", "n1"),
@@ -61,7 +61,7 @@ func TestCancel(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := evacuation.Cancel(evacuation.Params{Compatible: tt.compatible}, tt.host,
-				[]evacuation.Guest{tt.guest}, []evacuation.Flight{tt.flight})
+				[]evacuation.VM{tt.guest}, []evacuation.ActiveMigration{tt.flight})
 			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -69,8 +69,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func refused() evacuation.Withdrawal {
-	return evacuation.Withdrawal{Refused: []placement.Reason{{Check: "taint",
+func refused() evacuation.Cancellation {
+	return evacuation.Cancellation{Refused: []placement.Reason{{Check: "taint",
 		Need: "no kubevirt.io/drain:NoSchedule", Have: "n1 carries it"}}}
 }
 
@@ -84,7 +84,7 @@ func TestACancelledDrainStaysCancelled(t *testing.T) {
 		w := evacuation.Cancel(q.p, q.host, q.guests, flights)
 		for i := range q.guests {
 			if slices.Contains(w.Clear, q.guests[i].ID) {
-				q.guests[i].Mark = ""
+				q.guests[i].EvacuateFrom = ""
 			}
 		}
 		for i := range flights {
@@ -99,7 +99,7 @@ func TestACancelledDrainStaysCancelled(t *testing.T) {
 			t.Fatalf("planned afterwards (-want +got):\n%s", diff)
 		}
 		again := evacuation.Cancel(q.p, q.host, q.guests, flights)
-		if diff := gocmp.Diff(evacuation.Withdrawal{}, again); diff != "" {
+		if diff := gocmp.Diff(evacuation.Cancellation{}, again); diff != "" {
 			t.Fatalf("the second time (-want +got):\n%s", diff)
 		}
 	})

@@ -53,12 +53,12 @@
 // alone, and first of those that are planned together. The others go longest first: a drain
 // is over when its last VM has left.
 //
-// Whoever asks for a move, [Policy.Shares] says of every link on its way whether all that use it
+// For moves of users and of drains, [Sharer.Shares] says of every link on its way whether all that use it
 // still converge there; the others wait for their turn.
 //
 // A caller sets a [AdaptivePolicy] as Params.Policy and [AdaptiveWeighers] as the preferences
 // among targets. Neither ever lets go what a limit holds back: where the limits are
-// KubeVirt's defaults, and nobody asked for them, the caller lifts them ([AdaptiveLimits]).
+// KubeVirt's defaults, and no operator asked for them, the caller lifts them ([AdaptiveLimits]).
 // A policy caps no speed: what it lets go may use all of the link that the operator's cap
 // leaves it.
 package evacuation

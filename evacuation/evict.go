@@ -7,7 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/enum"
 )
 
-// An Instance is what somebody wants to evict: the copy of a VM on one host,
+// An Instance is what is to be evicted: the copy of a VM on one host,
 // or a companion of it.
 type Instance uint8
 
@@ -62,7 +62,7 @@ func (l *Lookup) UnmarshalText(text []byte) error {
 	return enum.Parse(l, lookups[:], "outcome of a lookup", text)
 }
 
-// An Eviction is what is known when somebody asks to evict an instance.
+// An Eviction is what is known when the eviction of an instance is requested.
 type Eviction struct {
 	Instance Instance
 	Seen     Lookup // of the instance itself
@@ -72,23 +72,23 @@ type Eviction struct {
 	Ended bool   // the Compute instance has ended
 	VM    Lookup // of the VM
 
-	On         hypervisor.HostName // where the instance is
-	Home       hypervisor.HostName // where the VM is at home: its source
-	Mark       hypervisor.HostName // the host that the VM was asked to leave
-	Strategy   Strategy            // of the VM; Unset takes the cluster's
-	Migratable bool
+	On           hypervisor.HostName // where the instance is
+	Home         hypervisor.HostName // where the VM is at home: its source
+	EvacuateFrom hypervisor.HostName `json:"Mark"` // the host that the VM was asked to leave
+	Strategy     Strategy            // of the VM; Unset takes the cluster's
+	Migratable   bool
 
 	Descheduler bool // the descheduler asks
 	DryRun      bool // nothing may be written
 }
 
-// A Verdict answers an eviction. A denial means: later, ask again.
-type Verdict struct {
+// An EvictionDecision answers an eviction. A denial means: later, ask again.
+type EvictionDecision struct {
 	Allow bool
 	Cause Cause
-	// Mark is the host to write into the VM as the one to leave; "" is none.
+	// EvacuateFrom is the host to write into the VM as the one to leave; "" is none.
 	// When writing fails the eviction is denied all the same.
-	Mark hypervisor.HostName
+	EvacuateFrom hypervisor.HostName `json:"Mark"`
 	// Descheduled: write also that the descheduler asked.
 	Descheduled bool
 }
@@ -105,7 +105,7 @@ const (
 	NotAVM                            // allowed
 	InstanceEnded                     // allowed
 	VMUnknown                         // denied: the VM could not be read
-	NobodyMinds                       // allowed: the VM may be killed
+	Unprotected                       // allowed: the VM may be killed
 	CannotMove                        // denied: it must be moved and cannot be
 	MayBeKilled                       // allowed: it cannot be moved
 	AlreadyMarked                     // denied: it is about to leave
@@ -148,7 +148,7 @@ var rows = [...]row{
 	{NotAVM, true, notAVM},
 	{InstanceEnded, true, instanceEnded},
 	{VMUnknown, false, vmUnknown},
-	{NobodyMinds, true, nobodyMinds},
+	{Unprotected, true, unprotected},
 	{CannotMove, false, cannotMove},
 	{MayBeKilled, true, mayBeKilled},
 	{AlreadyMarked, false, alreadyMarked},
@@ -158,16 +158,16 @@ var rows = [...]row{
 // Evict decides what becomes of a request to evict an instance, and whether the
 // VM is thereby asked to leave its host. It is total.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go:86-217 (Admit).
-func Evict(p Params, e Eviction) Verdict {
+func Evict(p Params, e Eviction) EvictionDecision {
 	strategy := e.Strategy.Or(p.Strategy)
 	for _, r := range rows {
 		if r.holds(strategy, e) {
-			return Verdict{Allow: r.allow, Cause: r.cause}
+			return EvictionDecision{Allow: r.allow, Cause: r.cause}
 		}
 	}
-	v := Verdict{Cause: EvacuationTriggered}
+	v := EvictionDecision{Cause: EvacuationTriggered}
 	if !e.DryRun {
-		v.Mark, v.Descheduled = e.On, e.Descheduler
+		v.EvacuateFrom, v.Descheduled = e.On, e.Descheduler
 	}
 	return v
 }
@@ -175,7 +175,7 @@ func Evict(p Params, e Eviction) Verdict {
 // Message says the verdict about a VM in words. The words of AlreadyMarked and
 // EvacuationTriggered are KubeVirt's: the descheduler recognises them.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go:86-217.
-func (v Verdict) Message(vm hypervisor.VMID) string {
+func (v EvictionDecision) Message(vm hypervisor.VMID) string {
 	triggered := fmt.Sprintf("Eviction triggered evacuation of VMI %q", string(vm))
 	switch v.Cause {
 	case AttachmentInUse, AttachmentUnclear:

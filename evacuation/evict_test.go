@@ -15,7 +15,7 @@ const found, missing, unreadable = evacuation.Found, evacuation.NotFound, evacua
 type evictRow struct {
 	name string
 	e    evacuation.Eviction
-	want evacuation.Verdict
+	want evacuation.EvictionDecision
 }
 
 // compute is an eviction of a movable VM from its home, changed.
@@ -30,11 +30,13 @@ func attachment(owner, vm evacuation.Lookup, ended bool) evacuation.Eviction {
 	return evacuation.Eviction{Instance: evacuation.Attachment, Owner: owner, VM: vm, Ended: ended}
 }
 
-func allow(c evacuation.Cause) evacuation.Verdict {
-	return evacuation.Verdict{Allow: true, Cause: c}
+func allow(c evacuation.Cause) evacuation.EvictionDecision {
+	return evacuation.EvictionDecision{Allow: true, Cause: c}
 }
 
-func deny(c evacuation.Cause) evacuation.Verdict { return evacuation.Verdict{Cause: c} }
+func deny(c evacuation.Cause) evacuation.EvictionDecision {
+	return evacuation.EvictionDecision{Cause: c}
+}
 
 func TestEvictLooksAtTheInstanceFirst(t *testing.T) {
 	checkEvict(t, []evictRow{
@@ -70,14 +72,14 @@ func TestEvictLooksAtTheInstanceFirst(t *testing.T) {
 }
 
 func TestEvictOfAVM(t *testing.T) {
-	triggered := evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1"}
+	triggered := evacuation.EvictionDecision{Cause: evacuation.EvacuationTriggered, EvacuateFrom: "n1"}
 	checkEvict(t, []evictRow{
 		{"a VM without a strategy may be killed",
 			compute(func(e *evacuation.Eviction) { e.Strategy = evacuation.Unset }),
-			allow(evacuation.NobodyMinds)},
+			allow(evacuation.Unprotected)},
 		{"a VM with the strategy None may be killed",
 			compute(func(e *evacuation.Eviction) { e.Strategy = evacuation.None }),
-			allow(evacuation.NobodyMinds)},
+			allow(evacuation.Unprotected)},
 		{"a VM that must move and cannot stays",
 			compute(func(e *evacuation.Eviction) { e.Migratable = false }),
 			deny(evacuation.CannotMove)},
@@ -86,10 +88,10 @@ func TestEvictOfAVM(t *testing.T) {
 				e.Strategy, e.Migratable = evacuation.LiveMigrateIfPossible, false
 			}), allow(evacuation.MayBeKilled)},
 		{"a marked VM is on its way, whichever host the mark names",
-			compute(func(e *evacuation.Eviction) { e.Mark = "n9" }),
+			compute(func(e *evacuation.Eviction) { e.EvacuateFrom = "n9" }),
 			deny(evacuation.AlreadyMarked)},
 		{"a mark is the answer for the target of its own migration, too",
-			compute(func(e *evacuation.Eviction) { e.Mark, e.On = "n1", "n2" }),
+			compute(func(e *evacuation.Eviction) { e.EvacuateFrom, e.On = "n1", "n2" }),
 			deny(evacuation.AlreadyMarked)},
 		{"the target of a migration stays",
 			compute(func(e *evacuation.Eviction) { e.On = "n2" }),
@@ -105,7 +107,7 @@ func TestEvictOfAVM(t *testing.T) {
 			}), triggered},
 		{"the descheduler's eviction is recorded as such",
 			compute(func(e *evacuation.Eviction) { e.Descheduler = true }),
-			evacuation.Verdict{Cause: evacuation.EvacuationTriggered, Mark: "n1",
+			evacuation.EvictionDecision{Cause: evacuation.EvacuationTriggered, EvacuateFrom: "n1",
 				Descheduled: true}},
 		{"a dry run writes nothing",
 			compute(func(e *evacuation.Eviction) { e.Descheduler, e.DryRun = true, true }),
@@ -138,7 +140,7 @@ func TestAProtectedVMIsNeverKilled(t *testing.T) {
 			if alive && protected && v.Allow {
 				t.Fatalf("%+v may be killed: %+v", e, v)
 			}
-			if v.Mark != "" && (v.Allow || e.DryRun || e.Mark != "" || v.Mark != e.Home) {
+			if v.EvacuateFrom != "" && (v.Allow || e.DryRun || e.EvacuateFrom != "" || v.EvacuateFrom != e.Home) {
 				t.Fatalf("%+v is marked: %+v", e, v)
 			}
 			if v.Allow != (v.Message("default/a") == "") {
@@ -151,7 +153,7 @@ func TestAProtectedVMIsNeverKilled(t *testing.T) {
 // Who fills in an Eviction and forgets what the instance is gets a denial with words.
 func TestAnEvictionThatSaysNothingIsDenied(t *testing.T) {
 	v := evacuation.Evict(evacuation.Params{}, evacuation.Eviction{})
-	if v.Allow || v.Mark != "" || v.Message("default/web") == "" {
+	if v.Allow || v.EvacuateFrom != "" || v.Message("default/web") == "" {
 		t.Errorf("came to %+v, message %q", v, v.Message("default/web"))
 	}
 }
@@ -172,7 +174,7 @@ func everyEviction(visit func(evacuation.Eviction)) {
 						e.Home = "n2"
 					}
 					if bit(n, 5) {
-						e.Mark = "n1"
+						e.EvacuateFrom = "n1"
 					}
 					visit(e)
 				}
@@ -195,7 +197,7 @@ func TestTheWordsThatTheDeschedulerKnows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := (evacuation.Verdict{Cause: tt.cause}).Message(vm); got != tt.want {
+			if got := (evacuation.EvictionDecision{Cause: tt.cause}).Message(vm); got != tt.want {
 				t.Errorf("Message = %q, want %q", got, tt.want)
 			}
 		})

@@ -39,14 +39,14 @@ func instanceEnded(_ Strategy, e Eviction) bool { return e.Ended }
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (admitLauncherPod).
 func vmUnknown(_ Strategy, e Eviction) bool { return e.VM != Found }
 
-// nobodyMinds: no strategy protects the VM. One that is not known protects
+// unprotected: no strategy protects the VM. One that is not known protects
 // nothing.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (admitLauncherPod).
-func nobodyMinds(s Strategy, _ Eviction) bool {
+func unprotected(s Strategy, _ Eviction) bool {
 	return s != LiveMigrate && s != LiveMigrateIfPossible && s != External
 }
 
-// cannotMove: the eviction is denied until somebody acts.
+// cannotMove: the eviction is denied until an operator acts.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go:148 (admitLauncherPod).
 func cannotMove(s Strategy, e Eviction) bool { return s == LiveMigrate && !e.Migratable }
 
@@ -59,7 +59,7 @@ func mayBeKilled(s Strategy, e Eviction) bool {
 // alreadyMarked: the VM was asked to leave before; whichever host the mark
 // names, it is not overwritten.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (admitLauncherPod).
-func alreadyMarked(_ Strategy, e Eviction) bool { return e.Mark != "" }
+func alreadyMarked(_ Strategy, e Eviction) bool { return e.EvacuateFrom != "" }
 
 // evictsTarget: the VM is not at home where the instance is.
 // Source: KubeVirt v1.9.0 pod-eviction-admitter.go (admitLauncherPod).

@@ -14,10 +14,10 @@ import (
 func ExamplePlan() {
 	host := evacuation.Host{Name: "n1", Taints: []placement.Taint{
 		{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}}
-	guests := []evacuation.Guest{
+	guests := []evacuation.VM{
 		{ID: "shop/web", Migratable: true, Instances: 1, Memory: 4 * hypervisor.GiB},
 		{ID: "shop/db", Migratable: true, Instances: 1, Memory: 64 * hypervisor.GiB},
-		{ID: "lab/gpu", WhyNot: "host device", Instances: 1},
+		{ID: "lab/gpu", NotMigratableReason: "host device", Instances: 1},
 		{ID: "lab/toy", Strategy: evacuation.None, Instances: 1},
 	}
 	p := evacuation.Params{Strategy: evacuation.LiveMigrate}
@@ -41,12 +41,12 @@ func ExamplePlan() {
 // start now. The caller counts what moves already.
 func ExamplePlan_freeSpots() {
 	host := evacuation.Host{Name: "n1"}
-	guests := []evacuation.Guest{
-		{ID: "shop/a", Mark: "n1", Migratable: true, Instances: 1, Moving: true},
-		{ID: "shop/b", Mark: "n1", Migratable: true, Instances: 1},
-		{ID: "shop/c", Mark: "n1", Migratable: true, Instances: 1},
+	guests := []evacuation.VM{
+		{ID: "shop/a", EvacuateFrom: "n1", Migratable: true, Instances: 1, Moving: true},
+		{ID: "shop/b", EvacuateFrom: "n1", Migratable: true, Instances: 1},
+		{ID: "shop/c", EvacuateFrom: "n1", Migratable: true, Instances: 1},
 	}
-	flights := []evacuation.Flight{
+	flights := []evacuation.ActiveMigration{
 		{VM: "shop/a", Phase: migration.Running},
 		{VM: "lab/x", Phase: migration.TargetReady},
 	}
@@ -73,8 +73,8 @@ func ExamplePlan_freeSpots() {
 
 // A drain is withdrawn: what has not been handed over stays.
 func ExampleCancel() {
-	guests := []evacuation.Guest{{ID: "shop/a", Mark: "n1"}, {ID: "shop/b", Mark: "n1"}}
-	flights := []evacuation.Flight{
+	guests := []evacuation.VM{{ID: "shop/a", EvacuateFrom: "n1"}, {ID: "shop/b", EvacuateFrom: "n1"}}
+	flights := []evacuation.ActiveMigration{
 		{ID: "m1", VM: "shop/a", Phase: migration.Running, By: migration.Evacuation, From: "n1"},
 		{ID: "m2", VM: "shop/b", Phase: migration.Pending, By: migration.Evacuation, From: "n1"},
 	}
@@ -84,7 +84,7 @@ func ExampleCancel() {
 	// Output: unmark [shop/a shop/b] and cancel [m2]
 }
 
-// Somebody drains the host by evicting its instances one by one.
+// An operator drains the host by evicting its instances one by one.
 func ExampleEvict() {
 	v := evacuation.Evict(evacuation.Params{}, evacuation.Eviction{
 		Instance:   evacuation.Compute,
@@ -93,7 +93,7 @@ func ExampleEvict() {
 		Strategy:   evacuation.LiveMigrate,
 		Migratable: true,
 	})
-	fmt.Println(v.Allow, v.Cause, v.Mark)
+	fmt.Println(v.Allow, v.Cause, v.EvacuateFrom)
 	fmt.Println(v.Message("shop/web"))
 	// Output:
 	// false EvacuationTriggered n1

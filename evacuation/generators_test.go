@@ -14,7 +14,7 @@ import (
 type question struct {
 	p      evacuation.Params
 	host   evacuation.Host
-	guests []evacuation.Guest
+	guests []evacuation.VM
 	load   evacuation.Load
 }
 
@@ -70,20 +70,20 @@ func anyQuestion(t *rapid.T) question {
 }
 
 // anyGuest is a VM that could leave, but for about half of the time.
-func anyGuest(t *rapid.T, i int) evacuation.Guest {
+func anyGuest(t *rapid.T, i int) evacuation.VM {
 	rarely := func(what string) bool { return rapid.IntRange(0, 11).Draw(t, what) == 7 }
-	return evacuation.Guest{
-		ID:          hypervisor.VMID(fmt.Sprintf("%s/v%d", anyNamespace().Draw(t, "namespace"), i)),
-		Final:       rarely("final"),
-		Deleting:    rarely("deleting"),
-		Strategy:    anyStrategy().Draw(t, "strategy"),
-		Migratable:  rapid.IntRange(0, 3).Draw(t, "migratable") > 0,
-		Mark:        rapid.SampledFrom([]hypervisor.HostName{"n1", "n1", "", "n2"}).Draw(t, "mark"),
-		Migrating:   rarely("migrating"),
-		Moving:      rarely("moving"),
-		Instances:   rapid.SampledFrom([]int{1, 1, 1, 1, 0, 2}).Draw(t, "instances"),
-		Descheduled: rapid.Bool().Draw(t, "descheduled"),
-		Memory:      hypervisor.Bytes(rapid.IntRange(0, 4).Draw(t, "GiB")) * hypervisor.GiB,
+	return evacuation.VM{
+		ID:           hypervisor.VMID(fmt.Sprintf("%s/v%d", anyNamespace().Draw(t, "namespace"), i)),
+		Final:        rarely("final"),
+		Deleting:     rarely("deleting"),
+		Strategy:     anyStrategy().Draw(t, "strategy"),
+		Migratable:   rapid.IntRange(0, 3).Draw(t, "migratable") > 0,
+		EvacuateFrom: rapid.SampledFrom([]hypervisor.HostName{"n1", "n1", "", "n2"}).Draw(t, "mark"),
+		Migrating:    rarely("migrating"),
+		Moving:       rarely("moving"),
+		Instances:    rapid.SampledFrom([]int{1, 1, 1, 1, 0, 2}).Draw(t, "instances"),
+		Descheduled:  rapid.Bool().Draw(t, "descheduled"),
+		Memory:       hypervisor.Bytes(rapid.IntRange(0, 4).Draw(t, "GiB")) * hypervisor.GiB,
 	}
 }
 
@@ -93,10 +93,10 @@ func anyNamespace() *rapid.Generator[string] {
 
 // anyFlights are migrations of the guests and of VMs elsewhere, some of which
 // have the names of guests in another namespace.
-func anyFlights(t *rapid.T, guests []evacuation.Guest) []evacuation.Flight {
-	var flights []evacuation.Flight
+func anyFlights(t *rapid.T, guests []evacuation.VM) []evacuation.ActiveMigration {
+	var flights []evacuation.ActiveMigration
 	for i := range rapid.IntRange(0, 12).Draw(t, "flights") {
-		f := evacuation.Flight{
+		f := evacuation.ActiveMigration{
 			ID: migration.ID(fmt.Sprintf("m%02d", i)),
 			VM: hypervisor.VMID(fmt.Sprintf("%s/v%d", anyNamespace().Draw(t, "namespace"),
 				rapid.IntRange(0, 9).Draw(t, "name"))),

@@ -20,8 +20,8 @@ type Host struct {
 	Link hypervisor.Bandwidth
 }
 
-// A Guest is what evacuation knows of one VM on the host.
-type Guest struct {
+// A VM is what evacuation knows of one VM on the host.
+type VM struct {
 	ID         hypervisor.VMID
 	Final      bool     // it has ended: succeeded or failed
 	Deleting   bool     // its deletion was asked for
@@ -29,11 +29,11 @@ type Guest struct {
 	Between    bool     // it is on its way up or down, and cannot migrate until that is over
 	Strategy   Strategy // its own; Unset takes the cluster's
 	Migratable bool     // known to be able to migrate live
-	// WhyNot says why it is not migratable, in the words of its source. It is
+	// NotMigratableReason says why it is not migratable, in the words of its source. It is
 	// for people; "" is not known.
-	WhyNot string
-	// Mark is the host that it was asked to leave; "" is none.
-	Mark hypervisor.HostName
+	NotMigratableReason string `json:"WhyNot"`
+	// EvacuateFrom is the host that it was asked to leave; "" is none.
+	EvacuateFrom hypervisor.HostName `json:"Mark"`
 	// Migrating: it migrates, going by its own times; see [Migrating].
 	Migrating bool
 	// Moving: an unfinished migration of it exists, in whatever phase.
@@ -46,9 +46,9 @@ type Guest struct {
 	Failed      int              // attempts in a row that have failed, for a [Policy]
 }
 
-// Leaving returns the guest as a [Policy] sees it.
-func (g Guest) Leaving() Leaving {
-	return Leaving{VM: g.ID, Memory: g.Memory, Failed: g.Failed}
+// Evacuating returns the guest as a [Policy] sees it.
+func (g VM) Evacuating() EvacuatingVM {
+	return EvacuatingVM{VM: g.ID, Memory: g.Memory, Failed: g.Failed}
 }
 
 // Migrating reports whether a VM migrates at now, going by the times that it
@@ -63,7 +63,7 @@ func Migrating(started, ended, now time.Time) bool {
 
 // distinct returns the guests with every VM once: the guests themselves where none is given
 // twice.
-func (p Params) distinct(guests []Guest) []Guest {
+func (p Params) distinct(guests []VM) []VM {
 	at := make(map[hypervisor.VMID]int, len(guests))
 	for i := range guests {
 		at[guests[i].ID] = i
@@ -72,7 +72,7 @@ func (p Params) distinct(guests []Guest) []Guest {
 		return guests
 	}
 	clear(at)
-	var all []Guest
+	var all []VM
 	for i := range guests {
 		g := &guests[i]
 		if k, twice := at[g.ID]; twice {
@@ -86,12 +86,12 @@ func (p Params) distinct(guests []Guest) []Guest {
 }
 
 // with merges two descriptions of one VM, in any order: what keeps it on the host counts.
-func (g Guest) with(o *Guest, cluster Strategy) Guest {
+func (g VM) with(o *VM, cluster Strategy) VM {
 	g.Final, g.Deleting = g.Final || o.Final, g.Deleting || o.Deleting
 	g.Migrating, g.Moving = g.Migrating || o.Migrating, g.Moving || o.Moving
 	g.Migratable, g.Descheduled = g.Migratable && o.Migratable, g.Descheduled && o.Descheduled
 	g.Strategy = min(g.Strategy.Or(cluster), o.Strategy.Or(cluster))
-	g.WhyNot, g.Mark = max(g.WhyNot, o.WhyNot), max(g.Mark, o.Mark)
+	g.NotMigratableReason, g.EvacuateFrom = max(g.NotMigratableReason, o.NotMigratableReason), max(g.EvacuateFrom, o.EvacuateFrom)
 	g.Instances, g.Failed = max(g.Instances, o.Instances), max(g.Failed, o.Failed)
 	g.Memory = max(g.Memory, o.Memory)
 	return g
@@ -99,7 +99,7 @@ func (g Guest) with(o *Guest, cluster Strategy) Guest {
 
 // priority returns how urgent the guest's migration is.
 // Source: KubeVirt v1.9.0 evacuation.go:336 (GenerateNewMigration).
-func (g *Guest) priority() migration.Priority {
+func (g *VM) priority() migration.Priority {
 	if g.Descheduled {
 		return migration.SystemMaintenance
 	}

@@ -37,8 +37,8 @@ type Load struct {
 	Unseen int
 }
 
-// A Flight is what evacuation knows of one migration.
-type Flight struct {
+// An ActiveMigration is what evacuation knows of one migration.
+type ActiveMigration struct {
 	ID    migration.ID
 	VM    hypervisor.VMID
 	Phase migration.Phase
@@ -67,7 +67,7 @@ type Flight struct {
 // compares names without their namespaces, as KubeVirt did: a migration of
 // other/a then takes a spot of a host that has any VM called a.
 // Source: KubeVirt v1.8.4 evacuation.go (numOfVMIMForThisSourceNode).
-func Count(p Params, flights []Flight, guests []Guest) Load {
+func Count(p Params, flights []ActiveMigration, guests []VM) Load {
 	key := func(id hypervisor.VMID) string { return string(id) }
 	if p.Compatible {
 		key = nameOf
@@ -100,7 +100,7 @@ func Count(p Params, flights []Flight, guests []Guest) Load {
 // it counts what holds a slot, for reports.
 // Source: KubeVirt v1.8.4 evacuation.go:376 (only running ones), v0.59.0
 // evacuation.go (all unfinished), v1.9.0 types.go:850 (IsRunning).
-func (p Params) counts(f *Flight) bool {
+func (p Params) counts(f *ActiveMigration) bool {
 	switch {
 	case p.Mode == FreeSpotsV059:
 		return !f.Phase.Final()

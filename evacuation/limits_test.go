@@ -35,18 +35,18 @@ func TestFreeIsTheSmallerOfWhatIsAllowed(t *testing.T) {
 
 func TestWhatCounts(t *testing.T) {
 	spots, old := evacuation.FreeSpots, evacuation.FreeSpotsV059
-	here := func(phase migration.Phase) evacuation.Flight {
-		return evacuation.Flight{VM: "default/a", Phase: phase}
+	here := func(phase migration.Phase) evacuation.ActiveMigration {
+		return evacuation.ActiveMigration{VM: "default/a", Phase: phase}
 	}
-	abroad := func(phase migration.Phase) evacuation.Flight {
-		return evacuation.Flight{VM: "default/a", Phase: phase, Abroad: true}
+	abroad := func(phase migration.Phase) evacuation.ActiveMigration {
+		return evacuation.ActiveMigration{VM: "default/a", Phase: phase, Abroad: true}
 	}
 	none, one := evacuation.Load{}, evacuation.Load{InCluster: 1, FromHost: 1}
 	tests := []struct {
 		name       string
 		mode       evacuation.Mode
 		compatible bool
-		flight     evacuation.Flight
+		flight     evacuation.ActiveMigration
 		want       evacuation.Load
 	}{
 		{"a migration that is not accepted yet takes a spot", spots, false,
@@ -67,19 +67,19 @@ func TestWhatCounts(t *testing.T) {
 		{"a finished one takes none", spots, false, here(migration.Succeeded), none},
 		{"a finished one took none in v0.59", old, false, here(migration.Failed), none},
 		{"a VM elsewhere counts in the cluster only", spots, false,
-			evacuation.Flight{VM: "default/b", Phase: migration.Running},
+			evacuation.ActiveMigration{VM: "default/b", Phase: migration.Running},
 			evacuation.Load{InCluster: 1}},
 		{"an equal name in another namespace is another VM", spots, false,
-			evacuation.Flight{VM: "other/a", Phase: migration.Running},
+			evacuation.ActiveMigration{VM: "other/a", Phase: migration.Running},
 			evacuation.Load{InCluster: 1}},
 		{"which KubeVirt overlooked", spots, true,
-			evacuation.Flight{VM: "other/a", Phase: migration.Running}, one},
+			evacuation.ActiveMigration{VM: "other/a", Phase: migration.Running}, one},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := evacuation.Params{Mode: tt.mode, Compatible: tt.compatible}
-			got := evacuation.Count(p, []evacuation.Flight{tt.flight},
-				[]evacuation.Guest{movable("a")})
+			got := evacuation.Count(p, []evacuation.ActiveMigration{tt.flight},
+				[]evacuation.VM{movable("a")})
 			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -91,17 +91,17 @@ func TestWhatCounts(t *testing.T) {
 func TestASecondLookCreatesNoMoreThanThereAreSpots(t *testing.T) {
 	p := evacuation.Params{Strategy: evacuation.LiveMigrate, Mode: evacuation.FreeSpots,
 		Limits: evacuation.DefaultLimits()}
-	var guests []evacuation.Guest
+	var guests []evacuation.VM
 	for i := range 8 {
 		guests = append(guests, movable(fmt.Sprint(i)))
 	}
-	var flights []evacuation.Flight
+	var flights []evacuation.ActiveMigration
 	for range 2 {
 		d := evacuation.Plan(p, drained("n1"), guests, evacuation.Count(p, flights, guests))
 		for _, c := range d.Create {
-			flights = append(flights, evacuation.Flight{ID: migration.ID(c.VM), VM: c.VM,
+			flights = append(flights, evacuation.ActiveMigration{ID: migration.ID(c.VM), VM: c.VM,
 				By: migration.Evacuation, From: "n1"})
-			i := slices.IndexFunc(guests, func(g evacuation.Guest) bool { return g.ID == c.VM })
+			i := slices.IndexFunc(guests, func(g evacuation.VM) bool { return g.ID == c.VM })
 			guests[i].Moving = true
 		}
 	}
@@ -111,9 +111,9 @@ func TestASecondLookCreatesNoMoreThanThereAreSpots(t *testing.T) {
 }
 
 func TestAFlightThatIsGivenTwiceCountsOnce(t *testing.T) {
-	f := evacuation.Flight{ID: "m1", VM: "default/a", Phase: migration.Running}
-	got := evacuation.Count(evacuation.Params{}, []evacuation.Flight{f, f},
-		[]evacuation.Guest{movable("a")})
+	f := evacuation.ActiveMigration{ID: "m1", VM: "default/a", Phase: migration.Running}
+	got := evacuation.Count(evacuation.Params{}, []evacuation.ActiveMigration{f, f},
+		[]evacuation.VM{movable("a")})
 	if want := (evacuation.Load{InCluster: 1, FromHost: 1}); got != want {
 		t.Errorf("Count = %+v, want %+v", got, want)
 	}

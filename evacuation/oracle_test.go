@@ -72,7 +72,7 @@ func TestFreeSpotsIsKubeVirtsArithmetic(t *testing.T) {
 // (filterRunningNonMigratingVMIs).
 func filter(q question) (candidates, nonMigrateable []hypervisor.VMID) {
 	for _, g := range q.guests {
-		if len(q.host.Taints) == 0 && (g.Mark != "n1" || g.Migrating) {
+		if len(q.host.Taints) == 0 && (g.EvacuateFrom != "n1" || g.Migrating) {
 			continue
 		}
 		if g.Final || g.Deleting {

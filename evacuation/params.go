@@ -34,7 +34,7 @@ type Params struct {
 	//
 	//   - a VM that cannot migrate is noticed only when a spot is left over for
 	//     it, and never in QueueAll; by default always;
-	//   - after creating something nobody looks again by the clock; by default
+	//   - after creating something there is no look again by the clock; by default
 	//     candidates left over are looked at again after 5 s and VMs that
 	//     cannot migrate after a minute;
 	//   - migrations in the modes of free spots have no priority; by default
@@ -137,11 +137,11 @@ func (o *Order) UnmarshalJSON(text []byte) error {
 }
 
 // compare orders two candidates, first to go first; more urgent ones always do.
-func (p Params) compare(link hypervisor.Bandwidth, a, b *Guest) int {
+func (p Params) compare(link hypervisor.Bandwidth, a, b *VM) int {
 	if p.Policy == nil || a.priority() != b.priority() {
 		return p.Order.compare(a, b)
 	}
-	if c := p.Policy.Compare(link, a.Leaving(), b.Leaving()); c != 0 {
+	if c := p.Policy.Compare(link, a.Evacuating(), b.Evacuating()); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.ID, b.ID)
@@ -149,7 +149,7 @@ func (p Params) compare(link hypervisor.Bandwidth, a, b *Guest) int {
 
 // compare orders two candidates, first to go first. It is total for different
 // IDs. It does not use cmp.Or, which would compare the IDs every time.
-func (o Order) compare(a, b *Guest) int {
+func (o Order) compare(a, b *VM) int {
 	if c := cmp.Compare(b.priority(), a.priority()); c != 0 {
 		return c
 	}

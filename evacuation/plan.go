@@ -15,7 +15,7 @@ import (
 // is either in Create or in Stay.
 type Decision struct {
 	// Create are the migrations to create, first to go first.
-	Create []Creation
+	Create []MigrationRequest
 	// Stop are the VMs to shut down now, by ID: they cannot be migrated. They are in Stay, too.
 	Stop []Stop
 	// Warn names VMs whose owners should now be told that they block the drain,
@@ -23,22 +23,22 @@ type Decision struct {
 	Warn []hypervisor.VMID
 	// Stay are the VMs that must leave and get no migration now: first those
 	// that something keeps, by ID, then those that wait, first to go first.
-	Stay []Left
+	Stay []RemainingVM
 	// Again is when to look again even if nothing changes; 0 is never.
 	Again time.Duration
 }
 
-// A Creation asks for a migration of a VM.
-type Creation struct {
+// A MigrationRequest asks for a migration of a VM.
+type MigrationRequest struct {
 	VM       hypervisor.VMID
 	Priority migration.Priority
 }
 
-// A Left is a VM that must leave and stays for now.
-type Left struct {
+// A RemainingVM is a VM that must leave and stays for now.
+type RemainingVM struct {
 	VM hypervisor.VMID
 	// Blocks: it must be migrated and cannot be; the host will not become empty
-	// until somebody acts.
+	// until an operator acts.
 	Blocks bool
 	// Waits: nothing is wrong with it; only a spot is missing.
 	Waits   bool
@@ -49,7 +49,7 @@ type Left struct {
 // Source: KubeVirt v1.8.4 evacuation.go:376-420 (sync).
 const (
 	whenFull    = 5 * time.Second // spots are missing
-	whenBlocked = time.Minute     // VMs cannot migrate; somebody may help
+	whenBlocked = time.Minute     // VMs cannot migrate; an operator may help
 )
 
 // Plan decides which VMs of the host get a migration now. It is total and
@@ -60,7 +60,7 @@ const (
 // While the host is missing, or a creation has not been seen yet, it decides
 // nothing and gives no reasons either.
 // Source: KubeVirt v1.9.0 evacuation.go:416 (sync), v1.8.4 evacuation.go:376.
-func Plan(p Params, host Host, guests []Guest, load Load) Decision {
+func Plan(p Params, host Host, guests []VM, load Load) Decision {
 	if host.Missing || load.Unseen > 0 {
 		return Decision{}
 	}
@@ -88,11 +88,11 @@ func Plan(p Params, host Host, guests []Guest, load Load) Decision {
 
 // Keeps returns every reason why a VM gets no migration when its host is drained; none is that it
 // gets one.
-func Keeps(p Params, g Guest) []placement.Reason { return reasons(p, &g) }
+func Keeps(p Params, g VM) []placement.Reason { return reasons(p, &g) }
 
 // sortOut separates the VMs that must leave into the candidates, first to go
 // first, and those that stay, by ID, with those of them that are to be shut down.
-func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []Left, stop []Stop) {
+func sortOut(p Params, host Host, guests []VM) (candidates []*VM, stay []RemainingVM, stop []Stop) {
 	all := p.Draining(host)
 	for i := range guests {
 		g := &guests[i]
@@ -100,7 +100,7 @@ func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []L
 			continue
 		}
 		if r := stays(p, g); r != nil {
-			l := Left{VM: g.ID, Blocks: r.blocks, Reasons: reasons(p, g)}
+			l := RemainingVM{VM: g.ID, Blocks: r.blocks, Reasons: reasons(p, g)}
 			s, why, now := p.stop(host, g, r)
 			if why != nil {
 				l.Reasons = append(l.Reasons, *why)
@@ -112,8 +112,8 @@ func sortOut(p Params, host Host, guests []Guest) (candidates []*Guest, stay []L
 		}
 		candidates = append(candidates, g)
 	}
-	slices.SortFunc(candidates, func(a, b *Guest) int { return p.compare(host.Link, a, b) })
-	slices.SortFunc(stay, func(a, b Left) int { return cmp.Compare(a.VM, b.VM) })
+	slices.SortFunc(candidates, func(a, b *VM) int { return p.compare(host.Link, a, b) })
+	slices.SortFunc(stay, func(a, b RemainingVM) int { return cmp.Compare(a.VM, b.VM) })
 	slices.SortFunc(stop, func(a, b Stop) int { return cmp.Compare(a.VM, b.VM) })
 	return candidates, stay, stop
 }
@@ -168,13 +168,13 @@ func (p Params) again(free, candidates, warn, blocked int) time.Duration {
 	return 0
 }
 
-func (p Params) creations(candidates []*Guest) []Creation {
+func (p Params) creations(candidates []*VM) []MigrationRequest {
 	if len(candidates) == 0 {
 		return nil
 	}
-	create := make([]Creation, len(candidates))
+	create := make([]MigrationRequest, len(candidates))
 	for i, g := range candidates {
-		create[i] = Creation{VM: g.ID, Priority: g.priority()}
+		create[i] = MigrationRequest{VM: g.ID, Priority: g.priority()}
 		if p.Compatible && p.Mode != QueueAll {
 			create[i].Priority = migration.Lowest
 		}
@@ -183,7 +183,7 @@ func (p Params) creations(candidates []*Guest) []Creation {
 }
 
 // waiting adds the candidates that get no spot. They share one reason.
-func (p Params) waiting(stay []Left, candidates []*Guest, load Load) []Left {
+func (p Params) waiting(stay []RemainingVM, candidates []*VM, load Load) []RemainingVM {
 	if len(candidates) == 0 {
 		return stay
 	}
@@ -197,7 +197,7 @@ func (p Params) waiting(stay []Left, candidates []*Guest, load Load) []Left {
 	}}
 	stay = slices.Grow(stay, len(candidates))
 	for _, g := range candidates {
-		stay = append(stay, Left{VM: g.ID, Waits: true, Reasons: why})
+		stay = append(stay, RemainingVM{VM: g.ID, Waits: true, Reasons: why})
 	}
 	return stay
 }

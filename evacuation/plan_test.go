@@ -17,15 +17,15 @@ func drained(name hypervisor.HostName) evacuation.Host {
 }
 
 // movable is a VM that gets a migration when it must leave.
-func movable(name string) evacuation.Guest {
-	return evacuation.Guest{ID: hypervisor.VMID("default/" + name), Migratable: true,
+func movable(name string) evacuation.VM {
+	return evacuation.VM{ID: hypervisor.VMID("default/" + name), Migratable: true,
 		Strategy: evacuation.LiveMigrate, Instances: 1}
 }
 
 func TestWhoMustLeave(t *testing.T) {
-	marked := func(change func(*evacuation.Guest)) evacuation.Guest {
+	marked := func(change func(*evacuation.VM)) evacuation.VM {
 		g := movable("a")
-		g.Mark = "n1"
+		g.EvacuateFrom = "n1"
 		change(&g)
 		return g
 	}
@@ -37,32 +37,32 @@ func TestWhoMustLeave(t *testing.T) {
 		name   string
 		key    string
 		taints []placement.Taint
-		guest  evacuation.Guest
+		guest  evacuation.VM
 		leaves bool
 	}{
 		{"the drain taint takes an unmarked VM", "",
 			taint("kubevirt.io/drain", placement.NoSchedule), movable("a"), true},
 		{"the drain taint takes a VM that migrates by its own times", "",
 			taint("kubevirt.io/drain", placement.NoSchedule),
-			marked(func(g *evacuation.Guest) { g.Migrating = true }), true},
-		{"another effect of the drain taint takes nobody", "",
+			marked(func(g *evacuation.VM) { g.Migrating = true }), true},
+		{"another effect of the drain taint takes no VM", "",
 			taint("kubevirt.io/drain", placement.NoExecute), movable("a"), false},
 		{"the default key means nothing when another is configured", "mine",
 			taint("kubevirt.io/drain", placement.NoSchedule), movable("a"), false},
 		{"the configured key drains", "mine",
 			taint("mine", placement.NoSchedule), movable("a"), true},
-		{"nobody leaves a host without taint and marks", "", nil, movable("a"), false},
-		{"a marked VM leaves", "", nil, marked(func(*evacuation.Guest) {}), true},
+		{"no VM leaves a host without taint and marks", "", nil, movable("a"), false},
+		{"a marked VM leaves", "", nil, marked(func(*evacuation.VM) {}), true},
 		{"a VM that was to leave another host stays", "", nil,
-			marked(func(g *evacuation.Guest) { g.Mark = "n2" }), false},
+			marked(func(g *evacuation.VM) { g.EvacuateFrom = "n2" }), false},
 		{"a marked VM that migrates by its own times is not asked again", "", nil,
-			marked(func(g *evacuation.Guest) { g.Migrating = true }), false},
+			marked(func(g *evacuation.VM) { g.Migrating = true }), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := evacuation.Plan(evacuation.Params{DrainKey: tt.key},
 				evacuation.Host{Name: "n1", Taints: tt.taints},
-				[]evacuation.Guest{tt.guest}, evacuation.Load{})
+				[]evacuation.VM{tt.guest}, evacuation.Load{})
 			if leaves := len(d.Create) == 1; leaves != tt.leaves {
 				t.Errorf("leaves = %v, want %v", leaves, tt.leaves)
 			}
@@ -73,29 +73,29 @@ func TestWhoMustLeave(t *testing.T) {
 func TestAVMThatStaysSaysWhy(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(*evacuation.Guest)
+		change func(*evacuation.VM)
 		blocks bool
 		want   []placement.Reason
 	}{
-		{"it has ended", func(g *evacuation.Guest) { g.Final = true }, false,
+		{"it has ended", func(g *evacuation.VM) { g.Final = true }, false,
 			[]placement.Reason{{Check: "phase", Need: "unfinished", Have: "ended"}}},
-		{"nobody protects it", func(g *evacuation.Guest) { g.Strategy = evacuation.Unset }, false,
+		{"no strategy protects it", func(g *evacuation.VM) { g.Strategy = evacuation.Unset }, false,
 			[]placement.Reason{{Check: "strategy",
 				Need: "LiveMigrate or LiveMigrateIfPossible", Have: "no strategy"}}},
-		{"somebody else moves it", func(g *evacuation.Guest) {
+		{"an external controller moves it", func(g *evacuation.VM) {
 			g.Strategy, g.Migratable = evacuation.External, false
 		}, false, []placement.Reason{{Check: "strategy",
 			Need: "LiveMigrate or LiveMigrateIfPossible", Have: "External"}}},
-		{"it may be killed as it cannot move", func(g *evacuation.Guest) {
+		{"it may be killed as it cannot move", func(g *evacuation.VM) {
 			g.Strategy, g.Migratable = evacuation.LiveMigrateIfPossible, false
 		}, false, []placement.Reason{{Check: "if-possible",
 			Need: "a migratable VM", Have: "no"}, {Check: "drain", Need: "an empty host",
 			Have: "will be shut down and started elsewhere: it cannot be migrated"}}},
-		{"it must move and cannot", func(g *evacuation.Guest) {
-			g.Migratable, g.WhyNot = false, "a host device"
+		{"it must move and cannot", func(g *evacuation.VM) {
+			g.Migratable, g.NotMigratableReason = false, "a host device"
 		}, true, []placement.Reason{{Check: "migratable",
 			Need: "yes", Have: "no: a host device"}}},
-		{"everything is wrong with it", func(g *evacuation.Guest) {
+		{"everything is wrong with it", func(g *evacuation.VM) {
 			g.Final, g.Deleting, g.Migratable, g.Moving, g.Instances = true, true, false, true, 3
 		}, false, []placement.Reason{
 			{Check: "phase", Need: "unfinished", Have: "ended"},
@@ -109,9 +109,9 @@ func TestAVMThatStaysSaysWhy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := movable("a")
 			tt.change(&g)
-			d := evacuation.Plan(evacuation.Params{}, drained("n1"), []evacuation.Guest{g},
+			d := evacuation.Plan(evacuation.Params{}, drained("n1"), []evacuation.VM{g},
 				evacuation.Load{})
-			want := []evacuation.Left{{VM: g.ID, Blocks: tt.blocks, Reasons: tt.want}}
+			want := []evacuation.RemainingVM{{VM: g.ID, Blocks: tt.blocks, Reasons: tt.want}}
 			if diff := gocmp.Diff(want, d.Stay); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -125,7 +125,7 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 	stuck.Migratable = false
 	small, large := movable("a-small"), movable("b-large")
 	small.Memory, large.Memory = hypervisor.GiB, 8*hypervisor.GiB
-	guests := []evacuation.Guest{stuck, small, large}
+	guests := []evacuation.VM{stuck, small, large}
 	const a, b, s hypervisor.VMID = "default/a-small", "default/b-large", "default/stuck"
 	const critical, lowest = migration.SystemCritical, migration.Lowest
 
@@ -135,27 +135,27 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 		mode       evacuation.Mode
 		compatible bool
 		spots      int
-		create     []evacuation.Creation
+		create     []evacuation.MigrationRequest
 		warn       []hypervisor.VMID
 		again      time.Duration
 	}{
 		{"queueing all needs no spots", queue, false, 0,
-			[]evacuation.Creation{{VM: b, Priority: critical}, {VM: a, Priority: critical}},
+			[]evacuation.MigrationRequest{{VM: b, Priority: critical}, {VM: a, Priority: critical}},
 			[]hypervisor.VMID{s}, time.Minute},
 		{"KubeVirt keeps silent about the one that blocks", queue, true, 0,
-			[]evacuation.Creation{{VM: b, Priority: critical}, {VM: a, Priority: critical}},
+			[]evacuation.MigrationRequest{{VM: b, Priority: critical}, {VM: a, Priority: critical}},
 			nil, 0},
-		{"without spots everybody waits and the notice is given", spots, false, 0, nil,
+		{"without spots every VM waits and the notice is given", spots, false, 0, nil,
 			[]hypervisor.VMID{s}, 5 * time.Second},
 		{"KubeVirt delays the notice until there is a spot", spots, true, 0, nil, nil,
 			5 * time.Second},
 		{"the only spot goes to the largest", spots, false, 1,
-			[]evacuation.Creation{{VM: b, Priority: critical}}, []hypervisor.VMID{s},
+			[]evacuation.MigrationRequest{{VM: b, Priority: critical}}, []hypervisor.VMID{s},
 			5 * time.Second},
 		{"KubeVirt waits for an event after it has created something", spots, true, 1,
-			[]evacuation.Creation{{VM: b, Priority: lowest}}, nil, 0},
+			[]evacuation.MigrationRequest{{VM: b, Priority: lowest}}, nil, 0},
 		{"a spot left over pays for KubeVirt's notice", spots, true, 3,
-			[]evacuation.Creation{{VM: b, Priority: lowest}, {VM: a, Priority: lowest}},
+			[]evacuation.MigrationRequest{{VM: b, Priority: lowest}, {VM: a, Priority: lowest}},
 			[]hypervisor.VMID{s}, 0},
 	}
 	for _, tt := range tests {
@@ -173,7 +173,7 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 }
 
 func TestOrders(t *testing.T) {
-	guests := []evacuation.Guest{movable("a"), movable("b"), movable("c"), movable("d")}
+	guests := []evacuation.VM{movable("a"), movable("b"), movable("c"), movable("d")}
 	for i, gib := range []hypervisor.Bytes{2, 8, 2, 9} {
 		guests[i].Memory = gib * hypervisor.GiB
 	}

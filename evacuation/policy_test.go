@@ -17,25 +17,25 @@ import (
 // known.
 type failedFirst struct{}
 
-func (failedFirst) Compare(link hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (failedFirst) Compare(link hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if link != 7 {
 		panic("the host's link was lost")
 	}
 	return cmp.Compare(b.Failed, a.Failed)
 }
 
-func (failedFirst) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
-	panic("a plan asks nobody whether there is room on a link")
+func (failedFirst) Admit(hypervisor.Bandwidth, evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool {
+	panic("a plan does not ask whether there is room on a link")
 }
 
 func TestAPolicyOrdersAmongEquallyUrgentOnes(t *testing.T) {
 	host := evacuation.Host{Name: "n1", Link: 7, Taints: []placement.Taint{
 		{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}}
-	guest := func(id hypervisor.VMID, failed int, descheduled bool) evacuation.Guest {
-		return evacuation.Guest{ID: id, Strategy: evacuation.LiveMigrate, Migratable: true,
-			Instances: 1, Failed: failed, Descheduled: descheduled, Mark: "n1"}
+	guest := func(id hypervisor.VMID, failed int, descheduled bool) evacuation.VM {
+		return evacuation.VM{ID: id, Strategy: evacuation.LiveMigrate, Migratable: true,
+			Instances: 1, Failed: failed, Descheduled: descheduled, EvacuateFrom: "n1"}
 	}
-	guests := []evacuation.Guest{guest("x/less-urgent", 9, true), guest("x/b", 1, false),
+	guests := []evacuation.VM{guest("x/less-urgent", 9, true), guest("x/b", 1, false),
 		guest("x/a", 1, false), guest("x/often", 3, false), guest("x/never", 0, false)}
 	want := []hypervisor.VMID{"x/often", "x/a", "x/b", "x/never", "x/less-urgent"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,18 +54,18 @@ func TestAPolicyOrdersAmongEquallyUrgentOnes(t *testing.T) {
 
 // An order alone lets go what the limits do; a limit alone plans as if there were no policy.
 func TestAPolicyThatIsOneHalf(t *testing.T) {
-	backwards := evacuation.OrderFunc(func(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	backwards := evacuation.OrderFunc(func(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 		return cmp.Compare(b.VM, a.VM)
 	})
-	if !backwards.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 9)) {
+	if !backwards.Admit(1, evacuation.EvacuatingVM{}, make([]evacuation.EvacuatingVM, 9)) {
 		t.Error("an order holds something back")
 	}
-	three := evacuation.LimitFunc(func(_ hypervisor.Bandwidth, _ evacuation.Leaving,
-		others []evacuation.Leaving) bool {
+	three := evacuation.LimitFunc(func(_ hypervisor.Bandwidth, _ evacuation.EvacuatingVM,
+		others []evacuation.EvacuatingVM) bool {
 		return len(others) < 3
 	})
-	if !three.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 2)) ||
-		three.Open(1, evacuation.Leaving{}, make([]evacuation.Leaving, 3)) {
+	if !three.Admit(1, evacuation.EvacuatingVM{}, make([]evacuation.EvacuatingVM, 2)) ||
+		three.Admit(1, evacuation.EvacuatingVM{}, make([]evacuation.EvacuatingVM, 3)) {
 		t.Error("the limit is not asked")
 	}
 	rapid.Check(t, func(t *rapid.T) {

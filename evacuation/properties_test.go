@@ -43,7 +43,7 @@ func TestEveryVMThatMustLeaveIsDecidedAboutOnce(t *testing.T) {
 		checkPartition(t, d)
 		var want []hypervisor.VMID
 		for _, g := range q.guests {
-			if len(q.host.Taints) > 0 || g.Mark == "n1" && !g.Migrating {
+			if len(q.host.Taints) > 0 || g.EvacuateFrom == "n1" && !g.Migrating {
 				want = append(want, g.ID)
 			}
 		}
@@ -153,7 +153,7 @@ func TestByDefaultEveryVMThatBlocksIsNoticed(t *testing.T) {
 func TestOnlyAVMThatWantsToAndCanGetsAMigration(t *testing.T) {
 	holds(t, func(t *rapid.T, q question, d evacuation.Decision) {
 		for _, c := range d.Create {
-			i := slices.IndexFunc(q.guests, func(g evacuation.Guest) bool { return g.ID == c.VM })
+			i := slices.IndexFunc(q.guests, func(g evacuation.VM) bool { return g.ID == c.VM })
 			g := q.guests[i]
 			switch s := g.Strategy.Or(q.p.Strategy); s {
 			case evacuation.Unset, evacuation.None, evacuation.External:
@@ -180,19 +180,19 @@ func TestNothingIsDecidedAboutAMissingHostOrOnAStaleView(t *testing.T) {
 
 func TestAFreeSpotIsNeverWasted(t *testing.T) {
 	holds(t, func(t *rapid.T, q question, d evacuation.Decision) {
-		waits := slices.ContainsFunc(d.Stay, func(l evacuation.Left) bool { return l.Waits })
+		waits := slices.ContainsFunc(d.Stay, func(l evacuation.RemainingVM) bool { return l.Waits })
 		free := q.p.Limits.Free(q.load.InCluster, q.load.FromHost)
 		if waits && (!limited(q.p.Mode) || len(d.Create) < free) {
-			t.Fatalf("somebody waits although only %d of %d spots are used", len(d.Create), free)
+			t.Fatalf("a VM waits although only %d of %d spots are used", len(d.Create), free)
 		}
 	})
 }
 
-func TestByDefaultWhoeverWaitsIsLookedAtAgain(t *testing.T) {
+func TestByDefaultAVMThatWaitsIsLookedAtAgain(t *testing.T) {
 	holds(t, func(t *rapid.T, q question, _ evacuation.Decision) {
 		q.p.Compatible = false
 		d := q.plan()
-		unsettled := slices.ContainsFunc(d.Stay, func(l evacuation.Left) bool {
+		unsettled := slices.ContainsFunc(d.Stay, func(l evacuation.RemainingVM) bool {
 			return l.Waits || l.Blocks
 		})
 		if unsettled != (d.Again > 0) {
@@ -248,7 +248,7 @@ func TestADrainComesToAnEnd(t *testing.T) {
 			if again := createdVMs(q.plan()); containsAny(again, gone) {
 				t.Fatalf("created twice: %v, then %v", gone, again)
 			}
-			q.guests = slices.DeleteFunc(q.guests, func(g evacuation.Guest) bool {
+			q.guests = slices.DeleteFunc(q.guests, func(g evacuation.VM) bool {
 				return slices.Contains(gone, g.ID)
 			})
 		}

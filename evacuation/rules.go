@@ -8,11 +8,11 @@ import (
 
 // A rule keeps a VM that must leave from getting a migration.
 type rule struct {
-	check  string                      // the Reason's name of it
-	need   string                      // what it asks for
-	holds  func(Params, *Guest) bool   // the VM stays
-	have   func(Params, *Guest) string // what there is instead
-	blocks bool                        // the VM must leave all the same
+	check  string                   // the Reason's name of it
+	need   string                   // what it asks for
+	holds  func(Params, *VM) bool   // the VM stays
+	have   func(Params, *VM) string // what there is instead
+	blocks bool                     // the VM must leave all the same
 }
 
 // rules are asked in this order; the first that holds says what becomes of the
@@ -37,7 +37,7 @@ const (
 )
 
 // stays returns the first rule that keeps g on the host, or nil.
-func stays(p Params, g *Guest) *rule {
+func stays(p Params, g *VM) *rule {
 	for i := range rules {
 		if rules[i].holds(p, g) {
 			return &rules[i]
@@ -47,7 +47,7 @@ func stays(p Params, g *Guest) *rule {
 }
 
 // reasons returns every reason why g stays.
-func reasons(p Params, g *Guest) []placement.Reason {
+func reasons(p Params, g *VM) []placement.Reason {
 	var why []placement.Reason
 	for _, r := range rules {
 		if r.holds(p, g) {
@@ -59,32 +59,32 @@ func reasons(p Params, g *Guest) []placement.Reason {
 
 // marked reports whether g alone was asked to leave h, and is not on its way.
 // Source: KubeVirt v1.9.0 evacuation.go:326 (getMarkedForEvictionVMIs).
-func marked(h Host, g *Guest) bool {
-	return g.Mark != "" && g.Mark == h.Name && !g.Migrating
+func marked(h Host, g *VM) bool {
+	return g.EvacuateFrom != "" && g.EvacuateFrom == h.Name && !g.Migrating
 }
 
 // final: the VM has ended; nothing of it is left to move.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
-func final(_ Params, g *Guest) bool { return g.Final }
+func final(_ Params, g *VM) bool { return g.Final }
 
 // deleting: the VM will be gone soon anyway.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
-func deleting(_ Params, g *Guest) bool { return g.Deleting }
+func deleting(_ Params, g *VM) bool { return g.Deleting }
 
 // stopping: the VM will be off soon, and a stopped VM needs no migration.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (a VM is stopped by deleting its VMI).
-func stopping(_ Params, g *Guest) bool { return g.Stopping }
+func stopping(_ Params, g *VM) bool { return g.Stopping }
 
 // between: the hypervisor would refuse to send it now.
 // Source: godwit; a VMI that is not Running gets no migration in KubeVirt v1.9.0
 // (migration-create-admitter.go), either.
-func between(_ Params, g *Guest) bool { return g.Between && !g.Final }
+func between(_ Params, g *VM) bool { return g.Between && !g.Final }
 
-// unwilling: nobody wants godwit to move the VM. A strategy that is not known
+// unwilling: no strategy has godwit move the VM. A strategy that is not known
 // moves nothing; v0.59 knows LiveMigrate only.
 // Source: KubeVirt v1.9.0 and v0.59.0 pkg/util/migrations/migrations.go
 // (VMIMigratableOnEviction).
-func unwilling(p Params, g *Guest) bool {
+func unwilling(p Params, g *VM) bool {
 	switch g.Strategy.Or(p.Strategy) {
 	case LiveMigrate:
 		return false
@@ -96,41 +96,41 @@ func unwilling(p Params, g *Guest) bool {
 
 // expendable: the VM would move if it could; as it cannot, it may be killed.
 // Source: KubeVirt v1.9.0 migrations.go (VMIMigratableOnEviction).
-func expendable(p Params, g *Guest) bool {
+func expendable(p Params, g *VM) bool {
 	return g.Strategy.Or(p.Strategy) == LiveMigrateIfPossible && !g.Migratable
 }
 
-// stuck: the VM must move and cannot: it blocks the drain until somebody acts.
+// stuck: the VM must move and cannot: it blocks the drain until an operator acts.
 // Source: KubeVirt v1.9.0 evacuation.go:456 (filterRunningNonMigratingVMIs).
-func stuck(p Params, g *Guest) bool {
+func stuck(p Params, g *VM) bool {
 	return g.Strategy.Or(p.Strategy) == LiveMigrate && !g.Migratable
 }
 
-// moving: one unfinished migration of a VM is enough, whoever asked for it.
+// moving: one unfinished migration of a VM is enough, for whatever reason it was requested.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
-func moving(_ Params, g *Guest) bool { return g.Moving }
+func moving(_ Params, g *VM) bool { return g.Moving }
 
 // doubled: an old copy of the VM still has to be cleared away. A VM without
 // any copy is not held back: its migration will wait or fail for itself.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
-func doubled(_ Params, g *Guest) bool { return g.Instances > 1 }
+func doubled(_ Params, g *VM) bool { return g.Instances > 1 }
 
-func always(text string) func(Params, *Guest) string {
-	return func(Params, *Guest) string { return text }
+func always(text string) func(Params, *VM) string {
+	return func(Params, *VM) string { return text }
 }
 
-func strategyOf(p Params, g *Guest) string {
+func strategyOf(p Params, g *VM) string {
 	if s := g.Strategy.Or(p.Strategy); s != Unset {
 		return s.String()
 	}
 	return "no strategy"
 }
 
-func whyNot(_ Params, g *Guest) string {
-	if g.WhyNot == "" {
+func whyNot(_ Params, g *VM) string {
+	if g.NotMigratableReason == "" {
 		return "no"
 	}
-	return "no: " + g.WhyNot
+	return "no: " + g.NotMigratableReason
 }
 
-func instances(_ Params, g *Guest) string { return fmt.Sprint(g.Instances) }
+func instances(_ Params, g *VM) string { return fmt.Sprint(g.Instances) }

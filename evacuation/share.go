@@ -13,8 +13,8 @@ const intime = 0.8
 // Shares implements [Sharer]: one more may use a link if all of them still converge
 // there, each with its share, or lose nothing because another link on their way is slower. A VM
 // that failed before, for whatever it dirties, has the link alone.
-func (p AdaptivePolicy) Shares(link hypervisor.Bandwidth, next Leaving,
-	others []Leaving) bool {
+func (p AdaptivePolicy) Shares(link hypervisor.Bandwidth, next EvacuatingVM,
+	others []EvacuatingVM) bool {
 	if link <= 0 || len(others) == 0 {
 		return true
 	}
@@ -32,7 +32,7 @@ func (p AdaptivePolicy) Shares(link hypervisor.Bandwidth, next Leaving,
 }
 
 // most returns how fast a VM can be sent if it has a link alone.
-func (p AdaptivePolicy) most(link hypervisor.Bandwidth, l Leaving) float64 {
+func (p AdaptivePolicy) most(link hypervisor.Bandwidth, l EvacuatingVM) float64 {
 	speed := link
 	if l.Most > 0 {
 		speed = min(speed, l.Most)
@@ -44,7 +44,7 @@ func (p AdaptivePolicy) most(link hypervisor.Bandwidth, l Leaving) float64 {
 }
 
 // keepsUp reports whether a transfer with a share of a link converges well, and in time.
-func (p AdaptivePolicy) keepsUp(l Leaving, share float64) bool {
+func (p AdaptivePolicy) keepsUp(l EvacuatingVM, share float64) bool {
 	one := p.load(l)
 	peak := one.dirty
 	if p.Peak != nil {

@@ -13,10 +13,10 @@ type Strategy uint8
 // The strategies. Unset takes the cluster's default.
 const (
 	Unset                 Strategy = iota
-	None                           // the VM may be killed; nobody moves it
+	None                           // the VM may be killed; it is not moved
 	LiveMigrate                    // it must be moved
 	LiveMigrateIfPossible          // it is moved if it can be, else it may be killed
-	External                       // somebody else moves it
+	External                       // an external controller moves it
 )
 
 var strategies = [...]string{"", "None", "LiveMigrate", "LiveMigrateIfPossible", "External"}
@@ -56,7 +56,7 @@ func ParseStrategy(word string) (Strategy, error) {
 }
 
 // Or returns s, or the cluster's default when s is Unset. When both are Unset
-// nobody moves the VM.
+// the VM is not moved.
 // Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go (VMIEvictionStrategy).
 func (s Strategy) Or(cluster Strategy) Strategy {
 	if s == Unset {

@@ -113,7 +113,7 @@ func (p Params) Fate(t Terms, strategy Strategy, migratable bool) Unmovable {
 
 // stop asks for a VM that stays by a rule to be shut down; false is that it is kept. The reason
 // says so in either case. While something else keeps the VM, nothing is asked for yet.
-func (p Params) stop(h Host, g *Guest, r *rule) (s Stop, why *placement.Reason, now bool) {
+func (p Params) stop(h Host, g *VM, r *rule) (s Stop, why *placement.Reason, now bool) {
 	if r.check != strategyRule && r.check != ifPossibleRule {
 		return Stop{}, nil, false
 	}
@@ -127,7 +127,7 @@ func (p Params) stop(h Host, g *Guest, r *rule) (s Stop, why *placement.Reason, 
 }
 
 // does says what becomes of a VM.
-func (u Unmovable) does(t Terms, g *Guest) string {
+func (u Unmovable) does(t Terms, g *VM) string {
 	text := "will be shut down"
 	if u == Restart {
 		text += " and started elsewhere"
@@ -135,8 +135,8 @@ func (u Unmovable) does(t Terms, g *Guest) string {
 	switch {
 	case g.Migratable:
 		text += ": its eviction strategy does not migrate it"
-	case g.WhyNot != "":
-		text += ": it cannot be migrated (" + g.WhyNot + ")"
+	case g.NotMigratableReason != "":
+		text += ": it cannot be migrated (" + g.NotMigratableReason + ")"
 	default:
 		text += ": it cannot be migrated"
 	}

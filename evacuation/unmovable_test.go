@@ -40,7 +40,7 @@ func TestADrainShutsDownWhatItCannotMigrateAndMay(t *testing.T) {
 				g.Strategy, g.Migratable = tt.strategy, migratable
 				h := drained("n1")
 				h.Terms = evacuation.Terms{OnUnmovable: choice, Grace: time.Minute}
-				d := evacuation.Plan(evacuation.Params{}, h, []evacuation.Guest{g}, evacuation.Load{})
+				d := evacuation.Plan(evacuation.Params{}, h, []evacuation.VM{g}, evacuation.Load{})
 				got := evacuation.Keep
 				if len(d.Stop) > 0 {
 					if got = off; d.Stop[0].Restart {
@@ -66,16 +66,16 @@ func TestADrainShutsDownWhatItCannotMigrateAndMay(t *testing.T) {
 
 func TestADrainsTermsGoBeforeTheClusters(t *testing.T) {
 	g := movable("a")
-	g.Strategy, g.Migratable, g.WhyNot = evacuation.LiveMigrateIfPossible, false, "a GPU"
+	g.Strategy, g.Migratable, g.NotMigratableReason = evacuation.LiveMigrateIfPossible, false, "a GPU"
 	p := evacuation.Params{Terms: evacuation.Terms{OnUnmovable: evacuation.Keep, Grace: 5 * time.Minute}}
 	h := drained("n1")
-	if d := evacuation.Plan(p, h, []evacuation.Guest{g}, evacuation.Load{}); len(d.Stop) > 0 {
+	if d := evacuation.Plan(p, h, []evacuation.VM{g}, evacuation.Load{}); len(d.Stop) > 0 {
 		t.Errorf("it is not kept: %+v", d.Stop)
 	}
 	h.Terms.OnUnmovable = evacuation.ShutDown
 	want := []evacuation.Stop{{VM: g.ID, Grace: 5 * time.Minute,
 		Why: "will be shut down: it cannot be migrated (a GPU); grace 5m00s"}}
-	d := evacuation.Plan(p, h, []evacuation.Guest{g}, evacuation.Load{})
+	d := evacuation.Plan(p, h, []evacuation.VM{g}, evacuation.Load{})
 	if diff := cmp.Diff(want, d.Stop); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -83,18 +83,18 @@ func TestADrainsTermsGoBeforeTheClusters(t *testing.T) {
 
 // A VM that is on its way, or of which an old copy is left, is not shut down under that.
 func TestWhatElseKeepsAVMKeepsItFromBeingShutDown(t *testing.T) {
-	for name, how := range map[string]func(*evacuation.Guest){
-		"it moves":               func(g *evacuation.Guest) { g.Moving = true },
-		"an old copy is left":    func(g *evacuation.Guest) { g.Instances = 2 },
-		"it has ended":           func(g *evacuation.Guest) { g.Final = true },
-		"it is being stopped":    func(g *evacuation.Guest) { g.Stopping = true },
-		"it starts":              func(g *evacuation.Guest) { g.Between = true },
-		"its deletion was asked": func(g *evacuation.Guest) { g.Deleting = true },
+	for name, how := range map[string]func(*evacuation.VM){
+		"it moves":               func(g *evacuation.VM) { g.Moving = true },
+		"an old copy is left":    func(g *evacuation.VM) { g.Instances = 2 },
+		"it has ended":           func(g *evacuation.VM) { g.Final = true },
+		"it is being stopped":    func(g *evacuation.VM) { g.Stopping = true },
+		"it starts":              func(g *evacuation.VM) { g.Between = true },
+		"its deletion was asked": func(g *evacuation.VM) { g.Deleting = true },
 	} {
 		g := movable("a")
 		g.Strategy, g.Migratable = evacuation.LiveMigrateIfPossible, false
 		how(&g)
-		d := evacuation.Plan(evacuation.Params{}, drained("n1"), []evacuation.Guest{g},
+		d := evacuation.Plan(evacuation.Params{}, drained("n1"), []evacuation.VM{g},
 			evacuation.Load{})
 		if len(d.Stop) > 0 || len(d.Stay) != 1 {
 			t.Errorf("%s: %+v", name, d)

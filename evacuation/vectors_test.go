@@ -20,7 +20,7 @@ import (
 
 // The recordings hold in the compatible mode, with the mode of each release.
 func TestVectors(t *testing.T) {
-	testutil.ReplayEach(t, "evacuation*.jsonl", func(kind string) func(in, out) testutil.Verdict {
+	testutil.ReplayEach(t, "evacuation*.jsonl", func(kind string) func(in, out) testutil.Outcome {
 		mode := evacuation.QueueAll
 		switch {
 		case strings.Contains(kind, "freespots-v0.59"):
@@ -28,11 +28,11 @@ func TestVectors(t *testing.T) {
 		case strings.Contains(kind, "freespots"):
 			mode = evacuation.FreeSpots
 		}
-		return func(i in, want out) testutil.Verdict { return replay(t, mode, i, want) }
+		return func(i in, want out) testutil.Outcome { return replay(t, mode, i, want) }
 	})
 }
 
-func replay(t *testing.T, mode evacuation.Mode, i in, want out) testutil.Verdict {
+func replay(t *testing.T, mode evacuation.Mode, i in, want out) testutil.Outcome {
 	p, err := i.params(mode)
 	if err != nil {
 		return testutil.Diff(err.Error())
@@ -98,7 +98,7 @@ func outcome(mode evacuation.Mode, d evacuation.Decision, load evacuation.Load) 
 	return o
 }
 
-func creations(mode evacuation.Mode, list []evacuation.Creation) []created {
+func creations(mode evacuation.Mode, list []evacuation.MigrationRequest) []created {
 	var all []created
 	for _, c := range list {
 		namespace, name, _ := strings.Cut(string(c.VM), "/")
@@ -211,10 +211,10 @@ func (i in) host() evacuation.Host {
 }
 
 // flights are the migrations, every one with an ID of its own.
-func (i in) flights() ([]evacuation.Flight, error) {
-	var all []evacuation.Flight
+func (i in) flights() ([]evacuation.ActiveMigration, error) {
+	var all []evacuation.ActiveMigration
 	for n, m := range i.Migrations {
-		f := evacuation.Flight{
+		f := evacuation.ActiveMigration{
 			ID:     migration.ID(fmt.Sprintf("m%d", n)),
 			VM:     vmID(m.Namespace, m.VMI),
 			Abroad: m.DecentralizedSource,
@@ -232,7 +232,7 @@ func (i in) flights() ([]evacuation.Flight, error) {
 }
 
 // guests are the VMs on n1.
-func (i in) guests() ([]evacuation.Guest, error) {
+func (i in) guests() ([]evacuation.VM, error) {
 	unfinished := map[hypervisor.VMID]bool{}
 	flights, err := i.flights()
 	for _, f := range flights {
@@ -240,7 +240,7 @@ func (i in) guests() ([]evacuation.Guest, error) {
 			unfinished[f.VM] = true
 		}
 	}
-	var all []evacuation.Guest
+	var all []evacuation.VM
 	for _, v := range i.VMIs {
 		if cmp.Or(v.Node, "n1") != "n1" {
 			continue
@@ -253,18 +253,18 @@ func (i in) guests() ([]evacuation.Guest, error) {
 	return all, err
 }
 
-func (v vmi) guest() (evacuation.Guest, error) {
+func (v vmi) guest() (evacuation.VM, error) {
 	strategy, err := evacuation.ParseStrategy(v.EvictionStrategy)
-	g := evacuation.Guest{
-		ID:          vmID(v.Namespace, v.Name),
-		Final:       v.Phase == "Succeeded" || v.Phase == "Failed",
-		Deleting:    v.Deleted,
-		Strategy:    strategy,
-		Migratable:  v.LiveMigratable == nil || *v.LiveMigratable == "True",
-		Mark:        hypervisor.HostName(v.EvacuationNode),
-		Migrating:   evacuation.Migrating(ago(v.MigrationStarted), ago(v.MigrationEnded), now),
-		Instances:   1,
-		Descheduled: v.EvictionSource == "descheduler",
+	g := evacuation.VM{
+		ID:           vmID(v.Namespace, v.Name),
+		Final:        v.Phase == "Succeeded" || v.Phase == "Failed",
+		Deleting:     v.Deleted,
+		Strategy:     strategy,
+		Migratable:   v.LiveMigratable == nil || *v.LiveMigratable == "True",
+		EvacuateFrom: hypervisor.HostName(v.EvacuationNode),
+		Migrating:    evacuation.Migrating(ago(v.MigrationStarted), ago(v.MigrationEnded), now),
+		Instances:    1,
+		Descheduled:  v.EvictionSource == "descheduler",
 	}
 	if v.Pods != nil {
 		g.Instances = 0

@@ -1,7 +1,7 @@
 // Package hypervisor is the vocabulary of godwit and its port to the machines
 // that run virtual machines.
 //
-// The vocabulary: a [VM] is what somebody wants to run, a [Host] is where it may
+// The vocabulary: a [VM] is what is to run, a [Host] is where it may
 // run, and a [Domain] is a VM as one host sees it. A migration moves a VM from a
 // source to a target; hypervisors know it by its [JobID].
 //
@@ -13,7 +13,7 @@
 //     resumes with [Evidence] that the target did not and will not run.
 //  2. A target starts only when it holds the complete state of a source that
 //     has stopped.
-//  3. A stopped source is kept until somebody says, with Evidence, that the VM
+//  3. A stopped source is kept until the caller says, with Evidence, that the VM
 //     has moved.
 //  4. An operation whose outcome is not known answers [Unknown], never a guess.
 //  5. What is asked of one VM happens in the order in which it was asked: when something has

@@ -39,7 +39,7 @@ type Kind uint8
 // The kinds of errors.
 const (
 	// Unknown: the operation may or may not have taken effect. Observe, then
-	// decide. It is the zero value: what nobody classified is not known.
+	// decide. It is the zero value: what is not classified is not known.
 	Unknown Kind = iota
 	// NotFound: there is no such VM or job here.
 	NotFound

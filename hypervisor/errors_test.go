@@ -32,7 +32,7 @@ func TestErrorSaysEverything(t *testing.T) {
 			hypervisor.Error{Op: "Receive", Host: "n2", VM: "default/web",
 				Kind: hypervisor.NoRoom},
 			"Receive default/web on n2: no room"},
-		{"what nobody classified has an unknown outcome",
+		{"what is not classified has an unknown outcome",
 			hypervisor.Error{Op: "Do", Err: io.ErrUnexpectedEOF},
 			"Do: unknown outcome: unexpected EOF"},
 	}

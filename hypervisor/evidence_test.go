@@ -67,7 +67,7 @@ func TestWhatEvidenceProves(t *testing.T) {
 			nil, nil, nil},
 		{"what runs at a target has moved from every other host", hypervisor.RunsAtTarget,
 			nil, nil, only(this, []about{other}, any)},
-		{"a proof that nobody knows proves nothing", hypervisor.RunsAtTarget + 1, nil, nil, nil},
+		{"a proof that is not known proves nothing", hypervisor.RunsAtTarget + 1, nil, nil, nil},
 	}
 	for n, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func drawnEvidence(t *rapid.T) hypervisor.Evidence {
 }
 
 // TestEvidenceDoesNotContradictItself: the same words must not let a source resume
-// and be removed, and they are the same whoever vouches.
+// and be removed, and they are the same for every operator.
 func TestEvidenceDoesNotContradictItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawnEvidence(t)
@@ -125,7 +125,7 @@ func TestEvidenceDoesNotContradictItself(t *testing.T) {
 		if anonymous.Dead(vm, host) != e.Dead(vm, host) ||
 			anonymous.NeverRan(vm, host, job) != e.NeverRan(vm, host, job) ||
 			anonymous.Moved(vm, host) != e.Moved(vm, host) {
-			t.Errorf("%+v proves something else when nobody vouches", e)
+			t.Errorf("%+v proves something else without an operator", e)
 		}
 	})
 }

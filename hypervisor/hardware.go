@@ -27,7 +27,7 @@ type Hardware struct {
 	Disks    []Disk
 	NICs     []NIC
 	// DebugPort is the I/O port of a debug console: bytes that the guest writes
-	// there reach whoever listens. Default: none.
+	// there reach the listener. Default: none.
 	DebugPort uint16
 }
 

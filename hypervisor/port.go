@@ -41,7 +41,7 @@ type Hypervisor interface {
 	//
 	// It answers NotFound for an unknown VM; Unsupported for options and for a cold move that the
 	// host has no ability for; Invalid for a job without a name and for a negative bandwidth,
-	// downtime or number of channels; and Conflict for a VM that another job moves. When nobody
+	// downtime or number of channels; and Conflict for a VM that another job moves. When nothing
 	// listens at the address it answers Transient; a host without [CanTakeBack], whose hypervisor
 	// does the talking, may answer Invalid or Conflict. When the target expects another job it
 	// answers Invalid, Conflict or Transient; when it expects another machine, Invalid or

@@ -16,7 +16,7 @@ type HostName string
 // JobID names one migration on the hypervisors that take part in it.
 type JobID string
 
-// A VM is a virtual machine as somebody wants it to run.
+// A VM is a virtual machine as its operator wants it to run.
 type VM struct {
 	ID     VMID
 	Memory Bytes // what the guest sees

@@ -97,7 +97,7 @@ func TestWhatDomainsDo(t *testing.T) {
 		{"what hands over is the last good copy", hypervisor.HandingOver, false, true},
 		{"what was handed over is still good", hypervisor.HandedOver, false, true},
 		{"what crashed has lost its memory", hypervisor.Crashed, false, false},
-		{"what nobody knows is trusted in nothing", hypervisor.Crashed + 1, false, false},
+		{"what is not known is trusted in nothing", hypervisor.Crashed + 1, false, false},
 	}
 	for n, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

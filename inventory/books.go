@@ -14,8 +14,8 @@ import (
 // on its way there; without, it takes nothing yet.
 func OpenLedger(f *Fleet) []placement.Host { return open(f, "") }
 
-// open leaves out where one VM is on its way to: whoever asks for a target of a VM
-// asks as if it were not moving.
+// open leaves out where one VM is on its way to: a request for a target of a VM
+// is answered as if it were not moving.
 func open(f *Fleet, resting hypervisor.VMID) []placement.Host {
 	hosts := make([]placement.Host, len(f.Hosts))
 	for i := range f.Hosts {
@@ -44,7 +44,7 @@ func open(f *Fleet, resting hypervisor.VMID) []placement.Host {
 // PlacementHost returns a host on which nothing is yet.
 func PlacementHost(h *Host) placement.Host {
 	return placement.Host{Name: h.Name, Memory: h.Memory, CPUs: h.CPUs, Labels: h.Labels,
-		Taints: h.Taints, Down: h.Down, Closed: h.Closed, Facts: h.Facts, Load: &placement.Load{}}
+		Taints: h.Taints, Down: h.Down, Cordoned: h.Cordoned, Facts: h.Facts, Load: &placement.Load{}}
 }
 
 // PlacementVM returns a VM with all that it asks of a host.
@@ -91,7 +91,7 @@ func Ask(f *Fleet, id hypervisor.VMID) (Inquiry, bool) {
 	}
 	if !v.Migratable && !q.Request.Rebuild {
 		q.Notes = append(q.Notes, "it cannot be moved while it runs: "+
-			cmp.Or(v.WhyNot, "it is marked so"))
+			cmp.Or(v.NotMigratableReason, "it is marked so"))
 	}
 	for _, m := range f.Migrations {
 		if m.VM == id {

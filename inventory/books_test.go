@@ -90,7 +90,7 @@ func TestHostsHaveWhatTheirVMsTake(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
-	if !host(t, hosts, "dead").Down || !host(t, hosts, "shut").Closed ||
+	if !host(t, hosts, "dead").Down || !host(t, hosts, "shut").Cordoned ||
 		len(host(t, hosts, "shut").Taints) != 1 || host(t, hosts, "n1").Facts == nil {
 		t.Error("a mark of a host got lost")
 	}
@@ -138,7 +138,7 @@ func TestAsk(t *testing.T) {
 			}
 		})
 	}
-	if _, found := inventory.Ask(fleet(t), "default/nobody"); found {
+	if _, found := inventory.Ask(fleet(t), "default/missing"); found {
 		t.Error("a VM that is not there is found")
 	}
 }

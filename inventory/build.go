@@ -113,9 +113,9 @@ func (b *specBuilder) host(at path, s *HostSpec) {
 			CPUs:   s.CPUs,
 			Link:   b.bandwidth(at.dot(".link"), s.Link),
 		},
-		Labels: withPlace(s.Labels, s.Zone, s.Rack),
-		Closed: s.Cordoned || s.Down,
-		Down:   s.Down,
+		Labels:   withPlace(s.Labels, s.Zone, s.Rack),
+		Cordoned: s.Cordoned || s.Down,
+		Down:     s.Down,
 	}
 	if s.CPUs <= 0 {
 		b.wrong(at.dot(".cpus"), "needs 1 or more, has %d", s.CPUs)
@@ -177,12 +177,12 @@ func (b *specBuilder) vm(at path, s *VMSpec) {
 			Memory: b.bytes(at.dot(".memory"), s.Memory, true),
 			CPUs:   s.CPUs,
 		},
-		Namespace:  namespace,
-		Labels:     s.Labels,
-		Strategy:   b.strategy(at.dot(".strategy"), s.Strategy),
-		Migratable: s.WhyNot == "",
-		WhyNot:     s.WhyNot,
-		Placement:  b.constraints(at, s),
+		Namespace:           namespace,
+		Labels:              s.Labels,
+		Strategy:            b.strategy(at.dot(".strategy"), s.Strategy),
+		Migratable:          s.WhyNot == "",
+		NotMigratableReason: s.WhyNot,
+		Placement:           b.constraints(at, s),
 	}
 	if s.Migratable != nil {
 		v.Migratable = *s.Migratable
@@ -238,7 +238,7 @@ func (b *specBuilder) deal(at path, s *VMSpec, v VM) {
 			v.Host = hypervisor.HostName(hosts[i%len(hosts)])
 		}
 		if s.Marked {
-			v.Marked = v.Host
+			v.EvacuateFrom = v.Host
 		}
 		b.AddVM(line, v)
 	}

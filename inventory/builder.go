@@ -196,7 +196,7 @@ func (b *Builder) checkHosts() {
 	defer func() { b.File = last }()
 	for i := range b.fleet.VMs {
 		v := &b.fleet.VMs[i]
-		for _, host := range [...]hypervisor.HostName{v.Host, v.Marked} {
+		for _, host := range [...]hypervisor.HostName{v.Host, v.EvacuateFrom} {
 			if _, found := b.hosts[host]; !found && host != "" {
 				b.File = cmp.Or(b.files[v.ID], last)
 				b.Errorf(b.vms[v.ID], vmField(v.ID)+" host", "there is no host %q", host)

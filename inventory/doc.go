@@ -82,7 +82,7 @@
 //	  topology: {dedicated: true, pageSize: 1GiB}
 //	  hardware: {machine: pc-q35-7.2, disks: [{name: scratch, size: 40GiB}]}
 //
-// What a file does not say of a host is unknown, and refuses nobody, unless a VM
+// What a file does not say of a host is unknown, and refuses no VM, unless it
 // asks for it. A VM asks by its constraints and by its hardware: a machine type, a
 // CPU model, huge pages, pins and local disks are demands on every host.
 //

@@ -34,9 +34,9 @@ type Host struct {
 	hypervisor.Host
 	Labels placement.Labels
 	Taints []placement.Taint
-	// Closed hosts take no VMs: cordoned, or not ready.
-	Closed bool
-	Down   bool // not ready
+	// Cordoned hosts take no VMs: cordoned, or not ready.
+	Cordoned bool
+	Down     bool // not ready
 	// Facts are what else is known. Hosts of one range share them.
 	Facts *placement.Facts
 }
@@ -49,10 +49,10 @@ type VM struct {
 	Labels     placement.Labels
 	Strategy   evacuation.Strategy
 	Migratable bool
-	// WhyNot says why the VM is not migratable, in the words of its source.
-	WhyNot    string
-	Marked    hypervisor.HostName // it was asked to leave this host
-	Placement placement.Constraints
+	// NotMigratableReason says why the VM is not migratable, in the words of its source.
+	NotMigratableReason string
+	EvacuateFrom        hypervisor.HostName // it was asked to leave this host
+	Placement           placement.Constraints
 	// Overhead is what its hypervisor needs beside its memory, Balloon what of its memory takes
 	// no room, Disk the size of its local disks: see [placement.VM].
 	Overhead, Balloon, Disk hypervisor.Bytes

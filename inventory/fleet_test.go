@@ -50,7 +50,7 @@ func TestReadFleetHosts(t *testing.T) {
 	b1 := host("b1", 128, 32, "b", hypervisor.Gbit)
 	b1.Taints = []placement.Taint{{Key: "dedicated", Value: "db", Effect: placement.NoSchedule}}
 	b2 := host("b2", 128, 32, "b", hypervisor.Gbit)
-	b2.Closed = true
+	b2.Cordoned = true
 	want := []inventory.Host{
 		host("a1", 256, 64, "a", 25*hypervisor.Gbit), host("a2", 256, 64, "a", 25*hypervisor.Gbit),
 		b1, b2,
@@ -75,7 +75,7 @@ func TestReadFleetVMs(t *testing.T) {
 	cache.Placement.Affinity = [][]placement.Requirement{
 		{{Key: "rack", Operator: placement.In, Values: []string{"a"}}}}
 	gpu := vm("default/gpu", "b2", 16, 8, "")
-	gpu.Labels, gpu.Migratable, gpu.WhyNot, gpu.Marked = nil, false, "PCI passthrough", "b2"
+	gpu.Labels, gpu.Migratable, gpu.NotMigratableReason, gpu.EvacuateFrom = nil, false, "PCI passthrough", "b2"
 	gpu.Workload, _ = inventory.Class("web", 16*hypervisor.GiB)
 	db := vm("prod/db", "b1", 64, 16, "db")
 	db.Placement = placement.Constraints{
@@ -140,7 +140,7 @@ func TestReadFleetWarns(t *testing.T) {
 vms:
 - {name: "a[1-3]", host: small, memory: 3GiB}
 policies:
-- {name: nobody}
+- {name: matchless}
 - {name: one, selectors: {}}
 - {name: two, selectors: {}}
 `
@@ -153,7 +153,7 @@ policies:
 			"has those of one, which always wins",
 		"f:2: host small: its VMs need 9GiB of memory, it has 8GiB",
 		"f:2: host small: its VMs need 3 CPUs, it has 2",
-		"f:6: policy nobody: without selectors it matches no VM",
+		"f:6: policy matchless: without selectors it matches no VM",
 	}
 	var got []string
 	for _, p := range fleet.Warnings {

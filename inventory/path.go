@@ -3,7 +3,7 @@ package inventory
 import "strconv"
 
 // A path is where a spec says something, such as vms[3].memory. It becomes a text only when
-// somebody asks for it: with most of what is read nothing is wrong.
+// it is needed: with most of what is read nothing is wrong.
 type path struct {
 	list  string // "vms"; or all of it
 	entry int    // counted from 1; 0 is none

@@ -28,7 +28,7 @@ type class struct {
 
 const mibps = hypervisor.Bandwidth(hypervisor.MiB)
 
-// The classes, from calm to busy. Nobody publishes how fast the memory of real
+// The classes, from calm to busy. It is not published how fast the memory of real
 // fleets changes: these are round numbers to plan with, not measurements. The
 // order of magnitude of busy agrees with the one guest that QEMU's commit
 // 7ca1dfad documents, a Java server that dirtied 264 MiB/s of 256 GB.

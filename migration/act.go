@@ -3,10 +3,10 @@ package migration
 // act is the acting half: what is due in this phase, whatever becomes of it.
 // Source: KubeVirt v1.9.0 migration.go:1761 (sync).
 func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
-	if !o.VM.Exists || o.VM.Deleting || o.Claim == ClaimedBySelf && o.Report.Completed {
+	if !o.VM.Exists || o.VM.Deleting || o.Ownership == ClaimedBySelf && o.Report.Completed {
 		return
 	}
-	if o.Claim == ClaimedByOther {
+	if o.Ownership == ClaimedByOther {
 		d.Refused = true
 		return
 	}
@@ -23,7 +23,7 @@ func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 			d.reportFailed(o)
 		}
 	case Running: // Source: KubeVirt v1.9.0 migration.go:1320 (through the VM's state).
-		if c.Compatible && o.Canceled && o.Claim != Unclaimed && !o.Report.Aborting {
+		if c.Compatible && o.Canceled && o.Ownership != Unclaimed && !o.Report.Aborting {
 			d.ask(RequestAbort, NoteAbortSignaled)
 		}
 	case Failed:
@@ -62,7 +62,7 @@ func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
 	}
 	if wait := o.Backoff.Sub(o.Now); wait > 0 {
 		d.note(NoteBackoff)
-		d.wake(wait, inFlight)
+		d.requeue(wait, inFlight)
 		return
 	}
 	if o.VM.UtilityVolumes || !c.Compatible && o.VM.Backup {
@@ -87,12 +87,12 @@ func (d *Decision) createTarget(m *Spec, o *Observation) {
 	switch {
 	case !o.Running:
 	case o.Instances > 1:
-		d.wake(Priority(100).Requeue(), m.Priority) // one second, whatever the priority
+		d.requeue(Priority(100).Requeue(), m.Priority) // one second, whatever the priority
 	case o.Gate != Open:
 		if o.Gate == NotAsked {
 			d.note(NoteLimitsNotAsked)
 		}
-		d.wake(m.Priority.Requeue(), m.Priority)
+		d.requeue(m.Priority.Requeue(), m.Priority)
 	case o.VM.Running:
 		d.ask(CreateTarget, NoteCreatedTarget)
 	}
@@ -117,7 +117,7 @@ func (c *Config) actScheduled(o *Observation, d *Decision) {
 	switch {
 	case o.Canceled && !handedOff(o):
 		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
-	case o.Claim == ClaimedBySelf || !o.Target.Ready:
+	case o.Ownership == ClaimedBySelf || !o.Target.Ready:
 	case o.VM.Hotplug && !o.Attachment.Exists:
 		if d.Stuck = c.Compatible; !d.Stuck {
 			d.ask(CreateAttachment, NoteCreatedAttachment)
@@ -142,14 +142,14 @@ func (c *Config) expire(m *Spec, o *Observation, d *Decision) {
 			c.deleteTarget(NoteUnschedulableTimeout, o, d)
 			return
 		}
-		d.wake(left, inFlight)
+		d.requeue(left, inFlight)
 	}
 	left := or(m.Timeouts.Target, c.Timeouts.Target) - age
 	if left <= 0 {
 		c.deleteTarget(NotePendingTimeout, o, d)
 		return
 	}
-	d.wake(left, inFlight)
+	d.requeue(left, inFlight)
 }
 
 func (c *Config) deleteTarget(why Note, o *Observation, d *Decision) {
@@ -163,8 +163,8 @@ func (c *Config) deleteTarget(why Note, o *Observation, d *Decision) {
 // Source: KubeVirt v1.9.0 migration.go:1114 (markMigrationFailedOnVMI).
 func (d *Decision) reportFailed(o *Observation) {
 	switch {
-	case o.Claim == Unclaimed || o.Report.Failed:
-	case o.Claim != ClaimedBySelf:
+	case o.Ownership == Unclaimed || o.Report.Failed:
+	case o.Ownership != ClaimedBySelf:
 		d.Stuck = true
 	default:
 		d.ask(ReportFailed, NoteMarkedFailed)

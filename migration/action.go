@@ -95,8 +95,8 @@ func (as Actions) All() iter.Seq[Action] {
 	}
 }
 
-// A Wake asks for another look.
-type Wake struct {
+// A RequeueAfter asks for another look.
+type RequeueAfter struct {
 	After    time.Duration
 	Priority Priority
 }
@@ -108,35 +108,35 @@ type Decision struct {
 	Rule    string // the rule that decided; "" is normal progress
 	Refused bool   // another migration of the VM is under way; nothing was done
 	// Stuck says that an action cannot succeed: KubeVirt retries it for ever, and neither
-	// collects nor wakes anybody meanwhile. Only in compatible mode.
+	// collects nor requeues anything meanwhile. Only in compatible mode.
 	Stuck bool
 
-	notes          [6]Note
-	wakes          [4]Wake
-	nNotes, nWakes uint8
+	notes             [6]Note
+	requeues          [4]RequeueAfter
+	nNotes, nRequeues uint8
 }
 
 // Notes lists what people are to be told, in order.
 func (d *Decision) Notes() []Note { return d.notes[:d.nNotes] }
 
-// Wakes lists when to look again, besides when something changes.
-func (d *Decision) Wakes() []Wake { return d.wakes[:d.nWakes] }
+// Requeues lists when to look again, besides when something changes.
+func (d *Decision) Requeues() []RequeueAfter { return d.requeues[:d.nRequeues] }
 
 // decision is a Decision as JSON.
 type decision struct {
 	State   State
 	Actions Actions
-	Rule    string `json:",omitempty"`
-	Refused bool   `json:",omitempty"`
-	Stuck   bool   `json:",omitempty"`
-	Notes   []Note `json:",omitempty"`
-	Wakes   []Wake `json:",omitempty"`
+	Rule    string         `json:",omitempty"`
+	Refused bool           `json:",omitempty"`
+	Stuck   bool           `json:",omitempty"`
+	Notes   []Note         `json:",omitempty"`
+	Wakes   []RequeueAfter `json:",omitempty"`
 }
 
 // MarshalJSON writes all of the decision.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	return json.Marshal(decision{State: d.State, Actions: d.Actions, Rule: d.Rule,
-		Refused: d.Refused, Stuck: d.Stuck, Notes: d.Notes(), Wakes: d.Wakes()})
+		Refused: d.Refused, Stuck: d.Stuck, Notes: d.Notes(), Wakes: d.Requeues()})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -147,11 +147,11 @@ func (d *Decision) UnmarshalJSON(text []byte) error {
 	}
 	*d = Decision{State: all.State, Actions: all.Actions, Rule: all.Rule, Refused: all.Refused,
 		Stuck: all.Stuck}
-	if len(all.Notes) > len(d.notes) || len(all.Wakes) > len(d.wakes) {
+	if len(all.Notes) > len(d.notes) || len(all.Wakes) > len(d.requeues) {
 		return fmt.Errorf("migration: a decision has %d notes and %d wakes at most, not %d and %d",
-			len(d.notes), len(d.wakes), len(all.Notes), len(all.Wakes))
+			len(d.notes), len(d.requeues), len(all.Notes), len(all.Wakes))
 	}
-	d.nNotes, d.nWakes = uint8(copy(d.notes[:], all.Notes)), uint8(copy(d.wakes[:], all.Wakes))
+	d.nNotes, d.nRequeues = uint8(copy(d.notes[:], all.Notes)), uint8(copy(d.requeues[:], all.Wakes))
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (d Decision) String() string {
 			b.WriteString("; " + part.text)
 		}
 	}
-	for _, w := range d.Wakes() {
+	for _, w := range d.Requeues() {
 		fmt.Fprintf(&b, "; look again in %v", w.After)
 	}
 	return b.String()
@@ -184,10 +184,10 @@ func (d *Decision) note(n Note) {
 	}
 }
 
-func (d *Decision) wake(after time.Duration, p Priority) {
-	if int(d.nWakes) < len(d.wakes) {
-		d.wakes[d.nWakes] = Wake{after, p}
-		d.nWakes++
+func (d *Decision) requeue(after time.Duration, p Priority) {
+	if int(d.nRequeues) < len(d.requeues) {
+		d.requeues[d.nRequeues] = RequeueAfter{after, p}
+		d.nRequeues++
 	}
 }
 

@@ -6,7 +6,7 @@
 // It moves no memory and waits for nothing: [Config.Step] maps what is known to what should be
 // done. A caller
 //
-//  1. stores the new state, on condition that nobody wrote the record since it was observed,
+//  1. stores the new state, on condition that no other process wrote the record since it was observed,
 //  2. only then performs the actions: but [HandOff], which needs no more than source and target,
 //     may be performed before Scheduled is stored, so that one writing does for two phases,
 //  3. observes again.
@@ -19,7 +19,7 @@
 // Until the source has announced that it begins ([Report.Began]) a migration may fail at any
 // time: the compare-and-swap of duty 1 keeps the source from beginning afterwards. From then on
 // only a positive report ends it: the target runs the VM (Succeeded), or the source kept it
-// (Failed). Whatever else goes wrong is answered with a request to abort, and, when nobody
+// (Failed). Whatever else goes wrong is answered with a request to abort, and, when no host
 // answers that in time, with the condition [OutcomeUnknown]: it says who must be heard, and
 // nothing is destroyed.
 //
@@ -28,8 +28,8 @@
 // The reference is KubeVirt's migration controller. [Config.Compatible] restores its decisions
 // exactly, as recorded from it; the default is better where the reference is known to be weak:
 //
-//   - every phase from Pending on has a deadline ([Timeouts]), except in post-copy, which nobody
-//     can take back, and of who only waits for its turn; KubeVirt bounds only pending targets;
+//   - every phase from Pending on has a deadline ([Timeouts]), except in post-copy, which cannot
+//     be taken back, and while it only waits for its turn; KubeVirt bounds only pending targets;
 //   - a cancel works at once in every phase up to the beginning of the transfer; KubeVirt ignores
 //     it between hand-over and Running;
 //   - a target that vanishes under a running transfer does not end the migration before the source
@@ -76,7 +76,7 @@
 // has failed so with two others and with none succeeded since.
 //
 // The caller (1) adds the end of every migration, oldest first, and takes out those that it
-// forgets; (2) starts no migration to or from a troubled host before [Trouble.Again], and then
+// forgets; (2) starts no migration to or from a troubled host before [TargetError.Again], and then
 // one at a time. This package knows no record, no clock and no store.
 // Source: M. Nygard, "Release It!", 2007 (circuit breaker: closed, open, half-open).
 //

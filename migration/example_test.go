@@ -15,12 +15,12 @@ func ExampleConfig_Step() {
 	spec := migration.Spec{ID: "move-web", VM: "web", Created: at}
 	state := migration.State{Phase: migration.Running, Source: "n1", Target: "n2"}
 	seen := migration.Observation{
-		Now:      at.Add(time.Minute),
-		VM:       migration.Guest{Exists: true, Running: true},
-		Claim:    migration.ClaimedBySelf,
-		Report:   migration.Report{TargetNamed: true, Address: true, Began: true, Started: true},
-		Target:   migration.Instance{Exists: true, Ready: true},
-		Canceled: true,
+		Now:       at.Add(time.Minute),
+		VM:        migration.VMStatus{Exists: true, Running: true},
+		Ownership: migration.ClaimedBySelf,
+		Report:    migration.Report{TargetNamed: true, Address: true, Began: true, Started: true},
+		Target:    migration.Instance{Exists: true, Ready: true},
+		Canceled:  true,
 	}
 
 	d := config.Step(&spec, &state, &seen)
@@ -83,10 +83,10 @@ func ExampleDecision() {
 	at := time.Date(2026, 3, 20, 8, 0, 0, 0, time.UTC)
 	state := migration.State{Phase: migration.PreparingTarget, Deadline: at}
 	seen := migration.Observation{
-		Now:    at.Add(time.Second),
-		VM:     migration.Guest{Exists: true, Running: true},
-		Claim:  migration.ClaimedBySelf,
-		Target: migration.Instance{Exists: true, Ready: true},
+		Now:       at.Add(time.Second),
+		VM:        migration.VMStatus{Exists: true, Running: true},
+		Ownership: migration.ClaimedBySelf,
+		Target:    migration.Instance{Exists: true, Ready: true},
 	}
 	d := config.Step(&migration.Spec{ID: "move-web"}, &state, &seen)
 	fmt.Println(d.State.Phase, "by", d.Rule)

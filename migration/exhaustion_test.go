@@ -96,7 +96,7 @@ var (
 		s.seen.Backoff = now.Add(time.Duration(2*v-1) * time.Minute)
 	}}
 	trouble = dial{"trouble", 3, func(s *situation, v int) {
-		s.seen.Trouble = migration.Trouble(v)
+		s.seen.TargetError = migration.TargetError(v)
 	}}
 	refusal = dial{"refusal", 4, func(s *situation, v int) {
 		s.seen.Refusal = migration.Refusal(v)
@@ -144,7 +144,7 @@ func exhaust(t *testing.T, s situation, dials []dial) int {
 func same(a, b *migration.Decision) bool {
 	return a.State == b.State && a.Actions == b.Actions && a.Rule == b.Rule &&
 		a.Refused == b.Refused && a.Stuck == b.Stuck && slices.Equal(a.Notes(), b.Notes()) &&
-		slices.Equal(a.Wakes(), b.Wakes())
+		slices.Equal(a.Requeues(), b.Requeues())
 }
 
 // turn moves the dials on by some positions, like an odometer; it reports false
@@ -171,7 +171,7 @@ func checkOne(t *testing.T, s *situation, n int) {
 	d := s.step()
 	if broken := breach(s, &d); broken != "" {
 		t.Fatalf("broken: %s\n%s\ncame to %q, rule %q, actions %b, notes %v, wakes %v", broken, s,
-			d.State.Phase, d.Rule, d.Actions, d.Notes(), d.Wakes())
+			d.State.Phase, d.Rule, d.Actions, d.Notes(), d.Requeues())
 	}
 	if !twice {
 		return

@@ -14,12 +14,12 @@ import (
 // An Explanation says why a VM gets the policy that it gets: every policy, best
 // first, then those that do not match, by name.
 type PolicyExplanation struct {
-	Winner   string // "" when no policy matches
-	Verdicts []PolicyVerdict
+	Winner  string // "" when no policy matches
+	Results []PolicyResult
 }
 
-// A Verdict is what became of one policy.
-type PolicyVerdict struct {
+// A PolicyResult is what became of one policy.
+type PolicyResult struct {
 	Policy  string
 	Outcome PolicyOutcome
 	// OnVM and OnNamespace are how many labels the policy matched with. They
@@ -38,7 +38,7 @@ type PolicyVerdict struct {
 	Differences []PolicyProblem
 }
 
-// An Outcome is what a verdict comes to.
+// A PolicyOutcome is what a result comes to.
 type PolicyOutcome uint8
 
 // The outcomes. Won and Lost are those of policies that match.
@@ -96,7 +96,7 @@ func ExplainPolicy(policies []Policy, vm, namespace Labels) PolicyExplanation {
 // ExplainPolicy is [ExplainPolicy] in the way that m says.
 func (m PolicyMatcher) Explain(policies []Policy, vm, namespace Labels) PolicyExplanation {
 	var matches []match
-	var others []PolicyVerdict
+	var others []PolicyResult
 	for i := range policies {
 		p := &policies[i]
 		if c, ok := m.candidate(p, vm); ok && m.selects(p.Selectors, vm, namespace) {
@@ -106,22 +106,22 @@ func (m PolicyMatcher) Explain(policies []Policy, vm, namespace Labels) PolicyEx
 		}
 	}
 	slices.SortStableFunc(matches, bySpecificity)
-	slices.SortStableFunc(others, func(a, b PolicyVerdict) int { return cmp.Compare(a.Policy, b.Policy) })
+	slices.SortStableFunc(others, func(a, b PolicyResult) int { return cmp.Compare(a.Policy, b.Policy) })
 	var e PolicyExplanation
 	for i, c := range matches {
 		v := placed(matches, i)
 		v.Ignored = m.ignores(vm) && !c.policy.Selectors.empty()
-		e.Verdicts = append(e.Verdicts, v)
-		e.Winner = e.Verdicts[0].Policy
+		e.Results = append(e.Results, v)
+		e.Winner = e.Results[0].Policy
 	}
-	e.Verdicts = append(e.Verdicts, others...)
+	e.Results = append(e.Results, others...)
 	return e
 }
 
 // placed returns the verdict on the policy at place i of those that match.
-func placed(matches []match, i int) PolicyVerdict {
+func placed(matches []match, i int) PolicyResult {
 	c := matches[i]
-	v := PolicyVerdict{Policy: c.policy.Name, OnVM: c.onVM, OnNamespace: c.onNamespace}
+	v := PolicyResult{Policy: c.policy.Name, OnVM: c.onVM, OnNamespace: c.onNamespace}
 	switch {
 	case i > 0:
 		v.Outcome, v.Against = Lost, matches[0].policy.Name
@@ -148,11 +148,11 @@ func deciding(a, b match) PolicyRule {
 }
 
 // refusal returns the verdict on a policy that does not match.
-func refusal(p *Policy, vm, namespace Labels) PolicyVerdict {
+func refusal(p *Policy, vm, namespace Labels) PolicyResult {
 	if p.Selectors == nil {
-		return PolicyVerdict{Policy: p.Name, Outcome: NoSelectors}
+		return PolicyResult{Policy: p.Name, Outcome: NoSelectors}
 	}
-	return PolicyVerdict{
+	return PolicyResult{
 		Policy:  p.Name,
 		Outcome: LabelsDiffer,
 		Differences: append(differences("VM label ", p.Selectors.VM, vm),
@@ -176,22 +176,22 @@ func differences(whose string, selector, labels Labels) []PolicyProblem {
 }
 
 // Matched reports whether the policy matches the VM.
-func (v PolicyVerdict) Matched() bool { return v.Outcome == Won || v.Outcome == Lost }
+func (v PolicyResult) Matched() bool { return v.Outcome == Won || v.Outcome == Lost }
 
 // String explains to people, one line for each policy.
 func (e PolicyExplanation) String() string {
-	if len(e.Verdicts) == 0 {
+	if len(e.Results) == 0 {
 		return "there are no policies"
 	}
-	lines := make([]string, len(e.Verdicts))
-	for i, v := range e.Verdicts {
+	lines := make([]string, len(e.Results))
+	for i, v := range e.Results {
 		lines[i] = v.String()
 	}
 	return strings.Join(lines, "\n")
 }
 
 // String says in one line what became of the policy, and why.
-func (v PolicyVerdict) String() string {
+func (v PolicyResult) String() string {
 	switch v.Outcome {
 	case NoSelectors:
 		return v.Policy + " matches no VM: it has no selectors"
@@ -206,7 +206,7 @@ func (v PolicyVerdict) String() string {
 	return fmt.Sprintf("%s wins over %s, %s: %s", v.Policy, v.Against, v.By.asked(), v.labels())
 }
 
-func (v PolicyVerdict) labels() string {
+func (v PolicyResult) labels() string {
 	if v.Ignored {
 		return "its selectors were ignored, because the VM's labels are nil"
 	}

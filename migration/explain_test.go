@@ -118,7 +118,7 @@ func TestExplainIsData(t *testing.T) {
 		selecting("high", labels{"a": "1"}, labels{"x": "1", "y": "1"}),
 		selecting("not", labels{"a": "2"}, nil),
 	}
-	want := migration.PolicyExplanation{Winner: "high", Verdicts: []migration.PolicyVerdict{
+	want := migration.PolicyExplanation{Winner: "high", Results: []migration.PolicyResult{
 		{Policy: "high", Outcome: migration.Won, OnVM: 1, OnNamespace: 2, Against: "low",
 			By: migration.ByLabels},
 		{Policy: "low", Outcome: migration.Lost, Against: "high", By: migration.ByLabels},

@@ -36,7 +36,7 @@ func AllConditions() []Condition {
 // The capacities of a decision. What exceeds them is lost.
 const (
 	MaxNotes = len(Decision{}.notes)
-	MaxWakes = len(Decision{}.wakes)
+	MaxWakes = len(Decision{}.requeues)
 )
 
 // RuleRow is a rule as people see it.
@@ -48,8 +48,8 @@ func RuleTable(compatible bool) []RuleRow {
 	if compatible {
 		table = kubevirtRules[:]
 	}
-	verdicts := [...]string{release: "release", fail: "fail", giveUp: "give up",
-		markAborting: "mark aborting", markUnknown: "mark unknown", goOn: "go on"}
+	verdicts := [...]string{release: "release", fail: "fail", abort: "give up",
+		markAborting: "mark aborting", markUnknown: "mark unknown", skip: "go on"}
 	var rows []RuleRow
 	for _, r := range table {
 		rows = append(rows, RuleRow{r.name, verdicts[r.verdict], string(r.note)})

@@ -127,7 +127,7 @@ func indices(n int) []int {
 	return all
 }
 
-// Whoever asks before each start never exceeds a limit.
+// A caller that asks before each start never exceeds a limit.
 func TestAQueueThatAsksKeepsTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLimits.Draw(t, "limits")
@@ -178,7 +178,7 @@ var anySpec = rapid.Custom(func(t *rapid.T) migration.Spec {
 })
 
 // Two migrations are never equal unless they are the same one, and the order has
-// no circles: nobody starves among equals.
+// no circles: no migration starves among equals.
 func TestByPrecedenceIsAStrictTotalOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := anySpec.Draw(t, "a"), anySpec.Draw(t, "b"), anySpec.Draw(t, "c")

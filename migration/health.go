@@ -63,7 +63,7 @@ type TransferOutcome struct {
 	Why            string // for people: "receive hangs"
 }
 
-// A Trouble is what speaks against a host.
+// A HealthProblem is what speaks against a host.
 type HealthProblem struct {
 	Host     hypervisor.HostName
 	Failures int       // in a row
@@ -270,9 +270,9 @@ func (l *TargetHealth) Sending(name hypervisor.HostName, now time.Time) (HealthP
 	return judge(name, sends(h.out), now)
 }
 
-// Troubles lists all hosts that are in trouble, by name: as targets of VMs from wherever failed
+// Problems lists all hosts that are in trouble, by name: as targets of VMs from wherever failed
 // there last, and as sources.
-func (l *TargetHealth) Troubles(now time.Time) (all []HealthProblem) {
+func (l *TargetHealth) Problems(now time.Time) (all []HealthProblem) {
 	for _, name := range l.Hosts() {
 		h := l.hosts[name]
 		if n := len(h.in); n > 0 {

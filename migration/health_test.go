@@ -81,7 +81,7 @@ func TestMigrationsThatFailTogetherAreOneRound(t *testing.T) {
 	}
 }
 
-func TestWhatSpeaksAgainstWhom(t *testing.T) {
+func TestWhichHostAFailureSpeaksAgainst(t *testing.T) {
 	broke, refused, begins := migration.Sending, migration.Refusing, migration.Beginning
 	way := func(s, d string) end { return end{"v", s, d, 0, broke} }
 	for _, test := range []struct {
@@ -92,7 +92,7 @@ func TestWhatSpeaksAgainstWhom(t *testing.T) {
 		out          bool // from is in trouble as source
 	}{
 		{"a broken transfer is the way's", []end{way("n1", "n2")}, "n2", "n1", true, false},
-		{"and nobody else's", []end{way("n1", "n2")}, "n2", "n3", false, false},
+		{"and no other host's", []end{way("n1", "n2")}, "n2", "n3", false, false},
 		{"from two sources it is the target's", []end{way("n1", "n2"), way("n3", "n2")},
 			"n2", "n4", true, false},
 		{"to two targets it is the source's", []end{way("n1", "n2"), way("n1", "n3")},
@@ -164,7 +164,7 @@ func TestTroubleInWords(t *testing.T) {
 }
 
 // A ledger from which everything is forgotten is one to which nothing was ever added.
-func TestForgottenMigrationsSpeakAgainstNobody(t *testing.T) {
+func TestForgottenMigrationsSpeakAgainstNoHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, all := &migration.TargetHealth{}, []migration.TransferOutcome(nil)
 		host := func(what string) string {

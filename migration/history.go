@@ -15,7 +15,7 @@ type Attempt struct {
 	By       Creator
 	Created  time.Time
 	Phase    Phase
-	Deleted  bool      // somebody removed it, or it is being removed
+	Deleted  bool      // it was removed, or is being removed
 	FailedAt time.Time // when it entered Failed; zero if that is not known
 	Target   hypervisor.HostName
 	Because  string // the rule that ended it: [State.Because]

@@ -56,10 +56,10 @@ var commonLaws = []law{
 			return d.State.Entered == s.seen.Now
 		}},
 	{"no note and no wake is lost", func(_ *situation, d *migration.Decision) bool {
-		return len(d.Notes()) < migration.MaxNotes && len(d.Wakes()) < migration.MaxWakes
+		return len(d.Notes()) < migration.MaxNotes && len(d.Requeues()) < migration.MaxWakes
 	}},
 	{"every wake lies ahead", func(_ *situation, d *migration.Decision) bool {
-		for _, w := range d.Wakes() {
+		for _, w := range d.Requeues() {
 			if w.After <= 0 {
 				return false
 			}
@@ -95,7 +95,7 @@ var actionLaws = []law{
 		return s.state.Phase == migration.Pending && o.Gate == migration.Open && o.Running &&
 			o.Instances <= 1 && o.VM.Exists && o.VM.Running && !o.VM.UtilityVolumes &&
 			!o.Target.Exists && !o.Canceled && !o.Backoff.After(o.Now) &&
-			o.Claim != migration.ClaimedByOther
+			o.Ownership != migration.ClaimedByOther
 	}),
 	only(migration.CreateAttachment, "for a ready target of volumes that lack one",
 		func(s *situation) bool {
@@ -107,7 +107,7 @@ var actionLaws = []law{
 	}),
 	only(migration.HandOff, "in Scheduled, once, with a ready target", func(s *situation) bool {
 		return s.state.Phase == migration.Scheduled && s.seen.Target.Ready &&
-			s.seen.Claim != migration.ClaimedBySelf && s.seen.Claim != migration.ClaimedByOther
+			s.seen.Ownership != migration.ClaimedBySelf && s.seen.Ownership != migration.ClaimedByOther
 	}),
 	only(migration.RequestAbort, "until it is passed on", func(s *situation) bool {
 		return !s.seen.Report.Aborting && !s.state.Phase.Final()
@@ -134,7 +134,7 @@ var compatibleLaws = []law{
 			!d.State.Conditions.Has(migration.OutcomeUnknown)
 	}},
 	only(migration.ReportFailed, "where the VM names this migration", func(s *situation) bool {
-		return s.seen.Claim == migration.ClaimedBySelf && !s.seen.Report.Failed
+		return s.seen.Ownership == migration.ClaimedBySelf && !s.seen.Report.Failed
 	}),
 }
 
@@ -195,7 +195,7 @@ var defaultLaws = []law{
 			}
 			return !d.State.Deadline.Before(s.seen.Now)
 		}},
-	{"who only waits for its turn is never overdue, and everybody else has a deadline",
+	{"who only waits for its turn is never overdue, and every other has a deadline",
 		func(s *situation, d *migration.Decision) bool {
 			if s.state.Phase == migration.Pending && s.seen.Queued {
 				return d.Rule != "overdue"
@@ -203,7 +203,7 @@ var defaultLaws = []law{
 			return s.state.Phase == migration.Unset || d.State.Phase.Final() ||
 				!d.State.Deadline.IsZero()
 		}},
-	{"an outcome is unknown only when nobody answers, or nobody knows",
+	{"an outcome is unknown only when no host answers, or no host knows",
 		func(s *situation, d *migration.Decision) bool {
 			return s.state.Conditions.Has(migration.OutcomeUnknown) ||
 				!d.State.Conditions.Has(migration.OutcomeUnknown) ||
@@ -211,7 +211,7 @@ var defaultLaws = []law{
 					s.seen.Now.After(s.state.AbortBy) ||
 				s.seen.Report.Began && s.seen.Report.Unresolved
 		}},
-	{"whoever waits for time is woken by time", wokenInTime},
+	{"what waits for time is woken by time", wokenInTime},
 }
 
 // wokenInTime: a bound that lies ahead comes with a wake just behind it, or, for one in the
@@ -225,7 +225,7 @@ func wokenInTime(s *situation, d *migration.Decision) bool {
 		bound.Before(s.seen.Now) {
 		return true
 	}
-	for _, w := range d.Wakes() {
+	for _, w := range d.Requeues() {
 		if w.After == bound.Add(time.Millisecond).Sub(s.seen.Now) {
 			return true
 		}

@@ -35,7 +35,7 @@ func drawEnvironment(t *rapid.T) *environment {
 	return e
 }
 
-// disturb lets something happen that nobody asked for.
+// disturb lets something happen that was not asked for.
 func (e *environment) disturb(t *rapid.T) {
 	if !rapid.SampledFrom([]bool{11: true}).Draw(t, "disturbed") {
 		return
@@ -52,11 +52,11 @@ func (e *environment) disturb(t *rapid.T) {
 	case "VM ends":
 		e.seen.VM.Final, e.seen.VM.Running = true, false
 	case "VM vanishes":
-		e.seen.VM = migration.Guest{}
+		e.seen.VM = migration.VMStatus{}
 	case "claim cleared":
-		e.seen.Claim = migration.Unclaimed
+		e.seen.Ownership = migration.Unclaimed
 	case "claim taken":
-		e.seen.Claim = migration.ClaimedByOther
+		e.seen.Ownership = migration.ClaimedByOther
 	case "backup ends":
 		e.seen.VM.Backup, e.seen.VM.UtilityVolumes = false, false
 	case "gate opens":
@@ -76,7 +76,7 @@ func (e *environment) perform(as migration.Actions) {
 		case a == migration.DeleteTarget && !e.refuses["delete"]:
 			o.Target = migration.Instance{}
 		case a == migration.HandOff && !e.refuses["hand over"]:
-			o.Claim, o.Report.TargetNamed = migration.ClaimedBySelf, true
+			o.Ownership, o.Report.TargetNamed = migration.ClaimedBySelf, true
 		case a == migration.TellTarget && !e.refuses["tell"]:
 			o.Target.Told = true
 		case a == migration.RequestAbort && !e.refuses["keep"]:
@@ -104,10 +104,10 @@ func (e *environment) progress() {
 	}
 }
 
-// Whatever happened and whoever refuses, once nothing happens any more and time
-// passes every migration ends within bounded looks, or it is known that somebody
+// Whatever happened and whichever host refuses, once nothing happens any more and time
+// passes every migration ends within bounded looks, or it is known which host
 // must be heard. It is looked at when something has changed, and otherwise when
-// it asks for it; whoever waits in Pending is looked at every ten minutes only.
+// it asks for it; one that waits in Pending is looked at every ten minutes only.
 func TestEveryMigrationEnds(t *testing.T) {
 	var succeeded, failed, unknown int
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,15 +153,15 @@ func (e *environment) look(t *rapid.T) bool {
 	switch {
 	case before.state != e.state || before.seen != e.seen:
 		e.seen.Now = e.seen.Now.Add(time.Second)
-	case len(d.Wakes()) > 0:
-		e.seen.Now = e.seen.Now.Add(soonest(d.Wakes(), e.state.Phase))
+	case len(d.Requeues()) > 0:
+		e.seen.Now = e.seen.Now.Add(soonest(d.Requeues(), e.state.Phase))
 	case !ended:
-		t.Fatalf("it has not ended and nobody looks again:\n%s", &e.situation)
+		t.Fatalf("it has not ended and there is no further look:\n%s", &e.situation)
 	}
 	return ended
 }
 
-func soonest(wakes []migration.Wake, p migration.Phase) time.Duration {
+func soonest(wakes []migration.RequeueAfter, p migration.Phase) time.Duration {
 	wait := wakes[0].After
 	for _, w := range wakes {
 		wait = min(wait, w.After)

@@ -61,7 +61,7 @@ type Spec struct {
 }
 
 // Replaces reports whether m takes the place of other, which has no target yet: an operator names
-// a host, or is in a greater hurry, and other was not asked for by anybody but the system.
+// a host, or is in a greater hurry, and other was asked for by the system.
 func (m *Spec) Replaces(other *Spec) bool {
 	return m.By == User && other.By != User && m.VM == other.VM &&
 		(m.Target != "" || m.Priority > other.Priority)

@@ -9,15 +9,15 @@ import (
 // Observation is all that is known about one migration at one moment. Every combination of its
 // fields has an answer, however unlikely.
 type Observation struct {
-	Now     time.Time // the only clock there is
-	VM      Guest
-	Claim   Claim
-	Report  Report
-	Running bool // the source has an instance of the VM
+	Now       time.Time // the only clock there is
+	VM        VMStatus
+	Ownership Ownership `json:"Claim"`
+	Report    Report
+	Running   bool // the source has an instance of the VM
 
 	Target, Attachment Instance
 
-	Canceled   bool    // somebody no longer wants the migration
+	Canceled   bool    // the migration is no longer wanted
 	Replaced   bool    // an operator asks for another migration of the VM: see [Spec.Replaces]
 	Impossible bool    // the host that was asked for can never take the VM
 	Refusal    Refusal // what was decided about the target, before the hand-over
@@ -25,15 +25,15 @@ type Observation struct {
 	Instances  int     // of the VM that have not ended, wherever
 	// Gate is what the limits say about one more target: [Slots.Admit]. While it is
 	// [NotAsked] no target is created.
-	Gate    Gate
-	Suspect bool      // the target has failed others lately: [Timeouts.Probe] bounds it
-	Queued  bool      // in Pending: it only waits for its turn; no host has refused it yet
-	Backoff time.Time // when a retry may start; zero or past is now: [Config.RetryAt]
-	Trouble Trouble   // what performing the last actions ran into
+	Gate        Gate
+	Suspect     bool        // the target has failed others lately: [Timeouts.Probe] bounds it
+	Queued      bool        // in Pending: it only waits for its turn; no host has refused it yet
+	Backoff     time.Time   // when a retry may start; zero or past is now: [Config.RetryAt]
+	TargetError TargetError `json:"Trouble"` // what performing the last actions ran into
 }
 
-// Guest is what is known about the VM.
-type Guest struct {
+// VMStatus is what is known about the VM.
+type VMStatus struct {
 	Exists   bool
 	Final    bool // it has ended by itself
 	Deleting bool
@@ -51,27 +51,27 @@ type Guest struct {
 	CPUChange, MemoryChange, MoveRequired bool
 }
 
-// A Claim says which migration the VM's own state names.
-type Claim uint8
+// An Ownership says which migration the VM's own state names.
+type Ownership uint8
 
 // The claims.
 const (
-	Unclaimed      Claim = iota // none
-	ClaimedBySelf               // this one
-	ClaimedByOther              // another one that has not ended
-	ClaimedByEnded              // another one that has ended, or is gone
+	Unclaimed      Ownership = iota // none
+	ClaimedBySelf                   // this one
+	ClaimedByOther                  // another one that has not ended
+	ClaimedByEnded                  // another one that has ended, or is gone
 )
 
 var claims = [...]string{"unclaimed", "claimed-by-self", "claimed-by-other", "claimed-by-ended"}
 
 // String returns the claim's word.
-func (c Claim) String() string { return enum.String(c, claims[:]) }
+func (c Ownership) String() string { return enum.String(c, claims[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (c Claim) MarshalText() ([]byte, error) { return enum.Text(c, claims[:], "claim") }
+func (c Ownership) MarshalText() ([]byte, error) { return enum.Text(c, claims[:], "claim") }
 
 // UnmarshalText reads a word that MarshalText wrote.
-func (c *Claim) UnmarshalText(text []byte) error {
+func (c *Ownership) UnmarshalText(text []byte) error {
 	return enum.Parse(c, claims[:], "claim", text)
 }
 
@@ -104,27 +104,27 @@ type Instance struct {
 	Created       time.Time
 }
 
-// A Trouble is what performing actions ran into.
-type Trouble uint8
+// A TargetError is what performing actions ran into.
+type TargetError uint8
 
 // The troubles.
 const (
-	NoTrouble Trouble = iota
+	NoTargetError TargetError = iota
 	QuotaExceeded
-	OtherTrouble
+	OtherTargetError
 )
 
-var troubles = [...]string{"", "quota-exceeded", "other"}
+var targetErrors = [...]string{"", "quota-exceeded", "other"}
 
 // String returns the trouble's word.
-func (t Trouble) String() string { return enum.String(t, troubles[:]) }
+func (t TargetError) String() string { return enum.String(t, targetErrors[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (t Trouble) MarshalText() ([]byte, error) { return enum.Text(t, troubles[:], "trouble") }
+func (t TargetError) MarshalText() ([]byte, error) { return enum.Text(t, targetErrors[:], "trouble") }
 
 // UnmarshalText reads a word that MarshalText wrote.
-func (t *Trouble) UnmarshalText(text []byte) error {
-	return enum.Parse(t, troubles[:], "trouble", text)
+func (t *TargetError) UnmarshalText(text []byte) error {
+	return enum.Parse(t, targetErrors[:], "trouble", text)
 }
 
 // A Refusal is why no target may be had, or why the one that was chosen may not be kept.

@@ -139,8 +139,8 @@ func TestExplainAgreesWithResolve(t *testing.T) {
 		_, name := m.Resolve(w.cluster, w.policies, w.vm, w.namespace)
 		e := m.Explain(w.policies, w.vm, w.namespace)
 		policySame(t, "the winner", name, e.Winner)
-		policySame(t, "the number of verdicts", len(w.policies), len(e.Verdicts))
-		for _, v := range e.Verdicts {
+		policySame(t, "the number of verdicts", len(w.policies), len(e.Results))
+		for _, v := range e.Results {
 			i := slices.IndexFunc(w.policies, func(p migration.Policy) bool {
 				return p.Name == v.Policy
 			})

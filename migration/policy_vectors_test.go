@@ -73,7 +73,7 @@ type decision struct {
 
 // TestPolicyVectors needs Compatible: the recordings contain VMs whose labels are nil.
 func TestPolicyVectors(t *testing.T) {
-	testutil.Replay(t, "policy*.jsonl", func(in recordedIn, out recordedOut) testutil.Verdict {
+	testutil.Replay(t, "policy*.jsonl", func(in recordedIn, out recordedOut) testutil.Outcome {
 		return testutil.Diff(cmp.Diff(policyRecorded(out), decide(in)))
 	})
 }

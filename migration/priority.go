@@ -39,7 +39,7 @@ func (p Priority) Requeue() time.Duration {
 
 // ByPrecedence orders waiting migrations, first to go first: by priority, then by age, then by
 // name. KubeVirt leaves the order among equals to the timing of its queue; a total order lets
-// nobody starve among equals.
+// no migration starve among equals.
 func ByPrecedence(a, b Spec) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created),
 		cmp.Compare(a.ID, b.ID))

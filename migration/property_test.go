@@ -75,7 +75,7 @@ func TestLawsHoldForExtremeTimes(t *testing.T) {
 		s.state.Budget = min(s.state.Budget, 1<<62)
 		d := s.step()
 		if broken := breach(&s, &d); broken != "" {
-			t.Fatalf("broken: %s\n%s\ncame to %q, %+v", broken, &s, d.State.Phase, d.Wakes())
+			t.Fatalf("broken: %s\n%s\ncame to %q, %+v", broken, &s, d.State.Phase, d.Requeues())
 		}
 	})
 }
@@ -88,9 +88,9 @@ func TestBothModesAgreeWhereNothingDiffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t, &byDefault)
 		o := &s.seen
-		if s.state.Phase == migration.Unset && o.Claim == migration.ClaimedByOther ||
+		if s.state.Phase == migration.Unset && o.Ownership == migration.ClaimedByOther ||
 			s.state.Phase.Final() {
-			o.Claim, s.state.Phase = migration.Unclaimed, migration.Pending
+			o.Ownership, s.state.Phase = migration.Unclaimed, migration.Pending
 		}
 		s.state.Conditions, s.state.Because = migration.Conditions{}, ""
 		s.state.Deadline = now.Add(time.Hour)
@@ -111,7 +111,7 @@ func TestBothModesAgreeWhereNothingDiffers(t *testing.T) {
 			o.Target.Exists = true
 		}
 		if s.state.Phase.HandedOver() {
-			o.Claim = migration.ClaimedBySelf
+			o.Ownership = migration.ClaimedBySelf
 		}
 		a := s.step()
 		s.config = &compatible

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// Nobody's own rule is the back-off; one's own is asked with all that is known, and obeyed.
+// Without a rule of one's own there is the back-off; one's own is asked with all that is known, and obeyed.
 func TestARetryOfOnesOwnReplacesTheBackoff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawAttempts(t)
@@ -37,13 +37,13 @@ func TestWhoGivesUpWaits(t *testing.T) {
 	config := migration.Config{}.Complete()
 	never := now.AddDate(5000, 0, 0)
 	seen := migration.Observation{Now: now, Backoff: never, Running: true, Instances: 1,
-		VM: migration.Guest{Exists: true, Running: true}, Claim: migration.Unclaimed}
+		VM: migration.VMStatus{Exists: true, Running: true}, Ownership: migration.Unclaimed}
 	state := migration.State{Phase: migration.Pending, Deadline: now.Add(time.Hour)}
 	d := config.Step(&migration.Spec{ID: "a"}, &state, &seen)
 	if d.Actions.Has(migration.CreateTarget) || !slices.Contains(d.Notes(), migration.NoteBackoff) {
 		t.Errorf("before its time: %v, notes %v", d.Actions, d.Notes())
 	}
-	for _, w := range d.Wakes() {
+	for _, w := range d.Requeues() {
 		if w.After <= 0 {
 			t.Errorf("it wants to look again after %s", w.After)
 		}

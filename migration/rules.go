@@ -16,36 +16,36 @@ type verdict uint8
 const (
 	release verdict = iota // lets go of a migration that has ended
 	fail                   // ends the migration: the VM stays where it is
-	// giveUp is fail while the source has not begun; afterwards it asks the source, once, to
+	// abort is fail while the source has not begun; afterwards it asks the source, once, to
 	// abandon the transfer, and lets the next rule speak.
-	giveUp
+	abort
 	markAborting // records that an abort was asked for and consumes the look
-	markUnknown  // records that nobody says how the transfer ended
-	goOn         // skips the remaining rules
+	markUnknown  // records that it is not known how the transfer ended
+	skip         // skips the remaining rules
 )
 
 // rules is godwit's own table.
 var rules = [...]rule{
 	{"done", done, release, ""},
-	{"arrived", arrived, goOn, ""},
+	{"arrived", arrived, skip, ""},
 	{"source-kept-vm", sourceKeptVM, fail, NoteSourceFailed},
-	{"vm-missing", vmMissing, giveUp, NoteVMMissing},
-	{"vm-ended", vmEnded, giveUp, NoteVMFinal},
-	{"canceled", canceled, giveUp, NoteCanceled},
-	{vmStopping, toBeStopped, giveUp, NoteVMStopping},
-	{replaced, makesWay, giveUp, NoteReplaced},
-	{"target-impossible", targetImpossible, giveUp, NoteTargetImpossible},
-	{badRequest, senseless, giveUp, NoteBadRequest},
-	{conflict, conflicts, giveUp, NoteTargetRefused},
-	{"target-outdated", outdated, giveUp, NoteTargetRefused},
-	{"target-down", targetDown, giveUp, NoteTargetDown},
-	{"target-vanished", targetVanished, giveUp, NoteTargetRemoved},
-	{"state-cleared", stateCleared, giveUp, NoteStateCleared},
-	{"state-taken-over", stateTakenOver, giveUp, NoteStateTakenOver},
-	{"attachment-down", attachmentDown, giveUp, NoteAttachmentDown},
-	{"overdue", overdue, giveUp, NoteOverdue},
+	{"vm-missing", vmMissing, abort, NoteVMMissing},
+	{"vm-ended", vmEnded, abort, NoteVMFinal},
+	{"canceled", canceled, abort, NoteCanceled},
+	{vmStopping, toBeStopped, abort, NoteVMStopping},
+	{replaced, makesWay, abort, NoteReplaced},
+	{"target-impossible", targetImpossible, abort, NoteTargetImpossible},
+	{badRequest, badlyRequested, abort, NoteBadRequest},
+	{conflict, conflicts, abort, NoteTargetRefused},
+	{"target-outdated", staleTarget, abort, NoteTargetRefused},
+	{"target-down", targetDown, abort, NoteTargetDown},
+	{"target-vanished", targetVanished, abort, NoteTargetRemoved},
+	{"state-cleared", stateCleared, abort, NoteStateCleared},
+	{"state-taken-over", stateTakenOver, abort, NoteStateTakenOver},
+	{"attachment-down", attachmentDown, abort, NoteAttachmentDown},
+	{"overdue", overdue, abort, NoteOverdue},
 	{"outcome-unknown", unanswered, markUnknown, NoteOutcomeUnknown},
-	{"other-in-progress", otherInProgress, giveUp, NoteOtherInProgress},
+	{"other-in-progress", otherInProgress, abort, NoteOtherInProgress},
 }
 
 // undisturbed reports whether none of the rules holds. It asks what they ask, in one expression:
@@ -53,7 +53,7 @@ var rules = [...]rule{
 func undisturbed(s *State, o *Observation) bool {
 	return !done(s, o) && !arrived(s, o) && !sourceKeptVM(s, o) && !vmMissing(s, o) &&
 		!vmEnded(s, o) && !canceled(s, o) && !toBeStopped(s, o) && !makesWay(s, o) && !targetImpossible(s, o) &&
-		(o.Refusal == NotRefused || !senseless(s, o) && !conflicts(s, o) && !outdated(s, o)) &&
+		(o.Refusal == NotRefused || !badlyRequested(s, o) && !conflicts(s, o) && !staleTarget(s, o)) &&
 		!targetDown(s, o) && !targetVanished(s, o) && !stateCleared(s, o) &&
 		!stateTakenOver(s, o) && !attachmentDown(s, o) && !overdue(s, o) &&
 		!unanswered(s, o) && !otherInProgress(s, o)
@@ -65,7 +65,7 @@ var kubevirtRules = [...]rule{
 	{"done", done, release, ""},
 	{"vm-missing", vmMissing, fail, NoteVMMissing},
 	{"vm-ended", vmEnded, fail, NoteVMFinal},
-	{"canceled-before-hand-over", canceledBeforeHandOver, giveUp, NoteCanceled},
+	{"canceled-before-hand-over", canceledBeforeHandOver, abort, NoteCanceled},
 	{"target-down", targetDown, fail, NoteTargetDown},
 	{"target-vanished", targetVanished, fail, NoteTargetRemoved},
 	{"state-cleared", stateCleared, fail, NoteStateCleared},
@@ -96,7 +96,7 @@ func sourceKeptVM(_ *State, o *Observation) bool { return o.Report.Failed }
 // sourceReportedFailed is sourceKeptVM where the report may be another's.
 // Source: KubeVirt v1.9.0 migration.go:614 (MigrationState.Failed).
 func sourceReportedFailed(_ *State, o *Observation) bool {
-	return o.Claim == ClaimedBySelf && o.Report.Failed
+	return o.Ownership == ClaimedBySelf && o.Report.Failed
 }
 
 // vmMissing: there is no such VM any more.
@@ -107,7 +107,7 @@ func vmMissing(_ *State, o *Observation) bool { return !o.VM.Exists }
 // Source: KubeVirt v1.9.0 migration.go:555 (vmi.IsFinal).
 func vmEnded(_ *State, o *Observation) bool { return o.VM.Final }
 
-// canceled: somebody no longer wants the migration.
+// canceled: the migration is no longer wanted.
 // Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp), without its gap between
 // hand-over and Running.
 func canceled(_ *State, o *Observation) bool { return o.Canceled }
@@ -128,7 +128,7 @@ func makesWay(_ *State, o *Observation) bool {
 	return o.Replaced && !o.Target.Exists && !handedOff(o) && !o.Report.Began
 }
 
-// canceledBeforeHandOver: nobody but us knows of the target yet.
+// canceledBeforeHandOver: no host knows of the target yet.
 // Source: KubeVirt v1.9.0 migration.go:562 (DeletionTimestamp, !isHandedOff).
 func canceledBeforeHandOver(_ *State, o *Observation) bool { return o.Canceled && !handedOff(o) }
 
@@ -142,17 +142,17 @@ func cancelNotYetRecorded(s *State, o *Observation) bool {
 // Source: godwit; KubeVirt lets the target wait for room until its timeout.
 func targetImpossible(_ *State, o *Observation) bool { return o.Impossible && !o.Target.Exists }
 
-// senseless: no host whatever can do what was asked for.
+// badlyRequested: no host at all can do what was asked for.
 // Source: Nova compute/api.py (a force without a host is 400).
-func senseless(_ *State, o *Observation) bool { return o.Refusal == BadRequest && !handedOff(o) }
+func badlyRequested(_ *State, o *Observation) bool { return o.Refusal == BadRequest && !handedOff(o) }
 
-// conflicts: the host that was asked for refuses the VM, and nobody forced it.
+// conflicts: the host that was asked for refuses the VM, and it was not forced.
 // Source: Nova specification check-destination-on-migrations (status conflict).
 func conflicts(_ *State, o *Observation) bool { return o.Refusal == Conflict && !handedOff(o) }
 
-// outdated: the host that was chosen was given away twice, or has changed since.
+// staleTarget: the host that was chosen was given away twice, or has changed since.
 // Source: Nova compute/manager.py (the late check of a claim on the destination).
-func outdated(_ *State, o *Observation) bool { return o.Refusal == Outdated && !handedOff(o) }
+func staleTarget(_ *State, o *Observation) bool { return o.Refusal == Outdated && !handedOff(o) }
 
 // targetDown: the target has ended. One that is only being deleted is not down.
 // Source: KubeVirt v1.9.0 migration.go:577 (PodIsDown).
@@ -167,13 +167,13 @@ func targetVanished(s *State, o *Observation) bool {
 // stateCleared: the VM's state, which named this migration, names none.
 // Source: KubeVirt v1.9.0 migration.go:598 (IsMigrationSynchronized).
 func stateCleared(s *State, o *Observation) bool {
-	return s.Phase.HandedOver() && o.Claim == Unclaimed
+	return s.Phase.HandedOver() && o.Ownership == Unclaimed
 }
 
 // stateTakenOver: the VM's state, which named this migration, names another.
 // Source: KubeVirt v1.9.0 migration.go:606 (MigrationUID).
 func stateTakenOver(s *State, o *Observation) bool {
-	return s.Phase.HandedOver() && o.Claim != ClaimedBySelf && o.Claim != Unclaimed
+	return s.Phase.HandedOver() && o.Ownership != ClaimedBySelf && o.Ownership != Unclaimed
 }
 
 // attachmentDown: what attaches hot-plugged volumes at the target has ended.
@@ -183,7 +183,7 @@ func attachmentDown(_ *State, o *Observation) bool {
 }
 
 // overdue: the phase has used up its time. Post-copy has no deadline: the source can no longer
-// take the VM back. Neither has an outcome that is unknown: nobody could answer an abort. Who only
+// take the VM back. Neither has an outcome that is unknown: no host could answer an abort. What only
 // waits for its turn may wait as long as the line is: to fail would send it to its end.
 // Source: godwit; KubeVirt v1.9.0 bounds neither Scheduled, PreparingTarget nor TargetReady.
 func overdue(s *State, o *Observation) bool {
@@ -194,7 +194,7 @@ func overdue(s *State, o *Observation) bool {
 // otherInProgress: the VM's state names another migration, which has not ended.
 // Source: KubeVirt v1.9.0 migration.go:716 (phase switch, canMigrateVMI).
 func otherInProgress(s *State, o *Observation) bool {
-	return s.Phase == Unset && o.Claim == ClaimedByOther
+	return s.Phase == Unset && o.Ownership == ClaimedByOther
 }
 
 // unanswered: the source was asked to abort and has said nothing in time, or it has said that it
@@ -207,4 +207,4 @@ func unanswered(s *State, o *Observation) bool {
 
 // handedOff reports whether the VM's state names this migration, or is about to.
 // Source: KubeVirt v1.9.0 migration.go:2647 (isMigrationHandedOff).
-func handedOff(o *Observation) bool { return o.Claim == ClaimedBySelf || o.HandedOff }
+func handedOff(o *Observation) bool { return o.Ownership == ClaimedBySelf || o.HandedOff }

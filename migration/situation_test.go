@@ -28,7 +28,7 @@ func healthy(config *migration.Config) situation {
 		state: migration.State{Phase: migration.Pending, Source: "n1", Target: "n2",
 			Budget: time.Minute, Entered: ago(30), Deadline: now.Add(time.Minute)},
 		seen: migration.Observation{Now: now, Running: true, Instances: 1,
-			Gate: migration.Open, VM: migration.Guest{Exists: true, Running: true}},
+			Gate: migration.Open, VM: migration.VMStatus{Exists: true, Running: true}},
 	}
 }
 
@@ -93,7 +93,7 @@ func phases(some ...migration.Phase) dial {
 	return dial{"phase", len(some), func(s *situation, v int) { s.state.Phase = some[v] }}
 }
 
-var claims = dial{"claim", 4, func(s *situation, v int) { s.seen.Claim = migration.Claim(v) }}
+var claims = dial{"claim", 4, func(s *situation, v int) { s.seen.Ownership = migration.Ownership(v) }}
 
 // targets are the ways in which an instance may be, the last ones by age.
 var targets = []migration.Instance{

@@ -45,7 +45,7 @@ const (
 	BlockedByUtilityVolumes
 	BlockedByBackup
 	PeerBlocked    // the VM reports that the other cluster cannot be reached
-	OutcomeUnknown // the source began and nobody says how it ended
+	OutcomeUnknown // the source began and it is not known how it ended
 )
 
 var conditionNames = [...]string{"migrationAbortRequested", "migrationRejectedByResourceQuota",

@@ -14,7 +14,7 @@ func (c *Config) Step(m *Spec, s *State, o *Observation) (d Decision) {
 func (c *Config) StepIn(m *Spec, s *State, o *Observation, d *Decision) {
 	c = c.completed()
 	d.State = *s
-	d.Actions, d.Rule, d.Refused, d.Stuck, d.nNotes, d.nWakes = 0, "", false, false, 0, 0
+	d.Actions, d.Rule, d.Refused, d.Stuck, d.nNotes, d.nRequeues = 0, "", false, false, 0, 0
 	if c.Compatible {
 		c.act(m, s, o, d) // KubeVirt acts even on what it is about to end
 	}
@@ -59,11 +59,11 @@ func (c *Config) decide(s *State, o *Observation, d *Decision) bool {
 		switch r.verdict {
 		case release:
 			d.State.Released = true
-		case goOn:
+		case skip:
 			return false
 		case fail:
 			d.end(r, o)
-		case giveUp:
+		case abort:
 			if !c.giveUp(r, o, d) {
 				continue
 			}
@@ -135,7 +135,7 @@ func (d *Decision) wakeInTime(now time.Time) {
 	}
 	waits := !d.State.Phase.Final() && !d.State.Conditions.Has(OutcomeUnknown)
 	if left := at.Sub(now); waits && !at.IsZero() && left >= 0 {
-		d.wake(max(left, left+time.Millisecond), inFlight) // the longest wait stays as it is
+		d.requeue(max(left, left+time.Millisecond), inFlight) // the longest wait stays as it is
 	}
 }
 
@@ -156,7 +156,7 @@ func (c *Config) advance(m *Spec, s *State, o *Observation, d *Decision) {
 			d.enter(Scheduled, o.Now)
 		}
 	case Scheduled:
-		if o.Claim == ClaimedBySelf && o.Report.TargetNamed {
+		if o.Ownership == ClaimedBySelf && o.Report.TargetNamed {
 			d.enter(PreparingTarget, o.Now)
 		}
 	case PreparingTarget:
@@ -185,7 +185,7 @@ const vmStopping = "vm-stopping"
 const replaced = "replaced"
 
 // Withdrawn reports whether a migration that failed, by its [State.Because], was taken back by
-// somebody who no longer wants it. Nothing went wrong then.
+// its operator, or for one. Nothing went wrong then.
 func Withdrawn(because string) bool {
 	return because == "canceled" || because == vmStopping || because == replaced
 }
@@ -210,7 +210,7 @@ func (c *Config) leavePending(m *Spec, o *Observation, d *Decision) {
 	switch {
 	case o.Target.Exists && (attached(o) || !c.Compatible):
 		d.enter(Scheduling, o.Now)
-	case !o.Target.Exists && o.Trouble == QuotaExceeded && !d.State.Conditions.Has(RejectedByQuota):
+	case !o.Target.Exists && o.TargetError == QuotaExceeded && !d.State.Conditions.Has(RejectedByQuota):
 		d.State.Conditions = d.State.Conditions.With(RejectedByQuota)
 	}
 }
@@ -222,7 +222,7 @@ func (d *Decision) heldByBackup(m *Spec, o *Observation) bool {
 		if m.Priority >= SystemCritical && !d.State.Conditions.Has(BlockedByBackup) {
 			d.ask(AbortBackup, NoteBackupAborted)
 		}
-		d.wake(m.Priority.Requeue(), m.Priority)
+		d.requeue(m.Priority.Requeue(), m.Priority)
 	}
 	d.mirror(BlockedByBackup, o.VM.Backup)
 	return o.VM.Backup
@@ -246,7 +246,7 @@ func (c *Config) heldByUtilityVolumes(m *Spec, o *Observation, d *Decision) bool
 	}
 	d.note(NoteUtilityVolumesWaiting)
 	d.mirror(BlockedByUtilityVolumes, true)
-	d.wake(left, inFlight)
+	d.requeue(left, inFlight)
 	return true
 }
 

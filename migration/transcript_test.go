@@ -90,7 +90,7 @@ var refusals = map[string]migration.Refusal{"none": migration.NotRefused,
 	"bad-request": migration.BadRequest, "conflict": migration.Conflict,
 	"outdated": migration.Outdated}
 
-var claimWords = map[string]migration.Claim{"none": migration.Unclaimed,
+var claimWords = map[string]migration.Ownership{"none": migration.Unclaimed,
 	"self": migration.ClaimedBySelf, "other": migration.ClaimedByOther,
 	"ended": migration.ClaimedByEnded}
 
@@ -122,7 +122,7 @@ func (s *situation) learnValue(name, value string) (ok bool) {
 		s.state.Deadline = time.Time{} // the first look sets it
 		return s.state.Phase.UnmarshalText([]byte(value)) == nil
 	case "claim":
-		s.seen.Claim, ok = claimWords[value]
+		s.seen.Ownership, ok = claimWords[value]
 	case "target":
 		s.seen.Target, ok = kinds[value]
 		s.seen.Target.Created = s.seen.Now
@@ -136,7 +136,7 @@ func (s *situation) learnValue(name, value string) (ok bool) {
 		wait, err := time.ParseDuration(value)
 		s.seen.Backoff, ok = s.seen.Now.Add(wait), err == nil
 	case "quota":
-		s.seen.Trouble, ok = migration.QuotaExceeded, value == ""
+		s.seen.TargetError, ok = migration.QuotaExceeded, value == ""
 	case "refusal":
 		s.seen.Refusal, ok = refusals[value]
 	case "late":
@@ -194,7 +194,7 @@ func show(before migration.State, d *migration.Decision) string {
 	for _, n := range d.Notes() {
 		notes = append(notes, string(n))
 	}
-	for _, w := range d.Wakes() {
+	for _, w := range d.Requeues() {
 		wakes = append(wakes, fmt.Sprintf("%s at %d", w.After, w.Priority))
 	}
 	line("actions", strings.Join(actions, " "))

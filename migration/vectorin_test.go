@@ -100,8 +100,8 @@ func (in vectorIn) read() (*recorded, string) {
 	w.seen = migration.Observation{Now: now, Canceled: m.Deleted, HandedOff: m.HandedOff,
 		Target: in.Target.read(), Attachment: in.Attach.read(),
 		Running: in.SourcePod == nil || *in.SourcePod}
-	w.seen.Trouble = map[string]migration.Trouble{"quota": migration.QuotaExceeded,
-		"other": migration.OtherTrouble}[in.SyncError]
+	w.seen.TargetError = map[string]migration.TargetError{"quota": migration.QuotaExceeded,
+		"other": migration.OtherTargetError}[in.SyncError]
 	w.readVMI()
 	if !m.IgnoreBackoff {
 		w.seen.Backoff = w.config.Backoff("m0", w.attempts)
@@ -120,7 +120,7 @@ func (w *recorded) readVMI() {
 	if v.Phase != nil {
 		phase = *v.Phase
 	}
-	w.seen.VM = migration.Guest{Exists: true, Deleting: v.Deleted,
+	w.seen.VM = migration.VMStatus{Exists: true, Deleting: v.Deleted,
 		Final: phase == "Succeeded" || phase == "Failed", Running: phase == "Running",
 		Hotplug: v.HotplugVolumes, UtilityVolumes: v.UtilityVolumes,
 		Backup: v.Backup == "inProgress"}
@@ -157,13 +157,13 @@ func (w *recorded) readState(s *vectorState) {
 	if s == nil {
 		return
 	}
-	w.seen.Claim = migration.ClaimedByEnded
+	w.seen.Ownership = migration.ClaimedByEnded
 	if s.UID == "self" {
-		w.seen.Claim = migration.ClaimedBySelf
+		w.seen.Ownership = migration.ClaimedBySelf
 	}
 	for _, o := range w.in.Others {
 		if p, _ := parsePhase(o.Phase); o.Name == s.UID && !p.Final() {
-			w.seen.Claim = migration.ClaimedByOther
+			w.seen.Ownership = migration.ClaimedByOther
 		}
 	}
 	w.seen.Report = migration.Report{TargetNamed: s.TargetNode, Address: s.TargetNodeAddress,

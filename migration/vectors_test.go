@@ -18,13 +18,13 @@ import (
 // the gates and actions. The configuration that restores its decisions is
 // Config{Compatible: true}.
 func TestVectors(t *testing.T) {
-	testutil.Replay(t, "updatestatus*.jsonl", func(in vectorIn, out vectorOut) testutil.Verdict {
+	testutil.Replay(t, "updatestatus*.jsonl", func(in vectorIn, out vectorOut) testutil.Outcome {
 		return replay(in, out, func(w *recorded) vectorOut {
 			d := w.config.Judge(&w.spec, &w.state, &w.seen)
 			return w.out(d)
 		})
 	})
-	testutil.Replay(t, "sync*.jsonl", func(in vectorIn, out vectorOut) testutil.Verdict {
+	testutil.Replay(t, "sync*.jsonl", func(in vectorIn, out vectorOut) testutil.Outcome {
 		return replay(in, out, func(w *recorded) vectorOut {
 			if in.Fn == "execute" {
 				return w.execute()
@@ -34,7 +34,7 @@ func TestVectors(t *testing.T) {
 	})
 }
 
-func replay(in vectorIn, want vectorOut, decide func(*recorded) vectorOut) testutil.Verdict {
+func replay(in vectorIn, want vectorOut, decide func(*recorded) vectorOut) testutil.Outcome {
 	w, skip := in.read()
 	if skip != "" {
 		return testutil.Skip(skip)
@@ -148,7 +148,7 @@ func (w *recorded) execute() vectorOut {
 // ends before anything is collected or woken.
 // Source: KubeVirt v1.9.0 migration.go:653.
 func (w *recorded) writesTwice(out vectorOut) bool {
-	copied := w.seen.Claim == migration.ClaimedBySelf // the VM's state, into the status
+	copied := w.seen.Ownership == migration.ClaimedBySelf // the VM's state, into the status
 	return out.FinalizerRemoved && (out.Conditions != nil || copied)
 }
 
@@ -167,7 +167,7 @@ func (w *recorded) out(d migration.Decision) vectorOut {
 	for _, n := range d.Notes() {
 		o.Events = append(o.Events, event(n))
 	}
-	for _, wake := range d.Wakes() {
+	for _, wake := range d.Requeues() {
 		o.Requeue = append(o.Requeue, requeue{
 			After: int(wake.After / time.Second), Priority: int(wake.Priority)})
 	}

@@ -62,10 +62,10 @@ func TestWithoutAnAnswerOfTheLimitsNoTargetIsCreated(t *testing.T) {
 		s.seen.Gate = migration.Observation{}.Gate
 		d := s.step()
 		if d.Actions.Has(migration.CreateTarget) {
-			t.Error("a target is created although nobody asked the limits")
+			t.Error("a target is created although the limits were not asked")
 		}
 		if !slices.Contains(d.Notes(), migration.NoteLimitsNotAsked) {
-			t.Errorf("notes are %v, and do not say that nobody asked the limits", d.Notes())
+			t.Errorf("notes are %v, and do not say that the limits were not asked", d.Notes())
 		}
 		s.seen.Gate = migration.Open
 		if d := s.step(); !d.Actions.Has(migration.CreateTarget) {

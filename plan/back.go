@@ -76,7 +76,7 @@ func (b *back) away() []int {
 	return all
 }
 
-// direct moves everybody home whom home takes, and reports whether somebody moved.
+// direct moves all VMs home that fit there, and reports whether one moved.
 func (b *back) direct() bool {
 	moved := false
 	for _, vm := range b.away() {

@@ -57,7 +57,7 @@ func (p *maintenancePlanner) plan() {
 		}
 		for _, h := range t.hosts {
 			p.waits[h] = false
-			t.after.hosts[h].Closed = p.Fleet.Hosts[h].Closed
+			t.after.hosts[h].Cordoned = p.Fleet.Hosts[h].Cordoned
 		}
 		p.waiting = slices.DeleteFunc(p.waiting, func(h int) bool { return !p.waits[h] })
 		p.moves = append(p.moves, t.moves...)
@@ -71,7 +71,7 @@ type manner struct {
 	full  bool // hosts may become fuller than is wished
 }
 
-// next returns the next batch: where nobody needs to move again, if there is one and p is
+// next returns the next batch: where no VM needs to move again, if there is one and p is
 // not eager; within the fill, if there is one; or of one host for which others make room.
 func (p *maintenancePlanner) next() *trial {
 	for _, full := range []bool{false, true} {
@@ -126,7 +126,7 @@ func (p *maintenancePlanner) largest(m manner, most int) *trial {
 func (p *maintenancePlanner) try(hosts []int, m manner) (t *trial, bad int) {
 	b := p.b.clone()
 	for _, h := range hosts {
-		b.hosts[h].Closed = true
+		b.hosts[h].Cordoned = true
 	}
 	t = &trial{hosts: slices.Clone(hosts), after: b}
 	for _, vm := range b.leavers(hosts) {
@@ -173,7 +173,7 @@ func (p *maintenancePlanner) target(b *books, vm int, m manner) int {
 	q, best, rank := b.ask(vm), nowhere, 0
 	for h := range b.hosts {
 		full := b.full(h, v, p.fill)
-		if b.hosts[h].Closed || p.waits[h] && !m.again || full && !m.full {
+		if b.hosts[h].Cordoned || p.waits[h] && !m.again || full && !m.full {
 			continue
 		}
 		r := 0
@@ -226,7 +226,7 @@ func (p *maintenancePlanner) safe(b *books, hosts []int) (Proof, bool) {
 		return "", false // too few hosts are left
 	}
 	q.Effort = max(1, cmp.Or(p.Effort, DefaultEffort)/trials)
-	a := Survive(q)
+	a := Failover(q)
 	return a.Proof, a.Verdict == Yes
 }
 
@@ -253,7 +253,7 @@ func (p *maintenancePlanner) single() *trial {
 func (p *maintenancePlanner) alone(now *Fleet, h int) (*trial, DrainPlan) {
 	shut := *now
 	shut.Hosts = slices.Clone(now.Hosts)
-	shut.Hosts[h].Closed = true
+	shut.Hosts[h].Cordoned = true
 	a := Drain(&shut, []hypervisor.HostName{now.Hosts[h].Name})
 	t := &trial{hosts: []int{h}, moves: slices.Concat(a.Waves...), after: p.b.clone()}
 	for _, m := range t.moves {
@@ -284,7 +284,7 @@ func (p *maintenancePlanner) obstacle(now *Fleet, h int) Obstacle {
 		o.Text = fmt.Sprintf("without it, %s would not be survived for certain",
 			words.Count(p.Keep, "failure"))
 		if q := p.question(t.after.without(t.hosts)); q.Validate() == nil {
-			b := Survive(q)
+			b := Failover(q)
 			if o.Failures = b.Counterexample; b.Verdict != No {
 				o.Text += ": that was not shown, and more effort may show it"
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // books are who is where while batches are tried. They are a [State] that costs
-// little to change: where nothing but memory and CPUs can run out for a VM, and nobody
+// little to change: where nothing but memory and CPUs can run out for a VM, and no rule
 // asks where it is, only these are booked. Hosts and VMs are positions in the fleet.
 type books struct {
 	fleet *Fleet
@@ -55,7 +55,7 @@ func (b *books) ask(vm int) question {
 		seen = b.hosts
 	}
 	q := question{b: b, vm: v, o: placement.Options{Source: b.hosts[at].Name,
-		Move: placement.Survey(v, b.hosts[at].Name, seen)}}
+		Move: placement.CompareHosts(v, b.hosts[at].Name, seen)}}
 	q.rules = placement.Active(b.rules, v, q.o)
 	return q
 }

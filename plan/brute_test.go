@@ -34,7 +34,7 @@ func surviveDrawFleet(t *rapid.T) *plan.Fleet {
 				Draw(t, "rack")}}
 		if ruled {
 			odd := rapid.IntRange(0, 9).Draw(t, "odd")
-			h.Closed, h.Down = odd == 0, odd == 1
+			h.Cordoned, h.Down = odd == 0, odd == 1
 			if odd == 2 {
 				h.Taints = []placement.Taint{{Key: "k", Effect: placement.NoSchedule}}
 			}
@@ -129,7 +129,7 @@ func (w world) restart(vms []*placement.VM, label string, k int) bool {
 	}
 	for i, vm := range vms {
 		rest, fits := slices.Delete(slices.Clone(vms), i, i+1), 0
-		m := placement.Survey(vm, "", w.left)
+		m := placement.CompareHosts(vm, "", w.left)
 		m.Rebuild = true
 		for h := range w.left {
 			if !placement.FitsAll(w.f.Rules(), vm, &w.left[h], placement.Options{Move: m}) {
@@ -150,16 +150,16 @@ func (w world) restart(vms []*placement.VM, label string, k int) bool {
 			return fits > 0
 		}
 		if len(vm.Constraints.With)+len(vm.Constraints.Groups) == 0 && i == 0 {
-			return false // who asks for nobody's company may as well be the first
+			return false // a VM that asks for no company may as well be the first
 		}
 	}
 	return false
 }
 
 // brute answers a question by playing everything.
-func brute(q plan.SurviveQuestion) bool { return play(q, false) }
+func brute(q plan.FailoverQuestion) bool { return play(q, false) }
 
-func play(q plan.SurviveQuestion, careless bool) bool {
+func play(q plan.FailoverQuestion, careless bool) bool {
 	w := world{f: &plan.Fleet{Filters: q.Fleet.Filters}, careless: careless,
 		at: map[hypervisor.VMID]hypervisor.HostName{}}
 	for _, h := range q.Fleet.Hosts {
@@ -179,10 +179,10 @@ func play(q plan.SurviveQuestion, careless bool) bool {
 // TestAnswersEqualBruteForce: the answer is exact, any placement does when that is said,
 // the bounds are those of fewer failures, and a counterexample says what is true.
 func TestAnswersEqualBruteForce(t *testing.T) {
-	verdicts, proofs := map[plan.SurviveVerdict]int{}, map[plan.Proof]int{}
+	verdicts, proofs := map[plan.FailoverOutcome]int{}, map[plan.Proof]int{}
 	whys := map[plan.Why]int{}
 	world := func(t *rapid.T) {
-		q := plan.SurviveQuestion{Fleet: surviveDrawFleet(t), Failures: rapid.IntRange(1, 2).Draw(t, "k")}
+		q := plan.FailoverQuestion{Fleet: surviveDrawFleet(t), Failures: rapid.IntRange(1, 2).Draw(t, "k")}
 		if rapid.IntRange(0, 3).Draw(t, "racks") == 0 {
 			q.Domain = "rack"
 		}
@@ -192,7 +192,7 @@ func TestAnswersEqualBruteForce(t *testing.T) {
 		if q.Validate() != nil {
 			return
 		}
-		a := plan.Survive(q)
+		a := plan.Failover(q)
 		verdicts[a.Verdict]++
 		proofs[a.Proof]++
 		for k := 1; k <= a.Failures; k++ {

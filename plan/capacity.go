@@ -9,35 +9,35 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// A Shape is a size of VMs without rules.
-type Shape struct {
+// A Flavor is a size of VMs without rules.
+type Flavor struct {
 	Memory hypervisor.Bytes `json:"memoryBytes"` // with its hypervisor's overhead
 	CPUs   int              `json:"cpus"`
 	VMs    int              `json:"vms"` // how many in the fleet are of this shape
 }
 
-// Shapes returns the most frequent shapes of a fleet, at most n of them.
-func Shapes(f *Fleet, n int) []Shape {
-	count := map[Shape]int{}
+// Flavors returns the most frequent shapes of a fleet, at most n of them.
+func Flavors(f *Fleet, n int) []Flavor {
+	count := map[Flavor]int{}
 	for i := range f.VMs {
-		count[Shape{Memory: f.VMs[i].Demand(), CPUs: f.VMs[i].DemandCPUs()}]++
+		count[Flavor{Memory: f.VMs[i].Demand(), CPUs: f.VMs[i].DemandCPUs()}]++
 	}
-	var all []Shape
+	var all []Flavor
 	for s, vms := range count {
 		s.VMs = vms
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b Shape) int {
+	slices.SortFunc(all, func(a, b Flavor) int {
 		return cmp.Or(cmp.Compare(b.VMs, a.VMs), cmp.Compare(a.Memory, b.Memory),
 			cmp.Compare(a.CPUs, b.CPUs))
 	})
 	return all[:min(n, len(all))]
 }
 
-func (s Shape) size() size { return size{int64(s.Memory), int64(s.CPUs)} }
+func (s Flavor) size() size { return size{int64(s.Memory), int64(s.CPUs)} }
 
 // newcomer returns the n-th new VM of the shape.
-func (s Shape) newcomer(n int) placement.VM {
+func (s Flavor) newcomer(n int) placement.VM {
 	return placement.VM{ID: hypervisor.VMID("new/" + strconv.Itoa(n)), Memory: s.Memory,
 		CPUs: s.CPUs}
 }
@@ -45,7 +45,7 @@ func (s Shape) newcomer(n int) placement.VM {
 // Stranded is the free room of a fleet that VMs of one shape cannot use: what is left when
 // each host that takes VMs has been filled with them.
 type Stranded struct {
-	Shape
+	Flavor
 	Fit        int              `json:"fit"` // so many more fit, if nothing fails
 	FreeMemory hypervisor.Bytes `json:"freeMemoryBytes"`
 	FreeCPUs   int              `json:"freeCpus"`
@@ -59,13 +59,13 @@ type Stranded struct {
 }
 
 // Strand returns what is stranded for a shape.
-func Strand(f *Fleet, s Shape) Stranded {
-	out := Stranded{Shape: s}
+func Strand(f *Fleet, s Flavor) Stranded {
+	out := Stranded{Flavor: s}
 	vm, d := s.newcomer(0), s.size()
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		free := size{max(0, int64(h.FreeMemory())), max(0, int64(h.FreeCPUs()))}
-		if h.Down || h.Closed {
+		if h.Down || h.Cordoned {
 			continue
 		}
 		n := int64(0)
@@ -103,7 +103,7 @@ func openings(h *placement.Host) int64 {
 // An Admission is how many more VMs of one shape there is room for, while so many failures
 // are survived as before.
 type Admission struct {
-	Shape
+	Flavor
 	// AtLeast so many can come: it was shown for one way to place them, which is
 	// production's, to the host with the most free memory each.
 	AtLeast int `json:"atLeast"`
@@ -118,9 +118,9 @@ const mostAdmitted = 200_000
 // Admit returns how many more VMs of a shape can be admitted, all of them protected. The
 // question must be valid, and the shape have a size. It is none when the answer to the
 // question is no as it is. Each of the checks has a tenth of the effort.
-func Admit(q SurviveQuestion, s Shape) Admission {
+func Admit(q FailoverQuestion, s Flavor) Admission {
 	q.Effort = max(1, cmp.Or(q.Effort, DefaultEffort)/surviveShare)
-	a := Admission{Shape: s, AtMost: atMost(&q, s)}
+	a := Admission{Flavor: s, AtMost: atMost(&q, s)}
 	switch with(q, s, 0) {
 	case No:
 		a.AtMost = 0
@@ -142,7 +142,7 @@ func Admit(q SurviveQuestion, s Shape) Admission {
 }
 
 // with answers for the fleet with n more VMs; No when they find no room to begin with.
-func with(q SurviveQuestion, s Shape, n int) SurviveVerdict {
+func with(q FailoverQuestion, s Flavor, n int) FailoverOutcome {
 	f := &Fleet{Filters: q.Fleet.Filters}
 	index := placement.NewIndex(0, q.Fleet.Hosts...)
 	index.Use(q.Fleet.Rules()...)
@@ -169,7 +169,7 @@ func with(q SurviveQuestion, s Shape, n int) SurviveVerdict {
 	slices.SortFunc(f.Hosts, func(a, b placement.Host) int { return cmp.Compare(a.Name, b.Name) })
 	f.VMs = merged(q.Fleet.VMs, guests)
 	q.Fleet, q.Protected = f, protected
-	return Survive(q).Verdict
+	return Failover(q).Verdict
 }
 
 // merged returns the VMs of a fleet, which are in order, and newcomers, which are not, in order.
@@ -187,7 +187,7 @@ func merged(known, guests []VM) []VM {
 
 // atMost returns a bound on how many VMs of a shape fit together with the protected VMs
 // when the units with the most room, or with the most in use, have failed.
-func atMost(q *SurviveQuestion, s Shape) int {
+func atMost(q *FailoverQuestion, s Flavor) int {
 	t, d := newTrial(q), s.size()
 	var all [3]int64 // slots, memory and CPUs
 	lost := [3][]int64{make([]int64, len(t.units)), make([]int64, len(t.units)),
@@ -196,7 +196,7 @@ func atMost(q *SurviveQuestion, s Shape) int {
 		if u < 0 {
 			continue
 		}
-		if !t.hosts[h].Closed {
+		if !t.hosts[h].Cordoned {
 			free := t.free[h]
 			for n, has := range []int64{free.slots(d), max(0, free.memory), max(0, free.cpus)} {
 				all[n] += has

@@ -11,7 +11,7 @@ import (
 )
 
 // A Certificate proves that the VMs of some hosts cannot all leave them, in whatever
-// order and whoever else is moved. It can be checked without the planner: see
+// order and whatever else is moved. It can be checked without the planner: see
 // package verify.
 type Certificate struct {
 	Kind Kind `json:"kind"`
@@ -19,7 +19,7 @@ type Certificate struct {
 	VMs []hypervisor.VMID `json:"vms,omitempty"`
 
 	// Hosts are, for Short, those that the VMs could be on at the end: all others
-	// are to be emptied, or refuse each of the VMs even with nobody else there.
+	// are to be emptied, or refuse each of the VMs even with no other VM there.
 	Hosts []hypervisor.HostName `json:"hosts,omitempty"`
 	// Resource is what is short: Memory, CPUs or Places.
 	Resource Resource `json:"resource,omitempty"`
@@ -53,7 +53,7 @@ type Kind string
 // The kinds.
 const (
 	// Stuck: none of the VMs can be the first of them to move: no host would take
-	// it even if everybody else who can move were gone. One of them must leave.
+	// it even if all others that can move were gone. One of them must leave.
 	Stuck Kind = "stuck"
 	// Short: the VMs need more together than the hosts have that they could be on.
 	Short Kind = "short"
@@ -137,7 +137,7 @@ func (c *Certificate) String() string {
 	case c.Pinned != "":
 		return fmt.Sprintf("%s cannot move while it runs: %s", words.List(c.VMs), c.Pinned)
 	case c.Kind == Stuck && len(c.VMs) == 1:
-		return fmt.Sprintf("no other host would take %s, even if nobody else were there", c.VMs[0])
+		return fmt.Sprintf("no other host would take %s, even if it were empty", c.VMs[0])
 	case c.Kind == Stuck:
 		return fmt.Sprintf("none of %s can be the first to move: they wait for each other",
 			words.List(c.VMs))

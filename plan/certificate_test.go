@@ -21,7 +21,7 @@ func TestCertificateInWords(t *testing.T) {
 		{plan.Certificate{Kind: plan.Stuck, VMs: vms[:1], Pinned: "a GPU"},
 			"x cannot move while it runs: a GPU"},
 		{plan.Certificate{Kind: plan.Stuck, VMs: vms[:1]},
-			"no other host would take x, even if nobody else were there"},
+			"no other host would take x, even if it were empty"},
 		{plan.Certificate{Kind: plan.Stuck, VMs: many}, "none of v0, v1, v2, v3, v4, v5, v6, v7, " +
 			"v8, v9, … and 10 more can be the first to move: they wait for each other"},
 		{plan.Certificate{Kind: plan.Short, VMs: vms, Hosts: hosts, Resource: plan.Memory,

@@ -38,11 +38,11 @@ type Counterexample struct {
 	Unit     int64          `json:"unit,omitempty"` // what each VM needs at least; 0: see Need
 	Need     int64          `json:"need,omitempty"` // bytes or CPUs; with a unit, VMs
 	Have     int64          `json:"have,omitempty"`
-	Counts   []VerdictCount `json:"refused"`
+	Counts   []OutcomeCount `json:"refused"`
 }
 
 // A Count is how many hosts a check refuses.
-type VerdictCount struct {
+type OutcomeCount struct {
 	Check string `json:"check"`
 	Hosts int    `json:"hosts"`
 }
@@ -58,7 +58,7 @@ var resources = []struct {
 
 // short returns a proof that VMs that were on failed units have no room, if a simple one
 // exists.
-func (t *surviveTrial) short(units, out []int) *Counterexample {
+func (t *failoverTrial) short(units, out []int) *Counterexample {
 	count := make([]int64, len(t.kinds))
 	for _, vm := range out {
 		n := t.kindOf[vm]
@@ -69,7 +69,7 @@ func (t *surviveTrial) short(units, out []int) *Counterexample {
 	for row := range t.rows {
 		for r := range resources {
 			if unit, need, have := t.lack(units, count, row, r); need > have {
-				return &Counterexample{Why: TooLittleFree, Failed: t.names(units), Counts: []VerdictCount{},
+				return &Counterexample{Why: TooLittleFree, Failed: t.names(units), Counts: []OutcomeCount{},
 					Resource: resources[r].name, Unit: unit, Need: need, Have: have,
 					VMs: t.ids(slices.DeleteFunc(slices.Clone(out), func(vm int) bool {
 						k := &t.kinds[t.kindOf[vm]]
@@ -81,7 +81,7 @@ func (t *surviveTrial) short(units, out []int) *Counterexample {
 	return nil
 }
 
-func (t *surviveTrial) anyRoom(k *kind) bool {
+func (t *failoverTrial) anyRoom(k *kind) bool {
 	var o placement.Options
 	if k.bound {
 		o = surviveRestart(k.vm, t.standing())
@@ -97,7 +97,7 @@ func (t *surviveTrial) anyRoom(k *kind) bool {
 
 // lack adds up what VMs of one row, so many of each kind, need of one resource; then it
 // counts the VMs that need at least a unit. It stops at what there is too little of.
-func (t *surviveTrial) lack(units []int, count []int64, row, r int) (unit, need, have int64) {
+func (t *failoverTrial) lack(units []int, count []int64, row, r int) (unit, need, have int64) {
 	of := resources[r].of
 	for n, vms := range count {
 		if t.kinds[n].row == row {
@@ -131,7 +131,7 @@ type demand struct {
 }
 
 // supplied returns what there is of a demand without the units.
-func (t *surviveTrial) supplied(units []int, d demand) int64 {
+func (t *failoverTrial) supplied(units []int, d demand) int64 {
 	all, known := t.supply[d]
 	if !known {
 		for h := range t.hosts {
@@ -147,26 +147,26 @@ func (t *surviveTrial) supplied(units []int, d demand) int64 {
 	return all
 }
 
-func (t *surviveTrial) pieces(h int, d demand) int64 {
+func (t *failoverTrial) pieces(h int, d demand) int64 {
 	if !t.rows[d.row][h] || t.unitOf[h] < 0 {
 		return 0
 	}
 	return max(0, resources[d.resource].of(t.free[h])) / max(1, d.unit)
 }
 
-func (t *surviveTrial) noHost(units []int, vm int) *Counterexample {
+func (t *failoverTrial) noHost(units []int, vm int) *Counterexample {
 	standing, k := t.standing(), t.kinds[t.kindOf[vm]].vm
 	c := &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm}),
-		Counts: []VerdictCount{}}
-	for _, n := range placement.Tally(t.rules, k, standing, surviveRestart(k, standing)) {
-		c.Counts = append(c.Counts, VerdictCount(n))
+		Counts: []OutcomeCount{}}
+	for _, n := range placement.CountRefusals(t.rules, k, standing, surviveRestart(k, standing)) {
+		c.Counts = append(c.Counts, OutcomeCount(n))
 	}
 	return c
 }
 
 // exhausted says that a search has tried everything.
-func (t *surviveTrial) exhausted(units []int, out []int) *Counterexample {
-	c := &Counterexample{Why: AllTried, Failed: t.names(units), Counts: []VerdictCount{}}
+func (t *failoverTrial) exhausted(units []int, out []int) *Counterexample {
+	c := &Counterexample{Why: AllTried, Failed: t.names(units), Counts: []OutcomeCount{}}
 	type seat struct {
 		vm, host int
 		before   placement.Host
@@ -190,7 +190,7 @@ func (t *surviveTrial) exhausted(units []int, out []int) *Counterexample {
 	return c
 }
 
-func (t *surviveTrial) names(units []int) []hypervisor.HostName {
+func (t *failoverTrial) names(units []int) []hypervisor.HostName {
 	names := []hypervisor.HostName{}
 	for _, u := range units {
 		for _, h := range t.units[u] {
@@ -200,7 +200,7 @@ func (t *surviveTrial) names(units []int) []hypervisor.HostName {
 	return names
 }
 
-func (t *surviveTrial) ids(vms []int) []hypervisor.VMID {
+func (t *failoverTrial) ids(vms []int) []hypervisor.VMID {
 	ids := make([]hypervisor.VMID, len(vms))
 	for i, vm := range vms {
 		ids[i] = t.fleet.VMs[vm].ID

@@ -29,7 +29,7 @@
 //	                                                └──► every arrangement, nearest first
 //	                                                         └──► [plan.Certificate]
 //
-// The caller passes the fleet as it is and the hosts to be emptied; nobody enters
+// The caller passes the fleet as it is and the hosts to be emptied; no VM enters
 // those. [Drain] is total and deterministic. It says what can be done, and of what
 // cannot be done either a proof or that the search was given up.
 //
@@ -47,11 +47,11 @@
 //	choose hosts ──► empty them ──► check ──► reboot ──► they take VMs again ──► next batch
 //
 // VMs go to hosts that were serviced already, or need no service, wherever these have room:
-// then one move each is enough. Only to begin with, somebody has to move twice.
+// then one move each is enough. Only to begin with, some VMs have to move twice.
 //
 // After each batch has been emptied, so many failures more are survived as were asked for,
 // by this package. It then holds at every instant of the batch, too: before, there is
-// no less room on any host that takes VMs, and whoever has not left a host of the batch
+// no less room on any host that takes VMs, and a VM that has not left a host of the batch
 // yet has a place reserved at its target.
 //
 // The caller makes a [Request] and calls [Maintenance]; it gets batches, and for each host that
@@ -64,9 +64,9 @@
 // fail one after another, is there room to restart every protected VM before the next
 // one fails?
 //
-// A VM that has been restarted stays where it is unless that host fails, too: whoever
+// A VM that has been restarted stays where it is unless that host fails, too: a controller that
 // restarts it does not know which host is next. So the order matters, and the question
-// is a game. [Survive] answers
+// is a game. [Failover] answers
 //
 //   - Yes, when every choice and every order of the failures leaves room. Either there is
 //     so much that any placement will do, which is shown by counting, or a placement was
@@ -81,7 +81,7 @@
 // ask to be with others are restarted last, in any order. A host that is down cannot fail
 // again, and its VMs are not looked at.
 //
-// [Strand] says which free room nobody can use, and [Admit] how many more VMs there is
+// [Strand] says which free room no VM can use, and [Admit] how many more VMs there is
 // room for while the fleet survives.
 //
 // The package is pure: no clock, no chance, no I/O. An answer depends on the question

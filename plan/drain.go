@@ -27,7 +27,7 @@ type DrainPlan struct {
 	// MustStay is how many of them have to stay at least.
 	FewestLeft bool
 	MustStay   int
-	// Proof is why not all can leave; nil with Left is that nobody knows: the search
+	// Proof is why not all can leave; nil with Left is that it is not known: the search
 	// was given up. Further are more proofs, of others that are left.
 	Proof   *Certificate
 	Further []Certificate
@@ -113,7 +113,7 @@ func (p *planner) improve(best attempt, least int, a *DrainPlan) attempt {
 // A planner plans for one fleet.
 type planner struct {
 	fleet   *Fleet
-	start   *State // nobody enters the hosts to be emptied
+	start   *State // no VM enters the hosts to be emptied
 	drained []bool
 	leavers []int // VMs to leave, those hardest to place first
 	// hopeless: some VMs cannot leave, so that the hosts are not empty in any case.
@@ -184,7 +184,7 @@ func (p *planner) cost(moves []Move) (n int) {
 	return n
 }
 
-// best tries ways of planning until one moves nobody twice and nobody else. Up to depth
+// best tries ways of planning until one moves no VM twice and no other VM. Up to depth
 // others make room for a VM.
 func (p *planner) best(depth int) attempt {
 	orders := [][]int{p.leavers}

@@ -27,7 +27,7 @@ func ExamplePlan() {
 	// no plan has fewer moves: true
 }
 
-// Together the VMs need more than is left, whoever is moved where.
+// Together the VMs need more than is left, wherever each is moved.
 func ExamplePlan_proof() {
 	f := fleetOf(map[hypervisor.HostName][]hypervisor.Bytes{
 		"n1": {4, 4}, "n2": {6}, "n3": {7},

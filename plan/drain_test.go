@@ -23,7 +23,7 @@ func checks(t *testing.T, n int) {
 	f := flag.Lookup("rapid.checks")
 	before := f.Value.String()
 	if before != f.DefValue {
-		return // somebody has asked for a number
+		return // a number was asked for
 	}
 	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 	t.Log(seen)
 }
 
-// TestPlanOfPackedFleets: where nobody can look at every arrangement, plans and proofs
+// TestPlanOfPackedFleets: where not every arrangement can be looked at, plans and proofs
 // pass the verifier all the same, and VMs stay only with a proof or when others have
 // been asked to make room.
 func TestPlanOfPackedFleets(t *testing.T) {
@@ -193,7 +193,7 @@ func neighbours(
 	index.Use(f.Filters...)
 	for _, h := range f.Hosts {
 		h.UsedMemory, h.UsedCPUs, h.Groups, h.Load = 0, 0, nil, &placement.Load{}
-		h.Closed = h.Closed || slices.Contains(drained, h.Name)
+		h.Cordoned = h.Cordoned || slices.Contains(drained, h.Name)
 		index.Update(h)
 	}
 	for i := range f.VMs {

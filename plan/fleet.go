@@ -14,7 +14,7 @@ type Fleet struct {
 	Hosts []placement.Host
 	VMs   []VM // ordered by ID
 	// Filters are the conditions on a target. Of a VM that has no [placement.Constraints] they
-	// may look at what it takes, and of a host at how much is taken, but not at by whom.
+	// may look at what it takes, and of a host at how much is taken, but not at by which VMs.
 	// Default: [placement.Basic].
 	Filters []placement.Filter
 }

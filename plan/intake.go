@@ -149,12 +149,12 @@ func restart(to *VM, v *inventory.VM) {
 
 // keep pins a VM that no drain moves.
 func keep(to *VM, f *inventory.Fleet, v *inventory.VM, used *placement.QuotaUsage) {
-	to.Kept = evacuation.Keeps(evacuation.Params{Strategy: f.EvictionStrategy}, evacuation.Guest{
-		ID: v.ID, Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Instances: 1})
+	to.Kept = evacuation.Keeps(evacuation.Params{Strategy: f.EvictionStrategy}, evacuation.VM{
+		ID: v.ID, Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, Instances: 1})
 	willing := v.Strategy.Or(f.EvictionStrategy) == evacuation.LiveMigrate
 	switch {
 	case !v.Migratable && willing: // it blocks the drain
-		to.Kept, to.Pinned = nil, cmp.Or(v.WhyNot, "it is marked as not migratable")
+		to.Kept, to.Pinned = nil, cmp.Or(v.NotMigratableReason, "it is marked as not migratable")
 		return
 	case len(to.Kept) == 0 && v.Migratable:
 		to.Kept = used.Lacks(v.Placement.Charges)

@@ -25,7 +25,7 @@ type ladder struct {
 type ladderState uint8
 
 const (
-	unbuilt ladderState = iota // nobody but the first of its size has come
+	unbuilt ladderState = iota // only the first of its size has come
 	built
 	useless // too many hosts refuse for other reasons than room
 )
@@ -99,7 +99,7 @@ func (l *ladder) best(vm, not int) (best int, known bool) {
 		}
 		heap.Pop(l)
 		own := host == not || host == w.s.Home(vm)
-		if h := w.s.Host(host); own || l.roomAt(h) && !h.Closed && !h.Down {
+		if h := w.s.Host(host); own || l.roomAt(h) && !h.Cordoned && !h.Down {
 			l.passed = append(l.passed, host)
 		}
 	}

@@ -19,8 +19,8 @@ type Request struct {
 	Hosts []hypervisor.HostName // to be serviced, each once
 	// Keep is how many failures must be survived besides, at every instant; 0 is none.
 	Keep      int
-	Domain    string                   // what fails at once: see [SurviveQuestion]
-	Protected map[hypervisor.VMID]bool // see [SurviveQuestion]
+	Domain    string                   // what fails at once: see [FailoverQuestion]
+	Protected map[hypervisor.VMID]bool // see [FailoverQuestion]
 	// Fill is how full, in percent, hosts are made at most, where possible: of their memory
 	// and of their CPUs. Default: [DefaultFill].
 	Fill int
@@ -30,7 +30,7 @@ type Request struct {
 	// when as many run at once as may. They say how many moves more a batch less is worth.
 	// By default a batch is worth any number of moves.
 	Service, Each time.Duration
-	// Effort bounds the check of failures for an obstacle: see [SurviveQuestion]. Each
+	// Effort bounds the check of failures for an obstacle: see [FailoverQuestion]. Each
 	// batch that is tried has a twentieth of it; one that is not shown to be safe is not.
 	Effort int
 }
@@ -108,8 +108,8 @@ func (r *Request) Validate() error {
 	return nil
 }
 
-func (r *Request) question(f *Fleet) SurviveQuestion {
-	return SurviveQuestion{Fleet: f, Failures: r.Keep, Domain: r.Domain, Protected: r.Protected,
+func (r *Request) question(f *Fleet) FailoverQuestion {
+	return FailoverQuestion{Fleet: f, Failures: r.Keep, Domain: r.Domain, Protected: r.Protected,
 		Effort: r.Effort}
 }
 
@@ -169,7 +169,7 @@ func (p *maintenancePlanner) answer() MaintenancePlan {
 	return a
 }
 
-// waves sorts the moves of a batch. Those of VMs that only need room, off hosts that nobody
+// waves sorts the moves of a batch. Those of VMs that only need room, off hosts that no VM
 // enters, are possible in any order, and are one wave.
 func (p *maintenancePlanner) waves(now *Fleet, t *trial) []Wave {
 	s, simple := Begin(now), true

@@ -24,8 +24,8 @@ func drawFleet(t *rapid.T, hosts, vms int) *plan.Fleet {
 			Name:   hypervisor.HostName(fmt.Sprintf("n%d", i)),
 			Memory: hypervisor.Bytes(rapid.IntRange(5, 12).Draw(t, "memory")) * gib, CPUs: 8,
 			Facts: &placement.Facts{}, Load: &placement.Load{},
-			Closed: rapid.IntRange(0, 9).Draw(t, "closed") == 0,
-			Labels: placement.Labels{"rack": fmt.Sprint(i % 2)}})
+			Cordoned: rapid.IntRange(0, 9).Draw(t, "closed") == 0,
+			Labels:   placement.Labels{"rack": fmt.Sprint(i % 2)}})
 	}
 	for i := range rapid.IntRange(0, vms).Draw(t, "VMs") {
 		v := plan.VM{VM: placement.VM{ID: hypervisor.VMID(fmt.Sprintf("v%02d", i)),
@@ -122,15 +122,15 @@ func follow(t *rapid.T, now *plan.Fleet, r *plan.Request, b plan.Batch) *plan.Fl
 	closed := clone(now)
 	for _, name := range b.Hosts {
 		at, _ := now.HostAt(name)
-		closed.Hosts[at].Closed = true
+		closed.Hosts[at].Cordoned = true
 	}
 	if err := verify.Empties(closed, b.Waves, b.Hosts); err != nil {
 		t.Fatalf("batch %v: %v", b.Hosts, err)
 	}
 	next := moved(now, slices.Concat(b.Waves...))
 	if r.Keep > 0 {
-		q := plan.SurviveQuestion{Fleet: without(next, b.Hosts...), Failures: r.Keep}
-		if a := plan.Survive(q); q.Validate() != nil || a.Verdict != plan.Yes {
+		q := plan.FailoverQuestion{Fleet: without(next, b.Hosts...), Failures: r.Keep}
+		if a := plan.Failover(q); q.Validate() != nil || a.Verdict != plan.Yes {
 			t.Fatalf("without %v: %+v", b.Hosts, a)
 		}
 	}
@@ -167,8 +167,8 @@ func without(f *plan.Fleet, hosts ...hypervisor.HostName) *plan.Fleet {
 	return f
 }
 
-// TestTheWayBackEqualsBruteForce: everybody comes home exactly when some order of moves
-// brings everybody home, and the verifier accepts the way.
+// TestTheWayBackEqualsBruteForce: all VMs come home exactly when some order of moves
+// brings them home, and the verifier accepts the way.
 func TestTheWayBackEqualsBruteForce(t *testing.T) {
 	parked, stuck := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -198,7 +198,7 @@ func TestTheWayBackEqualsBruteForce(t *testing.T) {
 			stuck++
 		}
 	})
-	t.Logf("%d ways park somebody, %d do not exist", parked, stuck)
+	t.Logf("%d ways park a VM, %d do not exist", parked, stuck)
 }
 
 // shuffled exchanges VMs of a fleet between hosts, as far as both fit then.
@@ -235,7 +235,7 @@ func reach(now, goal *plan.Fleet) bool {
 		for _, v := range f.VMs {
 			for h := range f.Hosts {
 				o := placement.Options{Source: v.Home,
-					Move: placement.Survey(&v.VM, v.Home, f.Hosts)}
+					Move: placement.CompareHosts(&v.VM, v.Home, f.Hosts)}
 				if v.Pinned != "" || !placement.FitsAll(f.Rules(), &v.VM, &f.Hosts[h], o) {
 					continue
 				}

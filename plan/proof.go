@@ -31,7 +31,7 @@ type class struct {
 }
 
 // classify sorts kinds into classes.
-func (t *surviveTrial) classify() {
+func (t *failoverTrial) classify() {
 	type key struct {
 		row, magnitude, cpus, blockers int
 		unproven                       bool
@@ -58,7 +58,7 @@ func (t *surviveTrial) classify() {
 
 // blockers returns how many hosts may refuse VMs of a kind because of who is there, and
 // whether something else may, too.
-func (t *surviveTrial) blockers(k *kind, members map[string]int) (n int, unproven bool) {
+func (t *failoverTrial) blockers(k *kind, members map[string]int) (n int, unproven bool) {
 	c := &k.vm.Constraints
 	for h := range t.hosts {
 		if f := t.hosts[h].Facts; f != nil && f.MaxVMs > 0 {
@@ -132,7 +132,7 @@ type count struct {
 
 // count counts the slots of all hosts that have not failed; nil when there are too many
 // classes.
-func (t *surviveTrial) count() *count {
+func (t *failoverTrial) count() *count {
 	if len(t.classes) > mostClasses {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (t *surviveTrial) count() *count {
 }
 
 // countVMs counts the slots that the VMs on a unit can cover.
-func (t *surviveTrial) countVMs(u int, c *count) {
+func (t *failoverTrial) countVMs(u int, c *count) {
 	per := make([]int64, c.classes)
 	for _, h := range t.units[u] {
 		if t.failed[h] {

@@ -121,7 +121,7 @@ func (x *prover) stay(c *Certificate) int {
 // A staying is what a VM, or a group of so many members, makes room for when it stays.
 type staying struct{ amount, members int64 }
 
-// without returns the hosts with nobody there but the VMs to keep and those that
+// without returns the hosts with no VM there but those to keep and those that
 // cannot move.
 func (p *planner) without(keep []int) []placement.Host {
 	hosts := make([]placement.Host, len(p.fleet.Hosts))
@@ -138,7 +138,7 @@ func (p *planner) without(keep []int) []placement.Host {
 	return hosts
 }
 
-// kept returns the hosts with nobody there but the VMs to keep and those that cannot
+// kept returns the hosts with no VM there but those to keep and those that cannot
 // move. Whether one VM alone is where it is does not matter to where it can go.
 func (x *prover) kept(keep []int) []placement.Host {
 	if len(keep) == 1 {
@@ -197,7 +197,7 @@ func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int
 	}
 	v := x.relaxed(vm, keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = placement.Survey(&v, o.Source, hosts)
+	o.Move = placement.CompareHosts(&v, o.Source, hosts)
 	rules := placement.Active(x.fleet.Rules(), &v, o)
 	return func(host int) bool { return placement.FitsAll(rules, &v, &hosts[host], o) }
 }
@@ -358,7 +358,7 @@ func (x *prover) names(vms []int) []hypervisor.VMID {
 func (x *prover) refusals(vm int, keep []int) []Refusal {
 	v, hosts := x.relaxed(vm, keep), x.kept(keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = placement.Survey(&v, o.Source, hosts)
+	o.Move = placement.CompareHosts(&v, o.Source, hosts)
 	var all []Refusal
 	for host := range hosts {
 		if hosts[host].Name == o.Source {

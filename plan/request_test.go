@@ -57,7 +57,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 // TestOneMoveEach: VMs go where no service is needed any more, so that only those of the
-// first batch move twice, and with a spare host nobody does. The fleet stays as it is.
+// first batch move twice, and with a spare host none does. The fleet stays as it is.
 func TestOneMoveEach(t *testing.T) {
 	f := fleet([]int{4, 4}, []int{4, 4}, []int{4, 4}, nil)
 	before := slices.Clone(f.Hosts)
@@ -113,7 +113,7 @@ func TestParking(t *testing.T) {
 	if err := verify.Moves(now, r.Waves); err != nil {
 		t.Error(err)
 	}
-	now.Hosts[2].Closed = true // nowhere to park
+	now.Hosts[2].Cordoned = true // nowhere to park
 	if r := plan.PlanReturn(now, before); len(r.Left) != 2 || !r.Proven || r.Moves != 0 {
 		t.Errorf("without a third host: %+v", r)
 	}

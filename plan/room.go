@@ -136,7 +136,7 @@ func (w *work) undo(mark, moves int) {
 func (w *work) hopeful(vm, not int) []int {
 	var all []int
 	for host := range w.fleet.Hosts {
-		if h := w.s.Host(host); host != not && host != w.s.Home(vm) && !h.Closed && !h.Down {
+		if h := w.s.Host(host); host != not && host != w.s.Home(vm) && !h.Cordoned && !h.Down {
 			all = append(all, host)
 		}
 	}

@@ -16,8 +16,8 @@ const (
 )
 
 // answer answers for k failures, at least one.
-func (t *surviveTrial) answer(k int) SurviveResult {
-	a := SurviveResult{Failures: k, Units: len(t.units), Verdict: Yes, Proof: AnyPlacement}
+func (t *failoverTrial) answer(k int) FailoverResult {
+	a := FailoverResult{Failures: k, Units: len(t.units), Verdict: Yes, Proof: AnyPlacement}
 	for h := range t.on {
 		a.VMs += len(t.on[h])
 	}
@@ -37,7 +37,7 @@ func (t *surviveTrial) answer(k int) SurviveResult {
 
 // play looks for a simple proof that some failures are too many, then for placements, then
 // for failures that are too many together.
-func (t *surviveTrial) play(k int, c *count) (SurviveVerdict, *Counterexample) {
+func (t *failoverTrial) play(k int, c *count) (FailoverOutcome, *Counterexample) {
 	if v, why := t.sets(nil, k, c, t.refute); v == No {
 		return No, why
 	}
@@ -51,17 +51,17 @@ func (t *surviveTrial) play(k int, c *count) (SurviveVerdict, *Counterexample) {
 	}
 	if verdict == No {
 		return No, &Counterexample{Why: Sequence, Failed: []hypervisor.HostName{},
-			VMs: []hypervisor.VMID{}, Counts: []VerdictCount{}}
+			VMs: []hypervisor.VMID{}, Counts: []OutcomeCount{}}
 	}
 	return Open, nil
 }
 
 // A trier decides whether there is room after the failure of some units together.
-type trier func(units, out []int) (SurviveVerdict, *Counterexample)
+type trier func(units, out []int) (FailoverOutcome, *Counterexample)
 
 // sets asks about each set of failures that has the given units and so many more, with
 // later numbers. Where all VMs have no room together, no order helps.
-func (t *surviveTrial) sets(set []int, more int, c *count, try trier) (SurviveVerdict, *Counterexample) {
+func (t *failoverTrial) sets(set []int, more int, c *count, try trier) (FailoverOutcome, *Counterexample) {
 	if c.safe(set, more) {
 		return Yes, nil
 	}
@@ -91,7 +91,7 @@ func (t *surviveTrial) sets(set []int, more int, c *count, try trier) (SurviveVe
 }
 
 // set asks about one set.
-func (t *surviveTrial) set(units []int, try trier) (SurviveVerdict, *Counterexample) {
+func (t *failoverTrial) set(units []int, try trier) (FailoverOutcome, *Counterexample) {
 	var out []int
 	for _, u := range units {
 		out = append(out, t.fail(u)...)
@@ -104,7 +104,7 @@ func (t *surviveTrial) set(units []int, try trier) (SurviveVerdict, *Counterexam
 }
 
 // refute knows simple proofs that there is no room.
-func (t *surviveTrial) refute(units, out []int) (SurviveVerdict, *Counterexample) {
+func (t *failoverTrial) refute(units, out []int) (FailoverOutcome, *Counterexample) {
 	if why := t.short(units, out); why != nil {
 		return No, why
 	}
@@ -112,7 +112,7 @@ func (t *surviveTrial) refute(units, out []int) (SurviveVerdict, *Counterexample
 }
 
 // exhaust tries every placement.
-func (t *surviveTrial) exhaust(units, out []int) (SurviveVerdict, *Counterexample) {
+func (t *failoverTrial) exhaust(units, out []int) (FailoverOutcome, *Counterexample) {
 	t.searched++
 	t.limit = min(t.effort, t.probes+t.effort/surviveShare)
 	t.inOrder(out)
@@ -124,7 +124,7 @@ func (t *surviveTrial) exhaust(units, out []int) (SurviveVerdict, *Counterexampl
 }
 
 // known reports whether a twin of a unit was tried, and notes that the unit is.
-func (t *surviveTrial) known(u int, tried map[int]bool) bool {
+func (t *failoverTrial) known(u int, tried map[int]bool) bool {
 	h := t.units[u][0]
 	was := tried[t.twin[h]] && t.came[h] == 0
 	if t.came[h] == 0 {
@@ -135,7 +135,7 @@ func (t *surviveTrial) known(u int, tried map[int]bool) bool {
 
 // orders plays the game: whichever unit fails, is there a placement after which so many
 // failures less are survived?
-func (t *surviveTrial) orders(left int) SurviveVerdict {
+func (t *failoverTrial) orders(left int) FailoverOutcome {
 	if left == 0 {
 		return Yes
 	}
@@ -164,7 +164,7 @@ func (t *surviveTrial) orders(left int) SurviveVerdict {
 }
 
 // fail lets a unit fail, and returns the VMs that must be restarted.
-func (t *surviveTrial) fail(u int) []int {
+func (t *failoverTrial) fail(u int) []int {
 	var out []int
 	for _, h := range t.units[u] {
 		t.failed[h] = true
@@ -173,14 +173,14 @@ func (t *surviveTrial) fail(u int) []int {
 	return out
 }
 
-func (t *surviveTrial) recover(u int) {
+func (t *failoverTrial) recover(u int) {
 	for _, h := range t.units[u] {
 		t.failed[h] = false
 	}
 }
 
 // inOrder sorts VMs as they are placed.
-func (t *surviveTrial) inOrder(vms []int) {
+func (t *failoverTrial) inOrder(vms []int) {
 	slices.SortFunc(vms, func(a, b int) int {
 		return cmp.Or(cmp.Compare(t.kinds[t.kindOf[a]].rank, t.kinds[t.kindOf[b]].rank),
 			cmp.Compare(a, b))
@@ -190,7 +190,7 @@ func (t *surviveTrial) inOrder(vms []int) {
 // place finds room for the VMs of a list from i on, such that so many failures more are
 // survived. Equal VMs go to hosts in the order of their kind: the first may go to any, the
 // next ones from that host on.
-func (t *surviveTrial) place(list []int, i, left, from int) SurviveVerdict {
+func (t *failoverTrial) place(list []int, i, left, from int) FailoverOutcome {
 	if i == len(list) {
 		return t.orders(left)
 	}
@@ -204,7 +204,7 @@ func (t *surviveTrial) place(list []int, i, left, from int) SurviveVerdict {
 }
 
 // invite lets each of the VMs that ask for company be the next.
-func (t *surviveTrial) invite(list []int, i, left int) SurviveVerdict {
+func (t *failoverTrial) invite(list []int, i, left int) FailoverOutcome {
 	verdict, tried := No, map[int]bool{}
 	for j := i; j < len(list) && verdict != Yes; j++ {
 		if tried[t.kindOf[list[j]]] {
@@ -221,7 +221,7 @@ func (t *surviveTrial) invite(list []int, i, left int) SurviveVerdict {
 }
 
 // seat tries each host for the i-th VM.
-func (t *surviveTrial) seat(list []int, i, left, from int) SurviveVerdict {
+func (t *failoverTrial) seat(list []int, i, left, from int) FailoverOutcome {
 	k := &t.kinds[t.kindOf[list[i]]]
 	var o placement.Options
 	if k.bound {
@@ -278,8 +278,8 @@ type look struct {
 }
 
 // look returns what matters of a host. When more will fail, or rules look further, only
-// twins are alike, as long as nobody came.
-func (t *surviveTrial) look(h, left int) look {
+// twins are alike, as long as no VM came.
+func (t *failoverTrial) look(h, left int) look {
 	switch {
 	case left == 0 && !t.bound:
 		return look{-1, t.may[h], t.free[h]}
@@ -290,7 +290,7 @@ func (t *surviveTrial) look(h, left int) look {
 }
 
 // room reports whether a host takes a VM of a kind.
-func (t *surviveTrial) room(k *kind, h int, o placement.Options) bool {
+func (t *failoverTrial) room(k *kind, h int, o placement.Options) bool {
 	if !t.free[h].takes(k.size) {
 		return false
 	}
@@ -298,7 +298,7 @@ func (t *surviveTrial) room(k *kind, h int, o placement.Options) bool {
 }
 
 // standing returns the books of the hosts that have not failed.
-func (t *surviveTrial) standing() []placement.Host {
+func (t *failoverTrial) standing() []placement.Host {
 	var up []placement.Host
 	for h := range t.hosts {
 		if !t.failed[h] {
@@ -309,7 +309,7 @@ func (t *surviveTrial) standing() []placement.Host {
 }
 
 // put places a VM, and returns the books of its host before.
-func (t *surviveTrial) put(vm, h int) placement.Host {
+func (t *failoverTrial) put(vm, h int) placement.Host {
 	k, before := &t.kinds[t.kindOf[vm]], t.hosts[h]
 	t.free[h] = t.free[h].plus(k.size, -1)
 	t.on[h] = append(t.on[h], vm)
@@ -328,7 +328,7 @@ func (t *surviveTrial) put(vm, h int) placement.Host {
 }
 
 // take takes back the VM that was put last.
-func (t *surviveTrial) take(vm, h int, before placement.Host) {
+func (t *failoverTrial) take(vm, h int, before placement.Host) {
 	t.free[h] = t.free[h].plus(t.kinds[t.kindOf[vm]].size, +1)
 	t.on[h] = t.on[h][:len(t.on[h])-1]
 	t.came[h]--

@@ -74,7 +74,7 @@ func (s *State) On(host int) []int {
 // Shut lets no VM enter a host from now on, or lets them in again.
 func (s *State) Shut(host int, shut bool) {
 	s.note(host, nowhere)
-	s.hosts[host].Closed = shut
+	s.hosts[host].Cordoned = shut
 }
 
 // A Question is which hosts take one VM in one state. It holds until the state
@@ -104,13 +104,13 @@ func (s *State) survey(vm int) *placement.Move {
 	v, at := &s.fleet.VMs[vm], s.home[vm]
 	switch {
 	case at == nowhere:
-		m := placement.Survey(&v.VM, "", s.hosts)
+		m := placement.CompareHosts(&v.VM, "", s.hosts)
 		m.Rebuild = true
 		return m
 	case len(v.Constraints.Groups) == 0:
-		return placement.Survey(&v.VM, s.hosts[at].Name, s.hosts[at:at+1])
+		return placement.CompareHosts(&v.VM, s.hosts[at].Name, s.hosts[at:at+1])
 	}
-	return placement.Survey(&v.VM, s.hosts[at].Name, s.hosts)
+	return placement.CompareHosts(&v.VM, s.hosts[at].Name, s.hosts)
 }
 
 // Fits reports whether a host takes the VM.

@@ -42,7 +42,7 @@ type kind struct {
 
 // A trial is a fleet some of whose hosts have failed. Everything that is done to it is
 // undone in reverse order.
-type surviveTrial struct {
+type failoverTrial struct {
 	fleet  *Fleet
 	rules  []placement.Filter
 	effort int
@@ -58,7 +58,7 @@ type surviveTrial struct {
 	free   []size
 	failed []bool
 	on     [][]int // the protected VMs on each host
-	twin   []int   // hosts with the same number are alike as long as nobody came
+	twin   []int   // hosts with the same number are alike as long as no VM came
 	may    []int   // hosts with the same number are in the same rows
 	came   []int   // how many VMs came to each host
 	bound  bool    // some kind is bound
@@ -69,9 +69,9 @@ type surviveTrial struct {
 	searched      int
 }
 
-func newTrial(q *SurviveQuestion) *surviveTrial {
+func newTrial(q *FailoverQuestion) *failoverTrial {
 	f := q.Fleet
-	t := &surviveTrial{fleet: f, rules: f.Rules(), effort: q.Effort, hosts: slices.Clone(f.Hosts),
+	t := &failoverTrial{fleet: f, rules: f.Rules(), effort: q.Effort, hosts: slices.Clone(f.Hosts),
 		free: make([]size, len(f.Hosts)), failed: make([]bool, len(f.Hosts)),
 		on: make([][]int, len(f.Hosts)), came: make([]int, len(f.Hosts)),
 		supply: map[demand]int64{}}
@@ -118,7 +118,7 @@ func unitsOf(f *Fleet, label string) [][]int {
 }
 
 // sortOut finds the kinds, and puts the protected VMs where they are.
-func (t *surviveTrial) sortOut(protected map[hypervisor.VMID]bool) {
+func (t *failoverTrial) sortOut(protected map[hypervisor.VMID]bool) {
 	bound := Bound(t.fleet)
 	type key struct {
 		size
@@ -200,7 +200,7 @@ func isBound(vm *placement.VM) bool {
 
 // findHosts asks, for each kind, which hosts would take it if they were empty. Company
 // that a VM asks for is not asked for yet.
-func (t *surviveTrial) findHosts() {
+func (t *failoverTrial) findHosts() {
 	order := make([]int, len(t.hosts))
 	for h := range order {
 		order[h] = h
@@ -212,7 +212,7 @@ func (t *surviveTrial) findHosts() {
 	for i := range t.hosts {
 		h := &t.hosts[i]
 		empty[i] = placement.Host{Name: h.Name, Memory: h.Memory, CPUs: h.CPUs, Down: h.Down,
-			Labels: h.Labels, Taints: h.Taints, Closed: h.Closed, Facts: h.Facts,
+			Labels: h.Labels, Taints: h.Taints, Cordoned: h.Cordoned, Facts: h.Facts,
 			Load: &placement.Load{}}
 	}
 	known := map[string]int{}
@@ -239,7 +239,7 @@ func (t *surviveTrial) findHosts() {
 }
 
 // rank orders the kinds as they are placed.
-func (t *surviveTrial) rank() {
+func (t *failoverTrial) rank() {
 	order := make([]*kind, len(t.kinds))
 	for n := range t.kinds {
 		order[n] = &t.kinds[n]
@@ -262,14 +262,14 @@ func late(k *kind) int {
 
 // surviveRestart returns the options of a VM that is started anew among some hosts.
 func surviveRestart(vm *placement.VM, hosts []placement.Host) placement.Options {
-	m := placement.Survey(vm, "", hosts)
+	m := placement.CompareHosts(vm, "", hosts)
 	m.Rebuild = true
 	return placement.Options{Move: m}
 }
 
 // findTwins numbers the hosts that are alike: the same kinds of VMs are on them, the same
 // kinds may come, and the same is free. Where rules look further, no two are.
-func (t *surviveTrial) findTwins() {
+func (t *failoverTrial) findTwins() {
 	t.twin, t.may = make([]int, len(t.hosts)), make([]int, len(t.hosts))
 	in := make([][]int, len(t.hosts))
 	for row, takes := range t.rows {

@@ -39,7 +39,7 @@ func Waves(from *State, moves []Move) ([]Wave, bool) {
 }
 
 // A swell is the moves of a wave that is still growing, and those of them that have to be asked
-// about one more: whoever goes to the same host, and whose place depends on where others are.
+// about one more: those that go to the same host, and whose place depends on where others are.
 type swell struct {
 	legs  []leg
 	ruled []leg
@@ -107,7 +107,7 @@ func (s *State) join(open *swell, l leg) bool {
 }
 
 // plain reports whether a VM asks for nothing but room. Of two such VMs that go to one host,
-// whoever begins last finds what the other would have found: what they need together is there.
+// the one that begins last finds what the other would have found: what they need together is there.
 func (s *State) plain(vm int) bool { return !placement.Asks(&s.fleet.VMs[vm].Constraints) }
 
 // stillFits reports whether a move that is under way could begin last.

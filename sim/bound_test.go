@@ -13,7 +13,7 @@ import (
 )
 
 // Of the hosts of rack r1 n1 has a link of 10 bytes per second and n2 one of 20; n3 is in
-// rack r2, n4 in none, and nobody knows their links.
+// rack r2, n4 in none, and their links are not known.
 func TestTheNarrowestLinkForWhatCrossesItDecides(t *testing.T) {
 	host := func(name hypervisor.HostName, link hypervisor.Bandwidth, rack string,
 		uplink hypervisor.Bandwidth) *store.Host {
@@ -32,7 +32,7 @@ func TestTheNarrowestLinkForWhatCrossesItDecides(t *testing.T) {
 		want time.Duration
 	}{
 		{"nothing moves", nil, 0},
-		{"a host that nobody knows", []move{{n1, nil, 100}, {nil, n1, 100}}, 0},
+		{"a host that is not known", []move{{n1, nil, 100}, {nil, n1, 100}}, 0},
 		{"the narrower of two hosts", []move{{n1, n2, 100}}, 10 * time.Second},
 		{"what leaves a host adds up", []move{{n1, n2, 100}, {n1, n2, 50}}, 15 * time.Second},
 		{"what comes does not count to what leaves", []move{{n1, n2, 100}, {n2, n1, 100}},

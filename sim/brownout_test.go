@@ -12,7 +12,7 @@ import (
 )
 
 // The situation of kubevirt#2326: auto-converge lets a migration end, at the guest's cost. The
-// result says how slow the guest was and how long, as the hypervisor shows it to somebody who
+// result says how slow the guest was and how long, as the hypervisor shows it to a caller that
 // asks all the time.
 func TestAutoConvergesPriceIsInTheResult(t *testing.T) {
 	const text = `
@@ -22,7 +22,7 @@ until: 2h
 events: [0s migrate v to=n2]
 `
 	if b := slowed(t, text, nil); b != nil {
-		t.Errorf("nobody may slow the guest, and its brownout is %+v", b)
+		t.Errorf("the guest may not be slowed, and its brownout is %+v", b)
 	}
 	var most int
 	var lasted, before time.Duration
@@ -33,7 +33,7 @@ events: [0s migrate v to=n2]
 		}
 		before, throttle = now, 0
 		for _, m := range w.Migrations("default/v") {
-			p, err := w.Fabric().Host("n1").Progress(context.Background(), m.Spec.ID)
+			p, err := w.Network().Host("n1").Progress(context.Background(), m.Spec.ID)
 			if err == nil && p.Status == hypervisor.JobActive {
 				throttle = p.Throttle
 			}

@@ -73,14 +73,14 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 
 // errands ask for a migration of every VM, at some time and with some priority. No more than
 // two move at once: a slow link that more of them share is too slow for some loads.
-var errands = simtest.Part{Name: "everybody is to move", Add: func(m *simtest.Maker) {
+var errands = simtest.Part{Name: "all VMs are to move", Add: func(m *simtest.Maker) {
 	*m.World.Limits.PerCluster = min(2, *m.World.Limits.PerCluster)
 	for _, vm := range m.World.VMNames() {
 		m.Event(m.Time(), "migrate "+vm+m.Priority())
 	}
 }}
 
-func TestWhoeverAsksIsServedHoweverLowHisPriority(t *testing.T) {
+func TestEveryMigrationIsServedHoweverLowItsPriority(t *testing.T) {
 	g := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Limits(), errands)
 	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
@@ -113,7 +113,7 @@ var rush = simtest.Part{Name: "all of one host is to move", Add: func(m *simtest
 	}
 }}
 
-func TestNobodyWaitsBehindALowerPriority(t *testing.T) {
+func TestNoMigrationWaitsBehindALowerPriority(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := simtest.Drawn(t)
 		s := simtest.Of(rush, simtest.Converging()).Make(chance)
@@ -147,7 +147,7 @@ func (p *played) overtaken(by hypervisor.VMID) string {
 
 func TestOperatorsAloneBreakNothing(t *testing.T) { checkWorlds(t, simtest.Busy(), nil) }
 
-func TestNobodyIsSentToADrainedHost(t *testing.T) {
+func TestNoVMIsSentToADrainedHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := simtest.Drawn(t)
 		s := simtest.Busy().Make(chance)
@@ -169,7 +169,7 @@ func TestNobodyIsSentToADrainedHost(t *testing.T) {
 			target := string(move.State.Target)
 			if move.Spec.Force == placement.Yes ||
 				move.Spec.Compat && move.Spec.Force == placement.Absent {
-				return // whoever forces a target overrules its drain
+				return // a forced target overrules its drain
 			}
 			if began, drained := since[target]; drained && e.At > began+100*time.Millisecond {
 				wrong = fmt.Sprintf("%s goes to %s at %s", e.VM, target, sim.Clock(e.At))

@@ -35,7 +35,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 }
 
 // doing returns what a guest does, by its copies.
-func doing(copies []fake.Copy) Doing {
+func doing(copies []fake.Copy) Activity {
 	does := Stands
 	for _, c := range copies {
 		switch c.State {
@@ -91,7 +91,7 @@ type sight struct {
 	*World
 	Pasts
 	copies []fake.Copy
-	of     hypervisor.VMID // whose copies they are until something changes; "" is nobody's
+	of     hypervisor.VMID // whose copies they are until something changes; "" is none
 	moves  []*store.Migration
 }
 
@@ -106,7 +106,7 @@ func (s *sight) look(vm hypervisor.VMID) {
 // Copies implements [InvariantWorld].
 func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
 	if s.of != vm || vm == "" {
-		s.copies = s.fabric.AppendCopies(s.copies[:0], vm)
+		s.copies = s.network.AppendCopies(s.copies[:0], vm)
 		s.believe(vm)
 	}
 	return s.copies
@@ -125,7 +125,7 @@ func (s *sight) Migrations(vm hypervisor.VMID) []*store.Migration {
 func (s *sight) VMs() []hypervisor.VMID { return s.watch.VMs() }
 
 // Copies returns where a VM has domains, ordered by host.
-func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.fabric.Copies(vm) }
+func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.network.Copies(vm) }
 
 // Slots implements [InvariantWorld].
 func (w *World) Slots() *migration.Slots { return &w.watch.Slots }
@@ -140,7 +140,7 @@ func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
 func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
 
 // Claims implements [InvariantWorld].
-func (w *World) Claims() []placement.Claim { return w.boss.Claims() }
+func (w *World) Claims() []placement.Reservation { return w.boss.Claims() }
 
 // Faulty implements [InvariantWorld].
 func (w *World) Faulty() bool { return w.watch.faulty }

@@ -27,7 +27,7 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	})
 }
 
-func TestWhoeverWatchesChangesNothing(t *testing.T) {
+func TestObserversChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := simtest.Turmoil().Make(simtest.Drawn(t))
 		seed := rapid.Uint64().Draw(t, "seed")

@@ -30,7 +30,7 @@
 //
 // # Lower bound
 //
-// This part says how long some moves must take at least, whoever decides about them,
+// This part says how long some moves must take at least, by any policy,
 // and how results are spread.
 //
 // Every byte that must move crosses the links of both hosts once, and the up-links of

@@ -25,9 +25,9 @@ func (l looks) Changes(ctx context.Context, f store.Feed, since store.Revision) 
 	return l.Store.Changes(ctx, f, since)
 }
 
-// Somebody asks for a migration that has nowhere to go: the controller looks, and writes that
+// An operator asks for a migration that has nowhere to go: the controller looks, and writes that
 // it waits. It looks once more only when it does not know all that has happened.
-func TestNobodyIsToldOfWhatHeHasWritten(t *testing.T) {
+func TestNoParticipantIsToldOfItsOwnWrites(t *testing.T) {
 	const then = 10 * time.Second
 	for _, r := range []struct {
 		name  string
@@ -35,8 +35,8 @@ func TestNobodyIsToldOfWhatHeHasWritten(t *testing.T) {
 		want  int
 	}{
 		{"alone", nil, 1},
-		{"its answer is lost", sim.Mute{Times: 1}, 2},
-		{"somebody else writes, too", sim.When{VM: "default/v1-1", Phase: migration.Pending,
+		{"its answer is lost", sim.DropAnswers{Times: 1}, 2},
+		{"another process writes, too", sim.When{VM: "default/v1-1", Phase: migration.Pending,
 			Do: sim.Conflict{VM: "default/v1-1"}}, 2},
 	} {
 		t.Run(r.name, func(t *testing.T) {

@@ -67,7 +67,7 @@ type (
 		What string // for the trace
 		How  func(*store.VM)
 	}
-	// Tamper changes a migration's record behind everybody's back.
+	// Tamper changes a migration's record without any participant's knowledge.
 	Tamper struct {
 		VM   hypervisor.VMID
 		What string
@@ -110,30 +110,30 @@ func (e Undrain) happen(w *World) {
 
 func (e Close) happen(w *World) {
 	w.say("", "", "close "+string(e.Host))
-	w.changeHost(e.Host, func(h *store.Host) { h.Closed = true })
+	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = true })
 }
 
 func (e Open) happen(w *World) {
 	w.say("", "", "open "+string(e.Host))
-	w.changeHost(e.Host, func(h *store.Host) { h.Closed = false })
+	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = false })
 }
 
 func (e Mark) happen(w *World) {
 	w.say("", e.VM, "marked to leave")
-	w.changeVM(e.VM, func(v *store.VM) { v.Mark = v.Host })
+	w.changeVM(e.VM, func(v *store.VM) { v.EvacuateFrom = v.Host })
 }
 
 func (e Evict) happen(w *World) {
 	w.say("", e.VM, "is to be shut down")
 	w.changeVM(e.VM, func(v *store.VM) {
-		v.Mark = v.Host
+		v.EvacuateFrom = v.Host
 		v.Evicted = &store.Eviction{Restart: e.Target != "", Target: e.Target, Grace: e.Grace}
 	})
 }
 
 func (e Unmark) happen(w *World) {
 	w.say("", e.VM, "mark taken back")
-	w.changeVM(e.VM, func(v *store.VM) { v.Mark = "" })
+	w.changeVM(e.VM, func(v *store.VM) { v.EvacuateFrom = "" })
 }
 
 func (e Migrate) happen(w *World) {
@@ -178,14 +178,14 @@ func (e Release) happen(w *World) {
 	if v == nil {
 		return
 	}
-	r, _ := w.store.Get(w.ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
+	r, _ := w.store.Get(w.ctx, store.Key{Kind: store.MigrationKind, Name: string(v.ActiveMigration)})
 	claimant, _ := r.(*store.Migration)
 	if why := store.Holder(v, claimant, w.HostRecord(v.Host)); why != "" {
 		w.say("", e.VM, "its release is refused: "+why)
 		return
 	}
 	w.say("", e.VM, "release asked for by "+e.By)
-	w.changeVM(e.VM, func(v *store.VM) { v.Release = &store.Release{By: e.By, Claim: v.Claim} })
+	w.changeVM(e.VM, func(v *store.VM) { v.Release = &store.Release{By: e.By, Claim: v.ActiveMigration} })
 }
 
 func (e Change) happen(w *World) {
@@ -232,7 +232,7 @@ func (w *World) changeHost(name hypervisor.HostName, how func(*store.Host)) {
 	}
 }
 
-// put stores what was read at this very moment: nobody can have come between.
+// put stores what was read at this very moment: no other write can have come between.
 func (w *World) put(r store.Record) {
 	if _, err := w.store.Put(w.ctx, r); err != nil {
 		panic("sim: a record changed while nothing else ran: " + err.Error())
@@ -274,8 +274,8 @@ type Load struct {
 
 func (e Load) happen(w *World) {
 	w.say("", e.VM, "its load changes")
-	for _, c := range w.fabric.Copies(e.VM) {
-		w.tried(w.fabric.Host(c.Host).SetWorkload(e.VM, e.Load))
+	for _, c := range w.network.Copies(e.VM) {
+		w.tried(w.network.Host(c.Host).SetWorkload(e.VM, e.Load))
 	}
 }
 

@@ -67,7 +67,7 @@ func TestAHostThatDiesIsFencedAndItsVMsStartElsewhere(t *testing.T) {
 	w := cluster(t, sim.Config{}, sim.FailoverConfig{}, 4, 3)
 	w.At(10*time.Second, sim.CrashHost{Host: host(1)})
 	w.Run(30 * time.Minute)
-	if h := w.HostRecord(host(1)); !h.Lost || !h.Fenced || h.Fencing.By != "a switch" {
+	if h := w.HostRecord(host(1)); !h.NotReady || !h.Fenced || h.Fencing.By != "a switch" {
 		t.Errorf("the host is %+v, %+v", h, h.Fencing)
 	}
 	for i := range 3 {
@@ -78,7 +78,7 @@ func TestAHostThatDiesIsFencedAndItsVMsStartElsewhere(t *testing.T) {
 	}
 	w.At(w.Now(), sim.Return{Host: host(1)})
 	w.Run(w.Now() + 10*time.Hour)
-	if h := w.HostRecord(host(1)); h.Lost || h.Fenced || h.Fencing != nil {
+	if h := w.HostRecord(host(1)); h.NotReady || h.Fenced || h.Fencing != nil {
 		t.Errorf("the host has returned and is %+v, %+v", h, h.Fencing)
 	}
 	for i := range 3 { // the record says what to remove: nothing is left of them
@@ -121,7 +121,7 @@ func TestAHostComesBackToABackupOfTheStore(t *testing.T) {
 	once()
 	w.Run(30 * time.Minute)
 	if h := w.HostRecord(host(1)); !h.Unadmitted() {
-		t.Errorf("somebody knows a newer store, and its agent is %+v", h)
+		t.Errorf("a participant knows a newer store, and its agent is %+v", h)
 	}
 	once()
 	sound(t, w)
@@ -153,7 +153,7 @@ func TestAHostThatWasSaidToBeOffComesBackWithItsVMs(t *testing.T) {
 		sound(t, w)
 		w.At(w.Now(), sim.CrashHost{Host: host(1), For: time.Minute}) // what operators do then
 		w.Run(w.Now() + 10*time.Hour)
-		if h := w.HostRecord(host(1)); h.Fenced || h.Lost || len(h.Strays) > 0 {
+		if h := w.HostRecord(host(1)); h.Fenced || h.NotReady || len(h.Strays) > 0 {
 			t.Errorf("its machine has started anew, and the host is %+v", h)
 		}
 		for i := range 3 {
@@ -165,14 +165,14 @@ func TestAHostThatWasSaidToBeOffComesBackWithItsVMs(t *testing.T) {
 	}
 }
 
-func TestNobodyIsFencedInAStorm(t *testing.T) {
+func TestNoHostIsFencedInAStorm(t *testing.T) {
 	w := cluster(t, sim.Config{}, sim.FailoverConfig{}, 6, 3)
 	for i := range 3 {
 		w.At(10*time.Second, sim.CrashHost{Host: host(i + 1), For: 30 * time.Minute})
 	}
 	w.Run(20 * time.Minute)
 	for i := range 3 {
-		if h := w.HostRecord(host(i + 1)); !h.Lost || h.Fenced || h.Fencing != nil {
+		if h := w.HostRecord(host(i + 1)); !h.NotReady || h.Fenced || h.Fencing != nil {
 			t.Errorf("half of the hosts are silent, and %s is %+v", host(i+1), h)
 		}
 		if v := w.VM(vm(i + 1)); v.Host != host(1) {
@@ -183,14 +183,14 @@ func TestNobodyIsFencedInAStorm(t *testing.T) {
 	sound(t, w)
 }
 
-// An agent is dead for an hour, and nothing can fence its host: the VMs run on, nobody
-// starts them elsewhere, and the agent adopts them when it returns.
+// An agent is dead for an hour, and nothing can fence its host: the VMs run on, they are not
+// started elsewhere, and the agent adopts them when it returns.
 func TestVMsOfASilentHostRunOn(t *testing.T) {
 	none := sim.FailoverConfig{Devices: func(hypervisor.HostName) bool { return false }}
 	w := cluster(t, sim.Config{}, none, 4, 3)
 	w.At(10*time.Second, sim.CrashAgent{Host: host(1), For: time.Hour})
 	w.Run(59 * time.Minute)
-	if h := w.HostRecord(host(1)); !h.Lost || h.Fenced {
+	if h := w.HostRecord(host(1)); !h.NotReady || h.Fenced {
 		t.Errorf("the host is %+v", h)
 	}
 	w.Run(w.Now() + 10*time.Hour)
@@ -200,13 +200,13 @@ func TestVMsOfASilentHostRunOn(t *testing.T) {
 			t.Errorf("%s runs on %v, and was started anew %d times", v.VM.ID, on, v.Boots)
 		}
 	}
-	if h := w.HostRecord(host(1)); h.Lost {
+	if h := w.HostRecord(host(1)); h.NotReady {
 		t.Error("the agent is heard again, and its host still counts as lost")
 	}
 	sound(t, w)
 }
 
-func TestClocksThatDifferMakeNobodySilent(t *testing.T) {
+func TestClocksThatDifferMakeNoHostSilent(t *testing.T) {
 	w := cluster(t, sim.Config{}, sim.FailoverConfig{}, 4, 3)
 	for i, by := range []time.Duration{10 * time.Minute, -10 * time.Minute, time.Minute} {
 		w.At(10*time.Second, sim.Skew{Host: host(i + 1), By: by})
@@ -217,7 +217,7 @@ func TestClocksThatDifferMakeNobodySilent(t *testing.T) {
 	for range 60 {
 		w.Run(w.Now() + 10*time.Second)
 		for i := range 4 {
-			if h := w.HostRecord(host(i + 1)); h.Lost || h.Fencing != nil {
+			if h := w.HostRecord(host(i + 1)); h.NotReady || h.Fencing != nil {
 				t.Fatalf("%s counts as lost at %s", host(i+1), sim.Clock(w.Now()))
 			}
 		}
@@ -240,8 +240,8 @@ func trouble(d drawn, hosts int) (string, sim.Event) {
 	after := d.Choose("writes", 6)
 	all := []sim.Event{sim.CrashHost{Host: h, For: lasts}, sim.CrashAgent{Host: h, For: lasts},
 		sim.CrashController{For: lasts}, sim.CrashController{For: lasts, After: &after},
-		sim.CrashAgent{Host: h, For: lasts, After: &after}, sim.Freeze{For: lasts},
-		sim.Freeze{Host: h, For: lasts}, sim.Mute{Times: after}, sim.Mute{Host: h, Times: after},
+		sim.CrashAgent{Host: h, For: lasts, After: &after}, sim.StaleReads{For: lasts},
+		sim.StaleReads{Host: h, For: lasts}, sim.DropAnswers{Times: after}, sim.DropAnswers{Host: h, Times: after},
 		sim.Skew{Host: h, By: 10 * time.Minute}, sim.Skew{By: -10 * time.Minute},
 		sim.FullStore{For: lasts}, sim.Drain{Host: h}, sim.Undrain{Host: h},
 		sim.CrashHypervisor{Host: h, For: lasts}, sim.Fence{Host: h}, sim.Return{Host: h},
@@ -251,8 +251,8 @@ func trouble(d drawn, hosts int) (string, sim.Event) {
 	return fmt.Sprintf("%T%+v after %d", e, e, after), e
 }
 
-// Whatever dies, and whoever is fenced for it, every VM ends up running once.
-func TestWhoeverFailsEveryVMRunsOnce(t *testing.T) {
+// Whatever dies, and whichever host is fenced for it, every VM ends up running once.
+func TestWhateverFailsEveryVMRunsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawn{t}
 		hosts := 3 + d.Choose("hosts", 3)

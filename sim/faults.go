@@ -26,31 +26,31 @@ type (
 		For   time.Duration
 		After *int
 	}
-	// Deafen lets a participant ("" is the controller) miss hints and
+	// DropNotifications lets a participant ("" is the controller) miss hints and
 	// notifications.
-	Deafen struct {
+	DropNotifications struct {
 		Host hypervisor.HostName
 		For  time.Duration
 	}
 	// Repeat tells a participant of everything twice: it looks for no reason.
 	Repeat struct{ Host hypervisor.HostName }
-	// Freeze lets a participant see the store as it is now, for a while.
-	Freeze struct {
+	// StaleReads lets a participant see the store as it is now, for a while.
+	StaleReads struct {
 		Host hypervisor.HostName
 		For  time.Duration
 	}
-	// Conflict rewrites the unfinished migrations of a VM, unchanged: whoever
+	// Conflict rewrites the unfinished migrations of a VM, unchanged: a participant that
 	// has read one loses the race.
 	Conflict struct{ VM hypervisor.VMID }
-	// Mute lets so many writes of a participant take effect without an answer.
-	Mute struct {
+	// DropAnswers lets so many writes of a participant take effect without an answer.
+	DropAnswers struct {
 		Host  hypervisor.HostName
 		Times int
 	}
 	// FullStore lets the store take no writes from participants.
 	FullStore struct{ For time.Duration }
 	// CrashHypervisor ends a host's hypervisor daemon: its VMs run on, and
-	// nobody reaches it.
+	// it cannot be reached.
 	CrashHypervisor struct {
 		Host hypervisor.HostName
 		For  time.Duration
@@ -76,7 +76,7 @@ type (
 		Host hypervisor.HostName
 		For  time.Duration
 	}
-	// Fence cuts a host from power and lets everybody know for sure.
+	// Fence cuts a host from power and makes that known for sure.
 	Fence struct{ Host hypervisor.HostName }
 	// Return brings back a host that crashed or was fenced.
 	Return struct{ Host hypervisor.HostName }
@@ -136,7 +136,7 @@ func (w *World) watchLease(p *participant) {
 	w.later(w.config.Lease, func(w *World) {
 		if p.brain == nil && !p.since.After(died) {
 			w.say(p.host, "", "lost: its agent is not heard")
-			w.changeHost(p.host, func(h *store.Host) { h.Lost = true })
+			w.changeHost(p.host, func(h *store.Host) { h.NotReady = true })
 		}
 	})
 }
@@ -161,12 +161,12 @@ func (w *World) heard(p *participant) {
 			fencing.Error = "the same start of the machine gives signs of life"
 			h.Fencing = &fencing
 		})
-	case h.Lost && !h.Fenced:
-		w.changeHost(p.host, func(h *store.Host) { h.Lost = false })
+	case h.NotReady && !h.Fenced:
+		w.changeHost(p.host, func(h *store.Host) { h.NotReady = false })
 	}
 }
 
-func (e Deafen) happen(w *World) {
+func (e DropNotifications) happen(w *World) {
 	w.fault(e.Host, "hears nothing")
 	w.people[e.Host].deaf = w.now.Add(e.For)
 }
@@ -176,27 +176,27 @@ func (e Repeat) happen(w *World) {
 	w.wake(w.people[e.Host], w.now)
 }
 
-func (e Freeze) happen(w *World) {
+func (e StaleReads) happen(w *World) {
 	p := w.people[e.Host]
 	w.fault(e.Host, "sees a stale store")
-	p.line.Frozen = true
+	p.line.StaleReads = true
 	w.later(e.For, func(w *World) {
-		p.line.Frozen = false
+		p.line.StaleReads = false
 		w.wake(p, w.now)
 	})
 }
 
 func (e Conflict) happen(w *World) {
-	w.fault("", "somebody else writes the migrations of "+string(e.VM))
+	w.fault("", "another process writes the migrations of "+string(e.VM))
 	for _, m := range w.unfinished(e.VM) {
 		next := *m
 		w.put(&next)
 	}
 }
 
-func (e Mute) happen(w *World) {
+func (e DropAnswers) happen(w *World) {
 	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times))
-	w.people[e.Host].line.Mute = e.Times
+	w.people[e.Host].line.DropAnswers = e.Times
 }
 
 func (e FullStore) happen(w *World) {
@@ -227,30 +227,30 @@ func (e CrashHypervisor) happen(w *World) {
 
 func (e Break) happen(w *World) {
 	w.fault(e.Fault.Host, fmt.Sprintf("calls will go wrong: %s %s", e.Fault.How, e.Fault.Op))
-	if err := w.fabric.Inject(e.Fault); err != nil {
+	if err := w.network.Inject(e.Fault); err != nil {
 		w.say(e.Fault.Host, "", "cannot break: "+err.Error())
 	}
 }
 
 func (e CutLink) happen(w *World) {
 	w.fault("", fmt.Sprintf("link %s–%s is cut", e.A, e.B))
-	w.tried(w.fabric.CutLink(e.A, e.B))
+	w.tried(w.network.CutLink(e.A, e.B))
 	if e.For > 0 {
 		w.later(e.For, func(w *World) {
 			w.say("", "", fmt.Sprintf("link %s–%s heals", e.A, e.B))
-			w.tried(w.fabric.HealLink(e.A, e.B))
+			w.tried(w.network.HealLink(e.A, e.B))
 		})
 	}
 }
 
 func (e ResetLink) happen(w *World) {
 	w.fault("", fmt.Sprintf("connections %s–%s are reset", e.A, e.B))
-	w.tried(w.fabric.ResetLink(e.A, e.B))
+	w.tried(w.network.ResetLink(e.A, e.B))
 }
 
 func (e KillVM) happen(w *World) {
 	w.fault(e.Host, "hypervisor process of "+string(e.VM)+" is killed")
-	w.tried(w.fabric.KillDomain(e.Host, e.VM))
+	w.tried(w.network.KillDomain(e.Host, e.VM))
 }
 
 func (e CrashHost) happen(w *World) {
@@ -271,16 +271,16 @@ func (e Fence) happen(w *World) {
 	}
 	w.changeHost(e.Host, func(h *store.Host) {
 		if w.config.Beside != nil {
-			h.Dead = "nobody in particular" // the word counts, and the rest follows from it
+			h.ConfirmedDownBy = "an operator" // the word counts, and the rest follows from it
 			return
 		}
-		h.Fenced, h.Lost = true, true
+		h.Fenced, h.NotReady = true, true
 	})
 }
 
 func (w *World) powerOff(host hypervisor.HostName) {
 	w.watch.powerless[host] = true
-	w.tried(w.fabric.CrashHost(host))
+	w.tried(w.network.CrashHost(host))
 	p := w.people[host]
 	p.boots++
 	w.kill(p)
@@ -293,10 +293,10 @@ func (e Return) happen(w *World) {
 	}
 	w.fault(e.Host, "host returns")
 	delete(w.watch.powerless, e.Host)
-	w.tried(w.fabric.RestartHost(e.Host))
+	w.tried(w.network.RestartHost(e.Host))
 	if w.config.Beside == nil {
 		w.changeHost(e.Host, func(h *store.Host) {
-			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
+			h.Fenced, h.NotReady, h.Fencing, h.ConfirmedDownBy = false, false, nil, ""
 		})
 	}
 	w.spawn(w.people[e.Host])

@@ -8,7 +8,7 @@ import (
 )
 
 // FlakyHypervisor is an agent's connection to its hypervisor. When the daemon at the
-// other end is dead, or the process at this end is, nobody is reached and nothing
+// other end is dead, or the process at this end is, it is not reached and nothing
 // takes effect.
 type FlakyHypervisor struct {
 	Real  hypervisor.Hypervisor

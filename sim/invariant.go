@@ -20,9 +20,9 @@ type InvariantWorld interface {
 	Migrations(hypervisor.VMID) []*store.Migration // of a VM, as stored, oldest first
 	Slots() *migration.Slots                       // counted apart from the controller
 	Limits() migration.Limits
-	Claims() []placement.Claim // of hosts, as the controller has them, by VM
+	Claims() []placement.Reservation // of hosts, as the controller has them, by VM
 	HostRecord(hypervisor.HostName) *store.Host
-	Deleted(hypervisor.VMID) bool  // somebody has deleted the VM's record
+	Deleted(hypervisor.VMID) bool  // the VM's record was deleted
 	Down(hypervisor.HostName) bool // the host has no power
 	// Disowned: the VM's copy on the host runs, and an operator gave their word that it does
 	// not. For all invariants it is dead, as Copies says; when the host is heard again the
@@ -48,7 +48,7 @@ type Invariant struct {
 	// SparesGiven: it says nothing about a VM that was given to another host and has not
 	// started there yet. What is left of it elsewhere is all that there is of it, and stays.
 	// And when it is asked to move on before it has started, that fails although it is
-	// nowhere: it starts once nobody moves it any more.
+	// nowhere: it starts once no migration moves it any more.
 	SparesGiven bool
 }
 
@@ -81,7 +81,7 @@ var Invariants = []Invariant{
 	{Name: "books-are-true", Says: "who holds room is there, or on the way", AtRest: booksAreTrue},
 	{Name: "not-overbooked", Says: "no host is home to more than it has, unless by force",
 		AtRest: notOverbooked},
-	{Name: "explained", Says: "whoever stays on a drained host has a reason", AtRest: explained},
+	{Name: "explained", Says: "every VM that stays on a drained host has a reason", AtRest: explained},
 }
 
 // Laws are the invariants, by when they are checked.
@@ -141,20 +141,20 @@ func keepsMemory(w InvariantWorld, vm hypervisor.VMID) error {
 			return nil
 		}
 	}
-	if v := w.VM(vm); v == nil || v.Off() || v.Ended || v.Doing != store.Nothing {
+	if v := w.VM(vm); v == nil || v.Off() || v.Ended || v.Operation != store.Nothing {
 		return nil // that was announced
 	}
 	return fmt.Errorf("the memory of %s is gone: %v", vm, copies)
 }
 
-// phasesForward: who hands a VM over may pass Scheduled in the same writing. Whoever does, the
+// phasesForward: a hand-over may pass Scheduled in the same writing. After it, the
 // VM names the migration by then.
 func phasesForward(w InvariantWorld, before, after *store.Migration) error {
 	from, to := before.State.Phase, after.State.Phase
 	if to == migration.PreparingTarget && from < to {
 		v := w.VM(after.Spec.VM)
-		if v != nil && v.Claim != after.Spec.ID {
-			return fmt.Errorf("%s was handed over, and its VM names %q", after.Spec.ID, v.Claim)
+		if v != nil && v.ActiveMigration != after.Spec.ID {
+			return fmt.Errorf("%s was handed over, and its VM names %q", after.Spec.ID, v.ActiveMigration)
 		}
 		if from == migration.Scheduling {
 			return nil
@@ -252,7 +252,7 @@ func oneMove(w InvariantWorld, _, after *store.Migration) error {
 }
 
 // allEnd: a migration that cannot be decided because a host is still without
-// power, and nobody has fenced it, is said to be of unknown outcome.
+// power, and was not fenced, is said to be of unknown outcome.
 func allEnd(w InvariantWorld) error {
 	for _, vm := range w.VMs() {
 		for _, m := range w.Migrations(vm) {
@@ -261,7 +261,7 @@ func allEnd(w InvariantWorld) error {
 			case s.Phase.Final(), s.Phase <= migration.Pending:
 				continue // it waits for room or for a slot: that is no fault
 			case m.Target.Completed && held(w.VM(vm)):
-				continue // it has arrived, and waits until somebody has changed the VM
+				continue // it has arrived, and waits until its operator has changed the VM
 			case (w.Down(s.Source) || w.Down(s.Target)) && m.Source.Began:
 				if !s.Conditions.Has(migration.OutcomeUnknown) {
 					return fmt.Errorf("%s waits for a dead host and does not say so", m.Spec.ID)
@@ -301,15 +301,15 @@ func provedEnds(w InvariantWorld) error {
 	return nil
 }
 
-// held reports whether somebody changes a VM, so that its migration cannot end.
+// held reports whether an operator changes a VM, so that its migration cannot end.
 func held(v *store.VM) bool {
-	return v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange)
+	return v != nil && (v.Blockers.CPUChange || v.Blockers.MemoryChange)
 }
 
 func recordsAreTrue(w InvariantWorld) error {
 	for _, vm := range w.VMs() {
 		v := w.VM(vm)
-		if v.Off() || v.Claim != "" || w.Down(v.Host) {
+		if v.Off() || v.ActiveMigration != "" || w.Down(v.Host) {
 			continue
 		}
 		runs, rests := false, false
@@ -336,7 +336,7 @@ func nothingLeft(w InvariantWorld) error {
 	for _, vm := range w.VMs() {
 		v := w.VM(vm)
 		for _, c := range w.Copies(vm) {
-			if c.Host != v.Host && v.Claim == "" && !w.Down(c.Host) {
+			if c.Host != v.Host && v.ActiveMigration == "" && !w.Down(c.Host) {
 				if w.Disowned(vm, c.Host) && told(w.HostRecord(c.Host), vm) {
 					continue
 				}

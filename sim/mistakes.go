@@ -90,7 +90,7 @@ func (w *World) refusedName(p *participant, err error) bool {
 		return false
 	}
 	w.kill(p)
-	if h := w.HostRecord(p.host); h != nil && !h.Lost {
+	if h := w.HostRecord(p.host); h != nil && !h.NotReady {
 		w.watchLease(p)
 	}
 	if !p.ended {
@@ -115,7 +115,7 @@ func (e SecondAgent) happen(w *World) {
 	if p == nil || p.phone.Real == nil {
 		host := h.Host
 		host.Name = machine
-		real, err := w.fabric.AddHost(host)
+		real, err := w.network.AddHost(host)
 		if err != nil {
 			w.tried(err)
 			return
@@ -168,7 +168,7 @@ func (w *World) restartWith(p *participant, empty bool) {
 	if p.empty = empty; empty {
 		number, p.pages[1] = 1, nil
 	}
-	w.tried(w.fabric.Directory(p.host, number))
+	w.tried(w.network.Directory(p.host, number))
 	if !w.Down(p.host) {
 		w.kill(p)
 		w.spawn(p)
@@ -184,7 +184,7 @@ func (e Adopt) happen(w *World) {
 		w.say(e.Host, "", "adopt: no agent was refused its name")
 	case h.Refused.Identity.Machine != string(e.Host):
 		w.say(e.Host, "", "adopt: the agent that was refused is on another machine")
-	case !h.Lost:
+	case !h.NotReady:
 		w.say(e.Host, "", "adopt: the word is not taken: its agent is heard")
 	default:
 		w.say(e.Host, "", "adopted: "+h.Refused.Identity.String())
@@ -199,14 +199,14 @@ func (e Dead) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
 	case h == nil || h.Fenced:
-	case !h.Lost:
+	case !h.NotReady:
 		w.say(e.Host, "", "dead: the word is not taken: its agent is heard")
 	default:
 		w.fault(e.Host, "an operator says that it is off")
 		w.changeHost(e.Host, func(h *store.Host) {
-			if h.Dead = "eve"; w.config.Beside == nil {
+			if h.ConfirmedDownBy = "eve"; w.config.Beside == nil {
 				h.Fenced = true
-				h.Fencing = &store.Fencing{Asked: w.now, By: store.OperatorBy + h.Dead}
+				h.Fencing = &store.Fencing{Asked: w.now, By: store.OperatorBy + h.ConfirmedDownBy}
 			}
 		})
 	}
@@ -234,7 +234,7 @@ func (x *watch) word(h *store.Host) {
 	}
 	delete(x.words, name)
 	for _, vm := range x.VMs() {
-		for _, c := range x.w.fabric.Copies(vm) {
+		for _, c := range x.w.network.Copies(vm) {
 			if c.Host == name && c.State.Executes() && x.counted(vm, name) {
 				x.orphans[orphan{vm, name}] = true
 			}
@@ -257,7 +257,7 @@ func (x *watch) counted(vm hypervisor.VMID, host hypervisor.HostName) bool {
 func (x *watch) reap(vm hypervisor.VMID) {
 	for o := range x.orphans {
 		runs := false
-		for _, c := range x.w.fabric.Copies(vm) {
+		for _, c := range x.w.network.Copies(vm) {
 			runs = runs || c.Host == o.host && (c.State.Executes() || c.State == hypervisor.Paused)
 		}
 		if o.vm == vm && !runs {

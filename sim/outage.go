@@ -11,27 +11,29 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Doing is what a guest does, by all of its copies together.
-type Doing uint8
+// An Activity is what a guest does, by all of its copies together.
+type Activity uint8
 
 // What a guest does.
 const (
-	Stands Doing = iota // no copy executes it
-	Boots               // a copy is off or starts: a restart that was asked for looks the same
-	Runs                // a copy executes it
+	Stands Activity = iota // no copy executes it
+	Boots                  // a copy is off or starts: a restart that was asked for looks the same
+	Runs                   // a copy executes it
 )
 
-var doings = [...]string{"stands", "boots", "runs"}
+var activities = [...]string{"stands", "boots", "runs"}
 
 // String returns the what a guest does's word.
-func (d Doing) String() string { return enum.String(d, doings[:]) }
+func (d Activity) String() string { return enum.String(d, activities[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (d Doing) MarshalText() ([]byte, error) { return enum.Text(d, doings[:], "what a guest does") }
+func (d Activity) MarshalText() ([]byte, error) {
+	return enum.Text(d, activities[:], "what a guest does")
+}
 
 // UnmarshalText reads a word that MarshalText wrote.
-func (d *Doing) UnmarshalText(text []byte) error {
-	return enum.Parse(d, doings[:], "what a guest does", text)
+func (d *Activity) UnmarshalText(text []byte) error {
+	return enum.Parse(d, activities[:], "what a guest does", text)
 }
 
 // OutageStats sums up the times in which guests that should run did not. A VM should run unless its
@@ -61,7 +63,7 @@ type outage struct {
 }
 
 // Did enters what a guest does from now on. It is the one thing here that is not from records.
-func (b *Stats) Did(vm hypervisor.VMID, what Doing, now time.Duration) {
+func (b *Stats) Did(vm hypervisor.VMID, what Activity, now time.Duration) {
 	g := b.guest(vm)
 	g.seen, g.does = true, what
 	b.judge(vm, g, now)
@@ -71,9 +73,9 @@ func (b *Stats) Did(vm hypervisor.VMID, what Doing, now time.Duration) {
 func (b *Stats) want(g *guest, v *store.VM) {
 	g.wanted = v != nil && !v.Stopped
 	switch {
-	case v == nil || v.Doing == store.Nothing:
+	case v == nil || v.Operation == store.Nothing:
 		g.restarts = false
-	case v.Doing == store.Rebooting || v.Doing == store.Resizing:
+	case v.Operation == store.Rebooting || v.Operation == store.Resizing:
 		g.restarts = true // and it starts after that
 	}
 }

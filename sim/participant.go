@@ -131,8 +131,8 @@ func (w *World) run(p *participant) {
 	}
 }
 
-// answered reports whether p knows of every change that was made when it last ran: nobody
-// else has written for it, and no answer was lost.
+// answered reports whether p knows of every change that was made when it last ran: no other process
+// has written for it, and no answer was lost.
 func (p *participant) answered() bool {
 	return p.aside == nil && p.claim == nil && !p.line.Unanswered
 }

@@ -47,8 +47,8 @@ func oneMove(t interface{ Fatal(...any) }, text string) outage {
 }
 
 // The situation of kubevirt#11833, with guests and budgets of all sizes: allowWorkloadDisruption
-// lets a migration end that does not converge. Whoever is paused arrives, or the outage was
-// for nothing; and who can be sent in the time that is allowed for a pause is paused.
+// lets a migration end that does not converge. A VM that is paused arrives, or the outage was
+// for nothing; and one that can be sent in the time that is allowed for a pause is paused.
 func TestAGuestThatIsPausedArrives(t *testing.T) {
 	paused := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -27,7 +27,7 @@ type played struct {
 	end      sim.Ending
 }
 
-// stage builds a world. Whoever is told, is told every entry.
+// stage builds a world. A recorder is told every entry.
 func stage(t fataler, s *simtest.World, chance sim.Chooser, told ...func(*played, sim.Entry),
 ) *played {
 	parsed, err := s.Scenario("world")
@@ -98,8 +98,8 @@ func (p *played) wrong() string {
 // although others go on: where all rest, the invariants find it.
 func (p *played) hangs(m *store.Migration) bool {
 	s := &m.State
-	if v := p.VM(m.Spec.VM); v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange) {
-		return false // it ends when somebody has changed the VM
+	if v := p.VM(m.Spec.VM); v != nil && (v.Blockers.CPUChange || v.Blockers.MemoryChange) {
+		return false // it ends when its operator has changed the VM
 	}
 	return s.Phase > migration.Pending && !s.Phase.Final() &&
 		!s.Conditions.Has(migration.OutcomeUnknown) &&

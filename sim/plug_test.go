@@ -20,19 +20,19 @@ import (
 
 // reversed is an order: the last name first. alone is a limit: one at a time.
 var (
-	reversed = evacuation.OrderFunc(func(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	reversed = evacuation.OrderFunc(func(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 		return cmp.Compare(b.VM, a.VM)
 	})
-	alone = evacuation.LimitFunc(func(hypervisor.Bandwidth, evacuation.Leaving,
-		[]evacuation.Leaving) bool {
+	alone = evacuation.LimitFunc(func(hypervisor.Bandwidth, evacuation.EvacuatingVM,
+		[]evacuation.EvacuatingVM) bool {
 		return false
 	})
 )
 
 // giveUp is a convergence policy that cancels what it sees.
 func giveUp(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ time.Time) (
-	convergence.State, convergence.Verdict) {
-	return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+	convergence.State, convergence.Decision) {
+	return s, convergence.Decision{Action: convergence.Abort, Why: convergence.Stalled}
 }
 
 // onceAnHour tries again an hour after a failure.
@@ -77,7 +77,7 @@ func drained(t *testing.T, config sim.Config) drainage {
 			d.most = max(d.most, len(under))
 		}
 	}
-	config.Quiet = 2 * time.Hour // longer than anybody here waits
+	config.Quiet = 2 * time.Hour // longer than anything here waits
 	w := sim.New(config)
 	fill(t, w, [3]int{3, 1, 3}, func(hypervisor.Bytes) fake.Workload { return fake.Workload{} })
 	w.At(time.Second, sim.Drain{Host: "n1"})

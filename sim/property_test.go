@@ -139,7 +139,7 @@ func TestResultsAddUp(t *testing.T) {
 }
 
 // Counted independently of the simulator's books: from the records, whenever
-// anybody says anything.
+// anything is recorded.
 func TestLimitsHoldWhateverBreaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := simtest.Drawn(t)
@@ -178,10 +178,10 @@ func (p *played) overLimits() string {
 	return ""
 }
 
-// After everything has come to rest a restart of everybody changes nothing: what
+// After everything has come to rest a restart of all participants changes nothing: what
 // participants know is in the store. Only which room a VM lacks may be said anew, and whether
 // it lacks any for the size that it is to have at its next start: others have come or gone
-// since somebody looked.
+// since the last look.
 func TestRestartsAtRestChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := simtest.Drawn(t)
@@ -247,16 +247,16 @@ func reworded(before, after store.Record) bool {
 	return reflect.DeepEqual(&same, b)
 }
 
-// Somebody's changes of mind leave nothing half done: every VM runs where its
-// record says, nobody has it, and nobody waits without a drain.
+// Changes of an operator's mind leave nothing half done: every VM runs where its
+// record says, no migration has it, and no VM waits without a drain.
 func TestUndrainLeavesNothingHalfDone(t *testing.T) {
 	g := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Limits(),
 		simtest.SecondThoughts())
 	checkWorlds(t, g, func(t *rapid.T, p *played) {
 		for _, v := range p.scenario.Fleet.VMs {
-			r, copies := p.VM(v.ID), p.Fabric().Copies(v.ID)
-			if r.Claim != "" || len(copies) != 1 || copies[0].Host != r.Host {
-				t.Errorf("%s at %s claimed by %q: %v", v.ID, r.Host, r.Claim, copies)
+			r, copies := p.VM(v.ID), p.Network().Copies(v.ID)
+			if r.ActiveMigration != "" || len(copies) != 1 || copies[0].Host != r.Host {
+				t.Errorf("%s at %s claimed by %q: %v", v.ID, r.Host, r.ActiveMigration, copies)
 			}
 			for _, m := range p.Migrations(v.ID) {
 				// The host that was chosen may be the next to be drained.

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// What whoever judges a world reads, beside [World.VMs], [World.VM], [World.HostRecord],
+// Accessors for invariant checks, beside [World.VMs], [World.VM], [World.HostRecord],
 // [World.Migrations], [World.Copies], [World.Evacuations], [World.Faulty] and [World.Result].
 // Nothing that is returned may be changed.
 
@@ -19,7 +19,7 @@ func (w *World) Hosts() []hypervisor.HostName { return slices.Clone(w.order) }
 // the records: one, or none while it is stopped, switches over or is lost.
 func (w *World) RunsOn(vm hypervisor.VMID) []hypervisor.HostName {
 	var on []hypervisor.HostName
-	for _, c := range w.fabric.Copies(vm) {
+	for _, c := range w.network.Copies(vm) {
 		if c.State.Executes() {
 			on = append(on, c.Host)
 		}

@@ -82,7 +82,7 @@ func agrees(w *sim.World) error {
 			return fmt.Errorf("%s: %d attempts have ended or have not", vm, succeeded+failed)
 		}
 		for _, host := range w.RunsOn(vm) {
-			if !slices.ContainsFunc(w.Fabric().Copies(vm), func(c fake.Copy) bool {
+			if !slices.ContainsFunc(w.Network().Copies(vm), func(c fake.Copy) bool {
 				return c.Host == host && c.State.Executes()
 			}) {
 				return fmt.Errorf("%s does not run on %s", vm, host)

@@ -44,8 +44,8 @@ type Downtime struct {
 	Max float64 `json:"max"`
 }
 
-// Trouble is a host that has failed migrations lately, and for how long it is left alone.
-type Trouble struct {
+// SuspectHost is a host that has failed migrations lately, and for how long it is left alone.
+type SuspectHost struct {
 	Host hypervisor.HostName `json:"host"`
 	Why  string              `json:"why"`
 }
@@ -118,8 +118,8 @@ type Result struct {
 	// LowerBoundSeconds is missing when nothing has moved.
 	LowerBoundSeconds float64 `json:"lowerBoundSeconds,omitzero"`
 	// Troubles are the hosts that have failed migrations lately.
-	Troubles   []Trouble   `json:"troubledHosts,omitempty"`
-	Violations []Violation `json:"invariantViolations"`
+	Troubles   []SuspectHost `json:"troubledHosts,omitempty"`
+	Violations []Violation   `json:"invariantViolations"`
 }
 
 // Result sums up the world as it is now.
@@ -139,8 +139,8 @@ func (w *World) Result() Result {
 	for _, f := range w.watch.Failures() {
 		r.Failures = append(r.Failures, Failure(f))
 	}
-	for _, t := range w.boss.Troubles(w.now) {
-		r.Troubles = append(r.Troubles, Trouble{t.Host, t.String(w.now)})
+	for _, t := range w.boss.HealthProblems(w.now) {
+		r.Troubles = append(r.Troubles, SuspectHost{t.Host, t.String(w.now)})
 	}
 	return r
 }

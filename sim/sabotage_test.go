@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// sabotaged is a world of two hosts and two VMs on the first, in which nobody
-// but the saboteur does anything: the controller and the agents are dead.
+// sabotaged is a world of two hosts and two VMs on the first, in which only
+// the saboteur does anything: the controller and the agents are dead.
 type sabotaged struct {
 	*sim.World
 	t *testing.T
@@ -34,7 +34,7 @@ func sabotage(t *testing.T) sabotaged {
 	return w
 }
 
-// silence lets everybody die: from now on a fault has happened.
+// silence ends all processes: from now on a fault has happened.
 func (w sabotaged) silence() {
 	w.At(w.Now(), sim.CrashController{For: forever})
 	w.At(w.Now(), sim.CrashAgent{Host: "n1", For: forever})
@@ -67,7 +67,7 @@ func (w sabotaged) walk(vm hypervisor.VMID, last migration.Phase) *store.Migrati
 	for ; m.State.Phase < last; m.State.Phase++ {
 		if m.State.Phase == migration.Scheduled {
 			v := *w.VM(vm)
-			v.Claim = m.Spec.ID
+			v.ActiveMigration = m.Spec.ID
 			w.put(&v)
 		}
 		m = w.put(m).(*store.Migration)
@@ -83,7 +83,7 @@ func (w sabotaged) set(m *store.Migration, p migration.Phase) *store.Migration {
 }
 
 func (w sabotaged) do(host hypervisor.HostName, c hypervisor.Command) {
-	w.must(w.Fabric().Host(host).Do(w.t.Context(), victim, c))
+	w.must(w.Network().Host(host).Do(w.t.Context(), victim, c))
 }
 
 // moved is false evidence that the victim runs elsewhere.
@@ -93,7 +93,7 @@ func (w sabotaged) moved() hypervisor.Release {
 }
 
 func (w sabotaged) boot(host hypervisor.HostName) {
-	w.must(w.Fabric().Host(host).Boot(w.VM(victim).VM, fake.Workload{}))
+	w.must(w.Network().Host(host).Boot(w.VM(victim).VM, fake.Workload{}))
 	w.notice()
 }
 
@@ -151,7 +151,7 @@ var outrages = []outrage{
 			w.At(w.Now(), sim.Migrate{VM: victim})
 			w.Run(w.Now() + time.Second)
 			w.silence()
-			w.Run(w.Now() + time.Minute) // it arrives, and nobody notices
+			w.Run(w.Now() + time.Minute) // it arrives, and no agent notices
 			w.do("n2", hypervisor.Kill{})
 			w.notice()
 			job := w.Migrations(victim)[0].Spec.ID
@@ -201,12 +201,12 @@ var outrages = []outrage{
 		w.notice()
 	}},
 	{"a host waits for a VM that does not come", "nothing-left", func(w sabotaged) {
-		_, err := w.Fabric().Host("n2").Receive(w.t.Context(),
-			hypervisor.Incoming{Job: "nobody's", VM: w.VM(victim).VM})
+		_, err := w.Network().Host("n2").Receive(w.t.Context(),
+			hypervisor.Incoming{Job: "unknown", VM: w.VM(victim).VM})
 		w.must(err)
 		w.notice()
 	}},
-	{"a VM grows and nobody books it", "books-are-true", func(w sabotaged) {
+	{"a VM grows and that is not reserved", "books-are-true", func(w sabotaged) {
 		w.silence()
 		v := *w.VM(victim)
 		v.Size = &store.Size{Memory: 2 * v.VM.Memory, CPUs: v.VM.CPUs}
@@ -218,7 +218,7 @@ var outrages = []outrage{
 		h.Host.Memory = 1
 		w.put(&h)
 	}},
-	{"a host is drained and nobody does anything", "explained", func(w sabotaged) {
+	{"a host is drained and no controller acts", "explained", func(w sabotaged) {
 		h := *w.HostRecord("n1")
 		h.Taints = []placement.Taint{{Key: "kubevirt.io/drain", Effect: placement.NoSchedule}}
 		w.put(&h)

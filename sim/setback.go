@@ -19,7 +19,7 @@ type (
 	// Backup makes a copy of the store.
 	Backup struct{}
 	// SetBack restores the last copy. All processes are stopped for that, and start a second later.
-	// The first that has seen a newer store says so, and from then on nobody acts until the store is
+	// The first that has seen a newer store says so, and from then on no participant acts until the store is
 	// reconciled. Without that, what should be at rest is not asked any more.
 	SetBack struct {
 		Forgotten bool // on another machine: the controller remembers nothing of the store
@@ -43,7 +43,7 @@ type past struct {
 	saved    store.Revision // the last one when that was made
 	back     bool           // the store was set back
 	unmarked bool           // the controller remembers nothing of it
-	muted    bool           // what is written is no decision of anybody
+	muted    bool           // what is written is no decision
 }
 
 // cluster is the id of the only one.
@@ -278,7 +278,7 @@ func (w *World) Vouch() { w.past.unmarked = false }
 // Unmarked reports whether the controller remembers nothing of the store.
 func (w *World) Unmarked() bool { return w.past.unmarked }
 
-// admit lets the leader admit the agents that wait, where nobody else does, as package controller has
+// admit lets the leader admit the agents that wait, where nothing else does, as package controller has
 // it: those that live are heard.
 func (w *World) admit() {
 	boss := w.people[""]

@@ -51,7 +51,7 @@ events:
 			t.Fatalf("stopped at %v: %s\n%s", at, again, wrong)
 		}
 		for _, v := range p.scenario.Fleet.VMs {
-			c := p.Fabric().Copies(v.ID)
+			c := p.Network().Copies(v.ID)
 			if r := p.VM(v.ID); len(c) != 1 || c[0].State != hypervisor.Shutoff || !r.Ended {
 				t.Errorf("stopped at %v, %s is %v and its record %+v", at, v.ID, c, r)
 			}

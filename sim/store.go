@@ -16,9 +16,9 @@ type FlakyStore struct {
 	After int
 	Died  bool // it did: nothing takes effect any more
 
-	Full   bool // the store takes no writes
-	Mute   int  // so many writes take effect without an answer
-	Frozen bool // what changes from now on is not seen
+	Full        bool // the store takes no writes
+	DropAnswers int  // so many writes take effect without an answer
+	StaleReads  bool // what changes from now on is not seen
 
 	Unanswered bool // a write has taken effect without an answer, since it was last cleared
 }
@@ -38,8 +38,8 @@ func (s *FlakyStore) Put(ctx context.Context, r store.Record, while ...store.Rec
 		return nil, err
 	}
 	stored, err := s.Real.Put(ctx, r, while...)
-	if err == nil && s.Mute > 0 {
-		s.Mute--
+	if err == nil && s.DropAnswers > 0 {
+		s.DropAnswers--
 		s.Unanswered = true
 		return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unanswered}
 	}
@@ -54,11 +54,11 @@ func (s *FlakyStore) Delete(ctx context.Context, r store.Record, while ...store.
 	return s.Real.Delete(ctx, r, while...)
 }
 
-// Changes implements [store.Store]. A frozen store still answers whoever starts
+// Changes implements [store.Store]. A frozen store still answers a process that starts
 // anew: a process without any view cannot be stale.
 func (s *FlakyStore) Changes(ctx context.Context, f store.Feed, since store.Revision) (
 	store.Changes, error) {
-	if s.Frozen && since != 0 {
+	if s.StaleReads && since != 0 {
 		return store.Changes{Next: since}, nil
 	}
 	return s.Real.Changes(ctx, f, since)

@@ -14,7 +14,7 @@ type Totals struct {
 	Total     int `json:"total"`
 	Succeeded int `json:"succeeded"`
 	Failed    int `json:"failed"`
-	Aborted   int `json:"aborted"` // cancelled by somebody
+	Aborted   int `json:"aborted"` // cancelled on request
 	// MemoryLost counts those of Succeeded whose VM lost its memory on arrival and
 	// started anew.
 	MemoryLost int `json:"memoryLost,omitempty"`
@@ -35,7 +35,7 @@ type Stats struct {
 	Drains DrainTimes
 	// News is when something happened that had not happened before.
 	News time.Duration
-	// Shown says that somebody may keep what Put returns.
+	// Shown says that a caller may keep what Put returns.
 	Shown bool
 
 	guests   map[hypervisor.VMID]*guest
@@ -61,7 +61,7 @@ type guest struct {
 	restarts bool                // as its operator wishes
 	seen     bool                // does is known
 	out      bool                // it has an entry in Book.down
-	does     Doing
+	does     Activity
 	first    MoveStats     // its first: most have one
 	one      [1]*MoveStats // room for kept
 }
@@ -111,7 +111,7 @@ func (b *Stats) Has(vm hypervisor.VMID, id migration.ID) bool {
 	return g != nil && g.find(id) != nil || b.gone[id]
 }
 
-// Of returns the migrations of a VM that are kept, oldest first. Nobody changes the list.
+// Of returns the migrations of a VM that are kept, oldest first. The list must not be changed.
 func (b *Stats) Of(vm hypervisor.VMID) []*MoveStats {
 	if g := b.guests[vm]; g != nil {
 		return g.kept
@@ -127,7 +127,7 @@ func (b *Stats) Home(vm hypervisor.VMID) hypervisor.HostName {
 	return ""
 }
 
-// VMs returns the VMs that have a record, in order. Nobody changes the list.
+// VMs returns the VMs that have a record, in order. The list must not be changed.
 func (b *Stats) VMs() []hypervisor.VMID {
 	if b.names == nil {
 		b.names = make([]hypervisor.VMID, 0, len(b.guests))

@@ -112,7 +112,7 @@ vms:
 		at := map[hypervisor.HostName]bool{}
 		for i := range members {
 			vm := w.VM(hypervisor.VMID(fmt.Sprintf("default/v%d", i)))
-			if at[vm.Host] = true; vm.Mark != "" {
+			if at[vm.Host] = true; vm.EvacuateFrom != "" {
 				t.Fatalf("%s is marked for ever", vm.VM.ID)
 			}
 		}

@@ -23,16 +23,16 @@ type witness struct {
 
 type told struct {
 	link   hypervisor.Bandwidth
-	next   evacuation.Leaving
-	others []evacuation.Leaving
+	next   evacuation.EvacuatingVM
+	others []evacuation.EvacuatingVM
 }
 
-func (witness) Compare(hypervisor.Bandwidth, evacuation.Leaving, evacuation.Leaving) int {
+func (witness) Compare(hypervisor.Bandwidth, evacuation.EvacuatingVM, evacuation.EvacuatingVM) int {
 	return 0
 }
 
-func (w witness) Open(link hypervisor.Bandwidth, next evacuation.Leaving,
-	others []evacuation.Leaving) bool {
+func (w witness) Admit(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
 	*w.told = append(*w.told, told{link, next, others})
 	return len(others) < w.most
 }
@@ -74,8 +74,8 @@ func evacuate(t *testing.T, p evacuation.Policy, faults map[time.Duration]sim.Ev
 	return w
 }
 
-// A host that nobody leaves is open whatever a policy says.
-func TestAPolicyCanHoldNobodyBackForEver(t *testing.T) {
+// A host that no VM leaves is open whatever a policy says.
+func TestAPolicyCanHoldNoVMBackForEver(t *testing.T) {
 	var all []told
 	w := evacuate(t, witness{0, &all}, nil)
 	if r := w.Result(); r.Migrations.Succeeded != 6 {

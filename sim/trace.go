@@ -42,7 +42,7 @@ func Clock(t time.Duration) string {
 // Short leaves the default namespace out of a VM's name.
 func Short(vm hypervisor.VMID) string { return strings.TrimPrefix(string(vm), "default/") }
 
-// Note implements store.Noter: what participants say is in the trace.
+// Note implements store.EventRecorder: what participants say is in the trace.
 func (w *World) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	w.say(who, vm, what)
 }

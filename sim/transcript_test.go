@@ -148,12 +148,12 @@ func (w *transcript) state(d *datadriven.TestData) string {
 		home := "no record"
 		if r := w.world.VM(v.ID); r != nil {
 			home = "at " + string(r.Host)
-			if r.Claim != "" {
-				home += " claimed by " + string(r.Claim)
+			if r.ActiveMigration != "" {
+				home += " claimed by " + string(r.ActiveMigration)
 			}
 		}
 		fmt.Fprintf(&b, "%s  %s ", name, home)
-		for _, c := range w.world.Fabric().Copies(v.ID) {
+		for _, c := range w.world.Network().Copies(v.ID) {
 			fmt.Fprintf(&b, " %s:%s", c.Host, c.State)
 		}
 		b.WriteByte('\n')

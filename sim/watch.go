@@ -34,7 +34,7 @@ func newWatch(w *World) watch {
 }
 
 // stored takes in a record that was written, or deleted. Every writing is seen, not only the
-// last before somebody looks.
+// last before a look.
 func (x *watch) stored(old, now store.Record) {
 	switch r := now.(type) {
 	case nil:
@@ -59,7 +59,7 @@ func (x *watch) stored(old, now store.Record) {
 
 // check checks the invariants of the VMs whose domains have changed.
 func (x *watch) check() {
-	for _, vm := range x.w.fabric.Touched() {
+	for _, vm := range x.w.network.Touched() {
 		x.w.checkVM(vm)
 	}
 }

@@ -24,12 +24,12 @@ type Config struct {
 	Model *fake.Model
 	// Chooser makes the free choices. Default: Seeded(1).
 	Chooser Chooser
-	// Trace is told every entry of the trace. Default: nobody.
+	// Trace is told every entry of the trace. Default: none.
 	Trace func(Entry)
 	// Watch is told every change of a migration once it is stored, and when: before has
-	// only a Spec when the migration is new. Neither may be changed. Default: nobody.
+	// only a Spec when the migration is new. Neither may be changed. Default: none.
 	Watch func(at time.Duration, before, after *store.Migration)
-	// WatchVM is told every change of a VM once it is stored, and when. Default: nobody.
+	// WatchVM is told every change of a VM once it is stored, and when. Default: none.
 	WatchVM func(at time.Duration, before, after *store.VM)
 	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
 	// give signs of life or to watch for them. boot says how often the host was cut from power.
@@ -40,7 +40,7 @@ type Config struct {
 	// do wrong with agents and their directories shows only then. Default: agents have theirs.
 	Claims bool
 	// Marks lets every process remember the newest moment of the store that it has seen, agents keep
-	// ledgers, and a leader admit agents before they act, as in production. It needs Claims. Default: nobody
+	// ledgers, and a leader admit agents before they act, as in production. It needs Claims. Default: no process
 	// remembers, and the store is never set back.
 	Marks bool
 	// Store stands between a process ("" is the controller's, the others are agents') and the
@@ -101,13 +101,13 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // World is a cluster in virtual time.
 type World struct {
-	config Config
-	ctx    context.Context
-	now    time.Time
-	since  time.Duration // the same, since Epoch
-	fabric *fake.Fabric
-	store  *store.Memory
-	boss   *controller.Controller
+	config  Config
+	ctx     context.Context
+	now     time.Time
+	since   time.Duration // the same, since Epoch
+	network *fake.Network
+	store   *store.Memory
+	boss    *controller.Controller
 
 	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
@@ -143,8 +143,8 @@ func New(config Config) *World {
 		store: store.NewMemory(), people: map[hypervisor.HostName]*participant{},
 		zero: map[hypervisor.VMID]int{}, changed: Epoch}
 	w.past.history.Cluster = cluster
-	w.fabric, w.limits = fake.NewFabric(Epoch, *w.config.Model), config.Controller.Limits()
-	w.fabric.Spare() // agents keep no list
+	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
+	w.network.Spare() // agents keep no list
 	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, Sorted()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
@@ -154,19 +154,19 @@ func New(config Config) *World {
 // Expect makes room for so many VMs, before there are any. Without it worlds grow as they go.
 func (w *World) Expect(vms int) {
 	w.store.Grow(vms)
-	w.fabric.Grow(vms)
+	w.network.Grow(vms)
 	w.watch.Grow(vms)
 }
 
 // AddHost adds a host and its agent. Where its facts name a rack, moves between racks
 // share the racks' up-links.
 func (w *World) AddHost(h store.Host) error {
-	real, err := w.fabric.AddHost(h.Host)
+	real, err := w.network.AddHost(h.Host)
 	if err != nil {
 		return err
 	}
 	if f := h.Facts; f != nil && f.Rack != "" {
-		if err := w.fabric.Place(h.Host.Name, f.Rack, f.Uplink); err != nil {
+		if err := w.network.Place(h.Host.Name, f.Rack, f.Uplink); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (w *World) AddHost(h store.Host) error {
 
 // AddVM adds a VM that runs on its host.
 func (w *World) AddVM(v store.VM, load fake.Workload) error {
-	if host := w.fabric.Host(v.Host); host == nil {
+	if host := w.network.Host(v.Host); host == nil {
 		return fmt.Errorf("VM %s: there is no host %q", v.VM.ID, v.Host)
 	} else if err := host.Boot(v.VM, load); err != nil {
 		return err
@@ -212,10 +212,10 @@ func (w *World) sizeOf(vm hypervisor.VM) *store.Size {
 // Now returns the virtual time since the beginning.
 func (w *World) Now() time.Duration { return w.since }
 
-// Fabric returns the modelled hypervisors.
-func (w *World) Fabric() *fake.Fabric { return w.fabric }
+// Network returns the modelled hypervisors.
+func (w *World) Network() *fake.Network { return w.network }
 
-// Store returns the records. Whoever writes them is an operator.
+// Store returns the records. A writer of them is an operator.
 func (w *World) Store() *store.Memory { return w.store }
 
 // At schedules something: what it does happens at the virtual time t, or now
@@ -288,7 +288,7 @@ func (w *World) quiet() time.Duration {
 
 // next returns when something happens next.
 func (w *World) next() (time.Time, bool) {
-	w.stirs, _ = w.fabric.Next()
+	w.stirs, _ = w.network.Next()
 	at := due.Earliest(w.wakes.Next(), w.stirs)
 	if t, ok := w.plans.Next(); ok {
 		at = due.Earliest(at, Epoch.Add(t))
@@ -345,16 +345,16 @@ func (w *World) advance(at time.Time) {
 	if at.After(w.now) {
 		w.now, w.since = at, due.Between(Epoch, at)
 	}
-	w.fabric.AdvanceTo(w.now)
+	w.network.AdvanceTo(w.now)
 	if !w.stirs.IsZero() && !w.stirs.After(w.now) {
 		w.settle(nil)
 	}
 }
 
 // settle passes on what changed, and checks the invariants. Who has written all of it, and got
-// every answer, is not woken: nobody may need to be told of what it has done itself.
+// every answer, is not woken: no process needs to be told of what it has done itself.
 func (w *World) settle(writer *participant) {
-	for _, h := range w.fabric.Hints() {
+	for _, h := range w.network.Hints() {
 		w.steps++
 		if h.What != fake.PassFinished {
 			w.changed = w.now
@@ -366,7 +366,7 @@ func (w *World) settle(writer *participant) {
 	}
 	for _, news := range w.store.News() {
 		if news.Feed.Signs {
-			continue // whoever watches for them looks by itself
+			continue // its observer looks by itself
 		}
 		w.changed = w.now
 		p, _ := news.Reader.(*participant)

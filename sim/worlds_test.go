@@ -35,7 +35,7 @@ func BenchmarkWorlds(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "worlds/s")
 }
 
-// tenByForty builds a world that has room for everybody, and drains its first host.
+// tenByForty builds a world that has room for all VMs, and drains its first host.
 func tenByForty(b *testing.B, chance sim.Chooser) *sim.World {
 	w := sim.New(sim.Config{Chooser: chance})
 	for i := range 10 {
@@ -71,13 +71,13 @@ func mishap(chance sim.Chooser) sim.Event {
 	case 1:
 		return sim.CrashAgent{Host: host, For: lasts}
 	case 2:
-		return sim.Deafen{Host: host, For: lasts}
+		return sim.DropNotifications{Host: host, For: lasts}
 	case 3:
-		return sim.Freeze{Host: host, For: lasts}
+		return sim.StaleReads{Host: host, For: lasts}
 	case 4:
 		return sim.Conflict{VM: vm}
 	case 5:
-		return sim.Mute{Host: host, Times: 2}
+		return sim.DropAnswers{Host: host, Times: 2}
 	case 6:
 		return sim.CrashHypervisor{Host: host, For: lasts}
 	case 7:

@@ -3,8 +3,8 @@
 //
 // Everything known is in three kinds of [Record]: [Migration], [VM] and [Host].
 // Every field has one writer, named in its documentation. A record is written as
-// a whole, on condition that nobody wrote it since it was read ([Store.Put]):
-// whoever loses that race reads again and decides again. So a record is also
+// a whole, on condition that no other process wrote it since it was read ([Store.Put]):
+// a writer that loses that race reads again and decides again. So a record is also
 // where participants meet: the source's agent announces that it begins, and the
 // controller that the migration has failed, and only one of the two succeeds.
 //
@@ -13,7 +13,7 @@
 // changed since, or everything.
 //
 // The name of a migration is never used a second time: hypervisors remember it.
-// Only the controller deletes migrations; whoever no longer wants one sets Cancel.
+// Only the controller deletes migrations; to end one, set Cancel.
 //
 // This package decides nothing and does no I/O. [Memory] is a store for
 // simulations and tests.
@@ -22,11 +22,11 @@
 //
 // This part tells who lives, and who leads, without comparing clocks.
 //
-// Whoever lives changes its lease in the store again and again ([Renewer]). Whoever
-// watches takes an owner for silent when it has not seen the lease change for a
+// A participant that lives changes its lease in the store again and again ([Renewer]). An
+// observer takes an owner for silent when it has not seen the lease change for a
 // while by its own clock ([FailureDetector]): clocks may differ by minutes, or run backwards.
 // Of several controllers one leads ([Elector]); what it writes is on condition that
-// nobody has taken over since ([Guard]). [LeaderRunner] puts these together: it is the
+// no other has taken over since ([Guard]). [LeaderRunner] puts these together: it is the
 // participant that a controller's process runs.
 //
 //	follows ──the leader is silent, has resigned, or has started again──► leads
@@ -53,6 +53,6 @@
 // no history of their own.
 //
 // A [ChangeLog] knows which records are in each feed, and which were the last to change. It lives
-// in memory: whoever read the store before it was opened is answered everything. It holds
-// no records; whoever owns it does, and keeps others from it meanwhile.
+// in memory: a caller that read the store before it was opened is answered everything. It holds
+// no records; its owner does, and keeps others from it meanwhile.
 package store

@@ -63,12 +63,12 @@ type Elector struct {
 
 	pace   pace
 	leader *Leader // ours, as it is stored; nil when we do not lead
-	seen   *Leader // whoever leads, as last seen; nil is nobody
+	seen   *Leader // the leader, as last seen; nil is none
 	quiet  silence[reign]
 	ended  bool
 }
 
-// reign is what changes when somebody leads, and lives.
+// reign is what changes while a leader lives.
 type reign struct {
 	version Version
 	pulse   pulse
@@ -115,14 +115,14 @@ func (e *Elector) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 // Leading returns the record that says that we lead, as we believe.
 func (e *Elector) Leading() (*Leader, bool) { return e.leader, e.leader != nil }
 
-// Leader returns who led when we last looked; nil is nobody, or not known.
+// Leader returns the leader at the last look; nil is none, or not known.
 func (e *Elector) Leader() *Leader { return e.seen }
 
 // Signed returns when a sign of life was last stored, by the clock that Reconcile is
 // given; the zero time is never.
 func (e *Elector) Signed() time.Time { return e.beater.Last() }
 
-// Resign stops leading and standing for election, for good. Whoever follows takes over
+// Resign stops leading and standing for election, for good. The next leader takes over
 // when it next looks, and a process with our name begins at once. When it fails they
 // wait as if we had died.
 func (e *Elector) Resign(ctx context.Context) error {
@@ -133,13 +133,13 @@ func (e *Elector) Resign(ctx context.Context) error {
 		vacant := *leader // the terms go on counting
 		vacant.Holder, vacant.Session = "", ""
 		if _, err = e.store.Put(ctx, &vacant); errors.Is(err, Stale) {
-			err = nil // somebody leads already
+			err = nil // there is a leader already
 		}
 	}
 	return errors.Join(err, e.beater.End(ctx))
 }
 
-// look takes in who leads, and takes over when nobody does.
+// look reads the leader, and takes over when there is none.
 func (e *Elector) look(ctx context.Context, now time.Time) error {
 	r, err := e.store.Get(ctx, (&Leader{Name: e.config.Name}).Key())
 	if err != nil {
@@ -159,8 +159,8 @@ func (e *Elector) look(ctx context.Context, now time.Time) error {
 	return e.takeOver(ctx)
 }
 
-// lives reports whether whoever leads is to be taken for alive. Its lease in the hands
-// of another session says that it has ended: nobody takes a lease from the living, or
+// lives reports whether the leader is to be taken for alive. Its lease in the hands
+// of another session says that it has ended: a lease is not taken from the living, or
 // it was so slow that it must find out.
 func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
 	r, err := e.store.Get(ctx, (&Lease{Owner: e.seen.Holder}).Key())
@@ -177,7 +177,7 @@ func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
 	return e.quiet.see(what, now, e.config.Every) < e.config.Patience, nil
 }
 
-// takeOver makes us the leader unless somebody else was faster, or our name is not ours.
+// takeOver makes us the leader unless another was faster, or our name is not ours.
 func (e *Elector) takeOver(ctx context.Context) error {
 	if e.beater.mine == nil {
 		return nil

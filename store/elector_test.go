@@ -255,7 +255,7 @@ func TestAGuardWritesInItsTermOnly(t *testing.T) {
 	want(t, err, nil)
 
 	leader, _ := e.Leading()
-	if _, err := s.Put(ctx, leader); err != nil { // somebody takes over
+	if _, err := s.Put(ctx, leader); err != nil { // another takes over
 		t.Fatal(err)
 	}
 	want(t, g.Delete(ctx, v), store.Stale)
@@ -297,7 +297,7 @@ func TestAGuardOfATermThatIsOverDoesNotHarmTheNext(t *testing.T) {
 	old := store.Guard(s, e)
 	leader, _ := e.Leading()
 	next := *leader
-	next.Holder, next.Session, next.Term = "", "", 2 // somebody led, and has resigned
+	next.Holder, next.Session, next.Term = "", "", 2 // the leader has resigned
 	if _, err := s.Put(ctx, &next); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestEveryTermBeginsWithoutMemory(t *testing.T) {
 		}
 		leader, _ := e.Leading()
 		next := *leader
-		next.Holder, next.Session, next.Term = "", "", term+1 // one that nobody noticed
+		next.Holder, next.Session, next.Term = "", "", term+1 // one that was not noticed
 		if _, err := s.Put(ctx, &next); err != nil {
 			t.Fatal(err)
 		}

@@ -17,11 +17,11 @@ func TestWhatAFencedHostProves(t *testing.T) {
 		host *store.Host
 		want hypervisor.Evidence
 	}{
-		{"a host that was not fenced proves nothing", &store.Host{Lost: true,
+		{"a host that was not fenced proves nothing", &store.Host{NotReady: true,
 			Fencing: &store.Fencing{By: "ipmi"}}, hypervisor.Evidence{}},
 		{"one that was is dead", fenced("ipmi", ""),
 			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "ipmi"}},
-		{"nobody says who did it", fenced("", ""),
+		{"it is not known who did it", fenced("", ""),
 			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fencing"}},
 		{"an operator's word is one", fenced("operator al", ""),
 			hypervisor.Evidence{Proof: hypervisor.OperatorWord, Host: "n1", By: "operator al"}},

@@ -10,7 +10,7 @@ var errNotLeading = errors.New("this process does not lead, or no longer: nothin
 // Guard returns a store that writes only while the elector leads in the term in which it
 // does now. The record that says so goes with every write as a condition, as fencing
 // token: a write that was begun in time and arrives after another has taken over is
-// refused by the store, whatever anybody believes. A write in another term answers Stale
+// refused by the store, whatever the writer believes. A write in another term answers Stale
 // without asking. When the store says that the term is over, the elector is told.
 //
 // Reading is not guarded: who no longer leads may read what they like. The result is a

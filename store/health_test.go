@@ -55,7 +55,7 @@ func TestWhatAFailedMigrationSaysOfItsHosts(t *testing.T) {
 		{"the budget is used up", report{because: "overdue", target: ready,
 			source: store.SourceReport{Began: true, Started: true, Sent: 1 << 30}},
 			migration.NoFault, ""},
-		{"somebody cancels", report{because: "canceled"}, migration.NoFault, ""},
+		{"it is canceled", report{because: "canceled"}, migration.NoFault, ""},
 		{"the VM shuts down", report{because: "vm-ended", target: ready}, migration.NoFault, ""},
 		{"two moves wanted the same room", report{because: "target-outdated"}, migration.NoFault, ""},
 		{"a host is dead", report{because: "overdue", dead: true}, migration.NoFault, ""},

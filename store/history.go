@@ -94,7 +94,7 @@ func (h *History) Judge(m Mark, instance string, now Revision) *StoreError {
 	return nil
 }
 
-// objection says why the store is older than one that was seen, by anybody; "" is that it is
+// objection says why the store is older than one that a participant has seen; "" is that it is
 // not.
 func (h *History) objection(m Mark, instance string, now Revision) string {
 	switch {

@@ -42,7 +42,7 @@ type Adoption struct {
 }
 
 // Admits returns why the host's name does not belong to an identity; "" is that it does, or that
-// nobody has taken it yet.
+// it was not taken yet.
 func (h *Host) Admits(mine Identity) string {
 	known := h.Identity
 	switch {

@@ -18,7 +18,7 @@ import (
 // What is stored about requests, debts and hosts is read again as it was: stores keep
 // JSON.
 func TestRequestsAndFactsSurviveAStore(t *testing.T) {
-	debts := []placement.Debt{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
+	debts := []placement.PolicyViolation{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
 		Reason: placement.Reason{Check: "zone", Need: "z1", Have: "z2"}}}
 	facts := &placement.Facts{Memory: placement.DeviceInventory{Total: 1 << 36, Reserved: 1 << 33,
 		Ratio: 1.5}, Zone: "z1", Aggregates: []*placement.Aggregate{placement.NewAggregate("ssd",

@@ -109,7 +109,7 @@ func TestASignSurvivesAStoreThatFails(t *testing.T) {
 	s := store.NewMemory()
 	b, line := beater(t, s, "a")
 	want(t, look(t, b, at(0), 5*time.Second), nil)
-	line.Mute = 1
+	line.DropAnswers = 1
 	want(t, look(t, b, at(5), time.Second), store.Unanswered)
 	wantBeats(t, s, "a", 2) // it took effect
 	want(t, look(t, b, at(6), 5*time.Second), nil)
@@ -224,7 +224,7 @@ func TestWhoIsAloneForCertainNeedNotWait(t *testing.T) {
 	want(t, err, nil)
 	want(t, look(t, b, at(1), 5*time.Second), nil)
 	wantBeats(t, s, "b", 2)
-	// It was certain about the past. Now there is somebody else after all.
+	// It was certain about the past. Now there is another one after all.
 	third, _ := beater(t, s, "c")
 	for i := range 20 {
 		if _, err := third.Reconcile(ctx, at(float64(i))); err != nil {
@@ -236,7 +236,7 @@ func TestWhoIsAloneForCertainNeedNotWait(t *testing.T) {
 	wantRival(t, look(t, b, at(23), time.Second), "c")
 }
 
-func TestClocksThatAreSetMakeNobodySilent(t *testing.T) {
+func TestClocksThatAreSetMakeNoHostSilent(t *testing.T) {
 	s := store.NewMemory()
 	first, _ := beater(t, s, "a")
 	second, _ := beater(t, s, "b")
@@ -264,7 +264,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		name string
 		beat store.LeaseConfig
 	}{
-		{"nobody's lease", store.LeaseConfig{Session: "a"}},
+		{"a lease without an owner", store.LeaseConfig{Session: "a"}},
 		{"a lease without a session", store.LeaseConfig{Owner: "host/n1"}},
 		{"patience that a single sign of life outlasts", store.LeaseConfig{Owner: "host/n1",
 			Session: "a", Every: time.Second, Patience: time.Second}},

@@ -2,17 +2,17 @@ package store
 
 import "github.com/godwit-vm/godwit/hypervisor"
 
-// A Doing is what an agent is about to do, or does, to a VM. It is stored before the agent
+// An Operation is what an agent is about to do, or does, to a VM. It is stored before the agent
 // acts, and taken back when it has seen the result.
-type Doing string
+type Operation string
 
 // What an agent does to a VM.
 const (
-	Nothing   Doing = ""
-	Starting  Doing = "Starting"  // from its disks
-	Stopping  Doing = "Stopping"  // its guest shuts down, and it stays off
-	Rebooting Doing = "Rebooting" // its guest reboots
-	Resizing  Doing = "Resizing"  // it is shut down, takes its new size, and starts again
+	Nothing   Operation = ""
+	Starting  Operation = "Starting"  // from its disks
+	Stopping  Operation = "Stopping"  // its guest shuts down, and it stays off
+	Rebooting Operation = "Rebooting" // its guest reboots
+	Resizing  Operation = "Resizing"  // it is shut down, takes its new size, and starts again
 )
 
 // A Size is what a resize changes of a VM.
@@ -89,7 +89,7 @@ func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
 // Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
 // It holds nothing of its host until that announces the start: another may start it as well.
 func (v *VM) Startable() bool {
-	return !v.Stopped && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Doing == Nothing && v.Claim == "" && v.Host != ""
+	return !v.Stopped && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Operation == Nothing && v.ActiveMigration == "" && v.Host != ""
 }
 
 // Off reports whether the VM shall not run on its host: its operator has stopped it, or it is shut
@@ -108,10 +108,10 @@ func (v *VM) Start() {
 // Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
 // be resized. It cannot migrate until that is over.
 func (v *VM) Between() bool {
-	return v.Doing == Starting || v.Doing == Stopping || v.Doing == Resizing
+	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing
 }
 
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
-	return !v.Off() && !v.Ended && !v.Releasing() && v.Doing == Nothing && v.Reboots == v.Rebooted
+	return !v.Off() && !v.Ended && !v.Releasing() && v.Operation == Nothing && v.Reboots == v.Rebooted
 }

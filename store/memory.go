@@ -19,9 +19,9 @@ type Memory struct {
 	signs    *feed                         // of Signs
 	revision Revision
 	changed  []*feed
-	answers  []Record // room for the answers of Changes
-	news     []News   // what News answered last, to be used again
-	told     []Feed   // what Changed did
+	answers  []Record        // room for the answers of Changes
+	news     []ChangeTracker // what News answered last, to be used again
+	told     []Feed          // what Changed did
 	watch    func(old, now Record)
 }
 
@@ -277,7 +277,7 @@ func (s *Memory) everything() []Record {
 	return records
 }
 
-// after returns what changed after a revision that the log still knows. Whoever asks
+// after returns what changed after a revision that the log still knows. A reader
 // is seldom far behind.
 func (f *feed) after(since Revision) []change {
 	for ahead := 1; ahead <= min(8, len(f.log)); ahead++ {

@@ -70,18 +70,18 @@ func TestAWriteHoldsOnlyWhileOthersAreAsTheyWereRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Put(ctx, leader); err != nil { // somebody else has taken over
+	if _, err := s.Put(ctx, leader); err != nil { // another has taken over
 		t.Fatal(err)
 	}
 	_, err = s.Put(ctx, vm, leader)
 	wantKind(t, err, store.Stale)
 	wantKind(t, s.Delete(ctx, vm, leader), store.Stale)
-	if _, err := s.Put(ctx, vm, &store.Lease{Owner: "nobody"}); err != nil {
+	if _, err := s.Put(ctx, vm, &store.Lease{Owner: "unknown"}); err != nil {
 		t.Errorf("what was not there still is not: %v", err)
 	}
 }
 
-func TestSignsOfLifeBotherNobodyElse(t *testing.T) {
+func TestSignsOfLifeReachNoOtherReader(t *testing.T) {
 	s := store.NewMemory()
 	lease := &store.Lease{Owner: store.HostLease("n1")}
 	if _, err := s.Put(ctx, lease); err != nil {
@@ -372,15 +372,15 @@ func ExampleMemory() {
 	first, _ := records.Put(ctx, vmOn("default/web", "n1"))
 
 	claimed := *first.(*store.VM)
-	claimed.Claim = "default/web#1"
+	claimed.ActiveMigration = "default/web#1"
 	_, err := records.Put(ctx, &claimed)
 	fmt.Println("the first writer:", err)
 
 	other := *first.(*store.VM)
-	other.Claim = "default/web#2"
+	other.ActiveMigration = "default/web#2"
 	_, err = records.Put(ctx, &other)
 	fmt.Println("the second:", err, errors.Is(err, store.Stale))
 	// Output:
 	// the first writer: <nil>
-	// the second: store: Put default/web: written by somebody else true
+	// the second: store: Put default/web: written by another process true
 }

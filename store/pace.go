@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// retry is the part of a period after which something that failed, or that somebody
-// else may change, is looked at again.
+// retry is the part of a period after which something that failed, or that another
+// process may change, is looked at again.
 const retry = 5
 
 // pace says when something is due again. A clock that was set back makes it due: what
@@ -18,9 +18,9 @@ func (p *pace) rest(now time.Time, d time.Duration) time.Time {
 	return p.until
 }
 
-// silence is how long what somebody writes has not changed. It adds up what passes
+// silence is how long what an owner writes has not changed. It adds up what passes
 // between looks, each time at most a given step: a clock that is set forward, and a
-// process that was stopped for a while, make nobody else silent; a clock that is set
+// process that was stopped for a while, make no other silent; a clock that is set
 // back prolongs a silence by one step. The zero value has seen nothing.
 type silence[T comparable] struct {
 	last   T

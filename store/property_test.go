@@ -12,7 +12,7 @@ import (
 
 // Processes that stop anywhere, die, come back, resign and share names, on clocks that
 // are set at will, over a store that does not answer or answers too late: the leaders'
-// writes never mix, and when the faults end somebody leads.
+// writes never mix, and when the faults end there is a leader.
 func TestOnlyTheNewestLeaderWrites(t *testing.T) {
 	var writes, terms, barred int
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestOnlyTheNewestLeaderWrites(t *testing.T) {
 					one(t, all).look()
 				}
 			},
-			"somebody is overtaken": func(t *rapid.T) {
+			"a process is overtaken": func(t *rapid.T) {
 				p := one(t, all)
 				for range rapid.IntRange(0, 8).Draw(t, "operations") {
 					p.step(answered)
@@ -64,7 +64,7 @@ func TestOnlyTheNewestLeaderWrites(t *testing.T) {
 				}
 			},
 		})
-		wantSomebodyToLead(t, w, all)
+		wantALeader(t, w, all)
 		writes, terms, barred = writes+w.writes, terms+w.terms, barred+w.barred
 	})
 	t.Logf("%d writes in %d terms; %d were refused because the term was over", writes, terms,
@@ -102,9 +102,9 @@ func alone(w *world, p *process) {
 	}
 }
 
-// wantSomebodyToLead ends the faults, and wants one leader that writes, at the latest when
-// everybody has been silent for as long as it takes to be believed.
-func wantSomebodyToLead(t *rapid.T, w *world, all []*process) {
+// wantALeader ends the faults, and wants one leader that writes, at the latest when
+// every process has been silent for as long as it takes to be believed.
+func wantALeader(t *rapid.T, w *world, all []*process) {
 	w.settle(all, 2*time.Minute, func(*process) {})
 	before := w.writes
 	w.settle(all, time.Minute, func(*process) {})

@@ -36,7 +36,7 @@ type Key struct {
 
 // A Record is one thing that is stored: a *[Migration], a *[VM], a *[Host], a *[Rebuild], a
 // *[Lease] or a *[Leader].
-// Nobody changes a record that was read, or that a store answered: copy it first.
+// A record must not be changed that was read, or that a store answered: copy it first.
 type Record interface {
 	Key() Key
 	At() Version
@@ -51,15 +51,15 @@ type Record interface {
 type Migration struct {
 	Version Version
 
-	Spec   migration.Spec // written once, by whoever asked
-	Cancel bool           // written by whoever no longer wants it
+	Spec   migration.Spec // written once, by its creator
+	Cancel bool           // written by an operator
 	Attach bool           `json:",omitempty"` // hot-plugged volumes are wanted; controller only
 
 	State   migration.State    // written by the controller only
 	Options *migration.Options `json:",omitempty"` // resolved at hand-over; controller only
 	Policy  string             `json:",omitempty"` // the policy that won; controller only
 	// Decision is what was decided about a target that was asked for, and every reason
-	// against a target that was refused; controller only. Nil says that nobody asked for one.
+	// against a target that was refused; controller only. Nil: none was asked for.
 	Decision *placement.Decision `json:",omitempty"`
 	// Evidence is what is known about dead copies; controller only.
 	Evidence []hypervisor.Evidence `json:",omitempty"`
@@ -103,7 +103,7 @@ type SourceReport struct {
 	Cap hypervisor.Bandwidth `json:",omitempty"`
 }
 
-// Untold reports whether a transfer began and nobody has measured what it sent and how long the
+// Untold reports whether a transfer began and it was not measured what it sent and how long the
 // guest stood. When the migration has ended these stay unknown.
 func (r *SourceReport) Untold() bool { return r.Began && !r.Measured && r.Downtime == 0 }
 
@@ -189,27 +189,27 @@ type VM struct {
 	// resize, which takes place when the VM starts the next time, or at the next reboot.
 	VM hypervisor.VM
 	// Life is which of the VMs that have had this name it is. Written when it is added.
-	Life       *Life               `json:",omitempty"`
-	Namespace  string              `json:",omitempty"`
-	Labels     migration.Labels    `json:",omitempty"`
-	Strategy   evacuation.Strategy `json:",omitempty"`
-	Migratable bool                // it can migrate live
-	WhyNot     string              `json:",omitempty"`
-	// Placement is what the VM asks of every host, whoever moves it and however often.
+	Life                *Life               `json:",omitempty"`
+	Namespace           string              `json:",omitempty"`
+	Labels              migration.Labels    `json:",omitempty"`
+	Strategy            evacuation.Strategy `json:",omitempty"`
+	Migratable          bool                // it can migrate live
+	NotMigratableReason string              `json:"WhyNot,omitempty"`
+	// Placement is what the VM asks of every host, at every move.
 	Placement *placement.Constraints `json:",omitempty"`
 	Overhead  hypervisor.Bytes       `json:",omitempty"` // what its hypervisor needs besides
 	Balloon   hypervisor.Bytes       `json:",omitempty"` // of its memory, takes no room
 	// CPURequest is what it takes of its host's CPUs. Default: its virtual CPUs.
 	CPURequest int `json:",omitempty"`
 	// Disk is the size of its local disks. Default: what its Hardware says.
-	Disk    hypervisor.Bytes    `json:",omitempty"`
-	Mark    hypervisor.HostName `json:",omitempty"` // the host it was asked to leave
-	Reboots int                 `json:",omitempty"` // how often a reboot was asked for
-	Holds   Holds               // what keeps it from migrating for a while
-	Stopped bool                // it shall not run
-	Kill    bool                `json:",omitempty"` // and its guest is not asked first
+	Disk         hypervisor.Bytes    `json:",omitempty"`
+	EvacuateFrom hypervisor.HostName `json:"Mark,omitempty"` // the host it was asked to leave
+	Reboots      int                 `json:",omitempty"`     // how often a reboot was asked for
+	Blockers     Blockers            `json:"Holds"`          // what keeps it from migrating for a while
+	Stopped      bool                // it shall not run
+	Kill         bool                `json:",omitempty"` // and its guest is not asked first
 
-	// Release asks for a stale Claim to be taken back. The controller that has done it takes the
+	// Release asks for a stale ActiveMigration to be taken back. The controller that has done it takes the
 	// request back, and Unclaimed with it.
 	Release *Release `json:",omitempty"`
 
@@ -217,24 +217,24 @@ type VM struct {
 	// which is to start it, takes Ended back in the same writing.
 	Ended bool // it is off, as it shall be; it takes no room
 	Boots int  // how often it was started anew
-	// Doing is stored before the agent acts.
-	Doing    Doing `json:",omitempty"`
-	Rebooted int   `json:",omitempty"` // the Reboots that were seen to
+	// Operation is stored before the agent acts.
+	Operation Operation `json:"Doing,omitempty"`
+	Rebooted  int       `json:",omitempty"` // the Reboots that were seen to
 	// Size is what the VM was last started with. Default: what VM says.
 	Size *Size `json:",omitempty"`
 	// Trouble is why the VM is not as its operator wants it, in words.
 	Trouble string `json:",omitempty"`
-	// Unclaimed is a Claim that is stale: the VM is on Host, and that migration does not move it.
+	// Unclaimed is an ActiveMigration that is stale: the VM is on Host, and that migration does not move it.
 	Unclaimed migration.ID `json:",omitempty"`
 
 	// Written by the controller.
 	Host hypervisor.HostName // where it runs, or rests
 	// Moves is how often the VM has changed hosts, and one more; each change of Host counts
 	// ([VM.MoveTo]). Zero: they are not counted, as before there were ledgers.
-	Moves int          `json:",omitempty"`
-	Claim migration.ID `json:",omitempty"` // the migration that moves it
+	Moves           int          `json:",omitempty"`
+	ActiveMigration migration.ID `json:"Claim,omitempty"` // the migration that moves it
 	// Numbered is the highest number of a migration of which the hosts have told and the store has no
-	// record, since it was set back: none is given twice. Written by who reconciles the store.
+	// record, since it was set back: none is given twice. Written by the operator that reconciles the store.
 	Numbered int `json:",omitempty"`
 	// Forced says that the VM was forced onto Host, and what that violates. The next move that
 	// is not forced pays it back.
@@ -254,16 +254,16 @@ type Eviction struct {
 	Grace time.Duration `json:",omitempty"`
 }
 
-// Forced is a move whose target was forced, for whoever is to pay it back.
+// Forced is a move whose target was forced, to be paid back later.
 type Forced struct {
 	Move   migration.ID
 	Host   hypervisor.HostName
 	Action placement.Action
-	Debts  []placement.Debt `json:",omitempty"` // the conditions that were overruled
+	Debts  []placement.PolicyViolation `json:",omitempty"` // the conditions that were overruled
 }
 
-// Holds are what others do with a VM that a migration must respect.
-type Holds struct {
+// Blockers are what others do with a VM that a migration must respect.
+type Blockers struct {
 	Backup         bool `json:",omitempty"`
 	UtilityVolumes bool `json:",omitempty"`
 	Hotplug        bool `json:",omitempty"`
@@ -296,17 +296,17 @@ type Host struct {
 	Host    hypervisor.Host // written by its agent
 
 	// Written by its operator.
-	Labels placement.Labels  `json:",omitempty"`
-	Taints []placement.Taint `json:",omitempty"`
-	Closed bool              // takes no VMs
+	Labels   placement.Labels  `json:",omitempty"`
+	Taints   []placement.Taint `json:",omitempty"`
+	Cordoned bool              `json:"Closed"` // takes no VMs
 	// Drain is what is to become of VMs that a drain cannot migrate. Default: the cluster's.
 	Drain evacuation.Terms `json:",omitzero"`
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
 	Facts *placement.Facts `json:",omitempty"`
 
-	// Dead is who of its operators gives their word that the host is off and stays off;
+	// ConfirmedDownBy is who of its operators gives their word that the host is off and stays off;
 	// written by them. It counts as a fencing.
-	Dead string `json:",omitempty"`
+	ConfirmedDownBy string `json:"Dead,omitempty"`
 
 	// Identity is to which directory on which machine the name belongs. Written by the host's
 	// agent when it takes the name. Nil: its agent is of a godwit that knew of none.
@@ -339,12 +339,12 @@ type Host struct {
 	// written by them, and taken back by the agent that takes the name.
 	Adopt *Adoption `json:",omitempty"`
 
-	// Written by whoever keeps the leases: the agent is not heard.
-	Lost bool
+	// Written by the failover controller: the agent is not heard.
+	NotReady bool `json:"Lost"`
 	// Fencing is set before the host is cut off, and stays until it has come back: while
-	// it is, its agent starts nothing. Written by whoever fences.
+	// it is, its agent starts nothing. Written by the failover controller.
 	Fencing *Fencing `json:",omitempty"`
-	// Fenced: the host was cut off from power or disks. Written by whoever fences.
+	// Fenced: the host was cut off from power or disks. Written by the failover controller.
 	Fenced bool
 }
 
@@ -382,7 +382,7 @@ func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h
 // Local disks move with it. What else its hardware names is for the hypervisors to check,
 // unless the constraints ask for it: most hosts do not say what they know.
 func (v *VM) Place() *placement.VM {
-	p := &placement.VM{} // whoever keeps it for a moment only has it on the stack
+	p := &placement.VM{} // a caller that keeps it for a moment has it on the stack
 	v.PlaceIn(p)
 	return p
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Report puts the agents' reports into the core's terms. A post-copy that broke, or
-// is through, has a deadline again: when nobody says how it ended, its outcome is
+// is through, has a deadline again: when it is not reported how it ended, its outcome is
 // unknown.
 func (m *Migration) Report() migration.Report {
 	return migration.Report{
@@ -50,7 +50,7 @@ func (m *Migration) Instance(host *Host) migration.Instance {
 		Told:    m.Target.Completed,
 		Created: m.State.Entered,
 		Down: !m.Target.Completed && (m.Target.Down || len(m.Target.Refused) > 0 ||
-			host.Fenced || host.Lost && !m.Source.Began),
+			host.Fenced || host.NotReady && !m.Source.Began),
 	}
 }
 
@@ -144,10 +144,10 @@ func (m *Migration) transferFault() (migration.Fault, string) {
 	return migration.Sending, "the transfer broke"
 }
 
-// Guest puts a VM into the core's terms.
-func (v *VM) Guest() migration.Guest {
+// Status puts a VM into the core's terms.
+func (v *VM) Status() migration.VMStatus {
 	runs := !v.Ended && !v.Off() && !v.Between()
-	return migration.Guest{Exists: true, Final: v.Ended, Running: runs, Stopping: v.Off() && !v.Ended,
-		Hotplug: v.Holds.Hotplug, UtilityVolumes: v.Holds.UtilityVolumes,
-		Backup: v.Holds.Backup, CPUChange: v.Holds.CPUChange, MemoryChange: v.Holds.MemoryChange}
+	return migration.VMStatus{Exists: true, Final: v.Ended, Running: runs, Stopping: v.Off() && !v.Ended,
+		Hotplug: v.Blockers.Hotplug, UtilityVolumes: v.Blockers.UtilityVolumes,
+		Backup: v.Blockers.Backup, CPUChange: v.Blockers.CPUChange, MemoryChange: v.Blockers.MemoryChange}
 }

@@ -42,7 +42,7 @@ type Revision uint64
 // all others.
 type Feed struct {
 	Host  hypervisor.HostName
-	Signs bool // leases and leaders, which nobody else is bothered with
+	Signs bool // leases and leaders, which other readers do not get
 }
 
 var (
@@ -103,7 +103,7 @@ type StoreKind uint8
 const (
 	// Unanswered: the operation may or may not have taken effect.
 	Unanswered StoreKind = iota
-	// Stale: somebody wrote the record since it was read. Read and decide again.
+	// Stale: another process wrote the record since it was read. Read and decide again.
 	Stale
 	// Unavailable: it did not take effect and may succeed later.
 	Unavailable
@@ -123,7 +123,7 @@ const (
 func (k StoreKind) Error() string {
 	switch k {
 	case Stale:
-		return "written by somebody else"
+		return "written by another process"
 	case Unavailable:
 		return "unavailable"
 	case Unreadable:

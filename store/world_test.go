@@ -30,7 +30,7 @@ type world struct {
 	late     []func() // writes that have left their process and not arrived
 	term     uint64   // of the last write of a leader that was accepted
 	writes   int
-	terms    int // how often somebody took over
+	terms    int // how often the lead was taken over
 	barred   int // writes refused because the term was over
 	broken   error
 }
@@ -203,12 +203,12 @@ func (p *process) Put(ctx context.Context, r store.Record, while ...store.Record
 
 // Delete implements store.Store.
 func (p *process) Delete(context.Context, store.Record, ...store.Record) error {
-	panic("nobody here deletes")
+	panic("this world deletes nothing")
 }
 
 // Changes implements store.Store.
 func (p *process) Changes(context.Context, store.Feed, store.Revision) (store.Changes, error) {
-	panic("nobody here reads a feed")
+	panic("this world reads no feed")
 }
 
 // judge holds what the store has accepted against the rules: leaders follow each other
@@ -226,8 +226,8 @@ func (w *world) judge(before *store.Leader, r store.Record, err error) {
 		w.judgeLeader(before, r)
 	case *store.VM:
 		w.writes++
-		if before == nil || before.Session != r.WhyNot || before.Term != uint64(r.Boots) {
-			w.fail("%s wrote in term %d, and %+v leads", r.WhyNot, r.Boots, before)
+		if before == nil || before.Session != r.NotMigratableReason || before.Term != uint64(r.Boots) {
+			w.fail("%s wrote in term %d, and %+v leads", r.NotMigratableReason, r.Boots, before)
 		}
 		if uint64(r.Boots) < w.term {
 			w.fail("term %d wrote after term %d", r.Boots, w.term)
@@ -273,7 +273,7 @@ func (s *scribe) Reconcile(ctx context.Context, now time.Time) (time.Time, error
 	for range 2 {
 		s.pages++
 		v := vm(fmt.Sprintf("%s/%d/%d", s.leader.Session, s.leader.Term, s.pages))
-		v.Boots, v.WhyNot = int(s.leader.Term), s.leader.Session
+		v.Boots, v.NotMigratableReason = int(s.leader.Term), s.leader.Session
 		if _, err := s.store.Put(ctx, v); err != nil {
 			return now.Add(time.Second), err
 		}
@@ -281,7 +281,7 @@ func (s *scribe) Reconcile(ctx context.Context, now time.Time) (time.Time, error
 	return now.Add(20 * time.Second), nil
 }
 
-// settle lets everybody run in the order of their wishes, with a store that answers, and
+// settle lets every process run in the order of their wishes, with a store that answers, and
 // calls each after every look.
 func (w *world) settle(all []*process, d time.Duration, each func(*process)) {
 	for _, p := range all {

@@ -50,7 +50,7 @@ func agentCommand() *cobra.Command {
 			return err
 		}
 		var done func() error
-		if d.Surroundings, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
+		if d.Dependencies, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
 		}
 		return errors.Join(act(c.Context(), &d, h, u, &f), done())
@@ -117,13 +117,13 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 		return err
 	}
 	d.Config.Ledger = known
-	h.Changed = d.Bell.Ring
+	h.Changed = d.Bell.Notify
 	host, err := daemon.OpenHost(ctx, h)
 	if err != nil {
 		return err
 	}
 	d.Hypervisor = host
-	store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Surroundings))
+	store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Dependencies))
 	if err != nil {
 		return errors.Join(ended(ctx, err), host.Close())
 	}

@@ -42,7 +42,7 @@ func runsQEMU() error {
 }
 
 func accelerator() string {
-	f, _ := features() // without QEMU nobody asks
+	f, _ := features() // without QEMU they are not asked for
 	return f.Accelerator
 }
 

@@ -49,7 +49,7 @@ func (f *daemonFlags) add(c *cobra.Command) {
 }
 
 // surroundings returns where a daemon writes what; done closes it.
-func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon.Surroundings,
+func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon.Dependencies,
 	done func() error, err error) {
 	done = func() error { return nil }
 	var level slog.Level
@@ -105,7 +105,7 @@ func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon
 }
 
 // exposed tells that the audit log was open to others.
-func exposed(s *daemon.Surroundings) {
+func exposed(s *daemon.Dependencies) {
 	if mode := s.Audit.Exposed(); mode != 0 {
 		s.Log.Warn("audit log was open to others: its mode is 0600 now", "was", fmt.Sprintf("%04o", mode))
 	}
@@ -154,7 +154,7 @@ func controllerCommand() *cobra.Command {
 			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.Patience)
 		}
 		var done func() error
-		if d.Surroundings, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
+		if d.Dependencies, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
 		}
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
@@ -214,7 +214,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFlags,
 	socket, dir string) error {
 	if u.Kind != daemon.Bolt {
-		store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Surroundings))
+		store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Dependencies))
 		if err != nil {
 			return ended(ctx, err)
 		}
@@ -244,7 +244,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 
 // waits returns what a daemon says, once, while its store does not answer. A service that waits
 // has started: what waits for it goes on.
-func waits(s *daemon.Surroundings) func(*daemon.AbsentError) {
+func waits(s *daemon.Dependencies) func(*daemon.AbsentError) {
 	return func(err *daemon.AbsentError) {
 		s.Log.Warn("waits for the store", "store", err.URL.String(), "why", err.Brief())
 		s.Log.Debug("the store does not answer", "error", err)

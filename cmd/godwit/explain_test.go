@@ -51,7 +51,7 @@ func TestVerdictsAreOrdered(t *testing.T) {
 	why := []placement.Reason{{Check: "zone"}, {Check: "disk"}}
 	e := placement.Explanation{
 		Decision: placement.Decision{Outcome: placement.Accepted, Host: "f"},
-		Verdicts: []placement.Verdict{{Host: "a", Why: why}, {Host: "b", Score: 1},
+		Hosts: []placement.HostResult{{Host: "a", Why: why}, {Host: "b", Score: 1},
 			{Host: "c", Why: why[:1]}, {Host: "d", Score: 2}, {Host: "e", Why: why[:1]},
 			{Host: "f", Score: 2}, {Host: "g", Score: -1}},
 	}

@@ -74,8 +74,8 @@ func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 	for i := range d.Debts {
 		x.Debts = append(x.Debts, d.Debts[i].Reason)
 	}
-	for i := range e.Verdicts {
-		x.Hosts = append(x.Hosts, verdictOf(&e.Verdicts[i], d))
+	for i := range e.Hosts {
+		x.Hosts = append(x.Hosts, verdictOf(&e.Hosts[i], d))
 	}
 	slices.SortStableFunc(x.Hosts, byVerdict)
 	for _, c := range e.Histogram {
@@ -119,7 +119,7 @@ const (
 	isRefused = "refuses"
 )
 
-func verdictOf(v *placement.Verdict, d *placement.Decision) hostVerdict {
+func verdictOf(v *placement.HostResult, d *placement.Decision) hostVerdict {
 	h := hostVerdict{Host: v.Host, Verdict: isRefused, Reasons: list(v.Why)}
 	if len(v.Why) == 0 {
 		h.Verdict, h.Score = isFitting, &v.Score

@@ -155,7 +155,7 @@ func explainPolicy(s *config.Scenario, vm *inventory.VM, to hypervisor.HostName)
 	}
 	verdicts := m.Explain(c.Policies, labels, namespace)
 	e.Policy = verdicts.Winner
-	for _, v := range verdicts.Verdicts {
+	for _, v := range verdicts.Results {
 		p := policyVerdict{v.Policy, v.Outcome, v.OnVM, v.OnNamespace, v.Against, v.By,
 			[]policyDifference{}}
 		for _, d := range v.Differences {

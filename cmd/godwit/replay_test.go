@@ -25,9 +25,9 @@ func journal(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := config.ParseSettings("configuration", []byte("timeouts: {pending: 12h}\n"))
 	ts.Check(err)
 	records, now := store.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
-	boss := &audit.Recorder{Store: records, Noter: store.Silent{}, Config: s.Text,
-		Trail: &audit.Trail{File: file, By: "controller/a", Now: func() time.Time { return now }},
-		Begin: func(s2 store.Store, n store.Noter) store.Participant {
+	boss := &audit.Recorder{Store: records, Recorder: store.DiscardEvents{}, Config: s.Text,
+		Trail: &audit.History{File: file, By: "controller/a", Now: func() time.Time { return now }},
+		Begin: func(s2 store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(s.Controller, s2, n)
 		}}
 	put := func(r store.Record) {

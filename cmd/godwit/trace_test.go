@@ -19,8 +19,8 @@ vms: [{name: "v[1-400]", host: n1, memory: 1GiB}]
 events: [0s drain n1]
 `
 
-// TestATraceThatNobodyReadsEndsTheRun: as in --trace /dev/stdout | head -1.
-func TestATraceThatNobodyReadsEndsTheRun(t *testing.T) {
+// TestATraceWithoutAReaderEndsTheRun: as in --trace /dev/stdout | head -1.
+func TestATraceWithoutAReaderEndsTheRun(t *testing.T) {
 	dir := t.TempDir()
 	scenario, pipe := filepath.Join(dir, "crowd.yaml"), filepath.Join(dir, "trace")
 	if err := errors.Join(os.WriteFile(scenario, []byte(crowd), 0o600),

@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	conformance.Hypervisor(t, func(t *testing.T) *conformance.Lab {
-		fabric := fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
+		fabric := fake.NewNetwork(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
 		hosts := map[hypervisor.HostName]hypervisor.Hypervisor{}
 		for _, name := range []hypervisor.HostName{"n1", "n2"} {
 			host, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: 8 * hypervisor.GiB,
@@ -70,12 +70,12 @@ func TestConformance(t *testing.T) {
 
 // What the suite cannot know: that there are other VMs on the host, and which names are whose.
 func TestTheCallersNamesAreKept(t *testing.T) {
-	fabric := fake.NewFabric(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
+	fabric := fake.NewNetwork(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fake.QEMU())
 	client, err := fabric.AddHost(hypervisor.Host{Name: "n1", Memory: 8 * hypervisor.GiB, CPUs: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := hypervisor.VM{ID: "somebody's", Memory: hypervisor.GiB, CPUs: 1}
+	foreign := hypervisor.VM{ID: "foreign", Memory: hypervisor.GiB, CPUs: 1}
 	if err := client.Boot(foreign, fake.Workload{}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (b strict) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Doma
 	return d, err
 }
 
-// A credulous backend takes whoever asks for the release of a source by his word.
+// A credulous backend releases a source without a proof.
 type credulous struct{ *Backend }
 
 func (b credulous) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command) error {

@@ -3,7 +3,7 @@
 // resource, the [Cluster] is a client, and what is decided is migration.Config.Step.
 //
 // The caller's agents do what actions ask for and report in the resource's status, as
-// KubeVirt's virt-handlers do. Whoever has none embeds controller.New and agent.New instead.
+// KubeVirt's virt-handlers do. A program without agents embeds controller.New and agent.New instead.
 package embed
 
 import (
@@ -21,7 +21,7 @@ type (
 	Result  struct{ RequeueAfter time.Duration } // 0: when something changes
 )
 
-// ErrConflict is the answer to an update of an object that somebody else has written.
+// ErrConflict is the answer to an update of an object that another process has written.
 var ErrConflict = errors.New("the object has been modified")
 
 // A Move is the custom resource. Each part has one writer.
@@ -38,7 +38,7 @@ type Move struct {
 // A VM is what the reconciler has to know about one.
 type VM struct {
 	Version int
-	Guest   migration.Guest
+	Guest   migration.VMStatus
 	Node    hypervisor.HostName
 	Move    migration.ID // status.migrationState: the move that it belongs to
 }
@@ -116,9 +116,9 @@ func (r *Reconciler) observe(ctx context.Context, m *Move, vm *VM) (migration.Ob
 	}
 	o.VM, o.Running, o.Instances = vm.Guest, vm.Guest.Running, 1
 	if vm.Move == m.Spec.ID {
-		o.Claim, o.Report.TargetNamed = migration.ClaimedBySelf, true
+		o.Ownership, o.Report.TargetNamed = migration.ClaimedBySelf, true
 	} else if vm.Move != "" {
-		o.Claim = migration.ClaimedByOther
+		o.Ownership = migration.ClaimedByOther
 	}
 	all, err := r.Cluster.Moves(ctx)
 	var slots migration.Slots
@@ -135,7 +135,7 @@ func (r *Reconciler) observe(ctx context.Context, m *Move, vm *VM) (migration.Ob
 
 // again says when to look again: at the earliest time that was asked for.
 func again(d *migration.Decision) (res Result) {
-	for _, w := range d.Wakes() {
+	for _, w := range d.Requeues() {
 		if res.RequeueAfter == 0 || w.After < res.RequeueAfter {
 			res.RequeueAfter = w.After
 		}

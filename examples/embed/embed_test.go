@@ -19,7 +19,7 @@ type world struct {
 	moves []*embed.Move
 	vms   map[string]*embed.VM
 	log   []string
-	// rival lets somebody else write a Move between our reading and our writing.
+	// rival lets another process write a Move between our reading and our writing.
 	rival int
 	full  bool
 }
@@ -114,7 +114,7 @@ func (w *world) agents() {
 func newWorld(t *testing.T, vms ...string) (*world, *embed.Reconciler) {
 	w := &world{t: t, vms: map[string]*embed.VM{}}
 	for _, name := range vms {
-		w.vms[name] = &embed.VM{Node: "n1", Guest: migration.Guest{Exists: true, Running: true}}
+		w.vms[name] = &embed.VM{Node: "n1", Guest: migration.VMStatus{Exists: true, Running: true}}
 		w.moves = append(w.moves, &embed.Move{Spec: migration.Spec{
 			ID: migration.ID(name + "#1"), VM: hypervisor.VMID(name)}})
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// beat is how often everybody looks.
+// beat is how often every participant looks.
 const beat = 50 * time.Millisecond
 
 // A drain empties hosts[0].
@@ -35,7 +35,7 @@ type drain struct {
 	store  store.Store
 }
 
-// run lets everybody look, in turn, until nothing is left.
+// run lets every participant look, in turn, until nothing is left.
 func (d *drain) run(ctx context.Context) error {
 	d.store = store.NewMemory()
 	for i, h := range d.hosts {
@@ -95,7 +95,7 @@ func (d *drain) admit(ctx context.Context, i int, h *libvirt.Host) error {
 	for _, v := range domains {
 		switch {
 		case !v.State.HoldsState():
-		case i > 0: // it stays, nobody here keeps it running, and its room is taken
+		case i > 0: // it stays, no agent here keeps it running, and its room is taken
 			known.Host.Memory -= v.VM.Memory
 			known.Host.CPUs -= v.VM.CPUs
 		default:
@@ -165,14 +165,14 @@ func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 		}
 		list = append(list, text)
 	}
-	for _, vm := range slices.Sorted(maps.Keys(leaves)) { // gone, and nobody has told yet
+	for _, vm := range slices.Sorted(maps.Keys(leaves)) { // gone, and not reported yet
 		left++
 		list = append(list, string(vm)+" is on its way")
 	}
 	return left, strings.Join(list, ", "), errors.Join(err, lost)
 }
 
-// Note implements store.Noter.
+// Note implements store.EventRecorder.
 func (d *drain) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	if who != "" {
 		what = string(who) + ": " + what

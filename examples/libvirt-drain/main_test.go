@@ -125,7 +125,7 @@ func TestDrainsFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestDrainOfWhatEnds: a VM that somebody stops while it waits for its turn is not waited
+// TestDrainOfWhatEnds: a VM that is stopped while it waits for its turn is not waited
 // for, and neither moved nor started again.
 func TestDrainOfWhatEnds(t *testing.T) {
 	lab, dir := libvirttest.Shared(t, libvirttest.Options{}), filepath.Join(t.TempDir(), "d")
@@ -167,10 +167,10 @@ func TestDrainRefusesWhatItCannotDo(t *testing.T) {
 	}{
 		"a flag that is none":  {[]string{"--form", "x"}, "not defined: -form"},
 		"no speed":             {[]string{"--bandwidth", "fast"}, `--bandwidth: "fast"`},
-		"nobody":               {[]string{"--dir", dir}, "say NAME=URI"},
+		"no host":              {[]string{"--dir", dir}, "say NAME=URI"},
 		"a URI without a host": {[]string{"--from", "qemu:///system"}, `"qemu:///system": whose`},
-		"nobody to take them":  {[]string{"--from", "a=qemu:///system"}, `"": whose`},
-		"nobody who is at home": {[]string{"--from", "a=" + nowhere(dir), "--to",
+		"no target":            {[]string{"--from", "a=qemu:///system"}, `"": whose`},
+		"no host that is up": {[]string{"--from", "a=" + nowhere(dir), "--to",
 			"b=" + nowhere(dir), "--dir", dir + "/d", "--within", "10s"}, "New on a: transient"},
 	} {
 		err := run(t.Context(), tt.args, &bytes.Buffer{})

@@ -12,11 +12,11 @@ import (
 // mine lets VMs leave by name, and two at once. Make it yours.
 type mine struct{}
 
-func (mine) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (mine) Compare(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	return strings.Compare(string(a.VM), string(b.VM))
 }
 
-func (mine) Open(_ hypervisor.Bandwidth, _ evacuation.Leaving, others []evacuation.Leaving) bool {
+func (mine) Admit(_ hypervisor.Bandwidth, _ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 	return len(others) < 2
 }
 

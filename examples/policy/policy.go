@@ -18,12 +18,12 @@ import (
 type LargestFirst struct{}
 
 // Compare puts the larger VM first.
-func (LargestFirst) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (LargestFirst) Compare(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	return cmp.Compare(b.Memory, a.Memory)
 }
 
-// Open holds nobody back.
-func (LargestFirst) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
+// Admit lets every migration start.
+func (LargestFirst) Admit(hypervisor.Bandwidth, evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool {
 	return true
 }
 
@@ -40,8 +40,8 @@ const Lane = hypervisor.Gbit
 // never be used.
 func lanes(link hypervisor.Bandwidth) int { return max(1, int(link/Lane)) }
 
-// EverybodyHasALane is the goal: no host has more VMs on their way to it than its link has lanes.
-func EverybodyHasALane(w *sim.World) error {
+// EachHasALane is the goal: no host has more VMs on their way to it than its link has lanes.
+func EachHasALane(w *sim.World) error {
 	coming := map[hypervisor.HostName]int{}
 	for _, m := range w.Moving() {
 		coming[m.State.Target]++

@@ -13,7 +13,7 @@ import (
 )
 
 // goal is what the policy promises.
-var goal = simtest.Always("everybody has a lane", policy.EverybodyHasALane)
+var goal = simtest.Always("each migration has a lane", policy.EachHasALane)
 
 // naive is the policy as it was written first, and mended as it is right.
 var (
@@ -39,7 +39,7 @@ func TestTheNaivePolicyIsCaught(t *testing.T) {
 	r := &recorder{TB: t}
 	simtest.Check(r, simtest.Calm(), append(slices.Clone(naive), goal, simtest.Runs(2000),
 		simtest.Transcript(dir))...)
-	if len(r.said) != 1 || !strings.Contains(r.said[0], "everybody has a lane") {
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "each migration has a lane") {
 		t.Fatalf("said of it: %q", r.said)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "simtest", "*", "*.yaml"))

@@ -6,7 +6,7 @@
 //
 //  1. A write needs the version that is stored, and what it depends on to be as it was read.
 //  2. It is acknowledged when it is on the disk, and not before.
-//  3. Whoever asks what has changed is told everything, or that he is told everything anew.
+//  3. A reader that asks what has changed is told everything, or that it is told everything anew.
 //     This store always says the latter: that is allowed, and costs time in large fleets.
 //  4. Every error is a *[store.StoreError] whose kind says what may be done about it.
 //
@@ -178,8 +178,8 @@ func (s *Store) still(op string, key store.Key, r store.Record, while []store.Re
 	return s.usable(op, key)
 }
 
-// write adds a line to the file, and waits until it is on the disk. When that fails nobody
-// knows whether it is: the store must be opened again.
+// write adds a line to the file, and waits until it is on the disk. When that fails it is not
+// known whether it is: the store must be opened again.
 func (s *Store) write(op string, key store.Key, written json.RawMessage) error {
 	text, err := json.Marshal(line{key.Kind.String(), key.Name, s.last + 1, written})
 	if err != nil {

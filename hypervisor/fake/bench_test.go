@@ -11,7 +11,7 @@ import (
 
 // drain moves n VMs from 500 hosts to 500 others, a few at a time.
 func drain(b *testing.B, n, atOnce int) {
-	w := &world{fake.NewFabric(epoch, fake.Model{}), b}
+	w := &world{fake.NewNetwork(epoch, fake.Model{}), b}
 	hosts := make([]*fake.Host, 1000)
 	for i := range hosts {
 		h, err := w.AddHost(hypervisor.Host{Name: name(fmt.Sprint("h", i)), Memory: 1 << 50,

@@ -28,7 +28,7 @@ type postponed struct{ vm hypervisor.VMID }
 
 // ask answers whether a question meets a dead host or a fault, which is rare.
 func (h *Host) ask(ctx context.Context, method string, vm hypervisor.VMID) error {
-	if len(h.fabric.faults) == 0 && !h.wire.Off && ctx.Err() == nil {
+	if len(h.network.faults) == 0 && !h.wire.Off && ctx.Err() == nil {
 		return nil
 	}
 	op := operation{method: method, vm: vm}
@@ -57,7 +57,7 @@ func perform[T any](ctx context.Context, h *Host, op operation, what T,
 	if err == nil && len(h.late) > 0 { // what was put off for the VM is overtaken
 		h.late = slices.DeleteFunc(h.late, func(o *postponed) bool { return o.vm == op.vm })
 	}
-	h.fabric.world.Settle()
+	h.network.world.Settle()
 	return address, h.end(op, fault, err)
 }
 
@@ -75,10 +75,10 @@ func (h *Host) begin(ctx context.Context, op operation) (Fault, error) {
 			return Fault{}, h.explain(op.name(), op.vm, err)
 		}
 	}
-	if len(h.fabric.faults) == 0 {
+	if len(h.network.faults) == 0 {
 		return Fault{}, nil
 	}
-	fault := h.fabric.meet(h, op)
+	fault := h.network.meet(h, op)
 	switch fault.How {
 	case FailBefore:
 		return fault, h.fail(op, hypervisor.Transient,
@@ -108,7 +108,7 @@ func (h *Host) fail(op operation, kind hypervisor.Kind, err error) error {
 	return h.explain(op.name(), op.vm, &hypervisor.Error{Kind: kind, Err: err})
 }
 
-// explain completes a refusal with what was asked of whom.
+// explain completes a refusal with the operation, the VM and the host.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	var e *hypervisor.Error
 	if errors.As(err, &e) {

@@ -16,7 +16,7 @@ func newPair(t tester, can hypervisor.Abilities) *world {
 	t.Helper()
 	m := sure()
 	m.BootTime, m.ShutdownTime = 100*ms, 50*ms
-	w := &world{fake.NewFabric(epoch, m), t}
+	w := &world{fake.NewNetwork(epoch, m), t}
 	for _, n := range []name{"n1", "n2"} {
 		w.host(hypervisor.Host{Name: n, Memory: 8 * gib, CPUs: 16, Link: 10 * hypervisor.Gbit,
 			Abilities: can})

@@ -15,7 +15,7 @@ import (
 // directories. One that has no process any more is not there. It answers NotFound for a host that
 // does not exist, and Invalid for a number below 0.
 // Source: godwit, internal/qemu (Launcher.Unknown, Launcher.alone).
-func (f *Fabric) Directory(host hypervisor.HostName, number int) error {
+func (f *Network) Directory(host hypervisor.HostName, number int) error {
 	return f.strike("Directory", host, func(h *Host) error {
 		if number < 0 {
 			return refuse(hypervisor.Invalid, "directory %d", number)

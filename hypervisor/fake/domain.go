@@ -58,7 +58,7 @@ func (d *domain) answer() hypervisor.Domain {
 }
 
 // define makes a domain on a host that has none of that VM.
-func (f *Fabric) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
+func (f *Network) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
 	m := f.guests[vm.ID]
 	if m == nil {
 		m = new(machine)
@@ -98,7 +98,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 }
 
 func (h *Host) peek(vm hypervisor.VMID) *domain {
-	if m := h.fabric.guests[vm]; m != nil {
+	if m := h.network.guests[vm]; m != nil {
 		for d := m.first; d != nil; d = d.next {
 			if d.host == h && d.seen() {
 				return d
@@ -119,7 +119,7 @@ func (h *Host) place(vm hypervisor.VMID) int {
 // Become changes a domain's state, and everything that follows from that: the
 // room on its host, its timer, the hint. Absent removes it.
 func (d *domain) Become(state hypervisor.DomainState) {
-	f, h := d.host.fabric, d.host
+	f, h := d.host.network, d.host
 	if before, after := occupies(d.State), occupies(state); before != after {
 		sign := hypervisor.Bytes(1)
 		if before {
@@ -170,8 +170,8 @@ func occupies(s hypervisor.DomainState) bool {
 
 func (d *domain) Doing() hypervisor.DomainState { return d.State }
 func (d *domain) Own()                          { d.defined = true }
-func (d *domain) JobChanged()                   { d.host.fabric.hint(d, JobChanged) }
-func (d *domain) PassFinished()                 { d.host.fabric.hint(d, PassFinished) }
+func (d *domain) JobChanged()                   { d.host.network.hint(d, JobChanged) }
+func (d *domain) PassFinished()                 { d.host.network.hint(d, PassFinished) }
 
 func (d *domain) Workload() Workload {
 	if w := d.machine.workload; w != nil {

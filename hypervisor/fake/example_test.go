@@ -11,7 +11,7 @@ import (
 // A VM of 4 GiB that dirties 50 MB/s moves over a link of 10 Gbit/s.
 func Example() {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	f := fake.NewFabric(start, fake.QEMU())
+	f := fake.NewNetwork(start, fake.QEMU())
 	for _, n := range []hypervisor.HostName{"n1", "n2"} {
 		_, _ = f.AddHost(hypervisor.Host{Name: n, Memory: 64 * hypervisor.GiB, CPUs: 16,
 			Link: 10 * hypervisor.Gbit})

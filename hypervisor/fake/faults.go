@@ -8,12 +8,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A How is what goes wrong with a call.
-type How uint8
+// A FaultEffect is what goes wrong with a call.
+type FaultEffect uint8
 
 // The ways in which a call goes wrong.
 const (
-	noFault How = iota
+	noFault FaultEffect = iota
 	// FailBefore answers Transient, without effect.
 	FailBefore
 	// FailAfter answers Unknown, after the effect.
@@ -28,7 +28,7 @@ const (
 )
 
 // String returns the name of how a call goes wrong.
-func (h How) String() string {
+func (h FaultEffect) String() string {
 	return [...]string{"invalid", "FailBefore", "FailAfter", "Hang", "LateAnswer", "LateEffect",
 		"invalid"}[min(h, LateEffect+1)]
 }
@@ -39,14 +39,14 @@ type Fault struct {
 	// Op is the method, as "Migrate", or the command or adjustment, as "Activate". Default: any.
 	Op    string
 	VM    hypervisor.VMID // default: any
-	How   How
+	How   FaultEffect
 	Times int           // how many calls; default: 1
 	Delay time.Duration // what it costs the caller, or how late the effect is
 }
 
 // Inject adds a fault; of several that match a call the oldest is met. It refuses
 // a fault that says not how (Invalid) or on which host (NotFound).
-func (f *Fabric) Inject(fault Fault) error {
+func (f *Network) Inject(fault Fault) error {
 	return f.strike("Inject", fault.Host, func(*Host) error {
 		if fault.How == noFault || fault.How > LateEffect || fault.Times < 0 || fault.Delay < 0 {
 			return refuse(hypervisor.Invalid, "%+v", fault)
@@ -58,14 +58,14 @@ func (f *Fabric) Inject(fault Fault) error {
 }
 
 // ClearFaults forgets the injected faults that have not been met.
-func (f *Fabric) ClearFaults() {
+func (f *Network) ClearFaults() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = nil
 }
 
 // meet returns the fault that a call meets; the zero Fault is none.
-func (f *Fabric) meet(h *Host, op operation) Fault {
+func (f *Network) meet(h *Host, op operation) Fault {
 	for i, fault := range f.faults {
 		if fault.Host != h.host.Name || fault.VM != "" && fault.VM != op.vm ||
 			fault.Op != "" && fault.Op != op.method && fault.Op != op.name() {
@@ -79,11 +79,11 @@ func (f *Fabric) meet(h *Host, op operation) Fault {
 	return Fault{}
 }
 
-// putOff lets a call act later. Nobody waits for the answer.
+// putOff lets a call act later. The answer is not waited for.
 func (h *Host) putOff(op operation, fault Fault, act func()) error {
 	late := &postponed{op.vm}
 	h.late = append(h.late, late)
-	h.fabric.world.In(fault.Delay, func() {
+	h.network.world.In(fault.Delay, func() {
 		if i := slices.Index(h.late, late); i >= 0 {
 			h.late = slices.Delete(h.late, i, i+1)
 			act()
@@ -94,7 +94,7 @@ func (h *Host) putOff(op operation, fault Fault, act func()) error {
 
 // CrashHost cuts a host from power: what ran there has crashed, what was coming
 // in is gone, its peers hear nothing, and it answers Transient until RestartHost.
-func (f *Fabric) CrashHost(name hypervisor.HostName) error {
+func (f *Network) CrashHost(name hypervisor.HostName) error {
 	return f.strike("CrashHost", name, func(h *Host) error {
 		if h.wire.Off {
 			return nil
@@ -111,7 +111,7 @@ func (f *Fabric) CrashHost(name hypervisor.HostName) error {
 
 // RestartHost brings a crashed host back: its own VMs are shut off, its peers
 // notice that their connections are gone.
-func (f *Fabric) RestartHost(name hypervisor.HostName) error {
+func (f *Network) RestartHost(name hypervisor.HostName) error {
 	return f.strike("RestartHost", name, func(h *Host) error {
 		if !h.wire.Off {
 			return nil
@@ -131,7 +131,7 @@ func (f *Fabric) RestartHost(name hypervisor.HostName) error {
 
 // KillDomain ends the process of a domain: it has crashed, or, incoming, is gone.
 // It does nothing to a VM without a process.
-func (f *Fabric) KillDomain(host hypervisor.HostName, vm hypervisor.VMID) error {
+func (f *Network) KillDomain(host hypervisor.HostName, vm hypervisor.VMID) error {
 	return f.strike("KillDomain", host, func(h *Host) error {
 		d := h.find(vm)
 		if d == nil {
@@ -162,22 +162,22 @@ func (d *domain) die(why string) {
 }
 
 // CutLink drops everything between two hosts, unnoticed: nothing times out by itself.
-func (f *Fabric) CutLink(a, b hypervisor.HostName) error {
+func (f *Network) CutLink(a, b hypervisor.HostName) error {
 	return f.onLink("CutLink", a, b, f.world.Cut)
 }
 
 // HealLink undoes CutLink: what stalled goes on, and a process whose peer died meanwhile is told.
-func (f *Fabric) HealLink(a, b hypervisor.HostName) error {
+func (f *Network) HealLink(a, b hypervisor.HostName) error {
 	return f.onLink("HealLink", a, b, f.world.Heal)
 }
 
 // ResetLink closes every connection between two hosts.
-func (f *Fabric) ResetLink(a, b hypervisor.HostName) error {
+func (f *Network) ResetLink(a, b hypervisor.HostName) error {
 	return f.onLink("ResetLink", a, b, f.world.Reset)
 }
 
 // strike does something to a host, or answers NotFound.
-func (f *Fabric) strike(op string, name hypervisor.HostName, act func(*Host) error) error {
+func (f *Network) strike(op string, name hypervisor.HostName, act func(*Host) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.hosts[name]
@@ -190,7 +190,7 @@ func (f *Fabric) strike(op string, name hypervisor.HostName, act func(*Host) err
 }
 
 // onLink does something to the link between two hosts, or answers NotFound.
-func (f *Fabric) onLink(op string, a, b hypervisor.HostName, act func(a, b *TransferHost)) error {
+func (f *Network) onLink(op string, a, b hypervisor.HostName, act func(a, b *TransferHost)) error {
 	return f.strike(op, a, func(one *Host) error {
 		other := f.hosts[b]
 		if other == nil || other == one {

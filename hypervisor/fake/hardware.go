@@ -75,7 +75,7 @@ func (d *domain) measure(period time.Duration) error {
 		return nil
 	}
 	d.measured = true
-	f := d.host.fabric
+	f := d.host.network
 	f.world.In(period, func() {
 		d.measured = false
 		if d.host.listed.Mark(d.VM.ID); d.State.Executes() {

@@ -8,10 +8,10 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Host is one host of a Fabric and the hypervisor on it. It forgets its jobs
+// A Host is one host of a Network and the hypervisor on it. It forgets its jobs
 // when it crashes, but not which of them it was told to discard.
 type Host struct {
-	fabric    *Fabric
+	network   *Network
 	host      hypervisor.Host
 	wire      TransferHost
 	sorted    []*domain // ordered by VM
@@ -31,8 +31,8 @@ var _ hypervisor.Hypervisor = (*Host)(nil)
 // Boot places a running VM at once: the set-up of a world. It refuses what is not a VM (Invalid), a
 // VM that the host knows (Conflict) and one that does not fit (NoRoom).
 func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	var err error
 	switch d := h.find(vm.ID); {
 	case h.wire.Off:
@@ -49,16 +49,16 @@ func (h *Host) Boot(vm hypervisor.VM, w Workload) error {
 	if err != nil {
 		return h.explain("Boot", vm.ID, err)
 	}
-	d := h.fabric.define(h, vm, hypervisor.Running)
-	d.defined, d.machine.workload = true, h.fabric.alike.Keep(w)
+	d := h.network.define(h, vm, hypervisor.Running)
+	d.defined, d.machine.workload = true, h.network.alike.Keep(w)
 	return nil
 }
 
 // SetWorkload changes how the guest of a VM dirties memory from now on, here and
 // wherever it moves. It answers NotFound when the host does not know the VM.
 func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	d := h.find(vm)
 	switch {
 	case d == nil:
@@ -66,7 +66,7 @@ func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 	case !w.Valid():
 		return h.explain("SetWorkload", vm, refuse(hypervisor.Invalid, "workload %+v", w))
 	}
-	d.machine.workload = h.fabric.alike.Keep(w)
+	d.machine.workload = h.network.alike.Keep(w)
 	for d := d.machine.first; d != nil; d = d.next {
 		if t := d.sending(); t != nil {
 			t.SetWorkload(w)
@@ -78,17 +78,17 @@ func (h *Host) SetWorkload(vm hypervisor.VMID, w Workload) error {
 // Busy returns the virtual time that calls to the host took since the last Busy:
 // what hung or late answers cost their caller.
 func (h *Host) Busy() time.Duration {
-	h.fabric.mu.Lock()
+	h.network.mu.Lock()
 	busy := h.busy
 	h.busy = 0
-	h.fabric.mu.Unlock()
+	h.network.mu.Unlock()
 	return busy
 }
 
 // Host answers the host as it was added.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	if err := h.ask(ctx, "Host", ""); err != nil {
 		return hypervisor.Host{}, err
 	}
@@ -96,21 +96,21 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 }
 
 // Domains lists what the host knows, ordered by VM. As long as nothing changes it answers
-// the same list, which nobody is to change; see also [Fabric.Spare].
+// the same list, which must not be changed; see also [Network.Spare].
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	if err := h.ask(ctx, "Domains", ""); err != nil {
 		return nil, err
 	}
 	at := func(i int) hypervisor.Domain { return h.sorted[i].answer() }
-	return h.listed.Now(len(h.sorted), at, h.fabric.spare), nil
+	return h.listed.Now(len(h.sorted), at, h.network.spare), nil
 }
 
 // Domain answers one VM.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	if err := h.ask(ctx, "Domain", vm); err != nil {
 		return hypervisor.Domain{}, err
 	}
@@ -124,16 +124,16 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // keeps, for a job that has ended here, and for one that it was told to discard:
 // that promise outlives a request that was on its way.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	return perform(ctx, h, operation{"Receive", nil, in.VM.ID}, in, (*Host).receive)
 }
 
-// Migrate begins to send. It answers Transient when nobody listens at the
+// Migrate begins to send. It answers Transient when nothing listens at the
 // address, and Conflict for a VM that cannot be sent now.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	_, err := perform(ctx, h, operation{"Migrate", nil, out.VM}, out, (*Host).migrate)
 	return err
 }
@@ -141,8 +141,8 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 // Progress answers how the job goes. The source's downtime ends when the target
 // holds the complete state; a held target's goes on until it is activated.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	t, vm := h.jobs[job], hypervisor.VMID("")
 	if t != nil {
 		vm = t.VM.ID
@@ -158,8 +158,8 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	op := operation{"Adjust", a, ""}
 	if t := h.jobs[job]; t != nil {
 		op.vm = t.VM.ID
@@ -170,15 +170,15 @@ func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Ad
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	h.fabric.mu.Lock()
-	defer h.fabric.mu.Unlock()
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
 	_, err := perform(ctx, h, operation{"Do", c, vm}, command{vm, c}, (*Host).command)
 	return err
 }
 
 // admit refuses what is not a VM and what does not fit.
 func (h *Host) admit(vm hypervisor.VM) error {
-	if h.fabric.lenient {
+	if h.network.lenient {
 		return Admit(vm, math.MaxInt64, math.MaxInt)
 	}
 	return Admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)

@@ -30,7 +30,7 @@ func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 // listen makes the incoming domain; d is what the host has of the VM, or nil.
 func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
 	if d == nil {
-		d = h.fabric.define(h, in.VM, hypervisor.Receiving)
+		d = h.network.define(h, in.VM, hypervisor.Receiving)
 	} else {
 		d.VM, d.found = d.machine.as(in.VM), nil
 		d.Become(hypervisor.Receiving)
@@ -67,7 +67,7 @@ func (h *Host) migrate(out hypervisor.Outgoing) (none hypervisor.Address, err er
 		d.State != hypervisor.Rebooting:
 		return "", refuse(hypervisor.Conflict, "it is %v", d.State)
 	}
-	t := h.fabric.world.At(out.Address)
+	t := h.network.world.At(out.Address)
 	switch {
 	case t == nil:
 		return "", refuse(hypervisor.Transient, "%s: connection refused", out.Address)

@@ -113,24 +113,24 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 		return err
 	}
 	if d == nil {
-		d = h.fabric.define(h, vm, hypervisor.Starting)
+		d = h.network.define(h, vm, hypervisor.Starting)
 	} else {
 		d.VM, d.Unresolved = d.machine.as(vm), false
 		d.Become(hypervisor.Starting)
 	}
 	d.defined = true
-	d.after(h.fabric.model.BootTime, func() { d.Become(hypervisor.Running) })
+	d.after(h.network.model.BootTime, func() { d.Become(hypervisor.Running) })
 	return nil
 }
 
 // after sets what ends the present state, unless another state comes first.
 func (d *domain) after(wait time.Duration, then func()) {
-	d.timer = d.host.fabric.world.In(wait, then)
+	d.timer = d.host.network.world.In(wait, then)
 }
 
 // stop asks the guest to shut down. A second Stop may shorten the grace.
 func (d *domain) stop(grace time.Duration) error {
-	f := d.host.fabric
+	f := d.host.network
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed:
 		return nil
@@ -173,7 +173,7 @@ func (d *domain) reboot() error {
 	case hypervisor.Rebooting:
 		return nil
 	case hypervisor.Running:
-		m := d.host.fabric.model
+		m := d.host.network.model
 		d.Become(hypervisor.Rebooting)
 		d.after(Later(m.ShutdownTime, m.BootTime), func() { d.Become(hypervisor.Running) })
 		return nil

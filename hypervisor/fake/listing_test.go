@@ -52,7 +52,7 @@ func TestAnAnswerIsWhatThereIs(t *testing.T) {
 				list.Doubt()
 			},
 			"": func(t *rapid.T) {
-				if rapid.Bool().Draw(t, "nobody asks") {
+				if rapid.Bool().Draw(t, "the list is not read") {
 					return
 				}
 				got := list.Now(len(there), listingAt(there), over)

@@ -206,14 +206,14 @@ func (m *machine) believe() {
 }
 
 func (m *machine) inject() {
-	how := rapid.SampledFrom([]fake.How{fake.FailBefore, fake.FailAfter, fake.Hang,
+	how := rapid.SampledFrom([]fake.FaultEffect{fake.FailBefore, fake.FailAfter, fake.Hang,
 		fake.LateAnswer, fake.LateEffect}).Draw(m.t, "how")
 	op := rapid.SampledFrom([]string{"Receive", "Migrate", "Adjust", "Activate", "Resume",
 		"Discard", "Release", "Kill", "Unpause"}).Draw(m.t, "op")
 	m.ok(m.Inject(fake.Fault{Host: m.anyHost(), Op: op, How: how, Delay: time.Second}))
 }
 
-// strike breaks something, and notes whom that may cost its memory.
+// strike breaks something, and notes which VM may lose its memory by that.
 func (m *machine) strike() {
 	a, b := m.anyHost(), m.anyHost()
 	for _, out := range m.jobs {

@@ -128,7 +128,7 @@ func predict(t testing.TB, m measurement, most time.Duration) (time.Duration, hy
 		Zero:     int(1000 - m.size(t, "fill_mib")*1000/memory),
 		CatchUp:  16 * ms,
 	}
-	w := &world{fake.NewFabric(epoch, m.model()), t}
+	w := &world{fake.NewNetwork(epoch, m.model()), t}
 	for _, n := range []name{"n1", "n2"} {
 		w.host(hypervisor.Host{Name: n, Memory: 1 << 40, CPUs: 4, Link: 1000 * hypervisor.Gbit})
 	}

@@ -267,7 +267,7 @@ func TestTheDowntimeIsAsShortAsWasAsked(t *testing.T) {
 	})
 }
 
-// Property 12: a card is never idle while somebody has to send, so that it takes
+// Property 12: a card is never idle while a transfer has to send, so that it takes
 // as long as its bytes, in whatever shares.
 func TestWorkIsConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

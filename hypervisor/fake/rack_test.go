@@ -14,7 +14,7 @@ import (
 
 // Four hosts in two racks, and one in none; every NIC carries 1 GB/s.
 func racks(t *testing.T, uplinks [2]hypervisor.Bandwidth, network hypervisor.Bandwidth) *world {
-	w := &world{fake.NewFabric(epoch, fake.Model{}), t}
+	w := &world{fake.NewNetwork(epoch, fake.Model{}), t}
 	for i, rack := range []string{"a", "a", "b", "b", ""} {
 		n := name(fmt.Sprintf("n%d", i+1))
 		w.host(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64, Link: 1_000_000_000})
@@ -48,7 +48,7 @@ func TestMovesShareTheLinksAboveTheirHosts(t *testing.T) {
 			[][2]name{{"n1", "n2"}, {"n3", "n4"}}, []hypervisor.Bandwidth{1000 * mb, 1000 * mb}},
 		{"a host without a rack is above them", [2]hypervisor.Bandwidth{100 * mb, 0}, 0,
 			[][2]name{{"n1", "n5"}, {"n3", "n4"}}, []hypervisor.Bandwidth{100 * mb, 1000 * mb}},
-		{"everybody shares the network", [2]hypervisor.Bandwidth{}, 900 * mb,
+		{"all share the network", [2]hypervisor.Bandwidth{}, 900 * mb,
 			[][2]name{{"n1", "n2"}, {"n3", "n4"}, {"n2", "n5"}},
 			[]hypervisor.Bandwidth{300 * mb, 300 * mb, 300 * mb}},
 		{"what an up-link leaves of it others have", [2]hypervisor.Bandwidth{100 * mb, 0},
@@ -96,7 +96,7 @@ func TestPlaceRefusesWhatIsNoRack(t *testing.T) {
 // 218.02 s, and DISSECT-CF 218.26 s.
 func TestAgreesWithOtherSimulatorsWithoutCaps(t *testing.T) {
 	const hosts, each = 50, 20
-	w := &world{fake.NewFabric(epoch, fake.Model{}), t}
+	w := &world{fake.NewNetwork(epoch, fake.Model{}), t}
 	host := func(i int) name { return name(fmt.Sprint("h", i)) }
 	for i := range 2 * hosts {
 		w.host(hypervisor.Host{Name: host(i), Memory: 4096 * gib, CPUs: 4096,

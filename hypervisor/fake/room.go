@@ -14,7 +14,7 @@ func (a *Alike[T]) Keep(v T) *T {
 	return a.last
 }
 
-// A News is what has come up since somebody asked last. The zero value is nothing.
+// A News is what has come up since it was last taken. The zero value is nothing.
 type News[E any] struct {
 	fresh, told []E
 }

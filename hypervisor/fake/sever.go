@@ -6,7 +6,7 @@ import "github.com/godwit-vm/godwit/hypervisor"
 type parting uint8
 
 const (
-	cut   parting = iota // nothing arrives any more, and nobody is told
+	cut   parting = iota // nothing arrives any more, and that is not reported
 	reset                // the connection is closed
 	death                // a process died, and the other end is told
 )
@@ -70,7 +70,7 @@ func (t *Transfer) severCopy(how parting, why string) {
 	t.close()
 }
 
-// severFetch: each end has a part of the memory, nobody has all of it.
+// severFetch: each end has a part of the memory, none has all of it.
 func (t *Transfer) severFetch(why string) {
 	t.fail(why)
 	for _, e := range [...]End{t.source, t.target} {

@@ -295,7 +295,7 @@ func TestHintsSayWhatChangedOnce(t *testing.T) {
 	if again := w.Touched(); len(again) > 0 {
 		t.Errorf("touched is not cleared: %v", again)
 	}
-	if got := fmt.Sprint(want[3].What, want[0].What, want[1].What, fake.What(9)); got !=
+	if got := fmt.Sprint(want[3].What, want[0].What, want[1].What, fake.HintKind(9)); got !=
 		"job changed pass finished domain changed invalid" {
 		t.Errorf("names %q", got)
 	}

@@ -44,7 +44,7 @@ type World struct {
 	cut      map[pair]bool
 	racks    map[string]*rack
 	shared   *maxmin.Link // that every transfer crosses; nil is none
-	idle     []*underWay  // that nobody needs any more
+	idle     []*underWay  // to be used again
 	failures Alike[string]
 	coming   moment // what Next answered last: it is asked more often than it changes
 }
@@ -57,7 +57,7 @@ type moment struct {
 
 // A rack is hosts that share an up-link.
 type rack struct {
-	up, down *maxmin.Link // each way; nil while nobody has said how fast
+	up, down *maxmin.Link // each way; nil while the speed is not set
 }
 
 // NewWorld returns a world without hosts.
@@ -98,7 +98,7 @@ func (w *World) In(d time.Duration, fire func()) *Timer {
 	return t
 }
 
-// A Host is where transfers begin and end. A host that is Off reaches nobody.
+// A Host is where transfers begin and end. A host that is Off reaches no other.
 type TransferHost struct {
 	Name      hypervisor.HostName
 	Off       bool
@@ -166,7 +166,7 @@ func (w *World) Settle() {
 	}
 }
 
-// At returns the transfer whose target listens at a; nil is nobody.
+// At returns the transfer whose target listens at a; nil is none.
 func (w *World) At(a hypervisor.Address) *Transfer { return w.open[a] }
 
 // A pair is two hosts, the smaller name first.
@@ -220,7 +220,7 @@ func (w *World) Restarted(h *TransferHost) {
 	}
 }
 
-// Refuse returns an error of a kind. The port adds what was asked of whom.
+// Refuse returns an error of a kind. The port adds the operation, the VM and the host.
 func Refuse(kind hypervisor.Kind, format string, args ...any) error {
 	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }

@@ -36,14 +36,14 @@ type tester interface {
 
 // A world is a fabric with a few hosts, and what tests do with it.
 type world struct {
-	*fake.Fabric
+	*fake.Network
 	t tester
 }
 
 // newWorld has hosts n1, n2 and n3 with 64 GiB, 64 CPUs and 10 Gbit/s.
 func newWorld(t tester, m fake.Model) *world {
 	t.Helper()
-	w := &world{fake.NewFabric(epoch, m), t}
+	w := &world{fake.NewNetwork(epoch, m), t}
 	for _, n := range []name{"n1", "n2", "n3"} {
 		w.host(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64, Link: 10 * hypervisor.Gbit})
 	}

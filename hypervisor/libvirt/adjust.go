@@ -103,7 +103,7 @@ func (d move) cancel(ctx context.Context, f Found, status hypervisor.JobStatus) 
 }
 
 // heard notes that libvirt gives the transfer up, which it shows only until it has told the
-// target: some milliseconds. Missed, nobody here would know of a guest that had stood that
+// target: some milliseconds. Missed, this host would not know of a guest that had stood that
 // its target did not get it all.
 func (d move) heard(ctx context.Context) error {
 	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {

@@ -29,7 +29,7 @@ func at(uri string) func(*testing.T, *trial, *libvirt.Config) {
 	return func(_ *testing.T, _ *trial, c *libvirt.Config) { c.URI = uri }
 }
 
-// listening answers the URI of a socket at which somebody else listens.
+// listening answers the URI of a socket at which another program listens.
 func listening(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -77,10 +77,10 @@ var setbacks = []setback{
 		}
 		c.URI = "qemu+unix:///system?socket=" + path
 	}, hypervisor.Transient, []string{"/file", "libvirtd"}},
-	{"a socket at which somebody else hangs up", func(t *testing.T, _ *trial, c *libvirt.Config) {
+	{"a socket that another program closes", func(t *testing.T, _ *trial, c *libvirt.Config) {
 		c.URI = listening(t, func(s net.Conn) { s.Close() })
 	}, hypervisor.Transient, []string{"libvirtd"}},
-	{"a socket at which somebody speaks something else",
+	{"a socket that speaks another protocol",
 		func(t *testing.T, _ *trial, c *libvirt.Config) {
 			c.URI = listening(t, func(s net.Conn) {
 				_, _ = io.WriteString(s, strings.Repeat("220 mail.example ESMTP\r\n", 9))
@@ -88,7 +88,7 @@ var setbacks = []setback{
 				s.Close()
 			})
 		}, hypervisor.Transient, []string{"libvirtd"}},
-	{"a socket at which nobody answers", func(t *testing.T, _ *trial, c *libvirt.Config) {
+	{"a socket that does not answer", func(t *testing.T, _ *trial, c *libvirt.Config) {
 		silent := make(chan net.Conn, 16)
 		c.Timeout = 300 * time.Millisecond
 		t.Cleanup(func() {
@@ -190,7 +190,7 @@ func TestAnotherProcessOwnsTheDirectory(t *testing.T) {
 	}
 }
 
-// A journal that somebody has spoilt is not guessed at: the file is named, and the line.
+// A journal that was spoilt is not guessed at: the file is named, and the line.
 func TestACorruptJournalIsNamed(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm("suite/awaited", calm)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// untouched wants a VM to run where it was, with no job and nobody at it.
+// untouched wants a VM to run where it was, with no job under way.
 func (w *trial) untouched(id vmid) {
 	w.t.Helper()
 	d := w.domain(hosta, id)
@@ -74,8 +74,8 @@ var misroutes = []misroute{
 		transferOptions{}, hypervisor.Invalid, []string{"the target expects"}},
 	{"to a libvirtd that refuses", peer("qemu+tcp://127.0.0.1:1/system"), transferOptions{},
 		hypervisor.Transient, []string{"127.0.0.1:1", "refused"}},
-	{"to a host that nobody knows", peer("qemu+tcp://nobody.invalid/system"),
-		transferOptions{}, hypervisor.Transient, []string{"nobody.invalid"}},
+	{"to a host that does not exist", peer("qemu+tcp://unknown.invalid/system"),
+		transferOptions{}, hypervisor.Transient, []string{"unknown.invalid"}},
 	{"to what is no libvirtd", peer("rm -rf /"), transferOptions{}, hypervisor.Invalid,
 		[]string{"rm%20-rf", "no scheme"}},
 	{"to another hypervisor", peer("xen:///system"), transferOptions{}, hypervisor.Unsupported,
@@ -90,8 +90,8 @@ var misroutes = []misroute{
 		hypervisor.Unsupported, []string{"hold-switch-over"}},
 }
 
-// A migration that is asked for wrongly leaves the VM where it is, and nobody has
-// begun anything.
+// A migration that is asked for wrongly leaves the VM where it is, and nothing
+// has begun.
 func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 	w := newTrial(t, nil)
 	stays := w.vm("suite/stays", calm)
@@ -128,7 +128,7 @@ func (w *trial) barless() {
 	}
 }
 
-// Somebody else may have begun to move the VM.
+// Another client may have begun to move the VM.
 func TestAVMThatVirshMovesIsNotMovedTwice(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm("suite/moves", calm)

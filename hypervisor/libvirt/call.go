@@ -66,7 +66,7 @@ func (d *Domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Dom
 	c := &Call{}
 	d.mu.Lock()
 	d.call, d.stats, d.sent, d.stood = c, nil, 0, false
-	d.stoodAt, d.blind, d.last, d.told = time.Time{}, false, Sight{}, false
+	d.stoodAt, d.blind, d.last, d.told = time.Time{}, false, Observation{}, false
 	d.mu.Unlock()
 	err := d.Node.Conn.Begin(ctx, func(conn *conn.Connect) error {
 		dom, err := conn.LookupDomainByName(d.Name)

@@ -65,7 +65,7 @@ func Lacks(ctx context.Context, d *Domain, vm hypervisor.VM) ([]hypervisor.Reaso
 }
 
 // probeName begins the name of a storage pool that exists while a directory is looked into.
-// The rest is chance: what somebody who died has left must not be in the way.
+// The rest is chance: what a process that died has left must not be in the way.
 const probeName = "godwit-probe-"
 
 // present reports whether a host has a file, through libvirt: the host may be far
@@ -293,7 +293,7 @@ func hostCPU(capabilities string) (string, error) {
 }
 
 // farther asks the target's libvirtd what it says to the domain.
-func farther(c *conn.Connect, own string, s Sight, cpu guestCPU) (
+func farther(c *conn.Connect, own string, s Observation, cpu guestCPU) (
 	[]hypervisor.Reason, error) {
 	var why reasons
 	for _, look := range []func() (*libvirt.Domain, error){

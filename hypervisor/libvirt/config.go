@@ -38,7 +38,7 @@ type Config struct {
 	// /var/lib/libvirt/images/godwit.
 	DiskDir string
 	// DebugDir is where the sockets of Hardware.DebugPort are. Default: VMs that have
-	// one write to nobody.
+	// one have no reader.
 	DebugDir string
 	// TLS encrypts migrations, with the certificates that the hosts' qemu.conf names.
 	TLS bool
@@ -70,7 +70,7 @@ type Config struct {
 	// Bar is how long a host refuses a VM that it was told to discard. Default: 10m.
 	Bar time.Duration
 	// Changed is told that a VM or its job has changed. It must not block. Default:
-	// nobody is.
+	// nothing is called.
 	Changed func(hypervisor.VMID)
 }
 

@@ -39,7 +39,7 @@ func settled(f Found) error {
 }
 
 // impact says that a change of devices is about what runs, what is defined, or both.
-func impact(s Sight) libvirt.DomainDeviceModifyFlags {
+func impact(s Observation) libvirt.DomainDeviceModifyFlags {
 	var flags libvirt.DomainDeviceModifyFlags
 	if s.Defined {
 		flags |= libvirt.DOMAIN_DEVICE_MODIFY_CONFIG

@@ -49,7 +49,7 @@
 //
 // # Together with virsh
 //
-// All domains of a libvirtd are seen and can be moved, whoever has made them. Those
+// All domains of a libvirtd are seen and can be moved, whatever client made them. Those
 // that were not asked about are never changed or removed, and a disk's file only when
 // it is a local disk of a VM that has moved away. One that virsh has migrated away is
 // Unresolved, and is not started by mistake.
@@ -138,9 +138,9 @@
 //
 //	journal + look ──► [State], [Status], [Due] ──► act ──► look …
 //
-// Everything that the backend does of its own accord, with nobody asking, is a
+// Everything that the backend does of its own accord, unasked, is a
 // [NextStep] from here: it follows from what is, and never from an event that might
-// have been missed. Whoever acts (1) does one step, (2) looks again. Dying in
+// have been missed. The caller (1) does one step, (2) looks again. Dying in
 // between does no harm.
 //
 // Libvirt's states in our words:
@@ -192,7 +192,7 @@
 //	look → what is due (this package) → do it → look …
 //
 // libvirt keeps the domains; the journal keeps what libvirt does not: jobs, and why
-// something was done. Whoever changes a domain holds its turn. Readers do not: a
+// something was done. A change of a domain holds its turn. Readers do not: a
 // record is replaced and never changed. Dying at any instruction does no harm.
 //
 // How a VM is moved is this package's, what may be asked of it this package's.

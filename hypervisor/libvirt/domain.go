@@ -40,7 +40,7 @@ type Domain struct {
 	stoodAt  time.Time
 	asking   chan struct{} // libvirt for figures; closed when it has answered
 	told     bool          // it has answered
-	last     Sight         // that it gave, as far as figures go
+	last     Observation   // that it gave, as far as figures go
 	blind    bool          // events may have been lost since then
 	xml      string        // that facts were read from
 	facts    domxml.Facts
@@ -57,7 +57,7 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 		n.mu.Unlock()
 		return nil, nil, fault.Refuse(hypervisor.Transient, "the host was closed")
 	}
-	n.Running.Add(1) // whoever has a turn is waited for
+	n.Running.Add(1) // a holder of a turn is waited for
 	d := n.domains[vm]
 	if d == nil {
 		d = n.domain(vm, name, nil)
@@ -134,7 +134,7 @@ func (d *Domain) Remove() error {
 type Found struct {
 	Rec   *DomainRecord // nil: nothing is kept
 	Job   *Job          // that the record names, or nil
-	Sight Sight
+	Sight Observation
 	State hypervisor.DomainState
 	VM    hypervisor.VM
 }
@@ -169,7 +169,7 @@ func (f Found) Unresolved() bool {
 	case f.Sight.Run != ShutoffMigrated:
 		return false
 	case f.Job == nil || f.Job.Role != Source:
-		return true // somebody else has migrated it away
+		return true // another client has migrated it away
 	}
 	return f.Job.Stage == Kept || f.Job.Stage == Resumed
 }
@@ -207,8 +207,8 @@ func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 	})
 }
 
-// hear keeps what an event tells that nobody can ask for later, and reports whether that is
-// all: then nothing is due, and nobody needs to look.
+// hear keeps what an event tells that cannot be asked for later, and reports whether that is
+// all: then nothing is due, and no look is needed.
 func (d *Domain) hear(e conn.Event) (all bool) {
 	switch e.What {
 	case conn.Rebooted:

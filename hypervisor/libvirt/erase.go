@@ -25,7 +25,7 @@ const undefineAll = libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA |
 
 // Erase removes the domain from libvirt, with what is left of its process. One that
 // has a saved state is refused: it is the VM's memory.
-func (d *Domain) Erase(ctx context.Context, s Sight) error {
+func (d *Domain) Erase(ctx context.Context, s Observation) error {
 	err := d.Do(ctx, func(dom *libvirt.Domain) error {
 		if s.Run.Alive() {
 			if err := dom.Destroy(); err != nil {
@@ -142,7 +142,7 @@ func (n *Node) FindBarred(ctx context.Context) error {
 		doms, err := c.ListAllDomains(libvirt.CONNECT_LIST_DOMAINS_INACTIVE)
 		var names []string
 		for i := range doms {
-			s, errSight := sightOf(&doms[i], false)
+			s, errSight := observationOf(&doms[i], false)
 			name, errName := doms[i].GetName()
 			_ = doms[i].Free()
 			if errSight == nil && errName == nil && s.Bars != "" {
@@ -183,7 +183,7 @@ func (d *Domain) Sent(now hypervisor.Bytes) hypervisor.Bytes {
 }
 
 // Reach connects to another host's libvirtd. The connection is kept. One that hangs keeps
-// nobody waiting who asks another.
+// no caller waiting that asks another.
 func (n *Node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
 	uri := n.Translate(peer)
 	n.peersMu.Lock()
@@ -198,8 +198,8 @@ func (n *Node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
 	}
 	n.peersMu.Lock()
 	defer n.peersMu.Unlock()
-	if kept = n.peers[uri]; kept != nil { // somebody else was first
-		n.Running.Go(func() { _ = c.Close() }) // nobody uses it
+	if kept = n.peers[uri]; kept != nil { // another caller was first
+		n.Running.Go(func() { _ = c.Close() }) // it is not used
 		return kept, nil
 	}
 	if n.peers == nil {

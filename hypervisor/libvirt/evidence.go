@@ -169,7 +169,7 @@ func (d move) forsake(ctx context.Context, f Found, here bool) error {
 // deserted reports whether the source of an incoming domain runs and sends no more,
 // by the word of its own libvirtd. What is here then never becomes complete: libvirt
 // may not have been told, or may wait for a process that hangs.
-func (d move) deserted(ctx context.Context, s Sight) bool {
+func (d move) deserted(ctx context.Context, s Observation) bool {
 	there, err := d.atSource(ctx, s)
 	return err == nil && there.Run.Executes() &&
 		(there.Aborted || !there.Sends && there.Run != RunsCancelled)
@@ -178,7 +178,7 @@ func (d move) deserted(ctx context.Context, s Sight) bool {
 // spare reports whether the source of a held domain has its process still, and sends no
 // more, by the word of its own libvirtd: the answer that the domain is complete was
 // lost. Of its own accord libvirt then ends neither the source nor lets this one run.
-func (d move) spare(ctx context.Context, s Sight) bool {
+func (d move) spare(ctx context.Context, s Observation) bool {
 	there, err := d.atSource(ctx, s)
 	return err == nil && there.Run.Alive() && !there.Sends &&
 		there.Run != PausedPostCopy && there.Run != PausedPostCopyFailed
@@ -186,17 +186,17 @@ func (d move) spare(ctx context.Context, s Sight) bool {
 
 // atSource looks at the domain where it comes from. What is not the same domain there
 // is Gone.
-func (d move) atSource(ctx context.Context, s Sight) (Sight, error) {
+func (d move) atSource(ctx context.Context, s Observation) (Observation, error) {
 	if s.Mark.From == "" || s.Mark.Source == d.Node.Name {
-		return Sight{}, nil
+		return Observation{}, nil
 	}
 	peer, err := d.Node.Reach(ctx, s.Mark.From)
 	if err != nil {
-		return Sight{}, err
+		return Observation{}, err
 	}
 	there, err := SeeAt(ctx, peer, d.Name)
 	if there.UUID != s.UUID {
-		return Sight{}, err
+		return Observation{}, err
 	}
 	return there, err
 }

@@ -22,7 +22,7 @@ func TestATargetThatHasAnotherDomainIsRefused(t *testing.T) {
 	const other = "11111111-2222-4333-8444-555555555555"
 	for _, row := range []struct{ what, name, uuid string }{
 		{"the name is taken by another", domainOf(traveller), other},
-		{"the identity is taken by another", "somebody", domxml.UUIDOf(traveller)},
+		{"the identity is taken by another", "another", domxml.UUIDOf(traveller)},
 		{"the same is there", domainOf(traveller), domxml.UUIDOf(traveller)},
 	} {
 		t.Run(row.what, func(t *testing.T) {
@@ -55,7 +55,7 @@ const secretDisk = `<disk type='file' device='disk'><driver name='qemu' type='ra
 const share = `<filesystem type='mount' accessmode='passthrough'><source dir='/var/lib/libvirt'/>
   <target dir='share'/></filesystem>`
 
-// A domain that somebody else has made is moved only if nothing of it stays behind:
+// A domain that another client has made is moved only if nothing of it stays behind:
 // all that does is said.
 func TestWhatCannotMoveIsSaidBeforehand(t *testing.T) {
 	w := newTrial(t, nil)

@@ -30,7 +30,7 @@ func TestManyTargetsAreOpenedAtOnce(t *testing.T) {
 	}
 }
 
-// What somebody left who died while he looked for a file is not in the way.
+// What a process left that died while it looked for a file is not in the way.
 func TestAProbeThatWasLeftIsNotInTheWay(t *testing.T) {
 	w := newTrial(t, nil)
 	for i := range 3 {

@@ -20,7 +20,7 @@ const (
 	oddVM   vmid = oddName
 )
 
-// foreignXML describes a domain that somebody else has made, with the guest that the
+// foreignXML describes a domain that another client has made, with the guest that the
 // others have. Devices are more of them.
 func (w *trial) foreignXML(name, devices string) string {
 	return fmt.Sprintf(`<domain type='%s' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>

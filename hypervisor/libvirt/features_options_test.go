@@ -22,7 +22,7 @@ type wish struct {
 	shown func(parameters, figures map[string]any) bool
 }
 
-// These are off unless somebody wishes them.
+// These are off unless they are asked for.
 var modes = []string{"auto-converge", "postcopy-ram", "multifd", "compress", "xbzrle"}
 
 func plainly(p, _ map[string]any) bool { return number(p, "downtime-limit") == 300 }
@@ -184,7 +184,7 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 	w.start(hosta, vm)
 	w.hopeless("plain", vm.ID, narrow)
 	if p := w.progress(hosta, "plain"); p.Throttle != 0 || p.DirtyRate == 0 {
-		t.Errorf("nobody asked for a throttle, and it writes memory: %+v", p)
+		t.Errorf("no throttle was asked for, and it writes memory: %+v", p)
 	}
 	w.cancelled("plain", vm.ID)
 

@@ -143,7 +143,7 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 	contents := w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	for _, f := range w.images(hostb) {
-		t.Errorf("%s is at the target before anybody has asked for it", f)
+		t.Errorf("%s is at the target before it was asked for", f)
 	}
 	w.begin("there", vm.ID, transferOptions{})
 	p := w.until("there", hypervisor.JobSucceeded)
@@ -200,7 +200,7 @@ func TestACopyOfDisksIsProgress(t *testing.T) {
 	w.stays("job", vm.ID)
 }
 
-// A local disk that somebody has put on top of another image arrives whole: there is
+// A local disk that was put on top of another image arrives whole: there is
 // nothing below it at the target.
 func TestAnOverlayArrivesFlat(t *testing.T) {
 	w := newTrial(t, nil)

@@ -286,7 +286,7 @@ func (w *trial) arrives(j jobID, id vmid) hypervisor.Progress {
 }
 
 // stays wants a VM to be sound at hosta after its job has ended. libvirt lets a VM run
-// again at the very end of a migration that failed, whoever has paused it meanwhile.
+// again at the very end of a migration that failed, also one that was paused meanwhile.
 func (w *trial) stays(j jobID, id vmid) {
 	w.t.Helper()
 	w.eventually("libvirt has finished", func() bool {

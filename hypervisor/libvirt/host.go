@@ -167,7 +167,7 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 func gone(err error) error { return fault.Refuse(hypervisor.Transient, "%w", err) }
 
 // Domains lists what the host knows, ordered by VM: all domains of its libvirtd,
-// whoever made them, and VMs that are expected or have left something behind.
+// of any client, and VMs that are expected or have left something behind.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, h.explain("Domains", "", gone(err))
@@ -286,7 +286,7 @@ func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
 	return ""
 }
 
-// explain completes an error with what was asked of whom, and says what may be
+// explain completes an error with the operation, the VM and the host, and says what may be
 // done about it.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	if err == nil {

@@ -32,7 +32,7 @@ func TestEventsMayComeWhileTheJournalIsRead(t *testing.T) {
 	n := &libvirt.Node{Namespace: "godwit", Journal: j, Changed: func(hypervisor.VMID) {}}
 	var over context.CancelFunc
 	n.Life, over = context.WithCancel(t.Context())
-	over() // nobody looks at libvirt
+	over() // libvirt is not looked at
 	opened, deaf := context.WithCancel(t.Context())
 	var ear sync.WaitGroup
 	ear.Go(func() {

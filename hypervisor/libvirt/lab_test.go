@@ -240,7 +240,7 @@ func (w *world) verify(n name, id vmid) error {
 	defer cancel()
 	p := w.pulse(id)
 	if p == nil {
-		return fmt.Errorf("nobody listens to %s", id)
+		return fmt.Errorf("nothing listens to %s", id)
 	}
 	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
 		return fmt.Errorf("the guest does not come up: %w", err)
@@ -267,7 +267,7 @@ func (w *world) verify(n name, id vmid) error {
 }
 
 // idle waits until libvirt does nothing with a VM. At the end of a migration it lets a
-// guest run again that somebody has stopped meanwhile.
+// guest run again that was stopped meanwhile.
 func (w *world) idle(ctx context.Context, n name, id vmid) error {
 	for {
 		info, err := w.Virsh(ctx, string(n), "domjobinfo", domainOf(id))

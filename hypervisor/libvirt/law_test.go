@@ -191,7 +191,7 @@ var lawsOfWords = []struct {
 			s.rests() && s.d.Doing == hypervisor.Starting && s.l.Run != libvirt.ShutoffFailed)
 		return !s.executes() && s.state().Executes() && !starts
 	}},
-	{"absent is who is gone, and nobody waits for", func(s situation) bool {
+	{"absent is what is gone, and is not waited for", func(s situation) bool {
 		moves := s.sends() || s.receives() || s.has(libvirt.Source, libvirt.Moved) ||
 			s.has(libvirt.Source, libvirt.Stranded)
 		return (s.state() == hypervisor.Absent) != (s.l.Run == libvirt.Gone && !moves)

@@ -22,8 +22,8 @@ const hideLibvirt = `for so in /lib/*/libvirt.so.0 /usr/lib/*/libvirt.so.0 /lib6
 do test ! -e "$so" || mount --bind /dev/null "$(readlink -f "$so")"; done`
 
 // TestWithoutLibvirtsLibrary: a program that was built with libvirt starts where there
-// is none, and New says what is missing. A copy of this program, whose mounts nobody
-// else sees, is such a program.
+// is none, and New says what is missing. A copy of this program, whose mounts no other
+// process sees, is such a program.
 func TestWithoutLibvirtsLibrary(t *testing.T) {
 	if os.Getenv(hiddenKey) != "" {
 		answerWithoutLibrary(t)

@@ -42,7 +42,7 @@ func has(j *Job, r Role, s Stage) bool {
 }
 
 // left reports whether libvirt says that a live VM has moved, and may mean this job.
-// What it was not asked, or has refused, somebody else asked of it.
+// An operation that godwit did not start, or that libvirt refused, was started by another client.
 func left(j *Job, l Look) bool {
 	return l.Run == ShutoffMigrated && l.Call != Refused && !j.Cold &&
 		j.Last.Status != hypervisor.JobNone
@@ -182,8 +182,8 @@ func arriving(j *Job, l Look) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-// Mode says how memory moves. That a guest that runs was meant to be paused helps nobody:
-// whoever wants it paused has to ask again.
+// Mode says how memory moves. That a guest that runs was meant to be paused does not help:
+// to have it paused, ask again.
 func Mode(j *Job, l Look) hypervisor.Mode {
 	switch {
 	case j.PostCopied, j.Last.Mode == hypervisor.PostCopy, l.Run == PausedPostCopy,

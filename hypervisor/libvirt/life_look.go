@@ -12,7 +12,7 @@ const (
 	Gone Run = iota
 	// ShutoffUnknown: shut off, and libvirt has forgotten why: it was started since.
 	ShutoffUnknown
-	// ShutoffClean: the guest shut down, or somebody destroyed or saved it.
+	// ShutoffClean: the guest shut down, or was destroyed or saved.
 	ShutoffClean
 	// ShutoffCrashed: its process died, or could not go on.
 	ShutoffCrashed
@@ -30,7 +30,7 @@ const (
 	RunsPostCopy
 	// RunsPostCopyFailed: the same, and the connection is lost.
 	RunsPostCopyFailed
-	// PausedUser: somebody paused it; or it came with the flag that keeps it paused.
+	// PausedUser: a client paused it; or it came with the flag that keeps it paused.
 	PausedUser
 	// PausedMigration: it stands because it moves, or has not come completely.
 	PausedMigration
@@ -90,7 +90,7 @@ type Look struct {
 	// Moving: it sends memory of which some has gone.
 	Moving bool
 	// Job is what godwit's mark in the domain says: the migration that brought, or
-	// brings, it. Empty for a domain that nobody has marked.
+	// brings, it. Empty for a domain without a mark.
 	Job hypervisor.JobID
 	// Cold: the mark says that it rested when it was sent.
 	Cold bool

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// A Sight is what libvirt shows of a domain at one moment.
-type Sight struct {
+// An Observation is what libvirt shows of a domain at one moment.
+type Observation struct {
 	Look
 	UUID  string
 	XML   string // of what runs, or of the definition
@@ -72,28 +72,28 @@ func runOf(state libvirt.DomainState, reason int) Run {
 }
 
 // look shows a domain by its name. A domain that is being received has no figures to
-// ask for, and libvirt would log that somebody did.
-func look(c *conn.Connect, name string, figures bool) (Sight, error) {
+// ask for, and libvirt would log that request.
+func look(c *conn.Connect, name string, figures bool) (Observation, error) {
 	dom, err := c.LookupDomainByName(name)
 	if absent(err) {
-		return Sight{}, nil
+		return Observation{}, nil
 	}
 	if err != nil {
-		return Sight{}, err
+		return Observation{}, err
 	}
 	defer func() { _ = dom.Free() }()
-	s, err := sightOf(dom, figures)
+	s, err := observationOf(dom, figures)
 	if absent(err) { // it went in between
-		return Sight{}, nil
+		return Observation{}, nil
 	}
 	return s, err
 }
 
 func absent(err error) bool { return errors.Is(err, libvirt.ERR_NO_DOMAIN) }
 
-// sightOf shows a domain.
-func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
-	var s Sight
+// observationOf shows a domain.
+func observationOf(dom *libvirt.Domain, figures bool) (Observation, error) {
+	var s Observation
 	uuid, err := dom.GetUUIDString()
 	if err != nil {
 		return s, err
@@ -103,7 +103,7 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 		return s, err
 	}
 	if bars(s.XML) {
-		return Sight{Bars: s.UUID}, nil
+		return Observation{Bars: s.UUID}, nil
 	}
 	if figures {
 		if err := s.sends(dom); err != nil {
@@ -129,7 +129,7 @@ func sightOf(dom *libvirt.Domain, figures bool) (Sight, error) {
 
 // sends adds what libvirt says of a migration under way. Of one that comes in it says
 // nothing, by an error, and neither of a domain that is shut off.
-func (s *Sight) sends(dom *libvirt.Domain) error {
+func (s *Observation) sends(dom *libvirt.Domain) error {
 	info, err := dom.GetJobStats(0)
 	if errors.Is(err, libvirt.ERR_OPERATION_UNSUPPORTED) ||
 		errors.Is(err, libvirt.ERR_OPERATION_INVALID) {
@@ -148,13 +148,13 @@ func (s *Sight) sends(dom *libvirt.Domain) error {
 
 // See looks at the domain now. A QEMU that hangs, as one does that sends its last state
 // over a lost link, gives no figures: what it was doing it then is doing still.
-func (d *Domain) See(ctx context.Context) (Sight, error) {
+func (d *Domain) See(ctx context.Context) (Observation, error) {
 	call := d.answer() // before the look, which then is not older than the answer
 	figures, err := d.figures(ctx, call)
 	if err != nil {
-		return Sight{}, err
+		return Observation{}, err
 	}
-	s, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (Sight, error) {
+	s, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (Observation, error) {
 		return look(c, d.Name, false)
 	})
 	if err != nil {
@@ -180,9 +180,9 @@ const patience = 2 * time.Second
 // figures says how the domain's migration goes. It does not ask where nothing is to be
 // learnt, nor a QEMU that has not answered yet: what that said last is taken, and waited for
 // where it has said nothing.
-func (d *Domain) figures(ctx context.Context, call LibvirtCall) (Sight, error) {
+func (d *Domain) figures(ctx context.Context, call LibvirtCall) (Observation, error) {
 	if d.Job().Receives() {
-		return Sight{}, nil
+		return Observation{}, nil
 	}
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -212,9 +212,9 @@ func (d *Domain) figures(ctx context.Context, call LibvirtCall) (Sight, error) {
 
 // ask asks libvirt for the figures, for as long as short says; last is what it said before,
 // and done is closed at the end.
-func (d *Domain) ask(ctx, short context.Context, last Sight, done chan struct{}) (Sight, error) {
+func (d *Domain) ask(ctx, short context.Context, last Observation, done chan struct{}) (Observation, error) {
 	var begun atomic.Bool
-	s, err := conn.Ask(short, d.Node.Conn, func(c *conn.Connect) (Sight, error) {
+	s, err := conn.Ask(short, d.Node.Conn, func(c *conn.Connect) (Observation, error) {
 		begun.Store(true)
 		s, err := progressOf(c, d.Name)
 		d.answered(done, s, err)
@@ -231,8 +231,8 @@ func (d *Domain) ask(ctx, short context.Context, last Sight, done chan struct{})
 }
 
 // unsaid returns what was said last. Of a source that another process of ours let send, and
-// of which nothing has been said yet, nobody can tell: it is not one that does not send.
-func (d *Domain) unsaid(ctx context.Context, last Sight) (Sight, error) {
+// of which nothing has been said yet, that is not known: it is not one that does not send.
+func (d *Domain) unsaid(ctx context.Context, last Observation) (Observation, error) {
 	d.mu.Lock()
 	told := d.told
 	d.mu.Unlock()
@@ -244,7 +244,7 @@ func (d *Domain) unsaid(ctx context.Context, last Sight) (Sight, error) {
 
 // answered keeps what libvirt has said, and lets those know who wait for it. What was given
 // up before it began may begin all the same, and answers too late.
-func (d *Domain) answered(done chan struct{}, s Sight, err error) {
+func (d *Domain) answered(done chan struct{}, s Observation, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.asking != done {
@@ -258,8 +258,8 @@ func (d *Domain) answered(done chan struct{}, s Sight, err error) {
 }
 
 // progressOf says how a domain's migration goes, if it has one.
-func progressOf(c *conn.Connect, name string) (Sight, error) {
-	var s Sight
+func progressOf(c *conn.Connect, name string) (Observation, error) {
+	var s Observation
 	dom, err := c.LookupDomainByName(name)
 	if absent(err) {
 		return s, nil
@@ -276,12 +276,12 @@ func progressOf(c *conn.Connect, name string) (Sight, error) {
 const stuck = 300 * time.Millisecond
 
 // SeeAt looks at a domain of another host.
-func SeeAt(ctx context.Context, peer *conn.Conn, name string) (Sight, error) {
-	return conn.Ask(ctx, peer, func(c *conn.Connect) (Sight, error) { return look(c, name, true) })
+func SeeAt(ctx context.Context, peer *conn.Conn, name string) (Observation, error) {
+	return conn.Ask(ctx, peer, func(c *conn.Connect) (Observation, error) { return look(c, name, true) })
 }
 
 // VM says what the domain is made of: what was asked for, where libvirt agrees.
-func (d *Domain) vm(s Sight) hypervisor.VM {
+func (d *Domain) vm(s Observation) hypervisor.VM {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := s.Mark.VM

@@ -54,7 +54,7 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 	return d.send(ctx)
 }
 
-// wanted checks what is asked before anybody is asked about it.
+// wanted checks a request before any daemon is called.
 func (d move) wanted(out hypervisor.Outgoing) (TargetAddress, error) {
 	o := out.Options
 	if out.Job == "" || o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 {

@@ -88,7 +88,7 @@ func (h *Host) refuse(ctx context.Context, op string, vm hypervisor.VMID) error 
 	return h.explain(op, vm, h.conn.Look(ctx, nil))
 }
 
-// explain completes an error with what was asked of whom.
+// explain completes an error with the operation, the VM and the host.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	return &hypervisor.Error{Op: op, Host: h.name, VM: vm, Kind: fault.Kind(err),
 		Err: fault.Bare(err)}

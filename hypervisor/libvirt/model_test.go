@@ -32,7 +32,7 @@ var promises = []struct {
 		return w.s.executes() && w.t.executes() && over &&
 			libvirt.Due(h.record(), h.job(), w.glance(0), now) != libvirt.Strand
 	}},
-	{"a held target runs, and nobody has let it", func(w *lifeWorld) bool {
+	{"a held target runs, and was not told to", func(w *lifeWorld) bool {
 		return w.hold && w.ran && !w.activated
 	}},
 	{"a held target was let run, and its source runs", func(w *lifeWorld) bool {
@@ -53,7 +53,7 @@ var promises = []struct {
 		gone := w.s.run == libvirt.Gone && w.t.run == libvirt.Gone
 		return gone && !w.fenced && !(w.transient && w.harmed)
 	}},
-	{"a broken source runs, and nobody is about to pause it", func(w *lifeWorld) bool {
+	{"a broken source runs, and is not about to be paused", func(w *lifeWorld) bool {
 		h := &w.ours[0]
 		idle := h.up && w.s.up && h.todo[0] == none
 		return idle && h.stage == libvirt.Stranded && w.s.executes() && !w.busy(0)
@@ -272,7 +272,7 @@ func (w lifeWorld) String() string {
 }
 
 // care does what a cluster does about a migration that has come to rest: it discards
-// the target, and, where nothing else helps, asks somebody who sees both hosts.
+// the target, and, where nothing else helps, asks [Resolve], which sees both hosts.
 func (w *lifeWorld) care() bool {
 	s, t := &w.ours[0], &w.ours[1]
 	before := *w
@@ -315,7 +315,7 @@ func (w *lifeWorld) verdict() error {
 	case !here && !there && !excused:
 		return fmt.Errorf("the VM is nowhere: %v", *w)
 	case !w.cold && !w.resting && !w.hold && !excused && !w.s.executes() && !w.t.executes():
-		return fmt.Errorf("nobody paused the guest, and it stands: %v", *w)
+		return fmt.Errorf("the guest was not paused, and it stands: %v", *w)
 	case w.s.executes() && w.t.executes():
 		return fmt.Errorf("the VM runs twice: %v", *w)
 	}

@@ -49,7 +49,7 @@ type Node struct {
 	Life      context.Context // ends when everything is to be let go
 	Running   sync.WaitGroup  // what must have ended then
 	// Move does a step of a migration. Who calls it holds the domain's turn.
-	Move func(context.Context, *Domain, NextStep, Sight) error
+	Move func(context.Context, *Domain, NextStep, Observation) error
 
 	mu      sync.Mutex
 	born    time.Time
@@ -143,7 +143,7 @@ func (n *Node) Wake() {
 }
 
 // Hear looks at the domain that an event is about, unless the event says all that there is
-// to know: whoever looks while libvirt switches over makes the guest stand longer.
+// to know: a look while libvirt switches over makes the guest stand longer.
 func (n *Node) Hear(e conn.Event) {
 	id := domxml.IDOf(n.Namespace, e.Domain)
 	if d := n.Find(id); d != nil {
@@ -169,8 +169,8 @@ func (n *Node) known() []*Domain {
 	return slices.Collect(maps.Values(n.domains))
 }
 
-// Close returns when nothing of ours runs any more and nobody has a turn. Nobody
-// gets one afterwards.
+// Close returns when nothing of ours runs any more and no turn is held. No turn
+// is given afterwards.
 func (n *Node) Close() {
 	n.mu.Lock()
 	n.closed = true
@@ -196,7 +196,7 @@ func (n *Node) PutJob(j *Job, durable bool) error {
 	return nil
 }
 
-// Reserve promises room to a VM, or answers NoRoom. What runs takes room whoever
+// Reserve promises room to a VM, or answers NoRoom. What runs takes room, whatever
 // started it.
 func (n *Node) Reserve(ctx context.Context, vm hypervisor.VM) error {
 	used, err := n.used(ctx)

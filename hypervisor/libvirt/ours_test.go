@@ -120,7 +120,7 @@ const (
 	vouch
 )
 
-// looks are the questions of one look, in the order in which they are safe: whoever
+// looks are the questions of one look, in the order in which they are safe: a caller that
 // finds that a call has returned sees what was so afterwards.
 func (p plan) looks(i int) []effect {
 	switch {

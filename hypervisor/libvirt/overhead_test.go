@@ -119,7 +119,7 @@ func (m *mover) sides() (from, to name) {
 	return hostb, hosta
 }
 
-// settled waits until the guest has written its working set once, and nobody is busy.
+// settled waits until the guest has written its working set once, and no process is busy.
 func (m *mover) settled() {
 	m.t.Helper()
 	ctx := testutil.Context(m.t, testutil.DefaultLimit)

@@ -42,7 +42,7 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 }
 
 // live is how the job goes while libvirt is at it. What was sent never becomes less.
-func (d move) live(j *Job, s Sight) hypervisor.Progress {
+func (d move) live(j *Job, s Observation) hypervisor.Progress {
 	p := j.Last
 	if j.Role == Source && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
 		fill(&p, s.Stats)
@@ -67,7 +67,7 @@ func fill(p *hypervisor.Progress, s conn.JobStats) {
 
 // final is how the job went. libvirt keeps the figures of one that succeeded as long
 // as it keeps the domain, and tells them once when it ends.
-func (d move) final(ctx context.Context, j *Job, s Sight) hypervisor.Progress {
+func (d move) final(ctx context.Context, j *Job, s Observation) hypervisor.Progress {
 	p := d.live(j, s)
 	p.Sent = d.Sent(p.Sent)
 	p.Mode = Mode(j, s.Look)
@@ -92,7 +92,7 @@ func (d move) final(ctx context.Context, j *Job, s Sight) hypervisor.Progress {
 
 // told is what libvirt tells when a migration has ended. When the source has just
 // stopped, it is about to.
-func (d move) told(ctx context.Context, s Sight) *conn.JobStats {
+func (d move) told(ctx context.Context, s Observation) *conn.JobStats {
 	for wait := 500 * time.Millisecond; ; wait -= 5 * time.Millisecond {
 		stats := d.Stats()
 		if stats != nil || s.Run != ShutoffMigrated || s.Call != Calling || wait <= 0 ||

@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
-// A host whose libvirtd hangs keeps nobody waiting who asks another host's.
-func TestAPeerThatHangsKeepsNobodyWaiting(t *testing.T) {
+// A host whose libvirtd hangs keeps no caller waiting that asks another host's.
+func TestAPeerThatHangsKeepsNoOtherWaiting(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestAPeerThatHangsKeepsNobodyWaiting(t *testing.T) {
 	giveUp()
 	<-hung
 	if err == nil {
-		t.Error("somebody answered at a port that is closed")
+		t.Error("there was an answer at a port that is closed")
 	}
 	_ = caller.Close()
 	_ = silent.Close()

@@ -66,7 +66,7 @@ func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
 	return d.here(j), nil
 }
 
-// fits asks libvirt whether it can have such a VM, before anybody sends it. Images of
+// fits asks libvirt whether it can have such a VM, before it is sent. Images of
 // its local disks must not be there: libvirt would write into them, and what is there
 // later was made by this job, and goes with it.
 func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
@@ -169,7 +169,7 @@ func (d move) lapse(ctx context.Context) error {
 }
 
 // arrive: the VM is here, and this host's own.
-func (d move) arrive(ctx context.Context, s Sight) error {
+func (d move) arrive(ctx context.Context, s Observation) error {
 	if s.Mark.Autostart && s.Defined {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.SetAutostart(true) })
 		if err != nil {
@@ -202,7 +202,7 @@ func (d move) arrive(ctx context.Context, s Sight) error {
 }
 
 // recovered: what a post-copy still lacked has come, or is lost with the domain.
-func (d move) recovered(s Sight) error {
+func (d move) recovered(s Observation) error {
 	return d.PutJob(true, func(j *Job) { j.Last.Status = hypervisor.JobSucceeded })
 }
 

@@ -19,9 +19,9 @@ type DomainRecord struct {
 	// know whether the VM runs there.
 	Unresolved bool
 	// Ran: the guest was let run, or may have been, and has not been seen to end
-	// since. A domain that is found shut off and nobody knows why has crashed then.
+	// since. A domain that is found shut off for no known reason has crashed then.
 	Ran bool
-	// Crashed: it rests, and has lost its memory against somebody's will.
+	// Crashed: it rests, and has lost its memory unasked.
 	Crashed bool
 	// Autostart: libvirt started the domain with its host, until a migration took
 	// that away so that a source that is left behind never starts.

@@ -33,7 +33,7 @@ func (d *Domain) Renamed(ctx context.Context) error {
 	if err != nil || name == d.Name {
 		return err
 	}
-	return fault.Refuse(hypervisor.Conflict, "the domain %q has the UUID of the VM, %s: somebody "+
-		"has renamed it, or defined it anew: shut it down and give it its name back: virsh "+
+	return fault.Refuse(hypervisor.Conflict, "the domain %q has the UUID of the VM, %s: it "+
+		"was renamed, or defined anew: shut it down and give it its name back: virsh "+
 		"domrename %s %s", name, uuid, name, d.Name)
 }

@@ -157,10 +157,10 @@ var ours = []event{
 	{"time passes at the target", "", func(w *lifeWorld) bool {
 		return w.ours[1].early && w.ours[1].up && w.t.up && w.ours[1].todo[0] == none
 	}, func(w *lifeWorld) { w.ours[1].early = false }},
-	ask("somebody cancels", "cancel", 0, toCancel, func(w *lifeWorld) bool {
+	ask("a client cancels", "cancel", 0, toCancel, func(w *lifeWorld) bool {
 		return w.ours[0].stage == libvirt.Sending && !w.ours[0].cancelled
 	}),
-	ask("somebody pauses the guest to let it end", "pause guest", 0, toPauseGuest,
+	ask("a client pauses the guest to let it end", "pause guest", 0, toPauseGuest,
 		func(w *lifeWorld) bool { return w.ours[0].stage == libvirt.Sending && !w.cold }),
 	ask("the cluster discards the target", "discard", 1, toDiscard,
 		func(w *lifeWorld) bool { return !w.vouch && !w.had }),

@@ -149,7 +149,7 @@ func bothLive(c *inquiry) bool {
 	return c.source.lives() && c.target.lives() && !underWay(c)
 }
 
-// bothRest: the source has kept the VM, and it came to the target, too: somebody's
+// bothRest: the source has kept the VM, and it came to the target, too: some
 // evidence was wrong.
 func bothRest(c *inquiry) bool {
 	return sourceKept(c) && c.source.rests() && c.own(&c.target) && c.target.rests()
@@ -230,7 +230,7 @@ func sourceLost(c *inquiry) bool {
 	return (c.own(&c.source) || never) && c.source.rests() && c.unborn()
 }
 
-// orphaned: the target has the only memory there is, and nobody says that the VM's
+// orphaned: the target has the only memory there is, and it is not known that the VM's
 // disks are not newer.
 func orphaned(c *inquiry) bool {
 	return c.source.rests() && c.own(&c.target) && c.target.domain.State == hypervisor.Received

@@ -155,7 +155,7 @@ func failed(s puppet) bool {
 	return s.job.Status == hypervisor.JobFailed || s.job.Status == hypervisor.JobCancelled
 }
 
-// safeToKeep says whether it is true that the source has the VM, and nobody else.
+// safeToKeep says whether it is true that the source alone has the VM.
 func safeToKeep(s, t puppet) bool {
 	switch {
 	case s.domain.Unresolved, s.own() && s.job.Status == hypervisor.JobSucceeded:

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// TestResolveWithLibvirt: nobody but Resolve ends what libvirt has moved, or has not.
+// TestResolveWithLibvirt: only Resolve ends what libvirt has moved, or has not.
 func TestResolveWithLibvirt(t *testing.T) {
 	w := newWorld(t, domxml.QEMU, nil)
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func (w *world) awaitMemory(ctx context.Context, t *testing.T, id vmid) {
 	}
 }
 
-// resolve resolves, again and again while somebody is at it.
+// resolve resolves, again and again while libvirt is busy.
 func (w *world) resolve(ctx context.Context, t *testing.T, id vmid) libvirt.Outcome {
 	t.Helper()
 	for ; ; time.Sleep(20 * time.Millisecond) {

@@ -31,7 +31,7 @@ type tester interface {
 
 // A model is modelled hosts n1, n2 and n3. The VM is on n1, and moves to n2.
 type model struct {
-	*fake.Fabric
+	*fake.Network
 	t tester
 }
 
@@ -39,7 +39,7 @@ type model struct {
 func newModel(t tester) *model {
 	t.Helper()
 	step := 10 * time.Millisecond
-	m := &model{fake.NewFabric(time.Unix(1e9, 0), fake.Model{SetUp: step, SwitchOver: step,
+	m := &model{fake.NewNetwork(time.Unix(1e9, 0), fake.Model{SetUp: step, SwitchOver: step,
 		Acknowledge: step, DeviceState: 64 * hypervisor.MiB, BootTime: time.Second,
 		ShutdownTime: time.Second}), t}
 	for _, n := range []hypervisor.HostName{"n1", "n2", "n3"} {
@@ -128,7 +128,7 @@ var resolutions = []struct {
 		m.must(m.CutLink("n1", "n2"))
 	}, "n2", hypervisor.RunsAtTarget, 0, nil, "{n2 Running}"},
 
-	{"everything went well, and nobody has cleaned up", func(m *model) {
+	{"everything went well, and nothing was cleaned up", func(m *model) {
 		m.begin(false, "n1", hypervisor.HandedOver)
 	}, "n2", hypervisor.RunsAtTarget, 0, nil, "{n2 Running}"},
 
@@ -248,7 +248,7 @@ var resolutions = []struct {
 	}, "", 0, hypervisor.Conflict, []string{"HandedOver on n1 and Absent on n2",
 		"Abandon with OperatorWord"}, "{n1 HandedOver}"},
 
-	{"somebody started the VM at the source, too", func(m *model) {
+	{"the VM was started at the source, too", func(m *model) {
 		m.begin(false, "n2", hypervisor.Running)
 		m.must(m.CutLink("n1", "n2"))
 		m.must(m.KillDomain("n1", web))
@@ -272,7 +272,7 @@ var resolutions = []struct {
 	}, "", 0, hypervisor.Conflict, []string{"Crashed on n1, and n2 holds its memory",
 		"Activate at n2 with ProcessReaped about n1"}, "{n1 Crashed} {n2 Received}"},
 
-	{"there was nobody to send it", func(m *model) {
+	{"there was no source to send it", func(m *model) {
 		m.must(m.move("n1", "n2", j1, false))
 		m.must(m.CutLink("n1", "n2"))
 		m.must(m.Host("n1").Do(m.t.Context(), web, hypervisor.Kill{}))
@@ -332,7 +332,7 @@ func TestResolveNeverMakesTwoCopiesRun(t *testing.T) {
 		n1, n2 := m.Host("n1"), m.Host("n2")
 		host := rapid.SampledFrom([]hypervisor.HostName{"n1", "n2"})
 		ops := []string{"", "Discard", "Resume", "Abandon", "Release", "Activate", "Domain"}
-		hows := []fake.How{fake.FailBefore, fake.FailAfter}
+		hows := []fake.FaultEffect{fake.FailBefore, fake.FailAfter}
 		began := false
 		acts := map[string]func(*rapid.T){
 			"migrate": func(t *rapid.T) {

@@ -62,7 +62,7 @@ func (d *Domain) run() {
 	}
 }
 
-// retire ends the goroutine unless somebody wants it again.
+// retire ends the goroutine unless it is wanted again.
 func (d *Domain) retire() bool {
 	n := d.Node
 	n.mu.Lock()

@@ -20,7 +20,7 @@ import (
 const poolName = "godwit"
 
 // storageOpen returns the pool of a directory, which is made when it is not there. A pool
-// that somebody else has made for the directory does as well.
+// that another client has made for the directory does as well.
 func storageOpen(c *conn.Connect, dir string) (*libvirt.StoragePool, error) {
 	pool, err := c.LookupStoragePoolByTargetPath(dir)
 	if err == nil {

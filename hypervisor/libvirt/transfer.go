@@ -12,7 +12,7 @@ import (
 )
 
 // Abilities are what can be done with libvirt 6.0 or newer. A source cannot take a VM
-// back that libvirt's migration has taken away, and libvirt waits for nobody before
+// back that libvirt's migration has taken away, and libvirt does not wait before
 // its switch-over.
 const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanRecover |
 	hypervisor.CanUseChannels | hypervisor.CanCompress | hypervisor.CanXBZRLE |
@@ -26,7 +26,7 @@ type connect = libvirt.Connect
 type move struct{ *Domain }
 
 // Step does a step of a migration that is due. The caller holds the domain's turn.
-func Step(ctx context.Context, of *Domain, step NextStep, s Sight) error {
+func Step(ctx context.Context, of *Domain, step NextStep, s Observation) error {
 	d := move{of}
 	switch step {
 	case Send:
@@ -63,7 +63,7 @@ func Step(ctx context.Context, of *Domain, step NextStep, s Sight) error {
 // inquire asks the target's libvirtd about a source that has stood for long. If the VM runs
 // there, what is here must never run again: libvirt would let it, when it gives up to
 // wait for an answer that was lost.
-func (d move) inquire(ctx context.Context, s Sight) error {
+func (d move) inquire(ctx context.Context, s Observation) error {
 	j := d.Job()
 	t, err := ParseAddress(j.Address)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d move) inquire(ctx context.Context, s Sight) error {
 }
 
 // moved: libvirt says that the target has the VM.
-func (d move) moved(ctx context.Context, s Sight) error {
+func (d move) moved(ctx context.Context, s Observation) error {
 	p := d.final(ctx, d.Job(), s)
 	p.Status, p.Error = hypervisor.JobSucceeded, ""
 	err := d.PutJob(true, func(j *Job) { j.Stage, j.Last = Moved, p })
@@ -106,7 +106,7 @@ func (d move) rests() error {
 
 // keep: the migration has ended, and the VM stays here. Why it has failed only the
 // call tells, which is about to return.
-func (d move) keep(ctx context.Context, s Sight) error {
+func (d move) keep(ctx context.Context, s Observation) error {
 	if s.Call == Calling && !d.Job().Cancelled {
 		return nil
 	}
@@ -147,8 +147,8 @@ func (d move) ended(ctx context.Context) error {
 }
 
 // strand: only the target knows how it ended. What libvirt let run again stands until
-// somebody has asked there.
-func (d move) strand(ctx context.Context, s Sight) error {
+// the target was asked.
+func (d move) strand(ctx context.Context, s Observation) error {
 	if s.Run.Executes() {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 		if err != nil {

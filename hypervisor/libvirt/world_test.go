@@ -10,7 +10,7 @@ import (
 // processes of ours that watch them, what these have written down, and what is on its
 // way. It is a small value, so that its futures can be enumerated.
 //
-// A libvirtd is what libvirt 9.0 does in a peer-to-peer migration, as far as anybody
+// A libvirtd is what libvirt 9.0 does in a peer-to-peer migration, as far as one
 // can tell from outside: Begin, Prepare, Perform, Finish, Confirm, and what it makes of
 // an unfinished one when it is started again. A process of ours does what packages
 // node and transfer do, one indivisible effect after the other. Anything may happen
@@ -209,7 +209,7 @@ var migration = []event{
 	{"there is nothing to finish", "", func(w *lifeWorld) bool {
 		return w.at(performed) && w.t.up && !w.comes(complete) && !w.cut
 	}, func(w *lifeWorld) { w.giveUp(libvirt.Refused) }},
-	{"nobody is there to finish", "", func(w *lifeWorld) bool {
+	{"no process is there to finish", "", func(w *lifeWorld) bool {
 		return w.at(performed, finishing) && w.cut
 	}, func(w *lifeWorld) {
 		w.lost = true
@@ -242,7 +242,7 @@ var migration = []event{
 			w.takeBack()
 			w.answer(w.result)
 		}},
-	{"the target notices that nobody sends", "", func(w *lifeWorld) bool {
+	{"the target notices that nothing is sent", "", func(w *lifeWorld) bool {
 		return w.comes(prepared, complete) && !w.connected() && !w.at(cancelling)
 	}, func(w *lifeWorld) { w.coming, w.t.run = nothingComes, libvirt.Gone }},
 }
@@ -322,7 +322,7 @@ var harm = []event{
 				w.abort()
 			}
 		}},
-	{"the target's QEMU dies", "kill", func(w *lifeWorld) bool { // while nobody sends: no window
+	{"the target's QEMU dies", "kill", func(w *lifeWorld) bool { // while nothing is sent: no window
 		return w.t.up && w.t.alive() && w.coming <= complete
 	}, func(w *lifeWorld) {
 		w.harmed = w.harmed || w.coming == nothingComes

@@ -120,7 +120,7 @@ func Hear(ctx context.Context, of *Domain, m *Message) (Answer, error) {
 		!job.Stage.Live():
 		if m.Say == Prepare {
 			return none, qemu.Refuse(hypervisor.Transient,
-				"nobody listens for job %s any more", m.Job)
+				"nothing listens for job %s any more", m.Job)
 		}
 		return none, qemu.Refuse(hypervisor.Conflict, "the target's host expects it no more")
 	case m.Say == Stopped:

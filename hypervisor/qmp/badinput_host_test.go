@@ -63,7 +63,7 @@ var setbacks = []setback{
 			must(t, os.Mkdir(c.Dir, 0o755))
 			must(t, os.Chmod(c.Dir, 0o755))
 		}, hypervisor.Invalid, []string{"n3", "0755", "chmod 0700"}},
-	{"a directory that belongs to somebody else",
+	{"a directory that belongs to another user",
 		func(t *testing.T, l *lab, c *qmp.Config) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give a directory away")
@@ -99,7 +99,7 @@ var setbacks = []setback{
 		must(t, os.Chmod(path, 0o700))
 		asked(path)(t, l, c)
 	}, hypervisor.Unsupported, []string{"QEMU 2.8.0 is too old", "6.2.0"}},
-	{"a port that somebody else uses", func(t *testing.T, _ *lab, c *qmp.Config) {
+	{"a port that is in use", func(t *testing.T, _ *lab, c *qmp.Config) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		t.Cleanup(func() { l.Close() })

@@ -50,12 +50,12 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 		}
 		put(r)
 	}
-	boss := controller.New(controller.Config{}, records, store.Silent{})
+	boss := controller.New(controller.Config{}, records, store.DiscardEvents{})
 	agents := map[name]*participant.Agent{}
 	fresh := func(n name) {
 		agents[n] = participant.New(n, participant.Config{Poll: 10 * time.Millisecond,
 			Resync: 50 * time.Millisecond, Retry: 10 * time.Millisecond}, l.host(n), records,
-			store.Silent{})
+			store.DiscardEvents{})
 	}
 	fresh("n1")
 	fresh("n2")
@@ -83,7 +83,7 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 	}
 }
 
-// drain lets everybody look, in turn, until it is done. Now and then one of the
+// drain lets every participant look, in turn, until it is done. Now and then one of the
 // hosts' processes dies.
 func (l *lab) drain(boss *controller.Controller, agents map[name]*participant.Agent,
 	fresh func(name), done func() bool) {
@@ -102,7 +102,7 @@ func (l *lab) drain(boss *controller.Controller, agents map[name]*participant.Ag
 				t.Logf("agent/%s: %v", n, err) // it tries again
 			}
 		}
-		if n := []name{"n1", "n2"}[round%2]; round%20 == 0 { // whoever it is dies now
+		if n := []name{"n1", "n2"}[round%2]; round%20 == 0 { // its process dies now
 			if _, err := l.open(n); err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ var corruptions = []struct {
 	{"an array", write("[]"), ":1: json: cannot unmarshal array"},
 	{"nothing at all in JSON", write("null"), "belongs elsewhere"},
 	{"an empty object", write("{}"), "belongs elsewhere"},
-	{"somebody else's record", write("{\"VM\": {\"ID\": \"other\"}}"), "belongs elsewhere"},
+	{"another VM's record", write("{\"VM\": {\"ID\": \"other\"}}"), "belongs elsewhere"},
 	{"two records", func(t *testing.T, path string) {
 		text, err := os.ReadFile(path)
 		must(t, err)
@@ -47,7 +47,7 @@ var corruptions = []struct {
 		must(t, os.Remove(path))
 		must(t, os.Mkdir(path, 0o700))
 	}, "is no file"},
-	{"a pipe that nobody writes to", func(t *testing.T, path string) {
+	{"a pipe without a writer", func(t *testing.T, path string) {
 		must(t, os.Remove(path))
 		must(t, syscall.Mkfifo(path, 0o600))
 	}, "is no file"},
@@ -63,7 +63,7 @@ func write(text string) func(*testing.T, string) {
 }
 
 // TestCorruptFiles: a record that cannot be read is told of by name, is left where
-// it is, and keeps nobody from reading the others.
+// it is, and does not keep the others from being read.
 func TestCorruptFiles(t *testing.T) {
 	for _, row := range corruptions {
 		t.Run(row.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNothingOfOthersIsRemoved(t *testing.T) {
 	j := open(t, dir)
 	must(t, j.Put(&qmp.DomainRecord{VM: hypervisor.VM{ID: "vm"}}, false))
 	record := filepath.Join(j.Dir("vm"), "domain")
-	must(t, os.Rename(record, record+".bad")) // as somebody does who was told to
+	must(t, os.Rename(record, record+".bad")) // as an operator does on that advice
 	long := journalNow.Add(-1000 * 24 * time.Hour)
 	notes := filepath.Join(dir, "jobs", "notes.new")
 	lost := filepath.Join(dir, "vms", "lost+found", "1")

@@ -122,7 +122,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 }
 
 // enlist notes that the domain takes part in a job, before it does. The job comes
-// last: one that is known is one that somebody will end.
+// last: one that is known is one that will be ended.
 func (d move) enlist(job *Job) error {
 	err := d.Put(true, func(r *DomainRecord) {
 		r.Own, r.Job, r.Unresolved = true, job.ID, false

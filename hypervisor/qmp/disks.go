@@ -16,7 +16,7 @@ import (
 
 // resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
 // one of them fails, or the rest: what was not there before is empty. If we end before, or that
-// fails, too, whoever uses them next does it.
+// fails, too, their next user does it.
 func (d guest) resize(ctx context.Context, p Found, vm hypervisor.VM) error {
 	h := d.Node
 	if vm.ID != d.ID {

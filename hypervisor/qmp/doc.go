@@ -57,7 +57,7 @@
 //
 //	look → what is due (this package) → do it → look …
 //
-// Whoever changes a domain holds its turn. Readers do not: a record is replaced and
+// A change of a domain holds its turn. Readers do not: a record is replaced and
 // never changed. Dying at any instruction does no harm: Adopt goes on from the
 // journal and from what QEMU says.
 //
@@ -75,7 +75,7 @@
 // A target starts only after the second, and never after the third. Each message is
 // one line of JSON and is answered by one; all may be repeated. Both are signed with
 // the job's token, a secret that the target made and put into its address, which
-// reaches the source through those who manage both: nobody else can let a target
+// reaches the source through those who manage both: no other can let a target
 // start, or say where memory is to be sent. What is said is no secret.
 //
 // It decides nothing: the target's host answers through a function.
@@ -112,9 +112,9 @@
 //
 //	journal + look ──► [State], [Status], [Due] ──► act ──► look …
 //
-// Everything that a backend does of its own accord, with nobody asking, is a
+// Everything that a backend does of its own accord, unasked, is a
 // [NextStep] from here: it follows from what is, and never from an event that might
-// have been missed. Whoever acts (1) does one step, (2) looks again. Dying in
+// have been missed. The caller (1) does one step, (2) looks again. Dying in
 // between does no harm.
 //
 // It does no I/O and reads no clock.

@@ -57,7 +57,7 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 		n.mu.Unlock()
 		return nil, nil, qemu.Refuse(hypervisor.Transient, "the host was closed")
 	}
-	n.Running.Add(1) // whoever has a turn is waited for
+	n.Running.Add(1) // a holder of a turn is waited for
 	d := n.domains[vm]
 	if d == nil {
 		d = &Domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
@@ -282,7 +282,7 @@ func (d *Domain) standing(rec *DomainRecord, job *Job, l Look) (*DomainRecord,
 	return rec, job
 }
 
-// lost reports whether the QEMU of a source has ended and nobody has noted yet what became of
+// lost reports whether the QEMU of a source has ended and it is not noted yet what became of
 // its job: the VM may run at the target.
 func lost(j *Job, vm *qemu.Instance) bool {
 	return j != nil && j.Role == Source && j.Stage.Live() && !j.Cold && vm != nil &&
@@ -336,7 +336,7 @@ func (d *Domain) Seen() Look {
 	return d.seen
 }
 
-// Changed wakes whoever does what is due.
+// Changed wakes the goroutine that does what is due.
 func (d *Domain) Changed() {
 	select {
 	case d.kick <- struct{}{}:

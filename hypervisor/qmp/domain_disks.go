@@ -78,7 +78,7 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 }
 
 // CutBack gives the images that a resize has made larger, and that did not come to its end, the
-// sizes that they had: nothing is there yet. Whoever uses them asks for that before. QEMU cannot
+// sizes that they had: nothing is there yet. Their user asks for that before. QEMU cannot
 // make every image smaller: the VM is not lost for that.
 func (d *Domain) CutBack(ctx context.Context) error {
 	rec := d.Record()

@@ -24,7 +24,7 @@ func (l *lab) reopen(n name) {
 
 // A QEMU that hangs when its host comes back keeps neither the host nor other VMs,
 // and is managed again when it goes on.
-func TestAHungQEMUDelaysNobody(t *testing.T) {
+func TestAHungQEMUDelaysNoOther(t *testing.T) {
 	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.Timeout = silence })
 	hung := []hypervisor.VM{l.vm("suite/hung-1", calm), l.vm("suite/hung-2", calm),
 		l.vm("suite/hung-3", calm)}
@@ -69,8 +69,8 @@ func TestAHungQEMUDelaysNobody(t *testing.T) {
 	l.ends("n2", well.ID)
 }
 
-// A number that belonged to a QEMU belongs to somebody else when its host comes
-// back: he is left alone, and the VM is known to have crashed.
+// A number that belonged to a QEMU belongs to another process when its host comes
+// back: that one is left alone, and the VM is known to have crashed.
 func TestAForeignProcessWithTheNumberOfAQEMUIsNotTouched(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/gone", calm)
@@ -114,7 +114,7 @@ func TestAForeignProcessWithTheNumberOfAQEMUIsNotTouched(t *testing.T) {
 	}
 }
 
-// What does not belong into a host's directory is named, and never removed: somebody
+// What does not belong into a host's directory is named, and never removed: an operator
 // has put it there. What cannot be told from our own leftovers does no harm.
 func TestStrayFilesInTheDirectoryOfAHost(t *testing.T) {
 	for _, row := range []struct {
@@ -122,15 +122,15 @@ func TestStrayFilesInTheDirectoryOfAHost(t *testing.T) {
 		dir        bool
 		words      []string // none: the host comes back
 	}{
-		{"a file beside everything is nobody's business", "notes", false, nil},
-		{"a directory beside everything is nobody's business", "lost+found", true, nil},
-		{"an empty directory is one that somebody died in", "vms/stray", true, nil},
+		{"a file beside everything is not looked at", "notes", false, nil},
+		{"a directory beside everything is not looked at", "lost+found", true, nil},
+		{"an empty directory is one that a process died in", "vms/stray", true, nil},
 		{"a file among the VMs", "vms/stray", false, []string{"vms/stray"}},
 		{"a directory with a file in it among the VMs", "vms/stray/file", false,
 			[]string{"vms/stray", "record is missing"}},
 		{"a file among the jobs", "jobs/stray", false, []string{"jobs/stray"}},
 		{"a directory among the jobs", "jobs/stray", true, []string{"jobs/stray"}},
-		{"a file among the disks is nobody's business", "disks/stray", false, nil},
+		{"a file among the disks is not looked at", "disks/stray", false, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, accelerator(t), nil)

@@ -174,7 +174,7 @@ func TestADiskIsPluggedInAndOutOfARunningGuest(t *testing.T) {
 	if on := l.plugged("n1", vm.ID); len(on) > 0 {
 		t.Errorf("QEMU still has %v", on)
 	}
-	image(t, "resize", "-q", "-f", "raw", path, "5M") // nobody locks it any more
+	image(t, "resize", "-q", "-f", "raw", path, "5M") // it is not locked any more
 	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("the VM has become %+v", d.VM)
 	}

@@ -71,7 +71,7 @@ func TestAVMThatCameAndShutsDownWhileItsDisksAreCopiedIsAtRest(t *testing.T) {
 	l.ends("n1", vm.ID)
 }
 
-// The same, where we died after the next migration was noted and before it began: nobody says
+// The same, where we died after the next migration was noted and before it began: it is not said
 // to its target that the guest has stopped for it.
 func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
@@ -121,7 +121,7 @@ func TestAGuestThatShutsDownBeforeASwitchOverThatFailsIsOff(t *testing.T) {
 			noted.Store(&then)
 			done := make(chan error)
 			go func() { done <- row.ask(l.hosts["n1"], t.Context(), vm.ID) }()
-			<-begun // meanwhile nobody looks
+			<-begun // meanwhile nothing looks
 			l.ask("n1", vm.ID, "system_powerdown", nil)
 			is := func(query, status string) func() bool {
 				return func() bool { return l.ask("n1", vm.ID, query, nil)["status"] == status }

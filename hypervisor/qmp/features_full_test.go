@@ -77,7 +77,7 @@ func (l *lab) diesUncleared(n name, vm vmid, job hypervisor.JobID) (clearing fun
 }
 
 // A target that did not come and cannot be cleared away is not there, and does not look like a
-// VM that came and was lost. It is cleared away when somebody needs the place.
+// VM that came and was lost. It is cleared away when the place is needed.
 func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm, h := l.vm("suite/left", calm), l.hosts["n1"]
@@ -108,7 +108,7 @@ func TestATargetThatCannotBeClearedAwayDidNotCome(t *testing.T) {
 }
 
 // What a QEMU leaves and cannot be removed for a moment does not keep the room of its VM: it is
-// tried again, with nobody asking.
+// tried again, unasked.
 func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.CPUs = 1 })
 	vm, other := l.vm("suite/gone", calm), l.vm("suite/next", calm)
@@ -130,7 +130,7 @@ func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	l.ends("n1", other.ID)
 }
 
-// A VM whose local disk cannot be removed is not forgotten before it is: nobody would know of
+// A VM whose local disk cannot be removed is not forgotten before it is: nothing would know of
 // that disk. Its host can be opened meanwhile.
 func TestAReleaseIsNotDoneBeforeTheDisksAreGone(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)

@@ -168,7 +168,7 @@ func TestALongDowntimeThatIsAllowedIsNotGivenUp(t *testing.T) {
 }
 
 // A release that was noted and not done is done: whatever else was noted, the VM runs elsewhere,
-// and nobody can start what is left here.
+// and no call can start what is left here.
 func TestAReleaseThatWasCutIsDone(t *testing.T) {
 	for _, stage := range []qmp.Stage{qmp.Sending, qmp.Left} {
 		t.Run(fmt.Sprint(stage), func(t *testing.T) {

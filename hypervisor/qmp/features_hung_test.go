@@ -87,7 +87,7 @@ func TestAStopOfAQEMUThatHangsIsDoneByForce(t *testing.T) {
 }
 
 // The QEMU of a source that hangs when its host comes back may have handed its VM over, and the
-// VM may run: it is not killed, and whatever ends it, nobody starts the VM a second time.
+// VM may run: it is not killed, and whatever ends it, the VM is not started a second time.
 func TestASourceThatHangsMayHaveHandedOver(t *testing.T) {
 	l := hangs(t)
 	vm := l.vm("suite/hung", calm)

@@ -74,7 +74,7 @@ func TestAGuestThatRebootsBootsAnewInItsProcess(t *testing.T) {
 		l.sound("n1", vm.ID)
 		return r.Boots
 	}
-	first := hears(0) // its first boot may have been before anybody listened
+	first := hears(0) // its first boot may have been before the test listened
 	for again := range 2 {
 		l.do("n1", vm.ID, hypervisor.Reboot{})
 		if boots := hears(first + again + 1); boots != first+again+1 {
@@ -178,7 +178,7 @@ func TestHugepagesThatTheHostLacksAreSaidToBeMissing(t *testing.T) {
 	l.empty()
 }
 
-// Whoever reaches the sockets controls the VM: they are the owner's alone.
+// A process that reaches the sockets controls the VM: they are the owner's alone.
 func TestWhatAHostKeepsIsPrivate(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := withDisks(l.vm("suite/private", calm), hypervisor.Disk{Name: "data", Size: 4 * mib})

@@ -48,7 +48,7 @@ func packed(method string, channels float64) func(p, w map[string]any) bool {
 
 func xbzrle(_, w map[string]any) bool { return number(w, "xbzrle-cache", "cache-size") > 0 }
 
-// single is what a transfer is that nobody wished to be anything else.
+// single is what a transfer is by default.
 func single(p, w map[string]any) bool {
 	return number(w, "ram", "multifd-bytes") <= 0 && number(p, "max-bandwidth") == 0 &&
 		number(p, "downtime-limit") == 300 && w["xbzrle-cache"] == nil
@@ -219,7 +219,7 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 	l.start("n1", vm)
 	l.hopeless("plain", vm.ID, narrow)
 	if p := l.progress("n1", "plain"); p.Throttle != 0 {
-		t.Errorf("nobody asked for a throttle of %d %%", p.Throttle)
+		t.Errorf("no throttle was asked for, and there is one of %d %%", p.Throttle)
 	}
 	l.adjust("plain", hypervisor.Cancel{})
 	l.until("n1", "plain", hypervisor.JobCancelled)

@@ -237,7 +237,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 }
 
 // A guest of which only is noted that it is to be paused is not said to be, and is paused
-// when somebody asks again.
+// when that is asked for again.
 func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", swift)

@@ -67,7 +67,7 @@ func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 	l.afterwards("job", vm.ID, contents)
 }
 
-// A resize whose end could not be noted, or that we did not survive, and that nobody repeats does
+// A resize whose end could not be noted, or that we did not survive, and that is not repeated does
 // not keep the VM from moving, nor from running: its disks are what they were.
 func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
 	for _, row := range []struct {

@@ -329,7 +329,7 @@ func TestADiskThatWasPluggedInMovesToo(t *testing.T) {
 	l.afterwards("job", vm.ID, contents)
 }
 
-// A shared image belongs to whoever runs the VM: QEMU's lock moves with it.
+// A shared image belongs to the QEMU that runs the VM: QEMU's lock moves with it.
 func TestASharedDiskMovesWithItsLock(t *testing.T) {
 	for _, format := range []string{"raw", "qcow2"} {
 		t.Run(format, func(t *testing.T) {

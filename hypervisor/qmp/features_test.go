@@ -281,7 +281,7 @@ func linked(t *testing.T, change func(*qmp.Config)) (*lab, *link) {
 	return l, wire
 }
 
-// freePorts returns two ports where nobody listens on this machine.
+// freePorts returns two ports where nothing listens on this machine.
 func freePorts(t testing.TB) map[name]int {
 	t.Helper()
 	ports := map[name]int{}

@@ -306,7 +306,7 @@ func (l *lab) page(n name, id vmid) []byte {
 	return page
 }
 
-// Whoever listens on the network sees the guest's memory, and its disks, only when
+// A listener on the network sees the guest's memory, and its disks, only when
 // they are not encrypted.
 func TestAnEavesdropperSeesNoMemory(t *testing.T) {
 	dir, secret := newAuthority(t, "godwit test").credentials(), sharedKey(t)

@@ -23,7 +23,7 @@ func (l *lab) unwritable(n name, vm vmid) (last func()) {
 	return func() {
 		must(l.t, os.Remove(path))
 		must(l.t, syscall.Mkfifo(path, 0o600))
-		go func() { // whoever writes waits for who reads
+		go func() { // the writer waits for the reader
 			if pipe, err := os.Open(path); err == nil {
 				pipe.Close()
 			}

@@ -57,8 +57,8 @@ func (l *lab) undead(n name, id vmid) (dies func() bool) {
 	}
 }
 
-// Nobody waits for long for a QEMU that was killed and that its kernel does not let end: whoever
-// asked is told, and others are answered.
+// No call waits for long for a QEMU that was killed and that its kernel does not let end: the
+// caller is told, and others are answered.
 func TestAQEMUThatCannotBeKilledIsNotWaitedForForLong(t *testing.T) {
 	type ask = func(l *lab, ctx context.Context, vm hypervisor.VM) error
 	kill := func(l *lab, ctx context.Context, vm hypervisor.VM) error {

@@ -356,7 +356,7 @@ func (s *Server) hear(c net.Conn, line []byte) (answer []byte, genuine bool) {
 	}
 	token := s.token(m.Job)
 	if token == "" || !hmac.Equal(env.MAC, sign(token, nil, env.Body)) {
-		return refuse(hypervisor.Transient, "nobody listens for this job"), false
+		return refuse(hypervisor.Transient, "nothing listens for this job"), false
 	}
 	if !s.prove(c) {
 		return nil, false // it made room for another one

@@ -140,7 +140,7 @@ func TestAnswerErr(t *testing.T) {
 	}
 }
 
-// TestStrangers: nobody is heard who does not know the job's secret.
+// TestStrangers: no peer is heard that does not know the job's secret.
 func TestStrangers(t *testing.T) {
 	for _, row := range []struct {
 		name  string

@@ -314,7 +314,7 @@ func (h *Host) Files(vm hypervisor.VMID) Files {
 		Log: qemu.LogFile(s)}
 }
 
-// token returns what a source of the job must know; "" is nobody.
+// token returns what a source of the job must know; "" is nothing.
 func (h *Host) token(job hypervisor.JobID) string {
 	if j := h.node.Job(job); j != nil && j.Role == Target {
 		return j.Token
@@ -346,7 +346,7 @@ func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
 	return ""
 }
 
-// explain completes an error with what was asked of whom, and says what may be
+// explain completes an error with the operation, the VM and the host, and says what may be
 // done about it.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
 	if err == nil {

@@ -116,7 +116,7 @@ func TestTamperedMessages(t *testing.T) {
 	})
 }
 
-// TestImpostors: a source believes nobody who does not know the secret, and no
+// TestImpostors: a source believes no peer that does not know the secret, and no
 // answer to another message.
 func TestImpostors(t *testing.T) {
 	s := listen(t, "unix")
@@ -141,7 +141,7 @@ func TestImpostors(t *testing.T) {
 	}{
 		{"the answer to this message", genuine(stopped), false},
 		{"the answer to another message", genuine(again), false},
-		{"an answer that nobody signed", unsigned(`{}`), false},
+		{"an unsigned answer", unsigned(`{}`), false},
 		{"an answer with a changed body", changed(t, genuine(stopped),
 			func(e *envelope) { e.Body = json.RawMessage(`{"URI":"tcp:203.0.113.1:1"}`) }), false},
 		{"an unsigned refusal", unsigned(`{"Refused":"unknown"}`), true},
@@ -177,7 +177,7 @@ func TestImpostors(t *testing.T) {
 	}
 }
 
-// TestNoise: what is no message is refused or hung up on, and harms nobody else.
+// TestNoise: what is no message is refused or hung up on, and harms no other.
 func TestNoise(t *testing.T) {
 	s := listen(t, "tcp")
 	neighbor := qmp.NewConn(dial(t, s), "secret")

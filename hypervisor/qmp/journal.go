@@ -108,7 +108,7 @@ func (j *Journal) Domains() ([]*DomainRecord, error) {
 }
 
 // sweep removes a directory in which a process died before it wrote a record. Where
-// there is more, a record is missing, and nobody but a person knows why.
+// there is more, a record is missing, and only an operator can know why.
 func sweep(dir string) error {
 	_ = os.Remove(filepath.Join(dir, "domain"+durable.Unfinished)) // what is left is found below
 	if err := os.Remove(dir); err != nil {

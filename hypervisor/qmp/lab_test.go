@@ -210,7 +210,7 @@ func (l *lab) pulse(id vmid) *guest.Pulse {
 	return l.pulses[id]
 }
 
-// anew notes that a VM was started anew if that was by a process that nobody has listened to: it
+// anew notes that a VM was started anew if that was by a process that was not listened to: it
 // counts its heartbeats from the beginning. The earlier ones are still listened to.
 func (l *lab) anew(n name, id vmid) {
 	pid, err := l.pid(n, id)
@@ -387,7 +387,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	return h.lab.pulse(id).Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
 }
 
-// follow listens to a VM's process that nobody has listened to.
+// follow listens to a VM's process that was not listened to.
 func (h *heard) follow(id vmid, err error) error {
 	d, _ := h.backend.Domain(context.Background(), id)
 	pid, gone := h.lab.pid(h.name, id)

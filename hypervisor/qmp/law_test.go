@@ -102,7 +102,7 @@ var laws = []struct {
 		asked := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.j.PostCopied
 		return (s.due() == qmp.GoOver) != (asked && s.l.Alive && s.l.Migration == monitor.Active)
 	}},
-	{"QEMU goes on when the disks are copied and nobody holds it", func(s situation) bool {
+	{"QEMU goes on when the disks are copied and it is not held", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
 		copied := !slices.ContainsFunc(s.l.Mirrors, func(m monitor.Job) bool {
 			return m.Status != monitor.JobConcluded || m.Error != ""
@@ -181,7 +181,7 @@ var lawsOfWords = []struct {
 		plain := s.j == nil || s.sends() && !s.j.Cold
 		return plain && s.l.Alive && s.l.Run == monitor.Running && !s.state().Executes()
 	}},
-	{"a completed source that nobody acknowledged is being handed over", func(s situation) bool {
+	{"a completed source that was not acknowledged is being handed over", func(s situation) bool {
 		done := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
 			s.l.Migration == monitor.Completed && !s.free() && !s.j.Acknowledged
 		status := s.status()

@@ -93,7 +93,7 @@ func everyJob(do func(*qmp.Job)) {
 				&j.Options.HoldSwitchOver, &parked)
 			if j.Released && !j.Options.HoldSwitchOver || j.GuestPaused && j.Cold ||
 				parked && (j.Cold || j.GuestPaused || j.Released || !j.PostCopied) {
-				continue // nobody can ask for that
+				continue // that cannot be asked for
 			}
 			if parked {
 				j.Parked = now.Add(-time.Second)

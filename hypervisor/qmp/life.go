@@ -133,7 +133,7 @@ func coldState(j *Job) hypervisor.DomainState {
 // about: QEMU leaves the guest of one that it has sent at rest for good, and it does
 // not shut down there, nor fail or sleep; it can be reset. The VM came by it, or was resumed
 // after it, and its next one has not begun: its disks are copied first, or we died before; or
-// somebody unpaused the guest just when it completed.
+// the guest was unpaused just when it completed.
 // Source: QEMU 7.2 migration/migration.c (migration_iteration_finish), softmmu/runstate.c
 // (runstate_transitions_def: postmigrate leads to running, finish-migrate and prelaunch).
 func stale(j *Job, l Look) bool {
@@ -300,7 +300,7 @@ func targetStatus(j *Job, l Look) hypervisor.JobStatus {
 }
 
 // Mode says how memory moves at the moment. That a guest that runs was meant to be paused
-// helps nobody: whoever wants it paused has to ask again.
+// does not help: to have it paused, ask again.
 func Mode(j *Job, l Look) hypervisor.Mode {
 	switch {
 	case j.PostCopied || l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
@@ -411,7 +411,7 @@ func dueInLife(d *DomainRecord, l Look, now time.Time) NextStep {
 }
 
 // PressAgain is how long a guest is given before its power button is pressed once more. One that
-// boots, or whose driver is not loaded yet, does not see the button, and nobody tells.
+// boots, or whose driver is not loaded yet, does not see the button, and QEMU does not tell.
 // Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
 const PressAgain = 10 * time.Second
 

@@ -171,7 +171,7 @@ func (d guest) stop(ctx context.Context, p Found, grace time.Duration) error {
 }
 
 // ask presses the guest's power button, after what follows from that was noted. What could not
-// be sent does not follow: nobody ends a guest that was not asked.
+// be sent does not follow: a guest that was not asked is not ended.
 func (d guest) ask(ctx context.Context, p Found) error {
 	now := time.Now().UTC()
 	err := d.Put(false, func(r *DomainRecord) { r.Asked = now })

@@ -16,7 +16,7 @@ import (
 // other goes through it, and it can be cut.
 type link struct {
 	dir string
-	// overhear is given all that passes, and may delay it. Nil is nobody.
+	// overhear is given all that passes, and may delay it. Nil is none.
 	overhear func([]byte)
 
 	mu        sync.Mutex

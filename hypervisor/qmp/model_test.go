@@ -30,7 +30,7 @@ var promises = []struct {
 			t.stage == qmp.Listening && t.run != monitor.InMigrate
 		return w.source.runs() && t.alive && t.known && free
 	}},
-	{"the VM is lost and nobody is dead", func(w *world) bool {
+	{"the VM is lost and no host is dead", func(w *world) bool {
 		dead := w.killedSource || w.killedTarget || w.ended || w.abandoned
 		return !w.holds() && !dead
 	}},
@@ -282,10 +282,10 @@ func (w *world) verdict() error {
 	switch {
 	case here && !there && s.run != monitor.Running && !s.paused && !s.guestPaused && !s.postCopied &&
 		!w.ended:
-		return fmt.Errorf("nobody paused the guest, and it stands")
+		return fmt.Errorf("the guest was not paused, and it stands")
 	case here || there || dead:
 		return nil
-	case s.alive && s.postCopied: // rests until somebody answers for it
+	case s.alive && s.postCopied: // rests until its outcome is resolved
 		return nil
 	}
 	return fmt.Errorf("the VM is nowhere: %+v", *w)

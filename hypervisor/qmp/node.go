@@ -59,7 +59,7 @@ func (n *Node) All() []*Domain {
 }
 
 // Close lets go of every QEMU and of every target's host, when nothing of ours runs any
-// more and nobody has a turn. Nobody gets one afterwards.
+// more and no turn is held. No turn is given afterwards.
 func (n *Node) Close() {
 	n.mu.Lock()
 	n.closed = true
@@ -91,7 +91,7 @@ func (n *Node) PutJob(j *Job, durable bool) error {
 	return nil
 }
 
-// ForgetJob removes a job that nobody has heard of.
+// ForgetJob removes a job that is not known elsewhere.
 func (n *Node) ForgetJob(id hypervisor.JobID) error {
 	n.mu.Lock()
 	delete(n.jobs, id)

@@ -42,7 +42,7 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 			}
 			d.Asked = time.Time{} // a record of the version before
 			if got := qmp.Due(d, nil, l, now); got == qmp.Press {
-				t.Error("it is asked again, and nobody knows when it was asked")
+				t.Error("it is asked again, and it is not known when it was asked")
 			}
 		})
 	}

@@ -131,10 +131,10 @@ var ours = []event{
 	{"the source hears that the target refuses", "", func(w *world) bool {
 		return w.refusal && w.source.told() && !w.source.unresolved
 	}, func(w *world) { w.source.plan(noteUnresolved) }},
-	ask("somebody cancels", "cancel", lifeSource, toCancel, always),
-	ask("somebody starts post-copy", "post-copy", lifeSource, toStartPostCopy, always),
-	ask("somebody pauses the guest to let it end", "pause guest", lifeSource, toPauseGuest, always),
-	ask("somebody lets it switch over", "", lifeSource, toSwitchOver,
+	ask("an operator cancels", "cancel", lifeSource, toCancel, always),
+	ask("an operator starts post-copy", "post-copy", lifeSource, toStartPostCopy, always),
+	ask("an operator pauses the guest to let it end", "pause guest", lifeSource, toPauseGuest, always),
+	ask("an operator lets it switch over", "", lifeSource, toSwitchOver,
 		func(w *world) bool { return w.source.holdSwitchOver && !w.source.released }),
 	ask("the operator pauses the VM", "pause", lifeSource, toPause, always),
 	ask("the operator unpauses the VM", "pause", lifeSource, toUnpause, always),

@@ -35,7 +35,7 @@ func (d *Domain) settle(ctx context.Context) time.Duration {
 func (d *Domain) Settle(ctx context.Context) time.Duration {
 	for {
 		rec := d.Record()
-		if rec == nil || d.Process() == nil { // whoever ended it has buried it
+		if rec == nil || d.Process() == nil { // it was ended and reaped elsewhere
 			return resync
 		}
 		l, m, err := d.glance(ctx)
@@ -200,7 +200,7 @@ func (d *Domain) Bury() error {
 		return err
 	}
 	d.mu.Lock()
-	d.vm, d.seen = nil, Look{} // not before: whoever watches it tries again
+	d.vm, d.seen = nil, Look{} // not before: the goroutine that watches it tries again
 	d.mu.Unlock()
 	if d.Record() == nil || job == nil || !job.Cold || !job.Owes() {
 		return nil
@@ -253,7 +253,7 @@ func (d *Domain) buryJob(job *Job, ran, told bool, words string) error {
 	status, stage := Status(d.Record(), job, seen), KeptRecord
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
 		Mode(job, seen) == hypervisor.PostCopy
-	if job.Stage.MayHaveRun() { // nobody may say later that it never ran, or let it run again
+	if job.Stage.MayHaveRun() { // it must not be said later that it never ran, or let it run again
 		stage = Arrived
 	}
 	switch {

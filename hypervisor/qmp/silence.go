@@ -8,7 +8,7 @@ import (
 
 // DueInSilence says what is due of a QEMU that is alive and does not answer: to end it, if it
 // was meant to end or its guest has had its time to stop. One that moves a VM is waited for:
-// nobody can tell how far it has come, and it may hold the only copy.
+// it is not known how far it has come, and it may hold the only copy.
 func DueInSilence(d *DomainRecord, j *Job, now time.Time) NextStep {
 	if d.Ending || d.Doing == hypervisor.Stopping && late(d, now) && !sends(j) && !receives(j) {
 		return Quit

@@ -10,7 +10,7 @@ import (
 // that watch them, what these have written down, and what is on its way between
 // them. It is a small value, so that its futures can be enumerated.
 //
-// A QEMU is what QEMU 7.2 does as far as anybody can tell from outside, failures at
+// A QEMU is what QEMU 7.2 does as far as one can tell from outside, failures at
 // every point included. A process of ours does what packages domain and transfer
 // do, one indivisible effect after the other: a question to QEMU, a write, a command.
 // Anything may happen between two of them.
@@ -28,7 +28,7 @@ type world struct {
 	// What the cluster knows for sure.
 	neverRan bool // the target's host has discarded the job
 
-	// What the laws ask for. Unpaused: an operator has tried. Started: somebody let the
+	// What the laws ask for. Unpaused: an operator has tried. Started: an operator let the
 	// held target go on. Early: it was let run before it had what it needs.
 	unpaused, started, early bool
 
@@ -121,7 +121,7 @@ func (h *host) cont() bool {
 	if !h.alive || h.run == monitor.FinishMigrate || h.run == monitor.Shutdown {
 		return false
 	}
-	if h.run != monitor.InMigrate { // else it would start by itself; nobody asks that here
+	if h.run != monitor.InMigrate { // else it would start by itself; that is not asked here
 		h.run = monitor.Running
 	}
 	return true

@@ -63,13 +63,13 @@ func ofMigration(m *store.Migration) Line {
 }
 
 func ofVM(v *store.VM) Line {
-	l := Line{VM: v.VM.ID, Host: v.Host, Migration: v.Claim}
+	l := Line{VM: v.VM.ID, Host: v.Host, Migration: v.ActiveMigration}
 	l.What = "on " + string(v.Host)
 	if v.Host == "" {
 		l.What = "on no host"
 	}
 	l.What += fmt.Sprintf(", %s, %d CPUs", v.VM.Memory, v.VM.CPUs) +
-		flags(flag{"claimed", v.Claim != ""}, flag{"to leave", v.Mark != ""},
+		flags(flag{"claimed", v.ActiveMigration != ""}, flag{"to leave", v.EvacuateFrom != ""},
 			flag{"stopped", v.Stopped}, flag{"to be shut down", v.Evicted != nil},
 			flag{"ended", v.Ended})
 	if r := v.Release; r != nil {
@@ -95,11 +95,11 @@ func ofHost(h *store.Host) Line {
 	if u := h.Drain.OnUnmovable; u != evacuation.ByStrategy {
 		l.What += fmt.Sprintf(", %s what cannot be migrated", u)
 	}
-	l.What += flags(flag{"closed", h.Closed}, flag{"lost", h.Lost},
+	l.What += flags(flag{"closed", h.Cordoned}, flag{"lost", h.NotReady},
 		flag{"fencing", h.Fencing != nil && !h.Fenced}, flag{"fenced", h.Fenced})
-	if h.Dead != "" {
+	if h.ConfirmedDownBy != "" {
 		l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "alive",
-			Need: "nobody's word against it", Have: "the word of " + h.Dead})
+			Need: "no confirmation that it is down", Have: "confirmed by " + h.ConfirmedDownBy})
 	}
 	if f := h.Fencing; f != nil && f.By+f.Error != "" {
 		l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "fencing", Need: "to be cut off",

@@ -32,7 +32,7 @@ func (s slip) Put(ctx context.Context, r store.Record, while ...store.Record) (
 // slipped replays a log to its end with a version that errs once, at a writing.
 func slipped(log []byte, at int) (*audit.Result, error) {
 	return audit.Replay(bytes.NewReader(log), audit.Options{Configure: configure, All: true,
-		Begin: func(c controller.Config, s store.Store, n store.Noter) store.Participant {
+		Begin: func(c controller.Config, s store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(c, slip{s, &at}, n)
 		}})
 }
@@ -112,7 +112,7 @@ func TestTheFirstOfManyDifferencesAreTold(t *testing.T) {
 	drainMany(c, 12)
 	r, err := audit.Replay(bytes.NewReader(c.log()), audit.Options{Configure: configure,
 		All: true, Begin: func(c controller.Config, s store.Store,
-			n store.Noter) store.Participant {
+			n store.EventRecorder) store.Participant {
 			return controller.New(c, hasty{s}, n)
 		}})
 	if err != nil {

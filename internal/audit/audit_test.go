@@ -212,7 +212,7 @@ func TestAFullDiskIsAnError(t *testing.T) {
 func TestATrailSaysWhoWroteWhatAndWhy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f := open(t, path)
-	trail := &audit.Trail{File: f, By: "controller/a", Now: time.Now,
+	trail := &audit.History{File: f, By: "controller/a", Now: time.Now,
 		Term: func() uint64 { return 7 }}
 	records, ctx := trail.Over(store.NewMemory()), context.Background()
 	put := func(r store.Record) store.Record {

@@ -42,7 +42,7 @@ type cluster struct {
 	t      tester
 	now    time.Time
 	config string // of the controller
-	fabric *fake.Fabric
+	fabric *fake.Network
 	store  *store.Memory
 	line   *sim.FlakyStore // of the controller
 	memory *amnesiac       // at the other end of the line
@@ -72,7 +72,7 @@ func (a *amnesiac) Changes(ctx context.Context, f store.Feed, since store.Revisi
 
 // newCluster has hosts n1 to n4 of 64 GiB, and a controller that knows nothing yet.
 func newCluster(t tester, dir, config string) *cluster {
-	c := &cluster{t: t, now: epoch, config: config, fabric: fake.NewFabric(epoch, fake.QEMU()),
+	c := &cluster{t: t, now: epoch, config: config, fabric: fake.NewNetwork(epoch, fake.QEMU()),
 		store: store.NewMemory(), path: filepath.Join(dir, "audit"), name: "controller/a",
 		brains: map[hypervisor.HostName]store.Participant{}}
 	c.memory = &amnesiac{Store: c.store}
@@ -90,7 +90,7 @@ func (c *cluster) addHost(name hypervisor.HostName, gib int) {
 	real, err := c.fabric.AddHost(host)
 	c.must(err)
 	c.put(&store.Host{Host: host})
-	c.brains[name] = agent.New(name, agent.Config{}, real, c.store, store.Silent{})
+	c.brains[name] = agent.New(name, agent.Config{}, real, c.store, store.DiscardEvents{})
 	c.wakes.Set(name, epoch)
 }
 
@@ -112,10 +112,10 @@ func (c *cluster) begin() {
 	c.term++
 	term := c.term
 	c.line.Died, c.line.Dies = false, false
-	c.brains[""] = &audit.Recorder{Store: c.line, Noter: store.Silent{}, Config: s.Text,
-		Trail: &audit.Trail{File: c.file, By: c.name, Now: func() time.Time { return c.now },
+	c.brains[""] = &audit.Recorder{Store: c.line, Recorder: store.DiscardEvents{}, Config: s.Text,
+		Trail: &audit.History{File: c.file, By: c.name, Now: func() time.Time { return c.now },
 			Term: func() uint64 { return term }},
-		Begin: func(s2 store.Store, n store.Noter) store.Participant {
+		Begin: func(s2 store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(s.Controller, s2, n)
 		}}
 	c.wakes.Set("", c.now)
@@ -213,7 +213,7 @@ func (c *cluster) reconcile(who hypervisor.HostName) {
 	c.hint()
 }
 
-// hint tells everybody of what concerns them, a little later.
+// hint tells every participant of what concerns it, a little later.
 func (c *cluster) hint() {
 	const late = 5 * time.Millisecond
 	for _, h := range c.fabric.Hints() {
@@ -275,10 +275,10 @@ func drawWorld(t *rapid.T, c *cluster) {
 		"drain":   func() { c.drain(hosts.Draw(t, "host"), true) },
 		"undrain": func() { c.drain(hosts.Draw(t, "host"), false) },
 		"close": func() {
-			c.host(hosts.Draw(t, "host"), func(h *store.Host) { h.Closed = !h.Closed })
+			c.host(hosts.Draw(t, "host"), func(h *store.Host) { h.Cordoned = !h.Cordoned })
 		},
 		"lose": func() {
-			c.host(hosts.Draw(t, "host"), func(h *store.Host) { h.Lost = !h.Lost })
+			c.host(hosts.Draw(t, "host"), func(h *store.Host) { h.NotReady = !h.NotReady })
 		},
 		"migrate": func() {
 			asked++
@@ -300,10 +300,10 @@ func drawWorld(t *rapid.T, c *cluster) {
 				c.must(c.store.Delete(context.Background(), r))
 			}
 		},
-		"mute":   func() { c.line.Mute = rapid.IntRange(1, 3).Draw(t, "answers") },
+		"mute":   func() { c.line.DropAnswers = rapid.IntRange(1, 3).Draw(t, "answers") },
 		"full":   func() { c.line.Full = !c.line.Full },
 		"forget": func() { c.memory.forgot = true },
-		"deaf":   func() { c.line.Frozen = !c.line.Frozen },
+		"deaf":   func() { c.line.StaleReads = !c.line.StaleReads },
 		"crash": func() {
 			c.line.Dies, c.line.After = true, rapid.IntRange(0, 4).Draw(t, "after")
 		},
@@ -314,7 +314,7 @@ func drawWorld(t *rapid.T, c *cluster) {
 		c.run(rapid.SampledFrom([]time.Duration{0, 100 * time.Millisecond, 3 * time.Second,
 			time.Minute}).Draw(t, "then"))
 	}
-	c.line.Full, c.line.Frozen, c.line.Mute = false, false, 0
+	c.line.Full, c.line.StaleReads, c.line.DropAnswers = false, false, 0
 	c.run(3 * time.Minute)
 }
 

@@ -27,7 +27,7 @@ type Difference struct {
 	Fields []Field `json:"fields,omitempty"`
 	// Why is what keeps the VM of the recorded decision from it, by the controller of now.
 	Why []Hold `json:"why,omitempty"`
-	// Saw is what is known of whom the decisions are about.
+	// Saw is what is known of the VMs and hosts that the decisions are about.
 	Saw []string `json:"saw"`
 }
 
@@ -134,7 +134,7 @@ func (c *concern) of(said []string) []string {
 	return list
 }
 
-// A concern is whom decisions are about.
+// A concern is the VMs and hosts that decisions are about.
 type concern struct {
 	vms   []hypervisor.VMID
 	hosts []hypervisor.HostName
@@ -160,7 +160,7 @@ func (c *concern) join(other *concern) {
 	c.vms = slices.Compact(c.vms)
 }
 
-// saw tells what is known of whom decisions are about: the VMs, the hosts, and what moves.
+// saw tells what is known of all that decisions are about: the VMs, the hosts, and what moves.
 func (s *stage) saw(about *concern) []string {
 	var lines []string
 	for _, id := range about.vms {

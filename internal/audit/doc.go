@@ -8,8 +8,8 @@
 // controller, look by look, answers its writings as the store did, and compares each, byte
 // for byte, with what was written. It ends with the first that differs, and says what the
 // controller saw: what comes after would be another history. With [Options.All] it goes on in
-// the history that was recorded: what this version decides otherwise is refused, as if somebody
-// else had been faster, and what it does not decide it learns. From then on the order of the
+// the history that was recorded: what this version decides otherwise is refused, as if another
+// process had been faster, and what it does not decide it learns. From then on the order of the
 // decisions of a look does not count, and a look may differ only because one before it has.
 //
 // A caller (1) opens the log, (2) says how the configuration in it is read, (3) reads the

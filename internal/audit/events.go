@@ -17,7 +17,7 @@ import (
 type event struct {
 	at   time.Duration
 	what string
-	whom []store.Key // the hosts and VMs that it names
+	keys []store.Key // the hosts and VMs that it names
 }
 
 // happened is what has happened since the first look.
@@ -31,9 +31,9 @@ func (h *happened) at(t time.Time, format string, args ...any) {
 	for _, a := range args {
 		switch a := a.(type) {
 		case hypervisor.HostName:
-			e.whom = append(e.whom, store.Key{Kind: store.HostKind, Name: string(a)})
+			e.keys = append(e.keys, store.Key{Kind: store.HostKind, Name: string(a)})
 		case hypervisor.VMID:
-			e.whom = append(e.whom, store.Key{Kind: store.VMKind, Name: string(a)})
+			e.keys = append(e.keys, store.Key{Kind: store.VMKind, Name: string(a)})
 		}
 	}
 	h.events = append(h.events, e)
@@ -58,12 +58,12 @@ func (c *chronicle) host(was, now *store.Host, at time.Time) {
 		c.at(at, "undrain %s", name)
 	}
 	switch {
-	case now.Closed && !was.Closed:
+	case now.Cordoned && !was.Cordoned:
 		c.at(at, "close %s", name)
-	case was.Closed && !now.Closed:
+	case was.Cordoned && !now.Cordoned:
 		c.at(at, "open %s", name)
 	}
-	gone := now.Lost || now.Fenced
+	gone := now.NotReady || now.Fenced
 	l := c.lost[name]
 	if gone && l == nil {
 		l = &loss{since: at}
@@ -115,10 +115,10 @@ func (c *chronicle) regain(name hypervisor.HostName, at time.Time, back bool) {
 // vm tells what its operator did to a VM.
 func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 	id := now.VM.ID
-	if now.Mark != was.Mark && now.Mark == now.Host && now.Mark != "" {
+	if now.EvacuateFrom != was.EvacuateFrom && now.EvacuateFrom == now.Host && now.EvacuateFrom != "" {
 		c.at(at, "mark %s", id)
 	}
-	if now.Mark == "" && was.Mark != "" && now.Host == was.Host {
+	if now.EvacuateFrom == "" && was.EvacuateFrom != "" && now.Host == was.Host {
 		c.at(at, "unmark %s", id)
 	}
 	if now.Stopped != was.Stopped {
@@ -133,7 +133,7 @@ func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 	if now.VM.Memory != was.VM.Memory || now.VM.CPUs != was.VM.CPUs {
 		c.at(at, "resize %s memory=%s cpus=%d", id, amount(now.VM.Memory), now.VM.CPUs)
 	}
-	a, b := &was.Holds, &now.Holds
+	a, b := &was.Blockers, &now.Blockers
 	for _, h := range []struct {
 		word    string
 		was, is bool

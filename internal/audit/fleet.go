@@ -78,7 +78,7 @@ func vmSpec(v *store.VM) inventory.VMSpec {
 	vm := v.Now()
 	s := inventory.VMSpec{Name: name, Namespace: namespace, Host: string(v.Host),
 		Memory: amount(vm.Memory), CPUs: vm.CPUs, Labels: placement.Labels(v.Labels),
-		Strategy: v.Strategy.String(), WhyNot: v.WhyNot, Marked: v.Mark != "" && v.Mark == v.Host}
+		Strategy: v.Strategy.String(), WhyNot: v.NotMigratableReason, Marked: v.EvacuateFrom != "" && v.EvacuateFrom == v.Host}
 	if namespace == "default" {
 		s.Namespace = ""
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestFieldsAreWhereRecordsDiffer(t *testing.T) {
 	a := &store.VM{VM: hypervisor.VM{ID: "default/a", CPUs: 1}, Host: "n1"}
-	b := &store.VM{VM: hypervisor.VM{ID: "default/a", CPUs: 2}, Host: "n1", Claim: "default/a#1"}
+	b := &store.VM{VM: hypervisor.VM{ID: "default/a", CPUs: 2}, Host: "n1", ActiveMigration: "default/a#1"}
 	want := []audit.KnownField{{Path: "Claim", To: `"default/a#1"`},
 		{Path: "VM.CPUs", From: "1", To: "2"}}
 	got := audit.Fields(a, b)

@@ -46,7 +46,7 @@ const (
 )
 
 // encode writes a line as it is in the file. A journal that is too long for one is left
-// out: whoever replays the log misses it, and says so.
+// out: a replay of the log misses it, and says so.
 func (l Line) encode() ([]byte, error) {
 	l = l.bounded()
 	text, err := json.Marshal(l)

@@ -34,7 +34,7 @@ type deed struct {
 type term struct {
 	origin Origin
 	begin  Line
-	told   Told
+	told   DeltaLog
 	read   []Change // by the look that is to come
 	look   *look    // that is being read; nil before the first
 	looks  uint64
@@ -101,7 +101,7 @@ func (t *term) next(l *Line) (*look, error) {
 func (t *term) hear(read []Change) error {
 	c := &t.look.changes
 	for _, change := range read {
-		r, err := t.told.Hear(change, t.origin.Records)
+		r, err := t.told.Decode(change, t.origin.Records)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (t *term) hear(read []Change) error {
 }
 
 // add takes in what was done or said in a look.
-func (k *look) add(l *Line, told *Told, format int) error {
+func (k *look) add(l *Line, told *DeltaLog, format int) error {
 	k.lines++
 	switch l.Kind {
 	case NoteKind, BooksKind:
@@ -134,7 +134,7 @@ func (k *look) add(l *Line, told *Told, format int) error {
 	}
 	c := *w
 	c.Record, c.Version = l.Record, l.Version
-	r, err := told.Hear(c, format)
+	r, err := told.Decode(c, format)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *recorded) reads(c *store.Changes) []Line {
 		j.Changes = append(j.Changes, change)
 	}
 	for _, r := range c.Records {
-		change, err := s.told.Tell(r)
+		change, err := s.told.Encode(r)
 		s.broken = s.broken || err != nil
 		s.told.Remember(r)
 		put(change)
@@ -86,7 +86,7 @@ func (s *recorded) Delete(ctx context.Context, r store.Record, while ...store.Re
 
 // wrote writes down that a record was written, or what the store has answered instead.
 func (s *recorded) wrote(l Line, r store.Record, answer error) {
-	c, err := s.told.Tell(r)
+	c, err := s.told.Encode(r)
 	s.broken = s.broken || err != nil
 	c.Record, c.Version = "", 0 // the line says them
 	l.Journal = &Journal{Write: &c, Failed: Failure(answer)}

@@ -14,7 +14,7 @@ import (
 // JournalFormat is the version of what a [Journal] holds.
 const JournalFormat = 1
 
-// A Journal is what a line says to whoever replays the log.
+// A Journal is what a line says to a replay of the log.
 type Journal struct {
 	// Origin is who begins, on the line of a start.
 	Origin *Origin `json:"origin,omitempty"`
@@ -51,19 +51,19 @@ type Outcome struct {
 // When the file was opened anew, or can be written again after a line could not, a new
 // participant begins, as after a crash: so every file holds all that a replay of it needs.
 type Recorder struct {
-	Trail *Trail
+	Trail *History
 	Store store.Store
-	// Noter is told of what is decided, besides the file.
-	Noter store.Noter
+	// Recorder is told of what is decided, besides the file.
+	Recorder store.EventRecorder
 	// Config is the text of the configuration. It must hold no secrets.
 	Config string
 	// Begin makes the participant.
-	Begin func(store.Store, store.Noter) store.Participant
+	Begin func(store.Store, store.EventRecorder) store.Participant
 
 	inner  store.Participant
 	file   int  // how often the file had been opened when inner began
 	broken bool // a line is missing
-	told   Told
+	told   DeltaLog
 	said   said
 	look   uint64
 	began  time.Time // when this look did
@@ -95,7 +95,7 @@ func (r *Recorder) begin(times int) {
 	if r.broken && r.inner != nil {
 		return
 	}
-	r.file, r.told, r.last = times, Told{}, nil
+	r.file, r.told, r.last = times, DeltaLog{}, nil
 	r.inner = r.Begin(&recorded{r.Store, r}, r)
 }
 
@@ -118,18 +118,18 @@ func (r *Recorder) add(lines ...Line) {
 	r.broken = r.Trail.add(lines...) != nil || r.broken
 }
 
-// Note implements store.Noter.
+// Note implements store.EventRecorder.
 func (r *Recorder) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	r.done.Lines++
 	r.add(Noted(at, who, vm, what))
-	r.Noter.Note(at, who, vm, what)
+	r.Recorder.Note(at, who, vm, what)
 }
 
 // Audit implements store.Auditor.
 func (r *Recorder) Audit(e placement.LedgerEntry) {
 	r.done.Lines++
 	r.add(Booked(e))
-	if a, is := r.Noter.(store.Auditor); is {
+	if a, is := r.Recorder.(store.Auditor); is {
 		a.Audit(e)
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 // Options say how a log is replayed.
 type Options struct {
-	// Configure reads the configuration that is in the log; whoever wants another one
+	// Configure reads the configuration that is in the log; a caller that wants another one
 	// ignores the text. It must be set.
 	Configure func(text string) (controller.Config, error)
 	// Begin makes what decides. Default: controller.New.
-	Begin func(controller.Config, store.Store, store.Noter) store.Participant
+	Begin func(controller.Config, store.Store, store.EventRecorder) store.Participant
 	// All goes on after a difference: see [Result.Further].
 	All bool
 }
@@ -43,7 +43,7 @@ type Result struct {
 	Difference *Difference `json:"difference,omitempty"`
 
 	// Differing is how many looks differ, when all are replayed. Each is compared after all
-	// that was recorded before it, as if somebody else had decided what this version does not.
+	// that was recorded before it, as if another process had decided what this version does not.
 	Differing int `json:"differing,omitempty"`
 	// Further are the differences of the next of them, [MostFurther] at most.
 	Further []*Difference `json:"further,omitempty"`
@@ -69,7 +69,7 @@ var errDone = errors.New("the first difference is found")
 // log makes no sense, and anything else when it cannot be read.
 func Replay(log io.Reader, o Options) (*Result, error) {
 	if o.Begin == nil {
-		o.Begin = func(c controller.Config, s store.Store, n store.Noter) store.Participant {
+		o.Begin = func(c controller.Config, s store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(c, s, n)
 		}
 	}

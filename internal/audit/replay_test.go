@@ -113,7 +113,7 @@ func TestAnotherConfigurationDecidesDifferently(t *testing.T) {
 		{"the smallest first", "evacuation: {order: SmallestFirst}",
 			"migration default/d#1: Pending", "migration default/a#1: Pending",
 			"VM default/a on n1", ""},
-		{"nobody leaves", "evictionStrategy: None",
+		{"no VM leaves", "evictionStrategy: None",
 			"migration default/d#1: Pending", "nothing", "VM default/d on n1", ""},
 		{"another deadline", "timeouts: {target: 3h}", "migration default/d#1: Scheduling",
 			"migration default/d#1: Scheduling", "VM default/d on n1",
@@ -153,7 +153,7 @@ func TestOtherTimesAreNoDecisions(t *testing.T) {
 func TestAnotherVersionDecidesDifferently(t *testing.T) {
 	log := drained(t, "{}\n")
 	pack := audit.Options{Configure: configure, Begin: func(c controller.Config,
-		s store.Store, n store.Noter) store.Participant {
+		s store.Store, n store.EventRecorder) store.Participant {
 		c.Placement.Weighers = placement.Pack()
 		return controller.New(c, s, n)
 	}}
@@ -186,7 +186,7 @@ func (h hasty) Put(ctx context.Context, r store.Record, while ...store.Record) (
 func TestWhatIsWrittenOnAnotherConditionDiffers(t *testing.T) {
 	r, err := audit.Replay(bytes.NewReader(drained(t, "{}\n")), audit.Options{
 		Configure: configure, Begin: func(c controller.Config, s store.Store,
-			n store.Noter) store.Participant {
+			n store.EventRecorder) store.Participant {
 			return controller.New(c, hasty{s}, n)
 		}})
 	if err != nil || r.Same() || len(r.Difference.Fields) != 1 ||
@@ -196,7 +196,7 @@ func TestWhatIsWrittenOnAnotherConditionDiffers(t *testing.T) {
 }
 
 // TestAStoreThatForgets answers everything anew, and the controller begins anew: what was
-// deleted meanwhile is gone, and nobody waits for what he waited for.
+// deleted meanwhile is gone, and nothing that waited for it waits on.
 func TestAStoreThatForgets(t *testing.T) {
 	c := newCluster(t, t.TempDir(), "{}\n")
 	for _, id := range []hypervisor.VMID{"default/a", "default/b", "default/c"} {
@@ -226,7 +226,7 @@ func (panics) Reconcile(_ context.Context, _ time.Time) (time.Time, error) { pan
 // TestAVersionThatPanicsIsSaidTo.
 func TestAVersionThatPanicsIsSaidTo(t *testing.T) {
 	o := audit.Options{Configure: configure, Begin: func(controller.Config, store.Store,
-		store.Noter) store.Participant {
+		store.EventRecorder) store.Participant {
 		return panics{}
 	}}
 	_, err := audit.Replay(bytes.NewReader(drained(t, "{}\n")), o)
@@ -348,7 +348,7 @@ func TestWhatIsForgottenIsForgottenAgain(t *testing.T) {
 		if i == 1 { // the store is full when it is to delete for the first time
 			c.line.Real = told{real, func(r store.Record) {
 				v, is := r.(*store.VM)
-				c.line.Full = is && v.Claim == ""
+				c.line.Full = is && v.ActiveMigration == ""
 			}}
 		}
 		c.run(10 * time.Second)
@@ -377,7 +377,7 @@ func TestALineThatIsLostBeginsANewReplay(t *testing.T) {
 	c := newCluster(t, t.TempDir(), "{}\n")
 	boss, begun := c.brains[""].(*audit.Recorder), 0
 	begin := boss.Begin
-	boss.Begin = func(s store.Store, n store.Noter) store.Participant {
+	boss.Begin = func(s store.Store, n store.EventRecorder) store.Participant {
 		begun++
 		return begin(s, n)
 	}

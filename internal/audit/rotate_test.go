@@ -198,13 +198,13 @@ func TestFewerAreKept(t *testing.T) {
 	fill(t, path, 8, 30)
 	others := []string{path + ".20260501", path + ".07", path + ".9", path + ".txt", path + ".-5"}
 	for _, other := range others {
-		if err := os.WriteFile(other, []byte("of somebody else\n"), 0o600); err != nil {
+		if err := os.WriteFile(other, []byte("of another user\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	said := fill(t, path, 2, 4)
 	for _, other := range others {
-		if text, err := os.ReadFile(other); err != nil || string(text) != "of somebody else\n" {
+		if text, err := os.ReadFile(other); err != nil || string(text) != "of another user\n" {
 			t.Errorf("%s: %q, %v", other, text, err)
 		}
 		if err := os.Remove(other); err != nil {

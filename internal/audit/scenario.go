@@ -118,7 +118,7 @@ func (c *chronicle) look(_ *term, k *look) error {
 	return nil
 }
 
-// changed takes in what somebody else has written; old is nil when it is new.
+// changed takes in what another process has written; old is nil when it is new.
 func (c *chronicle) changed(old, now store.Record) {
 	c.see(now)
 	switch now := now.(type) {
@@ -148,7 +148,7 @@ func (c *chronicle) finish() {
 	}
 	slices.SortStableFunc(c.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range c.events {
-		if slices.ContainsFunc(e.whom, func(k store.Key) bool { return c.fleet[k] == nil }) {
+		if slices.ContainsFunc(e.keys, func(k store.Key) bool { return c.fleet[k] == nil }) {
 			c.unknown++
 			continue
 		}
@@ -158,7 +158,7 @@ func (c *chronicle) finish() {
 
 const head = `# Made by godwit replay --scenario from an audit log. It is an approximation:
 # - hosts and VMs that appeared later are there from the beginning; %d VMs that never had a
-#   host, and %d events that name somebody else, are left out;
+#   host, and %d events that name others, are left out;
 # - what guests write is not in the log: they are taken for web servers (defaults.class);
 # - transfers take as long as the model says, not as long as they took;
 # - events happen when the controller read of them; hosts that fell silent did so %s before;

@@ -71,7 +71,7 @@ func constrained(c *cluster) (vm func(name string, how func(*store.VM))) {
 		})
 	}
 	vm("prod/other", func(v *store.VM) {
-		v.Labels, v.Migratable, v.WhyNot = migration.Labels{"app": "x"}, false, "it has a GPU"
+		v.Labels, v.Migratable, v.NotMigratableReason = migration.Labels{"app": "x"}, false, "it has a GPU"
 		v.Strategy = evacuation.External
 		v.Placement = &placement.Constraints{Selector: placement.Labels{"rack": "a"},
 			Without: []hypervisor.VMID{"default/big"}, Tenant: "acme", Apart: []string{"db"},
@@ -102,22 +102,22 @@ func story(t *testing.T) []byte {
 		do()
 		c.wakes.Set("", c.now)
 	}
-	mark := func(v *store.VM) { v.Mark = v.Host }
+	mark := func(v *store.VM) { v.EvacuateFrom = v.Host }
 	at(0.5, func() { vm("prod/other", mark) })
 	c.run(0)
-	vm("prod/other", func(v *store.VM) { v.Mark = "" })
+	vm("prod/other", func(v *store.VM) { v.EvacuateFrom = "" })
 	c.wakes.Set("", c.now)
 	at(1, func() { c.drain("n1", true) })
 	at(2, func() { vm("prod/other", mark) })
 	at(3, func() { c.migrate("default/small", 1, "n3") })
 	c.run(10 * time.Millisecond)
-	vm("default/small", func(v *store.VM) { v.Holds.Backup = true })
+	vm("default/small", func(v *store.VM) { v.Blockers.Backup = true })
 	c.wakes.Set("", c.now)
 	at(3+2.0/3, func() {
-		c.host("n4", func(h *store.Host) { h.Lost, h.Fenced = true, true })
+		c.host("n4", func(h *store.Host) { h.NotReady, h.Fenced = true, true })
 	})
-	at(4+1.0/3, func() { c.host("n2", func(h *store.Host) { h.Lost = true }) })
-	at(4.5, func() { c.host("n3", func(h *store.Host) { h.Closed = true }) })
+	at(4+1.0/3, func() { c.host("n2", func(h *store.Host) { h.NotReady = true }) })
+	at(4.5, func() { c.host("n3", func(h *store.Host) { h.Cordoned = true }) })
 	at(5, func() { c.drain("n1", false) })
 	c.run(10 * time.Millisecond)
 	vm("default/small", func(v *store.VM) { v.Stopped = true })
@@ -128,24 +128,24 @@ func story(t *testing.T) []byte {
 		next.Cancel = true
 		return &next
 	})
-	vm("default/small", func(v *store.VM) { v.Holds.Backup, v.Stopped = false, false })
+	vm("default/small", func(v *store.VM) { v.Blockers.Backup, v.Stopped = false, false })
 	vm("default/big", func(v *store.VM) { v.Reboots, v.VM.Memory = 1, 16*hypervisor.GiB })
 	c.wakes.Set("", c.now)
-	at(6, func() { c.host("n2", func(h *store.Host) { h.Lost = false }) })
+	at(6, func() { c.host("n2", func(h *store.Host) { h.NotReady = false }) })
 	at(7, func() { c.begin() })
 	at(7.5, func() {
-		c.host("n3", func(h *store.Host) { h.Closed = false })
+		c.host("n3", func(h *store.Host) { h.Cordoned = false })
 		r, _ := c.store.Get(context.Background(), store.Key{Kind: store.VMKind,
 			Name: "default/small"})
 		c.must(c.store.Delete(context.Background(), r))
 	})
-	at(8, func() { c.host("n4", func(h *store.Host) { h.Lost, h.Fenced = false, false }) })
+	at(8, func() { c.host("n4", func(h *store.Host) { h.NotReady, h.Fenced = false, false }) })
 	c.run(time.Minute)
 	c.close()
 	return c.log()
 }
 
-// TestTheScenarioOfALog says what operators and fate have done, when, and to whom.
+// TestTheScenarioOfALog says what operators did, what failed, when, and on which host or VM.
 func TestTheScenarioOfALog(t *testing.T) {
 	got, err := audit.Scenario(bytes.NewReader(story(t)))
 	if err != nil {

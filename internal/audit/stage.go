@@ -72,7 +72,7 @@ func (s *stage) Changes(_ context.Context, f store.Feed, _ store.Revision) (
 	return c, nil
 }
 
-// Get implements [store.Store]. Nobody who is recorded asks.
+// Get implements [store.Store]. No recorded participant calls it.
 func (s *stage) Get(_ context.Context, key store.Key) (store.Record, error) {
 	return nil, s.refuse("Get", key, store.Unavailable)
 }
@@ -137,7 +137,7 @@ func (k *look) find(a *attempt, anyOrder bool) int {
 }
 
 // miss notes a writing that the log does not have, and returns how the store answers: that
-// somebody else was faster, if what was recorded is about the same record, or as it did then.
+// another process was faster, if what was recorded is about the same record, or as it did then.
 func (s *stage) miss(a *attempt) store.StoreKind {
 	if s.attempt == nil {
 		if s.attempt = a; a.record != nil {
@@ -147,7 +147,7 @@ func (s *stage) miss(a *attempt) store.StoreKind {
 	}
 	at := s.look.unmet()
 	if at < 0 || !a.isOf(&s.look.deeds[at]) {
-		return store.Unavailable // nobody has changed the record: it is tried again
+		return store.Unavailable // the record has not changed: it is tried again
 	}
 	if kind, failed := FailureKind(s.look.deeds[at].failed); failed {
 		return kind
@@ -187,7 +187,7 @@ func (s *stage) refuse(op string, key store.Key, kind store.StoreKind) error {
 	return &store.StoreError{Op: op, Key: key, Kind: kind}
 }
 
-// Note implements [store.Noter].
+// Note implements [store.EventRecorder].
 func (s *stage) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	s.say(Noted(at, who, vm, what))
 }

@@ -96,7 +96,7 @@ func three(sizes ...hypervisor.Bytes) *bench.Cluster {
 			Link: 10 * hypervisor.Gbit})
 	}
 	for i, size := range sizes {
-		c.Guests = append(c.Guests, bench.Guest{VM: hypervisor.VM{
+		c.Guests = append(c.Guests, bench.VM{VM: hypervisor.VM{
 			ID: hypervisor.VMID([]string{"x/a", "x/b", "x/c"}[i]), Memory: size}})
 	}
 	return c

@@ -16,7 +16,7 @@ type Cluster struct {
 	Says    string // what is special about it
 	Hosts   []hypervisor.Host
 	Drained int // the first so many hosts are emptied
-	Guests  []Guest
+	Guests  []VM
 	Faults  []Fault
 	// RackSize is how many hosts, in order, share a rack, whose up-link is as fast as Uplink
 	// each way. 0 is no racks. A rack is drained as a whole or not at all.
@@ -30,8 +30,8 @@ type Cluster struct {
 	PostCopy, AutoConverge bool
 }
 
-// A Guest is a VM of a cluster.
-type Guest struct {
+// A VM is a VM of a cluster.
+type VM struct {
 	VM   hypervisor.VM
 	Host int
 	Load fake.Workload
@@ -82,7 +82,7 @@ func (s shape) settle(c *Cluster, chance sim.Chooser, host int, room hypervisor.
 		}
 		room -= size
 		id := hypervisor.VMID(fmt.Sprintf("bench/v%03d-%03d", host+1, n))
-		c.Guests = append(c.Guests, Guest{Host: host, Load: s.load(chance, size),
+		c.Guests = append(c.Guests, VM{Host: host, Load: s.load(chance, size),
 			VM: hypervisor.VM{ID: id, Memory: size, CPUs: 2}})
 	}
 }

@@ -45,7 +45,7 @@ const (
 	// poll is how often a policy looks besides at the end of each pass: as often as an
 	// agent does by default.
 	poll = time.Second
-	// patience is when a transfer that nobody ends is given up by the contest: it then
+	// patience is when a transfer without an end is given up by the contest: it then
 	// counts as failed.
 	patience = 6 * time.Hour
 )
@@ -55,7 +55,7 @@ const job, guest = "contest", hypervisor.VMID("contest/guest")
 // RunContest lets a policy move the guest of a trace.
 func RunContest(t Trace, terms Terms, policy convergence.Policy) (ContestOutcome, error) {
 	r := runner{ctx: context.Background(), trace: t, terms: terms, policy: policy,
-		fabric: fake.NewFabric(sim.Epoch, fake.QEMU())}
+		fabric: fake.NewNetwork(sim.Epoch, fake.QEMU())}
 	if err := r.begin(); err != nil {
 		return ContestOutcome{}, fmt.Errorf("trace %s: %w", t.Name, err)
 	}
@@ -69,7 +69,7 @@ type runner struct {
 	trace   Trace
 	terms   Terms
 	policy  convergence.Policy
-	fabric  *fake.Fabric
+	fabric  *fake.Network
 	source  *fake.Host
 	state   convergence.State
 	changed int // changes of the trace that have come

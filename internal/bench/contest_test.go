@@ -17,8 +17,8 @@ import (
 func plain() bench.Terms { return bench.AllTerms()[0] }
 
 func nothing(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ time.Time) (
-	convergence.State, convergence.Verdict) {
-	return s, convergence.Verdict{}
+	convergence.State, convergence.Decision) {
+	return s, convergence.Decision{}
 }
 
 // run moves a guest with one workload.
@@ -40,14 +40,14 @@ func TestAnIdleGuestMovesInTheTimeOfOnePass(t *testing.T) {
 		t.Errorf("%+v, want it to have ended soon after %v", o, least)
 	}
 	if o.Brownout != 0 || o.Downtime <= 0 {
-		t.Errorf("%+v, want a downtime and nobody slowed", o)
+		t.Errorf("%+v, want a downtime and no guest slowed", o)
 	}
 }
 
 // A guest that writes all of its memory faster than the link carries it.
 var wild = fake.Workload{Rate: 4e9, Hot: 3 * gib}
 
-func TestATransferThatNobodyEndsIsGivenUp(t *testing.T) {
+func TestATransferWithoutAnEndIsGivenUp(t *testing.T) {
 	if o := run(t, wild, plain(), nothing); o.Succeeded || o.Took < time.Hour {
 		t.Errorf("%+v, want it to have been given up after hours", o)
 	}
@@ -55,8 +55,8 @@ func TestATransferThatNobodyEndsIsGivenUp(t *testing.T) {
 
 func TestAVerdictIsCarriedOut(t *testing.T) {
 	abort := func(_ convergence.Config, s convergence.State, _ hypervisor.Progress,
-		_ time.Time) (convergence.State, convergence.Verdict) {
-		return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+		_ time.Time) (convergence.State, convergence.Decision) {
+		return s, convergence.Decision{Action: convergence.Abort, Why: convergence.Stalled}
 	}
 	if o := run(t, wild, plain(), abort); o.Succeeded || o.Took > 2*time.Second {
 		t.Errorf("%+v, want it to have been cancelled at the first look", o)
@@ -66,11 +66,11 @@ func TestAVerdictIsCarriedOut(t *testing.T) {
 func TestBrownoutIsTheTimeLost(t *testing.T) {
 	post := bench.AllTerms()[2]
 	at := func(_ convergence.Config, s convergence.State, p hypervisor.Progress,
-		_ time.Time) (convergence.State, convergence.Verdict) {
+		_ time.Time) (convergence.State, convergence.Decision) {
 		if p.Iteration < 2 || s.PostCopy {
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}
-		return s, convergence.Verdict{Action: convergence.StartPostCopy}
+		return s, convergence.Decision{Action: convergence.StartPostCopy}
 	}
 	o := run(t, wild, post, at)
 	fetch := (3 * gib).At(10 * hypervisor.Gbit) // most of what was written in the first pass

@@ -54,7 +54,7 @@
 // what it cost: time, downtime, brown-out and bytes.
 //
 // A [Trace] is a guest: how it dirties its memory over time. [Traces] makes them by named
-// distributions from seeds, so that everybody can repeat a contest. [RunContest] lets one policy
+// distributions from seeds, so that a contest can be repeated. [RunContest] lets one policy
 // move one guest over one link of the modelled hypervisor, looking as often as godwit's
 // agent does, with permissions that are the same for all ([Terms]). [Sum] makes a [Row] of
 // a table from many runs.
@@ -95,7 +95,7 @@
 // compared with godwit's own ways on the same guests: each is a [convergence.Policy].
 //
 // What an operator allows (the longest downtime, post-copy, stopping the guest) comes from
-// the Config, and is the same for everybody; schedules and time-outs are those that each
+// the Config, and is the same for all; schedules and time-outs are those that each
 // system has by default. KubeVirt's two are in package convergence itself
 // (convergence.Legacy and convergence.Stall).
 package bench

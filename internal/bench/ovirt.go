@@ -54,10 +54,10 @@ const (
 // with more left to send than ten seconds before. There is no time-out.
 // Source: oVirt vdsm lib/vdsm/virt/migration.py (monitor_migration, _next_action).
 func OVirt(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	s = begin(s, p, now)
 	if !active(s, p) {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	if len(s.Own) != size {
 		s.Own = make([]int64, size)
@@ -66,19 +66,19 @@ func OVirt(c convergence.Config, s convergence.State, p hypervisor.Progress, now
 	}
 	since := now.Sub(s.Started).Milliseconds()
 	if since-s.Own[looked] < ovirtPulse.Milliseconds() {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	grown := s.Own[remaining] >= 0 && s.Own[remaining] < int64(p.Remaining)
 	s.Own = slices.Clone(s.Own)
 	s.Own[looked], s.Own[remaining] = since, int64(p.Remaining)
 	if !grown {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	s.Own[passes]++
 	plan := schedule(c)
 	at := int(s.Own[position])
 	if at >= len(plan) || plan[at].after >= int(s.Own[passes]) {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	s.Own[position]++
 	return s, plan[at].verdict(c, s)
@@ -97,12 +97,12 @@ func schedule(c convergence.Config) []step {
 
 // verdict returns what a step asks for. The limits of all but the last steps stay within
 // what is allowed.
-func (t step) verdict(c convergence.Config, s convergence.State) convergence.Verdict {
+func (t step) verdict(c convergence.Config, s convergence.State) convergence.Decision {
 	switch {
 	case t.do == convergence.SetDowntime && t.after != always:
 		return tune(s, min(t.limit, ceiling(c, t.limit)))
 	case t.do == convergence.SetDowntime:
-		return convergence.Verdict{Action: t.do, Limit: t.limit, Why: convergence.Stalled}
+		return convergence.Decision{Action: t.do, Limit: t.limit, Why: convergence.Stalled}
 	}
-	return convergence.Verdict{Action: t.do, Why: convergence.Stalled}
+	return convergence.Decision{Action: t.do, Why: convergence.Stalled}
 }

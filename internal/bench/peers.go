@@ -23,10 +23,10 @@ const (
 // Source: Nova 00a030403f nova/virt/libvirt/migration.py (downtime_steps,
 // should_trigger_timeout_action), driver.py (_live_migration_monitor).
 func Nova(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	s = begin(s, p, now)
 	if !active(s, p) {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	elapsed := now.Sub(s.Started)
 	size := float64(max(c.Memory, novaLeast, p.Total)) / float64(hypervisor.GiB)
@@ -78,21 +78,21 @@ func ceiling(c convergence.Config, otherwise time.Duration) time.Duration {
 }
 
 // tune asks for a limit unless it holds already.
-func tune(s convergence.State, limit time.Duration) convergence.Verdict {
+func tune(s convergence.State, limit time.Duration) convergence.Decision {
 	if limit <= 0 || limit == s.Limit.Now {
-		return convergence.Verdict{}
+		return convergence.Decision{}
 	}
-	return convergence.Verdict{Action: convergence.SetDowntime, Limit: limit,
+	return convergence.Decision{Action: convergence.SetDowntime, Limit: limit,
 		Why: convergence.Tuning}
 }
 
 // help ends a transfer in the best way that is allowed.
-func help(c convergence.Config, why convergence.Reason) convergence.Verdict {
+func help(c convergence.Config, why convergence.Reason) convergence.Decision {
 	switch {
 	case c.AllowPostCopy && !c.VFIO:
-		return convergence.Verdict{Action: convergence.StartPostCopy, Why: why}
+		return convergence.Decision{Action: convergence.StartPostCopy, Why: why}
 	case c.AllowWorkloadDisruption && !c.VFIO:
-		return convergence.Verdict{Action: convergence.Pause, Why: why}
+		return convergence.Decision{Action: convergence.Pause, Why: why}
 	}
-	return convergence.Verdict{Action: convergence.Abort, Why: why}
+	return convergence.Decision{Action: convergence.Abort, Why: why}
 }

@@ -32,7 +32,7 @@ func watch(policy convergence.Policy, c convergence.Config, until time.Duration,
 		now := epoch.Add(at)
 		next, v := policy(c, s, p, now)
 		s = next
-		if v != (convergence.Verdict{}) {
+		if v != (convergence.Decision{}) {
 			list = append(list, asked{at, v.String()})
 			s = next.Accepted(v, now)
 		}

@@ -72,9 +72,9 @@ const (
 )
 
 // begin sets up two hosts and a guest, and begins to send it.
-func (m *Migration) begin(model fake.Model) (*fake.Fabric, hypervisor.JobID, error) {
+func (m *Migration) begin(model fake.Model) (*fake.Network, hypervisor.JobID, error) {
 	const job = "job"
-	f := fake.NewFabric(time.Time{}, model)
+	f := fake.NewNetwork(time.Time{}, model)
 	link := m.Link
 	if link == 0 {
 		link = 1000 * hypervisor.Gbit

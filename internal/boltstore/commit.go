@@ -81,7 +81,7 @@ func kindOf(err error) store.StoreKind {
 		return store.Full
 	}
 	// An error without the name of a file is of the last step, which makes sure that the
-	// write is on the disk: then nobody knows.
+	// write is on the disk: then that is not known.
 	_, writing := errors.AsType[*fs.PathError](err)
 	if writing && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) ||
 		errors.Is(err, unix.EFBIG)) {

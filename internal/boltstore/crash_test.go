@@ -72,7 +72,7 @@ func writeOne(s *boltstore.Store, name string, say func(string, ...any)) error {
 			return err
 		}
 		next := vmOn(name, "n1")
-		next.WhyNot = strings.Repeat(name, 700) // two or three pages
+		next.NotMigratableReason = strings.Repeat(name, 700) // two or three pages
 		if old != nil {
 			next.Boots, next.Version = old.(*store.VM).Boots+1, old.At()
 		}
@@ -114,7 +114,7 @@ func TestAKilledWriterLosesNothing(t *testing.T) {
 			vm := r.(*store.VM)
 			name := string(vm.VM.ID)
 			if vm.Boots < acked[name] || vm.Boots > tried[name] || vm.At() < version[name] ||
-				vm.WhyNot != strings.Repeat(name, 700) {
+				vm.NotMigratableReason != strings.Repeat(name, 700) {
 				t.Errorf("round %d: %s has %d at version %d; acknowledged %d at %d, tried %d",
 					round, name, vm.Boots, vm.At(), acked[name], version[name], tried[name])
 			}

@@ -40,14 +40,14 @@ func filled(t testing.TB) (path string, all []store.Record) {
 	s := open(t, path)
 	for i := range 60 {
 		vm := vmOn(fmt.Sprintf("vm-%03d", i), "n1")
-		vm.WhyNot = strings.Repeat("x", i*37)
+		vm.NotMigratableReason = strings.Repeat("x", i*37)
 		r := put(t, s, vm)
 		if i%5 == 0 {
 			must(t, s.Delete(ctx, r))
 		}
 	}
 	big := vmOn("big", "n2")
-	big.WhyNot = strings.Repeat("big ", 5000)
+	big.NotMigratableReason = strings.Repeat("big ", 5000)
 	put(t, s, big)
 	all = everything(t, s)
 	must(t, s.Close())
@@ -172,7 +172,7 @@ func TestNoMetaIsIgnored(t *testing.T) {
 		for at := meta + 16; at < meta+16+64; at++ {
 			text[at] ^= 1
 			if _, err := boltstore.Check(text); err == nil {
-				t.Errorf("byte %d of the meta page at %d is changed, and nobody cares", at, meta)
+				t.Errorf("byte %d of the meta page at %d is changed, and that is not noticed", at, meta)
 			}
 			text[at] ^= 1
 		}
@@ -188,7 +188,7 @@ func TestAPageThatClaimsAnotherIsNoticed(t *testing.T) {
 	used, page := 0, os.Getpagesize()
 	for at := 2 * page; at < len(text); at += page {
 		if _, err := boltstore.Check(zeroed(text, at, 16)); err == nil {
-			continue // nobody uses it
+			continue // it is not used
 		}
 		used++
 		text[at+12]++

@@ -13,13 +13,13 @@
 // interrupted one when it is damaged, and go back to the write before; here that is damage:
 // a page that tells the last write fits into one sector, which a disk writes or does not.
 //
-// The history of the feeds is kept in memory only: whoever reads for the first time since
+// The history of the feeds is kept in memory only: a client that reads for the first time since
 // the file was opened is answered everything. Versions and revisions begin anew, by the
 // clock and above all that are stored, each time the file is opened. So when an older copy
 // of the file takes its place, no version is given a second time to something else, and no
 // reader takes the history that was lost for the one that is.
 //
-// All records are in memory, too: reads ask no disk. When a write fails and nobody can tell
+// All records are in memory, too: reads ask no disk. When a write fails and it is not known
 // how much of it is on the disk, the store answers nothing any more until it is opened
 // again.
 //
@@ -37,8 +37,8 @@
 // a server is Unavailable. To wait is a request that is answered late, and ends with
 // either side.
 //
-// The server trusts nobody. What is not understood, or is too big, is refused and does
+// The server trusts no client. What is not understood, or is too big, is refused and does
 // nothing. Every request and every answer says which version of the protocol and of the
-// records it speaks ([Protocol], [store.Format]); whoever meets a newer one refuses to go
+// records it speaks ([Protocol], [store.Format]); a side that meets a newer one refuses to go
 // on, and says which side is to be upgraded.
 package boltstore

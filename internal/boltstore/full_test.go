@@ -22,7 +22,7 @@ const limit = 512 << 10
 func fill(s *boltstore.Store) (stored []store.Record, err error) {
 	for i := 0; ; i++ {
 		vm := vmOn(fmt.Sprintf("vm-%05d", i), "n1")
-		vm.WhyNot = strings.Repeat("x", 5000)
+		vm.NotMigratableReason = strings.Repeat("x", 5000)
 		r, err := s.Put(ctx, vm)
 		if err != nil {
 			return stored, err
@@ -43,7 +43,7 @@ func checkFull(t *testing.T, s *boltstore.Store, stored []store.Record, err erro
 	}
 	for _, refused := range []store.Record{vmOn("new", ""), stored[0]} {
 		big := *refused.(*store.VM)
-		big.WhyNot = strings.Repeat("big", 1<<20)
+		big.NotMigratableReason = strings.Repeat("big", 1<<20)
 		_, err := s.Put(ctx, &big)
 		wantError(t, err, store.Full)
 	}

@@ -62,7 +62,7 @@ func (s *Store) History(ctx context.Context) (store.History, string, error) {
 
 func nothing(*bbolt.Bucket) error { return nil }
 
-// ready answers why the store cannot be used by anybody.
+// ready answers why the store cannot be used.
 func (s *Store) ready(ctx context.Context, op string) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

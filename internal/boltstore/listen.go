@@ -66,7 +66,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// removeStale removes a socket that nobody listens on.
+// removeStale removes a socket that nothing listens on.
 func removeStale(path string) error {
 	is, err := os.Lstat(path)
 	switch {
@@ -82,7 +82,7 @@ func removeStale(path string) error {
 		c.Close()
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("somebody listens on %s already: stop that one, or choose another path",
+		return fmt.Errorf("another process listens on %s already: stop that one, or choose another path",
 			path)
 	}
 	return os.Remove(path)

@@ -164,7 +164,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s has %s open: stop it, or go through its socket", who, e.Path)
 }
 
-// lock waits until nobody else has the file open. The lock ends with the process.
+// lock waits until no other process has the file open. The lock ends with the process.
 func lock(file *os.File, patience time.Duration) error {
 	const pause = 20 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
@@ -179,7 +179,7 @@ func lock(file *os.File, patience time.Duration) error {
 	}
 }
 
-// holder looks up which process holds the lock of a file; "" when nobody says.
+// holder looks up which process holds the lock of a file; "" when that is not known.
 func holder(file *os.File) string {
 	var own unix.Stat_t
 	if unix.Fstat(int(file.Fd()), &own) != nil {

@@ -46,7 +46,7 @@ type meta struct {
 	freelist, end, txn uint64 // end is the first page that was never used
 }
 
-// A pages reads a bbolt file that nobody writes to meanwhile, page by page, and believes
+// A pages reads a bbolt file that is not written to meanwhile, page by page, and believes
 // nothing of it. bbolt does not: it maps the file and panics, also in goroutines of its
 // own, on what makes no sense.
 type pages struct {

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, store store.Store, l net.Listener) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	if server.Shutdown(last) != nil {
-		_ = server.Close() // whoever is cut off does not know what became of it
+		_ = server.Close() // a client that is cut off does not know what became of it
 	}
 	<-ended
 	return nil

@@ -155,6 +155,6 @@ func TestWithoutAServer(t *testing.T) {
 	wantError(t, err, store.Unavailable, path)
 	wantError(t, client.Wait(ctx, store.Everything, 0), store.Unavailable, path)
 	if errors.Is(err, store.Unanswered) {
-		t.Error("nobody can have heard it")
+		t.Error("no server can have got it")
 	}
 }

@@ -83,7 +83,7 @@ func (s *Store) abandon() error {
 	return errors.Join(unix.Flock(int(s.file.Fd()), unix.LOCK_UN), s.file.Close())
 }
 
-// fail lets everybody know that nothing is answered any more; s.mu is held.
+// fail lets every caller know that nothing is answered any more; s.mu is held.
 func (s *Store) fail(why error) {
 	if s.broken == nil || errors.Is(why, errClosed) {
 		s.broken = why
@@ -176,7 +176,7 @@ func (s *Store) Wait(ctx context.Context, f store.Feed, since store.Revision) er
 	return s.usable(ctx, "Wait", store.Key{Name: string(f.Host)})
 }
 
-// Compact forgets what has changed until now: whoever asks from before is answered
+// Compact forgets what has changed until now: a reader that asks from before is answered
 // everything.
 func (s *Store) Compact() {
 	s.mu.Lock()

@@ -85,7 +85,7 @@ func TestABackupIsAStore(t *testing.T) {
 	checkSame(t, s, []store.Record{old})
 	c, err := s.Changes(ctx, store.Everything, seen.Next+1)
 	if err != nil || !c.Reset {
-		t.Errorf("whoever saw what is lost is answered %+v, %v", c, err)
+		t.Errorf("a reader that saw what is lost is answered %+v, %v", c, err)
 	}
 	_, err = s.Put(ctx, lost)
 	wantError(t, err, store.Stale)
@@ -118,7 +118,7 @@ func TestABackupOfAStoreThatIsInUse(t *testing.T) {
 					return
 				}
 				vm := *next.(*store.VM)
-				vm.WhyNot = strings.Repeat("why", vm.Boots%5000)
+				vm.NotMigratableReason = strings.Repeat("why", vm.Boots%5000)
 				vm.Boots += 500
 				r = &vm
 			}

@@ -87,7 +87,7 @@ func TestWhatIsNotUnderstoodDoesNothing(t *testing.T) {
 	}
 }
 
-func TestASenderOfGarbageDisturbsNobody(t *testing.T) {
+func TestASenderOfGarbageDisturbsNoOther(t *testing.T) {
 	dir := newDir(t)
 	path := filepath.Join(dir, "sock")
 	serve(t, newStore(t, dir), path)
@@ -179,7 +179,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	wantError(t, err, store.Unavailable)
 }
 
-// told is a store that tells when somebody waits, and when they have gone.
+// told is a store that tells when a client waits, and when it has gone.
 type told struct {
 	store.Store
 	waits, gone chan bool

@@ -132,7 +132,7 @@ func Open(t testing.TB, browser context.Context, url string, s Screen) *Tab {
 	}
 	p.Do(network.Enable(), log.Enable(), chromedp.EmulateViewport(s.Width, s.Height),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{scheme}),
-		page.BringToFront(), // what nobody sees gets no frames
+		page.BringToFront(), // what is not visible gets no frames
 		chromedp.Navigate(url))
 	return p
 }

@@ -52,7 +52,7 @@ func (w *world) wrote(before, after store.Record) {
 	}
 }
 
-// arrivalIsComplete: nobody says of a VM that it has arrived with its memory when the rest of
+// arrivalIsComplete: no agent says of a VM that it has arrived with its memory when the rest of
 // that can never come.
 func (w *world) arrivalIsComplete(before, after *store.Migration) error {
 	t := after.Target
@@ -114,7 +114,7 @@ func (w *world) isTorn(h hypervisor.HostName) bool {
 
 // Copies implements [sim.InvariantWorld]: a guest that is torn executes.
 func (w *world) Copies(vm hypervisor.VMID) []fake.Copy {
-	copies := w.Fabric.Copies(vm)
+	copies := w.Network.Copies(vm)
 	for i, c := range copies {
 		if w.isTorn(c.Host) {
 			copies[i].State = hypervisor.Running
@@ -153,7 +153,7 @@ func (w *world) Migrations(hypervisor.VMID) (all []*store.Migration) {
 }
 
 // Claims implements [sim.InvariantWorld].
-func (w *world) Claims() []placement.Claim {
+func (w *world) Claims() []placement.Reservation {
 	for _, p := range w.procs {
 		if c, is := p.brain.(*controller.Controller); is {
 			return c.Claims()
@@ -162,7 +162,7 @@ func (w *world) Claims() []placement.Claim {
 	return nil
 }
 
-// Slots implements [sim.InvariantWorld]: nobody counts them.
+// Slots implements [sim.InvariantWorld]: they are not counted.
 func (w *world) Slots() *migration.Slots { return nil }
 
 // Limits implements [sim.InvariantWorld].

@@ -132,7 +132,7 @@ func (w *world) kill(h hypervisor.HostName) {
 
 // disturb lets one of the next calls to a host's hypervisor go wrong.
 func (w *world) disturb(h hypervisor.HostName) {
-	how := []fake.How{fake.FailBefore, fake.FailAfter, fake.LateEffect, fake.LateEffect}
+	how := []fake.FaultEffect{fake.FailBefore, fake.FailAfter, fake.LateEffect, fake.LateEffect}
 	op := []string{"Receive", "Migrate", "Adjust", "Do", "Start", "Discard", "Resume", "Abandon",
 		"Release", "Stop"}
 	f := fake.Fault{Host: h, Op: op[w.rng.IntN(len(op))], How: how[w.rng.IntN(len(how))],
@@ -157,7 +157,7 @@ func (p *process) kill() {
 }
 
 // double starts one more agent for a host, which is sound: neither knows anything that the
-// store and the hypervisor do not have, every write is on condition that nobody else wrote,
+// store and the hypervisor do not have, every write is on condition that no other process wrote,
 // and every call may be repeated. So it is when a daemon is started twice, or started again
 // before its predecessor has made its last call.
 func (w *world) double(h hypervisor.HostName) {
@@ -173,7 +173,7 @@ func (w *world) changeHost(h hypervisor.HostName, how func(*store.Host)) {
 	w.put(&next)
 }
 
-// powerOff takes the power from a host. Either it is fenced, so that everybody knows, or it
+// powerOff takes the power from a host. Either it is fenced, so that all know, or it
 // is only missed.
 func (w *world) powerOff(h hypervisor.HostName, fence bool) {
 	w.say("! power off %s, fence %v", h, fence)
@@ -184,7 +184,7 @@ func (w *world) powerOff(h hypervisor.HostName, fence bool) {
 			p.kill()
 		}
 	}
-	w.changeHost(h, func(r *store.Host) { r.Lost, r.Fenced = true, fence })
+	w.changeHost(h, func(r *store.Host) { r.NotReady, r.Fenced = true, fence })
 }
 
 // powerOn brings back every host that has no power.
@@ -193,7 +193,7 @@ func (w *world) powerOn() {
 		w.say("* power on %s", h)
 		delete(w.off, h)
 		w.ok(w.RestartHost(h))
-		w.changeHost(h, func(r *store.Host) { r.Lost, r.Fenced, r.Fencing = false, false, nil })
+		w.changeHost(h, func(r *store.Host) { r.NotReady, r.Fenced, r.Fencing = false, false, nil })
 		w.spawn(h)
 	}
 	w.settle()
@@ -216,12 +216,12 @@ func (w *world) heal() {
 func (w *world) give() {
 	v := *w.VM(web)
 	from := w.HostRecord(v.Host)
-	if !from.Fenced || v.Claim != "" || v.Stopped {
+	if !from.Fenced || v.ActiveMigration != "" || v.Stopped {
 		return
 	}
 	i := slices.IndexFunc(w.hosts, func(h hypervisor.HostName) bool {
 		r := w.HostRecord(h)
-		return h != v.Host && !w.off[h] && !r.Fenced && !r.Lost
+		return h != v.Host && !w.off[h] && !r.Fenced && !r.NotReady
 	})
 	if i < 0 {
 		return
@@ -233,6 +233,6 @@ func (w *world) give() {
 		r.Version = old.At()
 	}
 	w.put(r)
-	v.Host, v.Mark = r.Target, ""
+	v.Host, v.EvacuateFrom = r.Target, ""
 	w.put(&v)
 }

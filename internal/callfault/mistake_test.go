@@ -97,8 +97,8 @@ func (c careless) Put(ctx context.Context, r store.Record, while ...store.Record
 	return c.Store.Put(ctx, r)
 }
 
-// Whoever stands before a write while another writes must not overwrite that: only between
-// two calls of a look does anybody come in between.
+// A participant that stands before a write while another writes must not overwrite that: only between
+// two calls of a look does another come in between.
 func TestAStoreThatOverwritesIsFound(t *testing.T) {
 	isFound(t, mistake{books: func(s store.Store) store.Store { return careless{s} }}, 200)
 }

@@ -102,7 +102,7 @@ func (h phone) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 
 // torn is a hypervisor that goes on with the target of a post-copy whose connection broke,
 // as hypervisor/qmp and hypervisor/libvirt do: the guest runs, as far as it gets without the
-// memory that it lacks, while its job is Broken. Nobody but who kills it ends that. The model
+// memory that it lacks, while its job is Broken. Only killing it ends that. The model
 // below lets such a guest crash at once.
 type torn struct {
 	hypervisor.Hypervisor

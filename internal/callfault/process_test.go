@@ -179,7 +179,7 @@ func sketch(r store.Record) string {
 		return strings.Join(words, " ")
 	case *store.VM:
 		return fmt.Sprintf("vm at %s claim %q boots %d doing %q ended %v stopped %v", r.Host,
-			r.Claim, r.Boots, r.Doing, r.Ended, r.Stopped)
+			r.ActiveMigration, r.Boots, r.Operation, r.Ended, r.Stopped)
 	case *store.Host:
 		return fmt.Sprintf("host %s fenced %v", r.Host.Name, r.Fenced)
 	}

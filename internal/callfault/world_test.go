@@ -29,7 +29,7 @@ var (
 
 // A world is three hosts at most, one VM, and what happens.
 type world struct {
-	*fake.Fabric
+	*fake.Network
 	t       *testing.T
 	store   *store.Memory
 	mistake mistake
@@ -43,7 +43,7 @@ type world struct {
 	hurt   bool                         // something has been broken
 	moves  int                          // that were asked for
 	tears  bool                         // see torn
-	stuck  bool                         // somebody had to kill a guest that was torn
+	stuck  bool                         // an operator had to kill a guest that was torn
 	killed map[hypervisor.HostName]hypervisor.JobID
 
 	pasts  sim.Pasts
@@ -64,7 +64,7 @@ func play(t *testing.T, seed uint64, m mistake) *world {
 	return w
 }
 
-// end ends every coroutine, also when the test fails or somebody panics.
+// end ends every coroutine, also when the test fails or a participant panics.
 func (w *world) end() {
 	for len(w.procs) > 0 {
 		w.procs[0].kill()
@@ -73,7 +73,7 @@ func (w *world) end() {
 
 // populate draws a world, and lets its processes start.
 func (w *world) populate() {
-	w.Fabric = fake.NewFabric(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
+	w.Network = fake.NewNetwork(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
 		Acknowledge: 100 * ms, BootTime: 3 * time.Second, ShutdownTime: time.Second})
 	cluster := migration.DefaultCluster()
 	if w.rng.IntN(2) == 0 {
@@ -122,7 +122,7 @@ func (w *world) say(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%10v ", w.Now().Sub(epoch))+fmt.Sprintf(format, args...))
 }
 
-// Note implements [store.Noter].
+// Note implements [store.EventRecorder].
 func (w *world) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	w.say("    note %s: %s %s", who, vm, what)
 }
@@ -219,7 +219,7 @@ func (w *world) happen(steps int) {
 
 // tense reports whether the VM is between two hosts, or off: what breaks then matters most.
 func (w *world) tense() bool {
-	copies := w.Fabric.Copies(web)
+	copies := w.Network.Copies(web)
 	return !slices.ContainsFunc(copies, func(c fake.Copy) bool {
 		return c.State == hypervisor.Running || c.State == hypervisor.Paused
 	}) || len(copies) > 1 && w.rng.IntN(4) == 0

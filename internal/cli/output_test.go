@@ -138,7 +138,7 @@ func TestWhatIsReadIsNotWritten(t *testing.T) {
 func TestAPipeIsWrittenAsItIs(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must(t, syscall.Mkfifo(pipe, 0o600))
-	must(t, cli.Check(pipe)) // nobody reads
+	must(t, cli.Check(pipe)) // nothing reads
 	heard := make(chan string)
 	go func() {
 		text, _ := os.ReadFile(pipe)

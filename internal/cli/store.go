@@ -148,10 +148,10 @@ func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *st
 		fmt.Fprintf(t, "%s\tnot yet\tby the store: %s\n", client.Plain(string(h)),
 			client.Plain(strings.Join(said(in, h), ", ")))
 	}
-	if len(plan.Verdicts) > 0 {
+	if len(plan.Findings) > 0 {
 		fmt.Fprintln(t, "\nVM\tSTORE SAYS\tIS\tWHY")
 	}
-	for _, v := range plan.Verdicts {
+	for _, v := range plan.Findings {
 		is, reason := string(v.Is), v.Why
 		if v.Conflict != "" {
 			is, reason = "CONFLICT", v.Conflict

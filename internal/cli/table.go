@@ -124,12 +124,12 @@ func compared(out io.Writer, d *sweep.Document) {
 	}
 	fmt.Fprintln(out, "\nCompared with 1, sample by sample, with a confidence of 95 %:")
 	for _, c := range d.Comparisons {
-		if c.Verdict == sweep.Undecided && c.Measure != "makespanSeconds" ||
+		if c.Outcome == sweep.Undecided && c.Measure != "makespanSeconds" ||
 			c.Combination >= mostRows {
 			continue
 		}
 		pairs := c.Less + c.More + c.Same
-		switch c.Verdict {
+		switch c.Outcome {
 		case sweep.Undecided:
 			fmt.Fprintf(out, "%d  %s: undecided (%s to %s), less in %d and more in %d samples\n",
 				c.Combination+1, phrase(c.Measure), sweepAmount(c.Measure, c.Low),

@@ -72,7 +72,7 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 		Stay: []Stay{}, EmptyAt: moment(c.Emptying(host, now)), now: now}
 	for _, v := range c.On(host) {
 		switch why := stays(v, cluster.Strategy); {
-		case v.Claim != "":
+		case v.ActiveMigration != "":
 			l.Moving = append(l.Moving, v.VM.ID)
 		case v.Off() && v.Ended && !v.Startable():
 		case v.Evicted != nil && !v.Stopped:
@@ -119,7 +119,7 @@ func stays(v *store.VM, cluster evacuation.Strategy) string {
 	case s != evacuation.LiveMigrate && s != evacuation.LiveMigrateIfPossible:
 		return "its eviction strategy does not move it"
 	case !v.Migratable:
-		return "it cannot migrate: " + v.WhyNot
+		return "it cannot migrate: " + v.NotMigratableReason
 	}
 	return ""
 }

@@ -72,10 +72,10 @@ func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.
 	}
 	vms, err := list[*store.VM](ctx, d.Store)
 	for _, v := range vms {
-		if err == nil && v.Mark == name {
+		if err == nil && v.EvacuateFrom == name {
 			_, err = d.changeVM(ctx, v.VM.ID, func(v *store.VM) error {
-				if v.Mark == name {
-					v.Mark = ""
+				if v.EvacuateFrom == name {
+					v.EvacuateFrom = ""
 				}
 				return nil
 			})
@@ -87,7 +87,7 @@ func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.
 // Cordon places no new VMs on a host; its VMs stay.
 func (d *Client) Cordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
-		h.Closed = true
+		h.Cordoned = true
 		return nil
 	})
 }
@@ -95,7 +95,7 @@ func (d *Client) Cordon(ctx context.Context, name hypervisor.HostName) (*store.H
 // Uncordon places VMs on a host again.
 func (d *Client) Uncordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
-		h.Closed = false
+		h.Cordoned = false
 		return nil
 	})
 }
@@ -110,12 +110,12 @@ func (d *Client) ConfirmDown(ctx context.Context, name hypervisor.HostName, by s
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		switch {
-		case h.Dead != "" && h.Dead != by:
-			return refuse(what, "already confirmed down by %s", h.Dead)
-		case !h.Lost:
+		case h.ConfirmedDownBy != "" && h.ConfirmedDownBy != by:
+			return refuse(what, "already confirmed down by %s", h.ConfirmedDownBy)
+		case !h.NotReady:
 			return refuse(what, "its agent still sends heartbeats")
 		}
-		h.Dead = by
+		h.ConfirmedDownBy = by
 		return nil
 	})
 }
@@ -127,7 +127,7 @@ func (d *Client) ClearDown(ctx context.Context, name hypervisor.HostName) (*stor
 			return refuse("host clear-down "+string(name), "it counts as fenced, and its VMs may "+
 				"have been started elsewhere")
 		}
-		h.Dead = ""
+		h.ConfirmedDownBy = ""
 		return nil
 	})
 }
@@ -160,7 +160,7 @@ func (d *Client) Adopt(ctx context.Context, name hypervisor.HostName, id, by str
 			h.Refused.Identity.ID != id): // it has the name
 			h.Refused, h.Adopt = nil, nil
 			return nil
-		case beats && !h.Lost:
+		case beats && !h.NotReady:
 			return refuse(what, "its agent sends heartbeats, or did until a moment ago: if it is the "+
 				"wrong one, stop it, and try again when godwit host list shows the host as lost")
 		case h.Identity == nil:

@@ -59,7 +59,7 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 	case v.Evicted != nil:
 		return refuse(what, "it is shut down because %s drains: godwit host undrain starts it again", v.Host)
 	case !v.Migratable:
-		return refuse(what, "it cannot migrate: %s", v.WhyNot)
+		return refuse(what, "it cannot migrate: %s", v.NotMigratableReason)
 	}
 	if m.Target != "" {
 		h, err := d.Store.Get(ctx, hostKey(m.Target))
@@ -70,14 +70,14 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 			return d.Missing(ctx, hostKey(m.Target))
 		}
 	}
-	if v.Claim != "" {
-		claimant, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
+	if v.ActiveMigration != "" {
+		claimant, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.ActiveMigration)})
 		if err != nil {
 			return err
 		}
 		if claimant == nil {
 			return refuse(what, "migration %s has claimed it and does not exist: godwit vm release %s "+
-				"removes the claim", v.Claim, m.VM)
+				"removes the claim", v.ActiveMigration, m.VM)
 		}
 	}
 	others, err := d.unfinished(ctx, m.VM)

@@ -84,14 +84,14 @@ func TestRivalsDoNotLoseTheirWriting(t *testing.T) {
 	}
 	records.writes = 100
 	if _, err := d.Undrain(t.Context(), "n1"); !errors.Is(err, store.Stale) {
-		t.Errorf("against somebody who writes without end: %v", err)
+		t.Errorf("against a process that writes without end: %v", err)
 	}
 }
 
 func TestALostAnswerIsLookedUp(t *testing.T) {
 	d, records := desk(t)
 	records.lost = 1
-	if h, err := d.Cordon(t.Context(), "n1"); err != nil || !h.Closed {
+	if h, err := d.Cordon(t.Context(), "n1"); err != nil || !h.Cordoned {
 		t.Errorf("it took effect: %v", err)
 	}
 	records.lost, records.late = 1, true
@@ -163,13 +163,13 @@ func TestAClaimIsNotReleasedWhileItsMigrationMayBeAlive(t *testing.T) {
 		{"it is not known", migration.Unset, nil, ""},
 		{"it runs", migration.Running, nil, "migration default/web#1 is Running"},
 		{"it has ended", migration.Failed, nil, "has ended and is still known"},
-		{"the host is lost", migration.Unset, func(h *store.Host) { h.Lost = true }, "n1 is lost"},
+		{"the host is lost", migration.Unset, func(h *store.Host) { h.NotReady = true }, "n1 is lost"},
 		{"the host is being cut off", migration.Unset,
 			func(h *store.Host) { h.Fencing = &store.Fencing{} }, "n1 is lost"},
 	} {
 		d, records := desk(t)
 		v := *records.vm(t)
-		v.Claim = "default/web#1"
+		v.ActiveMigration = "default/web#1"
 		r, err := records.Get(t.Context(), store.Key{Kind: store.HostKind, Name: "n1"})
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestAClaimIsNotReleasedWhileItsMigrationMayBeAlive(t *testing.T) {
 		}
 		all := []store.Record{&v, &h}
 		if tt.phase != migration.Unset {
-			all = append(all, &store.Migration{Spec: migration.Spec{ID: v.Claim, VM: v.VM.ID},
+			all = append(all, &store.Migration{Spec: migration.Spec{ID: v.ActiveMigration, VM: v.VM.ID},
 				State: migration.State{Phase: tt.phase}})
 		}
 		for _, r := range all {
@@ -201,11 +201,11 @@ func TestAClaimIsNotReleasedWhileItsMigrationMayBeAlive(t *testing.T) {
 
 func TestUndrainTakesMarksBack(t *testing.T) {
 	d, store := desk(t)
-	if _, err := d.Evict(t.Context(), "default/web"); err != nil || store.vm(t).Mark != "n1" {
+	if _, err := d.Evict(t.Context(), "default/web"); err != nil || store.vm(t).EvacuateFrom != "n1" {
 		t.Fatal(err)
 	}
-	if _, err := d.Undrain(t.Context(), "n1"); err != nil || store.vm(t).Mark != "" {
-		t.Errorf("the mark is %q, %v", store.vm(t).Mark, err)
+	if _, err := d.Undrain(t.Context(), "n1"); err != nil || store.vm(t).EvacuateFrom != "" {
+		t.Errorf("the mark is %q, %v", store.vm(t).EvacuateFrom, err)
 	}
 }
 
@@ -241,7 +241,7 @@ var refusals = []refusal{
 	{"to a host that is none", nil, move(client.Move{Target: "n3"}), `no host "n3"`},
 	{"one that is stopped", func(v *store.VM) { v.Stopped = true }, move(client.Move{}),
 		"it is stopped"},
-	{"one that cannot", func(v *store.VM) { v.Migratable, v.WhyNot = false, "a GPU" },
+	{"one that cannot", func(v *store.VM) { v.Migratable, v.NotMigratableReason = false, "a GPU" },
 		move(client.Move{}), "it cannot migrate: a GPU"},
 	{"one without a host", func(v *store.VM) { v.Host = "" }, move(client.Move{}),
 		"it has no host yet"},
@@ -249,7 +249,7 @@ var refusals = []refusal{
 	{"delete what stops", func(v *store.VM) { v.Stopped = true },
 		remove,
 		"wait until it has stopped"},
-	{"delete what moves", func(v *store.VM) { v.Claim, v.Stopped, v.Ended = "m", true, true },
+	{"delete what moves", func(v *store.VM) { v.ActiveMigration, v.Stopped, v.Ended = "m", true, true },
 		remove,
 		"migration m moves it"},
 	{"reboot what is stopped", func(v *store.VM) { v.Stopped = true },
@@ -261,13 +261,13 @@ var refusals = []refusal{
 		_, err := d.ConfirmDown(ctx, "n1", "alice")
 		return err
 	}, "its agent still sends heartbeats"},
-	{"nobody's word", nil, func(ctx context.Context, d *client.Client) error {
+	{"no operator's name", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.ConfirmDown(ctx, "n1", " ")
 		return err
 	}, "the operator's name is missing"},
 	{"release what nothing has claimed", nil, release("alice"), "no migration has claimed it"},
-	{"release by nobody", func(v *store.VM) { v.Claim = "ghost" }, release(" "), "the operator's name is missing"},
-	{"migrate what a ghost has claimed", func(v *store.VM) { v.Claim = "ghost" },
+	{"release without a name", func(v *store.VM) { v.ActiveMigration = "ghost" }, release(" "), "the operator's name is missing"},
+	{"migrate what a ghost has claimed", func(v *store.VM) { v.ActiveMigration = "ghost" },
 		move(client.Move{}), "godwit vm release default/web removes the claim"},
 	{"a size of nothing", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.ResizeVM(ctx, "default/web", client.Size{Memory: -1})
@@ -317,17 +317,17 @@ func TestAHostThatIsLostMayBeDead(t *testing.T) {
 	d, records := desk(t)
 	r, _ := records.Get(t.Context(), store.Key{Kind: store.HostKind, Name: "n1"})
 	next := *r.(*store.Host)
-	next.Lost = true
+	next.NotReady = true
 	if _, err := records.Put(t.Context(), &next); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := d.ConfirmDown(t.Context(), "n1", "alice"); err != nil || h.Dead != "alice" || h.Fenced {
+	if h, err := d.ConfirmDown(t.Context(), "n1", "alice"); err != nil || h.ConfirmedDownBy != "alice" || h.Fenced {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	if _, err := d.ConfirmDown(t.Context(), "n1", "bob"); err == nil {
 		t.Error("bob takes alice's word over")
 	}
-	if h, err := d.ClearDown(t.Context(), "n1"); err != nil || h.Dead != "" {
+	if h, err := d.ClearDown(t.Context(), "n1"); err != nil || h.ConfirmedDownBy != "" {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

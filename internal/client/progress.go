@@ -99,7 +99,7 @@ func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervis
 	}
 	left, rate := hypervisor.Bytes(0), hypervisor.Bandwidth(0)
 	for _, v := range c.On(host) {
-		m := c.Migration(v.Claim)
+		m := c.Migration(v.ActiveMigration)
 		switch {
 		case v.Stopped || !v.Migratable || v.Strategy == evacuation.None ||
 			v.Strategy == evacuation.External:

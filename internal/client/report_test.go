@@ -77,9 +77,9 @@ func TestStatus(t *testing.T) {
 			h.Taints = []placement.Taint{{Key: "x", Effect: placement.NoSchedule}}
 		}),
 		host("n2", nil), host("n3", func(h *store.Host) {
-			h.Lost, h.Fenced, h.Fencing = true, true, &store.Fencing{By: "fence_x"}
+			h.NotReady, h.Fenced, h.Fencing = true, true, &store.Fencing{By: "fence_x"}
 		}),
-		vm("default/a", func(v *store.VM) { v.Claim = "default/a#1" }),
+		vm("default/a", func(v *store.VM) { v.ActiveMigration = "default/a#1" }),
 		vm("default/b", nil),
 		vm("default/c", func(v *store.VM) { v.Stopped, v.Ended = true, true }),
 		vm("default/d", func(v *store.VM) { v.Host = "n3" }),
@@ -149,15 +149,15 @@ func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
 
 // TestStatesOfVMs: the most important thing is said.
 func TestStatesOfVMs(t *testing.T) {
-	_, c := cluster(t, host("n1", nil), host("gone", func(h *store.Host) { h.Lost = true }))
+	_, c := cluster(t, host("n1", nil), host("gone", func(h *store.Host) { h.NotReady = true }))
 	for want, how := range map[string]func(*store.VM){
 		"running":   nil,
 		"placed":    func(v *store.VM) { v.Boots = 0 },
 		"stopping":  func(v *store.VM) { v.Stopped = true },
 		"stopped":   func(v *store.VM) { v.Stopped, v.Ended = true, true },
 		"shut down": func(v *store.VM) { v.Evicted, v.Ended = &store.Eviction{}, true },
-		"rebooting": func(v *store.VM) { v.Doing = store.Rebooting },
-		"moving":    func(v *store.VM) { v.Claim = "m"; v.Doing = store.Rebooting },
+		"rebooting": func(v *store.VM) { v.Operation = store.Rebooting },
+		"moving":    func(v *store.VM) { v.ActiveMigration = "m"; v.Operation = store.Rebooting },
 		"host lost": func(v *store.VM) { v.Host = "gone" },
 	} {
 		if got := client.OfVM(c, vm("x", how)); got.State != want {
@@ -168,11 +168,11 @@ func TestStatesOfVMs(t *testing.T) {
 
 func TestLeaving(t *testing.T) {
 	base := []store.Record{host("n1", nil),
-		vm("default/gpu", func(v *store.VM) { v.Migratable, v.WhyNot = false, "a GPU" }),
+		vm("default/gpu", func(v *store.VM) { v.Migratable, v.NotMigratableReason = false, "a GPU" }),
 		vm("default/off", func(v *store.VM) { v.Stopped, v.Ended = true, true }),
 		vm("default/none", func(v *store.VM) { v.Strategy = evacuation.None }),
 		vm("default/ext", func(v *store.VM) { v.Strategy = evacuation.External })}
-	_, c := cluster(t, append(base, vm("default/a", func(v *store.VM) { v.Claim = "default/a#1" }),
+	_, c := cluster(t, append(base, vm("default/a", func(v *store.VM) { v.ActiveMigration = "default/a#1" }),
 		vm("default/b", nil), under(), &store.Migration{Spec: migration.Spec{ID: "b#1",
 			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
 			Because: "target-down"}})...)
@@ -219,13 +219,13 @@ func TestLeaving(t *testing.T) {
 	}
 	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
 	if l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {
-		t.Errorf("the cluster's strategy moves nobody: %+v", l)
+		t.Errorf("the cluster's strategy moves no VM: %+v", l)
 	}
 }
 
 // TestExplainWritesNothing, and says what is in the way.
 func TestExplainWritesNothing(t *testing.T) {
-	records, _ := cluster(t, host("n1", nil), host("n2", func(h *store.Host) { h.Closed = true }),
+	records, _ := cluster(t, host("n1", nil), host("n2", func(h *store.Host) { h.Cordoned = true }),
 		vm("default/b", nil), &store.Migration{Spec: migration.Spec{ID: "default/b#1",
 			VM: "default/b", Created: now}, State: migration.State{Phase: migration.Pending,
 			Entered: now, Deadline: now.Add(time.Hour)}})
@@ -378,7 +378,7 @@ func TestAlarms(t *testing.T) {
 // A host that is heard although an operator has said that it is off is an alarm, and is not listed as
 // one that is off.
 func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
-	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Dead: "eve", Lost: true, Fenced: true,
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, ConfirmedDownBy: "eve", NotReady: true, Fenced: true,
 		Fencing: &store.Fencing{By: store.OperatorBy + "eve"}}
 	const wrong, lives = "it gives signs of life", "sends heartbeats although operator eve reports it as off"
 	const ended = ": no VM runs there that should not, and none is started until the machine reboots"

@@ -99,7 +99,7 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 		s.VMs = append(s.VMs, OfVM(c, v))
 	}
 	migrations := c.Migrations()
-	troubles := store.Health(migrations).Troubles(now)
+	troubles := store.Health(migrations).Problems(now)
 	for _, h := range c.Hosts() {
 		s.Hosts = append(s.Hosts, ofHost(c, h, draining(h), troubles, now))
 	}
@@ -193,7 +193,7 @@ func second(h *store.Host) Alarm {
 
 // OfHost returns the state of a host.
 func OfHost(c *Cluster, h *store.Host, draining bool, now time.Time) Host {
-	return ofHost(c, h, draining, store.Health(c.Migrations()).Troubles(now), now)
+	return ofHost(c, h, draining, store.Health(c.Migrations()).Problems(now), now)
 }
 
 // ofHost is OfHost for known problems of hosts.
@@ -219,15 +219,15 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 		if h.Single() {
 			s.Why += ": no VM runs there that should not, and none is started until the machine reboots"
 		}
-	case h.Dead != "":
-		s.Why = "confirmed down by " + h.Dead
+	case h.ConfirmedDownBy != "":
+		s.Why = "confirmed down by " + h.ConfirmedDownBy
 	case f != nil && h.Fenced:
 		s.Why = "fenced by " + f.By
 	case f != nil && f.Error != "":
 		s.Why = "fencing failed: " + f.Error
 	case h.Refused != nil:
 		s.Why = "a second agent was refused its name"
-	case h.Lost:
+	case h.NotReady:
 		s.Why = "its agent sends no heartbeats"
 	case h.Unadmitted():
 		s.Why = "its agent is not admitted yet, VMs keep running: " + cmp.Or(h.Waits, "no controller has "+
@@ -275,7 +275,7 @@ func alsoOn(c *Cluster, v *store.VM) hypervisor.HostName {
 // OfVM returns the state of a VM.
 func OfVM(c *Cluster, v *store.VM) VM {
 	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
-		Boots: v.Boots, Migration: v.Claim, Why: v.Trouble}
+		Boots: v.Boots, Migration: v.ActiveMigration, Why: v.Trouble}
 	h := c.Host(v.Host)
 	also := alsoOn(c, v)
 	switch {
@@ -285,12 +285,12 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.State = "stopped"
 	case v.Host == "":
 		s.State = "waiting for a host"
-	case h != nil && (h.Fenced || h.Lost):
+	case h != nil && (h.Fenced || h.NotReady):
 		s.State = "host " + HostState(h, false)
-	case v.Claim != "":
+	case v.ActiveMigration != "":
 		s.State = "moving"
-	case v.Doing != store.Nothing:
-		s.State = lower(string(v.Doing))
+	case v.Operation != store.Nothing:
+		s.State = lower(string(v.Operation))
 	case v.Stopped && v.Ended:
 		s.State = "stopped"
 	case v.Evicted != nil && v.Ended:
@@ -302,7 +302,7 @@ func OfVM(c *Cluster, v *store.VM) VM {
 	default:
 		s.State = "running"
 	}
-	if s.Why == "" && v.Claim != "" && c.Migration(v.Claim) == nil {
+	if s.Why == "" && v.ActiveMigration != "" && c.Migration(v.ActiveMigration) == nil {
 		s.Why = held(v)
 	}
 	if s.Why == "" && v.Evicted != nil && !v.Stopped {
@@ -326,8 +326,8 @@ func Down(c *Cluster, v *store.VM) bool {
 
 // held describes a claim by a migration that does not exist.
 func held(v *store.VM) string {
-	text := "migration " + string(v.Claim) + " has claimed it and does not exist: "
-	if r := v.Release; r != nil && r.Claim == v.Claim {
+	text := "migration " + string(v.ActiveMigration) + " has claimed it and does not exist: "
+	if r := v.Release; r != nil && r.Claim == v.ActiveMigration {
 		return text + r.By + " has requested its release, which " + string(v.Host) + " has to confirm"
 	}
 	return text + "godwit vm release removes the claim"
@@ -336,8 +336,8 @@ func held(v *store.VM) string {
 // evicted describes a VM that is shut down because its host drains.
 func evicted(v *store.VM) string {
 	text := "it cannot be migrated, and " + string(v.Host) + " drains"
-	if v.WhyNot != "" {
-		text = "it cannot be migrated (" + v.WhyNot + "), and " + string(v.Host) + " drains"
+	if v.NotMigratableReason != "" {
+		text = "it cannot be migrated (" + v.NotMigratableReason + "), and " + string(v.Host) + " drains"
 	}
 	switch e := v.Evicted; {
 	case e.Restart && e.Target != "":

@@ -209,11 +209,11 @@ func HostState(h *store.Host, draining bool) string {
 		return "fenced"
 	case h.Fencing != nil:
 		return "fencing"
-	case h.Lost:
+	case h.NotReady:
 		return "lost"
 	case draining:
 		return "draining"
-	case h.Closed:
+	case h.Cordoned:
 		return "cordoned"
 	}
 	return "ready"

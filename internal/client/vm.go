@@ -132,8 +132,8 @@ func (d *Client) DeleteVM(ctx context.Context, id hypervisor.VMID) error {
 		switch {
 		case !is:
 			return d.Missing(ctx, vmKey(id))
-		case v.Claim != "":
-			return refuse(what, "migration %s moves it: wait, or godwit cancel it", v.Claim)
+		case v.ActiveMigration != "":
+			return refuse(what, "migration %s moves it: wait, or godwit cancel it", v.ActiveMigration)
 		case v.Host != "" && (!v.Stopped || !v.Ended):
 			return refuse(what, "it runs, or may run, on %s: stop it first with godwit vm stop, and "+
 				"wait until it has stopped", v.Host)
@@ -154,7 +154,7 @@ func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (
 		return nil, refuse(what, "the operator's name is missing: write --by NAME")
 	}
 	return d.changeVM(ctx, id, func(v *store.VM) error {
-		m, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.Claim)})
+		m, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.ActiveMigration)})
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (
 		if why := store.Holder(v, claimant, home); why != "" {
 			return refuse(what, "%s", why)
 		}
-		v.Release = &store.Release{By: by, Claim: v.Claim}
+		v.Release = &store.Release{By: by, Claim: v.ActiveMigration}
 		return nil
 	})
 }
@@ -178,7 +178,7 @@ func (d *Client) Evict(ctx context.Context, id hypervisor.VMID) (*store.VM, erro
 		if v.Host == "" {
 			return refuse("evict vm "+string(id), "it has no host yet")
 		}
-		v.Mark = v.Host
+		v.EvacuateFrom = v.Host
 		return nil
 	})
 }

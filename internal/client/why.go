@@ -37,7 +37,7 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 		}
 	}
 	f := &frozen{Store: records}
-	boss := controller.New(config, f, store.Silent{})
+	boss := controller.New(config, f, store.DiscardEvents{})
 	_, _ = boss.Reconcile(ctx, now) // it cannot write anything
 	if f.err != nil {
 		return nil, f.err

@@ -107,7 +107,7 @@ func TestABrokenTargetIsTriedByOneVMAtATime(t *testing.T) {
 	})
 }
 
-// The target is well again after 20 minutes, and everybody leaves soon after.
+// The target is well again after 20 minutes, and all VMs leave soon after.
 func TestATargetThatIsWellAgainIsUsedAgain(t *testing.T) {
 	forAllOrders(t, func(t *testing.T, mode, order string) {
 		r := came(t, fmt.Sprintf(broken, mode, order, 2,

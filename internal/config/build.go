@@ -19,10 +19,10 @@ import (
 // power until an event lets it return.
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := sim.New(c)
-	w.Fabric().Share(s.Fleet.Network)
+	w.Network().Share(s.Fleet.Network)
 	w.Expect(len(s.Fleet.VMs))
 	if slices.ContainsFunc(s.Fleet.VMs, takesLess) {
-		w.Fabric().Overcommit()
+		w.Network().Overcommit()
 	}
 	used := s.used()
 	for i := range s.Fleet.Hosts {
@@ -85,12 +85,12 @@ func hostRecord(h *inventory.Host, t taken) store.Host {
 	size := h.Host
 	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
 	return store.Host{Host: size, Labels: h.Labels, Taints: h.Taints,
-		Closed: h.Closed || h.Down, Lost: h.Down, Facts: h.Facts}
+		Cordoned: h.Cordoned || h.Down, NotReady: h.Down, Facts: h.Facts}
 }
 
 func vmRecord(v *inventory.VM) store.VM {
 	r := store.VM{VM: v.VM, Namespace: v.Namespace, Labels: migration.Labels(v.Labels),
-		Strategy: v.Strategy, Migratable: v.Migratable, WhyNot: v.WhyNot, Mark: v.Marked,
+		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom,
 		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
 		CPURequest: v.CPURequest}
 	if p := &v.Placement; placement.Asks(p) {
@@ -100,7 +100,7 @@ func vmRecord(v *inventory.VM) store.VM {
 }
 
 // addMigration takes over a migration that had not ended. One that was under way
-// starts over: how far its memory was nobody knows.
+// starts over: how far its memory was is not known.
 func (s *Scenario) addMigration(w *sim.World, m inventory.Migration) error {
 	spec := m.Spec
 	if spec.Created.IsZero() || spec.Created.After(sim.Epoch) {

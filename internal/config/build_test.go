@@ -39,7 +39,7 @@ events:
 - 1h drain n1
 `)
 	if len(s.Fleet.Warnings) == 0 {
-		t.Error("nobody warns of too little room")
+		t.Error("there is no warning of too little room")
 	}
 	w := build(t, s)
 	h := w.HostRecord("n1").Host
@@ -96,29 +96,29 @@ vms:
 - {name: b, host: n1, memory: 1GiB}
 `))
 	n1 := w.HostRecord("n1")
-	if n1.Host.Link != hypervisor.Gbit || n1.Labels["rack"] != "a" || n1.Closed || n1.Lost {
+	if n1.Host.Link != hypervisor.Gbit || n1.Labels["rack"] != "a" || n1.Cordoned || n1.NotReady {
 		t.Errorf("n1 is %+v", n1)
 	}
 	taint := placement.Taint{Key: "k", Value: "v", Effect: placement.NoExecute}
 	if diff := cmp.Diff([]placement.Taint{taint}, n1.Taints); diff != "" {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
-	if h := w.HostRecord("n2"); !h.Closed || h.Lost {
-		t.Errorf("n2, which is cordoned, is closed %t and lost %t", h.Closed, h.Lost)
+	if h := w.HostRecord("n2"); !h.Cordoned || h.NotReady {
+		t.Errorf("n2, which is cordoned, is closed %t and lost %t", h.Cordoned, h.NotReady)
 	}
-	if h := w.HostRecord("n3"); !h.Closed || !h.Lost {
-		t.Errorf("n3, which is down, is closed %t and lost %t", h.Closed, h.Lost)
+	if h := w.HostRecord("n3"); !h.Cordoned || !h.NotReady {
+		t.Errorf("n3, which is down, is closed %t and lost %t", h.Cordoned, h.NotReady)
 	}
 	a, b := w.VM("prod/a"), w.VM("default/b")
-	if a.Namespace != "prod" || a.Labels["app"] != "x" || a.Migratable || a.WhyNot != "a GPU" ||
-		a.Mark != "n1" || a.Strategy.String() != "None" {
+	if a.Namespace != "prod" || a.Labels["app"] != "x" || a.Migratable || a.NotMigratableReason != "a GPU" ||
+		a.EvacuateFrom != "n1" || a.Strategy.String() != "None" {
 		t.Errorf("a is %+v", a)
 	}
 	if a.Placement == nil || a.Placement.Selector["rack"] != "a" ||
 		!cmp.Equal(a.Placement.Apart, []string{"g"}) {
 		t.Errorf("a may be placed on %+v", a.Placement)
 	}
-	if b.Placement != nil || !b.Migratable || b.Mark != "" {
+	if b.Placement != nil || !b.Migratable || b.EvacuateFrom != "" {
 		t.Errorf("b, of which nothing is said, is %+v", b)
 	}
 }
@@ -201,7 +201,7 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	}
 }
 
-// TestNothingMovesOffAHostThatIsDown before it returns: there is nobody who could send it.
+// TestNothingMovesOffAHostThatIsDown before it returns: there is no agent that could send it.
 func TestNothingMovesOffAHostThatIsDown(t *testing.T) {
 	const down = `
 hosts:

@@ -182,9 +182,9 @@ func TestAnInventoryComesAlive(t *testing.T) {
 		switch r := w.VM(v.ID); {
 		case r == nil:
 			left = append(left, v.ID)
-		case r.Host != v.Host || r.Mark != v.Marked || r.WhyNot != v.WhyNot:
-			t.Errorf("%s is on %q, marked %q, not migratable for %q", v.ID, r.Host, r.Mark,
-				r.WhyNot)
+		case r.Host != v.Host || r.EvacuateFrom != v.EvacuateFrom || r.NotMigratableReason != v.NotMigratableReason:
+			t.Errorf("%s is on %q, marked %q, not migratable for %q", v.ID, r.Host, r.EvacuateFrom,
+				r.NotMigratableReason)
 		}
 	}
 	if diff := cmp.Diff([]hypervisor.VMID{"lab/starting"}, left); diff != "" {

@@ -120,7 +120,7 @@ func TestModesAndOrders(t *testing.T) {
 	}
 }
 
-func TestAdaptiveLiftsOnlyLimitsThatNobodyWrote(t *testing.T) {
+func TestAdaptiveLiftsOnlyLimitsThatAreNotWritten(t *testing.T) {
 	s := parse(t, small+"order: Adaptive\nlimits: {perSource: 3}\n"+
 		"config: {parallelMigrationsPerCluster: 9, bandwidthPerMigration: 64MiB/s}\n")
 	want := migration.Limits{PerCluster: 9, PerSource: 3, PerTarget: migration.Unlimited}
@@ -138,7 +138,7 @@ func TestAdaptiveLiftsOnlyLimitsThatNobodyWrote(t *testing.T) {
 		t.Errorf("without any written the limits are %+v", got)
 	}
 	if s = parse(t, small); s.Controller.Evacuation.Policy != nil {
-		t.Error("nobody asked for the policy")
+		t.Error("the policy was not asked")
 	}
 }
 

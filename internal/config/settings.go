@@ -253,7 +253,7 @@ func (k *Control) unmovable(r faults, t *evacuation.Terms) {
 	spans(r, []span{{grace.field, grace.text, &t.Grace}})
 }
 
-// lift lifts the limits that nobody has written.
+// lift lifts the limits that are not written.
 func lift(c *migration.Cluster, written *inventory.ConfigSpec) {
 	l := evacuation.AdaptiveLimits(written.ParallelMigrationsPerCluster,
 		written.ParallelOutboundMigrationsPerNode, written.ParallelInboundMigrationsPerNode)

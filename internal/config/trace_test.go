@@ -110,7 +110,7 @@ func TestAMadeSpecTellsOfVMsWithoutRoom(t *testing.T) {
 	made.Events = []string{"0s drain n2"}
 	_, err = made.Scenario(filepath.Join(folder, "made"))
 	if !strings.Contains(fmt.Sprint(err), "made: events[0]: there is no host") {
-		t.Errorf("an event for nobody: %v", err)
+		t.Errorf("an event for no host: %v", err)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestMovesThatShareUnevenLinksAllSucceed(t *testing.T) {
 			t.Logf("seed %d: %+v", seed, r.Migrations)
 		}
 	}
-	if failed > 0 || moves < 450 { // 179 of 495 when nobody asked the links
+	if failed > 0 || moves < 450 { // 179 of 495 when the links were not asked
 		t.Errorf("%d of %d moves failed", failed, moves)
 	}
 	slices.Sort(ratios)

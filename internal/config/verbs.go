@@ -67,11 +67,11 @@ var verbs = []verb{
 		return sim.CrashAgent{Host: w.host(), For: w.lasts(), After: w.count("after")}
 	}},
 	{"deafen HOST|controller for=TIME", func(w *words) sim.Event {
-		return sim.Deafen{Host: w.who(), For: w.lasts()}
+		return sim.DropNotifications{Host: w.who(), For: w.lasts()}
 	}},
 	{"repeat HOST|controller", func(w *words) sim.Event { return sim.Repeat{Host: w.who()} }},
 	{"freeze HOST|controller for=TIME", func(w *words) sim.Event {
-		return sim.Freeze{Host: w.who(), For: w.lasts()}
+		return sim.StaleReads{Host: w.who(), For: w.lasts()}
 	}},
 	{"conflict VM", func(w *words) sim.Event { return sim.Conflict{VM: w.vm()} }},
 	{"mute HOST|controller times=N", readMute},
@@ -235,12 +235,12 @@ func readResize(w *words) sim.Event {
 
 func readHold(w *words, on bool) sim.Event {
 	vm, what := w.vm(), w.next("what holds the VM")
-	fields := map[string]func(*store.Holds) *bool{
-		"backup":  func(h *store.Holds) *bool { return &h.Backup },
-		"utility": func(h *store.Holds) *bool { return &h.UtilityVolumes },
-		"hotplug": func(h *store.Holds) *bool { return &h.Hotplug },
-		"cpu":     func(h *store.Holds) *bool { return &h.CPUChange },
-		"memory":  func(h *store.Holds) *bool { return &h.MemoryChange },
+	fields := map[string]func(*store.Blockers) *bool{
+		"backup":  func(h *store.Blockers) *bool { return &h.Backup },
+		"utility": func(h *store.Blockers) *bool { return &h.UtilityVolumes },
+		"hotplug": func(h *store.Blockers) *bool { return &h.Hotplug },
+		"cpu":     func(h *store.Blockers) *bool { return &h.CPUChange },
+		"memory":  func(h *store.Blockers) *bool { return &h.MemoryChange },
 	}
 	field := fields[what]
 	if field == nil {
@@ -251,7 +251,7 @@ func readHold(w *words, on bool) sim.Event {
 	if !on {
 		text = "no longer " + text
 	}
-	return sim.Change{VM: vm, What: text, How: func(v *store.VM) { *field(&v.Holds) = on }}
+	return sim.Change{VM: vm, What: text, How: func(v *store.VM) { *field(&v.Blockers) = on }}
 }
 
 func readDetach(w *words) sim.Event {
@@ -268,7 +268,7 @@ func readClaim(w *words) sim.Event {
 		by = ""
 	}
 	return sim.Change{VM: vm, What: "its claim is overwritten with " + strconv.Quote(by),
-		How: func(v *store.VM) { v.Claim = migration.ID(by) }}
+		How: func(v *store.VM) { v.ActiveMigration = migration.ID(by) }}
 }
 
 func readRelease(w *words) sim.Event {
@@ -298,7 +298,7 @@ func readLoad(w *words) sim.Event {
 }
 
 func readMute(w *words) sim.Event {
-	e := sim.Mute{Host: w.who(), Times: 1}
+	e := sim.DropAnswers{Host: w.who(), Times: 1}
 	if n := w.count("times"); n != nil {
 		e.Times = *n
 	}
@@ -320,7 +320,7 @@ func readBreak(w *words) sim.Event {
 		w.fail("how=: use %s", strings.Join(hows, ", "))
 		return nil
 	}
-	f.How = []fake.How{fake.FailBefore, fake.FailAfter, fake.Hang, fake.LateAnswer,
+	f.How = []fake.FaultEffect{fake.FailBefore, fake.FailAfter, fake.Hang, fake.LateAnswer,
 		fake.LateEffect}[at]
 	if f.Op != "" && !slices.Contains(methods, f.Op) {
 		w.fail("op=: use %s", strings.Join(methods, ", "))

@@ -105,14 +105,14 @@ var faults = []good{
 	{"empty-directory n2 for=5s", sim.EmptyDirectory{Host: "n2", For: 5 * time.Second}},
 	{"adopt n2", sim.Adopt{Host: "n2"}},
 	{"dead n3", sim.Dead{Host: "n3"}},
-	{"deafen n1 for=5s", sim.Deafen{Host: "n1", For: 5 * time.Second}},
-	{"deafen controller for=5s", sim.Deafen{For: 5 * time.Second}},
+	{"deafen n1 for=5s", sim.DropNotifications{Host: "n1", For: 5 * time.Second}},
+	{"deafen controller for=5s", sim.DropNotifications{For: 5 * time.Second}},
 	{"repeat controller", sim.Repeat{}},
 	{"repeat n3", sim.Repeat{Host: "n3"}},
-	{"freeze n2 for=1m30s", sim.Freeze{Host: "n2", For: 90 * time.Second}},
+	{"freeze n2 for=1m30s", sim.StaleReads{Host: "n2", For: 90 * time.Second}},
 	{"conflict prod/db", sim.Conflict{VM: db}},
-	{"mute n1", sim.Mute{Host: "n1", Times: 1}},
-	{"mute controller times=4", sim.Mute{Times: 4}},
+	{"mute n1", sim.DropAnswers{Host: "n1", Times: 1}},
+	{"mute controller times=4", sim.DropAnswers{Times: 4}},
 	{"full-store for=200ms", sim.FullStore{For: 200 * time.Millisecond}},
 	{"crash-hypervisor n1 for=1h", sim.CrashHypervisor{Host: "n1", For: time.Hour}},
 	{"break n1 how=FailBefore",
@@ -225,27 +225,27 @@ func TestHoldsAreSetAndTakenBack(t *testing.T) {
 	s := parse(t, small)
 	tests := []struct {
 		what string
-		want store.Holds
+		want store.Blockers
 	}{
-		{"backup", store.Holds{Backup: true}},
-		{"utility", store.Holds{UtilityVolumes: true}},
-		{"hotplug", store.Holds{Hotplug: true}},
-		{"cpu", store.Holds{CPUChange: true}},
-		{"memory", store.Holds{MemoryChange: true}},
+		{"backup", store.Blockers{Backup: true}},
+		{"utility", store.Blockers{UtilityVolumes: true}},
+		{"hotplug", store.Blockers{Hotplug: true}},
+		{"cpu", store.Blockers{CPUChange: true}},
+		{"memory", store.Blockers{MemoryChange: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			v := store.VM{VM: hypervisor.VM{ID: web}}
 			for _, step := range []struct {
 				verb string
-				want store.Holds
-			}{{"hold", tt.want}, {"hold", tt.want}, {"unhold", store.Holds{}}} {
+				want store.Blockers
+			}{{"hold", tt.want}, {"hold", tt.want}, {"unhold", store.Blockers{}}} {
 				e, err := s.Event(step.verb + " web-1 " + tt.what)
 				if err != nil {
 					t.Fatal(err)
 				}
 				e.What.(sim.Change).How(&v)
-				if diff := cmp.Diff(step.want, v.Holds); diff != "" {
+				if diff := cmp.Diff(step.want, v.Blockers); diff != "" {
 					t.Errorf("after %s (-want +got):\n%s", step.verb, diff)
 				}
 			}
@@ -255,15 +255,15 @@ func TestHoldsAreSetAndTakenBack(t *testing.T) {
 
 func TestClaimsAndDetachingChangeRecords(t *testing.T) {
 	s := parse(t, small)
-	v, m := store.VM{Claim: "before"}, store.Migration{}
+	v, m := store.VM{ActiveMigration: "before"}, store.Migration{}
 	for text, want := range map[string]migration.ID{"claim web-1 by=m7": "m7",
 		"claim web-1 by=none": ""} {
 		e, err := s.Event(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.What.(sim.Change).How(&v); v.Claim != want {
-			t.Errorf("after %q the claim is %q, want %q", text, v.Claim, want)
+		if e.What.(sim.Change).How(&v); v.ActiveMigration != want {
+			t.Errorf("after %q the claim is %q, want %q", text, v.ActiveMigration, want)
 		}
 	}
 	e, err := s.Event("detach web-1")

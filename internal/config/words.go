@@ -168,7 +168,7 @@ func (w *words) count(key string) *int {
 	return &n
 }
 
-// end complains about words that nobody asked for.
+// end complains about words that were not read.
 func (w *words) end(usage string) error {
 	for _, word := range w.rest {
 		if key, _, found := strings.Cut(word, "="); !found || !w.used[key] {

@@ -56,7 +56,7 @@ func (c *cluster) lost(h hostName) {
 		if err != nil {
 			c.t.Fatalf("%s is not lost: %v", h, err)
 		}
-		if l.hosts[h].Lost {
+		if l.hosts[h].NotReady {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -74,7 +74,7 @@ func (c *cluster) returned(before *ledger) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if v := l.vms[stopped]; v.Ended && !l.hosts[hosts[0]].Lost {
+		if v := l.vms[stopped]; v.Ended && !l.hosts[hosts[0]].NotReady {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

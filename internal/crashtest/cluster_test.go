@@ -43,7 +43,7 @@ var hosts = []hostName{"h1", "h2", "h3"}
 // address is where a host is reached by the others. Members of etcd have others.
 func address(h hostName) string { return "127.0.0.1" + strings.TrimPrefix(string(h), "h") }
 
-// features asks the installed QEMU once what it can do. GODWIT_MURDER_ACCEL=tcg does
+// features asks the installed QEMU once what it can do. GODWIT_CRASHES_ACCEL=tcg does
 // without KVM.
 var features = sync.OnceValues(func() (qemu.Features, error) {
 	path, err := exec.LookPath("qemu-system-x86_64")
@@ -53,7 +53,7 @@ var features = sync.OnceValues(func() (qemu.Features, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	f, err := qemu.Probe(ctx, path)
-	f.Accelerator = cmp.Or(os.Getenv("GODWIT_MURDER_ACCEL"), f.Accelerator)
+	f.Accelerator = cmp.Or(os.Getenv("GODWIT_CRASHES_ACCEL"), f.Accelerator)
 	return f, err
 })
 
@@ -91,9 +91,9 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	}
 	c := &cluster{etcd: etcdtest.Start(t, members), program: program, killed: map[vmid]int{}}
 	c.url = "etcd://" + strings.ReplaceAll(strings.Join(c.etcd.Endpoints, ","), "http://", "") +
-		"/murder"
+		"/crash"
 	c.store, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: c.etcd.Endpoints,
-		Prefix: "/murder"})
+		Prefix: "/crash"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +113,9 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	return c
 }
 
-// keep copies the logs to where GODWIT_MURDER_KEEP says, to be looked at.
+// keep copies the logs to where GODWIT_CRASHES_KEEP says, to be looked at.
 func (c *cluster) keep() {
-	dir := os.Getenv("GODWIT_MURDER_KEEP")
+	dir := os.Getenv("GODWIT_CRASHES_KEEP")
 	if dir == "" {
 		return
 	}
@@ -187,8 +187,8 @@ func (c *cluster) populate(n int) {
 	}
 	desk := client.Client{Store: c.store, Now: time.Now}
 	for i := range n {
-		id := vmid(fmt.Sprintf("murder/vm-%02d", i+1))
-		_, err := desk.AddVM(ctx, &store.VM{VM: c.vm(id), Namespace: "murder", Host: hosts[0],
+		id := vmid(fmt.Sprintf("crash/vm-%02d", i+1))
+		_, err := desk.AddVM(ctx, &store.VM{VM: c.vm(id), Namespace: "crash", Host: hosts[0],
 			Strategy: evacuation.LiveMigrate, Migratable: true})
 		if err != nil {
 			c.t.Fatal(err)

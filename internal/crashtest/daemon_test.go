@@ -30,7 +30,7 @@ type daemon struct {
 	process *os.Process   // nil: it does not run
 	ended   chan struct{} // closed when the present process is reaped
 	pause   time.Duration // before the next start, once
-	murders int           // how often it was killed
+	crashes int           // how often it was killed
 	ends    []string      // how it has ended otherwise
 	last    error         // how it has ended the last time
 	leave   bool          // it is not to be started again
@@ -102,13 +102,13 @@ func (d *daemon) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	murders, ended := d.murders, make(chan struct{})
+	crashes, ended := d.crashes, make(chan struct{})
 	d.process, d.ended = cmd.Process, ended
 	d.done.Go(func() {
 		err := cmd.Wait()
 		d.mu.Lock()
 		d.process = nil
-		if d.last = err; d.murders == murders && !d.leave {
+		if d.last = err; d.crashes == crashes && !d.leave {
 			d.ends = append(d.ends, fmt.Sprint(err))
 		}
 		d.mu.Unlock()
@@ -126,7 +126,7 @@ func (d *daemon) kill(pause time.Duration) bool {
 		d.mu.Unlock()
 		return false
 	}
-	d.murders++
+	d.crashes++
 	d.pause = pause
 	_ = p.Kill() // it may have ended
 	d.mu.Unlock()
@@ -178,7 +178,7 @@ func (d *daemon) troubles() error {
 }
 
 // audited checks that no line is missing from a daemon's audit log, or was torn by more
-// than the murders.
+// than the crashes.
 func (d *daemon) audited() error {
 	f, err := os.Open(strings.TrimSuffix(d.log, ".log") + ".audit")
 	if err != nil {
@@ -186,8 +186,8 @@ func (d *daemon) audited() error {
 	}
 	defer f.Close()
 	s, err := audit.Verify(f)
-	if err == nil && (len(s.Findings) > 0 || s.Torn > d.murders) {
-		err = fmt.Errorf("%d lines are torn after %d murders: %v", s.Torn, d.murders, s.Findings)
+	if err == nil && (len(s.Findings) > 0 || s.Torn > d.crashes) {
+		err = fmt.Errorf("%d lines are torn after %d crashes: %v", s.Torn, d.crashes, s.Findings)
 	}
 	if err != nil {
 		return fmt.Errorf("audit log of %s: %w", d.name, err)
@@ -195,7 +195,7 @@ func (d *daemon) audited() error {
 	return nil
 }
 
-// unexpected lists how the daemon has ended when nobody killed it.
+// unexpected lists how the daemon has ended when it was not killed.
 func (d *daemon) unexpected() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	roleKey = "GODWIT_MURDER_ROLE" // what a copy of this program is to be
-	rootKey = "GODWIT_MURDER_ROOT" // where its files are
+	roleKey = "GODWIT_CRASHES_ROLE" // what a copy of this program is to be
+	rootKey = "GODWIT_CRASHES_ROOT" // where its files are
 
 	roleFirst  = "first"  // the first process of the namespaces
 	roleInside = "inside" // the tests

@@ -29,29 +29,29 @@ var victimNames = [victims]string{"leader", "follower", "source agent", "target 
 
 func (v victim) String() string { return victimNames[v] }
 
-// A murder is one line of the plan.
-type murder struct {
+// A crash is one line of the plan.
+type crash struct {
 	victim victim
-	wait   time.Duration // since the murder before
+	wait   time.Duration // since the crash before
 	pause  time.Duration // until it is started again, or mended
 	choice uint32        // which one, where there are several
 }
 
-func (m murder) String() string {
+func (m crash) String() string {
 	return fmt.Sprintf("%v+%v for %v", m.victim, m.wait.Round(time.Millisecond),
 		m.pause.Round(time.Millisecond))
 }
 
 // draw makes the plan of a seed: all victims, in an order of their own, so many times.
-func draw(seed uint64, times int) []murder {
+func draw(seed uint64, times int) []crash {
 	r := rand.New(rand.NewPCG(seed, 0x676f64776974))
 	between := func(low, high time.Duration) time.Duration {
 		return low + time.Duration(r.Int64N(int64(high-low)))
 	}
-	var plan []murder
+	var plan []crash
 	for range times {
 		for _, v := range r.Perm(int(victims)) {
-			plan = append(plan, murder{victim: victim(v),
+			plan = append(plan, crash{victim: victim(v),
 				wait:   between(300*time.Millisecond, 2*time.Second),
 				pause:  between(200*time.Millisecond, 3*time.Second),
 				choice: r.Uint32()})
@@ -60,7 +60,7 @@ func draw(seed uint64, times int) []murder {
 	return plan
 }
 
-// A tally is what became of the murders of a round.
+// A tally is what became of the crashes of a round.
 type tally struct {
 	killed, missed [victims]int
 }

@@ -78,12 +78,12 @@ func (d *daemon) forgive() {
 	d.ends = nil
 }
 
-// readOnly lets nobody open a file below a directory for writing, until writable is called. What is
+// readOnly lets no process open a file below a directory for writing, until writable is called. What is
 // open stays so.
 func readOnly(t *testing.T, dir string) (writable func()) {
 	t.Helper()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
-		t.Skipf("this machine lets nobody mount: %v", err)
+		t.Skipf("this machine forbids mounts: %v", err)
 	}
 	if err := unix.Mount("", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)

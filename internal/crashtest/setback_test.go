@@ -16,7 +16,7 @@ import (
 
 // TestNoVMRunsTwiceOverAnEtcdThatIsSetBack: a VM moves, and then etcd's data are put back as they were
 // before, while all agents and controllers live but the one of the VM's old host, which begins anew.
-// Everybody is told, the guests run on as they did, and when it is reconciled the VMs move again.
+// Every participant is told, the guests run on as they did, and when it is reconciled the VMs move again.
 func TestNoVMRunsTwiceOverAnEtcdThatIsSetBack(t *testing.T) {
 	setBack(t, func(*cluster) {})
 }

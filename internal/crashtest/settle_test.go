@@ -91,8 +91,8 @@ func (l *ledger) restless(vms []vmid, drained hostName) []string {
 		case lost[id]:
 		case v.Host == drained:
 			why = append(why, fmt.Sprintf("%s is on %s", id, drained))
-		case v.Claim != "":
-			why = append(why, fmt.Sprintf("%s is claimed by %s", id, v.Claim))
+		case v.ActiveMigration != "":
+			why = append(why, fmt.Sprintf("%s is claimed by %s", id, v.ActiveMigration))
 		}
 	}
 	return why
@@ -115,7 +115,7 @@ func (w *witness) homeless(l *ledger, vms []vmid) []string {
 		}
 	}
 	for id, more := range running {
-		why = append(why, fmt.Sprintf("%s, which nobody knows, has the QEMUs %v", id, more))
+		why = append(why, fmt.Sprintf("%s, which is not known, has the QEMUs %v", id, more))
 	}
 	return why
 }
@@ -149,8 +149,8 @@ func (w *witness) settle(ctx context.Context, store store.Store, vms []vmid, dra
 	}
 }
 
-// sound checks what the guests have witnessed: nobody ran twice or lost a heartbeat, and
-// only who lost a QEMU has booted again, as often as its record says at most.
+// sound checks what the guests have witnessed: no guest ran twice or lost a heartbeat, and
+// only a guest that lost its QEMU has booted again, as often as its record says at most.
 func (w *witness) sound(l *ledger, vms []vmid, dead map[vmid]int) error {
 	var bad []error
 	for _, id := range vms {
@@ -174,7 +174,7 @@ func (w *witness) sound(l *ledger, vms []vmid, dead map[vmid]int) error {
 	}
 	for _, id := range w.heard() {
 		if !slices.Contains(vms, id) {
-			bad = append(bad, fmt.Errorf("somebody started %s, which nobody asked for", id))
+			bad = append(bad, fmt.Errorf("%s was started, which was not asked for", id))
 		}
 	}
 	w.mu.Lock()

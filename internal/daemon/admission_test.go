@@ -24,17 +24,17 @@ func TestAnAgentStartsNothingBeforeAControllerAdmitsIt(t *testing.T) {
 	}
 	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
 		Identity: store.Identity{ID: "one"}}
-	start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+	start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 	until(t, "signs of life", func() bool {
 		r, _ := records.Get(t.Context(), (&store.Lease{Owner: store.HostLease("n1")}).Key())
 		l, is := r.(*store.Lease)
 		return is && l.Beats > 5
 	})
 	if h.runs("default/web") {
-		t.Error("it has started a VM on the word of a store that nobody has vouched for")
+		t.Error("it has started a VM on the word of a store that was not vouched for")
 	}
 	c := daemon.Controller{Name: "a", Store: records, Alone: true}
-	start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+	start(t, &c.Dependencies, func(ctx context.Context) error { return c.Run(ctx) })
 	until(t, "the VM's start", func() bool { return h.runs("default/web") })
 }
 
@@ -56,7 +56,7 @@ func TestAnAgentThatSleptIsAdmittedAnew(t *testing.T) {
 func sleeps(t *testing.T, clock, uptime time.Duration) {
 	records, h := open(t), newHost()
 	c := daemon.Controller{Name: "a", Store: records, Alone: true}
-	start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+	start(t, &c.Dependencies, func(ctx context.Context) error { return c.Run(ctx) })
 	var slept atomic.Bool
 	after := func(d time.Duration) time.Duration {
 		if slept.Load() {
@@ -70,7 +70,7 @@ func sleeps(t *testing.T, clock, uptime time.Duration) {
 	began := time.Now()
 	a.Now = func() time.Time { return time.Now().Add(after(clock)) }
 	a.Uptime = func() time.Duration { return time.Since(began) + after(uptime) }
-	start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+	start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 	stored := func() *store.Host {
 		got, err := store.HostNamed(t.Context(), records, "n1")
 		if err != nil {

@@ -17,16 +17,16 @@ type Agent struct {
 	// Host is the host's name. It must be set.
 	Host       hypervisor.HostName
 	Hypervisor hypervisor.Hypervisor
-	// Bell is rung by the hypervisor when a VM has changed. Default: nobody rings.
-	Bell   *Bell
+	// Bell is notified by the hypervisor when a VM has changed. Default: never.
+	Bell   *Notifier
 	Store  store.Store
 	Config agent.Config
-	// Identity is to whom the host's name belongs. It must be set.
+	// Identity is what the host's name belongs to. It must be set.
 	Identity store.Identity
 	// Lock names a lock that no other process on this machine that acts for the host holds: see
 	// store.LeaseConfig. Default: none.
 	Lock string
-	Surroundings
+	Dependencies
 }
 
 // Run claims the host, and acts for it until ctx ends. It ends with a *store.ForeignError when
@@ -135,9 +135,9 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 		t.Begin("begins")
 	}
 	h := newHints()
-	acting := agent.New(a.Host, a.Config, hv, over(t, times.over(h.follow(a.Store))), a.noter(t))
+	acting := agent.New(a.Host, a.Config, hv, over(t, times.over(h.follow(a.Store))), a.recorder(t))
 	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
-	loop.Wait, loop.Kick = h.wait, a.Bell.kick
+	loop.Wait, loop.Trigger = h.wait, a.Bell.kick
 	beat := w.loop("lease", held)
 	beat.Last = w.parting("lease", claim.End)
 	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
@@ -157,22 +157,22 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	return err
 }
 
-// A Bell is rung by a hypervisor when a VM has changed, and wakes its agent. It is safe for
+// A Notifier is rung by a hypervisor when a VM has changed, and wakes its agent. It is safe for
 // concurrent use. Make it with [NewBell].
-type Bell struct {
+type Notifier struct {
 	kick chan struct{}
 	mu   sync.Mutex
 	vms  []hypervisor.VMID
 }
 
-// NewBell returns a bell that nobody has rung.
-func NewBell() *Bell { return &Bell{kick: make(chan struct{}, 1)} }
+// NewBell returns a notifier without notifications.
+func NewBell() *Notifier { return &Notifier{kick: make(chan struct{}, 1)} }
 
 // mostRung is how many VMs are remembered; hints beyond are lost, and cost only time.
 const mostRung = 10_000
 
-// Ring says that a VM may have changed. It never blocks.
-func (b *Bell) Ring(vm hypervisor.VMID) {
+// Notify says that a VM may have changed. It never blocks.
+func (b *Notifier) Notify(vm hypervisor.VMID) {
 	b.mu.Lock()
 	if len(b.vms) < mostRung && !slices.Contains(b.vms[max(0, len(b.vms)-16):], vm) {
 		b.vms = append(b.vms, vm)
@@ -185,7 +185,7 @@ func (b *Bell) Ring(vm hypervisor.VMID) {
 }
 
 // take returns for which VMs it was rung since it was last called.
-func (b *Bell) take() []hypervisor.VMID {
+func (b *Notifier) take() []hypervisor.VMID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	vms := b.vms
@@ -196,7 +196,7 @@ func (b *Bell) take() []hypervisor.VMID {
 // rung is an agent that hears a bell.
 type rung struct {
 	agent *agent.Agent
-	bell  *Bell
+	bell  *Notifier
 }
 
 // Reconcile passes on what was rung, and lets the agent look.

@@ -51,7 +51,7 @@ var (
 		"When the last migration of the VM ended.", "node", "namespace", "name",
 		"migration_name", "status")
 	descUnknown = gauge("vmi_migrations_outcome_unknown",
-		"Migrations of which nobody can say how they ended.")
+		"Migrations whose outcome is not known.")
 	descHost  = gauge("host_info", "A host, and how it is.", "node", "state")
 	descVMs   = gauge("number_of_vms", "VMs on a host.", "node")
 	descStray = gauge("vm_runs_astray",

@@ -17,11 +17,11 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Surroundings is what daemons have in common. A zero field takes the default it names.
-type Surroundings struct {
+// Dependencies is what daemons have in common. A zero field takes the default it names.
+type Dependencies struct {
 	// Log is where transitions and errors are told. Default: nowhere.
 	Log *slog.Logger
-	// Audit is where every decision is written down. Default: nowhere. Whoever opened it
+	// Audit is where every decision is written down. Default: nowhere. Its opener
 	// closes it.
 	Audit *audit.File
 	// Listen is where health and metrics are served: see Listen. Default: nowhere.
@@ -43,7 +43,7 @@ type Surroundings struct {
 	Supervisor *Supervisor
 }
 
-func (s *Surroundings) complete() {
+func (s *Dependencies) complete() {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
@@ -62,16 +62,16 @@ func (s *Surroundings) complete() {
 	}
 }
 
-// trail returns who writes down what a participant decides; nil when nobody does.
-func (s *Surroundings) trail(by string, term uint64) *audit.Trail {
+// trail returns the history that a participant's decisions are written to; nil is none.
+func (s *Dependencies) trail(by string, term uint64) *audit.History {
 	if s.Audit == nil {
 		return nil
 	}
-	return &audit.Trail{File: s.Audit, By: by, Now: s.Now, Term: func() uint64 { return term }}
+	return &audit.History{File: s.Audit, By: by, Now: s.Now, Term: func() uint64 { return term }}
 }
 
-// noter returns who is told what a participant decides.
-func (s *Surroundings) noter(t *audit.Trail) store.Noter {
+// recorder returns who is told what a participant decides.
+func (s *Dependencies) recorder(t *audit.History) store.EventRecorder {
 	if t == nil {
 		return All{Log{To: s.Log}}
 	}
@@ -79,7 +79,7 @@ func (s *Surroundings) noter(t *audit.Trail) store.Noter {
 }
 
 // over returns a store whose writings are written down, if there is a trail.
-func over(t *audit.Trail, store store.Store) store.Store {
+func over(t *audit.History, store store.Store) store.Store {
 	if t == nil {
 		return store
 	}
@@ -114,7 +114,7 @@ const late = time.Minute
 // A watcher is told of every look, and tells others. It ends the daemon when another process
 // has its name, or the store must not be used; end nil is that it goes on.
 type watcher struct {
-	*Surroundings
+	*Dependencies
 	health *Health
 	set    *Metrics
 	end    context.CancelCauseFunc
@@ -123,9 +123,9 @@ type watcher struct {
 	last map[string]string // the error of each participant's last look
 }
 
-func (s *Surroundings) watch(set *Metrics, end context.CancelCauseFunc) *watcher {
+func (s *Dependencies) watch(set *Metrics, end context.CancelCauseFunc) *watcher {
 	set.registry.MustRegister(s.Certificates)
-	w := &watcher{Surroundings: s, health: NewHealth(s.Now, late), set: set, end: end,
+	w := &watcher{Dependencies: s, health: NewHealth(s.Now, late), set: set, end: end,
 		last: map[string]string{}}
 	s.Supervisor.follow(w.health)
 	return w

@@ -65,7 +65,7 @@ const (
 	private        = 0o077   // what others may do with the file: nothing
 )
 
-// LoadFence reads a configuration from a file, which nobody but its owner may read or write.
+// LoadFence reads a configuration from a file, which only its owner may read or write.
 // An error names the file, the line where there is one, and no value.
 func LoadFence(path string) (*FenceConfig, error) {
 	f, err := os.Open(path)

@@ -29,16 +29,16 @@ type Controller struct {
 	// Settings is the text that Config was read from, for the audit log: a replay reads it
 	// again. Default: none, and a replay has to be told the configuration.
 	Settings string
-	// Fencer cuts hosts off. Default: nobody does, and only operators' words count.
+	// Fencer cuts hosts off. Default: none, and only operators' confirmations count.
 	Fencer controller.Fencer
-	// Alone says that nobody else can have the store: see store.Election.
+	// Alone says that no other process can have the store: see store.Election.
 	Alone bool
 	// Patience is how long another leader must be silent. Default: lease's.
 	Patience time.Duration
 	// Page is where the page for operators is served: see Listen, and package page. Default:
 	// nowhere.
 	Page string
-	Surroundings
+	Dependencies
 }
 
 // Run runs the controller until ctx ends, or another process has its name, which is a
@@ -142,21 +142,21 @@ func (c *Controller) lead(e *store.Elector, follow func() store.Store, h *hints)
 	}
 	h.forget()
 	return &both{
-		controller.NewFailover(c.failover(), over(t, follow()), c.Fencer, c.noter(t)),
+		controller.NewFailover(c.failover(), over(t, follow()), c.Fencer, c.recorder(t)),
 		c.decider(t, follow()),
 	}
 }
 
 // decider makes what decides about migrations. What it does can be replayed, if there is a
 // trail.
-func (c *Controller) decider(t *audit.Trail, s store.Store) store.Participant {
-	begin := func(s store.Store, n store.Noter) store.Participant {
+func (c *Controller) decider(t *audit.History, s store.Store) store.Participant {
+	begin := func(s store.Store, n store.EventRecorder) store.Participant {
 		return controller.New(c.Config, s, n)
 	}
 	if t == nil {
-		return begin(s, c.noter(nil))
+		return begin(s, c.recorder(nil))
 	}
-	return &audit.Recorder{Trail: t, Store: s, Noter: c.noter(nil), Config: c.Settings,
+	return &audit.Recorder{Trail: t, Store: s, Recorder: c.recorder(nil), Config: c.Settings,
 		Begin: begin}
 }
 

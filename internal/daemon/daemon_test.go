@@ -42,7 +42,7 @@ func open(t *testing.T) *boltstore.Store {
 }
 
 // start runs a daemon until the test ends, and answers where it listens.
-func start(t *testing.T, s *daemon.Surroundings, run func(context.Context) error) string {
+func start(t *testing.T, s *daemon.Dependencies, run func(context.Context) error) string {
 	t.Helper()
 	listening := make(chan string, 1)
 	s.Listen, s.Every = "0", beat
@@ -91,7 +91,7 @@ func get(t *testing.T, url string) string {
 // host is a hypervisor that runs what it is told to.
 type host struct {
 	hypervisor.Hypervisor // what is not needed here panics
-	bell                  *daemon.Bell
+	bell                  *daemon.Notifier
 
 	mu      sync.Mutex
 	size    hypervisor.Host
@@ -149,7 +149,7 @@ func (h *host) kill(id hypervisor.VMID) {
 	h.mu.Lock()
 	delete(h.running, id)
 	h.mu.Unlock()
-	h.bell.Ring(id)
+	h.bell.Notify(id)
 }
 
 // TestAClusterOfOneHost: the host becomes known, a VM is placed and started there, and
@@ -164,11 +164,11 @@ func TestAClusterOfOneHost(t *testing.T) {
 	t.Cleanup(func() { file.Close() })
 	c := daemon.Controller{Name: "a", Store: records, Alone: true}
 	c.Log, c.Audit = slog.New(slog.NewTextHandler(&log, nil)), file
-	boss := start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+	boss := start(t, &c.Dependencies, func(ctx context.Context) error { return c.Run(ctx) })
 	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
 		Identity: store.Identity{ID: "one"},
 		Config:   agent.Config{Resync: time.Hour}} // what is not rung is not noticed
-	acting := start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+	acting := start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 
 	if _, err := records.Put(t.Context(), &store.VM{VM: hypervisor.VM{ID: "default/web",
 		Memory: hypervisor.MiB, CPUs: 1}, Migratable: true}); err != nil {
@@ -178,7 +178,7 @@ func TestAClusterOfOneHost(t *testing.T) {
 	until(t, "that the agent has nothing more to do", func() bool {
 		r, _ := records.Get(t.Context(), store.Key{Kind: store.VMKind, Name: "default/web"})
 		v, is := r.(*store.VM)
-		return is && v.Boots == 1 && v.Doing == store.Nothing
+		return is && v.Boots == 1 && v.Operation == store.Nothing
 	})
 	time.Sleep(2 * time.Second) // what it has begun to look at, by the clock, is over
 	h.kill("default/web")
@@ -214,7 +214,7 @@ func TestAClusterOfOneHost(t *testing.T) {
 func TestTwoOfOneName(t *testing.T) {
 	records := open(t)
 	first := daemon.Controller{Name: "a", Store: records}
-	url := start(t, &first.Surroundings, func(ctx context.Context) error { return first.Run(ctx) })
+	url := start(t, &first.Dependencies, func(ctx context.Context) error { return first.Run(ctx) })
 	leads := func() bool {
 		return strings.Contains(get(t, url+"/metrics"), "godwit_controller_leading_status 1")
 	}
@@ -233,7 +233,7 @@ func TestTwoOfOneName(t *testing.T) {
 // TestTheNextTakesOver when the leader ends, at once.
 func TestTheNextTakesOver(t *testing.T) {
 	records := open(t)
-	// It would wait for an hour if nobody resigned.
+	// It would wait for an hour without the resignation.
 	b := daemon.Controller{Name: "b", Store: records, Patience: time.Hour}
 	ctx, stop := context.WithCancel(t.Context())
 	a := daemon.Controller{Name: "a", Store: records}
@@ -250,7 +250,7 @@ func TestTheNextTakesOver(t *testing.T) {
 		return ""
 	}
 	until(t, "that a leads", func() bool { return holder() == "controller/a" })
-	start(t, &b.Surroundings, func(ctx context.Context) error { return b.Run(ctx) })
+	start(t, &b.Dependencies, func(ctx context.Context) error { return b.Run(ctx) })
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -277,7 +277,7 @@ func TestRegistrar(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	closed := *first
-	closed.Closed = true
+	closed.Cordoned = true
 	if _, err := records.Put(t.Context(), &closed); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestRegistrar(t *testing.T) {
 		t.Errorf("nothing has changed, and it is written: %+v", second)
 	}
 	h.size.CPUs = 8
-	if third := look(); third.Host.CPUs != 8 || !third.Closed {
+	if third := look(); third.Host.CPUs != 8 || !third.Cordoned {
 		t.Errorf("%+v", third)
 	}
 	h.down = &hypervisor.Error{Kind: hypervisor.Transient}
@@ -294,11 +294,11 @@ func TestRegistrar(t *testing.T) {
 	}
 }
 
-// TestNobodyCanListenTwice: what cannot listen does not begin.
-func TestNobodyCanListenTwice(t *testing.T) {
+// TestASocketHasOneListener: what cannot listen does not begin.
+func TestASocketHasOneListener(t *testing.T) {
 	store := open(t)
 	first := daemon.Controller{Name: "a", Store: store}
-	url := start(t, &first.Surroundings, func(ctx context.Context) error { return first.Run(ctx) })
+	url := start(t, &first.Dependencies, func(ctx context.Context) error { return first.Run(ctx) })
 	second := daemon.Controller{Name: "b", Store: store}
 	second.Listen = strings.TrimPrefix(url, "http://")
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "in use") {
@@ -326,7 +326,7 @@ func (s *syncBuffer) String() string {
 
 var _ controller.Reconciler = (*daemon.Registrar)(nil)
 
-// TestASecondAgentStartsNothing: it is refused the host before it acts, and everybody can tell.
+// TestASecondAgentStartsNothing: it is refused the host before it acts, and that is shown.
 func TestASecondAgentStartsNothing(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -348,9 +348,9 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 			a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
 				Identity: store.Identity{ID: "one"}}
 			a.Log = slog.New(slog.NewTextHandler(&log, nil))
-			start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+			start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 			c := daemon.Controller{Name: "a", Store: records, Alone: true}
-			start(t, &c.Surroundings, func(ctx context.Context) error { return c.Run(ctx) })
+			start(t, &c.Dependencies, func(ctx context.Context) error { return c.Run(ctx) })
 			if _, err := records.Put(t.Context(), &store.VM{VM: hypervisor.VM{ID: "default/web",
 				Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
 				t.Fatal(err)

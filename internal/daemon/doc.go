@@ -70,7 +70,7 @@
 // # Logging
 //
 // This part writes what participants decide to logs: one line per transition, as text
-// or as JSON, and hands it on to whoever else listens. It decides nothing.
+// or as JSON, and hands it on to another recorder. It decides nothing.
 //
 // # Stores
 //

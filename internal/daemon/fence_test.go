@@ -184,7 +184,7 @@ func gone(t *testing.T, d daemon.Device) {
 	}
 }
 
-// ended reports whether a process is gone, or would be if somebody reaped it.
+// ended reports whether a process is gone, or would be once it is reaped.
 func ended(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
@@ -286,7 +286,7 @@ func TestAHostWithoutDevicesAndACallerWhoGaveUp(t *testing.T) {
 	over, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := f.Cut(over, "n1", "1"); !errors.Is(err, hypervisor.Unknown) || log(d) != nil {
-		t.Errorf("Cut for nobody: %v, asked %q", err, log(d))
+		t.Errorf("Cut after its context's end: %v, asked %q", err, log(d))
 	}
 }
 

@@ -188,7 +188,7 @@ func (g *Gate) Unmarked() bool {
 	return g.unmarked
 }
 
-// Vouch says that everybody who could know a newer store was heard.
+// Vouch says that every participant that could know a newer store was heard.
 func (g *Gate) Vouch() {
 	g.mu.Lock()
 	g.unmarked = false

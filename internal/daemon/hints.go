@@ -9,12 +9,12 @@ import (
 )
 
 // hints tells when something has changed in the feeds that the participants of a loop
-// follow, but for signs of life: there is one every few moments, and whoever watches them
+// follow, but for signs of life: there is one every few moments, and an observer of them
 // looks by the clock.
 type hints struct {
 	mu        sync.Mutex
 	followers []*follower
-	news      chan struct{} // somebody has read a feed
+	news      chan struct{} // a feed was read
 	woken     store.Revision
 }
 
@@ -83,7 +83,7 @@ func (h *hints) feeds() (list []feed, sum store.Revision) {
 	return list, sum
 }
 
-// reread is how long to wait before changes are told again that nobody has taken in.
+// reread is how long to wait before changes are told again that were not taken in.
 const reread = time.Second
 
 // wait returns when something may have changed, for controller.Loop.Wait.

@@ -14,8 +14,8 @@ import (
 // soon is long after anything that comes at once, and less than reread.
 const soon = reread / 4
 
-// TestHints: nobody is told before they have read; then of every change that they have not
-// read, and not of signs of life; two who follow are told of what either has not read.
+// TestHints: no reader is told before it has read; then of every change that they have not
+// read, and not of signs of life; two that follow are told of what either has not read.
 func TestHints(t *testing.T) {
 	records, err := boltstore.Open(filepath.Join(t.TempDir(), "d", "c.db"))
 	if err != nil {
@@ -78,17 +78,17 @@ func TestHints(t *testing.T) {
 	}
 	h.forget()
 	if told(soon) {
-		t.Error("nobody follows, and is told")
+		t.Error("without a follower there is a hint")
 	}
 }
 
 func TestABellRemembersWhatWasRung(t *testing.T) {
 	b := NewBell()
 	for _, vm := range []hypervisor.VMID{"a", "b", "a"} {
-		b.Ring(vm)
+		b.Notify(vm)
 	}
 	if len(b.kick) != 1 {
-		t.Error("nobody is woken")
+		t.Error("no follower is woken")
 	}
 	if got := b.take(); len(got) != 2 || got[0] != "a" || got[1] != "b" {
 		t.Errorf("it was rung for %v", got)

@@ -44,7 +44,7 @@ type HostConfig struct {
 	Changed func(hypervisor.VMID)
 }
 
-// A Host runs VMs, and somebody has to close it; the VMs run on.
+// A Host runs VMs, and its opener has to close it; the VMs run on.
 type Host interface {
 	hypervisor.Hypervisor
 	io.Closer

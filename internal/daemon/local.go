@@ -12,9 +12,9 @@ import (
 )
 
 // Serve opens the file of a store, for its one controller, serves it to agents and operators
-// at a socket ("" is the URL's), and lets run use it. It ends when run does, or when nobody
+// at a socket ("" is the URL's), and lets run use it. It ends when run does, or when no client
 // can be answered any more. What was seen of the store is remembered in PATH.seen; a file that
-// was set back is recognised before anybody is answered.
+// was set back is recognised before any client is answered.
 func Serve(ctx context.Context, u URL, socket string,
 	run func(context.Context, Store) error) error {
 	if socket == "" {
@@ -46,7 +46,7 @@ func Serve(ctx context.Context, u URL, socket string,
 	return errors.Join(err, <-served, gate.Close(), store.Close())
 }
 
-// storesOwn is Remember for who serves a file, and before anybody is answered.
+// storesOwn is Remember for a server of a file, before any client is answered.
 func storesOwn(ctx context.Context, records store.Historian, path string) (*Gate, error) {
 	g := &Gate{store: records, path: path, who: "controller"}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

@@ -76,7 +76,7 @@ func TestATransferIsMeasuredWhileItLasts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A target asks, too; that is nobody's transfer.
+	// A target asks, too; that is no transfer.
 	if _, err := hv.Domain(t.Context(), "default/other"); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestATransferIsMeasuredWhileItLasts(t *testing.T) {
 	has(t, scrape(t, set), "godwit_vmi_migration_eta_seconds"+who+" +Inf")
 	now = now.Add(time.Hour) // its agent is dead
 	if text := scrape(t, set); strings.Contains(text, `name="web"`) {
-		t.Errorf("nobody has looked for an hour, and it is told:\n%s", text)
+		t.Errorf("there was no look for an hour, and it is told:\n%s", text)
 	}
 	for range 2 {
 		ask(hypervisor.Progress{Job: "j", Status: hypervisor.JobSucceeded, Downtime: 200e6})
@@ -156,7 +156,7 @@ func TestTheClusterIsMeasured(t *testing.T) {
 		}
 	}
 	put(&store.Host{Host: hypervisor.Host{Name: "n1", Link: 50}})
-	put(&store.Host{Host: hypervisor.Host{Name: "n2"}, Lost: true})
+	put(&store.Host{Host: hypervisor.Host{Name: "n2"}, NotReady: true})
 	put(&store.VM{VM: hypervisor.VM{ID: "prod/web", Memory: 1000}, Host: "n1", Migratable: true})
 	put(&store.VM{VM: hypervisor.VM{ID: "bad\xff/name"}, Host: "n1"})
 	move := func(vm hypervisor.VMID, n int, p migration.Phase) {

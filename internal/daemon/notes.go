@@ -30,13 +30,13 @@ func Logger(w io.Writer, format string, level slog.Level) (*slog.Logger, error) 
 	return nil, fmt.Errorf("%q is no format of a log: use %s or %s", format, Text, JSON)
 }
 
-// Log is a [store.Noter] and a [store.Auditor] that writes to a log. Steps of the books
+// Log is a [store.EventRecorder] and a [store.Auditor] that writes to a log. Steps of the books
 // are details: only a log of debug messages shows them.
 type Log struct{ To *slog.Logger }
 
 var (
-	_ store.Noter   = Log{}
-	_ store.Auditor = Log{}
+	_ store.EventRecorder = Log{}
+	_ store.Auditor       = Log{}
 )
 
 // Note writes one line. Its time is when it is written; that of the participant, which may
@@ -67,11 +67,11 @@ func By(who hypervisor.HostName) string {
 }
 
 // All hands every note to several listeners, in order.
-type All []store.Noter
+type All []store.EventRecorder
 
 var _ store.Auditor = All{}
 
-// Note implements store.Noter.
+// Note implements store.EventRecorder.
 func (all All) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	for _, n := range all {
 		n.Note(at, who, vm, what)

@@ -20,7 +20,7 @@ type TLS struct{ CA, Cert, Key string }
 // Empty reports whether none is given.
 func (t TLS) Empty() bool { return t == TLS{} }
 
-// A Store is a store that somebody has to close.
+// A Store is a store that its opener has to close.
 type Store interface {
 	store.Store
 	store.Waiter
@@ -58,7 +58,7 @@ func (e *AbsentError) Brief() string {
 }
 
 // OpenStore opens a store as agents and operators do: that of bolt through the socket of its
-// controller. The error is an *[AbsentError] when nobody answers.
+// controller. The error is an *[AbsentError] when no server answers.
 func OpenStore(ctx context.Context, u URL, tls TLS) (Store, error) {
 	if u.Kind != Etcd {
 		if !tls.Empty() {
@@ -74,7 +74,7 @@ func OpenStore(ctx context.Context, u URL, tls TLS) (Store, error) {
 	return s, nil
 }
 
-// absent says of an error that it means that nobody answers, if it does.
+// absent says of an error that it means that no server answers, if it does.
 func absent(u URL, err error) error {
 	op, is := errors.AsType[*net.OpError](err)
 	silent := is && op.Op == "dial" || errors.Is(err, context.DeadlineExceeded)
@@ -87,7 +87,7 @@ func absent(u URL, err error) error {
 // again is how long Await waits between two attempts.
 const again = time.Second
 
-// Await is Open for those who can wait: as long as nobody answers, it asks again, and tells
+// Await is Open for those who can wait: as long as no server answers, it asks again, and tells
 // once.
 func Await(ctx context.Context, u URL, tls TLS, tell func(*AbsentError)) (Store, error) {
 	for told := false; ; {

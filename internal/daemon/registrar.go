@@ -28,7 +28,7 @@ func (r *Registrar) Reconcile(ctx context.Context, now time.Time) (time.Time, er
 	if err == nil {
 		return now.Add(registerEvery), nil
 	}
-	if errors.Is(err, store.Stale) { // somebody else wrote another field of it
+	if errors.Is(err, store.Stale) { // another process wrote another field of it
 		err = nil
 	}
 	return now.Add(registerRetry), err

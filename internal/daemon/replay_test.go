@@ -20,10 +20,10 @@ import (
 )
 
 // fleet runs modelled hypervisors in real time, with an agent each, until the test ends.
-func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fake.Fabric {
+func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fake.Network {
 	t.Helper()
-	fabric := fake.NewFabric(time.Now(), fake.QEMU())
-	bells := map[hypervisor.HostName]*daemon.Bell{}
+	fabric := fake.NewNetwork(time.Now(), fake.QEMU())
+	bells := map[hypervisor.HostName]*daemon.Notifier{}
 	for _, name := range hosts {
 		real, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: hypervisor.GiB, CPUs: 8,
 			Link: hypervisor.Gbit})
@@ -33,7 +33,7 @@ func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fak
 		a := daemon.Agent{Host: name, Hypervisor: real, Bell: daemon.NewBell(), Store: records,
 			Identity: store.Identity{ID: string(name)}}
 		bells[name] = a.Bell
-		start(t, &a.Surroundings, func(ctx context.Context) error { return a.Run(ctx) })
+		start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -47,7 +47,7 @@ func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fak
 			case now := <-tick.C:
 				fabric.AdvanceTo(now)
 				for _, h := range fabric.Hints() {
-					bells[h.Host].Ring(h.VM)
+					bells[h.Host].Notify(h.VM)
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func drain(t *testing.T, records store.Store, name hypervisor.HostName, vms ...s
 	until(t, string(name)+" empty", func() bool {
 		for _, vm := range vms {
 			r, _ := records.Get(t.Context(), store.Key{Kind: store.VMKind, Name: vm})
-			if v, is := r.(*store.VM); !is || v.Host == name || v.Host == "" || v.Claim != "" {
+			if v, is := r.(*store.VM); !is || v.Host == name || v.Host == "" || v.ActiveMigration != "" {
 				return false
 			}
 		}

@@ -17,8 +17,8 @@ type Server struct {
 	done     chan error
 }
 
-// Listen serves at an address: ":9100" and "9100" are the loopback's port 9100, whoever is to be
-// heard elsewhere says where: "0.0.0.0:9100". Metrics may be nil.
+// Listen serves at an address: ":9100" and "9100" are the loopback's port 9100, to be
+// reached from elsewhere, say where: "0.0.0.0:9100". Metrics may be nil.
 func Listen(address string, health *Health, metrics http.Handler) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func loopback(address string) (string, error) {
 // Address is where the server listens: "127.0.0.1:9100".
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close stops listening, and returns when nobody is being answered any more.
+// Close stops listening, and returns when no request is being answered any more.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

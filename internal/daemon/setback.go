@@ -19,7 +19,7 @@ var errReconciled = errors.New("the store may be used again")
 
 // each runs a daemon over a store until ctx ends, and, when the store must not be used, waits until
 // it may, and runs it anew: what it knew is of another store. The VMs run on meanwhile.
-func (s *Surroundings) each(ctx context.Context, store store.Store, who string,
+func (s *Dependencies) each(ctx context.Context, store store.Store, who string,
 	host hypervisor.HostName, tell func(context.Context, error, time.Time) error,
 	run func(context.Context) error) error {
 	gate, gated := store.(*Gate)
@@ -29,7 +29,7 @@ func (s *Surroundings) each(ctx context.Context, store store.Store, who string,
 			return err
 		}
 		t := s.trail(who, 0)
-		noter := s.noter(t)
+		noter := s.recorder(t)
 		noter.Note(s.Now(), host, "", "does not believe the store: "+err.Error())
 		if err := s.wait(ctx, gate, tell); err != nil || ctx.Err() != nil {
 			return err
@@ -50,7 +50,7 @@ func reconciled(ctx context.Context, g *Gate) string {
 
 // wait looks again and again whether the store may be used, and tells what its operator has to
 // know. It serves health and metrics.
-func (s *Surroundings) wait(ctx context.Context, gate *Gate,
+func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	tell func(context.Context, error, time.Time) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -123,7 +123,7 @@ func (a *Agent) account(ctx context.Context, why error, now time.Time) error {
 		return nil
 	}
 	if h.Version == 0 { // nothing is placed on it before its agent has claimed it
-		next.Lost = true
+		next.NotReady = true
 		if next.Host, err = a.Hypervisor.Host(ctx); err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func TestServeAndOpen(t *testing.T) {
 	}
 }
 
-// TestAFileWithHostsOfWhichNothingIsRemembered may be a backup, also the next time, until somebody
+// TestAFileWithHostsOfWhichNothingIsRemembered may be a backup, also the next time, until an operator
 // vouches for it; a new one, and one that was seen, are not.
 func TestAFileWithHostsOfWhichNothingIsRemembered(t *testing.T) {
 	u := url(t, "bolt:"+filepath.Join(t.TempDir(), "d", "c.db"))
@@ -142,7 +142,7 @@ func TestAFileWithHostsOfWhichNothingIsRemembered(t *testing.T) {
 		t.Error("a file of which nothing is remembered is not taken for a backup")
 	}
 	if unmarked(nothing) {
-		t.Error("a file that somebody has vouched for is taken for a backup")
+		t.Error("a file that was vouched for is taken for a backup")
 	}
 }
 
@@ -170,6 +170,6 @@ func TestCertificatesAreForEtcd(t *testing.T) {
 	_, err = daemon.OpenStore(ctx, url(t, "etcd://127.0.0.1:1"), daemon.TLS{})
 	if _, absent := errors.AsType[*daemon.AbsentError](err); !absent ||
 		!strings.Contains(err.Error(), "start etcd") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no server listens: %v", err)
 	}
 }

@@ -131,7 +131,7 @@ func TestAControllerThatHangsIsNotSaidToLive(t *testing.T) {
 		}
 	}
 	d.Config = controller.Config{}
-	start(t, &d.Surroundings, func(ctx context.Context) error { return d.Run(ctx) })
+	start(t, &d.Dependencies, func(ctx context.Context) error { return d.Run(ctx) })
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -14,7 +14,7 @@ import (
 var errLapsed = errors.New("the store was not reached for a while: what was stored then may be gone")
 
 // lapse is how long an agent may have stored no sign of life before it begins anew, at least: no
-// other controller leads by then, and nobody has set a store back and started another one.
+// other controller leads by then, and no operator has set a store back and started another one.
 const lapse = 15 * time.Second
 
 // A tenure is how long an agent's claim lasts without a gap. It is safe for concurrent use by the

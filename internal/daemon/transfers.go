@@ -16,7 +16,7 @@ import (
 // stale is how long a transfer is told of after its agent last looked at it.
 const stale = time.Minute
 
-// defaultDowntime is what a hypervisor allows when nobody says how long the last pass may
+// defaultDowntime is what a hypervisor allows when it is not set how long the last pass may
 // take. Source: QEMU 7.2 migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 const defaultDowntime = 300 * time.Millisecond
 
@@ -108,7 +108,7 @@ func (t *Transfers) Progress(ctx context.Context, job hypervisor.JobID) (hypervi
 	return p, nil
 }
 
-// see takes in something about a job, and forgets those that nobody looks at any more.
+// see takes in something about a job, and forgets those that are not looked at any more.
 func (t *Transfers) see(job hypervisor.JobID, how func(*transfer)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

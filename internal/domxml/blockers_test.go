@@ -97,7 +97,7 @@ var ruleTests = []struct {
 		"</hostdev>"), never + " /domain/devices/hostdev"},
 	{"a SCSI device", devices("<hostdev mode='subsystem' type='scsi'/>"),
 		never + " /domain/devices/hostdev"},
-	{"what nobody knows yet", devices("<hostdev mode='subsystem' type='new'/>"),
+	{"what is not known yet", devices("<hostdev mode='subsystem' type='new'/>"),
 		never + " /domain/devices/hostdev"},
 	{"a USB device", devices("<hostdev mode='subsystem' type='usb'/>"),
 		cond + " /domain/devices/hostdev"},
@@ -113,7 +113,7 @@ var ruleTests = []struct {
 		advice + " /domain/devices/interface"},
 	{"virtiofs", devices("<filesystem><driver type='virtiofs'/></filesystem>"),
 		never + " /domain/devices/filesystem"},
-	{"virtiofs of somebody else", devices("<filesystem><driver type='virtiofs'/>" +
+	{"virtiofs of another program", devices("<filesystem><driver type='virtiofs'/>" +
 		"<source socket='/s'/></filesystem>"), cond + " /domain/devices/filesystem"},
 	{"9p", devices("<filesystem type='mount'/>"), never + " /domain/devices/filesystem"},
 	{"shared memory", devices("<shmem role='peer'/>"), never + " /domain/devices/shmem"},

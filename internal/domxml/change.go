@@ -165,7 +165,7 @@ func setNodes(domain *etree.Element, nodes []int) {
 //
 // It fails with a *[hwcheck.Refused] for a size that no VM has, with [hypervisor.Conflict]
 // where the XML divides the present size into parts, sockets or NUMA nodes or
-// modules, so that nobody but its author can say how to divide another one, and with
+// modules, so that only its author can say how to divide another one, and with
 // [hypervisor.Invalid] for XML that is no domain.
 func Resize(xml string, vm hypervisor.VM) (string, error) {
 	d, err := Parse(xml, Domain)

@@ -342,7 +342,7 @@ func TestTwinsHaveTwoPlaces(t *testing.T) {
 	if both[0] == both[2] || both[1] == both[3] {
 		t.Errorf("two disks in one place: %q", both)
 	}
-	// A disk of somebody else may have only the name, or only the place.
+	// A foreign disk may have only the name, or only the place.
 	for _, kept := range []*regexp.Regexp{regexp.MustCompile(`<address type="drive"[^/]*/address>`),
 		regexp.MustCompile(`dev="sd[a-z]+" `)} {
 		added, err := domxml.DiskXML(kept.ReplaceAllString(alone, ""), disks[1], settings)

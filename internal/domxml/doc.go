@@ -1,12 +1,12 @@
 // Package domxml translates between libvirt's domain XML and godwit's vocabulary.
 //
 // [Build] makes the XML of a new domain. [Read] says what the XML of any domain
-// means, also of one that somebody else has made. [Change], [Resize], [AddDisk],
+// means, also of a foreign one. [Change], [Resize], [AddDisk],
 // [RemoveDisk] and [SetMark] edit it. [Blockers] lists what keeps a domain from
 // moving.
 //
 // An edit touches only what it is about. All else comes out byte for byte as it
-// went in: elements that nobody here knows, foreign metadata, comments, blanks and
+// went in: unknown elements, foreign metadata, comments, blanks and
 // quotes. Therefore the XML is edited as a tree whose untouched parts remember
 // where they came from, and not unmarshalled and marshalled again.
 //

@@ -74,7 +74,7 @@ func markOf(e *etree.Element) (Mark, error) {
 	if err := json.Unmarshal([]byte(e.Text()), &m); err != nil {
 		return Mark{}, fmt.Errorf("the metadata of godwit in the domain are not what it wrote "+
 			"(%v): remove them with 'virsh metadata --remove --uri %s', and the domain counts "+
-			"as somebody else's: %w", err, MarkURI, hypervisor.Invalid)
+			"as foreign: %w", err, MarkURI, hypervisor.Invalid)
 	}
 	return m, nil
 }

@@ -71,8 +71,8 @@ func SerialOf(disk string) string {
 	return fmt.Sprintf("%s.%x", disk[:longest-17], h[:8])
 }
 
-// Block reports whether path is a block device. The path tells, since nobody looks
-// at it here.
+// Block reports whether path is a block device. The path tells, since the device is not
+// looked at here.
 func Block(path string) bool {
 	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
 }

@@ -38,7 +38,7 @@ type Facts struct {
 	MarkError error
 }
 
-// Read says what the XML of a domain means, whoever has made it. The settings tell
+// Read says what the XML of a domain means, of any client's. The settings tell
 // which disks are local, and what the VM is called.
 //
 // It fails with [hypervisor.Invalid] for XML that is no domain's, or whose memory

@@ -223,10 +223,10 @@ func spelled() domxml.Facts {
 var reconcileTests = []struct {
 	about  string
 	ask    func(*hypervisor.VM) // what else was asked for
-	change func(*domxml.Facts)  // what somebody did to the XML
+	change func(*domxml.Facts)  // what was done to the XML
 	want   func(*hypervisor.VM) // what is different from what was asked for
 }{
-	{"nobody changed anything", nil, nil, nil},
+	{"nothing was changed", nil, nil, nil},
 	{"another size", nil, func(f *domxml.Facts) { f.VM.Memory, f.VM.CPUs = 1, 3 },
 		func(v *hypervisor.VM) { v.Memory, v.CPUs = 1, 3 }},
 	{"an alias is the newest of its kind",

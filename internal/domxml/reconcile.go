@@ -8,7 +8,7 @@ import (
 )
 
 // Reconcile returns the VM that a domain is: as it was asked for, wherever the XML
-// still agrees with that, and as the XML says where somebody has changed it. A
+// still agrees with that, and as the XML says where it was changed. A
 // machine type agrees with the newest of its kind that libvirt made of it, a default
 // with what it stands for. Disks agree by name and cards by address; they come in
 // the order in which they were asked for, then those that are only in the XML.

@@ -271,7 +271,7 @@ func emulatedNVMe(s subject) (Blocker, bool) {
 	return pass()
 }
 
-// transient: what was written since the start is in a file that nobody keeps.
+// transient: what was written since the start is in a file that is not kept.
 // Source: libvirt qemu_migration.c (qemuMigrationSrcIsAllowed).
 func transient(s subject) (Blocker, bool) {
 	if !s.has("transient") {

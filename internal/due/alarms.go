@@ -2,7 +2,7 @@ package due
 
 import "time"
 
-// An Alarm is when one thing wants to be looked at. It belongs to one [Alarms], and whoever
+// An Alarm is when one thing wants to be looked at. It belongs to one [Alarms], and what
 // is looked at keeps it: nothing has to be searched for. The zero value, with Of, is ready.
 type Alarm[T any] struct {
 	Of  T

@@ -21,14 +21,14 @@ func TestAlarmsAreTimersWithoutKeys(t *testing.T) {
 		}
 		thing, seconds := rapid.IntRange(0, len(things)-1), rapid.IntRange(0, 20)
 		t.Repeat(map[string]func(*rapid.T){
-			"somebody wishes": func(t *rapid.T) {
+			"a time is set": func(t *rapid.T) {
 				for range 8 { // so that there are many
 					i, when := thing.Draw(t, "thing"), at(seconds.Draw(t, "at"))
 					timers.Set(i, when)
 					alarms.Set(&things[i], when)
 				}
 			},
-			"somebody is forgotten": func(t *rapid.T) {
+			"one is dropped": func(t *rapid.T) {
 				i := thing.Draw(t, "thing")
 				timers.Drop(i)
 				alarms.Drop(&things[i])
@@ -63,7 +63,7 @@ func TestAlarmsOfOneMomentComeInTheOrderOfTheirWishes(t *testing.T) {
 	}
 }
 
-// Whoever takes the place of one that is dropped may belong before those above it.
+// One that takes the place of one that is dropped may belong before those above it.
 func TestAlarmsStayInOrderWhenOneIsDropped(t *testing.T) {
 	var alarms due.Alarms[int]
 	set := map[int]*due.Alarm[int]{}

@@ -34,14 +34,14 @@ func TestTimersKeepTheEarliestWishOfEachKey(t *testing.T) {
 		keys := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 		seconds := rapid.IntRange(0, 20)
 		t.Repeat(map[string]func(*rapid.T){
-			"somebody wishes": func(t *rapid.T) {
+			"a time is set": func(t *rapid.T) {
 				k, when := keys.Draw(t, "key"), at(seconds.Draw(t, "at"))
 				timers.Set(k, when)
 				if old, ok := model[k]; !ok || when.Before(old) {
 					model[k] = when
 				}
 			},
-			"somebody is forgotten": func(t *rapid.T) {
+			"one is dropped": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
 				timers.Drop(k)
 				delete(model, k)

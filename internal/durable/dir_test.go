@@ -104,7 +104,7 @@ func TestPrivateRefuses(t *testing.T) {
 			"has mode 0711 and is open to others: chmod 0700"},
 		{"a directory that our group can read",
 			func(t *testing.T, dir string) { must(t, os.Chmod(dir, 0o740)) }, "has mode 0740"},
-		{"a directory of somebody else", func(t *testing.T, dir string) {
+		{"a directory of another user", func(t *testing.T, dir string) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give a directory away")
 			}

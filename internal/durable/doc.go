@@ -13,7 +13,7 @@
 //  3. asks [Swept] and [SweptDir] of what it finds, before it reads it, whether it is
 //     a leftover.
 //
-// What is read may have been changed by anybody in any way: [Read] says what is
+// What is read may have been changed in any way: [Read] says what is
 // wrong with it and where. The package knows nothing of what a record says, and
 // removes nothing but what it made itself.
 package durable

@@ -83,8 +83,8 @@ func TestSweeping(t *testing.T) {
 		{"a directory that was being removed", name + durable.Gone, true, true},
 		{"a record", name, false, false},
 		{"a directory", name, false, true},
-		{"somebody's notes", "notes" + durable.Unfinished, false, false},
-		{"somebody's directory", "things" + durable.Gone, false, true},
+		{"an operator's notes", "notes" + durable.Unfinished, false, false},
+		{"an operator's directory", "things" + durable.Gone, false, true},
 		{"a directory that looks like a record", name + durable.Unfinished, false, true},
 		{"a record that looks like a directory", name + durable.Gone, false, false},
 	} {

@@ -42,7 +42,7 @@ var corruptions = []struct {
 		must(t, os.Remove(path))
 		must(t, os.Mkdir(path, 0o700))
 	}, " is no file: move it away"},
-	{"a pipe that nobody writes to", func(t *testing.T, path string) {
+	{"a pipe without a writer", func(t *testing.T, path string) {
 		must(t, os.Remove(path))
 		must(t, syscall.Mkfifo(path, 0o600))
 	}, " is no file: move it away"},

@@ -235,7 +235,7 @@ func (s *Store) fetchSome(ctx context.Context, told []mark, some []int, found []
 // Wait implements [store.Waiter].
 func (s *Store) Wait(ctx context.Context, of store.Feed, since store.Revision) error {
 	if since == 0 {
-		return ctx.Err() // whoever has not looked yet need not wait
+		return ctx.Err() // a reader that has not looked yet need not wait
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -104,7 +104,7 @@ func TestAClusterThatLosesMembersLosesNothing(t *testing.T) {
 	}
 }
 
-// Whoever is connected to a member that is cut off goes on with the others, and is told of
+// A client of a member that is cut off goes on with the others, and is told of
 // everything, also when the watch was at that member.
 func TestALeaderThatIsStoppedIsLeftBehind(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestWhatWasNotSentHasNotTakenEffect(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("nobody is there, and of 20 writes %d certainly did not take effect", sure)
+	t.Errorf("no member is there, and of 20 writes %d certainly did not take effect", sure)
 }
 
 func TestAnOldStateIsNoticed(t *testing.T) {

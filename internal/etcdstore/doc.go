@@ -1,7 +1,7 @@
 // Package etcdstore is a store of records in etcd, for several controllers and many agents.
 //
 //	PREFIX/r/KIND/NAME          a record; its version is the key's mod_revision
-//	PREFIX/s/KIND/NAME          a lease or a leader, which nobody else is bothered with
+//	PREFIX/s/KIND/NAME          a lease or a leader, which other readers do not get
 //	PREFIX/f/HOST/KIND/NAME     a marker: this record is in the feed of this host
 //	PREFIX/h/all, PREFIX/h/signs, PREFIX/h/host/HOST
 //	                            a head: written with every change of a feed

@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 			Heal: func() { c.Continue(0) },
 			Crash: func() { // of etcd, and then of the client: it would go on with the next
 				c.Kill(0)
-				_ = last.Close() // it is told that nobody is there
+				_ = last.Close() // it is told that no server is there
 				c.Restart(0)
 				c.Ready()
 			},

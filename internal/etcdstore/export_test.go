@@ -1,6 +1,6 @@
 package etcdstore
 
-// Forget has the client forget what it was told, as if it had just been opened: whoever asks
+// Forget has the client forget what it was told, as if it had just been opened: a reader that asks
 // for changes then is answered by etcd alone.
 func (s *Store) Forget() {
 	s.mu.Lock()

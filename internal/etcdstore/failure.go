@@ -59,7 +59,7 @@ func kindOf(err error, left bool) store.StoreKind {
 }
 
 // tooLarge reports whether etcd, or gRPC on either side of the wire, takes no request of
-// that size: nobody has looked at it.
+// that size: it was not looked at.
 func tooLarge(err error) bool {
 	_, etcds := errors.AsType[rpctypes.EtcdError](rpctypes.Error(err))
 	return is(err, rpctypes.ErrRequestTooLarge) ||

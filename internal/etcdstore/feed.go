@@ -42,7 +42,7 @@ func newFeed(base store.Revision) *feed {
 		news: make(chan struct{}), keep: remembered}
 }
 
-// follow returns a feed, and begins to watch it from a revision if nobody has.
+// follow returns a feed, and begins to watch it from a revision if it is not watched yet.
 func (s *Store) follow(of store.Feed, since store.Revision) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (f *feed) reset(at store.Revision) {
 	f.tell()
 }
 
-// tell wakes whoever waits.
+// tell wakes all that wait.
 func (f *feed) tell() {
 	close(f.news)
 	f.news = make(chan struct{})

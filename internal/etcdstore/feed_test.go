@@ -125,7 +125,7 @@ func TestOnlyWhatIsCertainIsSaidOfAWriteThatFailed(t *testing.T) {
 		{"etcd is busy, on the wire", rpctypes.ErrGRPCRequestTooManyRequests, true,
 			store.Unavailable},
 		{"it is not allowed", rpctypes.ErrPermissionDenied, true, store.Unavailable},
-		{"nobody knows", errors.New("etcdserver: no leader?"), true, store.Unanswered},
+		{"it is not known", errors.New("etcdserver: no leader?"), true, store.Unanswered},
 	} {
 		if got := kindOf(c.err, c.left); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -35,7 +35,7 @@ func TestAStoreThatIsFull(t *testing.T) {
 		group.Go(func() {
 			for i := 0; len(refused[w]) < 3 && i < 1000; i++ {
 				vm := vmOn(fmt.Sprintf("w%d-%d", w, i), "n1")
-				vm.WhyNot = strings.Repeat("x", 20_000)
+				vm.NotMigratableReason = strings.Repeat("x", 20_000)
 				_, err := s.Put(ctx, vm)
 				switch {
 				case err == nil:
@@ -226,7 +226,7 @@ func keys(t *testing.T, c *etcdtest.Cluster, prefix string) []string {
 	return all
 }
 
-// Whoever writes a record that another client has changed or deleted meanwhile, or that it
+// A client that writes a record that another one has changed or deleted meanwhile, or that it
 // has never read itself, leaves nothing behind either.
 func TestSeveralClientsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
@@ -246,7 +246,7 @@ func TestSeveralClientsLeaveNothingBehind(t *testing.T) {
 	if got, err := s.Get(t.Context(), vm.Key()); err != nil || got.At() != next.At() {
 		t.Errorf("%+v, %v: want version %d", got, err, next.At())
 	}
-	for range 2 { // whoever believes that it is there deletes it again
+	for range 2 { // a client that believes that it is there deletes it again
 		for _, by := range []store.Store{other, s} {
 			if err := by.Delete(t.Context(), next); err != nil {
 				t.Errorf("it is gone: %v", err)
@@ -317,17 +317,17 @@ func TestAFeedOfManyPagesIsReadAtOneMoment(t *testing.T) {
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	nobody, plain := []string{"127.0.0.1:1"}, []string{"http://a:1"}
+	absent, plain := []string{"127.0.0.1:1"}, []string{"http://a:1"}
 	for name, c := range map[string]struct {
 		config etcdstore.Config
 		want   string
 	}{
 		"no endpoint":    {etcdstore.Config{}, "no endpoint"},
-		"nobody there":   {etcdstore.Config{Endpoints: nobody, DialTimeout: 2e8}, nobody[0]},
-		"no such CA":     {etcdstore.Config{Endpoints: nobody, CA: "/nowhere"}, "/nowhere"},
-		"no CA in it":    {etcdstore.Config{Endpoints: nobody, CA: "harm_test.go"}, "none in"},
-		"no key":         {etcdstore.Config{Endpoints: nobody, Cert: "/nowhere"}, "only one"},
-		"no such key":    {etcdstore.Config{Endpoints: nobody, Cert: "/a", Key: "/b"}, "/a"},
+		"no server":      {etcdstore.Config{Endpoints: absent, DialTimeout: 2e8}, absent[0]},
+		"no such CA":     {etcdstore.Config{Endpoints: absent, CA: "/nowhere"}, "/nowhere"},
+		"no CA in it":    {etcdstore.Config{Endpoints: absent, CA: "harm_test.go"}, "none in"},
+		"no key":         {etcdstore.Config{Endpoints: absent, Cert: "/nowhere"}, "only one"},
+		"no such key":    {etcdstore.Config{Endpoints: absent, Cert: "/a", Key: "/b"}, "/a"},
 		"TLS, and plain": {etcdstore.Config{Endpoints: plain, CA: "/nowhere"}, "https"},
 		"some with TLS":  {etcdstore.Config{Endpoints: append(plain, "https://b:1")}, "https"},
 	} {

@@ -187,7 +187,7 @@ type stage struct {
 	hosts    int
 	cluster  *etcdtest.Cluster
 	operator *etcdstore.Store
-	fabric   *fake.Fabric
+	fabric   *fake.Network
 	agents   map[hypervisor.HostName]*hinted
 	total    totals
 	group    sync.WaitGroup
@@ -218,7 +218,7 @@ func drainATenth(t *testing.T, hosts int) figures {
 	ctx, cancel := context.WithTimeout(t.Context(), scaleWithin)
 	s := &stage{t: t, ctx: ctx, hosts: hosts, agents: map[hypervisor.HostName]*hinted{},
 		cluster: etcdtest.StartWith(t, etcdtest.Options{Fsync: true}),
-		fabric:  fake.NewFabric(time.Now(), fake.Model{})}
+		fabric:  fake.NewNetwork(time.Now(), fake.Model{})}
 	defer s.group.Wait()
 	defer cancel()
 	s.operator = scaleOpen(t, s.cluster)
@@ -281,9 +281,9 @@ func (s *stage) startAgents() {
 		name := hostName(i)
 		m := &meter{Store: shared[i%clients], feed: store.Feed{Host: name}, total: &s.total}
 		a := &hinted{kick: make(chan struct{}, 1), Agent: agent.New(name, agent.Config{},
-			s.fabric.Host(name), m, store.Silent{})}
+			s.fabric.Host(name), m, store.DiscardEvents{})}
 		s.agents[name] = a
-		s.run(controller.Loop{Name: string(name), Reconciler: a, Wait: m.wait, Kick: a.kick})
+		s.run(controller.Loop{Name: string(name), Reconciler: a, Wait: m.wait, Trigger: a.kick})
 		s.group.Go(func() { s.beat(m.Store, name, i) })
 	}
 }
@@ -342,7 +342,7 @@ func (s *stage) startController() {
 	m := &meter{Store: scaleOpen(s.t, s.cluster), feed: store.Everything, total: &s.total}
 	s.boss = m
 	c := &measured{s: s, m: m, Controller: controller.New(controller.Config{Cluster: &cluster},
-		m, store.Silent{})}
+		m, store.DiscardEvents{})}
 	s.run(controller.Loop{Name: "controller", Reconciler: c, Wait: m.wait})
 }
 
@@ -361,7 +361,7 @@ func (s *stage) startTime() {
 	})
 }
 
-// settle waits until all have read what there is: nobody writes any more.
+// settle waits until all have read what there is: there are no more writes.
 func (s *stage) settle() {
 	for quiet, last := 0, int64(-1); quiet < 10 && s.ctx.Err() == nil; quiet++ {
 		if n := s.total.writes.Load(); n != last {
@@ -416,7 +416,7 @@ func (s *stage) taint(host hypervisor.HostName) {
 }
 
 // await reads the store until so many migrations have succeeded, and their sources are
-// released; then it stops everybody.
+// released; then it stops all processes.
 func (s *stage) await(moves int) {
 	done := map[store.Key]bool{}
 	for at := store.Revision(0); len(done) < moves; {
@@ -449,7 +449,7 @@ func (s *stage) size() int64 {
 	return r.DbSizeInUse
 }
 
-// stacks is where everybody is, for whoever has to find out why nothing goes on.
+// stacks is where every goroutine is, to find out why nothing goes on.
 func stacks() string {
 	text := make([]byte, 1<<16)
 	return string(text[:runtime.Stack(text, true)])

@@ -75,7 +75,7 @@ func (c Config) shakeHands(ctx context.Context) error {
 // the client's certificate.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// shakeHand returns what is wrong with TLS at an endpoint; nil also when nobody is there.
+// shakeHand returns what is wrong with TLS at an endpoint; nil also when no server is there.
 func (c Config) shakeHand(ctx context.Context, endpoint string) error {
 	address := strings.TrimPrefix(endpoint, "https://")
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)

@@ -42,7 +42,7 @@ func (w *write) remove(old store.Record) {
 	w.leave(leaves(old, nil))
 }
 
-// leave takes the record out of feeds, and tells them. Nobody's feed needs no head: the
+// leave takes the record out of feeds, and tells them. A feed of no host needs no head: the
 // head of a host goes with its record, and without a head a feed is read in full.
 func (w *write) leave(feeds []store.Feed) {
 	keys := w.store.keys

@@ -119,8 +119,8 @@ func (c *Cluster) describe() {
 	}
 }
 
-// addresses answers a loopback address that nobody uses, and ports that are free there.
-// They are not from the range that the system gives to whoever asks for any.
+// addresses answers an unused loopback address, and ports that are free there.
+// They are not from the range that the system gives to those that ask for any.
 func addresses(t testing.TB, n int) (host string, ports []string) {
 	t.Helper()
 	host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(253), rand.IntN(255), 1+rand.IntN(253))
@@ -227,7 +227,7 @@ func (c *Cluster) Ready() {
 	}
 }
 
-// Pause stops a member as it is: it answers nobody, and its connections stay open. It
+// Pause stops a member as it is: it does not answer, and its connections stay open. It
 // returns when the member has stopped.
 func (c *Cluster) Pause(i int) {
 	c.t.Helper()

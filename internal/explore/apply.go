@@ -42,7 +42,7 @@ func (w *World) Apply(s Step) bool {
 	case Restart:
 		w.restart(int(s.A))
 	case Time:
-		next, _ := w.Fabric.Next()
+		next, _ := w.Network.Next()
 		w.advance(next)
 	case Postpone:
 		w.Waits = true
@@ -84,8 +84,8 @@ func (w *World) heard(p int) {
 	case p == 0 || w.second(p):
 	case w.believed(p):
 		w.refuted(p)
-	case w.record(uint8(p)).Lost && w.record(uint8(p)).Fencing == nil:
-		w.change(p, func(h *store.Host) { h.Lost = false })
+	case w.record(uint8(p)).NotReady && w.record(uint8(p)).Fencing == nil:
+		w.change(p, func(h *store.Host) { h.NotReady = false })
 	}
 }
 
@@ -99,31 +99,31 @@ func (w *World) harm(s Step) {
 	bit := uint(1) << pair(int(s.A), int(s.B))
 	switch s.Op {
 	case Kill:
-		_ = w.Fabric.KillDomain(a, w.Scene.VMs[s.B].Name) // one that is gone is no harm
+		_ = w.Network.KillDomain(a, w.Scene.VMs[s.B].Name) // one that is gone is no harm
 	case Cut:
 		w.Cut |= bit
-		_ = w.Fabric.CutLink(a, b)
+		_ = w.Network.CutLink(a, b)
 	case Heal:
 		w.Cut &^= bit
-		_ = w.Fabric.HealLink(a, b)
+		_ = w.Network.HealLink(a, b)
 	case Reset:
-		_ = w.Fabric.ResetLink(a, b)
+		_ = w.Network.ResetLink(a, b)
 	case Lost:
-		w.change(int(s.A), func(h *store.Host) { h.Lost = true })
+		w.change(int(s.A), func(h *store.Host) { h.NotReady = true })
 	case Off:
 		w.powerOff(int(s.A))
 	case Ask:
 		asked := &store.Fencing{Asked: w.Now}
-		w.change(int(s.A), func(h *store.Host) { h.Fencing, h.Lost = asked, true })
+		w.change(int(s.A), func(h *store.Host) { h.Fencing, h.NotReady = asked, true })
 	case Fence:
 		w.powerOff(int(s.A))
-		w.change(int(s.A), func(h *store.Host) { h.Fenced, h.Lost = true, true })
+		w.change(int(s.A), func(h *store.Host) { h.Fenced, h.NotReady = true, true })
 	case On:
 		w.Procs[s.A].Off = false
 		w.Procs[s.A].boots++
-		_ = w.Fabric.RestartHost(a)
+		_ = w.Network.RestartHost(a)
 		w.change(int(s.A), func(h *store.Host) {
-			h.Fenced, h.Lost, h.Fencing, h.Dead = false, false, nil, ""
+			h.Fenced, h.NotReady, h.Fencing, h.ConfirmedDownBy = false, false, nil, ""
 		})
 		if w.Scene.Claims {
 			w.lapse(int(s.A))
@@ -134,7 +134,7 @@ func (w *World) harm(s Step) {
 
 func (w *World) powerOff(p int) {
 	w.Procs[p].Off = true
-	_ = w.Fabric.CrashHost(w.HostOf(p)) // one that is off stays so
+	_ = w.Network.CrashHost(w.HostOf(p)) // one that is off stays so
 	w.kill(p)
 }
 
@@ -169,7 +169,7 @@ func (w *World) operate(line string) {
 	case "mark", "stop", "start":
 		next := *w.VM(hypervisor.VMID(name))
 		if verb == "mark" {
-			next.Mark = next.Host
+			next.EvacuateFrom = next.Host
 		} else {
 			next.Stopped = verb == "stop"
 		}
@@ -194,7 +194,7 @@ func (w *World) operate(line string) {
 // Source: internal/client (Client.DeleteVM, Client.AddVM).
 func (w *World) renew(name hypervisor.VMID) {
 	old := w.VM(name)
-	if old.Claim != "" || !old.Stopped || !old.Ended {
+	if old.ActiveMigration != "" || !old.Stopped || !old.Ended {
 		return
 	}
 	must(w.Store.Delete(w.ctx, old))
@@ -279,9 +279,9 @@ func (w *World) Rest(back bool) {
 	}
 }
 
-// earliest returns the step that happens first when nobody is late.
+// earliest returns the step that happens first when no participant is late.
 func (w *World) earliest() (s Step, at time.Time, ok bool) {
-	if next, some := w.Fabric.Next(); some {
+	if next, some := w.Network.Next(); some {
 		s, at, ok = Step{Op: Time}, next, true
 	}
 	for p := range w.lines {
@@ -300,7 +300,7 @@ func (w *World) earliest() (s Step, at time.Time, ok bool) {
 // Enough is how long whatever is broken stays so, unless it can make no difference before.
 const Enough = 20 * time.Second
 
-// Usual returns what happens next when nothing breaks, nobody is late, and what was
+// Usual returns what happens next when nothing breaks, no participant is late, and what was
 // broken is mended as soon as nothing else is to be done; it is false when nothing is.
 func (w *World) Usual() (Step, bool) {
 	for p := range w.lines {
@@ -321,7 +321,7 @@ func (w *World) Usual() (Step, bool) {
 		switch host := w.record(uint8(p)); {
 		case host.Fencing != nil && !host.Fenced:
 			return Step{Op: Fence, A: uint8(p)}, true
-		case w.Procs[p].Off && !host.Lost:
+		case w.Procs[p].Off && !host.NotReady:
 			return Step{Op: Lost, A: uint8(p)}, true
 		case !host.Fenced:
 			continue
@@ -335,7 +335,7 @@ func (w *World) Usual() (Step, bool) {
 	if s, ok := w.adoption(); ok {
 		return s, true
 	}
-	if _, goesOn := w.Fabric.Next(); goesOn && w.Now.Sub(w.Since) < Enough {
+	if _, goesOn := w.Network.Next(); goesOn && w.Now.Sub(w.Since) < Enough {
 		s, _, _ := w.earliest()
 		return s, true
 	}

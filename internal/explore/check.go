@@ -141,7 +141,7 @@ func (w *World) real(vm hypervisor.VMID) []fake.Copy {
 	if v < 0 {
 		return nil
 	}
-	w.copies[v] = w.Fabric.AppendCopies(w.copies[v][:0], vm)
+	w.copies[v] = w.Network.AppendCopies(w.copies[v][:0], vm)
 	return w.copies[v]
 }
 
@@ -186,7 +186,7 @@ func (w *World) HostRecord(name hypervisor.HostName) *store.Host {
 func (w *World) Limits() migration.Limits { return w.limits }
 
 // Claims implements [sim.InvariantWorld].
-func (w *World) Claims() []placement.Claim { return w.boss().Claims() }
+func (w *World) Claims() []placement.Reservation { return w.boss().Claims() }
 
 func (w *World) boss() *controller.Controller {
 	return w.Procs[0].Brain.(*controller.Controller)

@@ -38,7 +38,7 @@ type value struct {
 }
 
 // list is the elements of a slice and their copies. The header of the slice belongs to
-// whoever has it.
+// its owner.
 type list struct {
 	plan     *plan
 	at, copy header
@@ -147,7 +147,7 @@ func (k *Keeper) within(i *Image, p *plan, at unsafe.Pointer) {
 }
 
 // content returns the plan of what an interface holds: it is found by its first word. What
-// is held and is no pointer was copied when it was put there: nobody changes it.
+// is held and is no pointer was copied when it was put there: it is not changed.
 func (k *Keeper) content(p *plan, word, at unsafe.Pointer) *plan {
 	for n := range p.contents {
 		if p.contents[n].word == word {

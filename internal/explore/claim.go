@@ -17,7 +17,7 @@ import (
 const beats = time.Hour
 
 // Claimant is an agent that claims its host's name, as a process of its own does. That it acts
-// for nobody while it does not have the name is the agent's own affair.
+// for no host while it does not have the name is the agent's own affair.
 type Claimant struct {
 	Agent *agent.Agent
 	Claim *store.LeaseClaim
@@ -116,14 +116,14 @@ func (w *World) err(s Step) {
 	switch s.Op {
 	case Word:
 		w.change(p, func(h *store.Host) {
-			h.Dead, h.Fenced, h.Lost = "eve", true, true
-			h.Fencing = &store.Fencing{Asked: w.Now, By: store.OperatorBy + h.Dead}
+			h.ConfirmedDownBy, h.Fenced, h.NotReady = "eve", true, true
+			h.Fencing = &store.Fencing{Asked: w.Now, By: store.OperatorBy + h.ConfirmedDownBy}
 		})
 	case Empty, Return:
 		w.kill(p)
 		w.touch(TheFabric)
 		w.Empty ^= 1 << p
-		must(w.Fabric.Directory(w.machine(p), int(w.Empty>>p&1)))
+		must(w.Network.Directory(w.machine(p), int(w.Empty>>p&1)))
 	case Adopt:
 		w.change(p, func(h *store.Host) {
 			h.Adopt, h.Refused = &store.Adoption{ID: w.identity(p).ID, By: "alice"}, nil
@@ -175,7 +175,7 @@ func (w *World) mayErr(s Step) bool {
 		l := w.lease(int(s.A))
 		return silent && l != nil && l.Session != ""
 	}
-	return p.Gone && h.Lost && h.Refused != nil && h.Refused.Identity == w.identity(int(s.A))
+	return p.Gone && h.NotReady && h.Refused != nil && h.Refused.Identity == w.identity(int(s.A))
 }
 
 // believed reports whether a host counts as off because of an operator's word, and nothing has

@@ -8,7 +8,7 @@ import (
 // Deep takes random ways through a scene, [Config.Steps] long, and leads each to rest.
 // Most of the steps are the usual ones, so that a way gets somewhere; the faults of the
 // budget come at any time. The same seed takes the same ways: run n is drawn from Seed and
-// n, whoever plays it. Depth says how many steps the longest way had.
+// n, on every machine. Depth says how many steps the longest way had.
 func Deep(ctx context.Context, c Config) (*Result, error) {
 	c, err := c.complete()
 	if err != nil {

@@ -34,14 +34,14 @@
 // All ways are taken, none is pruned; what makes that fast changes nothing that is found. A
 // step copies and sums up again only the parts of the world that it touched: a participant,
 // the store, the hypervisors. Where only one step is possible the state is not kept, since
-// nobody comes back to it. A test plays every way of small worlds anew, without all that,
+// no way comes back to it. A test plays every way of small worlds anew, without all that,
 // and meets the same states.
 //
 // A violation is made shorter by leaving out what is not needed, and taking what is usual
 // wherever that will do ([Counterexample]). Its transcript is a text that [Replay] plays. It
 // has one step a line, or as many as come as usual:
 //
-//	usual N                  N steps, as they come when nothing breaks and nobody is late
+//	usual N                  N steps, as they come when nothing breaks and no participant is late
 //	look WHO [dies-before=N|unanswered=N|refused=N]   N is a write or a command
 //	look-stale, look-first, look-again, lose-hint, crash, restart, hang, go-on WHO
 //	time                     something happens in a hypervisor
@@ -76,10 +76,10 @@
 // that have captured some, stay true. What is allocated later is simply forgotten.
 //
 // It follows pointers, slices, maps and interfaces, through fields that are not
-// exported too. It does not look behind types that it was told are fixed: what nobody
-// changes, and what belongs to another graph. A slice is kept up to its length.
+// exported too. It does not look behind types that it was told are fixed: what is not
+// changed, and what belongs to another graph. A slice is kept up to its length.
 //
-// Whoever restores a graph owns all of it: nothing else may read it meanwhile.
+// The caller that restores a graph owns all of it: nothing else may read it meanwhile.
 //
 // It knows how slices, interfaces and maps from texts to pointers are laid out; its tests
 // fail should that ever change.

@@ -35,7 +35,7 @@ type Config struct {
 	// Budget is how many faults may happen on one way. Default: none.
 	Budget int
 	// Odd bounds the order, as one less: so many steps may be other than the usual one,
-	// where whoever is due looks, the controller first, and time goes on only then. 1 is
+	// where the participant that is due looks, the controller first, and time goes on only then. 1 is
 	// none, 0 any number. Faults do not count. Few such steps lead far: the number of
 	// states grows with the length of the way, and not with a power of it.
 	Odd int

@@ -151,8 +151,8 @@ func fail(t *testing.T, r *explore.Result, err error) {
 	}
 }
 
-// Every scene without faults comes to an end: all of its states are explored, whoever
-// does it, and their number is always the same.
+// Every scene without faults comes to an end: all of its states are explored, by any number of
+// workers, and their number is always the same.
 func TestASceneIsExhausted(t *testing.T) {
 	c := explore.Config{Scene: scene(t, scenes[4].text), Faults: explore.AllFaults, Budget: 1,
 		Odd: 1}

@@ -37,7 +37,7 @@ func (m *names) restore() {
 func (k *Keeper) names(i *Image, p *plan, at map[string]unsafe.Pointer) {
 	n := len(i.names)
 	if n < cap(i.names) {
-		i.names = i.names[:n+1] // with the entries of whoever was there
+		i.names = i.names[:n+1] // with the entries of earlier ones
 	} else {
 		i.names = append(i.names, names{})
 	}

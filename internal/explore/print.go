@@ -155,7 +155,7 @@ func (k *keeper) look(part int) {
 	}
 }
 
-// record returns the print of a record. Nobody changes one that was stored: the print is the
+// record returns the print of a record. One that was stored is not changed: the print is the
 // one that was made when the part had it before, or the store, whose own list may be under way.
 func (k *keeper) record(h Held, before []held) *Print {
 	for _, list := range [...][]held{before, k.sums[TheStore].held} {

@@ -14,7 +14,7 @@ func (w *World) mayGive(p, v int) bool {
 		return false
 	}
 	vm := w.VM(w.Scene.VMs[v].Name)
-	return vm.Host == w.HostOf(p) && vm.Claim == "" && !vm.Stopped && w.shelter(p) > 0
+	return vm.Host == w.HostOf(p) && vm.ActiveMigration == "" && !vm.Stopped && w.shelter(p) > 0
 }
 
 // shelter returns the first other host that is alive, takes VMs, and has room by the
@@ -22,7 +22,7 @@ func (w *World) mayGive(p, v int) bool {
 func (w *World) shelter(from int) int {
 	for p := 1; p < len(w.lines); p++ {
 		h := w.record(uint8(p))
-		if p != from && !w.second(p) && !w.Procs[p].Off && !h.Lost && !h.Fenced && h.Fencing == nil &&
+		if p != from && !w.second(p) && !w.Procs[p].Off && !h.NotReady && !h.Fenced && h.Fencing == nil &&
 			len(h.Taints) == 0 && w.taken(h.Host.Name)+Memory <= h.Host.Memory {
 			return p
 		}
@@ -55,7 +55,7 @@ func (w *World) give(from, v int) {
 	}
 	w.put(r)
 	next.MoveTo(r.Target)
-	next.Mark = ""
+	next.EvacuateFrom = ""
 	w.put(&next)
 	w.saw(0, w.VM(next.VM.ID).Version) // the leader has done that
 }

@@ -16,8 +16,8 @@ import (
 
 // A Scene is a small world before anything has happened, and what its operators will do.
 type Scene struct {
-	Hosts []Place // at most 5
-	VMs   []Guest // at most 8; each has 1 GiB
+	Hosts []Place   // at most 5
+	VMs   []SceneVM // at most 8; each has 1 GiB
 	// Limits on how much moves at once. Default: those of the controller.
 	PerCluster, PerSource, PerTarget int
 	// PostCopy lets migrations of busy VMs go on at the target after a few seconds.
@@ -62,9 +62,9 @@ type Place struct {
 	Copied bool
 }
 
-// A Guest is a VM and where it runs. A busy one writes its memory faster than any link
+// A SceneVM is a VM and where it runs. A busy one writes its memory faster than any link
 // carries it.
-type Guest struct {
+type SceneVM struct {
 	Name hypervisor.VMID
 	Host hypervisor.HostName
 	Busy bool
@@ -166,7 +166,7 @@ func (s *Scene) read(words []string) error {
 			if !ok {
 				return fmt.Errorf("write a VM as web@n1, not %q", w)
 			}
-			s.VMs = append(s.VMs, Guest{hypervisor.VMID(vm), hypervisor.HostName(host), busy})
+			s.VMs = append(s.VMs, SceneVM{hypervisor.VMID(vm), hypervisor.HostName(host), busy})
 		}
 		return nil
 	case "post-copy":
@@ -277,5 +277,5 @@ func (s *Scene) HostIndex(name string) int {
 
 // VMIndex returns the position of a VM; -1 is none.
 func (s *Scene) VMIndex(name string) int {
-	return slices.IndexFunc(s.VMs, func(v Guest) bool { return string(v.Name) == name })
+	return slices.IndexFunc(s.VMs, func(v SceneVM) bool { return string(v.Name) == name })
 }

@@ -14,7 +14,7 @@ type stretch struct {
 	step  step
 }
 
-// steps yields the steps of a stretch until something is violated. Whoever takes them does so
+// steps yields the steps of a stretch until something is violated. The caller takes them
 // one by one: what is usual depends on where the last has led.
 func (s stretch) steps(w *World) iter.Seq[step] {
 	return func(yield func(step) bool) {

@@ -73,7 +73,7 @@ func build(homes []int, busy, tight bool) *Scene {
 			if n := len(s.VMs); n > 0 {
 				name = hypervisor.VMID(fmt.Sprintf("web%d", n+1))
 			}
-			s.VMs = append(s.VMs, Guest{name, host, busy})
+			s.VMs = append(s.VMs, SceneVM{name, host, busy})
 		}
 		fullest = max(fullest, here)
 	}

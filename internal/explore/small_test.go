@@ -22,7 +22,7 @@ func TestSmallScenesDiffer(t *testing.T) {
 		t.Errorf("%d scenes, want %d", len(texts), want)
 	}
 	for range Small(1, 3) {
-		t.Error("nobody moves from the only host")
+		t.Error("no VM moves from the only host")
 	}
 }
 

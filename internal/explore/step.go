@@ -72,7 +72,7 @@ func (w *World) nextTimers() timers {
 			t.first = p
 		}
 	}
-	at, ok := w.Fabric.Next()
+	at, ok := w.Network.Next()
 	t.fabric = ok
 	if t.first >= 0 && (ok && at.Before(w.Procs[t.first].Wake) || !ok && w.idle()) {
 		t.first = -1
@@ -80,7 +80,7 @@ func (w *World) nextTimers() timers {
 	return t
 }
 
-// idle reports whether nothing is left to be done: whoever still wants to look only
+// idle reports whether nothing is left to be done: a participant that still wants to look only
 // wants to be sure.
 func (w *World) idle() bool {
 	if w.Script < len(w.Scene.Script) {
@@ -173,12 +173,12 @@ func (w *World) enabled(s Step) bool {
 	case Restart:
 		return p.Brain == nil && !p.Off && !p.Gone
 	case Time:
-		_, ok := w.Fabric.Next()
+		_, ok := w.Network.Next()
 		return ok
 	case Script:
 		return w.Script < len(w.Scene.Script)
 	case Lost:
-		return !alive && !w.record(s.A).Lost // a hung agent gives no sign of life
+		return !alive && !w.record(s.A).NotReady // a hung agent gives no sign of life
 	case Off:
 		return !p.Off
 	case Ask:

@@ -108,7 +108,7 @@ type Fate uint8
 const (
 	Well       Fate = iota
 	Dies            // the process dies before it
-	Unanswered      // it takes effect, and nobody hears of it
+	Unanswered      // it takes effect, and no answer comes
 	Refused         // it takes no effect
 )
 

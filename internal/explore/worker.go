@@ -22,7 +22,7 @@ type worker struct {
 type place struct {
 	node     int32     // -1 when it has no number
 	step     step      // that led there
-	snapshot *snapshot // nil while nobody comes back here
+	snapshot *snapshot // nil while no way comes back here
 	steps    []step    // scratch
 }
 
@@ -42,7 +42,7 @@ func (w *worker) push(node int32, last step) {
 	if n == cap(w.stack) {
 		w.stack = slices.Grow(w.stack, 1)
 	}
-	w.stack = w.stack[:n+1] // with the scratch of whoever was there
+	w.stack = w.stack[:n+1] // with the scratch of earlier steps
 	p := &w.stack[n]
 	p.node, p.step = node, last
 	w.deepest = max(w.deepest, n)
@@ -123,7 +123,7 @@ func (w *worker) expand(each func(step)) {
 	list, ends := w.steps(w.stack[at].steps[:0])
 	w.stack[at].steps = list
 	faults := w.world.Faults > 0
-	if !ends && len(list) == 1 && !faults { // nobody comes back here
+	if !ends && len(list) == 1 && !faults { // no way comes back here
 		w.take(list[0], each)
 		return
 	}

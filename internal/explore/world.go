@@ -22,25 +22,25 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // World is a scene that is being played. What is in it beyond state is only changed
 // together with touched, so that it can be brought back.
 type World struct {
-	Scene  *Scene
-	config controller.Config
-	agents agent.Config
-	wrong  Judge
-	limits migration.Limits
-	Fabric *fake.Fabric
-	Store  *store.Memory
-	ctx    context.Context
-	lines  []*line
-	phones []*phone
+	Scene   *Scene
+	config  controller.Config
+	agents  agent.Config
+	wrong   Judge
+	limits  migration.Limits
+	Network *fake.Network
+	Store   *store.Memory
+	ctx     context.Context
+	lines   []*line
+	phones  []*phone
 
 	State
 	Look    LookStep // the one under way
 	Broken  *Violation
-	Touched uint                // parts that have changed since somebody cleared it
+	Touched uint                // parts that have changed since it was cleared
 	backup  []store.Record      // what was stored in the beginning
 	saved   store.Revision      // the last one then
 	copies  [MaxVMs][]fake.Copy // scratch
-	Tell    func(string)        // is told what happens; nil is nobody
+	Tell    func(string)        // is told what happens; nil is none
 }
 
 // State is what of a world is copied as it is.
@@ -101,7 +101,7 @@ func NewModel(s *Scene, faults int) *World {
 	w.configure(s)
 	w.limits = w.config.Limits()
 	w.Now, w.Faults = Epoch, faults
-	w.Fabric = fake.NewFabric(Epoch, fake.QEMU())
+	w.Network = fake.NewNetwork(Epoch, fake.QEMU())
 	w.lines = append(w.lines, &line{w: w})
 	w.phones = append(w.phones, nil)
 	for i, h := range s.Hosts {
@@ -111,7 +111,7 @@ func NewModel(s *Scene, faults int) *World {
 		}
 		host := hypervisor.Host{Name: h.Name, CPUs: 16, Link: 1250 * 1000 * 1000,
 			Memory: Memory * hypervisor.Bytes(room)}
-		real, err := w.Fabric.AddHost(host)
+		real, err := w.Network.AddHost(host)
 		must(err)
 		if h.As == "" {
 			w.put(&store.Host{Host: host})
@@ -125,7 +125,7 @@ func NewModel(s *Scene, faults int) *World {
 		if v.Busy {
 			load = fake.Workload{Rate: 4 * hypervisor.Bandwidth(Memory), Hot: Memory}
 		}
-		must(w.Fabric.Host(v.Host).Boot(vm, load))
+		must(w.Network.Host(v.Host).Boot(vm, load))
 		stored := &store.VM{VM: vm, Host: v.Host, Migratable: true,
 			Strategy: evacuation.LiveMigrate}
 		if s.Backup {
@@ -225,7 +225,7 @@ func (w *World) kill(p int) {
 
 func (w *World) touch(part int) { w.Touched |= 1 << part }
 
-// Note implements store.Noter.
+// Note implements store.EventRecorder.
 func (w *World) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	if w.Tell == nil {
 		return
@@ -316,25 +316,25 @@ func (w *World) reconcile(who Reconciler) (wake time.Time) {
 func (w *World) advance(to time.Time) {
 	w.touch(TheClock)
 	for {
-		next, ok := w.Fabric.Next()
+		next, ok := w.Network.Next()
 		if !ok || next.After(to) {
 			break
 		}
 		w.touch(TheFabric)
-		w.Fabric.AdvanceTo(next)
+		w.Network.AdvanceTo(next)
 		w.Now = next
 		w.settle(-1)
 	}
-	w.Fabric.AdvanceTo(to)
+	w.Network.AdvanceTo(to)
 	if to.After(w.Now) {
 		w.Now = to
 	}
 }
 
-// settle passes on what has changed, and checks the VMs that it has happened to. Whoever
+// settle passes on what has changed, and checks the VMs that it has happened to. A participant that
 // has written is not told of it: to look once more for that is a fault like any other.
 func (w *World) settle(writer int) {
-	for _, h := range w.Fabric.Hints() {
+	for _, h := range w.Network.Hints() {
 		p := w.Scene.HostIndex(string(h.Host)) + 1
 		if proc := &w.Procs[p]; proc.Brain != nil {
 			proc.Told = true
@@ -350,7 +350,7 @@ func (w *World) settle(writer int) {
 			}
 		}
 	}
-	for _, vm := range w.Fabric.Touched() {
+	for _, vm := range w.Network.Touched() {
 		w.checkVM(vm)
 	}
 }
@@ -363,7 +363,7 @@ func (w *World) Len() int { return len(w.lines) }
 func (w *World) Part(part int) any {
 	switch {
 	case part == TheFabric:
-		return w.Fabric
+		return w.Network
 	case part == TheStore:
 		return w.Store
 	case part >= len(w.lines) || w.Procs[part].Brain == nil:

@@ -124,7 +124,7 @@ func TestARecordThatIsNotStoredCounts(t *testing.T) {
 	}
 }
 
-// A state is the same whoever comes to it: two participants that only take in news may do
+// A state is the same on every way to it: two participants that only take in news may do
 // so in either order; and it is the same in two worlds.
 func TestTheOrderOfIndependentStepsDoesNotMatter(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}} {

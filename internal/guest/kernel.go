@@ -36,7 +36,7 @@ func kernelEntry(a *assembler) {
 	setGate(a, faultGate, "fault")
 	a.lidt(absolute(a.addr("interrupts")))
 
-	// Without a BIOS nobody has connected the old interrupt controller.
+	// Without a BIOS the old interrupt controller is not connected.
 	a.mov(eax, imm(localAPIC))
 	a.mov(doubleAt(based(rax, 0xf0)), imm(0x1ff))
 	a.mov(doubleAt(based(rax, 0x350)), imm(0x700))

@@ -23,7 +23,7 @@ type Rhythm struct {
 	Returns  int64     // times that a process beat again after another had: the same
 	Errors   int64     // heartbeats that reported a memory error
 	Unknown  int64     // bytes that no guest sends
-	Troubles []Trouble // the first 16 of all of these
+	Troubles []Problem // the first 16 of all of these
 }
 
 // A Gap is the time between two heartbeats that follow one another. The guest's
@@ -34,8 +34,8 @@ type Gap struct {
 	From, To   string // the processes that sent the two: they differ over a move
 }
 
-// A Trouble is one thing that must not happen.
-type Trouble struct {
+// A Problem is one thing that must not happen.
+type Problem struct {
 	At      time.Time
 	Process string
 	What    string
@@ -158,6 +158,6 @@ func (l *ledger) judgeNumber(process string, at time.Time, number byte) {
 
 func (l *ledger) trouble(process string, at time.Time, what string) {
 	if len(l.now.Troubles) < maxTroubles {
-		l.now.Troubles = append(l.now.Troubles, Trouble{at, process, what})
+		l.now.Troubles = append(l.now.Troubles, Problem{at, process, what})
 	}
 }

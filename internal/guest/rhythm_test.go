@@ -55,7 +55,7 @@ func TestRhythm(t *testing.T) {
 		{"it starts elsewhere while it runs", "a: ABC b: <>A a: D b: B a: E",
 			Rhythm{Boots: 1, Ready: true, Beats: 7, Holes: 4, Repeats: 1, Returns: 3, From: "a"}},
 		{"it finds damage", "AB!C!D", Rhythm{Ready: true, Beats: 4, Errors: 2, From: "a"}},
-		{"somebody else writes", "AB\x00C", Rhythm{Ready: true, Beats: 3, Unknown: 1, From: "a"}},
+		{"another program writes", "AB\x00C", Rhythm{Ready: true, Beats: 3, Unknown: 1, From: "a"}},
 		{"nothing is heard", "", Rhythm{}},
 	}
 	for _, r := range rows {

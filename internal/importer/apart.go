@@ -22,7 +22,7 @@ const (
 )
 
 // affinities collects conditions of the kinds "on no node with a pod like that", which
-// Kubernetes holds both ways, since whoever is like that cannot come, either, and
+// Kubernetes holds both ways, since a pod like that cannot come, either, and
 // "on a node with one", which it does not.
 type affinities struct {
 	terms map[string]*apartTerm

@@ -67,7 +67,7 @@ func TestApartGroups(t *testing.T) {
 				"ns/a": {`ns/app=y ns/a ns/b`, `ns/app=y ns/a ns/c`},
 				"ns/b": {`ns/app=y ns/a ns/b`}, "ns/c": {`ns/app=y ns/a ns/c`},
 			}},
-		{"nobody is meant: no group", []guest{{"a", "x", []string{"z"}}},
+		{"no VM is meant: no group", []guest{{"a", "x", []string{"z"}}},
 			map[string][]string{"ns/a": nil}},
 		{"a condition that is written twice counts once",
 			[]guest{{"a", "x", []string{"x", "x"}}, {"b", "x", []string{"x"}}},

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// What Nova's configuration says when nobody does. Source: Nova 2026.1
+// What Nova's configuration says by default. Source: Nova 2026.1
 // nova/conf/compute.py (initial_cpu_allocation_ratio, reserved_host_memory_mb).
 const (
 	cpuRatio       = 4
@@ -200,7 +200,7 @@ func (c *cloud) addHost(h *novaHost) {
 		CPUs: placement.DeviceInventory{Total: int64(h.cpus), Ratio: cpuRatio},
 		Disk: placement.DeviceInventory{Total: int64(h.disk)},
 	}
-	r := inventory.Host{Facts: facts, Down: !h.up, Closed: !h.up || !h.open}
+	r := inventory.Host{Facts: facts, Down: !h.up, Cordoned: !h.up || !h.open}
 	r.Host = hypervisor.Host{Name: hypervisor.HostName(h.name),
 		Memory: hypervisor.Bytes(facts.Memory.Capacity()),
 		CPUs:   max(0, int(facts.CPUs.Capacity())-h.held.cpus), Link: c.defaults.LinkOf(nil)}
@@ -225,8 +225,8 @@ var (
 var powers = map[string]bool{"1": true, "RUNNING": true, "3": true, "PAUSED": true,
 	"4": false, "SHUTDOWN": false, "6": false, "CRASHED": false, "7": false, "SUSPENDED": false}
 
-// running reports whether the guest of a server is in its host's memory. One of which nobody
-// says that it is not counts as there: its room is not free.
+// running reports whether the guest of a server is in its host's memory. One of which it is not
+// known counts as there: its room is not free.
 func (s *server) running() bool {
 	power := strings.ToUpper(s.text("Power State", "OS-EXT-STS:power_state", "power_state"))
 	if is, known := powers[power]; known {
@@ -300,8 +300,8 @@ func (c *cloud) addServer(s *server) {
 		on.held.memory += s.size.memory
 		on.held.cpus = min(maxCPUs, on.held.cpus+cmp.Or(v.CPURequest, v.CPUs))
 	}
-	v.WhyNot = s.whyNot()
-	v.Migratable = v.WhyNot == ""
+	v.NotMigratableReason = s.whyNot()
+	v.Migratable = v.NotMigratableReason == ""
 	s.busy(on)
 	c.addVM(s, v)
 }

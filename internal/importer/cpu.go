@@ -173,7 +173,7 @@ func (r *reader) models(h *host, data []byte) {
 	}
 }
 
-// know gives hosts of which nobody says which models they show all that are asked for, and
+// know gives hosts whose models are not known all that are asked for, and
 // leaves out layouts where a host's cells are not known.
 func (r *reader) know() {
 	wanted := map[string]bool{plainCPU: true}

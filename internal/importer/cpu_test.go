@@ -105,7 +105,7 @@ func TestADomainGoesWhereItsHostIsLikeItsOwn(t *testing.T) {
 			f := folderOf(t, files)
 			q, _ := inventory.Ask(f, f.VMs[0].ID)
 			var refused []string
-			for _, v := range q.Explain(&placement.Config{}).Verdicts {
+			for _, v := range q.Explain(&placement.Config{}).Hosts {
 				for _, why := range v.Why {
 					if v.Host == "n2" {
 						refused = append(refused, why.Check)
@@ -162,8 +162,8 @@ func TestOnlyVirtualMachinesMoveLive(t *testing.T) {
 		f := folderOf(t, map[string]string{"n1/c.xml": capable(skylake, 0),
 			"n1/v.xml": strings.Replace(domainsRunning(""), "type='kvm'", "type='"+kind+"'", 1)})
 		v := f.VMs[0]
-		if v.Migratable != moves || !moves && !strings.Contains(v.WhyNot, kind) {
-			t.Errorf("%s: migratable %v (%s), want %v", kind, v.Migratable, v.WhyNot, moves)
+		if v.Migratable != moves || !moves && !strings.Contains(v.NotMigratableReason, kind) {
+			t.Errorf("%s: migratable %v (%s), want %v", kind, v.Migratable, v.NotMigratableReason, moves)
 		}
 		if v.Host != "n1" || v.Memory != 2*hypervisor.GiB {
 			t.Errorf("%s: %+v", kind, v)

@@ -32,7 +32,7 @@ func TestMigrationsBetweenClustersKeepTheirVMs(t *testing.T) {
 			way, from = "moves it here from another cluster", ""
 		}
 		got := fmt.Sprintf("%s %t %q %q %t %s", m.Phase, m.CrossCluster, m.Source, m.Chosen,
-			v.Migratable, v.WhyNot)
+			v.Migratable, v.NotMigratableReason)
 		want := fmt.Sprintf("%s true %q \"\" false the migration prod/m %s", tt.want, from, way)
 		if got != want {
 			t.Errorf("%s, %s: %s; want %s", tt.way, tt.phase, got, want)

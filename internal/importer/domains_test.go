@@ -55,7 +55,7 @@ func TestFoldersOfHostsAreAFleet(t *testing.T) {
 	if diff := cmp.Diff(want, said(f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if why := f.VMs[0].WhyNot; !strings.Contains(why, "hostdev") {
+	if why := f.VMs[0].NotMigratableReason; !strings.Contains(why, "hostdev") {
 		t.Errorf("gpu does not move: %q", why)
 	}
 }

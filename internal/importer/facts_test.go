@@ -283,7 +283,7 @@ func TestAffinityBecomesConstraints(t *testing.T) {
 		{"one in the zone of others", alike("a", "x", term("podAffinity", "y", zone)) +
 			alike("b", "y", ""), all{"a": {}, "b": {}},
 			"affinity per topology.kubernetes.io/zone to VMs that do not have it, too"},
-		{"with nobody", alike("a", "x", term("podAffinity", "z", host)), all{"a": {}},
+		{"with no VM", alike("a", "x", term("podAffinity", "z", host)), all{"a": {}},
 			"no VM is meant, and other pods are not known; left out"},
 		{"with two kinds of others", alike("a", "x", strings.Replace(term("podAffinity", "y", host),
 			"]}", ", {topologyKey: "+host+", labelSelector: {matchLabels: {app: z}}}]}", 1)) +

@@ -59,7 +59,7 @@ func (c *cluster) host(n *node) inventory.Host {
 	for _, tag := range c.accepted(n) {
 		labels[acceptsLabel+tag] = "yes"
 	}
-	h := inventory.Host{Labels: labels, Closed: n.offline || n.group.closed,
+	h := inventory.Host{Labels: labels, Cordoned: n.offline || n.group.closed,
 		Down:  n.offline && n.instances == 0,
 		Facts: facts}
 	h.Host = hypervisor.Host{Name: hypervisor.HostName(n.name),
@@ -95,7 +95,7 @@ func (c *cluster) vm(i *instance) inventory.VM {
 	}
 	switch i.template {
 	case "plain", "file":
-		v.Migratable, v.WhyNot = false, "its disks are on its node: "+i.template
+		v.Migratable, v.NotMigratableReason = false, "its disks are on its node: "+i.template
 		v.Placement.Affinity = onOneOf(i.primary) // it does not start elsewhere, either
 	case "drbd":
 		v.Placement.Affinity = onOneOf(i.primary, i.secondary) // a migration swaps them

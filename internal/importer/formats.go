@@ -51,7 +51,7 @@ func Files(path string) []string {
 		return err
 	})
 	if err != nil {
-		files = append(files, path) // whoever opens it is told why
+		files = append(files, path) // its reader reports why
 	}
 	return files
 }

@@ -44,7 +44,7 @@ func TestAClusterIsRead(t *testing.T) {
 	var got []string
 	for _, h := range fleet.Hosts {
 		got = append(got, fmt.Sprintf("%s %v %d down=%v closed=%v %v", h.Name, h.Memory, h.CPUs,
-			h.Down, h.Closed, h.Labels))
+			h.Down, h.Cordoned, h.Labels))
 	}
 	for _, v := range fleet.VMs {
 		got = append(got, fmt.Sprintf("%s %v %d on=%q moves=%v %v %v %v", v.ID, v.Memory, v.CPUs,
@@ -125,7 +125,7 @@ func drawFleet(t *rapid.T) *inventory.Fleet {
 	hosts := rapid.IntRange(1, 5).Draw(t, "hosts")
 	for i := range hosts {
 		h := inventory.Host{Down: rapid.Bool().Draw(t, "down")}
-		h.Closed = h.Down
+		h.Cordoned = h.Down
 		h.Host = hypervisor.Host{Name: hypervisor.HostName(fmt.Sprintf("h%d", i)), Memory: 64 * gib,
 			CPUs: rapid.IntRange(1, 100).Draw(t, "CPUs"), Link: inventory.DefaultLink}
 		f.Hosts = append(f.Hosts, h)
@@ -161,7 +161,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			t.Fatalf("it is not recognized:\n%s", &text)
 		}
 		for i, h := range got.Hosts {
-			if w := want.Hosts[i]; h.Host != w.Host || h.Down != w.Down || h.Closed != w.Closed {
+			if w := want.Hosts[i]; h.Host != w.Host || h.Down != w.Down || h.Cordoned != w.Cordoned {
 				t.Fatalf("host %+v, want %+v\n%s", h.Host, w.Host, &text)
 			}
 		}
@@ -224,7 +224,7 @@ func TestAnOfflineNodeWhoseInstancesRunIsDrained(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := fleet.Hosts[3]
-		if h.Down != tt.down || !h.Closed || h.Memory.String() != tt.memory {
+		if h.Down != tt.down || !h.Cordoned || h.Memory.String() != tt.memory {
 			t.Errorf("%s: %+v, want down %v, closed, %s", tt.status, h, tt.down, tt.memory)
 		}
 		if !tt.down && h.CPUs < 8 {

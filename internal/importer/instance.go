@@ -29,17 +29,17 @@ func (o *object) instance(vmi *kubeobject.VirtualMachineInstance) {
 	}
 	memory := o.memory(vmi)
 	v := inventory.VM{
-		VM:        hypervisor.VM{ID: o.id, Memory: memory, CPUs: o.cpus(vmi)},
-		Host:      hypervisor.HostName(vmi.Status.NodeName),
-		Namespace: vmi.Namespace,
-		Labels:    vmi.Labels,
-		Marked:    hypervisor.HostName(vmi.Status.EvacuationNodeName),
-		Workload:  o.defaults.LoadOf(vmi.Labels).Workload(memory),
+		VM:           hypervisor.VM{ID: o.id, Memory: memory, CPUs: o.cpus(vmi)},
+		Host:         hypervisor.HostName(vmi.Status.NodeName),
+		Namespace:    vmi.Namespace,
+		Labels:       vmi.Labels,
+		EvacuateFrom: hypervisor.HostName(vmi.Status.EvacuationNodeName),
+		Workload:     o.defaults.LoadOf(vmi.Labels).Workload(memory),
 	}
 	if vmi.Spec.EvictionStrategy != nil {
 		v.Strategy = o.strategy("spec.evictionStrategy", *vmi.Spec.EvictionStrategy)
 	}
-	v.Migratable, v.WhyNot = migratable(vmi)
+	v.Migratable, v.NotMigratableReason = migratable(vmi)
 	v.Placement = o.constraints(&vmi.Spec)
 	o.demand(vmi, &v)
 	if m := vmi.Status.MigrationState; m != nil {

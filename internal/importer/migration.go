@@ -118,7 +118,7 @@ func (f *fleetReader) acrossClusters(m *move) {
 		if v.Host != "" {
 			m.Chosen = ""
 		}
-		v.Migratable, v.WhyNot = false, fmt.Sprintf("the migration %s %s", m.ID, way)
+		v.Migratable, v.NotMigratableReason = false, fmt.Sprintf("the migration %s %s", m.ID, way)
 	}
 }
 

@@ -34,7 +34,7 @@ func (o *object) node(n *kubeobject.Node) {
 		line:  o.line,
 		milli: o.millis("status.allocatable.cpu", n.Status.Allocatable.Cpu()),
 	}
-	h.Closed = h.Down || n.Spec.Unschedulable || n.Labels[kubeobject.NodeSchedulable] != "true"
+	h.Cordoned = h.Down || n.Spec.Unschedulable || n.Labels[kubeobject.NodeSchedulable] != "true"
 	for _, t := range n.Spec.Taints {
 		h.Taints = append(h.Taints, placement.Taint{
 			Key: t.Key, Value: t.Value, Effect: placement.Effect(t.Effect),
@@ -43,7 +43,7 @@ func (o *object) node(n *kubeobject.Node) {
 	h.Facts = o.facts(n, &h)
 	if pods, found := n.Status.Allocatable[kubeobject.ResourcePods]; found {
 		if h.Facts.MaxVMs = o.number("status.allocatable.pods", &pods); h.Facts.MaxVMs == 0 {
-			h.Closed = true
+			h.Cordoned = true
 		}
 	}
 	o.hosts = append(o.hosts, h)
@@ -68,7 +68,7 @@ func (f *fleetReader) addHosts() {
 	for _, h := range f.hosts {
 		h.CPUs = int(h.milli * int64(f.cpuRatio) * f.unit / 1000)
 		f.AddHost(h.line, h.Host)
-		open = open || !h.Closed
+		open = open || !h.Cordoned
 	}
 	if !open && len(f.hosts) > 0 {
 		f.Warnf(0, "", "no node is ready, schedulable and has the label %s=true",

@@ -29,7 +29,7 @@ func novaSaid(f *inventory.Fleet) []string {
 	}
 	for _, v := range f.VMs {
 		all = append(all, fmt.Sprintf("%s %v %d on=%q moves=%v %s", v.ID, v.Memory, v.CPUs, v.Host,
-			v.Migratable, v.WhyNot))
+			v.Migratable, v.NotMigratableReason))
 	}
 	return all
 }

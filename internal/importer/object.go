@@ -16,7 +16,7 @@ import (
 
 // fleetReader builds a fleet from objects, one after another. Hosts and VMs are
 // kept until the end: CPUs depend on the configuration, and who must be apart
-// from whom on all VMs.
+// from which others on all VMs.
 type fleetReader struct {
 	*inventory.Builder
 	defaults inventory.Defaults

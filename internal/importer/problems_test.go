@@ -180,7 +180,7 @@ metadata: {namespace: prod, name: q}
 apiVersion: kubevirt.io/v1
 kind: VirtualMachineInstanceMigration
 metadata: {namespace: prod, name: gone}
-spec: {vmiName: nobody}
+spec: {vmiName: missing}
 ---
 apiVersion: v1
 kind: Node
@@ -208,7 +208,7 @@ status: {nodeName: n1}
 	want := []string{
 		"f:1: host n1: its VMs need 73GiB of memory, it has 64GiB",
 		"f:22: Pod prod/p: objects of the kind v1 Pod are left out (and 1 more like it)",
-		"f:30: migration prod/gone: left out: there is no VM prod/nobody",
+		"f:30: migration prod/gone: left out: there is no VM prod/missing",
 		"f:35: Node old status.conditions: without a Ready condition it counts as down",
 		"f:39: " + picky + "topologySpreadConstraints: spreading is not supported; left out",
 		"f:39: " + picky + "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution." +

@@ -339,7 +339,7 @@ func (r *reader) vm(d *domain) inventory.VM {
 		namespace = "default"
 	}
 	v := inventory.VM{VM: d.vm, Namespace: namespace, Migratable: d.whyNot == "",
-		WhyNot: d.whyNot, Workload: r.defaults.LoadOf(nil).Workload(d.vm.Memory)}
+		NotMigratableReason: d.whyNot, Workload: r.defaults.LoadOf(nil).Workload(d.vm.Memory)}
 	v.Placement.Platform, v.Placement.Topology = d.platform, d.layout
 	if d.running {
 		v.Host = hypervisor.HostName(d.host)

@@ -103,7 +103,7 @@ func TestANodeTakesAsManyVMsAsPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := fleet.Hosts[0]
-		if got := fmt.Sprint(h.Facts.MaxVMs, h.Closed); got != want {
+		if got := fmt.Sprint(h.Facts.MaxVMs, h.Cordoned); got != want {
 			t.Errorf("pods: %s: VMs and closed %s, want %s", pods, got, want)
 		}
 	}
@@ -121,7 +121,7 @@ func target(t *testing.T, fleet *inventory.Fleet, vm hypervisor.VMID) string {
 		return string(e.Decision.Host)
 	}
 	text := ""
-	for _, v := range e.Verdicts {
+	for _, v := range e.Hosts {
 		for _, why := range v.Why {
 			text += string(v.Host) + ":" + why.Check + " "
 		}

@@ -58,7 +58,7 @@ func summarize(v inventory.VM) summary {
 		selector += name + "=" + value
 	}
 	return summary{
-		v.ID, v.Host, v.Memory, v.CPUs, v.Strategy, v.WhyNot, v.Marked, v.Placement.Apart,
+		v.ID, v.Host, v.Memory, v.CPUs, v.Strategy, v.NotMigratableReason, v.EvacuateFrom, v.Placement.Apart,
 		selector, words,
 	}
 }
@@ -90,8 +90,8 @@ func TestSampleVMs(t *testing.T) {
 	var got []summary
 	for _, v := range readSample(t, "cluster.yaml").VMs {
 		got = append(got, summarize(v))
-		if v.Migratable != (v.WhyNot == "") {
-			t.Errorf("%s: migratable is %t, although %q", v.ID, v.Migratable, v.WhyNot)
+		if v.Migratable != (v.NotMigratableReason == "") {
+			t.Errorf("%s: migratable is %t, although %q", v.ID, v.Migratable, v.NotMigratableReason)
 		}
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
@@ -118,7 +118,7 @@ func TestSampleHosts(t *testing.T) {
 	w3.Taints = []placement.Taint{
 		{Key: "dedicated", Value: "databases", Effect: placement.NoSchedule}}
 	w4 := host("worker-4", 131921312, 126)
-	w4.Closed = true
+	w4.Cordoned = true
 	w4.Taints = []placement.Taint{
 		{Key: "node.kubernetes.io/unschedulable", Effect: placement.NoSchedule}}
 	want := []inventory.Host{
@@ -216,7 +216,7 @@ func ExampleRead() {
 		return
 	}
 	for _, vm := range fleet.VMs {
-		fmt.Println(vm.ID, vm.Host, vm.Memory, vm.CPUs, vm.WhyNot)
+		fmt.Println(vm.ID, vm.Host, vm.Memory, vm.CPUs, vm.NotMigratableReason)
 	}
 	// Output: prod/db n1 8GiB 4 KubeVirt has not said yet whether it is migratable
 }

@@ -37,9 +37,9 @@ func TestAServerWithAHostTakesRoomWhateverItsStatus(t *testing.T) {
 				t.Errorf("%s, power state %s: it is on %s, and does not run", status, power, v.Host)
 			}
 			moves := (status == "ACTIVE" || status == "PAUSED") && !down
-			if v.Migratable != moves || v.Migratable == (v.WhyNot != "") {
+			if v.Migratable != moves || v.Migratable == (v.NotMigratableReason != "") {
 				t.Errorf("%s, power state %s: migratable %v (%s), want %v", status, power, v.Migratable,
-					v.WhyNot, moves)
+					v.NotMigratableReason, moves)
 			}
 		}
 	}
@@ -113,9 +113,9 @@ func TestExtraSpecsConstrainOrWarn(t *testing.T) {
 		v := f.VMs[0]
 		cpus := max(v.CPUs, v.CPURequest)
 		if cpus != tt.cpus || fmt.Sprint(v.Placement.Devices) != tt.devices ||
-			!strings.HasPrefix(v.WhyNot, tt.whyNot) || v.Migratable != (tt.whyNot == "") {
+			!strings.HasPrefix(v.NotMigratableReason, tt.whyNot) || v.Migratable != (tt.whyNot == "") {
 			t.Errorf("%s: %d CPUs, devices %v, why not %q", tt.specs, cpus, v.Placement.Devices,
-				v.WhyNot)
+				v.NotMigratableReason)
 		}
 		warned := ""
 		for _, w := range f.Warnings {

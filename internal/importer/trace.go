@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// DefaultVMs is how many VMs are read when nobody says.
+	// DefaultVMs is how many VMs are read by default.
 	DefaultVMs = 1000
 	// MaxVMs is how many VMs are read at most.
 	MaxVMs = inventory.MaxNames
@@ -21,7 +21,7 @@ const (
 	MaxPoints = 4 << 20
 	// DefaultMemory is the memory of a VM whose trace does not say it.
 	DefaultMemory = 4 * hypervisor.GiB
-	// DefaultFor is how much of a trace is used when nobody says.
+	// DefaultFor is how much of a trace is used by default.
 	DefaultFor = 24 * time.Hour
 	// grain is by how much a load changes before it counts as another.
 	grain = 0.05

@@ -189,7 +189,7 @@ func traceBeginning(path string) ([]byte, error) {
 	defer f.Close()
 	start, err := f.buffer.Peek(4096)
 	if err == io.EOF || errors.Is(err, bufio.ErrBufferFull) || f.zipped && !unread(err) {
-		err = nil // whoever reads the lines is told what is wrong
+		err = nil // the reader of the lines reports what is wrong
 	}
 	return start, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// What Write puts where a fleet knows nothing: disks large enough to refuse nobody.
+// Defaults of Write for missing data: disks are never the limiting resource.
 const (
 	groupID      = "00000000-0000-0000-0000-000000000000"
 	nodeDisk     = 100 << 20 // MiB
@@ -71,7 +71,7 @@ func (out *writer) hosts(f *inventory.Fleet) {
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		offline := "N"
-		if h.Closed || h.Down || h.Memory < hypervisor.MiB {
+		if h.Cordoned || h.Down || h.Memory < hypervisor.MiB {
 			offline = "Y"
 		}
 		name := out.unique(string(h.Name))

@@ -114,10 +114,10 @@ func dies(t *testing.T, how string, kill func(*os.Process) error) victim {
 	return v
 }
 
-// TestWithoutRootALabSaysSo runs a copy of this program as nobody.
+// TestWithoutRootALabSaysSo runs a copy of this program as another user.
 func TestWithoutRootALabSaysSo(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become nobody")
+		t.Skip("only root can become another user")
 	}
 	text, err := os.ReadFile(os.Args[0])
 	if err != nil {

@@ -50,7 +50,7 @@ func Memory(p guest.Params) int64 {
 //	</serial>
 //
 // With mode='bind' every QEMU makes its own socket: the source of a migration and
-// its target do not meet, and nobody must listen for the domain to start.
+// its target do not meet, and nothing has to listen for the domain to start.
 func PulsePath(domain string) string { return filepath.Join(pulseDir, domain) }
 
 // lookPause is the time between two looks for a new socket. A target has its
@@ -104,7 +104,7 @@ func follow(ctx context.Context, p *guest.Pulse, host, path string) {
 	var known socketID
 	for n := 1; ; {
 		if id, ok := socketAt(path); ok && id != known {
-			// It tries once: what nobody listens at is looked at again.
+			// It tries once: what nothing listens at is looked at again.
 			once, cancel := context.WithCancel(ctx)
 			cancel()
 			if p.Connect(once, fmt.Sprintf("%s#%d", host, n), path) == nil {

@@ -55,7 +55,7 @@ type initProcess struct {
 	gone   chan syscall.WaitStatus         // of the daemon
 }
 
-// Serve is the first process of a station: it does what it is asked until nobody is
+// Serve is the first process of a station: it does what it is asked until no caller is
 // left to ask. The caller must then exit, and the kernel ends all that is in the PID
 // namespace.
 func Serve(in io.Reader, out io.Writer) int {
@@ -91,7 +91,7 @@ func (p *initProcess) do(r request) (answer, error) {
 	case opSweep:
 		return answer{}, p.sweep()
 	}
-	return answer{}, fmt.Errorf("nobody knows how to %q", r.Op)
+	return answer{}, fmt.Errorf("there is no request %q", r.Op)
 }
 
 // reap waits for whatever ends.
@@ -106,7 +106,7 @@ func (p *initProcess) reap() {
 		if err != nil {
 			continue
 		}
-		p.mu.Lock() // whoever starts a process holds it until he is known
+		p.mu.Lock() // it is held from the start of a process until that is known
 		if c := p.ended[pid]; c != nil {
 			delete(p.ended, pid)
 			c <- status

@@ -282,7 +282,7 @@ func (l *Lab) Run(host string, argv ...string) (string, error) {
 }
 
 // PID is the first process of a host as seen from outside, or 0 when it is off: nsenter(1)
-// starts what is to run inside for long. Whoever starts it ends it.
+// starts what is to run inside for long. Its starter ends it.
 func (l *Lab) PID(host string) int { return l.host(host).PID() }
 
 // KillDaemon kills a host's libvirtd as if it had crashed. It has ended when this
@@ -310,7 +310,7 @@ func (l *Lab) HangDaemon(host string) (thaw func()) {
 }
 
 // PowerOff takes the power from a host: everything in it dies at the same moment,
-// and nobody is told. Its disks (/etc/libvirt and all below /var) survive, /run does
+// and that is not reported. Its disks (/etc/libvirt and all below /var) survive, /run does
 // not. The other host still has its network card, and its packets get lost.
 func (l *Lab) PowerOff(host string) {
 	l.t.Helper()

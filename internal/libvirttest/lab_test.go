@@ -268,7 +268,7 @@ func TestCleanMakesALabLikeNew(t *testing.T) {
 				}
 			}
 		}},
-		{"a process that nobody knows", func(t *testing.T, l *libvirttest.Lab) {
+		{"a process that is not known", func(t *testing.T, l *libvirttest.Lab) {
 			if _, err := l.Run(hosta, "sh", "-c", "sleep 1000 >/dev/null 2>&1 &"); err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 // The switch is a bridge in a network namespace of its own. A link that is cut is
 // a switch that forwards nothing: the hosts' cards stay up, with carrier, and the
 // hosts know each other's hardware address for good, so that no ARP fails and
-// nobody is told anything, as with a peer behind a router. The usual means are
+// no host is told anything, as with a peer behind a router. The usual means are
 // worse: a card that is down tells its own host at once, and netem needs a
 // kernel that has it.
 
@@ -108,7 +108,7 @@ func (l *Lab) MendLink() {
 
 // ResetLink breaks all connections between the hosts that are established, at both
 // ends: each end finds its connection reset or aborted at once (ECONNRESET or
-// ECONNABORTED), also while the link is cut. New ones are possible, and whoever
+// ECONNABORTED), also while the link is cut. New ones are possible, and what
 // listens goes on doing so.
 func (l *Lab) ResetLink() {
 	l.t.Helper()

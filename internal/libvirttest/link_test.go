@@ -111,7 +111,7 @@ func hears(t *testing.T, conn net.Conn, want string) {
 	t.Logf("it came after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-func TestACutLinkTellsNobodyAndConnectionsGoOn(t *testing.T) {
+func TestACutLinkIsSilentAndConnectionsGoOn(t *testing.T) {
 	l := shared(t)
 	near, far := connection(t, l)
 	if _, err := near.Write([]byte("hello")); err != nil {

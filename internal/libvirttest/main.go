@@ -91,7 +91,7 @@ func openWorld() (wait func() error, err error) {
 	return func() error { stdin.Close(); return cmd.Wait() }, nil
 }
 
-// reap waits until nobody holds the other end of standard input any more, and then
+// reap waits until no process holds the other end of standard input any more, and then
 // removes all files. The hosts end at the same moment, so that the first attempts
 // may race with what they still write.
 func reap(root string) int {

@@ -1,4 +1,4 @@
-// Package lint enforces the house rules of the module: who may import whom,
+// Package lint enforces the house rules of the module: which package may import which,
 // what may not happen in code that decides, and what
 // must be documented. Its test runs all of it on the module. It reads syntax
 // only and knows nothing about packages outside the module.

@@ -75,7 +75,7 @@ func TestImports(t *testing.T) {
 			importing("evacuation", ours+"internal/lint"), []string{"3: imports"}},
 		{"libvirt is imported by its backend", "hypervisor/libvirt/a.go",
 			importing("libvirt", "libvirt.org/go/libvirt"), nil},
-		{"libvirt is imported by nobody else, tests included", "hypervisor/qmp/a_test.go",
+		{"libvirt is imported by no other, tests included", "hypervisor/qmp/a_test.go",
 			importing("qmp", "libvirt.org/go/libvirt"), []string{"3: imports"}},
 		{"a dot import is found", "sim/a.go", in("sim", `import . "strings"`),
 			[]string{"3: imports"}},
@@ -100,7 +100,7 @@ func TestWalls(t *testing.T) {
 			[]string{"4: walls", "5: walls", "6: walls"}},
 		{"a controller has no lock", "controller/a.go", importing("controller", "sync"),
 			[]string{"3: walls"}},
-		{"the loop of production may use all of it", "controller/drive.go",
+		{"the loop of production may use all of it", "controller/loop.go",
 			in("controller", `import "time"`, "func f(c chan int) { go f(c); time.Now() }"), nil},
 		{"the core does not read the clock", "migration/a.go",
 			in("migration", `import "time"`, "var t = time.Now()"), []string{"4: walls"}},
@@ -192,11 +192,13 @@ func TestDocs(t *testing.T) {
 }
 
 func TestWordsAndNames(t *testing.T) {
-	later := "TO" + "DO"
+	later, vague := "TO"+"DO", "Some"+"body"
 	runSnippets(t, []snippet{
 		{"unfinished work is found in code", "sim/a.go", in("sim", "// "+later+": more."),
 			[]string{"3: words"}},
 		{"and in documents", "README.md", "One\n" + later + "\n", []string{"2: words"}},
+		{"a word that hides the participant is found", "sim/a.go", in("sim", "// "+vague+" writes."),
+			[]string{"3: words"}},
 		{"a longer word is another word", "README.md", later + "S\n", nil},
 		{"recordings are not read", "sim/testdata/a.md", later + "\n", nil},
 		{"mixed names for source and target are found", "sim/a.go",

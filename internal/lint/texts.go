@@ -8,9 +8,13 @@ import (
 	"unicode"
 )
 
-// unfinished marks what somebody left for later; written in two halves, so that
+// unfinished marks what was left for later; written in two halves, so that
 // this file passes its own rule.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+
+// vague are words that hide which participant is meant: say the operator, the controller, no host,
+// another process. They are written in halves, too.
+var vague = regexp.MustCompile(`(?i)\b(no` + `body|some` + `body|every` + `body|any` + `body|who` + `ever|who` + `m)\b`)
 
 // checkTexts applies the rules that need no syntax, to documents as well.
 func (m *Module) checkTexts() []Finding {
@@ -20,6 +24,10 @@ func (m *Module) checkTexts() []Finding {
 			if word := unfinished.FindString(line); word != "" {
 				at := token.Position{Filename: t.path, Line: i + 1}
 				found = append(found, Finding{at, "words", word + " marks unfinished work"})
+			}
+			if word := vague.FindString(line); word != "" {
+				at := token.Position{Filename: t.path, Line: i + 1}
+				found = append(found, Finding{at, "words", word + ": name the participant that is meant"})
 			}
 		}
 	}

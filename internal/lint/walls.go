@@ -35,7 +35,7 @@ var participating = []string{"agent", "controller", "internal/due", "store"}
 
 // loops are the files of participants that run them in real time: goroutines and the clock
 // are there and nowhere else.
-var loops = []string{"controller/drive.go", "controller/ear.go", "controller/group.go",
+var loops = []string{"controller/loop.go", "controller/watchloop.go", "controller/group.go",
 	"controller/runner.go", "store/changes.go"}
 
 // simulating is what runs in virtual time.

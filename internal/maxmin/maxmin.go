@@ -1,5 +1,5 @@
-// Package maxmin shares links between flows: nobody can have more without taking
-// from somebody who has no more.
+// Package maxmin shares links between flows: no flow can have more without taking
+// from one that has no more.
 //
 // A flow crosses a list of links and may have a limit of its own. A change is
 // only noted; [Network.Settle] then recomputes the connected component of flows
@@ -95,7 +95,7 @@ func (n *Network) Add(owner any, limit hypervisor.Bandwidth, links ...*Link) *Fl
 	return f
 }
 
-// flow returns one that nobody uses.
+// flow returns an unused one.
 func (n *Network) flow() *Flow {
 	last := len(n.free) - 1
 	if last < 0 {
@@ -108,7 +108,7 @@ func (n *Network) flow() *Flow {
 }
 
 // Remove takes a flow away; it is not to be used afterwards. One that has nothing, and took
-// nothing when the links were shared last, leaves nothing to others: nobody's share changes.
+// nothing when the links were shared last, leaves nothing to others: no share changes.
 func (n *Network) Remove(f *Flow) {
 	idle := f.limit == 0 && f.rate == 0 && !slices.Contains(n.movedFlows, f)
 	for i, l := range f.links {
@@ -210,7 +210,7 @@ func (n *Network) visitLink(l *Link) {
 	n.queue = append(n.queue, l)
 }
 
-// fill gives every flow of the component its share: always next is whoever is
+// fill gives every flow of the component its share: always next is the flow that is
 // bound tightest, by its own limit or by the fullest link. A link's share only
 // grows while others take less than it, so that an old key is never too large:
 // the first link whose key is still true is the tightest.

@@ -69,7 +69,7 @@ func TestSettle(t *testing.T) {
 
 // A flow that was stopped and taken away before the links were shared again had kept the other
 // from what was too little for two.
-func TestWhoeverIsStoppedAndTakenAwayLeavesWhatItHadClaimed(t *testing.T) {
+func TestAVMThatIsStoppedAndTakenAwayLeavesWhatItHadClaimed(t *testing.T) {
 	var n maxmin.Network
 	link := n.AddLink(1)
 	one, other := n.Add(1, none, link), n.Add(2, none, link)
@@ -167,7 +167,7 @@ func (w *world) used(link int) (sum, most hypervisor.Bandwidth, flows int) {
 }
 
 // bottlenecked reports whether f has its limit, or crosses a full link on which
-// nobody has more. A link that n flows share may lose n-1 bytes by rounding, and
+// none has more. A link that n flows share may lose n-1 bytes by rounding, and
 // rounding may give one flow up to n bytes more than another.
 func (w *world) bottlenecked(f *wire) bool {
 	if f.flow.Rate() == f.limit {

@@ -62,7 +62,7 @@ const (
 )
 
 // checkForQEMU refuses what QEMU's parser refuses: it answers such a line
-// without an id, and with more than one error, so that nobody could tell whose
+// without an id, and with more than one error, so that one could not tell whose
 // they are. Source: QEMU 7.2 util/unicode.c (is_valid_codepoint).
 func checkForQEMU(encoded []byte) error {
 	if len(encoded) > maxArguments {

@@ -17,7 +17,7 @@
 //     does not fit the variable that it was to be decoded into.
 //
 // [Monitor.Subscribe] listens to events. A listener that is too slow loses the
-// oldest events and is told so by a [*Gap]; it never holds up anybody. A
+// oldest events and is told so by a [*Gap]; it never holds up others. A
 // subscription outlives a connection and is told of its end and of its renewal.
 //
 // A caller's duties: (1) Close, (2) treat Unknown as unknown, (3) observe again

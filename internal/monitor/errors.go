@@ -89,7 +89,7 @@ type Outcome uint8
 const (
 	// Unknown: the command, or a part of it, left, and no answer came. It may
 	// or may not have taken effect, and may still do so. It is the zero value:
-	// what nobody classified is not known.
+	// what is not classified is not known.
 	Unknown Outcome = iota
 	// NotSent: not one byte left. It surely had no effect and never will.
 	NotSent

@@ -91,7 +91,7 @@ func TestEventsEndWhereSomeMayBeMissing(t *testing.T) {
 	}
 }
 
-// plain is somebody else's Monitor.
+// plain is a foreign Monitor.
 type plain struct {
 	run       func([]byte) ([]byte, error)
 	events    chan qmp.Event

@@ -145,7 +145,7 @@ func (m *Monitor) connect(
 	return nil
 }
 
-// start makes l the present link and lets it run. The order matters: whoever
+// start makes l the present link and lets it run. The order matters: a caller that
 // is told of the renewal can execute commands.
 func (m *Monitor) start(l *link, early []Notice, renewed bool) {
 	m.link.Store(l)

@@ -359,7 +359,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-func TestAnErrorWithoutIDIsNobodysWhenTwoWait(t *testing.T) {
+func TestAnErrorWithoutIDBelongsToNeitherOfTwo(t *testing.T) {
 	m := dial(t, func(p *peer) {
 		p.greet()
 		p.hear()
@@ -390,8 +390,8 @@ func TestTheEndInTheMiddleOfAReply(t *testing.T) {
 	expect(t, m.Execute(t.Context(), "x", nil, nil), monitor.NotSent, monitor.ErrLost)
 }
 
-// TestFloodsOfEventsHoldNobodyUp subscribes and does not listen.
-func TestFloodsOfEventsHoldNobodyUp(t *testing.T) {
+// TestFloodsOfEventsHoldNothingUp subscribes and does not listen.
+func TestFloodsOfEventsHoldNothingUp(t *testing.T) {
 	m := dial(t, func(p *peer) {
 		p.greet()
 		for c, ok := p.hear(); ok; c, ok = p.hear() {

@@ -221,8 +221,8 @@ func TestRealQEMUIsKilled(t *testing.T) {
 	expect(t, m.Connect(), monitor.NotSent)
 }
 
-// TestGoQEMUsMonitorIsAdapted drives a real QEMU through somebody else's
-// transport.
+// TestGoQEMUsMonitorIsAdapted drives a real QEMU through another
+// library's transport.
 func TestGoQEMUsMonitorIsAdapted(t *testing.T) {
 	c, err := monitor.Adapt(socketMonitor(t), monitor.Config{Timeout: patience})
 	if err != nil {

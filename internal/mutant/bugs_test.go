@@ -78,7 +78,7 @@ func placements() []bug {
 				simtest.Drain()),
 			with: simtest.Configure(func(c *sim.Config) {
 				c.Controller.Placement.Filters, _ = placement.SelectFilters([]string{"memory", "cpus"})
-			}), holds: simtest.Always("nobody moves onto a drained host", noneOntoDrained)},
+			}), holds: simtest.Always("no VM moves onto a drained host", noneOntoDrained)},
 		{name: "weighs by what each VM has, where there is none", where: "weigher",
 			in: simtest.Turmoil(), with: simtest.Weigher(perVM()), cheap: true},
 		{name: "prefers another host each time", where: "weigher", in: simtest.Turmoil(),
@@ -124,7 +124,7 @@ func stores() []bug {
 		func(s store.Store) store.Store { return undead{s} })
 	undeleted.holds = simtest.AtRest("no more attempts are kept than asked for", fewKept)
 	return []bug{cheap, undeleted,
-		wrap("overwrites what somebody else has written", forgetful,
+		wrap("overwrites what another process has written", forgetful,
 			func(s store.Store) store.Store { return overwriting{s} }),
 		wrap("acknowledges a write now and then that it does not store", turmoil,
 			func(s store.Store) store.Store { return leaky{s, new(int)} }),
@@ -138,7 +138,7 @@ func stores() []bug {
 			func(s store.Store) store.Store {
 				return backwards{s, map[store.Key]store.Record{}}
 			}),
-		wrap("tells nobody of what was deleted", turmoil,
+		wrap("does not tell of what was deleted", turmoil,
 			func(s store.Store) store.Store { return silent{s} }),
 	}
 }

@@ -8,7 +8,7 @@ var Planted = []Mutant{
 			"\t\ta.ownRecord())\n",
 		"next := *m\n\tnext.Source.Began = true\n\tm = &next\n\tvar err error\n"},
 	{"starts a VM anew although a migration has claimed it", "agent/vm.go",
-		"if v.Claim != \"\" || a.cutOff()", "if a.cutOff()"},
+		"if v.ActiveMigration != \"\" || a.cutOff()", "if a.cutOff()"},
 	{"keeps running a VM that has moved away", "agent/agent.go",
 		"if r.Host != a.host {", "if r.Host == \"\" {"},
 	// Evidence.
@@ -25,7 +25,7 @@ var Planted = []Mutant{
 	{"takes a host that is only silent for a fenced one", "controller/controller.go",
 		"if proof.Proof == hypervisor.NoProof ||",
 		"if proof = (hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: s.name()}); " +
-			"!s.rec.Lost ||"},
+			"!s.rec.NotReady ||"},
 	{"takes one dead host for two", "store/report.go",
 		"return m.Target.Discarded || m.Dead(m.State.Target)", "return true"},
 	{"takes a broken connection for a transfer that has failed", "agent/source.go",
@@ -39,7 +39,7 @@ var Planted = []Mutant{
 		"m.Source.Failed || m.bothDead(),",
 		"m.Source.Failed || m.Source.Unresolved || m.bothDead(),"},
 	{"fails a migration at once because its target is down", "migration/rules.go",
-		"{\"target-down\", targetDown, giveUp, NoteTargetDown},",
+		"{\"target-down\", targetDown, abort, NoteTargetDown},",
 		"{\"target-down\", targetDown, fail, NoteTargetDown},"},
 	{"takes a cancel that was asked for as done", "agent/source.go",
 		"func(r *store.Migration) { r.Source.Aborting = true })",
@@ -60,25 +60,25 @@ var Planted = []Mutant{
 		"case own && !d.State.Rests() || d.State == hypervisor.Absent:\n",
 		"case own && !d.State.Rests() && false:\n"},
 	{"hands a VM over that does not name its migration", "controller/controller.go",
-		"next.Claim = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
-		"next.Claim = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
+		"next.ActiveMigration = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
+		"next.ActiveMigration = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
 	// The controller's books.
 	{"does not write down where a VM has moved", "controller/controller.go",
-		"next.MoveTo(f.rec.State.Target)\n\t\t\tnext.Mark", "next.Mark"},
+		"next.MoveTo(f.rec.State.Target)\n\t\t\tnext.EvacuateFrom", "next.EvacuateFrom"},
 	{"takes the target for the VM's home although its move has failed",
 		"controller/controller.go",
 		"if f.rec.State.Phase == migration.Succeeded {\n\t\t\tnext.MoveTo",
 		"if f.rec.State.Target != \"\" {\n\t\t\tnext.MoveTo"},
-	{"counts no slots", "controller/view.go", "\t\tv.slots.Take(slot)\n", "\t\t_ = slot\n"},
+	{"counts no slots", "controller/cache.go", "\t\tv.slots.Take(slot)\n", "\t\t_ = slot\n"},
 	{"lets one more move from a host than the limit allows", "migration/slot.go",
 		"case s.From(source) >= l.PerSource:", "case s.From(source) > l.PerSource:"},
-	{"writes down a success that nobody has reported", "migration/rules.go",
+	{"writes down a success that was not reported", "migration/rules.go",
 		"return o.Report.Began && o.Report.Completed &&", "return o.Report.Began &&"},
 	{"fails a cancelled migration at once", "migration/rules.go",
-		"{\"canceled\", canceled, giveUp, NoteCanceled},",
+		"{\"canceled\", canceled, abort, NoteCanceled},",
 		"{\"canceled\", canceled, fail, NoteCanceled},"},
 	{"fails an overdue migration at once", "migration/rules.go",
-		"{\"overdue\", overdue, giveUp, NoteOverdue},",
+		"{\"overdue\", overdue, abort, NoteOverdue},",
 		"{\"overdue\", overdue, fail, NoteOverdue},"},
 	// The store.
 	{"forgets to compare versions", "store/memory.go",
@@ -103,7 +103,7 @@ var Mistakes = []Mutant{
 		"!h.Fenced || h.Refuted() != \"\"", "!h.Fenced"},
 	{"starts a VM again on a host that comes back, although it was given away", "agent/agent.go",
 		"if r.Host != a.host {", "if r.Host == \"\" {"},
-	{"tells nobody of a VM that runs twice", "agent/adopt.go",
+	{"does not tell of a VM that runs twice", "agent/adopt.go",
 		"if a.own == nil || slices.Equal(a.own.Strays, strays) && a.told() {",
 		"if a.own == nil || len(a.own.Strays) >= 0 {"},
 	{"believes a record that is older than what its host knows", "agent/ledger.go",
@@ -124,11 +124,11 @@ var Mistakes = []Mutant{
 		"if m.State.Phase != migration.Failed || !here {"},
 }
 
-// Survivors are mistakes that nobody finds here: what they leave out is a second lock on a
+// Survivors are mistakes that are not found here: what they leave out is a second lock on a
 // door that, in these worlds, another keeps shut.
 var Survivors = []Mutant{
 	// An agent's feed is consistent: who sees a VM at home sees whether it is claimed. And a
-	// host that is fenced here has no power: nobody starts anything there meanwhile.
+	// host that is fenced here has no power: nothing is started there meanwhile.
 	{"starts a VM anew without having announced it", "agent/vm.go",
 		"v, err = a.tell(ctx, v, func(next *store.VM) {\n\t\tnext.Boots++",
 		"announced := *v\n\tv, err = func(how func(*store.VM)) (*store.VM, error) {\n" +

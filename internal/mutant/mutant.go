@@ -1,4 +1,4 @@
-// Package mutant plants mistakes that somebody might make in what decides and acts, to see
+// Package mutant plants plausible mistakes in what decides and acts, to see
 // whether a test finds them.
 //
 // A [Mutant] is a small edit of one file of the module. The file itself stays as it is:

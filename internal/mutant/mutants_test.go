@@ -116,7 +116,7 @@ func (b *bug) show(t *testing.T, text string, used, took time.Duration) {
 	}
 }
 
-// commands counts the lines of a transcript that somebody would type who plays it by hand.
+// commands counts the lines of a transcript that one would type to play it by hand.
 func commands(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -14,26 +14,26 @@ import (
 
 // A pace is an order and limit policy, put together from its two halves.
 type pace struct {
-	compare func(link hypervisor.Bandwidth, a, b evacuation.Leaving) int
-	open    func(link hypervisor.Bandwidth, next evacuation.Leaving, all []evacuation.Leaving) bool
+	compare func(link hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int
+	open    func(link hypervisor.Bandwidth, next evacuation.EvacuatingVM, all []evacuation.EvacuatingVM) bool
 }
 
 // Compare implements [evacuation.Policy]: the largest first, unless p says otherwise.
-func (p pace) Compare(link hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (p pace) Compare(link hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if p.compare != nil {
 		return p.compare(link, a, b)
 	}
 	return cmp.Compare(b.Memory, a.Memory)
 }
 
-// Open implements [evacuation.Policy]: as many as the limits allow, unless p says otherwise.
-func (p pace) Open(link hypervisor.Bandwidth, next evacuation.Leaving,
-	others []evacuation.Leaving) bool {
+// Admit implements [evacuation.Policy]: as many as the limits allow, unless p says otherwise.
+func (p pace) Admit(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
 	return p.open == nil || p.open(link, next, others)
 }
 
 // smallerIsBefore answers that a is after b, whenever it is not before it.
-func smallerIsBefore(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func smallerIsBefore(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if a.Memory < b.Memory {
 		return -1
 	}
@@ -41,28 +41,28 @@ func smallerIsBefore(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
 }
 
 // takingTurns puts another first whenever it is asked.
-func takingTurns() func(hypervisor.Bandwidth, evacuation.Leaving, evacuation.Leaving) int {
+func takingTurns() func(hypervisor.Bandwidth, evacuation.EvacuatingVM, evacuation.EvacuatingVM) int {
 	turn := 0
-	return func(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+	return func(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 		turn++
 		return []int{cmp.Compare(a.Memory, b.Memory), cmp.Compare(b.Memory, a.Memory)}[turn%2]
 	}
 }
 
 // atMostTwo counts those under way, and forgets the one that asks.
-func atMostTwo(_ hypervisor.Bandwidth, _ evacuation.Leaving, others []evacuation.Leaving) bool {
+func atMostTwo(_ hypervisor.Bandwidth, _ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 	return len(others) <= 2
 }
 
 // lessThanTwo is atMostTwo, mended.
-func lessThanTwo(_ hypervisor.Bandwidth, _ evacuation.Leaving, others []evacuation.Leaving) bool {
+func lessThanTwo(_ hypervisor.Bandwidth, _ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 	return len(others) < 2
 }
 
 // fairShare divides the link among the others that are on their way to the same target, of
-// whom there may be none.
-func fairShare(link hypervisor.Bandwidth, next evacuation.Leaving,
-	others []evacuation.Leaving) bool {
+// which there may be none.
+func fairShare(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
 	sharing := 0
 	for _, o := range others {
 		if o.Failed == next.Failed {
@@ -73,8 +73,8 @@ func fairShare(link hypervisor.Bandwidth, next evacuation.Leaving,
 }
 
 // waitForTheFirst waits until the others have left.
-func waitForTheFirst(_ hypervisor.Bandwidth, _ evacuation.Leaving,
-	others []evacuation.Leaving) bool {
+func waitForTheFirst(_ hypervisor.Bandwidth, _ evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
 	for len(others) > 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -82,9 +82,9 @@ func waitForTheFirst(_ hypervisor.Bandwidth, _ evacuation.Leaving,
 }
 
 // largestFirst sorts what it was only shown.
-func largestFirst(_ hypervisor.Bandwidth, next evacuation.Leaving,
-	others []evacuation.Leaving) bool {
-	slices.SortFunc(others, func(a, b evacuation.Leaving) int {
+func largestFirst(_ hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
+	slices.SortFunc(others, func(a, b evacuation.EvacuatingVM) int {
 		return cmp.Compare(b.Memory, a.Memory)
 	})
 	return others[0].Memory >= next.Memory
@@ -92,40 +92,40 @@ func largestFirst(_ hypervisor.Bandwidth, next evacuation.Leaving,
 
 // hasty gives a transfer up as soon as it is not done in one pass.
 func hasty(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	if p.Iteration > 1 {
-		return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+		return s, convergence.Decision{Action: convergence.Abort, Why: convergence.Stalled}
 	}
 	return convergence.Converge(c, s, p, now)
 }
 
 // impatient switches to post-copy after the first pass, allowed or not.
 func impatient(c convergence.Config, s convergence.State, p hypervisor.Progress, now time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	if p.Iteration > 1 && !s.PostCopy {
-		return s, convergence.Verdict{Action: convergence.StartPostCopy, Why: convergence.Stalled}
+		return s, convergence.Decision{Action: convergence.StartPostCopy, Why: convergence.Stalled}
 	}
 	return convergence.Converge(c, s, p, now)
 }
 
 // brutal stops the guest at once, whether that is allowed or not.
 func brutal(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	if s.Paused {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
-	return s, convergence.Verdict{Action: convergence.Pause, Why: convergence.LastMoment}
+	return s, convergence.Decision{Action: convergence.Pause, Why: convergence.LastMoment}
 }
 
 // doubling doubles the downtime that it allows until the transfer ends.
 func doubling(_ convergence.Config, s convergence.State, p hypervisor.Progress, _ time.Time) (
-	convergence.State, convergence.Verdict) {
+	convergence.State, convergence.Decision) {
 	limit := 100 * time.Millisecond << min(p.Iteration, 10)
 	if limit == s.Limit.Now {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	s.Limit.Now = limit
-	return s, convergence.Verdict{Action: convergence.SetDowntime, Limit: limit,
+	return s, convergence.Decision{Action: convergence.SetDowntime, Limit: limit,
 		Why: convergence.Tuning}
 }
 

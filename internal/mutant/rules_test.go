@@ -13,7 +13,7 @@ import (
 // What the owners of some policies ask of the world besides. Each is an invariant that holds
 // with godwit's own decisions.
 
-// emptied: a host is drained, and nobody is on it.
+// emptied: a host is drained, and no VM is on it.
 func emptied(w *sim.World) error {
 	drained := false
 	for _, h := range w.Hosts() {

@@ -11,7 +11,7 @@ import (
 
 // Stores that stand between a process and the records, and do something wrong.
 
-// overwriting overwrites what somebody else has written meanwhile.
+// overwriting overwrites what another process has written meanwhile.
 type overwriting struct{ store.Store }
 
 func (s overwriting) Put(ctx context.Context, r store.Record, while ...store.Record) (
@@ -85,7 +85,7 @@ func (s late) Changes(ctx context.Context, f store.Feed, since store.Revision) (
 	return told, nil
 }
 
-// backwards answers with hosts as they were when somebody asked the time before.
+// backwards answers with hosts as they were at the last read but one.
 type backwards struct {
 	store.Store
 	old map[store.Key]store.Record
@@ -104,7 +104,7 @@ func (s backwards) Changes(ctx context.Context, f store.Feed, since store.Revisi
 	return c, err
 }
 
-// silent tells nobody of what was deleted.
+// silent does not tell of what was deleted.
 type silent struct{ store.Store }
 
 func (s silent) Changes(ctx context.Context, f store.Feed, since store.Revision) (

@@ -197,7 +197,7 @@ func drain(c *client.Cluster, host hypervisor.HostName, defaults evacuation.Para
 	for _, id := range slices.Concat(d.Moving, d.Waiting) {
 		v := c.VM(id)
 		d.Total += v.Weight()
-		if m := c.Migration(v.Claim); m != nil {
+		if m := c.Migration(v.ActiveMigration); m != nil {
 			d.Moved += move(c, client.OfMove(m, now), now).Moved
 		}
 	}

@@ -69,12 +69,12 @@ func moved(n int, vm string, source, target hypervisor.HostName, end int, sent h
 func halfway(t testing.TB) store.Store {
 	s := store.NewMemory()
 	moving, stuck := vm("moving", "n1"), vm("gpu", "n1")
-	moving.Claim = "default/moving#1"
-	stuck.Migratable, stuck.WhyNot = false, "a GPU is passed through"
+	moving.ActiveMigration = "default/moving#1"
+	stuck.Migratable, stuck.NotMigratableReason = false, "a GPU is passed through"
 	lost := vm("lost", "n3")
 	put(t, s, draining("n1"), &store.Host{Host: hypervisor.Host{Name: "n2", CPUs: 8,
 		Memory: 16 * hypervisor.GiB}}, &store.Host{Host: hypervisor.Host{Name: "n3",
-		Memory: 16 * hypervisor.GiB}, Lost: true}, moving, stuck, lost, vm("waiting", "n1"),
+		Memory: 16 * hypervisor.GiB}, NotReady: true}, moving, stuck, lost, vm("waiting", "n1"),
 		vm("gone", "n2"), vm("before", "n2"),
 		&store.Leader{Name: "cluster", Holder: "controller/a", Term: 3},
 		// before left n1 in an earlier drain; gpu came later: so that one has ended.

@@ -59,7 +59,7 @@ func cluster(t testing.TB) *watched {
 		&store.Host{Host: hypervisor.Host{Name: "n2", Memory: 4 * hypervisor.GiB, CPUs: 4},
 			Strays: []store.Stray{{VM: "default/twice"}}},
 		&store.VM{VM: hypervisor.VM{ID: evil, Memory: hypervisor.GiB}, Host: "n1", Boots: 1,
-			WhyNot: "<b>a GPU</b> is passed through"},
+			NotMigratableReason: "<b>a GPU</b> is passed through"},
 		&store.VM{VM: hypervisor.VM{ID: "default/twice", Memory: hypervisor.GiB}, Host: "n1",
 			Migratable: true, Boots: 1},
 		&store.VM{VM: hypervisor.VM{ID: "default/gone", Memory: hypervisor.GiB}, Host: "n2",

@@ -21,13 +21,13 @@ func Cramped(t *rapid.T) *plan.Fleet {
 	f := &plan.Fleet{Filters: placement.AllFilters()}
 	for i := range rapid.IntRange(2, 4).Draw(t, "hosts") {
 		f.Hosts = append(f.Hosts, placement.Host{
-			Name:   hypervisor.HostName(fmt.Sprintf("h%d", i)),
-			Memory: hypervisor.Bytes(rapid.IntRange(2, 9).Draw(t, "memory")),
-			CPUs:   rapid.IntRange(3, 8).Draw(t, "cpus"),
-			Labels: placement.Labels{"rack": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "rack")},
-			Closed: chance(t, "closed", 15),
-			Facts:  &placement.Facts{MaxVMs: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "max VMs")},
-			Load:   &placement.Load{},
+			Name:     hypervisor.HostName(fmt.Sprintf("h%d", i)),
+			Memory:   hypervisor.Bytes(rapid.IntRange(2, 9).Draw(t, "memory")),
+			CPUs:     rapid.IntRange(3, 8).Draw(t, "cpus"),
+			Labels:   placement.Labels{"rack": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "rack")},
+			Cordoned: chance(t, "closed", 15),
+			Facts:    &placement.Facts{MaxVMs: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "max VMs")},
+			Load:     &placement.Load{},
 		})
 	}
 	vms := rapid.IntRange(1, 5).Draw(t, "VMs")

@@ -78,7 +78,7 @@ func TestAProcessOutlivesItsParent(t *testing.T) {
 	}
 	awaitEnd(t, p)
 	if code, signal, known := p.Exit(); known {
-		t.Errorf("nobody can know that it ended with %d, %v", code, signal)
+		t.Errorf("it cannot be known that it ended with %d, %v", code, signal)
 	}
 	if err := id.Check(); !errors.Is(err, qemu.ErrGone) {
 		t.Errorf("after its end: %v", err)
@@ -100,10 +100,10 @@ func TestWhoIsNotTheProcessThatWasMeant(t *testing.T) {
 			qemu.Identity{PID: right.PID, Start: right.Start + 1, Boot: right.Boot}, true},
 		{"it was there before the machine was restarted",
 			qemu.Identity{PID: right.PID, Start: right.Start, Boot: "another"}, true},
-		{"nobody has its number", qemu.Identity{PID: 1 << 30, Start: 1, Boot: right.Boot}, true},
+		{"no process has its number", qemu.Identity{PID: 1 << 30, Start: 1, Boot: right.Boot}, true},
 		{"its number is no number", qemu.Identity{PID: -1, Start: 1, Boot: right.Boot}, false},
 		{"it has no number", qemu.Identity{Start: 1, Boot: right.Boot}, false},
-		{"nobody knows when it was", qemu.Identity{PID: right.PID, Start: right.Start}, false},
+		{"it is not known when it was", qemu.Identity{PID: right.PID, Start: right.Start}, false},
 	}
 	before := files(t)
 	for _, tt := range tests {

@@ -133,7 +133,7 @@ func nics(h hypervisor.Hardware) []string {
 	return args
 }
 
-// listener describes a socket on which QEMU waits for whoever wants to connect.
+// listener describes a socket on which QEMU waits for connections.
 func listener(id, path string) string {
 	return "socket,id=" + id + ",path=" + escaped(path) + ",server=on,wait=off"
 }

@@ -109,7 +109,7 @@ func parsed(list string) map[string]string {
 	return values
 }
 
-// hostilePath draws what somebody who wants to add options would call a file.
+// hostilePath draws file names that try to add options.
 func hostilePath() *rapid.Generator[string] {
 	part := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{",", ",,", "=", "\"", "\\", "}",
 		",driver=null-co", " -hda x", "-S", "'", "%s", "ü", "${HOME}", "json:{}", "fat:"}))

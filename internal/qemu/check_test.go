@@ -90,7 +90,7 @@ func hosts() []refusal {
 			[]string{"firmware"}},
 		{"firmware in no text", func(v *vm, _ *conf) { v.Hardware.Firmware = "/\xff" },
 			[]string{"firmware"}},
-		{"an accelerator that nobody knows", func(_ *vm, s *conf) { s.Accelerator = "xen,x=y" },
+		{"an unknown accelerator", func(_ *vm, s *conf) { s.Accelerator = "xen,x=y" },
 			[]string{"accelerator"}},
 		{"no run folder", func(_ *vm, s *conf) { s.Dir = "" }, []string{"run folder"}},
 		{"a run folder too deep for sockets",
@@ -129,7 +129,7 @@ func diskRefusals() []refusal {
 			d.Path = "/\ufffe"
 		}),
 			[]string{`disk "root": image`}},
-		{"a format that nobody knows", disk(func(d *hypervisor.Disk) { d.Format = "vmdk" }),
+		{"an unknown format", disk(func(d *hypervisor.Disk) { d.Format = "vmdk" }),
 			[]string{`disk "root": format`}},
 		{"a negative size", disk(func(d *hypervisor.Disk) { d.Size = -512 }),
 			[]string{`disk "root": size`}},

@@ -77,7 +77,7 @@ func DiskNode(vm hypervisor.VM, i int, s Settings) map[string]any {
 }
 
 // fileDriver returns the driver of what is at path. QEMU does not take a block
-// device for a file; the path tells, since nobody looks at it here.
+// device for a file; the path tells, since it is not looked at here.
 func fileDriver(path string) string {
 	if strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") {
 		return "host_device"

@@ -37,7 +37,7 @@
 //
 // # Processes
 //
-// This part runs programs that outlive whoever started them, and finds
+// This part runs programs that outlive the process that started them, and finds
 // them again.
 //
 // A QEMU must not notice that its agent died: it runs in a session of its own,
@@ -46,7 +46,7 @@
 // child, except that it will not learn the exit code.
 //
 // A process is never signalled by its number, which the kernel gives to another
-// one after it has ended, but through a pidfd. It has ended for everybody when it
+// one after it has ended, but through a pidfd. It has ended when it
 // is a zombie, reaped or not.
 //
 // This package knows nothing about virtual machines, restarts nothing and never

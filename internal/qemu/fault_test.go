@@ -29,7 +29,7 @@ func TestClassify(t *testing.T) {
 		kind hypervisor.Kind
 		seen hypervisor.Kind // if it was only looking
 	}{
-		{"what nobody classified is not known", io.EOF, hypervisor.Unknown, hypervisor.Transient},
+		{"what is not classified is not known", io.EOF, hypervisor.Unknown, hypervisor.Transient},
 		{"what was classified keeps its kind", qemu.Refuse(hypervisor.NoRoom, "full"),
 			hypervisor.NoRoom, hypervisor.NoRoom},
 		{"what was classified as unknown may be looked at again",

@@ -37,7 +37,7 @@ type Found struct {
 func Find(match func(argv []string) bool) ([]Found, error) { return find(match, false) }
 
 // FindAll is Find for the processes of all users, with their environments. What belongs to
-// somebody else, and cannot be looked at, is left out, and so is what has just been killed.
+// another user, and cannot be looked at, is left out, and so is what has just been killed.
 func FindAll(match func(argv []string) bool) ([]Found, error) {
 	all, err := find(match, true)
 	for i := range all {
@@ -56,7 +56,7 @@ func ending(pid int) bool {
 	return errors.Is(err, ErrGone) || err == nil && len(args) == 0
 }
 
-func find(match func(argv []string) bool, everybody bool) ([]Found, error) {
+func find(match func(argv []string) bool, allUsers bool) ([]Found, error) {
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
@@ -71,9 +71,9 @@ func find(match func(argv []string) bool, everybody bool) ([]Found, error) {
 		if err != nil {
 			continue // no process
 		}
-		start, args, err := inspect(pid, everybody)
+		start, args, err := inspect(pid, allUsers)
 		switch {
-		case errors.Is(err, ErrGone), everybody && errors.Is(err, fs.ErrPermission):
+		case errors.Is(err, ErrGone), allUsers && errors.Is(err, fs.ErrPermission):
 		case err != nil:
 			return nil, fmt.Errorf("find processes: %w", err)
 		case len(args) > 0 && match(args):
@@ -88,9 +88,9 @@ func find(match func(argv []string) bool, everybody bool) ([]Found, error) {
 }
 
 // inspect returns when a process started, and its arguments: none if it is a part of the kernel,
-// or if it belongs to somebody else and not everybody is asked for. It fails with [ErrGone] if
+// or if it belongs to another user and allUsers is false. It fails with [ErrGone] if
 // it ends meanwhile.
-func inspect(pid int, everybody bool) (start uint64, args []string, err error) {
+func inspect(pid int, allUsers bool) (start uint64, args []string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	at, err := os.Stat(dir)
 	if vanished(err) {
@@ -100,7 +100,7 @@ func inspect(pid int, everybody bool) (start uint64, args []string, err error) {
 		return 0, nil, err
 	}
 	owner, ok := at.Sys().(*syscall.Stat_t)
-	if !everybody && (!ok || owner.Uid != uint32(os.Geteuid())) {
+	if !allUsers && (!ok || owner.Uid != uint32(os.Geteuid())) {
 		return 0, nil, nil
 	}
 	before, err := readStatus(pid)

@@ -144,7 +144,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	return nil, errors.Join(err, proc.Close(), Clean(s))
 }
 
-// privateLog makes a file that only we can read: QEMU would let everybody.
+// privateLog makes a file that only we can read: QEMU would let all users.
 func privateLog(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

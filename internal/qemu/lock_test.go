@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// TestALockLivesAsLongAsItsProcess: neither longer nor shorter, and whoever has taken it.
+// TestALockLivesAsLongAsItsProcess: neither longer nor shorter, and for any process.
 func TestALockLivesAsLongAsItsProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "locks")
 	lock, err := qemu.TakeLock(file, "a")
@@ -29,7 +29,7 @@ func TestALockLivesAsLongAsItsProcess(t *testing.T) {
 			t.Errorf("%s is held: %t, %v", name, held, err)
 		}
 	}
-	if held, err := qemu.Locked(file+" of nobody", "a"); held || err != nil {
+	if held, err := qemu.Locked(file+" of none", "a"); held || err != nil {
 		t.Errorf("in no file it is held: %t, %v", held, err)
 	}
 	other, err := qemu.TakeLock(file, "b")

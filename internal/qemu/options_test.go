@@ -66,7 +66,7 @@ var options = []struct {
 		able, []string{"multifd", "zstd"}},
 	{"compression with the other method",
 		hypervisor.TransferOptions{Compression: true, Method: "zlib"}, able, []string{"zlib"}},
-	{"compression with a method that nobody has",
+	{"compression with an unknown method",
 		hypervisor.TransferOptions{Compression: true, Method: "lzma"}, hypervisor.Invalid, nil},
 	{"a method without compression", hypervisor.TransferOptions{Method: "zstd"},
 		hypervisor.Invalid, nil},

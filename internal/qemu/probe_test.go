@@ -103,14 +103,14 @@ func TestAHostWithoutUserfaultfd(t *testing.T) {
 	real := binary(t)
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Geteuid() != 0 {
-		t.Skip("only root with setpriv can become nobody")
+		t.Skip("only root with setpriv can become another user")
 	}
 	if sysctl, _ := os.ReadFile("/proc/sys/vm/unprivileged_userfaultfd"); string(sysctl) != "0\n" {
-		t.Skip("everybody may use userfaultfd here")
+		t.Skip("all users may use userfaultfd here")
 	}
 	path := script(t, "exec "+setpriv+" --reuid 65534 --regid 65534 --clear-groups "+real+` "$@"`)
 	if uffd, err := os.Stat("/dev/userfaultfd"); err == nil && uffd.Mode().Perm()&0o002 != 0 {
-		t.Skip("everybody may open /dev/userfaultfd here")
+		t.Skip("all users may open /dev/userfaultfd here")
 	}
 	f := ask(t, path)
 	if f.Abilities()&(hypervisor.CanPostCopy|hypervisor.CanRecover) != 0 {
@@ -243,7 +243,7 @@ func TestAProgramThatHangs(t *testing.T) {
 }
 
 // endStray kills what a test's own script started, and reports whether it still
-// ran. A killed process that nobody has reaped has no program any more.
+// ran. A killed process that was not reaped has no program any more.
 func endStray(t *testing.T, pid string) (ran bool) {
 	t.Helper()
 	program, _ := os.ReadFile("/proc/" + pid + "/cmdline")
@@ -256,8 +256,8 @@ func endStray(t *testing.T, pid string) (ran bool) {
 	return true
 }
 
-// Whoever probes may be killed at any moment, and nothing is left of what was started.
-func TestAProbeEndsWithWhoeverBeganIt(t *testing.T) {
+// A probe may be killed at any moment, and nothing is left of what was started.
+func TestAProbeEndsWithItsCaller(t *testing.T) {
 	dir := t.TempDir()
 	pid, path := filepath.Join(dir, "pid"), filepath.Join(dir, "qemu")
 	script := "#!/bin/sh\necho $$ > " + pid + ".new && mv " + pid + ".new " + pid +

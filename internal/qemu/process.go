@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
-// A Process is a process that somebody started. Its methods are safe for
+// A Process is a process that was started by this package or found. Its methods are safe for
 // concurrent use.
 type Process struct {
 	id   Identity
@@ -30,7 +30,7 @@ type Process struct {
 	state *os.ProcessState // nil if it was no child
 }
 
-// Open takes over a process that may be nobody's child. It fails with [ErrGone]
+// Open takes over a process that may have no parent here. It fails with [ErrGone]
 // if the process surely has ended.
 func Open(id Identity) (*Process, error) {
 	if id.PID <= 0 {
@@ -174,7 +174,7 @@ func (p *Process) Pin(tid int, cpus []int) error {
 		return fmt.Errorf("pin thread %d to CPUs %v: name a thread and at least one CPU", tid, cpus)
 	}
 	// The kernel takes any thread of the machine; a stale number must not pin
-	// somebody else's.
+	// another process's.
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.id.PID, tid)); err != nil {
 		return fmt.Errorf("pin thread %d of process %d: %w", tid, p.id.PID, err)
 	}

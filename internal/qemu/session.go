@@ -44,7 +44,7 @@ func open(ctx context.Context, path string, args []string) (*session, error) {
 	s.cmd.Dir = "/"
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = s.kill
-	s.cmd.WaitDelay = time.Second // for whoever left the group and holds the pipes
+	s.cmd.WaitDelay = time.Second // for a process that left the group and holds the pipes
 	s.cmd.Stderr = &s.errors
 	in, err := s.cmd.StdinPipe()
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 // model.
 type Settings struct {
 	// Dir is the folder of the VM's sockets and files on this host, absolute. Only
-	// the owner may enter it: whoever reaches the sockets controls the VM.
+	// the owner may enter it: a process that reaches the sockets controls the VM.
 	Dir string
 	// Accelerator is KVM or TCG. Default: TCG.
 	Accelerator string
@@ -56,7 +56,7 @@ func (s Settings) ConsoleSocket() string { return s.Dir + "/console.sock" }
 func (s Settings) ConsoleLog() string { return s.Dir + "/console.log" }
 
 // DebugSocket returns the path of the socket of the debug port. What the guest
-// writes while nobody listens is lost.
+// writes while nothing listens is lost.
 func (s Settings) DebugSocket() string { return s.Dir + "/debug.sock" }
 
 // Owns reports whether argv is the command line of a QEMU that [Args] made for

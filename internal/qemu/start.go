@@ -22,7 +22,7 @@ type Spec struct {
 	// Env is the whole environment. Default: only PATH.
 	Env []string
 	// Dir is the folder of the process's own files. It is made if it is missing,
-	// and must be nobody else's: sockets that the process makes are protected by
+	// and must not be shared: sockets that the process makes are protected by
 	// it alone. The process does not run in it, but in "/". Default: none.
 	Dir string
 	// Log is the file to which its output and errors are appended. Default: none,
@@ -50,8 +50,8 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
 	defer log.Close()
-	// Files that the caller itself inherited would be passed on, because nobody
-	// has marked them: a QEMU that holds the lock of its agent keeps the next agent out.
+	// Files that the caller itself inherited would be passed on, because they
+	// are not marked: a QEMU that holds the lock of its agent keeps the next agent out.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("start %s: keep the caller's files: %w", spec.Path, err)
 	}
@@ -72,8 +72,8 @@ func Start(spec Spec) (*Process, error) {
 	return adoptChild(cmd, pidfd)
 }
 
-// adoptChild takes over a child that was started just now. Until somebody waits
-// for it, nobody else can have its number.
+// adoptChild takes over a child that was started just now. Until a process waits
+// for it, no other can have its number.
 func adoptChild(cmd *exec.Cmd, pidfd int) (*Process, error) {
 	id, err := identify(cmd.Process.Pid)
 	if err == nil && pidfd < 0 {

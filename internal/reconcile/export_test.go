@@ -2,5 +2,5 @@ package reconcile
 
 import "github.com/godwit-vm/godwit/store"
 
-// Next is the record that a verdict writes; nil is none.
-func Next(v *Verdict) *store.VM { return v.next }
+// Next is the record that a finding writes; nil is none.
+func Next(v *Finding) *store.VM { return v.next }

@@ -38,7 +38,7 @@ type Result struct {
 	Told     []hypervisor.HostName // hosts whose agents have told what they have
 	Missing  []hypervisor.HostName // that have not
 	Clusters []string              // that the hosts have seen, besides the store's own
-	Verdicts []Verdict             // of VMs about which there is something to say, by VM
+	Findings []Finding             // of VMs about which there is something to say, by VM
 	Obsolete []*store.Migration    // unfinished: they are of the past
 	// Ended are migrations that have left something on a host, although the VM runs on another: as
 	// ended records they have it removed by the host's agent.
@@ -48,8 +48,8 @@ type Result struct {
 	Left []*store.Rebuild
 }
 
-// A Verdict is where a VM is.
-type Verdict struct {
+// A Finding is where a VM is.
+type Finding struct {
 	VM  hypervisor.VMID     `json:"vm"`
 	Was hypervisor.HostName `json:"was,omitempty"` // by the store; "" is that it does not know the VM
 	Is  hypervisor.HostName `json:"is,omitempty"`
@@ -63,8 +63,8 @@ type Verdict struct {
 }
 
 // Conflicts lists the verdicts that an operator has to decide.
-func (r *Result) Conflicts() []Verdict {
-	return slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool {
+func (r *Result) Conflicts() []Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(v Finding) bool {
 		return v.Conflict == ""
 	})
 }
@@ -184,7 +184,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 			v.Was = c.stored.Host
 		}
 		if v.Conflict != "" || v.next != nil || v.Deleted && v.old != nil {
-			r.Verdicts = append(r.Verdicts, v)
+			r.Findings = append(r.Findings, v)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (c *one) lives() (all []life) {
 	return all
 }
 
-// compareLives orders the lives of VMs of one name; 0 is that they are the same, or that nobody knows.
+// compareLives orders the lives of VMs of one name; 0 is that they are the same, or that this is not known.
 func compareLives(a, b *store.Life) int {
 	return truth(a.Follows(b)) - truth(b.Follows(a))
 }
@@ -297,7 +297,7 @@ func truth(b bool) int {
 }
 
 // verdict says where the VM is.
-func (c *one) verdict() Verdict {
+func (c *one) verdict() Finding {
 	var runs, stands []hypervisor.HostName
 	for _, host := range slices.Sorted(maps.Keys(c.says)) {
 		switch s := c.says[host].State; {
@@ -309,44 +309,44 @@ func (c *one) verdict() Verdict {
 	}
 	switch {
 	case len(runs) > 1:
-		return Verdict{Conflict: "it runs on " + and(runs) + ": end the wrong one, or decide"}
+		return Finding{Conflict: "it runs on " + and(runs) + ": end the wrong one, or decide"}
 	case len(runs) == 1:
-		return Verdict{Is: runs[0], Why: "it runs there"}
+		return Finding{Is: runs[0], Why: "it runs there"}
 	case len(stands) > 0:
-		return Verdict{Conflict: "it stands in the middle of a migration on " + and(stands)}
+		return Finding{Conflict: "it stands in the middle of a migration on " + and(stands)}
 	}
 	lives := c.lives()
 	if len(lives) == 0 {
-		return Verdict{}
+		return Finding{}
 	}
 	return c.resting(lives[0])
 }
 
 // resting says where a VM is that executes nowhere, by the latest life that is known.
-func (c *one) resting(last life) Verdict {
-	is := Verdict{Is: last.host, Why: "its latest life was there"}
+func (c *one) resting(last life) Finding {
+	is := Finding{Is: last.host, Why: "its latest life was there"}
 	has := c.says[last.host]
 	here := has.State.Rests() || has.Here()
 	switch {
 	case last.gone && c.stored == nil:
-		return Verdict{} // everybody agrees
+		return Finding{} // all hosts agree
 	case last.gone:
-		return Verdict{Deleted: true, Why: "it was deleted"}
+		return Finding{Deleted: true, Why: "it was deleted"}
 	case last.host == "" || !c.told[last.host] || here:
 		return is
 	case last.left:
-		return Verdict{Conflict: fmt.Sprintf("it has left for %s, and %s has nothing of it", last.host,
+		return Finding{Conflict: fmt.Sprintf("it has left for %s, and %s has nothing of it", last.host,
 			last.host)}
 	case last.record.Boots == 0 || last.record.Stopped && last.record.Ended:
 		return is // it has never been there, or there was nothing to know
 	}
-	return Verdict{Conflict: fmt.Sprintf("its record says that it runs on %s, and %s knows nothing of it",
+	return Finding{Conflict: fmt.Sprintf("its record says that it runs on %s, and %s knows nothing of it",
 		last.host, last.host)}
 }
 
 // write makes the record that says where the VM is, if what is stored does not say so already. It
 // is of a later life than all that is known.
-func (c *one) write(v *Verdict) {
+func (c *one) write(v *Finding) {
 	lives := c.lives()
 	if v.Is == "" || len(lives) == 0 {
 		return
@@ -363,15 +363,15 @@ func (c *one) write(v *Verdict) {
 	}
 	s, runs := c.stored, c.says[v.Is].State.Executes()
 	has, numbered := c.says[v.Is], c.numbered()
-	if s != nil && newest.Version <= s.Version && s.Host == v.Is && s.Moves >= moves && s.Claim == "" &&
+	if s != nil && newest.Version <= s.Version && s.Host == v.Is && s.Moves >= moves && s.ActiveMigration == "" &&
 		s.Numbered >= numbered && !has.Overrules(s) {
 		return
 	}
 	next := *newest
 	next.Numbered = numbered
-	next.Host, next.Moves, next.Claim, next.Doing, next.Trouble = v.Is, moves+1, "", "", ""
-	if next.Ended = next.Stopped && !runs; next.Mark != v.Is {
-		next.Mark = ""
+	next.Host, next.Moves, next.ActiveMigration, next.Operation, next.Trouble = v.Is, moves+1, "", "", ""
+	if next.Ended = next.Stopped && !runs; next.EvacuateFrom != v.Is {
+		next.EvacuateFrom = ""
 	}
 	if next.Version = 0; several {
 		id := ""

@@ -108,10 +108,10 @@ func TestAReconciledRecordIsOfTheLatestLife(t *testing.T) {
 		Hosts: []*store.Host{
 			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: knows[:1]}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: knows[1:]}}}})
-	if len(r.Verdicts) != 1 || r.Verdicts[0].Is != "n2" {
-		t.Fatalf("the verdicts are %+v", r.Verdicts)
+	if len(r.Findings) != 1 || r.Findings[0].Is != "n2" {
+		t.Fatalf("the verdicts are %+v", r.Findings)
 	}
-	next := reconcile.Next(&r.Verdicts[0])
+	next := reconcile.Next(&r.Findings[0])
 	later := &store.Life{ID: "y", Epoch: 4, After: 1}
 	for _, h := range knows {
 		if h.Overrules(next) {
@@ -142,7 +142,7 @@ func TestWhereAVMIs(t *testing.T) {
 			says: says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": {rests(vm("n2", 2))}}},
 		{name: "it went there and came back", stored: vm("n2", 2), is: "n1",
 			says: says{"n1": {rests(vm("n1", 3))}, "n2": {left(vm("n2", 2), "n1", "m")}}},
-		{name: "it came back, and nobody but its host knows", stored: vm("n1", 1), is: "n1",
+		{name: "it came back, and only its host knows", stored: vm("n1", 1), is: "n1",
 			says: says{"n1": {runs(vm("n1", 3))}, "n2": {left(vm("n2", 2), "n1", "m")}}},
 		{name: "it is newer than the backup", is: "n1", says: says{"n1": {runs(vm("n1", 1))}}},
 		{name: "it was deleted after the backup", stored: vm("n1", 1), is: "",
@@ -200,15 +200,15 @@ func TestWhereAVMIs(t *testing.T) {
 				t.Errorf("hosts are missing: %v", r.Missing)
 			}
 			if c.silent {
-				if len(r.Verdicts) != 0 {
-					t.Fatalf("there is something to say: %+v", r.Verdicts)
+				if len(r.Findings) != 0 {
+					t.Fatalf("there is something to say: %+v", r.Findings)
 				}
 				return
 			}
-			if len(r.Verdicts) != 1 {
-				t.Fatalf("%d verdicts", len(r.Verdicts))
+			if len(r.Findings) != 1 {
+				t.Fatalf("%d verdicts", len(r.Findings))
 			}
-			v := r.Verdicts[0]
+			v := r.Findings[0]
 			if deleted := c.is == "" && c.conflict == ""; v.Deleted != deleted {
 				t.Errorf("deleted: %v", v.Deleted)
 			}

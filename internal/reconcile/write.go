@@ -79,7 +79,7 @@ func (r *Result) Write(ctx context.Context, store store.Historian, in Input, by 
 // Apply writes the verdicts forward, without raising the epoch of the store.
 func (r *Result) Apply(ctx context.Context, store store.Store, in Input) error {
 	var bad []error
-	for _, v := range r.Verdicts {
+	for _, v := range r.Findings {
 		bad = append(bad, v.write(ctx, store))
 	}
 	for _, m := range r.Ended {
@@ -99,7 +99,7 @@ func (r *Result) Apply(ctx context.Context, store store.Store, in Input) error {
 	return errors.Join(bad...)
 }
 
-func (v *Verdict) write(ctx context.Context, store store.Store) error {
+func (v *Finding) write(ctx context.Context, store store.Store) error {
 	switch {
 	case v.next != nil:
 		_, err := store.Put(ctx, v.next)

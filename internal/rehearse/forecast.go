@@ -28,7 +28,7 @@ type Forecast struct {
 	FewestMoves bool              `json:"fewestMoves"` // no plan has fewer
 	Waves       [][]Step          `json:"waves"`
 	Left        []hypervisor.VMID `json:"left"` // VMs that stay
-	// Proofs are why not all can leave; none with VMs left is that nobody knows.
+	// Proofs are why not all can leave; none with VMs left is that it is not known.
 	Proofs []plan.Certificate `json:"proofs"`
 
 	// EmptySeconds is when all have left that can, with nothing drawn; null is never.
@@ -261,7 +261,7 @@ func (d *Forecast) search(
 	solos map[hypervisor.VMID]Passage,
 ) error {
 	found, err := &Search{}, error(nil)
-	if d.Moves > 0 || len(d.Left) == 0 { // where nobody can leave, there is nothing to look for
+	if d.Moves > 0 || len(d.Left) == 0 { // where no VM can leave, there is nothing to look for
 		found, err = p.Search(ctx, goal, solos)
 	}
 	if err != nil {

@@ -243,7 +243,7 @@ func TestSoloOfNoMove(t *testing.T) {
 	}
 }
 
-// TestSamplesFollowFromTheSeed: the same seed gives the same worlds, whoever runs first;
+// TestSamplesFollowFromTheSeed: the same seed gives the same worlds, whichever runs first;
 // another seed gives others; and what varies makes them differ.
 func TestSamplesFollowFromTheSeed(t *testing.T) {
 	p := planned(parse(t, rack+"vary: {dirty: lognormal(0.5), link: \"uniform(0.5, 1)\", faults: "+
@@ -276,7 +276,7 @@ func TestSamplesFollowFromTheSeed(t *testing.T) {
 
 func TestInterruption(t *testing.T) {
 	ctx, stop := context.WithCancelCause(context.Background())
-	reason := errors.New("somebody has lost patience")
+	reason := errors.New("the caller has lost patience")
 	stop(reason)
 	p := planned(parse(t, rack), "a1")
 	if _, err := p.Nominal(ctx); !errors.Is(err, reason) {

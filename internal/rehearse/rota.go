@@ -42,8 +42,8 @@ type Shift struct {
 	Range        *predict.Range `json:"rangeSeconds"`
 	BoundSeconds float64        `json:"boundSeconds"` // how long the moves take at least
 	// Stay are the VMs that did not move, and Obstacles say why: they do not converge, or
-	// failed too often. What comes later is played as if somebody had seen to them, so that
-	// all who stand in the way are told.
+	// failed too often. What comes later is played as if an operator had seen to them, so that
+	// all that stand in the way are told.
 	Stay      []hypervisor.VMID `json:"stay"`
 	Obstacles []Obstacle        `json:"obstacles"`
 }

@@ -62,7 +62,7 @@ func (p *Play) Search(
 	for _, settings := range p.candidates() {
 		play := p.With(settings, solos)
 		if settings.Order != LargestFirst {
-			settings.Order = LargestFirst // which a controller knows, and needs nobody who asks
+			settings.Order = LargestFirst // which a controller knows, and needs no simulation
 			if largest := p.With(settings, solos); !slices.EqualFunc(largest.Waves, play.Waves,
 				slices.Equal) {
 				settings.Order = LongestFirst

@@ -133,8 +133,8 @@ func (o *operator) watchVM(at time.Duration, before, after *store.VM) {
 		o.gone(at, before.Host)
 	}
 	p := o.run.Passages[vm]
-	if p.Attempts == 0 || p.Done || after.Evicted != nil || after.Doing != store.Nothing ||
-		before.Doing != store.Starting {
+	if p.Attempts == 0 || p.Done || after.Evicted != nil || after.Operation != store.Nothing ||
+		before.Operation != store.Starting {
 		return
 	}
 	p.Done, p.Took = true, at-p.Began

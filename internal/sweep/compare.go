@@ -24,18 +24,18 @@ type Comparison struct {
 	// SignP is the chance of a split between Less and More at least as uneven, if
 	// neither were more likely: the two-sided sign test.
 	SignP   float64 `json:"signTestP"`
-	Verdict Verdict `json:"verdict"`
+	Outcome Outcome `json:"verdict"`
 }
 
-// A Verdict is what a comparison shows at a confidence of 95 %.
-type Verdict string
+// An Outcome is what a comparison shows at a confidence of 95 %.
+type Outcome string
 
 // The verdicts. A difference counts when the bootstrap's interval leaves 0 out and
 // the sign test's chance is at most 5 %: with fewer than six pairs it never does.
 const (
-	Lower     Verdict = "lower"
-	Higher    Verdict = "higher"
-	Undecided Verdict = "undecided"
+	Lower     Outcome = "lower"
+	Higher    Outcome = "higher"
+	Undecided Outcome = "undecided"
 )
 
 // compare sets the values of two combinations against each other, pair by pair.
@@ -60,13 +60,13 @@ func compare(values, against []float64) Comparison {
 	low, high := Bootstrap(differences)
 	c.Mean, c.Low, c.High = rounded(Mean(differences)), rounded(low), rounded(high)
 	c.SignP = math.Round(SignTest(c.Less, c.More)*1e6) / 1e6
-	c.Verdict = Undecided
+	c.Outcome = Undecided
 	switch {
 	case c.SignP > 0.05:
 	case c.High < 0 && c.Less > c.More:
-		c.Verdict = Lower
+		c.Outcome = Lower
 	case c.Low > 0 && c.More > c.Less:
-		c.Verdict = Higher
+		c.Outcome = Higher
 	}
 	return c
 }

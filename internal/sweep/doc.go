@@ -40,7 +40,7 @@
 // # Running a sweep
 //
 // This part simulates the worlds of a sweep, several at once, each in a
-// goroutine of its own. Worlds share their scenario, which nobody changes, and
+// goroutine of its own. Worlds share their scenario, which is not changed, and
 // nothing else: what comes out does not depend on how many run at once.
 //
 // # Statistical tests
@@ -49,7 +49,7 @@
 // by how much, and how sure that is.
 //
 // A caller measures both sides in every world, pair by pair ([MeasureKind]), and has all measures
-// judged at once ([Judge]). A [ComparisonVerdict] says "better" or "worse" only when
+// judged at once ([Judge]). A [ComparisonResult] says "better" or "worse" only when
 //
 //   - the [SignTest] over the worlds that differ and the [SignedRank] test, both two-sided,
 //     find a difference at the level of 5 %, corrected for the number of measures (Holm), and

@@ -27,8 +27,8 @@ func Example() {
 		fmt.Printf("%s: median %v s\n", sweep.Label(c.Settings), c.Statistic("makespanSeconds").P50)
 	}
 	for _, c := range d.Comparisons {
-		if c.Verdict != sweep.Undecided {
-			fmt.Printf("%s: %s by %v, in %d of %d samples\n", c.Measure, c.Verdict, -c.Mean, c.Less,
+		if c.Outcome != sweep.Undecided {
+			fmt.Printf("%s: %s by %v, in %d of %d samples\n", c.Measure, c.Outcome, -c.Mean, c.Less,
 				run.Samples)
 		}
 	}

@@ -50,8 +50,8 @@ func (o TestOutcome) String() string {
 	return [...]string{"cannot say", "no difference seen", "better", "worse"}[o]
 }
 
-// A Verdict is what a measure says of ours against theirs.
-type ComparisonVerdict struct {
+// A ComparisonResult is what a measure says of ours against theirs.
+type ComparisonResult struct {
 	Name    string
 	Kind    Kind
 	Outcome TestOutcome
@@ -76,8 +76,8 @@ type ComparisonVerdict struct {
 
 // Judge judges measures of the same comparison, in their order. It panics when one has not as
 // many numbers of ours as of theirs.
-func Judge(measures []MeasureKind) []ComparisonVerdict {
-	list, chances := make([]ComparisonVerdict, len(measures)), make([]float64, len(measures))
+func Judge(measures []MeasureKind) []ComparisonResult {
+	list, chances := make([]ComparisonResult, len(measures)), make([]float64, len(measures))
 	for i := range measures {
 		list[i] = weigh(&measures[i])
 		chances[i] = list[i].alone
@@ -90,11 +90,11 @@ func Judge(measures []MeasureKind) []ComparisonVerdict {
 }
 
 // weigh says all of a measure but the outcome; the chance is that of this measure alone.
-func weigh(m *MeasureKind) ComparisonVerdict {
+func weigh(m *MeasureKind) ComparisonResult {
 	if len(m.Ours) != len(m.Theirs) {
 		panic("verdict: " + m.Name + " was not measured in the same worlds")
 	}
-	v := ComparisonVerdict{Name: m.Name, Kind: m.Kind, Ratio: m.ratios()}
+	v := ComparisonResult{Name: m.Name, Kind: m.Kind, Ratio: m.ratios()}
 	var p pairs
 	for i, ours := range m.Ours {
 		if tells(ours, v.Ratio) && tells(m.Theirs[i], v.Ratio) {
@@ -170,7 +170,7 @@ func (p *pairs) add(ours, theirs float64, ratios bool) {
 }
 
 // decide says the outcome by the corrected chance.
-func (v *ComparisonVerdict) decide() {
+func (v *ComparisonResult) decide() {
 	none := v.none()
 	switch in := v.Typical; {
 	case v.P <= Level && !v.Contrary && v.Effect.High < none && v.Less > v.More:
@@ -183,7 +183,7 @@ func (v *ComparisonVerdict) decide() {
 }
 
 // none is the effect of no difference.
-func (v *ComparisonVerdict) none() float64 {
+func (v *ComparisonResult) none() float64 {
 	if v.Ratio {
 		return 1
 	}
@@ -192,6 +192,6 @@ func (v *ComparisonVerdict) none() float64 {
 
 // NotWorse reports whether ours is sure not to be worse by more than [Margin]: it is not called
 // worse, and the interval of the typical difference ends below.
-func (v *ComparisonVerdict) NotWorse() bool {
+func (v *ComparisonResult) NotWorse() bool {
 	return v.Outcome == Better || v.Outcome != Worse && v.Typical.High <= v.none()+Margin
 }

@@ -58,7 +58,7 @@ var sources = []source{
 }
 
 // compare draws so many worlds. better makes ours smaller by a factor.
-func compare(r *rand.Rand, worlds int, better float64) []sweep.ComparisonVerdict {
+func compare(r *rand.Rand, worlds int, better float64) []sweep.ComparisonResult {
 	var list []sweep.MeasureKind
 	for _, s := range sources {
 		m := sweep.MeasureKind{Name: s.name, Kind: s.kind}

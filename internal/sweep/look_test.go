@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
 
-// TestLook writes pictures of the pages to the folder that GODWIT_LOOK names, for whoever
-// has changed how they look.
+// TestLook writes pictures of the pages to the folder that GODWIT_LOOK names, to check
+// changes of how they look.
 func TestLook(t *testing.T) {
 	folder := os.Getenv("GODWIT_LOOK")
 	if folder == "" {

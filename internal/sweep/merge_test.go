@@ -189,7 +189,7 @@ func TestReadPartRefuses(t *testing.T) {
 		{"a run of no samples", strings.Replace(good, `"samples":4`, `"samples":0`, 1),
 			"f:1: there must be 1 to"},
 		{"a line that is no sample", lines[0] + "x\n" + strings.Join(lines[1:], ""), "f: line 2: "},
-		{"a field that nobody knows", strings.Replace(good, `"retries"`, `"retrys"`, 1),
+		{"an unknown field", strings.Replace(good, `"retries"`, `"retrys"`, 1),
 			"f: line 2: "},
 		{"two samples in a line", lines[0] + strings.TrimSpace(lines[1]) +
 			strings.Join(lines[2:], ""), "f: line 2: there is more than one value in the line"},

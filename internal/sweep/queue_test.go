@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheQueueKeepsTheOrder: whoever is first, samples are passed on in the order of
+// TestTheQueueKeepsTheOrder: whichever is first, samples are passed on in the order of
 // their worlds, and in the end also those behind one that never came.
 func TestTheQueueKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -29,7 +29,7 @@ type row struct {
 	outcome        MigrationOutcome
 	mode           hypervisor.Mode
 	bytes          hypervisor.Bytes
-	untold         bool          // it has sent more than bytes, and nobody knows how much
+	untold         bool          // it has sent more than bytes, and it is not known how much
 	downtime       time.Duration // -1 unless the VM has moved or its guest has stood
 	why            string
 }
@@ -157,7 +157,7 @@ const (
 	Succeeded  MigrationOutcome = iota
 	Lost                        // arrived without its memory, and started anew
 	Failed                      // the VM stayed where it was
-	Aborted                     // somebody cancelled it
+	Aborted                     // it was cancelled
 	Unfinished                  // it had not ended when the run did
 )
 

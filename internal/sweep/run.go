@@ -26,7 +26,7 @@ type Sweep struct {
 	// never twice at once. Its error ends the sweep.
 	Sample func(*Sample) error
 	// Tick is told now and then of a world that runs, and when it has ended, from
-	// several goroutines at once. Default: nobody.
+	// several goroutines at once. Default: none.
 	Tick func(w *sim.World, ended bool)
 	// Workers is how many worlds run at once. Default: one on each core.
 	Workers int

@@ -189,7 +189,7 @@ until: 30m
 `
 	got := one(t, hopeless+"events: [migrate busy]")
 	if got.Migrations.Failed != 1 || got.Migrations.Total != 1 || got.Retries != 0 {
-		t.Errorf("nobody tries again: %d failed of %d, %d retries", got.Migrations.Failed,
+		t.Errorf("no migration is retried: %d failed of %d, %d retries", got.Migrations.Failed,
 			got.Migrations.Total, got.Retries)
 	}
 	got = one(t, hopeless+"events: [drain n1]")
@@ -226,7 +226,7 @@ func TestAnInterruptedSweepTellsWhatIsComplete(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsCompleteIsNotInterrupted(t *testing.T) {
+func TestACompleteMigrationIsNotInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := sweep.Sweep{Run: sweep.Run{Samples: 1}, Load: load,
 		Sample: func(*sweep.Sample) error { cancel(); return nil }}

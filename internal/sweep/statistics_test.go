@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 	tests := []struct {
 		name            string
 		values, against []float64
-		want            Verdict
+		want            Outcome
 	}{
 		{"always less", times(10, 1), times(10, 3), Lower},
 		{"always more", times(10, 3), times(10, 1), Higher},
@@ -102,7 +102,7 @@ func TestVerdicts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := compare(tt.values, tt.against)
-			if c.Verdict != tt.want || c.Less+c.More+c.Same != len(tt.values) {
+			if c.Outcome != tt.want || c.Less+c.More+c.Same != len(tt.values) {
 				t.Errorf("compared: %+v, want %s", c, tt.want)
 			}
 			back := compare(tt.against, tt.values)

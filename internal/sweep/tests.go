@@ -110,7 +110,7 @@ func exactRank(ranks []int, sum int) float64 {
 	return min(1, 2*min(below, above))
 }
 
-// Holm corrects chances for how many there are: whoever rejects what has at most 5 % rejects
+// Holm corrects chances for how many there are: rejecting what has at most 5 % rejects
 // anything true with at most 5 %.
 // Source: Holm, "A simple sequentially rejective multiple test procedure", 1979.
 func Holm(chances []float64) []float64 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Table writes verdicts for people: what was measured, and a sentence about each measure.
-func Table(ours, theirs string, list []ComparisonVerdict) string {
+func Table(ours, theirs string, list []ComparisonResult) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "measure\t%s\t%s\tworlds with less\tmore\talike\tp\n", ours, theirs)
@@ -29,12 +29,12 @@ func Table(ours, theirs string, list []ComparisonVerdict) string {
 }
 
 // String says the verdict in a sentence.
-func (v *ComparisonVerdict) String() string {
+func (v *ComparisonResult) String() string {
 	return v.Name + ": " + v.Outcome.String() + v.because() + v.worlds()
 }
 
 // because says by how much.
-func (v *ComparisonVerdict) because() string {
+func (v *ComparisonResult) because() string {
 	in := v.Effect
 	switch {
 	case v.Outcome == Better || v.Outcome == Worse:
@@ -60,7 +60,7 @@ func (v *ComparisonVerdict) because() string {
 }
 
 // ratio writes a median ratio that is all on one side of 1, as "12 % shorter (95 %: 8 to 15 %)".
-func (v *ComparisonVerdict) ratio(in Interval) string {
+func (v *ComparisonResult) ratio(in Interval) string {
 	near, far := in.High, in.Low
 	if in.Value > 1 {
 		near, far = in.Low, in.High
@@ -76,13 +76,13 @@ func (v *ComparisonVerdict) ratio(in Interval) string {
 }
 
 // span writes an interval of differences that is all on one side of 0.
-func (v *ComparisonVerdict) span(in Interval) string {
+func (v *ComparisonResult) span(in Interval) string {
 	low, high := math.Abs(in.Low), math.Abs(in.High)
 	return v.Kind.write(min(low, high)) + " to " + v.Kind.write(max(low, high))
 }
 
 // apart writes an effect as "12 % shorter" or "0.2 fewer a world".
-func (v *ComparisonVerdict) apart(effect float64) string {
+func (v *ComparisonResult) apart(effect float64) string {
 	if v.Ratio {
 		return percent(effect) + " % " + v.word(effect > 1)
 	}
@@ -90,7 +90,7 @@ func (v *ComparisonVerdict) apart(effect float64) string {
 }
 
 // word says in which direction something differs.
-func (v *ComparisonVerdict) word(more bool) string {
+func (v *ComparisonResult) word(more bool) string {
 	switch {
 	case more && v.Kind == Seconds:
 		return "longer"
@@ -104,7 +104,7 @@ func (v *ComparisonVerdict) word(more bool) string {
 	return "less"
 }
 
-func (v *ComparisonVerdict) much() string {
+func (v *ComparisonResult) much() string {
 	if v.Kind == Seconds {
 		return "long"
 	}
@@ -112,7 +112,7 @@ func (v *ComparisonVerdict) much() string {
 }
 
 // worlds says how many worlds were looked at.
-func (v *ComparisonVerdict) worlds() string {
+func (v *ComparisonResult) worlds() string {
 	all := grouped(v.Worlds) + strings.TrimPrefix(words.Count(v.Worlds, "world"),
 		fmt.Sprint(v.Worlds))
 	switch decided := v.Outcome == Better || v.Outcome == Worse; {
@@ -125,7 +125,7 @@ func (v *ComparisonVerdict) worlds() string {
 }
 
 // where says that an effect is that of some worlds only.
-func (v *ComparisonVerdict) where() string {
+func (v *ComparisonResult) where() string {
 	if !v.Ratio || v.Alike == 0 {
 		return ""
 	}

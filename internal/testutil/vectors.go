@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-// Verdict is what a replayed vector came to: "" passed, Skip(reason) is out of
+// Outcome is what a replayed vector came to: "" passed, Skip(reason) is out of
 // the library's scope, anything else is a difference.
-type Verdict struct{ diff, skip string }
+type Outcome struct{ diff, skip string }
 
 // Pass says that the decision equals the recording.
-var Pass = Verdict{}
+var Pass = Outcome{}
 
 // Diff says how the decision differs; an empty text passes.
-func Diff(text string) Verdict { return Verdict{diff: text} }
+func Diff(text string) Outcome { return Outcome{diff: text} }
 
 // Skip says why a vector is out of scope.
-func Skip(reason string) Verdict { return Verdict{skip: reason} }
+func Skip(reason string) Outcome { return Outcome{skip: reason} }
 
 // Dir returns where the recordings are: $GODWIT_VECTORS, or the project's own.
 func Dir() string {
@@ -41,15 +41,15 @@ func Dir() string {
 // Replay decides every line of the files that match pattern and prints, for
 // each file, "KIND: N passed, M failed, K skipped (REASONS)". A line that does
 // not parse is a failure.
-func Replay[In, Out any](t *testing.T, pattern string, decide func(In, Out) Verdict) {
+func Replay[In, Out any](t *testing.T, pattern string, decide func(In, Out) Outcome) {
 	t.Helper()
-	ReplayEach(t, pattern, func(string) func(In, Out) Verdict { return decide })
+	ReplayEach(t, pattern, func(string) func(In, Out) Outcome { return decide })
 }
 
 // ReplayEach is Replay for recordings of one form and several rules: decider is
 // asked once for each file, with its KIND, for what decides that file's lines.
 func ReplayEach[In, Out any](t *testing.T, pattern string,
-	decider func(kind string) func(In, Out) Verdict) {
+	decider func(kind string) func(In, Out) Outcome) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Dir(), pattern))
 	if err != nil || len(files) == 0 {
@@ -61,7 +61,7 @@ func ReplayEach[In, Out any](t *testing.T, pattern string,
 	}
 }
 
-func replayFile[In, Out any](t *testing.T, kind, file string, decide func(In, Out) Verdict) {
+func replayFile[In, Out any](t *testing.T, kind, file string, decide func(In, Out) Outcome) {
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func replayFile[In, Out any](t *testing.T, kind, file string, decide func(In, Ou
 	fmt.Printf("%s: %d passed, %d failed, %s\n", kind, passed, failed, skips(skipped))
 }
 
-func replayLine[In, Out any](line []byte, decide func(In, Out) Verdict) Verdict {
+func replayLine[In, Out any](line []byte, decide func(In, Out) Outcome) Outcome {
 	var v struct {
 		In  In
 		Out Out

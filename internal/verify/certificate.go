@@ -32,8 +32,8 @@ func Certificate(f *plan.Fleet, hosts []hypervisor.HostName, c *plan.Certificate
 	return fmt.Errorf("a proof of kind %q is not known", c.Kind)
 }
 
-// alone returns the fleet with nobody in it but the VMs to keep and those that cannot
-// move; nobody enters the hosts to be emptied.
+// alone returns the fleet with no VM in it but those to keep and those that cannot
+// move; no VM enters the hosts to be emptied.
 func alone(f *plan.Fleet, drained []hypervisor.HostName, keep []hypervisor.VMID) *books {
 	b := open(f)
 	for _, v := range f.VMs {
@@ -43,7 +43,7 @@ func alone(f *plan.Fleet, drained []hypervisor.HostName, keep []hypervisor.VMID)
 		}
 	}
 	for _, name := range drained {
-		b.hosts[b.at[name]].Closed = true
+		b.hosts[b.at[name]].Cordoned = true
 	}
 	return b
 }
@@ -64,7 +64,7 @@ func (b *books) refused(v plan.VM, host int, keep []hypervisor.VMID) bool {
 		}
 		return false
 	})
-	o := placement.Options{Source: v.Home, Move: placement.Survey(&v.VM, v.Home, b.hosts)}
+	o := placement.Options{Source: v.Home, Move: placement.CompareHosts(&v.VM, v.Home, b.hosts)}
 	return v.Pinned != "" || !placement.FitsAll(b.rules, &v.VM, &b.hosts[host], o)
 }
 

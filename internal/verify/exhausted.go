@@ -52,7 +52,7 @@ func key(b *books, f *plan.Fleet) (k string) {
 
 // moved returns the books after a move; nil when it is not possible.
 func (b *books) moved(v plan.VM, host int) *books {
-	o := placement.Options{Source: v.Home, Move: placement.Survey(&v.VM, v.Home, b.hosts)}
+	o := placement.Options{Source: v.Home, Move: placement.CompareHosts(&v.VM, v.Home, b.hosts)}
 	if v.Home == "" || v.Pinned != "" ||
 		!placement.FitsAll(b.rules, &v.VM, &b.hosts[host], o) {
 		return nil

@@ -42,7 +42,7 @@ func follow(f *plan.Fleet, waves []plan.Wave) (*books, error) {
 
 func (b *books) wave(wave plan.Wave) error {
 	moving := map[hypervisor.VMID]bool{}
-	for _, m := range wave { // everybody is on both hosts
+	for _, m := range wave { // every VM is on both hosts
 		v, ok := b.vms[m.VM]
 		target, known := b.at[m.Target]
 		if !ok || !known || v.Home != m.Source || m.Source == "" || v.Pinned != "" ||
@@ -75,12 +75,12 @@ func (b *books) last(m plan.Move, wave plan.Wave) error {
 	v, target := b.vms[m.VM], &b.hosts[b.at[m.Target]]
 	full := *target
 	*target, _ = full.Without(&v.VM, true)
-	o := placement.Options{Source: m.Source, Move: placement.Survey(&v.VM, m.Source, b.hosts)}
+	o := placement.Options{Source: m.Source, Move: placement.CompareHosts(&v.VM, m.Source, b.hosts)}
 	why := placement.CheckAll(b.rules, &v.VM, target, o)
 	if *target = full; len(why) > 0 {
 		return fmt.Errorf("%+v: %v", m, why)
 	}
-	if !plan.Rules(&v.VM) { // nobody's company
+	if !plan.Rules(&v.VM) { // it asks for no company
 		return nil
 	}
 	for _, o := range wave {

@@ -14,8 +14,8 @@ var enforcing = map[plan.Resource][]string{plan.Memory: {"memory"}, plan.CPUs: {
 	plan.Places: {"apart", "group-anti-affinity"}}
 
 // short checks that the VMs can be on the named hosts only, and adds up. A host holds
-// at most what it has room for with nobody there who can move, or what it holds now: a
-// host that is over-committed stays so as long as nobody enters.
+// at most what it has room for with no VM there that can move, or what it holds now: a
+// host that is over-committed stays so as long as no VM enters.
 func short(f *plan.Fleet, drained []hypervisor.HostName, c *plan.Certificate) error {
 	b := alone(f, drained, nil)
 	for _, name := range enforcing[c.Resource] {

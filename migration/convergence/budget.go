@@ -16,10 +16,10 @@ func Budget(memory, disks hypervisor.Bytes, perGiB time.Duration) time.Duration 
 }
 
 // size returns what the migration has to move at most.
-func (l *look) size() hypervisor.Bytes { return plus(l.memory(), l.disks()) }
+func (l *evaluation) size() hypervisor.Bytes { return plus(l.memory(), l.disks()) }
 
 // memory returns the size of the guest's memory.
-func (l *look) memory() hypervisor.Bytes {
+func (l *evaluation) memory() hypervisor.Bytes {
 	if l.c.Memory > 0 {
 		return l.c.Memory
 	}
@@ -27,7 +27,7 @@ func (l *look) memory() hypervisor.Bytes {
 }
 
 // disks returns the size of the disks that are copied before it.
-func (l *look) disks() hypervisor.Bytes {
+func (l *evaluation) disks() hypervisor.Bytes {
 	if l.c.Disks > 0 {
 		return l.c.Disks
 	}
@@ -40,7 +40,7 @@ func (l *look) disks() hypervisor.Bytes {
 // Here the first pass shows how much data there really is (a hypervisor does not
 // send pages that hold only zeros); from its end on, that data is the measure. Disks are
 // there by then, and count no more.
-func (l *look) budget() time.Duration {
+func (l *evaluation) budget() time.Duration {
 	if l.c.Method != Watermark {
 		return Budget(l.size(), 0, l.c.CompletionTimeoutPerGiB)
 	}
@@ -54,7 +54,7 @@ func (l *look) budget() time.Duration {
 
 // acceptable returns KubeVirt's acceptableCompletionTime, in seconds, before any
 // extension.
-func (l *look) acceptable() int64 { return int64(l.budget() / time.Second) }
+func (l *evaluation) acceptable() int64 { return int64(l.budget() / time.Second) }
 
 // plus adds without overflow; amounts below zero count as zero.
 func plus(a, b hypervisor.Bytes) hypervisor.Bytes {

@@ -13,13 +13,13 @@ import (
 // one job: begin a new job with the zero State.
 func Converge(
 	c Config, s State, p hypervisor.Progress, now time.Time,
-) (State, Verdict) {
+) (State, Decision) {
 	if p.Status.Final() || p.Status == hypervisor.JobBroken {
-		return s, Verdict{}
+		return s, Decision{}
 	}
-	l := look{c: c, s: s, p: sane(&p)}
+	l := evaluation{c: c, s: s, p: sane(&p)}
 	l.take(&p, now)
-	var v Verdict
+	var v Decision
 	switch c.Method {
 	case Legacy:
 		v = legacy(&l)
@@ -32,9 +32,9 @@ func Converge(
 	return l.s, v
 }
 
-// A look is one observation with all that a rule may ask about. Rules are given it by value, so
+// A evaluation is one observation with all that a rule may ask about. Rules are given it by value, so
 // that none can change what the next one sees.
-type look struct {
+type evaluation struct {
 	c        Config
 	s        State
 	p        sample
@@ -56,7 +56,7 @@ type sample struct {
 }
 
 // take takes in what the transfer shows about itself.
-func (l *look) take(p *hypervisor.Progress, now time.Time) {
+func (l *evaluation) take(p *hypervisor.Progress, now time.Time) {
 	s := &l.s
 	if s.Started.IsZero() {
 		s.Started = start(p.Started, now)
@@ -96,14 +96,14 @@ func sampled(s hypervisor.JobStatus) bool {
 }
 
 // seconds returns the span since the start in whole seconds, as KubeVirt counts.
-func (l *look) seconds() int64 { return int64(l.since / time.Second) }
+func (l *evaluation) seconds() int64 { return int64(l.since / time.Second) }
 
 // A rule gives a verdict when it holds.
 type rule struct {
 	name    string
 	when    plight // it cannot hold in another, and is not given a copy of the look to say so
-	holds   func(look) bool
-	verdict func(look) Verdict
+	holds   func(evaluation) bool
+	verdict func(evaluation) Decision
 }
 
 // A plight is what has to be the matter before a rule can hold; anyhow is nothing.
@@ -117,7 +117,7 @@ const (
 )
 
 // plight returns all that is the matter.
-func (l *look) plight() plight {
+func (l *evaluation) plight() plight {
 	in := anyhow
 	if l.left < 0 {
 		in |= late
@@ -130,28 +130,28 @@ func (l *look) plight() plight {
 
 // decide returns the verdict of the first rule that holds: the order is the
 // specification.
-func decide(rules []rule, l look) Verdict {
+func decide(rules []rule, l evaluation) Decision {
 	in := l.plight()
 	for i := range rules {
 		if r := &rules[i]; r.when&^in == 0 && r.holds(l) {
 			return r.verdict(l)
 		}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // keep leaves the transfer alone.
-func keep(look) Verdict { return Verdict{} }
+func keep(evaluation) Decision { return Decision{} }
 
 // abort returns the verdict to give up because of why.
-func abort(why Reason) func(look) Verdict {
-	return func(look) Verdict { return Verdict{Action: Abort, Why: why} }
+func abort(why Reason) func(evaluation) Decision {
+	return func(evaluation) Decision { return Decision{Action: Abort, Why: why} }
 }
 
 // inPostCopy: the target runs. There is no deadline: the source can no longer
 // take the VM back.
 // Source: KubeVirt v1.9.0 live-migration-source.go:766 (handleLegacyConvergence).
-func inPostCopy(l look) bool { return l.s.PostCopy }
+func inPostCopy(l evaluation) bool { return l.s.PostCopy }
 
 // smooth returns the exponentially weighted average after one more sample. The
 // first sample counts in full, as does one after the average has come down to 0.

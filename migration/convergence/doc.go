@@ -2,20 +2,20 @@
 // ends: nothing, another downtime limit, post-copy, a pause, or giving up.
 //
 // [Converge] maps a [Config], a stored [State] and one look at the transfer to
-// the next State and a [Verdict]. It moves no memory, reads no clock and waits
+// the next State and a [Decision]. It moves no memory, reads no clock and waits
 // for nothing. A caller
 //
 //  1. looks every few hundred milliseconds and whenever a pass ends; until [State].Calm the
 //     ends of passes are enough,
-//  2. stores the new State, and only then carries out the Verdict,
+//  2. stores the new State, and only then carries out the Decision,
 //  3. tells the State the hypervisor's answer: [State.Accepted] or
 //     [State.Refused], and stores that, too.
 //
 // It may look once before it begins the transfer, as at one that has just begun: a limit that
 // it is told to set may go along with the request, and is then accepted with it.
 //
-// A verdict that nobody answered counts as refused: it is asked for again, and
-// every verdict may be carried out twice. What the transfer itself shows (that
+// A decision without an answer counts as refused: it is asked for again, and
+// every decision may be carried out twice. What the transfer itself shows (that
 // it is paused, or in post-copy) counts as accepted, so a lost answer is safe.
 //
 // # Methods

@@ -26,7 +26,7 @@ func ExampleConverge() {
 			Sent:      hypervisor.Bytes(second) * 2e8,
 			Remaining: 2e9 - hypervisor.Bytes(second%10)*2e8, Bandwidth: 2e8,
 		}
-		var verdict convergence.Verdict
+		var verdict convergence.Decision
 		state, verdict = convergence.Converge(config, state, progress, now)
 		if adjustment, ok := verdict.Adjustment(); ok {
 			// Store the state, hand the adjustment to the hypervisor, and say how it went.

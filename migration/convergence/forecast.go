@@ -12,7 +12,7 @@ const (
 	// first is the limit until more is known.
 	first = 100 * time.Millisecond
 	// usual is the longest downtime that a transfer gets that is not in trouble: the
-	// hypervisor's own default, which is what everybody has got used to.
+	// hypervisor's own default, which is what guests are used to.
 	// Source: QEMU 7.2 migration/migration.c (DEFAULT_MIGRATE_SET_DOWNTIME).
 	usual = 300 * time.Millisecond
 	// trouble is how long passes shrink no more before more than the usual is allowed.
@@ -39,7 +39,7 @@ const (
 // ChooseByForecast is the [Policy] that knows every [Method]: it decides by the one
 // that the configuration names.
 func ChooseByForecast(c Config, s State, p hypervisor.Progress, now time.Time) (
-	State, Verdict) {
+	State, Decision) {
 	if c.Method == Forecast {
 		return ConvergeByForecast(c, s, p, now)
 	}
@@ -48,7 +48,7 @@ func ChooseByForecast(c Config, s State, p hypervisor.Progress, now time.Time) (
 
 // ConvergeByForecast implements [Policy].
 func ConvergeByForecast(c Config, s State, p hypervisor.Progress, now time.Time) (
-	State, Verdict) {
+	State, Decision) {
 	c.Method = Watermark
 	c.DowntimeTuning = &DowntimeTuning{Initial: first,
 		StartAfterIteration: math.MaxInt} // we say when
@@ -75,7 +75,7 @@ func ConvergeByForecast(c Config, s State, p hypervisor.Progress, now time.Time)
 }
 
 // forecastLook decides about a transfer whose passes shrink no more.
-func forecastLook(c Config, s State, p hypervisor.Progress) Verdict {
+func forecastLook(c Config, s State, p hypervisor.Progress) Decision {
 	most := c.MaxDowntime
 	if most <= 0 {
 		most = 900 * time.Millisecond // as Config says
@@ -86,7 +86,7 @@ func forecastLook(c Config, s State, p hypervisor.Progress) Verdict {
 	case needed <= min(usual, most):
 		return raise(s, needed)
 	case c.AllowPostCopy && !c.VFIO && s.Refusals.PostCopy == 0:
-		return Verdict{Action: StartPostCopy, Why: Stalled}
+		return Decision{Action: StartPostCopy, Why: Stalled}
 	case flat < trouble:
 		return raise(s, min(usual, most))
 	}
@@ -94,11 +94,11 @@ func forecastLook(c Config, s State, p hypervisor.Progress) Verdict {
 }
 
 // raise asks for a limit unless a longer one holds already.
-func raise(s State, limit time.Duration) Verdict {
+func raise(s State, limit time.Duration) Decision {
 	limit = max(limit.Truncate(time.Millisecond), time.Millisecond)
 	if limit <= s.Limit.Now || s.Refusals.Downtime > 0 {
-		return Verdict{}
+		return Decision{}
 	}
-	return Verdict{Action: SetDowntime, Limit: limit,
+	return Decision{Action: SetDowntime, Limit: limit,
 		Why: Tuning}
 }

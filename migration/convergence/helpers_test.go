@@ -20,19 +20,19 @@ const (
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 var (
-	goOn    = convergence.Verdict{}
-	pause   = convergence.Verdict{Action: convergence.Pause, Why: convergence.OverBudget}
-	tooLate = convergence.Verdict{Action: convergence.Abort, Why: convergence.OverBudget}
-	stuck   = convergence.Verdict{Action: convergence.Abort, Why: convergence.Stuck}
-	post    = convergence.Verdict{Action: convergence.StartPostCopy, Why: convergence.OverBudget}
+	goOn    = convergence.Decision{}
+	pause   = convergence.Decision{Action: convergence.Pause, Why: convergence.OverBudget}
+	tooLate = convergence.Decision{Action: convergence.Abort, Why: convergence.OverBudget}
+	stuck   = convergence.Decision{Action: convergence.Abort, Why: convergence.Stuck}
+	post    = convergence.Decision{Action: convergence.StartPostCopy, Why: convergence.OverBudget}
 )
 
 // tune is the verdict to allow a downtime within MaxDowntime.
-func tune(d time.Duration) convergence.Verdict { return set(d, convergence.Tuning) }
+func tune(d time.Duration) convergence.Decision { return set(d, convergence.Tuning) }
 
 // set is the verdict to allow a downtime because of why.
-func set(d time.Duration, why convergence.Reason) convergence.Verdict {
-	return convergence.Verdict{Action: convergence.SetDowntime, Limit: d, Why: why}
+func set(d time.Duration, why convergence.Reason) convergence.Decision {
+	return convergence.Decision{Action: convergence.SetDowntime, Limit: d, Why: why}
 }
 
 // A transfer is one migration under observation.
@@ -42,15 +42,15 @@ type transfer struct {
 }
 
 // look shows the transfer one sample, at seconds after its start.
-func (x *transfer) look(seconds float64, p hypervisor.Progress) convergence.Verdict {
-	var v convergence.Verdict
+func (x *transfer) look(seconds float64, p hypervisor.Progress) convergence.Decision {
+	var v convergence.Decision
 	p.Started = noon
 	x.state, v = convergence.Converge(x.config, x.state, p, at(seconds))
 	return v
 }
 
 // obey looks, and has the hypervisor accept what the verdict asks for.
-func (x *transfer) obey(seconds float64, p hypervisor.Progress) convergence.Verdict {
+func (x *transfer) obey(seconds float64, p hypervisor.Progress) convergence.Decision {
 	v := x.look(seconds, p)
 	if v != goOn {
 		x.state = x.state.Accepted(v, at(seconds))

@@ -70,7 +70,7 @@ func (m *monitor) cancel(succeeds bool) string {
 }
 
 // called returns the oracle's word for a verdict.
-func called(v convergence.Verdict) string {
+func called(v convergence.Decision) string {
 	switch v.Action {
 	case convergence.StartPostCopy:
 		return "post-copy"
@@ -104,7 +104,7 @@ func TestLegacyAgreesWithKubeVirtsRules(t *testing.T) {
 				Remaining: hypervisor.Bytes(max(5, rapid.IntRange(0, 9).Draw(t, "remaining")))}
 			succeeds, fails := flag.Draw(t, "succeeds"), flag.Draw(t, "a cancel fails")
 			now := noon.Add(time.Duration(elapsed))
-			var v convergence.Verdict
+			var v convergence.Decision
 			s, v = convergence.Converge(c, s, p, now)
 			want := oracle.tick(elapsed, p.Status != 0, uint64(p.Remaining), succeeds)
 			if got := called(v); got != want {
@@ -126,7 +126,7 @@ func span(t *rapid.T, what string) time.Duration {
 
 // answer tells the state what the hypervisor said to v.
 func answer(
-	s convergence.State, v convergence.Verdict, succeeds bool, now time.Time,
+	s convergence.State, v convergence.Decision, succeeds bool, now time.Time,
 ) convergence.State {
 	switch {
 	case v == goOn:

@@ -19,7 +19,7 @@ func TestLegacyBudget(t *testing.T) {
 		name    string
 		change  func(*convergence.Config)
 		seconds float64
-		want    convergence.Verdict
+		want    convergence.Decision
 	}{
 		{"the last second of the budget is still in it", nil, 150.999, goOn},
 		{"the first whole second beyond the budget is not", nil, 151, tooLate},
@@ -65,7 +65,7 @@ func TestLegacyProgress(t *testing.T) {
 	type step struct {
 		seconds   float64
 		remaining hypervisor.Bytes
-		want      convergence.Verdict
+		want      convergence.Decision
 	}
 	for _, row := range []struct {
 		name  string

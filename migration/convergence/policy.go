@@ -13,11 +13,11 @@ import (
 //
 // A policy of one's own takes part wherever Converge does. It may use the fields of State
 // as it likes, and State.Own besides.
-type Policy func(Config, State, hypervisor.Progress, time.Time) (State, Verdict)
+type Policy func(Config, State, hypervisor.Progress, time.Time) (State, Decision)
 
 // By returns Converge by one method, whatever the configuration says.
 func By(m Method) Policy {
-	return func(c Config, s State, p hypervisor.Progress, now time.Time) (State, Verdict) {
+	return func(c Config, s State, p hypervisor.Progress, now time.Time) (State, Decision) {
 		c.Method = m
 		return Converge(c, s, p, now)
 	}

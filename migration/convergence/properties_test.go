@@ -20,7 +20,7 @@ type scene struct {
 	before, after convergence.State // after: before the hypervisor has answered
 	progress      hypervisor.Progress
 	now           time.Time
-	verdict       convergence.Verdict
+	verdict       convergence.Decision
 }
 
 // history draws a configuration and a history of looks, and shows each scene.
@@ -147,7 +147,7 @@ func TestAVerdictDependsOnNothingElse(t *testing.T) {
 			s, v := convergence.Converge(sc.config, sc.before, sc.progress, sc.now)
 			same2(t, "verdict of a second look at the same", sc.verdict, v)
 			same2(t, "state after a second look at the same", sc.after, s)
-			same2(t, "state before, which nobody may write", keep, sc.before)
+			same2(t, "state before, which must not be written", keep, sc.before)
 		})
 	})
 }

@@ -50,7 +50,7 @@ func TestNoRuleHoldsOutsideOfItsPlight(t *testing.T) {
 			return time.Duration(rapid.IntRange(-2, 9).Draw(t, "s")) * time.Second
 		})
 		yes := rapid.Bool()
-		l := look{since: span.Draw(t, "since"), left: span.Draw(t, "left")}
+		l := evaluation{since: span.Draw(t, "since"), left: span.Draw(t, "left")}
 		l.c = Config{ProgressTimeout: span.Draw(t, "patience"), AllowPostCopy: yes.Draw(t, "p"),
 			AllowWorkloadDisruption: yes.Draw(t, "disrupt"), VFIO: yes.Draw(t, "vfio")}
 		l.p = sample{Status: rapid.SampledFrom([]hypervisor.JobStatus{hypervisor.JobActive,
@@ -85,7 +85,7 @@ func TestWhatIsDirtiedInAPassIsBoundedByTwoPasses(t *testing.T) {
 			return time.Duration(rapid.IntRange(1, 900).Draw(t, "s")) * time.Second
 		})
 		first, last, after := span.Draw(t, "first"), span.Draw(t, "last"), span.Draw(t, "after")
-		l := look{c: Config{Memory: 4 * hypervisor.GiB}, s: State{Iteration: 3,
+		l := evaluation{c: Config{Memory: 4 * hypervisor.GiB}, s: State{Iteration: 3,
 			Watermark: WatermarkState{FirstTook: first, FirstLeft: dirtied(first),
 				PassTook: last, PassStart: dirtied(last)}}}
 		got := l.dirtied(after)

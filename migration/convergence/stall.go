@@ -43,15 +43,15 @@ const history = 64
 // stall decides as KubeVirt's stall detector does: it looks for a stall at each
 // pass boundary, and at the completion timeouts always.
 // Source: KubeVirt v1.9.0 live-migration-source.go:705 (handleStallDetection).
-func stall(l *look) Verdict {
+func stall(l *evaluation) Decision {
 	if l.p.Status == hypervisor.JobSwitching && !l.s.PostCopy {
 		l.s.Paused = true // the hypervisor switches over by itself (reconcilePauseState)
 	}
 	if l.s.Aborting {
-		return Verdict{}
+		return Decision{}
 	}
 	d := l.c.detector()
-	var v Verdict
+	var v Decision
 	switch {
 	case !sampled(l.p.Status):
 	case l.boundary:
@@ -75,7 +75,7 @@ func stall(l *look) Verdict {
 }
 
 // switchedOver: a switch-over was initiated, or given up.
-func (l *look) switchedOver() bool { return l.s.Forced || l.s.PostCopy || l.s.GaveUp }
+func (l *evaluation) switchedOver() bool { return l.s.Forced || l.s.PostCopy || l.s.GaveUp }
 
 // iterate takes in the backlog at a pass boundary.
 // Source: KubeVirt v1.9.0 stall-detector.go (processStallDetectionIteration).
@@ -137,49 +137,49 @@ func (s StallState) relax(d StallDetector, r Backlog) StallState {
 // converge decides at a pass boundary how to end a transfer that has stalled.
 // Source: KubeVirt v1.9.0 stall-detector.go (decideAction),
 // live-migration-source.go (triggerConvergenceAction).
-func (l *look) converge(d StallDetector) Verdict {
+func (l *evaluation) converge(d StallDetector) Decision {
 	estimate := l.downtime()
 	allowed := float64(l.c.maxDowntime() / time.Millisecond)
 	atMinimum := l.p.Remaining <= scale(l.s.Stall.Best, 1+float64(d.StallMargin)/100)
 	switch {
 	case !l.s.Stall.Stalled || (!atMinimum && d.SearchLocalMinima):
-		return Verdict{}
+		return Decision{}
 	case !l.fits(d, estimate):
-		return Verdict{}
+		return Decision{}
 	case l.c.AllowWorkloadDisruption && l.c.AllowPostCopy && !l.c.VFIO:
-		return Verdict{Action: StartPostCopy, Why: Stalled}
+		return Decision{Action: StartPostCopy, Why: Stalled}
 	case l.c.AllowWorkloadDisruption:
-		return Verdict{SetDowntime, qemuMaxDowntime, Stalled}
+		return Decision{SetDowntime, qemuMaxDowntime, Stalled}
 	case float64(estimate) <= max(allowed, allowed*d.PrecopyPossibleFactor):
-		return Verdict{SetDowntime, l.c.maxDowntime(), Stalled}
+		return Decision{SetDowntime, l.c.maxDowntime(), Stalled}
 	}
-	return Verdict{Action: Abort, Why: Downtime}
+	return Decision{Action: Abort, Why: Downtime}
 }
 
 // timeouts ends what has used up its time, if it may by force, and otherwise
 // aborts it. Post-copy has no deadline.
 // Source: KubeVirt v1.9.0 live-migration-source.go (processCompletionTimeouts).
-func (l *look) timeouts(d StallDetector) Verdict {
+func (l *evaluation) timeouts(d StallDetector) Decision {
 	if l.s.PostCopy || !l.stallLate(d) {
-		return Verdict{}
+		return Decision{}
 	}
 	if l.s.Bandwidth == 0 {
-		return Verdict{Action: Abort, Why: NoBandwidth}
+		return Decision{Action: Abort, Why: NoBandwidth}
 	}
 	completable := !l.switchedOver() && l.fits(d, l.downtime())
 	switch {
 	case completable && l.c.AllowPostCopy && !l.c.VFIO:
-		return Verdict{Action: StartPostCopy, Why: OverBudget}
+		return Decision{Action: StartPostCopy, Why: OverBudget}
 	case completable && l.c.AllowWorkloadDisruption:
-		return Verdict{SetDowntime, qemuMaxDowntime, OverBudget}
+		return Decision{SetDowntime, qemuMaxDowntime, OverBudget}
 	}
-	return Verdict{Action: Abort, Why: OverBudget}
+	return Decision{Action: Abort, Why: OverBudget}
 }
 
 // stallLate: the acceptable time is over, or the time to switch over where one
 // was initiated and the guest still runs. Without a budget nothing is ever late.
 // Source: KubeVirt v1.9.0 live-migration-source.go (shouldTriggerTimeout).
-func (l *look) stallLate(d StallDetector) bool {
+func (l *evaluation) stallLate(d StallDetector) bool {
 	deadline := l.stretched(d)
 	if deadline == 0 {
 		return false
@@ -192,7 +192,7 @@ func (l *look) stallLate(d StallDetector) bool {
 
 // stretched returns the acceptable time in seconds, as a forced switch-over
 // after the budget has extended it.
-func (l *look) stretched(d StallDetector) int64 {
+func (l *evaluation) stretched(d StallDetector) int64 {
 	if l.s.Stretched {
 		return extended(l.acceptable(), d)
 	}
@@ -207,14 +207,14 @@ func extended(seconds int64, d StallDetector) int64 {
 
 // fits: what takes estimate milliseconds ends before the extended budget does.
 // Source: KubeVirt v1.9.0 stall-detector.go (canFinishByDeadline).
-func (l *look) fits(d StallDetector, estimate int64) bool {
+func (l *evaluation) fits(d StallDetector, estimate int64) bool {
 	left := extended(l.stretched(d), d) - l.seconds()
 	return l.s.Bandwidth != 0 && (left > math.MaxUint32 || estimate <= left*1000)
 }
 
 // downtime estimates how long the backlog takes, in milliseconds.
 // Source: KubeVirt v1.9.0 stall-detector.go (estimateDowntimeMs).
-func (l *look) downtime() int64 {
+func (l *evaluation) downtime() int64 {
 	if l.s.Bandwidth == 0 {
 		return 0
 	}

@@ -217,7 +217,7 @@ func compareStall(t *rapid.T, c convergence.Config, d *detector) {
 		}
 		p.Remaining, p.Bandwidth = hypervisor.Bytes(in.remaining), hypervisor.Bandwidth(in.bps)
 		now := noon.Add(time.Duration(elapsed))
-		var v convergence.Verdict
+		var v convergence.Decision
 		s, v = convergence.Converge(c, s, p, now)
 		if got, want := called(v), d.tick(in); got != want {
 			t.Fatalf("look %d: KubeVirt calls %q, Stall %q", i, want, got)

@@ -24,7 +24,7 @@ func (x *transfer) begin() {
 type pass struct {
 	seconds   float64
 	megabytes hypervisor.Bytes
-	want      convergence.Verdict
+	want      convergence.Decision
 }
 
 // run looks at the passes, the second pass first.
@@ -38,18 +38,18 @@ func (x *transfer) run(t *testing.T, passes []pass) {
 
 // early is a stall at 60 s, at the smallest backlog so far: the backlog of 20 s
 // has just left the window of 40 s and 1,950 is more than 96 % of it.
-func early(want convergence.Verdict) []pass {
+func early(want convergence.Decision) []pass {
 	return []pass{{10, 3000, goOn}, {20, 2000, goOn}, {30, 2500, goOn}, {50, 2100, goOn},
 		{60, 1950, want}}
 }
 
 func TestStallAtAMinimum(t *testing.T) {
 	hard := set(2000*time.Second, convergence.Stalled)
-	downtime := convergence.Verdict{Action: convergence.Abort, Why: convergence.Downtime}
+	downtime := convergence.Decision{Action: convergence.Abort, Why: convergence.Downtime}
 	for _, row := range []struct {
 		name   string
 		change func(*convergence.Config)
-		want   convergence.Verdict
+		want   convergence.Decision
 	}{
 		{"1,950 ms are more than half again the allowed 900 ms", nil, downtime},
 		{"1,299 ms and a half are not enough", func(c *convergence.Config) {
@@ -66,7 +66,7 @@ func TestStallAtAMinimum(t *testing.T) {
 		}, hard},
 		{"both start post-copy", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption = true, true
-		}, convergence.Verdict{Action: convergence.StartPostCopy, Why: convergence.Stalled}},
+		}, convergence.Decision{Action: convergence.StartPostCopy, Why: convergence.Stalled}},
 		{"both force the switch-over of passed-through devices", func(c *convergence.Config) {
 			c.AllowPostCopy, c.AllowWorkloadDisruption, c.VFIO = true, true, true
 		}, hard},
@@ -167,10 +167,10 @@ func TestStallCompletionTimeout(t *testing.T) {
 		post     bool
 		disrupt  bool
 		left     hypervisor.Bytes // at the last pass boundary
-		at1500   convergence.Verdict
-		at1501   convergence.Verdict
+		at1500   convergence.Decision
+		at1501   convergence.Decision
 		thenAt   float64
-		thenLast convergence.Verdict
+		thenLast convergence.Decision
 	}{
 		{"nothing is allowed", false, false, gib, goOn, tooLate, 1502, goOn},
 		{"post-copy needs no disruption here", true, false, gib, goOn, post, 1e5, goOn},
@@ -207,7 +207,7 @@ func TestStallPausedTransferHasTheStretchedBudget(t *testing.T) {
 func TestStallWithoutBandwidthAborts(t *testing.T) {
 	x := transfer{config: stallConfig()}
 	x.config.AllowPostCopy = true
-	want := convergence.Verdict{Action: convergence.Abort, Why: convergence.NoBandwidth}
+	want := convergence.Decision{Action: convergence.Abort, Why: convergence.NoBandwidth}
 	same(t, "verdict", want, x.look(1501, sample(1, gib)))
 }
 
@@ -225,7 +225,7 @@ func TestStallRefusedSwitchOverIsTriedAtTheNextPass(t *testing.T) {
 func TestStallGivesUpOnce(t *testing.T) {
 	x := transfer{config: stallConfig()}
 	x.begin()
-	downtime := convergence.Verdict{Action: convergence.Abort, Why: convergence.Downtime}
+	downtime := convergence.Decision{Action: convergence.Abort, Why: convergence.Downtime}
 	x.run(t, early(downtime))
 	x.state = x.state.Refused(downtime) // the cancel failed later
 	same(t, "at the next pass", goOn, x.look(70, sample(7, 1e9)))

@@ -7,7 +7,7 @@ import (
 )
 
 // State is what is kept about one transfer between two looks. The zero value is
-// a transfer that nobody has looked at. It is a value: methods return a changed
+// a transfer that was not looked at. It is a value: methods return a changed
 // copy, and what its slices hold is never written. It can be stored as JSON.
 // All spans are counted from Started.
 type State struct {
@@ -106,7 +106,7 @@ const tries = 3
 
 // Accepted returns the state after the hypervisor has taken v. An accepted
 // Abort stops all further verdicts that could only repeat it.
-func (s State) Accepted(v Verdict, now time.Time) State {
+func (s State) Accepted(v Decision, now time.Time) State {
 	at := max(s.since(now), s.Clock)
 	switch v.Action {
 	case Abort:
@@ -131,7 +131,7 @@ func (s State) Accepted(v Verdict, now time.Time) State {
 // Refused returns the state after the hypervisor has not taken v, or after an
 // Abort that it had taken has failed. What is refused is asked for again.
 // Source: KubeVirt v1.9.0 live-migration-source.go:1011 (a failed abort is retried).
-func (s State) Refused(v Verdict) State {
+func (s State) Refused(v Decision) State {
 	switch v.Action {
 	case Abort:
 		s.Aborting = false

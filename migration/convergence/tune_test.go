@@ -14,7 +14,7 @@ const ms = time.Millisecond
 type tick struct {
 	seconds   float64
 	iteration int
-	want      convergence.Verdict
+	want      convergence.Decision
 }
 
 func TestTuning(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Verdict is what is to be done about a transfer. The zero value is to carry
+// A Decision is what is to be done about a transfer. The zero value is to carry
 // on. Verdicts are comparable.
-type Verdict struct {
+type Decision struct {
 	Action Action
 	// Limit is the downtime that SetDowntime allows, in whole milliseconds; zero
 	// for every other action.
@@ -20,7 +20,7 @@ type Verdict struct {
 
 // Adjustment returns v as a command to the hypervisor that runs the source; it
 // reports false when there is nothing to do.
-func (v Verdict) Adjustment() (hypervisor.Adjustment, bool) {
+func (v Decision) Adjustment() (hypervisor.Adjustment, bool) {
 	switch v.Action {
 	case SetDowntime:
 		return hypervisor.SetDowntime{Limit: v.Limit}, true
@@ -35,7 +35,7 @@ func (v Verdict) Adjustment() (hypervisor.Adjustment, bool) {
 }
 
 // String says what is to be done and why: "SetDowntime 450ms (tuning)".
-func (v Verdict) String() string {
+func (v Decision) String() string {
 	switch v.Action {
 	case Continue:
 		return v.Action.String()

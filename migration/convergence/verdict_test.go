@@ -11,7 +11,7 @@ import (
 
 func TestVerdictsAsWordsAndAdjustments(t *testing.T) {
 	for _, row := range []struct {
-		verdict convergence.Verdict
+		verdict convergence.Decision
 		words   string
 		stored  string
 		want    hypervisor.Adjustment
@@ -37,7 +37,7 @@ func TestVerdictsAsWordsAndAdjustments(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, "stored", row.stored, string(text))
-			var back convergence.Verdict
+			var back convergence.Decision
 			if err := json.Unmarshal(text, &back); err != nil {
 				t.Fatal(err)
 			}

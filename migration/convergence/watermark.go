@@ -41,7 +41,7 @@ var watermarkRules = [...]rule{
 }
 
 // watermark decides in godwit's own way.
-func watermark(l *look) Verdict {
+func watermark(l *evaluation) Decision {
 	if l.p.Status == hypervisor.JobActive {
 		l.s.Bandwidth = smooth(l.s.Bandwidth, l.p.Bandwidth, weight)
 		l.mark()
@@ -59,7 +59,7 @@ func watermark(l *look) Verdict {
 // calm returns until when nothing will be asked for, unless a pass ends, after v: in the first
 // pass, and while disks are copied before it, only a deadline may come, or the end of the pass
 // without being heard of.
-func (l *look) calm(v Verdict) time.Duration {
+func (l *evaluation) calm(v Decision) time.Duration {
 	early := l.s.Iteration == 1 || l.s.Iteration == 0 && l.disks() > 0
 	if v.Action != Continue || l.p.Status != hypervisor.JobActive || !early || l.s.Aborting {
 		return 0
@@ -74,7 +74,7 @@ func (l *look) calm(v Verdict) time.Duration {
 // mark keeps the books on progress: does data move, and does the backlog fall?
 // Within a pass what remains always falls, so only the backlogs at the starts of
 // passes are compared with each other.
-func (l *look) mark() {
+func (l *evaluation) mark() {
 	w := &l.s.Watermark
 	if l.boundary || l.p.Sent > w.Sent || l.p.Remaining < w.PassLow {
 		w.MovedAt = l.since
@@ -102,8 +102,8 @@ func (l *look) mark() {
 }
 
 // data returns what the first pass has sent. Where disks came before it that is not known:
-// nobody says what of them there was to be sent. Then it is all of the memory at most.
-func (l *look) data() hypervisor.Bytes {
+// what of them was to be sent is not reported. Then it is all of the memory at most.
+func (l *evaluation) data() hypervisor.Bytes {
 	if l.disks() > 0 {
 		return min(l.p.Sent, l.memory())
 	}
@@ -112,23 +112,23 @@ func (l *look) data() hypervisor.Bytes {
 
 // aborting: a cancel was accepted and has not failed.
 // Source: godwit.
-func aborting(l look) bool { return l.s.Aborting }
+func aborting(l evaluation) bool { return l.s.Aborting }
 
 // switching: the source has stopped, and it is too late for anything.
 // Source: godwit.
-func switching(l look) bool { return l.p.Status == hypervisor.JobSwitching }
+func switching(l evaluation) bool { return l.p.Status == hypervisor.JobSwitching }
 
 // stopped: the guest does not run, or will stop at the next opportunity. What is paused is
 // carried to its end, whatever that takes: to give up would throw the outage away. A
 // hypervisor that may stop the guest has not done so yet, and has as long as a pause.
 // Source: godwit.
-func stopped(l look) bool { return l.s.Paused || l.s.Forced && l.pauseLeft() >= 0 }
+func stopped(l evaluation) bool { return l.s.Paused || l.s.Forced && l.pauseLeft() >= 0 }
 
 // stuck: no data has moved for longer than ProgressTimeout. To stop the guest
 // would not help: its writes are not what is in the way. A guest that is paused beyond the
 // budget does not wait for ever, even without a timeout.
 // Source: godwit.
-func stuck(l look) bool {
+func stuck(l evaluation) bool {
 	timeout := l.c.ProgressTimeout
 	if timeout <= 0 && l.s.Paused && l.left < 0 {
 		timeout = patience
@@ -138,28 +138,28 @@ func stuck(l look) bool {
 
 // overdue: the budget is used up.
 // Source: godwit.
-func overdue(l look) bool { return l.left < 0 }
+func overdue(l evaluation) bool { return l.left < 0 }
 
 // overdueToPostCopy: the budget is used up, and post-copy ends it all the same.
 // Source: godwit.
-func overdueToPostCopy(l look) bool { return l.left < 0 && l.mayPostCopy() && l.moves() }
+func overdueToPostCopy(l evaluation) bool { return l.left < 0 && l.mayPostCopy() && l.moves() }
 
 // mayPostCopy: post-copy is allowed, possible, and was not refused for good. Without its
 // disks a VM does not run at the target.
-func (l *look) mayPostCopy() bool {
+func (l *evaluation) mayPostCopy() bool {
 	possible := !l.c.VFIO && (l.s.Iteration > 0 || l.disks() <= 0)
 	return l.c.AllowPostCopy && possible && l.s.Refusals.PostCopy < tries
 }
 
 // moves: data moves now, at a known speed.
-func (l *look) moves() bool {
+func (l *evaluation) moves() bool {
 	active := l.p.Status == hypervisor.JobActive
 	return active && l.speed() > 0 && l.since-l.s.Watermark.MovedAt <= fresh
 }
 
 // stalled: the backlog has not reached a new low for longer than ProgressTimeout
 // and for two passes; one long pass is no stall.
-func (l *look) stalled() bool {
+func (l *evaluation) stalled() bool {
 	w := &l.s.Watermark
 	return l.c.ProgressTimeout > 0 && w.LowIteration > 0 &&
 		l.s.Iteration-w.LowIteration >= settle && l.since-w.LowAt > l.c.ProgressTimeout
@@ -169,7 +169,7 @@ func (l *look) stalled() bool {
 // still has to send, and after it what was dirtied since the pass began. The hypervisor looks
 // for dirtied pages at the end of a pass, so a page may have to be sent twice.
 // Source: QEMU 7.2 migration/ram.c (ram_save_complete, migration_bitmap_sync).
-func (l *look) rest() time.Duration {
+func (l *evaluation) rest() time.Duration {
 	if l.passBegins() {
 		return max(l.s.Watermark.PassStart, l.p.Remaining).At(l.speed())
 	}
@@ -181,7 +181,7 @@ func (l *look) rest() time.Duration {
 // span, the lower the rate. So two passes of different lengths bound what a shorter span
 // gives from above, by the straight line through both. Where two are not known, all that the
 // last pass gave may have been dirtied in its first moments.
-func (l *look) dirtied(after time.Duration) hypervisor.Bytes {
+func (l *evaluation) dirtied(after time.Duration) hypervisor.Bytes {
 	w, most := &l.s.Watermark, l.memory()
 	if l.s.Iteration < 2 || w.PassTook <= 0 {
 		return most
@@ -198,7 +198,7 @@ func (l *look) dirtied(after time.Duration) hypervisor.Bytes {
 }
 
 // passBegins: the pass has only just begun, so that next to nothing was dirtied in it.
-func (l *look) passBegins() bool {
+func (l *evaluation) passBegins() bool {
 	w, within := &l.s.Watermark, opening
 	if speed := l.speed(); speed > 0 {
 		within = max(within, w.PassStart.At(speed)/20)
@@ -209,19 +209,19 @@ func (l *look) passBegins() bool {
 // hasToBegin: a guest should be stopped, or sent to the target, when a pass begins. In the
 // middle of one it has dirtied most of what was left at its start already, and the end comes
 // no earlier.
-func (l *look) hasToBegin() bool {
+func (l *evaluation) hasToBegin() bool {
 	w := &l.s.Watermark
 	half := plus(w.PassStart/2, l.dirtied(w.PassTook/2))
 	return half > plus(w.PassStart, w.PassStart/10)
 }
 
 // opportune: to wait for the next pass would not make the rest smaller.
-func (l *look) opportune() bool { return l.passBegins() || !l.hasToBegin() }
+func (l *evaluation) opportune() bool { return l.passBegins() || !l.hasToBegin() }
 
 // pauseLeft returns how long a guest may stand still from now on: what is left of the budget
 // and as much again, as KubeVirt extends it for a pause.
 // Source: KubeVirt v1.9.0 live-migration-source.go:821 (acceptableCompletionTime *= 2).
-func (l *look) pauseLeft() time.Duration {
+func (l *evaluation) pauseLeft() time.Duration {
 	if l.left == hypervisor.Forever {
 		return l.left
 	}
@@ -229,12 +229,12 @@ func (l *look) pauseLeft() time.Duration {
 }
 
 // speed returns the smoothed bandwidth, rounded down; 0 is not known.
-func (l *look) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
+func (l *evaluation) speed() hypervisor.Bandwidth { return hypervisor.Bandwidth(floor(l.s.Bandwidth)) }
 
 // lastMoment: soon what a pass leaves will no longer fit into the budget, half of it again
 // allowed for, and the transfer is not about to end by itself. Where help has to begin with a
 // pass, the next one would be too late.
-func (l *look) lastMoment() bool {
+func (l *evaluation) lastMoment() bool {
 	if l.s.Iteration < 2 || l.left == hypervisor.Forever {
 		return false
 	}
@@ -250,13 +250,13 @@ func (l *look) lastMoment() bool {
 }
 
 // onCourse: at the present rates the transfer ends within the budget.
-func (l *look) onCourse() bool {
+func (l *evaluation) onCourse() bool {
 	e := Predict(l.p.Remaining, l.p.DirtyRate, l.speed(), l.c.maxDowntime())
 	return l.p.DirtyRate > 0 && e.Converges && e.Left <= l.left
 }
 
 // needsHelp returns why the transfer will not end by itself, if it will not.
-func (l *look) needsHelp() Reason {
+func (l *evaluation) needsHelp() Reason {
 	switch {
 	case l.p.Status != hypervisor.JobActive:
 	case l.lastMoment():
@@ -270,7 +270,7 @@ func (l *look) needsHelp() Reason {
 // limitUnused: the transfer needs help, and a longer downtime is still allowed,
 // or was allowed so recently that it may yet help.
 // Source: godwit.
-func limitUnused(l look) bool {
+func limitUnused(l evaluation) bool {
 	if l.need == NoReason || l.s.Refusals.Downtime >= tries {
 		return false
 	}
@@ -279,74 +279,74 @@ func limitUnused(l look) bool {
 }
 
 // useLimit allows the whole downtime, once.
-func useLimit(l look) Verdict {
+func useLimit(l evaluation) Decision {
 	if l.s.Limit.Now < l.c.maxDowntime() {
 		return limit(l.c.maxDowntime())
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // helpByPostCopy: the transfer needs help and post-copy may give it.
 // Source: godwit.
-func helpByPostCopy(l look) bool {
+func helpByPostCopy(l evaluation) bool {
 	return l.need != NoReason && l.mayPostCopy()
 }
 
 // helpPostCopy starts post-copy, or waits for data to move again, or for the next pass.
-func helpPostCopy(l look) Verdict {
+func helpPostCopy(l evaluation) Decision {
 	if l.moves() && l.opportune() {
 		return startPostCopy(l.need)(l)
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // startPostCopy returns the verdict to let the target run because of why.
-func startPostCopy(why Reason) func(look) Verdict {
-	return func(look) Verdict { return Verdict{Action: StartPostCopy, Why: why} }
+func startPostCopy(why Reason) func(evaluation) Decision {
+	return func(evaluation) Decision { return Decision{Action: StartPostCopy, Why: why} }
 }
 
 // mayStop: the guest may be stopped, and what is then left can be sent in the time that
 // there is for a pause.
-func (l *look) mayStop() bool {
+func (l *evaluation) mayStop() bool {
 	allowed := l.c.AllowWorkloadDisruption && l.s.Refusals.Pause < tries
 	return allowed && l.speed() > 0 && l.rest() <= l.pauseLeft()
 }
 
 // overdueToStop: the budget is used up, and to stop the guest ends it all the same.
 // Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
-func overdueToStop(l look) bool { return l.left < 0 && l.moves() && l.mayStop() }
+func overdueToStop(l evaluation) bool { return l.left < 0 && l.moves() && l.mayStop() }
 
 // stopOverdue stops the guest at once.
-func stopOverdue(l look) Verdict { return l.stop(OverBudget) }
+func stopOverdue(l evaluation) Decision { return l.stop(OverBudget) }
 
 // helpByStop: the transfer needs help, and to stop the guest now, or when the pass has
 // ended, gives it.
 // Source: godwit.
-func helpByStop(l look) bool { return l.need != NoReason && l.mayStop() }
+func helpByStop(l evaluation) bool { return l.need != NoReason && l.mayStop() }
 
 // stopGuest stops the guest, or waits for the next pass.
-func stopGuest(l look) Verdict {
+func stopGuest(l evaluation) Decision {
 	if l.opportune() {
 		return l.stop(l.need)
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // stop pauses the guest. Passed-through devices do not heed a pause: for
 // them the hypervisor may take as its downtime what is left of the budget, or for a pause.
 // Source: KubeVirt v1.9.0 live-migration-source.go:800 (handleLegacyConvergence).
-func (l *look) stop(why Reason) Verdict {
+func (l *evaluation) stop(why Reason) Decision {
 	if !l.c.VFIO {
-		return Verdict{Action: Pause, Why: why}
+		return Decision{Action: Pause, Why: why}
 	}
 	downtime := l.left
 	if downtime < l.rest() {
 		downtime = l.pauseLeft()
 	}
 	downtime = min(downtime, qemuMaxDowntime).Truncate(time.Millisecond)
-	return Verdict{SetDowntime, max(downtime, time.Millisecond), why}
+	return Decision{SetDowntime, max(downtime, time.Millisecond), why}
 }
 
 // beyondHelp: stalled, and nothing that is allowed helps.
 // Source: godwit.
-func beyondHelp(l look) bool { return l.p.Status == hypervisor.JobActive && l.stalled() }
+func beyondHelp(l evaluation) bool { return l.p.Status == hypervisor.JobActive && l.stalled() }

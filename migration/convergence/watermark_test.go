@@ -20,7 +20,7 @@ func steady(seconds int) hypervisor.Progress {
 // An event is a verdict other than to carry on.
 type event struct {
 	Second int
-	convergence.Verdict
+	convergence.Decision
 }
 
 // observe looks once a second until the transfer ends, and obeys. It returns
@@ -36,8 +36,8 @@ func (x *transfer) observe(from, until int, show func(int) hypervisor.Progress) 
 	return seen
 }
 
-func verdict(a convergence.Action, why convergence.Reason) convergence.Verdict {
-	return convergence.Verdict{Action: a, Why: why}
+func verdict(a convergence.Action, why convergence.Reason) convergence.Decision {
+	return convergence.Decision{Action: a, Why: why}
 }
 
 func TestWatermarkStall(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWatermarkProgress(t *testing.T) {
 		iteration int
 		sent      hypervisor.Bytes
 		remaining hypervisor.Bytes
-		want      convergence.Verdict
+		want      convergence.Decision
 	}
 	for _, row := range []struct {
 		name  string
@@ -225,7 +225,7 @@ func TestWatermarkOneLongBadPassIsNoStall(t *testing.T) {
 	x := transfer{config: convergence.Config{ProgressTimeout: 10 * time.Second,
 		MaxDowntime: 150 * ms}}
 	x.obey(0, sample(1, gib))
-	for i, want := range []convergence.Verdict{goOn, goOn,
+	for i, want := range []convergence.Decision{goOn, goOn,
 		verdict(convergence.Abort, convergence.Stalled)} {
 		p := sample(2+i, gib)
 		for s := range 15 { // data moves all the time
@@ -251,7 +251,7 @@ func TestWatermarkThrottlingInTheFirstPassIsForgotten(t *testing.T) {
 
 func TestWatermarkHelpsWithoutALimitThatIsRefused(t *testing.T) {
 	x := transfer{config: convergence.Config{ProgressTimeout: time.Minute, AllowPostCopy: true}}
-	var last convergence.Verdict
+	var last convergence.Decision
 	for s := range 100 {
 		if last = x.look(float64(s), steady(s)); last != goOn {
 			x.state = x.state.Refused(last)
@@ -388,7 +388,7 @@ func TestTheRestAtAPauseIsWhatThePassHasToSendAndWhatWasDirtied(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		budget time.Duration // for each of 4 GiB
-		want   convergence.Verdict
+		want   convergence.Decision
 	}{
 		{"it fits into twice the budget", 31 * time.Second, pause},
 		{"it would do for the larger of the two alone", 18 * time.Second, tooLate},

@@ -13,7 +13,7 @@ type Aggregate struct {
 	Name string
 	// Values are the values of each key of the metadata.
 	Values map[string][]Value
-	// Tenants are those that may use the hosts; none is everybody.
+	// Tenants are those that may use the hosts; none is all.
 	Tenants []string
 }
 

@@ -114,11 +114,11 @@ func TestTenantsHaveHostsForThemselves(t *testing.T) {
 		tenant string
 		want   bool
 	}{
-		{"no aggregates admit everybody", nil, "mill", true},
-		{"an aggregate without tenants admits everybody", []*placement.Aggregate{open}, "", true},
+		{"no aggregates admit every tenant", nil, "mill", true},
+		{"an aggregate without tenants admits every tenant", []*placement.Aggregate{open}, "", true},
 		{"its tenants are admitted", []*placement.Aggregate{open, shop}, "bank", true},
 		{"others are not", []*placement.Aggregate{shop, open}, "mill", false},
-		{"nobody's VM is not", []*placement.Aggregate{shop}, "", false},
+		{"a VM without a tenant is not", []*placement.Aggregate{shop}, "", false},
 		{"any key with the prefix names tenants", []*placement.Aggregate{shop, more}, "mill", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func explainDisabled(*VM, *Host, options) (need, have string) {
 	return "a host in service", "disabled"
 }
 
-// inMaintenance: somebody works on the host.
+// inMaintenance: the host is being worked on.
 // Source: oVirt engine policyunits (a host in PreparingForMaintenance or
 // Maintenance is no candidate).
 func inMaintenance(_ *VM, h *Host, _ options) bool {
@@ -26,7 +26,7 @@ func inMaintenance(_ *VM, h *Host, _ options) bool {
 }
 
 func explainMaintenance(*VM, *Host, options) (need, have string) {
-	return "a host that nobody works on", "in maintenance"
+	return "a host that is in service", "in maintenance"
 }
 
 // gross returns the memory that VMs could share if none were reserved.
@@ -63,7 +63,7 @@ func explainExhausted(vm *VM, h *Host, _ options) (string, string) {
 	return "more than " + need, have
 }
 
-// freeDisk returns what is left for local disks; false when nobody knows.
+// freeDisk returns what is left for local disks; false when that is not known.
 func freeDisk(h *Host) (hypervisor.Bytes, bool) {
 	if h.Facts == nil || h.Facts.Disk.Total <= 0 {
 		return 0, false
@@ -163,7 +163,7 @@ func explainBusy(_ *VM, h *Host, _ options) (need, have string) {
 }
 
 // localDisksStay: the VM has local disks, and the host cannot receive them with
-// a live move. A host whose abilities nobody knows is not refused.
+// a live move. A host whose abilities are not known is not refused.
 // Source: Nova virt/libvirt/driver.py (check_can_live_migrate_source: InvalidLocalStorage,
 // InvalidSharedStorage).
 func localDisksStay(vm *VM, h *Host, o options) bool {

@@ -27,7 +27,7 @@ type Class uint8
 
 // The classes. An operator's force overrules Policy and Capacity, never Physics.
 const (
-	Policy   Class = iota // somebody's wish
+	Policy   Class = iota // an operator's wish
 	Capacity              // an amount that runs out
 	Physics               // the VM would not run there
 )
@@ -116,7 +116,7 @@ func FitsAll(all []Filter, vm *VM, host *Host, o Options) bool {
 	return true
 }
 
-// hostDown: nobody knows that the host is alive. No toleration helps: a VM is
+// hostDown: the host is not known to be alive. No toleration helps: a VM is
 // not moved onto a host that does not answer.
 // Source: Kubernetes v1.34.1 pkg/controller/nodelifecycle/node_lifecycle_controller.go:87
 // (nodeConditionToTaintKeyStatusMap: NotReady repels), stricter.
@@ -126,7 +126,7 @@ func hostDown(_ *VM, host *Host, _ Options) bool { return host.Down }
 // tolerates the mark; here nothing enters a host that is being emptied.
 // Source: Kubernetes v1.34.1 pkg/scheduler/framework/plugins/nodeunschedulable/
 // node_unschedulable.go:133 (Filter), stricter.
-func hostClosed(_ *VM, host *Host, _ Options) bool { return host.Closed }
+func hostClosed(_ *VM, host *Host, _ Options) bool { return host.Cordoned }
 
 // isSource: the VM is on this host already.
 // Source: KubeVirt v1.9.0 watch/migration/migration.go:938 (createTargetPod): a

@@ -62,9 +62,9 @@ func runRows(t *testing.T, rows []checkRow) {
 func TestCheckHostAndCapacity(t *testing.T) {
 	runRows(t, []checkRow{
 		{"a host with exactly enough room takes the VM", func(*world) {}, nil},
-		{"a host that is down takes nobody", func(w *world) { w.host.Down = true },
+		{"a host that is down takes no VM", func(w *world) { w.host.Down = true },
 			reasons("down", "a live host", "down")},
-		{"a closed host takes nobody", func(w *world) { w.host.Closed = true },
+		{"a closed host takes no VM", func(w *world) { w.host.Cordoned = true },
 			reasons("closed", "an open host", "closed")},
 		{"the source is no target", func(w *world) { w.o.Source = "n2" },
 			reasons("source", "another host", "the source n2")},
@@ -148,12 +148,12 @@ func TestCheckTaintsAndGroups(t *testing.T) {
 			tolerate(placement.Toleration{Key: "gpu", Value: "no"},
 				placement.Toleration{Exists: true, Effect: placement.NoExecute}),
 			reasons("taints", "toleration of gpu=true:NoSchedule", "gpu=no, *:NoExecute")},
-		{"whoever tolerates everything is not repelled",
+		{"a VM that tolerates everything is not repelled",
 			tolerate(placement.Toleration{Exists: true}), nil},
 		{"a group with a member on the host keeps its other members away",
 			apart(map[string]int{"db": 1, "web": 2, "x": 3}, "web", "db", "lone"),
 			reasons("apart", "no VM of db, web", "1 of db, 2 of web")},
-		{"a group that nobody is in keeps nobody away", apart(map[string]int{"x": 1}, "db"), nil},
+		{"a group without VMs keeps no VM away", apart(map[string]int{"x": 1}, "db"), nil},
 		{"all reasons are given, not only the first", func(w *world) {
 			w.host.Down, w.host.UsedCPUs, w.host.UsedMemory = true, 16, 64*hypervisor.GiB
 			w.vm.Constraints.Selector = placement.Labels{"zone": "b"}

@@ -42,13 +42,13 @@ type Decision struct {
 	// Code says what kind of thing stands in the way; "" when Accepted.
 	Code Code `json:"code,omitempty"`
 	// Action is to be recorded with the VM, with or without debts.
-	Action Action `json:"action,omitempty"`
-	Debts  []Debt `json:"debts,omitempty"`
+	Action Action            `json:"action,omitempty"`
+	Debts  []PolicyViolation `json:"debts,omitempty"`
 }
 
-// A Debt is a condition that was overruled. It is paid when the VM is where no
+// A PolicyViolation is a condition that was overruled. It is paid when the VM is where no
 // condition refuses it.
-type Debt struct {
+type PolicyViolation struct {
 	VM     hypervisor.VMID     `json:"vm"`
 	Host   hypervisor.HostName `json:"host"`
 	Action Action              `json:"action"`
@@ -116,7 +116,7 @@ func newQuestion(c *Config, r *Request, hosts []Host) *question {
 		q.weighers = Spread()
 	}
 	q.o = Options{Source: r.Source, Inbound: r.Inbound, Avoid: r.Avoid,
-		Move: Survey(r.VM, r.Source, hosts)}
+		Move: CompareHosts(r.VM, r.Source, hosts)}
 	q.o.Move.Rebuild = r.Rebuild
 	return q
 }
@@ -141,7 +141,7 @@ func (q *question) named() Decision {
 	}
 	d := Decision{Outcome: Accepted, Host: host.Name, Action: action}
 	for _, reason := range why {
-		d.Debts = append(d.Debts, Debt{q.VM.ID, host.Name, action, reason})
+		d.Debts = append(d.Debts, PolicyViolation{q.VM.ID, host.Name, action, reason})
 	}
 	return d
 }

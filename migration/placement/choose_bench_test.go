@@ -11,7 +11,7 @@ import (
 func TestAnAcceptedHostCostsNoAllocation(t *testing.T) {
 	all, vm, hosts := placement.AllFilters(), demanding(), racks(2)
 	o := placement.Options{Source: "n00000", Inbound: 2, Avoid: []hypervisor.HostName{"n7"},
-		Move: placement.Survey(vm, "n00000", hosts)}
+		Move: placement.CompareHosts(vm, "n00000", hosts)}
 	if why := placement.CheckAll(all, vm, &hosts[1], o); len(why) > 0 {
 		t.Fatalf("refused: %v", why)
 	}

@@ -12,25 +12,25 @@ import (
 // An Explanation says why a decision is what it is. It is for people, and costs
 // a look at every host by every filter.
 type Explanation struct {
-	Decision Decision  `json:"decision"`
-	Verdicts []Verdict `json:"verdicts,omitempty"` // of every host, by name
+	Decision Decision     `json:"decision"`
+	Hosts    []HostResult `json:"verdicts,omitempty"` // of every host, by name
 	// Histogram counts the hosts that each filter refuses, most frequent first.
 	Histogram []Count `json:"histogram,omitempty"`
 	// Nearest are the hosts that nearly take the VM, the nearest first; none
 	// when a host takes it.
-	Nearest []Miss `json:"nearest,omitempty"`
+	Nearest []NearMiss `json:"nearest,omitempty"`
 }
 
-// A Verdict is what is to be said about one host.
-type Verdict struct {
+// A HostResult is what is to be said about one host.
+type HostResult struct {
 	Host hypervisor.HostName `json:"host"`
 	// Why has every reason against the host; none means that it takes the VM.
 	Why   []Reason `json:"why,omitempty"`
 	Score float64  `json:"score"` // among those that take the VM
 }
 
-// A Miss is what it would take for a host to take the VM.
-type Miss struct {
+// A NearMiss is what it would take for a host to take the VM.
+type NearMiss struct {
 	Host   hypervisor.HostName `json:"host"`
 	Memory hypervisor.Bytes    `json:"memory,omitempty"` // so much more
 	CPUs   int                 `json:"cpus,omitempty"`
@@ -42,7 +42,7 @@ type Miss struct {
 }
 
 // String says it in one line: "n3 fits with 3GiB more memory, or if vm-17 moved".
-func (m Miss) String() string {
+func (m NearMiss) String() string {
 	var more, refusing []string
 	if m.Memory > 0 {
 		more = append(more, m.Memory.String()+" more memory")
@@ -90,14 +90,14 @@ func Explain(c *Config, r *Request, hosts []Host) Explanation {
 	}
 	for i := range q.hosts {
 		h := &q.hosts[i]
-		v := Verdict{Host: h.Name, Why: CheckAll(q.filters, q.VM, h, q.o)}
+		v := HostResult{Host: h.Name, Why: CheckAll(q.filters, q.VM, h, q.o)}
 		if slices.Contains(q.Ignored, h.Name) {
 			v.Why = append([]Reason{ignored(h.Name)}, v.Why...)
 		}
 		v.Score = scores[h.Name]
-		e.Verdicts = append(e.Verdicts, v)
+		e.Hosts = append(e.Hosts, v)
 	}
-	slices.SortFunc(e.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortFunc(e.Hosts, func(a, b HostResult) int { return cmp.Compare(a.Host, b.Host) })
 	e.Histogram = q.histogram()
 	if len(scores) == 0 {
 		e.Nearest = q.misses()
@@ -107,7 +107,7 @@ func Explain(c *Config, r *Request, hosts []Host) Explanation {
 
 // histogram counts the hosts that each filter refuses, and the ignored ones.
 func (q *question) histogram() []Count {
-	counts := Tally(q.filters, q.VM, q.hosts, q.o)
+	counts := CountRefusals(q.filters, q.VM, q.hosts, q.o)
 	out := 0
 	for i := range q.hosts {
 		if slices.Contains(q.Ignored, q.hosts[i].Name) {
@@ -125,14 +125,14 @@ func (q *question) histogram() []Count {
 
 // misses returns the nearest misses: fewest reasons that room does not cure,
 // then the least memory, CPUs and disk, then the name.
-func (q *question) misses() []Miss {
-	var all []Miss
+func (q *question) misses() []NearMiss {
+	var all []NearMiss
 	for i := range q.hosts {
 		if !slices.Contains(q.Ignored, q.hosts[i].Name) && q.hosts[i].Name != q.Source {
 			all = append(all, q.miss(&q.hosts[i]))
 		}
 	}
-	slices.SortFunc(all, func(a, b Miss) int {
+	slices.SortFunc(all, func(a, b NearMiss) int {
 		return cmp.Or(cmp.Compare(len(a.Unless), len(b.Unless)), cmp.Compare(a.Memory, b.Memory),
 			cmp.Compare(a.CPUs, b.CPUs), cmp.Compare(a.Disk, b.Disk), cmp.Compare(a.Host, b.Host))
 	})
@@ -148,10 +148,10 @@ func (q *question) misses() []Miss {
 }
 
 // miss gives a host what it lacks, and sees what is left.
-func (q *question) miss(h *Host) Miss {
+func (q *question) miss(h *Host) NearMiss {
 	lack := Lack(q.filters, q.VM, h, q.o)
 	larger := lack.Added(h)
-	return Miss{Host: h.Name, Memory: lack.Memory, CPUs: lack.CPUs, Disk: lack.Disk,
+	return NearMiss{Host: h.Name, Memory: lack.Memory, CPUs: lack.CPUs, Disk: lack.Disk,
 		Unless: CheckAll(q.filters, q.VM, &larger, q.o)}
 }
 
@@ -193,7 +193,7 @@ func (q *question) surveyWithout(host *Host) *Move {
 			others[i] = *host
 		}
 	}
-	m := Survey(q.VM, q.Source, others)
+	m := CompareHosts(q.VM, q.Source, others)
 	m.Rebuild, m.Source = q.Rebuild, q.o.Move.Source
 	return m
 }

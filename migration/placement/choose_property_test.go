@@ -18,7 +18,7 @@ func find(hosts []placement.Host, name hypervisor.HostName) *placement.Host {
 	return &hosts[i]
 }
 
-// forbidden says in its own words what physics forbids, whoever asks.
+// forbidden says in its own words what the hard constraints forbid, for any caller.
 func forbidden(r *placement.Request, h *placement.Host, from *placement.Facts) string {
 	f, p := h.Facts, r.VM.Constraints.Platform
 	if f == nil {
@@ -124,7 +124,7 @@ func TestTheChoiceIsTheBestOfThoseThatTakeTheVM(t *testing.T) {
 		r := drawRequest(t, vm, hosts)
 		r.Host, r.Force = "", placement.No
 		o := placement.Options{Source: r.Source, Inbound: r.Inbound, Avoid: r.Avoid,
-			Move: placement.Survey(vm, r.Source, hosts)}
+			Move: placement.CompareHosts(vm, r.Source, hosts)}
 		o.Move.Rebuild = r.Rebuild
 		var at []int
 		for i := range hosts {
@@ -155,7 +155,7 @@ func TestOrderIsIrrelevant(t *testing.T) {
 		c := &placement.Config{Filters: rapid.Permutation(placement.AllFilters()).Draw(t, "filters")}
 		other := placement.Explain(c, r, rapid.Permutation(hosts).Draw(t, "hosts"))
 		sorted := cmpopts.SortSlices(func(a, b placement.Reason) bool { return a.Check < b.Check })
-		debts := cmpopts.SortSlices(func(a, b placement.Debt) bool { return a.Check < b.Check })
+		debts := cmpopts.SortSlices(func(a, b placement.PolicyViolation) bool { return a.Check < b.Check })
 		scores := cmpopts.EquateApprox(0, 1e-9)
 		if diff := cmp.Diff(one, other, sorted, debts, scores); diff != "" {
 			t.Fatalf("in another order (-one +other):\n%s", diff)

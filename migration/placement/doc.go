@@ -15,7 +15,7 @@
 //
 // What is known about hosts beside size and marks, [Facts], and what is taken
 // beside memory and CPUs, [Load], may be left out. What is unknown refuses
-// nobody, unless a VM's [Constraints] ask for it. The packages below build on it:
+// no VM, unless its [Constraints] ask for it. The packages below build on it:
 //
 //	filter     every condition on a target, by name
 //	weigh      which of the hosts that take a VM is best
@@ -63,7 +63,7 @@
 //
 // Force overrules policy and capacity and never physics: an architecture, a CPU,
 // memory that does not exist, a host that is down. The VM's constraints are those
-// that are stored with it, whoever asks and however often.
+// that are stored with it, for every request.
 //
 // [Decide] decides and consumes nothing, [Explain] says why for every host, and
 // [Confirm] decides again under the target's reservation. A caller
@@ -78,11 +78,11 @@
 //
 // [AllFilters] has them in order, the basic ones of package placement first; [SelectFilters]
 // takes the names that an operator has enabled; [HardFilters] are those that
-// nobody's force overrules. Each is a pure predicate that cites its source, and
+// no force overrules. Each is a pure predicate that cites its source, and
 // every one is asked: a refusal has all reasons. Their order is the order of the
 // reasons and changes no decision.
 //
-// A fact that nobody knows refuses nobody, unless the VM's constraints ask for
+// A fact that is not known refuses no VM, unless its constraints ask for
 // it.
 //
 // # Quotas
@@ -112,7 +112,7 @@
 // from its claims, so that a store keeps only these.
 //
 // A deadline frees nothing: [Ledger.Overdue] names the moves to ask about, and a
-// target that may run a VM keeps its claim until somebody knows. The package
+// target that may run a VM keeps its reservation until the outcome is known. The package
 // reads no clock and holds no history: every step returns its [LedgerEntry].
 // Source: Nova conductor/tasks/migrate.py (replace_allocation_with_migration): the
 // migration holds the source's allocation and the instance the target's.

@@ -94,7 +94,7 @@ func chooseDrawHost(t *rapid.T, name hypervisor.HostName) placement.Host {
 		CPUs:       4 + few(t, "cpus", 8),
 		UsedMemory: amount(t, "used", 4), UsedCPUs: few(t, "used cpus", 4),
 		Labels: placement.Labels{"rack": oneOf(t, "rack", "r1", "r2")},
-		Down:   seldom(t, "down"), Closed: seldom(t, "closed"), Incoming: few(t, "incoming", 2),
+		Down:   seldom(t, "down"), Cordoned: seldom(t, "closed"), Incoming: few(t, "incoming", 2),
 		Facts: drawFacts(t)}
 	if seldom(t, "no rack") {
 		h.Labels = nil

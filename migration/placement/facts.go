@@ -6,8 +6,8 @@ import (
 
 // Facts are what is known about a host beside its size and its marks. They are
 // shared between copies of the host and never changed, only replaced. A zero
-// field is unknown. What is unknown refuses nobody, unless the VM's constraints
-// ask for it: who wants a GPU does not go where nobody knows of one. Hosts that
+// field is unknown. What is unknown refuses no VM, unless its constraints
+// ask for it: a VM that needs a GPU does not go where none is known. Hosts that
 // are alike in all of this may share one Facts, which makes decisions faster.
 type Facts struct {
 	Memory, CPUs, Disk DeviceInventory // what there is, before over-commitment
@@ -16,7 +16,7 @@ type Facts struct {
 	MaxBusy int // moves in, builds and copies at once; 0 is no limit
 
 	Disabled    bool // an operator took the host out of service
-	Maintenance bool // somebody works on it
+	Maintenance bool // it is being worked on
 
 	Zone       string // availability zone
 	Aggregates []*Aggregate

@@ -82,7 +82,7 @@ func HardFilters() []Filter {
 }
 
 // SelectFilters returns the conditions with the given names, in the order of [AllFilters],
-// and those of physics, which nobody can switch off. An unknown name is an
+// and the hard ones, which cannot be switched off. An unknown name is an
 // error that lists the known ones.
 func SelectFilters(names []string) ([]Filter, error) {
 	known := FilterNames()

@@ -81,14 +81,14 @@ func tenants(names string) []*placement.Aggregate {
 func TestHostAndCapacity(t *testing.T) {
 	run(t, []row{
 		{"exactly enough is enough", func(*scene) {}, ""},
-		{"nothing known refuses nobody", func(s *scene) {
+		{"nothing known refuses no VM", func(s *scene) {
 			s.host.Facts, s.host.Load, s.o.Move.Source = nil, nil, nil
 			s.vm.Disk = 500 * gib
 		}, ""},
 		{"a disabled host", func(s *scene) { s.facts.Disabled = true },
 			"disabled needs a host in service has disabled"},
 		{"a host in maintenance", func(s *scene) { s.facts.Maintenance = true },
-			"maintenance needs a host that nobody works on has in maintenance"},
+			"maintenance needs a host that is in service has in maintenance"},
 		{"the overhead counts", func(s *scene) { s.vm.Overhead = 1 },
 			"memory needs 24.0GiB has 24GiB"},
 		{"what the balloon keeps does not", func(s *scene) {
@@ -153,7 +153,7 @@ var (
 
 func TestProcessor(t *testing.T) {
 	run(t, []row{
-		{"an asked architecture that nobody knows", func(s *scene) {
+		{"an asked architecture that is not known", func(s *scene) {
 			s.c.Platform = p{Arch: "x86_64"}
 		}, "arch needs x86_64 has unknown"},
 		{"a live move keeps the architecture", func(s *scene) {
@@ -191,7 +191,7 @@ func TestProcessor(t *testing.T) {
 			s.c.Platform = p{CPUModel: "Haswell"}
 			s.facts.CPU.Models = []string{"Haswell"}
 		}, "cpu-vendor needs Intel has AMD"},
-		{"a vendor that nobody knows", func(s *scene) {
+		{"a vendor that is not known", func(s *scene) {
 			s.from.CPU, s.facts.CPU = &placement.CPU{Vendor: "Intel"}, &placement.CPU{}
 		}, ""},
 		{"the processor itself, and a newer one", func(s *scene) {
@@ -216,7 +216,7 @@ func TestSoftwareAndDevices(t *testing.T) {
 		{"another kind of hypervisor", func(s *scene) {
 			s.from.Hypervisor.Kind, s.facts.Hypervisor.Kind = "QEMU", "Xen"
 		}, "hypervisor needs QEMU has Xen"},
-		{"an asked hypervisor that nobody knows", func(s *scene) {
+		{"an asked hypervisor that is not known", func(s *scene) {
 			s.c.Platform = p{Hypervisor: "QEMU"}
 		}, "hypervisor needs QEMU has unknown"},
 		{"the same version", func(s *scene) {
@@ -238,7 +238,7 @@ func TestSoftwareAndDevices(t *testing.T) {
 			s.facts.Devices = placement.Devices{{Class: "gpu", Count: 2}}
 			s.load.Devices = placement.Devices{{Class: "gpu", Count: 1}}
 		}, "devices needs 2 gpu has 1 gpu"},
-		{"devices that nobody knows of", func(s *scene) {
+		{"devices that are not known", func(s *scene) {
 			s.host.Facts, s.c.Devices = nil, []placement.DeviceAsk{{Class: "gpu", Count: 1}}
 		}, "devices needs 1 gpu has 0 gpu"},
 		{"a device that does not move", func(s *scene) {
@@ -288,7 +288,7 @@ func TestPolicies(t *testing.T) {
 			s.c.Without = []hypervisor.VMID{"x", "y"}
 			s.load.Held = map[hypervisor.VMID]placement.Held{"y": {}}
 		}, "different-host needs a host without x, y has y"},
-		{"without a VM, and nobody knows who is there", func(s *scene) {
+		{"without a VM, and the VMs there are not known", func(s *scene) {
 			s.c.Without, s.host.Load = []hypervisor.VMID{"x"}, nil
 		}, "different-host needs a host without x has unknown VMs"},
 	})
@@ -302,7 +302,7 @@ func TestGroups(t *testing.T) {
 		s.o.Move.Domains = map[placement.Domain]int{{Group: "db", Label: "rack", Value: "r1"}: n}
 	}
 	run(t, []row{
-		{"to be with a group that has nobody else", func(s *scene) {
+		{"to be with a group that has no other VM", func(s *scene) {
 			s.c.Groups = group(placement.Affinity, 0, "")
 		}, ""},
 		{"to be with a group that is there", func(s *scene) {
@@ -323,7 +323,7 @@ func TestGroups(t *testing.T) {
 			members(s, 3, 0)
 			inRack(s, 1)
 		}, ""},
-		{"apart, and nobody is there", func(s *scene) {
+		{"apart, and no VM is there", func(s *scene) {
 			s.c.Groups = group(placement.AntiAffinity, 0, "")
 			members(s, 3, 0)
 		}, ""},
@@ -340,7 +340,7 @@ func TestGroups(t *testing.T) {
 			s.o.Source = "n2"
 			members(s, 0, 1)
 		}, "source needs another host has the source n2"},
-		{"soft rules refuse nobody", func(s *scene) {
+		{"soft rules refuse no VM", func(s *scene) {
 			s.c.Groups = append(group(placement.SoftAffinity, 0, ""),
 				group(placement.SoftAntiAffinity, 0, "rack")...)
 			members(s, 3, 0)

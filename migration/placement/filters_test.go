@@ -44,10 +44,10 @@ func TestEachFilterHasItsOwnName(t *testing.T) {
 	}
 }
 
-// TestHostsThatTakeNobodyAreKeptAside: the answers would be the same without
+// TestHostsThatTakeNoVMAreKeptAside: the answers would be the same without
 // it, but every search would visit them again.
-func TestHostsThatTakeNobodyAreKeptAside(t *testing.T) {
-	x := NewIndex(1, Host{Name: "n1", Down: true}, Host{Name: "n2", Closed: true},
+func TestHostsThatTakeNoVMAreKeptAside(t *testing.T) {
+	x := NewIndex(1, Host{Name: "n1", Down: true}, Host{Name: "n2", Cordoned: true},
 		Host{Name: "n3", Incoming: 1}, Host{Name: "n4"})
 	x.Reserve(&VM{}, "n4")
 	if best := x.tree.nodes[1].best; best != none {

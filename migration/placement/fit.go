@@ -61,7 +61,7 @@ func (a *TopologyRequest) part(i int, whole Part) Part {
 }
 
 // A seating matches parts with cells: taker[c] is one more than the part that
-// sits in cell c; 0 is nobody. It finds a match when there is one (Kuhn).
+// sits in cell c; 0 is none. It finds a match when there is one (Kuhn).
 type seating struct{ taker [MaxCells]int8 }
 
 func (s *seating) fill(a *TopologyRequest, whole Part, cells []Cell, use []CellUse) bool {

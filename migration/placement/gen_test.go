@@ -61,7 +61,7 @@ func drawHost(t *rapid.T, name hypervisor.HostName) placement.Host {
 		UsedMemory: hypervisor.Bytes(gib.Draw(t, "used")) * hypervisor.GiB / 2,
 		UsedCPUs:   cpus.Draw(t, "usedCPUs") / 2,
 		Labels:     drawLabels(t, 3),
-		Down:       unusual(t, "down"), Closed: unusual(t, "closed"),
+		Down:       unusual(t, "down"), Cordoned: unusual(t, "closed"),
 		Incoming: rapid.IntRange(0, 3).Draw(t, "incoming"),
 	}
 	if unusual(t, "tainted") {

@@ -62,12 +62,12 @@ func (x *Index) Only(name hypervisor.HostName) []Host {
 	return x.tree.hosts[i : i+1 : i+1]
 }
 
-// Survey is [Survey] for the hosts of the index.
+// Survey is [CompareHosts] for the hosts of the index.
 func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
 	if len(vm.Constraints.Groups) > 0 {
-		return Survey(vm, source, x.tree.hosts)
+		return CompareHosts(vm, source, x.tree.hosts)
 	}
-	m := Survey(vm, "", nil)
+	m := CompareHosts(vm, "", nil)
 	if i, ok := x.at[source]; ok {
 		m.Source = x.tree.hosts[i].Facts
 	}
@@ -76,7 +76,7 @@ func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
 
 // Update adds a host, or replaces all that is known about it: host says what is
 // used and reserved, and the books go on from there. A group that counts
-// nobody is dropped.
+// no VM is dropped.
 func (x *Index) Update(host Host) {
 	groups := maps.Clone(host.Groups)
 	maps.DeleteFunc(groups, func(_ string, n int) bool { return n <= 0 })
@@ -160,11 +160,11 @@ type Count struct {
 // first, then by name. A host with several reasons is counted for each. It
 // writes no explanations and so costs far less than Refusals.
 func (x *Index) Histogram(vm *VM, o Options) []Count {
-	return Tally(x.filters, vm, x.tree.hosts, x.strict(o))
+	return CountRefusals(x.filters, vm, x.tree.hosts, x.strict(o))
 }
 
-// Tally counts, as Histogram does, the hosts that each filter refuses.
-func Tally(all []Filter, vm *VM, hosts []Host, o Options) []Count {
+// CountRefusals counts, as Histogram does, the hosts that each filter refuses.
+func CountRefusals(all []Filter, vm *VM, hosts []Host, o Options) []Count {
 	counts := make([]Count, len(all))
 	for i := range all {
 		counts[i].Check = all[i].Name

@@ -92,7 +92,7 @@ func (b *books) end(
 	names := slices.Sorted(maps.Keys(lists))
 	names = slices.DeleteFunc(names, func(n hypervisor.HostName) bool { return len(lists[n]) == 0 })
 	if len(names) == 0 {
-		t.Skip("nobody is there")
+		t.Skip("no VM is there")
 	}
 	name := rapid.SampledFrom(names).Draw(t, "host")
 	i := rapid.IntRange(0, len(lists[name])-1).Draw(t, "which")

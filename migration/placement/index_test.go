@@ -17,7 +17,7 @@ func TestBest(t *testing.T) {
 	down := empty("n0", 999)
 	down.Down = true
 	closed := empty("n0", 999)
-	closed.Closed = true
+	closed.Cordoned = true
 	full := empty("n0", 999)
 	full.Incoming = 2
 	narrow := empty("n0", 999)
@@ -123,7 +123,7 @@ func TestTheBooksRefuseWhatMakesNoSense(t *testing.T) {
 		book func(*placement.Index) bool
 	}{
 		{"an unknown host", func(x *placement.Index) bool { return x.Reserve(vm, "n9") }},
-		{"an arrival that nobody announced", func(x *placement.Index) bool {
+		{"an arrival that was not announced", func(x *placement.Index) bool {
 			return x.Arrive("n1")
 		}},
 		{"a cancellation of nothing", func(x *placement.Index) bool { return x.Cancel(vm, "n1") }},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// cellsOf returns the host's cells; none when nobody knows them.
+// cellsOf returns the host's cells; none when they are not known.
 func cellsOf(h *Host) []Cell {
 	if h.Facts == nil {
 		return nil
@@ -47,7 +47,7 @@ func explainHugepages(vm *VM, h *Host, _ options) (string, string) {
 }
 
 // topologyFails: the VM's layout fits into no choice of the host's cells, or
-// nobody knows the cells.
+// the cells are not known.
 // Source: Nova scheduler/filters/numa_topology_filter.py (host_passes).
 func topologyFails(vm *VM, h *Host, _ options) bool {
 	a := vm.Constraints.Topology

@@ -6,11 +6,11 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// FreeMemory returns the memory that nobody uses or has reserved. It is
+// FreeMemory returns the memory that is neither used nor reserved. It is
 // negative on a host that is over-committed.
 func (h *Host) FreeMemory() hypervisor.Bytes { return h.Memory - h.UsedMemory }
 
-// FreeCPUs returns the CPUs that nobody uses or has reserved, as FreeMemory.
+// FreeCPUs returns the CPUs that are neither used nor reserved, as FreeMemory.
 func (h *Host) FreeCPUs() int { return h.CPUs - h.UsedCPUs }
 
 // Reserve books vm as on its way to host: its memory, its CPUs, its groups and

@@ -26,7 +26,7 @@ type Held struct {
 }
 
 // HasVM reports whether a VM is on the host or on its way there; known is
-// whether anybody knows who is.
+// whether its VMs are known.
 func (h *Host) HasVM(id hypervisor.VMID) (has, known bool) {
 	if h.Load == nil {
 		return false, false
@@ -148,7 +148,7 @@ func seats(vm *VM, facts *Facts, use []CellUse) []Seat {
 	return seats
 }
 
-// bump adds n to a count, and drops a count of nobody.
+// bump adds n to a count, and drops a count of zero.
 func bump(m map[string]int, key string, n int) map[string]int {
 	if m == nil && n != 0 {
 		m = map[string]int{}

@@ -174,7 +174,7 @@ func TestSurveyCountsTheOtherMembers(t *testing.T) {
 	vm := &placement.VM{Constraints: placement.Constraints{Groups: []placement.GroupRule{
 		{Group: "g"}, {Group: "g", Domain: "rack"}}}}
 	for _, m := range []*placement.Move{
-		placement.Survey(vm, "a", []placement.Host{a, b, c}),
+		placement.CompareHosts(vm, "a", []placement.Host{a, b, c}),
 		placement.NewIndex(0, c, b, a).Survey(vm, "a"),
 	} {
 		want := &placement.Move{Source: a.Facts, Members: map[string]int{"g": 4},

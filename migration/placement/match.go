@@ -17,7 +17,7 @@ func Repels(taints []Taint, tolerations []Toleration) (*Taint, bool) {
 }
 
 // repels reports whether a taint keeps away a VM with these tolerations.
-// PreferNoSchedule keeps nobody away.
+// PreferNoSchedule keeps no VM away.
 // Source: Kubernetes v1.34.1 plugins/helper/taint.go:23 (DoNotScheduleTaintsFilterFunc).
 func repels(t *Taint, tolerations []Toleration) bool {
 	if t.Effect != NoSchedule && t.Effect != NoExecute {

@@ -5,8 +5,8 @@ import (
 )
 
 // A Move is what a placement depends on that one VM and one host do not show.
-// [Survey] makes one. Without it the rules about groups, and those that compare
-// source and target, refuse nobody.
+// [CompareHosts] makes one. Without it the rules about groups, and those that compare
+// source and target, refuse no VM.
 type Move struct {
 	// Rebuild: the VM is started anew. What only a live move needs is not asked.
 	Rebuild bool
@@ -23,9 +23,9 @@ type Move struct {
 // A Domain is the part of a group in one failure domain.
 type Domain struct{ Group, Label, Value string }
 
-// Survey looks at a fleet for what a move of vm from source depends on. It looks
+// CompareHosts looks at a fleet for what a move of vm from source depends on. It looks
 // at every host when vm is in a group; otherwise only for the source.
-func Survey(vm *VM, source hypervisor.HostName, hosts []Host) *Move {
+func CompareHosts(vm *VM, source hypervisor.HostName, hosts []Host) *Move {
 	m := &Move{Wants: ParseWant(vm.Constraints.Specs)}
 	for i := range hosts {
 		if hosts[i].Name == source && source != "" {

@@ -100,8 +100,8 @@ func explainSameHost(vm *VM, _ *Host, _ options) (string, string) {
 	return "a host with " + join(vm.Constraints.With, " or "), "none of them"
 }
 
-// companyPresent: a VM that this one asks to be away from is there, or nobody
-// knows who is.
+// companyPresent: a VM that this one asks to be away from is there, or the
+// VMs there are not known.
 // Source: Nova scheduler/filters/affinity_filter.py (DifferentHostFilter).
 func companyPresent(vm *VM, h *Host, _ options) bool {
 	for _, other := range vm.Constraints.Without {
@@ -155,7 +155,7 @@ func apartFromGroup(r *GroupRule, h *Host, o options) bool {
 }
 
 // together counts the other members of a group in the host's failure domain, or
-// on the host itself; known is false for a host whose domain nobody knows.
+// on the host itself; known is false for a host whose domain is not known.
 func together(r *GroupRule, h *Host, o options) (n int, known bool) {
 	if r.Domain == "" {
 		return h.Others(r.Group, o.Source), true
@@ -232,7 +232,7 @@ func explainCrowd(
 }
 
 // domainFull: as many members as may be together are in the host's failure
-// domain, or nobody knows in which it is.
+// domain, or its domain is not known.
 // Source: Kubernetes v1.34.1 plugins/interpodaffinity/filtering.go:367
 // (satisfyPodAntiAffinity, any topology key); Ganeti htools Cluster/Metrics.hs
 // (location exclusion).

@@ -18,7 +18,7 @@ func weighFreeCPUs(_ *VM, h *Host, _ Options) float64 {
 	return float64(h.FreeCPUs())
 }
 
-// weighFreeDisk prefers hosts with much free disk; those of which nobody knows count
+// weighFreeDisk prefers hosts with much free disk; those whose free disk is not known count
 // as full.
 // Source: Nova scheduler/weights/disk.py (_weigh_object, minval 0).
 func weighFreeDisk(_ *VM, h *Host, _ Options) float64 {
@@ -113,7 +113,7 @@ func members(
 
 // cost is, negatively, how long the VM's memory and local disks take over the
 // path from the source: its link, the target's, and between racks both up-links.
-// A path of which nobody knows the speed counts as one of 1 Gbit/s.
+// A path whose speed is not known counts as one of 1 Gbit/s.
 // Source: godwit. oVirt takes the slower link of both hosts for the bandwidth of
 // a migration; Nova and Kubernetes do not look at the way.
 func cost(vm *VM, h *Host, o Options) float64 {

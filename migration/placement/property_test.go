@@ -48,7 +48,7 @@ func repair(check string, vm *placement.VM, host *placement.Host, o *placement.O
 	case "down":
 		host.Down = false
 	case "closed":
-		host.Closed = false
+		host.Cordoned = false
 	case "source":
 		o.Source = ""
 	case "avoided":

@@ -36,8 +36,8 @@ func (a Amount) sane() bool {
 		a.Memory <= most && a.CPUs <= most && a.Disk <= most
 }
 
-// A Claim is one entry in the books.
-type Claim struct {
+// A Reservation is one entry in the books.
+type Reservation struct {
 	VM hypervisor.VMID `json:"vm"`
 	// Move is the move that holds the claim; "" when the VM itself does.
 	Move   hypervisor.JobID    `json:"move,omitempty"`
@@ -97,8 +97,8 @@ type LedgerEntry struct {
 // A Ledger holds claims. It belongs to one caller: it has no lock. [NewLedger] makes
 // one.
 type Ledger struct {
-	held    map[hypervisor.VMID]*Claim  // by the VMs
-	moving  map[hypervisor.JobID]*Claim // by the moves
+	held    map[hypervisor.VMID]*Reservation  // by the VMs
+	moving  map[hypervisor.JobID]*Reservation // by the moves
 	open    map[hypervisor.JobID]hypervisor.VMID
 	hosts   map[hypervisor.HostName]*Amount // those that are not zero
 	tenants map[string]*Amount
@@ -106,9 +106,9 @@ type Ledger struct {
 
 // NewLedger returns a ledger of claims, as [Ledger.Claims] listed them. Claims that
 // cannot be together are an error that says which.
-func NewLedger(claims ...Claim) (*Ledger, error) {
+func NewLedger(claims ...Reservation) (*Ledger, error) {
 	l := &Ledger{
-		held: map[hypervisor.VMID]*Claim{}, moving: map[hypervisor.JobID]*Claim{},
+		held: map[hypervisor.VMID]*Reservation{}, moving: map[hypervisor.JobID]*Reservation{},
 		open:  map[hypervisor.JobID]hypervisor.VMID{},
 		hosts: map[hypervisor.HostName]*Amount{}, tenants: map[string]*Amount{},
 	}
@@ -135,9 +135,9 @@ func NewLedger(claims ...Claim) (*Ledger, error) {
 }
 
 // Settle books a VM at home on a host, in its present size. It is refused while
-// the VM moves, and for a negative amount; whoever was at home elsewhere is no
+// the VM moves, and for a negative amount; a VM that was at home elsewhere is no
 // longer.
-func (l *Ledger) Settle(c Claim, now time.Time) (LedgerEntry, bool) {
+func (l *Ledger) Settle(c Reservation, now time.Time) (LedgerEntry, bool) {
 	old := l.held[c.VM]
 	if old != nil && old.By != "" || !c.Amount.sane() || c.Move != "" || c.By != "" {
 		return LedgerEntry{}, false
@@ -179,13 +179,13 @@ func (l *Ledger) Accept(p ReservationPlan, limits Limits) (LedgerEntry, []Reason
 		source.Move, source.By, source.Owner, source.Deadline = p.ID, p.ID, p.Owner, p.Deadline
 		l.moving[p.ID] = source
 	}
-	l.put(&Claim{VM: p.VM, Host: p.Target, Tenant: tenant, Amount: p.Amount, By: p.ID,
+	l.put(&Reservation{VM: p.VM, Host: p.Target, Tenant: tenant, Amount: p.Amount, By: p.ID,
 		Owner: p.Owner, Deadline: p.Deadline})
 	return e, nil
 }
 
 // refuse returns what is wrong with a plan, whatever there is room for.
-func (l *Ledger) refuse(p *ReservationPlan, source *Claim) []Reason {
+func (l *Ledger) refuse(p *ReservationPlan, source *Reservation) []Reason {
 	var why []Reason
 	say := func(check, need, have string) {
 		why = append(why, Reason{Check: check, Need: need, Have: have})
@@ -302,8 +302,8 @@ func (l *Ledger) end(id hypervisor.JobID, now time.Time, step ReservationStep) (
 }
 
 // settled returns c as the VM's own, made by no move.
-func (c *Claim) settled() Claim {
-	return Claim{VM: c.VM, Host: c.Host, Tenant: c.Tenant, Amount: c.Amount}
+func (c *Reservation) settled() Reservation {
+	return Reservation{VM: c.VM, Host: c.Host, Tenant: c.Tenant, Amount: c.Amount}
 }
 
 // Drop takes a VM that is gone off the books, on both sides of its move.
@@ -323,14 +323,14 @@ func (l *Ledger) Drop(vm hypervisor.VMID, now time.Time) (LedgerEntry, bool) {
 
 // Overdue lists the targets of moves whose deadline has passed, by move. They
 // keep their claims.
-func (l *Ledger) Overdue(now time.Time) []Claim {
-	var late []Claim
+func (l *Ledger) Overdue(now time.Time) []Reservation {
+	var late []Reservation
 	for _, vm := range l.open {
 		if c := l.held[vm]; !c.Deadline.IsZero() && now.After(c.Deadline) {
 			late = append(late, *c)
 		}
 	}
-	slices.SortFunc(late, func(a, b Claim) int { return cmp.Compare(a.By, b.By) })
+	slices.SortFunc(late, func(a, b Reservation) int { return cmp.Compare(a.By, b.By) })
 	return late
 }
 
@@ -341,14 +341,14 @@ func (l *Ledger) Used(host hypervisor.HostName) Amount { return sum(l.hosts[host
 func (l *Ledger) UsedBy(tenant string) Amount { return sum(l.tenants[tenant]) }
 
 // Claims lists all claims by VM, the VM's own first.
-func (l *Ledger) Claims() []Claim {
-	order := make([]*Claim, 0, len(l.held)+len(l.moving))
+func (l *Ledger) Claims() []Reservation {
+	order := make([]*Reservation, 0, len(l.held)+len(l.moving))
 	order = slices.AppendSeq(order, maps.Values(l.held))
 	order = slices.AppendSeq(order, maps.Values(l.moving))
-	slices.SortFunc(order, func(a, b *Claim) int {
+	slices.SortFunc(order, func(a, b *Reservation) int {
 		return cmp.Or(cmp.Compare(a.VM, b.VM), cmp.Compare(a.Move, b.Move))
 	})
-	all := make([]Claim, len(order))
+	all := make([]Reservation, len(order))
 	for i, c := range order {
 		all[i] = *c
 	}
@@ -356,7 +356,7 @@ func (l *Ledger) Claims() []Claim {
 }
 
 // put enters a claim, which is the ledger's from now on.
-func (l *Ledger) put(c *Claim) {
+func (l *Ledger) put(c *Reservation) {
 	if c.Move != "" {
 		l.moving[c.Move] = c
 	} else {
@@ -368,7 +368,7 @@ func (l *Ledger) put(c *Claim) {
 	l.count(c, c.Amount)
 }
 
-func (l *Ledger) take(c *Claim) {
+func (l *Ledger) take(c *Reservation) {
 	if c.Move != "" {
 		delete(l.moving, c.Move)
 	} else {
@@ -379,7 +379,7 @@ func (l *Ledger) take(c *Claim) {
 }
 
 // count adds an amount to what is claimed of a claim's host and by its tenant.
-func (l *Ledger) count(c *Claim, a Amount) {
+func (l *Ledger) count(c *Reservation, a Amount) {
 	add(l.hosts, c.Host, a)
 	add(l.tenants, c.Tenant, a)
 }

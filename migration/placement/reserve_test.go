@@ -19,7 +19,7 @@ func reserveAmount(memory int) placement.Amount {
 	return placement.Amount{Memory: hypervisor.Bytes(memory)}
 }
 
-func ledger(t *testing.T, claims ...placement.Claim) *placement.Ledger {
+func ledger(t *testing.T, claims ...placement.Reservation) *placement.Ledger {
 	t.Helper()
 	l, err := placement.NewLedger(claims...)
 	if err != nil {
@@ -28,8 +28,8 @@ func ledger(t *testing.T, claims ...placement.Claim) *placement.Ledger {
 	return l
 }
 
-func home(vm hypervisor.VMID, host hypervisor.HostName, memory int) placement.Claim {
-	return placement.Claim{VM: vm, Host: host, Tenant: "shop", Amount: reserveAmount(memory)}
+func home(vm hypervisor.VMID, host hypervisor.HostName, memory int) placement.Reservation {
+	return placement.Reservation{VM: vm, Host: host, Tenant: "shop", Amount: reserveAmount(memory)}
 }
 
 func plan(id hypervisor.JobID, vm hypervisor.VMID, target hypervisor.HostName) placement.ReservationPlan {
@@ -65,7 +65,7 @@ func TestTheTwoHoldersOfAMove(t *testing.T) {
 			if diff := cmp.Diff(want, entry); diff != "" || why != nil {
 				t.Fatalf("accepted: %v (-want +got):\n%s", why, diff)
 			}
-			moving := []placement.Claim{
+			moving := []placement.Reservation{
 				{VM: "vm", Host: "n2", Tenant: "shop", Amount: reserveAmount(4), By: "m", Owner: "ann",
 					Deadline: noon.Add(time.Hour)},
 				{VM: "vm", Move: "m", Host: "n1", Tenant: "shop", Amount: reserveAmount(3), By: "m",
@@ -84,7 +84,7 @@ func TestTheTwoHoldersOfAMove(t *testing.T) {
 			if _, again := row.end(l); again {
 				t.Error("it ends twice")
 			}
-			settled := []placement.Claim{home("vm", row.settled, row.memory)}
+			settled := []placement.Reservation{home("vm", row.settled, row.memory)}
 			if diff := cmp.Diff(settled, l.Claims()); diff != "" {
 				t.Errorf("afterwards (-want +got):\n%s", diff)
 			}
@@ -120,7 +120,7 @@ func TestAcceptRefusesWithEveryReason(t *testing.T) {
 			"[amount needs no negative or absurd number has {4B -1 0B}]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := ledger(t, home("vm", "n1", 3), placement.Claim{VM: "other", Host: "n2",
+			l := ledger(t, home("vm", "n1", 3), placement.Reservation{VM: "other", Host: "n2",
 				Tenant: "shop", By: "m1", Amount: reserveAmount(5)})
 			before := l.Claims()
 			p := plan("m", "vm", "n2")
@@ -210,17 +210,17 @@ func TestTheLateCheckSeesWhatTwoLedgersBooked(t *testing.T) {
 }
 
 func TestNewRefusesClaimsThatCannotBeTogether(t *testing.T) {
-	held := placement.Claim{VM: "vm", Host: "n2", By: "m"}
-	moving := placement.Claim{VM: "vm", Host: "n1", Move: "m", By: "m"}
-	for name, claims := range map[string][]placement.Claim{
-		"one VM at home twice":     {home("vm", "n1", 1), home("vm", "n2", 1)},
-		"a move twice":             {held, moving, moving},
-		"a move without a target":  {moving},
-		"a move of another VM":     {moving, {VM: "other", Host: "n2", By: "m"}},
-		"two VMs by one move":      {held, {VM: "other", Host: "n2", By: "m"}},
-		"a negative amount":        {home("vm", "n1", -1)},
-		"an amount beyond reason":  {home("vm", "n1", 1<<60)},
-		"a move that moves nobody": {moving, home("vm", "n2", 1)},
+	held := placement.Reservation{VM: "vm", Host: "n2", By: "m"}
+	moving := placement.Reservation{VM: "vm", Host: "n1", Move: "m", By: "m"}
+	for name, claims := range map[string][]placement.Reservation{
+		"one VM at home twice":    {home("vm", "n1", 1), home("vm", "n2", 1)},
+		"a move twice":            {held, moving, moving},
+		"a move without a target": {moving},
+		"a move of another VM":    {moving, {VM: "other", Host: "n2", By: "m"}},
+		"two VMs by one move":     {held, {VM: "other", Host: "n2", By: "m"}},
+		"a negative amount":       {home("vm", "n1", -1)},
+		"an amount beyond reason": {home("vm", "n1", 1<<60)},
+		"a move that moves no VM": {moving, home("vm", "n2", 1)},
 	} {
 		if _, err := placement.NewLedger(claims...); err == nil {
 			t.Errorf("%s is accepted", name)
@@ -267,7 +267,7 @@ func TestNoInterleavingLeaks(t *testing.T) {
 			},
 			"the ledger is made again": func(t *rapid.T) {
 				text, err := json.Marshal(w.l.Claims())
-				var claims []placement.Claim
+				var claims []placement.Reservation
 				if err != nil || json.Unmarshal(text, &claims) != nil {
 					t.Fatal("the claims cannot be stored")
 				}

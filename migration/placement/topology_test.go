@@ -51,14 +51,14 @@ func TestFits(t *testing.T) {
 		use   uses
 		want  bool
 	}{
-		{"no cells take nobody", &placement.TopologyRequest{}, placement.Part{}, nil, nil, false},
+		{"no cells take no VM", &placement.TopologyRequest{}, placement.Part{}, nil, nil, false},
 		{"one cell with exactly enough", &placement.TopologyRequest{}, placement.Part{CPUs: 8, Memory: 8 * gib},
 			cells{smt(0, 0, 4, 8*gib)}, nil, true},
 		{"memory of two cells is not one", &placement.TopologyRequest{}, placement.Part{CPUs: 1, Memory: 8 * gib},
 			cells{smt(0, 0, 4, 4*gib), smt(1, 8, 4, 4*gib)}, nil, false},
 		{"used memory counts", &placement.TopologyRequest{}, placement.Part{CPUs: 1, Memory: 8 * gib},
 			cells{smt(0, 0, 4, 8*gib)}, uses{used(1)}, false},
-		{"floating CPUs need as many that nobody has for himself", &placement.TopologyRequest{},
+		{"floating CPUs need as many that are not dedicated", &placement.TopologyRequest{},
 			placement.Part{CPUs: 7}, cells{smt(0, 0, 4, gib)}, uses{used(0, 1, 2)}, false},
 		{"the second cell is tried", dedicated(""), placement.Part{CPUs: 8},
 			cells{smt(0, 0, 4, gib), smt(1, 8, 4, gib)}, uses{used(0, 3)}, true},
@@ -93,7 +93,7 @@ func TestFits(t *testing.T) {
 			cells{smt(0, 0, 4, gib)}, nil, false},
 		{"a negative page size fits nowhere", &placement.TopologyRequest{PageSize: -1}, placement.Part{},
 			cells{smt(0, 0, 4, gib)}, nil, false},
-		{"more cells than are known to be right fit nobody", &placement.TopologyRequest{}, placement.Part{},
+		{"more cells than are known to be right fit no VM", &placement.TopologyRequest{}, placement.Part{},
 			make(cells, placement.MaxCells+1), nil, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

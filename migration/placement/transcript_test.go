@@ -27,7 +27,7 @@ type chooseFleet struct {
 	books *placement.Index
 	vms   map[string]*placement.VM
 	on    map[string]hypervisor.HostName
-	debts []placement.Debt
+	debts []placement.PolicyViolation
 }
 
 func TestTranscripts(t *testing.T) {
@@ -100,7 +100,7 @@ func (f *chooseFleet) host(t *testing.T, d *datadriven.TestData) string {
 	}
 	h := placement.Host{Name: hypervisor.HostName(d.CmdArgs[0].Key), CPUs: number(t, d, "cpus", 64),
 		Memory: hypervisor.Bytes(facts.Memory.Capacity()), Down: d.HasArg("down"),
-		Closed: d.HasArg("closed"), Facts: facts, Load: &placement.Load{}}
+		Cordoned: d.HasArg("closed"), Facts: facts, Load: &placement.Load{}}
 	if rack := word(t, d, "rack", ""); rack != "" {
 		h.Labels = placement.Labels{"rack": rack}
 	}
@@ -212,7 +212,7 @@ func decide(d placement.Decision) string {
 
 func explain(e placement.Explanation) string {
 	text := decide(e.Decision)
-	for _, v := range e.Verdicts {
+	for _, v := range e.Hosts {
 		text += fmt.Sprintf("\n%s %s", v.Host, strings.TrimSpace(lines(v.Why, "takes it")))
 	}
 	for _, c := range e.Histogram {

@@ -4,7 +4,7 @@ import "github.com/godwit-vm/godwit/hypervisor"
 
 // A tree is a tournament of hosts: every inner node knows the best host below
 // it and the most CPUs that one host below it has free. Hosts that can take
-// nobody do not take part, so that nothing looks at them.
+// no VM do not take part, so that nothing looks at them.
 //
 // A sorted list would do for the best host alone. The tournament also skips
 // whole subtrees that lack memory or CPUs, and costs O(log n) for every change.
@@ -14,9 +14,9 @@ type tree struct {
 	leafs int    // a power of two; the leaf of host i is nodes[leafs+i]
 }
 
-// A node sums up the hosts below it that take part. Where nobody does, only best has a meaning.
+// A node sums up the hosts below it that take part. Where none does, only best has a meaning.
 type node struct {
-	best int              // the position of the best host; none if nobody takes part
+	best int              // the position of the best host; none if no host takes part
 	free hypervisor.Bytes // the best host's memory that is free
 	cpus int              // the most free CPUs of one host
 }

@@ -128,7 +128,7 @@ type Host struct {
 	Labels     Labels
 	Taints     []Taint
 	Down       bool // not known to be alive
-	Closed     bool // cordoned, draining or in maintenance
+	Cordoned   bool `json:"Closed"` // cordoned, draining or in maintenance
 	Incoming   int  // migrations on their way here
 	// Groups counts the VMs here, or on their way, by the groups that they
 	// must be apart in.
@@ -147,6 +147,6 @@ type Options struct {
 	// Avoid names the hosts that are remembered as bad for this VM.
 	Avoid []hypervisor.HostName
 	// Move is what the rules about groups and about the source look at; nil is
-	// nothing. See [Survey].
+	// nothing. See [CompareHosts].
 	Move *Move
 }

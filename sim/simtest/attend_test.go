@@ -19,12 +19,12 @@ func TestADecisionThatDoesNotReturnIsReported(t *testing.T) {
 	r, dir := &recorder{name: "TestMine"}, t.TempDir()
 	simtest.Check(r, decided, simtest.Transcript(dir), simtest.Patience(time.Second),
 		simtest.Evacuation("mine", policy{
-			open: func(_ evacuation.Leaving, others []evacuation.Leaving) bool {
+			open: func(_ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 				<-release
 				return true
 			}}))
-	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine.Open does not return, at") ||
-		!strings.Contains(r.said[0], "asked: mine.Open(") {
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine.Admit does not return, at") ||
+		!strings.Contains(r.said[0], "asked: mine.Admit(") {
 		t.Fatalf("%q", r.said)
 	}
 	t.Log(r.said[0])
@@ -35,7 +35,7 @@ func TestADecisionThatDoesNotReturnIsReported(t *testing.T) {
 func TestADecisionThatEndsItsGoroutineIsReported(t *testing.T) {
 	inner, r, dir := &testing.T{}, &recorder{name: "TestMine"}, t.TempDir()
 	simtest.Check(r, decided, simtest.Transcript(dir), simtest.Evacuation("mine", policy{
-		compare: func(a, b evacuation.Leaving) int { inner.FailNow(); return 0 }}))
+		compare: func(a, b evacuation.EvacuatingVM) int { inner.FailNow(); return 0 }}))
 	if len(r.said) != 1 || !strings.Contains(r.said[0],
 		"mine.Compare ends the goroutine that asked it, at") {
 		t.Fatalf("%q", r.said)
@@ -51,7 +51,7 @@ func TestAPanicOutsideOfADecisionIsReported(t *testing.T) {
 		}),
 		"a decision that is not guarded": simtest.Configure(func(c *sim.Config) {
 			c.Agent.Converge = func(convergence.Config, convergence.State, hypervisor.Progress,
-				time.Time) (convergence.State, convergence.Verdict) {
+				time.Time) (convergence.State, convergence.Decision) {
 				panic("no idea")
 			}
 		}),

@@ -15,7 +15,7 @@ import (
 var large = Of(Roomy(Large), Converging(), Drain(),
 	Swarm(Faults(), 5, 5))
 
-// own are godwit's own decisions, plugged in as somebody else's would be.
+// own are godwit's own decisions, plugged in as a user's would be.
 func own() []Option {
 	return []Option{Evacuation("adaptive", evacuation.AdaptivePolicy{}), Weigher(placement.Spread()[0]),
 		Convergence("converge", convergence.Converge),

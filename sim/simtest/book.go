@@ -31,7 +31,7 @@ type Finding struct {
 // Name is what the same fault has in common wherever it is found.
 func (f *Finding) Name() string { return f.Policy + " " + string(f.Kind) }
 
-// Why says what was wrong, and what was asked; not by whom.
+// Why says what was wrong, and what was asked; not by which participant.
 func (f *Finding) Why() string {
 	if f.Detail == "" {
 		return "asked: " + f.Call
@@ -106,7 +106,7 @@ func (b *PolicyCheck) ask(policy string, q question, answer func()) (answered bo
 	return true
 }
 
-// done counts an answer. One that comes after the call was abandoned is for nobody.
+// done counts an answer. One that comes after the call was abandoned is dropped.
 func (b *PolicyCheck) done(n int64) {
 	if !b.pulse.CompareAndSwap(n, n+1) {
 		runtime.Goexit()

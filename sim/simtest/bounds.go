@@ -35,5 +35,5 @@ const (
 	Counts  = sweep.Count // small whole numbers, often 0
 )
 
-// Verdict is what a comparison finds of one measure.
-type Verdict = sweep.ComparisonVerdict
+// ComparisonResult is what a comparison finds of one measure.
+type ComparisonResult = sweep.ComparisonResult

@@ -35,18 +35,18 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 // policy is an evacuation policy made of functions.
 type policy struct {
-	compare func(a, b evacuation.Leaving) int
-	open    func(next evacuation.Leaving, others []evacuation.Leaving) bool
+	compare func(a, b evacuation.EvacuatingVM) int
+	open    func(next evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool
 }
 
-func (p policy) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (p policy) Compare(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if p.compare == nil {
 		return 0
 	}
 	return p.compare(a, b)
 }
 
-func (p policy) Open(_ hypervisor.Bandwidth, next evacuation.Leaving, o []evacuation.Leaving) bool {
+func (p policy) Admit(_ hypervisor.Bandwidth, next evacuation.EvacuatingVM, o []evacuation.EvacuatingVM) bool {
 	return p.open == nil || p.open(next, o)
 }
 
@@ -55,9 +55,9 @@ var calls int
 // converge makes a convergence policy that answers with something of its own at the third
 // look, and as godwit does otherwise.
 func converge(how func(convergence.Config, convergence.State, hypervisor.Progress) (
-	convergence.State, convergence.Verdict)) simtest.Option {
+	convergence.State, convergence.Decision)) simtest.Option {
 	return simtest.Convergence("mine", func(c convergence.Config, s convergence.State,
-		p hypervisor.Progress, now time.Time) (convergence.State, convergence.Verdict) {
+		p hypervisor.Progress, now time.Time) (convergence.State, convergence.Decision) {
 		if p.Iteration < 2 {
 			return convergence.Converge(c, s, p, now)
 		}
@@ -65,9 +65,9 @@ func converge(how func(convergence.Config, convergence.State, hypervisor.Progres
 	})
 }
 
-func answer(v convergence.Verdict) simtest.Option {
+func answer(v convergence.Decision) simtest.Option {
 	return converge(func(_ convergence.Config, s convergence.State, _ hypervisor.Progress) (
-		convergence.State, convergence.Verdict) {
+		convergence.State, convergence.Decision) {
 		return s, v
 	})
 }
@@ -87,57 +87,57 @@ func mistakes() []mistake {
 func pacing() []mistake {
 	return []mistake{
 		{"an order that panics", simtest.Evacuation("mine", policy{
-			compare: func(a, b evacuation.Leaving) int { panic("no idea") }}),
+			compare: func(a, b evacuation.EvacuatingVM) int { panic("no idea") }}),
 			"mine.Compare panics, at"},
 		{"an order by the weather", simtest.Evacuation("mine", policy{
-			compare: func(a, b evacuation.Leaving) int { calls++; return calls%3 - 1 }}),
+			compare: func(a, b evacuation.EvacuatingVM) int { calls++; return calls%3 - 1 }}),
 			"mine.Compare answers differently when asked the same again, at"},
 		{"an order that is none", simtest.Evacuation("mine", policy{
-			compare: func(a, b evacuation.Leaving) int { return -1 }}),
+			compare: func(a, b evacuation.EvacuatingVM) int { return -1 }}),
 			"mine.Compare answers nonsense, at"},
 		{"an order that goes round", simtest.Evacuation("mine", policy{
-			compare: func(a, b evacuation.Leaving) int {
-				order := func(l evacuation.Leaving) int { return int(l.VM[len(l.VM)-1]) % 3 }
+			compare: func(a, b evacuation.EvacuatingVM) int {
+				order := func(l evacuation.EvacuatingVM) int { return int(l.VM[len(l.VM)-1]) % 3 }
 				return (order(a)-order(b)+4)%3 - 1
 			}}), "mine.Compare answers nonsense, at"},
 		{"a limit by the weather", simtest.Evacuation("mine", policy{
-			open: func(evacuation.Leaving, []evacuation.Leaving) bool {
+			open: func(evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool {
 				calls++
 				return calls%2 == 0
-			}}), "mine.Open answers differently when asked the same again, at"},
+			}}), "mine.Admit answers differently when asked the same again, at"},
 		{"a limit that tidies up", simtest.Evacuation("mine", policy{
-			open: func(_ evacuation.Leaving, others []evacuation.Leaving) bool {
+			open: func(_ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 				others[0].Memory = 0
 				return true
-			}}), "mine.Open writes what it was only shown, at"},
+			}}), "mine.Admit writes what it was only shown, at"},
 	}
 }
 
 func converging() []mistake {
 	return []mistake{
-		{"post-copy at any price", answer(convergence.Verdict{Action: convergence.StartPostCopy}),
+		{"post-copy at any price", answer(convergence.Decision{Action: convergence.StartPostCopy}),
 			"mine asks for what is not allowed, at"},
-		{"a pause at any price", answer(convergence.Verdict{Action: convergence.Pause}),
+		{"a pause at any price", answer(convergence.Decision{Action: convergence.Pause}),
 			"mine asks for what is not allowed, at"},
-		{"any downtime", answer(convergence.Verdict{Action: convergence.SetDowntime,
+		{"any downtime", answer(convergence.Decision{Action: convergence.SetDowntime,
 			Limit: time.Hour}), "mine asks for what is not allowed, at"},
-		{"a downtime below zero", answer(convergence.Verdict{Action: convergence.SetDowntime,
+		{"a downtime below zero", answer(convergence.Decision{Action: convergence.SetDowntime,
 			Limit: -time.Second}), "mine answers nonsense, at"},
-		{"an action that does not exist", answer(convergence.Verdict{Action: 77}),
+		{"an action that does not exist", answer(convergence.Decision{Action: 77}),
 			"mine answers nonsense, at"},
 		{"a state that is no number", converge(func(_ convergence.Config, s convergence.State,
-			_ hypervisor.Progress) (convergence.State, convergence.Verdict) {
+			_ hypervisor.Progress) (convergence.State, convergence.Decision) {
 			s.Bandwidth = math.NaN()
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}), "mine answers nonsense, at"},
 		{"a state that is written", converge(func(_ convergence.Config, s convergence.State,
-			_ hypervisor.Progress) (convergence.State, convergence.Verdict) {
+			_ hypervisor.Progress) (convergence.State, convergence.Decision) {
 			if len(s.Own) == 0 {
 				s.Own = []int64{0}
-				return s, convergence.Verdict{}
+				return s, convergence.Decision{}
 			}
 			s.Own[0]++
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}), "mine writes what it was only shown, at"},
 	}
 }
@@ -194,7 +194,7 @@ func TestDecisionsThatAreNoneAreReportedByName(t *testing.T) {
 	}
 }
 
-// decided is worlds in which everybody is asked: several VMs leave.
+// decided is worlds in which every policy is asked: several VMs leave.
 var decided = simtest.Of(simtest.Roomy(simtest.Size{MinHosts: 2, MaxHosts: 3, MinVMs: 5, MaxVMs: 8}),
 	simtest.Converging(), simtest.Drain())
 

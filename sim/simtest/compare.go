@@ -109,7 +109,7 @@ func left(_ *sim.World, r *sim.Result) float64 {
 // A Comparison says which of two sides is better at what.
 type Comparison struct {
 	Ours, Theirs string
-	Verdicts     []Verdict // by measure, godwit's own first
+	Results      []ComparisonResult // by measure, godwit's own first
 }
 
 // Compare plays the same worlds with each of two sides, with the same faults at the same times
@@ -194,11 +194,11 @@ func (p *paired) measure(side int, w *sim.World) {
 }
 
 // String writes the comparison as a table and a sentence for each measure.
-func (c *Comparison) String() string { return sweep.Table(c.Ours, c.Theirs, c.Verdicts) }
+func (c *Comparison) String() string { return sweep.Table(c.Ours, c.Theirs, c.Results) }
 
 // Of returns the verdict of a measure.
-func (c *Comparison) Of(measure string) (v Verdict, known bool) {
-	for _, v := range c.Verdicts {
+func (c *Comparison) Of(measure string) (v ComparisonResult, known bool) {
+	for _, v := range c.Results {
 		if v.Name == measure {
 			return v, true
 		}
@@ -209,18 +209,18 @@ func (c *Comparison) Of(measure string) (v Verdict, known bool) {
 // NotWorse returns an error that says in which of the measures ours is worse than theirs, or
 // may be by more than [sweep.Margin]; nil when it is in none.
 func (c *Comparison) NotWorse(measures ...string) error {
-	return c.demand("not worse", measures, func(v *sweep.ComparisonVerdict) bool { return v.NotWorse() })
+	return c.demand("not worse", measures, func(v *sweep.ComparisonResult) bool { return v.NotWorse() })
 }
 
 // Better returns an error that says in which of the measures ours is not better than theirs;
 // nil when it is in all of them.
 func (c *Comparison) Better(measures ...string) error {
-	return c.demand("better", measures, func(v *sweep.ComparisonVerdict) bool {
+	return c.demand("better", measures, func(v *sweep.ComparisonResult) bool {
 		return v.Outcome == sweep.Better
 	})
 }
 
-func (c *Comparison) demand(what string, of []string, holds func(*sweep.ComparisonVerdict) bool) error {
+func (c *Comparison) demand(what string, of []string, holds func(*sweep.ComparisonResult) bool) error {
 	var wrong []string
 	for _, name := range of {
 		v, known := c.Of(name)

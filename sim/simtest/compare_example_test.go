@@ -24,11 +24,11 @@ func (printing) Errorf(format string, args ...any) {
 // patient is an evacuation policy: the smallest VM goes first, and one at a time.
 type patient struct{}
 
-func (patient) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (patient) Compare(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	return int(a.Memory/hypervisor.MiB - b.Memory/hypervisor.MiB)
 }
 
-func (patient) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
+func (patient) Admit(hypervisor.Bandwidth, evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool {
 	return false
 }
 

@@ -17,7 +17,7 @@ import (
 
 // oneByOne lets one VM leave a host at a time.
 var oneByOne = simtest.Evacuation("one by one", policy{
-	open: func(evacuation.Leaving, []evacuation.Leaving) bool { return false }})
+	open: func(evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool { return false }})
 
 // drains makes worlds in which a host is emptied, and which have room for all.
 var drains = simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.Drain())
@@ -35,8 +35,8 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 	}
 	back := simtest.Compare(t, drains, simtest.As("godwit's"), simtest.As("one by one", oneByOne),
 		simtest.Runs(80))
-	for i, v := range c.Verdicts {
-		b := back.Verdicts[i]
+	for i, v := range c.Results {
+		b := back.Results[i]
 		if b.Less != v.More || b.More != v.Less || b.Ours != v.Theirs ||
 			(b.Outcome == sweep.Worse) != (v.Outcome == sweep.Better) {
 			t.Errorf("%s: one way round %+v, the other %+v", v.Name, v, b)
@@ -53,7 +53,7 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 func TestTheSameIsNeverBetter(t *testing.T) {
 	c := simtest.Compare(t, simtest.Turmoil(), simtest.As("godwit's"), simtest.As("again"),
 		simtest.Runs(20), simtest.Measure("hosts", sweep.Number, hosts))
-	for _, v := range c.Verdicts {
+	for _, v := range c.Results {
 		if v.Less != 0 || v.More != 0 || v.Outcome != sweep.Same {
 			t.Errorf("%s: %+v", &v, v)
 		}
@@ -87,13 +87,13 @@ func TestWhatIsNotBetterIsRarelyCalledSo(t *testing.T) {
 	for salt := range 8 {
 		c := simtest.Compare(t, large, simtest.As("a", whims(2*salt)),
 			simtest.As("b", whims(2*salt+1)), simtest.Runs(15), simtest.Seed(uint64(salt)))
-		decided := func(v sweep.ComparisonVerdict) bool {
+		decided := func(v sweep.ComparisonResult) bool {
 			return v.Outcome == sweep.Better || v.Outcome == sweep.Worse
 		}
-		if slices.ContainsFunc(c.Verdicts, decided) {
+		if slices.ContainsFunc(c.Results, decided) {
 			wrong++
 		}
-		if slices.ContainsFunc(c.Verdicts, func(v sweep.ComparisonVerdict) bool { return v.Less > 2 }) {
+		if slices.ContainsFunc(c.Results, func(v sweep.ComparisonResult) bool { return v.Less > 2 }) {
 			differ++
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatIsNotBetterIsRarelyCalledSo(t *testing.T) {
 func TestASideThatGoesWrongIsNamed(t *testing.T) {
 	r := &recorder{name: "TestMine"}
 	broken := simtest.Evacuation("mine", policy{
-		compare: func(a, b evacuation.Leaving) int { panic("no idea") }})
+		compare: func(a, b evacuation.EvacuatingVM) int { panic("no idea") }})
 	c := simtest.Compare(r, drains, simtest.As("godwit's"), simtest.As("hasty", broken))
 	text := strings.Join(r.said, "\n")
 	if !strings.Contains(text, "hasty: mine.Compare panics, at") ||

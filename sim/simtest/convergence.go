@@ -18,9 +18,9 @@ const several = 8
 func CheckConvergence(b *PolicyCheck, name string, p convergence.Policy) convergence.Policy {
 	q, asked := &look{name: name}, 0
 	return func(c convergence.Config, s convergence.State, o hypervisor.Progress, now time.Time,
-	) (convergence.State, convergence.Verdict) {
+	) (convergence.State, convergence.Decision) {
 		if b.found != nil {
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}
 		q.config, q.state, q.progress, q.now, q.closely = c, s, o, now, false
 		if asked++; asked <= several || sampled(asked) {
@@ -28,7 +28,7 @@ func CheckConvergence(b *PolicyCheck, name string, p convergence.Policy) converg
 		}
 		next, says := q.ask(b, p, c, s)
 		if b.found != nil {
-			return s, convergence.Verdict{}
+			return s, convergence.Decision{}
 		}
 		return next, says
 	}
@@ -37,12 +37,12 @@ func CheckConvergence(b *PolicyCheck, name string, p convergence.Policy) converg
 // ask asks twice, and judges the answer. c and s are what the policy is shown, the question
 // has copies of them.
 func (l *look) ask(b *PolicyCheck, p convergence.Policy, c convergence.Config, s convergence.State,
-) (convergence.State, convergence.Verdict) {
+) (convergence.State, convergence.Decision) {
 	var next, again convergence.State
-	var says, saysAgain convergence.Verdict
+	var says, saysAgain convergence.Decision
 	if !b.ask(l.name, l, func() { next, says = p(c, s, l.progress, l.now) }) ||
 		!b.ask(l.name, l, func() { again, saysAgain = p(c, s, l.progress, l.now) }) {
-		return s, convergence.Verdict{}
+		return s, convergence.Decision{}
 	}
 	if l.closely && !(reflect.DeepEqual(l.config, c) && reflect.DeepEqual(l.state, s)) {
 		b.note(l.name, Meddles, l, "the state and the configuration are replaced, never written")
@@ -76,7 +76,7 @@ func (l *look) String() string {
 }
 
 // nonsense says why an answer is none.
-func nonsense(s convergence.State, v convergence.Verdict) string {
+func nonsense(s convergence.State, v convergence.Decision) string {
 	switch {
 	case v.Action > convergence.Abort:
 		return fmt.Sprintf("there is no action %d", v.Action)
@@ -94,7 +94,7 @@ func nonsense(s convergence.State, v convergence.Verdict) string {
 const maxDowntime = 900 * time.Millisecond
 
 // forbidden says why a configuration does not allow what is asked for.
-func forbidden(c convergence.Config, v convergence.Verdict) string {
+func forbidden(c convergence.Config, v convergence.Decision) string {
 	most := c.MaxDowntime
 	if most <= 0 {
 		most = maxDowntime

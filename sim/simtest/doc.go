@@ -44,7 +44,7 @@
 //
 //	decision             type                field                         default
 //	who leaves first     evacuation.Policy   Controller.Evacuation.Policy  Evacuation.Order
-//	how many at once     its Open            the same                      the limits alone
+//	how many at once     its Admit           the same                      the limits alone
 //	whether a host can   placement.Filter    Controller.Placement.Filters  placement.AllFilters()
 //	which host is best   placement.Weigher       Controller.Placement.Weighers placement.Spread()
 //	when to try again    migration.Retry     Controller.Migration.Retry    Config.Backoff
@@ -59,7 +59,7 @@
 //	simtest.Convergence("mine", mine)    a.Converge = mine
 //
 // A policy that is an order alone, or a limit alone, is evacuation.OrderFunc(f) or LimitFunc(f).
-// In a simulated world that rests for 20 minutes nothing more is expected: whoever waits longer
+// In a simulated world that rests for 20 minutes nothing more is expected: a policy that waits longer
 // says so in sim.Config.Quiet.
 //
 // How long to look is for -rapid.checks (worlds, 100 by default), [Runs] and [Within]; -rapid.seed
@@ -67,7 +67,7 @@
 //
 // # Policy checks
 //
-// This part stands between godwit and decisions that somebody else wrote, and says when
+// This part stands between godwit and decisions that users wrote, and says when
 // they are none: a policy that panics, answers nonsense, answers differently when it is asked
 // the same again, asks for what the configuration forbids, or writes what it was only shown.
 //
@@ -76,13 +76,13 @@
 //	…
 //	book.Finding() // the first thing that was wrong, by the policy's name, or nil
 //
-// Whoever makes a decision (1) wraps it, (2) runs whatever asks it, and (3) asks the [PolicyCheck].
+// The caller (1) wraps the decision, (2) runs whatever asks it, and (3) asks the [PolicyCheck].
 // After a finding the guard answers in the policy's place, something harmless, so that the
 // caller can come to an end. Every question is asked twice; arguments are compared with
 // copies of them at the first questions and at some of the later ones.
 //
 // A guard never changes an answer that is one. It has no goroutines and no clock: a call that
-// does not return is found by whoever has both, with [Book.Pulse] and [Book.Abandon].
+// does not return is found by a caller that has both, with [Book.Pulse] and [Book.Abandon].
 //
 // # Shrinking
 //
@@ -96,7 +96,7 @@
 // With each it tries a few seeds: which message is late by how much is then another matter, and
 // few failures are about that alone. It ends when nothing that it knows makes the world smaller.
 //
-// The package plays no world. Whoever is asked says no to end it early.
+// The package plays no world. A test function answers no to end it early.
 //
 // # Generators of worlds
 //
@@ -106,8 +106,8 @@
 //	drain := Of(Roomy(Small), Converging(), Drain())
 //
 // A [Generator] is put together from [Part]s, which add to a [World] one after the other. A
-// part says what it guarantees, [Part.Holds], so that whoever makes a world smaller can keep
-// it what it was: a cluster that has room for everybody does not lose the host that gave it.
+// part says what it guarantees, [Part.Holds], so that the shrinker can keep
+// it what it was: a cluster that has room for all VMs does not lose the host that gave it.
 //
 //	fleets    [Roomy] [Cramped] [OneFull] [Generations] [AnyFleet]
 //	loads     [Converging] [Endless] [AnyLoad]

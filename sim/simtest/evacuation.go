@@ -13,7 +13,7 @@ import (
 // about.
 func CheckEvacuation(b *PolicyCheck, name string, p evacuation.Policy) evacuation.Policy {
 	e := &evacuationGuard{book: b, policy: p}
-	e.order.name, e.open.name = name+".Compare", name+".Open"
+	e.order.name, e.open.name = name+".Compare", name+".Admit"
 	return e
 }
 
@@ -22,7 +22,7 @@ type evacuationGuard struct {
 	policy evacuation.Policy
 	order  comparison
 	open   opening
-	seen   evacuation.Leaving // the first of the last comparison
+	seen   evacuation.EvacuatingVM // the first of the last comparison
 	asked  int
 }
 
@@ -30,7 +30,7 @@ type evacuationGuard struct {
 type comparison struct {
 	name string
 	link hypervisor.Bandwidth
-	a, b evacuation.Leaving
+	a, b evacuation.EvacuatingVM
 	says int
 }
 
@@ -41,8 +41,8 @@ func (c *comparison) String() string {
 type opening struct {
 	name   string
 	link   hypervisor.Bandwidth
-	next   evacuation.Leaving
-	others []evacuation.Leaving
+	next   evacuation.EvacuatingVM
+	others []evacuation.EvacuatingVM
 	says   bool
 }
 
@@ -51,7 +51,7 @@ func (o *opening) String() string {
 }
 
 // Compare implements [evacuation.Policy].
-func (e *evacuationGuard) Compare(link hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (e *evacuationGuard) Compare(link hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if e.book.found != nil {
 		return 0
 	}
@@ -71,21 +71,21 @@ func (e *evacuationGuard) Compare(link hypervisor.Bandwidth, a, b evacuation.Lea
 		return 0
 	}
 	if e.asked++; sampled(e.asked) && e.seen.VM != "" {
-		e.cycle(link, [3]evacuation.Leaving{a, b, e.seen})
+		e.cycle(link, [3]evacuation.EvacuatingVM{a, b, e.seen})
 	}
 	e.seen = a
 	return forth
 }
 
 // compare asks once. Only the sign of the answer counts.
-func (e *evacuationGuard) compare(link hypervisor.Bandwidth, a, b evacuation.Leaving) (int, bool) {
+func (e *evacuationGuard) compare(link hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) (int, bool) {
 	e.order.link, e.order.a, e.order.b = link, a, b
 	ok := e.book.ask(e.order.name, &e.order, func() { e.order.says = e.policy.Compare(link, a, b) })
 	return cmp.Compare(e.order.says, 0), ok
 }
 
 // cycle looks for three that have no order: x before y, y before z, and z before x.
-func (e *evacuationGuard) cycle(link hypervisor.Bandwidth, all [3]evacuation.Leaving) {
+func (e *evacuationGuard) cycle(link hypervisor.Bandwidth, all [3]evacuation.EvacuatingVM) {
 	var sign [3][3]int
 	for i := range all {
 		for k := range all {
@@ -106,15 +106,15 @@ func (e *evacuationGuard) cycle(link hypervisor.Bandwidth, all [3]evacuation.Lea
 	}
 }
 
-// Open implements [evacuation.Policy].
-func (e *evacuationGuard) Open(link hypervisor.Bandwidth, next evacuation.Leaving,
-	others []evacuation.Leaving) bool {
+// Admit implements [evacuation.Policy].
+func (e *evacuationGuard) Admit(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+	others []evacuation.EvacuatingVM) bool {
 	if e.book.found != nil {
 		return true
 	}
 	before := slices.Clone(others)
 	e.open.link, e.open.next, e.open.others = link, next, before
-	ask := func() { e.open.says = e.policy.Open(link, next, others) }
+	ask := func() { e.open.says = e.policy.Admit(link, next, others) }
 	if !e.book.ask(e.open.name, &e.open, ask) {
 		return true
 	}

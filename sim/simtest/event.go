@@ -209,7 +209,7 @@ func SecondThoughts() Part {
 	}, takenBack}
 }
 
-// takenBack returns which order is the last word: at the end nobody drains, and no migration
+// takenBack returns which order is the last word: at the end no host drains, and no migration
 // that was asked for is wanted still.
 func takenBack(w *World) error {
 	type order struct {
@@ -229,13 +229,13 @@ func takenBack(w *World) error {
 	}
 	for who, o := range last {
 		if o.text == "drain" || o.text == "migrate" {
-			return fmt.Errorf("nobody takes back that %s is to %s", who, o.text)
+			return fmt.Errorf("no event takes back that %s is to %s", who, o.text)
 		}
 	}
 	return nil
 }
 
-// Calm makes a fleet with room for everybody and VMs that converge, and drains one host.
+// Calm makes a fleet with room for all VMs and VMs that converge, and drains one host.
 func Calm() Generator { return Of(Roomy(Small), Converging(), Limits(), Drain()) }
 
 // Busy makes any fleet, and operators who do anything, but nothing breaks.

@@ -127,10 +127,10 @@ func (at *stage) enter(c *controller.Config, a *agent.Config) explore.Judge {
 	}
 }
 
-// A Sight is what an invariant may look at in all worlds, those of [Check] and of [Explore]:
+// An Observation is what an invariant may look at in all worlds, those of [Check] and of [Explore]:
 // what is stored, and what the hypervisors have. A [sim.World] is one. Nothing that is returned
 // may be changed.
-type Sight interface {
+type Observation interface {
 	VMs() []hypervisor.VMID // that have a record, in order
 	VM(hypervisor.VMID) *store.VM
 	HostRecord(hypervisor.HostName) *store.Host
@@ -141,11 +141,11 @@ type Sight interface {
 // judgement is an invariant that holds everywhere.
 type judgement struct {
 	name string
-	f    func(Sight) error
+	f    func(Observation) error
 }
 
 // of asks the invariant. That it panics is a failure of it.
-func (j *judgement) of(w Sight) (err error) {
+func (j *judgement) of(w Observation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panics: %v", r)
@@ -156,7 +156,7 @@ func (j *judgement) of(w Sight) (err error) {
 
 // Everywhere adds an invariant that both [Check] and [Explore] check, after everything that
 // happens.
-func Everywhere(name string, f func(Sight) error) Option {
+func Everywhere(name string, f func(Observation) error) Option {
 	return func(s *settings) {
 		s.require(name, f == nil)
 		s.common = append(s.common, judgement{name, f})

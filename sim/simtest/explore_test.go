@@ -34,7 +34,7 @@ var few = upTo(1500, explore.AllFaults)
 func TestASoundPolicyIsExplored(t *testing.T) {
 	asked := 0
 	simtest.Explore(t, leaving, few, simtest.Transcript(t.TempDir()),
-		simtest.Evacuation("sound", policy{compare: func(a, b evacuation.Leaving) int {
+		simtest.Evacuation("sound", policy{compare: func(a, b evacuation.EvacuatingVM) int {
 			asked++
 			return strings.Compare(string(a.VM), string(b.VM))
 		}}))
@@ -49,7 +49,7 @@ func TestSmallScenesAreExplored(t *testing.T) {
 	for name, scene := range explore.Scenes(2, 2) {
 		r := &recorder{name: "TestMine/" + name}
 		simtest.Explore(r, scene, upTo(60, explore.AllFaults), simtest.Transcript(t.TempDir()),
-			simtest.Everywhere("web stays at home", func(w simtest.Sight) error {
+			simtest.Everywhere("web stays at home", func(w simtest.Observation) error {
 				if web := w.VM("web"); web != nil && web.Host != "n1" {
 					return fmt.Errorf("web is on %s", web.Host)
 				}
@@ -78,22 +78,22 @@ func TestExploredMistakesAreReportedByName(t *testing.T) {
 				return all[len(all)].FailedAt
 			}), "mine panics: runtime error: index out of range"},
 		{"a limit that panics", simtest.Evacuation("mine", policy{
-			open: func(_ evacuation.Leaving, others []evacuation.Leaving) bool {
+			open: func(_ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 				return others[7].Memory > 0
-			}}), "mine.Open panics"},
+			}}), "mine.Admit panics"},
 		{"an order by the weather", simtest.Evacuation("mine", policy{
-			compare: func(a, b evacuation.Leaving) int { n++; return n%3 - 1 }}),
+			compare: func(a, b evacuation.EvacuatingVM) int { n++; return n%3 - 1 }}),
 			"mine.Compare answers differently when asked the same again"},
 		{"post-copy at any price", simtest.Convergence("mine", func(_ convergence.Config,
 			s convergence.State, _ hypervisor.Progress, _ time.Time) (convergence.State,
-			convergence.Verdict) {
-			return s, convergence.Verdict{Action: convergence.StartPostCopy}
+			convergence.Decision) {
+			return s, convergence.Decision{Action: convergence.StartPostCopy}
 		}), "mine asks for what is not allowed"},
 		{"a weigher that is no number", simtest.Weigher(placement.Weigher{Name: "mine", Multiplier: 1,
 			Of: func(*placement.VM, *placement.Host, placement.Options) float64 {
 				return math.NaN()
 			}}), "weigher mine answers nonsense"},
-		{"a retry that nobody guards", simtest.Configure(func(c *sim.Config) {
+		{"a retry without a guard", simtest.Configure(func(c *sim.Config) {
 			c.Controller.Migration.Retry = func(_ migration.ID, all []migration.Attempt) time.Time {
 				return all[len(all)].FailedAt
 			}
@@ -130,8 +130,8 @@ func TestADecisionThatDoesNotReturnIsNamed(t *testing.T) {
 	t.Cleanup(func() { close(end) })
 	simtest.Explore(r, leaving, few, simtest.Transcript(t.TempDir()),
 		simtest.Patience(200*time.Millisecond), simtest.Evacuation("mine", policy{
-			open: func(evacuation.Leaving, []evacuation.Leaving) bool { return <-end }}))
-	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine.Open does not return") {
+			open: func(evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool { return <-end }}))
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine.Admit does not return") {
 		t.Errorf("it says: %q", r.said)
 	}
 }
@@ -158,7 +158,7 @@ func TestAConfigurationIsExploredAsItIs(t *testing.T) {
 // An invariant of one's own is checked at every step, and what leads to the first violation is
 // a way that can be played.
 func TestAnInvariantOfOnesOwnIsExplored(t *testing.T) {
-	together := simtest.Everywhere("never-together", func(w simtest.Sight) error {
+	together := simtest.Everywhere("never-together", func(w simtest.Observation) error {
 		web, db := w.VM("web"), w.VM("db")
 		if web != nil && db != nil && web.Host == db.Host && web.Host != "n1" {
 			return fmt.Errorf("both are on %s", web.Host)
@@ -188,22 +188,22 @@ func TestAnInvariantOfOnesOwnIsExplored(t *testing.T) {
 func TestAnInvariantThatPanicsIsNamed(t *testing.T) {
 	r := &recorder{name: "TestMine"}
 	simtest.Explore(r, leaving, few, simtest.Transcript(t.TempDir()),
-		simtest.Everywhere("mine", func(w simtest.Sight) error {
-			return errors.New(string(w.VM("nobody").Host))
+		simtest.Everywhere("mine", func(w simtest.Observation) error {
+			return errors.New(string(w.VM("unknown").Host))
 		}))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine: it panics: runtime error") {
 		t.Errorf("it says: %q", r.said)
 	}
 }
 
-// What nobody guards, and decides by more than its arguments, is found out when it is played
+// What has no guard, and decides by more than its arguments, is found out when it is played
 // again.
 func TestAMoodIsNamed(t *testing.T) {
 	r, asked := &recorder{name: "TestMine"}, 0
 	simtest.Explore(r, leaving, few, simtest.Transcript(t.TempDir()),
 		simtest.Configure(func(c *sim.Config) {
 			c.Agent.Converge = func(convergence.Config, convergence.State, hypervisor.Progress,
-				time.Time) (s convergence.State, v convergence.Verdict) {
+				time.Time) (s convergence.State, v convergence.Decision) {
 				if asked++; asked == 20 {
 					panic("enough for today")
 				}

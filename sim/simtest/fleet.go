@@ -242,7 +242,7 @@ func generationsDiffer(w *World) error {
 	return nil
 }
 
-// AnyFleet makes a fleet that has room for everybody, or, one time in four, not.
+// AnyFleet makes a fleet that has room for all VMs, or, one time in four, not.
 func AnyFleet(s Size) Part {
 	roomy, cramped := Roomy(s), Cramped(Size{2, 3, s.MinVMs, s.MaxVMs})
 	return Part{"any fleet", func(m *Maker) {

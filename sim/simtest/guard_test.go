@@ -82,7 +82,7 @@ func TestEveryOrderPasses(t *testing.T) {
 		book := &simtest.PolicyCheck{}
 		rank := rapid.SliceOfN(rapid.IntRange(0, 3), 4, 4).Draw(t, "ranks")
 		p := simtest.CheckEvacuation(book, "ranked", ranked(rank))
-		vms := []evacuation.Leaving{{VM: "0"}, {VM: "1"}, {VM: "2"}, {VM: "3"}}
+		vms := []evacuation.EvacuatingVM{{VM: "0"}, {VM: "1"}, {VM: "2"}, {VM: "3"}}
 		for range 20 {
 			a := vms[rapid.IntRange(0, 3).Draw(t, "a")]
 			b := vms[rapid.IntRange(0, 3).Draw(t, "b")]
@@ -99,11 +99,11 @@ func TestEveryOrderPasses(t *testing.T) {
 // ranked orders VMs by their rank, with answers larger than one.
 type ranked []int
 
-func (r ranked) Compare(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (r ranked) Compare(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	return 7 * (r[a.VM[0]-'0'] - r[b.VM[0]-'0'])
 }
 
-func (ranked) Open(hypervisor.Bandwidth, evacuation.Leaving, []evacuation.Leaving) bool {
+func (ranked) Admit(hypervisor.Bandwidth, evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool {
 	return true
 }
 
@@ -148,7 +148,7 @@ func TestAWaitThatHasPassedBeforeItBeganIsNonsense(t *testing.T) {
 	}
 }
 
-// After a finding nobody is asked any more, and a book that is reset finds the same again.
+// After a finding no policy is asked any more, and a book that is reset finds the same again.
 // A controller whose clock was set back notes that the younger attempt failed before the older.
 func TestAWaitAfterAClockWasSetBackMakesSense(t *testing.T) {
 	attempts := []migration.Attempt{
@@ -203,7 +203,7 @@ func TestACallThatIsAbandonedEndsItsGoroutine(t *testing.T) {
 		after = true
 	}()
 	if book.Abandon(0) != nil {
-		t.Error("nobody was asked")
+		t.Error("no policy was asked")
 	}
 	<-began
 	count, asking := book.Pulse()

@@ -62,8 +62,8 @@ func (k *work) attempt(at time.Duration, vm hypervisor.VMID, most int) {
 	}
 	k.ended[vm] = list
 	if len(list) > most && at-list[0] <= attemptSpan && k.storm == "" {
-		k.storm = fmt.Sprintf("%d attempts to migrate %s have ended within %v: whoever tries "+
-			"again what has failed waits in between", len(list), vm, at-list[0])
+		k.storm = fmt.Sprintf("%d attempts to migrate %s have ended within %v: a policy that tries "+
+			"again waits in between", len(list), vm, at-list[0])
 	}
 }
 
@@ -94,7 +94,7 @@ func (r *run) laws(w *sim.World) {
 	r.work.same++
 	if most := moments * (r.size + 10); r.work.same > most && r.holds(TimeAdvances) {
 		r.fail(TimeAdvances, w.Now(), fmt.Sprintf("%d events, and virtual time stands still: "+
-			"whoever asks to be woken now, or at a time that has passed, is woken again at once. %s",
+			"a participant that asks to be woken now, or at a time that has passed, is woken again at once. %s",
 			r.work.same, busiest(w)))
 	}
 }
@@ -184,7 +184,7 @@ func roomFor(w *sim.World) (all []rest) {
 		place := w.VM(s.vm).Place()
 		for _, host := range w.Hosts() {
 			h := w.HostRecord(host)
-			if h == nil || h.Closed || w.Draining(host) || host == s.on {
+			if h == nil || h.Cordoned || w.Draining(host) || host == s.on {
 				continue
 			}
 			home, coming := w.Demand(host)

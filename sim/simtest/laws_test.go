@@ -44,8 +44,8 @@ func refusing(refuses func(*placement.Host) bool) simtest.Option {
 
 // aborting gives every transfer up in its first pass.
 func aborting(_ convergence.Config, s convergence.State, _ hypervisor.Progress, _ time.Time) (
-	convergence.State, convergence.Verdict) {
-	return s, convergence.Verdict{Action: convergence.Abort, Why: convergence.Stalled}
+	convergence.State, convergence.Decision) {
+	return s, convergence.Decision{Action: convergence.Abort, Why: convergence.Stalled}
 }
 
 func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {

@@ -197,7 +197,7 @@ func (r *run) hanging(w *sim.World) {
 	for _, vm := range w.VMs() {
 		for _, m := range w.Migrations(vm) {
 			s, v := &m.State, w.VM(vm)
-			held := v != nil && (v.Holds.CPUChange || v.Holds.MemoryChange) // until it is changed
+			held := v != nil && (v.Blockers.CPUChange || v.Blockers.MemoryChange) // until it is changed
 			if !held && s.Phase > migration.Pending && !s.Phase.Final() &&
 				!s.Conditions.Has(migration.OutcomeUnknown) &&
 				w.Now()-s.Entered.Sub(sim.Epoch) > tooLong {

@@ -122,7 +122,7 @@ func (s *shrinker) hosts() {
 	}
 }
 
-// forget leaves out the events that speak of somebody.
+// forget leaves out the events that name a host or VM.
 func forget(w *World, name string) {
 	w.Events = slices.DeleteFunc(w.Events, func(e string) bool {
 		return slices.Contains(strings.FieldsFunc(e, func(r rune) bool {

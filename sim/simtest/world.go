@@ -46,7 +46,7 @@ func (w *World) VMNames() (names []string) {
 	return names
 }
 
-// Commands counts the lines that somebody who plays the world by hand would type: each
+// Commands counts the lines that one would type to play the world by hand: each
 // host, VM, event and policy is one, and so is every other setting but the seed and the name.
 func (w *World) Commands() int {
 	return len(w.Hosts) + len(w.VMs) + len(w.Events) + len(w.Policies) + len(w.settings())

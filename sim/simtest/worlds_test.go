@@ -117,7 +117,7 @@ func TestACrampedFleetCannotHoldItsVMsWithAnyHostGone(t *testing.T) {
 	})
 }
 
-func TestNobodyIsSentToTheOneFullHost(t *testing.T) {
+func TestNoVMIsSentToTheOneFullHost(t *testing.T) {
 	g := simtest.Of(simtest.OneFull(simtest.Small), simtest.Converging())
 	drawn(t, g, func(t *rapid.T, w *simtest.World, s *config.Scenario) error {
 		free := map[hypervisor.HostName]hypervisor.Bytes{}
@@ -133,7 +133,7 @@ func TestNobodyIsSentToTheOneFullHost(t *testing.T) {
 				return v.Host != host && slices.Contains(world.VMsOn(host), v.ID)
 			})
 			if room <= 0 && here {
-				return fmt.Errorf("somebody came to %s", host)
+				return fmt.Errorf("a VM came to %s", host)
 			}
 		}
 		return nil
@@ -229,7 +229,7 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
-func TestWhoeverThinksAgainLeavesNothingToBeDone(t *testing.T) {
+func TestAChangeOfMindLeavesNothingToBeDone(t *testing.T) {
 	g := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simtest.SecondThoughts())
 	drawn(t, g, func(t *rapid.T, _ *simtest.World, s *config.Scenario) error {
 		w := play(t, s)
@@ -266,7 +266,7 @@ func TestASwarmSwitchesKindsOff(t *testing.T) {
 	}
 }
 
-// A check plays worlds as they were made, and writes only the one that fails: whoever reads
+// A check plays worlds as they were made, and writes only the one that fails: a reader of
 // what was written must play the same. With -rapid.checks=3000 in as many worlds.
 func TestAWorldThatIsWrittenIsTheOneThatIsPlayed(t *testing.T) {
 	g := simtest.Turmoil().And(simtest.Generations(), simtest.ConflictingPolicies())

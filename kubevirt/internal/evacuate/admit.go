@@ -46,10 +46,10 @@ func (s *site) hold(v *vm) *held {
 
 // admit asks package evacuation who goes now, until quotas and disruption budgets admit all of them.
 // Those that they do not admit take no place from others.
-func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []evacuation.Guest,
+func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []evacuation.VM,
 	load evacuation.Load, holds map[hypervisor.VMID]*held, byID map[hypervisor.VMID]*vm) evacuation.Decision {
 	for {
-		var free []evacuation.Guest
+		var free []evacuation.VM
 		for _, g := range guests {
 			if holds[g.ID] == nil {
 				free = append(free, g)
@@ -80,7 +80,9 @@ func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []ev
 }
 
 // alone reports whether no migration runs or begins, so that what is refused now will be later, too.
-func (s *site) alone(before []evacuation.Creation) bool { return len(before)+len(s.flights) == 0 }
+func (s *site) alone(before []evacuation.MigrationRequest) bool {
+	return len(before)+len(s.flights) == 0
+}
 
 // budgets are the disruption budgets with how many of their VMs are under way.
 type budgets struct {

@@ -204,8 +204,8 @@ func (s *site) unbegun() (all []*virtv1.VirtualMachineInstanceMigration) {
 	if s.active != nil {
 		return nil
 	}
-	var guests []evacuation.Guest
-	var flights []evacuation.Flight
+	var guests []evacuation.VM
+	var flights []evacuation.ActiveMigration
 	current := map[hypervisor.JobID]*virtv1.VirtualMachineInstanceMigration{}
 	for _, v := range s.vms {
 		m := v.current
@@ -241,7 +241,7 @@ type planned struct {
 func (s *site) plan(started *int) *planned {
 	p := &planned{}
 	params, host := s.terms()
-	var guests, all []evacuation.Guest
+	var guests, all []evacuation.VM
 	byID, held := map[hypervisor.VMID]*vm{}, map[hypervisor.VMID]*held{}
 	for _, v := range s.vms {
 		if v.known == nil {
@@ -326,7 +326,7 @@ func (s *site) terms() (evacuation.Params, evacuation.Host) {
 }
 
 // longestFirst orders by what was predicted; VMs of which nothing is known go by size.
-func (s *site) longestFirst(_ hypervisor.Bandwidth, a, b evacuation.Leaving) int {
+func (s *site) longestFirst(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int {
 	if f := s.Forecasts[s.active.Name]; f != nil {
 		x, ok := f.VMs[a.VM]
 		if y, both := f.VMs[b.VM]; ok && both && x.Seconds != y.Seconds {

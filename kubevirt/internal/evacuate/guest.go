@@ -48,11 +48,11 @@ func (v *vm) marked() bool {
 // guest returns a VM as package evacuation sees it. This controller is the external one; and where
 // a NodeEvacuation asks for the node to be emptied, a VM that may be killed is migrated if that is
 // possible: its strategy is about evictions, and nothing is evicted.
-func (x *index) guest(v *vm) evacuation.Guest {
+func (x *index) guest(v *vm) evacuation.VM {
 	o := v.object
-	g := evacuation.Guest{ID: v.id, Deleting: o.DeletionTimestamp != nil,
-		Between: o.Status.Phase != virtv1.Running, Migratable: v.known.Migratable, WhyNot: v.known.WhyNot,
-		Mark: hypervisor.HostName(o.Status.EvacuationNodeName), Moving: v.current != nil || v.unseen(),
+	g := evacuation.VM{ID: v.id, Deleting: o.DeletionTimestamp != nil,
+		Between: o.Status.Phase != virtv1.Running, Migratable: v.known.Migratable, NotMigratableReason: v.known.NotMigratableReason,
+		EvacuateFrom: hypervisor.HostName(o.Status.EvacuationNodeName), Moving: v.current != nil || v.unseen(),
 		Instances: len(o.Status.ActivePods), Memory: v.known.Memory + v.known.Disk,
 		Descheduled: o.Annotations[virtv1.EvictionSourceAnnotation] == "descheduler",
 		Failed:      migration.Failures(len(v.migrations), func(i int) migration.Phase { return phaseOf(v.migrations[i]) })}

@@ -72,7 +72,7 @@ type index struct {
 	params  evacuation.Params
 	vms     []*vm // by ID
 	byNode  map[string][]*vm
-	flights []evacuation.Flight
+	flights []evacuation.ActiveMigration
 	quota   *placement.QuotaUsage
 	pods    map[podKey]*metav1.PartialObjectMetadata
 }
@@ -124,7 +124,7 @@ func open(v *View) *index {
 		})
 	}
 	for _, m := range x.fleet.Migrations {
-		x.flights = append(x.flights, evacuation.Flight{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
+		x.flights = append(x.flights, evacuation.ActiveMigration{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
 			From: m.Leaving, Abroad: m.CrossCluster})
 	}
 	x.quota = inventory.Charged(x.fleet)

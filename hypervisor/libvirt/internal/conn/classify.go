@@ -99,7 +99,7 @@ var kinds = map[libvirt.ErrorNumber]hypervisor.Kind{
 }
 
 // Classify returns the kind of an error of this package or of libvirt's. It goes by
-// libvirt's code, never by a text. What nobody classified is Unknown, as is nil.
+// libvirt's code, never by a text. What is not classified is Unknown, as is nil.
 func Classify(err error) hypervisor.Kind {
 	if _, ours := errors.AsType[*hypervisor.Error](err); ours {
 		return fault.Kind(err)

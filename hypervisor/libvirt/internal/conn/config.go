@@ -25,7 +25,7 @@ type Config struct {
 	// Timeout bounds every call whose context does not end earlier, and Close.
 	// Default: 30 s.
 	Timeout time.Duration
-	// Events is told what happens to domains; nil: nobody is. Once 4096 events wait
+	// Events is told what happens to domains; nil: nothing is called. Once 4096 events wait
 	// for it, they are dropped, and Connected is called in their place.
 	Events func(Event)
 	// Connected is called when the connection was reopened. Default: nothing.

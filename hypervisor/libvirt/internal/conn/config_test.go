@@ -15,7 +15,7 @@ func TestTheDefaultsAreThoseThatTheDocumentationNames(t *testing.T) {
 		c.KeepAliveCount != 5 || c.Timeout != 30*time.Second {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	c.Events(Event{}) // nobody is told, and nothing panics
+	c.Events(Event{}) // nothing is called, and nothing panics
 	c.Connected()
 	c.Lost(nil)
 }

@@ -114,7 +114,7 @@ func (c *Conn) reopen(why error) *link {
 
 // Close gives the connection up and waits, for Config.Timeout at most, until the
 // calls under way and libvirt have ended. What has not by then is abandoned: it ends
-// when the daemon answers or keep-alive gives it up, and nobody is told. The error
+// when the daemon answers or keep-alive gives it up, and that is not reported. The error
 // says how much that is. Repeated, it waits again.
 func (c *Conn) Close() error {
 	c.close()

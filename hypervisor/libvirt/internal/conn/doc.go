@@ -4,7 +4,7 @@
 //	             └──────────┴──────────────┴──► Close
 //
 // libvirt's own client waits for ever for a daemon that hangs, does not come back
-// after one that died, and needs an event loop that somebody runs. This package
+// after one that died, and needs an event loop that its program runs. This package
 // bounds every call, reopens what was lost, and delivers events in order. A caller
 //
 //  1. observes with [Conn.Look] and changes with [Conn.Act]: a look whose answer is
@@ -22,11 +22,11 @@
 //
 // # Loop
 //
-// This part runs libvirt's event loop while somebody uses it. Without it libvirt
+// This part runs libvirt's event loop while it is in use. Without it libvirt
 // delivers no event and sends no keep-alive message.
 //
 // # Uri
 //
 // This part reads libvirt's names of connections, and refuses before libvirt is asked
-// what cannot name a libvirtd that runs QEMU. It asks nobody.
+// what cannot name a libvirtd that runs QEMU. It asks no daemon.
 package conn

@@ -42,7 +42,7 @@ type link struct {
 	gone  chan struct{}
 }
 
-// dial opens a connection, and checks one whose events somebody wants. It returns
+// dial opens a connection, and checks one whose events are wanted. It returns
 // when libvirt does, which may be never while a daemon hangs.
 func (c *Config) dial(tell func(Event)) (*link, error) {
 	if err := Enter(); err != nil {
@@ -128,7 +128,7 @@ func (l *link) isLost() bool {
 	}
 }
 
-// inspect marks the connection as lost if libvirt knows that it is. It asks nobody.
+// inspect marks the connection as lost if libvirt knows that it is. It asks no daemon.
 func (l *link) inspect(cause error) {
 	if alive, err := l.conn.IsAlive(); err == nil && !alive {
 		l.lose(fmt.Errorf("connection lost: %w", bare(cause)))

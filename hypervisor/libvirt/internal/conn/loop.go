@@ -13,18 +13,18 @@ import (
 // registered only once; it needs to run only while there are connections.
 var the eventLoop
 
-// Enter starts the loop if nobody else has. Each Enter needs one [Leave]. It fails
+// Enter starts the loop if it does not run yet. Each Enter needs one [Leave]. It fails
 // with libvirt's own error when libvirt.so cannot be loaded.
 func Enter() error { return the.enter() }
 
-// Leave ends the loop, and waits until it has ended, if nobody else uses it. It must
+// Leave ends the loop, and waits until it has ended, if it has no other user. It must
 // not be called from the loop.
 func Leave() { the.leave() }
 
 // idle is the period of a timer that does not fire, in libvirt's terms.
 const idle = -1
 
-// An eventLoop runs while somebody uses it.
+// An eventLoop runs while it has users.
 type eventLoop struct {
 	mu         sync.Mutex
 	registered bool

@@ -102,7 +102,7 @@ func TestEventsOfADomain(t *testing.T) {
 	}
 }
 
-// TestADaemonThatDiesIsPickedUpAgain: nobody does anything but start it.
+// TestADaemonThatDiesIsPickedUpAgain: nothing is done but to start it.
 func TestADaemonThatDiesIsPickedUpAgain(t *testing.T) {
 	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
@@ -293,9 +293,9 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// TestASlowCallKeepsNobodyWaiting: others take another lane, and come back to the
+// TestASlowCallKeepsNoOtherWaiting: others take another lane, and come back to the
 // same ones; Close gives all of them up.
-func TestASlowCallKeepsNobodyWaiting(t *testing.T) {
+func TestASlowCallKeepsNoOtherWaiting(t *testing.T) {
 	lab := libvirttest.Shared(t, libvirttest.Options{})
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
 	config := new(ear).config(lab)

@@ -9,7 +9,7 @@ import (
 // subscribe asks libvirt for the events of all domains.
 func (l *link) subscribe(tell func(Event)) error {
 	say := func(d *libvirt.Domain, e Event) {
-		e.Domain, _ = d.GetName() // both are in the message: nobody is asked
+		e.Domain, _ = d.GetName() // both are in the message: no call is made
 		e.UUID, _ = d.GetUUIDString()
 		tell(e)
 	}

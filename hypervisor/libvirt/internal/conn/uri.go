@@ -25,7 +25,7 @@ var drivers = map[string]string{"test": "libvirt's own mock", "lxc": "Linux cont
 	"vz": "Virtuozzo", "parallels": "Virtuozzo"}
 
 // Check refuses what cannot name a libvirtd that runs QEMU: Invalid with what is
-// wrong, and Unsupported if it names another hypervisor. It asks nobody.
+// wrong, and Unsupported if it names another hypervisor. It asks no daemon.
 func Check(uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil {

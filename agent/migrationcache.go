@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A Move is a migration of which a host knows.
+type CachedMigration struct {
+	*store.Migration
+	other    *CachedMigration // of the same VM, that became known later
+	memory   *convergence.State
+	notified bool
+
+	brownout store.Brownout // ahead of what is stored
+	throttle int            // the share of CPU time that was taken at the last look, in percent
+	looked   time.Time      // when that was; zero is never
+}
+
+// Throttled takes in which share of CPU time is taken from a guest whose transfer is known.
+func (l *MigrationCache) Throttled(id migration.ID, percent int, now time.Time) {
+	m := l.byID[id]
+	if m == nil {
+		return
+	}
+	span := time.Duration(0)
+	if m.looked.IsZero() {
+		m.brownout = m.Source.Brownout
+	} else {
+		span = now.Sub(m.looked)
+	}
+	m.brownout = m.brownout.During(span, m.throttle).During(0, percent)
+	m.throttle, m.looked = percent, now
+}
+
+// Brownout returns how the guest of a move was slowed down so far.
+func (l *MigrationCache) Brownout(id migration.ID) store.Brownout {
+	m := l.byID[id]
+	switch {
+	case m == nil:
+		return store.Brownout{}
+	case m.looked.IsZero():
+		return m.Source.Brownout
+	}
+	return m.brownout
+}
+
+// A List is moves. The zero value is empty and ready.
+type MigrationCache struct {
+	byID map[migration.ID]*CachedMigration
+	byVM map[hypervisor.VMID]*CachedMigration // the first that became known
+	free []*convergence.State                 // states that are no longer used
+}
+
+// Get returns a migration; nil is one that is not known.
+func (l *MigrationCache) Get(id migration.ID) *store.Migration {
+	if m := l.byID[id]; m != nil {
+		return m.Migration
+	}
+	return nil
+}
+
+// Put enters a migration, or another writing of it.
+func (l *MigrationCache) Put(r *store.Migration) {
+	if known := l.byID[r.Spec.ID]; known != nil {
+		known.Migration = r
+		return
+	}
+	if l.byID == nil {
+		l.byID, l.byVM = map[migration.ID]*CachedMigration{}, map[hypervisor.VMID]*CachedMigration{}
+	}
+	m := &CachedMigration{Migration: r}
+	l.byID[r.Spec.ID] = m
+	last := l.byVM[r.Spec.VM]
+	if last == nil {
+		l.byVM[r.Spec.VM] = m
+		return
+	}
+	for last.other != nil {
+		last = last.other
+	}
+	last.other = m
+}
+
+// Drop forgets a migration, if it is known.
+func (l *MigrationCache) Drop(id migration.ID) {
+	m := l.byID[id]
+	if m == nil {
+		return
+	}
+	l.Ended(id)
+	delete(l.byID, id)
+	vm := m.Spec.VM
+	first := l.byVM[vm]
+	if first == m {
+		if l.byVM[vm] = m.other; m.other == nil {
+			delete(l.byVM, vm)
+		}
+		return
+	}
+	for first.other != m {
+		first = first.other
+	}
+	first.other = m.other
+}
+
+// Keep forgets all migrations that are not among some records.
+func (l *MigrationCache) Keep(records []store.Record) {
+	if len(l.byID) == 0 {
+		return
+	}
+	kept := make(map[store.Key]bool, len(records))
+	for _, r := range records {
+		kept[r.Key()] = true
+	}
+	for id, m := range l.byID {
+		if !kept[m.Key()] {
+			l.Drop(id)
+		}
+	}
+}
+
+// Of returns the first move of a VM that became known, for [Move.Next] to go on; nil is none.
+func (l *MigrationCache) Of(vm hypervisor.VMID) *CachedMigration { return l.byVM[vm] }
+
+// Next returns the next move of the same VM; nil is none.
+func (m *CachedMigration) Next() *CachedMigration { return m.other }
+
+// Notify says that something has happened to the move: see [List.Stirred].
+func (m *CachedMigration) Notify() { m.notified = true }
+
+// Notified reports whether something has happened to a move that is known since it was last
+// asked.
+func (l *MigrationCache) Notified(id migration.ID) bool {
+	m := l.byID[id]
+	was := m.notified
+	m.notified = false
+	return was
+}
+
+// Sorted returns all, by name.
+func (l *MigrationCache) Sorted() []*CachedMigration {
+	if len(l.byID) == 0 {
+		return nil // as on most hosts at most times
+	}
+	return slices.SortedFunc(maps.Values(l.byID), func(x, y *CachedMigration) int {
+		return cmp.Compare(x.Spec.ID, y.Spec.ID)
+	})
+}
+
+// Memory returns what convergence remembers of a transfer that is known, ahead of what is
+// stored, to be changed in place until it has [List.Ended]: at first a copy of what is stored,
+// if anything is.
+func (l *MigrationCache) Memory(id migration.ID) *convergence.State {
+	m := l.byID[id]
+	if m.memory == nil {
+		if n := len(l.free); n > 0 {
+			m.memory, l.free = l.free[n-1], l.free[:n-1]
+		} else {
+			m.memory = &convergence.State{}
+		}
+		if stored := m.Source.Monitor; stored != nil {
+			*m.memory = *stored
+		}
+	}
+	return m.memory
+}
+
+// Ended forgets what convergence remembers of a transfer.
+func (l *MigrationCache) Ended(id migration.ID) {
+	if m := l.byID[id]; m != nil && m.memory != nil {
+		*m.memory = convergence.State{}
+		l.free = append(l.free, m.memory)
+		m.memory = nil
+	}
+}

@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/enum"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// A HostObservation is what is known about one host when it is judged.
+type HostObservation struct {
+	Host *store.Host
+	// Boot is the start of the machine that its agent gave last; "" when it never did.
+	Boot string
+	// Beats: the agent has given a sign since the host was judged last.
+	Beats bool
+	// Silence is how long it has given none while this controller listened.
+	Silence time.Duration
+	// Worth: something is gained by fencing the host.
+	Worth bool
+	// Waits is why no agent is admitted now, in words; "" is that they are: see [Hearing].
+	Waits string
+}
+
+// A FailoverDecision is what is to be done about a host.
+type FailoverDecision uint8
+
+// The verdicts.
+const (
+	// Leave it as it is.
+	Leave FailoverDecision = iota
+	// Welcome: the machine has started anew. Nothing of before runs there.
+	Welcome
+	// Distrust: it beats although it was fenced. Nothing more is rebuilt from it.
+	Distrust
+	// Withdraw: the operator has taken back their word.
+	Withdraw
+	// Refuse the operator's word that it is off: it beats.
+	Refuse
+	// Recover: it is heard again, and was not cut off.
+	Recover
+	// Believe the operator's word that it is off.
+	Believe
+	// CallLost: its agent is not heard.
+	CallLost
+	// Admit the agent that has begun: it may act.
+	Admit
+	// Delay the agent that has begun, and tell why.
+	Delay
+	// Fence it, if no more hosts are silent than are allowed to be.
+	Fence
+)
+
+var failoverDecisions = [...]string{"leave", "welcome", "distrust", "withdraw", "refuse",
+	"recover", "believe", "call lost", "admit", "delay", "fence"}
+
+// String returns the verdict in words.
+func (v FailoverDecision) String() string {
+	if int(v) < len(failoverDecisions) {
+		return failoverDecisions[v]
+	}
+	return "invalid"
+}
+
+// MarshalText stores words, so that renumbering cannot corrupt the past.
+func (v FailoverDecision) MarshalText() ([]byte, error) {
+	return enum.Text(v, failoverDecisions[:], "verdict")
+}
+
+// UnmarshalText reads a word that MarshalText wrote.
+func (v *FailoverDecision) UnmarshalText(text []byte) error {
+	return enum.Parse(v, failoverDecisions[:], "verdict", text)
+}
+
+// A rule is one line of the specification.
+type rule struct {
+	name    string
+	holds   func(*FailoverConfig, *HostObservation) bool
+	verdict FailoverDecision
+}
+
+// rules: the first that holds decides.
+var rules = []rule{
+	{"started-anew", startedAnew, Welcome},
+	{"lives-though-fenced", livesThoughFenced, Distrust},
+	{"word-withdrawn", wordWithdrawn, Withdraw},
+	{"word-refuted", wordRefuted, Refuse},
+	{"heard-again", heardAgain, Recover},
+	{"agent-begun", agentBegun, Admit},
+	{"agent-too-early", agentTooEarly, Delay},
+	{"heard-lately", heardLately, Leave},
+	{"word-given", wordGiven, Believe},
+	{"fallen-silent", fallenSilent, CallLost},
+	{"to-be-fenced", toBeFenced, Fence},
+}
+
+// DecideHost decides about one host. It is total, and one step at a time: a caller that has
+// stored what follows judges again.
+func DecideHost(c *FailoverConfig, s *HostObservation) FailoverDecision {
+	for _, r := range rules {
+		if r.holds(c, s) {
+			return r.verdict
+		}
+	}
+	return Leave
+}
+
+// startedAnew: the agent speaks of another start of the machine than the one that was
+// to end. Whatever ran before has ended, whether or not the fencing had a part in it.
+// Source: Nova compute/manager.py (_destroy_evacuated_instances: what was rebuilt is
+// cleaned up by positive records when the host returns, and only then is it in use).
+func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
+	switch h := s.Host; {
+	case h.Fencing != nil:
+		return s.Boot != "" && s.Boot != h.Fencing.Boot
+	case h.Fenced: // by hand, without a [store.Fencing]
+		return s.Beats
+	}
+	return false
+}
+
+// livesThoughFenced: the very machine that is said to be off gives signs of life.
+// Source: ClusterLabs fence-agents doc/FenceAgentAPI.md ("a timeout is an assumption,
+// and we want a guarantee"): what proves to be an assumption is one no longer.
+func livesThoughFenced(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Host.Fenced && s.Beats && trusted(s.Host)
+}
+
+// wordWithdrawn: the host counts as fenced by an operator's word, and they took it back.
+// Source: ClusterLabs fence-agents doc/FenceAgentAPI.md (manual fencing is as good as
+// the person who confirms it).
+func wordWithdrawn(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Host.Fenced && s.Host.ByWord() && s.Host.ConfirmedDownBy == ""
+}
+
+// wordRefuted: the host beats although an operator says that it is off. The word is
+// taken back for them: it would count as soon as the host is silent for a moment.
+// Source: oVirt engine FenceVdsManualyCommand (refused while the host is Up).
+func wordRefuted(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Beats && !s.Host.Fenced && s.Host.ConfirmedDownBy != ""
+}
+
+// heardAgain: a host that was called lost, or was about to be fenced, gives a sign.
+// Source: oVirt engine VdsManager (a host that answers again within the grace period
+// becomes Up and is not fenced).
+func heardAgain(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Beats && !s.Host.Fenced && (s.Host.NotReady || s.Host.Fencing != nil)
+}
+
+// agentBegun: an agent has taken its host's name, and the store is not doubted by any process that could
+// know better.
+// Source: godwit. KubeVirt and Nova start what the record says: a database that was restored starts
+// VMs beside themselves. Here a host that was off cannot know, and those that can are heard first.
+func agentBegun(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Host.Unadmitted() && s.Waits == ""
+}
+
+// agentTooEarly: an agent has taken its host's name, and a process that could know better was not
+// heard.
+// Source: godwit, as agent-begun.
+func agentTooEarly(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Host.Unadmitted() && s.Waits != s.Host.Waits
+}
+
+// heardLately: the agent was heard, or no controller listened.
+// Source: Nova servicegroup/drivers/db.py (is_up: service_down_time); oVirt
+// DisableFenceAtStartupInSec (an engine that has just started fences no host).
+func heardLately(c *FailoverConfig, s *HostObservation) bool { return s.Beats || s.Silence < c.Grace }
+
+// wordGiven: an operator says that the host is off, and nothing says otherwise. A word
+// that turned out to be wrong has to be taken back before it is given again.
+// Source: oVirt engine FenceVdsManualyCommand ("confirm host has been rebooted").
+func wordGiven(_ *FailoverConfig, s *HostObservation) bool {
+	h := s.Host
+	return h.ConfirmedDownBy != "" && (!h.Fenced || !trusted(h) && !h.ByWord())
+}
+
+// fallenSilent: the agent was not heard for too long.
+// Source: Nova scheduler/filters/compute_filter.py (a host whose heartbeat is too old
+// takes no VMs).
+func fallenSilent(_ *FailoverConfig, s *HostObservation) bool { return !s.Host.NotReady }
+
+// toBeFenced: the silence has lasted, there is something to gain, and nothing proves
+// yet that the host is off.
+// Source: Proxmox ha-manager Manager.pm (a node that is unknown for more than
+// fence_delay is fenced before its services are recovered).
+func toBeFenced(c *FailoverConfig, s *HostObservation) bool {
+	proved := s.Host.Fenced && (trusted(s.Host) || s.Host.ByWord())
+	return !proved && s.Worth && s.Silence >= c.FenceAfter
+}
+
+// trusted reports whether nothing speaks against what is said about a host's fencing.
+func trusted(h *store.Host) bool { return h.Refuted() == "" }

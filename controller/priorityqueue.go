@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"github.com/godwit-vm/godwit/internal/pqueue"
+	"github.com/godwit-vm/godwit/migration"
+)
+
+// A PriorityQueue has migrations by precedence. One may be in it more than once. The zero value is
+// empty.
+type PriorityQueue[T Item] struct {
+	heap pqueue.Heap[queuedItem[T]]
+}
+
+// queuedItem is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
+// it: looking at the migration itself for every comparison costs more than the rest.
+type queuedItem[T Item] struct {
+	rank rank
+	item T
+}
+
+// rank is what is kept.
+type rank struct {
+	seconds  int64 // since 1970, when it was created
+	nanos    int32
+	priority migration.Priority
+}
+
+// Before implements [pqueue.Item].
+func (a queuedItem[T]) Before(b queuedItem[T]) bool {
+	switch x, y := &a.rank, &b.rank; {
+	case x.priority != y.priority:
+		return x.priority > y.priority
+	case x.seconds != y.seconds:
+		return x.seconds < y.seconds
+	case x.nanos != y.nanos:
+		return x.nanos < y.nanos
+	}
+	return a.item.Asked().ID < b.item.Asked().ID
+}
+
+// Len returns how many migrations are in the queue.
+func (l *PriorityQueue[T]) Len() int { return l.heap.Len() }
+
+// First returns the migration that goes first. The queue must not be empty, as for Pop.
+func (l *PriorityQueue[T]) First() T { return l.heap.First().item }
+
+// Push adds a migration.
+func (l *PriorityQueue[T]) Push(item T) {
+	m := item.Asked()
+	l.heap.Push(queuedItem[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()), m.Priority}, item})
+}
+
+// Pop removes the migration that goes first and returns it.
+func (l *PriorityQueue[T]) Pop() T { return l.heap.Pop().item }

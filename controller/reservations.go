@@ -1,0 +1,210 @@
+package controller
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// ReservationsConfig is what the books decide by.
+type ReservationsConfig struct {
+	// Inbound limits the migrations on their way to one host; 0 is no limit, as is
+	// [migration.Unlimited].
+	Inbound int
+	// Placement decides about targets. Its default filters are all, and its default
+	// weighers prefer free memory and what groups ask for softly.
+	Placement placement.Config
+	// Quotas bound what a tenant's VMs and moves hold together. Default: none.
+	Quotas map[string]placement.Amount
+	// ResourceQuotas bound what VMs and moves are charged. Default: none.
+	ResourceQuotas []placement.QuotaLimit
+}
+
+// Usage is all that one VM holds.
+type Usage struct {
+	VM    *placement.VM       // nil: its record is gone, and its size is not known
+	Home  hypervisor.HostName // where it runs or rests; "" takes no room anywhere
+	Moves []Move
+}
+
+// Move is one migration that holds room at its target.
+type Move struct {
+	ID       hypervisor.JobID
+	Target   hypervisor.HostName
+	Landed   bool // it has succeeded, and the VM's record does not say so yet
+	Saved    bool // nothing is on its way yet: room is held for what comes later
+	Owner    string
+	Deadline time.Time
+}
+
+// Reservations are the books of all hosts. They belong to one caller; [NewReservations] makes them.
+type Reservations struct {
+	config  ReservationsConfig
+	chooser placement.Config // config.Placement with its defaults
+	index   *placement.Index
+	ledger  *placement.Ledger                      // nil without quotas
+	charged *placement.QuotaUsage                  // nil without resource quotas
+	hosts   map[hypervisor.HostName]placement.Host // as their records say
+	plain   placement.VM                           // scratch of vm: one that asks for room alone
+	sizes   map[placement.Size]*placement.Size     // of VMs, for those that have the same
+	free    placement.Host                         // scratch of confirms
+	told    answers                                // what Why has said
+	spare   []held                                 // memory of an account that has no more moves
+
+	allocations []*Allocation // of VMs that hold something, in no order
+	// detailed: a host says more than its size, or a VM asks for more than a basic
+	// condition. Until then nothing but sizes is kept, which is a lot faster.
+	detailed bool
+}
+
+// NewReservations returns empty books.
+func NewReservations(c ReservationsConfig) *Reservations {
+	if c.Inbound == migration.Unlimited {
+		c.Inbound = 0
+	}
+	b := &Reservations{config: c, chooser: chooser(c.Placement),
+		hosts: map[hypervisor.HostName]placement.Host{},
+		sizes: map[placement.Size]*placement.Size{}}
+	if len(c.ResourceQuotas) > 0 {
+		b.charged = placement.NewQuotaUsage(c.ResourceQuotas)
+	}
+	b.rebuild()
+	return b
+}
+
+// rebuild makes index and ledger anew.
+func (b *Reservations) rebuild() {
+	b.index = placement.NewIndex(b.config.Inbound)
+	b.ledger, b.told = nil, answers{}
+	if len(b.config.Quotas) > 0 {
+		b.ledger, _ = placement.NewLedger() // no claims, no error
+	}
+	if b.detailed {
+		b.index.Use(placement.AllFilters()...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
+		b.open(b.hosts[name])
+	}
+	for _, a := range b.sorted() {
+		b.put(a)
+		if b.ledger != nil {
+			b.enter(a, b.ledger)
+		}
+	}
+}
+
+// sorted returns all accounts by VM.
+func (b *Reservations) sorted() []*Allocation {
+	all := slices.Clone(b.allocations)
+	slices.SortFunc(all, func(x, y *Allocation) int { return cmp.Compare(x.id, y.id) })
+	return all
+}
+
+// open gives a host an empty page.
+func (b *Reservations) open(h placement.Host) {
+	if b.detailed {
+		h.Load = &placement.Load{}
+	}
+	b.index.Update(h)
+}
+
+// Host takes in what a host's record says. A host that is closed, for whatever
+// reason, is one that VMs do not enter.
+func (b *Reservations) Host(h *store.Host, closed bool) {
+	said := placement.Host{Name: h.Host.Name, Memory: h.Host.Memory, CPUs: h.Host.CPUs,
+		Labels: h.Labels, Taints: h.Taints, Down: h.NotReady || h.Fenced, Cordoned: closed,
+		Facts: h.Facts}
+	_, known := b.hosts[said.Name]
+	b.hosts[said.Name] = said
+	switch {
+	case !b.detailed && more(h):
+		b.detailed = true
+		b.rebuild()
+	case !known:
+		b.open(said)
+	default:
+		now, _ := b.index.Get(said.Name)
+		said.UsedMemory, said.UsedCPUs = now.UsedMemory, now.UsedCPUs
+		said.Incoming, said.Groups, said.Load = now.Incoming, now.Groups, now.Load
+		b.index.Update(said)
+	}
+}
+
+// more reports whether a host says more than how large it is, and how it is connected, which
+// refuses no VM.
+func more(h *store.Host) bool {
+	f := h.Facts
+	if f == nil {
+		return false
+	}
+	plain := func(i placement.DeviceInventory, size int64) bool {
+		i.Ratio = cmp.Or(i.Ratio, 1)
+		return i.Total <= size && i == placement.DeviceInventory{Total: i.Total, Ratio: 1}
+	}
+	return !plain(f.Memory, int64(h.Host.Memory)) || !plain(f.CPUs, int64(h.Host.CPUs)) ||
+		!plain(f.Disk, 0) || f.MaxVMs+f.MaxBusy > 0 || f.Disabled || f.Maintenance ||
+		f.Zone != "" || f.CPU != nil || f.Hypervisor != placement.Hypervisor{} ||
+		f.Abilities != 0 || len(f.Aggregates)+len(f.Machines)+len(f.Cells)+len(f.Devices)+
+		len(f.Networks) > 0
+}
+
+// know lets the books know a host that is spoken of: one without a record is down.
+func (b *Reservations) know(name hypervisor.HostName) {
+	if _, known := b.hosts[name]; !known && name != "" {
+		h := placement.Host{Name: name, Down: true}
+		b.hosts[name] = h
+		b.open(h)
+	}
+}
+
+// notice makes the books keep all that there is to keep, from the first VM on that looks for a
+// host and asks for more than a basic condition.
+func (b *Reservations) notice(vm *placement.VM) {
+	if vm != nil && !b.detailed && placement.AsksMore(&vm.Constraints) {
+		b.detailed = true
+		b.rebuild()
+	}
+}
+
+// Claims lists who holds what, and for which move.
+func (b *Reservations) Claims() []placement.Reservation {
+	if b.ledger != nil {
+		return b.ledger.Claims()
+	}
+	all := make([]placement.Reservation, 0, len(b.allocations))
+	for _, a := range b.sorted() {
+		if len(a.moves) == 0 && a.size != nil && a.home != "" {
+			all = append(all, settled(b.vm(a), a.home)) // as most are
+			continue
+		}
+		l, _ := placement.NewLedger() // what one VM holds is no matter of the others
+		b.enter(a, l)
+		all = append(all, l.Claims()...)
+	}
+	return all
+}
+
+// Overdue lists the targets of moves whose deadline has passed. They keep what
+// they hold.
+func (b *Reservations) Overdue(now time.Time) []placement.Reservation { return b.claims().Overdue(now) }
+
+// claims returns the ledger, or one made now.
+func (b *Reservations) claims() *placement.Ledger {
+	if b.ledger != nil {
+		return b.ledger
+	}
+	l, _ := placement.NewLedger()
+	for _, a := range b.sorted() {
+		b.enter(a, l)
+	}
+	return l
+}
+
+// Get returns a host as the books have it.
+func (b *Reservations) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }

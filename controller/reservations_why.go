@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"fmt"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// Nowhere says in one line what keeps a VM from every host; overrun is that its tenant's
+// quota does.
+func (b *Reservations) Nowhere(r *placement.Request, d *placement.Decision, overrun bool) string {
+	text := ""
+	switch {
+	case overrun || d.Outcome == placement.BadRequest:
+		return Text(d.Why)
+	case r.Host != "":
+		text = string(r.Host)
+		for _, reason := range b.Check(r, r.Host) {
+			text += " " + reason.String() + ";"
+		}
+		return text
+	}
+	for _, n := range b.Histogram(r) {
+		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
+	}
+	return text
+}
+
+// Failed sums up how often a VM's migrations have failed that are remembered, and how the last
+// of them did.
+func Failed(last *store.Migration, times int) placement.Reason {
+	have := string(last.Spec.ID) + " failed: " + last.State.Because
+	if last.Source.Error != "" {
+		have += " (" + last.Source.Error + ")"
+	}
+	if times > 1 {
+		have = fmt.Sprintf("%d failures that are remembered, the last: %s", times, have)
+	}
+	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
+}
+
+// UnderWay says what a migration waits for that has a target.
+func UnderWay(m *store.Migration) placement.Reason {
+	if s := &m.State; s.Conditions.Has(migration.OutcomeUnknown) {
+		return placement.Reason{Check: "outcome",
+			Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"}
+	}
+	return placement.Reason{Check: "migration", Need: "to end",
+		Have: string(m.Spec.ID) + " is " + m.State.Phase.String()}
+}
+
+// InTheWay says what keeps a migration from getting a target besides limits and room; nil is
+// nothing.
+func InTheWay(o *migration.Observation, source hypervisor.HostName) []placement.Reason {
+	switch {
+	case !o.Running:
+		return one("host", string(source)+" to be alive", "it was fenced")
+	case o.VM.Backup:
+		return one("backup", "none in progress", "one in progress")
+	case o.VM.UtilityVolumes:
+		return one("utility volumes", "none", "some")
+	case o.Backoff.After(o.Now):
+		return one("back-off", "to wait after a failure", o.Backoff.Sub(o.Now).String()+" left")
+	case o.Instances > 1:
+		return one("instances", "what an earlier migration left to be gone", "something left")
+	}
+	return nil
+}
+
+// GateReasons says what a migration waits for that could have a target.
+func GateReasons(gate migration.Gate) []placement.Reason {
+	if gate != migration.Open {
+		return one("limit", "a free slot", gate.String()+" reached")
+	}
+	return one("migration", "its turn", "it waits")
+}
+
+func one(check, need, have string) []placement.Reason {
+	return []placement.Reason{{Check: check, Need: need, Have: have}}
+}
+
+// Waits reports whether a limit alone keeps a migration from its target.
+func Waits(s *migration.State, o *migration.Observation) bool {
+	return s.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
+		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
+		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Ownership != migration.ClaimedByOther
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package qmp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
+)
+
+// crashes returns how many rounds each victim has with each seed: more in the long
+// tier, or when GODWIT_CRASHES asks for it.
+func crashRounds(t *testing.T) int {
+	t.Helper()
+	if os.Getenv("GODWIT_CRASHES") != "" {
+		return 20
+	}
+	return testutil.Rounds(t, 1, 20)
+}
+
+// seeds returns what the crashes are drawn from: GODWIT_SEED, or 1, and with
+// GODWIT_CRASHES=3 the two numbers after it, too.
+func seeds(t *testing.T) []uint64 {
+	t.Helper()
+	number := func(key string) uint64 {
+		text := os.Getenv(key)
+		if text == "" {
+			return 1
+		}
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n == 0 {
+			t.Fatalf("%s=%q: want a number from 1", key, text)
+		}
+		return n
+	}
+	first := number("GODWIT_SEED")
+	var all []uint64
+	for i := range number("GODWIT_CRASHES") {
+		all = append(all, first+i)
+	}
+	return all
+}
+
+// A VM is migrated, and meanwhile a process is killed: the QEMU of its source or of
+// its target, a process of ours on either side, all by SIGKILL, or the link. The
+// moments are anywhere in the migration, and around its switch-over. Never do two
+// run, never is none left, and every outcome that was unknown is resolved, with
+// evidence. The guest, who counts its own heartbeats and stamps its own memory,
+// is the witness.
+//
+// It takes one moment for each victim, in the long tier 20. GODWIT_CRASHES=3 takes 20
+// with each of three seeds, GODWIT_SEED=7 another one.
+func TestCrash(t *testing.T) {
+	each := crashRounds(t)
+	count := map[victim]map[string]int{}
+	phases := map[victim]map[string]int{}
+	rounds := 0
+	for _, seed := range seeds(t) {
+		for v := sourceQEMU; v <= linkCut; v++ {
+			count[v], phases[v] = grown(count[v]), grown(phases[v])
+			t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
+				rounds += crashAll(t, seed, v, each, count[v], phases[v])
+			})
+		}
+	}
+	t.Logf("%d rounds; how they ended:\n%s", rounds, table(results, count))
+	t.Logf("how far they had come:\n%s", table(stages, phases))
+}
+
+func grown(m map[string]int) map[string]int {
+	if m == nil {
+		m = map[string]int{}
+	}
+	return m
+}
+
+var stages = []string{"set-up", "memory", "switching", "handed over", "after"}
+
+// crashAll plays n rounds of a victim, and counts how they ended.
+func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[string]int) int {
+	s := newScene(t)
+	if err := s.calibrate(); err != nil {
+		t.Fatalf("undisturbed: %v", err)
+	}
+	before := map[*employee]int{s.employee(source): s.employee(source).files(),
+		s.employee(target): s.employee(target).files()}
+	for i := range n {
+		r := rand.New(rand.NewPCG(seed, uint64(v)<<32|uint64(i)))
+		window := s.window
+		if v >= linkReset {
+			window -= s.opening // before, nothing is on the link
+		}
+		when := draw(v, i, n, window, r)
+		round := s.newRound(v, i, when, r)
+		began := time.Now()
+		result, err := round.play()
+		if err != nil {
+			t.Fatalf("seed %d, round %d: %s, %v (%s): %v", seed, i, v, when, round.phase, err)
+		}
+		if testing.Verbose() {
+			t.Logf("round %d: %v (%s): %s in %v", i, when, round.phase, result,
+				time.Since(began).Round(time.Millisecond))
+		}
+		count[result]++
+		phases[round.phase]++
+	}
+	for e, files := range before {
+		if now := e.files(); now > files+2 && slices.Contains(
+			[]*employee{s.employee(source), s.employee(target)}, e) {
+			t.Errorf("an agent had %d files open, and after %d rounds %d", files, n, now)
+		}
+	}
+	return n
+}
+
+// calibrate plays rounds in which nothing is killed, and measures them.
+func (s *scene) calibrate() error {
+	for i := range 2 {
+		r := s.newRound(noVictim, i, moment{}, rand.New(rand.NewPCG(0, uint64(i))))
+		var began time.Time
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			<-r.begun
+			began = time.Now()
+			select {
+			case <-r.on("target RESUME"):
+			case <-r.judged:
+			}
+			s.window = time.Since(began) * 11 / 10
+		}()
+		result, err := r.play()
+		if err != nil || result != succeeded {
+			return fmt.Errorf("%s: %w", result, err)
+		}
+		<-ended
+		s.opening = r.opened
+	}
+	return nil
+}
+
+// table puts what was counted into rows and columns.
+func table(columns []string, count map[victim]map[string]int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-16s", "")
+	for _, c := range columns {
+		fmt.Fprintf(&b, "%17s", c)
+	}
+	for v := sourceQEMU; v <= linkCut; v++ {
+		fmt.Fprintf(&b, "\n%-16s", v)
+		for _, c := range columns {
+			fmt.Fprintf(&b, "%17d", count[v][c])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,54 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/sim"
+)
+
+func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
+	var b sim.DrainTimes
+	for _, host := range []string{"a", "a", "b"} {
+		b.Came(hypervisor.HostName(host))
+	}
+	b.Begin("a", 10)
+	b.Left("a", 20)
+	b.Left("a", 30)
+	b.Begin("c", 35) // no VM is there
+	b.Begin("b", 40)
+	b.Left("b", 50)
+	b.Came("b") // it is not empty any more
+	b.End("unknown")
+	check(t, &b, sim.DrainTime{Host: "a", Since: 10, Empty: 30, Last: 30},
+		sim.DrainTime{Host: "c", Since: 35, Empty: 35, Last: 35},
+		sim.DrainTime{Host: "b", Since: 40, Empty: -1, Last: 50})
+}
+
+func TestADrainThatWasTakenBackBeginsAnew(t *testing.T) {
+	var b sim.DrainTimes
+	b.Came("a")
+	b.Begin("a", 10)
+	b.Begin("a", 15) // it has begun
+	b.End("a")
+	b.Left("a", 20) // it is not drained
+	if b.On("a") || b.On("b") {
+		t.Error("nothing is being drained")
+	}
+	check(t, &b, sim.DrainTime{Host: "a", Since: 10, Empty: -1, Last: 10, Over: true})
+	b.Begin("a", 30)
+	check(t, &b, sim.DrainTime{Host: "a", Since: 30, Empty: 30, Last: 30})
+}
+
+func check(t *testing.T, b *sim.DrainTimes, want ...sim.DrainTime) {
+	t.Helper()
+	var got []sim.DrainTime
+	for _, d := range b.All() {
+		got = append(got, *d)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("drains (-want +got):\n%s", diff)
+	}
+}

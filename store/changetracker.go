@@ -1,0 +1,40 @@
+package store
+
+// ChangeTracker is that a feed has changed.
+type ChangeTracker struct {
+	Feed   Feed
+	Reader any // that [Memory.Know] names
+}
+
+// Know names who reads a feed: news of it do, too.
+func (s *Memory) Know(f Feed, reader any) {
+	switch f {
+	case Everything:
+		s.all.reader = reader
+	case Signs:
+		s.signs.reader = reader
+	default:
+		s.feed(f.Host).reader = reader
+	}
+}
+
+// News returns the feeds that changed since it was last called, or Changed was, in order. The
+// answer is valid until it is called again.
+func (s *Memory) News() []ChangeTracker {
+	s.news = s.news[:0]
+	for _, f := range s.changed {
+		f.told = false
+		s.news = append(s.news, ChangeTracker{f.name, f.reader})
+	}
+	s.changed = s.changed[:0]
+	return s.news
+}
+
+// Changed is News without the readers.
+func (s *Memory) Changed() []Feed {
+	s.told = s.told[:0]
+	for _, n := range s.News() {
+		s.told = append(s.told, n.Feed)
+	}
+	return s.told
+}
