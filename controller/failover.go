@@ -34,7 +34,7 @@ type FailoverController struct {
 	wake    time.Time // when to look again
 }
 
-// NewFailover returns a warden that knows nothing yet. Without a fencer only the words of
+// NewFailover returns a failover controller that knows nothing yet. Without a fencer only the words of
 // operators prove that a host is off. It panics when [Config.Validate] refuses the configuration.
 func NewFailover(c FailoverConfig, store store.Store, fencer Fencer, recorder store.EventRecorder) *FailoverController {
 	if err := c.Validate(); err != nil {
@@ -47,7 +47,7 @@ func NewFailover(c FailoverConfig, store store.Store, fencer Fencer, recorder st
 	return w
 }
 
-// listens is how many times in a Grace the warden looks, at least.
+// listens is how many times in a Grace the failover controller looks, at least.
 const listens = 6
 
 // Reconcile looks once, decides about every host and every VM without one, acts once,
@@ -133,7 +133,7 @@ func (w *FailoverController) put(ctx context.Context, r store.Record, while ...s
 	return false, err
 }
 
-// again lets the warden look again soon.
+// again lets the failover controller look again soon.
 func (w *FailoverController) again() {
 	w.wake = due.Earliest(w.wake, w.leases.looked.Add(w.config.Poll))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// cut is an attempt of this warden to fence a host.
+// cut is an attempt of this failover controller to fence a host.
 type cut struct {
 	attempts int       // as in the host's record
 	until    time.Time // it has failed; when it may be tried again

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Hearing is what a warden has heard of a store since it listens. An agent that was away does not
+// A Hearing is what a failover controller has heard of a store since it listens. An agent that was away does not
 // know whether the store was set back, by a backup, to how the agent has seen it last: its VMs may
 // have gone elsewhere meanwhile. The agents of those hosts, and other controllers, do know, and
 // refuse the store when they look.
@@ -19,7 +19,7 @@ import (
 // The leader itself goes on to show the store what it has seen: when that is set back while the
 // leader lives, it stops.
 type Hearing struct {
-	// Lasted is for how long the warden has listened without a gap.
+	// Lasted is for how long the failover controller has listened without a gap.
 	Lasted time.Duration
 	// Unheard are the hosts with an agent that have not given a sign since, by name, but for those
 	// that are proved to be off.
@@ -61,7 +61,7 @@ func some(hosts []hypervisor.HostName) string {
 	return strings.Join(names, ", ")
 }
 
-// hearing returns what the warden has heard.
+// hearing returns what the failover controller has heard.
 func (w *FailoverController) hearing(now time.Time) Hearing {
 	h := Hearing{Lasted: now.Sub(w.leases.began)}
 	for _, name := range w.names() {

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// world is a model cluster: machines with power, agents, fence devices, and two wardens
+// world is a model cluster: machines with power, agents, fence devices, and two failover controllers
 // that know nothing of each other. Nothing keeps the second from writing, so that
 // safety rests on the conditions of each writing alone.
 type world struct {
@@ -62,7 +62,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// reborn starts a warden that knows nothing, with a connection of its own.
+// reborn starts a failover controller that knows nothing, with a connection of its own.
 func (w *world) reborn(i int) {
 	w.lines[i] = &sim.FlakyStore{Real: w.store}
 	w.wardens[i] = controller.NewFailover(w.config, w.lines[i], w, w.stage)
@@ -103,7 +103,7 @@ func (w *world) mayBeCut(host hostName) {
 		if h.ConfirmedDownBy != "" {
 			continue
 		}
-		// A warden may have seen a sign up to half a Grace after it was given.
+		// A failover controller may have seen a sign up to half a Grace after it was given.
 		if all++; h.Fenced || w.now.Sub(m.beat) >= c.Grace*3/2 {
 			silent++
 		}
@@ -155,7 +155,7 @@ func (w *world) vms() []*store.VM {
 	return all
 }
 
-// watch lets a warden look, and checks that every VM that changes hosts leaves one where
+// watch lets a failover controller look, and checks that every VM that changes hosts leaves one where
 // it does not run.
 func (w *world) watch(i int) {
 	before := w.vms()
@@ -187,7 +187,7 @@ func (w *world) anyHost() hostName { return rapid.SampledFrom(w.names).Draw(w.rt
 
 func (w *world) anyWarden() int { return rapid.IntRange(0, 1).Draw(w.rt, "warden") }
 
-// pass lets time pass in which agents give signs and wardens look.
+// pass lets time pass in which agents give signs and failover controllers look.
 func (w *world) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(5 * time.Second)

@@ -118,7 +118,7 @@ func TestASignFromBeforeTheFencingSpeaksNotAgainstIt(t *testing.T) {
 	s.run(time.Minute)
 	s.beat()
 	s.silence("n1")
-	s.changeHost("n1", func(h *store.Host) { // by another warden, which has seen that sign
+	s.changeHost("n1", func(h *store.Host) { // by another failover controller, which has seen that sign
 		h.NotReady, h.Fenced = true, true
 		h.Fencing = &store.Fencing{Boot: "boot1", By: "fence_other"}
 	})

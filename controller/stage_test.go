@@ -25,11 +25,11 @@ type tb interface {
 	Errorf(string, ...any)
 }
 
-// stage is a small cluster with a warden, in virtual time.
+// stage is a small cluster with a failover controller, in virtual time.
 type stage struct {
 	t      tb
 	store  *store.Memory
-	line   store.Store // the warden's connection to the store
+	line   store.Store // the failover controller's connection to the store
 	fencer *device
 	config controller.FailoverConfig
 	warden *controller.FailoverController
@@ -50,7 +50,7 @@ func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
 	return s
 }
 
-// restart gives the stage a warden that knows nothing.
+// restart gives the stage a failover controller that knows nothing.
 func (s *stage) restart() { s.warden = controller.NewFailover(s.config, s.line, s.fencer, s) }
 
 func (s *stage) Note(at time.Time, who hostName, vm hypervisor.VMID, what string) {
@@ -111,7 +111,7 @@ func (s *stage) beat() {
 	}
 }
 
-// run lets time pass: agents beat and the warden looks, every five seconds.
+// run lets time pass: agents beat and the failover controller looks, every five seconds.
 func (s *stage) run(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(5 * time.Second) {
@@ -120,7 +120,7 @@ func (s *stage) run(d time.Duration) {
 	}
 }
 
-// look lets the warden look until it has nothing more to do now.
+// look lets the failover controller look until it has nothing more to do now.
 func (s *stage) look() {
 	s.t.Helper()
 	for range 20 {

@@ -56,7 +56,7 @@
 // For moves of users and of drains, [Sharer.Shares] says of every link on its way whether all that use it
 // still converge there; the others wait for their turn.
 //
-// A caller sets a [AdaptivePolicy] as Params.Policy and [AdaptiveWeighers] as the preferences
+// A caller sets an [AdaptivePolicy] as Params.Policy and [AdaptiveWeighers] as the preferences
 // among targets. Neither ever lets go what a limit holds back: where the limits are
 // KubeVirt's defaults, and no operator asked for them, the caller lifts them ([AdaptiveLimits]).
 // A policy caps no speed: what it lets go may use all of the link that the operator's cap

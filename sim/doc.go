@@ -5,9 +5,9 @@
 //	               │
 //	   controller  agents  operator  faults     one event at a time
 //	        └────────┴────── store ──┘
-//	                 └────── fabric (modelled hypervisors and links)
+//	                 └────── network (modelled hypervisors and links)
 //
-// A World takes one event after the other: something happens on the fabric, a
+// A World takes one event after the other: something happens on the network, a
 // participant looks, an operator acts, something breaks. After each the
 // invariants are checked. All chance comes from one [Chooser], so that the same
 // scenario and the same seed give the same trace, byte for byte.
@@ -44,7 +44,7 @@
 // # Failover
 //
 // This part makes worlds in which host failures are found, fenced and made up for
-// by the code that does so in production: every agent gives signs of life, and a warden
+// by the code that does so in production: every agent gives signs of life, and a failover controller
 // beside the controller watches for them, has hosts cut from power, and has their VMs
 // rebuilt elsewhere.
 //

@@ -24,7 +24,7 @@ type FailoverConfig struct {
 	Devices func(hypervisor.HostName) bool
 }
 
-// NewFailover returns an empty world with a controller and a warden.
+// NewFailover returns an empty world with a controller and a failover controller.
 func NewFailover(c Config, f FailoverConfig) *World {
 	if f.CutTakes == 0 {
 		f.CutTakes = 2 * time.Second

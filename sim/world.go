@@ -129,7 +129,7 @@ type World struct {
 	ticked  bool                    // Config.Tick said so in this run
 	ticks   int                     // how often Config.Tick was asked in it
 	rests   time.Duration           // until when nothing more happens, since Epoch
-	stirs   time.Time               // when something happens on the fabric next; zero is never
+	stirs   time.Time               // when something happens on the network next; zero is never
 }
 
 // New returns an empty world with a controller. It panics when [Config.Validate] refuses the
@@ -306,7 +306,7 @@ func (w *World) stops() bool {
 }
 
 // step takes everything that happens at one moment: first what was planned,
-// then the fabric, then who is to look. It stops on the way when After or Tick says so: at one
+// then the network, then who is to look. It stops on the way when After or Tick says so: at one
 // moment more may happen than ever ends.
 func (w *World) step(at time.Time) {
 	w.advance(at)
@@ -339,7 +339,7 @@ func (w *World) step(at time.Time) {
 	}
 }
 
-// advance moves time, lets the fabric catch up, and passes on what happens there, if
+// advance moves time, lets the network catch up, and passes on what happens there, if
 // anything does.
 func (w *World) advance(at time.Time) {
 	if at.After(w.now) {

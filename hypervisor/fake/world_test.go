@@ -34,7 +34,7 @@ type tester interface {
 	Fatalf(string, ...any)
 }
 
-// A world is a fabric with a few hosts, and what tests do with it.
+// A world is a network with a few hosts, and what tests do with it.
 type world struct {
 	*fake.Network
 	t tester

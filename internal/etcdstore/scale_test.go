@@ -152,7 +152,7 @@ func (m *meter) wait(ctx context.Context) error {
 	return m.Store.Wait(ctx, m.feed, store.Revision(m.next.Load()))
 }
 
-// A hinted is an agent that is given the fabric's hints when it looks.
+// A hinted is an agent that is given the network's hints when it looks.
 type hinted struct {
 	*agent.Agent
 	mu    sync.Mutex
@@ -346,7 +346,7 @@ func (s *stage) startController() {
 	s.run(controller.Loop{Name: "controller", Reconciler: c, Wait: m.wait})
 }
 
-// startTime moves the fabric's time, and passes its hints on.
+// startTime moves the network's time, and passes its hints on.
 func (s *stage) startTime() {
 	s.group.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)

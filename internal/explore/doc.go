@@ -60,7 +60,7 @@
 //
 // What is not explored: two participants in the middle of a look at the same time. A
 // look is one step, and what another does meanwhile is seen as a stale view, a refused
-// write, or a lost answer. What a warden does is played, not run: it gives away VMs of
+// write, or a lost answer. What a failover controller does is played, not run: it gives away VMs of
 // fenced hosts and does nothing wrong. The order of two wishes of a participant for the
 // same instant is not part of a state.
 //

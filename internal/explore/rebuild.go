@@ -5,7 +5,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// What a warden does is played as one step, not by package controller: a VM whose host is
+// What a failover controller does is played as one step, not by package controller: a VM whose host is
 // fenced is given to another host, with the record that says so.
 
 // mayGive reports whether a VM may be given away because its host is fenced.
