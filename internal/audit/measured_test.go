@@ -21,12 +21,12 @@ func TestALogTellsWhatItsHypervisorsMeasured(t *testing.T) {
 	defer c.close()
 	truth := fake.QEMU()
 	truth.SwitchOver, truth.SetUp = 60*time.Millisecond, 900*time.Millisecond
-	c.fabric = fake.NewFabric(epoch, truth)
+	c.fabric = fake.NewNetwork(epoch, truth)
 	for _, h := range []hypervisor.HostName{"n1", "n2", "n3", "n4"} {
 		real, err := c.fabric.AddHost(hypervisor.Host{Name: h, Memory: 64 * hypervisor.GiB, CPUs: 64,
 			Link: 10 * hypervisor.Gbit})
 		c.must(err)
-		c.brains[h] = agent.New(h, agent.Config{}, real, c.store, store.Silent{})
+		c.brains[h] = agent.New(h, agent.Config{}, real, c.store, store.DiscardEvents{})
 	}
 	for i := range 8 {
 		c.vm(hypervisor.VMID(fmt.Sprintf("default/v%d", i)), hypervisor.HostName(fmt.Sprintf("n%d", 1+i%2)), 1+i,

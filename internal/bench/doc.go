@@ -43,7 +43,7 @@
 // hosts are left out host by host: what is learned on one is to hold on another. A fit that
 // predicts what was left out worse than the model that it began with is refused.
 //
-// [ReadDomJobInfo] and [Infer] make measurements of migrations that nobody prepared: how fast the
+// [ReadDomJobInfo] and [Infer] make measurements of migrations that were not prepared: how fast the
 // guest wrote is inferred from what was sent more than once.
 //
 // Fit is deterministic and does no I/O.
