@@ -103,7 +103,7 @@ func (u *upgrader) compare(new []inventory.Host) {
 	var olds, news, stay []placement.Host
 	for i := range u.fleet.Hosts {
 		h := inventory.PlacementHost(&u.fleet.Hosts[i])
-		if h.Closed = false; !upgraded[h.Name] {
+		if h.Cordoned = false; !upgraded[h.Name] {
 			stay = append(stay, h)
 			continue
 		}
@@ -112,7 +112,7 @@ func (u *upgrader) compare(new []inventory.Host) {
 	}
 	for i := range new {
 		h := inventory.PlacementHost(&new[i])
-		if h.Closed = false; upgraded[h.Name] {
+		if h.Cordoned = false; upgraded[h.Name] {
 			h.Name = newName(h.Name)
 		}
 		news = append(news, h)
@@ -169,8 +169,8 @@ func (u *upgrader) ask(vm *placement.VM, source *placement.Host, hosts []placeme
 	all := append([]placement.Host{*source}, hosts...)
 	e := placement.Explain(&placement.Config{Filters: placement.AllFilters()},
 		&placement.Request{VM: vm, Source: source.Name}, all)
-	for i := range e.Verdicts {
-		v := &e.Verdicts[i]
+	for i := range e.Hosts {
+		v := &e.Hosts[i]
 		if v.Host == source.Name {
 			continue
 		}
@@ -267,7 +267,7 @@ func (u *upgrader) drain(f *inventory.Fleet, host hypervisor.HostName, rest []hy
 		now.Hosts = slices.Clone(f.Hosts)
 		for i := range now.Hosts {
 			if h := &now.Hosts[i]; once && slices.Contains(rest, h.Name) {
-				h.Closed = true
+				h.Cordoned = true
 			}
 		}
 		d := DrainFleet(&now, []hypervisor.HostName{host}, u.params)

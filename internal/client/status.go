@@ -321,7 +321,7 @@ func Down(c *Cluster, v *store.VM) bool {
 		return false
 	}
 	h := c.Host(v.Host)
-	return h == nil || h.Lost || h.Fenced || v.Ended || v.Boots == 0 || v.Doing == store.Starting
+	return h == nil || h.NotReady || h.Fenced || v.Ended || v.Boots == 0 || v.Operation == store.Starting
 }
 
 // held describes a claim by a migration that does not exist.

@@ -179,7 +179,7 @@ func (c *ClusterMetrics) hosts(tell teller) {
 	}
 	now := c.now()
 	failures := map[hypervisor.HostName]int{}
-	for _, p := range store.Health(c.view.Migrations()).Troubles(now) {
+	for _, p := range store.Health(c.view.Migrations()).Problems(now) {
 		failures[p.Host] = max(failures[p.Host], p.Failures)
 	}
 	for _, h := range c.view.Hosts() {

@@ -215,7 +215,7 @@ func (c *one) leftovers(runs hypervisor.HostName, now time.Time) (all []*store.M
 
 // rests are the records that have what rests of the VM on other hosts removed, or will be found there
 // when they are on again, once it has started on the one where it is.
-func (c *one) rests(v *Verdict, now time.Time) (all []*store.Rebuild) {
+func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 	is := cmp.Or(v.next, c.stored)
 	if is == nil || v.Deleted {
 		return nil

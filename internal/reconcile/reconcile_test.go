@@ -93,7 +93,7 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 			if (len(r.Left) == 1) != c.left {
 				t.Errorf("what rests is removed: %+v", r.Left)
 			}
-			if next := reconcile.Next(&r.Verdicts[0]); next.Numbered != c.numbered {
+			if next := reconcile.Next(&r.Findings[0]); next.Numbered != c.numbered {
 				t.Errorf("it is numbered %d, want %d", next.Numbered, c.numbered)
 			}
 		})
