@@ -358,6 +358,9 @@ func lower(word string) string {
 	return string(b)
 }
 
+// sourceCheck names what the source host says of a migration.
+const sourceCheck = "source"
+
 // OfMove returns the state of a migration.
 func OfMove(m *store.Migration, now time.Time) MoveReport {
 	p := Progress(m, now)
@@ -374,7 +377,7 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 		s.Ended, s.Unknown = moment(st.Entered), m.Source.Untold()
 	}
 	if m.Source.Error != "" && st.Phase != migration.Succeeded {
-		s.Reasons = append(s.Reasons, hypervisor.Reason{Check: "source", Need: "to go on",
+		s.Reasons = append(s.Reasons, hypervisor.Reason{Check: sourceCheck, Need: "to go on",
 			Have: m.Source.Error})
 	}
 	s.Reasons = append(s.Reasons, m.Target.Refused...)

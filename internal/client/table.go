@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -101,6 +102,9 @@ func moves(t io.Writer, list []MoveReport, now time.Time) {
 			end = "ended"
 		}
 		text := m.Why
+		if said := m.broke(); said != "" {
+			text += " (" + said + ")"
+		}
 		if m.Canceled && m.Ended == nil {
 			text = "cancelled; " + text
 		}
@@ -108,6 +112,15 @@ func moves(t io.Writer, list []MoveReport, now time.Time) {
 			dash(m.Source), dash(m.Target), m.sent(), left, rate, end,
 			why(strings.TrimSuffix(text, "; ")))
 	}
+}
+
+// broke returns why the transfer of a migration that has failed broke, in the hypervisor's words.
+func (m *MoveReport) broke() string {
+	i := slices.IndexFunc(m.Reasons, func(r hypervisor.Reason) bool { return r.Check == sourceCheck })
+	if i < 0 || m.Ended == nil {
+		return ""
+	}
+	return m.Reasons[i].Have
 }
 
 // sent formats the amount that a migration has sent.
