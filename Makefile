@@ -17,7 +17,7 @@ RAPID_SEED ?= 0x$(or $(shell git rev-parse --short=15 HEAD 2>/dev/null),1)
 export RAPID_SEED
 
 .DEFAULT_GOAL := test
-.PHONY: setup build test test-all test-debian13 test-kubevirt fmt vet staticcheck lint fuzz bench vectors rewrite
+.PHONY: setup build dist test test-all test-debian13 test-kubevirt fmt vet staticcheck lint fuzz bench vectors rewrite
 
 # setup installs what is missing: -race needs a C compiler, the tests of the backends need
 # QEMU, libvirt and iproute2, those of the report a browser, those of fencing an agent, and
@@ -44,6 +44,11 @@ setup:
 build:
 	$(GO) build -tags $(TAGS) ./...
 	$(GO) build -tags $(TAGS) -o $(BIN)/ ./cmd/...
+
+# dist builds what is released into bin/dist: binaries, Debian packages, checksums, a bill of
+# materials. The same commit gives the same bytes.
+dist:
+	@packaging/dist.sh $(BIN)/dist
 
 # test is the default tier. test-all adds the long one, and does not repeat what test has
 # passed on the same commit. Both end with what ran for real, what was skipped and why, and
