@@ -60,7 +60,8 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(cli.ClientCommands()...)
 	root.AddCommand(cli.BenchCommands()...)
 	root.AddCommand(cli.CalibrateCommand(), cli.ConvertCommand(), cli.PlanCommand())
-	root.AddCommand(cli.ReplayCommand(), cli.VersionCommand(), cli.ManCommand())
+	root.AddCommand(cli.ReplayCommand(), cli.VersionCommand(), cli.ManCommand(),
+		cli.DoctorCommand())
 	cli.ExplainUsage(root)
 	root.SetArgs(args)
 	ended := make(chan struct{})

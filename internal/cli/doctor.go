@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/internal/doctor"
+)
+
+const doctorHelp = `Check on a host what will hurt when it runs VMs and migrates them: KVM, what runs the VMs,
+userfaultfd for post-copy, huge pages, the clock, disk space; with --address the port and the MTU;
+with --tls-dir the certificates and when they end; with --store whether it answers; with --peer
+whether a daemon of another host answers, and whether its clock agrees. It changes nothing.
+
+Give it the flags of the agent. Each check that is not ok says what to do.
+
+Exit status: 0 no check failed, 2 bad input, 3 a check failed.`
+
+// DoctorCommand returns the command that checks a host.
+func DoctorCommand() *cobra.Command {
+	var f StoreFlags
+	var h daemon.HostConfig
+	var peers []string
+	var asJSON bool
+	var limit time.Duration
+	c := &cobra.Command{Use: "doctor", Short: "Check a host before it runs VMs", Long: doctorHelp,
+		Args: cobra.NoArgs}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if h.Backend != daemon.QMP && h.Backend != daemon.Libvirt {
+			return fmt.Errorf("--backend: %q is none: use qmp or libvirt", h.Backend)
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), limit)
+		defer cancel()
+		config := doctor.Config{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
+			Dirs:       []string{"/"},
+			Hypervisor: func(ctx context.Context) (string, error) { return software(ctx, h) }}
+		if h.Dir != "" {
+			config.Dirs = []string{h.Dir}
+		}
+		if f.url != "" {
+			u, err := f.Parse()
+			if err != nil {
+				return err
+			}
+			config.Store = func(ctx context.Context) error { return answering(ctx, u, f.TLS) }
+		}
+		all := doctor.Check(ctx, config)
+		if err := printResults(c, all, asJSON); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(r doctor.Result) bool { return r.Status == doctor.Failed }) {
+			return ErrNotDone
+		}
+		return nil
+	}
+	f.Add(c)
+	flags := c.Flags()
+	flags.StringVar(&h.Backend, "backend", daemon.QMP, "hypervisor backend: `qmp` or libvirt")
+	flags.StringVar(&h.Dir, "dir", "", "private `DIR` of the host's agent; default: the disk of /")
+	flags.StringVar(&h.URI, "uri", "", "libvirt's `URI` of the host; default: qemu:///system")
+	flags.StringVar(&h.QEMU, "qemu", "", "the `PROGRAM`; default: qemu-system-x86_64")
+	flags.StringVar(&h.Accelerator, "accelerator", "", "`kvm` or tcg; default: kvm where it works")
+	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one")
+	flags.IntVar(&h.Port, "port", 49150, "`PORT` at that address")
+	flags.StringVar(&h.TLS, "tls-dir", "", "`DIR` with the certificates that encrypt migrations")
+	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
+	flags.StringSliceVar(&peers, "peer", nil, "`HOST:PORT` of the health of a daemon on another host;\n"+
+		"may be repeated")
+	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
+	flags.DurationVar(&limit, "timeout", time.Minute, "`TIME` that all checks may take together")
+	return c
+}
+
+// software asks what runs VMs, as an agent would begin, in a directory that is removed again.
+func software(ctx context.Context, h daemon.HostConfig) (string, error) {
+	dir, err := os.MkdirTemp("/tmp", "godwit-doctor-") // the paths of sockets must be short
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	host, err := daemon.OpenHost(ctx, daemon.HostConfig{Name: "doctor", Backend: h.Backend, URI: h.URI,
+		QEMU: h.QEMU, Accelerator: h.Accelerator, Dir: filepath.Join(dir, "d"),
+		Locks: filepath.Join(dir, "locks")})
+	if err != nil {
+		return "", err
+	}
+	defer host.Close()
+	is, err := host.Host(ctx)
+	return is.Software, err
+}
+
+// answering asks a store for anything.
+func answering(ctx context.Context, u daemon.URL, tls daemon.TLS) error {
+	s, err := daemon.OpenStore(ctx, u, tls)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func printResults(c *cobra.Command, all []doctor.Result, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(c.OutOrStdout()).Encode(all)
+	}
+	t := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "CHECK\tSTATUS\tFOUND")
+	for _, r := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Check, r.Status, client.Plain(r.Found))
+		if r.Do != "" {
+			fmt.Fprintf(t, "\t\t→ %s\n", client.Plain(r.Do))
+		}
+	}
+	return t.Flush()
+}

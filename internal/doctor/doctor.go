@@ -1,0 +1,343 @@
+// Package doctor checks on a host what will hurt when it runs VMs and migrates them, and says what
+// to do about it. It changes nothing.
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Status is how a check ended.
+type Status string
+
+// The statuses, from good to bad.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning"
+	Failed  Status = "failed"
+)
+
+// A Result is what a check has found.
+type Result struct {
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	Found  string `json:"found"`
+	Do     string `json:"do,omitempty"` // what to do about it
+}
+
+// Config says what to check. A zero field leaves a check out, or takes the default it names.
+type Config struct {
+	// Root is where /proc and /dev are. Default: "/".
+	Root string
+	// Dirs are those whose disks must have room.
+	Dirs []string
+	// TLS is the directory of QEMU's certificates; PSK that it has a shared key.
+	TLS string
+	PSK bool
+	// Address and Port are where other hosts reach this one.
+	Address string
+	Port    int
+	// Peers are the addresses at which daemons of other hosts serve health and metrics.
+	Peers []string
+	// Hypervisor asks what runs VMs here: "QEMU 7.2.22, kvm".
+	Hypervisor func(context.Context) (string, error)
+	// Store asks whether the store answers.
+	Store func(context.Context) error
+	// Userfaultfd tries what post-copy needs. Default: the kernel's.
+	Userfaultfd func() error
+	// Clock asks whether the kernel's clock is kept right. Default: the kernel's.
+	Clock func() (synchronised bool, err error)
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Check runs all checks that c asks for. It takes no longer than ctx.
+func Check(ctx context.Context, c Config) []Result {
+	if c.Root == "" {
+		c.Root = "/"
+	}
+	if c.Userfaultfd == nil {
+		c.Userfaultfd = userfaultfd
+	}
+	if c.Clock == nil {
+		c.Clock = synchronised
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	all := []Result{c.kvm(), c.postCopy(), c.hugePages(), c.clock()}
+	if c.Hypervisor != nil {
+		all = append(all, c.hypervisor(ctx))
+	}
+	if c.Store != nil {
+		all = append(all, c.store(ctx))
+	}
+	for _, dir := range c.Dirs {
+		all = append(all, c.disk(dir))
+	}
+	if c.TLS != "" {
+		all = append(all, c.certificates()...)
+	}
+	if c.Address != "" {
+		all = append(all, c.port(), c.mtu())
+	}
+	for _, peer := range c.Peers {
+		all = append(all, c.peer(ctx, peer))
+	}
+	return all
+}
+
+func (c *Config) kvm() Result {
+	path := filepath.Join(c.Root, "dev/kvm")
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Result{"KVM", Failed, path + " is not there: VMs run in software, many times slower",
+			"switch virtualisation on in the firmware, and load the module: modprobe kvm_intel or kvm_amd"}
+	case err != nil:
+		return Result{"KVM", Failed, err.Error(),
+			"run the agent as root, or add its user to the group kvm"}
+	}
+	_ = f.Close()
+	return Result{"KVM", OK, path + " can be opened", ""}
+}
+
+func (c *Config) postCopy() Result {
+	if err := c.Userfaultfd(); err != nil {
+		return Result{"userfaultfd", Warning, "post-copy is not possible: " + err.Error(),
+			"run the agent as root, or set vm.unprivileged_userfaultfd=1 with sysctl"}
+	}
+	return Result{"userfaultfd", OK, "post-copy is possible", ""}
+}
+
+func (c *Config) hugePages() Result {
+	text, err := os.ReadFile(filepath.Join(c.Root, "proc/meminfo"))
+	if err != nil {
+		return Result{"huge pages", Warning, err.Error(), "mount /proc"}
+	}
+	values := map[string]int{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			values[name], _ = strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+		}
+	}
+	total, free, size := values["HugePages_Total"], values["HugePages_Free"], values["Hugepagesize"]
+	if total == 0 {
+		return Result{"huge pages", OK, "none are reserved: a VM that asks for them cannot be here", ""}
+	}
+	found := fmt.Sprintf("%d of %d pages of %d KiB are free", free, total, size)
+	if free == 0 {
+		return Result{"huge pages", Warning, found,
+			"a VM that asks for them cannot come: raise vm.nr_hugepages with sysctl"}
+	}
+	return Result{"huge pages", OK, found, ""}
+}
+
+func (c *Config) clock() Result {
+	const do = "run chrony or systemd-timesyncd: leases and logs compare the clocks of hosts"
+	switch ok, err := c.Clock(); {
+	case err != nil:
+		return Result{"clock", Warning, "the kernel does not say whether it is right: " + err.Error(), do}
+	case !ok:
+		return Result{"clock", Warning, "no service keeps it right", do}
+	}
+	return Result{"clock", OK, "a service keeps it right", ""}
+}
+
+func (c *Config) hypervisor(ctx context.Context) Result {
+	software, err := c.Hypervisor(ctx)
+	switch {
+	case err != nil:
+		return Result{"hypervisor", Failed, err.Error(),
+			"install qemu-system-x86, or libvirt-daemon-system and start libvirtd"}
+	case strings.Contains(software, "tcg"):
+		return Result{"hypervisor", Warning, software + ": VMs run in software", "see the check of KVM"}
+	}
+	return Result{"hypervisor", OK, software, ""}
+}
+
+func (c *Config) store(ctx context.Context) Result {
+	if err := c.Store(ctx); err != nil {
+		return Result{"store", Failed, err.Error(), "start the controller, or etcd, first"}
+	}
+	return Result{"store", OK, "it answers", ""}
+}
+
+// Room for the store, the logs and the journals of a host, in bytes.
+const (
+	littleRoom = 1 << 30
+	noRoom     = 64 << 20
+)
+
+func (c *Config) disk(dir string) Result {
+	check := "disk of " + dir
+	room, readOnly, err := roomOf(dir)
+	found := fmt.Sprintf("%d MiB are free", room>>20)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Result{check, Warning, "the directory is not there", "the daemons make it: is it the right one?"}
+	case err != nil:
+		return Result{check, Failed, err.Error(), "make it readable for the daemons"}
+	case readOnly:
+		return Result{check, Failed, "it is mounted read-only",
+			"look for errors of the disk with dmesg, and mount it again"}
+	case room < noRoom:
+		return Result{check, Failed, found, "make room: nothing can be stored soon"}
+	case room < littleRoom:
+		return Result{check, Warning, found, "make room: 1 GiB at least"}
+	}
+	return Result{check, OK, found, ""}
+}
+
+// soon is how long before its end a certificate is worth a warning.
+const soon = 30 * 24 * time.Hour
+
+// certificates checks those that QEMU shows to other hosts.
+// Source: QEMU 7.2 docs/system/tls.rst.
+func (c *Config) certificates() (all []Result) {
+	if c.PSK {
+		path := filepath.Join(c.TLS, "keys.psk")
+		if _, err := os.ReadFile(path); err != nil {
+			return []Result{{"TLS keys.psk", Failed, err.Error(), "write the key that all hosts share"}}
+		}
+		return []Result{{"TLS keys.psk", OK, path + " can be read", ""}}
+	}
+	authority := filepath.Join(c.TLS, "ca-cert.pem")
+	roots := x509.NewCertPool()
+	text, err := os.ReadFile(authority)
+	if err != nil || !roots.AppendCertsFromPEM(text) {
+		return []Result{{"TLS ca-cert.pem", Failed, fmt.Sprintf("%s has no certificate (%v)", authority, err),
+			"copy the certificate of the authority there"}}
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			all = append(all, c.ends("TLS ca-cert.pem", cert))
+		}
+	}
+	for _, name := range []string{"server", "client"} {
+		all = append(all, c.certificate(name, roots))
+	}
+	return all
+}
+
+func (c *Config) certificate(name string, roots *x509.CertPool) Result {
+	check := "TLS " + name + "-cert.pem"
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.TLS, name+"-cert.pem"),
+		filepath.Join(c.TLS, name+"-key.pem"))
+	if err != nil {
+		return Result{check, Failed, err.Error(), "make this certificate and its key anew"}
+	}
+	usage := x509.ExtKeyUsageServerAuth
+	if name == "client" {
+		usage = x509.ExtKeyUsageClientAuth
+	}
+	if r := c.ends(check, pair.Leaf); r.Status == Failed {
+		return r
+	}
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: c.Now(),
+		KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+		return Result{check, Failed, err.Error(), "let the authority of ca-cert.pem sign it"}
+	}
+	if name == "server" && c.Address != "" {
+		if err := pair.Leaf.VerifyHostname(c.Address); err != nil {
+			return Result{check, Warning, err.Error(),
+				"let it carry the address, or give --tls-hostname to all agents"}
+		}
+	}
+	return c.ends(check, pair.Leaf)
+}
+
+// ends tells when a certificate does.
+func (c *Config) ends(check string, cert *x509.Certificate) Result {
+	day := cert.NotAfter.UTC().Format(time.DateOnly)
+	switch left := cert.NotAfter.Sub(c.Now()); {
+	case left <= 0:
+		return Result{check, Failed, "it ended on " + day, "renew it: no migration begins any more"}
+	case left < soon:
+		return Result{check, Warning, "it ends on " + day, "renew it"}
+	}
+	return Result{check, OK, "it ends on " + day, ""}
+}
+
+func (c *Config) port() Result {
+	at := net.JoinHostPort(c.Address, strconv.Itoa(c.Port))
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return Result{"port", Warning, err.Error(),
+			"if it is not the agent of this host that has it: choose another one with --port"}
+	}
+	_ = l.Close()
+	return Result{"port", OK, at + " is free", ""}
+}
+
+// leastMTU is what Ethernet has; links of migrations do better with 9000.
+const leastMTU = 1500
+
+func (c *Config) mtu() Result {
+	all, err := net.Interfaces()
+	if err != nil {
+		return Result{"MTU", Warning, err.Error(), "look with ip link"}
+	}
+	for _, i := range all {
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			if ip, _, err := net.ParseCIDR(a.String()); err != nil || ip.String() != c.Address {
+				continue
+			}
+			found := fmt.Sprintf("%s has %d bytes", i.Name, i.MTU)
+			if i.MTU < leastMTU {
+				return Result{"MTU", Warning, found, "a tunnel on the way? 1500 is usual, and 9000 is better"}
+			}
+			return Result{"MTU", OK, found, ""}
+		}
+	}
+	return Result{"MTU", Failed, "no interface has the address " + c.Address,
+		"give an address of this host with --address"}
+}
+
+// farOff is by how much clocks of hosts may differ. The other's is told in whole seconds.
+const farOff = 2 * time.Second
+
+// peer asks a daemon of another host, and compares its clock.
+func (c *Config) peer(ctx context.Context, address string) Result {
+	check := "host at " + address
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		return Result{check, Failed, err.Error(), "write HOST:PORT"}
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	asked := c.Now()
+	got, err := client.Do(r)
+	if err != nil {
+		return Result{check, Failed, err.Error(),
+			"start its agent with --listen, and open the port in its firewall"}
+	}
+	_ = got.Body.Close()
+	took := c.Now().Sub(asked)
+	theirs, err := http.ParseTime(got.Header.Get("Date"))
+	if err != nil {
+		return Result{check, Warning, "it does not tell its time", "is it an agent or a controller?"}
+	}
+	// Its time was rounded down to a second, at a moment between question and answer.
+	apart := max(theirs.Sub(c.Now()), asked.Sub(theirs)-time.Second)
+	if apart > farOff {
+		return Result{check, Failed, fmt.Sprintf("its clock differs by %v", apart.Round(time.Second)),
+			"run chrony on both"}
+	}
+	return Result{check, OK, fmt.Sprintf("it answers within %v, and its clock agrees",
+		took.Round(time.Millisecond)), ""}
+}
