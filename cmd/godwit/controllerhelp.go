@@ -8,6 +8,10 @@ which one is the leader.
 On SIGTERM or SIGINT it finishes current work and exits; a second signal exits immediately. It may
 be killed at any time. On SIGHUP it reopens its audit log.
 
+With --page it serves a page that shows the state of the cluster and follows it: alarms, drains,
+migrations, hosts, and why a VM stays. The page changes nothing and asks for no password, so it is
+served to this machine only, unless the address says otherwise. godwit top shows the same.
+
 Everything in the file of --config is optional:
 
   evictionStrategy: None                         # default for VMs that set none; without it LiveMigrate

@@ -36,7 +36,7 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 			e.Moves = append(e.Moves, OfMove(m, now))
 		}
 	}
-	f := &frozen{Store: records}
+	f := &frozen{readOnly: readOnly{records}}
 	boss := controller.New(config, f, store.DiscardEvents{})
 	_, _ = boss.Reconcile(ctx, now) // it cannot write anything
 	if f.err != nil {
@@ -49,49 +49,47 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 // ReadOnly returns a store that answers what s answers, and refuses writes.
 func ReadOnly(s store.Store) store.Store {
 	if h, is := s.(store.Historian); is {
-		return readable{h}
+		return readOnlyHistorian{readOnly{s}, h}
 	}
-	return &frozen{Store: s}
+	return readOnly{s}
 }
 
-// readable is a store with a history that refuses writes.
-type readable struct{ store.Historian }
+// readOnly is a store that refuses writes.
+type readOnly struct{ store.Store }
 
 // Put refuses.
-func (r readable) Put(_ context.Context, record store.Record, _ ...store.Record) (store.Record,
+func (r readOnly) Put(_ context.Context, record store.Record, _ ...store.Record) (store.Record,
 	error) {
-	return nil, unwritable("Put", record)
+	return nil, &store.StoreError{Op: "Put", Key: record.Key(), Kind: store.Unavailable}
 }
 
 // Delete refuses.
-func (r readable) Delete(_ context.Context, record store.Record, _ ...store.Record) error {
-	return unwritable("Delete", record)
+func (r readOnly) Delete(_ context.Context, record store.Record, _ ...store.Record) error {
+	return &store.StoreError{Op: "Delete", Key: record.Key(), Kind: store.Unavailable}
+}
+
+// readOnlyHistorian is a readOnly that knows its past.
+type readOnlyHistorian struct {
+	readOnly
+	past store.Historian
+}
+
+var _ store.Historian = readOnlyHistorian{}
+
+// History implements store.Historian.
+func (r readOnlyHistorian) History(ctx context.Context) (store.History, string, error) {
+	return r.past.History(ctx)
 }
 
 // Amend refuses.
-func (r readable) Amend(context.Context, store.History) (store.History, error) {
+func (r readOnlyHistorian) Amend(context.Context, store.History) (store.History, error) {
 	return store.History{}, &store.StoreError{Op: "Amend", Kind: store.Unavailable}
 }
 
-func unwritable(op string, r store.Record) error {
-	return &store.StoreError{Op: op, Key: r.Key(), Kind: store.Unavailable}
-}
-
-// frozen is a store that refuses writes.
+// frozen refuses writes, and keeps an error of reading. It has one user.
 type frozen struct {
-	store.Store
-	err error // of reading
-}
-
-// Put refuses.
-func (f *frozen) Put(_ context.Context, r store.Record, _ ...store.Record) (store.Record,
-	error) {
-	return nil, unwritable("Put", r)
-}
-
-// Delete refuses.
-func (f *frozen) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
-	return unwritable("Delete", r)
+	readOnly
+	err error
 }
 
 // Changes reads, and keeps an error.

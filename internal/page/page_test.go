@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,9 @@ import (
 // watched is a store that fails the test when it is written by the page, and can be out of reach.
 type watched struct {
 	*store.Memory
-	t   testing.TB
+	t testing.TB
+
+	mu  sync.Mutex // Memory has none
 	err error
 }
 
@@ -76,6 +79,8 @@ func cluster(t testing.TB) *watched {
 // put writes as an agent does, not as the page.
 func put(t testing.TB, w *watched, r store.Record) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, err := w.Memory.Put(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +327,9 @@ func TestWhatWasReadStaysWhileTheStoreIsGone(t *testing.T) {
 	w := cluster(t)
 	url := serve(t, w)
 	get(t, url+"/", nil)
+	w.mu.Lock()
 	w.err = errors.New("<gone>")
+	w.mu.Unlock()
 	testutil.Eventually(t, "the page says that the store is gone", func() error {
 		_, text := get(t, url+"/", nil)
 		if !strings.Contains(text, "The store does not answer") || !strings.Contains(text, "&lt;gone&gt;") ||
@@ -336,6 +343,8 @@ func TestWhatWasReadStaysWhileTheStoreIsGone(t *testing.T) {
 // Changes implements store.Store.
 func (w *watched) Changes(ctx context.Context, f store.Feed, since store.Revision) (store.Changes,
 	error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.err != nil {
 		return store.Changes{}, w.err
 	}
@@ -361,4 +370,35 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Get implements store.Store.
+func (w *watched) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Memory.Get(ctx, key)
+}
+
+// TestReadersAndExplanationsAtOnce: what serves them is shared.
+func TestReadersAndExplanationsAtOnce(t *testing.T) {
+	w := cluster(t)
+	url := serve(t, w)
+	var all sync.WaitGroup
+	for _, path := range []string{"/", "/vm?name=gone", "/", "/vm?name=twice", "/", "/vm?name=none"} {
+		all.Go(func() {
+			for range 5 {
+				r, err := http.Get(url + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // what it says is tested elsewhere
+				r.Body.Close()
+			}
+		})
+	}
+	w.mu.Lock()
+	w.err = errors.New("gone")
+	w.mu.Unlock()
+	all.Wait()
 }
