@@ -127,13 +127,13 @@ func (l *MigrationCache) Keep(records []store.Record) {
 	}
 }
 
-// Of returns the first move of a VM that became known, for [Move.Next] to go on; nil is none.
+// Of returns the first move of a VM that became known, for [CachedMigration.Next] to go on; nil is none.
 func (l *MigrationCache) Of(vm hypervisor.VMID) *CachedMigration { return l.byVM[vm] }
 
 // Next returns the next move of the same VM; nil is none.
 func (m *CachedMigration) Next() *CachedMigration { return m.other }
 
-// Notify says that something has happened to the move: see [List.Stirred].
+// Notify says that something has happened to the move: see [MigrationCache.Notified].
 func (m *CachedMigration) Notify() { m.notified = true }
 
 // Notified reports whether something has happened to a move that is known since it was last

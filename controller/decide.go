@@ -29,9 +29,9 @@ func chooser(c placement.Config) placement.Config {
 
 // Decide answers a request, and books nothing. Where no host was asked for, and
 // nothing but free memory is preferred, the index answers without a look at every
-// host; its refusals have no reasons, which [Books.Histogram] counts when they are
+// host; its refusals have no reasons, which [Reservations.Histogram] counts when they are
 // asked for. The limit of migrations into a host refuses none that was asked for: see
-// [Books.Full].
+// [Reservations.Full].
 func (b *Reservations) Decide(r *placement.Request) placement.Decision {
 	b.notice(r.VM)
 	if r.Host == "" {

@@ -49,7 +49,7 @@
 // home where, and which moves hold room at their targets.
 //
 // The caller says what each VM holds, all of it, whenever that may have changed
-// ([Books.Set]); the books work out the difference. So they are the same whatever
+// ([Reservations.Set]); the reservations work out the difference. So they are the same whatever
 // the order in which records are read, and nothing is kept that the records do not
 // have. They are kept in a [placement.Index], which finds a target fast. A
 // [placement.Ledger], which knows which move holds what, and for which tenant, is kept as well where
@@ -90,7 +90,7 @@
 // or when an operator gave their word for it. Every such writing is on condition that
 // host and lease are still stored as they were read, so neither a stale view nor a
 // second failover controller can act on what is no longer so. [DecideHost] decides about one host and
-// [Allowed] about all; [FailoverController] carries it out.
+// [FailoverConfig.Allowed] about all; [FailoverController] carries it out.
 //
 // A host whose agent begins may have been away while its VMs went elsewhere, and while the store was
 // set back to before that. Its agent is admitted by the leader, when that has listened who knows a

@@ -52,7 +52,7 @@ const listens = 6
 
 // Reconcile looks once, decides about every host and every VM without one, acts once,
 // and says when it next wants to look. It judges no host before it has listened for a
-// whole [Config.Grace]. After an error it wants to look again soon; one record that
+// whole [FailoverConfig.Grace]. After an error it wants to look again soon; one record that
 // could not be written does not keep it from the others.
 func (w *FailoverController) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	if err := w.pull(ctx, now); err != nil {

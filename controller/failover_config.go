@@ -39,7 +39,7 @@ type FailoverConfig struct {
 	// (Proxmox ha-manager fence_delay; oVirt TimeoutToResetVdsInSeconds).
 	FenceAfter time.Duration
 	// StormShare is the share of all hosts that may be silent or fenced; while more
-	// are, no host is fenced. Default: a third. See [Allowed].
+	// are, no host is fenced. Default: a third. See [FailoverConfig.Allowed].
 	StormShare float64
 	// FenceAtOnce is how many hosts are being cut at one time. Default: 3 (Masakari
 	// host_failure_recovery_threads).
@@ -54,7 +54,7 @@ type FailoverConfig struct {
 	// Evacuation says by what taint a host is drained, which takes no VM then.
 	Evacuation evacuation.Params
 	// Unmarked says that the store has hosts, and that nothing is remembered of it here: it may be
-	// a backup. See [Config.Doubts]. Default: what was seen of it is remembered.
+	// a backup. See [FailoverConfig.Doubts]. Default: what was seen of it is remembered.
 	Unmarked bool
 	// Vouched is called when agents are admitted from now on. Default: nothing is called.
 	Vouched func()

@@ -28,7 +28,7 @@ type Hearing struct {
 
 // Doubts returns why no agent is admitted yet, in words; "" is that agents are admitted. A
 // controller that remembers the store hears for a Grace at most. One that does not remember a store
-// which has hosts ([Config.Unmarked]) hears for a Grace at least, and all hosts.
+// which has hosts ([FailoverConfig.Unmarked]) hears for a Grace at least, and all hosts.
 func (c *FailoverConfig) Doubts(h *Hearing) string {
 	switch short := h.Lasted < c.Grace; {
 	case !c.Unmarked && (len(h.Unheard) == 0 || !short):

@@ -76,7 +76,7 @@
 // has failed so with two others and with none succeeded since.
 //
 // The caller (1) adds the end of every migration, oldest first, and takes out those that it
-// forgets; (2) starts no migration to or from a troubled host before [TargetError.Again], and then
+// forgets; (2) starts no migration to or from a troubled host before [HealthProblem.Again], and then
 // one at a time. This package knows no record, no clock and no store.
 // Source: M. Nygard, "Release It!", 2007 (circuit breaker: closed, open, half-open).
 //
@@ -104,7 +104,7 @@
 // Differences from KubeVirt:
 //
 // [MatchPolicies], [ResolveOptions] and [ExplainPolicy] differ from KubeVirt v1.9.0 in the following.
-// The same methods of Matcher{Compatible: true} do not.
+// The same methods of PolicyMatcher{Compatible: true} do not.
 //
 //  1. VM labels that are nil are an empty set. KubeVirt then ignores both
 //     selectors of every policy, so that each policy which has selectors

@@ -24,7 +24,7 @@
 //
 // This part plans how hosts are emptied with as few moves as possible.
 //
-//	direct: each VM to a host that takes it ──► room: others make room ──► [Answer.Waves]
+//	direct: each VM to a host that takes it ──► room: others make room ──► [FailoverResult.Waves]
 //	                                                │ small fleets
 //	                                                └──► every arrangement, nearest first
 //	                                                         └──► [plan.Certificate]
@@ -55,7 +55,7 @@
 // yet has a place reserved at its target.
 //
 // The caller makes a [Request] and calls [Maintenance]; it gets batches, and for each host that
-// cannot be serviced a reason that can be checked. [PlanReturn] plans the way home, [Schedule]
+// cannot be serviced a reason that can be checked. [PlanReturn] plans the way home. The simulator
 // estimates times. The package is pure, and moves nothing.
 //
 // # Failover capacity
@@ -73,8 +73,8 @@
 //     found for each failure, after which all further failures were looked at;
 //   - No, with a [Counterexample] that can be checked without the search: see
 //     [Counterexample.Verify];
-//   - Open, when neither was found within the effort: [Answer.Lower] failures are
-//     survived for certain, and more than [Answer.Upper] are not.
+//   - Open, when neither was found within the effort: [FailoverResult.Lower] failures are
+//     survived for certain, and more than [FailoverResult.Upper] are not.
 //
 // VMs are restarted under the conditions of package placement, as in production, on the
 // books of the fleet. Those on hosts that have not failed stay where they are; VMs that

@@ -6,7 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Unfold names every VM of the groups for which one stood, and counts them. [Answer.After] stays as it
+// Unfold names every VM of the groups for which one stood, and counts them. [MaintenancePlan.After] stays as it
 // is: [PlanReturn] is asked before.
 func (a *MaintenancePlan) Unfold(groups Groups) {
 	if len(groups) == 0 {

@@ -76,10 +76,10 @@ func NewLeaseClaim(store Store, config Tenancy) (*LeaseClaim, error) {
 // Holds reports whether the process is the agent of its host, as far as is known.
 func (c *LeaseClaim) Holds() bool { return c.held && c.beater.Holds() }
 
-// Last returns when a sign of life was last stored: see [Beater.Last].
+// Last returns when a sign of life was last stored: see [Renewer.Last].
 func (c *LeaseClaim) Last() time.Time { return c.beater.Last() }
 
-// End gives the lease back: see [Beater.End].
+// End gives the lease back: see [Renewer.End].
 func (c *LeaseClaim) End(ctx context.Context) error {
 	c.held = false
 	return c.beater.End(ctx)

@@ -99,7 +99,7 @@
 // It decides nothing and removes nothing unasked, old jobs excepted.
 //
 // The file of a job outlives the migration's record: the record is removed by a controller, which may
-// have died before a host has heard the last command. A [hypervisor.Receive] that is repeated finds in
+// have died before a host has heard the last command. A [hypervisor.Hypervisor.Receive] that is repeated finds in
 // it that the job has ended, and would open a target again without it; a Discard would say that the VM
 // never ran. What bounds the files is age: Jobs, called when a process begins, removes those that no
 // domain names and that were not written for 90 days, when files of seven later days are newer by as

@@ -53,7 +53,7 @@
 // This part lets convergence policies bring the same transfers to an end, and measures
 // what it cost: time, downtime, brown-out and bytes.
 //
-// A [Trace] is a guest: how it dirties its memory over time. [Traces] makes them by named
+// A [Trace] is a guest: how it dirties its memory over time. [Distribution.Traces] makes them by named
 // distributions from seeds, so that a contest can be repeated. [RunContest] lets one policy
 // move one guest over one link of the modelled hypervisor, looking as often as godwit's
 // agent does, with permissions that are the same for all ([Terms]). [Sum] makes a [Row] of

@@ -2,7 +2,7 @@
 //
 // [Build] makes the XML of a new domain. [Read] says what the XML of any domain
 // means, also of a foreign one. [Change], [Resize], [AddDisk],
-// [RemoveDisk] and [SetMark] edit it. [Blockers] lists what keeps a domain from
+// [RemoveDisk] and [SetMark] edit it. [Of] lists what keeps a domain from
 // moving.
 //
 // An edit touches only what it is about. All else comes out byte for byte as it

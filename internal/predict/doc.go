@@ -5,7 +5,7 @@
 //
 //	predicted time ──► × measured/predicted of the class ──► p10, p50, p90
 //
-// A class is the mechanism that governs a migration: see [Class]. Three rules keep a range
+// A class is the mechanism that governs a migration. Three rules keep a range
 // honest:
 //
 //   - A class with fewer than [Enough] measurements gets the range of all that it has, and at

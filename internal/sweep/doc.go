@@ -24,7 +24,7 @@
 //
 // The caller (1) attaches a recorder to a world's configuration with [Record], before the
 // world is built, (2) asks for its [ReportDocument] when the world has run, and (3) writes the page
-// with [Document.WriteHTML]. The document of a sweep needs no recorder: see [SweepReport].
+// with [ReportDocument.WriteHTML]. The document of a sweep needs no recorder: see [SweepReport].
 //
 // The page needs no network and runs nothing but what is written in it: its content security
 // policy names its scripts and its style by their sums. The document is in the page as JSON,

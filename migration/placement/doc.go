@@ -91,8 +91,8 @@
 // counted: while a VM migrates it has two. It is the arithmetic of Kubernetes' ResourceQuota.
 //
 // A [QuotaLimit] is one resource of one quota, a [QuotaCharge] is what one copy of a VM takes of it. The
-// caller says how many copies each VM has ([Usage.Set]), and asks whether one more is admitted
-// ([Usage.Lacks]).
+// caller says how many copies each VM has ([QuotaUsage.Set]), and asks whether one more is admitted
+// ([QuotaUsage.Lacks]).
 // Source: Kubernetes v1.34 plugin/pkg/admission/resourcequota/controller.go (checkRequest: used
 // plus asked must not exceed hard); KubeVirt v1.8.0 watch/migration/migration.go (a target pod
 // that is refused for its quota leaves the migration Pending).

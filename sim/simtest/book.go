@@ -46,7 +46,7 @@ func (f *Finding) String() string { return f.Name() + ": " + f.Why() }
 type question interface{ String() string }
 
 // A Book keeps what the guards find in one world after the other. Its zero value is ready.
-// [Book.Pulse] and [Book.Abandon] may be called from another goroutine, all else not.
+// [PolicyCheck.Pulse] and [PolicyCheck.Abandon] may be called from another goroutine, all else not.
 type PolicyCheck struct {
 	found  *Finding
 	policy string

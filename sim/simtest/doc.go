@@ -82,7 +82,7 @@
 // copies of them at the first questions and at some of the later ones.
 //
 // A guard never changes an answer that is one. It has no goroutines and no clock: a call that
-// does not return is found by a caller that has both, with [Book.Pulse] and [Book.Abandon].
+// does not return is found by a caller that has both, with [PolicyCheck.Pulse] and [PolicyCheck.Abandon].
 //
 // # Shrinking
 //
