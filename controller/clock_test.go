@@ -76,7 +76,7 @@ func TestAClockThatIsSetKeepsNoVMDown(t *testing.T) {
 			for _, vm := range vms {
 				if got := s.vm(vm).Host; got != "n2" {
 					t.Errorf("trouble %q, a clock that was set by %v: %s is on %s: %v", trouble, by, vm,
-						got, s.warden.Why(hypervisor.VMID(vm), s.now))
+						got, s.failover.Why(hypervisor.VMID(vm), s.now))
 				}
 			}
 		}

@@ -109,7 +109,7 @@ func TestNoHostIsFencedInAStorm(t *testing.T) {
 	if len(s.fencer.asked) > 0 {
 		t.Fatalf("%q are cut in a storm", s.fencer.asked)
 	}
-	if why := s.warden.Why("a", s.now); len(why) != 2 || why[1].Check != "storm" {
+	if why := s.failover.Why("a", s.now); len(why) != 2 || why[1].Check != "storm" {
 		t.Errorf("a stays because of %v", why)
 	}
 	s.changeHost("n2", func(h *store.Host) { h.ConfirmedDownBy = "alice" })
@@ -197,7 +197,7 @@ func fenced(t *testing.T) *stage {
 
 func TestWhatFitsNowhereWaitsForRoom(t *testing.T) {
 	s := fenced(t)
-	if why := s.warden.Why("huge", s.now); len(why) == 0 {
+	if why := s.failover.Why("huge", s.now); len(why) == 0 {
 		t.Error("huge waits, and no reason is given")
 	}
 	s.changeVM("two", func(v *store.VM) { v.Ended = true })
@@ -317,7 +317,7 @@ func TestAHostWithoutADeviceWaitsForAWord(t *testing.T) {
 	for _, fencer := range []controller.Fencer{nil, &device{answers: map[hostName]failoverAnswer{
 		"n1": {err: &hypervisor.Error{Op: "Cut", Kind: hypervisor.Unsupported}}}}} {
 		s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
-		s.warden = controller.NewFailover(s.config, s.line, fencer, s)
+		s.failover = controller.NewFailover(s.config, s.line, fencer, s)
 		s.addVM("a", "n1", gib)
 		s.run(time.Minute)
 		s.silence("n1")
@@ -419,7 +419,7 @@ func TestWhoStaysOnAHostThatIsOff(t *testing.T) {
 			if s.vm("b").Host == "n1" {
 				t.Error("b was not rebuilt")
 			}
-			why := s.warden.Why("a", s.now)
+			why := s.failover.Why("a", s.now)
 			if len(why) == 0 || !strings.Contains(why[0].Check, row.check) {
 				t.Errorf("it stays because of %v, want %s", why, row.check)
 			}

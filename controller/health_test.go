@@ -77,7 +77,7 @@ func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
 	if given == 0 || given > 2 {
 		t.Errorf("n2 got %d VMs, want a few:\n%s", given, strings.Join(s.notes, "\n"))
 	}
-	why := fmt.Sprint(s.warden.Why("late-7", s.now))
+	why := fmt.Sprint(s.failover.Why("late-7", s.now))
 	if !strings.Contains(why, "n2: health") || !strings.Contains(why, "the start hangs") {
 		t.Errorf("it waits because %s", why)
 	}

@@ -150,7 +150,7 @@ func TestACrashAfterAnyWriteLosesNothing(t *testing.T) {
 		line.Dies, line.After = true, writes
 		for range 40 {
 			s.beat()
-			_, err := s.warden.Reconcile(ctx, s.now)
+			_, err := s.failover.Reconcile(ctx, s.now)
 			if s.now = s.now.Add(5 * time.Second); err != nil {
 				break
 			}

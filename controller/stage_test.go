@@ -27,15 +27,15 @@ type tb interface {
 
 // stage is a small cluster with a failover controller, in virtual time.
 type stage struct {
-	t      tb
-	store  *store.Memory
-	line   store.Store // the failover controller's connection to the store
-	fencer *device
-	config controller.FailoverConfig
-	warden *controller.FailoverController
-	now    time.Time
-	notes  []string
-	beats  map[hostName]string // the boots of the agents that give signs
+	t        tb
+	store    *store.Memory
+	line     store.Store // the failover controller's connection to the store
+	fencer   *device
+	config   controller.FailoverConfig
+	failover *controller.FailoverController
+	now      time.Time
+	notes    []string
+	beats    map[hostName]string // the boots of the agents that give signs
 }
 
 func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
@@ -51,7 +51,7 @@ func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
 }
 
 // restart gives the stage a failover controller that knows nothing.
-func (s *stage) restart() { s.warden = controller.NewFailover(s.config, s.line, s.fencer, s) }
+func (s *stage) restart() { s.failover = controller.NewFailover(s.config, s.line, s.fencer, s) }
 
 func (s *stage) Note(at time.Time, who hostName, vm hypervisor.VMID, what string) {
 	s.notes = append(s.notes, fmt.Sprintf("%v %s %s %s", at.Sub(began), who, vm, what))
@@ -124,7 +124,7 @@ func (s *stage) run(d time.Duration) {
 func (s *stage) look() {
 	s.t.Helper()
 	for range 20 {
-		wake, err := s.warden.Reconcile(ctx, s.now)
+		wake, err := s.failover.Reconcile(ctx, s.now)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ type Cancellation struct {
 	Cancel  []migration.ID    // migrations to cancel, by ID
 }
 
-// Cancel decides what undoes the evacuation of the given guests from the host:
-// of all its guests when a drain is withdrawn, or of single ones. Every mark
+// Cancel decides what undoes the evacuation of the given VMs from the host:
+// of all its VMs when a drain is withdrawn, or of single ones. Every mark
 // that names the host is cleared, also those of VMs that are on their way:
 // otherwise a failure would start their evacuation anew.
 //
@@ -30,7 +30,7 @@ type Cancellation struct {
 // the VM is better off where it is expected than half way. Compatible clears
 // marks only; KubeVirt lets even unstarted migrations go on.
 // Source: KubeVirt v1.9.0 pkg/virt-api/rest/evacuate_cancel.go:40.
-func Cancel(p Params, host Host, guests []VM, flights []ActiveMigration) Cancellation {
+func Cancel(p Params, host Host, vms []VM, migrations []ActiveMigration) Cancellation {
 	if p.Draining(host) {
 		key := cmp.Or(p.DrainKey, DefaultDrainKey)
 		return Cancellation{Refused: []placement.Reason{{
@@ -40,11 +40,11 @@ func Cancel(p Params, host Host, guests []VM, flights []ActiveMigration) Cancell
 		}}}
 	}
 	var w Cancellation
-	asked := make(map[hypervisor.VMID]struct{}, len(guests))
-	for i := range guests {
-		asked[guests[i].ID] = struct{}{}
-		if m := guests[i].EvacuateFrom; m != "" && m == host.Name {
-			w.Clear = append(w.Clear, guests[i].ID)
+	asked := make(map[hypervisor.VMID]struct{}, len(vms))
+	for i := range vms {
+		asked[vms[i].ID] = struct{}{}
+		if m := vms[i].EvacuateFrom; m != "" && m == host.Name {
+			w.Clear = append(w.Clear, vms[i].ID)
 		}
 	}
 	slices.Sort(w.Clear)
@@ -52,9 +52,9 @@ func Cancel(p Params, host Host, guests []VM, flights []ActiveMigration) Cancell
 	if p.Compatible {
 		return w
 	}
-	for i := range flights {
-		if _, ok := asked[flights[i].VM]; ok && unstarted(host, &flights[i]) {
-			w.Cancel = append(w.Cancel, flights[i].ID)
+	for i := range migrations {
+		if _, ok := asked[migrations[i].VM]; ok && unstarted(host, &migrations[i]) {
+			w.Cancel = append(w.Cancel, migrations[i].ID)
 		}
 	}
 	slices.Sort(w.Cancel)

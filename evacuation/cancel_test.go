@@ -80,25 +80,25 @@ func TestACancelledDrainStaysCancelled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := anyQuestion(t)
 		q.host.Taints, q.p.Compatible = nil, false
-		flights := anyFlights(t, q.guests)
-		w := evacuation.Cancel(q.p, q.host, q.guests, flights)
+		migrations := anyFlights(t, q.guests)
+		w := evacuation.Cancel(q.p, q.host, q.guests, migrations)
 		for i := range q.guests {
 			if slices.Contains(w.Clear, q.guests[i].ID) {
 				q.guests[i].EvacuateFrom = ""
 			}
 		}
-		for i := range flights {
-			if slices.Contains(w.Cancel, flights[i].ID) {
-				if flights[i].Phase.HandedOver() {
-					t.Fatalf("%+v is cancelled", flights[i])
+		for i := range migrations {
+			if slices.Contains(w.Cancel, migrations[i].ID) {
+				if migrations[i].Phase.HandedOver() {
+					t.Fatalf("%+v is cancelled", migrations[i])
 				}
-				flights[i].Phase = migration.Failed
+				migrations[i].Phase = migration.Failed
 			}
 		}
 		if diff := gocmp.Diff(evacuation.Decision{}, q.plan()); diff != "" {
 			t.Fatalf("planned afterwards (-want +got):\n%s", diff)
 		}
-		again := evacuation.Cancel(q.p, q.host, q.guests, flights)
+		again := evacuation.Cancel(q.p, q.host, q.guests, migrations)
 		if diff := gocmp.Diff(evacuation.Cancellation{}, again); diff != "" {
 			t.Fatalf("the second time (-want +got):\n%s", diff)
 		}

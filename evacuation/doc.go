@@ -23,7 +23,7 @@
 //
 // In code (the example of [Plan] runs):
 //
-//	d := evacuation.Plan(params, host, guests, evacuation.Load{})
+//	d := evacuation.Plan(params, host, vms, evacuation.Load{})
 //	for _, c := range d.Create {
 //		create(c.VM, c.Priority) // in this order
 //	}

@@ -14,14 +14,14 @@ import (
 func ExamplePlan() {
 	host := evacuation.Host{Name: "n1", Taints: []placement.Taint{
 		{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}}
-	guests := []evacuation.VM{
+	vms := []evacuation.VM{
 		{ID: "shop/web", Migratable: true, Instances: 1, Memory: 4 * hypervisor.GiB},
 		{ID: "shop/db", Migratable: true, Instances: 1, Memory: 64 * hypervisor.GiB},
 		{ID: "lab/gpu", NotMigratableReason: "host device", Instances: 1},
 		{ID: "lab/toy", Strategy: evacuation.None, Instances: 1},
 	}
 	p := evacuation.Params{Strategy: evacuation.LiveMigrate}
-	d := evacuation.Plan(p, host, guests, evacuation.Load{})
+	d := evacuation.Plan(p, host, vms, evacuation.Load{})
 	for _, c := range d.Create {
 		fmt.Println("move", c.VM, "at priority", c.Priority)
 	}
@@ -41,12 +41,12 @@ func ExamplePlan() {
 // start now. The caller counts what moves already.
 func ExamplePlan_freeSpots() {
 	host := evacuation.Host{Name: "n1"}
-	guests := []evacuation.VM{
+	vms := []evacuation.VM{
 		{ID: "shop/a", EvacuateFrom: "n1", Migratable: true, Instances: 1, Moving: true},
 		{ID: "shop/b", EvacuateFrom: "n1", Migratable: true, Instances: 1},
 		{ID: "shop/c", EvacuateFrom: "n1", Migratable: true, Instances: 1},
 	}
-	flights := []evacuation.ActiveMigration{
+	migrations := []evacuation.ActiveMigration{
 		{VM: "shop/a", Phase: migration.Running},
 		{VM: "lab/x", Phase: migration.TargetReady},
 	}
@@ -55,7 +55,7 @@ func ExamplePlan_freeSpots() {
 		Mode:     evacuation.FreeSpots,
 		Limits:   evacuation.DefaultLimits(),
 	}
-	d := evacuation.Plan(p, host, guests, evacuation.Count(p, flights, guests))
+	d := evacuation.Plan(p, host, vms, evacuation.Count(p, migrations, vms))
 	fmt.Println("create", d.Create)
 	for _, l := range d.Stay {
 		r := l.Reasons[0]
@@ -73,13 +73,13 @@ func ExamplePlan_freeSpots() {
 
 // A drain is withdrawn: what has not been handed over stays.
 func ExampleCancel() {
-	guests := []evacuation.VM{{ID: "shop/a", EvacuateFrom: "n1"}, {ID: "shop/b", EvacuateFrom: "n1"}}
-	flights := []evacuation.ActiveMigration{
+	vms := []evacuation.VM{{ID: "shop/a", EvacuateFrom: "n1"}, {ID: "shop/b", EvacuateFrom: "n1"}}
+	migrations := []evacuation.ActiveMigration{
 		{ID: "m1", VM: "shop/a", Phase: migration.Running, By: migration.Evacuation, From: "n1"},
 		{ID: "m2", VM: "shop/b", Phase: migration.Pending, By: migration.Evacuation, From: "n1"},
 	}
 	host := evacuation.Host{Name: "n1"}
-	w := evacuation.Cancel(evacuation.Params{}, host, guests, flights)
+	w := evacuation.Cancel(evacuation.Params{}, host, vms, migrations)
 	fmt.Println("unmark", w.Clear, "and cancel", w.Cancel)
 	// Output: unmark [shop/a shop/b] and cancel [m2]
 }

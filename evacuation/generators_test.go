@@ -91,10 +91,10 @@ func anyNamespace() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"default", "other"})
 }
 
-// anyFlights are migrations of the guests and of VMs elsewhere, some of which
-// have the names of guests in another namespace.
-func anyFlights(t *rapid.T, guests []evacuation.VM) []evacuation.ActiveMigration {
-	var flights []evacuation.ActiveMigration
+// anyFlights are migrations of the VMs and of VMs elsewhere, some of which
+// have the names of VMs in another namespace.
+func anyFlights(t *rapid.T, vms []evacuation.VM) []evacuation.ActiveMigration {
+	var migrations []evacuation.ActiveMigration
 	for i := range rapid.IntRange(0, 12).Draw(t, "flights") {
 		f := evacuation.ActiveMigration{
 			ID: migration.ID(fmt.Sprintf("m%02d", i)),
@@ -105,10 +105,10 @@ func anyFlights(t *rapid.T, guests []evacuation.VM) []evacuation.ActiveMigration
 			From:   rapid.SampledFrom([]hypervisor.HostName{"n1", "n2", ""}).Draw(t, "from"),
 			Abroad: rapid.Bool().Draw(t, "abroad"),
 		}
-		if len(guests) > 0 && rapid.Bool().Draw(t, "of a guest") {
-			f.VM = rapid.SampledFrom(guests).Draw(t, "guest").ID
+		if len(vms) > 0 && rapid.Bool().Draw(t, "of a guest") {
+			f.VM = rapid.SampledFrom(vms).Draw(t, "guest").ID
 		}
-		flights = append(flights, f)
+		migrations = append(migrations, f)
 	}
-	return flights
+	return migrations
 }

@@ -31,7 +31,7 @@ type Load struct {
 	InCluster int
 	FromHost  int
 	// Unseen counts migrations that the caller created for this host and that
-	// the guests' Moving does not show yet. While there are any, nothing is
+	// the VMs' Moving does not show yet. While there are any, nothing is
 	// decided, so that a stale view creates no second migration of a VM.
 	// Source: KubeVirt v1.9.0 evacuation.go:310 (SatisfiedExpectations).
 	Unseen int
@@ -52,8 +52,8 @@ type ActiveMigration struct {
 	Abroad bool
 }
 
-// Count counts the flights that the limits count, in the cluster and out of
-// the host that the guests are on. All guests belong there, not only those
+// Count counts the migrations that the limits count, in the cluster and out of
+// the host that the VMs are on. All VMs belong there, not only those
 // that must leave: any migration off the host uses its link.
 //
 // Every unfinished migration takes a spot from the moment when it is created,
@@ -67,29 +67,29 @@ type ActiveMigration struct {
 // compares names without their namespaces, as KubeVirt did: a migration of
 // other/a then takes a spot of a host that has any VM called a.
 // Source: KubeVirt v1.8.4 evacuation.go (numOfVMIMForThisSourceNode).
-func Count(p Params, flights []ActiveMigration, guests []VM) Load {
+func Count(p Params, migrations []ActiveMigration, vms []VM) Load {
 	key := func(id hypervisor.VMID) string { return string(id) }
 	if p.Compatible {
 		key = nameOf
 	}
-	here := make(map[string]struct{}, len(guests))
-	for i := range guests {
-		here[key(guests[i].ID)] = struct{}{}
+	here := make(map[string]struct{}, len(vms))
+	for i := range vms {
+		here[key(vms[i].ID)] = struct{}{}
 	}
 	var load Load
-	seen := make(map[migration.ID]struct{}, len(flights))
-	for i := range flights {
-		if !p.counts(&flights[i]) {
+	seen := make(map[migration.ID]struct{}, len(migrations))
+	for i := range migrations {
+		if !p.counts(&migrations[i]) {
 			continue
 		}
-		if id := flights[i].ID; id != "" {
+		if id := migrations[i].ID; id != "" {
 			if _, twice := seen[id]; twice {
 				continue
 			}
 			seen[id] = struct{}{}
 		}
 		load.InCluster++
-		if _, ok := here[key(flights[i].VM)]; ok {
+		if _, ok := here[key(migrations[i].VM)]; ok {
 			load.FromHost++
 		}
 	}

@@ -91,22 +91,22 @@ func TestWhatCounts(t *testing.T) {
 func TestASecondLookCreatesNoMoreThanThereAreSpots(t *testing.T) {
 	p := evacuation.Params{Strategy: evacuation.LiveMigrate, Mode: evacuation.FreeSpots,
 		Limits: evacuation.DefaultLimits()}
-	var guests []evacuation.VM
+	var vms []evacuation.VM
 	for i := range 8 {
-		guests = append(guests, movable(fmt.Sprint(i)))
+		vms = append(vms, movable(fmt.Sprint(i)))
 	}
-	var flights []evacuation.ActiveMigration
+	var migrations []evacuation.ActiveMigration
 	for range 2 {
-		d := evacuation.Plan(p, drained("n1"), guests, evacuation.Count(p, flights, guests))
+		d := evacuation.Plan(p, drained("n1"), vms, evacuation.Count(p, migrations, vms))
 		for _, c := range d.Create {
-			flights = append(flights, evacuation.ActiveMigration{ID: migration.ID(c.VM), VM: c.VM,
+			migrations = append(migrations, evacuation.ActiveMigration{ID: migration.ID(c.VM), VM: c.VM,
 				By: migration.Evacuation, From: "n1"})
-			i := slices.IndexFunc(guests, func(g evacuation.VM) bool { return g.ID == c.VM })
-			guests[i].Moving = true
+			i := slices.IndexFunc(vms, func(g evacuation.VM) bool { return g.ID == c.VM })
+			vms[i].Moving = true
 		}
 	}
-	if len(flights) != 2 {
-		t.Errorf("%d migrations for 2 spots", len(flights))
+	if len(migrations) != 2 {
+		t.Errorf("%d migrations for 2 spots", len(migrations))
 	}
 }
 
@@ -122,13 +122,13 @@ func TestAFlightThatIsGivenTwiceCountsOnce(t *testing.T) {
 func TestNamesAloneNeverCountFewerFromTheHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := anyQuestion(t)
-		flights := anyFlights(t, q.guests)
+		migrations := anyFlights(t, q.guests)
 		q.p.Mode = rapid.SampledFrom([]evacuation.Mode{evacuation.QueueAll,
 			evacuation.FreeSpotsV059}).Draw(t, "mode that counts alike")
 		q.p.Compatible = false
-		exact := evacuation.Count(q.p, flights, q.guests)
+		exact := evacuation.Count(q.p, migrations, q.guests)
 		q.p.Compatible = true
-		names := evacuation.Count(q.p, flights, q.guests)
+		names := evacuation.Count(q.p, migrations, q.guests)
 		if exact.InCluster != names.InCluster || exact.FromHost > names.FromHost ||
 			names.FromHost > names.InCluster {
 			t.Fatalf("by ID %+v, by name %+v", exact, names)
@@ -139,10 +139,10 @@ func TestNamesAloneNeverCountFewerFromTheHost(t *testing.T) {
 func TestCountingMoreFlightsNeverCountsLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := anyQuestion(t)
-		flights := anyFlights(t, q.guests)
-		all := evacuation.Count(q.p, flights, q.guests)
-		some := evacuation.Count(q.p, flights[:len(flights)/2], q.guests)
-		rest := evacuation.Count(q.p, flights[len(flights)/2:], q.guests)
+		migrations := anyFlights(t, q.guests)
+		all := evacuation.Count(q.p, migrations, q.guests)
+		some := evacuation.Count(q.p, migrations[:len(migrations)/2], q.guests)
+		rest := evacuation.Count(q.p, migrations[len(migrations)/2:], q.guests)
 		sum := evacuation.Load{InCluster: some.InCluster + rest.InCluster,
 			FromHost: some.FromHost + rest.FromHost}
 		if diff := gocmp.Diff(all, sum); diff != "" {

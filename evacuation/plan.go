@@ -53,19 +53,19 @@ const (
 )
 
 // Plan decides which VMs of the host get a migration now. It is total and
-// deterministic: the order of the guests does not matter. Every guest is on the
+// deterministic: the order of the VMs does not matter. Every VM is on the
 // host. One that is given several times is planned once; where its copies differ,
 // what keeps it on the host counts.
 //
 // While the host is missing, or a creation has not been seen yet, it decides
 // nothing and gives no reasons either.
 // Source: KubeVirt v1.9.0 evacuation.go:416 (sync), v1.8.4 evacuation.go:376.
-func Plan(p Params, host Host, guests []VM, load Load) Decision {
+func Plan(p Params, host Host, vms []VM, load Load) Decision {
 	if host.Missing || load.Unseen > 0 {
 		return Decision{}
 	}
-	guests = p.distinct(guests)
-	candidates, stay, stop := sortOut(p, host, guests)
+	vms = p.distinct(vms)
+	candidates, stay, stop := sortOut(p, host, vms)
 	var blocked []hypervisor.VMID
 	for _, l := range stay {
 		if l.Blocks {
@@ -92,10 +92,10 @@ func Keeps(p Params, g VM) []placement.Reason { return reasons(p, &g) }
 
 // sortOut separates the VMs that must leave into the candidates, first to go
 // first, and those that stay, by ID, with those of them that are to be shut down.
-func sortOut(p Params, host Host, guests []VM) (candidates []*VM, stay []RemainingVM, stop []Stop) {
+func sortOut(p Params, host Host, vms []VM) (candidates []*VM, stay []RemainingVM, stop []Stop) {
 	all := p.Draining(host)
-	for i := range guests {
-		g := &guests[i]
+	for i := range vms {
+		g := &vms[i]
 		if !all && !marked(host, g) {
 			continue
 		}

@@ -125,7 +125,7 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 	stuck.Migratable = false
 	small, large := movable("a-small"), movable("b-large")
 	small.Memory, large.Memory = hypervisor.GiB, 8*hypervisor.GiB
-	guests := []evacuation.VM{stuck, small, large}
+	vms := []evacuation.VM{stuck, small, large}
 	const a, b, s hypervisor.VMID = "default/a-small", "default/b-large", "default/stuck"
 	const critical, lowest = migration.SystemCritical, migration.Lowest
 
@@ -162,7 +162,7 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := evacuation.Params{Mode: tt.mode, Compatible: tt.compatible,
 				Limits: evacuation.Limits{PerCluster: tt.spots, PerNode: 9}}
-			got := evacuation.Plan(p, drained("n1"), guests, evacuation.Load{})
+			got := evacuation.Plan(p, drained("n1"), vms, evacuation.Load{})
 			got.Stay = nil
 			want := evacuation.Decision{Create: tt.create, Warn: tt.warn, Again: tt.again}
 			if diff := gocmp.Diff(want, got); diff != "" {
@@ -173,11 +173,11 @@ func TestWhatTheModesMakeOfTheSameHost(t *testing.T) {
 }
 
 func TestOrders(t *testing.T) {
-	guests := []evacuation.VM{movable("a"), movable("b"), movable("c"), movable("d")}
+	vms := []evacuation.VM{movable("a"), movable("b"), movable("c"), movable("d")}
 	for i, gib := range []hypervisor.Bytes{2, 8, 2, 9} {
-		guests[i].Memory = gib * hypervisor.GiB
+		vms[i].Memory = gib * hypervisor.GiB
 	}
-	guests[3].Descheduled = true // the largest, but not urgent
+	vms[3].Descheduled = true // the largest, but not urgent
 	tests := []struct {
 		order evacuation.Order
 		want  []hypervisor.VMID
@@ -191,7 +191,7 @@ func TestOrders(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.order.String(), func(t *testing.T) {
-			d := evacuation.Plan(evacuation.Params{Order: tt.order}, drained("n1"), guests,
+			d := evacuation.Plan(evacuation.Params{Order: tt.order}, drained("n1"), vms,
 				evacuation.Load{})
 			if diff := gocmp.Diff(tt.want, createdVMs(d)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

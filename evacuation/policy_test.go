@@ -35,11 +35,11 @@ func TestAPolicyOrdersAmongEquallyUrgentOnes(t *testing.T) {
 		return evacuation.VM{ID: id, Strategy: evacuation.LiveMigrate, Migratable: true,
 			Instances: 1, Failed: failed, Descheduled: descheduled, EvacuateFrom: "n1"}
 	}
-	guests := []evacuation.VM{guest("x/less-urgent", 9, true), guest("x/b", 1, false),
+	vms := []evacuation.VM{guest("x/less-urgent", 9, true), guest("x/b", 1, false),
 		guest("x/a", 1, false), guest("x/often", 3, false), guest("x/never", 0, false)}
 	want := []hypervisor.VMID{"x/often", "x/a", "x/b", "x/never", "x/less-urgent"}
 	rapid.Check(t, func(t *rapid.T) {
-		shuffled := rapid.Permutation(slices.Clone(guests)).Draw(t, "guests")
+		shuffled := rapid.Permutation(slices.Clone(vms)).Draw(t, "guests")
 		d := evacuation.Plan(evacuation.Params{Policy: failedFirst{}}, host, shuffled,
 			evacuation.Load{})
 		var got []hypervisor.VMID

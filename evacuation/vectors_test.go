@@ -37,17 +37,17 @@ func replay(t *testing.T, mode evacuation.Mode, i in, want out) testutil.Outcome
 	if err != nil {
 		return testutil.Diff(err.Error())
 	}
-	flights, err := i.flights()
+	migrations, err := i.flights()
 	if err != nil {
 		return testutil.Diff(err.Error())
 	}
-	guests, err := i.guests()
+	vms, err := i.guests()
 	if err != nil {
 		return testutil.Diff(err.Error())
 	}
-	load := evacuation.Count(p, flights, guests)
+	load := evacuation.Count(p, migrations, vms)
 	load.Unseen = i.PendingCreations
-	d := evacuation.Plan(p, i.host(), guests, load)
+	d := evacuation.Plan(p, i.host(), vms, load)
 	checkPartition(t, d)
 	got := outcome(mode, d, load)
 	want.normalise()
@@ -234,8 +234,8 @@ func (i in) flights() ([]evacuation.ActiveMigration, error) {
 // guests are the VMs on n1.
 func (i in) guests() ([]evacuation.VM, error) {
 	unfinished := map[hypervisor.VMID]bool{}
-	flights, err := i.flights()
-	for _, f := range flights {
+	migrations, err := i.flights()
+	for _, f := range migrations {
 		if !f.Phase.Final() {
 			unfinished[f.VM] = true
 		}

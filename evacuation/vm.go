@@ -61,20 +61,20 @@ func Migrating(started, ended, now time.Time) bool {
 	return begun && !over
 }
 
-// distinct returns the guests with every VM once: the guests themselves where none is given
+// distinct returns the VMs with each of them once: the list itself where none is given
 // twice.
-func (p Params) distinct(guests []VM) []VM {
-	at := make(map[hypervisor.VMID]int, len(guests))
-	for i := range guests {
-		at[guests[i].ID] = i
+func (p Params) distinct(vms []VM) []VM {
+	at := make(map[hypervisor.VMID]int, len(vms))
+	for i := range vms {
+		at[vms[i].ID] = i
 	}
-	if len(at) == len(guests) {
-		return guests
+	if len(at) == len(vms) {
+		return vms
 	}
 	clear(at)
 	var all []VM
-	for i := range guests {
-		g := &guests[i]
+	for i := range vms {
+		g := &vms[i]
 		if k, twice := at[g.ID]; twice {
 			all[k] = all[k].with(g, p.Strategy)
 			continue
