@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -117,21 +118,37 @@ const mostAdmitted = 200_000
 
 // Admit returns how many more VMs of a shape can be admitted, all of them protected. The
 // question must be valid, and the shape have a size. It is none when the answer to the
-// question is no as it is. Each of the checks has a tenth of the effort.
+// question is no as it is. The first check has a tenth of the effort, all others together another.
 func Admit(q FailoverQuestion, s Flavor) Admission {
 	q.Effort = max(1, cmp.Or(q.Effort, DefaultEffort)/surviveShare)
 	a := Admission{Flavor: s, AtMost: atMost(&q, s)}
-	switch with(q, s, 0) {
+	most := min(a.AtMost, mostAdmitted)
+	d := admit(&q, s, most)
+	switch d.answer(0) {
 	case No:
 		a.AtMost = 0
 		return a
 	case Open:
 		return a
 	}
-	most := min(a.AtMost, mostAdmitted)
+	most = min(most, len(d.targets))
 	low, high := 0, most+1
-	for next := most; high-low > 1; next = (low + high) / 2 { // the bound is often met
-		if with(q, s, next) == Yes {
+	for high-low > 1 { // counting alone takes next to no time
+		if next := (low + high) / 2; d.counted(next) {
+			low = next
+		} else {
+			high = next
+		}
+	}
+	if low < most && d.answer(most) == Yes { // the bound is often met
+		low = most
+	}
+	step := 1
+	for ; low+step <= most && d.answer(low+step) == Yes; step *= 2 {
+		low += step
+	}
+	for high = min(low+step, most+1); high-low > 1; {
+		if next := (low + high) / 2; d.answer(next) == Yes {
 			low = next
 		} else {
 			high = next
@@ -141,8 +158,175 @@ func Admit(q FailoverQuestion, s Flavor) Admission {
 	return a
 }
 
-// with answers for the fleet with n more VMs; No when they find no room to begin with.
-func with(q FailoverQuestion, s Flavor, n int) FailoverOutcome {
+// setting is how many probes a VM or a host costs before anything is searched.
+const setting = 60
+
+// An admitter answers for a fleet with more and more newcomers. They are placed once: the first n of
+// them are where they would be if no more came. What counting decides takes no further look at the
+// VMs; only the rest is searched.
+type admitter struct {
+	q       *FailoverQuestion
+	shape   Flavor
+	targets []int          // the hosts of the newcomers, one after the other
+	trial   *failoverTrial // with the newcomers' kind, and none of them; nil: none found room
+	kind    int            // theirs
+	rows    []int          // of each class
+	per     [][]int64      // of unit and class: VMs
+	came    []int64        // to each host
+	spent   int            // probes of searches
+}
+
+// admit places newcomers, at most so many.
+func admit(q *FailoverQuestion, s Flavor, most int) *admitter {
+	d := &admitter{q: q, shape: s}
+	index := placement.NewIndex(0, q.Fleet.Hosts...)
+	index.Use(q.Fleet.Rules()...)
+	vm := s.newcomer(0)
+	o := surviveRestart(&vm, nil)
+	for range most {
+		target, ok := index.Best(&vm, o)
+		if !ok || !index.Reserve(&vm, target) || !index.Arrive(target) {
+			break
+		}
+		at, _ := q.Fleet.HostAt(target)
+		d.targets = append(d.targets, at)
+	}
+	if len(d.targets) > 0 {
+		d.begin(vm)
+	}
+	return d
+}
+
+// begin counts the fleet without newcomers, knowing their kind.
+func (d *admitter) begin(vm placement.VM) {
+	q, home := *d.q, d.targets[0]
+	f := &Fleet{Filters: q.Fleet.Filters, Hosts: q.Fleet.Hosts,
+		VMs: merged(q.Fleet.VMs, []VM{{VM: vm, Home: q.Fleet.Hosts[home].Name}})}
+	q.Fleet, q.Protected = f, guarded(q.Protected, vm.ID)
+	t := newTrial(&q)
+	at, _ := f.VMAt(vm.ID)
+	d.trial, d.kind = t, t.kindOf[at]
+	d.rows, d.came = make([]int, len(t.classes)), make([]int64, len(t.hosts))
+	for n := range t.kinds {
+		d.rows[t.kinds[n].class] = t.kinds[n].row
+	}
+	t.on[home] = slices.DeleteFunc(slices.Clone(t.on[home]), func(i int) bool { return i == at })
+	d.per = make([][]int64, len(t.units))
+	for u := range t.units {
+		d.per[u] = make([]int64, len(t.classes))
+		for _, h := range t.units[u] {
+			for _, i := range t.on[h] {
+				d.per[u][t.kinds[t.kindOf[i]].class]++
+			}
+		}
+	}
+}
+
+// guarded returns the protected VMs with one more; nil is all.
+func guarded(protected map[hypervisor.VMID]bool, id hypervisor.VMID) map[hypervisor.VMID]bool {
+	if protected == nil {
+		return nil
+	}
+	all := maps.Clone(protected)
+	all[id] = true
+	return all
+}
+
+// counted reports whether counting shows that n newcomers are survived with.
+func (d *admitter) counted(n int) bool {
+	return d.trial != nil && len(d.trial.classes) <= mostClasses &&
+		d.count(n).safe(nil, d.q.Failures)
+}
+
+// answer answers for n newcomers. Of more than none only Yes is looked for.
+func (d *admitter) answer(n int) FailoverOutcome {
+	switch {
+	case n > len(d.targets):
+		return No
+	case d.counted(n):
+		return Yes
+	case n > 0 && (d.spent > d.q.Effort || d.hopeless(n)):
+		return Open
+	}
+	t := newTrial(with(*d.q, d.shape, n))
+	if n == 0 {
+		return t.answer(d.q.Failures).Verdict
+	}
+	t.limit = t.effort / 3 * 2
+	v := t.orders(d.q.Failures)
+	d.spent += t.probes + setting*(len(t.fleet.VMs)+len(t.hosts))
+	return v
+}
+
+// count counts as a trial of the fleet with n newcomers would.
+func (d *admitter) count(n int) *count {
+	t := d.trial
+	clear(d.came)
+	for _, h := range d.targets[:n] {
+		d.came[h]++
+	}
+	k := &t.kinds[d.kind]
+	c := &count{classes: len(t.classes), lost: make([][]int64, len(t.units)),
+		has: make([][]bool, len(t.units)), most: make([]int64, len(t.classes)),
+		slots: make([]int64, len(t.classes))}
+	for u := range t.units {
+		c.lost[u], c.has[u] = make([]int64, c.classes), make([]bool, c.classes)
+		for from, vms := range d.per[u] {
+			if from == k.class {
+				for _, h := range t.units[u] {
+					vms += d.came[h]
+				}
+			}
+			if vms > 0 {
+				c.has[u][from] = true
+				t.covered(c.lost[u], from, vms)
+			}
+		}
+	}
+	free := make([]size, len(t.hosts))
+	for h := range free {
+		free[h] = t.free[h].plus(size{k.memory * d.came[h], k.cpus * d.came[h]}, -1)
+	}
+	for n := range t.classes {
+		t.slotsOf(c, n, free, d.rows[n])
+	}
+	return c
+}
+
+// slotsOf counts the slots of a class on the hosts of its row.
+func (t *failoverTrial) slotsOf(c *count, n int, free []size, row int) {
+	k, widest := &t.classes[n], int64(0)
+	for h, takes := range t.rows[row] {
+		if !takes || t.failed[h] {
+			continue
+		}
+		slots := free[h].slots(k.size)
+		c.slots[n] += slots
+		c.lost[t.unitOf[h]][n] += slots
+		widest = max(widest, slots)
+	}
+	c.finish(t, n, widest)
+}
+
+// hopeless reports whether a search would be given up: so many hosts that are not alike would have
+// to fail first, and each asks anew about all the others.
+func (d *admitter) hopeless(n int) bool {
+	t := d.trial
+	if d.q.Failures < 2 || t == nil || len(t.classes) > mostClasses {
+		return false
+	}
+	c := d.count(n)
+	tried := map[[2]int64]bool{}
+	for u := range t.units {
+		if h := t.units[u][0]; !c.safe([]int{u}, d.q.Failures-1) {
+			tried[[2]int64{int64(t.twin[h]), d.came[h]}] = true
+		}
+	}
+	return len(tried)*counting*len(t.hosts) > d.q.Effort/3*2
+}
+
+// with asks about the fleet with n more VMs, which find room.
+func with(q FailoverQuestion, s Flavor, n int) *FailoverQuestion {
 	f := &Fleet{Filters: q.Fleet.Filters}
 	index := placement.NewIndex(0, q.Fleet.Hosts...)
 	index.Use(q.Fleet.Rules()...)
@@ -156,10 +340,9 @@ func with(q FailoverQuestion, s Flavor, n int) FailoverOutcome {
 	guests := make([]VM, 0, n)
 	for i := range n {
 		vm := s.newcomer(i)
-		target, ok := index.Best(&vm, surviveRestart(&vm, nil))
-		if !ok || !index.Reserve(&vm, target) || !index.Arrive(target) {
-			return No
-		}
+		target, _ := index.Best(&vm, surviveRestart(&vm, nil))
+		index.Reserve(&vm, target)
+		index.Arrive(target)
 		guests = append(guests, VM{VM: vm, Home: target})
 		if protected != nil {
 			protected[vm.ID] = true
@@ -169,7 +352,7 @@ func with(q FailoverQuestion, s Flavor, n int) FailoverOutcome {
 	slices.SortFunc(f.Hosts, func(a, b placement.Host) int { return cmp.Compare(a.Name, b.Name) })
 	f.VMs = merged(q.Fleet.VMs, guests)
 	q.Fleet, q.Protected = f, protected
-	return Failover(q).Verdict
+	return &q
 }
 
 // merged returns the VMs of a fleet, which are in order, and newcomers, which are not, in order.

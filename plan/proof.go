@@ -154,15 +154,21 @@ func (t *failoverTrial) count() *count {
 			c.lost[t.unitOf[h]][n] += slots
 			widest = max(widest, slots)
 		}
-		c.slots[n] -= int64(k.blockers) * widest
-		for u := range t.units {
-			if k.unproven && c.has[u][n] {
-				c.lost[u][n] = plenty
-			}
-			c.most[n] = max(c.most[n], c.lost[u][n])
-		}
+		c.finish(t, n, widest)
 	}
 	return c
+}
+
+// finish takes in what else is known of a class, of which no host has more slots than widest.
+func (c *count) finish(t *failoverTrial, n int, widest int64) {
+	k := &t.classes[n]
+	c.slots[n] -= int64(k.blockers) * widest
+	for u := range t.units {
+		if k.unproven && c.has[u][n] {
+			c.lost[u][n] = plenty
+		}
+		c.most[n] = max(c.most[n], c.lost[u][n])
+	}
 }
 
 // countVMs counts the slots that the VMs on a unit can cover.
@@ -181,9 +187,22 @@ func (t *failoverTrial) countVMs(u int, c *count) {
 			continue
 		}
 		c.has[u][n] = true
-		for to := range t.classes {
-			c.lost[u][to] += vms * t.classes[n].covers(t.classes[to].size)
+		t.covered(c.lost[u], n, vms)
+	}
+}
+
+// covered adds the slots of each class that so many VMs of one cover.
+func (t *failoverTrial) covered(lost []int64, from int, vms int64) {
+	if t.covers == nil {
+		t.covers = make([][]int64, len(t.classes))
+		for from := range t.classes {
+			for to := range t.classes {
+				t.covers[from] = append(t.covers[from], t.classes[from].covers(t.classes[to].size))
+			}
 		}
+	}
+	for to, slots := range t.covers[from] {
+		lost[to] += vms * slots
 	}
 }
 

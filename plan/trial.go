@@ -50,9 +50,10 @@ type failoverTrial struct {
 	kinds   []kind
 	kindOf  []int // of each VM
 	classes []class
-	rows    [][]bool // of each row: which hosts take its kinds if they are empty
-	units   [][]int  // hosts that fail together
-	unitOf  []int    // of each host; negative: it is down
+	covers  [][]int64 // slots of the second class that a VM of the first covers
+	rows    [][]bool  // of each row: which hosts take its kinds if they are empty
+	units   [][]int   // hosts that fail together
+	unitOf  []int     // of each host; negative: it is down
 
 	hosts  []placement.Host // the books
 	free   []size
