@@ -118,7 +118,7 @@ func Ask(ctx context.Context, s *config.Scenario, q Question) (*Forecast, error)
 	}
 	stops := StopsOf(&all, s, a.Waves, terms)
 	unfold(&a, all.Groups)
-	p := &Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops}
+	p := (&Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops}).narrow()
 	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
