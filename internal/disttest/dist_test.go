@@ -220,3 +220,10 @@ func TestVMsOutliveTheirUnits(t *testing.T) {
 	deb, rom := built(t)
 	apart(t, "testdata/systemd.sh", deb, rom)
 }
+
+// TestTheCommandsOfTheDocumentation are run as they are shown, one page after the other.
+func TestTheCommandsOfTheDocumentation(t *testing.T) {
+	has(t, "systemd-nspawn")
+	deb, _ := built(t)
+	apart(t, "testdata/docs.sh", filepath.Dir(deb), "../../docs")
+}
