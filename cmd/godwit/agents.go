@@ -66,6 +66,8 @@ func agentCommand() *cobra.Command {
 	flags.StringVar(&h.URI, "uri", "", "libvirt's `URI` of the host; default: qemu:///system")
 	flags.StringVar(&h.Peer, "peer", "", "libvirt's `URI` of the host for other hosts;\n"+
 		"default: qemu+tls://NAME/system")
+	flags.StringVar(&h.DebugDir, "debug-dir", "", "`DIR` on the host where libvirt's QEMUs make a socket\n"+
+		"for each VM with a debug port, for tests; default: none")
 	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one;\n"+
 		"default: all hosts are on this machine")
 	flags.IntVar(&h.Port, "port", 0, "`PORT` at that address; default: 49150")

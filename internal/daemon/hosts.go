@@ -27,6 +27,8 @@ type HostConfig struct {
 
 	URI  string // libvirt's, for this process
 	Peer string // libvirt's, for other hosts
+	// DebugDir is where libvirt's QEMUs make the sockets of Hardware.DebugPort. Default: nowhere.
+	DebugDir string
 
 	Address     string // IP where other hosts reach QEMU's; "" is this machine only
 	Port        int
@@ -62,8 +64,8 @@ func (c *HostConfig) Check() error {
 	if c.Backend != QMP && c.Backend != Libvirt {
 		bad = append(bad, fmt.Errorf("--backend: %q is none: use qmp or libvirt", c.Backend))
 	}
-	if c.Backend == QMP && c.URI+c.Peer != "" {
-		bad = append(bad, errors.New("--uri and --peer are libvirt's: say --backend libvirt"))
+	if c.Backend == QMP && c.URI+c.Peer+c.DebugDir != "" {
+		bad = append(bad, errors.New("--uri, --peer and --debug-dir are libvirt's: say --backend libvirt"))
 	}
 	if c.Backend == Libvirt && c.Address+c.QEMU+c.Accelerator != "" {
 		bad = append(bad, errors.New("--address, --qemu and --accelerator are for --backend qmp"))
@@ -112,7 +114,7 @@ func OpenHost(ctx context.Context, c HostConfig) (Host, error) {
 		return openQMP(ctx, c)
 	}
 	h, err := libvirt.New(ctx, libvirt.Config{Name: c.Name, URI: c.URI, Peer: c.Peer, Dir: c.Dir,
-		Memory: c.Memory, CPUs: c.CPUs, Link: c.Link, Changed: c.Changed})
+		DebugDir: c.DebugDir, Memory: c.Memory, CPUs: c.CPUs, Link: c.Link, Changed: c.Changed})
 	if err != nil {
 		return nil, err
 	}

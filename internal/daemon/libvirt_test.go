@@ -15,9 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
+	"github.com/godwit-vm/godwit/store"
 )
 
 func TestMain(m *testing.M) { os.Exit(libvirttest.Main(testutil.Reaped{Main: m})) }
@@ -38,6 +42,7 @@ type cluster struct {
 	dir     string
 	program string
 	store   string
+	pulse   *guest.Pulse // of the VM web
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -104,7 +109,48 @@ func (c *cluster) controller() *libvirtDaemon {
 func (c *cluster) agent(host string) *libvirtDaemon {
 	return c.start(host, host, "agent", "--host", host, "--backend", "libvirt",
 		"--dir", filepath.Join(c.dir, host), "--locks", filepath.Join(c.dir, host+"-locks"), "--peer", c.PeerURI(host), "--memory", "1GiB",
-		"--cpus", "8", "--poll", "200ms")
+		"--cpus", "8", "--poll", "200ms", "--debug-dir", "/run")
+}
+
+// add adds the VM web, whose guest is heard from then on.
+func (c *cluster) add(host hypervisor.HostName) {
+	c.t.Helper()
+	c.pulse = c.ListenAt(c.t, "/run/web.debug")
+	u, err := daemon.ParseURL(c.store)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s, err := daemon.OpenStore(c.t.Context(), u, daemon.TLS{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer s.Close()
+	d := &client.Client{Store: daemon.Judged(s), Now: time.Now}
+	_, err = d.AddVM(c.t.Context(), &store.VM{VM: hypervisor.VM{ID: "default/web", CPUs: 1,
+		Memory: hypervisor.Bytes(libvirttest.Memory(load)) << 20, Hardware: &hypervisor.Hardware{
+			Machine: "pc", Firmware: c.Guest(c.t, load), DebugPort: 0xe9}},
+		Namespace: "default", Host: host, Migratable: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// once checks by its heartbeats that the guest has booted once, has counted on since without going
+// back, was never heard from two QEMUs by turns, and goes on, on one host.
+func (c *cluster) once(on string) {
+	c.t.Helper()
+	before := c.pulse.Rhythm().Beats
+	testutil.EventuallyWithin(c.t, eventually, "the guest beats on "+on, func() error {
+		r := c.pulse.Rhythm()
+		if r.Beats < before+10 || libvirttest.HostOf(r.From) != on {
+			return fmt.Errorf("%d heartbeats more, the last from %s", r.Beats-before, r.From)
+		}
+		return nil
+	})
+	r := c.pulse.Rhythm()
+	if err := errors.Join(r.Check(), r.Twice()); err != nil || r.Boots != 1 {
+		c.t.Errorf("the guest has booted %d times: %v", r.Boots, err)
+	}
 }
 
 // end ends a daemon by a signal, and returns how it has ended.
@@ -169,6 +215,7 @@ func (c *cluster) runs(on, notOn string) {
 	if err := c.Verify(c.t, on, "web", load); err != nil {
 		c.t.Fatal(err)
 	}
+	c.once(on)
 }
 
 // TestDaemonsOverLibvirt: a VM moves between two real libvirtds while the controller, both
@@ -177,8 +224,7 @@ func TestDaemonsOverLibvirt(t *testing.T) {
 	c := newCluster(t)
 	control, a, b := c.controller(), c.agent(hosta), c.agent(hostb)
 	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")
-	c.must("vm", "add", "web", "--memory", fmt.Sprint(libvirttest.Memory(load), "MiB"),
-		"--machine", "pc", "--firmware", c.Guest(t, load), "--host", hosta)
+	c.add(hosta)
 	const on = `^default/web +%s +running .* 1$`
 	c.until(fmt.Sprintf(on, hosta), "vm", "list")
 	c.must("migrate", "web", "--to", hostb, "--wait")
@@ -223,8 +269,7 @@ func TestTwoAgentsForOneLibvirtd(t *testing.T) {
 	c := newCluster(t)
 	control, a := c.controller(), c.agent(hosta)
 	c.until(`^hosta +ready`, "host", "list")
-	c.must("vm", "add", "web", "--memory", fmt.Sprint(libvirttest.Memory(load), "MiB"),
-		"--machine", "pc", "--firmware", c.Guest(t, load), "--host", hosta)
+	c.add(hosta)
 	c.until(`^default/web +hosta +running .* 1$`, "vm", "list")
 	for _, row := range []struct{ name, host, locks, want string }{
 		{"of the same name", hosta, hosta + "-locks", "is the agent of host hosta already"},
@@ -250,6 +295,7 @@ func TestTwoAgentsForOneLibvirtd(t *testing.T) {
 	if err := c.Verify(t, hosta, "web", load); err != nil {
 		t.Error(err)
 	}
+	c.once(hosta)
 	if out, err := c.godwit("vm", "list"); !regexp.MustCompile(
 		`(?m)^default/web +hosta +running .* 1$`).MatchString(out) {
 		t.Errorf("the VM was started again: %s, %v", out, err)
@@ -277,8 +323,7 @@ func TestAStoreThatIsSetBackOverLibvirt(t *testing.T) {
 	c := newCluster(t)
 	control, a, b := c.controller(), c.agent(hosta), c.agent(hostb)
 	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")
-	c.must("vm", "add", "web", "--memory", fmt.Sprint(libvirttest.Memory(load), "MiB"),
-		"--machine", "pc", "--firmware", c.Guest(t, load), "--host", hosta)
+	c.add(hosta)
 	const on = `^default/web +%s +running .* 1$`
 	c.until(fmt.Sprintf(on, hosta), "vm", "list")
 	end := func(d *libvirtDaemon) {
@@ -306,7 +351,7 @@ func TestAStoreThatIsSetBackOverLibvirt(t *testing.T) {
 	testutil.EventuallyWithin(t, eventually, "the operator is told", func() error {
 		out, err := c.godwit("status")
 		ended, _ := errors.AsType[*exec.ExitError](err)
-		if ended == nil || ended.ExitCode() != 4 || !strings.Contains(out, "older than it has been") {
+		if ended == nil || ended.ExitCode() != 4 || !strings.Contains(out, "the store is older than it was") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
