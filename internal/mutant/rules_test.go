@@ -68,6 +68,8 @@ func pausesBetween(w *sim.World) error {
 		var failed time.Time
 		for _, m := range w.Migrations(id) {
 			switch s := &m.State; {
+			case s.Phase == migration.Failed && migration.Withdrawn(s.Because):
+				// Nothing went wrong: an operator's request took its place, say.
 			case s.Phase == migration.Failed && m.Spec.By != migration.User:
 				failed = s.Entered
 			case s.Phase == migration.Scheduling && m.Spec.By != migration.User &&
