@@ -137,6 +137,17 @@ func (r *reader) scenario() (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.over(fleet)
+}
+
+// Of returns the scenario of a fleet that was read already, with what varies from world to world.
+func Of(name string, fleet *inventory.Fleet, vary VarySpec) (*Scenario, error) {
+	return (&reader{name: name, spec: &Spec{Inventory: name, Vary: vary}}).over(fleet)
+}
+
+// over returns the scenario of a fleet.
+func (r *reader) over(fleet *inventory.Fleet) (*Scenario, error) {
+	var err error
 	if len(fleet.Hosts) == 0 {
 		r.wrong("hosts", "there are no hosts; write hosts: and vms:, or inventory: FILE")
 	}

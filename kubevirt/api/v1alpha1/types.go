@@ -255,7 +255,8 @@ type Estimate struct {
 	//
 	// +required
 	Simulations int32 `json:"simulations"`
-	// DeadlineProbability is in how many percent of them the deadline was met, blocked VMs aside.
+	// DeadlineProbability is in how many percent of them, at least, the node was empty at the
+	// deadline, blocked VMs aside.
 	//
 	// +optional
 	DeadlineProbability *int32 `json:"deadlineProbability,omitempty"`

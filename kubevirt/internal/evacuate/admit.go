@@ -32,15 +32,6 @@ func (s *site) hold(v *vm) *held {
 			Have: fmt.Sprintf("its last migrations have failed: the next is created at %s",
 				at.UTC().Format(time.RFC3339))}}}
 	}
-	if s.active != nil {
-		if f := s.Forecasts[s.active.Name]; f != nil && len(f.Unplaceable[v.id]) > 0 {
-			h := &held{blocks: true}
-			for _, why := range f.Unplaceable[v.id] {
-				h.reasons = append(h.reasons, placement.Reason{Check: "target", Need: "a node", Have: why})
-			}
-			return h
-		}
-	}
 	return nil
 }
 

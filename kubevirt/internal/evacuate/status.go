@@ -30,6 +30,9 @@ func (s *site) leaving(v *vm, state v1alpha1.VMState) v1alpha1.LeavingVM {
 	if s.active == nil || s.Forecasts[s.active.Name] == nil {
 		return l
 	}
+	if why := s.Forecasts[s.active.Name].Unplaceable[v.id]; len(why) > 0 {
+		l.Reason = "no node seems to take it: " + strings.Join(why, "; ")
+	}
 	if e, found := s.Forecasts[s.active.Name].VMs[v.id]; found {
 		seconds, downtime := int64(e.Seconds+0.5), int64(e.DowntimeMilliseconds+0.5)
 		l.Converges = &e.Converges
@@ -61,7 +64,9 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.ShuttingDown))
 		case l.Waits || stopped || waits(l.Reasons):
 			w := s.leaving(v, v1alpha1.Waiting)
-			w.Reason = text(l.Reasons)
+			if w.Reason == "" {
+				w.Reason = text(l.Reasons)
+			}
 			p.leaving = append(p.leaving, w)
 		default:
 			p.blocked = append(p.blocked, blockedVM(v, l.Reasons))
@@ -207,13 +212,26 @@ func (s *site) estimate(n *v1alpha1.NodeEvacuationStatus) {
 	}
 	n.Estimate = &v1alpha1.Estimate{At: metav1.NewTime(f.At.Truncate(time.Second)), Simulations: int32(f.Runs),
 		P50: from(f.At, f.P50), P95: from(f.At, f.P95)}
-	if s.active.Spec.Deadline != nil && f.Runs > 0 {
-		percent := int32(100 * f.InTime / f.Runs)
+	if d := s.active.Spec.Deadline; d != nil && f.Runs > 0 {
+		percent := f.inTime(d.Sub(f.At))
 		n.Estimate.DeadlineProbability = &percent
 	}
 	if n.ETA = "never"; n.Estimate.P50 != nil && *n.Blocked == 0 {
 		n.ETA = n.Estimate.P50.UTC().Format(time.RFC3339)
 	}
+}
+
+// inTime returns in how many percent of the simulations the node is empty after a time, at least.
+func (f *Forecast) inTime(within time.Duration) int32 {
+	for _, q := range []struct {
+		at      *time.Duration
+		percent int32
+	}{{f.Max, 100}, {f.P99, 99}, {f.P95, 95}, {f.P50, 50}} {
+		if q.at != nil && *q.at <= within {
+			return q.percent
+		}
+	}
+	return 0
 }
 
 func from(at time.Time, after *time.Duration) *metav1.Time {
@@ -276,7 +294,7 @@ func (s *site) deadlineMet(n *v1alpha1.NodeEvacuationStatus,
 		meta.RemoveStatusCondition(&n.Conditions, v1alpha1.ConditionDeadlineMet)
 	default:
 		p := *n.Estimate.DeadlineProbability
-		set(v1alpha1.ConditionDeadlineMet, p >= 95, "Estimated", "in %d %% of %d simulations the node is empty in time",
+		set(v1alpha1.ConditionDeadlineMet, p >= 95, "Estimated", "in at least %d %% of %d simulations the node is empty in time",
 			p, n.Estimate.Simulations)
 	}
 }

@@ -36,14 +36,13 @@ type View struct {
 
 // A Forecast is what simulations say about a node that is emptied.
 type Forecast struct {
-	At   time.Time // when the cluster was as it was simulated
-	P50  *time.Duration
-	P95  *time.Duration
-	Runs int
-	// InTime is how many of the runs were empty at the deadline.
-	InTime int
-	VMs    map[hypervisor.VMID]Expectation
-	// Unplaceable are the VMs that no other node takes, and why.
+	At time.Time // when the cluster was as it was simulated
+	// After so long the node is empty in so many of the runs; nil is never.
+	P50, P95, P99, Max *time.Duration
+	Runs               int
+	VMs                map[hypervisor.VMID]Expectation
+	// Unplaceable are the VMs that no other node seems to take, and why. They are migrated all the same:
+	// what decides is the scheduler, and it may know better.
 	Unplaceable map[hypervisor.VMID][]string
 }
 

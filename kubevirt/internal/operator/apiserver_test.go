@@ -112,6 +112,10 @@ func (c *cluster) create(all ...client.Object) {
 			if err := c.c.Status().Update(c.t.Context(), n); err != nil {
 				c.t.Fatal(err)
 			}
+			n.Spec.Taints = nil // not-ready: Kubernetes' node controller would take it away
+			if err := c.c.Update(c.t.Context(), n); err != nil {
+				c.t.Fatal(err)
+			}
 		}
 	}
 }
@@ -245,11 +249,13 @@ func TestTheControllerOnARealAPIServer(t *testing.T) {
 // run runs a part of the test.
 func (c *cluster) run(name string, test func(t *testing.T)) {
 	whole := c.t
-	whole.Run(name, func(t *testing.T) {
+	defer func() { c.t = whole }()
+	if !whole.Run(name, func(t *testing.T) {
 		c.t = t
 		test(t)
-	})
-	c.t = whole
+	}) {
+		whole.FailNow() // the next part begins where this one ends
+	}
 }
 
 // admitted asks the API server, which enforces the restricted Pod Security Standard there.
@@ -281,6 +287,15 @@ func (c *cluster) drain(t *testing.T) {
 	e := c.evacuation("drain", "n1")
 	e.UID, e.CreationTimestamp = "", metav1.Time{}
 	c.create(e)
+	c.until("an estimate", func(ctx context.Context) error {
+		if err := c.c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		if s := e.Status; s.Estimate == nil || s.Estimate.P50 == nil || s.ETA == "" || s.VMs[0].ExpectedSeconds == nil {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
 	for left := 3; left > 0; left-- {
 		all := c.unfinished(min(2, left))
 		for _, phase := range []virtv1.VirtualMachineInstanceMigrationPhase{virtv1.MigrationPending,

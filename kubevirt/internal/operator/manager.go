@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 )
@@ -75,7 +76,12 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 		}
 	}
 	r := &Reconciler{Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorderFor(Name), Now: time.Now}
-	if err := r.watch(m); err != nil {
+	f := NewForecaster(m.GetClient(), time.Now)
+	r.Forecasts, r.Wanted = f.Forecasts, f.Want
+	if err := m.Add(f); err != nil {
+		return nil, err
+	}
+	if err := r.watch(m, f); err != nil {
 		return nil, err
 	}
 	if o.HealthAddress == "" {
@@ -126,7 +132,7 @@ func strip(o any) (any, error) {
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "cluster"}}
 
 // watch lets everything that may change a decision cause one.
-func (r *Reconciler) watch(m manager.Manager) error {
+func (r *Reconciler) watch(m manager.Manager, f *Forecaster) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if !r.concerned(o) {
 			return nil
@@ -142,6 +148,7 @@ func (r *Reconciler) watch(m manager.Manager) error {
 		Watches(&corev1.Node{}, all).
 		Watches(&corev1.ResourceQuota{}, all).
 		Watches(&policyv1.PodDisruptionBudget{}, all).
+		WatchesRawSource(source.Channel(f.done, all)).
 		WatchesMetadata(&corev1.Pod{}, all).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, SkipNameValidation: &again}).
 		Complete(r)

@@ -1,0 +1,148 @@
+// Package forecast simulates how nodes of a cluster with KubeVirt are emptied, with godwit's own controller
+// and model of QEMU, and says how long it takes and what becomes of each VM.
+//
+// What KubeVirt does not say, how fast links are and guests write, is godwit's default: see docs/kubevirt.md.
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+// Samples is how many simulations there are by default.
+const Samples = 20
+
+// varied is how the simulations differ.
+var varied = config.VarySpec{Dirty: "lognormal(0.3)", Link: "triangular(0.7, 1, 1)"}
+
+// A Question is what is simulated.
+type Question struct {
+	Nodes     []string
+	Unmovable v1alpha1.Unmovable
+	Grace     time.Duration // 0 is godwit's default
+	// Outbound bounds the migrations that leave a node at once; 0 is KubeVirt's limit.
+	Outbound int
+	Samples  int // 0 is [Samples]
+}
+
+// Of returns the question that a NodeEvacuation asks.
+func Of(e *v1alpha1.NodeEvacuation) Question {
+	q := Question{Nodes: []string{e.Spec.NodeName}, Unmovable: e.Spec.Unmovable}
+	if e.Spec.Grace != nil {
+		q.Grace = e.Spec.Grace.Duration
+	}
+	if l := e.Spec.Limits; l != nil && l.ParallelOutbound != nil {
+		q.Outbound = int(*l.ParallelOutbound)
+	}
+	return q
+}
+
+// Ask simulates.
+func Ask(ctx context.Context, c *convert.Cluster, q Question) (*rehearse.Forecast, error) {
+	fleet, err := convert.Fleet("cluster", c, inventory.Defaults{})
+	if err != nil {
+		return nil, err
+	}
+	hosts := make([]hypervisor.HostName, len(q.Nodes))
+	for i, n := range q.Nodes {
+		hosts[i] = hypervisor.HostName(n)
+		if !slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return h.Name == hosts[i] }) {
+			return nil, fmt.Errorf("the cluster has no node %s", n)
+		}
+	}
+	willing(fleet, hosts)
+	if q.Outbound > 0 {
+		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
+	}
+	s, err := config.Of("cluster", fleet, varied)
+	if err != nil {
+		return nil, err
+	}
+	terms := evacuation.Terms{OnUnmovable: evacuation.Keep, Grace: q.Grace}
+	if q.Unmovable == v1alpha1.ShutDown {
+		terms.OnUnmovable = evacuation.ShutDown
+	}
+	if q.Samples == 0 {
+		q.Samples = Samples
+	}
+	return rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: q.Samples, Terms: terms})
+}
+
+// willing lets the VMs on the nodes be moved as they are in the cluster: see package evacuate.
+func willing(f *inventory.Fleet, hosts []hypervisor.HostName) {
+	for i := range f.VMs {
+		v := &f.VMs[i]
+		if !slices.Contains(hosts, v.Host) {
+			continue
+		}
+		switch v.Strategy = v.Strategy.Or(f.EvictionStrategy); v.Strategy {
+		case evacuation.External:
+			v.Strategy = evacuation.LiveMigrate
+		case evacuation.None, evacuation.Unset:
+			v.Strategy = evacuation.LiveMigrateIfPossible
+		}
+	}
+}
+
+// For returns a forecast as package evacuate takes it.
+func For(f *rehearse.Forecast, at time.Time) *evacuate.Forecast {
+	e := &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{},
+		Unplaceable: map[hypervisor.VMID][]string{}}
+	if s := f.Samples; s != nil {
+		e.Runs = s.Runs
+		e.P50, e.P95, e.P99, e.Max = span(s.Seconds.P50), span(s.Seconds.P95), span(s.Seconds.P99), span(s.Seconds.Max)
+	}
+	for _, wave := range f.Waves {
+		for _, m := range wave {
+			e.VMs[m.VM] = evacuate.Expectation{Seconds: m.Seconds, DowntimeMilliseconds: m.DowntimeMilliseconds,
+				Converges: m.Converges}
+		}
+	}
+	for _, proof := range f.Proofs {
+		if proof.Kind == plan.Stuck && proof.Pinned == "" && len(proof.Kept) == 0 && len(proof.VMs) == 1 {
+			e.Unplaceable[proof.VMs[0]] = refusals(&proof)
+		}
+	}
+	return e
+}
+
+func span(seconds *float64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	d := time.Duration(*seconds * float64(time.Second))
+	return &d
+}
+
+// refusals says why nodes refuse a VM: the same words once, with how many nodes say so.
+func refusals(c *plan.Certificate) (all []string) {
+	count := map[string]int{}
+	var order []string
+	for _, r := range c.Refusals {
+		for _, why := range r.Why {
+			text := fmt.Sprintf("%s: needs %s", why.Check, why.Need)
+			if count[text]++; count[text] == 1 {
+				order = append(order, text)
+			}
+		}
+	}
+	for _, text := range order {
+		all = append(all, fmt.Sprintf("%s (%d nodes)", text, count[text]))
+	}
+	if len(all) == 0 {
+		all = []string{c.String()}
+	}
+	return all[:min(len(all), 10)]
+}

@@ -1,0 +1,92 @@
+package forecast_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
+)
+
+// cluster has so many nodes with so many VMs of 4 GiB on each.
+func cluster(nodes, vms int) *convert.Cluster {
+	c := &convert.Cluster{}
+	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"),
+		corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	memory := resource.MustParse("4Gi")
+	for n := range nodes {
+		node := fmt.Sprintf("n%d", n)
+		c.Nodes = append(c.Nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{
+			"kubernetes.io/hostname": node, virtv1.NodeSchedulable: "true"}},
+			Status: corev1.NodeStatus{Capacity: amounts, Allocatable: amounts,
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+		for i := range vms {
+			v := virtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+				Name: fmt.Sprintf("vm-%d-%d", n, i), UID: types.UID(fmt.Sprint(n, i))}}
+			v.Spec.Domain.Memory = &virtv1.Memory{Guest: &memory}
+			v.Status = virtv1.VirtualMachineInstanceStatus{Phase: virtv1.Running, NodeName: node,
+				Conditions: []virtv1.VirtualMachineInstanceCondition{{
+					Type: virtv1.VirtualMachineInstanceIsMigratable, Status: corev1.ConditionTrue}}}
+			c.VMIs = append(c.VMIs, v)
+		}
+	}
+	return c
+}
+
+func TestAForecastSaysHowLongItTakes(t *testing.T) {
+	f, err := forecast.Ask(t.Context(), cluster(5, 10), forecast.Question{Nodes: []string{"n1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := forecast.For(f, time.Time{})
+	if e.Runs != forecast.Samples || e.P50 == nil || e.P95 == nil || *e.P50 <= 0 || *e.P95 < *e.P50 || len(e.VMs) != 10 {
+		t.Errorf("%+v", e)
+	}
+	slow, err := forecast.Ask(t.Context(), cluster(5, 10), forecast.Question{Nodes: []string{"n1"}, Outbound: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := forecast.For(slow, time.Time{}); *s.P50 <= *e.P50 {
+		t.Errorf("one at a time takes %v, two %v", *s.P50, *e.P50)
+	}
+}
+
+func TestAForecastNamesVMsThatNoNodeTakes(t *testing.T) {
+	c := cluster(3, 2)
+	large := resource.MustParse("200Gi")
+	c.VMIs[0].Spec.Domain.Memory = &virtv1.Memory{Guest: &large}
+	for i := range c.Nodes[1:] {
+		c.Nodes[i+1].Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"),
+			corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	}
+	f, err := forecast.Ask(t.Context(), c, forecast.Question{Nodes: []string{"n0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := forecast.For(f, time.Time{}); len(e.Unplaceable["shop/vm-0-0"]) == 0 {
+		t.Errorf("%+v %+v", e, f.Proofs)
+	}
+}
+
+func TestAnUnknownNodeIsNamed(t *testing.T) {
+	_, err := forecast.Ask(t.Context(), cluster(2, 1), forecast.Question{Nodes: []string{"n7"}})
+	if err == nil || err.Error() != "the cluster has no node n7" {
+		t.Error(err)
+	}
+}
+
+func BenchmarkOfAThousandVMs(b *testing.B) {
+	c := cluster(50, 20)
+	for b.Loop() {
+		if _, err := forecast.Ask(b.Context(), c, forecast.Question{Nodes: []string{"n1"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	virtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
+	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
+)
+
+// pause is the least time between two simulations: they cost a core for as long as they run.
+const pause = 10 * time.Second
+
+// A Forecaster simulates how nodes are emptied, beside the controller: a decision does not wait for it. It
+// simulates anew when other VMs are left on a node, and tells the controller.
+type Forecaster struct {
+	Client client.Reader
+	Now    func() time.Time
+
+	done   chan event.GenericEvent // a forecast is ready
+	wanted chan []v1alpha1.NodeEvacuation
+
+	mu        sync.Mutex
+	forecasts map[string]*evacuate.Forecast
+	keys      map[string]string // what each forecast is about
+}
+
+// NewForecaster returns a forecaster, to be started.
+func NewForecaster(c client.Reader, now func() time.Time) *Forecaster {
+	return &Forecaster{Client: c, Now: now, done: make(chan event.GenericEvent, 1),
+		wanted:    make(chan []v1alpha1.NodeEvacuation, 1),
+		forecasts: map[string]*evacuate.Forecast{}, keys: map[string]string{}}
+}
+
+// Forecasts returns what is known now.
+func (f *Forecaster) Forecasts() map[string]*evacuate.Forecast {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.forecasts)
+}
+
+// Want says what is emptied. It does not wait.
+func (f *Forecaster) Want(all []v1alpha1.NodeEvacuation) {
+	select {
+	case <-f.wanted: // older
+	default:
+	}
+	f.wanted <- all
+}
+
+// NeedLeaderElection says that only the leader simulates.
+func (f *Forecaster) NeedLeaderElection() bool { return true }
+
+// Start simulates until ctx ends.
+func (f *Forecaster) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case all := <-f.wanted:
+			if !f.look(ctx, all) {
+				continue
+			}
+			select {
+			case f.done <- event.GenericEvent{Object: &v1alpha1.NodeEvacuation{}}:
+			default: // it was told, and has not looked yet
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look simulates what has changed, and reports whether there is anything new.
+func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (anew bool) {
+	names := map[string]bool{}
+	for i := range all {
+		e := &all[i]
+		if e.DeletionTimestamp != nil || e.Status.Phase == v1alpha1.Conflict {
+			continue
+		}
+		names[e.Name] = true
+		key, left, err := f.key(ctx, e)
+		if err != nil || left == 0 || f.keys[e.Name] == key {
+			continue
+		}
+		made, err := f.ask(ctx, e)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "no forecast", "nodeEvacuation", e.Name)
+		}
+		f.mu.Lock()
+		f.keys[e.Name] = key
+		if made != nil {
+			f.forecasts[e.Name], anew = made, true
+		}
+		f.mu.Unlock()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.forecasts, func(name string, _ *evacuate.Forecast) bool { return !names[name] })
+	maps.DeleteFunc(f.keys, func(name, _ string) bool { return !names[name] })
+	return anew
+}
+
+// key says what a forecast is about: what is asked for, and the VMs that are left.
+func (f *Forecaster) key(ctx context.Context, e *v1alpha1.NodeEvacuation) (key string, left int, err error) {
+	var on virtv1.VirtualMachineInstanceList
+	if err := f.Client.List(ctx, &on, client.MatchingFields{byNode: e.Spec.NodeName}); err != nil {
+		return "", 0, err
+	}
+	var names []string
+	for i := range on.Items {
+		if !on.Items[i].IsFinal() {
+			names = append(names, on.Items[i].Namespace+"/"+on.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprint(e.UID, e.Generation, names), len(names), nil
+}
+
+// ask simulates. A mistake in a simulation does not end the controller.
+func (f *Forecaster) ask(ctx context.Context, e *v1alpha1.NodeEvacuation) (made *evacuate.Forecast, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a simulation panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	at := f.Now()
+	c, err := Cluster(ctx, f.Client)
+	if err != nil {
+		return nil, err
+	}
+	q := forecast.Of(e)
+	if len(c.VMIs) > 5000 {
+		q.Samples = forecast.Samples / 2
+	}
+	a, err := forecast.Ask(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	return forecast.For(a, at), nil
+}
+
+// Cluster reads all that a simulation looks at.
+func Cluster(ctx context.Context, c client.Reader) (*convert.Cluster, error) {
+	var (
+		nodes      corev1.NodeList
+		quotas     corev1.ResourceQuotaList
+		vmis       virtv1.VirtualMachineInstanceList
+		migrations virtv1.VirtualMachineInstanceMigrationList
+		kubevirts  virtv1.KubeVirtList
+	)
+	for _, l := range []client.ObjectList{&nodes, &quotas, &vmis, &migrations, &kubevirts} {
+		if err := c.List(ctx, l); err != nil {
+			return nil, fmt.Errorf("list %T: %w", l, err)
+		}
+	}
+	all := &convert.Cluster{Nodes: nodes.Items, Quotas: quotas.Items, VMIs: vmis.Items, Migrations: migrations.Items}
+	slices.SortFunc(all.VMIs, func(a, b virtv1.VirtualMachineInstance) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if len(kubevirts.Items) > 0 {
+		all.KubeVirt = &kubevirts.Items[0]
+	}
+	return all, nil
+}
