@@ -243,6 +243,7 @@ func TestTheControllerOnARealAPIServer(t *testing.T) {
 	c.run("deletion while VMs move", c.deletion)
 	c.run("a VM that was marked", c.marked)
 	c.run("missing rights", c.missing)
+	c.run("the plugin", c.plugin)
 	c.run("another takes over", func(t *testing.T) { c.takeOver(t, stop) })
 }
 
@@ -430,7 +431,7 @@ func (c *cluster) takeOver(t *testing.T, stop func()) {
 	c.phase(&all[1], virtv1.MigrationSucceeded)
 	c.is("take-over", v1alpha1.Done)
 	c.moved("take-over", 2)
-	if all, err := c.all(t.Context()); err != nil || len(all) != 3+2-1+1+1+2 {
+	if all, err := c.all(t.Context()); err != nil || len(all) != 3+2-1+1+1+1+2 {
 		t.Errorf("%d migrations, %v", len(all), err)
 	}
 	c.deleted(e)

@@ -1,0 +1,135 @@
+package kubectl
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
+)
+
+func (p *plugin) plan() *cobra.Command {
+	var q forecast.Question
+	c := &cobra.Command{Use: "plan NODE…", Short: "Say how nodes would be emptied, and how long it takes",
+		Long: `Plan how nodes are emptied, simulate it, and say how long it takes. Nothing is changed.
+
+-o json prints what godwit plan drain --json prints.`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: p.nodes,
+		RunE: func(c *cobra.Command, args []string) error {
+			q.Nodes = args
+			return p.forecast(c, q)
+		}}
+	c.Flags().IntVar(&q.Samples, "samples", 100, "simulate `NUMBER` times")
+	c.Flags().IntVar(&q.Outbound, "parallel", 0, "at most `NUMBER` migrations leave a node at once (default: KubeVirt's limit)")
+	return c
+}
+
+// forecast prints what is simulated.
+func (p *plugin) forecast(c *cobra.Command, q forecast.Question) error {
+	cl, _, err := p.open()
+	if err != nil {
+		return err
+	}
+	v, err := p.look(c.Context(), cl)
+	if err != nil {
+		return err
+	}
+	f, err := forecast.Ask(c.Context(), &v.Cluster, q)
+	if err != nil {
+		return err
+	}
+	return p.print(c.OutOrStdout(), f, func(w io.Writer) { p.moves(w, f) })
+}
+
+func (p *plugin) moves(w io.Writer, f *rehearse.Forecast) {
+	fmt.Fprintln(w, "VM\tFROM\tTO\tMEMORY\tTAKES\tDOWNTIME\tNOTE")
+	for _, wave := range f.Waves {
+		for _, m := range wave {
+			takes, downtime := seconds(&m.Seconds), fmt.Sprintf("%.0f ms", m.DowntimeMilliseconds)
+			if !m.Moves {
+				takes, downtime = "never", "-"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\t%s\t%s\n", m.VM, m.Source, m.Target, m.MemoryBytes, takes, downtime, m.Note)
+		}
+	}
+	for _, vm := range f.ShutDown {
+		fmt.Fprintf(w, "%s\t\t\t\t\t\tis shut down\n", vm)
+	}
+	fmt.Fprintln(w)
+	for _, proof := range f.Proofs {
+		fmt.Fprintf(w, "stays: %s\n", proof.String())
+	}
+	if s := f.Samples; s != nil {
+		fmt.Fprintf(w, "empty after %s (p50), %s (p95) in %d simulations; %d VMs stay\n", seconds(s.Seconds.P50),
+			seconds(s.Seconds.P95), s.Runs, len(f.Left))
+		return
+	}
+	fmt.Fprintf(w, "nothing moves; %d VMs stay\n", len(f.Left))
+}
+
+func seconds(n *float64) string {
+	if n == nil {
+		return "never"
+	}
+	return (time.Duration(*n * float64(time.Second))).Round(100 * time.Millisecond).String()
+}
+
+func (p *plugin) status() *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "List the nodes that are emptied",
+		Long: "List the NodeEvacuations, what is left on their nodes, and what blocks. -o wide lists every VM.",
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+			cl, _, err := p.open()
+			if err != nil {
+				return err
+			}
+			if err := may(c.Context(), cl, right{"list", v1alpha1.Group, "nodeevacuations"}); err != nil {
+				return err
+			}
+			var all v1alpha1.NodeEvacuationList
+			if err := cl.List(c.Context(), &all); err != nil {
+				return err
+			}
+			return p.print(c.OutOrStdout(), &all, func(w io.Writer) { p.list(w, all.Items) })
+		}}
+}
+
+func (p *plugin) list(w io.Writer, all []v1alpha1.NodeEvacuation) {
+	fmt.Fprintln(w, "NODE\tPHASE\tVMS LEFT\tMOVING\tBLOCKED\tMOVED\tETA")
+	for i := range all {
+		s := &all[i].Status
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", all[i].Spec.NodeName, s.Phase, number(s.VMsLeft), number(s.Moving),
+			number(s.Blocked), len(s.Moved), s.ETA)
+	}
+	for i := range all {
+		s := &all[i].Status
+		if p.output == "wide" {
+			for _, v := range s.VMs {
+				fmt.Fprintf(w, "%s: %s/%s: %s %s %s\n", all[i].Spec.NodeName, v.Namespace, v.Name, v.State, v.Migration, v.Reason)
+			}
+		}
+		blocked(w, all[i].Spec.NodeName, s.BlockedVMs)
+	}
+}
+
+func blocked(w io.Writer, node string, all []v1alpha1.BlockedVM) {
+	for _, b := range all {
+		fmt.Fprintf(w, "%s: %s/%s cannot leave:\n", node, b.Namespace, b.Name)
+		for _, why := range b.Reasons {
+			fmt.Fprintf(w, "  %s\n", why)
+		}
+		for _, help := range b.Help {
+			fmt.Fprintf(w, "  what would help: %s\n", help)
+		}
+	}
+}
+
+func number(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
