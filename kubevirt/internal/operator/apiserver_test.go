@@ -35,7 +35,7 @@ type cluster struct {
 }
 
 // newCluster installs the manifests as the documentation says.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	server := apiserver.Start(t, "testdata/kubevirt.yaml")
 	ctrl.SetLogger(logr.Discard())
@@ -249,7 +249,7 @@ func TestTheControllerOnARealAPIServer(t *testing.T) {
 
 // run runs a part of the test.
 func (c *cluster) run(name string, test func(t *testing.T)) {
-	whole := c.t
+	whole := c.t.(*testing.T)
 	defer func() { c.t = whole }()
 	if !whole.Run(name, func(t *testing.T) {
 		c.t = t

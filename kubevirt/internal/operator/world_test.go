@@ -32,7 +32,7 @@ var errCrash = errors.New("crashed")
 
 // A world is a cluster in a fake API server, with a KubeVirt that is played by the test.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	client client.WithWatch // sees all
 	crash  int              // writes until the controller crashes; negative is never
 	hidden int              // migrations younger than so many steps are not in the cache
