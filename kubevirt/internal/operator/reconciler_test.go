@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	virtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
 )
 
 // drained is a world in which n1 with seven VMs of all kinds is emptied.
@@ -316,4 +319,59 @@ func TestAnUnknownNodeIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(1)
+}
+
+func TestAVMThatCannotBeReadKeepsNoOther(t *testing.T) {
+	w := drained(t)
+	v := w.vmi("odd", "n1", "", 1)
+	v.Spec.Domain.Memory = nil
+	w.add(v)
+	w.run(25)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Blocked || len(e.Status.Moved) != 7 || len(e.Status.BlockedVMs) != 1 ||
+		e.Status.BlockedVMs[0].Name != "odd" || !strings.Contains(e.Status.BlockedVMs[0].Reasons[0], "a VM needs memory") {
+		t.Errorf("%+v", e.Status)
+	}
+}
+
+func TestANodeThatIsNotReadySendsNothing(t *testing.T) {
+	w := drained(t)
+	n := w.theNode("n1")
+	n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+	if err := w.client.Status().Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.Blocked || len(w.migrations()) != 0 ||
+		!strings.Contains(fmt.Sprint(e.Status.BlockedVMs[0].Reasons), "n1 is not ready (NodeStatusUnknown)") {
+		t.Errorf("%+v, %d migrations", e.Status, len(w.migrations()))
+	}
+}
+
+func TestAForecastOrdersAndIsSaid(t *testing.T) {
+	w := newWorld(t)
+	e := w.evacuation("e", "n1")
+	e.Spec.Order = v1alpha1.LongestFirst
+	e.Spec.Deadline = &metav1.Time{Time: w.now.Add(time.Minute)}
+	w.add(w.node("n1"), w.node("n9"), e, w.vmi("large", "n1", "", 64), w.vmi("medium", "n1", "", 8), w.vmi("busy", "n1", "", 4))
+	half, most := 40*time.Second, 70*time.Second
+	w.r.Forecasts = func() map[string]*evacuate.Forecast {
+		return map[string]*evacuate.Forecast{"e": {At: w.now, P50: &half, P95: &most, P99: &most, Max: &most, Runs: 20,
+			VMs: map[hypervisor.VMID]evacuate.Expectation{"shop/large": {Seconds: 1}, "shop/medium": {Seconds: 2},
+				"shop/busy": {Seconds: 100, Converges: true, DowntimeMilliseconds: 80}}}}
+	}
+	w.reconcile()
+	var first []string
+	for _, m := range w.migrations() {
+		first = append(first, m.Spec.VMIName)
+	}
+	if fmt.Sprint(first) != "[busy medium]" {
+		t.Errorf("%v leave first", first)
+	}
+	s := w.status("e").Status
+	met := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeadlineMet)
+	if s.ETA != "2026-01-01T00:00:40Z" || *s.Estimate.DeadlineProbability != 50 || met == nil ||
+		met.Status != metav1.ConditionFalse {
+		t.Errorf("%+v", s)
+	}
 }
