@@ -70,7 +70,10 @@ output then lists the migrations to request in that order.
                                beginsSeconds, seconds, downtimeMilliseconds, mode, note,
                                attempts (more than one are retries), drawn (its
                                distributions), predicted (class, measured, seconds and
-                               downtimeMilliseconds with p10, p50 and p90, note)
+                               downtimeMilliseconds with p10, p50 and p90, note),
+                               remedies (of one that does not converge, the options that
+                               let it, tried alone, the cheapest first: option, seconds,
+                               downtimeMilliseconds, brownoutSeconds, brownoutPercent, risk)
   restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
                                started elsewhere, as a move of a wave with restart, and those
                                that stay off

@@ -36,6 +36,7 @@ func (d drainPage) print(out io.Writer) error {
 	if len(d.ShutDown) > 0 {
 		fmt.Fprintf(out, "\nShut down, because they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
 	}
+	d.remedies(out)
 	d.left(out)
 	d.times(out)
 	if d.Deadline != nil {
@@ -270,4 +271,23 @@ func spans(r predict.Range) string { return words.Span(r.P10) + "–" + words.Sp
 
 func downtimes(r predict.Range) string {
 	return words.Milliseconds(r.P10) + "–" + words.Milliseconds(r.P90)
+}
+
+// remedies prints what lets VMs move that do not converge.
+func (d drainPage) remedies(out io.Writer) {
+	for _, wave := range d.Waves {
+		for i := range wave {
+			for _, r := range wave[i].Remedies {
+				fmt.Fprintf(out, "\n%s: with %s it takes %s, downtime %s", sim.Short(wave[i].VM), r.Option,
+					words.Span(r.Seconds), words.Milliseconds(r.DowntimeMilliseconds))
+				if r.BrownoutPercent > 0 {
+					fmt.Fprintf(out, ", slowed for %s by up to %d %%", words.Span(r.BrownoutSeconds), r.BrownoutPercent)
+				}
+				if r.Risk != "" {
+					fmt.Fprintf(out, "; %s", r.Risk)
+				}
+				fmt.Fprintln(out)
+			}
+		}
+	}
 }

@@ -79,6 +79,8 @@ type Step struct {
 	// Predicted are the distributions of Seconds and DowntimeMilliseconds, from what was measured;
 	// null where it does not move.
 	Predicted *predict.Prediction `json:"predicted"`
+	// Remedies are options with which it converges, the cheapest first; only where it does not.
+	Remedies []Remedy `json:"remedies,omitempty"`
 }
 
 // A Deadline is what came of a goal.
@@ -193,6 +195,9 @@ func (d *Forecast) play(ctx context.Context, p *Play, q *Question) error {
 	if err := d.predict(p, run); err != nil {
 		return err
 	}
+	if err := d.remedies(ctx, p); err != nil {
+		return err
+	}
 	if q.Samples > 0 && d.Moves+len(d.ShutDown) > 0 {
 		if err := d.sample(ctx, p, q.Samples); err != nil {
 			return err
@@ -235,6 +240,27 @@ func (d *Forecast) moves(
 		}
 		d.Waves = append(d.Waves, moves)
 	}
+}
+
+// mostRemedied is for how many moves remedies are tried.
+const mostRemedied = 20
+
+// remedies tries what would help the moves that do not converge.
+func (d *Forecast) remedies(ctx context.Context, p *Play) (err error) {
+	tried := 0
+	for _, wave := range d.Waves {
+		for i := range wave {
+			m := &wave[i]
+			if m.Converges || m.Restart || p.shut() != "" || tried == mostRemedied {
+				continue
+			}
+			tried++
+			if m.Remedies, err = p.Remedies(ctx, m.Move); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // sample plays the plan in worlds that are drawn.
