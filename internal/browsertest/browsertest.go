@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -54,7 +55,11 @@ func Start(t testing.TB) context.Context {
 	ctx, _ := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {
 		// It is news to this version of chromedp what this browser tells.
 	}))
-	err = chromedp.Run(ctx)
+	var product string
+	err = chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		_, product, _, _, _, err = browser.GetVersion().Do(ctx)
+		return err
+	}))
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("%s does not end: %v", program, err)
@@ -66,6 +71,8 @@ func Start(t testing.TB) context.Context {
 	if err != nil {
 		t.Fatalf("%s does not start: %v", program, err)
 	}
+	_, number, _ := strings.Cut(product, "/")
+	t.Logf("Chromium %s", number)
 	return ctx
 }
 

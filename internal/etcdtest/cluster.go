@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -91,6 +92,7 @@ func StartWith(t testing.TB, o Options) *Cluster {
 	for _, p := range c.members {
 		c.await(p)
 	}
+	t.Logf("etcd %s, %d members", version.Version, o.Members)
 	return c
 }
 

@@ -145,8 +145,8 @@ var (
 		`kube-apiserver [0-9.]+`)
 	// doesMore is what testutil.Long and testutil.Rounds print.
 	doesMore = "in the long tier (GODWIT_LONG=1)"
-	// reason is the place and the text of a message.
-	reason = regexp.MustCompile(`^\s+([a-z0-9_]+\.go):\d+: (.*)`)
+	// reason is the place and the text of a message, or the command of a script that skips it.
+	reason = regexp.MustCompile(`^\s+([a-z0-9_]+\.go):\d+: (.*)|^\s+> (?:\[.*\] )?skip '(.*)'$`)
 )
 
 // event takes one event into account.
@@ -228,11 +228,11 @@ func (s *suite) fail(key string, said []string) {
 // reasonOf finds why a test was skipped in what it printed.
 func reasonOf(said []string) string {
 	for _, line := range slices.Backward(said) {
-		if m := reason.FindStringSubmatch(line); m != nil {
-			if strings.Contains(m[2], doesMore) {
+		if m := reason.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			if strings.Contains(line, doesMore) {
 				return "it belongs to the long tier"
 			}
-			return m[2]
+			return m[2] + m[3]
 		}
 	}
 	return "it gives no reason"

@@ -193,3 +193,20 @@ func TestOnlyTheSameCommitIsTakenAsPassed(t *testing.T) {
 		t.Error("another commit is taken as passed")
 	}
 }
+
+func TestASkipIsCountedByItsReason(t *testing.T) {
+	for _, row := range []struct{ want, said string }{
+		{"no KVM here", "    kvm_test.go:12: no KVM here\n"},
+		{"it belongs to the long tier", "    a_test.go:12: it runs in the long tier (GODWIT_LONG=1)\n"},
+		{"no QEMU runs here", "    testscript.go:609: WORK=$WORK\n" +
+			"            > [!qemu] skip 'no QEMU runs here'\n"},
+		{"it belongs to the long tier", "    testscript.go:609: WORK=$WORK\n" +
+			"            > [!qemu] skip 'no QEMU runs here'\n" +
+			"            > [!sample:word] skip 'it runs in the long tier (GODWIT_LONG=1)'\n"},
+		{"it gives no reason", "--- SKIP: TestIt (0.00s)\n"},
+	} {
+		if got := reasonOf(strings.SplitAfter(row.said, "\n")); got != row.want {
+			t.Errorf("%q is counted as %q, want %q", row.said, got, row.want)
+		}
+	}
+}
