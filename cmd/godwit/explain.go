@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/cli"
+	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -113,10 +114,7 @@ func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	id := hypervisor.VMID(f.vm)
-	if !strings.Contains(f.vm, "/") {
-		id = "default/" + id
-	}
+	id := client.ID(f.vm)
 	q, found := inventory.Ask(s.Fleet, id)
 	if !found {
 		return fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+

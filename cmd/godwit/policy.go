@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/cli"
+	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
@@ -89,10 +89,7 @@ func (f *policyFlags) explain(out io.Writer) error {
 
 // find returns the VM that was asked about, and refuses a target that is not there.
 func (f *policyFlags) find(fleet *inventory.Fleet) (*inventory.VM, error) {
-	id := hypervisor.VMID(f.vm)
-	if !strings.Contains(f.vm, "/") {
-		id = "default/" + id
-	}
+	id := client.ID(f.vm)
 	at := slices.IndexFunc(fleet.VMs, func(v inventory.VM) bool { return v.ID == id })
 	if at < 0 {
 		return nil, fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
