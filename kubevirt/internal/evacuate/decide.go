@@ -140,10 +140,10 @@ func (s *site) decide(d *Decision, started *int) {
 		if !slices.Contains(e.Finalizers, v1alpha1.Finalizer) {
 			d.Finalizers = append(d.Finalizers, e.Name)
 		}
-		if s.node != nil && !s.node.Spec.Unschedulable {
+		by := s.cordonedBy()
+		takenOver := by != "" && by != e.UID // from one that is deleted
+		if s.node != nil && (!s.node.Spec.Unschedulable || takenOver) {
 			d.Cordon = append(d.Cordon, Cordon{s.name, e.UID})
-		} else if s.node != nil && s.cordonedBy() != "" && s.cordonedBy() != e.UID {
-			d.Cordon = append(d.Cordon, Cordon{s.name, e.UID}) // taken over from one that is deleted
 		}
 	}
 	s.cancel(d)

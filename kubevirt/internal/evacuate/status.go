@@ -65,7 +65,7 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 		case l.Waits || stopped || waits(l.Reasons):
 			w := s.leaving(v, v1alpha1.Waiting)
 			if w.Reason == "" {
-				w.Reason = text(l.Reasons)
+				w.Reason = Text(l.Reasons)
 			}
 			p.leaving = append(p.leaving, w)
 		default:
@@ -81,7 +81,7 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			p.blocked = append(p.blocked, blockedVM(v, why))
 		default:
 			w := s.leaving(v, v1alpha1.Waiting)
-			w.Reason = text(h.reasons)
+			w.Reason = Text(h.reasons)
 			p.leaving = append(p.leaving, w)
 		}
 	}
@@ -106,7 +106,8 @@ func grace(s evacuation.Stop) *time.Duration {
 	return &s.Grace
 }
 
-func text(why []placement.Reason) string {
+// Text writes reasons in one line.
+func Text(why []placement.Reason) string {
 	all := make([]string, len(why))
 	for i, r := range why {
 		all[i] = fmt.Sprintf("%s: needs %s, has %s", r.Check, r.Need, r.Have)
@@ -118,7 +119,7 @@ func text(why []placement.Reason) string {
 func blockedVM(v *vm, why []placement.Reason) v1alpha1.BlockedVM {
 	b := v1alpha1.BlockedVM{Namespace: v.object.Namespace, Name: v.object.Name, Reasons: []string{}}
 	for _, r := range why {
-		b.Reasons = append(b.Reasons, text([]placement.Reason{r}))
+		b.Reasons = append(b.Reasons, Text([]placement.Reason{r}))
 		if help := helps(r); help != "" && !slices.Contains(b.Help, help) {
 			b.Help = append(b.Help, help)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -108,7 +109,7 @@ func (p *plugin) start(ctx context.Context, c client.WithWatch, e *v1alpha1.Node
 		return err
 	}
 	switch err := c.Create(ctx, e); {
-	case noMatch(err):
+	case meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster does not know NodeEvacuations: install godwit-kubevirt (docs/kubevirt.md): %w", err)
 	case apierrors.IsAlreadyExists(err):
 		fmt.Fprintf(out, "NodeEvacuation %s exists already, and is not changed\n", e.Name)

@@ -116,11 +116,7 @@ func (p *plugin) text(w io.Writer, e *Explanation) {
 	for _, h := range e.Nodes.Hosts {
 		takes := "yes"
 		if len(h.Why) > 0 {
-			var all []string
-			for _, why := range h.Why {
-				all = append(all, fmt.Sprintf("%s: needs %s, has %s", why.Check, why.Need, why.Have))
-			}
-			takes = "no: " + strings.Join(all, "; ")
+			takes = "no: " + evacuate.Text(h.Why)
 		}
 		fmt.Fprintf(w, "%s\t%s\n", h.Host, takes)
 	}

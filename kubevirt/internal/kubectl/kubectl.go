@@ -15,6 +15,7 @@ import (
 	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	virtv1 "kubevirt.io/api/core/v1"
@@ -145,7 +146,7 @@ func (p *plugin) look(ctx context.Context, c client.Client) (*evacuate.View, err
 	}
 	v := &evacuate.View{Cluster: *cluster, Now: p.now()}
 	var evacuations v1alpha1.NodeEvacuationList
-	if err := c.List(ctx, &evacuations); client.IgnoreNotFound(err) != nil && !noMatch(err) {
+	if err := c.List(ctx, &evacuations); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
 		return nil, err
 	}
 	v.Evacuations = evacuations.Items
@@ -161,10 +162,6 @@ func (p *plugin) look(ctx context.Context, c client.Client) (*evacuate.View, err
 	}
 	v.Pods = pods.Items
 	return v, nil
-}
-
-func noMatch(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "no matches for kind")
 }
 
 // print prints a value as JSON or YAML, or else by text.
