@@ -2,14 +2,8 @@ package qmp_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,74 +14,36 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/pki"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // hostname is what the certificates of targets carry.
 const hostname = "target.godwit.test"
 
-// An authority signs certificates, and writes them where QEMU looks for them.
+// An authority makes certificates as godwit pki does.
 type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   testing.TB
+	own *pki.Authority
 }
 
 func newAuthority(t testing.TB, name string) *authority {
 	t.Helper()
-	a := &authority{t: t}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
-	a.cert, a.key = a.sign(template)
-	return a
+	own, err := pki.Init(filepath.Join(t.TempDir(), "pki"), name, 24*time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{t, own}
 }
 
-// sign makes a certificate; the authority's own, if it has none yet.
-func (a *authority) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	if err == nil {
-		c, err = x509.ParseCertificate(der)
-	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return c, key
-}
-
-// credentials writes the files of a host that is source and target, and returns
-// their directory.
+// credentials returns the directory of a host that is source and target.
 func (a *authority) credentials() string {
 	a.t.Helper()
-	dir := a.t.TempDir()
-	server := &x509.Certificate{Subject: pkix.Name{CommonName: hostname},
-		DNSNames: []string{hostname}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	client := &x509.Certificate{Subject: pkix.Name{CommonName: "source.godwit.test"},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	a.write(dir, "ca-cert", "CERTIFICATE", a.cert.Raw)
-	for name, c := range map[string]*x509.Certificate{"server": server, "client": client} {
-		signed, key := a.sign(c)
-		der, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		a.write(dir, name+"-cert", "CERTIFICATE", signed.Raw)
-		a.write(dir, name+"-key", "PRIVATE KEY", der)
+	dir, err := a.own.Issue(pki.Request{Name: hostname, IPs: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Lasts: 24 * time.Hour}, time.Now())
+	if err != nil {
+		a.t.Fatal(err)
 	}
-	writeParameters(a.t, dir)
 	return dir
 }
 
@@ -95,20 +51,12 @@ func (a *authority) credentials() string {
 // them QEMU 7.2 computes a group for each target: 0.2 s mostly, but many seconds at times.
 func writeParameters(t testing.TB, dir string) {
 	t.Helper()
-	group, err := os.ReadFile("testdata/dh-params.pem")
+	group, err := os.ReadFile("../../internal/pki/dh-params.pem")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "dh-params.pem"), group, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (a *authority) write(dir, name, kind string, der []byte) {
-	a.t.Helper()
-	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(filepath.Join(dir, name+".pem"), text, 0o600); err != nil {
-		a.t.Fatal(err)
 	}
 }
 

@@ -17,11 +17,17 @@ const maxRecord = 1 << 20
 
 // Write replaces the record at path by v, and, when synced, so that it survives a loss
 // of power, too.
-func Write(path string, v any, synced bool) (err error) {
+func Write(path string, v any, synced bool) error {
 	text, err := json.MarshalIndent(v, "", "\t")
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	return WriteText(path, append(text, '\n'), synced)
+}
+
+// WriteText replaces the file at path by a text that only we can read: a reader finds the old one
+// or the new one. When synced it survives a loss of power, too.
+func WriteText(path string, text []byte, synced bool) (err error) {
 	f, err := os.OpenFile(path+Unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -31,7 +37,7 @@ func Write(path string, v any, synced bool) (err error) {
 			os.Remove(path + Unfinished)
 		}
 	}()
-	_, err = f.Write(append(text, '\n'))
+	_, err = f.Write(text)
 	if err == nil { // a name without its contents would be worse than the old file
 		err = f.Sync()
 	}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTheCommandsForCertificatesWork: those that the pages show, in the order of each page.
+func TestTheCommandsForCertificatesWork(t *testing.T) {
+	for _, page := range []string{"../../docs/encryption.md"} {
+		text := read(t, page)
+		t.Run(page, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			ran := 0
+			for line := range strings.Lines(text) {
+				line, _, _ = strings.Cut(line, "#")
+				args := strings.Fields(line)
+				if len(args) < 3 || args[0] != "godwit" || args[1] != "pki" {
+					continue
+				}
+				ran++
+				if status := run(t.Context(), args[1:]); status != 0 {
+					t.Errorf("%s: exit status %d", line, status)
+				}
+			}
+			if ran < 5 {
+				t.Errorf("%d commands were run", ran)
+			}
+		})
+	}
+}
