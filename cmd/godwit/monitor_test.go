@@ -21,7 +21,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/chromedp/chromedp"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -217,7 +216,7 @@ func TestThePageFollowsADrain(t *testing.T) {
 	b.guests("n1", "v1", "v2", "v3", "v4")
 
 	p := browsertest.Open(t, browsertest.Start(t), url, browsertest.Desktop)
-	p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
+	p.WaitReady(`#live[data-state="live"]`)
 	if got := browsertest.Eval[string](p, `document.querySelector("#drains").textContent`); !strings.Contains(
 		got, "No host drains.") {
 		t.Errorf("before the drain the page shows %q", got)
@@ -272,14 +271,14 @@ func TestThePageFollowsADrain(t *testing.T) {
 
 	// The controller is killed: the page says so, and is live again when there is another one.
 	boss.kill(syscall.SIGKILL)
-	p.Do(chromedp.WaitReady(`#live[data-state="lost"]`, chromedp.ByQuery))
+	p.WaitReady(`#live[data-state="lost"]`)
 	if got := browsertest.Eval[string](p, `document.querySelector("#headline").textContent`); !strings.Contains(got, "5 VMs") {
 		t.Errorf("without a controller the page shows %q", got)
 	}
 	n1.logged(`(looks again after an error)`) // it counts that
 	agree(t, metrics())
 	b.controller(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"), "--config", conf)
-	p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
+	p.WaitReady(`#live[data-state="live"]`)
 	b.must("host", "undrain", "n1")
 	b.must("drain", "n2", "--wait")
 	testutil.Eventually(t, "the page shows the second drain", func() error {

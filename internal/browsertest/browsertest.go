@@ -1,79 +1,117 @@
-// Package browsertest shows pages in a real Chromium, for tests.
+// Package browsertest shows pages in a real Chromium, for tests. The browser is driven by a program
+// of its own: internal/tools/browser.
 package browsertest
 
 import (
-	"context"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/browser"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
-
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
+// A Browser is a running Chromium.
+type Browser struct {
+	mu    sync.Mutex // one command at a time
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+// driver is the program that drives a browser.
+var driver = testutil.Tool{Module: "internal/tools", Package: "./browser"}
+
 // Start starts a Chromium of its own, with a profile that goes when the test does, or
 // skips the test where there is none.
-func Start(t testing.TB) context.Context {
+func Start(t testing.TB) *Browser {
 	t.Helper()
-	var program string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("skipped: no chromium, chromium-browser or google-chrome in PATH")
+	program := find(t)
+	path, err := driver.Build()
+	if err != nil {
+		t.Fatal(err)
 	}
 	profile, err := os.MkdirTemp("", "godwit-page-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
-		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(2*time.Minute),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-breakpad", true))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to have one as root
+	c := exec.Command(path, program, profile, patience.String())
+	c.Stderr = os.Stderr
+	b := &Browser{}
+	if b.stdin, err = c.StdinPipe(); err != nil {
+		t.Fatal(err)
 	}
-	root, stop := context.WithTimeout(context.Background(), testutil.Limit(10*time.Minute))
-	allocator, _ := chromedp.NewExecAllocator(root, options...)
-	ctx, _ := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {
-		// It is news to this version of chromedp what this browser tells.
-	}))
-	var product string
-	err = chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		_, product, _, _, _, err = browser.GetVersion().Do(ctx)
-		return err
-	}))
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.out = bufio.NewReader(out)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
+		if err := errors.Join(b.stdin.Close(), c.Wait()); err != nil {
 			t.Errorf("%s does not end: %v", program, err)
 		}
-		chromedp.FromContext(ctx).Allocator.Wait()
-		stop()
 		gone(t, profile)
 	})
+	started, err := b.read()
 	if err != nil {
 		t.Fatalf("%s does not start: %v", program, err)
 	}
-	_, number, _ := strings.Cut(product, "/")
+	_, number, _ := strings.Cut(started.Text, "/")
 	t.Logf("Chromium %s", number)
-	return ctx
+	return b
+}
+
+// find returns the path of a Chromium, or skips the test.
+func find(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("skipped: no chromium, chromium-browser or google-chrome in PATH")
+	return ""
+}
+
+// An answer is what a command has led to: see the driver.
+type answer struct {
+	Error, Text    string
+	Picture        []byte
+	Said, Requests []string
+}
+
+// command has the driver carry out one command.
+func (b *Browser) command(words ...string) (answer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := json.NewEncoder(b.stdin).Encode(words); err != nil {
+		return answer{}, err
+	}
+	return b.read()
+}
+
+// read reads the next answer.
+func (b *Browser) read() (a answer, err error) {
+	line, err := b.out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &a)
+	}
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	return a, err
 }
 
 // gone waits until no process has a profile any more, and removes it: the browser's
@@ -101,14 +139,12 @@ func inUse(profile string) bool {
 	})
 }
 
-// A Tab shows one page and keeps what the browser complains about.
+// A Tab shows one page and keeps what the browser complains about. What it is asked for takes at
+// most [testutil.DefaultLimit], or fails the test.
 type Tab struct {
 	testing.TB
-	ctx context.Context
-
-	mu       sync.Mutex
-	said     []string // errors, warnings and refusals
-	requests []string
+	browser *Browser
+	number  string
 }
 
 // A Screen is what a page is shown on: its size in pixels, and what its reader prefers.
@@ -126,67 +162,87 @@ var (
 	Phone   = Screen{360, 740, "dark"}
 )
 
-// Open shows the page at an address in a tab of its own.
-func Open(t testing.TB, browser context.Context, url string, s Screen) *Tab {
-	t.Helper()
-	ctx, closeTab := chromedp.NewContext(browser)
-	t.Cleanup(closeTab)
-	scheme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: s.Scheme}
-	p := &Tab{TB: t, ctx: ctx}
-	chromedp.ListenTarget(ctx, p.hear)
-	if err := chromedp.Run(ctx); err != nil { // the tab lives as long as this context
-		t.Fatal(err)
-	}
-	p.Do(network.Enable(), log.Enable(), chromedp.EmulateViewport(s.Width, s.Height),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{scheme}),
-		page.BringToFront(), // what is not visible gets no frames
-		chromedp.Navigate(url))
-	return p
-}
-
-// hear keeps what matters of what a page does.
-func (p *Tab) hear(event any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
-		p.said = append(p.said, e.ExceptionDetails.Error())
-	case *runtime.EventConsoleAPICalled:
-		p.said = append(p.said, fmt.Sprint(e.Type, " ", e.Args))
-	case *log.EventEntryAdded:
-		p.said = append(p.said, e.Entry.Text)
-	case *network.EventRequestWillBeSent:
-		p.requests = append(p.requests, e.Request.URL)
-	}
-}
-
-// Complaints returns what the browser has complained about: errors, warnings and refusals.
-func (p *Tab) Complaints() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.said)
-}
-
-// Requests returns the addresses that the page has asked for.
-func (p *Tab) Requests() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.requests)
-}
+// Keys without a character, for [Tab.Press].
+const (
+	KeyTab    = "\t"
+	KeyEnter  = "\r"
+	KeyEscape = "\u001b"
+	KeyRight  = "\u0303" // the arrow, in the codes of the driver
+)
 
 // patience is how long anything in a page may take on a busy machine.
 var patience = testutil.Limit(testutil.DefaultLimit)
 
-// Do runs actions in the tab.
-func (p *Tab) Do(actions ...chromedp.Action) {
-	p.Helper()
-	ctx, done := context.WithTimeout(p.ctx, patience)
-	defer done()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.Fatalf("%v\nthe browser says: %s", err, strings.Join(p.said, "\n"))
+// Open shows the page at an address in a tab of its own.
+func Open(t testing.TB, b *Browser, url string, s Screen) *Tab {
+	t.Helper()
+	opened, err := b.command("open", url, fmt.Sprint(s.Width), fmt.Sprint(s.Height), s.Scheme)
+	if err != nil {
+		t.Fatalf("%v\nthe browser says: %s", err, strings.Join(opened.Said, "\n"))
 	}
+	p := &Tab{TB: t, browser: b, number: opened.Text}
+	t.Cleanup(func() { p.do("close") })
+	return p
+}
+
+// do carries out one command in the tab.
+func (p *Tab) do(word string, args ...string) answer {
+	p.Helper()
+	a, err := p.browser.command(append([]string{word, p.number}, args...)...)
+	if err != nil {
+		p.Fatalf("%v\nthe browser says: %s", err, strings.Join(a.Said, "\n"))
+	}
+	return a
+}
+
+// Complaints returns what the browser has complained about: errors, warnings and refusals.
+func (p *Tab) Complaints() []string { p.Helper(); return p.do("state").Said }
+
+// Requests returns the addresses that the page has asked for.
+func (p *Tab) Requests() []string { p.Helper(); return p.do("state").Requests }
+
+// WaitReady waits until the page has an element. Elements are given by CSS selectors.
+func (p *Tab) WaitReady(selector string) { p.Helper(); p.do("ready", selector) }
+
+// WaitVisible waits until an element is visible.
+func (p *Tab) WaitVisible(selector string) { p.Helper(); p.do("visible", selector) }
+
+// WaitAbsent waits until the page does not have an element.
+func (p *Tab) WaitAbsent(selector string) { p.Helper(); p.do("absent", selector) }
+
+// Click clicks an element.
+func (p *Tab) Click(selector string) { p.Helper(); p.do("click", selector) }
+
+// Focus gives an element the focus.
+func (p *Tab) Focus(selector string) { p.Helper(); p.do("focus", selector) }
+
+// Type types a text into an element.
+func (p *Tab) Type(selector, text string) { p.Helper(); p.do("type", selector, text) }
+
+// Press presses keys one after the other: characters, or those without one such as [KeyTab].
+func (p *Tab) Press(keys string) { p.Helper(); p.do("press", keys) }
+
+// PressShift presses keys with the Shift key down.
+func (p *Tab) PressShift(keys string) { p.Helper(); p.do("press-shift", keys) }
+
+// PointAt moves the mouse, in pixels from the left and the top of the window.
+func (p *Tab) PointAt(x, y float64) { p.Helper(); p.do("point", number(x), number(y)) }
+
+// ClickAt clicks with the mouse.
+func (p *Tab) ClickAt(x, y float64) { p.Helper(); p.do("click-at", number(x), number(y)) }
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// Settle waits until the page is drawn again.
+func (p *Tab) Settle() { time.Sleep(Settle) }
+
+// Picture returns a picture of the whole page, a PNG.
+func (p *Tab) Picture(s Screen) []byte {
+	p.Helper()
+	height := Eval[int64](p, "document.documentElement.scrollHeight")
+	p.do("viewport", fmt.Sprint(s.Width), fmt.Sprint(height))
+	p.Settle()
+	return p.do("picture").Picture
 }
 
 // Until waits until an expression is a number.
@@ -200,14 +256,10 @@ func (p *Tab) Until(expression string, want int) {
 	})
 }
 
-// Awaited lets an expression be a promise.
-func Awaited(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
-
-// Eval returns what an expression is in the page.
+// Eval returns what an expression is in the page, or what it promises.
 func Eval[T any](p *Tab, expression string) T {
 	p.Helper()
-	var text string
-	p.Do(chromedp.Evaluate("JSON.stringify("+expression+") ?? 'null'", &text))
+	text := p.do("eval", expression).Text
 	var value T
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		p.Fatalf("%s is %s: %v", expression, text, err)

@@ -26,7 +26,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.Member()
 	switch {
 	case os.Getenv(roleKey) == roleFirst:
 		os.Exit(first())
@@ -47,6 +46,10 @@ func inside(t *testing.T) {
 // outside runs the tests in namespaces of their own and answers their exit status. The
 // thread that starts them must live as long as they: the kernel kills them when it ends.
 func outside() int {
+	if err := etcdtest.Build(); err != nil { // the namespaces have no network
+		fmt.Fprintln(os.Stderr, "etcd:", err)
+		return 1
+	}
 	runtime.LockOSThread()
 	root, err := os.MkdirTemp("/tmp", "gwm") // a socket's path is short
 	if err != nil {

@@ -4,11 +4,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/godwit-vm/godwit/internal/etcdtest"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Member()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

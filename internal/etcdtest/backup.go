@@ -2,14 +2,10 @@ package etcdtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
-	"go.uber.org/zap"
-	"google.golang.org/protobuf/proto"
 )
 
 // A Backup is the data directory of a member as it once was.
@@ -53,36 +49,19 @@ func (c *Cluster) Rename(i int) {
 	c.t.Helper()
 	c.dead(i)
 	dir := filepath.Join(c.members[i].about.Dir, "member", "wal")
-	if err := errors.Join(os.Rename(dir, dir+".old"), renamed(dir+".old", dir),
+	if err := errors.Join(os.Rename(dir, dir+".old"), c.renamed(dir+".old", dir),
 		os.RemoveAll(dir+".old")); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
 // renamed copies a log, with another cluster id.
-func renamed(from, to string) error {
-	old, err := wal.Open(zap.NewNop(), from, &walpb.Snapshot{})
+func (c *Cluster) renamed(from, to string) error {
+	out, err := exec.Command(c.program, "rename", from, to).CombinedOutput()
 	if err != nil {
-		return err
+		return fmt.Errorf("rename the log %s: %w: %s", from, err, out)
 	}
-	defer old.Close()
-	text, state, entries, err := old.ReadAll()
-	if err != nil {
-		return err
-	}
-	var about etcdserverpb.Metadata
-	if err := proto.Unmarshal(text, &about); err != nil {
-		return err
-	}
-	about.ClusterID = proto.Uint64(about.GetClusterID() + 1)
-	if text, err = proto.Marshal(&about); err != nil {
-		return err
-	}
-	log, err := wal.Create(zap.NewNop(), to, text)
-	if err != nil {
-		return err
-	}
-	return errors.Join(log.Save(state, entries), log.Close())
+	return nil
 }
 
 // dead ends the test when a member lives.

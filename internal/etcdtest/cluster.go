@@ -1,8 +1,5 @@
 // Package etcdtest starts real clusters of etcd for tests. Every member is a process of its
-// own, which can be killed, stopped and started again. The process is the test binary
-// itself, so a package that uses it has
-//
-//	func TestMain(m *testing.M) { etcdtest.Main(m) }
+// own, which can be killed, stopped and started again: internal/tools/etcdmember.
 //
 // Addresses are drawn from the loopback network, so that clusters do not meet.
 package etcdtest
@@ -54,9 +51,37 @@ type Cluster struct {
 	Endpoints []string
 
 	t       testing.TB
+	program string // etcdmember
 	dir     string
 	options Options
 	members []*process
+}
+
+// member is the program that members are.
+var member = testutil.Tool{Module: "internal/tools", Package: "./etcdmember"}
+
+// Build builds the program that members are, if that was not done before. It is for a TestMain whose
+// tests cannot: they have no network.
+func Build() error {
+	_, err := member.Build()
+	return err
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := member.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// description is what a member needs to know.
+type description struct {
+	Name, Dir, Log, Client, Peer, Cluster string
+	CA, Cert, Key                         string
+	Quota                                 int64
+	Fsync                                 bool
 }
 
 // process is one member.
@@ -79,7 +104,7 @@ func Start(t testing.TB, members int) *Cluster {
 func StartWith(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o.Members = max(1, o.Members)
-	c := &Cluster{t: t, dir: t.TempDir(), options: o}
+	c := &Cluster{t: t, program: program(t), dir: t.TempDir(), options: o}
 	c.describe()
 	t.Cleanup(func() {
 		for i := range c.members {
@@ -149,8 +174,7 @@ func (c *Cluster) begin(i int) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), variable+"="+string(text))
+	p.cmd = exec.Command(c.program, "run", string(text))
 	p.stderr.Reset()
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

@@ -65,7 +65,8 @@ var confined = map[string][]string{
 	"libvirt.org/":                     {"hypervisor/libvirt", "internal/domxml"},
 	"github.com/digitalocean/go-qemu/": {"hypervisor/qmp", "internal/monitor", "internal/qemu"},
 	"go.etcd.io/bbolt":                 {"internal/boltstore"},
-	"go.etcd.io/etcd/":                 {"internal/etcdstore", "internal/etcdtest"},
+	"go.etcd.io/etcd/":                 {"internal/etcdstore", "internal/etcdtest", "internal/tools/etcdmember"},
+	"github.com/chromedp/":             {"internal/tools/browser"},
 }
 
 func join(lists ...[]string) (all []string) {

@@ -16,10 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
-
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -244,19 +240,20 @@ func TestInABrowser(t *testing.T) {
 	url := serve(t, w)
 	b := browsertest.Start(t)
 	p := browsertest.Open(t, b, url+"/", browsertest.Desktop)
-	p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
+	p.WaitReady(`#live[data-state="live"]`)
 
 	// By keyboard: the skip link, then what is inside. A focus survives what changes around it.
-	p.Do(chromedp.KeyEvent(kb.Tab))
+	p.Press(browsertest.KeyTab)
 	if got := browsertest.Eval[string](p, `document.activeElement.className`); got != "skip" {
 		t.Errorf("the first stop is %q", got)
 	}
-	p.Do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+	p.Press(browsertest.KeyEnter)
+	p.Press(browsertest.KeyTab)
 	const focused = `document.activeElement.textContent`
 	if got := browsertest.Eval[string](p, focused); !strings.Contains(got, "VMs that stay") {
 		t.Errorf("the first stop of the state is %q", got)
 	}
-	p.Do(chromedp.KeyEvent(kb.Enter)) // closes it
+	p.Press(browsertest.KeyEnter) // closes it
 	browsertest.Eval[bool](p, `window.unchanged = true`)
 	twice, err := store.VMNamed(t.Context(), w, "default/twice")
 	if err != nil {
@@ -285,12 +282,12 @@ func TestInABrowser(t *testing.T) {
 		got, strings.TrimPrefix(evil, "default/")) {
 		t.Errorf("the name is not shown as it is: %q", got)
 	}
-	p.Do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierShift)))
+	p.PressShift(browsertest.KeyTab)
 	own(t, p, url)
 
 	for _, s := range []browsertest.Screen{browsertest.Phone, browsertest.Desktop} {
 		p := browsertest.Open(t, b, url+"/", s)
-		p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
+		p.WaitReady(`#live[data-state="live"]`)
 		wide := browsertest.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
 		if wide[0] > wide[1] {
 			t.Errorf("%v: the page is %d pixels wide", s, wide[0])
@@ -361,12 +358,8 @@ func TestLook(t *testing.T) {
 	url, b := serve(t, cluster(t)), browsertest.Start(t)
 	for _, s := range []browsertest.Screen{browsertest.Desktop, browsertest.Phone} {
 		p := browsertest.Open(t, b, url+"/", s)
-		p.Do(chromedp.WaitReady(`#live[data-state="live"]`, chromedp.ByQuery))
-		whole := browsertest.Eval[int64](p, "document.documentElement.scrollHeight")
-		var picture []byte
-		p.Do(chromedp.EmulateViewport(s.Width, whole), chromedp.Sleep(browsertest.Settle),
-			chromedp.CaptureScreenshot(&picture))
-		if err := os.WriteFile(filepath.Join(folder, "page-"+s.Scheme+".png"), picture, 0o644); err != nil {
+		p.WaitReady(`#live[data-state="live"]`)
+		if err := os.WriteFile(filepath.Join(folder, "page-"+s.Scheme+".png"), p.Picture(s), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,13 +1,10 @@
 package sweep_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 
 	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
@@ -19,7 +16,7 @@ type (
 )
 
 // open shows a document in a tab of its own.
-func open(t testing.TB, browser context.Context, d *sweep.ReportDocument, s screen) *tab {
+func open(t testing.TB, browser *browsertest.Browser, d *sweep.ReportDocument, s screen) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	out, err := os.Create(file)
@@ -33,7 +30,7 @@ func open(t testing.TB, browser context.Context, d *sweep.ReportDocument, s scre
 		t.Fatal(err)
 	}
 	p := browsertest.Open(t, browser, "file://"+file, s)
-	p.Do(chromedp.WaitReady("html[data-ready]", chromedp.ByQuery))
+	p.WaitReady("html[data-ready]")
 	return p
 }
 

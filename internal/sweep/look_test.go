@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
@@ -27,12 +25,8 @@ func TestLook(t *testing.T) {
 		all["many"], all["large"] = sweep.Many(10_000), sweep.Many(3*sweep.MaxListed)
 		for name, d := range all {
 			p := open(t, b, d, s)
-			whole := browsertest.Eval[int64](p, "document.documentElement.scrollHeight")
-			var picture []byte
-			p.Do(chromedp.EmulateViewport(s.Width, whole), chromedp.Sleep(browsertest.Settle),
-				chromedp.CaptureScreenshot(&picture))
 			file := filepath.Join(folder, name+"-"+place+".png")
-			if err := os.WriteFile(file, picture, 0o644); err != nil {
+			if err := os.WriteFile(file, p.Picture(s), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			quiet(p)

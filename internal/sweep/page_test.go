@@ -12,10 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
-
 	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
@@ -158,12 +154,12 @@ func chartsArePainted(t *testing.T, open opener) {
 	for _, s := range []screen{browsertest.Desktop, browsertest.Phone} {
 		p := open(d, s)
 		for range 3 { // automatic, light and dark
-			p.Do(chromedp.Sleep(browsertest.Settle))
+			p.Settle()
 			counts := browsertest.Eval[[]int](p, painted)
 			if len(counts) != 5 || slices.Min(counts) < 5 {
 				t.Errorf("%v: the charts have %v colours, want 5 charts with some", s, counts)
 			}
-			p.Do(chromedp.Click("#theme", chromedp.ByID))
+			p.Click("#theme")
 		}
 		wide := browsertest.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
 		if wide[0] > wide[1] {
@@ -180,14 +176,14 @@ const focused = `document.activeElement.id || document.activeElement.dataset.ton
 func filterByKeyboard(t *testing.T, open opener) {
 	d, _ := example(t, "faults.yaml")
 	p := open(d, browsertest.Desktop)
-	press := func(key string) { p.Helper(); p.Do(chromedp.KeyEvent(key)) }
+	press := func(key string) { p.Helper(); p.Press(key) }
 	rows := func(want int) {
 		p.Helper()
 		p.Until(`document.querySelectorAll("#list tbody tr").length`, want)
 	}
 	var way []string
 	for range 8 {
-		press(kb.Tab)
+		press(browsertest.KeyTab)
 		way = append(way, browsertest.Eval[string](p, focused))
 	}
 	if want := []string{"A", "theme", "text", "host", "0", "4", "reset", "rows"}; !slices.Equal(
@@ -195,20 +191,20 @@ func filterByKeyboard(t *testing.T, open opener) {
 		t.Fatalf("tab goes through %v, want %v", way, want)
 	}
 	for range 5 {
-		p.Do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierShift)))
+		p.PressShift(browsertest.KeyTab)
 	}
-	p.Do(chromedp.KeyEvent("WEB-4"))
+	p.Press("WEB-4")
 	rows(2)
 	if got := browsertest.Eval[string](p, `document.querySelector("#count").textContent`); got != "2 of 9" {
 		t.Errorf("the page counts %q", got)
 	}
-	press(kb.Tab)
-	press(kb.Tab)
+	press(browsertest.KeyTab)
+	press(browsertest.KeyTab)
 	press(" ") // what succeeded goes
 	rows(1)
-	press(kb.Tab)
-	press(kb.Tab)
-	press(kb.Enter) // everything comes back
+	press(browsertest.KeyTab)
+	press(browsertest.KeyTab)
+	press(browsertest.KeyEnter) // everything comes back
 	rows(9)
 	if got := browsertest.Eval[[]bool](p, `[...document.querySelectorAll(".chip input")].map(
 		c => c.checked)`); slices.Contains(got, false) {
@@ -225,9 +221,9 @@ func pointAt(p *tab, chart string, share float64, down int) (at [2]float64, told
 		box.scrollIntoView({ block: "center", behavior: "instant" });
 		const { left, top, width } = box.getBoundingClientRect();
 		return [left + width * %v, top + %d]; })()`, chart, share, down))
-	p.Do(chromedp.MouseEvent(input.MouseMoved, 1, 1),
-		chromedp.MouseEvent(input.MouseMoved, at[0], at[1]),
-		chromedp.WaitVisible("#tip", chromedp.ByID))
+	p.PointAt(1, 1)
+	p.PointAt(at[0], at[1])
+	p.WaitVisible("#tip")
 	return at, browsertest.Eval[string](p, `document.querySelector("#tip").innerText`)
 }
 
@@ -239,17 +235,18 @@ func timelineAnswers(t *testing.T, open opener) {
 			echarts.getInstanceByDom(document.getElementById(id)).getOption().dataZoom[0];
 			return [z.start, z.end]; })`)
 	}
-	p.Do(chromedp.Focus("#timeline", chromedp.ByID), chromedp.KeyEvent("+"),
-		chromedp.KeyEvent(kb.ArrowRight))
+	p.Focus("#timeline")
+	p.Press("+")
+	p.Press(browsertest.KeyRight)
 	if got := zoom(); !slices.Equal(got, []float64{35, 85, 35, 85}) {
 		t.Errorf("the zoom is %v, want 35 to 85 %% in both charts", got)
 	}
-	p.Do(chromedp.Evaluate(`echarts.getInstanceByDom(document.getElementById("timeline"))
-		.dispatchAction({ type: "dataZoom", dataZoomId: "time-slider", start: 20, end: 60 })`, nil))
+	browsertest.Eval[any](p, `echarts.getInstanceByDom(document.getElementById("timeline"))
+		.dispatchAction({ type: "dataZoom", dataZoomId: "time-slider", start: 20, end: 60 })`)
 	if got := zoom(); !slices.Equal(got, []float64{20, 60, 20, 60}) {
 		t.Errorf("the slider zooms to %v, want 20 to 60 %% in both charts", got)
 	}
-	p.Do(chromedp.KeyEvent("0"))
+	p.Press("0")
 	if got := zoom(); got[0] != 0 || got[1] != 100 {
 		t.Errorf("the zoom is %v, want everything", got)
 	}
@@ -259,15 +256,17 @@ func timelineAnswers(t *testing.T, open opener) {
 			t.Errorf("the tooltip does not say %q: %q", want, told)
 		}
 	}
-	p.Do(chromedp.MouseClickXY(at[0], at[1]), chromedp.WaitVisible("dialog[open]"))
+	p.ClickAt(at[0], at[1])
+	p.WaitVisible("dialog[open]")
 	if got := browsertest.Eval[string](p, `document.querySelector("dialog h2").textContent`); got != "db" {
 		t.Errorf("a click opens %q", got)
 	}
-	p.Do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"),
-		chromedp.Click("#list td button", chromedp.ByQuery),
-		chromedp.WaitVisible("dialog[open]"),
-		chromedp.Click("dialog button", chromedp.ByQuery),
-		chromedp.WaitNotPresent("dialog[open]"))
+	p.Press(browsertest.KeyEscape)
+	p.WaitAbsent("dialog[open]")
+	p.Click("#list td button")
+	p.WaitVisible("dialog[open]")
+	p.Click("dialog button")
+	p.WaitAbsent("dialog[open]")
 	tables := browsertest.Eval[[]int](p, `[...document.querySelectorAll("details")].map(d => { d.open = true;
 		d.dispatchEvent(new Event("toggle")); return d.querySelectorAll("tbody tr").length; })`)
 	if len(tables) != 4 || slices.Min(tables) == 0 {
@@ -293,7 +292,7 @@ func chartsAnswer(t *testing.T, open opener) {
 			t.Errorf("%s: the axis ends at %d, the highest bar at %d", chart, top, most)
 		}
 	}
-	p.Do(chromedp.SendKeys("#text", "a3", chromedp.ByID))
+	p.Type("#text", "a3")
 	p.Until(`document.querySelectorAll("#list tbody tr").length`, 7)
 	if _, told := pointAt(p, "links", 0.15, 40); !strings.HasPrefix(told, "a3\n") {
 		t.Errorf("filtered, the tooltip of the links says %q", told)
@@ -333,7 +332,7 @@ func namesAreText(t *testing.T, open opener) {
 		m.Reasons[i+1] = evil
 	}
 	p := open(d, browsertest.Desktop)
-	p.Do(chromedp.Click("#list td button", chromedp.ByQuery))
+	p.Click("#list td button")
 	if browsertest.Eval[bool](p, `"hit" in window || document.images.length > 0 ||
 		document.scripts.length !== 3`) {
 		t.Error("a name has become markup")
@@ -362,7 +361,7 @@ func sweepIsShown(t *testing.T, open opener) {
 		"limits.perCluster=5 limits.perSource=2") {
 		t.Errorf("of %d combinations %q are unbeaten", len(rows), best)
 	}
-	p.Do(chromedp.Sleep(browsertest.Settle))
+	p.Settle()
 	if counts := browsertest.Eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
@@ -382,7 +381,7 @@ func manyAreFluid(t *testing.T, open opener) {
 	if n := browsertest.Eval[int](p, `document.querySelectorAll("tbody tr").length`); n > 100 {
 		t.Errorf("the page has %d rows of tables at once", n)
 	}
-	p.Do(chromedp.SendKeys("#text", "vm-00012", chromedp.ByID))
+	p.Type("#text", "vm-00012")
 	p.Until(`document.querySelectorAll("#list tbody tr").length`, 10)
 	quiet(p)
 }
@@ -393,7 +392,7 @@ func largeSaysSo(t *testing.T, open opener) {
 	if !strings.Contains(note, "20\u202f000 of 60\u202f000 migrations") {
 		t.Errorf("the page says %q", note)
 	}
-	p.Do(chromedp.Sleep(browsertest.Settle))
+	p.Settle()
 	if counts := browsertest.Eval[[]int](p, painted); slices.Min(counts) < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
@@ -405,11 +404,9 @@ func largeSaysSo(t *testing.T, open opener) {
 func BenchmarkFrames(b *testing.B) {
 	p := open(b, browsertest.Start(b), sweep.Many(10_000), browsertest.Desktop)
 	frame := func(change string) float64 {
-		var spent float64
-		p.Do(chromedp.Evaluate(`new Promise(done => { const from = performance.now();`+change+
-			`; requestAnimationFrame(() => setTimeout(() => done(performance.now() - from))); })`,
-			&spent, chromedp.EvalAsValue, browsertest.Awaited))
-		return spent
+		return browsertest.Eval[float64](p, `new Promise(done => {
+			const from = performance.now();`+change+`;
+			requestAnimationFrame(() => setTimeout(() => done(performance.now() - from))); })`)
 	}
 	var zooming, filtering, n float64
 	for b.Loop() {

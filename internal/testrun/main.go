@@ -108,6 +108,7 @@ func (s *suite) defaultTier() []stage {
 		{"vet", program("go", "vet", "-tags", s.tags, "./...")},
 		{"staticcheck", program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
 		{"tests", func(ctx context.Context) (bool, error) { return s.each(ctx, plain) }},
+		{"the module internal/tools", program("go", "-C", "internal/tools", "vet", "./...")},
 		{"the module kubevirt", s.kubevirt},
 		{"tests with goroutines, -race", func(ctx context.Context) (bool, error) {
 			return s.each(ctx, racing)

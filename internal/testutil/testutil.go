@@ -1,5 +1,5 @@
 // Package testutil holds what tests of several packages need: one way to wait
-// for a real process, and the two tiers of tests.
+// for a real process, one way to build a program that they run, and the two tiers of tests.
 //
 // The default tier is what `make test` and a plain `go test` run. The long tier
 // adds what takes minutes: more rounds, more seeds, software emulation beside
