@@ -20,6 +20,9 @@ type FailoverConfig struct {
 	Every time.Duration
 	// CutTakes is how long it takes to cut a host from power. Default: 2s.
 	CutTakes time.Duration
+	// ReturnAfter is when a host has power again that was cut from it. Default: never, unless an
+	// event says so.
+	ReturnAfter time.Duration
 	// Devices says which hosts can be cut from power. Default: all.
 	Devices func(hypervisor.HostName) bool
 }
@@ -82,7 +85,7 @@ func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string)
 	began, asked := p.since[key]
 	if !asked {
 		p.since[key] = p.world.Now()
-		p.world.At(due.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host})
+		p.world.At(due.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host, For: p.config.ReturnAfter})
 		return "", nil
 	}
 	if p.world.Now()-began < p.config.CutTakes || !p.world.Down(host) {

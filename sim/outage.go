@@ -37,7 +37,7 @@ func (d *Activity) UnmarshalText(text []byte) error {
 }
 
 // OutageStats sums up the times in which guests that should run did not. A VM should run unless its
-// operator has stopped or deleted it. A reboot or a resize that was asked for is no outage.
+// operator has stopped, paused or deleted it. A reboot or a resize that was asked for is no outage.
 type OutageStats struct {
 	Count   int           // outages, those that have not ended among them
 	Total   time.Duration // of all guests together
@@ -66,6 +66,14 @@ type outage struct {
 func (b *Stats) Did(vm hypervisor.VMID, what Activity, now time.Duration) {
 	g := b.guest(vm)
 	g.seen, g.does = true, what
+	g.paused = g.paused && what != Runs
+	b.judge(vm, g, now)
+}
+
+// Pause enters that a guest that runs is paused by its operator, until it runs again.
+func (b *Stats) Pause(vm hypervisor.VMID, now time.Duration) {
+	g := b.guest(vm)
+	g.paused = true
 	b.judge(vm, g, now)
 }
 
@@ -82,7 +90,7 @@ func (b *Stats) want(g *guest, v *store.VM) {
 
 // judge begins or ends an outage.
 func (b *Stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
-	out := g.seen && g.wanted && (g.does == Stands || g.does == Boots && !g.restarts)
+	out := g.seen && g.wanted && !g.paused && (g.does == Stands || g.does == Boots && !g.restarts)
 	if out == g.out {
 		return
 	}
@@ -134,6 +142,26 @@ func (b *Stats) Outages(now time.Duration) OutageStats {
 		sum.add(now - o.since)
 	}
 	return sum
+}
+
+// OutagesByVM lists how long each guest has stood until now that should have run, of those that have,
+// in the order of their names.
+func (b *Stats) OutagesByVM(now time.Duration) []GuestOutage {
+	var list []GuestOutage
+	for vm, g := range b.guests {
+		if d := b.Stood(vm, now); d > 0 {
+			list = append(list, GuestOutage{vm, d, g.out})
+		}
+	}
+	slices.SortFunc(list, func(a, b GuestOutage) int { return cmp.Compare(a.VM, b.VM) })
+	return list
+}
+
+// A GuestOutage is how long a guest that should run did not, all outages together.
+type GuestOutage struct {
+	VM    hypervisor.VMID
+	Stood time.Duration
+	Down  bool // it does not run now
 }
 
 // Downtimes lists how long guests stood by their migrations until now: of every one that

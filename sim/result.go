@@ -66,6 +66,13 @@ type Down struct {
 	Seconds      float64         `json:"seconds"`
 }
 
+// A VMOutage is how long a VM that should run did not, all its outages together.
+type VMOutage struct {
+	VM      hypervisor.VMID `json:"vm"`
+	Seconds float64         `json:"seconds"`
+	Down    bool            `json:"down,omitempty"` // it does not run when the run ends
+}
+
 // Brownout is how guests were slowed down so that their memory could be sent (auto-converge), over
 // the migrations in which they were, whatever became of them.
 type Brownout struct {
@@ -108,8 +115,10 @@ type Result struct {
 	Down        []Down       `json:"down"` // the first to stop first
 	Downtime    Downtime     `json:"downtimeMilliseconds"`
 	// DowntimeCount is of how many migrations Downtime is; of none it is all zero.
-	DowntimeCount    int              `json:"downtimeCount"`
-	Outages          Outages          `json:"outages"`
+	DowntimeCount int     `json:"downtimeCount"`
+	Outages       Outages `json:"outages"`
+	// OutagesByVM has the VMs with outages, in a world that fails over; nil in others.
+	OutagesByVM      []VMOutage       `json:"outagesByVM,omitempty"`
 	Brownout         *Brownout        `json:"brownout,omitempty"` // nil: no guest was slowed down
 	BytesTransferred hypervisor.Bytes `json:"bytesTransferred"`
 	// BytesUnknown counts the migrations that sent more than BytesTransferred has of them:
@@ -134,6 +143,11 @@ func (w *World) Result() Result {
 	}
 	r.BytesTransferred, r.BytesUnknown = w.watch.Sent()
 	r.Down, r.Outages = w.Standing(), w.outages()
+	if w.config.Beside != nil {
+		for _, o := range w.watch.OutagesByVM(w.ends()) {
+			r.OutagesByVM = append(r.OutagesByVM, VMOutage{o.VM, seconds(o.Stood), o.Down})
+		}
+	}
 	r.Downtime, r.DowntimeCount = w.downtimes()
 	r.LowerBoundSeconds = w.lowerBound()
 	for _, f := range w.watch.Failures() {

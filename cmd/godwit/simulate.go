@@ -41,6 +41,9 @@ describes:
     link: choice(0.5, 1)         # factor of each host's link speed
     faults: [10% within 1h crash-agent any-host for=30s, 3x within 2h reset n1 any-host]
 
+With failover: {} in the scenario, hosts that are silent are fenced and VMs restarted elsewhere, as by the
+controller; the results then have how long each VM was out.
+
 --sweep sets any field of the scenario to other values, as order or hosts[0].memory, or
 hosts[*].memory for all; an empty value is the scenario's own. In addition, policy=FILE
 replaces the migration policies, and link=SPEED the speed of every host's link.

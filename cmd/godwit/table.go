@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -127,6 +128,7 @@ func (a answer) stood(t io.Writer) {
 		fmt.Fprintf(t, "outages\t%s in all, the longest %s\n", words.Span(o.TotalSeconds),
 			words.Span(o.LongestSeconds))
 	}
+	a.out(t)
 	switch n := a.BytesUnknown; {
 	case n == 0:
 		fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
@@ -136,6 +138,21 @@ func (a answer) stood(t io.Writer) {
 	default:
 		fmt.Fprintf(t, "moved\tmore than %v: %s ended without a report of the source\n",
 			a.BytesTransferred, words.Count(n, "migration"))
+	}
+}
+
+// mostOut is how many VMs with outages have a line of their own.
+const mostOut = 5
+
+// out prints how long VMs that should run did not, the longest first, where hosts fail over.
+func (a answer) out(t io.Writer) {
+	worst := slices.Clone(a.OutagesByVM)
+	slices.SortStableFunc(worst, func(a, b sim.VMOutage) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	for _, o := range worst[:min(len(worst), mostOut)] {
+		fmt.Fprintf(t, "\t%s of %s\n", words.Span(o.Seconds), sim.Short(o.VM))
+	}
+	if more := len(worst) - mostOut; more > 0 {
+		fmt.Fprintf(t, "\t… and of %d more; --json lists them all\n", more)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/sim"
 )
 
 const (
@@ -45,6 +46,7 @@ func sweepTable(out io.Writer, d *sweep.Document) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	outages(out, shown)
 	downAtEnd(out, d)
 	brownouts(out, shown)
 	compared(out, d)
@@ -83,6 +85,30 @@ func sweepRow(t io.Writer, number int, c *sweep.Combination) {
 			func(s sweep.Statistic) string { return words.Milliseconds(s.P99) }),
 		at("failures").Mean, at("retries").Mean, at("stayed").Mean,
 		hypervisor.Bytes(at("bytesTransferred").P50))
+}
+
+// mostOut is how many VMs with outages have a line of their own.
+const mostOut = 5
+
+// outages says how long VMs that should run did not, of combinations that fail over.
+func outages(out io.Writer, shown []sweep.Combination) {
+	for i := range shown {
+		c := &shown[i]
+		if len(c.Outages) == 0 {
+			continue
+		}
+		all := c.Statistic("outageSeconds")
+		fmt.Fprintf(out, "\n%d  outages: VM-minutes p50 %.1f, p99 %.1f, max %.1f a sample; %s in any sample\n",
+			i+1, all.P50/60, all.P99/60, all.Max/60, words.Count(len(c.Outages), "VM"))
+		for _, v := range c.Outages[:min(len(c.Outages), mostOut)] {
+			fmt.Fprintf(out, "   %s in %d of %s: mean %s, p99 %s, max %s\n", sim.Short(v.VM), v.Samples,
+				words.Count(c.Samples, "sample"), words.Span(v.Mean), words.Span(v.P99),
+				words.Span(v.Max))
+		}
+		if more := len(c.Outages) - mostOut; more > 0 {
+			fmt.Fprintf(out, "   … and %d more; --json lists them all\n", more)
+		}
+	}
 }
 
 // downAtEnd says in how many worlds VMs that should run are down at the end.

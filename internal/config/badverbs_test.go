@@ -28,6 +28,8 @@ var badVerbs = []bad{
 	{"mark", `a VM is missing`},
 	{"mark db", `there is no VM "default/db"`},
 	{"unmark other/web-1", `there is no VM "other/web-1"`},
+	{"pause other/web-1", `there is no VM "other/web-1"`},
+	{"resume other/web-1", `there is no VM "other/web-1"`},
 	{"migrate web-1 to=n9", `there is no host "n9"`},
 	{"migrate web-1 to=", `to= says nothing`},
 	{"migrate web-1 to=n2 to=n3", `to= is there twice`},

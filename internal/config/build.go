@@ -18,7 +18,7 @@ import (
 // had not ended, and its events. VMs that do not run are left out. A host that is down has no
 // power until an event lets it return.
 func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
-	w := sim.New(c)
+	w := s.world(c)
 	w.Network().Share(s.Fleet.Network)
 	w.Expect(len(s.Fleet.VMs))
 	if slices.ContainsFunc(s.Fleet.VMs, takesLess) {

@@ -14,7 +14,8 @@
 // inventory: FILE, of any format of package internal/importer. workloads: FILE.csv lays
 // measured dirty rates over it, by VM. trace: FILE adds
 // VMs whose load was recorded, see [TraceSpec]; model: FILE is what hypervisors
-// cost, as godwit calibrate writes it. An event is one line of text: when, a
+// cost, as godwit calibrate writes it. failover: {} lets silent hosts be fenced and their VMs be
+// restarted elsewhere, as in production: see [SimulatedFailover]. An event is one line of text: when, a
 // verb, and what it is done to; [Verbs] lists them.
 // Tests write the same lines in their transcripts. What differs from seed to seed
 // is in vary: [Scenario.Draw] draws it.

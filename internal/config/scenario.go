@@ -43,6 +43,8 @@ type Spec struct {
 	Trace *TraceSpec `yaml:"trace,omitempty"`
 	// Vary is what differs from seed to seed: see [Scenario.Draw].
 	Vary VarySpec `yaml:"vary,omitempty"`
+	// Failover lets hosts that are silent be fenced, and VMs be restarted elsewhere.
+	Failover *SimulatedFailover `yaml:"failover,omitempty"`
 }
 
 // A Scenario is a fleet and what happens to it.
@@ -58,6 +60,8 @@ type Scenario struct {
 	// Errors are how far the model was off what was measured; nil is not known.
 	Errors *predict.Errors
 	Vary   Vary
+	// Failover is how silent hosts are fenced; nil is that they are not.
+	Failover *sim.FailoverConfig
 	// Files are what the scenario was read from, itself first.
 	Files []string
 }
@@ -161,6 +165,7 @@ func (r *reader) over(fleet *inventory.Fleet) (*Scenario, error) {
 		}
 	}
 	r.control(s)
+	r.failover(s)
 	r.trace(s)
 	r.events(s)
 	r.vary(s)

@@ -93,15 +93,6 @@ type Quota struct {
 	Disk   string `yaml:"disk,omitempty"`
 }
 
-// Failover says what becomes of silent hosts: see controller.FailoverConfig.
-type Failover struct {
-	Grace       string   `yaml:"grace,omitempty"`
-	FenceAfter  string   `yaml:"fenceAfter,omitempty"`
-	StormShare  *float64 `yaml:"stormShare,omitempty"`
-	FenceAtOnce *int     `yaml:"fenceAtOnce,omitempty"`
-	FenceIdle   bool     `yaml:"fenceIdle,omitempty"`
-}
-
 // Settings are what the file says.
 type Settings struct {
 	Text       string // of the file
@@ -156,7 +147,7 @@ func ParseSettings(name string, data []byte) (Settings, error) {
 		c.Evacuation.Strategy = evacuation.LiveMigrate
 	}
 	file.Control.apply(r, &file.Config, c)
-	r.failover(&file.Failover, &all.Failover)
+	file.Failover.apply(r, &all.Failover)
 	all.Failover.Placement, all.Failover.Evacuation = c.Placement, c.Evacuation
 	return all, r.Err()
 }
@@ -361,22 +352,4 @@ func noZero(r faults, field string, zero bool) {
 	if zero {
 		r.wrong(field, "0 would be taken for the default: leave it out, or write more")
 	}
-}
-
-func (r *settingsReader) failover(f *Failover, c *controller.FailoverConfig) {
-	spans(r, []span{{"failover.grace", f.Grace, &c.Grace},
-		{"failover.fenceAfter", f.FenceAfter, &c.FenceAfter}})
-	if f.StormShare != nil {
-		if c.StormShare = *f.StormShare; !(c.StormShare >= 0 && c.StormShare <= 1) {
-			r.wrong("failover.stormShare", "needs a share of all hosts, 0 to 1, has %v",
-				c.StormShare)
-		}
-		noZero(r, "failover.stormShare", c.StormShare == 0)
-	}
-	if f.FenceAtOnce != nil {
-		if c.FenceAtOnce = *f.FenceAtOnce; c.FenceAtOnce < 1 {
-			r.wrong("failover.fenceAtOnce", "needs 1 or more, has %d", c.FenceAtOnce)
-		}
-	}
-	c.FenceIdle = f.FenceIdle
 }

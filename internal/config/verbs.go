@@ -42,6 +42,8 @@ var verbs = []verb{
 	{"cancel VM", func(w *words) sim.Event { return sim.Cancel{VM: w.vm()} }},
 	{"delete VM", func(w *words) sim.Event { return sim.Delete{VM: w.vm()} }},
 	{"stop VM", func(w *words) sim.Event { return sim.Stop{VM: w.vm()} }},
+	{"pause VM", func(w *words) sim.Event { return sim.Pause{VM: w.vm()} }},
+	{"resume VM", func(w *words) sim.Event { return sim.Resume{VM: w.vm()} }},
 	{"start VM", func(w *words) sim.Event {
 		return sim.Change{VM: w.vm(), What: "start", How: (*store.VM).Start}
 	}},

@@ -58,6 +58,8 @@ var operators = []good{
 	{"mark web-1", sim.Mark{VM: web}},
 	{"mark default/web-1", sim.Mark{VM: web}},
 	{"unmark prod/db", sim.Unmark{VM: db}},
+	{"pause web-1", sim.Pause{VM: web}},
+	{"resume prod/db", sim.Resume{VM: db}},
 	{"migrate web-1", sim.Migrate{VM: web}},
 	{"migrate web-1 to=n3", sim.Migrate{VM: web, Target: "n3"}},
 	{"migrate web-1 to=n3 force=yes", sim.Migrate{VM: web, Target: "n3", Force: placement.Yes}},

@@ -30,6 +30,9 @@ type Combination struct {
 	NotAtRest  int         `json:"notAtRest"`
 	Violated   int         `json:"violated"`
 	Statistics []Statistic `json:"statistics"`
+	// Outages are those of each VM that had any, over the samples, the worst first; only in a scenario
+	// that fails over.
+	Outages []VMOutages `json:"outages,omitempty"`
 }
 
 // Statistic returns the statistic of the named measure.
@@ -85,6 +88,7 @@ func summarize(settings []Setting, samples []Sample) Combination {
 		}
 		c.Statistics = append(c.Statistics, statistic(m.Name, values))
 	}
+	c.Outages = outagesByVM(samples)
 	return c
 }
 

@@ -68,6 +68,8 @@ type Sample struct {
 	// reason; Down is how many of them are down at the end.
 	Outage float64 `json:"outageSeconds"`
 	Down   int     `json:"down"`
+	// OutagesByVM is how long each VM with outages was out, in a scenario that fails over.
+	OutagesByVM []sim.VMOutage `json:"outagesByVM,omitempty"`
 	// Brownout is how guests were slowed down by auto-converge; zero is none.
 	Brownout   sim.Brownout     `json:"brownout,omitzero"`
 	Bytes      hypervisor.Bytes `json:"bytesTransferred"`
@@ -96,6 +98,7 @@ func (s *Sample) Fill(r sim.Result) {
 	s.Migrations, s.Bytes, s.LowerBound = r.Migrations, r.BytesTransferred, r.LowerBoundSeconds
 	s.Downtime = Spread{r.Downtime.P50, r.Downtime.P99, r.Downtime.Max}
 	s.Stood, s.Outage, s.Down = r.DowntimeCount, r.Outages.TotalSeconds, len(r.Down)
+	s.OutagesByVM = r.OutagesByVM
 	if r.Brownout != nil {
 		s.Brownout = *r.Brownout
 	}
