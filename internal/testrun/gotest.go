@@ -33,9 +33,8 @@ type suite struct {
 	mu       sync.Mutex
 	packages []pkg
 	passed   int
-	failed   []string            // "package test"
-	said     map[string][]string // what a test that has not ended has printed
-	skipped  map[string]int      // by reason
+	failed   []string       // "package test"
+	skipped  map[string]int // by reason
 	took     map[string]time.Duration
 	used     map[string]bool     // hypervisors, stores and browsers that were used
 	long     map[string][]string // tests that do more in the long tier, by package
@@ -43,12 +42,14 @@ type suite struct {
 }
 
 func newSuite(o options) *suite {
-	return &suite{options: o, w: os.Stdout, said: map[string][]string{}, skipped: map[string]int{},
+	return &suite{options: o, w: os.Stdout, skipped: map[string]int{},
 		took: map[string]time.Duration{}, used: map[string]bool{}, long: map[string][]string{}}
 }
 
 // load finds the packages once.
 func (s *suite) load(ctx context.Context) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.packages == nil {
 		s.packages, err = packages(ctx, s.tags)
 	}
@@ -123,8 +124,16 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 	return ended == nil && err == nil, err
 }
 
+// A reading takes the events of one run of go test into account. Several run at a time, and two of
+// them may test one package.
+type reading struct {
+	*suite
+	said map[string][]string // what a test that has not ended has printed
+}
+
 // read reads the events of a run of go test to their end.
 func (s *suite) read(r io.Reader) error {
+	run := reading{s, map[string][]string{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	for lines.Scan() {
@@ -133,7 +142,7 @@ func (s *suite) read(r io.Reader) error {
 			fmt.Fprintln(s.w, lines.Text())
 			continue
 		}
-		s.event(e)
+		run.event(e)
 	}
 	return lines.Err()
 }
@@ -150,7 +159,7 @@ var (
 )
 
 // event takes one event into account.
-func (s *suite) event(e event) {
+func (s reading) event(e event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(e)
@@ -164,7 +173,7 @@ func (s *suite) event(e event) {
 }
 
 // output takes a line of output into account.
-func (s *suite) output(key string, e event) {
+func (s reading) output(key string, e event) {
 	for _, thing := range realThing.FindAllString(e.Output, -1) {
 		s.used[thing] = true
 	}
@@ -187,7 +196,7 @@ func telling(line string) bool {
 }
 
 // end takes the end of a test, or of a package, into account.
-func (s *suite) end(key string, e event) {
+func (s reading) end(key string, e event) {
 	said := s.said[key]
 	delete(s.said, key)
 	if e.Test == "" {
@@ -209,7 +218,7 @@ func (s *suite) end(key string, e event) {
 
 // left returns what tests of a package that have not ended have printed: it was
 // stopped, or it panicked.
-func (s *suite) left(path string) (said []string) {
+func (s reading) left(path string) (said []string) {
 	for _, key := range sorted(s.said) {
 		if strings.HasPrefix(key, path+" ") {
 			said = append(said, s.said[key]...)

@@ -22,8 +22,7 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	long := s.long
-	s.long = map[string][]string{}
+	long := s.setLong(map[string][]string{})
 	ordered := slices.SortedStableFunc(slices.Values(s.packages), func(a, b pkg) int {
 		return cmp.Compare(b.kind, a.kind)
 	})
@@ -46,8 +45,16 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 		})
 	}
 	err = all.Wait()
-	s.long = long
+	s.setLong(long)
 	return err == nil && !failed.Load(), err
+}
+
+// setLong sets which tests do more in the long tier, and returns which did before.
+func (s *suite) setLong(tests map[string][]string) (before map[string][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.long = s.long, tests
+	return before
 }
 
 // only is a pattern that matches these tests, by their full names, and nothing else.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -41,13 +42,17 @@ func main() {
 type stage struct {
 	name string
 	run  func(context.Context) (ok bool, err error)
+	// aside lets later stages begin while this one runs: its tests mostly wait for processes, and
+	// theirs need the processors.
+	aside bool
 }
 
 // A result is how a stage went.
 type result struct {
-	name string
-	took time.Duration
-	ok   bool
+	name  string
+	took  time.Duration
+	ok    bool
+	aside bool // it ran beside later stages
 }
 
 // run runs the stages of the tiers that are asked for, and prints the summary.
@@ -68,6 +73,7 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	} else {
 		stages = s.defaultTier()
 	}
+	began := time.Now()
 	results, ok := runStages(ctx, stages)
 	if ok && len(stages) > 0 {
 		writePassed(record, passedTier{Tree: treeID(ctx), Long: s.long})
@@ -76,46 +82,56 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 		more, fine := runStages(ctx, s.longTier())
 		results, ok = append(results, more...), ok && fine
 	}
-	s.summary(os.Stdout, results)
+	s.summary(os.Stdout, results, time.Since(began))
 	return ok && ctx.Err() == nil, context.Cause(ctx)
 }
 
-// runStages runs one stage after the other. Later stages run although an earlier one
-// failed: one run shows everything that is wrong.
+// runStages runs the stages in their order, and those that are aside beside the later ones. Later
+// stages run although an earlier one failed: one run shows everything that is wrong.
 func runStages(ctx context.Context, stages []stage) (results []result, ok bool) {
-	ok = true
-	for _, s := range stages {
+	results = make([]result, len(stages))
+	var aside sync.WaitGroup
+	for i, s := range stages {
 		if ctx.Err() != nil {
-			return results, false
+			results = results[:i]
+			break
 		}
-		fmt.Printf("=== %s\n", s.name)
-		began := time.Now()
-		fine, err := s.run(ctx)
-		if err != nil {
-			fmt.Printf("%s: %v\n", s.name, err)
+		if s.aside {
+			aside.Go(func() { results[i] = s.result(ctx) })
+		} else {
+			results[i] = s.result(ctx)
 		}
-		fine = fine && err == nil
-		results = append(results, result{s.name, time.Since(began), fine})
-		ok = ok && fine
 	}
-	return results, ok
+	aside.Wait()
+	failed := slices.ContainsFunc(results, func(r result) bool { return !r.ok })
+	return results, !failed && ctx.Err() == nil
+}
+
+// result runs a stage.
+func (s stage) result(ctx context.Context) result {
+	fmt.Printf("=== %s\n", s.name)
+	began := time.Now()
+	ok, err := s.run(ctx)
+	if err != nil {
+		fmt.Printf("%s: %v\n", s.name, err)
+	}
+	return result{s.name, time.Since(began), ok && err == nil, s.aside}
 }
 
 // defaultTier is what make test runs.
 func (s *suite) defaultTier() []stage {
+	kind := func(k kind) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) { return s.each(ctx, k) }
+	}
 	return []stage{
-		{"gofmt", s.gofmt},
-		{"vet", program("go", "vet", "-tags", s.tags, "./...")},
-		{"staticcheck", program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
-		{"tests", func(ctx context.Context) (bool, error) { return s.each(ctx, plain) }},
-		{"the module internal/tools", program("go", "-C", "internal/tools", "vet", "./...")},
-		{"the module kubevirt", s.kubevirt},
-		{"tests with goroutines, -race", func(ctx context.Context) (bool, error) {
-			return s.each(ctx, racing)
-		}},
-		{"tests of real processes, -race", func(ctx context.Context) (bool, error) {
-			return s.each(ctx, real)
-		}},
+		{name: "gofmt", run: s.gofmt},
+		{name: "tests of real processes, -race", run: kind(real), aside: true},
+		{name: "vet", run: program("go", "vet", "-tags", s.tags, "./...")},
+		{name: "staticcheck", run: program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
+		{name: "tests", run: kind(plain)},
+		{name: "the module internal/tools", run: program("go", "-C", "internal/tools", "vet", "./...")},
+		{name: "the module kubevirt", run: s.kubevirt},
+		{name: "tests with goroutines, -race", run: kind(racing)},
 	}
 }
 
@@ -133,13 +149,13 @@ func (s *suite) kubevirt(ctx context.Context) (bool, error) {
 // longTier is what make test-all adds.
 func (s *suite) longTier() []stage {
 	return []stage{
-		{"long tests", s.longTests},
-		{"the module kubevirt, long", func(ctx context.Context) (bool, error) {
+		{name: "long tests", run: s.longTests, aside: true},
+		{name: "the module kubevirt, long", run: func(ctx context.Context) (bool, error) {
 			return s.testIn(ctx, "kubevirt", plain, "long", []string{"./..."})
 		}},
-		{"what imports goroutines, -race", s.raceAgain},
-		{"fuzz targets", s.fuzzTargets},
-		{"benchmarks, once", s.benchmarks},
+		{name: "what imports goroutines, -race", run: s.raceAgain},
+		{name: "fuzz targets", run: s.fuzzTargets},
+		{name: "benchmarks, once", run: s.benchmarks},
 	}
 }
 

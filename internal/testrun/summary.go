@@ -16,7 +16,7 @@ import (
 const slowest = 10
 
 // summary prints what ran, what was skipped and why, and how long it took.
-func (s *suite) summary(w io.Writer, stages []result) {
+func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
 	fmt.Fprintf(w, "\nthe %d slowest packages\n", slowest)
 	names := sorted(s.took)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
@@ -35,26 +35,27 @@ func (s *suite) summary(w io.Writer, stages []result) {
 	for _, why := range sorted(s.skipped) {
 		fmt.Fprintf(w, "  %4d  %s\n", s.skipped[why], why)
 	}
-	s.table(w, stages)
+	s.table(w, stages, took)
 	for _, key := range s.failed {
 		fmt.Fprintf(w, "FAILED: %s\n", key)
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", s.passed, len(s.failed), skips)
 }
 
-// table prints the stages.
-func (s *suite) table(w io.Writer, stages []result) {
-	var total time.Duration
+// table prints the stages, and how long they took together.
+func (s *suite) table(w io.Writer, stages []result, took time.Duration) {
 	fmt.Fprintln(w, "\nstage                                 seconds")
 	for _, r := range stages {
 		word := ""
-		if !r.ok {
-			word = "  FAILED"
+		if r.aside {
+			word = "  beside the next ones"
 		}
-		total += r.took
+		if !r.ok {
+			word += "  FAILED"
+		}
 		fmt.Fprintf(w, "%-36s %8.1f%s\n", r.name, r.took.Seconds(), word)
 	}
-	fmt.Fprintf(w, "%-36s %8.1f\n", "together", total.Seconds())
+	fmt.Fprintf(w, "%-36s %8.1f\n", "together", took.Seconds())
 }
 
 func orNone(words []string) string {

@@ -210,3 +210,40 @@ func TestASkipIsCountedByItsReason(t *testing.T) {
 		}
 	}
 }
+
+func TestStagesRunBesideThoseThatAreAside(t *testing.T) {
+	begun, ended := make(chan bool), make(chan bool)
+	var order []string
+	step := func(name string, ok bool) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) {
+			order = append(order, name)
+			return ok, nil
+		}
+	}
+	results, ok := runStages(t.Context(), []stage{
+		{name: "slow", aside: true, run: func(context.Context) (bool, error) {
+			begun <- true
+			<-ended // the last stage lets it end
+			return false, nil
+		}},
+		{name: "first", run: step("first", true)},
+		{name: "last", run: func(ctx context.Context) (bool, error) {
+			<-begun
+			ended <- true
+			return step("last", true)(ctx)
+		}},
+	})
+	if ok {
+		t.Error("a stage that fails aside is not seen")
+	}
+	if diff := cmp.Diff([]string{"first", "last"}, order); diff != "" {
+		t.Errorf("the others (-want +got):\n%s", diff)
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, r.name)
+	}
+	if diff := cmp.Diff([]string{"slow", "first", "last"}, names); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
