@@ -48,7 +48,8 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 			continue
 		}
 		found++
-		wrong := domains[i].State != hypervisor.Running || !settled
+		wrong := (domains[i].State != hypervisor.Running || !settled) &&
+			(domains[i].State != hypervisor.Paused || !v.Stands() || v.Trouble != "")
 		amiss = amiss || wrong
 		if wrong || first && v.ActiveMigration == "" && (!AsWanted(v, &domains[i]) || a.uncounted(v)) {
 			a.queue.Add(v.Key())

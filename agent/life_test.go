@@ -63,6 +63,10 @@ func (e *eyewitness) names() (list []string) {
 			list = append(list, "reboot")
 		case hypervisor.Resize:
 			list = append(list, "resize")
+		case hypervisor.Pause:
+			list = append(list, "pause")
+		case hypervisor.Unpause:
+			list = append(list, "unpause")
 		default:
 			list = append(list, "other")
 		}

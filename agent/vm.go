@@ -76,6 +76,10 @@ func (a *Agent) whileRunning(ctx context.Context, v *store.VM, d hypervisor.Doma
 		return a.stopToResize(ctx, v, d, now)
 	case v.Reboots != v.Rebooted:
 		return a.reboot(ctx, v, now)
+	case v.Pause:
+		return a.pause(ctx, v, now)
+	case v.Paused: // a pause that was asked for may yet take effect
+		return a.resume(ctx, v, now)
 	}
 	return a.isAsWanted(ctx, v, d, now)
 }
@@ -87,6 +91,8 @@ func (a *Agent) onTheWay(ctx context.Context, v *store.VM, d hypervisor.Domain,
 		a.queue.At(v.Key(), now.Add(a.config.Poll))
 	}
 	switch {
+	case d.State == hypervisor.Paused && !(v.Stopped && v.Kill):
+		return a.whilePaused(ctx, v, now)
 	case v.Stopped && v.Kill && d.State != hypervisor.Starting:
 		return a.stop(ctx, v, now)
 	case d.State == hypervisor.Rebooting && v.Operation == store.Rebooting:
@@ -108,7 +114,7 @@ func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	v, err = a.tell(ctx, v, func(next *store.VM) {
 		next.Boots++
 		a.count(next)
-		next.Ended, next.Rebooted, next.Size = false, next.Reboots, size
+		next.Ended, next.Rebooted, next.Size, next.Paused = false, next.Reboots, size, false
 		next.Operation = store.Starting
 	})
 	if err != nil {

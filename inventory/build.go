@@ -237,6 +237,7 @@ func (b *specBuilder) deal(at path, s *VMSpec, v VM) {
 		if len(hosts) > 0 {
 			v.Host = hypervisor.HostName(hosts[i%len(hosts)])
 		}
+		v.Pause = s.Paused
 		if s.Marked {
 			v.EvacuateFrom = v.Host
 		}

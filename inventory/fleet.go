@@ -52,6 +52,7 @@ type VM struct {
 	// NotMigratableReason says why the VM is not migratable, in the words of its source.
 	NotMigratableReason string
 	EvacuateFrom        hypervisor.HostName // it was asked to leave this host
+	Pause               bool                // its guest shall stand
 	Placement           placement.Constraints
 	// Overhead is what its hypervisor needs beside its memory, Balloon what of its memory takes
 	// no room, Disk the size of its local disks: see [placement.VM].

@@ -61,6 +61,7 @@ type VMSpec struct {
 	Migratable *bool  `yaml:"migratable,omitempty"`
 	WhyNot     string `yaml:"whyNot,omitempty"`
 	Marked     bool   `yaml:"marked,omitempty"` // asked to leave its host
+	Paused     bool   `yaml:"paused,omitempty"` // its guest stands, and keeps its memory
 
 	// Constraints on its hosts.
 	NodeSelector placement.Labels          `yaml:"nodeSelector,omitempty"`

@@ -56,8 +56,8 @@ type (
 	Delete struct{ VM hypervisor.VMID }
 	// Stop asks for a VM to be shut down.
 	Stop struct{ VM hypervisor.VMID }
-	// Pause stops a guest's CPUs, as its operator does; a paused guest is no outage. Resume lets it
-	// run again.
+	// Pause asks for a VM's guest to be paused; a paused guest is no outage. Resume asks for it to run
+	// again.
 	Pause struct{ VM hypervisor.VMID }
 	// Resume undoes Pause.
 	Resume struct{ VM hypervisor.VMID }
@@ -180,25 +180,12 @@ func (e Stop) happen(w *World) {
 
 func (e Pause) happen(w *World) {
 	w.say("", e.VM, "pause")
-	w.command(e.VM, hypervisor.Running, hypervisor.Pause{})
+	w.changeVM(e.VM, func(v *store.VM) { v.Pause = true })
 }
 
 func (e Resume) happen(w *World) {
 	w.say("", e.VM, "resume")
-	w.command(e.VM, hypervisor.Paused, hypervisor.Unpause{})
-}
-
-// command gives a command to the copies of a VM in a state, as an operator does at their hosts.
-func (w *World) command(vm hypervisor.VMID, state hypervisor.DomainState, what hypervisor.Command) {
-	for _, c := range w.network.Copies(vm) {
-		if c.State != state {
-			continue
-		}
-		if _, pause := what.(hypervisor.Pause); pause {
-			w.watch.Pause(vm, w.Now())
-		}
-		w.tried(w.network.Host(c.Host).Do(w.ctx, vm, what))
-	}
+	w.changeVM(e.VM, func(v *store.VM) { v.Pause = false })
 }
 
 func (e Release) happen(w *World) {

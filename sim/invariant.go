@@ -314,7 +314,11 @@ func recordsAreTrue(w InvariantWorld) error {
 		}
 		runs, rests := false, false
 		for _, c := range w.Copies(vm) {
-			runs = runs || c.Host == v.Host && c.State.Executes()
+			if v.Pause && v.Trouble == "" && c.Host == v.Host && c.State == hypervisor.Running {
+				return fmt.Errorf("%s runs on %s, and is to be paused", vm, v.Host)
+			}
+			runs = runs || c.Host == v.Host && (c.State.Executes() ||
+				(v.Pause || v.Trouble != "") && c.State == hypervisor.Paused)
 			rests = rests || c.Host == v.Host && (c.State == hypervisor.Shutoff ||
 				c.State == hypervisor.Crashed)
 		}

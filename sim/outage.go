@@ -66,20 +66,12 @@ type outage struct {
 func (b *Stats) Did(vm hypervisor.VMID, what Activity, now time.Duration) {
 	g := b.guest(vm)
 	g.seen, g.does = true, what
-	g.paused = g.paused && what != Runs
-	b.judge(vm, g, now)
-}
-
-// Pause enters that a guest that runs is paused by its operator, until it runs again.
-func (b *Stats) Pause(vm hypervisor.VMID, now time.Duration) {
-	g := b.guest(vm)
-	g.paused = true
 	b.judge(vm, g, now)
 }
 
 // want enters whether a guest should run, by its record; nil is that it has none.
 func (b *Stats) want(g *guest, v *store.VM) {
-	g.wanted = v != nil && !v.Stopped
+	g.wanted = v != nil && !v.Stopped && !v.Pause && !v.Paused
 	switch {
 	case v == nil || v.Operation == store.Nothing:
 		g.restarts = false
@@ -90,7 +82,7 @@ func (b *Stats) want(g *guest, v *store.VM) {
 
 // judge begins or ends an outage.
 func (b *Stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
-	out := g.seen && g.wanted && !g.paused && (g.does == Stands || g.does == Boots && !g.restarts)
+	out := g.seen && g.wanted && (g.does == Stands || g.does == Boots && !g.restarts)
 	if out == g.out {
 		return
 	}

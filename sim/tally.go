@@ -58,7 +58,6 @@ type guest struct {
 	kept     []*MoveStats        // its migrations that are kept, oldest first
 	failures int32               // since it was last moved
 	wanted   bool                // it should run
-	paused   bool                // by its operator
 	restarts bool                // as its operator wishes
 	seen     bool                // does is known
 	out      bool                // it has an entry in Book.down

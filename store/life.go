@@ -1,6 +1,10 @@
 package store
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
 
 // An Operation is what an agent is about to do, or does, to a VM. It is stored before the agent
 // acts, and taken back when it has seen the result.
@@ -13,7 +17,24 @@ const (
 	Stopping  Operation = "Stopping"  // its guest shuts down, and it stays off
 	Rebooting Operation = "Rebooting" // its guest reboots
 	Resizing  Operation = "Resizing"  // it is shut down, takes its new size, and starts again
+	Pausing   Operation = "Pausing"   // its guest is stopped, and keeps its memory
+	Resuming  Operation = "Resuming"  // and runs on
 )
+
+// Asked is a request of an operator.
+type Asked struct {
+	By   string    // the name of the operator
+	What string    // in words: "pause"
+	At   time.Time // by the operator's clock
+}
+
+// Words says who asked, for people; "" is that it is not known.
+func (a *Asked) Words() string {
+	if a == nil || a.By == "" {
+		return ""
+	}
+	return a.What + " asked for by " + a.By
+}
 
 // A Size is what a resize changes of a VM.
 type Size struct {
@@ -100,6 +121,9 @@ func (v *VM) Off() bool { return v.Stopped || v.Evicted != nil }
 // it starts on another one.
 func (v *VM) Start() {
 	v.Stopped, v.Kill = false, false
+	if v.Ended { // it has no memory to keep
+		v.Pause = false
+	}
 	if e := v.Evicted; e != nil && !e.Restart {
 		v.Evicted = &Eviction{Restart: true, Grace: e.Grace}
 	}
@@ -111,7 +135,14 @@ func (v *VM) Between() bool {
 	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing
 }
 
+// Stands reports whether the guest of the VM is paused, as its operator wants it, by the word of its
+// host's agent.
+func (v *VM) Stands() bool {
+	return v.Pause && v.Paused && !v.Off() && !v.Ended && v.Operation == Nothing
+}
+
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
-	return !v.Off() && !v.Ended && !v.Releasing() && v.Operation == Nothing && v.Reboots == v.Rebooted
+	return !v.Off() && !v.Ended && !v.Releasing() && v.Operation == Nothing &&
+		v.Reboots == v.Rebooted && !v.Pause && !v.Paused
 }

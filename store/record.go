@@ -207,7 +207,11 @@ type VM struct {
 	Reboots      int                 `json:",omitempty"`     // how often a reboot was asked for
 	Blockers     Blockers            `json:"Holds"`          // what keeps it from migrating for a while
 	Stopped      bool                // it shall not run
+	Pause        bool                `json:",omitempty"` // its guest shall stand, and keep its memory
 	Kill         bool                `json:",omitempty"` // and its guest is not asked first
+
+	// Asked is who asked last for a change of the VM, and for which. Default: that is not known.
+	Asked *Asked `json:",omitempty"`
 
 	// Release asks for a stale ActiveMigration to be taken back. The controller that has done it takes the
 	// request back, and Unclaimed with it.
@@ -220,6 +224,8 @@ type VM struct {
 	// Operation is stored before the agent acts.
 	Operation Operation `json:"Doing,omitempty"`
 	Rebooted  int       `json:",omitempty"` // the Reboots that were seen to
+	// Paused: its guest was paused because of Pause, or is about to be, and was not resumed since.
+	Paused bool `json:",omitempty"`
 	// Size is what the VM was last started with. Default: what VM says.
 	Size *Size `json:",omitempty"`
 	// Trouble is why the VM is not as its operator wants it, in words.

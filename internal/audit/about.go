@@ -71,7 +71,11 @@ func ofVM(v *store.VM) Line {
 	l.What += fmt.Sprintf(", %s, %d CPUs", v.VM.Memory, v.VM.CPUs) +
 		flags(flag{"claimed", v.ActiveMigration != ""}, flag{"to leave", v.EvacuateFrom != ""},
 			flag{"stopped", v.Stopped}, flag{"to be shut down", v.Evicted != nil},
-			flag{"ended", v.Ended})
+			flag{"ended", v.Ended}, flag{"to be paused", v.Pause && !v.Paused},
+			flag{"paused", v.Pause && v.Paused}, flag{"to be resumed", !v.Pause && v.Paused})
+	if who := v.Asked.Words(); who != "" {
+		l.What += ", " + who
+	}
 	if r := v.Release; r != nil {
 		l.What += fmt.Sprintf(", release of %s asked for by %s", r.Claim, r.By) +
 			flags(flag{"confirmed", v.Released()})

@@ -127,6 +127,9 @@ func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 	if r := now.Release; r != nil && (was.Release == nil || *was.Release != *r) {
 		c.at(at, "release %s by=%s", id, strings.Join(strings.Fields(r.By), "_"))
 	}
+	if now.Pause != was.Pause {
+		c.at(at, "%s %s", map[bool]string{true: "pause", false: "resume"}[now.Pause], id)
+	}
 	if now.Reboots > was.Reboots {
 		c.at(at, "reboot %s", id)
 	}

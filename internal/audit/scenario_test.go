@@ -53,6 +53,7 @@ events:
 - 5m0.02s cancel default/small
 - 5m0.02s start default/small
 - 5m0.02s unhold default/small backup
+- 5m0.02s pause default/big
 - 5m0.02s reboot default/big
 - 5m0.02s resize default/big memory=16GiB cpus=1
 - 6m0s crash-controller for=1m0s
@@ -129,7 +130,7 @@ func story(t *testing.T) []byte {
 		return &next
 	})
 	vm("default/small", func(v *store.VM) { v.Blockers.Backup, v.Stopped = false, false })
-	vm("default/big", func(v *store.VM) { v.Reboots, v.VM.Memory = 1, 16*hypervisor.GiB })
+	vm("default/big", func(v *store.VM) { v.Reboots, v.Pause, v.VM.Memory = 1, true, 16*hypervisor.GiB })
 	c.wakes.Set("", c.now)
 	at(6, func() { c.host("n2", func(h *store.Host) { h.NotReady = false }) })
 	at(7, func() { c.begin() })

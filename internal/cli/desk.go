@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,7 @@ type deskFlags struct {
 	StoreFlags
 	config string
 	json   bool
+	by     string // the operator; default: the current user
 }
 
 func (f *deskFlags) add(c *cobra.Command) {
@@ -104,8 +106,20 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	d := &desk{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
 		err:  Plain(c.ErrOrStderr()),
 		json: f.json, Client: client.Client{Store: daemon.Judged(store), Now: time.Now,
-			DrainKey: s.Controller.Complete().Evacuation.DrainKey}}
+			DrainKey: s.Controller.Complete().Evacuation.DrainKey, By: f.operator()}}
 	return errors.Join(work(c.Context(), d), store.Close())
+}
+
+// operator returns who gives the commands; "" is that it is not known.
+func (f *deskFlags) operator() string {
+	if f.by != "" {
+		return f.by
+	}
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }
 
 // once is at with a limit on the time.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-const vmHelp = `Create, start, stop, resize and delete VMs. A command returns when the request is
+const vmHelp = `Create, start, stop, pause, resize and delete VMs. A command returns when the request is
 stored; controller and agents then carry it out, and godwit status shows their progress. A VM is
 named namespace/name, or name alone in the namespace default.`
 
@@ -24,9 +23,13 @@ func vmCommand() *cobra.Command {
 		Long: vmHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
+	c.PersistentFlags().StringVar(&f.by, "by", "", "`NAME` of the operator, for the audit log;\n"+
+		"default: the current user")
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
+		vmVerb(&f, "pause", "Pause a VM's guest, which keeps its memory", (*client.Client).PauseVM),
+		vmVerb(&f, "resume", "Resume a VM's guest that was paused", (*client.Client).ResumeVM),
 		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),
 		vmVerb(&f, "evict", "Evict a VM from its host", (*client.Client).Evict))
 	return c
@@ -133,23 +136,15 @@ host has confirmed that the VM runs there and that no transfer of that name is r
 refused while that host is lost, too. The audit log has the name of the operator.`
 
 func vmReleaseCommand(f *deskFlags) *cobra.Command {
-	var by string
-	c := &cobra.Command{Use: "release VM [--by NAME]",
+	return &cobra.Command{Use: "release VM [--by NAME]",
 		Short: "Release a VM claimed by a migration that no longer exists",
 		Long:  vmReleaseHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if by == "" {
-				if u, err := user.Current(); err == nil {
-					by = u.Username
-				}
-			}
 			return f.once(c, func(ctx context.Context, d *desk) error {
-				v, err := d.ReleaseVM(ctx, client.ID(args[0]), by)
+				v, err := d.ReleaseVM(ctx, client.ID(args[0]), d.By)
 				return d.said(ctx, v, err)
 			})
 		}}
-	c.Flags().StringVar(&by, "by", "", "`NAME` of the operator; default: the current user")
-	return c
 }
 
 func vmResizeCommand(f *deskFlags) *cobra.Command {

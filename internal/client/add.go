@@ -159,7 +159,7 @@ func ReadVMs(name string, data []byte, hosts []*store.Host) ([]*store.VM, error)
 
 func ofFleet(v *inventory.VM) *store.VM {
 	r := &store.VM{VM: v.VM, Namespace: v.Namespace, Labels: migration.Labels(v.Labels),
-		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom,
+		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom, Pause: v.Pause,
 		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon,
 		CPURequest: v.CPURequest}
 	p := v.Placement

@@ -73,7 +73,7 @@ func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.
 	vms, err := list[*store.VM](ctx, d.Store)
 	for _, v := range vms {
 		if err == nil && v.EvacuateFrom == name {
-			_, err = d.changeVM(ctx, v.VM.ID, func(v *store.VM) error {
+			_, err = d.changeVM(ctx, v.VM.ID, "undrain "+string(name), func(v *store.VM) error {
 				if v.EvacuateFrom == name {
 					v.EvacuateFrom = ""
 				}

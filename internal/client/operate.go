@@ -36,6 +36,8 @@ type Client struct {
 	Now func() time.Time
 	// DrainKey is the key of the taint that drains a host. Default: evacuation's.
 	DrainKey string
+	// By is the name of the operator, which requests about VMs carry. Default: they carry none.
+	By string
 }
 
 // RefusedError is a request that makes no sense now.

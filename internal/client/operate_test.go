@@ -209,6 +209,25 @@ func TestUndrainTakesMarksBack(t *testing.T) {
 	}
 }
 
+// Who asked for what is stored with it, and not when nothing was changed.
+func TestWhoAskedIsStored(t *testing.T) {
+	d, records := desk(t)
+	d.By = "ann"
+	if _, err := d.PauseVM(t.Context(), "default/web"); err != nil {
+		t.Fatal(err)
+	}
+	if got := records.vm(t).Asked.Words(); got != "pause asked for by ann" {
+		t.Errorf("its record says %q", got)
+	}
+	d.By = "bob"
+	if v, err := d.PauseVM(t.Context(), "default/web"); err != nil || v.Asked.By != "ann" {
+		t.Errorf("a pause that changes nothing: %+v, %v", v.Asked, err)
+	}
+	if v, err := d.ResumeVM(t.Context(), "default/web"); err != nil || v.Asked.By != "bob" || v.Pause {
+		t.Errorf("a resume: %+v, %v", v, err)
+	}
+}
+
 // refusal is a request that makes no sense, to a VM that was changed before.
 type refusal struct {
 	name string
@@ -257,6 +276,25 @@ var refusals = []refusal{
 			_, err := d.RebootVM(ctx, "default/web")
 			return err
 		}, "godwit vm start it instead"},
+	{"pause what is stopped", func(v *store.VM) { v.Stopped = true },
+		func(ctx context.Context, d *client.Client) error {
+			_, err := d.PauseVM(ctx, "default/web")
+			return err
+		}, "it is stopped"},
+	{"resume what is not paused", nil, func(ctx context.Context, d *client.Client) error {
+		_, err := d.ResumeVM(ctx, "default/web")
+		return err
+	}, "godwit has not paused it"},
+	{"reboot what is paused", func(v *store.VM) { v.Pause = true },
+		func(ctx context.Context, d *client.Client) error {
+			_, err := d.RebootVM(ctx, "default/web")
+			return err
+		}, "godwit vm resume it first"},
+	{"shut down what is paused", func(v *store.VM) { v.Pause = true },
+		func(ctx context.Context, d *client.Client) error {
+			_, err := d.StopVM(ctx, "default/web", false)
+			return err
+		}, "power it off with --kill"},
 	{"a host that is heard is dead", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.ConfirmDown(ctx, "n1", "alice")
 		return err

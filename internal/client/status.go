@@ -297,6 +297,8 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.State = "shut down"
 	case v.Stopped:
 		s.State = "stopping"
+	case v.Stands():
+		s.State = "paused"
 	case v.Boots == 0:
 		s.State = "placed" // it is to run there; nothing says yet that it does
 	default:
@@ -307,6 +309,10 @@ func OfVM(c *Cluster, v *store.VM) VM {
 	}
 	if s.Why == "" && v.Evicted != nil && !v.Stopped {
 		s.Why = evicted(v)
+	}
+	if s.Why == "" && v.Pause != v.Paused && v.ActiveMigration != "" {
+		s.Why = map[bool]string{true: "it is paused", false: "it is resumed"}[v.Pause] +
+			" when migration " + string(v.ActiveMigration) + " has ended"
 	}
 	if s.Why == "" && v.Resized() && s.State == "running" {
 		s.Why = "another size is requested: takes effect at its next start or reboot"

@@ -57,12 +57,16 @@ func (d *Client) addVM(ctx context.Context, v *store.VM, life store.Life) (*stor
 	return stored.(*store.VM), nil
 }
 
-// changeVM changes what an operator decides about a VM.
-func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID,
+// changeVM changes what an operator decides about a VM, and notes who it was and what was asked for.
+func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID, what string,
 	how func(*store.VM) error) (*store.VM, error) {
 	r, err := d.change(ctx, vmKey(id), func(r store.Record) (store.Record, error) {
 		next := *r.(*store.VM)
-		return &next, how(&next)
+		if err := how(&next); err != nil || d.By == "" || same(r, &next) {
+			return &next, err
+		}
+		next.Asked = &store.Asked{By: d.By, What: what, At: d.Now().UTC().Round(0)}
+		return &next, nil
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +76,7 @@ func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID,
 
 // StartVM starts a stopped VM.
 func (d *Client) StartVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
-	return d.changeVM(ctx, id, func(v *store.VM) error {
+	return d.changeVM(ctx, id, "start", func(v *store.VM) error {
 		v.Start()
 		return nil
 	})
@@ -80,7 +84,11 @@ func (d *Client) StartVM(ctx context.Context, id hypervisor.VMID) (*store.VM, er
 
 // StopVM shuts a VM down until StartVM. Kill powers it off without a guest shutdown.
 func (d *Client) StopVM(ctx context.Context, id hypervisor.VMID, kill bool) (*store.VM, error) {
-	return d.changeVM(ctx, id, func(v *store.VM) error {
+	return d.changeVM(ctx, id, "stop", func(v *store.VM) error {
+		if v.Pause && !kill && !v.Ended {
+			return refuse("stop vm "+string(id), "its guest is paused, and cannot shut down: godwit vm "+
+				"resume it first, or power it off with --kill")
+		}
 		v.Stopped, v.Kill = true, kill
 		return nil
 	})
@@ -88,11 +96,38 @@ func (d *Client) StopVM(ctx context.Context, id hypervisor.VMID, kill bool) (*st
 
 // RebootVM reboots a VM's guest. A requested size takes effect then.
 func (d *Client) RebootVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
-	return d.changeVM(ctx, id, func(v *store.VM) error {
-		if v.Stopped {
+	return d.changeVM(ctx, id, "reboot", func(v *store.VM) error {
+		switch {
+		case v.Stopped:
 			return refuse("reboot vm "+string(id), "it is stopped: godwit vm start it instead")
+		case v.Pause:
+			return refuse("reboot vm "+string(id), "it is paused: godwit vm resume it first")
 		}
 		v.Reboots++
+		return nil
+	})
+}
+
+// PauseVM pauses a VM's guest, which keeps its memory, until ResumeVM. A VM that is being migrated is
+// paused when the migration has ended.
+func (d *Client) PauseVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
+	return d.changeVM(ctx, id, "pause", func(v *store.VM) error {
+		if v.Stopped {
+			return refuse("pause vm "+string(id), "it is stopped, and has no memory to keep")
+		}
+		v.Pause = true
+		return nil
+	})
+}
+
+// ResumeVM lets the guest of a VM run on that PauseVM has paused.
+func (d *Client) ResumeVM(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
+	return d.changeVM(ctx, id, "resume", func(v *store.VM) error {
+		if !v.Pause && !v.Paused {
+			return refuse("resume vm "+string(id), "godwit has not paused it: if its guest is paused all the "+
+				"same, godwit vm pause adopts that, and then godwit vm resume lets it run on")
+		}
+		v.Pause = false
 		return nil
 	})
 }
@@ -109,7 +144,7 @@ func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*st
 	if to == (Size{}) || to.Memory < 0 || to.CPUs < 0 {
 		return nil, refuse(what, "give its memory, its CPUs, or both")
 	}
-	return d.changeVM(ctx, id, func(v *store.VM) error {
+	return d.changeVM(ctx, id, "resize", func(v *store.VM) error {
 		if to.Memory > 0 {
 			v.VM.Memory = to.Memory
 		}
@@ -153,7 +188,7 @@ func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (
 	if strings.TrimSpace(by) == "" {
 		return nil, refuse(what, "the operator's name is missing: write --by NAME")
 	}
-	return d.changeVM(ctx, id, func(v *store.VM) error {
+	return d.changeVM(ctx, id, "release", func(v *store.VM) error {
 		m, err := d.Store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(v.ActiveMigration)})
 		if err != nil {
 			return err
@@ -174,7 +209,7 @@ func (d *Client) ReleaseVM(ctx context.Context, id hypervisor.VMID, by string) (
 
 // Evict requests that a VM leaves its host.
 func (d *Client) Evict(ctx context.Context, id hypervisor.VMID) (*store.VM, error) {
-	return d.changeVM(ctx, id, func(v *store.VM) error {
+	return d.changeVM(ctx, id, "evict", func(v *store.VM) error {
 		if v.Host == "" {
 			return refuse("evict vm "+string(id), "it has no host yet")
 		}

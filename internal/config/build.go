@@ -90,7 +90,7 @@ func hostRecord(h *inventory.Host, t taken) store.Host {
 
 func vmRecord(v *inventory.VM) store.VM {
 	r := store.VM{VM: v.VM, Namespace: v.Namespace, Labels: migration.Labels(v.Labels),
-		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom,
+		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom, Pause: v.Pause,
 		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
 		CPURequest: v.CPURequest}
 	if p := &v.Placement; placement.Asks(p) {

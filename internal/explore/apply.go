@@ -166,11 +166,14 @@ func (w *World) operate(line string) {
 			w.hurt = true
 			w.err(s)
 		}
-	case "mark", "stop", "start":
+	case "mark", "stop", "start", "pause", "resume":
 		next := *w.VM(hypervisor.VMID(name))
-		if verb == "mark" {
+		switch verb {
+		case "mark":
 			next.EvacuateFrom = next.Host
-		} else {
+		case "pause", "resume":
+			next.Pause = verb == "pause"
+		default:
 			next.Stopped = verb == "stop"
 		}
 		w.put(&next)

@@ -32,8 +32,8 @@ type Scene struct {
 	// Forgotten lets the controller remember nothing when the store is set back. It needs Marks.
 	Forgotten bool
 	// Script is what operators do, in this order, each at any time: "drain n1",
-	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web". "renew web"
-	// deletes a VM that has stopped, and adds another one of its name where it was.
+	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web", "pause web",
+	// "resume web". "renew web" deletes a VM that has stopped, and adds another one of its name where it was.
 	// "dead n1" is the word of an operator that n1 is off, which is taken when its agent is silent.
 	Script []string
 	// Begin is a number of steps without faults that lead to where the exploration
@@ -259,13 +259,14 @@ func (s *Scene) Check() error {
 			if s.HostIndex(words[1]) >= 0 {
 				continue
 			}
-		case slices.Contains([]string{"mark", "migrate", "cancel", "stop", "start", "renew"}, words[0]):
+		case slices.Contains([]string{"mark", "migrate", "cancel", "stop", "start", "pause", "resume",
+			"renew"}, words[0]):
 			if s.VMIndex(words[1]) >= 0 {
 				continue
 			}
 		}
 		return fmt.Errorf("script %q: write drain, undrain or dead and a host, or mark, migrate, "+
-			"cancel, stop, start or renew and a VM", line)
+			"cancel, stop, start, pause, resume or renew and a VM", line)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ var scenes = []struct{ name, text string }{
 		"hosts n1 n2 n3\nvms web@n1 db@n2\nscript migrate web\nscript stop web\n"},
 	{"a VM that is stopped while it moves by post-copy",
 		"hosts n1 n2\nvms web@n1,busy\npost-copy\nscript migrate web\nscript stop web\n"},
+	{"a VM that is paused and resumed while it moves",
+		"hosts n1 n2\nvms web@n1\nscript migrate web\nscript pause web\nscript resume web\n"},
 	{"a VM that is stopped while its host is drained",
 		"hosts n1 n2 n3\nvms web@n1\nscript drain n1\nscript stop web\n"},
 }

@@ -129,6 +129,8 @@ func Wishes() []Saying {
 		func(m *Maker) string { return "stop " + m.VM() },
 		func(m *Maker) string { return "start " + m.VM() },
 		func(m *Maker) string { return "reboot " + m.VM() },
+		func(m *Maker) string { return "pause " + m.VM() },
+		func(m *Maker) string { return "resume " + m.VM() },
 		resize,
 	}
 }
