@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/due"
@@ -38,13 +39,24 @@ type Config struct {
 	Ledger Ledger
 	// Epoch answers the epoch of the store, for VMs without a [store.Life]. Default: 0.
 	Epoch func() uint64
+	// Connections is how many connections a transfer takes where several can be used and lost.
+	// Default: 8 (KubeVirt v1.9.0 migration-source.go:724).
+	Connections int
 	// Converge decides how running transfers are brought to an end. Default:
 	// [convergence.ChooseByForecast], as the options of each migration say.
 	Converge convergence.Policy
 }
 
+// MaxConnections is how many connections a transfer can take.
+// Source: QEMU 7.2 qapi/migration.json (multifd-channels, 1 to 255).
+const MaxConnections = 255
+
 // Validate returns every reason why c cannot be meant.
 func (c Config) Validate() error {
+	if c.Connections < 0 || c.Connections > MaxConnections {
+		return fmt.Errorf("agent.Config.Connections is %d: use 1 to %d, or 0 for the default",
+			c.Connections, MaxConnections)
+	}
 	return due.CheckSpans("agent.Config", due.Span{Name: "Poll", Value: c.Poll},
 		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
 		due.Span{Name: "Resync", Value: c.Resync},

@@ -6,6 +6,18 @@ import (
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
+// TransferOptions is the function of that name, with the connections of the configuration.
+func (c Config) TransferOptions(o *migration.Options, able hypervisor.Abilities) hypervisor.TransferOptions {
+	t := TransferOptions(o, able)
+	if t.Channels > 0 && c.Connections > 0 {
+		t.Channels = c.Connections
+	}
+	if t.Channels == 1 {
+		t.Channels = 0 // the one that every transfer has
+	}
+	return t
+}
+
 // channels is how many connections a transfer takes where several can be used and lost.
 // Source: KubeVirt v1.9.0 migration-source.go:724.
 const channels = 8

@@ -118,7 +118,7 @@ func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
 	if err != nil {
 		return err
 	}
-	options := TransferOptions(m.Options, host.Abilities)
+	options := a.config.TransferOptions(m.Options, host.Abilities)
 	if v.Action == convergence.SetDowntime {
 		options.Downtime = max(0, v.Limit)
 	}

@@ -114,29 +114,30 @@ func (m *Migration) on(model fake.Model) fake.Model {
 	if m.Options.Channels > 1 && model.AllChannels == model.PerChannel {
 		model.AllChannels /= 2 // threads of further connections share the same processors
 	}
+	for _, e := range []fake.Encryption{fake.TLSPSK, fake.TLSX509} {
+		if m.Has(string(e)) {
+			model.PerChannel, model.AllChannels = e.Speed()
+			return model
+		}
+	}
 	for _, way := range ways {
 		if m.Has(way.option) && (way.also == "" || m.Has(way.also)) {
 			model.AllChannels = way.all
-			if way.channel > 0 {
-				model.PerChannel = way.channel
-			}
 			return model
 		}
 	}
 	return model
 }
 
-// ways are what has speeds of its own: of one connection (0: as the model says), and of all. The
-// first that a measurement was made with counts.
+// ways are what has speeds of its own, besides encryption: that of all connections. The first that a
+// measurement was made with counts.
 var ways = []struct {
 	option, also string
-	channel, all hypervisor.Bandwidth
+	all          hypervisor.Bandwidth
 }{
-	{"tls-psk", "", 0, 100_000_000},
-	{"tls-x509", "", 300_000_000, 480_000_000},
-	{"mfcomp:zlib", "", 0, 270_000_000},
-	{"mfcomp:zstd", "random", 0, 420_000_000}, // pages that cannot be compressed
-	{"mfcomp:zstd", "", 0, 840_000_000},
+	{"mfcomp:zlib", "", 270_000_000},
+	{"mfcomp:zstd", "random", 420_000_000}, // pages that cannot be compressed
+	{"mfcomp:zstd", "", 840_000_000},
 }
 
 // Encoded reports whether a speed of its own, which no parameter of a model says, governs

@@ -35,7 +35,7 @@ func fields(of reflect.Type, all map[string]reflect.Type) map[string]reflect.Typ
 // all the rest is the fleet, and what happens to it.
 func TestEveryFieldOfAScenarioIsTheWorldsOrTheDaemons(t *testing.T) {
 	world := []string{"name", "seed", "until", "inventory", "workloads", "hosts", "vms",
-		"defaults", "network", "model", "events", "trace", "vary"}
+		"defaults", "network", "model", "transport", "events", "trace", "vary"}
 	daemons := fields(reflect.TypeFor[config.File](), map[string]reflect.Type{})
 	shared := fields(reflect.TypeFor[inventory.Spec](), map[string]reflect.Type{})
 	for name, kind := range fields(reflect.TypeFor[config.Spec](), map[string]reflect.Type{}) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
@@ -37,8 +38,10 @@ type Spec struct {
 	Control `yaml:",inline"`
 	// Model is what hypervisors cost: qemu (default), ideal, a file beside the scenario's
 	// own, or the fields of one: see package inventory.
-	Model  inventory.ModelChoice `yaml:"model,omitempty"`
-	Events []string              `yaml:"events,omitempty"` // see [Verbs]
+	Model inventory.ModelChoice `yaml:"model,omitempty"`
+	// Transport is how migrations cross the network.
+	Transport Transport `yaml:"transport,omitempty"`
+	Events    []string  `yaml:"events,omitempty"` // see [Verbs]
 	// Trace adds VMs with loads that were recorded.
 	Trace *TraceSpec `yaml:"trace,omitempty"`
 	// Vary is what differs from seed to seed: see [Scenario.Draw].
@@ -57,6 +60,9 @@ type Scenario struct {
 	// Controller and Model are what the world is built with.
 	Controller controller.Config
 	Model      fake.Model
+	// Agent is how agents are configured, Encryption how migrations are encrypted: Model is without.
+	Agent      agent.Config
+	Encryption fake.Encryption
 	// Errors are how far the model was off what was measured; nil is not known.
 	Errors *predict.Errors
 	Vary   Vary
@@ -165,6 +171,7 @@ func (r *reader) over(fleet *inventory.Fleet) (*Scenario, error) {
 		}
 	}
 	r.control(s)
+	r.transport(s)
 	r.failover(s)
 	r.trace(s)
 	r.events(s)
@@ -265,11 +272,11 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 
 // Config returns the configuration of the scenario's world, for a seed.
 func (s *Scenario) Config(seed uint64) sim.Config {
-	model := s.Model // the world keeps it, and is not to keep the scenario
+	model := s.Model.Encrypted(s.Encryption) // the world keeps it, and is not to keep the scenario
 	control := s.Controller
 	if !control.Adaptive {
 		sim.Share(&control, s.Fleet)
 	}
-	return sim.Config{Controller: control, Model: &model, Chooser: sim.Seeded(seed),
+	return sim.Config{Controller: control, Agent: s.Agent, Model: &model, Chooser: sim.Seeded(seed),
 		Claims: s.claims(), Marks: s.marks()}
 }

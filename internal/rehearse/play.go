@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -235,7 +234,7 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 	}
 	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
 	if phase != before.State.Phase && after.Options != nil {
-		p.Options = agent.TransferOptions(after.Options, fake.Abilities)
+		p.Options = o.play.Scenario.Agent.TransferOptions(after.Options, fake.Abilities)
 	}
 	if phase != before.State.Phase {
 		switch {

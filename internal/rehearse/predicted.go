@@ -13,8 +13,11 @@ import (
 // Classes of moves that were never measured.
 const (
 	restarting = "restart"
-	tooFast    = "faster than 2.2 GB/s"
-	ownModel   = "model of your own"
+	// neverEncrypted is encryption over more connections than were measured, or together with
+	// post-copy or auto-converge.
+	neverEncrypted = "encryption over more than 2 connections, or with post-copy or auto-converge"
+	tooFast        = "faster than 2.2 GB/s"
+	ownModel       = "model of your own"
 )
 
 // fastestMeasured is the speed above which no migration was measured.
@@ -107,6 +110,9 @@ func (p *Play) predict(x *index, m plan.Move, passage Passage) (predict.Predicti
 		predict.Times{Total: passage.Took, Downtime: passage.Downtime}, least), nil
 }
 
+// mostEncrypted is over how many connections encrypted migrations were measured.
+const mostEncrypted = 2
+
 // class says which mechanism governs a move, and so with which measurements it compares.
 func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
 	bytes hypervisor.Bytes) string {
@@ -117,13 +123,18 @@ func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
 		return ownModel
 	}
 	o := passage.Options
+	encryption := p.Scenario.Encryption
+	if encryption != fake.Plain && (o.Channels > mostEncrypted || passage.Brownout.Percent > 0 ||
+		passage.Mode == hypervisor.PostCopy) {
+		return neverEncrypted
+	}
 	o.Bandwidth = wire
 	o.PostCopy = passage.Mode == hypervisor.PostCopy
 	o.AutoConverge = passage.Brownout.Percent > 0
 	if passage.Took > 0 && bytes.At(fastestMeasured) > passage.Took {
 		return tooFast
 	}
-	return bench.Class(o, false, false)
+	return bench.Class(o, encryption != fake.Plain, false)
 }
 
 // builtIn reports whether migrations cost in a model what the measured ones do in godwit's own.

@@ -47,6 +47,19 @@ func TestPredictionsKnowTheirBounds(t *testing.T) {
 	if p.Measured != 0 || p.Note == "" {
 		t.Errorf("a model of one's own: %+v", p)
 	}
+	p = asked(t, fleet("10Gbit/s", "8GiB", "transport: {encryption: tls-x509, connections: 1}")).Predicted
+	encrypted := float64(8*hypervisor.GiB) * 0.7 / 300e6
+	if p.Class != "tls" || p.Measured == 0 || p.Seconds.P10 > encrypted*1.1 || p.Seconds.P90 < encrypted*0.9 {
+		t.Errorf("one encrypted connection: %+v, its speed needs %v", p, encrypted)
+	}
+	p = asked(t, fleet("10Gbit/s", "8GiB", "transport: {encryption: tls-x509}")).Predicted
+	if p.Measured != 0 || p.Note == "" || p.Seconds.P90 < 5*p.Seconds.P50 {
+		t.Errorf("eight encrypted connections were never measured: %+v", p)
+	}
+	p = asked(t, fleet("10Gbit/s", "8GiB", "transport: {connections: 1}")).Predicted
+	if p.Class != "uncapped kvm" {
+		t.Errorf("one connection: %+v", p)
+	}
 	p = asked(t, fleet("1Gbit/s", "8GiB", "model: {bootTime: 3s}")).Predicted
 	if p.Class != "capped kvm" {
 		t.Errorf("the same model: %+v", p)
