@@ -16,6 +16,7 @@ import (
 // held is a VM that package evacuation would let go, and the cluster would not.
 type held struct {
 	reasons []placement.Reason
+	help    []string
 	blocks  bool      // until something is changed
 	until   time.Time // when it is over by itself; zero is not known
 }
@@ -24,7 +25,7 @@ type held struct {
 func (s *site) hold(v *vm) *held {
 	if s.node != nil {
 		if r := notReady(s.node); r != nil {
-			return &held{reasons: []placement.Reason{*r}, blocks: true}
+			return &held{reasons: []placement.Reason{*r}, help: []string{helpNode}, blocks: true}
 		}
 	}
 	if at := v.retryAt(nameOf(v.object, v.attempt()), s.Now); !at.IsZero() {
@@ -50,10 +51,9 @@ func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []ev
 		refused, budgets := false, s.budgets()
 		for i, c := range d.Create {
 			v := byID[c.VM]
-			why := s.quota.Lacks(v.known.Placement.Charges)
-			why = append(why, budgets.lacks(v)...)
-			if len(why) > 0 {
-				holds[c.VM], refused = &held{reasons: why, blocks: s.alone(d.Create[:i])}, true
+			if h := s.refuse(v, budgets); h != nil {
+				h.blocks = s.alone(d.Create[:i])
+				holds[c.VM], refused = h, true
 				continue
 			}
 			s.quota.Set(c.VM, v.known.Placement.Charges, 2)
@@ -68,6 +68,21 @@ func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []ev
 			}
 		}
 	}
+}
+
+// refuse returns what quotas and disruption budgets have against a migration of a VM, or nil.
+func (s *site) refuse(v *vm, b *budgets) *held {
+	h := &held{}
+	if lacks := s.quota.Lacks(v.known.Placement.Charges); len(lacks) > 0 {
+		h.reasons, h.help = append(h.reasons, lacks...), append(h.help, helpQuota)
+	}
+	if lacks := b.lacks(v); len(lacks) > 0 {
+		h.reasons, h.help = append(h.reasons, lacks...), append(h.help, helpBudget)
+	}
+	if len(h.reasons) == 0 {
+		return nil
+	}
+	return h
 }
 
 // alone reports whether no migration runs or begins, so that what is refused now will be later, too.
@@ -108,6 +123,9 @@ func (s *site) budgets() *budgets {
 		if v.current != nil {
 			b.take(v)
 		}
+	}
+	for _, v := range s.begun { // off other nodes
+		b.take(v)
 	}
 	return b
 }

@@ -247,7 +247,7 @@ func (s *site) plan(started *int) *planned {
 		if v.known == nil {
 			if s.active != nil || s.asked(v) {
 				p.blocked = append(p.blocked, blockedVM(v, []placement.Reason{{Check: "description",
-					Need: "one that can be read", Have: v.wrong}}))
+					Need: "one that can be read", Have: v.wrong}}, []string{helpVMI}))
 			}
 			continue
 		}
@@ -271,7 +271,7 @@ func (s *site) plan(started *int) *planned {
 	for _, c := range d.Create {
 		v := byID[c.VM]
 		m := s.migration(v)
-		p.create = append(p.create, m)
+		s.begun, p.create = append(s.begun, v), append(p.create, m)
 		l := s.leaving(v, v1alpha1.Moving)
 		l.Migration = m.Name
 		p.leaving = append(p.leaving, l)

@@ -62,14 +62,14 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			p.evict = append(p.evict, Eviction{types.NamespacedName{Namespace: v.pod.Namespace,
 				Name: v.pod.Name}, v.pod.UID, v.object.Name, grace(stop), stop.Why})
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.ShuttingDown))
-		case l.Waits || stopped || waits(l.Reasons):
+		case l.Waits || stopped || v.known.Migratable: // the rest is over by itself
 			w := s.leaving(v, v1alpha1.Waiting)
 			if w.Reason == "" {
 				w.Reason = Text(l.Reasons)
 			}
 			p.leaving = append(p.leaving, w)
 		default:
-			p.blocked = append(p.blocked, blockedVM(v, l.Reasons))
+			p.blocked = append(p.blocked, blockedVM(v, l.Reasons, s.helps(v)))
 		}
 	}
 	for _, v := range s.vms { // in order
@@ -78,25 +78,13 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 		case h == nil:
 		case h.blocks:
 			why := slices.Concat(evacuation.Keeps(s.params, s.guest(v)), h.reasons)
-			p.blocked = append(p.blocked, blockedVM(v, why))
+			p.blocked = append(p.blocked, blockedVM(v, why, append(s.helps(v), h.help...)))
 		default:
 			w := s.leaving(v, v1alpha1.Waiting)
 			w.Reason = Text(h.reasons)
 			p.leaving = append(p.leaving, w)
 		}
 	}
-}
-
-// waits reports whether what keeps a VM is over by itself.
-func waits(why []placement.Reason) bool {
-	for _, r := range why {
-		switch r.Check {
-		case "state", "instances", "migrations", "stop", "deletion":
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 func grace(s evacuation.Stop) *time.Duration {
@@ -116,46 +104,18 @@ func Text(why []placement.Reason) string {
 }
 
 // blockedVM returns a VM that cannot leave, with what would help.
-func blockedVM(v *vm, why []placement.Reason) v1alpha1.BlockedVM {
+func blockedVM(v *vm, why []placement.Reason, help []string) v1alpha1.BlockedVM {
 	b := v1alpha1.BlockedVM{Namespace: v.object.Namespace, Name: v.object.Name, Reasons: []string{}}
 	for _, r := range why {
 		b.Reasons = append(b.Reasons, Text([]placement.Reason{r}))
-		if help := helps(r); help != "" && !slices.Contains(b.Help, help) {
-			b.Help = append(b.Help, help)
+	}
+	for _, h := range help {
+		if !slices.Contains(b.Help, h) {
+			b.Help = append(b.Help, h)
 		}
 	}
 	b.Reasons, b.Help = b.Reasons[:min(len(b.Reasons), 50)], b.Help[:min(len(b.Help), 50)]
 	return b
-}
-
-// helps says what would change a reason.
-func helps(r placement.Reason) string {
-	switch r.Check {
-	case "migratable", "if-possible":
-		switch {
-		case strings.Contains(r.Have, virtv1.VirtualMachineInstanceReasonDisksNotMigratable):
-			return "give its disks a storage class with access mode ReadWriteMany"
-		case strings.Contains(r.Have, virtv1.VirtualMachineInstanceReasonInterfaceNotMigratable):
-			return "connect its pod network with masquerade instead of bridge"
-		case strings.Contains(r.Have, virtv1.VirtualMachineInstanceReasonHostDeviceNotMigratable):
-			return "detach its host device, or shut it down"
-		case r.Check == "if-possible":
-			return "set spec.unmovable: ShutDown, or shut the VM down"
-		}
-		return "shut the VM down, or remove what keeps it from being migrated"
-	case "node":
-		return "repair the node, or fence it, so that its VMs start elsewhere"
-	case "target":
-		return "add room to other nodes, or relax what the VM asks of a node"
-	case "disruption budget":
-		return "wait for the other VMs of the budget, or allow more disruptions"
-	case "description":
-		return "correct the VMI"
-	}
-	if strings.Contains(r.Check, "quota") {
-		return "raise the quota: a migration needs room for a second copy of the VM"
-	}
-	return ""
 }
 
 // status returns the status of the NodeEvacuation of a node.

@@ -69,10 +69,11 @@ type index struct {
 	*View
 	fleet   *inventory.Fleet
 	params  evacuation.Params
-	vms     []*vm // by ID
-	byNode  map[string][]*vm
+	vms     []*vm            // by ID
+	byNode  map[string][]*vm // by ID, too
 	flights []evacuation.ActiveMigration
 	quota   *placement.QuotaUsage
+	begun   []*vm // with a migration that this decision creates
 	pods    map[podKey]*metav1.PartialObjectMetadata
 }
 
@@ -101,10 +102,12 @@ func open(v *View) *index {
 			continue
 		}
 		x.vms = append(x.vms, m)
-		x.byNode[o.Status.NodeName] = append(x.byNode[o.Status.NodeName], m)
 		m.pod = x.podOf(o)
 	}
 	slices.SortFunc(x.vms, func(a, b *vm) int { return cmp.Compare(a.id, b.id) })
+	for _, m := range x.vms {
+		x.byNode[m.object.Status.NodeName] = append(x.byNode[m.object.Status.NodeName], m)
+	}
 	for i := range v.Migrations {
 		m := &v.Migrations[i]
 		owner := all[idOf(m.Namespace, m.Spec.VMIName)]

@@ -26,7 +26,8 @@ import (
 const pause = 10 * time.Second
 
 // A Forecaster simulates how nodes are emptied, beside the controller: a decision does not wait for it. It
-// simulates anew when other VMs are left on a node, and tells the controller.
+// simulates anew when other VMs are left on a node, and when a forecast is old: the cluster around the node
+// changes, and what was to be over may not be. It tells the controller if what comes of that is something else.
 type Forecaster struct {
 	Client client.Reader
 	Now    func() time.Time
@@ -36,14 +37,15 @@ type Forecaster struct {
 
 	mu        sync.Mutex
 	forecasts map[string]*evacuate.Forecast
-	keys      map[string]string // what each forecast is about
+	keys      map[string]string    // what each forecast is about
+	due       map[string]time.Time // when it is made anew even if that stays
 }
 
 // NewForecaster returns a forecaster, to be started.
 func NewForecaster(c client.Reader, now func() time.Time) *Forecaster {
 	return &Forecaster{Client: c, Now: now, done: make(chan event.GenericEvent, 1),
 		wanted:    make(chan []v1alpha1.NodeEvacuation, 1),
-		forecasts: map[string]*evacuate.Forecast{}, keys: map[string]string{}}
+		forecasts: map[string]*evacuate.Forecast{}, keys: map[string]string{}, due: map[string]time.Time{}}
 }
 
 // Forecasts returns what is known now.
@@ -67,18 +69,20 @@ func (f *Forecaster) NeedLeaderElection() bool { return true }
 
 // Start simulates until ctx ends.
 func (f *Forecaster) Start(ctx context.Context) error {
+	var all []v1alpha1.NodeEvacuation
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case all := <-f.wanted:
-			if !f.look(ctx, all) {
-				continue
-			}
-			select {
-			case f.done <- event.GenericEvent{Object: &v1alpha1.NodeEvacuation{}}:
-			default: // it was told, and has not looked yet
-			}
+		case all = <-f.wanted:
+		case <-f.next():
+		}
+		if !f.look(ctx, all) {
+			continue
+		}
+		select {
+		case f.done <- event.GenericEvent{Object: &v1alpha1.NodeEvacuation{}}:
+		default: // it was told, and has not looked yet
 		}
 		select {
 		case <-ctx.Done():
@@ -88,7 +92,18 @@ func (f *Forecaster) Start(ctx context.Context) error {
 	}
 }
 
-// look simulates what has changed, and reports whether there is anything new.
+// next is ready when the first forecast is to be made anew; nil is never.
+func (f *Forecaster) next() <-chan time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.due) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(slices.Collect(maps.Values(f.due)), time.Time.Compare)
+	return time.After(max(pause, first.Sub(f.Now())))
+}
+
+// look simulates what has changed or is old, and reports whether there is anything new.
 func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (anew bool) {
 	names := map[string]bool{}
 	for i := range all {
@@ -98,7 +113,11 @@ func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (a
 		}
 		names[e.Name] = true
 		key, left, err := f.key(ctx, e)
-		if err != nil || left == 0 || f.keys[e.Name] == key {
+		if left == 0 {
+			f.rest(e.Name)
+		}
+		changed := f.keys[e.Name] != key
+		if err != nil || left == 0 || !changed && f.Now().Before(f.due[e.Name]) {
 			continue
 		}
 		made, err := f.ask(ctx, e)
@@ -106,8 +125,8 @@ func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (a
 			log.FromContext(ctx).Error(err, "no forecast", "nodeEvacuation", e.Name)
 		}
 		f.mu.Lock()
-		f.keys[e.Name] = key
-		if made != nil {
+		f.keys[e.Name], f.due[e.Name] = key, f.Now().Add(oldAfter(made))
+		if made != nil && (changed || !alike(f.forecasts[e.Name], made)) {
 			f.forecasts[e.Name], anew = made, true
 		}
 		f.mu.Unlock()
@@ -116,7 +135,51 @@ func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (a
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.forecasts, func(name string, _ *evacuate.Forecast) bool { return !names[name] })
 	maps.DeleteFunc(f.keys, func(name, _ string) bool { return !names[name] })
+	maps.DeleteFunc(f.due, func(name string, _ time.Time) bool { return !names[name] })
 	return anew
+}
+
+// rest makes no forecast anew by time: the node is empty.
+func (f *Forecaster) rest(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.due, name)
+}
+
+// oldAfter returns how long a forecast is not made anew: a tenth of what it says, within bounds. A simulation
+// costs seconds, and a status that is written each minute tells nothing new about a night.
+func oldAfter(f *evacuate.Forecast) time.Duration {
+	if f == nil || f.P50 == nil {
+		return 10 * time.Minute
+	}
+	return min(max(time.Minute, *f.P50/10), 10*time.Minute)
+}
+
+// alike reports whether two forecasts say the same but for their time, so that nothing is written while
+// nothing changes. Times of the day may differ by a tenth of what is left, and half a minute.
+func alike(a, b *evacuate.Forecast) bool {
+	if a == nil || len(a.VMs) != len(b.VMs) || len(a.Unplaceable) != len(b.Unplaceable) {
+		return false
+	}
+	for id, x := range a.VMs {
+		if y, found := b.VMs[id]; !found || x.Converges != y.Converges {
+			return false
+		}
+	}
+	for id, why := range a.Unplaceable {
+		if !slices.Equal(why, b.Unplaceable[id]) {
+			return false
+		}
+	}
+	return near(a.At, a.P50, b.At, b.P50) && near(a.At, a.P95, b.At, b.P95)
+}
+
+func near(a time.Time, afterA *time.Duration, b time.Time, afterB *time.Duration) bool {
+	if afterA == nil || afterB == nil {
+		return afterA == afterB
+	}
+	differ := b.Add(*afterB).Sub(a.Add(*afterA)).Abs()
+	return differ <= max(*afterB/10, 30*time.Second)
 }
 
 // key says what a forecast is about: what is asked for, and the VMs that are left.

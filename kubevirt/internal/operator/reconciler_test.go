@@ -231,6 +231,9 @@ func TestVMsThatCannotMoveBlockWithReasonsAndHelp(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(b.Reasons), "non-shared PVCs") || !strings.Contains(fmt.Sprint(b.Help), "ReadWriteMany") {
 			t.Errorf("%+v", b)
 		}
+		if shutDown := strings.Contains(fmt.Sprint(b.Help), "ShutDown"); shutDown != (b.Name == "expendable") {
+			t.Errorf("%s: is to be shut down: %t", b.Name, shutDown)
+		}
 	}
 	e.Spec.Unmovable = v1alpha1.ShutDown
 	if err := w.client.Update(t.Context(), e); err != nil {

@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	virtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
+)
+
+// A forecast is made anew by time while VMs should be leaving and do not; nothing is told while all stays as it was.
+func TestAForecastIsMadeAnewByTime(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		migratable corev1.ConditionStatus
+		told       int // in an hour, at least
+		most       int
+	}{
+		{"the VM should have left", corev1.ConditionTrue, 20, 61},
+		{"the VM cannot leave", corev1.ConditionFalse, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "e"},
+				Spec: v1alpha1.NodeEvacuationSpec{NodeName: "n1"}}
+			all := emptied(t, e, c.migratable)
+			synctest.Test(t, func(t *testing.T) {
+				f := NewForecaster(all, time.Now)
+				ctx, cancel := context.WithCancel(t.Context())
+				go f.Start(ctx)
+				f.Want([]v1alpha1.NodeEvacuation{*e})
+				told := 0
+				for range 3600 {
+					time.Sleep(time.Second)
+					synctest.Wait()
+					select {
+					case <-f.done:
+						told++
+					default:
+					}
+				}
+				if told < c.told || told > c.most {
+					t.Errorf("told %d times in an hour, want from %d to %d", told, c.told, c.most)
+				}
+				if made := f.Forecasts()["e"]; made == nil || (made.P50 != nil) != (c.migratable == corev1.ConditionTrue) {
+					t.Errorf("%+v", made)
+				} else if age := f.Now().Sub(made.At); made.P50 != nil && age > 3*time.Minute {
+					t.Errorf("it is %s old", age)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// emptied is a cluster in which n1, with a VM, is emptied.
+func emptied(t *testing.T, e *v1alpha1.NodeEvacuation, migratable corev1.ConditionStatus) client.Client {
+	t.Helper()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"),
+		corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	node := func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{virtv1.NodeSchedulable: "true"}},
+			Status: corev1.NodeStatus{Capacity: amounts, Allocatable: amounts,
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	}
+	memory, strategy := resource.MustParse("4Gi"), virtv1.EvictionStrategyExternal
+	v := &virtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: virtv1.VirtualMachineInstanceSpec{EvictionStrategy: &strategy,
+			Domain: virtv1.DomainSpec{Memory: &virtv1.Memory{Guest: &memory}}},
+		Status: virtv1.VirtualMachineInstanceStatus{Phase: virtv1.Running, NodeName: "n1",
+			Conditions: []virtv1.VirtualMachineInstanceCondition{{Type: virtv1.VirtualMachineInstanceIsMigratable, Status: migratable}}}}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, v, node("n1"), node("n2"))
+	for _, i := range Indexes() {
+		b = b.WithIndex(i.Object, i.Name, i.Extract)
+	}
+	return b.Build()
+}
+
+func TestWhenTwoForecastsSayTheSame(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	of := func(at time.Time, seconds int) *evacuate.Forecast {
+		after := time.Duration(seconds) * time.Second
+		return &evacuate.Forecast{At: at, P50: &after, P95: &after}
+	}
+	never := &evacuate.Forecast{At: at}
+	for _, c := range []struct {
+		name string
+		a, b *evacuate.Forecast
+		want bool
+	}{
+		{"none before", nil, never, false},
+		{"never, later again", never, &evacuate.Forecast{At: at.Add(time.Hour)}, true},
+		{"never, then once", never, of(at, 600), false},
+		{"the same time of the day", of(at, 600), of(at.Add(5*time.Minute), 300), true},
+		{"half a minute later", of(at, 600), of(at.Add(5*time.Minute), 330), true},
+		{"a minute later", of(at, 600), of(at.Add(5*time.Minute), 360), false},
+		{"a tenth later", of(at, 6000), of(at, 6600), true},
+		{"an eighth later", of(at, 6000), of(at, 6900), false},
+		{"a VM more", never, &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{"shop/web": {}}}, false},
+	} {
+		if got := alike(c.a, c.b); got != c.want {
+			t.Errorf("%s: alike %t, want %t", c.name, got, c.want)
+		}
+	}
+}
