@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -235,7 +236,7 @@ func (x *watch) word(h *store.Host) {
 	delete(x.words, name)
 	for _, vm := range x.VMs() {
 		for _, c := range x.w.network.Copies(vm) {
-			if c.Host == name && c.State.Executes() && x.counted(vm, name) {
+			if c.Host == name && (c.State.Executes() || handing(c.State)) && x.counted(vm, name) {
 				x.orphans[orphan{vm, name}] = true
 			}
 		}
@@ -258,7 +259,8 @@ func (x *watch) reap(vm hypervisor.VMID) {
 	for o := range x.orphans {
 		runs := false
 		for _, c := range x.w.network.Copies(vm) {
-			runs = runs || c.Host == o.host && (c.State.Executes() || c.State == hypervisor.Paused)
+			runs = runs || c.Host == o.host &&
+				(c.State.Executes() || c.State == hypervisor.Paused || handing(c.State))
 		}
 		if o.vm == vm && !runs {
 			delete(x.orphans, o)
@@ -273,13 +275,26 @@ func (s *sight) believe(vm hypervisor.VMID) {
 	}
 	for i := range s.copies {
 		switch c := &s.copies[i]; {
-		case !s.Disowned(vm, c.Host) || c.State.Rests():
+		case !s.Disowned(vm, c.Host) && !s.givenUp(vm, *c) || c.State.Rests():
 		case c.State == hypervisor.Receiving || c.State == hypervisor.Received:
 			c.State = hypervisor.Absent
 		default:
 			c.State = hypervisor.Crashed
 		}
 	}
+}
+
+// givenUp reports whether a copy stood between two hosts when the word that its host is off was found
+// to be wrong, and its migration had been decided by that word: its agent gives it up, and never
+// resumes it. Until then nothing is wrong with a migration that has failed meanwhile.
+// Source: agent (Agent.closeUp).
+func (s *sight) givenUp(vm hypervisor.VMID, c fake.Copy) bool {
+	return handing(c.State) && s.watch.orphans[orphan{vm, c.Host}]
+}
+
+// handing reports whether a copy has stopped to be handed over, and is all that there is of it here.
+func handing(s hypervisor.DomainState) bool {
+	return s == hypervisor.HandingOver || s == hypervisor.HandedOver
 }
 
 // Disowned implements [InvariantWorld].

@@ -52,7 +52,8 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 	w.Older[v] = w.Older[v].After(w.Copies(vm))
 	for p := range w.Orphans {
 		if w.Orphans[p]>>v&1 == 1 && !slices.ContainsFunc(w.real(vm), func(c fake.Copy) bool {
-			return c.Host == w.machine(p) && (c.State.Executes() || c.State == hypervisor.Paused)
+			return c.Host == w.machine(p) &&
+				(c.State.Executes() || c.State == hypervisor.Paused || handing(c.State))
 		}) {
 			w.Orphans[p] &^= 1 << v // should it run again, it was started
 		}
@@ -125,7 +126,7 @@ func (w *World) Copies(vm hypervisor.VMID) []fake.Copy {
 	list := w.real(vm)
 	for i := range list {
 		switch c := &list[i]; {
-		case !w.Disowned(vm, c.Host) || c.State.Rests():
+		case !w.Disowned(vm, c.Host) && !w.givenUp(vm, *c) || c.State.Rests():
 		case c.State == hypervisor.Receiving || c.State == hypervisor.Received:
 			c.State = hypervisor.Absent
 		default:
@@ -133,6 +134,15 @@ func (w *World) Copies(vm hypervisor.VMID) []fake.Copy {
 		}
 	}
 	return list
+}
+
+// givenUp reports whether a copy stood between two hosts when the word that its host is off was found
+// to be wrong, and its migration had been decided by that word: its agent gives it up, and never
+// resumes it. Until then nothing is wrong with a migration that has failed meanwhile.
+// Source: agent (Agent.closeUp).
+func (w *World) givenUp(vm hypervisor.VMID, c fake.Copy) bool {
+	p, v := w.Scene.HostIndex(string(c.Host))+1, w.Scene.VMIndex(string(vm))
+	return w.Orphans[p]>>v&1 == 1 && handing(c.State)
 }
 
 // real returns the copies that there are. It is valid until the next about the same VM.

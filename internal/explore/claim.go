@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -196,11 +197,16 @@ func (w *World) refuted(p int) {
 	})
 	for v := range w.Scene.VMs {
 		for _, c := range w.real(w.Scene.VMs[v].Name) {
-			if c.Host == w.machine(p) && c.State.Executes() && w.counted(p, v) {
+			if c.Host == w.machine(p) && (c.State.Executes() || handing(c.State)) && w.counted(p, v) {
 				w.Orphans[p] |= 1 << v
 			}
 		}
 	}
+}
+
+// handing reports whether a copy has stopped to be handed over, and is all that there is of it here.
+func handing(s hypervisor.DomainState) bool {
+	return s == hypervisor.HandingOver || s == hypervisor.HandedOver
 }
 
 // counted reports whether something has followed for a VM from the word that its host is off.

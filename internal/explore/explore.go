@@ -47,7 +47,9 @@ type Config struct {
 	// Rest is of how many states one is led to rest, where more must hold. Default:
 	// 200; below zero is none.
 	Rest int
-	// Workers is how many worlds are played at once. Default: one for each processor.
+	// Workers is how many worlds are played at once. Default: one for each processor, and one if
+	// States is given: which states come first depends on how fast each of several workers is, and an
+	// exploration that ends early is to find tomorrow what it has found today.
 	Workers int
 	// Seed, Runs and Steps are for [Deep]: how many random runs, of how many steps.
 	// Default: 1, 100, 400.
@@ -63,6 +65,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if err := c.Scene.Check(); err != nil {
 		return c, fmt.Errorf("explore: %w", err)
+	}
+	if c.States > 0 && c.Workers == 0 {
+		c.Workers = 1
 	}
 	for _, d := range []struct {
 		field *int

@@ -39,7 +39,7 @@ func (k *keeper) print() uint64 {
 		n = 1
 	}
 	if late := w.Now.Sub(w.Since); late < Enough {
-		n += uint64(late) << 1
+		n += Mix(61, uint64(late)+1) // that it was just now is not that it was long ago
 	}
 	for p, orphans := range w.Orphans {
 		n += Mix(uint64(p)+71, uint64(orphans)<<8|uint64(w.Empty>>p&1))

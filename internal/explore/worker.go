@@ -129,7 +129,7 @@ func (w *worker) expand(each func(step)) {
 	}
 	here, moved := w.keep(), ends
 	if ends {
-		w.rest()
+		w.rest(here)
 	}
 	try := func(s step) int {
 		if moved {
@@ -192,7 +192,7 @@ func (w *worker) take(s step, each func(step)) int {
 	if every := w.search.config.Rest; every > 0 && n/7%uint64(every) == 0 {
 		w.push(-1, s)
 		here := w.keep()
-		w.rest()
+		w.rest(here)
 		w.keeper.restore(here)
 		w.pop()
 	}
@@ -200,12 +200,20 @@ func (w *worker) take(s step, each func(step)) int {
 	return effects
 }
 
-// rest leads the present state, the last on the stack, to rest.
-func (w *worker) rest() {
+// rest leads the present state, the last on the stack, to rest: once so that hosts without power get
+// it back, and once so that they do not. Which of the two finds something does not depend on what else
+// this worker has met.
+func (w *worker) rest(here *snapshot) {
 	w.rested++
-	w.world.Rest(w.rested%2 == 0)
-	if w.world.Broken != nil {
-		w.violated()
+	for _, back := range [...]bool{false, true} {
+		if back {
+			w.keeper.restore(here)
+		}
+		w.world.Rest(back)
+		if w.world.Broken != nil {
+			w.violated()
+			return
+		}
 	}
 }
 
