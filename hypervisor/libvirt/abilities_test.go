@@ -11,7 +11,7 @@ import (
 func TestConnectionsCanBeLostFromQEMU9On(t *testing.T) {
 	for qemu, want := range map[uint32]bool{7_002_022: false, 8_002_099: false, 9_000_000: true,
 		10_001_002: true} {
-		if got := Able(9_000_000, qemu); got.Has(hypervisor.CanLoseChannels) != want ||
+		if got := able(9_000_000, qemu); got.Has(hypervisor.CanLoseChannels) != want ||
 			!got.Has(hypervisor.CanUseChannels) {
 			t.Errorf("with QEMU %s it can %v", version(uint64(qemu)), got.Names())
 		}
@@ -21,7 +21,7 @@ func TestConnectionsCanBeLostFromQEMU9On(t *testing.T) {
 func TestQEMUCompressesNoMoreFrom91On(t *testing.T) {
 	for qemu, want := range map[uint32]bool{7_002_022: true, 9_000_004: true, 9_001_000: false,
 		10_000_013: false} {
-		if got := Able(9_000_000, qemu); got.Has(hypervisor.CanCompress) != want ||
+		if got := able(9_000_000, qemu); got.Has(hypervisor.CanCompress) != want ||
 			!got.Has(hypervisor.CanXBZRLE) {
 			t.Errorf("with QEMU %s it can %v", version(uint64(qemu)), got.Names())
 		}
@@ -31,7 +31,7 @@ func TestQEMUCompressesNoMoreFrom91On(t *testing.T) {
 func TestAPostCopyRecoversNotWithALibvirtThatCrashesThen(t *testing.T) {
 	for lib, want := range map[uint32]bool{9_000_000: true, 11_001_000: true, 11_002_000: false,
 		11_003_000: false, 11_004_000: true} {
-		if got := Able(lib, 10_000_013); got.Has(hypervisor.CanRecover) != want ||
+		if got := able(lib, 10_000_013); got.Has(hypervisor.CanRecover) != want ||
 			!got.Has(hypervisor.CanPostCopy) {
 			t.Errorf("with libvirt %s it can %v", version(uint64(lib)), got.Names())
 		}

@@ -1,5 +1,13 @@
 package libvirt
 
+// This file is what a target answers to Receive and its source is given: where
+// the target's libvirtd is, as the libvirtd of the source reaches it, for which job it
+// is, and what the VM is to be there.
+//
+//	libvirt:?cpus=…&host=n2&hold=true&job=…&peer=qemu%2Btcp%3A%2F%2Fn2%2Fsystem&token=…&vm=…
+//
+// It does no I/O.
+
 import (
 	"encoding/json"
 	"fmt"
@@ -9,7 +17,7 @@ import (
 )
 
 // A Target is what an address says.
-type TargetAddress struct {
+type targetAddress struct {
 	// Peer is libvirt's name of the connection to the target, as the source's
 	// libvirtd opens it: "qemu+tls://n2/system".
 	Peer string
@@ -30,7 +38,7 @@ const (
 )
 
 // String is the address.
-func (t TargetAddress) String() string {
+func (t targetAddress) String() string {
 	vm, _ := json.Marshal(t.VM) // a VM is made of texts and numbers
 	q := url.Values{"peer": {t.Peer}, "host": {string(t.Host)}, "job": {string(t.Job)},
 		"token": {t.Token}, "vm": {string(vm)}}
@@ -40,24 +48,24 @@ func (t TargetAddress) String() string {
 	return scheme + ":?" + q.Encode()
 }
 
-// ParseAddress reads an address. The error says what is wrong with it.
-func ParseAddress(a hypervisor.Address) (TargetAddress, error) {
+// parseAddress reads an address. The error says what is wrong with it.
+func parseAddress(a hypervisor.Address) (targetAddress, error) {
 	if len(a) > longest {
-		return TargetAddress{}, fmt.Errorf("the address has %d bytes, and %d are the most",
+		return targetAddress{}, fmt.Errorf("the address has %d bytes, and %d are the most",
 			len(a), longest)
 	}
 	u, err := url.Parse(string(a))
 	if err != nil {
-		return TargetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
+		return targetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
-	t := TargetAddress{Peer: q.Get("peer"), Host: hypervisor.HostName(q.Get("host")),
+	t := targetAddress{Peer: q.Get("peer"), Host: hypervisor.HostName(q.Get("host")),
 		Job: hypervisor.JobID(q.Get("job")), Hold: q.Get("hold") == "true", Token: q.Get("token")}
 	if err != nil || u.Scheme != scheme || t.Peer == "" || t.Job == "" || t.Token == "" {
-		return TargetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
+		return targetAddress{}, fmt.Errorf("%q is no address that Receive answered", a)
 	}
 	if err := json.Unmarshal([]byte(q.Get("vm")), &t.VM); err != nil {
-		return TargetAddress{}, fmt.Errorf("the address of job %s: vm: %w", t.Job, err)
+		return targetAddress{}, fmt.Errorf("the address of job %s: vm: %w", t.Job, err)
 	}
 	return t, nil
 }

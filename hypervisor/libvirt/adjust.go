@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// Adjust changes a job that this host sends. The caller holds the domain's turn.
-func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
+// adjust changes a job that this host sends. The caller holds the domain's turn.
+func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	a hypervisor.Adjustment) error {
 	d := move{of}
 	f, err := d.Find(ctx)
@@ -24,13 +24,13 @@ func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
 	j := d.Node.Job(id)
 	status := j.Last.Status
 	if f.Job != nil && f.Job.ID == id {
-		j, status = f.Job, Status(f.Job, f.Sight.Look)
+		j, status = f.Job, statusOf(f.Job, f.Sight.domainLook)
 	}
 	switch a := a.(type) {
 	case hypervisor.Cancel:
 		return d.cancel(ctx, f, status)
 	case hypervisor.SwitchOver:
-		return Need(Abilities, hypervisor.CanHoldSwitchOver)
+		return need(abilities, hypervisor.CanHoldSwitchOver)
 	case hypervisor.StartPostCopy:
 		return d.startPostCopy(ctx, f, j, status)
 	case hypervisor.Recover:
@@ -72,11 +72,11 @@ func over(status hypervisor.JobStatus) error {
 
 // cancel ends the job. It is noted first, and libvirt is told until it hears: it
 // cannot be told before it has begun.
-func (d move) cancel(ctx context.Context, f Found, status hypervisor.JobStatus) error {
+func (d move) cancel(ctx context.Context, f found, status hypervisor.JobStatus) error {
 	switch {
 	case status == hypervisor.JobFailed || status == hypervisor.JobCancelled:
 		return nil
-	case f.Sight.Run == PausedPostCopy || f.Sight.Run == PausedPostCopyFailed:
+	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "the target runs, and lacks memory that is here")
 	case status == hypervisor.JobSwitching:
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
@@ -85,7 +85,7 @@ func (d move) cancel(ctx context.Context, f Found, status hypervisor.JobStatus) 
 		return err
 	}
 	if !f.Job.Cancelled {
-		if err := d.PutJob(true, func(j *Job) { j.Cancelled = true }); err != nil {
+		if err := d.PutJob(true, func(j *jobRecord) { j.Cancelled = true }); err != nil {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (d move) heard(ctx context.Context) error {
 		case err != nil || !s.Sends:
 			return nil // the cancel is noted: Step finds out what became of it
 		case s.Aborted:
-			return d.PutJob(true, func(j *Job) { j.Aborted = true })
+			return d.PutJob(true, func(j *jobRecord) { j.Aborted = true })
 		}
 		select {
 		case <-ctx.Done():
@@ -123,7 +123,7 @@ func (d move) heard(ctx context.Context) error {
 	return nil
 }
 
-func (d move) startPostCopy(ctx context.Context, f Found, j *Job,
+func (d move) startPostCopy(ctx context.Context, f found, j *jobRecord,
 	status hypervisor.JobStatus) error {
 	if err := over(status); err != nil {
 		return err
@@ -131,13 +131,13 @@ func (d move) startPostCopy(ctx context.Context, f Found, j *Job,
 	switch {
 	case !j.Options.PostCopy:
 		return fault.Refuse(hypervisor.Invalid, "the job was begun without PostCopy")
-	case j.PostCopied || f.Sight.Run == PausedPostCopy:
+	case j.PostCopied || f.Sight.Run == runPausedPostCopy:
 		return nil // whether or not libvirt has heard: Step tells it
 	case status != hypervisor.JobActive:
 		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
 	}
 	pauses := d.Node.QEMU >= resumesPostCopied && f.Sight.Run.Executes()
-	err := d.PutJob(true, func(j *Job) {
+	err := d.PutJob(true, func(j *jobRecord) {
 		j.PostCopied, j.GuestPaused = true, j.GuestPaused || pauses
 	})
 	if err != nil {
@@ -169,14 +169,14 @@ func (d move) goOver(ctx context.Context) error {
 }
 
 // recover has libvirt connect a broken post-copy anew.
-func (d move) recover(ctx context.Context, f Found, to hypervisor.Address,
+func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	status hypervisor.JobStatus) error {
 	if err := d.need(hypervisor.CanRecover); err != nil {
 		return err
 	}
-	t, err := ParseAddress(to)
+	t, err := parseAddress(to)
 	switch {
-	case status != hypervisor.JobBroken || f.Sight.Run != PausedPostCopyFailed:
+	case status != hypervisor.JobBroken || f.Sight.Run != runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
 	case err != nil:
 		return fault.Refuse(hypervisor.Invalid, "%w", err)
@@ -190,11 +190,11 @@ func (d move) recover(ctx context.Context, f Found, to hypervisor.Address,
 	if d.Node.TLS {
 		flags |= libvirt.MIGRATE_TLS
 	}
-	err = d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last.Status = Sending, hypervisor.JobActive
+	err = d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last.Status = stageSending, hypervisor.JobActive
 	})
 	if err == nil {
-		err = d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+		err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 	}
 	if err != nil {
 		return err
@@ -218,18 +218,18 @@ func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlag
 	}
 }
 
-func (d move) pauseGuest(ctx context.Context, f Found, status hypervisor.JobStatus) error {
+func (d move) pauseGuest(ctx context.Context, f found, status hypervisor.JobStatus) error {
 	if err := over(status); err != nil {
 		return err
 	}
-	if f.Sight.Run == PausedMigration || f.Job.GuestPaused && !f.Sight.Run.Executes() {
+	if f.Sight.Run == runPausedMigration || f.Job.GuestPaused && !f.Sight.Run.Executes() {
 		return nil
 	}
 	if !f.Sight.Sends {
 		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
 	}
 	if !f.Job.GuestPaused {
-		if err := d.PutJob(true, func(j *Job) { j.GuestPaused = true }); err != nil {
+		if err := d.PutJob(true, func(j *jobRecord) { j.GuestPaused = true }); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (d move) pauseGuest(ctx context.Context, f Found, status hypervisor.JobStat
 }
 
 // retune gives libvirt another limit. It takes none before it has begun.
-func (d move) retune(ctx context.Context, f Found, status hypervisor.JobStatus,
+func (d move) retune(ctx context.Context, f found, status hypervisor.JobStatus,
 	set func(*libvirt.Domain) error) error {
 	if err := over(status); err != nil {
 		return err

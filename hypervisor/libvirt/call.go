@@ -15,15 +15,15 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// A Call is a call that asks libvirt to migrate, which returns when the migration
+// A call is a call that asks libvirt to migrate, which returns when the migration
 // has ended. libvirt goes on when the call is lost.
-type Call struct {
+type call struct {
 	mu   sync.Mutex
 	done bool
 	err  error
 }
 
-func (c *Call) finish(err error) {
+func (c *call) finish(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done, c.err = true, err
@@ -31,42 +31,42 @@ func (c *Call) finish(err error) {
 
 // state says what has become of the call. An error that comes from the far end's
 // hypervisor is its word; one of a connection says nothing about the VM.
-func (c *Call) state() LibvirtCall {
+func (c *call) state() libvirtCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.done {
-		return Calling
+		return calling
 	}
 	if c.err == nil {
-		return Succeeded
+		return callSucceeded
 	}
 	var e libvirt.Error
 	if !errors.As(c.err, &e) || e.Domain == libvirt.FROM_RPC || e.Domain == libvirt.FROM_REMOTE ||
 		e.Code == libvirt.ERR_SYSTEM_ERROR ||
 		e.Code == libvirt.ERR_INTERNAL_ERROR && e.Domain != libvirt.FROM_QEMU {
-		return Broken
+		return callBroken
 	}
-	return Refused
+	return callRefused
 }
 
 // answer says what has become of the domain's call.
-func (d *Domain) answer() LibvirtCall {
+func (d *domain) answer() libvirtCall {
 	d.mu.Lock()
 	c := d.call
 	d.mu.Unlock()
 	if c == nil {
-		return NoCall
+		return callNone
 	}
 	return c.state()
 }
 
 // Begin asks libvirt to migrate. The caller holds the turn; what comes of it is due
 // when the call has returned.
-func (d *Domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Domain) error) error {
-	c := &Call{}
+func (d *domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Domain) error) error {
+	c := &call{}
 	d.mu.Lock()
 	d.call, d.stats, d.sent, d.stood = c, nil, 0, false
-	d.stoodAt, d.blind, d.last, d.told = time.Time{}, false, Observation{}, false
+	d.stoodAt, d.blind, d.last, d.told = time.Time{}, false, observation{}, false
 	d.mu.Unlock()
 	err := d.Node.Conn.Begin(ctx, func(conn *conn.Connect) error {
 		dom, err := conn.LookupDomainByName(d.Name)
@@ -86,7 +86,7 @@ func (d *Domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Dom
 }
 
 // Why returns what the last call answered, for people; "" is nothing.
-func (d *Domain) Why() string {
+func (d *domain) Why() string {
 	d.mu.Lock()
 	c := d.call
 	d.mu.Unlock()
@@ -102,14 +102,14 @@ func (d *Domain) Why() string {
 }
 
 // Forget lets go of the last call: what came of it is noted.
-func (d *Domain) Forget() {
+func (d *domain) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.call = nil
 }
 
-// Need answers Unsupported when an ability is wanted that the host does not have.
-func Need(has, want hypervisor.Abilities) error {
+// need answers Unsupported when an ability is wanted that the host does not have.
+func need(has, want hypervisor.Abilities) error {
 	if missing := want &^ has; missing != 0 {
 		return fault.Refuse(hypervisor.Unsupported, "this host lacks %v", missing.Names())
 	}

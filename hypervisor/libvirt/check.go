@@ -2,6 +2,12 @@
 
 package libvirt
 
+// This file asks, before a byte moves, what is in the way of a migration: of the
+// domain, of its target's libvirtd, and of the target itself.
+//
+// It decides nothing about errors: what a libvirtd refuses is a reason, what it does
+// not answer is an error.
+
 import (
 	"context"
 	"crypto/rand"
@@ -27,8 +33,8 @@ func (r *reasons) add(check, need, have string) {
 	*r = append(*r, hypervisor.Reason{Check: check, Need: need, Have: have})
 }
 
-// Lacks asks the libvirtd of a target what it lacks for a VM.
-func Lacks(ctx context.Context, d *Domain, vm hypervisor.VM) ([]hypervisor.Reason, error) {
+// lacks asks the libvirtd of a target what it lacks for a VM.
+func lacks(ctx context.Context, d *domain, vm hypervisor.VM) ([]hypervisor.Reason, error) {
 	h := hypervisor.Hardware{}
 	if vm.Hardware != nil {
 		h = *vm.Hardware
@@ -137,9 +143,9 @@ func freePages(c *conn.Connect, size hypervisor.Bytes) (free hypervisor.Bytes, k
 	return free, err == nil
 }
 
-// Obstacles says what is in the way of sending a domain: what it is made of, and what
+// obstacles says what is in the way of sending a domain: what it is made of, and what
 // its target's libvirtd says to it.
-func Obstacles(ctx context.Context, d *Domain, f Found, t TargetAddress) (
+func obstacles(ctx context.Context, d *domain, f found, t targetAddress) (
 	[]hypervisor.Reason, error) {
 	resting := f.State == hypervisor.Shutoff
 	why := reasons{}
@@ -190,7 +196,7 @@ func Obstacles(ctx context.Context, d *Domain, f Found, t TargetAddress) (
 // moves its definition and copies no image.
 // Source: libvirt 9.0 qemu_migration.c ("offline migration cannot handle non-shared
 // storage").
-func behind(f Found) []hypervisor.Reason {
+func behind(f found) []hypervisor.Reason {
 	var why []hypervisor.Reason
 	if f.State != hypervisor.Shutoff {
 		return nil
@@ -206,7 +212,7 @@ func behind(f Found) []hypervisor.Reason {
 // keptOf returns the snapshots and checkpoints of a domain, which libvirt does not move. What
 // is copied of a disk is its present contents.
 // Source: libvirt 9.0 qemu_migration.c (qemuMigrationSrcIsAllowed).
-func keptOf(ctx context.Context, d *Domain) ([]hypervisor.Reason, error) {
+func keptOf(ctx context.Context, d *domain) ([]hypervisor.Reason, error) {
 	snapshots, checkpoints := 0, 0
 	err := d.Do(ctx, func(dom *libvirt.Domain) error {
 		n, err := dom.SnapshotNum(0)
@@ -242,7 +248,7 @@ type guestCPU struct {
 }
 
 // cpuOf returns what the guest needs. Where QEMU translates, nothing is needed.
-func cpuOf(ctx context.Context, d *Domain, f Found) (guestCPU, error) {
+func cpuOf(ctx context.Context, d *domain, f found) (guestCPU, error) {
 	var dom lx.Domain
 	if !f.Sight.Run.Alive() || d.Node.Settings.Type != domxml.KVM {
 		return guestCPU{}, nil
@@ -293,7 +299,7 @@ func hostCPU(capabilities string) (string, error) {
 }
 
 // farther asks the target's libvirtd what it says to the domain.
-func farther(c *conn.Connect, own string, s Observation, cpu guestCPU) (
+func farther(c *conn.Connect, own string, s observation, cpu guestCPU) (
 	[]hypervisor.Reason, error) {
 	var why reasons
 	for _, look := range []func() (*libvirt.Domain, error){

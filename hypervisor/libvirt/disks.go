@@ -30,7 +30,7 @@ func diskOf(vm hypervisor.VM, name string) (hypervisor.Disk, bool) {
 }
 
 // settled refuses to change the hardware of a VM that is on its way somewhere.
-func settled(f Found) error {
+func settled(f found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused &&
 		!f.State.Rests() || f.Sight.Sends || f.Job != nil && f.Job.Stage.Live() {
 		return f.Conflict()
@@ -39,7 +39,7 @@ func settled(f Found) error {
 }
 
 // impact says that a change of devices is about what runs, what is defined, or both.
-func impact(s Observation) libvirt.DomainDeviceModifyFlags {
+func impact(s observation) libvirt.DomainDeviceModifyFlags {
 	var flags libvirt.DomainDeviceModifyFlags
 	if s.Defined {
 		flags |= libvirt.DOMAIN_DEVICE_MODIFY_CONFIG
@@ -50,7 +50,7 @@ func impact(s Observation) libvirt.DomainDeviceModifyFlags {
 	return flags
 }
 
-func (d guest) attachDisk(ctx context.Context, f Found, disk hypervisor.Disk) error {
+func (d guest) attachDisk(ctx context.Context, f found, disk hypervisor.Disk) error {
 	old, has := diskOf(f.VM, disk.Name)
 	switch {
 	case has && old == disk:
@@ -74,7 +74,7 @@ func (d guest) attachDisk(ctx context.Context, f Found, disk hypervisor.Disk) er
 		return fault.Refuse(fault.Kind(err), "%w", err)
 	}
 	if disk.Local() {
-		if err := MakeOne(ctx, d.Node, d.Name, disk); err != nil {
+		if err := makeDisk(ctx, d.Node, d.Name, disk); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (d guest) attachDisk(ctx context.Context, f Found, disk hypervisor.Disk) er
 }
 
 // describe keeps what the VM is now, here and in the domain itself.
-func (d guest) describe(ctx context.Context, f Found, vm hypervisor.VM) error {
+func (d guest) describe(ctx context.Context, f found, vm hypervisor.VM) error {
 	m := f.Sight.Mark
 	m.VM = vm
 	text, err := m.XML()
@@ -102,7 +102,7 @@ func (d guest) describe(ctx context.Context, f Found, vm hypervisor.VM) error {
 	if err != nil {
 		return err
 	}
-	return d.Put(true, func(r *DomainRecord) {
+	return d.Put(true, func(r *domainRecord) {
 		r.VM = vm
 		r.Ran = r.Ran || f.Sight.Run.Alive()
 	})
@@ -110,7 +110,7 @@ func (d guest) describe(ctx context.Context, f Found, vm hypervisor.VM) error {
 
 // detachDisk asks the guest to let a disk go, or takes it from the definition. The
 // image stays.
-func (d guest) detachDisk(ctx context.Context, f Found, name string) error {
+func (d guest) detachDisk(ctx context.Context, f found, name string) error {
 	if _, has := diskOf(f.VM, name); !has {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d guest) detachDisk(ctx context.Context, f Found, name string) error {
 
 // resize changes memory, CPUs and the sizes of disks. Disks grow first: what they
 // have grown is taken back when the rest fails.
-func (d guest) resize(ctx context.Context, f Found, vm hypervisor.VM) error {
+func (d guest) resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
 		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
@@ -160,7 +160,7 @@ func (d guest) resize(ctx context.Context, f Found, vm hypervisor.VM) error {
 	}
 	var undo []func() error
 	for _, disk := range grow {
-		back, err := Grow(ctx, d.Node, d.Name, disk)
+		back, err := growDisk(ctx, d.Node, d.Name, disk)
 		if err != nil {
 			return errors.Join(err, rollBack(undo))
 		}
@@ -227,7 +227,7 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 // disks only all.
 // Source: libvirt 9.0 qemu_snapshot.c ("internal and full system snapshots require all
 // disks to be selected for snapshot").
-func (d guest) snapshot(ctx context.Context, f Found, c hypervisor.Snapshot) error {
+func (d guest) snapshot(ctx context.Context, f found, c hypervisor.Snapshot) error {
 	disk, has := diskOf(f.VM, c.Disk)
 	switch {
 	case c.Name == "":
@@ -265,7 +265,7 @@ func (d guest) snapshot(ctx context.Context, f Found, c hypervisor.Snapshot) err
 }
 
 // snapshotXML asks for one disk and for none of the others.
-func (d guest) snapshotXML(f Found, c hypervisor.Snapshot) (string, error) {
+func (d guest) snapshotXML(f found, c hypervisor.Snapshot) (string, error) {
 	var dom lx.Domain
 	if err := dom.Unmarshal(f.Sight.XML); err != nil || dom.Devices == nil {
 		return "", fault.Refuse(hypervisor.Conflict, "its XML cannot be read: %w", err)

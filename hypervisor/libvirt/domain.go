@@ -15,9 +15,9 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// A Domain is a VM on this host, or the place for one.
-type Domain struct {
-	Node *Node
+// A domain is a VM on this host, or the place for one.
+type domain struct {
+	Node *node
 	ID   hypervisor.VMID
 	Name string // in libvirt
 
@@ -31,8 +31,8 @@ type Domain struct {
 
 	// mu is taken after Node.mu, where both are.
 	mu       sync.Mutex
-	rec      *DomainRecord    // replaced, never changed; nil: nothing is kept of it
-	call     *Call            // that asked libvirt to migrate, if we did
+	rec      *domainRecord    // replaced, never changed; nil: nothing is kept of it
+	call     *call            // that asked libvirt to migrate, if we did
 	sent     hypervisor.Bytes // in the present migration, at most
 	stats    *conn.JobStats   // of the last migration, as libvirt told at its end
 	rebooted bool
@@ -40,14 +40,14 @@ type Domain struct {
 	stoodAt  time.Time
 	asking   chan struct{} // libvirt for figures; closed when it has answered
 	told     bool          // it has answered
-	last     Observation   // that it gave, as far as figures go
+	last     observation   // that it gave, as far as figures go
 	blind    bool          // events may have been lost since then
 	xml      string        // that facts were read from
 	facts    domxml.Facts
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.
-func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+func (n *node) Hold(ctx context.Context, vm hypervisor.VMID) (*domain, func(), error) {
 	name, err := domxml.NameOf(n.Namespace, vm)
 	if err != nil {
 		return nil, nil, fault.Refuse(hypervisor.Invalid, "%w", err)
@@ -87,15 +87,15 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 }
 
 // Record returns what is kept of the domain; nil is nothing. It must not be changed.
-func (d *Domain) Record() *DomainRecord {
+func (d *domain) Record() *domainRecord {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rec
 }
 
 // Put changes what is kept of the domain. The caller holds the turn.
-func (d *Domain) Put(durable bool, change func(*DomainRecord)) error {
-	next := DomainRecord{VM: hypervisor.VM{ID: d.ID}, Name: d.Name}
+func (d *domain) Put(durable bool, change func(*domainRecord)) error {
+	next := domainRecord{VM: hypervisor.VM{ID: d.ID}, Name: d.Name}
 	if old := d.Record(); old != nil {
 		next = *old
 	}
@@ -111,14 +111,14 @@ func (d *Domain) Put(durable bool, change func(*DomainRecord)) error {
 
 // PutJob changes what is kept of the job that the domain names. The caller holds the
 // turn.
-func (d *Domain) PutJob(durable bool, change func(*Job)) error {
+func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 	next := *d.Job()
 	change(&next)
 	return d.Node.PutJob(&next, durable)
 }
 
 // Remove forgets the domain. The caller holds the turn.
-func (d *Domain) Remove() error {
+func (d *domain) Remove() error {
 	if err := d.Node.Journal.Remove(d.ID); err != nil {
 		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
 	}
@@ -129,32 +129,32 @@ func (d *Domain) Remove() error {
 	return nil
 }
 
-// Found is a domain as it was found: what is kept of it and of its job, and what
+// found is a domain as it was found: what is kept of it and of its job, and what
 // libvirt shows.
-type Found struct {
-	Rec   *DomainRecord // nil: nothing is kept
-	Job   *Job          // that the record names, or nil
-	Sight Observation
+type found struct {
+	Rec   *domainRecord // nil: nothing is kept
+	Job   *jobRecord    // that the record names, or nil
+	Sight observation
 	State hypervisor.DomainState
 	VM    hypervisor.VM
 }
 
 // Find looks at the domain.
-func (d *Domain) Find(ctx context.Context) (Found, error) {
-	f := Found{Rec: d.Record()}
+func (d *domain) Find(ctx context.Context) (found, error) {
+	f := found{Rec: d.Record()}
 	if f.Rec != nil {
 		f.Job = d.Node.Job(f.Rec.Job)
 	}
 	var err error
 	if f.Sight, err = d.See(ctx); err != nil {
-		return Found{}, err
+		return found{}, err
 	}
-	f.State, f.VM = State(f.Rec, f.Job, f.Sight.Look), d.vm(f.Sight)
+	f.State, f.VM = stateOf(f.Rec, f.Job, f.Sight.domainLook), d.vm(f.Sight)
 	return f, nil
 }
 
 // Conflict says that the present state is in the way.
-func (f Found) Conflict() error {
+func (f found) Conflict() error {
 	if f.Job != nil && f.Job.Stage.Live() {
 		return fault.Refuse(hypervisor.Conflict, "it is %v for job %s", f.State, f.Job.ID)
 	}
@@ -162,20 +162,20 @@ func (f Found) Conflict() error {
 }
 
 // Unresolved reports whether the VM may run elsewhere.
-func (f Found) Unresolved() bool {
+func (f found) Unresolved() bool {
 	switch {
 	case f.Rec != nil && f.Rec.Unresolved:
 		return true
-	case f.Sight.Run != ShutoffMigrated:
+	case f.Sight.Run != runShutoffMigrated:
 		return false
-	case f.Job == nil || f.Job.Role != Source:
+	case f.Job == nil || f.Job.Role != roleSource:
 		return true // another client has migrated it away
 	}
-	return f.Job.Stage == Kept || f.Job.Stage == Resumed
+	return f.Job.Stage == stageKept || f.Job.Stage == stageResumed
 }
 
 // Answer is what the host says of the domain.
-func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	f, err := d.Find(ctx)
 	if err != nil {
 		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
@@ -196,7 +196,7 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 }
 
 // Do does something to the domain in libvirt. What is not there answers NotFound.
-func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error {
+func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error {
 	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
 		dom, err := c.LookupDomainByName(d.Name)
 		if err != nil {
@@ -209,7 +209,7 @@ func (d *Domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 
 // hear keeps what an event tells that cannot be asked for later, and reports whether that is
 // all: then nothing is due, and no look is needed.
-func (d *Domain) hear(e conn.Event) (all bool) {
+func (d *domain) hear(e conn.Event) (all bool) {
 	switch e.What {
 	case conn.Rebooted:
 		d.SetRebooted(true)
@@ -234,7 +234,7 @@ func (d *Domain) hear(e conn.Event) (all bool) {
 }
 
 // Job returns what is kept of the job that the domain names, or nil.
-func (d *Domain) Job() *Job {
+func (d *domain) Job() *jobRecord {
 	rec := d.Record()
 	if rec == nil {
 		return nil
@@ -244,8 +244,8 @@ func (d *Domain) Job() *Job {
 
 // switching returns how much longer libvirt may take for the switch-over that it has begun:
 // its call answers at the end. 0 is that it has not begun, or has taken too long.
-func (d *Domain) switching() time.Duration {
-	calls := d.answer() == Calling
+func (d *domain) switching() time.Duration {
+	calls := d.answer() == calling
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !calls || d.stoodAt.IsZero() {
@@ -256,13 +256,13 @@ func (d *Domain) switching() time.Duration {
 
 // letGo reports whether the guest was paused to let it go: libvirt tells of that as of
 // the stop for the switch-over.
-func (d *Domain) letGo() bool {
+func (d *domain) letGo() bool {
 	j := d.Job()
 	return j.Sends() && j.GuestPaused
 }
 
 // SetStood notes that the guest stood for the switch-over since libvirt was asked.
-func (d *Domain) SetStood() {
+func (d *domain) SetStood() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stood = true
@@ -272,14 +272,14 @@ func (d *Domain) SetStood() {
 }
 
 // SetRebooted notes whether the guest has booted anew since it was asked to.
-func (d *Domain) SetRebooted(has bool) {
+func (d *domain) SetRebooted(has bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rebooted = has
 }
 
 // Stats returns what libvirt told at the end of the last migration, or nil.
-func (d *Domain) Stats() *conn.JobStats {
+func (d *domain) Stats() *conn.JobStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stats

@@ -25,7 +25,7 @@ const undefineAll = libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA |
 
 // Erase removes the domain from libvirt, with what is left of its process. One that
 // has a saved state is refused: it is the VM's memory.
-func (d *Domain) Erase(ctx context.Context, s Observation) error {
+func (d *domain) Erase(ctx context.Context, s observation) error {
 	err := d.Do(ctx, func(dom *libvirt.Domain) error {
 		if s.Run.Alive() {
 			if err := dom.Destroy(); err != nil {
@@ -47,9 +47,9 @@ func (d *Domain) Erase(ctx context.Context, s Observation) error {
 // barTag is the element of a tombstone's metadata that says what it is.
 const barTag = domxml.MarkPrefix + ":bar"
 
-// Tombstone is a definition that keeps libvirt from receiving a domain of a name: it
+// tombstone is a definition that keeps libvirt from receiving a domain of a name: it
 // has another UUID, and nothing that could run.
-func Tombstone(name, kind string) (string, error) {
+func tombstone(name, kind string) (string, error) {
 	title := "godwit: not to be received here any more"
 	t := lx.Domain{Type: cmp.Or(kind, domxml.KVM), Name: name, Title: title,
 		UUID:   domxml.UUIDOf(hypervisor.VMID("/barred/" + name)),
@@ -63,8 +63,8 @@ func Tombstone(name, kind string) (string, error) {
 // bars reports whether a domain is a tombstone. libvirt escapes every other "<".
 func bars(xml string) bool { return strings.Contains(xml, "<"+barTag+" ") }
 
-// Unbar removes the tombstone of a name, if there is one.
-func Unbar(c *conn.Connect, name string) error {
+// unbar removes the tombstone of a name, if there is one.
+func unbar(c *conn.Connect, name string) error {
 	s, err := look(c, name, false)
 	if err != nil || s.Bars == "" {
 		return err
@@ -82,7 +82,7 @@ func Unbar(c *conn.Connect, name string) error {
 
 // Expire removes the tombstone of a name when nothing that was sent before it was
 // made can still be on its way.
-func (n *Node) Expire(name string) {
+func (n *node) Expire(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.barred == nil {
@@ -93,7 +93,7 @@ func (n *Node) Expire(name string) {
 
 // Sweep removes tombstones whose time is over, those of earlier processes, too, and
 // returns when it was interrupted.
-func (n *Node) Sweep(ctx context.Context) {
+func (n *node) Sweep(ctx context.Context) {
 	defer n.Running.Done()
 	tick := time.NewTicker(max(n.Bar/10, 100*time.Millisecond))
 	defer tick.Stop()
@@ -107,13 +107,13 @@ func (n *Node) Sweep(ctx context.Context) {
 	}
 }
 
-func (n *Node) sweep(ctx context.Context) {
+func (n *node) sweep(ctx context.Context) {
 	for _, name := range n.overdue() {
 		_, release, err := n.Hold(ctx, domxml.IDOf(n.Namespace, name))
 		if err != nil {
 			continue
 		}
-		err = n.Conn.Act(ctx, func(c *conn.Connect) error { return Unbar(c, name) })
+		err = n.Conn.Act(ctx, func(c *conn.Connect) error { return unbar(c, name) })
 		release()
 		n.mu.Lock()
 		if err == nil && time.Now().After(n.barred[name]) {
@@ -124,7 +124,7 @@ func (n *Node) sweep(ctx context.Context) {
 }
 
 // overdue returns the names whose tombstones have done their work.
-func (n *Node) overdue() []string {
+func (n *node) overdue() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var names []string
@@ -137,7 +137,7 @@ func (n *Node) overdue() []string {
 }
 
 // FindBarred looks for tombstones of earlier processes.
-func (n *Node) FindBarred(ctx context.Context) error {
+func (n *node) FindBarred(ctx context.Context) error {
 	names, err := conn.Ask(ctx, n.Conn, func(c *conn.Connect) ([]string, error) {
 		doms, err := c.ListAllDomains(libvirt.CONNECT_LIST_DOMAINS_INACTIVE)
 		var names []string
@@ -158,7 +158,7 @@ func (n *Node) FindBarred(ctx context.Context) error {
 }
 
 // Check refuses a VM that libvirt would not take.
-func (n *Node) Check(vm hypervisor.VM) error {
+func (n *node) Check(vm hypervisor.VM) error {
 	if vm.ID == "" || vm.Memory <= 0 || vm.CPUs < 1 {
 		return fault.Refuse(hypervisor.Invalid, "VM %q with %v and %d CPUs",
 			vm.ID, vm.Memory, vm.CPUs)
@@ -175,7 +175,7 @@ func (n *Node) Check(vm hypervisor.VM) error {
 }
 
 // Sent keeps the most that was sent in the present migration: it never becomes less.
-func (d *Domain) Sent(now hypervisor.Bytes) hypervisor.Bytes {
+func (d *domain) Sent(now hypervisor.Bytes) hypervisor.Bytes {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sent = max(d.sent, now)
@@ -184,7 +184,7 @@ func (d *Domain) Sent(now hypervisor.Bytes) hypervisor.Bytes {
 
 // Reach connects to another host's libvirtd. The connection is kept. One that hangs keeps
 // no caller waiting that asks another.
-func (n *Node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
+func (n *node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
 	uri := n.Translate(peer)
 	n.peersMu.Lock()
 	kept := n.peers[uri]
@@ -210,7 +210,7 @@ func (n *Node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
 }
 
 // Part lets go of all connections to other hosts.
-func (n *Node) Part() error {
+func (n *node) Part() error {
 	n.peersMu.Lock()
 	defer n.peersMu.Unlock()
 	var bad []error

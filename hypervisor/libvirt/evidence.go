@@ -14,7 +14,7 @@ import (
 
 // transferCommand performs a command that is about a migration, and reports whether it is one.
 // The caller holds the domain's turn.
-func transferCommand(ctx context.Context, of *Domain, f Found, c hypervisor.Command,
+func transferCommand(ctx context.Context, of *domain, f found, c hypervisor.Command,
 ) (answered bool, err error) {
 	d := move{of}
 	switch c := c.(type) {
@@ -38,7 +38,7 @@ func transferCommand(ctx context.Context, of *Domain, f Found, c hypervisor.Comm
 }
 
 // belongs refuses a command about another job than the domain's.
-func belongs(f Found, job hypervisor.JobID, role Role) error {
+func belongs(f found, job hypervisor.JobID, role role) error {
 	if f.Job == nil || f.Job.ID != job || f.Job.Role != role {
 		of := hypervisor.JobID("")
 		if f.Job != nil {
@@ -51,18 +51,18 @@ func belongs(f Found, job hypervisor.JobID, role Role) error {
 
 // activate starts a received domain that was held. It takes evidence that the
 // source has stopped, or is dead.
-func (d move) activate(ctx context.Context, f Found, c hypervisor.Activate) error {
+func (d move) activate(ctx context.Context, f found, c hypervisor.Activate) error {
 	e := c.Stopped
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
 	}
-	if err := belongs(f, c.Job, JobTarget); err != nil {
+	if err := belongs(f, c.Job, roleTarget); err != nil {
 		return err
 	}
 	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
 	source := f.Sight.Mark.Source
 	switch {
-	case f.Job.Stage == Arrived && (f.State.Executes() || f.State == hypervisor.Paused):
+	case f.Job.Stage == stageArrived && (f.State.Executes() || f.State == hypervisor.Paused):
 		return nil
 	case f.State != hypervisor.Received || f.Job.Refused:
 		return f.Conflict()
@@ -73,7 +73,7 @@ func (d move) activate(ctx context.Context, f Found, c hypervisor.Activate) erro
 	if f.Sight.Mark.Resting { // it stays as it was: it has only come
 		return d.arrive(ctx, f.Sight)
 	}
-	err := d.Put(true, func(r *DomainRecord) { r.Ran = true })
+	err := d.Put(true, func(r *domainRecord) { r.Ran = true })
 	if err == nil {
 		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 	}
@@ -91,10 +91,10 @@ func (d move) activate(ctx context.Context, f Found, c hypervisor.Activate) erro
 // is being received only its source can end safely: libvirt may let it run at any
 // moment. One that is complete is the only copy that there is, unless its source says
 // that it has its own still.
-func (d move) discard(ctx context.Context, f Found, c hypervisor.Discard) error {
+func (d move) discard(ctx context.Context, f found, c hypervisor.Discard) error {
 	n := d.Node
 	old := n.Job(c.Job)
-	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == JobTarget
+	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == roleTarget
 	waits := f.State == hypervisor.Receiving
 	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
 	switch {
@@ -104,17 +104,17 @@ func (d move) discard(ctx context.Context, f Found, c hypervisor.Discard) error 
 		return nil // it was discarded before
 	case waits && !here:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
-	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != Gone) &&
+	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != runGone) &&
 		!d.deserted(ctx, f.Sight):
 		return fault.Refuse(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
 			"source, or wait until libvirt notices that the source is gone")
 	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
 		return f.Conflict()
-	case old != nil && old.Role == Source && old.VM.ID == d.ID && old.Stage.Live():
+	case old != nil && old.Role == roleSource && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
-	case old != nil && old.Role == JobTarget && old.Stage == Arrived && !old.Unborn:
+	case old != nil && old.Role == roleTarget && old.Stage == stageArrived && !old.Unborn:
 		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
-	case old != nil && old.Role == Source:
+	case old != nil && old.Role == roleSource:
 		return nil // it will not be received here: its id is used up
 	}
 	if err := d.forsake(ctx, f, here); err != nil {
@@ -128,16 +128,16 @@ func (d move) discard(ctx context.Context, f Found, c hypervisor.Discard) error 
 		return err
 	}
 	if here { // what libvirt has made of its disks
-		if err := Remove(ctx, n, d.Name, old.VM); err != nil {
+		if err := remove(ctx, n, d.Name, old.VM); err != nil {
 			return err
 		}
 	}
-	promise := Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	promise := jobRecord{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
 	if old != nil {
 		promise = *old
 	}
-	promise.Refused, promise.Stage = true, Discarded
-	if promise.Role == JobTarget {
+	promise.Refused, promise.Stage = true, stageDiscarded
+	if promise.Role == roleTarget {
 		promise.Last.Status = hypervisor.JobFailed
 	}
 	promise.Last.Error = "the target was discarded"
@@ -154,12 +154,12 @@ func (d move) discard(ctx context.Context, f Found, c hypervisor.Discard) error 
 
 // forsake removes an incoming domain from libvirt. That it will never have come is noted
 // first: half removed, it looks like one that came and rests.
-func (d move) forsake(ctx context.Context, f Found, here bool) error {
-	if f.Sight.Run == Gone {
+func (d move) forsake(ctx context.Context, f found, here bool) error {
+	if f.Sight.Run == runGone {
 		return nil
 	}
 	if here {
-		if err := d.PutJob(true, func(j *Job) { j.Refused = true }); err != nil {
+		if err := d.PutJob(true, func(j *jobRecord) { j.Refused = true }); err != nil {
 			return err
 		}
 	}
@@ -169,63 +169,63 @@ func (d move) forsake(ctx context.Context, f Found, here bool) error {
 // deserted reports whether the source of an incoming domain runs and sends no more,
 // by the word of its own libvirtd. What is here then never becomes complete: libvirt
 // may not have been told, or may wait for a process that hangs.
-func (d move) deserted(ctx context.Context, s Observation) bool {
+func (d move) deserted(ctx context.Context, s observation) bool {
 	there, err := d.atSource(ctx, s)
 	return err == nil && there.Run.Executes() &&
-		(there.Aborted || !there.Sends && there.Run != RunsCancelled)
+		(there.Aborted || !there.Sends && there.Run != runsCancelled)
 }
 
 // spare reports whether the source of a held domain has its process still, and sends no
 // more, by the word of its own libvirtd: the answer that the domain is complete was
 // lost. Of its own accord libvirt then ends neither the source nor lets this one run.
-func (d move) spare(ctx context.Context, s Observation) bool {
+func (d move) spare(ctx context.Context, s observation) bool {
 	there, err := d.atSource(ctx, s)
 	return err == nil && there.Run.Alive() && !there.Sends &&
-		there.Run != PausedPostCopy && there.Run != PausedPostCopyFailed
+		there.Run != runPausedPostCopy && there.Run != runPausedPostCopyFailed
 }
 
 // atSource looks at the domain where it comes from. What is not the same domain there
 // is Gone.
-func (d move) atSource(ctx context.Context, s Observation) (Observation, error) {
+func (d move) atSource(ctx context.Context, s observation) (observation, error) {
 	if s.Mark.From == "" || s.Mark.Source == d.Node.Name {
-		return Observation{}, nil
+		return observation{}, nil
 	}
 	peer, err := d.Node.Reach(ctx, s.Mark.From)
 	if err != nil {
-		return Observation{}, err
+		return observation{}, err
 	}
-	there, err := SeeAt(ctx, peer, d.Name)
+	there, err := seeAt(ctx, peer, d.Name)
 	if there.UUID != s.UUID {
-		return Observation{}, err
+		return observation{}, err
 	}
 	return there, err
 }
 
 // stoppedFor refuses what is not about the job that this domain is the source of.
-func stoppedFor(f Found, job hypervisor.JobID, e hypervisor.Evidence) error {
+func stoppedFor(f found, job hypervisor.JobID, e hypervisor.Evidence) error {
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence about the target")
 	}
-	return belongs(f, job, Source)
+	return belongs(f, job, roleSource)
 }
 
 // resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not.
-func (d move) resume(ctx context.Context, f Found, c hypervisor.Resume) error {
+func (d move) resume(ctx context.Context, f found, c hypervisor.Resume) error {
 	if err := stoppedFor(f, c.Job, c.NeverRan); err != nil {
 		return err
 	}
 	j := f.Job
 	switch {
-	case j.Stage == Resumed, j.Stage == Kept:
+	case j.Stage == stageResumed, j.Stage == stageKept:
 		return nil
 	case f.State == hypervisor.HandedOver:
 		return fault.Refuse(hypervisor.Unsupported,
 			"libvirt has given up the memory of a source whose target has it")
-	case j.Stage != Stranded:
+	case j.Stage != stageStranded:
 		return f.Conflict()
-	case j.PostCopied || f.Sight.Run == PausedPostCopy ||
-		f.Sight.Run == PausedPostCopyFailed:
+	case j.PostCopied || f.Sight.Run == runPausedPostCopy ||
+		f.Sight.Run == runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
 	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
 		return fault.Refuse(hypervisor.Conflict,
@@ -237,36 +237,36 @@ func (d move) resume(ctx context.Context, f Found, c hypervisor.Resume) error {
 			return err
 		}
 	}
-	return d.endJob(ctx, Resumed, "the source resumed")
+	return d.endJob(ctx, stageResumed, "the source resumed")
 }
 
 // endJob notes, for good, that a source takes part in its job no more.
-func (d move) endJob(ctx context.Context, stage Stage, why string) error {
+func (d move) endJob(ctx context.Context, stage stage, why string) error {
 	if err := d.ended(ctx); err != nil {
 		return err
 	}
-	err := d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+	err := d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 	if err != nil {
 		return err
 	}
-	return d.PutJob(true, func(j *Job) {
+	return d.PutJob(true, func(j *jobRecord) {
 		j.Stage, j.Last.Status, j.Last.Error = stage, hypervisor.JobFailed, why
 	})
 }
 
 // abandon gives up the memory of a source that stopped for the switch-over.
-func (d move) abandon(ctx context.Context, f Found, c hypervisor.Abandon) error {
+func (d move) abandon(ctx context.Context, f found, c hypervisor.Abandon) error {
 	if err := stoppedFor(f, c.Job, c.Dead); err != nil {
 		return err
 	}
 	j := f.Job
 	rests := f.State.Rests()
 	switch {
-	case rests && !f.Unresolved() && j.Stage != Stranded:
+	case rests && !f.Unresolved() && j.Stage != stageStranded:
 		return nil
-	case j.Stage != Stranded && j.Stage != Moved, f.State.Executes():
+	case j.Stage != stageStranded && j.Stage != stageMoved, f.State.Executes():
 		return f.Conflict() // libvirt may have let a stranded guest go on: it is paused first
-	case j.Stage == Moved && c.Dead.Proof == hypervisor.TargetDiscarded:
+	case j.Stage == stageMoved && c.Dead.Proof == hypervisor.TargetDiscarded:
 		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
 	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
 		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
@@ -278,29 +278,29 @@ func (d move) abandon(ctx context.Context, f Found, c hypervisor.Abandon) error 
 			return err
 		}
 	}
-	if err := d.endJob(ctx, Abandoned, "its memory was given up"); err != nil {
+	if err := d.endJob(ctx, stageAbandoned, "its memory was given up"); err != nil {
 		return err
 	}
 	d.Node.Unreserve(d.ID)
-	return d.Put(true, func(r *DomainRecord) { r.Crashed, r.Ran = !j.Cold, false })
+	return d.Put(true, func(r *domainRecord) { r.Crashed, r.Ran = !j.Cold, false })
 }
 
 // release removes a source that has moved, its definition and its local disks, too.
 // It refuses a domain that executes, is paused or is needed by a switch-over.
-func (d move) release(ctx context.Context, f Found, c hypervisor.Release) error {
+func (d move) release(ctx context.Context, f found, c hypervisor.Release) error {
 	e := c.Moved
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
 	}
 	j := f.Job
-	if f.State == hypervisor.Absent && (j == nil || j.ID != c.Job || j.Stage != Left) {
+	if f.State == hypervisor.Absent && (j == nil || j.ID != c.Job || j.Stage != stageLeft) {
 		return nil
 	}
 	job := hypervisor.JobID("")
 	if j != nil {
 		job = j.ID
 	}
-	stranded := j != nil && (j.Stage == Stranded || j.Stage == Left)
+	stranded := j != nil && (j.Stage == stageStranded || j.Stage == stageLeft)
 	switch {
 	case f.State == hypervisor.Receiving || f.State == hypervisor.Received ||
 		f.State.Executes() || f.State == hypervisor.Paused:
@@ -312,12 +312,12 @@ func (d move) release(ctx context.Context, f Found, c hypervisor.Release) error 
 			e.Proof, e.VM, e.Host)
 	case f.Sight.Run.Alive() && !stranded:
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
-	case f.Sight.Run == PausedPostCopy || f.Sight.Run == PausedPostCopyFailed:
+	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
 	}
-	if j != nil && j.Role == Source {
-		err := d.PutJob(true, func(j *Job) {
-			j.Stage, j.Last.Status = Left, hypervisor.JobSucceeded
+	if j != nil && j.Role == roleSource {
+		err := d.PutJob(true, func(j *jobRecord) {
+			j.Stage, j.Last.Status = stageLeft, hypervisor.JobSucceeded
 		})
 		if err != nil {
 			return err
@@ -326,7 +326,7 @@ func (d move) release(ctx context.Context, f Found, c hypervisor.Release) error 
 	if err := d.Erase(ctx, f.Sight); err != nil {
 		return err
 	}
-	if err := Remove(ctx, d.Node, d.Name, f.VM); err != nil {
+	if err := remove(ctx, d.Node, d.Name, f.VM); err != nil {
 		return err
 	}
 	return d.Remove()

@@ -19,7 +19,7 @@ import (
 
 // A Host is the VMs of one libvirtd.
 type Host struct {
-	node     *Node
+	node     *node
 	link     hypervisor.Bandwidth
 	strict   bool
 	software string
@@ -53,7 +53,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := Open(c.Dir)
+	j, err := openJournal(c.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func open(ctx context.Context, config Config) (*Host, error) {
 }
 
 // node returns what the domains of the host share.
-func (c *Config) node(j *Journal) *Node {
-	return &Node{Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Namespace: c.Namespace,
+func (c *Config) node(j *journal) *node {
+	return &node{Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Namespace: c.Namespace,
 		Settings: domxml.Settings{Type: c.Accelerator, Namespace: c.Namespace, DiskDir: c.DiskDir},
 		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, Bar: c.Bar,
 		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Changed: c.Changed,
-		Journal: j, Move: Step}
+		Journal: j, Move: step}
 }
 
 // survey asks libvirt what the host is.
@@ -112,7 +112,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		return found{errKVM == nil, domxml.Unfit(offer),
 				hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
 				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
-				Able(lib, qemu), lib, qemu},
+				able(lib, qemu), lib, qemu},
 			errors.Join(errLib, errQEMU)
 	})
 	if err != nil {
@@ -199,8 +199,8 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	in.Hold = in.Hold || h.strict
 	var address hypervisor.Address
-	err := h.change(ctx, "Receive", in.VM.ID, func(d *Domain) (err error) {
-		address, err = Receive(ctx, d, in)
+	err := h.change(ctx, "Receive", in.VM.ID, func(d *domain) (err error) {
+		address, err = receive(ctx, d, in)
 		return err
 	})
 	return address, err
@@ -210,8 +210,8 @@ func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.
 // VM that cannot go there, before anything has moved, Conflict for one that cannot be
 // sent now, and Transient when the target's libvirtd cannot be asked.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	return h.change(ctx, "Migrate", out.VM, func(d *Domain) error {
-		return Migrate(ctx, d, out)
+	return h.change(ctx, "Migrate", out.VM, func(d *domain) error {
+		return migrate(ctx, d, out)
 	})
 }
 
@@ -220,31 +220,31 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 	if err := ctx.Err(); err != nil {
 		return hypervisor.Progress{}, h.explain("Progress", "", gone(err))
 	}
-	p, err := Progress(ctx, h.node, job)
+	p, err := jobProgress(ctx, h.node, job)
 	return p, h.explain("Progress", h.vmOf(job), err)
 }
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != Source {
+	if j := h.node.Job(job); j == nil || j.Role != roleSource {
 		return h.explain(fault.Name(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}
-	return h.change(ctx, fault.Name(a), h.vmOf(job), func(d *Domain) error {
-		return Adjust(ctx, d, job, a)
+	return h.change(ctx, fault.Name(a), h.vmOf(job), func(d *domain) error {
+		return adjust(ctx, d, job, a)
 	})
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, fault.Name(c), vm, func(d *Domain) error {
+	return h.change(ctx, fault.Name(c), vm, func(d *domain) error {
 		return command(ctx, d, c)
 	})
 }
 
 // change does something that changes a VM, when it is our turn.
 func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
-	act func(*Domain) error) error {
+	act func(*domain) error) error {
 	if err := ctx.Err(); err != nil {
 		return h.explain(op, vm, gone(err))
 	}

@@ -1,5 +1,24 @@
 package libvirt
 
+// This file keeps what libvirt does not keep of VMs and migrations: one private
+// directory, one file for each.
+//
+//	DIR/lock        held by the process that owns the directory
+//	DIR/vms/NAME    what is known of one VM: a domainRecord
+//	DIR/jobs/NAME   what is known of one migration: a jobRecord
+//
+// A file is replaced as a whole, so that it is the old or the new one whenever a
+// process dies. What must survive a loss of power is also synced.
+//
+// It decides nothing and removes nothing unasked, old jobs excepted.
+//
+// The file of a job outlives the migration's record: the record is removed by a controller, which may
+// have died before a host has heard the last command. A [hypervisor.Hypervisor.Receive] that is repeated finds in
+// it that the job has ended, and would open a target again without it; a Discard would say that the VM
+// never ran. What bounds the files is age: Jobs, called when a process begins, removes those that no
+// domain names and that were not written for 90 days, when files of seven later days are newer by as
+// much: a clock that jumped removes nothing.
+
 import (
 	"errors"
 	"fmt"
@@ -16,21 +35,21 @@ import (
 // its migration has ended, and a domain in the middle of one names it.
 const forgetAfter = 90 * 24 * time.Hour
 
-// A Journal is an open directory. Its methods may be used at the same time for
+// A journal is an open directory. Its methods may be used at the same time for
 // different VMs and jobs.
-type Journal struct {
+type journal struct {
 	dir  string
 	lock *durable.Lock
 }
 
-// Open makes or opens dir, which must belong to us and be closed to others, and owns
+// openJournal makes or opens dir, which must belong to us and be closed to others, and owns
 // it. It answers a [durable.LockedError] when another living process does.
-func Open(dir string) (*Journal, error) {
+func openJournal(dir string) (*journal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{dir: dir}
+	j := &journal{dir: dir}
 	for _, d := range []string{dir, j.below("vms"), j.below("jobs")} {
 		if err := durable.Private(d); err != nil {
 			return nil, err
@@ -41,16 +60,16 @@ func Open(dir string) (*Journal, error) {
 }
 
 // Close gives the directory free.
-func (j *Journal) Close() error { return j.lock.Close() }
+func (j *journal) Close() error { return j.lock.Close() }
 
-func (j *Journal) below(kind string) string { return filepath.Join(j.dir, kind) }
+func (j *journal) below(kind string) string { return filepath.Join(j.dir, kind) }
 
-func (j *Journal) file(kind, id string) string {
+func (j *journal) file(kind, id string) string {
 	return filepath.Join(j.below(kind), durable.Name(id))
 }
 
 // Put keeps d against our death, and, when synced, against a loss of power.
-func (j *Journal) Put(d *DomainRecord, synced bool) error {
+func (j *journal) Put(d *domainRecord, synced bool) error {
 	if err := errors.Join(durable.Text(string(d.VM.ID)), durable.Text(string(d.Job))); err != nil {
 		return err
 	}
@@ -58,7 +77,7 @@ func (j *Journal) Put(d *DomainRecord, synced bool) error {
 }
 
 // Remove forgets a VM.
-func (j *Journal) Remove(vm hypervisor.VMID) error {
+func (j *journal) Remove(vm hypervisor.VMID) error {
 	err := os.Remove(j.file("vms", string(vm)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -67,7 +86,7 @@ func (j *Journal) Remove(vm hypervisor.VMID) error {
 }
 
 // PutJob keeps a job against our death, and, when synced, against a loss of power.
-func (j *Journal) PutJob(job *Job, synced bool) error {
+func (j *journal) PutJob(job *jobRecord, synced bool) error {
 	err := errors.Join(durable.Text(string(job.ID)), durable.Text(string(job.VM.ID)))
 	if err != nil {
 		return err
@@ -77,10 +96,10 @@ func (j *Journal) PutJob(job *Job, synced bool) error {
 
 // Domains reads what is kept of all VMs. The error names every file that cannot be
 // read, and what is wrong with it.
-func (j *Journal) Domains() ([]*DomainRecord, error) {
-	var all []*DomainRecord
+func (j *journal) Domains() ([]*domainRecord, error) {
+	var all []*domainRecord
 	err := each(j.below("vms"), func(path string, _ fs.DirEntry) error {
-		d := new(DomainRecord)
+		d := new(domainRecord)
 		if err := durable.Read(path, d); err != nil {
 			return err
 		}
@@ -95,7 +114,7 @@ func (j *Journal) Domains() ([]*DomainRecord, error) {
 
 // Jobs reads what is kept of all jobs, and forgets those that ended long ago. The
 // error names every file that cannot be read, and what is wrong with it.
-func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
+func (j *journal) Jobs(now time.Time) ([]*jobRecord, error) {
 	domains, _ := j.Domains() // who asks for them is told what is wrong
 	named := map[hypervisor.JobID]bool{}
 	for _, d := range domains {
@@ -106,9 +125,9 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 		return nil, err
 	}
 	horizon := durable.Horizon(files, now, forgetAfter)
-	var all []*Job
+	var all []*jobRecord
 	err = each(j.below("jobs"), func(path string, f fs.DirEntry) error {
-		job := new(Job)
+		job := new(jobRecord)
 		if err := durable.Read(path, job); err != nil {
 			return err
 		}

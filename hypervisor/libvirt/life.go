@@ -1,31 +1,76 @@
 package libvirt
 
+// This file says what a domain is, and what is due next, from what the journal
+// knows of it and what was seen of it in libvirt.
+//
+//	journal + look ──► stateOf, statusOf, due ──► act ──► look …
+//
+// Everything that the backend does of its own accord, unasked, is a
+// nextStep from here: it follows from what is, and never from an event that might
+// have been missed. The caller (1) does one step, (2) looks again. Dying in
+// between does no harm.
+//
+// Libvirt's states in our words:
+//
+//	libvirt                         source of a job      target of a job      otherwise
+//	no such domain                  HandedOver if moved, Receiving            Absent
+//	                                else Crashed
+//	shut off (migrated)             HandedOver           –                    Shutoff, Unresolved
+//	shut off (crashed)              Crashed              Crashed              Crashed
+//	shut off (shutdown, destroyed,  Shutoff              Shutoff              Shutoff
+//	  saved, from snapshot)
+//	shut off (failed)               Shutoff              Receiving            Shutoff
+//	shut off (unknown)              Crashed if it ran,   Crashed if it ran    Crashed if it ran,
+//	                                else Shutoff                              else Shutoff
+//	running (any reason)            Running              Running              Running
+//	running (post-copy failed)    –                    Running              Running
+//	paused (user)                   Paused               Received if held     Paused
+//	paused (migrating)              HandingOver, Paused  Receiving            HandingOver
+//	                                if PauseGuest did it
+//	paused (post-copy failed)     HandingOver          –                    HandingOver
+//	paused (starting up)            Starting             Receiving            Starting
+//	paused (unknown)                HandingOver          Receiving            Paused
+//	paused (I/O error, watchdog,    Paused               Paused               Paused
+//	  crashed, snapshot, dump)
+//	shutdown, in shutdown           Stopping             Stopping             Stopping
+//	pmsuspended, blocked            Paused, Running      the same             the same
+//
+// A source that libvirt says has moved is HandedOver however it rests, and one that is
+// stranded HandingOver however it stands: so is what is left when a release was
+// interrupted. A target that libvirt has not been told to
+// keep, or could not let run, has not come: it is Receiving.
+//
+// Running, Paused and Shutoff become Starting, Stopping or Rebooting while that is
+// what was asked.
+//
+// It does no I/O and reads no clock.
+
 import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// State says what the domain is. Job is the one it names, or nil; d is nil for a
+// stateOf says what the domain is. Job is the one it names, or nil; d is nil for a
 // domain of which nothing is kept.
-func State(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
+func stateOf(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState {
 	if d == nil {
-		d = &DomainRecord{}
+		d = &domainRecord{}
 	}
 	switch {
 	case j.Receives():
 		return receiving(j, l)
-	case l.Run == Gone && has(j, Source, Moved):
+	case l.Run == runGone && has(j, roleSource, stageMoved):
 		return hypervisor.HandedOver
-	case l.Run == Gone && (j.Sends() || has(j, Source, Stranded)):
+	case l.Run == runGone && (j.Sends() || has(j, roleSource, stageStranded)):
 		return hypervisor.Crashed // it left and took its definition along, or was lost
-	case l.Run == Gone:
+	case l.Run == runGone:
 		return hypervisor.Absent
 	case l.Run.Rests():
 		return resting(d, j, l)
 	case l.Run.Stands():
 		return standing(d, j, l)
-	case l.Run == ShuttingDown:
+	case l.Run == runShuttingDown:
 		if d.Doing == hypervisor.Rebooting {
 			return hypervisor.Rebooting
 		}
@@ -37,19 +82,19 @@ func State(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
 }
 
 // has reports whether j is a job of a role in a stage.
-func has(j *Job, r Role, s Stage) bool {
+func has(j *jobRecord, r role, s stage) bool {
 	return j != nil && j.Role == r && j.Stage == s
 }
 
 // left reports whether libvirt says that a live VM has moved, and may mean this job.
 // An operation that godwit did not start, or that libvirt refused, was started by another client.
-func left(j *Job, l Look) bool {
-	return l.Run == ShutoffMigrated && l.Call != Refused && !j.Cold &&
+func left(j *jobRecord, l domainLook) bool {
+	return l.Run == runShutoffMigrated && l.Call != callRefused && !j.Cold &&
 		j.Last.Status != hypervisor.JobNone
 }
 
-// Came reports whether the domain is the complete copy that the job has brought.
-func Came(j *Job, l Look) bool {
+// came reports whether the domain is the complete copy that the job has brought.
+func came(j *jobRecord, l domainLook) bool {
 	switch {
 	case !j.Receives():
 		return false
@@ -57,27 +102,27 @@ func Came(j *Job, l Look) bool {
 		return true
 	case !l.Defined && l.Run.Rests(): // a cold one that libvirt has not been told to keep
 		return false
-	case l.Run == ShutoffFailed && !j.Cold: // libvirt could not let it run, and says so
+	case l.Run == runShutoffFailed && !j.Cold: // libvirt could not let it run, and says so
 		return false
 	case j.Refused && l.Run.Rests(): // it was destroyed to be discarded, and is still defined
 		return false
 	case l.Run.Rests():
 		return l.Job == j.ID || j.Seen
 	}
-	return l.Run == PausedUser || l.Run == PausedTrouble
+	return l.Run == runPausedUser || l.Run == runPausedTrouble
 }
 
 // receiving: libvirt makes the domain when its source comes, and takes it away
 // itself when it does not come completely.
-func receiving(j *Job, l Look) hypervisor.DomainState {
+func receiving(j *jobRecord, l domainLook) hypervisor.DomainState {
 	switch {
-	case !Came(j, l):
+	case !came(j, l):
 		return hypervisor.Receiving
-	case l.Run == ShuttingDown:
+	case l.Run == runShuttingDown:
 		return hypervisor.Stopping
 	case l.Run.Executes():
 		return hypervisor.Running
-	case l.Run == ShutoffCrashed, l.Run == ShutoffUnknown && !j.Cold && !l.Cold:
+	case l.Run == runShutoffCrashed, l.Run == runShutoffUnknown && !j.Cold && !l.Cold:
 		return hypervisor.Crashed
 	case l.Run.Rests():
 		return hypervisor.Shutoff
@@ -88,75 +133,75 @@ func receiving(j *Job, l Look) hypervisor.DomainState {
 }
 
 // resting says what a domain without a process is.
-func resting(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
+func resting(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState {
 	switch {
-	case has(j, Source, Moved), has(j, Source, Left):
+	case has(j, roleSource, stageMoved), has(j, roleSource, stageLeft):
 		return hypervisor.HandedOver
 	case j.Sends() && left(j, l):
 		return hypervisor.HandedOver
 	case j.Sends() && j.Cold:
 		return hypervisor.Shutoff
-	case d.Crashed || l.Run == ShutoffCrashed:
+	case d.Crashed || l.Run == runShutoffCrashed:
 		return hypervisor.Crashed
-	case d.Ran && l.Run == ShutoffUnknown:
+	case d.Ran && l.Run == runShutoffUnknown:
 		return hypervisor.Crashed
-	case d.Doing == hypervisor.Starting && l.Run != ShutoffFailed:
+	case d.Doing == hypervisor.Starting && l.Run != runShutoffFailed:
 		return hypervisor.Starting
 	}
 	return hypervisor.Shutoff
 }
 
 // standing says what a domain is whose CPUs do not run.
-func standing(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
+func standing(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState {
 	switch l.Run {
-	case PausedPostCopy, PausedPostCopyFailed:
+	case runPausedPostCopy, runPausedPostCopyFailed:
 		return hypervisor.HandingOver
-	case PausedMigration:
+	case runPausedMigration:
 		if j.Sends() && j.GuestPaused && l.Sends && !j.Stopped {
 			return hypervisor.Paused
 		}
 		return hypervisor.HandingOver
-	case PausedStarting:
+	case runPausedStarting:
 		return hypervisor.Starting
 	}
 	switch {
-	case has(j, Source, Stranded), has(j, Source, Left):
+	case has(j, roleSource, stageStranded), has(j, roleSource, stageLeft):
 		return hypervisor.HandingOver
-	case l.Run == PausedUnknown && j.Sends():
+	case l.Run == runPausedUnknown && j.Sends():
 		return hypervisor.HandingOver
 	}
 	return hypervisor.Paused
 }
 
-// Status says how far the job has come on this host.
-func Status(j *Job, l Look) hypervisor.JobStatus {
+// statusOf says how far the job has come on this host.
+func statusOf(j *jobRecord, l domainLook) hypervisor.JobStatus {
 	switch {
-	case j == nil || j.Role == NoRole:
+	case j == nil || j.Role == roleNone:
 		return hypervisor.JobNone
 	case j.Last.Status.Final():
 		return j.Last.Status
-	case j.Role == Source && j.Stage == Stranded:
+	case j.Role == roleSource && j.Stage == stageStranded:
 		return hypervisor.JobBroken
 	case j.Sends():
 		return sending(j, l)
-	case j.Role == JobTarget:
+	case j.Role == roleTarget:
 		return arriving(j, l)
 	}
 	return hypervisor.JobActive
 }
 
 // sending is the status of a job that this host sends.
-func sending(j *Job, l Look) hypervisor.JobStatus {
+func sending(j *jobRecord, l domainLook) hypervisor.JobStatus {
 	if left(j, l) {
 		return hypervisor.JobSucceeded
 	}
 	switch l.Run {
-	case PausedPostCopyFailed:
-		if l.Call == Calling { // it is being recovered, or libvirt is about to give up
+	case runPausedPostCopyFailed:
+		if l.Call == calling { // it is being recovered, or libvirt is about to give up
 			return hypervisor.JobActive
 		}
 		return hypervisor.JobBroken
-	case PausedMigration:
+	case runPausedMigration:
 		if !j.GuestPaused || j.Stopped {
 			return hypervisor.JobSwitching
 		}
@@ -168,26 +213,26 @@ func sending(j *Job, l Look) hypervisor.JobStatus {
 }
 
 // arriving is the status of a job that this host receives.
-func arriving(j *Job, l Look) hypervisor.JobStatus {
+func arriving(j *jobRecord, l domainLook) hypervisor.JobStatus {
 	switch {
-	case l.Run == RunsPostCopy:
+	case l.Run == runsPostCopy:
 		return hypervisor.JobActive
-	case l.Run == RunsPostCopyFailed:
+	case l.Run == runsPostCopyFailed:
 		return hypervisor.JobBroken
-	case j.Stage == Arrived || Came(j, l):
+	case j.Stage == stageArrived || came(j, l):
 		return hypervisor.JobSucceeded
-	case l.Run == Gone:
+	case l.Run == runGone:
 		return hypervisor.JobSetup
 	}
 	return hypervisor.JobActive
 }
 
-// Mode says how memory moves. That a guest that runs was meant to be paused does not help:
+// modeOf says how memory moves. That a guest that runs was meant to be paused does not help:
 // to have it paused, ask again.
-func Mode(j *Job, l Look) hypervisor.Mode {
+func modeOf(j *jobRecord, l domainLook) hypervisor.Mode {
 	switch {
-	case j.PostCopied, j.Last.Mode == hypervisor.PostCopy, l.Run == PausedPostCopy,
-		l.Run == PausedPostCopyFailed, l.Run == RunsPostCopy, l.Run == RunsPostCopyFailed:
+	case j.PostCopied, j.Last.Mode == hypervisor.PostCopy, l.Run == runPausedPostCopy,
+		l.Run == runPausedPostCopyFailed, l.Run == runsPostCopy, l.Run == runsPostCopyFailed:
 		return hypervisor.PostCopy
 	case j.GuestPaused && !l.Run.Executes():
 		return hypervisor.PausedCopy
@@ -196,50 +241,50 @@ func Mode(j *Job, l Look) hypervisor.Mode {
 }
 
 // A Step is something that is due.
-type NextStep uint8
+type nextStep uint8
 
 // The steps.
 const (
-	// Rest: nothing is due.
-	Rest NextStep = iota
-	// Bury: the domain has ended: note how.
-	Bury
-	// Force: the guest had its time to shut down: destroy the domain.
-	Force
-	// Reset: the guest had its time to reboot: reset it.
-	Reset
-	// Press: the guest runs on although it was asked to shut down or to reboot: ask it again.
-	Press
-	// Settled: it runs, and what was asked is done.
-	Settled
-	// Send: the job was accepted, and libvirt has not been asked yet.
-	Send
-	// Abort: a cancel was asked that libvirt has not heard.
-	Abort
-	// GoOver: post-copy was asked for, and libvirt may not know: tell it.
-	GoOver
-	// NoteStop: the guest stands for the switch-over. Note it.
-	NoteStop
-	// NoteAbort: libvirt has ended the transfer before its end. Note it.
-	NoteAbort
-	// Ask: libvirt may have lost its target's answer. Ask the target itself, before
+	// stepRest: nothing is due.
+	stepRest nextStep = iota
+	// stepBury: the domain has ended: note how.
+	stepBury
+	// stepForce: the guest had its time to shut down: destroy the domain.
+	stepForce
+	// stepReset: the guest had its time to reboot: reset it.
+	stepReset
+	// stepPress: the guest runs on although it was asked to shut down or to reboot: ask it again.
+	stepPress
+	// stepSettled: it runs, and what was asked is done.
+	stepSettled
+	// stepSend: the job was accepted, and libvirt has not been asked yet.
+	stepSend
+	// stepAbort: a cancel was asked that libvirt has not heard.
+	stepAbort
+	// stepGoOver: post-copy was asked for, and libvirt may not know: tell it.
+	stepGoOver
+	// stepNoteStop: the guest stands for the switch-over. Note it.
+	stepNoteStop
+	// stepNoteAbort: libvirt has ended the transfer before its end. Note it.
+	stepNoteAbort
+	// stepAsk: libvirt may have lost its target's answer. Ask the target itself, before
 	// libvirt lets the source run again.
-	Ask
-	// Move: libvirt says that the target has the VM.
-	Move
-	// Keep: the migration has ended, and the VM stays here.
-	Keep
-	// Strand: the migration has ended, and only the target knows how. Whatever runs
+	stepAsk
+	// stepMove: libvirt says that the target has the VM.
+	stepMove
+	// stepKeep: the migration has ended, and the VM stays here.
+	stepKeep
+	// stepStrand: the migration has ended, and only the target knows how. Whatever runs
 	// here is paused.
-	Strand
-	// NoteArrival: libvirt has begun to receive it.
-	NoteArrival
-	// Arrive: the VM is here, complete.
-	Arrive
-	// Lapse: libvirt has taken the incoming domain away: it will not come.
-	Lapse
-	// Recovered: what the target still lacked has come.
-	Recovered
+	stepStrand
+	// stepNoteArrival: libvirt has begun to receive it.
+	stepNoteArrival
+	// stepArrive: the VM is here, complete.
+	stepArrive
+	// stepLapse: libvirt has taken the incoming domain away: it will not come.
+	stepLapse
+	// stepRecovered: what the target still lacked has come.
+	stepRecovered
 )
 
 var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Press", "Settled", "Send", "Abort", "GoOver",
@@ -247,77 +292,77 @@ var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Press", "Settled", "S
 	"Recovered"}
 
 // String returns the step's name.
-func (s NextStep) String() string {
+func (s nextStep) String() string {
 	if int(s) >= len(steps) {
 		return "invalid"
 	}
 	return steps[s]
 }
 
-// Due says what the backend has to do of its own accord.
-func Due(d *DomainRecord, j *Job, l Look, now time.Time) NextStep {
+// due says what the backend has to do of its own accord.
+func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 	switch {
 	case d == nil:
-		return Rest
+		return stepRest
 	case j.Sends():
 		return dueAtSource(j, l)
 	case j.Receives():
 		return dueAtTarget(j, l)
-	case has(j, Source, Stranded) && l.Run.Executes():
-		return Strand // libvirt let it run again after we had looked
-	case has(j, JobTarget, Arrived) && !j.Last.Status.Final() &&
-		l.Run != RunsPostCopy && l.Run != RunsPostCopyFailed:
-		return Recovered
+	case has(j, roleSource, stageStranded) && l.Run.Executes():
+		return stepStrand // libvirt let it run again after we had looked
+	case has(j, roleTarget, stageArrived) && !j.Last.Status.Final() &&
+		l.Run != runsPostCopy && l.Run != runsPostCopyFailed:
+		return stepRecovered
 	case l.Run.Rests() && (d.Ran || d.Doing == hypervisor.Stopping ||
 		d.Doing == hypervisor.Rebooting):
-		return Bury
+		return stepBury
 	case !l.Run.Executes():
-		return Rest
+		return stepRest
 	case d.Doing == hypervisor.Stopping && !d.By.IsZero() && !now.Before(d.By):
-		return Force
+		return stepForce
 	case d.Doing == hypervisor.Rebooting && !d.By.IsZero() && !now.Before(d.By):
-		return Reset
+		return stepReset
 	case d.Doing == hypervisor.Starting, d.Doing == hypervisor.Rebooting && l.Rebooted:
-		return Settled
-	case l.Run != ShuttingDown && Unheard(d, now):
-		return Press
+		return stepSettled
+	case l.Run != runShuttingDown && pressUnheard(d, now):
+		return stepPress
 	}
-	return Rest
+	return stepRest
 }
 
-// PressAgain is how long a guest is given before its power button is pressed once more. One that
+// pressAgain is how long a guest is given before its power button is pressed once more. One that
 // boots, or whose driver is not loaded yet, does not see the button, and libvirt does not tell.
 // Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
-const PressAgain = 10 * time.Second
+const pressAgain = 10 * time.Second
 
-// Unheard reports whether a guest was asked to shut down so long ago that it may not have heard.
-func Unheard(d *DomainRecord, now time.Time) bool {
+// pressUnheard reports whether a guest was asked to shut down so long ago that it may not have heard.
+func pressUnheard(d *domainRecord, now time.Time) bool {
 	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
-	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= PressAgain
+	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= pressAgain
 }
 
 // dueAtSource: while libvirt is at it, it is only helped. What has become of the VM
 // afterwards the domain says; what libvirt answered only counts where the domain
 // alone does not tell.
-func dueAtSource(j *Job, l Look) NextStep {
+func dueAtSource(j *jobRecord, l domainLook) nextStep {
 	switch {
 	case left(j, l):
-		return Move
-	case l.Call == Calling || l.Sends:
+		return stepMove
+	case l.Call == calling || l.Sends:
 		return dueOnTheWay(j, l)
-	case l.Call == NoCall && j.Last.Status == hypervisor.JobNone && !j.Stopped:
+	case l.Call == callNone && j.Last.Status == hypervisor.JobNone && !j.Stopped:
 		if j.Cancelled || !ready(j, l) {
-			return Keep
+			return stepKeep
 		}
-		return Send
-	case (l.Call == NoCall || l.Call == Broken) && l.Early:
-		return Rest
+		return stepSend
+	case (l.Call == callNone || l.Call == callBroken) && l.Early:
+		return stepRest
 	}
 	return verdict(j, l)
 }
 
 // ready reports whether a domain is still what its migration is about.
-func ready(j *Job, l Look) bool {
+func ready(j *jobRecord, l domainLook) bool {
 	if j.Cold {
 		return l.Run.Rests()
 	}
@@ -325,66 +370,66 @@ func ready(j *Job, l Look) bool {
 }
 
 // dueOnTheWay: the call is under way, or libvirt goes on without it.
-func dueOnTheWay(j *Job, l Look) NextStep {
-	stands := l.Run == PausedMigration && !j.GuestPaused || l.Run == PausedPostCopy ||
-		l.Run == PausedPostCopyFailed
+func dueOnTheWay(j *jobRecord, l domainLook) nextStep {
+	stands := l.Run == runPausedMigration && !j.GuestPaused || l.Run == runPausedPostCopy ||
+		l.Run == runPausedPostCopyFailed
 	switch {
-	case l.Run == PausedPostCopyFailed && l.Call != Calling && !(l.Call == NoCall && l.Early):
-		return Strand
+	case l.Run == runPausedPostCopyFailed && l.Call != calling && !(l.Call == callNone && l.Early):
+		return stepStrand
 	case stands && !j.Stopped:
-		return NoteStop
+		return stepNoteStop
 	case l.Aborted && !j.Aborted && !j.PostCopied:
-		return NoteAbort
-	case l.Stuck && l.Run == PausedMigration:
-		return Ask
+		return stepNoteAbort
+	case l.Stuck && l.Run == runPausedMigration:
+		return stepAsk
 	case l.Aborted && l.Run.Executes() && !j.PostCopied:
-		return Keep // the target never gets all of it
+		return stepKeep // the target never gets all of it
 	case j.Cancelled && l.Sends && !l.Aborted:
-		return Abort
+		return stepAbort
 	case j.PostCopied && l.Moving && !l.Aborted && !stands:
-		return GoOver // we died between noting it and asking, or QEMU is about to begin
+		return stepGoOver // we died between noting it and asking, or QEMU is about to begin
 	}
-	return Rest
+	return stepRest
 }
 
 // verdict says how a migration has ended that libvirt has ended.
-func verdict(j *Job, l Look) NextStep {
+func verdict(j *jobRecord, l domainLook) nextStep {
 	switch {
-	case l.Call == Succeeded: // the definition may have gone with the VM
+	case l.Call == callSucceeded: // the definition may have gone with the VM
 		if l.Run.Executes() {
-			return Strand // libvirt contradicts itself: ask the target
+			return stepStrand // libvirt contradicts itself: ask the target
 		}
-		return Move
-	case l.Call == Refused && (j.Cold || !movesOn(l.Run)):
-		return Keep // wherever it died or stands
+		return stepMove
+	case l.Call == callRefused && (j.Cold || !movesOn(l.Run)):
+		return stepKeep // wherever it died or stands
 	case l.Run.Executes() && !j.Cold && (j.Aborted || !stood(j, l)):
-		return Keep // the target did not get everything
+		return stepKeep // the target did not get everything
 	}
-	return Strand
+	return stepStrand
 }
 
 // stood reports whether the guest of a source that runs may have stood for the
 // switch-over. libvirt says that it let it run again, but not whether that was now or
 // after an earlier migration.
-func stood(j *Job, l Look) bool {
-	anew := l.Run == RunsCancelled && !(j.Again && l.Call == Broken && !l.Blind)
+func stood(j *jobRecord, l domainLook) bool {
+	anew := l.Run == runsCancelled && !(j.Again && l.Call == callBroken && !l.Blind)
 	return j.Stopped || l.Stood || anew
 }
 
 // movesOn reports whether a domain looks as while libvirt moves it.
-func movesOn(r Run) bool {
-	return r == PausedMigration || r == PausedPostCopy || r == PausedPostCopyFailed
+func movesOn(r run) bool {
+	return r == runPausedMigration || r == runPausedPostCopy || r == runPausedPostCopyFailed
 }
 
 // dueAtTarget: a domain that came is the host's own.
-func dueAtTarget(j *Job, l Look) NextStep {
+func dueAtTarget(j *jobRecord, l domainLook) nextStep {
 	switch {
-	case Came(j, l) && !(j.Hold && l.Run.Stands()):
-		return Arrive
-	case l.Run == Gone && j.Seen:
-		return Lapse
+	case came(j, l) && !(j.Hold && l.Run.Stands()):
+		return stepArrive
+	case l.Run == runGone && j.Seen:
+		return stepLapse
 	case l.Run.Alive() && !j.Seen:
-		return NoteArrival
+		return stepNoteArrival
 	}
-	return Rest
+	return stepRest
 }

@@ -2,50 +2,50 @@ package libvirt
 
 import "github.com/godwit-vm/godwit/hypervisor"
 
-// A Run is what libvirt says that a domain does, and why, in one word: libvirt's
+// A run is what libvirt says that a domain does, and why, in one word: libvirt's
 // pairs of state and reason, as far as they make a difference here.
-type Run uint8
+type run uint8
 
 // What a domain does, by libvirt's name of state and reason.
 const (
-	// Gone: libvirt does not know the domain.
-	Gone Run = iota
-	// ShutoffUnknown: shut off, and libvirt has forgotten why: it was started since.
-	ShutoffUnknown
-	// ShutoffClean: the guest shut down, or was destroyed or saved.
-	ShutoffClean
-	// ShutoffCrashed: its process died, or could not go on.
-	ShutoffCrashed
-	// ShutoffFailed: it could not be started.
-	ShutoffFailed
-	// ShutoffMigrated: libvirt's migration succeeded, and the target has it.
-	ShutoffMigrated
-	// Runs: guest instructions execute, for any reason not told apart below.
-	Runs
-	// RunsCancelled: it runs again after a migration that failed or was cancelled.
-	RunsCancelled
-	// RunsMigrated: it runs here because it was migrated here.
-	RunsMigrated
-	// RunsPostCopy: an incoming domain that runs and fetches what it lacks.
-	RunsPostCopy
-	// RunsPostCopyFailed: the same, and the connection is lost.
-	RunsPostCopyFailed
-	// PausedUser: a client paused it; or it came with the flag that keeps it paused.
-	PausedUser
-	// PausedMigration: it stands because it moves, or has not come completely.
-	PausedMigration
-	// PausedPostCopy: a source whose target runs.
-	PausedPostCopy
-	// PausedPostCopyFailed: the same, and the connection is lost.
-	PausedPostCopyFailed
-	// PausedStarting: libvirt is starting it.
-	PausedStarting
-	// PausedUnknown: it stands, and libvirt has forgotten why: it was started since.
-	PausedUnknown
-	// PausedTrouble: it stands because of an I/O error, a watchdog or a panic.
-	PausedTrouble
-	// ShuttingDown: the guest is shutting down.
-	ShuttingDown
+	// runGone: libvirt does not know the domain.
+	runGone run = iota
+	// runShutoffUnknown: shut off, and libvirt has forgotten why: it was started since.
+	runShutoffUnknown
+	// runShutoffClean: the guest shut down, or was destroyed or saved.
+	runShutoffClean
+	// runShutoffCrashed: its process died, or could not go on.
+	runShutoffCrashed
+	// runShutoffFailed: it could not be started.
+	runShutoffFailed
+	// runShutoffMigrated: libvirt's migration succeeded, and the target has it.
+	runShutoffMigrated
+	// runsNormally: guest instructions execute, for any reason not told apart below.
+	runsNormally
+	// runsCancelled: it runs again after a migration that failed or was cancelled.
+	runsCancelled
+	// runsMigrated: it runs here because it was migrated here.
+	runsMigrated
+	// runsPostCopy: an incoming domain that runs and fetches what it lacks.
+	runsPostCopy
+	// runsPostCopyFailed: the same, and the connection is lost.
+	runsPostCopyFailed
+	// runPausedUser: a client paused it; or it came with the flag that keeps it paused.
+	runPausedUser
+	// runPausedMigration: it stands because it moves, or has not come completely.
+	runPausedMigration
+	// runPausedPostCopy: a source whose target runs.
+	runPausedPostCopy
+	// runPausedPostCopyFailed: the same, and the connection is lost.
+	runPausedPostCopyFailed
+	// runPausedStarting: libvirt is starting it.
+	runPausedStarting
+	// runPausedUnknown: it stands, and libvirt has forgotten why: it was started since.
+	runPausedUnknown
+	// runPausedTrouble: it stands because of an I/O error, a watchdog or a panic.
+	runPausedTrouble
+	// runShuttingDown: the guest is shutting down.
+	runShuttingDown
 )
 
 var runs = [...]string{"Gone", "ShutoffUnknown", "ShutoffClean", "ShutoffCrashed",
@@ -54,7 +54,7 @@ var runs = [...]string{"Gone", "ShutoffUnknown", "ShutoffClean", "ShutoffCrashed
 	"PausedPostCopyFailed", "PausedStarting", "PausedUnknown", "PausedTrouble", "ShuttingDown"}
 
 // String returns the word.
-func (r Run) String() string {
+func (r run) String() string {
 	if int(r) >= len(runs) {
 		return "invalid"
 	}
@@ -62,20 +62,22 @@ func (r Run) String() string {
 }
 
 // Alive reports whether the domain has a process.
-func (r Run) Alive() bool { return r >= Runs }
+func (r run) Alive() bool { return r >= runsNormally }
 
 // Executes reports whether guest instructions run.
-func (r Run) Executes() bool { return r >= Runs && r <= RunsPostCopyFailed || r == ShuttingDown }
+func (r run) Executes() bool {
+	return r >= runsNormally && r <= runsPostCopyFailed || r == runShuttingDown
+}
 
 // Rests reports whether the domain is defined and has no process.
-func (r Run) Rests() bool { return r >= ShutoffUnknown && r <= ShutoffMigrated }
+func (r run) Rests() bool { return r >= runShutoffUnknown && r <= runShutoffMigrated }
 
 // Stands reports whether the domain has a process and no CPU of it runs.
-func (r Run) Stands() bool { return r >= PausedUser && r <= PausedTrouble }
+func (r run) Stands() bool { return r >= runPausedUser && r <= runPausedTrouble }
 
-// A Look is what was seen of a domain in libvirt.
-type Look struct {
-	Run Run
+// A domainLook is what was seen of a domain in libvirt.
+type domainLook struct {
+	Run run
 	// Sends: libvirt is migrating it away. Nothing else is known of a domain that
 	// is being received.
 	Sends bool
@@ -97,7 +99,7 @@ type Look struct {
 	// Defined: libvirt keeps a definition when the process ends.
 	Defined bool
 	// LibvirtCall is what has become of the call that asked libvirt to migrate.
-	Call LibvirtCall
+	Call libvirtCall
 	// Rebooted: the guest has booted anew since it was asked to.
 	Rebooted bool
 	// Early: our process, or libvirtd, has just begun. What the process before us has
@@ -106,18 +108,18 @@ type Look struct {
 }
 
 // A Call is what has become of the call that asked libvirt to migrate.
-type LibvirtCall uint8
+type libvirtCall uint8
 
 // What becomes of a call.
 const (
-	// NoCall: there is none: our process began after it, or before.
-	NoCall LibvirtCall = iota
-	// Calling: it has not returned.
-	Calling
-	// Succeeded: libvirt answered that the VM has moved.
-	Succeeded
-	// Refused: libvirt answered that the VM has not moved.
-	Refused
-	// Broken: the answer, or libvirt's own connection to the target, was lost.
-	Broken
+	// callNone: there is none: our process began after it, or before.
+	callNone libvirtCall = iota
+	// calling: it has not returned.
+	calling
+	// callSucceeded: libvirt answered that the VM has moved.
+	callSucceeded
+	// callRefused: libvirt answered that the VM has not moved.
+	callRefused
+	// callBroken: the answer, or libvirt's own connection to the target, was lost.
+	callBroken
 )

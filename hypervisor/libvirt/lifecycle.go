@@ -2,6 +2,10 @@
 
 package libvirt
 
+// This file does what may be asked of a VM on its host: start, stop, pause,
+// reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
+// time is noted, and done when it is due.
+
 import (
 	"context"
 	"errors"
@@ -20,10 +24,10 @@ import (
 const rebootPatience = 30 * time.Second
 
 // A guest is a domain of which something is asked.
-type guest struct{ *Domain }
+type guest struct{ *domain }
 
 // command changes the life of one VM. The caller holds the domain's turn.
-func command(ctx context.Context, of *Domain, c hypervisor.Command) error {
+func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	d := guest{of}
 	f, err := d.Find(ctx)
 	if err != nil {
@@ -66,7 +70,7 @@ func command(ctx context.Context, of *Domain, c hypervisor.Command) error {
 }
 
 // live performs the commands on a VM that has, or had, a process.
-func (d guest) live(ctx context.Context, f Found, c hypervisor.Command) error {
+func (d guest) live(ctx context.Context, f found, c hypervisor.Command) error {
 	switch c := c.(type) {
 	case hypervisor.Stop:
 		return d.stop(ctx, f, c.Grace)
@@ -85,7 +89,7 @@ func (d guest) live(ctx context.Context, f Found, c hypervisor.Command) error {
 }
 
 // start runs a VM from its disks, or from the state that it was saved in.
-func (d guest) start(ctx context.Context, f Found, vm hypervisor.VM) error {
+func (d guest) start(ctx context.Context, f found, vm hypervisor.VM) error {
 	switch {
 	case vm.ID != d.ID:
 		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
@@ -105,19 +109,19 @@ func (d guest) start(ctx context.Context, f Found, vm hypervisor.VM) error {
 		return err
 	}
 	if f.Job != nil && f.Job.Unborn { // from now on it has run
-		if err := d.PutJob(true, func(j *Job) { j.Unborn = false }); err != nil {
+		if err := d.PutJob(true, func(j *jobRecord) { j.Unborn = false }); err != nil {
 			return err
 		}
 	}
 	before := f.Rec
-	err := d.Put(true, func(r *DomainRecord) {
+	err := d.Put(true, func(r *domainRecord) {
 		if f.State == hypervisor.Absent { // whatever was here is no more
-			*r = DomainRecord{Name: d.Name}
+			*r = domainRecord{Name: d.Name}
 		}
 		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}
 	})
 	if err == nil {
-		err = Make(ctx, d.Node, d.Name, vm)
+		err = makeDisks(ctx, d.Node, d.Name, vm)
 	}
 	if err == nil {
 		err = d.boot(ctx, f, vm)
@@ -130,15 +134,15 @@ func (d guest) start(ctx context.Context, f Found, vm hypervisor.VM) error {
 		if before == nil && f.State == hypervisor.Absent {
 			return errors.Join(err, d.Remove())
 		}
-		return errors.Join(err, d.Put(true, func(r *DomainRecord) { *r = *before }))
+		return errors.Join(err, d.Put(true, func(r *domainRecord) { *r = *before }))
 	}
 	d.Node.Unreserve(d.ID) // what runs has taken its room
-	return d.Put(false, func(r *DomainRecord) { r.Doing, r.Crashed = hypervisor.Absent, false })
+	return d.Put(false, func(r *domainRecord) { r.Doing, r.Crashed = hypervisor.Absent, false })
 }
 
 // boot defines the domain where it is not, or where another one is wanted, and starts
 // it. What cannot be started is not left defined.
-func (d guest) boot(ctx context.Context, f Found, vm hypervisor.VM) error {
+func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 	xml := ""
 	var err error
 	switch {
@@ -153,7 +157,7 @@ func (d guest) boot(ctx context.Context, f Found, vm hypervisor.VM) error {
 		return fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
 	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
-		if err := Unbar(c, d.Name); err != nil {
+		if err := unbar(c, d.Name); err != nil {
 			return err
 		}
 		if xml != "" {
@@ -178,7 +182,7 @@ func (d guest) boot(ctx context.Context, f Found, vm hypervisor.VM) error {
 
 // stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
-func (d guest) stop(ctx context.Context, f Found, grace time.Duration) error {
+func (d guest) stop(ctx context.Context, f found, grace time.Duration) error {
 	by := time.Now().Add(max(0, grace)).UTC()
 	switch f.State {
 	case hypervisor.Shutoff, hypervisor.Crashed:
@@ -200,12 +204,12 @@ func (d guest) stop(ctx context.Context, f Found, grace time.Duration) error {
 
 // doing notes what was asked of a VM that runs.
 func (d guest) doing(what hypervisor.DomainState, by time.Time) error {
-	return d.Put(true, func(r *DomainRecord) { r.Doing, r.By, r.Ran = what, by, true })
+	return d.Put(true, func(r *domainRecord) { r.Doing, r.By, r.Ran = what, by, true })
 }
 
 // kill stops the VM now. Incoming domains are discarded and stopped sources
 // released, never killed: they may be the last good copy.
-func (d guest) kill(ctx context.Context, f Found) error {
+func (d guest) kill(ctx context.Context, f found) error {
 	switch {
 	case f.State.Rests():
 		return nil
@@ -224,12 +228,12 @@ func (d guest) kill(ctx context.Context, f Found) error {
 	}
 	s, err := d.See(ctx)
 	if err == nil && s.Run.Rests() && !f.Job.Sends() {
-		return d.Bury(Found{Sight: s})
+		return d.Bury(found{Sight: s})
 	}
 	return err
 }
 
-func (d guest) reboot(ctx context.Context, f Found) error {
+func (d guest) reboot(ctx context.Context, f found) error {
 	switch f.State {
 	case hypervisor.Rebooting:
 		return nil
@@ -246,7 +250,7 @@ func (d guest) reboot(ctx context.Context, f Found) error {
 
 // sends refuses to pause a VM that moves: libvirt lets it run at the target whatever
 // its operator wants, and has it resume only when it has arrived.
-func sends(f Found) error {
+func sends(f found) error {
 	if f.Job.Sends() || f.Sight.Sends {
 		return fault.Refuse(hypervisor.Conflict,
 			"libvirt is moving it, and would let it run at the target: cancel that first")
@@ -255,20 +259,20 @@ func sends(f Found) error {
 }
 
 // pause stops the guest's CPUs.
-func (d guest) pause(ctx context.Context, f Found) error {
+func (d guest) pause(ctx context.Context, f found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused {
 		return f.Conflict()
 	}
 	if err := sends(f); err != nil {
 		return err
 	}
-	if f.Sight.Run == PausedUser {
+	if f.Sight.Run == runPausedUser {
 		return nil
 	}
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 }
 
-func (d guest) unpause(ctx context.Context, f Found) error {
+func (d guest) unpause(ctx context.Context, f found) error {
 	switch f.State {
 	case hypervisor.Running:
 		return nil
@@ -284,7 +288,7 @@ func (d guest) unpause(ctx context.Context, f Found) error {
 
 // measure begins to measure how fast the guest writes memory. libvirt measures whole
 // seconds, 60 at most.
-func (d guest) measure(ctx context.Context, f Found, window time.Duration) error {
+func (d guest) measure(ctx context.Context, f found, window time.Duration) error {
 	switch {
 	case window <= 0:
 		return fault.Refuse(hypervisor.Invalid, "it takes some time to measure, not %v", window)
@@ -301,12 +305,12 @@ func (d guest) measure(ctx context.Context, f Found, window time.Duration) error
 		return err
 	}
 	until := time.Now().Add(time.Duration(seconds) * time.Second).UTC()
-	return d.Put(false, func(r *DomainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
+	return d.Put(false, func(r *domainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
 }
 
 // forget removes a VM that rests. The files of its disks stay. A saved state is the
 // VM's memory: libvirt refuses to remove the definition that it belongs to.
-func (d guest) forget(ctx context.Context, f Found) error {
+func (d guest) forget(ctx context.Context, f found) error {
 	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// An Observation is what libvirt shows of a domain at one moment.
-type Observation struct {
-	Look
+// An observation is what libvirt shows of a domain at one moment.
+type observation struct {
+	domainLook
 	UUID  string
 	XML   string // of what runs, or of the definition
 	Stats conn.JobStats
@@ -29,42 +29,42 @@ type Observation struct {
 
 // runsBy are libvirt's pairs of state and reason in our words. What is not listed
 // has the word of its state.
-var runsBy = map[[2]int]Run{
-	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_MIGRATED)}: RunsMigrated,
+var runsBy = map[[2]int]run{
+	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_MIGRATED)}: runsMigrated,
 	{int(libvirt.DOMAIN_RUNNING),
-		int(libvirt.DOMAIN_RUNNING_MIGRATION_CANCELED)}: RunsCancelled,
-	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_POSTCOPY)}: RunsPostCopy,
+		int(libvirt.DOMAIN_RUNNING_MIGRATION_CANCELED)}: runsCancelled,
+	{int(libvirt.DOMAIN_RUNNING), int(libvirt.DOMAIN_RUNNING_POSTCOPY)}: runsPostCopy,
 	{int(libvirt.DOMAIN_RUNNING),
-		int(libvirt.DOMAIN_RUNNING_POSTCOPY_FAILED)}: RunsPostCopyFailed,
-	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_USER)}:        PausedUser,
-	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_MIGRATION)}:   PausedMigration,
-	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_POSTCOPY)}:    PausedPostCopy,
-	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_STARTING_UP)}: PausedStarting,
-	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_UNKNOWN)}:     PausedUnknown,
+		int(libvirt.DOMAIN_RUNNING_POSTCOPY_FAILED)}: runsPostCopyFailed,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_USER)}:        runPausedUser,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_MIGRATION)}:   runPausedMigration,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_POSTCOPY)}:    runPausedPostCopy,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_STARTING_UP)}: runPausedStarting,
+	{int(libvirt.DOMAIN_PAUSED), int(libvirt.DOMAIN_PAUSED_UNKNOWN)}:     runPausedUnknown,
 	{int(libvirt.DOMAIN_PAUSED),
-		int(libvirt.DOMAIN_PAUSED_POSTCOPY_FAILED)}: PausedPostCopyFailed,
+		int(libvirt.DOMAIN_PAUSED_POSTCOPY_FAILED)}: runPausedPostCopyFailed,
 	{int(libvirt.DOMAIN_PAUSED),
-		int(libvirt.DOMAIN_PAUSED_SHUTTING_DOWN)}: ShuttingDown,
-	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_UNKNOWN)}:  ShutoffUnknown,
-	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_CRASHED)}:  ShutoffCrashed,
-	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_DAEMON)}:   ShutoffCrashed,
-	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_FAILED)}:   ShutoffFailed,
-	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_MIGRATED)}: ShutoffMigrated,
+		int(libvirt.DOMAIN_PAUSED_SHUTTING_DOWN)}: runShuttingDown,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_UNKNOWN)}:  runShutoffUnknown,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_CRASHED)}:  runShutoffCrashed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_DAEMON)}:   runShutoffCrashed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_FAILED)}:   runShutoffFailed,
+	{int(libvirt.DOMAIN_SHUTOFF), int(libvirt.DOMAIN_SHUTOFF_MIGRATED)}: runShutoffMigrated,
 }
 
-var runsByState = map[libvirt.DomainState]Run{
-	libvirt.DOMAIN_NOSTATE:     PausedUnknown,
-	libvirt.DOMAIN_RUNNING:     Runs,
-	libvirt.DOMAIN_BLOCKED:     Runs,
-	libvirt.DOMAIN_PAUSED:      PausedTrouble,
-	libvirt.DOMAIN_SHUTDOWN:    ShuttingDown,
-	libvirt.DOMAIN_SHUTOFF:     ShutoffClean,
-	libvirt.DOMAIN_CRASHED:     PausedTrouble,
-	libvirt.DOMAIN_PMSUSPENDED: PausedTrouble,
+var runsByState = map[libvirt.DomainState]run{
+	libvirt.DOMAIN_NOSTATE:     runPausedUnknown,
+	libvirt.DOMAIN_RUNNING:     runsNormally,
+	libvirt.DOMAIN_BLOCKED:     runsNormally,
+	libvirt.DOMAIN_PAUSED:      runPausedTrouble,
+	libvirt.DOMAIN_SHUTDOWN:    runShuttingDown,
+	libvirt.DOMAIN_SHUTOFF:     runShutoffClean,
+	libvirt.DOMAIN_CRASHED:     runPausedTrouble,
+	libvirt.DOMAIN_PMSUSPENDED: runPausedTrouble,
 }
 
 // runOf puts a state and its reason into our words.
-func runOf(state libvirt.DomainState, reason int) Run {
+func runOf(state libvirt.DomainState, reason int) run {
 	if r, ok := runsBy[[2]int{int(state), reason}]; ok {
 		return r
 	}
@@ -73,18 +73,18 @@ func runOf(state libvirt.DomainState, reason int) Run {
 
 // look shows a domain by its name. A domain that is being received has no figures to
 // ask for, and libvirt would log that request.
-func look(c *conn.Connect, name string, figures bool) (Observation, error) {
+func look(c *conn.Connect, name string, figures bool) (observation, error) {
 	dom, err := c.LookupDomainByName(name)
 	if absent(err) {
-		return Observation{}, nil
+		return observation{}, nil
 	}
 	if err != nil {
-		return Observation{}, err
+		return observation{}, err
 	}
 	defer func() { _ = dom.Free() }()
 	s, err := observationOf(dom, figures)
 	if absent(err) { // it went in between
-		return Observation{}, nil
+		return observation{}, nil
 	}
 	return s, err
 }
@@ -92,8 +92,8 @@ func look(c *conn.Connect, name string, figures bool) (Observation, error) {
 func absent(err error) bool { return errors.Is(err, libvirt.ERR_NO_DOMAIN) }
 
 // observationOf shows a domain.
-func observationOf(dom *libvirt.Domain, figures bool) (Observation, error) {
-	var s Observation
+func observationOf(dom *libvirt.Domain, figures bool) (observation, error) {
+	var s observation
 	uuid, err := dom.GetUUIDString()
 	if err != nil {
 		return s, err
@@ -103,7 +103,7 @@ func observationOf(dom *libvirt.Domain, figures bool) (Observation, error) {
 		return s, err
 	}
 	if bars(s.XML) {
-		return Observation{Bars: s.UUID}, nil
+		return observation{Bars: s.UUID}, nil
 	}
 	if figures {
 		if err := s.sends(dom); err != nil {
@@ -129,7 +129,7 @@ func observationOf(dom *libvirt.Domain, figures bool) (Observation, error) {
 
 // sends adds what libvirt says of a migration under way. Of one that comes in it says
 // nothing, by an error, and neither of a domain that is shut off.
-func (s *Observation) sends(dom *libvirt.Domain) error {
+func (s *observation) sends(dom *libvirt.Domain) error {
 	info, err := dom.GetJobStats(0)
 	if errors.Is(err, libvirt.ERR_OPERATION_UNSUPPORTED) ||
 		errors.Is(err, libvirt.ERR_OPERATION_INVALID) {
@@ -148,13 +148,13 @@ func (s *Observation) sends(dom *libvirt.Domain) error {
 
 // See looks at the domain now. A QEMU that hangs, as one does that sends its last state
 // over a lost link, gives no figures: what it was doing it then is doing still.
-func (d *Domain) See(ctx context.Context) (Observation, error) {
+func (d *domain) See(ctx context.Context) (observation, error) {
 	call := d.answer() // before the look, which then is not older than the answer
 	figures, err := d.figures(ctx, call)
 	if err != nil {
-		return Observation{}, err
+		return observation{}, err
 	}
-	s, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (Observation, error) {
+	s, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (observation, error) {
 		return look(c, d.Name, false)
 	})
 	if err != nil {
@@ -180,14 +180,14 @@ const patience = 2 * time.Second
 // figures says how the domain's migration goes. It does not ask where nothing is to be
 // learnt, nor a QEMU that has not answered yet: what that said last is taken, and waited for
 // where it has said nothing.
-func (d *Domain) figures(ctx context.Context, call LibvirtCall) (Observation, error) {
+func (d *domain) figures(ctx context.Context, call libvirtCall) (observation, error) {
 	if d.Job().Receives() {
-		return Observation{}, nil
+		return observation{}, nil
 	}
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d.mu.Lock()
-	last, switching := d.last, d.stood && call == Calling
+	last, switching := d.last, d.stood && call == calling
 	last.Sends = last.Sends || switching
 	asked, told, done := d.asking, d.told, make(chan struct{})
 	if asked == nil && !switching {
@@ -212,9 +212,9 @@ func (d *Domain) figures(ctx context.Context, call LibvirtCall) (Observation, er
 
 // ask asks libvirt for the figures, for as long as short says; last is what it said before,
 // and done is closed at the end.
-func (d *Domain) ask(ctx, short context.Context, last Observation, done chan struct{}) (Observation, error) {
+func (d *domain) ask(ctx, short context.Context, last observation, done chan struct{}) (observation, error) {
 	var begun atomic.Bool
-	s, err := conn.Ask(short, d.Node.Conn, func(c *conn.Connect) (Observation, error) {
+	s, err := conn.Ask(short, d.Node.Conn, func(c *conn.Connect) (observation, error) {
 		begun.Store(true)
 		s, err := progressOf(c, d.Name)
 		d.answered(done, s, err)
@@ -232,11 +232,11 @@ func (d *Domain) ask(ctx, short context.Context, last Observation, done chan str
 
 // unsaid returns what was said last. Of a source that another process of ours let send, and
 // of which nothing has been said yet, that is not known: it is not one that does not send.
-func (d *Domain) unsaid(ctx context.Context, last Observation) (Observation, error) {
+func (d *domain) unsaid(ctx context.Context, last observation) (observation, error) {
 	d.mu.Lock()
 	told := d.told
 	d.mu.Unlock()
-	if err := ctx.Err(); err != nil || told || !d.Job().Sends() || d.answer() != NoCall {
+	if err := ctx.Err(); err != nil || told || !d.Job().Sends() || d.answer() != callNone {
 		return last, err
 	}
 	return last, fault.Refuse(hypervisor.Transient, "its QEMU has not said yet how it sends")
@@ -244,7 +244,7 @@ func (d *Domain) unsaid(ctx context.Context, last Observation) (Observation, err
 
 // answered keeps what libvirt has said, and lets those know who wait for it. What was given
 // up before it began may begin all the same, and answers too late.
-func (d *Domain) answered(done chan struct{}, s Observation, err error) {
+func (d *domain) answered(done chan struct{}, s observation, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.asking != done {
@@ -258,8 +258,8 @@ func (d *Domain) answered(done chan struct{}, s Observation, err error) {
 }
 
 // progressOf says how a domain's migration goes, if it has one.
-func progressOf(c *conn.Connect, name string) (Observation, error) {
-	var s Observation
+func progressOf(c *conn.Connect, name string) (observation, error) {
+	var s observation
 	dom, err := c.LookupDomainByName(name)
 	if absent(err) {
 		return s, nil
@@ -275,13 +275,13 @@ func progressOf(c *conn.Connect, name string) (Observation, error) {
 // target, and much shorter than its keep-alive.
 const stuck = 300 * time.Millisecond
 
-// SeeAt looks at a domain of another host.
-func SeeAt(ctx context.Context, peer *conn.Conn, name string) (Observation, error) {
-	return conn.Ask(ctx, peer, func(c *conn.Connect) (Observation, error) { return look(c, name, true) })
+// seeAt looks at a domain of another host.
+func seeAt(ctx context.Context, peer *conn.Conn, name string) (observation, error) {
+	return conn.Ask(ctx, peer, func(c *conn.Connect) (observation, error) { return look(c, name, true) })
 }
 
 // VM says what the domain is made of: what was asked for, where libvirt agrees.
-func (d *Domain) vm(s Observation) hypervisor.VM {
+func (d *domain) vm(s observation) hypervisor.VM {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := s.Mark.VM

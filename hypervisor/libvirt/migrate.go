@@ -18,8 +18,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// Migrate has libvirt begin to send a VM. The caller holds the domain's turn.
-func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
+// migrate has libvirt begin to send a VM. The caller holds the domain's turn.
+func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	d := move{of}
 	t, err := d.wanted(out)
 	if err != nil {
@@ -30,7 +30,7 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 		return err
 	}
 	if old := d.Node.Job(out.Job); old != nil {
-		if old.Role == Source && old.VM.ID == d.ID {
+		if old.Role == roleSource && old.VM.ID == d.ID {
 			return nil // whatever has become of it
 		}
 		return fault.Refuse(hypervisor.Conflict, "job %s is, or was, received here", out.Job)
@@ -41,7 +41,7 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 	if err := expected(f, t, out.Job); err != nil {
 		return err
 	}
-	why, err := Obstacles(ctx, d.Domain, f, t)
+	why, err := obstacles(ctx, d.domain, f, t)
 	if err != nil {
 		return err
 	}
@@ -55,13 +55,13 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 }
 
 // wanted checks a request before any daemon is called.
-func (d move) wanted(out hypervisor.Outgoing) (TargetAddress, error) {
+func (d move) wanted(out hypervisor.Outgoing) (targetAddress, error) {
 	o := out.Options
 	if out.Job == "" || o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 {
-		return TargetAddress{}, fault.Refuse(hypervisor.Invalid,
+		return targetAddress{}, fault.Refuse(hypervisor.Invalid,
 			"job %q with %+v makes no sense", out.Job, o)
 	}
-	t, err := ParseAddress(out.Address)
+	t, err := parseAddress(out.Address)
 	if err != nil {
 		return t, fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
@@ -79,14 +79,14 @@ func (d move) wanted(out hypervisor.Outgoing) (TargetAddress, error) {
 	return t, d.need(needs)
 }
 
-// Able returns what can be done with a version of libvirt and one of QEMU, in libvirt's
+// able returns what can be done with a version of libvirt and one of QEMU, in libvirt's
 // notation. The libvirtd of a target crashes when a broken post-copy is to recover, from 11.2.0
 // on and until 11.4.0.
 // Source: libvirt NEWS.rst, v11.4.0 ("Fix virtqemud crash when resuming failed post-copy
 // migration"); QEMU commit 15f3f21d598a, in 9.0 (connections that break); QEMU 9.1
 // docs/about/removed-features.rst (compress, which is libvirt's compression "mt").
-func Able(libvirt, qemu uint32) hypervisor.Abilities {
-	all := Abilities
+func able(libvirt, qemu uint32) hypervisor.Abilities {
+	all := abilities
 	if libvirt >= 11_002_000 && libvirt < 11_004_000 {
 		all &^= hypervisor.CanRecover
 	}
@@ -101,11 +101,11 @@ func Able(libvirt, qemu uint32) hypervisor.Abilities {
 
 // need refuses what this host's libvirt and QEMU cannot do.
 func (d move) need(want hypervisor.Abilities) error {
-	return Need(Able(d.Node.Libvirt, d.Node.QEMU), want)
+	return need(able(d.Node.Libvirt, d.Node.QEMU), want)
 }
 
 // movable refuses a domain that is not at rest or at work.
-func movable(f Found) error {
+func movable(f found) error {
 	switch {
 	case f.State == hypervisor.Absent:
 		return fault.Refuse(hypervisor.NotFound, "no such VM")
@@ -122,7 +122,7 @@ func movable(f Found) error {
 
 // expected refuses a domain that the target does not expect, or expects to be another
 // machine.
-func expected(f Found, t TargetAddress, job hypervisor.JobID) error {
+func expected(f found, t targetAddress, job hypervisor.JobID) error {
 	switch {
 	case t.Job != job || t.VM.ID != f.VM.ID:
 		return fault.Refuse(hypervisor.Invalid, "the address is for job %s of %s", t.Job, t.VM.ID)
@@ -135,7 +135,7 @@ func expected(f Found, t TargetAddress, job hypervisor.JobID) error {
 
 // accept notes the job, so that it is not forgotten whatever happens next. The job comes
 // last: one that is known is one that its domain names, and that is brought to an end.
-func (d move) accept(ctx context.Context, f Found, out hypervisor.Outgoing) error {
+func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) error {
 	autostart := false
 	if f.Sight.Defined {
 		err := d.Do(ctx, func(dom *libvirt.Domain) (err error) {
@@ -146,13 +146,13 @@ func (d move) accept(ctx context.Context, f Found, out hypervisor.Outgoing) erro
 			return err
 		}
 	}
-	j := &Job{ID: out.Job, VM: f.VM, Role: Source, Stage: Sending,
+	j := &jobRecord{ID: out.Job, VM: f.VM, Role: roleSource, Stage: stageSending,
 		Started: time.Now().UTC().Round(0), Target: out.Target, Address: out.Address,
 		Options: out.Options, Cold: f.State == hypervisor.Shutoff,
-		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == RunsCancelled}
+		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == runsCancelled}
 	j.Last = j.First()
 	d.Forget()
-	err := d.Put(true, func(r *DomainRecord) {
+	err := d.Put(true, func(r *domainRecord) {
 		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Sight.Run.Alive()
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (d move) accept(ctx context.Context, f Found, out hypervisor.Outgoing) erro
 func (d move) send(ctx context.Context) error {
 	err := d.request(ctx)
 	if errors.Is(err, hypervisor.Invalid) {
-		return errors.Join(err, d.endJob(ctx, Kept, fault.Text(err)))
+		return errors.Join(err, d.endJob(ctx, stageKept, fault.Text(err)))
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (d move) send(ctx context.Context) error {
 func (d move) request(ctx context.Context) error {
 	rec := d.Record()
 	j := d.Node.Job(rec.Job)
-	t, err := ParseAddress(j.Address)
+	t, err := parseAddress(j.Address)
 	if err != nil {
 		return fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
@@ -191,7 +191,7 @@ func (d move) request(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = d.PutJob(true, func(j *Job) { j.Last.Status = hypervisor.JobSetup })
+	err = d.PutJob(true, func(j *jobRecord) { j.Last.Status = hypervisor.JobSetup })
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (d move) request(ctx context.Context) error {
 
 // call has libvirt migrate: peer to peer, which goes on without us, or managed
 // directly over a connection of ours to the target.
-func (d move) call(ctx context.Context, t TargetAddress,
+func (d move) call(ctx context.Context, t targetAddress,
 	params *libvirt.DomainMigrateParameters, flags libvirt.DomainMigrateFlags) error {
 	if d.Node.Direct {
 		return d.direct(ctx, t, params, flags&^libvirt.MIGRATE_PEER2PEER)
@@ -211,7 +211,7 @@ func (d move) call(ctx context.Context, t TargetAddress,
 }
 
 // direct has this process lead the migration. It ends when this process does.
-func (d move) direct(ctx context.Context, t TargetAddress,
+func (d move) direct(ctx context.Context, t targetAddress,
 	params *libvirt.DomainMigrateParameters, flags libvirt.DomainMigrateFlags) error {
 	peer, err := d.Node.Reach(ctx, t.Peer)
 	if err != nil {
@@ -236,7 +236,7 @@ func (d move) direct(ctx context.Context, t TargetAddress,
 
 // prepare makes the domain ready to go: it says for which job it goes, and a source
 // that is left behind does not start with its host.
-func (d move) prepare(ctx context.Context, rec *DomainRecord, j *Job) error {
+func (d move) prepare(ctx context.Context, rec *domainRecord, j *jobRecord) error {
 	text, err := d.mark(rec, j).XML()
 	if err != nil {
 		return fault.Refuse(hypervisor.Invalid, "%w", err)
@@ -290,7 +290,7 @@ func bandwidth(b hypervisor.Bandwidth) uint64 {
 // flagsOf are how the job is done, in libvirt's terms. Options that exclude each
 // other give way in the order post-copy, compression, channels: QEMU 7.2 has no
 // post-copy over several channels, and libvirt 9.0 no compression over them.
-func flagsOf(j *Job, t TargetAddress) libvirt.DomainMigrateFlags {
+func flagsOf(j *jobRecord, t targetAddress) libvirt.DomainMigrateFlags {
 	o := j.Options
 	flags := libvirt.MIGRATE_PEER2PEER
 	if j.Cold {
@@ -315,7 +315,7 @@ func flagsOf(j *Job, t TargetAddress) libvirt.DomainMigrateFlags {
 }
 
 // params are what the job needs besides flags.
-func (d move) params(dom *libvirt.Domain, j *Job, t TargetAddress,
+func (d move) params(dom *libvirt.Domain, j *jobRecord, t targetAddress,
 	flags libvirt.DomainMigrateFlags) (*libvirt.DomainMigrateParameters,
 	libvirt.DomainMigrateFlags, error) {
 	p := &libvirt.DomainMigrateParameters{}
@@ -355,7 +355,7 @@ func (d move) params(dom *libvirt.Domain, j *Job, t TargetAddress,
 }
 
 // disks says which disks are copied: the local ones.
-func (d move) disks(p *libvirt.DomainMigrateParameters, xml string, j *Job,
+func (d move) disks(p *libvirt.DomainMigrateParameters, xml string, j *jobRecord,
 	flags *libvirt.DomainMigrateFlags) error {
 	names, err := d.localTargets(xml, j.VM)
 	if err != nil || len(names) == 0 {
@@ -415,8 +415,8 @@ func differences(here, there hypervisor.VM) domxml.Changes {
 
 // change makes the domain at the target another one, if that is wanted: its pins and
 // the paths of its disks may differ.
-func (d move) change(dom *libvirt.Domain, p *libvirt.DomainMigrateParameters, j *Job,
-	t TargetAddress) error {
+func (d move) change(dom *libvirt.Domain, p *libvirt.DomainMigrateParameters, j *jobRecord,
+	t targetAddress) error {
 	c := differences(j.VM, t.VM)
 	rewrite := d.Node.Rewrite
 	if c.Disks == nil && c.Pins == nil && rewrite == nil {

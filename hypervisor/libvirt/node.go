@@ -2,6 +2,15 @@
 
 package libvirt
 
+// This file is the VMs of one libvirtd: their records, whose turn it is to change
+// one, and a goroutine for each that does what is due.
+//
+//	look → what is due (life.go) → do it → look …
+//
+// libvirt keeps the domains; the journal keeps what libvirt does not: jobs, and why
+// something was done. A change of a domain holds its turn. Readers do not: a
+// record is replaced and never changed. Dying at any instruction does no harm.
+
 import (
 	"context"
 	"maps"
@@ -18,8 +27,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// A Node is what the domains of one host share.
-type Node struct {
+// A node is what the domains of one host share.
+type node struct {
 	Name      hypervisor.HostName
 	Memory    hypervisor.Bytes // what VMs may use together
 	CPUs      int
@@ -45,17 +54,17 @@ type Node struct {
 	Translate func(peer string) string
 	Changed   func(hypervisor.VMID) // is told that a VM or its job has changed
 	Conn      *conn.Conn
-	Journal   *Journal
+	Journal   *journal
 	Life      context.Context // ends when everything is to be let go
 	Running   sync.WaitGroup  // what must have ended then
 	// Move does a step of a migration. Who calls it holds the domain's turn.
-	Move func(context.Context, *Domain, NextStep, Observation) error
+	Move func(context.Context, *domain, nextStep, observation) error
 
 	mu      sync.Mutex
 	born    time.Time
 	caps    string // what libvirtd says of the host; "": it was not asked since born
-	domains map[hypervisor.VMID]*Domain
-	jobs    map[hypervisor.JobID]*Job         // each is replaced, never changed
+	domains map[hypervisor.VMID]*domain
+	jobs    map[hypervisor.JobID]*jobRecord   // each is replaced, never changed
 	taken   map[hypervisor.VMID]hypervisor.VM // room that is promised and not used yet
 	barred  map[string]time.Time              // when the tombstone of a name is to go
 	closed  bool
@@ -66,7 +75,7 @@ type Node struct {
 
 // Open reads the journal. Afterwards everything that was under way goes on. Events may
 // come meanwhile.
-func (n *Node) Open() error {
+func (n *node) Open() error {
 	domains, err := n.Journal.Domains()
 	if err != nil {
 		return err
@@ -77,7 +86,7 @@ func (n *Node) Open() error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.domains, n.jobs = map[hypervisor.VMID]*Domain{}, map[hypervisor.JobID]*Job{}
+	n.domains, n.jobs = map[hypervisor.VMID]*domain{}, map[hypervisor.JobID]*jobRecord{}
 	n.taken = map[hypervisor.VMID]hypervisor.VM{}
 	n.born = time.Now()
 	for _, j := range jobs {
@@ -92,13 +101,13 @@ func (n *Node) Open() error {
 	return nil
 }
 
-func (n *Node) domain(id hypervisor.VMID, name string, rec *DomainRecord) *Domain {
-	return &Domain{Node: n, ID: id, Name: name, rec: rec, turn: make(chan struct{}, 1),
+func (n *node) domain(id hypervisor.VMID, name string, rec *domainRecord) *domain {
+	return &domain{Node: n, ID: id, Name: name, rec: rec, turn: make(chan struct{}, 1),
 		kick: make(chan struct{}, 1)}
 }
 
 // began returns when this process, or the libvirtd that it talks to, began.
-func (n *Node) began() time.Time {
+func (n *node) began() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.born
@@ -106,7 +115,7 @@ func (n *Node) began() time.Time {
 
 // Capabilities returns what libvirtd says of the host. It takes long to tell, and tells the
 // same as long as it lives.
-func (n *Node) Capabilities(c *conn.Connect) (string, error) {
+func (n *node) Capabilities(c *conn.Connect) (string, error) {
 	n.mu.Lock()
 	known, born := n.caps, n.born
 	n.mu.Unlock()
@@ -123,7 +132,7 @@ func (n *Node) Capabilities(c *conn.Connect) (string, error) {
 }
 
 // Reborn looks at everything anew: libvirtd was out of reach, and events are lost.
-func (n *Node) Reborn() {
+func (n *node) Reborn() {
 	n.mu.Lock()
 	n.born, n.caps = time.Now(), ""
 	n.mu.Unlock()
@@ -136,7 +145,7 @@ func (n *Node) Reborn() {
 }
 
 // Wake has every domain of which something is kept look what is due.
-func (n *Node) Wake() {
+func (n *node) Wake() {
 	for _, d := range n.known() {
 		d.Kick()
 	}
@@ -144,7 +153,7 @@ func (n *Node) Wake() {
 
 // Hear looks at the domain that an event is about, unless the event says all that there is
 // to know: a look while libvirt switches over makes the guest stand longer.
-func (n *Node) Hear(e conn.Event) {
+func (n *node) Hear(e conn.Event) {
 	id := domxml.IDOf(n.Namespace, e.Domain)
 	if d := n.Find(id); d != nil {
 		if d.hear(e) {
@@ -156,14 +165,14 @@ func (n *Node) Hear(e conn.Event) {
 }
 
 // Find returns the domain of a VM of which something is kept, or nil.
-func (n *Node) Find(vm hypervisor.VMID) *Domain {
+func (n *node) Find(vm hypervisor.VMID) *domain {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.domains[vm]
 }
 
 // known returns all domains of which something is kept, in no order.
-func (n *Node) known() []*Domain {
+func (n *node) known() []*domain {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Values(n.domains))
@@ -171,7 +180,7 @@ func (n *Node) known() []*Domain {
 
 // Close returns when nothing of ours runs any more and no turn is held. No turn
 // is given afterwards.
-func (n *Node) Close() {
+func (n *node) Close() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
@@ -179,14 +188,14 @@ func (n *Node) Close() {
 }
 
 // Job returns what is kept of a job, or nil.
-func (n *Node) Job(id hypervisor.JobID) *Job {
+func (n *node) Job(id hypervisor.JobID) *jobRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.jobs[id]
 }
 
 // PutJob keeps a job.
-func (n *Node) PutJob(j *Job, durable bool) error {
+func (n *node) PutJob(j *jobRecord, durable bool) error {
 	if err := n.Journal.PutJob(j, durable); err != nil {
 		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
 	}
@@ -198,7 +207,7 @@ func (n *Node) PutJob(j *Job, durable bool) error {
 
 // Reserve promises room to a VM, or answers NoRoom. What runs takes room, whatever
 // started it.
-func (n *Node) Reserve(ctx context.Context, vm hypervisor.VM) error {
+func (n *node) Reserve(ctx context.Context, vm hypervisor.VM) error {
 	used, err := n.used(ctx)
 	if err != nil {
 		return err
@@ -225,14 +234,14 @@ func (n *Node) Reserve(ctx context.Context, vm hypervisor.VM) error {
 }
 
 // Unreserve takes back what was promised. What runs has taken its room itself.
-func (n *Node) Unreserve(vm hypervisor.VMID) {
+func (n *node) Unreserve(vm hypervisor.VMID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.taken, vm)
 }
 
 // used returns what runs, as far as it takes room.
-func (n *Node) used(ctx context.Context) (map[hypervisor.VMID]hypervisor.VM, error) {
+func (n *node) used(ctx context.Context) (map[hypervisor.VMID]hypervisor.VM, error) {
 	return conn.Ask(ctx, n.Conn, func(c *conn.Connect) (map[hypervisor.VMID]hypervisor.VM, error) {
 		doms, err := c.ListAllDomains(libvirt.CONNECT_LIST_DOMAINS_ACTIVE)
 		if err != nil {
@@ -253,7 +262,7 @@ func (n *Node) used(ctx context.Context) (map[hypervisor.VMID]hypervisor.VM, err
 }
 
 // Domains shows all domains: those that libvirt knows, and those that are only kept.
-func (n *Node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+func (n *node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	names, err := conn.Ask(ctx, n.Conn, func(c *conn.Connect) ([]string, error) {
 		doms, err := c.ListAllDomains(0)
 		var names []string
@@ -268,7 +277,7 @@ func (n *Node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[hypervisor.VMID]*Domain{}
+	all := map[hypervisor.VMID]*domain{}
 	for _, name := range names {
 		id := domxml.IDOf(n.Namespace, name)
 		all[id] = n.domain(id, name, nil)
@@ -290,7 +299,7 @@ func (n *Node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 }
 
 // DebugSocket returns where the debug port of a domain is heard; "" is nowhere.
-func (n *Node) DebugSocket(name string) string {
+func (n *node) DebugSocket(name string) string {
 	if n.DebugDir == "" {
 		return ""
 	}
@@ -299,7 +308,7 @@ func (n *Node) DebugSocket(name string) string {
 
 // Spot returns the domain of a VM, to look at. The error says that no domain can have
 // its name.
-func (n *Node) Spot(vm hypervisor.VMID) (*Domain, error) {
+func (n *node) Spot(vm hypervisor.VMID) (*domain, error) {
 	if d := n.Find(vm); d != nil {
 		return d, nil
 	}

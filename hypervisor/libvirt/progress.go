@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 )
 
-// Progress answers how a job goes.
-func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
+// jobProgress answers how a job goes.
+func jobProgress(ctx context.Context, n *node, id hypervisor.JobID,
 ) (hypervisor.Progress, error) {
 	j := n.Job(id)
 	if j == nil {
@@ -33,8 +33,8 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 		return j.Last, nil
 	}
 	p := d.live(j, f.Sight)
-	p.Status, p.Mode = Status(j, f.Sight.Look), Mode(j, f.Sight.Look)
-	if p.Status == hypervisor.JobSucceeded && j.Role == Source {
+	p.Status, p.Mode = statusOf(j, f.Sight.domainLook), modeOf(j, f.Sight.domainLook)
+	if p.Status == hypervisor.JobSucceeded && j.Role == roleSource {
 		p = d.final(ctx, j, f.Sight)
 		p.Status = hypervisor.JobSucceeded
 	}
@@ -42,9 +42,9 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 }
 
 // live is how the job goes while libvirt is at it. What was sent never becomes less.
-func (d move) live(j *Job, s Observation) hypervisor.Progress {
+func (d move) live(j *jobRecord, s observation) hypervisor.Progress {
 	p := j.Last
-	if j.Role == Source && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
+	if j.Role == roleSource && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
 		fill(&p, s.Stats)
 		p.Downtime = 0
 		p.Sent = d.Sent(p.Sent)
@@ -67,10 +67,10 @@ func fill(p *hypervisor.Progress, s conn.JobStats) {
 
 // final is how the job went. libvirt keeps the figures of one that succeeded as long
 // as it keeps the domain, and tells them once when it ends.
-func (d move) final(ctx context.Context, j *Job, s Observation) hypervisor.Progress {
+func (d move) final(ctx context.Context, j *jobRecord, s observation) hypervisor.Progress {
 	p := d.live(j, s)
 	p.Sent = d.Sent(p.Sent)
-	p.Mode = Mode(j, s.Look)
+	p.Mode = modeOf(j, s.domainLook)
 	stats := d.told(ctx, s)
 	if stats == nil && s.Defined {
 		_ = d.Do(ctx, func(dom *libvirt.Domain) error { // without figures it ended, too
@@ -92,10 +92,10 @@ func (d move) final(ctx context.Context, j *Job, s Observation) hypervisor.Progr
 
 // told is what libvirt tells when a migration has ended. When the source has just
 // stopped, it is about to.
-func (d move) told(ctx context.Context, s Observation) *conn.JobStats {
+func (d move) told(ctx context.Context, s observation) *conn.JobStats {
 	for wait := 500 * time.Millisecond; ; wait -= 5 * time.Millisecond {
 		stats := d.Stats()
-		if stats != nil || s.Run != ShutoffMigrated || s.Call != Calling || wait <= 0 ||
+		if stats != nil || s.Run != runShutoffMigrated || s.Call != calling || wait <= 0 ||
 			ctx.Err() != nil {
 			return stats
 		}

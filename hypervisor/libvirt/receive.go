@@ -14,9 +14,9 @@ import (
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
-// Receive makes room for a VM and answers where its source finds it. libvirt makes
+// receive makes room for a VM and answers where its source finds it. libvirt makes
 // the domain itself when the source comes. The caller holds the domain's turn.
-func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
+func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
 	d := move{of}
 	n := d.Node
@@ -31,7 +31,7 @@ func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
 		return "", err
 	}
 	old := n.Job(in.Job)
-	half := old != nil && old.VM.ID == d.ID && old.Stage == Listening &&
+	half := old != nil && old.VM.ID == d.ID && old.Stage == stageListening &&
 		(f.Rec == nil || f.Rec.Job != in.Job) // we died, or failed, after noting the job
 	if old != nil && !half {
 		return d.receiveAgain(f, old, in)
@@ -45,15 +45,15 @@ func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
 	if err := n.Reserve(ctx, in.VM); err != nil {
 		return "", err
 	}
-	j := &Job{ID: in.Job, VM: in.VM, Role: JobTarget, Stage: Listening,
+	j := &jobRecord{ID: in.Job, VM: in.VM, Role: roleTarget, Stage: stageListening,
 		Hold: in.Hold, Token: rand.Text(), Started: time.Now().UTC().Round(0)}
 	j.Last = j.First()
 	if err := n.PutJob(j, true); err != nil {
 		n.Unreserve(d.ID)
 		return "", err
 	}
-	err = d.Put(true, func(r *DomainRecord) {
-		*r = DomainRecord{VM: in.VM, Name: d.Name, Job: in.Job}
+	err = d.Put(true, func(r *domainRecord) {
+		*r = domainRecord{VM: in.VM, Name: d.Name, Job: in.Job}
 	})
 	if err != nil {
 		return "", err
@@ -70,11 +70,11 @@ func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
 // its local disks must not be there: libvirt would write into them, and what is there
 // later was made by this job, and goes with it.
 func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
-	why, err := Lacks(ctx, d.Domain, vm)
+	why, err := lacks(ctx, d.domain, vm)
 	if err != nil {
 		return err
 	}
-	found, err := Volumes(ctx, d.Node, d.Name, vm)
+	found, err := volumes(ctx, d.Node, d.Name, vm)
 	if err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
 
 // receiveAgain answers what was answered before, unless something else is asked. Here a
 // post-copy may not be known to be broken yet.
-func (d move) receiveAgain(f Found, old *Job, in hypervisor.Incoming,
+func (d move) receiveAgain(f found, old *jobRecord, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
-	lacks := old.Stage == Arrived &&
-		(f.Sight.Run == RunsPostCopy || f.Sight.Run == RunsPostCopyFailed)
+	lacks := old.Stage == stageArrived &&
+		(f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed)
 	switch {
-	case old.Role != JobTarget || old.Refused || old.Stage != Listening && !lacks:
+	case old.Role != roleTarget || old.Refused || old.Stage != stageListening && !lacks:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here", in.Job)
 	case old.VM.ID != d.ID:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)
@@ -112,8 +112,8 @@ func (d move) receiveAgain(f Found, old *Job, in hypervisor.Incoming,
 }
 
 // here is the address of a target.
-func (d move) here(j *Job) hypervisor.Address {
-	t := TargetAddress{Peer: d.Node.Peer, Host: d.Node.Name, Job: j.ID, VM: j.VM, Hold: j.Hold,
+func (d move) here(j *jobRecord) hypervisor.Address {
+	t := targetAddress{Peer: d.Node.Peer, Host: d.Node.Name, Job: j.ID, VM: j.VM, Hold: j.Hold,
 		Token: j.Token}
 	return hypervisor.Address(t.String())
 }
@@ -124,7 +124,7 @@ func (d move) here(j *Job) hypervisor.Address {
 // Source: libvirt 9.0 virdomainobjlist.c (virDomainObjListAddLocked: "domain '%s'
 // already exists with uuid %s").
 func (d move) bar(ctx context.Context) error {
-	xml, err := Tombstone(d.Name, d.Node.Settings.Type)
+	xml, err := tombstone(d.Name, d.Node.Settings.Type)
 	if err != nil {
 		return fault.Refuse(hypervisor.Invalid, "%w", err)
 	}
@@ -139,12 +139,12 @@ func (d move) bar(ctx context.Context) error {
 
 // unbar lets libvirt receive the VM again.
 func (d move) unbar(ctx context.Context) error {
-	return d.Node.Conn.Act(ctx, func(c *connect) error { return Unbar(c, d.Name) })
+	return d.Node.Conn.Act(ctx, func(c *connect) error { return unbar(c, d.Name) })
 }
 
 // noteArrival notes that libvirt has begun to receive the VM.
 func (d move) noteArrival() error {
-	return d.PutJob(false, func(j *Job) { j.Seen = true })
+	return d.PutJob(false, func(j *jobRecord) { j.Seen = true })
 }
 
 // lapse: libvirt took the incoming domain away, which it does only while that has
@@ -153,11 +153,11 @@ func (d move) lapse(ctx context.Context) error {
 	if err := d.bar(ctx); err != nil {
 		return err
 	}
-	if err := Remove(ctx, d.Node, d.Name, d.Record().VM); err != nil {
+	if err := remove(ctx, d.Node, d.Name, d.Record().VM); err != nil {
 		return err
 	}
-	err := d.PutJob(true, func(j *Job) {
-		j.Refused, j.Stage = true, Discarded
+	err := d.PutJob(true, func(j *jobRecord) {
+		j.Refused, j.Stage = true, stageDiscarded
 		j.Last.Status, j.Last.Error = hypervisor.JobFailed, "the source did not send all of it"
 	})
 	if err != nil {
@@ -169,25 +169,25 @@ func (d move) lapse(ctx context.Context) error {
 }
 
 // arrive: the VM is here, and this host's own.
-func (d move) arrive(ctx context.Context, s Observation) error {
+func (d move) arrive(ctx context.Context, s observation) error {
 	if s.Mark.Autostart && s.Defined {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.SetAutostart(true) })
 		if err != nil {
 			return err
 		}
 	}
-	postcopy := s.Run == RunsPostCopy || s.Run == RunsPostCopyFailed
+	postcopy := s.Run == runsPostCopy || s.Run == runsPostCopyFailed
 	ran := d.Record().Ran || s.Run.Alive()
-	err := d.Put(true, func(r *DomainRecord) {
+	err := d.Put(true, func(r *domainRecord) {
 		r.Ran = ran
-		r.Crashed = s.Run == ShutoffCrashed ||
-			s.Run == ShutoffUnknown && !s.Mark.Cold
+		r.Crashed = s.Run == runShutoffCrashed ||
+			s.Run == runShutoffUnknown && !s.Mark.Cold
 	})
 	if err != nil {
 		return err
 	}
-	err = d.PutJob(true, func(j *Job) {
-		j.Stage, j.Cold = Arrived, s.Mark.Cold
+	err = d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Cold = stageArrived, s.Mark.Cold
 		j.Unborn = j.Hold && !ran && !j.Cold
 		if postcopy {
 			j.PostCopied, j.Last.Mode = true, hypervisor.PostCopy
@@ -202,12 +202,12 @@ func (d move) arrive(ctx context.Context, s Observation) error {
 }
 
 // recovered: what a post-copy still lacked has come, or is lost with the domain.
-func (d move) recovered(s Observation) error {
-	return d.PutJob(true, func(j *Job) { j.Last.Status = hypervisor.JobSucceeded })
+func (d move) recovered(s observation) error {
+	return d.PutJob(true, func(j *jobRecord) { j.Last.Status = hypervisor.JobSucceeded })
 }
 
 // mark is godwit's own note in a domain.
-func (d move) mark(rec *DomainRecord, j *Job) domxml.Mark {
+func (d move) mark(rec *domainRecord, j *jobRecord) domxml.Mark {
 	return domxml.Mark{VM: rec.VM, Job: j.ID, Autostart: rec.Autostart, Source: d.Node.Name,
 		From: d.Node.Peer, Cold: j.Cold, Resting: j.Resting}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A Domain is what is kept of a VM on this host besides what libvirt keeps.
-type DomainRecord struct {
+type domainRecord struct {
 	// VM is the VM as it was asked for, or as it is to come.
 	VM hypervisor.VM
 	// Name and UUID are the domain's in libvirt.
@@ -39,45 +39,45 @@ type DomainRecord struct {
 	Measured  time.Time
 }
 
-// A Role is what a host is in a job.
-type Role string
+// A role is what a host is in a job.
+type role string
 
 // The roles.
 const (
-	NoRole    Role = "" // it has only promised not to take part
-	Source    Role = "source"
-	JobTarget Role = "target"
+	roleNone   role = "" // it has only promised not to take part
+	roleSource role = "source"
+	roleTarget role = "target"
 )
 
-// A Stage is how far a job has come on this host, as far as only the journal can
+// A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what libvirt says.
-type Stage string
+type stage string
 
 // The stages of a target, and of a source, in order.
 const (
-	Listening Stage = "listening" // room is kept; the state may be under way
-	Arrived   Stage = "arrived"   // it was let run, or rests as it did
-	Discarded Stage = "discarded" // the copy did not and will not run
+	stageListening stage = "listening" // room is kept; the state may be under way
+	stageArrived   stage = "arrived"   // it was let run, or rests as it did
+	stageDiscarded stage = "discarded" // the copy did not and will not run
 
-	Sending   Stage = "sending"   // libvirt was, or is about to be, asked to migrate
-	Stranded  Stage = "stranded"  // it ended, and only the target knows how
-	Kept      Stage = "kept"      // it ended, and the VM stayed here
-	Moved     Stage = "moved"     // libvirt says that the target has it
-	Resumed   Stage = "resumed"   // it had stopped, and runs again with evidence
-	Abandoned Stage = "abandoned" // its memory was given up with evidence
-	Left      Stage = "left"      // it moved, and what was left is removed
+	stageSending   stage = "sending"   // libvirt was, or is about to be, asked to migrate
+	stageStranded  stage = "stranded"  // it ended, and only the target knows how
+	stageKept      stage = "kept"      // it ended, and the VM stayed here
+	stageMoved     stage = "moved"     // libvirt says that the target has it
+	stageResumed   stage = "resumed"   // it had stopped, and runs again with evidence
+	stageAbandoned stage = "abandoned" // its memory was given up with evidence
+	stageLeft      stage = "left"      // it moved, and what was left is removed
 )
 
 // Live reports whether a job in this stage may have a transfer under way.
-func (s Stage) Live() bool { return s == Listening || s == Sending }
+func (s stage) Live() bool { return s == stageListening || s == stageSending }
 
-// A Job is what is kept of one migration on this host. It is kept after the domain
+// A jobRecord is what is kept of one migration on this host. It is kept after the domain
 // is gone: the id of a job is never used again.
-type Job struct {
+type jobRecord struct {
 	ID    hypervisor.JobID
 	VM    hypervisor.VM
-	Role  Role
-	Stage Stage
+	Role  role
+	Stage stage
 	// Refused: this host was told to discard the job, and will never receive it.
 	Refused bool
 	Started time.Time
@@ -120,13 +120,15 @@ type Job struct {
 }
 
 // First returns the progress of the job before anything is sent.
-func (j *Job) First() hypervisor.Progress {
+func (j *jobRecord) First() hypervisor.Progress {
 	return hypervisor.Progress{Job: j.ID, Started: j.Started, Total: j.VM.Memory,
 		Disks: j.VM.LocalSize()}
 }
 
 // Sends reports whether the host is the source of a transfer under way.
-func (j *Job) Sends() bool { return j != nil && j.Role == Source && j.Stage == Sending }
+func (j *jobRecord) Sends() bool { return j != nil && j.Role == roleSource && j.Stage == stageSending }
 
 // Receives reports whether the host waits for the VM, or is being sent it.
-func (j *Job) Receives() bool { return j != nil && j.Role == JobTarget && j.Stage == Listening }
+func (j *jobRecord) Receives() bool {
+	return j != nil && j.Role == roleTarget && j.Stage == stageListening
+}

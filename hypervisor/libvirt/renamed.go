@@ -17,7 +17,7 @@ import (
 // Renamed answers Conflict when the host has a domain with the UUID of the VM under another name:
 // another client has renamed it, or defined it anew. What that does, the VM does; that no domain has the
 // VM's own name proves nothing.
-func (d *Domain) Renamed(ctx context.Context) error {
+func (d *domain) Renamed(ctx context.Context) error {
 	uuid := domxml.UUIDOf(d.ID)
 	name, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (string, error) {
 		dom, err := c.LookupDomainByUUIDString(uuid)

@@ -21,7 +21,7 @@ const (
 )
 
 // Kick has what is due done soon.
-func (d *Domain) Kick() {
+func (d *domain) Kick() {
 	select {
 	case d.kick <- struct{}{}:
 	default:
@@ -38,7 +38,7 @@ func (d *Domain) Kick() {
 }
 
 // run does what is due until there is nothing to wait for.
-func (d *Domain) run() {
+func (d *domain) run() {
 	n := d.Node
 	defer n.Running.Done()
 	timer := time.NewTimer(0)
@@ -63,7 +63,7 @@ func (d *Domain) run() {
 }
 
 // retire ends the goroutine unless it is wanted again.
-func (d *Domain) retire() bool {
+func (d *domain) retire() bool {
 	n := d.Node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *Domain) retire() bool {
 
 // settle does everything that is due, and returns when to look again unless
 // something happens before; 0 is never.
-func (d *Domain) settle(ctx context.Context) time.Duration {
+func (d *domain) settle(ctx context.Context) time.Duration {
 	if left := d.switching(); left > 0 {
 		return left
 	}
@@ -92,8 +92,8 @@ func (d *Domain) settle(ctx context.Context) time.Duration {
 }
 
 // Settle is settle for who holds the turn.
-func (d *Domain) Settle(ctx context.Context) time.Duration {
-	last := Rest
+func (d *domain) Settle(ctx context.Context) time.Duration {
+	last := stepRest
 	for {
 		if d.Record() == nil {
 			return 0
@@ -102,8 +102,8 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 		if err != nil {
 			return again
 		}
-		step := Due(f.Rec, f.Job, f.Sight.Look, time.Now())
-		if step == Rest || step == last { // what does not help at once is not repeated at once
+		step := due(f.Rec, f.Job, f.Sight.domainLook, time.Now())
+		if step == stepRest || step == last { // what does not help at once is not repeated at once
 			return d.wait(ctx, f)
 		}
 		if err := d.do(ctx, step, f); err != nil {
@@ -115,7 +115,7 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 }
 
 // wait returns when something may be due that no event tells of; 0 is never.
-func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
+func (d *domain) wait(ctx context.Context, f found) time.Duration {
 	rec, job, now := d.Record(), f.Job, time.Now()
 	if rec == nil {
 		return 0
@@ -138,7 +138,7 @@ func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
 		}
 	}
 	switch {
-	case job.Sends() && f.Sight.Call == Calling && !job.Cancelled:
+	case job.Sends() && f.Sight.Call == calling && !job.Cancelled:
 		sooner(again) // its return is told
 	case job.Sends():
 		sooner(often)
@@ -146,7 +146,7 @@ func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
 		sooner(again)
 	case job.Receives():
 		sooner(resync)
-	case job != nil && job.Role == JobTarget && job.Stage == Arrived &&
+	case job != nil && job.Role == roleTarget && job.Stage == stageArrived &&
 		!job.Last.Status.Final():
 		sooner(often)
 	}
@@ -154,20 +154,20 @@ func (d *Domain) wait(ctx context.Context, f Found) time.Duration {
 }
 
 // do performs one step. The caller holds the turn.
-func (d *Domain) do(ctx context.Context, step NextStep, f Found) error {
+func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 	switch step {
-	case Bury:
+	case stepBury:
 		return d.Bury(f)
-	case Force:
+	case stepForce:
 		return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
-	case Reset:
+	case stepReset:
 		if err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Reset(0) }); err != nil {
 			return err
 		}
 		return d.Settled()
-	case Press:
+	case stepPress:
 		return d.Press(ctx)
-	case Settled:
+	case stepSettled:
 		return d.Settled()
 	}
 	return d.Node.Move(ctx, d, step, f.Sight)
@@ -175,9 +175,9 @@ func (d *Domain) do(ctx context.Context, step NextStep, f Found) error {
 
 // Press notes that the guest is asked now, and presses its power button: to reboot if that is
 // what it was asked for. libvirt remembers the last of both that it was told.
-func (d *Domain) Press(ctx context.Context) error {
+func (d *domain) Press(ctx context.Context) error {
 	now, reboots := time.Now().UTC(), false
-	err := d.Put(false, func(r *DomainRecord) {
+	err := d.Put(false, func(r *domainRecord) {
 		r.Asked, reboots = now, r.Doing == hypervisor.Rebooting
 	})
 	if err != nil {
@@ -192,18 +192,18 @@ func (d *Domain) Press(ctx context.Context) error {
 }
 
 // Settled notes that the guest runs and that what was asked is done.
-func (d *Domain) Settled() error {
-	return d.Put(false, func(r *DomainRecord) {
+func (d *domain) Settled() error {
+	return d.Put(false, func(r *domainRecord) {
 		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
 	})
 }
 
 // Bury notes how a domain has ended that has no process any more.
-func (d *Domain) Bury(f Found) error {
+func (d *domain) Bury(f found) error {
 	run := f.Sight.Run
 	d.Node.Unreserve(d.ID)
-	return d.Put(true, func(r *DomainRecord) {
-		lost := run == ShutoffCrashed || run == ShutoffUnknown && r.Ran
+	return d.Put(true, func(r *domainRecord) {
+		lost := run == runShutoffCrashed || run == runShutoffUnknown && r.Ran
 		r.Crashed = lost && r.Doing != hypervisor.Stopping
 		r.Ran, r.Doing, r.By = false, hypervisor.Absent, time.Time{}
 		r.Asked = time.Time{}
@@ -213,7 +213,7 @@ func (d *Domain) Bury(f Found) error {
 
 // measured keeps the result of a measurement whose time is over, and returns how
 // long to wait for it otherwise.
-func (d *Domain) measured(ctx context.Context, now time.Time) time.Duration {
+func (d *domain) measured(ctx context.Context, now time.Time) time.Duration {
 	rec := d.Record()
 	if left := rec.Measuring.Sub(now); left > 0 {
 		return left
@@ -221,12 +221,12 @@ func (d *Domain) measured(ctx context.Context, now time.Time) time.Duration {
 	rate, done, err := d.dirtyRate(ctx)
 	if err != nil || !done {
 		if now.Sub(rec.Measuring) > time.Minute { // libvirt has forgotten it
-			_ = d.Put(false, func(r *DomainRecord) { r.Measuring = time.Time{} })
+			_ = d.Put(false, func(r *domainRecord) { r.Measuring = time.Time{} })
 			return 0
 		}
 		return often
 	}
-	_ = d.Put(false, func(r *DomainRecord) {
+	_ = d.Put(false, func(r *domainRecord) {
 		r.DirtyRate, r.Measured = rate, r.Measuring
 		r.Measuring = time.Time{}
 	})
@@ -234,7 +234,7 @@ func (d *Domain) measured(ctx context.Context, now time.Time) time.Duration {
 }
 
 // dirtyRate returns what libvirt measured, if it has.
-func (d *Domain) dirtyRate(ctx context.Context) (rate hypervisor.Bandwidth, done bool, err error) {
+func (d *domain) dirtyRate(ctx context.Context) (rate hypervisor.Bandwidth, done bool, err error) {
 	all, err := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) ([]libvirt.DomainStats, error) {
 		dom, err := c.LookupDomainByName(d.Name)
 		if err != nil {

@@ -2,6 +2,10 @@
 
 package libvirt
 
+// This file keeps the images of local disks in a storage pool of libvirt's, so
+// that it works on a libvirtd that is far away, and so that libvirt itself makes them
+// at the target of a migration.
+
 import (
 	"cmp"
 	"context"
@@ -59,7 +63,7 @@ func storageOpen(c *conn.Connect, dir string) (*libvirt.StoragePool, error) {
 }
 
 // within does something with the volume of a disk.
-func within(ctx context.Context, n *Node, name, disk string,
+func within(ctx context.Context, n *node, name, disk string,
 	do func(*libvirt.StoragePool, *libvirt.StorageVol) error) error {
 	image := n.Settings.Image(name, disk)
 	if image == "" {
@@ -88,18 +92,18 @@ func within(ctx context.Context, n *Node, name, disk string,
 	})
 }
 
-// Make makes the images of local disks that are not there.
-func Make(ctx context.Context, n *Node, name string, vm hypervisor.VM) error {
+// makeDisks makes the images of local disks that are not there.
+func makeDisks(ctx context.Context, n *node, name string, vm hypervisor.VM) error {
 	for _, d := range vm.LocalDisks() {
-		if err := MakeOne(ctx, n, name, d); err != nil {
+		if err := makeDisk(ctx, n, name, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Volumes returns the local disks of a VM whose images are there.
-func Volumes(ctx context.Context, n *Node, name string, vm hypervisor.VM,
+// volumes returns the local disks of a VM whose images are there.
+func volumes(ctx context.Context, n *node, name string, vm hypervisor.VM,
 ) ([]hypervisor.Disk, error) {
 	var found []hypervisor.Disk
 	for _, d := range vm.LocalDisks() {
@@ -120,8 +124,8 @@ func Volumes(ctx context.Context, n *Node, name string, vm hypervisor.VM,
 	return found, nil
 }
 
-// MakeOne makes the image of a disk unless it is there.
-func MakeOne(ctx context.Context, n *Node, name string, d hypervisor.Disk) error {
+// makeDisk makes the image of a disk unless it is there.
+func makeDisk(ctx context.Context, n *node, name string, d hypervisor.Disk) error {
 	return within(ctx, n, name, d.Name, func(p *libvirt.StoragePool, v *libvirt.StorageVol) error {
 		if v != nil {
 			return nil
@@ -142,9 +146,9 @@ func MakeOne(ctx context.Context, n *Node, name string, d hypervisor.Disk) error
 	})
 }
 
-// Remove removes the images of local disks: the VM has moved, and they with it, or has
+// remove removes the images of local disks: the VM has moved, and they with it, or has
 // not come, and libvirt has made them for it.
-func Remove(ctx context.Context, n *Node, name string, vm hypervisor.VM) error {
+func remove(ctx context.Context, n *node, name string, vm hypervisor.VM) error {
 	for _, d := range vm.LocalDisks() {
 		err := within(ctx, n, name, d.Name,
 			func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
@@ -160,8 +164,8 @@ func Remove(ctx context.Context, n *Node, name string, vm hypervisor.VM) error {
 	return nil
 }
 
-// Grow gives the image of a disk its size and returns what takes that back.
-func Grow(ctx context.Context, n *Node, name string, d hypervisor.Disk) (
+// growDisk gives the image of a disk its size and returns what takes that back.
+func growDisk(ctx context.Context, n *node, name string, d hypervisor.Disk) (
 	undo func() error, err error) {
 	was, err := resize(ctx, n, name, d, 0)
 	back := d
@@ -173,7 +177,7 @@ func Grow(ctx context.Context, n *Node, name string, d hypervisor.Disk) (
 }
 
 // resize gives the image of a disk its size and returns the one that it had.
-func resize(ctx context.Context, n *Node, name string, d hypervisor.Disk,
+func resize(ctx context.Context, n *node, name string, d hypervisor.Disk,
 	flags libvirt.StorageVolResizeFlags) (was hypervisor.Bytes, err error) {
 	disk, size := d.Name, d.Size
 	err = within(ctx, n, name, disk, func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {

@@ -2,6 +2,14 @@
 
 package libvirt
 
+// This file moves VMs with libvirt's own migration, and adopts its outcome.
+//
+//	target   Receive → libvirt receives → the guest runs        Discard bars the door
+//	source   Migrate → libvirt sends    → shut off (migrated)   Release undefines
+//
+// Everything is done by who holds the domain's turn, and follows from the journal
+// and from what libvirt shows, so that dying in between does no harm.
+
 import (
 	"context"
 	"errors"
@@ -11,10 +19,10 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Abilities are what can be done with libvirt 6.0 or newer. A source cannot take a VM
+// abilities are what can be done with libvirt 6.0 or newer. A source cannot take a VM
 // back that libvirt's migration has taken away, and libvirt does not wait before
 // its switch-over.
-const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanRecover |
+const abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanRecover |
 	hypervisor.CanUseChannels | hypervisor.CanCompress | hypervisor.CanXBZRLE |
 	hypervisor.CanEncrypt | hypervisor.CanCopyStorage | hypervisor.CanMoveCold |
 	hypervisor.CanMeasureDirtyRate | hypervisor.CanResize | hypervisor.CanSnapshot |
@@ -23,38 +31,38 @@ const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervis
 type connect = libvirt.Connect
 
 // A move is a domain that takes part in a migration.
-type move struct{ *Domain }
+type move struct{ *domain }
 
-// Step does a step of a migration that is due. The caller holds the domain's turn.
-func Step(ctx context.Context, of *Domain, step NextStep, s Observation) error {
+// step does a step of a migration that is due. The caller holds the domain's turn.
+func step(ctx context.Context, of *domain, step nextStep, s observation) error {
 	d := move{of}
 	switch step {
-	case Send:
+	case stepSend:
 		return d.send(ctx)
-	case Abort:
+	case stepAbort:
 		return d.abort(ctx)
-	case GoOver:
+	case stepGoOver:
 		return d.goOver(ctx)
-	case NoteStop:
+	case stepNoteStop:
 		d.SetStood()
-		return d.PutJob(true, func(j *Job) { j.Stopped = true })
-	case NoteAbort:
-		return d.PutJob(true, func(j *Job) { j.Aborted = true })
-	case Ask:
+		return d.PutJob(true, func(j *jobRecord) { j.Stopped = true })
+	case stepNoteAbort:
+		return d.PutJob(true, func(j *jobRecord) { j.Aborted = true })
+	case stepAsk:
 		return d.inquire(ctx, s)
-	case Move:
+	case stepMove:
 		return d.moved(ctx, s)
-	case Keep:
+	case stepKeep:
 		return d.keep(ctx, s)
-	case Strand:
+	case stepStrand:
 		return d.strand(ctx, s)
-	case NoteArrival:
+	case stepNoteArrival:
 		return d.noteArrival()
-	case Arrive:
+	case stepArrive:
 		return d.arrive(ctx, s)
-	case Lapse:
+	case stepLapse:
 		return d.lapse(ctx)
-	case Recovered:
+	case stepRecovered:
 		return d.recovered(s)
 	}
 	return nil
@@ -63,9 +71,9 @@ func Step(ctx context.Context, of *Domain, step NextStep, s Observation) error {
 // inquire asks the target's libvirtd about a source that has stood for long. If the VM runs
 // there, what is here must never run again: libvirt would let it, when it gives up to
 // wait for an answer that was lost.
-func (d move) inquire(ctx context.Context, s Observation) error {
+func (d move) inquire(ctx context.Context, s observation) error {
 	j := d.Job()
-	t, err := ParseAddress(j.Address)
+	t, err := parseAddress(j.Address)
 	if err != nil {
 		return err
 	}
@@ -73,7 +81,7 @@ func (d move) inquire(ctx context.Context, s Observation) error {
 	if err != nil {
 		return err
 	}
-	there, err := SeeAt(ctx, peer, d.Name)
+	there, err := seeAt(ctx, peer, d.Name)
 	if err != nil || there.UUID != s.UUID || there.Job != j.ID || !there.Run.Executes() {
 		return err
 	}
@@ -85,10 +93,10 @@ func (d move) inquire(ctx context.Context, s Observation) error {
 }
 
 // moved: libvirt says that the target has the VM.
-func (d move) moved(ctx context.Context, s Observation) error {
+func (d move) moved(ctx context.Context, s observation) error {
 	p := d.final(ctx, d.Job(), s)
 	p.Status, p.Error = hypervisor.JobSucceeded, ""
-	err := d.PutJob(true, func(j *Job) { j.Stage, j.Last = Moved, p })
+	err := d.PutJob(true, func(j *jobRecord) { j.Stage, j.Last = stageMoved, p })
 	if err != nil {
 		return err
 	}
@@ -99,28 +107,28 @@ func (d move) moved(ctx context.Context, s Observation) error {
 // rests notes that the domain runs here no more, and nothing is open about it.
 func (d move) rests() error {
 	d.Node.Unreserve(d.ID)
-	return d.Put(true, func(r *DomainRecord) {
+	return d.Put(true, func(r *domainRecord) {
 		r.Ran, r.Unresolved, r.Crashed = false, false, false
 	})
 }
 
 // keep: the migration has ended, and the VM stays here. Why it has failed only the
 // call tells, which is about to return.
-func (d move) keep(ctx context.Context, s Observation) error {
-	if s.Call == Calling && !d.Job().Cancelled {
+func (d move) keep(ctx context.Context, s observation) error {
+	if s.Call == calling && !d.Job().Cancelled {
 		return nil
 	}
 	p := d.final(ctx, d.Job(), s)
 	err := d.ended(ctx)
-	if j := d.Job(); err == nil && s.Run == PausedUser && j.GuestPaused &&
+	if j := d.Job(); err == nil && s.Run == runPausedUser && j.GuestPaused &&
 		!j.Resting { // it was paused when libvirt had given up already
 		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 	}
 	if err != nil {
 		return err
 	}
-	err = d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last = Kept, p
+	err = d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last = stageKept, p
 		j.Last.Status, j.Last.Error, j.Last.Downtime = hypervisor.JobFailed, d.Why(), 0
 		if j.Cancelled {
 			j.Last.Status = hypervisor.JobCancelled
@@ -128,7 +136,7 @@ func (d move) keep(ctx context.Context, s Observation) error {
 	})
 	if err == nil {
 		d.Forget()
-		err = d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+		err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 	}
 	return err
 }
@@ -148,7 +156,7 @@ func (d move) ended(ctx context.Context) error {
 
 // strand: only the target knows how it ended. What libvirt let run again stands until
 // the target was asked.
-func (d move) strand(ctx context.Context, s Observation) error {
+func (d move) strand(ctx context.Context, s observation) error {
 	if s.Run.Executes() {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 		if err != nil {
@@ -156,12 +164,12 @@ func (d move) strand(ctx context.Context, s Observation) error {
 		}
 	}
 	p := d.final(ctx, d.Job(), s)
-	err := d.Put(true, func(r *DomainRecord) { r.Unresolved = true })
+	err := d.Put(true, func(r *domainRecord) { r.Unresolved = true })
 	if err != nil {
 		return err
 	}
-	return d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last = Stranded, p
+	return d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last = stageStranded, p
 		j.Last.Status, j.Last.Error = hypervisor.JobBroken, d.Why()
 		if j.Last.Error == "" {
 			j.Last.Error = "libvirt's answer was lost"

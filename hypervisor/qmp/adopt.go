@@ -16,13 +16,13 @@ import (
 
 // Adopt reads the journal, finds the QEMUs that an earlier process has left, and
 // goes on with each. It waits for none that does not answer.
-func (n *Node) Adopt(ctx context.Context) error {
+func (n *node) Adopt(ctx context.Context) error {
 	jobs, err := n.Journal.Jobs(time.Now())
 	if err != nil {
 		return err
 	}
-	n.domains = map[hypervisor.VMID]*Domain{}
-	n.jobs = make(map[hypervisor.JobID]*Job, len(jobs))
+	n.domains = map[hypervisor.VMID]*domain{}
+	n.jobs = make(map[hypervisor.JobID]*jobRecord, len(jobs))
 	for _, j := range jobs {
 		n.jobs[j.ID] = j
 	}
@@ -51,7 +51,7 @@ const adoptsAtOnce = 32
 
 // processes finds what claims to run the VMs. All are looked for at once: there may be many
 // of both.
-func (n *Node) processes(records []*DomainRecord) (map[hypervisor.VMID][]qemu.Found, error) {
+func (n *node) processes(records []*domainRecord) (map[hypervisor.VMID][]qemu.Found, error) {
 	owners := make(map[string]hypervisor.VMID, len(records))
 	for _, rec := range records {
 		owners[n.QEMU.Settings(rec.VM.ID).PIDFile()] = rec.VM.ID
@@ -69,7 +69,7 @@ func (n *Node) processes(records []*DomainRecord) (map[hypervisor.VMID][]qemu.Fo
 }
 
 // adopt goes on with one domain, and with what claims to run it.
-func (n *Node) adopt(ctx context.Context, rec *DomainRecord, found []qemu.Found) error {
+func (n *node) adopt(ctx context.Context, rec *domainRecord, found []qemu.Found) error {
 	d, release, err := n.Hold(ctx, rec.VM.ID)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (n *Node) adopt(ctx context.Context, rec *DomainRecord, found []qemu.Found)
 }
 
 // adopt takes over the QEMU of one domain.
-func (d *Domain) adopt(ctx context.Context, found []qemu.Found) (err error) {
+func (d *domain) adopt(ctx context.Context, found []qemu.Found) (err error) {
 	if len(found) > 1 {
 		return fmt.Errorf("%d processes claim to run %s: %v: end those that do not", len(found),
 			d.ID, found)
@@ -110,7 +110,7 @@ func (d *Domain) adopt(ctx context.Context, found []qemu.Found) (err error) {
 }
 
 // keep reserves what a VM takes that is there, whatever there is.
-func (n *Node) keep(d *Domain) {
+func (n *node) keep(d *domain) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d.memory, d.cpus = d.rec.VM.Memory, d.rec.VM.CPUs
@@ -119,10 +119,10 @@ func (n *Node) keep(d *Domain) {
 // adoptNothing notes what has become of a VM without a process. What was under
 // way when we died is undone. One that is not the host's own never was here, or is
 // no more.
-func (d *Domain) adoptNothing(ctx context.Context) error {
+func (d *domain) adoptNothing(ctx context.Context) error {
 	rec, job, _ := d.Present()
 	due := !rec.Own || rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
-	if due || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == Sending) {
+	if due || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == stageSending) {
 		if err := d.Bury(); err != nil {
 			return d.unlessGone(err)
 		}
@@ -131,13 +131,13 @@ func (d *Domain) adoptNothing(ctx context.Context) error {
 	if rec == nil || job == nil || !job.Cold || !job.Owes() || d.Announcing != nil {
 		return nil
 	}
-	return d.Node.Move(ctx, d, Announce, monitor.Migration{})
+	return d.Node.Move(ctx, d, stepAnnounce, monitor.Migration{})
 }
 
 // unlessGone lets the host be opened whose VM is gone, and something that is left of it cannot
 // be removed: that is tried again when it is released, or when its place is needed.
-func (d *Domain) unlessGone(err error) error {
-	if rec, job, _ := d.Present(); Missed(rec, job, Look{}) {
+func (d *domain) unlessGone(err error) error {
+	if rec, job, _ := d.Present(); missed(rec, job, look{}) {
 		return nil
 	}
 	return err

@@ -19,10 +19,10 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// Receive opens a target. It answers Conflict for a VM that the host runs or
+// receive opens a target. It answers Conflict for a VM that the host runs or
 // keeps and for a job that it was told to discard, NoRoom when the VM does not
 // fit, Invalid when QEMU does not take it. The caller holds the domain's turn.
-func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
+func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
 	d := move{of}
 	h := d.Node
@@ -34,20 +34,20 @@ func Receive(ctx context.Context, of *Domain, in hypervisor.Incoming,
 		return "", err
 	}
 	old, named := h.Job(in.Job), f.Rec != nil && f.Rec.Job == in.Job
-	if old != nil && old.VM.ID == d.ID && old.Stage == Listening && !named {
+	if old != nil && old.VM.ID == d.ID && old.Stage == stageListening && !named {
 		old = nil // we died after noting the job and before its domain
 	}
 	switch {
 	case old != nil && old.Refused:
 		return "", qemu.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
-	case old != nil && (old.Role != Target || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
+	case old != nil && (old.Role != roleTarget || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", qemu.Refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
-	case old != nil && named && Occupies(f.State):
+	case old != nil && named && occupies(f.State):
 		return d.address(old), nil
 	case old != nil:
 		return "", qemu.Refuse(hypervisor.Conflict, "job %s has ended here: %v", in.Job,
 			old.Last.Status)
-	case Occupies(f.State):
+	case occupies(f.State):
 		return "", qemu.Refuse(hypervisor.Conflict, "it is %v here", f.State)
 	}
 	return d.open(ctx, in)
@@ -60,15 +60,15 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 	if err := errors.Join(h.Check(in.VM), d.NoDisks(in.VM)); err != nil {
 		return "", err
 	}
-	if err := h.Reserve(d.Domain, in.VM); err != nil {
+	if err := h.Reserve(d.domain, in.VM); err != nil {
 		return "", err
 	}
 	secret := make([]byte, 16)
 	rand.Read(secret) // never fails
-	job := &Job{ID: in.Job, VM: in.VM, Role: Target, Stage: Listening,
+	job := &jobRecord{ID: in.Job, VM: in.VM, Role: roleTarget, Stage: stageListening,
 		Hold: in.Hold, Token: hex.EncodeToString(secret), Started: time.Now().UTC(),
 		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory, Disks: in.VM.LocalSize()}}
-	rec := &DomainRecord{VM: in.VM, Before: before, Rest: hypervisor.Shutoff, Job: in.Job,
+	rec := &domainRecord{VM: in.VM, Before: before, Rest: hypervisor.Shutoff, Job: in.Job,
 		Boot: h.Boot}
 	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))
 	if err == nil {
@@ -87,7 +87,7 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 
 // address returns where sources of a job find this host, and how they show that
 // they are one.
-func (d move) address(j *Job) hypervisor.Address {
+func (d move) address(j *jobRecord) hypervisor.Address {
 	u := d.Node.Here
 	u.RawQuery = url.Values{"token": {j.Token}}.Encode()
 	return hypervisor.Address(u.String())
@@ -106,30 +106,30 @@ func digest(vm hypervisor.VM) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Hear answers what a source says about a job. The caller holds the domain's turn.
-func Hear(ctx context.Context, of *Domain, m *Message) (Answer, error) {
-	var none Answer
+// hear answers what a source says about a job. The caller holds the domain's turn.
+func hear(ctx context.Context, of *domain, m *message) (handoverAnswer, error) {
+	var none handoverAnswer
 	d := move{of}
 	rec, job, vm := d.Present()
 	j := d.Node.Job(m.Job)
-	if m.Say == Stopped && rec != nil && j != nil && j.Stage.MayHaveRun() {
+	if m.Say == verbStopped && rec != nil && j != nil && j.Stage.MayHaveRun() {
 		return none, nil // it was heard before
 	}
 	switch {
-	case rec == nil || job == nil || job.ID != m.Job || job.Role != Target ||
+	case rec == nil || job == nil || job.ID != m.Job || job.Role != roleTarget ||
 		!job.Stage.Live():
-		if m.Say == Prepare {
+		if m.Say == verbPrepare {
 			return none, qemu.Refuse(hypervisor.Transient,
 				"nothing listens for job %s any more", m.Job)
 		}
 		return none, qemu.Refuse(hypervisor.Conflict, "the target's host expects it no more")
-	case m.Say == Stopped:
+	case m.Say == verbStopped:
 		return none, d.hearStopped(ctx, m)
-	case m.Say == Kept:
+	case m.Say == verbKept:
 		return none, d.hearKept(ctx, job, vm)
 	case vm == nil:
 		return none, qemu.Refuse(hypervisor.Transient, "the target's QEMU is being looked for")
-	case m.Say == Prepare:
+	case m.Say == verbPrepare:
 		return d.prepare(ctx, m, vm)
 	}
 	return none, qemu.Refuse(hypervisor.Unsupported, "message %q is not known here", m.Say)
@@ -137,9 +137,9 @@ func Hear(ctx context.Context, of *Domain, m *Message) (Answer, error) {
 
 // hearStopped notes that the source has stopped for good, and does what is due
 // then.
-func (d move) hearStopped(ctx context.Context, m *Message) error {
+func (d move) hearStopped(ctx context.Context, m *message) error {
 	job, vm := d.Node.Job(m.Job), d.Process()
-	heard := func(j *Job) {
+	heard := func(j *jobRecord) {
 		j.Stopped, j.Resting, j.Last.Downtime = true, m.Paused, m.Downtime
 		j.Heard = time.Now().UTC()
 	}
@@ -157,9 +157,9 @@ func (d move) hearStopped(ctx context.Context, m *Message) error {
 	}
 	d.Settle(ctx)
 	switch j := d.Node.Job(m.Job); {
-	case j.Stage == Discarded:
+	case j.Stage == stageDiscarded:
 		return qemu.Refuse(hypervisor.Conflict, "the target ended before it ran: %s", j.Last.Error)
-	case j.Stage == Listening && !j.Hold && (j.Cold || d.Seen().Complete()):
+	case j.Stage == stageListening && !j.Hold && (j.Cold || d.Seen().Complete()):
 		return qemu.Refuse(hypervisor.Transient, "that the VM is here could not be noted")
 	}
 	d.Changed() // look again when it is due
@@ -174,63 +174,63 @@ func (d move) whole(ctx context.Context) bool {
 
 // hearKept ends a target whose source has kept the VM. One that was told before
 // that its source had stopped for good hears it no more.
-func (d move) hearKept(ctx context.Context, job *Job, vm *qemu.Instance) error {
-	if job.Stage != Listening || job.Stopped {
+func (d move) hearKept(ctx context.Context, job *jobRecord, vm *qemu.Instance) error {
+	if job.Stage != stageListening || job.Stopped {
 		return qemu.Refuse(hypervisor.Conflict, "the source has stopped for good")
 	}
-	err := d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last.Status = Discarded, hypervisor.JobFailed
+	err := d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last.Status = stageDiscarded, hypervisor.JobFailed
 		j.Last.Error = "the source kept the VM"
 	})
 	return errors.Join(err, d.vanish(ctx, vm))
 }
 
 // prepare makes the target's QEMU listen, or answers where it does already.
-func (d move) prepare(ctx context.Context, m *Message, vm *qemu.Instance,
-) (Answer, error) {
+func (d move) prepare(ctx context.Context, m *message, vm *qemu.Instance,
+) (handoverAnswer, error) {
 	job := d.Node.Job(m.Job)
-	answer := func(p *Prepared) (Answer, error) {
-		return Answer{URI: p.URI, Disks: p.Disks}, nil
+	answer := func(p *prepared) (handoverAnswer, error) {
+		return handoverAnswer{URI: p.URI, Disks: p.Disks}, nil
 	}
 	now, err := vm.QueryMigrate(ctx)
 	switch {
 	case err != nil:
-		return Answer{}, qemu.Observing(err)
+		return handoverAnswer{}, qemu.Observing(err)
 	case m.Machine != digest(d.Node.QEMU.Resolved(job.VM)):
-		return Answer{}, qemu.Refuse(hypervisor.Invalid,
+		return handoverAnswer{}, qemu.Refuse(hypervisor.Invalid,
 			"the target was opened for another description of the VM: they must be equal")
 	case job.Prepared != nil && postcopy(now.Status):
 		return d.prepareAgain(ctx, vm, now.Status)
 	case m.Cold && job.Hold:
-		return Answer{}, qemu.Refuse(hypervisor.Conflict,
+		return handoverAnswer{}, qemu.Refuse(hypervisor.Conflict,
 			"the target was opened to be held: a VM at rest has nothing to hold")
 	case job.Prepared != nil && job.Prepared.Options != m.Options || job.Stopped:
-		return Answer{}, qemu.Refuse(hypervisor.Conflict,
+		return handoverAnswer{}, qemu.Refuse(hypervisor.Conflict,
 			"the target was prepared before")
 	case job.Prepared != nil:
 		return answer(job.Prepared)
 	}
-	p := &Prepared{Options: m.Options}
+	p := &prepared{Options: m.Options}
 	if m.Cold {
 		err = vm.Encrypt(ctx, qemu.AtTarget, nil)
 	} else {
 		p.URI, err = d.listenForMemory(ctx, vm, m.Options, now)
 	}
 	if err != nil {
-		return Answer{}, err
+		return handoverAnswer{}, err
 	}
 	p.Disks, err = vm.ListenForDisks(ctx, d.Record().VM, d.Node.Listen)
 	if err != nil {
-		return Answer{}, err
+		return handoverAnswer{}, err
 	}
 	if p.Disks != "" {
 		p.Disks = d.Node.Advertise(p.Disks)
 	}
-	err = d.PutJob(false, func(j *Job) {
+	err = d.PutJob(false, func(j *jobRecord) {
 		j.Prepared, j.Cold, j.Resting, j.Source = p, m.Cold, m.Paused, m.From
 	})
 	if err != nil {
-		return Answer{}, err
+		return handoverAnswer{}, err
 	}
 	return answer(p)
 }
@@ -250,7 +250,7 @@ func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
 		if d.Node.Listen != "" {
 			uri = "tcp:" + net.JoinHostPort(d.Node.Listen, "0")
 		}
-		d.Expect(vm, Target)
+		d.Expect(vm, roleTarget)
 		err := vm.MigrateIncoming(ctx, uri)
 		if err == nil {
 			now, err = vm.QueryMigrate(ctx)
@@ -279,26 +279,26 @@ func (d move) uri(sockets []monitor.Socket) (string, error) {
 // prepareAgain makes the QEMU of a broken post-copy listen for the rest of its
 // memory.
 func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status monitor.MigrationStatus,
-) (Answer, error) {
+) (handoverAnswer, error) {
 	if status == monitor.PostcopyActive { // its source knows better
 		if err := d.breakOff(ctx, vm); err != nil {
-			return Answer{}, err
+			return handoverAnswer{}, err
 		}
 	}
 	uri := "unix:" + qemu.MigrationSocket(d.Node.QEMU.Settings(d.ID))
 	if listen := d.Node.Listen; listen != "" {
 		port, err := qemu.FreePort(listen)
 		if err != nil {
-			return Answer{}, err
+			return handoverAnswer{}, err
 		}
 		uri = "tcp:" + net.JoinHostPort(listen, strconv.Itoa(port))
 	}
 	err := vm.Client.ExecuteOOB(ctx, "migrate-recover", map[string]any{"uri": uri}, nil)
 	if _, refused := errors.AsType[*monitor.Error](err); refused && status == monitor.PostcopyRecover {
-		return Answer{}, qemu.Refuse(hypervisor.Conflict,
+		return handoverAnswer{}, qemu.Refuse(hypervisor.Conflict,
 			"it is being recovered: %w", err)
 	}
-	return Answer{URI: d.Node.Advertise(uri)}, err
+	return handoverAnswer{URI: d.Node.Advertise(uri)}, err
 }
 
 // findsOut is how long a target takes at most to find that its source has given the connection
@@ -320,13 +320,13 @@ func (d move) breakOff(ctx context.Context, vm *qemu.Instance) error {
 
 // letArrive lets the guest of a target run: it has everything, and its source has
 // stopped for good. That it may run is written first, with what was heard.
-func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*Job)) error {
+func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*jobRecord)) error {
 	seen := d.Seen()
 	// Of the few notes that must outlast a loss of power this one costs downtime: a
 	// guest that ran must never count as one that did not.
-	err := d.PutJob(true, func(j *Job) {
+	err := d.PutJob(true, func(j *jobRecord) {
 		heard(j)
-		j.Stage, j.Last.Status = Activating, hypervisor.JobSucceeded
+		j.Stage, j.Last.Status = stageActivating, hypervisor.JobSucceeded
 		if !seen.Complete() {
 			j.Last.Status, j.Last.Mode = hypervisor.JobActive, hypervisor.PostCopy
 		}
@@ -344,14 +344,14 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*Job)
 		}
 	}
 	now := time.Now()
-	err = d.Put(true, func(r *DomainRecord) {
+	err = d.Put(true, func(r *domainRecord) {
 		r.Own, r.Ran, r.Paused, r.Before = true, true, rests, nil
 	})
 	if err != nil {
 		return err // as long as the job is Activating, all of this is done again
 	}
-	err = d.PutJob(true, func(j *Job) {
-		j.Stage = Arrived
+	err = d.PutJob(true, func(j *jobRecord) {
+		j.Stage = stageArrived
 		if !j.Heard.IsZero() {
 			j.Last.Downtime += now.Sub(j.Heard)
 		}
@@ -361,13 +361,13 @@ func (d move) letArrive(ctx context.Context, vm *qemu.Instance, heard func(*Job)
 
 // arriveCold keeps a VM that has come at rest.
 func (d move) arriveCold(ctx context.Context, vm *qemu.Instance) error {
-	err := d.PutJob(true, func(j *Job) { // first of all: from now on it stays
-		j.Stage, j.Last.Status = Arrived, hypervisor.JobSucceeded
+	err := d.PutJob(true, func(j *jobRecord) { // first of all: from now on it stays
+		j.Stage, j.Last.Status = stageArrived, hypervisor.JobSucceeded
 	})
 	if err != nil {
 		return err
 	}
-	err = d.Put(true, func(r *DomainRecord) { r.Own, r.Ending, r.Before = true, true, nil })
+	err = d.Put(true, func(r *domainRecord) { r.Own, r.Ending, r.Before = true, true, nil })
 	if err != nil || len(d.Record().VM.LocalDisks()) == 0 {
 		return errors.Join(err, vm.Kill(ctx))
 	}

@@ -17,18 +17,18 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 	h, rec := d.Node, d.Record()
 	copies := len(rec.VM.LocalDisks()) > 0
 	if copies {
-		if err := h.Reserve(d.Domain, rec.VM); err != nil {
+		if err := h.Reserve(d.domain, rec.VM); err != nil {
 			return err
 		}
 	}
-	answer, err := d.agree(ctx, out, Message{Cold: true})
+	answer, err := d.agree(ctx, out, message{Cold: true})
 	if err != nil {
-		h.Unreserve(d.Domain)
+		h.Unreserve(d.domain)
 		return err
 	}
 	job := d.newJob(out)
 	job.Cold = true
-	job.Prepared = &Prepared{Options: out.Options, Disks: answer.Disks}
+	job.Prepared = &prepared{Options: out.Options, Disks: answer.Disks}
 	if !copies {
 		if err := d.enlist(job); err != nil {
 			return err
@@ -36,9 +36,9 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 		d.announce(0)
 		return nil
 	}
-	job.Stage = Mirroring
+	job.Stage = stageMirroring
 	if err := d.enlist(job); err != nil {
-		h.Unreserve(d.Domain)
+		h.Unreserve(d.domain)
 		return err
 	}
 	return d.copyCold(ctx, answer.Disks, out.Options.Bandwidth)
@@ -67,6 +67,6 @@ func (d move) endCold(ctx context.Context, vm *qemu.Instance) error {
 	if vm == nil {
 		return nil
 	}
-	err := d.Put(true, func(r *DomainRecord) { r.Ending = true })
+	err := d.Put(true, func(r *domainRecord) { r.Ending = true })
 	return errors.Join(err, vm.Kill(ctx))
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// Migrate begins to send a VM. It answers Transient when the target's host cannot
+// migrate begins to send a VM. It answers Transient when the target's host cannot
 // be reached, and Conflict for a VM that cannot be sent now. One that is Shutoff
 // moves cold. The caller holds the domain's turn.
-func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
+func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	d := move{of}
 	h := d.Node
 	if out.Job == "" {
@@ -30,7 +30,7 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 		return err
 	}
 	if old := h.Job(out.Job); old != nil {
-		if old.Role == Source && old.VM.ID == out.VM {
+		if old.Role == roleSource && old.VM.ID == out.VM {
 			return nil
 		}
 		return qemu.Refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
@@ -43,15 +43,15 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 	if err != nil {
 		return qemu.Observing(err)
 	}
-	state := State(rec, job, l)
+	state := stateOf(rec, job, l)
 	switch {
 	case rec.Unresolved:
 		return qemu.Refuse(hypervisor.Conflict, "it may run at the target of job %s", rec.Job)
 	case state == hypervisor.Paused && l.Run == monitor.PostMigrate:
 		return qemu.Refuse(hypervisor.Conflict,
 			"it rests since another job: QEMU sends it again when it was unpaused")
-	case job != nil && job.Role == Source && (job.Stage == Sending ||
-		job.Stage == Mirroring):
+	case job != nil && job.Role == roleSource && (job.Stage == stageSending ||
+		job.Stage == stageMirroring):
 		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", job.ID)
 	case state == hypervisor.Shutoff:
 		return d.migrateCold(ctx, out)
@@ -63,10 +63,10 @@ func Migrate(ctx context.Context, of *Domain, out hypervisor.Outgoing) error {
 }
 
 // newJob is what is kept of a job that this host sends.
-func (d move) newJob(out hypervisor.Outgoing) *Job {
+func (d move) newJob(out hypervisor.Outgoing) *jobRecord {
 	now := time.Now().UTC()
-	return &Job{ID: out.Job, VM: d.Record().VM, Role: Source,
-		Stage: Sending, Started: now, Target: out.Target, Address: out.Address,
+	return &jobRecord{ID: out.Job, VM: d.Record().VM, Role: roleSource,
+		Stage: stageSending, Started: now, Target: out.Target, Address: out.Address,
 		Options: out.Options, Last: hypervisor.Progress{Job: out.Job, Started: now,
 			Total: d.Record().VM.Memory, Disks: d.Record().VM.LocalSize()}}
 }
@@ -88,7 +88,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 	}
 	var own errgroup.Group // meanwhile: it is ours, and does no harm if they disagree
 	own.Go(func() error { return vm.Configure(ctx, out.Options, qemu.AtSource, copies) })
-	answer, err := d.agree(ctx, out, Message{Paused: paused || out.Options.StartPaused})
+	answer, err := d.agree(ctx, out, message{Paused: paused || out.Options.StartPaused})
 	if configured := own.Wait(); err == nil {
 		err = configured
 	}
@@ -97,12 +97,12 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 		return err
 	}
 	job := d.newJob(out)
-	job.Prepared = &Prepared{Options: out.Options, URI: answer.URI, Disks: answer.Disks}
+	job.Prepared = &prepared{Options: out.Options, URI: answer.URI, Disks: answer.Disks}
 	if copies {
-		job.Stage = Mirroring
+		job.Stage = stageMirroring
 	}
 	if d.Record().Paused != paused { // it was to be paused, and is not, or cannot go on
-		if err := d.Put(true, func(r *DomainRecord) { r.Paused = paused }); err != nil {
+		if err := d.Put(true, func(r *domainRecord) { r.Paused = paused }); err != nil {
 			return err
 		}
 	}
@@ -123,8 +123,8 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 
 // enlist notes that the domain takes part in a job, before it does. The job comes
 // last: one that is known is one that will be ended.
-func (d move) enlist(job *Job) error {
-	err := d.Put(true, func(r *DomainRecord) {
+func (d move) enlist(job *jobRecord) error {
+	err := d.Put(true, func(r *domainRecord) {
 		r.Own, r.Job, r.Unresolved = true, job.ID, false
 	})
 	if err != nil {
@@ -137,9 +137,9 @@ func (d move) enlist(job *Job) error {
 }
 
 // agree tells the target's host what will come, and returns where it is to go.
-func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m Message,
-) (*Answer, error) {
-	m.Say, m.Job, m.VM, m.Options = Prepare, out.Job, out.VM, out.Options
+func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m message,
+) (*handoverAnswer, error) {
+	m.Say, m.Job, m.VM, m.Options = verbPrepare, out.Job, out.VM, out.Options
 	m.From = d.Node.Name
 	m.Machine = digest(d.Node.QEMU.Resolved(d.Record().VM))
 	d.HangUp()
@@ -179,7 +179,7 @@ func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resum
 			return err
 		}
 	}
-	d.Expect(vm, Source)
+	d.Expect(vm, roleSource)
 	if !d.Node.QEMU.Passed {
 		return vm.Migrate(ctx, uri, resume)
 	}
@@ -232,7 +232,7 @@ func (d move) vacant(ctx context.Context, vm *qemu.Instance) error {
 
 // send begins with the memory when the disks are copied. Cold, there is none.
 func (d move) send(ctx context.Context, vm *qemu.Instance) error {
-	if err := d.PutJob(false, func(j *Job) { j.Stage = Sending }); err != nil {
+	if err := d.PutJob(false, func(j *jobRecord) { j.Stage = stageSending }); err != nil {
 		return err
 	}
 	job := d.Node.Job(d.Record().Job)
@@ -255,11 +255,11 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m monitor.Migration) 
 		return err
 	}
 	last := progress(job, m, d.Node.QEMU.TLS != nil)
-	last.Status = Status(rec, job, d.Seen())
+	last.Status = statusOf(rec, job, d.Seen())
 	if !last.Status.Final() { // what completed was another migration
 		last.Status, last.Error = hypervisor.JobFailed, "the migration did not begin"
 	}
-	err := d.PutJob(true, func(j *Job) { j.Stage, j.Last = KeptRecord, last })
+	err := d.PutJob(true, func(j *jobRecord) { j.Stage, j.Last = stageKept, last })
 	if err == nil {
 		d.tellKept(job)
 	}
@@ -276,7 +276,7 @@ func (d move) goOn(ctx context.Context, vm *qemu.Instance, run monitor.RunState)
 	case d.Off() && rec.Doing == hypervisor.Rebooting:
 		return vm.SystemReset(ctx) // then it is let run
 	case d.Off():
-		return d.Put(false, func(r *DomainRecord) { r.Ending = true })
+		return d.Put(false, func(r *domainRecord) { r.Ending = true })
 	}
 	d.Unexpect()
 	return vm.Cont(ctx)
@@ -284,8 +284,8 @@ func (d move) goOn(ctx context.Context, vm *qemu.Instance, run monitor.RunState)
 
 // tellKept tells the target's host, if it can be told, that nothing more comes.
 // A target that had received everything would wait for ever to be discarded.
-func (d move) tellKept(job *Job) {
-	m := &Message{Say: Kept, Job: job.ID, VM: d.ID}
+func (d move) tellKept(job *jobRecord) {
+	m := &message{Say: verbKept, Job: job.ID, VM: d.ID}
 	d.Node.Running.Go(func() {
 		_ = d.tell(d.Node.Life, nil, m, job.Address) // it is a kindness
 	})
@@ -310,7 +310,7 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 			return err
 		}
 	}
-	if job.Stage == Sending && !job.Cold {
+	if job.Stage == stageSending && !job.Cold {
 		if m, err := vm.QueryMigrate(ctx); err == nil && m.Status == monitor.PreSwitchover {
 			return vm.MigrateCancel(ctx) // then Keep is due
 		}
@@ -321,8 +321,8 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 			return err
 		}
 	}
-	err := d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last.Status, j.Last.Error = KeptRecord, as, why
+	err := d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last.Status, j.Last.Error = stageKept, as, why
 	})
 	if err == nil {
 		d.tellKept(job)
@@ -341,8 +341,8 @@ func (d move) announce(stood time.Duration) {
 	ctx, cancel := context.WithCancel(d.Node.Life)
 	conn, began := d.Link, time.Now()
 	d.Link, d.Announcing = nil, cancel
-	m := &Message{Say: Stopped, Job: job.ID, VM: d.ID, Downtime: stood,
-		Paused: rec.Paused || job.Options.StartPaused, Failed: Stranded(job, d.Seen())}
+	m := &message{Say: verbStopped, Job: job.ID, VM: d.ID, Downtime: stood,
+		Paused: rec.Paused || job.Options.StartPaused, Failed: strandedSource(job, d.Seen())}
 	d.Node.Running.Go(func() {
 		defer cancel()
 		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -375,7 +375,7 @@ func (d move) stood(m monitor.Migration) time.Duration {
 }
 
 // tell says it once, over conn if there is one.
-func (d move) tell(ctx context.Context, conn *Conn, m *Message,
+func (d move) tell(ctx context.Context, conn *peerConn, m *message,
 	address hypervisor.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
 	defer cancel()
@@ -404,25 +404,25 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 	rec, job, _ := d.Present()
 	refused := err != nil && qemu.Classify(err) == hypervisor.Conflict
 	switch {
-	case rec == nil || job == nil || job.Stage != Sending || ctx.Err() != nil:
+	case rec == nil || job == nil || job.Stage != stageSending || ctx.Err() != nil:
 		return true
 	case err == nil:
 		l, m, _ := d.Look(ctx) // without it the figures are missing, nothing else
 		last := progress(job, m, d.Node.QEMU.TLS != nil)
 		mirrored(&last, job, l.Mirrors)
 		last.Status = hypervisor.JobSucceeded
-		if Mode(job, d.Seen()) == hypervisor.PostCopy {
+		if modeOf(job, d.Seen()) == hypervisor.PostCopy {
 			last.Status = hypervisor.JobActive
 		}
-		err = d.PutJob(true, func(j *Job) { j.Acknowledged, j.Last = true, last })
+		err = d.PutJob(true, func(j *jobRecord) { j.Acknowledged, j.Last = true, last })
 		if err == nil && rec.Unresolved {
-			err = d.Put(true, func(r *DomainRecord) { r.Unresolved = false })
+			err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 		}
 		d.Changed()
 		return err == nil
 	case (refused || late) && !rec.Unresolved:
-		_ = d.PutJob(true, func(j *Job) { j.Last.Error = qemu.Text(err) }) // for people
-		_ = d.Put(true, func(r *DomainRecord) { r.Unresolved = true })     // tried again
+		_ = d.PutJob(true, func(j *jobRecord) { j.Last.Error = qemu.Text(err) }) // for people
+		_ = d.Put(true, func(r *domainRecord) { r.Unresolved = true })           // tried again
 	}
 	return false
 }

@@ -17,12 +17,12 @@ import (
 // resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
 // one of them fails, or the rest: what was not there before is empty. If we end before, or that
 // fails, too, their next user does it.
-func (d guest) resize(ctx context.Context, p Found, vm hypervisor.VM) error {
+func (d guest) resize(ctx context.Context, p found, vm hypervisor.VM) error {
 	h := d.Node
 	if vm.ID != d.ID {
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
-	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == Source &&
+	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == roleSource &&
 		p.Job.Stage.Live() {
 		return p.Conflict()
 	}
@@ -34,15 +34,15 @@ func (d guest) resize(ctx context.Context, p Found, vm hypervisor.VM) error {
 		err = h.Check(vm)
 	}
 	if err == nil {
-		err = h.Reserve(d.Domain, vm)
-		h.Unreserve(d.Domain) // it rests
+		err = h.Reserve(d.domain, vm)
+		h.Unreserve(d.domain) // it rests
 	}
 	if err != nil {
 		return err
 	}
 	_ = d.CutBack(ctx) // what cannot be cut is grown already, or told of
 	if err = d.grow(ctx, growth(p.Rec.VM, vm)); err == nil {
-		err = d.Put(true, func(r *DomainRecord) { r.VM, r.Growing = vm, nil })
+		err = d.Put(true, func(r *domainRecord) { r.VM, r.Growing = vm, nil })
 	}
 	if err != nil {
 		return errors.Join(err, d.CutBack(ctx))
@@ -114,7 +114,7 @@ func (d guest) grow(ctx context.Context, disks []hypervisor.Disk) error {
 	if len(grow) == 0 {
 		return nil
 	}
-	err := d.Put(true, func(r *DomainRecord) { r.Growing = were })
+	err := d.Put(true, func(r *domainRecord) { r.Growing = were })
 	for _, disk := range grow {
 		if err == nil {
 			err = d.Node.QEMU.GrowImage(ctx, disk, d.Node.QEMU.DiskPath(d.ID, disk))
@@ -136,7 +136,7 @@ func indexOf(vm hypervisor.VM, name string) (int, error) {
 }
 
 // snapshot keeps the contents of a disk inside its image. Only qcow2 can.
-func (d guest) snapshot(ctx context.Context, p Found, c hypervisor.Snapshot) error {
+func (d guest) snapshot(ctx context.Context, p found, c hypervisor.Snapshot) error {
 	i, err := indexOf(p.Rec.VM, c.Disk)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (d guest) snapshot(ctx context.Context, p Found, c hypervisor.Snapshot) err
 			"disk %s: a %s image cannot keep snapshots, qcow2 can",
 			disk.Name, qemu.Format(disk))
 	case p.State == hypervisor.Running || p.State == hypervisor.Paused:
-		if p.Job != nil && p.Job.Role == Source && p.Job.Stage.Live() {
+		if p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live() {
 			return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 		}
 		if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
@@ -166,7 +166,7 @@ func (d guest) snapshot(ctx context.Context, p Found, c hypervisor.Snapshot) err
 }
 
 // attachDisk plugs a disk in.
-func (d guest) attachDisk(ctx context.Context, p Found, disk hypervisor.Disk) error {
+func (d guest) attachDisk(ctx context.Context, p found, disk hypervisor.Disk) error {
 	if i, err := indexOf(p.Rec.VM, disk.Name); err == nil {
 		if p.Rec.VM.Hardware.Disks[i] == disk {
 			return nil
@@ -194,9 +194,9 @@ func (d guest) attachDisk(ctx context.Context, p Found, disk hypervisor.Disk) er
 
 // mayPlug refuses to change the disks of a VM that moves, or is on its way to
 // another state.
-func (d guest) mayPlug(p Found) error {
+func (d guest) mayPlug(p found) error {
 	switch {
-	case p.Job != nil && p.Job.Role == Source && p.Job.Stage.Live():
+	case p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live():
 		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 	case p.State != hypervisor.Running && p.State != hypervisor.Paused &&
 		p.State != hypervisor.Shutoff:
@@ -214,7 +214,7 @@ func disksOf(vm hypervisor.VM) []hypervisor.Disk {
 
 // detachDisk asks the guest to let a disk go, and takes its image away when it
 // has: until then the disk stays.
-func (d guest) detachDisk(ctx context.Context, p Found, name string) error {
+func (d guest) detachDisk(ctx context.Context, p found, name string) error {
 	i, err := indexOf(p.Rec.VM, name)
 	if err != nil {
 		return nil // it is gone already

@@ -2,6 +2,15 @@
 
 package qmp
 
+// This file is a VM on its host: its record, its QEMU, whose turn it is to
+// change it, and one goroutine that does what is due.
+//
+//	look → what is due (life.go) → do it → look …
+//
+// A change of a domain holds its turn. Readers do not: a record is replaced and
+// never changed. Dying at any instruction does no harm: Adopt goes on from the
+// journal and from what QEMU says.
+
 import (
 	"context"
 	"errors"
@@ -14,15 +23,15 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// A Domain is a VM on this host, or the place for one.
-type Domain struct {
-	Node *Node
+// A domain is a VM on this host, or the place for one.
+type domain struct {
+	Node *node
 	ID   hypervisor.VMID
 
 	// Of who holds the turn: the connection to the target's host, if it is open,
 	// and what ends telling it that the guest has stopped, while we do.
 
-	Link       *Conn
+	Link       *peerConn
 	Announcing context.CancelFunc
 
 	turn chan struct{} // held by who changes the domain
@@ -36,10 +45,10 @@ type Domain struct {
 	cpus   int
 
 	mu       sync.Mutex
-	rec      *DomainRecord         // replaced, never changed; nil: the host has no such VM
+	rec      *domainRecord         // replaced, never changed; nil: the host has no such VM
 	vm       *qemu.Instance        // its QEMU, if it has one
 	looks    int                   // how many have begun
-	seen     Look                  // by the latest of them
+	seen     look                  // by the latest of them
 	latest   int                   // which that is
 	counting hypervisor.JobID      // whose figures follow
 	counted  monitor.RAM           // as QEMU told them last
@@ -47,11 +56,11 @@ type Domain struct {
 	expected *monitor.Subscription // to the end of the present transfer
 	ended    *ending               // what it has told
 	off      bool                  // meanwhile the guest has shut down
-	crossing SwitchOver            // whether it came to its switch-over
+	crossing switchOver            // whether it came to its switch-over
 }
 
 // Hold takes the turn to change a VM, and returns what gives it back.
-func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), error) {
+func (n *node) Hold(ctx context.Context, vm hypervisor.VMID) (*domain, func(), error) {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -60,7 +69,7 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 	n.Running.Add(1) // a holder of a turn is waited for
 	d := n.domains[vm]
 	if d == nil {
-		d = &Domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+		d = &domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
 		n.domains[vm] = d
 	}
 	d.refs++
@@ -87,14 +96,14 @@ func (n *Node) Hold(ctx context.Context, vm hypervisor.VMID) (*Domain, func(), e
 }
 
 // Record returns what is kept of the domain; nil is nothing. It must not be changed.
-func (d *Domain) Record() *DomainRecord {
+func (d *domain) Record() *domainRecord {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rec
 }
 
 // Process returns the domain's QEMU; nil is none.
-func (d *Domain) Process() *qemu.Instance {
+func (d *domain) Process() *qemu.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.vm
@@ -102,7 +111,7 @@ func (d *Domain) Process() *qemu.Instance {
 
 // Present returns one moment of the domain: what is kept of it and of its job,
 // and its QEMU.
-func (d *Domain) Present() (*DomainRecord, *Job, *qemu.Instance) {
+func (d *domain) Present() (*domainRecord, *jobRecord, *qemu.Instance) {
 	d.mu.Lock()
 	rec, vm := d.rec, d.vm
 	d.mu.Unlock()
@@ -113,14 +122,14 @@ func (d *Domain) Present() (*DomainRecord, *Job, *qemu.Instance) {
 }
 
 // Put keeps a changed copy of the record. The caller holds the turn.
-func (d *Domain) Put(durable bool, change func(*DomainRecord)) error {
+func (d *domain) Put(durable bool, change func(*domainRecord)) error {
 	rec := *d.Record()
 	change(&rec)
 	return d.Set(&rec, durable)
 }
 
 // Set keeps another record. The caller holds the turn.
-func (d *Domain) Set(rec *DomainRecord, durable bool) error {
+func (d *domain) Set(rec *domainRecord, durable bool) error {
 	if err := d.Node.Journal.Put(rec, durable); err != nil {
 		return qemu.Refuse(hypervisor.Transient, "write the journal: %v", err)
 	}
@@ -132,12 +141,12 @@ func (d *Domain) Set(rec *DomainRecord, durable bool) error {
 }
 
 // Define notes what the VM is.
-func (d *Domain) Define(vm hypervisor.VM) error {
-	return d.Put(true, func(r *DomainRecord) { r.VM = vm })
+func (d *domain) Define(vm hypervisor.VM) error {
+	return d.Put(true, func(r *domainRecord) { r.VM = vm })
 }
 
 // PutJob keeps a changed copy of the domain's job. The caller holds the turn.
-func (d *Domain) PutJob(durable bool, change func(*Job)) error {
+func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 	job := *d.Node.Job(d.Record().Job)
 	change(&job)
 	err := d.Node.PutJob(&job, durable)
@@ -146,7 +155,7 @@ func (d *Domain) PutJob(durable bool, change func(*Job)) error {
 }
 
 // Remove forgets the domain. Its files go with it.
-func (d *Domain) Remove() error {
+func (d *domain) Remove() error {
 	if err := d.Node.Journal.Remove(d.ID); err != nil {
 		return qemu.Refuse(hypervisor.Transient, "remove its files: %v", err)
 	}
@@ -159,19 +168,19 @@ func (d *Domain) Remove() error {
 
 // Look asks QEMU how the domain is. The migration is asked for first: a guest that
 // stops in between is seen to have stopped for it.
-func (d *Domain) Look(ctx context.Context) (Look, monitor.Migration, error) {
+func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
 	rec, job, vm := d.Present()
 	var m monitor.Migration
 	if rec == nil || vm == nil || vm.Ended() {
-		return Look{}, m, nil
+		return look{}, m, nil
 	}
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, d.patience())
 	defer cancel()
-	l, begun := Look{Alive: true}, d.look()
+	l, begun := look{Alive: true}, d.look()
 	var err error
 	if job != nil && job.Stage.Live() {
-		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == Source {
+		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == roleSource {
 			l.Mirrors, err = vm.Mirrors(ctx, rec.VM)
 		}
 	}
@@ -180,7 +189,7 @@ func (d *Domain) Look(ctx context.Context) (Look, monitor.Migration, error) {
 	}
 	l.Migration = m.Status
 	if err != nil && vm.Dies(ctx) {
-		return Look{}, monitor.Migration{}, nil
+		return look{}, monitor.Migration{}, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +224,7 @@ func unanswered(vm *qemu.Instance, err error) error {
 }
 
 // look numbers a look that begins.
-func (d *Domain) look() int {
+func (d *domain) look() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.looks++
@@ -225,7 +234,7 @@ func (d *Domain) look() int {
 // recount puts in what a job had sent as far as it was seen, where QEMU does not tell: of a
 // migration that failed or was cancelled it forgets that at once. The caller holds mu.
 // Source: QEMU 7.2 migration/migration.c (fill_source_migration_info).
-func (d *Domain) recount(job hypervisor.JobID, ram *monitor.RAM) {
+func (d *domain) recount(job hypervisor.JobID, ram *monitor.RAM) {
 	if ram.Total > 0 {
 		d.counting, d.counted = job, *ram
 	} else if d.counting == job {
@@ -237,7 +246,7 @@ func (d *Domain) recount(job hypervisor.JobID, ram *monitor.RAM) {
 const briefly = 100 * time.Millisecond
 
 // patience returns how long the domain's QEMU may take to answer.
-func (d *Domain) patience() time.Duration {
+func (d *domain) patience() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.silent.IsZero() {
@@ -247,7 +256,7 @@ func (d *Domain) patience() time.Duration {
 }
 
 // Answer describes the domain as it is; with an error, as it was seen last.
-func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
+func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	m, err := d.Moment(ctx)
 	if lost(m.Job, m.VM) {
 		d.awaitBurial(ctx)
@@ -261,7 +270,7 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	if rec == nil {
 		return hypervisor.Domain{VM: hypervisor.VM{ID: d.ID}}, err
 	}
-	answer := hypervisor.Domain{VM: rec.VM, State: State(rec, job, m.Look), Job: rec.Job,
+	answer := hypervisor.Domain{VM: rec.VM, State: stateOf(rec, job, m.Look), Job: rec.Job,
 		Unresolved: rec.Unresolved || lost(job, m.VM), DirtyRate: rec.DirtyRate,
 		Measured: rec.Measured}
 	return answer, err
@@ -269,9 +278,9 @@ func (d *Domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 
 // standing returns what there is of a VM that did not come, or has left, before that is cleared
 // away as well as after.
-func (d *Domain) standing(rec *DomainRecord, job *Job, l Look) (*DomainRecord,
-	*Job) {
-	for rec != nil && Missed(rec, job, l) {
+func (d *domain) standing(rec *domainRecord, job *jobRecord, l look) (*domainRecord,
+	*jobRecord) {
+	for rec != nil && missed(rec, job, l) {
 		if rec.Leaving {
 			return nil, nil
 		}
@@ -284,13 +293,13 @@ func (d *Domain) standing(rec *DomainRecord, job *Job, l Look) (*DomainRecord,
 
 // lost reports whether the QEMU of a source has ended and it is not noted yet what became of
 // its job: the VM may run at the target.
-func lost(j *Job, vm *qemu.Instance) bool {
-	return j != nil && j.Role == Source && j.Stage.Live() && !j.Cold && vm != nil &&
+func lost(j *jobRecord, vm *qemu.Instance) bool {
+	return j != nil && j.Role == roleSource && j.Stage.Live() && !j.Cold && vm != nil &&
 		vm.Ended()
 }
 
 // awaitBurial waits until that is noted, which takes a moment.
-func (d *Domain) awaitBurial(ctx context.Context) {
+func (d *domain) awaitBurial(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, briefly)
 	defer cancel()
 	for {
@@ -305,22 +314,22 @@ func (d *Domain) awaitBurial(ctx context.Context) {
 	}
 }
 
-// A Moment is what was seen of a domain, and what was kept of it then.
-type Moment struct {
-	Look      Look
+// A moment is what was seen of a domain, and what was kept of it then.
+type moment struct {
+	Look      look
 	Migration monitor.Migration
-	Rec       *DomainRecord  // nil: the host has no such VM
-	Job       *Job           // that Rec names, or nil
+	Rec       *domainRecord  // nil: the host has no such VM
+	Job       *jobRecord     // that Rec names, or nil
 	VM        *qemu.Instance // or nil
 }
 
 // Moment looks at the domain while nothing of it is noted, or, where that happens again and
 // again, as well as can be.
-func (d *Domain) Moment(ctx context.Context) (Moment, error) {
+func (d *domain) Moment(ctx context.Context) (moment, error) {
 	was, before, _ := d.Present()
 	for tries := 0; ; tries++ {
 		l, of, err := d.Look(ctx)
-		m := Moment{Look: l, Migration: of}
+		m := moment{Look: l, Migration: of}
 		m.Rec, m.Job, m.VM = d.Present()
 		if err != nil || m.Rec == was && m.Job == before || tries == 3 {
 			return m, err
@@ -330,14 +339,14 @@ func (d *Domain) Moment(ctx context.Context) (Moment, error) {
 }
 
 // Seen returns what was seen of the domain's QEMU last.
-func (d *Domain) Seen() Look {
+func (d *domain) Seen() look {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seen
 }
 
 // Changed wakes the goroutine that does what is due.
-func (d *Domain) Changed() {
+func (d *domain) Changed() {
 	select {
 	case d.kick <- struct{}{}:
 	default: // it is awake
@@ -345,7 +354,7 @@ func (d *Domain) Changed() {
 }
 
 // HangUp closes the connection to the target's host.
-func (d *Domain) HangUp() {
+func (d *domain) HangUp() {
 	if d.Announcing != nil {
 		d.Announcing()
 		d.Announcing = nil
@@ -356,14 +365,14 @@ func (d *Domain) HangUp() {
 	}
 }
 
-// Found is a domain as a command finds it.
-type Found struct {
-	Moment
+// found is a domain as a command finds it.
+type found struct {
+	moment
 	State hypervisor.DomainState
 }
 
 // Conflict refuses something because of the domain's state.
-func (f Found) Conflict() error {
+func (f found) Conflict() error {
 	if f.Look.Alive && !f.Look.Heard() {
 		return qemu.Refuse(hypervisor.Conflict, "it may be %v: its QEMU, process %d, has not "+
 			"answered since its host was opened", f.State, f.VM.Proc.Identity().PID)
@@ -374,8 +383,8 @@ func (f Found) Conflict() error {
 // Find looks at the domain. One whose process has just ended is buried first, and one that
 // could not be is tried again. With an error it answers what was seen last. The caller holds
 // the turn.
-func (d *Domain) Find(ctx context.Context) (Found, error) {
-	var f Found
+func (d *domain) Find(ctx context.Context) (found, error) {
+	var f found
 	var err error
 	if f.Look, f.Migration, err = d.Look(ctx); err != nil {
 		f.Look = d.Seen()
@@ -392,7 +401,7 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 	if !f.Look.Alive { // what is left of it is no process
 		f.VM = nil
 	}
-	if err = qemu.Observing(err); f.Rec != nil && Missed(f.Rec, f.Job, f.Look) {
+	if err = qemu.Observing(err); f.Rec != nil && missed(f.Rec, f.Job, f.Look) {
 		if buried := d.Bury(); buried != nil {
 			err = qemu.Refuse(hypervisor.Transient, "clear away what is left of a move: %v",
 				buried)
@@ -401,7 +410,7 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 		f.Rec, f.Job = d.standing(f.Rec, f.Job, f.Look)
 	}
 	if f.Rec != nil {
-		f.State = State(f.Rec, f.Job, f.Look)
+		f.State = stateOf(f.Rec, f.Job, f.Look)
 	}
 	return f, err
 }
@@ -409,7 +418,7 @@ func (d *Domain) Find(ctx context.Context) (Found, error) {
 // Undo puts back the record that there was before something that failed as a
 // whole; nil is none. What cannot be noted is undone once more when we begin anew.
 // The caller holds the turn.
-func (d *Domain) Undo(before *DomainRecord) error {
+func (d *domain) Undo(before *domainRecord) error {
 	d.Node.Unreserve(d)
 	err := error(nil)
 	if before == nil {
@@ -423,7 +432,7 @@ func (d *Domain) Undo(before *DomainRecord) error {
 	return err
 }
 
-// Occupies reports whether a domain in the state has memory and CPUs of its host.
-func Occupies(s hypervisor.DomainState) bool {
+// occupies reports whether a domain in the state has memory and CPUs of its host.
+func occupies(s hypervisor.DomainState) bool {
 	return s != hypervisor.Absent && s != hypervisor.Shutoff && s != hypervisor.Crashed
 }

@@ -16,7 +16,7 @@ import (
 // NoDisks refuses an incoming VM one of whose local disks is here already: it would
 // be overwritten, and removed if the VM does not come. It is asked before anything
 // is noted of the VM.
-func (d *Domain) NoDisks(vm hypervisor.VM) error {
+func (d *domain) NoDisks(vm hypervisor.VM) error {
 	if vm.Hardware == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (d *Domain) NoDisks(vm hypervisor.VM) error {
 
 // MakeDisks makes the images of local disks that are not there yet, and refuses a
 // VM whose shared disks are not there. For an incoming VM, ask NoDisks first.
-func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM) error {
+func (d *domain) MakeDisks(ctx context.Context, vm hypervisor.VM) error {
 	if vm.Hardware == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (d *Domain) MakeDisks(ctx context.Context, vm hypervisor.VM) error {
 const unfinished = ".new"
 
 // makeDisk makes an empty image that only we can read. Dying in between leaves none.
-func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) error {
+func (n *node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) error {
 	made := path + unfinished
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
@@ -80,7 +80,7 @@ func (n *Node) makeDisk(ctx context.Context, path string, d hypervisor.Disk) err
 // CutBack gives the images that a resize has made larger, and that did not come to its end, the
 // sizes that they had: nothing is there yet. Their user asks for that before. QEMU cannot
 // make every image smaller: the VM is not lost for that.
-func (d *Domain) CutBack(ctx context.Context) error {
+func (d *domain) CutBack(ctx context.Context) error {
 	rec := d.Record()
 	if rec == nil || len(rec.Growing) == 0 {
 		return nil
@@ -96,12 +96,12 @@ func (d *Domain) CutBack(ctx context.Context) error {
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
-	return d.Put(true, func(r *DomainRecord) { r.Growing = nil })
+	return d.Put(true, func(r *domainRecord) { r.Growing = nil })
 }
 
 // DropDisks removes the images of the local disks of a VM that has moved away, or
 // did not come. Other files stay.
-func (d *Domain) DropDisks(vm hypervisor.VM) error {
+func (d *domain) DropDisks(vm hypervisor.VM) error {
 	var bad []error
 	for _, disk := range vm.LocalDisks() {
 		err := os.Remove(d.Node.QEMU.DiskPath(d.ID, disk))

@@ -12,7 +12,7 @@ import (
 
 // transferCommand performs a command that is about a migration, and reports whether it is one.
 // The caller holds the domain's turn.
-func transferCommand(ctx context.Context, of *Domain, p Found, c hypervisor.Command,
+func transferCommand(ctx context.Context, of *domain, p found, c hypervisor.Command,
 ) (answered bool, err error) {
 	d := move{of}
 	switch c := c.(type) {
@@ -37,34 +37,34 @@ func transferCommand(ctx context.Context, of *Domain, p Found, c hypervisor.Comm
 
 // activate starts a received domain that was held. It takes evidence that the
 // source has stopped, or is dead.
-func (d move) activate(ctx context.Context, p Found, c hypervisor.Activate) error {
+func (d move) activate(ctx context.Context, p found, c hypervisor.Activate) error {
 	e := c.Stopped
 	if e.Proof == hypervisor.NoProof {
 		return qemu.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
 	}
 	j := p.Job
-	if j == nil || j.ID != c.Job || j.Role != Target {
+	if j == nil || j.ID != c.Job || j.Role != roleTarget {
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
 	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, j.Source)
 	switch {
 	case j.Stage.MayHaveRun() && (p.State.Executes() || p.State == hypervisor.Paused):
 		return nil
-	case !p.Look.Complete() || j.Stage != Listening:
+	case !p.Look.Complete() || j.Stage != stageListening:
 		return p.Conflict()
 	case !stopped || !e.About(c.Job) || e.Host == "" || e.Host != j.Source:
 		return qemu.Refuse(hypervisor.Conflict,
 			"%v about %s on %s does not prove that the source stopped",
 			e.Proof, e.VM, e.Host)
 	}
-	return d.letArrive(ctx, p.VM, func(*Job) {})
+	return d.letArrive(ctx, p.VM, func(*jobRecord) {})
 }
 
 // discard forgets an incoming domain that has not started, and promises never to
 // receive the job. That is written before the process is ended.
-func (d move) discard(ctx context.Context, p Found, c hypervisor.Discard) error {
+func (d move) discard(ctx context.Context, p found, c hypervisor.Discard) error {
 	h := d.Node
-	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == Target
+	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == roleTarget
 	old := h.Job(c.Job)
 	switch {
 	case c.Job == "":
@@ -73,25 +73,25 @@ func (d move) discard(ctx context.Context, p Found, c hypervisor.Discard) error 
 		p.State != hypervisor.Received:
 		return nil // it was discarded before
 	case here && p.Job.Stage.MayHaveRun(), p.Rec != nil && p.State != hypervisor.Receiving &&
-		p.State != hypervisor.Received && (here || old == nil || old.Stage != Discarded):
+		p.State != hypervisor.Received && (here || old == nil || old.Stage != stageDiscarded):
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
-	case old != nil && old.Role == Source && old.VM.ID == d.ID && old.Stage.Live():
+	case old != nil && old.Role == roleSource && old.VM.ID == d.ID && old.Stage.Live():
 		return p.Conflict()
-	case old != nil && old.Role == Target && old.Stage.MayHaveRun():
+	case old != nil && old.Role == roleTarget && old.Stage.MayHaveRun():
 		return qemu.Refuse(hypervisor.Conflict, "the VM has run here")
 	}
-	promise := Job{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	promise := jobRecord{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
 	if old != nil {
 		promise = *old
 	}
-	if promise.Role != Source && !promise.Refused {
-		promise.Refused, promise.Stage = true, Discarded
+	if promise.Role != roleSource && !promise.Refused {
+		promise.Refused, promise.Stage = true, stageDiscarded
 		if here { // a status that was final stays
-			promise.Last.Status = Status(p.Rec, p.Job, p.Look)
+			promise.Last.Status = statusOf(p.Rec, p.Job, p.Look)
 		}
-		if promise.Role == Target && !promise.Last.Status.Final() {
+		if promise.Role == roleTarget && !promise.Last.Status.Final() {
 			promise.Last.Status = hypervisor.JobFailed
 		}
 		promise.Last.Error = "the target was discarded"
@@ -110,7 +110,7 @@ func (d move) discard(ctx context.Context, p Found, c hypervisor.Discard) error 
 func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
 	rec := d.Record()
 	if !rec.Ending {
-		if err := d.Put(true, func(r *DomainRecord) { r.Ending = true }); err != nil {
+		if err := d.Put(true, func(r *domainRecord) { r.Ending = true }); err != nil {
 			return err
 		}
 	}
@@ -125,12 +125,12 @@ func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
 // resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not. After post-copy began there is no way
 // back.
-func (d move) resume(ctx context.Context, p Found, c hypervisor.Resume) error {
+func (d move) resume(ctx context.Context, p found, c hypervisor.Resume) error {
 	j, err := d.stoppedFor(p, c.Job, c.NeverRan)
 	switch {
 	case err != nil:
 		return err
-	case j.Stage == Resumed || p.State == hypervisor.Running ||
+	case j.Stage == stageResumed || p.State == hypervisor.Running ||
 		p.State == hypervisor.Paused || j.Cold && p.State == hypervisor.Shutoff && !j.Stage.Live():
 		return nil
 	case !standsFor(p, j):
@@ -142,7 +142,7 @@ func (d move) resume(ctx context.Context, p Found, c hypervisor.Resume) error {
 			"%v about %s on %s does not prove that it never ran on %s",
 			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
 	}
-	ended := p.Look.Run == monitor.PostMigrate || Stranded(j, p.Look)
+	ended := p.Look.Run == monitor.PostMigrate || strandedSource(j, p.Look)
 	if !j.Cold && !ended { // it waits for a target that is no more
 		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
@@ -151,7 +151,7 @@ func (d move) resume(ctx context.Context, p Found, c hypervisor.Resume) error {
 			return err
 		}
 	}
-	if err := d.endJob(Resumed, "the source resumed"); err != nil {
+	if err := d.endJob(stageResumed, "the source resumed"); err != nil {
 		return err
 	}
 	if j.Cold {
@@ -165,19 +165,19 @@ func (d move) resume(ctx context.Context, p Found, c hypervisor.Resume) error {
 }
 
 // standsFor reports whether the domain stands, or rests, for its job.
-func standsFor(p Found, j *Job) bool {
+func standsFor(p found, j *jobRecord) bool {
 	return p.State == hypervisor.HandingOver || p.State == hypervisor.HandedOver ||
 		j.Cold && j.Stage.Live() && p.State == hypervisor.Shutoff
 }
 
 // endJob notes, for good, that a stopped source takes part in its job no more. The job comes
 // last: who dies in between is asked once more.
-func (d move) endJob(stage Stage, why string) error {
+func (d move) endJob(stage stage, why string) error {
 	d.HangUp()
-	if err := d.Put(true, func(r *DomainRecord) { r.Unresolved = false }); err != nil {
+	if err := d.Put(true, func(r *domainRecord) { r.Unresolved = false }); err != nil {
 		return err
 	}
-	return d.PutJob(true, func(j *Job) {
+	return d.PutJob(true, func(j *jobRecord) {
 		j.Stage = stage
 		if !j.Acknowledged {
 			j.Last.Status, j.Last.Error = hypervisor.JobFailed, why
@@ -186,7 +186,7 @@ func (d move) endJob(stage Stage, why string) error {
 }
 
 // abandon gives up the memory of a source that stopped for the switch-over.
-func (d move) abandon(ctx context.Context, p Found, c hypervisor.Abandon) error {
+func (d move) abandon(ctx context.Context, p found, c hypervisor.Abandon) error {
 	j, err := d.stoppedFor(p, c.Job, c.Dead)
 	switch {
 	case err != nil:
@@ -200,7 +200,7 @@ func (d move) abandon(ctx context.Context, p Found, c hypervisor.Abandon) error 
 		return qemu.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
 			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
 	}
-	if err := d.endJob(Abandoned, "its memory was given up"); err != nil {
+	if err := d.endJob(stageAbandoned, "its memory was given up"); err != nil {
 		return err
 	}
 	switch {
@@ -217,7 +217,7 @@ func (d move) abandon(ctx context.Context, p Found, c hypervisor.Abandon) error 
 
 // hasNothingLeft reports whether the source of a post-copy has no memory any more
 // that its target lacks. QEMU may not notice when its connection breaks just then.
-func (d move) hasNothingLeft(ctx context.Context, p Found) bool {
+func (d move) hasNothingLeft(ctx context.Context, p found) bool {
 	if !p.Job.Acknowledged || !postcopy(p.Look.Migration) {
 		return false
 	}
@@ -226,12 +226,12 @@ func (d move) hasNothingLeft(ctx context.Context, p Found) bool {
 }
 
 // stoppedFor returns the job that this domain is the source of.
-func (d move) stoppedFor(p Found, job hypervisor.JobID, e hypervisor.Evidence,
-) (*Job, error) {
+func (d move) stoppedFor(p found, job hypervisor.JobID, e hypervisor.Evidence,
+) (*jobRecord, error) {
 	switch {
 	case e.Proof == hypervisor.NoProof:
 		return nil, qemu.Refuse(hypervisor.Invalid, "no evidence about the target")
-	case p.Job == nil || p.Job.ID != job || p.Job.Role != Source:
+	case p.Job == nil || p.Job.ID != job || p.Job.Role != roleSource:
 		return nil, qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
 	return p.Job, nil
@@ -240,7 +240,7 @@ func (d move) stoppedFor(p Found, job hypervisor.JobID, e hypervisor.Evidence,
 // release removes a source that has stopped for good, its local disks, too. It
 // refuses a domain that executes, is paused or is needed by a switch-over under
 // way.
-func (d move) release(ctx context.Context, p Found, c hypervisor.Release) error {
+func (d move) release(ctx context.Context, p found, c hypervisor.Release) error {
 	e := c.Moved
 	if e.Proof == hypervisor.NoProof {
 		return qemu.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
@@ -260,15 +260,15 @@ func (d move) release(ctx context.Context, p Found, c hypervisor.Release) error 
 			e.Proof, e.VM, e.Host)
 	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
 		return p.Conflict()
-	case j != nil && j.Role == Source && p.VM != nil && !j.Cold &&
+	case j != nil && j.Role == roleSource && p.VM != nil && !j.Cold &&
 		p.Look.Run != monitor.PostMigrate && p.Look.Migration != monitor.Completed &&
-		!Stranded(j, p.Look) && !d.hasNothingLeft(ctx, p):
+		!strandedSource(j, p.Look) && !d.hasNothingLeft(ctx, p):
 		return qemu.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}
 	d.HangUp()
 	// First of all: what is left of a job that is over would else be the host's own.
-	err := d.Put(true, func(r *DomainRecord) { r.Leaving, r.Ending = true, true })
-	if err == nil && j != nil && j.Role == Source {
+	err := d.Put(true, func(r *domainRecord) { r.Leaving, r.Ending = true, true })
+	if err == nil && j != nil && j.Role == roleSource {
 		err = d.HasLeft()
 	}
 	if err == nil && p.VM != nil {

@@ -15,14 +15,14 @@ import (
 // An ending is what the event of a transfer's end told: as much as a look, and
 // sooner, for the guest stands meanwhile.
 type ending struct {
-	look  Look
+	look  look
 	stood time.Duration // from the guest's stop until then
 }
 
 // Expect listens for the end of the transfer that is about to begin, as its source
 // or its target. Events of earlier transfers have come before and are not heard.
 // The caller holds the turn.
-func (d *Domain) Expect(in *qemu.Instance, as Role) {
+func (d *domain) Expect(in *qemu.Instance, as role) {
 	events := in.Client.Subscribe()
 	_, job, _ := d.Present()
 	d.mu.Lock()
@@ -30,14 +30,14 @@ func (d *Domain) Expect(in *qemu.Instance, as Role) {
 		d.expected.Close()
 	}
 	d.expected, d.ended, d.off = events, nil, false
-	d.crossing = SwitchOverUnknown
-	if job != nil && as == Source && !job.PostCopied {
-		d.crossing = SwitchOverAwaited
+	d.crossing = switchOverUnknown
+	if job != nil && as == roleSource && !job.PostCopied {
+		d.crossing = switchOverAwaited
 	}
 	d.mu.Unlock()
 	d.Node.Running.Go(func() {
 		defer events.Close()
-		defer d.crosses(events, SwitchOverUnknown)
+		defer d.crosses(events, switchOverUnknown)
 		ctx, cancel := context.WithCancel(d.Node.Life)
 		defer cancel()
 		defer context.AfterFunc(in.Context(), cancel)()
@@ -46,12 +46,12 @@ func (d *Domain) Expect(in *qemu.Instance, as Role) {
 }
 
 // hear waits until a transfer has ended, in whatever way.
-func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as Role) {
+func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as role) {
 	var stopped time.Time
 	for {
 		e, err := events.Next(ctx)
 		if _, gap := errors.AsType[*monitor.Gap](err); gap {
-			d.crosses(events, SwitchOverUnknown)
+			d.crosses(events, switchOverUnknown)
 			continue
 		}
 		if err != nil {
@@ -74,10 +74,10 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as Role
 			d.complete(events, as, stood)
 			return
 		case monitor.Failed, monitor.Cancelled:
-			d.crosses(events, SwitchOverNever)
+			d.crosses(events, switchOverNever)
 			return
 		case monitor.PreSwitchover, monitor.Device:
-			d.crosses(events, SwitchOverUnknown)
+			d.crosses(events, switchOverUnknown)
 		case monitor.PostcopyActive: // it waits for no end
 			return
 		}
@@ -88,10 +88,10 @@ func (d *Domain) hear(ctx context.Context, events *monitor.Subscription, as Role
 // it begins before anything of it is sent, and events are read in their order.
 // Source: QEMU 10.0 migration/migration.c (migration_switchover_prepare: device); before 9.2
 // post-copy says postcopy-active first of all (postcopy_start).
-func (d *Domain) crosses(events *monitor.Subscription, to SwitchOver) {
+func (d *domain) crosses(events *monitor.Subscription, to switchOver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.expected == events && d.crossing == SwitchOverAwaited {
+	if d.expected == events && d.crossing == switchOverAwaited {
 		d.crossing = to
 		d.Changed()
 	}
@@ -107,9 +107,9 @@ func migrationStatus(e monitor.Event) monitor.MigrationStatus {
 }
 
 // complete notes that the expected transfer is complete, and wakes who acts on it.
-func (d *Domain) complete(events *monitor.Subscription, as Role, stood time.Duration) {
-	l := Look{Alive: true, Migration: monitor.Completed, Run: monitor.PostMigrate}
-	if as == Target {
+func (d *domain) complete(events *monitor.Subscription, as role, stood time.Duration) {
+	l := look{Alive: true, Migration: monitor.Completed, Run: monitor.PostMigrate}
+	if as == roleTarget {
 		l.Run = monitor.Paused
 	}
 	d.mu.Lock()
@@ -125,27 +125,27 @@ func (d *Domain) complete(events *monitor.Subscription, as Role, stood time.Dura
 // Unexpect forgets what was told of the end of a transfer, and what will be: the guest is about
 // to be let run, and what was seen of it is no longer so, or it was another transfer. The caller
 // holds the turn.
-func (d *Domain) Unexpect() {
+func (d *domain) Unexpect() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.expected != nil {
 		d.expected.Close()
 	}
 	d.expected, d.ended, d.off = nil, nil, false
-	d.crossing = SwitchOverUnknown
+	d.crossing = switchOverUnknown
 }
 
 // Off reports whether the guest has shut down while the present transfer was under way. QEMU does
 // not tell any more when it has stopped the guest for the switch-over, and that has failed.
 // Source: QEMU 7.2 migration/migration.c (migration_iteration_finish).
-func (d *Domain) Off() bool {
+func (d *domain) Off() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.off
 }
 
 // glance is Look, or what an event told just now.
-func (d *Domain) glance(ctx context.Context) (Look, monitor.Migration, error) {
+func (d *domain) glance(ctx context.Context) (look, monitor.Migration, error) {
 	d.mu.Lock()
 	told, vm := d.ended, d.vm
 	d.ended = nil

@@ -1,5 +1,20 @@
 package qmp
 
+// This file is what the two hosts of a migration say to each other besides
+// the memory: how it will be done, and that the source has stopped for good.
+//
+//	source → target   Prepare   with these options      ← where to send
+//	source → target   Stopped   the guest stands        ← the target knows
+//	source → target   Kept      the VM stays here       ← the target has ended
+//
+// A target starts only after the second, and never after the third. Each message is
+// one line of JSON and is answered by one; all may be repeated. Both are signed with
+// the job's token, a secret that the target made and put into its address, which
+// reaches the source through those who manage both: no other can let a target
+// start, or say where memory is to be sent. What is said is no secret.
+//
+// It decides nothing: the target's host answers through a function.
+
 import (
 	"bufio"
 	"bytes"
@@ -34,9 +49,9 @@ const (
 	mostUnproven = 64
 )
 
-// A Message is what a source says.
-type Message struct {
-	Say    Verb
+// A message is what a source says.
+type message struct {
+	Say    verb
 	From   hypervisor.HostName
 	Job    hypervisor.JobID
 	VM     hypervisor.VMID
@@ -55,18 +70,18 @@ type Message struct {
 	Cold    bool // the VM is Shutoff: only its local disks move
 }
 
-// A Verb is a kind of message.
-type Verb string
+// A verb is a kind of message.
+type verb string
 
 // The kinds of messages.
 const (
-	Prepare Verb = "prepare"
-	Stopped Verb = "stopped"
-	Kept    Verb = "kept"
+	verbPrepare verb = "prepare"
+	verbStopped verb = "stopped"
+	verbKept    verb = "kept"
 )
 
-// An Answer is what a target replies.
-type Answer struct {
+// An handoverAnswer is what a target replies.
+type handoverAnswer struct {
 	Refused string          // why not; "" when it agrees
 	Kind    hypervisor.Kind // of the refusal
 	URI     string          // to Prepare: where the target's process listens
@@ -74,7 +89,7 @@ type Answer struct {
 }
 
 // Err returns a refusal as an error.
-func (a *Answer) Err() error {
+func (a *handoverAnswer) Err() error {
 	if a.Refused == "" {
 		return nil
 	}
@@ -108,27 +123,27 @@ func seal(token string, context []byte, v any) (line, mac []byte, err error) {
 	return append(line, '\n'), mac, err
 }
 
-// A Conn is a source's connection to a target's host. It is for one caller at a
+// A peerConn is a source's connection to a target's host. It is for one caller at a
 // time.
-type Conn struct {
+type peerConn struct {
 	conn  net.Conn
 	read  *bufio.Reader
 	token string
 }
 
-// NewConn speaks over an established connection, which it then owns, about the
+// newConn speaks over an established connection, which it then owns, about the
 // job that the token belongs to.
-func NewConn(conn net.Conn, token string) *Conn {
-	return &Conn{conn, bufio.NewReaderSize(conn, 4096), token}
+func newConn(conn net.Conn, token string) *peerConn {
+	return &peerConn{conn, bufio.NewReaderSize(conn, 4096), token}
 }
 
 // Close ends the connection.
-func (c *Conn) Close() error { return c.conn.Close() }
+func (c *peerConn) Close() error { return c.conn.Close() }
 
 // Ask says a message and waits for its answer, as long as ctx lasts. After an
 // error the connection is of no use, and whether the message was heard is not
 // known.
-func (c *Conn) Ask(ctx context.Context, m *Message) (*Answer, error) {
+func (c *peerConn) Ask(ctx context.Context, m *message) (*handoverAnswer, error) {
 	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	line, mac, err := seal(c.token, nil, m)
@@ -142,7 +157,7 @@ func (c *Conn) Ask(ctx context.Context, m *Message) (*Answer, error) {
 		return nil, because(ctx, err)
 	}
 	var env signed
-	a := new(Answer)
+	a := new(handoverAnswer)
 	if err := errors.Join(json.Unmarshal(line, &env), json.Unmarshal(env.Body, a)); err != nil {
 		return nil, fmt.Errorf("the target's host answered no answer: %w", err)
 	}
@@ -182,11 +197,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// A Server hears sources.
-type Server struct {
+// A server hears sources.
+type server struct {
 	listener net.Listener
 	token    func(hypervisor.JobID) string
-	answer   func(*Message) Answer
+	answer   func(*message) handoverAnswer
 	mu       sync.Mutex
 	conns    map[net.Conn]*caller
 	came     uint64 // how many connections
@@ -232,23 +247,23 @@ func crowdedOut[C comparable](all map[C]*caller, peer string) (oldest C, crowded
 	return oldest, true, all[oldest] != nil
 }
 
-// Serve answers the messages that come to a listener, which it then owns: those
+// serve answers the messages that come to a listener, which it then owns: those
 // that are signed with the token of their job. A job without a token, "", is not
 // known. Both functions are called by many goroutines at once.
-func Serve(l net.Listener, token func(hypervisor.JobID) string,
-	answer func(*Message) Answer) *Server {
-	s := &Server{listener: l, token: token, answer: answer, conns: map[net.Conn]*caller{}}
+func serve(l net.Listener, token func(hypervisor.JobID) string,
+	answer func(*message) handoverAnswer) *server {
+	s := &server{listener: l, token: token, answer: answer, conns: map[net.Conn]*caller{}}
 	s.running.Add(1)
 	go s.accept()
 	return s
 }
 
 // Addr returns where the server listens.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *server) Addr() net.Addr { return s.listener.Addr() }
 
 // Close stops listening, ends all connections and waits for the answers that are
 // being made.
-func (s *Server) Close() error {
+func (s *server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
@@ -260,7 +275,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-func (s *Server) accept() {
+func (s *server) accept() {
 	defer s.running.Done()
 	for {
 		c, err := s.listener.Accept()
@@ -280,7 +295,7 @@ func (s *Server) accept() {
 }
 
 // admit counts a connection, and closes an idle one when there are too many, or refuses it.
-func (s *Server) admit(c net.Conn) bool {
+func (s *server) admit(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	peer := peerOf(c)
@@ -308,7 +323,7 @@ func peerOf(c net.Conn) string {
 }
 
 // prove notes that a connection has shown a token, and reports whether it is still admitted.
-func (s *Server) prove(c net.Conn) bool {
+func (s *server) prove(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	who := s.conns[c]
@@ -318,7 +333,7 @@ func (s *Server) prove(c net.Conn) bool {
 	return who != nil
 }
 
-func (s *Server) serve(c net.Conn) {
+func (s *server) serve(c net.Conn) {
 	defer s.running.Done()
 	defer func() {
 		c.Close()
@@ -344,11 +359,11 @@ func (s *Server) serve(c net.Conn) {
 
 // hear returns the signed answer to a line, whatever it is, and whether the line was
 // signed, too.
-func (s *Server) hear(c net.Conn, line []byte) (answer []byte, genuine bool) {
+func (s *server) hear(c net.Conn, line []byte) (answer []byte, genuine bool) {
 	var env signed
-	m := new(Message)
+	m := new(message)
 	refuse := func(k hypervisor.Kind, why string) []byte {
-		line, _, _ := seal("", nil, Answer{Refused: why, Kind: k})
+		line, _, _ := seal("", nil, handoverAnswer{Refused: why, Kind: k})
 		return line
 	}
 	if json.Unmarshal(line, &env) != nil || json.Unmarshal(env.Body, m) != nil {

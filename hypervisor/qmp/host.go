@@ -23,9 +23,9 @@ import (
 
 // A Host runs the VMs of one machine.
 type Host struct {
-	node   *Node
+	node   *node
 	link   hypervisor.Bandwidth
-	server *Server
+	server *server
 	end    context.CancelFunc
 }
 
@@ -60,7 +60,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := Open(c.Dir)
+	j, err := openJournal(c.Dir)
 	if _, locked := errors.AsType[*LockedError](err); locked {
 		return nil, qemu.Refuse(hypervisor.Conflict, "%w", err)
 	}
@@ -103,15 +103,15 @@ func (c *Config) probe(ctx context.Context) (qemu.Features, error) {
 }
 
 // node returns what the domains of the host share.
-func (c *Config) node(f qemu.Features, j *Journal) *Node {
+func (c *Config) node(f qemu.Features, j *journal) *node {
 	dial := c.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &Node{
+	return &node{
 		Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Listen: c.Listen, Timeout: c.Timeout,
 		Patience: c.Patience, Dial: dial, Advertise: c.Advertise, Changed: c.Changed,
-		Journal: j, Move: Step,
+		Journal: j, Move: step,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,
 			Host: c.Name, Locks: c.Locks},
@@ -147,7 +147,7 @@ func (h *Host) listen(c Config) error {
 	if err != nil {
 		return fmt.Errorf("listen for sources: %w", err)
 	}
-	h.server = Serve(l, h.token, h.hear)
+	h.server = serve(l, h.token, h.hear)
 	return nil
 }
 
@@ -227,8 +227,8 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // fit, Invalid when QEMU does not take it.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	var address hypervisor.Address
-	err := h.change(ctx, "Receive", in.VM.ID, func(d *Domain) (err error) {
-		address, err = Receive(ctx, d, in)
+	err := h.change(ctx, "Receive", in.VM.ID, func(d *domain) (err error) {
+		address, err = receive(ctx, d, in)
 		return err
 	})
 	return address, err
@@ -237,8 +237,8 @@ func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.
 // Migrate begins to send a VM. It answers Transient when the target's host cannot
 // be reached, and Conflict for a VM that cannot be sent now.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	return h.change(ctx, "Migrate", out.VM, func(d *Domain) error {
-		return Migrate(ctx, d, out)
+	return h.change(ctx, "Migrate", out.VM, func(d *domain) error {
+		return migrate(ctx, d, out)
 	})
 }
 
@@ -248,31 +248,31 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 	if err := ctx.Err(); err != nil {
 		return hypervisor.Progress{}, h.explain("Progress", "", err)
 	}
-	p, err := Progress(ctx, h.node, job)
+	p, err := progressOf(ctx, h.node, job)
 	return p, h.explain("Progress", h.vmOf(job), err)
 }
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != Source {
+	if j := h.node.Job(job); j == nil || j.Role != roleSource {
 		return h.explain(qemu.Name(a), h.vmOf(job), qemu.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}
-	return h.change(ctx, qemu.Name(a), h.vmOf(job), func(d *Domain) error {
-		return Adjust(ctx, d, job, a)
+	return h.change(ctx, qemu.Name(a), h.vmOf(job), func(d *domain) error {
+		return adjust(ctx, d, job, a)
 	})
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, qemu.Name(c), vm, func(d *Domain) error {
+	return h.change(ctx, qemu.Name(c), vm, func(d *domain) error {
 		return command(ctx, d, c)
 	})
 }
 
 // change does something that changes a VM, when it is our turn.
 func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
-	act func(*Domain) error) error {
+	act func(*domain) error) error {
 	d, release, err := h.node.Hold(ctx, vm)
 	if err != nil {
 		return h.explain(op, vm, err)
@@ -316,24 +316,24 @@ func (h *Host) Files(vm hypervisor.VMID) Files {
 
 // token returns what a source of the job must know; "" is nothing.
 func (h *Host) token(job hypervisor.JobID) string {
-	if j := h.node.Job(job); j != nil && j.Role == Target {
+	if j := h.node.Job(job); j != nil && j.Role == roleTarget {
 		return j.Token
 	}
 	return ""
 }
 
 // hear answers a source.
-func (h *Host) hear(m *Message) Answer {
+func (h *Host) hear(m *message) handoverAnswer {
 	ctx, cancel := context.WithTimeout(h.node.Life, h.node.Timeout)
 	defer cancel()
-	var answer Answer
+	var answer handoverAnswer
 	d, release, err := h.node.Hold(ctx, m.VM)
 	if err == nil {
-		answer, err = Hear(ctx, d, m)
+		answer, err = hear(ctx, d, m)
 		release()
 	}
 	if err != nil {
-		return Answer{Refused: qemu.Text(err), Kind: qemu.Classify(err)}
+		return handoverAnswer{Refused: qemu.Text(err), Kind: qemu.Classify(err)}
 	}
 	return answer
 }

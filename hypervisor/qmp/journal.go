@@ -1,5 +1,28 @@
 package qmp
 
+// This file keeps what a hypervisor backend must remember about its VMs and
+// jobs when its process dies: one private directory, one file for each.
+//
+//	DIR/lock               held by the process that owns the directory
+//	DIR/disks/NAME/        local disks of one VM
+//	DIR/vms/NAME/          sockets and logs of one VM
+//	DIR/vms/NAME/domain    what is known of it: a domainRecord
+//	DIR/jobs/NAME          what is known of one job: a jobRecord
+//
+// A file is replaced as a whole, so that it is the old or the new one whenever a
+// process dies. What must survive a loss of power is also synced. The directory
+// must be on storage that survives a restart of the host: to a cluster, a VM that
+// its host does not know is one that never ran there.
+//
+// It decides nothing and removes nothing unasked, old jobs excepted.
+//
+// The file of a job outlives the migration's record: the record is removed by a controller, which may
+// have died before a host has heard the last command. A [hypervisor.Hypervisor.Receive] that is repeated finds in
+// it that the job has ended, and would open a target again without it; a Discard would say that the VM
+// never ran. What bounds the files is age: Jobs, called when a process begins, removes those that no
+// domain names and that were not written for 90 days, when files of seven later days are newer by as
+// much: a clock that jumped removes nothing.
+
 import (
 	"errors"
 	"fmt"
@@ -16,9 +39,9 @@ import (
 // its migration has ended, and a domain in the middle of one names it.
 const forgetAfter = 90 * 24 * time.Hour
 
-// A Journal is an open directory. Its methods may be used at the same time for
+// A journal is an open directory. Its methods may be used at the same time for
 // different VMs and jobs.
-type Journal struct {
+type journal struct {
 	dir  string
 	lock *durable.Lock
 }
@@ -26,10 +49,10 @@ type Journal struct {
 // A LockedError says that another process owns the directory.
 type LockedError = durable.LockedError
 
-// Open makes or opens dir, which must belong to us and be closed to others, and
+// openJournal makes or opens dir, which must belong to us and be closed to others, and
 // takes its lock. A lock that a dead process left behind is free. It answers a
 // *[LockedError] when a living one holds it.
-func Open(dir string) (*Journal, error) {
+func openJournal(dir string) (*journal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -44,26 +67,26 @@ func Open(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{dir, lock}, nil
+	return &journal{dir, lock}, nil
 }
 
 // Close gives the directory free.
-func (j *Journal) Close() error { return j.lock.Close() }
+func (j *journal) Close() error { return j.lock.Close() }
 
 // Dir returns the private directory of a VM. Its name is short, as the path of a
 // socket must be, and tells VMs apart that look alike.
-func (j *Journal) Dir(vm hypervisor.VMID) string {
+func (j *journal) Dir(vm hypervisor.VMID) string {
 	return filepath.Join(j.dir, "vms", durable.Name(string(vm)))
 }
 
 // Disks returns the private directory of the local disks of a VM. It outlives the
 // VM's record.
-func (j *Journal) Disks(vm hypervisor.VMID) string {
+func (j *journal) Disks(vm hypervisor.VMID) string {
 	return filepath.Join(j.dir, "disks", durable.Name(string(vm)))
 }
 
 // Put keeps d against our death, and, when synced, against a loss of power.
-func (j *Journal) Put(d *DomainRecord, synced bool) error {
+func (j *journal) Put(d *domainRecord, synced bool) error {
 	dir := j.Dir(d.VM.ID)
 	if err := errors.Join(durable.Text(string(d.VM.ID)), durable.Text(string(d.Job))); err != nil {
 		return err
@@ -75,19 +98,19 @@ func (j *Journal) Put(d *DomainRecord, synced bool) error {
 }
 
 // Remove forgets a VM and removes all files in its directory.
-func (j *Journal) Remove(vm hypervisor.VMID) error { return durable.RemoveDir(j.Dir(vm)) }
+func (j *journal) Remove(vm hypervisor.VMID) error { return durable.RemoveDir(j.Dir(vm)) }
 
 // Domains reads what is kept of all VMs. The error names every file that cannot
 // be read, and what is wrong with it.
-func (j *Journal) Domains() ([]*DomainRecord, error) {
+func (j *journal) Domains() ([]*domainRecord, error) {
 	dirs, err := os.ReadDir(filepath.Join(j.dir, "vms"))
 	if err != nil {
 		return nil, err
 	}
-	var all []*DomainRecord
+	var all []*domainRecord
 	var bad []error
 	for _, dir := range dirs {
-		d, path := new(DomainRecord), filepath.Join(j.dir, "vms", dir.Name(), "domain")
+		d, path := new(domainRecord), filepath.Join(j.dir, "vms", dir.Name(), "domain")
 		if swept, err := durable.SweptDir(filepath.Dir(path)); swept {
 			bad = append(bad, err)
 			continue
@@ -119,7 +142,7 @@ func sweep(dir string) error {
 }
 
 // PutJob keeps a job against our death, and, when synced, against a loss of power.
-func (j *Journal) PutJob(job *Job, synced bool) error {
+func (j *journal) PutJob(job *jobRecord, synced bool) error {
 	err := errors.Join(durable.Text(string(job.ID)), durable.Text(string(job.VM.ID)))
 	if err != nil {
 		return err
@@ -128,7 +151,7 @@ func (j *Journal) PutJob(job *Job, synced bool) error {
 }
 
 // RemoveJob forgets a job.
-func (j *Journal) RemoveJob(id hypervisor.JobID) error {
+func (j *journal) RemoveJob(id hypervisor.JobID) error {
 	err := os.Remove(filepath.Join(j.dir, "jobs", durable.Name(string(id))))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -138,11 +161,11 @@ func (j *Journal) RemoveJob(id hypervisor.JobID) error {
 
 // named returns the jobs that domains name. A record that cannot be read is told of
 // by Domains.
-func (j *Journal) named() map[hypervisor.JobID]bool {
+func (j *journal) named() map[hypervisor.JobID]bool {
 	names := map[hypervisor.JobID]bool{}
 	records, _ := filepath.Glob(filepath.Join(j.dir, "vms", "*", "domain"))
 	for _, path := range records {
-		if d := new(DomainRecord); durable.Read(path, d) == nil {
+		if d := new(domainRecord); durable.Read(path, d) == nil {
 			names[d.Job] = true
 		}
 	}
@@ -151,12 +174,12 @@ func (j *Journal) named() map[hypervisor.JobID]bool {
 
 // Jobs reads what is kept of all jobs, and forgets those that ended long ago.
 // The error names every file that cannot be read, and what is wrong with it.
-func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
+func (j *journal) Jobs(now time.Time) ([]*jobRecord, error) {
 	files, err := os.ReadDir(filepath.Join(j.dir, "jobs"))
 	if err != nil {
 		return nil, err
 	}
-	var all []*Job
+	var all []*jobRecord
 	var bad []error
 	named, horizon := j.named(), durable.Horizon(files, now, forgetAfter)
 	for _, f := range files {
@@ -165,7 +188,7 @@ func (j *Journal) Jobs(now time.Time) ([]*Job, error) {
 			bad = append(bad, err)
 			continue
 		}
-		job := new(Job)
+		job := new(jobRecord)
 		if err := durable.Read(path, job); err != nil {
 			bad = append(bad, err)
 			continue

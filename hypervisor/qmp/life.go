@@ -1,5 +1,17 @@
 package qmp
 
+// This file says what a domain is, and what is due next, from what the journal
+// knows of it and what was seen of its QEMU.
+//
+//	journal + look ──► stateOf, statusOf, due ──► act ──► look …
+//
+// Everything that a backend does of its own accord, unasked, is a
+// nextStep from here: it follows from what is, and never from an event that might
+// have been missed. The caller (1) does one step, (2) looks again. Dying in
+// between does no harm.
+//
+// It does no I/O and reads no clock.
+
 import (
 	"time"
 
@@ -7,45 +19,45 @@ import (
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
-// A Look is what was seen of a domain's QEMU.
-type Look struct {
+// A look is what was seen of a domain's QEMU.
+type look struct {
 	Alive     bool // the process is there
 	Run       monitor.RunState
 	Migration monitor.MigrationStatus
 	Mirrors   []monitor.Job // the copies of local disks, if there are any
 	// SwitchOver is whether the transfer came to its switch-over, as QEMU's events told.
-	SwitchOver SwitchOver
+	SwitchOver switchOver
 }
 
-// A SwitchOver is what is known of whether a transfer that ended came to its switch-over.
-type SwitchOver uint8
+// A switchOver is what is known of whether a transfer that ended came to its switch-over.
+type switchOver uint8
 
 // What is known of a switch-over.
 const (
-	// SwitchOverUnknown: it began, or some event may have been missed.
-	SwitchOverUnknown SwitchOver = iota
-	// SwitchOverAwaited: no event was missed, but the last ones are still to be read.
-	SwitchOverAwaited
-	// SwitchOverNever: QEMU told everything, and the switch-over did not begin.
-	SwitchOverNever
+	// switchOverUnknown: it began, or some event may have been missed.
+	switchOverUnknown switchOver = iota
+	// switchOverAwaited: no event was missed, but the last ones are still to be read.
+	switchOverAwaited
+	// switchOverNever: QEMU told everything, and the switch-over did not begin.
+	switchOverNever
 )
 
 // Heard reports whether QEMU has told how the guest is. One that was silent ever since we
 // began has not.
-func (l Look) Heard() bool { return l.Run != "" }
+func (l look) Heard() bool { return l.Run != "" }
 
 // Complete reports whether an incoming QEMU holds the complete state of the VM.
-func (l Look) Complete() bool {
+func (l look) Complete() bool {
 	return l.Alive && l.Migration == monitor.Completed && l.Run != monitor.InMigrate
 }
 
 // runnable reports whether an incoming QEMU has what it needs to run the guest:
 // everything, or, in post-copy, a guest that was told to run.
-func (l Look) runnable() bool {
+func (l look) runnable() bool {
 	return l.Complete() || l.Alive && l.Run == monitor.Paused && l.inPostCopy()
 }
 
-func (l Look) inPostCopy() bool {
+func (l look) inPostCopy() bool {
 	switch l.Migration {
 	case monitor.PostcopyActive, monitor.PostcopyPaused, monitor.PostcopyRecover:
 		return true
@@ -54,9 +66,9 @@ func (l Look) inPostCopy() bool {
 }
 
 // sends reports whether d is the source of a transfer under way.
-func sends(j *Job) bool {
-	return j != nil && j.Role == Source &&
-		(j.Stage == Mirroring || j.Stage == Sending)
+func sends(j *jobRecord) bool {
+	return j != nil && j.Role == roleSource &&
+		(j.Stage == stageMirroring || j.Stage == stageSending)
 }
 
 // stranded reports whether post-copy failed while it began or ended, or may have:
@@ -65,37 +77,37 @@ func sends(j *Job) bool {
 // parked is paused either way, and stays here only if post-copy did not begin.
 // Source: QEMU 7.2 migration/migration.c (migration_completion: "If not doing
 // postcopy, vm_start() will be called"; postcopy_start).
-func stranded(j *Job, l Look) bool {
+func stranded(j *jobRecord, l look) bool {
 	switch {
 	case !j.PostCopied || l.Migration != monitor.Failed && l.Migration != monitor.Cancelled:
 		return false
 	case l.Run == monitor.Paused:
-		return j.Acknowledged || !j.Parked.IsZero() && l.SwitchOver != SwitchOverNever
+		return j.Acknowledged || !j.Parked.IsZero() && l.SwitchOver != switchOverNever
 	}
 	return l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate
 }
 
-// Stranded reports whether a source's transfer failed after post-copy began, or may have: QEMU
+// strandedSource reports whether a source's transfer failed after post-copy began, or may have: QEMU
 // sends no more, and the guest stands.
-func Stranded(j *Job, l Look) bool { return sends(j) && !j.Cold && stranded(j, l) }
+func strandedSource(j *jobRecord, l look) bool { return sends(j) && !j.Cold && stranded(j, l) }
 
 // undecided reports whether QEMU has just ended the transfer of a guest that stands, and is about
 // to say more of it.
-func undecided(l Look) bool {
+func undecided(l look) bool {
 	return l.Run == monitor.FinishMigrate ||
-		l.Run == monitor.Paused && l.SwitchOver == SwitchOverAwaited
+		l.Run == monitor.Paused && l.SwitchOver == switchOverAwaited
 }
 
-func receives(j *Job) bool {
-	return j != nil && j.Role == Target && j.Stage == Listening
+func receives(j *jobRecord) bool {
+	return j != nil && j.Role == roleTarget && j.Stage == stageListening
 }
 
-// State says what the domain is. Job is the one it names, or nil.
-func State(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
+// stateOf says what the domain is. Job is the one it names, or nil.
+func stateOf(d *domainRecord, j *jobRecord, l look) hypervisor.DomainState {
 	switch {
 	case sends(j) && j.Cold:
 		return coldState(j)
-	case Missed(d, j, l):
+	case missed(d, j, l):
 		return hypervisor.Absent
 	case !l.Alive && d.Doing == hypervisor.Starting:
 		return hypervisor.Starting
@@ -122,7 +134,7 @@ func State(d *DomainRecord, j *Job, l Look) hypervisor.DomainState {
 
 // coldState: a VM at rest stays so, and is its host's no longer when the target
 // has it.
-func coldState(j *Job) hypervisor.DomainState {
+func coldState(j *jobRecord) hypervisor.DomainState {
 	if j.Acknowledged {
 		return hypervisor.HandedOver
 	}
@@ -136,21 +148,21 @@ func coldState(j *Job) hypervisor.DomainState {
 // the guest was unpaused just when it completed.
 // Source: QEMU 7.2 migration/migration.c (migration_iteration_finish), softmmu/runstate.c
 // (runstate_transitions_def: postmigrate leads to running, finish-migrate and prelaunch).
-func stale(j *Job, l Look) bool {
+func stale(j *jobRecord, l look) bool {
 	switch {
 	case l.Migration != monitor.Completed, l.Run == monitor.FinishMigrate, l.Run == monitor.PostMigrate:
 		return false
-	case j.Stage == Mirroring: // its memory has not begun to move
+	case j.Stage == stageMirroring: // its memory has not begun to move
 		return true
 	}
 	return l.Heard() && l.Run != monitor.PreLaunch && l.Run != monitor.InMigrate
 }
 
 // stoppedToMove reports whether the guest of a source stands for the switch-over, or may.
-func stoppedToMove(j *Job, l Look) bool {
+func stoppedToMove(j *jobRecord, l look) bool {
 	switch {
 	case !l.Heard():
-		return j.Stage == Sending
+		return j.Stage == stageSending
 	case l.Run == monitor.Running || stale(j, l):
 		return false
 	case l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate || stranded(j, l):
@@ -167,7 +179,7 @@ func stoppedToMove(j *Job, l Look) bool {
 
 // runs says what a domain is that takes part in no migration, or only sends
 // memory while it runs.
-func runs(d *DomainRecord, l Look) hypervisor.DomainState {
+func runs(d *domainRecord, l look) hypervisor.DomainState {
 	switch {
 	case d.Doing != hypervisor.Absent:
 		return d.Doing
@@ -181,24 +193,24 @@ func runs(d *DomainRecord, l Look) hypervisor.DomainState {
 	return hypervisor.Paused
 }
 
-// Told is what is said of the job to who asks: its status, but for an end that is not noted
+// told is what is said of the job to who asks: its status, but for an end that is not noted
 // yet. Of a source that is about to send QEMU tells how its migration before has ended.
-func Told(d *DomainRecord, j *Job, l Look) hypervisor.JobStatus {
-	s := Status(d, j, l)
+func told(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
+	s := statusOf(d, j, l)
 	if sends(j) && l.Alive && (s == hypervisor.JobFailed || s == hypervisor.JobCancelled) {
 		return hypervisor.JobActive
 	}
 	return s
 }
 
-// Status says how far the job has come on this host, by what QEMU tells.
-func Status(d *DomainRecord, j *Job, l Look) hypervisor.JobStatus {
+// statusOf says how far the job has come on this host, by what QEMU tells.
+func statusOf(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 	switch {
-	case j == nil || j.Role == NoRole || j.Stage == Preparing:
+	case j == nil || j.Role == roleNone || j.Stage == stagePreparing:
 		return hypervisor.JobNone
 	case sends(j) && j.Cold:
 		return coldStatus(d, j)
-	case j.Stage == Mirroring && l.Alive:
+	case j.Stage == stageMirroring && l.Alive:
 		return hypervisor.JobActive
 	case sends(j) && l.Alive:
 		return sourceStatus(d, j, l)
@@ -212,7 +224,7 @@ func Status(d *DomainRecord, j *Job, l Look) hypervisor.JobStatus {
 
 // noted is the status that was noted last. A process that has just ended is not
 // buried yet: its job is no longer looked at, but it was begun.
-func noted(j *Job) hypervisor.JobStatus {
+func noted(j *jobRecord) hypervisor.JobStatus {
 	switch {
 	case j.Last.Status != hypervisor.JobNone:
 		return j.Last.Status
@@ -222,7 +234,7 @@ func noted(j *Job) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-func coldStatus(d *DomainRecord, j *Job) hypervisor.JobStatus {
+func coldStatus(d *domainRecord, j *jobRecord) hypervisor.JobStatus {
 	switch {
 	case j.Acknowledged:
 		return hypervisor.JobSucceeded
@@ -232,7 +244,7 @@ func coldStatus(d *DomainRecord, j *Job) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-func sourceStatus(d *DomainRecord, j *Job, l Look) hypervisor.JobStatus {
+func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 	switch {
 	case stranded(j, l) && undecided(l):
 		return hypervisor.JobSwitching
@@ -272,7 +284,7 @@ func sourceStatus(d *DomainRecord, j *Job, l Look) hypervisor.JobStatus {
 }
 
 // arrivedStatus: a guest that was let run may still lack memory.
-func arrivedStatus(j *Job, l Look) hypervisor.JobStatus {
+func arrivedStatus(j *jobRecord, l look) hypervisor.JobStatus {
 	switch l.Migration {
 	case monitor.PostcopyActive, monitor.PostcopyRecover:
 		return hypervisor.JobActive
@@ -284,7 +296,7 @@ func arrivedStatus(j *Job, l Look) hypervisor.JobStatus {
 	return noted(j)
 }
 
-func targetStatus(j *Job, l Look) hypervisor.JobStatus {
+func targetStatus(j *jobRecord, l look) hypervisor.JobStatus {
 	switch l.Migration {
 	case monitor.None, monitor.Setup, "":
 		return hypervisor.JobSetup
@@ -299,9 +311,9 @@ func targetStatus(j *Job, l Look) hypervisor.JobStatus {
 	return hypervisor.JobActive
 }
 
-// Mode says how memory moves at the moment. That a guest that runs was meant to be paused
+// modeOf says how memory moves at the moment. That a guest that runs was meant to be paused
 // does not help: to have it paused, ask again.
-func Mode(j *Job, l Look) hypervisor.Mode {
+func modeOf(j *jobRecord, l look) hypervisor.Mode {
 	switch {
 	case j.PostCopied || l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
 		return hypervisor.PostCopy
@@ -312,196 +324,196 @@ func Mode(j *Job, l Look) hypervisor.Mode {
 }
 
 // A Step is something that is due.
-type NextStep uint8
+type nextStep uint8
 
 // The steps.
 const (
-	// Rest: nothing is due.
-	Rest NextStep = iota
-	// Bury: the process has ended. Note what is left.
-	Bury
-	// Quit: the guest has shut down, or had its time: end the process.
-	Quit
-	// Reset: the guest has shut down to reboot, or had its time: boot it.
-	Reset
-	// Press: the guest runs on although it was asked to shut down: press its button again.
-	Press
-	// Run: let the guest run.
-	Run
-	// Activate: the target has everything, and its source has stopped: note that
+	// stepRest: nothing is due.
+	stepRest nextStep = iota
+	// stepBury: the process has ended. Note what is left.
+	stepBury
+	// stepQuit: the guest has shut down, or had its time: end the process.
+	stepQuit
+	// stepReset: the guest has shut down to reboot, or had its time: boot it.
+	stepReset
+	// stepPress: the guest runs on although it was asked to shut down: press its button again.
+	stepPress
+	// stepRun: let the guest run.
+	stepRun
+	// stepActivate: the target has everything, and its source has stopped: note that
 	// the guest may run from now on, and let it.
-	Activate
-	// Arrive: the target has everything and rests, as its guest did.
-	Arrive
-	// Send: the disks are copied: begin with the memory.
-	Send
-	// FinishMirrors: the guest stands: let the copies of the disks end.
-	FinishMirrors
-	// GoOver: post-copy was asked for, and QEMU may not know: tell it.
-	GoOver
-	// Halt: QEMU has let the guest of a source run although its target may run: stop it.
-	Halt
-	// Continue: go on from pre-switchover.
-	Continue
-	// EndWait: the transfer is being cancelled, and may wait before its switch-over: end
+	stepActivate
+	// stepArrive: the target has everything and rests, as its guest did.
+	stepArrive
+	// stepSend: the disks are copied: begin with the memory.
+	stepSend
+	// stepFinishMirrors: the guest stands: let the copies of the disks end.
+	stepFinishMirrors
+	// stepGoOver: post-copy was asked for, and QEMU may not know: tell it.
+	stepGoOver
+	// stepHalt: QEMU has let the guest of a source run although its target may run: stop it.
+	stepHalt
+	// stepContinue: go on from pre-switchover.
+	stepContinue
+	// stepEndWait: the transfer is being cancelled, and may wait before its switch-over: end
 	// that. QEMU before 10.0 waits for ever if it was cancelled when it was about to.
 	// Source: QEMU 7.2 migration/migration.c (migration_maybe_pause, migrate_fd_cancel and
 	// qmp_migrate_continue; one that did not wait forgets before it does what it was told).
-	EndWait
-	// Announce: tell the target that the guest has stopped for good.
-	Announce
-	// Keep: the transfer has ended, and the VM stays here.
-	Keep
-	// GiveUp: the disks cannot be copied, or are not to be: end the transfer.
-	GiveUp
+	stepEndWait
+	// stepAnnounce: tell the target that the guest has stopped for good.
+	stepAnnounce
+	// stepKeep: the transfer has ended, and the VM stays here.
+	stepKeep
+	// stepGiveUp: the disks cannot be copied, or are not to be: end the transfer.
+	stepGiveUp
 )
 
 var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "Run", "Activate", "Arrive", "Send",
 	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
-func (s NextStep) String() string {
+func (s nextStep) String() string {
 	if int(s) < len(steps) {
 		return steps[s]
 	}
 	return "invalid"
 }
 
-// Due says what is to be done next with a domain that has a process, or had one.
+// due says what is to be done next with a domain that has a process, or had one.
 // Job is the one it names, or nil.
-func Due(d *DomainRecord, j *Job, l Look, now time.Time) NextStep {
+func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 	switch {
 	case !l.Alive:
-		return Bury
+		return stepBury
 	case d.Ending || leftover(d, j, l):
-		return Quit
+		return stepQuit
 	case receives(j):
 		return dueAtTarget(j, l)
 	case sends(j):
-		if s := dueAtSource(j, l); s != Rest || !j.Cold && stoppedToMove(j, l) {
+		if s := dueAtSource(j, l); s != stepRest || !j.Cold && stoppedToMove(j, l) {
 			return s // a guest that stands to move has no life here
 		}
 	case j == nil:
-	case j.Stage == Activating && l.Run != monitor.Shutdown:
-		return Activate // we died between noting it and doing it
-	case j.Stage == Arrived && j.Cold && l.Run == monitor.InMigrate:
-		return Arrive // again; one that was started since does not wait to receive
-	case j.Stage == Resumed && !j.Cold && !d.Paused &&
+	case j.Stage == stageActivating && l.Run != monitor.Shutdown:
+		return stepActivate // we died between noting it and doing it
+	case j.Stage == stageArrived && j.Cold && l.Run == monitor.InMigrate:
+		return stepArrive // again; one that was started since does not wait to receive
+	case j.Stage == stageResumed && !j.Cold && !d.Paused &&
 		(l.Run == monitor.PostMigrate || l.Run == monitor.Paused && !j.Parked.IsZero()):
-		return Run // and again
+		return stepRun // and again
 	}
 	return dueInLife(d, l, now)
 }
 
 // dueInLife is what is due of the guest's own life.
-func dueInLife(d *DomainRecord, l Look, now time.Time) NextStep {
+func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 	switch {
 	case d.Doing == hypervisor.Rebooting && l.Run == monitor.PreLaunch:
-		return Run // it was reset, however late that was
+		return stepRun // it was reset, however late that was
 	case d.Doing == hypervisor.Rebooting && (l.Run == monitor.Shutdown || late(d, now)):
-		return Reset
+		return stepReset
 	case l.Run == monitor.Shutdown, d.Doing == hypervisor.Stopping && late(d, now):
-		return Quit
-	case l.Run == monitor.Running && Unheard(d, now):
-		return Press
+		return stepQuit
+	case l.Run == monitor.Running && pressUnheard(d, now):
+		return stepPress
 	case d.Doing == hypervisor.Starting:
-		return Run // if it runs, we died, or did not hear it, before that was noted
+		return stepRun // if it runs, we died, or did not hear it, before that was noted
 	}
-	return Rest
+	return stepRest
 }
 
-// PressAgain is how long a guest is given before its power button is pressed once more. One that
+// pressAgain is how long a guest is given before its power button is pressed once more. One that
 // boots, or whose driver is not loaded yet, does not see the button, and QEMU does not tell.
 // Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
-const PressAgain = 10 * time.Second
+const pressAgain = 10 * time.Second
 
-// Unheard reports whether a guest was asked to shut down so long ago that it may not have heard.
-func Unheard(d *DomainRecord, now time.Time) bool {
+// pressUnheard reports whether a guest was asked to shut down so long ago that it may not have heard.
+func pressUnheard(d *domainRecord, now time.Time) bool {
 	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
-	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= PressAgain
+	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= pressAgain
 }
 
 // late reports whether what a guest was asked for should have happened by now.
-func late(d *DomainRecord, now time.Time) bool { return !d.By.IsZero() && !now.Before(d.By) }
+func late(d *domainRecord, now time.Time) bool { return !d.By.IsZero() && !now.Before(d.By) }
 
 // dueAtTarget: the guest starts only when everything is here and its source is
 // known to have stopped.
-func dueAtTarget(j *Job, l Look) NextStep {
+func dueAtTarget(j *jobRecord, l look) nextStep {
 	switch {
 	case !j.Stopped || j.Hold:
-		return Rest
+		return stepRest
 	case j.Cold:
-		return Arrive
+		return stepArrive
 	case !l.runnable():
-		return Rest
+		return stepRest
 	}
-	return Activate
+	return stepActivate
 }
 
-func dueAtSource(j *Job, l Look) NextStep {
+func dueAtSource(j *jobRecord, l look) nextStep {
 	failed, ready, ended := mirrors(l.Mirrors)
 	locals := len(l.Mirrors)
 	switch {
-	case j.Stage == Mirroring && (failed || j.Cancelled):
-		return GiveUp
-	case j.Stage == Mirroring && j.Cold && ended == locals:
-		return Send
-	case j.Stage == Mirroring && ready+ended == locals:
+	case j.Stage == stageMirroring && (failed || j.Cancelled):
+		return stepGiveUp
+	case j.Stage == stageMirroring && j.Cold && ended == locals:
+		return stepSend
+	case j.Stage == stageMirroring && ready+ended == locals:
 		if j.Cold {
-			return FinishMirrors
+			return stepFinishMirrors
 		}
-		return Send
-	case j.Stage == Mirroring:
-		return Rest
+		return stepSend
+	case j.Stage == stageMirroring:
+		return stepRest
 	case j.Cold && !j.Acknowledged:
-		return Announce
+		return stepAnnounce
 	case j.Cold:
-		return Quit // it was needed for the copies only
+		return stepQuit // it was needed for the copies only
 	}
 	switch l.Migration {
 	case monitor.None: // we died after noting the job and before QEMU began
-		return GiveUp
+		return stepGiveUp
 	case monitor.Active:
 		if j.PostCopied { // we died between noting it and asking, or QEMU is about to begin
-			return GoOver
+			return stepGoOver
 		}
 	case monitor.PreSwitchover:
 		switch {
 		case j.Options.HoldSwitchOver && !j.Released:
-			return Rest
+			return stepRest
 		case failed:
-			return GiveUp
+			return stepGiveUp
 		case ready > 0:
-			return FinishMirrors
+			return stepFinishMirrors
 		case ended < locals:
-			return Rest
+			return stepRest
 		}
-		return Continue
+		return stepContinue
 	case monitor.Cancelling:
-		return EndWait
+		return stepEndWait
 	case monitor.Completed:
 		switch {
 		case j.Acknowledged:
 		case stale(j, l):
-			return Keep
+			return stepKeep
 		default:
-			return Announce
+			return stepAnnounce
 		}
 	case monitor.PostcopyActive, monitor.PostcopyPaused, monitor.PostcopyRecover:
 		if !j.Acknowledged && l.Run != monitor.Running {
-			return Announce
+			return stepAnnounce
 		}
 	case monitor.Failed, monitor.Cancelled:
 		switch {
 		case j.PostCopied && j.Acknowledged && l.Run == monitor.Running:
-			return Halt
+			return stepHalt
 		case !stranded(j, l):
-			return Keep
+			return stepKeep
 		case !j.Acknowledged && !undecided(l):
-			return Announce
+			return stepAnnounce
 		}
 	}
-	return Rest
+	return stepRest
 }
 
 // mirrors counts the copies of disks by what has become of them.

@@ -2,6 +2,10 @@
 
 package qmp
 
+// This file does what may be asked of a VM on its host: start, stop, pause,
+// reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
+// time is noted, and done when it is due.
+
 import (
 	"context"
 	"errors"
@@ -17,10 +21,10 @@ import (
 const rebootPatience = 30 * time.Second
 
 // A guest is a domain of which something is asked.
-type guest struct{ *Domain }
+type guest struct{ *domain }
 
 // command changes the life of one VM. The caller holds the domain's turn.
-func command(ctx context.Context, of *Domain, c hypervisor.Command) error {
+func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
 	if err != nil && (!needsNoAnswer(c, p.Look) || p.Rec != d.Record()) {
@@ -65,7 +69,7 @@ func command(ctx context.Context, of *Domain, c hypervisor.Command) error {
 // needsNoAnswer reports whether a command ends a QEMU, which need not answer any
 // more for that. An Abandon depends on how the guest is, which it has told once then. A Stop
 // asks the guest first.
-func needsNoAnswer(c hypervisor.Command, l Look) bool {
+func needsNoAnswer(c hypervisor.Command, l look) bool {
 	switch c.(type) {
 	case hypervisor.Kill, hypervisor.Discard, hypervisor.Release:
 		return true
@@ -76,7 +80,7 @@ func needsNoAnswer(c hypervisor.Command, l Look) bool {
 }
 
 // live performs the commands on a VM that has, or had, a process.
-func (d guest) live(ctx context.Context, p Found, c hypervisor.Command) error {
+func (d guest) live(ctx context.Context, p found, c hypervisor.Command) error {
 	switch c := c.(type) {
 	case hypervisor.Stop:
 		return d.stop(ctx, p, c.Grace)
@@ -96,7 +100,7 @@ func (d guest) live(ctx context.Context, p Found, c hypervisor.Command) error {
 
 // start runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
 // know.
-func (d guest) start(ctx context.Context, p Found, vm hypervisor.VM) error {
+func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	h := d.Node
 	switch {
 	case vm.ID != d.ID:
@@ -107,17 +111,17 @@ func (d guest) start(ctx context.Context, p Found, vm hypervisor.VM) error {
 	case p.Rec != nil && p.Rec.Unresolved:
 		return qemu.Refuse(hypervisor.Conflict, "it may run at the target of job %s: abandon or "+
 			"release it with evidence first", p.Rec.Job)
-	case Occupies(p.State) || p.Job != nil && p.Job.Role == Source &&
+	case occupies(p.State) || p.Job != nil && p.Job.Role == roleSource &&
 		p.Job.Stage.Live(): // also one whose end is not noted
 		return p.Conflict()
 	}
 	if err := h.Check(vm); err != nil {
 		return err
 	}
-	if err := h.Reserve(d.Domain, vm); err != nil {
+	if err := h.Reserve(d.domain, vm); err != nil {
 		return err
 	}
-	rec := &DomainRecord{VM: vm, Own: true, Rest: hypervisor.Shutoff, Boot: h.Boot,
+	rec := &domainRecord{VM: vm, Own: true, Rest: hypervisor.Shutoff, Boot: h.Boot,
 		Doing: hypervisor.Starting}
 	if p.Rec != nil {
 		rec.Job = p.Rec.Job
@@ -146,7 +150,7 @@ func (d guest) start(ctx context.Context, p Found, vm hypervisor.VM) error {
 
 // stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
-func (d guest) stop(ctx context.Context, p Found, grace time.Duration) error {
+func (d guest) stop(ctx context.Context, p found, grace time.Duration) error {
 	by := time.Now().Add(max(0, grace)).UTC()
 	switch p.State {
 	case hypervisor.Shutoff, hypervisor.Crashed:
@@ -154,13 +158,13 @@ func (d guest) stop(ctx context.Context, p Found, grace time.Duration) error {
 	case hypervisor.Running, hypervisor.Starting, hypervisor.Rebooting:
 	case hypervisor.Stopping:
 		if p.Rec.By.IsZero() || by.Before(p.Rec.By) {
-			return d.Put(false, func(r *DomainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
+			return d.Put(false, func(r *domainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
 		}
 		return nil
 	default:
 		return p.Conflict()
 	}
-	err := d.Put(true, func(r *DomainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
+	err := d.Put(true, func(r *domainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
 	switch {
 	case err != nil:
 		return err
@@ -172,14 +176,14 @@ func (d guest) stop(ctx context.Context, p Found, grace time.Duration) error {
 
 // ask presses the guest's power button, after what follows from that was noted. What could not
 // be sent does not follow: a guest that was not asked is not ended.
-func (d guest) ask(ctx context.Context, p Found) error {
+func (d guest) ask(ctx context.Context, p found) error {
 	now := time.Now().UTC()
-	err := d.Put(false, func(r *DomainRecord) { r.Asked = now })
+	err := d.Put(false, func(r *domainRecord) { r.Asked = now })
 	if err == nil {
 		err = p.VM.SystemPowerdown(ctx)
 	}
 	if errors.Is(err, monitor.NotSent) {
-		err = errors.Join(err, d.Put(true, func(r *DomainRecord) {
+		err = errors.Join(err, d.Put(true, func(r *domainRecord) {
 			r.Doing, r.By = p.Rec.Doing, p.Rec.By
 		}))
 	}
@@ -188,7 +192,7 @@ func (d guest) ask(ctx context.Context, p Found) error {
 
 // kill stops the VM now. Incoming domains are discarded and stopped sources
 // released, never killed: they may be the last good copy.
-func (d guest) kill(ctx context.Context, p Found) error {
+func (d guest) kill(ctx context.Context, p found) error {
 	switch {
 	case p.State.Rests():
 		return nil
@@ -198,12 +202,12 @@ func (d guest) kill(ctx context.Context, p Found) error {
 	return p.Conflict()
 }
 
-func (d guest) reboot(ctx context.Context, p Found) error {
+func (d guest) reboot(ctx context.Context, p found) error {
 	switch p.State {
 	case hypervisor.Rebooting:
 		return nil
 	case hypervisor.Running:
-		err := d.Put(true, func(r *DomainRecord) {
+		err := d.Put(true, func(r *domainRecord) {
 			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(rebootPatience).UTC()
 		})
 		if err != nil {
@@ -215,23 +219,23 @@ func (d guest) reboot(ctx context.Context, p Found) error {
 }
 
 // pause stops the guest's CPUs. A guest that a migration had paused then stays so.
-func (d guest) pause(ctx context.Context, p Found) error {
+func (d guest) pause(ctx context.Context, p found) error {
 	if p.State != hypervisor.Running && p.State != hypervisor.Paused {
 		return p.Conflict()
 	}
 	if !p.Rec.Paused {
-		if err := d.Put(true, func(r *DomainRecord) { r.Paused = true }); err != nil {
+		if err := d.Put(true, func(r *domainRecord) { r.Paused = true }); err != nil {
 			return err
 		}
 	}
 	return p.VM.Stop(ctx)
 }
 
-func (d guest) unpause(ctx context.Context, p Found) error {
+func (d guest) unpause(ctx context.Context, p found) error {
 	switch p.State {
 	case hypervisor.Running: // also what was to be paused, and is not
 		if p.Rec.Paused {
-			return d.Put(true, func(r *DomainRecord) { r.Paused = false })
+			return d.Put(true, func(r *domainRecord) { r.Paused = false })
 		}
 		return nil
 	case hypervisor.Paused:
@@ -239,11 +243,11 @@ func (d guest) unpause(ctx context.Context, p Found) error {
 		return p.Conflict()
 	}
 	if p.Job != nil && p.Job.GuestPaused && p.Job.Stage.Live() {
-		if err := d.PutJob(false, func(j *Job) { j.GuestPaused = false }); err != nil {
+		if err := d.PutJob(false, func(j *jobRecord) { j.GuestPaused = false }); err != nil {
 			return err
 		}
 	}
-	if err := d.Put(true, func(r *DomainRecord) { r.Paused = false }); err != nil {
+	if err := d.Put(true, func(r *domainRecord) { r.Paused = false }); err != nil {
 		return err
 	}
 	d.Unexpect()
@@ -256,7 +260,7 @@ func (d guest) unpause(ctx context.Context, p Found) error {
 
 // measure begins to measure how fast the guest writes memory. QEMU measures whole
 // seconds, 60 at most.
-func (d guest) measure(ctx context.Context, p Found, window time.Duration) error {
+func (d guest) measure(ctx context.Context, p found, window time.Duration) error {
 	switch {
 	case window <= 0:
 		return qemu.Refuse(hypervisor.Invalid, "it takes some time to measure, not %v", window)
@@ -273,12 +277,12 @@ func (d guest) measure(ctx context.Context, p Found, window time.Duration) error
 		return err
 	}
 	until := time.Now().Add(time.Duration(seconds) * time.Second).UTC()
-	return d.Put(false, func(r *DomainRecord) { r.Measuring = until })
+	return d.Put(false, func(r *domainRecord) { r.Measuring = until })
 }
 
 // forget removes a VM that rests. The files of its disks stay.
-func (d guest) forget(p Found) error {
-	if !p.State.Rests() || p.Job != nil && p.Job.Role == Source && p.Job.Stage.Live() {
+func (d guest) forget(p found) error {
+	if !p.State.Rests() || p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live() {
 		return p.Conflict()
 	}
 	return d.Remove()

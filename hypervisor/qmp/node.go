@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// A Node is what the domains of one host share.
-type Node struct {
+// A node is what the domains of one host share.
+type node struct {
 	Name     hypervisor.HostName
 	Memory   hypervisor.Bytes // what VMs may use together
 	CPUs     int
@@ -31,28 +31,28 @@ type Node struct {
 	Advertise func(address string) string
 	Changed   func(hypervisor.VMID) // is told that a VM or its job has changed
 	QEMU      *qemu.Launcher
-	Journal   *Journal
+	Journal   *journal
 	Boot      string          // names the present start of the machine
 	Life      context.Context // ends when everything is to be let go
 	Running   sync.WaitGroup  // what must have ended then
 	// Move does a step of a migration. Who calls it holds the domain's turn.
-	Move func(context.Context, *Domain, NextStep, monitor.Migration) error
+	Move func(context.Context, *domain, nextStep, monitor.Migration) error
 
 	mu      sync.Mutex
-	domains map[hypervisor.VMID]*Domain
-	jobs    map[hypervisor.JobID]*Job // each is replaced, never changed
+	domains map[hypervisor.VMID]*domain
+	jobs    map[hypervisor.JobID]*jobRecord // each is replaced, never changed
 	closed  bool
 }
 
 // Find returns the domain of a VM, or nil.
-func (n *Node) Find(vm hypervisor.VMID) *Domain {
+func (n *node) Find(vm hypervisor.VMID) *domain {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.domains[vm]
 }
 
 // All returns all domains, in no order.
-func (n *Node) All() []*Domain {
+func (n *node) All() []*domain {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Values(n.domains))
@@ -60,7 +60,7 @@ func (n *Node) All() []*Domain {
 
 // Close lets go of every QEMU and of every target's host, when nothing of ours runs any
 // more and no turn is held. No turn is given afterwards.
-func (n *Node) Close() {
+func (n *node) Close() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
@@ -74,14 +74,14 @@ func (n *Node) Close() {
 }
 
 // Job returns what is kept of a job, or nil.
-func (n *Node) Job(id hypervisor.JobID) *Job {
+func (n *node) Job(id hypervisor.JobID) *jobRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.jobs[id]
 }
 
 // PutJob keeps a job.
-func (n *Node) PutJob(j *Job, durable bool) error {
+func (n *node) PutJob(j *jobRecord, durable bool) error {
 	if err := n.Journal.PutJob(j, durable); err != nil {
 		return qemu.Refuse(hypervisor.Transient, "write the journal: %v", err)
 	}
@@ -92,7 +92,7 @@ func (n *Node) PutJob(j *Job, durable bool) error {
 }
 
 // ForgetJob removes a job that is not known elsewhere.
-func (n *Node) ForgetJob(id hypervisor.JobID) error {
+func (n *node) ForgetJob(id hypervisor.JobID) error {
 	n.mu.Lock()
 	delete(n.jobs, id)
 	n.mu.Unlock()
@@ -103,7 +103,7 @@ func (n *Node) ForgetJob(id hypervisor.JobID) error {
 }
 
 // Check refuses a VM that QEMU will not take.
-func (n *Node) Check(vm hypervisor.VM) error {
+func (n *node) Check(vm hypervisor.VM) error {
 	if vm.ID == "" || vm.Memory <= 0 || vm.CPUs < 1 {
 		return qemu.Refuse(hypervisor.Invalid,
 			"VM %q with %v and %d CPUs", vm.ID, vm.Memory, vm.CPUs)
@@ -121,7 +121,7 @@ func (n *Node) Check(vm hypervisor.VM) error {
 }
 
 // Reserve takes memory and CPUs for a domain, or answers NoRoom.
-func (n *Node) Reserve(d *Domain, vm hypervisor.VM) error {
+func (n *node) Reserve(d *domain, vm hypervisor.VM) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	memory, cpus := n.Memory, n.CPUs
@@ -143,14 +143,14 @@ func (n *Node) Reserve(d *Domain, vm hypervisor.VM) error {
 }
 
 // Unreserve gives back what a domain had reserved.
-func (n *Node) Unreserve(d *Domain) {
+func (n *node) Unreserve(d *domain) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d.memory, d.cpus = 0, 0
 }
 
 // Reach connects to a target's host.
-func (n *Node) Reach(ctx context.Context, address hypervisor.Address) (*Conn, error) {
+func (n *node) Reach(ctx context.Context, address hypervisor.Address) (*peerConn, error) {
 	u, err := url.Parse(string(address))
 	token := ""
 	if err == nil {
@@ -170,5 +170,5 @@ func (n *Node) Reach(ctx context.Context, address hypervisor.Address) (*Conn, er
 	if err != nil {
 		return nil, qemu.Refuse(hypervisor.Transient, "reach the target's host: %v", err)
 	}
-	return NewConn(conn, token), nil
+	return newConn(conn, token), nil
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// Progress answers how a job goes. The source's downtime ends when the target
+// progressOf answers how a job goes. The source's downtime ends when the target
 // holds the complete state, the target's when the guest runs there.
-func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
+func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 ) (hypervisor.Progress, error) {
 	j := n.Job(id)
 	if j == nil {
 		return hypervisor.Progress{Job: id}, nil
 	}
-	var m Moment
+	var m moment
 	if d := n.Find(j.VM.ID); d != nil {
 		var err error
 		if m, err = d.Moment(ctx); err != nil {
@@ -36,23 +36,23 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 	}
 	job, l := m.Job, m.Look
 	p := job.Last
-	if l.Alive || job.Cold && job.Role == Source && job.Stage.Live() {
+	if l.Alive || job.Cold && job.Role == roleSource && job.Stage.Live() {
 		p = progress(job, m.Migration, n.QEMU.TLS != nil)
-		p.Mode = Mode(job, l)
+		p.Mode = modeOf(job, l)
 	}
-	if Stranded(job, l) && job.Acknowledged && !job.Parked.IsZero() {
+	if strandedSource(job, l) && job.Acknowledged && !job.Parked.IsZero() {
 		// Post-copy is paused while something is left, and fails only when all is sent.
 		// Source: QEMU 10.0 migration/migration.c (migration_detect_error, migration_completion).
 		p.Remaining = 0
 	}
-	p.Status = Told(m.Rec, job, l)
-	if !p.Status.Final() && Status(m.Rec, job, l).Final() {
+	p.Status = told(m.Rec, job, l)
+	if !p.Status.Final() && statusOf(m.Rec, job, l).Final() {
 		p.Error = job.Last.Error // not that of the migration before
 	}
-	if job.Role == Source && job.Stage.Live() {
+	if job.Role == roleSource && job.Stage.Live() {
 		mirrored(&p, job, l.Mirrors)
 	}
-	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == Target {
+	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == roleTarget {
 		p.Error = qemu.LastWords(n.QEMU.Settings(job.VM.ID))
 	}
 	return p, nil
@@ -60,7 +60,7 @@ func Progress(ctx context.Context, n *Node, id hypervisor.JobID,
 
 // progress puts what QEMU tells of a migration into our terms. The error of an encrypted one that has
 // sent nothing names TLS: QEMU says only what is wrong with a certificate.
-func progress(j *Job, m monitor.Migration, encrypted bool) hypervisor.Progress {
+func progress(j *jobRecord, m monitor.Migration, encrypted bool) hypervisor.Progress {
 	p := j.Last
 	if m.Status == monitor.None || m.Status == "" || !j.Stage.Live() {
 		return p
@@ -74,7 +74,7 @@ func progress(j *Job, m monitor.Migration, encrypted bool) hypervisor.Progress {
 	if m.RAM.Total == 0 { // it does not know yet
 		p.Remaining = p.Total
 	}
-	if j.Role == Source {
+	if j.Role == roleSource {
 		p.Downtime = time.Duration(m.Downtime) * time.Millisecond
 		if m.ErrorDesc != "" {
 			p.Error = m.ErrorDesc
@@ -83,7 +83,7 @@ func progress(j *Job, m monitor.Migration, encrypted bool) hypervisor.Progress {
 			}
 		}
 	}
-	if j.GuestPaused && j.Role == Source {
+	if j.GuestPaused && j.Role == roleSource {
 		p.Mode = hypervisor.PausedCopy
 	}
 	return p
@@ -91,8 +91,8 @@ func progress(j *Job, m monitor.Migration, encrypted bool) hypervisor.Progress {
 
 // mirrored adds how the copies of the disks go. All of the memory comes after them. They go on
 // until the guest has stopped, and what was sent of them stays sent.
-func mirrored(p *hypervisor.Progress, job *Job, ms []monitor.Job) {
-	if job.Stage == Mirroring && !job.Cold {
+func mirrored(p *hypervisor.Progress, job *jobRecord, ms []monitor.Job) {
+	if job.Stage == stageMirroring && !job.Cold {
 		p.Remaining = p.Total
 	}
 	for _, m := range ms {
@@ -104,19 +104,19 @@ func mirrored(p *hypervisor.Progress, job *Job, ms []monitor.Job) {
 	}
 }
 
-// Adjust changes a job that this host sends. The caller holds the domain's turn.
-func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
+// adjust changes a job that this host sends. The caller holds the domain's turn.
+func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	a hypervisor.Adjustment) error {
 	d := move{of}
 	l, _, err := d.Look(ctx)
 	if err != nil {
 		return qemu.Observing(err)
 	}
-	p := Found{Moment: Moment{Look: l, Job: d.Node.Job(id)}}
+	p := found{moment: moment{Look: l, Job: d.Node.Job(id)}}
 	p.Rec, _, p.VM = d.Present()
 	status := p.Job.Last.Status
 	if p.Rec != nil && p.Rec.Job == id {
-		status, p.State = Status(p.Rec, p.Job, l), State(p.Rec, p.Job, l)
+		status, p.State = statusOf(p.Rec, p.Job, l), stateOf(p.Rec, p.Job, l)
 	}
 	switch a := a.(type) {
 	case hypervisor.Cancel:
@@ -130,7 +130,7 @@ func Adjust(ctx context.Context, of *Domain, id hypervisor.JobID,
 		if err := d.retune(ctx, p, a.Limit > 0, limit); err != nil {
 			return err
 		}
-		return d.PutJob(false, func(j *Job) { j.Options.Downtime = a.Limit })
+		return d.PutJob(false, func(j *jobRecord) { j.Options.Downtime = a.Limit })
 	case hypervisor.SetBandwidth:
 		return d.retune(ctx, p, a.Limit >= 0,
 			monitor.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
@@ -149,19 +149,19 @@ func tooLate(s hypervisor.JobStatus) error {
 // cancel ends a transfer before its source has stopped. QEMU may pass that point
 // while the request is on its way; it then decides, and a target that has
 // everything still is not told to start.
-func (d move) cancel(ctx context.Context, p Found, status hypervisor.JobStatus) error {
+func (d move) cancel(ctx context.Context, p found, status hypervisor.JobStatus) error {
 	held := p.Look.Migration == monitor.PreSwitchover && p.Job.Options.HoldSwitchOver &&
 		!p.Job.Released
 	switch {
 	case status == hypervisor.JobCancelled || status == hypervisor.JobFailed:
 		return nil // the source kept the VM, as was asked
-	case p.Job.Stage == Mirroring:
+	case p.Job.Stage == stageMirroring:
 		return d.cancelCopies(ctx, p.VM)
 	case p.Job.PostCopied || p.Job.Cold || !held && status != hypervisor.JobSetup &&
 		status != hypervisor.JobActive:
 		return tooLate(status)
 	}
-	if err := d.PutJob(false, func(j *Job) { j.Cancelled = true }); err != nil {
+	if err := d.PutJob(false, func(j *jobRecord) { j.Cancelled = true }); err != nil {
 		return err
 	}
 	return p.VM.MigrateCancel(ctx)
@@ -170,7 +170,7 @@ func (d move) cancel(ctx context.Context, p Found, status hypervisor.JobStatus) 
 // cancelCopies ends a job whose disks are being copied. QEMU takes a moment to end
 // a copy; until it has, GiveUp is due.
 func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
-	if err := d.PutJob(false, func(j *Job) { j.Cancelled = true }); err != nil {
+	if err := d.PutJob(false, func(j *jobRecord) { j.Cancelled = true }); err != nil {
 		return err
 	}
 	err := d.giveUp(ctx, vm, hypervisor.JobCancelled)
@@ -180,7 +180,7 @@ func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
 	return err
 }
 
-func (d move) startPostCopy(ctx context.Context, p Found,
+func (d move) startPostCopy(ctx context.Context, p found,
 	status hypervisor.JobStatus) error {
 	if err := d.Node.QEMU.Need(hypervisor.CanPostCopy); err != nil {
 		return err
@@ -191,10 +191,10 @@ func (d move) startPostCopy(ctx context.Context, p Found,
 	case p.Job.PostCopied:
 		return nil // whether or not QEMU has heard: Step tells it
 	case status != hypervisor.JobActive || p.State == hypervisor.Stopping ||
-		p.Job.Stage != Sending:
+		p.Job.Stage != stageSending:
 		return qemu.Refuse(hypervisor.Conflict, "the job is %v, the VM %v", status, p.State)
 	}
-	if err := d.PutJob(true, func(j *Job) { j.PostCopied = true }); err != nil {
+	if err := d.PutJob(true, func(j *jobRecord) { j.PostCopied = true }); err != nil {
 		return err
 	}
 	return d.goOver(ctx, p.VM)
@@ -214,7 +214,7 @@ func (d move) goOver(ctx context.Context, vm *qemu.Instance) error {
 			return vm.MigrateStartPostcopy(ctx)
 		}
 		now := time.Now().UTC()
-		if err := d.PutJob(true, func(j *Job) { j.Parked = now }); err != nil {
+		if err := d.PutJob(true, func(j *jobRecord) { j.Parked = now }); err != nil {
 			return err
 		}
 	} else if time.Since(job.Parked) > d.Node.Timeout {
@@ -226,7 +226,7 @@ func (d move) goOver(ctx context.Context, vm *qemu.Instance) error {
 	return vm.MigrateStartPostcopy(ctx)
 }
 
-func (d move) pauseGuest(ctx context.Context, p Found, status hypervisor.JobStatus) error {
+func (d move) pauseGuest(ctx context.Context, p found, status hypervisor.JobStatus) error {
 	switch {
 	case p.Job.GuestPaused && p.Job.Stage.Live() && p.State != hypervisor.Running:
 		return nil
@@ -237,18 +237,18 @@ func (d move) pauseGuest(ctx context.Context, p Found, status hypervisor.JobStat
 	case p.State != hypervisor.Running:
 		return p.Conflict()
 	}
-	if err := d.PutJob(false, func(j *Job) { j.GuestPaused = true }); err != nil {
+	if err := d.PutJob(false, func(j *jobRecord) { j.GuestPaused = true }); err != nil {
 		return err
 	}
 	return p.VM.Stop(ctx)
 }
 
 // retune changes a limit of a running transfer.
-func (d move) retune(ctx context.Context, p Found, valid bool, q monitor.Parameters) error {
+func (d move) retune(ctx context.Context, p found, valid bool, q monitor.Parameters) error {
 	switch {
 	case !valid:
 		return qemu.Refuse(hypervisor.Invalid, "the limit makes no sense")
-	case p.VM == nil || !p.Look.Alive || p.Job.Stage != Sending || p.Job.Acknowledged:
+	case p.VM == nil || !p.Look.Alive || p.Job.Stage != stageSending || p.Job.Acknowledged:
 		return qemu.Refuse(hypervisor.Conflict, "the job is not under way")
 	case p.Job.Cold:
 		return qemu.Refuse(hypervisor.Conflict, "a VM at rest moves without limits")
@@ -258,21 +258,21 @@ func (d move) retune(ctx context.Context, p Found, valid bool, q monitor.Paramet
 
 // switchOver lets a job go on that waits before the switch-over. It may come
 // before the job waits.
-func (d move) switchOver(p Found, status hypervisor.JobStatus) error {
+func (d move) switchOver(p found, status hypervisor.JobStatus) error {
 	switch {
 	case !p.Job.Options.HoldSwitchOver:
 		return qemu.Refuse(hypervisor.Invalid, "the job does not wait before the switch-over")
 	case p.Job.Released:
 		return nil
-	case p.Job.Stage != Sending && p.Job.Stage != Mirroring:
+	case p.Job.Stage != stageSending && p.Job.Stage != stageMirroring:
 		return tooLate(status)
 	}
-	return d.PutJob(true, func(j *Job) { j.Released = true })
+	return d.PutJob(true, func(j *jobRecord) { j.Released = true })
 }
 
 // recover goes on with a post-copy whose connection broke. A link that is only
 // silent is given up first: nothing times out by itself.
-func (d move) recover(ctx context.Context, p Found, address hypervisor.Address) error {
+func (d move) recover(ctx context.Context, p found, address hypervisor.Address) error {
 	switch {
 	case !p.Job.PostCopied || p.VM == nil || !postcopy(p.Look.Migration):
 		return qemu.Refuse(hypervisor.Conflict, "no post-copy of the job is broken")
@@ -285,7 +285,7 @@ func (d move) recover(ctx context.Context, p Found, address hypervisor.Address) 
 		}
 	}
 	out := hypervisor.Outgoing{Job: p.Job.ID, VM: d.ID, Address: address, Options: p.Job.Options}
-	answer, err := d.agree(ctx, out, Message{})
+	answer, err := d.agree(ctx, out, message{})
 	if err != nil {
 		return err
 	}

@@ -7,14 +7,14 @@ import (
 )
 
 // A Domain is what is kept of a VM on this host.
-type DomainRecord struct {
+type domainRecord struct {
 	VM hypervisor.VM
 	// Own: the VM is defined here and stays when its process ends. An incoming
 	// domain becomes its host's own when it runs.
 	Own bool
 	// Before is what there was of an incoming VM before it came; nil is nothing. It
 	// is put back if the VM does not come.
-	Before *DomainRecord
+	Before *domainRecord
 	// Rest is what the domain is when it has no process: Shutoff or Crashed.
 	Rest hypervisor.DomainState
 	// Job is the migration that the domain takes part in, or took part in last.
@@ -53,51 +53,51 @@ type DomainRecord struct {
 	Measured  time.Time
 }
 
-// A Role is what a host is in a job.
-type Role string
+// A role is what a host is in a job.
+type role string
 
 // The roles.
 const (
-	NoRole Role = "" // it has only promised not to take part
-	Source Role = "source"
-	Target Role = "target"
+	roleNone   role = "" // it has only promised not to take part
+	roleSource role = "source"
+	roleTarget role = "target"
 )
 
-// A Stage is how far a job has come on this host, as far as only the journal can
+// A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what the hypervisor process says.
-type Stage string
+type stage string
 
 // The stages of a target, and of a source, in order.
 const (
-	Listening  Stage = "listening"  // room is made; the state may be under way
-	Activating Stage = "activating" // the guest may run, and is being let
-	Arrived    Stage = "arrived"    // it was let run, or rests as it did
-	Discarded  Stage = "discarded"  // the copy did not and will not run
+	stageListening  stage = "listening"  // room is made; the state may be under way
+	stageActivating stage = "activating" // the guest may run, and is being let
+	stageArrived    stage = "arrived"    // it was let run, or rests as it did
+	stageDiscarded  stage = "discarded"  // the copy did not and will not run
 
-	Preparing  Stage = "preparing" // nothing was sent yet
-	Mirroring  Stage = "mirroring" // local disks are being copied
-	Sending    Stage = "sending"   // the transfer is begun, or has been
-	KeptRecord Stage = "kept"      // it ended, and the VM stayed here
-	Resumed    Stage = "resumed"   // it had stopped, and runs again with evidence
-	Abandoned  Stage = "abandoned" // its memory was given up with evidence
-	Left       Stage = "left"      // it moved, and what was left is removed
+	stagePreparing stage = "preparing" // nothing was sent yet
+	stageMirroring stage = "mirroring" // local disks are being copied
+	stageSending   stage = "sending"   // the transfer is begun, or has been
+	stageKept      stage = "kept"      // it ended, and the VM stayed here
+	stageResumed   stage = "resumed"   // it had stopped, and runs again with evidence
+	stageAbandoned stage = "abandoned" // its memory was given up with evidence
+	stageLeft      stage = "left"      // it moved, and what was left is removed
 )
 
 // Live reports whether a job in this stage may have a transfer under way.
-func (s Stage) Live() bool {
-	return s == Listening || s == Arrived || s == Activating || s == Mirroring || s == Sending
+func (s stage) Live() bool {
+	return s == stageListening || s == stageArrived || s == stageActivating || s == stageMirroring || s == stageSending
 }
 
 // MayHaveRun reports whether the guest of a target in this stage runs, or did.
-func (s Stage) MayHaveRun() bool { return s == Activating || s == Arrived }
+func (s stage) MayHaveRun() bool { return s == stageActivating || s == stageArrived }
 
-// A Job is what is kept of one migration on this host. It is kept after the
+// A jobRecord is what is kept of one migration on this host. It is kept after the
 // domain is gone: the id of a job is never used again.
-type Job struct {
+type jobRecord struct {
 	ID    hypervisor.JobID
 	VM    hypervisor.VM
-	Role  Role
-	Stage Stage
+	Role  role
+	Stage stage
 	// Refused: this host was told to discard the job, and will never receive it.
 	Refused bool
 	Started time.Time
@@ -113,7 +113,7 @@ type Job struct {
 	Hold   bool
 	Token  string // what a source must know to be heard
 	// Prepared says how the transfer will be done, once its source has asked.
-	Prepared *Prepared
+	Prepared *prepared
 	// Stopped: the source has said that its guest has stopped for good. Resting:
 	// and that it had been paused by its operator. Heard is when.
 	Stopped, Resting bool
@@ -141,12 +141,12 @@ type Job struct {
 
 // Owes reports whether a source that sends must still tell its target that the
 // guest has stopped for good.
-func (j *Job) Owes() bool {
-	return j.Role == Source && j.Stage == Sending && !j.Acknowledged
+func (j *jobRecord) Owes() bool {
+	return j.Role == roleSource && j.Stage == stageSending && !j.Acknowledged
 }
 
-// Prepared is what a target told its source.
-type Prepared struct {
+// prepared is what a target told its source.
+type prepared struct {
 	Options hypervisor.TransferOptions
 	URI     string // where the target's process listens
 	Disks   string // where its local disks are exported, if it has any

@@ -22,7 +22,7 @@ const (
 
 // settle does everything that is due of a domain, and returns when to look again
 // unless something happens before.
-func (d *Domain) settle(ctx context.Context) time.Duration {
+func (d *domain) settle(ctx context.Context) time.Duration {
 	_, release, err := d.Node.Hold(ctx, d.ID)
 	if err != nil {
 		return again
@@ -32,7 +32,7 @@ func (d *Domain) settle(ctx context.Context) time.Duration {
 }
 
 // Settle is settle for who holds the turn.
-func (d *Domain) Settle(ctx context.Context) time.Duration {
+func (d *domain) Settle(ctx context.Context) time.Duration {
 	for {
 		rec := d.Record()
 		if rec == nil || d.Process() == nil { // it was ended and reaped elsewhere
@@ -43,31 +43,31 @@ func (d *Domain) Settle(ctx context.Context) time.Duration {
 			return d.silence(ctx)
 		}
 		rec, job, _ := d.Present()
-		step := Due(rec, job, l, time.Now())
-		if step == Rest || step == Announce && d.Announcing != nil {
+		step := due(rec, job, l, time.Now())
+		if step == stepRest || step == stepAnnounce && d.Announcing != nil {
 			return d.wait(ctx, l)
 		}
 		if err := d.do(ctx, step, l, m); err != nil {
 			return again
 		}
 		switch step {
-		case Bury:
+		case stepBury:
 			return resync
-		case FinishMirrors, Reset:
+		case stepFinishMirrors, stepReset:
 			return soon // it takes effect a little later
-		case GoOver:
+		case stepGoOver:
 			return later
-		case EndWait: // once is enough
+		case stepEndWait: // once is enough
 			return again
 		}
 	}
 }
 
 // silence does what is due of a QEMU that does not answer.
-func (d *Domain) silence(ctx context.Context) time.Duration {
+func (d *domain) silence(ctx context.Context) time.Duration {
 	rec, job, vm := d.Present()
-	if vm != nil && DueInSilence(rec, job, time.Now()) == Quit {
-		_ = d.do(ctx, Quit, Look{}, monitor.Migration{}) // it stays due
+	if vm != nil && dueInSilence(rec, job, time.Now()) == stepQuit {
+		_ = d.do(ctx, stepQuit, look{}, monitor.Migration{}) // it stays due
 		return again
 	}
 	d.unblock(ctx)
@@ -81,12 +81,12 @@ func (d *Domain) silence(ctx context.Context) time.Duration {
 // has all its time to answer.
 // Source: QEMU 7.2 migration/migration.c (migration_completion holds the lock of all else);
 // Linux Documentation/networking/ip-sysctl.rst (tcp_retries2).
-func (d *Domain) unblock(ctx context.Context) {
+func (d *domain) unblock(ctx context.Context) {
 	_, job, vm := d.Present()
 	d.mu.Lock()
 	silent := d.silent
 	d.mu.Unlock()
-	if vm == nil || job == nil || job.Role != Source || job.Stage != Sending ||
+	if vm == nil || job == nil || job.Role != roleSource || job.Stage != stageSending ||
 		job.PostCopied || silent.IsZero() || time.Since(silent) < job.Options.Downtime {
 		return
 	}
@@ -101,7 +101,7 @@ func (d *Domain) unblock(ctx context.Context) {
 }
 
 // wait returns when something may be due that no event tells of.
-func (d *Domain) wait(ctx context.Context, l Look) time.Duration {
+func (d *domain) wait(ctx context.Context, l look) time.Duration {
 	rec, job, vm := d.Present()
 	now := time.Now()
 	wait := resync
@@ -109,7 +109,7 @@ func (d *Domain) wait(ctx context.Context, l Look) time.Duration {
 		wait = min(wait, rec.By.Sub(now))
 	}
 	if rec.Doing != hypervisor.Absent && !rec.Asked.IsZero() {
-		wait = min(wait, max(later, rec.Asked.Add(PressAgain).Sub(now)))
+		wait = min(wait, max(later, rec.Asked.Add(pressAgain).Sub(now)))
 	}
 	if !rec.Measuring.IsZero() && vm != nil {
 		if now.Before(rec.Measuring) {
@@ -120,53 +120,53 @@ func (d *Domain) wait(ctx context.Context, l Look) time.Duration {
 	}
 	switch {
 	case job == nil || !l.Alive:
-	case job.Stage == Mirroring:
+	case job.Stage == stageMirroring:
 		wait = min(wait, later)
-	case job.Stage == Sending && l.Migration == monitor.Failed:
+	case job.Stage == stageSending && l.Migration == monitor.Failed:
 		wait = min(wait, soon) // QEMU is about to say what its guest does now
-	case job.Stage == Sending && l.Migration == monitor.PreSwitchover &&
+	case job.Stage == stageSending && l.Migration == monitor.PreSwitchover &&
 		!job.Options.HoldSwitchOver:
 		wait = min(wait, soon)
-	case job.Stage == Listening && job.Stopped && !job.Hold:
+	case job.Stage == stageListening && job.Stopped && !job.Hold:
 		wait = min(wait, soon) // post-copy: the guest is let run without an event
 	}
 	return max(wait, soon)
 }
 
 // do performs one step. The caller holds the turn.
-func (d *Domain) do(ctx context.Context, step NextStep, l Look, m monitor.Migration) error {
+func (d *domain) do(ctx context.Context, step nextStep, l look, m monitor.Migration) error {
 	_, _, vm := d.Present()
 	switch step {
-	case Bury:
+	case stepBury:
 		return d.Bury()
-	case Quit:
-		if err := d.Put(false, func(r *DomainRecord) { r.Ending = true }); err != nil {
+	case stepQuit:
+		if err := d.Put(false, func(r *domainRecord) { r.Ending = true }); err != nil {
 			return err
 		}
 		return vm.Kill(ctx) // one that its kernel does not let end yet is tried again
-	case Reset:
+	case stepReset:
 		return d.reset(ctx, vm, l)
-	case Press:
+	case stepPress:
 		return d.press(ctx, vm)
-	case Run:
+	case stepRun:
 		return d.Run(ctx, vm)
-	case Rest:
+	case stepRest:
 		return nil
 	}
 	return d.Node.Move(ctx, d, step, m)
 }
 
 // press presses the guest's power button once more.
-func (d *Domain) press(ctx context.Context, vm *qemu.Instance) error {
+func (d *domain) press(ctx context.Context, vm *qemu.Instance) error {
 	now := time.Now().UTC()
-	if err := d.Put(false, func(r *DomainRecord) { r.Asked = now }); err != nil {
+	if err := d.Put(false, func(r *domainRecord) { r.Asked = now }); err != nil {
 		return err
 	}
 	return vm.SystemPowerdown(ctx)
 }
 
 // reset resets the machine, which was seen so, so that its guest boots anew.
-func (d *Domain) reset(ctx context.Context, vm *qemu.Instance, l Look) error {
+func (d *domain) reset(ctx context.Context, vm *qemu.Instance, l look) error {
 	if err := vm.SystemReset(ctx); err != nil || l.Run != monitor.Running {
 		return err // one that had shut down stands then, and Run is due
 	}
@@ -176,15 +176,15 @@ func (d *Domain) reset(ctx context.Context, vm *qemu.Instance, l Look) error {
 // Bury notes what is left of a domain whose process has ended. A guest that ran
 // and was not meant to end has crashed, and stays to be seen: to a cluster, a VM
 // that its host does not know has never run there.
-func (d *Domain) Bury() error {
+func (d *domain) Bury() error {
 	rec, job, vm := d.Present()
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
 	told := d.Announcing != nil || job != nil && job.Acknowledged
 	if vm != nil {
 		vm.LetGo()
 	}
-	target := job != nil && job.Role == Target
-	incoming := Incoming(rec, job)
+	target := job != nil && job.Role == roleTarget
+	incoming := incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
 		if err := d.buryJob(job, ran, told, words); err != nil {
@@ -200,19 +200,19 @@ func (d *Domain) Bury() error {
 		return err
 	}
 	d.mu.Lock()
-	d.vm, d.seen = nil, Look{} // not before: the goroutine that watches it tries again
+	d.vm, d.seen = nil, look{} // not before: the goroutine that watches it tries again
 	d.mu.Unlock()
 	if d.Record() == nil || job == nil || !job.Cold || !job.Owes() {
 		return nil
 	}
-	return d.Node.Move(d.Node.Life, d, Announce, monitor.Migration{}) // it needs no process
+	return d.Node.Move(d.Node.Life, d, stepAnnounce, monitor.Migration{}) // it needs no process
 }
 
 // leave notes what a domain is without its process. One that is not to be here is forgotten,
 // or is what it was before it came, when nothing is left of its disks.
-func (d *Domain) leave(rec *DomainRecord, incoming, ran bool) error {
+func (d *domain) leave(rec *domainRecord, incoming, ran bool) error {
 	if !rec.Leaving && !incoming {
-		return d.Put(true, func(r *DomainRecord) {
+		return d.Put(true, func(r *domainRecord) {
 			r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
 			r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
 			r.Asked = time.Time{}
@@ -232,38 +232,38 @@ func (d *Domain) leave(rec *DomainRecord, incoming, ran bool) error {
 }
 
 // HasLeft notes of a source's job that its VM runs at the target.
-func (d *Domain) HasLeft() error {
-	return d.PutJob(true, func(j *Job) {
-		j.Stage, j.Last.Status = Left, hypervisor.JobSucceeded
+func (d *domain) HasLeft() error {
+	return d.PutJob(true, func(j *jobRecord) {
+		j.Stage, j.Last.Status = stageLeft, hypervisor.JobSucceeded
 	})
 }
 
 // buryJob ends the job of a domain whose process has died. A source that has told its target
 // that the guest stopped for good had stopped, whatever was seen of it last.
-func (d *Domain) buryJob(job *Job, ran, told bool, words string) error {
-	if d.Record().Leaving && job.Role == Source {
+func (d *domain) buryJob(job *jobRecord, ran, told bool, words string) error {
+	if d.Record().Leaving && job.Role == roleSource {
 		return d.HasLeft()
 	}
-	if job.Cold && job.Role == Source && job.Stage == Sending {
+	if job.Cold && job.Role == roleSource && job.Stage == stageSending {
 		return nil // it needed a process only to copy its disks
 	}
 	d.mu.Lock()
 	seen := d.seen
 	d.mu.Unlock()
-	status, stage := Status(d.Record(), job, seen), KeptRecord
+	status, stage := statusOf(d.Record(), job, seen), stageKept
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
-		Mode(job, seen) == hypervisor.PostCopy
+		modeOf(job, seen) == hypervisor.PostCopy
 	if job.Stage.MayHaveRun() { // it must not be said later that it never ran, or let it run again
-		stage = Arrived
+		stage = stageArrived
 	}
 	switch {
 	case job.Stage.MayHaveRun() && status.Final():
-	case job.Role == Target && !ran:
-		stage = Discarded
+	case job.Role == roleTarget && !ran:
+		stage = stageDiscarded
 		if !status.Final() {
 			status = hypervisor.JobFailed
 		}
-	case told && job.Role == Source && status != hypervisor.JobSucceeded:
+	case told && job.Role == roleSource && status != hypervisor.JobSucceeded:
 		status = hypervisor.JobBroken
 	case status.Final():
 	case late:
@@ -272,13 +272,13 @@ func (d *Domain) buryJob(job *Job, ran, told bool, words string) error {
 		status = hypervisor.JobFailed
 	}
 	unknown := status == hypervisor.JobBroken || status == hypervisor.JobSucceeded
-	if job.Role == Source && unknown { // it may run at the target: first of all
-		err := d.Put(true, func(r *DomainRecord) { r.Unresolved = true })
+	if job.Role == roleSource && unknown { // it may run at the target: first of all
+		err := d.Put(true, func(r *domainRecord) { r.Unresolved = true })
 		if err != nil {
 			return err
 		}
 	}
-	return d.PutJob(true, func(j *Job) {
+	return d.PutJob(true, func(j *jobRecord) {
 		j.Stage, j.Last.Status = stage, status
 		j.Last.Error = "the QEMU on this host has ended: " + words
 	})
@@ -286,11 +286,11 @@ func (d *Domain) buryJob(job *Job, ran, told bool, words string) error {
 
 // Run lets the guest run. That it may have run is written first, and that its reboot is as
 // good as done: it would be reset once more otherwise, if we died before that was noted.
-func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
+func (d *domain) Run(ctx context.Context, vm *qemu.Instance) error {
 	rec := d.Record()
 	d.Unexpect()
 	if !rec.Ran || rec.Doing == hypervisor.Rebooting {
-		err := d.Put(false, func(r *DomainRecord) {
+		err := d.Put(false, func(r *domainRecord) {
 			if r.Ran = true; r.Doing == hypervisor.Rebooting {
 				r.Doing, r.By, r.Asked = hypervisor.Starting, time.Time{}, time.Time{}
 			}
@@ -306,19 +306,19 @@ func (d *Domain) Run(ctx context.Context, vm *qemu.Instance) error {
 }
 
 // settled notes that what was under way is done.
-func (d *Domain) settled() error {
-	return d.Put(false, func(r *DomainRecord) {
+func (d *domain) settled() error {
+	return d.Put(false, func(r *domainRecord) {
 		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
 	})
 }
 
 // measured takes over the result of a measurement, or returns when to ask again.
-func (d *Domain) measured(ctx context.Context, vm *qemu.Instance) time.Duration {
+func (d *domain) measured(ctx context.Context, vm *qemu.Instance) time.Duration {
 	r, err := vm.QueryDirtyRate(ctx)
 	if err != nil || r.Status == "measuring" {
 		return 50 * time.Millisecond
 	}
-	err = d.Put(false, func(rec *DomainRecord) {
+	err = d.Put(false, func(rec *domainRecord) {
 		rec.Measuring = time.Time{}
 		if r.Status == "measured" {
 			rec.DirtyRate = hypervisor.Bandwidth(hypervisor.Bytes(max(0, r.Rate)) * hypervisor.MiB)
@@ -332,16 +332,16 @@ func (d *Domain) measured(ctx context.Context, vm *qemu.Instance) time.Duration 
 }
 
 // End ends a QEMU on purpose, and the migration that it takes part in.
-func (d *Domain) End(ctx context.Context, vm *qemu.Instance) error {
+func (d *domain) End(ctx context.Context, vm *qemu.Instance) error {
 	rec, job, _ := d.Present()
 	if !rec.Ending { // first: else its job is over, and its migration goes on
-		if err := d.Put(true, func(r *DomainRecord) { r.Ending = true }); err != nil {
+		if err := d.Put(true, func(r *domainRecord) { r.Ending = true }); err != nil {
 			return err
 		}
 	}
-	if job != nil && job.Stage.Live() && job.Role == Source {
-		err := d.PutJob(true, func(j *Job) {
-			j.Stage, j.Last.Status = KeptRecord, hypervisor.JobFailed
+	if job != nil && job.Stage.Live() && job.Role == roleSource {
+		err := d.PutJob(true, func(j *jobRecord) {
+			j.Stage, j.Last.Status = stageKept, hypervisor.JobFailed
 			j.Last.Error = "the guest was shut down"
 		})
 		if err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// DueInSilence says what is due of a QEMU that is alive and does not answer: to end it, if it
+// dueInSilence says what is due of a QEMU that is alive and does not answer: to end it, if it
 // was meant to end or its guest has had its time to stop. One that moves a VM is waited for:
 // it is not known how far it has come, and it may hold the only copy.
-func DueInSilence(d *DomainRecord, j *Job, now time.Time) NextStep {
+func dueInSilence(d *domainRecord, j *jobRecord, now time.Time) nextStep {
 	if d.Ending || d.Doing == hypervisor.Stopping && late(d, now) && !sends(j) && !receives(j) {
-		return Quit
+		return stepQuit
 	}
-	return Rest
+	return stepRest
 }

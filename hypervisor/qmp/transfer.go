@@ -2,6 +2,15 @@
 
 package qmp
 
+// This file moves VMs: a target that is opened and starts, a source that
+// sends and stops, and what either does with evidence about the other.
+//
+//	target   Receive → Prepare heard → memory → Stopped heard → the guest runs
+//	source   Migrate → memory → the guest stands → Stopped said → Release
+//
+// Everything is done by who holds the domain's turn, and follows from the journal
+// and from what QEMU says, so that dying in between does no harm.
+
 import (
 	"context"
 
@@ -10,32 +19,32 @@ import (
 )
 
 // A move is a domain that takes part in a migration.
-type move struct{ *Domain }
+type move struct{ *domain }
 
-// Step does a step of a migration that is due. The caller holds the domain's turn.
-func Step(ctx context.Context, of *Domain, step NextStep, m monitor.Migration) error {
+// step does a step of a migration that is due. The caller holds the domain's turn.
+func step(ctx context.Context, of *domain, step nextStep, m monitor.Migration) error {
 	d := move{of}
 	rec, _, vm := d.Present()
 	switch step {
-	case Activate:
-		return d.letArrive(ctx, vm, func(*Job) {})
-	case Arrive:
+	case stepActivate:
+		return d.letArrive(ctx, vm, func(*jobRecord) {})
+	case stepArrive:
 		return d.arriveCold(ctx, vm)
-	case Send:
+	case stepSend:
 		return d.send(ctx, vm)
-	case FinishMirrors:
+	case stepFinishMirrors:
 		return vm.FinishMirrors(ctx, rec.VM)
-	case GoOver:
+	case stepGoOver:
 		return d.goOver(ctx, vm)
-	case Halt:
+	case stepHalt:
 		return vm.Stop(ctx)
-	case Continue, EndWait:
+	case stepContinue, stepEndWait:
 		return vm.MigrateContinue(ctx, m.Status)
-	case Announce:
+	case stepAnnounce:
 		d.announce(d.stood(m))
-	case Keep:
+	case stepKeep:
 		return d.keep(ctx, vm, m)
-	case GiveUp:
+	case stepGiveUp:
 		return d.giveUp(ctx, vm, hypervisor.JobFailed)
 	}
 	return nil

@@ -13,10 +13,10 @@ import (
 
 // Attach makes a QEMU the domain's, and begins to do what is due of it. The caller
 // holds the turn.
-func (d *Domain) Attach(in *qemu.Instance) {
+func (d *domain) Attach(in *qemu.Instance) {
 	d.Unexpect() // it was told by the process before
 	d.mu.Lock()
-	d.vm, d.seen, d.silent = in, Look{}, time.Time{}
+	d.vm, d.seen, d.silent = in, look{}, time.Time{}
 	d.mu.Unlock()
 	d.Node.Running.Go(func() { d.listen(in) })
 	d.Node.Running.Go(func() { d.watch(in) })
@@ -24,7 +24,7 @@ func (d *Domain) Attach(in *qemu.Instance) {
 
 // listen turns the events of a QEMU after which something may be due into a look
 // at it. A look at a QEMU that is about to hand over would only keep it waiting.
-func (d *Domain) listen(in *qemu.Instance) {
+func (d *domain) listen(in *qemu.Instance) {
 	ctx, cancel := context.WithCancel(d.Node.Life)
 	defer cancel()
 	stop := context.AfterFunc(ctx, in.Events.Close)
@@ -41,7 +41,7 @@ func (d *Domain) listen(in *qemu.Instance) {
 }
 
 // matters reports whether something may be due after an event.
-func (d *Domain) matters(e monitor.Event) bool {
+func (d *domain) matters(e monitor.Event) bool {
 	switch e.Name {
 	case "RESUME":
 		return false
@@ -58,7 +58,7 @@ func (d *Domain) matters(e monitor.Event) bool {
 }
 
 // watch does what is due, until the process has ended and is buried.
-func (d *Domain) watch(in *qemu.Instance) {
+func (d *domain) watch(in *qemu.Instance) {
 	for {
 		over := in.Ended()
 		wait := d.settle(d.Node.Life)
@@ -85,7 +85,7 @@ func (d *Domain) watch(in *qemu.Instance) {
 }
 
 // reconnect reaches a QEMU again whose monitor was lost, if it lives.
-func (d *Domain) reconnect(in *qemu.Instance) {
+func (d *domain) reconnect(in *qemu.Instance) {
 	if in.Dies(d.Node.Life) {
 		return
 	}

@@ -128,7 +128,7 @@ func ours(dir string) (mode uint32, err error) {
 	case int(s.Uid) != os.Geteuid():
 		return 0, fmt.Errorf("%s belongs to user %d, not to us (%d)", dir, s.Uid, os.Geteuid())
 	}
-	return s.Mode & 0o777, nil
+	return uint32(s.Mode) & 0o777, nil // 16 bits on some systems
 }
 
 // Runtime returns the directory for what lives no longer than the machine runs: /run/godwit for

@@ -1,0 +1,84 @@
+package libvirt
+
+// What the tests in package libvirt_test see of the inside.
+
+type (
+	DomainRecord  = domainRecord
+	Job           = jobRecord
+	Journal       = journal
+	LibvirtCall   = libvirtCall
+	Look          = domainLook
+	NextStep      = nextStep
+	Role          = role
+	Run           = run
+	Stage         = stage
+	TargetAddress = targetAddress
+)
+
+const (
+	Abandoned            = stageAbandoned
+	Abort                = stepAbort
+	Arrive               = stepArrive
+	Arrived              = stageArrived
+	Broken               = callBroken
+	Bury                 = stepBury
+	Calling              = calling
+	Discarded            = stageDiscarded
+	Force                = stepForce
+	GoOver               = stepGoOver
+	Gone                 = runGone
+	JobTarget            = roleTarget
+	Keep                 = stepKeep
+	Kept                 = stageKept
+	Lapse                = stepLapse
+	Left                 = stageLeft
+	Listening            = stageListening
+	Move                 = stepMove
+	Moved                = stageMoved
+	NoCall               = callNone
+	NoRole               = roleNone
+	NoteAbort            = stepNoteAbort
+	NoteArrival          = stepNoteArrival
+	NoteStop             = stepNoteStop
+	PausedMigration      = runPausedMigration
+	PausedPostCopy       = runPausedPostCopy
+	PausedPostCopyFailed = runPausedPostCopyFailed
+	PausedStarting       = runPausedStarting
+	PausedTrouble        = runPausedTrouble
+	PausedUnknown        = runPausedUnknown
+	PausedUser           = runPausedUser
+	Press                = stepPress
+	PressAgain           = pressAgain
+	Recovered            = stepRecovered
+	Refused              = callRefused
+	Reset                = stepReset
+	Rest                 = stepRest
+	Resumed              = stageResumed
+	Runs                 = runsNormally
+	RunsCancelled        = runsCancelled
+	RunsMigrated         = runsMigrated
+	RunsPostCopy         = runsPostCopy
+	RunsPostCopyFailed   = runsPostCopyFailed
+	Send                 = stepSend
+	Sending              = stageSending
+	Settled              = stepSettled
+	ShutoffClean         = runShutoffClean
+	ShutoffCrashed       = runShutoffCrashed
+	ShutoffFailed        = runShutoffFailed
+	ShutoffMigrated      = runShutoffMigrated
+	ShutoffUnknown       = runShutoffUnknown
+	ShuttingDown         = runShuttingDown
+	Source               = roleSource
+	Strand               = stepStrand
+	Stranded             = stageStranded
+	Succeeded            = callSucceeded
+)
+
+var (
+	Due          = due
+	Mode         = modeOf
+	Open         = openJournal
+	ParseAddress = parseAddress
+	State        = stateOf
+	Status       = statusOf
+)

@@ -1,0 +1,71 @@
+package qmp
+
+// What the tests in package qmp_test see of the inside.
+
+type (
+	Answer       = handoverAnswer
+	Conn         = peerConn
+	DomainRecord = domainRecord
+	Job          = jobRecord
+	Journal      = journal
+	Look         = look
+	Message      = message
+	NextStep     = nextStep
+	Prepared     = prepared
+	Role         = role
+	Server       = server
+	Stage        = stage
+	SwitchOver   = switchOver
+	Verb         = verb
+)
+
+const (
+	Abandoned         = stageAbandoned
+	Activate          = stepActivate
+	Activating        = stageActivating
+	Announce          = stepAnnounce
+	Arrive            = stepArrive
+	Arrived           = stageArrived
+	Bury              = stepBury
+	Continue          = stepContinue
+	Discarded         = stageDiscarded
+	EndWait           = stepEndWait
+	GiveUp            = stepGiveUp
+	GoOver            = stepGoOver
+	Halt              = stepHalt
+	Keep              = stepKeep
+	KeptRecord        = stageKept
+	Left              = stageLeft
+	Listening         = stageListening
+	Mirroring         = stageMirroring
+	NoRole            = roleNone
+	Prepare           = verbPrepare
+	Preparing         = stagePreparing
+	Press             = stepPress
+	PressAgain        = pressAgain
+	Quit              = stepQuit
+	Reset             = stepReset
+	Rest              = stepRest
+	Resumed           = stageResumed
+	Run               = stepRun
+	Send              = stepSend
+	Sending           = stageSending
+	Source            = roleSource
+	Stopped           = verbStopped
+	SwitchOverAwaited = switchOverAwaited
+	SwitchOverNever   = switchOverNever
+	SwitchOverUnknown = switchOverUnknown
+	Target            = roleTarget
+)
+
+var (
+	Due          = due
+	DueInSilence = dueInSilence
+	Mode         = modeOf
+	NewConn      = newConn
+	Open         = openJournal
+	Serve        = serve
+	State        = stateOf
+	Status       = statusOf
+	Told         = told
+)
