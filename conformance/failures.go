@@ -279,7 +279,7 @@ func breaksInPostCopy(w *world) hypervisor.JobID {
 			there == hypervisor.JobSucceeded {
 			w.Skip("post-copy was over before its connection was closed")
 		}
-		if s == hypervisor.JobActive && there == hypervisor.JobBroken && waits > w.Within/2 {
+		if s == hypervisor.JobActive && there == hypervisor.JobBroken && waits > min(w.Within/2, 10*time.Second) {
 			w.Skip("post-copy's last page was on its way when its connection was closed")
 		}
 		return s == hypervisor.JobBroken

@@ -20,7 +20,7 @@ type Lab struct {
 	VM func(hypervisor.VMID) hypervisor.VM
 	// Pass lets time pass. Default: time.Sleep.
 	Pass func(time.Duration)
-	// Within is how long the suite waits at most for what must come. Default: 30s.
+	// Within is how long the suite waits at most for what must come. Default: one minute.
 	Within time.Duration
 	// Steps is how many commands the random walk gives. Default: 100.
 	Steps int

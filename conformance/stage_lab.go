@@ -12,7 +12,7 @@ func (l *Lab) complete() {
 		l.Pass = time.Sleep
 	}
 	if l.Within <= 0 {
-		l.Within = 30 * time.Second
+		l.Within = time.Minute
 	}
 	if l.Steps <= 0 {
 		l.Steps = 100

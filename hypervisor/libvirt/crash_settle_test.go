@@ -55,7 +55,7 @@ type operator struct {
 // settle brings the migration to its end, and returns how it ended and where the VM is.
 func (r *round) settle() (result string, where name, err error) {
 	o := &operator{round: r, began: time.Now()}
-	for time.Since(o.began) < 40*time.Second {
+	for time.Since(o.began) < testutil.Limit(testutil.DefaultLimit) {
 		o.write()
 		if result, where = o.try(); result != "" {
 			return result, where, nil

@@ -24,7 +24,7 @@ func TestAGuestThatIgnoresItsButtonIsAskedAgain(t *testing.T) {
 	w.do(hosta, vm.ID, hypervisor.Stop{Grace: time.Hour})
 	presses := 0
 	testutil.Eventually(t, "the button is pressed again", func() error {
-		out, err := w.Virsh(within(t, time.Minute), string(hosta), "qemu-monitor-event",
+		out, err := w.Virsh(testutil.Context(t, testutil.DefaultLimit), string(hosta), "qemu-monitor-event",
 			domainOf(vm.ID), "--event", "POWERDOWN", "--timeout", "20")
 		if presses += strings.Count(out, "event POWERDOWN"); presses < 2 {
 			return fmt.Errorf("%d times so far: %q, %v", presses, out, err)

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // diskDir is where local disks are, as both hosts see it; each has its own.
@@ -32,7 +32,7 @@ func withDisks(vm hypervisor.VM, disks ...hypervisor.Disk) hypervisor.VM {
 // image runs qemu-img and returns what it says.
 func image(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(within(t, time.Minute), "qemu-img", args...).CombinedOutput()
+	out, err := exec.CommandContext(testutil.Context(t, testutil.DefaultLimit), "qemu-img", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("qemu-img %v: %v: %s", args, err, out)
 	}

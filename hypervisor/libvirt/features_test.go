@@ -3,7 +3,6 @@
 package libvirt_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
@@ -59,7 +57,7 @@ func accelerator() string {
 // virsh asks libvirt itself; it must answer.
 func (w *trial) virsh(n name, args ...string) string {
 	w.t.Helper()
-	out, err := w.Virsh(within(w.t, 30*time.Second), string(n), args...)
+	out, err := w.Virsh(testutil.Context(w.t, testutil.DefaultLimit), string(n), args...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -327,13 +325,6 @@ func number(m map[string]any, path ...string) float64 {
 		return n
 	}
 	return -1
-}
-
-// within bounds what a test waits for.
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // run is a part of a test in the same world.

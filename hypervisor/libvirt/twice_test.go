@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // The lab of the conformance suite finds a guest that runs twice, and none that does not.
@@ -73,11 +73,11 @@ func TestADomainThatWasRedefinedStartsNoSecondCopy(t *testing.T) {
 				}
 				w.virsh(hosta, "start", name)
 			}
-			err := w.host(hosta).Do(within(t, 30*time.Second), vm.ID, hypervisor.Start{VM: vm})
+			err := w.host(hosta).Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
 			if row.want && err != nil || !row.want && !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("a start answers %v", err)
 			}
-			d, err := w.host(hosta).Domain(within(t, 30*time.Second), vm.ID)
+			d, err := w.host(hosta).Domain(testutil.Context(t, testutil.DefaultLimit), vm.ID)
 			if row.want && (err != nil || d.State != hypervisor.Running) ||
 				!row.want && !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("it is %v: %v", d.State, err)

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -43,7 +42,7 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	})
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{
-		Source: l.host("n1"), Target: l.host("n2"), Within: 20 * time.Second, Steps: 60,
+		Source: l.host("n1"), Target: l.host("n2"), Within: testutil.Limit(testutil.DefaultLimit), Steps: 60,
 		VM:   func(id vmid) hypervisor.VM { return l.vm(id, small) },
 		Slow: 1 << 20,
 		BusyVM: func(id vmid) hypervisor.VM {

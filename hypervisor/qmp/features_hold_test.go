@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // crowd lets the threads of a QEMU run on one CPU only, where the one that obeys commands
@@ -72,7 +72,7 @@ func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
 		begun := make(chan struct{})
 		then := func() { // that it is to be cancelled is noted, and QEMU not told yet
 			close(begun)
-			ctx := within(t, 20*time.Second)
+			ctx := testutil.Context(t, testutil.DefaultLimit)
 			for e, err := events.Next(ctx); err == nil && e.Name != "STOP"; {
 				e, err = events.Next(ctx)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // The end of a migration that QEMU tells of while its VM is being killed is not taken for that of
@@ -18,7 +19,7 @@ func TestAnEndThatComesTooLateIsNotThatOfTheNextMigration(t *testing.T) {
 	l.start("n1", vm)
 	l.begin("live", vm.ID, options{Bandwidth: 1 << 20})
 	l.until("n1", "live", hypervisor.JobActive)
-	ctx := within(t, 20*time.Second)
+	ctx := testutil.Context(t, testutil.DefaultLimit)
 	begun, ended := make(chan struct{}), make(chan struct{})
 	then := func() { // that it is to be killed is noted, and not done yet
 		close(begun)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestAGuestThatShutsDownEndsBeforeItsGrace(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAGuestThatRebootsBootsAnewInItsProcess(t *testing.T) {
 	}
 	hears := func(boots int) int {
 		r, pulse := guest.Rhythm{}, l.pulse(vm.ID)
-		err := pulse.Wait(within(t, time.Minute), func(now guest.Rhythm) bool {
+		err := pulse.Wait(testutil.Context(t, testutil.DefaultLimit), func(now guest.Rhythm) bool {
 			r = now
 			return r.Boots >= boots && r.Beats > 0 && (r.Ready || boots == 0)
 		})

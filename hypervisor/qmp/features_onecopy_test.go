@@ -37,10 +37,10 @@ func (l *lab) another(n name, dir string, vm hypervisor.VM) error {
 	l.t.Helper()
 	c := l.config(n)
 	c.Dir = filepath.Join(l.dir, dir)
-	h, err := qmp.New(within(l.t, testutil.Limit(testutil.DefaultLimit)), c)
+	h, err := qmp.New(testutil.Context(l.t, testutil.DefaultLimit), c)
 	must(l.t, err)
 	defer func() { must(l.t, h.Close()) }()
-	return h.Do(within(l.t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
+	return h.Do(testutil.Context(l.t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
 }
 
 // refusesSecond checks that a start was refused because a QEMU runs the VM, and that this
@@ -81,29 +81,29 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		delete(l.hosts, "n1")
 		c := l.config("n1")
 		c.Dir = filepath.Join(l.dir, "empty")
-		h, err := qmp.New(within(t, testutil.Limit(testutil.DefaultLimit)), c)
+		h, err := qmp.New(testutil.Context(t, testutil.DefaultLimit), c)
 		must(t, err)
-		d, err := h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID)
+		d, err := h.Domain(testutil.Context(t, testutil.DefaultLimit), vm.ID)
 		if !errors.Is(err, hypervisor.Conflict) {
 			t.Errorf("it is %v: %v", d.State, err)
 		}
 		for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Stop{},
 			hypervisor.Discard{Job: "web#1"}, hypervisor.Forget{}} {
-			err := h.Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, c)
+			err := h.Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, c)
 			if !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("%T is done: %v", c, err)
 			}
 		}
 		other := vm
 		other.ID = "suite/another"
-		if d, err := h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), other.ID); err != nil ||
+		if d, err := h.Domain(testutil.Context(t, testutil.DefaultLimit), other.ID); err != nil ||
 			d.State != hypervisor.Absent {
 			t.Errorf("another VM is %v: %v", d.State, err)
 		}
 		for _, pid := range processesBelow(l.dir) {
 			must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		d, err = h.Domain(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID)
+		d, err = h.Domain(testutil.Context(t, testutil.DefaultLimit), vm.ID)
 		if err != nil || d.State != hypervisor.Absent { // also when it has just been killed
 			t.Errorf("its QEMU was killed, and it is %v: %v", d.State, err)
 		}
@@ -119,7 +119,7 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		must(t, os.Rename(of, filepath.Join(l.dir, "away")))
 		_, err := l.open("n1")
 		must(t, err)
-		err = l.hosts["n1"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
+		err = l.hosts["n1"].Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
 		if !errors.Is(err, hypervisor.Conflict) {
 			t.Errorf("it is started beside itself: %v", err)
 		}
@@ -186,7 +186,7 @@ func TestTwoHostsWithOneImage(t *testing.T) {
 	vm = vm.WithDisks([]hypervisor.Disk{{Name: "root", Path: path, Size: 1 << 20}})
 	l.start("n1", vm)
 	apart := newLab(t, accelerator(t), together)
-	err := apart.hosts["n2"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm})
+	err := apart.hosts["n2"].Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
 	if !errors.Is(err, hypervisor.Invalid) || !strings.Contains(err.Error(), "lock") {
 		t.Errorf("both write to one image: %v", err)
 	}
@@ -196,5 +196,5 @@ func TestTwoHostsWithOneImage(t *testing.T) {
 	l.becomes("n1", vm.ID, hypervisor.Running)
 	must(t, l.hosts["n1"].Do(context.Background(), vm.ID, hypervisor.Kill{}))
 	l.becomes("n1", vm.ID, hypervisor.Shutoff)
-	must(t, apart.hosts["n2"].Do(within(t, testutil.Limit(testutil.DefaultLimit)), vm.ID, hypervisor.Start{VM: vm}))
+	must(t, apart.hosts["n2"].Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm}))
 }

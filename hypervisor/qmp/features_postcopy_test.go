@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/qemu"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func needPostCopy(l *lab, a hypervisor.Abilities) {
@@ -152,7 +153,7 @@ func TestAPostCopyWhoseEndIsLostDoesNotRunTwice(t *testing.T) {
 	l.postCopies("job", vm.ID, options{})
 	select {
 	case <-lost:
-	case <-within(t, 30*time.Second).Done():
+	case <-testutil.Context(t, testutil.DefaultLimit).Done():
 		t.Fatal("the target never said that it has everything")
 	}
 	l.until("n2", "job", hypervisor.JobSucceeded)

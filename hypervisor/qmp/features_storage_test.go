@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // withDisks returns a VM with disks.
@@ -29,7 +30,7 @@ func withDisks(vm hypervisor.VM, disks ...hypervisor.Disk) hypervisor.VM {
 // image runs qemu-img and returns what it says.
 func image(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(within(t, time.Minute), "qemu-img", args...).CombinedOutput()
+	out, err := exec.CommandContext(testutil.Context(t, testutil.DefaultLimit), "qemu-img", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("qemu-img %v: %v: %s", args, err, out)
 	}
@@ -110,7 +111,7 @@ func (l *lab) write(n name, id vmid, disk string, contents []byte, at int) {
 		m, err := l.hosts[n].Monitor(id)
 		var said string
 		if err == nil {
-			err = m.Execute(within(l.t, time.Minute), "human-monitor-command", map[string]any{
+			err = m.Execute(testutil.Context(l.t, testutil.DefaultLimit), "human-monitor-command", map[string]any{
 				"command-line": fmt.Sprintf("qemu-io -d dev.%s %q", disk, command)}, &said)
 		}
 		if err != nil || strings.Contains(said, "rror") || strings.Contains(said, "failed") {

@@ -1,7 +1,6 @@
 package qmp_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -299,13 +298,6 @@ func freePorts(t testing.TB) map[name]int {
 // overTCP makes hosts listen at ports of this machine.
 func overTCP(ports map[name]int) func(*qmp.Config) {
 	return func(c *qmp.Config) { c.Listen, c.Port = "127.0.0.1", ports[c.Name] }
-}
-
-// within bounds what a test waits for.
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func portText(port int) string { return strconv.Itoa(port) }

@@ -241,7 +241,7 @@ func (l *lab) page(n name, id vmid) []byte {
 	defer os.Remove(path)
 	m, err := l.hosts[n].Monitor(id)
 	if err == nil {
-		err = m.Execute(within(l.t, time.Minute), "pmemsave", map[string]any{
+		err = m.Execute(testutil.Context(l.t, testutil.DefaultLimit), "pmemsave", map[string]any{
 			"val": guest.Base + calm.Fill - size, "size": size, "filename": path}, nil)
 	}
 	if err != nil {

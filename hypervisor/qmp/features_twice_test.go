@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/durable"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // unwritable keeps the record of a VM from being written until the answer is called: what is
@@ -57,7 +58,7 @@ func TestASourceWhoseEndIsNotNotedHasHandedOver(t *testing.T) {
 			l.becomes("n1", vm.ID, hypervisor.Crashed)
 			time.Sleep(100 * time.Millisecond) // its host has tried to note it
 			last()
-			err := row.ask(within(t, 20*time.Second), l, vm)
+			err := row.ask(testutil.Context(t, testutil.DefaultLimit), l, vm)
 			refused := errors.Is(err, hypervisor.Transient) || errors.Is(err, hypervisor.Conflict)
 			if d := l.domain("n1", vm.ID); !refused || !d.Unresolved {
 				t.Errorf("%v; the source has %+v", err, d)

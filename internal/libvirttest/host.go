@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // hostNamespaces are what a host has for itself, switchNamespaces what the switch
@@ -21,8 +23,8 @@ const (
 )
 
 // patience is how long anything may take on a busy machine before it is given
-// up. Nothing is expected to take nearly as long.
-const patience = 20 * time.Second
+// up. Nothing is expected to take nearly as long. GODWIT_TEST_PATIENCE multiplies it.
+var patience = testutil.Limit(testutil.DefaultLimit)
 
 // ownDirs are the directories that every host has for itself.
 var ownDirs = []struct{ outside, inside string }{
