@@ -23,6 +23,8 @@ type simulateFlags struct {
 	json  bool
 	trace string
 	html  string
+	// compare is a file with an earlier result.
+	compare string
 }
 
 const simulateHelp = `Simulate a scenario in virtual time: the production controller and agents run on
@@ -43,6 +45,9 @@ describes:
 
 With failover: {} in the scenario, hosts that are silent are fenced and VMs restarted elsewhere, as by the
 controller; the results then have how long each VM was out.
+
+--compare sets the result beside an earlier one: before and after a change, or, when the earlier one is of
+many worlds and this one of a single world, what was predicted and what happened.
 
 --sweep sets any field of the scenario to other values, as order or hosts[0].memory, or
 hosts[*].memory for all; an empty value is the scenario's own. In addition, policy=FILE
@@ -69,8 +74,12 @@ func simulateCommand() *cobra.Command {
 			if err := cli.Check(f.html, append(plan.Files, f.trace)...); err != nil {
 				return fmt.Errorf("--html: %w", err)
 			}
+			before, err := f.before()
+			if err != nil {
+				return err
+			}
 			if !plan.Many() {
-				return simulate(c.Context(), c.OutOrStdout(), plan, f)
+				return simulate(c.Context(), c.OutOrStdout(), plan, f, before)
 			}
 			if f.trace != "" {
 				return errors.New("--trace needs a single world: " +
@@ -83,8 +92,16 @@ func simulateCommand() *cobra.Command {
 				debug.SetGCPercent(400) // worlds are small and short: collecting costs a quarter
 			}
 			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
-			if d != nil && f.html != "" {
-				err = errors.Join(err, cli.Write(f.html, sweep.SweepReport(d).WriteHTML))
+			if d == nil {
+				return err
+			}
+			report := sweep.SweepReport(d)
+			if before != nil {
+				report.Compared = sweep.Beside(*before, d.Combinations[0].RunSummary(d.Run.Scenario))
+				err = errors.Join(err, cli.PrintBeside(c.OutOrStdout(), report.Compared))
+			}
+			if f.html != "" {
+				err = errors.Join(err, cli.Write(f.html, report.WriteHTML))
 			}
 			return err
 		},
@@ -95,11 +112,33 @@ func simulateCommand() *cobra.Command {
 		"write all events to this `FILE` as they happen")
 	c.Flags().StringVar(&f.html, "html", "",
 		"write a self-contained HTML page with charts to this `FILE`")
+	c.Flags().StringVar(&f.compare, "compare", "",
+		"set the result beside the one in this `FILE`, that --json has printed")
 	return c
 }
 
+// before reads the result that this one is compared with; nil is none.
+func (f *simulateFlags) before() (*sweep.RunSummary, error) {
+	if f.compare == "" {
+		return nil, nil
+	}
+	if f.json {
+		return nil, errors.New("--compare prints a table, or goes into the page of --html: leave --json out")
+	}
+	data, err := os.ReadFile(f.compare)
+	if err != nil {
+		return nil, fmt.Errorf("--compare: %w", err)
+	}
+	o, err := sweep.ReadRunSummary(f.compare, data)
+	if err != nil {
+		return nil, fmt.Errorf("--compare: %w", err)
+	}
+	return &o, nil
+}
+
 // simulate runs the one world of a plan and prints its result.
-func simulate(ctx context.Context, out io.Writer, plan *cli.Plan, f simulateFlags) error {
+func simulate(ctx context.Context, out io.Writer, plan *cli.Plan, f simulateFlags,
+	before *sweep.RunSummary) error {
 	s, err := plan.Scenario(0)
 	if err != nil {
 		return err
@@ -141,9 +180,16 @@ func simulate(ctx context.Context, out io.Writer, plan *cli.Plan, f simulateFlag
 	if err := a.print(out, f.json, ending); err != nil {
 		return err
 	}
+	var beside *sweep.SideBySide
+	if before != nil {
+		beside = sweep.Beside(*before, sweep.RunSummaryOf(name, a.Result))
+		if err := cli.PrintBeside(out, beside); err != nil {
+			return err
+		}
+	}
 	if recorder != nil {
 		d := recorder.Document(w, name, ending)
-		d.Seed = seed
+		d.Seed, d.Compared = seed, beside
 		if err := cli.Write(f.html, d.WriteHTML); err != nil {
 			return err
 		}

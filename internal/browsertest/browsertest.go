@@ -168,6 +168,7 @@ const (
 	KeyEnter  = "\r"
 	KeyEscape = "\u001b"
 	KeyRight  = "\u0303" // the arrow, in the codes of the driver
+	KeyDown   = "\u0301"
 )
 
 // patience is how long anything in a page may take on a busy machine.

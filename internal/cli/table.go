@@ -231,3 +231,6 @@ func sweepAmount(measure string, x float64) string {
 		return fmt.Sprintf("%s%.2f", sign, size)
 	}
 }
+
+// PrintBeside prints two results side by side.
+func PrintBeside(out io.Writer, s *sweep.SideBySide) error { return s.Write(out, sweepAmount) }

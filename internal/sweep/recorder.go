@@ -15,6 +15,7 @@ import (
 type recorder struct {
 	began   map[migration.ID]time.Duration // when memory began to move
 	took    []float64                      // of those that succeeded, in seconds
+	ends    []float64                      // when they did, in order
 	failed  map[hypervisor.VMID]bool       // its last migration
 	retries int
 }
@@ -37,6 +38,7 @@ func (r *recorder) watch(at time.Duration, before, after *store.Migration) {
 	case phase == migration.Running:
 		r.began[after.Spec.ID] = at
 	case phase == migration.Succeeded:
+		r.ends = append(r.ends, at.Seconds())
 		if began, is := r.began[after.Spec.ID]; is {
 			r.took = append(r.took, (at - began).Seconds())
 		}
@@ -53,5 +55,8 @@ func (r *recorder) sample(w *sim.World, ending sim.Ending) Sample {
 	s := Sample{Ending: ending.String(), Retries: r.retries,
 		Duration: SpreadOf(r.took)}
 	s.Fill(w.Result())
+	if len(r.ends) > 0 {
+		s.Completion = completion(r.ends, len(r.ends)+s.Stayed)
+	}
 	return s
 }

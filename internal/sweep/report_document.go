@@ -49,6 +49,12 @@ type ReportDocument struct {
 	// them all.
 	Sweep        *Document `json:"sweep,omitempty"`
 	Combinations int       `json:"combinations,omitempty"`
+	// Headroom is of the hosts with the least memory left, the least first.
+	Headroom []Headroom `json:"headroom,omitempty"`
+	// Fans are when the samples of combinations were complete.
+	Fans []Fan `json:"fans,omitempty"`
+	// Compared is this result beside another; nil is that there is none.
+	Compared *SideBySide `json:"compared,omitempty"`
 }
 
 // Migrations are columns, one place for each migration that is listed, by the time when it
@@ -86,8 +92,19 @@ func SweepReport(d *Document) *ReportDocument {
 	short.Combinations = d.Combinations[:min(ReportMaxCombinations, len(d.Combinations))]
 	short.Comparisons = slices.DeleteFunc(slices.Clone(d.Comparisons),
 		func(c Comparison) bool { return c.Combination >= ReportMaxCombinations })
-	return &ReportDocument{Format: 1, Scenario: d.Run.Scenario, Seed: d.Run.Seed, Sweep: &short,
+	r := &ReportDocument{Format: 1, Scenario: d.Run.Scenario, Seed: d.Run.Seed, Sweep: &short,
 		Combinations: len(d.Combinations), Hosts: []hypervisor.HostName{}}
+	for from := 0; from < len(d.Samples); {
+		c, to := d.Samples[from].Combination, from
+		for to < len(d.Samples) && d.Samples[to].Combination == c {
+			to++
+		}
+		if f, known := fan(c, d.Samples[from:to]); known && c < ReportMaxCombinations {
+			r.Fans = append(r.Fans, f)
+		}
+		from = to
+	}
+	return r
 }
 
 // ReportDocument sums up the world that was recorded, as it is now.
@@ -97,6 +114,8 @@ func (r *Recorder) Document(w *sim.World, name string, ending sim.Ending) *Repor
 	d := reportSummarize(r.rows, w.Result(), plant{network: r.Network,
 		site: func(host hypervisor.HostName) site { return siteOf(w.HostRecord(host)) }})
 	d.Scenario, d.Ending = name, ending.String()
+	from, to := time.Duration(d.From)*time.Millisecond, time.Duration(d.To)*time.Millisecond
+	d.Headroom = r.headroom(w, newBuckets(from, to))
 	return d
 }
 

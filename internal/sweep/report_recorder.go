@@ -19,6 +19,7 @@ type Recorder struct {
 
 	rows  []row
 	known map[migration.ID]int // its row
+	homes []rehoming
 }
 
 // row is all that is kept of one migration. Times are virtual; never is -1.
@@ -48,6 +49,13 @@ func Record(config *sim.Config) *Recorder {
 			next(at, before, after)
 		}
 		r.take(after)
+	}
+	seen := config.WatchVM
+	config.WatchVM = func(at time.Duration, before, after *store.VM) {
+		if seen != nil {
+			seen(at, before, after)
+		}
+		r.rehome(at, before, after)
 	}
 	return r
 }

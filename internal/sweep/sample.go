@@ -75,6 +75,9 @@ type Sample struct {
 	Bytes      hypervisor.Bytes `json:"bytesTransferred"`
 	LowerBound float64          `json:"lowerBoundSeconds"`
 	Violations []sim.Violation  `json:"invariantViolations"`
+	// Completion is when each share of the migrations was complete, in seconds: see [Fan]. Only the
+	// process that has simulated the world knows it.
+	Completion []float32 `json:"-"`
 }
 
 // A Spread is the distribution of something over the migrations of one world.

@@ -26,7 +26,7 @@ const narrow = () => innerWidth < 640;
 const charts = new Map();
 const hovers = new Map(); // what the tooltip of each chart says of a pixel, as drawn last
 const clicks = {}; // what a click does
-const timed = ["timeline", "concurrency", "links"]; // they share the zoom
+const timed = ["timeline", "concurrency", "links", "headroom"]; // they share the zoom
 
 // chart returns the chart in an element.
 function chart(id) {
@@ -259,6 +259,31 @@ function drawLinks() {
   });
 }
 
+// free formats what is left of a host's memory, which may be less than nothing.
+const free = (n) => (n < 0 ? `−${bytes(-n)}` : bytes(n));
+
+function drawHeadroom() {
+  const rows = doc.headroom, { step } = doc.concurrency, least = rows[0];
+  const label = `${plural(rows.length, "host")}; the least headroom is ${free(least.least)} of ${
+    bytes(least.memory)}, on ${least.name} at ${clock(least.at)}.`;
+  $("headroom-caption").textContent = label;
+  const tints = ramp();
+  const renderItem = (params, api) => cells(rows.map((h) => h.used.map((u) =>
+    (levels * u) / 1000)), tints, params, api);
+  const height = Math.min(460, Math.max(110, rows.length * 16 + 40));
+  show("headroom", height, label, {
+    grid: { left: left(), right: right(), top: 8, bottom: 24 }, xAxis: timeAxis(),
+    yAxis: hostAxis(rows.map((h) => h.name), height - 32), dataZoom: zooms(false),
+    series: [whole(renderItem)],
+  }, (c, pixel) => {
+    const p = at(c, pixel), host = p && rows[Math.round(p.row)];
+    if (!host) return null;
+    return titled(host.name, [["At", clock(doc.from + p.bucket * step)],
+      ["Taken", `${digits(host.used[p.bucket] / 10)} %`],
+      ["Least headroom", `${free(host.least)} of ${bytes(host.memory)} at ${clock(host.at)}`]]);
+  });
+}
+
 // percentiles says in words what a distribution is.
 const percentiles = (d, unit) => `p50 ${span(d.p50 * unit)} · p90 ${span(d.p90 * unit)
 } · p99 ${span(d.p99 * unit)} · max ${span(d.max * unit)}`;
@@ -369,3 +394,43 @@ function drawSweep() {
     return near && near[0] < 24 ? titled(called(near[1]), combinationFacts(near[1])) : null;
   });
 }
+
+// fanShown is the fan of the combination that is chosen.
+const fanShown = () => doc.fans[Number($("fan-of").value)] ?? doc.fans[0];
+const percentAt = (i, f) => (100 * i) / (f.p50.length - 1);
+
+// drawFan draws by when which share of the migrations was complete.
+function drawFan() {
+  const f = fanShown();
+  const line = (list) => list.map((s, i) => [s * 1000, percentAt(i, f)]).filter(([t]) => t >= 0);
+  const [early, middle, late] = [f.p10, f.p50, f.p90].map(line);
+  const after = (list) => (list.at(-1) < 0 ? "never" : `after ${span(list.at(-1) * 1000)}`);
+  const label = `${plural(f.samples, "sample")}: complete ${after(f.p50)} in half of them, ${
+    after(f.p90)} in nine of ten.`;
+  $("fan-caption").textContent = label;
+  const most = Math.max(...[early, middle, late].flat().map(([t]) => t));
+  const band = (_, api) => {
+    const points = [...early, ...late.toReversed()].map((p) => api.coord(p));
+    return { type: "polygon", shape: { points }, silent: true,
+      style: { fill: colour("accent"), opacity: 0.25 } };
+  };
+  show("fan", 300, label, {
+    grid: { left: 56, right: 28, top: 16, bottom: 48 },
+    xAxis: { type: "value", name: "time", nameLocation: "middle", nameGap: 28,
+      nameTextStyle: { color: colour("muted") }, axisLine: lines(), axisTick: { show: false },
+      axisLabel: { ...axisText(), formatter: (v) => clock(v) }, splitLine: { show: true, ...lines() },
+      ...round([most]) },
+    yAxis: countAxis({ max: 100, interval: 25, axisLabel: { ...axisText(), formatter: "{value} %" } }),
+    series: [whole(band), { type: "line", data: middle, symbol: "none", silent: true,
+      lineStyle: { color: colour("accent"), width: 2 } }],
+  }, (c, pixel) => {
+    if (!c.containPixel("grid", pixel)) return null;
+    const [, share] = c.convertFromPixel({ gridIndex: 0 }, pixel);
+    const i = Math.min(f.p50.length - 1, Math.max(0, Math.round((share / 100) * (f.p50.length - 1))));
+    return titled(`${digits(percentAt(i, f))} % complete`, fanFacts(f, i));
+  });
+}
+
+const when = (s) => (s < 0 ? "never" : clock(s * 1000));
+const fanFacts = (f, i) => [["One sample of ten by", when(f.p10[i])], ["Half by", when(f.p50[i])],
+  ["Nine of ten by", when(f.p90[i])]];

@@ -69,9 +69,13 @@ function figures() {
     { id: "bytes", label: "Moved", value: bytes(result.bytesTransferred),
       exact: result.bytesTransferred, note: result.bytesUnknown
         ? `and more: ${count(result.bytesUnknown)} unknown` : "" },
+    { id: "outages", label: "Outages", value: minutes(result.outages.totalSeconds),
+      exact: result.outages.totalSeconds, note: `the longest ${span(
+        result.outages.longestSeconds * 1000)}` },
     { id: "stayed", label: "Stayed", value: count(doc.stayed), exact: doc.stayed,
       note: `on ${plural(result.evacuations.length, "drained host")}` },
-  ].filter((f) => (when || f.id !== "stayed") && (b || f.id !== "brownout"));
+  ].filter((f) => (when || f.id !== "stayed") && (b || f.id !== "brownout")
+    && (result.outages.totalSeconds >= 1 || f.id !== "outages"));
 }
 
 function intro() {
@@ -193,6 +197,71 @@ function sweep() {
     count(list.length)} of ${plural(doc.combinations, "combination")} are shown.`) : "");
 }
 
+// minutes formats VM-minutes.
+const minutes = (seconds) => `${digits(seconds / 60)} VM-min`;
+
+// outages lists how long each VM that should run did not.
+function outages() {
+  const name = { label: "VM", cell: (o) => o.vm.replace(/^default\//, "") };
+  const time = (label, key) => ({ label, number: true, cell: (o) => span(o[key] * 1000) });
+  const out = result?.outagesByVM, swept = (doc.sweep?.combinations ?? []).filter((c) => c.outages);
+  $("outages-section").hidden = !out && !swept.length;
+  if (out) {
+    $("outages-note").textContent = `${minutes(result.outages.totalSeconds)} in all, the longest ${
+      span(result.outages.longestSeconds * 1000)}: how long VMs that should run did not.`;
+    $("outages").replaceChildren(table("Outages", [name, time("Out for", "seconds"),
+      { label: "At the end", cell: (o) => (o.down ? "down" : "runs") }],
+    out.toSorted((a, b) => b.seconds - a.seconds).slice(0, 500)));
+  }
+  if (!swept.length) return;
+  $("outages-note").textContent = "How long VMs that should run did not, over the samples.";
+  $("outages").replaceChildren(...swept.slice(0, 20).flatMap((c) => {
+    const all = measure(c, "outageSeconds");
+    return [el("h3", {}, `${called(c)}: p50 ${minutes(all.p50)}, p99 ${minutes(all.p99)} a sample`),
+      table(`Outages, ${called(c)}`, [name, { label: "Samples", number: true,
+        cell: (o) => `${count(o.samples)} of ${count(c.samples)}` }, time("Mean", "meanSeconds"),
+      time("p50", "p50Seconds"), time("p99", "p99Seconds"), time("Longest", "maxSeconds"),
+      { label: "Down at the end", number: true, cell: (o) => count(o.down) }],
+      c.outages.slice(0, 100))];
+  }));
+}
+
+// valueOf formats a number of a measure with its unit.
+const valueOf = (name, x) => (name.endsWith("Milliseconds") ? span(x) : name.endsWith("Seconds")
+  ? span(x * 1000) : name === "bytesTransferred" ? bytes(x) : digits(x));
+
+// ranges draws the ranges of both results in one scale: before above, after below.
+function ranges(r) {
+  const both = [r.before, r.after].filter(Boolean);
+  const most = Math.max(1e-9, ...both.map((s) => s.p90));
+  const box = svg("svg", { class: "track", viewBox: "0 0 100 10", preserveAspectRatio: "none",
+    "aria-hidden": "true" });
+  box.append(svg("rect", { width: 100, height: 10 }));
+  [r.before, r.after].forEach((s, k) => s && box.append(svg("rect", { x: Math.max(0,
+    (99 * s.p10) / most), y: 5 * k, height: 5, width: Math.max(1, (99 * (s.p90 - s.p10)) / most),
+  class: k ? "run" : "was" })));
+  return box;
+}
+
+// compared sets two results side by side.
+function compared() {
+  const both = doc.compared;
+  $("compared-section").hidden = !both;
+  if (!both) return;
+  const { before, after, rows } = both, happened = before.samples > 1 && after.samples === 1;
+  const said = (o) => `${o.name} (${plural(o.samples, "world")})`;
+  $("compared-title").textContent = happened ? "Predicted and happened" : "Side by side";
+  $("compared-note").textContent = `${happened ? "Predicted" : "Before"}: ${said(before)}. ${
+    happened ? "Happened" : "Now"}: ${said(after)}.`;
+  const side = (s, m) => (!s ? "unknown" : s.samples > 1 ? `${valueOf(m, s.p50)} (p10 ${valueOf(m,
+    s.p10)}, p90 ${valueOf(m, s.p90)})` : valueOf(m, s.p50));
+  $("compared").replaceChildren(table("Side by side", [
+    { label: "Measure", cell: (r) => r.measure.replace(/(Seconds|Milliseconds|Transferred)$/, "") },
+    { label: happened ? "Predicted" : "Before", number: true, cell: (r) => side(r.before, r.measure) },
+    { label: happened ? "Happened" : "Now", number: true, cell: (r) => side(r.after, r.measure) },
+    { label: "Verdict", cell: (r) => r.verdict }, { label: "", cell: ranges }], rows));
+}
+
 // The tables that say what charts show, made when somebody opens them.
 const tables = {
   concurrency: () => table("Concurrency", [
@@ -205,6 +274,15 @@ const tables = {
     { label: "Carried", number: true, cell: (l) => bytes(l.bytes) },
     { label: "Busiest", number: true, cell: (l) => `${digits(Math.max(...l.use) / 10)} %` }],
   linksShown()),
+  headroom: () => table("Headroom", [{ label: "Host", cell: (h) => h.name },
+    { label: "Memory", number: true, cell: (h) => bytes(h.memory) },
+    { label: "Least headroom", number: true, cell: (h) => free(h.least) },
+    { label: "At", number: true, cell: (h) => clock(h.at) }], doc.headroom),
+  fan: () => { const f = fanShown(); return table("Completion", [
+    { label: "Complete", number: true, cell: (i) => `${digits(percentAt(i, f))} %` },
+    { label: "p10", number: true, cell: (i) => when(f.p10[i]) },
+    { label: "p50", number: true, cell: (i) => when(f.p50[i]) },
+    { label: "p90", number: true, cell: (i) => when(f.p90[i]) }], [...f.p50.keys()]); },
   downtimes: () => bins("downtimes", 1), durations: () => bins("durations", 1000),
 };
 
@@ -218,7 +296,7 @@ function bins(which, unit) {
 
 function fill(details) {
   details.querySelector(".scroll")?.remove();
-  if (details.open) details.append(tables[details.dataset.table]());
+  if (details.open && !details.closest("section").hidden) details.append(tables[details.dataset.table]());
 }
 
 const fillList = list($("list"), "Migrations", columns);
@@ -232,6 +310,8 @@ function draw(filterOnly) {
   for (const d of document.querySelectorAll("details[open]")) fill(d);
   if (filterOnly) return;
   if (listed) drawConcurrency();
+  if (listed && doc.headroom) drawHeadroom();
+  if (doc.fans) drawFan();
   if (doc.sweep) drawSweep();
 }
 
@@ -266,6 +346,9 @@ function controls() {
     tones: new Set(tones.keys()) }); setTimeout(refilter); });
   $("rows").addEventListener("change", () => draw(true));
   $("kind").addEventListener("change", () => draw(true));
+  (doc.fans ?? []).forEach((f, i) => $("fan-of").append(el("option", { value: i },
+    called(doc.sweep.combinations[f.combination]))));
+  $("fan-of").addEventListener("change", () => { drawFan(); draw(true); });
   document.querySelectorAll("[data-zoom]").forEach((b) => b.addEventListener("click",
     () => zoomBy(b.dataset.zoom)));
   document.querySelectorAll("details").forEach((d) => d.addEventListener("toggle",
@@ -302,6 +385,8 @@ $("time-section").hidden = !listed;
 $("links-figure").hidden = $("links-note").hidden = !doc.links?.length;
 $("spread-section").hidden = !doc.downtimes && !doc.durations;
 $("sweep-section").hidden = !doc.sweep;
+$("headroom-section").hidden = !listed || !doc.headroom;
+$("fan-section").hidden = !doc.fans;
 for (const which of ["downtimes", "durations"]) {
   $(which).closest("figure").hidden = !doc[which];
 }
@@ -316,6 +401,8 @@ controls();
 drains();
 stayed();
 sweep();
+outages();
+compared();
 themes();
 select();
 paint();
