@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -120,13 +121,14 @@ func TestASampleIsWhatOneSimulationIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := s.Config(got.Seed)
-		began, took := map[string]time.Duration{}, []float64{}
+		began, took, ends := map[string]time.Duration{}, []float64{}, []float64{}
 		config.Trace = func(e sim.Entry) {
 			switch {
 			case strings.Contains(e.What, "→ Running"):
 				began[string(e.VM)] = e.At
 			case strings.Contains(e.What, "→ Succeeded"):
 				took = append(took, (e.At - began[string(e.VM)]).Seconds())
+				ends = append(ends, e.At.Seconds())
 			}
 		}
 		w, err := s.Build(config)
@@ -141,6 +143,16 @@ func TestASampleIsWhatOneSimulationIs(t *testing.T) {
 		want.Fill(r)
 		slices.Sort(took)
 		want.Duration = sweep.SpreadOf(took)
+		for share := range 51 { // as many ends as are this share of all, and who stayed has none
+			all := float64(len(ends) + want.Stayed)
+			at, n := math.Inf(1), int(math.Ceil(all*float64(share)/50-1e-9))
+			if n == 0 {
+				at = 0
+			} else if n <= len(ends) {
+				at = ends[n-1]
+			}
+			want.Completion = append(want.Completion, float32(at))
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-alone +in the sweep):\n%s", diff)
 		}
