@@ -30,6 +30,12 @@ func TransferOptions(o *migration.Options, able hypervisor.Abilities) hypervisor
 	}
 	t := hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
 		PostCopy: o.AllowPostCopy, Compression: o.Compression.On()}
+	switch {
+	case o.Traffic.Plain():
+		t.Encryption = hypervisor.EncryptOff
+	case o.Traffic == migration.TrafficEncrypted:
+		t.Encryption = hypervisor.EncryptRequired
+	}
 	if able.Has(hypervisor.CanUseChannels | hypervisor.CanLoseChannels) {
 		t.Channels = channels
 	}

@@ -92,7 +92,8 @@ func TestAWrittenZeroArrivesAsZero(t *testing.T) {
 func TestEveryOptionReachesItsUser(t *testing.T) {
 	// These are read and resolved as KubeVirt does, and nothing of godwit's goes by them yet.
 	others := []string{"UtilityVolumesTimeout", "Network", "MatchSELinuxLevelOnMigration",
-		"UnsafeMigrationOverride", "DisableTLS"}
+		"UnsafeMigrationOverride", "DisableTLS",
+		"Encryption"} // what follows from these two is Traffic, which arrives
 	kind := reflect.TypeFor[migration.Options]()
 	for i := range kind.NumField() {
 		name := kind.Field(i).Name
@@ -122,4 +123,27 @@ func TestEveryOptionReachesItsUser(t *testing.T) {
 // told is what the backend and convergence are told.
 func told(o *migration.Options) [2]any {
 	return [2]any{agent.TransferOptions(o, 0), agent.MonitorOptions(o, hypervisor.Progress{})}
+}
+
+// What is written reaches the hypervisor's options: the policy overrides the cluster.
+func TestEncryptionReachesTheTransfer(t *testing.T) {
+	for written, want := range map[string][2]hypervisor.Encryption{ // both have certificates, the source only
+		"":                        {hypervisor.EncryptRequired, hypervisor.EncryptOff},
+		"encryption: Auto":        {hypervisor.EncryptRequired, hypervisor.EncryptOff},
+		"encryption: Off":         {hypervisor.EncryptOff, hypervisor.EncryptOff},
+		"encryption: Required":    {hypervisor.EncryptRequired, hypervisor.EncryptRequired},
+		"allowAutoConverge: true": {hypervisor.EncryptRequired, hypervisor.EncryptOff},
+	} {
+		o := options(t, written)
+		for i, target := range []bool{true, false} {
+			o.Traffic = o.Encryption.Resolve(true, target)
+			if got := agent.TransferOptions(o, 0).Encryption; got != want[i] {
+				t.Errorf("%q, target %v: %q, want %q", written, target, got, want[i])
+			}
+		}
+		o.Traffic = migration.TrafficAsConfigured
+		if got := agent.TransferOptions(o, 0).Encryption; got != hypervisor.AsConfigured {
+			t.Errorf("%q, undecided: %q", written, got)
+		}
+	}
 }

@@ -238,6 +238,7 @@ var needing = map[hypervisor.Abilities]hypervisor.TransferOptions{
 	hypervisor.CanCompress:       {Compression: true},
 	hypervisor.CanXBZRLE:         {XBZRLE: true},
 	hypervisor.CanHoldSwitchOver: {HoldSwitchOver: true},
+	hypervisor.CanEncrypt:        {Encryption: hypervisor.EncryptRequired},
 }
 
 // migrationIsUnsupported wants a migration to be refused by its source, and ends

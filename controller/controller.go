@@ -344,7 +344,8 @@ func (c *Controller) decided(f *migrationEntry, o *observation, d *migration.Dec
 	next := Draft(&c.next, f.rec)
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.vm.rec != nil:
-		c.options.Resolve(next, f.vm.rec)
+		c.options.Resolve(next, f.vm.rec, c.cache.host(next.State.Source).rec,
+			c.cache.host(next.State.Target).rec)
 		f.capped = true
 	case d.State.Phase.Final():
 		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State

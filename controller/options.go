@@ -36,13 +36,15 @@ func (r *Resolver) Bandwidth(m *store.Migration, vm *store.VM) hypervisor.Bandwi
 }
 
 // Resolve writes down the options of a VM's migration, the policy that won, and the bound of
-// the transfer. The target has been chosen.
+// the transfer. The target has been chosen; source and target are the records of the hosts, nil where
+// there is none.
 // Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
-func (r *Resolver) Resolve(m *store.Migration, vm *store.VM) {
+func (r *Resolver) Resolve(m *store.Migration, vm *store.VM, source, target *store.Host) {
 	o, name := r.cluster.Options(), ""
 	if r.policies != nil {
 		o, name = r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
 	}
+	o.Traffic = trafficBetween(o.Encryption, source, target)
 	if r.last == nil || *r.last != o {
 		r.last = &migration.Options{}
 		*r.last = o
@@ -50,6 +52,14 @@ func (r *Resolver) Resolve(m *store.Migration, vm *store.VM) {
 	m.Options, m.Policy = r.last, name
 	budget := convergence.Budget(vm.Now().Memory, vm.LocalSize(), o.CompletionTimeoutPerGiB)
 	m.State.Budget = 2 * min(budget, hypervisor.Forever/2)
+}
+
+// trafficBetween decides whether a migration is encrypted. A host has certificates when its agent says that
+// it can encrypt; of one that has said nothing yet it is not known.
+func trafficBetween(e migration.Encryption, source, target *store.Host) migration.Traffic {
+	known := source != nil && target != nil && source.Host.Abilities != 0 && target.Host.Abilities != 0
+	return e.Resolve(known && source.Host.Abilities.Has(hypervisor.CanEncrypt),
+		known && target.Host.Abilities.Has(hypervisor.CanEncrypt))
 }
 
 // Limits returns the limits on how much moves at once.

@@ -41,14 +41,14 @@ func TestThePolicyThatSelectsTheMoveWins(t *testing.T) {
 			vm := &store.VM{VM: hypervisor.VM{ID: "v", Memory: 3 * hypervisor.GiB}, Host: "n1",
 				Namespace: r.space, Labels: migration.Labels{"app": r.app}}
 			m := &store.Migration{State: migration.State{Source: "n1", Target: r.target}}
-			r.resolver.Resolve(m, vm)
+			r.resolver.Resolve(m, vm, nil, nil)
 			if m.Policy != r.policy || m.Options.Bandwidth != r.bandwidth ||
 				m.State.Budget != 80*time.Second {
 				t.Errorf("policy %q, bandwidth %v, budget %v", m.Policy, m.Options.Bandwidth,
 					m.State.Budget)
 			}
 			again := &store.Migration{State: m.State}
-			if r.resolver.Resolve(again, vm); again.Options != m.Options {
+			if r.resolver.Resolve(again, vm, nil, nil); again.Options != m.Options {
 				t.Error("the same options are stored twice")
 			}
 			if len(vm.Labels) != 1 {
@@ -85,7 +85,7 @@ func TestLocalDisksCountForTheTime(t *testing.T) {
 			vm.Size = &store.Size{Memory: 4e9, Disks: r.size}
 		}
 		var m store.Migration
-		controller.NewResolver(&cluster, migration.PolicyMatcher{}, nil, nil).Resolve(&m, vm)
+		controller.NewResolver(&cluster, migration.PolicyMatcher{}, nil, nil).Resolve(&m, vm, nil, nil)
 		if want := 2 * r.gb * 5 * time.Second; m.State.Budget != want {
 			t.Errorf("%s: %v, want %v", r.name, m.State.Budget, want)
 		}
@@ -93,8 +93,34 @@ func TestLocalDisksCountForTheTime(t *testing.T) {
 	cluster.CompletionTimeoutPerGiB = hypervisor.Forever
 	var m store.Migration
 	controller.NewResolver(&cluster, migration.PolicyMatcher{}, nil, nil).Resolve(&m,
-		&store.VM{VM: hypervisor.VM{ID: "v", Memory: 4e9}})
+		&store.VM{VM: hypervisor.VM{ID: "v", Memory: 4e9}}, nil, nil)
 	if m.State.Budget < hypervisor.Forever/2 {
 		t.Errorf("for ever is %v", m.State.Budget)
+	}
+}
+
+// TestAHostThatSaidNothingIsNoReasonToSendInTheClear: it may have certificates.
+func TestAHostThatSaidNothingIsNoReasonToSendInTheClear(t *testing.T) {
+	host := func(a hypervisor.Abilities) *store.Host {
+		return &store.Host{Host: hypervisor.Host{Abilities: a}}
+	}
+	const able, unable = hypervisor.CanEncrypt | hypervisor.CanPostCopy, hypervisor.CanPostCopy
+	cluster := migration.DefaultCluster()
+	for _, r := range []struct {
+		source, target *store.Host
+		want           migration.Traffic
+	}{
+		{host(able), host(able), migration.TrafficEncrypted},
+		{host(able), host(unable), migration.TrafficPlainTarget},
+		{host(unable), host(able), migration.TrafficPlainSource},
+		{host(able), host(0), migration.TrafficAsConfigured},
+		{host(able), nil, migration.TrafficAsConfigured},
+	} {
+		var m store.Migration
+		controller.NewResolver(&cluster, migration.PolicyMatcher{}, nil, nil).Resolve(&m,
+			&store.VM{VM: hypervisor.VM{ID: "v", Memory: 4e9}}, r.source, r.target)
+		if m.Options.Traffic != r.want {
+			t.Errorf("%+v to %+v: %q, want %q", r.source, r.target, m.Options.Traffic, r.want)
+		}
 	}
 }

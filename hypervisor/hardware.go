@@ -124,7 +124,7 @@ const (
 	CanCompress                               // TransferOptions.Compression
 	CanXBZRLE                                 // TransferOptions.XBZRLE
 	CanHoldSwitchOver                         // TransferOptions.HoldSwitchOver
-	CanEncrypt                                // migration traffic can be encrypted
+	CanEncrypt                                // TransferOptions.Encryption: EncryptRequired
 	CanCopyStorage                            // local disks move with their VM
 	CanMoveCold                               // Migrate of a VM that is Shutoff
 	CanMeasureDirtyRate                       // MeasureDirtyRate

@@ -103,7 +103,20 @@ type TransferOptions struct {
 	// HoldSwitchOver stops the guest when the rest fits the downtime and then
 	// waits for [SwitchOver] or [Cancel].
 	HoldSwitchOver bool
+	// Encryption says whether memory and disks are encrypted on their way. Default: when the source's
+	// host is configured to.
+	Encryption Encryption `json:",omitempty"`
 }
+
+// Encryption says whether what moves is encrypted on its way. Both hosts do as the source is told.
+type Encryption string
+
+// What a source can be told.
+const (
+	AsConfigured    Encryption = ""
+	EncryptRequired Encryption = "required" // a host without [CanEncrypt] answers Unsupported
+	EncryptOff      Encryption = "off"      // although the host could
+)
 
 // An Adjustment changes a running migration. The set is closed.
 type Adjustment interface{ adjustment() }

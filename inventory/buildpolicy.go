@@ -29,6 +29,7 @@ func (b *specBuilder) config(at path, s ConfigSpec) {
 		AllowPostCopy:                o.AllowPostCopy,
 		AllowWorkloadDisruption:      o.AllowWorkloadDisruption,
 		Convergence:                  o.Convergence,
+		Encryption:                   o.Encryption,
 		DisableTLS:                   s.DisableTLS,
 		Network:                      s.Network,
 		MatchSELinuxLevelOnMigration: s.MatchSELinuxLevelOnMigration,
@@ -65,6 +66,14 @@ func (b *specBuilder) overrides(at path, s OptionsSpec) migration.OptionsOverrid
 			b.wrong(at.dot(".convergence"), "unknown method %q; use %s", s.Convergence,
 				strings.Join(convergence.Methods(), ", "))
 		}
+	}
+	if s.Encryption != "" {
+		e, known := migration.ParseEncryption(s.Encryption)
+		if !known {
+			b.wrong(at.dot(".encryption"), "unknown encryption %q; use %s", s.Encryption,
+				strings.Join(migration.Encryptions(), ", "))
+		}
+		o.Encryption = &e
 	}
 	if s.BandwidthPerMigration != "" {
 		cap, err := ParseBandwidth(s.BandwidthPerMigration)

@@ -126,6 +126,8 @@ type OptionsSpec struct {
 	// Convergence is how transfers are brought to their end: Watermark (default), Forecast,
 	// or KubeVirt's Legacy and Stall. With compatible: true the default is Legacy.
 	Convergence string `yaml:"convergence,omitempty"`
+	// Encryption is Auto (default: where both hosts have certificates), Required or Off.
+	Encryption string `yaml:"encryption,omitempty"`
 }
 
 // A PolicySpec is a migration policy, with KubeVirt's field names.

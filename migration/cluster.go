@@ -67,6 +67,9 @@ type Cluster struct {
 	// own. KubeVirt has no such field: its own are Legacy, and Stall with a stall detector.
 	Convergence convergence.Method
 
+	// Encryption is whether memory and disks are encrypted on their way. Default EncryptionAuto, which
+	// is EncryptionOff with DisableTLS.
+	Encryption Encryption
 	// DisableTLS sends memory in the clear. Default false.
 	// Source: KubeVirt v1.9.0 virt-handler/migration-proxy.go:173.
 	DisableTLS bool
@@ -114,6 +117,7 @@ type ClusterOverrides struct {
 	AllowPostCopy                     *bool
 	AllowWorkloadDisruption           *bool // nil follows AllowPostCopy
 	Convergence                       *convergence.Method
+	Encryption                        *Encryption
 	DisableTLS                        *bool
 	Network                           *string
 	MatchSELinuxLevelOnMigration      *bool
@@ -141,6 +145,7 @@ func (o ClusterOverrides) Complete() Cluster {
 		AllowPostCopy:                    postCopy,
 		AllowWorkloadDisruption:          policyOr(o.AllowWorkloadDisruption, postCopy),
 		Convergence:                      policyOr(o.Convergence, convergence.Watermark),
+		Encryption:                       policyOr(o.Encryption, EncryptionAuto),
 		DisableTLS:                       policyOr(o.DisableTLS, false),
 		Network:                          policyOr(o.Network, ""),
 		MatchSELinuxLevelOnMigration: policyOr(
@@ -152,6 +157,9 @@ func (o ClusterOverrides) Complete() Cluster {
 // Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:171
 // (ToVMIMConfigurationOptions).
 func (c Cluster) Options() Options {
+	if c.Encryption == EncryptionAuto && c.DisableTLS {
+		c.Encryption = EncryptionOff
+	}
 	return Options{
 		AllowAutoConverge:            c.AllowAutoConverge,
 		AllowPostCopy:                c.AllowPostCopy,
@@ -163,6 +171,7 @@ func (c Cluster) Options() Options {
 		MaxDowntime:                  c.MaxDowntime,
 		UtilityVolumesTimeout:        c.UtilityVolumesTimeout,
 		UnsafeMigrationOverride:      c.UnsafeMigrationOverride,
+		Encryption:                   c.Encryption,
 		DisableTLS:                   c.DisableTLS,
 		Network:                      c.Network,
 		MatchSELinuxLevelOnMigration: c.MatchSELinuxLevelOnMigration,

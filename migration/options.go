@@ -28,6 +28,9 @@ type Options struct {
 	// Convergence is the method by which a transfer is brought to its end. With a
 	// StallDetector it is Stall, whatever stands here.
 	Convergence convergence.Method `json:",omitempty"`
+	// Encryption is what the operator wants, and Traffic what follows from it for the two hosts.
+	Encryption Encryption `json:",omitempty"`
+	Traffic    Traffic    `json:",omitempty"`
 	// StallDetector is nil unless the policy configures one. Options share it
 	// with no other Options that came from another call.
 	StallDetector *StallDetector
@@ -68,6 +71,7 @@ func (o OptionsOverrides) Apply(base Options) Options {
 	overlay(&base.CompletionTimeoutPerGiB, o.CompletionTimeoutPerGiB)
 	overlay(&base.MaxDowntime, o.MaxDowntime)
 	overlay(&base.Convergence, o.Convergence)
+	overlay(&base.Encryption, o.Encryption)
 	if e := o.Experimental; e != nil {
 		base.StallDetector = e.StallDetector.apply(base.StallDetector)
 		base.DowntimeTuning = e.DowntimeTuning.apply(base.DowntimeTuning)

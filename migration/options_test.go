@@ -183,6 +183,7 @@ func TestResolveCarriesWhatNoPolicyCanSet(t *testing.T) {
 		UtilityVolumesTimeout:   time.Minute,
 		UnsafeMigrationOverride: true,
 		DisableTLS:              true,
+		Encryption:              migration.EncryptionOff,
 		Network:                 "fast",
 	}
 	got, name := migration.ResolveOptions(c, nil, nil, nil)

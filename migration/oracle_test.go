@@ -138,6 +138,7 @@ func (r oracleConfig) options(c migration.Cluster) migration.Options {
 		UtilityVolumesTimeout:        c.UtilityVolumesTimeout,
 		UnsafeMigrationOverride:      c.UnsafeMigrationOverride,
 		DisableTLS:                   c.DisableTLS,
+		Encryption:                   map[bool]migration.Encryption{true: migration.EncryptionOff}[c.DisableTLS],
 		Network:                      c.Network,
 		MatchSELinuxLevelOnMigration: c.MatchSELinuxLevelOnMigration,
 		Compression:                  value(r.compression, ""),

@@ -47,6 +47,9 @@ type OptionsOverrides struct {
 	MaxDowntime *time.Duration
 	// Convergence is the method that brings transfers to their end. KubeVirt has no such field.
 	Convergence *convergence.Method
+	// Encryption is whether memory and disks are encrypted on their way. KubeVirt's policies have no
+	// such field.
+	Encryption *Encryption
 	// Experimental is what only a policy can set.
 	Experimental *Experimental
 }

@@ -110,6 +110,7 @@ func policyRecorded(out recordedOut) decision {
 			UtilityVolumesTimeout:        timeout(c.UtilityVolumesTimeout),
 			UnsafeMigrationOverride:      value(c.UnsafeMigrationOverride, false),
 			DisableTLS:                   value(c.DisableTLS, false),
+			Encryption:                   map[bool]migration.Encryption{true: migration.EncryptionOff}[value(c.DisableTLS, false)],
 			Network:                      value(c.Network, ""),
 			MatchSELinuxLevelOnMigration: value(c.MatchSELinuxLevelOnMigration, true),
 			StallDetector:                e.detector(),

@@ -73,7 +73,10 @@ func agentCommand() *cobra.Command {
 	flags.IntVar(&h.Port, "port", 0, "`PORT` at that address; default: 49150")
 	flags.StringVar(&h.TLS, "tls-dir", "", "`DIR` with ca-cert.pem, server-cert.pem, server-key.pem,\n"+
 		"client-cert.pem and client-key.pem, as QEMU needs them to\nencrypt migrations, with which "+
-		"each host checks the other;\nall hosts need it; default: no encryption")
+		"each host checks the other;\nhosts without it get migrations in the clear, unless the "+
+		"controller's\nconfiguration says encryption: Required; default: no encryption")
+	flags.BoolVar(&h.LibvirtTLS, "libvirt-tls", false, "encrypt migrations with the certificates that "+
+		"libvirt's\nqemu.conf names (migrate_tls_x509_cert_dir)")
 	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
 	flags.StringVar(&h.TLSHostname, "tls-hostname", "", "`NAME` that the certificates of other hosts "+
 		"carry; default:\nthe address that they are reached at")

@@ -199,6 +199,7 @@ func optionsOf(o *migration.Options, winner *migration.Policy) []policyOption {
 		{"progressTimeout", orNone(o.ProgressTimeout > 0, o.ProgressTimeout), from(false)},
 		{"maxDowntimeMs", fmt.Sprint(int64(o.MaxDowntime / time.Millisecond)), from(by.MaxDowntime != nil)},
 		{"convergence", method(o), from(by.Convergence != nil || experimental.StallDetector != nil)},
+		{"encryption", o.Encryption.String(), from(by.Encryption != nil)},
 		{"downtimeTuning", onOff(o.DowntimeTuning != nil), from(experimental.DowntimeTuning != nil)},
 		{"compression", string(compression), from(experimental.Compression != nil)},
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Abilities is what the model can do besides plain pre-copy.
+// Abilities is what the model can do besides plain pre-copy. A host that is added with CanEncrypt has
+// that, too: it takes no time in the model.
 const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanUseChannels |
 	hypervisor.CanCompress | hypervisor.CanXBZRLE | hypervisor.CanMeasureDirtyRate |
 	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack |
@@ -42,6 +43,7 @@ func NeededBy(o hypervisor.TransferOptions) hypervisor.Abilities {
 		{o.Compression, hypervisor.CanCompress},
 		{o.XBZRLE, hypervisor.CanXBZRLE},
 		{o.HoldSwitchOver, hypervisor.CanHoldSwitchOver},
+		{o.Encryption == hypervisor.EncryptRequired, hypervisor.CanEncrypt},
 	} {
 		if option.set {
 			all |= option.needs

@@ -60,7 +60,7 @@ func (f *Network) AddHost(host hypervisor.Host) (*Host, error) {
 	if h.host.Abilities == 0 {
 		h.host.Abilities = Abilities
 	}
-	h.host.Abilities = h.host.Abilities&Abilities | hypervisor.CanTakeBack
+	h.host.Abilities = h.host.Abilities&(Abilities|hypervisor.CanEncrypt) | hypervisor.CanTakeBack
 	h.host.Software = cmp.Or(host.Software, "godwit's model of QEMU, in virtual time")
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h

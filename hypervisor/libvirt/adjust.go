@@ -187,7 +187,7 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	if f.Sight.Defined {
 		flags |= libvirt.MIGRATE_PERSIST_DEST
 	}
-	if d.Node.TLS {
+	if d.Node.TLS && f.Job.Options.Encryption != hypervisor.EncryptOff {
 		flags |= libvirt.MIGRATE_TLS
 	}
 	err = d.PutJob(true, func(j *jobRecord) {

@@ -97,7 +97,6 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		memory   hypervisor.Bytes
 		cpus     int
 		software string
-		able     hypervisor.Abilities
 		lib      uint32
 		qemu     uint32
 	}
@@ -112,7 +111,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		return found{errKVM == nil, domxml.Unfit(offer),
 				hypervisor.Bytes(info.Memory) * hypervisor.KiB, int(info.Cpus),
 				fmt.Sprintf("libvirt %s, QEMU %s", version(uint64(lib)), version(uint64(qemu))),
-				able(lib, qemu), lib, qemu},
+				lib, qemu},
 			errors.Join(errLib, errQEMU)
 	})
 	if err != nil {
@@ -130,7 +129,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 			"use qemu", c.Name)
 	}
 	n.Settings.Type, n.Settings.Unfit = cmp.Or(n.Settings.Type, kind), f.unfit
-	h.software, h.able = f.software+", "+n.Settings.Type, f.able
+	h.software, h.able = f.software+", "+n.Settings.Type, n.able()
 	return nil
 }
 

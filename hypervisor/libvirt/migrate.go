@@ -69,6 +69,9 @@ func (d move) wanted(out hypervisor.Outgoing) (targetAddress, error) {
 	if o.HoldSwitchOver {
 		needs |= hypervisor.CanHoldSwitchOver
 	}
+	if o.Encryption == hypervisor.EncryptRequired {
+		needs |= hypervisor.CanEncrypt
+	}
 	if o.Method != "" && o.Method != "mt" && o.Method != "xbzrle" {
 		return t, fault.Refuse(hypervisor.Unsupported,
 			"compression %q: libvirt 9.0 knows mt and xbzrle", o.Method)
@@ -101,7 +104,16 @@ func able(libvirt, qemu uint32) hypervisor.Abilities {
 
 // need refuses what this host's libvirt and QEMU cannot do.
 func (d move) need(want hypervisor.Abilities) error {
-	return need(able(d.Node.Libvirt, d.Node.QEMU), want)
+	return need(d.Node.able(), want)
+}
+
+// able returns what this host can do, as it is configured.
+func (n *node) able() hypervisor.Abilities {
+	all := able(n.Libvirt, n.QEMU)
+	if !n.TLS {
+		all &^= hypervisor.CanEncrypt
+	}
+	return all
 }
 
 // movable refuses a domain that is not at rest or at work.
@@ -329,7 +341,7 @@ func (d move) params(dom *libvirt.Domain, j *jobRecord, t targetAddress,
 	if defined {
 		flags |= libvirt.MIGRATE_PERSIST_DEST
 	}
-	if d.Node.TLS {
+	if d.Node.TLS && j.Options.Encryption != hypervisor.EncryptOff {
 		flags |= libvirt.MIGRATE_TLS
 	}
 	if b := j.Options.Bandwidth; b > 0 {

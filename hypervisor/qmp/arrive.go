@@ -212,7 +212,7 @@ func (d move) prepare(ctx context.Context, m *message, vm *qemu.Instance,
 	}
 	p := &prepared{Options: m.Options}
 	if m.Cold {
-		err = vm.Encrypt(ctx, qemu.AtTarget, nil)
+		err = vm.Encrypt(ctx, qemu.AtTarget, m.Options, nil)
 	} else {
 		p.URI, err = d.listenForMemory(ctx, vm, m.Options, now)
 	}

@@ -51,7 +51,7 @@ func (d move) copyCold(ctx context.Context, to string, limit hypervisor.Bandwidt
 		return errors.Join(err, d.Bury())
 	}
 	d.Attach(vm)
-	err = vm.Encrypt(ctx, qemu.AtSource, nil)
+	err = vm.Encrypt(ctx, qemu.AtSource, d.Node.Job(d.Record().Job).Options, nil)
 	if err == nil {
 		err = vm.Mirror(ctx, d.Record().VM, to, limit)
 	}

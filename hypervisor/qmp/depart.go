@@ -254,7 +254,7 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m monitor.Migration) 
 	if err := d.goOn(ctx, vm, d.Seen().Run); err != nil {
 		return err
 	}
-	last := progress(job, m, d.Node.QEMU.TLS != nil)
+	last := progress(job, m, d.Node.QEMU.Encrypts(job.Options) != nil)
 	last.Status = statusOf(rec, job, d.Seen())
 	if !last.Status.Final() { // what completed was another migration
 		last.Status, last.Error = hypervisor.JobFailed, "the migration did not begin"
@@ -408,7 +408,7 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 		return true
 	case err == nil:
 		l, m, _ := d.Look(ctx) // without it the figures are missing, nothing else
-		last := progress(job, m, d.Node.QEMU.TLS != nil)
+		last := progress(job, m, d.Node.QEMU.Encrypts(job.Options) != nil)
 		mirrored(&last, job, l.Mirrors)
 		last.Status = hypervisor.JobSucceeded
 		if modeOf(job, d.Seen()) == hypervisor.PostCopy {

@@ -266,6 +266,10 @@ func TestAnEavesdropperSeesNoMemory(t *testing.T) {
 	}{
 		{"without encryption it is there to be read", nil, options{}, true},
 		{"with certificates it is not", &qmp.TLS{Dir: dir, Hostname: hostname}, options{}, false},
+		{"with certificates that are required it is not", &qmp.TLS{Dir: dir, Hostname: hostname},
+			options{Encryption: hypervisor.EncryptRequired}, false},
+		{"with certificates that are not to be used it is there", &qmp.TLS{Dir: dir, Hostname: hostname},
+			options{Encryption: hypervisor.EncryptOff}, true},
 		{"with certificates and two channels it is not",
 			&qmp.TLS{Dir: dir, Hostname: hostname}, options{Channels: 2}, false},
 		{"with a shared key it is not", &qmp.TLS{Dir: secret, PSK: true}, options{}, false},

@@ -37,7 +37,7 @@ func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 	job, l := m.Job, m.Look
 	p := job.Last
 	if l.Alive || job.Cold && job.Role == roleSource && job.Stage.Live() {
-		p = progress(job, m.Migration, n.QEMU.TLS != nil)
+		p = progress(job, m.Migration, n.QEMU.Encrypts(job.Options) != nil)
 		p.Mode = modeOf(job, l)
 	}
 	if strandedSource(job, l) && job.Acknowledged && !job.Parked.IsZero() {

@@ -79,11 +79,13 @@ type MoveReport struct {
 	DowntimeNanos time.Duration        `json:"downtimeNanoseconds,omitempty"`
 	// Unknown: it has ended, and the amount sent and the downtime are unknown, because the source
 	// failed before it reported them.
-	Unknown    bool                `json:"unknown,omitempty"`
-	Canceled   bool                `json:"canceled,omitempty"`
-	Conditions []string            `json:"conditions,omitempty"`
-	Why        string              `json:"why,omitempty"` // it ended, or does not go on
-	Reasons    []hypervisor.Reason `json:"reasons,omitempty"`
+	Unknown    bool     `json:"unknown,omitempty"`
+	Canceled   bool     `json:"canceled,omitempty"`
+	Conditions []string `json:"conditions,omitempty"`
+	// Traffic is how it is sent, when that was decided: see migration.Traffic.
+	Traffic migration.Traffic   `json:"traffic,omitempty"`
+	Why     string              `json:"why,omitempty"` // it ended, or does not go on
+	Reasons []hypervisor.Reason `json:"reasons,omitempty"`
 }
 
 // lately is how long ended migrations are reported.
@@ -233,9 +235,35 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 		s.Why = "its agent is not admitted yet, VMs keep running: " + cmp.Or(h.Waits, "no controller has "+
 			"admitted it")
 	default:
-		s.Why = troubled(h.Host.Name, troubles, now)
+		s.Why = cmp.Or(troubled(h.Host.Name, troubles, now), plainly(c, h))
 	}
 	return s
+}
+
+// plainly says that what moves to and from a host is not encrypted although other hosts have
+// certificates; "" is that it is, or that no host has any.
+func plainly(c *Cluster, h *store.Host) string {
+	if h.Host.Abilities == 0 || h.Host.Abilities.Has(hypervisor.CanEncrypt) ||
+		!slices.ContainsFunc(c.Hosts(), func(o *store.Host) bool {
+			return o.Host.Abilities.Has(hypervisor.CanEncrypt)
+		}) {
+		return ""
+	}
+	return "migrations to and from it are not encrypted: its agent has no certificates (--tls-dir)"
+}
+
+// plain says why a migration is not encrypted although one of its hosts could; "" is that it is, or
+// that neither could.
+func (m *MoveReport) plain() string {
+	switch m.Traffic {
+	case migration.TrafficPlainByPolicy:
+		return "not encrypted: the configuration says so"
+	case migration.TrafficPlainSource:
+		return "not encrypted: " + string(m.Source) + " has no certificates"
+	case migration.TrafficPlainTarget:
+		return "not encrypted: " + string(m.Target) + " has no certificates"
+	}
+	return ""
 }
 
 // troubled lists the recent migrations that a host has failed; "" is none.
@@ -378,6 +406,9 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 		Conditions: st.Conditions.Words(), Why: st.Because}
 	if s.Phase == "" {
 		s.Phase = "Asked"
+	}
+	if m.Options != nil {
+		s.Traffic = m.Options.Traffic
 	}
 	if st.Phase.Final() {
 		s.Ended, s.Unknown = moment(st.Entered), m.Source.Untold()

@@ -105,6 +105,9 @@ func moves(t io.Writer, list []MoveReport, now time.Time) {
 		if said := m.broke(); said != "" {
 			text += " (" + said + ")"
 		}
+		if said := m.plain(); said != "" {
+			text = strings.TrimSuffix(said+"; "+text, "; ")
+		}
 		if m.Canceled && m.Ended == nil {
 			text = "cancelled; " + text
 		}

@@ -38,6 +38,8 @@ type HostConfig struct {
 	TLS         string // directory of QEMU's certificates, or of its shared key; "" is no encryption
 	TLSPSK      bool   // it has a shared key
 	TLSHostname string // that the certificates of other hosts carry; "" is their address
+	// LibvirtTLS: libvirt's qemu.conf names certificates, and migrations are encrypted with them.
+	LibvirtTLS bool
 
 	Memory hypervisor.Bytes
 	CPUs   int
@@ -72,7 +74,10 @@ func (c *HostConfig) Check() error {
 	}
 	if c.Backend == Libvirt && (c.TLS+c.TLSHostname != "" || c.TLSPSK) {
 		bad = append(bad, errors.New("--tls-dir, --tls-psk and --tls-hostname are for --backend qmp: "+
-			"libvirt has its own in qemu.conf"))
+			"libvirt has its own in qemu.conf: see --libvirt-tls"))
+	}
+	if c.Backend == QMP && c.LibvirtTLS {
+		bad = append(bad, errors.New("--libvirt-tls is libvirt's: give --tls-dir"))
 	}
 	if c.Backend == QMP && c.TLS == "" && (c.TLSPSK || c.TLSHostname != "") {
 		bad = append(bad, errors.New("--tls-psk and --tls-hostname say how to use --tls-dir: "+
@@ -114,7 +119,7 @@ func OpenHost(ctx context.Context, c HostConfig) (Host, error) {
 		return openQMP(ctx, c)
 	}
 	h, err := libvirt.New(ctx, libvirt.Config{Name: c.Name, URI: c.URI, Peer: c.Peer, Dir: c.Dir,
-		DebugDir: c.DebugDir, Memory: c.Memory, CPUs: c.CPUs, Link: c.Link, Changed: c.Changed})
+		DebugDir: c.DebugDir, TLS: c.LibvirtTLS, Memory: c.Memory, CPUs: c.CPUs, Link: c.Link, Changed: c.Changed})
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,7 @@ type Instance struct {
 	Events *monitor.Subscription
 
 	launcher *Launcher
+	tls      *TLS                        // as Encrypt has set it
 	capable  map[monitor.Capability]bool // as Configure has set them
 	life     context.Context             // ends when we let go
 	end      context.CancelFunc

@@ -61,6 +61,7 @@ func (l *Launcher) CheckOptions(o hypervisor.TransferOptions) error {
 		{o.AutoConverge, hypervisor.CanAutoConverge}, {o.PostCopy, hypervisor.CanPostCopy},
 		{manyChannels(o), hypervisor.CanUseChannels}, {o.Compression, hypervisor.CanCompress},
 		{o.XBZRLE, hypervisor.CanXBZRLE}, {o.HoldSwitchOver, hypervisor.CanHoldSwitchOver},
+		{o.Encryption == hypervisor.EncryptRequired, hypervisor.CanEncrypt},
 	} {
 		if w.wanted {
 			wants |= w.ability
@@ -162,21 +163,31 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 		}
 		p.MultifdChannels, p.MultifdCompression = &channels, &method
 	}
-	if err := in.Encrypt(ctx, at, &p); err != nil {
+	if err := in.Encrypt(ctx, at, o, &p); err != nil {
 		return err
 	}
 	return in.SetParameters(ctx, p)
 }
 
-// Encrypt makes the credentials of one side, if traffic is to be encrypted.
-func (in *Instance) Encrypt(ctx context.Context, at Side, p *monitor.Parameters) error {
+// Encrypts returns how a transfer with these options is encrypted; nil is not at all.
+func (l *Launcher) Encrypts(o hypervisor.TransferOptions) *TLS {
+	if o.Encryption == hypervisor.EncryptOff {
+		return nil
+	}
+	return l.TLS
+}
+
+// Encrypt makes the credentials of one side, if traffic is to be encrypted. The disks that are
+// copied next are encrypted like the memory.
+func (in *Instance) Encrypt(ctx context.Context, at Side, o hypervisor.TransferOptions,
+	p *monitor.Parameters) error {
 	none := ""
 	if p == nil {
 		p = &monitor.Parameters{} // disks only
 	}
 	p.TLSCreds, p.TLSHostname = &none, &none
-	t := in.launcher.TLS
-	if t == nil {
+	t := in.launcher.Encrypts(o)
+	if in.tls = t; t == nil {
 		return nil
 	}
 	_ = in.ObjectDel(ctx, credentials) // of a migration the other way round

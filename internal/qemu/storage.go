@@ -24,7 +24,7 @@ func (in *Instance) ListenForDisks(ctx context.Context, vm hypervisor.VM, listen
 	}
 	_ = in.NBDStop(ctx) // of an attempt that we did not survive
 	creds := ""
-	if t := in.launcher.TLS; t != nil {
+	if t := in.tls; t != nil {
 		creds = credentials
 	}
 	at := monitor.Socket{Type: "unix", Path: DisksSocket(in.launcher.Settings(vm.ID))}
@@ -78,7 +78,7 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
 	for _, disk := range disks {
 		node := map[string]any{"driver": "nbd", "node-name": mirrorNode(disk.Name),
 			"server": server, "export": disk.Name}
-		if t := in.launcher.TLS; t != nil {
+		if t := in.tls; t != nil {
 			node["tls-creds"] = credentials
 			if t.Hostname != "" {
 				node["tls-hostname"] = t.Hostname
