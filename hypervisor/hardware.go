@@ -37,9 +37,11 @@ type Disk struct {
 	// Path is where the image of a shared disk is, on every host. It is empty for
 	// a local disk, which its host keeps in a place of its own, and which a
 	// migration copies.
-	Path     string
-	Format   string // "raw" or "qcow2". Default: "raw"
-	Size     Bytes  // what the guest sees; a local disk is made in this size
+	Path string
+	// Format is "raw" or "qcow2". Default: "raw". A shared disk without a format whose file begins
+	// like an image of another one is refused when the VM starts and when the disk is attached.
+	Format   string
+	Size     Bytes // what the guest sees; a local disk is made in this size
 	ReadOnly bool
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
 // diskOf returns a disk of a VM by its name.
@@ -69,6 +70,9 @@ func (d guest) attachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 	if err := d.Node.Check(next); err != nil {
 		return err
 	}
+	if err := declared(disk); err != nil {
+		return err
+	}
 	xml, err := domxml.DiskXML(f.Sight.XML, disk, d.Node.Settings)
 	if err != nil {
 		return fault.Refuse(fault.Kind(err), "%w", err)
@@ -85,6 +89,18 @@ func (d guest) attachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 		return err
 	}
 	return d.describe(ctx, f, next)
+}
+
+// declared refuses shared disks whose format is not declared, and that do not look like raw images. A
+// file that cannot be read here is not judged: libvirtd may be on another machine, or its user
+// another one.
+func declared(disks ...hypervisor.Disk) error {
+	for _, disk := range disks {
+		if err := hwcheck.Undeclared(disk, disk.Path); errors.Is(err, hypervisor.Invalid) {
+			return fault.Refuse(hypervisor.Invalid, "%w", err)
+		}
+	}
+	return nil
 }
 
 // describe keeps what the VM is now, here and in the domain itself.

@@ -105,6 +105,11 @@ func (d guest) start(ctx context.Context, f found, vm hypervisor.VM) error {
 	if err := d.Node.Check(vm); err != nil {
 		return err
 	}
+	if vm.Hardware != nil {
+		if err := declared(vm.Hardware.Disks...); err != nil {
+			return err
+		}
+	}
 	if err := d.Node.Reserve(ctx, vm); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/hwcheck"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -179,6 +180,9 @@ func (d guest) attachDisk(ctx context.Context, p found, disk hypervisor.Disk) er
 	vm := p.Rec.VM.WithDisks(append(slices.Clone(disksOf(p.Rec.VM)), disk))
 	err := d.Node.Check(vm)
 	if err == nil {
+		err = d.declared(disk)
+	}
+	if err == nil {
 		err = d.MakeDisks(ctx, vm)
 	}
 	if err != nil {
@@ -190,6 +194,21 @@ func (d guest) attachDisk(ctx context.Context, p found, disk hypervisor.Disk) er
 		}
 	}
 	return d.Define(vm)
+}
+
+// declared refuses shared disks whose format is not declared, and that do not look like raw images. A
+// target is not asked: what its source runs with, it runs with, too.
+func (d guest) declared(disks ...hypervisor.Disk) error {
+	for _, disk := range disks {
+		err := hwcheck.Undeclared(disk, d.Node.QEMU.DiskPath(d.ID, disk))
+		if errors.Is(err, hypervisor.Invalid) {
+			return qemu.Refuse(hypervisor.Invalid, "%w", err)
+		}
+		if err != nil {
+			return qemu.Refuse(hypervisor.Transient, "disk %s: %v", disk.Name, err)
+		}
+	}
+	return nil
 }
 
 // mayPlug refuses to change the disks of a VM that moves, or is on its way to

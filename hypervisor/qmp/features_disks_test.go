@@ -212,3 +212,24 @@ func TestADiskThatCannotBePluggedInChangesNothing(t *testing.T) {
 	l.sound("n1", vm.ID)
 	l.ends("n1", vm.ID)
 }
+
+// A qcow2 image that is not declared as one is not given to a guest as a raw disk, neither when its VM
+// starts nor when it is attached. A raw image whose guest has written the header of a qcow2 is raw
+// when it is declared so: the guest has its own bytes back.
+func TestAnImageIsOfItsDeclaredFormat(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	path := filepath.Join(t.TempDir(), "disk")
+	image(t, "create", "-q", "-f", "qcow2", path, "8M")
+	root := hypervisor.Disk{Name: "root", Path: path}
+	vm := l.vm("suite/declared", calm)
+	l.refuses("n1", vm.ID, hypervisor.Start{VM: withDisks(vm, root)}, hypervisor.Invalid, "root",
+		"format=qcow2, or format=raw")
+	l.start("n1", vm)
+	l.refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.Invalid, "root",
+		"format=qcow2, or format=raw")
+	for _, format := range []string{"qcow2", "raw"} {
+		root.Format = format
+		l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.DetachDisk{Name: "root"})
+	}
+	l.ends("n1", vm.ID)
+}

@@ -118,6 +118,9 @@ func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	if err := h.Check(vm); err != nil {
 		return err
 	}
+	if err := d.declared(disksOf(vm)...); err != nil {
+		return err
+	}
 	if err := h.Reserve(d.domain, vm); err != nil {
 		return err
 	}

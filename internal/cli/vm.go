@@ -64,7 +64,8 @@ func vmAddCommand(f *deskFlags) *cobra.Command {
 	flags.StringVar(&v.Host, "host", "", "the `HOST` where it is started")
 	flags.StringVar(&v.Firmware, "firmware", "", "`FILE` of its firmware, on the hosts")
 	flags.StringVar(&v.Machine, "machine", "", "its machine `TYPE`: q35, pc")
-	flags.StringVar(&v.Disk, "disk", "", "`PATH` of its disk, on all hosts")
+	flags.StringVar(&v.Disk, "disk", "", "`PATH` of its disk, on all hosts; PATH,format=qcow2\n"+
+		"or PATH,format=raw declares its format; default: raw")
 	flags.StringVar(&v.Strategy, "strategy", "", "its eviction strategy: None,\n"+
 		"LiveMigrate, LiveMigrateIfPossible or External; default: the cluster's")
 	return c

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -23,9 +25,12 @@ type NewVM struct {
 	Host     string // default: the controller chooses one
 	Firmware string // a file on the hosts
 	Machine  string
-	Disk     string // a file on all hosts
+	Disk     string // a file on all hosts: PATH, or PATH,format=FORMAT
 	Strategy string
 }
+
+// DiskFormats are the formats that the image of a disk may have.
+var DiskFormats = []string{"raw", "qcow2"}
 
 // Add adds a VM, or those of a file. It answers those that were added.
 func (d *Client) Add(ctx context.Context, v NewVM) ([]*store.VM, error) {
@@ -73,7 +78,12 @@ func (v NewVM) record() (*store.VM, error) {
 	if v.Firmware+v.Machine+v.Disk != "" {
 		h := &hypervisor.Hardware{Machine: v.Machine, Firmware: v.Firmware}
 		if v.Disk != "" {
-			h.Disks = []hypervisor.Disk{{Name: "root", Path: v.Disk}}
+			path, format, declared := strings.Cut(v.Disk, ",format=")
+			if declared && !slices.Contains(DiskFormats, format) {
+				return nil, fmt.Errorf("disk: unknown format %.100q: write format=%s", format,
+					strings.Join(DiskFormats, " or format="))
+			}
+			h.Disks = []hypervisor.Disk{{Name: "root", Path: path, Format: format}}
 		}
 		r.VM.Hardware = h
 	}
