@@ -97,6 +97,9 @@ func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.T
 			return a.kept(ctx, m, nothingSent("the target expects another size: "+
 				SizeText(v.Now())), now)
 		}
+		if v := a.home.Get(m.Spec.VM); v != nil && v.Operation == store.Plugging {
+			return a.kept(ctx, m, nothingSent("one of its disks is being attached or detached"), now)
+		}
 		return a.start(ctx, m, d.VM, now)
 	case there && started && !m.Source.Unresolved:
 		return a.kept(ctx, m, hypervisor.Progress{Error: "no transfer is under way"}, now)

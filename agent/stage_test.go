@@ -43,12 +43,17 @@ type stage struct {
 // newStage has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts
 // long enough to be caught in the middle.
 func newStage(t *testing.T, records store.Store) *stage {
+	return ableStage(t, records, 0)
+}
+
+// ableStage is newStage for hosts with abilities.
+func ableStage(t *testing.T, records store.Store, abilities hypervisor.Abilities) *stage {
 	s := &stage{t: t, store: records, cast: map[name]*agent.Agent{}}
 	s.Network = fake.NewNetwork(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
 		Acknowledge: 100 * ms, BootTime: 10 * time.Second, ShutdownTime: time.Second})
 	for _, n := range []name{"n1", "n2"} {
 		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
-			Link: 10 * hypervisor.Gbit})
+			Link: 10 * hypervisor.Gbit, Abilities: abilities})
 		s.ok(err)
 		s.cast[n] = agent.New(n, agent.Config{}, h, records, s)
 	}

@@ -312,6 +312,11 @@ func recordsAreTrue(w InvariantWorld) error {
 		if v.Off() || v.ActiveMigration != "" || w.Down(v.Host) {
 			continue
 		}
+		for _, c := range v.DiskChanges {
+			if c.Why == "" {
+				return fmt.Errorf("%s is to %s, and nothing says why it does not", vm, c.Words())
+			}
+		}
 		runs, rests := false, false
 		for _, c := range w.Copies(vm) {
 			if v.Pause && v.Trouble == "" && c.Host == v.Host && c.State == hypervisor.Running {

@@ -19,6 +19,7 @@ const (
 	Resizing  Operation = "Resizing"  // it is shut down, takes its new size, and starts again
 	Pausing   Operation = "Pausing"   // its guest is stopped, and keeps its memory
 	Resuming  Operation = "Resuming"  // and runs on
+	Plugging  Operation = "Plugging"  // a disk is attached or detached
 )
 
 // Asked is a request of an operator.
@@ -130,19 +131,21 @@ func (v *VM) Start() {
 }
 
 // Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
-// be resized. It cannot migrate until that is over.
+// be resized, or its disks change. It cannot migrate until that is over.
 func (v *VM) Between() bool {
-	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing
+	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing ||
+		v.Operation == Plugging
 }
 
 // Stands reports whether the guest of the VM is paused, as its operator wants it, by the word of its
 // host's agent.
 func (v *VM) Stands() bool {
-	return v.Pause && v.Paused && !v.Off() && !v.Ended && v.Operation == Nothing
+	return v.Pause && v.Paused && !v.Off() && !v.Ended && v.Operation == Nothing &&
+		len(v.DiskChanges) == 0
 }
 
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
 	return !v.Off() && !v.Ended && !v.Releasing() && v.Operation == Nothing &&
-		v.Reboots == v.Rebooted && !v.Pause && !v.Paused
+		v.Reboots == v.Rebooted && !v.Pause && !v.Paused && len(v.DiskChanges) == 0
 }

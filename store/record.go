@@ -210,6 +210,9 @@ type VM struct {
 	Pause        bool                `json:",omitempty"` // its guest shall stand, and keep its memory
 	Kill         bool                `json:",omitempty"` // and its guest is not asked first
 
+	// DiskChanges are the disks that are to be attached and detached, in this order. VM says what it has
+	// now: the agent that has made a change enters it there, and takes the request back.
+	DiskChanges []DiskChange `json:",omitempty"`
 	// Asked is who asked last for a change of the VM, and for which. Default: that is not known.
 	Asked *Asked `json:",omitempty"`
 

@@ -73,6 +73,13 @@ func ofVM(v *store.VM) Line {
 			flag{"stopped", v.Stopped}, flag{"to be shut down", v.Evicted != nil},
 			flag{"ended", v.Ended}, flag{"to be paused", v.Pause && !v.Paused},
 			flag{"paused", v.Pause && v.Paused}, flag{"to be resumed", !v.Pause && v.Paused})
+	for _, c := range v.DiskChanges {
+		l.What += ", to " + c.Words()
+		if c.Why != "" {
+			l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "disk " + c.Disk(), Need: c.Words(),
+				Have: c.Why})
+		}
+	}
 	if who := v.Asked.Words(); who != "" {
 		l.What += ", " + who
 	}

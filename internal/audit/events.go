@@ -130,6 +130,14 @@ func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 	if now.Pause != was.Pause {
 		c.at(at, "%s %s", map[bool]string{true: "pause", false: "resume"}[now.Pause], id)
 	}
+	for _, disk := range now.DiskChanges[min(len(was.DiskChanges), len(now.DiskChanges)):] {
+		switch {
+		case disk.Attach == nil:
+			c.at(at, "detach-disk %s %s", id, disk.Detach)
+		case !disk.Attach.Local():
+			c.at(at, "attach-disk %s %s path=%s", id, disk.Attach.Name, disk.Attach.Path)
+		}
+	}
 	if now.Reboots > was.Reboots {
 		c.at(at, "reboot %s", id)
 	}

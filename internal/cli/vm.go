@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/store"
 )
 
-const vmHelp = `Create, start, stop, pause, resize and delete VMs. A command returns when the request is
+const vmHelp = `Create, start, stop, pause, resize and delete VMs, and change their disks. A command returns when the request is
 stored; controller and agents then carry it out, and godwit status shows their progress. A VM is
 named namespace/name, or name alone in the namespace default.`
 
@@ -28,6 +29,7 @@ func vmCommand() *cobra.Command {
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
+		vmAttachCommand(&f), vmDetachCommand(&f),
 		vmVerb(&f, "pause", "Pause a VM's guest, which keeps its memory", (*client.Client).PauseVM),
 		vmVerb(&f, "resume", "Resume a VM's guest that was paused", (*client.Client).ResumeVM),
 		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),
@@ -143,6 +145,49 @@ func vmReleaseCommand(f *deskFlags) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error {
 				v, err := d.ReleaseVM(ctx, client.ID(args[0]), d.By)
+				return d.said(ctx, v, err)
+			})
+		}}
+}
+
+const vmAttachHelp = `Attach a disk to a VM, running or not. With --path it is a shared disk, whose file
+is at that path on every host; without, it is a local disk, which the VM's host makes in the size that
+is given and which a migration copies. Repeated, the command changes nothing.
+
+A file that looks like qcow2 is refused unless --format declares what it is. godwit vm list says why
+a disk is not attached yet; godwit vm detach takes the request back.`
+
+func vmAttachCommand(f *deskFlags) *cobra.Command {
+	var disk hypervisor.Disk
+	var size string
+	c := &cobra.Command{Use: "attach VM DISK [--path PATH] [--size SIZE]", Short: "Attach a disk to a VM",
+		Long: vmAttachHelp, Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if size != "" {
+				if disk.Size, err = inventory.ParseBytes(size); err != nil {
+					return fmt.Errorf("--size: %w", err)
+				}
+			}
+			disk.Name = args[1]
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := d.AttachDisk(ctx, client.ID(args[0]), disk)
+				return d.said(ctx, v, err)
+			})
+		}}
+	flags := c.Flags()
+	flags.StringVar(&disk.Path, "path", "", "`PATH` of its file, on all hosts; default: a local disk")
+	flags.StringVar(&disk.Format, "format", "", "its `FORMAT`: raw or qcow2; default: raw")
+	flags.StringVar(&size, "size", "", "`SIZE` of a local disk: 8GiB")
+	flags.BoolVar(&disk.ReadOnly, "read-only", false, "the guest may not write to it")
+	return c
+}
+
+func vmDetachCommand(f *deskFlags) *cobra.Command {
+	return &cobra.Command{Use: "detach VM DISK", Short: "Detach a disk from a VM; its file stays",
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.once(c, func(ctx context.Context, d *desk) error {
+				v, err := d.DetachDisk(ctx, client.ID(args[0]), args[1])
 				return d.said(ctx, v, err)
 			})
 		}}

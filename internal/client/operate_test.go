@@ -253,6 +253,13 @@ func release(by string) func(context.Context, *client.Client) error {
 	}
 }
 
+func attachDisk(disk hypervisor.Disk) func(context.Context, *client.Client) error {
+	return func(ctx context.Context, d *client.Client) error {
+		_, err := d.AttachDisk(ctx, "default/web", disk)
+		return err
+	}
+}
+
 // refusals are what makes no sense.
 var refusals = []refusal{
 	{"to where it is", nil, move(client.Move{Target: "n1"}), "it is on n1 already"},
@@ -285,6 +292,19 @@ var refusals = []refusal{
 		_, err := d.ResumeVM(ctx, "default/web")
 		return err
 	}, "godwit has not paused it"},
+	{"attach a disk that is nowhere", nil, attachDisk(hypervisor.Disk{Name: "data"}),
+		"give the path of a shared disk with --path, or the size of a local one"},
+	{"attach a disk with a bad name", nil, attachDisk(hypervisor.Disk{Name: "../x", Size: 512}),
+		"is not a disk's name"},
+	{"attach a disk of no format", nil, attachDisk(hypervisor.Disk{Name: "data", Size: 512, Format: "vdi"}),
+		"write raw or qcow2"},
+	{"attach a second disk of a name", func(v *store.VM) {
+		v.DiskChanges = []store.DiskChange{{Attach: &hypervisor.Disk{Name: "data", Size: 512}}}
+	}, attachDisk(hypervisor.Disk{Name: "data", Size: 1024}), "it has another disk of this name"},
+	{"detach a disk that it does not have", nil, func(ctx context.Context, d *client.Client) error {
+		_, err := d.DetachDisk(ctx, "default/web", "data")
+		return err
+	}, `there is no disk "data"`},
 	{"reboot what is paused", func(v *store.VM) { v.Pause = true },
 		func(ctx context.Context, d *client.Client) error {
 			_, err := d.RebootVM(ctx, "default/web")

@@ -342,10 +342,29 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.Why = map[bool]string{true: "it is paused", false: "it is resumed"}[v.Pause] +
 			" when migration " + string(v.ActiveMigration) + " has ended"
 	}
+	if s.Why == "" && len(v.DiskChanges) > 0 {
+		s.Why = unplugged(v)
+	}
 	if s.Why == "" && v.Resized() && s.State == "running" {
 		s.Why = "another size is requested: takes effect at its next start or reboot"
 	}
 	return s
+}
+
+// unplugged describes the changes of a VM's disks that are not made yet.
+func unplugged(v *store.VM) string {
+	var all []string
+	for _, c := range v.DiskChanges {
+		text := "it is to " + c.Words()
+		switch {
+		case c.Why != "":
+			text += ": " + c.Why
+		case v.ActiveMigration != "":
+			text += " when migration " + string(v.ActiveMigration) + " has ended"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
 }
 
 // Down reports whether a VM that shall run is not known to: it has no host, its host is lost or

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/hwcheck"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -129,6 +132,58 @@ func (d *Client) ResumeVM(ctx context.Context, id hypervisor.VMID) (*store.VM, e
 		}
 		v.Pause = false
 		return nil
+	})
+}
+
+// AttachDisk attaches a disk to a VM, running or not. A VM that is being migrated gets it when the
+// migration has ended.
+func (d *Client) AttachDisk(ctx context.Context, id hypervisor.VMID, disk hypervisor.Disk) (*store.VM,
+	error) {
+	what := "attach disk " + disk.Name + " to vm " + string(id)
+	switch {
+	case !hwcheck.DiskName(disk.Name):
+		return nil, refuse(what, "%.100q is not a disk's name: write lower-case letters, digits and -",
+			disk.Name)
+	case disk.Format != "" && !slices.Contains(DiskFormats, disk.Format):
+		return nil, refuse(what, "unknown format %.100q: write raw or qcow2", disk.Format)
+	case disk.Path != "" && !path.IsAbs(disk.Path):
+		return nil, refuse(what, "%.100q is not an absolute path", disk.Path)
+	case disk.Local() && disk.Size <= 0:
+		return nil, refuse(what, "give the path of a shared disk with --path, or the size of a local one "+
+			"with --size")
+	}
+	return d.changeVM(ctx, id, "attach disk "+disk.Name, func(v *store.VM) error {
+		for _, has := range v.WantedDisks() {
+			if has.Name == disk.Name && has != disk {
+				return refuse(what, "it has another disk of this name: detach that first, or choose "+
+					"another name")
+			}
+			if has == disk {
+				return nil
+			}
+		}
+		v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Attach: &disk, By: d.By})
+		return nil
+	})
+}
+
+// DetachDisk detaches a disk from a VM, running or not, or takes back that it is attached. Its file
+// stays.
+func (d *Client) DetachDisk(ctx context.Context, id hypervisor.VMID, name string) (*store.VM, error) {
+	return d.changeVM(ctx, id, "detach disk "+name, func(v *store.VM) error {
+		is := func(disk hypervisor.Disk) bool { return disk.Name == name }
+		if slices.ContainsFunc(v.WantedDisks(), is) {
+			v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Detach: name, By: d.By})
+			return nil
+		}
+		if slices.ContainsFunc(v.Disks(), is) {
+			return nil // it is asked for already
+		}
+		var names []string
+		for _, disk := range v.WantedDisks() {
+			names = append(names, disk.Name)
+		}
+		return Unknown("disk", name, names)
 	})
 }
 

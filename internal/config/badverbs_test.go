@@ -12,7 +12,7 @@ type bad struct{ text, want string }
 
 const methods = "Host, Domains, Domain, Receive, Migrate, Progress, Adjust, Do, Start, Stop, " +
 	"Kill, Reboot, Pause, Unpause, Activate, Discard, Resume, Abandon, Release, Resize, " +
-	"Forget, Cancel, " +
+	"Forget, AttachDisk, DetachDisk, Cancel, " +
 	"StartPostCopy, PauseGuest, SetDowntime, SetBandwidth"
 
 // badVerbs has a mistake for every verb.
@@ -43,6 +43,9 @@ var badVerbs = []bad{
 	{"start web-9", `there is no VM "default/web-9"`},
 	{"reboot", `a VM is missing`},
 	{"reboot web-1 web-1", `"web-1" does not belong here; write: reboot VM`},
+	{"attach-disk web-1 data", `a disk has a name of lower-case letters, digits and -, and a path: write attach-disk VM data path=/nfs/data`},
+	{"attach-disk web-1 Data path=/nfs/data", `a disk has a name of lower-case letters, digits and -, and a path: write attach-disk VM data path=/nfs/data`},
+	{"detach-disk web-1", `a disk is missing`},
 	{"resize web-1", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
 	{"resize web-1 cpus=0", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
 	{"resize web-1 cpus=-1", `cpus=: "-1" is no count`},

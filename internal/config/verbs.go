@@ -50,6 +50,13 @@ var verbs = []verb{
 	{"reboot VM", func(w *words) sim.Event {
 		return sim.Change{VM: w.vm(), What: "reboot", How: func(v *store.VM) { v.Reboots++ }}
 	}},
+	{"attach-disk VM DISK path=PATH", readAttachDisk},
+	{"detach-disk VM DISK", func(w *words) sim.Event {
+		vm, disk := w.vm(), w.next("a disk")
+		return sim.Change{VM: vm, What: "detach disk " + disk, How: func(v *store.VM) {
+			v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Detach: disk})
+		}}
+	}},
 	{"resize VM [memory=SIZE] [cpus=N]", readResize},
 	{"hold VM backup|utility|hotplug|cpu|memory", func(w *words) sim.Event {
 		return readHold(w, true)
@@ -235,6 +242,19 @@ func readResize(w *words) sim.Event {
 	}}
 }
 
+func readAttachDisk(w *words) sim.Event {
+	vm, disk := w.vm(), hypervisor.Disk{Name: w.next("a disk"), Path: w.value("path"), Format: "raw"}
+	if !fake.PossibleDisks([]hypervisor.Disk{disk}) || disk.Local() {
+		w.fail("a disk has a name of lower-case letters, digits and -, and a path: write attach-disk VM " +
+			"data path=/nfs/data")
+	}
+	return sim.Change{VM: vm, What: "attach disk " + disk.Name, How: func(v *store.VM) {
+		if !slices.ContainsFunc(v.WantedDisks(), func(has hypervisor.Disk) bool { return has.Name == disk.Name }) {
+			v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Attach: &disk})
+		}
+	}}
+}
+
 func readHold(w *words, on bool) sim.Event {
 	vm, what := w.vm(), w.next("what holds the VM")
 	fields := map[string]func(*store.Blockers) *bool{
@@ -311,7 +331,7 @@ func readMute(w *words) sim.Event {
 // adjustments by their own names.
 var methods = []string{"Host", "Domains", "Domain", "Receive", "Migrate", "Progress", "Adjust",
 	"Do", "Start", "Stop", "Kill", "Reboot", "Pause", "Unpause", "Activate", "Discard", "Resume",
-	"Abandon", "Release", "Resize", "Forget", "Cancel", "StartPostCopy", "PauseGuest",
+	"Abandon", "Release", "Resize", "Forget", "AttachDisk", "DetachDisk", "Cancel", "StartPostCopy", "PauseGuest",
 	"SetDowntime", "SetBandwidth"}
 
 func readBreak(w *words) sim.Event {

@@ -130,6 +130,12 @@ func Wishes() []Saying {
 		func(m *Maker) string { return "start " + m.VM() },
 		func(m *Maker) string { return "reboot " + m.VM() },
 		func(m *Maker) string { return "pause " + m.VM() },
+		func(m *Maker) string {
+			if m.Once("detach", 2) {
+				return "detach-disk " + m.VM() + " data"
+			}
+			return "attach-disk " + m.VM() + " data path=/nfs/data"
+		},
 		func(m *Maker) string { return "resume " + m.VM() },
 		resize,
 	}
