@@ -196,6 +196,8 @@ func (w *storeWorld) change(ctx context.Context, t *rapid.T) {
 		r = &store.Lease{Owner: name}
 	case store.LeaderKind:
 		r = &store.Leader{Name: name}
+	case store.PlanKind:
+		r = &store.Plan{Name: name}
 	}
 	key := r.Key()
 	if old := n[key]; old != nil {

@@ -42,6 +42,8 @@ func oneOfEach(name string) []store.Record {
 			Evidence: hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: host}},
 		&store.Lease{Owner: name, Boot: "b", Session: name, Beats: 1<<64 - 1},
 		&store.Leader{Name: name, Holder: name, Term: 1 << 63},
+		&store.Plan{Name: name, Created: time.Unix(5, 0).UTC(), Hosts: []hypervisor.HostName{host},
+			Moves: []store.PlannedMove{{VM: "v", Source: host, Target: "n2", State: store.MoveAsked, Asked: 1}}},
 	}
 }
 

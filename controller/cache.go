@@ -33,6 +33,7 @@ type cache struct {
 	starts due.Work[hypervisor.VMID]
 	// releases are VMs whose claims are stale.
 	releases due.Work[hypervisor.VMID]
+	applied  applied
 	begun    []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
 	moves    []Move           // scratch of rebook
 	plain    placement.VM     // scratch of placed: a VM without constraints
@@ -106,6 +107,8 @@ func (v *cache) learn(r store.Record) {
 		v.learnVM(r)
 	case *store.Host:
 		v.learnHost(r)
+	case *store.Plan:
+		v.applied.learn(r)
 	case *store.Rebuild:
 		if r.Cleaned && r.Evidence.Proof == hypervisor.ProcessReaped {
 			v.begun = append(v.begun, r)
@@ -116,8 +119,11 @@ func (v *cache) learn(r store.Record) {
 // forget takes in that a record is gone.
 func (v *cache) forget(key store.Key) {
 	switch key.Kind {
+	case store.PlanKind:
+		v.applied.forget(key.Name)
 	case store.MigrationKind:
 		if f := v.migrations[migration.ID(key.Name)]; f != nil {
+			v.applied.moved(f.rec.Spec.VM)
 			v.release(f, &f.rec.State)
 			v.queue.Remove(f)
 			v.forgetOutcome(f)
@@ -132,6 +138,7 @@ func (v *cache) forget(key store.Key) {
 		}
 	case store.VMKind:
 		if g := v.vms[hypervisor.VMID(key.Name)]; g != nil {
+			v.applied.moved(hypervisor.VMID(key.Name))
 			v.move(g, "")
 			v.untie(g)
 			g.rec, g.place = nil, nil
@@ -168,6 +175,7 @@ func (v *cache) learnMigration(m *store.Migration) {
 		v.unfinished--
 		v.setTries(f, 0)
 	}
+	v.applied.moved(m.Spec.VM)
 	if f.rec = m; ends {
 		v.learnOutcome(f)
 	}
@@ -304,6 +312,7 @@ func (v *cache) learnVM(r *store.VM) {
 	if g.rec != nil && g.rec.Version >= r.Version {
 		return
 	}
+	v.applied.moved(r.VM.ID)
 	old := g.rec
 	placed := old != nil && r.PlacedAs(old)
 	switch {

@@ -80,7 +80,8 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	if c.behind() {
 		c.pullBy = now.Add(time.Millisecond)
 	}
-	next := due.Earliest(c.later.Next(), due.Earliest(c.probes.Next(), c.restart.Next()))
+	next := due.Earliest(c.cache.applied.again, c.later.Next())
+	next = due.Earliest(next, due.Earliest(c.probes.Next(), c.restart.Next()))
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
 
@@ -91,6 +92,9 @@ func (c *Controller) requeueDue(now time.Time) {
 	}
 	for host, due := c.later.Pop(now); due; host, due = c.later.Pop(now) {
 		c.cache.plans.Add(host)
+	}
+	if again := c.cache.applied.again; !again.IsZero() && !again.After(now) {
+		c.cache.applied.dirty = true
 	}
 	c.probe(now)
 	for vm, due := c.restart.Pop(now); due; vm, due = c.restart.Pop(now) {
@@ -135,6 +139,12 @@ func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 			}
 			busy = true
 		}
+		if c.cache.applied.dirty {
+			if errs = errors.Join(errs, c.apply(ctx, now)); c.behind() {
+				return errs
+			}
+			busy = busy || errs == nil
+		}
 		if errs = errors.Join(errs, c.tidy(ctx)); c.behind() {
 			return errs
 		}
@@ -177,7 +187,7 @@ func (c *Controller) reset(all []store.Record) {
 	c.timers, c.later = due.Alarms[*migrationEntry]{}, due.Timers[hypervisor.HostName]{}
 	c.probes = due.Timers[hypervisor.HostName]{}
 	c.restart = due.Timers[hypervisor.VMID]{}
-	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind} {
+	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind, store.PlanKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
 				c.cache.learn(r)

@@ -304,3 +304,39 @@ func (w *World) Migrations(vm hypervisor.VMID) (list []*store.Migration) {
 	}
 	return list
 }
+
+// Apply has the controller carry out a plan, as an operator asks for it: the hosts that it empties are
+// cordoned, and it begins now.
+type Apply struct{ Plan store.Plan }
+
+func (e Apply) happen(w *World) {
+	w.say("", "", "apply plan "+e.Plan.Name)
+	for _, host := range e.Plan.Hosts {
+		w.changeHost(host, func(h *store.Host) { h.Cordoned = true })
+	}
+	e.Plan.Version, e.Plan.Created = 0, w.now
+	w.put(&e.Plan)
+}
+
+// WishPlan pauses, resumes or aborts a plan.
+type WishPlan struct {
+	Name string
+	Wish store.PlanWish
+}
+
+func (e WishPlan) happen(w *World) {
+	p := w.Plan(e.Name)
+	if p == nil {
+		return
+	}
+	w.say("", "", e.Wish.String()+" plan "+e.Name)
+	next := *p
+	next.Wish = e.Wish
+	w.put(&next)
+}
+
+// Plan returns a plan's record; nil when there is none.
+func (w *World) Plan(name string) *store.Plan {
+	p, _ := store.PlanNamed(w.ctx, w.store, name) // memory does not fail
+	return p
+}

@@ -125,15 +125,17 @@ func blank(k Kind) Record {
 		return &Lease{}
 	case LeaderKind:
 		return &Leader{}
+	case PlanKind:
+		return &Plan{}
 	}
 	return nil
 }
 
-var kinds = [...]string{"", "migration", "vm", "host", "rebuild", "lease", "leader"}
+var kinds = [...]string{"", "migration", "vm", "host", "rebuild", "lease", "leader", "plan"}
 
 // Kinds lists the kinds of records.
 func Kinds() []Kind {
-	return []Kind{MigrationKind, VMKind, HostKind, RebuildKind, LeaseKind, LeaderKind}
+	return []Kind{MigrationKind, VMKind, HostKind, RebuildKind, LeaseKind, LeaderKind, PlanKind}
 }
 
 // String returns the word for the kind; stores use it in their keys.

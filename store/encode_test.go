@@ -26,6 +26,10 @@ func oneOfEach() []store.Record {
 			Decided: time.Unix(9, 0).UTC()},
 		&store.Lease{Owner: store.HostLease("n1"), Boot: "b", Session: "s", Beats: 7},
 		&store.Leader{Name: "cluster", Holder: "controller/a", Session: "s", Term: 3},
+		&store.Plan{Name: "p", Created: time.Unix(9, 1).UTC(), By: "ann", Hosts: []hypervisor.HostName{"n1"},
+			Strict: true, Wish: store.PausePlan, Wave: 1, Ended: time.Unix(10, 0).UTC(),
+			Moves: []store.PlannedMove{{VM: "v", Source: "n1", Target: "n2", Wave: 1, State: store.MoveSkipped,
+				Asked: 2, Failed: 1, Late: true, Again: time.Unix(9, 2).UTC(), Host: "n3", Because: "full", Since: time.Unix(9, 3).UTC()}}},
 	}
 }
 

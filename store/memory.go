@@ -264,7 +264,10 @@ func (s *Memory) everything() []Record {
 		place *place
 	}
 	records, all := make([]Record, 0, s.Len()), []named(nil)
-	for kind := MigrationKind; !isSign(kind); kind++ {
+	for _, kind := range Kinds() {
+		if isSign(kind) {
+			continue
+		}
 		all = slices.Grow(all[:0], len(s.places[kind]))
 		for name, p := range s.places[kind] {
 			all = append(all, named{name, p})

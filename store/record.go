@@ -26,6 +26,7 @@ const (
 	RebuildKind
 	LeaseKind
 	LeaderKind
+	PlanKind
 )
 
 // A Key names a record.
@@ -35,7 +36,7 @@ type Key struct {
 }
 
 // A Record is one thing that is stored: a *[Migration], a *[VM], a *[Host], a *[Rebuild], a
-// *[Lease] or a *[Leader].
+// *[Lease], a *[Leader] or a *[Plan].
 // A record must not be changed that was read, or that a store answered: copy it first.
 type Record interface {
 	Key() Key

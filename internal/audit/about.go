@@ -23,10 +23,25 @@ func About(r store.Record) Line {
 		return Line{VM: r.VM, Host: r.Target, Reasons: []hypervisor.Reason{proof(r.Evidence)},
 			What: fmt.Sprintf("started anew %s→%s%s", r.Source, r.Target,
 				flags(flag{"cleaned", r.Cleaned}))}
+	case *store.Plan:
+		return ofPlan(r)
 	case *store.Leader:
 		return Line{What: fmt.Sprintf("%s leads %s in term %d", r.Holder, r.Name, r.Term)}
 	}
 	return Line{What: r.Key().Name}
+}
+
+func ofPlan(p *store.Plan) Line {
+	settled := 0
+	for i := range p.Moves {
+		if p.Moves[i].State.Settled() {
+			settled++
+		}
+	}
+	return Line{What: fmt.Sprintf("plan %s: wave %d of %d, %d of %d moves settled", p.Name,
+		min(p.Wave+1, p.Waves()), p.Waves(), settled, len(p.Moves)) +
+		flags(flag{"paused", p.Wish == store.PausePlan}, flag{"aborted", p.Wish == store.AbortPlan},
+			flag{"ended", !p.Ended.IsZero()})}
 }
 
 func ofMigration(m *store.Migration) Line {

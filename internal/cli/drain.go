@@ -3,17 +3,22 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/plan"
 )
 
 // drainFlags are the flags of godwit plan drain.
 type drainFlags struct {
 	workloads  string // a CSV file; "" is none
+	output     string // the file of the plan; "" is none
 	json       bool
 	samples    int
 	seed       uint64
@@ -26,7 +31,8 @@ type drainFlags struct {
 
 const plannerDrainHelp = `Plan how hosts are drained with as few moves as possible, without changing
 anything. The fleet can have any format that godwit reads: its own YAML, a scenario (its events are
-ignored), the output of kubectl, and the other formats of godwit help convert. Hosts may be
+ignored), the output of kubectl, and the other formats of godwit help convert; or it is the URL of a
+store, as bolt:PATH, for the cluster as it is now. Hosts may be
 written as ranges: "a[1-4]".
 
 Plans obey all placement rules, in every order in which the moves of a wave can begin and end, and
@@ -58,6 +64,9 @@ domain.
 empty in time with a probability of --confidence, the lowest limits first, or name the VM or the
 link that prevents it. The order LongestFirst sorts by the time that each move takes alone: the
 output then lists the migrations to request in that order.
+
+-o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down are not
+moved by it.
 
 --json prints one object:
 
@@ -129,6 +138,7 @@ func plannerDrainCommand() *cobra.Command {
 	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	addWorkloads(flags, &f.workloads)
+	addPlanOutput(flags, &f.output)
 	flags.StringArrayVar(&f.vary, "vary", nil, "how the worlds `DIFFER`: see above")
 	return c
 }
@@ -169,7 +179,38 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
+	if f.output != "" && len(d.Violations) == 0 {
+		err = errors.Join(err, writeDocument(f.output, drainDocument(d, time.Now())))
+	}
 	return errors.Join(err, verdict(d))
+}
+
+// drainDocument returns the plan as a file. Its order is that which meets the deadline, if there is one.
+func drainDocument(d *rehearse.Forecast, now time.Time) *plan.Document {
+	but := map[hypervisor.VMID]bool{}
+	doc := &plan.Document{Format: plan.DocumentFormat, Name: planName("drain", d.Hosts, now)}
+	for _, vm := range slices.Concat(d.Restarted, d.ShutDown, d.Left) {
+		but[vm] = true
+		doc.NotMoved = append(doc.NotMoved, vm)
+	}
+	var waves []plan.Wave
+	for _, wave := range d.Waves {
+		var moves plan.Wave
+		for i := range wave {
+			moves = append(moves, wave[i].Move)
+		}
+		waves = append(waves, moves)
+	}
+	if d.Deadline != nil && len(d.Deadline.Waves) > 0 {
+		waves = d.Deadline.Waves
+	}
+	doc.Batches = []plan.DocumentBatch{{Hosts: d.Hosts, Waves: plan.Documented(waves, but)}}
+	return doc
+}
+
+// addPlanOutput adds the flag for the file of a plan.
+func addPlanOutput(flags *pflag.FlagSet, file *string) {
+	flags.StringVarP(file, "output", "o", "", "write the plan to this `FILE`, which godwit apply carries out")
 }
 
 // graceful returns what is wrong with the grace period.

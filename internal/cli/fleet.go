@@ -54,6 +54,9 @@ func ReadWith(path, workloads string, warnings io.Writer) (*config.Scenario, err
 }
 
 func read(path string) (*config.Scenario, error) {
+	if isStore(path) {
+		return readStore(path)
+	}
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() && !at.IsDir() {
 		return readPipe(path)
 	}
