@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -90,9 +91,32 @@ type upgrader struct {
 	drains int // that were planned
 }
 
-// oldName and newName tell the two forms of a host apart where both are asked.
-func oldName(h hypervisor.HostName) hypervisor.HostName { return h + " (old)" }
-func newName(h hypervisor.HostName) hypervisor.HostName { return h + " (new)" }
+// Both forms of a host are asked about one VM: these tell their names apart. No name of a host has a space.
+const oldForm, newForm = " (old)", " (new)"
+
+func oldName(h hypervisor.HostName) hypervisor.HostName { return h + oldForm }
+func newName(h hypervisor.HostName) hypervisor.HostName { return h + newForm }
+
+// ownName returns the name that a host has before and after its upgrade.
+func ownName(h hypervisor.HostName) hypervisor.HostName {
+	return hypervisor.HostName(strings.TrimSuffix(strings.TrimSuffix(string(h), oldForm), newForm))
+}
+
+// ownNames returns refusals by hosts with their own names.
+func ownNames(all []SharedRefusal) []SharedRefusal {
+	forms := strings.NewReplacer(oldForm, "", newForm, "")
+	for i := range all {
+		for j, host := range all[i].Hosts {
+			all[i].Hosts[j] = ownName(host)
+		}
+		all[i].Why = slices.Clone(all[i].Why)
+		for j := range all[i].Why {
+			why := &all[i].Why[j]
+			why.Need, why.Have = forms.Replace(why.Need), forms.Replace(why.Have)
+		}
+	}
+	return all
+}
 
 // compare asks for each VM whether empty new hosts take it, and whether it could return.
 func (u *upgrader) compare(new []inventory.Host) {
@@ -127,7 +151,7 @@ func (u *upgrader) compare(new []inventory.Host) {
 		vm.Constraints.With, vm.Constraints.Without, vm.Constraints.Groups = nil, nil, nil
 		takes, refusals := u.ask(&vm, find(olds, oldName(v.Host)), news)
 		if len(takes) == 0 {
-			u.plan.Forward = append(u.plan.Forward, Incompatible{v.ID, v.Host, refusals})
+			u.plan.Forward = append(u.plan.Forward, Incompatible{v.ID, v.Host, ownNames(refusals)})
 			elsewhere, _ := u.ask(&vm, find(olds, oldName(v.Host)), stay)
 			u.plan.Proven = u.plan.Proven || len(elsewhere) == 0 && v.Migratable
 			continue
@@ -151,7 +175,7 @@ func (u *upgrader) back(id hypervisor.VMID, vm *placement.VM, takes, olds []plac
 			return
 		}
 		if first == nil {
-			first = &Incompatible{id, from.Name, refusals}
+			first = &Incompatible{id, ownName(from.Name), ownNames(refusals)}
 		}
 	}
 	if first != nil {
