@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/rehearse"
@@ -16,11 +14,11 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 	if f.samples < 0 || f.samples > 100_000 {
 		return nil, fmt.Errorf("--samples %d: give a number from 0 to 100000", f.samples)
 	}
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.confidence, "%"), 64)
-	if err != nil || !strings.HasSuffix(f.confidence, "%") || !(percent > 0 && percent <= 100) {
-		return nil, fmt.Errorf("--confidence %q is not a probability: write 95%%", f.confidence)
+	confidence, err := probability(f.confidence)
+	if err != nil {
+		return nil, fmt.Errorf("--confidence %w", err)
 	}
-	goal := &rehearse.Goal{Confidence: percent / 100}
+	goal := &rehearse.Goal{Confidence: confidence}
 	switch {
 	case f.within != "" && f.by != "":
 		return nil, errors.New("--within and --by exclude each other: use one of them")

@@ -25,6 +25,7 @@ type maintenanceFlags struct {
 	keep, fill, together int
 	reboot, minimize     string
 	home, json           bool
+	calendar             calendarFlags
 	terms                evacuation.Terms
 }
 
@@ -57,6 +58,13 @@ each other, some go to another host in between.
 For a host that cannot be serviced the plan gives the reason: the VMs that cannot leave it, with a
 proof that can be checked, or the failures that would not be survived without it.
 
+With --window the batches are put into nights: each into the first in which it ends with a probability of
+--confidence, after those before it. A batch that is too long for every night is made smaller. Windows are
+written as 22:00-02:00 Sat,Sun, and may be several; their times are of --zone. A time that the clock shows
+twice is the first of the two, and one that it skips is when it does so. --nights is how many nights there
+are, from --from on, and --by when all has to be finished: then the lowest limits are looked for with which it
+is. The probability takes all batches to be off by as much as the model may be.
+
 --json prints one object:
 
   batches          hosts, waves of moves (vm, source, target), proof (how it was shown that the
@@ -71,9 +79,13 @@ proof that can be checked, or the failures that would not be survived without it
                    backSeconds, rangeSeconds (p10, p50, p90 of its moves), boundSeconds, stay (VMs that do not move), obstacles (vm, text);
                    endsSeconds, rangeSeconds (of all of it, as far as the model may be off),
                    boundSeconds, invariantViolations; null is never
+  calendar         nights (begin, end, batches: batch, begins, ends, probability), left (batch, text,
+                   tooLong), probability; null without --window
+  settings         the limits that the times hold for
 
 Exit status: 0 all hosts can be serviced, 1 an invariant was violated in the simulated world,
-2 bad input, 3 some hosts cannot be serviced or are never empty, or some VMs do not return.`
+2 bad input, 3 some hosts cannot be serviced or are never empty, some VMs do not return, or some batches
+are in no night.`
 
 func maintenanceCommand() *cobra.Command {
 	var f maintenanceFlags
@@ -96,6 +108,7 @@ func maintenanceCommand() *cobra.Command {
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
 	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
+	f.calendar.add(flags)
 	addWorkloads(flags, &f.workloads)
 	f.protection.add(c)
 	return c
@@ -108,8 +121,10 @@ type maintenanceAnswer struct {
 	Home  *plan.Return        `json:"home"` // null when it was not asked for
 	Times *rehearse.Timetable `json:"times"`
 	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
-	Restarted []hypervisor.VMID `json:"restarted"`
-	ShutDown  []hypervisor.VMID `json:"shutDown"`
+	Calendar  *rehearse.Calendar `json:"calendar"` // null when no windows were given
+	Settings  rehearse.Settings  `json:"settings"`
+	Restarted []hypervisor.VMID  `json:"restarted"`
+	ShutDown  []hypervisor.VMID  `json:"shutDown"`
 }
 
 func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
@@ -147,20 +162,32 @@ func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
-	a := maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep,
-		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}
+	a, err := f.calendar.search(c.Context(), s, r.Together, func(s *config.Scenario, together int) (*maintenanceAnswer, error) {
+		r.Together = together
+		return f.play(c.Context(), s, r, &d, params, reboot)
+	}, reboot)
+	if err != nil {
+		return stopped(c.Context(), err)
+	}
+	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+}
+
+// play plans and plays the plan with the limits of a scenario.
+func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan.Request, d *plan.DrainedFleet,
+	params evacuation.Params, reboot time.Duration) (*maintenanceAnswer, error) {
+	a := &maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep,
+		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: (&rehearse.Play{Scenario: s}).Present()}
 	if f.home {
 		home := plan.PlanReturn(a.After, r.Fleet)
 		home.Unfold(d.Groups)
 		a.Home = &home
 	}
 	a.Unfold(d.Groups)
-	stops := rehearse.StopsOf(&d, s, a.waves(), params.Terms)
+	stops := rehearse.StopsOf(d, s, a.waves(), params.Terms)
 	a.Restarted = stops.Restarted()
-	if a.Times, err = rehearse.PlayTimetable(c.Context(), s, &a.MaintenancePlan, a.Home, reboot, stops); err != nil {
-		return stopped(c.Context(), err)
-	}
-	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+	var err error
+	a.Times, err = rehearse.PlayTimetable(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
+	return a, err
 }
 
 // waves returns all waves of the plan.
@@ -206,7 +233,7 @@ func (a maintenanceAnswer) verdict() error {
 	case len(a.Times.Violations) > 0:
 		return ErrViolated
 	case len(a.Obstacles) > 0 || a.Home != nil && len(a.Home.Left) > 0,
-		a.Times.EndsSeconds == nil:
+		a.Times.EndsSeconds == nil, a.Calendar != nil && len(a.Calendar.Left) > 0:
 		return ErrPlanNotDone
 	}
 	return nil

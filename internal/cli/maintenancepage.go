@@ -42,6 +42,36 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 		return err
 	}
 	a.rest(out)
+	return a.calendar(out)
+}
+
+// calendar prints which batches are serviced in which nights.
+func (a maintenanceAnswer) calendar(out io.Writer) error {
+	if a.Calendar == nil {
+		return nil
+	}
+	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "\nNIGHT\tUNTIL\tBATCH\tBEGINS\tENDS\tPROBABILITY")
+	for _, n := range a.Calendar.Nights {
+		for _, b := range n.Batches {
+			name := fmt.Sprint(b.Batch)
+			if b.Batch > len(a.Batches) {
+				name = "return"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f %%\n", n.Begin.Format("Mon 2006-01-02 15:04"), n.End.Format("15:04"), name,
+				b.Begins.Format("15:04"), b.Ends.Format("15:04"), 100*b.Probability)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, left := range a.Calendar.Left {
+		fmt.Fprintf(out, "batch %d and those after it are in no night: %s\n", left.Batch, left.Text)
+	}
+	if len(a.Calendar.Left) == 0 {
+		fmt.Fprintf(out, "all end in their nights with a probability of %.1f %%, with %s\n", 100*a.Calendar.Probability,
+			settings(&a.Settings))
+	}
 	return nil
 }
 

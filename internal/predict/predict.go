@@ -231,3 +231,28 @@ func quantile(list []float64, q float64) float64 {
 	}
 	return list[i] + (at-float64(i))*(list[i+1]-list[i])
 }
+
+// z90 is the 90 % quantile of the normal distribution.
+const z90 = 1.2815515655446004
+
+// Below returns the probability that a time is at most x. Between and beyond its quantiles the range is
+// taken for lognormal, with a spread of its own on either side of p50.
+func (r Range) Below(x float64) float64 {
+	if x >= r.P50 && r.P90 <= r.P50 || x >= r.P50 && r.P50 <= 0 {
+		return 1
+	}
+	if x <= 0 || x < r.P50 && r.P10 >= r.P50 {
+		return 0
+	}
+	spread := math.Log(r.P90/r.P50) / z90
+	if x < r.P50 {
+		spread = math.Log(r.P50/r.P10) / z90
+	}
+	return 0.5 * math.Erfc(-math.Log(x/r.P50)/spread/math.Sqrt2)
+}
+
+// Plus returns the distribution of the sum of two times that are off by the same quantile: the widest
+// that it can be.
+func (r Range) Plus(other Range) Range {
+	return Range{r.P10 + other.P10, r.P50 + other.P50, r.P90 + other.P90}
+}

@@ -119,3 +119,26 @@ func TestShortDowntimesAreComparedWithTheJitter(t *testing.T) {
 		t.Errorf("%+v", p.Downtime)
 	}
 }
+
+func TestARangeHoldsWhatItsQuantilesSay(t *testing.T) {
+	for _, r := range []predict.Range{{P10: 1, P50: 2, P90: 8}, {P10: 10, P50: 11, P90: 12}, {P10: 0.1, P50: 1, P90: 10}} {
+		for x, want := range map[float64]float64{r.P10: 0.1, r.P50: 0.5, r.P90: 0.9, 0: 0, -1: 0} {
+			if got := r.Below(x); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%+v: below %v is %v, want %v", r, x, got, want)
+			}
+		}
+		for x := 0.1; x < 100; x *= 1.1 {
+			if r.Below(x) > r.Below(x*1.1) {
+				t.Errorf("%+v: less is below %v than below %v", r, x*1.1, x)
+			}
+		}
+	}
+	// By hand: one more z90 beyond p90 is 64, and the normal distribution has 99.481 % below 2 z90.
+	if got := (predict.Range{P10: 1, P50: 4, P90: 16}).Below(64); math.Abs(got-0.99481) > 1e-4 {
+		t.Errorf("below 64 is %v", got)
+	}
+	sure := predict.Range{P10: 3, P50: 3, P90: 3}
+	if sure.Below(2.9) != 0 || sure.Below(3) != 1 || (predict.Range{}).Below(0) != 1 {
+		t.Error("what is sure is not")
+	}
+}
