@@ -20,5 +20,5 @@ func benchCommand() *cobra.Command {
 
 // commands lists the experiments, one line each.
 func commands() []*cobra.Command {
-	return []*cobra.Command{accuracyCommand(), convergenceCommand(), evacuationCommand()}
+	return []*cobra.Command{accuracyCommand(), benchPlansCommand(), convergenceCommand(), evacuationCommand()}
 }
