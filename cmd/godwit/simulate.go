@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,9 +87,7 @@ func simulateCommand() *cobra.Command {
 			if f.html != "" && plan.Sharded() {
 				return errors.New("--html does not work with --shard: give it to godwit merge")
 			}
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(400) // worlds are small and short: collecting costs a quarter
-			}
+			cli.CollectLess()
 			d, err := plan.Simulate(c.Context(), c.OutOrStdout(), f.json)
 			if d == nil {
 				return err

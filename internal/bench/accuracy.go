@@ -31,6 +31,8 @@ type Accuracy struct {
 	Lost     int   `json:"lost"`
 	Total    Error `json:"total"`
 	Downtime Error `json:"downtime"`
+	// NoDowntime counts the measurements whose downtime is not known: Downtime is of the others.
+	NoDowntime int `json:"downtimeUnknown,omitempty"`
 }
 
 // A Report is how well a model predicts measurements.
@@ -224,12 +226,15 @@ func (l *misses) add(m *Migration, p Prediction) {
 	if !p.Completed {
 		l.lost++
 	}
-	l.total, l.downtime = append(l.total, total), append(l.downtime, downtime)
+	l.total = append(l.total, total)
+	if !m.NoDowntime {
+		l.downtime = append(l.downtime, downtime)
+	}
 }
 
 func (l *misses) accuracy(class string) Accuracy {
 	return Accuracy{Class: class, Count: len(l.total), Lost: l.lost,
-		Total: errorOf(l.total), Downtime: errorOf(l.downtime)}
+		Total: errorOf(l.total), Downtime: errorOf(l.downtime), NoDowntime: len(l.total) - len(l.downtime)}
 }
 
 func errorOf(list []float64) Error {

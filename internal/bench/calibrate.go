@@ -204,7 +204,7 @@ func validate(all []Migration, base fake.Model) heldOut {
 				h.loss += m.loss(p) / float64(len(all))
 				h.samples = append(h.samples, predict.Sample{Class: m.Class(), Experiment: m.Experiment(),
 					Predicted: predict.Times{Total: p.Total, Downtime: p.Downtime},
-					Measured:  predict.Times{Total: m.Total, Downtime: m.Downtime}})
+					Measured:  predict.Times{Total: m.Total, Downtime: m.Downtime}, NoDowntime: m.NoDowntime})
 			}
 		}
 	}
@@ -266,7 +266,11 @@ func loss(all []Migration, model fake.Model) float64 {
 
 // loss says how far one prediction is off.
 func (m *Migration) loss(p Prediction) float64 {
-	return distance(float64(p.Total), float64(m.Total)) + downtimeWeight*
+	total := distance(float64(p.Total), float64(m.Total))
+	if m.NoDowntime {
+		return total
+	}
+	return total + downtimeWeight*
 		distance(max(jitter, float64(p.Downtime)), max(jitter, float64(m.Downtime)))
 }
 

@@ -18,6 +18,7 @@ type Observation struct {
 	Began          time.Time // zero: nothing else moved meanwhile
 	Total          time.Duration
 	Downtime       time.Duration
+	NoDowntime     bool // Downtime is not known
 }
 
 // Infer makes measurements of observations. A guest is taken to have written so fast that what was
@@ -30,7 +31,7 @@ func Infer(all []Observation) []Migration {
 		m := &list[i]
 		*m = Migration{Line: o.Line, Label: "observed", Host: o.Host, Memory: o.Memory, Filled: o.Filled,
 			Options: o.Options, SwitchAfter: -time.Millisecond, Completed: true, Total: o.Total,
-			Downtime: min(o.Downtime, o.Total)}
+			Downtime: min(o.Downtime, o.Total), NoDowntime: o.NoDowntime}
 		if m.Filled == 0 || m.Filled > m.Memory {
 			m.Filled = min(o.Memory, o.Sent)
 		}

@@ -45,6 +45,7 @@ type Migration struct {
 	// Completed says that it did. What has not has no times to compare with.
 	Completed       bool
 	Total, Downtime time.Duration
+	NoDowntime      bool // Downtime is not known
 }
 
 // Has reports whether the measurement was made with a further option.

@@ -24,7 +24,7 @@ func Samples(all []Migration, model fake.Model) ([]predict.Sample, error) {
 		}
 		samples = append(samples, predict.Sample{Class: m.Class(), Experiment: m.Experiment(),
 			Predicted: predict.Times{Total: p.Total, Downtime: p.Downtime},
-			Measured:  predict.Times{Total: m.Total, Downtime: m.Downtime}})
+			Measured:  predict.Times{Total: m.Total, Downtime: m.Downtime}, NoDowntime: m.NoDowntime})
 	}
 	return samples, nil
 }

@@ -169,6 +169,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if goal != nil {
 		goal.Samples = f.samples
 	}
+	CollectLess()
 	varied, err := f.differ(s, hosts)
 	if err != nil {
 		return err

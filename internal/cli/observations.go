@@ -59,6 +59,17 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return ofLog(path, moves)
+	case bench.IsPrometheus(text):
+		all, skipped, err := bench.ReadPrometheus(path, whole)
+		if err == nil && len(all) == 0 {
+			err = fmt.Errorf("%s: none of %d migrations can be used: needs those that succeeded, took ten "+
+				"seconds or more, and whose kubevirt_vmi_migration_data_processed_bytes and _data_total_bytes "+
+				"were asked for", path, skipped)
+		}
+		for i := range all {
+			all[i].Link, all[i].Options.Bandwidth = link, limit
+		}
+		return bench.Infer(all), err
 	case bench.IsDomJobInfo(text):
 		all, skipped, err := bench.ReadDomJobInfo(path, whole)
 		if err == nil && len(all) == 0 {

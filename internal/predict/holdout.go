@@ -65,6 +65,7 @@ func HoldOutExperiments(samples []Sample) []Coverage {
 // A tally counts measurements inside ranges.
 type tally struct {
 	count, total, downtime int
+	unknown                int // downtimes that were not measured
 	totals, downtimes      []float64
 }
 
@@ -73,11 +74,15 @@ func (t *tally) add(s *Sample, p *Prediction) {
 	if p.Seconds.holds(s.Measured.Total.Seconds()) {
 		t.total++
 	}
+	t.totals = append(t.totals, share(p.Seconds.P50, s.Measured.Total.Seconds(), 0))
+	if s.NoDowntime {
+		t.unknown++
+		return
+	}
 	ms := float64(s.Measured.Downtime) / float64(time.Millisecond)
 	if p.Downtime.holds(ms) {
 		t.downtime++
 	}
-	t.totals = append(t.totals, share(p.Seconds.P50, s.Measured.Total.Seconds(), 0))
 	t.downtimes = append(t.downtimes,
 		share(p.Downtime.P50, ms, float64(Jitter)/float64(time.Millisecond)))
 }
@@ -93,11 +98,13 @@ func share(got, want, least float64) float64 {
 func (t *tally) coverage(class string) Coverage {
 	slices.Sort(t.totals)
 	slices.Sort(t.downtimes)
-	n := float64(max(1, t.count))
-	c := Coverage{Class: class, Count: t.count, Total: float64(t.total) / n,
-		Downtime: float64(t.downtime) / n}
+	c := Coverage{Class: class, Count: t.count, Total: float64(t.total) / float64(max(1, t.count)),
+		Downtime: float64(t.downtime) / float64(max(1, t.count-t.unknown))}
 	if t.count > 0 {
-		c.MedianTotal, c.MedianDowntime = quantile(t.totals, mid), quantile(t.downtimes, mid)
+		c.MedianTotal = quantile(t.totals, mid)
+	}
+	if t.count > t.unknown {
+		c.MedianDowntime = quantile(t.downtimes, mid)
 	}
 	return c
 }

@@ -32,6 +32,7 @@ type Sample struct {
 	// are held out together.
 	Experiment          string
 	Predicted, Measured Times
+	NoDowntime          bool // the downtime was not measured
 }
 
 // A Range is a distribution of what is predicted.
@@ -117,7 +118,10 @@ func Learn(samples []Sample) *Errors {
 		}
 		total, downtime := s.off()
 		for _, l := range []*logs{e.classes[s.Class], &e.all} {
-			l.total, l.downtime = append(l.total, total), append(l.downtime, downtime)
+			l.total = append(l.total, total)
+			if !s.NoDowntime {
+				l.downtime = append(l.downtime, downtime)
+			}
 		}
 	}
 	for _, l := range e.classes {
@@ -165,6 +169,8 @@ func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
 		r.Note = fmt.Sprintf("%q was never measured", class)
 	case n < Enough:
 		r.Note = fmt.Sprintf("%q was measured %d times only", class, n)
+	case e.known == nil && len(e.classes[class].downtime) == 0:
+		r.Note = fmt.Sprintf("downtimes of %q were never measured", class)
 	}
 	r.Seconds = spread(p.Total, 0, total, least).Over(time.Second)
 	r.Downtime = spread(p.Downtime, Jitter, downtime, 0).Over(time.Millisecond)
@@ -175,21 +181,29 @@ func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
 func (e *Errors) logs(class string) (total, downtime [3]float64) {
 	switch n := e.Measured(class); {
 	case n == 0:
-		unknown := math.Log(Unknown)
-		return [3]float64{-unknown, 0, unknown}, [3]float64{-unknown, 0, unknown}
+		return learned(nil, nil), learned(nil, nil)
 	case e.known != nil:
 		s := e.known[class]
 		for i := range total {
 			total[i], downtime[i] = math.Log(s.Total[i]), math.Log(s.Downtime[i])
 		}
 		return total, downtime
-	case n < Enough:
-		l := e.classes[class]
-		return few(l.total, e.all.total), few(l.downtime, e.all.downtime)
 	default:
 		l := e.classes[class]
-		return quantiles(l.total), quantiles(l.downtime)
+		return learned(l.total, e.all.total), learned(l.downtime, e.all.downtime)
 	}
+}
+
+// learned returns the range of the values of a class, among those of all classes.
+func learned(list, all []float64) [3]float64 {
+	switch {
+	case len(list) == 0:
+		unknown := math.Log(Unknown)
+		return [3]float64{-unknown, 0, unknown}
+	case len(list) < Enough:
+		return few(list, all)
+	}
+	return quantiles(list)
 }
 
 // spread multiplies a time by ratios; none of the results is below least.
