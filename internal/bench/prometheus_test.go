@@ -85,7 +85,7 @@ func TestAnswersOfPrometheusAreRead(t *testing.T) {
 	}
 }
 
-// The judge is a model that nobody was told: it sends 400 MB/s. A fit to what KubeVirt's metrics say of
+// The judge is a speed that the fit is not told: 400 MB/s. A fit to what KubeVirt's metrics say of
 // its migrations on two hosts finds that, and predicts the host that was left out.
 func TestAFitToKubeVirtsMetricsFindsTheSpeed(t *testing.T) {
 	const gib, speed = float64(1 << 30), 400e6

@@ -36,10 +36,11 @@ downtime, relative to the measurement. "Validated" predicts each experiment with
 fitted to the others: this is the error to expect for migrations that were not measured.
 
 A file is CSV, a controller's audit log, what virsh domjobinfo --completed has printed, one output after
-the other, or what Prometheus answers about KubeVirt's migrations (docs/prediction.md). Of the latter three the speed with which a guest wrote is inferred from what was sent
+the other, what Prometheus answers about KubeVirt's migrations, or what Nova answers about server migrations
+while they run, one answer after the other (docs/prediction.md). Of the latter four the speed with which a guest wrote is inferred from what was sent
 more than once, and migrations by post-copy or with auto-converge are left out. The audit log knows
-the caps and the links of the hosts; for virsh and Prometheus --link and --cap say them. KubeVirt does not
-tell downtimes: they are left as they are.
+the caps and the links of the hosts; for the others --link and --cap say them. Neither KubeVirt nor Nova
+tells downtimes: they are left as they are.
 
 With several hosts "validated" leaves out one host at a time. Each file of virsh is a host of its own.
 A fitted model that predicts what was left out worse than the model to begin with is refused: it is

@@ -70,6 +70,16 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 			all[i].Link, all[i].Options.Bandwidth = link, limit
 		}
 		return bench.Infer(all), err
+	case bench.IsNova(text):
+		all, skipped, err := bench.ReadNova(path, whole)
+		if err == nil && len(all) == 0 {
+			err = fmt.Errorf("%s: none of %d migrations can be used: ask about each until it has sent 95 %% of its "+
+				"memory, for ten seconds or more", path, skipped)
+		}
+		for i := range all {
+			all[i].Link, all[i].Options.Bandwidth = link, limit
+		}
+		return bench.Infer(all), err
 	case bench.IsDomJobInfo(text):
 		all, skipped, err := bench.ReadDomJobInfo(path, whole)
 		if err == nil && len(all) == 0 {
