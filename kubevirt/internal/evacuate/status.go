@@ -174,7 +174,7 @@ func (s *site) estimate(n *v1alpha1.NodeEvacuationStatus) {
 	n.Estimate = &v1alpha1.Estimate{At: metav1.NewTime(f.At.Truncate(time.Second)), Simulations: int32(f.Runs),
 		P50: from(f.At, f.P50), P95: from(f.At, f.P95)}
 	if d := s.active.Spec.Deadline; d != nil && f.Runs > 0 {
-		percent := f.inTime(d.Sub(f.At))
+		percent := f.InTime(d.Sub(f.At))
 		n.Estimate.DeadlineProbability = &percent
 	}
 	if n.ETA = "never"; n.Estimate.P50 != nil && *n.Blocked == 0 {
@@ -182,8 +182,8 @@ func (s *site) estimate(n *v1alpha1.NodeEvacuationStatus) {
 	}
 }
 
-// inTime returns in how many percent of the simulations the node is empty after a time, at least.
-func (f *Forecast) inTime(within time.Duration) int32 {
+// InTime returns in how many percent of the simulations the node is empty after a time, at least.
+func (f *Forecast) InTime(within time.Duration) int32 {
 	for _, q := range []struct {
 		at      *time.Duration
 		percent int32

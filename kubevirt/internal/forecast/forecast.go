@@ -5,6 +5,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,15 +52,24 @@ func Of(e *v1alpha1.NodeEvacuation) Question {
 
 // Ask simulates.
 func Ask(ctx context.Context, c *convert.Cluster, q Question) (*rehearse.Forecast, error) {
-	fleet, err := convert.Fleet("cluster", c, inventory.Defaults{})
+	s, hosts, err := q.scenario(c)
 	if err != nil {
 		return nil, err
+	}
+	return rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
+}
+
+// scenario returns the cluster as godwit simulates it, and the nodes as its hosts.
+func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.HostName, error) {
+	fleet, err := convert.Fleet("cluster", c, inventory.Defaults{})
+	if err != nil {
+		return nil, nil, err
 	}
 	hosts := make([]hypervisor.HostName, len(q.Nodes))
 	for i, n := range q.Nodes {
 		hosts[i] = hypervisor.HostName(n)
 		if !slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return h.Name == hosts[i] }) {
-			return nil, fmt.Errorf("the cluster has no node %s", n)
+			return nil, nil, fmt.Errorf("the cluster has no node %s", n)
 		}
 	}
 	willing(fleet, hosts)
@@ -67,17 +77,7 @@ func Ask(ctx context.Context, c *convert.Cluster, q Question) (*rehearse.Forecas
 		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
 	}
 	s, err := config.Of("cluster", fleet, varied)
-	if err != nil {
-		return nil, err
-	}
-	terms := evacuation.Terms{OnUnmovable: evacuation.Keep, Grace: q.Grace}
-	if q.Unmovable == v1alpha1.ShutDown {
-		terms.OnUnmovable = evacuation.ShutDown
-	}
-	if q.Samples == 0 {
-		q.Samples = Samples
-	}
-	return rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: q.Samples, Terms: terms})
+	return s, hosts, err
 }
 
 // willing lets the VMs on the nodes be moved as they are in the cluster: see package evacuate.

@@ -90,3 +90,33 @@ func BenchmarkOfAThousandVMs(b *testing.B) {
 		}
 	}
 }
+
+// Two of five nodes at once take twice the time of their service; a node that cannot be emptied is in no batch.
+func TestARolloutServicesNodesInBatches(t *testing.T) {
+	c := cluster(5, 10)
+	for i := range c.VMIs {
+		if v := &c.VMIs[i]; v.Name == "vm-4-0" {
+			v.Status.Conditions[0].Status = corev1.ConditionFalse
+		}
+	}
+	q := forecast.Rollout{Question: forecast.Question{Nodes: []string{"n0", "n1", "n2", "n3", "n4"}}, Service: time.Hour, Together: 2}
+	m, err := q.Plan(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serviced := map[string]int{}
+	for _, b := range m.Batches {
+		if len(b.Hosts) > 2 {
+			t.Errorf("%v together", b.Hosts)
+		}
+		for _, h := range b.Hosts {
+			serviced[string(h)]++
+		}
+	}
+	if len(serviced) != 4 || len(m.Batches) != 2 || serviced["n4"] != 0 || len(m.Obstacles) != 1 || m.Obstacles[0].Host != "n4" {
+		t.Errorf("%+v, obstacles %+v", m.Batches, m.Obstacles)
+	}
+	if ends := m.Times.EndsSeconds; ends == nil || *ends < 7200 || *ends > 3*3600 {
+		t.Errorf("it ends after %v", ends)
+	}
+}

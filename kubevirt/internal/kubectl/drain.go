@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -30,7 +31,7 @@ func (p *plugin) drain() *cobra.Command {
 	var f drainFlags
 	c := &cobra.Command{Use: "drain NODE", Short: "Empty a node",
 		Long: `Empty a node: create a NodeEvacuation of its name, and show how it goes until the node is empty, or only
-VMs that cannot leave are left (exit status 1). The drain goes on if the command is ended: kubectl delete
+VMs that cannot leave are left (exit status 1). With -o json and yaml the NodeEvacuation is printed in the end. The drain goes on if the command is ended: kubectl delete
 nodeevacuation NODE ends it and uncordons the node.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: p.nodes,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,13 +40,20 @@ nodeevacuation NODE ends it and uncordons the node.`,
 				return err
 			}
 			if f.dryRun {
-				return p.forecast(c, forecast.Of(e))
+				return p.simulate(c, forecast.Of(e))
 			}
 			cl, _, err := p.open()
 			if err != nil {
 				return err
 			}
-			return p.start(c.Context(), cl, e, f.wait, c.OutOrStdout())
+			if p.output != "json" && p.output != "yaml" {
+				return p.start(c.Context(), cl, e, f.wait, c.OutOrStdout())
+			}
+			err = p.start(c.Context(), cl, e, f.wait, c.ErrOrStderr())
+			if err != nil && !errors.Is(err, errNotDone) {
+				return err
+			}
+			return errors.Join(p.print(c.OutOrStdout(), e, nil), err)
 		}}
 	flags := c.Flags()
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME`: 06:00, 2h from now, or 2026-12-01T06:00:00Z")
@@ -150,6 +158,7 @@ func (p *plugin) follow(ctx context.Context, c client.WithWatch, e *v1alpha1.Nod
 			}
 			if end, err := ended(now, out); end {
 				w.Stop()
+				now.DeepCopyInto(e)
 				return err
 			}
 		}

@@ -30,7 +30,7 @@ import (
 const long = `Drain nodes of a cluster with KubeVirt, and see why a VM stays where it is.
 
 The commands use your kubeconfig and your rights. drain needs the controller godwit-kubevirt in the cluster; plan,
-explain and drain --dry-run do not, and change nothing.`
+forecast, maintenance, explain and drain --dry-run do not, and change nothing.`
 
 // plugin is what all commands have.
 type plugin struct {
@@ -50,7 +50,7 @@ func Command() *cobra.Command {
 	flags.StringVar(&p.loading.ExplicitPath, "kubeconfig", "", "`FILE` with the cluster and the credentials")
 	clientcmd.BindOverrideFlags(&p.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
 	flags.StringVarP(&p.output, "output", "o", "", "`FORMAT`: json, yaml or wide")
-	c.AddCommand(p.drain(), p.plan(), p.explain(), p.status())
+	c.AddCommand(p.drain(), p.plan(), p.forecast(), p.maintenance(), p.explain(), p.status())
 	for _, sub := range c.Commands() {
 		sub.PreRunE = func(*cobra.Command, []string) error {
 			switch p.output {

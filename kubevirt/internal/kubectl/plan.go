@@ -21,15 +21,15 @@ func (p *plugin) plan() *cobra.Command {
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: p.nodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Nodes = args
-			return p.forecast(c, q)
+			return p.simulate(c, q)
 		}}
 	c.Flags().IntVar(&q.Samples, "samples", 100, "simulate `NUMBER` times")
 	c.Flags().IntVar(&q.Outbound, "parallel", 0, "at most `NUMBER` migrations leave a node at once (default: KubeVirt's limit)")
 	return c
 }
 
-// forecast prints what is simulated.
-func (p *plugin) forecast(c *cobra.Command, q forecast.Question) error {
+// simulate prints a plan and what its simulations say.
+func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
 	cl, _, err := p.open()
 	if err != nil {
 		return err

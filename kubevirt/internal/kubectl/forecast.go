@@ -1,0 +1,142 @@
+package kubectl
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
+)
+
+// An Outlook is how simulations of a drain went.
+type Outlook struct {
+	Nodes []string  `json:"nodes"`
+	At    time.Time `json:"at"` // when the cluster was as it was simulated
+	rehearse.Summary
+	// VMs are those that leave, the slowest first; Left are those that stay.
+	VMs  []VMOutlook       `json:"vms"`
+	Left []hypervisor.VMID `json:"left"`
+	// Deadline is what --by asks for, and InTime in how many percent of the simulations it is met, at least.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	InTime   *int32     `json:"inTimePercent,omitempty"`
+}
+
+// A VMOutlook is how one VM fared in the simulations.
+type VMOutlook struct {
+	VM hypervisor.VMID `json:"vm"`
+	rehearse.Fate
+}
+
+func (p *plugin) forecast() *cobra.Command {
+	var (
+		q  forecast.Question
+		by string
+	)
+	c := &cobra.Command{Use: "forecast NODE…", Short: "Say how long it may take to empty nodes",
+		Long: `Simulate many times how nodes are emptied, as the cluster is now, with links and guests that differ from time to
+time, and say how long it takes, how likely a deadline is met, and how long each VM moves and stands still. Nothing is changed.`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: p.nodes,
+		RunE: func(c *cobra.Command, args []string) error {
+			q.Nodes = args
+			o, err := p.outlook(c, q, by)
+			if err != nil {
+				return err
+			}
+			return p.print(c.OutOrStdout(), o, func(w io.Writer) { p.odds(w, o) })
+		}}
+	c.Flags().IntVar(&q.Samples, "samples", 100, "simulate `NUMBER` times")
+	c.Flags().IntVar(&q.Outbound, "parallel", 0, "at most `NUMBER` migrations leave a node at once (default: KubeVirt's limit)")
+	c.Flags().StringVar(&by, "by", "", "say how likely the nodes are empty at this `TIME`: 06:00, 2h from now, or 2026-12-01T06:00:00Z")
+	return c
+}
+
+// outlook simulates.
+func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Outlook, error) {
+	o := &Outlook{Nodes: q.Nodes, At: p.now(), VMs: []VMOutlook{}}
+	if by != "" {
+		at, err := deadline(by, o.At)
+		if err != nil {
+			return nil, err
+		}
+		o.Deadline = &at
+	}
+	cl, _, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.look(c.Context(), cl)
+	if err != nil {
+		return nil, err
+	}
+	f, err := forecast.Ask(c.Context(), &v.Cluster, q)
+	if err != nil {
+		return nil, err
+	}
+	o.Left = f.Left
+	if f.Samples != nil {
+		o.Summary = *f.Samples
+	}
+	for vm, fate := range o.Summary.VMs {
+		o.VMs = append(o.VMs, VMOutlook{vm, fate})
+	}
+	slices.SortFunc(o.VMs, func(a, b VMOutlook) int {
+		return cmp.Or(slower(a.Seconds.P95, b.Seconds.P95), cmp.Compare(a.VM, b.VM))
+	})
+	if o.Deadline != nil {
+		percent := forecast.For(f, o.At).InTime(o.Deadline.Sub(o.At))
+		o.InTime = &percent
+	}
+	return o, nil
+}
+
+// slower orders times, the longest first: nil is never.
+func slower(a, b *float64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Compare(*b, *a)
+}
+
+func (p *plugin) odds(w io.Writer, o *Outlook) {
+	fmt.Fprintln(w, "EMPTY\tp50\tp95\tp99\tWORST")
+	s := &o.Summary.Seconds
+	fmt.Fprintf(w, "after\t%s\t%s\t%s\t%s\n", seconds(s.P50), seconds(s.P95), seconds(s.P99), seconds(s.Max))
+	fmt.Fprintf(w, "at\t%s\t%s\t%s\t%s\n", clock(o.At, s.P50), clock(o.At, s.P95), clock(o.At, s.P99), clock(o.At, s.Max))
+	fmt.Fprintf(w, "\n%d of %d simulations end with empty nodes; %d VMs stay\n", o.Empty, o.Runs, len(o.Left))
+	if o.InTime != nil {
+		fmt.Fprintf(w, "empty by %s in at least %d %% of the simulations\n", o.Deadline.Format(time.DateTime), *o.InTime)
+	}
+	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95")
+	for _, v := range o.VMs {
+		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.Fate.Seconds.P50), seconds(v.Fate.Seconds.P95),
+			milliseconds(v.Downtime.P95))
+	}
+	for _, vm := range o.Left {
+		fmt.Fprintf(w, "%s\tstays\t\t\t\t\n", vm)
+	}
+}
+
+func milliseconds(n *float64) string {
+	if n == nil {
+		return "never"
+	}
+	return fmt.Sprintf("%.0f ms", *n)
+}
+
+func clock(from time.Time, after *float64) string {
+	if after == nil {
+		return "never"
+	}
+	return from.Add(time.Duration(*after * float64(time.Second))).Format(time.TimeOnly)
+}
