@@ -32,6 +32,7 @@ func main() {
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`ADDRESS` of /healthz and /readyz")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "lead by a Lease, so that one of several acts")
 	flags.StringVar(&o.Namespace, "leader-election-namespace", "", "`NAMESPACE` of the Lease (default: the pod's)")
+	flags.StringVar(&o.Prometheus, "prometheus", "", "`ADDRESS` of a Prometheus that knows how fast guests write (default: what past migrations say)")
 	flag.Parse()
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "godwit-kubevirt takes no arguments, has %q: see --help\n", flags.Args())

@@ -1,13 +1,15 @@
 // Package forecast simulates how nodes of a cluster with KubeVirt are emptied, with godwit's own controller
 // and model of QEMU, and says how long it takes and what becomes of each VM.
 //
-// What KubeVirt does not say, how fast links are and guests write, is godwit's default: see docs/kubevirt.md.
+// What KubeVirt does not say, how fast links are and guests write, is measured where it can be (package dirty), and
+// else godwit's default: see docs/kubevirt.md.
 package forecast
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -36,6 +39,9 @@ type Question struct {
 	// Outbound bounds the migrations that leave a node at once; 0 is KubeVirt's limit.
 	Outbound int
 	Samples  int // 0 is [Samples]
+	// Rates are how fast guests write, where that was measured. Others have what their past migrations say,
+	// or else godwit's default class.
+	Rates map[hypervisor.VMID]dirty.Rate
 }
 
 // Of returns the question that a NodeEvacuation asks.
@@ -73,11 +79,20 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 		}
 	}
 	willing(fleet, hosts)
+	dirty.Lay(fleet, Rates(c, fleet, q.Rates))
 	if q.Outbound > 0 {
 		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
 	}
 	s, err := config.Of("cluster", fleet, varied)
 	return s, hosts, err
+}
+
+// Rates returns what is known of how fast the guests of a cluster write: what was measured, else what their past
+// migrations say.
+func Rates(c *convert.Cluster, f *inventory.Fleet, measured map[hypervisor.VMID]dirty.Rate) map[hypervisor.VMID]dirty.Rate {
+	all := dirty.Migrations(c.Migrations, dirty.Memory(f), inventory.DefaultLink)
+	maps.Copy(all, measured)
+	return all
 }
 
 // willing lets the VMs on the nodes be moved as they are in the cluster: see package evacuate.

@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -23,6 +24,11 @@ type Explanation struct {
 	Leaving []v1alpha1.LeavingVM   `json:"leaving"`
 	Blocked []v1alpha1.BlockedVM   `json:"blocked"`
 	Nodes   *placement.Explanation `json:"nodes,omitempty"` // of a VM: which take it
+	// Writes is of a VM how fast its guest writes to memory; nil is that it is not known.
+	Writes *dirty.Rate `json:"writes,omitempty"`
+
+	vm     hypervisor.VMID
+	writes string
 }
 
 func (p *plugin) explain() *cobra.Command {
@@ -44,6 +50,13 @@ A name that a node has is a node's.`,
 			e, err := explain(v, args[0], namespace)
 			if err != nil {
 				return err
+			}
+			if e.Nodes != nil {
+				measured, err := p.measured(c.Context())
+				if err != nil {
+					return err
+				}
+				p.writes(&v.Cluster, e, measured)
 			}
 			return p.print(c.OutOrStdout(), e, func(w io.Writer) { p.text(w, e) })
 		}}
@@ -93,9 +106,22 @@ func explain(v *evacuate.View, name, namespace string) (*Explanation, error) {
 	}
 	if q, found := inventory.Ask(fleet, hypervisor.VMID(vm)); found {
 		all := q.Explain(&placement.Config{})
+		e.vm = hypervisor.VMID(vm)
 		e.Nodes = &all
 	}
 	return e, nil
+}
+
+// writes says how fast the guest of a VM writes.
+func (p *plugin) writes(c *convert.Cluster, e *Explanation, measured map[hypervisor.VMID]dirty.Rate) {
+	all, err := rates(c, measured)
+	if err != nil {
+		return // explain has read the same cluster
+	}
+	if r, known := all[e.vm]; known {
+		e.Writes = &r
+	}
+	e.writes = p.source(all, e.vm)
 }
 
 func (p *plugin) text(w io.Writer, e *Explanation) {
@@ -112,6 +138,7 @@ func (p *plugin) text(w io.Writer, e *Explanation) {
 	if e.Nodes == nil {
 		return
 	}
+	fmt.Fprintf(w, "its guest writes to memory: %s\n", e.writes)
 	fmt.Fprintln(w, "NODE\tTAKES IT")
 	for _, h := range e.Nodes.Hosts {
 		takes := "yes"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 )
 
@@ -25,11 +26,15 @@ type Outlook struct {
 	// Deadline is what --by asks for, and InTime in how many percent of the simulations it is met, at least.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	InTime   *int32     `json:"inTimePercent,omitempty"`
+
+	rates map[hypervisor.VMID]dirty.Rate
 }
 
 // A VMOutlook is how one VM fared in the simulations.
 type VMOutlook struct {
 	VM hypervisor.VMID `json:"vm"`
+	// Writes is how fast its guest writes, and from where that is known; nil is that it is not.
+	Writes *dirty.Rate `json:"writes"`
 	rehearse.Fate
 }
 
@@ -74,8 +79,14 @@ func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Out
 	if err != nil {
 		return nil, err
 	}
+	if q.Rates, err = p.measured(c.Context()); err != nil {
+		return nil, err
+	}
 	f, err := forecast.Ask(c.Context(), &v.Cluster, q)
 	if err != nil {
+		return nil, err
+	}
+	if o.rates, err = rates(&v.Cluster, q.Rates); err != nil {
 		return nil, err
 	}
 	o.Left = f.Left
@@ -83,7 +94,11 @@ func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Out
 		o.Summary = *f.Samples
 	}
 	for vm, fate := range o.Summary.VMs {
-		o.VMs = append(o.VMs, VMOutlook{vm, fate})
+		x := VMOutlook{VM: vm, Fate: fate}
+		if r, known := o.rates[vm]; known {
+			x.Writes = &r
+		}
+		o.VMs = append(o.VMs, x)
 	}
 	slices.SortFunc(o.VMs, func(a, b VMOutlook) int {
 		return cmp.Or(slower(a.Seconds.P95, b.Seconds.P95), cmp.Compare(a.VM, b.VM))
@@ -117,10 +132,10 @@ func (p *plugin) odds(w io.Writer, o *Outlook) {
 	if o.InTime != nil {
 		fmt.Fprintf(w, "empty by %s in at least %d %% of the simulations\n", o.Deadline.Format(time.DateTime), *o.InTime)
 	}
-	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95")
+	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95\tGUEST WRITES")
 	for _, v := range o.VMs {
-		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.Fate.Seconds.P50), seconds(v.Fate.Seconds.P95),
-			milliseconds(v.Downtime.P95))
+		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.Fate.Seconds.P50), seconds(v.Fate.Seconds.P95),
+			milliseconds(v.Downtime.P95), p.source(o.rates, v.VM))
 	}
 	for _, vm := range o.Left {
 		fmt.Fprintf(w, "%s\tstays\t\t\t\t\n", vm)

@@ -37,6 +37,7 @@ type plugin struct {
 	loading   *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
 	output    string
+	prom      string // address of a Prometheus
 	now       func() time.Time
 }
 
@@ -49,6 +50,7 @@ func Command() *cobra.Command {
 	flags := c.PersistentFlags()
 	flags.StringVar(&p.loading.ExplicitPath, "kubeconfig", "", "`FILE` with the cluster and the credentials")
 	clientcmd.BindOverrideFlags(&p.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
+	flags.StringVar(&p.prom, "prometheus", "", "`ADDRESS` of a Prometheus that knows how fast guests write: http://HOST:PORT (default: what past migrations say)")
 	flags.StringVarP(&p.output, "output", "o", "", "`FORMAT`: json, yaml or wide")
 	c.AddCommand(p.drain(), p.plan(), p.forecast(), p.maintenance(), p.explain(), p.status())
 	for _, sub := range c.Commands() {

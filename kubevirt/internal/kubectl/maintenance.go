@@ -40,6 +40,9 @@ An empty selector is all nodes.`,
 			if q.Nodes = selected(v, selector); len(q.Nodes) == 0 {
 				return fmt.Errorf("no node has the labels %s: kubectl get nodes --show-labels lists them", selector)
 			}
+			if q.Rates, err = p.measured(c.Context()); err != nil {
+				return err
+			}
 			m, err := q.Plan(c.Context(), &v.Cluster)
 			if err != nil {
 				return err

@@ -38,6 +38,9 @@ func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
 	if err != nil {
 		return err
 	}
+	if q.Rates, err = p.measured(c.Context()); err != nil {
+		return err
+	}
 	f, err := forecast.Ask(c.Context(), &v.Cluster, q)
 	if err != nil {
 		return err

@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
+	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 )
@@ -31,6 +33,8 @@ const pause = 10 * time.Second
 type Forecaster struct {
 	Client client.Reader
 	Now    func() time.Time
+	// Rates returns how fast guests write, as far as that is measured; nil is not at all.
+	Rates func(context.Context) (map[hypervisor.VMID]dirty.Rate, error)
 
 	done   chan event.GenericEvent // a forecast is ready
 	wanted chan []v1alpha1.NodeEvacuation
@@ -213,6 +217,11 @@ func (f *Forecaster) ask(ctx context.Context, e *v1alpha1.NodeEvacuation) (made 
 	q := forecast.Of(e)
 	if len(c.VMIs) > 5000 {
 		q.Samples = forecast.Samples / 2
+	}
+	if f.Rates != nil {
+		if q.Rates, err = f.Rates(ctx); err != nil { // what past migrations say is better than no forecast
+			log.FromContext(ctx).Error(err, "it is not known how fast guests write")
+		}
 	}
 	a, err := forecast.Ask(ctx, c, q)
 	if err != nil {

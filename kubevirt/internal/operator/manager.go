@@ -26,7 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
+	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 )
 
 // Name is that of the controller, of its lease and of its field manager.
@@ -39,6 +41,8 @@ type Options struct {
 	LeaderElection bool
 	// Namespace is where the lease is. Default: that of the pod.
 	Namespace string
+	// Prometheus is the address of one that knows how fast guests write; "" is none.
+	Prometheus string
 }
 
 // Scheme returns the types that the controller reads and writes.
@@ -78,6 +82,17 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 	r := &Reconciler{Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorderFor(Name), Now: time.Now}
 	f := NewForecaster(m.GetClient(), time.Now)
 	r.Forecasts, r.Wanted = f.Forecasts, f.Want
+	if o.Prometheus != "" {
+		api, err := dirty.Open(o.Prometheus)
+		if err != nil {
+			return nil, err
+		}
+		f.Rates = func(ctx context.Context) (map[hypervisor.VMID]dirty.Rate, error) {
+			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+			defer cancel()
+			return dirty.Prometheus(ctx, api, time.Now())
+		}
+	}
 	if err := m.Add(f); err != nil {
 		return nil, err
 	}

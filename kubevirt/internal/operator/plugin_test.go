@@ -45,12 +45,12 @@ func (c *cluster) plugin(t *testing.T) {
 	has([]string{"plan", "n6", "--samples", "5"}, "shop/moves", "(p95) in 5 simulations; 1 VMs stay", "shop/stuck")
 	has([]string{"forecast", "n6", "--samples", "5", "--by", "2h"}, "p95", "shop/moves", "5 of 5", "1 VMs stay", "in at least", "shop/stuck")
 	has([]string{"forecast", "n6", "--samples", "5", "-o", "json"}, `"secondsToEmpty"`, `"vm": "shop/moves"`)
-	has([]string{"maintenance", "kubernetes.io/hostname in (n6,n5)", "-o", "wide"}, "BATCH", "n5", "n6 is in no batch", "stuck")
+	has([]string{"maintenance", "kubernetes.io/hostname in (n6,n4)", "-o", "wide"}, "BATCH", "n4", "n6 is in no batch", "stuck")
 	has([]string{"maintenance", "", "-o", "yaml"}, "batches:", "obstacles:")
 	has([]string{"__complete", "plan", "n"}, "n6", "n9")
 	has([]string{"drain", "n6", "--dry-run", "-o", "json"}, `"emptySeconds"`, `"left": [`)
 	has([]string{"explain", "n6"}, "shop/moves", "Moving", "shop/stuck cannot leave", "ReadWriteMany")
-	has([]string{"explain", "shop/moves"}, "NODE", "n9", "yes", "n6")
+	has([]string{"explain", "shop/moves"}, "its guest writes to memory: not known", "NODE", "n9", "yes", "n6")
 	if all := c.unfinished(0); len(all) > 0 {
 		t.Error("something was done")
 	}
@@ -65,6 +65,9 @@ func (c *cluster) plugin(t *testing.T) {
 	has([]string{"status"}, "n6", "Blocked", "shop/stuck cannot leave")
 	has([]string{"status", "-o", "yaml"}, "phase: Blocked", "deadline:")
 	if out, err := c.godwit("drain", "n6", "-o", "json"); err == nil || !strings.Contains(out, `"phase": "Blocked"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := c.godwit("forecast", "n6", "--prometheus", "nowhere"); err == nil || !strings.Contains(err.Error(), "http://HOST:PORT") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := c.godwit("maintenance", "no=such"); err == nil || !strings.Contains(err.Error(), "no node has the labels no=such") {
