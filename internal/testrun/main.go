@@ -150,6 +150,10 @@ func (s *suite) kubevirt(ctx context.Context) (bool, error) {
 func (s *suite) longTier() []stage {
 	return []stage{
 		{name: "long tests", run: s.longTests, aside: true},
+		{name: "the programs of a cluster with KubeVirt", run: func(ctx context.Context) (bool, error) {
+			// The first build takes minutes, on a busy machine more than a test may take.
+			return s.testIn(ctx, "kubevirt", plain, "long", []string{"-timeout=0", "-run=^TestBuild$", "./internal/apiserver"})
+		}},
 		{name: "the module kubevirt, long", run: func(ctx context.Context) (bool, error) {
 			return s.testIn(ctx, "kubevirt", plain, "long", []string{"./..."})
 		}},

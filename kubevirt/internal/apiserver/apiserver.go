@@ -1,15 +1,18 @@
 // Package apiserver starts a real Kubernetes API server for tests.
 //
-// Its programs, kube-apiserver, kubectl and etcd, are built from pinned Go modules: see
-// ../../tools/envtest. The first build takes some minutes of CPU time and is kept in the user's
-// cache; it belongs to the long tier of tests (GODWIT_LONG=1).
+// Its programs, kube-apiserver, kubectl, kube-scheduler and etcd, and the virt-controller of KubeVirt, are
+// built from pinned Go modules: see ../../tools. The first build takes some minutes of CPU time and is kept in
+// the user's cache; it belongs to the long tier of tests (GODWIT_LONG=1), where a stage of its own builds them
+// without the limit that a test has.
 package apiserver
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +24,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Programs are what Build builds, by the package that they come from.
-var programs = []struct{ name, path string }{
+// A Kit is what is built from one module in ../../tools.
+type Kit struct {
+	module   string
+	programs []program
+	// output is a file with what the last of the programs prints.
+	output string
+}
+
+type program struct{ name, path string }
+
+// Kubernetes are the programs of a control plane.
+var Kubernetes = Kit{module: "envtest", programs: []program{
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-}
+	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{"etcd", "go.etcd.io/etcd/server/v3"}}}
+
+// KubeVirt is its controller, and its custom resources in [CRDs].
+var KubeVirt = Kit{module: "kubevirt", output: CRDs, programs: []program{
+	{"virt-controller", "kubevirt.io/kubevirt/cmd/virt-controller"}, {"crds", "./crds"}}}
+
+// CRDs is the file with the custom resources of KubeVirt.
+const CRDs = "crds.yaml"
 
 // A Server is an API server that runs until the test ends.
 type Server struct {
@@ -34,6 +54,10 @@ type Server struct {
 
 	// Admin may do everything.
 	Admin *rest.Config
+	// Programs is the folder of [Kubernetes].
+	Programs string
+	// AuditLog has a line of JSON for each request.
+	AuditLog string
 	// Kubectl is the path of kubectl, Kubeconfig that of a file with the credentials of Admin.
 	Kubectl, Kubeconfig string
 }
@@ -45,12 +69,13 @@ func Start(t testing.TB, resources ...string) *Server {
 	if os.Getenv("GODWIT_LONG") == "" {
 		t.Skip("in the long tier (GODWIT_LONG=1): it needs a real API server")
 	}
-	dir, err := Build()
+	dir, err := Kubernetes.Build()
 	if err != nil {
 		t.Skipf("no API server: %v", err)
 	}
-	s := &Server{Kubectl: filepath.Join(dir, "kubectl"), Environment: &envtest.Environment{
+	s := &Server{Programs: dir, Kubectl: filepath.Join(dir, "kubectl"), Environment: &envtest.Environment{
 		BinaryAssetsDirectory: dir, CRDDirectoryPaths: resources, ErrorIfCRDPathMissing: true}}
+	s.audit(t)
 	if s.Admin, err = s.Environment.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +93,8 @@ func Start(t testing.TB, resources ...string) *Server {
 }
 
 // Build builds the programs, unless the cache has them, and returns their folder.
-func Build() (string, error) {
-	modules, err := folder()
+func (k *Kit) Build() (string, error) {
+	modules, err := folder(k.module)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +107,7 @@ func Build() (string, error) {
 		return "", err
 	}
 	key := sha256.Sum256(append(sums, runtime.Version()...))
-	dir := filepath.Join(cache, "godwit", "envtest-"+hex.EncodeToString(key[:6]))
+	dir := filepath.Join(cache, "godwit", k.module+"-"+hex.EncodeToString(key[:6]))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -91,21 +116,60 @@ func Build() (string, error) {
 		return "", err
 	}
 	defer unlock()
-	for _, p := range programs {
-		to := filepath.Join(dir, p.name)
-		if _, err := os.Stat(to); err == nil {
-			continue
-		}
-		c := exec.Command("go", "build", "-o", to+".new", p.path)
-		c.Dir = modules
-		if out, err := c.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build %s in %s: %w\n%s", p.path, modules, err, out)
-		}
-		if err := os.Rename(to+".new", to); err != nil {
+	for _, p := range k.programs {
+		err := once(filepath.Join(dir, p.name), func(to string) error { return run(modules, nil, "go", "build", "-o", to, p.path) })
+		if err != nil {
 			return "", err
 		}
 	}
-	return dir, nil
+	if k.output == "" {
+		return dir, nil
+	}
+	return dir, once(filepath.Join(dir, k.output), func(to string) error {
+		f, err := os.Create(to)
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(dir, f, filepath.Join(dir, k.programs[len(k.programs)-1].name)), f.Close())
+	})
+}
+
+// once makes a file, unless it is there: whole or not at all.
+func once(path string, make func(to string) error) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := make(path + ".new"); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// run runs a program in a folder. Its error has what it said.
+func run(dir string, out io.Writer, name string, args ...string) error {
+	var said bytes.Buffer
+	c := exec.Command(name, args...)
+	c.Dir, c.Stdout, c.Stderr = dir, &said, &said
+	if out != nil {
+		c.Stdout = out
+	}
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s in %s: %w\n%s", c, dir, err, said.Bytes())
+	}
+	return nil
+}
+
+// audit has the API server log who asks for what.
+func (s *Server) audit(t testing.TB) {
+	t.Helper()
+	dir := t.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.AuditLog = filepath.Join(dir, "audit.log")
+	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.AuditLog)
 }
 
 // lock waits until no other process builds.
@@ -120,14 +184,14 @@ func lock(path string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// folder returns the folder of the module that pins the programs.
-func folder() (string, error) {
+// folder returns the folder of a module that pins programs.
+func folder(module string) (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		modules := filepath.Join(dir, "tools", "envtest")
+		modules := filepath.Join(dir, "tools", module)
 		if _, err := os.Stat(filepath.Join(modules, "go.mod")); err == nil {
 			return modules, nil
 		}
 	}
-	return "", errors.Join(err, errors.New("no folder tools/envtest above this test"))
+	return "", errors.Join(err, fmt.Errorf("no folder tools/%s above this test", module))
 }
