@@ -81,6 +81,14 @@ type NodeEvacuationSpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
+	// TargetNodeSelector are labels of nodes that the VMs may move to, besides what each asks for itself;
+	// a label that a VM asks for with another value stays its own. KubeVirt takes them for the target pod
+	// of each migration. Default: the scheduler chooses among all nodes.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=20
+	TargetNodeSelector map[string]string `json:"targetNodeSelector,omitempty"`
+
 	// Unmovable says what happens to a VM that cannot be migrated, and whose eviction strategy
 	// does not protect it. A VM with LiveMigrate or External is kept whatever is said here.
 	//

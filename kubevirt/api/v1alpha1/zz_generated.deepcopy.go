@@ -207,6 +207,13 @@ func (in *NodeEvacuationSpec) DeepCopyInto(out *NodeEvacuationSpec) {
 		*out = new(Limits)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.TargetNodeSelector != nil {
+		in, out := &in.TargetNodeSelector, &out.TargetNodeSelector
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Grace != nil {
 		in, out := &in.Grace, &out.Grace
 		*out = new(v1.Duration)

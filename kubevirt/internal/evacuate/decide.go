@@ -2,6 +2,7 @@ package evacuate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -338,7 +339,7 @@ func (s *site) longestFirst(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM
 
 // migration returns the next attempt to migrate a VM.
 func (s *site) migration(v *vm) *virtv1.VirtualMachineInstanceMigration {
-	return &virtv1.VirtualMachineInstanceMigration{
+	m := &virtv1.VirtualMachineInstanceMigration{
 		TypeMeta: metav1.TypeMeta{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstanceMigration"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.object.Namespace, Name: nameOf(v.object, v.attempt()),
 			Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy,
@@ -346,4 +347,8 @@ func (s *site) migration(v *vm) *virtv1.VirtualMachineInstanceMigration {
 			Annotations: map[string]string{v1alpha1.SourceNodeAnnotation: s.name,
 				virtv1.EvacuationMigrationAnnotation: s.name}},
 		Spec: virtv1.VirtualMachineInstanceMigrationSpec{VMIName: v.object.Name}}
+	if s.active != nil {
+		m.Spec.AddedNodeSelector = maps.Clone(s.active.Spec.TargetNodeSelector)
+	}
+	return m
 }

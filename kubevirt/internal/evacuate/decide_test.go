@@ -462,3 +462,20 @@ func TestHelpIsChosenByReason(t *testing.T) {
 		}
 	}
 }
+
+func TestMigrationsAreSteered(t *testing.T) {
+	s := &scene{guests: []guest{{name: "a", node: "n1", gib: 1}, {name: "b", node: "n2", gib: 1, marked: true, strategy: virtv1.EvictionStrategyExternal}},
+		perCluster: 5, perNode: 2, nodes: []string{"n1", "n2"}, evacuated: []string{"n1"}}
+	v := s.view()
+	v.Evacuations[0].Spec.TargetNodeSelector = map[string]string{"pool": "b"}
+	want := map[string]map[string]string{"a": {"pool": "b"}, "b": nil}
+	for _, m := range evacuate.Decide(v).Create {
+		if got := m.Spec.AddedNodeSelector; !maps.Equal(got, want[m.Spec.VMIName]) {
+			t.Errorf("%s is steered to %v", m.Spec.VMIName, got)
+		}
+		delete(want, m.Spec.VMIName)
+	}
+	if len(want) > 0 {
+		t.Errorf("no migration of %v", want)
+	}
+}

@@ -39,6 +39,8 @@ type Question struct {
 	// Outbound bounds the migrations that leave a node at once; 0 is KubeVirt's limit.
 	Outbound int
 	Samples  int // 0 is [Samples]
+	// Targets are labels of nodes that the VMs may move to, besides what each asks for itself.
+	Targets map[string]string
 	// Rates are how fast guests write, where that was measured. Others have what their past migrations say,
 	// or else godwit's default class.
 	Rates map[hypervisor.VMID]dirty.Rate
@@ -46,7 +48,7 @@ type Question struct {
 
 // Of returns the question that a NodeEvacuation asks.
 func Of(e *v1alpha1.NodeEvacuation) Question {
-	q := Question{Nodes: []string{e.Spec.NodeName}, Unmovable: e.Spec.Unmovable}
+	q := Question{Nodes: []string{e.Spec.NodeName}, Unmovable: e.Spec.Unmovable, Targets: e.Spec.TargetNodeSelector}
 	if e.Spec.Grace != nil {
 		q.Grace = e.Spec.Grace.Duration
 	}
@@ -79,6 +81,7 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 		}
 	}
 	willing(fleet, hosts)
+	q.steer(fleet, hosts)
 	dirty.Lay(fleet, Rates(c, fleet, q.Rates))
 	if q.Outbound > 0 {
 		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
@@ -93,6 +96,21 @@ func Rates(c *convert.Cluster, f *inventory.Fleet, measured map[hypervisor.VMID]
 	all := dirty.Migrations(c.Migrations, dirty.Memory(f), inventory.DefaultLink)
 	maps.Copy(all, measured)
 	return all
+}
+
+// steer lets the VMs on the nodes move to nodes with labels only. A VM's own selector wins, as in KubeVirt.
+// Source: KubeVirt v1.8.0 pkg/virt-controller/watch/migration/migration.go:956.
+func (q *Question) steer(f *inventory.Fleet, hosts []hypervisor.HostName) {
+	if len(q.Targets) == 0 {
+		return
+	}
+	for i := range f.VMs {
+		if v := &f.VMs[i]; slices.Contains(hosts, v.Host) {
+			own := v.Placement.Selector
+			v.Placement.Selector = maps.Clone(q.Targets)
+			maps.Copy(v.Placement.Selector, own)
+		}
+	}
 }
 
 // willing lets the VMs on the nodes be moved as they are in the cluster: see package evacuate.

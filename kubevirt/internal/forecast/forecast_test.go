@@ -120,3 +120,28 @@ func TestARolloutServicesNodesInBatches(t *testing.T) {
 		t.Errorf("it ends after %v", ends)
 	}
 }
+
+// VMs that may move to one pool only do, and stay where no node has its label; a VM's own selector wins.
+func TestTargetsAreSteered(t *testing.T) {
+	c := cluster(4, 3)
+	c.Nodes[2].Labels["pool"], c.Nodes[3].Labels["pool"] = "b", "c"
+	c.VMIs[0].Spec.NodeSelector = map[string]string{"pool": "c"}
+	q := forecast.Question{Nodes: []string{"n0"}, Targets: map[string]string{"pool": "b"}}
+	f, err := forecast.Ask(t.Context(), c, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, wave := range f.Waves {
+		for _, m := range wave {
+			got[string(m.VM)] = string(m.Target)
+		}
+	}
+	if len(got) != 3 || got["shop/vm-0-0"] != "n3" || got["shop/vm-0-1"] != "n2" || got["shop/vm-0-2"] != "n2" {
+		t.Errorf("%v", got)
+	}
+	q.Targets = map[string]string{"pool": "none"}
+	if f, err = forecast.Ask(t.Context(), c, q); err != nil || len(f.Left) != 2 {
+		t.Errorf("%v stay, %v", f.Left, err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,10 +22,10 @@ import (
 
 // drainFlags are those of drain.
 type drainFlags struct {
-	by, order, unmovable string
-	grace                time.Duration
-	parallel             int32
-	dryRun, wait         bool
+	by, order, unmovable, to string
+	grace                    time.Duration
+	parallel                 int32
+	dryRun, wait             bool
 }
 
 func (p *plugin) drain() *cobra.Command {
@@ -58,6 +59,7 @@ nodeevacuation NODE ends it and uncordons the node.`,
 	flags := c.Flags()
 	flags.StringVar(&f.by, "by", "", "be empty at this `TIME`: 06:00, 2h from now, or 2026-12-01T06:00:00Z")
 	flags.StringVar(&f.order, "order", string(v1alpha1.LargestFirst), "`ORDER`: LargestFirst, SmallestFirst, LongestFirst or ByName")
+	flags.StringVar(&f.to, "to", "", "move the VMs to nodes with these `LABELS` only: pool=b,zone=a")
 	flags.StringVar(&f.unmovable, "unmovable", string(v1alpha1.Keep), "`WHAT` happens to VMs that cannot be migrated: Keep or ShutDown")
 	flags.DurationVar(&f.grace, "grace", 0, "`TIME` for their guests to shut down")
 	flags.Int32Var(&f.parallel, "parallel", 0, "at most `NUMBER` migrations leave the node at once (default: KubeVirt's limit)")
@@ -75,6 +77,13 @@ func (f *drainFlags) evacuation(node string, now time.Time) (*v1alpha1.NodeEvacu
 	}
 	if f.parallel > 0 {
 		e.Spec.Limits = &v1alpha1.Limits{ParallelOutbound: &f.parallel}
+	}
+	if f.to != "" {
+		targets, err := labels.ConvertSelectorToLabelsMap(f.to)
+		if err != nil {
+			return nil, fmt.Errorf("--to %q: write pool=b,zone=a: %w", f.to, err)
+		}
+		e.Spec.TargetNodeSelector = targets
 	}
 	if f.by == "" {
 		return e, nil
