@@ -47,7 +47,7 @@ type Nodes struct {
 	mu        sync.Mutex
 	transfers *transfers
 	vms       map[types.NamespacedName]VM
-	dead      map[string]bool
+	dead      map[string]time.Time          // when the pods of the node are taken away
 	pods      map[types.NamespacedName]bool // something has changed about them
 	vmis      map[types.NamespacedName]bool
 	starting  map[types.NamespacedName]time.Time
@@ -58,7 +58,7 @@ type Nodes struct {
 
 // New returns nodes whose time goes so many times faster than the clock.
 func New(c client.Client, speed float64) *Nodes {
-	return &Nodes{Client: c, transfers: newTransfers(speed), vms: map[types.NamespacedName]VM{}, dead: map[string]bool{},
+	return &Nodes{Client: c, transfers: newTransfers(speed), vms: map[types.NamespacedName]VM{}, dead: map[string]time.Time{},
 		pods: map[types.NamespacedName]bool{}, vmis: map[types.NamespacedName]bool{}, starting: map[types.NamespacedName]time.Time{}}
 }
 
@@ -137,12 +137,21 @@ func (n *Nodes) AddVM(ctx context.Context, v VM) error {
 	return n.transfers.boot(idOf(client.ObjectKeyFromObject(o)), v.Node, hypervisor.Bytes(v.GiB)*hypervisor.GiB, v.Workload)
 }
 
+func (n *Nodes) isDead(node string) bool {
+	_, is := n.dead[node]
+	return is
+}
+
 func idOf(key types.NamespacedName) hypervisor.VMID { return hypervisor.VMID(key.String()) }
+
+// Lost is how long the pods of a dead node stay, in the model's time, until an operator has said that it is out of
+// service: until then KubeVirt waits for a launcher there without an end.
+const Lost = 20 * time.Second
 
 // Die ends a node: its kubelet says nothing any more, and what it sends and receives breaks off.
 func (n *Nodes) Die(ctx context.Context, name string) error {
 	n.mu.Lock()
-	n.dead[name] = true
+	n.dead[name] = time.Now().Add(time.Duration(float64(Lost) / n.transfers.speed))
 	n.transfers.advance()
 	err := n.transfers.net.CrashHost(hypervisor.HostName(name))
 	n.mu.Unlock()
@@ -158,7 +167,19 @@ func (n *Nodes) Die(ctx context.Context, name string) error {
 		return err
 	}
 	o.Spec.Taints = append(o.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule})
-	return n.Client.Update(ctx, &o)
+	if err := n.Client.Update(ctx, &o); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := n.Client.List(ctx, &pods); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range pods.Items {
+		n.pods[client.ObjectKeyFromObject(&pods.Items[i])] = true
+	}
+	return nil
 }
 
 // Run plays until ctx ends. The cache shows pods and VMIs.
@@ -228,10 +249,14 @@ func (n *Nodes) kubelet(ctx context.Context, c client.Reader, key types.Namespac
 		delete(n.starting, key)
 		return client.IgnoreNotFound(err)
 	}
+	lost, dead := n.dead[p.Spec.NodeName]
 	switch {
-	case p.DeletionTimestamp != nil && (p.Spec.NodeName == "" || !n.dead[p.Spec.NodeName]):
+	case dead && time.Now().Before(lost):
+		n.pods[key] = true
+		return nil
+	case dead || p.DeletionTimestamp != nil:
 		return client.IgnoreNotFound(n.Client.Delete(ctx, &p, client.GracePeriodSeconds(0)))
-	case p.Spec.NodeName == "" || n.dead[p.Spec.NodeName] || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil:
+	case p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending:
 		return nil
 	case n.vms[types.NamespacedName{Namespace: p.Namespace, Name: p.Annotations[virtv1.DomainAnnotation]}].NeverReady:
 		return nil
@@ -274,13 +299,13 @@ func (n *Nodes) virtHandler(ctx context.Context, c client.Reader, key types.Name
 		return client.IgnoreNotFound(err)
 	}
 	s := old.Status.MigrationState
-	if s == nil || s.Completed || s.Failed || s.EndTimestamp != nil || n.dead[s.SourceNode] {
+	if s == nil || s.Completed || s.Failed || s.EndTimestamp != nil || n.isDead(s.SourceNode) {
 		return nil
 	}
 	v := old.DeepCopy()
 	now := metav1.Now()
 	switch to := v.Status.MigrationState; {
-	case s.TargetNode == "" || n.dead[s.TargetNode] && s.StartTimestamp == nil:
+	case s.TargetNode == "" || n.isDead(s.TargetNode) && s.StartTimestamp == nil:
 		return nil
 	case s.TargetNodeAddress == "":
 		to.TargetNodeAddress, to.TargetDirectMigrationNodePorts = "10.0.0.2", map[string]int{"49152": 49152}
@@ -363,7 +388,7 @@ func (n *Nodes) exit(ctx context.Context, v *virtv1.VirtualMachineInstance, but 
 	}
 	for i := range all.Items {
 		p := &all.Items[i]
-		if p.Name == but || p.Status.Phase != corev1.PodRunning || n.dead[p.Spec.NodeName] {
+		if p.Name == but || p.Status.Phase != corev1.PodRunning || n.isDead(p.Spec.NodeName) {
 			continue
 		}
 		p.Status.Phase = phase
