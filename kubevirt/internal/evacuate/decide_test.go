@@ -419,6 +419,8 @@ func TestDecideInSingleCases(t *testing.T) {
 		{"one that cannot move", []guest{{name: "a", gib: 1, stuck: true, strategy: external}, {name: "b", gib: 1}}, nil, "b", "a", time.Minute},
 		{"a node that is down", []guest{{name: "a", gib: 1}}, func(s *scene) { s.down["n1"] = true }, "", "a", 0},
 		{"a quota without room", []guest{{name: "a", gib: 4, bounded: true}, {name: "b", gib: 1}}, func(s *scene) { s.roomGiB = 3 }, "b", "a", 0},
+		{"a budget of VMs on two nodes", []guest{{name: "a", gib: 1, budget: true}, {name: "b", node: "n2", gib: 1, budget: true}},
+			func(s *scene) { s.evacuated = append(s.evacuated, "n2") }, "a", "", 0},
 		{"an old copy", []guest{{name: "a", gib: 1, copies: 2}}, nil, "", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
