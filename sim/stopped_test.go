@@ -71,3 +71,48 @@ func TestWhoIsStoppedDoesNotStartAgain(t *testing.T) {
 		}
 	})
 }
+
+// A VM that is off starts elsewhere when its host is drained. The host that it is given to has lost
+// its power, which is not known yet: its old host keeps what rests there until the VM has started.
+func TestWhatRestsIsKeptUntilItHasStartedElsewhere(t *testing.T) {
+	const world = `
+hosts:
+- {name: n1, memory: 12GiB, cpus: 64, link: 10Gbit/s}
+- {name: n2, memory: 16GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: v1, host: n2, memory: 4GiB, class: idle}
+- {name: v2, host: n2, memory: 8GiB, class: idle}
+config: {maxDowntimeMs: 300}
+limits: {perCluster: 1, perSource: 1, perTarget: 0}
+mode: QueueAll
+events:
+- 0s drain n2
+- 1ms stop v2
+- 1ms stop v1
+- 5004ms start v1
+- 0ms crash n1%s
+`
+	kept := 0
+	for seed := range uint64(40) {
+		for _, lasts := range []string{"", " for=10m"} {
+			s, err := simtest.Parse("world", fmt.Appendf(nil, world, lasts))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := play(t, s, sim.Seeded(seed), keepTrace)
+			if wrong := p.wrong(); wrong != "" {
+				t.Fatalf("seed %d%s: %s\n%s", seed, lasts, wrong, p.trace.String())
+			}
+			c := p.Network().Copies("default/v1")
+			if len(c) != 1 {
+				t.Fatalf("seed %d%s: it is %v\n%s", seed, lasts, c, p.trace.String())
+			}
+			if v := p.VM("default/v1"); v.Host != c[0].Host {
+				kept++
+			}
+		}
+	}
+	if kept == 0 {
+		t.Error("it was never given to the host that had died")
+	}
+}
