@@ -46,8 +46,11 @@ func holds(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(f.Close()) })
 }
 
-// scripts are the files of the scripts. With the race detector, the default tier runs those that
-// run daemons: the others run without it, and with it in the long tier.
+// raced is one in how many scripts the default tier runs again with the race detector.
+const raced = 6
+
+// scripts are the files of the scripts. With the race detector, the default tier runs a sample of
+// those that run daemons: all run without it, and with it in the long tier.
 func scripts(t *testing.T) (files []string) {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -58,7 +61,8 @@ func scripts(t *testing.T) (files []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(text, []byte("[!qemu]")) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if bytes.Contains(text, []byte("[!qemu]")) && testutil.Sampled(name, raced) {
 			files = append(files, file)
 		}
 	}
@@ -83,8 +87,7 @@ func TestScripts(t *testing.T) {
 			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone, "pages": pages},
 		Condition: func(name string) (bool, error) {
 			if script, is := strings.CutPrefix(name, "sample:"); is {
-				// With the race detector one in three, and all in the long tier.
-				return !testutil.Raced || testutil.Sampled(script, 3), nil
+				return !testutil.Raced || testutil.Sampled(script, raced), nil
 			}
 			if name == "mounts" {
 				return exec.Command("unshare", "-rm", "mount", "--bind", "/proc", "/proc").Run() == nil, nil

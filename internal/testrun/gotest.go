@@ -82,7 +82,7 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 // for them.
 func parallel(k kind) int {
 	if k == real {
-		return 2 * runtime.NumCPU()
+		return 3 * runtime.NumCPU()
 	}
 	return runtime.NumCPU()
 }
@@ -92,10 +92,14 @@ func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (b
 	return s.testIn(ctx, ".", k, tier, args)
 }
 
+// racedChecks is how many cases of a property the default tier tries with the race detector, which
+// makes each of them some ten times slower. The long tier tries them all.
+const racedChecks = "30"
+
 // testIn runs go test in a folder, with what every run of it has in common.
 func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, args []string,
 ) (bool, error) {
-	limit := map[string]string{"default": "20m", "long": "40m"}[tier]
+	limit := map[string]string{"default": "20m", "again": "40m", "long": "40m"}[tier]
 	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
 		"-timeout", limit, "-p", fmt.Sprint(parallel(k))}
 	if k != plain {
@@ -104,8 +108,11 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 	cmd := command(ctx, slices.Concat(all, args)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GODWIT_LONG=")
-	if tier == "long" {
+	switch {
+	case tier == "long":
 		cmd.Env = append(os.Environ(), "GODWIT_LONG=1")
+	case tier == "default" && k == racing:
+		cmd.Env = append(cmd.Env, "RAPID_CHECKS="+racedChecks)
 	}
 	cmd.Stderr = s.w
 	out, err := cmd.StdoutPipe()

@@ -71,21 +71,21 @@ func only(tests []string) string {
 }
 
 // raceAgain tests with the race detector what the default tier tests without it, where a package
-// that is imported is concurrent.
+// that is imported is concurrent, and with more cases what it tests with few.
 func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
 	var paths []string
 	for _, p := range s.packages {
-		if p.kind == plain && p.shares {
+		if p.kind == racing || p.kind == plain && p.shares {
 			paths = append(paths, p.path)
 		}
 	}
 	if len(paths) == 0 {
 		return true, nil
 	}
-	return s.test(ctx, racing, "default", paths)
+	return s.test(ctx, racing, "again", paths)
 }
 
 // fuzzTargets runs every fuzz target for a moment, as many at once as there are processors: each
