@@ -10,8 +10,9 @@ import (
 )
 
 // Memory is a store that lives and dies with its process: for simulations and
-// tests. It belongs to one caller at a time. The zero value is not ready; use
-// [NewMemory].
+// tests. It is not safe for concurrent use, not even for reads: an answer is valid until the next call.
+// Who shares one between goroutines holds a lock over each call and over the use of its answer. The
+// zero value is not ready; use [NewMemory].
 type Memory struct {
 	places   [len(kinds)]map[string]*place // by kind and name
 	feeds    map[hypervisor.HostName]*feed // of hosts

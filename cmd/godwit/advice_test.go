@@ -43,6 +43,10 @@ var advice = []struct{ text, test, why string }{
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
 		test: "internal/reconcile"},
 	{text: "add --decide %s=HOST, or =none", test: "internal/reconcile"},
+	{text: "Leave PATH.seen where it is", test: "backup.txtar"},
+	{text: "a controller serves %s: stop it first", test: "backup.txtar"},
+	{text: "or move the damaged file away first", test: "backup.txtar"},
+	{text: "use godwit store reconcile", test: "backup.txtar"},
 
 	{text: "delete it first, or choose another name", test: "advice.txtar"},
 	{text: "is no file: move it away", test: "advice.txtar"},

@@ -29,3 +29,13 @@ func TestTheCommandsForCertificatesWork(t *testing.T) {
 		})
 	}
 }
+
+// TestThePageOnEmbeddingShowsTheExample: what a test runs is what the page shows.
+func TestThePageOnEmbeddingShowsTheExample(t *testing.T) {
+	_, body, _ := strings.Cut(read(t, "../../store/newlife_example_test.go"), "func ExampleNewLife() {\n")
+	body, _, is := strings.Cut(body, "\t// Output")
+	body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
+	if !is || !strings.Contains(read(t, "../../docs/embedding.md"), "```go"+body+"```\n") {
+		t.Errorf("docs/embedding.md does not show the body of ExampleNewLife:%s", body)
+	}
+}

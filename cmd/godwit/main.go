@@ -115,5 +115,6 @@ func isSecond(err error) bool {
 	_, two := errors.AsType[*store.IdentityError](err)
 	_, foreign := errors.AsType[*store.ForeignError](err)
 	_, busy := errors.AsType[*daemon.BusyError](err)
-	return two || foreign || busy || errors.Is(err, cli.ErrAlarm) || daemon.Refused(err)
+	return two || foreign || busy || errors.Is(err, cli.ErrAlarm) || errors.Is(err, cli.ErrDamaged) ||
+		daemon.Refused(err)
 }

@@ -224,6 +224,19 @@ func (c *Client) Amend(ctx context.Context, h store.History) (store.History, err
 	return *a.History, nil
 }
 
+// Backup writes a copy of the store, as [Store.Backup] does.
+func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
+	a, err := c.call(ctx, opBackup, store.Key{}, request{})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := readContents(bytes.NewReader(a.Backup), int64(len(a.Backup))); err != nil {
+		return 0, refuse(opBackup, store.Key{Name: c.path}, store.Unreadable, err)
+	}
+	n, err := w.Write(a.Backup)
+	return int64(n), err
+}
+
 // errNoHistory: a server of an earlier godwit does not know the operation, and says so.
 var errNoHistory = error(&store.StoreError{Op: opHistory, Kind: store.Unreadable,
 	Err: errors.New("the answer has no history")})

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,44 +106,65 @@ type contents struct {
 // readContents reads and checks all of a file of a size. Nothing of a file that it refuses
 // is used.
 func readContents(file io.ReaderAt, size int64) (*contents, error) {
-	c := &contents{records: map[store.Key]stored{}}
+	c, wrong := inspect(file, size)
+	if len(wrong) > 0 {
+		return nil, wrong[0]
+	}
+	return c, nil
+}
+
+// inspect reads all of a file of a size, and says all that is wrong with it, what matters most first.
+// What it has read of such a file is for operators to see.
+func inspect(file io.ReaderAt, size int64) (c *contents, wrong []error) {
+	c = &contents{records: map[store.Key]stored{}}
 	others := map[string][]byte{}
-	var unread error // told last: of a newer format, it means nothing
+	var unread []error // told last: of a newer format, it means nothing
 	txn, err := readPages(file, size, func(bucket string, key, value []byte) error {
 		switch bucket {
 		case "/" + aboutBucket:
 			others[string(key)] = value
 		case "/" + recordsBucket:
-			unread = cmp.Or(unread, c.add(key, value))
+			if err := c.add(key, value); err != nil {
+				unread = append(unread, err)
+			}
 		default:
-			unread = cmp.Or(unread, damaged("%q is not godwit's", bucket+"/"+string(key)))
+			unread = append(unread, damaged("%q is not godwit's", bucket+"/"+string(key)))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return c, append([]error{err}, unread...)
 	}
 	if err := c.about(others); err != nil {
-		return nil, err
+		if _, is := errors.AsType[*newer](err); is {
+			return c, []error{err}
+		}
+		return c, append([]error{err}, unread...)
 	}
-	if unread != nil {
-		return nil, unread
-	}
-	for key, s := range maps.All(c.records) {
-		if uint64(s.record.At()) > c.totals.last {
-			return nil, damaged("%s %q is of the version %d, after the last one", key.Kind,
-				key.Name, s.record.At())
+	return c, append(unread, c.disagrees(txn)...)
+}
+
+// disagrees says where the records, and the last transaction, are not what the totals say.
+func (c *contents) disagrees(txn uint64) (wrong []error) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.records), compareKeys) {
+		if at := c.records[key].record.At(); uint64(at) > c.totals.last {
+			wrong = append(wrong, damaged("%s %q is of the version %d, after the last one", key.Kind,
+				key.Name, at))
 		}
 	}
 	if c.counted.count != c.totals.count || c.counted.sum != c.totals.sum {
-		return nil, damaged("it holds %d records with the sum %x, instead of %d with %x",
-			c.counted.count, c.counted.sum, c.totals.count, c.totals.sum)
+		wrong = append(wrong, damaged("it holds %d records with the sum %x, instead of %d with %x",
+			c.counted.count, c.counted.sum, c.totals.count, c.totals.sum))
 	}
 	if txn != c.totals.txn {
-		return nil, damaged("the last transaction was %d, and the last one of godwit %d", txn,
-			c.totals.txn)
+		wrong = append(wrong, damaged("the last transaction was %d, and the last one of godwit %d", txn,
+			c.totals.txn))
 	}
-	return c, nil
+	return wrong
+}
+
+func compareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
 // about reads what the file says about itself.

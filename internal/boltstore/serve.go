@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,6 +141,8 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 		return answer{}, h.wait(ctx, feed, q.Since)
 	case opHistory, opAmend:
 		return h.history(ctx, op, q)
+	case opBackup:
+		return h.backup(ctx)
 	}
 	return answer{}, bad("there is no operation %q", op)
 }
@@ -171,6 +174,19 @@ func (h *handler) history(ctx context.Context, op string, q request) (answer, er
 	}
 	past, err := s.Amend(ctx, *q.History)
 	return answer{History: &past}, err
+}
+
+// backup answers a copy of the store.
+func (h *handler) backup(ctx context.Context) (answer, error) {
+	s, can := h.store.(interface {
+		Backup(context.Context, io.Writer) (int64, error)
+	})
+	if !can {
+		return answer{}, bad("this store makes no copies of itself")
+	}
+	var all bytes.Buffer
+	_, err := s.Backup(ctx, &all)
+	return answer{Backup: all.Bytes()}, err
 }
 
 // write puts or deletes a record.

@@ -61,6 +61,7 @@ const (
 	opWait    = "Wait"
 	opHistory = "History"
 	opAmend   = "Amend"
+	opBackup  = "Backup"
 )
 
 // request is what a client asks. Which fields there are depends on the operation.
@@ -90,6 +91,7 @@ type answer struct {
 	History *store.History `json:",omitempty"`
 	// Instance is in which one of its software the store is.
 	Instance string `json:",omitempty"`
+	Backup   []byte `json:",omitempty"`
 }
 
 // key is a record's key. The kind goes by its word, and the name as bytes.

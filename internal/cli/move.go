@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -101,6 +102,8 @@ the VMs that have left to their new host; if that does not take them, they stay 
 A group with a domain, as "together in one rack", does not move to another domain: its VMs leave one by
 one, for hosts in the same domain.
 
+With --wait the progress names VMs that do not run, and why: a VM migrates once it has started.
+
 Exit status: 0 requested, or empty, 2 bad input, 3 some VMs remain.`
 
 func drainCommand() *cobra.Command {
@@ -113,19 +116,25 @@ func drainCommand() *cobra.Command {
 // drainVerb is the command as a part of another one.
 func drainVerb(f *deskFlags) *cobra.Command {
 	var wait bool
+	var timeout time.Duration
 	var terms evacuation.Terms
 	c := &cobra.Command{Use: "drain HOST", Short: "Migrate all VMs away from a host",
 		Long: drainHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if timeout < 0 || timeout > 0 && !wait {
+				return errors.New("--timeout: write a positive time, and --wait")
+			}
 			return f.at(c, func(ctx context.Context, d *desk) error {
 				h, err := d.DrainOn(ctx, hostName(args[0]), terms)
 				if err != nil || !wait {
 					return d.saidHost(ctx, h, err)
 				}
-				return d.empty(ctx, h.Host.Name)
+				return d.empty(ctx, h.Host.Name, timeout)
 			})
 		}}
 	c.Flags().BoolVar(&wait, "wait", false, "print the progress until the host is empty")
+	c.Flags().DurationVar(&timeout, "timeout", 0,
+		"`TIME` that --wait waits at most; the drain goes on after it (default: no limit)")
 	c.Flags().TextVar(&terms.OnUnmovable, "unmovable", evacuation.ByStrategy,
 		"`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart")
 	c.Flags().DurationVar(&terms.Grace, "grace", 0,

@@ -21,10 +21,11 @@ import (
 
 func storeCommand() *cobra.Command {
 	var f deskFlags
-	c := &cobra.Command{Use: "store", Short: "Reconcile a store that was restored from a backup",
+	c := &cobra.Command{Use: "store", Short: "Back up, check, restore and reconcile the store",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
-	c.AddCommand(reconcileCommand(&f))
+	c.AddCommand(backupCommand(&f), checkCommand(&f), restoreCommand(&f), rebuildCommand(&f),
+		reconcileCommand(&f))
 	return c
 }
 

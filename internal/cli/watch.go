@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -67,16 +68,22 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 	})
 }
 
-// empty prints the progress of a drain until the host is empty, or no further VM will leave.
-func (d *desk) empty(ctx context.Context, host hostName) error {
-	last := ""
+// empty prints the progress of a drain until the host is empty, or no further VM will leave, or, unless
+// that is zero, for so long.
+func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) error {
+	last, began := "", d.Now()
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
 		if line := left.Line(); line != last {
 			fmt.Fprintln(d.err, line)
 			last = line
 		}
-		if !left.Done {
+		switch {
+		case left.Done:
+		case atMost > 0 && d.Now().Sub(began) >= atMost:
+			return true, cmp.Or(d.print(left, left.Unfinished),
+				fmt.Errorf("the host is not empty after %s; the drain goes on: %w", atMost, ErrNotDone))
+		default:
 			return false, nil
 		}
 		err := d.print(left, left.Table)

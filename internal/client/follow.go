@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,6 +53,8 @@ type Left struct {
 	EmptyAt *time.Time          `json:"emptyAt,omitempty"` // predicted
 	// Failed are VMs that wait after a failed migration, and its reason.
 	Failed []Stay `json:"failed,omitempty"`
+	// Down are VMs that wait because they do not run, and why: only one that has started can migrate.
+	Down []Stay `json:"down,omitempty"`
 	// Done: no further VM will leave.
 	Done bool `json:"done"`
 
@@ -86,6 +89,9 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 			if why := failure(c, v.VM.ID); why != "" {
 				l.Failed = append(l.Failed, Stay{v.VM.ID, why})
 			}
+			if why := down(v); why != "" {
+				l.Down = append(l.Down, Stay{v.VM.ID, why})
+			}
 		}
 	}
 	l.Done = len(l.Moving)+len(l.Waiting) == 0
@@ -98,6 +104,19 @@ func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmo
 		return evacuation.Keep
 	}
 	return cluster.Fate(h.Drain, v.Strategy, v.Migratable)
+}
+
+// down returns why a VM that is to run does not run; "" if it does.
+func down(v *store.VM) string {
+	switch {
+	case v.Off():
+		return ""
+	case v.Trouble != "":
+		return v.Trouble
+	case v.Boots == 0:
+		return "it has not started yet"
+	}
+	return ""
 }
 
 // failure returns why the last ended migration of a VM failed; "" if it did not.
@@ -133,7 +152,27 @@ func (l *Left) Line() string {
 		text += fmt.Sprintf("; %d failed before: %s: %s", len(l.Failed), Plain(string(f.VM)),
 			Plain(f.Why))
 	}
+	if len(l.Down) > 0 {
+		f := l.Down[0]
+		text += fmt.Sprintf("; %d do not run: %s: %s", len(l.Down), Plain(string(f.VM)), Plain(f.Why))
+	}
 	return text
+}
+
+// Unfinished prints what a drain still waits for.
+func (l *Left) Unfinished(out io.Writer) error {
+	if len(l.Moving) > 0 {
+		fmt.Fprintf(out, "%d VMs are leaving %s\n", len(l.Moving), Plain(string(l.Host)))
+	}
+	why := map[hypervisor.VMID]string{}
+	for _, s := range append(l.Failed, l.Down...) {
+		why[s.VM] = s.Why
+	}
+	for _, vm := range l.Waiting {
+		fmt.Fprintf(out, "%s waits on %s: %s\n", Plain(string(vm)), Plain(string(l.Host)),
+			Plain(cmp.Or(why[vm], "see godwit status")))
+	}
+	return l.Table(out)
 }
 
 // Table prints the result of a drain.

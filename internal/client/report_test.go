@@ -166,6 +166,26 @@ func TestStatesOfVMs(t *testing.T) {
 	}
 }
 
+// TestLeavingNamesWhatDoesNotRun: a drain that waits for a VM that never starts says so.
+func TestLeavingNamesWhatDoesNotRun(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), vm("default/a", func(v *store.VM) { v.Boots = 3 }),
+		vm("default/b", func(v *store.VM) { v.Boots = 0 }), vm("default/c", func(v *store.VM) { v.Trouble = "its disk is missing" }))
+	l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	if want := "; 2 do not run: default/b: it has not started yet"; l.Done ||
+		!strings.HasSuffix(l.Line(), want) {
+		t.Errorf("%q, want it to end with %q", l.Line(), want)
+	}
+	var out bytes.Buffer
+	if err := l.Unfinished(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := "default/a waits on n1: see godwit status\ndefault/b waits on n1: it has not started yet\n" +
+		"default/c waits on n1: its disk is missing\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 func TestLeaving(t *testing.T) {
 	base := []store.Record{host("n1", nil),
 		vm("default/gpu", func(v *store.VM) { v.Migratable, v.NotMigratableReason = false, "a GPU" }),
@@ -173,7 +193,7 @@ func TestLeaving(t *testing.T) {
 		vm("default/none", func(v *store.VM) { v.Strategy = evacuation.None }),
 		vm("default/ext", func(v *store.VM) { v.Strategy = evacuation.External })}
 	_, c := cluster(t, append(base, vm("default/a", func(v *store.VM) { v.ActiveMigration = "default/a#1" }),
-		vm("default/b", nil), under(), &store.Migration{Spec: migration.Spec{ID: "b#1",
+		vm("default/b", func(v *store.VM) { v.Boots = 1 }), under(), &store.Migration{Spec: migration.Spec{ID: "b#1",
 			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
 			Because: "target-down"}})...)
 	l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)

@@ -50,6 +50,41 @@ func WriteText(path string, text []byte, synced bool) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
+// Create writes a new file that only we can read, whole or not at all, so that it survives a loss of
+// power. A file of that name is never replaced: then the error is fs.ErrExist.
+func Create(path string, text []byte) error {
+	return finish(path, text, func(unfinished string) error {
+		return errors.Join(os.Link(unfinished, path), os.Remove(unfinished))
+	})
+}
+
+// Place is Create for a file that takes the place of what is there.
+func Place(path string, text []byte) error {
+	return finish(path, text, func(unfinished string) error { return os.Rename(unfinished, path) })
+}
+
+// finish writes a file under a name of its own, and then lets it get its name.
+func finish(path string, text []byte, name func(unfinished string) error) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".new-*") // of the mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = name(f.Name()); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

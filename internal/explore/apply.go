@@ -193,7 +193,7 @@ func (w *World) operate(line string) {
 	}
 }
 
-// renew deletes a VM, if that is not refused, and adds another one of its name.
+// renew deletes a VM, if that is not refused, and adds another one of its name where the scene had it.
 // Source: internal/client (Client.DeleteVM, Client.AddVM).
 func (w *World) renew(name hypervisor.VMID) {
 	old := w.VM(name)
@@ -201,8 +201,8 @@ func (w *World) renew(name hypervisor.VMID) {
 		return
 	}
 	must(w.Store.Delete(w.ctx, old))
-	w.put(&store.VM{VM: old.VM, Life: life(w.Script), Moves: 1, Host: old.Host, Migratable: true,
-		Strategy: old.Strategy})
+	w.put(&store.VM{VM: old.VM, Life: life(w.Script), Moves: 1,
+		Host: w.Scene.VMs[w.Scene.VMIndex(string(name))].Host, Migratable: true, Strategy: old.Strategy})
 }
 
 // life is that of a VM which was added by a line of the script; 0 is before all.
