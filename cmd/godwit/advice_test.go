@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,20 +51,28 @@ var advice = []struct{ text, test, why string }{
 
 	{text: "delete it first, or choose another name", test: "advice.txtar"},
 	{text: "is no file: move it away", test: "advice.txtar"},
-	{text: "shut its guest down on %s if it is not needed", why: "agents report strays with a record only"},
+	{text: "shut its guest down on %s if it is not needed", why: "agents report only copies whose VM has a record, so that no VM of a test brings it up; " +
+		"internal/client tests the text"},
 	{text: "stop it, or choose another directory", test: "advice.txtar"},
-	{text: "which runs this: move it away, or chown it", why: "an audit log; no VM depends on it"},
+	{text: "which runs this: move it away, or chown it", why: "the file is an audit log: no VM starts, stops or moves by " +
+		"what is done to it"},
 	{text: "its end is no audit log: move it away", test: "advice.txtar"},
-	{text: "is here already: move it away", why: "a disk of no VM: a migration that is refused"},
+	{text: "is here already: move it away", why: "the file is the image of no VM there: the migration is refused " +
+		"before anything is received (hypervisor/qmp TestATargetDoesNotOverwriteADisk)"},
 	{text: "of an earlier VM of that name: move it away, or remove it",
-		why: "a disk of no VM: a migration that is refused"},
-	{text: "virsh managedsave-remove", why: "a VM that rests, and does not migrate meanwhile"},
-	{text: "remove them with virsh %s-delete", why: "snapshots; the VM runs on"},
-	{text: "remove these from it, or move it", why: "devices of a guest, for its owner"},
-	{text: "virsh metadata --remove", why: "a domain that is not godwit's counts as foreign then"},
-	{text: "has moved it away: abandon or release it", why: "it asks for nothing: agents do that"},
-	{text: "remove its files: %v", why: "it says what failed"},
-	{text: "or remove the key if it is not godwit's", why: "a key of others in etcd"},
+		why: "the file is the image of a VM that was deleted: the migration is refused before anything is " +
+			"received, and no VM that runs has it open"},
+	{text: "virsh managedsave-remove", test: "hypervisor/libvirt.TestAManagedSaveIsLeftAlone"},
+	{text: "remove them with virsh %s-delete", test: "hypervisor/libvirt.TestSnapshotsAreInTheImage"},
+	{text: "remove these from it, or move it", why: "it names devices inside of a guest: whether the guest can do " +
+		"without them only its owner knows"},
+	{text: "virsh metadata --remove", why: "the domain counts as foreign then: godwit starts, stops and moves " +
+		"nothing of it, and migrates no VM of its name there"},
+	{text: "has moved it away: abandon or release it", why: "it is told to the agent, which does that with evidence; " +
+		"an operator is asked for nothing"},
+	{text: "remove its files: %v", why: "it names the step that failed, before the error of the file system: it asks " +
+		"for nothing"},
+	{text: "or remove the key if it is not godwit's", test: "internal/etcdstore.TestAForeignKeyIsRemovedAsAdvised"},
 }
 
 // asks is what such messages say.
@@ -106,8 +115,25 @@ func TestEveryAdviceIsListedAndTested(t *testing.T) {
 			if _, err := os.Stat(script); err != nil {
 				t.Errorf("%q: %v", a.text, err)
 			}
+		case strings.Contains(a.test, ".Test"):
+			dir, name, _ := strings.Cut(a.test, ".")
+			if !hasTest(t, filepath.Join("../..", dir), name) {
+				t.Errorf("%q: there is no %s in %s", a.text, name, dir)
+			}
 		}
 	}
+}
+
+// hasTest reports whether a directory has a test of a name.
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(path string) bool {
+		return strings.Contains(read(t, path), "\nfunc "+name+"(t ")
+	})
 }
 
 // message is a text in a source, with what is added to it by +.

@@ -22,6 +22,7 @@ func Write(path string, v any, synced bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	text = summed(text)
 	return WriteText(path, append(text, '\n'), synced)
 }
 
@@ -113,6 +114,7 @@ func Read(path string, v any) error {
 	case len(text) > maxRecord:
 		return fmt.Errorf("%s: it has more than %d bytes and is no record", path, maxRecord)
 	}
+	text, changed := unsummed(text)
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err = dec.Decode(v)
@@ -120,6 +122,9 @@ func Read(path string, v any) error {
 	if _, end := dec.Token(); err == nil && end != io.EOF {
 		return fmt.Errorf("%s:%d: there is something after the record: repair the file or "+
 			"move it away", path, line(text, at))
+	}
+	if err == nil && changed != nil {
+		return fmt.Errorf("%s: %w: repair the file or move it away", path, changed)
 	}
 	if err == nil {
 		return nil
