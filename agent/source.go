@@ -97,8 +97,8 @@ func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.T
 			return a.kept(ctx, m, nothingSent("the target expects another size: "+
 				SizeText(v.Now())), now)
 		}
-		if v := a.home.Get(m.Spec.VM); v != nil && v.Operation == store.Plugging {
-			return a.kept(ctx, m, nothingSent("one of its disks is being attached or detached"), now)
+		if why := unsendable(a.home.Get(m.Spec.VM)); why != "" {
+			return a.kept(ctx, m, nothingSent(why), now)
 		}
 		return a.start(ctx, m, d.VM, now)
 	case there && started && !m.Source.Unresolved:
@@ -107,6 +107,22 @@ func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.T
 	// The request to send may have been lost, or taken effect: the target knows.
 	return a.resolve(ctx, m, hypervisor.Progress{Error: "no transfer is known, the VM is " +
 		d.State.String()}, now)
+}
+
+// unsendable says why a VM must not be sent, by what is done to its disks; "" is that it may.
+func unsendable(v *store.VM) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.Operation == store.Plugging:
+		return "one of its disks is being attached or detached"
+	case v.Operation == store.Snapshotting:
+		return "a snapshot of one of its disks is being changed"
+	}
+	if can, why := v.CanMigrate(); !can && v.Migratable {
+		return why
+	}
+	return ""
 }
 
 // start asks the hypervisor to send, with the limit of the downtime that convergence would

@@ -34,6 +34,9 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 	if v, err = a.changeDisks(ctx, v, d, now); err != nil {
 		return err
 	}
+	if v, err = a.snapshots(ctx, v, d, now); err != nil {
+		return err
+	}
 	switch d.State {
 	case hypervisor.Shutoff, hypervisor.Crashed, hypervisor.Absent:
 		switch { // also what has ended is looked at: a start may take effect late

@@ -121,6 +121,8 @@ var disks = []Trial{
 			w.Refused(w.HV[source].Do(w.Ctx, theVM, hypervisor.Snapshot{Disk: "none", Name: "x"}),
 				hypervisor.NotFound, hypervisor.Invalid)
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Snapshot{Disk: "data"})
+			drop := hypervisor.DeleteSnapshot{Disk: "data", Name: "before"}
+			w.Do(source, theVM, hypervisor.RevertSnapshot{Disk: "data", Name: "before"}, drop, drop)
 		}},
 }
 

@@ -30,7 +30,7 @@ func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now
 	}
 	plan := c.plan(s, now)
 	for _, vm := range plan.Warn {
-		if why := c.cache.vm(vm).rec.NotMigratableReason; c.warned[vm] != host {
+		if _, why := c.cache.vm(vm).rec.CanMigrate(); c.warned[vm] != host {
 			c.warned[vm] = host
 			c.recorder.Note(now, "", vm, "cannot migrate: "+why)
 		}
@@ -127,10 +127,11 @@ func (c *Controller) asVMs(s *hostEntry) []evacuation.VM {
 }
 
 func (g *vmEntry) asVM() evacuation.VM {
+	can, why := g.rec.CanMigrate()
 	return evacuation.VM{
 		ID: g.rec.VM.ID, Final: g.rec.Ended, Stopping: g.rec.Off() && !g.rec.Ended,
 		Between: g.rec.Between(), Strategy: g.rec.Strategy,
-		Migratable: g.rec.Migratable, NotMigratableReason: g.rec.NotMigratableReason, EvacuateFrom: g.rec.EvacuateFrom,
+		Migratable: can, NotMigratableReason: why, EvacuateFrom: g.rec.EvacuateFrom,
 		Moving: g.moving() || g.rec.ActiveMigration != "", Instances: 1, Memory: g.rec.Weight(),
 		Failed: migration.Failures(len(g.migrations), g.own),
 	}

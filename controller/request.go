@@ -175,7 +175,7 @@ func Cleared(m *store.Migration, vmGone bool) bool {
 // LeavesDifferently reports whether evacuation may see the VM in a new light.
 func LeavesDifferently(a, b *store.VM) bool {
 	return a.Host != b.Host || a.EvacuateFrom != b.EvacuateFrom || a.Strategy != b.Strategy ||
-		a.Migratable != b.Migratable || a.Ended != b.Ended || a.Off() != b.Off() ||
+		a.Migratable != b.Migratable || len(a.Snapshots) != len(b.Snapshots) || a.Ended != b.Ended || a.Off() != b.Off() ||
 		a.Between() != b.Between() ||
 		a.ActiveMigration != "" && b.ActiveMigration == ""
 }

@@ -61,11 +61,11 @@ func staysPut(v *store.VM, cluster evacuation.Strategy) []placement.Reason {
 	if why := bound(v); len(why) > 0 {
 		return why
 	}
-	if !v.Migratable && v.Evicted == nil &&
+	if can, _ := v.CanMigrate(); !can && v.Evicted == nil &&
 		v.Strategy.Or(cluster) != evacuation.LiveMigrateIfPossible {
 		have := "it cannot migrate"
-		if v.NotMigratableReason != "" {
-			have += ": " + v.NotMigratableReason
+		if _, why := v.CanMigrate(); why != "" {
+			have += ": " + why
 		}
 		return []placement.Reason{{Check: "migratable", Need: "a VM that another host can start",
 			Have: have}}

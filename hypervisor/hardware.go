@@ -131,7 +131,7 @@ const (
 	CanMoveCold                               // Migrate of a VM that is Shutoff
 	CanMeasureDirtyRate                       // MeasureDirtyRate
 	CanResize                                 // Resize
-	CanSnapshot                               // Snapshot
+	CanSnapshot                               // Snapshot, DeleteSnapshot and RevertSnapshot
 	CanAttachDisk                             // AttachDisk and DetachDisk
 
 	// CanTakeBack: a source that was handed over keeps its memory until Release, so

@@ -197,6 +197,11 @@ type (
 	// Snapshot keeps the present contents of a disk under a name. Repeated, it changes nothing. A
 	// disk that the VM does not have is NotFound, or Invalid; a name that is empty is Invalid.
 	Snapshot struct{ Disk, Name string }
+	// DeleteSnapshot removes a snapshot of a disk. One that is not there is removed already.
+	DeleteSnapshot struct{ Disk, Name string }
+	// RevertSnapshot gives a disk of a VM that is Shutoff the contents that a snapshot has kept. What
+	// was written since is lost. A VM that runs is a Conflict; a snapshot that is not there is NotFound.
+	RevertSnapshot struct{ Disk, Name string }
 	// AttachDisk plugs a disk into a VM, running or not. Repeated with the same
 	// disk, it changes nothing. Another disk of the same name is a Conflict; a name with other
 	// characters than lower-case letters, digits and "-", a negative size and an unknown format are
@@ -277,6 +282,8 @@ func (Pause) command()            {}
 func (Unpause) command()          {}
 func (Resize) command()           {}
 func (Snapshot) command()         {}
+func (DeleteSnapshot) command()   {}
+func (RevertSnapshot) command()   {}
 func (AttachDisk) command()       {}
 func (DetachDisk) command()       {}
 func (MeasureDirtyRate) command() {}

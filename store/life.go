@@ -20,6 +20,8 @@ const (
 	Pausing   Operation = "Pausing"   // its guest is stopped, and keeps its memory
 	Resuming  Operation = "Resuming"  // and runs on
 	Plugging  Operation = "Plugging"  // a disk is attached or detached
+	// Snapshotting: a snapshot of one of its disks is made, deleted or reverted to.
+	Snapshotting Operation = "Snapshotting"
 )
 
 // Asked is a request of an operator.
@@ -134,18 +136,18 @@ func (v *VM) Start() {
 // be resized, or its disks change. It cannot migrate until that is over.
 func (v *VM) Between() bool {
 	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing ||
-		v.Operation == Plugging
+		v.Operation == Plugging || v.Operation == Snapshotting
 }
 
 // Stands reports whether the guest of the VM is paused, as its operator wants it, by the word of its
 // host's agent.
 func (v *VM) Stands() bool {
 	return v.Pause && v.Paused && !v.Off() && !v.Ended && v.Operation == Nothing &&
-		len(v.DiskChanges) == 0
+		len(v.DiskChanges) == 0 && !v.Asking()
 }
 
 // Settled reports whether nothing is to be done about the VM as long as it runs.
 func (v *VM) Settled() bool {
 	return !v.Off() && !v.Ended && !v.Releasing() && v.Operation == Nothing &&
-		v.Reboots == v.Rebooted && !v.Pause && !v.Paused && len(v.DiskChanges) == 0
+		v.Reboots == v.Rebooted && !v.Pause && !v.Paused && len(v.DiskChanges) == 0 && !v.Asking()
 }

@@ -214,6 +214,8 @@ type VM struct {
 	// DiskChanges are the disks that are to be attached and detached, in this order. VM says what it has
 	// now: the agent that has made a change enters it there, and takes the request back.
 	DiskChanges []DiskChange `json:",omitempty"`
+	// SnapshotRequests are what is asked for of snapshots, the oldest first.
+	SnapshotRequests []SnapshotRequest `json:",omitempty"`
 	// Asked is who asked last for a change of the VM, and for which. Default: that is not known.
 	Asked *Asked `json:",omitempty"`
 
@@ -228,6 +230,8 @@ type VM struct {
 	// Operation is stored before the agent acts.
 	Operation Operation `json:"Doing,omitempty"`
 	Rebooted  int       `json:",omitempty"` // the Reboots that were seen to
+	// Snapshots are those that godwit has made and not deleted.
+	Snapshots []Snapshot `json:",omitempty"`
 	// Paused: its guest was paused because of Pause, or is about to be, and was not resumed since.
 	Paused bool `json:",omitempty"`
 	// Size is what the VM was last started with. Default: what VM says.

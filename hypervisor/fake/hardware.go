@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,23 @@ func (d *domain) detach(name string) error {
 		return d.conflict()
 	}
 	d.VM = d.machine.as(Unplug(*d.VM, name))
+	return nil
+}
+
+// snapshot answers what is asked about a snapshot of a disk. The model has no contents of disks, and
+// keeps none.
+func (d *domain) snapshot(disk, name string, atRest bool) error {
+	has := d.VM.Hardware != nil && slices.ContainsFunc(d.VM.Hardware.Disks, func(o hypervisor.Disk) bool {
+		return o.Name == disk && o.Format == "qcow2"
+	})
+	switch {
+	case name == "":
+		return refuse(hypervisor.Invalid, "the snapshot has no name")
+	case !has:
+		return refuse(hypervisor.NotFound, "it has no qcow2 disk %q", disk)
+	case !d.pluggable(), atRest && d.State != hypervisor.Shutoff:
+		return d.conflict()
+	}
 	return nil
 }
 

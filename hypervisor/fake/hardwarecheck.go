@@ -20,7 +20,7 @@ func NeededFor(c hypervisor.Command) hypervisor.Abilities {
 	switch c.(type) {
 	case hypervisor.Resize:
 		return hypervisor.CanResize
-	case hypervisor.Snapshot:
+	case hypervisor.Snapshot, hypervisor.DeleteSnapshot, hypervisor.RevertSnapshot:
 		return hypervisor.CanSnapshot
 	case hypervisor.AttachDisk, hypervisor.DetachDisk:
 		return hypervisor.CanAttachDisk

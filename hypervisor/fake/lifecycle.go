@@ -41,6 +41,12 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	switch c := c.(type) {
 	case hypervisor.Resize:
 		return d.resize(c.VM)
+	case hypervisor.Snapshot:
+		return d.snapshot(c.Disk, c.Name, false)
+	case hypervisor.DeleteSnapshot:
+		return d.snapshot(c.Disk, c.Name, false)
+	case hypervisor.RevertSnapshot:
+		return d.snapshot(c.Disk, c.Name, true)
 	case hypervisor.AttachDisk:
 		return d.attach(c.Disk)
 	case hypervisor.DetachDisk:

@@ -57,10 +57,11 @@ func (f *Network) AddHost(host hypervisor.Host) (*Host, error) {
 	case f.hosts[host.Name] != nil:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Conflict, "it exists"))
 	}
-	if h.host.Abilities == 0 {
+	if h.host.Abilities == 0 { // it makes snapshots only where that is asked for: there is nothing in them
 		h.host.Abilities = Abilities
 	}
-	h.host.Abilities = h.host.Abilities&(Abilities|hypervisor.CanEncrypt) | hypervisor.CanTakeBack
+	h.host.Abilities = h.host.Abilities&(Abilities|hypervisor.CanEncrypt|hypervisor.CanSnapshot) |
+		hypervisor.CanTakeBack
 	h.host.Software = cmp.Or(host.Software, "godwit's model of QEMU, in virtual time")
 	h.wire = f.world.NewHost(host.Name, host.Link)
 	f.hosts[host.Name] = h

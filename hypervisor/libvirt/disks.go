@@ -280,6 +280,32 @@ func (d guest) snapshot(ctx context.Context, f found, c hypervisor.Snapshot) err
 	})
 }
 
+// onSnapshot does something with a snapshot of a VM at rest. One that is not there needs no removal.
+func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool,
+	do func(*libvirt.DomainSnapshot) error) error {
+	if err := settled(f); err != nil {
+		return err
+	}
+	if f.Sight.Run.Alive() {
+		return fault.Refuse(hypervisor.Conflict, "it is %v: libvirt changes snapshots of one disk only "+
+			"while the VM is shut off", f.State)
+	}
+	return d.Do(ctx, func(dom *libvirt.Domain) error {
+		s, err := dom.SnapshotLookupByName(name, 0)
+		if errors.Is(err, libvirt.ERR_NO_DOMAIN_SNAPSHOT) {
+			if !needed {
+				return nil
+			}
+			return fault.Refuse(hypervisor.NotFound, "it has no snapshot %q", name)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = s.Free() }()
+		return do(s)
+	})
+}
+
 // snapshotXML asks for one disk and for none of the others.
 func (d guest) snapshotXML(f found, c hypervisor.Snapshot) (string, error) {
 	var dom lx.Domain

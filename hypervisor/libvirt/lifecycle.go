@@ -59,6 +59,14 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 		return d.resize(ctx, f, c.VM)
 	case hypervisor.Snapshot:
 		return d.snapshot(ctx, f, c)
+	case hypervisor.DeleteSnapshot:
+		return d.onSnapshot(ctx, f, c.Name, false, func(s *libvirt.DomainSnapshot) error {
+			return s.Delete(0)
+		})
+	case hypervisor.RevertSnapshot:
+		return d.onSnapshot(ctx, f, c.Name, true, func(s *libvirt.DomainSnapshot) error {
+			return s.RevertToSnapshot(0)
+		})
 	case hypervisor.AttachDisk:
 		return d.attachDisk(ctx, f, c.Disk)
 	case hypervisor.DetachDisk:

@@ -136,34 +136,80 @@ func indexOf(vm hypervisor.VM, name string) (int, error) {
 	return -1, qemu.Refuse(hypervisor.NotFound, "it has no disk %q", name)
 }
 
-// snapshot keeps the contents of a disk inside its image. Only qcow2 can.
+// snapshot keeps the contents of a disk inside its image.
 func (d guest) snapshot(ctx context.Context, p found, c hypervisor.Snapshot) error {
-	i, err := indexOf(p.Rec.VM, c.Disk)
-	if err != nil {
-		return err
-	}
-	disk := p.Rec.VM.Hardware.Disks[i]
+	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
-	case c.Name == "" || len(c.Name) > 255:
-		return qemu.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
-			len(c.Name))
-	case disk.Format != "qcow2":
-		return qemu.Refuse(hypervisor.Unsupported,
-			"disk %s: a %s image cannot keep snapshots, qcow2 can",
-			disk.Name, qemu.Format(disk))
-	case p.State == hypervisor.Running || p.State == hypervisor.Paused:
-		if p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live() {
-			return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
-		}
-		if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
-			return err
-		}
-		return p.VM.SnapshotInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+	case err != nil || has:
+		return err
+	case p.State == hypervisor.Shutoff:
+		return d.Node.QEMU.SnapshotImage(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
+	}
+	return p.VM.SnapshotInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+}
+
+// deleteSnapshot removes a snapshot from the image of a disk.
+func (d guest) deleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteSnapshot) error {
+	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
+	switch {
+	case err != nil || !has:
+		return err
+	case p.State == hypervisor.Shutoff:
+		return d.Node.QEMU.DeleteSnapshot(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
+	}
+	return p.VM.SnapshotDeleteInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+}
+
+// revertSnapshot gives a disk the contents that a snapshot has kept.
+func (d guest) revertSnapshot(ctx context.Context, p found, c hypervisor.RevertSnapshot) error {
+	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
+	switch {
+	case err != nil:
+		return err
+	case !has:
+		return qemu.Refuse(hypervisor.NotFound, "disk %s has no snapshot %q", disk.Name, c.Name)
 	case p.State != hypervisor.Shutoff:
 		return p.Conflict()
 	}
-	path := d.Node.QEMU.DiskPath(d.ID, disk)
-	return d.Node.QEMU.SnapshotImage(ctx, c.Name, path)
+	return d.Node.QEMU.RevertSnapshot(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
+}
+
+// hasSnapshot finds a disk that can keep snapshots, and whether it has one of a name. Only qcow2 can.
+// A VM that moves is refused: the target's disk would not be the same.
+func (d guest) hasSnapshot(ctx context.Context, p found, name, snapshot string) (disk hypervisor.Disk,
+	has bool, err error) {
+	i, err := indexOf(p.Rec.VM, name)
+	if err != nil {
+		return disk, false, err
+	}
+	disk = p.Rec.VM.Hardware.Disks[i]
+	switch {
+	case snapshot == "" || len(snapshot) > 255:
+		return disk, false, qemu.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
+			len(snapshot))
+	case disk.Format != "qcow2":
+		return disk, false, qemu.Refuse(hypervisor.Unsupported,
+			"disk %s: a %s image cannot keep snapshots, qcow2 can", disk.Name, qemu.Format(disk))
+	case p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live():
+		return disk, false, qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+	case p.State == hypervisor.Shutoff:
+		has, err = d.Node.QEMU.HasSnapshot(ctx, snapshot, d.Node.QEMU.DiskPath(d.ID, disk))
+		return disk, has, err
+	case p.State != hypervisor.Running && p.State != hypervisor.Paused:
+		return disk, false, p.Conflict()
+	}
+	if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
+		return disk, false, err
+	}
+	nodes, err := p.VM.QueryNamedNodes(ctx)
+	for _, n := range nodes {
+		if n.Name == qemu.NodeName(disk.Name) {
+			has = slices.ContainsFunc(n.Image.Snapshots, func(s struct{ Name string }) bool {
+				return s.Name == snapshot
+			})
+		}
+	}
+	return disk, has, err
 }
 
 // attachDisk plugs a disk in.

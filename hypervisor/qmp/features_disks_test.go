@@ -31,7 +31,14 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 			if !row.runs {
 				l.do("n1", vm.ID, hypervisor.Kill{})
 			}
-			l.do("n1", vm.ID, hypervisor.Snapshot{Disk: "root", Name: "before"})
+			keep := hypervisor.Snapshot{Disk: "root", Name: "before"}
+			l.do("n1", vm.ID, keep, keep, hypervisor.Snapshot{Disk: "root", Name: "gone"})
+			gone := hypervisor.DeleteSnapshot{Disk: "root", Name: "gone"}
+			l.do("n1", vm.ID, gone, gone)
+			if row.runs {
+				l.refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"},
+					hypervisor.Conflict)
+			}
 			l.refuses("n1", vm.ID, hypervisor.Snapshot{Disk: "data", Name: "before"},
 				hypervisor.Unsupported, "data", "raw", "qcow2")
 			if row.runs {
@@ -40,11 +47,14 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 				l.do("n1", vm.ID, hypervisor.Kill{})
 			}
 			path := l.disk("n1", "root")
-			if list := image(t, "snapshot", "-l", path); !strings.Contains(list, "before") {
-				t.Errorf("the image has only %s", list)
+			if list := image(t, "snapshot", "-l", path); strings.Count(list, "before") != 1 ||
+				strings.Contains(list, "gone") {
+				t.Errorf("the image has %s", list)
 			}
 			l.same("n1", map[string][]byte{"root": contents})
-			image(t, "snapshot", "-a", "before", path)
+			l.refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "gone"},
+				hypervisor.NotFound, "gone")
+			l.do("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"})
 			l.same("n1", map[string][]byte{"root": before})
 			l.ends("n1", vm.ID)
 		})

@@ -56,6 +56,10 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 		return d.resize(ctx, p, c.VM)
 	case hypervisor.Snapshot:
 		return d.snapshot(ctx, p, c)
+	case hypervisor.DeleteSnapshot:
+		return d.deleteSnapshot(ctx, p, c)
+	case hypervisor.RevertSnapshot:
+		return d.revertSnapshot(ctx, p, c)
 	case hypervisor.AttachDisk:
 		return d.attachDisk(ctx, p, c.Disk)
 	case hypervisor.DetachDisk:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -94,6 +95,19 @@ func ofVM(v *store.VM) Line {
 			l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "disk " + c.Disk(), Need: c.Words(),
 				Have: c.Why})
 		}
+	}
+	for i := range v.SnapshotRequests {
+		r := &v.SnapshotRequests[i]
+		switch {
+		case r.Why != "":
+			l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "snapshot " + r.Name, Need: r.Words(),
+				Have: r.Why})
+		case r.Ended.IsZero():
+			l.What += ", to " + r.Words()
+		}
+	}
+	if n := len(v.Snapshots); n > 0 {
+		l.What += ", " + words.Count(n, "snapshot")
 	}
 	if who := v.Asked.Words(); who != "" {
 		l.What += ", " + who

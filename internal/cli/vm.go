@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-const vmHelp = `Create, start, stop, pause, resize and delete VMs, and change their disks. A command returns when the request is
+const vmHelp = `Create, start, stop, pause, resize and delete VMs, and change their disks
+and snapshots. A command returns when the request is
 stored; controller and agents then carry it out, and godwit status shows their progress. A VM is
 named namespace/name, or name alone in the namespace default.`
 
@@ -29,7 +30,7 @@ func vmCommand() *cobra.Command {
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
-		vmAttachCommand(&f), vmDetachCommand(&f),
+		vmAttachCommand(&f), vmDetachCommand(&f), vmSnapshotCommand(&f),
 		vmVerb(&f, "pause", "Pause a VM's guest, which keeps its memory", (*client.Client).PauseVM),
 		vmVerb(&f, "resume", "Resume a VM's guest that was paused", (*client.Client).ResumeVM),
 		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),

@@ -103,7 +103,8 @@ func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmo
 	if h == nil {
 		return evacuation.Keep
 	}
-	return cluster.Fate(h.Drain, v.Strategy, v.Migratable)
+	can, _ := v.CanMigrate()
+	return cluster.Fate(h.Drain, v.Strategy, can)
 }
 
 // down returns why a VM that is to run does not run; "" if it does.
@@ -137,8 +138,9 @@ func stays(v *store.VM, cluster evacuation.Strategy) string {
 		return "its eviction strategy is External: another system moves it"
 	case s != evacuation.LiveMigrate && s != evacuation.LiveMigrateIfPossible:
 		return "its eviction strategy does not move it"
-	case !v.Migratable:
-		return "it cannot migrate: " + v.NotMigratableReason
+	}
+	if can, why := v.CanMigrate(); !can {
+		return "it cannot migrate: " + why
 	}
 	return ""
 }

@@ -58,8 +58,9 @@ func (d *Client) sensible(ctx context.Context, m Move) error {
 		return refuse(what, "it is stopped: godwit vm start it first")
 	case v.Evicted != nil:
 		return refuse(what, "it is shut down because %s drains: godwit host undrain starts it again", v.Host)
-	case !v.Migratable:
-		return refuse(what, "it cannot migrate: %s", v.NotMigratableReason)
+	}
+	if can, why := v.CanMigrate(); !can {
+		return refuse(what, "it cannot migrate: %s", why)
 	}
 	if m.Target != "" {
 		h, err := d.Store.Get(ctx, hostKey(m.Target))

@@ -100,8 +100,9 @@ func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervis
 	left, rate := hypervisor.Bytes(0), hypervisor.Bandwidth(0)
 	for _, v := range c.On(host) {
 		m := c.Migration(v.ActiveMigration)
+		can, _ := v.CanMigrate()
 		switch {
-		case v.Stopped || !v.Migratable || v.Strategy == evacuation.None ||
+		case v.Stopped || !can || v.Strategy == evacuation.None ||
 			v.Strategy == evacuation.External:
 			continue // it is not moved
 		case m == nil || m.State.Phase != migration.Running:

@@ -389,8 +389,8 @@ func held(v *store.VM) string {
 // evicted describes a VM that is shut down because its host drains.
 func evicted(v *store.VM) string {
 	text := "it cannot be migrated, and " + string(v.Host) + " drains"
-	if v.NotMigratableReason != "" {
-		text = "it cannot be migrated (" + v.NotMigratableReason + "), and " + string(v.Host) + " drains"
+	if _, why := v.CanMigrate(); why != "" {
+		text = "it cannot be migrated (" + why + "), and " + string(v.Host) + " drains"
 	}
 	switch e := v.Evicted; {
 	case e.Restart && e.Target != "":

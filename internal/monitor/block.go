@@ -27,6 +27,11 @@ func (q QEMU) SnapshotInternal(ctx context.Context, device, name string) error {
 	return q.do(ctx, "blockdev-snapshot-internal-sync", args{"device": device, "name": name})
 }
 
+// SnapshotDeleteInternal removes a snapshot from the image of a device.
+func (q QEMU) SnapshotDeleteInternal(ctx context.Context, device, name string) error {
+	return q.do(ctx, "blockdev-snapshot-delete-internal-sync", args{"device": device, "name": name})
+}
+
 // NBDStart listens for those who read and write exported nodes. Path is a unix
 // socket, otherwise host and port are an address; creds may name credentials.
 func (q QEMU) NBDStart(ctx context.Context, at Socket, creds string) error {
@@ -101,7 +106,10 @@ func (q QEMU) JobDismiss(ctx context.Context, id string) error {
 
 // A NamedNode is a block node that has a name.
 type NamedNode struct {
-	Name string `json:"node-name"`
+	Name  string `json:"node-name"`
+	Image struct {
+		Snapshots []struct{ Name string }
+	}
 }
 
 // QueryNamedNodes lists the block nodes.

@@ -47,10 +47,35 @@ func (l *Launcher) resize(ctx context.Context, d hypervisor.Disk, path string,
 	return err
 }
 
-// SnapshotImage keeps what is in an image under a name, inside of it.
+// SnapshotImage keeps what is in an image that no QEMU uses under a name, inside of it.
 func (l *Launcher) SnapshotImage(ctx context.Context, name, path string) error {
 	_, err := l.image(ctx, "snapshot", "-q", "-c", name, path)
 	return err
+}
+
+// DeleteSnapshot removes a snapshot from an image that no QEMU uses.
+func (l *Launcher) DeleteSnapshot(ctx context.Context, name, path string) error {
+	_, err := l.image(ctx, "snapshot", "-q", "-d", name, path)
+	return err
+}
+
+// RevertSnapshot gives an image that no QEMU uses the contents that a snapshot has kept.
+func (l *Launcher) RevertSnapshot(ctx context.Context, name, path string) error {
+	_, err := l.image(ctx, "snapshot", "-q", "-a", name, path)
+	return err
+}
+
+// HasSnapshot reports whether a qcow2 image that no QEMU uses has a snapshot of a name.
+func (l *Launcher) HasSnapshot(ctx context.Context, name, path string) (bool, error) {
+	said, err := l.image(ctx, "info", "--output=json", "-f", "qcow2", path)
+	if err != nil {
+		return false, err
+	}
+	var info struct{ Snapshots []struct{ Name string } }
+	if err := json.Unmarshal(said, &info); err != nil {
+		return false, Refuse(hypervisor.Transient, "qemu-img info %s: %v", path, err)
+	}
+	return slices.ContainsFunc(info.Snapshots, func(s struct{ Name string }) bool { return s.Name == name }), nil
 }
 
 // ImageSize returns how large an image that no QEMU uses is to a guest.
