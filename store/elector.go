@@ -31,6 +31,18 @@ type Election struct {
 	Alone bool
 }
 
+// LeaderPatience returns how long a leader must be silent before another process takes over, by what is
+// configured of [Election]: patience itself, or a multiple of every; zero is the default.
+func LeaderPatience(every, patience time.Duration) time.Duration {
+	if patience > 0 {
+		return patience
+	}
+	if every <= 0 {
+		every = 5 * time.Second
+	}
+	return 6 * min(every, math.MaxInt64/6)
+}
+
 func (c *Election) complete() error {
 	if c.Name == "" {
 		c.Name = "cluster"
@@ -38,9 +50,7 @@ func (c *Election) complete() error {
 	if c.Every <= 0 {
 		c.Every = 5 * time.Second
 	}
-	if c.Patience <= 0 {
-		c.Patience = 6 * min(c.Every, math.MaxInt64/6)
-	}
+	c.Patience = LeaderPatience(c.Every, c.Patience)
 	switch {
 	case c.Identity == "":
 		return fmt.Errorf("lease %s: Identity is empty: name the process that is to lead", c.Name)

@@ -65,7 +65,7 @@ func topCommand() *cobra.Command {
 }
 
 func (d *desk) overview() *overview.Follower {
-	return overview.Follow(d.Store, d.settings.Controller.Complete().Evacuation, d.Now)
+	return overview.Follow(d.Store, d.settings.Controller.Complete().Evacuation, 0, d.Now)
 }
 
 // frameOf returns how large a frame may be: as large as the terminal.

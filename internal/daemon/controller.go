@@ -69,6 +69,7 @@ func (c *Controller) page() (done func() error, err error) {
 	ctx, end := context.WithCancel(context.Background())
 	at, _ := l.Addr().(*net.TCPAddr)
 	s := serve(l, page.Handler(page.Config{Store: shown, Controller: c.Config, Now: c.Now,
+		Silence:  store.LeaderPatience(c.Every, c.Patience),
 		Loopback: at != nil && at.IP.IsLoopback(), Done: ctx.Done()}))
 	c.Log.Info("serves the page", "url", "http://"+s.Address()+"/")
 	return func() error {

@@ -13,13 +13,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-const (
-	// fresh is how long a reader gets what was read for the one before.
-	fresh = 500 * time.Millisecond
-	// silence is how long a leader may send no heartbeat before it is an alarm: the default time
-	// after which another controller takes over.
-	silence = 30 * time.Second
-)
+// fresh is how long a reader gets what was read for the one before.
+const fresh = 500 * time.Millisecond
 
 // A Follower reads a store for any number of readers. It writes nothing. It is safe for concurrent
 // use.
@@ -27,6 +22,7 @@ type Follower struct {
 	store    store.Store
 	defaults evacuation.Params
 	now      func() time.Time
+	silence  time.Duration
 
 	mu      sync.Mutex
 	cluster client.Cluster
@@ -35,9 +31,13 @@ type Follower struct {
 	heard   time.Time // when the leader's heartbeat last changed
 }
 
-// Follow returns what reads a store. Defaults are those of VMs and drains.
-func Follow(s store.Store, defaults evacuation.Params, now func() time.Time) *Follower {
-	return &Follower{store: client.ReadOnly(s), defaults: defaults, now: now}
+// Follow returns what reads a store. Defaults are those of VMs and drains. Silence is how long a leader
+// may send no heartbeat before it is an alarm: as long as other controllers wait before they take
+// over, which is [store.LeaderPatience]. Zero: as long as they do by default.
+func Follow(s store.Store, defaults evacuation.Params, silence time.Duration,
+	now func() time.Time) *Follower {
+	return &Follower{store: client.ReadOnly(s), defaults: defaults, now: now,
+		silence: store.LeaderPatience(0, silence)}
 }
 
 // Look returns the overview of the cluster now. When the store does not answer, it is the last one
@@ -80,7 +80,7 @@ func (f *Follower) listen(now time.Time) {
 		f.beats, f.heard = beats, now
 	}
 	silent := now.Sub(f.heard)
-	if silent < silence {
+	if silent < f.silence {
 		return
 	}
 	f.last.Alarms = append([]client.Alarm{{What: fmt.Sprintf("the leader %s has sent no heartbeat for "+

@@ -246,7 +246,7 @@ func (f *flaky) Changes(ctx context.Context, feed store.Feed, since store.Revisi
 func TestAFollowerKeepsWhatItHasRead(t *testing.T) {
 	s := &flaky{Store: halfway(t), t: t, err: errors.New("gone")}
 	now := at(90)
-	f := overview.Follow(s, defaults,
+	f := overview.Follow(s, defaults, 0,
 		func() time.Time { return now })
 	if o := f.Look(t.Context()); o.Trouble != "gone" || len(o.Hosts) != 0 {
 		t.Errorf("it has read %+v", o)
@@ -266,7 +266,8 @@ func TestASilentLeaderIsAnAlarm(t *testing.T) {
 	s, now := halfway(t), at(90)
 	lease := &store.Lease{Owner: "controller/a", Beats: 1}
 	put(t, s, lease)
-	f := overview.Follow(s, defaults, func() time.Time { return now })
+	f := overview.Follow(s, defaults, 0, func() time.Time { return now })
+	patient := overview.Follow(s, defaults, time.Hour, func() time.Time { return now })
 	for _, row := range []struct {
 		at    int
 		beats bool
@@ -282,6 +283,9 @@ func TestASilentLeaderIsAnAlarm(t *testing.T) {
 		o := f.Look(t.Context())
 		if len(o.Alarms) != row.want {
 			t.Errorf("at %d s: %v", row.at, o.Alarms)
+		}
+		if o := patient.Look(t.Context()); len(o.Alarms) != 0 {
+			t.Errorf("at %d s, where controllers wait for an hour: %v", row.at, o.Alarms)
 		}
 	}
 }

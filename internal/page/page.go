@@ -61,6 +61,9 @@ type Config struct {
 	Controller controller.Config
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Silence is how long a leader may send no heartbeat before the page has an alarm. Default: as long
+	// as other controllers wait by default before they take over.
+	Silence time.Duration
 	// Loopback: requests that name another machine are refused. A web site that makes the
 	// browser of an operator ask for its own name, and resolves it to the loopback, reads
 	// nothing then.
@@ -90,7 +93,7 @@ func Handler(c Config) http.Handler {
 	}
 	c.Store = client.ReadOnly(c.Store)
 	p := &page{Config: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
-		follow: overview.Follow(c.Store, c.Controller.Complete().Evacuation, c.Now),
+		follow: overview.Follow(c.Store, c.Controller.Complete().Evacuation, c.Silence, c.Now),
 		templates: template.Must(template.New("").Funcs(functions).ParseFS(assets,
 			"assets/*.html")),
 		version: version()}
