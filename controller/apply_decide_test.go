@@ -121,6 +121,9 @@ func sensible(w *planWorld, before *store.Plan, d *controller.PlanStep) error {
 		if was.Settled() && is != was {
 			return fmt.Errorf("move %d goes from %s to %s", i, was, is)
 		}
+		if a, b := before.Moves[i].Asked, d.Plan.Moves[i].Asked; was == store.MoveAsked && is == was && a != b && w.Moving[before.Migration(i)] == nil {
+			return fmt.Errorf("move %d was asked for %d times, and then %d times", i, a, b)
+		}
 		if is == store.MoveSkipped && d.Plan.Moves[i].Because == "" {
 			return fmt.Errorf("move %d is skipped without a reason", i)
 		}

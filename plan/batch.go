@@ -106,6 +106,10 @@ func (p *maintenancePlanner) largest(m manner, most int) *trial {
 	low, high, missed := 0, min(most, len(candidates)), 0
 	for low < high {
 		n := (low + high + 1) / 2
+		if n > low+1 && p.lacks(candidates[:n], m) {
+			high = n - 1
+			continue
+		}
 		t, bad := p.try(candidates[:n], m)
 		switch {
 		case t != nil:
@@ -119,6 +123,32 @@ func (p *maintenancePlanner) largest(m manner, most int) *trial {
 		}
 	}
 	return best
+}
+
+// lacks reports whether the VMs on some hosts need more than all others have up to the fill, so that the
+// hosts cannot be emptied together: to try that takes a hundred times as long.
+func (p *maintenancePlanner) lacks(hosts []int, m manner) bool {
+	if m.full || p.unbounded {
+		return false // how full a host may be is then for its facts to say
+	}
+	var memory hypervisor.Bytes
+	cpus := 0
+	for _, h := range hosts {
+		for _, vm := range p.b.on[h] {
+			memory += p.Fleet.VMs[vm].Demand()
+			cpus += p.Fleet.VMs[vm].DemandCPUs()
+		}
+	}
+	memory, cpus = 100*memory, 100*cpus
+	for h := range p.b.hosts {
+		x := &p.b.hosts[h]
+		if x.Cordoned || p.waits[h] && !m.again || slices.Contains(hosts, h) {
+			continue
+		}
+		memory -= max(0, hypervisor.Bytes(p.fill)*x.Memory-100*x.UsedMemory)
+		cpus -= max(0, p.fill*x.CPUs-100*x.UsedCPUs)
+	}
+	return memory > 0 || cpus > 0
 }
 
 // try empties hosts. Unless that is possible it names a host that cannot be emptied, or

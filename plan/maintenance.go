@@ -33,6 +33,8 @@ type Request struct {
 	// Effort bounds the check of failures for an obstacle: see [FailoverQuestion]. Each
 	// batch that is tried has a twentieth of it; one that is not shown to be safe is not.
 	Effort int
+
+	unbounded bool // in tests: every batch is tried
 }
 
 // A Batch is hosts that are serviced together.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -255,4 +256,29 @@ func where(f *plan.Fleet) (key string) {
 		key += string(v.Home) + " "
 	}
 	return key
+}
+
+// The judge is the plan that is made when every batch is tried: a bound may save trials only.
+func TestABoundOnBatchesChangesNoPlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &plan.Fleet{}
+		var hosts []hypervisor.HostName
+		for i := range rapid.IntRange(2, 8).Draw(t, "hosts") {
+			h := placement.Host{Name: hypervisor.HostName(fmt.Sprintf("h%d", i)), Memory: 100, CPUs: 100}
+			for j := range rapid.IntRange(0, 5).Draw(t, "VMs") {
+				v := placement.VM{ID: hypervisor.VMID(fmt.Sprintf("v%d-%d", i, j)), CPUs: rapid.IntRange(1, 15).Draw(t, "cpus"),
+					Memory: hypervisor.Bytes(rapid.IntRange(1, 18).Draw(t, "memory"))}
+				f.VMs = append(f.VMs, plan.VM{VM: v, Home: h.Name})
+				h.UsedMemory, h.UsedCPUs = h.UsedMemory+v.Memory, h.UsedCPUs+v.CPUs
+			}
+			f.Hosts = append(f.Hosts, h)
+			hosts = append(hosts, h.Name)
+		}
+		r := plan.Request{Fleet: f, Hosts: hosts[:rapid.IntRange(1, len(hosts)).Draw(t, "serviced")],
+			Fill: rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "fill")}
+		with, without := plan.Maintenance(&r), plan.MaintenanceUnbounded(&r)
+		if diff := gocmp.Diff(without.Batches, with.Batches); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
 }

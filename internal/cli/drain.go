@@ -65,8 +65,8 @@ empty in time with a probability of --confidence, the lowest limits first, or na
 link that prevents it. The order LongestFirst sorts by the time that each move takes alone: the
 output then lists the migrations to request in that order.
 
--o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down are not
-moved by it.
+-o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down, and
+groups that leave together, are not moved by it: godwit drain does that.
 
 --json prints one object:
 
@@ -81,7 +81,7 @@ moved by it.
                                distributions), predicted (class, measured, seconds and
                                downtimeMilliseconds with p10, p50 and p90, note),
                                remedies (of one that does not converge, the options that
-                               let it, tried alone, the cheapest first: option, seconds,
+                               let it, tried alone, the cheapest first, a restart last: option, seconds,
                                downtimeMilliseconds, brownoutSeconds, brownoutPercent, risk)
   restarted, shutDown          VMs that cannot be migrated and are shut down: those that are
                                started elsewhere, as a move of a wave with restart, and those
@@ -90,6 +90,8 @@ moved by it.
   kept, cannotLeave, leftBehind  of these: VMs that no drain moves (by their eviction strategy,
                                or for a quota), that no plan can move, and that could leave if
                                others stayed
+  spareHosts                   how many more hosts would let more VMs leave: hosts, like (a host),
+                               left (VMs that stay even then); null where they would not
   fewestLeft, mustStay         no plan leaves fewer; how many have to stay at least
   emptySeconds                 when all others have left, deterministically; null is never
   emptyRangeSeconds            p10, p50, p90 of it, as far as the model may be off
@@ -190,9 +192,11 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 func drainDocument(d *rehearse.Forecast, now time.Time) *plan.Document {
 	but := map[hypervisor.VMID]bool{}
 	doc := &plan.Document{Format: plan.DocumentFormat, Name: planName("drain", d.Hosts, now)}
-	for _, vm := range slices.Concat(d.Restarted, d.ShutDown, d.Left) {
+	for _, vm := range slices.Concat(d.Restarted, d.ShutDown, d.Together, d.Left) {
+		if !but[vm] {
+			doc.NotMoved = append(doc.NotMoved, vm)
+		}
 		but[vm] = true
-		doc.NotMoved = append(doc.NotMoved, vm)
 	}
 	var waves []plan.Wave
 	for _, wave := range d.Waves {

@@ -168,6 +168,14 @@ func (d drainPage) left(out io.Writer) {
 	if len(d.Proofs) == 0 {
 		fmt.Fprintln(out, "Not proven that some have to stay: the search ended early.")
 	}
+	if s := d.Spare; s != nil {
+		fmt.Fprintf(out, "With %s more, like %s, ", words.Count(s.Hosts, "host"), s.Like)
+		if s.Left == 0 {
+			fmt.Fprintln(out, "all VMs would leave.")
+		} else {
+			fmt.Fprintf(out, "%s would stay.\n", words.Count(s.Left, "VM"))
+		}
+	}
 	for i := range d.Proofs {
 		fmt.Fprintln(out, "Why:", &d.Proofs[i])
 		refusals(out, d.Proofs[i].Refusals)

@@ -3,6 +3,7 @@ package rehearse
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -47,10 +48,14 @@ type Forecast struct {
 	MustStay   int  `json:"mustStay"`
 	// Restarted are the VMs that leave by a restart, since they cannot be migrated; ShutDown those that
 	// are shut down and stay off.
-	Restarted  []hypervisor.VMID `json:"restarted"`
-	ShutDown   []hypervisor.VMID `json:"shutDown"`
-	Deadline   *Deadline         `json:"deadline"`
-	Violations []string          `json:"invariantViolations"`
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
+	// Together are the VMs that leave with others, as a group does.
+	Together []hypervisor.VMID `json:"-"`
+	// Spare says how many VMs stay if there were one host more, or a few; null where that does not help.
+	Spare      *Spare    `json:"spareHosts"`
+	Deadline   *Deadline `json:"deadline"`
+	Violations []string  `json:"invariantViolations"`
 }
 
 // A Step is one move and what is predicted of it.
@@ -126,7 +131,8 @@ func Ask(ctx context.Context, s *config.Scenario, q Question) (*Forecast, error)
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
 		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,
 		MustStay: a.MustStay, Proofs: proofs(&a), Violations: []string{},
-		Restarted: p.Stops.Restarted(), ShutDown: append([]hypervisor.VMID{}, all.ShutDown...)}
+		Restarted: p.Stops.Restarted(), ShutDown: append([]hypervisor.VMID{}, all.ShutDown...),
+		Together: slices.Sorted(maps.Keys(stops.Together)), Spare: spare(s, q.Hosts, params, len(a.Left))}
 	return d, d.play(ctx, p, &q)
 }
 

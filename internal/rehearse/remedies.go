@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -11,7 +12,8 @@ import (
 // A Remedy is an option that lets a VM move that does not converge, as it was tried in the
 // simulator, with the links for itself.
 type Remedy struct {
-	// Option is the field of a migration policy, or of the cluster, that is to be true.
+	// Option is the field of a migration policy, or of the cluster, that is to be true; or "restart": the
+	// VM is shut down and started on its target.
 	Option               string  `json:"option"`
 	Seconds              float64 `json:"seconds"`
 	DowntimeMilliseconds float64 `json:"downtimeMilliseconds"`
@@ -61,5 +63,22 @@ func (p *Play) Remedies(ctx context.Context, m plan.Move) ([]Remedy, error) {
 				BrownoutPercent:      solo.Brownout.Percent, Risk: o.risk})
 		}
 	}
-	return all, nil
+	restarted, err := p.restarted(ctx, m)
+	if err == nil && restarted != nil {
+		all = append(all, *restarted)
+	}
+	return all, err
+}
+
+// restarted tries to shut a VM down and to start it on its target; nil is that it does not help.
+func (p *Play) restarted(ctx context.Context, m plan.Move) (*Remedy, error) {
+	with := *p
+	with.Stops = &Stops{Terms: p.Stops.terms(), Restart: map[hypervisor.VMID]bool{m.VM: true}}
+	solo, err := with.Solo(ctx, m)
+	if err != nil || !solo.Done {
+		return nil, err
+	}
+	return &Remedy{Option: restarting, Seconds: solo.Took.Seconds(),
+		DowntimeMilliseconds: solo.Downtime.Seconds() * 1000,
+		Risk:                 "the guest is shut down: what it has in memory is gone"}, nil
 }

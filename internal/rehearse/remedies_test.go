@@ -34,7 +34,11 @@ policies: [{name: p, selectors: {virtualMachineInstanceSelector: {app: x}}, allo
 	if was.Moves || len(was.Remedies) == 0 {
 		t.Fatalf("%+v", was)
 	}
-	for _, r := range was.Remedies {
+	last := was.Remedies[len(was.Remedies)-1]
+	if last.Option != "restart" || last.Risk == "" || last.DowntimeMilliseconds < 1000 || last.Seconds < 1 {
+		t.Errorf("the last resort: %+v", last)
+	}
+	for _, r := range was.Remedies[:len(was.Remedies)-1] {
 		now := step(strings.Replace(fleet, "allowPostCopy: false", r.Option+": true", 1))
 		if !now.Moves || len(now.Remedies) != 0 || now.Seconds < r.Seconds*0.95-0.1 || now.Seconds > r.Seconds*1.05+0.1 {
 			t.Errorf("%+v: it takes %v s, moves %v", r, now.Seconds, now.Moves)
@@ -42,5 +46,35 @@ policies: [{name: p, selectors: {virtualMachineInstanceSelector: {app: x}}, allo
 		if (r.Option == "allowPostCopy") != (r.Risk != "") || (r.Option == "allowAutoConverge") != (r.BrownoutPercent > 0) {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// By hand: n1 has four VMs of 4 GiB and n2 room for one. One more host like n1, with 16 GiB, takes three.
+func TestOneMoreHostIsARemedy(t *testing.T) {
+	ask := func(text string) *rehearse.Forecast {
+		t.Helper()
+		s, err := config.Parse("fleet.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := rehearse.Ask(context.Background(), s, rehearse.Question{Hosts: []hypervisor.HostName{"n1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	const fleet = `
+hosts: [{name: n1, memory: 16GiB, cpus: 32}, {name: n2, memory: 4GiB, cpus: 32}]
+vms: [{name: "v[1-4]", host: n1, memory: 4GiB, class: idle, strategy: LiveMigrate}]
+`
+	f := ask(fleet)
+	if len(f.Left) != 3 || f.Spare == nil || *f.Spare != (rehearse.Spare{Hosts: 1, Like: "n1"}) {
+		t.Errorf("%d stay, %+v", len(f.Left), f.Spare)
+	}
+	if f := ask(strings.Replace(fleet, "strategy: LiveMigrate", "strategy: None", 1)); len(f.Left) != 4 || f.Spare != nil {
+		t.Errorf("hosts help VMs that no drain moves: %+v", f.Spare)
+	}
+	if f := ask(strings.Replace(fleet, "n2, memory: 4GiB", "n2, memory: 16GiB", 1)); len(f.Left) != 0 || f.Spare != nil {
+		t.Errorf("hosts help where none is needed: %+v", f.Spare)
 	}
 }
