@@ -117,6 +117,8 @@ const (
 	SetBack
 	// Foreign: it did not take effect: the store is another cluster's.
 	Foreign
+	// Forbidden: it did not take effect: who asked has no right to it.
+	Forbidden
 )
 
 // Error names the kind.
@@ -134,6 +136,8 @@ func (k StoreKind) Error() string {
 		return "older than it has been"
 	case Foreign:
 		return "of another cluster"
+	case Forbidden:
+		return "not allowed"
 	}
 	return "no answer"
 }

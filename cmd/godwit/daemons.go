@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/boltstore"
 	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -133,6 +134,7 @@ func controllerCommand() *cobra.Command {
 	var f daemonFlags
 	var d daemon.Controller
 	var socket, fencing, conf, dir string
+	var groups accessFlags
 	c := &cobra.Command{Use: "controller --store URL --name NAME", Short: "Run the cluster controller",
 		Long: controllerHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -159,8 +161,12 @@ func controllerCommand() *cobra.Command {
 		}
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
 		d.Certificates = daemon.CertificatesOf(daemon.HostConfig{}, f.TLS)
+		access, err := groups.access(u, &d)
+		if err != nil {
+			return errors.Join(err, done())
+		}
 		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
-			return decide(ctx, &d, u, &f, socket, dir)
+			return decide(ctx, &d, u, &f, socket, dir, access)
 		}), done())
 	}
 	f.add(c)
@@ -169,6 +175,7 @@ func controllerCommand() *cobra.Command {
 	flags.StringVar(&d.Page, "page", "", "`ADDRESS` of the page for browsers, which only reads and "+
 		"asks for no\npassword: 8080 is on the loopback; default: none")
 	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
+	groups.add(flags)
 	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` for the newest revision "+
 		"seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the fencing devices")
@@ -212,7 +219,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 
 // decide runs a controller over its store.
 func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFlags,
-	socket, dir string) error {
+	socket, dir string, access boltstore.Access) error {
 	if u.Kind != daemon.Bolt {
 		store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Dependencies))
 		if err != nil {
@@ -236,7 +243,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 		d.Log.Warn("the store's file is open to others: its mode becomes 0600", "file", u.Path, "was",
 			fmt.Sprintf("%04o", at.Mode().Perm()))
 	}
-	return daemon.Serve(ctx, u, socket, func(ctx context.Context, store daemon.Store) error {
+	return daemon.Serve(ctx, u, socket, access, func(ctx context.Context, store daemon.Store) error {
 		d.Store, d.Alone = store, true
 		return d.Run(ctx)
 	})

@@ -7,7 +7,7 @@ import (
 
 // TestTheCommandsForCertificatesWork: those that the pages show, in the order of each page.
 func TestTheCommandsForCertificatesWork(t *testing.T) {
-	for _, page := range []string{"../../docs/encryption.md"} {
+	for _, page := range []string{"../../docs/encryption.md", "../../docs/security.md"} {
 		text := read(t, page)
 		t.Run(page, func(t *testing.T) {
 			t.Chdir(t.TempDir())

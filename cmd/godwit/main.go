@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(cli.BenchCommands()...)
 	root.AddCommand(cli.CalibrateCommand(), cli.ConvertCommand(), cli.PlanCommand())
 	root.AddCommand(cli.ReplayCommand(), cli.VersionCommand(), cli.ManCommand(),
-		cli.DoctorCommand(), cli.PKICommand())
+		cli.DoctorCommand(), cli.PKICommand(), cli.EtcdCommand())
 	cli.ExplainUsage(root)
 	root.SetArgs(args)
 	ended := make(chan struct{})

@@ -24,7 +24,7 @@ var commands = []string{"", "--version", "completion bash", "completion zsh", "c
 	"status --json --store bolt:STORE", "top --once --store bolt:STORE", "version", "doctor --json",
 	"drain nosuch --store bolt:STORE", "apply nosuch.json --store bolt:STORE", "explain v1 --store bolt:STORE",
 	"migrate v1 --store bolt:STORE", "cancel v1 --store bolt:STORE", "agent", "controller",
-	"audit", "calibrate", "bench", "lab", "merge", "replay", "store", "pki", "pki show --dir nosuch"}
+	"audit", "calibrate", "bench", "lab", "merge", "replay", "store", "pki", "pki show --dir nosuch", "etcd", "etcd rights"}
 
 func TestEveryOutputEndsWithANewline(t *testing.T) {
 	godwit, err := exec.LookPath("godwit") // testscript puts this binary there

@@ -52,6 +52,17 @@ func (t *History) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID
 // Audit implements store.Auditor.
 func (t *History) Audit(e placement.LedgerEntry) { _ = t.add(Booked(e)) }
 
+// Asked writes down who asked for what of a record; nil is none.
+func (t *History) Asked(who, what string, r store.Record) {
+	l := Line{}
+	if r != nil {
+		l = About(r)
+		l.Record, l.Version = nameOf(r.Key()), uint64(r.At())
+	}
+	l.Kind, l.Who, l.What, l.Reasons = AskedKind, who, cut(what), nil
+	_ = t.add(l)
+}
+
 // Noted is the line of a note.
 func Noted(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) Line {
 	return Line{At: at, Kind: NoteKind, VM: vm, Host: who, What: cut(what)}

@@ -12,6 +12,7 @@ const (
 	NoteKind  = "note"  // something was decided or done
 	WriteKind = "write" // a record was stored
 	BooksKind = "books" // room on a host was claimed or given back
+	AskedKind = "asked" // a process at the socket of the store asked for something, or was refused
 	StartKind = "start" // the participant began, or the file was opened anew
 	ReadKind  = "read"  // a part of what the next look has read
 	LookKind  = "look"  // the participant looked
@@ -25,6 +26,7 @@ type Line struct {
 	At        time.Time           `json:"at"`
 	By        string              `json:"by"` // "controller/a", "agent/n1"
 	Kind      string              `json:"kind"`
+	Who       string              `json:"who,omitempty"` // asked, by the kernel's word
 	VM        hypervisor.VMID     `json:"vm,omitempty"`
 	Migration hypervisor.JobID    `json:"migration,omitempty"`
 	Host      hypervisor.HostName `json:"host,omitempty"`

@@ -108,7 +108,7 @@ func (s *recorded) did(l Line) {
 // failures are the words for the kinds of a store's errors.
 var failures = map[store.StoreKind]string{store.Unanswered: "unanswered",
 	store.Stale: "stale", store.Unavailable: "unavailable", store.Unreadable: "unreadable",
-	store.Full: "full"}
+	store.Full: "full", store.Forbidden: "forbidden"}
 
 // Failure is the word of a log for an error of a store; "" for none.
 func Failure(err error) string {

@@ -2,7 +2,10 @@ package boltstore
 
 import (
 	"bytes"
+	"context"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 
 	"github.com/godwit-vm/godwit/store"
@@ -30,3 +33,15 @@ func Abandon(s *Store) {
 	s.fail(errClosed)
 	_ = s.abandon()
 }
+
+// Reach lets a client reach its server by another function.
+func (c *Client) Reach(dial func(path string) (net.Conn, error)) {
+	c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+		return dial(c.path)
+	}
+}
+
+// Needed returns the table of roles, and Operated that of fields.
+func Needed() map[string]Role           { return needed }
+func Operated() map[store.Kind][]string { return operated }
+func Made() map[store.Kind][]string     { return made }

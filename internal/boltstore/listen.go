@@ -22,7 +22,28 @@ const maxPath = 107
 // Listen makes a Unix socket that only we can reach, in a directory that others cannot write to,
 // or that is made. One that a dead server has left is replaced; while a living one listens there,
 // Listen refuses. To close the listener removes the socket.
-func Listen(path string) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) { return listen(path, 0o600) }
+
+// ListenTo is Listen for peers with roles: when there are any, all users of the machine can reach
+// the socket, and [ServeTo] refuses those without a role. The directory has to let them.
+func ListenTo(path string, access Access) (net.Listener, error) {
+	if !access.Open() {
+		return listen(path, 0o600)
+	}
+	l, err := listen(path, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(path)
+	if at, err := os.Stat(dir); err != nil || at.Mode().Perm()&0o001 == 0 {
+		err = cmp.Or(err, fmt.Errorf("%s has mode %#o, and the groups that have a role cannot reach the "+
+			"socket: chmod a+x, or choose another path with --socket", dir, at.Mode().Perm()))
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func listen(path string, mode os.FileMode) (net.Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
@@ -45,14 +66,18 @@ func Listen(path string) (net.Listener, error) {
 	// The file that bind makes has the mode of the socket, so that at no moment it is open to
 	// others. Source: Linux 5.10 net/unix/af_unix.c (unix_bind).
 	closed := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		return cmp.Or(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
+		return cmp.Or(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(mode)) }), err)
 	}}
 	l, err := closed.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err
 	}
-	if at, err := os.Lstat(path); err != nil || at.Mode().Perm() != 0o600 {
-		err = cmp.Or(err, fmt.Errorf("%s is open to others, and cannot be closed to them", path))
+	if mode != 0o600 { // bind has applied the umask
+		err = os.Chmod(path, mode)
+	}
+	if at, errStat := os.Lstat(path); err != nil || errStat != nil || at.Mode().Perm() != mode {
+		err = cmp.Or(err, errStat, fmt.Errorf("%s does not get mode %#o: it would be open to others, or "+
+			"closed to all", path, mode))
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil

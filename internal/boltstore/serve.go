@@ -28,10 +28,16 @@ const (
 // listener and returns nil. Requests that are under way are answered first; who waits is
 // sent away. The error is why it ended before.
 func Serve(ctx context.Context, store store.Store, l net.Listener) error {
+	return ServeTo(ctx, store, l, Access{})
+}
+
+// ServeTo is Serve for peers with roles: what one has no role for is refused with the kind
+// [store.Forbidden], and does nothing.
+func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Access) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	server := &http.Server{Handler: &handler{store, serving}, ReadHeaderTimeout: patience,
-		MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: &handler{store, serving, access}, ReadHeaderTimeout: patience,
+		MaxHeaderBytes: 64 << 10, ConnContext: withPeer}
 	server.SetKeepAlivesEnabled(false)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -53,6 +59,7 @@ func Serve(ctx context.Context, store store.Store, l net.Listener) error {
 type handler struct {
 	store   store.Store
 	serving context.Context // ends when the server does
+	access  Access
 }
 
 // ServeHTTP implements http.Handler.
@@ -126,11 +133,15 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	if q.Seen != nil {
 		ctx = store.WithMark(ctx, *q.Seen)
 	}
+	asked, err := h.admitted(ctx, op)
+	if err != nil {
+		return answer{}, err
+	}
 	switch op {
 	case opGet:
 		return h.get(ctx, q)
 	case opPut, opDelete:
-		return h.write(ctx, op, q)
+		return h.write(ctx, &asked, q)
 	case opChanges:
 		c, err := h.store.Changes(ctx, feed, q.Since)
 		if err != nil {
@@ -140,7 +151,9 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	case opWait:
 		return answer{}, h.wait(ctx, feed, q.Since)
 	case opHistory, opAmend:
-		return h.history(ctx, op, q)
+		a, err := h.history(ctx, op, q)
+		h.done(&asked, err)
+		return a, err
 	case opBackup:
 		return h.backup(ctx)
 	}
@@ -190,7 +203,8 @@ func (h *handler) backup(ctx context.Context) (answer, error) {
 }
 
 // write puts or deletes a record.
-func (h *handler) write(ctx context.Context, op string, q request) (answer, error) {
+func (h *handler) write(ctx context.Context, asked *Asked, q request) (answer, error) {
+	op := asked.Op
 	var while []store.Record
 	for _, c := range q.While {
 		r, err := c.from()
@@ -205,13 +219,21 @@ func (h *handler) write(ctx context.Context, op string, q request) (answer, erro
 		if err != nil {
 			return answer{}, bad("%w", err)
 		}
-		return answer{}, h.store.Delete(ctx, r, while...)
+		if err = h.changing(ctx, asked, r); err == nil {
+			err = h.store.Delete(ctx, r, while...)
+		}
+		h.done(asked, err)
+		return answer{}, err
 	case op == opPut && q.Record != nil:
 		r, err := q.Record.from()
 		if err != nil {
 			return answer{}, bad("%w", err)
 		}
-		stored, err := h.store.Put(ctx, r, while...)
+		var stored store.Record
+		if err = h.changing(ctx, asked, r); err == nil {
+			stored, err = h.store.Put(ctx, r, while...)
+		}
+		h.done(asked, err)
 		if err != nil {
 			return answer{}, err
 		}
@@ -219,6 +241,13 @@ func (h *handler) write(ctx context.Context, op string, q request) (answer, erro
 		return answer{Record: &s}, nil
 	}
 	return answer{}, bad("%s of nothing", op)
+}
+
+// done tells of a write that was refused for its peer, or that was done and is an operator's.
+func (h *handler) done(q *Asked, err error) {
+	if q.Refused != nil || err == nil && q.asks() {
+		h.tell(*q)
+	}
 }
 
 func sendChanges(c store.Changes) (answer, error) {

@@ -122,7 +122,7 @@ type failure struct {
 }
 
 var storeKinds = []store.StoreKind{store.Unanswered, store.Stale, store.Unavailable,
-	store.Unreadable, store.Full, store.SetBack, store.Foreign}
+	store.Unreadable, store.Full, store.SetBack, store.Foreign, store.Forbidden}
 
 func keyTo(k store.Key) key { return key{k.Kind.String(), []byte(k.Name)} }
 

@@ -113,8 +113,12 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		if asJSON {
 			return e.Encode(l)
 		}
+		by := l.By
+		if l.Who != "" {
+			by = l.Who
+		}
 		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
-			client.Plain(l.By), l.Kind, client.Plain(l.What))
+			client.Plain(by), l.Kind, client.Plain(l.What))
 		for _, r := range l.Reasons {
 			fmt.Fprintf(out, "    %s: needs %s, has %s\n", client.Plain(r.Check),
 				client.Plain(r.Need), client.Plain(r.Have))

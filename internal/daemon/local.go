@@ -15,7 +15,8 @@ import (
 // at a socket ("" is the URL's), and lets run use it. It ends when run does, or when no client
 // can be answered any more. What was seen of the store is remembered in PATH.seen; a file that
 // was set back is recognised before any client is answered.
-func Serve(ctx context.Context, u URL, socket string,
+// Access says who may do what at the socket.
+func Serve(ctx context.Context, u URL, socket string, access boltstore.Access,
 	run func(context.Context, Store) error) error {
 	if socket == "" {
 		socket = u.Socket()
@@ -28,7 +29,7 @@ func Serve(ctx context.Context, u URL, socket string,
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	l, err := boltstore.Listen(socket)
+	l, err := boltstore.ListenTo(socket, access)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -38,7 +39,7 @@ func Serve(ctx context.Context, u URL, socket string,
 	defer end()
 	served := make(chan error, 1)
 	go func() {
-		served <- boltstore.Serve(serving, store, l)
+		served <- boltstore.ServeTo(serving, store, l, access)
 		end()
 	}()
 	err = run(running, gate)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/boltstore"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
@@ -76,7 +77,7 @@ func TestServeAndOpen(t *testing.T) {
 	<-told
 	ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer stop()
-	err = daemon.Serve(ctx, u, "", func(ctx context.Context, s daemon.Store) error {
+	err = daemon.Serve(ctx, u, "", boltstore.Access{}, func(ctx context.Context, s daemon.Store) error {
 		h := &store.Host{Host: hypervisor.Host{Name: "n1"}}
 		if _, err := s.Put(ctx, h); err != nil {
 			return err
@@ -91,7 +92,7 @@ func TestServeAndOpen(t *testing.T) {
 		if r, err := other.Get(ctx, h.Key()); r == nil || err != nil {
 			t.Errorf("nothing is read: %v, %v", r, err)
 		}
-		second := daemon.Serve(ctx, u, u.Socket()+"2", nil)
+		second := daemon.Serve(ctx, u, u.Socket()+"2", boltstore.Access{}, nil)
 		if !errors.Is(second, store.Unavailable) {
 			t.Errorf("a second controller of the file: %v", second)
 		}
@@ -114,7 +115,7 @@ func TestAFileWithHostsOfWhichNothingIsRemembered(t *testing.T) {
 	u := url(t, "bolt:"+filepath.Join(t.TempDir(), "d", "c.db"))
 	unmarked := func(then func(*daemon.Gate)) (is bool) {
 		t.Helper()
-		err := daemon.Serve(t.Context(), u, "", func(ctx context.Context, s daemon.Store) error {
+		err := daemon.Serve(t.Context(), u, "", boltstore.Access{}, func(ctx context.Context, s daemon.Store) error {
 			gate := s.(*daemon.Gate)
 			is = gate.Unmarked()
 			_, err := s.Put(ctx, &store.Host{Host: hypervisor.Host{Name: "n1"}})

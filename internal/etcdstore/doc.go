@@ -24,6 +24,11 @@
 // with automatic compaction, for instance --auto-compaction-mode=periodic and
 // --auto-compaction-retention=1h. The package never compacts: others may use the cluster.
 //
+// # Rights
+//
+// [Rights] are users and roles of etcd for agents, controllers, operators and viewers. They are about
+// keys: an agent writes its own host's record and lease, but the record of any VM.
+//
 // # What it never does
 //
 // It repeats no write: whether one has taken effect is the caller's to find out when the

@@ -1,5 +1,7 @@
 package etcdstore
 
+import clientv3 "go.etcd.io/etcd/client/v3"
+
 // Forget has the client forget what it was told, as if it had just been opened: a reader that asks
 // for changes then is answered by etcd alone.
 func (s *Store) Forget() {
@@ -42,3 +44,6 @@ func (s *Store) Deafen() {
 		f.mu.Unlock()
 	}
 }
+
+// Raw returns the client of etcd below a store.
+func (s *Store) Raw() *clientv3.Client { return s.client }

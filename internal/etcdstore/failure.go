@@ -50,6 +50,8 @@ func unreadable(op string, key store.Key, err error) error {
 // written all the same (server/v3 v3.7.3 etcdserver/apply/quota.go).
 func kindOf(err error, left bool) store.StoreKind {
 	switch {
+	case is(err, rpctypes.ErrPermissionDenied):
+		return store.Forbidden
 	case !left, is(err, refusals...):
 		return store.Unavailable
 	case tooLarge(err), is(err, rpctypes.ErrNoSpace):

@@ -1,0 +1,53 @@
+package boltstore
+
+import (
+	"context"
+	"net"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+type peerKey struct{}
+
+// withPeer puts into a connection's context who is at its other end.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	u, is := c.(*net.UnixConn)
+	if !is {
+		return ctx
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return ctx
+	}
+	var p Peer
+	if raw.Control(func(fd uintptr) { p, err = peerOf(int(fd)) }) != nil || err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// peerOf asks the kernel who has connected. Source: unix(7), SO_PEERCRED; Linux 4.13,
+// net/core/sock.c (SO_PEERGROUPS: the supplementary groups).
+func peerOf(fd int) (Peer, error) {
+	who, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return Peer{}, err
+	}
+	p := Peer{Known: true, PID: who.Pid, UID: who.Uid}
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(4 * len(groups))
+		_, _, no := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case no == unix.ERANGE && int(size) > 4*len(groups): // it says how many there are
+			groups = make([]uint32, size/4)
+			continue
+		case no != 0: // an old kernel: the group of the process is all that is known
+			size = 0
+		}
+		p.Groups = append(groups[:size/4:size/4], who.Gid)
+		return p, nil
+	}
+}
