@@ -20,7 +20,7 @@ func (a *Agent) pause(ctx context.Context, v *store.VM, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		a.recorder.Note(now, a.host, v.VM.ID, because("is paused", v))
+		a.recorder.Note(now, a.host, v.VM.ID, because("is paused", "pause", v))
 	}
 	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	err := a.hv.Do(ctx, v.VM.ID, hypervisor.Pause{})
@@ -38,7 +38,7 @@ func (a *Agent) resume(ctx context.Context, v *store.VM, now time.Time) error {
 		if v, err = a.begins(ctx, v, store.Resuming); err != nil {
 			return err
 		}
-		a.recorder.Note(now, a.host, v.VM.ID, because("is resumed", v))
+		a.recorder.Note(now, a.host, v.VM.ID, because("is resumed", "resume", v))
 	}
 	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	if err := a.hv.Do(ctx, v.VM.ID, hypervisor.Unpause{}); err != nil {
@@ -94,9 +94,9 @@ func (a *Agent) whilePaused(ctx context.Context, v *store.VM, now time.Time) err
 	return nil
 }
 
-// because says what is done to a VM, and who asked for it.
-func because(what string, v *store.VM) string {
-	if who := v.Asked.Words(); who != "" {
+// because says what is done to a VM, and who asked for it, unless something else was asked for since.
+func because(what, request string, v *store.VM) string {
+	if who := v.Asked.Words(); who != "" && v.Asked.What == request {
 		return what + ": " + who
 	}
 	return what

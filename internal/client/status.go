@@ -325,7 +325,7 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.State = "shut down"
 	case v.Stopped:
 		s.State = "stopping"
-	case v.Stands():
+	case v.Paused: // also one that is to be resumed, until it was
 		s.State = "paused"
 	case v.Boots == 0:
 		s.State = "placed" // it is to run there; nothing says yet that it does
