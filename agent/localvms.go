@@ -9,7 +9,7 @@ import (
 
 // A Home is the VMs that are at home on a host, as their records say. The zero value is empty
 // and ready.
-type LocalVMs struct {
+type localVMs struct {
 	vms       map[hypervisor.VMID]localVM
 	names     []hypervisor.VMID // of all, in order
 	overhead  hypervisor.Bytes  // of all
@@ -25,10 +25,10 @@ type localVM struct {
 }
 
 // Get returns the record of a VM; nil is one that is not at home here.
-func (h *LocalVMs) Get(vm hypervisor.VMID) *store.VM { return h.vms[vm].record }
+func (h *localVMs) Get(vm hypervisor.VMID) *store.VM { return h.vms[vm].record }
 
 // Settled returns the record of a VM, and whether nothing is asked of it but to run.
-func (h *LocalVMs) Settled(vm hypervisor.VMID) (v *store.VM, is bool) {
+func (h *localVMs) Settled(vm hypervisor.VMID) (v *store.VM, is bool) {
 	g := h.vms[vm]
 	return g.record, g.settled
 }
@@ -36,7 +36,7 @@ func (h *LocalVMs) Settled(vm hypervisor.VMID) (v *store.VM, is bool) {
 // Undisturbed reports whether the domains of the host, ordered by VM, are those of its VMs, all
 // run, and nothing else is asked of any: then there is nothing to look at. That is so nearly
 // always, and costs one comparison each.
-func (h *LocalVMs) Undisturbed(domains []hypervisor.Domain) bool {
+func (h *localVMs) Undisturbed(domains []hypervisor.Domain) bool {
 	if h.unsettled > 0 || len(domains) != len(h.names) {
 		return false
 	}
@@ -49,7 +49,7 @@ func (h *LocalVMs) Undisturbed(domains []hypervisor.Domain) bool {
 }
 
 // Put enters a VM, or what is stored about it now.
-func (h *LocalVMs) Put(v *store.VM) {
+func (h *localVMs) Put(v *store.VM) {
 	if h.vms == nil {
 		h.vms = map[hypervisor.VMID]localVM{}
 	}
@@ -63,12 +63,12 @@ func (h *LocalVMs) Put(v *store.VM) {
 }
 
 // Drop forgets a VM, if it is known.
-func (h *LocalVMs) Drop(vm hypervisor.VMID) {
+func (h *localVMs) Drop(vm hypervisor.VMID) {
 	if !h.forget(vm) {
 		return
 	}
 	if len(h.vms) == 1 {
-		*h = LocalVMs{} // a map keeps its room, and this host may be empty for long
+		*h = localVMs{} // a map keeps its room, and this host may be empty for long
 		return
 	}
 	i, _ := slices.BinarySearch(h.names, vm)
@@ -77,7 +77,7 @@ func (h *LocalVMs) Drop(vm hypervisor.VMID) {
 }
 
 // forget takes what a VM has out of the sums, if it is known.
-func (h *LocalVMs) forget(vm hypervisor.VMID) (known bool) {
+func (h *localVMs) forget(vm hypervisor.VMID) (known bool) {
 	old, known := h.vms[vm]
 	if known {
 		h.count(old, -1)
@@ -86,7 +86,7 @@ func (h *LocalVMs) forget(vm hypervisor.VMID) (known bool) {
 }
 
 // count adds what a VM has to the sums so many times.
-func (h *LocalVMs) count(g localVM, times int) {
+func (h *localVMs) count(g localVM, times int) {
 	h.overhead += hypervisor.Bytes(times) * max(0, g.record.Overhead)
 	if g.special {
 		h.special += times
@@ -97,13 +97,13 @@ func (h *LocalVMs) count(g localVM, times int) {
 }
 
 // Clear forgets all.
-func (h *LocalVMs) Clear() { *h = LocalVMs{} }
+func (h *localVMs) Clear() { *h = localVMs{} }
 
 // Len returns how many there are.
-func (h *LocalVMs) Len() int { return len(h.vms) }
+func (h *localVMs) Len() int { return len(h.vms) }
 
 // Sorted returns all, by name.
-func (h *LocalVMs) Sorted() []*store.VM {
+func (h *localVMs) Sorted() []*store.VM {
 	all := make([]*store.VM, len(h.names))
 	for i, name := range h.names {
 		all[i] = h.vms[name].record
@@ -111,8 +111,8 @@ func (h *LocalVMs) Sorted() []*store.VM {
 	return all
 }
 
-// AsWanted reports whether there is nothing to tell of a settled VM that runs: neither a size
+// asWanted reports whether there is nothing to tell of a settled VM that runs: neither a size
 // nor a trouble.
-func AsWanted(v *store.VM, d *hypervisor.Domain) bool {
+func asWanted(v *store.VM, d *hypervisor.Domain) bool {
 	return v.Trouble == "" && !v.Resized() && v.Size != nil && v.Size.Is(d.VM)
 }

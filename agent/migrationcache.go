@@ -13,9 +13,9 @@ import (
 )
 
 // A Move is a migration of which a host knows.
-type CachedMigration struct {
+type cachedMigration struct {
 	*store.Migration
-	other    *CachedMigration // of the same VM, that became known later
+	other    *cachedMigration // of the same VM, that became known later
 	memory   *convergence.State
 	notified bool
 
@@ -25,7 +25,7 @@ type CachedMigration struct {
 }
 
 // Throttled takes in which share of CPU time is taken from a guest whose transfer is known.
-func (l *MigrationCache) Throttled(id migration.ID, percent int, now time.Time) {
+func (l *migrationCache) Throttled(id migration.ID, percent int, now time.Time) {
 	m := l.byID[id]
 	if m == nil {
 		return
@@ -41,7 +41,7 @@ func (l *MigrationCache) Throttled(id migration.ID, percent int, now time.Time) 
 }
 
 // Brownout returns how the guest of a move was slowed down so far.
-func (l *MigrationCache) Brownout(id migration.ID) store.Brownout {
+func (l *migrationCache) Brownout(id migration.ID) store.Brownout {
 	m := l.byID[id]
 	switch {
 	case m == nil:
@@ -53,14 +53,14 @@ func (l *MigrationCache) Brownout(id migration.ID) store.Brownout {
 }
 
 // A List is moves. The zero value is empty and ready.
-type MigrationCache struct {
-	byID map[migration.ID]*CachedMigration
-	byVM map[hypervisor.VMID]*CachedMigration // the first that became known
+type migrationCache struct {
+	byID map[migration.ID]*cachedMigration
+	byVM map[hypervisor.VMID]*cachedMigration // the first that became known
 	free []*convergence.State                 // states that are no longer used
 }
 
 // Get returns a migration; nil is one that is not known.
-func (l *MigrationCache) Get(id migration.ID) *store.Migration {
+func (l *migrationCache) Get(id migration.ID) *store.Migration {
 	if m := l.byID[id]; m != nil {
 		return m.Migration
 	}
@@ -68,15 +68,15 @@ func (l *MigrationCache) Get(id migration.ID) *store.Migration {
 }
 
 // Put enters a migration, or another writing of it.
-func (l *MigrationCache) Put(r *store.Migration) {
+func (l *migrationCache) Put(r *store.Migration) {
 	if known := l.byID[r.Spec.ID]; known != nil {
 		known.Migration = r
 		return
 	}
 	if l.byID == nil {
-		l.byID, l.byVM = map[migration.ID]*CachedMigration{}, map[hypervisor.VMID]*CachedMigration{}
+		l.byID, l.byVM = map[migration.ID]*cachedMigration{}, map[hypervisor.VMID]*cachedMigration{}
 	}
-	m := &CachedMigration{Migration: r}
+	m := &cachedMigration{Migration: r}
 	l.byID[r.Spec.ID] = m
 	last := l.byVM[r.Spec.VM]
 	if last == nil {
@@ -90,7 +90,7 @@ func (l *MigrationCache) Put(r *store.Migration) {
 }
 
 // Drop forgets a migration, if it is known.
-func (l *MigrationCache) Drop(id migration.ID) {
+func (l *migrationCache) Drop(id migration.ID) {
 	m := l.byID[id]
 	if m == nil {
 		return
@@ -112,7 +112,7 @@ func (l *MigrationCache) Drop(id migration.ID) {
 }
 
 // Keep forgets all migrations that are not among some records.
-func (l *MigrationCache) Keep(records []store.Record) {
+func (l *migrationCache) Keep(records []store.Record) {
 	if len(l.byID) == 0 {
 		return
 	}
@@ -127,18 +127,18 @@ func (l *MigrationCache) Keep(records []store.Record) {
 	}
 }
 
-// Of returns the first move of a VM that became known, for [CachedMigration.Next] to go on; nil is none.
-func (l *MigrationCache) Of(vm hypervisor.VMID) *CachedMigration { return l.byVM[vm] }
+// Of returns the first move of a VM that became known, for [cachedMigration.Next] to go on; nil is none.
+func (l *migrationCache) Of(vm hypervisor.VMID) *cachedMigration { return l.byVM[vm] }
 
 // Next returns the next move of the same VM; nil is none.
-func (m *CachedMigration) Next() *CachedMigration { return m.other }
+func (m *cachedMigration) Next() *cachedMigration { return m.other }
 
-// Notify says that something has happened to the move: see [MigrationCache.Notified].
-func (m *CachedMigration) Notify() { m.notified = true }
+// Notify says that something has happened to the move: see [migrationCache.Notified].
+func (m *cachedMigration) Notify() { m.notified = true }
 
 // Notified reports whether something has happened to a move that is known since it was last
 // asked.
-func (l *MigrationCache) Notified(id migration.ID) bool {
+func (l *migrationCache) Notified(id migration.ID) bool {
 	m := l.byID[id]
 	was := m.notified
 	m.notified = false
@@ -146,11 +146,11 @@ func (l *MigrationCache) Notified(id migration.ID) bool {
 }
 
 // Sorted returns all, by name.
-func (l *MigrationCache) Sorted() []*CachedMigration {
+func (l *migrationCache) Sorted() []*cachedMigration {
 	if len(l.byID) == 0 {
 		return nil // as on most hosts at most times
 	}
-	return slices.SortedFunc(maps.Values(l.byID), func(x, y *CachedMigration) int {
+	return slices.SortedFunc(maps.Values(l.byID), func(x, y *cachedMigration) int {
 		return cmp.Compare(x.Spec.ID, y.Spec.ID)
 	})
 }
@@ -158,7 +158,7 @@ func (l *MigrationCache) Sorted() []*CachedMigration {
 // Memory returns what convergence remembers of a transfer that is known, ahead of what is
 // stored, to be changed in place until it has [List.Ended]: at first a copy of what is stored,
 // if anything is.
-func (l *MigrationCache) Memory(id migration.ID) *convergence.State {
+func (l *migrationCache) Memory(id migration.ID) *convergence.State {
 	m := l.byID[id]
 	if m.memory == nil {
 		if n := len(l.free); n > 0 {
@@ -174,7 +174,7 @@ func (l *MigrationCache) Memory(id migration.ID) *convergence.State {
 }
 
 // Ended forgets what convergence remembers of a transfer.
-func (l *MigrationCache) Ended(id migration.ID) {
+func (l *migrationCache) Ended(id migration.ID) {
 	if m := l.byID[id]; m != nil && m.memory != nil {
 		*m.memory = convergence.State{}
 		l.free = append(l.free, m.memory)

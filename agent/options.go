@@ -42,9 +42,9 @@ func TransferOptions(o *migration.Options, able hypervisor.Abilities) hypervisor
 	return t
 }
 
-// MonitorOptions puts the resolved options of a migration into convergence's terms, for a transfer
+// monitorOptions puts the resolved options of a migration into convergence's terms, for a transfer
 // that has come as far as p.
-func MonitorOptions(o *migration.Options, p hypervisor.Progress) convergence.Config {
+func monitorOptions(o *migration.Options, p hypervisor.Progress) convergence.Config {
 	c := convergence.Config{Memory: p.Total, Disks: p.Disks}
 	if o == nil {
 		return c

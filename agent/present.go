@@ -8,18 +8,18 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Present is a host as it is now.
-type Present struct {
+// present is a host as it is now.
+type present struct {
 	Size    hypervisor.Host
 	Domains []hypervisor.Domain
 	Facts   *placement.Facts // nil: no more than its size is known
-	Home    *LocalVMs        // the VMs that are at home there
+	Home    *localVMs        // the VMs that are at home there
 }
 
 // less returns the host less what is on it besides one VM. What rests keeps its room if it is
 // at home there and shall run: after a loss of power each waits for its start. Without a load
 // only memory and CPUs are counted.
-func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement.Host {
+func (p *present) less(besides hypervisor.VMID, load *placement.Load) *placement.Host {
 	host := &placement.Host{Name: p.Size.Name, Memory: p.Size.Memory, CPUs: p.Size.CPUs,
 		Facts: p.Facts, Load: load}
 	var vm placement.VM // used again: it is large
@@ -47,7 +47,7 @@ func (p *Present) less(besides hypervisor.VMID, load *placement.Load) *placement
 // memory, and where more is known about the host than its size, all that runs out or that
 // no VM runs without. Wishes are not asked about here: the controller confirms them.
 // Source: Nova compute/manager.py (check_can_live_migrate_destination, under the claim).
-func (p *Present) Lacks(m *store.Migration, vm *store.VM, source *store.Host,
+func (p *present) Lacks(m *store.Migration, vm *store.VM, source *store.Host,
 ) []placement.Reason {
 	place, from := vm.Place(), source.Host.Name
 	o := placement.Options{Source: from}
@@ -62,10 +62,10 @@ func (p *Present) Lacks(m *store.Migration, vm *store.VM, source *store.Host,
 	return placement.CheckAll(all, place, p.less("", &placement.Load{}), o)
 }
 
-// atMost returns the host with no less on it than [Present.less] finds, without a look at any
+// atMost returns the host with no less on it than [present.less] finds, without a look at any
 // record: as if all that is on it needed all of its own. It is nil where a sum does not tell
 // enough: where a VM may have devices, disks, or seats in the host's cells.
-func (p *Present) atMost() *placement.Host {
+func (p *present) atMost() *placement.Host {
 	if p.Home.special > 0 || len(p.Facts.Cells) > 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (p *Present) atMost() *placement.Host {
 // Spacious reports whether the host lacks nothing for sure. That answers most questions without
 // a look at any record: no more is known than its size, and it has the memory even if all that
 // is on it needed all of its own.
-func (p *Present) Spacious(m *store.Migration, vm *store.VM) bool {
+func (p *present) Spacious(m *store.Migration, vm *store.VM) bool {
 	if p.Facts != nil || forced(m) {
 		return false
 	}
@@ -135,7 +135,7 @@ var (
 
 // CannotHold returns every reason why the host cannot hold a VM that is at home there in a
 // size: all that runs out. What the VM has now is not in the way.
-func (p *Present) CannotHold(vm *store.VM, size *store.Size) []placement.Reason {
+func (p *present) CannotHold(vm *store.VM, size *store.Size) []placement.Reason {
 	wanted := *vm
 	wanted.Size = size
 	return placement.CheckAll(runsOut, wanted.Place(), p.less(vm.VM.ID, &placement.Load{}),

@@ -27,7 +27,7 @@ func (a *Agent) stopToResize(ctx context.Context, v *store.VM, d hypervisor.Doma
 	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
 		return err
 	}
-	a.recorder.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+SizeText(v.VM))
+	a.recorder.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+sizeText(v.VM))
 	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	return a.hv.Do(ctx, d.VM.ID, hypervisor.Stop{Grace: grace})
 }
@@ -58,7 +58,7 @@ func (a *Agent) sizeToStart(ctx context.Context, v *store.VM, d hypervisor.Domai
 		}
 		if len(no) > 0 {
 			a.queue.At(v.Key(), now.Add(a.config.RetryCap))
-			_, err = a.troubled(ctx, v, "it does not start: "+Refusal(no), now)
+			_, err = a.troubled(ctx, v, "it does not start: "+refusal(no), now)
 			return nil, nil, err
 		}
 	}
@@ -80,13 +80,13 @@ func (a *Agent) resize(ctx context.Context, v *store.VM, d hypervisor.Domain, no
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: store.SizeOf(v.VM).Of(d.VM)})
 	switch {
-	case Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	case refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
-		return v, "not resized to " + SizeText(v.VM) + ": " + OptionWords(err), nil
+		return v, "not resized to " + sizeText(v.VM) + ": " + optionWords(err), nil
 	case err != nil:
 		return nil, "", err
 	}
-	a.recorder.Note(now, a.host, v.VM.ID, "resized to "+SizeText(v.VM))
+	a.recorder.Note(now, a.host, v.VM.ID, "resized to "+sizeText(v.VM))
 	return v, "", nil
 }
 
@@ -104,5 +104,5 @@ func (a *Agent) cannotResize(ctx context.Context, v *store.VM) (string, error) {
 	if err != nil || len(no) == 0 {
 		return "", err
 	}
-	return "not resized to " + SizeText(v.VM) + ": " + Refusal(no), nil
+	return "not resized to " + sizeText(v.VM) + ": " + refusal(no), nil
 }

@@ -40,12 +40,12 @@ func (a *Agent) cannotHold(ctx context.Context, v *store.VM, size *store.Size) (
 }
 
 // present returns this host as its hypervisor answers now.
-func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*Present, error) {
+func (a *Agent) present(ctx context.Context, facts *placement.Facts) (*present, error) {
 	size, err := a.hv.Host(ctx)
 	if err != nil {
 		return nil, err
 	}
 	size.Name = a.host
 	domains, err := a.hv.Domains(ctx)
-	return &Present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
+	return &present{Size: size, Domains: domains, Facts: facts, Home: &a.home}, err
 }

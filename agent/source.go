@@ -95,7 +95,7 @@ func (a *Agent) driveNothing(ctx context.Context, m *store.Migration, now time.T
 	case there && !started && !aborting:
 		if v := a.home.Get(m.Spec.VM); v != nil && !store.SizeOf(d.VM).Is(v.Now()) {
 			return a.kept(ctx, m, nothingSent("the target expects another size: "+
-				SizeText(v.Now())), now)
+				sizeText(v.Now())), now)
 		}
 		if why := unsendable(a.home.Get(m.Spec.VM)); why != "" {
 			return a.kept(ctx, m, nothingSent(why), now)
@@ -132,7 +132,7 @@ func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
 	now time.Time) error {
 	p := hypervisor.Progress{Job: m.Spec.ID, Status: hypervisor.JobSetup, Started: now,
 		Total: vm.Memory, Disks: vm.LocalSize(), Remaining: vm.Memory + vm.LocalSize()}
-	state, v := a.config.Converge(MonitorOptions(m.Options, p), convergence.State{}, p, now)
+	state, v := a.config.Converge(monitorOptions(m.Options, p), convergence.State{}, p, now)
 	host, err := a.hv.Host(ctx)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
 	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
-	case Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
+	case refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
 		hypervisor.NotFound):
 		return a.kept(ctx, m, nothingSent(err.Error()), now)
 	case err != nil:
@@ -211,8 +211,8 @@ func (a *Agent) limit(ctx context.Context, m *store.Migration, p hypervisor.Prog
 	}
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.SetBandwidth{Limit: limit})
 	switch {
-	case Refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
-		said = "bandwidth not changed: " + OptionWords(err)
+	case refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
+		said = "bandwidth not changed: " + optionWords(err)
 	case err != nil:
 		return err
 	}
@@ -242,7 +242,7 @@ const remember = 10 * time.Second
 func (a *Agent) converge(ctx context.Context, m *store.Migration, p hypervisor.Progress,
 	now time.Time) error {
 	state := a.moves.Memory(m.Spec.ID)
-	next, v := a.config.Converge(MonitorOptions(m.Options, p), *state, p, now)
+	next, v := a.config.Converge(monitorOptions(m.Options, p), *state, p, now)
 	*state = next
 	calm := a.config.Poll
 	if !a.moves.Notified(m.Spec.ID) && a.hinted { // what stirred it may not be over yet

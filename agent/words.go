@@ -9,21 +9,21 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// OptionWords returns a backend's own words of an error, for people.
-func OptionWords(err error) string {
+// optionWords returns a backend's own words of an error, for people.
+func optionWords(err error) string {
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e.Err != nil {
 		return e.Kind.Error() + ": " + e.Err.Error()
 	}
 	return err.Error()
 }
 
-// Refuses reports whether an error is of one of the kinds that say no, for good.
-func Refuses(err error, kinds ...hypervisor.Kind) bool {
+// refuses reports whether an error is of one of the kinds that say no, for good.
+func refuses(err error, kinds ...hypervisor.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k hypervisor.Kind) bool { return errors.Is(err, k) })
 }
 
-// Refusal lists every reason, for people.
-func Refusal(why []placement.Reason) string { return (&hypervisor.Refusal{Reasons: why}).Error() }
+// refusal lists every reason, for people.
+func refusal(why []placement.Reason) string { return (&hypervisor.Refusal{Reasons: why}).Error() }
 
-// SizeText says how large a VM is, for people.
-func SizeText(vm hypervisor.VM) string { return fmt.Sprintf("%v and %d CPUs", vm.Memory, vm.CPUs) }
+// sizeText says how large a VM is, for people.
+func sizeText(vm hypervisor.VM) string { return fmt.Sprintf("%v and %d CPUs", vm.Memory, vm.CPUs) }

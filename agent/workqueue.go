@@ -9,7 +9,7 @@ import (
 )
 
 // A List is the records to look at. The zero value is empty and ready.
-type WorkQueue struct {
+type workQueue struct {
 	items items
 	now   []*item
 	taken int // so many of now
@@ -17,9 +17,9 @@ type WorkQueue struct {
 }
 
 // Add lets a record be looked at now.
-func (l *WorkQueue) Add(key store.Key) { l.add(l.items.of(key)) }
+func (l *workQueue) Add(key store.Key) { l.add(l.items.of(key)) }
 
-func (l *WorkQueue) add(i *item) {
+func (l *workQueue) add(i *item) {
 	if !i.waits {
 		i.waits = true
 		l.now = append(l.now, i)
@@ -27,18 +27,18 @@ func (l *WorkQueue) add(i *item) {
 }
 
 // At lets a record be looked at no later than at.
-func (l *WorkQueue) At(key store.Key, at time.Time) { l.at(l.items.of(key), at) }
+func (l *workQueue) At(key store.Key, at time.Time) { l.at(l.items.of(key), at) }
 
-func (l *WorkQueue) at(i *item, at time.Time) {
+func (l *workQueue) at(i *item, at time.Time) {
 	l.later.Set(&i.alarm, at)
 	i.timed = true
 }
 
 // Next returns when the next record is due; the zero time is when something changes.
-func (l *WorkQueue) Next() time.Time { return l.later.Next() }
+func (l *workQueue) Next() time.Time { return l.later.Next() }
 
 // RequeueDue lets all that is due be looked at now.
-func (l *WorkQueue) RequeueDue(now time.Time) {
+func (l *workQueue) RequeueDue(now time.Time) {
 	for i, ok := l.later.Pop(now); ok; i, ok = l.later.Pop(now) {
 		i.timed = false
 		l.add(i)
@@ -47,7 +47,7 @@ func (l *WorkQueue) RequeueDue(now time.Time) {
 
 // Take removes and returns the record that is first to be looked at. Its time is forgotten:
 // the caller says when to look again, and then that it is Done or has Failed.
-func (l *WorkQueue) Take() (store.Key, bool) {
+func (l *workQueue) Take() (store.Key, bool) {
 	if l.taken == len(l.now) {
 		if l.now, l.taken = l.now[:0], 0; cap(l.now) > crowd {
 			l.now = nil
@@ -65,13 +65,13 @@ func (l *WorkQueue) Take() (store.Key, bool) {
 const crowd = 64
 
 // forget forgets the time of a record.
-func (l *WorkQueue) forget(i *item) {
+func (l *workQueue) forget(i *item) {
 	l.later.Drop(&i.alarm)
 	i.timed = false
 }
 
 // Done notes that a record could be dealt with.
-func (l *WorkQueue) Done(key store.Key) {
+func (l *workQueue) Done(key store.Key) {
 	if i := l.items.find(key); i != nil {
 		i.failed = 0
 		l.items.settle(i)
@@ -79,7 +79,7 @@ func (l *WorkQueue) Done(key store.Key) {
 }
 
 // Drop forgets a record that nothing is to be done about, unless it is to be looked at now.
-func (l *WorkQueue) Drop(key store.Key) {
+func (l *workQueue) Drop(key store.Key) {
 	if i := l.items.find(key); i != nil {
 		l.forget(i)
 		i.failed = 0
@@ -91,7 +91,7 @@ func (l *WorkQueue) Drop(key store.Key) {
 // time twice as long, from least to most, whatever becomes of the others. A lost race is no
 // failure.
 // Source: Kubernetes client-go workqueue (ItemExponentialFailureRateLimiter).
-func (l *WorkQueue) Failed(key store.Key, err error, now time.Time, least, most time.Duration) {
+func (l *workQueue) Failed(key store.Key, err error, now time.Time, least, most time.Duration) {
 	wait, i := least, l.items.of(key)
 	if !errors.Is(err, store.Stale) {
 		wait = max(least, due.Backoff(least, most, i.failed))
@@ -102,7 +102,7 @@ func (l *WorkQueue) Failed(key store.Key, err error, now time.Time, least, most 
 }
 
 // Failing reports whether a record could not be dealt with when it was last looked at.
-func (l *WorkQueue) Failing(key store.Key) bool {
+func (l *workQueue) Failing(key store.Key) bool {
 	i := l.items.find(key)
 	return i != nil && i.failed > 0
 }

@@ -28,7 +28,7 @@ type call struct {
 func (c call) String() string {
 	args := make([]string, len(c.args))
 	for i, a := range c.args {
-		args[i] = Text(a)
+		args[i] = textOf(a)
 	}
 	text := fmt.Sprintf("%s(%s) on %s", c.method, strings.Join(args, ", "), c.host)
 	switch {
@@ -37,14 +37,14 @@ func (c call) String() string {
 	case c.err != nil:
 		return fmt.Sprintf("%s, which answered the error %q", text, c.err)
 	case c.answer != nil:
-		return fmt.Sprintf("%s, which answered %s", text, Text(c.answer))
+		return fmt.Sprintf("%s, which answered %s", text, textOf(c.answer))
 	}
 	return text + ", which was done"
 }
 
-// Text writes a value of the port for a person: its type, what it holds, and the hardware of a
+// textOf writes a value of the port for a person: its type, what it holds, and the hardware of a
 // VM instead of its address.
-func Text(v any) string {
+func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "nil"
@@ -53,7 +53,7 @@ func Text(v any) string {
 	case []hypervisor.Domain:
 		all := make([]string, len(v))
 		for i, d := range v {
-			all[i] = Text(d)
+			all[i] = textOf(d)
 		}
 		return "[" + strings.Join(all, "; ") + "]"
 	}
@@ -244,7 +244,7 @@ func (h *host) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command)
 }
 
 // Connect replaces the connection to a host. What is called through it is recorded.
-func (w *World) Connect(s Side, hv hypervisor.Hypervisor) {
+func (w *world) Connect(s side, hv hypervisor.Hypervisor) {
 	w.HV[s] = &host{hv, w.Hosts[s].Name, &w.record, false}
 	w.unseen[s] = &host{hv, w.Hosts[s].Name, &w.record, true}
 }
@@ -253,7 +253,7 @@ func (w *World) Connect(s Side, hv hypervisor.Hypervisor) {
 // long as the suite waits for anything. It then returns the call, and the case goes no
 // further. A case has at most half of the time that its test has left for a call, so that the
 // other cases are played, too.
-func (w *World) Watch(over <-chan struct{}, left time.Duration) (stuck fmt.Stringer) {
+func (w *world) Watch(over <-chan struct{}, left time.Duration) (stuck fmt.Stringer) {
 	within := w.Within
 	if left > 0 {
 		within = min(within, max(left/2, time.Second))
@@ -280,7 +280,7 @@ func (w *World) Watch(over <-chan struct{}, left time.Duration) (stuck fmt.Strin
 // measured by.
 type told struct {
 	TB
-	world *World
+	world *world
 }
 
 // Logf logs what the case does.

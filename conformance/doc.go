@@ -137,19 +137,19 @@
 //
 // What a failure means:
 //
-// The groups are functions of their own, to run only some of them:
+// Each group is a subtest: go test -run 'TestConformance/ordered_change_hints' runs one alone.
 //
-//   - [CompareAndSwap]: two participants can both believe that they have won. A VM may be
+//   - compare and swap: two participants can both believe that they have won. A VM may be
 //     moved twice. Nothing else matters until this passes.
-//   - [Crash]: a write was acknowledged and is lost, or is there in part: a participant
+//   - crash between any two writes: a write was acknowledged and is lost, or is there in part: a participant
 //     acted on what is not remembered.
-//   - [Hints], [StaleReads]: a reader that asked what has changed was not told all of it. It
+//   - ordered change hints, stale reads: a reader that asked what has changed was not told all of it. It
 //     would decide on what is no longer so, for ever.
-//   - [Wait]: a waiter was not woken: participants look too late, at their next poll.
-//   - [Partition]: the store said that a write had failed, or had not, and did not know:
+//   - wait: a waiter was not woken: participants look too late, at their next poll.
+//   - partition: the store said that a write had failed, or had not, and did not know:
 //     that is [store.Unanswered].
-//   - [LostLeadership]: who no longer leads has written all the same.
-//   - [Values], [Errors]: a record is not read as it was written, or an error has no kind, or
+//   - lost leadership: who no longer leads has written all the same.
+//   - values, errors: a record is not read as it was written, or an error has no kind, or
 //     the wrong one.
 //
 // Where stores differ:

@@ -12,9 +12,9 @@ import (
 
 // deaths are cases about processes and hosts that die. A VM that was lost stays
 // visible on its host: what is absent counts as what never ran.
-var deaths = []Trial{
+var deaths = []trial{
 	{Name: "a VM whose process dies has crashed, stays visible and starts anew",
-		Needs: Kill, Run: func(w *world) {
+		Needs: needKill, Run: func(w *world) {
 			w.Running()
 			w.Kills(source)
 			w.UntilState(source, theVM, hypervisor.Crashed)
@@ -26,7 +26,7 @@ var deaths = []Trial{
 			w.Running()
 			w.Sound(source)
 		}},
-	{Name: "a crashed VM is forgotten", Needs: Kill, Run: func(w *world) {
+	{Name: "a crashed VM is forgotten", Needs: needKill, Run: func(w *world) {
 		w.Running()
 		w.Kills(source)
 		w.UntilState(source, theVM, hypervisor.Crashed)
@@ -34,23 +34,23 @@ var deaths = []Trial{
 		w.UntilState(source, theVM, hypervisor.Absent)
 	}},
 	{Name: "when the target's process dies on the way the source runs on",
-		Needs: Kill | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needKill | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Kills(target)
 			w.Stays(job, hypervisor.JobFailed)
-			w.Arrives(w.Begin(Move{}), hypervisor.Running)
+			w.Arrives(w.Begin(move{}), hypervisor.Running)
 		}},
 	{Name: "when a target that eight connections lead to dies the source runs on",
-		Needs: Kill | Slow,
+		Needs: needKill | needSlow,
 		Able:  hypervisor.CanUseChannels | hypervisor.CanLoseChannels, Run: func(w *world) {
-			job := w.Slowly(Move{Options: hypervisor.TransferOptions{Channels: 8}})
+			job := w.Slowly(move{Options: hypervisor.TransferOptions{Channels: 8}})
 			w.Kills(target)
 			w.Stays(job, hypervisor.JobFailed)
-			w.Arrives(w.Begin(Move{}), hypervisor.Running)
+			w.Arrives(w.Begin(move{}), hypervisor.Running)
 		}},
 	{Name: "when the source's process dies on the way the target never runs",
-		Needs: Kill | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needKill | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Kills(source)
 			w.UntilState(source, theVM, hypervisor.Crashed, hypervisor.Shutoff)
 			w.Until("the job has failed", func() bool {
@@ -65,7 +65,7 @@ var deaths = []Trial{
 			w.Running()
 		}},
 	{Name: "a held target that dies is discarded, and the source resumes",
-		Needs: Kill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needKill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			w.Kills(target)
 			w.Until("the target is dead", func() bool {
@@ -76,9 +76,9 @@ var deaths = []Trial{
 			w.Sound(source)
 		}},
 	{Name: "a VM that dies after it has moved stays visible at its target, and the source waits",
-		Needs: Kill, Run: func(w *world) {
+		Needs: needKill, Run: func(w *world) {
 			w.Running()
-			job := w.Begin(Move{})
+			job := w.Begin(move{})
 			w.Arrives(job, hypervisor.Running)
 			w.Kills(target)
 			w.States(hypervisor.HandedOver, hypervisor.Crashed)
@@ -90,9 +90,9 @@ var deaths = []Trial{
 			w.States(hypervisor.HandedOver, hypervisor.Crashed)
 		}},
 	{Name: "a source that dies after its VM has moved does not harm it",
-		Needs: Kill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needKill, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			w.Running()
-			job := w.Begin(Move{})
+			job := w.Begin(move{})
 			w.Arrives(job, hypervisor.Running)
 			w.Kills(source)
 			w.UntilState(source, theVM, hypervisor.Crashed)
@@ -102,8 +102,8 @@ var deaths = []Trial{
 			w.States(hypervisor.Absent, hypervisor.Running)
 		}},
 	{Name: "a target whose process hangs does not keep the job from being cancelled",
-		Needs: Hang | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needHang | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			thaw, err := w.Hang(w.Hosts[target].Name, theVM)
 			w.Must(err)
 			w.Rest()
@@ -116,30 +116,30 @@ var deaths = []Trial{
 			w.NeverRuns(target)
 		}},
 	{Name: "after its host had no power a VM is visible and starts anew",
-		Needs: Restart, Run: func(w *world) {
+		Needs: needRestart, Run: func(w *world) {
 			w.Running()
 			restarts(w, source)
 			w.UntilState(source, theVM, hypervisor.Shutoff, hypervisor.Crashed)
 			w.Running()
 		}},
 	{Name: "a discarded job does not come back after its host had no power",
-		Needs: Restart, Run: func(w *world) {
-			job, _ := w.Receives(Move{})
+		Needs: needRestart, Run: func(w *world) {
+			job, _ := w.Receives(move{})
 			w.Discards(job)
 			restarts(w, target)
 			_, err := w.ReceiveAs(job)
 			w.Refused(err, hypervisor.Conflict)
 		}},
 	{Name: "when the target's host had no power on the way the source runs on",
-		Needs: Restart | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needRestart | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			restarts(w, target)
 			w.Stays(job, hypervisor.JobFailed)
 		}},
 }
 
 // restarts takes a host's power for a moment.
-func restarts(w *world, s Side) {
+func restarts(w *world, s side) {
 	w.T.Helper()
 	hv, err := w.Restart(w.Hosts[s].Name)
 	w.Must(err)
@@ -147,10 +147,10 @@ func restarts(w *world, s Side) {
 }
 
 // cuts are cases about a lost link.
-var cuts = []Trial{
+var cuts = []trial{
 	{Name: "a migration over a lost link is cancelled, and the source runs on",
-		Needs: Link | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needLink | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Cuts()
 			w.Rest()
 			w.Adjust(job, hypervisor.Cancel{})
@@ -162,8 +162,8 @@ var cuts = []Trial{
 			w.Stays(job, hypervisor.JobCancelled)
 		}},
 	{Name: "a migration goes on when the link is back",
-		Needs: Link | Slow, Run: func(w *world) {
-			job, began := w.Slowly(Move{}), time.Now()
+		Needs: needLink | needSlow, Run: func(w *world) {
+			job, began := w.Slowly(move{}), time.Now()
 			w.Cuts()
 			w.Rest()
 			w.States(hypervisor.Running, hypervisor.Receiving)
@@ -177,8 +177,8 @@ var cuts = []Trial{
 			w.Sound(target)
 		}},
 	{Name: "a link that is lost around the switch-over leaves one VM, or one that is resolved",
-		Needs: Link | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needLink | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Until("the source stops", func() bool {
 				return !w.Domain(source, theVM).State.Executes()
@@ -188,8 +188,8 @@ var cuts = []Trial{
 			resolve(w, job)
 		}},
 	{Name: "a link that is lost in the last round leaves one VM, or one that is resolved",
-		Needs: Link | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needLink | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.Cuts()
 			w.Adjust(job, hypervisor.SetBandwidth{})
@@ -201,16 +201,16 @@ var cuts = []Trial{
 			w.Sound(source)
 		}},
 	{Name: "a connection that is closed on the way fails the job, and the source runs on",
-		Needs: Reset | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReset | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Must(w.ResetLink())
 			w.UntilStatus(source, job, hypervisor.JobFailed)
 			w.Ended(job) // the target was not told
 			w.Stays(job, hypervisor.JobFailed)
-			w.Arrives(w.Begin(Move{}), hypervisor.Running)
+			w.Arrives(w.Begin(move{}), hypervisor.Running)
 		}},
 	{Name: "post-copy over a closed connection recovers",
-		Needs: Reset | Slow,
+		Needs: needReset | needSlow,
 		Able:  hypervisor.CanPostCopy | hypervisor.CanRecover,
 		Run: func(w *world) {
 			job := breaksInPostCopy(w)
@@ -221,7 +221,7 @@ var cuts = []Trial{
 			w.Sound(target)
 		}},
 	{Name: "post-copy over a closed connection never lets the source run again",
-		Needs: Reset | Slow, Able: hypervisor.CanPostCopy, Run: func(w *world) {
+		Needs: needReset | needSlow, Able: hypervisor.CanPostCopy, Run: func(w *world) {
 			job := breaksInPostCopy(w)
 			for _, p := range []hypervisor.Proof{hypervisor.TargetDiscarded,
 				hypervisor.OperatorWord} {
@@ -230,14 +230,14 @@ var cuts = []Trial{
 			}
 			w.Refuses(hypervisor.Conflict, target, theVM, hypervisor.Discard{Job: job})
 			neverExecutes(w, source)
-			for _, s := range [...]Side{source, target} {
+			for _, s := range [...]side{source, target} {
 				if d := w.Domain(s, theVM); d.State == hypervisor.Absent {
 					w.T.Fatalf("it is not visible on %s", w.Hosts[s].Name)
 				}
 			}
 		}},
 	{Name: "what a broken post-copy lacks is not released, but abandoned with its dead target",
-		Needs: Reset | Slow | Kill, Able: hypervisor.CanPostCopy,
+		Needs: needReset | needSlow | needKill, Able: hypervisor.CanPostCopy,
 		Run: func(w *world) {
 			job := breaksInPostCopy(w)
 			if s := w.Domain(source, theVM).State; s != hypervisor.HandingOver {
@@ -268,14 +268,14 @@ var cuts = []Trial{
 // that waits in postcopy_pause_return_path_thread).
 func breaksInPostCopy(w *world) hypervisor.JobID {
 	w.T.Helper()
-	job := w.Slowly(Move{Options: hypervisor.TransferOptions{PostCopy: true}})
+	job := w.Slowly(move{Options: hypervisor.TransferOptions{PostCopy: true}})
 	w.Adjust(job, hypervisor.StartPostCopy{})
 	w.UntilState(target, theVM, hypervisor.Running)
 	w.Must(w.ResetLink())
-	waits := 0 * Tick
+	waits := 0 * tick
 	w.Until("the loss is noticed", func() bool {
 		s, there := w.Progress(source, job).Status, w.Progress(target, job).Status
-		if waits += Tick; s == hypervisor.JobSucceeded || s != hypervisor.JobBroken &&
+		if waits += tick; s == hypervisor.JobSucceeded || s != hypervisor.JobBroken &&
 			there == hypervisor.JobSucceeded {
 			w.Skip("post-copy was over before its connection was closed")
 		}
@@ -287,13 +287,13 @@ func breaksInPostCopy(w *world) hypervisor.JobID {
 	return job
 }
 
-func neverExecutes(w *world, s Side) {
+func neverExecutes(w *world, s side) {
 	w.T.Helper()
 	for range 20 {
 		if d := w.Domain(s, theVM); d.State.Executes() {
 			w.T.Fatalf("on %s it is %v", w.Hosts[s].Name, d.State)
 		}
-		w.Pass(Tick)
+		w.Pass(tick)
 	}
 }
 
@@ -340,7 +340,7 @@ func brokenIsUnresolved(w *world, job hypervisor.JobID) {
 }
 
 // contexts are cases about callers who do not wait any more.
-var contexts = []Trial{
+var contexts = []trial{
 	{Name: "a call whose caller has gone has no effect", Run: func(w *world) {
 		ctx, cancel := context.WithCancel(w.Ctx)
 		cancel()
@@ -366,11 +366,11 @@ var contexts = []Trial{
 		w.UntilState(source, theVM, hypervisor.Absent)
 	}},
 	{Name: "a migration whose caller has gone does not begin, or change",
-		Needs: Slow, Run: func(w *world) {
+		Needs: needSlow, Run: func(w *world) {
 			ctx, cancel := context.WithCancel(w.Ctx)
 			cancel()
 			w.Running()
-			job, address := w.Receives(Move{})
+			job, address := w.Receives(move{})
 			out := w.Outgoing(job, address)
 			out.Options.Bandwidth = w.Slow
 			w.Refused(w.HV[source].Migrate(ctx, out), hypervisor.Transient)
@@ -387,9 +387,9 @@ var contexts = []Trial{
 }
 
 // crowds are cases about many callers at once.
-var crowds = []Trial{
-	{Name: "many may look while a VM moves", Needs: Slow, Run: func(w *world) {
-		job := w.Slowly(Move{})
+var crowds = []trial{
+	{Name: "many may look while a VM moves", Needs: needSlow, Run: func(w *world) {
+		job := w.Slowly(move{})
 		atOnce(w, 12, func(i int) error {
 			hv := w.HV[i%2]
 			for range 10 {
@@ -430,7 +430,7 @@ var crowds = []Trial{
 	}},
 	{Name: "of many migrations of one VM at once one is begun", Run: func(w *world) {
 		w.Running()
-		job, address := w.Receives(Move{})
+		job, address := w.Receives(move{})
 		var mu sync.Mutex
 		refused := 0
 		atOnce(w, 6, func(i int) error {

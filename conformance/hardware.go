@@ -7,9 +7,9 @@ import (
 )
 
 // sizes are cases about Resize.
-var sizes = []Trial{
+var sizes = []trial{
 	{Name: "a VM that is shut off takes another size and starts with it",
-		Able: hypervisor.CanResize, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanResize, Run: func(w *world) {
 			w.Off()
 			vm := w.VM(theVM)
 			vm.Memory, vm.CPUs = vm.Memory*2, vm.CPUs+1
@@ -19,7 +19,7 @@ var sizes = []Trial{
 			defined(w, vm)
 		}},
 	{Name: "a size that does not fit changes nothing",
-		Able: hypervisor.CanResize, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanResize, Run: func(w *world) {
 			w.Off()
 			memory, cpus := w.VM(theVM), w.VM(theVM)
 			memory.Memory = w.Hosts[source].Memory + hypervisor.MiB
@@ -27,17 +27,17 @@ var sizes = []Trial{
 			w.Refuses(hypervisor.NoRoom, source, theVM, hypervisor.Resize{VM: memory},
 				hypervisor.Resize{VM: cpus})
 		}},
-	{Name: "a VM that runs keeps its size", Able: hypervisor.CanResize, Run: func(w *lifecycleWorld) {
+	{Name: "a VM that runs keeps its size", Able: hypervisor.CanResize, Run: func(w *world) {
 		w.Running()
 		vm := w.VM(theVM)
 		vm.Memory *= 2
 		w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Resize{VM: vm})
 	}},
-	{Name: "an unknown VM has no size to change", Able: hypervisor.CanResize, Run: func(w *lifecycleWorld) {
+	{Name: "an unknown VM has no size to change", Able: hypervisor.CanResize, Run: func(w *world) {
 		w.Refuses(hypervisor.NotFound, source, theVM, hypervisor.Resize{VM: w.VM(theVM)})
 	}},
 	{Name: "a size that is none, or another VM's, is invalid",
-		Able: hypervisor.CanResize, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanResize, Run: func(w *world) {
 			w.Off()
 			for _, change := range impossible {
 				vm := w.VM(theVM)
@@ -47,7 +47,7 @@ var sizes = []Trial{
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Resize{VM: w.VM("suite/other")})
 		}},
 	{Name: "a disk grows and never shrinks",
-		Able: hypervisor.CanResize | hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanResize | hypervisor.CanAttachDisk, Run: func(w *world) {
 			w.Off()
 			w.Do(source, theVM, hypervisor.AttachDisk{Disk: data("raw")})
 			sized := func(size hypervisor.Bytes) hypervisor.VM {
@@ -68,9 +68,9 @@ var sizes = []Trial{
 }
 
 // disks are cases about AttachDisk, DetachDisk and Snapshot.
-var disks = []Trial{
+var disks = []trial{
 	{Name: "a disk comes to a VM that is shut off, and goes; both may be repeated",
-		Able: hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanAttachDisk, Run: func(w *world) {
 			w.Off()
 			before, disk := w.Domain(source, theVM).VM, data("raw")
 			w.Do(source, theVM, hypervisor.AttachDisk{Disk: disk},
@@ -86,7 +86,7 @@ var disks = []Trial{
 			defined(w, before)
 		}},
 	{Name: "a disk comes to a VM that runs, and the guest is asked to let it go",
-		Able: hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanAttachDisk, Run: func(w *world) {
 			w.Running()
 			disk := data("raw")
 			w.Do(source, theVM, hypervisor.AttachDisk{Disk: disk},
@@ -95,7 +95,7 @@ var disks = []Trial{
 			w.Do(source, theVM, hypervisor.DetachDisk{Name: disk.Name})
 			w.Sound(source)
 		}},
-	{Name: "a disk that is none is invalid", Able: hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+	{Name: "a disk that is none is invalid", Able: hypervisor.CanAttachDisk, Run: func(w *world) {
 		w.Running()
 		for _, change := range []func(*hypervisor.Disk){
 			func(d *hypervisor.Disk) { d.Name = "" },
@@ -108,12 +108,12 @@ var disks = []Trial{
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.AttachDisk{Disk: disk})
 		}
 	}},
-	{Name: "an unknown VM has no disks", Able: hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+	{Name: "an unknown VM has no disks", Able: hypervisor.CanAttachDisk, Run: func(w *world) {
 		w.Refuses(hypervisor.NotFound, source, theVM, hypervisor.AttachDisk{Disk: data("raw")},
 			hypervisor.DetachDisk{Name: "data"})
 	}},
 	{Name: "a snapshot keeps a disk, once and again, and needs one",
-		Able: hypervisor.CanSnapshot | hypervisor.CanAttachDisk, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanSnapshot | hypervisor.CanAttachDisk, Run: func(w *world) {
 			w.Off()
 			w.Do(source, theVM, hypervisor.AttachDisk{Disk: data("qcow2")})
 			keep := hypervisor.Snapshot{Disk: "data", Name: "before"}
@@ -127,20 +127,20 @@ var disks = []Trial{
 }
 
 // measurements are cases about MeasureDirtyRate.
-var measurements = []Trial{
+var measurements = []trial{
 	{Name: "how fast a guest writes is measured, and says when",
-		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *world) {
 			w.Running()
 			measures(w)
 		}},
 	{Name: "a busy guest is measured to write",
-		Needs: Busy, Able: hypervisor.CanMeasureDirtyRate, Run: func(w *lifecycleWorld) {
+		Needs: needBusy, Able: hypervisor.CanMeasureDirtyRate, Run: func(w *world) {
 			w.Name(theVM)
 			w.Boot(source, w.BusyVM(theVM))
 			w.Until("it is found to write", func() bool { return measures(w) > 0 }) // once it is up
 		}},
 	{Name: "a VM that is shut off is not measured, and none for no time",
-		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *lifecycleWorld) {
+		Able: hypervisor.CanMeasureDirtyRate, Run: func(w *world) {
 			w.Running()
 			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.MeasureDirtyRate{},
 				hypervisor.MeasureDirtyRate{For: -time.Second})
@@ -152,7 +152,7 @@ var measurements = []Trial{
 }
 
 // measures measures theVM, asked twice, and returns what was found.
-func measures(w *lifecycleWorld) hypervisor.Bandwidth {
+func measures(w *world) hypervisor.Bandwidth {
 	w.T.Helper()
 	before := w.Domain(source, theVM).Measured
 	m := hypervisor.MeasureDirtyRate{For: time.Second}
@@ -170,7 +170,7 @@ func data(format string) hypervisor.Disk {
 }
 
 // copiesOf counts the disks of theVM that are like disk.
-func copiesOf(w *lifecycleWorld, disk hypervisor.Disk) int {
+func copiesOf(w *world, disk hypervisor.Disk) int {
 	w.T.Helper()
 	n := 0
 	if h := w.Domain(source, theVM).VM.Hardware; h != nil {
@@ -184,16 +184,16 @@ func copiesOf(w *lifecycleWorld, disk hypervisor.Disk) int {
 }
 
 // defined wants theVM at the source to be what vm describes.
-func defined(w *lifecycleWorld, vm hypervisor.VM) {
+func defined(w *world, vm hypervisor.VM) {
 	w.T.Helper()
 	if d := w.Domain(source, theVM); !d.VM.Equal(vm) {
 		w.T.Fatalf("the host has %+v, want %+v", d.VM, vm)
 	}
 }
 
-// AnswersUnsupported gives a host what it says that it cannot do. That it cannot
+// answersUnsupported gives a host what it says that it cannot do. That it cannot
 // take a VM back is seen at the end of a migration, in cases of their own.
-func AnswersUnsupported(w *World, s Side, missing hypervisor.Abilities) {
+func answersUnsupported(w *world, s side, missing hypervisor.Abilities) {
 	w.T.Helper()
 	if missing == hypervisor.CanTakeBack {
 		return
@@ -245,11 +245,11 @@ var needing = map[hypervisor.Abilities]hypervisor.TransferOptions{
 
 // migrationIsUnsupported wants a migration to be refused by its source, and ends
 // the target.
-func migrationIsUnsupported(w *lifecycleWorld, s Side, vm hypervisor.VM,
+func migrationIsUnsupported(w *world, s side, vm hypervisor.VM,
 	o hypervisor.TransferOptions) {
 	w.T.Helper()
 	before := w.Domain(s, vm.ID).State
-	job, address := w.Receives(Move{VM: vm, From: s})
+	job, address := w.Receives(move{VM: vm, From: s})
 	w.Refused(w.HV[s].Migrate(w.Ctx, hypervisor.Outgoing{Job: job, VM: vm.ID,
 		Target: w.Hosts[s.Other()].Name, Address: address, Options: o}), hypervisor.Unsupported)
 	w.Do(s.Other(), vm.ID, hypervisor.Discard{Job: job})

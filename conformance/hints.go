@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Hints checks that the readers of every feed miss nothing, with changes drawn by rapid.
-func Hints(t *testing.T, open StoreOpener) {
+// hints checks that the readers of every feed miss nothing, with changes drawn by rapid.
+func hints(t *testing.T, open storeOpener) {
 	t.Run("changes come in order", func(t *testing.T) { ordered(t, open(t)) })
 	t.Run("a host learns of what leaves it", func(t *testing.T) { leaving(t, open(t)) })
 	t.Run("readers of a feed miss nothing", func(t *testing.T) {

@@ -74,5 +74,5 @@ type Lab struct {
 // shrinks.
 func Walk(t TB, lab *Lab, choose func(what string, n int) int) {
 	t.Helper()
-	FailureWalk(t, lab, choose)
+	failureWalk(t, lab, choose)
 }

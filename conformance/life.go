@@ -4,11 +4,9 @@ import (
 	"slices"
 )
 
-type lifecycleWorld = World
-
-// LifecycleGroups are the cases of this package.
-func LifecycleGroups() []Group {
-	return []Group{
+// lifecycleGroups are the cases of this package.
+func lifecycleGroups() []group {
+	return []group{
 		{Name: "lifecycle", Trials: slices.Concat(lives, limits)},
 		{Name: "hardware", Trials: slices.Concat(sizes, disks, measurements)},
 		{Name: "receive", Trials: slices.Concat(targets, restingTargets, refusedTargets)},

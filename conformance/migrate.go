@@ -7,13 +7,13 @@ import (
 )
 
 // moves are cases about migrations that succeed.
-var moves = []Trial{
-	{Name: "a VM moves, with its memory, and its source is handed over", Run: func(w *migrationWorld) {
+var moves = []trial{
+	{Name: "a VM moves, with its memory, and its source is handed over", Run: func(w *world) {
 		w.Running()
-		job := w.Begin(Move{})
+		job := w.Begin(move{})
 		w.Arrives(job, hypervisor.Running)
 		w.Sound(target)
-		for _, s := range [...]Side{source, target} {
+		for _, s := range [...]side{source, target} {
 			if d := w.Domain(s, theVM); d.Job != job || d.Unresolved || !d.VM.Equal(w.VM(theVM)) {
 				w.T.Fatalf("on %s it is %+v", w.Hosts[s].Name, d)
 			}
@@ -26,9 +26,9 @@ var moves = []Trial{
 		}
 	}},
 	{Name: "a migration that is begun again changes nothing",
-		Needs: Slow, Run: func(w *migrationWorld) {
+		Needs: needSlow, Run: func(w *world) {
 			w.Running()
-			job, address := w.Receives(Move{})
+			job, address := w.Receives(move{})
 			out := w.Outgoing(job, address)
 			out.Options.Bandwidth = w.Slow
 			w.Must(w.HV[source].Migrate(w.Ctx, out))
@@ -45,8 +45,8 @@ var moves = []Trial{
 			}
 		}},
 	{Name: "while memory moves the VM runs at its source, and both sides say so",
-		Needs: Slow, Run: func(w *migrationWorld) {
-			job := w.Slowly(Move{})
+		Needs: needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.States(hypervisor.Running, hypervisor.Receiving)
 			w.Sound(source)
 			before := w.Progress(source, job)
@@ -62,11 +62,11 @@ var moves = []Trial{
 				w.T.Fatalf("at the target it is %+v", p)
 			}
 		}},
-	{Name: "a paused VM moves and stays paused until it is unpaused", Run: func(w *migrationWorld) {
+	{Name: "a paused VM moves and stays paused until it is unpaused", Run: func(w *world) {
 		w.Running()
 		w.Do(source, theVM, hypervisor.Pause{})
 		w.UntilState(source, theVM, hypervisor.Paused)
-		w.Arrives(w.Begin(Move{Options: hypervisor.TransferOptions{StartPaused: true}}),
+		w.Arrives(w.Begin(move{Options: hypervisor.TransferOptions{StartPaused: true}}),
 			hypervisor.Paused)
 		w.Rest()
 		w.States(hypervisor.HandedOver, hypervisor.Paused)
@@ -75,34 +75,34 @@ var moves = []Trial{
 		w.Sound(target)
 	}},
 	{Name: "a VM that has moved lives on: it is paused, stopped and started at its target",
-		Run: func(w *migrationWorld) {
+		Run: func(w *world) {
 			w.Running()
-			w.Arrives(w.Begin(Move{}), hypervisor.Running)
+			w.Arrives(w.Begin(move{}), hypervisor.Running)
 			w.Do(target, theVM, hypervisor.Pause{}, hypervisor.Unpause{}, hypervisor.Kill{})
 			w.States(hypervisor.HandedOver, hypervisor.Shutoff)
 			w.Boot(target, w.VM(theVM))
 			w.Sound(target)
 		}},
-	{Name: "a source that is handed over takes no commands of life", Run: func(w *migrationWorld) {
+	{Name: "a source that is handed over takes no commands of life", Run: func(w *world) {
 		w.Running()
-		w.Arrives(w.Begin(Move{}), hypervisor.Running)
-		w.Refuses(hypervisor.Conflict, source, theVM, CommandsOfLife(w)...)
+		w.Arrives(w.Begin(move{}), hypervisor.Running)
+		w.Refuses(hypervisor.Conflict, source, theVM, commandsOfLife(w)...)
 		w.Sound(target)
 	}},
-	{Name: "a source is released with evidence, once and again", Run: func(w *migrationWorld) {
+	{Name: "a source is released with evidence, once and again", Run: func(w *world) {
 		w.Running()
-		job := w.Begin(Move{})
+		job := w.Begin(move{})
 		w.Arrives(job, hypervisor.Running)
 		release := hypervisor.Release{Job: job, Moved: w.Says(hypervisor.RunsAtTarget, target, job)}
 		w.Do(source, theVM, release, release)
 		w.States(hypervisor.Absent, hypervisor.Running)
 		w.Sound(target)
 	}},
-	{Name: "a VM moves there and back again, each time as another job", Run: func(w *migrationWorld) {
+	{Name: "a VM moves there and back again, each time as another job", Run: func(w *world) {
 		w.Running()
 		from := source
 		for range 4 {
-			job := w.Begin(Move{From: from})
+			job := w.Begin(move{From: from})
 			w.UntilStatus(from, job, hypervisor.JobSucceeded)
 			w.UntilState(from.Other(), theVM, hypervisor.Running)
 			w.Do(from, theVM, hypervisor.Release{Job: job,
@@ -112,30 +112,30 @@ var moves = []Trial{
 			w.Sound(from)
 		}
 	}},
-	{Name: "two VMs move at once", Run: func(w *migrationWorld) {
+	{Name: "two VMs move at once", Run: func(w *world) {
 		a, b := w.Name("suite/a"), w.Name("suite/b")
 		w.Boot(source, a)
 		w.Boot(source, b)
-		jobs := []hypervisor.JobID{w.Begin(Move{VM: a}), w.Begin(Move{VM: b})}
+		jobs := []hypervisor.JobID{w.Begin(move{VM: a}), w.Begin(move{VM: b})}
 		for i, vm := range []hypervisor.VM{a, b} {
 			w.UntilStatus(source, jobs[i], hypervisor.JobSucceeded)
 			w.UntilState(target, vm.ID, hypervisor.Running)
 		}
 	}},
-	{Name: "two VMs pass each other", Run: func(w *migrationWorld) {
+	{Name: "two VMs pass each other", Run: func(w *world) {
 		a, b := w.Name("suite/a"), w.Name("suite/b")
 		w.Boot(source, a)
 		w.Boot(target, b)
-		there, back := w.Begin(Move{VM: a}), w.Begin(Move{VM: b, From: target})
+		there, back := w.Begin(move{VM: a}), w.Begin(move{VM: b, From: target})
 		w.UntilStatus(source, there, hypervisor.JobSucceeded)
 		w.UntilStatus(target, back, hypervisor.JobSucceeded)
 		w.UntilState(target, a.ID, hypervisor.Running)
 		w.UntilState(source, b.ID, hypervisor.Running)
 	}},
 	{Name: "a VM that is shut off moves cold, and starts at its target",
-		Able: hypervisor.CanMoveCold, Run: func(w *migrationWorld) {
+		Able: hypervisor.CanMoveCold, Run: func(w *world) {
 			w.Off()
-			job := w.Begin(Move{})
+			job := w.Begin(move{})
 			w.UntilStatus(source, job, hypervisor.JobSucceeded)
 			w.UntilState(target, theVM, hypervisor.Shutoff)
 			w.Do(source, theVM, hypervisor.Release{Job: job,
@@ -146,9 +146,9 @@ var moves = []Trial{
 }
 
 // refusedMoves are cases about migrations that do not begin, or fail at once.
-var refusedMoves = []Trial{
-	{Name: "a VM that moves is not moved by another job", Needs: Slow, Run: func(w *migrationWorld) {
-		job, address := w.Receives(Move{})
+var refusedMoves = []trial{
+	{Name: "a VM that moves is not moved by another job", Needs: needSlow, Run: func(w *world) {
+		job, address := w.Receives(move{})
 		w.Running()
 		out := w.Outgoing(job, address)
 		out.Options.Bandwidth = w.Slow
@@ -160,9 +160,9 @@ var refusedMoves = []Trial{
 		w.Adjust(job, hypervisor.Cancel{})
 		w.Stays(job, hypervisor.JobCancelled)
 	}},
-	{Name: "a VM does not move to where nothing listens", Run: func(w *migrationWorld) {
+	{Name: "a VM does not move to where nothing listens", Run: func(w *world) {
 		w.Running()
-		job, address := w.Receives(Move{})
+		job, address := w.Receives(move{})
 		w.Discards(job)
 		kinds := []hypervisor.Kind{hypervisor.Transient}
 		if !w.TakesBack() { // its hypervisor does the talking, so it may know no more
@@ -171,31 +171,31 @@ var refusedMoves = []Trial{
 		endsAtSource(w, "other", w.HV[source].Migrate(w.Ctx, w.Outgoing("other", address)),
 			kinds...)
 	}},
-	{Name: "a VM does not move to the target of another job", Run: func(w *migrationWorld) {
+	{Name: "a VM does not move to the target of another job", Run: func(w *world) {
 		w.Running()
-		_, address := w.Receives(Move{})
+		_, address := w.Receives(move{})
 		endsAtSource(w, "other", w.HV[source].Migrate(w.Ctx, w.Outgoing("other", address)),
 			hypervisor.Invalid, hypervisor.Conflict, hypervisor.Transient)
 	}},
-	{Name: "a VM does not move to a target that expects another machine", Run: func(w *migrationWorld) {
+	{Name: "a VM does not move to a target that expects another machine", Run: func(w *world) {
 		w.Running()
 		vm := w.VM(theVM)
 		vm.Memory *= 2
-		job, address := w.Receives(Move{VM: vm})
+		job, address := w.Receives(move{VM: vm})
 		endsAtSource(w, job, w.HV[source].Migrate(w.Ctx, w.Outgoing(job, address)),
 			hypervisor.Invalid, hypervisor.Conflict)
 	}},
-	{Name: "an unknown VM is not found, and its target stays", Run: func(w *migrationWorld) {
-		job, address := w.Receives(Move{})
+	{Name: "an unknown VM is not found, and its target stays", Run: func(w *world) {
+		job, address := w.Receives(move{})
 		w.Refused(w.HV[source].Migrate(w.Ctx, w.Outgoing(job, address)), hypervisor.NotFound)
 		w.States(hypervisor.Absent, hypervisor.Receiving)
 		w.Running() // an attempt in vain does not use the job up
 		w.Must(w.HV[source].Migrate(w.Ctx, w.Outgoing(job, address)))
 		w.Arrives(job, hypervisor.Running)
 	}},
-	{Name: "options that make no sense are invalid", Run: func(w *migrationWorld) {
+	{Name: "options that make no sense are invalid", Run: func(w *world) {
 		w.Running()
-		job, address := w.Receives(Move{})
+		job, address := w.Receives(move{})
 		for _, change := range []func(*hypervisor.Outgoing){
 			func(o *hypervisor.Outgoing) { o.Job = "" },
 			func(o *hypervisor.Outgoing) { o.Options.Bandwidth = -1 },
@@ -213,9 +213,9 @@ var refusedMoves = []Trial{
 			w.States(hypervisor.Running, hypervisor.Receiving)
 		}
 	}},
-	{Name: "a job that has succeeded is not received again", Run: func(w *migrationWorld) {
+	{Name: "a job that has succeeded is not received again", Run: func(w *world) {
 		w.Running()
-		job := w.Begin(Move{})
+		job := w.Begin(move{})
 		w.Arrives(job, hypervisor.Running)
 		w.Do(target, theVM, hypervisor.Kill{})
 		w.UntilState(target, theVM, hypervisor.Shutoff)
@@ -223,7 +223,7 @@ var refusedMoves = []Trial{
 		w.Refused(err, hypervisor.Conflict)
 		w.UntilState(target, theVM, hypervisor.Shutoff)
 	}},
-	{Name: "a release needs evidence that the VM runs elsewhere, of this job", Run: func(w *migrationWorld) {
+	{Name: "a release needs evidence that the VM runs elsewhere, of this job", Run: func(w *world) {
 		job := w.HandedOver()
 		w.Do(target, theVM, hypervisor.Activate{Job: job,
 			Stopped: w.Says(hypervisor.SourceStopped, source, job)})
@@ -239,12 +239,12 @@ var refusedMoves = []Trial{
 		w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Release{Job: "other",
 			Moved: w.Says(hypervisor.RunsAtTarget, target, job)})
 	}},
-	{Name: "a VM that runs is not released, whatever is said", Run: func(w *migrationWorld) {
+	{Name: "a VM that runs is not released, whatever is said", Run: func(w *world) {
 		w.Running()
 		w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Release{Job: "job",
 			Moved: w.Says(hypervisor.RunsAtTarget, target, "job")})
 	}},
-	{Name: "a VM that is not here is released already, with evidence", Run: func(w *migrationWorld) {
+	{Name: "a VM that is not here is released already, with evidence", Run: func(w *world) {
 		w.Name(theVM)
 		w.Do(source, theVM, hypervisor.Release{Job: "job",
 			Moved: w.Says(hypervisor.RunsAtTarget, target, "job")})
@@ -255,7 +255,7 @@ var refusedMoves = []Trial{
 // endsAtSource wants a migration to be refused, or to begin and fail: which of the
 // two depends on when a backend notices. The VM runs on at its source, and the
 // target never does.
-func endsAtSource(w *migrationWorld, job hypervisor.JobID, err error, kinds ...hypervisor.Kind) {
+func endsAtSource(w *world, job hypervisor.JobID, err error, kinds ...hypervisor.Kind) {
 	w.T.Helper()
 	if err != nil {
 		w.Refused(err, kinds...)
@@ -271,7 +271,7 @@ func endsAtSource(w *migrationWorld, job hypervisor.JobID, err error, kinds ...h
 }
 
 // options are cases about how memory is moved: whatever way, it arrives.
-var options = []Trial{
+var options = []trial{
 	arriving("a bandwidth cap of 1 GiB/s", 0,
 		hypervisor.TransferOptions{Bandwidth: hypervisor.Bandwidth(hypervisor.GiB)}),
 	arriving("a downtime limit of a second", 0, hypervisor.TransferOptions{Downtime: time.Second}),
@@ -287,10 +287,10 @@ var options = []Trial{
 }
 
 // arriving is a case of a migration with options.
-func arriving(how string, able hypervisor.Abilities, o hypervisor.TransferOptions) Trial {
-	return Trial{Name: "a VM arrives with " + how, Able: able, Run: func(w *migrationWorld) {
+func arriving(how string, able hypervisor.Abilities, o hypervisor.TransferOptions) trial {
+	return trial{Name: "a VM arrives with " + how, Able: able, Run: func(w *world) {
 		w.Running()
-		w.Arrives(w.Begin(Move{Options: o}), hypervisor.Running)
+		w.Arrives(w.Begin(move{Options: o}), hypervisor.Running)
 		w.Sound(target)
 	}}
 }

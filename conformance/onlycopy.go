@@ -5,9 +5,9 @@ import (
 )
 
 // onlyCopies are what becomes of a VM that hosts without take-back have moved.
-var onlyCopies = []Trial{
+var onlyCopies = []trial{
 	{Name: "a held target that dies has crashed, stays visible and starts anew there",
-		Needs: Kill, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needKill, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			w.Kills(target)
 			w.States(hypervisor.HandedOver, hypervisor.Crashed)
@@ -26,7 +26,7 @@ var onlyCopies = []Trial{
 			w.States(hypervisor.Absent, hypervisor.Running)
 		}},
 	{Name: "a held target whose host had no power stays visible, and starts anew there",
-		Needs: Restart, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needRestart, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			restarts(w, target)
 			w.UntilState(target, theVM, hypervisor.Shutoff, hypervisor.Crashed)
@@ -41,9 +41,9 @@ var onlyCopies = []Trial{
 }
 
 // reopenedCopies are the same after a reopening.
-var reopenedCopies = []Trial{
+var reopenedCopies = []trial{
 	{Name: "a held target is still the only copy after a reopening",
-		Needs: Reopen, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needReopen, Unable: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			finds(w, source, target)
 			never := w.Says(hypervisor.OperatorWord, target, job)

@@ -5,9 +5,9 @@ import (
 )
 
 // targets are cases about a target that waits for its source.
-var targets = []Trial{
-	{Name: "a target listens and is visible as Receiving for its job", Run: func(w *lifecycleWorld) {
-		job, address := w.Receives(Move{})
+var targets = []trial{
+	{Name: "a target listens and is visible as Receiving for its job", Run: func(w *world) {
+		job, address := w.Receives(move{})
 		d, p := w.Domain(target, theVM), w.Progress(target, job)
 		if address == "" || d.State != hypervisor.Receiving || d.Job != job ||
 			!d.VM.Equal(w.VM(theVM)) {
@@ -17,23 +17,23 @@ var targets = []Trial{
 			w.T.Fatalf("its job is %+v, listed: %v", p, w.Listed(target, theVM))
 		}
 	}},
-	{Name: "receiving again answers the same address", Run: func(w *lifecycleWorld) {
-		job, address := w.Receives(Move{Hold: true})
+	{Name: "receiving again answers the same address", Run: func(w *world) {
+		job, address := w.Receives(move{Hold: true})
 		again, err := w.ReceiveAs(job, func(in *hypervisor.Incoming) { in.Hold = true })
 		w.Must(err)
 		if again != address {
 			w.T.Fatalf("first %q, then %q", address, again)
 		}
 	}},
-	{Name: "two targets listen at different addresses", Run: func(w *lifecycleWorld) {
-		_, one := w.Receives(Move{VM: w.Name("suite/a")})
-		_, other := w.Receives(Move{VM: w.Name("suite/b")})
+	{Name: "two targets listen at different addresses", Run: func(w *world) {
+		_, one := w.Receives(move{VM: w.Name("suite/a")})
+		_, other := w.Receives(move{VM: w.Name("suite/b")})
 		if one == other {
 			w.T.Fatalf("both listen at %q", one)
 		}
 	}},
-	{Name: "a target that is discarded is gone; that may be repeated", Run: func(w *lifecycleWorld) {
-		job, _ := w.Receives(Move{})
+	{Name: "a target that is discarded is gone; that may be repeated", Run: func(w *world) {
+		job, _ := w.Receives(move{})
 		w.Discards(job)
 		w.UntilState(target, theVM, hypervisor.Absent)
 		w.Discards(job)
@@ -41,48 +41,48 @@ var targets = []Trial{
 			w.T.Fatalf("it is listed all the same")
 		}
 	}},
-	{Name: "a discarded job does not come back, another one does", Run: func(w *lifecycleWorld) {
-		job, _ := w.Receives(Move{})
+	{Name: "a discarded job does not come back, another one does", Run: func(w *world) {
+		job, _ := w.Receives(move{})
 		w.Discards(job)
 		_, err := w.ReceiveAs(job)
 		w.Refused(err, hypervisor.Conflict)
-		w.Receives(Move{})
+		w.Receives(move{})
 		w.UntilState(target, theVM, hypervisor.Receiving)
 	}},
-	{Name: "a job that is discarded before it came does not come", Run: func(w *lifecycleWorld) {
+	{Name: "a job that is discarded before it came does not come", Run: func(w *world) {
 		w.Name(theVM)
 		w.Discards("early")
 		_, err := w.ReceiveAs("early")
 		w.Refused(err, hypervisor.Conflict)
 		w.UntilState(target, theVM, hypervisor.Absent)
 	}},
-	{Name: "a discard of another job touches nothing", Run: func(w *lifecycleWorld) {
-		w.Receives(Move{})
+	{Name: "a discard of another job touches nothing", Run: func(w *world) {
+		w.Receives(move{})
 		w.Refuses(hypervisor.Conflict, target, theVM, hypervisor.Discard{Job: "other"})
 	}},
-	{Name: "a discard never touches what runs", Run: func(w *lifecycleWorld) {
+	{Name: "a discard never touches what runs", Run: func(w *world) {
 		w.Running()
 		w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.Discard{Job: "job-1"})
 		w.Sound(source)
 	}},
-	{Name: "a target takes room until it is discarded", Run: func(w *lifecycleWorld) {
+	{Name: "a target takes room until it is discarded", Run: func(w *world) {
 		hog := hog(w, target)
-		job, _ := w.Receives(Move{VM: hog})
+		job, _ := w.Receives(move{VM: hog})
 		w.Refuses(hypervisor.NoRoom, target, theVM, hypervisor.Start{VM: w.Name(theVM)})
 		w.Do(target, hog.ID, hypervisor.Discard{Job: job})
 		w.Boot(target, w.VM(theVM))
 	}},
-	{Name: "an incoming VM takes no commands but to be discarded", Run: func(w *lifecycleWorld) {
-		job, _ := w.Receives(Move{})
-		w.Refuses(hypervisor.Conflict, target, theVM, CommandsOfLife(w)...)
+	{Name: "an incoming VM takes no commands but to be discarded", Run: func(w *world) {
+		job, _ := w.Receives(move{})
+		w.Refuses(hypervisor.Conflict, target, theVM, commandsOfLife(w)...)
 		w.Refuses(hypervisor.Conflict, target, theVM, hypervisor.Activate{Job: job,
 			Stopped: w.Says(hypervisor.SourceStopped, source, job)})
 		w.Refuses(hypervisor.Conflict, target, theVM, hypervisor.Release{Job: job,
 			Moved: w.Says(hypervisor.RunsAtTarget, source, job)})
 	}},
 	{Name: "a target that is discarded while it receives fails the job, and the source runs on",
-		Needs: Slow, Run: func(w *lifecycleWorld) {
-			job := w.Slowly(Move{})
+		Needs: needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			ends := hypervisor.JobFailed
 			if !w.Granted(w.HV[target].Do(w.Ctx, theVM, hypervisor.Discard{Job: job})) {
 				w.Rest()
@@ -98,8 +98,8 @@ var targets = []Trial{
 
 // A backend may refuse to receive a VM that rests here; if it does receive it, and
 // is told to discard it, the VM rests as before.
-var restingTargets = []Trial{
-	{Name: "a VM that rests here is not lost by receiving it", Run: func(w *lifecycleWorld) {
+var restingTargets = []trial{
+	{Name: "a VM that rests here is not lost by receiving it", Run: func(w *world) {
 		w.Boot(target, w.Name(theVM))
 		w.Do(target, theVM, hypervisor.Kill{})
 		w.UntilState(target, theVM, hypervisor.Shutoff)
@@ -115,20 +115,20 @@ var restingTargets = []Trial{
 }
 
 // refusedTargets are cases about what is not received.
-var refusedTargets = []Trial{
-	{Name: "a VM that runs here is not received", Run: func(w *lifecycleWorld) {
+var refusedTargets = []trial{
+	{Name: "a VM that runs here is not received", Run: func(w *world) {
 		w.Boot(target, w.Name(theVM))
 		_, err := w.ReceiveAs("job")
 		w.Refused(err, hypervisor.Conflict)
 		w.UntilState(target, theVM, hypervisor.Running)
 	}},
-	{Name: "a VM that is received is not received for another job", Run: func(w *lifecycleWorld) {
-		w.Receives(Move{})
+	{Name: "a VM that is received is not received for another job", Run: func(w *world) {
+		w.Receives(move{})
 		_, err := w.ReceiveAs("other")
 		w.Refused(err, hypervisor.Conflict)
 	}},
-	{Name: "a job is one VM, one description and one way to start", Run: func(w *lifecycleWorld) {
-		job, _ := w.Receives(Move{})
+	{Name: "a job is one VM, one description and one way to start", Run: func(w *world) {
+		job, _ := w.Receives(move{})
 		for _, change := range []func(*hypervisor.Incoming){
 			func(in *hypervisor.Incoming) { in.VM = w.Name("suite/other") },
 			func(in *hypervisor.Incoming) { in.VM.Memory *= 2 },
@@ -140,7 +140,7 @@ var refusedTargets = []Trial{
 		w.UntilState(target, theVM, hypervisor.Receiving)
 		w.UntilState(target, "suite/other", hypervisor.Absent)
 	}},
-	{Name: "a VM that does not fit is not received", Run: func(w *lifecycleWorld) {
+	{Name: "a VM that does not fit is not received", Run: func(w *world) {
 		for _, change := range []func(*hypervisor.Incoming){
 			func(in *hypervisor.Incoming) {
 				in.VM.Memory = w.Hosts[target].Memory + hypervisor.MiB
@@ -154,7 +154,7 @@ var refusedTargets = []Trial{
 		_, err := w.ReceiveAs("job")
 		w.Must(err) // that it did not fit once does not end the job
 	}},
-	{Name: "what is no VM or has no job is invalid", Run: func(w *lifecycleWorld) {
+	{Name: "what is no VM or has no job is invalid", Run: func(w *world) {
 		changes := []func(*hypervisor.Incoming){
 			func(in *hypervisor.Incoming) { in.Job = "" },
 			func(in *hypervisor.Incoming) { in.VM.ID = "" },

@@ -15,10 +15,10 @@ import (
 // remains are cases about what is said of a target that ends before the VM has come, while it
 // is cleared away. A VM that rests under its job has come by it: the cluster starts it anew
 // there, and it runs at its source.
-var remains = []Trial{
+var remains = []trial{
 	{Name: "a target that dies on the way is never said to have had the VM",
-		Needs: Kill | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needKill | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			over := watched(w)
 			w.Kills(target)
 			w.Stays(job, hypervisor.JobFailed)
@@ -26,8 +26,8 @@ var remains = []Trial{
 			w.Must(over())
 		}},
 	{Name: "a job whose process has died is never said not to have begun",
-		Needs: Kill | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needKill | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			over := again(w, func(ctx context.Context, i int) error {
 				p, err := w.HV[i%2].Progress(ctx, job)
 				if err == nil && p.Status == hypervisor.JobNone {
@@ -46,16 +46,16 @@ var remains = []Trial{
 	{Name: "a target that is discarded is never said to have had the VM", Run: func(w *world) {
 		over := watched(w)
 		for range 3 {
-			job, _ := w.Receives(Move{})
+			job, _ := w.Receives(move{})
 			w.Discards(job)
 			w.UntilState(target, theVM, hypervisor.Absent)
 		}
 		w.Must(over())
 	}},
 	{Name: "a target that its source has no use for is never said to have had the VM",
-		Needs: Slow, Run: func(w *world) {
+		Needs: needSlow, Run: func(w *world) {
 			over := watched(w)
-			job := w.Slowly(Move{})
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.Cancel{})
 			w.Stays(job, hypervisor.JobCancelled)
 			w.Ended(job)
@@ -66,7 +66,7 @@ var remains = []Trial{
 
 // returns are cases about a VM that moves more than once: what became of the migration before
 // is not said of the one that has just begun.
-var returns = []Trial{
+var returns = []trial{
 	{Name: "a VM with a local disk that moves there and back is never said to have stayed",
 		Able: hypervisor.CanCopyStorage, Run: func(w *world) {
 			vm := w.VM(theVM)
@@ -76,8 +76,8 @@ var returns = []Trial{
 			vm.Hardware = &hardware
 			w.Boot(source, vm)
 			for i := range 5 {
-				from := Side(i % 2)
-				job := w.Begin(Move{VM: vm, From: from})
+				from := side(i % 2)
+				job := w.Begin(move{VM: vm, From: from})
 				ends := w.Progress(from, job)
 				for begun := time.Now(); ends.Status != hypervisor.JobSucceeded; {
 					s := ends.Status

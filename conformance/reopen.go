@@ -8,8 +8,8 @@ import (
 
 // reopenings are cases about a process of ours that dies without warning: another
 // one finds everything as it was, and VMs do not notice.
-var reopenings = []Trial{
-	{Name: "a VM that runs is found again", Needs: Reopen, Run: func(w *world) {
+var reopenings = []trial{
+	{Name: "a VM that runs is found again", Needs: needReopen, Run: func(w *world) {
 		w.Running()
 		finds(w, source)
 		w.Sound(source)
@@ -17,13 +17,13 @@ var reopenings = []Trial{
 		w.UntilState(source, theVM, hypervisor.Shutoff)
 	}},
 	{Name: "a VM that starts is found again, and comes to run",
-		Needs: Reopen, Run: func(w *world) {
+		Needs: needReopen, Run: func(w *world) {
 			w.Do(source, theVM, hypervisor.Start{VM: w.Name(theVM)})
 			w.Reopens(source)
 			w.UntilState(source, theVM, hypervisor.Running)
 			w.Sound(source)
 		}},
-	{Name: "a paused VM is found again, and paused", Needs: Reopen, Run: func(w *world) {
+	{Name: "a paused VM is found again, and paused", Needs: needReopen, Run: func(w *world) {
 		w.Running()
 		w.Do(source, theVM, hypervisor.Pause{})
 		w.UntilState(source, theVM, hypervisor.Paused)
@@ -32,30 +32,30 @@ var reopenings = []Trial{
 		w.UntilState(source, theVM, hypervisor.Running)
 	}},
 	{Name: "a VM that is shut off is found again, and a forgotten one is not",
-		Needs: Reopen, Run: func(w *world) {
+		Needs: needReopen, Run: func(w *world) {
 			w.Off()
 			finds(w, source)
 			w.Do(source, theVM, hypervisor.Forget{})
 			finds(w, source)
 		}},
 	{Name: "a VM that died while its host was closed has crashed",
-		Needs: Reopen | Kill, Run: func(w *world) {
+		Needs: needReopen | needKill, Run: func(w *world) {
 			w.Running()
 			w.Kills(source)
 			w.Reopens(source)
 			w.UntilState(source, theVM, hypervisor.Crashed)
 			finds(w, source)
 		}},
-	{Name: "a stop goes on", Needs: Reopen, Run: func(w *world) {
+	{Name: "a stop goes on", Needs: needReopen, Run: func(w *world) {
 		w.Running()
 		w.Do(source, theVM, hypervisor.Stop{Grace: 50 * time.Millisecond})
 		w.Reopens(source)
 		w.UntilState(source, theVM, hypervisor.Shutoff)
 	}},
 	{Name: "a target that listens is found again, at its address",
-		Needs: Reopen, Run: func(w *world) {
+		Needs: needReopen, Run: func(w *world) {
 			w.Running()
-			job, address := w.Receives(Move{})
+			job, address := w.Receives(move{})
 			finds(w, target)
 			again, err := w.ReceiveAs(job)
 			w.Must(err)
@@ -66,8 +66,8 @@ var reopenings = []Trial{
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
-	{Name: "a discarded job does not come back", Needs: Reopen, Run: func(w *world) {
-		job, _ := w.Receives(Move{})
+	{Name: "a discarded job does not come back", Needs: needReopen, Run: func(w *world) {
+		job, _ := w.Receives(move{})
 		w.Discards(job)
 		w.Discards("early")
 		w.Reopens(target)
@@ -77,8 +77,8 @@ var reopenings = []Trial{
 		}
 	}},
 	{Name: "a migration goes on when its source is reopened",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			finds(w, source)
 			w.UntilStatus(source, job, hypervisor.JobActive)
 			w.Adjust(job, hypervisor.SetBandwidth{})
@@ -86,24 +86,24 @@ var reopenings = []Trial{
 			w.Sound(target)
 		}},
 	{Name: "a migration goes on when both hosts are reopened",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			finds(w, source, target)
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
 	{Name: "a migration that ends while its host is closed has ended well",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Reopens(source, target)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
 	{Name: "a held target is still held when its host is reopened on the way",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{Hold: true})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{Hold: true})
 			w.Reopens(target)
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Arrives(job, hypervisor.Received)
@@ -111,8 +111,8 @@ var reopenings = []Trial{
 			w.States(hypervisor.HandedOver, hypervisor.Received)
 		}},
 	{Name: "a guest that was paused to let it go runs on after a reopening and a cancel",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.UntilState(source, theVM, hypervisor.Paused)
 			finds(w, source)
@@ -120,15 +120,15 @@ var reopenings = []Trial{
 			w.StaysFound(job)
 		}},
 	{Name: "a cancelled migration is remembered",
-		Needs: Reopen | Slow, Run: func(w *world) {
-			job := w.Slowly(Move{})
+		Needs: needReopen | needSlow, Run: func(w *world) {
+			job := w.Slowly(move{})
 			w.Adjust(job, hypervisor.Cancel{})
 			w.Stays(job, hypervisor.JobCancelled)
 			finds(w, source)
 			w.Stays(job, hypervisor.JobCancelled)
 		}},
 	{Name: "a VM that waits to be activated is found again on both sides",
-		Needs: Reopen, Run: func(w *world) {
+		Needs: needReopen, Run: func(w *world) {
 			job := w.HandedOver()
 			finds(w, source, target)
 			w.Do(target, theVM, hypervisor.Activate{Job: job,
@@ -137,7 +137,7 @@ var reopenings = []Trial{
 			w.Sound(target)
 		}},
 	{Name: "a source that is handed over resumes after a reopening",
-		Needs: Reopen, Able: hypervisor.CanTakeBack, Run: func(w *world) {
+		Needs: needReopen, Able: hypervisor.CanTakeBack, Run: func(w *world) {
 			job := w.HandedOver()
 			finds(w, source, target)
 			w.Do(source, theVM, hypervisor.Resume{Job: job, NeverRan: w.Discards(job)})
@@ -146,9 +146,9 @@ var reopenings = []Trial{
 			w.Sound(source)
 		}},
 	{Name: "a VM that has moved is found again, and its source is released",
-		Needs: Reopen, Run: func(w *world) {
+		Needs: needReopen, Run: func(w *world) {
 			w.Running()
-			job := w.Begin(Move{})
+			job := w.Begin(move{})
 			w.Arrives(job, hypervisor.Running)
 			finds(w, source, target)
 			w.Do(source, theVM, hypervisor.Release{Job: job,
@@ -160,7 +160,7 @@ var reopenings = []Trial{
 }
 
 // finds reopens hosts, which then say of theVM and its jobs what they said before.
-func finds(w *world, sides ...Side) {
+func finds(w *world, sides ...side) {
 	w.T.Helper()
 	for _, s := range sides {
 		before := w.Domain(s, theVM)

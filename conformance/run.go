@@ -13,8 +13,8 @@ import (
 )
 
 // groups are all cases, in the order in which they run.
-func groups() []Group {
-	return slices.Concat(LifecycleGroups(), MigrationGroups(), FailureGroups())
+func groups() []group {
+	return slices.Concat(lifecycleGroups(), migrationGroups(), failureGroups())
 }
 
 // Hypervisor runs every case in a Lab of its own, which open makes, as a subtest. At its
@@ -43,13 +43,13 @@ type report struct {
 // try plays one case in a goroutine of its own, so that a backend that panics, or that does not
 // return, costs this case and no other. The test waits for it: it fails and is skipped as if
 // the case were played in the test's own goroutine.
-func (r *report) try(t *testing.T, c Trial, open func(t *testing.T) *Lab) {
+func (r *report) try(t *testing.T, c trial, open func(t *testing.T) *Lab) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			r.failed = append(r.failed, t.Name())
 		}
 	})
-	w := Open(t, open(t))
+	w := openWorld(t, open(t))
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -78,7 +78,7 @@ func panicked(v any) string {
 }
 
 // play plays one case, or says why it does not.
-func (r *report) play(t *testing.T, w *World, c Trial) {
+func (r *report) play(t *testing.T, w *world, c trial) {
 	w.Rule = rules[c.Name]
 	r.ran++
 	w.Meet()
@@ -96,9 +96,9 @@ func (r *report) play(t *testing.T, w *World, c Trial) {
 	if reason := w.Lacks(c.Needs); reason != "" {
 		skip(reason)
 	}
-	for _, s := range [...]Side{Source, Target} {
+	for _, s := range [...]side{source, target} {
 		if missing := c.Able &^ w.Hosts[s].Abilities; missing != 0 {
-			AnswersUnsupported(w, s, missing)
+			answersUnsupported(w, s, missing)
 			skip("a host lacks " + strings.Join(missing.Names(), ", "))
 		}
 	}

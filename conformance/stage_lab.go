@@ -22,19 +22,19 @@ func (l *Lab) complete() {
 	}
 }
 
-// A Need is what a case cannot do without, as a set.
-type Need uint16
+// A need is what a case cannot do without, as a set.
+type need uint16
 
 // The needs, each named after what of the Lab it is.
 const (
-	Slow Need = 1 << iota
-	Busy
-	Reopen
-	Kill
-	Link
-	Hang
-	Restart
-	Reset
+	needSlow need = 1 << iota
+	needBusy
+	needReopen
+	needKill
+	needLink
+	needHang
+	needRestart
+	needReset
 )
 
 // reasons say why a case is skipped, by the bit of the need.
@@ -44,7 +44,7 @@ var reasons = [...]string{"the lab has no slow transfer", "the lab has no busy V
 	"the lab cannot restart a host", "the lab cannot close connections"}
 
 // Lacks returns why a case with these needs cannot run; empty is that it can.
-func (l *Lab) Lacks(n Need) string {
+func (l *Lab) Lacks(n need) string {
 	has := [...]bool{l.Slow > 0, l.BusyVM != nil, l.Reopen != nil, l.KillVM != nil,
 		l.CutLink != nil && l.MendLink != nil, l.Hang != nil, l.Restart != nil,
 		l.ResetLink != nil}
@@ -56,20 +56,20 @@ func (l *Lab) Lacks(n Need) string {
 	return ""
 }
 
-// A Trial is one case: a sentence about every backend, and how to see that it is
+// A trial is one case: a sentence about every backend, and how to see that it is
 // true.
-type Trial struct {
+type trial struct {
 	Name  string
-	Needs Need
+	Needs need
 	Able  hypervisor.Abilities // that both hosts need
 	// Unable is what neither host may have: the case says what is right where it
 	// is lacking. It mirrors Able.
 	Unable hypervisor.Abilities
-	Run    func(*World)
+	Run    func(*world)
 }
 
-// A Group is cases about one subject.
-type Group struct {
+// A group is cases about one subject.
+type group struct {
 	Name   string
-	Trials []Trial
+	Trials []trial
 }

@@ -19,19 +19,3 @@ func ExampleStore() {
 		})
 	}
 }
-
-// A group by itself, as while the store is being written.
-func ExampleHints() {
-	_ = func(t *testing.T) { // func TestHints(t *testing.T)
-		conformance.Hints(t, func(t *testing.T) conformance.Subject {
-			return conformance.Subject{Store: openStore(t), Volatile: true}
-		})
-	}
-}
-
-// TestTheExampleOfAGroupIsRight runs it.
-func TestTheExampleOfAGroupIsRight(t *testing.T) {
-	conformance.Hints(t, func(t *testing.T) conformance.Subject {
-		return conformance.Subject{Store: openStore(t), Volatile: true}
-	})
-}

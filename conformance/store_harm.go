@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// StaleReads checks that a reader that was away for long learns what it missed, or that it has.
-func StaleReads(t *testing.T, open StoreOpener) {
+// staleReads checks that a reader that was away for long learns what it missed, or that it has.
+func staleReads(t *testing.T, open storeOpener) {
 	t.Run("a reader that is far behind", func(t *testing.T) {
 		s := open(t)
 		writes := 1200 // more than most stores remember
@@ -137,9 +137,9 @@ func future(t *testing.T, s Subject) {
 	same(t, "the feed", map[store.Key]store.Record{vm.Key(): vm}, r.known)
 }
 
-// Crash checks that no crash loses a write that was acknowledged, and that none of the
+// crash checks that no crash loses a write that was acknowledged, and that none of the
 // others is there in part. It needs a subject with Crash and Again.
-func Crash(t *testing.T, open StoreOpener) {
+func crash(t *testing.T, open storeOpener) {
 	needed := func(t *testing.T) Subject {
 		s := open(t)
 		if s.Crash == nil || s.Again == nil {
@@ -259,9 +259,9 @@ func counted(r store.Record) int {
 	return vm.Boots
 }
 
-// Partition checks that no reader is told something wrong while client and store do not hear
+// partition checks that no reader is told something wrong while client and store do not hear
 // each other. It needs a subject with Cut and Heal.
-func Partition(t *testing.T, open StoreOpener) {
+func partition(t *testing.T, open storeOpener) {
 	s := open(t)
 	if s.Cut == nil || s.Heal == nil {
 		t.Skip("the subject has no Cut, or no Heal")
@@ -345,8 +345,8 @@ func pullLater(ctx context.Context, t *testing.T, s store.Store, r *reader) {
 	}
 }
 
-// LostLeadership checks that nothing is written by a controller that no longer leads.
-func LostLeadership(t *testing.T, open StoreOpener) {
+// lostLeadership checks that nothing is written by a controller that no longer leads.
+func lostLeadership(t *testing.T, open storeOpener) {
 	s := open(t)
 	ctx := patient(t)
 	first := put(ctx, t, s.Store, &store.Leader{Name: "cluster", Holder: "a", Term: 1})

@@ -33,26 +33,26 @@ type Subject struct {
 }
 
 // An Open makes a fresh subject and has t.Cleanup end it.
-type StoreOpener func(t *testing.T) Subject
+type storeOpener func(t *testing.T) Subject
 
-// Within is how long the suite waits at most for what must come.
-const Within = 2 * time.Minute
+// storeWithin is how long the suite waits at most for what must come.
+const storeWithin = 2 * time.Minute
 
 // Store runs every group on subjects of its own.
 func Store(t *testing.T, open func(t *testing.T) Subject) {
 	for _, g := range []struct {
 		name string
-		run  func(*testing.T, StoreOpener)
+		run  func(*testing.T, storeOpener)
 	}{
-		{"compare and swap", CompareAndSwap},
-		{"ordered change hints", Hints},
-		{"wait", Wait},
-		{"stale reads", StaleReads},
-		{"crash between any two writes", Crash},
-		{"partition", Partition},
-		{"lost leadership", LostLeadership},
-		{"values", Values},
-		{"errors", Errors},
+		{"compare and swap", compareAndSwap},
+		{"ordered change hints", hints},
+		{"wait", wait},
+		{"stale reads", staleReads},
+		{"crash between any two writes", crash},
+		{"partition", partition},
+		{"lost leadership", lostLeadership},
+		{"values", values},
+		{"errors", storeErrors},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.run(t, open) })
 	}
@@ -60,13 +60,13 @@ func Store(t *testing.T, open func(t *testing.T) Subject) {
 
 // patient is a context that ends with the test, or when nothing came for long enough.
 func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), Within)
+	ctx, cancel := context.WithTimeout(t.Context(), storeWithin)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // cases runs each case on a subject of its own.
-func cases(t *testing.T, open StoreOpener, all map[string]func(*testing.T, Subject)) {
+func cases(t *testing.T, open storeOpener, all map[string]func(*testing.T, Subject)) {
 	for name, run := range all {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// CompareAndSwap checks that a write needs what was read to be as it was.
-func CompareAndSwap(t *testing.T, open StoreOpener) {
+// compareAndSwap checks that a write needs what was read to be as it was.
+func compareAndSwap(t *testing.T, open storeOpener) {
 	cases(t, open, map[string]func(*testing.T, Subject){
 		"a write needs the version that is stored":                  versions,
 		"what is gone may be deleted again, and does not come back": deleted,

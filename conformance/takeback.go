@@ -4,15 +4,15 @@ import "github.com/godwit-vm/godwit/hypervisor"
 
 // TakesBack reports whether both hosts have [hypervisor.CanTakeBack]. What a host
 // without it may answer otherwise is allowed where it is false, and only there.
-func (w *World) TakesBack() bool {
-	both := w.Hosts[Source].Abilities & w.Hosts[Target].Abilities
+func (w *world) TakesBack() bool {
+	both := w.Hosts[source].Abilities & w.Hosts[target].Abilities
 	return both.Has(hypervisor.CanTakeBack)
 }
 
 // Granted reports whether the answer to a command says that it was done. A host
 // without take-back may refuse with Conflict what its hypervisor could not do to
 // a VM that moves; any other refusal fails the case.
-func (w *World) Granted(err error) bool {
+func (w *world) Granted(err error) bool {
 	w.T.Helper()
 	if err != nil && !w.TakesBack() {
 		w.Refused(err, hypervisor.Conflict)
@@ -25,26 +25,26 @@ func (w *World) Granted(err error) bool {
 // Ended throws away a target whose source has ended or is gone, and returns the
 // proof. A host without take-back may answer Conflict until its hypervisor has
 // noticed that.
-func (w *World) Ended(job hypervisor.JobID) hypervisor.Evidence {
+func (w *world) Ended(job hypervisor.JobID) hypervisor.Evidence {
 	w.T.Helper()
 	w.Until("the target is discarded", func() bool {
-		return w.Granted(w.HV[Target].Do(w.Ctx, TheVM, hypervisor.Discard{Job: job}))
+		return w.Granted(w.HV[target].Do(w.Ctx, theVM, hypervisor.Discard{Job: job}))
 	})
-	return w.Says(hypervisor.TargetDiscarded, Target, job)
+	return w.Says(hypervisor.TargetDiscarded, target, job)
 }
 
 // tells discards a target that still receives, where take-back is lacking: when a
 // source was cancelled before it reached its target, that one was not told.
-func (w *World) tells(job hypervisor.JobID) {
+func (w *world) tells(job hypervisor.JobID) {
 	w.T.Helper()
-	if !w.TakesBack() && w.Domain(Target, TheVM).State == hypervisor.Receiving {
+	if !w.TakesBack() && w.Domain(target, theVM).State == hypervisor.Receiving {
 		w.Ended(job)
 	}
 }
 
 // NotResumed is how a host refuses to resume a source that is handed over, and
 // whose target runs.
-func (w *World) NotResumed() hypervisor.Kind {
+func (w *world) NotResumed() hypervisor.Kind {
 	if w.TakesBack() {
 		return hypervisor.Conflict
 	}
@@ -55,20 +55,20 @@ func (w *World) NotResumed() hypervisor.Kind {
 // hypervisor with a hand-over of its own may tell for a moment only that it gave up: a host
 // without take-back that missed it says Broken, never that the job went well, and lets the
 // guest run once it is proven that the target never will.
-func (w *World) StaysFound(job hypervisor.JobID) {
+func (w *world) StaysFound(job hypervisor.JobID) {
 	w.T.Helper()
 	var status hypervisor.JobStatus
 	w.Until(string(job)+" has ended", func() bool {
-		status = w.Progress(Source, job).Status
+		status = w.Progress(source, job).Status
 		return status.Final() || status == hypervisor.JobBroken
 	})
 	if status == hypervisor.JobBroken && !w.TakesBack() {
-		if d := w.Domain(Source, TheVM); !d.Unresolved {
+		if d := w.Domain(source, theVM); !d.Unresolved {
 			w.T.Fatalf("the job is broken, and its source is %+v", d)
 		}
-		w.Do(Source, TheVM, hypervisor.Resume{Job: job, NeverRan: w.Ended(job)})
+		w.Do(source, theVM, hypervisor.Resume{Job: job, NeverRan: w.Ended(job)})
 		w.States(hypervisor.Running, hypervisor.Absent)
-		w.Sound(Source)
+		w.Sound(source)
 		return
 	}
 	w.Stays(job, hypervisor.JobCancelled)

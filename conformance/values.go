@@ -18,9 +18,9 @@ var names = []string{"a", "A", "default/web", "/", "//", "..", "../x", " ", "two
 	"\u00e9", "e\u0301", "機械", "🦆", "%2f", "a%20b", "a?b=c&d#e", `"quoted"\`, "<tag>", "a\x00b",
 	"0", "-", "nil", strings.Repeat("n", 1024), strings.Repeat("機", 341)}
 
-// Values checks that every kind of record is read as it was written, whatever its name,
+// values checks that every kind of record is read as it was written, whatever its name,
 // and a big one.
-func Values(t *testing.T, open StoreOpener) {
+func values(t *testing.T, open storeOpener) {
 	t.Run("every kind with every name", func(t *testing.T) { everyName(t, open(t)) })
 	t.Run("a big record", func(t *testing.T) { big(t, open(t)) })
 	t.Run("a name that is not text is kept, or refused", func(t *testing.T) { noText(t, open(t)) })
@@ -134,9 +134,9 @@ func copied(t *testing.T, s Subject) {
 	}
 }
 
-// Errors checks that every error is a *[store.StoreError] that says what failed, and that
+// storeErrors checks that every error is a *[store.StoreError] that says what failed, and that
 // a caller that no longer waits is not told a wrong thing.
-func Errors(t *testing.T, open StoreOpener) {
+func storeErrors(t *testing.T, open storeOpener) {
 	s := open(t).Store
 	ctx := patient(t)
 	vm := put(ctx, t, s, vmOn("v", "n1"))

@@ -10,9 +10,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Wait checks that a waiter is woken by every change. It needs a store that is a
+// wait checks that a waiter is woken by every change. It needs a store that is a
 // [store.Waiter].
-func Wait(t *testing.T, open StoreOpener) {
+func wait(t *testing.T, open storeOpener) {
 	cases(t, open, map[string]func(*testing.T, Subject){
 		"it returns after a change":               wokenLater,
 		"it returns when something has changed":   wokenBefore,

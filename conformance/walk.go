@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-var walks = []Trial{
+var walks = []trial{
 	{Name: "whatever is done, no VM executes twice or is lost", Run: func(w *world) {
 		w.T.Logf("seed %d", w.Seed)
 		random := rand.New(rand.NewPCG(w.Seed, 0))
@@ -17,10 +17,10 @@ var walks = []Trial{
 	}},
 }
 
-// FailureWalk is [Walk].
-func FailureWalk(t TB, lab *Lab, choose func(what string, n int) int) {
+// failureWalk is [Walk].
+func failureWalk(t TB, lab *Lab, choose func(what string, n int) int) {
 	t.Helper()
-	walk(New(t, lab), choose)
+	walk(newWorld(t, lab), choose)
 }
 
 // A walker is a random walk through a world.
@@ -38,13 +38,13 @@ type walker struct {
 // A place is a VM on one side.
 type place struct {
 	id hypervisor.VMID
-	on Side
+	on side
 }
 
 // A view is a job as one side sees it.
 type view struct {
 	job hypervisor.JobID
-	on  Side
+	on  side
 }
 
 // walk boots two VMs and gives as many commands as the lab wants.
@@ -53,7 +53,7 @@ func walk(w *world, choose func(what string, n int) int) {
 	r := &walker{world: w, choose: choose, ends: map[view]hypervisor.JobStatus{},
 		sent: map[view]hypervisor.Bytes{}, own: map[place]bool{}}
 	for _, id := range []hypervisor.VMID{"suite/a", "suite/b"} {
-		w.Boot(Side(choose("host", 2)), w.Name(id))
+		w.Boot(side(choose("host", 2)), w.Name(id))
 	}
 	steps := []func(*walker){(*walker).migrate, (*walker).migrate, (*walker).adjust,
 		(*walker).live, (*walker).start, (*walker).start, (*walker).conclude, (*walker).conclude,
@@ -68,14 +68,14 @@ func walk(w *world, choose func(what string, n int) int) {
 // A spot is a VM on a Side, as its host and the other one describe it.
 type spot struct {
 	id          hypervisor.VMID
-	on          Side
+	on          side
 	here, there hypervisor.Domain
 }
 
 // anywhere is a VM on one of the sides, mostly where it has a domain.
 func (r *walker) anywhere() spot {
 	r.T.Helper()
-	s := spot{id: r.VMs[r.choose("vm", len(r.VMs))], on: Side(r.choose("side", 2))}
+	s := spot{id: r.VMs[r.choose("vm", len(r.VMs))], on: side(r.choose("side", 2))}
 	s.here, s.there = r.Domain(s.on, s.id), r.Domain(s.on.Other(), s.id)
 	if s.here.State == hypervisor.Absent && r.choose("here", 10) > 0 {
 		s.on, s.here, s.there = s.on.Other(), s.there, s.here
@@ -107,7 +107,7 @@ func (r *walker) twice(what string, do func() error) error {
 	return first
 }
 
-func (r *walker) command(on Side, id hypervisor.VMID, c hypervisor.Command) error {
+func (r *walker) command(on side, id hypervisor.VMID, c hypervisor.Command) error {
 	r.T.Helper()
 	return r.twice(fmt.Sprintf("%T of %s on %s", c, id, r.Hosts[on].Name),
 		func() error { return r.HV[on].Do(r.Ctx, id, c) })
@@ -146,7 +146,7 @@ func (r *walker) migrate() {
 // again repeats what was asked long ago, of any host.
 func (r *walker) again() {
 	r.T.Helper()
-	on := Side(r.choose("side", 2))
+	on := side(r.choose("side", 2))
 	if n := len(r.outgoing); n > 0 && r.choose("which", 2) == 0 {
 		out := r.outgoing[r.choose("job", n)]
 		_ = r.twice("Migrate again "+string(out.Job), func() error {
@@ -163,7 +163,7 @@ func (r *walker) again() {
 
 func (r *walker) adjust() {
 	r.T.Helper()
-	all := Changes()
+	all := changes()
 	s, a := r.anywhere(), all[r.choose("adjustment", len(all))]
 	_ = r.twice(fmt.Sprintf("%T of %s", a, s.here.Job), func() error {
 		return r.HV[s.on].Adjust(r.Ctx, s.here.Job, a)
@@ -284,7 +284,7 @@ func (r *walker) wait() {
 		if n := len(r.outgoing); n == 0 || r.outgoing[n-1].Options.Bandwidth > 0 || r.over(n-1) {
 			return
 		}
-		r.Pass(Tick)
+		r.Pass(tick)
 		r.Once()
 	}
 }
@@ -292,7 +292,7 @@ func (r *walker) wait() {
 // over reports whether both sides are done with a job.
 func (r *walker) over(i int) bool {
 	r.T.Helper()
-	for _, s := range [...]Side{source, target} {
+	for _, s := range [...]side{source, target} {
 		status := r.Progress(s, r.outgoing[i].Job).Status
 		if !status.Final() && status != hypervisor.JobBroken && status != hypervisor.JobNone {
 			return false
@@ -307,7 +307,7 @@ func (r *walker) check() {
 	r.Once()
 	for _, id := range r.VMs {
 		kept := false
-		for _, s := range [...]Side{source, target} {
+		for _, s := range [...]side{source, target} {
 			at := place{id, s}
 			switch r.Domain(s, id).State {
 			case hypervisor.Absent:
@@ -323,7 +323,7 @@ func (r *walker) check() {
 		}
 	}
 	for _, job := range r.Jobs {
-		for _, s := range [...]Side{source, target} {
+		for _, s := range [...]side{source, target} {
 			p, at := r.Progress(s, job), view{job, s}
 			if end, ended := r.ends[at]; ended && p.Status != end {
 				r.T.Fatalf("%s had ended as %v and is %v", job, end, p.Status)

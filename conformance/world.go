@@ -18,21 +18,21 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// A Side is one of the two hosts.
-type Side uint8
+// A side is one of the two hosts.
+type side uint8
 
 // The two hosts, named after what they are in most cases.
 const (
-	Source Side = iota
-	Target
+	source side = iota
+	target
 )
 
 // Other returns the other host.
-func (s Side) Other() Side { return 1 - s }
+func (s side) Other() side { return 1 - s }
 
-// A World is a Lab and what a case does in it. Its methods fail the case when
+// A world is a Lab and what a case does in it. Its methods fail the case when
 // what they ask for does not happen.
-type World struct {
+type world struct {
 	*Lab
 	T     *told
 	Rule  string // what package hypervisor says about the case, for failures
@@ -48,29 +48,29 @@ type World struct {
 	unseen [2]hypervisor.Hypervisor // HV, whose calls are not recorded
 }
 
-// New begins a case in a Lab.
-func New(t TB, lab *Lab) *World {
+// newWorld begins a case in a Lab.
+func newWorld(t TB, lab *Lab) *world {
 	t.Helper()
-	w := Open(t, lab)
+	w := openWorld(t, lab)
 	w.Meet()
 	return w
 }
 
-// Open is New before the first call of the hosts.
-func Open(t TB, lab *Lab) *World {
+// openWorld is New before the first call of the hosts.
+func openWorld(t TB, lab *Lab) *world {
 	lab.complete()
-	w := &World{Lab: lab, Ctx: context.Background()}
+	w := &world{Lab: lab, Ctx: context.Background()}
 	w.T = &told{t, w}
-	w.Hosts[Source].Name, w.Hosts[Target].Name = "the source", "the target"
-	w.Connect(Source, lab.Source)
-	w.Connect(Target, lab.Target)
+	w.Hosts[source].Name, w.Hosts[target].Name = "the source", "the target"
+	w.Connect(source, lab.Source)
+	w.Connect(target, lab.Target)
 	return w
 }
 
 // Meet asks the hosts who they are.
-func (w *World) Meet() {
+func (w *world) Meet() {
 	w.T.Helper()
-	for _, s := range [...]Side{Source, Target} {
+	for _, s := range [...]side{source, target} {
 		h, err := w.HV[s].Host(w.Ctx)
 		w.Must(err)
 		w.Hosts[s] = h
@@ -79,7 +79,7 @@ func (w *World) Meet() {
 }
 
 // Must fails the case on an error.
-func (w *World) Must(err error) {
+func (w *world) Must(err error) {
 	w.T.Helper()
 	if err != nil {
 		w.T.Fatalf("%v; %s", err, w)
@@ -87,7 +87,7 @@ func (w *World) Must(err error) {
 }
 
 // Refused wants err to be an Error of one of the kinds.
-func (w *World) Refused(err error, kinds ...hypervisor.Kind) {
+func (w *world) Refused(err error, kinds ...hypervisor.Kind) {
 	w.T.Helper()
 	e, ok := errors.AsType[*hypervisor.Error](err)
 	if !ok || !slices.Contains(kinds, e.Kind) {
@@ -117,24 +117,24 @@ func alternatives(kinds []hypervisor.Kind) string {
 }
 
 // Cuts cuts the link. A source that sends into nothing may have no answer for a while.
-func (w *World) Cuts() {
+func (w *world) Cuts() {
 	w.T.Helper()
 	w.Must(w.CutLink())
 	w.cut = true
 }
 
 // answered asks for something; again, once the link was cut, while the outcome is not known.
-func (w *World) answered(ask func() error) error {
+func (w *world) answered(ask func() error) error {
 	err := ask()
 	for n := 0; w.cut && n < 400 && errors.Is(err, hypervisor.Transient); n++ {
-		w.Pass(Tick)
+		w.Pass(tick)
 		err = ask()
 	}
 	return err
 }
 
 // Do gives commands that must succeed.
-func (w *World) Do(s Side, id hypervisor.VMID, commands ...hypervisor.Command) {
+func (w *world) Do(s side, id hypervisor.VMID, commands ...hypervisor.Command) {
 	w.T.Helper()
 	for _, c := range commands {
 		if err := w.answered(func() error { return w.HV[s].Do(w.Ctx, id, c) }); err != nil {
@@ -144,7 +144,7 @@ func (w *World) Do(s Side, id hypervisor.VMID, commands ...hypervisor.Command) {
 }
 
 // Refuses gives commands that must be refused, and change nothing.
-func (w *World) Refuses(k hypervisor.Kind, s Side, id hypervisor.VMID,
+func (w *world) Refuses(k hypervisor.Kind, s side, id hypervisor.VMID,
 	commands ...hypervisor.Command) {
 	w.T.Helper()
 	before := w.Domain(s, id)
@@ -163,7 +163,7 @@ func (w *World) Refuses(k hypervisor.Kind, s Side, id hypervisor.VMID,
 }
 
 // Name notes a VM that takes part, and describes it.
-func (w *World) Name(id hypervisor.VMID) hypervisor.VM {
+func (w *world) Name(id hypervisor.VMID) hypervisor.VM {
 	if !slices.Contains(w.VMs, id) {
 		w.VMs = append(w.VMs, id)
 	}
@@ -171,7 +171,7 @@ func (w *World) Name(id hypervisor.VMID) hypervisor.VM {
 }
 
 // Boot starts a VM and waits until it runs.
-func (w *World) Boot(s Side, vm hypervisor.VM) {
+func (w *world) Boot(s side, vm hypervisor.VM) {
 	w.T.Helper()
 	w.Name(vm.ID)
 	w.Do(s, vm.ID, hypervisor.Start{VM: vm})
@@ -179,36 +179,36 @@ func (w *World) Boot(s Side, vm hypervisor.VM) {
 }
 
 // Running boots the VM of most cases at the source.
-func (w *World) Running() {
+func (w *world) Running() {
 	w.T.Helper()
-	w.Boot(Source, w.Name(TheVM))
+	w.Boot(source, w.Name(theVM))
 }
 
-// TheVM is the VM of most cases.
-const TheVM hypervisor.VMID = "suite/vm"
+// theVM is the VM of most cases.
+const theVM hypervisor.VMID = "suite/vm"
 
 // Off defines TheVM at the Source, shut off.
-func (w *World) Off() {
+func (w *world) Off() {
 	w.T.Helper()
 	w.Running()
-	w.Do(Source, TheVM, hypervisor.Kill{})
-	w.UntilState(Source, TheVM, hypervisor.Shutoff)
+	w.Do(source, theVM, hypervisor.Kill{})
+	w.UntilState(source, theVM, hypervisor.Shutoff)
 }
 
-// A Move is a migration that a case begins. The zero value moves TheVM from the
+// A move is a migration that a case begins. The zero value moves TheVM from the
 // source to the target as fast as it can.
-type Move struct {
+type move struct {
 	VM      hypervisor.VM
-	From    Side
+	From    side
 	Hold    bool
 	Options hypervisor.TransferOptions
 }
 
 // Receives opens a target for a new job.
-func (w *World) Receives(m Move) (hypervisor.JobID, hypervisor.Address) {
+func (w *world) Receives(m move) (hypervisor.JobID, hypervisor.Address) {
 	w.T.Helper()
 	if m.VM.ID == "" {
-		m.VM = w.Name(TheVM)
+		m.VM = w.Name(theVM)
 	}
 	job := hypervisor.JobID(fmt.Sprintf("job-%d", len(w.Jobs)+1))
 	w.Jobs = append(w.Jobs, job)
@@ -219,12 +219,12 @@ func (w *World) Receives(m Move) (hypervisor.JobID, hypervisor.Address) {
 }
 
 // Outgoing asks to send TheVM to an address.
-func (w *World) Outgoing(job hypervisor.JobID, to hypervisor.Address) hypervisor.Outgoing {
-	return hypervisor.Outgoing{Job: job, VM: TheVM, Target: w.Hosts[Target].Name, Address: to}
+func (w *world) Outgoing(job hypervisor.JobID, to hypervisor.Address) hypervisor.Outgoing {
+	return hypervisor.Outgoing{Job: job, VM: theVM, Target: w.Hosts[target].Name, Address: to}
 }
 
 // Begin opens a target and begins to send.
-func (w *World) Begin(m Move) hypervisor.JobID {
+func (w *world) Begin(m move) hypervisor.JobID {
 	w.T.Helper()
 	job, address := w.Receives(m)
 	out := w.Outgoing(job, address)
@@ -238,55 +238,55 @@ func (w *World) Begin(m Move) hypervisor.JobID {
 
 // Slowly boots TheVM and begins a migration that is still copying memory when it
 // returns.
-func (w *World) Slowly(m Move) hypervisor.JobID {
+func (w *world) Slowly(m move) hypervisor.JobID {
 	w.T.Helper()
 	w.Running()
 	m.Options.Bandwidth = w.Slow
 	job := w.Begin(m)
-	w.UntilStatus(Source, job, hypervisor.JobActive)
-	w.Until("memory moves", func() bool { return w.Progress(Source, job).Sent > 0 })
+	w.UntilStatus(source, job, hypervisor.JobActive)
+	w.Until("memory moves", func() bool { return w.Progress(source, job).Sent > 0 })
 	return job
 }
 
 // Arrives waits until TheVM runs, or rests, at the target and the source knows.
-func (w *World) Arrives(job hypervisor.JobID, state hypervisor.DomainState) {
+func (w *world) Arrives(job hypervisor.JobID, state hypervisor.DomainState) {
 	w.T.Helper()
-	w.UntilStatus(Source, job, hypervisor.JobSucceeded)
+	w.UntilStatus(source, job, hypervisor.JobSucceeded)
 	w.States(hypervisor.HandedOver, state)
 }
 
 // HandedOver moves TheVM so that it waits, held, at the target.
-func (w *World) HandedOver() hypervisor.JobID {
+func (w *world) HandedOver() hypervisor.JobID {
 	w.T.Helper()
 	w.Running()
-	job := w.Begin(Move{Hold: true})
+	job := w.Begin(move{Hold: true})
 	w.Arrives(job, hypervisor.Received)
 	return job
 }
 
 // Stays wants TheVM to run at the Source, unharmed, and not at the Target, and
 // the job to have ended so.
-func (w *World) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
+func (w *world) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
 	w.T.Helper()
-	w.UntilStatus(Source, job, ends)
-	w.UntilState(Source, TheVM, hypervisor.Running)
+	w.UntilStatus(source, job, ends)
+	w.UntilState(source, theVM, hypervisor.Running)
 	w.tells(job)
-	w.UntilState(Target, TheVM, hypervisor.Absent)
-	w.Sound(Source)
+	w.UntilState(target, theVM, hypervisor.Absent)
+	w.Sound(source)
 }
 
 // Adjust changes a job at its source, which must succeed.
-func (w *World) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustment) {
+func (w *world) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustment) {
 	w.T.Helper()
 	for _, a := range adjustments {
-		if err := w.HV[Source].Adjust(w.Ctx, job, a); err != nil {
+		if err := w.HV[source].Adjust(w.Ctx, job, a); err != nil {
 			w.T.Fatalf("%T: %v; %s", a, err, w)
 		}
 	}
 }
 
 // Domain answers what a host says of a VM.
-func (w *World) Domain(s Side, id hypervisor.VMID) hypervisor.Domain {
+func (w *world) Domain(s side, id hypervisor.VMID) hypervisor.Domain {
 	w.T.Helper()
 	var d hypervisor.Domain
 	w.Must(w.answered(func() (err error) {
@@ -297,7 +297,7 @@ func (w *World) Domain(s Side, id hypervisor.VMID) hypervisor.Domain {
 }
 
 // Progress answers what a host says of a job.
-func (w *World) Progress(s Side, job hypervisor.JobID) hypervisor.Progress {
+func (w *world) Progress(s side, job hypervisor.JobID) hypervisor.Progress {
 	w.T.Helper()
 	var p hypervisor.Progress
 	w.Must(w.answered(func() (err error) {
@@ -307,29 +307,29 @@ func (w *World) Progress(s Side, job hypervisor.JobID) hypervisor.Progress {
 	return p
 }
 
-// Tick is how long the suite waits between two looks.
-const Tick = 5 * time.Millisecond
+// tick is how long the suite waits between two looks.
+const tick = 5 * time.Millisecond
 
 // Until looks again and again until something is so.
-func (w *World) Until(what string, done func() bool) {
+func (w *world) Until(what string, done func() bool) {
 	w.T.Helper()
 	w.until(func() string { return what }, done)
 }
 
 // until is Until, where what has not come is said when it has not.
-func (w *World) until(what func() string, done func() bool) {
+func (w *world) until(what func() string, done func() bool) {
 	w.T.Helper()
-	for waited := time.Duration(0); !done(); waited += Tick {
+	for waited := time.Duration(0); !done(); waited += tick {
 		if waited > w.Within {
 			w.T.Fatalf("waited %v in vain until %s; %s", w.Within, what(), w)
 		}
 		w.Once()
-		w.Pass(Tick)
+		w.Pass(tick)
 	}
 }
 
 // UntilState waits until a VM is in one of the states on a host.
-func (w *World) UntilState(s Side, id hypervisor.VMID, want ...hypervisor.DomainState) {
+func (w *world) UntilState(s side, id hypervisor.VMID, want ...hypervisor.DomainState) {
 	w.T.Helper()
 	w.Until(fmt.Sprintf("%s is %v on %s", id, want, w.Hosts[s].Name), func() bool {
 		return slices.Contains(want, w.Domain(s, id).State)
@@ -337,14 +337,14 @@ func (w *World) UntilState(s Side, id hypervisor.VMID, want ...hypervisor.Domain
 }
 
 // States waits until TheVM is so at the source and at the target.
-func (w *World) States(atSource, atTarget hypervisor.DomainState) {
+func (w *world) States(atSource, atTarget hypervisor.DomainState) {
 	w.T.Helper()
-	w.UntilState(Source, TheVM, atSource)
-	w.UntilState(Target, TheVM, atTarget)
+	w.UntilState(source, theVM, atSource)
+	w.UntilState(target, theVM, atTarget)
 }
 
 // UntilStatus waits for a status. It fails at once when the job ends otherwise.
-func (w *World) UntilStatus(s Side, job hypervisor.JobID, want hypervisor.JobStatus) {
+func (w *world) UntilStatus(s side, job hypervisor.JobID, want hypervisor.JobStatus) {
 	w.T.Helper()
 	w.Until(fmt.Sprintf("%s is %v on %s", job, want, w.Hosts[s].Name), func() bool {
 		p := w.Progress(s, job)
@@ -357,19 +357,19 @@ func (w *World) UntilStatus(s Side, job hypervisor.JobID, want hypervisor.JobSta
 }
 
 // Rest lets some time pass in which nothing may happen.
-func (w *World) Rest() {
+func (w *world) Rest() {
 	w.T.Helper()
 	for range 20 {
 		w.Once()
-		w.Pass(Tick)
+		w.Pass(tick)
 	}
 }
 
 // Sound looks into TheVM where it runs, if the lab can.
-func (w *World) Sound(s Side) {
+func (w *world) Sound(s side) {
 	w.T.Helper()
 	if w.Verify != nil {
-		w.Must(w.Verify(w.Hosts[s].Name, TheVM))
+		w.Must(w.Verify(w.Hosts[s].Name, theVM))
 	}
 	if w.Alive != nil {
 		want := []hypervisor.HostName{w.Hosts[s].Name}
@@ -378,7 +378,7 @@ func (w *World) Sound(s Side) {
 			return fmt.Sprintf("the guest is alive on %v: it is on %v", want, on)
 		}, func() bool {
 			var err error
-			on, err = w.Alive(TheVM)
+			on, err = w.Alive(theVM)
 			w.Must(err)
 			return slices.Equal(on, want)
 		})
@@ -388,7 +388,7 @@ func (w *World) Sound(s Side) {
 // Once fails the case when a VM executes twice. Where the guest can tell, it alone is believed:
 // hosts are asked one after the other, and a hypervisor may report late that a guest has stopped.
 // That both say for long that it executes is a failure all the same.
-func (w *World) Once() {
+func (w *world) Once() {
 	w.T.Helper()
 	for _, id := range w.VMs {
 		if w.Twice == nil {
@@ -397,7 +397,7 @@ func (w *World) Once() {
 			}
 			continue
 		}
-		for waited := time.Duration(0); ; waited += Tick {
+		for waited := time.Duration(0); ; waited += tick {
 			if err := w.Twice(id); err != nil {
 				w.T.Fatalf("%s executed on both hosts: %v; %s", id, err, w)
 			}
@@ -407,23 +407,23 @@ func (w *World) Once() {
 			if waited > w.Within {
 				w.T.Fatalf("both hosts say that %s executes, for %v; %s", id, w.Within, w)
 			}
-			w.Pass(Tick)
+			w.Pass(tick)
 		}
 	}
 }
 
 // bothSay reports whether both hosts say that a VM executes. It looks at the source again
 // after the target: the VM may move between two looks, but not there and back.
-func (w *World) bothSay(id hypervisor.VMID) bool {
-	executes := func(s Side) bool {
+func (w *world) bothSay(id hypervisor.VMID) bool {
+	executes := func(s side) bool {
 		d, err := w.unseen[s].Domain(w.Ctx, id)
 		return err == nil && d.State.Executes()
 	}
-	return executes(Source) && executes(Target) && executes(Source)
+	return executes(source) && executes(target) && executes(source)
 }
 
 // String describes the world, for failures. A host that panics when it is asked has no say.
-func (w *World) String() (text string) {
+func (w *world) String() (text string) {
 	var b strings.Builder
 	defer func() {
 		if v := recover(); v != nil {
@@ -455,14 +455,14 @@ func (w *World) String() (text string) {
 }
 
 // Says is what an honest witness on a side says about TheVM there.
-func (w *World) Says(p hypervisor.Proof, s Side, job hypervisor.JobID) hypervisor.Evidence {
+func (w *world) Says(p hypervisor.Proof, s side, job hypervisor.JobID) hypervisor.Evidence {
 	name := w.Hosts[s].Name
-	return hypervisor.Evidence{Proof: p, VM: TheVM, Host: name, Job: job,
+	return hypervisor.Evidence{Proof: p, VM: theVM, Host: name, Job: job,
 		By: "agent/" + string(name)}
 }
 
 // Reopens replaces the connection to a host.
-func (w *World) Reopens(sides ...Side) {
+func (w *world) Reopens(sides ...side) {
 	w.T.Helper()
 	for _, s := range sides {
 		hv, err := w.Reopen(w.Hosts[s].Name)
@@ -472,21 +472,21 @@ func (w *World) Reopens(sides ...Side) {
 }
 
 // Kills ends TheVM's process on a host.
-func (w *World) Kills(s Side) {
+func (w *world) Kills(s side) {
 	w.T.Helper()
-	w.Must(w.KillVM(w.Hosts[s].Name, TheVM))
+	w.Must(w.KillVM(w.Hosts[s].Name, theVM))
 }
 
 // Discards throws away a target that nothing is sent to, or that is taken back, and
 // returns the proof.
-func (w *World) Discards(job hypervisor.JobID) hypervisor.Evidence {
+func (w *world) Discards(job hypervisor.JobID) hypervisor.Evidence {
 	w.T.Helper()
-	w.Do(Target, TheVM, hypervisor.Discard{Job: job})
-	return w.Says(hypervisor.TargetDiscarded, Target, job)
+	w.Do(target, theVM, hypervisor.Discard{Job: job})
+	return w.Says(hypervisor.TargetDiscarded, target, job)
 }
 
 // Listed reports whether a host lists a VM.
-func (w *World) Listed(s Side, id hypervisor.VMID) bool {
+func (w *world) Listed(s side, id hypervisor.VMID) bool {
 	w.T.Helper()
 	list, err := w.HV[s].Domains(w.Ctx)
 	w.Must(err)
@@ -494,37 +494,37 @@ func (w *World) Listed(s Side, id hypervisor.VMID) bool {
 }
 
 // ReceiveAs opens a target for TheVM and a named job, and answers what comes.
-func (w *World) ReceiveAs(job hypervisor.JobID, changes ...func(*hypervisor.Incoming)) (
+func (w *world) ReceiveAs(job hypervisor.JobID, changes ...func(*hypervisor.Incoming)) (
 	hypervisor.Address, error) {
-	in := hypervisor.Incoming{Job: job, VM: w.Name(TheVM)}
+	in := hypervisor.Incoming{Job: job, VM: w.Name(theVM)}
 	for _, change := range changes {
 		change(&in)
 	}
-	return w.HV[Target].Receive(w.Ctx, in)
+	return w.HV[target].Receive(w.Ctx, in)
 }
 
-// CommandsOfLife are what only a VM of the host's own is told.
-func CommandsOfLife(w *World) []hypervisor.Command {
-	return []hypervisor.Command{hypervisor.Start{VM: w.VM(TheVM)}, hypervisor.Stop{},
+// commandsOfLife are what only a VM of the host's own is told.
+func commandsOfLife(w *world) []hypervisor.Command {
+	return []hypervisor.Command{hypervisor.Start{VM: w.VM(theVM)}, hypervisor.Stop{},
 		hypervisor.Kill{}, hypervisor.Reboot{}, hypervisor.Pause{}, hypervisor.Unpause{},
 		hypervisor.Forget{}}
 }
 
-// Changes are adjustments that every backend knows.
-func Changes() []hypervisor.Adjustment {
+// changes are adjustments that every backend knows.
+func changes() []hypervisor.Adjustment {
 	return []hypervisor.Adjustment{hypervisor.Cancel{}, hypervisor.PauseGuest{},
 		hypervisor.StartPostCopy{}, hypervisor.SetDowntime{Limit: time.Second},
 		hypervisor.SetBandwidth{Limit: hypervisor.Gbit}}
 }
 
 // NeverRuns wants TheVM not to have come to a host, now and for a while.
-func (w *World) NeverRuns(s Side) {
+func (w *world) NeverRuns(s side) {
 	w.T.Helper()
 	for range 20 {
-		d := w.Domain(s, TheVM)
+		d := w.Domain(s, theVM)
 		if d.State != hypervisor.Absent && d.State != hypervisor.Receiving {
 			w.T.Fatalf("on %s it is %v", w.Hosts[s].Name, d.State)
 		}
-		w.Pass(Tick)
+		w.Pass(tick)
 	}
 }

@@ -22,7 +22,7 @@ func (c *Controller) limit(ctx context.Context, f *migrationEntry, now time.Time
 	if limit == m.Options.Bandwidth {
 		return nil
 	}
-	next, options := Draft(&c.next, m), *m.Options
+	next, options := draft(&c.next, m), *m.Options
 	options.Bandwidth = limit
 	next.Options = &options
 	stored, err := c.put(ctx, next, now)

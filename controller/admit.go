@@ -13,17 +13,17 @@ import (
 // admit gives free slots to those who wait, first in line first. KubeVirt ignores who sends.
 func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
-	link := func(f *migrationEntry, source hypervisor.HostName) SourceState {
+	link := func(f *migrationEntry, source hypervisor.HostName) sourceState {
 		switch {
 		case c.cache.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source) ||
 			!c.maySend(f, source, now):
-			return Blocked
+			return sourceBlocked
 		case f.rec.Spec.By == migration.Evacuation && !c.core.Compatible &&
-			Fills(c.cache.slots.From(source), c.config.Cluster.BandwidthPerMigration,
+			fills(c.cache.slots.From(source), c.config.Cluster.BandwidthPerMigration,
 				c.cache.host(source).rec.Host.Link):
-			return Busy
+			return sourceBusy
 		}
-		return Idle
+		return sourceIdle
 	}
 	for {
 		sure, err := c.resolveUncertainWrite(ctx, now)
@@ -49,7 +49,7 @@ func (c *Controller) resolveUncertainWrite(ctx context.Context, now time.Time) (
 	if m == nil || c.cache.migrations[m.Spec.ID] == nil || c.cache.migrations[m.Spec.ID].rec != m {
 		return true, nil
 	}
-	return c.put(ctx, Draft(&c.next, m), now)
+	return c.put(ctx, draft(&c.next, m), now)
 }
 
 // createTarget asks the core once more, chooses a host and stores the choice: the target's agent
@@ -63,7 +63,7 @@ func (c *Controller) createTarget(ctx context.Context, f *migrationEntry, now ti
 		return true, nil
 	}
 	choice := c.choose(f, now)
-	ends := Ends(&f.rec.Spec, &choice)
+	ends := ends(&f.rec.Spec, &choice)
 	switch {
 	case choice.Outcome == placement.Accepted:
 		return c.accept(ctx, f, &choice, now)

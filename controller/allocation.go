@@ -8,10 +8,10 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// An Allocation is what the reservations hold for one VM. It is kept beside the VM, so that nothing
-// has to be searched for. It belongs to one [Reservations]; the zero value is of a VM that holds
+// An allocation is what the reservations hold for one VM. It is kept beside the VM, so that nothing
+// has to be searched for. It belongs to one [reservations]; the zero value is of a VM that holds
 // nothing.
-type Allocation struct {
+type allocation struct {
 	id     hypervisor.VMID
 	size   *placement.Size // the VM's, shared with others; nil is that there is no VM
 	vm     *placement.VM   // nil unless it asks for more than room
@@ -23,12 +23,12 @@ type Allocation struct {
 
 // held is a move, as the books have it.
 type held struct {
-	Move
+	reservedMove
 	booked bool // the index counts it
 }
 
 // say takes in what the VM is and holds, and books nothing.
-func (b *Reservations) say(a *Allocation, s *Usage) {
+func (b *reservations) say(a *allocation, s *usage) {
 	a.vm, a.size = nil, b.sizeOf(s.VM, a.size)
 	if s.VM != nil && placement.Asks(&s.VM.Constraints) {
 		a.vm = s.VM
@@ -38,7 +38,7 @@ func (b *Reservations) say(a *Allocation, s *Usage) {
 
 // place takes in where the VM is and goes, and books nothing. The account keeps its own memory,
 // and none for moves while there are none.
-func (b *Reservations) place(a *Allocation, s *Usage) {
+func (b *reservations) place(a *allocation, s *usage) {
 	if a.home = s.Home; len(s.Moves) == 0 {
 		if a.moves != nil {
 			clear(a.moves)
@@ -51,7 +51,7 @@ func (b *Reservations) place(a *Allocation, s *Usage) {
 	}
 	a.moves = slices.Grow(a.moves[:0], len(s.Moves))[:len(s.Moves)]
 	for i, m := range s.Moves {
-		a.moves[i] = held{Move: m}
+		a.moves[i] = held{reservedMove: m}
 	}
 }
 
@@ -59,7 +59,7 @@ func (b *Reservations) place(a *Allocation, s *Usage) {
 const manySizes = 1 << 10
 
 // sizeOf returns the size of a VM, which those have together that are of one; had is what it was.
-func (b *Reservations) sizeOf(vm *placement.VM, had *placement.Size) *placement.Size {
+func (b *reservations) sizeOf(vm *placement.VM, had *placement.Size) *placement.Size {
 	if vm == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (b *Reservations) sizeOf(vm *placement.VM, had *placement.Size) *placement.
 
 // is reports whether the account is of this very VM: of the same size, if it asks for nothing
 // else.
-func (a *Allocation) is(vm *placement.VM) bool {
+func (a *allocation) is(vm *placement.VM) bool {
 	switch {
 	case vm == nil || a.size == nil:
 		return vm == nil && a.size == nil
@@ -90,7 +90,7 @@ func (a *Allocation) is(vm *placement.VM) bool {
 }
 
 // vm returns the VM of an account, or one of no size, until it is asked again.
-func (b *Reservations) vm(a *Allocation) *placement.VM {
+func (b *reservations) vm(a *allocation) *placement.VM {
 	if a.vm != nil {
 		return a.vm
 	}
@@ -105,7 +105,7 @@ func (b *Reservations) vm(a *Allocation) *placement.VM {
 
 // Set takes in what a VM holds, instead of what it held; a is the VM's account. It keeps no
 // part of s.Moves, and s.VM only if that asks for more than room.
-func (b *Reservations) Set(id hypervisor.VMID, a *Allocation, s Usage) {
+func (b *reservations) Set(id hypervisor.VMID, a *allocation, s usage) {
 	b.charge(id, &s)
 	nothing := s.Home == "" && len(s.Moves) == 0
 	same := a.at != 0 && a.is(s.VM)
@@ -137,12 +137,12 @@ func (b *Reservations) Set(id hypervisor.VMID, a *Allocation, s Usage) {
 
 // charge counts the copies of a VM in the quotas: the one at home, and one for each move. A
 // copy that a move has left behind is no more.
-func (b *Reservations) charge(id hypervisor.VMID, s *Usage) {
+func (b *reservations) charge(id hypervisor.VMID, s *usage) {
 	if b.charged == nil {
 		return
 	}
 	copies := 0
-	if s.Home != "" || slices.ContainsFunc(s.Moves, func(m Move) bool { return m.Landed }) {
+	if s.Home != "" || slices.ContainsFunc(s.Moves, func(m reservedMove) bool { return m.Landed }) {
 		copies = 1
 	}
 	for _, m := range s.Moves {
@@ -158,7 +158,7 @@ func (b *Reservations) charge(id hypervisor.VMID, s *Usage) {
 }
 
 // Extend takes in that a move of a VM has another deadline, and that nothing else has changed.
-func (b *Reservations) Extend(a *Allocation, move hypervisor.JobID, deadline time.Time) {
+func (b *reservations) Extend(a *allocation, move hypervisor.JobID, deadline time.Time) {
 	for i := range a.moves {
 		if m := &a.moves[i]; m.ID == move {
 			m.Deadline = deadline
@@ -171,7 +171,7 @@ func (b *Reservations) Extend(a *Allocation, move hypervisor.JobID, deadline tim
 }
 
 // close takes an account that holds nothing out of the books; the last of them takes its place.
-func (b *Reservations) close(a *Allocation) {
+func (b *reservations) close(a *allocation) {
 	end := len(b.allocations) - 1
 	last := b.allocations[end]
 	b.allocations[a.at-1], last.at = last, a.at
@@ -180,15 +180,15 @@ func (b *Reservations) close(a *Allocation) {
 }
 
 // sameRoom reports whether two moves differ in their deadlines at most.
-func sameRoom(a Move, b held) bool {
+func sameRoom(a reservedMove, b held) bool {
 	a.Deadline = b.Deadline
-	return a == b.Move
+	return a == b.reservedMove
 }
 
 // step books one step of a VM's only move in the index: it comes to the same as dropping all
 // that the VM holds and booking it again, and costs a fraction. It reports whether it was one.
 // The VM is as it was.
-func (b *Reservations) step(a *Allocation, s *Usage) bool {
+func (b *reservations) step(a *allocation, s *usage) bool {
 	if s.VM == nil || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 || saves(s.Moves, a.moves) {
 		return false
 	}
@@ -216,8 +216,8 @@ func (b *Reservations) step(a *Allocation, s *Usage) bool {
 }
 
 // saves reports whether room is held for what comes later, before or after a change.
-func saves(now []Move, was []held) bool {
-	return slices.ContainsFunc(now, func(m Move) bool { return m.Saved }) ||
+func saves(now []reservedMove, was []held) bool {
+	return slices.ContainsFunc(now, func(m reservedMove) bool { return m.Saved }) ||
 		slices.ContainsFunc(was, func(m held) bool { return m.Saved })
 }
 
@@ -229,7 +229,7 @@ func first[T any](all []T) *T {
 }
 
 // drop takes a VM out of the index.
-func (b *Reservations) drop(a *Allocation) {
+func (b *reservations) drop(a *allocation) {
 	if a.atHome {
 		b.index.Leave(b.vm(a), a.home)
 	}
@@ -244,7 +244,7 @@ func (b *Reservations) drop(a *Allocation) {
 }
 
 // put books a VM that the index does not count.
-func (b *Reservations) put(a *Allocation) {
+func (b *reservations) put(a *allocation) {
 	b.know(a.home)
 	a.atHome = a.home != "" && b.index.Hold(b.vm(a), a.home)
 	for i := range a.moves {
@@ -260,7 +260,7 @@ func (b *Reservations) put(a *Allocation) {
 
 // enter books a VM in a ledger that has nothing of it. What cannot be together there, such
 // as two moves of one VM, is only in the index.
-func (b *Reservations) enter(a *Allocation, l *placement.Ledger) {
+func (b *reservations) enter(a *allocation, l *placement.Ledger) {
 	if a.size == nil {
 		return
 	}
@@ -286,7 +286,7 @@ func settled(vm *placement.VM, home hypervisor.HostName) placement.Reservation {
 		Tenant: vm.Constraints.Tenant}
 }
 
-func (m *Move) plan(vm *placement.VM) placement.ReservationPlan {
+func (m *reservedMove) plan(vm *placement.VM) placement.ReservationPlan {
 	return placement.ReservationPlan{ID: m.ID, VM: vm.ID, Target: m.Target, Tenant: vm.Constraints.Tenant,
 		Amount: placement.AmountOf(vm), Owner: m.Owner, Deadline: m.Deadline}
 }

@@ -22,8 +22,8 @@ type cache struct {
 	bare         bool                  // nothing is reserved in the books for what comes later
 	latest       *migrationEntry       // that was looked at: news are of it more often than not
 	slots        migration.Slots
-	reservations *Reservations
-	queue        Queue[*migrationEntry]
+	reservations *reservations
+	queue        queue[*migrationEntry]
 	drain        func(*store.Host) bool
 	eager        bool // plan evacuations on every step of a migration
 
@@ -35,7 +35,7 @@ type cache struct {
 	releases due.Work[hypervisor.VMID]
 	applied  applied
 	begun    []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
-	moves    []Move           // scratch of rebook
+	moves    []reservedMove   // scratch of rebook
 	plain    placement.VM     // scratch of placed: a VM without constraints
 
 	traffic   traffic                // on links, where they are shared by a model
@@ -45,7 +45,7 @@ type cache struct {
 
 	unfinished    int                            // migrations that have not ended
 	stuck         int                            // of them, those for which no host was found at the last try
-	unschedulable PriorityQueue[*migrationEntry] // migrations that fit nowhere when they were tried
+	unschedulable priorityQueue[*migrationEntry] // migrations that fit nowhere when they were tried
 	capacityFreed bool                           // room has appeared since then
 }
 
@@ -56,7 +56,7 @@ type migrationEntry struct {
 	source        *hostEntry // what its record names, as target; nil while it names none
 	target        *hostEntry
 	alarm         due.Alarm[*migrationEntry] // when it is to be looked at, changed or not
-	entry         QueueEntry                 // in the cache's queue
+	entry         queueEntry                 // in the cache's queue
 	gone          bool                       // its record is gone
 	ended         bool
 	holds         bool   // a slot
@@ -70,11 +70,11 @@ type migrationEntry struct {
 	capped        bool   // its cap on the bandwidth is what this controller is configured with
 }
 
-// Asked implements [Item].
+// Asked implements [item].
 func (f *migrationEntry) Asked() *migration.Spec { return &f.rec.Spec }
 
-// Entry implements [Item].
-func (f *migrationEntry) Entry() *QueueEntry { return &f.entry }
+// Entry implements [item].
+func (f *migrationEntry) Entry() *queueEntry { return &f.entry }
 
 // vmEntry is one VM in the cache.
 type vmEntry struct {
@@ -84,7 +84,7 @@ type vmEntry struct {
 	at         int                // in the VMs of its host
 	migrations []*migrationEntry  // oldest first
 	one        [1]*migrationEntry // where they are, as a rule
-	account    Allocation
+	account    allocation
 }
 
 // hostEntry is one host in the cache.
@@ -274,16 +274,16 @@ func (v *cache) updateReservation(id string, g *vmEntry) {
 // book tells the books what a VM holds: its home, unless it has ended, its moves' targets, and where it
 // is to follow.
 func (v *cache) book(id string, g *vmEntry) {
-	s := Usage{VM: v.placed(g), Moves: v.moves[:0]}
+	s := usage{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.host != nil && !g.rec.Ended {
 		s.Home = g.host.name()
 	}
 	for _, f := range g.migrations {
-		if m, holds := Held(f.rec, g.rec); holds {
+		if m, holds := heldMove(f.rec, g.rec); holds {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	if m, holds := Restarts(g.rec); holds && !v.bare {
+	if m, holds := restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
 	}
 	if g.rec != nil && !v.bare && len(s.Moves) == 0 {
@@ -342,7 +342,7 @@ func (v *cache) learnVM(r *store.VM) {
 	if r.Released() {
 		v.releases.Add(r.VM.ID)
 	}
-	if old != nil && !LeavesDifferently(old, r) {
+	if old != nil && !leavesDifferently(old, r) {
 		return
 	}
 	v.capacityFreed = true
@@ -447,7 +447,7 @@ func (v *cache) requeueAllOf(s *hostEntry) {
 		case f.source != s && f.target != s && f.vm.host != s:
 		case !f.ended:
 			all = append(all, f)
-		case !Cleared(f.rec, false):
+		case !cleared(f.rec, false):
 			all = append(all, f.vm.migrations...)
 		}
 	}

@@ -28,7 +28,7 @@ type Controller struct {
 	seen    store.Revision
 	unread  int       // writings of our own since then
 	since   time.Time // the first of the looks that go on with each other
-	turns   DrainScheduler
+	turns   drainScheduler
 	timers  due.Alarms[*migrationEntry]
 	later   due.Timers[hypervisor.HostName]         // evacuations to be planned again
 	probes  due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
@@ -56,7 +56,7 @@ func New(config Config, store store.Store, recorder store.EventRecorder) *Contro
 		warned: map[hypervisor.VMID]hypervisor.HostName{}, tried: map[hypervisor.VMID]uint8{}}
 	c.adapt()
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
-	c.turns.Together = AtOnce(c.limits, c.core.Compatible)
+	c.turns.Together = migrationsAtOnce(c.limits, c.core.Compatible)
 	c.options = NewResolver(c.config.Cluster, migration.PolicyMatcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
 	c.cache = c.newCache(0)
@@ -201,7 +201,7 @@ func (c *Controller) newCache(n int) *cache {
 	return &cache{
 		migrations: make(map[migration.ID]*migrationEntry, n), vms: make(map[hypervisor.VMID]*vmEntry, n),
 		hosts: map[hypervisor.HostName]*hostEntry{},
-		reservations: NewReservations(ReservationsConfig{Inbound: c.limits.PerTarget,
+		reservations: newReservations(reservationsConfig{Inbound: c.limits.PerTarget,
 			Placement: c.config.Placement, Quotas: c.config.Quotas,
 			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
@@ -243,7 +243,7 @@ func (c *Controller) reconcileMigration(ctx context.Context, f *migrationEntry, 
 	seen := f.rec
 	o, d := c.decide(f, now)
 	if d.Actions.Has(migration.CreateTarget) ||
-		o.Gate != migration.Open && Waits(&f.rec.State, &o.Observation) {
+		o.Gate != migration.Open && waitsForRoom(&f.rec.State, &o.Observation) {
 		// The gate is asked, and the target chosen, when its turn comes.
 		c.cache.queue.Add(f, o.source)
 	}
@@ -288,7 +288,7 @@ func (c *Controller) recordEvidence(ctx context.Context, f *migrationEntry, now 
 		if proof.Proof == hypervisor.NoProof || f.rec.Dead(s.name()) {
 			continue
 		}
-		next := Draft(&c.next, f.rec)
+		next := draft(&c.next, f.rec)
 		next.Evidence = append(slices.Clip(next.Evidence), proof)
 		if _, err := c.put(ctx, next, now); err != nil {
 			return err
@@ -318,7 +318,7 @@ func (c *Controller) carryOut(ctx context.Context, f *migrationEntry, now time.T
 	}
 	switch {
 	case d.Actions.Has(migration.CreateAttachment):
-		next := Draft(&c.next, f.rec)
+		next := draft(&c.next, f.rec)
 		next.Attach = true
 		_, err = c.put(ctx, next, now)
 	case d.Actions.Has(migration.HandOff):
@@ -351,7 +351,7 @@ func (c *Controller) claimFor(ctx context.Context, f *migrationEntry, next *stor
 // alone: how the VM is to be moved that is handed over next, and that nothing is left to be
 // decided about a migration that has ended. Either saves a writing of its own.
 func (c *Controller) decided(f *migrationEntry, o *observation, d *migration.Decision) *store.Migration {
-	next := Draft(&c.next, f.rec)
+	next := draft(&c.next, f.rec)
 	switch next.State = d.State; {
 	case d.State.Phase == migration.Scheduled && f.vm.rec != nil:
 		c.options.Resolve(next, f.vm.rec, c.cache.host(next.State.Source).rec,
@@ -379,9 +379,9 @@ func (c *Controller) emitEvents(f *migrationEntry, before migration.Phase, d *mi
 		c.audit(f, placement.Succeeded, now)
 	}
 	for ; before+1 < s.Phase && !s.Phase.Final(); before++ {
-		c.recorder.Note(now, "", f.rec.Spec.VM, Onto(before+1))
+		c.recorder.Note(now, "", f.rec.Spec.VM, onto(before+1))
 	}
-	c.recorder.Note(now, "", f.rec.Spec.VM, Step(f.rec, before, d.Rule))
+	c.recorder.Note(now, "", f.rec.Spec.VM, stepText(f.rec, before, d.Rule))
 }
 
 // handOver lets the VM name this migration, whose options are known. A VM that has moved since
@@ -392,7 +392,7 @@ func (c *Controller) handOver(ctx context.Context, f *migrationEntry, now time.T
 	if g.rec.ActiveMigration != "" || g.rec.Host != f.rec.State.Source {
 		return true, nil
 	}
-	next := Draft(&c.nextVM, g.rec)
+	next := draft(&c.nextVM, g.rec)
 	next.ActiveMigration = f.rec.Spec.ID
 	return c.put(ctx, next, now)
 }
@@ -402,12 +402,12 @@ func (c *Controller) handOver(ctx context.Context, f *migrationEntry, now time.T
 func (c *Controller) settle(ctx context.Context, f *migrationEntry, now time.Time) error {
 	g := f.vm
 	if g.rec != nil && g.rec.ActiveMigration == f.rec.Spec.ID {
-		next := Draft(&c.nextVM, g.rec)
+		next := draft(&c.nextVM, g.rec)
 		next.ActiveMigration = ""
 		if f.rec.State.Phase == migration.Succeeded {
 			next.MoveTo(f.rec.State.Target)
 			next.EvacuateFrom = ""
-			next.Forced = ForcedBy(f.rec)
+			next.Forced = forcedBy(f.rec)
 		}
 		if stored, err := c.put(ctx, next, now); err != nil || !stored {
 			return err
@@ -417,7 +417,7 @@ func (c *Controller) settle(ctx context.Context, f *migrationEntry, now time.Tim
 		return nil
 	}
 	for _, gone := range c.core.Collect(attempts(g)) {
-		if old := c.cache.migrations[gone.ID]; old != nil && Cleared(old.rec, g.rec == nil) {
+		if old := c.cache.migrations[gone.ID]; old != nil && cleared(old.rec, g.rec == nil) {
 			if err := c.store.Delete(ctx, old.rec); err != nil && !errors.Is(err, store.Stale) {
 				return err
 			}

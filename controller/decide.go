@@ -29,10 +29,10 @@ func chooser(c placement.Config) placement.Config {
 
 // Decide answers a request, and books nothing. Where no host was asked for, and
 // nothing but free memory is preferred, the index answers without a look at every
-// host; its refusals have no reasons, which [Reservations.Histogram] counts when they are
+// host; its refusals have no reasons, which [reservations.Histogram] counts when they are
 // asked for. The limit of migrations into a host refuses none that was asked for: see
-// [Reservations.Full].
-func (b *Reservations) Decide(r *placement.Request) placement.Decision {
+// [reservations.Full].
+func (b *reservations) Decide(r *placement.Request) placement.Decision {
 	b.notice(r.VM)
 	if r.Host == "" {
 		r.Inbound = b.config.Inbound
@@ -51,7 +51,7 @@ func (b *Reservations) Decide(r *placement.Request) placement.Decision {
 
 // concerned returns the hosts that matter to a decision: all of them, but for the host that was
 // asked for it is enough to know that and the VM's own, unless the VM is in a group.
-func (b *Reservations) concerned(r *placement.Request) []placement.Host {
+func (b *reservations) concerned(r *placement.Request) []placement.Host {
 	if r.Host == "" || r.VM == nil || len(r.VM.Constraints.Groups) > 0 {
 		return b.index.Hosts()
 	}
@@ -64,7 +64,7 @@ func (b *Reservations) concerned(r *placement.Request) []placement.Host {
 
 // fast reports whether the index decides as package placement would. It applies the
 // same conditions in the same books, and prefers what the default weighers prefer.
-func (b *Reservations) fast(r *placement.Request) bool {
+func (b *reservations) fast(r *placement.Request) bool {
 	c := &b.config.Placement
 	return r.VM != nil && r.Host == "" && r.Force != placement.Yes && len(r.Ignored) == 0 &&
 		!r.Rebuild && c.Filters == nil && c.Weighers == nil && r.VM.Demand() > 0 &&
@@ -75,7 +75,7 @@ func soft(r placement.GroupRule) bool {
 	return r.Policy == placement.SoftAffinity || r.Policy == placement.SoftAntiAffinity
 }
 
-func (b *Reservations) options(r *placement.Request) placement.Options {
+func (b *reservations) options(r *placement.Request) placement.Options {
 	o := placement.Options{Source: r.Source, Inbound: b.config.Inbound, Avoid: r.Avoid}
 	if b.detailed {
 		o.Move = b.index.Survey(r.VM, r.Source)
@@ -84,14 +84,14 @@ func (b *Reservations) options(r *placement.Request) placement.Options {
 }
 
 // Full reports whether as many migrations as are allowed are on their way to a host.
-func (b *Reservations) Full(host hypervisor.HostName) bool {
+func (b *reservations) Full(host hypervisor.HostName) bool {
 	h, _ := b.index.Get(host)
 	return b.config.Inbound > 0 && h.Incoming >= b.config.Inbound
 }
 
 // Confirm decides again about a target that holds room for the VM. It returns every
 // reason against it; none confirms.
-func (b *Reservations) Confirm(r *placement.Request, target hypervisor.HostName) []placement.Reason {
+func (b *reservations) Confirm(r *placement.Request, target hypervisor.HostName) []placement.Reason {
 	b.notice(r.VM)
 	if at := b.index.Only(target); len(at) > 0 && b.confirms(r, &at[0]) {
 		return nil
@@ -105,7 +105,7 @@ func (b *Reservations) Confirm(r *placement.Request, target hypervisor.HostName)
 
 // confirms reports whether the basic conditions, which are all there are where the request
 // does not say more, hold without a look at anything else. It explains nothing.
-func (b *Reservations) confirms(r *placement.Request, target *placement.Host) bool {
+func (b *reservations) confirms(r *placement.Request, target *placement.Host) bool {
 	if b.detailed || b.config.Placement.Filters != nil || r.VM == nil || len(r.Ignored) > 0 ||
 		r.Force > placement.Yes || len(placement.Contradictions(r.VM)) > 0 {
 		return false
@@ -118,7 +118,7 @@ func (b *Reservations) confirms(r *placement.Request, target *placement.Host) bo
 
 // others returns the hosts that matter to a confirmation besides the target: where the VM
 // is, and for one that is in a group all that may hold others of it.
-func (b *Reservations) others(r *placement.Request) []placement.Host {
+func (b *reservations) others(r *placement.Request) []placement.Host {
 	if r.VM == nil || len(r.VM.Constraints.Groups) > 0 {
 		return b.index.Hosts()
 	}
@@ -127,7 +127,7 @@ func (b *Reservations) others(r *placement.Request) []placement.Host {
 
 // Exceeds returns what a move would exceed of quotas, its tenant's and those that its VM is
 // charged; none is nothing.
-func (b *Reservations) Exceeds(vm *placement.VM, m Move) []placement.Reason {
+func (b *reservations) Exceeds(vm *placement.VM, m reservedMove) []placement.Reason {
 	if b.charged != nil {
 		if why := b.charged.Lacks(vm.Constraints.Charges); len(why) > 0 {
 			return why
@@ -144,9 +144,9 @@ func (b *Reservations) Exceeds(vm *placement.VM, m Move) []placement.Reason {
 	return why
 }
 
-// Lacking is the decision about a request for which there is not enough of something that
+// lacking is the decision about a request for which there is not enough of something that
 // time may bring.
-func Lacking(r *placement.Request, why []placement.Reason) placement.Decision {
+func lacking(r *placement.Request, why []placement.Reason) placement.Decision {
 	d := placement.Decision{Outcome: placement.NoHost, Why: why, Code: placement.CapacityLacks}
 	if r.Host != "" {
 		d.Outcome = placement.Conflict
@@ -155,7 +155,7 @@ func Lacking(r *placement.Request, why []placement.Reason) placement.Decision {
 }
 
 // filters are the conditions that hosts are held against.
-func (b *Reservations) filters() []placement.Filter {
+func (b *reservations) filters() []placement.Filter {
 	switch {
 	case b.config.Placement.Filters != nil:
 		return b.config.Placement.Filters
@@ -166,7 +166,7 @@ func (b *Reservations) filters() []placement.Filter {
 }
 
 // Check returns every reason why a host does not take the VM.
-func (b *Reservations) Check(r *placement.Request, host hypervisor.HostName) []placement.Reason {
+func (b *reservations) Check(r *placement.Request, host hypervisor.HostName) []placement.Reason {
 	b.notice(r.VM)
 	h, known := b.index.Get(host)
 	if !known {
@@ -176,7 +176,7 @@ func (b *Reservations) Check(r *placement.Request, host hypervisor.HostName) []p
 }
 
 // Histogram counts the hosts that do not take the VM, by reason.
-func (b *Reservations) Histogram(r *placement.Request) []placement.Count {
+func (b *reservations) Histogram(r *placement.Request) []placement.Count {
 	b.notice(r.VM)
 	o := b.options(r)
 	active := placement.Active(b.filters(), r.VM, o)
@@ -184,7 +184,7 @@ func (b *Reservations) Histogram(r *placement.Request) []placement.Count {
 }
 
 // Refusals explains every host that does not take the VM, by name.
-func (b *Reservations) Refusals(r *placement.Request) []placement.Refusal {
+func (b *reservations) Refusals(r *placement.Request) []placement.Refusal {
 	b.notice(r.VM)
 	var all []placement.Refusal
 	filters, o, hosts := b.filters(), b.options(r), b.index.Hosts()

@@ -69,9 +69,9 @@ func (c *Controller) chooses(f *migrationEntry, now time.Time) placement.Decisio
 	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != placement.Accepted {
 		return d
 	}
-	if why := c.cache.reservations.Exceeds(r.VM, Booking(f.rec, d.Host, false)); len(why) > 0 {
+	if why := c.cache.reservations.Exceeds(r.VM, booking(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
-		return Lacking(r, why)
+		return lacking(r, why)
 	}
 	return d
 }
@@ -81,7 +81,7 @@ func (c *Controller) chooses(f *migrationEntry, now time.Time) placement.Decisio
 func (c *Controller) accept(ctx context.Context, f *migrationEntry, d *placement.Decision, now time.Time) (
 	bool, error) {
 	c.cache.setTries(f, 0)
-	next := Draft(&c.next, f.rec)
+	next := draft(&c.next, f.rec)
 	next.State.Source, next.State.Target = f.vm.rec.Host, d.Host
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != placement.Absent || f.rec.Spec.Compat) {
 		next.Decision = new(*d)
@@ -98,7 +98,7 @@ func (c *Controller) accept(ctx context.Context, f *migrationEntry, d *placement
 		c.audit(f, placement.StepAccepted, now)
 		c.emitEvents(f, migration.Pending, &c.answer, now)
 		if d.Action != "" {
-			c.recorder.Note(now, "", f.rec.Spec.VM, ForcedText(d))
+			c.recorder.Note(now, "", f.rec.Spec.VM, forcedText(d))
 		}
 	}
 	return stored, err
@@ -108,7 +108,7 @@ func (c *Controller) accept(ctx context.Context, f *migrationEntry, d *placement
 func (c *Controller) audit(f *migrationEntry, step placement.ReservationStep, now time.Time) {
 	auditor, ok := c.recorder.(store.Auditor)
 	if g := f.vm; ok && g.rec != nil && f.rec.State.Target != "" {
-		auditor.Audit(LedgerEntry(f.rec, placement.AmountOf(c.cache.placed(g)), step, now))
+		auditor.Audit(ledgerEntry(f.rec, placement.AmountOf(c.cache.placed(g)), step, now))
 	}
 }
 

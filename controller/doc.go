@@ -43,21 +43,6 @@
 //	c := controller.New(controller.Config{}, store, store.DiscardEvents{})
 //	wake, err := c.Reconcile(ctx, time.Now()) // again at wake, or when the store changes
 //
-// # Reservations
-//
-// This part keeps what hosts have given away, as the records say: who is at
-// home where, and which moves hold room at their targets.
-//
-// The caller says what each VM holds, all of it, whenever that may have changed
-// ([Reservations.Set]); the reservations work out the difference. So they are the same whatever
-// the order in which records are read, and nothing is kept that the records do not
-// have. They are kept in a [placement.Index], which finds a target fast. A
-// [placement.Ledger], which knows which move holds what, and for which tenant, is kept as well where
-// there are quotas; elsewhere it is made on request.
-//
-// A VM that has moved is booked on both sides of the index until its record says so:
-// what is given away is never too little.
-//
 // # Run loop
 //
 // This part is all of production's concurrency: it calls synchronous participants
@@ -101,14 +86,4 @@
 // their host says that it is being fenced or was.
 //
 // This package starts no VM, cleans up none, and switches no host on again.
-//
-// # Options of migrations
-//
-// This part finds out how a VM is to be moved: by which options, by which policy's, and
-// within which time. It puts that into the migration's record, and stores nothing. And it says
-// how much may move at once.
-//
-// # Drain queue
-//
-// This part orders what waits for a slot.
 package controller

@@ -9,14 +9,14 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// DrainScheduler says when migrations out of hosts that are drained together are created, and by that
+// drainScheduler says when migrations out of hosts that are drained together are created, and by that
 // in which order they wait. Each host has a link of its own, and a lane for each that may send
 // at once. The smallest hosts go first, one after the other in each lane, so that most are empty
 // long before the last. The largest share the lanes at the end, at least as many as there are
 // lanes, and end together; who could not end with them begins at once. So the last host is
 // empty about as early as it can be: when all lanes together could have sent everything, or when
 // the largest could (McNaughton 1959). The zero value is ready.
-type DrainScheduler struct {
+type drainScheduler struct {
 	// Together is how many hosts may send at once; less than one is one.
 	Together int
 
@@ -29,17 +29,17 @@ type DrainScheduler struct {
 // link for sends.
 type span struct{ begins, takes, sends time.Duration }
 
-// A Drain is a host that is drained, or a VM on it.
-type Drain struct {
+// A drainEntry is a host that is drained, or a VM on it.
+type drainEntry struct {
 	Host  hypervisor.HostName
-	Sends time.Duration // all that [Sends] says of those who leave; at zero it takes no turn
+	Sends time.Duration // all that [sends] says of those who leave; at zero it takes no turn
 }
 
-// Sends returns how long after a VM's migration the next one out of its host is created if the
+// sends returns how long after a VM's migration the next one out of its host is created if the
 // host goes alone: ten nanoseconds for every second that its link needs for the VM at least. The
 // order is all that matters, and no VM seems to wait for longer than it does. Where it is not
 // known how fast a link is, it has 10 Gbit/s.
-func Sends(vm *store.VM, host *store.Host) time.Duration {
+func sends(vm *store.VM, host *store.Host) time.Duration {
 	link := host.Host.Link
 	if link <= 0 {
 		link = 10 * hypervisor.Gbit
@@ -51,7 +51,7 @@ func Sends(vm *store.VM, host *store.Host) time.Duration {
 // earliest. The VM's is created at after, which lies behind the one before it whatever the clock
 // says; or when the host's turn begins, if after is earlier than now. Drained is asked for the
 // hosts whose turn begins now, once for all of them.
-func (t *DrainScheduler) Next(vm Drain, after, now time.Time, drained func() []Drain) (at, next time.Time) {
+func (t *drainScheduler) Next(vm drainEntry, after, now time.Time, drained func() []drainEntry) (at, next time.Time) {
 	if !t.now.Equal(now) {
 		t.now, t.end, t.spans = now, 0, map[hypervisor.HostName]span{}
 	}
@@ -68,7 +68,7 @@ func (t *DrainScheduler) Next(vm Drain, after, now time.Time, drained func() []D
 }
 
 // plan lets hosts follow those that are planned already.
-func (t *DrainScheduler) plan(all []Drain) {
+func (t *drainScheduler) plan(all []drainEntry) {
 	hosts, sum := t.unknown(all)
 	if len(hosts) == 0 {
 		return
@@ -96,7 +96,7 @@ func (t *DrainScheduler) plan(all []Drain) {
 }
 
 // unknown returns those that are not planned yet, the smallest first, and what all of them send.
-func (t *DrainScheduler) unknown(all []Drain) (hosts []Drain, sum time.Duration) {
+func (t *drainScheduler) unknown(all []drainEntry) (hosts []drainEntry, sum time.Duration) {
 	for _, d := range all {
 		if _, known := t.spans[d.Host]; known {
 			continue
@@ -105,13 +105,13 @@ func (t *DrainScheduler) unknown(all []Drain) (hosts []Drain, sum time.Duration)
 			hosts, sum = append(hosts, d), sum+d.Sends
 		}
 	}
-	slices.SortStableFunc(hosts, func(a, b Drain) int { return cmp.Compare(a.Sends, b.Sends) })
+	slices.SortStableFunc(hosts, func(a, b drainEntry) int { return cmp.Compare(a.Sends, b.Sends) })
 	return hosts, sum
 }
 
 // alone returns for how long hosts may go one after the other in the lane that ends first, until
 // less than two are left for each lane.
-func alone(hosts []Drain, lanes int) (end time.Duration) {
+func alone(hosts []drainEntry, lanes int) (end time.Duration) {
 	for ; len(hosts) >= 2*lanes; hosts = hosts[lanes:] {
 		end += hosts[0].Sends
 	}

@@ -60,11 +60,11 @@ func (c *Controller) plan(s *hostEntry, now time.Time) evacuation.Decision {
 }
 
 // drained lists a host and those that wait to be planned, with what those send who leave now.
-func (c *Controller) drained(s *hostEntry, now time.Time) (all []Drain) {
+func (c *Controller) drained(s *hostEntry, now time.Time) (all []drainEntry) {
 	for _, host := range append([]hypervisor.HostName{s.name()}, c.cache.plans.Waiting()...) {
-		s, d := c.cache.host(host), Drain{Host: host}
+		s, d := c.cache.host(host), drainEntry{Host: host}
 		for _, leaves := range c.plan(s, now).Create {
-			d.Sends += Sends(c.cache.vm(leaves.VM).rec, s.rec)
+			d.Sends += sends(c.cache.vm(leaves.VM).rec, s.rec)
 		}
 		all = append(all, d)
 	}
@@ -166,12 +166,12 @@ func (c *Controller) create(ctx context.Context, e evacuation.MigrationRequest, 
 	for _, f := range g.migrations { // the newest ones are always kept
 		last = max(last, Number(f.rec.Spec.ID))
 	}
-	id := Name(e.VM, last+1)
-	next := Draft(&c.next, &store.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
+	id := migrationName(e.VM, last+1)
+	next := draft(&c.next, &store.Migration{Spec: migration.Spec{ID: id, VM: e.VM,
 		Priority: e.Priority, By: migration.Evacuation}})
 	next.Spec.Created, s.next = c.turns.Next(
-		Drain{Host: s.name(), Sends: Sends(g.rec, s.rec)}, s.next, c.since,
-		func() []Drain { return c.drained(s, now) })
+		drainEntry{Host: s.name(), Sends: sends(g.rec, s.rec)}, s.next, c.since,
+		func() []drainEntry { return c.drained(s, now) })
 	_, d := c.decide(&migrationEntry{rec: next, vm: g}, now)
 	next.State = d.State
 	stored, err := c.put(ctx, next, now)

@@ -32,7 +32,7 @@ func (c *Controller) evict(ctx context.Context, stops []evacuation.Stop, now tim
 				continue
 			}
 		}
-		next := Draft(&c.nextVM, g.rec)
+		next := draft(&c.nextVM, g.rec)
 		next.Evicted = e
 		stored, err := c.put(ctx, next, now)
 		if err != nil {
@@ -79,7 +79,7 @@ func (c *Controller) promised(g *vmEntry, r *placement.Request) (d placement.Dec
 // are.
 func (c *Controller) recall(ctx context.Context, s *hostEntry, now time.Time) error {
 	for _, g := range s.evicted() {
-		next := Draft(&c.nextVM, g.rec)
+		next := draft(&c.nextVM, g.rec)
 		next.Evicted = nil
 		stored, err := c.put(ctx, next, now)
 		if err != nil {

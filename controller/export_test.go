@@ -9,27 +9,27 @@ import (
 )
 
 // Say is Set, for those who keep no accounts.
-func (b *Reservations) Say(id hypervisor.VMID, s Usage) {
+func (b *reservations) Say(id hypervisor.VMID, s usage) {
 	b.Set(id, b.account(id), s)
 }
 
 // Prolong is Extend, for those who keep no accounts.
-func (b *Reservations) Prolong(id hypervisor.VMID, move hypervisor.JobID, deadline time.Time) {
+func (b *reservations) Prolong(id hypervisor.VMID, move hypervisor.JobID, deadline time.Time) {
 	b.Extend(b.account(id), move, deadline)
 }
 
-func (b *Reservations) account(id hypervisor.VMID) *Allocation {
-	if i := slices.IndexFunc(b.allocations, func(e *Allocation) bool { return e.id == id }); i >= 0 {
+func (b *reservations) account(id hypervisor.VMID) *allocation {
+	if i := slices.IndexFunc(b.allocations, func(e *allocation) bool { return e.id == id }); i >= 0 {
 		return b.allocations[i]
 	}
-	return &Allocation{}
+	return &allocation{}
 }
 
 // Together is together, for the tests.
 var Together = together
 
 // WhyAnew is Why without what is remembered.
-func (b *Reservations) WhyAnew(r *placement.Request) []placement.Reason {
+func (b *reservations) WhyAnew(r *placement.Request) []placement.Reason {
 	if b.index.Len() <= fewHosts || b.detailed || !plain(r) || b.config.Placement.Filters != nil {
 		return together(elsewhere(b.Refusals(r), r.Source))
 	}
@@ -37,3 +37,29 @@ func (b *Reservations) WhyAnew(r *placement.Request) []placement.Reason {
 	anywhere.Source = ""
 	return without(together(b.Refusals(&anywhere)), r.Source)
 }
+
+type (
+	Drain              = drainEntry
+	DrainScheduler     = drainScheduler
+	Move               = reservedMove
+	Queue[T item]      = queue[T]
+	QueueEntry         = queueEntry
+	Reservations       = reservations
+	ReservationsConfig = reservationsConfig
+	SourceState        = sourceState
+	Usage              = usage
+)
+
+const (
+	Blocked = sourceBlocked
+	Busy    = sourceBusy
+	Idle    = sourceIdle
+)
+
+var (
+	ByStrategy      = byStrategy
+	Fills           = fills
+	Name            = migrationName
+	NewReservations = newReservations
+	Sends           = sends
+)

@@ -21,7 +21,7 @@ type failoverCache struct {
 	on           map[hypervisor.HostName]map[hypervisor.VMID]bool // VMs by host; "" is nowhere
 	moves        map[migration.ID]*store.Migration
 	rebuilds     map[store.Key]*store.Rebuild
-	reservations *Reservations
+	reservations *reservations
 	health       migration.TargetHealth // what ended migrations say of hosts
 }
 
@@ -30,7 +30,7 @@ type failoverVM struct {
 	rec     *store.VM
 	place   *placement.VM
 	moves   map[migration.ID]bool
-	account Allocation
+	account allocation
 }
 
 func newFailoverCache(c *FailoverConfig) *failoverCache {
@@ -39,7 +39,7 @@ func newFailoverCache(c *FailoverConfig) *failoverCache {
 		vms:   map[hypervisor.VMID]*failoverVM{},
 		on:    map[hypervisor.HostName]map[hypervisor.VMID]bool{},
 		moves: map[migration.ID]*store.Migration{}, rebuilds: map[store.Key]*store.Rebuild{},
-		reservations: NewReservations(ReservationsConfig{Placement: c.Placement})}
+		reservations: newReservations(reservationsConfig{Placement: c.Placement})}
 }
 
 // learn takes in a record unless it, or a later writing of it, is known.
@@ -125,16 +125,16 @@ func (v *failoverCache) updateReservation(id hypervisor.VMID, g *failoverVM) {
 	if g.rec == nil && len(g.moves) == 0 {
 		delete(v.vms, id)
 	}
-	s := Usage{VM: g.place}
+	s := usage{VM: g.place}
 	if g.rec != nil && !g.rec.Ended {
 		s.Home = g.rec.Host
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.moves)) {
-		if m, holds := Held(v.moves[name], g.rec); holds {
+		if m, holds := heldMove(v.moves[name], g.rec); holds {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	if m, holds := Restarts(g.rec); holds && !v.bare {
+	if m, holds := restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
 	}
 	v.reservations.Set(id, &g.account, s)

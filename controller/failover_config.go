@@ -47,7 +47,7 @@ type FailoverConfig struct {
 	// FenceIdle fences lost hosts, too, that nothing would be rebuilt from.
 	FenceIdle bool
 	// Priority orders VMs that are to be rebuilt: the larger number first, then the VM
-	// with more memory. A VM of a negative priority stays. Default: [ByStrategy].
+	// with more memory. A VM of a negative priority stays. Default: [byStrategy].
 	Priority func(*store.VM) int
 	// Placement decides about targets, as in controller.Config.
 	Placement placement.Config
@@ -94,14 +94,14 @@ func (c FailoverConfig) Complete() FailoverConfig {
 	c.Retry = cmp.Or(c.Retry, 5*time.Second)
 	c.RetryCap = cmp.Or(c.RetryCap, 5*time.Minute)
 	if c.Priority == nil {
-		c.Priority = ByStrategy
+		c.Priority = byStrategy
 	}
 	return c
 }
 
-// ByStrategy is the default priority of a VM: first those whose operators insist that
+// byStrategy is the default priority of a VM: first those whose operators insist that
 // they are never shut down, last those whose operators do not mind.
-func ByStrategy(v *store.VM) int {
+func byStrategy(v *store.VM) int {
 	switch v.Strategy {
 	case evacuation.LiveMigrate:
 		return 3

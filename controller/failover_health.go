@@ -47,11 +47,11 @@ func (w *FailoverController) decide(r *placement.Request, starts *migration.Targ
 }
 
 // saved returns where a VM holds room that was shut down to start there.
-func (v *failoverCache) saved(id hypervisor.VMID) (Move, bool) {
+func (v *failoverCache) saved(id hypervisor.VMID) (reservedMove, bool) {
 	if g := v.vms[id]; g != nil {
-		return Restarts(g.rec)
+		return restarts(g.rec)
 	}
-	return Move{}, false
+	return reservedMove{}, false
 }
 
 // freed takes back the room that a VM holds where it is to start, which would be in its own way, until

@@ -11,22 +11,22 @@ import (
 
 type waiter struct {
 	spec migration.Spec
-	turn QueueEntry
+	turn queueEntry
 }
 
 func (w *waiter) Asked() *migration.Spec { return &w.spec }
-func (w *waiter) Entry() *QueueEntry     { return &w.turn }
+func (w *waiter) Entry() *queueEntry     { return &w.turn }
 
 // While the first in line waits behind because its source sends, those who were taken meanwhile
 // are not kept.
 func TestWhoIsGoneIsForgotten(t *testing.T) {
-	var q Queue[*waiter]
+	var q queue[*waiter]
 	sends := map[hypervisor.HostName]bool{"slow": true}
-	link := func(_ *waiter, source hypervisor.HostName) SourceState {
+	link := func(_ *waiter, source hypervisor.HostName) sourceState {
 		if sends[source] {
-			return Busy
+			return sourceBusy
 		}
-		return Idle
+		return sourceIdle
 	}
 	for i := range 3000 {
 		source := hypervisor.HostName(fmt.Sprintf("n%d", i%2))

@@ -47,7 +47,7 @@ type traffic struct {
 	sharer  evacuation.Sharer // nil: none is configured
 	network hypervisor.Bandwidth
 	on      map[wire][]*migrationEntry
-	waiting map[wire]*PriorityQueue[*migrationEntry] // may hold stale ones
+	waiting map[wire]*priorityQueue[*migrationEntry] // may hold stale ones
 }
 
 // newTraffic returns what says which migrations may share a link, of users and of drains: the
@@ -65,7 +65,7 @@ func newTraffic(c *Config) traffic {
 		s = evacuation.AdaptivePolicy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
 	}
 	return traffic{sharer: s, network: c.Network, on: map[wire][]*migrationEntry{},
-		waiting: map[wire]*PriorityQueue[*migrationEntry]{}}
+		waiting: map[wire]*priorityQueue[*migrationEntry]{}}
 }
 
 // way lists the links from one host to another, with their speeds; those of which no speed is
@@ -153,7 +153,7 @@ func (v *cache) firstWaiting(w wire) *migrationEntry {
 func (v *cache) await(f *migrationEntry, w wire) {
 	line := v.traffic.waiting[w]
 	if line == nil {
-		line = &PriorityQueue[*migrationEntry]{}
+		line = &priorityQueue[*migrationEntry]{}
 		v.traffic.waiting[w] = line
 	}
 	f.waitsOn = w

@@ -56,8 +56,8 @@ func (c *Controller) observe(f *migrationEntry, o *observation, now time.Time) {
 // observePending adds what only matters before there is a target.
 func (c *Controller) observePending(f *migrationEntry, g *vmEntry, o *observation, now time.Time) {
 	for _, other := range g.migrations {
-		if other != f && other.rec.State.Phase.Final() && !Cleared(other.rec, false) &&
-			!c.cache.host(Remains(other.rec)).rec.NotReady {
+		if other != f && other.rec.State.Phase.Final() && !cleared(other.rec, false) &&
+			!c.cache.host(remains(other.rec)).rec.NotReady {
 			o.Instances++
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Controller) observePending(f *migrationEntry, g *vmEntry, o *observatio
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
 	o.Gate = c.cache.slots.Admit(c.limits, g.rec.Host)
-	o.Queued = f.tries == 0 && Waits(&f.rec.State, &o.Observation)
+	o.Queued = f.tries == 0 && waitsForRoom(&f.rec.State, &o.Observation)
 	if f.overrun {
 		o.TargetError = migration.QuotaExceeded
 	}

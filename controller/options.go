@@ -1,5 +1,9 @@
 package controller
 
+// This file finds out how a VM is to be moved: by which options, by which policy's, and
+// within which time. It puts that into the migration's record, and stores nothing. And it says
+// how much may move at once.
+
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -73,9 +77,9 @@ func Limits(c *migration.Cluster) migration.Limits {
 	return l
 }
 
-// AtOnce returns how many of the hosts that are drained at once take turns: as many as may
+// migrationsAtOnce returns how many of the hosts that are drained at once take turns: as many as may
 // send, and all of them where KubeVirt's order is wanted.
-func AtOnce(l migration.Limits, compatible bool) int {
+func migrationsAtOnce(l migration.Limits, compatible bool) int {
 	if compatible {
 		return migration.Unlimited
 	}

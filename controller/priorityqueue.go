@@ -5,15 +5,15 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// A PriorityQueue has migrations by precedence. One may be in it more than once. The zero value is
+// A priorityQueue has migrations by precedence. One may be in it more than once. The zero value is
 // empty.
-type PriorityQueue[T Item] struct {
+type priorityQueue[T item] struct {
 	heap pqueue.Heap[queuedItem[T]]
 }
 
 // queuedItem is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
 // it: looking at the migration itself for every comparison costs more than the rest.
-type queuedItem[T Item] struct {
+type queuedItem[T item] struct {
 	rank rank
 	item T
 }
@@ -39,16 +39,16 @@ func (a queuedItem[T]) Before(b queuedItem[T]) bool {
 }
 
 // Len returns how many migrations are in the queue.
-func (l *PriorityQueue[T]) Len() int { return l.heap.Len() }
+func (l *priorityQueue[T]) Len() int { return l.heap.Len() }
 
 // First returns the migration that goes first. The queue must not be empty, as for Pop.
-func (l *PriorityQueue[T]) First() T { return l.heap.First().item }
+func (l *priorityQueue[T]) First() T { return l.heap.First().item }
 
 // Push adds a migration.
-func (l *PriorityQueue[T]) Push(item T) {
+func (l *priorityQueue[T]) Push(item T) {
 	m := item.Asked()
 	l.heap.Push(queuedItem[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()), m.Priority}, item})
 }
 
 // Pop removes the migration that goes first and returns it.
-func (l *PriorityQueue[T]) Pop() T { return l.heap.Pop().item }
+func (l *priorityQueue[T]) Pop() T { return l.heap.Pop().item }

@@ -1,55 +1,57 @@
 package controller
 
+// This file orders what waits for a slot.
+
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// An Item is a migration that waits.
-type Item interface {
+// An item is a migration that waits.
+type item interface {
 	comparable
 	Asked() *migration.Spec // its precedence follows from it, and does not change
-	Entry() *QueueEntry     // the item's own, for the queue to write
+	Entry() *queueEntry     // the item's own, for the queue to write
 }
 
-// A Turn says where an item waits. The zero value is nowhere.
-type QueueEntry struct {
+// A queueEntry says where an item waits. The zero value is nowhere.
+type queueEntry struct {
 	source *hypervisor.HostName
 }
 
-func (t *QueueEntry) waits() bool { return t.source != nil }
+func (t *queueEntry) waits() bool { return t.source != nil }
 
-// A Link says what a source does while one waits to leave it.
-type SourceState int
+// A sourceState says what a source does while one waits to leave it.
+type sourceState int
 
-// The links of sources, the better ones last.
+// The states of sources, the better ones last.
 const (
-	Blocked SourceState = iota // no migration may leave now
-	Busy                       // it sends already: one more makes the others slower
-	Idle                       // it sends nothing
+	sourceBlocked sourceState = iota // no migration may leave now
+	sourceBusy                       // it sends already: one more makes the others slower
+	sourceIdle                       // it sends nothing
 )
 
-// A Queue holds the migrations that wait for a slot. Those of one source wait
+// A queue holds the migrations that wait for a slot. Those of one source wait
 // behind each other; of every source that may send, the first is in line. So a
 // saturated source costs nothing, and a freed slot goes to the first that can
 // use it: among equals in priority to one whose source rests, for two that leave
 // one host share its link. KubeVirt wakes the first in line whether they can use it or not.
 // Source: KubeVirt v1.9.0 migration.go:452, for what is not done here. The zero value is empty.
-type Queue[T Item] struct {
+type queue[T item] struct {
 	bySource map[hypervisor.HostName]*sourceQueue[T]
-	inLine   PriorityQueue[T] // the first of each source that may send; may hold stale ones
-	behind   PriorityQueue[T] // those of them whose source was sending when it was asked
+	inLine   priorityQueue[T] // the first of each source that may send; may hold stale ones
+	behind   priorityQueue[T] // those of them whose source was sending when it was asked
 }
 
 // sourceQueue holds those who wait for one source.
-type sourceQueue[T Item] struct {
+type sourceQueue[T item] struct {
 	source hypervisor.HostName // what their turns name
-	PriorityQueue[T]
+	priorityQueue[T]
 }
 
 // Add lets f wait behind the others of its source, which may be another one than
 // before.
-func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
+func (q *queue[T]) Add(f T, source hypervisor.HostName) {
 	if waits(f, source) {
 		return
 	}
@@ -62,7 +64,7 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 		l = &sourceQueue[T]{source: source}
 		q.bySource[source] = l
 	}
-	*f.Entry() = QueueEntry{&l.source}
+	*f.Entry() = queueEntry{&l.source}
 	l.Push(f)
 	if l.First() == f {
 		q.inLine.Push(f)
@@ -70,16 +72,16 @@ func (q *Queue[T]) Add(f T, source hypervisor.HostName) {
 }
 
 // Remove takes f out; its places in the lines go stale and are skipped later.
-func (q *Queue[T]) Remove(f T) {
+func (q *queue[T]) Remove(f T) {
 	if turn := f.Entry(); turn.waits() {
 		source := *turn.source
-		*turn = QueueEntry{}
+		*turn = queueEntry{}
 		q.Freed(source)
 	}
 }
 
 // Freed puts the first of a source in line again.
-func (q *Queue[T]) Freed(source hypervisor.HostName) {
+func (q *queue[T]) Freed(source hypervisor.HostName) {
 	l := q.bySource[source]
 	if l == nil {
 		return
@@ -96,7 +98,7 @@ func (q *Queue[T]) Freed(source hypervisor.HostName) {
 
 // Take removes and returns the first in line that may go: link is asked about the first of
 // a source. It is asked again when something of the source is freed.
-func (q *Queue[T]) Take(link func(T, hypervisor.HostName) SourceState) T {
+func (q *queue[T]) Take(link func(T, hypervisor.HostName) sourceState) T {
 	for line := q.next(); line != nil; line = q.next() {
 		f := line.Pop()
 		turn := f.Entry()
@@ -104,8 +106,8 @@ func (q *Queue[T]) Take(link func(T, hypervisor.HostName) SourceState) T {
 			continue
 		}
 		switch does := link(f, *turn.source); {
-		case does == Blocked:
-		case does == Busy && line == &q.inLine:
+		case does == sourceBlocked:
+		case does == sourceBusy && line == &q.inLine:
 			q.yield(f)
 		default:
 			q.Remove(f)
@@ -118,13 +120,13 @@ func (q *Queue[T]) Take(link func(T, hypervisor.HostName) SourceState) T {
 
 // yield puts one behind all whose link rests. Those behind who were taken through the other line
 // meanwhile are thrown out before they are more than those who wait.
-func (q *Queue[T]) yield(f T) {
+func (q *queue[T]) yield(f T) {
 	q.behind.Push(f)
 	if q.behind.Len() <= 2*len(q.bySource)+fewStale {
 		return
 	}
 	old, seen := q.behind, map[T]bool{}
-	q.behind = PriorityQueue[T]{}
+	q.behind = priorityQueue[T]{}
 	for old.Len() > 0 {
 		if f := old.Pop(); f.Entry().waits() && !seen[f] {
 			seen[f] = true
@@ -137,7 +139,7 @@ func (q *Queue[T]) yield(f T) {
 const fewStale = 64
 
 // next returns the line whose first is to be asked next; nil when none is in line.
-func (q *Queue[T]) next() *PriorityQueue[T] {
+func (q *queue[T]) next() *priorityQueue[T] {
 	for q.behind.Len() > 0 && !q.behind.First().Entry().waits() {
 		q.behind.Pop()
 	}
@@ -151,14 +153,14 @@ func (q *Queue[T]) next() *PriorityQueue[T] {
 	return nil
 }
 
-// Fills reports whether so many migrations fill the link of their source, if each may have
+// fills reports whether so many migrations fill the link of their source, if each may have
 // so much of it; zero is all of it, and a link whose speed is not known.
-func Fills(migrations int, each, link hypervisor.Bandwidth) bool {
+func fills(migrations int, each, link hypervisor.Bandwidth) bool {
 	return migrations > 0 && (each <= 0 || link <= 0 ||
 		each > (link-1)/hypervisor.Bandwidth(migrations))
 }
 
-func waits[T Item](f T, source hypervisor.HostName) bool {
+func waits[T item](f T, source hypervisor.HostName) bool {
 	turn := f.Entry()
 	return turn.waits() && *turn.source == source
 }

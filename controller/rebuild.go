@@ -31,7 +31,7 @@ func (w *FailoverController) place(ctx context.Context, now time.Time) error {
 		d := w.decide(&r, starts, now)
 		if d.Outcome != placement.Accepted {
 			w.retry = now.Add(w.config.Retry)
-			w.say(v, "fits nowhere: "+Text(reasons(&r, &d, starts, now)), now)
+			w.say(v, "fits nowhere: "+reasonsText(reasons(&r, &d, starts, now)), now)
 			continue
 		}
 		stored, err := w.give(ctx, v, d.Host, now)
@@ -62,7 +62,7 @@ func (w *FailoverController) waiting(now time.Time) []*store.VM {
 			if why := stays(&w.config, v); len(why) == 0 {
 				all = append(all, v)
 			} else if host != "" && !v.Off() && !v.Ended {
-				w.say(v, "stays on "+string(host)+", which is off: "+Text(why), now)
+				w.say(v, "stays on "+string(host)+", which is off: "+reasonsText(why), now)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ const (
 // Why returns the reasons of every host, each with the host's name, or of the one that was
 // asked for. Where many hosts refuse, those with the same reason have it together, with how
 // many they are, the most first: ten thousand lines are not read. The answer must not be changed.
-func (b *Reservations) Why(r *placement.Request) []placement.Reason {
+func (b *reservations) Why(r *placement.Request) []placement.Reason {
 	b.notice(r.VM)
 	switch {
 	case r.Host != "":

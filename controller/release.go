@@ -16,7 +16,7 @@ func (c *Controller) release(ctx context.Context, vm hypervisor.VMID, now time.T
 		return nil
 	}
 	claim, by := g.rec.ActiveMigration, g.rec.Release.By
-	next := Draft(&c.nextVM, g.rec)
+	next := draft(&c.nextVM, g.rec)
 	next.ActiveMigration, next.Release, next.Unclaimed = "", nil, ""
 	stored, err := c.put(ctx, next, now)
 	if stored {

@@ -11,10 +11,10 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Ends reports whether a refusal ends the migration. Who names a host and says nothing
+// ends reports whether a refusal ends the migration. Who names a host and says nothing
 // about force waits until it takes the VM; what the system asks for by itself waits
 // until a VM that no host can take has been corrected.
-func Ends(m *migration.Spec, d *placement.Decision) bool {
+func ends(m *migration.Spec, d *placement.Decision) bool {
 	switch d.Outcome {
 	case placement.Conflict:
 		return m.Force != placement.Absent || m.Compat
@@ -24,9 +24,9 @@ func Ends(m *migration.Spec, d *placement.Decision) bool {
 	return false
 }
 
-// ForcedBy returns what is to be kept with a VM that a migration has brought; nil when
+// forcedBy returns what is to be kept with a VM that a migration has brought; nil when
 // nothing was forced, which pays all debts.
-func ForcedBy(m *store.Migration) *store.Forced {
+func forcedBy(m *store.Migration) *store.Forced {
 	d := m.Decision
 	if d == nil || d.Action == "" || d.Action == placement.Bypassed && len(d.Debts) == 0 {
 		return nil
@@ -35,8 +35,8 @@ func ForcedBy(m *store.Migration) *store.Forced {
 		Debts: d.Debts}
 }
 
-// ForcedText says what a forced move overrules, for people.
-func ForcedText(d *placement.Decision) string {
+// forcedText says what a forced move overrules, for people.
+func forcedText(d *placement.Decision) string {
 	text := string(d.Action) + " to " + string(d.Host)
 	for i, debt := range d.Debts {
 		text += []string{": ", "; "}[min(i, 1)] + debt.Reason.String()
@@ -46,15 +46,15 @@ func ForcedText(d *placement.Decision) string {
 
 // Because says why a target was refused, for people.
 func Because(d *placement.Decision) string {
-	if text := Text(d.Why); d.Outcome != placement.Accepted && text != "" {
+	if text := reasonsText(d.Why); d.Outcome != placement.Accepted && text != "" {
 		return ": " + text
 	}
 	return ""
 }
 
-// Step says how a migration has gone from a phase to where its record is now, and by which
+// stepText says how a migration has gone from a phase to where its record is now, and by which
 // rule, for people.
-func Step(m *store.Migration, before migration.Phase, rule string) string {
+func stepText(m *store.Migration, before migration.Phase, rule string) string {
 	s := &m.State
 	switch {
 	case s.Conditions.Has(migration.OutcomeUnknown):
@@ -73,13 +73,13 @@ func Step(m *store.Migration, before migration.Phase, rule string) string {
 	case s.Phase == migration.Pending:
 		return "Pending"
 	case before == s.Phase-1:
-		return Onto(s.Phase)
+		return onto(s.Phase)
 	}
 	return before.String() + " → " + s.Phase.String()
 }
 
-// Onto says that a migration has come to a phase from the one before, for people.
-func Onto(p migration.Phase) string {
+// onto says that a migration has come to a phase from the one before, for people.
+func onto(p migration.Phase) string {
 	if int(p) < len(onwards) {
 		return onwards[p]
 	}
@@ -94,8 +94,8 @@ var onwards = func() (texts [migration.Failed + 1]string) {
 	return texts
 }()
 
-// Text says reasons in one line.
-func Text(why []placement.Reason) string {
+// reasonsText says reasons in one line.
+func reasonsText(why []placement.Reason) string {
 	texts := make([]string, len(why))
 	for i := range why {
 		texts[i] = why[i].String()
@@ -103,8 +103,8 @@ func Text(why []placement.Reason) string {
 	return strings.Join(texts, "; ")
 }
 
-// Name is the name of a VM's migration with a number.
-func Name(vm hypervisor.VMID, number int) migration.ID {
+// migrationName is the name of a VM's migration with a number.
+func migrationName(vm hypervisor.VMID, number int) migration.ID {
 	return migration.ID(string(vm) + "#" + strconv.Itoa(number))
 }
 
@@ -117,50 +117,50 @@ func Number(id migration.ID) int {
 	return n
 }
 
-// LedgerEntry is what the audit says about one step of a move.
-func LedgerEntry(m *store.Migration, a placement.Amount, step placement.ReservationStep, at time.Time) placement.LedgerEntry {
+// ledgerEntry is what the audit says about one step of a move.
+func ledgerEntry(m *store.Migration, a placement.Amount, step placement.ReservationStep, at time.Time) placement.LedgerEntry {
 	return placement.LedgerEntry{At: at, Step: step, Move: m.Spec.ID, VM: m.Spec.VM, Amount: a,
 		Source: m.State.Source, Target: m.State.Target, Owner: m.Spec.By.String()}
 }
 
-// Held returns what a migration holds at its target, if it holds anything. One that has
+// heldMove returns what a migration holds at its target, if it holds anything. One that has
 // succeeded keeps its target until the VM's record says where the VM is; vm is nil where
 // there is none.
-func Held(m *store.Migration, vm *store.VM) (Move, bool) {
+func heldMove(m *store.Migration, vm *store.VM) (reservedMove, bool) {
 	s := &m.State
 	landed := s.Phase == migration.Succeeded && vm != nil && vm.ActiveMigration == m.Spec.ID &&
 		vm.Host == s.Source
 	if s.Target == "" || !landed && !migration.HoldsSlot(s.Phase, true, true) {
-		return Move{}, false
+		return reservedMove{}, false
 	}
-	return Booking(m, s.Target, landed), true
+	return booking(m, s.Target, landed), true
 }
 
-// Restarts returns what a VM that is shut down to start on another host holds there.
-func Restarts(vm *store.VM) (Move, bool) {
+// restarts returns what a VM that is shut down to start on another host holds there.
+func restarts(vm *store.VM) (reservedMove, bool) {
 	if vm == nil || vm.Stopped || vm.Evicted == nil || vm.Evicted.Target == "" || vm.Evicted.Target == vm.Host {
-		return Move{}, false
+		return reservedMove{}, false
 	}
-	return Move{ID: migration.ID(vm.VM.ID) + "#restart", Target: vm.Evicted.Target, Saved: true,
+	return reservedMove{ID: migration.ID(vm.VM.ID) + "#restart", Target: vm.Evicted.Target, Saved: true,
 		Owner: migration.Evacuation.String()}, true
 }
 
-// Booking is what a migration holds at a target, or would.
-func Booking(m *store.Migration, target hypervisor.HostName, landed bool) Move {
-	return Move{ID: m.Spec.ID, Target: target, Landed: landed, Owner: m.Spec.By.String(),
+// booking is what a migration holds at a target, or would.
+func booking(m *store.Migration, target hypervisor.HostName, landed bool) reservedMove {
+	return reservedMove{ID: m.Spec.ID, Target: target, Landed: landed, Owner: m.Spec.By.String(),
 		Deadline: m.State.Deadline}
 }
 
-// Remains returns the host on which something of an ended migration may be left.
-func Remains(m *store.Migration) hypervisor.HostName {
+// remains returns the host on which something of an ended migration may be left.
+func remains(m *store.Migration) hypervisor.HostName {
 	if m.State.Phase == migration.Succeeded {
 		return m.State.Source
 	}
 	return m.State.Target
 }
 
-// Cleared reports whether nothing of an ended migration is left on its hosts.
-func Cleared(m *store.Migration, vmGone bool) bool {
+// cleared reports whether nothing of an ended migration is left on its hosts.
+func cleared(m *store.Migration, vmGone bool) bool {
 	switch s := &m.State; {
 	case !s.Phase.Final():
 		return false
@@ -172,17 +172,17 @@ func Cleared(m *store.Migration, vmGone bool) bool {
 	return m.Target.Discarded || m.Target.Address == ""
 }
 
-// LeavesDifferently reports whether evacuation may see the VM in a new light.
-func LeavesDifferently(a, b *store.VM) bool {
+// leavesDifferently reports whether evacuation may see the VM in a new light.
+func leavesDifferently(a, b *store.VM) bool {
 	return a.Host != b.Host || a.EvacuateFrom != b.EvacuateFrom || a.Strategy != b.Strategy ||
 		a.Migratable != b.Migratable || len(a.Snapshots) != len(b.Snapshots) || a.Ended != b.Ended || a.Off() != b.Off() ||
 		a.Between() != b.Between() ||
 		a.ActiveMigration != "" && b.ActiveMigration == ""
 }
 
-// Draft returns a copy of a record that is to be changed and put. It is valid until the
+// draft returns a copy of a record that is to be changed and put. It is valid until the
 // next of its kind: what is stored is the store's own.
-func Draft[R any](scratch, r *R) *R {
+func draft[R any](scratch, r *R) *R {
 	*scratch = *r
 	return scratch
 }

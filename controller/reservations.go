@@ -1,5 +1,18 @@
 package controller
 
+// This file keeps what hosts have given away, as the records say: who is at
+// home where, and which moves hold room at their targets.
+//
+// The caller says what each VM holds, all of it, whenever that may have changed
+// (reservations.Set); the reservations work out the difference. So they are the same whatever
+// the order in which records are read, and nothing is kept that the records do not
+// have. They are kept in a placement.Index, which finds a target fast. A
+// placement.Ledger, which knows which move holds what, and for which tenant, is kept as well where
+// there are quotas; elsewhere it is made on request.
+//
+// A VM that has moved is booked on both sides of the index until its record says so:
+// what is given away is never too little.
+
 import (
 	"cmp"
 	"maps"
@@ -12,8 +25,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// ReservationsConfig is what the books decide by.
-type ReservationsConfig struct {
+// reservationsConfig is what the books decide by.
+type reservationsConfig struct {
 	// Inbound limits the migrations on their way to one host; 0 is no limit, as is
 	// [migration.Unlimited].
 	Inbound int
@@ -26,15 +39,15 @@ type ReservationsConfig struct {
 	ResourceQuotas []placement.QuotaLimit
 }
 
-// Usage is all that one VM holds.
-type Usage struct {
+// usage is all that one VM holds.
+type usage struct {
 	VM    *placement.VM       // nil: its record is gone, and its size is not known
 	Home  hypervisor.HostName // where it runs or rests; "" takes no room anywhere
-	Moves []Move
+	Moves []reservedMove
 }
 
-// Move is one migration that holds room at its target.
-type Move struct {
+// reservedMove is one migration that holds room at its target.
+type reservedMove struct {
 	ID       hypervisor.JobID
 	Target   hypervisor.HostName
 	Landed   bool // it has succeeded, and the VM's record does not say so yet
@@ -43,9 +56,9 @@ type Move struct {
 	Deadline time.Time
 }
 
-// Reservations are the books of all hosts. They belong to one caller; [NewReservations] makes them.
-type Reservations struct {
-	config  ReservationsConfig
+// reservations are the books of all hosts. They belong to one caller; [newReservations] makes them.
+type reservations struct {
+	config  reservationsConfig
 	chooser placement.Config // config.Placement with its defaults
 	index   *placement.Index
 	ledger  *placement.Ledger                      // nil without quotas
@@ -57,18 +70,18 @@ type Reservations struct {
 	told    answers                                // what Why has said
 	spare   []held                                 // memory of an account that has no more moves
 
-	allocations []*Allocation // of VMs that hold something, in no order
+	allocations []*allocation // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic
 	// condition. Until then nothing but sizes is kept, which is a lot faster.
 	detailed bool
 }
 
-// NewReservations returns empty books.
-func NewReservations(c ReservationsConfig) *Reservations {
+// newReservations returns empty books.
+func newReservations(c reservationsConfig) *reservations {
 	if c.Inbound == migration.Unlimited {
 		c.Inbound = 0
 	}
-	b := &Reservations{config: c, chooser: chooser(c.Placement),
+	b := &reservations{config: c, chooser: chooser(c.Placement),
 		hosts: map[hypervisor.HostName]placement.Host{},
 		sizes: map[placement.Size]*placement.Size{}}
 	if len(c.ResourceQuotas) > 0 {
@@ -79,7 +92,7 @@ func NewReservations(c ReservationsConfig) *Reservations {
 }
 
 // rebuild makes index and ledger anew.
-func (b *Reservations) rebuild() {
+func (b *reservations) rebuild() {
 	b.index = placement.NewIndex(b.config.Inbound)
 	b.ledger, b.told = nil, answers{}
 	if len(b.config.Quotas) > 0 {
@@ -100,14 +113,14 @@ func (b *Reservations) rebuild() {
 }
 
 // sorted returns all accounts by VM.
-func (b *Reservations) sorted() []*Allocation {
+func (b *reservations) sorted() []*allocation {
 	all := slices.Clone(b.allocations)
-	slices.SortFunc(all, func(x, y *Allocation) int { return cmp.Compare(x.id, y.id) })
+	slices.SortFunc(all, func(x, y *allocation) int { return cmp.Compare(x.id, y.id) })
 	return all
 }
 
 // open gives a host an empty page.
-func (b *Reservations) open(h placement.Host) {
+func (b *reservations) open(h placement.Host) {
 	if b.detailed {
 		h.Load = &placement.Load{}
 	}
@@ -116,7 +129,7 @@ func (b *Reservations) open(h placement.Host) {
 
 // Host takes in what a host's record says. A host that is closed, for whatever
 // reason, is one that VMs do not enter.
-func (b *Reservations) Host(h *store.Host, closed bool) {
+func (b *reservations) Host(h *store.Host, closed bool) {
 	said := placement.Host{Name: h.Host.Name, Memory: h.Host.Memory, CPUs: h.Host.CPUs,
 		Labels: h.Labels, Taints: h.Taints, Down: h.NotReady || h.Fenced, Cordoned: closed,
 		Facts: h.Facts}
@@ -155,7 +168,7 @@ func more(h *store.Host) bool {
 }
 
 // know lets the books know a host that is spoken of: one without a record is down.
-func (b *Reservations) know(name hypervisor.HostName) {
+func (b *reservations) know(name hypervisor.HostName) {
 	if _, known := b.hosts[name]; !known && name != "" {
 		h := placement.Host{Name: name, Down: true}
 		b.hosts[name] = h
@@ -165,7 +178,7 @@ func (b *Reservations) know(name hypervisor.HostName) {
 
 // notice makes the books keep all that there is to keep, from the first VM on that looks for a
 // host and asks for more than a basic condition.
-func (b *Reservations) notice(vm *placement.VM) {
+func (b *reservations) notice(vm *placement.VM) {
 	if vm != nil && !b.detailed && placement.AsksMore(&vm.Constraints) {
 		b.detailed = true
 		b.rebuild()
@@ -173,7 +186,7 @@ func (b *Reservations) notice(vm *placement.VM) {
 }
 
 // Claims lists who holds what, and for which move.
-func (b *Reservations) Claims() []placement.Reservation {
+func (b *reservations) Claims() []placement.Reservation {
 	if b.ledger != nil {
 		return b.ledger.Claims()
 	}
@@ -192,10 +205,10 @@ func (b *Reservations) Claims() []placement.Reservation {
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what
 // they hold.
-func (b *Reservations) Overdue(now time.Time) []placement.Reservation { return b.claims().Overdue(now) }
+func (b *reservations) Overdue(now time.Time) []placement.Reservation { return b.claims().Overdue(now) }
 
 // claims returns the ledger, or one made now.
-func (b *Reservations) claims() *placement.Ledger {
+func (b *reservations) claims() *placement.Ledger {
 	if b.ledger != nil {
 		return b.ledger
 	}
@@ -207,4 +220,4 @@ func (b *Reservations) claims() *placement.Ledger {
 }
 
 // Get returns a host as the books have it.
-func (b *Reservations) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }
+func (b *reservations) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }

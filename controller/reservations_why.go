@@ -11,11 +11,11 @@ import (
 
 // Nowhere says in one line what keeps a VM from every host; overrun is that its tenant's
 // quota does.
-func (b *Reservations) Nowhere(r *placement.Request, d *placement.Decision, overrun bool) string {
+func (b *reservations) Nowhere(r *placement.Request, d *placement.Decision, overrun bool) string {
 	text := ""
 	switch {
 	case overrun || d.Outcome == placement.BadRequest:
-		return Text(d.Why)
+		return reasonsText(d.Why)
 	case r.Host != "":
 		text = string(r.Host)
 		for _, reason := range b.Check(r, r.Host) {
@@ -29,9 +29,9 @@ func (b *Reservations) Nowhere(r *placement.Request, d *placement.Decision, over
 	return text
 }
 
-// Failed sums up how often a VM's migrations have failed that are remembered, and how the last
+// failedReason sums up how often a VM's migrations have failed that are remembered, and how the last
 // of them did.
-func Failed(last *store.Migration, times int) placement.Reason {
+func failedReason(last *store.Migration, times int) placement.Reason {
 	have := string(last.Spec.ID) + " failed: " + last.State.Because
 	if last.Source.Error != "" {
 		have += " (" + last.Source.Error + ")"
@@ -42,8 +42,8 @@ func Failed(last *store.Migration, times int) placement.Reason {
 	return placement.Reason{Check: "migration", Need: "to succeed", Have: have}
 }
 
-// UnderWay says what a migration waits for that has a target.
-func UnderWay(m *store.Migration) placement.Reason {
+// underWayReason says what a migration waits for that has a target.
+func underWayReason(m *store.Migration) placement.Reason {
 	if s := &m.State; s.Conditions.Has(migration.OutcomeUnknown) {
 		return placement.Reason{Check: "outcome",
 			Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"}
@@ -52,9 +52,9 @@ func UnderWay(m *store.Migration) placement.Reason {
 		Have: string(m.Spec.ID) + " is " + m.State.Phase.String()}
 }
 
-// InTheWay says what keeps a migration from getting a target besides limits and room; nil is
+// inTheWay says what keeps a migration from getting a target besides limits and room; nil is
 // nothing.
-func InTheWay(o *migration.Observation, source hypervisor.HostName) []placement.Reason {
+func inTheWay(o *migration.Observation, source hypervisor.HostName) []placement.Reason {
 	switch {
 	case !o.Running:
 		return one("host", string(source)+" to be alive", "it was fenced")
@@ -70,8 +70,8 @@ func InTheWay(o *migration.Observation, source hypervisor.HostName) []placement.
 	return nil
 }
 
-// GateReasons says what a migration waits for that could have a target.
-func GateReasons(gate migration.Gate) []placement.Reason {
+// gateReasons says what a migration waits for that could have a target.
+func gateReasons(gate migration.Gate) []placement.Reason {
 	if gate != migration.Open {
 		return one("limit", "a free slot", gate.String()+" reached")
 	}
@@ -82,8 +82,8 @@ func one(check, need, have string) []placement.Reason {
 	return []placement.Reason{{Check: check, Need: need, Have: have}}
 }
 
-// Waits reports whether a limit alone keeps a migration from its target.
-func Waits(s *migration.State, o *migration.Observation) bool {
+// waitsForRoom reports whether a limit alone keeps a migration from its target.
+func waitsForRoom(s *migration.State, o *migration.Observation) bool {
 	return s.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
 		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
 		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Ownership != migration.ClaimedByOther

@@ -92,7 +92,7 @@ func (c *Controller) give(ctx context.Context, g *vmEntry, target hypervisor.Hos
 		return false, err
 	}
 	old := g.rec.Host
-	next := Draft(&c.nextVM, g.rec)
+	next := draft(&c.nextVM, g.rec)
 	next.MoveTo(target)
 	next.Ended, next.Trouble, next.Forced, next.Evicted = false, "", nil, nil
 	if next.EvacuateFrom == old {

@@ -88,7 +88,7 @@ func (g *vmEntry) binds() bool {
 // heads returns where a VM is, or is on its way to.
 func (g *vmEntry) heads() hypervisor.HostName {
 	for _, f := range g.migrations {
-		if m, holds := Held(f.rec, g.rec); holds {
+		if m, holds := heldMove(f.rec, g.rec); holds {
 			return m.Target
 		}
 	}
@@ -173,22 +173,22 @@ func (c *Controller) whyTogether(f *migrationEntry) (why []placement.Reason) {
 
 // saved returns the room that a VM holds where the others of its group are, or are going, until it
 // follows them.
-func (v *cache) saved(g *vmEntry) (Move, bool) {
+func (v *cache) saved(g *vmEntry) (reservedMove, bool) {
 	if v.forgiving || g.host == nil || !g.host.drains && g.rec.EvacuateFrom != g.rec.Host || !g.binds() || g.rec.Ended ||
 		g.heads() != g.rec.Host {
-		return Move{}, false
+		return reservedMove{}, false
 	}
 	at := hypervisor.HostName("")
 	for _, o := range v.company(g) {
 		switch to := o.heads(); {
 		case to == g.rec.Host || to == at:
 		case at != "":
-			return Move{}, false // they are apart
+			return reservedMove{}, false // they are apart
 		default:
 			at = to
 		}
 	}
-	return Move{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
+	return reservedMove{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
 		Owner: migration.Evacuation.String()}, at != ""
 }
 
@@ -204,7 +204,7 @@ func (c *Controller) reunite(ctx context.Context, s *hostEntry, now time.Time) e
 		if g.rec.EvacuateFrom != "" || !c.follows(g, s) {
 			continue
 		}
-		next := Draft(&c.nextVM, g.rec)
+		next := draft(&c.nextVM, g.rec)
 		next.EvacuateFrom = s.name()
 		stored, err := c.put(ctx, next, now)
 		if err != nil {
@@ -256,7 +256,7 @@ func unbegun(g *vmEntry) bool {
 // apart does something while a VM holds nothing but what it has: its reservations, which would be in
 // its own way, are taken back for that long.
 func (v *cache) apart(g *vmEntry, do func()) {
-	_, restarts := Restarts(g.rec)
+	_, restarts := restarts(g.rec)
 	_, saved := v.saved(g)
 	if !restarts && !saved {
 		do()

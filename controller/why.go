@@ -38,11 +38,11 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 		case s.Phase <= migration.Pending:
 			why = append(why, c.whyPending(f, g, now)...)
 		default:
-			why = append(why, UnderWay(f.rec))
+			why = append(why, underWayReason(f.rec))
 		}
 	}
 	if failed > 0 {
-		why = append(why, Failed(last, failed))
+		why = append(why, failedReason(last, failed))
 	}
 	return why
 }
@@ -67,12 +67,12 @@ func (c *Controller) whyPending(f *migrationEntry, g *vmEntry, now time.Time) []
 	var o observation
 	c.observe(f, &o, now)
 	unhealthy := c.whyUnhealthy(f, now)
-	switch why := InTheWay(&o.Observation, g.rec.Host); {
+	switch why := inTheWay(&o.Observation, g.rec.Host); {
 	case why != nil:
 		return append(why, unhealthy...)
 	case f.tries > 0 && f.overrun:
 		r := c.request(f, now)
-		if why := c.cache.reservations.Exceeds(r.VM, Booking(f.rec, g.rec.Host, false)); why != nil {
+		if why := c.cache.reservations.Exceeds(r.VM, booking(f.rec, g.rec.Host, false)); why != nil {
 			return why
 		}
 		fallthrough
@@ -89,7 +89,7 @@ func (c *Controller) whyPending(f *migrationEntry, g *vmEntry, now time.Time) []
 			return why
 		}
 	}
-	return GateReasons(c.cache.slots.Admit(c.limits, g.rec.Host))
+	return gateReasons(c.cache.slots.Admit(c.limits, g.rec.Host))
 }
 
 // avoided reports whether a reason says no more than that a host is avoided.

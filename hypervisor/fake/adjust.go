@@ -6,7 +6,7 @@ import (
 
 // Adjust changes a transfer as its source was asked to. It answers Conflict when
 // it is too late, and Invalid for what makes no sense.
-func (t *Transfer) Adjust(a hypervisor.Adjustment) error {
+func (t *transfer) Adjust(a hypervisor.Adjustment) error {
 	switch a := a.(type) {
 	case hypervisor.Cancel:
 		return t.cancel()
@@ -19,16 +19,16 @@ func (t *Transfer) Adjust(a hypervisor.Adjustment) error {
 	case hypervisor.SetBandwidth:
 		return t.retune(a.Limit >= 0, func() { t.options.Bandwidth = a.Limit })
 	}
-	return Refuse(hypervisor.Unsupported, "%T", a)
+	return refused(hypervisor.Unsupported, "%T", a)
 }
 
 // retune changes a limit of a running transfer.
-func (t *Transfer) retune(valid bool, change func()) error {
+func (t *transfer) retune(valid bool, change func()) error {
 	switch {
 	case !valid:
-		return Refuse(hypervisor.Invalid, "the limit makes no sense")
+		return refused(hypervisor.Invalid, "the limit makes no sense")
 	case !t.sends():
-		return Refuse(hypervisor.Conflict, "the job is %v", t.status[atSource])
+		return refused(hypervisor.Conflict, "the job is %v", t.status[atSource])
 	}
 	change()
 	t.tune()
@@ -36,17 +36,17 @@ func (t *Transfer) retune(valid bool, change func()) error {
 }
 
 // sends reports whether the source takes part.
-func (t *Transfer) sends() bool { return t.underWay != nil && t.source != nil }
+func (t *transfer) sends() bool { return t.underWay != nil && t.source != nil }
 
 // tooLate refuses what can only be done before the source stops.
-func (t *Transfer) tooLate() error {
+func (t *transfer) tooLate() error {
 	if !t.sends() || t.stage > copying {
-		return Refuse(hypervisor.Conflict, "the job is %v", t.status[atSource])
+		return refused(hypervisor.Conflict, "the job is %v", t.status[atSource])
 	}
 	return nil
 }
 
-func (t *Transfer) cancel() error {
+func (t *transfer) cancel() error {
 	if s := t.status[atSource]; s == hypervisor.JobCancelled || s == hypervisor.JobFailed {
 		return nil // the source kept the VM, as was asked
 	}
@@ -57,9 +57,9 @@ func (t *Transfer) cancel() error {
 	return nil
 }
 
-func (t *Transfer) startPostCopy() error {
+func (t *transfer) startPostCopy() error {
 	if !t.postCopy {
-		return Refuse(hypervisor.Invalid, "the job does not allow post-copy")
+		return refused(hypervisor.Invalid, "the job does not allow post-copy")
 	}
 	if t.mode == hypervisor.PostCopy {
 		return nil
@@ -68,7 +68,7 @@ func (t *Transfer) startPostCopy() error {
 		return err
 	}
 	if t.stage != copying || t.source.Doing() == hypervisor.Stopping {
-		return Refuse(hypervisor.Conflict, "the job is %v, the VM %v", t.status[atSource],
+		return refused(hypervisor.Conflict, "the job is %v, the VM %v", t.status[atSource],
 			t.source.Doing())
 	}
 	if t.world().costs.Memory.Window == 0 {
@@ -81,7 +81,7 @@ func (t *Transfer) startPostCopy() error {
 	return nil
 }
 
-func (t *Transfer) pauseGuest() error {
+func (t *transfer) pauseGuest() error {
 	if t.mode == hypervisor.PausedCopy {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (t *Transfer) pauseGuest() error {
 		t.source.Become(hypervisor.Paused)
 	case hypervisor.Paused: // by its operator, and stays so
 	default:
-		return Refuse(hypervisor.Conflict, "the VM is %v", s)
+		return refused(hypervisor.Conflict, "the VM is %v", s)
 	}
 	t.mode = hypervisor.PausedCopy
 	t.tune()
@@ -103,7 +103,7 @@ func (t *Transfer) pauseGuest() error {
 
 // Paused tells the transfer that the source's operator paused the guest. One that
 // PauseGuest had paused then stays so.
-func (t *Transfer) Paused() {
+func (t *transfer) Paused() {
 	if t.paused {
 		t.paused, t.stopped = false, -1
 	}
@@ -112,7 +112,7 @@ func (t *Transfer) Paused() {
 
 // Unpaused tells the transfer that the source's operator lets the guest run, also
 // against PauseGuest.
-func (t *Transfer) Unpaused() {
+func (t *transfer) Unpaused() {
 	if t.mode == hypervisor.PausedCopy {
 		t.mode = hypervisor.PreCopy
 	}
@@ -121,13 +121,13 @@ func (t *Transfer) Unpaused() {
 }
 
 // SetWorkload changes how the guest dirties memory from now on.
-func (t *Transfer) SetWorkload(w Workload) { t.stream.SetWorkload(t.world().Now, w) }
+func (t *transfer) SetWorkload(w Workload) { t.stream.SetWorkload(t.world().Now, w) }
 
 // Activate starts a target that holds the complete state.
-func (t *Transfer) Activate(target End) { t.wake(target) }
+func (t *transfer) Activate(target end) { t.wake(target) }
 
 // Stopped reports whether e, if it is about the job, proves that the source has stopped.
-func (t *Transfer) Stopped(e hypervisor.Evidence) bool {
+func (t *transfer) Stopped(e hypervisor.Evidence) bool {
 	if e.Proof == hypervisor.SourceStopped {
 		return e.VM == t.VM.ID && e.Host == t.From.Name
 	}
@@ -135,23 +135,23 @@ func (t *Transfer) Stopped(e hypervisor.Evidence) bool {
 }
 
 // Rests reports whether the guest was paused by its operator when it moved.
-func (t *Transfer) Rests() bool { return t.rests }
+func (t *transfer) Rests() bool { return t.rests }
 
 // Confirming reports whether the target is complete and the source does not know.
-func (t *Transfer) Confirming() bool { return t.stage == confirming }
+func (t *transfer) Confirming() bool { return t.stage == confirming }
 
 // Confirm lets the source know.
-func (t *Transfer) Confirm() { t.succeed() }
+func (t *transfer) Confirm() { t.succeed() }
 
 // Ran reports whether the target has been let run.
-func (t *Transfer) Ran() bool { return t.wakes >= 0 }
+func (t *transfer) Ran() bool { return t.wakes >= 0 }
 
 // NoReturn reports whether the target ran before it had all of the memory.
-func (t *Transfer) NoReturn() bool { return t.mode == hypervisor.PostCopy && t.wakes >= 0 }
+func (t *transfer) NoReturn() bool { return t.mode == hypervisor.PostCopy && t.wakes >= 0 }
 
 // GiveBack lets a stopped source run again, or rest if its operator had paused it.
 // What is still under way to the target is lost.
-func (t *Transfer) GiveBack(source End) {
+func (t *transfer) GiveBack(source end) {
 	if t.sends() {
 		t.sever(cut, "the source resumed")
 	}

@@ -26,13 +26,13 @@ func (f *Network) Directory(host hypervisor.HostName, number int) error {
 		h.shelf[h.directory] = h.jobs
 		h.jobs, h.directory = h.shelf[number], number
 		if h.shelf[number] = nil; h.jobs == nil {
-			h.jobs = Jobs{}
+			h.jobs = jobs{}
 		}
 		all := slices.Concat(h.sorted, h.unseen)
 		h.sorted, h.unseen = nil, nil
 		for _, d := range all {
 			if d.seen() {
-				h.sorted = Insert(Roomier(h.sorted), h.place(d.VM.ID), d)
+				h.sorted = insertAt(roomier(h.sorted), h.place(d.VM.ID), d)
 			} else {
 				h.unseen = append(h.unseen, d)
 			}
@@ -70,7 +70,7 @@ func (h *Host) locked(vm hypervisor.VMID) error {
 func (d *domain) takeOver(vm hypervisor.VM, state hypervisor.DomainState) *domain {
 	h := d.host
 	h.unseen = slices.DeleteFunc(h.unseen, func(other *domain) bool { return other == d })
-	h.sorted = Insert(Roomier(h.sorted), h.place(vm.ID), d)
+	h.sorted = insertAt(roomier(h.sorted), h.place(vm.ID), d)
 	d.VM, d.directory = d.machine.as(vm), h.directory
 	d.Job, d.Unresolved, d.defined, d.found = "", false, false, nil
 	d.Become(state)

@@ -53,5 +53,5 @@
 // Local disks go first, with the share of the wire that memory has then. Until finishing the
 // source keeps the VM, whatever happens. From then on it has stopped and never resumes on its
 // own; a target that has everything goes on. The ends are domains of some host; the package
-// changes them through [End].
+// changes them through end.
 package fake

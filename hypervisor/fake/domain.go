@@ -38,8 +38,8 @@ type domain struct {
 	host       *Host
 	machine    *machine
 	next       *domain   // of the machine
-	transfer   *Transfer // that it takes part in now
-	timer      *Timer    // the end of Starting, Stopping and Rebooting
+	transfer   *transfer // that it takes part in now
+	timer      *timer    // the end of Starting, Stopping and Rebooting
 }
 
 // A finding is how much a guest wrote, and when.
@@ -77,7 +77,7 @@ func (f *Network) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState
 	*d = domain{VM: m.as(vm), host: h, machine: m, directory: h.directory}
 	at := m.on(h)
 	d.next, *at = *at, d
-	h.sorted = Insert(Roomier(h.sorted), h.place(vm.ID), d)
+	h.sorted = insertAt(roomier(h.sorted), h.place(vm.ID), d)
 	d.Become(state)
 	return d
 }
@@ -136,7 +136,7 @@ func (d *domain) Become(state hypervisor.DomainState) {
 	}
 	if state == hypervisor.Absent {
 		if d.seen() {
-			h.sorted = Delete(h.sorted, h.place(d.VM.ID))
+			h.sorted = deleteAt(h.sorted, h.place(d.VM.ID))
 		} else {
 			h.unseen = slices.DeleteFunc(h.unseen, func(o *domain) bool { return o == d })
 		}
@@ -187,7 +187,7 @@ func (d *domain) Leave(unresolved bool) {
 }
 
 // sending returns the transfer whose source d is now; nil is none.
-func (d *domain) sending() *Transfer {
+func (d *domain) sending() *transfer {
 	if t := d.transfer; t != nil && t.From == &d.host.wire {
 		return t
 	}

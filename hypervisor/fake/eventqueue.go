@@ -7,8 +7,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Timer makes one thing happen at one time.
-type Timer struct {
+// A timer makes one thing happen at one time.
+type timer struct {
 	At    time.Duration
 	order uint64 // among those of the same time, the first armed is first
 	place int    // in the queue, from 1; 0 is not armed
@@ -16,18 +16,18 @@ type Timer struct {
 }
 
 // before reports whether t is to fire before o.
-func (t *Timer) before(o *Timer) bool {
+func (t *timer) before(o *timer) bool {
 	return t.At < o.At || t.At == o.At && t.order < o.order
 }
 
-// An EventQueue is what will happen. The zero value is empty.
-type EventQueue struct {
+// An eventQueue is what will happen. The zero value is empty.
+type eventQueue struct {
 	queue timers
 	armed uint64
 }
 
 // Arm sets t to fire at, also if it was armed. Forever disarms it.
-func (a *EventQueue) Arm(t *Timer, at time.Duration) {
+func (a *eventQueue) Arm(t *timer, at time.Duration) {
 	if at == hypervisor.Forever {
 		a.Disarm(t)
 		return
@@ -42,14 +42,14 @@ func (a *EventQueue) Arm(t *Timer, at time.Duration) {
 }
 
 // Disarm makes t not fire.
-func (a *EventQueue) Disarm(t *Timer) {
+func (a *eventQueue) Disarm(t *timer) {
 	if t.place > 0 {
 		heap.Remove(&a.queue, t.place-1)
 	}
 }
 
 // Next returns the first timer; nil is none.
-func (a *EventQueue) Next() *Timer {
+func (a *eventQueue) Next() *timer {
 	if len(a.queue) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (a *EventQueue) Next() *Timer {
 }
 
 // timers is a [heap.Interface] in which each timer knows its place.
-type timers []*Timer
+type timers []*timer
 
 // Len implements [heap.Interface].
 func (q timers) Len() int { return len(q) }
@@ -73,8 +73,8 @@ func (q timers) Swap(i, j int) {
 
 // Push implements [heap.Interface].
 func (q *timers) Push(t any) {
-	*q = append(*q, t.(*Timer))
-	t.(*Timer).place = len(*q)
+	*q = append(*q, t.(*timer))
+	t.(*timer).place = len(*q)
 }
 
 // Pop implements [heap.Interface].

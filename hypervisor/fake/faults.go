@@ -190,7 +190,7 @@ func (f *Network) strike(op string, name hypervisor.HostName, act func(*Host) er
 }
 
 // onLink does something to the link between two hosts, or answers NotFound.
-func (f *Network) onLink(op string, a, b hypervisor.HostName, act func(a, b *TransferHost)) error {
+func (f *Network) onLink(op string, a, b hypervisor.HostName, act func(a, b *transferHost)) error {
 	return f.strike(op, a, func(one *Host) error {
 		other := f.hosts[b]
 		if other == nil || other == one {

@@ -84,7 +84,7 @@ func (d *domain) abandon(c hypervisor.Abandon) error {
 }
 
 // stoppedFor returns the transfer of a job that this domain is the source of.
-func (d *domain) stoppedFor(job hypervisor.JobID, e hypervisor.Evidence) (*Transfer,
+func (d *domain) stoppedFor(job hypervisor.JobID, e hypervisor.Evidence) (*transfer,
 	error) {
 	t := d.host.jobs[job]
 	switch {

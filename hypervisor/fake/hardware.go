@@ -20,7 +20,7 @@ func (h *Host) able(needs hypervisor.Abilities) error {
 // resize changes the sizes of a VM that is shut off.
 func (d *domain) resize(vm hypervisor.VM) error {
 	switch {
-	case vm.ID != d.VM.ID || !Possible(vm) || !Resizes(*d.VM, vm):
+	case vm.ID != d.VM.ID || !possible(vm) || !resizes(*d.VM, vm):
 		return refuse(hypervisor.Invalid, "%s with %v and %d CPUs is no other size of it", vm.ID,
 			vm.Memory, vm.CPUs)
 	case d.State != hypervisor.Shutoff:
@@ -35,7 +35,7 @@ func (d *domain) resize(vm hypervisor.VM) error {
 
 // attach plugs a disk in.
 func (d *domain) attach(disk hypervisor.Disk) error {
-	with, ok := Plug(*d.VM, disk)
+	with, ok := plug(*d.VM, disk)
 	switch {
 	case !PossibleDisks([]hypervisor.Disk{disk}):
 		return refuse(hypervisor.Invalid, "disk %+v", disk)
@@ -53,7 +53,7 @@ func (d *domain) detach(name string) error {
 	if !d.pluggable() {
 		return d.conflict()
 	}
-	d.VM = d.machine.as(Unplug(*d.VM, name))
+	d.VM = d.machine.as(unplug(*d.VM, name))
 	return nil
 }
 

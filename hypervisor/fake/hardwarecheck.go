@@ -15,8 +15,8 @@ const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervis
 	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack |
 	hypervisor.CanLoseChannels
 
-// NeededFor returns the ability that a command needs.
-func NeededFor(c hypervisor.Command) hypervisor.Abilities {
+// neededFor returns the ability that a command needs.
+func neededFor(c hypervisor.Command) hypervisor.Abilities {
 	switch c.(type) {
 	case hypervisor.Resize:
 		return hypervisor.CanResize
@@ -30,8 +30,8 @@ func NeededFor(c hypervisor.Command) hypervisor.Abilities {
 	return 0
 }
 
-// NeededBy returns the abilities that the options of a transfer need.
-func NeededBy(o hypervisor.TransferOptions) hypervisor.Abilities {
+// neededBy returns the abilities that the options of a transfer need.
+func neededBy(o hypervisor.TransferOptions) hypervisor.Abilities {
 	var all hypervisor.Abilities
 	for _, option := range [...]struct {
 		set   bool
@@ -52,21 +52,21 @@ func NeededBy(o hypervisor.TransferOptions) hypervisor.Abilities {
 	return all
 }
 
-// Sensible reports whether the options of a transfer can be meant.
-func Sensible(o hypervisor.TransferOptions) bool {
+// sensible reports whether the options of a transfer can be meant.
+func sensible(o hypervisor.TransferOptions) bool {
 	return o.Bandwidth >= 0 && o.Downtime >= 0 && o.Channels >= 0 &&
 		slices.Contains([]string{"", "zlib", "zstd"}, o.Method)
 }
 
-// Admit refuses what is not a VM, and what does not fit into what a host has left.
-func Admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
+// admit refuses what is not a VM, and what does not fit into what a host has left.
+func admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 	refuse := func(kind hypervisor.Kind, format string, args ...any) error {
 		return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 	}
 	switch {
-	case !Possible(vm):
+	case !possible(vm):
 		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
-			vm.Memory, vm.CPUs, Disks(vm))
+			vm.Memory, vm.CPUs, disksOf(vm))
 	case vm.Memory > memory:
 		need, has := hypervisor.Apart(vm.Memory, memory)
 		return refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
@@ -76,9 +76,9 @@ func Admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 	return nil
 }
 
-// Possible reports whether a VM can be meant.
-func Possible(vm hypervisor.VM) bool {
-	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && PossibleDisks(Disks(vm))
+// possible reports whether a VM can be meant.
+func possible(vm hypervisor.VM) bool {
+	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && PossibleDisks(disksOf(vm))
 }
 
 // PossibleDisks reports whether disks can be meant together.
@@ -95,16 +95,16 @@ func PossibleDisks(disks []hypervisor.Disk) bool {
 	return true
 }
 
-// Disks returns the disks of a VM.
-func Disks(vm hypervisor.VM) []hypervisor.Disk {
+// disksOf returns the disks of a VM.
+func disksOf(vm hypervisor.VM) []hypervisor.Disk {
 	if vm.Hardware == nil {
 		return nil
 	}
 	return vm.Hardware.Disks
 }
 
-// WithDisks returns vm with other disks. Hardware is shared: it is replaced.
-func WithDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
+// withDisks returns vm with other disks. Hardware is shared: it is replaced.
+func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
 	var hardware hypervisor.Hardware
 	if vm.Hardware != nil {
 		hardware = *vm.Hardware
@@ -114,9 +114,9 @@ func WithDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
 	return vm
 }
 
-// Resizes reports whether wanted is old with other sizes, and no smaller disk.
-func Resizes(old, wanted hypervisor.VM) bool {
-	before, disks := Disks(old), slices.Clone(Disks(wanted))
+// resizes reports whether wanted is old with other sizes, and no smaller disk.
+func resizes(old, wanted hypervisor.VM) bool {
+	before, disks := disksOf(old), slices.Clone(disksOf(wanted))
 	if len(before) != len(disks) {
 		return false
 	}
@@ -127,28 +127,28 @@ func Resizes(old, wanted hypervisor.VM) bool {
 		disks[i].Size = before[i].Size
 	}
 	wanted.Memory, wanted.CPUs = old.Memory, old.CPUs
-	return WithDisks(wanted, disks).Equal(WithDisks(old, before))
+	return withDisks(wanted, disks).Equal(withDisks(old, before))
 }
 
-// Index returns where the disk of a name is; -1 is nowhere.
-func Index(disks []hypervisor.Disk, name string) int {
+// diskIndex returns where the disk of a name is; -1 is nowhere.
+func diskIndex(disks []hypervisor.Disk, name string) int {
 	return slices.IndexFunc(disks, func(d hypervisor.Disk) bool { return d.Name == name })
 }
 
-// Plug returns vm with one more disk; false when it has another one of that name.
-func Plug(vm hypervisor.VM, disk hypervisor.Disk) (hypervisor.VM, bool) {
-	disks := Disks(vm)
-	if i := Index(disks, disk.Name); i >= 0 {
+// plug returns vm with one more disk; false when it has another one of that name.
+func plug(vm hypervisor.VM, disk hypervisor.Disk) (hypervisor.VM, bool) {
+	disks := disksOf(vm)
+	if i := diskIndex(disks, disk.Name); i >= 0 {
 		return vm, disks[i] == disk
 	}
-	return WithDisks(vm, append(slices.Clone(disks), disk)), true
+	return withDisks(vm, append(slices.Clone(disks), disk)), true
 }
 
-// Unplug returns vm without the disk of a name.
-func Unplug(vm hypervisor.VM, name string) hypervisor.VM {
-	disks := Disks(vm)
-	if i := Index(disks, name); i >= 0 {
-		return WithDisks(vm, slices.Delete(slices.Clone(disks), i, i+1))
+// unplug returns vm without the disk of a name.
+func unplug(vm hypervisor.VM, name string) hypervisor.VM {
+	disks := disksOf(vm)
+	if i := diskIndex(disks, name); i >= 0 {
+		return withDisks(vm, slices.Delete(slices.Clone(disks), i, i+1))
 	}
 	return vm
 }

@@ -13,15 +13,15 @@ import (
 type Host struct {
 	network   *Network
 	host      hypervisor.Host
-	wire      TransferHost
+	wire      transferHost
 	sorted    []*domain // ordered by VM
 	unseen    []*domain // of which the present directory says nothing
-	shelf     []Jobs    // of other directories, by number
+	shelf     []jobs    // of other directories, by number
 	directory int       // the present one's number
-	jobs      Jobs
+	jobs      jobs
 	memory    hypervisor.Bytes
 	cpus      int
-	listed    List         // what Domains answered last
+	listed    list         // what Domains answered last
 	late      []*postponed // calls
 	busy      time.Duration
 }
@@ -179,7 +179,7 @@ func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 // admit refuses what is not a VM and what does not fit.
 func (h *Host) admit(vm hypervisor.VM) error {
 	if h.network.lenient {
-		return Admit(vm, math.MaxInt64, math.MaxInt)
+		return admit(vm, math.MaxInt64, math.MaxInt)
 	}
-	return Admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)
+	return admit(vm, h.host.Memory-h.memory, h.host.CPUs-h.cpus)
 }

@@ -15,7 +15,7 @@ func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 	case old != nil && (old.To != &h.wire || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
 	case d != nil && d.Job == in.Job && old != nil && d.State != hypervisor.Shutoff:
-		return Address(&h.wire, in.Job), nil
+		return addressOf(&h.wire, in.Job), nil
 	case old != nil && (old.From != nil || old.Status(&h.wire).Final()):
 		return "", refuse(hypervisor.Conflict, "job %s has ended", in.Job)
 	case d != nil && occupies(d.State):
@@ -43,10 +43,10 @@ func (h *Host) listen(in hypervisor.Incoming, d *domain) hypervisor.Address {
 // migrate connects a domain with the target that listens.
 func (h *Host) migrate(out hypervisor.Outgoing) (none hypervisor.Address, err error) {
 	o := out.Options
-	if out.Job == "" || !Sensible(o) {
+	if out.Job == "" || !sensible(o) {
 		return "", refuse(hypervisor.Invalid, "job %q with %+v", out.Job, o)
 	}
-	if err := h.able(NeededBy(o)); err != nil {
+	if err := h.able(neededBy(o)); err != nil {
 		return "", err
 	}
 	if old := h.jobs[out.Job]; old != nil {

@@ -31,7 +31,7 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 	if c, ok := c.(hypervisor.Start); ok {
 		return h.startVM(id, c.VM)
 	}
-	if err := h.able(NeededFor(c)); err != nil {
+	if err := h.able(neededFor(c)); err != nil {
 		return err
 	}
 	d := h.find(id)
@@ -144,7 +144,7 @@ func (d *domain) stop(grace time.Duration) error {
 		d.Become(hypervisor.Stopping)
 		d.after(min(max(0, grace), f.model.ShutdownTime), d.shutOff)
 	case hypervisor.Stopping:
-		if at := Later(f.world.Now, max(0, grace)); at < d.timer.At {
+		if at := laterOf(f.world.Now, max(0, grace)); at < d.timer.At {
 			f.world.Agenda.Arm(d.timer, at)
 		}
 	default:
@@ -181,7 +181,7 @@ func (d *domain) reboot() error {
 	case hypervisor.Running:
 		m := d.host.network.model
 		d.Become(hypervisor.Rebooting)
-		d.after(Later(m.ShutdownTime, m.BootTime), func() { d.Become(hypervisor.Running) })
+		d.after(laterOf(m.ShutdownTime, m.BootTime), func() { d.Become(hypervisor.Running) })
 		return nil
 	}
 	return d.conflict()

@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A List is what a host answered last. The zero value is empty and ready.
-type List struct {
+// A list is what a host answered last. The zero value is empty and ready.
+type list struct {
 	answered []hypervisor.Domain
 	marked   []hypervisor.VMID // may have changed since
 	unsure   bool              // so may all
@@ -19,7 +19,7 @@ type List struct {
 const most = 16
 
 // Mark says that the domain of a VM may have changed, come or gone.
-func (l *List) Mark(vm hypervisor.VMID) {
+func (l *list) Mark(vm hypervisor.VMID) {
 	switch n := len(l.marked); {
 	case l.unsure || n > 0 && l.marked[n-1] == vm:
 	case n == most:
@@ -30,11 +30,11 @@ func (l *List) Mark(vm hypervisor.VMID) {
 }
 
 // Doubt says that any may have changed.
-func (l *List) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
+func (l *list) Doubt() { l.unsure, l.marked = true, l.marked[:0] }
 
 // Now returns the n domains that there are, in the order of at, which is that of their VMs.
 // With over, it may write over what it has answered before.
-func (l *List) Now(n int, at func(int) hypervisor.Domain, over bool) []hypervisor.Domain {
+func (l *list) Now(n int, at func(int) hypervisor.Domain, over bool) []hypervisor.Domain {
 	if l.answered == nil || l.unsure {
 		l.compare(n, at, over)
 	}
@@ -51,11 +51,11 @@ func (l *List) Now(n int, at func(int) hypervisor.Domain, over bool) []hyperviso
 		}
 		switch {
 		case !is:
-			list = Delete(list, i)
+			list = deleteAt(list, i)
 		case was:
 			list[i] = d
 		default:
-			list = Insert(Roomier(list), i, d)
+			list = insertAt(roomier(list), i, d)
 		}
 	}
 	l.answered, l.marked = list, l.marked[:0]
@@ -63,7 +63,7 @@ func (l *List) Now(n int, at func(int) hypervisor.Domain, over bool) []hyperviso
 }
 
 // compare makes a new list if anything has changed.
-func (l *List) compare(n int, at func(int) hypervisor.Domain, over bool) {
+func (l *list) compare(n int, at func(int) hypervisor.Domain, over bool) {
 	l.unsure, l.marked = false, l.marked[:0]
 	same := l.answered != nil && len(l.answered) == n
 	for i := 0; same && i < n; i++ {

@@ -29,11 +29,11 @@ func (m *mirror) by(now time.Duration) hypervisor.Bytes {
 
 // ends returns when everything is copied, if nothing changes.
 func (m *mirror) ends() time.Duration {
-	return Later(m.at, (m.total - m.sent).At(m.rate))
+	return laterOf(m.at, (m.total - m.sent).At(m.rate))
 }
 
 // open takes a share of the wire, for the local disks first, if there are any.
-func (t *Transfer) open() {
+func (t *transfer) open() {
 	w := t.world()
 	t.stage = copying
 	if disks := t.VM.LocalSize(); disks > 0 {
@@ -50,7 +50,7 @@ func (t *Transfer) open() {
 }
 
 // copyMemory begins the first pass when the disks are there.
-func (t *Transfer) copyMemory() {
+func (t *transfer) copyMemory() {
 	now, rate := t.world().Now, t.mirror.rate
 	t.mirror.turn(now, 0)
 	t.stage = copying
@@ -59,7 +59,7 @@ func (t *Transfer) copyMemory() {
 }
 
 // rate is the present speed.
-func (t *Transfer) rate() hypervisor.Bandwidth {
+func (t *transfer) rate() hypervisor.Bandwidth {
 	if t.stage == mirroring {
 		return t.mirror.rate
 	}

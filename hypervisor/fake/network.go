@@ -13,25 +13,25 @@ import (
 // concurrent use, as its hosts are.
 type Network struct {
 	mu      sync.Mutex
-	world   World
+	world   world
 	model   Model
 	hosts   map[hypervisor.HostName]*Host
 	guests  map[hypervisor.VMID]*machine
 	faults  []*Fault
 	round   uint64 // of Touched, from 1
-	touched News[hypervisor.VMID]
-	hinted  News[hinted]
+	touched news[hypervisor.VMID]
+	hinted  news[hinted]
 	given   []Hint    // what Hints answered last, to be used again
 	gone    []*domain // since Hints was asked last
 	free    []*domain // to be used again
 	spare   bool      // see Spare
 	lenient bool      // see Overcommit
-	alike   Alike[Workload]
+	alike   alike[Workload]
 }
 
 // NewNetwork returns an empty world at the time start.
 func NewNetwork(start time.Time, m Model) *Network {
-	return &Network{world: NewWorld(start.UTC().Round(0), m.Costs()), model: m,
+	return &Network{world: newWorld(start.UTC().Round(0), m.Costs()), model: m,
 		guests: map[hypervisor.VMID]*machine{},
 		hosts:  map[hypervisor.HostName]*Host{}, round: 1}
 }
@@ -50,7 +50,7 @@ func (f *Network) Overcommit() {
 func (f *Network) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := &Host{network: f, host: host, jobs: Jobs{}}
+	h := &Host{network: f, host: host, jobs: jobs{}}
 	switch {
 	case host.Name == "" || host.Memory < 0 || host.CPUs < 0 || host.Link < 0:
 		return nil, h.explain("AddHost", "", refuse(hypervisor.Invalid, "%+v", host))
@@ -208,7 +208,7 @@ func (f *Network) hints() []Hint {
 	if len(fresh) == 0 {
 		return nil
 	}
-	f.given = slices.Grow(Again(f.given, len(fresh)), len(fresh))
+	f.given = slices.Grow(reuse(f.given, len(fresh)), len(fresh))
 	for _, h := range fresh {
 		h.domain.hinted[h.what] = false
 		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
@@ -218,7 +218,7 @@ func (f *Network) hints() []Hint {
 			f.free = append(f.free, d)
 		}
 	}
-	f.gone = Again(f.gone, len(f.gone))
+	f.gone = reuse(f.gone, len(f.gone))
 	return f.given
 }
 
@@ -230,5 +230,5 @@ func (f *Network) hint(d *domain, what HintKind) {
 }
 
 func refuse(kind hypervisor.Kind, format string, args ...any) error {
-	return Refuse(kind, format, args...)
+	return refused(kind, format, args...)
 }

@@ -61,11 +61,11 @@ func (p pace) ends(a time.Duration, b hypervisor.Bytes) time.Duration {
 	case b <= 0:
 		return a
 	case !p.bursts():
-		return Later(a, b.At(p.speed()))
+		return laterOf(a, b.At(p.speed()))
 	}
 	share := p.share()
 	if share <= 0 {
-		return Later(a, b.At(p.rate))
+		return laterOf(a, b.At(p.rate))
 	}
 	begins := a - (a-p.origin)%p.window
 	total := p.until(a) - p.until(begins) + b
@@ -73,12 +73,12 @@ func (p pace) ends(a time.Duration, b hypervisor.Bytes) time.Duration {
 	if windows > hypervisor.Bytes(hypervisor.Forever/p.window) {
 		return hypervisor.Forever
 	}
-	ends := Later(begins, time.Duration(windows)*p.window)
-	return Later(ends, (total - windows*share).At(p.burst))
+	ends := laterOf(begins, time.Duration(windows)*p.window)
+	return laterOf(ends, (total - windows*share).At(p.burst))
 }
 
-// Later adds without overflow: beyond the end of time is Forever.
-func Later(t, d time.Duration) time.Duration {
+// laterOf adds without overflow: beyond the end of time is Forever.
+func laterOf(t, d time.Duration) time.Duration {
 	if d > hypervisor.Forever-t {
 		return hypervisor.Forever
 	}

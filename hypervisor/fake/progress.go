@@ -9,7 +9,7 @@ import (
 // Progress answers how a job goes, as a host at one of its ends sees it. The
 // source's downtime ends when the target holds the complete state, a held
 // target's when it is activated.
-func (t *Transfer) Progress(h *TransferHost, job hypervisor.JobID) hypervisor.Progress {
+func (t *transfer) Progress(h *transferHost, job hypervisor.JobID) hypervisor.Progress {
 	sums := t.account()
 	p := hypervisor.Progress{
 		Job: job, Status: t.Status(h), Mode: t.mode, Iteration: sums.Passes,
@@ -40,10 +40,10 @@ func (t *Transfer) Progress(h *TransferHost, job hypervisor.JobID) hypervisor.Pr
 
 // account returns how much was sent, and is left. In post-copy all that the target lacks is left
 // until it runs.
-func (t *Transfer) account() Account {
+func (t *transfer) account() account {
 	if t.underWay == nil {
 		s := &t.sums
-		return Account{Passes: int(s.passes), Sent: s.sent, Left: s.left,
+		return account{Passes: int(s.passes), Sent: s.sent, Left: s.left,
 			DirtyRate: s.dirty, Throttle: int(s.throttle)}
 	}
 	sums := t.stream.Account(t.world().Now)
@@ -61,7 +61,7 @@ func (t *Transfer) account() Account {
 }
 
 // Status returns the job's status as a host at one of its ends sees it.
-func (t *Transfer) Status(h *TransferHost) hypervisor.JobStatus {
+func (t *transfer) Status(h *transferHost) hypervisor.JobStatus {
 	if h == t.To {
 		return t.status[atTarget]
 	}
@@ -70,7 +70,7 @@ func (t *Transfer) Status(h *TransferHost) hypervisor.JobStatus {
 
 // downtime returns how long the guest stood: over, or until now when that is
 // negative.
-func (t *Transfer) downtime(over time.Duration) time.Duration {
+func (t *transfer) downtime(over time.Duration) time.Duration {
 	switch {
 	case t.stopped < 0:
 		return 0

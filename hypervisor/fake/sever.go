@@ -12,14 +12,14 @@ const (
 )
 
 // connected reports whether the two hosts reach each other.
-func (t *Transfer) connected() bool {
+func (t *transfer) connected() bool {
 	return !t.From.Off && !t.To.Off && !t.world().cut[between(t.From, t.To)]
 }
 
 // sever is what the ends of a transfer that are left do when they lose each
 // other. Before the source has stopped it keeps the VM. Afterwards it cannot know
 // whether the target runs, and a target that has everything goes on.
-func (t *Transfer) sever(how parting, why string) {
+func (t *transfer) sever(how parting, why string) {
 	if t.source == nil && t.target == nil {
 		t.close()
 		return
@@ -48,12 +48,12 @@ func (t *Transfer) sever(how parting, why string) {
 }
 
 // fail remembers what went wrong.
-func (t *Transfer) fail(why string) { t.failure = t.world().failures.Keep(why) }
+func (t *transfer) fail(why string) { t.failure = t.world().failures.Keep(why) }
 
 // severCopy: a cut only stalls, and a closed connection leaves the target waiting
 // for ever; the target notices the end of the source's process.
 // Source: measured on QEMU 7.2.
-func (t *Transfer) severCopy(how parting, why string) {
+func (t *transfer) severCopy(how parting, why string) {
 	if how == cut {
 		if t.source == nil || t.target == nil {
 			t.world().Agenda.Disarm(&t.timer)
@@ -71,9 +71,9 @@ func (t *Transfer) severCopy(how parting, why string) {
 }
 
 // severFetch: each end has a part of the memory, none has all of it.
-func (t *Transfer) severFetch(why string) {
+func (t *transfer) severFetch(why string) {
 	t.fail(why)
-	for _, e := range [...]End{t.source, t.target} {
+	for _, e := range [...]end{t.source, t.target} {
 		if e != nil && e.Doing() != hypervisor.Shutoff {
 			e.Become(hypervisor.Crashed)
 		}
@@ -84,7 +84,7 @@ func (t *Transfer) severFetch(why string) {
 
 // keep ends the job before the source has stopped: it keeps the VM, and the
 // target goes if it can be told.
-func (t *Transfer) keep(status hypervisor.JobStatus, why string) {
+func (t *transfer) keep(status hypervisor.JobStatus, why string) {
 	t.keepSource(status, why)
 	if t.connected() {
 		t.dropTarget(status)
@@ -92,7 +92,7 @@ func (t *Transfer) keep(status hypervisor.JobStatus, why string) {
 	t.close()
 }
 
-func (t *Transfer) keepSource(status hypervisor.JobStatus, why string) {
+func (t *transfer) keepSource(status hypervisor.JobStatus, why string) {
 	if t.paused && t.source.Doing() == hypervisor.Paused {
 		t.source.Become(hypervisor.Running)
 		t.dark = t.world().Now - t.stopped
@@ -102,7 +102,7 @@ func (t *Transfer) keepSource(status hypervisor.JobStatus, why string) {
 }
 
 // dropTarget ends an incoming domain.
-func (t *Transfer) dropTarget(status hypervisor.JobStatus) {
+func (t *transfer) dropTarget(status hypervisor.JobStatus) {
 	if t.target != nil {
 		t.report(t.status[atSource], status)
 		t.target.Vanish()
@@ -111,7 +111,7 @@ func (t *Transfer) dropTarget(status hypervisor.JobStatus) {
 
 // abandonSource leaves the source stopped: it is not known whether the target
 // runs, and the source never resumes on its own.
-func (t *Transfer) abandonSource(why string) {
+func (t *transfer) abandonSource(why string) {
 	if t.source == nil {
 		return
 	}
@@ -122,7 +122,7 @@ func (t *Transfer) abandonSource(why string) {
 }
 
 // abandonTarget leaves an incomplete target to wait for ever, unless it is told.
-func (t *Transfer) abandonTarget(how parting) {
+func (t *transfer) abandonTarget(how parting) {
 	if how == death {
 		t.dropTarget(hypervisor.JobBroken)
 		return
@@ -131,7 +131,7 @@ func (t *Transfer) abandonTarget(how parting) {
 }
 
 // Lose takes an end out of the transfer: its process is gone, or its guest.
-func (t *Transfer) Lose(e End, why string) {
+func (t *transfer) Lose(e end, why string) {
 	status := hypervisor.JobFailed
 	if t.stage >= finishing {
 		status = hypervisor.JobBroken

@@ -69,8 +69,8 @@ type Stream struct {
 	dirty  hypervisor.Bandwidth
 }
 
-// An Account is how far a stream is.
-type Account struct {
+// An account is how far a stream is.
+type account struct {
 	Passes    int
 	Sent      hypervisor.Bytes     // on the wire
 	Left      hypervisor.Bytes     // of the present pass; before the first, everything
@@ -79,12 +79,12 @@ type Account struct {
 }
 
 // Account returns how far the stream is.
-func (s *Stream) Account(now time.Duration) Account {
+func (s *Stream) Account(now time.Duration) account {
 	p, left := s.pass.by(now), s.Options.Memory
 	if s.passes > 0 {
 		left = p.left()
 	}
-	return Account{s.passes, s.moved + p.through(), left, s.dirty, s.brake.throttle}
+	return account{s.passes, s.moved + p.through(), left, s.dirty, s.brake.throttle}
 }
 
 // Begin begins the first pass, of all memory, at no speed. What the guest writes

@@ -23,8 +23,8 @@ const (
 	closed
 )
 
-// An End is a domain that takes part in a transfer, on its host.
-type End interface {
+// An end is a domain that takes part in a transfer, on its host.
+type end interface {
 	Doing() hypervisor.DomainState
 	Become(hypervisor.DomainState)
 	Vanish()               // it was incoming and ends
@@ -35,11 +35,11 @@ type End interface {
 	Workload() Workload
 }
 
-// A Transfer is one migration on both of its hosts, which know it by the name of its job.
-type Transfer struct {
+// A transfer is one migration on both of its hosts, which know it by the name of its job.
+type transfer struct {
 	VM   *hypervisor.VM // never changed
-	From *TransferHost  // nil until Connect
-	To   *TransferHost
+	From *transferHost  // nil until Connect
+	To   *transferHost
 
 	Hold     bool
 	Refused  bool // the target was discarded: it may not come back
@@ -59,7 +59,7 @@ type Transfer struct {
 	wakes   time.Duration // when the target ran; else -1
 }
 
-// sums are a [Account], in less room: they are kept of each transfer.
+// sums are a [account], in less room: they are kept of each transfer.
 type sums struct {
 	sent, left       hypervisor.Bytes
 	dirty            hypervisor.Bandwidth
@@ -68,11 +68,11 @@ type sums struct {
 
 // underWay is what a transfer needs until it ends. Many more have ended. Either end may be gone.
 type underWay struct {
-	of        *Transfer
+	of        *transfer
 	Job       hypervisor.JobID
 	Address   hypervisor.Address // where the target listens
-	source    End                // nil until Connect, and when its process is gone
-	target    End                // nil when its process is gone
+	source    end                // nil until Connect, and when its process is gone
+	target    end                // nil when its process is gone
 	options   hypervisor.TransferOptions
 	paused    bool                 // the guest was paused by PauseGuest
 	switching bool                 // post-copy begins at the next look
@@ -80,7 +80,7 @@ type underWay struct {
 	flow      *maxmin.Flow         // while memory moves
 	alone     hypervisor.Bandwidth // what the flow gets when it is alone
 	mirror    *mirror              // of its local disks; nil is none, or not yet
-	timer     Timer
+	timer     timer
 	stream    Stream
 }
 
@@ -90,15 +90,15 @@ const (
 	atTarget
 )
 
-// Address returns where the target of a job listens.
-func Address(to *TransferHost, job hypervisor.JobID) hypervisor.Address {
+// addressOf returns where the target of a job listens.
+func addressOf(to *transferHost, job hypervisor.JobID) hypervisor.Address {
 	return hypervisor.Address("fake://" + string(to.Name) + "/" + string(job))
 }
 
-func (t *Transfer) world() *World { return t.To.world }
+func (t *transfer) world() *world { return t.To.world }
 
 // Connect begins set-up from a source towards the target that listens.
-func (t *Transfer) Connect(from *TransferHost, source End, o hypervisor.TransferOptions) {
+func (t *transfer) Connect(from *transferHost, source end, o hypervisor.TransferOptions) {
 	w := t.world()
 	t.source, t.From, t.stage, t.begun, t.postCopy = source, from, connecting, w.Now, o.PostCopy
 	from.transfers, t.To.transfers = append(from.transfers, t), append(t.To.transfers, t)
@@ -108,16 +108,16 @@ func (t *Transfer) Connect(from *TransferHost, source End, o hypervisor.Transfer
 	t.stream.Options = Options{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
 		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE}
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
-	w.Agenda.Arm(&t.timer, Later(w.Now, w.costs.SetUp))
+	w.Agenda.Arm(&t.timer, laterOf(w.Now, w.costs.SetUp))
 }
 
 // report changes what the ends think of the job. They say so when it is over for them: that a
 // job goes on is no news.
 // Source: QEMU's events setup, active and device, which hypervisor/qmp does not pass on.
-func (t *Transfer) report(source, target hypervisor.JobStatus) {
+func (t *transfer) report(source, target hypervisor.JobStatus) {
 	before := t.status
 	t.status = [2]hypervisor.JobStatus{source, target}
-	for side, e := range [...]End{t.source, t.target} {
+	for side, e := range [...]end{t.source, t.target} {
 		if now := t.status[side]; now != before[side] && e != nil &&
 			(now.Final() || now == hypervisor.JobBroken) {
 			e.JobChanged()
@@ -126,7 +126,7 @@ func (t *Transfer) report(source, target hypervisor.JobStatus) {
 }
 
 // advance is what happens when the present stage, or pass, is over.
-func (t *Transfer) advance() {
+func (t *transfer) advance() {
 	switch t.stage {
 	case connecting:
 		t.open()
@@ -146,7 +146,7 @@ func (t *Transfer) advance() {
 }
 
 // accelerate changes the share of the wire from now on.
-func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
+func (t *transfer) accelerate(rate hypervisor.Bandwidth) {
 	if t.stage == mirroring {
 		t.mirror.turn(t.world().Now, rate)
 	} else {
@@ -156,7 +156,7 @@ func (t *Transfer) accelerate(rate hypervisor.Bandwidth) {
 }
 
 // await arms the timer for the end of what is being sent.
-func (t *Transfer) await() {
+func (t *transfer) await() {
 	switch t.stage {
 	case mirroring:
 		t.world().Agenda.Arm(&t.timer, t.mirror.ends())
@@ -167,7 +167,7 @@ func (t *Transfer) await() {
 
 // endPass stops the source when the rest fits, and else begins another pass. A
 // guest that shuts down is not moved any more.
-func (t *Transfer) endPass() {
+func (t *transfer) endPass() {
 	moving := t.source.Doing() != hypervisor.Stopping
 	if t.switching && moving {
 		t.finishWithout()
@@ -186,7 +186,7 @@ func (t *Transfer) endPass() {
 // finishWithout lets the target run before it has all of the memory: only the
 // device state goes first.
 // Source: QEMU 7.2 migration/migration.c (postcopy_start).
-func (t *Transfer) finishWithout() {
+func (t *transfer) finishWithout() {
 	t.mode, t.switching = hypervisor.PostCopy, false
 	t.finish(func(device hypervisor.Bytes) { t.rest = t.stream.Defer(t.world().Now, device) })
 }
@@ -194,7 +194,7 @@ func (t *Transfer) finishWithout() {
 // finish stops the source and sends the rest, without the cap: the downtime has
 // begun.
 // Source: QEMU 7.2 migration/migration.c (migration_completion).
-func (t *Transfer) finish(send func(device hypervisor.Bytes)) {
+func (t *transfer) finish(send func(device hypervisor.Bytes)) {
 	w := t.world()
 	t.stage = finishing
 	t.rests = t.options.StartPaused || t.source.Doing() == hypervisor.Paused && !t.paused
@@ -211,15 +211,15 @@ func (t *Transfer) finish(send func(device hypervisor.Bytes)) {
 }
 
 // load begins when everything has arrived at the target.
-func (t *Transfer) load() {
+func (t *transfer) load() {
 	w := t.world()
 	t.stage = loading
 	w.network.SetLimit(t.flow, 0)
-	w.Agenda.Arm(&t.timer, Later(w.Now, w.costs.SwitchOver))
+	w.Agenda.Arm(&t.timer, laterOf(w.Now, w.costs.SwitchOver))
 }
 
 // arrive makes the target complete, or, in post-copy, lets it run.
-func (t *Transfer) arrive() {
+func (t *transfer) arrive() {
 	t.dark = t.world().Now - t.stopped
 	switch {
 	case t.mode == hypervisor.PostCopy:
@@ -239,7 +239,7 @@ func (t *Transfer) arrive() {
 }
 
 // wake lets the target run, or rest if its operator had paused it.
-func (t *Transfer) wake(target End) {
+func (t *transfer) wake(target end) {
 	t.wakes = t.world().Now
 	target.Own()
 	if t.rests {
@@ -250,7 +250,7 @@ func (t *Transfer) wake(target End) {
 }
 
 // confirm sends the acknowledgement, if there is a source to hear it.
-func (t *Transfer) confirm() {
+func (t *transfer) confirm() {
 	w := t.world()
 	if t.source == nil {
 		t.close()
@@ -259,17 +259,17 @@ func (t *Transfer) confirm() {
 	t.stage = confirming
 	t.report(t.status[atSource], hypervisor.JobSucceeded)
 	w.network.SetLimit(t.flow, 0)
-	w.Agenda.Arm(&t.timer, Later(w.Now, w.costs.Acknowledge))
+	w.Agenda.Arm(&t.timer, laterOf(w.Now, w.costs.Acknowledge))
 }
 
-func (t *Transfer) succeed() {
+func (t *transfer) succeed() {
 	t.source.Become(hypervisor.HandedOver)
 	t.report(hypervisor.JobSucceeded, t.status[atTarget])
 	t.close()
 }
 
 // close frees what the transfer uses; what became of it stays.
-func (t *Transfer) close() {
+func (t *transfer) close() {
 	w := t.world()
 	t.stream.Accelerate(w.Now, 0, 0)
 	w.Agenda.Disarm(&t.timer)
@@ -279,13 +279,13 @@ func (t *Transfer) close() {
 	if w.open[t.Address] == t {
 		delete(w.open, t.Address)
 	}
-	for _, h := range [...]*TransferHost{t.From, t.To} {
+	for _, h := range [...]*transferHost{t.From, t.To} {
 		if h != nil {
 			h.transfers = slices.DeleteFunc(h.transfers,
-				func(o *Transfer) bool { return o == t })
+				func(o *transfer) bool { return o == t })
 		}
 	}
-	for _, e := range [...]End{t.source, t.target} {
+	for _, e := range [...]end{t.source, t.target} {
 		if e != nil {
 			e.Leave(false)
 		}
@@ -294,12 +294,12 @@ func (t *Transfer) close() {
 	a := t.account()
 	t.sums = sums{a.Sent, a.Left, a.DirtyRate, int32(a.Passes), int32(a.Throttle)}
 	t.stage, t.underWay = closed, nil
-	*u = underWay{timer: Timer{Fire: u.timer.Fire}}
+	*u = underWay{timer: timer{Fire: u.timer.Fire}}
 	w.idle = append(w.idle, u)
 }
 
 // limit is what the transfer takes of the wire at most now.
-func (t *Transfer) limit() hypervisor.Bandwidth {
+func (t *transfer) limit() hypervisor.Bandwidth {
 	switch {
 	case t.source == nil || t.target == nil || !t.connected():
 		return 0
@@ -315,7 +315,7 @@ func (t *Transfer) limit() hypervisor.Bandwidth {
 
 // burst returns how fast the transfer sends while it may: one whose cap is below
 // what the wire and the sender could do is fast for a part of the time.
-func (t *Transfer) burst(rate hypervisor.Bandwidth) hypervisor.Bandwidth {
+func (t *transfer) burst(rate hypervisor.Bandwidth) hypervisor.Bandwidth {
 	if t.stage != copying || t.options.Bandwidth == 0 || rate < t.options.Bandwidth {
 		return 0
 	}
@@ -332,7 +332,7 @@ func narrowest(links []*maxmin.Link) hypervisor.Bandwidth {
 }
 
 // tune makes a changed limit felt, and that the guest stopped or runs.
-func (t *Transfer) tune() {
+func (t *transfer) tune() {
 	if t.underWay == nil || t.flow == nil {
 		return
 	}

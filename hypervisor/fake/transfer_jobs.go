@@ -7,12 +7,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Jobs are the transfers that a host knows.
-type Jobs map[hypervisor.JobID]*Transfer
+// jobs are the transfers that a host knows.
+type jobs map[hypervisor.JobID]*transfer
 
 // Promise remembers that a job was discarded at h: a request to receive it that is still on
 // its way must not bring it to life.
-func (j Jobs) Promise(h *TransferHost, vm hypervisor.VMID, job hypervisor.JobID) {
+func (j jobs) Promise(h *transferHost, vm hypervisor.VMID, job hypervisor.JobID) {
 	t := j[job]
 	if t == nil {
 		t = h.never(&hypervisor.VM{ID: vm})
@@ -24,7 +24,7 @@ func (j Jobs) Promise(h *TransferHost, vm hypervisor.VMID, job hypervisor.JobID)
 }
 
 // Forget loses all jobs, but not the promise of h to receive some of them never.
-func (j Jobs) Forget(h *TransferHost) {
+func (j jobs) Forget(h *transferHost) {
 	for _, id := range slices.Sorted(maps.Keys(j)) {
 		t := j[id]
 		delete(j, id)
@@ -35,10 +35,10 @@ func (j Jobs) Forget(h *TransferHost) {
 }
 
 // Listen opens a target on the host for what vm describes, which is not to be changed.
-func (h *TransferHost) Listen(in hypervisor.Incoming, vm *hypervisor.VM, target End) *Transfer {
+func (h *transferHost) Listen(in hypervisor.Incoming, vm *hypervisor.VM, target end) *transfer {
 	t := h.never(vm)
 	t.underWay = h.world.free(t)
-	t.Job, t.Address = in.Job, Address(h, in.Job)
+	t.Job, t.Address = in.Job, addressOf(h, in.Job)
 	t.Hold, t.target, t.stage = in.Hold, target, waiting
 	t.status[atTarget] = hypervisor.JobSetup
 	h.world.open[t.Address] = t
@@ -46,8 +46,8 @@ func (h *TransferHost) Listen(in hypervisor.Incoming, vm *hypervisor.VM, target 
 }
 
 // never returns a transfer that is over before it began.
-func (h *TransferHost) never(vm *hypervisor.VM) *Transfer {
-	t := new(Transfer)
+func (h *transferHost) never(vm *hypervisor.VM) *transfer {
+	t := new(transfer)
 	t.VM, t.To, t.stage, t.stopped, t.dark, t.wakes = vm, h, closed, -1, -1, -1
 	return t
 }

@@ -44,7 +44,7 @@ func (g *gauge) look(now time.Duration, p pace) time.Duration {
 	if half := g.window / 2; half > 0 && (!p.bursts() || p.burst.In(half) < p.share()) {
 		step = half
 	}
-	return Later(now, step-(now-g.origin)%step)
+	return laterOf(now, step-(now-g.origin)%step)
 }
 
 // fitting returns what passes in d at the speed that the gauge knows.

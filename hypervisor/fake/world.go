@@ -33,19 +33,19 @@ func (c *CommandCosts) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth
 	return speed
 }
 
-// A World is virtual time and the wires of all hosts.
-type World struct {
+// A world is virtual time and the wires of all hosts.
+type world struct {
 	Now      time.Duration // since the start of the world
-	Agenda   EventQueue
+	Agenda   eventQueue
 	Start    time.Time
 	costs    CommandCosts
 	network  maxmin.Network
-	open     map[hypervisor.Address]*Transfer // targets that listen
+	open     map[hypervisor.Address]*transfer // targets that listen
 	cut      map[pair]bool
 	racks    map[string]*rack
 	shared   *maxmin.Link // that every transfer crosses; nil is none
 	idle     []*underWay  // to be used again
-	failures Alike[string]
+	failures alike[string]
 	coming   moment // what Next answered last: it is asked more often than it changes
 }
 
@@ -60,15 +60,15 @@ type rack struct {
 	up, down *maxmin.Link // each way; nil while the speed is not set
 }
 
-// NewWorld returns a world without hosts.
-func NewWorld(start time.Time, c CommandCosts) World {
-	return World{Start: start, coming: moment{time: start}, costs: c,
-		open: map[hypervisor.Address]*Transfer{},
+// newWorld returns a world without hosts.
+func newWorld(start time.Time, c CommandCosts) world {
+	return world{Start: start, coming: moment{time: start}, costs: c,
+		open: map[hypervisor.Address]*transfer{},
 		cut:  map[pair]bool{}, racks: map[string]*rack{}}
 }
 
 // Next returns when something happens next, and whether anything will.
-func (w *World) Next() (time.Time, bool) {
+func (w *world) Next() (time.Time, bool) {
 	t := w.Agenda.Next()
 	if t == nil {
 		return time.Time{}, false
@@ -80,7 +80,7 @@ func (w *World) Next() (time.Time, bool) {
 }
 
 // AdvanceTo moves time to t and makes happen what happens until then. Time does not go back.
-func (w *World) AdvanceTo(t time.Time) {
+func (w *world) AdvanceTo(t time.Time) {
 	until := max(w.Now, due.Between(w.Start, t))
 	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
 		w.Now = n.At
@@ -92,31 +92,31 @@ func (w *World) AdvanceTo(t time.Time) {
 }
 
 // In returns a timer that makes fire happen after d.
-func (w *World) In(d time.Duration, fire func()) *Timer {
-	t := &Timer{Fire: fire}
-	w.Agenda.Arm(t, Later(w.Now, max(0, d)))
+func (w *world) In(d time.Duration, fire func()) *timer {
+	t := &timer{Fire: fire}
+	w.Agenda.Arm(t, laterOf(w.Now, max(0, d)))
 	return t
 }
 
 // A Host is where transfers begin and end. A host that is Off reaches no other.
-type TransferHost struct {
+type transferHost struct {
 	Name      hypervisor.HostName
 	Off       bool
-	world     *World
+	world     *world
 	up, down  *maxmin.Link // its network card, each way
 	rack      *rack        // nil: it is in none
-	transfers []*Transfer  // that use the card, oldest first
+	transfers []*transfer  // that use the card, oldest first
 }
 
 // NewHost returns a host with a network card of the given speed each way.
-func (w *World) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) TransferHost {
-	return TransferHost{Name: name, world: w, up: w.network.AddLink(link), down: w.network.AddLink(link)}
+func (w *world) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) transferHost {
+	return transferHost{Name: name, world: w, up: w.network.AddLink(link), down: w.network.AddLink(link)}
 }
 
 // Place puts a host into a rack: transfers to and from other racks cross its up-link, of
 // the given speed each way. A speed of zero leaves that open. Transfers under way are not
 // touched.
-func (w *World) Place(h *TransferHost, name string, uplink hypervisor.Bandwidth) {
+func (w *world) Place(h *transferHost, name string, uplink hypervisor.Bandwidth) {
 	if w.racks[name] == nil {
 		w.racks[name] = &rack{}
 	}
@@ -127,10 +127,10 @@ func (w *World) Place(h *TransferHost, name string, uplink hypervisor.Bandwidth)
 }
 
 // Share makes all transfers that begin from now on cross one network of the given speed.
-func (w *World) Share(speed hypervisor.Bandwidth) { w.shared = w.network.AddLink(speed) }
+func (w *world) Share(speed hypervisor.Bandwidth) { w.shared = w.network.AddLink(speed) }
 
 // route appends the links from one host to another.
-func (w *World) route(links []*maxmin.Link, from, to *TransferHost) []*maxmin.Link {
+func (w *world) route(links []*maxmin.Link, from, to *transferHost) []*maxmin.Link {
 	links = append(links, from.up, to.down)
 	if from.rack != to.rack {
 		if from.rack != nil && from.rack.up != nil {
@@ -147,7 +147,7 @@ func (w *World) route(links []*maxmin.Link, from, to *TransferHost) []*maxmin.Li
 }
 
 // free returns what a transfer needs that begins.
-func (w *World) free(t *Transfer) *underWay {
+func (w *world) free(t *transfer) *underWay {
 	if n := len(w.idle); n > 0 {
 		u := w.idle[n-1]
 		w.idle = w.idle[:n-1]
@@ -160,30 +160,30 @@ func (w *World) free(t *Transfer) *underWay {
 }
 
 // Settle gives every transfer its present share of the wire.
-func (w *World) Settle() {
+func (w *world) Settle() {
 	for _, flow := range w.network.Settle() {
-		flow.Owner.(*Transfer).accelerate(flow.Rate())
+		flow.Owner.(*transfer).accelerate(flow.Rate())
 	}
 }
 
 // At returns the transfer whose target listens at a; nil is none.
-func (w *World) At(a hypervisor.Address) *Transfer { return w.open[a] }
+func (w *world) At(a hypervisor.Address) *transfer { return w.open[a] }
 
 // A pair is two hosts, the smaller name first.
 type pair [2]hypervisor.HostName
 
-func between(a, b *TransferHost) pair { return pair{min(a.Name, b.Name), max(a.Name, b.Name)} }
+func between(a, b *transferHost) pair { return pair{min(a.Name, b.Name), max(a.Name, b.Name)} }
 
 // transfersBetween returns the transfers between two hosts, either way.
-func transfersBetween(a, b *TransferHost) []*Transfer {
+func transfersBetween(a, b *transferHost) []*transfer {
 	list := slices.Clone(a.transfers)
-	return slices.DeleteFunc(list, func(t *Transfer) bool { return t.From != b && t.To != b })
+	return slices.DeleteFunc(list, func(t *transfer) bool { return t.From != b && t.To != b })
 }
 
 const linkCut = "the link was cut"
 
 // Cut drops everything between two hosts, unnoticed.
-func (w *World) Cut(a, b *TransferHost) {
+func (w *world) Cut(a, b *transferHost) {
 	w.cut[between(a, b)] = true
 	for _, t := range transfersBetween(a, b) {
 		t.sever(cut, linkCut)
@@ -192,7 +192,7 @@ func (w *World) Cut(a, b *TransferHost) {
 
 // Heal undoes Cut: what stalled goes on, and a process whose peer died meanwhile
 // is told.
-func (w *World) Heal(a, b *TransferHost) {
+func (w *world) Heal(a, b *transferHost) {
 	delete(w.cut, between(a, b))
 	for _, t := range transfersBetween(a, b) {
 		if t.connected() && (t.source == nil || t.target == nil) && t.stage != loading {
@@ -204,7 +204,7 @@ func (w *World) Heal(a, b *TransferHost) {
 }
 
 // Reset closes every connection between two hosts.
-func (w *World) Reset(a, b *TransferHost) {
+func (w *world) Reset(a, b *transferHost) {
 	for _, t := range transfersBetween(a, b) {
 		t.sever(reset, "connection reset")
 	}
@@ -212,7 +212,7 @@ func (w *World) Reset(a, b *TransferHost) {
 
 // Restarted tells the peers of a host that came back that it knows nothing of
 // their connections.
-func (w *World) Restarted(h *TransferHost) {
+func (w *world) Restarted(h *transferHost) {
 	for _, t := range slices.Clone(h.transfers) {
 		if t.connected() {
 			t.sever(reset, "the host restarted")
@@ -220,7 +220,7 @@ func (w *World) Restarted(h *TransferHost) {
 	}
 }
 
-// Refuse returns an error of a kind. The port adds the operation, the VM and the host.
-func Refuse(kind hypervisor.Kind, format string, args ...any) error {
+// refused returns an error of a kind. The port adds the operation, the VM and the host.
+func refused(kind hypervisor.Kind, format string, args ...any) error {
 	return &hypervisor.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }

@@ -24,8 +24,8 @@ type Value struct {
 	numeric bool
 }
 
-// ValueOf reads a value.
-func ValueOf(text string) Value {
+// valueOf reads a value.
+func valueOf(text string) Value {
 	v := Value{Text: text}
 	v.number, v.numeric = number(text)
 	return v
@@ -36,7 +36,7 @@ func (v Value) MarshalText() ([]byte, error) { return []byte(v.Text), nil }
 
 // UnmarshalText reads the value again: a number that was one before it was stored is one.
 func (v *Value) UnmarshalText(text []byte) error {
-	*v = ValueOf(string(text))
+	*v = valueOf(string(text))
 	return nil
 }
 
@@ -53,7 +53,7 @@ func NewAggregate(name string, metadata map[string]string) *Aggregate {
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		for value := range strings.SplitSeq(metadata[key], ",") {
 			value = strings.TrimSpace(value)
-			a.Values[key] = append(a.Values[key], ValueOf(value))
+			a.Values[key] = append(a.Values[key], valueOf(value))
 			if strings.HasPrefix(key, tenantKey) {
 				a.Tenants = append(a.Tenants, value)
 			}
@@ -76,10 +76,10 @@ type Want struct {
 // scope is the prefix of the keys that speak of aggregates.
 const scope = "aggregate_instance_extra_specs"
 
-// ParseWant reads a flavor's extra specifications, sorted by key. Keys with another
+// parseWant reads a flavor's extra specifications, sorted by key. Keys with another
 // scope than that of aggregates speak of something else and are left out.
 // Source: Nova aggregate_instance_extra_specs.py (host_passes).
-func ParseWant(specs map[string]string) []Want {
+func parseWant(specs map[string]string) []Want {
 	var all []Want
 	for _, spec := range slices.Sorted(maps.Keys(specs)) {
 		before, key, scoped := strings.Cut(spec, ":")
@@ -120,10 +120,10 @@ func (w *Want) Satisfied(all []*Aggregate) bool {
 	return false
 }
 
-// Admits reports whether a tenant may use a host in the aggregates: none of
+// admits reports whether a tenant may use a host in the aggregates: none of
 // them names tenants, or one of them names this one.
 // Source: Nova aggregate_multitenancy_isolation.py (host_passes).
-func Admits(all []*Aggregate, tenant string) bool {
+func admits(all []*Aggregate, tenant string) bool {
 	open := true
 	for _, a := range all {
 		if slices.Contains(a.Tenants, tenant) {
@@ -134,15 +134,15 @@ func Admits(all []*Aggregate, tenant string) bool {
 	return open
 }
 
-// MatchAggregate reports whether a value satisfies what is asked for: an operator and
+// matchAggregate reports whether a value satisfies what is asked for: an operator and
 // its words, or, without an operator, the value itself. "=" means at least.
 // Source: Nova scheduler/filters/extra_specs_ops.py (match).
-func MatchAggregate(value, text string) bool {
-	w, v := want("", text), ValueOf(value)
+func matchAggregate(value, text string) bool {
+	w, v := want("", text), valueOf(value)
 	return w.Match(&v)
 }
 
-// MatchAggregate is [MatchAggregate] for what was read before.
+// MatchAggregate is [matchAggregate] for what was read before.
 func (w *Want) Match(v *Value) bool {
 	switch w.op {
 	case "<or>":

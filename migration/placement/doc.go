@@ -42,8 +42,8 @@
 // This part decides whether the metadata of groups of hosts satisfies
 // what a VM's flavor asks for, in Nova's language of operators.
 //
-// [MatchAggregate] compares one value; [NewAggregate] reads an aggregate's metadata as Nova does;
-// [ParseWant] reads what is asked for once, for many hosts. What Nova answers with an
+// matchAggregate compares one value; [NewAggregate] reads an aggregate's metadata as Nova does;
+// parseWant reads what is asked for once, for many hosts. What Nova answers with an
 // exception, such as "= many" on a value that is no number, does not match here.
 // Nothing is stored, and nothing panics.
 //
@@ -129,8 +129,8 @@
 // This part decides whether a VM with a NUMA layout fits into the cells
 // of a host, and where: on which CPUs, with which pages.
 //
-// [FitsTopology] answers yes or no and allocates nothing; [Fit] also says where; [Take]
-// and [Free] keep the books, and are each other's inverse. Every part of the VM
+// fitsTopology answers yes or no and allocates nothing; fit also says where; take
+// and free keep the books, and are each other's inverse. Every part of the VM
 // goes into a cell of its own. The match is exact: when there is a way to seat
 // all parts, it is found.
 //

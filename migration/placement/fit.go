@@ -9,17 +9,17 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// FitsTopology reports whether a VM with layout a fits into cells of which use is
+// fitsTopology reports whether a VM with layout a fits into cells of which use is
 // taken. whole is the VM's size, for an Ask without parts. It allocates nothing.
 // Source: Nova virt/hardware.py (numa_fit_instance_to_host).
-func FitsTopology(a *TopologyRequest, whole Part, cells []Cell, use []CellUse) bool {
+func fitsTopology(a *TopologyRequest, whole Part, cells []Cell, use []CellUse) bool {
 	var s seating
 	return s.fill(a, whole, cells, use)
 }
 
-// Fit returns the seat of every part of a VM, in the order of its parts; false
-// when it does not fit. See [FitsTopology].
-func Fit(a *TopologyRequest, whole Part, cells []Cell, use []CellUse) ([]Seat, bool) {
+// fit returns the seat of every part of a VM, in the order of its parts; false
+// when it does not fit. See [fitsTopology].
+func fit(a *TopologyRequest, whole Part, cells []Cell, use []CellUse) ([]Seat, bool) {
 	var s seating
 	if !s.fill(a, whole, cells, use) {
 		return nil, false
@@ -119,12 +119,12 @@ func freeMemory(size hypervisor.Bytes, c *Cell, u *CellUse) hypervisor.Bytes {
 	if size == 0 {
 		return c.Memory - u.Memory
 	}
-	return hypervisor.Bytes(FreePages(size, c, u)) * size
+	return hypervisor.Bytes(freePagesOf(size, c, u)) * size
 }
 
-// FreePages returns how many pages of a size are left in a cell; a negative
+// freePagesOf returns how many pages of a size are left in a cell; a negative
 // number is how many were taken that are not there.
-func FreePages(size hypervisor.Bytes, c *Cell, u *CellUse) int64 {
+func freePagesOf(size hypervisor.Bytes, c *Cell, u *CellUse) int64 {
 	return pagesOf(c.Pages, size) - pagesOf(u.Pages, size)
 }
 
@@ -234,9 +234,9 @@ func useOf(use []CellUse, c int) *CellUse {
 	return &nothing
 }
 
-// Take books seats, and returns the use of all cells then. It changes use only
+// take books seats, and returns the use of all cells then. It changes use only
 // where it returns it.
-func Take(use []CellUse, seats []Seat) []CellUse {
+func take(use []CellUse, seats []Seat) []CellUse {
 	for _, s := range seats {
 		for len(use) <= s.Cell {
 			use = append(use, CellUse{})
@@ -248,8 +248,8 @@ func Take(use []CellUse, seats []Seat) []CellUse {
 	return use
 }
 
-// Free undoes Take with the same seats.
-func Free(use []CellUse, seats []Seat) []CellUse {
+// free undoes Take with the same seats.
+func free(use []CellUse, seats []Seat) []CellUse {
 	for _, s := range seats {
 		if s.Cell < len(use) {
 			u := &use[s.Cell]

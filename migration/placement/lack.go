@@ -10,8 +10,8 @@ type Shortage struct {
 	CPUs         int
 }
 
-// Lack returns what host has too little of for vm, as far as all asks for it.
-func Lack(
+// lack returns what host has too little of for vm, as far as all asks for it.
+func lack(
 	all []Filter, vm *VM, host *Host, o options,
 ) Shortage {
 	var s Shortage

@@ -35,7 +35,7 @@ func freePages(a *TopologyRequest, h *Host) int64 {
 		if i < len(use) {
 			u = &use[i]
 		}
-		free += max(0, FreePages(a.PageSize, &cells[i], u))
+		free += max(0, freePagesOf(a.PageSize, &cells[i], u))
 	}
 	return free
 }
@@ -51,7 +51,7 @@ func explainHugepages(vm *VM, h *Host, _ options) (string, string) {
 // Source: Nova scheduler/filters/numa_topology_filter.py (host_passes).
 func topologyFails(vm *VM, h *Host, _ options) bool {
 	a := vm.Constraints.Topology
-	return a != nil && !FitsTopology(a, vm.Whole(), cellsOf(h), h.UsedCells())
+	return a != nil && !fitsTopology(a, vm.Whole(), cellsOf(h), h.UsedCells())
 }
 
 func explainTopology(vm *VM, h *Host, _ options) (string, string) {

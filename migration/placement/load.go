@@ -128,9 +128,9 @@ func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	case held.Count == 1 && sign > 0:
 		own := *vm
 		held.VM, held.Seats = &own, seats(vm, facts, l.Cells)
-		l.Cells = Take(l.Cells, held.Seats)
+		l.Cells = take(l.Cells, held.Seats)
 	case held.Count <= 0:
-		l.Cells = Free(l.Cells, held.Seats)
+		l.Cells = free(l.Cells, held.Seats)
 		delete(l.Held, vm.ID)
 		return
 	}
@@ -144,7 +144,7 @@ func seats(vm *VM, facts *Facts, use []CellUse) []Seat {
 	if vm.Constraints.Topology == nil || facts == nil {
 		return nil
 	}
-	seats, _ := Fit(vm.Constraints.Topology, vm.Whole(), facts.Cells, use)
+	seats, _ := fit(vm.Constraints.Topology, vm.Whole(), facts.Cells, use)
 	return seats
 }
 

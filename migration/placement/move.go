@@ -26,7 +26,7 @@ type Domain struct{ Group, Label, Value string }
 // CompareHosts looks at a fleet for what a move of vm from source depends on. It looks
 // at every host when vm is in a group; otherwise only for the source.
 func CompareHosts(vm *VM, source hypervisor.HostName, hosts []Host) *Move {
-	m := &Move{Wants: ParseWant(vm.Constraints.Specs)}
+	m := &Move{Wants: parseWant(vm.Constraints.Specs)}
 	for i := range hosts {
 		if hosts[i].Name == source && source != "" {
 			m.Source = hosts[i].Facts
@@ -88,7 +88,7 @@ func (o Options) Asked(vm *VM) []Want {
 	if o.Move != nil || len(vm.Constraints.Specs) == 0 {
 		return o.Move.wants()
 	}
-	return ParseWant(vm.Constraints.Specs)
+	return parseWant(vm.Constraints.Specs)
 }
 
 func (m *Move) wants() []Want {

@@ -72,7 +72,7 @@ func explainSpecs(vm *VM, h *Host, o options) (need, have string) {
 // Source: Nova scheduler/filters/aggregate_multitenancy_isolation.py (host_passes).
 func tenantRepelled(vm *VM, h *Host, _ options) bool {
 	return h.Facts != nil && len(h.Facts.Aggregates) > 0 &&
-		!Admits(h.Facts.Aggregates, vm.Constraints.Tenant)
+		!admits(h.Facts.Aggregates, vm.Constraints.Tenant)
 }
 
 func explainTenants(vm *VM, h *Host, _ options) (string, string) {

@@ -78,9 +78,9 @@ func (u *QuotaUsage) Lacks(charges []QuotaCharge) []hypervisor.Reason {
 		if !bounded || c.Amount <= 0 || u.used[k]+c.Amount <= l.Hard {
 			continue
 		}
-		why = append(why, hypervisor.Reason{Check: "quota", Need: QuotaText(c.Resource, c.Amount) +
+		why = append(why, hypervisor.Reason{Check: "quota", Need: quotaText(c.Resource, c.Amount) +
 			" more of " + c.Resource + " for a second copy", Have: fmt.Sprintf(
-			"%s used of %s in quota %s", QuotaText(c.Resource, u.used[k]), QuotaText(c.Resource, l.Hard),
+			"%s used of %s in quota %s", quotaText(c.Resource, u.used[k]), quotaText(c.Resource, l.Hard),
 			l.Quota)})
 	}
 	return why
@@ -97,8 +97,8 @@ func (u *QuotaUsage) Fits(charges []QuotaCharge, n int) int {
 	return n
 }
 
-// QuotaText writes an amount of a resource: memory and storage in bytes, CPUs, or a number.
-func QuotaText(resource string, amount int64) string {
+// quotaText writes an amount of a resource: memory and storage in bytes, CPUs, or a number.
+func quotaText(resource string, amount int64) string {
 	switch {
 	case IsCPU(resource) && amount%1000 == 0:
 		return fmt.Sprintf("%d CPUs", amount/1000)

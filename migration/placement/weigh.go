@@ -77,10 +77,10 @@ func SelectWeighers(multipliers map[string]float64) ([]Weigher, error) {
 	return all, nil
 }
 
-// Scores returns the score of each of the given hosts, in their order; at are
+// scores returns the score of each of the given hosts, in their order; at are
 // positions in hosts.
 // Source: Nova nova/weights.py (get_weighed_objects).
-func Scores(
+func scores(
 	ws []Weigher, vm *VM, hosts []Host, at []int, o Options,
 ) []float64 {
 	scores, raw := make([]float64, len(at)), make([]float64, len(at))
@@ -91,7 +91,7 @@ func Scores(
 		for k, i := range at {
 			raw[k] = finite(ws[w].Of(vm, &hosts[i], o))
 		}
-		Normalise(raw, ws[w].FromZero)
+		normalise(raw, ws[w].FromZero)
 		for k := range raw {
 			scores[k] += ws[w].Multiplier * raw[k]
 		}
@@ -113,7 +113,7 @@ func Best(
 	if len(at) == 0 {
 		return 0, false
 	}
-	best, scores := 0, Scores(ws, vm, hosts, at, o)
+	best, scores := 0, scores(ws, vm, hosts, at, o)
 	for k := range at {
 		if byScore(scores[k], scores[best], &hosts[at[k]], &hosts[at[best]]) < 0 {
 			best = k
@@ -133,7 +133,7 @@ func Rank(
 	ws []Weigher, vm *VM, hosts []Host, at []int, o Options,
 ) []Ranked {
 	var all []Ranked
-	for k, score := range Scores(ws, vm, hosts, at, o) {
+	for k, score := range scores(ws, vm, hosts, at, o) {
 		all = append(all, Ranked{hosts[at[k]].Name, score})
 	}
 	slices.SortFunc(all, func(a, b Ranked) int {
@@ -146,10 +146,10 @@ func byScore(a, b float64, hostA, hostB *Host) int {
 	return cmp.Or(cmp.Compare(b, a), cmp.Compare(hostA.Name, hostB.Name))
 }
 
-// Normalise maps numbers to [0, 1]: the worst to 0, the best to 1, and all to 0
+// normalise maps numbers to [0, 1]: the worst to 0, the best to 1, and all to 0
 // when they are equal. With fromZero 0 maps to 0, and less than it counts as 0.
 // Source: Nova nova/weights.py (normalize; weigh_objects for minval).
-func Normalise(numbers []float64, fromZero bool) {
+func normalise(numbers []float64, fromZero bool) {
 	if len(numbers) == 0 {
 		return
 	}

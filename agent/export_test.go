@@ -1,0 +1,15 @@
+package agent
+
+// What the tests in package agent_test see of the inside.
+
+type (
+	LocalVMs        = localVMs
+	MigrationCache  = migrationCache
+	Present         = present
+	UnmanagedDomain = unmanagedDomain
+	WorkQueue       = workQueue
+)
+
+var (
+	MonitorOptions = monitorOptions
+)

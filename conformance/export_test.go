@@ -1,0 +1,14 @@
+package conformance
+
+// What the tests in package conformance_test see of the inside.
+
+type (
+	Trial = trial
+)
+
+var (
+	FailureGroups   = failureGroups
+	LifecycleGroups = lifecycleGroups
+	MigrationGroups = migrationGroups
+	New             = newWorld
+)
