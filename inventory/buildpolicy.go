@@ -7,7 +7,81 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/migration/placement"
 )
+
+// ConfigSpec is the cluster's migration configuration, with KubeVirt's field
+// names; what it leaves out has KubeVirt's default. Unlike there, speeds and
+// durations have units, except where the name says it.
+type ConfigSpec struct {
+	ParallelMigrationsPerCluster      *int    `yaml:"parallelMigrationsPerCluster,omitempty"`
+	ParallelOutboundMigrationsPerNode *int    `yaml:"parallelOutboundMigrationsPerNode,omitempty"`
+	ParallelInboundMigrationsPerNode  *int    `yaml:"parallelInboundMigrationsPerNode,omitempty"`
+	NodeDrainTaintKey                 *string `yaml:"nodeDrainTaintKey,omitempty"`
+	ProgressTimeout                   string  `yaml:"progressTimeout,omitempty"`
+	UtilityVolumesTimeout             string  `yaml:"utilityVolumesTimeout,omitempty"`
+	UnsafeMigrationOverride           *bool   `yaml:"unsafeMigrationOverride,omitempty"`
+	DisableTLS                        *bool   `yaml:"disableTLS,omitempty"`
+	Network                           *string `yaml:"network,omitempty"`
+	MatchSELinuxLevelOnMigration      *bool   `yaml:"matchSELinuxLevelOnMigration,omitempty"`
+	OptionsSpec                       `yaml:",inline"`
+}
+
+// An OptionsSpec is what the cluster and a policy can both set.
+type OptionsSpec struct {
+	AllowAutoConverge       *bool  `yaml:"allowAutoConverge,omitempty"`
+	AllowPostCopy           *bool  `yaml:"allowPostCopy,omitempty"`
+	AllowWorkloadDisruption *bool  `yaml:"allowWorkloadDisruption,omitempty"`
+	BandwidthPerMigration   string `yaml:"bandwidthPerMigration,omitempty"`
+	CompletionTimeoutPerGiB string `yaml:"completionTimeoutPerGiB,omitempty"`
+	MaxDowntimeMs           *int64 `yaml:"maxDowntimeMs,omitempty"`
+	// Convergence is how transfers are brought to their end: Watermark (default), Forecast,
+	// or KubeVirt's Legacy and Stall. With compatible: true the default is Legacy.
+	Convergence string `yaml:"convergence,omitempty"`
+	// Encryption is Auto (default: where both hosts have certificates), Required or Off.
+	Encryption string `yaml:"encryption,omitempty"`
+}
+
+// A PolicySpec is a migration policy, with KubeVirt's field names.
+type PolicySpec struct {
+	Name         string            `yaml:"name"`
+	Selectors    *SelectorsSpec    `yaml:"selectors,omitempty"`
+	Experimental *ExperimentalSpec `yaml:"experimental,omitempty"`
+	OptionsSpec  `yaml:",inline"`
+}
+
+// SelectorsSpec say which VMs a policy is for.
+type SelectorsSpec struct {
+	VM        placement.Labels `yaml:"virtualMachineInstanceSelector,omitempty"`
+	Namespace placement.Labels `yaml:"namespaceSelector,omitempty"`
+}
+
+// ExperimentalSpec is what only policies can set.
+type ExperimentalSpec struct {
+	Compression    *string             `yaml:"compression,omitempty"`
+	StallDetector  *StallDetectorSpec  `yaml:"stallDetector,omitempty"`
+	DowntimeTuning *DowntimeTuningSpec `yaml:"downtimeTuning,omitempty"`
+}
+
+// A StallDetectorSpec says when a migration counts as stalled.
+type StallDetectorSpec struct {
+	StallMargin               *int     `yaml:"stallMargin,omitempty"`
+	EWMAAlpha                 *float64 `yaml:"ewmaAlpha,omitempty"`
+	StallProgressTimeout      string   `yaml:"stallProgressTimeout,omitempty"`
+	SwitchoverTimeout         string   `yaml:"switchoverTimeout,omitempty"`
+	PrecopyPossibleFactor     *float64 `yaml:"precopyPossibleFactor,omitempty"`
+	PatienceWindowDecayFactor *float64 `yaml:"patienceWindowDecayFactor,omitempty"`
+	SearchLocalMinima         *bool    `yaml:"searchLocalMinima,omitempty"`
+	CompletionTimeoutFactor   *float64 `yaml:"completionTimeoutFactor,omitempty"`
+}
+
+// A DowntimeTuningSpec raises the downtime that is allowed in steps.
+type DowntimeTuningSpec struct {
+	InitialMs           *int64 `yaml:"initialMs,omitempty"`
+	Steps               *int   `yaml:"steps,omitempty"`
+	StartAfterIteration *int   `yaml:"startAfterIteration,omitempty"`
+	CooldownSeconds     *int64 `yaml:"cooldownSeconds,omitempty"`
+}
 
 // config reads the cluster's configuration.
 func (b *specBuilder) config(at path, s ConfigSpec) {

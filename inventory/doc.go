@@ -39,7 +39,7 @@
 // on: hosts with all that their VMs take of them, and VMs with all that they ask.
 //
 // It decides nothing and changes nothing: [OpenLedger] is a snapshot, and
-// [Ask] is what package placement/choose is asked about one VM of it.
+// [Ask] is what package placement is asked about one VM of it.
 //
 // # Costs of a model
 //

@@ -56,6 +56,60 @@ func DefaultStallDetector() StallDetector { return convergence.DefaultStallDetec
 // DefaultDowntimeTuning returns a tuning with all defaults.
 func DefaultDowntimeTuning() DowntimeTuning { return convergence.DefaultDowntimeTuning() }
 
+// OptionsOverrides are the fields of [Cluster] that a policy may set. Nil inherits;
+// everything else overrides, also zero and false.
+type OptionsOverrides struct {
+	AllowAutoConverge *bool
+	AllowPostCopy     *bool
+	// AllowWorkloadDisruption, when nil, follows AllowPostCopy if that is set,
+	// also to false; it inherits if neither is set.
+	AllowWorkloadDisruption *bool
+	// BandwidthPerMigration is in bytes per second; 0 is no cap.
+	BandwidthPerMigration *hypervisor.Bandwidth
+	// CompletionTimeoutPerGiB of 0 is no timeout. With a stall detector it is
+	// also no action ever, since the detector counts from the timeout.
+	CompletionTimeoutPerGiB *time.Duration
+	// MaxDowntime is 1 ms to 2000 s.
+	MaxDowntime *time.Duration
+	// Convergence is the method that brings transfers to their end. KubeVirt has no such field.
+	Convergence *convergence.Method
+	// Encryption is whether memory and disks are encrypted on their way. KubeVirt's policies have no
+	// such field.
+	Encryption *Encryption
+	// Experimental is what only a policy can set.
+	Experimental *Experimental
+}
+
+// Experimental are options that have no counterpart in [Cluster]. An empty one
+// is the same as none.
+type Experimental struct {
+	StallDetector  *StallDetectorOverrides  // not together with DowntimeTuning
+	DowntimeTuning *DowntimeTuningOverrides // not together with StallDetector
+	Compression    *Compression
+}
+
+// StallDetectorOverrides configure a [StallDetector], whose fields they are. An
+// empty one asks for the detector with all its defaults; none asks for none.
+type StallDetectorOverrides struct {
+	StallMargin               *int
+	EWMAAlpha                 *float64
+	StallProgressTimeout      *time.Duration
+	SwitchoverTimeout         *time.Duration
+	PrecopyPossibleFactor     *float64
+	PatienceWindowDecayFactor *float64
+	SearchLocalMinima         *bool
+	CompletionTimeoutFactor   *float64
+}
+
+// DowntimeTuningOverrides configure a [DowntimeTuning], whose fields they are.
+// An empty one asks for tuning with all its defaults; none asks for none.
+type DowntimeTuningOverrides struct {
+	Initial             *time.Duration
+	Steps               *int
+	StartAfterIteration *int
+	Cooldown            *time.Duration
+}
+
 // Apply returns base with everything that o sets; base is not changed, and what
 // it points to is copied before it is changed. It checks nothing: see
 // [Policy.Validate].

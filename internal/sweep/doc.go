@@ -9,7 +9,7 @@
 // first combination, then those of the next.
 //
 // The caller (1) makes a [Grid] and a [Run], (2) simulates the worlds of its
-// [Shard], as package sweep/run does, and (3) puts the samples into a [Document]
+// [Shard], as godwit simulate does, and (3) puts the samples into a [Document]
 // with [Summarize], or writes them as lines with [WriteHead], [WriteSample] and
 // [WriteEnd], which [ReadPart] and [Merge] join. What comes out is the same, byte
 // for byte, however many cores and machines it was divided among.

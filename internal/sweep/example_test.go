@@ -7,7 +7,7 @@ import (
 )
 
 // Two settings of one field, eight samples each. What comes out of a world is made
-// up here; package sweep/run simulates it.
+// up here; godwit simulate plays it.
 func Example() {
 	axis, err := sweep.ParseAxis("limits.perSource=1,4")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/enum"
 )
 
-// A Filter is one condition on a host. Package placement/filter has all of them;
-// [Basic] lists those that an [Index] always applies.
+// A Filter is one condition on a host. [AllFilters] has all of them; [Basic] lists those
+// that an [Index] always applies.
 type Filter struct {
 	Name  string // names the filter in a Reason
 	Class Class

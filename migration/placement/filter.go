@@ -9,7 +9,9 @@ import (
 // options is short for what every condition takes.
 type options = Options
 
-// A row is a [Filter].
+// A row is a [Filter]. One that looks at nothing of a host but its Facts is listed in ofFacts as
+// well, and one that refuses no host when a VM asks for nothing of its kind in idle: both save time,
+// and decide nothing.
 type row struct {
 	name    string
 	class   Class
@@ -17,8 +19,8 @@ type row struct {
 	explain func(*VM, *Host, options) (need, have string)
 }
 
-// filterFilters lists the conditions beyond the basic ones, the cheap ones first.
-var filterFilters = []row{
+// conditions lists the conditions beyond the basic ones, the cheap ones first.
+var conditions = []row{
 	{"disabled", Policy, isDisabled, explainDisabled},
 	{"maintenance", Policy, inMaintenance, explainMaintenance},
 	{"memory-exists", Physics, memoryMissing, explainMemoryExists},
@@ -45,7 +47,7 @@ var filterFilters = []row{
 	{"tenants", Policy, tenantRepelled, explainTenants},
 	{"same-host", Policy, companyMissing, explainSameHost},
 	{"different-host", Policy, companyPresent, explainDifferentHost},
-	{"group-affinity", Policy, groupElsewhere, filterExplainAffinity},
+	{"group-affinity", Policy, groupElsewhere, explainGroup},
 	{"group-anti-affinity", Policy, groupFull, explainAntiAffinity},
 	{"failure-domain", Policy, domainFull, explainDomain},
 	{"hugepages", Physics, hugepagesLack, explainHugepages},
@@ -55,8 +57,8 @@ var filterFilters = []row{
 // AllFilters returns every condition, in order.
 func AllFilters() []Filter {
 	basic := Basic()
-	all := append(make([]Filter, 0, len(basic)+len(filterFilters)), basic...)
-	for _, r := range filterFilters {
+	all := append(make([]Filter, 0, len(basic)+len(conditions)), basic...)
+	for _, r := range conditions {
 		all = append(all, Filter{
 			Name: r.name, Class: r.class, Refuses: r.refuses, Explain: r.explain,
 			Idle: idle[r.name], OfFacts: slices.Contains(ofFacts, r.name),

@@ -168,7 +168,7 @@ func together(r *GroupRule, h *Host, o options) (n int, known bool) {
 	return o.Move.Domains[d], true
 }
 
-func filterExplainAffinity(vm *VM, h *Host, o options) (need, have string) {
+func explainGroup(vm *VM, h *Host, o options) (need, have string) {
 	var groups []string
 	have = "none of them"
 	for i := range vm.Constraints.Groups {
