@@ -89,9 +89,9 @@ func (a *Agent) plug(ctx context.Context, v *store.VM, c store.DiskChange) (stri
 		what = hypervisor.AttachDisk{Disk: *c.Attach}
 	}
 	err = a.hv.Do(ctx, v.VM.ID, what)
-	if refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict, hypervisor.NotFound, hypervisor.Transient) {
-		return optionWords(err), nil
+		return OptionWords(err), nil
 	}
 	if err != nil || c.Attach != nil {
 		return "", err
