@@ -43,7 +43,7 @@ var needed = map[string]Role{opGet: Viewer, opChanges: Viewer, opWait: Viewer, o
 // belongs to another machine. Source: the documentation of the fields in package store.
 var operated = map[store.Kind][]string{
 	store.VMKind: {"VM", "Labels", "Strategy", "Migratable", "NotMigratableReason", "Placement", "Overhead",
-		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges",
+		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges", "SnapshotRequests",
 		"Asked", "Release", "Evicted"},
 	store.HostKind:      {"Labels", "Taints", "Cordoned", "Drain", "Facts"},
 	store.MigrationKind: {"Cancel"},
