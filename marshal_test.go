@@ -26,6 +26,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // public are the folders whose exported types users log and marshal.
@@ -43,7 +44,8 @@ var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hy
 	convergence.NoReason, convergence.Method(0), migration.NoFault, placement.Policy,
 	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
 	evacuation.InstanceUnknown, evacuation.QueueAll, evacuation.LargestFirst, evacuation.Unset,
-	evacuation.ByStrategy, controller.Leave, sim.AtRest, sim.Stands}
+	evacuation.ByStrategy, controller.Leave, sim.AtRest, sim.Stands, store.RunPlan,
+	store.MoveWaits}
 
 // sets are bit sets, which print as names and marshal as lists of names.
 var sets = []any{migration.Actions(0).With(migration.HandOff).With(migration.TellTarget),

@@ -49,6 +49,10 @@ var advice = []struct{ text, test, why string }{
 	{text: "or move the damaged file away first", test: "backup.txtar"},
 	{text: "use godwit store reconcile", test: "backup.txtar"},
 
+	{text: "a disk is reverted only while its VM is stopped: godwit vm stop it first", test: "vm-life.txtar"},
+	{text: "it is not stopped: godwit vm stop it first", test: "vm-life.txtar"},
+	{text: "delete it with godwit vm snapshot delete first", why: "the migration is refused before it begins, and " +
+		"the VM runs on where it is (agent TestSnapshot tests, vm-life.txtar deletes one)"},
 	{text: "delete it first, or choose another name", test: "advice.txtar"},
 	{text: "is no file: move it away", test: "advice.txtar"},
 	{text: "shut its guest down on %s if it is not needed", why: "agents report only copies whose VM has a record, so that no VM of a test brings it up; " +

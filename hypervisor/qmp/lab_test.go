@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -330,6 +331,9 @@ func (l *lab) signal(n name, id vmid, s syscall.Signal) error {
 	return syscall.Kill(pid, s)
 }
 
+// checksum is the line that is removed from a record when it is edited.
+var checksum = regexp.MustCompile(`,\n\t"checksum": "[^"]*"`)
+
 // restart takes the power from a host and gives it back.
 func (l *lab) restart(n name) (hypervisor.Hypervisor, error) {
 	if err := l.hosts[n].Close(); err != nil {
@@ -352,7 +356,7 @@ func (l *lab) restart(n name) (hypervisor.Hypervisor, error) {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			old := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
-			err = os.WriteFile(path, []byte(old), 0o600)
+			err = os.WriteFile(path, []byte(checksum.ReplaceAllString(old, "")), 0o600)
 		}
 		if err != nil {
 			return nil, err

@@ -124,7 +124,7 @@ func TestOnlyWhatIsCertainIsSaidOfAWriteThatFailed(t *testing.T) {
 		{"etcd is busy", rpctypes.ErrTooManyRequests, true, store.Unavailable},
 		{"etcd is busy, on the wire", rpctypes.ErrGRPCRequestTooManyRequests, true,
 			store.Unavailable},
-		{"it is not allowed", rpctypes.ErrPermissionDenied, true, store.Unavailable},
+		{"it is not allowed", rpctypes.ErrPermissionDenied, true, store.Forbidden},
 		{"it is not known", errors.New("etcdserver: no leader?"), true, store.Unanswered},
 	} {
 		if got := kindOf(c.err, c.left); got != c.want {

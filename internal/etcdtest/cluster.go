@@ -67,6 +67,12 @@ func Build() error {
 	return err
 }
 
+// IsMember reports whether these are the arguments of a process that is a member.
+func IsMember(argv []string) bool {
+	path, err := member.Build()
+	return err == nil && len(argv) > 0 && argv[0] == path
+}
+
 func program(t testing.TB) string {
 	t.Helper()
 	path, err := member.Build()

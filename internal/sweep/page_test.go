@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // TestChartsAreAsPublished compares the library in the page with the pinned sum.
@@ -218,18 +220,26 @@ func filterByKeyboard(t *testing.T, open opener) {
 	quiet(p)
 }
 
-// pointAt moves the mouse over a chart, from its left by a share of its width and down by
-// pixels, and returns what the tooltip says.
+// pointAt moves the mouse over a chart, at a share of its width and some pixels below its top, until
+// the chart tells something: where nothing is painted yet, a chart does not hear the mouse.
 func pointAt(p *tab, chart string, share float64, down int) (at [2]float64, told string) {
 	p.Helper()
-	at = browsertest.Eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
-		box.scrollIntoView({ block: "center", behavior: "instant" });
-		const { left, top, width } = box.getBoundingClientRect();
-		return [left + width * %v, top + %d]; })()`, chart, share, down))
-	p.PointAt(1, 1)
-	p.PointAt(at[0], at[1])
-	p.WaitVisible("#tip")
-	return at, browsertest.Eval[string](p, `document.querySelector("#tip").innerText`)
+	testutil.Eventually(p, "the tooltip of "+chart, func() error {
+		at = browsertest.Eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
+			box.scrollIntoView({ block: "center", behavior: "instant" });
+			const { left, top, width } = box.getBoundingClientRect();
+			return [left + width * %v, top + %d]; })()`, chart, share, down))
+		p.PointAt(1, 1)
+		p.PointAt(at[0], at[1])
+		p.Settle()
+		told = browsertest.Eval[string](p, `document.querySelector("#tip")?.checkVisibility({ visibilityProperty: true }) ?
+			document.querySelector("#tip").innerText : ""`)
+		if told == "" {
+			return errors.New("it says nothing")
+		}
+		return nil
+	})
+	return at, told
 }
 
 func timelineAnswers(t *testing.T, open opener) {
