@@ -155,13 +155,8 @@ func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 		left++
 		text := fmt.Sprintf("%s %v", v.VM.ID, v.State)
 		p, e := d.hosts[0].Progress(ctx, v.Job)
-		switch {
-		case e != nil || p.Status == hypervisor.JobNone:
-		case p.Status == hypervisor.JobActive && p.Total > 0:
-			text += fmt.Sprintf(" %d%% %v", 100*(p.Total-min(p.Total, p.Remaining))/p.Total,
-				p.Bandwidth)
-		default:
-			text += " " + p.Status.String()
+		if e == nil {
+			text += how(p)
 		}
 		list = append(list, text)
 	}
@@ -170,6 +165,17 @@ func (d *drain) look(ctx context.Context) (left int, what string, err error) {
 		list = append(list, string(vm)+" is on its way")
 	}
 	return left, strings.Join(list, ", "), errors.Join(err, lost)
+}
+
+// how says how a migration goes.
+func how(p hypervisor.Progress) string {
+	switch {
+	case p.Status == hypervisor.JobNone:
+		return ""
+	case p.Status == hypervisor.JobActive && p.Total > 0:
+		return fmt.Sprintf(" %d%% %v", 100*(p.Total-min(p.Total, p.Remaining))/p.Total, p.Bandwidth)
+	}
+	return " " + p.Status.String()
 }
 
 // Note implements store.EventRecorder.

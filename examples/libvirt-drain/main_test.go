@@ -101,8 +101,24 @@ func TestDrain(t *testing.T) {
 			t.Errorf("nothing is said of the end of %s", name)
 		}
 	}
-	if !regexp.MustCompile(`left: .*default/web-\d Running \d+% `).Match(out.Bytes()) {
+	// A transfer may begin and end between two looks: TestHowAMigrationGoes has its percents.
+	if !regexp.MustCompile(`left: .*default/web-\d (Running|HandedOver) (\d+% |[A-Z])`).Match(out.Bytes()) {
 		t.Error("nothing is said of how it goes")
+	}
+}
+
+func TestHowAMigrationGoes(t *testing.T) {
+	for want, p := range map[string]hypervisor.Progress{
+		"":            {Status: hypervisor.JobNone},
+		" Setup":      {Status: hypervisor.JobSetup},
+		" Active":     {Status: hypervisor.JobActive},
+		" 75% 1MiB/s": {Status: hypervisor.JobActive, Total: 400, Remaining: 100, Bandwidth: 1 << 20},
+		" 0% 0B/s":    {Status: hypervisor.JobActive, Total: 400, Remaining: 500}, // it grew
+		" Succeeded":  {Status: hypervisor.JobSucceeded, Total: 400},
+	} {
+		if got := how(p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
 	}
 }
 

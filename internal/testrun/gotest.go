@@ -78,15 +78,6 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 	return s.test(ctx, k, "default", paths)
 }
 
-// parallel is how many packages are tested at once. Tests of real processes mostly wait
-// for them.
-func parallel(k kind) int {
-	if k == real {
-		return 3 * runtime.NumCPU()
-	}
-	return runtime.NumCPU()
-}
-
 // test runs go test in the root module.
 func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (bool, error) {
 	return s.testIn(ctx, ".", k, tier, args)
@@ -101,7 +92,7 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 ) (bool, error) {
 	limit := map[string]string{"default": "20m", "again": "40m", "long": "40m"}[tier]
 	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
-		"-timeout", limit, "-p", fmt.Sprint(parallel(k))}
+		"-timeout", limit, "-p", fmt.Sprint(runtime.NumCPU())}
 	if k != plain {
 		all = append(all, "-race")
 	}

@@ -28,7 +28,7 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	})
 	var failed atomic.Bool
 	var all errgroup.Group
-	all.SetLimit(parallel(real))
+	all.SetLimit(2 * runtime.NumCPU())
 	for _, p := range ordered {
 		tests := long[p.path]
 		if len(tests) == 0 || ctx.Err() != nil {
