@@ -86,9 +86,6 @@ func TestScripts(t *testing.T) {
 			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
 			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone, "pages": pages},
 		Condition: func(name string) (bool, error) {
-			if script, is := strings.CutPrefix(name, "sample:"); is {
-				return !testutil.Raced || testutil.Sampled(script, raced), nil
-			}
 			if name == "mounts" {
 				return exec.Command("unshare", "-rm", "mount", "--bind", "/proc", "/proc").Run() == nil, nil
 			}
