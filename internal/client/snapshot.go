@@ -28,11 +28,7 @@ func (d *Client) AskSnapshot(ctx context.Context, id hypervisor.VMID, what, disk
 		})
 		switch {
 		case at < 0:
-			var names []string
-			for _, o := range v.Disks() {
-				names = append(names, o.Name)
-			}
-			return Unknown("disk", disk, names)
+			return unknownDisk(disk, v.Disks())
 		case !IsName(name) || strings.Trim(name, "0123456789") == "":
 			return refuse(request, "%.100q is not a snapshot's name: write letters, digits and -._, and not "+
 				"digits alone", name)

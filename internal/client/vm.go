@@ -179,12 +179,17 @@ func (d *Client) DetachDisk(ctx context.Context, id hypervisor.VMID, name string
 		if slices.ContainsFunc(v.Disks(), is) {
 			return nil // it is asked for already
 		}
-		var names []string
-		for _, disk := range v.WantedDisks() {
-			names = append(names, disk.Name)
-		}
-		return Unknown("disk", name, names)
+		return unknownDisk(name, v.WantedDisks())
 	})
+}
+
+// unknownDisk returns the error for a name that is none of some disks.
+func unknownDisk(name string, disks []hypervisor.Disk) error {
+	var known []string
+	for _, d := range disks {
+		known = append(known, d.Name)
+	}
+	return Unknown("disk", name, known)
 }
 
 // A Size is what a VM is resized to. What is zero stays as it is.

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,22 +61,25 @@ type Cluster struct {
 // member is the program that members are.
 var member = testutil.Tool{Module: "internal/tools", Package: "./etcdmember"}
 
+// built is the path of it: its sources are read once for each process.
+var built = sync.OnceValues(member.Build)
+
 // Build builds the program that members are, if that was not done before. It is for a TestMain whose
 // tests cannot: they have no network.
 func Build() error {
-	_, err := member.Build()
+	_, err := built()
 	return err
 }
 
 // IsMember reports whether these are the arguments of a process that is a member.
 func IsMember(argv []string) bool {
-	path, err := member.Build()
+	path, err := built()
 	return err == nil && len(argv) > 0 && argv[0] == path
 }
 
 func program(t testing.TB) string {
 	t.Helper()
-	path, err := member.Build()
+	path, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
