@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// An unmanagedDomain is a domain on this host that is not the host's own: it is never touched.
-type unmanagedDomain struct {
+// An UnmanagedDomain is a domain on this host that is not the host's own: it is never touched.
+type UnmanagedDomain struct {
 	VM    hypervisor.VMID
 	State hypervisor.DomainState
 	Why   string // in words: "it has no record"
@@ -23,7 +23,7 @@ type unmanagedDomain struct {
 
 // UnmanagedDomains lists the domains here that no record explains, ordered by VM, as they were
 // when everything was last looked at. It is not to be called during a Reconcile.
-func (a *Agent) UnmanagedDomains() []unmanagedDomain { return slices.Clone(a.unmanaged) }
+func (a *Agent) UnmanagedDomains() []UnmanagedDomain { return slices.Clone(a.unmanaged) }
 
 // lookAtAll marks what is not as it should be: after a restart that is how an agent adopts
 // what it finds, and later how it finds what it has missed. A VM that runs here, as it
@@ -77,7 +77,7 @@ func (a *Agent) meet(ctx context.Context, d *hypervisor.Domain, now time.Time) {
 	if a.moving(d.VM.ID) {
 		return // that explains it
 	}
-	s := unmanagedDomain{VM: d.VM.ID, State: d.State, Why: "it has no record"}
+	s := UnmanagedDomain{VM: d.VM.ID, State: d.State, Why: "it has no record"}
 	v, err := store.VMNamed(ctx, a.store, d.VM.ID)
 	switch {
 	case err != nil:
@@ -123,12 +123,12 @@ func (a *Agent) meetSuspects(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s unmanagedDomain) bool { return s.VM == vm })
+		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s UnmanagedDomain) bool { return s.VM == vm })
 		if d.State != hypervisor.Absent {
 			a.meet(ctx, &d, now)
 		}
 	}
-	slices.SortFunc(a.unmanaged, func(x, y unmanagedDomain) int { return cmp.Compare(x.VM, y.VM) })
+	slices.SortFunc(a.unmanaged, func(x, y UnmanagedDomain) int { return cmp.Compare(x.VM, y.VM) })
 	return nil
 }
 

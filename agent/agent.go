@@ -28,7 +28,7 @@ type Agent struct {
 	home      localVMs                     // the VMs that are on this host
 	rebuilds  map[store.Key]*store.Rebuild // of VMs that were here
 	queue     workQueue
-	unmanaged []unmanagedDomain
+	unmanaged []UnmanagedDomain
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 	refused   time.Time                  // when the agent was refused that was told of
@@ -187,7 +187,7 @@ func (a *Agent) learn(r store.Record) {
 		}
 		a.home.Put(r)
 		a.remember(r)
-		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s unmanagedDomain) bool {
+		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s UnmanagedDomain) bool {
 			return s.VM == r.VM.ID // it was one, and is at home now
 		})
 		if r.ActiveMigration != "" && !r.Releasing() {

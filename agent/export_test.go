@@ -3,11 +3,10 @@ package agent
 // What the tests in package agent_test see of the inside.
 
 type (
-	LocalVMs        = localVMs
-	MigrationCache  = migrationCache
-	Present         = present
-	UnmanagedDomain = unmanagedDomain
-	WorkQueue       = workQueue
+	LocalVMs       = localVMs
+	MigrationCache = migrationCache
+	Present        = present
+	WorkQueue      = workQueue
 )
 
 var (

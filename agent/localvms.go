@@ -7,7 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Home is the VMs that are at home on a host, as their records say. The zero value is empty
+// localVMs is the VMs that are at home on a host, as their records say. The zero value is empty
 // and ready.
 type localVMs struct {
 	vms       map[hypervisor.VMID]localVM

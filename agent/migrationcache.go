@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Move is a migration of which a host knows.
+// A cachedMigration is a migration of which a host knows.
 type cachedMigration struct {
 	*store.Migration
 	other    *cachedMigration // of the same VM, that became known later

@@ -12,3 +12,6 @@ var (
 	MigrationGroups = migrationGroups
 	New             = newWorld
 )
+
+// Lacks is lacks.
+func (l *Lab) Lacks(n need) string { return l.lacks(n) }

@@ -93,7 +93,7 @@ func (r *report) play(t *testing.T, w *world, c trial) {
 		r.mirrors++ // no gap: the hosts have what it is a substitute for
 		t.Skip("it is about hosts that lack " + strings.Join(has.Names(), ", "))
 	}
-	if reason := w.Lacks(c.Needs); reason != "" {
+	if reason := w.lacks(c.Needs); reason != "" {
 		skip(reason)
 	}
 	for _, s := range [...]side{source, target} {

@@ -43,8 +43,8 @@ var reasons = [...]string{"the lab has no slow transfer", "the lab has no busy V
 	"the lab cannot cut the link", "the lab cannot hang a VM's process",
 	"the lab cannot restart a host", "the lab cannot close connections"}
 
-// Lacks returns why a case with these needs cannot run; empty is that it can.
-func (l *Lab) Lacks(n need) string {
+// lacks returns why a case with these needs cannot run; empty is that it can.
+func (l *Lab) lacks(n need) string {
 	has := [...]bool{l.Slow > 0, l.BusyVM != nil, l.Reopen != nil, l.KillVM != nil,
 		l.CutLink != nil && l.MendLink != nil, l.Hang != nil, l.Restart != nil,
 		l.ResetLink != nil}

@@ -46,7 +46,7 @@ func (t *transfer) account() account {
 		return account{Passes: int(s.passes), Sent: s.sent, Left: s.left,
 			DirtyRate: s.dirty, Throttle: int(s.throttle)}
 	}
-	sums := t.stream.Account(t.world().Now)
+	sums := t.stream.account(t.world().Now)
 	if t.mode == hypervisor.PostCopy && t.wakes < 0 {
 		sums.Left = t.rest
 	}

@@ -78,8 +78,8 @@ type account struct {
 	Throttle  int                  // percent of CPU time that is taken from the guest
 }
 
-// Account returns how far the stream is.
-func (s *Stream) Account(now time.Duration) account {
+// account returns how far the stream is.
+func (s *Stream) account(now time.Duration) account {
 	p, left := s.pass.by(now), s.Options.Memory
 	if s.passes > 0 {
 		left = p.left()
