@@ -317,6 +317,25 @@ type LeavingVM struct {
 	//
 	// +optional
 	Converges *bool `json:"converges,omitempty"`
+	// Writes is how fast its guest was taken to write to memory for what is expected. Absent: it is not known.
+	//
+	// +optional
+	Writes *WriteRate `json:"writes,omitempty"`
+}
+
+// WriteRate is how fast a guest writes to its memory, and from where that is known.
+type WriteRate struct {
+	// +required
+	BytesPerSecond int64 `json:"bytesPerSecond"`
+	// Source is the metric of Prometheus or the past migration that says so.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=600
+	Source string `json:"source"`
+	// At is when it was measured.
+	//
+	// +required
+	At metav1.Time `json:"at"`
 }
 
 // BlockedVM is a VM on the node that cannot leave.

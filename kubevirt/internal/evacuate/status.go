@@ -33,6 +33,9 @@ func (s *site) leaving(v *vm, state v1alpha1.VMState) v1alpha1.LeavingVM {
 	if why := s.Forecasts[s.active.Name].Unplaceable[v.id]; len(why) > 0 {
 		l.Reason = "no node seems to take it: " + strings.Join(why, "; ")
 	}
+	if w, known := s.Forecasts[s.active.Name].Writes[v.id]; known {
+		l.Writes = &w
+	}
 	if e, found := s.Forecasts[s.active.Name].VMs[v.id]; found {
 		seconds, downtime := int64(e.Seconds+0.5), int64(e.DowntimeMilliseconds+0.5)
 		l.Converges = &e.Converges

@@ -41,6 +41,8 @@ type Forecast struct {
 	P50, P95, P99, Max *time.Duration
 	Runs               int
 	VMs                map[hypervisor.VMID]Expectation
+	// Writes are how fast guests write to memory, where that is known.
+	Writes map[hypervisor.VMID]v1alpha1.WriteRate
 	// Unplaceable are the VMs that no other node seems to take, and why. They are migrated all the same:
 	// what decides is the scheduler, and it may know better.
 	Unplaceable map[hypervisor.VMID][]string

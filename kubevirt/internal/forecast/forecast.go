@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -58,16 +60,28 @@ func Of(e *v1alpha1.NodeEvacuation) Question {
 	return q
 }
 
+// An Answer is what simulations say.
+type Answer struct {
+	*rehearse.Forecast
+	// Rates are how fast guests write, where that is known: see [Rates].
+	Rates map[hypervisor.VMID]dirty.Rate
+}
+
 // Ask simulates.
-func Ask(ctx context.Context, c *convert.Cluster, q Question) (*rehearse.Forecast, error) {
+func Ask(ctx context.Context, c *convert.Cluster, q Question) (*Answer, error) {
 	s, hosts, err := q.scenario(c)
 	if err != nil {
 		return nil, err
 	}
-	return rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
+	f, err := rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{f, q.Rates}, nil
 }
 
-// scenario returns the cluster as godwit simulates it, and the nodes as its hosts.
+// scenario returns the cluster as godwit simulates it, and the nodes as its hosts. Afterwards the question has all
+// rates that are known.
 func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.HostName, error) {
 	fleet, err := convert.Fleet("cluster", c, inventory.Defaults{})
 	if err != nil {
@@ -82,7 +96,8 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 	}
 	willing(fleet, hosts)
 	q.steer(fleet, hosts)
-	dirty.Lay(fleet, Rates(c, fleet, q.Rates))
+	q.Rates = Rates(c, fleet, q.Rates)
+	dirty.Lay(fleet, q.Rates)
 	if q.Outbound > 0 {
 		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
 	}
@@ -130,9 +145,9 @@ func willing(f *inventory.Fleet, hosts []hypervisor.HostName) {
 }
 
 // For returns a forecast as package evacuate takes it.
-func For(f *rehearse.Forecast, at time.Time) *evacuate.Forecast {
+func For(f *Answer, at time.Time) *evacuate.Forecast {
 	e := &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{},
-		Unplaceable: map[hypervisor.VMID][]string{}}
+		Unplaceable: map[hypervisor.VMID][]string{}, Writes: map[hypervisor.VMID]v1alpha1.WriteRate{}}
 	if s := f.Samples; s != nil {
 		e.Runs = s.Runs
 		e.P50, e.P95, e.P99, e.Max = span(s.Seconds.P50), span(s.Seconds.P95), span(s.Seconds.P99), span(s.Seconds.Max)
@@ -141,6 +156,9 @@ func For(f *rehearse.Forecast, at time.Time) *evacuate.Forecast {
 		for _, m := range wave {
 			e.VMs[m.VM] = evacuate.Expectation{Seconds: m.Seconds, DowntimeMilliseconds: m.DowntimeMilliseconds,
 				Converges: m.Converges}
+			if r, known := f.Rates[m.VM]; known {
+				e.Writes[m.VM] = WriteRate(r)
+			}
 		}
 	}
 	for _, proof := range f.Proofs {
@@ -149,6 +167,12 @@ func For(f *rehearse.Forecast, at time.Time) *evacuate.Forecast {
 		}
 	}
 	return e
+}
+
+// WriteRate returns a rate as a status has it.
+func WriteRate(r dirty.Rate) v1alpha1.WriteRate {
+	return v1alpha1.WriteRate{BytesPerSecond: int64(r.BytesPerSecond), Source: r.Source[:min(len(r.Source), 600)],
+		At: metav1.NewTime(r.At.Truncate(time.Second))}
 }
 
 func span(seconds *float64) *time.Duration {

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/kubevirt/convert"
 	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
+	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -27,8 +28,7 @@ type Explanation struct {
 	// Writes is of a VM how fast its guest writes to memory; nil is that it is not known.
 	Writes *dirty.Rate `json:"writes,omitempty"`
 
-	vm     hypervisor.VMID
-	writes string
+	vm hypervisor.VMID
 }
 
 func (p *plugin) explain() *cobra.Command {
@@ -51,12 +51,12 @@ A name that a node has is a node's.`,
 			if err != nil {
 				return err
 			}
-			if e.Nodes != nil {
-				measured, err := p.measured(c.Context())
-				if err != nil {
-					return err
-				}
-				p.writes(&v.Cluster, e, measured)
+			measured, err := p.measured(c.Context())
+			if err != nil {
+				return err
+			}
+			if all, err := rates(&v.Cluster, measured); err == nil { // else the VMs say what is wrong with them
+				e.lay(all)
 			}
 			return p.print(c.OutOrStdout(), e, func(w io.Writer) { p.text(w, e) })
 		}}
@@ -112,24 +112,23 @@ func explain(v *evacuate.View, name, namespace string) (*Explanation, error) {
 	return e, nil
 }
 
-// writes says how fast the guest of a VM writes.
-func (p *plugin) writes(c *convert.Cluster, e *Explanation, measured map[hypervisor.VMID]dirty.Rate) {
-	all, err := rates(c, measured)
-	if err != nil {
-		return // explain has read the same cluster
+// lay takes in how fast guests write.
+func (e *Explanation) lay(all map[hypervisor.VMID]dirty.Rate) {
+	for i := range e.Leaving {
+		l := &e.Leaving[i]
+		l.Writes = rateOf(all, hypervisor.VMID(l.Namespace+"/"+l.Name))
 	}
 	if r, known := all[e.vm]; known {
 		e.Writes = &r
 	}
-	e.writes = p.source(all, e.vm)
 }
 
 func (p *plugin) text(w io.Writer, e *Explanation) {
 	if len(e.Leaving) > 0 {
-		fmt.Fprintln(w, "VM\tSTATE\tMIGRATION\tREASON")
+		fmt.Fprintln(w, "VM\tSTATE\tTAKES\tDOWNTIME\tGUEST WRITES\tMIGRATION\tREASON")
 	}
-	for _, l := range e.Leaving {
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\n", l.Namespace, l.Name, l.State, l.Migration, l.Reason)
+	for i := range e.Leaving {
+		p.leaving(w, &e.Leaving[i])
 	}
 	blocked(w, e.Node, e.Blocked)
 	if len(e.Leaving)+len(e.Blocked) == 0 {
@@ -138,7 +137,12 @@ func (p *plugin) text(w io.Writer, e *Explanation) {
 	if e.Nodes == nil {
 		return
 	}
-	fmt.Fprintf(w, "its guest writes to memory: %s\n", e.writes)
+	if e.Writes == nil {
+		fmt.Fprintln(w, "its guest writes to memory:", unknown)
+	} else {
+		r := forecast.WriteRate(*e.Writes)
+		fmt.Fprintln(w, "its guest writes to memory:", p.writes(&r))
+	}
 	fmt.Fprintln(w, "NODE\tTAKES IT")
 	for _, h := range e.Nodes.Hosts {
 		takes := "yes"

@@ -86,10 +86,7 @@ func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Out
 	if err != nil {
 		return nil, err
 	}
-	if o.rates, err = rates(&v.Cluster, q.Rates); err != nil {
-		return nil, err
-	}
-	o.Left = f.Left
+	o.rates, o.Left = f.Rates, f.Left
 	if f.Samples != nil {
 		o.Summary = *f.Samples
 	}
@@ -135,7 +132,7 @@ func (p *plugin) odds(w io.Writer, o *Outlook) {
 	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95\tGUEST WRITES")
 	for _, v := range o.VMs {
 		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.Fate.Seconds.P50), seconds(v.Fate.Seconds.P95),
-			milliseconds(v.Downtime.P95), p.source(o.rates, v.VM))
+			milliseconds(v.Downtime.P95), p.writes(rateOf(o.rates, v.VM)))
 	}
 	for _, vm := range o.Left {
 		fmt.Fprintf(w, "%s\tstays\t\t\t\t\n", vm)

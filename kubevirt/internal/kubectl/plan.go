@@ -45,7 +45,7 @@ func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
 	if err != nil {
 		return err
 	}
-	return p.print(c.OutOrStdout(), f, func(w io.Writer) { p.moves(w, f) })
+	return p.print(c.OutOrStdout(), f.Forecast, func(w io.Writer) { p.moves(w, f.Forecast) })
 }
 
 func (p *plugin) moves(w io.Writer, f *rehearse.Forecast) {
@@ -83,7 +83,8 @@ func seconds(n *float64) string {
 
 func (p *plugin) status() *cobra.Command {
 	return &cobra.Command{Use: "status", Short: "List the nodes that are emptied",
-		Long: "List the NodeEvacuations, what is left on their nodes, and what blocks. -o wide lists every VM.",
+		Long: `List the NodeEvacuations, what is left on their nodes, and what blocks, and from where it is known how fast the guests
+that leave write to memory. -o wide lists every VM.`,
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			cl, _, err := p.open()
 			if err != nil {
@@ -109,13 +110,30 @@ func (p *plugin) list(w io.Writer, all []v1alpha1.NodeEvacuation) {
 	}
 	for i := range all {
 		s := &all[i].Status
-		if p.output == "wide" {
-			for _, v := range s.VMs {
-				fmt.Fprintf(w, "%s: %s/%s: %s %s %s\n", all[i].Spec.NodeName, v.Namespace, v.Name, v.State, v.Migration, v.Reason)
+		if p.output == "wide" && len(s.VMs) > 0 {
+			fmt.Fprintf(w, "\nON %s\tSTATE\tTAKES\tDOWNTIME\tGUEST WRITES\tMIGRATION\tREASON\n", all[i].Spec.NodeName)
+			for j := range s.VMs {
+				p.leaving(w, &s.VMs[j])
 			}
+		} else if len(s.VMs) > 0 {
+			fmt.Fprintf(w, "%s: guests' writes to memory: %s\n", all[i].Spec.NodeName, p.sources(s.VMs))
 		}
 		blocked(w, all[i].Spec.NodeName, s.BlockedVMs)
 	}
+}
+
+// leaving prints a VM that leaves, with what is expected of it and why.
+func (p *plugin) leaving(w io.Writer, v *v1alpha1.LeavingVM) {
+	takes, downtime := "", ""
+	switch {
+	case v.ExpectedSeconds != nil && v.ExpectedDowntimeMilliseconds != nil:
+		takes = (time.Duration(*v.ExpectedSeconds) * time.Second).String()
+		downtime = fmt.Sprintf("%d ms", *v.ExpectedDowntimeMilliseconds)
+	case v.Converges != nil && !*v.Converges:
+		takes = "never"
+	}
+	fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Namespace, v.Name, v.State, takes, downtime, p.writes(v.Writes),
+		v.Migration, v.Reason)
 }
 
 func blocked(w io.Writer, node string, all []v1alpha1.BlockedVM) {

@@ -3,10 +3,14 @@ package kubectl
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
 	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
@@ -33,11 +37,51 @@ func rates(c *convert.Cluster, measured map[hypervisor.VMID]dirty.Rate) (map[hyp
 	return forecast.Rates(c, f, measured), nil
 }
 
-// source says a rate in one line, with its age.
-func (p *plugin) source(all map[hypervisor.VMID]dirty.Rate, id hypervisor.VMID) string {
+// rateOf returns the rate of a VM, or nil.
+func rateOf(all map[hypervisor.VMID]dirty.Rate, id hypervisor.VMID) *v1alpha1.WriteRate {
 	r, known := all[id]
 	if !known {
-		return "not known: godwit's default"
+		return nil
 	}
-	return fmt.Sprintf("%v by %s, %s ago", r.BytesPerSecond, r.Source, p.now().Sub(r.At).Round(time.Second))
+	w := forecast.WriteRate(r)
+	return &w
+}
+
+// unknown is said of guests of which nothing is known.
+const unknown = "not known: godwit's default"
+
+// writes says in one line how fast a guest writes, from where that is known, and how old it is.
+func (p *plugin) writes(r *v1alpha1.WriteRate) string {
+	if r == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%v by %s, %s ago", hypervisor.Bandwidth(r.BytesPerSecond), r.Source, p.age(r.At.Time))
+}
+
+func (p *plugin) age(at time.Time) time.Duration { return p.now().Sub(at).Round(time.Second) }
+
+// sources says from where the rates of VMs are known, and how old the oldest of each kind is.
+func (p *plugin) sources(all []v1alpha1.LeavingVM) string {
+	count, oldest := map[string]int{}, map[string]time.Time{}
+	for i := range all {
+		kind, at := unknown, time.Time{}
+		if r := all[i].Writes; r != nil {
+			if kind, at = r.Source, r.At.Time; strings.HasPrefix(kind, "migration ") {
+				kind = "past migrations"
+			}
+		}
+		if was, seen := oldest[kind]; !seen || at.Before(was) {
+			oldest[kind] = at
+		}
+		count[kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		if kind == unknown {
+			parts = append(parts, fmt.Sprintf("%d %s", count[kind], kind))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d by %s, at most %s old", count[kind], kind, p.age(oldest[kind])))
+	}
+	return strings.Join(parts, "; ")
 }

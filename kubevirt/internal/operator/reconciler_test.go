@@ -358,8 +358,10 @@ func TestAForecastOrdersAndIsSaid(t *testing.T) {
 	e.Spec.Deadline = &metav1.Time{Time: w.now.Add(time.Minute)}
 	w.add(w.node("n1"), w.node("n9"), e, w.vmi("large", "n1", "", 64), w.vmi("medium", "n1", "", 8), w.vmi("busy", "n1", "", 4))
 	half, most := 40*time.Second, 70*time.Second
+	rate := v1alpha1.WriteRate{BytesPerSecond: 7, Source: "metric", At: metav1.NewTime(w.now)}
 	w.r.Forecasts = func() map[string]*evacuate.Forecast {
 		return map[string]*evacuate.Forecast{"e": {At: w.now, P50: &half, P95: &most, P99: &most, Max: &most, Runs: 20,
+			Writes: map[hypervisor.VMID]v1alpha1.WriteRate{"shop/busy": rate},
 			VMs: map[hypervisor.VMID]evacuate.Expectation{"shop/large": {Seconds: 1}, "shop/medium": {Seconds: 2},
 				"shop/busy": {Seconds: 100, Converges: true, DowntimeMilliseconds: 80}}}}
 	}
@@ -376,5 +378,10 @@ func TestAForecastOrdersAndIsSaid(t *testing.T) {
 	if s.ETA != "2026-01-01T00:00:40Z" || *s.Estimate.DeadlineProbability != 50 || met == nil ||
 		met.Status != metav1.ConditionFalse {
 		t.Errorf("%+v", s)
+	}
+	for _, v := range s.VMs {
+		if (v.Writes != nil) != (v.Name == "busy") || v.Writes != nil && (v.Writes.Source != "metric" || v.Writes.BytesPerSecond != 7 || !v.Writes.At.Equal(&rate.At)) {
+			t.Errorf("%s writes %+v", v.Name, v.Writes)
+		}
 	}
 }
