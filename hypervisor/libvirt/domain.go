@@ -10,6 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/fault"
@@ -95,7 +96,7 @@ func (d *domain) Record() *domainRecord {
 
 // Put changes what is kept of the domain. The caller holds the turn.
 func (d *domain) Put(durable bool, change func(*domainRecord)) error {
-	next := domainRecord{VM: hypervisor.VM{ID: d.ID}, Name: d.Name}
+	next := domainRecord{Domain: backend.Domain{VM: hypervisor.VM{ID: d.ID}}, Name: d.Name}
 	if old := d.Record(); old != nil {
 		next = *old
 	}
@@ -168,7 +169,7 @@ func (f found) Unresolved() bool {
 		return true
 	case f.Sight.Run != runShutoffMigrated:
 		return false
-	case f.Job == nil || f.Job.Role != roleSource:
+	case f.Job == nil || f.Job.Role != backend.Source:
 		return true // another client has migrated it away
 	}
 	return f.Job.Stage == stageKept || f.Job.Stage == stageResumed

@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
@@ -38,7 +39,7 @@ func transferCommand(ctx context.Context, of *domain, f found, c hypervisor.Comm
 }
 
 // belongs refuses a command about another job than the domain's.
-func belongs(f found, job hypervisor.JobID, role role) error {
+func belongs(f found, job hypervisor.JobID, role backend.Role) error {
 	if f.Job == nil || f.Job.ID != job || f.Job.Role != role {
 		of := hypervisor.JobID("")
 		if f.Job != nil {
@@ -56,7 +57,7 @@ func (d move) activate(ctx context.Context, f found, c hypervisor.Activate) erro
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
 	}
-	if err := belongs(f, c.Job, roleTarget); err != nil {
+	if err := belongs(f, c.Job, backend.Target); err != nil {
 		return err
 	}
 	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
@@ -94,7 +95,7 @@ func (d move) activate(ctx context.Context, f found, c hypervisor.Activate) erro
 func (d move) discard(ctx context.Context, f found, c hypervisor.Discard) error {
 	n := d.Node
 	old := n.Job(c.Job)
-	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == roleTarget
+	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == backend.Target
 	waits := f.State == hypervisor.Receiving
 	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
 	switch {
@@ -110,11 +111,11 @@ func (d move) discard(ctx context.Context, f found, c hypervisor.Discard) error 
 			"source, or wait until libvirt notices that the source is gone")
 	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
 		return f.Conflict()
-	case old != nil && old.Role == roleSource && old.VM.ID == d.ID && old.Stage.Live():
+	case old != nil && old.Role == backend.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
-	case old != nil && old.Role == roleTarget && old.Stage == stageArrived && !old.Unborn:
+	case old != nil && old.Role == backend.Target && old.Stage == stageArrived && !old.Unborn:
 		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
-	case old != nil && old.Role == roleSource:
+	case old != nil && old.Role == backend.Source:
 		return nil // it will not be received here: its id is used up
 	}
 	if err := d.forsake(ctx, f, here); err != nil {
@@ -132,12 +133,12 @@ func (d move) discard(ctx context.Context, f found, c hypervisor.Discard) error 
 			return err
 		}
 	}
-	promise := jobRecord{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	promise := jobRecord{Job: backend.Job[stage]{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}}
 	if old != nil {
 		promise = *old
 	}
 	promise.Refused, promise.Stage = true, stageDiscarded
-	if promise.Role == roleTarget {
+	if promise.Role == backend.Target {
 		promise.Last.Status = hypervisor.JobFailed
 	}
 	promise.Last.Error = "the target was discarded"
@@ -206,7 +207,7 @@ func stoppedFor(f found, job hypervisor.JobID, e hypervisor.Evidence) error {
 	if e.Proof == hypervisor.NoProof {
 		return fault.Refuse(hypervisor.Invalid, "no evidence about the target")
 	}
-	return belongs(f, job, roleSource)
+	return belongs(f, job, backend.Source)
 }
 
 // resume lets a source that stopped for the switch-over run again, with evidence
@@ -315,7 +316,7 @@ func (d move) release(ctx context.Context, f found, c hypervisor.Release) error 
 	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
 	}
-	if j != nil && j.Role == roleSource {
+	if j != nil && j.Role == backend.Source {
 		err := d.PutJob(true, func(j *jobRecord) {
 			j.Stage, j.Last.Status = stageLeft, hypervisor.JobSucceeded
 		})

@@ -1,15 +1,18 @@
 package libvirt
 
+import "github.com/godwit-vm/godwit/hypervisor/internal/backend"
+
 // What the tests in package libvirt_test see of the inside.
 
 type (
+	BaseJob       = backend.Job[stage]
 	DomainRecord  = domainRecord
 	Job           = jobRecord
 	Journal       = journal
 	LibvirtCall   = libvirtCall
 	Look          = domainLook
 	NextStep      = nextStep
-	Role          = role
+	Role          = backend.Role
 	Run           = run
 	Stage         = stage
 	TargetAddress = targetAddress
@@ -27,7 +30,7 @@ const (
 	Force                = stepForce
 	GoOver               = stepGoOver
 	Gone                 = runGone
-	JobTarget            = roleTarget
+	JobTarget            = backend.Target
 	Keep                 = stepKeep
 	Kept                 = stageKept
 	Lapse                = stepLapse
@@ -36,7 +39,7 @@ const (
 	Move                 = stepMove
 	Moved                = stageMoved
 	NoCall               = callNone
-	NoRole               = roleNone
+	NoRole               = backend.NoRole
 	NoteAbort            = stepNoteAbort
 	NoteArrival          = stepNoteArrival
 	NoteStop             = stepNoteStop
@@ -48,7 +51,7 @@ const (
 	PausedUnknown        = runPausedUnknown
 	PausedUser           = runPausedUser
 	Press                = stepPress
-	PressAgain           = pressAgain
+	PressAgain           = backend.PressAgain
 	Recovered            = stepRecovered
 	Refused              = callRefused
 	Reset                = stepReset
@@ -68,7 +71,7 @@ const (
 	ShutoffMigrated      = runShutoffMigrated
 	ShutoffUnknown       = runShutoffUnknown
 	ShuttingDown         = runShuttingDown
-	Source               = roleSource
+	Source               = backend.Source
 	Strand               = stepStrand
 	Stranded             = stageStranded
 	Succeeded            = callSucceeded

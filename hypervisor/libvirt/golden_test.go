@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
@@ -44,19 +45,23 @@ var columns = []struct {
 	j    *libvirt.Job
 }{
 	{"no job", nil},
-	{"sending", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Sending,
-		Last: last(hypervisor.JobSetup)}},
-	{"stranded", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Stranded}},
-	{"kept", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Kept}},
-	{"moved", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Moved}},
-	{"resumed", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Resumed}},
-	{"abandoned", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Abandoned}},
-	{"left", &libvirt.Job{Role: libvirt.Source, Stage: libvirt.Left}},
-	{"listening", &libvirt.Job{ID: "job", Role: libvirt.JobTarget, Stage: libvirt.Listening}},
-	{"held", &libvirt.Job{ID: "job", Role: libvirt.JobTarget, Stage: libvirt.Listening,
-		Hold: true}},
-	{"arrived", &libvirt.Job{Role: libvirt.JobTarget, Stage: libvirt.Arrived}},
-	{"discarded", &libvirt.Job{Role: libvirt.JobTarget, Stage: libvirt.Discarded}},
+	{"sending", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Sending,
+		Last: last(hypervisor.JobSetup)}}},
+	{"stranded", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Stranded}}},
+	{"kept", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Kept}}},
+	{"moved", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Moved}}},
+	{"resumed", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Resumed}}},
+	{"abandoned", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source,
+		Stage: libvirt.Abandoned}}},
+	{"left", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Left}}},
+	{"listening", &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.JobTarget,
+		Stage: libvirt.Listening}}},
+	{"held", &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.JobTarget,
+		Stage: libvirt.Listening, Hold: true}}},
+	{"arrived", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.JobTarget,
+		Stage: libvirt.Arrived}}},
+	{"discarded", &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.JobTarget,
+		Stage: libvirt.Discarded}}},
 }
 
 // TestStates prints what every domain is in every job, of a VM that ran.
@@ -73,7 +78,8 @@ func TestStates(t *testing.T) {
 	for run := libvirt.Gone; run <= libvirt.ShuttingDown; run++ {
 		row(run.String(), func(j *libvirt.Job, _ string) string {
 			l := libvirt.Look{Run: run, Job: "job", Defined: run != libvirt.Gone}
-			return libvirt.State(&libvirt.DomainRecord{Ran: true}, j, l).String()
+			return libvirt.State(&libvirt.DomainRecord{Domain: backend.Domain{Ran: true}}, j,
+				l).String()
 		})
 	}
 	var lines []string
@@ -124,7 +130,8 @@ func TestWords(t *testing.T) {
 			for job, want := range map[string]string{"sending": row.source,
 				"listening": row.target, "no job": row.otherwise} {
 				l := libvirt.Look{Run: run, Job: "job", Defined: true}
-				is := libvirt.State(&libvirt.DomainRecord{Ran: true}, jobs[job], l).String()
+				is := libvirt.State(&libvirt.DomainRecord{Domain: backend.Domain{Ran: true}},
+					jobs[job], l).String()
 				if want != "~" && is != want {
 					t.Errorf("%s, %v, %s: %s, want %s", row.libvirt, run, job, is, want)
 				}
@@ -144,7 +151,7 @@ func TestWords(t *testing.T) {
 func TestWhatWasAsked(t *testing.T) {
 	for _, doing := range []hypervisor.DomainState{hypervisor.Starting, hypervisor.Stopping,
 		hypervisor.Rebooting} {
-		d := &libvirt.DomainRecord{Doing: doing}
+		d := &libvirt.DomainRecord{Domain: backend.Domain{Doing: doing}}
 		for run := libvirt.Gone; run <= libvirt.ShuttingDown; run++ {
 			is := libvirt.State(d, nil, libvirt.Look{Run: run})
 			want := libvirt.State(&libvirt.DomainRecord{}, nil, libvirt.Look{Run: run})

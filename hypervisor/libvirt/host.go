@@ -11,6 +11,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/durable"
@@ -225,7 +226,7 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != roleSource {
+	if j := h.node.Job(job); j == nil || j.Role != backend.Source {
 		return h.explain(fault.Name(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 )
@@ -24,7 +25,7 @@ func TestEventsMayComeWhileTheJournalIsRead(t *testing.T) {
 	defer j.Close()
 	for i := range 100 {
 		name := fmt.Sprintf("vm%d", i)
-		d := &libvirt.DomainRecord{VM: hypervisor.VM{ID: hypervisor.VMID("godwit/" + name)}, Name: name}
+		d := &libvirt.DomainRecord{Domain: backend.Domain{VM: hypervisor.VM{ID: hypervisor.VMID("godwit/" + name)}}, Name: name}
 		if err := j.Put(d, false); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ type (
 	name = hypervisor.HostName
 	vmid = hypervisor.VMID
 
-	backend = libvirt.Host
+	libvirtHost = libvirt.Host
 )
 
 const (
@@ -295,7 +295,7 @@ func (w *world) restart(n name) (hypervisor.Hypervisor, error) {
 
 // A heard host listens to every guest that is started on it.
 type heard struct {
-	*backend
+	*libvirtHost
 	world *world
 	name  name
 }
@@ -304,11 +304,11 @@ type heard struct {
 func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	start, starts := c.(hypervisor.Start)
 	if !starts || start.VM.Hardware == nil || start.VM.Hardware.DebugPort == 0 || ctx.Err() != nil {
-		return h.backend.Do(ctx, id, c)
+		return h.libvirtHost.Do(ctx, id, c)
 	}
 	h.world.starts.Lock()
 	defer h.world.starts.Unlock()
-	d, err := h.backend.Domain(ctx, id)
+	d, err := h.libvirtHost.Domain(ctx, id)
 	if err == nil && !d.State.HoldsState() && d.State != hypervisor.HandedOver &&
 		d.State != hypervisor.Receiving {
 		if err := h.world.hear(h.name, id); err != nil {
@@ -316,7 +316,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 		}
 	}
 	p := h.world.pulse(id)
-	if err := h.backend.Do(ctx, id, c); err != nil {
+	if err := h.libvirtHost.Do(ctx, id, c); err != nil {
 		if p != nil {
 			p.Anew("")
 		}

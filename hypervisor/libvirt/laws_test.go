@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
@@ -58,17 +59,27 @@ var (
 
 // ended are the stages of jobs in which nothing is under way, and what is said of them.
 var ended = []libvirt.Job{
-	{Role: libvirt.Source, Stage: libvirt.Stranded, Last: last(hypervisor.JobBroken)},
-	{Role: libvirt.Source, Stage: libvirt.Kept, Last: last(hypervisor.JobFailed)},
-	{Role: libvirt.Source, Stage: libvirt.Kept, Last: last(hypervisor.JobCancelled)},
-	{Role: libvirt.Source, Stage: libvirt.Moved, Last: last(hypervisor.JobSucceeded)},
-	{Role: libvirt.Source, Stage: libvirt.Resumed, Last: last(hypervisor.JobFailed)},
-	{Role: libvirt.Source, Stage: libvirt.Abandoned, Last: last(hypervisor.JobFailed)},
-	{Role: libvirt.Source, Stage: libvirt.Left, Last: last(hypervisor.JobSucceeded)},
-	{Role: libvirt.JobTarget, Stage: libvirt.Arrived, Last: last(hypervisor.JobSucceeded)},
-	{Role: libvirt.JobTarget, Stage: libvirt.Arrived, Last: last(hypervisor.JobNone)},
-	{Role: libvirt.JobTarget, Stage: libvirt.Discarded, Last: last(hypervisor.JobFailed)},
-	{Role: libvirt.NoRole, Stage: libvirt.Discarded},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Stranded,
+		Last: last(hypervisor.JobBroken)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Kept,
+		Last: last(hypervisor.JobFailed)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Kept,
+		Last: last(hypervisor.JobCancelled)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Moved,
+		Last: last(hypervisor.JobSucceeded)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Resumed,
+		Last: last(hypervisor.JobFailed)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Abandoned,
+		Last: last(hypervisor.JobFailed)}},
+	{Job: libvirt.BaseJob{Role: libvirt.Source, Stage: libvirt.Left,
+		Last: last(hypervisor.JobSucceeded)}},
+	{Job: libvirt.BaseJob{Role: libvirt.JobTarget, Stage: libvirt.Arrived,
+		Last: last(hypervisor.JobSucceeded)}},
+	{Job: libvirt.BaseJob{Role: libvirt.JobTarget, Stage: libvirt.Arrived,
+		Last: last(hypervisor.JobNone)}},
+	{Job: libvirt.BaseJob{Role: libvirt.JobTarget, Stage: libvirt.Discarded,
+		Last: last(hypervisor.JobFailed)}},
+	{Job: libvirt.BaseJob{Role: libvirt.NoRole, Stage: libvirt.Discarded}},
 }
 
 func last(s hypervisor.JobStatus) hypervisor.Progress { return hypervisor.Progress{Status: s} }
@@ -92,7 +103,8 @@ func everyJob(do func(*libvirt.Job)) {
 	}
 	for n := range 1 << 7 {
 		for _, status := range []hypervisor.JobStatus{hypervisor.JobNone, hypervisor.JobSetup} {
-			j := &libvirt.Job{ID: "job", Role: libvirt.Source, Stage: libvirt.Sending}
+			j := &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.Source,
+				Stage: libvirt.Sending}}
 			j.Last.Status = status
 			bits(n, &j.Cold, &j.GuestPaused, &j.Cancelled, &j.Stopped, &j.Aborted, &j.Again,
 				&j.PostCopied)
@@ -100,7 +112,8 @@ func everyJob(do func(*libvirt.Job)) {
 		}
 	}
 	for n := range 1 << 4 {
-		j := &libvirt.Job{ID: "job", Role: libvirt.JobTarget, Stage: libvirt.Listening}
+		j := &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.JobTarget,
+			Stage: libvirt.Listening}}
 		bits(n, &j.Cold, &j.Hold, &j.Seen, &j.Refused)
 		do(j)
 	}
@@ -152,7 +165,7 @@ func everyDomain(j *libvirt.Job, do func(*libvirt.DomainRecord)) {
 	for _, doing := range []hypervisor.DomainState{hypervisor.Absent, hypervisor.Starting,
 		hypervisor.Stopping, hypervisor.Rebooting} {
 		for n := range 1 << 3 {
-			d := &libvirt.DomainRecord{Doing: doing, Job: "job"}
+			d := &libvirt.DomainRecord{Domain: backend.Domain{Doing: doing, Job: "job"}}
 			late := false
 			bits(n, &d.Ran, &d.Crashed, &late)
 			if late {
@@ -207,10 +220,11 @@ func TestNothingIsKept(t *testing.T) {
 func TestNonsense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := situation{
-			d: &libvirt.DomainRecord{Doing: hypervisor.DomainState(rapid.Byte().Draw(t, "doing"))},
-			j: &libvirt.Job{Role: libvirt.Role(rapid.String().Draw(t, "role")),
+			d: &libvirt.DomainRecord{Domain: backend.Domain{
+				Doing: hypervisor.DomainState(rapid.Byte().Draw(t, "doing"))}},
+			j: &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Role(rapid.String().Draw(t, "role")),
 				Stage: libvirt.Stage(rapid.String().Draw(t, "stage")),
-				Last:  last(hypervisor.JobStatus(rapid.Byte().Draw(t, "status")))},
+				Last:  last(hypervisor.JobStatus(rapid.Byte().Draw(t, "status")))}},
 			l: libvirt.Look{Run: libvirt.Run(rapid.Byte().Draw(t, "run")),
 				Call: libvirt.LibvirtCall(rapid.Byte().Draw(t, "call"))}}
 		if rapid.Bool().Draw(t, "source") {
@@ -235,7 +249,8 @@ func TestFinalStatus(t *testing.T) {
 			libvirt.Left, libvirt.Discarded} {
 			for _, final := range []hypervisor.JobStatus{hypervisor.JobSucceeded,
 				hypervisor.JobFailed, hypervisor.JobCancelled} {
-				j := &libvirt.Job{ID: "job", Role: role, Stage: stage, Last: last(final)}
+				j := &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: role, Stage: stage,
+					Last: last(final)}}
 				everyLook(j, func(l libvirt.Look) {
 					if is := libvirt.Status(j, l); is != final {
 						t.Fatalf("%s %s: %v became %v: %+v", role, stage, final, is, l)
@@ -266,7 +281,7 @@ func TestPatience(t *testing.T) {
 		{"it has started", hypervisor.Starting, time.Second, false, libvirt.Settled},
 		{"nothing was asked", hypervisor.Absent, 0, true, libvirt.Rest},
 	} {
-		d := &libvirt.DomainRecord{Doing: row.doing, By: now.Add(row.in)}
+		d := &libvirt.DomainRecord{Domain: backend.Domain{Doing: row.doing, By: now.Add(row.in)}}
 		if due := libvirt.Due(d, nil, libvirt.Look{Run: libvirt.Runs, Rebooted: row.rebooted}, now); due !=
 			row.want {
 			t.Errorf("%s: due %v, want %v", row.name, due, row.want)
@@ -280,7 +295,7 @@ func TestMode(t *testing.T) {
 		postcopy := run == libvirt.PausedPostCopy || run == libvirt.PausedPostCopyFailed ||
 			run == libvirt.RunsPostCopy || run == libvirt.RunsPostCopyFailed
 		for n := range 1 << 3 {
-			j, was := &libvirt.Job{Role: libvirt.Source}, false
+			j, was := &libvirt.Job{Job: libvirt.BaseJob{Role: libvirt.Source}}, false
 			bits(n, &j.PostCopied, &j.GuestPaused, &was)
 			if was {
 				j.Last.Mode = hypervisor.PostCopy

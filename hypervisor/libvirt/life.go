@@ -49,6 +49,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 )
 
 // stateOf says what the domain is. Job is the one it names, or nil; d is nil for a
@@ -60,9 +61,9 @@ func stateOf(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState
 	switch {
 	case j.Receives():
 		return receiving(j, l)
-	case l.Run == runGone && has(j, roleSource, stageMoved):
+	case l.Run == runGone && has(j, backend.Source, stageMoved):
 		return hypervisor.HandedOver
-	case l.Run == runGone && (j.Sends() || has(j, roleSource, stageStranded)):
+	case l.Run == runGone && (j.Sends() || has(j, backend.Source, stageStranded)):
 		return hypervisor.Crashed // it left and took its definition along, or was lost
 	case l.Run == runGone:
 		return hypervisor.Absent
@@ -82,7 +83,7 @@ func stateOf(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState
 }
 
 // has reports whether j is a job of a role in a stage.
-func has(j *jobRecord, r role, s stage) bool {
+func has(j *jobRecord, r backend.Role, s stage) bool {
 	return j != nil && j.Role == r && j.Stage == s
 }
 
@@ -135,7 +136,7 @@ func receiving(j *jobRecord, l domainLook) hypervisor.DomainState {
 // resting says what a domain without a process is.
 func resting(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainState {
 	switch {
-	case has(j, roleSource, stageMoved), has(j, roleSource, stageLeft):
+	case has(j, backend.Source, stageMoved), has(j, backend.Source, stageLeft):
 		return hypervisor.HandedOver
 	case j.Sends() && left(j, l):
 		return hypervisor.HandedOver
@@ -165,7 +166,7 @@ func standing(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainStat
 		return hypervisor.Starting
 	}
 	switch {
-	case has(j, roleSource, stageStranded), has(j, roleSource, stageLeft):
+	case has(j, backend.Source, stageStranded), has(j, backend.Source, stageLeft):
 		return hypervisor.HandingOver
 	case l.Run == runPausedUnknown && j.Sends():
 		return hypervisor.HandingOver
@@ -176,15 +177,15 @@ func standing(d *domainRecord, j *jobRecord, l domainLook) hypervisor.DomainStat
 // statusOf says how far the job has come on this host.
 func statusOf(j *jobRecord, l domainLook) hypervisor.JobStatus {
 	switch {
-	case j == nil || j.Role == roleNone:
+	case j == nil || j.Role == backend.NoRole:
 		return hypervisor.JobNone
 	case j.Last.Status.Final():
 		return j.Last.Status
-	case j.Role == roleSource && j.Stage == stageStranded:
+	case j.Role == backend.Source && j.Stage == stageStranded:
 		return hypervisor.JobBroken
 	case j.Sends():
 		return sending(j, l)
-	case j.Role == roleTarget:
+	case j.Role == backend.Target:
 		return arriving(j, l)
 	}
 	return hypervisor.JobActive
@@ -308,9 +309,9 @@ func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 		return dueAtSource(j, l)
 	case j.Receives():
 		return dueAtTarget(j, l)
-	case has(j, roleSource, stageStranded) && l.Run.Executes():
+	case has(j, backend.Source, stageStranded) && l.Run.Executes():
 		return stepStrand // libvirt let it run again after we had looked
-	case has(j, roleTarget, stageArrived) && !j.Last.Status.Final() &&
+	case has(j, backend.Target, stageArrived) && !j.Last.Status.Final() &&
 		l.Run != runsPostCopy && l.Run != runsPostCopyFailed:
 		return stepRecovered
 	case l.Run.Rests() && (d.Ran || d.Doing == hypervisor.Stopping ||
@@ -318,27 +319,16 @@ func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 		return stepBury
 	case !l.Run.Executes():
 		return stepRest
-	case d.Doing == hypervisor.Stopping && !d.By.IsZero() && !now.Before(d.By):
+	case d.Doing == hypervisor.Stopping && d.Late(now):
 		return stepForce
-	case d.Doing == hypervisor.Rebooting && !d.By.IsZero() && !now.Before(d.By):
+	case d.Doing == hypervisor.Rebooting && d.Late(now):
 		return stepReset
 	case d.Doing == hypervisor.Starting, d.Doing == hypervisor.Rebooting && l.Rebooted:
 		return stepSettled
-	case l.Run != runShuttingDown && pressUnheard(d, now):
+	case l.Run != runShuttingDown && d.PressUnheard(now):
 		return stepPress
 	}
 	return stepRest
-}
-
-// pressAgain is how long a guest is given before its power button is pressed once more. One that
-// boots, or whose driver is not loaded yet, does not see the button, and libvirt does not tell.
-// Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
-const pressAgain = 10 * time.Second
-
-// pressUnheard reports whether a guest was asked to shut down so long ago that it may not have heard.
-func pressUnheard(d *domainRecord, now time.Time) bool {
-	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
-	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= pressAgain
 }
 
 // dueAtSource: while libvirt is at it, it is only helped. What has become of the VM

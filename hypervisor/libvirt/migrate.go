@@ -14,6 +14,7 @@ import (
 	lx "libvirt.org/go/libvirtxml"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
@@ -30,7 +31,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 		return err
 	}
 	if old := d.Node.Job(out.Job); old != nil {
-		if old.Role == roleSource && old.VM.ID == d.ID {
+		if old.Role == backend.Source && old.VM.ID == d.ID {
 			return nil // whatever has become of it
 		}
 		return fault.Refuse(hypervisor.Conflict, "job %s is, or was, received here", out.Job)
@@ -158,9 +159,9 @@ func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) erro
 			return err
 		}
 	}
-	j := &jobRecord{ID: out.Job, VM: f.VM, Role: roleSource, Stage: stageSending,
-		Started: time.Now().UTC().Round(0), Target: out.Target, Address: out.Address,
-		Options: out.Options, Cold: f.State == hypervisor.Shutoff,
+	j := &jobRecord{Job: backend.Job[stage]{ID: out.Job, VM: f.VM, Role: backend.Source,
+		Stage: stageSending, Started: time.Now().UTC().Round(0), Target: out.Target,
+		Address: out.Address, Options: out.Options, Cold: f.State == hypervisor.Shutoff},
 		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == runsCancelled}
 	j.Last = j.First()
 	d.Forget()

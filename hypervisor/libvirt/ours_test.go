@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
@@ -37,15 +38,16 @@ func (m mind) record() *libvirt.DomainRecord {
 	if !m.known {
 		return nil
 	}
-	return &libvirt.DomainRecord{Unresolved: m.unresolved, Ran: m.ran, Crashed: m.crashed,
-		Doing: m.doing, Job: "job"}
+	return &libvirt.DomainRecord{Domain: backend.Domain{Unresolved: m.unresolved, Ran: m.ran,
+		Doing: m.doing, Job: "job"}, Crashed: m.crashed}
 }
 
 func (m mind) job() *libvirt.Job {
-	return &libvirt.Job{ID: "job", Role: m.role, Stage: m.stage, Refused: m.refused, Hold: m.hold,
-		Cold: m.cold, Seen: m.seenComing, Resting: m.resting, Stopped: m.stopped,
-		Cancelled: m.cancelled, GuestPaused: m.guestPaused, Aborted: m.ended, Again: m.again,
-		Last: hypervisor.Progress{Status: m.status}}
+	return &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: m.role, Stage: m.stage,
+		Refused: m.refused, Hold: m.hold, Cold: m.cold, Cancelled: m.cancelled,
+		GuestPaused: m.guestPaused, Last: hypervisor.Progress{Status: m.status}},
+		Seen: m.seenComing, Resting: m.resting, Stopped: m.stopped, Aborted: m.ended,
+		Again: m.again}
 }
 
 // accepted are our processes when both sides have accepted the job.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
@@ -40,7 +41,8 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := now.Add(-row.asked)
-			d := &libvirt.DomainRecord{Ran: true, Doing: row.doing, Asked: asked}
+			d := &libvirt.DomainRecord{Domain: backend.Domain{Ran: true, Doing: row.doing,
+				Asked: asked}}
 			if row.doing != hypervisor.Absent {
 				d.By = asked.Add(grace)
 			}

@@ -10,6 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 )
 
@@ -34,7 +35,7 @@ func jobProgress(ctx context.Context, n *node, id hypervisor.JobID,
 	}
 	p := d.live(j, f.Sight)
 	p.Status, p.Mode = statusOf(j, f.Sight.domainLook), modeOf(j, f.Sight.domainLook)
-	if p.Status == hypervisor.JobSucceeded && j.Role == roleSource {
+	if p.Status == hypervisor.JobSucceeded && j.Role == backend.Source {
 		p = d.final(ctx, j, f.Sight)
 		p.Status = hypervisor.JobSucceeded
 	}
@@ -44,7 +45,7 @@ func jobProgress(ctx context.Context, n *node, id hypervisor.JobID,
 // live is how the job goes while libvirt is at it. What was sent never becomes less.
 func (d move) live(j *jobRecord, s observation) hypervisor.Progress {
 	p := j.Last
-	if j.Role == roleSource && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
+	if j.Role == backend.Source && s.Sends && s.Stats.MemoryTotal+s.Stats.DiskTotal > 0 {
 		fill(&p, s.Stats)
 		p.Downtime = 0
 		p.Sent = d.Sent(p.Sent)

@@ -10,6 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
@@ -45,15 +46,16 @@ func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 	if err := n.Reserve(ctx, in.VM); err != nil {
 		return "", err
 	}
-	j := &jobRecord{ID: in.Job, VM: in.VM, Role: roleTarget, Stage: stageListening,
-		Hold: in.Hold, Token: rand.Text(), Started: time.Now().UTC().Round(0)}
+	j := &jobRecord{Job: backend.Job[stage]{ID: in.Job, VM: in.VM, Role: backend.Target,
+		Stage: stageListening, Hold: in.Hold, Token: rand.Text(),
+		Started: time.Now().UTC().Round(0)}}
 	j.Last = j.First()
 	if err := n.PutJob(j, true); err != nil {
 		n.Unreserve(d.ID)
 		return "", err
 	}
 	err = d.Put(true, func(r *domainRecord) {
-		*r = domainRecord{VM: in.VM, Name: d.Name, Job: in.Job}
+		*r = domainRecord{Domain: backend.Domain{VM: in.VM, Job: in.Job}, Name: d.Name}
 	})
 	if err != nil {
 		return "", err
@@ -96,7 +98,7 @@ func (d move) receiveAgain(f found, old *jobRecord, in hypervisor.Incoming,
 	lacks := old.Stage == stageArrived &&
 		(f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed)
 	switch {
-	case old.Role != roleTarget || old.Refused || old.Stage != stageListening && !lacks:
+	case old.Role != backend.Target || old.Refused || old.Stage != stageListening && !lacks:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here", in.Job)
 	case old.VM.ID != d.ID:
 		return "", fault.Refuse(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)

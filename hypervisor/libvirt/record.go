@@ -1,53 +1,23 @@
 package libvirt
 
 import (
-	"time"
-
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 )
 
-// A Domain is what is kept of a VM on this host besides what libvirt keeps.
+// A domainRecord is what is kept of a VM on this host besides what libvirt keeps. A domain that Ran,
+// was not seen to end since, and is found shut off for no known reason has crashed.
 type domainRecord struct {
-	// VM is the VM as it was asked for, or as it is to come.
-	VM hypervisor.VM
+	backend.Domain
 	// Name and UUID are the domain's in libvirt.
 	Name string
 	UUID string
-	// Job is the migration that the domain takes part in, or took part in last.
-	Job hypervisor.JobID
-	// Unresolved: the job left this domain stopped, and only the other side can
-	// know whether the VM runs there.
-	Unresolved bool
-	// Ran: the guest was let run, or may have been, and has not been seen to end
-	// since. A domain that is found shut off for no known reason has crashed then.
-	Ran bool
 	// Crashed: it rests, and has lost its memory unasked.
 	Crashed bool
 	// Autostart: libvirt started the domain with its host, until a migration took
 	// that away so that a source that is left behind never starts.
 	Autostart bool
-	// Doing is what was asked and is under way: Starting, Stopping, Rebooting, or
-	// Absent for nothing; By is when patience ends.
-	Doing hypervisor.DomainState
-	By    time.Time
-	// Asked is when the guest's power button was pressed last for that.
-	Asked time.Time
-	// Measuring is when the present measurement ends. DirtyRate and Measured are
-	// the last one's.
-	Measuring time.Time
-	DirtyRate hypervisor.Bandwidth
-	Measured  time.Time
 }
-
-// A role is what a host is in a job.
-type role string
-
-// The roles.
-const (
-	roleNone   role = "" // it has only promised not to take part
-	roleSource role = "source"
-	roleTarget role = "target"
-)
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what libvirt says.
@@ -71,42 +41,19 @@ const (
 // Live reports whether a job in this stage may have a transfer under way.
 func (s stage) Live() bool { return s == stageListening || s == stageSending }
 
-// A jobRecord is what is kept of one migration on this host. It is kept after the domain
-// is gone: the id of a job is never used again.
+// A jobRecord is what is kept of one migration on this host.
 type jobRecord struct {
-	ID    hypervisor.JobID
-	VM    hypervisor.VM
-	Role  role
-	Stage stage
-	// Refused: this host was told to discard the job, and will never receive it.
-	Refused bool
-	Started time.Time
-	// Last is the last progress that was seen; it is final when its status is.
-	Last hypervisor.Progress
-	// Cold: the VM was Shutoff and rests at the target.
-	Cold bool
+	backend.Job[stage]
 
 	// Of a target.
 
-	Hold bool
 	// Seen: libvirt has begun to receive it.
 	Seen bool
-	// Token tells the addresses of two targets apart.
-	Token string
 	// Unborn: it was held, and its process ended before it was let run. It never ran.
 	Unborn bool
 
 	// Of a source.
 
-	Target  hypervisor.HostName
-	Address hypervisor.Address
-	Options hypervisor.TransferOptions
-	// GuestPaused: PauseGuest stopped the guest; a cancel lets it run again.
-	GuestPaused bool
-	// Cancelled: Cancel was asked. libvirt may not have heard it yet.
-	Cancelled bool
-	// PostCopied: StartPostCopy was asked. There is no way back.
-	PostCopied bool
 	// Aborted: libvirt has said that it ended the transfer before the target had
 	// everything.
 	Aborted bool
@@ -126,9 +73,11 @@ func (j *jobRecord) First() hypervisor.Progress {
 }
 
 // Sends reports whether the host is the source of a transfer under way.
-func (j *jobRecord) Sends() bool { return j != nil && j.Role == roleSource && j.Stage == stageSending }
+func (j *jobRecord) Sends() bool {
+	return j != nil && j.Role == backend.Source && j.Stage == stageSending
+}
 
 // Receives reports whether the host waits for the VM, or is being sent it.
 func (j *jobRecord) Receives() bool {
-	return j != nil && j.Role == roleTarget && j.Stage == stageListening
+	return j != nil && j.Role == backend.Target && j.Stage == stageListening
 }

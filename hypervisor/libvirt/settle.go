@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 )
 
@@ -146,7 +147,7 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 		sooner(again)
 	case job.Receives():
 		sooner(resync)
-	case job != nil && job.Role == roleTarget && job.Stage == stageArrived &&
+	case job != nil && job.Role == backend.Target && job.Stage == stageArrived &&
 		!job.Last.Status.Final():
 		sooner(often)
 	}
@@ -193,9 +194,7 @@ func (d *domain) Press(ctx context.Context) error {
 
 // Settled notes that the guest runs and that what was asked is done.
 func (d *domain) Settled() error {
-	return d.Put(false, func(r *domainRecord) {
-		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
-	})
+	return d.Put(false, func(r *domainRecord) { r.Settled() })
 }
 
 // Bury notes how a domain has ended that has no process any more.

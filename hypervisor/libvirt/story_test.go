@@ -109,7 +109,7 @@ func (s *situation) note(word string) error {
 	}
 	switch key {
 	case "role":
-		s.j = &libvirt.Job{ID: "job", Role: libvirt.Role(value)}
+		s.j = &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.Role(value)}}
 		return nil
 	case "stage":
 		s.j.Stage = libvirt.Stage(value)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -40,7 +41,7 @@ func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 	switch {
 	case old != nil && old.Refused:
 		return "", qemu.Refuse(hypervisor.Conflict, "job %s was discarded", in.Job)
-	case old != nil && (old.Role != roleTarget || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
+	case old != nil && (old.Role != backend.Target || !old.VM.Equal(in.VM) || old.Hold != in.Hold):
 		return "", qemu.Refuse(hypervisor.Conflict, "job %s is another migration", in.Job)
 	case old != nil && named && occupies(f.State):
 		return d.address(old), nil
@@ -65,11 +66,12 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 	}
 	secret := make([]byte, 16)
 	rand.Read(secret) // never fails
-	job := &jobRecord{ID: in.Job, VM: in.VM, Role: roleTarget, Stage: stageListening,
-		Hold: in.Hold, Token: hex.EncodeToString(secret), Started: time.Now().UTC(),
-		Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory, Disks: in.VM.LocalSize()}}
-	rec := &domainRecord{VM: in.VM, Before: before, Rest: hypervisor.Shutoff, Job: in.Job,
-		Boot: h.Boot}
+	job := &jobRecord{Job: backend.Job[stage]{ID: in.Job, VM: in.VM, Role: backend.Target,
+		Stage: stageListening, Hold: in.Hold, Token: hex.EncodeToString(secret),
+		Started: time.Now().UTC(), Last: hypervisor.Progress{Job: in.Job, Total: in.VM.Memory,
+			Disks: in.VM.LocalSize()}}}
+	rec := &domainRecord{Domain: backend.Domain{VM: in.VM, Job: in.Job}, Before: before,
+		Rest: hypervisor.Shutoff, Boot: h.Boot}
 	err := errors.Join(h.PutJob(job, true), d.Set(rec, true))
 	if err == nil {
 		err = d.MakeDisks(ctx, in.VM)
@@ -116,7 +118,7 @@ func hear(ctx context.Context, of *domain, m *message) (handoverAnswer, error) {
 		return none, nil // it was heard before
 	}
 	switch {
-	case rec == nil || job == nil || job.ID != m.Job || job.Role != roleTarget ||
+	case rec == nil || job == nil || job.ID != m.Job || job.Role != backend.Target ||
 		!job.Stage.Live():
 		if m.Say == verbPrepare {
 			return none, qemu.Refuse(hypervisor.Transient,
@@ -250,7 +252,7 @@ func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
 		if d.Node.Listen != "" {
 			uri = "tcp:" + net.JoinHostPort(d.Node.Listen, "0")
 		}
-		d.Expect(vm, roleTarget)
+		d.Expect(vm, backend.Target)
 		err := vm.MigrateIncoming(ctx, uri)
 		if err == nil {
 			now, err = vm.QueryMigrate(ctx)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
@@ -17,7 +18,8 @@ func BenchmarkPut(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer j.Close()
-			d := &qmp.DomainRecord{VM: hypervisor.VM{ID: "default/web", Memory: 1 << 30, CPUs: 4}}
+			d := &qmp.DomainRecord{Domain: backend.Domain{VM: hypervisor.VM{ID: "default/web",
+				Memory: 1 << 30, CPUs: 4}}}
 			for b.Loop() {
 				if err := j.Put(d, durable); err != nil {
 					b.Fatal(err)

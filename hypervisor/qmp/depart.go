@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -30,7 +31,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 		return err
 	}
 	if old := h.Job(out.Job); old != nil {
-		if old.Role == roleSource && old.VM.ID == out.VM {
+		if old.Role == backend.Source && old.VM.ID == out.VM {
 			return nil
 		}
 		return qemu.Refuse(hypervisor.Conflict, "job %s is another migration", out.Job)
@@ -50,7 +51,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	case state == hypervisor.Paused && l.Run == monitor.PostMigrate:
 		return qemu.Refuse(hypervisor.Conflict,
 			"it rests since another job: QEMU sends it again when it was unpaused")
-	case job != nil && job.Role == roleSource && (job.Stage == stageSending ||
+	case job != nil && job.Role == backend.Source && (job.Stage == stageSending ||
 		job.Stage == stageMirroring):
 		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", job.ID)
 	case state == hypervisor.Shutoff:
@@ -65,10 +66,10 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 // newJob is what is kept of a job that this host sends.
 func (d move) newJob(out hypervisor.Outgoing) *jobRecord {
 	now := time.Now().UTC()
-	return &jobRecord{ID: out.Job, VM: d.Record().VM, Role: roleSource,
+	return &jobRecord{Job: backend.Job[stage]{ID: out.Job, VM: d.Record().VM, Role: backend.Source,
 		Stage: stageSending, Started: now, Target: out.Target, Address: out.Address,
 		Options: out.Options, Last: hypervisor.Progress{Job: out.Job, Started: now,
-			Total: d.Record().VM.Memory, Disks: d.Record().VM.LocalSize()}}
+			Total: d.Record().VM.Memory, Disks: d.Record().VM.LocalSize()}}}
 }
 
 // migrateLive agrees with the target's host how it will be done, and begins.
@@ -179,7 +180,7 @@ func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resum
 			return err
 		}
 	}
-	d.Expect(vm, roleSource)
+	d.Expect(vm, backend.Source)
 	if !d.Node.QEMU.Passed {
 		return vm.Migrate(ctx, uri, resume)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/hwcheck"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
@@ -23,7 +24,7 @@ func (d guest) resize(ctx context.Context, p found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
-	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == roleSource &&
+	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == backend.Source &&
 		p.Job.Stage.Live() {
 		return p.Conflict()
 	}
@@ -190,7 +191,7 @@ func (d guest) hasSnapshot(ctx context.Context, p found, name, snapshot string) 
 	case disk.Format != "qcow2":
 		return disk, false, qemu.Refuse(hypervisor.Unsupported,
 			"disk %s: a %s image cannot keep snapshots, qcow2 can", disk.Name, qemu.Format(disk))
-	case p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live():
+	case p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live():
 		return disk, false, qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 	case p.State == hypervisor.Shutoff:
 		has, err = d.Node.QEMU.HasSnapshot(ctx, snapshot, d.Node.QEMU.DiskPath(d.ID, disk))
@@ -261,7 +262,7 @@ func (d guest) declared(disks ...hypervisor.Disk) error {
 // another state.
 func (d guest) mayPlug(p found) error {
 	switch {
-	case p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live():
+	case p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live():
 		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 	case p.State != hypervisor.Running && p.State != hypervisor.Paused &&
 		p.State != hypervisor.Shutoff:

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -180,7 +181,7 @@ func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
 	l, begun := look{Alive: true}, d.look()
 	var err error
 	if job != nil && job.Stage.Live() {
-		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == roleSource {
+		if m, err = vm.QueryMigrate(ctx); err == nil && job.Role == backend.Source {
 			l.Mirrors, err = vm.Mirrors(ctx, rec.VM)
 		}
 	}
@@ -294,7 +295,7 @@ func (d *domain) standing(rec *domainRecord, job *jobRecord, l look) (*domainRec
 // lost reports whether the QEMU of a source has ended and it is not noted yet what became of
 // its job: the VM may run at the target.
 func lost(j *jobRecord, vm *qemu.Instance) bool {
-	return j != nil && j.Role == roleSource && j.Stage.Live() && !j.Cold && vm != nil &&
+	return j != nil && j.Role == backend.Source && j.Stage.Live() && !j.Cold && vm != nil &&
 		vm.Ended()
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -43,7 +44,7 @@ func (d move) activate(ctx context.Context, p found, c hypervisor.Activate) erro
 		return qemu.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
 	}
 	j := p.Job
-	if j == nil || j.ID != c.Job || j.Role != roleTarget {
+	if j == nil || j.ID != c.Job || j.Role != backend.Target {
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
 	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, j.Source)
@@ -64,7 +65,7 @@ func (d move) activate(ctx context.Context, p found, c hypervisor.Activate) erro
 // receive the job. That is written before the process is ended.
 func (d move) discard(ctx context.Context, p found, c hypervisor.Discard) error {
 	h := d.Node
-	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == roleTarget
+	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == backend.Target
 	old := h.Job(c.Job)
 	switch {
 	case c.Job == "":
@@ -77,21 +78,21 @@ func (d move) discard(ctx context.Context, p found, c hypervisor.Discard) error 
 		return p.Conflict()
 	case p.State == hypervisor.Receiving && !here || p.State == hypervisor.Received && !here:
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
-	case old != nil && old.Role == roleSource && old.VM.ID == d.ID && old.Stage.Live():
+	case old != nil && old.Role == backend.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return p.Conflict()
-	case old != nil && old.Role == roleTarget && old.Stage.MayHaveRun():
+	case old != nil && old.Role == backend.Target && old.Stage.MayHaveRun():
 		return qemu.Refuse(hypervisor.Conflict, "the VM has run here")
 	}
-	promise := jobRecord{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}
+	promise := jobRecord{Job: backend.Job[stage]{ID: c.Job, VM: hypervisor.VM{ID: d.ID}}}
 	if old != nil {
 		promise = *old
 	}
-	if promise.Role != roleSource && !promise.Refused {
+	if promise.Role != backend.Source && !promise.Refused {
 		promise.Refused, promise.Stage = true, stageDiscarded
 		if here { // a status that was final stays
 			promise.Last.Status = statusOf(p.Rec, p.Job, p.Look)
 		}
-		if promise.Role == roleTarget && !promise.Last.Status.Final() {
+		if promise.Role == backend.Target && !promise.Last.Status.Final() {
 			promise.Last.Status = hypervisor.JobFailed
 		}
 		promise.Last.Error = "the target was discarded"
@@ -231,7 +232,7 @@ func (d move) stoppedFor(p found, job hypervisor.JobID, e hypervisor.Evidence,
 	switch {
 	case e.Proof == hypervisor.NoProof:
 		return nil, qemu.Refuse(hypervisor.Invalid, "no evidence about the target")
-	case p.Job == nil || p.Job.ID != job || p.Job.Role != roleSource:
+	case p.Job == nil || p.Job.ID != job || p.Job.Role != backend.Source:
 		return nil, qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
 	return p.Job, nil
@@ -260,7 +261,7 @@ func (d move) release(ctx context.Context, p found, c hypervisor.Release) error 
 			e.Proof, e.VM, e.Host)
 	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
 		return p.Conflict()
-	case j != nil && j.Role == roleSource && p.VM != nil && !j.Cold &&
+	case j != nil && j.Role == backend.Source && p.VM != nil && !j.Cold &&
 		p.Look.Run != monitor.PostMigrate && p.Look.Migration != monitor.Completed &&
 		!strandedSource(j, p.Look) && !d.hasNothingLeft(ctx, p):
 		return qemu.Refuse(hypervisor.Conflict, "the switch-over is under way")
@@ -268,7 +269,7 @@ func (d move) release(ctx context.Context, p found, c hypervisor.Release) error 
 	d.HangUp()
 	// First of all: what is left of a job that is over would else be the host's own.
 	err := d.Put(true, func(r *domainRecord) { r.Leaving, r.Ending = true, true })
-	if err == nil && j != nil && j.Role == roleSource {
+	if err == nil && j != nil && j.Role == backend.Source {
 		err = d.HasLeft()
 	}
 	if err == nil && p.VM != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -22,7 +23,7 @@ type ending struct {
 // Expect listens for the end of the transfer that is about to begin, as its source
 // or its target. Events of earlier transfers have come before and are not heard.
 // The caller holds the turn.
-func (d *domain) Expect(in *qemu.Instance, as role) {
+func (d *domain) Expect(in *qemu.Instance, as backend.Role) {
 	events := in.Client.Subscribe()
 	_, job, _ := d.Present()
 	d.mu.Lock()
@@ -31,7 +32,7 @@ func (d *domain) Expect(in *qemu.Instance, as role) {
 	}
 	d.expected, d.ended, d.off = events, nil, false
 	d.crossing = switchOverUnknown
-	if job != nil && as == roleSource && !job.PostCopied {
+	if job != nil && as == backend.Source && !job.PostCopied {
 		d.crossing = switchOverAwaited
 	}
 	d.mu.Unlock()
@@ -46,7 +47,7 @@ func (d *domain) Expect(in *qemu.Instance, as role) {
 }
 
 // hear waits until a transfer has ended, in whatever way.
-func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as role) {
+func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as backend.Role) {
 	var stopped time.Time
 	for {
 		e, err := events.Next(ctx)
@@ -107,9 +108,9 @@ func migrationStatus(e monitor.Event) monitor.MigrationStatus {
 }
 
 // complete notes that the expected transfer is complete, and wakes who acts on it.
-func (d *domain) complete(events *monitor.Subscription, as role, stood time.Duration) {
+func (d *domain) complete(events *monitor.Subscription, as backend.Role, stood time.Duration) {
 	l := look{Alive: true, Migration: monitor.Completed, Run: monitor.PostMigrate}
-	if as == roleTarget {
+	if as == backend.Target {
 		l.Run = monitor.Paused
 	}
 	d.mu.Lock()

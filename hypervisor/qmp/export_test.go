@@ -1,8 +1,11 @@
 package qmp
 
+import "github.com/godwit-vm/godwit/hypervisor/internal/backend"
+
 // What the tests in package qmp_test see of the inside.
 
 type (
+	BaseJob      = backend.Job[stage]
 	Answer       = handoverAnswer
 	Conn         = peerConn
 	DomainRecord = domainRecord
@@ -12,7 +15,7 @@ type (
 	Message      = message
 	NextStep     = nextStep
 	Prepared     = prepared
-	Role         = role
+	Role         = backend.Role
 	Server       = server
 	Stage        = stage
 	SwitchOver   = switchOver
@@ -38,11 +41,11 @@ const (
 	Left              = stageLeft
 	Listening         = stageListening
 	Mirroring         = stageMirroring
-	NoRole            = roleNone
+	NoRole            = backend.NoRole
 	Prepare           = verbPrepare
 	Preparing         = stagePreparing
 	Press             = stepPress
-	PressAgain        = pressAgain
+	PressAgain        = backend.PressAgain
 	Quit              = stepQuit
 	Reset             = stepReset
 	Rest              = stepRest
@@ -50,12 +53,12 @@ const (
 	Run               = stepRun
 	Send              = stepSend
 	Sending           = stageSending
-	Source            = roleSource
+	Source            = backend.Source
 	Stopped           = verbStopped
 	SwitchOverAwaited = switchOverAwaited
 	SwitchOverNever   = switchOverNever
 	SwitchOverUnknown = switchOverUnknown
-	Target            = roleTarget
+	Target            = backend.Target
 )
 
 var (

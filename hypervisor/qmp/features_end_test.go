@@ -84,8 +84,8 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 		d.Job = "back"
 		path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(d.Job)))
-		must(t, durable.Write(path, &qmp.Job{ID: d.Job, VM: vm, Role: qmp.Source,
-			Stage: qmp.Sending, Target: "n2", Address: address}, true))
+		must(t, durable.Write(path, &qmp.Job{Job: qmp.BaseJob{ID: d.Job, VM: vm, Role: qmp.Source,
+			Stage: qmp.Sending, Target: "n2", Address: address}}, true))
 		l.powersOff("n1", vm.ID)
 	})
 	l.becomes("n1", vm.ID, hypervisor.Shutoff)
@@ -99,13 +99,13 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 func TestAGuestThatShutsDownBeforeASwitchOverThatFailsIsOff(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		ask   func(*backend, context.Context, vmid) error // which takes a while
+		ask   func(*qmpHost, context.Context, vmid) error // which takes a while
 		state hypervisor.DomainState
 	}{
-		{"by itself", func(h *backend, ctx context.Context, _ vmid) error {
+		{"by itself", func(h *qmpHost, ctx context.Context, _ vmid) error {
 			return h.Adjust(ctx, "job", hypervisor.SetDowntime{Limit: time.Second})
 		}, hypervisor.Shutoff},
-		{"to reboot", func(h *backend, ctx context.Context, id vmid) error {
+		{"to reboot", func(h *qmpHost, ctx context.Context, id vmid) error {
 			return h.Do(ctx, id, hypervisor.Reboot{})
 		}, hypervisor.Running},
 	} {

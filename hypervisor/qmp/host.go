@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -254,7 +255,7 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != roleSource {
+	if j := h.node.Job(job); j == nil || j.Role != backend.Source {
 		return h.explain(qemu.Name(a), h.vmOf(job), qemu.Refuse(hypervisor.NotFound,
 			"no job %q is sent from here", job))
 	}
@@ -316,7 +317,7 @@ func (h *Host) Files(vm hypervisor.VMID) Files {
 
 // token returns what a source of the job must know; "" is nothing.
 func (h *Host) token(job hypervisor.JobID) string {
-	if j := h.node.Job(job); j != nil && j.Role == roleTarget {
+	if j := h.node.Job(job); j != nil && j.Role == backend.Target {
 		return j.Token
 	}
 	return ""

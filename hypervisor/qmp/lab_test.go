@@ -28,7 +28,7 @@ type (
 	name = hypervisor.HostName
 	vmid = hypervisor.VMID
 
-	backend = qmp.Host
+	qmpHost = qmp.Host
 )
 
 const mib = hypervisor.MiB
@@ -367,18 +367,18 @@ func (l *lab) restart(n name) (hypervisor.Hypervisor, error) {
 
 // A heard host lets the lab listen to every guest that is made on it.
 type heard struct {
-	*backend
+	*qmpHost
 	lab  *lab
 	name name
 }
 
 func (h *heard) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
-	address, err := h.backend.Receive(ctx, in)
+	address, err := h.qmpHost.Receive(ctx, in)
 	return address, h.follow(in.VM.ID, err)
 }
 
 func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
-	err := h.backend.Do(ctx, id, c)
+	err := h.qmpHost.Do(ctx, id, c)
 	if _, starts := c.(hypervisor.Start); !starts || err != nil {
 		return err
 	}
@@ -393,7 +393,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 
 // follow listens to a VM's process that was not listened to.
 func (h *heard) follow(id vmid, err error) error {
-	d, _ := h.backend.Domain(context.Background(), id)
+	d, _ := h.qmpHost.Domain(context.Background(), id)
 	pid, gone := h.lab.pid(h.name, id)
 	if err != nil || gone != nil || d.VM.Hardware == nil || d.VM.Hardware.DebugPort == 0 {
 		return err

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -87,7 +88,7 @@ func everyJob(do func(*qmp.Job)) {
 	do(&qmp.Job{})
 	for _, stage := range sourceStages {
 		for n := range 1 << 7 {
-			j := &qmp.Job{Role: qmp.Source, Stage: stage}
+			j := &qmp.Job{Job: qmp.BaseJob{Role: qmp.Source, Stage: stage}}
 			parked := false
 			bits(n, &j.Cold, &j.GuestPaused, &j.PostCopied, &j.Released, &j.Acknowledged,
 				&j.Options.HoldSwitchOver, &parked)
@@ -103,7 +104,7 @@ func everyJob(do func(*qmp.Job)) {
 	}
 	for _, stage := range targetStages {
 		for n := range 1 << 4 {
-			j := &qmp.Job{Role: qmp.Target, Stage: stage}
+			j := &qmp.Job{Job: qmp.BaseJob{Role: qmp.Target, Stage: stage}}
 			bits(n, &j.Cold, &j.Hold, &j.Stopped, &j.Resting)
 			do(j)
 		}
@@ -151,7 +152,8 @@ func TestLaws(t *testing.T) {
 		everyLook(j, func(l qmp.Look) {
 			for _, doing := range doings {
 				for n := range 1 << 4 {
-					d := &qmp.DomainRecord{Rest: hypervisor.Shutoff, Doing: doing}
+					d := &qmp.DomainRecord{Domain: backend.Domain{Doing: doing},
+						Rest: hypervisor.Shutoff}
 					late, foreign := false, false
 					bits(n, &d.Ran, &d.Paused, &late, &foreign)
 					d.Own = !foreign
@@ -186,8 +188,9 @@ func TestLawsAnyhow(t *testing.T) {
 }
 
 func drawDomain(t *rapid.T) *qmp.DomainRecord {
-	d := &qmp.DomainRecord{Rest: rapid.SampledFrom([]hypervisor.DomainState{hypervisor.Shutoff,
-		hypervisor.Crashed}).Draw(t, "rest"), Doing: rapid.SampledFrom(doings).Draw(t, "doing")}
+	d := &qmp.DomainRecord{Domain: backend.Domain{Doing: rapid.SampledFrom(doings).Draw(t,
+		"doing")}, Rest: rapid.SampledFrom([]hypervisor.DomainState{hypervisor.Shutoff,
+		hypervisor.Crashed}).Draw(t, "rest")}
 	bits(rapid.IntRange(0, 15).Draw(t, "domain"), &d.Own, &d.Ran, &d.Paused, &d.Unresolved)
 	if rapid.Bool().Draw(t, "by") {
 		d.By = now.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "seconds")) * time.Second)

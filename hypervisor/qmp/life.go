@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
@@ -67,7 +68,7 @@ func (l look) inPostCopy() bool {
 
 // sends reports whether d is the source of a transfer under way.
 func sends(j *jobRecord) bool {
-	return j != nil && j.Role == roleSource &&
+	return j != nil && j.Role == backend.Source &&
 		(j.Stage == stageMirroring || j.Stage == stageSending)
 }
 
@@ -99,7 +100,7 @@ func undecided(l look) bool {
 }
 
 func receives(j *jobRecord) bool {
-	return j != nil && j.Role == roleTarget && j.Stage == stageListening
+	return j != nil && j.Role == backend.Target && j.Stage == stageListening
 }
 
 // stateOf says what the domain is. Job is the one it names, or nil.
@@ -206,7 +207,7 @@ func told(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 // statusOf says how far the job has come on this host, by what QEMU tells.
 func statusOf(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 	switch {
-	case j == nil || j.Role == roleNone || j.Stage == stagePreparing:
+	case j == nil || j.Role == backend.NoRole || j.Stage == stagePreparing:
 		return hypervisor.JobNone
 	case sends(j) && j.Cold:
 		return coldStatus(d, j)
@@ -410,31 +411,17 @@ func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 	switch {
 	case d.Doing == hypervisor.Rebooting && l.Run == monitor.PreLaunch:
 		return stepRun // it was reset, however late that was
-	case d.Doing == hypervisor.Rebooting && (l.Run == monitor.Shutdown || late(d, now)):
+	case d.Doing == hypervisor.Rebooting && (l.Run == monitor.Shutdown || d.Late(now)):
 		return stepReset
-	case l.Run == monitor.Shutdown, d.Doing == hypervisor.Stopping && late(d, now):
+	case l.Run == monitor.Shutdown, d.Doing == hypervisor.Stopping && d.Late(now):
 		return stepQuit
-	case l.Run == monitor.Running && pressUnheard(d, now):
+	case l.Run == monitor.Running && d.PressUnheard(now):
 		return stepPress
 	case d.Doing == hypervisor.Starting:
 		return stepRun // if it runs, we died, or did not hear it, before that was noted
 	}
 	return stepRest
 }
-
-// pressAgain is how long a guest is given before its power button is pressed once more. One that
-// boots, or whose driver is not loaded yet, does not see the button, and QEMU does not tell.
-// Source: OpenStack Nova nova/virt/libvirt/driver.py (_clean_shutdown, retry_interval).
-const pressAgain = 10 * time.Second
-
-// pressUnheard reports whether a guest was asked to shut down so long ago that it may not have heard.
-func pressUnheard(d *domainRecord, now time.Time) bool {
-	asked := d.Doing == hypervisor.Stopping || d.Doing == hypervisor.Rebooting
-	return asked && !d.Asked.IsZero() && now.Sub(d.Asked) >= pressAgain
-}
-
-// late reports whether what a guest was asked for should have happened by now.
-func late(d *domainRecord, now time.Time) bool { return !d.By.IsZero() && !now.Before(d.By) }
 
 // dueAtTarget: the guest starts only when everything is here and its source is
 // known to have stopped.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -115,7 +116,7 @@ func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	case p.Rec != nil && p.Rec.Unresolved:
 		return qemu.Refuse(hypervisor.Conflict, "it may run at the target of job %s: abandon or "+
 			"release it with evidence first", p.Rec.Job)
-	case occupies(p.State) || p.Job != nil && p.Job.Role == roleSource &&
+	case occupies(p.State) || p.Job != nil && p.Job.Role == backend.Source &&
 		p.Job.Stage.Live(): // also one whose end is not noted
 		return p.Conflict()
 	}
@@ -128,8 +129,8 @@ func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	if err := h.Reserve(d.domain, vm); err != nil {
 		return err
 	}
-	rec := &domainRecord{VM: vm, Own: true, Rest: hypervisor.Shutoff, Boot: h.Boot,
-		Doing: hypervisor.Starting}
+	rec := &domainRecord{Domain: backend.Domain{VM: vm, Doing: hypervisor.Starting}, Own: true,
+		Rest: hypervisor.Shutoff, Boot: h.Boot}
 	if p.Rec != nil {
 		rec.Job = p.Rec.Job
 	}
@@ -289,7 +290,7 @@ func (d guest) measure(ctx context.Context, p found, window time.Duration) error
 
 // forget removes a VM that rests. The files of its disks stay.
 func (d guest) forget(p found) error {
-	if !p.State.Rests() || p.Job != nil && p.Job.Role == roleSource && p.Job.Stage.Live() {
+	if !p.State.Rests() || p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live() {
 		return p.Conflict()
 	}
 	return d.Remove()

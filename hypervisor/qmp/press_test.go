@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
@@ -32,7 +33,8 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := now.Add(-row.asked)
-			d := &qmp.DomainRecord{Own: true, Ran: true, Doing: row.doing, Asked: asked}
+			d := &qmp.DomainRecord{Domain: backend.Domain{Ran: true, Doing: row.doing,
+				Asked: asked}, Own: true}
 			if row.doing != hypervisor.Absent {
 				d.By = asked.Add(grace)
 			}

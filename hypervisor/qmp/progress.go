@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -36,7 +37,7 @@ func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 	}
 	job, l := m.Job, m.Look
 	p := job.Last
-	if l.Alive || job.Cold && job.Role == roleSource && job.Stage.Live() {
+	if l.Alive || job.Cold && job.Role == backend.Source && job.Stage.Live() {
 		p = progress(job, m.Migration, n.QEMU.Encrypts(job.Options) != nil)
 		p.Mode = modeOf(job, l)
 	}
@@ -49,10 +50,10 @@ func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 	if !p.Status.Final() && statusOf(m.Rec, job, l).Final() {
 		p.Error = job.Last.Error // not that of the migration before
 	}
-	if job.Role == roleSource && job.Stage.Live() {
+	if job.Role == backend.Source && job.Stage.Live() {
 		mirrored(&p, job, l.Mirrors)
 	}
-	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == roleTarget {
+	if p.Status == hypervisor.JobFailed && p.Error == "" && job.Role == backend.Target {
 		p.Error = qemu.LastWords(n.QEMU.Settings(job.VM.ID))
 	}
 	return p, nil
@@ -74,7 +75,7 @@ func progress(j *jobRecord, m monitor.Migration, encrypted bool) hypervisor.Prog
 	if m.RAM.Total == 0 { // it does not know yet
 		p.Remaining = p.Total
 	}
-	if j.Role == roleSource {
+	if j.Role == backend.Source {
 		p.Downtime = time.Duration(m.Downtime) * time.Millisecond
 		if m.ErrorDesc != "" {
 			p.Error = m.ErrorDesc
@@ -83,7 +84,7 @@ func progress(j *jobRecord, m monitor.Migration, encrypted bool) hypervisor.Prog
 			}
 		}
 	}
-	if j.GuestPaused && j.Role == roleSource {
+	if j.GuestPaused && j.Role == backend.Source {
 		p.Mode = hypervisor.PausedCopy
 	}
 	return p

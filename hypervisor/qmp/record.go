@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 )
 
-// A Domain is what is kept of a VM on this host.
+// A domainRecord is what is kept of a VM on this host.
 type domainRecord struct {
-	VM hypervisor.VM
+	backend.Domain
 	// Own: the VM is defined here and stays when its process ends. An incoming
 	// domain becomes its host's own when it runs.
 	Own bool
@@ -17,51 +18,22 @@ type domainRecord struct {
 	Before *domainRecord
 	// Rest is what the domain is when it has no process: Shutoff or Crashed.
 	Rest hypervisor.DomainState
-	// Job is the migration that the domain takes part in, or took part in last.
-	Job hypervisor.JobID
-	// Unresolved: the job left this domain stopped, and only the other side can
-	// know whether the VM runs there.
-	Unresolved bool
 
 	// Of the process that the domain has, or had last.
 
 	// Boot names the start of the host in which the process was started.
 	Boot string
-	// Ran: the guest was, or may have been, let run. It is written before it is.
-	Ran bool
 	// Ending: the process is meant to end. What it was is then at rest, not lost.
 	Ending bool
 	// Leaving: nothing of the domain is to be left: it runs elsewhere.
 	Leaving bool
-	// Doing is what was asked and is under way: Starting, Stopping, Rebooting, or
-	// Absent for nothing; By is when patience ends.
-	Doing hypervisor.DomainState
-	By    time.Time
-	// Asked is when the guest's power button was pressed last for that.
-	Asked time.Time
 	// Paused: an operator paused the guest.
 	Paused bool
 
 	// Growing are the disks whose images a resize is making larger, in the sizes that they
 	// had. Nothing was written beyond yet.
 	Growing []hypervisor.Disk
-
-	// Measuring is when the present measurement ends. DirtyRate and Measured are
-	// the last one's.
-	Measuring time.Time
-	DirtyRate hypervisor.Bandwidth
-	Measured  time.Time
 }
-
-// A role is what a host is in a job.
-type role string
-
-// The roles.
-const (
-	roleNone   role = "" // it has only promised not to take part
-	roleSource role = "source"
-	roleTarget role = "target"
-)
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what the hypervisor process says.
@@ -91,27 +63,13 @@ func (s stage) Live() bool {
 // MayHaveRun reports whether the guest of a target in this stage runs, or did.
 func (s stage) MayHaveRun() bool { return s == stageActivating || s == stageArrived }
 
-// A jobRecord is what is kept of one migration on this host. It is kept after the
-// domain is gone: the id of a job is never used again.
+// A jobRecord is what is kept of one migration on this host.
 type jobRecord struct {
-	ID    hypervisor.JobID
-	VM    hypervisor.VM
-	Role  role
-	Stage stage
-	// Refused: this host was told to discard the job, and will never receive it.
-	Refused bool
-	Started time.Time
-	// Last is the last progress that was seen; it is final when its status is.
-	Last hypervisor.Progress
-
-	// Cold: the VM was Shutoff and rests at the target.
-	Cold bool
+	backend.Job[stage]
 
 	// Of a target.
 
 	Source hypervisor.HostName // who sends, once it has said so
-	Hold   bool
-	Token  string // what a source must know to be heard
 	// Prepared says how the transfer will be done, once its source has asked.
 	Prepared *prepared
 	// Stopped: the source has said that its guest has stopped for good. Resting:
@@ -121,15 +79,6 @@ type jobRecord struct {
 
 	// Of a source.
 
-	Target  hypervisor.HostName
-	Address hypervisor.Address
-	Options hypervisor.TransferOptions
-	// GuestPaused: PauseGuest stopped the guest; a cancel lets it run again.
-	GuestPaused bool
-	// Cancelled: Cancel was asked. QEMU calls what then ends a failure now and then.
-	Cancelled bool
-	// PostCopied: StartPostCopy was asked. There is no way back.
-	PostCopied bool
 	// Parked is since when StartPostCopy has kept the guest stopped, so that QEMU does not let
 	// it run again whatever becomes of the transfer; zero: it does not have to.
 	Parked time.Time
@@ -142,7 +91,7 @@ type jobRecord struct {
 // Owes reports whether a source that sends must still tell its target that the
 // guest has stopped for good.
 func (j *jobRecord) Owes() bool {
-	return j.Role == roleSource && j.Stage == stageSending && !j.Acknowledged
+	return j.Role == backend.Source && j.Stage == stageSending && !j.Acknowledged
 }
 
 // prepared is what a target told its source.

@@ -2,6 +2,7 @@ package qmp
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
@@ -12,7 +13,7 @@ func leftover(d *domainRecord, j *jobRecord, l look) bool {
 	case j == nil || !l.Alive:
 		return false
 	case j.Stage == stageDiscarded || j.Stage == stageKept && j.Cold,
-		j.Cold && j.Role == roleSource && !j.Stage.Live() && l.Run == monitor.PreLaunch:
+		j.Cold && j.Role == backend.Source && !j.Stage.Live() && l.Run == monitor.PreLaunch:
 		return !d.Ran && d.Doing == hypervisor.Absent // it was needed for copies only
 	case j.Stage == stageLeft || j.Stage == stageAbandoned:
 		return l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate
@@ -23,7 +24,7 @@ func leftover(d *domainRecord, j *jobRecord, l look) bool {
 // leftoverState: whatever a process is that is about to end, it does not run the VM.
 func leftoverState(d *domainRecord, j *jobRecord) hypervisor.DomainState {
 	switch {
-	case j.Cold && j.Role == roleSource: // it rests
+	case j.Cold && j.Role == backend.Source: // it rests
 	case j.Stage == stageLeft:
 		return hypervisor.HandedOver
 	case j.Stage == stageAbandoned:
@@ -43,7 +44,7 @@ func incoming(d *domainRecord, j *jobRecord) bool {
 	case j == nil:
 		return !d.Own
 	}
-	return j.Role == roleTarget && !j.Stage.MayHaveRun()
+	return j.Role == backend.Target && !j.Stage.MayHaveRun()
 }
 
 // missed reports whether a domain has ended that never had the VM, or whose VM is known to run

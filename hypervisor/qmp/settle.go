@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -86,7 +87,7 @@ func (d *domain) unblock(ctx context.Context) {
 	d.mu.Lock()
 	silent := d.silent
 	d.mu.Unlock()
-	if vm == nil || job == nil || job.Role != roleSource || job.Stage != stageSending ||
+	if vm == nil || job == nil || job.Role != backend.Source || job.Stage != stageSending ||
 		job.PostCopied || silent.IsZero() || time.Since(silent) < job.Options.Downtime {
 		return
 	}
@@ -109,7 +110,7 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 		wait = min(wait, rec.By.Sub(now))
 	}
 	if rec.Doing != hypervisor.Absent && !rec.Asked.IsZero() {
-		wait = min(wait, max(later, rec.Asked.Add(pressAgain).Sub(now)))
+		wait = min(wait, max(later, rec.Asked.Add(backend.PressAgain).Sub(now)))
 	}
 	if !rec.Measuring.IsZero() && vm != nil {
 		if now.Before(rec.Measuring) {
@@ -183,7 +184,7 @@ func (d *domain) Bury() error {
 	if vm != nil {
 		vm.LetGo()
 	}
-	target := job != nil && job.Role == roleTarget
+	target := job != nil && job.Role == backend.Target
 	incoming := incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
@@ -241,10 +242,10 @@ func (d *domain) HasLeft() error {
 // buryJob ends the job of a domain whose process has died. A source that has told its target
 // that the guest stopped for good had stopped, whatever was seen of it last.
 func (d *domain) buryJob(job *jobRecord, ran, told bool, words string) error {
-	if d.Record().Leaving && job.Role == roleSource {
+	if d.Record().Leaving && job.Role == backend.Source {
 		return d.HasLeft()
 	}
-	if job.Cold && job.Role == roleSource && job.Stage == stageSending {
+	if job.Cold && job.Role == backend.Source && job.Stage == stageSending {
 		return nil // it needed a process only to copy its disks
 	}
 	d.mu.Lock()
@@ -258,12 +259,12 @@ func (d *domain) buryJob(job *jobRecord, ran, told bool, words string) error {
 	}
 	switch {
 	case job.Stage.MayHaveRun() && status.Final():
-	case job.Role == roleTarget && !ran:
+	case job.Role == backend.Target && !ran:
 		stage = stageDiscarded
 		if !status.Final() {
 			status = hypervisor.JobFailed
 		}
-	case told && job.Role == roleSource && status != hypervisor.JobSucceeded:
+	case told && job.Role == backend.Source && status != hypervisor.JobSucceeded:
 		status = hypervisor.JobBroken
 	case status.Final():
 	case late:
@@ -272,7 +273,7 @@ func (d *domain) buryJob(job *jobRecord, ran, told bool, words string) error {
 		status = hypervisor.JobFailed
 	}
 	unknown := status == hypervisor.JobBroken || status == hypervisor.JobSucceeded
-	if job.Role == roleSource && unknown { // it may run at the target: first of all
+	if job.Role == backend.Source && unknown { // it may run at the target: first of all
 		err := d.Put(true, func(r *domainRecord) { r.Unresolved = true })
 		if err != nil {
 			return err
@@ -307,9 +308,7 @@ func (d *domain) Run(ctx context.Context, vm *qemu.Instance) error {
 
 // settled notes that what was under way is done.
 func (d *domain) settled() error {
-	return d.Put(false, func(r *domainRecord) {
-		r.Doing, r.By, r.Asked = hypervisor.Absent, time.Time{}, time.Time{}
-	})
+	return d.Put(false, func(r *domainRecord) { r.Settled() })
 }
 
 // measured takes over the result of a measurement, or returns when to ask again.
@@ -339,7 +338,7 @@ func (d *domain) End(ctx context.Context, vm *qemu.Instance) error {
 			return err
 		}
 	}
-	if job != nil && job.Stage.Live() && job.Role == roleSource {
+	if job != nil && job.Stage.Live() && job.Role == backend.Source {
 		err := d.PutJob(true, func(j *jobRecord) {
 			j.Stage, j.Last.Status = stageKept, hypervisor.JobFailed
 			j.Last.Error = "the guest was shut down"

@@ -10,7 +10,7 @@ import (
 // was meant to end or its guest has had its time to stop. One that moves a VM is waited for:
 // it is not known how far it has come, and it may hold the only copy.
 func dueInSilence(d *domainRecord, j *jobRecord, now time.Time) nextStep {
-	if d.Ending || d.Doing == hypervisor.Stopping && late(d, now) && !sends(j) && !receives(j) {
+	if d.Ending || d.Doing == hypervisor.Stopping && d.Late(now) && !sends(j) && !receives(j) {
 		return stepQuit
 	}
 	return stepRest

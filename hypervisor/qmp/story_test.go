@@ -96,7 +96,7 @@ func (s *situation) note(word string) error {
 	}
 	switch key {
 	case "role":
-		s.j = &qmp.Job{Role: qmp.Role(value)}
+		s.j = &qmp.Job{Job: qmp.BaseJob{Role: qmp.Role(value)}}
 		return nil
 	case "stage":
 		s.j.Stage = qmp.Stage(value)

@@ -2,6 +2,7 @@ package qmp_test
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
@@ -73,8 +74,8 @@ type mind struct {
 
 // record is what this package keeps of a mind.
 func (m mind) record() *qmp.DomainRecord {
-	d := &qmp.DomainRecord{Own: m.own, Ran: m.ran, Ending: m.ending, Paused: m.paused,
-		Unresolved: m.unresolved, Doing: m.doing, Rest: m.rest, Job: "job"}
+	d := &qmp.DomainRecord{Domain: backend.Domain{Ran: m.ran, Unresolved: m.unresolved,
+		Doing: m.doing, Job: "job"}, Own: m.own, Ending: m.ending, Paused: m.paused, Rest: m.rest}
 	if m.late {
 		d.By = now
 	}
@@ -82,11 +83,11 @@ func (m mind) record() *qmp.DomainRecord {
 }
 
 func (m mind) job() *qmp.Job {
-	return &qmp.Job{ID: "job", Role: m.role, Stage: m.stage, Refused: m.refused, Hold: m.hold,
-		Stopped: m.stopped, Resting: m.resting, Released: m.released, GuestPaused: m.guestPaused,
-		PostCopied: m.postCopied, Acknowledged: m.acknowledged,
+	return &qmp.Job{Job: qmp.BaseJob{ID: "job", Role: m.role, Stage: m.stage, Refused: m.refused,
+		Hold: m.hold, GuestPaused: m.guestPaused, PostCopied: m.postCopied,
 		Options: hypervisor.TransferOptions{HoldSwitchOver: m.holdSwitchOver, PostCopy: true},
-		Last:    hypervisor.Progress{Status: m.status}}
+		Last:    hypervisor.Progress{Status: m.status}}, Stopped: m.stopped, Resting: m.resting,
+		Released: m.released, Acknowledged: m.acknowledged}
 }
 
 // A plan says which migration it is.

@@ -1,0 +1,14 @@
+// Package backend is what the hypervisors' backends have in common: what is kept of VMs and
+// migrations, whose turn it is to change a VM, the dispatch of commands, and the rules that do not
+// depend on the hypervisor.
+//
+// A backend is a state machine for each VM:
+//
+//	command ──► note in the journal ──► act ──┐
+//	look ──► what is due ──► note ──► act ────┴──► look …
+//
+// What it must remember when its process dies is in a [Journal]: a [Domain] for each VM and a
+// [Job] for each migration, of which each backend's own records are an extension. A change of a VM
+// holds its turn, which a [Table] gives. What is due is a pure function of a record and of a look,
+// and is the backend's own: QEMU's states are not libvirt's.
+package backend
