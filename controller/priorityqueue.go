@@ -1,14 +1,14 @@
 package controller
 
 import (
-	"github.com/godwit-vm/godwit/internal/pqueue"
+	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 )
 
 // A priorityQueue has migrations by precedence. One may be in it more than once. The zero value is
 // empty.
 type priorityQueue[T item] struct {
-	heap pqueue.Heap[queuedItem[T]]
+	heap due.Heap[queuedItem[T]]
 }
 
 // queuedItem is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
@@ -25,7 +25,7 @@ type rank struct {
 	priority migration.Priority
 }
 
-// Before implements [pqueue.Item].
+// Before implements [due.Item].
 func (a queuedItem[T]) Before(b queuedItem[T]) bool {
 	switch x, y := &a.rank, &b.rank; {
 	case x.priority != y.priority:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/enum"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -24,16 +24,16 @@ const (
 var activities = [...]string{"stands", "boots", "runs"}
 
 // String returns the what a guest does's word.
-func (d Activity) String() string { return enum.String(d, activities[:]) }
+func (d Activity) String() string { return words.String(d, activities[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (d Activity) MarshalText() ([]byte, error) {
-	return enum.Text(d, activities[:], "what a guest does")
+	return words.Text(d, activities[:], "what a guest does")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (d *Activity) UnmarshalText(text []byte) error {
-	return enum.Parse(d, activities[:], "what a guest does", text)
+	return words.Parse(d, activities[:], "what a guest does", text)
 }
 
 // OutageStats sums up the times in which guests that should run did not. A VM should run unless its

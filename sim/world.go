@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/due"
-	"github.com/godwit-vm/godwit/internal/enum"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -237,17 +237,17 @@ const (
 
 // String says why a run ended.
 func (e Ending) String() string {
-	return enum.String(e, endings[:])
+	return words.String(e, endings[:])
 }
 
 var endings = [...]string{"at rest", "futile", "time is up", "stopped"}
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (e Ending) MarshalText() ([]byte, error) { return enum.Text(e, endings[:], "ending") }
+func (e Ending) MarshalText() ([]byte, error) { return words.Text(e, endings[:], "ending") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (e *Ending) UnmarshalText(text []byte) error {
-	return enum.Parse(e, endings[:], "ending", text)
+	return words.Parse(e, endings[:], "ending", text)
 }
 
 // Run takes events until nothing more is to be learned or the virtual time until

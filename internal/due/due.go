@@ -1,18 +1,16 @@
-// Package due remembers what is to be looked at now, and what later: [Work] is a
-// queue, [Timers] are wishes. It reads no clock, and what is due it only says.
+// Package due has the queues of what acts: [Work] is a work queue with back-off, [Timers] and
+// [Alarms] say what is due when, [Heap] is the priority queue below them. It reads no clock.
 package due
 
 import (
 	"slices"
 	"time"
-
-	"github.com/godwit-vm/godwit/internal/pqueue"
 )
 
 // Timers remembers who wants to be looked at when. The earliest wish of a key
 // counts until the key is dropped or popped. The zero value is empty and ready.
 type Timers[K comparable] struct {
-	queue pqueue.Heap[timer[K]] // may hold wishes that no longer count
+	queue Heap[timer[K]] // may hold wishes that no longer count
 	due   map[K]wish
 	seq   int
 }
@@ -30,7 +28,7 @@ type timer[K comparable] struct {
 	key K
 }
 
-// Before implements [pqueue.Item].
+// Before implements [Item].
 func (a timer[K]) Before(b timer[K]) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }

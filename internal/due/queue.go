@@ -1,7 +1,5 @@
 package due
 
-import "github.com/godwit-vm/godwit/internal/pqueue"
-
 // A set alarm has its time beside it: many are compared for each that is looked at. It counts
 // as long as the alarm has its number.
 type set[T any] struct {
@@ -10,13 +8,13 @@ type set[T any] struct {
 	alarm *Alarm[T]
 }
 
-// Before implements [pqueue.Item].
+// Before implements [Item].
 func (a set[T]) Before(b set[T]) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
 func (a set[T]) counts() bool { return a.alarm.seq == a.seq }
 
 // queue may have what no longer counts.
-type queue[T any] struct{ pqueue.Heap[set[T]] }
+type queue[T any] struct{ Heap[set[T]] }
 
 // clean reports whether an alarm counts, and has the next that does at the front.
 func (q *queue[T]) clean() bool {

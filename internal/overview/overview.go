@@ -1,9 +1,23 @@
 // Package overview shows the state of a cluster to people: what runs where, what moves, when a
-// draining host will be empty, and what needs an operator. It is what the controller's page and
-// godwit top print.
+// draining host will be empty, and what needs an operator. It is what godwit top prints, and what
+// the controller's page shows in a browser.
 //
 // [Make] is pure: it computes an [Overview] from the records that were read. A [Follower] reads
 // them, and writes nothing.
+//
+// [Handler] serves the page. It only reads: there is nothing on the page that changes anything, and
+// every method but GET is refused.
+//
+//	/            the page; it follows the cluster by itself, and is complete without scripts
+//	/vm?name=VM  why a VM is where it is
+//	/events      server-sent events: "hello" with the version of the page, "view" with its contents,
+//	             and "beat" when nothing has changed
+//
+// Everything comes from the same origin, and the browser is told to load nothing else. What people
+// have named is text, never markup: html/template escapes it.
+//
+// The page asks for no password. It listens on the loopback unless it is told another address:
+// what reaches it from elsewhere is an SSH tunnel, or a proxy that authenticates.
 package overview
 
 import (

@@ -1,4 +1,5 @@
-// Package words writes numbers, and lists of names, for people.
+// Package words writes numbers, lists of names and enumerations for people, and reads
+// enumerations again.
 package words
 
 import (

@@ -1,5 +1,4 @@
-// Package pqueue is a priority queue. container/heap would box every element.
-package pqueue
+package due
 
 import "slices"
 
@@ -8,7 +7,7 @@ type Item[T any] interface {
 	Before(other T) bool
 }
 
-// A Heap is a queue of items by their order. The zero value is empty and ready.
+// A Heap is a priority queue; container/heap would box every element. The zero value is empty and ready.
 type Heap[T Item[T]] struct{ items []T }
 
 // Len returns how many items are in the queue.

@@ -1,5 +1,4 @@
-// Package enum writes enumerations as words, and reads them again.
-package enum
+package words
 
 import (
 	"encoding/json"

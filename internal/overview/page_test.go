@@ -1,4 +1,4 @@
-package page_test
+package overview_test
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/browsertest"
-	"github.com/godwit-vm/godwit/internal/page"
+	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -67,13 +67,13 @@ func cluster(t testing.TB) *watched {
 			Created: now.Add(-time.Minute), By: migration.Evacuation}, State: migration.State{
 			Phase: migration.Succeeded, Source: "n1", Target: "n2", Entered: now.Add(-30 * time.Second)}},
 	} {
-		put(t, w, r)
+		agentPuts(t, w, r)
 	}
 	return w
 }
 
-// put writes as an agent does, not as the page.
-func put(t testing.TB, w *watched, r store.Record) {
+// agentPuts writes as an agent does, not as the page.
+func agentPuts(t testing.TB, w *watched, r store.Record) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func put(t testing.TB, w *watched, r store.Record) {
 func serve(t testing.TB, w *watched) string {
 	t.Helper()
 	done := make(chan struct{})
-	s := httptest.NewServer(page.Handler(page.Config{Store: w, Loopback: true, Done: done,
+	s := httptest.NewServer(overview.Handler(overview.PageConfig{Store: w, Loopback: true, Done: done,
 		Controller: controller.Config{Evacuation: evacuation.Params{Strategy: evacuation.LiveMigrate}}}))
 	t.Cleanup(func() {
 		close(done)
@@ -224,7 +224,7 @@ func TestEvents(t *testing.T) {
 	if event, data := next(); event != "view" || !strings.Contains(data, "1 gone, 0 moving") {
 		t.Errorf("%s %q", event, data)
 	}
-	put(t, w, &store.Host{Host: hypervisor.Host{Name: "n3"}})
+	agentPuts(t, w, &store.Host{Host: hypervisor.Host{Name: "n3"}})
 	for {
 		event, data := next()
 		if event == "view" && strings.Contains(data, "n3") {
@@ -261,8 +261,8 @@ func TestInABrowser(t *testing.T) {
 	}
 	left := *twice
 	left.Host = "n2"
-	put(t, w, &left)
-	put(t, w, &store.Migration{Spec: migration.Spec{ID: "default/twice#1", VM: "default/twice",
+	agentPuts(t, w, &left)
+	agentPuts(t, w, &store.Migration{Spec: migration.Spec{ID: "default/twice#1", VM: "default/twice",
 		Created: time.Now(), By: migration.Evacuation}, State: migration.State{
 		Phase: migration.Succeeded, Source: "n1", Target: "n2", Entered: time.Now()}})
 	p.Until(`+document.querySelector("#drain-n1").dataset.done`, 2)

@@ -1,4 +1,4 @@
-package pqueue_test
+package due_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/godwit-vm/godwit/internal/pqueue"
+	"github.com/godwit-vm/godwit/internal/due"
 )
 
 // An entry is an item with a number that tells equal keys apart.
@@ -17,7 +17,7 @@ func (a entry) Before(b entry) bool { return a.key < b.key || a.key == b.key && 
 // A queue answers what a sorted list answers.
 func TestItemsComeInTheirOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var h pqueue.Heap[entry]
+		var h due.Heap[entry]
 		var want []entry
 		for n := range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {

@@ -1,4 +1,4 @@
-package pqueue
+package due
 
 import "testing"
 

@@ -1,17 +1,4 @@
-// Package page serves the state of a cluster to browsers. It only reads: there is nothing on the
-// page that changes anything, and every method but GET is refused.
-//
-//	/            the page; it follows the cluster by itself, and is complete without scripts
-//	/vm?name=VM  why a VM is where it is
-//	/events      server-sent events: "hello" with the version of the page, "view" with its contents,
-//	             and "beat" when nothing has changed
-//
-// Everything comes from the same origin, and the browser is told to load nothing else. What people
-// have named is text, never markup: html/template escapes it.
-//
-// The page asks for no password. It listens on the loopback unless it is told another address:
-// what reaches it from elsewhere is an SSH tunnel, or a proxy that authenticates.
-package page
+package overview
 
 import (
 	"bytes"
@@ -35,7 +22,6 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -54,8 +40,8 @@ const (
 	mostReaders = 64
 )
 
-// Config says what is served.
-type Config struct {
+// PageConfig says what is served.
+type PageConfig struct {
 	Store store.Store
 	// Controller is the configuration of the cluster's controller.
 	Controller controller.Config
@@ -74,26 +60,26 @@ type Config struct {
 
 // page answers requests.
 type page struct {
-	Config
-	follow    *overview.Follower
+	PageConfig
+	follow    *Follower
 	templates *template.Template
 	version   string
 	readers   chan struct{} // a token each
 	explain   chan struct{} // one explanation at a time: it looks at all hosts
 
 	mu       sync.Mutex
-	of       *overview.Overview // what rendered shows
+	of       *Overview // what rendered shows
 	rendered []byte
 }
 
 // Handler returns what serves the page.
-func Handler(c Config) http.Handler {
+func Handler(c PageConfig) http.Handler {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	c.Store = client.ReadOnly(c.Store)
-	p := &page{Config: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
-		follow: overview.Follow(c.Store, c.Controller.Complete().Evacuation, c.Silence, c.Now),
+	p := &page{PageConfig: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
+		follow: Follow(c.Store, c.Controller.Complete().Evacuation, c.Silence, c.Now),
 		templates: template.Must(template.New("").Funcs(functions).ParseFS(assets,
 			"assets/*.html")),
 		version: version()}
@@ -189,7 +175,7 @@ func (p *page) write(w http.ResponseWriter, status int, name string, data any) {
 }
 
 // view renders an overview, once for all readers.
-func (p *page) view(o *overview.Overview) []byte {
+func (p *page) view(o *Overview) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of != o {
@@ -307,12 +293,12 @@ func (s *stream) send(event, data string) error {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"time":    overview.Time,
-	"rate":    overview.Rate,
-	"percent": overview.Percent,
-	"load":    overview.Load,
+	"time":    Time,
+	"rate":    Rate,
+	"percent": Percent,
+	"load":    Load,
 	"plain":   func(v any) string { return client.Plain(fmt.Sprint(v)) },
-	"until":   func(m overview.Move, at time.Time) string { return m.Until(at) },
+	"until":   func(m Move, at time.Time) string { return m.Until(at) },
 	"clock":   func(t time.Time) string { return t.Format("15:04:05") + " UTC" },
 	"dash": func(h hypervisor.HostName) string {
 		if h == "" {
@@ -320,5 +306,5 @@ var functions = template.FuncMap{
 		}
 		return client.Plain(string(h))
 	},
-	"stays": func(d overview.Drain) []client.Stay { return slices.Concat(d.Stay, d.Failed) },
+	"stays": func(d Drain) []client.Stay { return slices.Concat(d.Stay, d.Failed) },
 }
