@@ -68,7 +68,7 @@ var misuses = []misuse{
 	{"a disk that is a directory",
 		func(l *lab, _ *hypervisor.VM, hw *hypervisor.Hardware) {
 			hw.Disks = []hypervisor.Disk{{Name: "data", Path: l.dir}}
-		}, hypervisor.Invalid, []string{"QEMU did not start", "directory"}},
+		}, hypervisor.Invalid, []string{"directory"}},
 	{"a firmware that does not exist",
 		func(l *lab, _ *hypervisor.VM, hw *hypervisor.Hardware) {
 			hw.Firmware = filepath.Join(l.dir, "no-rom")

@@ -41,7 +41,8 @@ func Signature(start []byte) string {
 // raw, a guest would see the header of the image and write over it; taken for what the header says,
 // the guest of a raw image could write a header that names any file of the host.
 //
-// A file that is not there is not refused. The error is *[Refused], or that the file cannot be read.
+// It refuses a directory and a pipe as well: no format makes them an image. A file that is not there
+// is not refused. The error is *[Refused], or that the file cannot be read.
 func Undeclared(d hypervisor.Disk, path string) error {
 	if d.Local() || d.Format != "" {
 		return nil
@@ -54,6 +55,15 @@ func Undeclared(d hypervisor.Disk, path string) error {
 		return err
 	}
 	defer f.Close()
+	if s, err := f.Stat(); err == nil && s.Mode()&(fs.ModeDir|fs.ModeNamedPipe) != 0 {
+		what := "a pipe"
+		if s.IsDir() {
+			what = "a directory"
+		}
+		var c Checker
+		c.Need(false, "disk "+Quote(d.Name), "an image file or a block device", Quote(path)+" is "+what)
+		return c.Refused("")
+	}
 	start := make([]byte, headerSize)
 	n, err := f.ReadAt(start, 0)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -49,7 +50,14 @@ func TestFilesThatAreNoImages(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := hwcheck.Undeclared(hypervisor.Disk{Name: "root", Path: dir}, dir); err == nil {
-		t.Error("a folder was read")
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, what := range map[string]string{dir: "is a directory", pipe: "is a pipe"} {
+		err := hwcheck.Undeclared(hypervisor.Disk{Name: "root", Path: path}, path)
+		if !errors.Is(err, hypervisor.Invalid) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
