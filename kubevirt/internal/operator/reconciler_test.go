@@ -385,3 +385,49 @@ func TestAForecastOrdersAndIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A target pod that does not get ready loses its place to VMs that wait, once: its VM goes last, and then keeps its place.
+func TestAMigrationWhoseTargetIsNotReadyLosesItsPlaceOnce(t *testing.T) {
+	w := drained(t)
+	w.unready["vm6"], w.unready["vm5"] = true, true // the first two
+	uids := map[types.UID]bool{}
+	for range 30 {
+		w.run(1)
+		for _, m := range w.migrations() {
+			uids[m.UID] = true
+		}
+	}
+	e := w.status("e")
+	outcomes := map[string]v1alpha1.Outcome{}
+	for _, m := range e.Status.Moved {
+		outcomes[m.Name] = m.Outcome
+		if m.Outcome == v1alpha1.OutcomeTimedOut && !strings.Contains(m.Reason, "its target pod was not ready after 1m") {
+			t.Errorf("%+v", m)
+		}
+	}
+	if len(outcomes) != 7 || outcomes["vm5"] != v1alpha1.OutcomeTimedOut || outcomes["vm6"] != v1alpha1.OutcomeTimedOut || *e.Status.VMsLeft != 2 ||
+		*e.Status.Moving != 2 || len(uids) != 9 {
+		t.Fatalf("%d migrations, outcomes %v, status %+v", len(uids), outcomes, e.Status)
+	}
+	clear(w.unready)
+	w.run(5)
+	if e = w.status("e"); e.Status.Phase != v1alpha1.Done {
+		t.Errorf("%+v", e.Status)
+	}
+	for _, m := range e.Status.Moved {
+		if m.Outcome != v1alpha1.OutcomeSucceeded {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// Where no VM waits, KubeVirt alone says how long a target pod may take.
+func TestAMigrationKeepsItsPlaceWhileNoVMWaits(t *testing.T) {
+	w := newWorld(t)
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"), w.vmi("a", "n1", "", 1), w.vmi("b", "n1", "", 1))
+	w.unready["a"] = true
+	w.run(30)
+	if e := w.status("e"); len(e.Status.Moved) != 1 || *e.Status.Moving != 1 || len(w.migrations()) != 2 {
+		t.Errorf("%+v", e.Status)
+	}
+}
