@@ -28,7 +28,8 @@ func hints(t *testing.T, open storeOpener) {
 // take milliseconds for each.
 const enough = 1200
 
-// storeWalks runs drawn walks on one store, each in a part of its own: to open one takes long.
+// storeWalks runs drawn walks on one store, each in a part of its own: to open one takes long. Each
+// deletes in the end what it has put: a reader that starts anew reads all that there is.
 func storeWalks(t *testing.T, s store.Store) {
 	long := testutil.InLongTier()
 	testutil.Rounds(t, enough, math.MaxInt) // it says that there is more
@@ -42,6 +43,7 @@ func storeWalks(t *testing.T, s store.Store) {
 		w := &storeWorld{Store: s, prefix: fmt.Sprintf("w%d-", worlds), known: naive{}}
 		defer func() { changes += w.changes }()
 		w.walk(t.Context(), r)
+		w.clear(t.Context(), r)
 		failing = false
 	})
 }
@@ -237,6 +239,13 @@ func (w *storeWorld) walk(ctx context.Context, t *rapid.T) {
 	})
 	for _, r := range readers {
 		check(r)
+	}
+}
+
+// clear deletes what the walk has put.
+func (w *storeWorld) clear(ctx context.Context, t *rapid.T) {
+	for _, r := range w.known {
+		remove(ctx, t, w, r)
 	}
 }
 

@@ -26,7 +26,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/internal/browsertest"
-	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -58,7 +57,7 @@ func newBed(t testing.TB) *bed {
 			t.Error(err)
 		}
 	})
-	image, err := guest.Params{Fill: 24 << 20, WorkingSet: 1 << 20, Rate: 2 << 20, Random: true}.Firmware()
+	image, err := load.Firmware()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,9 +47,7 @@ func empty(t *testing.T, c *bench.Cluster, who bench.Contestant) bench.Outcome {
 // The goals: at most 1.15 of the lower bound, and half of what KubeVirt's defaults take, in
 // the median; nowhere slower, and nowhere with a longer downtime.
 func TestAdaptiveEmptiesHostsInLittleMoreThanTheLowerBound(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("24 evacuations in one goroutine: without the race detector only")
-	}
+	testutil.Unraced(t) // 24 evacuations, each in one goroutine
 	set := bench.Set()
 	kubevirt, adaptive := named(t, "KubeVirt QueueAll"), named(t, "adaptive")
 	var outcomes []bench.Outcome
@@ -80,9 +78,10 @@ func TestPeersKeepTheInvariants(t *testing.T) {
 	set := bench.Set()
 	for _, who := range bench.Contestants() {
 		empty(t, &set[0], who)
-		if !testutil.Raced {
+		t.Run("larger/"+who.Name, func(t *testing.T) {
+			testutil.Unraced(t)
 			empty(t, &set[11], who)
-		}
+		})
 	}
 }
 

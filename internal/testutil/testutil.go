@@ -36,8 +36,14 @@ const (
 // tests wait for takes a second or less on an idle machine.
 const DefaultLimit = time.Minute
 
-// polling is the pause between two looks.
-const polling = 5 * time.Millisecond
+// The pause between two looks is that of polling or, after a look that took long, as one that
+// starts a process does, idle times as long as the look, up to rarely: what is waited for needs the
+// processor, too.
+const (
+	polling = 5 * time.Millisecond
+	idle    = 3
+	rarely  = 200 * time.Millisecond
+)
 
 // longNote is what a test prints that does more in the long tier. The test
 // command looks for it, and runs again only such tests.
@@ -51,6 +57,15 @@ func Long(t testing.TB) {
 	t.Helper()
 	if !InLongTier() {
 		t.Skip("it runs " + longNote)
+	}
+}
+
+// Unraced skips a test in which nothing is concurrent when the race detector is on, which makes it up to
+// ten times slower. The long tier runs it without.
+func Unraced(t testing.TB) {
+	t.Helper()
+	if Raced {
+		t.Skip("nothing in it is concurrent: it runs without the race detector " + longNote)
 	}
 }
 
@@ -130,12 +145,13 @@ func EventuallyWithin(t testing.TB, limit time.Duration, what string, check func
 func Poll(ctx context.Context, limit time.Duration, check func() error) error {
 	began, limit := time.Now(), Limit(limit)
 	for {
+		looked := time.Now()
 		saw := check()
 		if saw == nil {
 			return nil
 		}
 		var fatal stop
-		waited := time.Since(began)
+		waited, took := time.Since(began), time.Since(looked)
 		switch {
 		case errors.As(saw, &fatal):
 			return fatal.error
@@ -146,7 +162,7 @@ func Poll(ctx context.Context, limit time.Duration, check func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w after %v; last: %w", context.Cause(ctx),
 				waited.Round(time.Millisecond), saw)
-		case <-time.After(polling):
+		case <-time.After(min(max(polling, idle*took), rarely)):
 		}
 	}
 }

@@ -27,6 +27,21 @@ func TestPollReturnsAsSoonAsTheCheckHolds(t *testing.T) {
 	})
 }
 
+// TestPollLeavesTheProcessorToWhatItWaitsFor: a look of 50 ms, as a process takes, comes five times a second.
+func TestPollLeavesTheProcessorToWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		_ = testutil.Poll(t.Context(), 10*time.Second, func() error {
+			looks++
+			time.Sleep(50 * time.Millisecond)
+			return errors.New("not yet")
+		})
+		if want := int(10 * time.Second / (200 * time.Millisecond)); looks < want || looks > want+1 {
+			t.Errorf("%d looks in ten seconds, want %d", looks, want)
+		}
+	})
+}
+
 func TestPollSaysWhatItSawLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, last := time.Now(), errors.New("two of three are up")
