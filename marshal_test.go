@@ -45,7 +45,7 @@ var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hy
 	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
 	evacuation.InstanceUnknown, evacuation.QueueAll, evacuation.LargestFirst, evacuation.Unset,
 	evacuation.ByStrategy, controller.Leave, sim.AtRest, sim.Stands, store.RunPlan,
-	store.MoveWaits}
+	store.MoveWaits, store.ServiceWaits, store.HookWaits}
 
 // sets are bit sets, which print as names and marshal as lists of names.
 var sets = []any{migration.Actions(0).With(migration.HandOff).With(migration.TellTarget),

@@ -200,6 +200,8 @@ func (w *storeWorld) change(ctx context.Context, t *rapid.T) {
 		r = &store.Leader{Name: name}
 	case store.PlanKind:
 		r = &store.Plan{Name: name}
+	case store.MaintenanceKind:
+		r = &store.Maintenance{Name: name}
 	}
 	key := r.Key()
 	if old := n[key]; old != nil {

@@ -44,6 +44,8 @@ func oneOfEach(name string) []store.Record {
 		&store.Leader{Name: name, Holder: name, Term: 1 << 63},
 		&store.Plan{Name: name, Created: time.Unix(5, 0).UTC(), Hosts: []hypervisor.HostName{host},
 			Moves: []store.PlannedMove{{VM: "v", Source: host, Target: "n2", State: store.MoveAsked, Asked: 1}}},
+		&store.Maintenance{Name: name, Created: time.Unix(6, 0).UTC(), Batches: []store.MaintenanceBatch{
+			{Hosts: []hypervisor.HostName{host}}}, Hosts: []store.ServicedHost{{Name: host, Phase: store.ServiceHook, Hooks: 1}}},
 	}
 }
 

@@ -34,6 +34,7 @@ type cache struct {
 	// releases are VMs whose claims are stale.
 	releases due.Work[hypervisor.VMID]
 	applied  applied
+	serviced serviced
 	begun    []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
 	moves    []reservedMove   // scratch of rebook
 	plain    placement.VM     // scratch of placed: a VM without constraints
@@ -109,6 +110,9 @@ func (v *cache) learn(r store.Record) {
 		v.learnHost(r)
 	case *store.Plan:
 		v.applied.learn(r)
+		v.serviced.learnPlan(r)
+	case *store.Maintenance:
+		v.serviced.learn(r)
 	case *store.Rebuild:
 		if r.Cleaned && r.Evidence.Proof == hypervisor.ProcessReaped {
 			v.begun = append(v.begun, r)
@@ -121,6 +125,9 @@ func (v *cache) forget(key store.Key) {
 	switch key.Kind {
 	case store.PlanKind:
 		v.applied.forget(key.Name)
+		v.serviced.forgetPlan(key.Name)
+	case store.MaintenanceKind:
+		v.serviced.forget(key.Name)
 	case store.MigrationKind:
 		if f := v.migrations[migration.ID(key.Name)]; f != nil {
 			v.applied.moved(f.rec.Spec.VM)
@@ -139,6 +146,7 @@ func (v *cache) forget(key store.Key) {
 	case store.VMKind:
 		if g := v.vms[hypervisor.VMID(key.Name)]; g != nil {
 			v.applied.moved(hypervisor.VMID(key.Name))
+			v.serviced.changed()
 			v.move(g, "")
 			v.untie(g)
 			g.rec, g.place = nil, nil
@@ -313,6 +321,7 @@ func (v *cache) learnVM(r *store.VM) {
 		return
 	}
 	v.applied.moved(r.VM.ID)
+	v.serviced.changed()
 	old := g.rec
 	placed := old != nil && r.PlacedAs(old)
 	switch {
@@ -390,6 +399,7 @@ func (v *cache) learnHost(h *store.Host) {
 		return
 	}
 	worse := h.NotReady != s.rec.NotReady || h.Fenced != s.rec.Fenced || h.Proof() != s.rec.Proof()
+	v.serviced.changed()
 	drained, takes := s.drains, v.takes(s)
 	v.bookHost(s, h)
 	if takes && !v.takes(s) {

@@ -81,6 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 		c.pullBy = now.Add(time.Millisecond)
 	}
 	next := due.Earliest(c.cache.applied.again, c.later.Next())
+	next = due.Earliest(next, c.cache.serviced.again)
 	next = due.Earliest(next, due.Earliest(c.probes.Next(), c.restart.Next()))
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
@@ -95,6 +96,9 @@ func (c *Controller) requeueDue(now time.Time) {
 	}
 	if again := c.cache.applied.again; !again.IsZero() && !again.After(now) {
 		c.cache.applied.dirty = true
+	}
+	if again := c.cache.serviced.again; !again.IsZero() && !again.After(now) {
+		c.cache.serviced.dirty = true
 	}
 	c.probe(now)
 	for vm, due := c.restart.Pop(now); due; vm, due = c.restart.Pop(now) {
@@ -145,6 +149,12 @@ func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 			}
 			busy = busy || errs == nil
 		}
+		if c.cache.serviced.dirty {
+			if errs = errors.Join(errs, c.maintain(ctx, now)); c.behind() {
+				return errs
+			}
+			busy = busy || errs == nil
+		}
 		if errs = errors.Join(errs, c.tidy(ctx)); c.behind() {
 			return errs
 		}
@@ -187,7 +197,8 @@ func (c *Controller) reset(all []store.Record) {
 	c.timers, c.later = due.Alarms[*migrationEntry]{}, due.Timers[hypervisor.HostName]{}
 	c.probes = due.Timers[hypervisor.HostName]{}
 	c.restart = due.Timers[hypervisor.VMID]{}
-	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind, store.PlanKind} {
+	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind, store.PlanKind,
+		store.MaintenanceKind} {
 		for _, r := range all {
 			if r.Key().Kind == kind {
 				c.cache.learn(r)

@@ -292,14 +292,18 @@ func (e Return) happen(w *World) {
 		return
 	}
 	w.fault(e.Host, "host returns")
-	delete(w.watch.powerless, e.Host)
-	w.tried(w.network.RestartHost(e.Host))
+	w.powerOn(e.Host)
+}
+
+func (w *World) powerOn(host hypervisor.HostName) {
+	delete(w.watch.powerless, host)
+	w.tried(w.network.RestartHost(host))
 	if w.config.Beside == nil {
-		w.changeHost(e.Host, func(h *store.Host) {
+		w.changeHost(host, func(h *store.Host) {
 			h.Fenced, h.NotReady, h.Fencing, h.ConfirmedDownBy = false, false, nil, ""
 		})
 	}
-	w.spawn(w.people[e.Host])
+	w.spawn(w.people[host])
 }
 
 func (e Skew) happen(w *World) {

@@ -127,15 +127,18 @@ func blank(k Kind) Record {
 		return &Leader{}
 	case PlanKind:
 		return &Plan{}
+	case MaintenanceKind:
+		return &Maintenance{}
 	}
 	return nil
 }
 
-var kinds = [...]string{"", "migration", "vm", "host", "rebuild", "lease", "leader", "plan"}
+var kinds = [...]string{"", "migration", "vm", "host", "rebuild", "lease", "leader", "plan", "maintenance"}
 
 // Kinds lists the kinds of records.
 func Kinds() []Kind {
-	return []Kind{MigrationKind, VMKind, HostKind, RebuildKind, LeaseKind, LeaderKind, PlanKind}
+	return []Kind{MigrationKind, VMKind, HostKind, RebuildKind, LeaseKind, LeaderKind, PlanKind,
+		MaintenanceKind}
 }
 
 // String returns the word for the kind; stores use it in their keys.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
@@ -31,6 +32,19 @@ func oneOfEach() []store.Record {
 			Strict: true, Wish: store.PausePlan, Wave: 1, Ended: time.Unix(10, 0).UTC(),
 			Moves: []store.PlannedMove{{VM: "v", Source: "n1", Target: "n2", Wave: 1, State: store.MoveSkipped,
 				Asked: 2, Failed: 1, Late: true, Again: time.Unix(9, 2).UTC(), Host: "n3", Because: "full", Since: time.Unix(9, 3).UTC()}}},
+		&store.Maintenance{Name: "m", Created: time.Unix(9, 1).UTC(), By: "ann", Return: true, Strict: true,
+			Batches: []store.MaintenanceBatch{{Hosts: []hypervisor.HostName{"n1"}, Needs: time.Hour,
+				Moves: []store.PlannedMove{{VM: "v", Source: "n1", Target: "n2"}}}},
+			Home:        []store.PlannedMove{{VM: "v", Source: "n2", Target: "n1"}},
+			Windows:     []store.Window{{Begin: time.Unix(9, 0).UTC(), End: time.Unix(99, 0).UTC()}},
+			DrainWithin: time.Hour, HookWithin: time.Minute, BackWithin: time.Second, SameStart: true, Checked: true,
+			Software: "QEMU 10", Others: []hypervisor.VMID{"w"}, Terms: evacuation.Terms{Grace: time.Minute},
+			Wish: store.PausePlan, Resumes: 2, Resumed: 1, Batch: 1, Stopped: "why", Homing: true,
+			Answers: []store.ServiceAnswer{{Host: "n1", Hook: 1, State: store.HookFailed, By: "ann", Began: time.Unix(10, 0).UTC(),
+				Session: "s", Again: true, Passed: true, Why: "exit status 1"}},
+			Hosts: []store.ServicedHost{{Name: "n1", Phase: store.ServiceCheck, Since: time.Unix(11, 0).UTC(), Used: time.Second,
+				Cordoned: true, Hooks: 1, Session: "s", Guests: []hypervisor.VMID{"v"}, Because: "it is slow"}},
+			Ended: time.Unix(12, 0).UTC()},
 	}
 }
 

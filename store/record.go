@@ -27,6 +27,7 @@ const (
 	LeaseKind
 	LeaderKind
 	PlanKind
+	MaintenanceKind
 )
 
 // A Key names a record.
@@ -36,7 +37,7 @@ type Key struct {
 }
 
 // A Record is one thing that is stored: a *[Migration], a *[VM], a *[Host], a *[Rebuild], a
-// *[Lease], a *[Leader] or a *[Plan].
+// *[Lease], a *[Leader], a *[Plan] or a *[Maintenance].
 // A record must not be changed that was read, or that a store answered: copy it first.
 type Record interface {
 	Key() Key
@@ -313,6 +314,9 @@ type Host struct {
 	Labels   placement.Labels  `json:",omitempty"`
 	Taints   []placement.Taint `json:",omitempty"`
 	Cordoned bool              `json:"Closed"` // takes no VMs
+	// CordonedFor is the run of maintenance that has cordoned the host, and uncordons it. Default: an
+	// operator has. Written with Cordoned, by the controller and by operators.
+	CordonedFor string `json:",omitempty"`
 	// Drain is what is to become of VMs that a drain cannot migrate. Default: the cluster's.
 	Drain evacuation.Terms `json:",omitzero"`
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.

@@ -26,6 +26,8 @@ func About(r store.Record) Line {
 				flags(flag{"cleaned", r.Cleaned}))}
 	case *store.Plan:
 		return ofPlan(r)
+	case *store.Maintenance:
+		return ofMaintenance(r)
 	case *store.Leader:
 		return Line{What: fmt.Sprintf("%s leads %s in term %d", r.Holder, r.Name, r.Term)}
 	}
@@ -43,6 +45,22 @@ func ofPlan(p *store.Plan) Line {
 		min(p.Wave+1, p.Waves()), p.Waves(), settled, len(p.Moves)) +
 		flags(flag{"paused", p.Wish == store.PausePlan}, flag{"aborted", p.Wish == store.AbortPlan},
 			flag{"ended", !p.Ended.IsZero()})}
+}
+
+func ofMaintenance(m *store.Maintenance) Line {
+	done := 0
+	for i := range m.Hosts {
+		if m.Hosts[i].Phase.Settled() {
+			done++
+		}
+	}
+	what := fmt.Sprintf("maintenance %s: batch %d of %d, %s settled", m.Name, min(m.Batch+1, len(m.Batches)),
+		len(m.Batches), words.Count(done, "host"))
+	if m.Stopped != "" {
+		what += ", stopped: " + m.Stopped
+	}
+	return Line{What: what + flags(flag{"paused", m.Wish == store.PausePlan},
+		flag{"aborted", m.Wish == store.AbortPlan}, flag{"ended", !m.Ended.IsZero()})}
 }
 
 func ofMigration(m *store.Migration) Line {

@@ -45,9 +45,11 @@ var operated = map[store.Kind][]string{
 	store.VMKind: {"VM", "Labels", "Strategy", "Migratable", "NotMigratableReason", "Placement", "Overhead",
 		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges", "SnapshotRequests",
 		"Asked", "Release", "Evicted"},
-	store.HostKind:      {"Labels", "Taints", "Cordoned", "Drain", "Facts"},
+	store.HostKind:      {"Labels", "Taints", "Cordoned", "CordonedFor", "Drain", "Facts"},
 	store.MigrationKind: {"Cancel"},
 	store.PlanKind:      {"Wish"},
+	// What a hook has come to says the command that ran it, with the rights of its operator.
+	store.MaintenanceKind: {"Wish", "Resumes", "Answers"},
 }
 
 // made are the fields that an Operator may set in a record that is created, besides those.
@@ -55,6 +57,8 @@ var made = map[store.Kind][]string{
 	store.VMKind:        {"Life", "Namespace", "Host", "Moves"},
 	store.MigrationKind: {"Spec"},
 	store.PlanKind:      {"Name", "Created", "By", "Hosts", "Strict", "Moves"},
+	store.MaintenanceKind: {"Name", "Created", "By", "Batches", "Home", "Return", "Strict", "Others", "Windows", "Terms",
+		"DrainWithin", "HookWithin", "BackWithin", "SameStart", "Software", "Checked"},
 }
 
 // Access says who may do what at a socket. The zero value lets each process that can reach it do
@@ -213,7 +217,7 @@ func (q *Asked) asks() bool {
 	switch kind {
 	case store.HostKind:
 		mine = slices.Concat(mine, []string{"ConfirmedDownBy", "Adopt"})
-	case store.MigrationKind, store.PlanKind:
+	case store.MigrationKind, store.PlanKind, store.MaintenanceKind:
 		mine = slices.Concat(mine, made[kind])
 	}
 	return slices.ContainsFunc(q.Fields, func(f string) bool { return slices.Contains(mine, f) })

@@ -136,7 +136,8 @@ func anyRecord(k store.Kind) store.Record {
 	return map[store.Kind]store.Record{store.MigrationKind: &store.Migration{Spec: migration.Spec{ID: "m"}},
 		store.VMKind: vmOn("v", "n1"), store.HostKind: &store.Host{Host: hypervisor.Host{Name: "h"}},
 		store.RebuildKind: &store.Rebuild{VM: "v", Source: "n1"}, store.LeaseKind: &store.Lease{Owner: "host/n1"},
-		store.LeaderKind: &store.Leader{Name: "cluster"}, store.PlanKind: &store.Plan{Name: "p"}}[k]
+		store.LeaderKind: &store.Leader{Name: "cluster"}, store.PlanKind: &store.Plan{Name: "p"},
+		store.MaintenanceKind: &store.Maintenance{Name: "m"}}[k]
 }
 
 // TestEveryOperationNeedsARole: of those that wire.go names, none is left out.

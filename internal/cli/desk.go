@@ -26,7 +26,7 @@ const patience = 15 * time.Second
 // ClientCommands returns the commands of operators.
 func ClientCommands() []*cobra.Command {
 	return []*cobra.Command{statusCommand(), topCommand(), vmCommand(), hostCommand(), migrateCommand(),
-		drainCommand(), applyCommand(), cancelCommand(), auditCommand(),
+		drainCommand(), applyCommand(), maintenanceGroup(), cancelCommand(), auditCommand(),
 		storeCommand()}
 }
 

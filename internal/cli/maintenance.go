@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -25,6 +27,7 @@ type maintenanceFlags struct {
 	keep, fill, together int
 	reboot, minimize     string
 	home, json           bool
+	output               string // a file for the plan; "" is none
 	calendar             calendarFlags
 	terms                evacuation.Terms
 }
@@ -109,6 +112,7 @@ func maintenanceCommand() *cobra.Command {
 	flags.TextVar(&f.terms.OnUnmovable, "unmovable", evacuation.ByStrategy, unmovableUsage)
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	f.calendar.add(flags)
+	flags.StringVarP(&f.output, "output", "o", "", "write the plan to this `FILE`, which godwit maintenance run carries out")
 	addWorkloads(flags, &f.workloads)
 	f.protection.add(c)
 	return c
@@ -125,6 +129,7 @@ type maintenanceAnswer struct {
 	Settings  rehearse.Settings  `json:"settings"`
 	Restarted []hypervisor.VMID  `json:"restarted"`
 	ShutDown  []hypervisor.VMID  `json:"shutDown"`
+	together  []hypervisor.VMID  // those that leave with others, as a group does
 }
 
 func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
@@ -169,7 +174,40 @@ func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []
 	if err != nil {
 		return stopped(c.Context(), err)
 	}
-	return errors.Join(printed(c.OutOrStdout(), f.json, a, a.print), a.verdict())
+	err = printed(c.OutOrStdout(), f.json, a, a.print)
+	if f.output != "" && len(a.Times.Violations) == 0 {
+		err = errors.Join(err, writeDocument(f.output, a.document(f.keep > 0, reboot, time.Now())))
+	}
+	return errors.Join(err, a.verdict())
+}
+
+// planned is the probability with which a batch takes no longer than its plan says that it needs.
+const planned = 0.95
+
+// document returns the plan as a file.
+func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time.Time) *plan.Document {
+	but := map[hypervisor.VMID]bool{}
+	doc := &plan.Document{Format: plan.DocumentFormat, Keep: a.Keep, Strict: strict}
+	for _, vm := range slices.Concat(a.Restarted, a.ShutDown, a.together) {
+		if !but[vm] {
+			doc.NotMoved = append(doc.NotMoved, vm)
+		}
+		but[vm] = true
+	}
+	var hosts []hypervisor.HostName
+	for i := range a.Batches {
+		b := plan.DocumentBatch{Hosts: a.Batches[i].Hosts, Waves: plan.Documented(a.Batches[i].Waves, but)}
+		if r := a.Times.Shifts[i].Range; r != nil {
+			b.NeedsSeconds = math.Ceil(r.Quantile(planned) + reboot.Seconds())
+		}
+		hosts = append(hosts, b.Hosts...)
+		doc.Batches = append(doc.Batches, b)
+	}
+	if a.Home != nil {
+		doc.Home = plan.Documented(a.Home.Waves, but)
+	}
+	doc.Name = planName("maintenance", hosts, now)
+	return doc
 }
 
 // play plans and plays the plan with the limits of a scenario.
@@ -184,7 +222,7 @@ func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan
 	}
 	a.Unfold(d.Groups)
 	stops := rehearse.StopsOf(d, s, a.waves(), params.Terms)
-	a.Restarted = stops.Restarted()
+	a.Restarted, a.together = stops.Restarted(), slices.Sorted(maps.Keys(stops.Together))
 	var err error
 	a.Times, err = rehearse.PlayTimetable(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
 	return a, err

@@ -87,7 +87,7 @@ func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.
 // Cordon places no new VMs on a host; its VMs stay.
 func (d *Client) Cordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
-		h.Cordoned = true
+		h.Cordoned, h.CordonedFor = true, ""
 		return nil
 	})
 }
@@ -95,7 +95,7 @@ func (d *Client) Cordon(ctx context.Context, name hypervisor.HostName) (*store.H
 // Uncordon places VMs on a host again.
 func (d *Client) Uncordon(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
-		h.Cordoned = false
+		h.Cordoned, h.CordonedFor = false, ""
 		return nil
 	})
 }

@@ -64,7 +64,8 @@ func (r Rights) Roles(prefix string) (all []Role) {
 	}
 	if len(r.Operators) > 0 {
 		all = append(all, Role{"godwit-operator", slices.Concat(told, []Grant{kind(store.HostKind),
-			kind(store.VMKind), kind(store.MigrationKind), kind(store.PlanKind)}), r.Operators})
+			kind(store.VMKind), kind(store.MigrationKind), kind(store.PlanKind),
+			kind(store.MaintenanceKind)}), r.Operators})
 	}
 	if len(r.Viewers) > 0 {
 		all = append(all, Role{"godwit-viewer", []Grant{read}, r.Viewers})

@@ -265,6 +265,18 @@ func (r Range) Below(x float64) float64 {
 	return 0.5 * math.Erfc(-math.Log(x/r.P50)/spread/math.Sqrt2)
 }
 
+// Quantile returns the value that is not exceeded with a probability, above 0 and below 1.
+func (r Range) Quantile(p float64) float64 {
+	z, edge := math.Sqrt2*math.Erfinv(2*p-1), r.P90
+	if z < 0 {
+		z, edge = -z, r.P10
+	}
+	if r.P50 <= 0 || edge <= 0 {
+		return r.P50
+	}
+	return r.P50 * math.Pow(edge/r.P50, z/z90)
+}
+
 // Plus returns the distribution of the sum of two times that are off by the same quantile: the widest
 // that it can be.
 func (r Range) Plus(other Range) Range {

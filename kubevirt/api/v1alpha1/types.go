@@ -362,16 +362,13 @@ type BlockedVM struct {
 
 // Outcome is how the last migration of a VM off the node has ended.
 //
-// +kubebuilder:validation:Enum=Succeeded;Failed;TimedOut
+// +kubebuilder:validation:Enum=Succeeded;Failed
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeSucceeded Outcome = "Succeeded"
 	OutcomeFailed    Outcome = "Failed"
-	// OutcomeTimedOut: it was canceled, because its target pod did not get ready while other VMs waited for its
-	// place. The VM goes last, and then keeps its place for as long as KubeVirt waits.
-	OutcomeTimedOut Outcome = "TimedOut"
 )
 
 // MovedVM is a VM whose migration off the node has ended.

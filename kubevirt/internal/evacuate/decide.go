@@ -51,7 +51,6 @@ type Cancellation struct {
 	// Version is the resource version in which it has not begun.
 	Version string
 	VMI     string
-	Why     string
 }
 
 // An Eviction evicts the pod of a VM, so that its guest shuts down.
@@ -150,7 +149,6 @@ func (s *site) decide(d *Decision, started *int) {
 	}
 	s.cancel(d)
 	p := s.plan(started)
-	d.Cancel = append(d.Cancel, p.cancel...)
 	d.Create = append(d.Create, p.create...)
 	d.Evict = append(d.Evict, p.evict...)
 	if p.again > 0 && (d.Again == 0 || p.again < d.Again) {
@@ -198,7 +196,7 @@ func (s *site) undo(d *Decision) {
 func (s *site) cancel(d *Decision) {
 	for _, m := range s.unbegun() {
 		d.Cancel = append(d.Cancel, Cancellation{types.NamespacedName{Namespace: m.Namespace, Name: m.Name},
-			m.UID, m.ResourceVersion, m.Spec.VMIName, "nothing asks the VM to leave its node any more"})
+			m.UID, m.ResourceVersion, m.Spec.VMIName})
 	}
 }
 
@@ -238,9 +236,6 @@ type planned struct {
 	leaving []v1alpha1.LeavingVM
 	blocked []v1alpha1.BlockedVM
 	again   time.Duration
-	// cancel are migrations that have timed out, and timedOut what the status says of them.
-	cancel   []Cancellation
-	timedOut []v1alpha1.MovedVM
 }
 
 // plan decides who leaves the node now.
@@ -290,7 +285,6 @@ func (s *site) plan(started *int) *planned {
 			p.again = sooner(p.again, h.until.Sub(s.Now))
 		}
 	}
-	s.timeOut(p, &d)
 	return p
 }
 
@@ -321,21 +315,15 @@ func (s *site) terms() (evacuation.Params, evacuation.Host) {
 			host.Terms.Grace = spec.Grace.Duration
 		}
 	}
-	params.Policy = s.lastIfTimedOut(s.order(spec.Order))
-	return params, host
-}
-
-// order returns an order of VMs; equal ones go by name.
-func (s *site) order(o v1alpha1.Order) evacuation.OrderFunc {
-	switch o {
+	switch spec.Order {
 	case v1alpha1.SmallestFirst:
-		return func(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int { return cmp.Compare(a.Memory, b.Memory) }
+		params.Order = evacuation.SmallestFirst
 	case v1alpha1.ByName:
-		return func(hypervisor.Bandwidth, evacuation.EvacuatingVM, evacuation.EvacuatingVM) int { return 0 }
+		params.Order = evacuation.ByID
 	case v1alpha1.LongestFirst:
-		return s.longestFirst
+		params.Policy = evacuation.OrderFunc(s.longestFirst)
 	}
-	return func(_ hypervisor.Bandwidth, a, b evacuation.EvacuatingVM) int { return cmp.Compare(b.Memory, a.Memory) }
+	return params, host
 }
 
 // longestFirst orders by what was predicted; VMs of which nothing is known go by size.

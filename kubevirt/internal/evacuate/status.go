@@ -126,7 +126,7 @@ func (s *site) status(p *planned) *v1alpha1.NodeEvacuationStatus {
 	old := &s.active.Status
 	now := metav1.NewTime(s.Now.Truncate(time.Second))
 	n := &v1alpha1.NodeEvacuationStatus{ObservedGeneration: s.active.Generation, StartedAt: old.StartedAt,
-		DoneAt: old.DoneAt, Conditions: slices.Clone(old.Conditions), Moved: s.moved(p.timedOut)}
+		DoneAt: old.DoneAt, Conditions: slices.Clone(old.Conditions), Moved: s.moved()}
 	if n.StartedAt == nil {
 		n.StartedAt = &now
 	}
@@ -277,12 +277,12 @@ func names(all []v1alpha1.BlockedVM) string {
 
 // moved returns what the migrations off the node have come to since it began. What was seen before
 // stays: KubeVirt keeps the last five migrations of a VM.
-func (s *site) moved(timedOut []v1alpha1.MovedVM) []v1alpha1.MovedVM {
-	seen := slices.Clone(timedOut)
+func (s *site) moved() []v1alpha1.MovedVM {
+	var seen []v1alpha1.MovedVM
 	for i := range s.Migrations {
 		m := &s.Migrations[i]
 		if m.IsFinal() && m.Annotations[virtv1.EvacuationMigrationAnnotation] == s.name &&
-			!m.CreationTimestamp.Before(&s.active.CreationTimestamp) && !(m.DeletionTimestamp != nil && listed(s.active.Status.Moved, m.UID)) {
+			!m.CreationTimestamp.Before(&s.active.CreationTimestamp) {
 			seen = append(seen, movedVM(m))
 		}
 	}
@@ -296,18 +296,13 @@ func (s *site) moved(timedOut []v1alpha1.MovedVM) []v1alpha1.MovedVM {
 		switch {
 		case at < 0:
 			all = append(all, n)
-		case !ended(&all[at]).After(ended(&n)) && (all[at].MigrationUID != n.MigrationUID || all[at].Outcome == v1alpha1.OutcomeTimedOut):
+		case !ended(&all[at]).After(ended(&n)) && all[at].MigrationUID != n.MigrationUID:
 			n.Failures += all[at].Failures
 			all[at] = n
 		}
 	}
 	slices.SortStableFunc(all, byEnd)
 	return all[max(0, len(all)-maxListed):]
-}
-
-// listed reports whether a migration is among those that have timed out: that it was canceled is no failure.
-func listed(all []v1alpha1.MovedVM, uid types.UID) bool {
-	return slices.ContainsFunc(all, func(m v1alpha1.MovedVM) bool { return m.Outcome == v1alpha1.OutcomeTimedOut && m.MigrationUID == uid })
 }
 
 func ended(m *v1alpha1.MovedVM) time.Time {

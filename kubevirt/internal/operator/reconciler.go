@@ -192,7 +192,7 @@ func (r *Reconciler) cancel(ctx context.Context, v *evacuate.View, c evacuate.Ca
 	delete(r.created, c.UID)
 	canceled.Inc()
 	r.about(v, c.Namespace, c.VMI, corev1.EventTypeNormal, "EvacuationCanceled",
-		"migration "+c.Name+" is canceled before it began: "+c.Why)
+		"migration "+c.Name+" is canceled before it began: nothing asks the VM to leave its node any more")
 	return nil
 }
 

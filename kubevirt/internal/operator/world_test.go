@@ -32,19 +32,18 @@ var errCrash = errors.New("crashed")
 
 // A world is a cluster in a fake API server, with a KubeVirt that is played by the test.
 type world struct {
-	t       testing.TB
-	client  client.WithWatch // sees all
-	crash   int              // writes until the controller crashes; negative is never
-	hidden  int              // migrations younger than so many steps are not in the cache
-	born    map[string]int   // step in which a migration was created
-	step    int
-	now     time.Time
-	uids    int
-	writes  int
-	fails   map[string]int  // migrations of a VM that still fail
-	unready map[string]bool // VMs whose target pods do not get ready
-	r       *operator.Reconciler
-	events  *record.FakeRecorder
+	t      testing.TB
+	client client.WithWatch // sees all
+	crash  int              // writes until the controller crashes; negative is never
+	hidden int              // migrations younger than so many steps are not in the cache
+	born   map[string]int   // step in which a migration was created
+	step   int
+	now    time.Time
+	uids   int
+	writes int
+	fails  map[string]int // migrations of a VM that still fail
+	r      *operator.Reconciler
+	events *record.FakeRecorder
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,7 +55,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, crash: -1, born: map[string]int{}, fails: map[string]int{}, unready: map[string]bool{},
+	w := &world{t: t, crash: -1, born: map[string]int{}, fails: map[string]int{},
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha1.NodeEvacuation{}).
 		WithObjectTracker(clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()))
@@ -283,10 +282,6 @@ func (w *world) kubevirt() {
 			phase = virtv1.MigrationPending
 		case virtv1.MigrationPending:
 			phase = virtv1.MigrationScheduling
-		case virtv1.MigrationScheduling:
-			if w.unready[m.Spec.VMIName] {
-				continue
-			}
 		case virtv1.MigrationRunning:
 			phase = virtv1.MigrationSucceeded
 			if w.fails[m.Spec.VMIName] > 0 {

@@ -40,9 +40,6 @@ type VM struct {
 	NeverReady bool
 }
 
-// within is how long a transfer may take: KubeVirt's completionTimeoutPerGiB.
-func (v VM) within() time.Duration { return 150 * time.Second * time.Duration(v.GiB) }
-
 // Nodes are all of a cluster.
 type Nodes struct {
 	Client client.Client // does everything, and reads the API server
@@ -314,7 +311,8 @@ func (n *Nodes) virtHandler(ctx context.Context, c client.Reader, key types.Name
 		to.TargetNodeAddress, to.TargetDirectMigrationNodePorts = "10.0.0.2", map[string]int{"49152": 49152}
 	case s.StartTimestamp == nil:
 		m := n.vms[key]
-		if err := n.transfers.send(ctx, string(s.MigrationUID), key.String(), s.SourceNode, s.TargetNode, m.within()); err != nil {
+		within := 150 * time.Second * time.Duration(m.GiB) // KubeVirt's completionTimeoutPerGiB
+		if err := n.transfers.send(ctx, string(s.MigrationUID), key.String(), s.SourceNode, s.TargetNode, within); err != nil {
 			return n.fail(ctx, v, err.Error())
 		}
 		to.StartTimestamp, to.Mode = &now, virtv1.MigrationPreCopy

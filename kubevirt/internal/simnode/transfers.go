@@ -112,34 +112,3 @@ func (t *transfers) cancel(ctx context.Context, job hypervisor.JobID) {
 		_ = t.net.Host(x.from).Adjust(ctx, job, hypervisor.Cancel{})
 	}
 }
-
-// Alone returns how long the transfer of a VM takes that has the links of both hosts for itself, in the model's time; ok
-// is false if it does not end within KubeVirt's limit.
-func Alone(ctx context.Context, v VM) (took time.Duration, ok bool, err error) {
-	t := newTransfers(1)
-	for _, host := range []string{"from", "to"} {
-		if err := t.addHost(host, 256*hypervisor.GiB); err != nil {
-			return 0, false, err
-		}
-	}
-	if err := t.boot("vm", "from", hypervisor.Bytes(v.GiB)*hypervisor.GiB, v.Workload); err != nil {
-		return 0, false, err
-	}
-	t.began = time.Now().Add(time.Hour) // the clock moves nothing
-	within := v.within()
-	if err := t.send(ctx, "job", "vm", "from", "to", within); err != nil {
-		return 0, false, err
-	}
-	const step = 10 * time.Millisecond
-	for took = step; took < within; took += step {
-		t.net.AdvanceTo(t.start.Add(took))
-		p, err := t.net.Host("from").Progress(ctx, "job")
-		if err != nil {
-			return 0, false, err
-		}
-		if p.Status.Final() {
-			return took, p.Status == hypervisor.JobSucceeded, nil
-		}
-	}
-	return took, false, nil
-}
