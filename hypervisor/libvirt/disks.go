@@ -51,7 +51,7 @@ func impact(s observation) libvirt.DomainDeviceModifyFlags {
 	return flags
 }
 
-func (d guest) attachDisk(ctx context.Context, f found, disk hypervisor.Disk) error {
+func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) error {
 	old, has := diskOf(f.VM, disk.Name)
 	switch {
 	case has && old == disk:
@@ -124,9 +124,9 @@ func (d guest) describe(ctx context.Context, f found, vm hypervisor.VM) error {
 	})
 }
 
-// detachDisk asks the guest to let a disk go, or takes it from the definition. The
+// DetachDisk asks the guest to let a disk go, or takes it from the definition. The
 // image stays.
-func (d guest) detachDisk(ctx context.Context, f found, name string) error {
+func (d guest) DetachDisk(ctx context.Context, f found, name string) error {
 	if _, has := diskOf(f.VM, name); !has {
 		return nil
 	}
@@ -150,9 +150,9 @@ func (d guest) detachDisk(ctx context.Context, f found, name string) error {
 		func(disk hypervisor.Disk) bool { return disk.Name == name })))
 }
 
-// resize changes memory, CPUs and the sizes of disks. Disks grow first: what they
+// Resize changes memory, CPUs and the sizes of disks. Disks grow first: what they
 // have grown is taken back when the rest fails.
-func (d guest) resize(ctx context.Context, f found, vm hypervisor.VM) error {
+func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
 		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
@@ -238,12 +238,12 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 	return grow, nil
 }
 
-// snapshot keeps the present contents of a qcow2 disk of a VM at rest that has no other.
+// Snapshot keeps the present contents of a qcow2 disk of a VM at rest that has no other.
 // libvirt keeps those of one that runs only together with its memory, and of several
 // disks only all.
 // Source: libvirt 9.0 qemu_snapshot.c ("internal and full system snapshots require all
 // disks to be selected for snapshot").
-func (d guest) snapshot(ctx context.Context, f found, c hypervisor.Snapshot) error {
+func (d guest) Snapshot(ctx context.Context, f found, c hypervisor.Snapshot) error {
 	disk, has := diskOf(f.VM, c.Disk)
 	switch {
 	case c.Name == "":

@@ -18,19 +18,11 @@ import (
 
 // A domain is a VM on this host, or the place for one.
 type domain struct {
+	backend.Seat
 	Node *node
 	ID   hypervisor.VMID
 	Name string // in libvirt
 
-	turn chan struct{} // held by who changes the domain
-	kick chan struct{} // wakes settle
-
-	// Node.mu guards these.
-
-	refs    int  // who holds or awaits the turn
-	settles bool // a goroutine does what is due
-
-	// mu is taken after Node.mu, where both are.
 	mu       sync.Mutex
 	rec      *domainRecord    // replaced, never changed; nil: nothing is kept of it
 	call     *call            // that asked libvirt to migrate, if we did
@@ -47,45 +39,8 @@ type domain struct {
 	facts    domxml.Facts
 }
 
-// Hold takes the turn to change a VM, and returns what gives it back.
-func (n *node) Hold(ctx context.Context, vm hypervisor.VMID) (*domain, func(), error) {
-	name, err := domxml.NameOf(n.Namespace, vm)
-	if err != nil {
-		return nil, nil, fault.Refuse(hypervisor.Invalid, "%w", err)
-	}
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil, nil, fault.Refuse(hypervisor.Transient, "the host was closed")
-	}
-	n.Running.Add(1) // a holder of a turn is waited for
-	d := n.domains[vm]
-	if d == nil {
-		d = n.domain(vm, name, nil)
-		n.domains[vm] = d
-	}
-	d.refs++
-	n.mu.Unlock()
-	leave := func() {
-		n.mu.Lock()
-		if d.refs--; d.refs == 0 && d.Record() == nil && !d.settles {
-			delete(n.domains, vm)
-		}
-		n.mu.Unlock()
-		n.Running.Done()
-	}
-	select {
-	case d.turn <- struct{}{}:
-		return d, func() { <-d.turn; leave() }, nil
-	case <-n.Life.Done():
-		leave()
-		return nil, nil, fault.Refuse(hypervisor.Transient, "the host is being closed")
-	case <-ctx.Done():
-		leave()
-		return nil, nil, fault.Refuse(hypervisor.Transient,
-			"wait for another operation on it: %w", ctx.Err())
-	}
-}
+// Kept reports whether something is kept of the domain.
+func (d *domain) Kept() bool { return d.Record() != nil }
 
 // Record returns what is kept of the domain; nil is nothing. It must not be changed.
 func (d *domain) Record() *domainRecord {
@@ -152,6 +107,14 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 	}
 	f.State, f.VM = stateOf(f.Rec, f.Job, f.Sight.domainLook), d.vm(f.Sight)
 	return f, nil
+}
+
+// kept is what every backend keeps of it; nil is nothing.
+func (f found) kept() *backend.Domain {
+	if f.Rec == nil {
+		return nil
+	}
+	return &f.Rec.Domain
 }
 
 // Conflict says that the present state is in the way.

@@ -3,6 +3,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -12,31 +13,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
-
-// transferCommand performs a command that is about a migration, and reports whether it is one.
-// The caller holds the domain's turn.
-func transferCommand(ctx context.Context, of *domain, f found, c hypervisor.Command,
-) (answered bool, err error) {
-	d := move{of}
-	switch c := c.(type) {
-	case hypervisor.Discard:
-		return true, d.discard(ctx, f, c)
-	case hypervisor.Release:
-		return true, d.release(ctx, f, c)
-	}
-	if f.State == hypervisor.Absent {
-		return false, nil
-	}
-	switch c := c.(type) {
-	case hypervisor.Activate:
-		return true, d.activate(ctx, f, c)
-	case hypervisor.Resume:
-		return true, d.resume(ctx, f, c)
-	case hypervisor.Abandon:
-		return true, d.abandon(ctx, f, c)
-	}
-	return false, nil
-}
 
 // belongs refuses a command about another job than the domain's.
 func belongs(f found, job hypervisor.JobID, role backend.Role) error {
@@ -50,26 +26,24 @@ func belongs(f found, job hypervisor.JobID, role backend.Role) error {
 	return nil
 }
 
-// activate starts a received domain that was held. It takes evidence that the
+// Activate starts a received domain that was held. It takes evidence that the
 // source has stopped, or is dead.
-func (d move) activate(ctx context.Context, f found, c hypervisor.Activate) error {
-	e := c.Stopped
-	if e.Proof == hypervisor.NoProof {
-		return fault.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+func (d move) Activate(ctx context.Context, f found, c hypervisor.Activate) error {
+	if err := backend.Given(c.Stopped, "that the source has stopped"); err != nil {
+		return err
 	}
 	if err := belongs(f, c.Job, backend.Target); err != nil {
 		return err
 	}
-	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, e.Host)
-	source := f.Sight.Mark.Source
+	source := cmp.Or(f.Sight.Mark.Source, c.Stopped.Host) // the mark of an old version names none
+	unproven := backend.Stopped(c.Stopped, d.ID, c.Job, source)
 	switch {
 	case f.Job.Stage == stageArrived && (f.State.Executes() || f.State == hypervisor.Paused):
 		return nil
 	case f.State != hypervisor.Received || f.Job.Refused:
 		return f.Conflict()
-	case !stopped || !e.About(c.Job) || e.Host == "" || source != "" && e.Host != source:
-		return fault.Refuse(hypervisor.Conflict,
-			"%v about %s on %s does not prove that the source stopped", e.Proof, e.VM, e.Host)
+	case unproven != nil:
+		return unproven
 	}
 	if f.Sight.Mark.Resting { // it stays as it was: it has only come
 		return d.arrive(ctx, f.Sight)
@@ -88,11 +62,11 @@ func (d move) activate(ctx context.Context, f found, c hypervisor.Activate) erro
 	return d.arrive(ctx, s)
 }
 
-// discard promises that libvirt will not receive the VM for this job. A domain that
+// Discard promises that libvirt will not receive the VM for this job. A domain that
 // is being received only its source can end safely: libvirt may let it run at any
 // moment. One that is complete is the only copy that there is, unless its source says
 // that it has its own still.
-func (d move) discard(ctx context.Context, f found, c hypervisor.Discard) error {
+func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error {
 	n := d.Node
 	old := n.Job(c.Job)
 	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == backend.Target
@@ -204,15 +178,15 @@ func (d move) atSource(ctx context.Context, s observation) (observation, error) 
 
 // stoppedFor refuses what is not about the job that this domain is the source of.
 func stoppedFor(f found, job hypervisor.JobID, e hypervisor.Evidence) error {
-	if e.Proof == hypervisor.NoProof {
-		return fault.Refuse(hypervisor.Invalid, "no evidence about the target")
+	if err := backend.Given(e, "about the target"); err != nil {
+		return err
 	}
 	return belongs(f, job, backend.Source)
 }
 
-// resume lets a source that stopped for the switch-over run again, with evidence
+// Resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not.
-func (d move) resume(ctx context.Context, f found, c hypervisor.Resume) error {
+func (d move) Resume(ctx context.Context, f found, c hypervisor.Resume) error {
 	if err := stoppedFor(f, c.Job, c.NeverRan); err != nil {
 		return err
 	}
@@ -228,11 +202,11 @@ func (d move) resume(ctx context.Context, f found, c hypervisor.Resume) error {
 	case j.PostCopied || f.Sight.Run == runPausedPostCopy ||
 		f.Sight.Run == runPausedPostCopyFailed:
 		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
-	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
-		return fault.Refuse(hypervisor.Conflict,
-			"%v about %s on %s does not prove that it never ran on %s",
-			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
-	case f.Sight.Run.Stands() && !j.Resting:
+	}
+	if err := backend.NeverRan(c.NeverRan, d.ID, c.Job, j.Target); err != nil {
+		return err
+	}
+	if f.Sight.Run.Stands() && !j.Resting {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 		if err != nil {
 			return err
@@ -255,8 +229,8 @@ func (d move) endJob(ctx context.Context, stage stage, why string) error {
 	})
 }
 
-// abandon gives up the memory of a source that stopped for the switch-over.
-func (d move) abandon(ctx context.Context, f found, c hypervisor.Abandon) error {
+// Abandon gives up the memory of a source that stopped for the switch-over.
+func (d move) Abandon(ctx context.Context, f found, c hypervisor.Abandon) error {
 	if err := stoppedFor(f, c.Job, c.Dead); err != nil {
 		return err
 	}
@@ -269,9 +243,9 @@ func (d move) abandon(ctx context.Context, f found, c hypervisor.Abandon) error 
 		return f.Conflict() // libvirt may have let a stranded guest go on: it is paused first
 	case j.Stage == stageMoved && c.Dead.Proof == hypervisor.TargetDiscarded:
 		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
-	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
-		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
-			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
+	}
+	if err := backend.Dead(c.Dead, d.ID, c.Job, j.Target); err != nil {
+		return err
 	}
 	if f.Sight.Run.Alive() {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
@@ -286,14 +260,13 @@ func (d move) abandon(ctx context.Context, f found, c hypervisor.Abandon) error 
 	return d.Put(true, func(r *domainRecord) { r.Crashed, r.Ran = !j.Cold, false })
 }
 
-// release removes a source that has moved, its definition and its local disks, too.
+// Release removes a source that has moved, its definition and its local disks, too.
 // It refuses a domain that executes, is paused or is needed by a switch-over.
-func (d move) release(ctx context.Context, f found, c hypervisor.Release) error {
-	e := c.Moved
-	if e.Proof == hypervisor.NoProof {
-		return fault.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+func (d move) Release(ctx context.Context, f found, c hypervisor.Release) error {
+	if err := backend.Given(c.Moved, "that the VM has moved"); err != nil {
+		return err
 	}
-	j := f.Job
+	j, unproven := f.Job, backend.Moved(c.Moved, d.ID, c.Job, d.Node.Name)
 	if f.State == hypervisor.Absent && (j == nil || j.ID != c.Job || j.Stage != stageLeft) {
 		return nil
 	}
@@ -308,9 +281,8 @@ func (d move) release(ctx context.Context, f found, c hypervisor.Release) error 
 		return f.Conflict()
 	case job != "" && job != c.Job:
 		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", job)
-	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
-		return fault.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
-			e.Proof, e.VM, e.Host)
+	case unproven != nil:
+		return unproven
 	case f.Sight.Run.Alive() && !stranded:
 		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:

@@ -14,7 +14,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
 
@@ -39,14 +38,7 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if err == nil {
 		return h, nil
 	}
-	kind := fault.Kind(err)
-	if _, owned := errors.AsType[*durable.LockedError](err); owned {
-		kind = hypervisor.Conflict
-	}
-	if kind == hypervisor.Unknown {
-		kind = hypervisor.Invalid
-	}
-	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: fault.Bare(err)}
+	return nil, backend.NotOpened(config.Name, err, fault.Kind)
 }
 
 func open(ctx context.Context, config Config) (*Host, error) {
@@ -83,11 +75,13 @@ func open(ctx context.Context, config Config) (*Host, error) {
 
 // node returns what the domains of the host share.
 func (c *Config) node(j *journal) *node {
-	return &node{Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Namespace: c.Namespace,
+	n := &node{Namespace: c.Namespace,
 		Settings: domxml.Settings{Type: c.Accelerator, Namespace: c.Namespace, DiskDir: c.DiskDir},
 		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, Bar: c.Bar,
-		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Changed: c.Changed,
-		Journal: j, Move: step}
+		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Journal: j}
+	n.Name, n.Memory, n.CPUs, n.Changed = c.Name, c.Memory, c.CPUs, c.Changed
+	n.Kind, n.New, n.Jobs = fault.Kind, n.place, j
+	return n
 }
 
 // survey asks libvirt what the host is.
@@ -156,31 +150,28 @@ func (h *Host) Close() error {
 // Host answers capacity and abilities.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	n := h.node
-	if err := ctx.Err(); err != nil {
-		return hypervisor.Host{}, h.explain("Host", "", gone(err))
+	if err := n.Awaited(ctx, "Host", ""); err != nil {
+		return hypervisor.Host{}, err
 	}
 	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
 		Abilities: h.able, Software: h.software}, nil
 }
 
-// gone is the error of a caller who does not wait any more.
-func gone(err error) error { return fault.Refuse(hypervisor.Transient, "%w", err) }
-
 // Domains lists what the host knows, ordered by VM: all domains of its libvirtd,
 // of any client, and VMs that are expected or have left something behind.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, h.explain("Domains", "", gone(err))
+	if err := h.node.Awaited(ctx, "Domains", ""); err != nil {
+		return nil, err
 	}
 	list, err := h.node.Domains(ctx)
-	return list, h.explain("Domains", "", err)
+	return list, h.node.Explain("Domains", "", err)
 }
 
 // Domain answers one VM. It answers Transient when libvirtd does not answer.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
-	if err := ctx.Err(); err != nil {
-		return none, h.explain("Domain", vm, gone(err))
+	if err := h.node.Awaited(ctx, "Domain", vm); err != nil {
+		return none, err
 	}
 	d, err := h.node.Spot(vm)
 	if err != nil {
@@ -190,7 +181,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	if err == nil && answer.State == hypervisor.Absent {
 		err = d.Renamed(ctx)
 	}
-	return answer, h.explain("Domain", vm, err)
+	return answer, h.node.Explain("Domain", vm, err)
 }
 
 // Receive opens a target. It answers Conflict for a VM that the host has already and
@@ -217,22 +208,20 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 
 // Progress answers how the job goes.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return hypervisor.Progress{}, h.explain("Progress", "", gone(err))
+	if err := h.node.Awaited(ctx, "Progress", ""); err != nil {
+		return hypervisor.Progress{}, err
 	}
 	p, err := jobProgress(ctx, h.node, job)
-	return p, h.explain("Progress", h.vmOf(job), err)
+	return p, h.node.Explain("Progress", h.node.VMOf(job), err)
 }
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != backend.Source {
-		return h.explain(fault.Name(a), h.vmOf(job), fault.Refuse(hypervisor.NotFound,
-			"no job %q is sent from here", job))
+	err := h.node.Adjust(ctx, job, a, func(d *domain) error { return adjust(ctx, d, job, a) })
+	if vm := h.node.VMOf(job); vm != "" {
+		h.node.Changed(vm)
 	}
-	return h.change(ctx, fault.Name(a), h.vmOf(job), func(d *domain) error {
-		return adjust(ctx, d, job, a)
-	})
+	return err
 }
 
 // Do changes the life of one VM.
@@ -245,22 +234,8 @@ func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 // change does something that changes a VM, when it is our turn.
 func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 	act func(*domain) error) error {
-	if err := ctx.Err(); err != nil {
-		return h.explain(op, vm, gone(err))
-	}
-	d, release, err := h.node.Hold(ctx, vm)
-	if err != nil {
-		return h.explain(op, vm, err)
-	}
 	defer h.node.Changed(vm)
-	defer d.Kick() // something may be due now
-	defer release()
-	if err = ctx.Err(); err != nil {
-		err = gone(err)
-	} else {
-		err = act(d)
-	}
-	return h.explain(op, vm, err)
+	return h.node.Change(ctx, op, vm, act)
 }
 
 // DebugSocket returns the socket on the host on which the debug port of a VM is heard.
@@ -275,23 +250,5 @@ func (h *Host) DebugSocket(vm hypervisor.VMID) string {
 // Do calls what this package does not offer on the connection to libvirtd. It must
 // not change what this package manages: run state, migration, disks.
 func Do(ctx context.Context, h *Host, call func(*libvirt.Connect) error) error {
-	return h.explain("Do", "", h.node.Conn.Act(ctx, call))
-}
-
-// vmOf returns the VM of a job, for errors.
-func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
-	if j := h.node.Job(job); j != nil {
-		return j.VM.ID
-	}
-	return ""
-}
-
-// explain completes an error with the operation, the VM and the host, and says what may be
-// done about it.
-func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: fault.Kind(err),
-		Err: fault.Bare(err)}
+	return h.node.Explain("Do", "", h.node.Conn.Act(ctx, call))
 }

@@ -30,7 +30,8 @@ func TestEventsMayComeWhileTheJournalIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n := &libvirt.Node{Namespace: "godwit", Journal: j, Changed: func(hypervisor.VMID) {}}
+	n := &libvirt.Node{Namespace: "godwit", Journal: j}
+	n.Changed = func(hypervisor.VMID) {}
 	var over context.CancelFunc
 	n.Life, over = context.WithCancel(t.Context())
 	over() // libvirt is not looked at

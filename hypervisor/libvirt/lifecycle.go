@@ -14,14 +14,11 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/fault"
 )
-
-// rebootPatience is how long a guest that is asked to reboot may take to shut
-// down before it is reset.
-const rebootPatience = 30 * time.Second
 
 // A guest is a domain of which something is asked.
 type guest struct{ *domain }
@@ -39,65 +36,17 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 		}
 	}
 	defer d.Kick()
-	if answered, err := transferCommand(ctx, of, f, c); answered {
-		return err
-	}
-	switch c := c.(type) {
-	case hypervisor.Start:
-		return d.start(ctx, f, c.VM)
-	case nil:
-		return fault.Refuse(hypervisor.Invalid, "no command")
-	}
-	if f.State == hypervisor.Absent {
-		if _, forgets := c.(hypervisor.Forget); forgets {
-			return nil
-		}
-		return fault.Refuse(hypervisor.NotFound, "no such VM")
-	}
-	switch c := c.(type) {
-	case hypervisor.Resize:
-		return d.resize(ctx, f, c.VM)
-	case hypervisor.Snapshot:
-		return d.snapshot(ctx, f, c)
-	case hypervisor.DeleteSnapshot:
-		return d.onSnapshot(ctx, f, c.Name, false, func(s *libvirt.DomainSnapshot) error {
-			return s.Delete(0)
-		})
-	case hypervisor.RevertSnapshot:
-		return d.onSnapshot(ctx, f, c.Name, true, func(s *libvirt.DomainSnapshot) error {
-			return s.RevertToSnapshot(0)
-		})
-	case hypervisor.AttachDisk:
-		return d.attachDisk(ctx, f, c.Disk)
-	case hypervisor.DetachDisk:
-		return d.detachDisk(ctx, f, c.Name)
-	case hypervisor.Forget:
-		return d.forget(ctx, f)
-	}
-	return d.live(ctx, f, c)
+	return backend.Do(ctx, commands{d, move{of}}, f, f.State != hypervisor.Absent, c)
 }
 
-// live performs the commands on a VM that has, or had, a process.
-func (d guest) live(ctx context.Context, f found, c hypervisor.Command) error {
-	switch c := c.(type) {
-	case hypervisor.Stop:
-		return d.stop(ctx, f, c.Grace)
-	case hypervisor.Kill:
-		return d.kill(ctx, f)
-	case hypervisor.Reboot:
-		return d.reboot(ctx, f)
-	case hypervisor.Pause:
-		return d.pause(ctx, f)
-	case hypervisor.Unpause:
-		return d.unpause(ctx, f)
-	case hypervisor.MeasureDirtyRate:
-		return d.measure(ctx, f, c.For)
-	}
-	return fault.Refuse(hypervisor.Unsupported, "%T", c)
+// commands are what may be asked of a domain.
+type commands struct {
+	guest
+	move
 }
 
-// start runs a VM from its disks, or from the state that it was saved in.
-func (d guest) start(ctx context.Context, f found, vm hypervisor.VM) error {
+// Start runs a VM from its disks, or from the state that it was saved in.
+func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 	switch {
 	case vm.ID != d.ID:
 		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
@@ -193,21 +142,17 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 	})
 }
 
-// stop asks the guest to shut down, and gives it time. A second Stop may shorten
+// Stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
-func (d guest) stop(ctx context.Context, f found, grace time.Duration) error {
+func (d guest) Stop(ctx context.Context, f found, grace time.Duration) error {
 	by := time.Now().Add(max(0, grace)).UTC()
-	switch f.State {
-	case hypervisor.Shutoff, hypervisor.Crashed:
-		return nil
-	case hypervisor.Running, hypervisor.Starting, hypervisor.Rebooting:
-	case hypervisor.Stopping:
-		if f.Rec == nil || f.Rec.By.IsZero() || by.Before(f.Rec.By) {
-			return d.doing(hypervisor.Stopping, by)
-		}
-		return nil
-	default:
+	switch backend.Stop(f.State, f.kept(), by) {
+	case backend.Refuse:
 		return f.Conflict()
+	case backend.Nothing:
+		return nil
+	case backend.Shorten:
+		return d.doing(hypervisor.Stopping, by)
 	}
 	if err := d.doing(hypervisor.Stopping, by); err != nil {
 		return err
@@ -220,13 +165,12 @@ func (d guest) doing(what hypervisor.DomainState, by time.Time) error {
 	return d.Put(true, func(r *domainRecord) { r.Doing, r.By, r.Ran = what, by, true })
 }
 
-// kill stops the VM now. Incoming domains are discarded and stopped sources
-// released, never killed: they may be the last good copy.
-func (d guest) kill(ctx context.Context, f found) error {
-	switch {
-	case f.State.Rests():
+// Kill stops the VM now.
+func (d guest) Kill(ctx context.Context, f found) error {
+	switch backend.Kill(f.State) {
+	case backend.Nothing:
 		return nil
-	case !f.State.Executes() && f.State != hypervisor.Paused:
+	case backend.Refuse:
 		return f.Conflict()
 	}
 	if err := d.doing(hypervisor.Stopping, time.Now().UTC()); err != nil {
@@ -246,13 +190,13 @@ func (d guest) kill(ctx context.Context, f found) error {
 	return err
 }
 
-func (d guest) reboot(ctx context.Context, f found) error {
-	switch f.State {
-	case hypervisor.Rebooting:
+func (d guest) Reboot(ctx context.Context, f found) error {
+	switch backend.Reboot(f.State) {
+	case backend.Nothing:
 		return nil
-	case hypervisor.Running:
+	case backend.Act:
 		d.SetRebooted(false)
-		err := d.doing(hypervisor.Rebooting, time.Now().Add(rebootPatience).UTC())
+		err := d.doing(hypervisor.Rebooting, time.Now().Add(backend.RebootPatience).UTC())
 		if err != nil {
 			return err
 		}
@@ -271,8 +215,8 @@ func sends(f found) error {
 	return nil
 }
 
-// pause stops the guest's CPUs.
-func (d guest) pause(ctx context.Context, f found) error {
+// Pause stops the guest's CPUs.
+func (d guest) Pause(ctx context.Context, f found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused {
 		return f.Conflict()
 	}
@@ -285,12 +229,11 @@ func (d guest) pause(ctx context.Context, f found) error {
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 }
 
-func (d guest) unpause(ctx context.Context, f found) error {
-	switch f.State {
-	case hypervisor.Running:
+func (d guest) Unpause(ctx context.Context, f found) error {
+	switch backend.Unpause(f.State) {
+	case backend.Nothing:
 		return nil
-	case hypervisor.Paused:
-	default:
+	case backend.Refuse:
 		return f.Conflict()
 	}
 	if err := sends(f); err != nil {
@@ -299,31 +242,29 @@ func (d guest) unpause(ctx context.Context, f found) error {
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 }
 
-// measure begins to measure how fast the guest writes memory. libvirt measures whole
-// seconds, 60 at most.
-func (d guest) measure(ctx context.Context, f found, window time.Duration) error {
+// Measure begins to measure how fast the guest writes memory.
+func (d guest) Measure(ctx context.Context, f found, window time.Duration) error {
+	answer, window, err := backend.Measure(f.State, f.kept(), window)
 	switch {
-	case window <= 0:
-		return fault.Refuse(hypervisor.Invalid, "it takes some time to measure, not %v", window)
-	case f.State != hypervisor.Running:
+	case err != nil || answer == backend.Nothing:
+		return err
+	case answer == backend.Refuse:
 		return f.Conflict()
-	case f.Rec != nil && !f.Rec.Measuring.IsZero():
-		return nil
 	}
-	seconds := min(60, int((window+time.Second-1)/time.Second))
-	err := d.Do(ctx, func(dom *libvirt.Domain) error {
+	seconds := int(window / time.Second)
+	err = d.Do(ctx, func(dom *libvirt.Domain) error {
 		return dom.StartDirtyRateCalc(seconds, libvirt.DOMAIN_DIRTYRATE_MODE_PAGE_SAMPLING)
 	})
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(time.Duration(seconds) * time.Second).UTC()
+	until := time.Now().Add(window).UTC()
 	return d.Put(false, func(r *domainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
 }
 
-// forget removes a VM that rests. The files of its disks stay. A saved state is the
+// Forget removes a VM that rests. The files of its disks stay. A saved state is the
 // VM's memory: libvirt refuses to remove the definition that it belongs to.
-func (d guest) forget(ctx context.Context, f found) error {
+func (d guest) Forget(ctx context.Context, f found) error {
 	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}
@@ -331,4 +272,18 @@ func (d guest) forget(ctx context.Context, f found) error {
 		return err
 	}
 	return d.Remove()
+}
+
+// DeleteSnapshot removes a snapshot; one that is not there is removed already.
+func (d guest) DeleteSnapshot(ctx context.Context, f found, c hypervisor.DeleteSnapshot) error {
+	return d.onSnapshot(ctx, f, c.Name, false, func(s *libvirt.DomainSnapshot) error {
+		return s.Delete(0)
+	})
+}
+
+// RevertSnapshot sets the VM's disks back.
+func (d guest) RevertSnapshot(ctx context.Context, f found, c hypervisor.RevertSnapshot) error {
+	return d.onSnapshot(ctx, f, c.Name, true, func(s *libvirt.DomainSnapshot) error {
+		return s.RevertToSnapshot(0)
+	})
 }

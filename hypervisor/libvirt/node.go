@@ -22,16 +22,14 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // A node is what the domains of one host share.
 type node struct {
-	Name      hypervisor.HostName
-	Memory    hypervisor.Bytes // what VMs may use together
-	CPUs      int
+	backend.Node[*domain, *jobRecord]
 	QEMU      uint32          // which one is installed, in libvirt's notation: 7002022 is 7.2.22
 	Libvirt   uint32          // and which libvirt
 	Namespace string          // of domains whose names have none
@@ -52,22 +50,13 @@ type node struct {
 	Rewrite func(target hypervisor.HostName, xml string) (string, error)
 	// Translate returns how this process reaches what libvirtd calls peer.
 	Translate func(peer string) string
-	Changed   func(hypervisor.VMID) // is told that a VM or its job has changed
 	Conn      *conn.Conn
 	Journal   *journal
-	Life      context.Context // ends when everything is to be let go
-	Running   sync.WaitGroup  // what must have ended then
-	// Move does a step of a migration. Who calls it holds the domain's turn.
-	Move func(context.Context, *domain, nextStep, observation) error
 
-	mu      sync.Mutex
-	born    time.Time
-	caps    string // what libvirtd says of the host; "": it was not asked since born
-	domains map[hypervisor.VMID]*domain
-	jobs    map[hypervisor.JobID]*jobRecord   // each is replaced, never changed
-	taken   map[hypervisor.VMID]hypervisor.VM // room that is promised and not used yet
-	barred  map[string]time.Time              // when the tombstone of a name is to go
-	closed  bool
+	mu     sync.Mutex
+	born   time.Time
+	caps   string               // what libvirtd says of the host; "": it was not asked since born
+	barred map[string]time.Time // when the tombstone of a name is to go
 
 	peersMu sync.Mutex
 	peers   map[string]*conn.Conn // by URI
@@ -85,25 +74,23 @@ func (n *node) Open() error {
 		return err
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.domains, n.jobs = map[hypervisor.VMID]*domain{}, map[hypervisor.JobID]*jobRecord{}
-	n.taken = map[hypervisor.VMID]hypervisor.VM{}
 	n.born = time.Now()
+	n.mu.Unlock()
 	for _, j := range jobs {
-		n.jobs[j.ID] = j
 		if j.Receives() {
-			n.taken[j.VM.ID] = j.VM
+			n.Keep(j.VM)
 		}
 	}
+	all := make(map[hypervisor.VMID]*domain, len(domains))
 	for _, rec := range domains {
-		n.domains[rec.VM.ID] = n.domain(rec.VM.ID, rec.Name, rec)
+		all[rec.VM.ID] = n.domain(rec.VM.ID, rec.Name, rec)
 	}
+	n.Fill(jobs, all)
 	return nil
 }
 
 func (n *node) domain(id hypervisor.VMID, name string, rec *domainRecord) *domain {
-	return &domain{Node: n, ID: id, Name: name, rec: rec, turn: make(chan struct{}, 1),
-		kick: make(chan struct{}, 1)}
+	return &domain{Seat: backend.NewSeat(), Node: n, ID: id, Name: name, rec: rec}
 }
 
 // began returns when this process, or the libvirtd that it talks to, began.
@@ -136,7 +123,7 @@ func (n *node) Reborn() {
 	n.mu.Lock()
 	n.born, n.caps = time.Now(), ""
 	n.mu.Unlock()
-	for _, d := range n.known() {
+	for _, d := range n.All() {
 		d.mu.Lock()
 		d.blind = true
 		d.mu.Unlock()
@@ -146,7 +133,7 @@ func (n *node) Reborn() {
 
 // Wake has every domain of which something is kept look what is due.
 func (n *node) Wake() {
-	for _, d := range n.known() {
+	for _, d := range n.All() {
 		d.Kick()
 	}
 }
@@ -164,47 +151,6 @@ func (n *node) Hear(e conn.Event) {
 	n.Changed(id)
 }
 
-// Find returns the domain of a VM of which something is kept, or nil.
-func (n *node) Find(vm hypervisor.VMID) *domain {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.domains[vm]
-}
-
-// known returns all domains of which something is kept, in no order.
-func (n *node) known() []*domain {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Collect(maps.Values(n.domains))
-}
-
-// Close returns when nothing of ours runs any more and no turn is held. No turn
-// is given afterwards.
-func (n *node) Close() {
-	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
-	n.Running.Wait()
-}
-
-// Job returns what is kept of a job, or nil.
-func (n *node) Job(id hypervisor.JobID) *jobRecord {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.jobs[id]
-}
-
-// PutJob keeps a job.
-func (n *node) PutJob(j *jobRecord, durable bool) error {
-	if err := n.Journal.PutJob(j, durable); err != nil {
-		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
-	}
-	n.mu.Lock()
-	n.jobs[j.ID] = j
-	n.mu.Unlock()
-	return nil
-}
-
 // Reserve promises room to a VM, or answers NoRoom. What runs takes room, whatever
 // started it.
 func (n *node) Reserve(ctx context.Context, vm hypervisor.VM) error {
@@ -212,32 +158,7 @@ func (n *node) Reserve(ctx context.Context, vm hypervisor.VM) error {
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	maps.Copy(used, n.taken)
-	memory, cpus := n.Memory, n.CPUs
-	for id, other := range used {
-		if id != vm.ID {
-			memory -= other.Memory
-			cpus -= other.CPUs
-		}
-	}
-	switch {
-	case vm.Memory > memory:
-		need, has := hypervisor.Apart(vm.Memory, max(0, memory))
-		return fault.Refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
-	case vm.CPUs > cpus:
-		return fault.Refuse(hypervisor.NoRoom, "CPUs needs %d has %d", vm.CPUs, max(0, cpus))
-	}
-	n.taken[vm.ID] = vm
-	return nil
-}
-
-// Unreserve takes back what was promised. What runs has taken its room itself.
-func (n *node) Unreserve(vm hypervisor.VMID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.taken, vm)
+	return n.Node.Reserve(vm, used)
 }
 
 // used returns what runs, as far as it takes room.
@@ -282,7 +203,7 @@ func (n *node) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 		id := domxml.IDOf(n.Namespace, name)
 		all[id] = n.domain(id, name, nil)
 	}
-	for _, d := range n.known() {
+	for _, d := range n.All() {
 		all[d.ID] = d
 	}
 	var list []hypervisor.Domain
@@ -312,6 +233,11 @@ func (n *node) Spot(vm hypervisor.VMID) (*domain, error) {
 	if d := n.Find(vm); d != nil {
 		return d, nil
 	}
+	return n.place(vm)
+}
+
+// place makes the place for a VM. The error says that no domain can have its name.
+func (n *node) place(vm hypervisor.VMID) (*domain, error) {
 	name, err := domxml.NameOf(n.Namespace, vm)
 	return n.domain(vm, name, nil), err
 }

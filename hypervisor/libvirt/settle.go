@@ -23,31 +23,19 @@ const (
 
 // Kick has what is due done soon.
 func (d *domain) Kick() {
-	select {
-	case d.kick <- struct{}{}:
-	default:
-	}
-	n := d.Node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if d.settles || n.closed || n.Life.Err() != nil || n.domains[d.ID] != d {
-		return
-	}
-	d.settles = true
-	n.Running.Add(1)
-	go d.run()
+	d.Seat.Kick()
+	d.Node.Start(d.ID, d, d.run)
 }
 
 // run does what is due until there is nothing to wait for.
 func (d *domain) run() {
 	n := d.Node
-	defer n.Running.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-n.Life.Done():
-		case <-d.kick:
+		case <-d.Kicked():
 		case <-timer.C:
 		}
 		wait := time.Duration(0)
@@ -56,26 +44,11 @@ func (d *domain) run() {
 			wait = d.settle(ctx)
 			cancel()
 		}
-		if wait == 0 && d.retire() {
+		if wait == 0 && n.Retire(d.ID, d) {
 			return
 		}
 		timer.Reset(max(wait, time.Millisecond))
 	}
-}
-
-// retire ends the goroutine unless it is wanted again.
-func (d *domain) retire() bool {
-	n := d.Node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(d.kick) > 0 && n.Life.Err() == nil {
-		return false
-	}
-	d.settles = false
-	if d.refs == 0 && d.Record() == nil {
-		delete(n.domains, d.ID)
-	}
-	return true
 }
 
 // settle does everything that is due, and returns when to look again unless
@@ -171,7 +144,7 @@ func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 	case stepSettled:
 		return d.Settled()
 	}
-	return d.Node.Move(ctx, d, step, f.Sight)
+	return d.move(ctx, step, f.Sight)
 }
 
 // Press notes that the guest is asked now, and presses its power button: to reboot if that is

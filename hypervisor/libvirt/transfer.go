@@ -33,9 +33,12 @@ type connect = libvirt.Connect
 // A move is a domain that takes part in a migration.
 type move struct{ *domain }
 
-// step does a step of a migration that is due. The caller holds the domain's turn.
-func step(ctx context.Context, of *domain, step nextStep, s observation) error {
-	d := move{of}
+// move does a step of a migration that is due. The caller holds the domain's turn.
+func (d *domain) move(ctx context.Context, step nextStep, s observation) error {
+	return move{d}.step(ctx, step, s)
+}
+
+func (d move) step(ctx context.Context, step nextStep, s observation) error {
 	switch step {
 	case stepSend:
 		return d.send(ctx)

@@ -21,11 +21,7 @@ func (n *node) Adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.domains = map[hypervisor.VMID]*domain{}
-	n.jobs = make(map[hypervisor.JobID]*jobRecord, len(jobs))
-	for _, j := range jobs {
-		n.jobs[j.ID] = j
-	}
+	n.Fill(jobs, nil)
 	records, err := n.Journal.Domains()
 	if err != nil {
 		return err
@@ -100,20 +96,13 @@ func (d *domain) adopt(ctx context.Context, found []qemu.Found) (err error) {
 	if proc == nil {
 		return d.adoptNothing(ctx)
 	}
-	d.Node.keep(d)
+	d.Node.Keep(d.Record().VM)
 	in, err := d.Node.QEMU.Adopt(ctx, d.ID, proc)
 	if err != nil {
 		return err
 	}
 	d.Attach(in)
 	return nil
-}
-
-// keep reserves what a VM takes that is there, whatever there is.
-func (n *node) keep(d *domain) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	d.memory, d.cpus = d.rec.VM.Memory, d.rec.VM.CPUs
 }
 
 // adoptNothing notes what has become of a VM without a process. What was under
@@ -131,7 +120,7 @@ func (d *domain) adoptNothing(ctx context.Context) error {
 	if rec == nil || job == nil || !job.Cold || !job.Owes() || d.Announcing != nil {
 		return nil
 	}
-	return d.Node.Move(ctx, d, stepAnnounce, monitor.Migration{})
+	return d.move(ctx, stepAnnounce, monitor.Migration{})
 }
 
 // unlessGone lets the host be opened whose VM is gone, and something that is left of it cannot

@@ -61,7 +61,7 @@ func (d move) open(ctx context.Context, in hypervisor.Incoming) (hypervisor.Addr
 	if err := errors.Join(h.Check(in.VM), d.NoDisks(in.VM)); err != nil {
 		return "", err
 	}
-	if err := h.Reserve(d.domain, in.VM); err != nil {
+	if err := h.Reserve(in.VM, nil); err != nil {
 		return "", err
 	}
 	secret := make([]byte, 16)
@@ -164,7 +164,7 @@ func (d move) hearStopped(ctx context.Context, m *message) error {
 	case j.Stage == stageListening && !j.Hold && (j.Cold || d.Seen().Complete()):
 		return qemu.Refuse(hypervisor.Transient, "that the VM is here could not be noted")
 	}
-	d.Changed() // look again when it is due
+	d.Kick() // look again when it is due
 	return nil
 }
 

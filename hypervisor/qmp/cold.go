@@ -17,13 +17,13 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 	h, rec := d.Node, d.Record()
 	copies := len(rec.VM.LocalDisks()) > 0
 	if copies {
-		if err := h.Reserve(d.domain, rec.VM); err != nil {
+		if err := h.Reserve(rec.VM, nil); err != nil {
 			return err
 		}
 	}
 	answer, err := d.agree(ctx, out, message{Cold: true})
 	if err != nil {
-		h.Unreserve(d.domain)
+		h.Unreserve(d.ID)
 		return err
 	}
 	job := d.newJob(out)
@@ -38,7 +38,7 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 	}
 	job.Stage = stageMirroring
 	if err := d.enlist(job); err != nil {
-		h.Unreserve(d.domain)
+		h.Unreserve(d.ID)
 		return err
 	}
 	return d.copyCold(ctx, answer.Disks, out.Options.Bandwidth)
@@ -58,7 +58,7 @@ func (d move) copyCold(ctx context.Context, to string, limit hypervisor.Bandwidt
 	if err != nil {
 		return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
 	}
-	d.Changed()
+	d.Kick()
 	return nil
 }
 

@@ -116,7 +116,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 		err = d.transfer(ctx, vm, answer.URI, false)
 	}
 	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
-		d.Changed()
+		d.Kick()
 		return err
 	}
 	return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
@@ -419,7 +419,7 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 		if err == nil && rec.Unresolved {
 			err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 		}
-		d.Changed()
+		d.Kick()
 		return err == nil
 	case (refused || late) && !rec.Unresolved:
 		_ = d.PutJob(true, func(j *jobRecord) { j.Last.Error = qemu.Text(err) }) // for people

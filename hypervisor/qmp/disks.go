@@ -16,10 +16,10 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
+// Resize changes a VM that rests: all of it or nothing. Disks grow first, and are cut back when
 // one of them fails, or the rest: what was not there before is empty. If we end before, or that
 // fails, too, their next user does it.
-func (d guest) resize(ctx context.Context, p found, vm hypervisor.VM) error {
+func (d guest) Resize(ctx context.Context, p found, vm hypervisor.VM) error {
 	h := d.Node
 	if vm.ID != d.ID {
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
@@ -36,8 +36,8 @@ func (d guest) resize(ctx context.Context, p found, vm hypervisor.VM) error {
 		err = h.Check(vm)
 	}
 	if err == nil {
-		err = h.Reserve(d.domain, vm)
-		h.Unreserve(d.domain) // it rests
+		err = h.Reserve(vm, nil)
+		h.Unreserve(d.ID) // it rests
 	}
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func indexOf(vm hypervisor.VM, name string) (int, error) {
 	return -1, qemu.Refuse(hypervisor.NotFound, "it has no disk %q", name)
 }
 
-// snapshot keeps the contents of a disk inside its image.
-func (d guest) snapshot(ctx context.Context, p found, c hypervisor.Snapshot) error {
+// Snapshot keeps the contents of a disk inside its image.
+func (d guest) Snapshot(ctx context.Context, p found, c hypervisor.Snapshot) error {
 	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil || has:
@@ -149,8 +149,8 @@ func (d guest) snapshot(ctx context.Context, p found, c hypervisor.Snapshot) err
 	return p.VM.SnapshotInternal(ctx, qemu.NodeName(disk.Name), c.Name)
 }
 
-// deleteSnapshot removes a snapshot from the image of a disk.
-func (d guest) deleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteSnapshot) error {
+// DeleteSnapshot removes a snapshot from the image of a disk.
+func (d guest) DeleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteSnapshot) error {
 	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil || !has:
@@ -161,8 +161,8 @@ func (d guest) deleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteS
 	return p.VM.SnapshotDeleteInternal(ctx, qemu.NodeName(disk.Name), c.Name)
 }
 
-// revertSnapshot gives a disk the contents that a snapshot has kept.
-func (d guest) revertSnapshot(ctx context.Context, p found, c hypervisor.RevertSnapshot) error {
+// RevertSnapshot gives a disk the contents that a snapshot has kept.
+func (d guest) RevertSnapshot(ctx context.Context, p found, c hypervisor.RevertSnapshot) error {
 	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil:
@@ -213,8 +213,8 @@ func (d guest) hasSnapshot(ctx context.Context, p found, name, snapshot string) 
 	return disk, has, err
 }
 
-// attachDisk plugs a disk in.
-func (d guest) attachDisk(ctx context.Context, p found, disk hypervisor.Disk) error {
+// AttachDisk plugs a disk in.
+func (d guest) AttachDisk(ctx context.Context, p found, disk hypervisor.Disk) error {
 	if i, err := indexOf(p.Rec.VM, disk.Name); err == nil {
 		if p.Rec.VM.Hardware.Disks[i] == disk {
 			return nil
@@ -278,9 +278,9 @@ func disksOf(vm hypervisor.VM) []hypervisor.Disk {
 	return vm.Hardware.Disks
 }
 
-// detachDisk asks the guest to let a disk go, and takes its image away when it
+// DetachDisk asks the guest to let a disk go, and takes its image away when it
 // has: until then the disk stays.
-func (d guest) detachDisk(ctx context.Context, p found, name string) error {
+func (d guest) DetachDisk(ctx context.Context, p found, name string) error {
 	i, err := indexOf(p.Rec.VM, name)
 	if err != nil {
 		return nil // it is gone already

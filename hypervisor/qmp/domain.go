@@ -26,6 +26,7 @@ import (
 
 // A domain is a VM on this host, or the place for one.
 type domain struct {
+	backend.Seat
 	Node *node
 	ID   hypervisor.VMID
 
@@ -34,16 +35,6 @@ type domain struct {
 
 	Link       *peerConn
 	Announcing context.CancelFunc
-
-	turn chan struct{} // held by who changes the domain
-	kick chan struct{} // wakes settle
-
-	// Node.mu guards these: who holds or awaits the turn, and what the domain has
-	// of its host.
-
-	refs   int
-	memory hypervisor.Bytes
-	cpus   int
 
 	mu       sync.Mutex
 	rec      *domainRecord         // replaced, never changed; nil: the host has no such VM
@@ -60,41 +51,8 @@ type domain struct {
 	crossing switchOver            // whether it came to its switch-over
 }
 
-// Hold takes the turn to change a VM, and returns what gives it back.
-func (n *node) Hold(ctx context.Context, vm hypervisor.VMID) (*domain, func(), error) {
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil, nil, qemu.Refuse(hypervisor.Transient, "the host was closed")
-	}
-	n.Running.Add(1) // a holder of a turn is waited for
-	d := n.domains[vm]
-	if d == nil {
-		d = &domain{Node: n, ID: vm, turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
-		n.domains[vm] = d
-	}
-	d.refs++
-	n.mu.Unlock()
-	leave := func() {
-		n.mu.Lock()
-		if d.refs--; d.refs == 0 && d.Record() == nil {
-			delete(n.domains, vm)
-		}
-		n.mu.Unlock()
-		n.Running.Done()
-	}
-	select {
-	case d.turn <- struct{}{}:
-		return d, func() { <-d.turn; leave() }, nil
-	case <-n.Life.Done():
-		leave()
-		return nil, nil, qemu.Refuse(hypervisor.Transient, "the host is being closed")
-	case <-ctx.Done():
-		leave()
-		return nil, nil, qemu.Refuse(hypervisor.Transient, "wait for another operation on it: %w",
-			ctx.Err())
-	}
-}
+// Kept reports whether something is kept of the domain.
+func (d *domain) Kept() bool { return d.Record() != nil }
 
 // Record returns what is kept of the domain; nil is nothing. It must not be changed.
 func (d *domain) Record() *domainRecord {
@@ -163,6 +121,7 @@ func (d *domain) Remove() error {
 	d.mu.Lock()
 	d.rec, d.vm = nil, nil
 	d.mu.Unlock()
+	d.Node.Unreserve(d.ID)
 	d.Node.Changed(d.ID)
 	return nil
 }
@@ -198,7 +157,7 @@ func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
 	case d.vm != vm: // it is another's by now
 	case err != nil && d.silent.IsZero() && caller.Err() == nil:
 		d.silent = time.Now()
-		d.Changed() // Settle does not leave it at that
+		d.Kick() // Settle does not leave it at that
 	case err == nil:
 		d.silent, l.SwitchOver = time.Time{}, d.crossing
 		if begun > d.latest { // none that began later has ended before
@@ -346,14 +305,6 @@ func (d *domain) Seen() look {
 	return d.seen
 }
 
-// Changed wakes the goroutine that does what is due.
-func (d *domain) Changed() {
-	select {
-	case d.kick <- struct{}{}:
-	default: // it is awake
-	}
-}
-
 // HangUp closes the connection to the target's host.
 func (d *domain) HangUp() {
 	if d.Announcing != nil {
@@ -370,6 +321,14 @@ func (d *domain) HangUp() {
 type found struct {
 	moment
 	State hypervisor.DomainState
+}
+
+// kept is what every backend keeps of it; nil is nothing.
+func (f found) kept() *backend.Domain {
+	if f.Rec == nil {
+		return nil
+	}
+	return &f.Rec.Domain
 }
 
 // Conflict refuses something because of the domain's state.
@@ -420,7 +379,7 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 // whole; nil is none. What cannot be noted is undone once more when we begin anew.
 // The caller holds the turn.
 func (d *domain) Undo(before *domainRecord) error {
-	d.Node.Unreserve(d)
+	d.Node.Unreserve(d.ID)
 	err := error(nil)
 	if before == nil {
 		err = d.Remove()

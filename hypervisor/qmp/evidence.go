@@ -11,59 +11,31 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// transferCommand performs a command that is about a migration, and reports whether it is one.
-// The caller holds the domain's turn.
-func transferCommand(ctx context.Context, of *domain, p found, c hypervisor.Command,
-) (answered bool, err error) {
-	d := move{of}
-	switch c := c.(type) {
-	case hypervisor.Discard:
-		return true, d.discard(ctx, p, c)
-	case hypervisor.Release:
-		return true, d.release(ctx, p, c)
-	}
-	if p.Rec == nil {
-		return false, nil
-	}
-	switch c := c.(type) {
-	case hypervisor.Activate:
-		return true, d.activate(ctx, p, c)
-	case hypervisor.Resume:
-		return true, d.resume(ctx, p, c)
-	case hypervisor.Abandon:
-		return true, d.abandon(ctx, p, c)
-	}
-	return false, nil
-}
-
-// activate starts a received domain that was held. It takes evidence that the
+// Activate starts a received domain that was held. It takes evidence that the
 // source has stopped, or is dead.
-func (d move) activate(ctx context.Context, p found, c hypervisor.Activate) error {
-	e := c.Stopped
-	if e.Proof == hypervisor.NoProof {
-		return qemu.Refuse(hypervisor.Invalid, "no evidence that the source has stopped")
+func (d move) Activate(ctx context.Context, p found, c hypervisor.Activate) error {
+	if err := backend.Given(c.Stopped, "that the source has stopped"); err != nil {
+		return err
 	}
 	j := p.Job
 	if j == nil || j.ID != c.Job || j.Role != backend.Target {
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
-	stopped := e.Proof == hypervisor.SourceStopped && e.VM == d.ID || e.Dead(d.ID, j.Source)
+	unproven := backend.Stopped(c.Stopped, d.ID, c.Job, j.Source)
 	switch {
 	case j.Stage.MayHaveRun() && (p.State.Executes() || p.State == hypervisor.Paused):
 		return nil
 	case !p.Look.Complete() || j.Stage != stageListening:
 		return p.Conflict()
-	case !stopped || !e.About(c.Job) || e.Host == "" || e.Host != j.Source:
-		return qemu.Refuse(hypervisor.Conflict,
-			"%v about %s on %s does not prove that the source stopped",
-			e.Proof, e.VM, e.Host)
+	case unproven != nil:
+		return unproven
 	}
 	return d.letArrive(ctx, p.VM, func(*jobRecord) {})
 }
 
-// discard forgets an incoming domain that has not started, and promises never to
+// Discard forgets an incoming domain that has not started, and promises never to
 // receive the job. That is written before the process is ended.
-func (d move) discard(ctx context.Context, p found, c hypervisor.Discard) error {
+func (d move) Discard(ctx context.Context, p found, c hypervisor.Discard) error {
 	h := d.Node
 	here := p.Rec != nil && p.Rec.Job == c.Job && p.Job != nil && p.Job.Role == backend.Target
 	old := h.Job(c.Job)
@@ -123,10 +95,10 @@ func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
 	return d.Bury()
 }
 
-// resume lets a source that stopped for the switch-over run again, with evidence
+// Resume lets a source that stopped for the switch-over run again, with evidence
 // that the target did not and will not. After post-copy began there is no way
 // back.
-func (d move) resume(ctx context.Context, p found, c hypervisor.Resume) error {
+func (d move) Resume(ctx context.Context, p found, c hypervisor.Resume) error {
 	j, err := d.stoppedFor(p, c.Job, c.NeverRan)
 	switch {
 	case err != nil:
@@ -138,10 +110,9 @@ func (d move) resume(ctx context.Context, p found, c hypervisor.Resume) error {
 		return p.Conflict()
 	case j.PostCopied && (j.Acknowledged || postcopy(p.Look.Migration)):
 		return qemu.Refuse(hypervisor.Conflict, "QEMU has no way back from post-copy: abandon it")
-	case !c.NeverRan.NeverRan(d.ID, j.Target, c.Job):
-		return qemu.Refuse(hypervisor.Conflict,
-			"%v about %s on %s does not prove that it never ran on %s",
-			c.NeverRan.Proof, c.NeverRan.VM, c.NeverRan.Host, j.Target)
+	}
+	if err := backend.NeverRan(c.NeverRan, d.ID, c.Job, j.Target); err != nil {
+		return err
 	}
 	ended := p.Look.Run == monitor.PostMigrate || strandedSource(j, p.Look)
 	if !j.Cold && !ended { // it waits for a target that is no more
@@ -186,8 +157,8 @@ func (d move) endJob(stage stage, why string) error {
 	})
 }
 
-// abandon gives up the memory of a source that stopped for the switch-over.
-func (d move) abandon(ctx context.Context, p found, c hypervisor.Abandon) error {
+// Abandon gives up the memory of a source that stopped for the switch-over.
+func (d move) Abandon(ctx context.Context, p found, c hypervisor.Abandon) error {
 	j, err := d.stoppedFor(p, c.Job, c.Dead)
 	switch {
 	case err != nil:
@@ -197,9 +168,9 @@ func (d move) abandon(ctx context.Context, p found, c hypervisor.Abandon) error 
 	case !standsFor(p, j) && !p.Rec.Unresolved || p.State.Executes() ||
 		p.State == hypervisor.Paused:
 		return p.Conflict()
-	case !c.Dead.About(c.Job) || !c.Dead.Dead(d.ID, j.Target):
-		return qemu.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that %s is dead",
-			c.Dead.Proof, c.Dead.VM, c.Dead.Host, j.Target)
+	}
+	if err := backend.Dead(c.Dead, d.ID, c.Job, j.Target); err != nil {
+		return err
 	}
 	if err := d.endJob(stageAbandoned, "its memory was given up"); err != nil {
 		return err
@@ -229,36 +200,34 @@ func (d move) hasNothingLeft(ctx context.Context, p found) bool {
 // stoppedFor returns the job that this domain is the source of.
 func (d move) stoppedFor(p found, job hypervisor.JobID, e hypervisor.Evidence,
 ) (*jobRecord, error) {
-	switch {
-	case e.Proof == hypervisor.NoProof:
-		return nil, qemu.Refuse(hypervisor.Invalid, "no evidence about the target")
+	switch err := backend.Given(e, "about the target"); {
+	case err != nil:
+		return nil, err
 	case p.Job == nil || p.Job.ID != job || p.Job.Role != backend.Source:
 		return nil, qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
 	}
 	return p.Job, nil
 }
 
-// release removes a source that has stopped for good, its local disks, too. It
+// Release removes a source that has stopped for good, its local disks, too. It
 // refuses a domain that executes, is paused or is needed by a switch-over under
 // way.
-func (d move) release(ctx context.Context, p found, c hypervisor.Release) error {
-	e := c.Moved
-	if e.Proof == hypervisor.NoProof {
-		return qemu.Refuse(hypervisor.Invalid, "no evidence that the VM has moved")
+func (d move) Release(ctx context.Context, p found, c hypervisor.Release) error {
+	if err := backend.Given(c.Moved, "that the VM has moved"); err != nil {
+		return err
 	}
 	if p.Rec == nil {
 		return nil
 	}
-	j := p.Job
+	j, unproven := p.Job, backend.Moved(c.Moved, d.ID, c.Job, d.Node.Name)
 	switch {
 	case p.State == hypervisor.Receiving || p.State == hypervisor.Received ||
 		p.State.Executes() || p.State == hypervisor.Paused:
 		return p.Conflict()
 	case p.Rec.Job != "" && p.Rec.Job != c.Job:
 		return qemu.Refuse(hypervisor.Conflict, "it belongs to job %q", p.Rec.Job)
-	case !e.About(c.Job) || !e.Moved(d.ID, d.Node.Name):
-		return qemu.Refuse(hypervisor.Conflict, "%v about %s on %s does not prove that it moved",
-			e.Proof, e.VM, e.Host)
+	case unproven != nil:
+		return unproven
 	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
 		return p.Conflict()
 	case j != nil && j.Role == backend.Source && p.VM != nil && !j.Cold &&

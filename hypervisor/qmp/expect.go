@@ -94,7 +94,7 @@ func (d *domain) crosses(events *monitor.Subscription, to switchOver) {
 	defer d.mu.Unlock()
 	if d.expected == events && d.crossing == switchOverAwaited {
 		d.crossing = to
-		d.Changed()
+		d.Kick()
 	}
 }
 
@@ -120,7 +120,7 @@ func (d *domain) complete(events *monitor.Subscription, as backend.Role, stood t
 		d.seen, d.latest = l, d.looks
 	}
 	d.mu.Unlock()
-	d.Changed()
+	d.Kick()
 }
 
 // Unexpect forgets what was told of the end of a transfer, and what will be: the guest is about

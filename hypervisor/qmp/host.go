@@ -41,11 +41,7 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if err == nil {
 		return h, nil
 	}
-	kind := qemu.Classify(err)
-	if kind == hypervisor.Unknown {
-		kind = hypervisor.Invalid
-	}
-	return nil, &hypervisor.Error{Op: "New", Host: config.Name, Kind: kind, Err: qemu.Bare(err)}
+	return nil, backend.NotOpened(config.Name, err, qemu.Classify)
 }
 
 func open(ctx context.Context, config Config) (*Host, error) {
@@ -62,9 +58,6 @@ func open(ctx context.Context, config Config) (*Host, error) {
 		return nil, err
 	}
 	j, err := openJournal(c.Dir)
-	if _, locked := errors.AsType[*LockedError](err); locked {
-		return nil, qemu.Refuse(hypervisor.Conflict, "%w", err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +102,18 @@ func (c *Config) node(f qemu.Features, j *journal) *node {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &node{
-		Name: c.Name, Memory: c.Memory, CPUs: c.CPUs, Listen: c.Listen, Timeout: c.Timeout,
-		Patience: c.Patience, Dial: dial, Advertise: c.Advertise, Changed: c.Changed,
-		Journal: j, Move: step,
+	n := &node{Listen: c.Listen, Timeout: c.Timeout, Patience: c.Patience, Dial: dial,
+		Advertise: c.Advertise, Journal: j,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,
 			Host: c.Name, Locks: c.Locks},
 	}
+	n.Name, n.Memory, n.CPUs, n.Changed = c.Name, c.Memory, c.CPUs, c.Changed
+	n.Kind, n.Jobs = qemu.Classify, j
+	n.New = func(vm hypervisor.VMID) (*domain, error) {
+		return &domain{Seat: backend.NewSeat(), Node: n, ID: vm}, nil
+	}
+	return n
 }
 
 // place returns where this host listens.
@@ -167,8 +164,8 @@ func (h *Host) Close() error {
 // Host answers capacity and abilities.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	n := h.node
-	if err := ctx.Err(); err != nil {
-		return hypervisor.Host{}, h.explain("Host", "", err)
+	if err := n.Awaited(ctx, "Host", ""); err != nil {
+		return hypervisor.Host{}, err
 	}
 	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
 		Abilities: n.QEMU.Abilities(), Software: n.QEMU.Features.Software()}, nil
@@ -180,8 +177,8 @@ const looksAtOnce = 64
 // Domains lists what the host knows, ordered by VM. Of a QEMU that does not answer
 // it tells what was seen last.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, h.explain("Domains", "", err)
+	if err := h.node.Awaited(ctx, "Domains", ""); err != nil {
+		return nil, err
 	}
 	known := h.node.All()
 	list := make([]hypervisor.Domain, len(known))
@@ -205,20 +202,20 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 // QEMU of this host runs the VM and the directory says nothing of it.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
-	if err := ctx.Err(); err != nil {
-		return none, h.explain("Domain", vm, err)
+	if err := h.node.Awaited(ctx, "Domain", vm); err != nil {
+		return none, err
 	}
 	for {
 		answer := none
 		if d := h.node.Find(vm); d != nil {
 			var err error
 			if answer, err = d.Answer(ctx); err != nil || d.Record() != nil {
-				return answer, h.explain("Domain", vm, qemu.Observing(err))
+				return answer, h.node.Explain("Domain", vm, qemu.Observing(err))
 			}
 		}
 		err := h.node.QEMU.Unknown(ctx, vm)
 		if d := h.node.Find(vm); err == nil || d == nil || d.Record() == nil {
-			return answer, h.explain("Domain", vm, err)
+			return answer, h.node.Explain("Domain", vm, err)
 		} // it has been started or received here meanwhile: that is its QEMU
 	}
 }
@@ -228,7 +225,7 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 // fit, Invalid when QEMU does not take it.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	var address hypervisor.Address
-	err := h.change(ctx, "Receive", in.VM.ID, func(d *domain) (err error) {
+	err := h.node.Change(ctx, "Receive", in.VM.ID, func(d *domain) (err error) {
 		address, err = receive(ctx, d, in)
 		return err
 	})
@@ -238,7 +235,7 @@ func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.
 // Migrate begins to send a VM. It answers Transient when the target's host cannot
 // be reached, and Conflict for a VM that cannot be sent now.
 func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
-	return h.change(ctx, "Migrate", out.VM, func(d *domain) error {
+	return h.node.Change(ctx, "Migrate", out.VM, func(d *domain) error {
 		return migrate(ctx, d, out)
 	})
 }
@@ -246,44 +243,25 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 // Progress answers how the job goes. The source's downtime ends when the target
 // holds the complete state, the target's when the guest runs there.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return hypervisor.Progress{}, h.explain("Progress", "", err)
+	if err := h.node.Awaited(ctx, "Progress", ""); err != nil {
+		return hypervisor.Progress{}, err
 	}
 	p, err := progressOf(ctx, h.node, job)
-	return p, h.explain("Progress", h.vmOf(job), err)
+	return p, h.node.Explain("Progress", h.node.VMOf(job), err)
 }
 
 // Adjust changes a job that this host sends.
 func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Adjustment) error {
-	if j := h.node.Job(job); j == nil || j.Role != backend.Source {
-		return h.explain(qemu.Name(a), h.vmOf(job), qemu.Refuse(hypervisor.NotFound,
-			"no job %q is sent from here", job))
-	}
-	return h.change(ctx, qemu.Name(a), h.vmOf(job), func(d *domain) error {
+	return h.node.Adjust(ctx, job, a, func(d *domain) error {
 		return adjust(ctx, d, job, a)
 	})
 }
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, qemu.Name(c), vm, func(d *domain) error {
+	return h.node.Change(ctx, qemu.Name(c), vm, func(d *domain) error {
 		return command(ctx, d, c)
 	})
-}
-
-// change does something that changes a VM, when it is our turn.
-func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
-	act func(*domain) error) error {
-	d, release, err := h.node.Hold(ctx, vm)
-	if err != nil {
-		return h.explain(op, vm, err)
-	}
-	defer release()
-	if err = ctx.Err(); err == nil {
-		err = act(d)
-		d.Changed() // something may be due now
-	}
-	return h.explain(op, vm, err)
 }
 
 // Monitor returns the connection to the monitor of a VM, for what this package
@@ -296,7 +274,7 @@ func (h *Host) Monitor(vm hypervisor.VMID) (MonitorClient, error) {
 			return q.Client, nil
 		}
 	}
-	return nil, h.explain("Monitor", vm, qemu.Refuse(hypervisor.NotFound, "no QEMU runs it"))
+	return nil, h.node.Explain("Monitor", vm, qemu.Refuse(hypervisor.NotFound, "no QEMU runs it"))
 }
 
 // Files are the sockets and logs of a VM on its host. They are there as long as
@@ -337,22 +315,4 @@ func (h *Host) hear(m *message) handoverAnswer {
 		return handoverAnswer{Refused: qemu.Text(err), Kind: qemu.Classify(err)}
 	}
 	return answer
-}
-
-// vmOf returns the VM of a job, for errors.
-func (h *Host) vmOf(job hypervisor.JobID) hypervisor.VMID {
-	if j := h.node.Job(job); j != nil {
-		return j.VM.ID
-	}
-	return ""
-}
-
-// explain completes an error with the operation, the VM and the host, and says what may be
-// done about it.
-func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &hypervisor.Error{Op: op, Host: h.node.Name, VM: vm, Kind: qemu.Classify(err),
-		Err: qemu.Bare(err)}
 }

@@ -17,10 +17,6 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// rebootPatience is how long a guest that is asked to reboot may take to shut
-// down before it is reset.
-const rebootPatience = 30 * time.Second
-
 // A guest is a domain of which something is asked.
 type guest struct{ *domain }
 
@@ -36,39 +32,14 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 			return err
 		}
 	}
-	defer d.Changed()
-	if answered, err := transferCommand(ctx, of, p, c); answered {
-		return err
-	}
-	switch c := c.(type) {
-	case hypervisor.Start:
-		return d.start(ctx, p, c.VM)
-	case nil:
-		return qemu.Refuse(hypervisor.Invalid, "no command")
-	}
-	if _, forgets := c.(hypervisor.Forget); forgets && p.Rec == nil {
-		return nil
-	}
-	if p.Rec == nil {
-		return qemu.Refuse(hypervisor.NotFound, "no such VM")
-	}
-	switch c := c.(type) {
-	case hypervisor.Resize:
-		return d.resize(ctx, p, c.VM)
-	case hypervisor.Snapshot:
-		return d.snapshot(ctx, p, c)
-	case hypervisor.DeleteSnapshot:
-		return d.deleteSnapshot(ctx, p, c)
-	case hypervisor.RevertSnapshot:
-		return d.revertSnapshot(ctx, p, c)
-	case hypervisor.AttachDisk:
-		return d.attachDisk(ctx, p, c.Disk)
-	case hypervisor.DetachDisk:
-		return d.detachDisk(ctx, p, c.Name)
-	case hypervisor.Forget:
-		return d.forget(p)
-	}
-	return d.live(ctx, p, c)
+	defer d.Kick()
+	return backend.Do(ctx, commands{d, move{of}}, p, p.Rec != nil, c)
+}
+
+// commands are what may be asked of a domain.
+type commands struct {
+	guest
+	move
 }
 
 // needsNoAnswer reports whether a command ends a QEMU, which need not answer any
@@ -84,28 +55,9 @@ func needsNoAnswer(c hypervisor.Command, l look) bool {
 	return false
 }
 
-// live performs the commands on a VM that has, or had, a process.
-func (d guest) live(ctx context.Context, p found, c hypervisor.Command) error {
-	switch c := c.(type) {
-	case hypervisor.Stop:
-		return d.stop(ctx, p, c.Grace)
-	case hypervisor.Kill:
-		return d.kill(ctx, p)
-	case hypervisor.Reboot:
-		return d.reboot(ctx, p)
-	case hypervisor.Pause:
-		return d.pause(ctx, p)
-	case hypervisor.Unpause:
-		return d.unpause(ctx, p)
-	case hypervisor.MeasureDirtyRate:
-		return d.measure(ctx, p, c.For)
-	}
-	return qemu.Refuse(hypervisor.Unsupported, "%T", c)
-}
-
-// start runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
+// Start runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
 // know.
-func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
+func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
 	h := d.Node
 	switch {
 	case vm.ID != d.ID:
@@ -126,7 +78,7 @@ func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	if err := d.declared(disksOf(vm)...); err != nil {
 		return err
 	}
-	if err := h.Reserve(d.domain, vm); err != nil {
+	if err := h.Reserve(vm, nil); err != nil {
 		return err
 	}
 	rec := &domainRecord{Domain: backend.Domain{VM: vm, Doing: hypervisor.Starting}, Own: true,
@@ -156,21 +108,17 @@ func (d guest) start(ctx context.Context, p found, vm hypervisor.VM) error {
 	return d.Run(ctx, in)
 }
 
-// stop asks the guest to shut down, and gives it time. A second Stop may shorten
+// Stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
-func (d guest) stop(ctx context.Context, p found, grace time.Duration) error {
+func (d guest) Stop(ctx context.Context, p found, grace time.Duration) error {
 	by := time.Now().Add(max(0, grace)).UTC()
-	switch p.State {
-	case hypervisor.Shutoff, hypervisor.Crashed:
-		return nil
-	case hypervisor.Running, hypervisor.Starting, hypervisor.Rebooting:
-	case hypervisor.Stopping:
-		if p.Rec.By.IsZero() || by.Before(p.Rec.By) {
-			return d.Put(false, func(r *domainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
-		}
-		return nil
-	default:
+	switch backend.Stop(p.State, p.kept(), by) {
+	case backend.Refuse:
 		return p.Conflict()
+	case backend.Nothing:
+		return nil
+	case backend.Shorten:
+		return d.Put(false, func(r *domainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
 	}
 	err := d.Put(true, func(r *domainRecord) { r.Doing, r.By = hypervisor.Stopping, by })
 	switch {
@@ -198,25 +146,24 @@ func (d guest) ask(ctx context.Context, p found) error {
 	return err
 }
 
-// kill stops the VM now. Incoming domains are discarded and stopped sources
-// released, never killed: they may be the last good copy.
-func (d guest) kill(ctx context.Context, p found) error {
-	switch {
-	case p.State.Rests():
+// Kill stops the VM now.
+func (d guest) Kill(ctx context.Context, p found) error {
+	switch backend.Kill(p.State) {
+	case backend.Nothing:
 		return nil
-	case p.State.Executes() || p.State == hypervisor.Paused:
+	case backend.Act:
 		return d.End(ctx, p.VM)
 	}
 	return p.Conflict()
 }
 
-func (d guest) reboot(ctx context.Context, p found) error {
-	switch p.State {
-	case hypervisor.Rebooting:
+func (d guest) Reboot(ctx context.Context, p found) error {
+	switch backend.Reboot(p.State) {
+	case backend.Nothing:
 		return nil
-	case hypervisor.Running:
+	case backend.Act:
 		err := d.Put(true, func(r *domainRecord) {
-			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(rebootPatience).UTC()
+			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(backend.RebootPatience).UTC()
 		})
 		if err != nil {
 			return err
@@ -226,8 +173,8 @@ func (d guest) reboot(ctx context.Context, p found) error {
 	return p.Conflict()
 }
 
-// pause stops the guest's CPUs. A guest that a migration had paused then stays so.
-func (d guest) pause(ctx context.Context, p found) error {
+// Pause stops the guest's CPUs. A guest that a migration had paused then stays so.
+func (d guest) Pause(ctx context.Context, p found) error {
 	if p.State != hypervisor.Running && p.State != hypervisor.Paused {
 		return p.Conflict()
 	}
@@ -239,7 +186,7 @@ func (d guest) pause(ctx context.Context, p found) error {
 	return p.VM.Stop(ctx)
 }
 
-func (d guest) unpause(ctx context.Context, p found) error {
+func (d guest) Unpause(ctx context.Context, p found) error {
 	switch p.State {
 	case hypervisor.Running: // also what was to be paused, and is not
 		if p.Rec.Paused {
@@ -266,30 +213,27 @@ func (d guest) unpause(ctx context.Context, p found) error {
 	return p.VM.Cont(ctx)
 }
 
-// measure begins to measure how fast the guest writes memory. QEMU measures whole
-// seconds, 60 at most.
-func (d guest) measure(ctx context.Context, p found, window time.Duration) error {
+// Measure begins to measure how fast the guest writes memory.
+func (d guest) Measure(ctx context.Context, p found, window time.Duration) error {
+	answer, window, err := backend.Measure(p.State, p.kept(), window)
 	switch {
-	case window <= 0:
-		return qemu.Refuse(hypervisor.Invalid, "it takes some time to measure, not %v", window)
-	case p.State != hypervisor.Running:
+	case err != nil || answer == backend.Nothing:
+		return err
+	case answer == backend.Refuse:
 		return p.Conflict()
-	case !p.Rec.Measuring.IsZero():
-		return nil
 	}
 	if err := d.Node.QEMU.Need(hypervisor.CanMeasureDirtyRate); err != nil {
 		return err
 	}
-	seconds := min(60, int((window+time.Second-1)/time.Second))
-	if err := p.VM.CalcDirtyRate(ctx, seconds); err != nil {
+	if err := p.VM.CalcDirtyRate(ctx, int(window/time.Second)); err != nil {
 		return err
 	}
-	until := time.Now().Add(time.Duration(seconds) * time.Second).UTC()
+	until := time.Now().Add(window).UTC()
 	return d.Put(false, func(r *domainRecord) { r.Measuring = until })
 }
 
-// forget removes a VM that rests. The files of its disks stay.
-func (d guest) forget(p found) error {
+// Forget removes a VM that rests. The files of its disks stay.
+func (d guest) Forget(_ context.Context, p found) error {
 	if !p.State.Rests() || p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live() {
 		return p.Conflict()
 	}

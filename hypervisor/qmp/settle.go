@@ -154,7 +154,7 @@ func (d *domain) do(ctx context.Context, step nextStep, l look, m monitor.Migrat
 	case stepRest:
 		return nil
 	}
-	return d.Node.Move(ctx, d, step, m)
+	return d.move(ctx, step, m)
 }
 
 // press presses the guest's power button once more.
@@ -196,7 +196,7 @@ func (d *domain) Bury() error {
 	if err := qemu.Clean(d.Node.QEMU.Settings(d.ID)); err != nil {
 		return err
 	}
-	d.Node.Unreserve(d)
+	d.Node.Unreserve(d.ID)
 	if err := d.leave(rec, incoming, ran); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (d *domain) Bury() error {
 	if d.Record() == nil || job == nil || !job.Cold || !job.Owes() {
 		return nil
 	}
-	return d.Node.Move(d.Node.Life, d, stepAnnounce, monitor.Migration{}) // it needs no process
+	return d.move(d.Node.Life, stepAnnounce, monitor.Migration{}) // it needs no process
 }
 
 // leave notes what a domain is without its process. One that is not to be here is forgotten,

@@ -21,9 +21,12 @@ import (
 // A move is a domain that takes part in a migration.
 type move struct{ *domain }
 
-// step does a step of a migration that is due. The caller holds the domain's turn.
-func step(ctx context.Context, of *domain, step nextStep, m monitor.Migration) error {
-	d := move{of}
+// move does a step of a migration that is due. The caller holds the domain's turn.
+func (d *domain) move(ctx context.Context, step nextStep, m monitor.Migration) error {
+	return move{d}.step(ctx, step, m)
+}
+
+func (d move) step(ctx context.Context, step nextStep, m monitor.Migration) error {
 	rec, _, vm := d.Present()
 	switch step {
 	case stepActivate:

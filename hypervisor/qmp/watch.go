@@ -35,7 +35,7 @@ func (d *domain) listen(in *qemu.Instance) {
 			return
 		}
 		if err != nil || d.matters(e) {
-			d.Changed()
+			d.Kick()
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (d *domain) watch(in *qemu.Instance) {
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-d.kick:
+		case <-d.Kicked():
 		case <-ended:
 		case <-lost:
 			d.reconnect(in)

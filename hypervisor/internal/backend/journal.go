@@ -39,11 +39,16 @@ import (
 const forgetAfter = 90 * 24 * time.Hour
 
 // A DomainRecord is a pointer to a struct that embeds a [Domain], and is kept as JSON.
-type DomainRecord interface{ kept() *Domain }
+type DomainRecord interface {
+	comparable
+	kept() *Domain
+}
 
 // A JobRecord is a pointer to a struct that embeds a [Job], and is kept as JSON.
 type JobRecord interface {
+	comparable
 	keys() (hypervisor.JobID, hypervisor.VMID)
+	role() Role
 }
 
 // A Layout is how a backend arranges its directory.
@@ -126,8 +131,8 @@ func keepable(a, b string) error { return errors.Join(durable.Text(a), durable.T
 
 // Remove forgets a VM, and removes all files in the directory that it has for itself.
 func (j *Journal[D, J]) Remove(vm hypervisor.VMID) error {
-	if path := j.Path("vms", string(vm)); j.layout.Own != "" {
-		return durable.RemoveDir(path)
+	if j.layout.Own != "" {
+		return durable.RemoveDir(j.Path("vms", string(vm)))
 	}
 	return j.remove("vms", string(vm))
 }

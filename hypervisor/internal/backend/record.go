@@ -99,3 +99,5 @@ type Job[S ~string] struct {
 }
 
 func (j *Job[S]) keys() (hypervisor.JobID, hypervisor.VMID) { return j.ID, j.VM.ID }
+
+func (j *Job[S]) role() Role { return j.Role }
