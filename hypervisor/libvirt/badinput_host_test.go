@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
@@ -172,16 +173,16 @@ func TestAHostThatCannotBeOpenedSaysWhy(t *testing.T) {
 func TestAnotherProcessOwnsTheDirectory(t *testing.T) {
 	w := newTrial(t, nil)
 	c := w.third()
-	e, err := employ(post{Name: "hostd", Dir: c.Dir, URI: c.URI, Peer: c.Peer,
-		Accel: domxml.QEMU})
+	e, err := crashtest.StartAgent(post{Name: "hostd", Dir: c.Dir, URI: c.URI, Peer: c.Peer,
+		Accel: domxml.QEMU}, c.Dir+".log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.kill()
+	defer e.Kill()
 	_, err = libvirt.New(t.Context(), c)
 	wantRefused(t, err, hypervisor.Conflict, c.Dir,
-		"in use by process "+fmt.Sprint(e.cmd.Process.Pid), "stop it")
-	e.kill()
+		"in use by process "+fmt.Sprint(e.PID()), "stop it")
+	e.Kill()
 	h, err := libvirt.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -58,7 +59,7 @@ func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 
 // loseAnswer plays a round in which the answer is lost.
 func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
-	r := s.newRound(noVictim, 100+i, moment{}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 100+i, crashtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.bold = false
 	asked := false
 	r.deed = func() {
@@ -75,18 +76,16 @@ func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
 		lose(r)
 		const ended = "source stopped destroyed"
 		next := await(t, r, stopped, "source resumed migrated", "source resumed unpaused", ended)
-		r.mu.Lock()
-		asked = r.heard[ended].Equal(next)
-		r.mu.Unlock()
+		at, _ := r.events.Heard(ended)
+		asked = at.Equal(next)
 		if asked {
 			t.Log("the backend asked the target, and ended the source before libvirt let it run")
 		} else {
 			// The backend pauses the source and asks, or it knows already that the target runs.
 			caught := await(t, r, next, "source suspended paused", ended)
 			t.Logf("libvirt let the source run for %v", caught.Sub(next))
-			r.mu.Lock()
-			asked = r.heard[ended].Equal(caught)
-			r.mu.Unlock()
+			at, _ = r.events.Heard(ended)
+			asked = at.Equal(caught)
 		}
 		r.MendLink()
 	}
@@ -114,18 +113,13 @@ func await(t *testing.T, r *round, after time.Time, words ...string) time.Time {
 	t.Helper()
 	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for time.Now().Before(deadline) {
-		r.mu.Lock()
 		for _, w := range words {
-			if at := r.heard[w]; at.After(after) {
-				r.mu.Unlock()
+			if at, _ := r.events.Heard(w); at.After(after) {
 				return at
 			}
 		}
-		r.mu.Unlock()
 		time.Sleep(200 * time.Microsecond)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t.Fatalf("no %s; there were %v", strings.Join(words, " or "), r.heard)
+	t.Fatalf("no %s; there were %v", strings.Join(words, " or "), &r.events)
 	return time.Time{}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -50,24 +51,6 @@ func (v victim) at() name {
 
 func (v victim) agent() bool { return v == sourceAgent || v == targetAgent }
 
-// A moment is when it is done: some time after the beginning, or a little after
-// something was seen, or, to an agent, when it has told so many changes.
-type moment struct {
-	after   time.Duration
-	event   string // "" is the beginning
-	changes int
-}
-
-func (m moment) String() string {
-	switch {
-	case m.changes > 0:
-		return fmt.Sprintf("at change %d", m.changes)
-	case m.event != "":
-		return fmt.Sprintf("%v after %s", m.after, m.event)
-	}
-	return fmt.Sprintf("%v after the beginning", m.after)
-}
-
 // The guest's first heartbeat at its target.
 const firstBeat = "target beats"
 
@@ -78,13 +61,12 @@ var triggers = []string{"target started migrated", "source suspended migrated",
 // draw chooses the moment of a round. Of three, one is anywhere, in strata so that all
 // of the migration has its share; the others are around the switch-over, or between
 // two steps of an agent.
-func draw(v victim, i, n int, window time.Duration, r *rand.Rand) moment {
+func draw(v victim, i, n int, window time.Duration, r *rand.Rand) crashtest.Moment {
 	switch {
 	case i%3 == 0:
-		share := (float64(i/3) + r.Float64()) / float64((n+2)/3)
-		return moment{after: time.Duration(share * float64(window))}
+		return crashtest.Anywhere(i, n, window, r)
 	case i%3 == 1 && v.agent():
-		return moment{changes: 1 + r.IntN(8)}
+		return crashtest.Moment{Changes: 1 + r.IntN(8)}
 	}
 	late := time.Duration(0) // half of them as soon as it is known
 	switch r.IntN(4) {
@@ -93,7 +75,7 @@ func draw(v victim, i, n int, window time.Duration, r *rand.Rand) moment {
 	case 1:
 		late = time.Duration(r.IntN(100)) * time.Millisecond
 	}
-	return moment{event: triggers[r.IntN(len(triggers))], after: late}
+	return crashtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
 }
 
 // heldTriggers happen in the strict mode in place of others.
@@ -104,7 +86,7 @@ var heldTriggers = map[string]string{"target resumed migrated": "target suspende
 type round struct {
 	*scene
 	victim victim
-	when   moment
+	when   crashtest.Moment
 	pause  time.Duration // until what can be mended is mended
 	bold   bool          // its operator does not wait for that, nor for the crash if it is held
 	deed   func()        // is done in place of a crash; nil: a crash
@@ -125,15 +107,15 @@ type round struct {
 	misled int // how often Resolve was contradicted
 	killed bool
 
+	events crashtest.Events
+
 	mu      sync.Mutex
 	bad     []error
-	waiting map[string][]chan struct{}
-	heard   map[string]time.Time
 	refused error    // what Receive or Migrate answered
 	pages   []string // of the operator's diary
 }
 
-func (s *scene) newRound(v victim, i int, when moment, r *rand.Rand) *round {
+func (s *scene) newRound(v victim, i int, when crashtest.Moment, r *rand.Rand) *round {
 	id := vmid(fmt.Sprintf("crash/%d-%d", v, i))
 	pause := 200*time.Millisecond + time.Duration(r.Int64N(int64(1800*time.Millisecond)))
 	if v == linkCut {
@@ -142,13 +124,12 @@ func (s *scene) newRound(v victim, i int, when moment, r *rand.Rand) *round {
 	if v.agent() {
 		pause = time.Duration(r.Int64N(int64(time.Second)))
 	}
-	if held := heldTriggers[when.event]; s.strict && held != "" {
-		when.event = held
+	if held := heldTriggers[when.Event]; s.strict && held != "" {
+		when.Event = held
 	}
 	return &round{scene: s, victim: v, when: when, pause: pause, bold: r.IntN(2) == 0,
 		vm: s.vm(id), job: hypervisor.JobID(fmt.Sprintf("job-%d-%d", v, i)),
-		judged: make(chan struct{}), asked: make(chan struct{}),
-		waiting: map[string][]chan struct{}{}, heard: map[string]time.Time{}}
+		judged: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // fail notes what must not happen.
@@ -162,7 +143,7 @@ func (r *round) fail(format string, a ...any) {
 func (r *round) play() (result string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(3*time.Minute))
 	r.ctx = ctx
-	r.tap(r.hear)
+	r.tap(r.events.Notice)
 	defer r.tap(nil)
 	judged := sync.OnceFunc(func() { close(r.judged) })
 	defer func() {
@@ -193,7 +174,7 @@ func (r *round) play() (result string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err = errors.Join(append(r.bad, err)...); err != nil {
-		err = fmt.Errorf("%w\n%s\n%v", err, strings.Join(r.pages, "\n"), r.heard)
+		err = fmt.Errorf("%w\n%s\n%v", err, strings.Join(r.pages, "\n"), &r.events)
 	}
 	return result, err
 }
@@ -229,37 +210,13 @@ func (r *round) boot(n name) (err error) {
 	if r.pulse, r.deaf, err = r.Hear(socketOf(r.vm.ID)); err != nil {
 		return err
 	}
-	err = persist(func() error {
+	err = crashtest.Persist(func() error {
 		return r.hosts[n].Do(r.ctx, r.vm.ID, hypervisor.Start{VM: r.vm})
 	})
 	if err != nil {
 		return err
 	}
 	return r.pulse.Wait(r.ctx, func(h guest.Rhythm) bool { return h.Ready && h.Beats > 3 })
-}
-
-// hear is told of each event of the two libvirtds.
-func (r *round) hear(word string, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heard[word] = at
-	for _, w := range r.waiting[word] {
-		close(w)
-	}
-	delete(r.waiting, word)
-}
-
-// on returns a channel that is closed when the event has happened.
-func (r *round) on(word string) chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := make(chan struct{})
-	if _, has := r.heard[word]; has {
-		close(w)
-	} else {
-		r.waiting[word] = append(r.waiting[word], w)
-	}
-	return w
 }
 
 // migrate asks for the migration, again where an agent or a daemon dies over it.
@@ -297,27 +254,27 @@ func (r *round) insist(ask func() error) error {
 }
 
 // strike waits for the moment and does it. Only the test's own goroutine may.
-func (r *round) strike() (dead *employee) {
+func (r *round) strike() (dead *crashtest.Agent) {
 	if r.deed != nil {
 		r.deed()
 		return nil
 	}
-	came := closed
+	var came <-chan struct{} = closed
 	if r.victim.agent() {
-		dead = r.hosts[r.victim.at()].employee()
+		dead = r.hosts[r.victim.at()].Agent()
 	}
 	switch {
-	case r.when.changes > 0:
-		_, _ = dead.ask(order{Op: "Die", Count: r.when.changes}) // it may die of it
-		came = dead.dead
-	case r.when.event != "":
-		came = r.on(r.when.event)
+	case r.when.Changes > 0:
+		_ = dead.DieAfter(r.when.Changes) // it may die of it
+		came = dead.Ended()
+	case r.when.Event != "":
+		came = r.events.On(r.when.Event)
 	}
 	select {
 	case <-came:
 	case <-time.After(r.window + 2*time.Second): // it has not come
 	}
-	time.Sleep(r.when.after)
+	time.Sleep(r.when.After)
 	r.struck = time.Now()
 	switch r.victim {
 	case sourceDaemon, targetDaemon:
@@ -332,7 +289,7 @@ func (r *round) strike() (dead *employee) {
 			r.killed = syscall.Kill(pid, syscall.SIGKILL) == nil
 		}
 	case sourceAgent, targetAgent:
-		dead.kill()
+		dead.Kill()
 	case linkReset:
 		r.ResetLink()
 	case linkCut:
@@ -344,7 +301,7 @@ func (r *round) strike() (dead *employee) {
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // mend makes good what can be made good, after a while.
-func (r *round) mend(dead *employee) error {
+func (r *round) mend(dead *crashtest.Agent) error {
 	switch {
 	case r.victim == sourceDaemon || r.victim == targetDaemon:
 		time.Sleep(r.pause)
@@ -362,7 +319,7 @@ func (r *round) mend(dead *employee) error {
 		}
 	case dead != nil:
 		time.Sleep(r.pause)
-		if err := r.hosts[r.victim.at()].employ(); err != nil {
+		if err := r.hosts[r.victim.at()].Start(); err != nil {
 			return fmt.Errorf("a successor: %w", err)
 		}
 	}
@@ -407,7 +364,7 @@ func (r *round) watch() {
 		r.twice.note(h, time.Now())
 		if !told && libvirttest.HostOf(h.From) == libvirttest.HostB {
 			told = true
-			r.hear(firstBeat, h.Last)
+			r.events.Notice(firstBeat, h.Last)
 		}
 		select {
 		case <-r.judged:

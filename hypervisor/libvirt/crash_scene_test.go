@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
@@ -39,7 +40,7 @@ type scene struct {
 	strict bool
 	dir    string
 	rom    string
-	hosts  map[name]*deputy
+	hosts  map[name]*crashtest.Host
 	eyes   map[name]*conn.Conn
 	// How long an undisturbed migration takes, from Receive to the end.
 	window time.Duration
@@ -58,7 +59,7 @@ func newScene(t *testing.T, strict bool) *scene {
 		accel = domxml.QEMU
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,
-		dir: t.TempDir(), hosts: map[name]*deputy{}, eyes: map[name]*conn.Conn{}}
+		dir: t.TempDir(), hosts: map[name]*crashtest.Host{}, eyes: map[name]*conn.Conn{}}
 	s.rom = s.Guest(t, prey)
 	peers := map[string]string{}
 	for _, n := range []name{hosta, hostb} {
@@ -66,10 +67,10 @@ func newScene(t *testing.T, strict bool) *scene {
 	}
 	t.Cleanup(s.end)
 	for _, n := range []name{hosta, hostb} {
-		s.hosts[n] = &deputy{post: post{Name: n, Dir: filepath.Join(s.dir, string(n)),
+		s.hosts[n] = &crashtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
 			URI: s.URI(string(n)), Peer: s.PeerURI(string(n)), Accel: accel, Strict: strict,
 			Peers: peers}}
-		if err := s.hosts[n].employ(); err != nil {
+		if err := s.hosts[n].Start(); err != nil {
 			t.Fatal(err)
 		}
 		eye, err := conn.Open(t.Context(), conn.Config{URI: s.URI(string(n)),
@@ -82,6 +83,9 @@ func newScene(t *testing.T, strict bool) *scene {
 	}
 	return s
 }
+
+// dirOf is the directory of a host.
+func (s *scene) dirOf(n name) string { return filepath.Join(s.dir, string(n)) }
 
 // part is what a host is in a migration of these tests.
 func part(n name) string {
@@ -111,13 +115,13 @@ func (s *scene) tap(tell func(string, time.Time)) {
 // end lets the agents end.
 func (s *scene) end() {
 	for n, d := range s.hosts {
-		if e := d.employee(); e != nil {
-			if err := e.dismiss(); err != nil {
+		if e := d.Agent(); e != nil {
+			if err := e.Stop(); err != nil {
 				s.t.Errorf("%s: %v", n, err)
 			}
 		}
 		if s.t.Failed() {
-			words, _ := os.ReadFile(d.post.Dir + ".log")
+			words, _ := os.ReadFile(d.Log)
 			s.t.Logf("the agent on %s said: %s", n, words)
 		}
 	}
@@ -185,7 +189,7 @@ func (s *scene) leftovers(tombstones bool) error {
 	var bad []error
 	for n, d := range s.hosts {
 		var list []hypervisor.Domain
-		err := persist(func() (err error) { list, err = d.Domains(ctx); return err })
+		err := crashtest.Persist(func() (err error) { list, err = d.Domains(ctx); return err })
 		if err != nil || len(list) > 0 {
 			bad = append(bad, fmt.Errorf("%s still knows %+v: %w", n, list, cmp.Or(err, errLeft)))
 		}
@@ -211,7 +215,7 @@ func (s *scene) traces(n name) error {
 	}
 	var files []string
 	for _, pattern := range []string{s.Outside(string(n), s.ImagesDir()) + "/*",
-		filepath.Join(s.hosts[n].post.Dir, "vms", "*"),
+		filepath.Join(s.dirOf(n), "vms", "*"),
 		s.Outside(string(n), "/run/libvirt/qemu/*.xml")} {
 		found, errGlob := filepath.Glob(pattern)
 		files, err = append(files, found...), errors.Join(err, errGlob)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -172,9 +173,7 @@ func (o *operator) think(here hypervisor.Domain) {
 // ranOn reports whether the guest beat at its source after that had stopped for the
 // switch-over.
 func (o *operator) ranOn() bool {
-	o.mu.Lock()
-	stopped, heard := o.heard["source suspended migrated"]
-	o.mu.Unlock()
+	stopped, heard := o.events.Heard("source suspended migrated")
 	h := o.pulse.Rhythm()
 	return !heard || libvirttest.HostOf(h.From) == libvirttest.HostA &&
 		h.Last.After(stopped.Add(50*time.Millisecond))
@@ -244,7 +243,7 @@ func (r *round) prove(result string, where name) error {
 			errors.Join(err, errLeft))
 	}
 	for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Forget{}} {
-		err := persist(func() error { return r.hosts[where].Do(r.ctx, r.vm.ID, c) })
+		err := crashtest.Persist(func() error { return r.hosts[where].Do(r.ctx, r.vm.ID, c) })
 		if err != nil {
 			return err
 		}
@@ -253,7 +252,11 @@ func (r *round) prove(result string, where name) error {
 }
 
 func (r *round) domainOn(n name) (d hypervisor.Domain, err error) {
-	err = persist(func() (err error) { d, err = r.hosts[n].Domain(r.ctx, r.vm.ID); return err })
+	err = crashtest.Persist(func() (err error) {
+		d, err = r.hosts[n].Domain(r.ctx,
+			r.vm.ID)
+		return err
+	})
 	return d, err
 }
 
@@ -264,7 +267,7 @@ func (r *round) clearTarget(where name) error {
 		return nil
 	}
 	return testutil.Poll(r.ctx, testutil.DefaultLimit, func() error {
-		err := persist(func() error {
+		err := crashtest.Persist(func() error {
 			return r.hosts[hostb].Do(r.ctx, r.vm.ID, hypervisor.Discard{Job: r.job})
 		})
 		if err != nil && !errors.Is(err, hypervisor.Conflict) {

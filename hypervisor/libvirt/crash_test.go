@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -22,29 +22,6 @@ func crashRounds(t *testing.T) int {
 		return 20
 	}
 	return testutil.Rounds(t, 1, 3)
-}
-
-// seeds returns what the crashes are drawn from: GODWIT_SEED, or 1, and with
-// GODWIT_CRASHES=3 the two numbers after it, too.
-func seeds(t *testing.T) []uint64 {
-	t.Helper()
-	number := func(key string) uint64 {
-		text := os.Getenv(key)
-		if text == "" {
-			return 1
-		}
-		n, err := strconv.ParseUint(text, 10, 32)
-		if err != nil || n == 0 {
-			t.Fatalf("%s=%q: want a number from 1", key, text)
-		}
-		return n
-	}
-	first := number("GODWIT_SEED")
-	var all []uint64
-	for i := range number("GODWIT_CRASHES") {
-		all = append(all, first+i)
-	}
-	return all
 }
 
 // A tally counts how rounds ended.
@@ -78,7 +55,7 @@ func TestCrash(t *testing.T) {
 				t.Fatalf("undisturbed: %v", err)
 			}
 			t.Logf("undisturbed, a migration takes %v", s.window.Round(time.Millisecond))
-			for _, seed := range seeds(t) {
+			for _, seed := range crashtest.Seeds(t) {
 				for v := sourceDaemon; v <= linkCut; v++ {
 					if each == 1 && (uint64(v)+seed)%2 == 0 == strict {
 						continue // the other half
@@ -136,9 +113,9 @@ func (s *scene) crashAll(t *testing.T, seed uint64, v victim, n int, count *tall
 // calibrate plays a round in which nothing is killed, and measures it.
 func (s *scene) calibrate() error {
 	s.window = 10 * time.Second
-	r := s.newRound(noVictim, 0, moment{event: firstBeat}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 0, crashtest.Moment{Event: firstBeat}, rand.New(rand.NewPCG(0, 0)))
 	if s.strict { // it beats there only when the outcome is resolved
-		r.when.event = "source stopped migrated"
+		r.when.Event = "source stopped migrated"
 	}
 	r.bold = false
 	result, err := r.play()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
@@ -22,9 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if where := os.Getenv(agentKey); where != "" {
-		os.Exit(agent(where)) // a copy of this program, in a process of its own
-	}
+	crashtest.Serve(openPost)
 	os.Exit(libvirttest.Main(m))
 }
 

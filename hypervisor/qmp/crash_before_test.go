@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -40,7 +41,7 @@ func TestDyingBeforeTheTransferBegins(t *testing.T) {
 
 func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	s := newScene(t)
-	r := s.newRound(noVictim, 0, moment{}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 0, crashtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.ctx = t.Context()
 	var err error
 	if r.pulse, err = guest.NewPulse(); err != nil {
@@ -55,40 +56,40 @@ func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	if moved {
 		s.send(t, "first", r.vm, from, to)
 		s.await(t, to, r.vm.ID, hypervisor.Running)
-		release := &hypervisor.Release{Job: "first", Moved: hypervisor.Evidence{
+		release := hypervisor.Release{Job: "first", Moved: hypervisor.Evidence{
 			Proof: hypervisor.RunsAtTarget, VM: r.vm.ID, Host: to, Job: "first", By: "test"}}
-		s.must(t, from, order{VM: r.vm.ID, Release: release})
+		must(t, s.do(from, r.vm.ID, release))
 		from, to = to, from
 	}
 	want := hypervisor.Running
 	if paused {
 		want = hypervisor.Paused
-		s.must(t, from, order{VM: r.vm.ID, Pause: true})
+		must(t, s.do(from, r.vm.ID, hypervisor.Pause{}))
 	}
-	e := s.employee(from)
-	s.must(t, from, order{Die: changes})
+	e := s.hosts[from].Agent()
+	must(t, e.DieAfter(changes))
 	s.send(t, "second", r.vm, from, to)
 	select {
-	case <-e.dead:
+	case <-e.Ended():
 	case <-time.After(testutil.Limit(testutil.DefaultLimit)):
 		t.Fatal("the agent does not die")
 	}
-	if err := s.employ(from); err != nil {
+	if err := s.hosts[from].Start(); err != nil {
 		t.Fatal(err)
 	}
 	var p hypervisor.JobStatus
 	testutil.Eventually(t, "the job that never began has failed", func() error {
-		p = s.must(t, from, order{Job: "second", Progress: true}).Progress.Status
+		p = s.status(t, from, "second")
 		if p == hypervisor.JobFailed || p == hypervisor.JobNone {
 			return nil
 		}
 		return fmt.Errorf("it is %v", p)
 	})
 	s.await(t, from, r.vm.ID, want)
-	s.must(t, to, order{VM: r.vm.ID, Discard: &hypervisor.Discard{Job: "second"}})
+	must(t, s.do(to, r.vm.ID, hypervisor.Discard{Job: "second"}))
 	s.send(t, "third", r.vm, from, to)
 	s.await(t, to, r.vm.ID, want)
-	if now := s.must(t, from, order{Job: "second", Progress: true}).Progress.Status; now != p {
+	if now := s.status(t, from, "second"); now != p {
 		t.Fatalf("the job that never began was %v and is %v", p, now)
 	}
 }
@@ -96,31 +97,32 @@ func dieBefore(t *testing.T, paused, moved bool, changes int) {
 // send opens a target and begins to send, and does not mind if the agent dies.
 func (s *scene) send(t *testing.T, job hypervisor.JobID, vm hypervisor.VM, from, to name) {
 	t.Helper()
-	a := s.must(t, to, order{Receive: &hypervisor.Incoming{Job: job, VM: vm}})
-	_, err := s.ask(from, order{Migrate: &hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,
-		Address: a.Address}})
-	if err != nil && !errors.Is(err, errDead) {
+	address, err := s.receive(to, hypervisor.Incoming{Job: job, VM: vm})
+	must(t, err)
+	err = s.hosts[from].Migrate(t.Context(), hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,
+		Address: address})
+	if err != nil && !errors.Is(err, hypervisor.Unknown) {
 		t.Fatal(err)
 	}
 }
 
-func (s *scene) must(t *testing.T, n name, o order) reply {
+// status is how a job goes, as a host says.
+func (s *scene) status(t *testing.T, n name, job hypervisor.JobID) hypervisor.JobStatus {
 	t.Helper()
-	r, err := s.persist(n, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	p, err := s.progress(n, job)
+	must(t, err)
+	return p.Status
 }
 
 // await waits until a VM is in a state on a host.
 func (s *scene) await(t *testing.T, n name, id vmid, want hypervisor.DomainState) {
 	t.Helper()
 	testutil.Eventually(t, fmt.Sprintf("%s on %s is %v", id, n, want), func() error {
-		if d := s.must(t, n, order{VM: id, Domain: true}).Domain; d.State != want {
-			return fmt.Errorf("it is %v", d.State)
+		d, err := s.domain(n, id)
+		if err == nil && d.State != want {
+			err = fmt.Errorf("it is %v", d.State)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -132,10 +134,10 @@ func TestDyingOverATargetKeepsADiskThatWasThere(t *testing.T) {
 	hw := *vm.Hardware
 	hw.Disks = []hypervisor.Disk{{Name: "data", Size: mib}}
 	vm.Hardware = &hw
-	s.must(t, target, order{VM: vm.ID, Start: &hypervisor.Start{VM: vm}})
-	s.must(t, target, order{VM: vm.ID, Kill: true})
-	s.must(t, target, order{VM: vm.ID, Forget: true})
-	disks, err := filepath.Glob(filepath.Join(s.posts[target].Dir, "disks", "*", "*"))
+	must(t, s.do(target, vm.ID, hypervisor.Start{VM: vm}))
+	must(t, s.do(target, vm.ID, hypervisor.Kill{}))
+	must(t, s.do(target, vm.ID, hypervisor.Forget{}))
+	disks, err := filepath.Glob(filepath.Join(s.dirOf(target), "disks", "*", "*"))
 	if err != nil || len(disks) != 1 {
 		t.Fatalf("its disks are %v, %v", disks, err)
 	}
@@ -144,14 +146,14 @@ func TestDyingOverATargetKeepsADiskThatWasThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for changes := 1; changes <= 3; changes++ {
-		s.must(t, target, order{Die: changes})
+		must(t, s.hosts[target].Agent().DieAfter(changes))
 		job := hypervisor.JobID("job-" + string(rune('0'+changes)))
-		_, err := s.ask(target, order{Receive: &hypervisor.Incoming{Job: job, VM: vm}})
+		_, err := s.hosts[target].Receive(t.Context(), hypervisor.Incoming{Job: job, VM: vm})
 		if err == nil {
 			t.Fatal("a target was opened over a disk")
 		}
-		s.employee(target).kill() // if it has not died by itself
-		if err := s.employ(target); err != nil {
+		s.hosts[target].Agent().Kill() // if it has not died by itself
+		if err := s.hosts[target].Start(); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(disks[0])

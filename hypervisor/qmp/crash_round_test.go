@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -45,25 +47,6 @@ func (v victim) agent() name {
 	return map[victim]name{sourceAgent: source, targetAgent: target}[v]
 }
 
-// A moment is when it is done: some time after the beginning, or a little after
-// something was seen, or, to an agent, right after it has changed its journal so
-// many times.
-type moment struct {
-	after   time.Duration
-	event   string // "" is the beginning
-	changes int
-}
-
-func (m moment) String() string {
-	switch {
-	case m.changes > 0:
-		return fmt.Sprintf("after change %d of the journal", m.changes)
-	case m.event != "":
-		return fmt.Sprintf("%v after %s", m.after, m.event)
-	}
-	return fmt.Sprintf("%v after the beginning", m.after)
-}
-
 // triggers are what happens around the switch-over.
 var triggers = []string{"source STOP", "source MIGRATION device", "source MIGRATION completed",
 	"target MIGRATION completed", "target RESUME"}
@@ -78,35 +61,34 @@ const (
 // draw chooses the moment of a round. Of three, one is anywhere, in strata so that
 // all of the migration has its share; the others are around the switch-over, or
 // between two writes.
-func draw(v victim, i, n int, window time.Duration, r *rand.Rand) moment {
+func draw(v victim, i, n int, window time.Duration, r *rand.Rand) crashtest.Moment {
 	switch {
 	case i%3 == 0:
-		share := (float64(i/3) + r.Float64()) / float64((n+2)/3)
-		return moment{after: time.Duration(share * float64(window))}
+		return crashtest.Anywhere(i, n, window, r)
 	case i%3 == 1 && v.agent() != "":
 		most := 4
 		if v == targetAgent {
 			most = 7
 		}
-		return moment{changes: 1 + r.IntN(most)}
+		return crashtest.Moment{Changes: 1 + r.IntN(most)}
 	}
 	late := time.Duration(0) // half of them as soon as it is known
 	switch r.IntN(4) {
 	case 0:
-		return moment{event: theWord}
+		return crashtest.Moment{Event: theWord}
 	case 1:
-		return moment{event: theAnswer}
+		return crashtest.Moment{Event: theAnswer}
 	case 2:
 		late = time.Duration(r.IntN(3000)) * time.Microsecond
 	}
-	return moment{event: triggers[r.IntN(len(triggers))], after: late}
+	return crashtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
 }
 
 // A round is one VM, one migration and one crash.
 type round struct {
 	*scene
 	victim victim
-	when   moment
+	when   crashtest.Moment
 	rand   *rand.Rand
 	bold   bool // its operator does not wait for a link to be mended
 
@@ -127,20 +109,19 @@ type round struct {
 	tasks  sync.WaitGroup
 	phase  string // of the migration when it was done
 
-	mu      sync.Mutex
-	bad     []error
-	waiting map[string][]chan struct{}
-	heard   map[string]bool
+	events crashtest.Events
+
+	mu  sync.Mutex
+	bad []error
 }
 
-func (s *scene) newRound(v victim, i int, when moment, r *rand.Rand) *round {
+func (s *scene) newRound(v victim, i int, when crashtest.Moment, r *rand.Rand) *round {
 	id := vmid(fmt.Sprintf("crash/%d-%d", v, i))
 	return &round{scene: s, victim: v, when: when, rand: r, bold: r.IntN(2) == 0,
 		vm: s.vm(id, prey), job: hypervisor.JobID(fmt.Sprintf("job-%d-%d", v, i)),
 		spies: map[name]*spy{}, files: map[name]string{}, pids: map[name]int{},
 		begun: make(chan struct{}), force: make(chan struct{}), struck: make(chan struct{}),
-		healed: make(chan struct{}), judged: make(chan struct{}),
-		waiting: map[string][]chan struct{}{}, heard: map[string]bool{}}
+		healed: make(chan struct{}), judged: make(chan struct{})}
 }
 
 // fail notes what must not happen.
@@ -192,13 +173,9 @@ func (r *round) play() (result string, err error) {
 // boot starts the guest and listens to it.
 func (r *round) boot(n name) error {
 	for _, n := range []name{source, target} {
-		a, err := r.persist(n, order{VM: r.vm.ID, Files: true})
-		if err != nil {
-			return err
-		}
-		r.files[n] = filepath.Dir(a.Files.Debug)
+		r.files[n] = filepath.Join(r.dirOf(n), "vms", durable.Name(string(r.vm.ID)))
 	}
-	_, err := r.persist(n, order{VM: r.vm.ID, Start: &hypervisor.Start{VM: r.vm}})
+	err := r.do(n, r.vm.ID, hypervisor.Start{VM: r.vm})
 	if err == nil {
 		err = r.listenTo(n)
 	}
@@ -217,7 +194,7 @@ func (r *round) listenTo(n name) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 	defer cancel()
 	who := map[name]string{source: "source", target: "target"}[n]
-	p, err := infiltrate(ctx, r.posts[n].Spy, who, r.notice)
+	p, err := infiltrate(ctx, r.spyOf(n), who, r.notice)
 	if err != nil {
 		return err
 	}
@@ -249,31 +226,21 @@ func (r *round) pidOn(n name) (int, error) {
 }
 
 // notice is told of each event of the two QEMUs.
-func (r *round) notice(word string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heard[word] = true
-	for _, w := range r.waiting[word] {
-		close(w)
-	}
-	delete(r.waiting, word)
-}
+func (r *round) notice(word string) { r.events.Notice(word, time.Now()) }
 
 // hear is told of all that the link carries, before it arrives. What the crash
 // waits for does not arrive before it is done.
 func (r *round) hear(data []byte) {
 	word := theWord
 	if !bytes.Contains(data, []byte(`"Say":"stopped"`)) {
-		r.mu.Lock()
-		spoken := r.heard[theWord]
-		r.mu.Unlock()
+		_, spoken := r.events.Heard(theWord)
 		if !spoken || !bytes.HasPrefix(data, []byte(`{"Body":{"Refused"`)) {
 			return
 		}
 		word = theAnswer
 	}
 	r.notice(word)
-	if r.when.event == word {
+	if r.when.Event == word {
 		select {
 		case <-r.struck:
 		case <-r.ctx.Done():
@@ -282,26 +249,13 @@ func (r *round) hear(data []byte) {
 	}
 }
 
-// on returns a channel that is closed when the event has happened.
-func (r *round) on(word string) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := make(chan struct{})
-	if r.heard[word] {
-		close(w)
-	} else {
-		r.waiting[word] = append(r.waiting[word], w)
-	}
-	return w
-}
-
 // migrate asks for the migration, again where an agent dies over it.
 func (r *round) migrate() error {
 	if r.victim < linkReset {
 		close(r.begun)
 	}
 	began := time.Now()
-	a, err := r.persist(target, order{Receive: &hypervisor.Incoming{Job: r.job, VM: r.vm}})
+	address, err := r.receive(target, hypervisor.Incoming{Job: r.job, VM: r.vm})
 	if r.victim >= linkReset {
 		close(r.begun)
 	}
@@ -313,11 +267,11 @@ func (r *round) migrate() error {
 	}
 	r.opened = time.Since(began)
 	_ = r.listenTo(target) // it may be dead already
-	out := hypervisor.Outgoing{Job: r.job, VM: r.vm.ID, Target: target, Address: a.Address,
+	out := hypervisor.Outgoing{Job: r.job, VM: r.vm.ID, Target: target, Address: address,
 		Options: hypervisor.TransferOptions{Bandwidth: preyCap}}
 	deadline := time.Now().Add(500 * time.Millisecond)
 	for {
-		_, err = r.ask(source, order{Migrate: &out})
+		err = r.hosts[source].Migrate(r.ctx, out)
 		gone := errors.Is(err, hypervisor.Conflict) || errors.Is(err, hypervisor.Invalid)
 		if err == nil || gone || time.Now().After(deadline) {
 			return nil // what has become of it is seen soon
@@ -337,18 +291,18 @@ func (r *round) crash() {
 	defer patience.Stop()
 	var came <-chan struct{} = r.begun
 	switch {
-	case r.when.changes > 0:
-		e := r.employee(r.victim.agent())
-		if _, err := e.ask(order{Die: r.when.changes}); err != nil {
+	case r.when.Changes > 0:
+		e := r.hosts[r.victim.agent()].Agent()
+		if err := e.DieAfter(r.when.Changes); err != nil {
 			r.fail("tell an agent when to die: %v", err)
 		}
-		came = e.dead
-	case r.when.event != "":
-		came = r.on(r.when.event)
+		came = e.Ended()
+	case r.when.Event != "":
+		came = r.events.On(r.when.Event)
 	}
 	select {
 	case <-came:
-		wait(r.ctx, r.when.after)
+		wait(r.ctx, r.when.After)
 	case <-r.force:
 	case <-patience.C:
 	case <-r.ctx.Done():
@@ -370,7 +324,7 @@ func (r *round) strike() {
 		r.kill(target)
 	case sourceAgent, targetAgent:
 		n := r.victim.agent()
-		r.employee(n).kill()
+		r.hosts[n].Agent().Kill()
 	case linkReset:
 		_ = r.wire.reset()
 	case linkCut:
@@ -380,7 +334,7 @@ func (r *round) strike() {
 	switch r.victim {
 	case sourceAgent, targetAgent:
 		wait(r.ctx, pause)
-		if err := r.employ(r.victim.agent()); err != nil {
+		if err := r.hosts[r.victim.agent()].Start(); err != nil {
 			r.fail("a successor: %v", err)
 		}
 	case linkCut:
@@ -411,14 +365,12 @@ func (r *round) kill(n name) {
 
 // look says how far the migration has come, as its QEMUs tell.
 func (r *round) look() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, l := range []struct{ word, phase string }{
 		{"target RESUME", "after"}, {"target MIGRATION completed", "handed over"},
 		{"source MIGRATION completed", "handed over"}, {"source STOP", "switching"},
 		{"source MIGRATION active", "memory"}, {"source MIGRATION setup", "memory"},
 	} {
-		if r.heard[l.word] {
+		if _, has := r.events.Heard(l.word); has {
 			return l.phase
 		}
 	}
@@ -445,19 +397,19 @@ func (r *round) sample() {
 			return
 		case <-time.After(3 * time.Millisecond):
 		}
-		there, err := r.ask(target, order{VM: r.vm.ID, Domain: true})
-		here, failed := r.ask(source, order{VM: r.vm.ID, Domain: true})
+		there, err := r.hosts[target].Domain(r.ctx, r.vm.ID)
+		here, failed := r.hosts[source].Domain(r.ctx, r.vm.ID)
 		if err != nil || failed != nil {
 			continue
 		}
-		s, t := here.Domain.State, there.Domain.State
+		s, t := here.State, there.State
 		if s.Executes() && t.Executes() {
 			r.fail("it runs twice: at the source it is %v, at the target %v", s, t)
 			return
 		}
 		if !kept(s) && !kept(t) {
-			again, err := r.ask(target, order{VM: r.vm.ID, Domain: true})
-			if err == nil && !kept(again.Domain.State) {
+			again, err := r.hosts[target].Domain(r.ctx, r.vm.ID)
+			if err == nil && !kept(again.State) {
 				r.fail("it is lost: at the source it is %v, at the target %v", s, t)
 				return
 			}

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
-	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // prey is the guest of the crash test: a migration of it takes a few tenths of a
@@ -36,10 +36,10 @@ type scene struct {
 	// How long an undisturbed migration takes, and the Receive that is a part of it.
 	window, opening time.Duration
 
+	hosts map[name]*crashtest.Host
+
 	mu        sync.Mutex
-	posts     map[name]post
-	employees map[name]*employee // nil: it is being replaced
-	overhears func([]byte)       // is told of what the link carries; nil is none
+	overhears func([]byte) // is told of what the link carries; nil is none
 }
 
 func newScene(t *testing.T) *scene {
@@ -53,8 +53,8 @@ func newScene(t *testing.T) *scene {
 	l := &lab{t: t, dir: dir, accel: accel, pulses: map[vmid]*guest.Pulse{},
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}, born: map[int]bool{}}
 	t.Cleanup(l.close)
-	s := &scene{lab: l, wire: newLink(t, filepath.Join(dir, "l")), posts: map[name]post{},
-		employees: map[name]*employee{}}
+	s := &scene{lab: l, wire: newLink(t, filepath.Join(dir, "l")),
+		hosts: map[name]*crashtest.Host{}}
 	s.wire.overhear = s.overhear
 	stop, err := advertise(s.wire, filepath.Join(dir, "ad"))
 	if err != nil {
@@ -63,9 +63,9 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(stop)
 	t.Cleanup(s.end)
 	for _, n := range []name{"n1", "n2"} {
-		s.posts[n] = post{Name: n, Dir: filepath.Join(dir, string(n)), Accel: accel, Features: f,
-			Link: filepath.Join(dir, "ad"), Spy: filepath.Join(dir, "spy."+string(n))}
-		if err := s.employ(n); err != nil {
+		s.hosts[n] = &crashtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
+			Accel: accel, Features: f, Link: filepath.Join(dir, "ad"), Spy: s.spyOf(n)}}
+		if err := s.hosts[n].Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,66 +89,75 @@ func (s *scene) tap(tell func([]byte)) {
 	s.overhears = tell
 }
 
+// dirOf is the directory of a host, and spyOf the socket of a second monitor of its QEMUs.
+func (s *scene) dirOf(n name) string { return filepath.Join(s.dir, string(n)) }
+
+func (s *scene) spyOf(n name) string { return filepath.Join(s.dir, "spy."+string(n)) }
+
 // end lets the agents end.
 func (s *scene) end() {
-	for n := range s.posts {
-		if e := s.employee(n); e != nil {
-			if err := e.dismiss(); err != nil {
+	for n, h := range s.hosts {
+		if e := h.Agent(); e != nil {
+			if err := e.Stop(); err != nil {
 				s.t.Errorf("%s: %v", n, err)
 			}
 		}
 	}
 }
 
-// employ puts an agent in the place of one that is dead.
-func (s *scene) employ(n name) error {
-	e, err := employ(s.posts[n])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.employees[n] = e
-	return err
+// do asks a host for something until it is done.
+func (s *scene) do(n name, id vmid, c hypervisor.Command) error {
+	return crashtest.Persist(func() error { return s.hosts[n].Do(context.Background(), id, c) })
 }
 
-func (s *scene) employee(n name) *employee {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.employees[n]
+// domain asks a host for a VM until it answers.
+func (s *scene) domain(n name, id vmid) (d hypervisor.Domain, err error) {
+	err = crashtest.Persist(func() (err error) {
+		d, err = s.hosts[n].Domain(context.Background(), id)
+		return err
+	})
+	return d, err
 }
 
-// ask gives an order to a host, once.
-func (s *scene) ask(n name, o order) (reply, error) {
-	if e := s.employee(n); e != nil {
-		return e.ask(o)
-	}
-	return reply{}, errDead
+// domains asks a host for all VMs until it answers.
+func (s *scene) domains(n name) (list []hypervisor.Domain, err error) {
+	err = crashtest.Persist(func() (err error) {
+		list, err = s.hosts[n].Domains(context.Background())
+		return err
+	})
+	return list, err
 }
 
-// persist gives an order until it has an answer that is one. A dead agent is
-// replaced in the meantime; what it was asked may have been done.
-func (s *scene) persist(n name, o order) (reply, error) {
-	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
-	for {
-		r, err := s.ask(n, o)
-		if !errors.Is(err, errDead) && !errors.Is(err, hypervisor.Transient) &&
-			!errors.Is(err, hypervisor.Unknown) || time.Now().After(deadline) {
-			return r, err
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+// progress asks a host for a job until it answers.
+func (s *scene) progress(n name, job hypervisor.JobID) (p hypervisor.Progress, err error) {
+	err = crashtest.Persist(func() (err error) {
+		p, err = s.hosts[n].Progress(context.Background(), job)
+		return err
+	})
+	return p, err
+}
+
+// receive has a host open a target.
+func (s *scene) receive(n name, in hypervisor.Incoming) (a hypervisor.Address, err error) {
+	err = crashtest.Persist(func() (err error) {
+		a, err = s.hosts[n].Receive(context.Background(), in)
+		return err
+	})
+	return a, err
 }
 
 // idle checks that nothing is left on the hosts after a round: no domain, no
 // process, no directory of a VM.
 func (s *scene) idle() error {
-	for n, p := range s.posts {
-		r, err := s.persist(n, order{Domains: true})
+	for n := range s.hosts {
+		list, err := s.domains(n)
 		if err != nil {
 			return err
 		}
-		if len(r.Domains) > 0 {
-			return fmt.Errorf("%s still knows %+v", n, r.Domains)
+		if len(list) > 0 {
+			return fmt.Errorf("%s still knows %+v", n, list)
 		}
-		left, err := filepath.Glob(filepath.Join(p.Dir, "*s", "*", "*"))
+		left, err := filepath.Glob(filepath.Join(s.dirOf(n), "*s", "*", "*"))
 		if err != nil {
 			return err
 		}
@@ -157,7 +166,7 @@ func (s *scene) idle() error {
 		})
 		found, err := qemu.Find(func(argv []string) bool {
 			return slices.ContainsFunc(argv, func(arg string) bool {
-				return strings.HasPrefix(arg, p.Dir+"/vms/")
+				return strings.HasPrefix(arg, s.dirOf(n)+"/vms/")
 			})
 		})
 		if err != nil || len(left) > 0 || len(found) > 0 {

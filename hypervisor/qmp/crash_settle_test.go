@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -37,10 +38,10 @@ func (v sight) String() string {
 }
 
 func (r *round) see() (v sight, err error) {
-	a, err := r.persist(target, order{VM: r.vm.ID, Domain: true})
-	b, failed := r.persist(source, order{Job: r.job, Progress: true})
-	c, absent := r.persist(source, order{VM: r.vm.ID, Domain: true})
-	return sight{c.Domain, a.Domain, b.Progress}, errors.Join(err, failed, absent)
+	there, err := r.domain(target, r.vm.ID)
+	sent, failed := r.progress(source, r.job)
+	here, absent := r.domain(source, r.vm.ID)
+	return sight{here, there, sent}, errors.Join(err, failed, absent)
 }
 
 // An operator brings a migration to its end with what both sides say.
@@ -116,7 +117,9 @@ func (o *operator) judge(v sight) (result string, where name, err error) {
 	case s.Executes() && (v.sent.Status == hypervisor.JobNone || v.sent.Status.Final()):
 		return o.stayed(v)
 	case s.Executes() && late && !o.cancelled:
-		_, err := o.persist(source, order{Job: o.job, Cancel: true})
+		err := crashtest.Persist(func() error {
+			return o.hosts[source].Adjust(o.ctx, o.job, hypervisor.Cancel{})
+		})
 		o.cancelled = !errors.Is(err, hypervisor.Conflict)
 		return "", "", nil
 	case t == hypervisor.Crashed:
@@ -157,8 +160,8 @@ func (o *operator) about(p hypervisor.Proof, n name) hypervisor.Evidence {
 
 // arrived removes the source of a VM that runs at its target.
 func (o *operator) arrived() (result string, where name, err error) {
-	_, err = o.persist(source, order{VM: o.vm.ID, Release: &hypervisor.Release{Job: o.job,
-		Moved: o.about(hypervisor.RunsAtTarget, target)}})
+	err = o.do(source, o.vm.ID, hypervisor.Release{Job: o.job,
+		Moved: o.about(hypervisor.RunsAtTarget, target)})
 	switch {
 	case errors.Is(err, hypervisor.Conflict):
 		return "", "", nil // its QEMU has not ended the switch-over yet
@@ -172,7 +175,7 @@ func (o *operator) arrived() (result string, where name, err error) {
 
 // stayed removes the target of a VM that runs at its source.
 func (o *operator) stayed(v sight) (result string, where name, err error) {
-	_, err = o.persist(target, order{VM: o.vm.ID, Discard: &hypervisor.Discard{Job: o.job}})
+	err = o.do(target, o.vm.ID, hypervisor.Discard{Job: o.job})
 	switch {
 	case err != nil:
 		return "", "", fmt.Errorf("the source runs, and the target is not discarded: %w; %v",
@@ -190,8 +193,8 @@ func (o *operator) stayed(v sight) (result string, where name, err error) {
 // lostThere gives up the source of a VM that ran at the target and died there.
 func (o *operator) lostThere(v sight) (result string, where name, err error) {
 	if v.here.State != hypervisor.Crashed && v.here.State != hypervisor.Shutoff {
-		_, err := o.persist(source, order{VM: o.vm.ID, Abandon: &hypervisor.Abandon{Job: o.job,
-			Dead: o.about(hypervisor.ProcessReaped, target)}})
+		err := o.do(source, o.vm.ID, hypervisor.Abandon{Job: o.job,
+			Dead: o.about(hypervisor.ProcessReaped, target)})
 		if errors.Is(err, hypervisor.Conflict) {
 			err = nil // its QEMU is not through with it
 		}
@@ -204,8 +207,8 @@ func (o *operator) lostThere(v sight) (result string, where name, err error) {
 // good, if the target has everything; otherwise it removes the target.
 func (o *operator) lostHere(v sight, late bool) (result string, where name, err error) {
 	if o.unknown && v.there.State != hypervisor.Absent {
-		_, err := o.persist(target, order{VM: o.vm.ID, Activate: &hypervisor.Activate{Job: o.job,
-			Stopped: o.about(hypervisor.ProcessReaped, source)}})
+		err := o.do(target, o.vm.ID, hypervisor.Activate{Job: o.job,
+			Stopped: o.about(hypervisor.ProcessReaped, source)})
 		if err == nil {
 			o.moved = true
 			return "", "", nil
@@ -214,7 +217,7 @@ func (o *operator) lostHere(v sight, late bool) (result string, where name, err 
 			return "", "", ignore(err, hypervisor.Conflict)
 		}
 	}
-	_, err = o.persist(target, order{VM: o.vm.ID, Discard: &hypervisor.Discard{Job: o.job}})
+	err = o.do(target, o.vm.ID, hypervisor.Discard{Job: o.job})
 	if errors.Is(err, hypervisor.Conflict) {
 		return "", "", nil // it runs
 	}
@@ -230,12 +233,12 @@ func ignore(err error, kind hypervisor.Kind) error {
 
 // recall discards a target and lets the source run again, with that as evidence.
 func (o *operator) recall() error {
-	_, err := o.persist(target, order{VM: o.vm.ID, Discard: &hypervisor.Discard{Job: o.job}})
+	err := o.do(target, o.vm.ID, hypervisor.Discard{Job: o.job})
 	if err != nil {
 		return ignore(err, hypervisor.Conflict) // it runs there
 	}
-	_, err = o.persist(source, order{VM: o.vm.ID, Resume: &hypervisor.Resume{Job: o.job,
-		NeverRan: o.about(hypervisor.TargetDiscarded, target)}})
+	err = o.do(source, o.vm.ID, hypervisor.Resume{Job: o.job,
+		NeverRan: o.about(hypervisor.TargetDiscarded, target)})
 	if err == nil {
 		o.resumed = true
 	}
@@ -253,14 +256,14 @@ func (r *round) prove(result string, where name) error {
 	} else if err := r.sound(where); err != nil {
 		return fmt.Errorf("%s on %s: %w", result, where, err)
 	}
-	gone, err := r.persist(other, order{VM: r.vm.ID, Domain: true})
-	if err != nil || gone.Domain.State != hypervisor.Absent {
+	gone, err := r.domain(other, r.vm.ID)
+	if err != nil || gone.State != hypervisor.Absent {
 		return fmt.Errorf("%s on %s, but on %s it is %v, %v", result, where, other,
-			gone.Domain.State, err)
+			gone.State, err)
 	}
-	_, err = r.persist(where, order{VM: r.vm.ID, Kill: true})
+	err = r.do(where, r.vm.ID, hypervisor.Kill{})
 	if err == nil {
-		_, err = r.persist(where, order{VM: r.vm.ID, Forget: true})
+		err = r.do(where, r.vm.ID, hypervisor.Forget{})
 	}
 	if err == nil {
 		err = r.idle()
@@ -298,23 +301,23 @@ func (r *round) anew(where, other name) error {
 	if err := r.pulse.Rhythm().Check(); err != nil {
 		return err
 	}
-	list, err := r.persist(where, order{Domains: true})
+	list, err := r.domains(where)
 	if err != nil {
 		return err
 	}
-	p, err := r.persist(where, order{Job: r.job, Progress: true})
+	p, err := r.progress(where, r.job)
 	if err != nil {
 		return err
 	}
-	began := p.Progress.Status != hypervisor.JobNone
-	seen := slices.ContainsFunc(list.Domains, func(d hypervisor.Domain) bool {
+	began := p.Status != hypervisor.JobNone
+	seen := slices.ContainsFunc(list, func(d hypervisor.Domain) bool {
 		return d.VM.Equal(r.vm) && d.State == hypervisor.Crashed && (d.Job == r.job || !began)
 	})
 	if !seen {
-		return fmt.Errorf("it is not seen there: %+v", list.Domains)
+		return fmt.Errorf("it is not seen there: %+v", list)
 	}
 	if where == target { // the source was abandoned
-		if _, err := r.persist(other, order{VM: r.vm.ID, Forget: true}); err != nil {
+		if err := r.do(other, r.vm.ID, hypervisor.Forget{}); err != nil {
 			return err
 		}
 	}

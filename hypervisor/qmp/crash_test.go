@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -23,29 +23,6 @@ func crashRounds(t *testing.T) int {
 		return 20
 	}
 	return testutil.Rounds(t, 1, 20)
-}
-
-// seeds returns what the crashes are drawn from: GODWIT_SEED, or 1, and with
-// GODWIT_CRASHES=3 the two numbers after it, too.
-func seeds(t *testing.T) []uint64 {
-	t.Helper()
-	number := func(key string) uint64 {
-		text := os.Getenv(key)
-		if text == "" {
-			return 1
-		}
-		n, err := strconv.ParseUint(text, 10, 32)
-		if err != nil || n == 0 {
-			t.Fatalf("%s=%q: want a number from 1", key, text)
-		}
-		return n
-	}
-	first := number("GODWIT_SEED")
-	var all []uint64
-	for i := range number("GODWIT_CRASHES") {
-		all = append(all, first+i)
-	}
-	return all
 }
 
 // A VM is migrated, and meanwhile a process is killed: the QEMU of its source or of
@@ -62,7 +39,7 @@ func TestCrash(t *testing.T) {
 	count := map[victim]map[string]int{}
 	phases := map[victim]map[string]int{}
 	rounds := 0
-	for _, seed := range seeds(t) {
+	for _, seed := range crashtest.Seeds(t) {
 		for v := sourceQEMU; v <= linkCut; v++ {
 			count[v], phases[v] = grown(count[v]), grown(phases[v])
 			t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
@@ -89,8 +66,8 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 	if err := s.calibrate(); err != nil {
 		t.Fatalf("undisturbed: %v", err)
 	}
-	before := map[*employee]int{s.employee(source): s.employee(source).files(),
-		s.employee(target): s.employee(target).files()}
+	before := map[*crashtest.Agent]int{s.hosts[source].Agent(): s.hosts[source].Agent().OpenFiles(),
+		s.hosts[target].Agent(): s.hosts[target].Agent().OpenFiles()}
 	for i := range n {
 		r := rand.New(rand.NewPCG(seed, uint64(v)<<32|uint64(i)))
 		window := s.window
@@ -112,8 +89,8 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 		phases[round.phase]++
 	}
 	for e, files := range before {
-		if now := e.files(); now > files+2 && slices.Contains(
-			[]*employee{s.employee(source), s.employee(target)}, e) {
+		if now := e.OpenFiles(); now > files+2 && slices.Contains(
+			[]*crashtest.Agent{s.hosts[source].Agent(), s.hosts[target].Agent()}, e) {
 			t.Errorf("an agent had %d files open, and after %d rounds %d", files, n, now)
 		}
 	}
@@ -123,7 +100,7 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 // calibrate plays rounds in which nothing is killed, and measures them.
 func (s *scene) calibrate() error {
 	for i := range 2 {
-		r := s.newRound(noVictim, i, moment{}, rand.New(rand.NewPCG(0, uint64(i))))
+		r := s.newRound(noVictim, i, crashtest.Moment{}, rand.New(rand.NewPCG(0, uint64(i))))
 		var began time.Time
 		ended := make(chan struct{})
 		go func() {
@@ -131,7 +108,7 @@ func (s *scene) calibrate() error {
 			<-r.begun
 			began = time.Now()
 			select {
-			case <-r.on("target RESUME"):
+			case <-r.events.On("target RESUME"):
 			case <-r.judged:
 			}
 			s.window = time.Since(began) * 11 / 10

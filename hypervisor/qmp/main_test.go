@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -16,10 +17,8 @@ import (
 const roleKey = "GODWIT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(roleKey) {
-	case "agent":
-		os.Exit(agent(os.Args[1:]))
-	case "tracer":
+	crashtest.Serve(openPost)
+	if os.Getenv(roleKey) == "tracer" {
 		os.Exit(trace(os.Args[1]))
 	}
 	os.Exit(testutil.Reaped{Main: leakless{m}}.Run())

@@ -8,36 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/crashtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 )
-
-// seeds returns what the plans are drawn from: GODWIT_SEED, or 1, and with
-// GODWIT_CRASHES=10 the nine numbers after it, too.
-func seeds(t *testing.T) []uint64 {
-	t.Helper()
-	number := func(key string) uint64 {
-		n, err := strconv.ParseUint(cmp.Or(os.Getenv(key), "1"), 10, 32)
-		if err != nil || n == 0 {
-			t.Fatalf("%s=%q: want a number from 1", key, os.Getenv(key))
-		}
-		return n
-	}
-	var all []uint64
-	for i := range number("GODWIT_CRASHES") {
-		all = append(all, number("GODWIT_SEED")+i)
-	}
-	return all
-}
 
 // A host with twelve VMs is drained, and while it is, every process is killed in turn: the
 // leading controller and the other one, the agents of the source and of a target, a member
@@ -49,7 +30,7 @@ func seeds(t *testing.T) []uint64 {
 // Each seed is another plan. GODWIT_CRASHES=10 takes ten, from GODWIT_SEED or 1 on.
 func TestDrainUnderCrashes(t *testing.T) {
 	var lines []string
-	for _, seed := range seeds(t) {
+	for _, seed := range crashtest.Seeds(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("%4d%s", seed, playRound(t, seed)))
 		})

@@ -1,4 +1,8 @@
-// This package holds no code, only a test of the whole: three agents, two controllers
+// Package crashtest kills processes at every step. A test's program is an [Agent] that serves a host
+// of any backend, kills itself after so many changes or is killed at a [Moment], and is replaced: to
+// the test it is a [Host], a [hypervisor.Hypervisor].
+//
+// Its own test is of the whole: three agents, two controllers
 // and three etcd members run as processes of their own, with real QEMUs, and are killed
 // in the middle of a drain, again and again. The guests are the witnesses: they count
 // their heartbeats and stamp their memory.

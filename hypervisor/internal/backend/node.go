@@ -28,6 +28,9 @@ func NewSeat() Seat {
 	return Seat{turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
 }
 
+// A domain has the methods of its seat.
+var _ interface{ seat() *Seat } = (*Seat)(nil)
+
 func (s *Seat) seat() *Seat { return s }
 
 // Kick wakes who does what is due of the domain.

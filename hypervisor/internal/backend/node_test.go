@@ -255,11 +255,13 @@ func TestMeasure(t *testing.T) {
 		lasts  time.Duration
 	}{
 		{hypervisor.Running, nil, time.Millisecond, backend.Act, time.Second},
-		{hypervisor.Running, &backend.Domain{}, 1500 * time.Millisecond, backend.Act, 2 * time.Second},
+		{hypervisor.Running, &backend.Domain{}, 1500 * time.Millisecond, backend.Act,
+			2 * time.Second},
 		{hypervisor.Running, nil, 3 * time.Second, backend.Act, 3 * time.Second},
 		{hypervisor.Running, nil, time.Hour, backend.Act, time.Minute},
 		{hypervisor.Running, nil, 1<<63 - 1, backend.Act, time.Minute},
-		{hypervisor.Running, &backend.Domain{Measuring: time.Unix(1, 0)}, time.Hour, backend.Nothing, 0},
+		{hypervisor.Running, &backend.Domain{Measuring: time.Unix(1, 0)}, time.Hour,
+			backend.Nothing, 0},
 		{hypervisor.Paused, nil, time.Hour, backend.Refuse, 0},
 	} {
 		got, lasts, err := backend.Measure(row.state, row.d, row.window)
@@ -267,7 +269,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%+v: got %v, %v, %v", row, got, lasts, err)
 		}
 	}
-	if _, _, err := backend.Measure(hypervisor.Running, nil, 0); !errors.Is(err, hypervisor.Invalid) {
+	if _, _, err := backend.Measure(hypervisor.Running, nil, 0); !errors.Is(err,
+		hypervisor.Invalid) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -277,7 +280,7 @@ func TestEvidence(t *testing.T) {
 	const source, target = "n1", "n2"
 	for _, row := range []struct {
 		e    hypervisor.Evidence
-		want string // what it proves: that the source Stopped, or that the VM Never ran, is Dead, has Moved
+		want string // what it proves: the source Stopped, the VM Never ran, is Dead, has Moved
 	}{
 		{hypervisor.Evidence{}, ""},
 		{hypervisor.Evidence{Proof: hypervisor.SourceStopped, Host: source}, "S"},
@@ -300,8 +303,10 @@ func TestEvidence(t *testing.T) {
 			e, got := row.e, ""
 			e.VM, e.Job = about.vm, about.job
 			for letter, err := range map[string]error{
-				"S": backend.Stopped(e, "vm", "job", source), "N": backend.NeverRan(e, "vm", "job", target),
-				"D": backend.Dead(e, "vm", "job", target), "M": backend.Moved(e, "vm", "job", source)} {
+				"S": backend.Stopped(e, "vm", "job", source), "N": backend.NeverRan(e, "vm", "job",
+					target),
+				"D": backend.Dead(e, "vm", "job", target), "M": backend.Moved(e, "vm", "job",
+					source)} {
 				if err == nil {
 					got += letter
 				} else if !errors.Is(err, hypervisor.Conflict) {
@@ -327,29 +332,68 @@ type clerk struct{ got string }
 
 func (c *clerk) note(name string) error { c.got = name; return nil }
 
-func (c *clerk) Start(context.Context, int, hypervisor.VM) error          { return c.note("Start") }
-func (c *clerk) Stop(context.Context, int, time.Duration) error           { return c.note("Stop") }
-func (c *clerk) Kill(context.Context, int) error                          { return c.note("Kill") }
-func (c *clerk) Reboot(context.Context, int) error                        { return c.note("Reboot") }
-func (c *clerk) Pause(context.Context, int) error                         { return c.note("Pause") }
-func (c *clerk) Unpause(context.Context, int) error                       { return c.note("Unpause") }
-func (c *clerk) Resize(context.Context, int, hypervisor.VM) error         { return c.note("Resize") }
-func (c *clerk) AttachDisk(context.Context, int, hypervisor.Disk) error   { return c.note("AttachDisk") }
-func (c *clerk) DetachDisk(context.Context, int, string) error            { return c.note("DetachDisk") }
-func (c *clerk) Measure(context.Context, int, time.Duration) error        { return c.note("MeasureDirtyRate") }
-func (c *clerk) Forget(context.Context, int) error                        { return c.note("Forget") }
-func (c *clerk) Snapshot(context.Context, int, hypervisor.Snapshot) error { return c.note("Snapshot") }
+func (c *clerk) Start(context.Context, int, hypervisor.VM) error { return c.note("Start") }
+func (c *clerk) Stop(context.Context, int, time.Duration) error  { return c.note("Stop") }
+func (c *clerk) Kill(context.Context, int) error                 { return c.note("Kill") }
+func (c *clerk) Reboot(context.Context,
+	int) error {
+	return c.note("Reboot")
+}
+func (c *clerk) Pause(context.Context, int) error { return c.note("Pause") }
+func (c *clerk) Unpause(context.Context,
+	int) error {
+	return c.note("Unpause")
+}
+func (c *clerk) Resize(context.Context, int,
+	hypervisor.VM) error {
+	return c.note("Resize")
+}
+func (c *clerk) AttachDisk(context.Context, int,
+	hypervisor.Disk) error {
+	return c.note("AttachDisk")
+}
+func (c *clerk) DetachDisk(context.Context, int,
+	string) error {
+	return c.note("DetachDisk")
+}
+func (c *clerk) Measure(context.Context, int,
+	time.Duration) error {
+	return c.note("MeasureDirtyRate")
+}
+func (c *clerk) Forget(context.Context,
+	int) error {
+	return c.note("Forget")
+}
+func (c *clerk) Snapshot(context.Context, int,
+	hypervisor.Snapshot) error {
+	return c.note("Snapshot")
+}
 func (c *clerk) DeleteSnapshot(context.Context, int, hypervisor.DeleteSnapshot) error {
 	return c.note("DeleteSnapshot")
 }
 func (c *clerk) RevertSnapshot(context.Context, int, hypervisor.RevertSnapshot) error {
 	return c.note("RevertSnapshot")
 }
-func (c *clerk) Discard(context.Context, int, hypervisor.Discard) error   { return c.note("Discard") }
-func (c *clerk) Release(context.Context, int, hypervisor.Release) error   { return c.note("Release") }
-func (c *clerk) Activate(context.Context, int, hypervisor.Activate) error { return c.note("Activate") }
-func (c *clerk) Resume(context.Context, int, hypervisor.Resume) error     { return c.note("Resume") }
-func (c *clerk) Abandon(context.Context, int, hypervisor.Abandon) error   { return c.note("Abandon") }
+func (c *clerk) Discard(context.Context, int,
+	hypervisor.Discard) error {
+	return c.note("Discard")
+}
+func (c *clerk) Release(context.Context, int,
+	hypervisor.Release) error {
+	return c.note("Release")
+}
+func (c *clerk) Activate(context.Context, int,
+	hypervisor.Activate) error {
+	return c.note("Activate")
+}
+func (c *clerk) Resume(context.Context, int,
+	hypervisor.Resume) error {
+	return c.note("Resume")
+}
+func (c *clerk) Abandon(context.Context, int,
+	hypervisor.Abandon) error {
+	return c.note("Abandon")
+}
 
 // TestDo: every command comes to its method, and a VM that is not there has few.
 func TestDo(t *testing.T) {

@@ -36,7 +36,8 @@ func NeverRan(e hypervisor.Evidence, vm hypervisor.VMID, job hypervisor.JobID,
 	target hypervisor.HostName) error {
 	if !e.NeverRan(vm, target, job) {
 		return fault.Refuse(hypervisor.Conflict,
-			"%v about %s on %s does not prove that it never ran on %s", e.Proof, e.VM, e.Host, target)
+			"%v about %s on %s does not prove that it never ran on %s", e.Proof, e.VM, e.Host,
+			target)
 	}
 	return nil
 }
