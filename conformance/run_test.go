@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A sabotage is a host that is wrong about something.
@@ -86,6 +87,7 @@ func walk(seed uint64, wrong sabotage) (why verdict) {
 }
 
 func TestAWalkNoticesWhatIsWrong(t *testing.T) {
+	testutil.Unraced(t)
 	tests := []struct {
 		name  string
 		wrong sabotage

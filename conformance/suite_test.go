@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // early loses a link around the switch-over before the target has everything.
@@ -195,6 +196,7 @@ func TestTheSuiteNoticesWhatIsWrongWithoutTakeBack(t *testing.T) {
 
 // Random walks over such hosts find nothing, either.
 func TestWalksOverHostsThatLackTakeBack(t *testing.T) {
+	testutil.Unraced(t)
 	for seed := range uint64(40) {
 		lab := newPair(early(), fault{}).lab()
 		lab.Steps = 200

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -313,6 +314,7 @@ func TestAnUndisturbedPlanIsCarriedOutExactly(t *testing.T) {
 // Every state that two moves can reach in some steps is looked at: with every crash, every end of a
 // migration, and every wish.
 func TestEveryCourseOfASmallPlan(t *testing.T) {
+	testutil.Unraced(t)
 	seen, depth := map[string]bool{}, 9
 	for _, strict := range []bool{false, true} {
 		for _, second := range []int{0, 1} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -234,6 +235,7 @@ func TestASilentSourceIsWaitedForPatiently(t *testing.T) {
 // Whatever is stored, the controller always wants to look later than now, and
 // not all the time.
 func TestTheControllerDoesNotSpin(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t)
 		vms := rapid.SampledFrom([]vmid{"a", "b", "c"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -76,6 +77,7 @@ func TestEachNeedIsToldByItself(t *testing.T) {
 // What is remembered of an answer is what a look at all hosts finds, whatever was booked
 // meanwhile.
 func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		b := controller.NewReservations(controller.ReservationsConfig{Inbound: rapid.IntRange(0, 1).Draw(t, "inbound")})
 		for i := range 30 { // many refuse

@@ -95,6 +95,7 @@ func full(vms int) *store.Host {
 
 // TestWhatAHostWithManyVMsSaysIsStored: it is packed, and what would not fit is refused with words.
 func TestWhatAHostWithManyVMsSaysIsStored(t *testing.T) {
+	testutil.Unraced(t)
 	sizes := []int{0, 100, 1500, 8000}
 	if testutil.Raced {
 		sizes = sizes[:testutil.Rounds(t, 3, 4)]

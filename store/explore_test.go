@@ -61,6 +61,7 @@ func play(s schedule, identities [2]string) *world {
 // other take over meanwhile, and stop, too. The long tier plays all of them, and more turns;
 // the default tier plays a part of them, evenly chosen.
 func TestTwoLeadersNeverWriteInAnyOrder(t *testing.T) {
+	testutil.Unraced(t)
 	plain := testutil.Rounds(t, 4, 5)
 	long, faulty := testutil.InLongTier(), plain-1
 	for _, identities := range [][2]string{{"a", "b"}, {"a", "a"}} {

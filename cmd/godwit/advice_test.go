@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // advice lists every message that tells an operator to delete, move, restore or confirm something,
@@ -88,6 +90,7 @@ var asks = regexp.MustCompile(`move[sd]? (it|the \w+|them)? ?away|put back|put a
 // TestEveryAdviceIsListedAndTested finds the messages in the sources of what agents, controllers and
 // operators are told.
 func TestEveryAdviceIsListedAndTested(t *testing.T) {
+	testutil.Unraced(t)
 	found := map[string]bool{}
 	for _, dir := range []string{"agent", "internal/cli", "controller", "internal/daemon",
 		"hypervisor/libvirt", "hypervisor/qmp", "internal/durable", "internal/reconcile", "store", "internal/audit",

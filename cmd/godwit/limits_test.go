@@ -93,6 +93,7 @@ func garbage(t *testing.T, name, start, words string) string {
 // TestGarbageIsRefusedQuickly: 100 MB of anything, as a scenario and as an
 // inventory, is bad input, at no more cost than a small file of it.
 func TestGarbageIsRefusedQuickly(t *testing.T) {
+	testutil.Unraced(t)
 	tests := []struct{ name, start, words, want string }{
 		{"noise", "", "\xff\x07}{ :\n", "it is longer than 4 MiB"},
 		{"zeros", "", "\x00", "it is longer than 4 MiB"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // dump is all that can be seen of a world.
@@ -131,6 +132,7 @@ func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
 
 // Property 6.
 func TestAJumpEqualsManySmallSteps(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := drawScript(t), anyModel(t)
 		most := rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, time.Minute}).

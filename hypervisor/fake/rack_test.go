@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // Four hosts in two racks, and one in none; every NIC carries 1 GB/s.
@@ -95,6 +96,7 @@ func TestPlaceRefusesWhatIsNoRack(t *testing.T) {
 // from 50 hosts to 50 others, two at a time out of each: SimGrid 3.32 says that it takes
 // 218.02 s, and DISSECT-CF 218.26 s.
 func TestAgreesWithOtherSimulatorsWithoutCaps(t *testing.T) {
+	testutil.Unraced(t)
 	const hosts, each = 50, 20
 	w := &world{fake.NewNetwork(epoch, fake.Model{}), t}
 	host := func(i int) name { return name(fmt.Sprint("h", i)) }

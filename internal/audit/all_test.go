@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -40,6 +41,7 @@ func slipped(log []byte, at int) (*audit.Result, error) {
 // TestOneSlipIsOneDifference: whichever writing a version gets wrong, it is the only one that
 // differs, and after it everything is the same.
 func TestOneSlipIsOneDifference(t *testing.T) {
+	testutil.Unraced(t)
 	log := drained(t, "{}\n")
 	whole := replay(t, log)
 	for at := 1; at <= whole.Writes; at++ {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 var (
@@ -47,6 +48,7 @@ func TestAChainThatIsMadeAnewIsSound(t *testing.T) {
 // TestGarbledLogsAreRefusedOrReplayed, and nothing panics: lines are left out, doubled and
 // swapped, and words in them exchanged.
 func TestGarbledLogsAreRefusedOrReplayed(t *testing.T) {
+	testutil.Unraced(t)
 	whole := string(story(t))
 	words := regexp.MustCompile(`"[^"]*"|-?[0-9]+|true|false|null|[{}]`)
 	refused, replayed := 0, 0

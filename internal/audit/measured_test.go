@@ -11,12 +11,14 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/bench"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
 // The judge is the hypervisor: each of its migrations is found in the log, with what it measured;
 // and what is fitted to them finds the model that its hosts have.
 func TestALogTellsWhatItsHypervisorsMeasured(t *testing.T) {
+	testutil.Unraced(t)
 	c := newCluster(t, t.TempDir(), "{}\n")
 	defer c.close()
 	truth := fake.QEMU()

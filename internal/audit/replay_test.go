@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -24,6 +25,7 @@ import (
 // one of a log that was cut off anywhere; one error differs once; and the log's scenario is
 // simulated without a violation.
 func TestEveryDecisionIsMadeAgain(t *testing.T) {
+	testutil.Unraced(t)
 	dir := folder(t)
 	looks, writes, terms := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,6 +81,7 @@ func drainMany(c *cluster, n int) {
 // TestADrainOfMany: a controller that has more to write than a store remembers does so in
 // several looks, each of which is replayed.
 func TestADrainOfMany(t *testing.T) {
+	testutil.Unraced(t)
 	c := newCluster(t, t.TempDir(), "{}\n")
 	c.addHost("big", 640)
 	c.addHost("empty", 640)

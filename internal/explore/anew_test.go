@@ -2,6 +2,8 @@ package explore
 
 import (
 	"testing"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // anew explores a scene without anything that makes that fast: every way is played from
@@ -61,6 +63,7 @@ func (a *anew) follow(way []step) {
 // What is brought back, known from before, or left out because nothing else is possible
 // makes no difference: an exploration that plays every way anew finds the same states.
 func TestWaysThatArePlayedAnewLeadToTheSameStates(t *testing.T) {
+	testutil.Unraced(t)
 	set, err := ParseScene("hosts n1 n2\nvms web@n1\nscript migrate web\nscript cancel web\n")
 	if err != nil {
 		t.Fatal(err)

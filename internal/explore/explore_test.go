@@ -61,6 +61,7 @@ const endless = 1000
 // No way leads to a violation. The long tier explores a million states,
 // GODWIT_EXPLORE=10000000 so many.
 func TestNothingIsViolated(t *testing.T) {
+	testutil.Unraced(t)
 	total, spare, began, before := 0, 0, time.Now(), used()
 	for _, way := range ways {
 		if way.scenes == nil {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/internal/explore"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -185,6 +186,7 @@ func each(v reflect.Value, path string, depth int, f func(string)) {
 
 // Texts, paths and numbers spread: no two of many are the same.
 func TestNumbersSpread(t *testing.T) {
+	testutil.Unraced(t)
 	seen := map[uint64]bool{}
 	for i := range 200_000 {
 		for _, n := range []uint64{explore.Mix(1, uint64(i)), explore.Mix(uint64(i)+2, 1),

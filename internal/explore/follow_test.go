@@ -175,6 +175,7 @@ func (f *follower) text(way []step) string {
 // so: a fault of just now counted as one of long ago, and what an agent's claim had changed was told
 // to others after the first step alone that was taken from there.
 func TestTheSameStateGoesOnInTheSameWay(t *testing.T) {
+	testutil.Unraced(t)
 	for _, s := range []struct {
 		name, text string
 		faults     Fault

@@ -76,6 +76,7 @@ var mistaken = []struct {
 
 // Nor does any way on which people err.
 func TestNothingIsViolatedWhenPeopleErr(t *testing.T) {
+	testutil.Unraced(t)
 	total := 0
 	for _, s := range mistaken {
 		for _, c := range []explore.Config{{Budget: 1, Odd: 1}, {Budget: 1, Odd: 2},

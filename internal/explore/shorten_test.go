@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/controller"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // Whichever steps are written as the usual ones, they lead to where they led.
@@ -52,6 +53,7 @@ func unwanted(*controller.Config, *agent.Config) Judge {
 // A violation is reported with a transcript that is as short as can be, and that leads to it
 // again.
 func TestAViolationHasAShortTranscript(t *testing.T) {
+	testutil.Unraced(t)
 	for seed := range uint64(3) {
 		set, err := ParseScene(drain)
 		if err != nil {

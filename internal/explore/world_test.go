@@ -55,6 +55,7 @@ func (k *keeper) forget() { k.sums, k.fresh = [Parts]sum{}, ^uint(0) }
 // What a step did not touch has not changed: the number of a state, put together from
 // what is known of its parts, is the one that it has when everything is looked at.
 func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
+	testutil.Unraced(t)
 	for seed := range uint64(16) {
 		w := either(t, seed, 5)
 		k, fresh := newKeeper(w), newKeeper(w)
@@ -70,6 +71,7 @@ func TestWhatIsNotTouchedHasNotChanged(t *testing.T) {
 // Whatever happened, a state that is brought back is what it was: it has its number, and
 // every step from it leads where it led before.
 func TestStatesAreBroughtBack(t *testing.T) {
+	testutil.Unraced(t)
 	for seed := range uint64(testutil.Rounds(t, 1, 6)) {
 		w := either(t, seed, 4)
 		k := newKeeper(w)

@@ -9,7 +9,9 @@
 // skipped, that they do more in the long tier.
 //
 // The race detector is on for every package with a goroutine, a lock or an atomic
-// variable in its code or its tests. In the long tier it is on for all packages.
+// variable in its code or its tests, but for long tests that call testutil.Unraced: nothing in
+// them is concurrent, or a shorter test runs the same. Their packages are also tested without it. In the long tier it is on for all packages
+// and tests.
 //
 // It prints go test's own line for each package, everything that a failed test has
 // said, the ten slowest packages, what ran for real, what was skipped and why, and

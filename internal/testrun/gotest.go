@@ -59,7 +59,7 @@ func (s *suite) load(ctx context.Context) (err error) {
 // of returns the packages that are tested as those of a kind.
 func (s *suite) of(k kind) (paths []string) {
 	for _, p := range s.packages {
-		if p.kind == k || p.both && k == plain {
+		if p.kind == k || k == plain && len(p.unraced) > 0 {
 			paths = append(paths, p.path)
 		}
 	}
@@ -102,6 +102,8 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 	switch {
 	case tier == "long":
 		cmd.Env = append(os.Environ(), "GODWIT_LONG=1")
+	case tier == "again":
+		cmd.Env = append(cmd.Env, "GODWIT_RACE=1")
 	case tier == "default" && k == racing:
 		cmd.Env = append(cmd.Env, "RAPID_CHECKS="+racedChecks)
 	}

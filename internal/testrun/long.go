@@ -71,21 +71,31 @@ func only(tests []string) string {
 }
 
 // raceAgain tests with the race detector what the default tier tests without it, where a package
-// that is imported is concurrent, and with more cases what it tests with few.
+// that is imported is concurrent, and with more cases what it tests with few. Of packages of real
+// processes it runs what the default tier runs without the race detector only.
 func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
 	var paths []string
+	ok := true
 	for _, p := range s.packages {
-		if p.kind == racing || p.kind == plain && p.shares {
+		switch {
+		case p.kind == racing || p.kind == plain && p.shares:
 			paths = append(paths, p.path)
+		case p.kind == real && len(p.unraced) > 0:
+			fine, err := s.test(ctx, racing, "again", []string{"-run", only(p.unraced), p.path})
+			if err != nil {
+				return false, err
+			}
+			ok = ok && fine
 		}
 	}
 	if len(paths) == 0 {
-		return true, nil
+		return ok, nil
 	}
-	return s.test(ctx, racing, "again", paths)
+	fine, err := s.test(ctx, racing, "again", paths)
+	return ok && fine, err
 }
 
 // fuzzTargets runs every fuzz target for a moment, as many at once as there are processors: each

@@ -18,11 +18,13 @@ import (
 
 // A pkg is a package of the module with tests.
 type pkg struct {
-	path string
-	kind kind
-	fuzz []string // its fuzz targets
-	// benches tells whether it has benchmarks, both whether it is also tested as a plain one.
-	benches, both bool
+	path    string
+	kind    kind
+	fuzz    []string // its fuzz targets
+	benches bool     // it has benchmarks
+	// unraced are its tests that the default tier runs without the race detector only
+	// (testutil.Unraced). A package that has some is also tested as a plain one.
+	unraced []string
 	// shares tells whether it, its tests, or a package of the module that they import, start
 	// goroutines or share memory between them.
 	shares bool
@@ -46,10 +48,6 @@ var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "internal/guest
 
 // pureParts of them start nothing.
 var pureParts = []string{"internal/qemufaults"}
-
-// bothParts of them are also tested without the race detector: their programs start much faster
-// then, and they test most of what they do only so.
-var bothParts = []string{"cmd/godwit"}
 
 // listed is what go list says of a package.
 type listed struct {
@@ -111,7 +109,7 @@ func reaches(module map[string]*listed, paths []string, seen map[string]bool) bo
 // inspect reads the files of a package.
 func (l *listed) inspect() (pkg, error) {
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
-	p := pkg{path: l.ImportPath, both: slices.Contains(bothParts, below)}
+	p := pkg{path: l.ImportPath}
 	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
 	shares := false
 	l.alone = true
@@ -141,7 +139,7 @@ func (l *listed) inspect() (pkg, error) {
 	return p, nil
 }
 
-// targets notes the fuzz targets and benchmarks of a file.
+// targets notes the fuzz targets and benchmarks of a file, and its tests that call testutil.Unraced.
 func (p *pkg) targets(f *ast.File) {
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
@@ -152,7 +150,20 @@ func (p *pkg) targets(f *ast.File) {
 			p.fuzz = append(p.fuzz, fn.Name.Name)
 		}
 		p.benches = p.benches || strings.HasPrefix(fn.Name.Name, "Benchmark")
+		if strings.HasPrefix(fn.Name.Name, "Test") && mentions(fn, "Unraced") {
+			p.unraced = append(p.unraced, fn.Name.Name)
+		}
 	}
+}
+
+// mentions tells whether something of this name of another package is used in n.
+func mentions(n ast.Node, name string) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		used, is := n.(*ast.SelectorExpr)
+		found = found || is && used.Sel.Name == name
+		return !found
+	})
+	return found
 }
 
 // concurrent reports whether a file starts goroutines or shares memory between them.

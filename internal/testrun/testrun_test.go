@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,8 @@ func TestPackagesWithGoroutinesAreTestedWithTheRaceDetector(t *testing.T) {
 		"plain/p_test.go": tests,
 		"goes/p.go":       "package p\nfunc f() { go f() }\n",
 		"goes/p_test.go":  file("func TestA(*testing.T) {}\n"),
+		"walks/p_test.go": file("func TestA(t *testing.T) { t.Parallel() }\n" +
+			"func TestB(t *testing.T) { t.Run(\"c\", func(t *testing.T) { testutil.Unraced(t) }) }\n"),
 		"locks/p_test.go": "package p\nimport (\"testing\"; \"sync\")\nvar _ sync.Mutex\nfunc TestA(*testing.T) {}\n",
 		"cmd/x/p_test.go": file("func TestA(t *testing.T) { t.Parallel() }\n"),
 		"empty/p.go":      "package p\n",
@@ -136,18 +139,26 @@ func TestPackagesWithGoroutinesAreTestedWithTheRaceDetector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, shares := map[string]kind{}, map[string]bool{}
+	got, shares, s := map[string]kind{}, map[string]bool{}, suite{}
 	for _, p := range all {
 		shares[strings.TrimPrefix(p.path, "example.org/m/")] = p.shares
 		got[strings.TrimPrefix(p.path, "example.org/m/")] = p.kind
 		if strings.HasSuffix(p.path, "plain") && (!p.benches || len(p.fuzz) != 1) {
 			t.Errorf("its benchmark and its fuzz target are not found: %+v", p)
 		}
+		if is := strings.HasSuffix(p.path, "walks"); is != slices.Equal(p.unraced, []string{"TestB"}) {
+			t.Errorf("%s runs %v without the race detector only", p.path, p.unraced)
+		}
+		s.packages = append(s.packages, p)
 	}
-	want := map[string]kind{"plain": plain, "goes": racing, "locks": racing, "cmd/x": real,
+	want := map[string]kind{"plain": plain, "goes": racing, "walks": racing, "locks": racing, "cmd/x": real,
 		"far": plain}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	wanted := []string{"example.org/m/far", "example.org/m/plain", "example.org/m/walks"}
+	if diff := cmp.Diff(wanted, s.of(plain)); diff != "" {
+		t.Errorf("tested without the race detector (-want +got):\n%s", diff)
 	}
 	if shares["plain"] || !shares["far"] {
 		t.Errorf("what shares memory, over imports too: %v", shares)

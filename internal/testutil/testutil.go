@@ -29,6 +29,7 @@ import (
 // The environment variables that tests read.
 const (
 	LongKey     = "GODWIT_LONG"          // not empty: the long tier
+	RaceKey     = "GODWIT_RACE"          // not empty: Unraced skips nothing
 	PatienceKey = "GODWIT_TEST_PATIENCE" // the factor of every limit, from 0.1 to 1000
 )
 
@@ -60,12 +61,13 @@ func Long(t testing.TB) {
 	}
 }
 
-// Unraced skips a test in which nothing is concurrent when the race detector is on, which makes it up to
-// ten times slower. The long tier runs it without.
+// Unraced skips a long test when the race detector is on, which makes it up to ten times slower: nothing in
+// it is concurrent, or a shorter test runs the same concurrent code. Its package is also tested without the
+// race detector, and the long tier runs it with.
 func Unraced(t testing.TB) {
 	t.Helper()
-	if Raced {
-		t.Skip("nothing in it is concurrent: it runs without the race detector " + longNote)
+	if Raced && os.Getenv(RaceKey) == "" {
+		t.Skip("it runs without the race detector, and with it in the long tier")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/sim/simtest"
@@ -51,6 +52,7 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 
 // Both sides see the same worlds, faults and choices: who decides the same fares the same.
 func TestTheSameIsNeverBetter(t *testing.T) {
+	testutil.Unraced(t)
 	c := simtest.Compare(t, simtest.Turmoil(), simtest.As("godwit's"), simtest.As("again"),
 		simtest.Runs(20), simtest.Measure("hosts", sweep.Number, hosts))
 	for _, v := range c.Results {
@@ -81,6 +83,7 @@ func whims(salt int) simtest.Option {
 // Sides that differ, but of which none is better, are told apart in at most one comparison of
 // 20: of these 8, in at most one.
 func TestWhatIsNotBetterIsRarelyCalledSo(t *testing.T) {
+	testutil.Unraced(t)
 	large := simtest.Of(simtest.Roomy(simtest.Size{MinHosts: 5, MaxHosts: 6, MinVMs: 10, MaxVMs: 16}),
 		simtest.Converging(), simtest.Drain())
 	wrong, differ := 0, 0

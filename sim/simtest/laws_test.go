@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -49,6 +50,7 @@ func aborting(_ convergence.Config, s convergence.State, _ hypervisor.Progress, 
 }
 
 func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
+	testutil.Unraced(t)
 	now := simtest.Retry("now", func(migration.ID, []migration.Attempt) time.Time {
 		return time.Time{}
 	})

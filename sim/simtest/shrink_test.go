@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/sim/simtest"
 )
@@ -29,6 +30,7 @@ func has(w *simtest.World, words string) bool {
 }
 
 func TestOnlyWhatIsNeededIsLeft(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		large := busy.Make(simtest.Drawn(t))
 		first := large.VMs[0].Name
@@ -54,6 +56,7 @@ func TestOnlyWhatIsNeededIsLeft(t *testing.T) {
 }
 
 func TestWhatDependsOnEverythingIsLeftAsItIs(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		large := busy.Make(simtest.Drawn(t))
 		small := simtest.ShrinkWorld(large, func(w *simtest.World) bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
@@ -174,6 +175,7 @@ func TestHostsOfDifferentGenerationRunTheVMsThatTheyCan(t *testing.T) {
 }
 
 func TestVMsThatConvergeMoveAndEndlessOnesDoNot(t *testing.T) {
+	testutil.Unraced(t)
 	for _, row := range []struct {
 		load simtest.Part
 		ends migration.Phase
@@ -269,6 +271,7 @@ func TestASwarmSwitchesKindsOff(t *testing.T) {
 // A check plays worlds as they were made, and writes only the one that fails: a reader of
 // what was written must play the same. With -rapid.checks=3000 in as many worlds.
 func TestAWorldThatIsWrittenIsTheOneThatIsPlayed(t *testing.T) {
+	testutil.Unraced(t)
 	g := simtest.Turmoil().And(simtest.Generations(), simtest.ConflictingPolicies())
 	drawn(t, g, func(_ *rapid.T, w *simtest.World, made *config.Scenario) error {
 		text := w.String()
