@@ -195,6 +195,10 @@ func (w *World) accounts() (in reconcile.Input, why string) {
 			in.Migrations = append(in.Migrations, r)
 		case *store.Rebuild:
 			in.Rebuilds = append(in.Rebuilds, r)
+		case *store.Plan:
+			in.Plans = append(in.Plans, r)
+		case *store.Maintenance:
+			in.Runs = append(in.Runs, r)
 		}
 	}
 	for _, name := range w.order {

@@ -24,6 +24,8 @@ type Input struct {
 	Hosts      []*store.Host // with their accounts
 	Migrations []*store.Migration
 	Rebuilds   []*store.Rebuild
+	Plans      []*store.Plan
+	Runs       []*store.Maintenance
 	// Without are hosts that cannot tell: they are off, by an operator's word.
 	Without []hypervisor.HostName
 	// Epoch is that of the store, before it is raised.
@@ -46,6 +48,8 @@ type Result struct {
 	// Left are VMs that rest on a host and are on another: what rests is removed once they have started
 	// there.
 	Left []*store.Rebuild
+	// Halted are plans and runs of maintenance that had not ended, as they are to be: see halt.
+	Halted []store.Record `json:"-"`
 }
 
 // A Finding is where a VM is.
@@ -103,6 +107,7 @@ func Plan(in Input) *Result {
 		}
 	}
 	r.judge(in, says, told)
+	r.halt(in)
 	stored := map[migration.ID]*store.Migration{}
 	for _, m := range in.Migrations {
 		stored[m.Spec.ID] = m
@@ -126,6 +131,28 @@ func Plan(in Input) *Result {
 		}
 	}
 	return r
+}
+
+// halt ends the plans that had not ended: what they have requested since is not known, and its names would be
+// given twice. Runs of maintenance stop: hooks may have begun of which the store does not know, so that neither
+// going on nor taking hosts back is right before an operator has looked.
+func (r *Result) halt(in Input) {
+	for _, p := range in.Plans {
+		if p.Ended.IsZero() && p.Wish != store.AbortPlan {
+			next := *p
+			next.Wish = store.AbortPlan
+			r.Halted = append(r.Halted, &next)
+		}
+	}
+	for _, m := range in.Runs {
+		if m.Ended.IsZero() {
+			next := *m
+			next.Resumed = next.Resumes // a resume of before is over
+			next.Stopped = "the store was set back, and hooks may have run of which it does not know: look at the hosts that are " +
+				"cordoned, then resume, continue HOST or abort"
+			r.Halted = append(r.Halted, &next)
+		}
+	}
 }
 
 // leftover returns the migration that has left something of a VM on a host, as it ended: the VM runs

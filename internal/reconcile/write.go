@@ -30,6 +30,10 @@ func Read(ctx context.Context, records store.Store, now time.Time) (Input, error
 			in.Migrations = append(in.Migrations, r)
 		case *store.Rebuild:
 			in.Rebuilds = append(in.Rebuilds, r)
+		case *store.Plan:
+			in.Plans = append(in.Plans, r)
+		case *store.Maintenance:
+			in.Runs = append(in.Runs, r)
 		}
 	}
 	return in, err
@@ -88,6 +92,10 @@ func (r *Result) Apply(ctx context.Context, store store.Store, in Input) error {
 	}
 	for _, l := range r.Left {
 		_, err := store.Put(ctx, l)
+		bad = append(bad, err)
+	}
+	for _, h := range r.Halted {
+		_, err := store.Put(ctx, h)
 		bad = append(bad, err)
 	}
 	for _, m := range r.Obsolete {
