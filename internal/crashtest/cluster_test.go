@@ -105,12 +105,17 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 			filepath.Join(dir, "c.yaml"), "--lease-duration", "3s")
 	}
 	for _, h := range hosts {
-		c.start("agent/"+string(h), "agent", "--host", string(h), "--dir",
-			filepath.Join(dir, string(h)), "--locks", filepath.Join(dir, "locks"), "--qemu", filepath.Join(c.bin, "qemu-system-x86_64"),
-			"--accelerator", f.Accelerator, "--address", address(h), "--memory", "4GiB",
-			"--cpus", "64", "--poll", "200ms")
+		c.agent(h, f.Accelerator)
 	}
 	return c
+}
+
+// agent starts the agent of a host.
+func (c *cluster) agent(h hostName, accelerator string) {
+	c.start("agent/"+string(h), "agent", "--host", string(h), "--dir",
+		filepath.Join(c.dir, string(h)), "--locks", filepath.Join(c.dir, "locks"), "--qemu", filepath.Join(c.bin, "qemu-system-x86_64"),
+		"--accelerator", accelerator, "--address", address(h), "--memory", "4GiB",
+		"--cpus", "64", "--poll", "200ms")
 }
 
 // keep copies the logs to where GODWIT_CRASHES_KEEP says, to be looked at.
