@@ -22,7 +22,7 @@ var commands = []string{"", "--version", "completion bash", "completion zsh", "c
 	"vm list --store bolt:STORE", "vm list --json --store bolt:STORE",
 	"vm add web --memory 1GiB --store bolt:STORE", "vm nosuch", "status --store bolt:STORE",
 	"status --json --store bolt:STORE", "top --once --store bolt:STORE", "version", "doctor --json",
-	"drain nosuch --store bolt:STORE", "apply nosuch.json --store bolt:STORE", "explain v1 --store bolt:STORE",
+	"drain nosuch --store bolt:STORE", "apply nosuch.json --store bolt:STORE", "maintenance status --store bolt:STORE", "explain v1 --store bolt:STORE",
 	"migrate v1 --store bolt:STORE", "cancel v1 --store bolt:STORE", "agent", "controller",
 	"audit", "calibrate", "bench", "lab", "merge", "replay", "store", "pki", "pki show --dir nosuch", "etcd", "etcd rights"}
 

@@ -174,7 +174,7 @@ func (f *runFlags) hooks() (*hookRunner, error) {
 		*c.argv = argv
 	}
 	if f.onFailure != "" && f.hook == "" && f.check == "" && !f.wait {
-		return nil, errors.New("--on-failure needs a command that waits: add --wait")
+		return nil, errors.New("--on-failure needs --hook, --check or --wait: without them the command ends at once")
 	}
 	return h, nil
 }
