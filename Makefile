@@ -20,9 +20,10 @@ export RAPID_SEED
 .PHONY: setup build dist test test-all test-debian13 test-kubevirt fmt vet staticcheck lint fuzz bench vectors rewrite
 
 # setup installs what is missing: -race needs a C compiler, the tests of the backends need
-# QEMU, libvirt and iproute2, those of the report a browser, those of fencing an agent, and
-# are skipped without them. It also reserves 64 huge pages of 2 MiB, where the kernel allows
-# that. It changes nothing else.
+# QEMU, libvirt and iproute2, those of the report a browser, those of fencing an agent, those of
+# Ganeti's files its htools, and are skipped without them. Prometheus, which judges rules of alerts, is
+# unpacked into the user's cache: its package would start a service. setup also reserves 64 huge pages
+# of 2 MiB, where the kernel allows that. It changes nothing else.
 setup:
 	@command -v $(GO) >/dev/null || { echo "setup: Go 1.26 or newer is needed" >&2; exit 1; }
 	@need=; \
@@ -34,10 +35,15 @@ setup:
 	command -v virsh >/dev/null || need="$$need libvirt-clients"; \
 	command -v ip >/dev/null || need="$$need iproute2"; \
 	test -x /usr/sbin/fence_dummy || need="$$need fence-agents"; \
+	command -v hbal >/dev/null || need="$$need ganeti-htools"; \
 	test -z "$$need" || { \
 		apt-get update -q && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
 			$$need; } || command -v gcc >/dev/null
+	@cache=$${XDG_CACHE_HOME:-$$HOME/.cache}/godwit/debian; \
+	command -v promtool >/dev/null || test -x $$cache/usr/bin/promtool || { \
+		mkdir -p $$cache && cd $$cache && apt-get download -q prometheus && \
+		dpkg-deb -x prometheus_*.deb . && rm -f prometheus_*.deb; } || :
 	@pages=/proc/sys/vm/nr_hugepages; \
 	if [ -w $$pages ] && [ "$$(cat $$pages)" -lt 64 ]; then echo 64 > $$pages || :; fi
 

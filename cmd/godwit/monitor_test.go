@@ -578,10 +578,7 @@ func dashboard(t *testing.T) []dashboardPanel {
 
 // TestPromtoolAccepts the rules, what their tests expect, and every figure of the dashboard.
 func TestPromtoolAccepts(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("skipped: no promtool here: the Debian package prometheus has it")
-	}
+	promtool := testutil.Installed(t, "promtool", "prometheus")
 	var figures strings.Builder
 	figures.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, p := range dashboard(t) {

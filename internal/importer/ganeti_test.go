@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/importer"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -235,10 +236,7 @@ func TestAnOfflineNodeWhoseInstancesRunIsDrained(t *testing.T) {
 
 // htools are the judges of what is written for them.
 func TestHtoolsReadWhatIsWritten(t *testing.T) {
-	hbal, err := exec.LookPath("hbal")
-	if err != nil {
-		t.Skip("hbal, of Ganeti's htools, is not installed")
-	}
+	hbal := testutil.Installed(t, "hbal", "ganeti-htools")
 	fleet := &inventory.Fleet{}
 	for i := range 4 {
 		h := inventory.Host{}

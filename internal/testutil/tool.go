@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"testing"
 )
 
 // A Tool is a program that tests run, from a Go module whose dependencies the module under test
@@ -104,4 +105,23 @@ func lock(path string) (unlock func(), err error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
 	return func() { f.Close() }, nil
+}
+
+// Installed returns the path of a program of a Debian package: that of the machine, or the one that
+// make setup has unpacked into the cache of the user, which installs no service. Without it the test
+// is skipped.
+func Installed(t testing.TB, program, debian string) string {
+	t.Helper()
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		path := filepath.Join(cache, "godwit", "debian", "usr", "bin", program)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skipf("%s is not installed: the Debian package %s has it", program, debian)
+	return ""
 }

@@ -130,10 +130,7 @@ func TestARealPrometheusIsAsked(t *testing.T) {
 	if os.Getenv("GODWIT_LONG") == "" {
 		t.Skip("in the long tier (GODWIT_LONG=1): it needs a Prometheus")
 	}
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("no prometheus: apt-get install prometheus")
-	}
+	program := testutil.Installed(t, "prometheus", "prometheus")
 	var scraped atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		scraped.Add(1)
