@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
@@ -61,7 +62,7 @@ func TestWhatCannotMoveIsSaidBeforehand(t *testing.T) {
 	w := newTrial(t, nil)
 	for _, n := range []name{hosta, hostb} {
 		file := w.Outside(string(n), "/var/lib/libvirt/secret.raw")
-		image(t, "create", "-f", "raw", file, "1M")
+		backendtest.Image(t, "create", "-f", "raw", file, "1M")
 		t.Cleanup(func() { os.Remove(file) })
 	}
 	id := vmid("default/tied")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 )
 
 func TestAVMAtRestMovesColdAndStartsThere(t *testing.T) {
@@ -34,7 +35,7 @@ func TestAVMAtRestMovesColdAndStartsThere(t *testing.T) {
 // libvirt moves no image of a VM at rest: that is said before anything moves.
 func TestLocalDisksKeepAVMAtRestWhereItIs(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)
 	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict,
 		"disk root", "disk data")
@@ -69,11 +70,11 @@ func (w *trial) freeze(n name, dir string) (thaw func()) {
 // grown shrinks them again.
 func TestAResizeThatFailsChangesNothing(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)
 	before := w.virsh(hosta, "dumpxml", domainOf(vm.ID))
 
-	bigger := withDisks(vm, twoDisks[0], twoDisks[1])
+	bigger := backendtest.WithDisks(vm, twoDisks[0], twoDisks[1])
 	bigger.Hardware.Disks[0].Size, bigger.Hardware.Disks[1].Size = 8*mib, 16*mib
 	bigger.CPUs, bigger.Memory = 2, vm.Memory+4*mib
 	thaw := w.freeze(hosta, "/etc/libvirt/qemu")

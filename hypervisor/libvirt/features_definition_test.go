@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
@@ -227,10 +228,10 @@ func TestTheTargetMayDiffer(t *testing.T) {
 			here, there := "/var/lib/libvirt/here.raw", "/var/lib/libvirt/there.raw"
 			for n, path := range map[name]string{hosta: here, hostb: there} {
 				outside := w.Outside(string(n), path)
-				image(t, "create", "-f", "raw", outside, "1M")
+				backendtest.Image(t, "create", "-f", "raw", outside, "1M")
 				t.Cleanup(func() { os.Remove(outside) })
 			}
-			vm := withDisks(w.vm(traveller, calm),
+			vm := backendtest.WithDisks(w.vm(traveller, calm),
 				hypervisor.Disk{Name: "data", Path: here, Size: mib, ReadOnly: true})
 			w.start(hosta, vm)
 			if cold {
@@ -238,7 +239,7 @@ func TestTheTargetMayDiffer(t *testing.T) {
 			}
 			disk := vm.Hardware.Disks[0]
 			disk.Path = there
-			other := withDisks(vm, disk)
+			other := backendtest.WithDisks(vm, disk)
 			other.Hardware.Pins = [][]int{{1}}
 			address := w.receive("job", other)
 			if err := w.migrate("job", vm.ID, address, transferOptions{}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/guest"
 )
@@ -107,7 +108,7 @@ func TestHugepagesAndPinsAreReal(t *testing.T) {
 // not moved.
 func TestSnapshotsAreInTheImage(t *testing.T) {
 	w := newTrial(t, nil)
-	both := withDisks(w.vm("suite/both", calm), twoDisks...)
+	both := backendtest.WithDisks(w.vm("suite/both", calm), twoDisks...)
 	w.furnish(hosta, both)
 	for disk, words := range map[string]string{"root": "raw", "data": "2 disks"} {
 		w.refuses(hosta, both.ID, hypervisor.Snapshot{Disk: disk, Name: "x"},
@@ -115,16 +116,16 @@ func TestSnapshotsAreInTheImage(t *testing.T) {
 	}
 	w.do(hosta, both.ID, hypervisor.Forget{})
 
-	vm := withDisks(w.vm(traveller, calm), twoDisks[1])
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks[1])
 	contents := w.furnish(hosta, vm)
 	keep := hypervisor.Snapshot{Disk: "data", Name: "before"}
 	w.do(hosta, vm.ID, keep, keep, hypervisor.Snapshot{Disk: "data", Name: "later"})
-	list := image(t, "snapshot", "-l", w.disk(hosta, vm.ID, "data"))
+	list := backendtest.Image(t, "snapshot", "-l", w.disk(hosta, vm.ID, "data"))
 	if strings.Count(list, "before") != 1 || strings.Count(list, "later") != 1 {
 		t.Errorf("the image has the snapshots\n%s", list)
 	}
 	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "none", Name: "x"}, hypervisor.NotFound)
-	image(t, "snapshot", "-a", "before", w.disk(hosta, vm.ID, "data"))
+	backendtest.Image(t, "snapshot", "-a", "before", w.disk(hosta, vm.ID, "data"))
 	w.same(hosta, vm.ID, contents)
 	w.start(hosta, vm)
 	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "data", Name: "now"}, hypervisor.Conflict)
@@ -141,10 +142,10 @@ func TestSnapshotsAreInTheImage(t *testing.T) {
 // unplugged does not come back. Contents are checked where it arrives.
 func TestADiskThatWasPluggedInMoves(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks[0])
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks[0])
 	w.start(hosta, vm)
 	w.do(hosta, vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
-	full := withDisks(vm, twoDisks...)
+	full := backendtest.WithDisks(vm, twoDisks...)
 	if d := w.domain(hosta, vm.ID); !d.VM.Equal(full) {
 		t.Errorf("with the disk it is %+v", d.VM.Hardware)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
@@ -16,7 +17,7 @@ import (
 // after a death in the middle: the VM can come back.
 func TestAReleaseThatWasInterruptedGoesOn(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{})

@@ -5,47 +5,19 @@ package libvirt_test
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // diskDir is where local disks are, as both hosts see it; each has its own.
 const diskDir = "/var/lib/libvirt/images/godwit"
-
-// withDisks returns a VM with disks.
-func withDisks(vm hypervisor.VM, disks ...hypervisor.Disk) hypervisor.VM {
-	h := *vm.Hardware
-	h.Disks = disks
-	vm.Hardware = &h
-	return vm
-}
-
-// image runs qemu-img and returns what it says.
-func image(t testing.TB, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(testutil.Context(t, testutil.DefaultLimit), "qemu-img", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("qemu-img %v: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
-// noise is what is written on the disk with a number: never the same as another's.
-func noise(i int, size hypervisor.Bytes) []byte {
-	b := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{byte(i + 1)})
-	_, _ = r.Read(b) // never fails
-	return b
-}
 
 // images lists the images of local disks on a host, without directories.
 func (w *trial) images(n name) []string {
@@ -80,7 +52,7 @@ func (w *trial) furnish(n name, vm hypervisor.VM) map[string][]byte {
 	w.do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
 	contents := map[string][]byte{}
 	for i, d := range vm.Hardware.Disks {
-		contents[d.Name] = append(noise(i, d.Size*7/8), make([]byte, d.Size/8)...)
+		contents[d.Name] = append(backendtest.Noise(i, d.Size*7/8), make([]byte, d.Size/8)...)
 		w.fill(w.disk(n, vm.ID, d.Name), d, contents[d.Name])
 	}
 	return contents
@@ -98,7 +70,7 @@ func (w *trial) fill(path string, d hypervisor.Disk, contents []byte) {
 	if format == "" {
 		format = "raw"
 	}
-	image(w.t, "convert", "-n", "-f", "raw", "-O", format, raw, path)
+	backendtest.Image(w.t, "convert", "-n", "-f", "raw", "-O", format, raw, path)
 }
 
 // same wants the local disks of a VM at rest on a host to have these contents.
@@ -108,7 +80,7 @@ func (w *trial) same(n name, id vmid, contents map[string][]byte) {
 	defer os.Remove(raw)
 	for disk, want := range contents {
 		path := w.disk(n, id, disk)
-		image(w.t, "convert", "-f", w.info(path).Format, "-O", "raw", path, raw)
+		backendtest.Image(w.t, "convert", "-f", w.info(path).Format, "-O", "raw", path, raw)
 		got, err := os.ReadFile(raw)
 		if err != nil || !bytes.Equal(got, want) {
 			w.t.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
@@ -126,7 +98,7 @@ type imageInfo struct {
 
 func (w *trial) info(path string) (info imageInfo) {
 	w.t.Helper()
-	text := image(w.t, "info", "--force-share", "--output=json", path)
+	text := backendtest.Image(w.t, "info", "--force-share", "--output=json", path)
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
 		w.t.Fatal(err)
 	}
@@ -139,7 +111,7 @@ var twoDisks = []hypervisor.Disk{{Name: "root", Size: 4 * mib},
 
 func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	for _, f := range w.images(hostb) {
@@ -179,7 +151,7 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 // that does not move.
 func TestACopyOfDisksIsProgress(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
+	vm := backendtest.WithDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
 	w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{Bandwidth: slow})
@@ -204,7 +176,7 @@ func TestACopyOfDisksIsProgress(t *testing.T) {
 // nothing below it at the target.
 func TestAnOverlayArrivesFlat(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm),
+	vm := backendtest.WithDisks(w.vm(traveller, calm),
 		hypervisor.Disk{Name: "data", Format: "qcow2", Size: 4 * mib})
 	contents := w.furnish(hosta, vm)
 	top := w.disk(hosta, vm.ID, "data")
@@ -213,7 +185,7 @@ func TestAnOverlayArrivesFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.Remove(base) })
-	image(t, "create", "-u", "-f", "qcow2", "-F", "qcow2", "-b", "/var/lib/libvirt/base.qcow2",
+	backendtest.Image(t, "create", "-u", "-f", "qcow2", "-F", "qcow2", "-b", "/var/lib/libvirt/base.qcow2",
 		top, "4M")
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{})
@@ -229,7 +201,7 @@ func TestAnOverlayArrivesFlat(t *testing.T) {
 // harm to the next.
 func TestAFailedCopyLeavesNoImages(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	w.begin("cancelled", vm.ID, transferOptions{Bandwidth: slow})
@@ -251,7 +223,7 @@ func TestAFailedCopyLeavesNoImages(t *testing.T) {
 // What a VM that was forgotten has left is not written over, nor removed.
 func TestImagesThatAreThereAreKept(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), twoDisks...)
+	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hostb, vm)
 	w.do(hostb, vm.ID, hypervisor.Forget{})
 	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
@@ -265,7 +237,7 @@ func (w *trial) grown(vm hypervisor.VM, size hypervisor.Bytes) hypervisor.VM {
 	w.t.Helper()
 	disks := slices.Clone(vm.Hardware.Disks)
 	disks[1].Size = size
-	vm = withDisks(vm, disks...)
+	vm = backendtest.WithDisks(vm, disks...)
 	w.do(hosta, vm.ID, hypervisor.Resize{VM: vm})
 	return vm
 }
@@ -273,7 +245,7 @@ func (w *trial) grown(vm hypervisor.VM, size hypervisor.Bytes) hypervisor.VM {
 // A target without room for a local disk fails the job, with a reason. The VM runs on.
 func TestAFullTargetKeepsTheVMAtItsSource(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := withDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 8 * mib})
+	vm := backendtest.WithDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Size: 8 * mib})
 	contents := w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	small := w.Outside(string(hostb), diskDir)
@@ -306,9 +278,9 @@ func TestSharedDisksAreNotCopied(t *testing.T) {
 	w := newTrial(t, nil)
 	shared := filepath.Join(w.SharedDir(), "shared.raw")
 	d := hypervisor.Disk{Name: "data", Path: shared, Size: 4 * mib, ReadOnly: true}
-	image(t, "create", "-f", "raw", shared, "4M")
-	w.fill(shared, d, noise(7, d.Size))
-	vm := withDisks(w.vm(traveller, calm), d, hypervisor.Disk{Name: "own", Size: mib})
+	backendtest.Image(t, "create", "-f", "raw", shared, "4M")
+	w.fill(shared, d, backendtest.Noise(7, d.Size))
+	vm := backendtest.WithDisks(w.vm(traveller, calm), d, hypervisor.Disk{Name: "own", Size: mib})
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{})
 	if p := w.arrives("job", vm.ID); p.Sent > 12*mib {
@@ -318,7 +290,7 @@ func TestSharedDisksAreNotCopied(t *testing.T) {
 		t.Errorf("the target has the images %v, want only its own", got)
 	}
 	w.ends(hostb, vm.ID)
-	if got, err := os.ReadFile(shared); err != nil || !bytes.Equal(got, noise(7, d.Size)) {
+	if got, err := os.ReadFile(shared); err != nil || !bytes.Equal(got, backendtest.Noise(7, d.Size)) {
 		t.Errorf("the shared disk is not what it was: %v", err)
 	}
 }
@@ -326,7 +298,7 @@ func TestSharedDisksAreNotCopied(t *testing.T) {
 // What is missing at the target is said before anything moves, all of it.
 func TestMissingFilesAreSaidBeforehand(t *testing.T) {
 	w := newTrial(t, func(c *libvirt.Config) {})
-	vm := withDisks(w.vm(traveller, calm),
+	vm := backendtest.WithDisks(w.vm(traveller, calm),
 		hypervisor.Disk{Name: "one", Path: "/var/lib/libvirt/only-here.raw", Size: mib},
 		hypervisor.Disk{Name: "two", Path: "/nowhere/at/all.qcow2", Format: "qcow2", Size: mib})
 	vm.Hardware.Firmware = "/var/lib/libvirt/no-firmware"

@@ -221,15 +221,11 @@ func (w *world) alive(id vmid) ([]name, error) {
 	if p == nil {
 		return nil, nil
 	}
-	before := p.Rhythm()
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Beats >= before.Beats+3 })
-	if err != nil {
-		return nil, nil // it stands
+	process, err := p.Alive()
+	if process == "" {
+		return nil, err
 	}
-	r := p.Rhythm()
-	return []name{name(libvirttest.HostOf(r.From))}, r.Check()
+	return []name{name(libvirttest.HostOf(process))}, err
 }
 
 // verify reads all of the memory of a guest, unless it moves: then it cannot be
@@ -241,10 +237,7 @@ func (w *world) verify(n name, id vmid) error {
 	if p == nil {
 		return fmt.Errorf("nothing listens to %s", id)
 	}
-	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
-		return fmt.Errorf("the guest does not come up: %w", err)
-	}
-	if err := p.Rhythm().Check(); err != nil {
+	if err := p.Up(ctx); err != nil {
 		return err
 	}
 	d, err := w.hosts[n].Domain(ctx, id)

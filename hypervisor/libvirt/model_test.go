@@ -2,7 +2,6 @@ package libvirt_test
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
@@ -159,51 +159,15 @@ const most = 1_000_000
 // explore visits every world that can come of one, and returns how many there are and
 // how the first came about in which a promise is broken, or which ends badly.
 func explore(from lifeWorld, may []event) (int, string) {
-	type step struct {
-		before uint64
-		name   string
-	}
-	seed := maphash.MakeSeed()
-	seen := map[uint64]step{}
-	first := maphash.Comparable(seed, from)
-	seen[first] = step{}
-	tell := func(id uint64, what string, w lifeWorld) string {
-		var story []string
-		for at := id; seen[at].name != ""; at = seen[at].before {
-			story = append(story, seen[at].name)
+	return backendtest.Explore(from, may, most, func(w *lifeWorld, visited int) string {
+		broken := w.check()
+		if broken == "" && visited%sample == 0 {
+			if bad := w.end(); bad != nil {
+				return bad.Error()
+			}
 		}
-		slices.Reverse(story)
-		return fmt.Sprintf("%s, after:\n%s\n%v", what, strings.Join(story, "\n"), w)
-	}
-	for next := []lifeWorld{from}; len(next) > 0; {
-		w := next[0]
-		next = next[1:]
-		before := maphash.Comparable(seed, w)
-		for _, e := range may {
-			if !e.when(&w) {
-				continue
-			}
-			after := w.happen(e)
-			id := maphash.Comparable(seed, after)
-			if _, visited := seen[id]; visited {
-				continue
-			}
-			seen[id] = step{before, e.name}
-			if broken := after.check(); broken != "" {
-				return len(seen), tell(id, broken, after)
-			}
-			if len(seen)%sample == 0 {
-				if bad := after.end(); bad != nil {
-					return len(seen), tell(id, bad.Error(), after)
-				}
-			}
-			next = append(next, after)
-		}
-		if len(seen) > most {
-			return len(seen), fmt.Sprintf("more than %d worlds: take fewer kinds of faults", most)
-		}
-	}
-	return len(seen), ""
+		return broken
+	})
 }
 
 // sample is of how many worlds one is let come to its end.
@@ -219,22 +183,8 @@ func TestAnyFuture(t *testing.T) {
 		may := among(strings.Join(some, ","))
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		w := begin(plan{hold: flag("hold"), resting: flag("resting"), transient: flag("transient")})
-		var story []string
-		for range rapid.IntRange(20, 120).Draw(t, "length") {
-			can := slices.DeleteFunc(slices.Clone(may), func(e event) bool { return !e.when(&w) })
-			if len(can) == 0 {
-				break
-			}
-			i := rapid.IntRange(0, len(can)-1).Draw(t, "what")
-			story = append(story, can[i].name)
-			w = w.happen(can[i])
-			if broken := w.check(); broken != "" {
-				t.Fatalf("%s, after:\n%s\n%v", broken, strings.Join(story, "\n"), w)
-			}
-		}
-		if err := w.end(); err != nil {
-			t.Fatalf("%v, after:\n%s", err, strings.Join(story, "\n"))
-		}
+		backendtest.Walk(t, w, may, rapid.IntRange(20, 120).Draw(t, "length"), (*lifeWorld).check,
+			lifeWorld.end)
 	})
 }
 

@@ -137,6 +137,12 @@ type event struct {
 	then func(*lifeWorld)
 }
 
+func (e event) Title() string { return e.name }
+
+func (e event) Can(w *lifeWorld) bool { return e.when(w) }
+
+func (e event) Happen(w lifeWorld) lifeWorld { return w.happen(e) }
+
 // answer ends the migration at the source's libvirtd, and tells who waits.
 func (w *lifeWorld) answer(r libvirt.LibvirtCall) {
 	w.phase, w.aborted, w.cut, w.result, w.reply = idle, false, false, libvirt.NoCall, noReply

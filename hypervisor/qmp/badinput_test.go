@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
@@ -63,7 +64,7 @@ var misuses = []misuse{
 	{"a disk whose image is no qcow2",
 		func(l *lab, _ *hypervisor.VM, hw *hypervisor.Hardware) {
 			hw.Disks = []hypervisor.Disk{{Name: "data", Format: "qcow2",
-				Path: file(l, "garbage", noise(7, mib))}}
+				Path: file(l, "garbage", backendtest.Noise(7, mib))}}
 		}, hypervisor.Invalid, []string{"QEMU did not start", "qcow2"}},
 	{"a disk that is a directory",
 		func(l *lab, _ *hypervisor.VM, hw *hypervisor.Hardware) {
@@ -151,7 +152,7 @@ func TestAVMThatCannotBeIsRefused(t *testing.T) {
 // A VM that rests here, and cannot be started as something else, rests as it was.
 func TestAStartThatFailsLeavesTheVMAsItWas(t *testing.T) {
 	l := smallLab(t)
-	vm := withDisks(l.vm("suite/rests", calm), hypervisor.Disk{Name: "data", Size: mib})
+	vm := backendtest.WithDisks(l.vm("suite/rests", calm), hypervisor.Disk{Name: "data", Size: mib})
 	contents := l.furnish("n1", vm)
 	for _, m := range misuses[:4] { // QEMU itself refuses some of these
 		wrong := vm
@@ -184,7 +185,7 @@ func TestOddNamesAreKeptApart(t *testing.T) {
 	ids := []vmid{"../../etc", "../../etc/", "..", "/", "-name", "a,b=c", `a"}`, "Ünïcode/虚拟机",
 		"ünïcode/虚拟机", vmid(long), vmid(long + "er")}
 	for i, id := range ids {
-		vm := withDisks(l.vm(id, calm), hypervisor.Disk{Name: "data", Size: mib})
+		vm := backendtest.WithDisks(l.vm(id, calm), hypervisor.Disk{Name: "data", Size: mib})
 		l.start("n1", vm)
 		if i%4 == 1 { // one of each kind
 			l.begin(job(id), id, options{})

@@ -230,18 +230,14 @@ func (s *scene) inspect(ctx context.Context, n name, p *spy) error {
 	const size = int64(guest.Base) + 8<<20
 	path := filepath.Join(s.dir, "dump."+string(n))
 	defer os.Remove(path)
-	if err := p.client.Execute(ctx, "stop", nil, nil); err != nil {
-		return err
-	}
-	err := p.client.Execute(ctx, "pmemsave",
-		map[string]any{"val": 0, "size": size, "filename": path}, nil)
-	if err = errors.Join(err, p.client.Execute(ctx, "cont", nil, nil)); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
+	err := guest.Stopped(ctx, func() error { return p.client.Execute(ctx, "stop", nil, nil) },
+		func() error {
+			return p.client.Execute(ctx, "pmemsave",
+				map[string]any{"val": 0, "size": size, "filename": path}, nil)
+		},
+		func() error { return p.client.Execute(ctx, "cont", nil, nil) })
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	return prey.Verify(f, size)
+	return prey.VerifyDump(path, size)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
@@ -21,7 +22,7 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 			if why := supports(l, hypervisor.CanSnapshot); why != "" {
 				t.Skip(why)
 			}
-			vm := withDisks(l.vm("suite/keeper", calm),
+			vm := backendtest.WithDisks(l.vm("suite/keeper", calm),
 				hypervisor.Disk{Name: "root", Format: "qcow2", Size: 8 * mib},
 				hypervisor.Disk{Name: "data", Size: 8 * mib})
 			contents := make([]byte, 8<<20)
@@ -47,7 +48,7 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 				l.do("n1", vm.ID, hypervisor.Kill{})
 			}
 			path := l.disk("n1", "root")
-			if list := image(t, "snapshot", "-l", path); strings.Count(list, "before") != 1 ||
+			if list := backendtest.Image(t, "snapshot", "-l", path); strings.Count(list, "before") != 1 ||
 				strings.Contains(list, "gone") {
 				t.Errorf("the image has %s", list)
 			}
@@ -67,7 +68,7 @@ func virtual(t testing.TB, path string) hypervisor.Bytes {
 	var info struct {
 		Size hypervisor.Bytes `json:"virtual-size"`
 	}
-	if err := json.Unmarshal([]byte(image(t, "info", "--output=json", path)), &info); err != nil {
+	if err := json.Unmarshal([]byte(backendtest.Image(t, "info", "--output=json", path)), &info); err != nil {
 		t.Fatal(err)
 	}
 	return info.Size
@@ -79,14 +80,14 @@ func enlarged(vm hypervisor.VM, sizes ...hypervisor.Bytes) hypervisor.VM {
 	for i, size := range sizes {
 		disks[i].Size = size
 	}
-	vm = withDisks(vm, disks...)
+	vm = backendtest.WithDisks(vm, disks...)
 	vm.Memory, vm.CPUs = vm.Memory*2, vm.CPUs+1
 	return vm
 }
 
 func TestAResizeIsAllOrNothing(t *testing.T) {
 	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.Memory = 64 * mib })
-	vm := withDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "raw", Size: 4 * mib},
+	vm := backendtest.WithDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "raw", Size: 4 * mib},
 		hypervisor.Disk{Name: "cow", Format: "qcow2", Size: 4 * mib},
 		hypervisor.Disk{Name: "last", Size: 4 * mib})
 	contents := l.furnish("n1", vm)
@@ -165,7 +166,7 @@ func (l *lab) plugged(n name, id vmid) map[string]bool {
 func TestADiskIsPluggedInAndOutOfARunningGuest(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	path := filepath.Join(l.dir, "shared")
-	image(t, "create", "-q", "-f", "raw", path, "4M")
+	backendtest.Image(t, "create", "-q", "-f", "raw", path, "4M")
 	vm := l.vm("suite/plugger", busy)
 	l.start("n1", vm)
 	disks := []hypervisor.Disk{{Name: "local", Format: "qcow2", Size: 4 * mib},
@@ -184,7 +185,7 @@ func TestADiskIsPluggedInAndOutOfARunningGuest(t *testing.T) {
 	if on := l.plugged("n1", vm.ID); len(on) > 0 {
 		t.Errorf("QEMU still has %v", on)
 	}
-	image(t, "resize", "-q", "-f", "raw", path, "5M") // it is not locked any more
+	backendtest.Image(t, "resize", "-q", "-f", "raw", path, "5M") // it is not locked any more
 	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("the VM has become %+v", d.VM)
 	}
@@ -196,7 +197,7 @@ func TestADiskIsPluggedInAndOutOfARunningGuest(t *testing.T) {
 func TestADiskThatCannotBePluggedInChangesNothing(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	garbage := filepath.Join(l.dir, "garbage")
-	if err := os.WriteFile(garbage, noise(1, mib), 0o600); err != nil {
+	if err := os.WriteFile(garbage, backendtest.Noise(1, mib), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	vm := l.vm("suite/plugger", calm)
@@ -229,10 +230,10 @@ func TestADiskThatCannotBePluggedInChangesNothing(t *testing.T) {
 func TestAnImageIsOfItsDeclaredFormat(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	path := filepath.Join(t.TempDir(), "disk")
-	image(t, "create", "-q", "-f", "qcow2", path, "8M")
+	backendtest.Image(t, "create", "-q", "-f", "qcow2", path, "8M")
 	root := hypervisor.Disk{Name: "root", Path: path}
 	vm := l.vm("suite/declared", calm)
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: withDisks(vm, root)}, hypervisor.Invalid, "root",
+	l.refuses("n1", vm.ID, hypervisor.Start{VM: backendtest.WithDisks(vm, root)}, hypervisor.Invalid, "root",
 		"format=qcow2, or format=raw")
 	l.start("n1", vm)
 	l.refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.Invalid, "root",

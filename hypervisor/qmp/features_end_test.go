@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/monitor"
@@ -47,7 +48,7 @@ func TestAVMThatCameAndShutsDownWhileItsDisksAreCopiedIsAtRest(t *testing.T) {
 	brake := slow(wire)
 	brake.Store(false)
 	defer brake.Store(false)
-	vm := withDisks(l.vm("suite/sleeper", calm), twoDisks[1])
+	vm := backendtest.WithDisks(l.vm("suite/sleeper", calm), twoDisks[1])
 	contents := l.furnish("n2", vm)
 	l.start("n2", vm)
 	l.moveWith("there", vm, [2]name{"n2", "n1"}, options{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
@@ -134,7 +135,7 @@ func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
 // that disk. Its host can be opened meanwhile.
 func TestAReleaseIsNotDoneBeforeTheDisksAreGone(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/gone", calm), twoDisks[1])
+	vm := backendtest.WithDisks(l.vm("suite/gone", calm), twoDisks[1])
 	l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{})

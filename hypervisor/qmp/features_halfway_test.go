@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -78,7 +79,7 @@ func TestWhatCopiedTheDisksOfAVMAtRestIsEnded(t *testing.T) {
 			l, wire := linked(t, nil)
 			on := slow(wire)
 			defer on.Store(false)
-			vm := withDisks(l.vm("suite/cold", calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
+			vm := backendtest.WithDisks(l.vm("suite/cold", calm), hypervisor.Disk{Name: "data", Size: 32 * mib})
 			l.furnish("n1", vm)
 			l.copies("job", vm.ID)
 			l.between("n1", vm.ID, "job", func(_ *qmp.DomainRecord, j *qmp.Job) {
@@ -112,7 +113,7 @@ func TestADiskThatWasHalfPluggedIsPlugged(t *testing.T) {
 	if why := supports(l, hypervisor.CanAttachDisk); why != "" {
 		t.Skip(why)
 	}
-	vm := withDisks(l.vm("suite/plugs", calm), hypervisor.Disk{Name: "data", Size: 8 * mib})
+	vm := backendtest.WithDisks(l.vm("suite/plugs", calm), hypervisor.Disk{Name: "data", Size: 8 * mib})
 	l.start("n1", vm)
 	path := filepath.Join(filepath.Dir(l.disk("n1", "data")), "more")
 	must(t, os.WriteFile(path, make([]byte, 8<<20), 0o600))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -39,7 +40,7 @@ func TestAnEndThatComesTooLateIsNotThatOfTheNextMigration(t *testing.T) {
 	l.do("n2", vm.ID, hypervisor.Discard{Job: "live"})
 	disk := hypervisor.Disk{Name: "data", Size: 64 * mib}
 	l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: disk})
-	contents := noise(0, disk.Size)
+	contents := backendtest.Noise(0, disk.Size)
 	must(t, os.WriteFile(l.disk("n1", disk.Name), contents, 0o600))
 	l.begin("cold", vm.ID, options{})
 	l.until("n1", "cold", hypervisor.JobSucceeded)

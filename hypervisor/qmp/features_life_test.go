@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -182,7 +183,7 @@ func TestHugepagesThatTheHostLacksAreSaidToBeMissing(t *testing.T) {
 // A process that reaches the sockets controls the VM: they are the owner's alone.
 func TestWhatAHostKeepsIsPrivate(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/private", calm), hypervisor.Disk{Name: "data", Size: 4 * mib})
+	vm := backendtest.WithDisks(l.vm("suite/private", calm), hypervisor.Disk{Name: "data", Size: 4 * mib})
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{HoldSwitchOver: true})
 	l.becomes("n1", vm.ID, hypervisor.HandingOver)

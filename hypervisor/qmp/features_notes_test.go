@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
@@ -31,7 +32,7 @@ func TestAnArrivalThatCannotBeNotedIsNotAcknowledged(t *testing.T) {
 			}
 		}
 	})
-	vm := withDisks(l.vm("suite/rests", calm), twoDisks...)
+	vm := backendtest.WithDisks(l.vm("suite/rests", calm), twoDisks...)
 	contents := l.furnish("n1", vm)
 	l.begin("job", vm.ID, options{})
 	l.eventually("the disk of the target is full", func() bool {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 )
 
@@ -12,10 +13,10 @@ import (
 // fails does not take it away, and none makes it smaller.
 func TestAResizeThatFailsTakesNothingAway(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
+	vm := backendtest.WithDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
 		hypervisor.Disk{Name: "last", Size: 4 * mib})
 	contents := l.furnish("n1", vm)
-	image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+	backendtest.Image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 	contents["data"] = append(contents["data"], make([]byte, 4<<20)...)
 	l.start("n1", vm)
 	l.write("n1", vm.ID, "data", contents["data"], 6<<20)
@@ -44,12 +45,12 @@ func TestAResizeThatFailsTakesNothingAway(t *testing.T) {
 // A resize that we did not survive, after a disk had grown, is done by its repetition.
 func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
+	vm := backendtest.WithDisks(l.vm("suite/grower", calm), hypervisor.Disk{Name: "data", Size: 4 * mib},
 		hypervisor.Disk{Name: "last", Format: "qcow2", Size: 4 * mib})
 	contents := l.furnish("n1", vm)
 	bigger := enlarged(vm, 8*mib, 8*mib)
 	l.between("n1", vm.ID, "", func(*qmp.DomainRecord, *qmp.Job) {
-		image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+		backendtest.Image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 	})
 	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it has become %+v", d.VM)
@@ -83,13 +84,13 @@ func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
 		{"we did not survive it", func(l *lab, before, _ hypervisor.VM) {
 			l.between("n1", before.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 				d.Growing = before.Hardware.Disks
-				image(l.t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+				backendtest.Image(l.t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 			})
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, accelerator(t), nil)
-			vm := withDisks(l.vm("suite/grower", calm),
+			vm := backendtest.WithDisks(l.vm("suite/grower", calm),
 				hypervisor.Disk{Name: "data", Size: 4 * mib},
 				hypervisor.Disk{Name: "last", Format: "qcow2", Size: 4 * mib})
 			contents := l.furnish("n1", vm)

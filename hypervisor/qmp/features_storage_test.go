@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -15,35 +13,10 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
-
-// withDisks returns a VM with disks.
-func withDisks(vm hypervisor.VM, disks ...hypervisor.Disk) hypervisor.VM {
-	hw := *vm.Hardware
-	hw.Disks = disks
-	vm.Hardware = &hw
-	return vm
-}
-
-// image runs qemu-img and returns what it says.
-func image(t testing.TB, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(testutil.Context(t, testutil.DefaultLimit), "qemu-img", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("qemu-img %v: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
-// noise is what is written on the disk with a number: never the same as another's.
-func noise(i int, size hypervisor.Bytes) []byte {
-	b := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{byte(i + 1)})
-	_, _ = r.Read(b) // never fails
-	return b
-}
 
 // furnish makes a VM at rest whose local disks have known contents, which it
 // returns by the disk's name.
@@ -52,12 +25,12 @@ func (l *lab) furnish(n name, vm hypervisor.VM) map[string][]byte {
 	l.do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
 	contents := map[string][]byte{}
 	for i, d := range vm.Hardware.Disks {
-		contents[d.Name] = noise(i, d.Size)
+		contents[d.Name] = backendtest.Noise(i, d.Size)
 		raw := filepath.Join(l.dir, "raw")
 		if err := os.WriteFile(raw, contents[d.Name], 0o600); err != nil {
 			l.t.Fatal(err)
 		}
-		image(l.t, "convert", "-n", "-f", "raw", "-O", formatOf(d), raw, l.disk(n, d.Name))
+		backendtest.Image(l.t, "convert", "-n", "-f", "raw", "-O", formatOf(d), raw, l.disk(n, d.Name))
 		if err := os.Remove(raw); err != nil {
 			l.t.Fatal(err)
 		}
@@ -92,8 +65,8 @@ func (l *lab) same(n name, contents map[string][]byte) {
 	for disk, want := range contents {
 		path := l.disk(n, disk)
 		var info struct{ Format string }
-		must(l.t, json.Unmarshal([]byte(image(l.t, "info", "--output=json", path)), &info))
-		image(l.t, "convert", "-f", info.Format, "-O", "raw", path, raw)
+		must(l.t, json.Unmarshal([]byte(backendtest.Image(l.t, "info", "--output=json", path)), &info))
+		backendtest.Image(l.t, "convert", "-f", info.Format, "-O", "raw", path, raw)
 		got, err := os.ReadFile(raw)
 		if err != nil || !bytes.Equal(got, want) {
 			l.t.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
@@ -169,7 +142,7 @@ func TestLocalDisksMoveWithTheVM(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, accelerator(t), row.change)
-			vm := withDisks(l.vm("suite/traveller", busy), twoDisks...)
+			vm := backendtest.WithDisks(l.vm("suite/traveller", busy), twoDisks...)
 			contents := l.furnish("n1", vm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, row.options)
@@ -200,7 +173,7 @@ func (l *lab) afterwards(j job, id vmid, contents map[string][]byte) {
 // The disks of a migration share the bandwidth that it may use.
 func TestTheCopyOfDisksKeepsTheBandwidth(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/traveller", calm), twoDisks...)
+	vm := backendtest.WithDisks(l.vm("suite/traveller", calm), twoDisks...)
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
 	began := time.Now()
@@ -216,7 +189,7 @@ func TestTheCopyOfDisksKeepsTheBandwidth(t *testing.T) {
 func TestWhatIsWrittenDuringTheCopyArrives(t *testing.T) {
 	l, wire := linked(t, nil)
 	brake := slow(wire)
-	vm := withDisks(l.vm("suite/traveller", busy), twoDisks...)
+	vm := backendtest.WithDisks(l.vm("suite/traveller", busy), twoDisks...)
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.copies("job", vm.ID)
@@ -261,7 +234,7 @@ func TestACopyThatEndsEarlyLeavesTheVMAtItsSource(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l, wire := linked(t, nil)
 			brake := slow(wire)
-			vm := withDisks(l.vm("suite/traveller", busy), twoDisks...)
+			vm := backendtest.WithDisks(l.vm("suite/traveller", busy), twoDisks...)
 			contents := l.furnish("n1", vm)
 			l.start("n1", vm)
 			l.copies("job", vm.ID)
@@ -296,7 +269,7 @@ func TestAVMAtRestMovesCold(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l, _ := linked(t, func(c *qmp.Config) { c.TLS = row.tls })
-			vm := withDisks(l.vm("suite/traveller", calm), row.disks...)
+			vm := backendtest.WithDisks(l.vm("suite/traveller", calm), row.disks...)
 			contents := l.furnish("n1", vm)
 			l.begin("job", vm.ID, options{})
 			l.until("n1", "job", hypervisor.JobSucceeded)
@@ -317,7 +290,7 @@ func TestAVMAtRestMovesCold(t *testing.T) {
 
 func TestADiskThatWasPluggedInMovesToo(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/traveller", busy), twoDisks[0])
+	vm := backendtest.WithDisks(l.vm("suite/traveller", busy), twoDisks[0])
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
@@ -336,8 +309,8 @@ func TestASharedDiskMovesWithItsLock(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			l := newLab(t, accelerator(t), nil)
 			path := filepath.Join(l.dir, "shared."+format)
-			image(t, "create", "-q", "-f", format, path, "8M")
-			vm := withDisks(l.vm("suite/traveller", busy), hypervisor.Disk{Name: "data",
+			backendtest.Image(t, "create", "-q", "-f", format, path, "8M")
+			vm := backendtest.WithDisks(l.vm("suite/traveller", busy), hypervisor.Disk{Name: "data",
 				Format: format, Path: path, Size: 8 * mib})
 			contents := make([]byte, 8<<20)
 			l.start("n1", vm)
@@ -354,7 +327,7 @@ func TestASharedDiskMovesWithItsLock(t *testing.T) {
 			}
 			l.ends("n2", vm.ID)
 			raw := filepath.Join(l.dir, "raw")
-			image(t, "convert", "-f", format, "-O", "raw", path, raw)
+			backendtest.Image(t, "convert", "-f", format, "-O", "raw", path, raw)
 			if got, err := os.ReadFile(raw); err != nil || !bytes.Equal(got, contents) {
 				t.Errorf("the image has not what was written: %v", err)
 			}
@@ -365,7 +338,7 @@ func TestASharedDiskMovesWithItsLock(t *testing.T) {
 // What is there already is never overwritten by what arrives.
 func TestATargetDoesNotOverwriteADisk(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
-	vm := withDisks(l.vm("suite/traveller", calm), twoDisks[1])
+	vm := backendtest.WithDisks(l.vm("suite/traveller", calm), twoDisks[1])
 	contents := l.furnish("n2", vm)
 	l.do("n2", vm.ID, hypervisor.Forget{})
 	_, err := l.host("n2").Receive(context.Background(), hypervisor.Incoming{Job: "job", VM: vm})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/pki"
@@ -278,7 +279,7 @@ func TestAnEavesdropperSeesNoMemory(t *testing.T) {
 			var memory, disk pattern
 			l, wire := linked(t, func(c *qmp.Config) { c.TLS = row.tls })
 			wire.overhear = func(b []byte) { memory.hear(b); disk.hear(b) }
-			vm := withDisks(l.vm("suite/traveller", calm), hypervisor.Disk{Name: "data",
+			vm := backendtest.WithDisks(l.vm("suite/traveller", calm), hypervisor.Disk{Name: "data",
 				Size: 4 * mib})
 			contents := l.furnish("n1", vm)
 			l.start("n1", vm)

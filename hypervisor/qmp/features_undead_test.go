@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -86,7 +87,7 @@ func TestAQEMUThatCannotBeKilledIsNotWaitedForForLong(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l, wire := linked(t, func(c *qmp.Config) { c.Timeout = time.Second })
 			slow(wire)
-			vm := withDisks(l.vm("suite/undead", calm), twoDisks[1])
+			vm := backendtest.WithDisks(l.vm("suite/undead", calm), twoDisks[1])
 			row.before(l, vm)
 			dies := l.undead("n1", vm.ID)
 			for _, ask := range []ask{row.ask, kill} {

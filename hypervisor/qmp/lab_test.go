@@ -240,16 +240,12 @@ func (l *lab) alive(id vmid) ([]name, error) {
 	if p == nil {
 		return nil, nil
 	}
-	before := p.Rhythm()
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Beats >= before.Beats+3 })
-	if err != nil {
-		return nil, nil // it stands
+	process, err := p.Alive()
+	if process == "" {
+		return nil, err
 	}
-	r := p.Rhythm()
-	host, _, _ := strings.Cut(r.From, "#")
-	return []name{name(host)}, r.Check()
+	host, _, _ := strings.Cut(process, "#")
+	return []name{name(host)}, err
 }
 
 // verify stops the guest for a moment, and reads all of its memory.
@@ -257,30 +253,17 @@ func (l *lab) verify(n name, id vmid) error {
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
 	p := l.pulse(id)
-	if err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
-		return fmt.Errorf("the guest does not come up: %w", err)
-	}
-	if err := p.Rhythm().Check(); err != nil {
+	if err := p.Up(ctx); err != nil {
 		return err
 	}
 	m, err := l.hosts[n].Monitor(id)
 	if err != nil {
 		return err
 	}
-	for {
-		if err := m.Execute(ctx, "stop", nil, nil); err != nil {
-			return err
-		}
-		err := l.dump(ctx, n, id)
-		if err = errors.Join(err, m.Execute(ctx, "cont", nil, nil)); !errors.Is(err, errBoots) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	return guest.Stopped(ctx, func() error { return m.Execute(ctx, "stop", nil, nil) },
+		func() error { return l.dump(ctx, n, id) },
+		func() error { return m.Execute(ctx, "cont", nil, nil) })
 }
-
-// errBoots: the guest has not filled its memory yet.
-var errBoots = errors.New("the guest boots")
 
 // dump checks every byte of the memory of a guest that stands.
 func (l *lab) dump(ctx context.Context, n name, id vmid) error {
@@ -302,15 +285,7 @@ func (l *lab) dump(ctx context.Context, n name, id vmid) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if s, err := guest.ReadState(f); err == nil && !s.Ready && ctx.Err() == nil {
-		return errBoots
-	}
-	return p.Verify(f, size)
+	return p.VerifyDump(path, size)
 }
 
 // pid returns the process of a VM on a host.

@@ -2,7 +2,6 @@ package qmp_test
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -152,43 +152,11 @@ const most = 400_000
 // explore looks at everything that can become of a world. Check says what is wrong with one.
 func explore(t *testing.T, from world, may []event, check func(*world) string) {
 	t.Helper()
-	type step struct {
-		before uint64
-		name   string
+	n, story := backendtest.Explore(from, may, most, func(w *world, _ int) string { return check(w) })
+	if story != "" {
+		t.Fatal(story)
 	}
-	seed := maphash.MakeSeed()
-	seen := map[uint64]step{}
-	id := maphash.Comparable(seed, from)
-	seen[id] = step{}
-	for next := []world{from}; len(next) > 0; {
-		w := next[0]
-		next = next[1:]
-		before := maphash.Comparable(seed, w)
-		for _, e := range may {
-			if !e.when(&w) {
-				continue
-			}
-			after := w.happen(e)
-			id := maphash.Comparable(seed, after)
-			if _, visited := seen[id]; visited {
-				continue
-			}
-			seen[id] = step{before, e.name}
-			if broken := check(&after); broken != "" {
-				var story []string
-				for at := id; seen[at].name != ""; at = seen[at].before {
-					story = append(story, seen[at].name)
-				}
-				slices.Reverse(story)
-				t.Fatalf("%s, after:\n%s\n%+v", broken, strings.Join(story, "\n"), after)
-			}
-			next = append(next, after)
-		}
-		if len(seen) > most {
-			t.Fatalf("more than %d worlds: explore fewer kinds of faults at a time", most)
-		}
-	}
-	t.Logf("%d worlds", len(seen))
+	t.Logf("%d worlds", n)
 }
 
 // TestAnyFuture walks through worlds in which everything may happen, and then
@@ -201,22 +169,8 @@ func TestAnyFuture(t *testing.T) {
 		may := among(strings.Join(some, ","))
 		w := begin(plan{rapid.Bool().Draw(t, "paused"), rapid.Bool().Draw(t, "hold"),
 			rapid.Bool().Draw(t, "hold switch-over")})
-		var story []string
-		for range rapid.IntRange(1, 120).Draw(t, "length") {
-			can := slices.DeleteFunc(slices.Clone(may), func(e event) bool { return !e.when(&w) })
-			if len(can) == 0 {
-				break
-			}
-			i := rapid.IntRange(0, len(can)-1).Draw(t, "what")
-			story = append(story, can[i].name)
-			w = w.happen(can[i])
-			if broken := w.check(); broken != "" {
-				t.Fatalf("%s, after:\n%s\n%+v", broken, strings.Join(story, "\n"), w)
-			}
-		}
-		if err := w.end(); err != nil {
-			t.Fatalf("%v, after:\n%s", err, strings.Join(story, "\n"))
-		}
+		backendtest.Walk(t, w, may, rapid.IntRange(1, 120).Draw(t, "length"), (*world).check,
+			world.end)
 	})
 }
 

@@ -143,6 +143,12 @@ type event struct {
 	then func(*world)
 }
 
+func (e event) Title() string { return e.name }
+
+func (e event) Can(w *world) bool { return e.when(w) }
+
+func (e event) Happen(w world) world { return w.happen(e) }
+
 // receiving reports whether memory can reach the target's QEMU.
 func (w *world) receiving() bool {
 	return w.link && w.target.alive && w.source.alive && w.target.mig == monitor.Active

@@ -4,7 +4,6 @@ package libvirttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -154,9 +153,6 @@ func (l *Lab) QEMU(host, domain string) (pid int, err error) {
 	return h.Outer(inside)
 }
 
-// errBoots: the guest has not filled its memory yet.
-var errBoots = errors.New("the guest boots")
-
 // Verify stops a guest for a moment, unless it is paused, and compares every byte of
 // its memory with what it must be.
 func (l *Lab) Verify(t testing.TB, host, domain string, p guest.Params) error {
@@ -170,17 +166,14 @@ func (l *Lab) Verify(t testing.TB, host, domain string, p guest.Params) error {
 	if strings.TrimSpace(state) == "paused" {
 		return l.dump(ctx, host, domain, p)
 	}
-	for {
-		if _, err := l.Virsh(ctx, host, "suspend", domain); err != nil {
+	virsh := func(command string) func() error {
+		return func() error {
+			_, err := l.Virsh(ctx, host, command, domain)
 			return err
 		}
-		err := l.dump(ctx, host, domain, p)
-		_, resumed := l.Virsh(ctx, host, "resume", domain)
-		if err = errors.Join(err, resumed); !errors.Is(err, errBoots) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
+	return guest.Stopped(ctx, virsh("suspend"),
+		func() error { return l.dump(ctx, host, domain, p) }, virsh("resume"))
 }
 
 // dump checks every byte of the memory of a guest that stands.
@@ -194,13 +187,5 @@ func (l *Lab) dump(ctx context.Context, host, domain string, p guest.Params) err
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if s, err := guest.ReadState(f); err == nil && !s.Ready && ctx.Err() == nil {
-		return errBoots
-	}
-	return p.Verify(f, size)
+	return p.VerifyDump(path, size)
 }
