@@ -4,59 +4,41 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
-// TestStories runs the stories of testdata/story: what a host notes and sees, and
-// what it then says and does. The commands:
+// TestStories runs the stories of testdata/story, in which
 //
-//	host    a story begins: nothing is noted but the words of the input
-//	note    the words of the input are noted, too
 //	see     a line is a look: libvirt's word, then "sends", "aborted", "stood",
 //	        "moving", "early", "rebooted", "transient", "call=Word" or "mark=job". The answer is
 //	        what the domain is, how its job stands, and what is due.
 //	settle  a line is a look; what is due is done until nothing is. What was done
 //	        stays noted.
 //
-// A word of a note is one of [flags], "!word" for its opposite, "role=word",
-// "stage=word", "last=Word", "doing=Word" or "by=5s" from now. -rewrite writes the
-// answers anew.
+// A word of a note is one of [situation.flags], "!word" for its opposite, "role=word",
+// "stage=word", "last=Word", "doing=Word" or "by=5s" from now.
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata/story", func(t *testing.T, path string) {
-		var s situation
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "host":
-				s = situation{d: &libvirt.DomainRecord{}}
-				fallthrough
-			case "note":
-				for _, word := range strings.Fields(d.Input) {
-					if err := s.note(word); err != nil {
-						d.Fatalf(t, "%v", err)
-					}
-				}
-				return ""
-			case "see", "settle":
-				var b strings.Builder
-				for line := range strings.Lines(d.Input) {
-					if err := s.see(strings.Fields(line)); err != nil {
-						d.Fatalf(t, "%v", err)
-					}
-					fmt.Fprintln(&b, s.tell())
-					if d.Cmd == "settle" {
-						s = s.tellSteps(&b)
-					}
-				}
-				return b.String()
-			}
-			d.Fatalf(t, "unknown command %q", d.Cmd)
-			return ""
-		})
+	backendtest.Stories(t, func() backendtest.Story {
+		return &situation{d: &libvirt.DomainRecord{}}
 	})
+}
+
+// See answers a look.
+func (s *situation) See(cmd string, line []string) (string, error) {
+	if cmd != "see" && cmd != "settle" {
+		return "", fmt.Errorf("unknown command %q", cmd)
+	}
+	if err := s.see(line); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, s.tell())
+	if cmd == "settle" {
+		*s = s.tellSteps(&b)
+	}
+	return b.String(), nil
 }
 
 // tell is the answer to a look.
@@ -96,34 +78,19 @@ func (s situation) flags() map[string]*bool {
 	return f
 }
 
-// note takes down one word.
-func (s *situation) note(word string) error {
-	key, value, valued := strings.Cut(word, "=")
-	if name, no := strings.CutPrefix(word, "!"); !valued {
-		flag := s.flags()[name]
-		if flag == nil {
-			return fmt.Errorf("%q is no word of a note, or there is no job yet", word)
-		}
-		*flag = !no
-		return nil
+// Note takes down one word.
+func (s *situation) Note(word string) error {
+	values := map[string]func(string) error{
+		"role": func(value string) error {
+			s.j = &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.Role(value)}}
+			return nil
+		},
+		"doing": backendtest.Word(&s.d.Doing), "by": backendtest.From(now, &s.d.By)}
+	if s.j != nil {
+		values["stage"] = func(value string) error { s.j.Stage = libvirt.Stage(value); return nil }
+		values["last"] = backendtest.Word(&s.j.Last.Status)
 	}
-	switch key {
-	case "role":
-		s.j = &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.Role(value)}}
-		return nil
-	case "stage":
-		s.j.Stage = libvirt.Stage(value)
-		return nil
-	case "last":
-		return s.j.Last.Status.UnmarshalText([]byte(value))
-	case "doing":
-		return s.d.Doing.UnmarshalText([]byte(value))
-	case "by":
-		in, err := time.ParseDuration(value)
-		s.d.By = now.Add(in)
-		return err
-	}
-	return fmt.Errorf("%q is no word of a note", word)
+	return backendtest.Note(word, s.flags(), values)
 }
 
 // see takes the look that a line describes.

@@ -4,55 +4,35 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/cockroachdb/datadriven"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
-// TestStories runs the stories of testdata/story: what a host notes and sees, and
-// what it then says and does. The commands:
+// TestStories runs the stories of testdata/story, in which
 //
-//	host  a story begins: nothing is noted but the words of the input
-//	note  the words of the input are noted, too
 //	see   a line is a look: QEMU's run state, then its migration's status if it is
 //	      looked at, then "disk=status" for the copy of each local disk; or "dead"; or
 //	      "silent" for a QEMU that has not answered since we began.
 //	      The answer is what the domain is, how its job stands, and what is due.
 //
-// A word of a note is one of [flags], "!word" for its opposite, "doing=Word",
+// A word of a note is one of [situation.flags], "!word" for its opposite, "doing=Word",
 // "role=word", "stage=word", "last=Word", "mode=Word" or "by=5s" from now.
-// -rewrite writes the answers anew.
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata/story", func(t *testing.T, path string) {
-		var s situation
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "host":
-				s = situation{d: &qmp.DomainRecord{Rest: hypervisor.Shutoff}}
-				fallthrough
-			case "note":
-				for _, word := range strings.Fields(d.Input) {
-					if err := s.note(word); err != nil {
-						d.Fatalf(t, "%v", err)
-					}
-				}
-				return ""
-			case "see":
-				var b strings.Builder
-				for line := range strings.Lines(d.Input) {
-					s.l = seen(t, d, strings.Fields(line))
-					fmt.Fprintln(&b, s.tell())
-				}
-				return b.String()
-			}
-			d.Fatalf(t, "unknown command %q", d.Cmd)
-			return ""
-		})
+	backendtest.Stories(t, func() backendtest.Story {
+		return &situation{d: &qmp.DomainRecord{Rest: hypervisor.Shutoff}}
 	})
+}
+
+// See answers a look.
+func (s *situation) See(cmd string, line []string) (string, error) {
+	if cmd != "see" || len(line) == 0 {
+		return "", fmt.Errorf("unknown command %q, or nothing is seen", cmd)
+	}
+	s.l = seen(line)
+	return s.tell() + "\n", nil
 }
 
 // tell is the answer to a look.
@@ -83,46 +63,25 @@ func (s situation) flags() map[string]*bool {
 	return f
 }
 
-// note takes down one word.
-func (s *situation) note(word string) error {
-	key, value, valued := strings.Cut(word, "=")
-	if name, no := strings.CutPrefix(word, "!"); !valued {
-		flag := s.flags()[name]
-		if flag == nil {
-			return fmt.Errorf("%q is no word of a note, or there is no job yet", word)
-		}
-		*flag = !no
-		return nil
+// Note takes down one word.
+func (s *situation) Note(word string) error {
+	values := map[string]func(string) error{
+		"role": func(value string) error {
+			s.j = &qmp.Job{Job: qmp.BaseJob{Role: qmp.Role(value)}}
+			return nil
+		},
+		"doing": backendtest.Word(&s.d.Doing), "rest": backendtest.Word(&s.d.Rest),
+		"by": backendtest.From(now, &s.d.By)}
+	if s.j != nil {
+		values["stage"] = func(value string) error { s.j.Stage = qmp.Stage(value); return nil }
+		values["last"] = backendtest.Word(&s.j.Last.Status)
+		values["mode"] = backendtest.Word(&s.j.Last.Mode)
 	}
-	switch key {
-	case "role":
-		s.j = &qmp.Job{Job: qmp.BaseJob{Role: qmp.Role(value)}}
-		return nil
-	case "stage":
-		s.j.Stage = qmp.Stage(value)
-		return nil
-	case "last":
-		return s.j.Last.Status.UnmarshalText([]byte(value))
-	case "mode":
-		return s.j.Last.Mode.UnmarshalText([]byte(value))
-	case "doing":
-		return s.d.Doing.UnmarshalText([]byte(value))
-	case "rest":
-		return s.d.Rest.UnmarshalText([]byte(value))
-	case "by":
-		in, err := time.ParseDuration(value)
-		s.d.By = now.Add(in)
-		return err
-	}
-	return fmt.Errorf("%q is no word of a note", word)
+	return backendtest.Note(word, s.flags(), values)
 }
 
 // seen is the look that a line describes.
-func seen(t *testing.T, d *datadriven.TestData, words []string) qmp.Look {
-	t.Helper()
-	if len(words) == 0 {
-		d.Fatalf(t, "nothing is seen")
-	}
+func seen(words []string) qmp.Look {
 	switch words[0] {
 	case "dead":
 		return qmp.Look{}
