@@ -187,10 +187,10 @@ func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
 	switch {
 	case next == nil && old == nil: // it is gone
 		return nil
-	case next == nil && key.Kind != store.VMKind:
-		return q.forbidden(Admin, "to delete a "+key.Kind.String())
-	case next == nil:
+	case next == nil && ended(old) || next == nil && key.Kind == store.VMKind:
 		return nil
+	case next == nil:
+		return q.forbidden(Admin, "to delete a "+key.Kind.String())
 	case old == nil:
 		may = slices.Concat(may, made[key.Kind])
 	case old.At() != next.At():
@@ -204,15 +204,24 @@ func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
 	return nil
 }
 
+// ended reports whether a record is a plan that has ended: whoever asks for the next one forgets it.
+func ended(r store.Record) bool {
+	p, is := r.(*store.Plan)
+	return is && !p.Ended.IsZero()
+}
+
 // asks reports whether a request changes what operators decide: such requests are told of.
 func (q *Asked) asks() bool {
-	if q.Op == opAmend || q.Op == opDelete && q.Record != nil && q.Record.Key().Kind == store.VMKind {
+	if q.Op == opAmend {
 		return true
 	}
 	if q.Record == nil {
 		return false
 	}
 	kind := q.Record.Key().Kind
+	if q.Op == opDelete {
+		return kind == store.VMKind || kind == store.PlanKind
+	}
 	mine := operated[kind]
 	switch kind {
 	case store.HostKind:

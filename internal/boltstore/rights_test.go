@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -234,6 +235,15 @@ func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 			t.Errorf("an operator deletes %v: %v", kind, err)
 		}
 		o.last()
+	}
+	for _, over := range []time.Time{{}, time.Unix(1, 0)} {
+		plan, err := admin.Put(ctx, &store.Plan{Name: "old" + over.String(), Ended: over})
+		must(t, err)
+		o.last()
+		err = operator.Delete(ctx, plan)
+		if told := o.last(); errors.Is(err, store.Forbidden) != over.IsZero() || len(told) != 1 {
+			t.Errorf("an operator deletes a plan that ended %v: %v, told %+v", over, err, told)
+		}
 	}
 	if _, err := operator.Put(ctx, vmOn("new", "n1")); err != nil {
 		t.Errorf("an operator adds a VM: %v", err)
