@@ -6,19 +6,21 @@ import (
 	"testing"
 )
 
-// Every command that docs/vms.md shows is run by the script, with whatever is added to it.
-func TestTheCommandsAboutVMsAreRun(t *testing.T) {
-	script := read(t, "testdata/script/vm-life.txtar")
-	found := 0
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(
-		read(t, "../../docs/vms.md"), -1) {
-		for line := range strings.Lines(block[1]) {
-			if found++; !strings.Contains(script, " "+strings.TrimSpace(line)) {
-				t.Errorf("no script runs %q", line)
+// Every command that these pages show is run by their scripts, with whatever is added to it.
+func TestTheCommandsOfPagesAreRun(t *testing.T) {
+	for page, by := range map[string]string{"vms": "vm-life", "audit": "seal"} {
+		script := read(t, "testdata/script/"+by+".txtar")
+		found := 0
+		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(
+			read(t, "../../docs/"+page+".md"), -1) {
+			for line := range strings.Lines(block[1]) {
+				if found++; !strings.Contains(script, " "+strings.TrimSpace(line)) {
+					t.Errorf("no script runs %q of docs/%s.md", line, page)
+				}
 			}
 		}
-	}
-	if found == 0 {
-		t.Error("the page shows no command")
+		if found == 0 {
+			t.Errorf("docs/%s.md shows no command", page)
+		}
 	}
 }

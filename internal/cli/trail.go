@@ -45,6 +45,7 @@ func auditCommand() *cobra.Command {
 			}
 			return err
 		}}
+	c.AddCommand(auditSealCommand(), auditVerifyCommand())
 	c.Flags().StringVar(&vm, "vm", "", "print what was decided about this `VM`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of text")
 	return c
