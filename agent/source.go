@@ -118,6 +118,8 @@ func unsendable(v *store.VM) string {
 		return "one of its disks is being attached or detached"
 	case v.Operation == store.Snapshotting:
 		return "a snapshot of one of its disks is being changed"
+	case v.Operation == store.Renaming:
+		return "it gets another name"
 	}
 	if can, why := v.CanMigrate(); !can && v.Migratable {
 		return why

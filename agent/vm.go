@@ -31,6 +31,9 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 		_, err := a.troubled(ctx, v, why, now)
 		return err
 	}
+	if v.Rename != nil && rests(d.State) { // from now on only its new name starts it
+		return a.rename(ctx, v, d, now)
+	}
 	if v, err = a.changeDisks(ctx, v, d, now); err != nil {
 		return err
 	}

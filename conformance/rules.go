@@ -55,6 +55,10 @@ var rules = byCase([][2]string{
 		"NoRoom for one that does not fit beside what runs and what is received here"},
 	{"what runs takes room until it is shut off",
 		"NoRoom for one that does not fit beside what runs and what is received here"},
+	{"a VM that executes has one console, once at a time, which ends with it",
+		"Conflict for a VM that is neither running nor paused, and while another console of it is open"},
+	{"an unknown VM has no console",
+		"It answers NotFound for an unknown VM"},
 	// life: hardware
 	{"a VM that is shut off takes another size and starts with it",
 		"Resize changes memory, CPUs and the sizes of disks of a VM that is Shutoff"},

@@ -22,6 +22,7 @@ const (
 	Plugging  Operation = "Plugging"  // a disk is attached or detached
 	// Snapshotting: a snapshot of one of its disks is made, deleted or reverted to.
 	Snapshotting Operation = "Snapshotting"
+	Renaming     Operation = "Renaming" // it gets another name
 )
 
 // Asked is a request of an operator.
@@ -113,7 +114,7 @@ func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
 // Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
 // It holds nothing of its host until that announces the start: another may start it as well.
 func (v *VM) Startable() bool {
-	return !v.Stopped && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Operation == Nothing && v.ActiveMigration == "" && v.Host != ""
+	return !v.Stopped && v.Rename == nil && (v.Evicted == nil || v.Evicted.Restart) && v.Ended && v.Operation == Nothing && v.ActiveMigration == "" && v.Host != ""
 }
 
 // Off reports whether the VM shall not run on its host: its operator has stopped it, or it is shut
@@ -133,10 +134,10 @@ func (v *VM) Start() {
 }
 
 // Between reports whether the VM is on its way up or down: it starts, stops, or is shut down to
-// be resized, or its disks change. It cannot migrate until that is over.
+// be resized, its disks change, or it gets another name. It cannot migrate until that is over.
 func (v *VM) Between() bool {
 	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing ||
-		v.Operation == Plugging || v.Operation == Snapshotting
+		v.Operation == Plugging || v.Operation == Snapshotting || v.Operation == Renaming
 }
 
 // Stands reports whether the guest of the VM is paused, as its operator wants it, by the word of its

@@ -217,6 +217,8 @@ type VM struct {
 	DiskChanges []DiskChange `json:",omitempty"`
 	// SnapshotRequests are what is asked for of snapshots, the oldest first.
 	SnapshotRequests []SnapshotRequest `json:",omitempty"`
+	// Rename asks for another name. The agent of Host takes it back with the reason when it cannot be.
+	Rename *Rename `json:",omitempty"`
 	// Asked is who asked last for a change of the VM, and for which. Default: that is not known.
 	Asked *Asked `json:",omitempty"`
 

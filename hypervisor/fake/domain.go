@@ -130,6 +130,9 @@ func (d *domain) Become(state hypervisor.DomainState) {
 	}
 	d.State = state
 	h.listed.Mark(d.VM.ID)
+	if len(h.consoles) > 0 && state != hypervisor.Running && state != hypervisor.Paused {
+		h.hangUp(d.VM.ID)
+	}
 	if d.timer != nil {
 		f.world.Agenda.Disarm(d.timer)
 		d.timer = nil

@@ -24,6 +24,7 @@ type Host struct {
 	listed    list         // what Domains answered last
 	late      []*postponed // calls
 	busy      time.Duration
+	consoles  map[hypervisor.VMID]*console // that are open
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)

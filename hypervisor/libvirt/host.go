@@ -25,6 +25,7 @@ type Host struct {
 	software string
 	able     hypervisor.Abilities
 	end      context.CancelFunc
+	consoles backend.Consoles
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)

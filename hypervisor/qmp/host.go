@@ -24,10 +24,11 @@ import (
 
 // A Host runs the VMs of one machine.
 type Host struct {
-	node   *node
-	link   hypervisor.Bandwidth
-	server *server
-	end    context.CancelFunc
+	node     *node
+	link     hypervisor.Bandwidth
+	server   *server
+	end      context.CancelFunc
+	consoles backend.Consoles
 }
 
 var _ hypervisor.Hypervisor = (*Host)(nil)

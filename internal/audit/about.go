@@ -124,6 +124,9 @@ func ofVM(v *store.VM) Line {
 			l.What += ", to " + r.Words()
 		}
 	}
+	if v.Rename != nil {
+		l.What += ", to be renamed to " + string(v.Rename.To)
+	}
 	if n := len(v.Snapshots); n > 0 {
 		l.What += ", " + words.Count(n, "snapshot")
 	}

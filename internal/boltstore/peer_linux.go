@@ -12,19 +12,27 @@ type peerKey struct{}
 
 // withPeer puts into a connection's context who is at its other end.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if p := PeerOf(c); p.Known {
+		return context.WithValue(ctx, peerKey{}, p)
+	}
+	return ctx
+}
+
+// PeerOf returns who is at the other end of a connection of a Unix socket.
+func PeerOf(c net.Conn) Peer {
 	u, is := c.(*net.UnixConn)
 	if !is {
-		return ctx
+		return Peer{}
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return ctx
+		return Peer{}
 	}
 	var p Peer
 	if raw.Control(func(fd uintptr) { p, err = peerOf(int(fd)) }) != nil || err != nil {
-		return ctx
+		return Peer{}
 	}
-	return context.WithValue(ctx, peerKey{}, p)
+	return p
 }
 
 // peerOf asks the kernel who has connected. Source: unix(7), SO_PEERCRED; Linux 4.13,

@@ -43,7 +43,7 @@ var needed = map[string]Role{opGet: Viewer, opChanges: Viewer, opWait: Viewer, o
 // belongs to another machine. Source: the documentation of the fields in package store.
 var operated = map[store.Kind][]string{
 	store.VMKind: {"VM", "Labels", "Strategy", "Migratable", "NotMigratableReason", "Placement", "Overhead",
-		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges", "SnapshotRequests",
+		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges", "SnapshotRequests", "Rename",
 		"Asked", "Release", "Evicted"},
 	store.HostKind:      {"Labels", "Taints", "Cordoned", "CordonedFor", "Drain", "Facts"},
 	store.MigrationKind: {"Cancel"},
@@ -204,7 +204,7 @@ func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
 	return nil
 }
 
-// ended reports whether a record is a plan that has ended: whoever asks for the next one forgets it.
+// ended reports whether a record is a plan that has ended: the client that applies the next one forgets it.
 func ended(r store.Record) bool {
 	p, is := r.(*store.Plan)
 	return is && !p.Ended.IsZero()

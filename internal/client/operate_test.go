@@ -288,6 +288,19 @@ var refusals = []refusal{
 			_, err := d.PauseVM(ctx, "default/web")
 			return err
 		}, "it is stopped"},
+	{"rename what runs", nil, func(ctx context.Context, d *client.Client) error {
+		_, err := d.RenameVM(ctx, "default/web", "shop")
+		return err
+	}, "it is not stopped: godwit vm stop it first, and wait until it has stopped"},
+	{"rename to another namespace", nil, func(ctx context.Context, d *client.Client) error {
+		_, err := d.RenameVM(ctx, "default/web", "other/web")
+		return err
+	}, "a VM stays in its namespace"},
+	{"start what is being renamed", func(v *store.VM) { v.Stopped, v.Rename = true, &store.Rename{To: "default/shop"} },
+		func(ctx context.Context, d *client.Client) error {
+			_, err := d.StartVM(ctx, "default/web")
+			return err
+		}, "it is being renamed to default/shop"},
 	{"resume what is not paused", nil, func(ctx context.Context, d *client.Client) error {
 		_, err := d.ResumeVM(ctx, "default/web")
 		return err

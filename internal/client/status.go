@@ -342,6 +342,9 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.Why = map[bool]string{true: "it is paused", false: "it is resumed"}[v.Pause] +
 			" when migration " + string(v.ActiveMigration) + " has ended"
 	}
+	if s.Why == "" && v.Rename != nil {
+		s.Why = "it is to be renamed to " + string(v.Rename.To)
+	}
 	if s.Why == "" && len(v.DiskChanges) > 0 {
 		s.Why = unplugged(v)
 	}

@@ -65,6 +65,10 @@ func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID, what string,
 	how func(*store.VM) error) (*store.VM, error) {
 	r, err := d.change(ctx, vmKey(id), func(r store.Record) (store.Record, error) {
 		next := *r.(*store.VM)
+		if as := next.Rename; as != nil && what != "rename to "+string(as.To) {
+			return nil, refuse(what+" vm "+string(id), "it is being renamed to %s: use that name when godwit vm "+
+				"list shows it", as.To)
+		}
 		if err := how(&next); err != nil || d.By == "" || same(r, &next) {
 			return &next, err
 		}

@@ -26,6 +26,8 @@ type Agent struct {
 	// Lock names a lock that no other process on this machine that acts for the host holds: see
 	// store.LeaseConfig. Default: none.
 	Lock string
+	// Console is the path of the socket at which the consoles of VMs are served. Default: they are not.
+	Console string
 	Dependencies
 }
 
@@ -146,7 +148,9 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	if err != nil {
 		return err
 	}
+	hangUp := a.consoles(ctx)
 	err = errors.Join(run(ctx, known, beat, loop), done())
+	hangUp()
 	cause := context.Cause(ctx)
 	if Refused(cause) || errors.Is(cause, errLapsed) {
 		return cause // what else has failed, failed for that

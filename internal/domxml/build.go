@@ -141,9 +141,10 @@ func devices(vm hypervisor.VM, name string, s Settings) *lx.DomainDeviceList {
 }
 
 // console is the first serial port. Every VM has it, whether or not its host keeps
-// what the guest writes there: a target without it would refuse the state.
+// what the guest writes there: a target without it would refuse the state. A pseudo-terminal can be
+// opened, and what is not read from it is thrown away.
 func console(s Settings) lx.DomainSerial {
-	source := &lx.DomainChardevSource{Null: &lx.DomainChardevSourceNull{}}
+	source := &lx.DomainChardevSource{Pty: &lx.DomainChardevSourcePty{}}
 	if s.ConsoleLog != "" {
 		source = &lx.DomainChardevSource{
 			File: &lx.DomainChardevSourceFile{Path: s.ConsoleLog, Append: "on"}}

@@ -31,7 +31,7 @@ type Settings struct {
 	// they bypass it, since another host may not see what is in it.
 	Buffered bool
 	// ConsoleLog is the file with what the guest writes to its serial console,
-	// absolute. Default: it is thrown away; the guest has the port in any case.
+	// absolute: its console cannot be opened then. Default: it is not kept.
 	ConsoleLog string
 	// DebugSocket is the socket on which QEMU waits for who listens to the debug
 	// port, absolute. Default: what the guest writes there is thrown away.
