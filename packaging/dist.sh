@@ -4,6 +4,7 @@
 #	godwit-linux-ARCH                static, without libvirt
 #	godwit_VERSION-1_ARCH.deb        with libvirt, which it loads at run time; units, pages, completions
 #	Dockerfile  godwit-VERSION-ARCH.cdx.json  SHA256SUMS
+#	and what ../kubevirt/dist.sh builds
 #
 # The same commit gives the same bytes, wherever it is built, with the same Go and C compilers.
 # ARCHES="amd64" builds for one only. The C compiler of arm64 is gcc-aarch64-linux-gnu; without it
@@ -81,4 +82,5 @@ for ARCH in ${ARCHES:-amd64 arm64}; do
 	(cd "$here" && "$work/tools/nfpm" package -f "$work/nfpm.yaml" -p deb -t "$out/" >/dev/null)
 done
 cp "$here/Dockerfile" "$out/"
-cd "$out" && sha256sum godwit* Dockerfile >SHA256SUMS
+kubevirt/dist.sh "$out" "$VERSION"
+cd "$out" && sha256sum godwit* kubectl-godwit* Dockerfile >SHA256SUMS

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	_ "golang.org/x/crypto/x509roots/fallback" // the image has no certificates
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/godwit-vm/godwit/kubevirt/internal/operator"

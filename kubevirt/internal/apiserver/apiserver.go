@@ -1,6 +1,6 @@
 // Package apiserver starts a real Kubernetes API server for tests.
 //
-// Its programs, kube-apiserver, kubectl, kube-scheduler and etcd, and the virt-controller of KubeVirt, are
+// Its programs, kube-apiserver, kubectl, kube-scheduler and etcd, the virt-controller of KubeVirt, and Helm and others are
 // built from pinned Go modules: see ../../tools. The first build takes some minutes of CPU time and is kept in
 // the user's cache; it belongs to the long tier of tests (GODWIT_LONG=1), where a stage of its own builds them
 // without the limit that a test has.
@@ -44,6 +44,14 @@ var Kubernetes = Kit{module: "envtest", programs: []program{
 // KubeVirt is its controller, and its custom resources in [CRDs].
 var KubeVirt = Kit{module: "kubevirt", output: CRDs, programs: []program{
 	{"virt-controller", "kubevirt.io/kubevirt/cmd/virt-controller"}, {"crds", "./crds"}}}
+
+// Release are the programs that judge what is released: Helm its chart, umoci the image.
+var Release = Kit{module: "release", programs: []program{
+	{"helm", "helm.sh/helm/v3/cmd/helm"}, {"umoci", "github.com/opencontainers/umoci/cmd/umoci"}}}
+
+// Krew are those that judge the manifest of the plugin.
+var Krew = Kit{module: "krew", programs: []program{
+	{"krew", "sigs.k8s.io/krew/cmd/krew"}, {"validate-krew-manifest", "sigs.k8s.io/krew/cmd/validate-krew-manifest"}}}
 
 // CRDs is the file with the custom resources of KubeVirt.
 const CRDs = "crds.yaml"

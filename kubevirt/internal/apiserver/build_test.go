@@ -12,7 +12,7 @@ func TestBuild(t *testing.T) {
 	if os.Getenv("GODWIT_LONG") == "" {
 		t.Skip("in the long tier (GODWIT_LONG=1): it builds a control plane")
 	}
-	for _, k := range []*Kit{&Kubernetes, &KubeVirt} {
+	for _, k := range []*Kit{&Kubernetes, &KubeVirt, &Release, &Krew} {
 		began := time.Now()
 		dir, err := k.Build()
 		if err != nil {
