@@ -15,7 +15,7 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	admitted := false
 	link := func(f *migrationEntry, source hypervisor.HostName) sourceState {
 		switch {
-		case c.cache.slots.Admit(c.limits, source) != migration.Open || !c.paced(f, source) ||
+		case c.cache.slots.Admit(c.limitsOf(source), source) != migration.Open || !c.paced(f, source) ||
 			!c.maySend(f, source, now):
 			return sourceBlocked
 		case f.rec.Spec.By == migration.Evacuation && !c.core.Compatible &&
@@ -27,7 +27,7 @@ func (c *Controller) admit(ctx context.Context, now time.Time) (bool, error) {
 	}
 	for {
 		sure, err := c.resolveUncertainWrite(ctx, now)
-		if err != nil || !sure || c.behind() || c.cache.slots.Running() >= c.limits.PerCluster {
+		if err != nil || !sure || c.behind() || c.cache.slots.Running() >= c.perCluster() {
 			return admitted, err
 		}
 		f := c.cache.queue.Take(link)

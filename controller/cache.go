@@ -35,9 +35,14 @@ type cache struct {
 	releases due.Work[hypervisor.VMID]
 	applied  applied
 	serviced serviced
-	begun    []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
-	moves    []reservedMove   // scratch of rebook
-	plain    placement.VM     // scratch of placed: a VM without constraints
+	// late are hosts whose drain has a deadline that is to be looked at, and paces when that is; hurried are
+	// those for which limits were raised.
+	late    due.Work[hypervisor.HostName]
+	paces   due.Timers[hypervisor.HostName]
+	hurried map[hypervisor.HostName]bool
+	begun   []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
+	moves   []reservedMove   // scratch of rebook
+	plain   placement.VM     // scratch of placed: a VM without constraints
 
 	traffic   traffic                // on links, where they are shared by a model
 	health    migration.TargetHealth // what ended migrations say of hosts
@@ -400,8 +405,9 @@ func (v *cache) learnHost(h *store.Host) {
 	}
 	worse := h.NotReady != s.rec.NotReady || h.Fenced != s.rec.Fenced || h.Proof() != s.rec.Proof()
 	v.serviced.changed()
-	drained, takes := s.drains, v.takes(s)
+	drained, takes, old := s.drains, v.takes(s), s.rec
 	v.bookHost(s, h)
+	v.learnPace(old, h)
 	if takes && !v.takes(s) {
 		v.requeueStartsOf(s)
 	}

@@ -82,6 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	}
 	next := due.Earliest(c.cache.applied.again, c.later.Next())
 	next = due.Earliest(next, c.cache.serviced.again)
+	next = due.Earliest(next, c.cache.paces.Next())
 	next = due.Earliest(next, due.Earliest(c.probes.Next(), c.restart.Next()))
 	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
 }
@@ -99,6 +100,9 @@ func (c *Controller) requeueDue(now time.Time) {
 	}
 	if again := c.cache.serviced.again; !again.IsZero() && !again.After(now) {
 		c.cache.serviced.dirty = true
+	}
+	for host, due := c.cache.paces.Pop(now); due; host, due = c.cache.paces.Pop(now) {
+		c.cache.late.Add(host)
 	}
 	c.probe(now)
 	for vm, due := c.restart.Pop(now); due; vm, due = c.restart.Pop(now) {
@@ -148,6 +152,12 @@ func (c *Controller) work(ctx context.Context, now time.Time) (errs error) {
 				return errs
 			}
 			busy = busy || errs == nil
+		}
+		for host, ok := c.cache.late.Pop(); ok; host, ok = c.cache.late.Pop() {
+			if errs = errors.Join(errs, c.watchDeadline(ctx, host, now)); c.behind() {
+				return errs
+			}
+			busy = true
 		}
 		if c.cache.serviced.dirty {
 			if errs = errors.Join(errs, c.maintain(ctx, now)); c.behind() {
@@ -367,6 +377,7 @@ func (c *Controller) decided(f *migrationEntry, o *observation, d *migration.Dec
 	case d.State.Phase == migration.Scheduled && f.vm.rec != nil:
 		c.options.Resolve(next, f.vm.rec, c.cache.host(next.State.Source).rec,
 			c.cache.host(next.State.Target).rec)
+		hurry(next, c.cache.host(next.State.Source).rec.DrainPace)
 		f.capped = true
 	case d.State.Phase.Final():
 		next.State = c.core.Step(&next.Spec, &d.State, &o.Observation).State

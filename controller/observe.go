@@ -64,7 +64,7 @@ func (c *Controller) observePending(f *migrationEntry, g *vmEntry, o *observatio
 	if f.rec.Spec.By != migration.User && len(g.migrations) > 1 {
 		o.Backoff = c.core.RetryAt(f.rec.Spec.ID, attempts(g))
 	}
-	o.Gate = c.cache.slots.Admit(c.limits, g.rec.Host)
+	o.Gate = c.cache.slots.Admit(c.limitsOf(g.rec.Host), g.rec.Host)
 	o.Queued = f.tries == 0 && waitsForRoom(&f.rec.State, &o.Observation)
 	if f.overrun {
 		o.TargetError = migration.QuotaExceeded

@@ -84,12 +84,12 @@ func (c *Controller) whyPending(f *migrationEntry, g *vmEntry, now time.Time) []
 	case len(unhealthy) > 0:
 		return unhealthy
 	}
-	if c.cache.slots.Admit(c.limits, g.rec.Host) == migration.Open {
+	if c.cache.slots.Admit(c.limitsOf(g.rec.Host), g.rec.Host) == migration.Open {
 		if why := c.whyCrowded(f); why != nil {
 			return why
 		}
 	}
-	return gateReasons(c.cache.slots.Admit(c.limits, g.rec.Host))
+	return gateReasons(c.cache.slots.Admit(c.limitsOf(g.rec.Host), g.rec.Host))
 }
 
 // avoided reports whether a reason says no more than that a host is avoided.

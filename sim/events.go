@@ -21,6 +21,7 @@ type (
 	Drain struct {
 		Host  hypervisor.HostName
 		Terms evacuation.Terms
+		By    *evacuation.Deadline // nil: it has none
 	}
 	// Undrain takes it off again.
 	Undrain struct{ Host hypervisor.HostName }
@@ -98,7 +99,7 @@ func (e Drain) happen(w *World) {
 	w.changeHost(e.Host, func(h *store.Host) {
 		h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: key,
 			Effect: placement.NoSchedule})
-		h.Drain = e.Terms
+		h.Drain, h.DrainBy = e.Terms, e.By
 	})
 }
 
@@ -109,7 +110,7 @@ func (e Undrain) happen(w *World) {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool {
 			return t.Key == key
 		})
-		h.Drain = evacuation.Terms{}
+		h.Drain, h.DrainBy, h.DrainPace = evacuation.Terms{}, nil, nil
 	})
 }
 

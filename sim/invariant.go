@@ -225,9 +225,11 @@ func withinLimits(w InvariantWorld, before, after *store.Migration) error {
 		was.Source == is.Source && was.Target == is.Target {
 		return nil
 	}
-	l := w.Limits()
-	s := w.Slots()
-	switch source, target := after.State.Source, after.State.Target; {
+	l, s, source, target := w.Limits(), w.Slots(), after.State.Source, after.State.Target
+	if h := w.HostRecord(source); h != nil && h.DrainPace != nil { // its drain was late, and its operator allowed it
+		l = h.DrainPace.Raised(l)
+	}
+	switch {
 	case s.Running() > l.PerCluster:
 		return fmt.Errorf("%d migrations at once, %d allowed", s.Running(), l.PerCluster)
 	case s.From(source) > l.PerSource:

@@ -321,6 +321,8 @@ type Host struct {
 	CordonedFor string `json:",omitempty"`
 	// Drain is what is to become of VMs that a drain cannot migrate. Default: the cluster's.
 	Drain evacuation.Terms `json:",omitzero"`
+	// DrainBy is when a drain should be over, and what may be done for that. Default: it has no deadline.
+	DrainBy *evacuation.Deadline `json:",omitempty"`
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
 	Facts *placement.Facts `json:",omitempty"`
 
@@ -358,6 +360,9 @@ type Host struct {
 	// Adopt is an operator's word that the name belongs to another identity from now on;
 	// written by them, and taken back by the agent that takes the name.
 	Adopt *Adoption `json:",omitempty"`
+
+	// DrainPace is how a drain with DrainBy goes; written by the controller. Undraining takes back both.
+	DrainPace *evacuation.Pace `json:",omitempty"`
 
 	// Written by the failover controller: the agent is not heard.
 	NotReady bool `json:"Lost"`

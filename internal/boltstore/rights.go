@@ -45,7 +45,7 @@ var operated = map[store.Kind][]string{
 	store.VMKind: {"VM", "Labels", "Strategy", "Migratable", "NotMigratableReason", "Placement", "Overhead",
 		"Balloon", "CPURequest", "Disk", "EvacuateFrom", "Reboots", "Blockers", "Stopped", "Pause", "Kill", "DiskChanges", "SnapshotRequests", "Rename",
 		"Asked", "Release", "Evicted"},
-	store.HostKind:      {"Labels", "Taints", "Cordoned", "CordonedFor", "Drain", "Facts"},
+	store.HostKind:      {"Labels", "Taints", "Cordoned", "CordonedFor", "Drain", "DrainBy", "DrainPace", "Facts"},
 	store.MigrationKind: {"Cancel"},
 	store.PlanKind:      {"Wish"},
 	// What a hook has come to says the command that ran it, with the rights of its operator.

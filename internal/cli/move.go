@@ -102,6 +102,12 @@ the VMs that have left to their new host; if that does not take them, they stay 
 A group with a domain, as "together in one rack", does not move to another domain: its VMs leave one by
 one, for hosts in the same domain.
 
+With --by the controller watches the deadline while the drain runs: it forecasts from what was measured when the host
+is empty, at a median and with 95 %. When that is late it takes the remedies that you have allowed, one at a time: it raises
+limits up to --max-per-source and --max-per-cluster, then lets migrations that begin from then on use auto-converge, then
+post-copy. Each is in the audit log. When none is left it says that the deadline cannot be met, or may be missed, and what would
+help: in the log, and with --wait.
+
 With --wait the progress names VMs that do not run, and why: a VM migrates once it has started.
 
 Exit status: 0 requested, or empty, 2 bad input, 3 some VMs remain.`
@@ -118,14 +124,27 @@ func drainVerb(f *deskFlags) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	var terms evacuation.Terms
+	var until string
+	var by evacuation.Deadline
 	c := &cobra.Command{Use: "drain HOST", Short: "Migrate all VMs away from a host",
 		Long: drainHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if timeout < 0 || timeout > 0 && !wait {
 				return errors.New("--timeout: write a positive time, and --wait")
 			}
+			var err error
+			if by.By, err = drainUntil(until, time.Now()); err != nil {
+				return err
+			}
+			if until == "" && by != (evacuation.Deadline{}) {
+				return errors.New("--max-per-source, --max-per-cluster, --allow-auto-converge and --allow-post-copy need --by: " +
+					"they are for a drain that is late")
+			}
 			return f.at(c, func(ctx context.Context, d *desk) error {
 				h, err := d.DrainOn(ctx, hostName(args[0]), terms)
+				if err == nil && until != "" {
+					h, err = d.DrainUntil(ctx, hostName(args[0]), by)
+				}
 				if err != nil || !wait {
 					return d.saidHost(ctx, h, err)
 				}
@@ -135,11 +154,31 @@ func drainVerb(f *deskFlags) *cobra.Command {
 	c.Flags().BoolVar(&wait, "wait", false, "print the progress until the host is empty")
 	c.Flags().DurationVar(&timeout, "timeout", 0,
 		"`TIME` that --wait waits at most; the drain goes on after it (default: no limit)")
+	c.Flags().StringVar(&until, "by", "", "be empty at this `TIME`, as 06:00 or \"2026-12-06 06:00\": see above")
+	c.Flags().IntVar(&by.PerSource, "max-per-source", 0, "a late drain may let this `NUMBER` of VMs leave the host at once")
+	c.Flags().IntVar(&by.PerCluster, "max-per-cluster", 0, "and this `NUMBER` move at once in the cluster")
+	c.Flags().BoolVar(&by.AutoConverge, "allow-auto-converge", false, "a late drain may slow guests down")
+	c.Flags().BoolVar(&by.PostCopy, "allow-post-copy", false, "a late drain may switch migrations to post-copy")
 	c.Flags().TextVar(&terms.OnUnmovable, "unmovable", evacuation.ByStrategy,
 		"`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart")
 	c.Flags().DurationVar(&terms.Grace, "grace", 0,
 		"`TIME` for their guests to shut down (default 1m)")
 	return c
+}
+
+// drainUntil reads a time, or a time of the day, which is the next one; "" is none.
+func drainUntil(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse("15:04", text); err == nil {
+		return next(now, t), nil
+	}
+	t, err := time.ParseInLocation(clockFormat, text, now.Location())
+	if err != nil {
+		return t, fmt.Errorf("--by %q is not a time, as 06:00 or \"2026-12-06 06:00\"", text)
+	}
+	return t, nil
 }
 
 // ErrNotDone: what the command waited for did not happen; the reasons have been printed.

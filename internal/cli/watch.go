@@ -71,12 +71,17 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 // empty prints the progress of a drain until the host is empty, or no further VM will leave, or, unless
 // that is zero, for so long.
 func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) error {
-	last, began := "", d.Now()
+	last, said, began := "", "", d.Now()
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
 		if line := left.Line(); line != last {
 			fmt.Fprintln(d.err, line)
 			last = line
+		}
+		if p := c.Host(host).DrainPace; p != nil && p.Text != said {
+			if said = p.Text; said != "" {
+				fmt.Fprintf(d.err, "the deadline %s\n", said)
+			}
 		}
 		switch {
 		case left.Done:

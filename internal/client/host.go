@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -59,12 +60,28 @@ func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms ev
 	})
 }
 
+// DrainUntil gives the drain of a host a deadline, or another one.
+func (d *Client) DrainUntil(ctx context.Context, name hypervisor.HostName, by evacuation.Deadline) (*store.Host, error) {
+	switch {
+	case !by.By.After(d.Now()):
+		return nil, refuse("drain "+string(name), "the deadline %s has passed", by.By.Format(time.DateTime))
+	case by.PerSource < 0 || by.PerCluster < 0:
+		return nil, refuse("drain "+string(name), "limits must not be below zero")
+	}
+	return d.changeHost(ctx, name, func(h *store.Host) error {
+		if h.DrainBy == nil || *h.DrainBy != by {
+			h.DrainBy, h.DrainPace = &by, nil
+		}
+		return nil
+	})
+}
+
 // Undrain cancels a drain: the controller cancels migrations that have not begun; those that
 // have begun continue. Evictions of single VMs from the host are cancelled, too.
 func (d *Client) Undrain(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {
 	h, err := d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), d.drains)
-		h.Drain = evacuation.Terms{}
+		h.Drain, h.DrainBy, h.DrainPace = evacuation.Terms{}, nil, nil
 		return nil
 	})
 	if err != nil {

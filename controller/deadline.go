@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwit-vm/godwit/evacuation"
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// watchDeadline looks whether a drain ends in time, stores how it goes, and takes what remedies its operator
+// has allowed.
+func (c *Controller) watchDeadline(ctx context.Context, host hypervisor.HostName, now time.Time) error {
+	e := c.cache.hosts[host]
+	if e == nil || e.rec.DrainBy == nil || !e.drains {
+		return nil
+	}
+	s := c.drainSight(e)
+	if s.VMs > 0 {
+		c.cache.paces.Set(host, now.Add(evacuation.PaceEvery))
+	}
+	before := evacuation.Pace{}
+	if e.rec.DrainPace != nil {
+		before = *e.rec.DrainPace
+	}
+	next, say := e.rec.DrainBy.Watch(before, &s, now)
+	if next == before {
+		return nil
+	}
+	rec := *e.rec
+	rec.DrainPace = &next
+	stored, err := c.put(ctx, &rec, now)
+	if err == nil && stored && say != "" {
+		c.recorder.Note(now, "", "", "drain of "+string(host)+": "+say)
+	}
+	return err
+}
+
+// drainSight returns what has been measured of a drain.
+func (c *Controller) drainSight(e *hostEntry) evacuation.DrainSight {
+	s := evacuation.DrainSight{Link: e.rec.Host.Link, Limits: c.limits}
+	for _, g := range e.vms {
+		if g.rec.Off() && g.rec.Ended {
+			continue
+		}
+		left, begun := g.rec.Weight(), false
+		for _, f := range g.migrations {
+			if !f.rec.State.Phase.Final() && f.rec.Source.Began {
+				left, begun = max(0, left-f.rec.Source.Sent), true
+			}
+		}
+		if s.VMs++; !begun {
+			s.Waiting++
+		}
+		s.Left += left
+	}
+	if s.VMs > 0 {
+		s.Fixed = c.plan(e, time.Time{}).Warn
+	}
+	return s
+}
+
+// limitsOf returns the limits for migrations out of a host.
+func (c *Controller) limitsOf(source hypervisor.HostName) migration.Limits {
+	if !c.cache.hurried[source] {
+		return c.limits
+	}
+	return c.cache.host(source).rec.DrainPace.Raised(c.limits)
+}
+
+// perCluster returns how many migrations run at once at most, whatever their source.
+func (c *Controller) perCluster() int {
+	most := c.limits.PerCluster
+	for host := range c.cache.hurried {
+		most = max(most, c.limitsOf(host).PerCluster)
+	}
+	return most
+}
+
+// hurry allows a migration what a drain that is late was allowed.
+func hurry(m *store.Migration, p *evacuation.Pace) {
+	if p == nil || m.Options == nil || !p.AutoConverge && !p.PostCopy {
+		return
+	}
+	options := *m.Options
+	options.AllowAutoConverge = options.AllowAutoConverge || p.AutoConverge
+	options.AllowPostCopy = options.AllowPostCopy || p.PostCopy
+	m.Options = &options
+}
+
+// learnPace takes in that a drain has a deadline, or what was done about it.
+func (v *cache) learnPace(old, h *store.Host) {
+	name := h.Host.Name
+	if raised := h.DrainPace != nil && (h.DrainPace.PerSource > 0 || h.DrainPace.PerCluster > 0); raised != v.hurried[name] {
+		if v.hurried == nil {
+			v.hurried = map[hypervisor.HostName]bool{}
+		}
+		if v.hurried[name] = raised; !raised {
+			delete(v.hurried, name)
+		}
+	}
+	if h.DrainPace != nil && (old.DrainPace == nil || *old.DrainPace != *h.DrainPace) {
+		v.capacityFreed = true
+		v.queue.Freed(name)
+	}
+	if h.DrainBy != nil && (old.DrainBy == nil || *old.DrainBy != *h.DrainBy) {
+		v.late.Add(name)
+	}
+}
