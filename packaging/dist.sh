@@ -82,5 +82,6 @@ for ARCH in ${ARCHES:-amd64 arm64}; do
 	(cd "$here" && "$work/tools/nfpm" package -f "$work/nfpm.yaml" -p deb -t "$out/" >/dev/null)
 done
 cp "$here/Dockerfile" "$out/"
+mkdir -p "$out/state" # empty: the image's volume
 kubevirt/dist.sh "$out" "$VERSION"
 cd "$out" && sha256sum godwit* kubectl-godwit* Dockerfile >SHA256SUMS
