@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // now is the only moment there is.
@@ -182,6 +183,7 @@ func everyDomain(j *libvirt.Job, do func(*libvirt.DomainRecord)) {
 
 // TestLaws goes through every combination of what is kept and what is seen.
 func TestLaws(t *testing.T) {
+	testutil.Unraced(t)
 	count := 0
 	everyJob(func(j *libvirt.Job) {
 		everyLook(j, func(l libvirt.Look) {

@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // events is everything that may happen.
@@ -86,6 +87,7 @@ func among(kinds string) []event {
 // TestEveryFuture explores every order in which things can happen to a migration, for
 // some kinds of faults at a time.
 func TestEveryFuture(t *testing.T) {
+	testutil.Unraced(t)
 	total := 0
 	for _, row := range []struct {
 		name  string

@@ -144,9 +144,7 @@ func everyLook(j *qmp.Job, do func(qmp.Look)) {
 
 // TestLaws goes through every combination of what was noted and what is seen.
 func TestLaws(t *testing.T) {
-	if testutil.Raced {
-		t.Skip("the race detector is on, and nothing here is concurrent")
-	}
+	testutil.Unraced(t)
 	count := 0
 	everyJob(func(j *qmp.Job) {
 		everyLook(j, func(l qmp.Look) {

@@ -59,23 +59,41 @@ func (s *suite) load(ctx context.Context) (err error) {
 // of returns the packages that are tested as those of a kind.
 func (s *suite) of(k kind) (paths []string) {
 	for _, p := range s.packages {
-		if p.kind == k || k == plain && len(p.unraced) > 0 {
+		if p.kind == k || k == plain && len(p.unraced) > 0 && !p.parted() {
 			paths = append(paths, p.path)
 		}
 	}
 	return paths
 }
 
+// parted tells whether only those tests of a package run without the race detector that do not run with
+// it: the others start real processes, and do all of their work with it.
+func (p pkg) parted() bool { return p.kind == real && len(p.unraced) > 0 && !p.samples }
+
 // each runs the tests of all packages of a kind.
 func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	paths := s.of(k)
-	if len(paths) == 0 {
-		return true, nil
+	ok := true
+	if paths := s.of(k); len(paths) > 0 {
+		fine, err := s.test(ctx, k, "default", paths)
+		if err != nil {
+			return false, err
+		}
+		ok = fine
 	}
-	return s.test(ctx, k, "default", paths)
+	for _, p := range s.packages {
+		if k != plain || !p.parted() {
+			continue
+		}
+		fine, err := s.test(ctx, k, "default", []string{"-run", only(p.unraced), p.path})
+		if err != nil {
+			return false, err
+		}
+		ok = ok && fine
+	}
+	return ok, nil
 }
 
 // test runs go test in the root module.

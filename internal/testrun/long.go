@@ -17,7 +17,7 @@ import (
 
 // longTests runs again the tests that do more in the long tier, twice as many packages at once
 // as there are processors: those of real processes mostly wait. They come first: they take longest. Only
-// these have the race detector: exhaustive tests do a part of their work under it.
+// these have the race detector: exhaustive tests do a part of their work under it, or none.
 func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
@@ -30,23 +30,33 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	var all errgroup.Group
 	all.SetLimit(2 * runtime.NumCPU())
 	for _, p := range ordered {
-		tests := long[p.path]
-		if len(tests) == 0 || ctx.Err() != nil {
-			continue
+		for k, tests := range p.byKind(long[p.path]) {
+			if ctx.Err() != nil {
+				break
+			}
+			all.Go(func() error {
+				fine, err := s.test(ctx, k, "long", []string{"-run", only(tests), p.path})
+				failed.CompareAndSwap(false, !fine)
+				return err
+			})
 		}
-		k := p.kind
-		if k == racing {
-			k = plain
-		}
-		all.Go(func() error {
-			fine, err := s.test(ctx, k, "long", []string{"-run", only(tests), p.path})
-			failed.CompareAndSwap(false, !fine)
-			return err
-		})
 	}
 	err = all.Wait()
 	s.setLong(long)
 	return err == nil && !failed.Load(), err
+}
+
+// byKind says of tests of a package as which kind the long tier runs them.
+func (p pkg) byKind(tests []string) map[kind][]string {
+	kinds := map[kind][]string{}
+	for _, test := range tests {
+		k := p.kind
+		if root, _, _ := strings.Cut(test, "/"); k == racing || slices.Contains(p.unraced, root) {
+			k = plain
+		}
+		kinds[k] = append(kinds[k], test)
+	}
+	return kinds
 }
 
 // setLong sets which tests do more in the long tier, and returns which did before.

@@ -25,6 +25,8 @@ type pkg struct {
 	// unraced are its tests that the default tier runs without the race detector only
 	// (testutil.Unraced). A package that has some is also tested as a plain one.
 	unraced []string
+	// samples tells whether its tests do less with the race detector (testutil.Raced).
+	samples bool
 	// shares tells whether it, its tests, or a package of the module that they import, start
 	// goroutines or share memory between them.
 	shares bool
@@ -127,6 +129,7 @@ func (l *listed) inspect() (pkg, error) {
 			shares, l.alone = true, l.alone && tests
 		}
 		if tests {
+			p.samples = p.samples || mentions(f, "Raced")
 			p.targets(f)
 		}
 	}

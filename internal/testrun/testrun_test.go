@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,6 +173,25 @@ func TestPatternsMatchNothingElse(t *testing.T) {
 	}
 	for part := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '|' }) {
 		regexp.MustCompile(part)
+	}
+}
+
+// What runs without the race detector in the default tier does so in the long one, whatever its
+// package starts.
+func TestLongTestsAreThoseOfTheirKind(t *testing.T) {
+	tests := []string{"TestA", "TestB/c"}
+	for _, row := range []struct {
+		pkg  pkg
+		want map[kind][]string
+	}{
+		{pkg{kind: plain}, map[kind][]string{plain: tests}},
+		{pkg{kind: racing}, map[kind][]string{plain: tests}},
+		{pkg{kind: real}, map[kind][]string{real: tests}},
+		{pkg{kind: real, unraced: []string{"TestB"}}, map[kind][]string{real: {"TestA"}, plain: {"TestB/c"}}},
+	} {
+		if got := row.pkg.byKind(tests); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%+v: %v, want %v", row.pkg, got, row.want)
+		}
 	}
 }
 
