@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
@@ -61,7 +60,7 @@ func ganeti(hosts, vmsPerHost int, fill float64) *plan.Fleet {
 				Memory: hypervisor.Bytes(size[0]) << 20}})
 		}
 	}
-	return plantest.Settled(f)
+	return plan.Settled(f)
 }
 
 // xorshift is the generator xorshift64*.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -50,5 +49,5 @@ func fleetOf(vms map[hypervisor.HostName][]hypervisor.Bytes) *plan.Fleet {
 				ID: hypervisor.VMID(fmt.Sprintf("%s-%d", name, i))}})
 		}
 	}
-	return plantest.Settled(f)
+	return plan.Settled(f)
 }

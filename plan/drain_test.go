@@ -10,13 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
-
-func init() { plan.SetFleets(plantest.Some, plantest.Settled) }
 
 // checks sets how many fleets a property is checked with.
 func checks(t *testing.T, n int) {
@@ -37,11 +34,11 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 	checks(t, 2000)
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		f := plantest.Cramped(t)
+		f := plan.Cramped(t)
 		for i := range f.VMs { // some stand for a group that leaves together
 			f.VMs[i].Members = rapid.SampledFrom([]int{0, 0, 0, 2, 3}).Draw(t, "members")
 		}
-		hosts := plantest.Some(t, f)
+		hosts := plan.Some(t, f)
 		a := plan.Drain(f, hosts)
 		fewest, left, away := bruteForce(f, hosts)
 		possible := left == 0
@@ -96,8 +93,8 @@ func TestPlanOfPackedFleets(t *testing.T) {
 	checks(t, 50)
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		f := plantest.Packed(t)
-		hosts := plantest.Some(t, f)
+		f := plan.Packed(t)
+		hosts := plan.Some(t, f)
 		a := plan.Drain(f, hosts)
 		switch {
 		case len(a.Left) == 0:
@@ -228,7 +225,7 @@ func TestALinkThatHasDisksToCarryIsSpared(t *testing.T) {
 			ID:     hypervisor.VMID(fmt.Sprint("v", i))}})
 	}
 	targets := map[hypervisor.HostName]int{}
-	for _, m := range slices.Concat(plan.Drain(plantest.Settled(f), []hypervisor.HostName{
+	for _, m := range slices.Concat(plan.Drain(plan.Settled(f), []hypervisor.HostName{
 		"n1"}).Waves...) {
 		targets[m.Target]++
 	}

@@ -10,24 +10,12 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// someHosts and settled are of the package plantest, which imports this one: the external
-// tests set them.
-var (
-	someHosts func(*rapid.T, *Fleet) []hypervisor.HostName
-	settled   func(*Fleet) *Fleet
-)
-
-// SetFleets says how tests choose hosts of a fleet and settle it.
-func SetFleets(some func(*rapid.T, *Fleet) []hypervisor.HostName, settle func(*Fleet) *Fleet) {
-	someHosts, settled = some, settle
-}
-
 // TestTheLadderKnowsWhatASearchFinds, whatever has moved, or moved back, since it was built.
 func TestTheLadderKnowsWhatASearchFinds(t *testing.T) {
 	known := 0
 	rapid.Check(t, func(t *rapid.T) {
 		f := motley(t)
-		p := begin(f, someHosts(t, f))
+		p := begin(f, Some(t, f))
 		w := work{planner: p, s: p.start.Clone(),
 			prefer:   rapid.SampledFrom([]preference{spread, tight}).Draw(t, "preference"),
 			arriving: make([]hypervisor.Bytes, len(f.Hosts))}
@@ -94,5 +82,5 @@ func motley(t *rapid.T) *Fleet {
 		}
 		f.VMs = append(f.VMs, v)
 	}
-	return settled(f)
+	return Settled(f)
 }

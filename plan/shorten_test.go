@@ -17,7 +17,7 @@ func TestShorten(t *testing.T) {
 	}
 	f.VMs = []VM{{VM: placement.VM{ID: "a", Memory: 4}, Home: "n1"},
 		{VM: placement.VM{ID: "b", Memory: 6}, Home: "n3"}}
-	p := begin(settled(f), nil)
+	p := begin(Settled(f), nil)
 	move := func(vm hypervisor.VMID, source, target hypervisor.HostName) Move {
 		return Move{VM: vm, Source: source, Target: target}
 	}

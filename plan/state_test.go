@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -27,7 +26,7 @@ func look(s *plan.State) (hosts []placement.Host, homes []int) {
 // goes its own way, and the fleet stays as it was.
 func TestUndoIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := plantest.Cramped(t)
+		f := plan.Cramped(t)
 		s, untouched := plan.Begin(f), plan.Begin(f)
 		act := func() {
 			vm := rapid.IntRange(0, len(f.VMs)-1).Draw(t, "VM")
@@ -70,7 +69,7 @@ func TestUndoIsExact(t *testing.T) {
 // TestRoomIsTakenOnBothHosts: a VM on its way is counted where it is and where it goes
 // to, and afterwards only there.
 func TestRoomIsTakenOnBothHosts(t *testing.T) {
-	f := plantest.Settled(&plan.Fleet{
+	f := plan.Settled(&plan.Fleet{
 		Hosts: []placement.Host{{Name: "a", Memory: 8, Load: &placement.Load{}},
 			{Name: "b", Memory: 8, Load: &placement.Load{}}},
 		VMs: []plan.VM{{VM: placement.VM{ID: "v", Memory: 5}, Home: "a"}},

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
@@ -18,7 +17,7 @@ import (
 // their order, that are possible however their moves overlap.
 func TestWavesPassTheVerifier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := plantest.Cramped(t)
+		f := plan.Cramped(t)
 		var moves []plan.Move
 		s := plan.Begin(f)
 		for range rapid.IntRange(0, 12).Draw(t, "tries") {
@@ -55,7 +54,7 @@ func small(vms ...plan.VM) *plan.Fleet {
 	for _, name := range []hypervisor.HostName{"a", "b", "c"} {
 		f.Hosts = append(f.Hosts, placement.Host{Name: name, Memory: 8, Load: &placement.Load{}})
 	}
-	return plantest.Settled(f)
+	return plan.Settled(f)
 }
 
 func vm(id hypervisor.VMID, home hypervisor.HostName, c placement.Constraints) plan.VM {

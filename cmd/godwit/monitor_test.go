@@ -25,7 +25,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -217,15 +216,15 @@ func TestThePageFollowsADrain(t *testing.T) {
 	b.must("vm", "add", "big", "--memory", "1TiB") // no host takes it
 	b.guests("n1", "v1", "v2", "v3", "v4")
 
-	p := browsertest.Open(t, browsertest.Start(t), url, browsertest.Desktop)
+	p := testutil.OpenTab(t, testutil.StartBrowser(t), url, testutil.Desktop)
 	p.WaitReady(`#live[data-state="live"]`)
-	if got := browsertest.Eval[string](p, `document.querySelector("#drains").textContent`); !strings.Contains(
+	if got := testutil.Eval[string](p, `document.querySelector("#drains").textContent`); !strings.Contains(
 		got, "No host drains.") {
 		t.Errorf("before the drain the page shows %q", got)
 	}
-	browsertest.Eval[bool](p, `window.unchanged = true`)
+	testutil.Eval[bool](p, `window.unchanged = true`)
 	// What is seen on the way: the shares of the drain, and the phases of migrations.
-	browsertest.Eval[bool](p, `(() => { window.shares = new Set(); window.phases = new Set();
+	testutil.Eval[bool](p, `(() => { window.shares = new Set(); window.phases = new Set();
 		new MutationObserver(() => {
 			const bar = document.querySelector("#drain-n1 > progress");
 			if (bar) shares.add(bar.value);
@@ -234,26 +233,26 @@ func TestThePageFollowsADrain(t *testing.T) {
 			{ subtree: true, childList: true, attributes: true }); return true; })()`)
 	b.must("drain", "n1", "--wait")
 	p.Until(gone, 4)
-	if !browsertest.Eval[bool](p, `window.unchanged`) {
+	if !testutil.Eval[bool](p, `window.unchanged`) {
 		t.Error("the page was loaded again")
 	}
-	if shares := browsertest.Eval[[]float64](p, `[...shares]`); len(shares) < 2 {
+	if shares := testutil.Eval[[]float64](p, `[...shares]`); len(shares) < 2 {
 		t.Errorf("the bar of the drain showed %v only", shares)
 	}
-	phases := browsertest.Eval[[]string](p, `[...phases]`)
+	phases := testutil.Eval[[]string](p, `[...phases]`)
 	if text := strings.Join(phases, " "); !strings.Contains(text, "Running") || !strings.Contains(text, "Succeeded") {
 		t.Errorf("the migrations were shown as %v", phases)
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("#attention").textContent`); !strings.Contains(
+	if got := testutil.Eval[string](p, `document.querySelector("#attention").textContent`); !strings.Contains(
 		got, "default/big") || !strings.Contains(got, "waiting for a host") {
 		t.Errorf("what needs attention is %q", got)
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("#drain-n1 .state").textContent`); got != "empty" {
+	if got := testutil.Eval[string](p, `document.querySelector("#drain-n1 .state").textContent`); got != "empty" {
 		t.Errorf("in the end the drain is %q", got)
 	}
 	// QEMU's last figures come after the VM has arrived, and are missing when they are not read in time.
 	testutil.Eventually(t, "the page shows a downtime", func() error {
-		times, known := browsertest.Eval[[]string](p, `[...document.querySelectorAll(
+		times, known := testutil.Eval[[]string](p, `[...document.querySelectorAll(
 			"#migrations td[data-label=Downtime]")].map(e => e.textContent)`), 0
 		for _, took := range times {
 			if regexp.MustCompile(`^<?[0-9.]+ ?m?s$`).MatchString(took) {
@@ -274,7 +273,7 @@ func TestThePageFollowsADrain(t *testing.T) {
 	// The controller is killed: the page says so, and is live again when there is another one.
 	boss.kill(syscall.SIGKILL)
 	p.WaitReady(`#live[data-state="lost"]`)
-	if got := browsertest.Eval[string](p, `document.querySelector("#headline").textContent`); !strings.Contains(got, "5 VMs") {
+	if got := testutil.Eval[string](p, `document.querySelector("#headline").textContent`); !strings.Contains(got, "5 VMs") {
 		t.Errorf("without a controller the page shows %q", got)
 	}
 	n1.logged(`(looks again after an error)`) // it counts that
@@ -284,12 +283,12 @@ func TestThePageFollowsADrain(t *testing.T) {
 	b.must("host", "undrain", "n1")
 	b.must("drain", "n2", "--wait")
 	testutil.Eventually(t, "the page shows the second drain", func() error {
-		if got := browsertest.Eval[string](p, `document.querySelector("#drain-n2 .state")?.textContent`); got != "empty" {
+		if got := testutil.Eval[string](p, `document.querySelector("#drain-n2 .state")?.textContent`); got != "empty" {
 			return fmt.Errorf("the drain is %q", got)
 		}
 		return nil
 	})
-	if !browsertest.Eval[bool](p, `window.unchanged`) {
+	if !testutil.Eval[bool](p, `window.unchanged`) {
 		t.Error("the page was loaded again")
 	}
 	if out := b.must("top", "--once"); !regexp.MustCompile(`(?m)^n2 +\[#{20}\] 100 % +empty +-$`).MatchString(out) ||

@@ -25,7 +25,7 @@ func EncryptionNamed(name string) (Encryption, bool) {
 
 // Speed returns how fast one connection is that is encrypted so, and how fast all connections of a
 // small machine with two processors are; 0 is as without.
-// Source: internal/measurements (QEMU 7.2, tls-x509 over one connection and two; tls-psk over one).
+// Source: internal/predict (QEMU 7.2, tls-x509 over one connection and two; tls-psk over one).
 func (e Encryption) Speed() (connection, all hypervisor.Bandwidth) {
 	switch e {
 	case TLSX509:

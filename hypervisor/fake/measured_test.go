@@ -43,11 +43,11 @@ func (m measurement) has(option string) bool {
 	return slices.Contains(strings.Split(m["options"], "+"), option)
 }
 
-// measurements reads the rows of internal/measurements/qemu-7.2.csv, or of the
+// measurements reads the rows of internal/predict/qemu-7.2.csv, or of the
 // file that GODWIT_MEASUREMENTS names, which has the same columns.
 func measurements(t testing.TB) []measurement {
 	t.Helper()
-	path := cmp.Or(os.Getenv("GODWIT_MEASUREMENTS"), "../../internal/measurements/qemu-7.2.csv")
+	path := cmp.Or(os.Getenv("GODWIT_MEASUREMENTS"), "../../internal/predict/qemu-7.2.csv")
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

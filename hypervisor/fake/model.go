@@ -7,7 +7,7 @@ import (
 )
 
 // QEMU returns the Model that fits measured migrations of QEMU 7.2 with KVM best:
-// see internal/measurements. Speeds are those of a small machine with two
+// see internal/predict. Speeds are those of a small machine with two
 // processors for both ends. Boot and shutdown are a small server's, and what
 // compression leaves of a page is a guess: neither was measured.
 func QEMU() Model {

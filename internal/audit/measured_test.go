@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/audit"
-	"github.com/godwit-vm/godwit/internal/bench"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -47,18 +47,18 @@ func TestALogTellsWhatItsHypervisorsMeasured(t *testing.T) {
 	if err != nil || len(moves) != 24 {
 		t.Fatalf("%v, %d moves", err, len(moves))
 	}
-	var all []bench.Observation
+	var all []predict.Observation
 	for i := range moves {
 		m := &moves[i]
 		if m.Memory == 0 || m.Sent < m.Memory*85/100 || m.Link != 10*hypervisor.Gbit || m.Source == m.Target ||
 			m.Downtime < truth.SwitchOver || !m.Ended.After(m.Began) {
 			t.Errorf("%+v", m)
 		}
-		all = append(all, bench.Observation{Line: i + 1, Host: string(m.Source), Target: string(m.Target),
+		all = append(all, predict.Observation{Line: i + 1, Host: string(m.Source), Target: string(m.Target),
 			Memory: m.Memory, Sent: m.Sent, Link: m.Link, Options: agent.TransferOptions(&m.Options, fake.Abilities),
 			Began: m.Began, Total: m.Ended.Sub(m.Began), Downtime: m.Downtime})
 	}
-	r, err := bench.Fit(bench.Infer(all), fake.QEMU())
+	r, err := predict.Fit(predict.Infer(all), fake.QEMU())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 // Package build names the program that runs, so that what two of them have made can be told
-// apart.
+// apart. Its tests build the distribution: the same source gives the same bytes, and a host is
+// drained with the package, in a root of its own.
 package build
 
 import "runtime/debug"

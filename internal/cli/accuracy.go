@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/bench"
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 )
@@ -43,10 +42,10 @@ Exit status: 0 compared, 2 bad input.`
 type accuracy struct {
 	Source string `json:"source"`
 	Model  string `json:"model"`
-	bench.Report
+	predict.Report
 	Ranges  []predict.Coverage `json:"ranges"`
 	Untried []predict.Coverage `json:"untried"`
-	Noise   bench.Accuracy     `json:"noise"`
+	Noise   predict.Accuracy   `json:"noise"`
 }
 
 const builtIn = "built in"
@@ -77,17 +76,17 @@ func accuracyCommand() *cobra.Command {
 
 // compare reads what there is to be read, and compares.
 func (a *accuracy) compare() error {
-	model, all, err := fake.QEMU(), []bench.Migration(nil), error(nil)
+	model, all, err := fake.QEMU(), []predict.Migration(nil), error(nil)
 	if a.Source == "" {
-		a.Source, model = builtIn, bench.Machine()
-		all, err = bench.BuiltIn()
+		a.Source, model = builtIn, predict.Machine()
+		all, err = predict.BuiltIn()
 	} else {
 		f, failed := os.Open(a.Source)
 		if failed != nil {
 			return failed
 		}
 		defer f.Close()
-		all, err = bench.Read(a.Source, f)
+		all, err = predict.Read(a.Source, f)
 	}
 	if err != nil {
 		return err
@@ -97,12 +96,12 @@ func (a *accuracy) compare() error {
 	} else if model, _, err = inventory.ReadModelFile(a.Model); err != nil {
 		return err
 	}
-	if a.Report, err = bench.Compare(all, model); err != nil {
+	if a.Report, err = predict.Compare(all, model); err != nil {
 		return err
 	}
-	samples, err := bench.Samples(all, model)
+	samples, err := predict.Samples(all, model)
 	a.Ranges, a.Untried = predict.HoldOut(samples), predict.HoldOutExperiments(samples)
-	a.Noise = bench.Noise(all)
+	a.Noise = predict.Noise(all)
 	return err
 }
 

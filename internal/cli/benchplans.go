@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/internal/benchmark"
+	"github.com/godwit-vm/godwit/internal/bench"
 )
 
 const benchPlansHelp = `Plan the drains of the benchmark set with godwit and with others, and print what each plan costs. The
@@ -41,10 +41,10 @@ func benchPlansCommand() *cobra.Command {
 				if cluster < 2 || cluster > mostCluster {
 					return fmt.Errorf("--cluster %d: needs 2 to %d hosts", cluster, mostCluster)
 				}
-				_, err := io.WriteString(out, benchmark.Ganeti(cluster))
+				_, err := io.WriteString(out, bench.Ganeti(cluster))
 				return err
 			}
-			rows, err := benchmark.Run(c.Context(), benchmark.Sizes()...)
+			rows, err := bench.ComparePlans(c.Context(), bench.Sizes()...)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func benchPlansCommand() *cobra.Command {
 // mostCluster is how many hosts the cluster has that is printed.
 const mostCluster = 100_000
 
-func plansTable(out io.Writer, rows []benchmark.Row) error {
+func plansTable(out io.Writer, rows []bench.PlanRow) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SET\tCONTESTANT\tSOLVED\tMOVES\tGiB\tFULLEST\tTIME")
 	known := func(x *float64, format string, factor float64) string {

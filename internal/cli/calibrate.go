@@ -25,7 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/bench"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 )
@@ -120,7 +120,7 @@ func run(out io.Writer, paths []string, f *flags) error {
 		return err
 	}
 	path := strings.Join(paths, ", ")
-	r, err := bench.Fit(all, base)
+	r, err := predict.Fit(all, base)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -149,11 +149,11 @@ func run(out io.Writer, paths []string, f *flags) error {
 }
 
 // table prints the answer as text.
-func table(out io.Writer, r *bench.Result, n int) error {
+func table(out io.Writer, r *predict.Result, n int) error {
 	fmt.Fprintf(out, "fitted to %d of %s\n\n", r.Fitted, words.Count(n, "measurement"))
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tDOWNTIME MEDIAN\tP90\t\n")
-	row := func(name string, a bench.Accuracy) {
+	row := func(name string, a predict.Accuracy) {
 		fmt.Fprintf(t, "%-9s\t%d\t%.1f %%\t%.1f %%\t", name, a.Count, 100*a.Total.Median, 100*a.Total.P90)
 		if a.NoDowntime == a.Count {
 			fmt.Fprint(t, "unknown\tunknown\t\n")

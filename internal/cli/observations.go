@@ -11,12 +11,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/audit"
-	"github.com/godwit-vm/godwit/internal/bench"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
 // measurements reads files of measurements, each in its own format.
-func (f *flags) measurements(paths []string) (all []bench.Migration, err error) {
+func (f *flags) measurements(paths []string) (all []predict.Migration, err error) {
 	var link, limit hypervisor.Bandwidth
 	if f.link != "" {
 		if link, err = inventory.ParseBandwidth(f.link); err != nil {
@@ -39,7 +39,7 @@ func (f *flags) measurements(paths []string) (all []bench.Migration, err error) 
 }
 
 // readMeasurements reads a file, whose format its beginning tells.
-func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Migration, error) {
+func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]predict.Migration, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return ofLog(path, moves)
-	case bench.IsPrometheus(text):
-		all, skipped, err := bench.ReadPrometheus(path, whole)
+	case predict.IsPrometheus(text):
+		all, skipped, err := predict.ReadPrometheus(path, whole)
 		if err == nil && len(all) == 0 {
 			err = fmt.Errorf("%s: none of %d migrations can be used: needs those that succeeded, took ten "+
 				"seconds or more, and whose kubevirt_vmi_migration_data_processed_bytes and _data_total_bytes "+
@@ -69,9 +69,9 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 		for i := range all {
 			all[i].Link, all[i].Options.Bandwidth = link, limit
 		}
-		return bench.Infer(all), err
-	case bench.IsNova(text):
-		all, skipped, err := bench.ReadNova(path, whole)
+		return predict.Infer(all), err
+	case predict.IsNova(text):
+		all, skipped, err := predict.ReadNova(path, whole)
 		if err == nil && len(all) == 0 {
 			err = fmt.Errorf("%s: none of %d migrations can be used: ask about each until it has sent 95 %% of its "+
 				"memory, for ten seconds or more", path, skipped)
@@ -79,9 +79,9 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 		for i := range all {
 			all[i].Link, all[i].Options.Bandwidth = link, limit
 		}
-		return bench.Infer(all), err
-	case bench.IsDomJobInfo(text):
-		all, skipped, err := bench.ReadDomJobInfo(path, whole)
+		return predict.Infer(all), err
+	case predict.IsDomJobInfo(text):
+		all, skipped, err := predict.ReadDomJobInfo(path, whole)
 		if err == nil && len(all) == 0 {
 			err = fmt.Errorf("%s: none of %d jobs is a migration by pre-copy that has completed: needs "+
 				"the output of virsh domjobinfo --completed", path, skipped)
@@ -89,15 +89,15 @@ func readMeasurements(path string, link, limit hypervisor.Bandwidth) ([]bench.Mi
 		for i := range all {
 			all[i].Link, all[i].Options.Bandwidth = link, limit
 		}
-		return bench.Infer(all), err
+		return predict.Infer(all), err
 	}
-	return bench.Read(path, whole)
+	return predict.Read(path, whole)
 }
 
 // ofLog makes measurements of the migrations of a log: those whose speed the guest and the wire
 // govern.
-func ofLog(path string, moves []audit.Measured) ([]bench.Migration, error) {
-	var all []bench.Observation
+func ofLog(path string, moves []audit.Measured) ([]predict.Migration, error) {
+	var all []predict.Observation
 	for i := range moves {
 		m := &moves[i]
 		if m.Mode == hypervisor.PostCopy || m.Brownout.Percent > 0 || m.Memory <= hypervisor.MiB ||
@@ -106,7 +106,7 @@ func ofLog(path string, moves []audit.Measured) ([]bench.Migration, error) {
 		}
 		o := m.Options
 		o.AllowAutoConverge, o.AllowPostCopy = false, false
-		all = append(all, bench.Observation{Line: i + 1, Host: string(m.Source), Target: string(m.Target),
+		all = append(all, predict.Observation{Line: i + 1, Host: string(m.Source), Target: string(m.Target),
 			Memory: m.Memory + m.Disks, Sent: m.Sent, Link: m.Link,
 			Options: agent.TransferOptions(&o, fake.Abilities), Began: m.Began,
 			Total: m.Ended.Sub(m.Began), Downtime: m.Downtime})
@@ -115,5 +115,5 @@ func ofLog(path string, moves []audit.Measured) ([]bench.Migration, error) {
 		return nil, fmt.Errorf("%s: none of %d migrations in the log was by pre-copy and measured by its "+
 			"hypervisor: it needs a controller's log with migrations that succeeded", path, len(moves))
 	}
-	return bench.Infer(all), nil
+	return predict.Infer(all), nil
 }

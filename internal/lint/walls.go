@@ -40,7 +40,8 @@ var loops = []string{"controller/loop.go", "controller/watchloop.go", "controlle
 
 // simulating is what runs in virtual time.
 var simulating = []string{"hypervisor/fake", "sim", "internal/maxmin", "internal/explore",
-	"internal/config", "internal/bench", "internal/rehearse", "internal/sweep"}
+	"internal/config", "internal/bench", "internal/predict", "internal/rehearse",
+	"internal/sweep"}
 
 // wallOf returns the wall around a file.
 func wallOf(f *file) (w wall, ok bool) {

@@ -19,7 +19,6 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
@@ -238,23 +237,23 @@ func TestEvents(t *testing.T) {
 func TestInABrowser(t *testing.T) {
 	w := cluster(t)
 	url := serve(t, w)
-	b := browsertest.Start(t)
-	p := browsertest.Open(t, b, url+"/", browsertest.Desktop)
+	b := testutil.StartBrowser(t)
+	p := testutil.OpenTab(t, b, url+"/", testutil.Desktop)
 	p.WaitReady(`#live[data-state="live"]`)
 
 	// By keyboard: the skip link, then what is inside. A focus survives what changes around it.
-	p.Press(browsertest.KeyTab)
-	if got := browsertest.Eval[string](p, `document.activeElement.className`); got != "skip" {
+	p.Press(testutil.KeyTab)
+	if got := testutil.Eval[string](p, `document.activeElement.className`); got != "skip" {
 		t.Errorf("the first stop is %q", got)
 	}
-	p.Press(browsertest.KeyEnter)
-	p.Press(browsertest.KeyTab)
+	p.Press(testutil.KeyEnter)
+	p.Press(testutil.KeyTab)
 	const focused = `document.activeElement.textContent`
-	if got := browsertest.Eval[string](p, focused); !strings.Contains(got, "VMs that stay") {
+	if got := testutil.Eval[string](p, focused); !strings.Contains(got, "VMs that stay") {
 		t.Errorf("the first stop of the state is %q", got)
 	}
-	p.Press(browsertest.KeyEnter) // closes it
-	browsertest.Eval[bool](p, `window.unchanged = true`)
+	p.Press(testutil.KeyEnter) // closes it
+	testutil.Eval[bool](p, `window.unchanged = true`)
 	twice, err := store.VMNamed(t.Context(), w, "default/twice")
 	if err != nil {
 		t.Fatal(err)
@@ -266,37 +265,37 @@ func TestInABrowser(t *testing.T) {
 		Created: time.Now(), By: migration.Evacuation}, State: migration.State{
 		Phase: migration.Succeeded, Source: "n1", Target: "n2", Entered: time.Now()}})
 	p.Until(`+document.querySelector("#drain-n1").dataset.done`, 2)
-	if !browsertest.Eval[bool](p, `window.unchanged`) {
+	if !testutil.Eval[bool](p, `window.unchanged`) {
 		t.Error("the page was loaded again")
 	}
-	if got := browsertest.Eval[string](p, focused); !strings.Contains(got, "VMs that stay") {
+	if got := testutil.Eval[string](p, focused); !strings.Contains(got, "VMs that stay") {
 		t.Errorf("the focus has gone to %q", got)
 	}
-	if browsertest.Eval[bool](p, `document.querySelector("details").open`) {
+	if testutil.Eval[bool](p, `document.querySelector("details").open`) {
 		t.Error("what its reader has closed is open again")
 	}
-	if browsertest.Eval[bool](p, `"hit" in window || document.querySelector("img[onerror]") !== null`) {
+	if testutil.Eval[bool](p, `"hit" in window || document.querySelector("img[onerror]") !== null`) {
 		t.Error("a name is markup")
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("#attention, #drain-n1").textContent`); !strings.Contains(
+	if got := testutil.Eval[string](p, `document.querySelector("#attention, #drain-n1").textContent`); !strings.Contains(
 		got, strings.TrimPrefix(evil, "default/")) {
 		t.Errorf("the name is not shown as it is: %q", got)
 	}
-	p.PressShift(browsertest.KeyTab)
+	p.PressShift(testutil.KeyTab)
 	own(t, p, url)
 
-	for _, s := range []browsertest.Screen{browsertest.Phone, browsertest.Desktop} {
-		p := browsertest.Open(t, b, url+"/", s)
+	for _, s := range []testutil.Screen{testutil.Phone, testutil.Desktop} {
+		p := testutil.OpenTab(t, b, url+"/", s)
 		p.WaitReady(`#live[data-state="live"]`)
-		wide := browsertest.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
+		wide := testutil.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
 		if wide[0] > wide[1] {
 			t.Errorf("%v: the page is %d pixels wide", s, wide[0])
 		}
-		dark := browsertest.Eval[string](p, `getComputedStyle(document.body).backgroundColor`)
+		dark := testutil.Eval[string](p, `getComputedStyle(document.body).backgroundColor`)
 		if want := map[string]string{"dark": "rgb(14, 20, 24)", "light": "rgb(250, 248, 243)"}[s.Scheme]; dark != want {
 			t.Errorf("%v: the background is %s", s, dark)
 		}
-		unnamed := browsertest.Eval[int](p, `[...document.querySelectorAll(
+		unnamed := testutil.Eval[int](p, `[...document.querySelectorAll(
 			"progress, meter, [role=region], section")].filter(e => !(e.getAttribute("aria-label") ||
 			document.getElementById(e.getAttribute("aria-labelledby"))?.textContent)).length`)
 		if unnamed > 0 {
@@ -307,7 +306,7 @@ func TestInABrowser(t *testing.T) {
 }
 
 // own fails the test if the page has complained, or asked for anything of another origin.
-func own(t *testing.T, p *browsertest.Tab, url string) {
+func own(t *testing.T, p *testutil.Tab, url string) {
 	t.Helper()
 	if said := p.Complaints(); len(said) > 0 {
 		t.Errorf("the browser says: %s", strings.Join(said, "\n"))
@@ -355,9 +354,9 @@ func TestLook(t *testing.T) {
 	if folder == "" {
 		t.Skip("skipped: it writes pictures to the folder in GODWIT_LOOK, which is not set")
 	}
-	url, b := serve(t, cluster(t)), browsertest.Start(t)
-	for _, s := range []browsertest.Screen{browsertest.Desktop, browsertest.Phone} {
-		p := browsertest.Open(t, b, url+"/", s)
+	url, b := serve(t, cluster(t)), testutil.StartBrowser(t)
+	for _, s := range []testutil.Screen{testutil.Desktop, testutil.Phone} {
+		p := testutil.OpenTab(t, b, url+"/", s)
 		p.WaitReady(`#live[data-state="live"]`)
 		if err := os.WriteFile(filepath.Join(folder, "page-"+s.Scheme+".png"), p.Picture(s), 0o644); err != nil {
 			t.Fatal(err)

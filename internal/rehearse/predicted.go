@@ -5,7 +5,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/bench"
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -94,7 +93,7 @@ func (p *Play) predict(x *index, m plan.Move, passage Passage) (predict.Predicti
 	errors := p.Scenario.Errors
 	if errors == nil {
 		var err error
-		if errors, err = bench.BuiltInErrors(); err != nil {
+		if errors, err = predict.BuiltInErrors(); err != nil {
 			return predict.Prediction{}, err
 		}
 	}
@@ -134,7 +133,7 @@ func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
 	if passage.Took > 0 && bytes.At(fastestMeasured) > passage.Took {
 		return tooFast
 	}
-	return bench.Class(o, encryption != fake.Plain, false)
+	return predict.Class(o, encryption != fake.Plain, false)
 }
 
 // builtIn reports whether migrations cost in a model what the measured ones do in godwit's own.

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 type (
-	tab    = browsertest.Tab
-	screen = browsertest.Screen
+	tab    = testutil.Tab
+	screen = testutil.Screen
 )
 
 // open shows a document in a tab of its own.
-func open(t testing.TB, browser *browsertest.Browser, d *sweep.ReportDocument, s screen) *tab {
+func open(t testing.TB, browser *testutil.Browser, d *sweep.ReportDocument, s screen) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	out, err := os.Create(file)
@@ -29,7 +29,7 @@ func open(t testing.TB, browser *browsertest.Browser, d *sweep.ReportDocument, s
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := browsertest.Open(t, browser, "file://"+file, s)
+	p := testutil.OpenTab(t, browser, "file://"+file, s)
 	p.WaitReady("html[data-ready]")
 	return p
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // lossy is a drain in which two hosts are full for a while, and a host that dies.
@@ -166,8 +166,8 @@ func worldsAreCompared(t *testing.T, open opener) {
 	d, w := run(t, parse(t, lossy))
 	d.Compared = sweep.Beside(sampled(t, lossy, 20).Combinations[0].RunSummary("plan.json"),
 		sweep.RunSummaryOf("night", w.Result()))
-	p := open(d, browsertest.Desktop)
-	said := browsertest.Eval[[]string](p, `["headroom-caption", "outages-note", "compared-title",
+	p := open(d, testutil.Desktop)
+	said := testutil.Eval[[]string](p, `["headroom-caption", "outages-note", "compared-title",
 		"compared-note"].map(id => document.getElementById(id).innerText)`)
 	for i, want := range []string{"16\u00a0GiB of 64\u00a0GiB, on n1", "VM-min in all", "Predicted and happened",
 		"Predicted: plan.json (20 worlds). Happened: night (1 world)."} {
@@ -175,13 +175,13 @@ func worldsAreCompared(t *testing.T, open opener) {
 			t.Errorf("the page says %q, want %q in it", said[i], want)
 		}
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("#figure-outages").dataset.exact`); got !=
+	if got := testutil.Eval[string](p, `document.querySelector("#figure-outages").dataset.exact`); got !=
 		fmt.Sprint(w.Result().Outages.TotalSeconds) {
 		t.Errorf("outages are %s, want %v s", got, w.Result().Outages.TotalSeconds)
 	}
 	p.Focus("#headroom")
 	p.Press("+")
-	zoom := browsertest.Eval[[]float64](p, `["timeline", "headroom"].map(id => echarts.getInstanceByDom(
+	zoom := testutil.Eval[[]float64](p, `["timeline", "headroom"].map(id => echarts.getInstanceByDom(
 		document.getElementById(id)).getOption().dataZoom[0].start)`)
 	if !slices.Equal(zoom, []float64{25, 25}) {
 		t.Errorf("plus zooms to %v, want both charts from 25 %%", zoom)
@@ -199,31 +199,31 @@ func samplesAreAFan(t *testing.T, open opener) {
 	second := d.Fans[0]
 	d.Fans = append(d.Fans, second)
 	d.Fans[1].P50 = slices.Repeat([]float64{-1}, 51)
-	p := open(d, browsertest.Desktop)
+	p := open(d, testutil.Desktop)
 	p.Settle()
-	if counts := browsertest.Eval[[]int](p, painted); len(counts) != 2 || counts[1] < 5 {
+	if counts := testutil.Eval[[]int](p, painted); len(counts) != 2 || counts[1] < 5 {
 		t.Errorf("the charts have %v colours, want two charts with some", counts)
 	}
 	caption := func() string {
-		return browsertest.Eval[string](p, `document.querySelector("#fan-caption").innerText`)
+		return testutil.Eval[string](p, `document.querySelector("#fan-caption").innerText`)
 	}
 	if got := caption(); !strings.Contains(got, "20 samples: complete after") || strings.Contains(got, "never") {
 		t.Errorf("the fan is %q", got)
 	}
-	if rows := browsertest.Eval[int](p, `document.querySelectorAll("#outages tbody tr").length`); rows != 2 {
+	if rows := testutil.Eval[int](p, `document.querySelectorAll("#outages tbody tr").length`); rows != 2 {
 		t.Errorf("%d VMs have outages, want 2", rows)
 	}
 	p.Focus(`[data-table="fan"] summary`)
-	p.Press(browsertest.KeyEnter)
+	p.Press(testutil.KeyEnter)
 	p.Until(`document.querySelectorAll('[data-table="fan"] tbody tr').length`, 51)
 	p.Focus("#fan-of")
-	p.Press(browsertest.KeyDown)
+	p.Press(testutil.KeyDown)
 	if got := caption(); !strings.Contains(got, "never in half of them") {
 		t.Errorf("the other combination is %q", got)
 	}
-	browsertest.Eval[any](p, `dispatchEvent(new Event("beforeprint"))`)
+	testutil.Eval[any](p, `dispatchEvent(new Event("beforeprint"))`)
 	p.Settle()
-	if counts := browsertest.Eval[[]int](p, painted); len(counts) != 2 || slices.Min(counts) < 3 {
+	if counts := testutil.Eval[[]int](p, painted); len(counts) != 2 || slices.Min(counts) < 3 {
 		t.Errorf("printed, the charts have %v colours", counts)
 	}
 	quiet(p)

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // TestLook writes pictures of the pages to the folder that GODWIT_LOOK names, to check
@@ -16,9 +16,9 @@ func TestLook(t *testing.T) {
 	if folder == "" {
 		t.Skip("skipped: it writes pictures to the folder in GODWIT_LOOK, which is not set")
 	}
-	b := browsertest.Start(t)
-	for place, s := range map[string]screen{"desktop-light": browsertest.Desktop,
-		"phone-dark":   browsertest.Phone,
+	b := testutil.StartBrowser(t)
+	for place, s := range map[string]screen{"desktop-light": testutil.Desktop,
+		"phone-dark":   testutil.Phone,
 		"desktop-dark": {Width: 1280, Height: 900, Scheme: "dark"},
 		"phone-light":  {Width: 360, Height: 740, Scheme: "light"}} {
 		all := documents(t)

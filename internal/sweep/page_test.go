@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/browsertest"
 	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -80,7 +79,7 @@ func TestDocumentIsInThePage(t *testing.T) {
 
 // TestPage shows pages in a real browser.
 func TestPage(t *testing.T) {
-	b := browsertest.Start(t)
+	b := testutil.StartBrowser(t)
 	for _, test := range []struct {
 		name string
 		do   func(*testing.T, func(*sweep.ReportDocument, screen) *tab)
@@ -109,7 +108,7 @@ type opener = func(*sweep.ReportDocument, screen) *tab
 func figuresAgree(t *testing.T, open opener) {
 	for _, name := range []string{"drain-host.yaml", "faults.yaml"} {
 		d, w := example(t, name)
-		p, want := open(d, browsertest.Desktop), w.Result()
+		p, want := open(d, testutil.Desktop), w.Result()
 		stayed := 0
 		for _, e := range want.Evacuations {
 			stayed += len(e.Left)
@@ -124,22 +123,22 @@ func figuresAgree(t *testing.T, open opener) {
 		if total := want.Outages.TotalSeconds; total >= 1 {
 			exact["outages"] = fmt.Sprint(total)
 		}
-		got := browsertest.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll(
+		got := testutil.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll(
 			"[data-exact]")].map(e => [e.id.slice(7), e.dataset.exact]))`)
 		delete(got, "took")
 		if !maps.Equal(got, exact) {
 			t.Errorf("%s: the page says %v, want %v", name, got, exact)
 		}
-		shown := browsertest.Eval[string](p, `document.querySelector("#figure-succeeded dd").textContent`)
+		shown := testutil.Eval[string](p, `document.querySelector("#figure-succeeded dd").textContent`)
 		if shown != exact["succeeded"] {
 			t.Errorf("%s: %q succeeded, want %q", name, shown, exact["succeeded"])
 		}
-		rows := browsertest.Eval[int](p, `document.querySelectorAll("#list tbody tr").length`)
+		rows := testutil.Eval[int](p, `document.querySelectorAll("#list tbody tr").length`)
 		if rows != want.Migrations.Total {
 			t.Errorf("%s: the table has %d rows, want %d", name, rows, want.Migrations.Total)
 		}
 		if name == "drain-host.yaml" {
-			why := browsertest.Eval[string](p, `document.querySelector("#left").textContent`)
+			why := testutil.Eval[string](p, `document.querySelector("#left").textContent`)
 			if !strings.Contains(why, "a GPU is passed through") {
 				t.Errorf("what stayed is explained as %q", why)
 			}
@@ -158,17 +157,17 @@ const painted = `[...document.querySelectorAll(".chart canvas")].filter(c => c.o
 
 func chartsArePainted(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
-	for _, s := range []screen{browsertest.Desktop, browsertest.Phone} {
+	for _, s := range []screen{testutil.Desktop, testutil.Phone} {
 		p := open(d, s)
 		for range 3 { // automatic, light and dark
 			p.Settle()
-			counts := browsertest.Eval[[]int](p, painted)
+			counts := testutil.Eval[[]int](p, painted)
 			if len(counts) != 6 || slices.Min(counts) < 4 {
 				t.Errorf("%v: the charts have %v colours, want 6 charts with some", s, counts)
 			}
 			p.Click("#theme")
 		}
-		wide := browsertest.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
+		wide := testutil.Eval[[2]int](p, `[document.documentElement.scrollWidth, innerWidth]`)
 		if wide[0] > wide[1] {
 			t.Errorf("%v: the page is %d pixels wide", s, wide[0])
 		}
@@ -182,7 +181,7 @@ const focused = `document.activeElement.id || document.activeElement.dataset.ton
 
 func filterByKeyboard(t *testing.T, open opener) {
 	d, _ := example(t, "faults.yaml")
-	p := open(d, browsertest.Desktop)
+	p := open(d, testutil.Desktop)
 	press := func(key string) { p.Helper(); p.Press(key) }
 	rows := func(want int) {
 		p.Helper()
@@ -190,30 +189,30 @@ func filterByKeyboard(t *testing.T, open opener) {
 	}
 	var way []string
 	for range 8 {
-		press(browsertest.KeyTab)
-		way = append(way, browsertest.Eval[string](p, focused))
+		press(testutil.KeyTab)
+		way = append(way, testutil.Eval[string](p, focused))
 	}
 	if want := []string{"A", "theme", "text", "host", "0", "4", "reset", "rows"}; !slices.Equal(
 		way, want) {
 		t.Fatalf("tab goes through %v, want %v", way, want)
 	}
 	for range 5 {
-		p.PressShift(browsertest.KeyTab)
+		p.PressShift(testutil.KeyTab)
 	}
 	p.Press("WEB-4")
 	rows(2)
-	if got := browsertest.Eval[string](p, `document.querySelector("#count").textContent`); got != "2 of 9" {
+	if got := testutil.Eval[string](p, `document.querySelector("#count").textContent`); got != "2 of 9" {
 		t.Errorf("the page counts %q", got)
 	}
-	press(browsertest.KeyTab)
-	press(browsertest.KeyTab)
+	press(testutil.KeyTab)
+	press(testutil.KeyTab)
 	press(" ") // what succeeded goes
 	rows(1)
-	press(browsertest.KeyTab)
-	press(browsertest.KeyTab)
-	press(browsertest.KeyEnter) // everything comes back
+	press(testutil.KeyTab)
+	press(testutil.KeyTab)
+	press(testutil.KeyEnter) // everything comes back
 	rows(9)
-	if got := browsertest.Eval[[]bool](p, `[...document.querySelectorAll(".chip input")].map(
+	if got := testutil.Eval[[]bool](p, `[...document.querySelectorAll(".chip input")].map(
 		c => c.checked)`); slices.Contains(got, false) {
 		t.Error("what was filtered is not shown again")
 	}
@@ -225,14 +224,14 @@ func filterByKeyboard(t *testing.T, open opener) {
 func pointAt(p *tab, chart string, share float64, down int) (at [2]float64, told string) {
 	p.Helper()
 	testutil.Eventually(p, "the tooltip of "+chart, func() error {
-		at = browsertest.Eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
+		at = testutil.Eval[[2]float64](p, fmt.Sprintf(`(() => { const box = document.getElementById(%q);
 			box.scrollIntoView({ block: "center", behavior: "instant" });
 			const { left, top, width } = box.getBoundingClientRect();
 			return [left + width * %v, top + %d]; })()`, chart, share, down))
 		p.PointAt(1, 1)
 		p.PointAt(at[0], at[1])
 		p.Settle()
-		told = browsertest.Eval[string](p, `document.querySelector("#tip")?.checkVisibility({ visibilityProperty: true }) ?
+		told = testutil.Eval[string](p, `document.querySelector("#tip")?.checkVisibility({ visibilityProperty: true }) ?
 			document.querySelector("#tip").innerText : ""`)
 		if told == "" {
 			return errors.New("it says nothing")
@@ -244,19 +243,19 @@ func pointAt(p *tab, chart string, share float64, down int) (at [2]float64, told
 
 func timelineAnswers(t *testing.T, open opener) {
 	d, _ := example(t, "drain-host.yaml")
-	p := open(d, browsertest.Desktop)
+	p := open(d, testutil.Desktop)
 	zoom := func() []float64 {
-		return browsertest.Eval[[]float64](p, `["timeline", "concurrency"].flatMap(id => { const z =
+		return testutil.Eval[[]float64](p, `["timeline", "concurrency"].flatMap(id => { const z =
 			echarts.getInstanceByDom(document.getElementById(id)).getOption().dataZoom[0];
 			return [z.start, z.end]; })`)
 	}
 	p.Focus("#timeline")
 	p.Press("+")
-	p.Press(browsertest.KeyRight)
+	p.Press(testutil.KeyRight)
 	if got := zoom(); !slices.Equal(got, []float64{35, 85, 35, 85}) {
 		t.Errorf("the zoom is %v, want 35 to 85 %% in both charts", got)
 	}
-	browsertest.Eval[any](p, `echarts.getInstanceByDom(document.getElementById("timeline"))
+	testutil.Eval[any](p, `echarts.getInstanceByDom(document.getElementById("timeline"))
 		.dispatchAction({ type: "dataZoom", dataZoomId: "time-slider", start: 20, end: 60 })`)
 	if got := zoom(); !slices.Equal(got, []float64{20, 60, 20, 60}) {
 		t.Errorf("the slider zooms to %v, want 20 to 60 %% in both charts", got)
@@ -273,16 +272,16 @@ func timelineAnswers(t *testing.T, open opener) {
 	}
 	p.ClickAt(at[0], at[1])
 	p.WaitVisible("dialog[open]")
-	if got := browsertest.Eval[string](p, `document.querySelector("dialog h2").textContent`); got != "db" {
+	if got := testutil.Eval[string](p, `document.querySelector("dialog h2").textContent`); got != "db" {
 		t.Errorf("a click opens %q", got)
 	}
-	p.Press(browsertest.KeyEscape)
+	p.Press(testutil.KeyEscape)
 	p.WaitAbsent("dialog[open]")
 	p.Click("#list td button")
 	p.WaitVisible("dialog[open]")
 	p.Click("dialog button")
 	p.WaitAbsent("dialog[open]")
-	tables := browsertest.Eval[[]int](p, `[...document.querySelectorAll("section:not([hidden]) details")].map(d => { d.open = true;
+	tables := testutil.Eval[[]int](p, `[...document.querySelectorAll("section:not([hidden]) details")].map(d => { d.open = true;
 		d.dispatchEvent(new Event("toggle")); return d.querySelectorAll("tbody tr").length; })`)
 	if len(tables) != 5 || slices.Min(tables) == 0 {
 		t.Errorf("the tables of the charts have %v rows", tables)
@@ -292,7 +291,7 @@ func timelineAnswers(t *testing.T, open opener) {
 
 func chartsAnswer(t *testing.T, open opener) {
 	d, _ := example(t, "rack-maintenance.yaml")
-	p := open(d, browsertest.Desktop)
+	p := open(d, testutil.Desktop)
 	for chart, want := range map[string]string{"concurrency": "Moving\n4\nWaiting",
 		"links": "99.8 %", "downtimes": "Migrations\n", "durations": "Migrations\n"} {
 		if _, told := pointAt(p, chart, 0.15, 40); !strings.Contains(told, want) {
@@ -302,7 +301,7 @@ func chartsAnswer(t *testing.T, open opener) {
 	for chart, d := range map[string]*sweep.Distribution{"downtimes": d.Downtimes,
 		"durations": d.Durations} {
 		most := slices.Max(d.Counts)
-		if top := browsertest.Eval[int](p, fmt.Sprintf(`echarts.getInstanceByDom(document.getElementById(
+		if top := testutil.Eval[int](p, fmt.Sprintf(`echarts.getInstanceByDom(document.getElementById(
 			%q)).getOption().yAxis[0].max`, chart)); top < most || top > 2*most {
 			t.Errorf("%s: the axis ends at %d, the highest bar at %d", chart, top, most)
 		}
@@ -318,8 +317,8 @@ func chartsAnswer(t *testing.T, open opener) {
 func quietWorld(t *testing.T, open opener) {
 	d, _ := run(t, parse(t, "name: nothing\nhosts:\n- {name: n1, memory: 1GiB, cpus: 1, "+
 		"link: 1Gbit/s}\n"))
-	p := open(d, browsertest.Phone)
-	if charts := browsertest.Eval[int](p, `document.querySelectorAll("canvas").length`); charts != 0 {
+	p := open(d, testutil.Phone)
+	if charts := testutil.Eval[int](p, `document.querySelectorAll("canvas").length`); charts != 0 {
 		t.Errorf("a world without migrations has %d charts", charts)
 	}
 	quiet(p)
@@ -346,16 +345,16 @@ func namesAreText(t *testing.T, open opener) {
 	for i := range m.Reasons[1:] {
 		m.Reasons[i+1] = evil
 	}
-	p := open(d, browsertest.Desktop)
+	p := open(d, testutil.Desktop)
 	p.Click("#list td button")
-	if browsertest.Eval[bool](p, `"hit" in window || document.images.length > 0 ||
+	if testutil.Eval[bool](p, `"hit" in window || document.images.length > 0 ||
 		document.scripts.length !== 3`) {
 		t.Error("a name has become markup")
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("h1").textContent`); got != evil {
+	if got := testutil.Eval[string](p, `document.querySelector("h1").textContent`); got != evil {
 		t.Errorf("the title is %q", got)
 	}
-	if got := browsertest.Eval[string](p, `document.querySelector("dialog h2").textContent`); !strings.
+	if got := testutil.Eval[string](p, `document.querySelector("dialog h2").textContent`); !strings.
 		HasPrefix(got, evil) {
 		t.Errorf("the VM is %q", got)
 	}
@@ -363,8 +362,8 @@ func namesAreText(t *testing.T, open opener) {
 }
 
 func sweepIsShown(t *testing.T, open opener) {
-	p := open(sweep.SweepReport(swept(t)), browsertest.Desktop)
-	rows := browsertest.Eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
+	p := open(sweep.SweepReport(swept(t)), testutil.Desktop)
+	rows := testutil.Eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
 		r => [r.cells[0].textContent, r.cells[1].textContent])`)
 	var best []string
 	for _, r := range rows {
@@ -377,7 +376,7 @@ func sweepIsShown(t *testing.T, open opener) {
 		t.Errorf("of %d combinations %q are unbeaten", len(rows), best)
 	}
 	p.Settle()
-	if counts := browsertest.Eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
+	if counts := testutil.Eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
 	quiet(p)
@@ -388,12 +387,12 @@ const shapes = `echarts.getInstanceByDom(document.getElementById("timeline")).ge
 	.getDisplayList(true).length`
 
 func manyAreFluid(t *testing.T, open opener) {
-	p := open(sweep.Many(10_000), browsertest.Desktop)
+	p := open(sweep.Many(10_000), testutil.Desktop)
 	// Two for each of four tones, and the axes: not 10,000 bars.
-	if n := browsertest.Eval[int](p, shapes); n > 300 {
+	if n := testutil.Eval[int](p, shapes); n > 300 {
 		t.Errorf("the timeline of 10,000 migrations is drawn as %d shapes", n)
 	}
-	if n := browsertest.Eval[int](p, `document.querySelectorAll("tbody tr").length`); n > 100 {
+	if n := testutil.Eval[int](p, `document.querySelectorAll("tbody tr").length`); n > 100 {
 		t.Errorf("the page has %d rows of tables at once", n)
 	}
 	p.Type("#text", "vm-00012")
@@ -402,13 +401,13 @@ func manyAreFluid(t *testing.T, open opener) {
 }
 
 func largeSaysSo(t *testing.T, open opener) {
-	p := open(sweep.Many(3*sweep.MaxListed), browsertest.Desktop)
-	note := browsertest.Eval[string](p, `document.querySelector("#bounded").innerText`)
+	p := open(sweep.Many(3*sweep.MaxListed), testutil.Desktop)
+	note := testutil.Eval[string](p, `document.querySelector("#bounded").innerText`)
 	if !strings.Contains(note, "20\u202f000 of 60\u202f000 migrations") {
 		t.Errorf("the page says %q", note)
 	}
 	p.Settle()
-	if counts := browsertest.Eval[[]int](p, painted); slices.Min(counts) < 5 {
+	if counts := testutil.Eval[[]int](p, painted); slices.Min(counts) < 5 {
 		t.Errorf("the charts have %v colours", counts)
 	}
 	quiet(p)
@@ -417,9 +416,9 @@ func largeSaysSo(t *testing.T, open opener) {
 // BenchmarkFrames measures how long a page of 10,000 migrations takes to show another part
 // of the time, and to filter.
 func BenchmarkFrames(b *testing.B) {
-	p := open(b, browsertest.Start(b), sweep.Many(10_000), browsertest.Desktop)
+	p := open(b, testutil.StartBrowser(b), sweep.Many(10_000), testutil.Desktop)
 	frame := func(change string) float64 {
-		return browsertest.Eval[float64](p, `new Promise(done => {
+		return testutil.Eval[float64](p, `new Promise(done => {
 			const from = performance.now();`+change+`;
 			requestAnimationFrame(() => setTimeout(() => done(performance.now() - from))); })`)
 	}

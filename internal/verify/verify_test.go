@@ -1,11 +1,11 @@
 package verify_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/plantest"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
@@ -29,7 +29,19 @@ func fleet() *plan.Fleet {
 	add("x", "a", 4).Constraints.Apart = []string{"g"}
 	add("y", "a", 2).Constraints.Apart = []string{"g"}
 	add("z", "b", 6)
-	return plantest.Settled(f)
+	return settled(f)
+}
+
+// settled books every VM where it is, and returns the fleet.
+func settled(f *plan.Fleet) *plan.Fleet {
+	index := placement.NewIndex(0, f.Hosts...)
+	for i := range f.VMs {
+		if index.Reserve(&f.VMs[i].VM, f.VMs[i].Home) {
+			index.Arrive(f.VMs[i].Home)
+		}
+	}
+	f.Hosts = slices.Clone(index.Hosts())
+	return f
 }
 
 func TestMoves(t *testing.T) {
@@ -100,7 +112,7 @@ func fleetHosts(f *plan.Fleet) []placement.Host {
 		h.UsedMemory, h.UsedCPUs, h.Groups, h.Load = 0, 0, nil, &placement.Load{}
 	}
 	g.VMs = f.VMs
-	return plantest.Settled(g).Hosts
+	return settled(g).Hosts
 }
 
 func stuck(vms ...hypervisor.VMID) plan.Certificate {

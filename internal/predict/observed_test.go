@@ -1,0 +1,128 @@
+package predict_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/predict"
+)
+
+// virsh writes a job with the formats of virsh 9.0.
+func virsh(ms, downtime int, memory, sent float64, constant int) string {
+	var b strings.Builder
+	word := func(name, value string) { fmt.Fprintf(&b, "%-17s %-12s\n", name, value) }
+	number := func(name string, n int, unit string) { fmt.Fprintf(&b, "%-17s %-12d%s\n", name, n, unit) }
+	size := func(name string, x float64) { fmt.Fprintf(&b, "%-17s %-.3f %s\n", name, x, "GiB") }
+	word("Job type:", "Completed")
+	word("Operation:", "Outgoing migration")
+	number("Time elapsed:", ms, " ms")
+	number("Time elapsed w/o network:", ms-1, " ms")
+	size("Data processed:", sent)
+	size("Memory processed:", sent)
+	fmt.Fprintf(&b, "%-17s %-.3f %s\n", "Memory remaining:", 0.0, "B")
+	size("Memory total:", memory)
+	fmt.Fprintf(&b, "%-17s %-.3f %s/s\n", "Memory bandwidth:", 900.5, "MiB")
+	number("Dirty rate:", 0, " pages/s")
+	number("Page size:", 4096, " bytes")
+	number("Iteration:", 4, "")
+	number("Postcopy requests:", 0, "")
+	number("Constant pages:", constant, "")
+	number("Normal pages:", 9, "")
+	number("Total downtime:", downtime, " ms")
+	number("Setup time:", 2, " ms")
+	return b.String() + "\n"
+}
+
+func TestJobsOfVirshAreRead(t *testing.T) {
+	text := "# n1\n" + virsh(2000, 62, 4, 3, 262144) + virsh(1000, 30, 1, 1, 0) +
+		"Job type:         None\n\n" + strings.Replace(virsh(9, 9, 1, 1, 0), "Outgoing migration", "Save", 1)
+	if !predict.IsDomJobInfo(text) || predict.IsDomJobInfo("ram_mib,total_ms\n") {
+		t.Error("it is told from CSV wrongly")
+	}
+	all, skipped, err := predict.ReadDomJobInfo("n1.txt", strings.NewReader(text))
+	if err != nil || len(all) != 2 || skipped != 2 {
+		t.Fatalf("%v %+v, %d skipped", err, all, skipped)
+	}
+	want := predict.Observation{Line: 2, Host: "n1.txt", Memory: 4 * hypervisor.GiB,
+		Filled: 3 * hypervisor.GiB, Sent: 3 * hypervisor.GiB, Total: 2 * time.Second, Downtime: 62 * ms}
+	if all[0] != want {
+		t.Errorf("%+v, want %+v", all[0], want)
+	}
+	for _, c := range []struct{ what, text, want string }{
+		{"a bad size", strings.Replace(virsh(9, 9, 1, 1, 0), "1.000 GiB", "1.000 GB", 2),
+			`n1.txt:1: Memory processed: needs a size, as 1.012 GiB, has "1.000 GB"`},
+		{"another unit", strings.Replace(virsh(9, 9, 1, 1, 0), " ms", " s", 1),
+			`n1.txt:1: Time elapsed: needs a number of ms, has "9            s"`},
+		{"no job", "Operation: x\n", "n1.txt:1: Operation: no line with Job type comes before it"},
+		{"a cut", "Job type: Completed\nOper\n", "n1.txt:2: it is no line of virsh domjobinfo"},
+	} {
+		_, _, err := predict.ReadDomJobInfo("n1.txt", strings.NewReader(c.text))
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.what, err, c.want)
+		}
+	}
+}
+
+// The judge is the model: how its guest wrote is not told, and yet a prediction from what is
+// inferred takes about as long.
+func TestHowAGuestWroteIsInferred(t *testing.T) {
+	for _, m := range measuredOn(t, fake.QEMU()) {
+		again := float64(m.Rate) * m.Total.Seconds() * 0.9 // the last pass is short
+		o := predict.Observation{Memory: m.Memory, Filled: m.Filled, Total: m.Total, Downtime: m.Downtime,
+			Sent: m.Filled + hypervisor.Bytes(again)}
+		p, err := predict.Infer([]predict.Observation{o})[0].Predict(fake.QEMU())
+		if err != nil || math.Abs(p.Total.Seconds()-m.Total.Seconds()) > 0.35*m.Total.Seconds() {
+			t.Errorf("%v: %v, was %v", err, p.Total, m.Total)
+		}
+	}
+}
+
+// Two that share a link for all of their time have half of it each; one that begins when another is
+// half done, three quarters.
+func TestMigrationsThatShareALinkHaveTheirShare(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := func(host, target string, begins, lasts int) predict.Observation {
+		return predict.Observation{Host: host, Target: target, Memory: hypervisor.GiB, Sent: hypervisor.GiB, Link: 1200,
+			Began: at.Add(time.Duration(begins) * time.Second), Total: time.Duration(lasts) * time.Second}
+	}
+	all := predict.Infer([]predict.Observation{o("a", "x", 0, 10), o("a", "y", 0, 10), o("b", "z", 0, 10),
+		o("c", "w", 100, 10), o("d", "w", 105, 10)})
+	for i, want := range []hypervisor.Bandwidth{600, 600, 1200, 800, 800} {
+		if all[i].Link != want {
+			t.Errorf("%d: %d, want %d", i, all[i].Link, want)
+		}
+	}
+}
+
+// Each host is another machine: what is fitted to one makes the others worse, and is refused.
+func TestAFitThatMakesItWorseIsRefused(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 9))
+	all := measuredOn(t, fake.QEMU())
+	var list []predict.Migration
+	for host := range 4 {
+		// The first has slow set-ups by chance, the others none: there are few runs of each.
+		for _, m := range all[:3] {
+			m.Host = fmt.Sprint("h", host)
+			off := math.Exp(0.9 * float64(1-2*(host%2)))
+			m.Total = time.Duration(float64(m.Total) * off * (0.9 + 0.2*random.Float64()))
+			list = append(list, m)
+		}
+	}
+	r, err := predict.Fit(list[:6], fake.QEMU()) // two hosts that contradict one another
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Held != "host" || r.Refused == "" || r.Model != fake.QEMU() || len(r.Changes) != 0 || r.Errors == nil {
+		t.Errorf("held %q, refused %q, changes %+v, before %+v, validated %+v", r.Held, r.Refused, r.Changes,
+			r.Before.All, r.Validated.All)
+	}
+	if r, err = predict.Fit(all, fake.QEMU()); err != nil || r.Refused != "" {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
