@@ -12,7 +12,7 @@ type PolicyMatcher struct {
 }
 
 // MatchPolicies returns the policy for a VM with these labels in a namespace with those,
-// policyOr nil when none matches. The result points into policies. Their order does
+// or nil when none matches. The result points into policies. Their order does
 // not matter as long as their names differ.
 func MatchPolicies(policies []Policy, vm, namespace Labels) *Policy {
 	return PolicyMatcher{}.Match(policies, vm, namespace)

@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
-// A Problem is something wrong with a configuration: where, what it needed, and
+// A PolicyProblem is something wrong with a configuration: where, what it needed, and
 // what there was. All of it is text for people; nothing is decided on it.
 type PolicyProblem struct{ Field, Need, Have string }
 
 // String says the problem in one line.
 func (p PolicyProblem) String() string {
-	return fmt.Sprintf("%s: needs %s, has %s", p.Field, p.Need, p.Have)
+	return words.Unmet(p.Field, p.Need, p.Have)
 }
 
 // problems collects everything that is wrong, in the order of the questions.

@@ -77,8 +77,7 @@ func (p *page) quota(why []placement.Reason) {
 
 func (p *page) reasons(indent int, all []placement.Reason) {
 	for _, r := range all {
-		p.line(indent+2, "%s%s: needs %s, has %s", strings.Repeat(" ", indent), r.Check, r.Need,
-			r.Have)
+		p.line(indent+2, "%s%s", strings.Repeat(" ", indent), words.Unmet(r.Check, r.Need, r.Have))
 	}
 }
 

@@ -212,6 +212,6 @@ func stay(out io.Writer, alike []sim.Left, host hypervisor.HostName) {
 	}
 	fmt.Fprintf(out, "\n%s on %s\n", who, host)
 	for _, r := range alike[0].Reasons {
-		fmt.Fprintf(out, "  %s: needs %s, has %s\n", r.Check, r.Need, r.Have)
+		fmt.Fprintf(out, "  %s\n", words.Unmet(r.Check, r.Need, r.Have))
 	}
 }

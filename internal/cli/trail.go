@@ -121,8 +121,7 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
 			client.Plain(by), l.Kind, client.Plain(l.What))
 		for _, r := range l.Reasons {
-			fmt.Fprintf(out, "    %s: needs %s, has %s\n", client.Plain(r.Check),
-				client.Plain(r.Need), client.Plain(r.Have))
+			fmt.Fprintf(out, "    %s\n", client.Plain(words.Unmet(r.Check, r.Need, r.Have)))
 		}
 		return nil
 	})

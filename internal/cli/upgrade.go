@@ -177,7 +177,8 @@ func incompatible(out io.Writer, what string, all []plan.Incompatible) {
 		fmt.Fprintf(out, "  %s on %s\n", sim.Short(i.VM), i.Host)
 		for _, r := range i.Refusals {
 			for _, why := range r.Why {
-				fmt.Fprintf(out, "    %s: %s: needs %s, has %s\n", words.List(r.Hosts), why.Check, why.Need, why.Have)
+				fmt.Fprintf(out, "    %s: %s\n", words.List(r.Hosts),
+					words.Unmet(why.Check, why.Need, why.Have))
 			}
 		}
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -100,7 +101,7 @@ func (m *Move) Because() string {
 		}
 	}
 	for _, r := range m.Reasons {
-		all = append(all, r.Check+": needs "+r.Need+", has "+r.Have)
+		all = append(all, words.Unmet(r.Check, r.Need, r.Have))
 	}
 	return strings.Join(all, "; ")
 }

@@ -16,6 +16,11 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Unmet says which check failed, what it needs and what there is: "memory: needs 4GiB, has 2GiB".
+func Unmet(check, need, have string) string {
+	return fmt.Sprintf("%s: needs %s, has %s", check, need, have)
+}
+
 // Span writes seconds in two units at most: "4.2s", "2m14s", "3h05m".
 func Span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))

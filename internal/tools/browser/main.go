@@ -1,4 +1,4 @@
-// Browser drives a Chromium for the tests of package browsertest.
+// Browser drives a Chromium for the tests of internal/testutil.
 //
 //	browser PROGRAM PROFILE PATIENCE
 //
