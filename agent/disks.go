@@ -89,9 +89,9 @@ func (a *Agent) plug(ctx context.Context, v *store.VM, c store.DiskChange) (stri
 		what = hypervisor.AttachDisk{Disk: *c.Attach}
 	}
 	err = a.hv.Do(ctx, v.VM.ID, what)
-	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	if refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict, hypervisor.NotFound, hypervisor.Transient) {
-		return OptionWords(err), nil
+		return errorText(err), nil
 	}
 	if err != nil || c.Attach != nil {
 		return "", err

@@ -58,10 +58,10 @@ func (a *Agent) changed(ctx context.Context, v *store.VM, paused bool) error {
 // refusedLife tells why a command was refused, which is given again later.
 func (a *Agent) refusedLife(ctx context.Context, v *store.VM, what string, err error,
 	now time.Time) error {
-	if !Refuses(err, hypervisor.Conflict, hypervisor.Unsupported, hypervisor.Invalid) {
+	if !refuses(err, hypervisor.Conflict, hypervisor.Unsupported, hypervisor.Invalid) {
 		return err
 	}
-	_, told := a.troubled(ctx, v, what+OptionWords(err), now)
+	_, told := a.troubled(ctx, v, what+errorText(err), now)
 	return errors.Join(err, told)
 }
 

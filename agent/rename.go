@@ -31,8 +31,8 @@ func (a *Agent) rename(ctx context.Context, v *store.VM, d hypervisor.Domain, no
 	}
 	if d.State != hypervisor.Absent {
 		err = a.hv.Do(ctx, v.VM.ID, hypervisor.Forget{})
-		if Refuses(err, hypervisor.Conflict, hypervisor.Invalid, hypervisor.Unsupported) {
-			return a.notRenamed(ctx, v, OptionWords(err), now)
+		if refuses(err, hypervisor.Conflict, hypervisor.Invalid, hypervisor.Unsupported) {
+			return a.notRenamed(ctx, v, errorText(err), now)
 		}
 		if err != nil {
 			return err

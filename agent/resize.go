@@ -80,9 +80,9 @@ func (a *Agent) resize(ctx context.Context, v *store.VM, d hypervisor.Domain, no
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: store.SizeOf(v.VM).Of(d.VM)})
 	switch {
-	case Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	case refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
-		return v, "not resized to " + sizeText(v.VM) + ": " + OptionWords(err), nil
+		return v, "not resized to " + sizeText(v.VM) + ": " + errorText(err), nil
 	case err != nil:
 		return nil, "", err
 	}

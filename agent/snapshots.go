@@ -84,9 +84,9 @@ func (a *Agent) doSnapshot(ctx context.Context, v *store.VM, r store.SnapshotReq
 		what = hypervisor.RevertSnapshot{Disk: r.Disk, Name: r.Name}
 	}
 	err = a.hv.Do(ctx, v.VM.ID, what)
-	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	if refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict, hypervisor.NotFound, hypervisor.Transient) {
-		return OptionWords(err), nil
+		return errorText(err), nil
 	}
 	return "", err
 }

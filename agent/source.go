@@ -149,7 +149,7 @@ func (a *Agent) start(ctx context.Context, m *store.Migration, vm hypervisor.VM,
 	err = a.hv.Migrate(ctx, hypervisor.Outgoing{Job: m.Spec.ID, VM: m.Spec.VM,
 		Target: m.State.Target, Address: m.Target.Address, Options: options})
 	switch {
-	case Refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
+	case refuses(err, hypervisor.Invalid, hypervisor.Unsupported, hypervisor.Conflict,
 		hypervisor.NotFound):
 		return a.kept(ctx, m, nothingSent(err.Error()), now)
 	case err != nil:
@@ -213,8 +213,8 @@ func (a *Agent) limit(ctx context.Context, m *store.Migration, p hypervisor.Prog
 	}
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.SetBandwidth{Limit: limit})
 	switch {
-	case Refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
-		said = "bandwidth not changed: " + OptionWords(err)
+	case refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
+		said = "bandwidth not changed: " + errorText(err)
 	case err != nil:
 		return err
 	}

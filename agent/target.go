@@ -72,7 +72,7 @@ func (a *Agent) listen(ctx context.Context, m *store.Migration, now time.Time) e
 	}
 	address, err := a.hv.Receive(ctx, hypervisor.Incoming{Job: m.Spec.ID, VM: vm.Now()})
 	switch {
-	case Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	case refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
 		return a.refuse(ctx, m, err.Error(), now)
 	case err != nil:
@@ -87,7 +87,7 @@ func (a *Agent) listen(ctx context.Context, m *store.Migration, now time.Time) e
 // cannotListen tells why this host could not prepare the VM, once for each reason. A call that
 // was not answered says nothing.
 func (a *Agent) cannotListen(ctx context.Context, m *store.Migration, why error) error {
-	words := OptionWords(why)
+	words := errorText(why)
 	if errors.Is(why, hypervisor.Unknown) || m.Target.Error == words {
 		return nil
 	}

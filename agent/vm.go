@@ -71,7 +71,7 @@ func (a *Agent) unknown(ctx context.Context, v *store.VM, err error, now time.Ti
 	if v.Stopped {
 		why = "it is not known to have stopped: "
 	}
-	_, told := a.troubled(ctx, v, why+OptionWords(err), now)
+	_, told := a.troubled(ctx, v, why+errorText(err), now)
 	return errors.Join(err, told)
 }
 
@@ -133,9 +133,9 @@ func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 		a.recorder.Note(now, a.host, v.VM.ID, "starts anew")
 	}
 	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
-	if Refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+	if refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict) {
-		_, told := a.troubled(ctx, v, "it does not start: "+OptionWords(err), now)
+		_, told := a.troubled(ctx, v, "it does not start: "+errorText(err), now)
 		return errors.Join(err, told)
 	}
 	a.queue.At(v.Key(), now.Add(a.config.Poll))

@@ -9,16 +9,16 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// OptionWords returns a backend's own words of an error, for people.
-func OptionWords(err error) string {
+// errorText returns a backend's own words of an error, for people.
+func errorText(err error) string {
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok && e.Err != nil {
 		return e.Kind.Error() + ": " + e.Err.Error()
 	}
 	return err.Error()
 }
 
-// Refuses reports whether an error is of one of the kinds that say no, for good.
-func Refuses(err error, kinds ...hypervisor.Kind) bool {
+// refuses reports whether an error is of one of the kinds that say no, for good.
+func refuses(err error, kinds ...hypervisor.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k hypervisor.Kind) bool { return errors.Is(err, k) })
 }
 

@@ -72,7 +72,7 @@ func (c *Controller) apply(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	a.watch(p)
-	d := DecidePlan(p, func(move int) PlanSight { return c.sightOf(p, move) }, now)
+	d := decidePlan(p, func(move int) planSight { return c.sightOf(p, move) }, now)
 	a.again = d.Again
 	done, err := c.step(ctx, p, &d, now)
 	if err != nil || !done {
@@ -94,7 +94,7 @@ func (a *applied) watch(p *store.Plan) {
 
 // step stores what was decided about a plan, and then does it. It reports false when another process has
 // written one of the records meanwhile.
-func (c *Controller) step(ctx context.Context, p *store.Plan, d *PlanStep, now time.Time) (bool, error) {
+func (c *Controller) step(ctx context.Context, p *store.Plan, d *planStep, now time.Time) (bool, error) {
 	if d.Changed {
 		if stored, err := c.put(ctx, &d.Plan, now); err != nil || !stored {
 			return false, err
@@ -129,13 +129,13 @@ func (c *Controller) step(ctx context.Context, p *store.Plan, d *PlanStep, now t
 }
 
 // sightOf returns what is known about a move.
-func (c *Controller) sightOf(p *store.Plan, move int) PlanSight {
+func (c *Controller) sightOf(p *store.Plan, move int) planSight {
 	m := &p.Moves[move]
 	g := c.cache.vms[m.VM]
 	if g == nil || g.rec == nil {
-		return PlanSight{}
+		return planSight{}
 	}
-	s := PlanSight{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec)}
+	s := planSight{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec)}
 	if !g.rec.Migratable {
 		if s.Fixed = g.rec.NotMigratableReason; s.Fixed == "" {
 			s.Fixed = "its record does not say why"

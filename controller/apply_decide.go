@@ -20,8 +20,8 @@ const (
 	planPatience = 10 * time.Minute
 )
 
-// A PlanSight is what is known about one move of a plan.
-type PlanSight struct {
+// A planSight is what is known about one move of a plan.
+type planSight struct {
 	Known bool                // the VM exists
 	Host  hypervisor.HostName // that it is on
 	Off   string              // why it does not run, or shall not; "" is that it does
@@ -31,8 +31,8 @@ type PlanSight struct {
 	Own *store.Migration
 }
 
-// A PlanStep is what is done next about a plan.
-type PlanStep struct {
+// A planStep is what is done next about a plan.
+type planStep struct {
 	// Plan is the plan as it is to be stored before anything else is done, if Changed.
 	Plan    store.Plan
 	Changed bool
@@ -43,7 +43,7 @@ type PlanStep struct {
 	Again time.Time
 }
 
-// DecidePlan decides what is done next about a plan. See tells what is known about a move; it is asked
+// decidePlan decides what is done next about a plan. See tells what is known about a move; it is asked
 // only about those whose turn has come. A move is requested when
 //
 //   - all moves of earlier waves are settled, or late;
@@ -52,8 +52,8 @@ type PlanStep struct {
 //
 // A move whose target does not take the VM, or fails to, is late if it empties a host: when all waves
 // are through, its VM goes to any host that takes it. All others are skipped, with the reason.
-func DecidePlan(p *store.Plan, see func(move int) PlanSight, now time.Time) PlanStep {
-	d := planDecision{now: now, see: see, step: PlanStep{Plan: *p}, open: map[hypervisor.VMID]bool{}}
+func decidePlan(p *store.Plan, see func(move int) planSight, now time.Time) planStep {
+	d := planDecision{now: now, see: see, step: planStep{Plan: *p}, open: map[hypervisor.VMID]bool{}}
 	d.plan = &d.step.Plan
 	if !p.Ended.IsZero() {
 		return d.step
@@ -73,9 +73,9 @@ func DecidePlan(p *store.Plan, see func(move int) PlanSight, now time.Time) Plan
 
 type planDecision struct {
 	now  time.Time
-	see  func(int) PlanSight
+	see  func(int) planSight
 	plan *store.Plan
-	step PlanStep
+	step planStep
 	open map[hypervisor.VMID]bool // VMs with a move that is not settled
 }
 
@@ -163,7 +163,7 @@ func (d *planDecision) late(m *store.PlannedMove) string {
 }
 
 // stale returns why a move makes no sense any more, or settles it as done; "" is that it still does.
-func (d *planDecision) stale(m *store.PlannedMove, s *PlanSight) string {
+func (d *planDecision) stale(m *store.PlannedMove, s *planSight) string {
 	switch {
 	case !s.Known:
 		return "the VM does not exist"
@@ -229,7 +229,7 @@ func (d *planDecision) requested(i int, m *store.PlannedMove, own *store.Migrati
 func (d *planDecision) failed(m *store.PlannedMove, own *store.Migration) {
 	why := own.State.Because
 	if own.Decision != nil {
-		why += Because(own.Decision)
+		why += because(own.Decision)
 	}
 	switch {
 	case m.State == store.MoveWithdrawn:

@@ -81,4 +81,4 @@ func (c Config) Complete() Config {
 }
 
 // Limits returns the limits on how much moves at once.
-func (c Config) Limits() migration.Limits { return Limits(c.Cluster) }
+func (c Config) Limits() migration.Limits { return limitsOf(c.Cluster) }

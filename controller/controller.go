@@ -20,7 +20,7 @@ type Controller struct {
 	config   Config
 	core     *migration.Config
 	limits   migration.Limits
-	options  *Resolver
+	options  *resolver
 	store    store.Store
 	recorder store.EventRecorder
 
@@ -57,7 +57,7 @@ func New(config Config, store store.Store, recorder store.EventRecorder) *Contro
 	c.adapt()
 	c.core, c.limits = &c.config.Migration, c.config.Limits()
 	c.turns.Together = migrationsAtOnce(c.limits, c.core.Compatible)
-	c.options = NewResolver(c.config.Cluster, migration.PolicyMatcher{Compatible: c.core.Compatible},
+	c.options = newResolver(c.config.Cluster, migration.PolicyMatcher{Compatible: c.core.Compatible},
 		c.config.Policies, c.config.Namespaces)
 	c.cache = c.newCache(0)
 	return c

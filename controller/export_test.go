@@ -63,3 +63,15 @@ var (
 	NewReservations = newReservations
 	Sends           = sends
 )
+
+// The names that tests call these by.
+type (
+	PlanSight = planSight
+	PlanStep  = planStep
+	Resolver  = resolver
+)
+
+var (
+	DecidePlan  = decidePlan
+	NewResolver = newResolver
+)

@@ -11,19 +11,19 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Resolver has the cluster's options, and what overrides them. It belongs to one caller.
-type Resolver struct {
+// A resolver has the cluster's options, and what overrides them. It belongs to one caller.
+type resolver struct {
 	cluster    *migration.Cluster
 	policies   *migration.PolicySet // nil: there are none
 	namespaces map[string]migration.Labels
 	last       *migration.Options // migrations with the same share them
 }
 
-// NewResolver returns a resolver. The policies override the cluster's options for the VMs that they
+// newResolver returns a resolver. The policies override the cluster's options for the VMs that they
 // match, by their labels and by those of their namespaces.
-func NewResolver(cluster *migration.Cluster, by migration.PolicyMatcher, policies []migration.Policy,
-	namespaces map[string]migration.Labels) *Resolver {
-	r := &Resolver{cluster: cluster, namespaces: namespaces}
+func newResolver(cluster *migration.Cluster, by migration.PolicyMatcher, policies []migration.Policy,
+	namespaces map[string]migration.Labels) *resolver {
+	r := &resolver{cluster: cluster, namespaces: namespaces}
 	if len(policies) > 0 {
 		r.policies = by.Prepare(policies)
 	}
@@ -31,7 +31,7 @@ func NewResolver(cluster *migration.Cluster, by migration.PolicyMatcher, policie
 }
 
 // Bandwidth returns the cap that a VM's migration would be given now.
-func (r *Resolver) Bandwidth(m *store.Migration, vm *store.VM) hypervisor.Bandwidth {
+func (r *resolver) Bandwidth(m *store.Migration, vm *store.VM) hypervisor.Bandwidth {
 	if r.policies == nil {
 		return r.cluster.BandwidthPerMigration
 	}
@@ -43,7 +43,7 @@ func (r *Resolver) Bandwidth(m *store.Migration, vm *store.VM) hypervisor.Bandwi
 // the transfer. The target has been chosen; source and target are the records of the hosts, nil where
 // there is none.
 // Source: KubeVirt v1.9.0 migration.go:1259, manager.go:852 (budget).
-func (r *Resolver) Resolve(m *store.Migration, vm *store.VM, source, target *store.Host) {
+func (r *resolver) Resolve(m *store.Migration, vm *store.VM, source, target *store.Host) {
 	o, name := r.cluster.Options(), ""
 	if r.policies != nil {
 		o, name = r.policies.Resolve(*r.cluster, labels(m, vm), r.namespaces[vm.Namespace])
@@ -66,8 +66,8 @@ func trafficBetween(e migration.Encryption, source, target *store.Host) migratio
 		known && target.Host.Abilities.Has(hypervisor.CanEncrypt))
 }
 
-// Limits returns the limits on how much moves at once.
-func Limits(c *migration.Cluster) migration.Limits {
+// limitsOf returns the limits on how much moves at once.
+func limitsOf(c *migration.Cluster) migration.Limits {
 	l := migration.Limits{PerCluster: c.ParallelMigrationsPerCluster,
 		PerSource: c.ParallelOutboundMigrationsPerNode,
 		PerTarget: c.ParallelInboundMigrationsPerNode}

@@ -44,8 +44,8 @@ func forcedText(d *placement.Decision) string {
 	return text
 }
 
-// Because says why a target was refused, for people.
-func Because(d *placement.Decision) string {
+// because says why a target was refused, for people.
+func because(d *placement.Decision) string {
 	if text := reasonsText(d.Why); d.Outcome != placement.Accepted && text != "" {
 		return ": " + text
 	}
@@ -65,7 +65,7 @@ func stepText(m *store.Migration, before migration.Phase, rule string) string {
 	case s.Phase == migration.Failed:
 		text := before.String() + " → Failed: " + s.Because
 		if m.Decision != nil && rule != "target-impossible" {
-			text += Because(m.Decision)
+			text += because(m.Decision)
 		}
 		return text
 	case s.Phase == migration.Succeeded:

@@ -53,7 +53,7 @@ func (p Positions) Of(field string) int {
 func (s *Spec) Fleet(name string, lines Positions) (*Fleet, error) {
 	b := newSpecBuilder(name, lines)
 	b.grow(len(s.Hosts), len(s.VMs))
-	b.facts = NewAttributeReader(s.Shared, func(field, format string, args ...any) {
+	b.facts = newAttributeReader(s.Shared, func(field, format string, args ...any) {
 		b.wrong(path{list: field}, format, args...)
 	})
 	b.defaults = b.readDefaults(s)
@@ -83,7 +83,7 @@ type specBuilder struct {
 	*Builder
 	lines    Positions // nil: they are not known
 	defaults Defaults
-	facts    *AttributeReader
+	facts    *attributeReader
 	hostsAt  map[string][]string // expanded host patterns of VMs
 }
 
@@ -143,7 +143,7 @@ func (b *specBuilder) host(at path, s *HostSpec) {
 // known returns what is known of a host.
 func (b *specBuilder) known(at path, s *HostSpec, size hypervisor.Host) *placement.Facts {
 	if reflect.ValueOf(&s.HostAttributes).Elem().IsZero() {
-		return Plain(size) // as of most: nothing is said
+		return plainFacts(size) // as of most: nothing is said
 	}
 	return b.facts.Host(at.String(), &s.HostAttributes, size)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // hardware reads what a VM is made of.
-func (r *AttributeReader) hardware(at string, s *Hardware) *hypervisor.Hardware {
+func (r *attributeReader) hardware(at string, s *Hardware) *hypervisor.Hardware {
 	r.label(at+".machine", s.Machine)
 	r.label(at+".cpuModel", s.CPUModel)
 	r.text(at+".firmware", s.Firmware)
@@ -31,7 +31,7 @@ func (r *AttributeReader) hardware(at string, s *Hardware) *hypervisor.Hardware 
 	return h
 }
 
-func (r *AttributeReader) disk(at string, s *Disk, before []hypervisor.Disk) hypervisor.Disk {
+func (r *attributeReader) disk(at string, s *Disk, before []hypervisor.Disk) hypervisor.Disk {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	same := func(d hypervisor.Disk) bool { return d.Name == s.Name }
 	switch {
@@ -53,7 +53,7 @@ func (r *AttributeReader) disk(at string, s *Disk, before []hypervisor.Disk) hyp
 }
 
 // demand adds what hardware asks of a host to what its VM asks.
-func (r *AttributeReader) demand(at string, h *hypervisor.Hardware, vm *placement.VM) {
+func (r *attributeReader) demand(at string, h *hypervisor.Hardware, vm *placement.VM) {
 	p := &vm.Constraints.Platform
 	r.same(at+".machine", &p.Machine, h.Machine)
 	r.same(at+".cpuModel", &p.CPUModel, h.CPUModel)
@@ -88,7 +88,7 @@ func (r *AttributeReader) demand(at string, h *hypervisor.Hardware, vm *placemen
 }
 
 // same keeps the one of two words that is there.
-func (r *AttributeReader) same(at string, word *string, other string) {
+func (r *attributeReader) same(at string, word *string, other string) {
 	if *word != "" && other != "" && *word != other {
 		r.wrong(at, "platform says %q", *word)
 	}

@@ -15,8 +15,8 @@ import (
 // maxRatio is the most often that an amount is given away.
 const maxRatio = 1000
 
-// Plain returns the facts of a host of which its size is known, and nothing else.
-func Plain(size hypervisor.Host) *placement.Facts {
+// plainFacts returns the facts of a host of which its size is known, and nothing else.
+func plainFacts(size hypervisor.Host) *placement.Facts {
 	return &placement.Facts{Link: size.Link,
 		Memory: placement.DeviceInventory{Total: int64(size.Memory)},
 		CPUs:   placement.DeviceInventory{Total: int64(size.CPUs)}}
@@ -26,7 +26,7 @@ func Plain(size hypervisor.Host) *placement.Facts {
 // what the file says that the host has; its zone, its amounts and everything else
 // are in the facts. What VMs may use together of memory and CPUs is the capacity
 // of Facts.Memory and Facts.CPUs.
-func (r *AttributeReader) Host(at string, s *HostAttributes, size hypervisor.Host) *placement.Facts {
+func (r *attributeReader) Host(at string, s *HostAttributes, size hypervisor.Host) *placement.Facts {
 	f := &placement.Facts{
 		MaxVMs: r.count(at+".maxVMs", s.MaxVMs), MaxBusy: r.count(at+".maxBusy", s.MaxBusy),
 		Disabled: s.Disabled, Maintenance: s.Maintenance,
@@ -48,7 +48,7 @@ func (r *AttributeReader) Host(at string, s *HostAttributes, size hypervisor.Hos
 }
 
 // amounts reads what there is, what is reserved and what one VM may ask for.
-func (r *AttributeReader) amounts(at string, s *HostAttributes, size hypervisor.Host, f *placement.Facts) {
+func (r *attributeReader) amounts(at string, s *HostAttributes, size hypervisor.Host, f *placement.Facts) {
 	p := &s.PerVM
 	f.Memory = r.bounds(at+".perVM.memory", p.Memory)
 	f.Memory.Total = int64(size.Memory)
@@ -78,13 +78,13 @@ func (r *AttributeReader) amounts(at string, s *HostAttributes, size hypervisor.
 }
 
 // leftOver: what is reserved is less than there is.
-func (r *AttributeReader) leftOver(at, what string, i placement.DeviceInventory, known bool) {
+func (r *attributeReader) leftOver(at, what string, i placement.DeviceInventory, known bool) {
 	if known && i.Reserved > 0 && i.Capacity() <= 0 {
 		r.wrong(at+".reserved."+what, "nothing is left for VMs")
 	}
 }
 
-func (r *AttributeReader) ratio(at string, ratio *float64) float64 {
+func (r *attributeReader) ratio(at string, ratio *float64) float64 {
 	switch {
 	case ratio == nil:
 		return 0
@@ -95,7 +95,7 @@ func (r *AttributeReader) ratio(at string, ratio *float64) float64 {
 	return *ratio
 }
 
-func (r *AttributeReader) bounds(at string, b SizeBound) placement.DeviceInventory {
+func (r *attributeReader) bounds(at string, b SizeBound) placement.DeviceInventory {
 	return r.between(at, placement.DeviceInventory{
 		Min:  int64(r.bytes(at+".min", b.Min)),
 		Max:  int64(r.bytes(at+".max", b.Max)),
@@ -103,14 +103,14 @@ func (r *AttributeReader) bounds(at string, b SizeBound) placement.DeviceInvento
 	})
 }
 
-func (r *AttributeReader) between(at string, i placement.DeviceInventory) placement.DeviceInventory {
+func (r *attributeReader) between(at string, i placement.DeviceInventory) placement.DeviceInventory {
 	if i.Max > 0 && i.Max < i.Min {
 		r.wrong(at+".max", "it is less than min")
 	}
 	return i
 }
 
-func (r *AttributeReader) cpu(at string, s *HostAttributes) *placement.CPU {
+func (r *attributeReader) cpu(at string, s *HostAttributes) *placement.CPU {
 	if s.Arch == "" && s.CPUVendor == "" && len(s.CPUModels) == 0 && len(s.CPUFeatures) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (r *AttributeReader) cpu(at string, s *HostAttributes) *placement.CPU {
 
 // abilities reads names of abilities. Said to have none, a host can do nothing
 // besides plain pre-copy; of what is not said nothing is known.
-func (r *AttributeReader) abilities(at string, names Words) hypervisor.Abilities {
+func (r *attributeReader) abilities(at string, names Words) hypervisor.Abilities {
 	if len(names) == 0 {
 		return 0
 	}
@@ -144,7 +144,7 @@ func (r *AttributeReader) abilities(at string, names Words) hypervisor.Abilities
 	return all
 }
 
-func (r *AttributeReader) hostDevices(at string, counts map[string]int) placement.Devices {
+func (r *attributeReader) hostDevices(at string, counts map[string]int) placement.Devices {
 	var all placement.Devices
 	for _, class := range slices.Sorted(maps.Keys(counts)) {
 		r.word(at, class)
@@ -154,7 +154,7 @@ func (r *AttributeReader) hostDevices(at string, counts map[string]int) placemen
 	return all
 }
 
-func (r *AttributeReader) cells(at string, specs []Cell) []placement.Cell {
+func (r *attributeReader) cells(at string, specs []Cell) []placement.Cell {
 	if len(specs) > placement.MaxCells {
 		r.wrong(at, "a host has at most %d cells", placement.MaxCells)
 		return nil
@@ -180,7 +180,7 @@ func (r *AttributeReader) cells(at string, specs []Cell) []placement.Cell {
 }
 
 // cores reads the cores of a cell, as they are listed or as threads of a range.
-func (r *AttributeReader) cores(at string, s *Cell) []placement.CPUSet {
+func (r *attributeReader) cores(at string, s *Cell) []placement.CPUSet {
 	if (s.CPUs == "") == (len(s.Cores) == 0) {
 		r.wrong(at, "give cpus, such as 0-31, or cores, such as [\"0,32\", \"1,33\"]")
 		return nil
@@ -207,7 +207,7 @@ func (r *AttributeReader) cores(at string, s *Cell) []placement.CPUSet {
 }
 
 // affords reports whether there is room for so many more words.
-func (r *AttributeReader) affords(at string, words int) bool {
+func (r *attributeReader) affords(at string, words int) bool {
 	within := r.spent <= maxWords
 	r.spent += words
 	if within && r.spent > maxWords {
@@ -217,7 +217,7 @@ func (r *AttributeReader) affords(at string, words int) bool {
 }
 
 // set reads CPUs by number, at least one.
-func (r *AttributeReader) set(at, text string) placement.CPUSet {
+func (r *attributeReader) set(at, text string) placement.CPUSet {
 	if !r.affords(at, 1) {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (r *AttributeReader) set(at, text string) placement.CPUSet {
 }
 
 // pools reads how many huge pages there are of each size, the smallest size first.
-func (r *AttributeReader) pools(at string, pages map[string]int64) []placement.Pool {
+func (r *attributeReader) pools(at string, pages map[string]int64) []placement.Pool {
 	var all []placement.Pool
 	for _, text := range slices.Sorted(maps.Keys(pages)) {
 		size, err := ParseBytes(text)

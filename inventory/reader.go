@@ -23,8 +23,8 @@ const (
 )
 
 // A Reader turns what one file says into facts and constraints. It must come from
-// [NewAttributeReader].
-type AttributeReader struct {
+// [newAttributeReader].
+type attributeReader struct {
 	wrong      func(field, format string, args ...any)
 	aggregates map[string]*placement.Aggregate
 	groups     map[string]placement.GroupRule
@@ -33,10 +33,10 @@ type AttributeReader struct {
 	listed     bool                            // the racks are all there are
 }
 
-// NewAttributeReader returns a reader of hosts and VMs that refer to shared. It tells wrong
+// newAttributeReader returns a reader of hosts and VMs that refer to shared. It tells wrong
 // what is wrong: the field, such as "hosts[3].zone", and what to do about it.
-func NewAttributeReader(shared Shared, wrong func(field, format string, args ...any)) *AttributeReader {
-	r := &AttributeReader{wrong: wrong, aggregates: map[string]*placement.Aggregate{},
+func newAttributeReader(shared Shared, wrong func(field, format string, args ...any)) *attributeReader {
+	r := &attributeReader{wrong: wrong, aggregates: map[string]*placement.Aggregate{},
 		groups: map[string]placement.GroupRule{}, racks: map[string]hypervisor.Bandwidth{}}
 	for _, name := range slices.Sorted(maps.Keys(shared.Aggregates)) {
 		r.word("aggregates", name)
@@ -58,7 +58,7 @@ func NewAttributeReader(shared Shared, wrong func(field, format string, args ...
 
 // uplink returns the up-link of the rack of a host: the rack's own, or the first that one
 // of its hosts says. All say the same.
-func (r *AttributeReader) uplink(at, rack, said string) hypervisor.Bandwidth {
+func (r *attributeReader) uplink(at, rack, said string) hypervisor.Bandwidth {
 	own := r.bandwidth(at+".uplink", said)
 	if rack == "" {
 		return own
@@ -77,7 +77,7 @@ func (r *AttributeReader) uplink(at, rack, said string) hypervisor.Bandwidth {
 	return own
 }
 
-func (r *AttributeReader) group(at, name string, g Group) placement.GroupRule {
+func (r *attributeReader) group(at, name string, g Group) placement.GroupRule {
 	r.word("groups", name)
 	r.label(at+".domain", g.Domain)
 	switch g.Policy {
@@ -95,7 +95,7 @@ func (r *AttributeReader) group(at, name string, g Group) placement.GroupRule {
 }
 
 // bytes reads an amount; "" is 0.
-func (r *AttributeReader) bytes(at, text string) hypervisor.Bytes {
+func (r *attributeReader) bytes(at, text string) hypervisor.Bytes {
 	if text == "" {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (r *AttributeReader) bytes(at, text string) hypervisor.Bytes {
 }
 
 // bandwidth reads a speed of more than 0; "" is 0.
-func (r *AttributeReader) bandwidth(at, text string) hypervisor.Bandwidth {
+func (r *attributeReader) bandwidth(at, text string) hypervisor.Bandwidth {
 	if text == "" {
 		return 0
 	}
@@ -122,7 +122,7 @@ func (r *AttributeReader) bandwidth(at, text string) hypervisor.Bandwidth {
 }
 
 // count reads a number that is not negative.
-func (r *AttributeReader) count(at string, n int) int {
+func (r *attributeReader) count(at string, n int) int {
 	if n < 0 || n > maxCount {
 		r.wrong(at, "needs 0 to %d, has %d", maxCount, n)
 		return 0
@@ -131,7 +131,7 @@ func (r *AttributeReader) count(at string, n int) int {
 }
 
 // word reads a name that must be there.
-func (r *AttributeReader) word(at, text string) {
+func (r *attributeReader) word(at, text string) {
 	if text == "" {
 		r.wrong(at, "a name is missing")
 	}
@@ -139,7 +139,7 @@ func (r *AttributeReader) word(at, text string) {
 }
 
 // label reads a name that may be missing.
-func (r *AttributeReader) label(at, text string) {
+func (r *attributeReader) label(at, text string) {
 	if strings.ContainsFunc(text, unicode.IsSpace) {
 		r.wrong(at, "%q has a space in it", text)
 	}
@@ -147,7 +147,7 @@ func (r *AttributeReader) label(at, text string) {
 }
 
 // text reads what will be printed on terminals.
-func (r *AttributeReader) text(at, text string) {
+func (r *attributeReader) text(at, text string) {
 	if len(text) > maxWord || strings.ContainsFunc(text, unprintable) {
 		r.wrong(at, "%.100q is no text of at most %d printable characters", text, maxWord)
 	}
@@ -156,7 +156,7 @@ func (r *AttributeReader) text(at, text string) {
 func unprintable(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }
 
 // words reads names, each once, in their order.
-func (r *AttributeReader) words(at string, all Words) []string {
+func (r *attributeReader) words(at string, all Words) []string {
 	for i, word := range all {
 		r.word(fmt.Sprintf("%s[%d]", at, i), word)
 		if slices.Contains(all[:i], word) && len(all) < 1000 {
@@ -167,7 +167,7 @@ func (r *AttributeReader) words(at string, all Words) []string {
 }
 
 // named looks names up, and says which there are when one is unknown.
-func named[T any](r *AttributeReader, at, what string, names Words, known map[string]T) []T {
+func named[T any](r *attributeReader, at, what string, names Words, known map[string]T) []T {
 	var all []T
 	for i, name := range r.words(at, names) {
 		found, ok := known[name]
@@ -186,7 +186,7 @@ func named[T any](r *AttributeReader, at, what string, names Words, known map[st
 }
 
 // software reads "QEMU", or "QEMU 7.2.22".
-func (r *AttributeReader) software(at, text string) placement.Hypervisor {
+func (r *attributeReader) software(at, text string) placement.Hypervisor {
 	if text == "" {
 		return placement.Hypervisor{}
 	}

@@ -13,7 +13,7 @@ import (
 // VMAttributes reads what a file says about the VMs at a path such as "vms[3]", in a
 // namespace, and adds it to vm, whose memory and CPUs are known. It returns what
 // the VM is made of, or nil when the file does not say.
-func (r *AttributeReader) VM(at string, s *VMAttributes, namespace string, vm *placement.VM) *hypervisor.Hardware {
+func (r *attributeReader) VM(at string, s *VMAttributes, namespace string, vm *placement.VM) *hypervisor.Hardware {
 	vm.Overhead = r.bytes(at+".overhead", s.Overhead)
 	if vm.Balloon = r.bytes(at+".balloon", s.Balloon); vm.Balloon > vm.Memory {
 		balloon, memory := hypervisor.Apart(vm.Balloon, vm.Memory)
@@ -52,7 +52,7 @@ func (r *AttributeReader) VM(at string, s *VMAttributes, namespace string, vm *p
 }
 
 // vms reads names of VMs; without a namespace they are in the VM's own.
-func (r *AttributeReader) vms(at, namespace string, names Words) []hypervisor.VMID {
+func (r *attributeReader) vms(at, namespace string, names Words) []hypervisor.VMID {
 	var all []hypervisor.VMID
 	for _, name := range r.words(at, names) {
 		if !strings.Contains(name, "/") {
@@ -63,7 +63,7 @@ func (r *AttributeReader) vms(at, namespace string, names Words) []hypervisor.VM
 	return all
 }
 
-func (r *AttributeReader) devices(at string, specs []Device) []placement.DeviceAsk {
+func (r *attributeReader) devices(at string, specs []Device) []placement.DeviceAsk {
 	var all []placement.DeviceAsk
 	for i, s := range specs {
 		at := fmt.Sprintf("%s[%d]", at, i)
@@ -79,7 +79,7 @@ func (r *AttributeReader) devices(at string, specs []Device) []placement.DeviceA
 	return all
 }
 
-func (r *AttributeReader) platform(at string, s *Platform, p *placement.Platform) {
+func (r *attributeReader) platform(at string, s *Platform, p *placement.Platform) {
 	r.label(at+".arch", s.Arch)
 	r.label(at+".machine", s.Machine)
 	r.label(at+".cpuModel", s.CPUModel)
@@ -90,7 +90,7 @@ func (r *AttributeReader) platform(at string, s *Platform, p *placement.Platform
 }
 
 // layout reads a layout, or reports why it is none for a VM of this size.
-func (r *AttributeReader) layout(at string, s *Topology, whole placement.Part) *placement.TopologyRequest {
+func (r *attributeReader) layout(at string, s *Topology, whole placement.Part) *placement.TopologyRequest {
 	a := &placement.TopologyRequest{Dedicated: s.Dedicated, Threads: placement.Threads(s.Threads),
 		PageSize: r.bytes(at+".pageSize", s.PageSize)}
 	if !slices.Contains([]string{"", "prefer", "isolate", "require"}, s.Threads) {
@@ -120,7 +120,7 @@ func (r *AttributeReader) layout(at string, s *Topology, whole placement.Part) *
 	return r.valid(at, a, whole)
 }
 
-func (r *AttributeReader) valid(at string, a *placement.TopologyRequest, whole placement.Part) *placement.TopologyRequest {
+func (r *attributeReader) valid(at string, a *placement.TopologyRequest, whole placement.Part) *placement.TopologyRequest {
 	if whole.Memory > 0 && whole.CPUs > 0 && !a.Valid(whole) {
 		r.wrong(at, "the parts must add up to %d CPUs and %v, each in whole pages", whole.CPUs,
 			whole.Memory)

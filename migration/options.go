@@ -50,12 +50,6 @@ type (
 	DowntimeTuning = convergence.DowntimeTuning
 )
 
-// DefaultStallDetector returns a detector with all defaults.
-func DefaultStallDetector() StallDetector { return convergence.DefaultStallDetector() }
-
-// DefaultDowntimeTuning returns a tuning with all defaults.
-func DefaultDowntimeTuning() DowntimeTuning { return convergence.DefaultDowntimeTuning() }
-
 // OptionsOverrides are the fields of [Cluster] that a policy may set. Nil inherits;
 // everything else overrides, also zero and false.
 type OptionsOverrides struct {
@@ -141,7 +135,7 @@ func (o *StallDetectorOverrides) apply(base *StallDetector) *StallDetector {
 	if o == nil {
 		return base
 	}
-	d := policyOr(base, DefaultStallDetector())
+	d := policyOr(base, convergence.DefaultStallDetector())
 	overlay(&d.StallMargin, o.StallMargin)
 	overlay(&d.EWMAAlpha, o.EWMAAlpha)
 	overlay(&d.StallProgressTimeout, o.StallProgressTimeout)
@@ -158,7 +152,7 @@ func (o *DowntimeTuningOverrides) apply(base *DowntimeTuning) *DowntimeTuning {
 	if o == nil {
 		return base
 	}
-	t := policyOr(base, DefaultDowntimeTuning())
+	t := policyOr(base, convergence.DefaultDowntimeTuning())
 	overlay(&t.Initial, o.Initial)
 	overlay(&t.Steps, o.Steps)
 	overlay(&t.StartAfterIteration, o.StartAfterIteration)

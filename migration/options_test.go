@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 func TestDefault(t *testing.T) {
@@ -129,7 +130,7 @@ var applying = []struct {
 			StallDetector: &migration.StallDetectorOverrides{
 				StallMargin: new(0), SearchLocalMinima: new(false)}}},
 		func(o *migration.Options) {
-			d := migration.DefaultStallDetector()
+			d := convergence.DefaultStallDetector()
 			d.StallMargin, d.SearchLocalMinima = 0, false
 			o.StallDetector = &d
 		},

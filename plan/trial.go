@@ -120,7 +120,7 @@ func unitsOf(f *Fleet, label string) [][]int {
 
 // sortOut finds the kinds, and puts the protected VMs where they are.
 func (t *failoverTrial) sortOut(protected map[hypervisor.VMID]bool) {
-	bound := Bound(t.fleet)
+	bound := binding(t.fleet)
 	type key struct {
 		size
 		constraints string
@@ -174,9 +174,9 @@ func isSocial(vm *placement.VM) bool {
 		func(r placement.GroupRule) bool { return r.Policy == placement.Affinity })
 }
 
-// Bound returns for which VMs of a fleet more than memory and CPUs can run out, or whose
+// binding returns for which VMs of a fleet more than memory and CPUs can run out, or whose
 // whereabouts others look at. What becomes of the other VMs shows in these two alone.
-func Bound(f *Fleet) []bool {
+func binding(f *Fleet) []bool {
 	counted := slices.ContainsFunc(f.Hosts, func(h placement.Host) bool {
 		return h.Facts != nil && h.Facts.MaxVMs > 0
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// LowerBound adds up what crosses the links of hosts and racks. The zero value is empty and
+// lowerBound adds up what crosses the links of hosts and racks. The zero value is empty and
 // ready.
-type LowerBound struct {
+type lowerBound struct {
 	crossed map[link]hypervisor.Bytes
 	longest time.Duration
 }
@@ -23,7 +23,7 @@ type link struct {
 }
 
 // Move lets bytes move between two hosts. One that is not known is no bottleneck.
-func (l *LowerBound) Move(source, target *store.Host, b hypervisor.Bytes) {
+func (l *lowerBound) Move(source, target *store.Host, b hypervisor.Bytes) {
 	if source == nil || target == nil {
 		return
 	}
@@ -46,7 +46,7 @@ func rackOf(h *store.Host) (string, hypervisor.Bandwidth) {
 }
 
 // cross lets bytes cross a link with a speed. One without a speed is no bottleneck.
-func (l *LowerBound) cross(over link, b hypervisor.Bytes, speed hypervisor.Bandwidth) {
+func (l *lowerBound) cross(over link, b hypervisor.Bytes, speed hypervisor.Bandwidth) {
 	if speed <= 0 {
 		return
 	}
@@ -58,7 +58,7 @@ func (l *LowerBound) cross(over link, b hypervisor.Bytes, speed hypervisor.Bandw
 }
 
 // Least returns how long all of it takes at least.
-func (l *LowerBound) Least() time.Duration { return l.longest }
+func (l *lowerBound) Least() time.Duration { return l.longest }
 
 // Quantile returns the smallest of the sorted values that at least a share q of them do
 // not exceed; of none it is 0.

@@ -6,24 +6,24 @@ import (
 	"github.com/godwit-vm/godwit/internal/due"
 )
 
-// An EventQueue is what is to happen, in order of time, and at one moment in the order in
+// An eventQueue is what is to happen, in order of time, and at one moment in the order in
 // which it was added. The zero value is empty.
-type EventQueue[T any] struct {
+type eventQueue[T any] struct {
 	plans due.Heap[plan[T]]
 	seq   int
 }
 
 // Add lets something happen at a time.
-func (a *EventQueue[T]) Add(at time.Duration, what T) {
+func (a *eventQueue[T]) Add(at time.Duration, what T) {
 	a.seq++
 	a.plans.Push(plan[T]{at, a.seq, what})
 }
 
 // Len returns how much is to happen.
-func (a *EventQueue[T]) Len() int { return a.plans.Len() }
+func (a *eventQueue[T]) Len() int { return a.plans.Len() }
 
 // Next returns when something happens next; false is never.
-func (a *EventQueue[T]) Next() (time.Duration, bool) {
+func (a *eventQueue[T]) Next() (time.Duration, bool) {
 	if a.plans.Len() == 0 {
 		return 0, false
 	}
@@ -31,7 +31,7 @@ func (a *EventQueue[T]) Next() (time.Duration, bool) {
 }
 
 // Take removes and returns the first of what is due; false when nothing is.
-func (a *EventQueue[T]) Take(now time.Duration) (what T, due bool) {
+func (a *eventQueue[T]) Take(now time.Duration) (what T, due bool) {
 	if a.plans.Len() == 0 || a.plans.First().at > now {
 		return what, false
 	}

@@ -87,8 +87,8 @@ var Invariants = []Invariant{
 // Laws are the invariants, by when they are checked.
 type Laws struct{ OfVM, OfMigration, AtRest []*Invariant }
 
-// Sorted returns [Invariants], sorted.
-func Sorted() (l Laws) {
+// sortedLaws returns [Invariants], sorted.
+func sortedLaws() (l Laws) {
 	for i := range Invariants {
 		switch inv := &Invariants[i]; {
 		case inv.OfVM != nil:

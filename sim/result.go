@@ -231,7 +231,7 @@ func (w *World) Why(vm hypervisor.VMID) []placement.Reason { return w.boss.Why(v
 // least: every byte of memory that is not zero, and all that local disks hold, crosses every
 // link on its way once.
 func (w *World) lowerBound() float64 {
-	var links LowerBound
+	var links lowerBound
 	for _, m := range w.watch.Moved {
 		vm, s := m.Last.Spec.VM, &m.Last.State
 		if v := w.VM(vm); v != nil {

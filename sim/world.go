@@ -112,7 +112,7 @@ type World struct {
 	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  due.Alarms[*participant]
-	plans  EventQueue[Event]
+	plans  eventQueue[Event]
 
 	watch   watch
 	past    past
@@ -145,7 +145,7 @@ func New(config Config) *World {
 	w.past.history.Cluster = cluster
 	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
 	w.network.Spare() // agents keep no list
-	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, Sorted()
+	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, sortedLaws()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
 	return w

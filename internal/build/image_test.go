@@ -26,9 +26,9 @@ type image struct {
 	entrypoint []string
 }
 
-// build does what the instructions of a Dockerfile do, in a folder. What it does not know fails.
+// buildImage does what the instructions of a Dockerfile do, in a folder. What it does not know fails.
 // Source: Dockerfile reference (COPY, --chown: new files and directories are owned by 0:0 without it).
-func build(t *testing.T, dockerfile, context string) image {
+func buildImage(t *testing.T, dockerfile, context string) image {
 	t.Helper()
 	made, args := image{root: t.TempDir()}, map[string]string{}
 	must := func(err error) {
@@ -107,7 +107,7 @@ func TestTheImageOfTheController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := build(t, string(text), context)
+	made := buildImage(t, string(text), context)
 	if made.uid == 0 || made.gid == 0 || len(made.entrypoint) == 0 {
 		t.Fatalf("%+v", made)
 	}
