@@ -18,6 +18,7 @@ import (
 // before, while all agents and controllers live but the one of the VM's old host, which begins anew.
 // Every participant is told, the guests run on as they did, and when it is reconciled the VMs move again.
 func TestNoVMRunsTwiceOverAnEtcdThatIsSetBack(t *testing.T) {
+	testutil.Sample(t, 3)
 	setBack(t, func(*cluster) {})
 }
 

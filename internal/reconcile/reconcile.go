@@ -181,9 +181,13 @@ func leftover(host, runs hypervisor.HostName, h *store.Holding, now time.Time) *
 // judge finds a verdict for every VM of which the store or a host knows.
 func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostName]store.Holding,
 	told map[hypervisor.HostName]bool) {
-	given := map[hypervisor.VMID]int{}
+	given, gone := map[hypervisor.VMID]int{}, map[hypervisor.VMID]int{}
 	for _, m := range in.Migrations {
-		given[m.Spec.VM] = max(given[m.Spec.VM], controller.Number(m.Spec.ID))
+		numbers := gone
+		if m.State.Phase.Final() {
+			numbers = given
+		}
+		numbers[m.Spec.VM] = max(numbers[m.Spec.VM], controller.Number(m.Spec.ID))
 	}
 	stored := map[hypervisor.VMID]*store.VM{}
 	all := map[hypervisor.VMID]bool{}
@@ -194,7 +198,8 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		all[vm] = true
 	}
 	for _, vm := range slices.Sorted(maps.Keys(all)) {
-		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch, given: given[vm]}
+		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch,
+			given: given[vm], gone: gone[vm]}
 		v := c.verdict()
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
 			v.Is, v.Why, v.Conflict = host, "an operator has decided: "+v.Conflict, ""
@@ -223,7 +228,8 @@ type one struct {
 	says   map[hypervisor.HostName]store.Holding
 	told   map[hypervisor.HostName]bool
 	epoch  uint64
-	given  int // the highest number of a migration that the store has
+	given  int // the highest number of a migration that the store has and keeps
+	gone   int // that of one whose record is deleted: hosts may remember it, and would do nothing for another
 }
 
 // leftovers are what migrations have left of the VM on other hosts than the one where it runs.
@@ -413,9 +419,10 @@ func (c *one) write(v *Finding) {
 	v.next = &next
 }
 
-// numbered is the highest number of a migration of the VM that hosts know of and that is to be kept,
-// so that its name is not given to another one.
+// numbered is the highest number of a migration of the VM that hosts know of, or whose record is deleted,
+// and that is to be kept, so that its name is not given to another one.
 func (c *one) numbered() (n int) {
+	n = c.gone
 	for _, h := range c.says {
 		n = max(n, controller.Number(h.Job))
 		if h.Left != nil {

@@ -68,7 +68,7 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 			n2: job(runs(vm("n2", 2)), "v#3"), ended: migration.Failed, source: "n2", numbered: 3},
 		{name: "the store has the migration", stored: []*store.Migration{moving},
 			n1: job(in(nil, hypervisor.Received), "v#3"), n2: job(runs(vm("n2", 2)), "v#3"),
-			ended: migration.Failed, source: "n2", version: 7},
+			ended: migration.Failed, source: "n2", version: 7, numbered: 3},
 		{name: "it rests", n1: rests(vm("n1", 1)), n2: runs(vm("n2", 2)), left: true},
 		{name: "it left by a migration that the store has lost",
 			n1: left(vm("n1", 1), "n2", "v#9"), n2: runs(vm("n2", 2)), numbered: 9},
@@ -97,6 +97,23 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 				t.Errorf("it is numbered %d, want %d", next.Numbered, c.numbered)
 			}
 		})
+	}
+}
+
+// The store has a migration that had not ended when the backup was made; its record is deleted. The host to
+// which it has brought the VM remembers it, and would do nothing for another one of that name.
+func TestTheNameOfADeletedMigrationIsNotGivenAgain(t *testing.T) {
+	moving := &store.Migration{Version: 7, Spec: migration.Spec{ID: "v#3", VM: "v", Priority: 1}}
+	has := runs(vm("n2", 2))
+	has.VM, has.Job = "v", "v#3"
+	r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Migrations: []*store.Migration{moving},
+		Hosts: []*store.Host{{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{has}}}}})
+	if len(r.Obsolete) != 1 || len(r.Findings) != 1 {
+		t.Fatalf("%d records are deleted, of %d VMs there is something to say", len(r.Obsolete), len(r.Findings))
+	}
+	if next := reconcile.Next(&r.Findings[0]); next == nil || next.Numbered != 3 {
+		t.Errorf("the record becomes %+v", next)
 	}
 }
 

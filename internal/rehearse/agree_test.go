@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/verify"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -83,6 +84,7 @@ func drawnQuota(t *rapid.T, f *inventory.Fleet) {
 // What a plan says of who leaves is what the controller does in the simulator, and every VM that
 // stays there has the controller's reasons.
 func TestPlanSimulationAndControllerAgreeOnWhoLeaves(t *testing.T) {
+	testutil.Unraced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text, ample := drawnFleet(t)
 		s, err := config.Parse("drawn.yaml", []byte(text))
