@@ -188,17 +188,8 @@ func (w *World) accounts() (in reconcile.Input, why string) {
 	in.Epoch, in.Now = w.past.history.Epoch, w.now
 	c, _ := w.store.Changes(w.ctx, store.Everything, 0) // memory does not fail
 	for _, r := range c.Records {
-		switch r := r.(type) {
-		case *store.VM:
-			in.VMs = append(in.VMs, r)
-		case *store.Migration:
-			in.Migrations = append(in.Migrations, r)
-		case *store.Rebuild:
-			in.Rebuilds = append(in.Rebuilds, r)
-		case *store.Plan:
-			in.Plans = append(in.Plans, r)
-		case *store.Maintenance:
-			in.Runs = append(in.Runs, r)
+		if r.Key().Kind != store.HostKind { // hosts tell below
+			in.Add(r)
 		}
 	}
 	for _, name := range w.order {

@@ -21,22 +21,27 @@ func Read(ctx context.Context, records store.Store, now time.Time) (Input, error
 	}
 	changes, err := records.Changes(ctx, store.Everything, 0)
 	for _, r := range changes.Records {
-		switch r := r.(type) {
-		case *store.VM:
-			in.VMs = append(in.VMs, r)
-		case *store.Host:
-			in.Hosts = append(in.Hosts, r)
-		case *store.Migration:
-			in.Migrations = append(in.Migrations, r)
-		case *store.Rebuild:
-			in.Rebuilds = append(in.Rebuilds, r)
-		case *store.Plan:
-			in.Plans = append(in.Plans, r)
-		case *store.Maintenance:
-			in.Runs = append(in.Runs, r)
-		}
+		in.Add(r)
 	}
 	return in, err
+}
+
+// Add takes in a record of the store, if it is of a kind that matters.
+func (in *Input) Add(r store.Record) {
+	switch r := r.(type) {
+	case *store.VM:
+		in.VMs = append(in.VMs, r)
+	case *store.Host:
+		in.Hosts = append(in.Hosts, r)
+	case *store.Migration:
+		in.Migrations = append(in.Migrations, r)
+	case *store.Rebuild:
+		in.Rebuilds = append(in.Rebuilds, r)
+	case *store.Plan:
+		in.Plans = append(in.Plans, r)
+	case *store.Maintenance:
+		in.Runs = append(in.Runs, r)
+	}
 }
 
 // A RefusedError says why nothing was written.
