@@ -180,38 +180,57 @@ func (d *desk) planned(ctx context.Context, name string) error {
 }
 
 func planStatusCommand(f *deskFlags) *cobra.Command {
-	return &cobra.Command{Use: "status [NAME]", Short: "List the plans, or print how far one is",
-		Args: cobra.MaximumNArgs(1),
+	return progressCommand(f, "List the plans, or print how far one is", store.PlanKind,
+		func(d *desk, c *client.Cluster, name string) (bool, error) {
+			p := c.Plan(name)
+			if p == nil {
+				return false, nil
+			}
+			return true, d.saidPlan(p, nil)
+		}, func(d *desk, c *client.Cluster) error {
+			plans := []client.PlanReport{}
+			for _, p := range c.Plans() {
+				plans = append(plans, client.OfPlan(p))
+			}
+			return d.print(plans, func(w io.Writer) error { return client.PlanList(w, plans) })
+		})
+}
+
+// progressCommand lists what the controller carries out of a kind, or prints how far the one of a name is, if there
+// is one.
+func progressCommand(f *deskFlags, short string, kind store.Kind, one func(d *desk, c *client.Cluster, name string) (bool, error),
+	all func(*desk, *client.Cluster) error) *cobra.Command {
+	return &cobra.Command{Use: "status [NAME]", Short: short, Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *desk) error {
 				c, err := d.look(ctx)
 				if err != nil {
 					return err
 				}
-				if len(args) > 0 {
-					p := c.Plan(args[0])
-					if p == nil {
-						return d.Missing(ctx, store.Key{Kind: store.PlanKind, Name: args[0]})
-					}
-					return d.saidPlan(p, nil)
+				if len(args) == 0 {
+					return all(d, c)
 				}
-				plans := []client.PlanReport{}
-				for _, p := range c.Plans() {
-					plans = append(plans, client.OfPlan(p))
+				is, err := one(d, c, args[0])
+				if err == nil && !is {
+					err = d.Missing(ctx, store.Key{Kind: kind, Name: args[0]})
 				}
-				return d.print(plans, func(w io.Writer) error { return client.PlanList(w, plans) })
+				return err
 			})
 		}}
 }
 
 // planWish is a command that says what becomes of a plan.
 func planWish(f *deskFlags, verb, short string, wish store.PlanWish) *cobra.Command {
+	return wishCommand(f, verb, short, func(ctx context.Context, d *desk, name string) error {
+		p, err := d.WishPlan(ctx, name, wish)
+		return d.saidPlan(p, err)
+	})
+}
+
+// wishCommand is a command about what the controller carries out; without a name, about what has not ended.
+func wishCommand(f *deskFlags, verb, short string, wish func(context.Context, *desk, string) error) *cobra.Command {
 	return &cobra.Command{Use: verb + " [NAME]", Short: short, Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			name := strings.Join(args, "")
-			return f.once(c, func(ctx context.Context, d *desk) error {
-				p, err := d.WishPlan(ctx, name, wish)
-				return d.saidPlan(p, err)
-			})
+			return f.once(c, func(ctx context.Context, d *desk) error { return wish(ctx, d, strings.Join(args, "")) })
 		}}
 }

@@ -206,38 +206,28 @@ func (d *desk) saidRun(m *store.Maintenance, err error) error {
 }
 
 func runStatusCommand(f *deskFlags) *cobra.Command {
-	return &cobra.Command{Use: "status [NAME]", Short: "List the runs, or print how far one is", Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
-				c, err := d.look(ctx)
-				if err != nil {
-					return err
-				}
-				if len(args) > 0 {
-					m := c.Run(args[0])
-					if m == nil {
-						return d.Missing(ctx, store.Key{Kind: store.MaintenanceKind, Name: args[0]})
-					}
-					return d.saidRun(m, nil)
-				}
-				runs := []client.RunReport{}
-				for _, m := range c.Runs() {
-					runs = append(runs, client.OfRun(m, d.Now()))
-				}
-				return d.print(runs, func(w io.Writer) error { return client.RunList(w, runs) })
-			})
-		}}
+	return progressCommand(f, "List the runs, or print how far one is", store.MaintenanceKind,
+		func(d *desk, c *client.Cluster, name string) (bool, error) {
+			m := c.Run(name)
+			if m == nil {
+				return false, nil
+			}
+			return true, d.saidRun(m, nil)
+		}, func(d *desk, c *client.Cluster) error {
+			runs := []client.RunReport{}
+			for _, m := range c.Runs() {
+				runs = append(runs, client.OfRun(m, d.Now()))
+			}
+			return d.print(runs, func(w io.Writer) error { return client.RunList(w, runs) })
+		})
 }
 
 // runWish is a command that says what becomes of a run.
 func runWish(f *deskFlags, verb, short string, wish store.PlanWish) *cobra.Command {
-	return &cobra.Command{Use: verb + " [NAME]", Short: short, Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
-				m, err := d.WishRun(ctx, strings.Join(args, ""), wish)
-				return d.saidRun(m, err)
-			})
-		}}
+	return wishCommand(f, verb, short, func(ctx context.Context, d *desk, name string) error {
+		m, err := d.WishRun(ctx, name, wish)
+		return d.saidRun(m, err)
+	})
 }
 
 func continueCommand(f *deskFlags) *cobra.Command {

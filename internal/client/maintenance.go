@@ -47,10 +47,8 @@ func (d *Client) Maintain(ctx context.Context, m *store.Maintenance) (*store.Mai
 		}
 	}
 	for i := range m.Batches {
-		for _, name := range m.Batches[i].Hosts {
-			if h, err := d.Store.Get(ctx, hostKey(name)); err != nil || h == nil {
-				return nil, errors.Join(err, d.Missing(ctx, hostKey(name)))
-			}
+		if err := d.present(ctx, m.Batches[i].Hosts); err != nil {
+			return nil, err
 		}
 	}
 	next := *m
@@ -98,18 +96,13 @@ func sameOrder(a, b *store.Maintenance) bool {
 	return same(ordered(a), ordered(b))
 }
 
-// forgetRuns deletes the runs that have ended, but for the newest.
+// forgetRuns deletes the runs that have ended, but for the newest, if the operator may.
 func (d *Client) forgetRuns(ctx context.Context, runs []*store.Maintenance) error {
-	slices.SortFunc(runs, func(a, b *store.Maintenance) int { return b.Created.Compare(a.Created) })
-	for i, m := range runs {
-		if i < plansKept || m.Ended.IsZero() {
-			continue
-		}
-		if err := d.Store.Delete(ctx, m); err != nil && !errors.Is(err, store.Stale) && !errors.Is(err, store.Forbidden) {
-			return err
-		}
+	err := forget(ctx, d.Store, runs, func(m *store.Maintenance) (created, ended time.Time) { return m.Created, m.Ended })
+	if errors.Is(err, store.Forbidden) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // changeRun changes what operators write of a run that has not ended. "" is the one that is carried out.

@@ -50,14 +50,8 @@ func (d *Client) Apply(ctx context.Context, p *store.Plan) (*store.Plan, error) 
 			return nil, refuse(what, "plan %s has not ended: wait, or godwit apply abort %s", other.Name, other.Name)
 		}
 	}
-	for _, name := range slices.Concat(p.Hosts, targets(p)) {
-		h, err := d.Store.Get(ctx, hostKey(name))
-		if err == nil && h == nil {
-			err = d.Missing(ctx, hostKey(name))
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := d.present(ctx, slices.Concat(p.Hosts, targets(p))); err != nil {
+		return nil, err
 	}
 	next := *p
 	next.Created = d.Now().UTC().Round(0)
@@ -98,12 +92,36 @@ func sameMoves(a, b *store.Plan) bool {
 
 // forgetPlans deletes the plans that have ended, but for the newest.
 func (d *Client) forgetPlans(ctx context.Context, plans []*store.Plan) error {
-	slices.SortFunc(plans, func(a, b *store.Plan) int { return b.Created.Compare(a.Created) })
-	for i, p := range plans {
-		if i < plansKept || p.Ended.IsZero() {
+	return forget(ctx, d.Store, plans, func(p *store.Plan) (created, ended time.Time) { return p.Created, p.Ended })
+}
+
+// forget deletes what has ended of what the controller carries out, but for the newest.
+func forget[R store.Record](ctx context.Context, records store.Store, all []R,
+	when func(R) (created, ended time.Time)) error {
+	slices.SortFunc(all, func(a, b R) int {
+		one, _ := when(a)
+		other, _ := when(b)
+		return other.Compare(one)
+	})
+	for i, r := range all {
+		if _, ended := when(r); i < plansKept || ended.IsZero() {
 			continue
 		}
-		if err := d.Store.Delete(ctx, p); err != nil && !errors.Is(err, store.Stale) {
+		if err := records.Delete(ctx, r); err != nil && !errors.Is(err, store.Stale) {
+			return err
+		}
+	}
+	return nil
+}
+
+// present returns why hosts are not to be worked with: the store does not know one.
+func (d *Client) present(ctx context.Context, hosts []hypervisor.HostName) error {
+	for _, name := range hosts {
+		h, err := d.Store.Get(ctx, hostKey(name))
+		if err == nil && h == nil {
+			err = d.Missing(ctx, hostKey(name))
+		}
+		if err != nil {
 			return err
 		}
 	}
