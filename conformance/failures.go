@@ -307,7 +307,8 @@ func resolve(w *world, job hypervisor.JobID) {
 		return
 	}
 	if w.Domain(source, theVM).State.Executes() {
-		w.T.Fatalf("the source went on by itself; %s", w)
+		runsOn(w, job)
+		return
 	}
 	brokenIsUnresolved(w, job)
 	err := w.HV[target].Do(w.Ctx, theVM, hypervisor.Discard{Job: job})
@@ -327,6 +328,27 @@ func resolve(w *world, job hypervisor.JobID) {
 	w.Must(w.MendLink())
 	w.States(hypervisor.Absent, hypervisor.Running)
 	w.Sound(target)
+}
+
+// runsOn ends a migration whose source runs while its link is cut. Its hypervisor knows then that
+// it has not sent the end of the VM: the link was cut just before the switch-over, or what was
+// left did not go through and the transfer was given up. The job is not done, and has no doubt.
+func runsOn(w *world, job hypervisor.JobID) {
+	w.T.Helper()
+	d, s := w.Domain(source, theVM), w.Progress(source, job).Status
+	switch {
+	case d.Unresolved || s == hypervisor.JobSucceeded || s == hypervisor.JobBroken:
+		w.T.Fatalf("the source went on by itself, and its job is %v; %s", s, w)
+	case !s.Final():
+		w.Adjust(job, hypervisor.Cancel{})
+		w.Until("the job ends", func() bool { return w.Progress(source, job).Status.Final() })
+	}
+	end := w.Progress(source, job).Status
+	w.UntilState(source, theVM, hypervisor.Running)
+	w.Must(w.MendLink())
+	w.NeverRuns(target)
+	w.Stays(job, end)
+	w.Sound(source)
 }
 
 // brokenIsUnresolved wants the source to be unresolved if its job is broken, and
