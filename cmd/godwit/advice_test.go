@@ -93,9 +93,9 @@ func TestEveryAdviceIsListedAndTested(t *testing.T) {
 	testutil.Unraced(t)
 	found := map[string]bool{}
 	for _, dir := range []string{"agent", "internal/cli", "controller", "internal/daemon",
-		"hypervisor/libvirt", "hypervisor/qmp", "hypervisor/internal/backend", "internal/durable", "internal/reconcile", "store", "internal/audit",
+		"hypervisor/libvirt", "hypervisor/qmp", "internal/backend", "internal/durable", "internal/reconcile", "store", "internal/audit",
 		"internal/boltstore", "internal/client", "internal/domxml",
-		"internal/etcdstore", "internal/monitor", "internal/qemu"} {
+		"internal/etcdstore", "internal/qemu"} {
 		for _, m := range messages(t, filepath.Join("../..", dir)) {
 			if !asks.MatchString(m.text) {
 				continue

@@ -10,7 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // adjust changes a job that this host sends. The caller holds the domain's turn.
@@ -39,14 +39,14 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 		return d.pauseGuest(ctx, f, status)
 	case hypervisor.SetDowntime:
 		if a.Limit <= 0 {
-			return fault.Refuse(hypervisor.Invalid, "a downtime of %v", a.Limit)
+			return backend.Errorf(hypervisor.Invalid, "a downtime of %v", a.Limit)
 		}
 		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
 			return dom.MigrateSetMaxDowntime(downtime(a.Limit), 0)
 		})
 	case hypervisor.SetBandwidth:
 		if a.Limit < 0 {
-			return fault.Refuse(hypervisor.Invalid, "a bandwidth of %v", a.Limit)
+			return backend.Errorf(hypervisor.Invalid, "a bandwidth of %v", a.Limit)
 		}
 		return d.retune(ctx, f, status, func(dom *libvirt.Domain) error {
 			err := dom.MigrateSetMaxSpeed(bandwidth(a.Limit), 0)
@@ -57,15 +57,15 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 			return err
 		})
 	case nil:
-		return fault.Refuse(hypervisor.Invalid, "no adjustment")
+		return backend.Errorf(hypervisor.Invalid, "no adjustment")
 	}
-	return fault.Refuse(hypervisor.Unsupported, "%T", a)
+	return backend.Errorf(hypervisor.Unsupported, "%T", a)
 }
 
 // over refuses what comes too late.
 func over(status hypervisor.JobStatus) error {
 	if status.Final() || status == hypervisor.JobBroken {
-		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+		return backend.Errorf(hypervisor.Conflict, "the job is %v", status)
 	}
 	return nil
 }
@@ -77,9 +77,9 @@ func (d move) cancel(ctx context.Context, f found, status hypervisor.JobStatus) 
 	case status == hypervisor.JobFailed || status == hypervisor.JobCancelled:
 		return nil
 	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
-		return fault.Refuse(hypervisor.Conflict, "the target runs, and lacks memory that is here")
+		return backend.Errorf(hypervisor.Conflict, "the target runs, and lacks memory that is here")
 	case status == hypervisor.JobSwitching:
-		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+		return backend.Errorf(hypervisor.Conflict, "the switch-over is under way")
 	}
 	if err := over(status); err != nil {
 		return err
@@ -130,11 +130,11 @@ func (d move) startPostCopy(ctx context.Context, f found, j *jobRecord,
 	}
 	switch {
 	case !j.Options.PostCopy:
-		return fault.Refuse(hypervisor.Invalid, "the job was begun without PostCopy")
+		return backend.Errorf(hypervisor.Invalid, "the job was begun without PostCopy")
 	case j.PostCopied || f.Sight.Run == runPausedPostCopy:
 		return nil // whether or not libvirt has heard: Step tells it
 	case status != hypervisor.JobActive:
-		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+		return backend.Errorf(hypervisor.Conflict, "the job is %v", status)
 	}
 	pauses := d.Node.QEMU >= resumesPostCopied && f.Sight.Run.Executes()
 	err := d.PutJob(true, func(j *jobRecord) {
@@ -177,11 +177,11 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	t, err := parseAddress(to)
 	switch {
 	case status != hypervisor.JobBroken || f.Sight.Run != runPausedPostCopyFailed:
-		return fault.Refuse(hypervisor.Conflict, "the job is %v", status)
+		return backend.Errorf(hypervisor.Conflict, "the job is %v", status)
 	case err != nil:
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	case t.Job != f.Job.ID:
-		return fault.Refuse(hypervisor.Invalid, "the address is for job %s", t.Job)
+		return backend.Errorf(hypervisor.Invalid, "the address is for job %s", t.Job)
 	}
 	flags := flagsOf(f.Job, t) | libvirt.MIGRATE_POSTCOPY_RESUME
 	if f.Sight.Defined {
@@ -226,7 +226,7 @@ func (d move) pauseGuest(ctx context.Context, f found, status hypervisor.JobStat
 		return nil
 	}
 	if !f.Sight.Sends {
-		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+		return backend.Errorf(hypervisor.Transient, "libvirt has not begun yet")
 	}
 	if !f.Job.GuestPaused {
 		if err := d.PutJob(true, func(j *jobRecord) { j.GuestPaused = true }); err != nil {
@@ -243,7 +243,7 @@ func (d move) retune(ctx context.Context, f found, status hypervisor.JobStatus,
 		return err
 	}
 	if !f.Sight.Sends {
-		return fault.Refuse(hypervisor.Transient, "libvirt has not begun yet")
+		return backend.Errorf(hypervisor.Transient, "libvirt has not begun yet")
 	}
 	return d.Do(ctx, set)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
@@ -173,7 +173,7 @@ func TestAHostThatCannotBeOpenedSaysWhy(t *testing.T) {
 func TestAnotherProcessOwnsTheDirectory(t *testing.T) {
 	w := newTrial(t, nil)
 	c := w.third()
-	e, err := crashtest.StartAgent(post{Name: "hostd", Dir: c.Dir, URI: c.URI, Peer: c.Peer,
+	e, err := backendtest.StartAgent(post{Name: "hostd", Dir: c.Dir, URI: c.URI, Peer: c.Peer,
 		Accel: domxml.QEMU}, c.Dir+".log")
 	if err != nil {
 		t.Fatal(err)

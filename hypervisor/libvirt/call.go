@@ -12,7 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A call is a call that asks libvirt to migrate, which returns when the migration
@@ -98,7 +98,7 @@ func (d *domain) Why() string {
 	if c.err == nil {
 		return ""
 	}
-	return fault.Text(c.err)
+	return backend.ErrorText(c.err)
 }
 
 // Forget lets go of the last call: what came of it is noted.
@@ -111,7 +111,7 @@ func (d *domain) Forget() {
 // need answers Unsupported when an ability is wanted that the host does not have.
 func need(has, want hypervisor.Abilities) error {
 	if missing := want &^ has; missing != 0 {
-		return fault.Refuse(hypervisor.Unsupported, "this host lacks %v", missing.Names())
+		return backend.Errorf(hypervisor.Unsupported, "this host lacks %v", missing.Names())
 	}
 	return nil
 }

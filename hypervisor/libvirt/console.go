@@ -9,10 +9,9 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 var _ hypervisor.Consoler = (*Host)(nil)
@@ -35,7 +34,7 @@ func (h *Host) console(ctx context.Context, vm hypervisor.VMID) (hypervisor.Cons
 	}
 	name, err := domxml.NameOf(h.node.Namespace, vm)
 	if err != nil {
-		return nil, fault.Refuse(hypervisor.NotFound, "%w", err)
+		return nil, backend.Errorf(hypervisor.NotFound, "%w", err)
 	}
 	if err := h.consoles.Take(vm); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (h *Host) console(ctx context.Context, vm hypervisor.VMID) (hypervisor.Cons
 	select {
 	case err = <-opened:
 	case <-ctx.Done():
-		err = fault.Refuse(hypervisor.Transient, "%w", ctx.Err())
+		err = backend.Errorf(hypervisor.Transient, "%w", ctx.Err())
 	}
 	if err != nil {
 		_ = near.Close()
@@ -79,9 +78,9 @@ func carry(life context.Context, c *conn.Connect, name string, far net.Conn, ope
 	defer func() { _ = stream.Free() }()
 	if err := dom.OpenConsole("", stream, 0); err != nil {
 		if e, is := err.(libvirt.Error); is && e.Code == libvirt.ERR_OPERATION_FAILED { // of this call only
-			return fault.Refuse(hypervisor.Conflict, "%s", e.Message)
+			return backend.Errorf(hypervisor.Conflict, "%s", e.Message)
 		} else if is && e.Code == libvirt.ERR_INTERNAL_ERROR {
-			return fault.Refuse(hypervisor.Unsupported, "%s: start it anew: since then it has a console",
+			return backend.Errorf(hypervisor.Unsupported, "%s: start it anew: since then it has a console",
 				e.Message)
 		}
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // A post is what an agent is told about its host when it is started.
@@ -24,7 +24,7 @@ type post struct {
 }
 
 // openPost opens the host of an agent.
-func openPost(text []byte, changed func(vmid)) (crashtest.Backend, error) {
+func openPost(text []byte, changed func(vmid)) (backendtest.Backend, error) {
 	var p post
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -59,7 +59,7 @@ func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 
 // loseAnswer plays a round in which the answer is lost.
 func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
-	r := s.newRound(noVictim, 100+i, crashtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 100+i, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.bold = false
 	asked := false
 	r.deed = func() {

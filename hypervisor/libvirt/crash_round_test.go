@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -61,12 +61,12 @@ var triggers = []string{"target started migrated", "source suspended migrated",
 // draw chooses the moment of a round. Of three, one is anywhere, in strata so that all
 // of the migration has its share; the others are around the switch-over, or between
 // two steps of an agent.
-func draw(v victim, i, n int, window time.Duration, r *rand.Rand) crashtest.Moment {
+func draw(v victim, i, n int, window time.Duration, r *rand.Rand) backendtest.Moment {
 	switch {
 	case i%3 == 0:
-		return crashtest.Anywhere(i, n, window, r)
+		return backendtest.Anywhere(i, n, window, r)
 	case i%3 == 1 && v.agent():
-		return crashtest.Moment{Changes: 1 + r.IntN(8)}
+		return backendtest.Moment{Changes: 1 + r.IntN(8)}
 	}
 	late := time.Duration(0) // half of them as soon as it is known
 	switch r.IntN(4) {
@@ -75,7 +75,7 @@ func draw(v victim, i, n int, window time.Duration, r *rand.Rand) crashtest.Mome
 	case 1:
 		late = time.Duration(r.IntN(100)) * time.Millisecond
 	}
-	return crashtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
+	return backendtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
 }
 
 // heldTriggers happen in the strict mode in place of others.
@@ -86,7 +86,7 @@ var heldTriggers = map[string]string{"target resumed migrated": "target suspende
 type round struct {
 	*scene
 	victim victim
-	when   crashtest.Moment
+	when   backendtest.Moment
 	pause  time.Duration // until what can be mended is mended
 	bold   bool          // its operator does not wait for that, nor for the crash if it is held
 	deed   func()        // is done in place of a crash; nil: a crash
@@ -107,7 +107,7 @@ type round struct {
 	misled int // how often Resolve was contradicted
 	killed bool
 
-	events crashtest.Events
+	events backendtest.Events
 
 	mu      sync.Mutex
 	bad     []error
@@ -115,7 +115,7 @@ type round struct {
 	pages   []string // of the operator's diary
 }
 
-func (s *scene) newRound(v victim, i int, when crashtest.Moment, r *rand.Rand) *round {
+func (s *scene) newRound(v victim, i int, when backendtest.Moment, r *rand.Rand) *round {
 	id := vmid(fmt.Sprintf("crash/%d-%d", v, i))
 	pause := 200*time.Millisecond + time.Duration(r.Int64N(int64(1800*time.Millisecond)))
 	if v == linkCut {
@@ -210,7 +210,7 @@ func (r *round) boot(n name) (err error) {
 	if r.pulse, r.deaf, err = r.Hear(socketOf(r.vm.ID)); err != nil {
 		return err
 	}
-	err = crashtest.Persist(func() error {
+	err = backendtest.Persist(func() error {
 		return r.hosts[n].Do(r.ctx, r.vm.ID, hypervisor.Start{VM: r.vm})
 	})
 	if err != nil {
@@ -254,7 +254,7 @@ func (r *round) insist(ask func() error) error {
 }
 
 // strike waits for the moment and does it. Only the test's own goroutine may.
-func (r *round) strike() (dead *crashtest.Agent) {
+func (r *round) strike() (dead *backendtest.Agent) {
 	if r.deed != nil {
 		r.deed()
 		return nil
@@ -301,7 +301,7 @@ func (r *round) strike() (dead *crashtest.Agent) {
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // mend makes good what can be made good, after a while.
-func (r *round) mend(dead *crashtest.Agent) error {
+func (r *round) mend(dead *backendtest.Agent) error {
 	switch {
 	case r.victim == sourceDaemon || r.victim == targetDaemon:
 		time.Sleep(r.pause)

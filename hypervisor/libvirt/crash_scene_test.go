@@ -18,7 +18,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
@@ -40,7 +40,7 @@ type scene struct {
 	strict bool
 	dir    string
 	rom    string
-	hosts  map[name]*crashtest.Host
+	hosts  map[name]*backendtest.Host
 	eyes   map[name]*conn.Conn
 	// How long an undisturbed migration takes, from Receive to the end.
 	window time.Duration
@@ -59,7 +59,7 @@ func newScene(t *testing.T, strict bool) *scene {
 		accel = domxml.QEMU
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,
-		dir: t.TempDir(), hosts: map[name]*crashtest.Host{}, eyes: map[name]*conn.Conn{}}
+		dir: t.TempDir(), hosts: map[name]*backendtest.Host{}, eyes: map[name]*conn.Conn{}}
 	s.rom = s.Guest(t, prey)
 	peers := map[string]string{}
 	for _, n := range []name{hosta, hostb} {
@@ -67,7 +67,7 @@ func newScene(t *testing.T, strict bool) *scene {
 	}
 	t.Cleanup(s.end)
 	for _, n := range []name{hosta, hostb} {
-		s.hosts[n] = &crashtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
+		s.hosts[n] = &backendtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
 			URI: s.URI(string(n)), Peer: s.PeerURI(string(n)), Accel: accel, Strict: strict,
 			Peers: peers}}
 		if err := s.hosts[n].Start(); err != nil {
@@ -189,7 +189,7 @@ func (s *scene) leftovers(tombstones bool) error {
 	var bad []error
 	for n, d := range s.hosts {
 		var list []hypervisor.Domain
-		err := crashtest.Persist(func() (err error) { list, err = d.Domains(ctx); return err })
+		err := backendtest.Persist(func() (err error) { list, err = d.Domains(ctx); return err })
 		if err != nil || len(list) > 0 {
 			bad = append(bad, fmt.Errorf("%s still knows %+v: %w", n, list, cmp.Or(err, errLeft)))
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -243,7 +243,7 @@ func (r *round) prove(result string, where name) error {
 			errors.Join(err, errLeft))
 	}
 	for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Forget{}} {
-		err := crashtest.Persist(func() error { return r.hosts[where].Do(r.ctx, r.vm.ID, c) })
+		err := backendtest.Persist(func() error { return r.hosts[where].Do(r.ctx, r.vm.ID, c) })
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (r *round) prove(result string, where name) error {
 }
 
 func (r *round) domainOn(n name) (d hypervisor.Domain, err error) {
-	err = crashtest.Persist(func() (err error) {
+	err = backendtest.Persist(func() (err error) {
 		d, err = r.hosts[n].Domain(r.ctx,
 			r.vm.ID)
 		return err
@@ -267,7 +267,7 @@ func (r *round) clearTarget(where name) error {
 		return nil
 	}
 	return testutil.Poll(r.ctx, testutil.DefaultLimit, func() error {
-		err := crashtest.Persist(func() error {
+		err := backendtest.Persist(func() error {
 			return r.hosts[hostb].Do(r.ctx, r.vm.ID, hypervisor.Discard{Job: r.job})
 		})
 		if err != nil && !errors.Is(err, hypervisor.Conflict) {

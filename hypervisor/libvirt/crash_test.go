@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -55,7 +55,7 @@ func TestCrash(t *testing.T) {
 				t.Fatalf("undisturbed: %v", err)
 			}
 			t.Logf("undisturbed, a migration takes %v", s.window.Round(time.Millisecond))
-			for _, seed := range crashtest.Seeds(t) {
+			for _, seed := range backendtest.Seeds(t) {
 				for v := sourceDaemon; v <= linkCut; v++ {
 					if each == 1 && (uint64(v)+seed)%2 == 0 == strict {
 						continue // the other half
@@ -113,7 +113,7 @@ func (s *scene) crashAll(t *testing.T, seed uint64, v victim, n int, count *tall
 // calibrate plays a round in which nothing is killed, and measures it.
 func (s *scene) calibrate() error {
 	s.window = 10 * time.Second
-	r := s.newRound(noVictim, 0, crashtest.Moment{Event: firstBeat}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 0, backendtest.Moment{Event: firstBeat}, rand.New(rand.NewPCG(0, 0)))
 	if s.strict { // it beats there only when the outcome is resolved
 		r.when.Event = "source stopped migrated"
 	}

@@ -13,9 +13,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
 // diskOf returns a disk of a VM by its name.
@@ -57,7 +56,7 @@ func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 	case has && old == disk:
 		return nil
 	case has:
-		return fault.Refuse(hypervisor.Conflict, "it has a disk %s that is another one", disk.Name)
+		return backend.Errorf(hypervisor.Conflict, "it has a disk %s that is another one", disk.Name)
 	}
 	if err := settled(f); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 	}
 	xml, err := domxml.DiskXML(f.Sight.XML, disk, d.Node.Settings)
 	if err != nil {
-		return fault.Refuse(fault.Kind(err), "%w", err)
+		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
 	if disk.Local() {
 		if err := makeDisk(ctx, d.Node, d.Name, disk); err != nil {
@@ -96,8 +95,8 @@ func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 // another one.
 func declared(disks ...hypervisor.Disk) error {
 	for _, disk := range disks {
-		if err := hwcheck.Undeclared(disk, disk.Path); errors.Is(err, hypervisor.Invalid) {
-			return fault.Refuse(hypervisor.Invalid, "%w", err)
+		if err := backend.Undeclared(disk, disk.Path); errors.Is(err, hypervisor.Invalid) {
+			return backend.Errorf(hypervisor.Invalid, "%w", err)
 		}
 	}
 	return nil
@@ -109,7 +108,7 @@ func (d guest) describe(ctx context.Context, f found, vm hypervisor.VM) error {
 	m.VM = vm
 	text, err := m.XML()
 	if err != nil {
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
 		return dom.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, text, domxml.MarkPrefix,
@@ -135,7 +134,7 @@ func (d guest) DetachDisk(ctx context.Context, f found, name string) error {
 	}
 	xml, err := domxml.Device(f.Sight.XML, name)
 	if err != nil {
-		return fault.Refuse(fault.Kind(err), "%w", err)
+		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
 		return dom.DetachDeviceFlags(xml, impact(f.Sight))
@@ -154,7 +153,7 @@ func (d guest) DetachDisk(ctx context.Context, f found, name string) error {
 // have grown is taken back when the rest fails.
 func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
-		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+		return backend.Errorf(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
 	if err := d.Node.Check(vm); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	d.Node.Unreserve(d.ID)
 	xml, err := domxml.Resize(f.Sight.XML, vm)
 	if err != nil {
-		return fault.Refuse(fault.Kind(err), "%w", err)
+		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
 	var undo []func() error
 	for _, disk := range grow {
@@ -214,7 +213,7 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 		is = to.Hardware.Disks
 	}
 	if len(was) != len(is) {
-		return nil, fault.Refuse(hypervisor.Invalid,
+		return nil, backend.Errorf(hypervisor.Invalid,
 			"it has %d disks and not %d: attach or detach them", len(was), len(is))
 	}
 	for i, disk := range is {
@@ -223,13 +222,13 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 		same.Size = disk.Size
 		switch {
 		case same != disk:
-			return nil, fault.Refuse(hypervisor.Invalid, "disk %s changes more than its size",
+			return nil, backend.Errorf(hypervisor.Invalid, "disk %s changes more than its size",
 				disk.Name)
 		case disk.Size < old.Size:
-			return nil, fault.Refuse(hypervisor.Invalid, "disk %s has %v and cannot shrink to %v",
+			return nil, backend.Errorf(hypervisor.Invalid, "disk %s has %v and cannot shrink to %v",
 				disk.Name, old.Size, disk.Size)
 		case disk.Size > old.Size && !disk.Local():
-			return nil, fault.Refuse(hypervisor.Unsupported,
+			return nil, backend.Errorf(hypervisor.Unsupported,
 				"disk %s is shared: grow it where it is kept", disk.Name)
 		case disk.Size > old.Size:
 			grow = append(grow, disk)
@@ -247,21 +246,21 @@ func (d guest) Snapshot(ctx context.Context, f found, c hypervisor.Snapshot) err
 	disk, has := diskOf(f.VM, c.Disk)
 	switch {
 	case c.Name == "":
-		return fault.Refuse(hypervisor.Invalid, "the snapshot has no name")
+		return backend.Errorf(hypervisor.Invalid, "the snapshot has no name")
 	case !has:
-		return fault.Refuse(hypervisor.NotFound, "it has no disk %q", c.Disk)
+		return backend.Errorf(hypervisor.NotFound, "it has no disk %q", c.Disk)
 	case disk.Format != "qcow2":
-		return fault.Refuse(hypervisor.Unsupported, "disk %s is %s: only qcow2 keeps snapshots",
+		return backend.Errorf(hypervisor.Unsupported, "disk %s is %s: only qcow2 keeps snapshots",
 			disk.Name, cmp.Or(disk.Format, "raw"))
 	case len(f.VM.Hardware.Disks) > 1:
-		return fault.Refuse(hypervisor.Unsupported, "it has %d disks: libvirt keeps the contents "+
+		return backend.Errorf(hypervisor.Unsupported, "it has %d disks: libvirt keeps the contents "+
 			"of all of them or of none", len(f.VM.Hardware.Disks))
 	}
 	if err := settled(f); err != nil {
 		return err
 	}
 	if f.Sight.Run.Alive() {
-		return fault.Refuse(hypervisor.Conflict, "it is %v: libvirt keeps one disk of a VM only "+
+		return backend.Errorf(hypervisor.Conflict, "it is %v: libvirt keeps one disk of a VM only "+
 			"while that is shut off", f.State)
 	}
 	xml, err := d.snapshotXML(f, c)
@@ -287,7 +286,7 @@ func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool
 		return err
 	}
 	if f.Sight.Run.Alive() {
-		return fault.Refuse(hypervisor.Conflict, "it is %v: libvirt changes snapshots of one disk only "+
+		return backend.Errorf(hypervisor.Conflict, "it is %v: libvirt changes snapshots of one disk only "+
 			"while the VM is shut off", f.State)
 	}
 	return d.Do(ctx, func(dom *libvirt.Domain) error {
@@ -296,7 +295,7 @@ func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool
 			if !needed {
 				return nil
 			}
-			return fault.Refuse(hypervisor.NotFound, "it has no snapshot %q", name)
+			return backend.Errorf(hypervisor.NotFound, "it has no snapshot %q", name)
 		}
 		if err != nil {
 			return err
@@ -310,7 +309,7 @@ func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool
 func (d guest) snapshotXML(f found, c hypervisor.Snapshot) (string, error) {
 	var dom lx.Domain
 	if err := dom.Unmarshal(f.Sight.XML); err != nil || dom.Devices == nil {
-		return "", fault.Refuse(hypervisor.Conflict, "its XML cannot be read: %w", err)
+		return "", backend.Errorf(hypervisor.Conflict, "its XML cannot be read: %w", err)
 	}
 	image := d.Node.Settings.Image(d.Name, c.Disk)
 	if disk, _ := diskOf(f.VM, c.Disk); !disk.Local() {
@@ -330,7 +329,7 @@ func (d guest) snapshotXML(f found, c hypervisor.Snapshot) (string, error) {
 	}
 	xml, err := (&lx.DomainSnapshot{Name: c.Name, Disks: want}).Marshal()
 	if err != nil {
-		return "", fault.Refuse(hypervisor.Invalid, "%w", err)
+		return "", backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	return xml, nil
 }

@@ -10,10 +10,9 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // A domain is a VM on this host, or the place for one.
@@ -57,7 +56,7 @@ func (d *domain) Put(durable bool, change func(*domainRecord)) error {
 	}
 	change(&next)
 	if err := d.Node.Journal.Put(&next, durable); err != nil {
-		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+		return backend.Errorf(hypervisor.Transient, "write the journal: %w", err)
 	}
 	d.mu.Lock()
 	d.rec = &next
@@ -76,7 +75,7 @@ func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 // Remove forgets the domain. The caller holds the turn.
 func (d *domain) Remove() error {
 	if err := d.Node.Journal.Remove(d.ID); err != nil {
-		return fault.Refuse(hypervisor.Transient, "write the journal: %w", err)
+		return backend.Errorf(hypervisor.Transient, "write the journal: %w", err)
 	}
 	d.mu.Lock()
 	d.rec, d.call, d.stats = nil, nil, nil
@@ -120,9 +119,9 @@ func (f found) kept() *backend.Domain {
 // Conflict says that the present state is in the way.
 func (f found) Conflict() error {
 	if f.Job != nil && f.Job.Stage.Live() {
-		return fault.Refuse(hypervisor.Conflict, "it is %v for job %s", f.State, f.Job.ID)
+		return backend.Errorf(hypervisor.Conflict, "it is %v for job %s", f.State, f.Job.ID)
 	}
-	return fault.Refuse(hypervisor.Conflict, "it is %v", f.State)
+	return backend.Errorf(hypervisor.Conflict, "it is %v", f.State)
 }
 
 // Unresolved reports whether the VM may run elsewhere.

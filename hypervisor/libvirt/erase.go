@@ -14,8 +14,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // undefineAll removes all that libvirt keeps besides the definition. The variables of
@@ -160,7 +160,7 @@ func (n *node) FindBarred(ctx context.Context) error {
 // Check refuses a VM that libvirt would not take.
 func (n *node) Check(vm hypervisor.VM) error {
 	if vm.ID == "" || vm.Memory <= 0 || vm.CPUs < 1 {
-		return fault.Refuse(hypervisor.Invalid, "VM %q with %v and %d CPUs",
+		return backend.Errorf(hypervisor.Invalid, "VM %q with %v and %d CPUs",
 			vm.ID, vm.Memory, vm.CPUs)
 	}
 	_, err := domxml.Build(vm, n.Settings, domxml.Mark{})
@@ -171,7 +171,7 @@ func (n *node) Check(vm hypervisor.VM) error {
 	if errors.Is(err, hypervisor.Unsupported) {
 		kind = hypervisor.Unsupported
 	}
-	return fault.Refuse(kind, "%w", err)
+	return backend.Errorf(kind, "%w", err)
 }
 
 // Sent keeps the most that was sent in the present migration: it never becomes less.
@@ -194,7 +194,7 @@ func (n *node) Reach(ctx context.Context, peer string) (*conn.Conn, error) {
 	}
 	c, err := conn.Open(ctx, conn.Config{URI: uri, Timeout: n.Timeout})
 	if err != nil {
-		return nil, fault.Refuse(fault.Kind(err), "ask the target: %w", fault.Bare(err))
+		return nil, backend.Errorf(backend.KindOf(err), "ask the target: %w", backend.Bare(err))
 	}
 	n.peersMu.Lock()
 	defer n.peersMu.Unlock()

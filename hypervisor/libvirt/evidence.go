@@ -10,8 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // belongs refuses a command about another job than the domain's.
@@ -21,7 +20,7 @@ func belongs(f found, job hypervisor.JobID, role backend.Role) error {
 		if f.Job != nil {
 			of = f.Job.ID
 		}
-		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", of)
+		return backend.Errorf(hypervisor.Conflict, "it belongs to job %q", of)
 	}
 	return nil
 }
@@ -74,21 +73,21 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
 	switch {
 	case c.Job == "":
-		return fault.Refuse(hypervisor.Invalid, "the job has no name")
+		return backend.Errorf(hypervisor.Invalid, "the job has no name")
 	case old != nil && old.Refused && !(waits && here) && !held:
 		return nil // it was discarded before
 	case waits && !here:
-		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
+		return backend.Errorf(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
 	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != runGone) &&
 		!d.deserted(ctx, f.Sight):
-		return fault.Refuse(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
+		return backend.Errorf(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
 			"source, or wait until libvirt notices that the source is gone")
 	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
 		return f.Conflict()
 	case old != nil && old.Role == backend.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
 	case old != nil && old.Role == backend.Target && old.Stage == stageArrived && !old.Unborn:
-		return fault.Refuse(hypervisor.Conflict, "the VM has run here")
+		return backend.Errorf(hypervisor.Conflict, "the VM has run here")
 	case old != nil && old.Role == backend.Source:
 		return nil // it will not be received here: its id is used up
 	}
@@ -96,9 +95,9 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 		return err
 	}
 	if err := d.bar(ctx); err != nil {
-		if errors.Is(err, hypervisor.Conflict) || fault.Kind(err) == hypervisor.Unknown {
-			return fault.Refuse(hypervisor.Conflict, "libvirt has begun to receive it: %w",
-				fault.Bare(err))
+		if errors.Is(err, hypervisor.Conflict) || backend.KindOf(err) == hypervisor.Unknown {
+			return backend.Errorf(hypervisor.Conflict, "libvirt has begun to receive it: %w",
+				backend.Bare(err))
 		}
 		return err
 	}
@@ -195,13 +194,13 @@ func (d move) Resume(ctx context.Context, f found, c hypervisor.Resume) error {
 	case j.Stage == stageResumed, j.Stage == stageKept:
 		return nil
 	case f.State == hypervisor.HandedOver:
-		return fault.Refuse(hypervisor.Unsupported,
+		return backend.Errorf(hypervisor.Unsupported,
 			"libvirt has given up the memory of a source whose target has it")
 	case j.Stage != stageStranded:
 		return f.Conflict()
 	case j.PostCopied || f.Sight.Run == runPausedPostCopy ||
 		f.Sight.Run == runPausedPostCopyFailed:
-		return fault.Refuse(hypervisor.Conflict, "the target ran in post-copy")
+		return backend.Errorf(hypervisor.Conflict, "the target ran in post-copy")
 	}
 	if err := backend.NeverRan(c.NeverRan, d.ID, c.Job, j.Target); err != nil {
 		return err
@@ -242,7 +241,7 @@ func (d move) Abandon(ctx context.Context, f found, c hypervisor.Abandon) error 
 	case j.Stage != stageStranded && j.Stage != stageMoved, f.State.Executes():
 		return f.Conflict() // libvirt may have let a stranded guest go on: it is paused first
 	case j.Stage == stageMoved && c.Dead.Proof == hypervisor.TargetDiscarded:
-		return fault.Refuse(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
+		return backend.Errorf(hypervisor.Conflict, "libvirt says that %s had it", j.Target)
 	}
 	if err := backend.Dead(c.Dead, d.ID, c.Job, j.Target); err != nil {
 		return err
@@ -280,13 +279,13 @@ func (d move) Release(ctx context.Context, f found, c hypervisor.Release) error 
 		f.State.Executes() || f.State == hypervisor.Paused:
 		return f.Conflict()
 	case job != "" && job != c.Job:
-		return fault.Refuse(hypervisor.Conflict, "it belongs to job %q", job)
+		return backend.Errorf(hypervisor.Conflict, "it belongs to job %q", job)
 	case unproven != nil:
 		return unproven
 	case f.Sight.Run.Alive() && !stranded:
-		return fault.Refuse(hypervisor.Conflict, "the switch-over is under way")
+		return backend.Errorf(hypervisor.Conflict, "the switch-over is under way")
 	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
-		return fault.Refuse(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
+		return backend.Errorf(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
 	}
 	if j != nil && j.Role == backend.Source {
 		err := d.PutJob(true, func(j *jobRecord) {

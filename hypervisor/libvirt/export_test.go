@@ -1,6 +1,6 @@
 package libvirt
 
-import "github.com/godwit-vm/godwit/hypervisor/internal/backend"
+import "github.com/godwit-vm/godwit/internal/backend"
 
 // What the tests in package libvirt_test see of the inside.
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // diskDir is where local disks are, as both hosts see it; each has its own.

@@ -11,10 +11,9 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // A Host is the VMs of one libvirtd.
@@ -39,7 +38,7 @@ func New(ctx context.Context, config Config) (*Host, error) {
 	if err == nil {
 		return h, nil
 	}
-	return nil, backend.NotOpened(config.Name, err, fault.Kind)
+	return nil, backend.NotOpened(config.Name, err, backend.KindOf)
 }
 
 func open(ctx context.Context, config Config) (*Host, error) {
@@ -81,7 +80,7 @@ func (c *Config) node(j *journal) *node {
 		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, Bar: c.Bar,
 		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Journal: j}
 	n.Name, n.Memory, n.CPUs, n.Changed = c.Name, c.Memory, c.CPUs, c.Changed
-	n.Kind, n.New, n.Jobs = fault.Kind, n.place, j
+	n.Kind, n.New, n.Jobs = backend.KindOf, n.place, j
 	return n
 }
 
@@ -121,7 +120,7 @@ func (h *Host) survey(ctx context.Context, c Config) error {
 		kind = domxml.KVM
 	}
 	if c.Accelerator == domxml.KVM && !f.kvm {
-		return fault.Refuse(hypervisor.Unsupported, "KVM does not work on %s: make it work, or "+
+		return backend.Errorf(hypervisor.Unsupported, "KVM does not work on %s: make it work, or "+
 			"use qemu", c.Name)
 	}
 	n.Settings.Type, n.Settings.Unfit = cmp.Or(n.Settings.Type, kind), f.unfit
@@ -227,7 +226,7 @@ func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Ad
 
 // Do changes the life of one VM.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.change(ctx, fault.Name(c), vm, func(d *domain) error {
+	return h.change(ctx, backend.OpName(c), vm, func(d *domain) error {
 		return command(ctx, d, c)
 	})
 }

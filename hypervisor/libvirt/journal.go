@@ -1,6 +1,6 @@
 package libvirt
 
-import "github.com/godwit-vm/godwit/hypervisor/internal/backend"
+import "github.com/godwit-vm/godwit/internal/backend"
 
 // A journal keeps what libvirt does not keep of VMs and migrations.
 type journal = backend.Journal[*domainRecord, *jobRecord]

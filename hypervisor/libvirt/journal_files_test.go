@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // TestRoundTrip: what was put is what is read, after a restart, too.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	crashtest.Serve(openPost)
+	backendtest.Serve(openPost)
 	os.Exit(libvirttest.Main(m))
 }
 

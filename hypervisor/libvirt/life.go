@@ -49,7 +49,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // stateOf says what the domain is. Job is the one it names, or nil; d is nil for a

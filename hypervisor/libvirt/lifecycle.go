@@ -14,10 +14,9 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // A guest is a domain of which something is asked.
@@ -49,12 +48,12 @@ type commands struct {
 func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 	switch {
 	case vm.ID != d.ID:
-		return fault.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
+		return backend.Errorf(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	case f.State == hypervisor.Starting || f.State == hypervisor.Running ||
 		f.State == hypervisor.Rebooting:
 		return nil
 	case f.Unresolved():
-		return fault.Refuse(hypervisor.Conflict, "it may run elsewhere: libvirt, or job %s, has "+
+		return backend.Errorf(hypervisor.Conflict, "it may run elsewhere: libvirt, or job %s, has "+
 			"moved it away: abandon or release it with evidence first", f.Sight.Mark.Job)
 	case f.State != hypervisor.Absent && !f.State.Rests(), f.Job != nil && f.Job.Stage.Live():
 		return f.Conflict()
@@ -89,7 +88,7 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 		err = d.boot(ctx, f, vm)
 	}
 	if err != nil {
-		if fault.Kind(err) == hypervisor.Unknown {
+		if backend.KindOf(err) == hypervisor.Unknown {
 			return err // it may have started: what libvirt shows is due
 		}
 		d.Node.Unreserve(d.ID)
@@ -116,7 +115,7 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 		xml, err = domxml.Resize(f.Sight.XML, vm)
 	}
 	if err != nil {
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
 		if err := unbar(c, d.Name); err != nil {
@@ -209,7 +208,7 @@ func (d guest) Reboot(ctx context.Context, f found) error {
 // its operator wants, and has it resume only when it has arrived.
 func sends(f found) error {
 	if f.Job.Sends() || f.Sight.Sends {
-		return fault.Refuse(hypervisor.Conflict,
+		return backend.Errorf(hypervisor.Conflict,
 			"libvirt is moving it, and would let it run at the target: cancel that first")
 	}
 	return nil

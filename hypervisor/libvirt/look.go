@@ -12,8 +12,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // An observation is what libvirt shows of a domain at one moment.
@@ -239,7 +239,7 @@ func (d *domain) unsaid(ctx context.Context, last observation) (observation, err
 	if err := ctx.Err(); err != nil || told || !d.Job().Sends() || d.answer() != callNone {
 		return last, err
 	}
-	return last, fault.Refuse(hypervisor.Transient, "its QEMU has not said yet how it sends")
+	return last, backend.Errorf(hypervisor.Transient, "its QEMU has not said yet how it sends")
 }
 
 // answered keeps what libvirt has said, and lets those know who wait for it. What was given

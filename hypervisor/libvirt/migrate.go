@@ -14,9 +14,8 @@ import (
 	lx "libvirt.org/go/libvirtxml"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // migrate has libvirt begin to send a VM. The caller holds the domain's turn.
@@ -34,7 +33,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 		if old.Role == backend.Source && old.VM.ID == d.ID {
 			return nil // whatever has become of it
 		}
-		return fault.Refuse(hypervisor.Conflict, "job %s is, or was, received here", out.Job)
+		return backend.Errorf(hypervisor.Conflict, "job %s is, or was, received here", out.Job)
 	}
 	if err := movable(f); err != nil {
 		return err
@@ -47,7 +46,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 		return err
 	}
 	if len(why) > 0 {
-		return fault.Refuse(hypervisor.Conflict, "%w", &hypervisor.Refusal{Reasons: why})
+		return backend.Errorf(hypervisor.Conflict, "%w", &hypervisor.Refusal{Reasons: why})
 	}
 	if err := d.accept(ctx, f, out); err != nil {
 		return err
@@ -59,12 +58,12 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 func (d move) wanted(out hypervisor.Outgoing) (targetAddress, error) {
 	o := out.Options
 	if out.Job == "" || o.Bandwidth < 0 || o.Downtime < 0 || o.Channels < 0 {
-		return targetAddress{}, fault.Refuse(hypervisor.Invalid,
+		return targetAddress{}, backend.Errorf(hypervisor.Invalid,
 			"job %q with %+v makes no sense", out.Job, o)
 	}
 	t, err := parseAddress(out.Address)
 	if err != nil {
-		return t, fault.Refuse(hypervisor.Invalid, "%w", err)
+		return t, backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	var needs hypervisor.Abilities
 	if o.HoldSwitchOver {
@@ -74,7 +73,7 @@ func (d move) wanted(out hypervisor.Outgoing) (targetAddress, error) {
 		needs |= hypervisor.CanEncrypt
 	}
 	if o.Method != "" && o.Method != "mt" && o.Method != "xbzrle" {
-		return t, fault.Refuse(hypervisor.Unsupported,
+		return t, backend.Errorf(hypervisor.Unsupported,
 			"compression %q: libvirt 9.0 knows mt and xbzrle", o.Method)
 	}
 	if o.Compression && o.Method != "xbzrle" {
@@ -121,7 +120,7 @@ func (n *node) able() hypervisor.Abilities {
 func movable(f found) error {
 	switch {
 	case f.State == hypervisor.Absent:
-		return fault.Refuse(hypervisor.NotFound, "no such VM")
+		return backend.Errorf(hypervisor.NotFound, "no such VM")
 	case f.Sight.Sends, f.Job != nil && f.Job.Stage.Live(), f.Unresolved():
 		return f.Conflict()
 	case f.State == hypervisor.Shutoff && !f.Sight.Defined:
@@ -138,9 +137,9 @@ func movable(f found) error {
 func expected(f found, t targetAddress, job hypervisor.JobID) error {
 	switch {
 	case t.Job != job || t.VM.ID != f.VM.ID:
-		return fault.Refuse(hypervisor.Invalid, "the address is for job %s of %s", t.Job, t.VM.ID)
+		return backend.Errorf(hypervisor.Invalid, "the address is for job %s of %s", t.Job, t.VM.ID)
 	case f.VM.Memory != t.VM.Memory || f.VM.CPUs != t.VM.CPUs:
-		return fault.Refuse(hypervisor.Invalid, "it has %v and %d CPUs, and the target expects "+
+		return backend.Errorf(hypervisor.Invalid, "it has %v and %d CPUs, and the target expects "+
 			"%v and %d", f.VM.Memory, f.VM.CPUs, t.VM.Memory, t.VM.CPUs)
 	}
 	return nil
@@ -178,7 +177,7 @@ func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) erro
 func (d move) send(ctx context.Context) error {
 	err := d.request(ctx)
 	if errors.Is(err, hypervisor.Invalid) {
-		return errors.Join(err, d.endJob(ctx, stageKept, fault.Text(err)))
+		return errors.Join(err, d.endJob(ctx, stageKept, backend.ErrorText(err)))
 	}
 	return err
 }
@@ -190,7 +189,7 @@ func (d move) request(ctx context.Context) error {
 	j := d.Node.Job(rec.Job)
 	t, err := parseAddress(j.Address)
 	if err != nil {
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	if err := d.prepare(ctx, rec, j); err != nil {
 		return err
@@ -252,7 +251,7 @@ func (d move) direct(ctx context.Context, t targetAddress,
 func (d move) prepare(ctx context.Context, rec *domainRecord, j *jobRecord) error {
 	text, err := d.mark(rec, j).XML()
 	if err != nil {
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	return d.Do(ctx, func(dom *libvirt.Domain) error {
 		defined, err := dom.IsPersistent()
@@ -390,7 +389,7 @@ func (d move) localTargets(xml string, vm hypervisor.VM) ([]string, error) {
 		return nil, nil
 	}
 	if err := dom.Unmarshal(xml); err != nil || dom.Devices == nil {
-		return nil, fault.Refuse(hypervisor.Conflict, "its XML cannot be read: %w", err)
+		return nil, backend.Errorf(hypervisor.Conflict, "its XML cannot be read: %w", err)
 	}
 	var names []string
 	for _, disk := range dom.Devices.Disks {
@@ -452,7 +451,7 @@ func (d move) change(dom *libvirt.Domain, p *libvirt.DomainMigrateParameters, j 
 			xml, err = rewrite(t.Host, xml)
 		}
 		if err != nil {
-			return fault.Refuse(hypervisor.Invalid, "change it for %s: %w", t.Host, err)
+			return backend.Errorf(hypervisor.Invalid, "change it for %s: %w", t.Host, err)
 		}
 		*form.set, *form.text = true, strings.TrimSpace(xml)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A Host is the VMs of one libvirtd; in this build there is none, and every call
@@ -24,7 +24,7 @@ var _ hypervisor.Hypervisor = (*Host)(nil)
 func New(ctx context.Context, config Config) (*Host, error) {
 	c, err := config.complete()
 	if err != nil {
-		err = fault.Refuse(hypervisor.Invalid, "%w", err)
+		err = backend.Errorf(hypervisor.Invalid, "%w", err)
 	} else {
 		_, err = conn.Open(ctx, conn.Config{URI: c.URI, Timeout: c.Timeout,
 			KeepAliveInterval: c.KeepAlive})
@@ -64,12 +64,12 @@ func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.P
 
 // Adjust answers Unsupported.
 func (h *Host) Adjust(ctx context.Context, _ hypervisor.JobID, a hypervisor.Adjustment) error {
-	return h.refuse(ctx, fault.Name(a), "")
+	return h.refuse(ctx, backend.OpName(a), "")
 }
 
 // Do answers Unsupported.
 func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
-	return h.refuse(ctx, fault.Name(c), vm)
+	return h.refuse(ctx, backend.OpName(c), vm)
 }
 
 // Close has nothing to close.
@@ -90,6 +90,6 @@ func (h *Host) refuse(ctx context.Context, op string, vm hypervisor.VMID) error 
 
 // explain completes an error with the operation, the VM and the host.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
-	return &hypervisor.Error{Op: op, Host: h.name, VM: vm, Kind: fault.Kind(err),
-		Err: fault.Bare(err)}
+	return &hypervisor.Error{Op: op, Host: h.name, VM: vm, Kind: backend.KindOf(err),
+		Err: backend.Bare(err)}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A host is a process of ours. What it holds in memory dies with it.

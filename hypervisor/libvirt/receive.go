@@ -10,9 +10,8 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // receive makes room for a VM and answers where its source finds it. libvirt makes
@@ -22,7 +21,7 @@ func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 	d := move{of}
 	n := d.Node
 	if in.Job == "" {
-		return "", fault.Refuse(hypervisor.Invalid, "the job has no name")
+		return "", backend.Errorf(hypervisor.Invalid, "the job has no name")
 	}
 	if err := n.Check(in.VM); err != nil {
 		return "", err
@@ -86,7 +85,7 @@ func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
 				", of an earlier VM of that name: move it away, or remove it"})
 	}
 	if len(why) > 0 {
-		return fault.Refuse(hypervisor.Invalid, "%w", &hypervisor.Refusal{Reasons: why})
+		return backend.Errorf(hypervisor.Invalid, "%w", &hypervisor.Refusal{Reasons: why})
 	}
 	return nil
 }
@@ -99,11 +98,11 @@ func (d move) receiveAgain(f found, old *jobRecord, in hypervisor.Incoming,
 		(f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed)
 	switch {
 	case old.Role != backend.Target || old.Refused || old.Stage != stageListening && !lacks:
-		return "", fault.Refuse(hypervisor.Conflict, "job %s has ended here", in.Job)
+		return "", backend.Errorf(hypervisor.Conflict, "job %s has ended here", in.Job)
 	case old.VM.ID != d.ID:
-		return "", fault.Refuse(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)
+		return "", backend.Errorf(hypervisor.Conflict, "job %s is about %s", in.Job, old.VM.ID)
 	case !old.VM.Equal(in.VM) || old.Hold != in.Hold:
-		return "", fault.Refuse(hypervisor.Conflict,
+		return "", backend.Errorf(hypervisor.Conflict,
 			"job %s was opened with another description", in.Job)
 	case lacks: // the source asks for this address to recover
 		if err := d.need(hypervisor.CanRecover); err != nil {
@@ -128,7 +127,7 @@ func (d move) here(j *jobRecord) hypervisor.Address {
 func (d move) bar(ctx context.Context) error {
 	xml, err := tombstone(d.Name, d.Node.Settings.Type)
 	if err != nil {
-		return fault.Refuse(hypervisor.Invalid, "%w", err)
+		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	return d.Node.Conn.Act(ctx, func(c *connect) error {
 		dom, err := c.DomainDefineXML(xml)

@@ -2,7 +2,7 @@ package libvirt
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A domainRecord is what is kept of a VM on this host besides what libvirt keeps. A domain that Ran,

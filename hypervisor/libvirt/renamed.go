@@ -10,8 +10,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/fault"
 )
 
 // Renamed answers Conflict when the host has a domain with the UUID of the VM under another name:
@@ -33,7 +33,7 @@ func (d *domain) Renamed(ctx context.Context) error {
 	if err != nil || name == d.Name {
 		return err
 	}
-	return fault.Refuse(hypervisor.Conflict, "the domain %q has the UUID of the VM, %s: it "+
+	return backend.Errorf(hypervisor.Conflict, "the domain %q has the UUID of the VM, %s: it "+
 		"was renamed, or defined anew: shut it down and give it its name back: virsh "+
 		"domrename %s %s", name, uuid, name, d.Name)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // An Outcome is where a VM is after [Resolve].
@@ -44,8 +44,8 @@ func Resolve(ctx context.Context, source, target hypervisor.Hypervisor, vm hyper
 		target: ask(ctx, target, "the target", vm, job)}
 	out, err := c.ruling()(ctx, c)
 	if err != nil {
-		return Outcome{}, &hypervisor.Error{Op: "Resolve", VM: vm, Kind: fault.Kind(err),
-			Err: fault.Bare(err)}
+		return Outcome{}, &hypervisor.Error{Op: "Resolve", VM: vm, Kind: backend.KindOf(err),
+			Err: backend.Bare(err)}
 	}
 	return out, nil
 }
@@ -251,7 +251,7 @@ func release(ctx context.Context, c *inquiry) (Outcome, error) {
 	e := c.evidence(hypervisor.RunsAtTarget, &c.target)
 	err := c.source.hv.Do(ctx, c.vm, hypervisor.Release{Job: c.job, Moved: e})
 	if err != nil {
-		return Outcome{}, lack(fault.Kind(err), "%s has the VM, and %s cannot be released: %w: "+
+		return Outcome{}, lack(backend.KindOf(err), "%s has the VM, and %s cannot be released: %w: "+
 			"see to that, and resolve again", c.target.name, c.source.name, err)
 	}
 	return outcome(ctx, c, &c.target, e)
@@ -262,7 +262,7 @@ func activate(ctx context.Context, c *inquiry) (Outcome, error) {
 	e := c.evidence(hypervisor.SourceStopped, &c.source)
 	err := c.target.hv.Do(ctx, c.vm, hypervisor.Activate{Job: c.job, Stopped: e})
 	if err != nil {
-		return Outcome{}, lack(fault.Kind(err), "%s holds the VM and does not start it: %w: "+
+		return Outcome{}, lack(backend.KindOf(err), "%s holds the VM and does not start it: %w: "+
 			"see to that, and resolve again", c.target.name, err)
 	}
 	return release(ctx, c)
@@ -276,7 +276,7 @@ func takeBack(ctx context.Context, c *inquiry) (Outcome, error) {
 	}
 	err = c.source.hv.Do(ctx, c.vm, hypervisor.Resume{Job: c.job, NeverRan: e})
 	if err != nil {
-		return Outcome{}, lack(fault.Kind(err), "%s has discarded the VM, and %s does not resume "+
+		return Outcome{}, lack(backend.KindOf(err), "%s has discarded the VM, and %s does not resume "+
 			"it: %w: resolve again, or give its memory up: Abandon there with TargetDiscarded",
 			c.target.name, c.source.name, err)
 	}
@@ -293,7 +293,7 @@ func giveUp(ctx context.Context, c *inquiry) (Outcome, error) {
 		err = c.source.hv.Do(ctx, c.vm, hypervisor.Abandon{Job: c.job, Dead: e})
 	}
 	if err != nil {
-		return Outcome{}, lack(fault.Kind(err), "%s has discarded the VM, and %s does not give "+
+		return Outcome{}, lack(backend.KindOf(err), "%s has discarded the VM, and %s does not give "+
 			"it up: %w: see to that, and resolve again", c.target.name, c.source.name, err)
 	}
 	return outcome(ctx, c, &c.source, e)
@@ -316,7 +316,7 @@ func recall(ctx context.Context, c *inquiry) (Outcome, error) {
 func (c *inquiry) discard(ctx context.Context) (hypervisor.Evidence, error) {
 	err := c.target.hv.Do(ctx, c.vm, hypervisor.Discard{Job: c.job})
 	if err != nil {
-		return hypervisor.Evidence{}, lack(fault.Kind(err), "%s does not discard the VM: %w: "+
+		return hypervisor.Evidence{}, lack(backend.KindOf(err), "%s does not discard the VM: %w: "+
 			"wait and resolve again; or %s", c.target.name, err, c.byHand())
 	}
 	return c.evidence(hypervisor.TargetDiscarded, &c.target), nil
@@ -333,7 +333,7 @@ func outcome(ctx context.Context, c *inquiry, w *witness, e hypervisor.Evidence,
 ) (Outcome, error) {
 	d, err := w.hv.Domain(ctx, c.vm)
 	if err != nil {
-		return Outcome{}, lack(fault.Kind(err), "%s has the VM, and does not say how it is: %w: "+
+		return Outcome{}, lack(backend.KindOf(err), "%s has the VM, and does not say how it is: %w: "+
 			"resolve again", w.name, err)
 	}
 	return Outcome{Host: w.name, Domain: d, Evidence: e}, nil
@@ -342,7 +342,7 @@ func outcome(ctx context.Context, c *inquiry, w *witness, e hypervisor.Evidence,
 // The rest says what is missing.
 
 func lack(kind hypervisor.Kind, format string, a ...any) error {
-	return fault.Refuse(kind, format, a...)
+	return backend.Errorf(kind, format, a...)
 }
 
 // byHand is what a person can do about a target that cannot be asked.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // poolName is what the pool is called.
@@ -67,7 +67,7 @@ func within(ctx context.Context, n *node, name, disk string,
 	do func(*libvirt.StoragePool, *libvirt.StorageVol) error) error {
 	image := n.Settings.Image(name, disk)
 	if image == "" {
-		return fault.Refuse(hypervisor.Unsupported, "this host has no place for local disks")
+		return backend.Errorf(hypervisor.Unsupported, "this host has no place for local disks")
 	}
 	return n.Conn.Act(ctx, func(c *conn.Connect) error {
 		pool, err := storageOpen(c, path.Dir(image))
@@ -182,7 +182,7 @@ func resize(ctx context.Context, n *node, name string, d hypervisor.Disk,
 	disk, size := d.Name, d.Size
 	err = within(ctx, n, name, disk, func(_ *libvirt.StoragePool, v *libvirt.StorageVol) error {
 		if v == nil {
-			return fault.Refuse(hypervisor.NotFound, "disk %s has no image", disk)
+			return backend.Errorf(hypervisor.NotFound, "disk %s has no image", disk)
 		}
 		info, err := v.GetInfo()
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // TestStories runs the stories of testdata/story, in which

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -120,7 +119,7 @@ func (d *domain) adoptNothing(ctx context.Context) error {
 	if rec == nil || job == nil || !job.Cold || !job.Owes() || d.Announcing != nil {
 		return nil
 	}
-	return d.move(ctx, stepAnnounce, monitor.Migration{})
+	return d.move(ctx, stepAnnounce, qemu.Migration{})
 }
 
 // unlessGone lets the host be opened whose VM is gone, and something that is left of it cannot

@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -237,13 +236,13 @@ func (d move) prepare(ctx context.Context, m *message, vm *qemu.Instance,
 	return answer(p)
 }
 
-func postcopy(s monitor.MigrationStatus) bool {
-	return s == monitor.PostcopyActive || s == monitor.PostcopyPaused || s == monitor.PostcopyRecover
+func postcopy(s qemu.MigrationStatus) bool {
+	return s == qemu.PostcopyActive || s == qemu.PostcopyPaused || s == qemu.PostcopyRecover
 }
 
 // listenForMemory opens the migration's socket of a QEMU and returns where it is.
 func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
-	o hypervisor.TransferOptions, now monitor.Migration) (string, error) {
+	o hypervisor.TransferOptions, now qemu.Migration) (string, error) {
 	if err := vm.Configure(ctx, o, qemu.AtTarget, false); err != nil {
 		return "", err
 	}
@@ -265,7 +264,7 @@ func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
 }
 
 // uri returns where QEMU said that it listens.
-func (d move) uri(sockets []monitor.Socket) (string, error) {
+func (d move) uri(sockets []qemu.Socket) (string, error) {
 	for _, s := range sockets {
 		switch s.Type {
 		case "inet":
@@ -280,9 +279,9 @@ func (d move) uri(sockets []monitor.Socket) (string, error) {
 
 // prepareAgain makes the QEMU of a broken post-copy listen for the rest of its
 // memory.
-func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status monitor.MigrationStatus,
+func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qemu.MigrationStatus,
 ) (handoverAnswer, error) {
-	if status == monitor.PostcopyActive { // its source knows better
+	if status == qemu.PostcopyActive { // its source knows better
 		if err := d.breakOff(ctx, vm); err != nil {
 			return handoverAnswer{}, err
 		}
@@ -296,7 +295,7 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status monito
 		uri = "tcp:" + net.JoinHostPort(listen, strconv.Itoa(port))
 	}
 	err := vm.Client.ExecuteOOB(ctx, "migrate-recover", map[string]any{"uri": uri}, nil)
-	if _, refused := errors.AsType[*monitor.Error](err); refused && status == monitor.PostcopyRecover {
+	if _, refused := errors.AsType[*qemu.Error](err); refused && status == qemu.PostcopyRecover {
 		return handoverAnswer{}, qemu.Refuse(hypervisor.Conflict,
 			"it is being recovered: %w", err)
 	}
@@ -314,7 +313,7 @@ const findsOut = 2 * time.Second
 func (d move) breakOff(ctx context.Context, vm *qemu.Instance) error {
 	brief, cancel := context.WithTimeout(ctx, findsOut)
 	defer cancel()
-	if d.await(brief, vm, monitor.PostcopyPaused, true) == nil {
+	if d.await(brief, vm, qemu.PostcopyPaused, true) == nil {
 		return nil
 	}
 	return d.pausePostcopy(ctx, vm)

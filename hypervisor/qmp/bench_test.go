@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // BenchmarkPut is what a note costs, which the downtime of a move has two of.

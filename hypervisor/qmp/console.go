@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 

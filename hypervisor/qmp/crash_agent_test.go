@@ -15,7 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -30,7 +30,7 @@ type post struct {
 }
 
 // openPost opens the host of an agent.
-func openPost(text []byte, changed func(vmid)) (crashtest.Backend, error) {
+func openPost(text []byte, changed func(vmid)) (backendtest.Backend, error) {
 	var p post
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, err

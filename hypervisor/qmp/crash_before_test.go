@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -41,7 +41,7 @@ func TestDyingBeforeTheTransferBegins(t *testing.T) {
 
 func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	s := newScene(t)
-	r := s.newRound(noVictim, 0, crashtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
+	r := s.newRound(noVictim, 0, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.ctx = t.Context()
 	var err error
 	if r.pulse, err = guest.NewPulse(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -61,34 +61,34 @@ const (
 // draw chooses the moment of a round. Of three, one is anywhere, in strata so that
 // all of the migration has its share; the others are around the switch-over, or
 // between two writes.
-func draw(v victim, i, n int, window time.Duration, r *rand.Rand) crashtest.Moment {
+func draw(v victim, i, n int, window time.Duration, r *rand.Rand) backendtest.Moment {
 	switch {
 	case i%3 == 0:
-		return crashtest.Anywhere(i, n, window, r)
+		return backendtest.Anywhere(i, n, window, r)
 	case i%3 == 1 && v.agent() != "":
 		most := 4
 		if v == targetAgent {
 			most = 7
 		}
-		return crashtest.Moment{Changes: 1 + r.IntN(most)}
+		return backendtest.Moment{Changes: 1 + r.IntN(most)}
 	}
 	late := time.Duration(0) // half of them as soon as it is known
 	switch r.IntN(4) {
 	case 0:
-		return crashtest.Moment{Event: theWord}
+		return backendtest.Moment{Event: theWord}
 	case 1:
-		return crashtest.Moment{Event: theAnswer}
+		return backendtest.Moment{Event: theAnswer}
 	case 2:
 		late = time.Duration(r.IntN(3000)) * time.Microsecond
 	}
-	return crashtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
+	return backendtest.Moment{Event: triggers[r.IntN(len(triggers))], After: late}
 }
 
 // A round is one VM, one migration and one crash.
 type round struct {
 	*scene
 	victim victim
-	when   crashtest.Moment
+	when   backendtest.Moment
 	rand   *rand.Rand
 	bold   bool // its operator does not wait for a link to be mended
 
@@ -109,13 +109,13 @@ type round struct {
 	tasks  sync.WaitGroup
 	phase  string // of the migration when it was done
 
-	events crashtest.Events
+	events backendtest.Events
 
 	mu  sync.Mutex
 	bad []error
 }
 
-func (s *scene) newRound(v victim, i int, when crashtest.Moment, r *rand.Rand) *round {
+func (s *scene) newRound(v victim, i int, when backendtest.Moment, r *rand.Rand) *round {
 	id := vmid(fmt.Sprintf("crash/%d-%d", v, i))
 	return &round{scene: s, victim: v, when: when, rand: r, bold: r.IntN(2) == 0,
 		vm: s.vm(id, prey), job: hypervisor.JobID(fmt.Sprintf("job-%d-%d", v, i)),

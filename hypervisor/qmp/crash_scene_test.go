@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
-	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -36,7 +35,7 @@ type scene struct {
 	// How long an undisturbed migration takes, and the Receive that is a part of it.
 	window, opening time.Duration
 
-	hosts map[name]*crashtest.Host
+	hosts map[name]*backendtest.Host
 
 	mu        sync.Mutex
 	overhears func([]byte) // is told of what the link carries; nil is none
@@ -54,7 +53,7 @@ func newScene(t *testing.T) *scene {
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}, born: map[int]bool{}}
 	t.Cleanup(l.close)
 	s := &scene{lab: l, wire: newLink(t, filepath.Join(dir, "l")),
-		hosts: map[name]*crashtest.Host{}}
+		hosts: map[name]*backendtest.Host{}}
 	s.wire.overhear = s.overhear
 	stop, err := advertise(s.wire, filepath.Join(dir, "ad"))
 	if err != nil {
@@ -63,7 +62,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(stop)
 	t.Cleanup(s.end)
 	for _, n := range []name{"n1", "n2"} {
-		s.hosts[n] = &crashtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
+		s.hosts[n] = &backendtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
 			Accel: accel, Features: f, Link: filepath.Join(dir, "ad"), Spy: s.spyOf(n)}}
 		if err := s.hosts[n].Start(); err != nil {
 			t.Fatal(err)
@@ -107,12 +106,12 @@ func (s *scene) end() {
 
 // do asks a host for something until it is done.
 func (s *scene) do(n name, id vmid, c hypervisor.Command) error {
-	return crashtest.Persist(func() error { return s.hosts[n].Do(context.Background(), id, c) })
+	return backendtest.Persist(func() error { return s.hosts[n].Do(context.Background(), id, c) })
 }
 
 // domain asks a host for a VM until it answers.
 func (s *scene) domain(n name, id vmid) (d hypervisor.Domain, err error) {
-	err = crashtest.Persist(func() (err error) {
+	err = backendtest.Persist(func() (err error) {
 		d, err = s.hosts[n].Domain(context.Background(), id)
 		return err
 	})
@@ -121,7 +120,7 @@ func (s *scene) domain(n name, id vmid) (d hypervisor.Domain, err error) {
 
 // domains asks a host for all VMs until it answers.
 func (s *scene) domains(n name) (list []hypervisor.Domain, err error) {
-	err = crashtest.Persist(func() (err error) {
+	err = backendtest.Persist(func() (err error) {
 		list, err = s.hosts[n].Domains(context.Background())
 		return err
 	})
@@ -130,7 +129,7 @@ func (s *scene) domains(n name) (list []hypervisor.Domain, err error) {
 
 // progress asks a host for a job until it answers.
 func (s *scene) progress(n name, job hypervisor.JobID) (p hypervisor.Progress, err error) {
-	err = crashtest.Persist(func() (err error) {
+	err = backendtest.Persist(func() (err error) {
 		p, err = s.hosts[n].Progress(context.Background(), job)
 		return err
 	})
@@ -139,7 +138,7 @@ func (s *scene) progress(n name, job hypervisor.JobID) (p hypervisor.Progress, e
 
 // receive has a host open a target.
 func (s *scene) receive(n name, in hypervisor.Incoming) (a hypervisor.Address, err error) {
-	err = crashtest.Persist(func() (err error) {
+	err = backendtest.Persist(func() (err error) {
 		a, err = s.hosts[n].Receive(context.Background(), in)
 		return err
 	})
@@ -178,16 +177,16 @@ func (s *scene) idle() error {
 
 // A spy watches one QEMU through a monitor of its own.
 type spy struct {
-	client monitor.Client
+	client qemu.Client
 	done   sync.WaitGroup
 }
 
 // infiltrate watches the QEMU that listens at the socket now, and tells, prefixed
 // with who it is, of each thing that happens.
 func infiltrate(ctx context.Context, socket, who string, tell func(string)) (*spy, error) {
-	var client monitor.Client
+	var client qemu.Client
 	for {
-		c, err := monitor.Dial(ctx, monitor.Config{Path: socket, Timeout: 10 * time.Second})
+		c, err := qemu.Dial(ctx, qemu.Config{Path: socket, Timeout: 10 * time.Second})
 		if err == nil {
 			client = c
 			break
@@ -203,10 +202,10 @@ func infiltrate(ctx context.Context, socket, who string, tell func(string)) (*sp
 	p.done.Go(func() {
 		for {
 			e, err := events.Next(context.Background())
-			if _, gap := errors.AsType[*monitor.Gap](err); err != nil && !gap {
+			if _, gap := errors.AsType[*qemu.Gap](err); err != nil && !gap {
 				return
 			}
-			if _, ended := errors.AsType[*monitor.Gap](err); ended {
+			if _, ended := errors.AsType[*qemu.Gap](err); ended {
 				return // the process is dead
 			}
 			var data struct{ Status string }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -117,7 +117,7 @@ func (o *operator) judge(v sight) (result string, where name, err error) {
 	case s.Executes() && (v.sent.Status == hypervisor.JobNone || v.sent.Status.Final()):
 		return o.stayed(v)
 	case s.Executes() && late && !o.cancelled:
-		err := crashtest.Persist(func() error {
+		err := backendtest.Persist(func() error {
 			return o.hosts[source].Adjust(o.ctx, o.job, hypervisor.Cancel{})
 		})
 		o.cancelled = !errors.Is(err, hypervisor.Conflict)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -39,7 +39,7 @@ func TestCrash(t *testing.T) {
 	count := map[victim]map[string]int{}
 	phases := map[victim]map[string]int{}
 	rounds := 0
-	for _, seed := range crashtest.Seeds(t) {
+	for _, seed := range backendtest.Seeds(t) {
 		for v := sourceQEMU; v <= linkCut; v++ {
 			count[v], phases[v] = grown(count[v]), grown(phases[v])
 			t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
@@ -66,7 +66,7 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 	if err := s.calibrate(); err != nil {
 		t.Fatalf("undisturbed: %v", err)
 	}
-	before := map[*crashtest.Agent]int{s.hosts[source].Agent(): s.hosts[source].Agent().OpenFiles(),
+	before := map[*backendtest.Agent]int{s.hosts[source].Agent(): s.hosts[source].Agent().OpenFiles(),
 		s.hosts[target].Agent(): s.hosts[target].Agent().OpenFiles()}
 	for i := range n {
 		r := rand.New(rand.NewPCG(seed, uint64(v)<<32|uint64(i)))
@@ -90,7 +90,7 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 	}
 	for e, files := range before {
 		if now := e.OpenFiles(); now > files+2 && slices.Contains(
-			[]*crashtest.Agent{s.hosts[source].Agent(), s.hosts[target].Agent()}, e) {
+			[]*backendtest.Agent{s.hosts[source].Agent(), s.hosts[target].Agent()}, e) {
 			t.Errorf("an agent had %d files open, and after %d rounds %d", files, n, now)
 		}
 	}
@@ -100,7 +100,7 @@ func crashAll(t *testing.T, seed uint64, v victim, n int, count, phases map[stri
 // calibrate plays rounds in which nothing is killed, and measures them.
 func (s *scene) calibrate() error {
 	for i := range 2 {
-		r := s.newRound(noVictim, i, crashtest.Moment{}, rand.New(rand.NewPCG(0, uint64(i))))
+		r := s.newRound(noVictim, i, backendtest.Moment{}, rand.New(rand.NewPCG(0, uint64(i))))
 		var began time.Time
 		ended := make(chan struct{})
 		go func() {

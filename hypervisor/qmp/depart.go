@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -48,7 +47,7 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	switch {
 	case rec.Unresolved:
 		return qemu.Refuse(hypervisor.Conflict, "it may run at the target of job %s", rec.Job)
-	case state == hypervisor.Paused && l.Run == monitor.PostMigrate:
+	case state == hypervisor.Paused && l.Run == qemu.PostMigrate:
 		return qemu.Refuse(hypervisor.Conflict,
 			"it rests since another job: QEMU sends it again when it was unpaused")
 	case job != nil && job.Role == backend.Source && (job.Stage == stageSending ||
@@ -216,7 +215,7 @@ func (d move) vacant(ctx context.Context, vm *qemu.Instance) error {
 	defer cancel()
 	for {
 		busy, err := vm.Migrating(ctx)
-		if errors.Is(err, monitor.CommandNotFound) {
+		if errors.Is(err, qemu.CommandNotFound) {
 			return nil // a monitor of the caller's that does not offer it
 		}
 		if ctx.Err() == nil && (err != nil || !busy) {
@@ -244,7 +243,7 @@ func (d move) send(ctx context.Context, vm *qemu.Instance) error {
 }
 
 // keep notes that the transfer has ended and the VM stays here.
-func (d move) keep(ctx context.Context, vm *qemu.Instance, m monitor.Migration) error {
+func (d move) keep(ctx context.Context, vm *qemu.Instance, m qemu.Migration) error {
 	d.HangUp()
 	rec, job, _ := d.Present()
 	if len(rec.VM.LocalDisks()) > 0 {
@@ -269,10 +268,10 @@ func (d move) keep(ctx context.Context, vm *qemu.Instance, m monitor.Migration) 
 
 // goOn lets a guest have its life on here. One that stood before the switch-over does not run on
 // by itself; one that has shut down is not to.
-func (d move) goOn(ctx context.Context, vm *qemu.Instance, run monitor.RunState) error {
+func (d move) goOn(ctx context.Context, vm *qemu.Instance, run qemu.RunState) error {
 	rec := d.Record()
 	switch {
-	case rec.Paused || run != monitor.Paused && run != monitor.PostMigrate:
+	case rec.Paused || run != qemu.Paused && run != qemu.PostMigrate:
 		return nil
 	case d.Off() && rec.Doing == hypervisor.Rebooting:
 		return vm.SystemReset(ctx) // then it is let run
@@ -312,7 +311,7 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 		}
 	}
 	if job.Stage == stageSending && !job.Cold {
-		if m, err := vm.QueryMigrate(ctx); err == nil && m.Status == monitor.PreSwitchover {
+		if m, err := vm.QueryMigrate(ctx); err == nil && m.Status == qemu.PreSwitchover {
 			return vm.MigrateCancel(ctx) // then Keep is due
 		}
 	}
@@ -367,7 +366,7 @@ func (d move) announce(stood time.Duration) {
 }
 
 // stood is for how long the guest has stood for the switch-over.
-func (d move) stood(m monitor.Migration) time.Duration {
+func (d move) stood(m qemu.Migration) time.Duration {
 	told := time.Duration(m.Downtime) * time.Millisecond
 	if _, job, _ := d.Present(); !job.Parked.IsZero() {
 		return max(told, time.Since(job.Parked))

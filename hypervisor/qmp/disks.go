@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -247,7 +245,7 @@ func (d guest) AttachDisk(ctx context.Context, p found, disk hypervisor.Disk) er
 // target is not asked: what its source runs with, it runs with, too.
 func (d guest) declared(disks ...hypervisor.Disk) error {
 	for _, disk := range disks {
-		err := hwcheck.Undeclared(disk, d.Node.QEMU.DiskPath(d.ID, disk))
+		err := backend.Undeclared(disk, d.Node.QEMU.DiskPath(d.ID, disk))
 		if errors.Is(err, hypervisor.Invalid) {
 			return qemu.Refuse(hypervisor.Invalid, "%w", err)
 		}
@@ -293,7 +291,7 @@ func (d guest) DetachDisk(ctx context.Context, p found, name string) error {
 	}
 	if p.VM != nil {
 		err := p.VM.DeviceDel(ctx, qemu.DeviceID(name))
-		if err != nil && !errors.Is(err, monitor.DeviceNotFound) {
+		if err != nil && !errors.Is(err, qemu.DeviceNotFound) {
 			return err
 		}
 		if err := letGo(ctx, p.VM, qemu.NodeName(name)); err != nil {
@@ -309,13 +307,13 @@ func (d guest) DetachDisk(ctx context.Context, p found, name string) error {
 // frees it a moment after the device has gone.
 func letGo(ctx context.Context, vm *qemu.Instance, node string) error {
 	nodes, err := vm.QueryNamedNodes(ctx)
-	is := func(n monitor.NamedNode) bool { return n.Name == node }
+	is := func(n qemu.NamedNode) bool { return n.Name == node }
 	if err != nil || !slices.ContainsFunc(nodes, is) {
 		return err
 	}
 	for range 100 {
 		err := vm.BlockdevDel(ctx, node)
-		if _, refused := errors.AsType[*monitor.Error](err); !refused {
+		if _, refused := errors.AsType[*qemu.Error](err); !refused {
 			return err
 		}
 		select {

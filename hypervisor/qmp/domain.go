@@ -19,8 +19,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -37,18 +36,18 @@ type domain struct {
 	Announcing context.CancelFunc
 
 	mu       sync.Mutex
-	rec      *domainRecord         // replaced, never changed; nil: the host has no such VM
-	vm       *qemu.Instance        // its QEMU, if it has one
-	looks    int                   // how many have begun
-	seen     look                  // by the latest of them
-	latest   int                   // which that is
-	counting hypervisor.JobID      // whose figures follow
-	counted  monitor.RAM           // as QEMU told them last
-	silent   time.Time             // since when it has not answered; zero: it has
-	expected *monitor.Subscription // to the end of the present transfer
-	ended    *ending               // what it has told
-	off      bool                  // meanwhile the guest has shut down
-	crossing switchOver            // whether it came to its switch-over
+	rec      *domainRecord      // replaced, never changed; nil: the host has no such VM
+	vm       *qemu.Instance     // its QEMU, if it has one
+	looks    int                // how many have begun
+	seen     look               // by the latest of them
+	latest   int                // which that is
+	counting hypervisor.JobID   // whose figures follow
+	counted  qemu.RAM           // as QEMU told them last
+	silent   time.Time          // since when it has not answered; zero: it has
+	expected *qemu.Subscription // to the end of the present transfer
+	ended    *ending            // what it has told
+	off      bool               // meanwhile the guest has shut down
+	crossing switchOver         // whether it came to its switch-over
 }
 
 // Kept reports whether something is kept of the domain.
@@ -128,9 +127,9 @@ func (d *domain) Remove() error {
 
 // Look asks QEMU how the domain is. The migration is asked for first: a guest that
 // stops in between is seen to have stopped for it.
-func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
+func (d *domain) Look(ctx context.Context) (look, qemu.Migration, error) {
 	rec, job, vm := d.Present()
-	var m monitor.Migration
+	var m qemu.Migration
 	if rec == nil || vm == nil || vm.Ended() {
 		return look{}, m, nil
 	}
@@ -149,7 +148,7 @@ func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
 	}
 	l.Migration = m.Status
 	if err != nil && vm.Dies(ctx) {
-		return look{}, monitor.Migration{}, nil
+		return look{}, qemu.Migration{}, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +174,7 @@ func (d *domain) Look(ctx context.Context) (look, monitor.Migration, error) {
 
 // unanswered says which QEMU it is that did not answer, and what can be done about it.
 func unanswered(vm *qemu.Instance, err error) error {
-	if _, refused := errors.AsType[*monitor.Error](err); err == nil || refused {
+	if _, refused := errors.AsType[*qemu.Error](err); err == nil || refused {
 		return err
 	}
 	return fmt.Errorf("its QEMU, process %d, does not answer; it goes on by itself if it is only "+
@@ -194,7 +193,7 @@ func (d *domain) look() int {
 // recount puts in what a job had sent as far as it was seen, where QEMU does not tell: of a
 // migration that failed or was cancelled it forgets that at once. The caller holds mu.
 // Source: QEMU 7.2 migration/migration.c (fill_source_migration_info).
-func (d *domain) recount(job hypervisor.JobID, ram *monitor.RAM) {
+func (d *domain) recount(job hypervisor.JobID, ram *qemu.RAM) {
 	if ram.Total > 0 {
 		d.counting, d.counted = job, *ram
 	} else if d.counting == job {
@@ -277,7 +276,7 @@ func (d *domain) awaitBurial(ctx context.Context) {
 // A moment is what was seen of a domain, and what was kept of it then.
 type moment struct {
 	Look      look
-	Migration monitor.Migration
+	Migration qemu.Migration
 	Rec       *domainRecord  // nil: the host has no such VM
 	Job       *jobRecord     // that Rec names, or nil
 	VM        *qemu.Instance // or nil

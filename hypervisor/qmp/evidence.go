@@ -6,8 +6,7 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -114,7 +113,7 @@ func (d move) Resume(ctx context.Context, p found, c hypervisor.Resume) error {
 	if err := backend.NeverRan(c.NeverRan, d.ID, c.Job, j.Target); err != nil {
 		return err
 	}
-	ended := p.Look.Run == monitor.PostMigrate || strandedSource(j, p.Look)
+	ended := p.Look.Run == qemu.PostMigrate || strandedSource(j, p.Look)
 	if !j.Cold && !ended { // it waits for a target that is no more
 		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
 	}
@@ -231,7 +230,7 @@ func (d move) Release(ctx context.Context, p found, c hypervisor.Release) error 
 	case p.State == hypervisor.HandingOver && !p.Look.Heard() && p.VM != nil:
 		return p.Conflict()
 	case j != nil && j.Role == backend.Source && p.VM != nil && !j.Cold &&
-		p.Look.Run != monitor.PostMigrate && p.Look.Migration != monitor.Completed &&
+		p.Look.Run != qemu.PostMigrate && p.Look.Migration != qemu.Completed &&
 		!strandedSource(j, p.Look) && !d.hasNothingLeft(ctx, p):
 		return qemu.Refuse(hypervisor.Conflict, "the switch-over is under way")
 	}

@@ -8,8 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -47,11 +46,11 @@ func (d *domain) Expect(in *qemu.Instance, as backend.Role) {
 }
 
 // hear waits until a transfer has ended, in whatever way.
-func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as backend.Role) {
+func (d *domain) hear(ctx context.Context, events *qemu.Subscription, as backend.Role) {
 	var stopped time.Time
 	for {
 		e, err := events.Next(ctx)
-		if _, gap := errors.AsType[*monitor.Gap](err); gap {
+		if _, gap := errors.AsType[*qemu.Gap](err); gap {
 			d.crosses(events, switchOverUnknown)
 			continue
 		}
@@ -67,19 +66,19 @@ func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as back
 			d.mu.Unlock()
 		}
 		switch migrationStatus(e) {
-		case monitor.Completed:
+		case qemu.Completed:
 			stood := time.Duration(0)
 			if !stopped.IsZero() { // otherwise it stood already
 				stood = e.Time.Sub(stopped)
 			}
 			d.complete(events, as, stood)
 			return
-		case monitor.Failed, monitor.Cancelled:
+		case qemu.Failed, qemu.Cancelled:
 			d.crosses(events, switchOverNever)
 			return
-		case monitor.PreSwitchover, monitor.Device:
+		case qemu.PreSwitchover, qemu.Device:
 			d.crosses(events, switchOverUnknown)
-		case monitor.PostcopyActive: // it waits for no end
+		case qemu.PostcopyActive: // it waits for no end
 			return
 		}
 	}
@@ -89,7 +88,7 @@ func (d *domain) hear(ctx context.Context, events *monitor.Subscription, as back
 // it begins before anything of it is sent, and events are read in their order.
 // Source: QEMU 10.0 migration/migration.c (migration_switchover_prepare: device); before 9.2
 // post-copy says postcopy-active first of all (postcopy_start).
-func (d *domain) crosses(events *monitor.Subscription, to switchOver) {
+func (d *domain) crosses(events *qemu.Subscription, to switchOver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.expected == events && d.crossing == switchOverAwaited {
@@ -99,8 +98,8 @@ func (d *domain) crosses(events *monitor.Subscription, to switchOver) {
 }
 
 // migrationStatus returns what a MIGRATION event tells; "" is another event.
-func migrationStatus(e monitor.Event) monitor.MigrationStatus {
-	var data struct{ Status monitor.MigrationStatus }
+func migrationStatus(e qemu.Event) qemu.MigrationStatus {
+	var data struct{ Status qemu.MigrationStatus }
 	if e.Name != "MIGRATION" || json.Unmarshal(e.Data, &data) != nil {
 		return ""
 	}
@@ -108,10 +107,10 @@ func migrationStatus(e monitor.Event) monitor.MigrationStatus {
 }
 
 // complete notes that the expected transfer is complete, and wakes who acts on it.
-func (d *domain) complete(events *monitor.Subscription, as backend.Role, stood time.Duration) {
-	l := look{Alive: true, Migration: monitor.Completed, Run: monitor.PostMigrate}
+func (d *domain) complete(events *qemu.Subscription, as backend.Role, stood time.Duration) {
+	l := look{Alive: true, Migration: qemu.Completed, Run: qemu.PostMigrate}
 	if as == backend.Target {
-		l.Run = monitor.Paused
+		l.Run = qemu.Paused
 	}
 	d.mu.Lock()
 	if d.expected == events {
@@ -146,7 +145,7 @@ func (d *domain) Off() bool {
 }
 
 // glance is Look, or what an event told just now.
-func (d *domain) glance(ctx context.Context) (look, monitor.Migration, error) {
+func (d *domain) glance(ctx context.Context) (look, qemu.Migration, error) {
 	d.mu.Lock()
 	told, vm := d.ended, d.vm
 	d.ended = nil
@@ -154,6 +153,6 @@ func (d *domain) glance(ctx context.Context) (look, monitor.Migration, error) {
 	if told == nil || vm == nil || vm.Ended() {
 		return d.Look(ctx)
 	}
-	return told.look, monitor.Migration{Status: monitor.Completed,
+	return told.look, qemu.Migration{Status: qemu.Completed,
 		Downtime: told.stood.Milliseconds()}, nil
 }

@@ -1,6 +1,6 @@
 package qmp
 
-import "github.com/godwit-vm/godwit/hypervisor/internal/backend"
+import "github.com/godwit-vm/godwit/internal/backend"
 
 // What the tests in package qmp_test see of the inside.
 

@@ -5,7 +5,6 @@ package qmp
 import (
 	"context"
 
-	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -17,4 +16,4 @@ type Features = qemu.Features
 func Probe(ctx context.Context, path string) (Features, error) { return qemu.Probe(ctx, path) }
 
 // MonitorClient sends commands to the monitor of one QEMU. See [Host.Monitor].
-type MonitorClient = monitor.Client
+type MonitorClient = qemu.Client

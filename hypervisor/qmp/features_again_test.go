@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // QEMU says that a migration has failed before it has cleaned up after it. One that began
@@ -38,7 +38,7 @@ func TestAMigrationAfterOneThatFailedBegins(t *testing.T) {
 		}
 	}()
 	defer func() { deaf.Close(); <-done }()
-	q := monitor.QEMU{Conn: m}
+	q := qemu.QEMU{Conn: m}
 	for n := range 100 {
 		for busy := true; busy; {
 			if busy, err = q.Migrating(t.Context()); err != nil {
@@ -48,7 +48,7 @@ func TestAMigrationAfterOneThatFailedBegins(t *testing.T) {
 		if err := q.Migrate(t.Context(), "unix:"+path, false); err != nil {
 			t.Fatalf("migration %d: %v", n, err)
 		}
-		for now := (monitor.Migration{}); now.Status != monitor.Failed; {
+		for now := (qemu.Migration{}); now.Status != qemu.Failed; {
 			if now, err = q.QueryMigrate(t.Context()); err != nil {
 				t.Fatalf("migration %d: %v", n, err)
 			}

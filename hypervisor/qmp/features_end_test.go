@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/durable"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // powersOff lets the guest of a VM shut down whose host is closed, and waits until it has.
@@ -21,14 +21,14 @@ func (l *lab) powersOff(n name, id vmid) {
 	if err != nil || len(sockets) != 1 {
 		l.t.Fatalf("the monitors of %s are %v: %v", id, sockets, err)
 	}
-	m, err := monitor.Dial(l.t.Context(), monitor.Config{Path: sockets[0]})
+	m, err := qemu.Dial(l.t.Context(), qemu.Config{Path: sockets[0]})
 	must(l.t, err)
 	defer m.Close()
-	q := monitor.QEMU{Conn: m}
+	q := qemu.QEMU{Conn: m}
 	before, err := q.Status(l.t.Context())
 	must(l.t, err)
 	must(l.t, q.SystemPowerdown(l.t.Context()))
-	var now monitor.RunState
+	var now qemu.RunState
 	l.t.Cleanup(func() {
 		if l.t.Failed() {
 			l.t.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
@@ -37,7 +37,7 @@ func (l *lab) powersOff(n name, id vmid) {
 	})
 	l.eventually("the guest shuts down", func() bool {
 		now, err = q.Status(l.t.Context())
-		return err == nil && now == monitor.Shutdown
+		return err == nil && now == qemu.Shutdown
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // now is the only moment there is.
@@ -128,26 +128,26 @@ func (w *world) affect(h *host, e effect) {
 		}
 	case stop:
 		if h.runs() {
-			h.run = monitor.Paused
+			h.run = qemu.Paused
 		}
 	case reset:
-		if h.alive && h.run == monitor.Shutdown {
-			h.run = monitor.PreLaunch
+		if h.alive && h.run == qemu.Shutdown {
+			h.run = qemu.PreLaunch
 		}
 	case kill:
 		h.alive = false
 	case migrateCancel:
 		if w.precopies() {
-			h.waits = h.waits && h.mig != monitor.PreSwitchover
-			h.mig = monitor.Cancelling
+			h.waits = h.waits && h.mig != qemu.PreSwitchover
+			h.mig = qemu.Cancelling
 		}
 	case migrateContinue:
 		h.waits = false
-		if h.alive && h.mig == monitor.PreSwitchover {
-			h.mig = monitor.Device
+		if h.alive && h.mig == qemu.PreSwitchover {
+			h.mig = qemu.Device
 		}
 	case migratePostcopy:
-		w.begun = w.begun || h.alive && h.mig == monitor.Active
+		w.begun = w.begun || h.alive && h.mig == qemu.Active
 	case announce:
 		h.announcing = true
 	case noteDeath:
@@ -293,7 +293,7 @@ func (w *world) perform(h *host, s qmp.NextStep) {
 	case qmp.Quit:
 		h.plan(noteEnding, kill)
 	case qmp.Reset:
-		if h.plan(reset); h.lastRun == monitor.Running {
+		if h.plan(reset); h.lastRun == qemu.Running {
 			h.plan(reset, noteSettled)
 		}
 	case qmp.Run:
@@ -313,7 +313,7 @@ func (w *world) perform(h *host, s qmp.NextStep) {
 			h.plan(announce)
 		}
 	case qmp.Keep:
-		stands := h.lastRun == monitor.Paused || h.lastRun == monitor.PostMigrate
+		stands := h.lastRun == qemu.Paused || h.lastRun == qemu.PostMigrate
 		if stands && !h.paused {
 			h.plan(cont, noteKept)
 		} else {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // laws are what holds of every situation: "broken" says when one is.
@@ -18,15 +18,15 @@ var laws = []struct {
 	}},
 	{"a target starts when it has what it needs and its source stopped", func(s situation) bool {
 		listens := s.has(qmp.Target, qmp.Listening)
-		complete := s.l.Migration == monitor.Completed && s.l.Run != monitor.InMigrate
-		told := s.l.Run == monitor.Paused && postCopies(s.l)
+		complete := s.l.Migration == qemu.Completed && s.l.Run != qemu.InMigrate
+		told := s.l.Run == qemu.Paused && postCopies(s.l)
 		free := s.j != nil && s.j.Stopped && !s.j.Hold && !s.j.Cold && (complete || told)
-		again := s.j != nil && s.j.Stage == qmp.Activating && s.l.Run != monitor.Shutdown
+		again := s.j != nil && s.j.Stage == qmp.Activating && s.l.Run != qemu.Shutdown
 		return s.l.Alive && (s.due() == qmp.Activate) != (listens && free || again)
 	}},
 	{"a cold VM arrives when its source has let go", func(s situation) bool {
 		listens := s.has(qmp.Target, qmp.Listening) && s.j.Stopped && !s.j.Hold
-		again := s.j != nil && s.j.Stage == qmp.Arrived && s.l.Run == monitor.InMigrate
+		again := s.j != nil && s.j.Stage == qmp.Arrived && s.l.Run == qemu.InMigrate
 		return s.due() == qmp.Arrive && !(s.j.Cold && (listens || again))
 	}},
 	{"no guest is let run in a domain that receives", func(s situation) bool {
@@ -44,25 +44,25 @@ var laws = []struct {
 	}},
 	{"after the end a source runs on only when it was resumed", func(s situation) bool {
 		ended := s.has(qmp.Source, qmp.Left, qmp.Abandoned) &&
-			(s.l.Run == monitor.PostMigrate || s.l.Run == monitor.FinishMigrate)
+			(s.l.Run == qemu.PostMigrate || s.l.Run == qemu.FinishMigrate)
 		return s.l.Alive && ended && s.due() != qmp.Quit
 	}},
 	{"a resumed source is let run, unless its operator paused it", func(s situation) bool {
 		left := s.has(qmp.Source, qmp.Resumed) && s.l.Alive &&
-			s.l.Run == monitor.PostMigrate && !s.j.Cold && !s.d.Paused
+			s.l.Run == qemu.PostMigrate && !s.j.Cold && !s.d.Paused
 		return left && s.due() != qmp.Run
 	}},
 	{"a guest that was reset to reboot is let run", func(s situation) bool {
 		return s.j == nil && s.l.Alive && s.d.Doing == hypervisor.Rebooting &&
-			s.l.Run == monitor.PreLaunch && s.due() != qmp.Run
+			s.l.Run == qemu.PreLaunch && s.due() != qmp.Run
 	}},
 	{"a guest that runs is not said to have stopped", func(s situation) bool {
-		return s.due() == qmp.Announce && s.l.Run == monitor.Running && !s.j.Cold
+		return s.due() == qmp.Announce && s.l.Run == qemu.Running && !s.j.Cold
 	}},
 	{"stopped for good is who completed, or went over to post-copy", func(s situation) bool {
-		good := s.l.Migration == monitor.Completed || postCopies(s.l) ||
-			s.j != nil && s.j.PostCopied && (s.l.Run == monitor.PostMigrate || s.parked()) &&
-				(s.l.Migration == monitor.Failed || s.l.Migration == monitor.Cancelled)
+		good := s.l.Migration == qemu.Completed || postCopies(s.l) ||
+			s.j != nil && s.j.PostCopied && (s.l.Run == qemu.PostMigrate || s.parked()) &&
+				(s.l.Migration == qemu.Failed || s.l.Migration == qemu.Cancelled)
 		return s.due() == qmp.Announce && !s.j.Cold && !good
 	}},
 	{"what was acknowledged is not said again", func(s situation) bool {
@@ -70,22 +70,22 @@ var laws = []struct {
 	}},
 	{"a source that completed says so until it is heard", func(s situation) bool {
 		return s.has(qmp.Source, qmp.Sending) && s.l.Alive && !s.j.Cold &&
-			!s.j.Acknowledged && s.l.Migration == monitor.Completed && !s.free() &&
+			!s.j.Acknowledged && s.l.Migration == qemu.Completed && !s.free() &&
 			s.due() != qmp.Announce
 	}},
 	{"a VM is kept when its migration ended and its guest is free", func(s situation) bool {
-		ended := s.l.Migration == monitor.Failed || s.l.Migration == monitor.Cancelled
-		unpaused := s.l.Migration == monitor.Completed && s.free()
+		ended := s.l.Migration == qemu.Failed || s.l.Migration == qemu.Cancelled
+		unpaused := s.l.Migration == qemu.Completed && s.free()
 		return s.due() == qmp.Keep && !ended && !unpaused
 	}},
 	{"a source that post-copy left standing is not kept", func(s situation) bool {
 		return s.due() == qmp.Keep && s.j.PostCopied &&
-			(s.l.Run == monitor.PostMigrate || s.l.Run == monitor.FinishMigrate)
+			(s.l.Run == qemu.PostMigrate || s.l.Run == qemu.FinishMigrate)
 	}},
 	{"a source is not kept whose target may run, or that may have gone over to post-copy",
 		func(s situation) bool {
 			return s.due() == qmp.Keep && s.j.PostCopied && s.ended() && (s.parked() ||
-				s.j.Acknowledged && (s.l.Run == monitor.Running || s.l.Run == monitor.Paused))
+				s.j.Acknowledged && (s.l.Run == qemu.Running || s.l.Run == qemu.Paused))
 		}},
 	{"a source that post-copy stopped does not seem to be here, unless it never began",
 		func(s situation) bool {
@@ -95,34 +95,34 @@ var laws = []struct {
 		}},
 	{"a guest that QEMU lets run although its target may run is halted", func(s situation) bool {
 		twice := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.j.PostCopied && s.j.Acknowledged && s.l.Run == monitor.Running && s.ended()
+			s.j.PostCopied && s.j.Acknowledged && s.l.Run == qemu.Running && s.ended()
 		return twice != (s.due() == qmp.Halt)
 	}},
 	{"QEMU is told of post-copy until it has gone over to it", func(s situation) bool {
 		asked := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.j.PostCopied
-		return (s.due() == qmp.GoOver) != (asked && s.l.Alive && s.l.Migration == monitor.Active)
+		return (s.due() == qmp.GoOver) != (asked && s.l.Alive && s.l.Migration == qemu.Active)
 	}},
 	{"QEMU goes on when the disks are copied and it is not held", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
-		copied := !slices.ContainsFunc(s.l.Mirrors, func(m monitor.Job) bool {
-			return m.Status != monitor.JobConcluded || m.Error != ""
+		copied := !slices.ContainsFunc(s.l.Mirrors, func(m qemu.Job) bool {
+			return m.Status != qemu.JobConcluded || m.Error != ""
 		})
 		pauses := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == monitor.PreSwitchover
+			s.l.Migration == qemu.PreSwitchover
 		return (s.due() == qmp.Continue) != (pauses && copied && !held)
 	}},
 	{"no transfer waits to go on that is being cancelled", func(s situation) bool {
 		cancelling := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == monitor.Cancelling
+			s.l.Migration == qemu.Cancelling
 		return (s.due() == qmp.EndWait) != cancelling
 	}},
 	{"a copy that failed in the switch-over ends it", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
-		failed := slices.ContainsFunc(s.l.Mirrors, func(m monitor.Job) bool {
-			return m.Error != "" || m.Status == monitor.JobNull
+		failed := slices.ContainsFunc(s.l.Mirrors, func(m qemu.Job) bool {
+			return m.Error != "" || m.Status == qemu.JobNull
 		})
 		return s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive && failed &&
-			s.l.Migration == monitor.PreSwitchover && !held && s.due() != qmp.GiveUp
+			s.l.Migration == qemu.PreSwitchover && !held && s.due() != qmp.GiveUp
 	}},
 	{"a guest that its operator paused is not let run after a migration", func(s situation) bool {
 		moved := s.has(qmp.Source, qmp.Resumed, qmp.KeptRecord) && s.d.Paused &&
@@ -134,7 +134,7 @@ var laws = []struct {
 		return step >= qmp.Send && !s.sends() && step != qmp.Rest
 	}},
 	{"a copy that failed ends what needs it", func(s situation) bool {
-		failed := slices.ContainsFunc(s.l.Mirrors, func(m monitor.Job) bool { return m.Error != "" })
+		failed := slices.ContainsFunc(s.l.Mirrors, func(m qemu.Job) bool { return m.Error != "" })
 		return s.l.Alive && s.has(qmp.Source, qmp.Mirroring) &&
 			(s.due() == qmp.GiveUp) != (failed || hasNull(s.l.Mirrors))
 	}},
@@ -179,18 +179,18 @@ var lawsOfWords = []struct {
 	}},
 	{"a running guest executes", func(s situation) bool {
 		plain := s.j == nil || s.sends() && !s.j.Cold
-		return plain && s.l.Alive && s.l.Run == monitor.Running && !s.state().Executes()
+		return plain && s.l.Alive && s.l.Run == qemu.Running && !s.state().Executes()
 	}},
 	{"a completed source that was not acknowledged is being handed over", func(s situation) bool {
 		done := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == monitor.Completed && !s.free() && !s.j.Acknowledged
+			s.l.Migration == qemu.Completed && !s.free() && !s.j.Acknowledged
 		status := s.status()
 		return done && (s.state() != hypervisor.HandingOver ||
 			status != hypervisor.JobSwitching && status != hypervisor.JobBroken)
 	}},
 	{"a source whose target knows has handed over", func(s situation) bool {
 		done := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.l.Migration == monitor.Completed && !s.free() && s.j.Acknowledged
+			s.l.Migration == qemu.Completed && !s.free() && s.j.Acknowledged
 		return done && (s.state() != hypervisor.HandedOver || s.status() != hypervisor.JobSucceeded)
 	}},
 	{"a source succeeds when its target knows", func(s situation) bool {
@@ -202,7 +202,7 @@ var lawsOfWords = []struct {
 	}},
 	{"a source that stands and failed does not say that it kept the VM", func(s situation) bool {
 		stranded := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.l.Alive &&
-			s.j.PostCopied && s.l.Migration == monitor.Failed && s.l.Run == monitor.PostMigrate
+			s.j.PostCopied && s.l.Migration == qemu.Failed && s.l.Run == qemu.PostMigrate
 		return stranded && s.status() != hypervisor.JobBroken
 	}},
 	{"post-copy is said while it lasts", func(s situation) bool {
@@ -210,11 +210,11 @@ var lawsOfWords = []struct {
 	}},
 	{"that a guest is paused to let it go is said while it is", func(s situation) bool {
 		paused := s.j != nil && qmp.Mode(s.j, s.l) == hypervisor.PausedCopy
-		return paused && (!s.j.GuestPaused || s.l.Run == monitor.Running)
+		return paused && (!s.j.GuestPaused || s.l.Run == qemu.Running)
 	}},
 	{"a VM that left or was given up does not seem to be here", func(s situation) bool {
 		gone := s.has(qmp.Source, qmp.Left, qmp.Abandoned) && s.l.Alive &&
-			s.l.Run == monitor.PostMigrate && s.d.Doing != hypervisor.Starting
+			s.l.Run == qemu.PostMigrate && s.d.Doing != hypervisor.Starting
 		is := s.state()
 		return gone && (is.Executes() || is == hypervisor.Paused)
 	}},
@@ -226,49 +226,49 @@ var lawsOfWords = []struct {
 	{"a guest that shut down is at rest soon", func(s situation) bool {
 		step := s.due()
 		plain := s.j == nil || s.has(qmp.Target, qmp.Activating, qmp.Arrived)
-		return plain && s.l.Alive && s.l.Run == monitor.Shutdown && step != qmp.Quit &&
+		return plain && s.l.Alive && s.l.Run == qemu.Shutdown && step != qmp.Quit &&
 			!(step == qmp.Reset && s.d.Doing == hypervisor.Rebooting)
 	}},
 }
 
 func postCopies(l qmp.Look) bool {
-	return l.Migration == monitor.PostcopyActive || l.Migration == monitor.PostcopyPaused ||
-		l.Migration == monitor.PostcopyRecover
+	return l.Migration == qemu.PostcopyActive || l.Migration == qemu.PostcopyPaused ||
+		l.Migration == qemu.PostcopyRecover
 }
 
 // ended reports whether a migration has ended without having been completed.
 func (s situation) ended() bool {
-	return s.l.Migration == monitor.Failed || s.l.Migration == monitor.Cancelled
+	return s.l.Migration == qemu.Failed || s.l.Migration == qemu.Cancelled
 }
 
 // parked reports whether a guest stands that was stopped before post-copy, which may have begun.
 func (s situation) parked() bool {
-	return s.j != nil && !s.j.Parked.IsZero() && s.l.Run == monitor.Paused &&
+	return s.j != nil && !s.j.Parked.IsZero() && s.l.Run == qemu.Paused &&
 		s.l.SwitchOver != qmp.SwitchOverNever
 }
 
 // stands reports whether the guest of a source was stopped by its QEMU to move.
 func (s situation) stands() bool {
 	l := s.l
-	return l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate ||
-		l.Run != monitor.Running && (postCopies(l) || l.Migration == monitor.PreSwitchover ||
-			l.Migration == monitor.Device || l.Migration == monitor.Completed && !s.free())
+	return l.Run == qemu.FinishMigrate || l.Run == qemu.PostMigrate ||
+		l.Run != qemu.Running && (postCopies(l) || l.Migration == qemu.PreSwitchover ||
+			l.Migration == qemu.Device || l.Migration == qemu.Completed && !s.free())
 }
 
 // free reports whether a guest was not put to rest by a migration of its own. It may be in
 // any state when that has not begun, because its disks are copied first.
 func (s situation) free() bool {
 	switch s.l.Run {
-	case monitor.FinishMigrate, monitor.PostMigrate:
+	case qemu.FinishMigrate, qemu.PostMigrate:
 		return false
-	case monitor.PreLaunch, monitor.InMigrate: // a guest that has moved can be reset
+	case qemu.PreLaunch, qemu.InMigrate: // a guest that has moved can be reset
 		return s.has(qmp.Source, qmp.Mirroring)
 	}
 	return true
 }
 
-func hasNull(ms []monitor.Job) bool {
-	return slices.ContainsFunc(ms, func(m monitor.Job) bool { return m.Status == monitor.JobNull })
+func hasNull(ms []qemu.Job) bool {
+	return slices.ContainsFunc(ms, func(m qemu.Job) bool { return m.Status == qemu.JobNull })
 }
 
 // lawful checks all laws, and tells which are broken.

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -59,20 +59,20 @@ func (s situation) missed() bool {
 }
 
 var (
-	runStates = []monitor.RunState{monitor.Running, monitor.Paused, monitor.PreLaunch, monitor.InMigrate,
-		monitor.FinishMigrate, monitor.PostMigrate, monitor.Shutdown, monitor.Suspended, "guest-panicked"}
-	statuses = []monitor.MigrationStatus{"", monitor.None, monitor.Setup, monitor.Cancelling, monitor.Cancelled,
-		monitor.Active, monitor.PostcopyActive, monitor.PostcopyPaused, monitor.PostcopyRecover,
-		monitor.Completed, monitor.Failed, monitor.PreSwitchover, monitor.Device, monitor.WaitUnplug}
+	runStates = []qemu.RunState{qemu.Running, qemu.Paused, qemu.PreLaunch, qemu.InMigrate,
+		qemu.FinishMigrate, qemu.PostMigrate, qemu.Shutdown, qemu.Suspended, "guest-panicked"}
+	statuses = []qemu.MigrationStatus{"", qemu.None, qemu.Setup, qemu.Cancelling, qemu.Cancelled,
+		qemu.Active, qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover,
+		qemu.Completed, qemu.Failed, qemu.PreSwitchover, qemu.Device, qemu.WaitUnplug}
 	doings = []hypervisor.DomainState{hypervisor.Absent, hypervisor.Starting, hypervisor.Stopping,
 		hypervisor.Rebooting}
 	sourceStages = []qmp.Stage{qmp.Preparing, qmp.Mirroring, qmp.Sending,
 		qmp.KeptRecord, qmp.Resumed, qmp.Abandoned, qmp.Left}
 	targetStages = []qmp.Stage{qmp.Listening, qmp.Activating, qmp.Arrived,
 		qmp.Discarded, qmp.KeptRecord}
-	copies = [][]monitor.Job{nil, {{Status: "running"}}, {{Status: monitor.JobReady}},
-		{{Status: monitor.JobConcluded}}, {{Status: monitor.JobConcluded, Error: "no space"}},
-		{{Status: monitor.JobReady}, {Status: monitor.JobConcluded}}, {{Status: monitor.JobNull}}}
+	copies = [][]qemu.Job{nil, {{Status: "running"}}, {{Status: qemu.JobReady}},
+		{{Status: qemu.JobConcluded}}, {{Status: qemu.JobConcluded, Error: "no space"}},
+		{{Status: qemu.JobReady}, {Status: qemu.JobConcluded}}, {{Status: qemu.JobNull}}}
 )
 
 // bits spreads the lowest bits of n over flags.
@@ -123,15 +123,15 @@ func everyLook(j *qmp.Job, do func(qmp.Look)) {
 		for _, m := range statuses {
 			l := qmp.Look{Alive: true, Run: run, Migration: m}
 			do(l)
-			if !j.Parked.IsZero() && run == monitor.Paused {
+			if !j.Parked.IsZero() && run == qemu.Paused {
 				for _, l.SwitchOver = range []qmp.SwitchOver{qmp.SwitchOverAwaited,
 					qmp.SwitchOverNever} {
 					do(l)
 				}
 				l.SwitchOver = qmp.SwitchOverUnknown
 			}
-			copying := j.Stage == qmp.Mirroring && m == monitor.None ||
-				j.Stage == qmp.Sending && m == monitor.PreSwitchover
+			copying := j.Stage == qmp.Mirroring && m == qemu.None ||
+				j.Stage == qmp.Sending && m == qemu.PreSwitchover
 			if !copying {
 				continue
 			}
@@ -244,9 +244,9 @@ func TestProgressOfAStatus(t *testing.T) {
 // here, only that an ended migration stays so, and its guest where it is.
 func follows(j *qmp.Job, before, after qmp.Look) bool {
 	switch before.Migration {
-	case monitor.Failed, monitor.Cancelled, monitor.Completed:
+	case qemu.Failed, qemu.Cancelled, qemu.Completed:
 		settled := before.Run == after.Run ||
-			before.Run == monitor.FinishMigrate && after.Run == monitor.PostMigrate
+			before.Run == qemu.FinishMigrate && after.Run == qemu.PostMigrate
 		return after.Migration == before.Migration && settled
 	}
 	return false

@@ -16,16 +16,16 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // A look is what was seen of a domain's QEMU.
 type look struct {
 	Alive     bool // the process is there
-	Run       monitor.RunState
-	Migration monitor.MigrationStatus
-	Mirrors   []monitor.Job // the copies of local disks, if there are any
+	Run       qemu.RunState
+	Migration qemu.MigrationStatus
+	Mirrors   []qemu.Job // the copies of local disks, if there are any
 	// SwitchOver is whether the transfer came to its switch-over, as QEMU's events told.
 	SwitchOver switchOver
 }
@@ -49,18 +49,18 @@ func (l look) Heard() bool { return l.Run != "" }
 
 // Complete reports whether an incoming QEMU holds the complete state of the VM.
 func (l look) Complete() bool {
-	return l.Alive && l.Migration == monitor.Completed && l.Run != monitor.InMigrate
+	return l.Alive && l.Migration == qemu.Completed && l.Run != qemu.InMigrate
 }
 
 // runnable reports whether an incoming QEMU has what it needs to run the guest:
 // everything, or, in post-copy, a guest that was told to run.
 func (l look) runnable() bool {
-	return l.Complete() || l.Alive && l.Run == monitor.Paused && l.inPostCopy()
+	return l.Complete() || l.Alive && l.Run == qemu.Paused && l.inPostCopy()
 }
 
 func (l look) inPostCopy() bool {
 	switch l.Migration {
-	case monitor.PostcopyActive, monitor.PostcopyPaused, monitor.PostcopyRecover:
+	case qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover:
 		return true
 	}
 	return false
@@ -80,12 +80,12 @@ func sends(j *jobRecord) bool {
 // postcopy, vm_start() will be called"; postcopy_start).
 func stranded(j *jobRecord, l look) bool {
 	switch {
-	case !j.PostCopied || l.Migration != monitor.Failed && l.Migration != monitor.Cancelled:
+	case !j.PostCopied || l.Migration != qemu.Failed && l.Migration != qemu.Cancelled:
 		return false
-	case l.Run == monitor.Paused:
+	case l.Run == qemu.Paused:
 		return j.Acknowledged || !j.Parked.IsZero() && l.SwitchOver != switchOverNever
 	}
-	return l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate
+	return l.Run == qemu.FinishMigrate || l.Run == qemu.PostMigrate
 }
 
 // strandedSource reports whether a source's transfer failed after post-copy began, or may have: QEMU
@@ -95,8 +95,8 @@ func strandedSource(j *jobRecord, l look) bool { return sends(j) && !j.Cold && s
 // undecided reports whether QEMU has just ended the transfer of a guest that stands, and is about
 // to say more of it.
 func undecided(l look) bool {
-	return l.Run == monitor.FinishMigrate ||
-		l.Run == monitor.Paused && l.SwitchOver == switchOverAwaited
+	return l.Run == qemu.FinishMigrate ||
+		l.Run == qemu.Paused && l.SwitchOver == switchOverAwaited
 }
 
 func receives(j *jobRecord) bool {
@@ -125,7 +125,7 @@ func stateOf(d *domainRecord, j *jobRecord, l look) hypervisor.DomainState {
 		}
 		return hypervisor.Receiving
 	case sends(j) && stoppedToMove(j, l):
-		if j.Acknowledged && l.Migration == monitor.Completed {
+		if j.Acknowledged && l.Migration == qemu.Completed {
 			return hypervisor.HandedOver
 		}
 		return hypervisor.HandingOver
@@ -151,12 +151,12 @@ func coldState(j *jobRecord) hypervisor.DomainState {
 // (runstate_transitions_def: postmigrate leads to running, finish-migrate and prelaunch).
 func stale(j *jobRecord, l look) bool {
 	switch {
-	case l.Migration != monitor.Completed, l.Run == monitor.FinishMigrate, l.Run == monitor.PostMigrate:
+	case l.Migration != qemu.Completed, l.Run == qemu.FinishMigrate, l.Run == qemu.PostMigrate:
 		return false
 	case j.Stage == stageMirroring: // its memory has not begun to move
 		return true
 	}
-	return l.Heard() && l.Run != monitor.PreLaunch && l.Run != monitor.InMigrate
+	return l.Heard() && l.Run != qemu.PreLaunch && l.Run != qemu.InMigrate
 }
 
 // stoppedToMove reports whether the guest of a source stands for the switch-over, or may.
@@ -164,15 +164,15 @@ func stoppedToMove(j *jobRecord, l look) bool {
 	switch {
 	case !l.Heard():
 		return j.Stage == stageSending
-	case l.Run == monitor.Running || stale(j, l):
+	case l.Run == qemu.Running || stale(j, l):
 		return false
-	case l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate || stranded(j, l):
+	case l.Run == qemu.FinishMigrate || l.Run == qemu.PostMigrate || stranded(j, l):
 		return true
-	case l.Migration == monitor.Active && l.Run == monitor.Paused && !j.Parked.IsZero():
+	case l.Migration == qemu.Active && l.Run == qemu.Paused && !j.Parked.IsZero():
 		return true
 	}
 	switch l.Migration {
-	case monitor.PreSwitchover, monitor.Device, monitor.Completed:
+	case qemu.PreSwitchover, qemu.Device, qemu.Completed:
 		return true
 	}
 	return l.inPostCopy()
@@ -184,9 +184,9 @@ func runs(d *domainRecord, l look) hypervisor.DomainState {
 	switch {
 	case d.Doing != hypervisor.Absent:
 		return d.Doing
-	case l.Run == monitor.Running:
+	case l.Run == qemu.Running:
 		return hypervisor.Running
-	case l.Run == monitor.Shutdown:
+	case l.Run == qemu.Shutdown:
 		return hypervisor.Stopping
 	case !d.Ran:
 		return hypervisor.Starting
@@ -253,24 +253,24 @@ func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 		return hypervisor.JobBroken
 	}
 	switch l.Migration {
-	case monitor.None, monitor.Setup:
+	case qemu.None, qemu.Setup:
 		return hypervisor.JobSetup
-	case monitor.PreSwitchover, monitor.Device:
+	case qemu.PreSwitchover, qemu.Device:
 		return hypervisor.JobSwitching
-	case monitor.PostcopyActive, monitor.PostcopyRecover:
+	case qemu.PostcopyActive, qemu.PostcopyRecover:
 		if !j.Acknowledged {
 			return hypervisor.JobSwitching
 		}
-	case monitor.PostcopyPaused:
+	case qemu.PostcopyPaused:
 		return hypervisor.JobBroken
-	case monitor.Failed:
+	case qemu.Failed:
 		if j.Cancelled {
 			return hypervisor.JobCancelled
 		}
 		return hypervisor.JobFailed
-	case monitor.Cancelled:
+	case qemu.Cancelled:
 		return hypervisor.JobCancelled
-	case monitor.Completed:
+	case qemu.Completed:
 		switch {
 		case j.Acknowledged:
 			return hypervisor.JobSucceeded
@@ -287,11 +287,11 @@ func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 // arrivedStatus: a guest that was let run may still lack memory.
 func arrivedStatus(j *jobRecord, l look) hypervisor.JobStatus {
 	switch l.Migration {
-	case monitor.PostcopyActive, monitor.PostcopyRecover:
+	case qemu.PostcopyActive, qemu.PostcopyRecover:
 		return hypervisor.JobActive
-	case monitor.PostcopyPaused:
+	case qemu.PostcopyPaused:
 		return hypervisor.JobBroken
-	case monitor.Completed:
+	case qemu.Completed:
 		return hypervisor.JobSucceeded
 	}
 	return noted(j)
@@ -299,14 +299,14 @@ func arrivedStatus(j *jobRecord, l look) hypervisor.JobStatus {
 
 func targetStatus(j *jobRecord, l look) hypervisor.JobStatus {
 	switch l.Migration {
-	case monitor.None, monitor.Setup, "":
+	case qemu.None, qemu.Setup, "":
 		return hypervisor.JobSetup
-	case monitor.Completed:
+	case qemu.Completed:
 		if j.Stopped {
 			return hypervisor.JobSucceeded
 		}
 		return hypervisor.JobSwitching
-	case monitor.Failed:
+	case qemu.Failed:
 		return hypervisor.JobFailed
 	}
 	return hypervisor.JobActive
@@ -318,7 +318,7 @@ func modeOf(j *jobRecord, l look) hypervisor.Mode {
 	switch {
 	case j.PostCopied || l.inPostCopy() || j.Last.Mode == hypervisor.PostCopy:
 		return hypervisor.PostCopy
-	case j.GuestPaused && l.Run != monitor.Running:
+	case j.GuestPaused && l.Run != qemu.Running:
 		return hypervisor.PausedCopy
 	}
 	return hypervisor.PreCopy
@@ -395,12 +395,12 @@ func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 			return s // a guest that stands to move has no life here
 		}
 	case j == nil:
-	case j.Stage == stageActivating && l.Run != monitor.Shutdown:
+	case j.Stage == stageActivating && l.Run != qemu.Shutdown:
 		return stepActivate // we died between noting it and doing it
-	case j.Stage == stageArrived && j.Cold && l.Run == monitor.InMigrate:
+	case j.Stage == stageArrived && j.Cold && l.Run == qemu.InMigrate:
 		return stepArrive // again; one that was started since does not wait to receive
 	case j.Stage == stageResumed && !j.Cold && !d.Paused &&
-		(l.Run == monitor.PostMigrate || l.Run == monitor.Paused && !j.Parked.IsZero()):
+		(l.Run == qemu.PostMigrate || l.Run == qemu.Paused && !j.Parked.IsZero()):
 		return stepRun // and again
 	}
 	return dueInLife(d, l, now)
@@ -409,13 +409,13 @@ func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 // dueInLife is what is due of the guest's own life.
 func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 	switch {
-	case d.Doing == hypervisor.Rebooting && l.Run == monitor.PreLaunch:
+	case d.Doing == hypervisor.Rebooting && l.Run == qemu.PreLaunch:
 		return stepRun // it was reset, however late that was
-	case d.Doing == hypervisor.Rebooting && (l.Run == monitor.Shutdown || d.Late(now)):
+	case d.Doing == hypervisor.Rebooting && (l.Run == qemu.Shutdown || d.Late(now)):
 		return stepReset
-	case l.Run == monitor.Shutdown, d.Doing == hypervisor.Stopping && d.Late(now):
+	case l.Run == qemu.Shutdown, d.Doing == hypervisor.Stopping && d.Late(now):
 		return stepQuit
-	case l.Run == monitor.Running && d.PressUnheard(now):
+	case l.Run == qemu.Running && d.PressUnheard(now):
 		return stepPress
 	case d.Doing == hypervisor.Starting:
 		return stepRun // if it runs, we died, or did not hear it, before that was noted
@@ -458,13 +458,13 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		return stepQuit // it was needed for the copies only
 	}
 	switch l.Migration {
-	case monitor.None: // we died after noting the job and before QEMU began
+	case qemu.None: // we died after noting the job and before QEMU began
 		return stepGiveUp
-	case monitor.Active:
+	case qemu.Active:
 		if j.PostCopied { // we died between noting it and asking, or QEMU is about to begin
 			return stepGoOver
 		}
-	case monitor.PreSwitchover:
+	case qemu.PreSwitchover:
 		switch {
 		case j.Options.HoldSwitchOver && !j.Released:
 			return stepRest
@@ -476,9 +476,9 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 			return stepRest
 		}
 		return stepContinue
-	case monitor.Cancelling:
+	case qemu.Cancelling:
 		return stepEndWait
-	case monitor.Completed:
+	case qemu.Completed:
 		switch {
 		case j.Acknowledged:
 		case stale(j, l):
@@ -486,13 +486,13 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		default:
 			return stepAnnounce
 		}
-	case monitor.PostcopyActive, monitor.PostcopyPaused, monitor.PostcopyRecover:
-		if !j.Acknowledged && l.Run != monitor.Running {
+	case qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover:
+		if !j.Acknowledged && l.Run != qemu.Running {
 			return stepAnnounce
 		}
-	case monitor.Failed, monitor.Cancelled:
+	case qemu.Failed, qemu.Cancelled:
 		switch {
-		case j.PostCopied && j.Acknowledged && l.Run == monitor.Running:
+		case j.PostCopied && j.Acknowledged && l.Run == qemu.Running:
 			return stepHalt
 		case !stranded(j, l):
 			return stepKeep
@@ -504,14 +504,14 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 }
 
 // mirrors counts the copies of disks by what has become of them.
-func mirrors(jobs []monitor.Job) (failed bool, ready, ended int) {
+func mirrors(jobs []qemu.Job) (failed bool, ready, ended int) {
 	for _, m := range jobs {
 		switch {
-		case m.Error != "" || m.Status == monitor.JobAborting || m.Status == monitor.JobNull:
+		case m.Error != "" || m.Status == qemu.JobAborting || m.Status == qemu.JobNull:
 			failed = true
-		case m.Status == monitor.JobReady || m.Status == monitor.JobStandby:
+		case m.Status == qemu.JobReady || m.Status == qemu.JobStandby:
 			ready++
-		case m.Status == monitor.JobConcluded:
+		case m.Status == qemu.JobConcluded:
 			ended++
 		}
 	}

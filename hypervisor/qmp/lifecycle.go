@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -138,7 +137,7 @@ func (d guest) ask(ctx context.Context, p found) error {
 	if err == nil {
 		err = p.VM.SystemPowerdown(ctx)
 	}
-	if errors.Is(err, monitor.NotSent) {
+	if errors.Is(err, qemu.NotSent) {
 		err = errors.Join(err, d.Put(true, func(r *domainRecord) {
 			r.Doing, r.By = p.Rec.Doing, p.Rec.By
 		}))
@@ -207,7 +206,7 @@ func (d guest) Unpause(ctx context.Context, p found) error {
 	}
 	d.Unexpect()
 	if m, err := p.VM.QueryMigrate(ctx); err != nil || p.Job != nil && p.Job.Owes() &&
-		(m.Status == monitor.Completed || m.Status == monitor.Device) { // it has gone meanwhile
+		(m.Status == qemu.Completed || m.Status == qemu.Device) { // it has gone meanwhile
 		return errors.Join(qemu.Observing(err), p.Conflict())
 	}
 	return p.VM.Cont(ctx)

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/godwit-vm/godwit/internal/crashtest"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -17,7 +17,7 @@ import (
 const roleKey = "GODWIT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	crashtest.Serve(openPost)
+	backendtest.Serve(openPost)
 	if os.Getenv(roleKey) == "tracer" {
 		os.Exit(trace(os.Args[1]))
 	}

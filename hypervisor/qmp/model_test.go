@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backendtest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -27,7 +27,7 @@ var promises = []struct {
 	{"the source runs and the target is free to", func(w *world) bool {
 		t := &w.target
 		free := t.stage.MayHaveRun() || t.stopped && !t.hold && !t.refused &&
-			t.stage == qmp.Listening && t.run != monitor.InMigrate
+			t.stage == qmp.Listening && t.run != qemu.InMigrate
 		return w.source.runs() && t.alive && t.known && free
 	}},
 	{"the VM is lost and no host is dead", func(w *world) bool {
@@ -87,7 +87,7 @@ func (w *world) check() string {
 func (w world) happen(e event) world {
 	late := w.target.stage.MayHaveRun()
 	e.then(&w)
-	ready := w.target.run != monitor.InMigrate && (w.packed || w.target.mig == monitor.Completed)
+	ready := w.target.run != qemu.InMigrate && (w.packed || w.target.mig == qemu.Completed)
 	w.early = w.early || !late && !ready && w.target.stage.MayHaveRun()
 	w.ranAtTarget = w.ranAtTarget || w.target.runs()
 	w.mayHaveRun = w.mayHaveRun || w.target.stage.MayHaveRun()
@@ -213,13 +213,13 @@ func (w world) end() error {
 func (w *world) care(can func(string) bool) bool {
 	s, t := &w.source, &w.target
 	unresolved := s.unresolved || !s.alive || s.stage != qmp.Sending
-	stands := s.alive && (s.run == monitor.Paused || s.run == monitor.PostMigrate) && !s.postCopied
+	stands := s.alive && (s.run == qemu.Paused || s.run == qemu.PostMigrate) && !s.postCopied
 	switch {
-	case stands && s.mig != monitor.Completed && can("the operator unpauses the VM again"),
+	case stands && s.mig != qemu.Completed && can("the operator unpauses the VM again"),
 		s.doing != hypervisor.Absent && can("patience ends"),
 		(unresolved || t.refused) && can("the cluster discards the target"),
 		t.stage.MayHaveRun() && t.alive && s.known && s.stage == qmp.Sending && s.alive &&
-			s.mig == monitor.Completed && can("the cluster releases the source"),
+			s.mig == qemu.Completed && can("the cluster releases the source"),
 		can("the cluster gives up the source"):
 		return true
 	}
@@ -229,12 +229,12 @@ func (w *world) care(can func(string) bool) bool {
 // verdict says what is wrong with a world in which nothing happens any more.
 func (w *world) verdict() error {
 	s, t := &w.source, &w.target
-	free := s.run == monitor.Running || s.run == monitor.Paused || s.run == monitor.PostMigrate
-	here := s.alive && s.known && free && !(s.stage == qmp.Sending && s.mig == monitor.Completed)
+	free := s.run == qemu.Running || s.run == qemu.Paused || s.run == qemu.PostMigrate
+	here := s.alive && s.known && free && !(s.stage == qmp.Sending && s.mig == qemu.Completed)
 	there := t.alive && t.stage.MayHaveRun()
 	dead := w.killedSource || w.killedTarget || w.ended || w.abandoned
 	switch {
-	case here && !there && s.run != monitor.Running && !s.paused && !s.guestPaused && !s.postCopied &&
+	case here && !there && s.run != qemu.Running && !s.paused && !s.guestPaused && !s.postCopied &&
 		!w.ended:
 		return fmt.Errorf("the guest was not paused, and it stands")
 	case here || there || dead:

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // A guest that boots does not see its power button: it is pressed again, until the guest's time is
@@ -18,18 +18,18 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 		name  string
 		doing hypervisor.DomainState
 		asked time.Duration // so long ago
-		run   monitor.RunState
+		run   qemu.RunState
 		want  qmp.NextStep
 	}{
-		{"it was asked just now", hypervisor.Stopping, time.Second, monitor.Running, qmp.Rest},
-		{"it was asked long ago", hypervisor.Stopping, qmp.PressAgain, monitor.Running, qmp.Press},
-		{"it was asked to reboot long ago", hypervisor.Rebooting, qmp.PressAgain, monitor.Running,
+		{"it was asked just now", hypervisor.Stopping, time.Second, qemu.Running, qmp.Rest},
+		{"it was asked long ago", hypervisor.Stopping, qmp.PressAgain, qemu.Running, qmp.Press},
+		{"it was asked to reboot long ago", hypervisor.Rebooting, qmp.PressAgain, qemu.Running,
 			qmp.Press},
-		{"it has shut down", hypervisor.Stopping, qmp.PressAgain, monitor.Shutdown, qmp.Quit},
-		{"its time is over", hypervisor.Stopping, 2 * grace, monitor.Running, qmp.Quit},
-		{"it stands, and sees no button", hypervisor.Stopping, qmp.PressAgain, monitor.Paused,
+		{"it has shut down", hypervisor.Stopping, qmp.PressAgain, qemu.Shutdown, qmp.Quit},
+		{"its time is over", hypervisor.Stopping, 2 * grace, qemu.Running, qmp.Quit},
+		{"it stands, and sees no button", hypervisor.Stopping, qmp.PressAgain, qemu.Paused,
 			qmp.Rest},
-		{"it was not asked", hypervisor.Absent, qmp.PressAgain, monitor.Running, qmp.Rest},
+		{"it was not asked", hypervisor.Absent, qmp.PressAgain, qemu.Running, qmp.Rest},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := now.Add(-row.asked)

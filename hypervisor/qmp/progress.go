@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -61,9 +60,9 @@ func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 
 // progress puts what QEMU tells of a migration into our terms. The error of an encrypted one that has
 // sent nothing names TLS: QEMU says only what is wrong with a certificate.
-func progress(j *jobRecord, m monitor.Migration, encrypted bool) hypervisor.Progress {
+func progress(j *jobRecord, m qemu.Migration, encrypted bool) hypervisor.Progress {
 	p := j.Last
-	if m.Status == monitor.None || m.Status == "" || !j.Stage.Live() {
+	if m.Status == qemu.None || m.Status == "" || !j.Stage.Live() {
 		return p
 	}
 	p.Sent = hypervisor.Bytes(m.RAM.Transferred)
@@ -92,7 +91,7 @@ func progress(j *jobRecord, m monitor.Migration, encrypted bool) hypervisor.Prog
 
 // mirrored adds how the copies of the disks go. All of the memory comes after them. They go on
 // until the guest has stopped, and what was sent of them stays sent.
-func mirrored(p *hypervisor.Progress, job *jobRecord, ms []monitor.Job) {
+func mirrored(p *hypervisor.Progress, job *jobRecord, ms []qemu.Job) {
 	if job.Stage == stageMirroring && !job.Cold {
 		p.Remaining = p.Total
 	}
@@ -127,14 +126,14 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	case hypervisor.PauseGuest:
 		return d.pauseGuest(ctx, p, status)
 	case hypervisor.SetDowntime:
-		limit := monitor.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)}
+		limit := qemu.Parameters{DowntimeLimit: qemu.Downtime(a.Limit)}
 		if err := d.retune(ctx, p, a.Limit > 0, limit); err != nil {
 			return err
 		}
 		return d.PutJob(false, func(j *jobRecord) { j.Options.Downtime = a.Limit })
 	case hypervisor.SetBandwidth:
 		return d.retune(ctx, p, a.Limit >= 0,
-			monitor.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
+			qemu.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
 	case hypervisor.SwitchOver:
 		return d.switchOver(p, status)
 	case hypervisor.Recover:
@@ -151,7 +150,7 @@ func tooLate(s hypervisor.JobStatus) error {
 // while the request is on its way; it then decides, and a target that has
 // everything still is not told to start.
 func (d move) cancel(ctx context.Context, p found, status hypervisor.JobStatus) error {
-	held := p.Look.Migration == monitor.PreSwitchover && p.Job.Options.HoldSwitchOver &&
+	held := p.Look.Migration == qemu.PreSwitchover && p.Job.Options.HoldSwitchOver &&
 		!p.Job.Released
 	switch {
 	case status == hypervisor.JobCancelled || status == hypervisor.JobFailed:
@@ -245,7 +244,7 @@ func (d move) pauseGuest(ctx context.Context, p found, status hypervisor.JobStat
 }
 
 // retune changes a limit of a running transfer.
-func (d move) retune(ctx context.Context, p found, valid bool, q monitor.Parameters) error {
+func (d move) retune(ctx context.Context, p found, valid bool, q qemu.Parameters) error {
 	switch {
 	case !valid:
 		return qemu.Refuse(hypervisor.Invalid, "the limit makes no sense")
@@ -277,10 +276,10 @@ func (d move) recover(ctx context.Context, p found, address hypervisor.Address) 
 	switch {
 	case !p.Job.PostCopied || p.VM == nil || !postcopy(p.Look.Migration):
 		return qemu.Refuse(hypervisor.Conflict, "no post-copy of the job is broken")
-	case p.Look.Migration == monitor.PostcopyRecover:
+	case p.Look.Migration == qemu.PostcopyRecover:
 		return nil
 	}
-	if p.Look.Migration == monitor.PostcopyActive {
+	if p.Look.Migration == qemu.PostcopyActive {
 		if err := d.pausePostcopy(ctx, p.VM); err != nil {
 			return err
 		}
@@ -294,22 +293,22 @@ func (d move) recover(ctx context.Context, p found, address hypervisor.Address) 
 	if err := d.transfer(ctx, p.VM, answer.URI, true); err != nil {
 		return err
 	}
-	return d.await(ctx, p.VM, monitor.PostcopyPaused, false)
+	return d.await(ctx, p.VM, qemu.PostcopyPaused, false)
 }
 
 // pausePostcopy gives up the connection of a post-copy. QEMU may find out by itself
 // just then that it broke.
 func (d move) pausePostcopy(ctx context.Context, vm *qemu.Instance) error {
 	err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
-	if _, refused := errors.AsType[*monitor.Error](err); err != nil && !refused {
+	if _, refused := errors.AsType[*qemu.Error](err); err != nil && !refused {
 		return err
 	}
-	return d.await(ctx, vm, monitor.PostcopyPaused, true)
+	return d.await(ctx, vm, qemu.PostcopyPaused, true)
 }
 
 // await waits until a migration is, or is no more, in a status. QEMU takes a
 // moment to pause post-copy, and to go on with it.
-func (d move) await(ctx context.Context, vm *qemu.Instance, status monitor.MigrationStatus,
+func (d move) await(ctx context.Context, vm *qemu.Instance, status qemu.MigrationStatus,
 	is bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
 	defer cancel()

@@ -2,8 +2,8 @@ package qmp
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // leftover reports whether a process has nothing to do here any more: its job was
@@ -13,10 +13,10 @@ func leftover(d *domainRecord, j *jobRecord, l look) bool {
 	case j == nil || !l.Alive:
 		return false
 	case j.Stage == stageDiscarded || j.Stage == stageKept && j.Cold,
-		j.Cold && j.Role == backend.Source && !j.Stage.Live() && l.Run == monitor.PreLaunch:
+		j.Cold && j.Role == backend.Source && !j.Stage.Live() && l.Run == qemu.PreLaunch:
 		return !d.Ran && d.Doing == hypervisor.Absent // it was needed for copies only
 	case j.Stage == stageLeft || j.Stage == stageAbandoned:
-		return l.Run == monitor.FinishMigrate || l.Run == monitor.PostMigrate
+		return l.Run == qemu.FinishMigrate || l.Run == qemu.PostMigrate
 	}
 	return false
 }

@@ -3,7 +3,7 @@ package qmp_test
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // obey plans what was asked for, if packages action and transfer allow it.
@@ -46,7 +46,7 @@ func live(h *host, state hypervisor.DomainState) []effect {
 func (w *world) adjust(h *host, l qmp.Look, state hypervisor.DomainState) []effect {
 	status := qmp.Status(h.record(), h.job(), l)
 	early := status == hypervisor.JobSetup || status == hypervisor.JobActive
-	held := l.Migration == monitor.PreSwitchover && h.holdSwitchOver && !h.released
+	held := l.Migration == qemu.PreSwitchover && h.holdSwitchOver && !h.released
 	switch {
 	case h.stage != qmp.Sending:
 	case h.asked == toCancel && !h.postCopied && (held || early):
@@ -68,12 +68,12 @@ func (w *world) resolve(h *host, l qmp.Look, state hypervisor.DomainState) []eff
 	stands := state == hypervisor.HandingOver || state == hypervisor.HandedOver
 	switch {
 	case h.asked == toRelease && !l.Alive && (h.stage == qmp.KeptRecord || h.stage == qmp.Left),
-		h.asked == toRelease && stands && l.Migration == monitor.Completed:
+		h.asked == toRelease && stands && l.Migration == qemu.Completed:
 		return []effect{noteLeft, noteNotOwn, kill, noteDeath, bury}
 	case !stands || h.stage == qmp.Resumed:
-	case h.asked == toResume && !h.postCopied && w.neverRan && l.Migration != monitor.Completed:
+	case h.asked == toResume && !h.postCopied && w.neverRan && l.Migration != qemu.Completed:
 		return []effect{migrateCancel}
-	case h.asked == toResume && !h.postCopied && l.Migration == monitor.Completed && w.neverRan:
+	case h.asked == toResume && !h.postCopied && l.Migration == qemu.Completed && w.neverRan:
 		if h.paused {
 			return []effect{noteResumed}
 		}

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -68,7 +67,7 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 func (d *domain) silence(ctx context.Context) time.Duration {
 	rec, job, vm := d.Present()
 	if vm != nil && dueInSilence(rec, job, time.Now()) == stepQuit {
-		_ = d.do(ctx, stepQuit, look{}, monitor.Migration{}) // it stays due
+		_ = d.do(ctx, stepQuit, look{}, qemu.Migration{}) // it stays due
 		return again
 	}
 	d.unblock(ctx)
@@ -123,9 +122,9 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 	case job == nil || !l.Alive:
 	case job.Stage == stageMirroring:
 		wait = min(wait, later)
-	case job.Stage == stageSending && l.Migration == monitor.Failed:
+	case job.Stage == stageSending && l.Migration == qemu.Failed:
 		wait = min(wait, soon) // QEMU is about to say what its guest does now
-	case job.Stage == stageSending && l.Migration == monitor.PreSwitchover &&
+	case job.Stage == stageSending && l.Migration == qemu.PreSwitchover &&
 		!job.Options.HoldSwitchOver:
 		wait = min(wait, soon)
 	case job.Stage == stageListening && job.Stopped && !job.Hold:
@@ -135,7 +134,7 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 }
 
 // do performs one step. The caller holds the turn.
-func (d *domain) do(ctx context.Context, step nextStep, l look, m monitor.Migration) error {
+func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration) error {
 	_, _, vm := d.Present()
 	switch step {
 	case stepBury:
@@ -168,7 +167,7 @@ func (d *domain) press(ctx context.Context, vm *qemu.Instance) error {
 
 // reset resets the machine, which was seen so, so that its guest boots anew.
 func (d *domain) reset(ctx context.Context, vm *qemu.Instance, l look) error {
-	if err := vm.SystemReset(ctx); err != nil || l.Run != monitor.Running {
+	if err := vm.SystemReset(ctx); err != nil || l.Run != qemu.Running {
 		return err // one that had shut down stands then, and Run is due
 	}
 	return d.settled()
@@ -206,7 +205,7 @@ func (d *domain) Bury() error {
 	if d.Record() == nil || job == nil || !job.Cold || !job.Owes() {
 		return nil
 	}
-	return d.move(d.Node.Life, stepAnnounce, monitor.Migration{}) // it needs no process
+	return d.move(d.Node.Life, stepAnnounce, qemu.Migration{}) // it needs no process
 }
 
 // leave notes what a domain is without its process. One that is not to be here is forgotten,

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backendtest"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backendtest"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // TestStories runs the stories of testdata/story, in which
@@ -88,17 +88,17 @@ func seen(words []string) qmp.Look {
 	case "silent":
 		return qmp.Look{Alive: true}
 	}
-	l := qmp.Look{Alive: true, Run: monitor.RunState(words[0])}
+	l := qmp.Look{Alive: true, Run: qemu.RunState(words[0])}
 	for _, word := range words[1:] {
 		if disk, status, copied := strings.Cut(word, "="); copied {
-			m := monitor.Job{ID: disk, Status: monitor.JobStatus(status)}
+			m := qemu.Job{ID: disk, Status: qemu.JobStatus(status)}
 			if status == "error" {
-				m.Status, m.Error = monitor.JobConcluded, "no space left"
+				m.Status, m.Error = qemu.JobConcluded, "no space left"
 			}
 			l.Mirrors = append(l.Mirrors, m)
 			continue
 		}
-		l.Migration = monitor.MigrationStatus(word)
+		l.Migration = qemu.MigrationStatus(word)
 	}
 	return l
 }

@@ -15,18 +15,18 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // A move is a domain that takes part in a migration.
 type move struct{ *domain }
 
 // move does a step of a migration that is due. The caller holds the domain's turn.
-func (d *domain) move(ctx context.Context, step nextStep, m monitor.Migration) error {
+func (d *domain) move(ctx context.Context, step nextStep, m qemu.Migration) error {
 	return move{d}.step(ctx, step, m)
 }
 
-func (d move) step(ctx context.Context, step nextStep, m monitor.Migration) error {
+func (d move) step(ctx context.Context, step nextStep, m qemu.Migration) error {
 	rec, _, vm := d.Present()
 	switch step {
 	case stepActivate:

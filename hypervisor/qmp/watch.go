@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -31,7 +30,7 @@ func (d *domain) listen(in *qemu.Instance) {
 	defer stop()
 	for {
 		e, err := in.Events.Next(ctx)
-		if _, gap := errors.AsType[*monitor.Gap](err); err != nil && !gap {
+		if _, gap := errors.AsType[*qemu.Gap](err); err != nil && !gap {
 			return
 		}
 		if err != nil || d.matters(e) {
@@ -41,7 +40,7 @@ func (d *domain) listen(in *qemu.Instance) {
 }
 
 // matters reports whether something may be due after an event.
-func (d *domain) matters(e monitor.Event) bool {
+func (d *domain) matters(e qemu.Event) bool {
 	switch e.Name {
 	case "RESUME":
 		return false
@@ -50,7 +49,7 @@ func (d *domain) matters(e monitor.Event) bool {
 		return rec != nil && job != nil && job.PostCopied
 	case "MIGRATION":
 		switch migrationStatus(e) {
-		case monitor.Setup, monitor.Active, monitor.Device:
+		case qemu.Setup, qemu.Active, qemu.Device:
 			return false
 		}
 	}

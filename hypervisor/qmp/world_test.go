@@ -2,9 +2,9 @@ package qmp_test
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/internal/backend"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // A world is one migration, seen from above: two QEMUs, the two processes of ours
@@ -40,8 +40,8 @@ type world struct {
 type host struct {
 	// QEMU.
 	alive      bool
-	run        monitor.RunState
-	mig        monitor.MigrationStatus
+	run        qemu.RunState
+	mig        qemu.MigrationStatus
 	wasRunning bool // and runs on when the migration fails
 	pauses     bool // before the switch-over, and has not yet
 	waits      bool // to go on from there
@@ -50,9 +50,9 @@ type host struct {
 	up         bool
 	todo       [6]effect
 	asked      request
-	seen       monitor.MigrationStatus // by the question that was asked first
-	last       monitor.MigrationStatus // of the last whole look
-	lastRun    monitor.RunState
+	seen       qemu.MigrationStatus // by the question that was asked first
+	last       qemu.MigrationStatus // of the last whole look
+	lastRun    qemu.RunState
 	lived      bool
 	announcing bool
 
@@ -98,39 +98,39 @@ type plan struct {
 // begin is the moment in which the source's QEMU was told to send.
 func begin(p plan) world {
 	w := world{link: true}
-	w.source = host{alive: true, run: monitor.Running, mig: monitor.Setup, up: true,
+	w.source = host{alive: true, run: qemu.Running, mig: qemu.Setup, up: true,
 		pauses: p.holdSwitchOver, mind: mind{known: true, own: true, ran: true, paused: p.paused,
 			rest: hypervisor.Shutoff, role: qmp.Source, stage: qmp.Sending,
 			holdSwitchOver: p.holdSwitchOver}}
 	if p.paused {
-		w.source.run = monitor.Paused
+		w.source.run = qemu.Paused
 	}
-	w.target = host{alive: true, run: monitor.InMigrate, mig: monitor.None, up: true,
+	w.target = host{alive: true, run: qemu.InMigrate, mig: qemu.None, up: true,
 		mind: mind{known: true, rest: hypervisor.Shutoff, role: qmp.Target,
 			stage: qmp.Listening, hold: p.hold, resting: p.paused}}
 	return w
 }
 
-func (h *host) runs() bool { return h.alive && h.run == monitor.Running }
+func (h *host) runs() bool { return h.alive && h.run == qemu.Running }
 
 // stands reports whether the guest of a source was stopped by its QEMU.
-func (h *host) stands() bool { return h.run == monitor.FinishMigrate }
+func (h *host) stands() bool { return h.run == qemu.FinishMigrate }
 
 // cont is the command of that name, and reports whether QEMU took it.
 // Source: QEMU 7.2 monitor/qmp-cmds.c (qmp_cont).
 func (h *host) cont() bool {
-	if !h.alive || h.run == monitor.FinishMigrate || h.run == monitor.Shutdown {
+	if !h.alive || h.run == qemu.FinishMigrate || h.run == qemu.Shutdown {
 		return false
 	}
-	if h.run != monitor.InMigrate { // else it would start by itself; that is not asked here
-		h.run = monitor.Running
+	if h.run != qemu.InMigrate { // else it would start by itself; that is not asked here
+		h.run = qemu.Running
 	}
 	return true
 }
 
 // holds reports whether the memory of the VM is somewhere as a whole.
 func (w *world) holds() bool {
-	atTarget := w.target.alive && w.target.mig == monitor.Completed && w.target.run != monitor.InMigrate
+	atTarget := w.target.alive && w.target.mig == qemu.Completed && w.target.run != qemu.InMigrate
 	inBoth := w.source.alive && w.target.alive && w.packed
 	return w.source.alive && !w.ranAtTarget || atTarget || inBoth
 }
@@ -151,14 +151,14 @@ func (e event) Happen(w world) world { return w.happen(e) }
 
 // receiving reports whether memory can reach the target's QEMU.
 func (w *world) receiving() bool {
-	return w.link && w.target.alive && w.source.alive && w.target.mig == monitor.Active
+	return w.link && w.target.alive && w.source.alive && w.target.mig == qemu.Active
 }
 
 // precopies reports whether the source's QEMU is in the part of a migration after
 // which it takes the guest back when something fails.
 func (w *world) precopies() bool {
 	switch w.source.mig {
-	case monitor.Setup, monitor.Active, monitor.PreSwitchover, monitor.Device:
+	case qemu.Setup, qemu.Active, qemu.PreSwitchover, qemu.Device:
 		return w.source.alive
 	}
 	return false
@@ -169,58 +169,58 @@ func (w *world) precopies() bool {
 // process_incoming_migration_bh, migration_iteration_finish).
 var precopy = []event{
 	{"the QEMUs connect", "", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.Setup && w.link && w.target.alive &&
-			w.target.mig == monitor.None
-	}, func(w *world) { w.source.mig, w.target.mig = monitor.Active, monitor.Active }},
+		return w.source.alive && w.source.mig == qemu.Setup && w.link && w.target.alive &&
+			w.target.mig == qemu.None
+	}, func(w *world) { w.source.mig, w.target.mig = qemu.Active, qemu.Active }},
 	{"the source's QEMU stops the guest", "", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.Active && !w.source.stands()
+		return w.source.alive && w.source.mig == qemu.Active && !w.source.stands()
 	}, func(w *world) {
-		w.source.wasRunning, w.source.run = w.source.run == monitor.Running, monitor.FinishMigrate
+		w.source.wasRunning, w.source.run = w.source.run == qemu.Running, qemu.FinishMigrate
 	}},
 	{"the source's QEMU waits to go on, whether or not it has just been cancelled", "",
 		func(w *world) bool {
 			s := &w.source
 			return s.alive && s.pauses && s.stands() &&
-				(s.mig == monitor.Active || s.mig == monitor.Cancelling)
+				(s.mig == qemu.Active || s.mig == qemu.Cancelling)
 		}, func(w *world) {
 			w.source.pauses, w.source.waits = false, true
-			if w.source.mig == monitor.Active {
-				w.source.mig = monitor.PreSwitchover
+			if w.source.mig == qemu.Active {
+				w.source.mig = qemu.PreSwitchover
 			}
 		}},
 	{"the last memory is loaded", "", func(w *world) bool {
-		last := w.source.mig == monitor.Device || w.source.mig == monitor.Active && !w.source.pauses
-		return last && w.source.stands() && w.receiving() && w.target.run == monitor.InMigrate
-	}, func(w *world) { w.target.run = monitor.Paused }},
+		last := w.source.mig == qemu.Device || w.source.mig == qemu.Active && !w.source.pauses
+		return last && w.source.stands() && w.receiving() && w.target.run == qemu.InMigrate
+	}, func(w *world) { w.target.run = qemu.Paused }},
 	{"the target's QEMU completes", "", func(w *world) bool {
-		return w.target.alive && w.target.mig == monitor.Active && w.target.run == monitor.Paused
-	}, func(w *world) { w.target.mig, w.shut = monitor.Completed, w.link }},
+		return w.target.alive && w.target.mig == qemu.Active && w.target.run == qemu.Paused
+	}, func(w *world) { w.target.mig, w.shut = qemu.Completed, w.link }},
 	{"the source's QEMU completes", "", func(w *world) bool {
 		return w.source.alive && w.shut && w.source.stands() && w.precopies()
-	}, func(w *world) { w.source.mig = monitor.Completed }},
+	}, func(w *world) { w.source.mig = qemu.Completed }},
 	{"the source's QEMU comes to rest", "", func(w *world) bool {
-		return w.source.alive && w.source.stands() && w.source.mig == monitor.Completed
-	}, func(w *world) { w.source.run = monitor.PostMigrate }},
+		return w.source.alive && w.source.stands() && w.source.mig == qemu.Completed
+	}, func(w *world) { w.source.run = qemu.PostMigrate }},
 	{"the migration fails", "failure", (*world).precopies,
-		func(w *world) { w.source.mig = monitor.Failed }},
+		func(w *world) { w.source.mig = qemu.Failed }},
 	{"the migration fails because the target has gone or hung up", "", func(w *world) bool {
-		return w.precopies() && !w.shut && (!w.target.alive || w.target.mig == monitor.Completed)
-	}, func(w *world) { w.source.mig = monitor.Failed }},
+		return w.precopies() && !w.shut && (!w.target.alive || w.target.mig == qemu.Completed)
+	}, func(w *world) { w.source.mig = qemu.Failed }},
 	{"the source's QEMU takes the guest back", "", func(w *world) bool {
-		return w.source.alive && w.source.stands() && (w.source.mig == monitor.Failed ||
-			w.source.mig == monitor.Cancelling && !w.source.waits)
+		return w.source.alive && w.source.stands() && (w.source.mig == qemu.Failed ||
+			w.source.mig == qemu.Cancelling && !w.source.waits)
 	}, func(w *world) {
-		w.source.run = monitor.PostMigrate
+		w.source.run = qemu.PostMigrate
 		if w.source.wasRunning {
-			w.source.run = monitor.Running
+			w.source.run = qemu.Running
 		}
 	}},
 	{"the cancel is done", "", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.Cancelling && !w.source.stands()
-	}, func(w *world) { w.source.mig = monitor.Cancelled }},
+		return w.source.alive && w.source.mig == qemu.Cancelling && !w.source.stands()
+	}, func(w *world) { w.source.mig = qemu.Cancelled }},
 	{"the target's QEMU gives up", "", func(w *world) bool {
-		ends := !w.source.alive || w.source.mig == monitor.Failed || w.source.mig == monitor.Cancelled
-		return w.target.alive && ends && w.target.run == monitor.InMigrate && !w.packed
+		ends := !w.source.alive || w.source.mig == qemu.Failed || w.source.mig == qemu.Cancelled
+		return w.target.alive && ends && w.target.run == qemu.InMigrate && !w.packed
 	}, func(w *world) { w.target.alive = false }},
 }
 
@@ -230,41 +230,41 @@ var precopy = []event{
 // migration_detect_error); vm_was_running is not set there.
 var postcopy = []event{
 	{"the source's QEMU goes over to post-copy", "", func(w *world) bool {
-		return w.source.alive && w.begun && w.source.mig == monitor.Active && !w.source.stands()
-	}, func(w *world) { w.source.mig = monitor.PostcopyActive }},
+		return w.source.alive && w.begun && w.source.mig == qemu.Active && !w.source.stands()
+	}, func(w *world) { w.source.mig = qemu.PostcopyActive }},
 	{"the source's QEMU stops the guest for post-copy", "", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.PostcopyActive && !w.source.stands()
-	}, func(w *world) { w.source.run = monitor.FinishMigrate }},
+		return w.source.alive && w.source.mig == qemu.PostcopyActive && !w.source.stands()
+	}, func(w *world) { w.source.run = qemu.FinishMigrate }},
 	{"the package arrives", "", func(w *world) bool {
-		return w.source.mig == monitor.PostcopyActive && w.source.stands() && !w.packed &&
+		return w.source.mig == qemu.PostcopyActive && w.source.stands() && !w.packed &&
 			w.receiving()
-	}, func(w *world) { w.packed, w.target.mig = true, monitor.PostcopyActive }},
+	}, func(w *world) { w.packed, w.target.mig = true, qemu.PostcopyActive }},
 	{"the package is loaded", "", func(w *world) bool {
-		return w.target.alive && w.packed && w.target.run == monitor.InMigrate
-	}, func(w *world) { w.target.run = monitor.Paused }},
+		return w.target.alive && w.packed && w.target.run == qemu.InMigrate
+	}, func(w *world) { w.target.run = qemu.Paused }},
 	{"the last page arrives", "", func(w *world) bool {
 		return w.source.alive && w.target.alive && w.link && w.packed &&
-			w.source.mig == monitor.PostcopyActive && w.target.mig == monitor.PostcopyActive &&
-			w.target.run != monitor.InMigrate
-	}, func(w *world) { w.target.mig, w.shut = monitor.Completed, true }},
+			w.source.mig == qemu.PostcopyActive && w.target.mig == qemu.PostcopyActive &&
+			w.target.run != qemu.InMigrate
+	}, func(w *world) { w.target.mig, w.shut = qemu.Completed, true }},
 	{"the source's QEMU completes post-copy", "", func(w *world) bool {
-		return w.source.alive && w.shut && w.source.mig == monitor.PostcopyActive
-	}, func(w *world) { w.source.mig = monitor.Completed }},
+		return w.source.alive && w.shut && w.source.mig == qemu.PostcopyActive
+	}, func(w *world) { w.source.mig = qemu.Completed }},
 	{"post-copy fails", "failure", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.PostcopyActive && w.source.stands()
-	}, func(w *world) { w.source.mig = monitor.Failed }},
+		return w.source.alive && w.source.mig == qemu.PostcopyActive && w.source.stands()
+	}, func(w *world) { w.source.mig = qemu.Failed }},
 	{"the source's QEMU pauses post-copy", "", func(w *world) bool {
-		return w.source.alive && w.source.mig == monitor.PostcopyActive && w.packed && !w.shut &&
+		return w.source.alive && w.source.mig == qemu.PostcopyActive && w.packed && !w.shut &&
 			(!w.link || !w.target.alive)
-	}, func(w *world) { w.source.mig = monitor.PostcopyPaused }},
+	}, func(w *world) { w.source.mig = qemu.PostcopyPaused }},
 	{"the target's QEMU pauses post-copy", "", func(w *world) bool {
-		return w.target.alive && w.target.mig == monitor.PostcopyActive &&
-			(!w.link || !w.source.alive || w.source.mig != monitor.PostcopyActive)
-	}, func(w *world) { w.target.mig = monitor.PostcopyPaused }},
+		return w.target.alive && w.target.mig == qemu.PostcopyActive &&
+			(!w.link || !w.source.alive || w.source.mig != qemu.PostcopyActive)
+	}, func(w *world) { w.target.mig = qemu.PostcopyPaused }},
 	{"post-copy is recovered", "", func(w *world) bool {
 		return w.link && w.source.alive && w.target.alive &&
-			w.source.mig == monitor.PostcopyPaused && w.target.mig == monitor.PostcopyPaused
-	}, func(w *world) { w.source.mig, w.target.mig = monitor.PostcopyActive, monitor.PostcopyActive }},
+			w.source.mig == qemu.PostcopyPaused && w.target.mig == qemu.PostcopyPaused
+	}, func(w *world) { w.source.mig, w.target.mig = qemu.PostcopyActive, qemu.PostcopyActive }},
 }
 
 // harm is what hardware, people and guests do.
@@ -279,7 +279,7 @@ var harm = []event{
 		func(w *world) { w.target.alive, w.killedTarget = false, true }},
 	{"the guest powers off at the source", "power off",
 		func(w *world) bool { return w.source.runs() },
-		func(w *world) { w.source.run, w.ended = monitor.Shutdown, true }},
+		func(w *world) { w.source.run, w.ended = qemu.Shutdown, true }},
 	{"patience ends", "stop", func(w *world) bool {
 		return w.source.doing != hypervisor.Absent && !w.source.late
 	}, func(w *world) { w.source.late = true }},

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -145,7 +145,7 @@ func (d *Client) AttachDisk(ctx context.Context, id hypervisor.VMID, disk hyperv
 	error) {
 	what := "attach disk " + disk.Name + " to vm " + string(id)
 	switch {
-	case !hwcheck.DiskName(disk.Name):
+	case !backend.DiskName(disk.Name):
 		return nil, refuse(what, "%.100q is not a disk's name: write lower-case letters, digits and -",
 			disk.Name)
 	case disk.Format != "" && !slices.Contains(DiskFormats, disk.Format):

@@ -9,14 +9,14 @@ import (
 	lx "libvirt.org/go/libvirtxml"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // DiskXML returns the device that virDomainAttachDevice takes, to plug the disk d
 // into the domain with this XML. The disk goes to the place that [Build] would give
 // it, or to the next free one if the domain has no virtio-scsi controller.
 //
-// It fails with a *[hwcheck.Refused] for a disk that no VM has, with [hypervisor.Conflict]
+// It fails with a *[backend.Refused] for a disk that no VM has, with [hypervisor.Conflict]
 // if the name or the place is taken, and with [hypervisor.Invalid] for XML that is
 // no domain.
 func DiskXML(xml string, d hypervisor.Disk, s Settings) (string, error) {
@@ -26,7 +26,7 @@ func DiskXML(xml string, d hypervisor.Disk, s Settings) (string, error) {
 	}
 	if _, err := findDisk(domain.Root, d.Name); err == nil {
 		return "", fmt.Errorf("domain %s has a disk %s: give the new one another name: %w",
-			nameIn(domain.Root), hwcheck.Quote(d.Name), hypervisor.Conflict)
+			nameIn(domain.Root), backend.Quote(d.Name), hypervisor.Conflict)
 	}
 	return newDisk(domain.Root, d, s)
 }
@@ -42,8 +42,8 @@ func newDisk(domain *etree.Element, d hypervisor.Disk, s Settings) (string, erro
 	disk := diskElement(d, s.ImageOf(name, d), s)
 	taken := takenIn(domain)
 	if image := s.ImageOf(name, d); taken.images[image] && !d.ReadOnly {
-		return "", fmt.Errorf("domain %s has the image %s in another disk: %w", hwcheck.Quote(name),
-			hwcheck.Quote(image), hypervisor.Conflict)
+		return "", fmt.Errorf("domain %s has the image %s in another disk: %w", backend.Quote(name),
+			backend.Quote(image), hypervisor.Conflict)
 	}
 	controller, found := scsiController(domain)
 	if !found {
@@ -62,7 +62,7 @@ func newDisk(domain *etree.Element, d hypervisor.Disk, s Settings) (string, erro
 		}
 	}
 	return "", fmt.Errorf("domain %s has other disks where disk %s belongs: give it another "+
-		"name: %w", hwcheck.Quote(name), hwcheck.Quote(d.Name), hypervisor.Conflict)
+		"name: %w", backend.Quote(name), backend.Quote(d.Name), hypervisor.Conflict)
 }
 
 // A scsiPlace is a place on one of the SCSI controllers.

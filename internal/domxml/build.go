@@ -9,7 +9,7 @@ import (
 	lx "libvirt.org/go/libvirtxml"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Build returns the XML that defines vm as a libvirt domain on the host with these
@@ -18,7 +18,7 @@ import (
 // says, a serial port and a SCSI controller for disks, and nothing else: no USB, no
 // balloon, no graphics.
 //
-// It fails with a *[hwcheck.Refused], or as [NameOf] does. Whether files exist and whether
+// It fails with a *[backend.Refused], or as [NameOf] does. Whether files exist and whether
 // this libvirt knows the machine type and the CPU model, libvirt says.
 func Build(vm hypervisor.VM, s Settings, m Mark) (string, error) {
 	name, err := NameOf(s.Namespace, vm.ID)
@@ -218,7 +218,7 @@ func parseSet(text string) ([]int, error) {
 		}
 		if named += int(last-first) + 1; err != nil || last < first || last > maxMask ||
 			named > maxNamed {
-			return nil, fmt.Errorf("%s is no set of CPUs 0 to %d: %w", hwcheck.Quote(text), maxMask,
+			return nil, fmt.Errorf("%s is no set of CPUs 0 to %d: %w", backend.Quote(text), maxMask,
 				hypervisor.Invalid)
 		}
 		for n := first; n <= last; n++ {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
 )
 
 var settings = domxml.Settings{Type: domxml.QEMU, DiskDir: "/disks"}
@@ -195,7 +195,7 @@ func TestEveryReasonIsSaid(t *testing.T) {
 			_, err := domxml.Build(hypervisor.VM{ID: "shop/web", Memory: tt.memory, CPUs: tt.cpus,
 				Hardware: &tt.hardware}, tt.settings, domxml.Mark{})
 			var got []string
-			if refused, ok := errors.AsType[*hwcheck.Refused](err); ok {
+			if refused, ok := errors.AsType[*backend.Refused](err); ok {
 				for _, r := range refused.Reasons {
 					got = append(got, r.Check)
 					if r.Need == "" || r.Have == "" || !strings.Contains(err.Error(), r.Check) {

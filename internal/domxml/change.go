@@ -10,7 +10,7 @@ import (
 	"github.com/beevik/etree"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Changes are what differs at the target of a migration. The guest sees none of it.
@@ -26,7 +26,7 @@ type Changes struct {
 }
 
 // Change returns the domain's XML with the changes. All else comes out as it went
-// in, byte for byte. It fails with a *[hwcheck.Refused], with [hypervisor.NotFound] for a
+// in, byte for byte. It fails with a *[backend.Refused], with [hypervisor.NotFound] for a
 // disk that the domain does not have, with [hypervisor.Unsupported] for one that is
 // no file and no block device, and with [hypervisor.Invalid] for XML that is no
 // domain.
@@ -37,7 +37,7 @@ func Change(xml string, c Changes) (string, error) {
 	}
 	var check checker
 	for _, name := range slices.Sorted(maps.Keys(c.Disks)) {
-		check.Path("disk "+hwcheck.Quote(name)+": image", c.Disks[name])
+		check.Path("disk "+backend.Quote(name)+": image", c.Disks[name])
 	}
 	if c.Pins != nil {
 		cpus, err := cpusOf(d.Root)
@@ -75,8 +75,8 @@ func setImage(domain *etree.Element, name, path string) error {
 	switch {
 	case !known:
 		return fmt.Errorf("disk %s of domain %s is of the type %s, neither a file nor a block "+
-			"device: it is where it is on every host: %w", hwcheck.Quote(name),
-			nameIn(domain), hwcheck.Quote(Attr(e, "type")), hypervisor.Unsupported)
+			"device: it is where it is on every host: %w", backend.Quote(name),
+			nameIn(domain), backend.Quote(Attr(e, "type")), hypervisor.Unsupported)
 	case old == path:
 		return nil
 	}
@@ -110,11 +110,11 @@ func findDisk(domain *etree.Element, name string) (*etree.Element, error) {
 		names = append(names, d.name)
 	}
 	return nil, fmt.Errorf("domain %s has no disk %s, it has %q: %w",
-		nameIn(domain), hwcheck.Quote(name), names, hypervisor.NotFound)
+		nameIn(domain), backend.Quote(name), names, hypervisor.NotFound)
 }
 
 // nameIn returns the name of a domain, for errors.
-func nameIn(domain *etree.Element) string { return hwcheck.Quote(domainName(domain)) }
+func nameIn(domain *etree.Element) string { return backend.Quote(domainName(domain)) }
 
 func setPins(domain *etree.Element, pins [][]int) {
 	tune := Child(domain, "cputune")
@@ -163,7 +163,7 @@ func setNodes(domain *etree.Element, nodes []int) {
 // Resize returns the domain's XML with the memory and the CPUs of vm, and with its
 // pins. It is for a domain that is shut off. The mark stays; see [SetMark].
 //
-// It fails with a *[hwcheck.Refused] for a size that no VM has, with [hypervisor.Conflict]
+// It fails with a *[backend.Refused] for a size that no VM has, with [hypervisor.Conflict]
 // where the XML divides the present size into parts, sockets or NUMA nodes or
 // modules, so that only its author can say how to divide another one, and with
 // [hypervisor.Invalid] for XML that is no domain.

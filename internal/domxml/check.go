@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // memoryUnit is what libvirt rounds memory up to when it starts a domain.
@@ -14,7 +14,7 @@ const memoryUnit = hypervisor.MiB
 
 // machineKnown reports whether machine is a PC, and of a family that exists.
 func machineKnown(machine string) bool {
-	return hwcheck.Word(machine, "._-") && Family(machine) != ""
+	return backend.Word(machine, "._-") && Family(machine) != ""
 }
 
 // Family returns the machine type that stands for the newest of its kind;
@@ -30,7 +30,7 @@ func Family(machine string) string {
 }
 
 // A checker collects reasons.
-type checker struct{ hwcheck.Checker }
+type checker struct{ backend.Checker }
 
 // Check returns why vm cannot be built as the domain name with these settings.
 func Check(vm hypervisor.VM, name string, s Settings) error {
@@ -40,7 +40,7 @@ func Check(vm hypervisor.VM, name string, s Settings) error {
 	c.board(vm, h, name)
 	c.Pins(vm.CPUs, h.Pins)
 	c.settings(s)
-	hwcheck.Disks(&c.Checker, h.Disks, Places(h.Disks), s.image(name))
+	backend.Disks(&c.Checker, h.Disks, Places(h.Disks), s.image(name))
 	c.NICs(h.NICs)
 	return c.Refused(vm.ID)
 }
@@ -55,13 +55,13 @@ func (c *checker) size(vm hypervisor.VM, h hypervisor.Hardware) {
 }
 
 func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, name string) {
-	c.Need(hwcheck.Text(string(vm.ID)) && name != "." && name != "..", "name",
-		"printable text, not a folder", hwcheck.Quote(string(vm.ID)))
+	c.Need(backend.Printable(string(vm.ID)) && name != "." && name != "..", "name",
+		"printable text, not a folder", backend.Quote(string(vm.ID)))
 	c.Need(machineKnown(h.Machine), "machine type", `"q35", "pc", "pc-q35-…" or "pc-i440fx-…"`,
-		hwcheck.Quote(h.Machine))
+		backend.Quote(h.Machine))
 	_, err := ParseCPU(h.CPUModel)
 	c.Need(err == nil, "CPU model", "a model's name, with features as +name or -name after commas",
-		hwcheck.Quote(h.CPUModel))
+		backend.Quote(h.CPUModel))
 	if h.Firmware != "" {
 		c.Path("firmware", h.Firmware)
 	}
@@ -69,7 +69,7 @@ func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, name string) {
 
 // settings adds reasons unless a host can have these settings.
 func (c *checker) settings(s Settings) {
-	c.Need(s.Kind() == KVM || s.Kind() == QEMU, "type of domain", `"kvm" or "qemu"`, hwcheck.Quote(s.Type))
+	c.Need(s.Kind() == KVM || s.Kind() == QEMU, "type of domain", `"kvm" or "qemu"`, backend.Quote(s.Type))
 	for _, file := range []struct{ what, path string }{{"emulator", s.Emulator},
 		{"folder of disks", s.DiskDir}, {"console log", s.ConsoleLog},
 		{"socket of the debug port", s.DebugSocket}} {
@@ -77,12 +77,12 @@ func (c *checker) settings(s Settings) {
 			c.Path(file.what, file.path)
 		}
 	}
-	c.Need(len(s.DebugSocket) <= hwcheck.MaxSocket, "socket of the debug port",
-		fmt.Sprintf("at most %d bytes long", hwcheck.MaxSocket), len(s.DebugSocket))
+	c.Need(len(s.DebugSocket) <= backend.MaxSocket, "socket of the debug port",
+		fmt.Sprintf("at most %d bytes long", backend.MaxSocket), len(s.DebugSocket))
 }
 
 // image returns where the images of a domain's disks are.
-func (s Settings) image(domain string) hwcheck.Image {
+func (s Settings) image(domain string) backend.Image {
 	return func(d hypervisor.Disk) string {
 		if d.Local() && s.DiskDir == "" {
 			return ""

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // The modes of libvirt's <cpu>.
@@ -49,7 +49,7 @@ func ParseCPU(s string) (Processor, error) {
 		p.Mode, p.Model = Custom, parts[0]
 	}
 	if !cpuWord(parts[0]) {
-		return Processor{}, fmt.Errorf("%s is no CPU model", hwcheck.Quote(parts[0]))
+		return Processor{}, fmt.Errorf("%s is no CPU model", backend.Quote(parts[0]))
 	}
 	for _, part := range parts[1:] {
 		f, err := parseFeature(part)
@@ -74,13 +74,13 @@ func parseFeature(s string) (Feature, error) {
 		assigned = false
 	}
 	if !cpuWord(name) || !has && !assigned {
-		return Feature{}, fmt.Errorf("%s is no CPU feature", hwcheck.Quote(s))
+		return Feature{}, fmt.Errorf("%s is no CPU feature", backend.Quote(s))
 	}
 	return Feature{name, has}, nil
 }
 
 // cpuWord reports whether s can be the name of a CPU model or feature.
-func cpuWord(s string) bool { return s != "" && s[0] != '-' && hwcheck.Word(s, "._-") }
+func cpuWord(s string) bool { return s != "" && s[0] != '-' && backend.Word(s, "._-") }
 
 // String returns what [ParseCPU] reads.
 func (p Processor) String() string {

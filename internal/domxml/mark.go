@@ -9,7 +9,7 @@ import (
 	"github.com/beevik/etree"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // What libvirt files a [Mark] under, in a domain's metadata.
@@ -46,7 +46,7 @@ func (m Mark) XML() (string, error) {
 	body, err := json.Marshal(m) // <, > and & become \u003c, \u003e and \u0026
 	if err != nil {
 		return "", fmt.Errorf("the mark of VM %s cannot be written: %w",
-			hwcheck.Quote(string(m.VM.ID)), err)
+			backend.Quote(string(m.VM.ID)), err)
 	}
 	return "<" + markTag + ">" + ascii(string(body)) + "</" + markTag + ">", nil
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // defaultNamespace is the namespace of domains whose name has none.
@@ -29,12 +29,12 @@ func NameOf(namespace string, id hypervisor.VMID) (string, error) {
 	case !nameable(name):
 		return "", fmt.Errorf("VM %s cannot be a libvirt domain: its name has to be "+
 			"1 to %d bytes of text without line ends: choose another name: %w",
-			hwcheck.Quote(string(id)), maxDomainName, hypervisor.Invalid)
+			backend.Quote(string(id)), maxDomainName, hypervisor.Invalid)
 	case IDOf(namespace, name) != id:
 		return "", fmt.Errorf("VM %s would be the libvirt domain %q, which is VM %q: choose "+
 			`a namespace and a name of which the first has no "_", neither is empty, and "_" `+
 			"is in no name of the default namespace: %w",
-			hwcheck.Quote(string(id)), name, IDOf(namespace, name), hypervisor.Invalid)
+			backend.Quote(string(id)), name, IDOf(namespace, name), hypervisor.Invalid)
 	}
 	return name, nil
 }

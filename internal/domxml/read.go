@@ -9,7 +9,7 @@ import (
 	"github.com/beevik/etree"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Facts are what the XML of a domain says.
@@ -67,7 +67,7 @@ func Read(xml string, s Settings) (Facts, error) {
 		}
 	}
 	if err := f.read(d.Root, s); err != nil {
-		return Facts{}, fmt.Errorf("XML of libvirt domain %s: %w", hwcheck.Quote(f.Name), err)
+		return Facts{}, fmt.Errorf("XML of libvirt domain %s: %w", backend.Quote(f.Name), err)
 	}
 	return f, nil
 }
@@ -152,7 +152,7 @@ func namedDisks(domain *etree.Element) []namedDisk {
 		}
 		for _, name := range []string{alias, TextIn(Child(e, "serial")),
 			Attr(Child(e, "target"), "dev")} {
-			if hwcheck.DiskName(name) && !taken[name] {
+			if backend.DiskName(name) && !taken[name] {
 				taken[name] = true
 				all = append(all, namedDisk{name, e})
 				break
@@ -258,7 +258,7 @@ func cpusOf(domain *etree.Element) (int, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("number of CPUs is %s, has to be 1 to %d: %w", hwcheck.Quote(text),
+		return 0, fmt.Errorf("number of CPUs is %s, has to be 1 to %d: %w", backend.Quote(text),
 			math.MaxUint16, hypervisor.Invalid)
 	}
 	return int(n), nil
@@ -298,13 +298,13 @@ func amount(e *etree.Element) (hypervisor.Bytes, error) {
 func scaled(number, unit string) (hypervisor.Bytes, error) {
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("is %s, has to be a number: %w", hwcheck.Quote(number),
+		return 0, fmt.Errorf("is %s, has to be a number: %w", backend.Quote(number),
 			hypervisor.Invalid)
 	}
 	scale, known := scaleOf(strings.ToLower(unit))
 	if !known || n > math.MaxInt64/scale {
 		return 0, fmt.Errorf("is %s %s, has to be at most 8 EiB in a unit like KiB: %w",
-			hwcheck.Quote(number), hwcheck.Quote(unit), hypervisor.Invalid)
+			backend.Quote(number), backend.Quote(unit), hypervisor.Invalid)
 	}
 	return hypervisor.Bytes(n * scale), nil
 }

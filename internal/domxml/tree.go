@@ -11,7 +11,7 @@ import (
 	"github.com/beevik/etree"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // The limits of what is read.
@@ -79,7 +79,7 @@ func split(text string) ([]string, error) {
 	}
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	decoder.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
-		return nil, fmt.Errorf("its encoding has to be UTF-8, is %s", hwcheck.Quote(charset))
+		return nil, fmt.Errorf("its encoding has to be UTF-8, is %s", backend.Quote(charset))
 	}
 	var pieces []string
 	for depth, from := 0, int64(0); ; {
@@ -202,7 +202,7 @@ var (
 func Fragment(text string) (*etree.Element, error) {
 	tree := etree.NewDocument()
 	if err := tree.ReadFromString(text); err != nil {
-		return nil, fmt.Errorf("%s is no element: %w: %w", hwcheck.Quote(text), err, hypervisor.Invalid)
+		return nil, fmt.Errorf("%s is no element: %w: %w", backend.Quote(text), err, hypervisor.Invalid)
 	}
 	tree.Unindent()
 	return tree.Root(), nil

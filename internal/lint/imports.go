@@ -46,7 +46,7 @@ var prohibitions = []prohibition{
 	{[]string{"hypervisor/fake"}, join([]string{"hypervisor/qmp", "hypervisor/libvirt/...",
 		"migration/...", "evacuation", "store"}, outer),
 		"a backend knows neither the core nor another backend"},
-	{[]string{"hypervisor/internal/..."}, join(backends,
+	{[]string{"internal/backend"}, join(backends,
 		[]string{"migration/...", "evacuation", "store"}, outer),
 		"what the backends share knows none of them, nor the core"},
 	{[]string{"controller", "agent"}, join(backends, outer, []string{"sim/...", "inventory"}),
@@ -66,7 +66,7 @@ var prohibitions = []prohibition{
 // included, may import.
 var confined = map[string][]string{
 	"libvirt.org/":                     {"hypervisor/libvirt", "internal/domxml"},
-	"github.com/digitalocean/go-qemu/": {"hypervisor/qmp", "internal/monitor", "internal/qemu"},
+	"github.com/digitalocean/go-qemu/": {"hypervisor/qmp", "internal/qemu"},
 	"go.etcd.io/bbolt":                 {"internal/boltstore"},
 	"go.etcd.io/etcd/":                 {"internal/etcdstore", "internal/etcdtest", "internal/tools/etcdmember"},
 	"github.com/chromedp/":             {"internal/tools/browser"},

@@ -17,7 +17,12 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the command lines anew")
+// rewriting reports whether the command lines are to be written anew: -rewrite is a flag of
+// datadriven.
+func rewriting() bool {
+	f := flag.Lookup("rewrite")
+	return f != nil && f.Value.String() == "true"
+}
 
 // localDisk keeps local disks where a test never looks.
 func localDisk(name string) string { return "/var/lib/godwit/" + name + ".img" }
@@ -68,7 +73,7 @@ func TestCommandLines(t *testing.T) {
 				}
 			}
 			golden := filepath.Join("testdata", tt.name+".args")
-			if *rewrite {
+			if rewriting() {
 				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -173,7 +173,7 @@ func TestWhatIsRefused(t *testing.T) {
 			v, s := full(), settings()
 			tt.change(&v, &s)
 			err := qemu.Check(v, s)
-			refused, _ := errors.AsType[*hwcheck.Refused](err)
+			refused, _ := errors.AsType[*backend.Refused](err)
 			var got []string
 			if refused != nil {
 				for _, r := range refused.Reasons {
@@ -202,7 +202,7 @@ func TestTooManyDevices(t *testing.T) {
 		v.Hardware.NICs = append(v.Hardware.NICs,
 			hypervisor.NIC{MAC: fmt.Sprintf("52:54:01:00:00:%02x", i)})
 	}
-	refused, _ := errors.AsType[*hwcheck.Refused](qemu.Check(v, s))
+	refused, _ := errors.AsType[*backend.Refused](qemu.Check(v, s))
 	if refused == nil || len(refused.Reasons) != 2 {
 		t.Errorf("%v, want the disks and the cards", refused)
 	}

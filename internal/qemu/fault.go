@@ -5,13 +5,12 @@ import (
 	"errors"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
-	"github.com/godwit-vm/godwit/internal/monitor"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Refuse makes an error of a kind. Who answers the caller completes it.
 func Refuse(kind hypervisor.Kind, format string, a ...any) error {
-	return fault.Refuse(kind, format, a...)
+	return backend.Errorf(kind, format, a...)
 }
 
 // Classify returns the kind of an error from below. What QEMU refused, it refused
@@ -20,19 +19,19 @@ func Classify(err error) hypervisor.Kind {
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok {
 		return e.Kind
 	}
-	if _, ok := errors.AsType[*monitor.UnsupportedError](err); ok {
+	if _, ok := errors.AsType[*UnsupportedError](err); ok {
 		return hypervisor.Unsupported
 	}
-	if e, ok := errors.AsType[*monitor.Error](err); ok {
-		if e.Class == monitor.CommandNotFound {
+	if e, ok := errors.AsType[*Error](err); ok {
+		if e.Class == CommandNotFound {
 			return hypervisor.Unsupported
 		}
 		return hypervisor.Conflict
 	}
 	switch {
-	case errors.Is(err, monitor.NotSent), errors.Is(err, context.Canceled),
+	case errors.Is(err, NotSent), errors.Is(err, context.Canceled),
 		errors.Is(err, context.DeadlineExceeded):
-		if !errors.Is(err, monitor.Unknown) {
+		if !errors.Is(err, Unknown) {
 			return hypervisor.Transient
 		}
 	}
@@ -49,10 +48,10 @@ func Observing(err error) error {
 
 // Bare returns what went wrong without kinds and without saying where: the rim tells
 // both.
-func Bare(err error) error { return fault.Bare(err) }
+func Bare(err error) error { return backend.Bare(err) }
 
 // Text returns what went wrong without saying where.
-func Text(err error) string { return fault.Text(err) }
+func Text(err error) string { return backend.ErrorText(err) }
 
 // Name returns the name of a command or an adjustment.
-func Name(v any) string { return fault.Name(v) }
+func Name(v any) string { return backend.OpName(v) }

@@ -8,18 +8,17 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
 // faultRefusal is what QEMU says no with.
-func faultRefusal(class monitor.Class) error {
-	return &monitor.Error{Command: "cont", Class: class, Description: "context canceled"}
+func faultRefusal(class qemu.Class) error {
+	return &qemu.Error{Command: "cont", Class: class, Description: "context canceled"}
 }
 
 // failure is a command that did not end well.
-func failure(o monitor.Outcome, err error) error {
-	return &monitor.Failure{Command: "cont", Outcome: o, Err: err}
+func failure(o qemu.Outcome, err error) error {
+	return &qemu.Failure{Command: "cont", Outcome: o, Err: err}
 }
 
 func TestClassify(t *testing.T) {
@@ -40,34 +39,34 @@ func TestClassify(t *testing.T) {
 		{"the outermost kind counts",
 			qemu.Refuse(hypervisor.Invalid, "%w", qemu.Refuse(hypervisor.NoRoom, "x")),
 			hypervisor.Invalid, hypervisor.Invalid},
-		{"QEMU refuses because of its state", faultRefusal(monitor.GenericError),
+		{"QEMU refuses because of its state", faultRefusal(qemu.GenericError),
 			hypervisor.Conflict, hypervisor.Conflict},
-		{"QEMU does not find a device", faultRefusal(monitor.DeviceNotFound),
+		{"QEMU does not find a device", faultRefusal(qemu.DeviceNotFound),
 			hypervisor.Conflict, hypervisor.Conflict},
-		{"QEMU does not know a command", faultRefusal(monitor.CommandNotFound),
+		{"QEMU does not know a command", faultRefusal(qemu.CommandNotFound),
 			hypervisor.Unsupported, hypervisor.Unsupported},
 		{"QEMU refuses with a class of the future", faultRefusal("NewError"),
 			hypervisor.Conflict, hypervisor.Conflict},
-		{"this connection cannot do it", &monitor.UnsupportedError{Ability: "files"},
+		{"this connection cannot do it", &qemu.UnsupportedError{Ability: "files"},
 			hypervisor.Unsupported, hypervisor.Unsupported},
-		{"a command that was not sent had no effect", failure(monitor.NotSent, io.EOF),
+		{"a command that was not sent had no effect", failure(qemu.NotSent, io.EOF),
 			hypervisor.Transient, hypervisor.Transient},
-		{"a command without an answer may have had one", failure(monitor.Unknown, io.EOF),
+		{"a command without an answer may have had one", failure(qemu.Unknown, io.EOF),
 			hypervisor.Unknown, hypervisor.Transient},
 		{"so may one that was waited for in vain",
-			failure(monitor.Unknown, context.DeadlineExceeded),
+			failure(qemu.Unknown, context.DeadlineExceeded),
 			hypervisor.Unknown, hypervisor.Transient},
 		{"and one that was called off",
-			fmt.Errorf("x: %w", failure(monitor.Unknown, context.Canceled)),
+			fmt.Errorf("x: %w", failure(qemu.Unknown, context.Canceled)),
 			hypervisor.Unknown, hypervisor.Transient},
-		{"one that was carried out is not repeated blindly", failure(monitor.CarriedOut, io.EOF),
+		{"one that was carried out is not repeated blindly", failure(qemu.CarriedOut, io.EOF),
 			hypervisor.Unknown, hypervisor.Transient},
 		{"waiting before the command was in vain", context.DeadlineExceeded,
 			hypervisor.Transient, hypervisor.Transient},
 		{"it was called off before the command", fmt.Errorf("wait: %w", context.Canceled),
 			hypervisor.Transient, hypervisor.Transient},
 		{"a not-sent among others does not hide an unknown",
-			errors.Join(failure(monitor.NotSent, io.EOF), failure(monitor.Unknown, io.EOF)),
+			errors.Join(failure(qemu.NotSent, io.EOF), failure(qemu.Unknown, io.EOF)),
 			hypervisor.Unknown, hypervisor.Transient},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/digitalocean/go-qemu/qmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
 // A Launcher is how one host runs QEMUs.
@@ -50,15 +49,15 @@ type TLS struct {
 
 // An Instance is a QEMU that runs, or ran, a VM.
 type Instance struct {
-	monitor.QEMU
-	Client monitor.Client
+	QEMU
+	Client Client
 	Proc   *Process
-	Events *monitor.Subscription
+	Events *Subscription
 
 	launcher *Launcher
-	tls      *TLS                        // as Encrypt has set it
-	capable  map[monitor.Capability]bool // as Configure has set them
-	life     context.Context             // ends when we let go
+	tls      *TLS                // as Encrypt has set it
+	capable  map[Capability]bool // as Configure has set them
+	life     context.Context     // ends when we let go
 	end      context.CancelFunc
 }
 
@@ -216,10 +215,10 @@ func (l *Launcher) connect(ctx context.Context, s Settings, proc *Process,
 	}
 }
 
-func (l *Launcher) dialMonitor(ctx context.Context, socket string) (monitor.Client, error) {
-	c := monitor.Config{Path: socket, Timeout: l.Timeout}
+func (l *Launcher) dialMonitor(ctx context.Context, socket string) (Client, error) {
+	c := Config{Path: socket, Timeout: l.Timeout}
 	if l.Monitor == nil {
-		return monitor.Dial(ctx, c)
+		return Dial(ctx, c)
 	}
 	if _, err := os.Stat(socket); err != nil {
 		return nil, err
@@ -231,7 +230,7 @@ func (l *Launcher) dialMonitor(ctx context.Context, socket string) (monitor.Clie
 	if err := m.Connect(); err != nil {
 		return nil, err
 	}
-	return monitor.Adapt(m, c)
+	return Adapt(m, c)
 }
 
 // Yank closes the connections of a migration, as the loss of its link would. QEMU does that
@@ -302,7 +301,7 @@ func (in *Instance) Pin(ctx context.Context, vm hypervisor.VM) error {
 
 // Mirrors returns the copies of local disks that are being made, those that QEMU
 // does not know any more included.
-func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]monitor.Job, error) {
+func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]Job, error) {
 	local := vm.LocalDisks()
 	if len(local) == 0 {
 		return nil, nil
@@ -311,9 +310,9 @@ func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]monitor.Jo
 	if err != nil {
 		return nil, err
 	}
-	list := make([]monitor.Job, 0, len(local))
+	list := make([]Job, 0, len(local))
 	for _, d := range local {
-		m := monitor.Job{ID: MirrorID(d.Name), Status: monitor.JobNull}
+		m := Job{ID: MirrorID(d.Name), Status: JobNull}
 		for _, k := range known {
 			if k.ID == m.ID {
 				m = k
@@ -361,7 +360,7 @@ func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *Process,
 	defer cancel()
 	client, err := l.dialMonitor(ctx, socket)
 	if err != nil { // it hangs, or just begins: who watches it tries again
-		client, err = monitor.Prepare(monitor.Config{Path: socket, Timeout: l.Timeout})
+		client, err = Prepare(Config{Path: socket, Timeout: l.Timeout})
 		if err != nil {
 			return nil, err
 		}
@@ -369,8 +368,8 @@ func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *Process,
 	return l.instance(client, proc), nil
 }
 
-func (l *Launcher) instance(client monitor.Client, proc *Process) *Instance {
-	in := &Instance{QEMU: monitor.QEMU{Conn: client}, Client: client, Proc: proc,
+func (l *Launcher) instance(client Client, proc *Process) *Instance {
+	in := &Instance{QEMU: QEMU{Conn: client}, Client: client, Proc: proc,
 		Events: client.Subscribe(), launcher: l}
 	in.life, in.end = context.WithCancel(context.Background())
 	return in

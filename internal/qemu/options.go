@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
 // A Side is an end of a transfer.
@@ -138,15 +137,15 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 	copies bool) error {
 	l := in.launcher
 	many := manyChannels(o)
-	wanted := map[monitor.Capability]bool{
-		monitor.CapEvents:            true,
-		monitor.CapReturnPath:        true,
-		monitor.CapLateBlockActivate: true,
-		monitor.CapPauseBefore:       o.HoldSwitchOver || copies,
-		monitor.CapAutoConverge:      o.AutoConverge,
-		monitor.CapXBZRLE:            o.XBZRLE,
-		monitor.CapMultifd:           many,
-		monitor.CapPostcopy:          o.PostCopy,
+	wanted := map[Capability]bool{
+		CapEvents:            true,
+		CapReturnPath:        true,
+		CapLateBlockActivate: true,
+		CapPauseBefore:       o.HoldSwitchOver || copies,
+		CapAutoConverge:      o.AutoConverge,
+		CapXBZRLE:            o.XBZRLE,
+		CapMultifd:           many,
+		CapPostcopy:          o.PostCopy,
 	}
 	if !maps.Equal(wanted, in.capable) { // QEMU takes some milliseconds to set them
 		in.capable = nil
@@ -155,7 +154,7 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 		}
 		in.capable = wanted
 	}
-	p := monitor.Parameters{MaxBandwidth: Bandwidth(o.Bandwidth), DowntimeLimit: Downtime(o.Downtime)}
+	p := Parameters{MaxBandwidth: Bandwidth(o.Bandwidth), DowntimeLimit: Downtime(o.Downtime)}
 	if many {
 		channels, method := max(o.Channels, defaultChannels), "none"
 		if m := l.method(o); m != "" {
@@ -180,10 +179,10 @@ func (l *Launcher) Encrypts(o hypervisor.TransferOptions) *TLS {
 // Encrypt makes the credentials of one side, if traffic is to be encrypted. The disks that are
 // copied next are encrypted like the memory.
 func (in *Instance) Encrypt(ctx context.Context, at Side, o hypervisor.TransferOptions,
-	p *monitor.Parameters) error {
+	p *Parameters) error {
 	none := ""
 	if p == nil {
-		p = &monitor.Parameters{} // disks only
+		p = &Parameters{} // disks only
 	}
 	p.TLSCreds, p.TLSHostname = &none, &none
 	t := in.launcher.Encrypts(o)

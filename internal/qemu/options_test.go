@@ -85,28 +85,28 @@ var options = []struct {
 func TestCheckOptions(t *testing.T) {
 	for _, row := range options {
 		t.Run(row.name, func(t *testing.T) {
-			expect(t, launcher(), row.options, row.kind)
+			refused(t, launcher(), row.options, row.kind)
 			for _, lack := range row.needs {
-				expect(t, launcher(lack), row.options, hypervisor.Unsupported)
+				refused(t, launcher(lack), row.options, hypervisor.Unsupported)
 			}
 		})
 	}
 	t.Run("compression takes the method that there is", func(t *testing.T) {
 		o := hypervisor.TransferOptions{Compression: true}
-		expect(t, launcher("zstd"), o, able)
-		expect(t, launcher("zlib"), o, able)
-		expect(t, launcher("zlib", "zstd"), o, hypervisor.Unsupported)
+		refused(t, launcher("zstd"), o, able)
+		refused(t, launcher("zlib"), o, able)
+		refused(t, launcher("zlib", "zstd"), o, hypervisor.Unsupported)
 	})
 	t.Run("a QEMU that is given its connection has only one", func(t *testing.T) {
 		l := launcher()
 		l.Passed = true
-		expect(t, l, hypervisor.TransferOptions{Channels: 2}, hypervisor.Unsupported)
-		expect(t, l, hypervisor.TransferOptions{Compression: true}, hypervisor.Unsupported)
-		expect(t, l, hypervisor.TransferOptions{PostCopy: true, Channels: 2}, able)
+		refused(t, l, hypervisor.TransferOptions{Channels: 2}, hypervisor.Unsupported)
+		refused(t, l, hypervisor.TransferOptions{Compression: true}, hypervisor.Unsupported)
+		refused(t, l, hypervisor.TransferOptions{PostCopy: true, Channels: 2}, able)
 	})
 }
 
-func expect(t *testing.T, l *qemu.Launcher, o hypervisor.TransferOptions, want hypervisor.Kind) {
+func refused(t *testing.T, l *qemu.Launcher, o hypervisor.TransferOptions, want hypervisor.Kind) {
 	t.Helper()
 	err := l.CheckOptions(o)
 	if want == able && err == nil {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/godwit-vm/godwit/internal/hwcheck"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A Process is a process that was started by this package or found. Its methods are safe for
@@ -165,7 +165,7 @@ func (p *Process) Close() error {
 func (p *Process) Pin(tid int, cpus []int) error {
 	var set unix.CPUSet
 	for _, cpu := range cpus {
-		if cpu < 0 || cpu > hwcheck.MaxCPU {
+		if cpu < 0 || cpu > backend.MaxCPU {
 			return fmt.Errorf("pin thread %d: there is no CPU %d", tid, cpu)
 		}
 		set.Set(cpu)

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/monitor"
 )
 
 // ListenForDisks exports the local disks of a VM from a waiting QEMU, and returns
@@ -27,13 +26,13 @@ func (in *Instance) ListenForDisks(ctx context.Context, vm hypervisor.VM, listen
 	if t := in.tls; t != nil {
 		creds = credentials
 	}
-	at := monitor.Socket{Type: "unix", Path: DisksSocket(in.launcher.Settings(vm.ID))}
+	at := Socket{Type: "unix", Path: DisksSocket(in.launcher.Settings(vm.ID))}
 	if listen != "" {
 		port, err := FreePort(listen)
 		if err != nil {
 			return "", Refuse(hypervisor.Transient, "find a port for disks: %v", err)
 		}
-		at = monitor.Socket{Type: "inet", Host: listen, Port: strconv.Itoa(port)}
+		at = Socket{Type: "inet", Host: listen, Port: strconv.Itoa(port)}
 	}
 	if err := in.NBDStart(ctx, at, creds); err != nil {
 		return "", err
@@ -111,7 +110,7 @@ func mirrorNode(disk string) string { return "to." + NodeName(disk)[len("disk.")
 func (in *Instance) FinishMirrors(ctx context.Context, vm hypervisor.VM) error {
 	jobs, err := in.Mirrors(ctx, vm)
 	for _, j := range jobs {
-		if j.Status == monitor.JobReady || j.Status == monitor.JobStandby {
+		if j.Status == JobReady || j.Status == JobStandby {
 			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, false))
 		}
 	}
@@ -127,8 +126,8 @@ func (in *Instance) DropMirrors(ctx context.Context, vm hypervisor.VM) error {
 	jobs, err := in.Mirrors(ctx, vm)
 	for _, j := range jobs {
 		switch j.Status {
-		case monitor.JobNull:
-		case monitor.JobConcluded:
+		case JobNull:
+		case JobConcluded:
 			err = errors.Join(err, in.JobDismiss(ctx, j.ID))
 		default:
 			err = errors.Join(err, in.BlockJobCancel(ctx, j.ID, true),
@@ -166,7 +165,7 @@ func (in *Instance) Plug(ctx context.Context, vm hypervisor.VM) error {
 			continue
 		}
 		err := in.BlockdevDel(ctx, n.Name)
-		if _, inUse := errors.AsType[*monitor.Error](err); inUse {
+		if _, inUse := errors.AsType[*Error](err); inUse {
 			return nil
 		}
 		if err != nil {

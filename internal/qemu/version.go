@@ -9,9 +9,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Version is a version of QEMU.
-type Version struct{ Major, Minor, Micro int }
-
 // Oldest is the oldest QEMU that works: devices are described to it as JSON,
 // which 6.2 was the first to take. All else is older: pausing before the
 // switch-over (2.11), parallel channels (4.0), "-action" (6.0).
@@ -27,9 +24,6 @@ var EndsChannels = Version{9, 0, 0}
 // Source: QEMU 9.0 migration/migration.c (migration_stop_vm notes vm_old_state in post-copy too;
 // migration_iteration_finish). internal/qemufaults shows it.
 var ResumesPostCopied = Version{9, 0, 0}
-
-// String returns v as QEMU says it: "7.2.22".
-func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
 
 // Compare returns -1, 0 or 1 as v is older than w, the same, or newer.
 func (v Version) Compare(w Version) int {

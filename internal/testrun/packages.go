@@ -44,8 +44,8 @@ const (
 // realParts are the packages whose tests run QEMUs, libvirtds, stores, browsers or
 // processes of godwit itself. Those of them that start no goroutine are plain.
 var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "internal/guest",
-	"internal/boltstore", "internal/etcdstore", "cmd", "internal/daemon", "internal/crashtest",
-	"internal/libvirttest", "internal/monitor", "internal/qemu", "internal/sweep",
+	"internal/boltstore", "internal/etcdstore", "cmd", "internal/daemon", "internal/backendtest",
+	"internal/libvirttest", "internal/qemu", "internal/sweep",
 	"examples/libvirt-drain"}
 
 // pureParts of them start nothing.

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Connect is libvirt's own connection; in this build there is none.
@@ -17,7 +17,7 @@ type Conn struct{}
 
 // errAbsent is what every call answers.
 func errAbsent() error {
-	return fault.Refuse(hypervisor.Unsupported, "this program was built without libvirt: "+
+	return backend.Errorf(hypervisor.Unsupported, "this program was built without libvirt: "+
 		"rebuild it for Linux with -tags libvirt_dlopen, and install libvirt.so.0 where it "+
 		"runs (apt-get install libvirt0)")
 }
@@ -52,4 +52,4 @@ func Ask[T any](context.Context, *Conn, func(*Connect) (T, error)) (T, error) {
 func (*Conn) Close() error { return nil }
 
 // Classify returns the kind of an error of this package.
-func Classify(err error) hypervisor.Kind { return fault.Kind(err) }
+func Classify(err error) hypervisor.Kind { return backend.KindOf(err) }

@@ -8,7 +8,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Look runs fn, which must change nothing, on the live connection. It answers within
@@ -64,7 +64,7 @@ func (c *Conn) call(ctx context.Context, fn func(*Connect) error) error {
 	case err := <-outcome:
 		return err
 	case <-ctx.Done():
-		return fault.Refuse(hypervisor.Unknown, "%w: does libvirtd hang?", context.Cause(ctx))
+		return backend.Errorf(hypervisor.Unknown, "%w: does libvirtd hang?", context.Cause(ctx))
 	}
 }
 
@@ -78,7 +78,7 @@ func (l *link) run(fn func(*Connect) error) error {
 		return nil
 	}
 	err = classify("", err)
-	if fault.Kind(err) == hypervisor.Unknown {
+	if backend.KindOf(err) == hypervisor.Unknown {
 		l.inspect(err)
 	}
 	return err
@@ -105,7 +105,7 @@ func (c *Conn) Begin(ctx context.Context, fn func(*Connect) error, done func(err
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	if c.closing.Err() != nil {
-		return fault.Refuse(hypervisor.Transient, "not begun: %w", errClosed)
+		return backend.Errorf(hypervisor.Transient, "not begun: %w", errClosed)
 	}
 	l, err := c.lanes.dial(ctx)
 	if err != nil {

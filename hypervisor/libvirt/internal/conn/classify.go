@@ -9,7 +9,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // kinds says what may be done about each code of libvirt's. The kind is that of an
@@ -102,7 +102,7 @@ var kinds = map[libvirt.ErrorNumber]hypervisor.Kind{
 // libvirt's code, never by a text. What is not classified is Unknown, as is nil.
 func Classify(err error) hypervisor.Kind {
 	if _, ours := errors.AsType[*hypervisor.Error](err); ours {
-		return fault.Kind(err)
+		return backend.KindOf(err)
 	}
 	e, ok := asLibvirt(err)
 	if !ok {
@@ -121,7 +121,7 @@ func classify(op string, err error) error {
 	}
 	kind := Classify(err)
 	if op != "" {
-		return fault.Refuse(kind, "%s: %w", op, said{err})
+		return backend.Errorf(kind, "%s: %w", op, said{err})
 	}
 	return &hypervisor.Error{Kind: kind, Err: said{err}}
 }
@@ -147,9 +147,9 @@ func words(err error) string {
 // within says where an error happened.
 func within(where string, err error) error {
 	if e, ok := errors.AsType[*hypervisor.Error](err); ok {
-		return fault.Refuse(e.Kind, "%s: %w", where, e.Err)
+		return backend.Errorf(e.Kind, "%s: %w", where, e.Err)
 	}
-	return fault.Refuse(hypervisor.Unknown, "%s: %w", where, err)
+	return backend.Errorf(hypervisor.Unknown, "%s: %w", where, err)
 }
 
 // observing makes of an error of something that has no effect one that may be

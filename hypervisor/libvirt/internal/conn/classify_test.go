@@ -15,7 +15,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 func TestClassify(t *testing.T) {
@@ -62,7 +62,7 @@ func TestClassify(t *testing.T) {
 		{"its text says nothing", errors.New("Domain not found"),
 			hypervisor.Unknown, hypervisor.Transient},
 		{"what was classified keeps its kind",
-			fault.Refuse(hypervisor.NoRoom, "%w", libvirt.Error{Code: libvirt.ERR_RPC}),
+			backend.Errorf(hypervisor.NoRoom, "%w", libvirt.Error{Code: libvirt.ERR_RPC}),
 			hypervisor.NoRoom, hypervisor.NoRoom},
 		{"a context that ended says nothing", context.Canceled,
 			hypervisor.Unknown, hypervisor.Transient},

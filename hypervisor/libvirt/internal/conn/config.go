@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // A Config says which libvirtd to talk to, and who is told of what. A zero field
@@ -58,14 +58,14 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.KeepAliveInterval < time.Second || c.KeepAliveInterval > time.Hour ||
 		c.KeepAliveInterval%time.Second != 0:
-		return c, fault.Refuse(hypervisor.Invalid,
+		return c, backend.Errorf(hypervisor.Invalid,
 			"KeepAliveInterval is %s: it must be whole seconds, from 1s to 1h",
 			c.KeepAliveInterval)
 	case c.KeepAliveCount < 1 || c.KeepAliveCount > 1000:
-		return c, fault.Refuse(hypervisor.Invalid,
+		return c, backend.Errorf(hypervisor.Invalid,
 			"KeepAliveCount is %d: it must be 1 to 1000", c.KeepAliveCount)
 	case c.Timeout < 0:
-		return c, fault.Refuse(hypervisor.Invalid,
+		return c, backend.Errorf(hypervisor.Invalid,
 			"Timeout is %s: it must not be negative", c.Timeout)
 	}
 	if c.Events == nil {

@@ -11,7 +11,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // Connect is libvirt's own connection, as the functions see it that are given to
@@ -132,7 +132,7 @@ func (c *Conn) Close() error {
 		}
 	}
 	if left > 0 || begun > 0 {
-		return fault.Refuse(hypervisor.Unknown,
+		return backend.Errorf(hypervisor.Unknown,
 			"close %s: %d connections and %d long calls are still "+
 				"under way and abandoned", Shown(c.config.URI), left, begun)
 	}

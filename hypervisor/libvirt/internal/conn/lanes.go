@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // The bounds of what one Conn has under way: each holds a thread while a daemon
@@ -83,12 +83,12 @@ func (s *lanes) leftovers() []*link {
 // take answers a lane for one call, which must be put back. Every error is Transient.
 func (s *lanes) take(ctx context.Context) (*link, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, fault.Refuse(hypervisor.Transient, "%w", err)
+		return nil, backend.Errorf(hypervisor.Transient, "%w", err)
 	}
 	select {
 	case s.permits <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fault.Refuse(hypervisor.Transient, "%d calls are under way: %w", mostLanes,
+		return nil, backend.Errorf(hypervisor.Transient, "%d calls are under way: %w", mostLanes,
 			context.Cause(ctx))
 	}
 	first, l, err := s.pick()
@@ -111,7 +111,7 @@ func (s *lanes) pick() (first, l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.first == nil {
-		return nil, nil, fault.Refuse(hypervisor.Transient, "no connection to %s: %w",
+		return nil, nil, backend.Errorf(hypervisor.Transient, "no connection to %s: %w",
 			Shown(s.config.URI), s.why)
 	}
 	for len(s.idle) > 0 {
@@ -146,12 +146,12 @@ func (s *lanes) dial(ctx context.Context) (*link, error) {
 	select {
 	case s.dials <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fault.Refuse(hypervisor.Transient, "%d attempts to connect are under way: %w",
+		return nil, backend.Errorf(hypervisor.Transient, "%d attempts to connect are under way: %w",
 			mostDials, context.Cause(ctx))
 	}
 	l, err := s.config.await(ctx, nil, func() { <-s.dials })
 	if err != nil {
-		return nil, fault.Refuse(hypervisor.Transient, "%w", bare(err))
+		return nil, backend.Errorf(hypervisor.Transient, "%w", bare(err))
 	}
 	return l, nil
 }

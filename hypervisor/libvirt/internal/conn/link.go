@@ -11,7 +11,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/fault"
+	"github.com/godwit-vm/godwit/internal/backend"
 )
 
 // The oldest far ends that are accepted. libvirt 6.0 is the first that names the
@@ -46,7 +46,7 @@ type link struct {
 // when libvirt does, which may be never while a daemon hangs.
 func (c *Config) dial(tell func(Event)) (*link, error) {
 	if err := Enter(); err != nil {
-		return nil, fault.Refuse(hypervisor.Unsupported, "libvirt.so.0 cannot be loaded: %s: "+
+		return nil, backend.Errorf(hypervisor.Unsupported, "libvirt.so.0 cannot be loaded: %s: "+
 			"apt-get install libvirt0", words(err))
 	}
 	conn, err := libvirt.NewConnect(c.URI)
@@ -76,7 +76,7 @@ func (c *Config) unreachable(err error) error {
 	case hypervisor.Invalid, hypervisor.Unsupported:
 		kind = k
 	}
-	return fault.Refuse(kind,
+	return backend.Errorf(kind,
 		"connect to %s: %s: is its libvirtd (or virtqemud) running, and may we "+
 			"talk to it?", Shown(c.URI), words(err))
 }
@@ -177,7 +177,7 @@ func check(conn *libvirt.Connect) error {
 		return observing(classify("ask for the hypervisor", err))
 	}
 	if driver != "QEMU" {
-		return fault.Refuse(hypervisor.Unsupported,
+		return backend.Errorf(hypervisor.Unsupported,
 			"the hypervisor is %s: only QEMU's VMs can be moved",
 			driver)
 	}
@@ -198,7 +198,7 @@ func checkVersions(lib, qemu uint32) error {
 	if lib >= oldestLibvirt && qemu >= oldestQEMU {
 		return nil
 	}
-	return fault.Refuse(hypervisor.Unsupported,
+	return backend.Errorf(hypervisor.Unsupported,
 		"it has libvirt %s and QEMU %s: at least libvirt %s "+
 			"and QEMU %s are needed: upgrade the host", version(lib), version(qemu),
 		version(oldestLibvirt), version(oldestQEMU))
@@ -231,7 +231,7 @@ func (c *Config) await(ctx context.Context, tell func(Event), done func()) (*lin
 				a.link.leave()
 			}
 		}()
-		return nil, fault.Refuse(hypervisor.Transient, "connect to %s: %w: does its libvirtd hang?",
+		return nil, backend.Errorf(hypervisor.Transient, "connect to %s: %w: does its libvirtd hang?",
 			Shown(c.URI), context.Cause(ctx))
 	}
 }
