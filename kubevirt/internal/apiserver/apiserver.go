@@ -19,7 +19,9 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -82,7 +84,8 @@ func Start(t testing.TB, resources ...string) *Server {
 		t.Skipf("no API server: %v", err)
 	}
 	s := &Server{Programs: dir, Kubectl: filepath.Join(dir, "kubectl"), Environment: &envtest.Environment{
-		BinaryAssetsDirectory: dir, CRDDirectoryPaths: resources, ErrorIfCRDPathMissing: true}}
+		BinaryAssetsDirectory: dir, CRDDirectoryPaths: resources, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: testutil.Limit(2 * time.Minute), ControlPlaneStopTimeout: testutil.Limit(time.Minute)}}
 	s.audit(t)
 	if s.Admin, err = s.Environment.Start(); err != nil {
 		t.Fatal(err)
