@@ -53,7 +53,8 @@ type Config struct {
 	// Port is where sources find this host, with Listen. Default: 49150.
 	Port int
 	// Timeout is how long a QEMU may take to answer, and to end when it was killed; what
-	// is asked of its VM then is Transient. Default: 10s. One that sends its VM
+	// is asked of its VM then is Transient. Default: 10s. One that was just started may take 30s,
+	// and one second more for each GiB of memory. One that sends its VM
 	// and is silent for twice as long, and for the downtime allowed besides, is told that the
 	// link is lost.
 	Timeout time.Duration

@@ -3,6 +3,9 @@ package qmp_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -154,4 +157,23 @@ func TestAGuestThatCouldNotBeAskedRunsOn(t *testing.T) {
 			l.ends("n1", vm.ID)
 		})
 	}
+}
+
+// A QEMU that has just been started may take longer until it answers than one that runs: it may
+// touch all memory of its guest before. It is waited for.
+func TestAQEMUThatBeginsSlowlyIsWaitedFor(t *testing.T) {
+	program, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		t.Skip("no QEMU here: ", err)
+	}
+	slow := filepath.Join(t.TempDir(), "qemu")
+	must(t, os.WriteFile(slow, []byte("#!/bin/sh\nsleep 2.5\nexec "+program+" \"$@\"\n"), 0o755))
+	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.QEMU, c.Timeout = slow, time.Second })
+	vm := l.vm("suite/slow", calm)
+	began := time.Now()
+	l.start("n1", vm)
+	if took := time.Since(began); took < 2*time.Second {
+		t.Fatalf("it began within %v: it was not slow", took)
+	}
+	l.becomes("n1", vm.ID, hypervisor.Running)
 }

@@ -128,7 +128,7 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	if err != nil {
 		return nil, Refuse(hypervisor.Transient, "%v", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.startLimit(vm))
 	defer cancel()
 	in, err := l.connect(ctx, s, proc)
 	if err == nil {
@@ -142,6 +142,18 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 	defer stop()
 	_ = proc.Wait(ended) // what was killed ends, but not while the storage that it opens hangs
 	return nil, errors.Join(err, proc.Close(), Clean(s))
+}
+
+// starts is how long a QEMU without memory may take from its start until it answers.
+const starts = 30 * time.Second
+
+// startLimit is how long a QEMU may take from its start until it answers. One that begins is slower
+// than one that runs: it loads libraries and firmware, with many others when a host has just
+// booted, and it may touch all memory of its guest before it answers.
+// Source: libvirt 9.0 src/qemu/qemu_process.c (qemuProcessWaitForMonitor, qemuConnectMonitor: 30
+// seconds, and one more for each GiB of memory).
+func (l *Launcher) startLimit(vm hypervisor.VM) time.Duration {
+	return max(l.Timeout, starts) + time.Duration(vm.Memory/hypervisor.GiB)*time.Second
 }
 
 // privateLog makes a file that only we can read: QEMU would let all users.

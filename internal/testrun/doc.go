@@ -14,7 +14,7 @@
 // and tests.
 //
 // It prints go test's own line for each package, everything that a failed test has
-// said, the ten slowest packages, what ran for real, what was skipped and why, and
+// said, the ten slowest packages with their processor time, what ran for real, what was skipped and why, and
 // the stages with their seconds. The tests of real processes run beside the other stages: they
 // mostly wait. The exit status is 1 if anything failed.
 package main

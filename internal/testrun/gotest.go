@@ -36,6 +36,7 @@ type suite struct {
 	failed   []string       // "package test"
 	skipped  map[string]int // by reason
 	took     map[string]time.Duration
+	cpu      map[string]time.Duration
 	used     map[string]bool     // hypervisors, stores and browsers that were used
 	long     map[string][]string // tests that do more in the long tier, by package
 	log      *os.File
@@ -43,7 +44,7 @@ type suite struct {
 
 func newSuite(o options) *suite {
 	return &suite{options: o, w: os.Stdout, skipped: map[string]int{},
-		took: map[string]time.Duration{}, used: map[string]bool{}, long: map[string][]string{}}
+		took: map[string]time.Duration{}, cpu: map[string]time.Duration{}, used: map[string]bool{}, long: map[string][]string{}}
 }
 
 // load finds the packages once.
@@ -113,6 +114,9 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 		"-timeout", limit, "-p", fmt.Sprint(runtime.NumCPU())}
 	if k != plain {
 		all = append(all, "-race")
+	}
+	if s.self != "" {
+		all = append(all, "-exec", s.self+" "+execMode)
 	}
 	cmd := command(ctx, slices.Concat(all, args)...)
 	cmd.Dir = dir
@@ -198,6 +202,10 @@ func (s reading) output(key string, e event) {
 	if strings.Contains(e.Output, doesMore) && e.Test != "" &&
 		!slices.Contains(s.long[e.Package], e.Test) {
 		s.long[e.Package] = append(s.long[e.Package], e.Test)
+	}
+	if used, ok := processorTime(e.Output); ok {
+		s.cpu[e.Package] += used
+		return
 	}
 	if e.Test == "" {
 		if !strings.Contains(e.Output, "[no tests to run]") && telling(e.Output) {

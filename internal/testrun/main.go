@@ -16,11 +16,17 @@ import (
 // options are the flags.
 type options struct {
 	tags, out, tier string
+	// self is this program, which measures what test programs use. Empty does not measure.
+	self string
 	fuzz            time.Duration
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == execMode {
+		os.Exit(execTest(os.Args[2:]))
+	}
 	var o options
+	o.self, _ = os.Executable() // without it nothing is measured
 	flag.StringVar(&o.tier, "tier", "default", "default, or all: the long tier as well")
 	flag.StringVar(&o.tags, "tags", "libvirt_dlopen", "build tags")
 	flag.StringVar(&o.out, "out", "bin", "the folder for logs and for what has passed")

@@ -17,12 +17,17 @@ const slowest = 10
 
 // summary prints what ran, what was skipped and why, and how long it took.
 func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
-	fmt.Fprintf(w, "\nthe %d slowest packages\n", slowest)
+	fmt.Fprintf(w, "\nthe %d slowest packages: seconds, and of the processors\n", slowest)
 	names := sorted(s.took)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
 	for _, name := range names[:min(slowest, len(names))] {
-		fmt.Fprintf(w, "  %7.1f s  %s\n", s.took[name].Seconds(), name)
+		fmt.Fprintf(w, "  %7.1f s %7.1f s  %s\n", s.took[name].Seconds(), s.cpu[name].Seconds(), name)
 	}
+	all := time.Duration(0)
+	for _, used := range s.cpu {
+		all += used
+	}
+	fmt.Fprintf(w, "  the tests of all packages used the processors for %.1f s\n", all.Seconds())
 	fmt.Fprintf(w, "\nran for real: %s\n", orNone(sorted(s.used)))
 	fmt.Fprintf(w, "the machine: %s, %d cores, KVM %s, userfaultfd %s, user %s, RAPID_SEED=%s\n",
 		runtime.Version(), runtime.NumCPU(), present("/dev/kvm"), present("/dev/userfaultfd"),
