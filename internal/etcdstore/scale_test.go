@@ -402,17 +402,18 @@ func (s *stage) drain() figures {
 		resets: int(t.resets.Load()), db: float64(s.size()-db) / float64(moves)}
 }
 
-// taint asks for a host to be drained.
+// taint asks for a host to be drained, again while the store is busy or another has written it.
 func (s *stage) taint(host hypervisor.HostName) {
-	r, err := s.operator.Get(s.ctx, store.Key{Kind: store.HostKind, Name: string(host)})
-	if err == nil {
+	testutil.Eventually(s.t, "drain "+string(host), func() error {
+		r, err := s.operator.Get(s.ctx, store.Key{Kind: store.HostKind, Name: string(host)})
+		if err != nil {
+			return err
+		}
 		h := *r.(*store.Host)
 		h.Taints = []placement.Taint{{Key: drainKey, Effect: placement.NoSchedule}}
 		_, err = s.operator.Put(s.ctx, &h)
-	}
-	if err != nil {
-		s.t.Fatalf("drain %s: %v", host, err)
-	}
+		return err
+	})
 }
 
 // await reads the store until so many migrations have succeeded, and their sources are
@@ -420,13 +421,17 @@ func (s *stage) taint(host hypervisor.HostName) {
 func (s *stage) await(moves int) {
 	done := map[store.Key]bool{}
 	for at := store.Revision(0); len(done) < moves; {
-		if err := s.operator.Wait(s.ctx, store.Everything, at); err != nil {
+		err := s.operator.Wait(s.ctx, store.Everything, at)
+		var c store.Changes
+		if err == nil {
+			c, err = s.operator.Changes(s.ctx, store.Everything, at)
+		}
+		if errors.Is(err, store.Unavailable) && s.ctx.Err() == nil {
+			continue // etcd is busy
+		}
+		if err != nil {
 			s.t.Fatalf("%d of %d moves after %v: %v\n%s", len(done), moves, scaleWithin, err,
 				stacks())
-		}
-		c, err := s.operator.Changes(s.ctx, store.Everything, at)
-		if err != nil {
-			s.t.Fatal(err)
 		}
 		at = c.Next
 		for _, r := range c.Records {
