@@ -18,7 +18,7 @@ type options struct {
 	tags, out, tier string
 	// self is this program, which measures what test programs use. Empty does not measure.
 	self string
-	fuzz            time.Duration
+	fuzz time.Duration
 }
 
 func main() {
