@@ -159,8 +159,9 @@ func (p *maintenancePlanner) try(hosts []int, m manner) (t *trial, bad int) {
 		b.hosts[h].Cordoned = true
 	}
 	t = &trial{hosts: slices.Clone(hosts), after: b}
+	takers := p.takers(b, m)
 	for _, vm := range b.leavers(hosts) {
-		from, target := b.home[vm], p.target(b, vm, m)
+		from, target := b.home[vm], takers.target(vm)
 		if target == nowhere {
 			return nil, from
 		}
@@ -169,6 +170,7 @@ func (p *maintenancePlanner) try(hosts []int, m manner) (t *trial, bad int) {
 		if !b.move(vm, target) {
 			return nil, from
 		}
+		takers.sink(target)
 		t.fill = max(t.fill, b.percent(target))
 	}
 	var safe bool
@@ -190,38 +192,6 @@ func (b *books) leavers(hosts []int) []int {
 			cmp.Compare(vms[y].DemandCPUs(), vms[x].DemandCPUs()), cmp.Compare(x, y))
 	})
 	return all
-}
-
-// target returns the best host for a VM that must leave: one that needs no more service
-// before one that does, then one that stays within the fill, then the one with the most
-// free memory.
-func (p *maintenancePlanner) target(b *books, vm int, m manner) int {
-	v := &p.Fleet.VMs[vm]
-	if v.Pinned != "" {
-		return nowhere
-	}
-	q, best, rank := b.ask(vm), nowhere, 0
-	for h := range b.hosts {
-		full := b.full(h, v, p.fill)
-		if b.hosts[h].Cordoned || p.waits[h] && !m.again || full && !m.full {
-			continue
-		}
-		r := 0
-		if p.waits[h] {
-			r++
-		}
-		if full {
-			r += 2
-		}
-		if best != nowhere && cmp.Or(cmp.Compare(r, rank),
-			cmp.Compare(b.hosts[best].FreeMemory(), b.hosts[h].FreeMemory())) >= 0 {
-			continue // what is not wanted need not be asked
-		}
-		if q.fits(h) {
-			best, rank = h, r
-		}
-	}
-	return best
 }
 
 // full reports whether a host would be fuller with a VM more than is wished, in percent.
@@ -251,10 +221,11 @@ func (p *maintenancePlanner) safe(b *books, hosts []int) (Proof, bool) {
 	if p.Keep == 0 {
 		return "", true
 	}
-	q := p.question(b.without(hosts))
+	q := p.question(b.standing(hosts))
 	if q.Validate() != nil {
 		return "", false // too few hosts are left
 	}
+	q.books = b
 	q.Effort = max(1, cmp.Or(p.Effort, DefaultEffort)/trials)
 	a := Failover(q)
 	return a.Proof, a.Verdict == Yes

@@ -13,6 +13,7 @@ type books struct {
 	fleet *Fleet
 	rules []placement.Filter
 	bound []bool // of each VM: it is booked in full
+	alike []int  // of each VM: those with one number are taken, or refused, alike by any host
 	hosts []placement.Host
 	home  []int
 	on    [][]int // the VMs on each host
@@ -20,14 +21,24 @@ type books struct {
 
 func open(f *Fleet, bound []bool) *books {
 	b := &books{fleet: f, rules: f.Rules(), bound: bound, hosts: slices.Clone(f.Hosts),
-		home: make([]int, len(f.VMs)), on: make([][]int, len(f.Hosts))}
+		alike: make([]int, len(f.VMs)), home: make([]int, len(f.VMs)), on: make([][]int, len(f.Hosts))}
+	known := map[kindKey]int{}
 	for vm := range f.VMs {
+		v := &f.VMs[vm].VM
+		b.alike[vm] = numbered(known, kindKey{sizeOf(v), written(v), bound[vm]}, len(known))
 		b.home[vm] = nowhere
 		if at, ok := f.HostAt(f.VMs[vm].Home); ok {
 			b.home[vm], b.on[at] = at, append(b.on[at], vm)
 		}
 	}
 	return b
+}
+
+// A kindKey is all of a VM that hosts look at.
+type kindKey struct {
+	size
+	constraints string
+	bound       bool
 }
 
 // clone returns books that change apart from b.
@@ -46,6 +57,7 @@ type question struct {
 	vm    *placement.VM
 	o     placement.Options
 	rules []placement.Filter
+	some  bool // rules are only those that may refuse some host
 }
 
 func (b *books) ask(vm int) question {
@@ -54,14 +66,20 @@ func (b *books) ask(vm int) question {
 	if len(v.Constraints.Groups) > 0 {
 		seen = b.hosts
 	}
-	q := question{b: b, vm: v, o: placement.Options{Source: b.hosts[at].Name,
+	return question{b: b, vm: v, rules: b.rules, o: placement.Options{Source: b.hosts[at].Name,
 		Move: placement.CompareHosts(v, b.hosts[at].Name, seen)}}
-	q.rules = placement.Active(b.rules, v, q.o)
-	return q
 }
 
+// fits reports whether a host takes the VM. Most VMs go to the first host that is asked: which rules can
+// refuse any is looked up only once one has.
 func (q *question) fits(host int) bool {
-	return placement.FitsAll(q.rules, q.vm, &q.b.hosts[host], q.o)
+	if placement.FitsAll(q.rules, q.vm, &q.b.hosts[host], q.o) {
+		return true
+	}
+	if !q.some {
+		q.rules, q.some = placement.Active(q.rules, q.vm, q.o), true
+	}
+	return false
 }
 
 // move moves a VM, and reports whether the books allow it.
@@ -90,13 +108,19 @@ func (b *books) move(vm, target int) bool {
 
 // without returns the fleet as the books have it, without some hosts.
 func (b *books) without(hosts []int) *Fleet {
-	f := &Fleet{Filters: b.fleet.Filters, Hosts: slices.Clone(b.hosts),
-		VMs: slices.Clone(b.fleet.VMs)}
+	f := b.standing(hosts)
+	f.VMs = slices.Clone(f.VMs)
 	for vm, at := range b.home {
 		if at >= 0 {
 			f.VMs[vm].Home = f.Hosts[at].Name
 		}
 	}
+	return f
+}
+
+// standing returns the hosts as the books have them, without some. Where the VMs are only the books say.
+func (b *books) standing(hosts []int) *Fleet {
+	f := &Fleet{Filters: b.fleet.Filters, Hosts: slices.Clone(b.hosts), VMs: b.fleet.VMs}
 	for _, h := range hosts {
 		f.Hosts[h].Down = true
 	}

@@ -23,6 +23,8 @@ type FailoverQuestion struct {
 	Protected map[hypervisor.VMID]bool
 	// Effort bounds the search. Default: [DefaultEffort].
 	Effort int
+
+	books *books // who is where; nil: as Fleet has it
 }
 
 // A FailoverOutcome answers a question.

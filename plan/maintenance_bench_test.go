@@ -57,7 +57,7 @@ func BenchmarkMaintenancePlan(b *testing.B) {
 	for _, c := range []struct {
 		hosts, keep   int
 		service, each time.Duration
-	}{{200, 0, 1, 0}, {200, 1, 1, 0}, {200, 1, 10 * time.Minute, 2 * time.Second},
+	}{{200, 0, 1, 0}, {200, 1, 1, 0}, {1000, 1, 1, 0}, {200, 1, 10 * time.Minute, 2 * time.Second},
 		{200, 1, 0, 1}} {
 		b.Run(fmt.Sprintf("hosts=%d/keep=%d/service=%v/each=%v", c.hosts, c.keep, c.service,
 			c.each),

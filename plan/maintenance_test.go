@@ -282,3 +282,23 @@ func TestABoundOnBatchesChangesNoPlan(t *testing.T) {
 		}
 	})
 }
+
+// The judges are a look at all hosts for each VM, and the check of failures in a fleet that is written anew.
+func TestABatchIsEmptiedAsByALookAtAllHosts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFleet(t, 8, 24)
+		r := plan.Request{Fleet: f, Fill: rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "fill"),
+			Keep: rapid.IntRange(0, 2).Draw(t, "keep"), Effort: 2000}
+		for _, h := range f.Hosts[:rapid.IntRange(1, len(f.Hosts)).Draw(t, "serviced")] {
+			r.Hosts = append(r.Hosts, h.Name)
+		}
+		found, want, by, anew := plan.Emptied(&r, rapid.IntRange(1, len(r.Hosts)).Draw(t, "batch"),
+			rapid.Bool().Draw(t, "again"), rapid.Bool().Draw(t, "full"))
+		if diff := gocmp.Diff(want, found); diff != "" {
+			t.Fatalf("targets (-want +got):\n%s", diff)
+		}
+		if diff := gocmp.Diff(anew, by); diff != "" {
+			t.Fatalf("failures (-want +got):\n%s", diff)
+		}
+	})
+}

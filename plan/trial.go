@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -90,7 +89,7 @@ func newTrial(q *FailoverQuestion) *failoverTrial {
 		t.free[h] = size{int64(t.hosts[h].FreeMemory()), int64(t.hosts[h].FreeCPUs())}
 		t.failed[h] = t.hosts[h].Down
 	}
-	t.sortOut(q.Protected)
+	t.sortOut(q)
 	t.classify()
 	t.findTwins()
 	return t
@@ -119,29 +118,24 @@ func unitsOf(f *Fleet, label string) [][]int {
 }
 
 // sortOut finds the kinds, and puts the protected VMs where they are.
-func (t *failoverTrial) sortOut(protected map[hypervisor.VMID]bool) {
-	bound := binding(t.fleet)
-	type key struct {
-		size
-		constraints string
-		bound       bool
+func (t *failoverTrial) sortOut(q *FailoverQuestion) {
+	b := q.books
+	if b == nil {
+		b = open(t.fleet, binding(t.fleet))
 	}
-	kinds := map[key]int{}
+	kinds := map[int]int{} // by what is alike
 	t.kindOf = make([]int, len(t.fleet.VMs))
 	for i := range t.fleet.VMs {
-		v := &t.fleet.VMs[i]
-		at, ok := t.fleet.HostAt(v.Home)
-		if !ok || t.hosts[at].Down || protected != nil && !protected[v.ID] {
+		v, at := &t.fleet.VMs[i], b.home[i]
+		if at == nowhere || t.hosts[at].Down || q.Protected != nil && !q.Protected[v.ID] {
 			continue
 		}
 		t.on[at] = append(t.on[at], i)
-		k := key{sizeOf(&v.VM), written(&v.VM), bound[i]}
-		n, known := kinds[k]
-		if !known {
-			n, kinds[k] = len(t.kinds), len(t.kinds)
-			t.kinds = append(t.kinds, kind{size: k.size, vm: &v.VM, bound: k.bound,
+		n := numbered(kinds, b.alike[i], len(t.kinds))
+		if n == len(t.kinds) {
+			t.kinds = append(t.kinds, kind{size: sizeOf(&v.VM), vm: &v.VM, bound: b.bound[i],
 				social: isSocial(&v.VM)})
-			t.bound = t.bound || k.bound
+			t.bound = t.bound || b.bound[i]
 		}
 		t.kindOf[i] = n
 	}
@@ -223,17 +217,17 @@ func (t *failoverTrial) findHosts() {
 		vm.Constraints.With = nil
 		o := surviveRestart(&vm, nil)
 		active := placement.Active(t.rules, &vm, o)
-		row := make([]bool, len(t.hosts))
+		row, takers := make([]bool, len(t.hosts)), []int(nil)
 		for _, h := range order {
 			if !placement.FitsAll(active, &vm, &empty[h], o) {
 				continue
 			}
-			row[h] = true
+			row[h], takers = true, append(takers, h)
 			if t.free[h].takes(k.size) {
 				k.hosts = append(k.hosts, h)
 			}
 		}
-		if k.row = numbered(known, fmt.Sprint(row), len(t.rows)); k.row == len(t.rows) {
+		if k.row = numbered(known, textOf(takers), len(t.rows)); k.row == len(t.rows) {
 			t.rows = append(t.rows, row)
 		}
 	}
@@ -282,25 +276,38 @@ func (t *failoverTrial) findTwins() {
 	}
 	rows, alike := map[string]int{}, map[string]int{}
 	for h := range t.hosts {
-		t.may[h] = numbered(rows, fmt.Sprint(in[h]), len(rows))
+		t.may[h] = numbered(rows, textOf(in[h]), len(rows))
 		t.twin[h] = h
 		if t.bound || t.unitOf[h] < 0 || len(t.units[t.unitOf[h]]) > 1 {
 			continue
 		}
-		kinds := make([]int, len(t.on[h]))
+		kinds := make([]int, len(t.on[h]), len(t.on[h])+3)
 		for i, vm := range t.on[h] {
 			kinds[i] = t.kindOf[vm]
 		}
 		slices.Sort(kinds)
-		t.twin[h] = numbered(alike, fmt.Sprint(kinds, t.may[h], t.free[h]), h)
+		kinds = append(kinds, t.may[h], int(t.free[h].memory), int(t.free[h].cpus))
+		t.twin[h] = numbered(alike, textOf(kinds), h)
 	}
 }
 
-// numbered returns the number of a text, or gives it the next one.
-func numbered(known map[string]int, text string, next int) int {
-	if n, ok := known[text]; ok {
+// textOf tells lists of numbers apart.
+func textOf(numbers []int) string {
+	text := make([]byte, 0, 8*len(numbers))
+	for _, n := range numbers {
+		for range 8 {
+			text = append(text, byte(n))
+			n >>= 8
+		}
+	}
+	return string(text)
+}
+
+// numbered returns the number of something, or gives it the next one.
+func numbered[K comparable](known map[K]int, what K, next int) int {
+	if n, ok := known[what]; ok {
 		return n
 	}
-	known[text] = next
+	known[what] = next
 	return next
 }
