@@ -6,11 +6,23 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan"
 )
 
-// spares is how many hosts with the most free memory take part besides those of the plan: a move
-// that is tried again may go there. A fleet with hardly more hosts is played whole.
-const spares = 100
+// Of the hosts with the most free memory some take part besides those of the plan: a move that is tried
+// again may go there. They are so many for each move, within bounds. A fleet with hardly more hosts is
+// played whole.
+const (
+	sparesPerMove = 2
+	fewestSpares  = 20
+	mostSpares    = 100
+)
+
+// spares returns how many they are.
+func (p *Play) spares() int {
+	moves := plan.Count(p.Waves)
+	return min(max(sparesPerMove*moves, fewestSpares), mostSpares)
+}
 
 // narrow returns the play without the hosts that have no part in it, so that a drain in a large
 // fleet is played as fast as in a small one. It is the play itself where others matter: by quotas,
@@ -19,7 +31,7 @@ const spares = 100
 func (p *Play) narrow() *Play {
 	f := p.Scenario.Fleet
 	part := p.partakers()
-	if len(f.Hosts) <= 2*(len(part)+spares) || len(f.Quotas) > 0 || p.Scenario.Controller.Adaptive {
+	if len(f.Hosts) <= 2*(len(part)+p.spares()) || len(f.Quotas) > 0 || p.Scenario.Controller.Adaptive {
 		return p
 	}
 	for _, fault := range p.Scenario.Vary.Faults {
@@ -69,7 +81,7 @@ func (p *Play) addSpares(part map[hypervisor.HostName]bool) {
 	slices.SortFunc(others, func(a, b *inventory.Host) int {
 		return cmp.Or(cmp.Compare(b.Memory-used[b.Name], a.Memory-used[a.Name]), cmp.Compare(a.Name, b.Name))
 	})
-	for _, h := range others[:min(spares, len(others))] {
+	for _, h := range others[:min(p.spares(), len(others))] {
 		part[h.Name] = true
 	}
 }
