@@ -41,6 +41,28 @@ func deadline(out io.Writer, p drainPage) {
 	for _, o := range d.Obstacles {
 		fmt.Fprintln(out, "obstacle:", o.Text)
 	}
+	for i := range d.Remedies {
+		rescue(out, p, &d.Remedies[i], empty)
+	}
+}
+
+// rescue prints what would meet a deadline that no limits meet.
+func rescue(out io.Writer, p drainPage, r *rehearse.DeadlineRemedy, empty string) {
+	what := r.Option
+	if len(r.VMs) > 0 {
+		what += " " + words.List(short(r.VMs))
+	}
+	if r.BeforeSeconds > 0 {
+		what += ", which takes " + words.Span(r.BeforeSeconds)
+	}
+	fmt.Fprintf(out, "remedy: %s: %s, in time in %d of %d", what, after(empty, r.Trial.EmptySeconds), r.Trial.InTime, r.Trial.Runs)
+	if r.Trial.Settings != p.Settings {
+		fmt.Fprintf(out, ", with %s", settings(&r.Trial.Settings))
+	}
+	if r.Risk != "" {
+		fmt.Fprintf(out, "; %s", r.Risk)
+	}
+	fmt.Fprintln(out)
 }
 
 // order lists the moves of an order that controllers do not have, for operators who request the

@@ -100,6 +100,8 @@ type Deadline struct {
 	Waves     []plan.Wave `json:"waves"`
 	Trials    []Trial     `json:"trials"`
 	Obstacles []Obstacle  `json:"obstacles"`
+	// Remedies are what would make it where no settings do, the cheapest first.
+	Remedies []DeadlineRemedy `json:"remedies,omitempty"`
 }
 
 // A Question is what a forecast is to say.
@@ -301,7 +303,8 @@ func (d *Forecast) search(
 	}
 	d.Deadline = &Deadline{WithinSeconds: goal.Within.Seconds(), Confidence: goal.Confidence,
 		Met: found.Found != nil && len(d.Left) == 0, With: found.Found,
-		Trials: append([]Trial{}, found.Trials...), Waves: []plan.Wave{}, Obstacles: d.leftovers()}
+		Trials: append([]Trial{}, found.Trials...), Waves: []plan.Wave{}, Obstacles: d.leftovers(),
+		Remedies: found.Remedies}
 	d.Deadline.Obstacles = append(d.Deadline.Obstacles, found.Obstacles...)
 	if found.Found != nil {
 		d.Deadline.Waves = append(d.Deadline.Waves, p.With(found.Found.Settings, solos).Waves...)

@@ -43,16 +43,7 @@ var options = []struct {
 func (p *Play) Remedies(ctx context.Context, m plan.Move) ([]Remedy, error) {
 	all := []Remedy{}
 	for _, o := range options {
-		with := *p
-		scene, cluster := *p.Scenario, *p.Scenario.Controller.Cluster
-		o.cluster(&cluster)
-		scene.Controller.Cluster = &cluster
-		scene.Controller.Policies = slices.Clone(scene.Controller.Policies)
-		for i := range scene.Controller.Policies {
-			o.policy(&scene.Controller.Policies[i].OptionsOverrides)
-		}
-		with.Scenario = &scene
-		solo, err := with.Solo(ctx, m)
+		solo, err := p.allowed(o.cluster, o.policy).Solo(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +61,22 @@ func (p *Play) Remedies(ctx context.Context, m plan.Move) ([]Remedy, error) {
 	return all, err
 }
 
+// allowed returns the play with an option allowed, to the cluster and by every policy.
+func (p *Play) allowed(cluster func(*migration.Cluster), policy func(*migration.OptionsOverrides)) *Play {
+	with, scene, all := *p, *p.Scenario, *p.Scenario.Controller.Cluster
+	cluster(&all)
+	scene.Controller.Cluster = &all
+	scene.Controller.Policies = slices.Clone(scene.Controller.Policies)
+	for i := range scene.Controller.Policies {
+		policy(&scene.Controller.Policies[i].OptionsOverrides)
+	}
+	with.Scenario = &scene
+	return &with
+}
+
+// restartRisk is what a restart costs besides its downtime.
+const restartRisk = "the guest is shut down: what it has in memory is gone"
+
 // restarted tries to shut a VM down and to start it on its target; nil is that it does not help.
 func (p *Play) restarted(ctx context.Context, m plan.Move) (*Remedy, error) {
 	with := *p
@@ -80,5 +87,5 @@ func (p *Play) restarted(ctx context.Context, m plan.Move) (*Remedy, error) {
 	}
 	return &Remedy{Option: restarting, Seconds: solo.Took.Seconds(),
 		DowntimeMilliseconds: solo.Downtime.Seconds() * 1000,
-		Risk:                 "the guest is shut down: what it has in memory is gone"}, nil
+		Risk: restartRisk}, nil
 }

@@ -40,8 +40,9 @@ type Search struct {
 	Found *Trial
 	// Trials are those that were tried, the gentlest first.
 	Trials []Trial
-	// Obstacles stand in the way when nothing was found.
+	// Obstacles stand in the way when nothing was found, and Remedies are what would meet the goal then.
 	Obstacles []Obstacle
+	Remedies  []DeadlineRemedy
 }
 
 // Search looks for the gentlest settings that reach a goal: as few migrations at once
@@ -54,12 +55,26 @@ func (p *Play) Search(
 		return nil, err
 	}
 	s := &Search{Obstacles: p.obstacles(g.Within, alone)}
-	if len(s.Obstacles) > 0 {
-		return s, nil
+	if len(s.Obstacles) == 0 {
+		late := lateness{}
+		if s, err = p.gentlest(ctx, g, solos, p.candidates(), late); err != nil || s.Found != nil {
+			return s, err
+		}
+		s.Obstacles = append(late.obstacles(), p.links(0)...)
+		s.Obstacles = s.Obstacles[:min(len(s.Obstacles), mostObstacles)]
 	}
-	late := lateness{}
+	s.Remedies, err = p.rescues(ctx, g, solos, s.Trials)
+	return s, err
+}
+
+// gentlest looks for the first of some settings that reach a goal. late counts which VMs keep the others from
+// it.
+func (p *Play) gentlest(
+	ctx context.Context, g Goal, solos map[hypervisor.VMID]Passage, all []Settings, late lateness,
+) (*Search, error) {
+	s := &Search{}
 	var played []time.Duration
-	for _, settings := range p.candidates() {
+	for _, settings := range all {
 		play := p.With(settings, solos)
 		if settings.Order != LargestFirst {
 			settings.Order = LargestFirst // which a controller knows, and needs no simulation
@@ -93,8 +108,6 @@ func (p *Play) Search(
 			return s, nil
 		}
 	}
-	s.Obstacles = append(late.obstacles(), p.links(0)...)
-	s.Obstacles = s.Obstacles[:min(len(s.Obstacles), mostObstacles)]
 	return s, nil
 }
 
