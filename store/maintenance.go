@@ -63,6 +63,11 @@ type Maintenance struct {
 	Ended  time.Time `json:",omitzero"`
 }
 
+// Halted reports whether the run has stopped, and waits for an operator.
+func (m *Maintenance) Halted() bool {
+	return m.Ended.IsZero() && m.Stopped != "" && m.Resumes <= m.Resumed
+}
+
 // A MaintenanceBatch is hosts that are serviced together.
 type MaintenanceBatch struct {
 	Hosts []hypervisor.HostName

@@ -68,6 +68,23 @@ func under() *store.Migration {
 				Watermark: convergence.WatermarkState{PassLow: 600 * mib}}}}
 }
 
+// TestAStoppedRunIsSaid: only one that waits for an operator.
+func TestAStoppedRunIsSaid(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), &store.Maintenance{Name: "waits", Stopped: "n1: its hook failed"},
+		&store.Maintenance{Name: "over", Stopped: "n1: its hook failed", Ended: now},
+		&store.Maintenance{Name: "resumed", Stopped: "n1: its hook failed", Resumes: 1}, &store.Maintenance{Name: "goes on"})
+	s := client.MakeStatus(c, drains, now)
+	var out bytes.Buffer
+	if err := s.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Stopped) != 1 || s.Stopped[0] != (client.StoppedRun{Name: "waits", Why: "n1: its hook failed"}) ||
+		strings.Count(out.String(), "maintenance waits has stopped: n1: its hook failed; godwit maintenance resume") != 1 ||
+		strings.Count(out.String(), "maintenance") != 2 {
+		t.Errorf("%+v\n%s", s.Stopped, out.String())
+	}
+}
+
 func drains(h *store.Host) bool { return len(h.Taints) > 0 }
 
 func TestStatus(t *testing.T) {

@@ -22,8 +22,16 @@ type Status struct {
 	Hosts  []Host       `json:"hosts"`
 	VMs    []VM         `json:"vms"`
 	Moves  []MoveReport `json:"migrations"` // that have not ended, or have lately
+	// Stopped are the runs of maintenance that wait for an operator. Default: none.
+	Stopped []StoppedRun `json:"stoppedRuns,omitempty"`
 	// Alarms need an operator at once. Default: none.
 	Alarms []Alarm `json:"alarms,omitempty"`
+}
+
+// A StoppedRun is a run of maintenance that waits for an operator.
+type StoppedRun struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }
 
 // An Alarm is a VM that runs twice, a host with two agents, or a store that is older than it was.
@@ -108,6 +116,11 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 	for _, m := range migrations {
 		if !m.State.Phase.Final() || now.Sub(m.State.Entered) < lately {
 			s.Moves = append(s.Moves, OfMove(m, now))
+		}
+	}
+	for _, m := range c.Runs() {
+		if m.Halted() {
+			s.Stopped = append(s.Stopped, StoppedRun{m.Name, m.Stopped})
 		}
 	}
 	s.Alarms = Alarms(c)

@@ -27,6 +27,10 @@ func (s *Status) Table(out io.Writer) error {
 		alarms(t, s.Alarms)
 		fmt.Fprintln(t)
 	}
+	for _, r := range s.Stopped {
+		fmt.Fprintf(t, "maintenance %s has stopped: %s; godwit maintenance resume %s lets it go on\n\n",
+			Plain(r.Name), Plain(r.Why), Plain(r.Name))
+	}
 	hosts(t, s.Hosts, s.At)
 	if len(s.VMs) > 0 {
 		fmt.Fprintln(t)

@@ -68,6 +68,8 @@ var (
 		"Memory and disks that have to leave a host that is drained.", "node")
 	descGone = gauge("host_drain_eta_seconds",
 		"Seconds until a host that is drained is empty, if nothing changes.", "node")
+	descStopped = gauge("maintenance_stopped",
+		"1 for a run of maintenance that has stopped and waits for an operator, 0 for one that goes on.", "run")
 	descLeader = gauge("controller_leading_status", "1 for the controller that leads.")
 	descTerm   = gauge("controller_term", "How often a controller has taken over.")
 	descRead   = gauge("store_up", "1 while the store answers.")
@@ -79,7 +81,7 @@ var (
 func (c *ClusterMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPending, descScheduling, descRunning, descSucceeded,
 		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descStrays, descSecond,
-		descTroubles, descDown, descLeft, descGone, descLeader,
+		descTroubles, descDown, descLeft, descGone, descStopped, descLeader,
 		descTerm, descRead, descBack} {
 		to <- d
 	}
@@ -109,6 +111,11 @@ func (c *ClusterMetrics) Collect(to chan<- prometheus.Metric) {
 	tell(descBack, truth(c.view.SetBack() != nil))
 	c.phases(tell)
 	c.hosts(tell)
+	for _, m := range c.view.Runs() {
+		if m.Ended.IsZero() {
+			tell(descStopped, truth(m.Halted()), m.Name)
+		}
+	}
 }
 
 func truth(b bool) float64 {

@@ -174,6 +174,11 @@ func TestTheClusterIsMeasured(t *testing.T) {
 	move("prod/c", 1, migration.Scheduling)
 	move("prod/d", 1, migration.Running)
 	move("prod/e", 1, migration.TargetReady)
+	for name, m := range map[string]store.Maintenance{"waits": {Stopped: "the hook failed"}, "goes-on": {},
+		"resumed": {Stopped: "the hook failed", Resumes: 1}, "over": {Stopped: "gone", Ended: time.Unix(5, 0)}} {
+		m.Name = name
+		put(&m)
+	}
 	now := time.Unix(1000, 0)
 	set := daemon.NewMetrics(daemon.NewClusterMetrics(records,
 		func(h *store.Host) bool { return h.Host.Name == "n1" },
@@ -193,7 +198,12 @@ func TestTheClusterIsMeasured(t *testing.T) {
 		`godwit_host_stray_vms{node="n1"} 0`, `godwit_host_second_agent{node="n2"} 0`,
 		`godwit_host_migration_failures{node="n2"} 0`, `godwit_host_drain_remaining_bytes{node="n1"} 1000`,
 		`godwit_vm_down{name="web",namespace="prod",node="n1"} 1`,
+		`godwit_maintenance_stopped{run="waits"} 1`, `godwit_maintenance_stopped{run="goes-on"} 0`,
+		`godwit_maintenance_stopped{run="resumed"} 0`,
 		`godwit_vmi_migration_failed{namespace="bad?",vmi="name",vmim="bad?/name#60"} 1`)
+	if strings.Contains(text, `run="over"`) {
+		t.Error("a run that has ended is told")
+	}
 	end := regexp.MustCompile(`(?m)^godwit_vmi_migration_end_time`)
 	if n := len(end.FindAllString(text, -1)); n != 2 {
 		t.Errorf("%d ends are told, want one of each VM", n)

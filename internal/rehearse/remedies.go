@@ -87,5 +87,5 @@ func (p *Play) restarted(ctx context.Context, m plan.Move) (*Remedy, error) {
 	}
 	return &Remedy{Option: restarting, Seconds: solo.Took.Seconds(),
 		DowntimeMilliseconds: solo.Downtime.Seconds() * 1000,
-		Risk: restartRisk}, nil
+		Risk:                 restartRisk}, nil
 }
