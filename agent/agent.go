@@ -30,6 +30,7 @@ type Agent struct {
 	queue     workQueue
 	unmanaged []UnmanagedDomain
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
+	gauge     gauge                      // which guest is measured
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
 	refused   time.Time                  // when the agent was refused that was told of
 	waits     string                     // what was said of why this agent is not admitted

@@ -26,6 +26,9 @@ type Config struct {
 	// ResyncCap is the longest wait: while nothing is found to be done, Resync
 	// doubles. Default: 1h.
 	ResyncCap time.Duration
+	// MeasureEvery is how often it is measured how fast the guest of each VM writes memory, one VM at a time,
+	// on hosts that can ([hypervisor.MeasureDirtyRate]). Default: never.
+	MeasureEvery time.Duration
 	// Session is the start of the process, as it is stored in the record of the host while this
 	// agent acts for it: see store.LeaseClaim. While another one is stored the agent starts, sends
 	// and resumes nothing. Default: no other process can act for the host.
@@ -60,7 +63,8 @@ func (c Config) Validate() error {
 	return due.CheckSpans("agent.Config", due.Span{Name: "Poll", Value: c.Poll},
 		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
 		due.Span{Name: "Resync", Value: c.Resync},
-		due.Span{Name: "ResyncCap", Value: c.ResyncCap})
+		due.Span{Name: "ResyncCap", Value: c.ResyncCap},
+		due.Span{Name: "MeasureEvery", Value: c.MeasureEvery})
 }
 
 // Complete returns c with the defaults filled in.

@@ -190,7 +190,7 @@ func (a *Agent) rebooted(ctx context.Context, v *store.VM) error {
 }
 
 // isAsWanted takes back what was announced of a VM that runs, and tells how large it is,
-// and why it is not as large as it shall be.
+// why it is not as large as it shall be, and how fast its guest writes.
 func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
 	why, err := "", error(nil)
@@ -211,8 +211,10 @@ func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain
 	if err != nil {
 		return err
 	}
-	_, err = a.troubled(ctx, v, why, now)
-	return err
+	if v, err = a.troubled(ctx, v, why, now); err != nil {
+		return err
+	}
+	return a.measure(ctx, v, d, now)
 }
 
 // ended tells that a VM that shall not run has stopped. One whose start was announced and that

@@ -59,6 +59,8 @@ type VM struct {
 	Overhead, Balloon, Disk hypervisor.Bytes
 	CPURequest              int // what it takes of its host's CPUs; 0 is its virtual CPUs
 	Workload                fake.Workload
+	// WorkloadFrom is where Workload is known from, in words; "" is that a file says it.
+	WorkloadFrom string
 }
 
 // A Migration is one that had not ended when the fleet was looked at.

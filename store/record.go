@@ -239,6 +239,8 @@ type VM struct {
 	Paused bool `json:",omitempty"`
 	// Size is what the VM was last started with. Default: what VM says.
 	Size *Size `json:",omitempty"`
+	// Dirtied is how fast its guest writes memory. Default: it was not measured.
+	Dirtied *DirtyRates `json:",omitempty"`
 	// Trouble is why the VM is not as its operator wants it, in words.
 	Trouble string `json:",omitempty"`
 	// Unclaimed is an ActiveMigration that is stale: the VM is on Host, and that migration does not move it.

@@ -46,6 +46,9 @@ func agentCommand() *cobra.Command {
 		if d.Config.Poll <= 0 {
 			return fmt.Errorf("--poll: %v is not a time above zero: write 1s", d.Config.Poll)
 		}
+		if every := d.Config.MeasureEvery; every < 0 || every > 0 && every < time.Minute {
+			return fmt.Errorf("--measure-dirty-rate: %v is too often: write 1h, at least 1m, or 0 for never", every)
+		}
 		u, err := f.Parse()
 		if err != nil {
 			return err
@@ -87,6 +90,8 @@ func agentCommand() *cobra.Command {
 	flags.StringVar(&h.QEMU, "qemu", "", "the `PROGRAM`; default: qemu-system-x86_64")
 	flags.StringVar(&h.Accelerator, "accelerator", "", "`kvm` or tcg; default: kvm where it works")
 	flags.DurationVar(&d.Config.Poll, "poll", time.Second, "`TIME` between samples of a transfer")
+	flags.DurationVar(&d.Config.MeasureEvery, "measure-dirty-rate", 0, "measure how fast each guest writes "+
+		"memory,\nfor a second each `TIME`, one guest after the other; default: never")
 	return c
 }
 

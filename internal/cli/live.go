@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -45,18 +46,18 @@ func readStore(url string) (*config.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := fleetOf(&c)
+	f := fleetOf(&c, time.Now())
 	f.EvictionStrategy = settings.Controller.Complete().Evacuation.Strategy
 	return config.Of(filepath.Base(u.Path), f, config.VarySpec{})
 }
 
-// guess is the class of workload that guests are taken for: a store does not say what they write.
+// guess is the class of workload that guests are taken for that were not measured.
 const guess = "web"
 
 // fleetOf returns hosts and VMs as a store has them. VMs that are off take no part.
-func fleetOf(c *client.Cluster) *inventory.Fleet {
+func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
 	f := &inventory.Fleet{Config: migration.DefaultCluster(), Namespaces: map[string]placement.Labels{}}
-	unknown := 0
+	unknown, measured, oldest := 0, 0, now
 	for _, h := range c.Hosts() {
 		if h.Host.Link <= 0 {
 			known := *h
@@ -71,11 +72,14 @@ func fleetOf(c *client.Cluster) *inventory.Fleet {
 		if v.Host == "" || v.Off() && v.Ended {
 			continue
 		}
-		f.VMs = append(f.VMs, vmOf(v))
+		if d := v.Dirtied; d != nil {
+			measured++
+			oldest = earlier(oldest, d.At)
+		}
+		f.VMs = append(f.VMs, vmOf(v, now))
 	}
 	slices.SortFunc(f.VMs, func(a, b inventory.VM) int { return cmp.Compare(a.ID, b.ID) })
-	f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: "what guests write is not in a " +
-		"store: they are taken for " + guess + " servers; --workloads FILE says what was measured"})
+	f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: writes(len(f.VMs), measured, now.Sub(oldest))})
 	if unknown > 0 {
 		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
 			"the agents of %s do not say how fast their links are: they are taken for %v",
@@ -84,12 +88,39 @@ func fleetOf(c *client.Cluster) *inventory.Fleet {
 	return f
 }
 
-func vmOf(v *store.VM) inventory.VM {
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// writes says where it is known from what guests write.
+func writes(vms, measured int, oldest time.Duration) string {
+	const help = " servers; --workloads FILE says what was measured, or agents measure it (godwit agent --measure-dirty-rate 1h)"
+	switch age := words.Span(oldest.Seconds()) + " ago or later"; {
+	case measured == 0:
+		return "what guests write is not in the store: they are taken for " + guess + help
+	case measured == vms:
+		return "what guests write was measured by their agents, " + age
+	default:
+		return fmt.Sprintf("what %d of %s write was measured by their agents, %s; the others are taken for %s", measured,
+			words.Count(vms, "guest"), age, guess+help)
+	}
+}
+
+// vmOf returns a VM as it is stored. What its guest writes is what was measured, or else a guess.
+func vmOf(v *store.VM, now time.Time) inventory.VM {
 	load, _ := inventory.Class(guess, v.Now().Memory)
+	from := "taken for a " + guess + " server: it was not measured"
+	if d := v.Dirtied; d != nil {
+		load.Rate = d.Expected(now)
+		from = fmt.Sprintf("measured by its agent %s ago", words.Span(now.Sub(d.At).Seconds()))
+	}
 	vm := inventory.VM{VM: v.Now(), Host: v.Host, Namespace: v.Namespace, Labels: placement.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason,
 		EvacuateFrom: v.EvacuateFrom, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
-		CPURequest: v.CPURequest, Workload: load}
+		CPURequest: v.CPURequest, Workload: load, WorkloadFrom: from}
 	if v.Placement != nil {
 		vm.Placement = *v.Placement
 	}

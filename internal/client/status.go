@@ -67,6 +67,9 @@ type VM struct {
 	Boots       int                 `json:"boots"`
 	Migration   migration.ID        `json:"migration,omitempty"` // that moves it
 	Why         string              `json:"why,omitempty"`       // it is not as it shall be
+	// DirtyRate is how fast its guest wrote memory when that was measured last.
+	DirtyRate hypervisor.Bandwidth `json:"dirtyBytesPerSecond,omitempty"`
+	Measured  *time.Time           `json:"dirtyMeasured,omitempty"`
 }
 
 // A MoveReport is the state of a migration.
@@ -317,6 +320,9 @@ func alsoOn(c *Cluster, v *store.VM) hypervisor.HostName {
 func OfVM(c *Cluster, v *store.VM) VM {
 	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
 		Boots: v.Boots, Migration: v.ActiveMigration, Why: v.Trouble}
+	if d := v.Dirtied; d != nil {
+		s.DirtyRate, s.Measured = d.Rate, new(d.At.UTC())
+	}
 	h := c.Host(v.Host)
 	also := alsoOn(c, v)
 	switch {

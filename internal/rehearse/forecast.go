@@ -84,6 +84,9 @@ type Step struct {
 	// Predicted are the distributions of Seconds and DowntimeMilliseconds, from what was measured;
 	// null where it does not move.
 	Predicted *predict.Prediction `json:"predicted"`
+	// DirtyRate is how fast its guest is taken to write, and DirtyFrom where that is known from; "" is the file.
+	DirtyRate hypervisor.Bandwidth `json:"dirtyBytesPerSecond"`
+	DirtyFrom string               `json:"dirtyFrom,omitempty"`
 	// Remedies are options with which it converges, the cheapest first; only where it does not.
 	Remedies []Remedy `json:"remedies,omitempty"`
 }
@@ -234,6 +237,7 @@ func (d *Forecast) moves(
 			passage, solo := run.Passages[m.VM], solos[m.VM]
 			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory,
 				DiskBytes: vms[m.VM].LocalSize(), Converges: solo.Done,
+				DirtyRate: vms[m.VM].Workload.Rate, DirtyFrom: vms[m.VM].WorkloadFrom,
 				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
 				Seconds:              passage.Took.Seconds(),
 				DowntimeMilliseconds: passage.Downtime.Seconds() * 1000,

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// TestAPlanOfAStoreTakesWhatWasMeasured: the last rate, or the mean of the hour where that is higher; and each VM
+// says where its figure comes from.
+func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
+	now := time.Date(2026, 5, 2, 3, 30, 0, 0, time.UTC)
+	vm := func(name hypervisor.VMID, d *store.DirtyRates) *store.VM {
+		return &store.VM{VM: hypervisor.VM{ID: name, Memory: 4 * hypervisor.GiB}, Host: "n1", Dirtied: d}
+	}
+	fleet := func(all ...*store.VM) *inventory.Fleet {
+		records := store.NewMemory()
+		for _, v := range all {
+			if _, err := records.Put(context.Background(), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var c client.Cluster
+		if err := c.Pull(context.Background(), records); err != nil {
+			t.Fatal(err)
+		}
+		return fleetOf(&c, now)
+	}
+	var none *store.DirtyRates
+	night := none.With(80e6, now.Add(-24*time.Hour)).With(5e6, now.Add(-2*time.Hour))
+	day := none.With(7e6, now.Add(-30*time.Minute))
+	guess, _ := inventory.Class("web", 4*hypervisor.GiB)
+	f := fleet(vm("a", night), vm("b", day), vm("c", nil))
+	for i, want := range []struct {
+		rate hypervisor.Bandwidth
+		from string
+	}{{80e6, "measured by its agent 2h00m ago"}, {7e6, "measured by its agent 30m00s ago"},
+		{guess.Rate, "taken for a web server: it was not measured"}} {
+		if v := f.VMs[i]; v.Workload.Rate != want.rate || v.WorkloadFrom != want.from || v.Workload.Hot != guess.Hot {
+			t.Errorf("%s: %v, %q, want %v, %q", v.ID, v.Workload.Rate, v.WorkloadFrom, want.rate, want.from)
+		}
+	}
+	for _, tt := range []struct {
+		fleet *inventory.Fleet
+		want  string
+	}{{f, "what 2 of 3 guests write was measured by their agents, 2h00m ago or later; the others are taken for web servers"},
+		{fleet(vm("b", day)), "what guests write was measured by their agents, 30m00s ago or later"},
+		{fleet(vm("c", nil)), "what guests write is not in the store: they are taken for web servers; --workloads FILE"}} {
+		if got := tt.fleet.Warnings[0].Message; !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q, want %q…", got, tt.want)
+		}
+	}
+}
