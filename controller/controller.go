@@ -228,6 +228,7 @@ func (c *Controller) newCache(n int) *cache {
 		drain: c.draining,
 		eager: c.config.Evacuation.Mode != evacuation.QueueAll, forgiving: c.core.Compatible,
 		traffic: newTraffic(&c.config),
+		queue:   queue[*migrationEntry]{longer: c.longer},
 	}
 }
 

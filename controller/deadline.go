@@ -1,12 +1,14 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -41,6 +43,7 @@ func (c *Controller) watchDeadline(ctx context.Context, host hypervisor.HostName
 // drainSight returns what has been measured of a drain.
 func (c *Controller) drainSight(e *hostEntry) evacuation.DrainSight {
 	s := evacuation.DrainSight{Link: e.rec.Host.Link, Limits: c.limits}
+	var waiting []*vmEntry
 	for _, g := range e.vms {
 		if g.rec.Off() && g.rec.Ended {
 			continue
@@ -53,13 +56,66 @@ func (c *Controller) drainSight(e *hostEntry) evacuation.DrainSight {
 		}
 		if s.VMs++; !begun {
 			s.Waiting++
+			waiting = append(waiting, g)
 		}
 		s.Left += left
 	}
 	if s.VMs > 0 {
 		s.Fixed = c.plan(e, time.Time{}).Warn
+		s.Reorders = c.reorders(e, waiting)
 	}
 	return s
+}
+
+// reorders reports whether VMs leave in another order when those go first that take longest.
+func (c *Controller) reorders(e *hostEntry, waiting []*vmEntry) bool {
+	if c.config.Evacuation.Policy != nil || c.config.Evacuation.Compatible {
+		return false
+	}
+	sizes := make([]evacuation.VM, len(waiting))
+	for i, g := range waiting {
+		sizes[i] = c.asMember(g)
+	}
+	for i := range sizes {
+		for j := range sizes[:i] {
+			a, b := sizes[i].Memory, sizes[j].Memory
+			x, y := c.expected(e, waiting[i], a), c.expected(e, waiting[j], b)
+			if cmp.Compare(x, y) != 0 && cmp.Compare(x, y) != cmp.Compare(a, b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// longer returns what a migration that waits goes by before others out of its host: nothing, unless the drain of that is
+// late.
+func (c *Controller) longer(f *migrationEntry) hypervisor.Bytes {
+	if f.vm.rec == nil || f.vm.host == nil || !f.vm.host.longestFirst() {
+		return 0
+	}
+	return c.expected(f.vm.host, f.vm, f.vm.rec.Weight())
+}
+
+// longestFirst reports whether those VMs leave a host first that take longest.
+func (s *hostEntry) longestFirst() bool {
+	return s.rec.DrainPace != nil && s.rec.DrainPace.LongestFirst
+}
+
+// expected returns how much the migration of a VM sends, by how fast its guest writes, where that was measured. It
+// is what the VM is ordered by, and no more: a prediction errs on the long side.
+func (c *Controller) expected(e *hostEntry, g *vmEntry, size hypervisor.Bytes) hypervisor.Bytes {
+	speed := e.rec.Host.Link
+	if most := c.config.Cluster.BandwidthPerMigration; most > 0 && (speed == 0 || most < speed) {
+		speed = most
+	}
+	d := g.rec.Dirtied
+	if d == nil || speed <= 0 {
+		return size
+	}
+	const longest = 1000 * time.Hour // of what does not converge
+	took := convergence.Predict(size, d.Rate, speed, c.config.Cluster.MaxDowntime).Left
+	return speed.In(min(took, longest))
 }
 
 // limitsOf returns the limits for migrations out of a host.
@@ -103,7 +159,7 @@ func (v *cache) learnPace(old, h *store.Host) {
 	}
 	if h.DrainPace != nil && (old.DrainPace == nil || *old.DrainPace != *h.DrainPace) {
 		v.capacityFreed = true
-		v.queue.Freed(name)
+		v.queue.Reorder(name)
 	}
 	if h.DrainBy != nil && (old.DrainBy == nil || *old.DrainBy != *h.DrainBy) {
 		v.late.Add(name)

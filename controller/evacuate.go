@@ -121,7 +121,11 @@ func (s *hostEntry) asHost() evacuation.Host {
 func (c *Controller) asVMs(s *hostEntry) []evacuation.VM {
 	c.guests = slices.Grow(c.guests[:0], len(s.vms))
 	for _, g := range s.vms { // Plan does not depend on their order
-		c.guests = append(c.guests, c.asMember(g))
+		guest := c.asMember(g)
+		if s.longestFirst() {
+			guest.Memory = c.expected(s, g, guest.Memory)
+		}
+		c.guests = append(c.guests, guest)
 	}
 	return c.guests
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/migration"
 )
@@ -23,6 +24,7 @@ type rank struct {
 	seconds  int64 // since 1970, when it was created
 	nanos    int32
 	priority migration.Priority
+	longer   hypervisor.Bytes // more goes first
 }
 
 // Before implements [due.Item].
@@ -30,6 +32,8 @@ func (a queuedItem[T]) Before(b queuedItem[T]) bool {
 	switch x, y := &a.rank, &b.rank; {
 	case x.priority != y.priority:
 		return x.priority > y.priority
+	case x.longer != y.longer:
+		return x.longer > y.longer
 	case x.seconds != y.seconds:
 		return x.seconds < y.seconds
 	case x.nanos != y.nanos:
@@ -45,9 +49,12 @@ func (l *priorityQueue[T]) Len() int { return l.heap.Len() }
 func (l *priorityQueue[T]) First() T { return l.heap.First().item }
 
 // Push adds a migration.
-func (l *priorityQueue[T]) Push(item T) {
+func (l *priorityQueue[T]) Push(item T) { l.push(item, 0) }
+
+// push adds a migration that goes before shorter ones of its priority.
+func (l *priorityQueue[T]) push(item T, longer hypervisor.Bytes) {
 	m := item.Asked()
-	l.heap.Push(queuedItem[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()), m.Priority}, item})
+	l.heap.Push(queuedItem[T]{rank{m.Created.Unix(), int32(m.Created.Nanosecond()), m.Priority, longer}, item})
 }
 
 // Pop removes the migration that goes first and returns it.

@@ -41,6 +41,9 @@ type queue[T item] struct {
 	bySource map[hypervisor.HostName]*sourceQueue[T]
 	inLine   priorityQueue[T] // the first of each source that may send; may hold stale ones
 	behind   priorityQueue[T] // those of them whose source was sending when it was asked
+	// longer says of one that waits for a source who of equals in priority goes first there: the one with more.
+	// It is asked when one is added, or its source is reordered. Default: the one that was created first.
+	longer func(T) hypervisor.Bytes
 }
 
 // sourceQueue holds those who wait for one source.
@@ -65,10 +68,33 @@ func (q *queue[T]) Add(f T, source hypervisor.HostName) {
 		q.bySource[source] = l
 	}
 	*f.Entry() = queueEntry{&l.source}
-	l.Push(f)
+	l.push(f, q.length(f))
 	if l.First() == f {
 		q.inLine.Push(f)
 	}
+}
+
+func (q *queue[T]) length(f T) hypervisor.Bytes {
+	if q.longer == nil {
+		return 0
+	}
+	return q.longer(f)
+}
+
+// Reorder asks again who goes first of those that wait for a source, and puts that one in line.
+func (q *queue[T]) Reorder(source hypervisor.HostName) {
+	l := q.bySource[source]
+	if l == nil {
+		return
+	}
+	old := l.priorityQueue
+	l.priorityQueue = priorityQueue[T]{}
+	for old.Len() > 0 {
+		if f := old.Pop(); waits(f, source) {
+			l.push(f, q.length(f))
+		}
+	}
+	q.Freed(source)
 }
 
 // Remove takes f out; its places in the lines go stale and are skipped later.

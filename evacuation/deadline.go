@@ -30,6 +30,9 @@ type Pace struct {
 	// P50 and P95 are when the host is empty with these probabilities. Zero: it is not known yet.
 	P50 time.Time `json:",omitzero"`
 	P95 time.Time `json:",omitzero"`
+	// LongestFirst says that the VMs whose migrations are expected to take longest leave first, by what was measured
+	// of their guests. Default: they leave in the order of the cluster.
+	LongestFirst bool `json:",omitempty"`
 	// What was raised and allowed; zero is what the cluster has.
 	PerSource    int  `json:",omitempty"`
 	PerCluster   int  `json:",omitempty"`
@@ -45,9 +48,11 @@ type DrainSight struct {
 	Left    hypervisor.Bytes // memory and disks of the VMs that have not left, without what was sent of them
 	VMs     int              // that have not left
 	Waiting int              // VMs whose migration has not begun
-	Fixed   []hypervisor.VMID
-	Link    hypervisor.Bandwidth // of the host; 0 is not known
-	Limits  migration.Limits     // as configured
+	// Reorders says that these leave in another order when those go first that take longest.
+	Reorders bool
+	Fixed    []hypervisor.VMID
+	Link     hypervisor.Bandwidth // of the host; 0 is not known
+	Limits   migration.Limits     // as configured
 }
 
 // Of the watch of a deadline.
@@ -102,8 +107,8 @@ func (p *Pace) saturated(s *DrainSight, now time.Time) bool {
 }
 
 // Watch looks at a drain again, and returns how it goes and what is done about it; say is what is to be told
-// then, if anything. Remedies are taken in this order, one at a time, and only those that are allowed: higher
-// limits, where the link of the host is not full, auto-converge, post-copy.
+// then, if anything. Remedies are taken in this order, one at a time, and only those that are allowed: another order, which
+// needs no leave, higher limits, where the link of the host is not full, auto-converge, post-copy.
 func (d *Deadline) Watch(before Pace, s *DrainSight, now time.Time) (next Pace, say string) {
 	next = before
 	if next.Text = ""; s.VMs == 0 {
@@ -147,7 +152,7 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // tried reports whether a remedy was taken.
 func (p *Pace) tried() bool {
-	return p.PerSource > 0 || p.PerCluster > 0 || p.AutoConverge || p.PostCopy
+	return p.LongestFirst || p.PerSource > 0 || p.PerCluster > 0 || p.AutoConverge || p.PostCopy
 }
 
 // Raised returns limits as a drain raises them.
@@ -158,6 +163,10 @@ func (p *Pace) Raised(l migration.Limits) migration.Limits {
 
 // remedy takes the next remedy, and says which; "" is that there is none.
 func (d *Deadline) remedy(p *Pace, s *DrainSight, at time.Time) string {
+	if s.Reorders && !p.LongestFirst {
+		p.LongestFirst = true
+		return "those leave first that take longest"
+	}
 	now, helps := p.Raised(s.Limits), s.Waiting > 0 && !p.saturated(s, at)
 	if next := min(2*max(1, now.PerSource), d.PerSource); helps && next > now.PerSource {
 		p.PerSource = next

@@ -33,6 +33,25 @@ func TestForecastOfADrain(t *testing.T) {
 	}
 }
 
+// TestALateDrainFirstChangesItsOrder: that needs no leave, and disturbs no guest; where it changes something, once.
+func TestALateDrainFirstChangesItsOrder(t *testing.T) {
+	now := time.Unix(1000, 0)
+	d := evacuation.Deadline{By: now.Add(time.Minute), PerSource: 5}
+	s := evacuation.DrainSight{Left: 100 * hypervisor.GiB, VMs: 50, Waiting: 40, Reorders: true, Link: 1e9,
+		Limits: migration.Limits{PerSource: 2, PerCluster: 9}}
+	p, said := d.Watch(evacuation.Pace{}, &s, now)
+	if !p.LongestFirst || p.PerSource != 0 || !strings.HasSuffix(said, ": those leave first that take longest") {
+		t.Errorf("%q, %+v", said, p)
+	}
+	if p, said = d.Watch(p, &s, now.Add(2*time.Minute)); p.PerSource != 4 || !strings.HasSuffix(said, ": 4 VMs leave at once") {
+		t.Errorf("%q, %+v", said, p)
+	}
+	s.Reorders = false
+	if p, _ = d.Watch(evacuation.Pace{}, &s, now); p.LongestFirst {
+		t.Errorf("an order that changes nothing is taken: %+v", p)
+	}
+}
+
 // TestALateDrainTakesWhatIsAllowed: limits first, each remedy with time to show, then it says what would help, once.
 func TestALateDrainTakesWhatIsAllowed(t *testing.T) {
 	now := time.Unix(1000, 0)

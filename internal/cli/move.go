@@ -103,9 +103,10 @@ A group with a domain, as "together in one rack", does not move to another domai
 one, for hosts in the same domain.
 
 With --by the controller watches the deadline while the drain runs: it forecasts from what was measured when the host
-is empty, at a median and with 95 %. When that is late it takes the remedies that you have allowed, one at a time: it raises
-limits up to --max-per-source and --max-per-cluster, then lets migrations that begin from then on use auto-converge, then
-post-copy. Each is in the audit log. When none is left it says that the deadline cannot be met, or may be missed, and what would
+is empty, at a median and with 95 %. When that is late it takes remedies, one at a time: those VMs leave first that take
+longest by what agents have measured (godwit agent --measure-dirty-rate), where that is another order; then what you have
+allowed: it raises limits up to --max-per-source and --max-per-cluster, lets migrations that begin from then on use
+auto-converge, then post-copy. Each is in the audit log. When none is left it says that the deadline cannot be met, or may be missed, and what would
 help: in the log, and with --wait.
 
 With --wait the progress names VMs that do not run, and why: a VM migrates once it has started.
