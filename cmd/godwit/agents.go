@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/console"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/inventory"
 )
@@ -119,7 +118,7 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 		return err
 	}
 	defer lock.Close()
-	d.Lock, d.Console = name, console.Path(h.Locks, d.Host)
+	d.Lock, d.Console = name, daemon.ConsolePath(h.Locks, d.Host)
 	if d.Identity, err = daemon.IdentifyHost(h); err != nil {
 		return err
 	}

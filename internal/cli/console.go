@@ -12,7 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/console"
+	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -36,7 +36,7 @@ func vmConsoleCommand(f *deskFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return useConsole(c, id, host, console.Path(locks, host))
+			return useConsole(c, id, host, daemon.ConsolePath(locks, host))
 		}}
 	c.Flags().StringVar(&locks, "locks", os.Getenv(locksVariable), "`DIR` of the locks of the host's agent; "+
 		"default: $"+locksVariable+",\nor /run/godwit")
@@ -62,8 +62,8 @@ func hostOf(ctx context.Context, d *desk, id vmid) (hypervisor.HostName, error) 
 
 // useConsole connects the command's input and output to a console.
 func useConsole(c *cobra.Command, id vmid, host hypervisor.HostName, path string) error {
-	con, err := console.Dial(c.Context(), path, id)
-	if refused, is := errors.AsType[*console.RefusedError](err); is {
+	con, err := daemon.DialConsole(c.Context(), path, id)
+	if refused, is := errors.AsType[*daemon.ConsoleRefusedError](err); is {
 		return fmt.Errorf("console of vm %s: refused: %s", id, client.Plain(refused.Why))
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func useConsole(c *cobra.Command, id vmid, host hypervisor.HostName, path string
 		return errors.Join(err, con.Close())
 	}
 	stop := context.AfterFunc(c.Context(), func() { _ = con.Close() })
-	escaped, err := console.Attach(con, c.InOrStdin(), c.OutOrStdout())
+	escaped, err := daemon.AttachConsole(con, c.InOrStdin(), c.OutOrStdout())
 	stop()
 	err = errors.Join(err, restore())
 	if !escaped && err == nil && c.Context().Err() == nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/daemon"
-	"github.com/godwit-vm/godwit/internal/doctor"
 )
 
 const doctorHelp = `Check on a host what will hurt when it runs VMs and migrates them: KVM, what runs the VMs,
@@ -41,7 +40,7 @@ func DoctorCommand() *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), limit)
 		defer cancel()
-		config := doctor.Config{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
+		config := HostCheck{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
 			Dirs:       []string{"/"},
 			Hypervisor: func(ctx context.Context) (string, error) { return software(ctx, h) }}
 		if h.Dir != "" {
@@ -54,11 +53,11 @@ func DoctorCommand() *cobra.Command {
 			}
 			config.Store = func(ctx context.Context) error { return answering(ctx, u, f.TLS) }
 		}
-		all := doctor.Check(ctx, config)
+		all := CheckHost(ctx, config)
 		if err := printResults(c, all, asJSON); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(all, func(r doctor.Result) bool { return r.Status == doctor.Failed }) {
+		if slices.ContainsFunc(all, func(r HostResult) bool { return r.Status == Failed }) {
 			return ErrNotDone
 		}
 		return nil
@@ -108,7 +107,7 @@ func answering(ctx context.Context, u daemon.URL, tls daemon.TLS) error {
 	return s.Close()
 }
 
-func printResults(c *cobra.Command, all []doctor.Result, asJSON bool) error {
+func printResults(c *cobra.Command, all []HostResult, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(c.OutOrStdout()).Encode(all)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/console"
 )
 
 // consoles serves the consoles of the host's VMs until ctx ends or what it returns is called. An agent
@@ -15,13 +14,13 @@ func (a *Agent) consoles(ctx context.Context) (hangUp func()) {
 	if a.Console == "" || !is {
 		return func() {}
 	}
-	l, err := console.Listen(a.Console)
+	l, err := ListenConsoles(a.Console)
 	if err != nil {
 		a.Log.Warn("serves no consoles", "error", err)
 		return func() {}
 	}
 	record := a.recorder(a.trail("agent/"+string(a.Host), 0))
-	s := console.Server{
+	s := ConsoleServer{
 		Open: func(ctx context.Context, vm hypervisor.VMID) (io.ReadWriteCloser, error) {
 			return hv.Console(ctx, vm)
 		},

@@ -1,6 +1,4 @@
-// Package console lets an operator of a host use the serial consoles of its VMs: the host's agent serves
-// them at a socket that only its own user can reach, and the command line connects to it.
-package console
+package daemon
 
 import (
 	"bufio"
@@ -21,8 +19,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// Escape is the key that ends a session: ^]. Source: telnet(1), virsh(1).
-const Escape = 0x1d
+// ConsoleEscape is the key that ends a session: ^]. Source: telnet(1), virsh(1).
+const ConsoleEscape = 0x1d
 
 // hello is the first line of a client, and of the server's answer. Bytes of the console follow.
 type hello struct {
@@ -31,22 +29,22 @@ type hello struct {
 }
 
 const (
-	longest  = 4096             // bytes of a hello
-	patience = 20 * time.Second // for a hello
+	longestHello  = 4096             // bytes of a hello
+	helloPatience = 20 * time.Second // for a hello
 )
 
-// Path returns where the agent of a host serves consoles: in a directory that only its user can enter.
+// ConsolePath returns where the agent of a host serves consoles: in a directory that only its user can enter.
 // Locks is the directory of the agent's locks; "" is the usual one.
-func Path(locks string, host hypervisor.HostName) string {
+func ConsolePath(locks string, host hypervisor.HostName) string {
 	if locks == "" {
 		locks = durable.Runtime()
 	}
 	return filepath.Join(locks, "agents", durable.Name("host "+string(host)), "console.sock")
 }
 
-// Listen opens the socket at a path, whose directory is there. What a dead process left is removed: who
+// ListenConsoles opens the socket at a path, whose directory is there. What a dead process left is removed: who
 // calls it holds the host's lock.
-func Listen(path string) (net.Listener, error) {
+func ListenConsoles(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -57,8 +55,8 @@ func Listen(path string) (net.Listener, error) {
 	return l, os.Chmod(path, 0o600)
 }
 
-// A Server serves the consoles of a host.
-type Server struct {
+// A ConsoleServer serves the consoles of a host.
+type ConsoleServer struct {
 	// Open opens the console of a VM.
 	Open func(context.Context, hypervisor.VMID) (io.ReadWriteCloser, error)
 	// Note is told who opens and closes a console.
@@ -66,7 +64,7 @@ type Server struct {
 }
 
 // Serve answers until ctx ends, and then closes all consoles.
-func (s *Server) Serve(ctx context.Context, l net.Listener) {
+func (s *ConsoleServer) Serve(ctx context.Context, l net.Listener) {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var all sync.WaitGroup
@@ -88,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) {
 }
 
 // session serves one client.
-func (s *Server) session(ctx context.Context, c net.Conn) {
+func (s *ConsoleServer) session(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
@@ -97,7 +95,7 @@ func (s *Server) session(ctx context.Context, c net.Conn) {
 		_ = say(c, hello{Error: err.Error()})
 		return
 	}
-	opening, cancel := context.WithTimeout(ctx, patience)
+	opening, cancel := context.WithTimeout(ctx, helloPatience)
 	defer cancel()
 	con, err := s.Open(opening, asked.VM)
 	if err != nil {
@@ -125,10 +123,10 @@ func (s *Server) session(ctx context.Context, c net.Conn) {
 
 // hear reads a hello, and returns what was read beyond it.
 func hear(c net.Conn) (h hello, rest io.Reader, err error) {
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
 		return h, nil, err
 	}
-	r := bufio.NewReaderSize(c, longest)
+	r := bufio.NewReaderSize(c, longestHello)
 	line, err := r.ReadSlice('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &h)
@@ -142,15 +140,15 @@ func hear(c net.Conn) (h hello, rest io.Reader, err error) {
 
 func say(c net.Conn, h hello) error { return json.NewEncoder(c).Encode(h) }
 
-// A RefusedError is a console that the agent did not open.
-type RefusedError struct{ Why string }
+// A ConsoleRefusedError is a console that the agent did not open.
+type ConsoleRefusedError struct{ Why string }
 
 // Error is the agent's reason.
-func (e *RefusedError) Error() string { return e.Why }
+func (e *ConsoleRefusedError) Error() string { return e.Why }
 
-// Dial opens the console of a VM at the socket of its host's agent. The error is a *[RefusedError] when
+// DialConsole opens the console of a VM at the socket of its host's agent. The error is a *[ConsoleRefusedError] when
 // the agent refuses.
-func Dial(ctx context.Context, path string, vm hypervisor.VMID) (io.ReadWriteCloser, error) {
+func DialConsole(ctx context.Context, path string, vm hypervisor.VMID) (io.ReadWriteCloser, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, err
@@ -159,28 +157,28 @@ func Dial(ctx context.Context, path string, vm hypervisor.VMID) (io.ReadWriteClo
 		var answer hello
 		var rest io.Reader
 		if answer, rest, err = hear(c); err == nil && answer.Error == "" {
-			return &client{io.MultiReader(rest, c), c}, nil
+			return &consoleClient{io.MultiReader(rest, c), c}, nil
 		}
 		if err == nil {
-			err = &RefusedError{answer.Error}
+			err = &ConsoleRefusedError{answer.Error}
 		}
 	}
 	return nil, errors.Join(err, c.Close())
 }
 
-// client is an open console.
-type client struct {
+// consoleClient is an open console.
+type consoleClient struct {
 	io.Reader
 	net.Conn
 }
 
 // Read reads what the guest writes.
-func (c *client) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+func (c *consoleClient) Read(p []byte) (int, error) { return c.Reader.Read(p) }
 
-// Attach carries what is typed to a console, and what the guest writes to out, until [Escape] is typed,
+// AttachConsole carries what is typed to a console, and what the guest writes to out, until [ConsoleEscape] is typed,
 // in ends, or the console does. Escaped reports which: the user has ended it. It closes the console. A
 // read of in may go on when it has returned.
-func Attach(c io.ReadWriteCloser, in io.Reader, out io.Writer) (escaped bool, err error) {
+func AttachConsole(c io.ReadWriteCloser, in io.Reader, out io.Writer) (escaped bool, err error) {
 	typed := make(chan error, 1)
 	go func() {
 		typed <- typeTo(c, in)
@@ -204,7 +202,7 @@ func typeTo(c io.Writer, in io.Reader) error {
 	buf := make([]byte, 1024)
 	for {
 		n, err := in.Read(buf)
-		before, _, end := bytes.Cut(buf[:n], []byte{Escape})
+		before, _, end := bytes.Cut(buf[:n], []byte{ConsoleEscape})
 		if _, err := c.Write(before); err != nil {
 			return err
 		}

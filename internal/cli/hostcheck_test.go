@@ -1,4 +1,4 @@
-package doctor_test
+package cli_test
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/doctor"
+	"github.com/godwit-vm/godwit/internal/cli"
 )
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // host is a root with these files, in which everything else is well.
-func host(t *testing.T, files map[string]string) doctor.Config {
+func host(t *testing.T, files map[string]string) cli.HostCheck {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
@@ -33,22 +33,15 @@ func host(t *testing.T, files map[string]string) doctor.Config {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	return doctor.Config{Root: root, Userfaultfd: func() error { return nil },
+	return cli.HostCheck{Root: root, Userfaultfd: func() error { return nil },
 		Clock: func() (bool, error) { return true, nil }, Now: func() time.Time { return now }}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // result finds what a check says, and requires that whatever is not ok says what to do.
-func result(t *testing.T, c doctor.Config, check string) doctor.Result {
+func result(t *testing.T, c cli.HostCheck, check string) cli.HostResult {
 	t.Helper()
-	for _, r := range doctor.Check(t.Context(), c) {
-		if (r.Status == doctor.OK) != (r.Do == "") || r.Found == "" {
+	for _, r := range cli.CheckHost(t.Context(), c) {
+		if (r.Status == cli.OK) != (r.Do == "") || r.Found == "" {
 			t.Errorf("%+v: what is not ok says what to do", r)
 		}
 		if r.Check == check {
@@ -56,7 +49,7 @@ func result(t *testing.T, c doctor.Config, check string) doctor.Result {
 		}
 	}
 	t.Fatalf("there is no check %q", check)
-	return doctor.Result{}
+	return cli.HostResult{}
 }
 
 func TestChecksOfAHost(t *testing.T) {
@@ -65,41 +58,41 @@ func TestChecksOfAHost(t *testing.T) {
 	for _, row := range []struct {
 		name, check string
 		files       map[string]string
-		change      func(*doctor.Config)
-		status      doctor.Status
+		change      func(*cli.HostCheck)
+		status      cli.HostStatus
 		found       string
 	}{
-		{"KVM can be opened", "KVM", map[string]string{"dev/kvm": ""}, nil, doctor.OK, "can be opened"},
-		{"there is no KVM", "KVM", nil, nil, doctor.Failed, "dev/kvm is not there"},
-		{"KVM is a directory", "KVM", map[string]string{"dev/kvm/x": ""}, nil, doctor.Failed, "is a directory"},
-		{"post-copy is possible", "userfaultfd", nil, nil, doctor.OK, "possible"},
+		{"KVM can be opened", "KVM", map[string]string{"dev/kvm": ""}, nil, cli.OK, "can be opened"},
+		{"there is no KVM", "KVM", nil, nil, cli.Failed, "dev/kvm is not there"},
+		{"KVM is a directory", "KVM", map[string]string{"dev/kvm/x": ""}, nil, cli.Failed, "is a directory"},
+		{"post-copy is possible", "userfaultfd", nil, nil, cli.OK, "possible"},
 		{"post-copy is not", "userfaultfd", nil,
-			func(c *doctor.Config) { c.Userfaultfd = func() error { return broken } }, doctor.Warning, "broken"},
+			func(c *cli.HostCheck) { c.Userfaultfd = func() error { return broken } }, cli.Warning, "broken"},
 		{"huge pages are free", "huge pages", map[string]string{"proc/meminfo": pages + "3\nHugepagesize: 2048 kB\n"},
-			nil, doctor.OK, "3 of 64 pages of 2048 KiB are free"},
-		{"none is free", "huge pages", map[string]string{"proc/meminfo": pages + "0\n"}, nil, doctor.Warning,
+			nil, cli.OK, "3 of 64 pages of 2048 KiB are free"},
+		{"none is free", "huge pages", map[string]string{"proc/meminfo": pages + "0\n"}, nil, cli.Warning,
 			"0 of 64"},
-		{"none is reserved", "huge pages", map[string]string{"proc/meminfo": ""}, nil, doctor.OK, "none"},
-		{"there is no /proc", "huge pages", nil, nil, doctor.Warning, "no such file"},
-		{"the clock is kept right", "clock", nil, nil, doctor.OK, "keeps it right"},
+		{"none is reserved", "huge pages", map[string]string{"proc/meminfo": ""}, nil, cli.OK, "none"},
+		{"there is no /proc", "huge pages", nil, nil, cli.Warning, "no such file"},
+		{"the clock is kept right", "clock", nil, nil, cli.OK, "keeps it right"},
 		{"it is not", "clock", nil,
-			func(c *doctor.Config) { c.Clock = func() (bool, error) { return false, nil } }, doctor.Warning,
+			func(c *cli.HostCheck) { c.Clock = func() (bool, error) { return false, nil } }, cli.Warning,
 			"no service"},
 		{"it is not known", "clock", nil,
-			func(c *doctor.Config) { c.Clock = func() (bool, error) { return false, broken } }, doctor.Warning,
+			func(c *cli.HostCheck) { c.Clock = func() (bool, error) { return false, broken } }, cli.Warning,
 			"broken"},
-		{"VMs run with KVM", "hypervisor", nil, runs("QEMU 10.0, kvm", nil), doctor.OK, "QEMU 10.0, kvm"},
-		{"VMs run in software", "hypervisor", nil, runs("QEMU 10.0, tcg", nil), doctor.Warning, "software"},
-		{"nothing runs them", "hypervisor", nil, runs("", broken), doctor.Failed, "broken"},
+		{"VMs run with KVM", "hypervisor", nil, runs("QEMU 10.0, kvm", nil), cli.OK, "QEMU 10.0, kvm"},
+		{"VMs run in software", "hypervisor", nil, runs("QEMU 10.0, tcg", nil), cli.Warning, "software"},
+		{"nothing runs them", "hypervisor", nil, runs("", broken), cli.Failed, "broken"},
 		{"the store answers", "store", nil,
-			func(c *doctor.Config) { c.Store = func(context.Context) error { return nil } }, doctor.OK, "answers"},
+			func(c *cli.HostCheck) { c.Store = func(context.Context) error { return nil } }, cli.OK, "answers"},
 		{"it does not", "store", nil,
-			func(c *doctor.Config) { c.Store = func(context.Context) error { return broken } }, doctor.Failed,
+			func(c *cli.HostCheck) { c.Store = func(context.Context) error { return broken } }, cli.Failed,
 			"broken"},
 		{"an address of another host", "MTU", nil,
-			func(c *doctor.Config) { c.Address = "192.0.2.1" }, doctor.Failed, "no interface has the address"},
+			func(c *cli.HostCheck) { c.Address = "192.0.2.1" }, cli.Failed, "no interface has the address"},
 		{"an address of this host", "MTU", nil,
-			func(c *doctor.Config) { c.Address = "127.0.0.1" }, doctor.OK, "lo has"},
+			func(c *cli.HostCheck) { c.Address = "127.0.0.1" }, cli.OK, "lo has"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := host(t, row.files)
@@ -113,8 +106,8 @@ func TestChecksOfAHost(t *testing.T) {
 	}
 }
 
-func runs(software string, err error) func(*doctor.Config) {
-	return func(c *doctor.Config) {
+func runs(software string, err error) func(*cli.HostCheck) {
+	return func(c *cli.HostCheck) {
 		c.Hypervisor = func(context.Context) (string, error) { return software, err }
 	}
 }
@@ -125,11 +118,11 @@ func TestDisks(t *testing.T) {
 	if r := result(t, c, "disk of "+c.Dirs[0]); !strings.Contains(r.Found, "MiB are free") {
 		t.Errorf("%+v", r)
 	}
-	if r := result(t, c, "disk of "+c.Dirs[1]); r.Status != doctor.Warning {
+	if r := result(t, c, "disk of "+c.Dirs[1]); r.Status != cli.Warning {
 		t.Errorf("a directory that is not there: %+v", r)
 	}
 	c.Dirs = []string{"/proc"} // it has no room at all
-	if r := result(t, c, "disk of /proc"); r.Status != doctor.Failed {
+	if r := result(t, c, "disk of /proc"); r.Status != cli.Failed {
 		t.Errorf("a disk without room: %+v", r)
 	}
 }
@@ -139,11 +132,11 @@ func TestAPortThatIsTaken(t *testing.T) {
 	must(t, err)
 	c := host(t, nil)
 	c.Address, c.Port = "127.0.0.1", l.Addr().(*net.TCPAddr).Port
-	if r := result(t, c, "port"); r.Status != doctor.Warning || !strings.Contains(r.Found, "in use") {
+	if r := result(t, c, "port"); r.Status != cli.Warning || !strings.Contains(r.Found, "in use") {
 		t.Errorf("%+v", r)
 	}
 	must(t, l.Close())
-	if r := result(t, c, "port"); r.Status != doctor.OK {
+	if r := result(t, c, "port"); r.Status != cli.OK {
 		t.Errorf("%+v", r)
 	}
 }
@@ -151,13 +144,13 @@ func TestAPortThatIsTaken(t *testing.T) {
 func TestPeers(t *testing.T) {
 	for _, row := range []struct {
 		ahead  time.Duration
-		status doctor.Status
+		status cli.HostStatus
 		found  string
 	}{
-		{0, doctor.OK, "its clock agrees"},
-		{-time.Second, doctor.OK, "its clock agrees"},
-		{time.Minute, doctor.Failed, "its clock differs by 1m0s"},
-		{-time.Hour, doctor.Failed, "its clock differs by 59m59s"},
+		{0, cli.OK, "its clock agrees"},
+		{-time.Second, cli.OK, "its clock agrees"},
+		{time.Minute, cli.Failed, "its clock differs by 1m0s"},
+		{-time.Hour, cli.Failed, "its clock differs by 59m59s"},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", now.Add(row.ahead).Format(http.TimeFormat))
@@ -169,7 +162,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("a clock that is %v ahead: %+v", row.ahead, r)
 		}
 		s.Close()
-		if r := result(t, c, "host at "+c.Peers[0]); r.Status != doctor.Failed {
+		if r := result(t, c, "host at "+c.Peers[0]); r.Status != cli.Failed {
 			t.Errorf("a host that does not answer: %+v", r)
 		}
 	}
@@ -214,33 +207,33 @@ func TestCertificates(t *testing.T) {
 		name, check string
 		until       time.Duration
 		spoil       func(t *testing.T, dir string)
-		status      doctor.Status
+		status      cli.HostStatus
 		found       string
 	}{
-		{"a good one", server, year / 2, nil, doctor.OK, "it ends on 2027-05-28"},
-		{"a good one of a client", client, year / 2, nil, doctor.OK, "it ends on 2027-05-28"},
-		{"the authority's", ca, year, nil, doctor.OK, "it ends on 2027-12-06"},
-		{"one that ends soon", server, 24 * time.Hour, nil, doctor.Warning, "it ends on 2026-11-27"},
-		{"one that has ended", client, -time.Minute, nil, doctor.Failed, "it ended on 2026-11-26"},
+		{"a good one", server, year / 2, nil, cli.OK, "it ends on 2027-05-28"},
+		{"a good one of a client", client, year / 2, nil, cli.OK, "it ends on 2027-05-28"},
+		{"the authority's", ca, year, nil, cli.OK, "it ends on 2027-12-06"},
+		{"one that ends soon", server, 24 * time.Hour, nil, cli.Warning, "it ends on 2026-11-27"},
+		{"one that has ended", client, -time.Minute, nil, cli.Failed, "it ended on 2026-11-26"},
 		{"one without its key", server, year / 2, func(t *testing.T, dir string) {
 			must(t, os.Remove(filepath.Join(dir, "server-key.pem")))
-		}, doctor.Failed, "no such file"},
+		}, cli.Failed, "no such file"},
 		{"one with another key", server, year / 2, func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, "client-key.pem"), filepath.Join(dir, "server-key.pem")))
-		}, doctor.Failed, "private key does not match"},
+		}, cli.Failed, "private key does not match"},
 		{"one of another authority", server, year / 2, func(t *testing.T, dir string) {
 			other := t.TempDir()
 			authority(t, other, "127.0.0.1", now.Add(year/2))
 			for _, name := range []string{"server-cert.pem", "server-key.pem"} {
 				must(t, os.Rename(filepath.Join(other, name), filepath.Join(dir, name)))
 			}
-		}, doctor.Failed, "certificate signed by unknown authority"},
+		}, cli.Failed, "certificate signed by unknown authority"},
 		{"no authority", ca, year / 2, func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "ca-cert.pem"), []byte("text"), 0o600))
-		}, doctor.Failed, "has no certificate"},
+		}, cli.Failed, "has no certificate"},
 		{"one of another address", server, year / 2, func(t *testing.T, dir string) {
 			authority(t, dir, "192.0.2.1", now.Add(year/2))
-		}, doctor.Warning, "192.0.2.1"},
+		}, cli.Warning, "192.0.2.1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := host(t, nil)
@@ -256,11 +249,11 @@ func TestCertificates(t *testing.T) {
 	}
 	c := host(t, nil)
 	c.TLS, c.PSK = t.TempDir(), true
-	if r := result(t, c, "TLS keys.psk"); r.Status != doctor.Failed {
+	if r := result(t, c, "TLS keys.psk"); r.Status != cli.Failed {
 		t.Errorf("a key that is not there: %+v", r)
 	}
 	must(t, os.WriteFile(filepath.Join(c.TLS, "keys.psk"), []byte("qemu:abc\n"), 0o600))
-	if r := result(t, c, "TLS keys.psk"); r.Status != doctor.OK {
+	if r := result(t, c, "TLS keys.psk"); r.Status != cli.OK {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,4 +1,4 @@
-package console_test
+package daemon_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/console"
+	"github.com/godwit-vm/godwit/internal/daemon"
 )
 
 // A notebook keeps what a server notes.
@@ -34,13 +34,13 @@ func serve(t *testing.T, open func(hypervisor.VMID) (io.ReadWriteCloser, error))
 	end func()) {
 	t.Helper()
 	path, n = filepath.Join(t.TempDir(), "c.sock"), &notebook{}
-	l, err := console.Listen(path)
+	l, err := daemon.ListenConsoles(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	s := console.Server{Note: n.note, Open: func(_ context.Context, vm hypervisor.VMID) (io.ReadWriteCloser, error) {
+	s := daemon.ConsoleServer{Note: n.note, Open: func(_ context.Context, vm hypervisor.VMID) (io.ReadWriteCloser, error) {
 		return open(vm)
 	}}
 	go func() {
@@ -52,8 +52,8 @@ func serve(t *testing.T, open func(hypervisor.VMID) (io.ReadWriteCloser, error))
 	return path, n, end
 }
 
-// guest is a guest that echoes in capitals.
-func guest(hypervisor.VMID) (io.ReadWriteCloser, error) {
+// echoGuest is a guest that echoes in capitals.
+func echoGuest(hypervisor.VMID) (io.ReadWriteCloser, error) {
 	near, far := net.Pipe()
 	go func() {
 		buf := make([]byte, 64)
@@ -79,7 +79,7 @@ func (k *keys) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, k.texts[0])
-	if k.texts = k.texts[1:]; len(k.texts) >= 0 && p[0] == console.Escape {
+	if k.texts = k.texts[1:]; len(k.texts) >= 0 && p[0] == daemon.ConsoleEscape {
 		<-k.heard
 	}
 	return n, nil
@@ -101,17 +101,17 @@ func (e *ear) Write(p []byte) (int, error) {
 }
 
 func TestASessionCarriesBothWaysAndEndsAtTheEscape(t *testing.T) {
-	path, notes, end := serve(t, guest)
+	path, notes, end := serve(t, echoGuest)
 	if s, err := os.Stat(path); err != nil || s.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", s, err)
 	}
-	c, err := console.Dial(t.Context(), path, "default/web")
+	c, err := daemon.DialConsole(t.Context(), path, "default/web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	heard := make(chan struct{})
 	out := &ear{text: "LOGIN: ANN\r", heard: heard}
-	escaped, err := console.Attach(c, &keys{[]string{"login: ", "ann\r", "\x1dnever"}, heard}, out)
+	escaped, err := daemon.AttachConsole(c, &keys{[]string{"login: ", "ann\r", "\x1dnever"}, heard}, out)
 	if err != nil || !escaped || out.all.String() != "LOGIN: ANN\r" {
 		t.Errorf("heard %q, escaped %v: %v", &out.all, escaped, err)
 	}
@@ -126,7 +126,7 @@ func equal(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b,
 func TestASessionEndsWithItsGuest(t *testing.T) {
 	near, far := net.Pipe()
 	path, _, _ := serve(t, func(hypervisor.VMID) (io.ReadWriteCloser, error) { return near, nil })
-	c, err := console.Dial(t.Context(), path, "default/web")
+	c, err := daemon.DialConsole(t.Context(), path, "default/web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestASessionEndsWithItsGuest(t *testing.T) {
 	var out bytes.Buffer
 	in, typed := net.Pipe() // the user types nothing
 	defer typed.Close()
-	if escaped, err := console.Attach(c, in, &out); err != nil || escaped || out.String() != "bye" {
+	if escaped, err := daemon.AttachConsole(c, in, &out); err != nil || escaped || out.String() != "bye" {
 		t.Errorf("heard %q, escaped %v: %v", &out, escaped, err)
 	}
 }
@@ -146,8 +146,8 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	path, notes, end := serve(t, func(hypervisor.VMID) (io.ReadWriteCloser, error) {
 		return nil, errors.New("its console is open")
 	})
-	_, err := console.Dial(t.Context(), path, "default/web")
-	if refused, is := errors.AsType[*console.RefusedError](err); !is || refused.Why != "its console is open" {
+	_, err := daemon.DialConsole(t.Context(), path, "default/web")
+	if refused, is := errors.AsType[*daemon.ConsoleRefusedError](err); !is || refused.Why != "its console is open" {
 		t.Errorf("%v", err)
 	}
 	raw, err := net.Dial("unix", path)
@@ -161,7 +161,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		t.Errorf("a client that speaks something else: %q", answer)
 	}
 	end()
-	if _, err := console.Dial(t.Context(), path, "default/web"); err == nil || len(notes.notes) > 0 {
+	if _, err := daemon.DialConsole(t.Context(), path, "default/web"); err == nil || len(notes.notes) > 0 {
 		t.Errorf("served after its end: %v; noted %q", err, notes.notes)
 	}
 }

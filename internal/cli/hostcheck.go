@@ -1,6 +1,4 @@
-// Package doctor checks on a host what will hurt when it runs VMs and migrates them, and says what
-// to do about it. It changes nothing.
-package doctor
+package cli
 
 import (
 	"bufio"
@@ -21,26 +19,26 @@ import (
 	"time"
 )
 
-// A Status is how a check ended.
-type Status string
+// A HostStatus is how a check ended.
+type HostStatus string
 
 // The statuses, from good to bad.
 const (
-	OK      Status = "ok"
-	Warning Status = "warning"
-	Failed  Status = "failed"
+	OK      HostStatus = "ok"
+	Warning HostStatus = "warning"
+	Failed  HostStatus = "failed"
 )
 
-// A Result is what a check has found.
-type Result struct {
-	Check  string `json:"check"`
-	Status Status `json:"status"`
-	Found  string `json:"found"`
-	Do     string `json:"do,omitempty"` // what to do about it
+// A HostResult is what a check has found.
+type HostResult struct {
+	Check  string     `json:"check"`
+	Status HostStatus `json:"status"`
+	Found  string     `json:"found"`
+	Do     string     `json:"do,omitempty"` // what to do about it
 }
 
-// Config says what to check. A zero field leaves a check out, or takes the default it names.
-type Config struct {
+// HostCheck says what to check. A zero field leaves a check out, or takes the default it names.
+type HostCheck struct {
 	// Root is where /proc and /dev are. Default: "/".
 	Root string
 	// Dirs are those whose disks must have room.
@@ -65,8 +63,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Check runs all checks that c asks for. It takes no longer than ctx.
-func Check(ctx context.Context, c Config) []Result {
+// CheckHost runs all checks that c asks for. It takes no longer than ctx.
+func CheckHost(ctx context.Context, c HostCheck) []HostResult {
 	if c.Root == "" {
 		c.Root = "/"
 	}
@@ -79,7 +77,7 @@ func Check(ctx context.Context, c Config) []Result {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	all := []Result{c.kvm(), c.postCopy(), c.hugePages(), c.clock()}
+	all := []HostResult{c.kvm(), c.postCopy(), c.hugePages(), c.clock()}
 	if c.Hypervisor != nil {
 		all = append(all, c.hypervisor(ctx))
 	}
@@ -101,33 +99,33 @@ func Check(ctx context.Context, c Config) []Result {
 	return all
 }
 
-func (c *Config) kvm() Result {
+func (c *HostCheck) kvm() HostResult {
 	path := filepath.Join(c.Root, "dev/kvm")
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Result{"KVM", Failed, path + " is not there: VMs run in software, many times slower",
+		return HostResult{"KVM", Failed, path + " is not there: VMs run in software, many times slower",
 			"switch virtualisation on in the firmware, and load the module: modprobe kvm_intel or kvm_amd"}
 	case err != nil:
-		return Result{"KVM", Failed, err.Error(),
+		return HostResult{"KVM", Failed, err.Error(),
 			"run the agent as root, or add its user to the group kvm"}
 	}
 	_ = f.Close()
-	return Result{"KVM", OK, path + " can be opened", ""}
+	return HostResult{"KVM", OK, path + " can be opened", ""}
 }
 
-func (c *Config) postCopy() Result {
+func (c *HostCheck) postCopy() HostResult {
 	if err := c.Userfaultfd(); err != nil {
-		return Result{"userfaultfd", Warning, "post-copy is not possible: " + err.Error(),
+		return HostResult{"userfaultfd", Warning, "post-copy is not possible: " + err.Error(),
 			"run the agent as root, or set vm.unprivileged_userfaultfd=1 with sysctl"}
 	}
-	return Result{"userfaultfd", OK, "post-copy is possible", ""}
+	return HostResult{"userfaultfd", OK, "post-copy is possible", ""}
 }
 
-func (c *Config) hugePages() Result {
+func (c *HostCheck) hugePages() HostResult {
 	text, err := os.ReadFile(filepath.Join(c.Root, "proc/meminfo"))
 	if err != nil {
-		return Result{"huge pages", Warning, err.Error(), "mount /proc"}
+		return HostResult{"huge pages", Warning, err.Error(), "mount /proc"}
 	}
 	values := map[string]int{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
@@ -137,44 +135,44 @@ func (c *Config) hugePages() Result {
 	}
 	total, free, size := values["HugePages_Total"], values["HugePages_Free"], values["Hugepagesize"]
 	if total == 0 {
-		return Result{"huge pages", OK, "none are reserved: a VM that asks for them cannot be here", ""}
+		return HostResult{"huge pages", OK, "none are reserved: a VM that asks for them cannot be here", ""}
 	}
 	found := fmt.Sprintf("%d of %d pages of %d KiB are free", free, total, size)
 	if free == 0 {
-		return Result{"huge pages", Warning, found,
+		return HostResult{"huge pages", Warning, found,
 			"a VM that asks for them cannot come: raise vm.nr_hugepages with sysctl"}
 	}
-	return Result{"huge pages", OK, found, ""}
+	return HostResult{"huge pages", OK, found, ""}
 }
 
-func (c *Config) clock() Result {
+func (c *HostCheck) clock() HostResult {
 	const do = "run chrony or systemd-timesyncd: leases and logs compare the clocks of hosts"
 	switch ok, err := c.Clock(); {
 	case err != nil:
-		return Result{"clock", Warning, "the kernel does not say whether it is right: " + err.Error(), do}
+		return HostResult{"clock", Warning, "the kernel does not say whether it is right: " + err.Error(), do}
 	case !ok:
-		return Result{"clock", Warning, "no service keeps it right", do}
+		return HostResult{"clock", Warning, "no service keeps it right", do}
 	}
-	return Result{"clock", OK, "a service keeps it right", ""}
+	return HostResult{"clock", OK, "a service keeps it right", ""}
 }
 
-func (c *Config) hypervisor(ctx context.Context) Result {
+func (c *HostCheck) hypervisor(ctx context.Context) HostResult {
 	software, err := c.Hypervisor(ctx)
 	switch {
 	case err != nil:
-		return Result{"hypervisor", Failed, err.Error(),
+		return HostResult{"hypervisor", Failed, err.Error(),
 			"install qemu-system-x86, or libvirt-daemon-system and start libvirtd"}
 	case strings.Contains(software, "tcg"):
-		return Result{"hypervisor", Warning, software + ": VMs run in software", "see the check of KVM"}
+		return HostResult{"hypervisor", Warning, software + ": VMs run in software", "see the check of KVM"}
 	}
-	return Result{"hypervisor", OK, software, ""}
+	return HostResult{"hypervisor", OK, software, ""}
 }
 
-func (c *Config) store(ctx context.Context) Result {
+func (c *HostCheck) store(ctx context.Context) HostResult {
 	if err := c.Store(ctx); err != nil {
-		return Result{"store", Failed, err.Error(), "start the controller, or etcd, first"}
+		return HostResult{"store", Failed, err.Error(), "start the controller, or etcd, first"}
 	}
-	return Result{"store", OK, "it answers", ""}
+	return HostResult{"store", OK, "it answers", ""}
 }
 
 // Room for the store, the logs and the journals of a host, in bytes.
@@ -183,24 +181,24 @@ const (
 	noRoom     = 64 << 20
 )
 
-func (c *Config) disk(dir string) Result {
+func (c *HostCheck) disk(dir string) HostResult {
 	check := "disk of " + dir
 	room, readOnly, err := roomOf(dir)
 	found := fmt.Sprintf("%d MiB are free", room>>20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Result{check, Warning, "the directory is not there", "the daemons make it: is it the right one?"}
+		return HostResult{check, Warning, "the directory is not there", "the daemons make it: is it the right one?"}
 	case err != nil:
-		return Result{check, Failed, err.Error(), "make it readable for the daemons"}
+		return HostResult{check, Failed, err.Error(), "make it readable for the daemons"}
 	case readOnly:
-		return Result{check, Failed, "it is mounted read-only",
+		return HostResult{check, Failed, "it is mounted read-only",
 			"look for errors of the disk with dmesg, and mount it again"}
 	case room < noRoom:
-		return Result{check, Failed, found, "make room: nothing can be stored soon"}
+		return HostResult{check, Failed, found, "make room: nothing can be stored soon"}
 	case room < littleRoom:
-		return Result{check, Warning, found, "make room: 1 GiB at least"}
+		return HostResult{check, Warning, found, "make room: 1 GiB at least"}
 	}
-	return Result{check, OK, found, ""}
+	return HostResult{check, OK, found, ""}
 }
 
 // soon is how long before its end a certificate is worth a warning.
@@ -208,19 +206,19 @@ const soon = 30 * 24 * time.Hour
 
 // certificates checks those that QEMU shows to other hosts.
 // Source: QEMU 7.2 docs/system/tls.rst.
-func (c *Config) certificates() (all []Result) {
+func (c *HostCheck) certificates() (all []HostResult) {
 	if c.PSK {
 		path := filepath.Join(c.TLS, "keys.psk")
 		if _, err := os.ReadFile(path); err != nil {
-			return []Result{{"TLS keys.psk", Failed, err.Error(), "write the key that all hosts share"}}
+			return []HostResult{{"TLS keys.psk", Failed, err.Error(), "write the key that all hosts share"}}
 		}
-		return []Result{{"TLS keys.psk", OK, path + " can be read", ""}}
+		return []HostResult{{"TLS keys.psk", OK, path + " can be read", ""}}
 	}
 	authority := filepath.Join(c.TLS, "ca-cert.pem")
 	roots := x509.NewCertPool()
 	text, err := os.ReadFile(authority)
 	if err != nil || !roots.AppendCertsFromPEM(text) {
-		return []Result{{"TLS ca-cert.pem", Failed, fmt.Sprintf("%s has no certificate (%v)", authority, err),
+		return []HostResult{{"TLS ca-cert.pem", Failed, fmt.Sprintf("%s has no certificate (%v)", authority, err),
 			"copy the certificate of the authority there"}}
 	}
 	if block, _ := pem.Decode(text); block != nil {
@@ -234,12 +232,12 @@ func (c *Config) certificates() (all []Result) {
 	return all
 }
 
-func (c *Config) certificate(name string, roots *x509.CertPool) Result {
+func (c *HostCheck) certificate(name string, roots *x509.CertPool) HostResult {
 	check := "TLS " + name + "-cert.pem"
 	pair, err := tls.LoadX509KeyPair(filepath.Join(c.TLS, name+"-cert.pem"),
 		filepath.Join(c.TLS, name+"-key.pem"))
 	if err != nil {
-		return Result{check, Failed, err.Error(), "make this certificate and its key anew"}
+		return HostResult{check, Failed, err.Error(), "make this certificate and its key anew"}
 	}
 	usage := x509.ExtKeyUsageServerAuth
 	if name == "client" {
@@ -250,11 +248,11 @@ func (c *Config) certificate(name string, roots *x509.CertPool) Result {
 	}
 	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: c.Now(),
 		KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
-		return Result{check, Failed, err.Error(), "let the authority of ca-cert.pem sign it"}
+		return HostResult{check, Failed, err.Error(), "let the authority of ca-cert.pem sign it"}
 	}
 	if name == "server" && c.Address != "" {
 		if err := pair.Leaf.VerifyHostname(c.Address); err != nil {
-			return Result{check, Warning, err.Error(),
+			return HostResult{check, Warning, err.Error(),
 				"let it carry the address, or give --tls-hostname to all agents"}
 		}
 	}
@@ -262,35 +260,35 @@ func (c *Config) certificate(name string, roots *x509.CertPool) Result {
 }
 
 // ends tells when a certificate does.
-func (c *Config) ends(check string, cert *x509.Certificate) Result {
+func (c *HostCheck) ends(check string, cert *x509.Certificate) HostResult {
 	day := cert.NotAfter.UTC().Format(time.DateOnly)
 	switch left := cert.NotAfter.Sub(c.Now()); {
 	case left <= 0:
-		return Result{check, Failed, "it ended on " + day, "renew it: no migration begins any more"}
+		return HostResult{check, Failed, "it ended on " + day, "renew it: no migration begins any more"}
 	case left < soon:
-		return Result{check, Warning, "it ends on " + day, "renew it"}
+		return HostResult{check, Warning, "it ends on " + day, "renew it"}
 	}
-	return Result{check, OK, "it ends on " + day, ""}
+	return HostResult{check, OK, "it ends on " + day, ""}
 }
 
-func (c *Config) port() Result {
+func (c *HostCheck) port() HostResult {
 	at := net.JoinHostPort(c.Address, strconv.Itoa(c.Port))
 	l, err := net.Listen("tcp", at)
 	if err != nil {
-		return Result{"port", Warning, err.Error(),
+		return HostResult{"port", Warning, err.Error(),
 			"if it is not the agent of this host that has it: choose another one with --port"}
 	}
 	_ = l.Close()
-	return Result{"port", OK, at + " is free", ""}
+	return HostResult{"port", OK, at + " is free", ""}
 }
 
 // leastMTU is what Ethernet has; links of migrations do better with 9000.
 const leastMTU = 1500
 
-func (c *Config) mtu() Result {
+func (c *HostCheck) mtu() HostResult {
 	all, err := net.Interfaces()
 	if err != nil {
-		return Result{"MTU", Warning, err.Error(), "look with ip link"}
+		return HostResult{"MTU", Warning, err.Error(), "look with ip link"}
 	}
 	for _, i := range all {
 		addresses, _ := i.Addrs()
@@ -300,12 +298,12 @@ func (c *Config) mtu() Result {
 			}
 			found := fmt.Sprintf("%s has %d bytes", i.Name, i.MTU)
 			if i.MTU < leastMTU {
-				return Result{"MTU", Warning, found, "a tunnel on the way? 1500 is usual, and 9000 is better"}
+				return HostResult{"MTU", Warning, found, "a tunnel on the way? 1500 is usual, and 9000 is better"}
 			}
-			return Result{"MTU", OK, found, ""}
+			return HostResult{"MTU", OK, found, ""}
 		}
 	}
-	return Result{"MTU", Failed, "no interface has the address " + c.Address,
+	return HostResult{"MTU", Failed, "no interface has the address " + c.Address,
 		"give an address of this host with --address"}
 }
 
@@ -313,31 +311,31 @@ func (c *Config) mtu() Result {
 const farOff = 2 * time.Second
 
 // peer asks a daemon of another host, and compares its clock.
-func (c *Config) peer(ctx context.Context, address string) Result {
+func (c *HostCheck) peer(ctx context.Context, address string) HostResult {
 	check := "host at " + address
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
 	if err != nil {
-		return Result{check, Failed, err.Error(), "write HOST:PORT"}
+		return HostResult{check, Failed, err.Error(), "write HOST:PORT"}
 	}
 	client := http.Client{Timeout: 5 * time.Second}
 	asked := c.Now()
 	got, err := client.Do(r)
 	if err != nil {
-		return Result{check, Failed, err.Error(),
+		return HostResult{check, Failed, err.Error(),
 			"start its agent with --listen, and open the port in its firewall"}
 	}
 	_ = got.Body.Close()
 	took := c.Now().Sub(asked)
 	theirs, err := http.ParseTime(got.Header.Get("Date"))
 	if err != nil {
-		return Result{check, Warning, "it does not tell its time", "is it an agent or a controller?"}
+		return HostResult{check, Warning, "it does not tell its time", "is it an agent or a controller?"}
 	}
 	// Its time was rounded down to a second, at a moment between question and answer.
 	apart := max(theirs.Sub(c.Now()), asked.Sub(theirs)-time.Second)
 	if apart > farOff {
-		return Result{check, Failed, fmt.Sprintf("its clock differs by %v", apart.Round(time.Second)),
+		return HostResult{check, Failed, fmt.Sprintf("its clock differs by %v", apart.Round(time.Second)),
 			"run chrony on both"}
 	}
-	return Result{check, OK, fmt.Sprintf("it answers within %v, and its clock agrees",
+	return HostResult{check, OK, fmt.Sprintf("it answers within %v, and its clock agrees",
 		took.Round(time.Millisecond)), ""}
 }
